@@ -30,7 +30,7 @@ struct Time {
 }
 
 impl Time {
-    fn row(self, name: &str) {
+    fn activation(self, name: &str) {
         let Self { median, best } = self;
         let (frame, rate) = (1000.0 * median / f64::from(FRAMES), 1e6 / median);
         println!("{name:48} {median:8.2} ({best:6.2}) {frame:8.1} {rate:12.0}");
@@ -54,23 +54,23 @@ fn measure(rounds: usize, mut once: impl FnMut()) -> Time {
 
 /// Builds a helper called by 31 methods, with its Frame; or the same stack of native functions
 /// only.
-fn stage(generation: Generation, native: bool) -> SyntheticThread {
+fn target(generation: Generation, native: bool) -> SyntheticThread {
     let mut sp = 0x1F_0300;
-    let mut stage =
+    let mut target =
         SyntheticThread::new(generation).cooperative().native("coreclr!JIT_New+0x80", 0x1F_0000);
     for n in 1..FRAMES {
         let label = format!("App.F{n}+0x40");
-        stage = if native { stage.native(&label, sp) } else { stage.jit(&label, sp) };
-        stage = match n % 4 {
-            0 => stage.saves_all(),
-            1 => stage.saves(&[Gpr::Rbx, Gpr::R14]),
-            2 => stage.saves(&[Gpr::Rbp]),
-            _ => stage,
+        target = if native { target.native(&label, sp) } else { target.jit(&label, sp) };
+        target = match n % 4 {
+            0 => target.saves_all(),
+            1 => target.saves(&[Gpr::Rbx, Gpr::R14]),
+            2 => target.saves(&[Gpr::Rbp]),
+            _ => target,
         };
         sp += 0x60 + u64::from(n % 5) * 0x28;
     }
-    stage = stage.native("coreclr!CallDescrWorkerInternal+0x7c", sp);
-    if native { stage } else { stage.frame(FrameKind::Hijack, 0x1F_0100, "App.F1") }
+    target = target.native("coreclr!CallDescrWorkerInternal+0x7c", sp);
+    if native { target } else { target.frame(FrameKind::Hijack, 0x1F_0100, "App.F1") }
 }
 
 fn snapshot(runtime: &Runtime<'_>, call: &Call<'_>) -> u32 {
@@ -86,7 +86,7 @@ fn snapshot(runtime: &Runtime<'_>, call: &Call<'_>) -> u32 {
 }
 
 fn snapshots(rounds: usize, generation: Generation) {
-    let set = stage(generation, false).build().expect("the stack is consistent");
+    let set = target(generation, false).build().expect("the stack is consistent");
     let runtime = set.runtime();
     let seed = set.seed("App.F1").as_ref().map(Context::to_bytes).map(|seed| {
         let mut bytes = [0; 0xC20];
@@ -100,18 +100,18 @@ fn snapshots(rounds: usize, generation: Generation) {
             let call = Call { seed: seed.map(|seed| &seed[..]), flags, ..set.call() };
             assert_eq!(snapshot(&runtime, &call), FRAMES);
             let plain = measure(rounds, || assert_eq!(snapshot(&runtime, &call), FRAMES));
-            plain.row(&format!("{generation}, {seeded}{contexts}"));
+            plain.activation(&format!("{generation}, {seeded}{contexts}"));
             if flags == SnapshotFlags::REGISTER_CONTEXT {
                 let explained = measure(rounds, || {
                     runtime.log.listen();
                     snapshot(&runtime, &call);
                     black_box(runtime.log.take());
                 });
-                explained.row(&format!("{generation}, {seeded}{contexts}, explained"));
+                explained.activation(&format!("{generation}, {seeded}{contexts}, explained"));
             }
         }
     }
-    unwinding_alone(rounds, &stage(generation, true).build().expect("the stack is consistent"));
+    unwinding_alone(rounds, &target(generation, true).build().expect("the stack is consistent"));
 }
 
 /// Measures the walker's own unwinder on the same frames.
@@ -133,7 +133,7 @@ fn unwinding_alone(rounds: usize, set: &SyntheticProcess) {
         let step = unwinder.step(registers, Position::Interrupted, memory);
         black_box(step.expect("the stack can be unwound"));
     };
-    measure(rounds, || steps(&mut plain)).row(&format!("{generation}, unwinding alone"));
+    measure(rounds, || steps(&mut plain)).activation(&format!("{generation}, unwinding alone"));
     // As in a profiler, which knows that all these frames have made a call.
     let unwinder = Unwinder::new(runtime.native.map());
     let mut cache = Cache::new();
@@ -141,7 +141,8 @@ fn unwinding_alone(rounds: usize, set: &SyntheticProcess) {
         let step = unwinder.step_cached(&mut cache, registers, Position::ReturnAddress, memory);
         black_box(step.expect("the stack can be unwound"));
     };
-    measure(rounds, || steps(&mut cached)).row(&format!("{generation}, unwinding alone, cached"));
+    measure(rounds, || steps(&mut cached))
+        .activation(&format!("{generation}, unwinding alone, cached"));
 }
 
 /// Replays all embedded recordings, and prints the number of walks and the time.

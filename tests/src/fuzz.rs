@@ -437,7 +437,7 @@ pub fn scenario(data: &[u8]) {
     let Ok(case) = WorldCase::arbitrary(&mut Unstructured::new(data)) else {
         return;
     };
-    let seed = case.slices.iter().fold(0, |seed, slice| seed << 8 ^ u64::from(slice.steps));
+    let seed = case.turns.iter().fold(0, |seed, turn| seed << 8 ^ u64::from(turn.steps));
     let plan = Plan { seed, cases: CALL_LIMIT, thorough: false };
     match examine(&case.program, plan, |_| ()) {
         Ok(_) | Err(world::Failure::Build(_)) => {}

@@ -187,7 +187,7 @@ fn examples_of_the_help_work() {
 }
 
 #[test]
-fn the_version_is_told() {
+fn the_version_is_printed() {
     let answer = clrsim(&["--version"]);
     assert_eq!(
         answer.text(),

@@ -79,7 +79,7 @@ pub struct Execution<'p> {
     program: &'p Program,
     linked: &'p LinkedProgram,
     machine: Machine,
-    truth: ShadowStack,
+    shadow_stack: ShadowStack,
     next_interrupt: usize,
 }
 
@@ -124,14 +124,14 @@ impl<'p> Execution<'p> {
         let mut registers = initial_registers(seed);
         registers.set(Gpr::Rsp, STACK_TOP - ABOVE);
         registers.rip = BASE;
-        let mut truth = ShadowStack::new(program.convention);
-        truth.call(registers);
+        let mut shadow_stack = ShadowStack::new(program.convention);
+        shadow_stack.call(registers);
         let rsp = registers.rsp() - 8;
         machine.write(rsp, &BASE.to_le_bytes())?;
         registers.set(Gpr::Rsp, rsp);
         registers.rip = entry;
         machine.cpu_mut().set_registers(&registers);
-        Ok(Self { program, linked, machine, truth, next_interrupt: 0 })
+        Ok(Self { program, linked, machine, shadow_stack, next_interrupt: 0 })
     }
 
     /// Returns the machine.
@@ -148,7 +148,7 @@ impl<'p> Execution<'p> {
     /// Returns the shadow stack.
     #[must_use]
     pub const fn shadow_stack(&self) -> &ShadowStack {
-        &self.truth
+        &self.shadow_stack
     }
 
     /// Returns the linked program.
@@ -171,11 +171,16 @@ impl<'p> Execution<'p> {
             let registers = self.machine.cpu().registers();
             return self.interrupt(&registers, None, interrupt.handler);
         }
-        let stop = match self.machine.step_with(&mut self.truth) {
+        let stop = match self.machine.step_with(&mut self.shadow_stack) {
             Ok(()) => match self.machine.cpu().rip() {
                 THROW => return self.throw(),
                 BASE => return Err(self.check(ExecutionEnd::Returned)),
-                _ => return self.truth.broken().map_or(Ok(()), |b| Err(ExecutionEnd::Broken(b))),
+                _ => {
+                    return self
+                        .shadow_stack
+                        .broken()
+                        .map_or(Ok(()), |b| Err(ExecutionEnd::Broken(b)));
+                }
             },
             Err(stop) => stop,
         };
@@ -191,7 +196,9 @@ impl<'p> Execution<'p> {
             }
             StopReason::System { address } if self.ends_signal(address) => {
                 self.end_signal(address).map_err(ExecutionEnd::NoStack)?;
-                self.truth.broken().map_or(Ok(()), |broken| Err(ExecutionEnd::Broken(broken)))
+                self.shadow_stack
+                    .broken()
+                    .map_or(Ok(()), |broken| Err(ExecutionEnd::Broken(broken)))
             }
             StopReason::System { .. } => Err(self.check(ExecutionEnd::Stopped)),
             StopReason::Trap { id: RETURNED, .. } => Err(self.check(ExecutionEnd::Returned)),
@@ -210,7 +217,7 @@ impl<'p> Execution<'p> {
         let registers = self.machine.cpu().registers();
         let rsp = registers.rsp().wrapping_sub(8);
         self.machine.write(rsp, &registers.rip.to_le_bytes()).map_err(ExecutionEnd::NoStack)?;
-        self.truth.call(registers);
+        self.shadow_stack.call(registers);
         let cpu = self.machine.cpu_mut();
         cpu.set(Gpr::Rsp, rsp);
         cpu.set_rip(target);
@@ -218,7 +225,7 @@ impl<'p> Execution<'p> {
     }
 
     fn check(&self, outcome: ExecutionEnd) -> ExecutionEnd {
-        self.truth.broken().map_or(outcome, ExecutionEnd::Broken)
+        self.shadow_stack.broken().map_or(outcome, ExecutionEnd::Broken)
     }
 
     /// Pushes a machine frame, as a processor does, and continues in the handler.
@@ -243,7 +250,7 @@ impl<'p> Execution<'p> {
         let rsp = (registers.rsp() & !15).wrapping_sub(8 * words.len() as u64);
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         self.machine.write(rsp, &bytes).map_err(ExecutionEnd::NoStack)?;
-        self.truth.interrupt(*registers, from);
+        self.shadow_stack.interrupt(*registers, from);
         let cpu = self.machine.cpu_mut();
         cpu.set(Gpr::Rsp, rsp);
         cpu.set_rip(entry);
@@ -292,7 +299,7 @@ impl<'p> Execution<'p> {
         }
         self.machine.write(context, &bytes)?;
         self.machine.write(context.wrapping_sub(8), &trampoline.to_le_bytes())?;
-        self.truth.interrupt(*registers, from);
+        self.shadow_stack.interrupt(*registers, from);
         let cpu = self.machine.cpu_mut();
         // The signal's number, its siginfo_t, its ucontext_t.
         cpu.set(Gpr::Rdi, 10);
@@ -300,7 +307,7 @@ impl<'p> Execution<'p> {
         cpu.set(Gpr::Rdx, context);
         cpu.set(Gpr::Rsp, context);
         cpu.set_rip(trampoline);
-        self.truth.call(cpu.registers());
+        self.shadow_stack.call(cpu.registers());
         cpu.set(Gpr::Rsp, context.wrapping_sub(8));
         cpu.set_rip(entry);
         Ok(())
@@ -329,25 +336,26 @@ impl<'p> Execution<'p> {
         let cpu = self.machine.cpu_mut();
         cpu.set_registers(&registers);
         cpu.set_rflags(flags);
-        self.truth.on_interrupt_return(cpu, from);
+        self.shadow_stack.on_interrupt_return(cpu, from);
         Ok(())
     }
 
     /// Cuts the stack to the innermost frame that catches, and restores that frame's own registers,
     /// as exception handling does.
     fn throw(&mut self) -> Result<(), ExecutionEnd> {
-        let caught = self.truth.callers().iter().enumerate().rev().find_map(|(index, caller)| {
-            let placed = self.linked.instruction(caller.from?)?;
-            let mut registers = caller.registers;
-            registers.set(Gpr::Rsp, registers.rsp().wrapping_add(placed.arguments.into()));
-            Some((index, placed.landing?, registers))
-        });
+        let caught =
+            self.shadow_stack.callers().iter().enumerate().rev().find_map(|(index, caller)| {
+                let placed = self.linked.instruction(caller.from?)?;
+                let mut registers = caller.registers;
+                registers.set(Gpr::Rsp, registers.rsp().wrapping_add(placed.arguments.into()));
+                Some((index, placed.landing?, registers))
+            });
         let Some((index, landing, mut registers)) = caught else {
             return Err(self.check(ExecutionEnd::Uncaught));
         };
         registers.rip = landing;
         self.leave_stacks(index).map_err(ExecutionEnd::NoStack)?;
-        self.truth.cut(index);
+        self.shadow_stack.cut(index);
         self.machine.cpu_mut().set_registers(&registers);
         Ok(())
     }
@@ -357,7 +365,7 @@ impl Execution<'_> {
     /// Releases the stacks that were switched to by frames beyond the `kept` outermost callers.
     fn leave_stacks(&mut self, kept: usize) -> Result<(), Fault> {
         let stride = self.linked.stack_stride;
-        let dropped = self.truth.callers().get(kept..).unwrap_or_default();
+        let dropped = self.shadow_stack.callers().get(kept..).unwrap_or_default();
         for from in dropped.iter().filter_map(|caller| caller.from) {
             if !self.linked.instruction(from).is_some_and(|placed| placed.switches_stack) {
                 continue;

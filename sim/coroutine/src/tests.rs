@@ -42,7 +42,7 @@ fn they_take_turns() -> io::Result<()> {
 }
 
 #[test]
-fn what_stands_is_unwound_at_the_end() -> io::Result<()> {
+fn suspended_coroutines_are_unwound_at_the_end() -> io::Result<()> {
     let dropped = Cell::new(0);
     scope(&mut Stacks::new(0x10000), |scope| {
         let id = scope.start(stands(&dropped))?;
@@ -57,7 +57,7 @@ fn what_stands_is_unwound_at_the_end() -> io::Result<()> {
 }
 
 #[test]
-fn what_stands_is_unwound_in_a_panic() {
+fn suspended_coroutines_are_unwound_in_a_panic() {
     let dropped = Cell::new(0);
     let panicked = catch_unwind(AssertUnwindSafe(|| {
         scope(&mut Stacks::new(0x10000), |scope| {

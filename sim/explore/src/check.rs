@@ -145,7 +145,7 @@ pub struct Failure {
     /// Number of the history.
     pub number: u64,
     /// Schedule string that reproduces the history.
-    pub trail: ScheduleString,
+    pub schedule: ScheduleString,
     /// Turns and events of the history.
     pub history: History,
     /// True if the schedule string reproduced the history with the same end. Otherwise code of the
@@ -163,7 +163,7 @@ pub struct Report {
     /// Number of histories.
     pub schedules: u64,
     /// Number of turns in all histories.
-    pub slices: u64,
+    pub turns: u64,
     /// Rule violations without harm, each with the first history in which it occurred.
     pub broken: Vec<(ThreadIndex, ProfilerRule, ScheduleString)>,
     /// Share of the histories that has been explored, if it is known.
@@ -186,9 +186,9 @@ impl Report {
         }
         self.failure = next.failure;
         self.schedules += next.schedules;
-        self.slices += next.slices;
-        for (by, rule, trail) in next.broken {
-            self.note(by, rule, || trail);
+        self.turns += next.turns;
+        for (by, rule, schedule) in next.broken {
+            self.note(by, rule, || schedule);
         }
         self
     }
@@ -198,10 +198,10 @@ impl Report {
         &mut self,
         by: ThreadIndex,
         rule: ProfilerRule,
-        trail: impl FnOnce() -> ScheduleString,
+        schedule: impl FnOnce() -> ScheduleString,
     ) {
         if !self.broken.iter().any(|(who, known, _)| (*who, *known) == (by, rule)) {
-            self.broken.push((by, rule, trail()));
+            self.broken.push((by, rule, schedule()));
         }
     }
 }
@@ -248,19 +248,19 @@ impl<'b> Explorer<'b> {
         recording: HistoryDetail,
     ) -> Ending {
         let Self { kernel, start, names, signal_stack, stacks } = self;
-        let ground = SearchData { kernel, start, names, signal_stack: *signal_stack, limits };
-        run(&ground, load, search, stacks, recording)
+        let data = SearchData { kernel, start, names, signal_stack: *signal_stack, limits };
+        run(&data, load, search, stacks, recording)
     }
 
     /// Replays a history. Returns `None` if it does not belong to this process and profiler.
     pub fn replay<'p>(
         &mut self,
         load: &(dyn Fn(&mut Setup<'p>) + 'p),
-        trail: &ScheduleString,
+        schedule: &ScheduleString,
         limits: Limits,
         recording: HistoryDetail,
     ) -> Option<Ending> {
-        let mut replay = ReplaySearch::new(trail.clone());
+        let mut replay = ReplaySearch::new(schedule.clone());
         replay.begin(0);
         let ending = self.run(load, &mut replay, limits, recording);
         (!replay.has_strayed()).then_some(ending)
@@ -279,7 +279,7 @@ impl<'b> Explorer<'b> {
         };
         let mut usual = ReplaySearch::new(ScheduleString::default());
         let ending = self.run(load, &mut usual, budget.limits, HistoryDetail::Nothing);
-        Box::new(Pct::new(budget.seed, depth).over(ending.slices))
+        Box::new(Pct::new(budget.seed, depth).over(ending.turns))
     }
 
     /// Searches for a history that fails.
@@ -298,18 +298,18 @@ impl<'b> Explorer<'b> {
             let ending = self.run(load, &mut *search, budget.limits, HistoryDetail::Nothing);
             search.end(&ending);
             report.schedules += 1;
-            report.slices += ending.slices;
+            report.turns += ending.turns;
             for (by, rule) in &ending.broken {
-                report.note(*by, *rule, || ending.trail.clone());
+                report.note(*by, *rule, || ending.schedule.clone());
             }
             let of_rule = ending.broken.first().filter(|_| budget.rules);
             let of_rule = of_rule.map(|(by, rule)| Verdict::Broken { by: *by, rule: *rule });
             if let Some(verdict) = ending.verdict.clone().or(of_rule) {
-                let trail = ending.trail.clone();
-                let again = self.replay(load, &trail, budget.limits, HistoryDetail::Standing);
+                let schedule = ending.schedule.clone();
+                let again = self.replay(load, &schedule, budget.limits, HistoryDetail::Statuses);
                 let repeats = again.as_ref().is_some_and(|again| again.is_like(&ending));
                 let history = again.and_then(|again| again.history).unwrap_or_default();
-                report.failure = Some(Failure { verdict, number, trail, history, repeats });
+                report.failure = Some(Failure { verdict, number, schedule, history, repeats });
                 break;
             }
         }

@@ -24,8 +24,8 @@ pub(super) enum Came {
 impl Run<'_, '_, '_, '_, '_> {
     /// Executes a thread of the program up to an effect that other threads can observe.
     pub(super) fn execute(&self, thread: ThreadIndex) -> Came {
-        let kernel = self.ground.kernel;
-        let limits = self.ground.limits;
+        let kernel = self.data.kernel;
+        let limits = self.data.limits;
         let mut world = kernel.world.borrow_mut();
         let index = thread.index();
         let mut instructions = 0;
@@ -160,12 +160,12 @@ impl Kernel<'_> {
                 if lock == clr_runtime::Lock::CodeManager {
                     self.touch(Footprint::CODE);
                 }
-                let happening = if is.is_some() {
+                let event = if is.is_some() {
                     TurnEvent::Acquired(name)
                 } else {
                     TurnEvent::Released(name)
                 };
-                self.record(thread, happening);
+                self.record(thread, event);
             }
         }
         if before.suspension != now.suspension {

@@ -116,20 +116,20 @@ mod tests {
     #[test]
     fn a_cycle_has_one_key_from_everywhere() {
         let whys = [BlockReason::Suspended, HEAP, OWN[0], OWN[1], OWN[0]];
-        let key = Verdict::Deadlock(ring(&whys, &[0, 1, 2, 3, 4])).fingerprint();
+        let fingerprint = Verdict::Deadlock(ring(&whys, &[0, 1, 2, 3, 4])).fingerprint();
         assert_eq!(
-            key,
+            fingerprint,
             "deadlock: process heap, profiler's lock 1, profiler's lock 2, profiler's lock 1, suspension"
         );
         for first in 0..whys.len() {
             let mut edges = ring(&whys, &[7, 5, 9, 6, 8]);
             edges.rotate_left(first);
-            assert_eq!(Verdict::Deadlock(edges).fingerprint(), key);
+            assert_eq!(Verdict::Deadlock(edges).fingerprint(), fingerprint);
         }
         let others =
             [BlockReason::Lock(LockName::Profiler(8)), BlockReason::Lock(LockName::Profiler(9))];
         let renamed = [BlockReason::Suspended, HEAP, others[0], others[1], others[0]];
-        assert_eq!(Verdict::Deadlock(ring(&renamed, &[0, 1, 2, 3, 4])).fingerprint(), key);
+        assert_eq!(Verdict::Deadlock(ring(&renamed, &[0, 1, 2, 3, 4])).fingerprint(), fingerprint);
     }
 
     const CLOSED: usize = 6;
@@ -150,11 +150,15 @@ mod tests {
             vec![Edge { waits: ThreadIndex(0), why: HEAP, for_whom: ThreadIndex(1) }],
             Vec::new(),
         ];
-        let keys: Vec<_> =
+        let fingerprints: Vec<_> =
             rings.into_iter().map(|ring| Verdict::Deadlock(ring).fingerprint()).collect();
-        for (n, key) in keys.iter().enumerate() {
-            assert!(!keys[..n].contains(key), "{keys:#?}");
-            assert_eq!(key.starts_with("deadlock without a cycle"), n >= CLOSED, "{key}");
+        for (n, fingerprint) in fingerprints.iter().enumerate() {
+            assert!(!fingerprints[..n].contains(fingerprint), "{fingerprints:#?}");
+            assert_eq!(
+                fingerprint.starts_with("deadlock without a cycle"),
+                n >= CLOSED,
+                "{fingerprint}"
+            );
         }
     }
 
@@ -163,8 +167,8 @@ mod tests {
         let by = ThreadIndex(1);
         for at in [0x1000, 0xFFFF_0000] {
             let outcome = Outcome::AccessViolation { at };
-            let key = Verdict::ProcessKilled { by, outcome }.fingerprint();
-            assert_eq!(key, "process killed: access violation");
+            let fingerprint = Verdict::ProcessKilled { by, outcome }.fingerprint();
+            assert_eq!(fingerprint, "process killed: access violation");
         }
         for count in [4, 17] {
             let words = format!("lost {count} of 20 frames");

@@ -199,9 +199,9 @@ struct Doing {
 impl Doing {
     fn of(thread: ThreadIndex, history: &History) -> Self {
         let mut doing = Self::default();
-        let slices = history.slices.iter().filter(|slice| slice.thread == thread);
-        for happening in slices.flat_map(|slice| &slice.happenings) {
-            match happening {
+        let turns = history.turns.iter().filter(|turn| turn.thread == thread);
+        for event in turns.flat_map(|turn| &turn.events) {
+            match event {
                 TurnEvent::Callback(kind) => doing.callbacks.push(*kind),
                 TurnEvent::CallbackOver(_) => drop(doing.callbacks.pop()),
                 TurnEvent::Called(method) => {
@@ -277,26 +277,26 @@ impl Hazard {
 }
 
 fn events(history: &History) -> impl Iterator<Item = &TurnEvent> {
-    history.slices.iter().flat_map(|slice| &slice.happenings)
+    history.turns.iter().flat_map(|turn| &turn.events)
 }
 
 fn doings(history: &History) -> impl Iterator<Item = Doing> {
-    (0..history.lanes.len()).map(|lane| Doing::of(ThreadIndex(lane as u32), history))
+    (0..history.threads.len()).map(|thread| Doing::of(ThreadIndex(thread as u32), history))
 }
 
 fn escapes(history: &History) -> bool {
-    events(history).any(|happening| *happening == TurnEvent::System(ESCAPES))
+    events(history).any(|event| *event == TurnEvent::System(ESCAPES))
 }
 
 /// Returns true if the runtime is suspended, or being suspended, during a walk.
 fn is_kept_from_stopping(history: &History) -> bool {
     let mut walking = BTreeSet::new();
     let mut suspends = false;
-    history.slices.iter().any(|slice| {
-        for happening in &slice.happenings {
-            match happening {
-                TurnEvent::SnapshotCallback => drop(walking.insert(slice.thread)),
-                TurnEvent::Returned(WALK, _) => drop(walking.remove(&slice.thread)),
+    history.turns.iter().any(|turn| {
+        for event in &turn.events {
+            match event {
+                TurnEvent::SnapshotCallback => drop(walking.insert(turn.thread)),
+                TurnEvent::Returned(WALK, _) => drop(walking.remove(&turn.thread)),
                 TurnEvent::Callback(CallbackKind::RuntimeSuspendStarted) => suspends = true,
                 // The suspending thread holds the lock of the thread list until the runtime is
                 // resumed.
@@ -312,9 +312,9 @@ fn is_kept_from_stopping(history: &History) -> bool {
 /// Returns the hazard behind a failure that the profiler has noticed on this thread.
 fn of_failure(by: ThreadIndex, history: &History) -> Option<Hazard> {
     let is_last = |what: &'static str| {
-        let slices = history.slices.iter().filter(|slice| slice.thread == by);
-        let mut happenings = slices.flat_map(|slice| &slice.happenings);
-        let last = happenings.rfind(|happening| **happening != TurnEvent::Waits);
+        let turns = history.turns.iter().filter(|turn| turn.thread == by);
+        let mut events = turns.flat_map(|turn| &turn.events);
+        let last = events.rfind(|event| **event != TurnEvent::Waits);
         last == Some(&TurnEvent::System(what))
     };
     if Doing::of(by, history).refused.is_some() {
@@ -329,8 +329,8 @@ fn of_failure(by: ThreadIndex, history: &History) -> Option<Hazard> {
     if is_last(UNTRUE) {
         // The walk started from registers that the thread had read, or happened while another
         // thread had the runtime suspended.
-        let slices = history.slices.iter().filter(|slice| slice.thread == by);
-        let mut own = slices.flat_map(|slice| &slice.happenings);
+        let turns = history.turns.iter().filter(|turn| turn.thread == by);
+        let mut own = turns.flat_map(|turn| &turn.events);
         let reads = own.any(|it| matches!(it, TurnEvent::Context(_)));
         let suspends = events(history).any(|it| *it == TurnEvent::Called("SuspendRuntime"));
         return Some(if suspends && !reads {
@@ -418,7 +418,7 @@ fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
         return None;
     }
     let is_profilers = |thread: ThreadIndex| {
-        history.lanes.get(thread.index()).is_some_and(|lane| lane.kind != ThreadKind::App)
+        history.threads.get(thread.index()).is_some_and(|thread| thread.kind != ThreadKind::App)
     };
     let by_profiler = |edge: &Edge| {
         let who = if edge.why == BlockReason::ToStop { edge.waits } else { edge.for_whom };

@@ -163,27 +163,27 @@ pub struct Turn {
     /// Thread that had the turn.
     pub thread: ThreadIndex,
     /// Events of the turn, in order.
-    pub happenings: Vec<TurnEvent>,
+    pub events: Vec<TurnEvent>,
     /// Status of each thread after the turn, if the history was recorded with it.
-    pub standing: Vec<ThreadStatus>,
+    pub statuses: Vec<ThreadStatus>,
 }
 
 /// A recorded history.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
     /// Threads of the history.
-    pub lanes: Vec<ThreadSummary>,
+    pub threads: Vec<ThreadSummary>,
     /// Names of the profiler's locks.
     pub locks: Vec<String>,
     /// Turns, in order.
-    pub slices: Vec<Turn>,
+    pub turns: Vec<Turn>,
 }
 
 impl History {
     /// Returns the name of a thread.
     #[must_use]
     pub fn name(&self, thread: ThreadIndex) -> &str {
-        self.lanes.get(thread.index()).map_or("", |lane| &lane.name)
+        self.threads.get(thread.index()).map_or("", |thread| &thread.name)
     }
 
     /// Returns the name of a lock.

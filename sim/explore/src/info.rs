@@ -146,21 +146,23 @@ impl ProfilerInfo for Info<'_, '_, '_> {
             let looks_at = target.map_or_else(Footprint::default, Footprint::thread);
             thread.touching(looks_at | Footprint::SUSPENSION, || {
                 let before = walks(target);
-                let mut told = callback.map(|callback| {
+                let mut recording_callback = callback.map(|callback| {
                     |frame: &mut SnapshotFrame<'_>| {
                         thread.record(TurnEvent::SnapshotCallback);
                         thread.switch();
-                        thread.kernel.change_thread(thread.me, |me| me.told += 1);
+                        thread.kernel.change_thread(thread.me, |me| me.walk_callbacks += 1);
                         let wanted = callback(frame);
-                        thread.kernel.change_thread(thread.me, |me| me.told -= 1);
+                        thread.kernel.change_thread(thread.me, |me| me.walk_callbacks -= 1);
                         wanted
                     }
                 });
-                let told = told.as_mut().map(|told| told as &mut SnapshotCallback<'_>);
+                let recording_callback = recording_callback
+                    .as_mut()
+                    .map(|recording_callback| recording_callback as &mut SnapshotCallback<'_>);
                 let ended = ProfilerInfo::do_stack_snapshot(
                     &info,
                     id,
-                    told,
+                    recording_callback,
                     flags,
                     client_data,
                     context,

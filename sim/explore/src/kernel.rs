@@ -60,7 +60,7 @@ pub(super) struct Thread {
     /// Nesting depth of calls of the runtime in callbacks.
     pub calls: u32,
     /// Number of walk callbacks that the thread is in.
-    pub told: u32,
+    pub walk_callbacks: u32,
     /// Locks of the profiler that the thread has ever owned, each once.
     pub has_owned: Vec<u32>,
     /// The thread is in a call of the system that suspends another one: if it is suspended itself,
@@ -95,7 +95,7 @@ pub(super) struct State {
     pub set_at: Vec<Option<u64>>,
     /// Virtual time (µs).
     pub now: u64,
-    pub slices: u64,
+    pub turns: u64,
     pub verdict: Option<Verdict>,
     /// Rule violations without harm.
     pub broken: Vec<(ThreadIndex, ProfilerRule)>,
@@ -176,14 +176,14 @@ impl<'b> Kernel<'b> {
         state.threads.get(thread.index()).map_or(ThreadKind::Profiler, |thread| thread.kind)
     }
 
-    pub(super) fn record(&self, thread: ThreadIndex, happening: TurnEvent) {
+    pub(super) fn record(&self, thread: ThreadIndex, event: TurnEvent) {
         if self.is_over() {
             return;
         }
         let mut state = self.state.borrow_mut();
         let Some(history) = &mut state.history else { return };
-        if let Some(slice) = history.slices.last_mut().filter(|slice| slice.thread == thread) {
-            slice.happenings.push(happening);
+        if let Some(turn) = history.turns.last_mut().filter(|turn| turn.thread == thread) {
+            turn.events.push(event);
         }
     }
 
@@ -192,11 +192,11 @@ impl<'b> Kernel<'b> {
         self.footprint.set(Footprint::thread(thread));
         let mut state = self.state.borrow_mut();
         state.now += 1;
-        state.slices += 1;
+        state.turns += 1;
         let at = state.now;
         if let Some(history) = &mut state.history {
-            let (happenings, standing) = (Vec::new(), Vec::new());
-            history.slices.push(Turn { at, thread, happenings, standing });
+            let (events, statuses) = (Vec::new(), Vec::new());
+            history.turns.push(Turn { at, thread, events, statuses });
         }
     }
 

@@ -19,9 +19,9 @@ impl CurrentThread<'_, '_> {
     /// but S_OK. Has no effect outside of such a callback.
     pub fn escape(&self) {
         let state = self.kernel.state.borrow();
-        let told = state.threads.get(self.me.index()).map_or(0, |me| me.told);
+        let depth = state.threads.get(self.me.index()).map_or(0, |me| me.walk_callbacks);
         drop(state);
-        if told == 0 {
+        if depth == 0 {
             return;
         }
         self.kernel.runtime.change_thread(self.os, |thread| thread.escapes = true);

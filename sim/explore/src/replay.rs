@@ -29,13 +29,13 @@ pub struct ScheduleString {
 #[non_exhaustive]
 pub enum ScheduleStringError {
     /// The text does not begin with the version that this release supports.
-    #[error("a replay string of this release begins with `clr1:`")]
+    #[error("a schedule string begins with `clr1:`")]
     Version,
     /// A number of turns is expected at this byte.
-    #[error("at byte {0}: a number of turns is expected, as in `14b`")]
+    #[error("at byte {0}: expected a number of turns, as in `14b`")]
     Turns(usize),
     /// The letters of a thread are expected at this byte.
-    #[error("at byte {0}: the letters of a thread are expected, `a` to `z`, then `aa` to `zz`")]
+    #[error("at byte {0}: expected the letters of a thread, `a` to `z`, then `aa` to `zz`")]
     Thread(usize),
 }
 
@@ -152,7 +152,7 @@ impl FromStr for ScheduleString {
 /// A search that replays one history.
 #[derive(Clone, Debug)]
 pub struct ReplaySearch {
-    trail: ScheduleString,
+    schedule: ScheduleString,
     next: usize,
     strayed: bool,
 }
@@ -160,15 +160,15 @@ pub struct ReplaySearch {
 impl ReplaySearch {
     /// Creates the replay of this schedule string.
     #[must_use]
-    pub const fn new(trail: ScheduleString) -> Self {
-        Self { trail, next: 0, strayed: false }
+    pub const fn new(schedule: ScheduleString) -> Self {
+        Self { schedule, next: 0, strayed: false }
     }
 
     /// Returns true if a chosen thread could not run at its turn, or the turn was never reached:
     /// then the history is a different one.
     #[must_use]
     pub fn has_strayed(&self) -> bool {
-        self.strayed || self.next < self.trail.turns.len()
+        self.strayed || self.next < self.schedule.turns.len()
     }
 }
 
@@ -181,12 +181,14 @@ impl Search for ReplaySearch {
 
     fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
         let usual = by_itself(at.runnable, at.last);
-        let Some((turn, thread)) = self.trail.turns.get(self.next).copied() else { return usual };
-        if turn > at.slice {
+        let Some((turn, thread)) = self.schedule.turns.get(self.next).copied() else {
+            return usual;
+        };
+        if turn > at.turn {
             return usual;
         }
         self.next += 1;
-        if turn == at.slice && at.runnable.contains(&thread) {
+        if turn == at.turn && at.runnable.contains(&thread) {
             return Some(thread);
         }
         self.strayed = true;

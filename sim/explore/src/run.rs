@@ -22,7 +22,7 @@ use std::rc::Rc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum number of turns: a longer history counts as making no progress.
-    pub slices: u64,
+    pub turns: u64,
     /// Maximum number of instructions in a turn.
     pub instructions: u32,
     /// Every instruction ends a turn.
@@ -31,7 +31,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { slices: 20_000, instructions: 2_000, every_instruction: false }
+        Self { turns: 20_000, instructions: 2_000, every_instruction: false }
     }
 }
 
@@ -43,12 +43,12 @@ pub struct Ending {
     /// Rule violations without harm, in order.
     pub broken: Vec<(ThreadIndex, ProfilerRule)>,
     /// Number of turns.
-    pub slices: u64,
+    pub turns: u64,
     /// The history exceeded its limit: its last turns were not chosen, but given to the threads
     /// round-robin.
     pub in_turn: bool,
     /// Schedule string of the history.
-    pub trail: ScheduleString,
+    pub schedule: ScheduleString,
     /// The history, if it was recorded.
     pub history: Option<History>,
 }
@@ -56,8 +56,8 @@ pub struct Ending {
 impl Ending {
     /// Returns true if `other` is the end of the same history, recorded or not.
     pub(super) fn is_like(&self, other: &Self) -> bool {
-        (&self.verdict, &self.broken, self.slices, &self.trail)
-            == (&other.verdict, &other.broken, other.slices, &other.trail)
+        (&self.verdict, &self.broken, self.turns, &self.schedule)
+            == (&other.verdict, &other.broken, other.turns, &other.schedule)
     }
 }
 
@@ -68,9 +68,9 @@ pub enum HistoryDetail {
     #[default]
     Nothing,
     /// The turn events are recorded.
-    Happenings,
+    Events,
     /// The turn events, and the status of each thread after each turn, are recorded.
-    Standing,
+    Statuses,
 }
 
 /// Data shared by all histories of a search.
@@ -86,22 +86,22 @@ pub(super) struct SearchData<'g, 'b> {
 
 /// Executes a history.
 pub(super) fn run<'p>(
-    ground: &SearchData<'_, '_>,
+    data: &SearchData<'_, '_>,
     load: &(dyn Fn(&mut Setup<'p>) + 'p),
     search: &mut dyn Search,
     stacks: &mut Stacks,
     recording: HistoryDetail,
 ) -> Ending {
-    let kernel = ground.kernel;
+    let kernel = data.kernel;
     let mut setup = Setup::default();
     load(&mut setup);
-    let bodies = begin(ground, &mut setup, recording);
+    let bodies = begin(data, &mut setup, recording);
     let setup = &setup;
-    let mut trail = ScheduleString::default();
+    let mut schedule = ScheduleString::default();
     clr_coroutine::scope(stacks, |scope| {
-        let mut run = Run { ground, setup, scope, stopped: false };
+        let mut run = Run { data, setup, scope, stopped: false };
         run.start(bodies);
-        run.go(search, &mut trail, recording);
+        run.go(search, &mut schedule, recording);
         kernel.finish();
         run.scope.end_all();
     });
@@ -109,9 +109,9 @@ pub(super) fn run<'p>(
     Ending {
         verdict: state.verdict.take(),
         broken: core::mem::take(&mut state.broken),
-        slices: state.slices,
-        in_turn: state.slices > ground.limits.slices,
-        trail,
+        turns: state.turns,
+        in_turn: state.turns > data.limits.turns,
+        schedule,
         history: state.history.take(),
     }
 }
@@ -119,17 +119,17 @@ pub(super) fn run<'p>(
 /// Sets up the process in its initial state with the profiler's threads. Returns the code of these
 /// threads.
 fn begin<'p>(
-    ground: &SearchData<'_, '_>,
+    data: &SearchData<'_, '_>,
     setup: &mut Setup<'p>,
     recording: HistoryDetail,
 ) -> Vec<(ThreadIndex, Body<'p>)> {
-    let kernel = ground.kernel;
+    let kernel = data.kernel;
     let mut world = kernel.world.borrow_mut();
-    world.restore(ground.start);
+    world.restore(data.start);
     if !Bug::StateCarriedOver.is_planted() {
         kernel.runtime.forget_calls();
     }
-    let mut threads: Vec<Known> = Vec::with_capacity(ground.names.len() + setup.threads.len());
+    let mut threads: Vec<Known> = Vec::with_capacity(data.names.len() + setup.threads.len());
     let known = |kind, name: Rc<str>, os| Known {
         kind,
         name,
@@ -138,7 +138,7 @@ fn begin<'p>(
         suspended_by: Vec::new(),
         walks: None,
         calls: 0,
-        told: 0,
+        walk_callbacks: 0,
         has_owned: Vec::new(),
         in_system: false,
         unwinds: false,
@@ -146,7 +146,7 @@ fn begin<'p>(
         interrupted: None,
         ended: false,
     };
-    for (index, name) in ground.names.iter().enumerate() {
+    for (index, name) in data.names.iter().enumerate() {
         let os = world.os(index).unwrap_or_default();
         threads.push(known(ThreadKind::App, Rc::clone(name), os));
     }
@@ -159,9 +159,9 @@ fn begin<'p>(
     }
     world.sync();
     let history = (recording != HistoryDetail::Nothing).then(|| History {
-        lanes: threads.iter().map(summary).collect(),
+        threads: threads.iter().map(summary).collect(),
         locks: setup.locks.iter().map(ToString::to_string).collect(),
-        slices: Vec::new(),
+        turns: Vec::new(),
     });
     drop(world);
     kernel.begin(State {
@@ -180,7 +180,7 @@ fn summary(thread: &Known) -> ThreadSummary {
 }
 
 pub(super) struct Run<'r, 'stacks, 'env, 'b, 'p> {
-    pub(super) ground: &'r SearchData<'env, 'b>,
+    pub(super) data: &'r SearchData<'env, 'b>,
     pub(super) setup: &'env Setup<'p>,
     scope: &'r mut Scope<'stacks, 'env, ()>,
     /// The program has ended: threads that sleep or wait for an event count as ended.
@@ -201,7 +201,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
         ends_with: TurnEvent,
         body: impl FnOnce(&CurrentThread<'_, '_>) + 'env,
     ) {
-        let kernel = self.ground.kernel;
+        let kernel = self.data.kernel;
         let handlers: &'env dyn Handlers = self.setup;
         let os = kernel.state.borrow().threads.get(me.index()).map(|thread| thread.os);
         let os = os.unwrap_or_default();
@@ -228,10 +228,10 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
     fn go(
         &mut self,
         search: &mut dyn Search,
-        trail: &mut ScheduleString,
+        schedule: &mut ScheduleString,
         recording: HistoryDetail,
     ) {
-        let kernel = self.ground.kernel;
+        let kernel = self.data.kernel;
         let mut runnable = Vec::new();
         let mut last = None;
         loop {
@@ -242,16 +242,16 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
             if self.stopped {
                 kernel.without_sleepers(&mut runnable);
             }
-            let slices = kernel.state.borrow().slices;
-            let limit = self.ground.limits.slices;
-            if slices >= limit {
+            let turns = kernel.state.borrow().turns;
+            let limit = self.data.limits.turns;
+            if turns >= limit {
                 if self.stopped {
                     return;
                 }
                 if let Some(deadlock) = deadlock::deadlock(kernel) {
                     return kernel.end(deadlock);
                 }
-                if slices >= limit.saturating_mul(2) {
+                if turns >= limit.saturating_mul(2) {
                     return kernel.end(Verdict::LiveLock);
                 }
             }
@@ -266,25 +266,25 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
             }
             // A thread that makes no progress although all threads get turns makes no progress at
             // all: the reason is not that the search has neglected the thread that it waits for.
-            let in_turn = slices >= limit;
+            let in_turn = turns >= limit;
             let chosen = if in_turn {
                 let next = runnable.iter().find(|thread| Some(**thread) > last);
                 next.or(runnable.first()).copied()
             } else {
-                let at = Choice { slice: slices, runnable: &runnable, last, kernel };
+                let at = Choice { turn: turns, runnable: &runnable, last, kernel };
                 search.choose(&at).filter(|chosen| runnable.contains(chosen))
             };
             // The search has explored enough of this history.
             let Some(thread) = chosen else { return };
             if !in_turn {
-                trail.note(slices, &runnable, last, thread);
+                schedule.note(turns, &runnable, last, thread);
             }
             kernel.begin_turn(thread);
             self.begin_turn(thread);
             if !in_turn {
                 search.ran(thread, kernel.footprint());
             }
-            if recording == HistoryDetail::Standing {
+            if recording == HistoryDetail::Statuses {
                 thread_status::record_statuses(kernel);
             }
             last = Some(thread);
@@ -297,7 +297,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
 
     /// Executes a turn of a thread.
     fn begin_turn(&mut self, thread: ThreadIndex) {
-        let kernel = self.ground.kernel;
+        let kernel = self.data.kernel;
         let (signalled, activity) = {
             let state = kernel.state.borrow();
             let thread = state.threads.get(thread.index());
@@ -340,14 +340,14 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
     /// Delivers a signal to a thread, if it can be handled at its current place. Returns true if
     /// the handler was started.
     fn signal(&mut self, thread: ThreadIndex, in_profiler: bool) -> bool {
-        let kernel = self.ground.kernel;
+        let kernel = self.data.kernel;
         if !kernel.runtime.generation.is_unix() {
             kernel.signalled(thread, None);
             return false;
         }
         let mut interrupted = None;
         if !in_profiler {
-            let stack = self.ground.signal_stack;
+            let stack = self.data.signal_stack;
             match kernel.world.borrow_mut().signal(thread.index(), stack) {
                 Ok(signal) => interrupted = Some(signal.registers),
                 Err(SignalError::NoRoom { .. }) => {
@@ -374,7 +374,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
 
     /// Resumes code of the profiler.
     fn resume(&mut self, thread: ThreadIndex, id: Id, ends_with: TurnEvent) {
-        let kernel = self.ground.kernel;
+        let kernel = self.data.kernel;
         match catch_unwind(AssertUnwindSafe(|| self.scope.resume(id))) {
             Ok(Some(Was::Yielded(()))) => {}
             Ok(_) => {

@@ -18,24 +18,26 @@ impl fmt::Display for ProfilerRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::SuspenderRanManagedCode => {
-                "only a thread that has never run managed code suspends others"
+                "only a thread that has never run managed code may suspend others"
             }
-            Self::AllocationWhileSuspended => "no memory is allocated while a thread is suspended",
-            Self::LockWhileSuspended => "no lock is taken while a thread is suspended",
-            Self::LogWhileSuspended => "nothing is logged while a thread is suspended",
+            Self::AllocationWhileSuspended => {
+                "no memory may be allocated while a thread is suspended"
+            }
+            Self::LockWhileSuspended => "no lock may be taken while a thread is suspended",
+            Self::LogWhileSuspended => "nothing may be logged while a thread is suspended",
             Self::LoadingWhileSuspended => {
-                "nothing is loaded or looked up in the system while a thread is suspended"
+                "no module may be loaded and no symbol looked up while a thread is suspended"
             }
-            Self::LockOverGcTrigger => "no lock is held over a call that may trigger a GC",
+            Self::LockOverGcTrigger => "no lock may be held over a call that may trigger a GC",
             Self::CallbackTakesTargetsLock => {
-                "the callback of a walk takes no lock that the thread may own"
+                "the callback of a walk must not take a lock that the target may own"
             }
-            Self::WalkOutlivesThread => "a walk does not outlive its thread's ThreadDestroyed",
+            Self::WalkOutlivesThread => "a walk must not outlive its target's ThreadDestroyed",
             Self::FirstCallWhileSuspended => {
-                "the first call of a thread is made while no thread is suspended"
+                "the first call of a thread must be made while no thread is suspended"
             }
-            Self::ResumeForgotten => "a suspended thread is resumed",
-            Self::ResumeDoubled => "only a suspended thread is resumed",
+            Self::ResumeForgotten => "a suspended thread must be resumed",
+            Self::ResumeDoubled => "only a suspended thread may be resumed",
         })
     }
 }
@@ -51,7 +53,7 @@ pub fn headline(verdict: &Verdict, history: &History) -> String {
             waiting.dedup();
             format!("deadlock: {} cannot go on", list(waiting.into_iter().map(name)))
         }
-        Verdict::LiveLock => match history.slices.len() {
+        Verdict::LiveLock => match history.turns.len() {
             0 => "live-lock: no end is reached".to_owned(),
             turns => format!("live-lock: no end is reached within {turns} turns"),
         },
@@ -112,7 +114,7 @@ pub fn story(verdict: &Verdict, history: &History) -> Vec<TimelineRow> {
     }
     let mut threads = threads(verdict);
     if threads.is_empty() {
-        threads = (0..history.lanes.len() as u32).map(ThreadIndex).collect();
+        threads = (0..history.threads.len() as u32).map(ThreadIndex).collect();
     }
     for thread in threads {
         rows.push(TimelineRow::default());
@@ -143,8 +145,8 @@ impl fmt::Display for Report {
             let all = covered.is_some_and(|covered| covered.everything);
             let all = if all { ", which are all up to the order of independent steps" } else { "" };
             write!(f, "none of {schedules} histories fails{all}")?;
-            for (_, rule, trail) in broken {
-                write!(f, "\na rule is broken without harm in {trail}: {rule}")?;
+            for (_, rule, schedule) in broken {
+                write!(f, "\na rule is broken without harm in {schedule}: {rule}")?;
             }
             return Ok(());
         };
@@ -152,7 +154,7 @@ impl fmt::Display for Report {
             writeln!(f, "{row}")?;
         }
         let again = if failure.repeats { "again" } else { "not repeated by" };
-        write!(f, "{again}: {}", failure.trail)
+        write!(f, "{again}: {}", failure.schedule)
     }
 }
 
@@ -177,10 +179,10 @@ fn edge_row(history: &History, edge: &Edge) -> TimelineRow {
 /// Adds the last steps of a thread and its status.
 fn last_steps(history: &History, thread: ThreadIndex, rows: &mut Vec<TimelineRow>) {
     rows.push(row([(visible(history.name(thread)), Tone::Head)]));
-    let own = history.slices.iter().filter(|slice| slice.thread == thread);
+    let own = history.turns.iter().filter(|turn| turn.thread == thread);
     let steps: Vec<(&Turn, TurnEvent)> = own
-        .flat_map(|slice| slice.happenings.iter().map(move |happening| (slice, *happening)))
-        .filter(|(_, happening)| !matches!(happening, TurnEvent::Begins | TurnEvent::Waits))
+        .flat_map(|turn| turn.events.iter().map(move |event| (turn, *event)))
+        .filter(|(_, event)| !matches!(event, TurnEvent::Begins | TurnEvent::Waits))
         .collect();
     let left_out = steps.len().saturating_sub(STEPS);
     if left_out > 0 {
@@ -188,32 +190,32 @@ fn last_steps(history: &History, thread: ThreadIndex, rows: &mut Vec<TimelineRow
         let count = if left_out == 1 { String::new() } else { format!("{left_out} ") };
         rows.push(row([(format!("  … {count}{before} before"), Tone::Dim)]));
     }
-    for (slice, step) in steps.iter().skip(left_out) {
-        let at = (format!("  {:>7} ", slice.at), Tone::Dim);
+    for (turn, step) in steps.iter().skip(left_out) {
+        let at = (format!("  {:>7} ", turn.at), Tone::Dim);
         rows.push(row([at, (describe(history, *step, None), Tone::Plain)]));
     }
-    let standing = history.slices.last().and_then(|last| last.standing.get(thread.index()));
-    if let Some(standing) = standing {
-        status_rows(history, standing, rows);
+    let status = history.turns.last().and_then(|last| last.statuses.get(thread.index()));
+    if let Some(status) = status {
+        status_rows(history, status, rows);
     }
 }
 
-fn status_rows(history: &History, standing: &ThreadStatus, rows: &mut Vec<TimelineRow>) {
+fn status_rows(history: &History, status: &ThreadStatus, rows: &mut Vec<TimelineRow>) {
     let name = |thread: &ThreadIndex| visible(history.name(*thread));
-    if !standing.suspended_by.is_empty() {
-        let by = list(standing.suspended_by.iter().map(name));
+    if !status.suspended_by.is_empty() {
+        let by = list(status.suspended_by.iter().map(name));
         rows.push(row([(format!("  suspended by {by}"), Tone::Suspended)]));
     }
-    if !standing.holds.is_empty() {
-        let locks = list(standing.holds.iter().map(|lock| visible(&history.lock_name(*lock))));
+    if !status.holds.is_empty() {
+        let locks = list(status.holds.iter().map(|lock| visible(&history.lock_name(*lock))));
         rows.push(row([(format!("  owns {locks}"), Tone::Lock)]));
     }
-    if standing.ended {
+    if status.ended {
         rows.push(row([("  has ended".to_owned(), Tone::Dim)]));
-    } else if !standing.stack.is_empty() {
-        let frames = standing.stack.iter().take(FRAMES).map(|frame| visible(frame));
+    } else if !status.stack.is_empty() {
+        let frames = status.stack.iter().take(FRAMES).map(|frame| visible(frame));
         let mut stack = frames.collect::<Vec<_>>().join(" < ");
-        if standing.stack.len() > FRAMES {
+        if status.stack.len() > FRAMES {
             stack.push_str(" < …");
         }
         rows.push(row([("  stack: ".to_owned(), Tone::Dim), (stack, Tone::Plain)]));

@@ -170,8 +170,8 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         done
     }
 
-    pub(super) fn record(&self, happening: TurnEvent) {
-        self.kernel.record(self.me, happening);
+    pub(super) fn record(&self, event: TurnEvent) {
+        self.kernel.record(self.me, event);
     }
 
     /// Waits for a condition that only the runtime can satisfy. Returns false if the history has

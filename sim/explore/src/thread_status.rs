@@ -8,11 +8,11 @@ use super::verdict::BlockReason;
 /// Adds the status of each thread to the last turn.
 pub(super) fn record_statuses(kernel: &Kernel<'_>) {
     let count = kernel.state.borrow().threads.len() as u32;
-    let standing = (0..count).map(|index| of(kernel, ThreadIndex(index))).collect();
+    let statuses = (0..count).map(|index| of(kernel, ThreadIndex(index))).collect();
     let mut state = kernel.state.borrow_mut();
-    let slice = state.history.as_mut().and_then(|history| history.slices.last_mut());
-    if let Some(slice) = slice {
-        slice.standing = standing;
+    let turn = state.history.as_mut().and_then(|history| history.turns.last_mut());
+    if let Some(turn) = turn {
+        turn.statuses = statuses;
     }
 }
 

@@ -265,11 +265,11 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn list(&mut self, body: &mut Vec<Statement>, context: Context) {
-        body.retain_mut(|statement| self.keep(statement, context));
+        body.retain_mut(|statement| self.repair_statement(statement, context));
     }
 
     /// Repairs a statement. Returns false if it must be removed.
-    fn keep(&mut self, statement: &mut Statement, context: Context) -> bool {
+    fn repair_statement(&mut self, statement: &mut Statement, context: Context) -> bool {
         let leaf = self.shape.unwind == UnwindData::None;
         let inner = Context { depth: context.depth + 1, ..context };
         let moves = !context.in_funclet && self.shape.has_described_frame();

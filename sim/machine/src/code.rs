@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_equal_low_bits_are_told_apart() {
+    fn pages_of_equal_low_bits_are_distinguished() {
         let mut code = CodeCache::new();
         let far = 0x1000 + RECENT as u64 * PAGE_SIZE;
         code.insert(0x1000, op(1, 1), |_| ());

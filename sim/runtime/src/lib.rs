@@ -95,7 +95,7 @@ pub struct Runtime<'a, M = Machine> {
     pub frame_info: Cell<Option<(u64, clr_walker::profiling::FunctionId)>>,
     pub(crate) next_frame_info: Cell<u64>,
     /// Rule that a profiler broke while a thread was suspended.
-    pub(crate) breach: Cell<Option<RuleViolation>>,
+    pub(crate) violation: Cell<Option<RuleViolation>>,
 }
 
 impl<M: core::fmt::Debug> core::fmt::Debug for Runtime<'_, M> {
@@ -124,7 +124,7 @@ impl<M: TargetMemory> Runtime<'_, M> {
             log: Log::default(),
             frame_info: Cell::default(),
             next_frame_info: Cell::new(1),
-            breach: Cell::default(),
+            violation: Cell::default(),
         }
     }
 
@@ -132,7 +132,7 @@ impl<M: TargetMemory> Runtime<'_, M> {
     pub fn forget_calls(&self) {
         self.frame_info.set(None);
         self.next_frame_info.set(1);
-        self.breach.set(None);
+        self.violation.set(None);
     }
 
     /// Changes the process's state.

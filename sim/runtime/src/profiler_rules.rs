@@ -30,10 +30,10 @@ pub enum ProfilerAction {
 #[non_exhaustive]
 pub enum RuleViolation {
     /// An action while a thread was suspended.
-    #[error("{deed:?} while thread {} is suspended, which may own the lock that it needs", thread.0)]
+    #[error("{action:?} while thread {} is suspended, which may own the lock that it needs", thread.0)]
     WhileSuspended {
         /// The action.
-        deed: ProfilerAction,
+        action: ProfilerAction,
         /// The suspended thread.
         thread: OsThreadId,
     },
@@ -48,21 +48,21 @@ pub enum RuleViolation {
 
 impl<M: TargetMemory> Runtime<'_, M> {
     /// Records an action of a profiler as a violation if a thread is suspended. Does not allocate.
-    pub fn did(&self, deed: ProfilerAction) {
+    pub fn did(&self, action: ProfilerAction) {
         // While the threads are being changed the check is skipped.
         let Ok(threads) = self.threads.try_borrow() else { return };
         if let Some(thread) = threads.iter().find(|thread| thread.suspended > 0) {
-            self.broke(RuleViolation::WhileSuspended { deed, thread: thread.os });
+            self.broke(RuleViolation::WhileSuspended { action, thread: thread.os });
         }
     }
 
     /// Records a rule violation. The first one counts.
-    pub(super) fn broke(&self, breach: RuleViolation) {
-        self.breach.set(self.breach.get().or(Some(breach)));
+    pub(super) fn broke(&self, violation: RuleViolation) {
+        self.violation.set(self.violation.get().or(Some(violation)));
     }
 
     /// Returns the first rule violation of a profiler.
     pub const fn rule_violation(&self) -> Option<RuleViolation> {
-        self.breach.get()
+        self.violation.get()
     }
 }

@@ -139,7 +139,8 @@ impl ExpectedSnapshot {
     /// Converts the result of a snapshot to an expectation.
     #[must_use]
     pub fn of(on: Generations, found: &SnapshotResult) -> Self {
-        let flags = |shot: &FoundFrameReport| Some(shot.shot.context?.flags);
+        let flags =
+            |frame_report: &FoundFrameReport| Some(frame_report.frame_report.context?.flags);
         let named = |flags| {
             if flags == found.rules.own_flags {
                 ExpectedFlags::Own
@@ -147,25 +148,27 @@ impl ExpectedSnapshot {
                 ExpectedFlags::Value(flags)
             }
         };
-        let first = found.shots.first().and_then(flags);
-        let same = found.shots.iter().all(|shot| flags(shot) == first);
-        let usual = |shot: &FoundFrameReport| {
-            flags(shot) == found.rules.flags || shot.shot.context.is_none()
+        let first = found.frame_reports.first().and_then(flags);
+        let same = found.frame_reports.iter().all(|frame_report| flags(frame_report) == first);
+        let usual = |frame_report: &FoundFrameReport| {
+            flags(frame_report) == found.rules.flags || frame_report.frame_report.context.is_none()
         };
-        let shot = |shot: &FoundFrameReport| ExpectedFrameReport {
-            marker: shot.shot.function.is_none(),
-            label: Some(shot.shot.label.clone()),
-            registers: registers(shot, found),
-            stale: stale(shot, found),
-            context_flags: flags(shot).filter(|_| !same && !usual(shot)).map(named),
+        let frame_report = |frame_report: &FoundFrameReport| ExpectedFrameReport {
+            marker: frame_report.frame_report.function.is_none(),
+            label: Some(frame_report.frame_report.label.clone()),
+            registers: registers(frame_report, found),
+            stale: stale(frame_report, found),
+            context_flags: flags(frame_report).filter(|_| !same && !usual(frame_report)).map(named),
         };
         let nested = found.nested.iter().filter_map(|nested| nested.outcomes.first());
         Self {
             on,
             from: Provenance::Source,
             others: false,
-            context_flags: first.filter(|_| same && !found.shots.iter().all(usual)).map(named),
-            frames: found.shots.iter().map(shot).collect(),
+            context_flags: first
+                .filter(|_| same && !found.frame_reports.iter().all(usual))
+                .map(named),
+            frames: found.frame_reports.iter().map(frame_report).collect(),
             nested: nested.map(|outcome| ExpectedOutcome::from(*outcome)).collect(),
             result: found.outcome.into(),
             clauses: Vec::new(),
@@ -175,12 +178,12 @@ impl ExpectedSnapshot {
 
 /// Returns rsp, and the nonvolatile registers that match neither the activation's values nor those
 /// that the walk started with (they belong to another activation). rax is included if it changed.
-fn registers(shot: &FoundFrameReport, found: &SnapshotResult) -> Vec<(Gpr, u64)> {
-    let Some(context) = shot.shot.context else { return Vec::new() };
+fn registers(frame_report: &FoundFrameReport, found: &SnapshotResult) -> Vec<(Gpr, u64)> {
+    let Some(context) = frame_report.frame_report.context else { return Vec::new() };
     let value = |register: Gpr| context.registers.get(register);
     let is_of_none = |register: &Gpr| {
-        let others = [shot.truth, found.rules.start];
-        shot.truth.is_some()
+        let others = [frame_report.true_registers, found.rules.start];
+        frame_report.true_registers.is_some()
             && others.into_iter().flatten().all(|one| one.get(*register) != value(*register))
     };
     let others = found.rules.nonvolatile.iter().copied().filter(is_of_none);
@@ -194,16 +197,16 @@ fn registers(shot: &FoundFrameReport, found: &SnapshotResult) -> Vec<(Gpr, u64)>
 
 /// Returns the registers that have the value that the walk started with instead of the
 /// activation's.
-fn stale(shot: &FoundFrameReport, found: &SnapshotResult) -> Stale {
-    let (Some(context), Some(truth), Some(start)) =
-        (shot.shot.context, shot.truth, found.rules.start)
+fn stale(frame_report: &FoundFrameReport, found: &SnapshotResult) -> Stale {
+    let (Some(context), Some(true_registers), Some(start)) =
+        (frame_report.frame_report.context, frame_report.true_registers, found.rules.start)
     else {
         return Stale::None;
     };
     let value = |register: Gpr| context.registers.get(register);
     let is_started = |register: Gpr| value(register) == start.get(register);
     let is_stale =
-        |register: &Gpr| value(*register) != truth.get(*register) && is_started(*register);
+        |register: &Gpr| value(*register) != true_registers.get(*register) && is_started(*register);
     let nonvolatile = found.rules.nonvolatile;
     let mut stale: Vec<_> = nonvolatile.iter().copied().filter(is_stale).collect();
     stale.sort();

@@ -56,8 +56,8 @@ fn blessed(old: &ExpectedHistory, made: &[&Explored]) -> Option<ExpectedHistory>
     {
         return None;
     }
-    let mut trails = made.iter().map(|it| it.found.failure.as_ref().map(|it| &it.trail));
-    let first = trails.next()??;
-    let replay = trails.all(|trail| trail == Some(first)).then(|| first.clone());
+    let mut schedules = made.iter().map(|it| it.found.failure.as_ref().map(|it| &it.schedule));
+    let first = schedules.next()??;
+    let replay = schedules.all(|schedule| schedule == Some(first)).then(|| first.clone());
     (replay != old.replay).then(|| ExpectedHistory { replay, ..old.clone() })
 }

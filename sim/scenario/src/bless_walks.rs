@@ -32,7 +32,7 @@ pub fn bless_walks(text: &str, reports: &[StopReport]) -> Result<String, Scenari
         let Some(node) = nodes.get(report.stop) else { continue };
         let places = named(inside(node), "expect").map(|node| node.name().span().offset());
         for ((old, walk), start) in stop.expect.iter().zip(&reached.walks).zip(places) {
-            if walk.differences.is_empty() || walk.untrue.is_some() {
+            if walk.differences.is_empty() || walk.shadow_stack_difference.is_some() {
                 continue;
             }
             let depth = indentation(text, start).len() / 4;

@@ -27,22 +27,32 @@ impl Scenario {
     /// # Errors
     /// Returns [`RunOnError`].
     pub fn explain_on(&self, generation: Generation) -> Result<Vec<ExplainedSnapshot>, RunOnError> {
-        self.snapshots_on(generation, true)
+        self.snapshots_on(generation)
     }
 }
 
-/// The result of each call of a text on one generation.
-pub type EachSnapshot<'s> = Vec<(SnapshotAt<'s>, Result<ExplainedSnapshot, RunOnError>)>;
+/// The record of each call of a text on one generation: a [`SnapshotReport`] or an
+/// [`ExplainedSnapshot`].
+pub type EachSnapshot<'s, R> = Vec<(SnapshotAt<'s>, Result<R, RunOnError>)>;
 
 impl Scenario {
     /// Makes each call of the text that is for a generation, in order. A stop that is not reached
-    /// does not affect the calls at other stops. Without `told`, events and stories are empty,
-    /// which is faster.
+    /// does not affect the calls at other stops.
     #[must_use]
-    pub fn each_on(&self, generation: Generation, told: bool) -> EachSnapshot<'_> {
+    pub fn each_on(&self, generation: Generation) -> EachSnapshot<'_, SnapshotReport> {
+        self.each(generation)
+    }
+
+    /// Makes each call like [`each_on`](Self::each_on), with the decisions that led to its result.
+    #[must_use]
+    pub fn explain_each_on(&self, generation: Generation) -> EachSnapshot<'_, ExplainedSnapshot> {
+        self.each(generation)
+    }
+
+    fn each<R: SnapshotRecord>(&self, generation: Generation) -> EachSnapshot<'_, R> {
         let mut errors = vec![None; self.stops.len()];
         let mut reachable = None;
-        let mut made = self.snapshots_on(generation, told);
+        let mut made = self.snapshots_on(generation);
         // Each error removes a stop.
         while let Err(RunOnError::World { stop, .. } | RunOnError::NotReached { stop, .. }) = made
             && let Some(error) = errors.get_mut(stop)
@@ -53,7 +63,7 @@ impl Scenario {
             if let Some(stop) = rest.stops.get_mut(stop) {
                 stop.snapshots.clear();
             }
-            made = rest.snapshots_on(generation, told);
+            made = rest.snapshots_on(generation);
         }
         let (mut made, all) = match made {
             Ok(made) => (made.into_iter(), None),
@@ -71,25 +81,45 @@ impl Scenario {
     }
 }
 
-/// Makes a call on a process, and records the events if an explanation is wanted.
-pub(super) fn explained(
-    call: &SnapshotCall,
-    site: &impl Site,
-    runtime: &Runtime<'_>,
-    told: bool,
-) -> (SnapshotResult, Vec<Event>, Vec<StoryLine>) {
-    if !told {
-        return (call.make_at(site, runtime), Vec::new(), Vec::new());
+/// A record of a call.
+pub(super) trait SnapshotRecord {
+    /// Makes a call on a process, compares its result and records it.
+    fn make(
+        call: &SnapshotCall,
+        site: &impl Site,
+        runtime: &Runtime<'_>,
+        compare: impl FnOnce(SnapshotResult) -> SnapshotReport,
+    ) -> Self;
+}
+
+impl SnapshotRecord for SnapshotReport {
+    fn make(
+        call: &SnapshotCall,
+        site: &impl Site,
+        runtime: &Runtime<'_>,
+        compare: impl FnOnce(SnapshotResult) -> SnapshotReport,
+    ) -> Self {
+        compare(call.make_at(site, runtime))
     }
-    runtime.log.listen();
-    let found = call.make_at(site, runtime);
-    let events = runtime.log.take();
-    let target = events.iter().find_map(|event| match event {
-        Event::Target { object, .. } => Some(*object),
-        _ => None,
-    });
-    let chain = target.map_or_else(Vec::new, |target| frame_chain(runtime, target));
-    let teller = StoryWriter { generation: site.generation(), names: runtime, chain: &chain };
-    let story = teller.write(&events);
-    (found, events, story)
+}
+
+impl SnapshotRecord for ExplainedSnapshot {
+    fn make(
+        call: &SnapshotCall,
+        site: &impl Site,
+        runtime: &Runtime<'_>,
+        compare: impl FnOnce(SnapshotResult) -> SnapshotReport,
+    ) -> Self {
+        runtime.log.listen();
+        let report = compare(call.make_at(site, runtime));
+        let events = runtime.log.take();
+        let target = events.iter().find_map(|event| match event {
+            Event::Target { object, .. } => Some(*object),
+            _ => None,
+        });
+        let chain = target.map_or_else(Vec::new, |target| frame_chain(runtime, target));
+        let writer = StoryWriter { generation: site.generation(), names: runtime, chain: &chain };
+        let story = writer.write(&events);
+        Self { report, events, story }
+    }
 }

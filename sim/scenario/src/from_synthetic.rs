@@ -32,50 +32,50 @@ impl PlacedStack {
     /// converts back. Returns `None` if no text can express the state, for instance a process that
     /// a thread without a name is suspending.
     #[must_use]
-    pub fn of(stage: &SyntheticThread) -> Option<Self> {
+    pub fn of(target: &SyntheticThread) -> Option<Self> {
         let mut nodes = Vec::new();
-        if stage.cooperative {
+        if target.cooperative {
             nodes.push(StackNode::Mode(ThreadMode::Cooperative));
         }
-        let rows = stage.rows.iter().cloned();
-        nodes.extend(rows.map(|row| StackNode::Row { row, saves_all: false }));
-        nodes.extend(stage.frames.iter().cloned().map(StackNode::Frame));
-        nodes.extend(stage.exceptions.trackers.iter().copied().map(StackNode::Exception));
-        thread(stage, &mut nodes);
-        nodes.extend(stage.stubs.iter().map(|(name, kind)| StackNode::Stub(name.clone(), *kind)));
+        let activations = target.activations.iter().cloned();
+        nodes.extend(activations.map(|activation| StackNode::Row { activation, saves_all: false }));
+        nodes.extend(target.frames.iter().cloned().map(StackNode::Frame));
+        nodes.extend(target.exceptions.trackers.iter().copied().map(StackNode::Exception));
+        thread(target, &mut nodes);
+        nodes.extend(target.stubs.iter().map(|(name, kind)| StackNode::Stub(name.clone(), *kind)));
         nodes.extend(
-            stage.blocks.iter().map(|(at, size)| StackNode::Block { at: *at, size: *size }),
+            target.blocks.iter().map(|(at, size)| StackNode::Block { at: *at, size: *size }),
         );
-        let words = stage.overwritten.iter();
+        let words = target.overwritten.iter();
         nodes.extend(words.map(|(at, value)| StackNode::Word { at: *at, value: *value, count: 1 }));
-        process(&stage.process, &mut nodes)?;
+        process(&target.process, &mut nodes)?;
         let item = |node| PlacedItem { on: Generations::ALL, node };
         let items = nodes.into_iter().map(item).collect();
         let stack = Self { items, ..Self::default() };
-        (stack.synthetic_thread(stage.generation) == *stage).then_some(stack)
+        (stack.synthetic_thread(target.generation) == *target).then_some(stack)
     }
 }
 
 /// Adds the state of the thread that differs from the default.
-fn thread(stage: &SyntheticThread, nodes: &mut Vec<StackNode>) {
-    let usual = SyntheticThread::new(stage.generation);
+fn thread(target: &SyntheticThread, nodes: &mut Vec<StackNode>) {
+    let usual = SyntheticThread::new(target.generation);
     let mut push = |is_usual: bool, node: StackNode| {
         if !is_usual {
             nodes.push(node);
         }
     };
-    let (limit, base) = stage.stack;
-    push(stage.stack == usual.stack, StackNode::Bounds { limit, base });
-    push(stage.safety == usual.safety, StackNode::Safety(stage.safety));
-    push(!stage.exceptions.inconsistent, StackNode::InconsistentExceptions);
-    push(stage.life == usual.life, StackNode::Life(stage.life));
-    push(stage.forbid_suspend == 0, StackNode::ForbidSuspend(stage.forbid_suspend));
-    push(!stage.hijack_locked, StackNode::HijackLocked);
-    push(!stage.gc_special, StackNode::GcSpecial);
-    push(!stage.resists_suspension, StackNode::ResistsSuspension);
-    push(!stage.leaves_cooperative_mode, StackNode::LeavesCooperativeMode);
-    push(!stage.debugger_context, StackNode::DebuggerContext);
-    nodes.extend(stage.hijacked.clone().map(StackNode::Hijacked));
+    let (limit, base) = target.stack;
+    push(target.stack == usual.stack, StackNode::Bounds { limit, base });
+    push(target.safety == usual.safety, StackNode::Safety(target.safety));
+    push(!target.exceptions.inconsistent, StackNode::InconsistentExceptions);
+    push(target.life == usual.life, StackNode::Life(target.life));
+    push(target.forbid_suspend == 0, StackNode::ForbidSuspend(target.forbid_suspend));
+    push(!target.hijack_locked, StackNode::HijackLocked);
+    push(!target.gc_special, StackNode::GcSpecial);
+    push(!target.resists_suspension, StackNode::ResistsSuspension);
+    push(!target.leaves_cooperative_mode, StackNode::LeavesCooperativeMode);
+    push(!target.debugger_context, StackNode::DebuggerContext);
+    nodes.extend(target.hijacked.clone().map(StackNode::Hijacked));
 }
 
 /// Adds the state of the process that differs from the default.
@@ -121,7 +121,7 @@ impl SnapshotCall {
             PlacedThread::Other => return None,
         };
         let seed = match &call.seed {
-            Some(seed) => Some(seed_of(seed, &call.stage)?),
+            Some(seed) => Some(seed_of(seed, &call.target)?),
             None => None,
         };
         Some(Self {
@@ -145,22 +145,24 @@ impl SnapshotCall {
 
 /// Converts a seed. If its activation is not the first one of its function, the registers are
 /// listed individually.
-fn seed_of(seed: &SyntheticSeed, stage: &SyntheticThread) -> Option<SnapshotSeed> {
-    let row = seed.row.map(|row| row as usize);
-    let name = row.and_then(|row| stage.rows.get(row)).map(|row| &row.function);
-    let first = stage.rows.iter().position(|row| Some(&row.function) == name);
+fn seed_of(seed: &SyntheticSeed, target: &SyntheticThread) -> Option<SnapshotSeed> {
+    let activation = seed.activation.map(|activation| activation as usize);
+    let name = activation
+        .and_then(|activation| target.activations.get(activation))
+        .map(|activation| &activation.function);
+    let first = target.activations.iter().position(|activation| Some(&activation.function) == name);
     let whole = SyntheticSeed::of_activation(0);
-    let mut found = match name.filter(|_| first == row) {
+    let mut found = match name.filter(|_| first == activation) {
         Some(name) => SnapshotSeed::new(SeedSource::Function(name.clone())),
         None => SnapshotSeed::new(SeedSource::Bytes(0)),
     };
     let from_bytes = matches!(found.from, SeedSource::Bytes(_));
     let mut registers = Vec::new();
-    if let Some(row) = row.filter(|_| from_bytes)
-        && let Some(truth) = stage.build().ok()?.registers(row)
+    if let Some(activation) = activation.filter(|_| from_bytes)
+        && let Some(leaf) = target.build().ok()?.registers(activation)
     {
-        found.rip = Some(SeedAddress::Address(truth.rip));
-        registers.extend(Gpr::ALL.map(|register| (register, truth.get(register))));
+        found.rip = Some(SeedAddress::Address(leaf.rip));
+        registers.extend(Gpr::ALL.map(|register| (register, leaf.get(register))));
     }
     for (register, value) in [(Gpr::Rsp, seed.rsp), (Gpr::Rbp, seed.rbp)] {
         let Some(value) = value else { continue };
@@ -183,8 +185,8 @@ impl Scenario {
     #[must_use]
     pub fn from_call(call: &SyntheticCall) -> Option<Self> {
         let mut call = call.clone();
-        for row in &mut call.stage.rows {
-            row.place = match (row.place, row.kind) {
+        for activation in &mut call.target.activations {
+            activation.place = match (activation.place, activation.kind) {
                 (CodeLocation::ReadyToRun, MethodKind::IlStub | MethodKind::Dynamic) => {
                     CodeLocation::Heap
                 }
@@ -192,7 +194,7 @@ impl Scenario {
                 (place, _) => place,
             };
         }
-        let mut stack = PlacedStack::of(&call.stage)?;
+        let mut stack = PlacedStack::of(&call.target)?;
         stack.snapshots.push(SnapshotCall::of(&call)?);
         Some(Self { stack: Some(stack), ..Self::default() })
     }
@@ -205,12 +207,12 @@ impl Scenario {
         }
         let before = self.clone();
         let each: Vec<(Generation, _)> =
-            on.iter().map(|generation| (generation, before.each_on(generation, false))).collect();
+            on.iter().map(|generation| (generation, before.each_on(generation))).collect();
         for (index, call) in self.calls_mut().enumerate() {
             let mut found = Vec::new();
             for (generation, each) in &each {
                 let made = each.get(index).and_then(|(_, made)| made.as_ref().ok());
-                found.extend(made.map(|made| (*generation, false, &made.report.found)));
+                found.extend(made.map(|made| (*generation, false, &made.found)));
             }
             call.expect = blessed(&[], &found).into_iter().flatten().collect();
         }

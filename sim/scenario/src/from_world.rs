@@ -47,9 +47,9 @@ impl Scenario {
     /// differ.
     #[must_use]
     pub fn of_case(case: &WorldCase) -> Option<Self> {
-        let WorldCase { program, slices, call } = case;
+        let WorldCase { program, turns, call } = case;
         let mut scenario = Self::of_world(program);
-        scenario.stops.push(stop(program, slices, &[*call])?);
+        scenario.stops.push(stop(program, turns, &[*call])?);
         Some(scenario)
     }
 }
@@ -57,23 +57,23 @@ impl Scenario {
 /// Returns the stop at which a program is after some turns, with the calls about the target of the
 /// first of them. Returns `None` if no text can express the state.
 #[must_use]
-pub fn stop(program: &WorldProgram, slices: &[WorldTurn], calls: &[WorldCall]) -> Option<Stop> {
+pub fn stop(program: &WorldProgram, turns: &[WorldTurn], calls: &[WorldCall]) -> Option<Stop> {
     let target = calls.first()?.target;
     let build = program.build().ok()?;
     let mut world = build.world(&program.threads).ok()?;
     let mut threads = vec![Passed::default(); program.threads.len()];
-    for slice in slices {
-        let passed = threads.get_mut(slice.thread)?;
-        for _ in 0..slice.steps {
-            passed.step(&mut world, slice.thread)?;
+    for turn in turns {
+        let passed = threads.get_mut(turn.thread)?;
+        for _ in 0..turn.steps {
+            passed.step(&mut world, turn.thread)?;
         }
     }
     let at = |thread: usize| threads.get(thread)?.place(&world, thread);
     // Threads that had a turn later are moved later.
     let mut others: Vec<usize> = Vec::new();
-    for slice in slices.iter().filter(|slice| slice.thread != target) {
-        others.retain(|other| *other != slice.thread);
-        others.push(slice.thread);
+    for turn in turns.iter().filter(|turn| turn.thread != target) {
+        others.retain(|other| *other != turn.thread);
+        others.push(turn.thread);
     }
     // A text cannot bring another thread to its end.
     let stands = |at: &StopAt| *at != StopAt::End;
@@ -174,7 +174,7 @@ fn snapshot(program: &WorldProgram, world: &World<'_>, call: &WorldCall) -> Snap
 /// registers are listed individually.
 fn seed_of(world: &World<'_>, target: usize, seed: WorldSeed) -> Option<SnapshotSeed> {
     let activations = world.activations(target);
-    let index = (seed.row as usize).checked_rem(activations.len())?;
+    let index = (seed.activation as usize).checked_rem(activations.len())?;
     let activation = activations.get(index)?;
     let flags = (seed.flags != SEED_FLAGS).then_some(seed.flags);
     let first = activations.iter().position(|one| one.function == activation.function);

@@ -1,5 +1,5 @@
 //! Stacks placed by hand: the state of a thread and its process, node by node, each for some
-//! generations. [`PlacedStack::stage`] collects the nodes of a generation.
+//! generations. [`PlacedStack::thread`] collects the nodes of a generation.
 
 use super::mixed::MixedWalk;
 use super::snapshot::SnapshotCall;
@@ -11,7 +11,7 @@ use clr_runtime::{
 };
 use clr_walker::profiling::EventMask;
 use clr_world::synthetic::{
-    FrameRow, MANAGED_WALKER, NATIVE_WALKER, SELF, SyntheticActivation, SyntheticThread,
+    MANAGED_WALKER, NATIVE_WALKER, SELF, SyntheticActivation, SyntheticFrame, SyntheticThread,
 };
 
 /// A thread placed by hand, and the calls that are made on it.
@@ -86,12 +86,12 @@ pub enum StackNode {
     /// An activation.
     Row {
         /// The activation, without its saved registers if `saves_all` is set.
-        row: SyntheticActivation,
+        activation: SyntheticActivation,
         /// The function pushes all nonvolatile registers of its system (C-099).
         saves_all: bool,
     },
     /// An explicit Frame.
-    Frame(FrameRow),
+    Frame(SyntheticFrame),
     /// The mode of the thread.
     Mode(ThreadMode),
     /// The bounds of the stack (VA).
@@ -176,35 +176,35 @@ impl StackNode {
         )
     }
 
-    fn place(&self, stage: &mut SyntheticThread) {
-        let process = &mut stage.process;
+    fn place(&self, target: &mut SyntheticThread) {
+        let process = &mut target.process;
         match self {
-            Self::Row { row, saves_all } => {
-                let mut row = row.clone();
+            Self::Row { activation, saves_all } => {
+                let mut activation = activation.clone();
                 if *saves_all {
-                    row.saves = FrameConvention::of(stage.generation).callee_saved.to_vec();
+                    activation.saves = FrameConvention::of(target.generation).callee_saved.to_vec();
                 }
-                stage.rows.push(row);
+                target.activations.push(activation);
             }
-            Self::Frame(frame) => stage.frames.push(frame.clone()),
-            Self::Mode(mode) => stage.cooperative = *mode == ThreadMode::Cooperative,
-            Self::Bounds { limit, base } => stage.stack = (*limit, *base),
-            Self::Safety(safety) => stage.safety = *safety,
-            Self::Exception(tracker) => stage.exceptions.trackers.push(*tracker),
-            Self::InconsistentExceptions => stage.exceptions.inconsistent = true,
-            Self::ForbidSuspend(count) => stage.forbid_suspend = *count,
-            Self::HijackLocked => stage.hijack_locked = true,
-            Self::GcSpecial => stage.gc_special = true,
-            Self::Life(life) => stage.life = *life,
-            Self::ResistsSuspension => stage.resists_suspension = true,
-            Self::LeavesCooperativeMode => stage.leaves_cooperative_mode = true,
-            Self::DebuggerContext => stage.debugger_context = true,
-            Self::Hijacked(function) => stage.hijacked = Some(function.clone()),
-            Self::Stub(name, kind) => stage.stubs.push((name.clone(), *kind)),
-            Self::Block { at, size } => stage.blocks.push((*at, *size)),
+            Self::Frame(frame) => target.frames.push(frame.clone()),
+            Self::Mode(mode) => target.cooperative = *mode == ThreadMode::Cooperative,
+            Self::Bounds { limit, base } => target.stack = (*limit, *base),
+            Self::Safety(safety) => target.safety = *safety,
+            Self::Exception(tracker) => target.exceptions.trackers.push(*tracker),
+            Self::InconsistentExceptions => target.exceptions.inconsistent = true,
+            Self::ForbidSuspend(count) => target.forbid_suspend = *count,
+            Self::HijackLocked => target.hijack_locked = true,
+            Self::GcSpecial => target.gc_special = true,
+            Self::Life(life) => target.life = *life,
+            Self::ResistsSuspension => target.resists_suspension = true,
+            Self::LeavesCooperativeMode => target.leaves_cooperative_mode = true,
+            Self::DebuggerContext => target.debugger_context = true,
+            Self::Hijacked(function) => target.hijacked = Some(function.clone()),
+            Self::Stub(name, kind) => target.stubs.push((name.clone(), *kind)),
+            Self::Block { at, size } => target.blocks.push((*at, *size)),
             Self::Word { at, value, count } => {
                 let words = (0..u64::from(*count)).map(|n| (at.wrapping_add(8 * n), *value));
-                stage.overwritten.extend(words);
+                target.overwritten.extend(words);
             }
             Self::Profiler(status) => process.profiler = *status,
             Self::Attached => process.attached = true,
@@ -231,11 +231,11 @@ impl PlacedStack {
     /// Returns the synthetic thread for a generation.
     #[must_use]
     pub fn synthetic_thread(&self, generation: Generation) -> SyntheticThread {
-        let mut stage = SyntheticThread::new(generation);
+        let mut target = SyntheticThread::new(generation);
         for item in self.items.iter().filter(|item| item.on.contains(generation)) {
-            item.node.place(&mut stage);
+            item.node.place(&mut target);
         }
-        stage
+        target
     }
 
     /// Returns the generations that the stack is for: those with an expectation, or all if there

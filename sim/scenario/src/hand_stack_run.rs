@@ -1,7 +1,7 @@
 //! Calls on a stack placed by hand.
 
 use super::PlacedStack;
-use super::explained::{self, ExplainedSnapshot};
+use super::explained::SnapshotRecord;
 use super::mixed::{MixedFrameKind, UnlabelledFrame};
 use super::snapshot::{SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed, SnapshotThread};
 use super::stopped_thread::Site;
@@ -17,21 +17,18 @@ use clr_world::synthetic::{
 
 impl PlacedStack {
     /// Makes the calls on one generation.
-    pub(super) fn snapshots_on(
+    pub(super) fn snapshots_on<R: SnapshotRecord>(
         &self,
         generation: Generation,
-        told: bool,
-    ) -> Result<Vec<ExplainedSnapshot>, SyntheticError> {
-        let set = self.synthetic_thread(generation).build()?;
+    ) -> Result<Vec<R>, SyntheticError> {
+        let process = self.synthetic_thread(generation).build()?;
         let snapshots = self.snapshots.iter().enumerate();
-        let made = snapshots.filter(|(_, call)| call.applies_to(generation));
-        let report = |(snapshot, call): (usize, &SnapshotCall)| {
-            let (found, events, story) =
-                explained::explained(call, &set, &call.process(&set), told);
-            let report = call.compare(None, snapshot, generation, found);
-            ExplainedSnapshot { report, events, story }
+        let calls = snapshots.filter(|(_, call)| call.applies_to(generation));
+        let record = |(snapshot, call): (usize, &SnapshotCall)| {
+            let compare = |found| call.compare(None, snapshot, generation, found);
+            R::make(call, &process, &call.process(&process), compare)
         };
-        Ok(made.map(report).collect())
+        Ok(calls.map(record).collect())
     }
 }
 
@@ -65,8 +62,10 @@ impl Site for SyntheticProcess {
             SeedSource::Function(function) => Some(self.seed(function)?.registers),
             SeedSource::Leaf => self.registers(0),
             SeedSource::TopManaged => {
-                let mut rows = self.synthetic_thread().rows.iter();
-                self.registers(rows.position(|row| row.place != CodeLocation::Native)?)
+                let mut activations = self.synthetic_thread().activations.iter();
+                self.registers(
+                    activations.position(|activation| activation.place != CodeLocation::Native)?,
+                )
             }
             SeedSource::Stale | SeedSource::Bytes(_) => None,
         }
@@ -84,23 +83,26 @@ impl Site for SyntheticProcess {
         self.name(id).map(str::to_owned)
     }
 
-    fn rows(&self) -> Vec<UnlabelledFrame> {
-        let rows = self.synthetic_thread().rows.iter().enumerate();
-        let row = |(index, row): (usize, &SyntheticActivation)| {
+    fn frames(&self) -> Vec<UnlabelledFrame> {
+        let activations = self.synthetic_thread().activations.iter().enumerate();
+        let frame = |(index, activation): (usize, &SyntheticActivation)| {
             let registers = self.registers(index)?;
-            let kind = match row.place {
+            let kind = match activation.place {
                 CodeLocation::Native => MixedFrameKind::Native,
-                CodeLocation::Heap | CodeLocation::ReadyToRun => UnlabelledFrame::kind_of(row.kind),
+                CodeLocation::Heap | CodeLocation::ReadyToRun => {
+                    UnlabelledFrame::kind_of(activation.kind)
+                }
             };
             let position = if index == 0 { Position::Interrupted } else { Position::ReturnAddress };
             Some(UnlabelledFrame { kind, ip: registers.rip, sp: registers.rsp(), position })
         };
-        rows.filter_map(row).collect()
+        activations.filter_map(frame).collect()
     }
 
     fn true_registers(&self, ip: u64, rsp: u64) -> Option<Registers> {
-        let rows = (0..self.synthetic_thread().rows.len()).filter_map(|row| self.registers(row));
-        rows.into_iter().find(|row| row.rip == ip && row.rsp() == rsp)
+        let activations = (0..self.synthetic_thread().activations.len())
+            .filter_map(|activation| self.registers(activation));
+        activations.into_iter().find(|activation| activation.rip == ip && activation.rsp() == rsp)
     }
 }
 

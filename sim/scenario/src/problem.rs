@@ -34,6 +34,9 @@ pub enum ProblemKind {
     /// The node is already in the block.
     #[error("`{0}` is already present: it is allowed only once")]
     DuplicateNode(&'static str),
+    /// The profiler already has an `on` for the callback.
+    #[error("the profiler already has an `on` for the callback `{0}`")]
+    DuplicateCallback(&'static str),
     /// The node excludes another one.
     #[error("`{0}` and `{1}` exclude each other")]
     Excluded(&'static str, &'static str),
@@ -373,7 +376,10 @@ impl ProblemKind {
             | Self::UnknownThread { .. }
             | Self::UnknownOfProfiler { .. }
             | Self::NotOnThisStack { .. } => "unknown",
-            Self::DuplicateNode(_) | Self::DuplicateProperty(_) | Self::Again { .. } => "duplicate",
+            Self::DuplicateNode(_)
+            | Self::DuplicateCallback(_)
+            | Self::DuplicateProperty(_)
+            | Self::Again { .. } => "duplicate",
             Self::MissingProperty { .. }
             | Self::MissingArgument { .. }
             | Self::MissingNode { .. } => "something is missing",

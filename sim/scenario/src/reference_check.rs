@@ -42,8 +42,8 @@ impl Scenario {
     ) -> Result<Vec<ReferencePrediction>, RunOnError> {
         let starts = self.starts();
         let mut all = Vec::new();
-        self.at_stops(generation, |standing| {
-            let ThreadAtStop { stop, world, thread, .. } = standing;
+        self.at_stops(generation, |at_stop| {
+            let ThreadAtStop { stop, world, thread, .. } = at_stop;
             let facts = ProgramFacts::new(world.expanded(), world.linked());
             let Some(seen) = ThreadFacts::new(&facts, world, thread) else { return };
             let calls = self.stops.get(stop).map_or(&[][..], |stop| &stop.snapshots);
@@ -52,9 +52,9 @@ impl Scenario {
                 let expected = question.and_then(|question| expected(&seen, &question));
                 let Some(expected) = expected else { continue };
                 let place = |callback: &ExpectedReport| {
-                    let row = seen.rows.get(callback.row);
+                    let activation = seen.activations.get(callback.activation);
                     let label = label_of(world.as_synced(), callback.context.registers.rip);
-                    (label, row.map(|row| row.registers).unwrap_or_default())
+                    (label, activation.map(|activation| activation.registers).unwrap_or_default())
                 };
                 let places = expected.callbacks.iter().map(place).collect();
                 all.push(ReferencePrediction { stop, snapshot, expected, places });
@@ -119,23 +119,26 @@ impl ReferencePrediction {
         let rules = made.rules;
         let pairs = self.expected.callbacks.iter().zip(&self.places).enumerate();
         let start = rules.start.unwrap_or_default();
-        let shots = pairs.map(|(index, (callback, (label, truth)))| {
+        let frame_reports = pairs.map(|(index, (callback, (label, true_registers)))| {
             let mut context = callback.context;
             // The rax of a seed is not one of the thread's registers.
-            let own = made.shots.get(index).and_then(|shot| shot.shot.context);
+            let own = made
+                .frame_reports
+                .get(index)
+                .and_then(|frame_report| frame_report.frame_report.context);
             let rax = own.map_or(start, |own| own.registers).get(Gpr::Rax);
             context.registers.set(Gpr::Rax, rax);
-            let shot = FrameReport {
+            let frame_report = FrameReport {
                 function: callback.function,
                 ip: context.registers.rip,
                 context_size: rules.size.filter(|_| rules.wanted).unwrap_or_default(),
                 context: rules.wanted.then_some(context),
                 label: label.clone(),
             };
-            FoundFrameReport { shot, function: None, truth: Some(*truth) }
+            FoundFrameReport { frame_report, function: None, true_registers: Some(*true_registers) }
         });
         SnapshotResult {
-            shots: shots.collect(),
+            frame_reports: frame_reports.collect(),
             outcome: self.expected.outcome,
             nested: Vec::new(),
             rules,
@@ -181,8 +184,8 @@ fn question(
             if changed || seed.cut.is_some() {
                 return None;
             }
-            let row = activation_of(&seed.from, thread, world, target)?;
-            Some((row, seed.flags.unwrap_or(SEED_FLAGS)))
+            let activation = activation_of(&seed.from, thread, world, target)?;
+            Some((activation, seed.flags.unwrap_or(SEED_FLAGS)))
         }
     };
     Some(CallFacts {
@@ -218,26 +221,31 @@ fn activation_of(
         }),
         SeedSource::Stale | SeedSource::Bytes(_) => None,
     }?;
-    let place =
-        |row: &clr_world::reference::ReferenceActivation| (row.registers.rip, row.registers.rsp());
+    let place = |activation: &clr_world::reference::ReferenceActivation| {
+        (activation.registers.rip, activation.registers.rsp())
+    };
     let own = (activation.registers.rip, activation.registers.rsp());
-    target.rows.iter().position(|row| place(row) == own)
+    target.activations.iter().position(|activation| place(activation) == own)
 }
 
 /// Returns true if the result of a call equals the model's prediction. rax is not compared: in a
 /// seed it is [`SEED_RAX`](super::SEED_RAX).
 pub(super) fn is_as_modelled(found: &SnapshotResult, expected: &ExpectedCall) -> bool {
-    let mut pairs = found.shots.iter().zip(&expected.callbacks);
+    let mut pairs = found.frame_reports.iter().zip(&expected.callbacks);
     let is_same = pairs.all(|(made, callback)| {
-        let shot = &made.shot;
-        let context = shot.context.is_none_or(|context| {
+        let frame_report = &made.frame_report;
+        let context = frame_report.context.is_none_or(|context| {
             let (mut found, mut expected) = (context, callback.context);
             for registers in [&mut found.registers, &mut expected.registers] {
                 registers.set(Gpr::Rax, 0);
             }
             found == expected
         });
-        shot.function == callback.function && shot.ip == callback.context.registers.rip && context
+        frame_report.function == callback.function
+            && frame_report.ip == callback.context.registers.rip
+            && context
     });
-    is_same && found.shots.len() == expected.callbacks.len() && found.outcome == expected.outcome
+    is_same
+        && found.frame_reports.len() == expected.callbacks.len()
+        && found.outcome == expected.outcome
 }

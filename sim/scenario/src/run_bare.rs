@@ -61,14 +61,14 @@ pub struct WalkReport {
     pub differences: Vec<UnwindDifference>,
     /// First difference from the shadow stack. It is not set for walks by other rules than the
     /// precise ones, nor for walks through code whose unwind data is wrong on purpose.
-    pub untrue: Option<ShadowStackDifference>,
+    pub shadow_stack_difference: Option<ShadowStackDifference>,
 }
 
 impl WalkReport {
     /// Returns true if the walk found what is expected, and under precise rules the shadow stack.
     #[must_use]
     pub const fn is_right(&self) -> bool {
-        self.differences.is_empty() && self.untrue.is_none()
+        self.differences.is_empty() && self.shadow_stack_difference.is_none()
     }
 }
 
@@ -218,9 +218,11 @@ impl Scenario {
         let linked = run.linked();
         let start = Start { linked, map, memory: run.machine(), registers, position };
         let expect = self.stops.get(stop).map_or(&[][..], |stop: &Stop| &stop.expect);
-        let untrue = |rules, found: &FoundWalk| {
+        let shadow_stack_difference = |rules, found: &FoundWalk| {
             let precise = rules == Rules::Precise && !is_described_wrongly(linked, found);
-            precise.then(|| found.untrue(callers, self.program.convention)).flatten()
+            precise
+                .then(|| found.shadow_stack_difference(callers, self.program.convention))
+                .flatten()
         };
         let mut walks: Vec<_> = expect
             .iter()
@@ -228,14 +230,24 @@ impl Scenario {
                 let rules = expectation.rules;
                 let found = start.walk(rules);
                 let differences = found.differences(expectation);
-                WalkReport { rules, untrue: untrue(rules, &found), differences, found }
+                WalkReport {
+                    rules,
+                    shadow_stack_difference: shadow_stack_difference(rules, &found),
+                    differences,
+                    found,
+                }
             })
             .collect();
         if walks.is_empty() {
             let rules = Rules::Precise;
             let found = start.walk(rules);
-            let untrue = untrue(rules, &found);
-            walks.push(WalkReport { rules, untrue, differences: Vec::new(), found });
+            let shadow_stack_difference = shadow_stack_difference(rules, &found);
+            walks.push(WalkReport {
+                rules,
+                shadow_stack_difference,
+                differences: Vec::new(),
+                found,
+            });
         }
         StopResult { executed: run.machine().executed(), rip: registers.rip, walks }
     }

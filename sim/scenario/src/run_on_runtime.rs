@@ -1,6 +1,6 @@
 //! Execution of programs with a runtime up to each stop, where the calls are made.
 
-use super::explained::{self, ExplainedSnapshot};
+use super::explained::SnapshotRecord;
 use super::mixed::{MixedFrameKind, UnlabelledFrame};
 use super::snapshot::{SeedSource, SnapshotCaller, SnapshotThread};
 use super::stopped_thread::{Site, SnapshotReport};
@@ -61,29 +61,27 @@ impl Scenario {
     /// # Errors
     /// Returns [`RunOnError`].
     pub fn run_on(&self, generation: Generation) -> Result<Vec<SnapshotReport>, RunOnError> {
-        let made = self.snapshots_on(generation, false)?;
-        Ok(made.into_iter().map(|made| made.report).collect())
+        self.snapshots_on(generation)
     }
 
-    /// Makes the calls, with their explanations if `told` is true.
-    pub(super) fn snapshots_on(
+    /// Makes the calls and records them.
+    pub(super) fn snapshots_on<R: SnapshotRecord>(
         &self,
         generation: Generation,
-        told: bool,
-    ) -> Result<Vec<ExplainedSnapshot>, RunOnError> {
+    ) -> Result<Vec<R>, RunOnError> {
         if let Some(stack) = &self.stack {
-            return Ok(stack.snapshots_on(generation, told)?);
+            return Ok(stack.snapshots_on(generation)?);
         }
-        let made = |stop: &&Stop| stop.snapshots.iter().any(|call| call.applies_to(generation));
-        if !self.stops.iter().any(|stop| made(&stop)) {
+        let applies = |stop: &&Stop| stop.snapshots.iter().any(|call| call.applies_to(generation));
+        if !self.stops.iter().any(|stop| applies(&stop)) {
             return Ok(Vec::new());
         }
         let build = Build::with_hooks(&self.program, &self.methods, generation, self.hooks)?;
-        let mut reports = Vec::new();
-        for (index, stop) in self.stops.iter().enumerate().filter(|(_, stop)| made(stop)) {
-            self.run_to((index, stop), &build, told, &mut reports)?;
+        let mut records = Vec::new();
+        for (index, stop) in self.stops.iter().enumerate().filter(|(_, stop)| applies(stop)) {
+            self.run_to((index, stop), &build, &mut records)?;
         }
-        Ok(reports)
+        Ok(records)
     }
 
     /// Executes the program up to each stop on one generation, and calls `look` there. A stop that
@@ -159,24 +157,25 @@ impl Scenario {
     }
 
     /// Makes the calls of a stop.
-    fn run_to(
+    fn run_to<R: SnapshotRecord>(
         &self,
         (index, stop): (usize, &Stop),
         build: &Build,
-        told: bool,
-        reports: &mut Vec<ExplainedSnapshot>,
+        records: &mut Vec<R>,
     ) -> Result<(), RunOnError> {
         let generation = build.generation();
         let calls = stop.snapshots.iter().enumerate();
-        let made = calls.filter(|(_, call)| call.applies_to(generation));
-        let made = self.inspect(build, (index, stop), made, |stopped, (snapshot, call)| {
-            call.suspend(stopped, stopped.runtime());
-            let (found, events, story) =
-                explained::explained(call, stopped, stopped.runtime(), told);
-            let report = call.compare(Some(index), snapshot, generation, found);
-            ExplainedSnapshot { report, events, story }
-        })?;
-        reports.extend(made);
+        let calls = calls.filter(|(_, call)| call.applies_to(generation));
+        records.extend(self.inspect(
+            build,
+            (index, stop),
+            calls,
+            |stopped, (snapshot, call)| {
+                call.suspend(stopped, stopped.runtime());
+                let compare = |found| call.compare(Some(index), snapshot, generation, found);
+                R::make(call, stopped, stopped.runtime(), compare)
+            },
+        )?);
         Ok(())
     }
 
@@ -401,10 +400,10 @@ impl Site for Stopped<'_, '_> {
         Some(method.name.clone())
     }
 
-    fn rows(&self) -> Vec<UnlabelledFrame> {
+    fn frames(&self) -> Vec<UnlabelledFrame> {
         let identities = &self.world.expanded().identities;
         let activations = self.world.activations(self.thread).into_iter();
-        let row = |activation: Activation| {
+        let frame = |activation: Activation| {
             let identity = activation.function.and_then(|id| identities.get(id.index()));
             let kind = match identity {
                 Some(Identity::Method(kind)) => UnlabelledFrame::kind_of(*kind),
@@ -414,7 +413,7 @@ impl Site for Stopped<'_, '_> {
             let Activation { registers, position, .. } = activation;
             UnlabelledFrame { kind, ip: registers.rip, sp: registers.rsp(), position }
         };
-        activations.map(row).collect()
+        activations.map(frame).collect()
     }
 
     fn true_registers(&self, ip: u64, rsp: u64) -> Option<Registers> {

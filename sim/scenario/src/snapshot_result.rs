@@ -14,12 +14,12 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundFrameReport {
     /// Arguments of the callback.
-    pub shot: FrameReport,
+    pub frame_report: FrameReport,
     /// Name of the function with the reported FunctionID; `None` for a marker.
     pub function: Option<String>,
     /// Registers of the reported activation, if known: the nonvolatile registers of the context
     /// must equal these (C-098).
-    pub truth: Option<Registers>,
+    pub true_registers: Option<Registers>,
 }
 
 /// Results of the nested calls that were made in callbacks.
@@ -53,7 +53,7 @@ pub struct ContextRules {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotResult {
     /// Callbacks in order.
-    pub shots: Vec<FoundFrameReport>,
+    pub frame_reports: Vec<FoundFrameReport>,
     /// Outcome of the call.
     pub outcome: Outcome,
     /// Results of the nested calls, in the order of the calls.
@@ -73,64 +73,66 @@ pub enum SnapshotDifference {
         frame: usize,
     },
     /// A callback was made that is not expected.
-    #[error("callback {shot} is not expected")]
+    #[error("callback {frame_report} is not expected")]
     Surplus {
         /// Index among the callbacks made, from 0.
-        shot: usize,
+        frame_report: usize,
     },
     /// A callback reports another frame than expected.
-    #[error("callback {shot} does not report the expected frame")]
+    #[error("callback {frame_report} does not report the expected frame")]
     Place {
         /// Index of the callback.
-        shot: usize,
+        frame_report: usize,
     },
     /// A callback got the FunctionID of a function that does not contain its ip.
-    #[error("callback {shot} has a FunctionID that is not that of the function at its ip")]
+    #[error("callback {frame_report} has a FunctionID that is not that of the function at its ip")]
     Function {
         /// Index of the callback.
-        shot: usize,
+        frame_report: usize,
     },
     /// A callback got a context although the call did not ask for one, or the reverse.
-    #[error("callback {shot} has a context that was not requested, or lacks the requested one")]
+    #[error(
+        "callback {frame_report} has a context that was not requested, or lacks the requested one"
+    )]
     Context {
         /// Index of the callback.
-        shot: usize,
+        frame_report: usize,
     },
     /// `contextSize` differs.
-    #[error("callback {shot} has contextSize {found:#x}, expected {expected:#x}")]
+    #[error("callback {frame_report} has contextSize {found:#x}, expected {expected:#x}")]
     ContextSize {
         /// Index of the callback.
-        shot: usize,
+        frame_report: usize,
         /// Expected size in bytes.
         expected: u32,
         /// Actual size in bytes.
         found: u32,
     },
     /// ContextFlags differ.
-    #[error("callback {shot} has ContextFlags {found:#x}, expected {expected:#x}")]
+    #[error("callback {frame_report} has ContextFlags {found:#x}, expected {expected:#x}")]
     ContextFlags {
         /// Index of the callback.
-        shot: usize,
+        frame_report: usize,
         /// Expected flags.
         expected: u32,
         /// Actual flags.
         found: u32,
     },
     /// rip of the context differs from the callback's ip.
-    #[error("callback {shot} has rip {found:#x}, but ip {expected:#x}")]
+    #[error("callback {frame_report} has rip {found:#x}, but ip {expected:#x}")]
     Rip {
         /// Index of the callback.
-        shot: usize,
+        frame_report: usize,
         /// ip of the callback (VA).
         expected: u64,
         /// rip of the context (VA).
         found: u64,
     },
     /// A register has another value.
-    #[error("callback {shot} has {} {found:#x}, expected {expected:#x}", register.name())]
+    #[error("callback {frame_report} has {} {found:#x}, expected {expected:#x}", register.name())]
     Register {
         /// Index of the callback.
-        shot: usize,
+        frame_report: usize,
         /// Register that differs.
         register: Gpr,
         /// Expected value.
@@ -169,14 +171,14 @@ impl SnapshotDifference {
     #[must_use]
     pub const fn frame_report(self) -> Option<usize> {
         match self {
-            Self::Surplus { shot }
-            | Self::Place { shot }
-            | Self::Function { shot }
-            | Self::Context { shot }
-            | Self::ContextSize { shot, .. }
-            | Self::ContextFlags { shot, .. }
-            | Self::Rip { shot, .. }
-            | Self::Register { shot, .. } => Some(shot),
+            Self::Surplus { frame_report }
+            | Self::Place { frame_report }
+            | Self::Function { frame_report }
+            | Self::Context { frame_report }
+            | Self::ContextSize { frame_report, .. }
+            | Self::ContextFlags { frame_report, .. }
+            | Self::Rip { frame_report, .. }
+            | Self::Register { frame_report, .. } => Some(frame_report),
             Self::Missing { .. }
             | Self::Outcome { .. }
             | Self::Nested { .. }
@@ -190,21 +192,23 @@ impl FoundFrameReport {
     /// compared.
     #[must_use]
     pub fn is_at(&self, expected: &ExpectedFrameReport) -> bool {
-        let inside = || self.shot.label.rsplit_once("+0x").map_or("", |(function, _)| function);
+        let inside =
+            || self.frame_report.label.rsplit_once("+0x").map_or("", |(function, _)| function);
         let label = expected.label.as_deref();
-        expected.marker == self.shot.function.is_none()
-            && label.is_none_or(|label| label == self.shot.label || label == inside())
+        expected.marker == self.frame_report.function.is_none()
+            && label.is_none_or(|label| label == self.frame_report.label || label == inside())
     }
 
     /// Returns true if the registers named in the expectation have the expected values.
     fn has_registers(&self, expected: &ExpectedFrameReport) -> bool {
-        let registers = self.shot.context.map(|context| context.registers).unwrap_or_default();
+        let registers =
+            self.frame_report.context.map(|context| context.registers).unwrap_or_default();
         expected.registers.iter().all(|(register, value)| registers.get(*register) == *value)
     }
 
     /// Returns the function name in the label, without the code version.
     fn function_of_label(&self) -> &str {
-        let label = &self.shot.label;
+        let label = &self.frame_report.label;
         let function = label.rsplit_once("+0x").map_or(label.as_str(), |(function, _)| function);
         function.split('@').next().unwrap_or(function)
     }
@@ -216,9 +220,9 @@ impl ExpectedSnapshot {
     pub fn differences(&self, found: &SnapshotResult) -> Vec<SnapshotDifference> {
         let mut differences = Vec::new();
         let pairs = self.pairs(found, &mut differences);
-        for (shot, (made, frame)) in found.shots.iter().zip(&pairs).enumerate() {
+        for (frame_report, (made, frame)) in found.frame_reports.iter().zip(&pairs).enumerate() {
             let frame = frame.and_then(|frame| self.frames.get(frame));
-            self.context(shot, made, frame, &found.rules, &mut differences);
+            self.context(frame_report, made, frame, &found.rules, &mut differences);
         }
         for (call, (expected, nested)) in self.nested.iter().zip(&found.nested).enumerate() {
             let expected = *expected;
@@ -243,27 +247,28 @@ impl ExpectedSnapshot {
         found: &SnapshotResult,
         differences: &mut Vec<SnapshotDifference>,
     ) -> Vec<Option<usize>> {
-        let mut pairs = vec![None; found.shots.len()];
+        let mut pairs = vec![None; found.frame_reports.len()];
         if self.others {
-            let mut shots = found.shots.iter().zip(&mut pairs);
+            let mut frame_reports = found.frame_reports.iter().zip(&mut pairs);
             for (frame, expected) in self.frames.iter().enumerate() {
-                let is =
-                    |shot: &FoundFrameReport| shot.is_at(expected) && shot.has_registers(expected);
-                match shots.find(|(shot, _)| is(shot)) {
+                let is = |frame_report: &FoundFrameReport| {
+                    frame_report.is_at(expected) && frame_report.has_registers(expected)
+                };
+                match frame_reports.find(|(frame_report, _)| is(frame_report)) {
                     Some((_, pair)) => *pair = Some(frame),
                     None => differences.push(SnapshotDifference::Missing { frame }),
                 }
             }
             return pairs;
         }
-        for (shot, (made, pair)) in found.shots.iter().zip(&mut pairs).enumerate() {
-            match self.frames.get(shot) {
-                Some(expected) if made.is_at(expected) => *pair = Some(shot),
-                Some(_) => differences.push(SnapshotDifference::Place { shot }),
-                None => differences.push(SnapshotDifference::Surplus { shot }),
+        for (frame_report, (made, pair)) in found.frame_reports.iter().zip(&mut pairs).enumerate() {
+            match self.frames.get(frame_report) {
+                Some(expected) if made.is_at(expected) => *pair = Some(frame_report),
+                Some(_) => differences.push(SnapshotDifference::Place { frame_report }),
+                None => differences.push(SnapshotDifference::Surplus { frame_report }),
             }
         }
-        let missing = found.shots.len()..self.frames.len();
+        let missing = found.frame_reports.len()..self.frames.len();
         differences.extend(missing.map(|frame| SnapshotDifference::Missing { frame }));
         pairs
     }
@@ -271,27 +276,27 @@ impl ExpectedSnapshot {
     /// Compares the context of a callback with the expectation and the general rules.
     fn context(
         &self,
-        shot: usize,
+        frame_report: usize,
         made: &FoundFrameReport,
         frame: Option<&ExpectedFrameReport>,
         rules: &ContextRules,
         differences: &mut Vec<SnapshotDifference>,
     ) {
         if made.function.as_deref().is_some_and(|name| name != made.function_of_label()) {
-            differences.push(SnapshotDifference::Function { shot });
+            differences.push(SnapshotDifference::Function { frame_report });
         }
         let size = if rules.wanted { rules.size } else { Some(0) };
-        if let Some(expected) = size.filter(|size| *size != made.shot.context_size) {
-            let found = made.shot.context_size;
-            differences.push(SnapshotDifference::ContextSize { shot, expected, found });
+        if let Some(expected) = size.filter(|size| *size != made.frame_report.context_size) {
+            let found = made.frame_report.context_size;
+            differences.push(SnapshotDifference::ContextSize { frame_report, expected, found });
         }
-        if made.shot.context.is_some() != rules.wanted {
-            differences.push(SnapshotDifference::Context { shot });
+        if made.frame_report.context.is_some() != rules.wanted {
+            differences.push(SnapshotDifference::Context { frame_report });
         }
-        let Some(context) = made.shot.context else {
+        let Some(context) = made.frame_report.context else {
             let given = frame.is_some_and(|frame| !frame.registers.is_empty());
             if given && !rules.wanted {
-                differences.push(SnapshotDifference::Context { shot });
+                differences.push(SnapshotDifference::Context { frame_report });
             }
             return;
         };
@@ -302,17 +307,18 @@ impl ExpectedSnapshot {
         });
         if let Some(expected) = flags.or(rules.flags).filter(|flags| *flags != context.flags) {
             let found = context.flags;
-            differences.push(SnapshotDifference::ContextFlags { shot, expected, found });
+            differences.push(SnapshotDifference::ContextFlags { frame_report, expected, found });
         }
         let registers = context.registers;
-        if registers.rip != made.shot.ip {
-            let (expected, found) = (made.shot.ip, registers.rip);
-            differences.push(SnapshotDifference::Rip { shot, expected, found });
+        if registers.rip != made.frame_report.ip {
+            let (expected, found) = (made.frame_report.ip, registers.rip);
+            differences.push(SnapshotDifference::Rip { frame_report, expected, found });
         }
         let mut check = |register: Gpr, expected: u64| {
             let found = registers.get(register);
             if found != expected {
-                let other = SnapshotDifference::Register { shot, register, expected, found };
+                let other =
+                    SnapshotDifference::Register { frame_report, register, expected, found };
                 differences.push(other);
             }
         };
@@ -326,7 +332,7 @@ impl ExpectedSnapshot {
         if let Some(start) = rules.start.filter(|_| !is_given(&&Gpr::Rax)) {
             check(Gpr::Rax, start.get(Gpr::Rax));
         }
-        let Some(truth) = made.truth else { return };
+        let Some(true_registers) = made.true_registers else { return };
         let stale = frame.map_or(&Stale::None, |frame| &frame.stale);
         if let (Stale::Only(registers), Some(start)) = (stale, rules.start) {
             let volatile = |register: &&Gpr| !rules.nonvolatile.contains(register);
@@ -337,7 +343,7 @@ impl ExpectedSnapshot {
                 Some(start) if stale.contains(*register) => {
                     check(*register, start.get(*register));
                 }
-                _ => check(*register, truth.get(*register)),
+                _ => check(*register, true_registers.get(*register)),
             }
         }
     }
@@ -346,8 +352,8 @@ impl ExpectedSnapshot {
 /// Prints one line for each callback, with ip and rsp, then the outcome.
 impl fmt::Display for SnapshotResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for FoundFrameReport { shot, .. } in &self.shots {
-            writeln!(f, "{shot}")?;
+        for FoundFrameReport { frame_report, .. } in &self.frame_reports {
+            writeln!(f, "{frame_report}")?;
         }
         writeln!(f, "{}", self.outcome)
     }

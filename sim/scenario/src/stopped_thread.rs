@@ -74,7 +74,7 @@ pub(super) trait Site {
     fn name_of(&self, id: FunctionId) -> Option<String>;
 
     /// Returns the thread's activations, leaf first.
-    fn rows(&self) -> Vec<UnlabelledFrame>;
+    fn frames(&self) -> Vec<UnlabelledFrame>;
 
     /// Returns the registers of the activation with the given ip and rsp.
     fn true_registers(&self, ip: u64, rsp: u64) -> Option<Registers>;
@@ -159,9 +159,9 @@ impl SnapshotCall {
         let thread = site.id(self.thread);
         let call = Call { thread, flags: self.flags, seed: seed.as_deref(), ..Call::default() };
         let mut nested = vec![FoundNested::default(); self.nested.len()];
-        let mut shots = Vec::new();
+        let mut frame_reports = Vec::new();
         let callback: &mut SnapshotCallback<'_> = &mut |frame| {
-            shots.push(found_frame_report(
+            frame_reports.push(found_frame_report(
                 site,
                 FrameReport {
                     function: frame.function,
@@ -173,7 +173,9 @@ impl SnapshotCall {
             ));
             self.call_within(site, runtime, &mut nested);
             match self.stop_at {
-                Some(last) if shots.len() as u64 >= u64::from(last.callback) => last.returns,
+                Some(last) if frame_reports.len() as u64 >= u64::from(last.callback) => {
+                    last.returns
+                }
                 _ => HResult::OK,
             }
         };
@@ -184,7 +186,7 @@ impl SnapshotCall {
             None => own.do_stack_snapshot(&call, callback),
         };
         let rules = self.rules(site, seed.as_deref());
-        SnapshotResult { shots, outcome, nested, rules }
+        SnapshotResult { frame_reports, outcome, nested, rules }
     }
 
     fn call_within(&self, site: &impl Site, runtime: &Runtime<'_>, nested: &mut [FoundNested]) {
@@ -245,9 +247,10 @@ impl SnapshotCall {
     }
 }
 
-fn found_frame_report(site: &impl Site, shot: FrameReport) -> FoundFrameReport {
-    let truth =
-        shot.context.and_then(|context| site.true_registers(shot.ip, context.registers.rsp()));
-    let function = shot.function.and_then(|id| site.name_of(id));
-    FoundFrameReport { shot, function, truth }
+fn found_frame_report(site: &impl Site, frame_report: FrameReport) -> FoundFrameReport {
+    let true_registers = frame_report
+        .context
+        .and_then(|context| site.true_registers(frame_report.ip, context.registers.rsp()));
+    let function = frame_report.function.and_then(|id| site.name_of(id));
+    FoundFrameReport { frame_report, function, true_registers }
 }

@@ -1,5 +1,7 @@
 //! Suggestions for wrong names.
 
+use std::collections::BTreeSet;
+
 /// Maximum number of names that a message lists.
 const LIST_LIMIT: usize = 24;
 
@@ -22,18 +24,26 @@ pub(super) fn list<S: AsRef<str>>(names: &[S]) -> String {
     text
 }
 
+/// Returns a hint with the allowed names, each once, and a similar one in the first place.
 pub(super) fn suggest<S: AsRef<str>>(found: &str, allowed: &[S], what: &str) -> String {
+    let mut listed = BTreeSet::new();
+    let allowed = allowed.iter().map(AsRef::as_ref);
+    let allowed: Vec<&str> =
+        allowed.filter(|name| !name.is_empty() && listed.insert(*name)).collect();
+    if allowed.is_empty() {
+        return "none is defined".to_owned();
+    }
     let near = allowed
         .iter()
         .take(SUGGEST_LIMIT)
-        .map(|name| (distance(found, name.as_ref()), name.as_ref()))
+        .map(|name| (distance(found, name), *name))
         .filter(|(distance, name)| {
             let len = name.chars().count();
             *distance <= (len / 3).max(1) && *distance < len
         })
         // A partial word may be the start of a longer one.
         .min_by_key(|(distance, name)| (*distance, !name.starts_with(found)));
-    let expected = format!("expected {what}: {}", list(allowed));
+    let expected = format!("expected {what}: {}", list(&allowed));
     match near {
         Some((_, name)) => format!("did you mean `{name}`? {expected}"),
         None => expected,

@@ -123,18 +123,20 @@ impl UnwindDifference {
 #[non_exhaustive]
 pub enum ShadowStackDifference {
     /// The caller of a frame has another rip.
-    #[error("the caller of frame {frame} is at {found:#x}, but at {truth:#x} on the shadow stack")]
+    #[error(
+        "the caller of frame {frame} is at {found:#x}, but at {expected:#x} on the shadow stack"
+    )]
     Rip {
         /// Index of the frame.
         frame: usize,
         /// rip of the caller in the shadow stack (VA).
-        truth: u64,
+        expected: u64,
         /// rip that the walk found (VA).
         found: u64,
     },
     /// A register of the caller has another value.
     #[error(
-        "the caller of frame {frame} has {} = {found:#x}, but {truth:#x} on the shadow stack",
+        "the caller of frame {frame} has {} = {found:#x}, but {expected:#x} on the shadow stack",
         register.name()
     )]
     Register {
@@ -143,13 +145,13 @@ pub enum ShadowStackDifference {
         /// Register that differs.
         register: Gpr,
         /// Value in the shadow stack.
-        truth: u64,
+        expected: u64,
         /// Value that the walk found.
         found: u64,
     },
     /// A vector register of the caller has another value.
     #[error(
-        "the caller of frame {frame} has xmm{number} = {found:#x}, but {truth:#x} on the shadow stack"
+        "the caller of frame {frame} has xmm{number} = {found:#x}, but {expected:#x} on the shadow stack"
     )]
     Xmm {
         /// Index of the frame.
@@ -157,33 +159,33 @@ pub enum ShadowStackDifference {
         /// Number of the register.
         number: u8,
         /// Value in the shadow stack.
-        truth: u128,
+        expected: u128,
         /// Value that the walk found.
         found: u128,
     },
     /// A return address was taken for an interrupted instruction, or the reverse.
-    #[error("the caller of frame {frame} is {found:?}, but {truth:?} on the shadow stack")]
+    #[error("the caller of frame {frame} is {found:?}, but {expected:?} on the shadow stack")]
     Position {
         /// Index of the frame.
         frame: usize,
         /// Position of the caller in the shadow stack.
-        truth: Position,
+        expected: Position,
         /// Position that the walk found.
         found: Position,
     },
     /// The walk ended before the end of the stack.
-    #[error("the walk ends after {found} frames, but the shadow stack has {truth}")]
+    #[error("the walk ends after {found} frames, but the shadow stack has {expected}")]
     Ended {
         /// Number of frames in the shadow stack.
-        truth: usize,
+        expected: usize,
         /// Number of frames that the walk found.
         found: usize,
     },
     /// The walk continued past the end of the stack.
-    #[error("the walk finds {found} frames, but the shadow stack has {truth}")]
+    #[error("the walk finds {found} frames, but the shadow stack has {expected}")]
     WentOn {
         /// Number of frames in the shadow stack.
-        truth: usize,
+        expected: usize,
         /// Number of frames that the walk found.
         found: usize,
     },
@@ -297,7 +299,7 @@ impl FoundWalk {
 
     /// Returns the first difference from the shadow stack, leaf first. `callers` are given root
     /// first.
-    pub(super) fn untrue(
+    pub(super) fn shadow_stack_difference(
         &self,
         callers: &[CallerState],
         convention: CallingConvention,
@@ -307,17 +309,17 @@ impl FoundWalk {
         let found = found.chain(self.base.filter(|_| !first));
         for (frame, (caller, (registers, position))) in callers.iter().rev().zip(found).enumerate()
         {
-            let untrue = differs(frame, caller, &registers, position, convention);
-            if untrue.is_some() {
-                return untrue;
+            let difference = differs(frame, caller, &registers, position, convention);
+            if difference.is_some() {
+                return difference;
             }
         }
-        let (truth, found) = (callers.len(), self.frames.len());
-        match found.cmp(&truth) {
-            core::cmp::Ordering::Greater => Some(ShadowStackDifference::WentOn { truth, found }),
-            core::cmp::Ordering::Less => Some(ShadowStackDifference::Ended { truth, found }),
+        let (expected, found) = (callers.len(), self.frames.len());
+        match found.cmp(&expected) {
+            core::cmp::Ordering::Greater => Some(ShadowStackDifference::WentOn { expected, found }),
+            core::cmp::Ordering::Less => Some(ShadowStackDifference::Ended { expected, found }),
             core::cmp::Ordering::Equal if self.end != FoundEnd::Base => {
-                Some(ShadowStackDifference::Ended { truth, found: found.saturating_sub(1) })
+                Some(ShadowStackDifference::Ended { expected, found: found.saturating_sub(1) })
             }
             core::cmp::Ordering::Equal => None,
         }
@@ -333,14 +335,18 @@ fn differs(
     position: Position,
     convention: CallingConvention,
 ) -> Option<ShadowStackDifference> {
-    let truth = &caller.registers;
-    if registers.rip != truth.rip {
-        return Some(ShadowStackDifference::Rip { frame, truth: truth.rip, found: registers.rip });
+    let expected = &caller.registers;
+    if registers.rip != expected.rip {
+        return Some(ShadowStackDifference::Rip {
+            frame,
+            expected: expected.rip,
+            found: registers.rip,
+        });
     }
     if position != caller.position {
         return Some(ShadowStackDifference::Position {
             frame,
-            truth: caller.position,
+            expected: caller.position,
             found: position,
         });
     }
@@ -349,15 +355,16 @@ fn differs(
         Position::Interrupted => &Gpr::ALL,
     };
     for &register in kept.iter().chain(&[Gpr::Rsp]) {
-        let (found, truth) = (registers.get(register), truth.get(register));
-        if found != truth {
-            return Some(ShadowStackDifference::Register { frame, register, truth, found });
+        let (found, expected) = (registers.get(register), expected.get(register));
+        if found != expected {
+            return Some(ShadowStackDifference::Register { frame, register, expected, found });
         }
     }
     if !convention.has_nonvolatile_xmm() {
         return None;
     }
-    let mut xmm = (6..).zip(truth.xmm.into_iter().zip(registers.xmm));
-    xmm.find(|(_, (truth, found))| truth != found)
-        .map(|(number, (truth, found))| ShadowStackDifference::Xmm { frame, number, truth, found })
+    let mut xmm = (6..).zip(expected.xmm.into_iter().zip(registers.xmm));
+    xmm.find(|(_, (expected, found))| expected != found).map(|(number, (expected, found))| {
+        ShadowStackDifference::Xmm { frame, number, expected, found }
+    })
 }

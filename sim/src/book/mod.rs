@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn every_text_gives_what_it_says() {
+    fn every_text_has_its_expected_results() {
         let (mut snapshots, mut walks) = (0, 0);
         for (file, chapter) in CHAPTERS {
             for text in texts(chapter) {

@@ -52,7 +52,7 @@ fn a_seeded_sampler_finds_everything_where_other_threads_may_be_walked() {
 }
 
 #[test]
-fn what_is_missing_or_not_there_is_seen() {
+fn missing_and_invented_frames_are_detected() {
     let complete = |verdicts: &[super::WalkerVerdict]| {
         verdicts.iter().filter(|verdict| verdict.is_complete()).count()
     };

@@ -122,8 +122,8 @@ pub fn judge(walker: &impl StackWalker, text: &str) -> Result<Vec<WalkerVerdict>
         if !is_for(&scenario, generation) {
             continue;
         }
-        scenario.at_stops(generation, |standing| {
-            let ThreadAtStop { stop, world, thread, walkers } = standing;
+        scenario.at_stops(generation, |at_stop| {
+            let ThreadAtStop { stop, world, thread, walkers } = at_stop;
             world.sync();
             let Some(object) = world.object(thread) else { return };
             let activations = world.activations(thread);
@@ -195,8 +195,8 @@ fn outcome(
 
 /// Returns the frames of a stack placed by hand that are reported to profilers.
 fn of_set(set: &SyntheticProcess) -> Vec<True> {
-    let rows = set.synthetic_thread().rows.iter().enumerate();
-    let ordinary = rows.filter(|(_, row)| {
+    let activations = set.synthetic_thread().activations.iter().enumerate();
+    let ordinary = activations.filter(|(_, row)| {
         row.place != CodeLocation::Native
             && row.kind == MethodKind::Ordinary
             && row.funclet.is_none()

@@ -231,8 +231,8 @@ impl Build {
         let mut registers = initial_registers(index);
         registers.set(Gpr::Rsp, top - ABOVE);
         registers.rip = BASE;
-        let mut truth = ShadowStack::new(self.expanded.program.convention);
-        truth.call(registers);
+        let mut shadow_stack = ShadowStack::new(self.expanded.program.convention);
+        shadow_stack.call(registers);
         let rsp = registers.rsp() - 8;
         machine.write(rsp, &BASE.to_le_bytes())?;
         registers.set(Gpr::Rsp, rsp);
@@ -249,7 +249,7 @@ impl Build {
             os,
             start,
             cpu,
-            truth,
+            shadow_stack,
             pending: VecDeque::new(),
             in_callback: None,
             own,

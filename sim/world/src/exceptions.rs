@@ -168,13 +168,13 @@ impl World<'_> {
                 next = steps;
             }
             Action::Found(clause) => {
-                let (caller_sp, told) = (dispatch.at.caller_sp(), dispatch.at.has_metadata);
+                let (caller_sp, is_reported) = (dispatch.at.caller_sp(), dispatch.at.has_metadata);
                 dispatch.target = Some(Target { caller_sp, end: End::Clause(clause) });
                 self.clear(thread);
                 if managed {
                     next.push(Step::Return(0));
                 } else {
-                    if told {
+                    if is_reported {
                         next.push(Step::Callback(CallbackKind::ExceptionSearchCatcherFound));
                         next.push(Step::Callback(CallbackKind::ExceptionSearchFunctionLeave));
                     }
@@ -420,10 +420,10 @@ impl World<'_> {
     /// callers.
     fn cut(&mut self, thread: usize, caller_sp: u64, more: usize) {
         if let Some(executed) = self.threads.get_mut(thread) {
-            let callers = executed.truth.callers();
+            let callers = executed.shadow_stack.callers();
             let own = callers.iter().rposition(|caller| caller.registers.rsp() == caller_sp);
             if let Some(own) = own {
-                executed.truth.cut(own + more);
+                executed.shadow_stack.cut(own + more);
             }
         }
     }

@@ -34,7 +34,7 @@ impl World<'_> {
         machine.cpu_mut().set(Gpr::Rsp, rsp);
         machine.cpu_mut().set_rip(entry);
         if let Some(executed) = self.threads.get_mut(thread) {
-            executed.truth.interrupt(registers, None);
+            executed.shadow_stack.interrupt(registers, None);
             executed.fault = registers;
         }
         Ok(StepEvent::Stepped)

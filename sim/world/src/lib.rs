@@ -285,7 +285,7 @@ impl<'b> World<'b> {
     /// Returns the shadow stack of a thread.
     #[must_use]
     pub fn shadow_stack(&self, thread: usize) -> Option<&ShadowStack> {
-        self.threads.get(thread).map(|thread| &thread.truth)
+        self.threads.get(thread).map(|thread| &thread.shadow_stack)
     }
 
     /// Executes the next instruction of a thread, or the next part of its current service.
@@ -328,10 +328,10 @@ impl<'b> World<'b> {
             if self.runtime.code.was_freed(rip) {
                 return Err(WorldError::Unloaded(rip));
             }
-            machine.step_with(&mut executed.truth)
+            machine.step_with(&mut executed.shadow_stack)
         };
         match stepped {
-            Ok(()) => match executed.truth.broken() {
+            Ok(()) => match executed.shadow_stack.broken() {
                 Some(broken) => Err(WorldError::Broken(broken)),
                 None => Ok(StepEvent::Stepped),
             },
@@ -469,7 +469,7 @@ impl<'b> World<'b> {
         machine.cpu_mut().set(Gpr::Rsp, rsp.wrapping_add(8));
         let cpu = *machine.cpu();
         if let Some(executed) = self.threads.get_mut(thread) {
-            clr_machine::Observer::on_return(&mut executed.truth, &cpu, from);
+            clr_machine::Observer::on_return(&mut executed.shadow_stack, &cpu, from);
         }
     }
 

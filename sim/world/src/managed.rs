@@ -119,7 +119,7 @@ impl World<'_> {
         let Some((clause, kind)) = dispatch.funclet else {
             return [Action::Forget, Action::Resume].map(Step::Exception).into();
         };
-        let told = dispatch.at.has_metadata;
+        let is_reported = dispatch.at.has_metadata;
         let mut left = None;
         if self.catches_by(clause, kind) {
             left = self.current(thread).and_then(|dispatch| dispatch.to_leave.take());
@@ -131,7 +131,7 @@ impl World<'_> {
         if kind == FuncletKind::Handler {
             steps.push(Step::Exception(Action::Entered(true)));
         }
-        if told {
+        if is_reported {
             steps.push(Step::Callback(match kind {
                 FuncletKind::Filter => CallbackKind::ExceptionSearchFilterEnter,
                 _ if self.catches_by(clause, kind) => CallbackKind::ExceptionCatcherEnter,
@@ -145,12 +145,12 @@ impl World<'_> {
     /// Completes a funclet that has returned.
     pub(super) fn funclet_returned(&mut self, thread: usize) -> Vec<Step> {
         let Some(dispatch) = self.current(thread) else { return vec![Step::Return(0)] };
-        let (told, called) = (dispatch.at.has_metadata, dispatch.funclet);
+        let (is_reported, called) = (dispatch.at.has_metadata, dispatch.funclet);
         self.leave_funclet(thread);
         let Some((clause, kind)) = called else { return vec![Step::Return(0)] };
         let catches = self.catches_by(clause, kind);
         let mut steps = Vec::new();
-        if told {
+        if is_reported {
             steps.push(Step::Callback(match kind {
                 FuncletKind::Filter => CallbackKind::ExceptionSearchFilterLeave,
                 _ if catches => CallbackKind::ExceptionCatcherLeave,

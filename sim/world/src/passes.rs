@@ -8,13 +8,13 @@ use clr_runtime::profiling::{CallbackKind, CallbackMode};
 /// A collector of the steps of a pass at a frame.
 pub(super) struct Steps {
     /// Callbacks are made for the frame.
-    told: bool,
+    is_reported: bool,
     parts: Vec<Step>,
 }
 
 impl Steps {
-    pub(super) const fn new(told: bool) -> Self {
-        Self { told, parts: Vec::new() }
+    pub(super) const fn new(is_reported: bool) -> Self {
+        Self { is_reported, parts: Vec::new() }
     }
 
     pub(super) fn finish(self) -> Vec<Step> {
@@ -22,7 +22,7 @@ impl Steps {
     }
 
     fn callback(&mut self, kind: CallbackKind) {
-        if self.told {
+        if self.is_reported {
             self.parts.push(Step::Callback(kind));
         }
     }
@@ -61,7 +61,7 @@ impl Steps {
         target: Option<usize>,
         cooperative: bool,
     ) {
-        if cooperative && self.told {
+        if cooperative && self.is_reported {
             let mode = CallbackMode::Cooperative;
             self.parts.push(Step::CallbackIn(CallbackKind::ExceptionUnwindFunctionEnter, mode));
         } else {

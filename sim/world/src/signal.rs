@@ -82,7 +82,7 @@ impl World<'_> {
         let executed = self.threads.get(thread).ok_or(SignalError::NoThread(thread))?;
         if !self.runtime.generation.is_unix() {
             return Err(SignalError::NoSignals);
-        } else if executed.ended || executed.truth.callers().is_empty() {
+        } else if executed.ended || executed.shadow_stack.callers().is_empty() {
             return Err(SignalError::Ended);
         } else if executed.is_busy() {
             return Err(SignalError::Busy);
@@ -121,7 +121,7 @@ impl World<'_> {
         self.set_registers(thread, &cpu);
         if let Some(executed) = self.threads.get_mut(thread) {
             executed.signalled = Some(Interrupted { cpu: saved });
-            executed.truth.interrupt(registers, None);
+            executed.shadow_stack.interrupt(registers, None);
         }
         Ok(Signal { registers, context, room })
     }
@@ -139,7 +139,7 @@ impl World<'_> {
         let machine = &mut *self.runtime.memory.borrow_mut();
         let from = machine.cpu().rip();
         *machine.cpu_mut() = cpu;
-        executed.truth.on_interrupt_return(&cpu, from);
+        executed.shadow_stack.on_interrupt_return(&cpu, from);
         Some(StepEvent::Stepped)
     }
 }

@@ -63,7 +63,7 @@ impl World<'_> {
     pub(super) fn collection(&mut self) -> Vec<Step> {
         self.collections += 1;
         // A GC that does not move objects reports the survivors instead.
-        let told = if self.collections % 2 == 1 {
+        let references = if self.collections % 2 == 1 {
             Kind::MovedReferences
         } else {
             Kind::SurvivingReferences
@@ -72,7 +72,7 @@ impl World<'_> {
         steps.extend([
             Step::Callback(Kind::GarbageCollectionStarted),
             Step::Callback(Kind::RootReferences),
-            Step::Callback(told),
+            Step::Callback(references),
             Step::Callback(Kind::GarbageCollectionFinished),
         ]);
         steps.extend(self.resuming());
@@ -100,11 +100,11 @@ impl World<'_> {
         // Where the profiler's mark is set last, the last callback is no longer in the suspending
         // phase (C-017, C-168).
         let done = Step::Suspend(Phase::Suspended);
-        let tell = Step::Callback(Kind::RuntimeSuspendFinished);
+        let finished = Step::Callback(Kind::RuntimeSuspendFinished);
         let after = self.runtime.generation.profiler_suspension();
         steps.extend(match after {
-            ProfilerSuspension::MarkedAfter => [done, tell],
-            _ => [tell, done],
+            ProfilerSuspension::MarkedAfter => [done, finished],
+            _ => [finished, done],
         });
         steps.push(Step::AwaitResume);
         steps
@@ -302,7 +302,7 @@ impl World<'_> {
         self.set_registers(thread, &cpu);
         let executed = self.threads.get_mut(thread)?;
         executed.interrupted = Some(saved);
-        executed.truth.interrupt(registers, None);
+        executed.shadow_stack.interrupt(registers, None);
         Some(())
     }
 
@@ -313,9 +313,9 @@ impl World<'_> {
             let machine = &mut *self.runtime.memory.borrow_mut();
             let from = machine.cpu().rip();
             // The call of the service never returns.
-            executed.truth.cut(executed.truth.callers().len().saturating_sub(1));
+            executed.shadow_stack.cut(executed.shadow_stack.callers().len().saturating_sub(1));
             *machine.cpu_mut() = cpu;
-            executed.truth.on_interrupt_return(&cpu, from);
+            executed.shadow_stack.on_interrupt_return(&cpu, from);
         }
         StepEvent::Stepped
     }
@@ -324,7 +324,7 @@ impl World<'_> {
     /// content.
     fn hijackable(&self, thread: usize) -> Option<(u64, u64)> {
         let executed = self.threads.get(thread).filter(|executed| executed.hijack.is_none())?;
-        let caller = executed.truth.callers().last()?;
+        let caller = executed.shadow_stack.callers().last()?;
         let slot = caller.registers.rsp().checked_sub(8)?;
         let address = caller.registers.rip;
         let is_there = self.runtime.memory.borrow().read_u64(slot) == Ok(address);
@@ -337,10 +337,10 @@ impl World<'_> {
         let object = ThreadObject(self.object(thread)?);
         let (slot, address) = self.hijackable(thread)?;
         let executed = self.threads.get_mut(thread)?;
-        let index = executed.truth.callers().len();
+        let index = executed.shadow_stack.callers().len();
         let machine = &mut *self.runtime.memory.borrow_mut();
         object.hijack(machine, slot, address, to).ok()?;
-        executed.truth.divert(to);
+        executed.shadow_stack.divert(to);
         executed.hijack = Some(index);
         Some(())
     }
@@ -360,10 +360,10 @@ impl World<'_> {
         let Some(executed) = self.threads.get_mut(thread) else { return };
         let Some(index) = executed.hijack else { return };
         let machine = &mut *self.runtime.memory.borrow_mut();
-        if executed.truth.callers().len() <= index {
+        if executed.shadow_stack.callers().len() <= index {
             executed.hijack = None;
         } else if !object.is_hijacked(machine).unwrap_or_default() {
-            executed.truth.undivert(index);
+            executed.shadow_stack.undivert(index);
             executed.hijack = None;
         }
     }

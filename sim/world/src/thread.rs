@@ -37,7 +37,7 @@ pub(super) struct Executed {
     pub start: FunctionIndex,
     /// Registers of the thread while another thread is the current one.
     pub cpu: Cpu,
-    pub truth: ShadowStack,
+    pub shadow_stack: ShadowStack,
     /// Remaining steps of the current service.
     pub pending: VecDeque<Step>,
     pub in_callback: Option<CallbackKind>,
@@ -93,7 +93,7 @@ impl World<'_> {
         let mut registers = self.registers_of(thread).unwrap_or_default().registers();
         let mut position = Position::Interrupted;
         let mut activations = Vec::new();
-        for (index, caller) in executed.truth.callers().iter().enumerate().rev() {
+        for (index, caller) in executed.shadow_stack.callers().iter().enumerate().rev() {
             // No function has called the stub that a hijacked return address leads to.
             if executed.hijack == Some(index) {
                 continue;

@@ -34,20 +34,20 @@ impl World<'_> {
             return vec![Step::Return(0)];
         }
         let generation = self.runtime.generation;
-        let mut told = Vec::new();
+        let mut callbacks = Vec::new();
         if generation.tells_of_assembly_unload_start() {
-            told.push(Kind::AssemblyUnloadStarted);
+            callbacks.push(Kind::AssemblyUnloadStarted);
         }
-        told.push(Kind::ModuleUnloadStarted);
-        told.push(Kind::ClassUnloadStarted);
+        callbacks.push(Kind::ModuleUnloadStarted);
+        callbacks.push(Kind::ClassUnloadStarted);
         if generation.tells_of_unloaded_functions() && self.named().is_some() {
-            told.push(Kind::FunctionUnloadStarted);
+            callbacks.push(Kind::FunctionUnloadStarted);
         }
-        told.extend([Kind::ClassUnloadFinished, Kind::ModuleUnloadFinished]);
+        callbacks.extend([Kind::ClassUnloadFinished, Kind::ModuleUnloadFinished]);
         if generation.is_core() {
-            told.push(Kind::AssemblyUnloadFinished);
+            callbacks.push(Kind::AssemblyUnloadFinished);
         }
-        let mut steps: Vec<_> = told.into_iter().map(Step::Callback).collect();
+        let mut steps: Vec<_> = callbacks.into_iter().map(Step::Callback).collect();
         steps.extend(self.stopping());
         steps.push(Step::Return(1));
         steps

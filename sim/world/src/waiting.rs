@@ -134,10 +134,10 @@ impl Waiting {
 }
 
 #[test]
-fn who_waits_twice_waits_for_others() {
+fn a_thread_that_waits_twice_waits_for_others() {
     use StepEvent::{Ended, Stepped, Waits};
     let mut waiting = Waiting::default();
     let events = [Stepped, Waits, Stepped, Waits, Waits, Waits, Ended, Waits];
-    let told = events.map(|event| waiting.is_for_others(event));
-    assert_eq!(told, [false, false, false, false, true, true, false, false]);
+    let are_for_others = events.map(|event| waiting.is_for_others(event));
+    assert_eq!(are_for_others, [false, false, false, false, true, true, false, false]);
 }

@@ -22,7 +22,7 @@ use clr_walker::profiling::{ProfilerInfo, TargetThread};
 use clr_walker::unwind::Cache;
 use clr_world::synthetic::{NATIVE_WALKER, SELF};
 use framehop::x86_64::CacheX86_64;
-use process::stage;
+use process::target;
 use scripted::Scripted;
 use std::hint::black_box;
 use std::time::Instant;
@@ -90,12 +90,12 @@ fn run(
     rounds: u32,
     samples: &mut Samples,
 ) {
-    let set = stage(generation, depth).build().expect("it fits together");
+    let set = target(generation, depth).build().expect("it fits together");
     let runtime = set.runtime();
     let map = runtime.profilers_code_map().expect("code does not overlap");
-    let asker = if policy.is_for_itself() { SELF } else { NATIVE_WALKER };
+    let calling_thread = if policy.is_for_itself() { SELF } else { NATIVE_WALKER };
     let thread = SimulatedThread::new(&runtime, SELF, 0).expect("it is the runtime's");
-    let (thread, caller) = (thread.asked_by(asker), runtime.on(asker));
+    let (thread, caller) = (thread.called_by(calling_thread), runtime.on(calling_thread));
     let simulated = Walker::new(&caller, &map, policy);
     let script = Scripted::record(&set, &runtime);
     let scripted = Walker::new(&script, &map, policy);

@@ -38,27 +38,34 @@ pub(crate) struct Scripted {
 impl Scripted {
     /// Records a runtime's answers about its thread, and copies the readable memory.
     pub(crate) fn record(set: &SyntheticProcess, runtime: &Runtime<'_>) -> Self {
-        let rows = &set.synthetic_thread().rows;
+        let activations = &set.synthetic_thread().activations;
         let at = |n: usize| set.registers(n).expect("it is a row");
         let mut methods = Vec::new();
         let mut copied = Vec::new();
         copied.push(at(0).rsp()..STACK.1);
         for place in [CodeLocation::Heap, CodeLocation::Native] {
-            let of_place = rows.iter().enumerate().filter(|(_, row)| row.place == place);
-            let starts = of_place.map(|(n, row)| at(n).rip - u64::from(row.offset));
+            let of_place =
+                activations.iter().enumerate().filter(|(_, activation)| activation.place == place);
+            let starts = of_place.map(|(n, activation)| at(n).rip - u64::from(activation.offset));
             let starts: Vec<_> = starts.collect();
             let (first, last) = (starts.iter().min(), starts.iter().max());
             copied.push(*first.expect("there are such")..last.expect("there are such") + FUNCTION);
         }
-        for (n, row) in rows.iter().enumerate().filter(|(_, row)| row.place == CodeLocation::Heap) {
-            let start = at(n).rip - u64::from(row.offset);
-            let id = set.function(&row.function).expect("it is a method");
+        for (n, activation) in activations
+            .iter()
+            .enumerate()
+            .filter(|(_, activation)| activation.place == CodeLocation::Heap)
+        {
+            let start = at(n).rip - u64::from(activation.offset);
+            let id = set.function(&activation.function).expect("it is a method");
             methods.push((start..start + FUNCTION, id));
         }
         methods.sort_by_key(|(range, _)| range.start);
 
-        let first =
-            rows.iter().find(|row| row.place == CodeLocation::Heap).expect("half are managed");
+        let first = activations
+            .iter()
+            .find(|activation| activation.place == CodeLocation::Heap)
+            .expect("half are managed");
         let mut seed = set.seed(&first.function).expect("it is a row").to_bytes().to_vec();
         seed.resize(runtime.generation.context_size() as usize, 0);
         let mut reports = Vec::new();

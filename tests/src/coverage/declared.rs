@@ -38,13 +38,13 @@ pub const TESTED: &[Tested] = &[
         clauses: &[29],
         generations: Generations::WINDOWS,
         file: "sim/runtime/src/profiling/tests/suspension.rs",
-        test: "the_target_is_suspended_and_resumed_and_the_walker_is_told",
+        test: "the_target_is_suspended_and_resumed_with_callbacks_on_the_walker",
     },
     Tested {
         clauses: &[89],
         generations: Generations::ALL,
         file: "tests/tests/gallery/worked_stacks.rs",
-        test: "callbacks_get_what_the_call_says",
+        test: "callbacks_get_the_arguments_of_the_call",
     },
     Tested {
         clauses: &[101],
@@ -56,13 +56,13 @@ pub const TESTED: &[Tested] = &[
         clauses: &[114, 115, 117],
         generations: Generations::ALL,
         file: "sim/runtime/src/profiling/tests/lookup.rs",
-        test: "ips_are_of_the_function_whose_code_they_are_in",
+        test: "ips_belong_to_the_function_with_their_code",
     },
     Tested {
         clauses: &[118],
         generations: Generations::CORECLR_31.with(Generations::NEW),
         file: "sim/runtime/src/profiling/tests/lookup.rs",
-        test: "ips_are_of_the_function_whose_code_they_are_in",
+        test: "ips_belong_to_the_function_with_their_code",
     },
     Tested {
         clauses: &[116],
@@ -74,7 +74,7 @@ pub const TESTED: &[Tested] = &[
         clauses: &[119, 122, 173],
         generations: Generations::ALL,
         file: "sim/runtime/src/profiling/tests/calls.rs",
-        test: "what_is_needed_of_the_caller_depends_on_the_method",
+        test: "requirements_on_the_caller_depend_on_the_method",
     },
     Tested {
         clauses: &[120],
@@ -116,13 +116,13 @@ pub const TESTED: &[Tested] = &[
         clauses: &[168],
         generations: Generations::ALL,
         file: "sim/runtime/src/profiling/tests/runtime.rs",
-        test: "what_walks_give_in_these_callbacks",
+        test: "walks_in_these_callbacks_have_these_results",
     },
     Tested {
         clauses: &[137, 138],
         generations: Generations::ALL,
         file: "walker/tests/win64/prologues.rs",
-        test: "only_what_has_run_is_undone",
+        test: "only_executed_operations_are_undone",
     },
     Tested {
         clauses: &[139, 140],

@@ -45,8 +45,8 @@ pub(super) fn shown(
 ) -> impl Iterator<Item = Clause> {
     fn of(table: &'static [(&str, &[u16])], text: &str) -> impl Iterator<Item = u16> + use<> {
         let text = text.to_owned();
-        let rows = table.iter().filter(move |(start, _)| text.starts_with(start));
-        rows.flat_map(|(_, clauses)| clauses.iter().copied())
+        let activations = table.iter().filter(move |(start, _)| text.starts_with(start));
+        activations.flat_map(|(_, clauses)| clauses.iter().copied())
     }
     let legacy = (generation == Generation::Net9UnixLegacyExceptions).then_some(172);
     let shown = of(SITUATIONS, situation).chain(of(VARIANTS, variant)).chain(legacy);

@@ -50,8 +50,8 @@ fn walk(
     let Some(thread) = SimulatedThread::new(runtime, target, root) else { return Ok(None) };
     let map = runtime.profilers_code_map().expect("the runtime's own code does not overlap");
     let before = suspensions(runtime);
-    let asker = if policy.is_for_itself() { target } else { walker };
-    let (thread, info) = (thread.asked_by(asker), runtime.on(asker));
+    let calling_thread = if policy.is_for_itself() { target } else { walker };
+    let (thread, info) = (thread.called_by(calling_thread), runtime.on(calling_thread));
     let walker = Walker::new(&info, &map, policy);
     let taken = walker.take(&thread, buffer);
     assert_eq!(runtime.rule_violation(), None, "{policy:?}");
@@ -82,11 +82,11 @@ pub fn mixed_walk(data: &[u8]) {
     let mut bytes = Unstructured::new(rest);
     if first & 1 == 0 {
         let Ok(case) = SyntheticCall::arbitrary(&mut bytes) else { return };
-        staged(&case.stage, &mut buffer);
+        staged(&case.target, &mut buffer);
     } else {
         let Ok(case) = WorldCase::arbitrary(&mut bytes) else { return };
         stopped(&case, &mut buffer);
-        let seed = case.slices.iter().fold(0, |seed, slice| seed << 8 ^ u64::from(slice.steps));
+        let seed = case.turns.iter().fold(0, |seed, turn| seed << 8 ^ u64::from(turn.steps));
         let plan = Plan { seed, walks: WALK_LIMIT, stride: STRIDE, only: None };
         match examine(&case.program, plan, &mut First::default(), |_| ()) {
             Ok(_) | Err(Failure::Build(_)) => {}
@@ -100,9 +100,9 @@ fn stopped(case: &WorldCase, buffer: &mut WalkBuffer) {
     let Ok(build) = case.program.build() else { return };
     let Ok(mut world) = case.program.world(&build) else { return };
     // The steps of a case may exceed those that its threads can make.
-    for slice in &case.slices {
-        for _ in 0..slice.steps {
-            if world.step(slice.thread).is_err() {
+    for turn in &case.turns {
+        for _ in 0..turn.steps {
+            if world.step(turn.thread).is_err() {
                 return;
             }
         }
@@ -120,30 +120,30 @@ fn stopped(case: &WorldCase, buffer: &mut WalkBuffer) {
     }
 }
 
-fn staged(stage: &SyntheticThread, buffer: &mut WalkBuffer) {
-    let Ok(set) = stage.build() else { return };
+fn staged(target: &SyntheticThread, buffer: &mut WalkBuffer) {
+    let Ok(set) = target.build() else { return };
     // Call frame information distinguishes a prologue from the call after it.
-    let calls = |row: &SyntheticActivation| {
-        row.place != CodeLocation::Native || row.offset >= PROLOGUE + SIZE_OF_CALL
+    let calls = |activation: &SyntheticActivation| {
+        activation.place != CodeLocation::Native || activation.offset >= PROLOGUE + SIZE_OF_CALL
     };
-    let calls = !stage.generation.is_unix() || stage.rows.iter().skip(1).all(calls);
+    let calls = !target.generation.is_unix() || target.activations.iter().skip(1).all(calls);
     // A thread without rows executes no code.
-    let whole = crate::snapshot::is_whole(stage) && !stage.rows.is_empty() && calls;
+    let whole = crate::snapshot::is_whole(target) && !target.activations.is_empty() && calls;
     for policy in Policy::ALL {
         let stack = match walk(&set.runtime(), [SELF, NATIVE_WALKER], 0, policy, buffer) {
             Ok(stack) => stack,
             Err(outcome) => {
                 // Another thread may hold the code tables' writer lock forever.
-                let waits = stage.process.code_manager_writer.is_some();
-                let may_end = !whole || waits || stage.life != ThreadLife::Running;
-                assert!(may_end, "{policy:?}: {outcome}\n{stage:#x?}");
+                let waits = target.process.code_manager_writer.is_some();
+                let may_end = !whole || waits || target.life != ThreadLife::Running;
+                assert!(may_end, "{policy:?}: {outcome}\n{target:#x?}");
                 continue;
             }
         };
         // Guesses by frame pointers need not be true.
         if let Some(stack) = stack.filter(|_| whole && policy != Policy::FramePointers) {
             let wrong = judge(&set, &stack);
-            assert_eq!(wrong, None, "{policy:?}: {stack:#x?}\n{stage:#x?}");
+            assert_eq!(wrong, None, "{policy:?}: {stack:#x?}\n{target:#x?}");
         }
     }
 }
@@ -151,12 +151,12 @@ fn staged(stage: &SyntheticThread, buffer: &mut WalkBuffer) {
 /// Returns the first error in a walk of a whole stage: each frame must be a row, in order, and all
 /// rows must be there if the walk claims so.
 fn judge(set: &SyntheticProcess, stack: &MixedStack) -> Option<String> {
-    let rows = &set.synthetic_thread().rows;
+    let activations = &set.synthetic_thread().activations;
     let mut next = 0;
     for (at, frame) in stack.frames.iter().enumerate() {
-        let mut rest = rows.iter().enumerate().skip(next);
-        let found = rest.find(|(row, _)| is_at(set, *row, frame));
-        let Some((row, truth)) = found else {
+        let mut rest = activations.iter().enumerate().skip(next);
+        let found = rest.find(|(activation, _)| is_at(set, *activation, frame));
+        let Some((activation, truth)) = found else {
             return Some(format!("frame {at} is not on the stack"));
         };
         // The runtime may refuse look-ups.
@@ -166,36 +166,36 @@ fn judge(set: &SyntheticProcess, stack: &MixedStack) -> Option<String> {
             return Some(format!("frame {at} has the wrong kind"));
         }
         let joined = stack.gaps.iter().all(|gap| gap.at != at);
-        if row != next && joined && stack.completeness() == Completeness::Whole {
+        if activation != next && joined && stack.completeness() == Completeness::Whole {
             return Some(format!("row {next} is missing before frame {at}"));
         }
-        next = row + 1;
+        next = activation + 1;
     }
-    let ends = next == rows.len() || stack.completeness() != Completeness::Whole;
+    let ends = next == activations.len() || stack.completeness() != Completeness::Whole;
     (!ends).then(|| format!("row {next} is missing at the end"))
 }
 
 /// Returns true if a frame's registers are those of a row.
-fn is_at(set: &SyntheticProcess, row: usize, frame: &MixedFrame) -> bool {
-    let Some(registers) = set.registers(row) else { return false };
+fn is_at(set: &SyntheticProcess, activation: usize, frame: &MixedFrame) -> bool {
+    let Some(registers) = set.registers(activation) else { return false };
     // For calls out of ready-to-run code, the runtime reports another return address (C-156).
     let told = frame.source == Source::Snapshot && matches!(frame.kind, FrameKind::Managed(_));
     registers.rsp() == frame.sp && (registers.rip == frame.ip || told)
 }
 
 /// Returns true if a frame of this kind may be reported for a row's code.
-fn is_kind(set: &SyntheticProcess, row: &SyntheticActivation, kind: FrameKind) -> bool {
+fn is_kind(set: &SyntheticProcess, activation: &SyntheticActivation, kind: FrameKind) -> bool {
     use clr_runtime::MethodKind::{Dynamic, IlStub};
-    let name = row.function.split('@').next().unwrap_or_default();
-    let hidden = matches!(row.kind, IlStub | Dynamic);
+    let name = activation.function.split('@').next().unwrap_or_default();
+    let hidden = matches!(activation.kind, IlStub | Dynamic);
     match kind {
         FrameKind::Managed(id) => {
-            row.place != CodeLocation::Native && !hidden && set.function(name) == Some(id)
+            activation.place != CodeLocation::Native && !hidden && set.function(name) == Some(id)
         }
         FrameKind::Hidden(Some(id)) => hidden && set.function(name) == Some(id),
         // Not all runtimes report these.
         FrameKind::Hidden(None) | FrameKind::Unknown | FrameKind::Native { .. } => {
-            hidden || row.place == CodeLocation::Native
+            hidden || activation.place == CodeLocation::Native
         }
     }
 }

@@ -11,7 +11,7 @@ use clr_runtime::generation::Generation;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Limits of a history.
-const LIMITS: Limits = Limits { slices: 1500, instructions: 300, every_instruction: false };
+const LIMITS: Limits = Limits { turns: 1500, instructions: 300, every_instruction: false };
 
 /// A search that chooses the next thread by one byte for each choice. Once the bytes are used up,
 /// the thread that had the last turn continues as long as it can.
@@ -60,19 +60,20 @@ pub fn schedule(data: &[u8]) {
     let Some(case) = Case::new(data) else { return };
     // A few programs are too large for the formats.
     let Some(process) = case.process() else { return };
-    let Ok(mut arena) = Explorer::new(&process) else { return };
+    let Ok(mut explorer) = Explorer::new(&process) else { return };
     let (load, limits) = (case.loader(), case.limits);
 
-    let first = arena.run(&load, &mut case.search(), limits, HistoryDetail::Nothing);
-    let text = first.trail.to_string();
+    let first = explorer.run(&load, &mut case.search(), limits, HistoryDetail::Nothing);
+    let text = first.schedule.to_string();
     let told = || format!("{text}\n{:?}", case.script);
-    let trail: ScheduleString = text.parse().unwrap_or_else(|error| panic!("{error}: {}", told()));
-    assert_eq!(trail, first.trail, "{}", told());
-    let again = |arena: &mut Explorer<'_>| {
-        let ending = arena.replay(&load, &trail, limits, HistoryDetail::Standing);
+    let schedule: ScheduleString =
+        text.parse().unwrap_or_else(|error| panic!("{error}: {}", told()));
+    assert_eq!(schedule, first.schedule, "{}", told());
+    let again = |explorer: &mut Explorer<'_>| {
+        let ending = explorer.replay(&load, &schedule, limits, HistoryDetail::Statuses);
         ending.unwrap_or_else(|| panic!("the replay diverges: {}", told()))
     };
-    let second = again(&mut arena);
+    let second = again(&mut explorer);
     let history = second.history.clone().expect("the history was recorded");
     assert_eq!(first, Ending { history: None, ..second.clone() }, "{}", told());
     // A new process has no state left from earlier histories.
@@ -89,8 +90,9 @@ pub fn schedule(data: &[u8]) {
 pub fn ending_of_schedule(data: &[u8]) -> Option<(Generation, Ending)> {
     let case = Case::new(data)?;
     let process = case.process()?;
-    let mut arena = Explorer::new(&process).ok()?;
-    let ending = arena.run(&case.loader(), &mut case.search(), case.limits, HistoryDetail::Nothing);
+    let mut explorer = Explorer::new(&process).ok()?;
+    let ending =
+        explorer.run(&case.loader(), &mut case.search(), case.limits, HistoryDetail::Nothing);
     Some((process.generation(), ending))
 }
 
@@ -129,14 +131,14 @@ impl<'a> Case<'a> {
 fn judge(history: &History, verdict: Option<&Verdict>) -> Result<(), String> {
     let mut before = None;
     let mut owners = BTreeMap::new();
-    for slice in &history.slices {
-        for happening in &slice.happenings {
-            let wrong = match happening {
+    for turn in &history.turns {
+        for event in &turn.events {
+            let wrong = match event {
                 TurnEvent::Acquired(LockName::Profiler(lock)) => {
-                    owners.insert(lock, slice.thread).is_some()
+                    owners.insert(lock, turn.thread).is_some()
                 }
                 TurnEvent::Released(LockName::Profiler(lock)) => {
-                    owners.remove(lock) != Some(slice.thread)
+                    owners.remove(lock) != Some(turn.thread)
                 }
                 _ => false,
             };
@@ -146,15 +148,15 @@ fn judge(history: &History, verdict: Option<&Verdict>) -> Result<(), String> {
                 );
             }
         }
-        let standing = slice.standing.as_slice();
-        if slice.thread.index() >= history.lanes.len() {
+        let statuses = turn.statuses.as_slice();
+        if turn.thread.index() >= history.threads.len() {
             return Err("a turn of an unknown thread".to_owned());
         }
-        if let Some((at, then)) = before.replace((slice.at, standing)) {
-            if slice.at < at {
+        if let Some((at, then)) = before.replace((turn.at, statuses)) {
+            if turn.at < at {
                 return Err("time decreases".to_owned());
             }
-            let stood = then.get(slice.thread.index());
+            let stood = then.get(turn.thread.index());
             if stood.is_some_and(|stood| !stood.suspended_by.is_empty()) {
                 return Err("a suspended thread has a turn".to_owned());
             }
@@ -163,7 +165,7 @@ fn judge(history: &History, verdict: Option<&Verdict>) -> Result<(), String> {
             }
         }
         let mut owned = BTreeSet::new();
-        for lock in standing.iter().flat_map(|thread| &thread.holds) {
+        for lock in statuses.iter().flat_map(|thread| &thread.holds) {
             if !owned.insert(lock) {
                 let kind = match lock {
                     LockName::Runtime(lock) => lock.name(),
@@ -175,7 +177,7 @@ fn judge(history: &History, verdict: Option<&Verdict>) -> Result<(), String> {
     }
     match verdict {
         Some(Verdict::Deadlock(edges)) => {
-            let is_there = |thread: ThreadIndex| thread.index() < history.lanes.len();
+            let is_there = |thread: ThreadIndex| thread.index() < history.threads.len();
             if !edges.iter().all(|edge| is_there(edge.waits) && is_there(edge.for_whom)) {
                 return Err("a deadlock of unknown threads".to_owned());
             }

@@ -187,7 +187,7 @@ pub fn examine<W: Way>(
     let map = world.runtime().profilers_code_map().map_err(BuildError::from)?;
     let mut choices = Seeded::new(plan.seed);
     let mut examined = Examined::default();
-    let mut slices: Vec<WorldTurn> = Vec::new();
+    let mut turns: Vec<WorldTurn> = Vec::new();
     let mut running: Vec<usize> = (0..program.threads.len()).collect();
     while examined.steps < STEP_LIMIT && examined.walks < plan.walks {
         let Some(thread) = choices.pick(&running) else { break };
@@ -209,18 +209,18 @@ pub fn examine<W: Way>(
             }
         }
         examined.steps += u64::from(done);
-        match slices.last_mut().filter(|last| last.thread == thread) {
+        match turns.last_mut().filter(|last| last.thread == thread) {
             Some(last) => last.steps += done,
-            None => slices.push(WorldTurn { thread, steps: done }),
+            None => turns.push(WorldTurn { thread, steps: done }),
         }
-        let mut standing = Standing { world: &mut world, map: &map, facts: &facts, thread };
-        let Some(truth) = standing.truth() else { continue };
+        let mut at_step = AtStep { world: &mut world, map: &map, facts: &facts, thread };
+        let Some(truth) = at_step.truth() else { continue };
         for policy in Policy::ALL {
             let fits = plan.only.is_none_or(|only| only == policy);
             if !fits || !can_walk(&truth, policy, in_callback) {
                 continue;
             }
-            match standing.walk(&truth, policy, before.as_ref(), way) {
+            match at_step.walk(&truth, policy, before.as_ref(), way) {
                 Ok(None) => {}
                 Ok(Some(found)) => {
                     let case = Case { truth: &truth, policy, found: &found };
@@ -229,7 +229,7 @@ pub fn examine<W: Way>(
                 }
                 Err(what) => {
                     let (program, call) = (program.clone(), call_of(&truth, policy, thread));
-                    let case = WorldCase { program, slices, call };
+                    let case = WorldCase { program, turns, call };
                     return Err(Failure::Walk(Box::new(WrongWalk { case, policy, what })));
                 }
             }
@@ -261,26 +261,28 @@ fn call_of(truth: &Truth, policy: Policy, target: usize) -> WorldCall {
         target,
         unnamed: false,
         flags: SnapshotFlags::REGISTER_CONTEXT,
-        seed: question.seed.map(|(row, flags)| WorldSeed { row: row as u32, flags }),
+        seed: question
+            .seed
+            .map(|(activation, flags)| WorldSeed { activation: activation as u32, flags }),
         suspended_by_profiler: question.suspended_by_profiler,
         stop_at: None,
     }
 }
 
 /// A stopped thread of a world.
-struct Standing<'s, 'b> {
+struct AtStep<'s, 'b> {
     world: &'s mut World<'b>,
     map: &'s CodeMap<'b>,
     facts: &'s ProgramFacts,
     thread: usize,
 }
 
-impl Standing<'_, '_> {
+impl AtStep<'_, '_> {
     /// Returns the thread's true state if the thread can be walked, which it cannot after its
     /// ThreadDestroyed (H-04).
     fn truth(&mut self) -> Option<Truth> {
         let truth = Truth::new(self.facts, self.world, self.thread)?;
-        (!truth.seen.gone && !truth.seen.rows.is_empty()).then_some(truth)
+        (!truth.seen.gone && !truth.seen.activations.is_empty()).then_some(truth)
     }
 
     /// Walks the thread, and judges the walk.
@@ -312,19 +314,19 @@ pub fn repeat<W: Way>(case: &WorldCase, policy: Policy, way: &mut W) -> Option<W
     let map = world.runtime().profilers_code_map().ok()?;
     let thread = case.call.target;
     let (mut before, mut in_callback) = (None, false);
-    for slice in &case.slices {
-        for _ in 0..slice.steps {
-            before = (slice.thread == thread).then(|| leaf(&world, thread)).flatten();
-            in_callback = matches!(world.step(slice.thread).ok()?, StepEvent::Callback(_));
-            in_callback &= slice.thread == thread;
+    for turn in &case.turns {
+        for _ in 0..turn.steps {
+            before = (turn.thread == thread).then(|| leaf(&world, thread)).flatten();
+            in_callback = matches!(world.step(turn.thread).ok()?, StepEvent::Callback(_));
+            in_callback &= turn.thread == thread;
         }
     }
-    let mut standing = Standing { world: &mut world, map: &map, facts: &facts, thread };
-    let truth = standing.truth()?;
+    let mut at_step = AtStep { world: &mut world, map: &map, facts: &facts, thread };
+    let truth = at_step.truth()?;
     if !can_walk(&truth, policy, in_callback) {
         return None;
     }
-    let what = standing.walk(&truth, policy, before.as_ref(), way).err()?;
+    let what = at_step.walk(&truth, policy, before.as_ref(), way).err()?;
     let call = call_of(&truth, policy, thread);
     Some(WrongWalk { case: WorldCase { call, ..case.clone() }, policy, what })
 }
@@ -356,7 +358,7 @@ fn table(truth: &Truth, found: &Found) -> String {
     let Truth { seen, known, redirected, hijacked, .. } = truth;
     let mut table = String::from("truth:\n");
     for (ReferenceActivation { code, registers, position, funclet, .. }, known) in
-        seen.rows.iter().zip(known)
+        seen.activations.iter().zip(known)
     {
         let (rip, rsp) = (registers.rip, registers.rsp());
         let known = if known.unwinds { "" } else { " unknown" };

@@ -57,10 +57,10 @@ pub enum Wrong {
     #[error("the registers of frame {0} are not from {1:?}")]
     Source(usize, Source),
     /// A frame is missing where the walk claims that none is.
-    #[error("row {row} is missing before frame {frame}")]
+    #[error("row {activation} is missing before frame {frame}")]
     Missing {
         /// Index of the row in the truth.
-        row: usize,
+        activation: usize,
         /// Index of the walk's frame rootward of the row.
         frame: usize,
     },
@@ -90,17 +90,20 @@ pub enum Wrong {
 
 /// Returns true if `DoStackSnapshot` hides a row even without exceptions: code without metadata,
 /// and funclets that their method has called (C-084).
-fn is_hidden(row: &ReferenceActivation) -> bool {
-    row.funclet == Some(FuncletKind::Handler)
-        || matches!(row.code, ActivationCode::Managed(_, MethodKind::IlStub | MethodKind::Dynamic))
+fn is_hidden(activation: &ReferenceActivation) -> bool {
+    activation.funclet == Some(FuncletKind::Handler)
+        || matches!(
+            activation.code,
+            ActivationCode::Managed(_, MethodKind::IlStub | MethodKind::Dynamic)
+        )
 }
 
 /// Returns true if exceptions are in flight: the frames that they have skipped are not reported.
 pub(super) fn is_excepted(seen: &ThreadFacts) -> bool {
-    let handles = |row: &ReferenceActivation| {
-        matches!(row.code, ActivationCode::Managed(_, MethodKind::ExceptionHandling))
+    let handles = |activation: &ReferenceActivation| {
+        matches!(activation.code, ActivationCode::Managed(_, MethodKind::ExceptionHandling))
     };
-    seen.exceptions.count > 0 || seen.rows.iter().any(handles)
+    seen.exceptions.count > 0 || seen.activations.iter().any(handles)
 }
 
 /// A walk that is compared with the thread's true state.
@@ -109,7 +112,7 @@ struct Judged<'j> {
     policy: Policy,
     found: &'j Found,
     /// The rows of the frames.
-    rows: Vec<usize>,
+    activations: Vec<usize>,
     capacity: usize,
 }
 
@@ -118,7 +121,7 @@ struct Judged<'j> {
 /// # Errors
 /// The first error in the walk.
 pub fn judge(truth: &Truth, policy: Policy, found: &Found, capacity: usize) -> Result<(), Wrong> {
-    let mut judged = Judged { truth, policy, found, rows: Vec::new(), capacity };
+    let mut judged = Judged { truth, policy, found, activations: Vec::new(), capacity };
     if policy == Policy::FramePointers {
         return judged.guesses();
     }
@@ -129,8 +132,8 @@ pub fn judge(truth: &Truth, policy: Policy, found: &Found, capacity: usize) -> R
 }
 
 impl Judged<'_> {
-    fn row(&self, row: usize) -> Option<&ReferenceActivation> {
-        self.truth.seen.rows.get(row)
+    fn activation(&self, activation: usize) -> Option<&ReferenceActivation> {
+        self.truth.seen.activations.get(activation)
     }
 
     fn has_gap(&self, at: usize) -> bool {
@@ -139,16 +142,16 @@ impl Judged<'_> {
 
     /// Checks that each frame is a row, in order, and that no row is missing without a reason.
     fn frames(&mut self) -> Result<(), Wrong> {
-        let mut row = 0;
+        let mut activation = 0;
         for (frame, found) in self.found.frames.iter().enumerate() {
-            let at = self.place_of(found, row).or_else(|| self.pretended(frame));
+            let at = self.place_of(found, activation).or_else(|| self.pretended(frame));
             let at = at.ok_or(Wrong::Invented(frame))?;
-            self.missing(row..at, frame)?;
+            self.missing(activation..at, frame)?;
             self.is_fact(frame, at)?;
-            self.rows.push(at);
-            row = at + 1;
+            self.activations.push(at);
+            activation = at + 1;
         }
-        self.missing(row..self.truth.seen.rows.len(), self.found.frames.len())
+        self.missing(activation..self.truth.seen.activations.len(), self.found.frames.len())
     }
 
     /// Checks a walk that guesses by frame pointers. Only the thread's own registers may be marked
@@ -160,10 +163,10 @@ impl Judged<'_> {
         }
         let mut leafward = None;
         for (frame, found) in self.found.frames.iter().enumerate() {
-            let row = self.place_of(found, 0);
+            let activation = self.place_of(found, 0);
             let (first, source) = (frame == 0, found.source);
             let is_marked = match source {
-                Source::Context => first && row == Some(0),
+                Source::Context => first && activation == Some(0),
                 Source::Unwound(Trust::FramePointer) => !first,
                 Source::Unwound(_) | Source::Snapshot => false,
             };
@@ -173,49 +176,60 @@ impl Judged<'_> {
             if leafward.replace(found.sp).is_some_and(|leafward| found.sp <= leafward) {
                 return Err(Wrong::Invented(frame));
             }
-            let truth = row.and_then(|row| Some((row, self.row(row)?.code)));
-            if let Some((row, truth)) = truth
-                && !self.is_kind(found, row, truth)
+            let truth = activation
+                .and_then(|activation| Some((activation, self.activation(activation)?.code)));
+            if let Some((activation, truth)) = truth
+                && !self.is_kind(found, activation, truth)
             {
                 return Err(Wrong::Kind { frame, found: found.kind, truth });
             }
         }
-        if self.found.frames.is_empty() { Err(Wrong::Missing { row: 0, frame: 0 }) } else { Ok(()) }
+        if self.found.frames.is_empty() {
+            Err(Wrong::Missing { activation: 0, frame: 0 })
+        } else {
+            Ok(())
+        }
     }
 
     /// Returns the index of a frame's row in the truth, searching from `first` on.
     fn place_of(&self, frame: &MixedFrame, first: usize) -> Option<usize> {
         // For calls out of ready-to-run code, the runtime reports another return address (C-156).
         let told = frame.source == Source::Snapshot && matches!(frame.kind, FrameKind::Managed(_));
-        let is = |index: usize, row: &ReferenceActivation| {
-            let same =
-                row.registers.rip == frame.ip || told && self.is_kind(frame, index, row.code);
-            same && row.registers.rsp() == frame.sp
+        let is = |index: usize, activation: &ReferenceActivation| {
+            let same = activation.registers.rip == frame.ip
+                || told && self.is_kind(frame, index, activation.code);
+            same && activation.registers.rsp() == frame.sp
         };
-        let mut rows = self.truth.seen.rows.iter().enumerate().skip(first);
-        rows.find(|(index, row)| is(*index, row)).map(|(at, _)| at)
+        let mut activations = self.truth.seen.activations.iter().enumerate().skip(first);
+        activations.find(|(index, activation)| is(*index, activation)).map(|(at, _)| at)
     }
 
     /// Returns the row that appears to have called a redirected thread's code. Its frame is in
     /// another place, since only the runtime knows the row's registers; and the runtime does not
     /// report the row if it refuses to walk or hides the method.
     fn pretended(&self, frame: usize) -> Option<usize> {
-        let row = self.truth.redirected.filter(|row| self.rows.last() == Some(row))? + 1;
-        let registers = &self.row(row)?.registers;
+        let activation = self
+            .truth
+            .redirected
+            .filter(|activation| self.activations.last() == Some(activation))?
+            + 1;
+        let registers = &self.activation(activation)?.registers;
         let tells = |frame: &MixedFrame| frame.reported && frame.sp == registers.rsp();
         let told = self.found.frames.iter().any(tells);
-        (registers.rip == self.found.frames.get(frame)?.ip && !told).then_some(row)
+        (registers.rip == self.found.frames.get(frame)?.ip && !told).then_some(activation)
     }
 
     /// Returns true if a frame is that of the pretended caller, whose place differs from its row's.
     fn is_misplaced(&self, frame: usize) -> bool {
-        let row = self.rows.get(frame).and_then(|row| self.row(*row));
-        row.is_some_and(|row| row.registers.rsp() != self.found.frames[frame].sp)
+        let activation =
+            self.activations.get(frame).and_then(|activation| self.activation(*activation));
+        activation
+            .is_some_and(|activation| activation.registers.rsp() != self.found.frames[frame].sp)
     }
 
     /// Returns true if a frame's kind is that of a row.
-    fn is_kind(&self, frame: &MixedFrame, row: usize, code: ActivationCode) -> bool {
-        let known = self.truth.known[row];
+    fn is_kind(&self, frame: &MixedFrame, activation: usize, code: ActivationCode) -> bool {
+        let known = self.truth.known[activation];
         let is_stub = |kind| matches!(kind, MethodKind::IlStub | MethodKind::Dynamic);
         // Code without metadata looks like the code around it, unless a call reports it.
         let is_nameless = match code {
@@ -241,39 +255,40 @@ impl Judged<'_> {
     }
 
     /// Checks that rows which the walk left out before a frame may be missing.
-    fn missing(&self, rows: std::ops::Range<usize>, frame: usize) -> Result<(), Wrong> {
-        if rows.is_empty() || self.has_gap(frame) {
+    fn missing(&self, activations: std::ops::Range<usize>, frame: usize) -> Result<(), Wrong> {
+        if activations.is_empty() || self.has_gap(frame) {
             return Ok(());
         }
         let hides = self.found.completeness != Completeness::Whole;
-        for row in rows {
-            let is_hidden = self.row(row).is_some_and(is_hidden);
+        for activation in activations {
+            let is_hidden = self.activation(activation).is_some_and(is_hidden);
             if !(hides && (is_hidden || is_excepted(&self.truth.seen))) {
-                return Err(Wrong::Missing { row, frame });
+                return Err(Wrong::Missing { activation, frame });
             }
         }
         Ok(())
     }
 
-    /// Checks that all properties of a frame are those of `row`.
-    fn is_fact(&self, frame: usize, row: usize) -> Result<(), Wrong> {
+    /// Checks that all properties of a frame are those of `activation`.
+    fn is_fact(&self, frame: usize, activation: usize) -> Result<(), Wrong> {
         let found = &self.found.frames[frame];
-        let truth = &self.truth.seen.rows[row];
-        if !self.is_kind(found, row, truth.code) {
+        let truth = &self.truth.seen.activations[activation];
+        if !self.is_kind(found, activation, truth.code) {
             return Err(Wrong::Kind { frame, found: found.kind, truth: truth.code });
         }
         // Callbacks do not report the position (C-091).
-        if self.truth.redirected.is_some_and(|redirected| redirected + 1 == row) {
+        if self.truth.redirected.is_some_and(|redirected| redirected + 1 == activation) {
             return Ok(());
         }
         if found.source != Source::Snapshot && found.position != truth.position {
             return Err(Wrong::Position(frame, found.position));
         }
         let is_so = match found.source {
-            Source::Context => frame == 0 && row == 0,
+            Source::Context => frame == 0 && activation == 0,
             // The frame is the caller of the frame before it, with no row between.
             Source::Unwound(trust) => {
-                let callee = self.rows.last().copied().filter(|callee| callee + 1 == row);
+                let callee =
+                    self.activations.last().copied().filter(|callee| callee + 1 == activation);
                 callee.is_some_and(|callee| !self.has_gap(frame) && self.gives(callee, trust))
             }
             Source::Snapshot => found.reported,
@@ -282,13 +297,15 @@ impl Judged<'_> {
     }
 
     /// Returns true if a row's caller can be found with this trust.
-    fn gives(&self, row: usize, trust: Trust) -> bool {
-        let Some(callee) = self.row(row) else { return false };
+    fn gives(&self, activation: usize, trust: Trust) -> bool {
+        let Some(callee) = self.activation(activation) else { return false };
         let interrupted = callee.position == Position::Interrupted;
         let is_elf = self.truth.seen.generation.is_unix() && !callee.is_managed();
-        let caller_interrupted =
-            self.row(row + 1).is_some_and(|caller| caller.position == Position::Interrupted);
-        let probing = row.checked_sub(1).is_some_and(|callee| self.truth.known[callee].probes);
+        let caller_interrupted = self
+            .activation(activation + 1)
+            .is_some_and(|caller| caller.position == Position::Interrupted);
+        let probing =
+            activation.checked_sub(1).is_some_and(|callee| self.truth.known[callee].probes);
         let rule = match trust {
             Trust::Body => true,
             Trust::Prologue => interrupted || probing,
@@ -297,13 +314,13 @@ impl Judged<'_> {
             }
             Trust::Cfi => is_elf,
             Trust::SignalFrame => is_elf && caller_interrupted,
-            Trust::Stub => row == 0 && self.truth.is_in_stub(),
+            Trust::Stub => activation == 0 && self.truth.is_in_stub(),
             Trust::FramePointer => false,
         };
         // The walk has resolved the hijack (C-077).
-        let hijacked = self.truth.hijacked.is_some_and(|(at, _)| at == row);
+        let hijacked = self.truth.hijacked.is_some_and(|(at, _)| at == activation);
         rule && (trust == Trust::Stub
-            || self.truth.can_be_left(row)
+            || self.truth.can_be_left(activation)
             || hijacked && self.found.snapshot.is_some())
     }
 
@@ -321,9 +338,9 @@ impl Judged<'_> {
         let truth = self.truth;
         // The row at which unwinding ended, and the row before which the gap ends.
         let before = gap.at.checked_sub(1);
-        let leaf = before.and_then(|frame| self.rows.get(frame).copied());
-        let next = self.rows.get(gap.at).copied().unwrap_or(truth.seen.rows.len());
-        let is_missing = next > leaf.map_or(0, |row| row + 1);
+        let leaf = before.and_then(|frame| self.activations.get(frame).copied());
+        let next = self.activations.get(gap.at).copied().unwrap_or(truth.seen.activations.len());
+        let is_missing = next > leaf.map_or(0, |activation| activation + 1);
         match gap.reason {
             Reason::Running => self.policy == Policy::RuntimeSuspended && gap.at == 0,
             Reason::NotUnwound => {
@@ -335,7 +352,7 @@ impl Judged<'_> {
             }
             Reason::FramePointers => self.policy == Policy::FramePointers && gap.at == 0,
             Reason::Unwind(UnwindError::UnknownCode { address }) => leaf.is_some_and(|leaf| {
-                !truth.known[leaf].unwinds && truth.seen.rows[leaf].registers.rip == address
+                !truth.known[leaf].unwinds && truth.seen.activations[leaf].registers.rip == address
             }),
             Reason::Unwind(UnwindError::LostRegister { register, address }) => {
                 let at = before.filter(|frame| self.found.frames[*frame].ip == address);
@@ -346,7 +363,9 @@ impl Judged<'_> {
             // the interrupted instruction that a redirected thread pretends to have come from.
             Reason::NotACall { address } => leaf.is_some_and(|leaf| {
                 let pretends = truth.redirected == Some(leaf)
-                    && self.row(leaf + 1).is_some_and(|row| row.registers.rip == address);
+                    && self
+                        .activation(leaf + 1)
+                        .is_some_and(|activation| activation.registers.rip == address);
                 // The return address of the pretended caller need not follow a call either, since
                 // the caller's registers are wrong.
                 let pretended = before.is_some_and(|frame| self.is_misplaced(frame));
@@ -384,9 +403,9 @@ impl Judged<'_> {
         } else {
             CallingConvention::WindowsX64
         };
-        let row = self.rows[frame];
+        let activation = self.activations[frame];
         if !convention.is_nonvolatile(register) {
-            return self.truth.seen.rows[row].position == Position::ReturnAddress;
+            return self.truth.seen.activations[activation].position == Position::ReturnAddress;
         }
         let frames = &self.found.frames;
         let told = frames[..=frame].iter().rposition(|frame| frame.source == Source::Snapshot);
@@ -395,10 +414,11 @@ impl Judged<'_> {
         let follows_managed = last.is_some_and(|last| matches!(last.kind, FrameKind::Managed(_)));
         let is_marker = !matches!(frames[told].kind, FrameKind::Managed(_));
         let bit = 1 << register as u16;
-        let mut between = self.truth.seen.rows[self.rows[told]..row].iter();
+        let mut between = self.truth.seen.activations[self.activations[told]..activation].iter();
         // A method may have saved nothing yet where it was interrupted.
-        let saved =
-            between.any(|row| row.position == Position::ReturnAddress && row.saves.0 & bit != 0);
+        let saved = between.any(|activation| {
+            activation.position == Position::ReturnAddress && activation.saves.0 & bit != 0
+        });
         !(follows_managed || is_marker || saved || [Gpr::Rsp, Gpr::Rbp].contains(&register))
     }
 
@@ -423,10 +443,10 @@ impl Judged<'_> {
         if self.found.gaps.iter().any(|gap| gap.reason == Reason::BufferFull) {
             return Ok(());
         }
-        let reported = self.found.frames.iter().zip(&self.rows);
+        let reported = self.found.frames.iter().zip(&self.activations);
         let mut reported = reported.filter(|(frame, _)| frame.reported);
         for (number, callback) in expected.callbacks.iter().enumerate() {
-            let ExpectedReport { function, row, context } = callback;
+            let ExpectedReport { function, activation, context } = callback;
             let is = |frame: &MixedFrame| {
                 let is_kind = match (frame.kind, function) {
                     (FrameKind::Managed(found), Some(function)) => found == *function,
@@ -435,7 +455,7 @@ impl Judged<'_> {
                 };
                 is_kind && frame.sp == context.registers.rsp()
             };
-            if !reported.next().is_some_and(|(frame, at)| at == row && is(frame)) {
+            if !reported.next().is_some_and(|(frame, at)| at == activation && is(frame)) {
                 return Err(Wrong::Reported(number));
             }
         }
@@ -453,9 +473,10 @@ impl Judged<'_> {
             Reason::Unwind(UnwindError::LostRegister { .. }) => return true,
             _ => return false,
         };
-        let mut rows = self.truth.seen.rows.iter();
-        rows.find(|row| row.registers.rip == address)
-            .is_some_and(|row| row.code == ActivationCode::Unmanaged || is_hidden(row))
+        let mut activations = self.truth.seen.activations.iter();
+        activations.find(|activation| activation.registers.rip == address).is_some_and(
+            |activation| activation.code == ActivationCode::Unmanaged || is_hidden(activation),
+        )
     }
 
     /// Checks that the walk claims what it can: all of a Windows stack; and on Unix at least the

@@ -77,8 +77,8 @@ impl Way for First {
         let Some(os) = world.os(thread) else { return Ok(None) };
         let runtime = world.runtime();
         let Some(target) = SimulatedThread::new(runtime, os, BASE) else { return Ok(None) };
-        let asker = if policy.is_for_itself() { os } else { PROFILER };
-        let (target, info) = (target.asked_by(asker), runtime.on(asker));
+        let calling_thread = if policy.is_for_itself() { os } else { PROFILER };
+        let (target, info) = (target.called_by(calling_thread), runtime.on(calling_thread));
         let stack = Walker::new(&info, map, policy).walk(&target, &mut self.buffer)?;
         Ok(Some(stack.into()))
     }

@@ -48,10 +48,10 @@ pub struct Staged {
 ///
 /// # Errors
 /// [`Broken`].
-pub fn walk_staged(stage: &SyntheticThread, room: usize) -> Result<Option<Staged>, Broken> {
-    let Ok(set) = stage.build() else { return Ok(None) };
-    let is_whole = is_whole(stage) && stage.hijacked.is_none() && !stage.rows.is_empty();
-    let is_linked = is_linked(stage);
+pub fn walk_staged(target: &SyntheticThread, room: usize) -> Result<Option<Staged>, Broken> {
+    let Ok(set) = target.build() else { return Ok(None) };
+    let is_whole = is_whole(target) && target.hijacked.is_none() && !target.activations.is_empty();
+    let is_linked = is_linked(target);
     let mut staged = Staged::default();
     let mut buffer = WalkBuffer::new(room);
     for policy in Policy::ALL {
@@ -71,11 +71,11 @@ pub fn walk_staged(stage: &SyntheticThread, room: usize) -> Result<Option<Staged
             if let Some(frame) = invented(&set, &found.frames) {
                 return Err(Broken::Invented(policy, frame, Box::new(found)));
             }
-            if is_linked && let Some(row) = missing(&set, policy, &found) {
-                return Err(Broken::Missing(policy, row, Box::new(found)));
+            if is_linked && let Some(activation) = missing(&set, policy, &found) {
+                return Err(Broken::Missing(policy, activation, Box::new(found)));
             }
             staged.complete += u64::from(found.completeness == Completeness::Whole);
-            if could_be_whole(stage, policy, &found, room) {
+            if could_be_whole(target, policy, &found, room) {
                 return Err(Broken::Incomplete(policy, Box::new(found)));
             }
         }
@@ -91,8 +91,8 @@ fn walk(
     let runtime = set.runtime();
     let map = runtime.profilers_code_map().ok()?;
     let target = SimulatedThread::new(&runtime, SELF, 0)?;
-    let asker = if policy.is_for_itself() { SELF } else { NATIVE_WALKER };
-    let (target, info) = (target.asked_by(asker), runtime.on(asker));
+    let calling_thread = if policy.is_for_itself() { SELF } else { NATIVE_WALKER };
+    let (target, info) = (target.called_by(calling_thread), runtime.on(calling_thread));
     let found = Walker::new(&info, &map, policy).walk(&target, buffer).map(Found::from);
     Some(found)
 }
@@ -100,20 +100,21 @@ fn walk(
 /// Returns the first row that is missing in the walk without a gap in its place, and that the
 /// runtime does not hide from a walk which relies on it.
 fn missing(set: &SyntheticProcess, policy: Policy, found: &Found) -> Option<usize> {
-    let stage = set.synthetic_thread();
+    let target = set.synthetic_thread();
     let relies = found.completeness != Completeness::Whole;
-    let excepted = is_excepted(stage);
+    let excepted = is_excepted(target);
     let mut frame = 0;
-    stage.rows.iter().enumerate().find_map(|(index, row)| {
+    target.activations.iter().enumerate().find_map(|(index, activation)| {
         let registers = set.registers(index)?;
         let is = |found: &MixedFrame| (found.sp, found.ip) == (registers.rsp(), registers.rip);
         if found.frames.get(frame).is_some_and(is) {
             frame += 1;
             return None;
         }
-        let hidden = row.kind != MethodKind::Ordinary || excepted;
+        let hidden = activation.kind != MethodKind::Ordinary || excepted;
         // Without unwinding, native code is a gap.
-        let hidden = hidden || policy == Policy::Unseeded && row.place == CodeLocation::Native;
+        let hidden =
+            hidden || policy == Policy::Unseeded && activation.place == CodeLocation::Native;
         let excused = relies && hidden || found.gaps.iter().any(|gap| gap.at == frame);
         (!excused).then_some(index)
     })
@@ -121,29 +122,30 @@ fn missing(set: &SyntheticProcess, policy: Policy, found: &Found) -> Option<usiz
 
 /// Returns true if exceptions are in flight or being handled: the frames that they have skipped are
 /// not reported.
-fn is_excepted(stage: &SyntheticThread) -> bool {
-    let handles = |row: &SyntheticActivation| {
-        row.kind == MethodKind::ExceptionHandling || row.funclet.is_some()
+fn is_excepted(target: &SyntheticThread) -> bool {
+    let handles = |activation: &SyntheticActivation| {
+        activation.kind == MethodKind::ExceptionHandling || activation.funclet.is_some()
     };
-    !stage.exceptions.trackers.is_empty() || stage.rows.iter().any(handles)
+    !target.exceptions.trackers.is_empty() || target.activations.iter().any(handles)
 }
 
 /// Returns true if a walk does not claim to be whole though nothing prevented it: on Windows all
 /// code has unwind data, and the thread's registers are available.
-fn could_be_whole(stage: &SyntheticThread, policy: Policy, found: &Found, room: usize) -> bool {
+fn could_be_whole(target: &SyntheticThread, policy: Policy, found: &Found, room: usize) -> bool {
     let seeded = matches!(policy, Policy::Seeded | Policy::Signal);
-    let calm = found.snapshot == Some(HResult::OK) && !is_excepted(stage);
-    let fits = stage.rows.len() <= room;
-    let knows = !stage.generation.is_unix();
+    let calm = found.snapshot == Some(HResult::OK) && !is_excepted(target);
+    let fits = target.activations.len() <= room;
+    let knows = !target.generation.is_unix();
     // Code without unwind data makes no calls.
-    let knows = knows && !stage.rows.iter().skip(1).any(|row| row.leaf);
+    let knows = knows && !target.activations.iter().skip(1).any(|activation| activation.leaf);
     // Two calls of a function that lie one byte apart are impossible: one has overwritten the
     // other.
-    let rows = &stage.rows;
+    let activations = &target.activations;
     let overwrites = |one: &SyntheticActivation, other: &SyntheticActivation| {
         one.function == other.function && one.offset.abs_diff(other.offset) == 1
     };
-    let overlap = rows.iter().any(|one| rows.iter().any(|other| overwrites(one, other)));
+    let overlap =
+        activations.iter().any(|one| activations.iter().any(|other| overwrites(one, other)));
     // A runtime that has not started, or that detaches, does not name code.
     let claims = matches!(
         found.completeness,
@@ -154,15 +156,17 @@ fn could_be_whole(stage: &SyntheticThread, policy: Policy, found: &Found, room: 
 
 /// Returns the first frame that is not a row, or not in order.
 fn invented(set: &SyntheticProcess, frames: &[MixedFrame]) -> Option<usize> {
-    let count = set.synthetic_thread().rows.len();
+    let count = set.synthetic_thread().activations.len();
     let mut first = 0;
     for (index, frame) in frames.iter().enumerate() {
-        let is = |row: &usize| {
-            let registers = set.registers(*row);
-            registers.is_some_and(|row| row.rsp() == frame.sp && row.rip == frame.ip)
+        let is = |activation: &usize| {
+            let registers = set.registers(*activation);
+            registers.is_some_and(|activation| {
+                activation.rsp() == frame.sp && activation.rip == frame.ip
+            })
         };
         match (first..count).find(is) {
-            Some(row) => first = row + 1,
+            Some(activation) => first = activation + 1,
             None => return Some(index),
         }
     }

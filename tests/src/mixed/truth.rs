@@ -64,32 +64,38 @@ impl Truth {
         let (expanded, linked) = (world.expanded(), world.linked());
         let functions = &expanded.program.functions;
         let functions_of: Vec<_> =
-            world.activations(thread).into_iter().map(|row| row.function).collect();
-        let known = seen.rows.iter().zip(&functions_of).map(|(row, function)| {
+            world.activations(thread).into_iter().map(|activation| activation.function).collect();
+        let known = seen.activations.iter().zip(&functions_of).map(|(activation, function)| {
             let function = function.and_then(|id| functions.get(id.index()));
             // Code outside any function is one of the runtime's services, in a heap that every
             // profiler knows, or the probe.
-            let probes = function.is_none() && linked.instruction(row.registers.rip).is_some();
+            let probes =
+                function.is_none() && linked.instruction(activation.registers.rip).is_some();
             let in_image = function.map_or(probes, |function| function.kind != CodeKind::Jit);
             Known { unwinds: in_image || !unix || function.is_none(), in_image, probes }
         });
         let known = known.collect();
         let case = expanded.shared.get(&Shared::RedirectedHandledJitCase).copied();
         let redirected = case.and_then(|case| {
-            let is_interrupted = |row: usize| {
-                let caller = seen.rows.get(row + 1);
+            let is_interrupted = |activation: usize| {
+                let caller = seen.activations.get(activation + 1);
                 caller.is_some_and(|caller| caller.position == Position::Interrupted)
             };
-            let mut rows = functions_of.iter().enumerate();
-            rows.find(|(row, function)| **function == Some(case) && is_interrupted(*row))
-                .map(|(row, _)| row)
+            let mut activations = functions_of.iter().enumerate();
+            activations
+                .find(|(activation, function)| {
+                    **function == Some(case) && is_interrupted(*activation)
+                })
+                .map(|(activation, _)| activation)
         });
         let trip = expanded.shared.get(&Shared::OnHijackTripThread).copied();
         let tripped =
             trip.and_then(|id| functions_of.iter().position(|function| *function == Some(id)));
-        let tripped = tripped.filter(|row| {
-            let rsp = |row: usize| seen.rows.get(row).map(|row| row.registers.rsp());
-            rsp(*row) == rsp(row + 1)
+        let tripped = tripped.filter(|activation| {
+            let rsp = |activation: usize| {
+                seen.activations.get(activation).map(|activation| activation.registers.rsp())
+            };
+            rsp(*activation) == rsp(activation + 1)
         });
         let trip = trip.and_then(|id| {
             let mut placed = linked.instructions.iter();
@@ -98,11 +104,10 @@ impl Truth {
         let runtime = world.runtime();
         let memory = runtime.memory.borrow();
         let hijacked = trip.and_then(|trip| {
-            let row = seen
-                .rows
-                .iter()
-                .position(|row| memory.read_u64(row.caller_sp.wrapping_sub(8)) == Ok(trip))?;
-            Some((row, trip))
+            let activation = seen.activations.iter().position(|activation| {
+                memory.read_u64(activation.caller_sp.wrapping_sub(8)) == Ok(trip)
+            })?;
+            Some((activation, trip))
         });
         let process = runtime.process.get();
         let suspend = if seen.generation.profiler_suspension() == ProfilerSuspension::None {
@@ -120,8 +125,8 @@ impl Truth {
     /// the row, or a jump out of a stub without unwind data.
     #[must_use]
     pub fn first_managed(&self, leaves_stub: bool) -> Option<usize> {
-        for (index, row) in self.seen.rows.iter().enumerate() {
-            match row.code {
+        for (index, activation) in self.seen.activations.iter().enumerate() {
+            match activation.code {
                 ActivationCode::Managed(
                     _,
                     MethodKind::Ordinary | MethodKind::ExceptionHandling,
@@ -143,29 +148,30 @@ impl Truth {
         if named.is_some() || leaf != Leaf::Seeds {
             return named;
         }
-        let last = (0..self.seen.rows.len()).find(|row| !self.can_be_left(*row))?;
-        let row = self.seen.rows.get(last)?;
+        let last =
+            (0..self.seen.activations.len()).find(|activation| !self.can_be_left(*activation))?;
+        let activation = self.seen.activations.get(last)?;
         let hidden = matches!(
-            row.code,
+            activation.code,
             ActivationCode::Managed(_, MethodKind::IlStub | MethodKind::Dynamic)
         );
         let known = self.known.get(last).is_none_or(|known| known.unwinds);
-        (hidden && !known && row.position == Position::Interrupted).then_some(last)
+        (hidden && !known && activation.position == Position::Interrupted).then_some(last)
     }
 
     /// Returns true if unwinding a row leads to its caller.
     #[must_use]
-    pub fn can_be_left(&self, row: usize) -> bool {
-        let known = self.known.get(row).is_some_and(|known| known.unwinds);
-        let misleads = [self.redirected, self.tripped].contains(&Some(row));
-        known && !misleads && self.hijacked.is_none_or(|(at, _)| at != row)
+    pub fn can_be_left(&self, activation: usize) -> bool {
+        let known = self.known.get(activation).is_some_and(|known| known.unwinds);
+        let misleads = [self.redirected, self.tripped].contains(&Some(activation));
+        known && !misleads && self.hijacked.is_none_or(|(at, _)| at != activation)
     }
 
     /// Returns true if the leaf is in a stub without unwind data, or in a method without metadata
     /// that only jumps on, with the return address on top of the stack (coreclr#25676).
     #[must_use]
     pub fn is_in_stub(&self) -> bool {
-        let leaf = self.seen.rows.first().filter(|leaf| match leaf.code {
+        let leaf = self.seen.activations.first().filter(|leaf| match leaf.code {
             ActivationCode::Unmanaged => true,
             ActivationCode::Managed(_, kind) => {
                 matches!(kind, MethodKind::IlStub | MethodKind::Dynamic)
@@ -190,7 +196,7 @@ impl Truth {
             caller: if policy.is_for_itself() { CallerKind::Target } else { CallerKind::Native },
             unnamed: false,
             flags: SnapshotFlags::REGISTER_CONTEXT,
-            seed: self.seed(leaf).filter(|_| seeded).map(|row| (row, 0x10_000B)),
+            seed: self.seed(leaf).filter(|_| seeded).map(|activation| (activation, 0x10_000B)),
             suspended_by_profiler: policy == Policy::RuntimeSuspended,
             stop_at: None,
         }

@@ -34,23 +34,23 @@ pub struct Checked {
 
 /// Returns true if nothing is damaged: only the rows determine the content of the stack.
 #[must_use]
-pub fn is_whole(stage: &SyntheticThread) -> bool {
-    whole::targets(stage).is_some()
+pub fn is_whole(target: &SyntheticThread) -> bool {
+    whole::targets(target).is_some()
 }
 
 /// Returns true if a stage is whole, and each run of native code that has called managed code was
 /// called from a row that a Frame leads to. Without such a Frame, the runtime skips the rows
 /// rootward of the run.
 #[must_use]
-pub fn is_linked(stage: &SyntheticThread) -> bool {
-    let Some(targets) = whole::targets(stage) else { return false };
-    let native = |row: &SyntheticActivation| row.place == CodeLocation::Native;
+pub fn is_linked(target: &SyntheticThread) -> bool {
+    let Some(targets) = whole::targets(target) else { return false };
+    let native = |activation: &SyntheticActivation| activation.place == CodeLocation::Native;
     let mut has_managed = false;
-    let mut pairs = stage.rows.windows(2).enumerate();
+    let mut pairs = target.activations.windows(2).enumerate();
     pairs.all(|(index, pair)| {
-        has_managed |= pair.first().is_some_and(|row| !native(row));
-        let is_end =
-            pair.first().is_some_and(native) && pair.last().is_some_and(|row| !native(row));
+        has_managed |= pair.first().is_some_and(|activation| !native(activation));
+        let is_end = pair.first().is_some_and(native)
+            && pair.last().is_some_and(|activation| !native(activation));
         !(is_end && has_managed) || targets.contains(&Some(index + 1))
     })
 }
@@ -84,7 +84,7 @@ fn same<T: PartialEq + fmt::Debug>(name: &'static str, left: &T, right: &T) -> R
 /// # Errors
 /// The first promise that does not hold.
 pub fn check(case: &SyntheticCall) -> Result<Checked, Broken> {
-    let Ok(set) = case.stage.build() else {
+    let Ok(set) = case.target.build() else {
         return Ok(Checked { rejected: true, ..Checked::default() });
     };
     promises::Promises::new(case, &set).check()

@@ -18,7 +18,7 @@ use clr_runtime::{
 };
 use clr_walker::profiling::{EventMask, ThreadId};
 use clr_world::synthetic::{
-    CodeLocation, FrameRow, MANAGED_WALKER, SELF, SELF_OBJECT, SyntheticThread, WALKER_OBJECT,
+    CodeLocation, MANAGED_WALKER, SELF, SELF_OBJECT, SyntheticFrame, SyntheticThread, WALKER_OBJECT,
 };
 
 /// Generations that hide the managed exception handling.
@@ -29,7 +29,7 @@ const HIDING: Generations =
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Expected {
     /// The reported rows: as a frame if they are managed, else as a marker.
-    pub rows: Vec<usize>,
+    pub activations: Vec<usize>,
     /// Number of rows before the first Frame, whose registers are all known.
     pub certain: usize,
     /// Outcome of the call.
@@ -38,7 +38,7 @@ pub(super) struct Expected {
 
 impl Expected {
     const fn refused(outcome: Outcome) -> Self {
-        Self { rows: Vec::new(), certain: 0, outcome }
+        Self { activations: Vec::new(), certain: 0, outcome }
     }
 }
 
@@ -49,10 +49,10 @@ enum Start {
 
 /// Returns the expectation for a call, if the model has one.
 pub(super) fn expected(case: &SyntheticCall) -> Option<Expected> {
-    if !case.stage.overwritten.is_empty() {
+    if !case.target.overwritten.is_empty() {
         return None;
     }
-    let writer = case.stage.process.code_manager_writer;
+    let writer = case.target.process.code_manager_writer;
     if writer.is_some_and(|writer| writer != case.caller) {
         return None;
     }
@@ -65,15 +65,15 @@ pub(super) fn expected(case: &SyntheticCall) -> Option<Expected> {
         // The other thread of the runtime has never run any code.
         return Some(Expected::refused(HResult::FAIL.into()));
     }
-    walk(&case.stage, &whole::targets(&case.stage)?, &start, suspended)
+    walk(&case.target, &whole::targets(&case.target)?, &start, suspended)
 }
 
 /// Performs the ordered checks. Returns the start of the walk, with true if the call suspends the
 /// target; or the outcome of a refused call; or `None` if the model does not cover the call.
 fn enter(case: &SyntheticCall) -> Option<Result<(Start, bool), Outcome>> {
-    let (stage, process) = (&case.stage, &case.stage.process);
-    let is_2 = stage.generation == Generation::Framework2;
-    let is_unix = Generations::UNIX.contains(stage.generation);
+    let (synthetic, process) = (&case.target, &case.target.process);
+    let is_2 = synthetic.generation == Generation::Framework2;
+    let is_unix = Generations::UNIX.contains(synthetic.generation);
     let refuse = |result: HResult| Some(Err(result.into()));
     if process.profiler == ProfilerStatus::Detaching && !is_2 {
         return refuse(HResult::PROFILER_DETACHING);
@@ -100,14 +100,14 @@ fn enter(case: &SyntheticCall) -> Option<Result<(Start, bool), Outcome>> {
     if !is_own && target != WALKER_OBJECT {
         return None;
     }
-    if is_own && stage.gc_special && !is_2 || !process.gc_initialized {
+    if is_own && synthetic.gc_special && !is_2 || !process.gc_initialized {
         return refuse(HResult::OK);
     }
     let other = caller != Some(target);
     let suspending = matches!(process.suspension, Suspension::Suspending(_));
-    if is_own && stage.hijack_locked
+    if is_own && synthetic.hijack_locked
         || other && caller.is_some() && suspending
-        || is_own && stage.forbid_suspend != 0
+        || is_own && synthetic.forbid_suspend != 0
     {
         return refuse(HResult::UNSAFE);
     }
@@ -115,15 +115,15 @@ fn enter(case: &SyntheticCall) -> Option<Result<(Start, bool), Outcome>> {
     if suspends && is_unix {
         return refuse(HResult::NOT_IMPLEMENTED);
     }
-    if suspends && is_own && stage.life != ThreadLife::Running {
+    if suspends && is_own && synthetic.life != ThreadLife::Running {
         let code = HResult::INVALID_TARGET_THREAD.0;
         return Some(Err(Outcome::ProcessKilled { code }));
     }
-    let unreadable = is_own && stage.safety == ContextSafety::Unreadable;
+    let unreadable = is_own && synthetic.safety == ContextSafety::Unreadable;
     if is_2 && other && case.seed.is_none() && unreadable {
         return refuse(HResult::FAIL);
     }
-    let start = if is_own && stage.cooperative {
+    let start = if is_own && synthetic.cooperative {
         match cooperative(case, other, is_2, is_unix)? {
             Ok(start) => start,
             Err(result) => return refuse(result),
@@ -131,13 +131,13 @@ fn enter(case: &SyntheticCall) -> Option<Result<(Start, bool), Outcome>> {
     } else {
         Start::Chain
     };
-    let current = stage.exceptions.trackers.first().filter(|_| is_own);
+    let current = synthetic.exceptions.trackers.first().filter(|_| is_own);
     let natively = current
         .is_some_and(|tracker| tracker.pass == Pass::Second && !tracker.entered_managed_code);
     if natively && matches!(start, Start::Chain) {
         return refuse(HResult::UNMANAGED_CONTEXT);
     }
-    if is_own && stage.exceptions.inconsistent {
+    if is_own && synthetic.exceptions.inconsistent {
         return refuse(HResult::UNSAFE);
     }
     Some(Ok((start, suspends)))
@@ -150,101 +150,107 @@ fn cooperative(
     is_2: bool,
     is_unix: bool,
 ) -> Option<Result<Start, HResult>> {
-    let stage = &case.stage;
+    let synthetic = &case.target;
     if other && is_unix {
         return Some(Err(HResult::NOT_IMPLEMENTED));
     }
     if other && !is_2 {
-        let rsp = stage.rows.first().map_or(stage.stack.1 - 0x100, |row| row.sp);
-        let below = stage.frames.first().is_some_and(|frame| frame.at < rsp);
-        if stage.safety != ContextSafety::Safe || below {
+        let rsp = synthetic
+            .activations
+            .first()
+            .map_or(synthetic.stack.1 - 0x100, |activation| activation.sp);
+        let below = synthetic.frames.first().is_some_and(|frame| frame.at < rsp);
+        if synthetic.safety != ContextSafety::Safe || below {
             return Some(Err(HResult::UNSAFE));
         }
     }
-    let row = match &case.seed {
+    let activation = match &case.seed {
         Some(seed) => seed.whole()?,
         None if other => 0,
         None => return Some(Ok(Start::Chain)),
     };
-    let managed = stage.rows.get(row).is_some_and(|row| row.place != CodeLocation::Native);
-    Some(if managed { Ok(Start::Row(row)) } else { Err(HResult::UNMANAGED_CONTEXT) })
+    let managed = synthetic
+        .activations
+        .get(activation)
+        .is_some_and(|activation| activation.place != CodeLocation::Native);
+    Some(if managed { Ok(Start::Row(activation)) } else { Err(HResult::UNMANAGED_CONTEXT) })
 }
 
 /// Iterates over the table: managed rows one after the other up to a native one, and from there to
 /// the row that the next Frame leads to.
 fn walk(
-    stage: &SyntheticThread,
+    synthetic: &SyntheticThread,
     targets: &[Option<usize>],
     start: &Start,
     suspended: bool,
 ) -> Option<Expected> {
-    let hides = HIDING.contains(stage.generation);
-    let is_2 = stage.generation == Generation::Framework2;
+    let hides = HIDING.contains(synthetic.generation);
+    let is_2 = synthetic.generation == Generation::Framework2;
     let (mut shown, mut certain) = (Vec::new(), None);
-    let mut stops = is_2 && (!stage.frames.is_empty() || matches!(start, Start::Row(_)));
+    let mut stops = is_2 && (!synthetic.frames.is_empty() || matches!(start, Start::Row(_)));
     let mut skip_to = None;
     let (mut next, mut above) = match *start {
         Start::Chain => (None, 0),
-        Start::Row(row) => (Some(row), 0),
+        Start::Row(activation) => (Some(activation), 0),
     };
     loop {
-        let row = if let Some(row) = next.take() {
-            row
+        let activation = if let Some(activation) = next.take() {
+            activation
         } else {
             certain.get_or_insert(shown.len());
-            let frames = stage.frames.iter().zip(targets);
+            let frames = synthetic.frames.iter().zip(targets);
             let mut leading = None;
             for (frame, to) in frames.filter(|(frame, _)| frame.at >= above) {
-                let hidden = skip_to.is_some() || is_unwound(stage, frame.at);
+                let hidden = skip_to.is_some() || is_unwound(synthetic, frame.at);
                 stops |= !hidden && has_method(frame);
-                leading = to.map(|row| (frame, row));
+                leading = to.map(|activation| (frame, activation));
                 if leading.is_some() {
                     break;
                 }
             }
-            let Some((frame, row)) = leading else { break };
+            let Some((frame, activation)) = leading else { break };
             if frame.kind.shape() == FrameShape::Resumable && suspended && !is_2 {
                 let outcome = HResult::FAIL.into();
-                return Some(Expected { rows: shown, certain: certain?, outcome });
+                return Some(Expected { activations: shown, certain: certain?, outcome });
             }
-            row
+            activation
         };
-        let end = stage.rows.get(row + 1)?.sp;
-        let this = stage.rows.get(row)?;
-        let mut hidden = is_unwound(stage, end);
+        let end = synthetic.activations.get(activation + 1)?.sp;
+        let this = synthetic.activations.get(activation)?;
+        let mut hidden = is_unwound(synthetic, end);
         if !hidden {
-            skip_to = skip_to.filter(|to| *to != row);
+            skip_to = skip_to.filter(|to| *to != activation);
             hidden = skip_to.is_some();
             if !hidden && this.funclet == Some(Funclet::Handler) {
-                (skip_to, hidden) = handler(stage, row)?;
+                (skip_to, hidden) = handler(synthetic, activation)?;
             }
         }
         let stub = this.kind == MethodKind::IlStub;
         stops |= !hidden && !stub;
         if !hidden && is_told(this.kind, hides) {
-            shown.push(row);
+            shown.push(activation);
         }
-        if stage.rows.get(row + 1)?.place == CodeLocation::Native {
+        if synthetic.activations.get(activation + 1)?.place == CodeLocation::Native {
             let handling =
                 this.kind == MethodKind::ExceptionHandling || this.funclet == Some(Funclet::Filter);
             stops |= skip_to.is_none();
             if skip_to.is_none() && !(hides && handling) {
-                shown.push(row + 1);
+                shown.push(activation + 1);
             }
             above = end;
         } else {
-            next = Some(row + 1);
+            next = Some(activation + 1);
         }
     }
     if skip_to.is_some() {
         return None;
     }
     let outcome = if stops { HResult::OK } else { HResult::FAIL }.into();
-    Some(Expected { certain: certain.unwrap_or(shown.len()), rows: shown, outcome })
+    Some(Expected { certain: certain.unwrap_or(shown.len()), activations: shown, outcome })
 }
 
 /// Returns true if a Frame counts as a stop: it has a method, though no callback reports it.
-fn has_method(frame: &FrameRow) -> bool {
+fn has_method(frame: &SyntheticFrame) -> bool {
     let has = match frame.kind.shape() {
         FrameShape::InlinedCall => frame.leads_to.is_some(),
         shape => matches!(shape, FrameShape::FramedMethod | FrameShape::HelperMethod),
@@ -253,27 +259,32 @@ fn has_method(frame: &FrameRow) -> bool {
 }
 
 /// Returns true if a second pass has unwound the row with this caller SP, or the Frame there (VA).
-fn is_unwound(stage: &SyntheticThread, caller_sp: u64) -> bool {
-    let mut second = stage.exceptions.trackers.iter().filter(|one| one.pass == Pass::Second);
+fn is_unwound(synthetic: &SyntheticThread, caller_sp: u64) -> bool {
+    let mut second = synthetic.exceptions.trackers.iter().filter(|one| one.pass == Pass::Second);
     second.any(|one| one.unwound.is_some_and(|(low, high)| low < caller_sp && caller_sp <= high))
 }
 
 /// Returns the row up to which a handler hides the frames above, and true if the handler itself is
 /// hidden.
-fn handler(stage: &SyntheticThread, row: usize) -> Option<(Option<usize>, bool)> {
-    let end = |row: usize| stage.rows.get(row + 1).map(|row| row.sp);
-    let running = stage.exceptions.trackers.iter().filter_map(|tracker| tracker.funclet);
-    let running = running.clone().find(|funclet| Some(funclet.caller_sp) == end(row));
-    if stage.exceptions.trackers.iter().any(|tracker| tracker.unwound.is_some()) {
+fn handler(synthetic: &SyntheticThread, activation: usize) -> Option<(Option<usize>, bool)> {
+    let end = |activation: usize| {
+        synthetic.activations.get(activation + 1).map(|activation| activation.sp)
+    };
+    let running = synthetic.exceptions.trackers.iter().filter_map(|tracker| tracker.funclet);
+    let running = running.clone().find(|funclet| Some(funclet.caller_sp) == end(activation));
+    if synthetic.exceptions.trackers.iter().any(|tracker| tracker.unwound.is_some()) {
         return None;
     }
     match running {
         Some(funclet) => {
             let Some(sp) = funclet.parent_caller_sp else { return Some((None, false)) };
-            let parent = (row + 1..stage.rows.len()).find(|row| end(*row) == Some(sp))?;
+            let parent = (activation + 1..synthetic.activations.len())
+                .find(|activation| end(*activation) == Some(sp))?;
             Some((Some(parent), true))
         }
         // The funclet was called by its own method.
-        None => Some((None, stage.rows.get(row + 1)?.place != CodeLocation::Native)),
+        None => {
+            Some((None, synthetic.activations.get(activation + 1)?.place != CodeLocation::Native))
+        }
     }
 }

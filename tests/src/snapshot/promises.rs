@@ -1,6 +1,6 @@
 //! The promises that hold for all calls.
 
-use super::world::{MOST_SHOTS, Observed, Request, World};
+use super::world::{MAX_CALLBACKS, Observed, Request, World};
 use super::{Broken, Checked, model, promise, same, whole};
 use clr_generate::{SyntheticCall, SyntheticSeed};
 use clr_runtime::frame::FrameShape;
@@ -41,12 +41,12 @@ impl<'c> Promises<'c> {
         Self { case, set, world: World::new(set), seed, calls: Cell::new(0) }
     }
 
-    fn stage(&self) -> &'c SyntheticThread {
-        &self.case.stage
+    fn synthetic(&self) -> &'c SyntheticThread {
+        &self.case.target
     }
 
     fn is_unix(&self) -> bool {
-        Generations::UNIX.contains(self.stage().generation)
+        Generations::UNIX.contains(self.synthetic().generation)
     }
 
     fn call(&self) -> Call<'_> {
@@ -67,7 +67,7 @@ impl<'c> Promises<'c> {
     pub(super) fn check(&self) -> Result<Checked, Broken> {
         let full = self.make(&self.request(self.call()));
         let expected = model::expected(self.case);
-        let whole = whole::targets(self.stage()).is_some();
+        let whole = whole::targets(self.synthetic()).is_some();
         self.outcome_is_allowed(&full)?;
         self.callbacks_are_real(&full)?;
         self.nothing_is_left_behind(&full)?;
@@ -75,14 +75,14 @@ impl<'c> Promises<'c> {
             self.is_as_expected(&full, expected)?;
         }
         if whole {
-            self.rows_come_in_order(&full)?;
+            self.activations_come_in_order(&full)?;
         } else {
             self.markers_lie_on_the_stack(&full)?;
         }
         same("the same call has the same result", &full, &self.make(&self.request(self.call())))?;
         let mut checked = Checked {
             rejected: false,
-            callbacks: full.shots.len() as u64,
+            callbacks: full.frame_reports.len() as u64,
             calls: self.calls.get(),
             expected: expected.is_some(),
             whole,
@@ -107,7 +107,7 @@ impl<'c> Promises<'c> {
     /// Returns true if the Thread objects are unchanged since the set-up, and one of them is the
     /// target.
     fn objects_are_whole(&self) -> bool {
-        let overwritten = &self.stage().overwritten;
+        let overwritten = &self.synthetic().overwritten;
         let in_object = |object: ThreadId, at: u64| {
             at.wrapping_sub(object.0.wrapping_sub(7)) < THREAD_OBJECT_SIZE + 7
         };
@@ -130,12 +130,12 @@ impl<'c> Promises<'c> {
 
     /// Checks that the outcome is possible at all (contract §2.2 and §3.8).
     fn outcome_is_allowed(&self, full: &Observed) -> Result<(), Broken> {
-        let stage = self.stage();
-        let is_2 = stage.generation == Generation::Framework2;
+        let synthetic = self.synthetic();
+        let is_2 = synthetic.generation == Generation::Framework2;
         let unix = self.is_unix();
         let other = self.target() != self.caller_object();
-        let whole = whole::targets(stage).is_some() && self.objects_are_whole();
-        let busy = stage.process.code_manager_writer.is_some();
+        let whole = whole::targets(synthetic).is_some() && self.objects_are_whole();
+        let busy = synthetic.process.code_manager_writer.is_some();
         // Reads before the walk are not guarded.
         let unguarded =
             !self.objects_are_whole() || self.seed.as_ref().is_some_and(|seed| seed.len() < 0x100);
@@ -149,12 +149,14 @@ impl<'c> Promises<'c> {
                 HResult::PROFILER_DETACHING | HResult::INCONSISTENT_WITH_FLAGS => !is_2,
                 HResult::UNEXPECTED => !unix && (!whole || self.case.seed.is_some()),
                 HResult::NOT_IMPLEMENTED => unix && other,
-                HResult::ABORTED => !whole && full.shots.len() == MOST_SHOTS,
-                HResult::ASYNCHRONOUS_UNSAFE => REFUSING_TO_WAIT.contains(stage.generation) && busy,
+                HResult::ABORTED => !whole && full.frame_reports.len() == MAX_CALLBACKS,
+                HResult::ASYNCHRONOUS_UNSAFE => {
+                    REFUSING_TO_WAIT.contains(synthetic.generation) && busy
+                }
                 _ => false,
             },
             Outcome::ProcessKilled { code: FAIL_FAST } => {
-                stage.process.gs_cookie.is_some() || !whole && has_helper(stage)
+                synthetic.process.gs_cookie.is_some() || !whole && has_helper(synthetic)
             }
             Outcome::ProcessKilled { code } => {
                 code == HResult::INVALID_TARGET_THREAD.0 && other && !unix
@@ -166,7 +168,7 @@ impl<'c> Promises<'c> {
             Outcome::Endless => !whole,
         };
         promise("the outcome is one of those of the runtime", allowed, || {
-            format!("{} on {}", full.outcome, stage.generation)
+            format!("{} on {}", full.outcome, synthetic.generation)
         })?;
         let refused = matches!(
             full.outcome,
@@ -180,15 +182,17 @@ impl<'c> Promises<'c> {
                     | HResult::ASYNCHRONOUS_UNSAFE
             ) | Outcome::Blocked
         );
-        promise("a refused call makes no callback", !refused || full.shots.is_empty(), || {
-            format!("{full:#x?}")
-        })
+        promise(
+            "a refused call makes no callback",
+            !refused || full.frame_reports.is_empty(),
+            || format!("{full:#x?}"),
+        )
     }
 
     /// Checks that no frame is invented: callbacks report existing code, in the requested form.
     fn callbacks_are_real(&self, full: &Observed) -> Result<(), Broken> {
         let wants = self.case.flags.0 & 1 != 0;
-        let newer_unix = self.is_unix() && self.stage().generation != Generation::CoreClr31Unix;
+        let newer_unix = self.is_unix() && self.synthetic().generation != Generation::CoreClr31Unix;
         let size = match (wants, newer_unix) {
             (false, _) => 0,
             (true, false) => 0x4D0,
@@ -197,11 +201,15 @@ impl<'c> Promises<'c> {
         promise("clientData is passed through", full.client_data_same, String::new)?;
         // The code is looked up by this Frame's return address, but rip comes from its CONTEXT: in
         // damaged memory they may differ.
-        let two_ips = !self.stage().overwritten.is_empty()
-            && self.stage().frames.iter().any(|frame| frame.kind.shape() == FrameShape::Software);
-        for shot in &full.shots {
-            let managed = self.world.runtime.code.find(shot.ip);
-            let known = match (shot.function, managed) {
+        let two_ips = !self.synthetic().overwritten.is_empty()
+            && self
+                .synthetic()
+                .frames
+                .iter()
+                .any(|frame| frame.kind.shape() == FrameShape::Software);
+        for report in &full.frame_reports {
+            let managed = self.world.runtime.code.find(report.ip);
+            let known = match (report.function, managed) {
                 (Some(function), Some(managed)) => {
                     let kind = managed.method.kind;
                     managed.method.id == function
@@ -211,12 +219,12 @@ impl<'c> Promises<'c> {
                 _ => false,
             };
             promise("ip is code of the function, or no managed code", known || two_ips, || {
-                format!("{shot:#x?}")
+                format!("{report:#x?}")
             })?;
-            let rip = shot.context.map(|context| context.registers.rip);
-            let fits = shot.context_size == size && rip == wants.then_some(shot.ip);
+            let rip = report.context.map(|context| context.registers.rip);
+            let fits = report.context_size == size && rip == wants.then_some(report.ip);
             promise("contexts have their size, and their rip is ip", fits, || {
-                format!("{shot:#x?}")
+                format!("{report:#x?}")
             })?;
         }
         Ok(())
@@ -224,27 +232,31 @@ impl<'c> Promises<'c> {
 
     fn is_as_expected(&self, full: &Observed, expected: &model::Expected) -> Result<(), Broken> {
         let wants = self.case.flags.0 & 1 != 0;
-        let rows = &self.stage().rows;
-        let fits = expected.rows.len() == full.shots.len()
+        let activations = &self.synthetic().activations;
+        let fits = expected.activations.len() == full.frame_reports.len()
             && expected.outcome == full.outcome
-            && full.shots.iter().zip(&expected.rows).enumerate().all(|(n, (shot, row))| {
-                let (Some(registers), Some(this)) = (self.set.registers(*row), rows.get(*row))
-                else {
-                    return false;
-                };
-                let name = this.function.split('@').next().unwrap_or_default();
-                let managed = this.place != CodeLocation::Native;
-                let function = managed.then(|| self.set.function(name)).flatten();
-                let saved = [Gpr::Rbx, Gpr::Rbp, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15, Gpr::Rsi];
-                let context = shot.context.map(|context| context.registers);
-                shot.place() == (function, registers.rip)
-                    && managed == function.is_some()
-                    && (!wants || shot.rsp() == Some(registers.rsp()))
-                    && (n >= expected.certain
-                        || context.is_none_or(|context| {
-                            saved.iter().all(|one| context.get(*one) == registers.get(*one))
-                        }))
-            });
+            && full.frame_reports.iter().zip(&expected.activations).enumerate().all(
+                |(n, (report, activation))| {
+                    let (Some(registers), Some(this)) =
+                        (self.set.registers(*activation), activations.get(*activation))
+                    else {
+                        return false;
+                    };
+                    let name = this.function.split('@').next().unwrap_or_default();
+                    let managed = this.place != CodeLocation::Native;
+                    let function = managed.then(|| self.set.function(name)).flatten();
+                    let saved =
+                        [Gpr::Rbx, Gpr::Rbp, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15, Gpr::Rsi];
+                    let context = report.context.map(|context| context.registers);
+                    report.place() == (function, registers.rip)
+                        && managed == function.is_some()
+                        && (!wants || report.rsp() == Some(registers.rsp()))
+                        && (n >= expected.certain
+                            || context.is_none_or(|context| {
+                                saved.iter().all(|one| context.get(*one) == registers.get(*one))
+                            }))
+                },
+            );
         promise("a whole thread gives the rows of its table", fits, || {
             format!("expected {expected:?}, found {full:#x?}")
         })
@@ -252,17 +264,18 @@ impl<'c> Promises<'c> {
 
     /// Checks that callbacks are rows in order, for calls without a seed or with one that is a
     /// row's.
-    fn rows_come_in_order(&self, full: &Observed) -> Result<(), Broken> {
+    fn activations_come_in_order(&self, full: &Observed) -> Result<(), Broken> {
         let seeded = self.case.seed.is_some_and(|seed| seed.whole().is_none());
         if seeded || self.case.flags.0 & 1 == 0 {
             return Ok(());
         }
         let mut last = None;
-        for shot in &full.shots {
-            let rsp = shot.rsp();
-            let row = rsp.and_then(|rsp| self.set.activation_of(shot.ip, rsp));
-            let native = row.is_some_and(|row| row.place == CodeLocation::Native);
-            let fits = row.is_some() && rsp > last && native == shot.function.is_none();
+        for report in &full.frame_reports {
+            let rsp = report.rsp();
+            let activation = rsp.and_then(|rsp| self.set.activation_of(report.ip, rsp));
+            let native =
+                activation.is_some_and(|activation| activation.place == CodeLocation::Native);
+            let fits = activation.is_some() && rsp > last && native == report.function.is_none();
             promise("callbacks are rows of the table, in its order", fits, || {
                 format!("{full:#x?}")
             })?;
@@ -273,20 +286,20 @@ impl<'c> Promises<'c> {
 
     /// Checks damaged threads: frames found by unwinding lie on the stack. (Frames lead anywhere.)
     fn markers_lie_on_the_stack(&self, full: &Observed) -> Result<(), Broken> {
-        let stage = self.stage();
-        let (limit, base) = stage.stack;
-        if stage.generation == Generation::Framework2 || !self.objects_are_whole() {
+        let synthetic = self.synthetic();
+        let (limit, base) = synthetic.stack;
+        if synthetic.generation == Generation::Framework2 || !self.objects_are_whole() {
             return Ok(());
         }
         let mut before: Option<u64> = None;
-        for shot in &full.shots {
-            let Some(rsp) = shot.rsp() else { continue };
-            let marker = shot.function.is_none();
+        for report in &full.frame_reports {
+            let Some(rsp) = report.rsp() else { continue };
+            let marker = report.function.is_none();
             let on_stack = !marker || (limit..base).contains(&rsp);
             promise("markers lie on the stack", on_stack, || format!("{full:#x?}"))?;
             let grows = !marker || before.is_none_or(|before| before < rsp);
             // Only hidden frames lie between a frame and its marker, unless handlers hide some.
-            let plain = stage.exceptions.trackers.is_empty() && !has_hiding(stage);
+            let plain = synthetic.exceptions.trackers.is_empty() && !has_hiding(synthetic);
             promise("a marker lies above its frame", grows || !plain, || format!("{full:#x?}"))?;
             before = (!marker).then_some(rsp);
         }
@@ -303,10 +316,11 @@ impl<'c> Promises<'c> {
         if !self.objects_are_whole() {
             return Ok(());
         }
-        let stage = self.stage();
-        let hijacked = stage.hijacked.as_ref().and_then(|name| {
-            let row = stage.rows.iter().position(|row| row.function == *name)?;
-            self.set.registers(row + 1)
+        let synthetic = self.synthetic();
+        let hijacked = synthetic.hijacked.as_ref().and_then(|name| {
+            let activation =
+                synthetic.activations.iter().position(|activation| activation.function == *name)?;
+            self.set.registers(activation + 1)
         });
         for (at, now) in &full.changes {
             let slot = hijacked.is_some_and(|caller| {
@@ -315,7 +329,7 @@ impl<'c> Promises<'c> {
             });
             // The bit TS_Hijacked.
             let flag = hijacked.is_some() && *at == SELF_OBJECT.0;
-            let helper = stage.frames.iter().any(|frame| {
+            let helper = synthetic.frames.iter().any(|frame| {
                 let is_helper = frame.kind.shape() == FrameShape::HelperMethod;
                 is_helper && (0x10..0xE8).contains(&at.wrapping_sub(frame.at))
             });
@@ -328,17 +342,17 @@ impl<'c> Promises<'c> {
 
     /// C-037: checks that the seed of a preemptive target is ignored.
     fn seed_is_ignored_if_preemptive(&self, full: &Observed) -> Result<(), Broken> {
-        let stage = self.stage();
-        let cooperative = self.target() == Some(SELF_OBJECT) && stage.cooperative;
+        let synthetic = self.synthetic();
+        let cooperative = self.target() == Some(SELF_OBJECT) && synthetic.cooperative;
         // Framework 2 reads the context first if there is no seed (C-035).
-        let reads =
-            stage.generation == Generation::Framework2 && stage.safety == ContextSafety::Unreadable;
+        let reads = synthetic.generation == Generation::Framework2
+            && synthetic.safety == ContextSafety::Unreadable;
         if cooperative || reads || !self.objects_are_whole() {
             return Ok(());
         }
-        let row = SyntheticSeed::of_activation(0).bytes(self.set);
+        let activation = SyntheticSeed::of_activation(0).bytes(self.set);
         let wild = [0xA5; 0x300];
-        for seed in [None, Some(&row[..]), Some(&[]), Some(&wild)] {
+        for seed in [None, Some(&activation[..]), Some(&[]), Some(&wild)] {
             let other = self.make(&self.request(Call { seed, ..self.call() }));
             same("a preemptive target's seed does not matter", full, &other)?;
         }
@@ -375,8 +389,8 @@ impl<'c> Promises<'c> {
         let changed = SyntheticSeed { flags: seed.flags ^ !XSTATE, ..seed };
         let bytes = changed.bytes(self.set);
         let mut other = self.make(&self.request(Call { seed: Some(&bytes), ..self.call() }));
-        for (shot, original) in other.shots.iter_mut().zip(&full.shots) {
-            if let (Some(context), Some(original)) = (&mut shot.context, &original.context)
+        for (report, original) in other.frame_reports.iter_mut().zip(&full.frame_reports) {
+            if let (Some(context), Some(original)) = (&mut report.context, &original.context)
                 && context.flags == changed.flags
             {
                 context.flags = original.flags;
@@ -388,13 +402,13 @@ impl<'c> Promises<'c> {
 
     /// C-053, C-162: checks that a used seed is read up to a certain byte.
     fn seed_is_read_so_far(&self, full: &Observed) -> Result<(), Broken> {
-        let stage = self.stage();
+        let synthetic = self.synthetic();
         let is_own = self.target() == Some(SELF_OBJECT) && self.objects_are_whole();
-        let used = stage.cooperative && is_own;
-        let (Some(seed), true) = (self.case.seed, used && !full.shots.is_empty()) else {
+        let used = synthetic.cooperative && is_own;
+        let (Some(seed), true) = (self.case.seed, used && !full.frame_reports.is_empty()) else {
             return Ok(());
         };
-        let newer_unix = self.is_unix() && stage.generation != Generation::CoreClr31Unix;
+        let newer_unix = self.is_unix() && synthetic.generation != Generation::CoreClr31Unix;
         let extended = seed.flags & XSTATE == XSTATE;
         let len = match (newer_unix, extended, seed.features & 0xE0 != 0) {
             (false, _, _) => 0x4D0,
@@ -411,7 +425,9 @@ impl<'c> Promises<'c> {
         let died = matches!(other.outcome, Outcome::AccessViolation { .. });
         let unexpected = other.outcome == HResult::UNEXPECTED.into();
         let fault = if self.is_unix() { died } else { unexpected };
-        promise("a seed is read so far", fault && other.shots.is_empty(), || format!("{other:#x?}"))
+        promise("a seed is read so far", fault && other.frame_reports.is_empty(), || {
+            format!("{other:#x?}")
+        })
     }
 
     /// C-104, C-105: checks that the callback ends the walk at once.
@@ -420,11 +436,11 @@ impl<'c> Promises<'c> {
         let stop_at = stop_at as usize;
         let request = Request { stop_at: Some(stop_at), ..self.request(self.call()) };
         let ended = self.make(&request);
-        let (expected, outcome) = match full.shots.get(..=stop_at) {
-            Some(shots) => (shots, HResult::ABORTED.into()),
-            None => (&full.shots[..], full.outcome),
+        let (expected, outcome) = match full.frame_reports.get(..=stop_at) {
+            Some(frame_reports) => (frame_reports, HResult::ABORTED.into()),
+            None => (&full.frame_reports[..], full.outcome),
         };
-        let fits = ended.shots == expected && ended.outcome == outcome;
+        let fits = ended.frame_reports == expected && ended.outcome == outcome;
         promise("the callback's answer ends the walk at once", fits, || {
             format!("{stop_at}: {full:#x?}\nand\n{ended:#x?}")
         })?;
@@ -438,7 +454,7 @@ impl<'c> Promises<'c> {
         }
         let request = Request { null_callback: true, ..self.request(self.call()) };
         let without = self.make(&request);
-        let expected = match (full.shots.is_empty(), self.is_unix()) {
+        let expected = match (full.frame_reports.is_empty(), self.is_unix()) {
             (true, _) => full.outcome,
             (false, false) => HResult::UNEXPECTED.into(),
             (false, true) => Outcome::AccessViolation { at: 0 },
@@ -449,7 +465,7 @@ impl<'c> Promises<'c> {
 
     /// C-015: checks that a nested call is refused and does not affect the outer one.
     fn nested_call(&self, full: &Observed) -> Result<(), Broken> {
-        if full.shots.is_empty() || !self.objects_are_whole() {
+        if full.frame_reports.is_empty() || !self.objects_are_whole() {
             return Ok(());
         }
         let mut outer = self.make(&Request { nested: true, ..self.request(self.call()) });
@@ -458,11 +474,13 @@ impl<'c> Promises<'c> {
     }
 }
 
-fn has_helper(stage: &SyntheticThread) -> bool {
-    stage.frames.iter().any(|frame| frame.kind.shape() == FrameShape::HelperMethod)
+fn has_helper(synthetic: &SyntheticThread) -> bool {
+    synthetic.frames.iter().any(|frame| frame.kind.shape() == FrameShape::HelperMethod)
 }
 
 /// Returns true if methods of the stage are hidden together with the native runs that called them.
-fn has_hiding(stage: &SyntheticThread) -> bool {
-    stage.rows.iter().any(|row| row.kind == MethodKind::ExceptionHandling || row.funclet.is_some())
+fn has_hiding(synthetic: &SyntheticThread) -> bool {
+    synthetic.activations.iter().any(|activation| {
+        activation.kind == MethodKind::ExceptionHandling || activation.funclet.is_some()
+    })
 }

@@ -2,7 +2,7 @@
 
 use clr_runtime::frame::{FrameShape, layout};
 use clr_runtime::{FrameKind, MethodKind};
-use clr_world::synthetic::{CodeLocation, FrameRow, SyntheticThread};
+use clr_world::synthetic::{CodeLocation, SyntheticFrame, SyntheticThread};
 
 /// Size in bytes of a TransitionBlock or similar data at the end of a native frame.
 const BLOCK: u64 = 0x90;
@@ -13,23 +13,28 @@ const BLOCK: u64 = 0x90;
 /// overlap neither each other nor the rows' saved registers. A Frame that leads to a row leads to
 /// the managed row above the native frame that contains it; an InlinedCallFrame leads to the row
 /// that contains it.
-pub(super) fn targets(stage: &SyntheticThread) -> Option<Vec<Option<usize>>> {
-    let rows = &stage.rows;
-    let root_is_native = rows.last().is_none_or(|row| row.place == CodeLocation::Native);
-    if !stage.overwritten.is_empty() || !root_is_native || stage.process.gs_cookie.is_some() {
+pub(super) fn targets(target: &SyntheticThread) -> Option<Vec<Option<usize>>> {
+    let activations = &target.activations;
+    let root_is_native =
+        activations.last().is_none_or(|activation| activation.place == CodeLocation::Native);
+    if !target.overwritten.is_empty() || !root_is_native || target.process.gs_cookie.is_some() {
         return None;
     }
-    let mut targets = Vec::with_capacity(stage.frames.len());
+    let mut targets = Vec::with_capacity(target.frames.len());
     let (mut end, mut block) = (0, None);
-    for frame in &stage.frames {
-        let host = rows.partition_point(|row| row.sp <= frame.at).checked_sub(1)?;
-        let host_end = rows.get(host + 1)?.sp;
-        let native =
-            |row: usize| rows.get(row).is_some_and(|row| row.place == CodeLocation::Native);
-        let saved = 8 + 8 * rows.get(host)?.saves.len() as u64;
+    for frame in &target.frames {
+        let host =
+            activations.partition_point(|activation| activation.sp <= frame.at).checked_sub(1)?;
+        let host_end = activations.get(host + 1)?.sp;
+        let native = |activation: usize| {
+            activations
+                .get(activation)
+                .is_some_and(|activation| activation.place == CodeLocation::Native)
+        };
+        let saved = 8 + 8 * activations.get(host)?.saves.len() as u64;
         let room = host_end - if native(host) { saved.max(BLOCK) } else { saved };
         let shape = frame.kind.shape();
-        let (size, is_block) = size(frame.kind, stage);
+        let (size, is_block) = size(frame.kind, target);
         let fits = if shape == FrameShape::TailCall {
             frame.at + size == host_end
         } else {
@@ -39,21 +44,21 @@ pub(super) fn targets(stage: &SyntheticThread) -> Option<Vec<Option<usize>>> {
             return None;
         }
         end = frame.at + size;
-        let target = target(stage, frame).ok()?;
-        match (shape, target) {
-            (FrameShape::UnmanagedToManaged, Some(row)) if native(row) => {
+        let to = destination(target, frame).ok()?;
+        match (shape, to) {
+            (FrameShape::UnmanagedToManaged, Some(activation)) if native(activation) => {
                 targets.push(None);
                 continue;
             }
             (_, None) => {}
             (FrameShape::UnmanagedToManaged, Some(_)) => return None,
-            (FrameShape::InlinedCall, Some(row)) => {
-                if row != host || native(row) || !native(row.checked_sub(1)?) {
+            (FrameShape::InlinedCall, Some(activation)) => {
+                if activation != host || native(activation) || !native(activation.checked_sub(1)?) {
                     return None;
                 }
             }
-            (_, Some(row)) => {
-                if row != host + 1 || native(row) || !native(host) {
+            (_, Some(activation)) => {
+                if activation != host + 1 || native(activation) || !native(host) {
                     return None;
                 }
             }
@@ -64,14 +69,14 @@ pub(super) fn targets(stage: &SyntheticThread) -> Option<Vec<Option<usize>>> {
             }
             block = Some(host);
         }
-        targets.push(target);
+        targets.push(to);
     }
     Some(targets)
 }
 
 /// Returns a Frame's size in bytes, and true if a TransitionBlock or similar data is next to it.
-fn size(kind: FrameKind, stage: &SyntheticThread) -> (u64, bool) {
-    let saved = layout::FrameConvention::of(stage.generation).saved_size();
+fn size(kind: FrameKind, target: &SyntheticThread) -> (u64, bool) {
+    let saved = layout::FrameConvention::of(target.generation).saved_size();
     match kind.shape() {
         FrameShape::InlinedCall => (0x40, false),
         FrameShape::FramedMethod | FrameShape::Transition => (0x20, true),
@@ -90,11 +95,12 @@ fn size(kind: FrameKind, stage: &SyntheticThread) -> (u64, bool) {
 struct Damaged;
 
 /// Returns the row that a Frame leads to, if any.
-fn target(stage: &SyntheticThread, frame: &FrameRow) -> Result<Option<usize>, Damaged> {
+fn destination(target: &SyntheticThread, frame: &SyntheticFrame) -> Result<Option<usize>, Damaged> {
     let named = |name: &String| {
-        let ends = stage.rows.iter().skip(1).map(|row| row.sp).chain([u64::MAX]);
-        let mut rows = stage.rows.iter().zip(ends);
-        rows.position(|(row, end)| row.function == *name && frame.at < end)
+        let ends =
+            target.activations.iter().skip(1).map(|activation| activation.sp).chain([u64::MAX]);
+        let mut activations = target.activations.iter().zip(ends);
+        activations.position(|(activation, end)| activation.function == *name && frame.at < end)
     };
     let shape = frame.kind.shape();
     if shape == FrameShape::Mark {

@@ -9,7 +9,7 @@ use clr_world::synthetic::SyntheticProcess;
 
 /// The arguments of a callback.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Shot {
+pub(super) struct ObservedReport {
     /// FunctionID; `None` for a marker.
     pub function: Option<FunctionId>,
     pub ip: u64,
@@ -17,7 +17,7 @@ pub(super) struct Shot {
     pub context: Option<Context>,
 }
 
-impl Shot {
+impl ObservedReport {
     /// Returns the fields that do not depend on requested contexts.
     pub(super) const fn place(&self) -> (Option<FunctionId>, u64) {
         (self.function, self.ip)
@@ -30,7 +30,7 @@ impl Shot {
 
 /// Maximum number of callbacks, after which the callback ends the walk: a walk of a damaged thread
 /// may be endless.
-pub(super) const MOST_SHOTS: usize = 1000;
+pub(super) const MAX_CALLBACKS: usize = 1000;
 
 /// A call, and the behaviour of its callback.
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +47,7 @@ pub(super) struct Request<'c> {
 /// The observed results of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Observed {
-    pub shots: Vec<Shot>,
+    pub frame_reports: Vec<ObservedReport>,
     pub outcome: Outcome,
     /// Outcome of the nested call.
     pub nested: Option<Outcome>,
@@ -65,7 +65,7 @@ pub(super) struct Observed {
 impl Observed {
     /// Returns functions and ips.
     pub(super) fn places(&self) -> impl Iterator<Item = (Option<FunctionId>, u64)> + '_ {
-        self.shots.iter().map(Shot::place)
+        self.frame_reports.iter().map(ObservedReport::place)
     }
 }
 
@@ -85,31 +85,31 @@ impl<'s> World<'s> {
     /// Makes the call, and restores the state.
     pub(super) fn make(&self, request: &Request<'_>) -> Observed {
         let Request { caller, call, stop_at, null_callback, nested } = *request;
-        let mut shots = Vec::new();
+        let mut frame_reports = Vec::new();
         let mut inner = None;
         let mut client_data_same = true;
         let mut digest = 0_u64;
         let callback: &mut SnapshotCallback<'_> = &mut |frame| {
-            if nested && shots.is_empty() {
+            if nested && frame_reports.is_empty() {
                 let never: &mut SnapshotCallback<'_> = &mut |_| HResult::OK;
                 inner = Some(self.runtime.on(caller).do_stack_snapshot(&call, Some(never)));
             }
             client_data_same &= frame.client_data == call.client_data;
-            if shots.len() < 4 {
+            if frame_reports.len() < 4 {
                 // Hashing words detects differences as well as hashing bytes, and is much faster.
                 for word in frame.context.chunks_exact(8) {
                     let word = word.first_chunk().copied().map_or(0, u64::from_le_bytes);
                     digest = (digest ^ word).wrapping_mul(0x100_0000_01B3).rotate_left(23);
                 }
             }
-            let here = shots.len();
-            shots.push(Shot {
+            let here = frame_reports.len();
+            frame_reports.push(ObservedReport {
                 function: frame.function,
                 ip: frame.ip,
                 context_size: frame.context.len(),
                 context: Context::from_bytes(frame.context),
             });
-            if stop_at == Some(here) || here + 1 == MOST_SHOTS {
+            if stop_at == Some(here) || here + 1 == MAX_CALLBACKS {
                 HResult::FALSE
             } else {
                 HResult::OK
@@ -126,6 +126,14 @@ impl<'s> World<'s> {
         if !threads_same {
             self.runtime.threads.replace(self.threads.clone());
         }
-        Observed { shots, outcome, nested: inner, changes, threads_same, client_data_same, digest }
+        Observed {
+            frame_reports,
+            outcome,
+            nested: inner,
+            changes,
+            threads_same,
+            client_data_same,
+            digest,
+        }
     }
 }

@@ -107,14 +107,14 @@ fn question(world: &World<'_>, seen: &ThreadFacts, call: &WorldCall) -> CallFact
         By::Thread(other) if world.object(other).is_some() => CallerKind::Managed,
         By::Thread(_) | By::Profiler => CallerKind::Native,
     };
-    let count = seen.rows.len().max(1);
+    let count = seen.activations.len().max(1);
     let knows_suspension = world.generation().profiler_suspension()
         != clr_runtime::generation::ProfilerSuspension::None;
     CallFacts {
         caller,
         unnamed: call.unnamed && caller != CallerKind::Managed,
         flags: call.flags,
-        seed: call.seed.map(|seed| (seed.row as usize % count, seed.flags)),
+        seed: call.seed.map(|seed| (seed.activation as usize % count, seed.flags)),
         suspended_by_profiler: call.suspended_by_profiler && knows_suspension,
         stop_at: call.stop_at,
     }
@@ -140,9 +140,11 @@ pub fn compare<'s>(
         By::Profiler => Some(PROFILER),
     };
     let mut bytes = [0; CONTEXT_LEN];
-    let from = question.seed.and_then(|(row, flags)| Some((seen.rows.get(row)?, flags)));
-    if let Some((row, flags)) = from {
-        let context = Context { registers: row.registers, flags }.to_bytes();
+    let from = question
+        .seed
+        .and_then(|(activation, flags)| Some((seen.activations.get(activation)?, flags)));
+    if let Some((activation, flags)) = from {
+        let context = Context { registers: activation.registers, flags }.to_bytes();
         bytes[..context.len()].copy_from_slice(&context);
     }
     let object = world.object(call.target).unwrap_or(ThreadId(0));
@@ -221,14 +223,14 @@ pub fn make(case: &WorldCase) -> Option<Box<Mismatch>> {
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {:?}", self.what, self.question)?;
-        let ThreadFacts { rows, frames, cooperative, .. } = &self.seen;
+        let ThreadFacts { activations, frames, cooperative, .. } = &self.seen;
         writeln!(f, "cooperative: {cooperative}")?;
-        for (row, n) in rows.iter().zip(0..) {
-            let (rip, rsp) = (row.registers.rip, row.registers.rsp());
+        for (activation, n) in activations.iter().zip(0..) {
+            let (rip, rsp) = (activation.registers.rip, activation.registers.rsp());
             writeln!(
                 f,
                 "  {n}: rip {rip:#x} rsp {rsp:#x} to {:#x} {:x?}",
-                row.caller_sp, row.code
+                activation.caller_sp, activation.code
             )?;
         }
         for frame in frames {
@@ -241,9 +243,9 @@ impl fmt::Display for Mismatch {
             let found = self.found.get(index);
             let of = |function: Option<FunctionId>| function.map_or(0, |function| function.0);
             match expected {
-                Some(ExpectedReport { function, row, context }) => {
+                Some(ExpectedReport { function, activation, context }) => {
                     let rip = context.registers.rip;
-                    write!(f, "  {index}: {row} {:#x} {rip:#x}", of(*function))?;
+                    write!(f, "  {index}: {activation} {:#x} {rip:#x}", of(*function))?;
                 }
                 None => write!(f, "  {index}: -")?,
             }

@@ -117,7 +117,7 @@ pub fn examine(
     let facts = ProgramFacts::new(build.expanded(), build.linked());
     let mut choices = Seeded::new(plan.seed);
     let mut examined = Examined::default();
-    let mut slices: Vec<WorldTurn> = Vec::new();
+    let mut turns: Vec<WorldTurn> = Vec::new();
     let mut running: Vec<usize> = (0..program.threads.len()).collect();
     let calls = choices.between(1, 4);
     // Some programs are examined closely in one place, most at larger intervals throughout.
@@ -148,9 +148,9 @@ pub fn examine(
                 }
             }
         }
-        match slices.last_mut().filter(|last| last.thread == thread) {
+        match turns.last_mut().filter(|last| last.thread == thread) {
             Some(last) => last.steps += done,
-            None => slices.push(WorldTurn { thread, steps: done }),
+            None => turns.push(WorldTurn { thread, steps: done }),
         }
         examined.stops += 1;
         examined.digest ^= world.rip(thread).unwrap_or_default().rotate_left(examined.stops as u32);
@@ -163,7 +163,7 @@ pub fn examine(
             facts: &facts,
             world: &mut world,
             seen: (0..program.threads.len()).map(|_| None).collect(),
-            slices: &slices,
+            turns: &turns,
             in_callback,
         };
         if plan.thorough {
@@ -184,7 +184,7 @@ pub fn examine(
             if let Some(at) = changed(&before, &after, &helper_frames(&facts, &mut world, program))
             {
                 let call = world_call(&mut choices, &program.threads);
-                let case = WorldCase { program: program.clone(), slices, call };
+                let case = WorldCase { program: program.clone(), turns, call };
                 return Err(Failure::Changed(Box::new((case, at))));
             }
         }
@@ -223,7 +223,7 @@ struct Stop<'s, 'b> {
     world: &'s mut World<'b>,
     /// The threads inspected so far.
     seen: Vec<Option<ThreadFacts>>,
-    slices: &'s [WorldTurn],
+    turns: &'s [WorldTurn],
     in_callback: Option<CallbackKind>,
 }
 
@@ -266,7 +266,7 @@ impl Stop<'_, '_> {
             }
             Err(mismatch) => {
                 let program = self.program.clone();
-                let case = WorldCase { program, slices: self.slices.to_vec(), call };
+                let case = WorldCase { program, turns: self.turns.to_vec(), call };
                 Err(Failure::Call(Box::new((case, mismatch))))
             }
         }
@@ -288,11 +288,11 @@ fn all_calls(program: &WorldProgram, target: usize) -> Vec<WorldCall> {
         suspended_by_profiler: false,
         stop_at: None,
     };
-    let rows = (0..40).map(|row| Some(WorldSeed { row, flags: 0x10_000B }));
-    for seed in [None].into_iter().chain(rows) {
+    let activations = (0..40).map(|activation| Some(WorldSeed { activation, flags: 0x10_000B }));
+    for seed in [None].into_iter().chain(activations) {
         calls.push(WorldCall { seed, ..plain });
     }
-    for seed in [None, Some(WorldSeed { row: 0, flags: 0x10_000B })] {
+    for seed in [None, Some(WorldSeed { activation: 0, flags: 0x10_000B })] {
         calls.push(WorldCall { by: By::Profiler, seed, ..plain });
         calls.push(WorldCall { by: By::Profiler, seed, suspended_by_profiler: true, ..plain });
     }
@@ -307,8 +307,8 @@ fn all_calls(program: &WorldProgram, target: usize) -> Vec<WorldCall> {
 fn memory(world: &mut World<'_>, threads: usize) -> Vec<(u64, Vec<u8>)> {
     let mut memory = Vec::new();
     for thread in 0..threads {
-        let rows = world.activations(thread);
-        let (Some(leaf), Some(root)) = (rows.first(), rows.last()) else { continue };
+        let activations = world.activations(thread);
+        let (Some(leaf), Some(root)) = (activations.first(), activations.last()) else { continue };
         let mut places = vec![(leaf.registers.rsp(), root.caller_sp - leaf.registers.rsp())];
         places.extend(world.object(thread).map(|object| (object.0, 0x60)));
         let machine = world.runtime().memory.borrow();

@@ -20,8 +20,8 @@ pub(super) fn program(f: &mut fmt::Formatter<'_>, program: &WorldProgram) -> fmt
 
 pub(super) fn case(f: &mut fmt::Formatter<'_>, case: &WorldCase) -> fmt::Result {
     program(f, &case.program)?;
-    for slice in &case.slices {
-        writeln!(f, "thread {} executes {} steps", slice.thread, slice.steps)?;
+    for turn in &case.turns {
+        writeln!(f, "thread {} executes {} steps", turn.thread, turn.steps)?;
     }
     writeln!(f, "{:?}", case.call)
 }

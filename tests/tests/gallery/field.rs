@@ -144,14 +144,15 @@ fn every_row_of_four_chapters_has_a_fixture_that_fails_and_one_that_passes() {
 
 /// Fixtures belong to existing rows; the other rows are reproduced in part.
 #[test]
-fn rows_are_told_once_and_fixtures_belong_to_one() {
+fn rows_are_listed_once_and_fixtures_belong_to_one() {
     const IN_PART: [u8; 12] = [4, 5, 9, 18, 19, 25, 30, 45, 46, 50, 54, 55];
     assert!(ROWS.is_sorted_by(|one, next| one.0 < next.0));
     for file in clr_fixtures::gallery().iter().filter(|file| file.name.starts_with("field/")) {
         let number = file.name.strip_prefix("field/g").and_then(|rest| rest.get(..2)?.parse().ok());
         let number: u8 =
             number.unwrap_or_else(|| panic!("{}: the name has no row number", file.name));
-        let known = ROWS.iter().any(|row| row.0 == number) || IN_PART.contains(&number);
+        let known =
+            ROWS.iter().any(|activation| activation.0 == number) || IN_PART.contains(&number);
         assert!(known, "{}", file.name);
     }
 }

@@ -106,10 +106,10 @@ fn problems(name: &str, scenario: &Scenario) -> String {
             let failure = explored.found.failure.as_ref();
             for difference in &explored.differences {
                 let verdict = failure.map(|failure| &failure.verdict);
-                let trail = failure.map(|failure| failure.trail.to_string());
+                let schedule = failure.map(|failure| failure.schedule.to_string());
                 writeln!(
                     problems,
-                    "{name}, {generation}, explore {}: {difference} ({verdict:?}, {trail:?}, {} histories)",
+                    "{name}, {generation}, explore {}: {difference} ({verdict:?}, {schedule:?}, {} histories)",
                     explored.explore, explored.found.schedules
                 )
                 .unwrap();
@@ -120,7 +120,7 @@ fn problems(name: &str, scenario: &Scenario) -> String {
 }
 
 #[test]
-fn the_histories_of_each_text_come_to_what_it_expects() {
+fn the_histories_of_each_text_end_as_expected() {
     let wanted = std::env::var("CLR_TEST_TEXT").unwrap_or_default();
     let texts: Vec<_> = GALLERY
         .iter()

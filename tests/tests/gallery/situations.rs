@@ -106,11 +106,13 @@ fn shape(callbacks: impl IntoIterator<Item = char>) -> String {
 }
 
 fn shape_of(found: &SnapshotResult) -> String {
-    shape(found.shots.iter().map(|shot| if shot.function.is_some() { 'm' } else { 'N' }))
+    shape(
+        found.frame_reports.iter().map(|report| if report.function.is_some() { 'm' } else { 'N' }),
+    )
 }
 
 #[test]
-fn callbacks_are_told_by_their_shape() {
+fn callbacks_are_distinguished_by_their_shape() {
     for (callbacks, expected) in [
         ("", "none"),
         ("mmN", "mN"),
@@ -183,7 +185,7 @@ fn rebuild(observed: &BTreeMap<Cell, u64>) -> (BTreeSet<Cell>, Vec<String>) {
 }
 
 #[test]
-fn situations_give_what_was_observed() {
+fn situations_have_the_observed_results() {
     let observed = observed();
     let (rebuilt, mut problems) = rebuild(&observed);
     let gaps: BTreeMap<_, _> = table(GAPS).into_iter().collect();

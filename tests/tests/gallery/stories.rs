@@ -11,7 +11,7 @@ const LIMIT: usize = 1 << 28;
 
 /// Checks properties of every story, and of all of them together.
 #[test]
-fn every_recorded_walk_is_told() {
+fn every_recorded_walk_is_explained() {
     let files = clr_fixtures::all().iter().filter(|fixture| fixture.name.starts_with("clr/"));
     let (mut walks, mut kinds, mut clauses) = (0, BTreeSet::new(), BTreeSet::new());
     for file in files {

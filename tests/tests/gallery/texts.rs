@@ -33,7 +33,7 @@ fn all_calls(scenario: &Scenario) -> impl Iterator<Item = &SnapshotCall> {
 }
 
 #[test]
-fn every_call_gives_what_is_expected() {
+fn every_call_has_the_expected_result() {
     let mut problems = Problems::default();
     for (name, _, scenario) in gallery() {
         for generation in Generation::ALL {
@@ -63,7 +63,7 @@ fn every_call_gives_what_is_expected() {
 }
 
 #[test]
-fn every_walk_of_a_whole_stack_finds_what_is_expected() {
+fn every_walk_of_a_whole_stack_has_the_expected_result() {
     let mut problems = Problems::default();
     for (name, _, scenario) in gallery() {
         for generation in Generation::ALL {
@@ -87,7 +87,7 @@ fn every_walk_of_a_whole_stack_finds_what_is_expected() {
 
 /// Checks walks at the stops of programs, without a runtime.
 #[test]
-fn every_walk_finds_what_is_expected() {
+fn every_walk_has_the_expected_result() {
     let mut problems = Problems::default();
     let mut walks = 0;
     for (name, _, scenario) in gallery() {
@@ -111,8 +111,13 @@ fn every_walk_finds_what_is_expected() {
                 walks += 1;
                 problems.check(walk.is_right(), || {
                     let found = &walk.found;
-                    let untrue = walk.untrue.map(|untrue| untrue.to_string());
-                    format!("{place}: {:?}, {untrue:?}; found {found:#x?}", walk.differences)
+                    let shadow_stack_difference = walk
+                        .shadow_stack_difference
+                        .map(|shadow_stack_difference| shadow_stack_difference.to_string());
+                    format!(
+                        "{place}: {:?}, {shadow_stack_difference:?}; found {found:#x?}",
+                        walk.differences
+                    )
                 });
             }
         }
@@ -245,7 +250,7 @@ fn walks_of_every_text_are_as_complete_as_they_claim() {
                 let right = match found.completeness {
                     Some(Completeness::Whole) => {
                         whole += 1;
-                        !invents && places.len() == compared.truth.len()
+                        !invents && places.len() == compared.shadow_frames.len()
                     }
                     Some(Completeness::Reportable) => !invents,
                     _ => true,

@@ -99,7 +99,7 @@ fn nothing_is_left_behind() {
 
 /// C-021, C-022: the caller's situation and contextSize do not matter.
 #[test]
-fn what_is_not_looked_at_plays_no_part() {
+fn unexamined_state_plays_no_part() {
     every_call(|problems, name, set, call| {
         // Only the code manager's lock matters (C-036).
         if set.synthetic_thread().process.code_manager_writer.is_some() {
@@ -175,8 +175,9 @@ fn native_code_can_be_unwound_from_a_marker() {
         let seeded = calls.iter().find(|call| is_own_seeded(call)).unwrap();
         let runtime = set.runtime();
         let snapshot = seeded.make_on(&set, &runtime);
-        let marker = snapshot.shots.iter().find(|shot| shot.function.is_none()).unwrap();
-        let mut registers = marker.shot.context.unwrap().registers;
+        let marker =
+            snapshot.frame_reports.iter().find(|report| report.function.is_none()).unwrap();
+        let mut registers = marker.frame_report.context.unwrap().registers;
         let unwinder = Unwinder::new(runtime.native.map()).with_rules(generation.unwind_rules());
         let mut native = Vec::new();
         while runtime.native.function(registers.rip).is_some() {
@@ -191,10 +192,17 @@ fn native_code_can_be_unwound_from_a_marker() {
         };
         assert_eq!(native, expected, "{generation}");
         assert_eq!(set.label(registers.rip), "IL_STUB_PInvoke+0x90", "{generation}");
-        let stub =
-            set.synthetic_thread().rows.iter().position(|row| row.function == "IL_STUB_PInvoke");
+        let stub = set
+            .synthetic_thread()
+            .activations
+            .iter()
+            .position(|activation| activation.function == "IL_STUB_PInvoke");
         registers.set(Gpr::Rax, 0);
-        assert_eq!(Some(registers), stub.and_then(|row| set.registers(row)), "{generation}");
+        assert_eq!(
+            Some(registers),
+            stub.and_then(|activation| set.registers(activation)),
+            "{generation}"
+        );
     }
 }
 
@@ -227,8 +235,9 @@ fn a_hijacked_return_address_is_put_back() {
 fn tiers_have_one_function_id() {
     for generation in Generation::ALL {
         let (set, call) = placed(generation, "helpers/e-20-tiers.kdl");
-        let shots = call.make(&set).shots;
-        let functions: Vec<_> = shots.iter().map(|shot| shot.shot.function).collect();
+        let frame_reports = call.make(&set).frame_reports;
+        let functions: Vec<_> =
+            frame_reports.iter().map(|report| report.frame_report.function).collect();
         assert_eq!(functions[0], functions[1], "{generation}");
         assert_eq!(functions[0], set.function("App.Fib"));
         assert_ne!(functions[1], functions[2]);
@@ -264,7 +273,7 @@ impl<'a> Profiler<'a, clr_machine::Machine> for Walking {
 /// C-029, C-031, contract §6: a call that suspends its target raises callbacks, and holds its lock
 /// meanwhile.
 #[test]
-fn suspensions_are_told_of() {
+fn suspensions_are_reported() {
     for generation in Generation::ALL {
         let (set, _) = placed(generation, P_INVOKE);
         for (mask, suspended) in [(0x1001_0000, false), (0x1000_0000, false), (0x1001_0000, true)] {
@@ -314,7 +323,7 @@ fn suspensions_are_told_of() {
 
 /// C-089, C-100: arguments of callbacks besides the frame.
 #[test]
-fn callbacks_get_what_the_call_says() {
+fn callbacks_get_the_arguments_of_the_call() {
     for generation in Generation::ALL {
         let (set, _) = placed(generation, OBJECT_ALLOCATED);
         let runtime = set.runtime();

@@ -49,20 +49,20 @@ fn find(bug: Bug) -> (u64, WrongWalk, String) {
 
 #[test]
 fn each_planted_bug_is_found_and_shrinks_to_a_few_lines() {
-    let rows = thread::scope(|scope| {
-        let searches = Bug::ALL.map(|bug| scope.spawn(move || row(bug)));
+    let activations = thread::scope(|scope| {
+        let searches = Bug::ALL.map(|bug| scope.spawn(move || activation(bug)));
         searches.map(|search| search.join().unwrap())
     });
-    insta::assert_snapshot!(rows.concat());
+    insta::assert_snapshot!(activations.concat());
 }
 
-fn row(bug: Bug) -> String {
+fn activation(bug: Bug) -> String {
     let (walks, small, text) = find(bug);
     let (on, by) = (small.case.program.generation, small.policy.name());
     let what = small.what.to_string();
     let what = what.lines().next().unwrap_or_default();
-    let mut row = format!("// {bug:?}: {bug}\n");
-    writeln!(row, "// Found in walk {walks}; shrunk, on {on} by policy {by}:").unwrap();
-    writeln!(row, "// {what}\n{text}\n").unwrap();
-    row
+    let mut activation = format!("// {bug:?}: {bug}\n");
+    writeln!(activation, "// Found in walk {walks}; shrunk, on {on} by policy {by}:").unwrap();
+    writeln!(activation, "// {what}\n{text}\n").unwrap();
+    activation
 }

@@ -25,7 +25,7 @@ const POLICIES: [Policy; 6] = [
 ];
 
 #[test]
-fn nobody_waits_for_ever() {
+fn no_thread_waits_forever() {
     let wanted = u64::from(cases(HISTORIES));
     let (mut histories, mut turns, mut programs, mut unavoidable) = (0, 0, 0, 0);
     let mut walks: BTreeMap<String, u64> = BTreeMap::new();
@@ -36,7 +36,7 @@ fn nobody_waits_for_ever() {
         let program = world_program(&mut Seeded::new(seed));
         // A few programs are too large for the formats.
         let Ok(process) = process(&program) else { continue };
-        let Ok(mut arena) = Explorer::new(&process) else { continue };
+        let Ok(mut explorer) = Explorer::new(&process) else { continue };
         programs += 1;
         for policy in POLICIES {
             let sampler = Sampler { policy, rounds: 3 };
@@ -51,11 +51,12 @@ fn nobody_waits_for_ever() {
             };
             let mut budget = Budget::random(seed, OF_PROGRAM).by(strategy);
             // Some programs allocate often, and each time a whole walk is made.
-            budget.limits.slices = 1_000_000;
+            budget.limits.turns = 1_000_000;
             while budget.schedules > 0 {
-                let report = arena.search(&|setup| sampler.load(setup, &walked), &budget, |_| true);
+                let report =
+                    explorer.search(&|setup| sampler.load(setup, &walked), &budget, |_| true);
                 histories += report.schedules;
-                turns += report.slices;
+                turns += report.turns;
                 budget.first += report.schedules;
                 budget.schedules -= report.schedules;
                 let Some(failure) = report.failure else { break };
@@ -70,7 +71,7 @@ fn nobody_waits_for_ever() {
                 let text = Scenario::of_world(&program);
                 panic!(
                     "seed {seed}, {policy:?}, {}, {}: {:?}\n{text}",
-                    program.generation, failure.trail, failure.verdict
+                    program.generation, failure.schedule, failure.verdict
                 );
             }
             *walks.entry(format!("{policy:?}")).or_default() += walked.get();

@@ -71,12 +71,12 @@ fn proptest_finds_and_shrinks_them_too() {
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
     let mut runner = TestRunner::new_with_rng(config, rng);
     let result = runner.run(&synthetic_calls(), |case| {
-        prop_assert!(case.stage.rows.len() < 5 || case.stage.frames.len() < 2);
+        prop_assert!(case.target.activations.len() < 5 || case.target.frames.len() < 2);
         Ok(())
     });
     let Err(proptest::test_runner::TestError::Fail(_, case)) = result else {
         panic!("no case has five rows and two Frames: {result:?}");
     };
-    assert_eq!((case.stage.rows.len(), case.stage.frames.len()), (5, 2), "{case:#x?}");
+    assert_eq!((case.target.activations.len(), case.target.frames.len()), (5, 2), "{case:#x?}");
     assert_eq!(case.seed, None);
 }

@@ -12,9 +12,9 @@ const STAGES: u32 = 5_000;
 fn walks_of_any_thread_end_and_invent_nothing() {
     let mut sum = Staged::default();
     for seed in (first_seed()..).take(cases(STAGES) as usize) {
-        let stage = synthetic_call(&mut Seeded::new(seed)).stage;
+        let target = synthetic_call(&mut Seeded::new(seed)).target;
         let room = if seed % 3 == 0 { 4 } else { 64 };
-        match walk_staged(&stage, room) {
+        match walk_staged(&target, room) {
             Ok(None) => {}
             Ok(Some(staged)) => {
                 sum.walks += staged.walks;
@@ -23,7 +23,7 @@ fn walks_of_any_thread_end_and_invent_nothing() {
                 sum.fatal += staged.fatal;
                 sum.frames += staged.frames;
             }
-            Err(broken) => panic!("seed {seed}: {broken}\n{stage:#x?}"),
+            Err(broken) => panic!("seed {seed}: {broken}\n{target:#x?}"),
         }
     }
     println!("{sum:?}");

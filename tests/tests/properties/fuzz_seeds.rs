@@ -85,7 +85,7 @@ fn snapshot() {
                 let mut bytes = (0..).map(random_bytes);
                 let found = bytes.find(|bytes| {
                     let case = SyntheticCall::arbitrary(&mut Unstructured::new(bytes)).unwrap();
-                    case.stage.generation == generation && wanted(&check(&case).unwrap())
+                    case.target.generation == generation && wanted(&check(&case).unwrap())
                 });
                 let file = seeds("snapshot").join(format!("{generation}_{name}"));
                 std::fs::write(file, found.unwrap()).unwrap();
@@ -126,11 +126,11 @@ fn mixed_walk() {
         for generation in Generation::ALL {
             for (name, whole) in [("whole", true), ("damaged", false)] {
                 write_mixed(&format!("{generation}_{name}"), 0x80, random_bytes, |bytes| {
-                    let stage = SyntheticCall::arbitrary(bytes).unwrap().stage;
-                    stage.generation == generation
-                        && is_whole(&stage) == whole
-                        && stage.rows.len() > 5
-                        && !stage.frames.is_empty()
+                    let target = SyntheticCall::arbitrary(bytes).unwrap().target;
+                    target.generation == generation
+                        && is_whole(&target) == whole
+                        && target.activations.len() > 5
+                        && !target.frames.is_empty()
                 });
             }
             write_mixed(&format!("{generation}_program"), 0x81, long_random_bytes, |bytes| {
@@ -167,11 +167,11 @@ fn schedule() {
         };
         for generation in Generation::ALL {
             write(&generation.to_string(), &|on, ending| {
-                on == generation && ending.slices > 60 && ending.trail.len() > 10
+                on == generation && ending.turns > 60 && ending.schedule.len() > 10
             });
         }
         for (name, is) in VERDICTS {
-            write(name, &|_, ending| ending.slices > 8 && ending.verdict.as_ref().is_some_and(is));
+            write(name, &|_, ending| ending.turns > 8 && ending.verdict.as_ref().is_some_and(is));
         }
     }
     let count = replay("schedule", clr_tests::fuzz::schedule);

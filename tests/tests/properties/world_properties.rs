@@ -128,18 +128,18 @@ fn proptest_finds_and_shrinks_them_too() {
     let program = &case.program;
     assert_eq!(program.threads.len(), 2, "{case:#?}");
     assert!(program.program.functions.len() <= 3, "{case:#?}");
-    assert_eq!((case.slices.len(), case.call.seed), (0, None), "{case:#?}");
+    assert_eq!((case.turns.len(), case.call.seed), (0, None), "{case:#?}");
 }
 
 #[test]
-fn a_filter_that_is_told_of_needs_little() {
+fn a_reported_filter_needs_little() {
     let plan = Plan { seed: 0, cases: 400, thorough: false };
     let shows = |program: &WorldProgram| {
         let mut shows = false;
         let _ = examine(program, plan, |case| {
             let filter = |one: &ExpectedReport| {
-                let row = case.seen.rows.get(one.row);
-                row.is_some_and(|row| row.funclet == Some(FuncletKind::Filter))
+                let activation = case.seen.activations.get(one.activation);
+                activation.is_some_and(|activation| activation.funclet == Some(FuncletKind::Filter))
             };
             let told = case.expected.iter().flat_map(|expected| &expected.callbacks);
             shows |= told.into_iter().any(|one| one.function.is_some() && filter(one));
@@ -219,18 +219,22 @@ impl Occurred {
         self.add_if(question.suspended_by_profiler && *callbacks > 0, "under SuspendRuntime");
         self.add_if(question.caller == CallerKind::Managed && *callbacks > 0, "a managed caller");
         self.add_if(question.caller == CallerKind::Native && *callbacks > 0, "a native caller");
-        if let Some(ActivationCode::Managed(_, kind)) = seen.rows.first().map(|row| row.code) {
+        if let Some(ActivationCode::Managed(_, kind)) =
+            seen.activations.first().map(|activation| activation.code)
+        {
             let cooked = question.caller != CallerKind::Target && question.seed.is_none();
             let hidden = kind != MethodKind::Ordinary && *callbacks > 0 && cooked;
             self.add_if(hidden, "a hidden method on top");
             self.add_if(cooked && *callbacks > 0, "another thread in managed code");
         }
-        let lost = seen.rows.iter().any(ReferenceActivation::is_managed) && is(HResult::FAIL);
+        let lost =
+            seen.activations.iter().any(ReferenceActivation::is_managed) && is(HResult::FAIL);
         self.add_if(lost, "nothing but lost frames");
-        let root = seen.rows.last().is_some_and(ReferenceActivation::is_source_code);
+        let root = seen.activations.last().is_some_and(ReferenceActivation::is_source_code);
         self.add_if(root && *callbacks > 0, "a native thread that became managed");
         self.add_if(
-            seen.rows.iter().any(|row| row.funclet.is_some()) && *callbacks > 1,
+            seen.activations.iter().any(|activation| activation.funclet.is_some())
+                && *callbacks > 1,
             "a funclet",
         );
         self.exceptions(case, expected);
@@ -245,21 +249,25 @@ impl Occurred {
     /// Counts occurrences that involve exceptions.
     fn exceptions(&mut self, case: &Case<'_>, expected: &ExpectedCall) {
         let Case { seen, question, outcome, in_callback, .. } = case;
-        let ThreadFacts { rows, exceptions, .. } = seen;
+        let ThreadFacts { activations, exceptions, .. } = seen;
         let is = |result: HResult| *outcome == result.into();
-        let told = |index: usize| expected.callbacks.iter().any(|one| one.row == index);
+        let told = |index: usize| expected.callbacks.iter().any(|one| one.activation == index);
         let reports = !expected.callbacks.is_empty();
         let funclets = |wanted: FuncletKind| {
-            rows.iter().enumerate().filter(move |(_, row)| row.funclet == Some(wanted))
+            activations
+                .iter()
+                .enumerate()
+                .filter(move |(_, activation)| activation.funclet == Some(wanted))
         };
         let handlers = || {
             funclets(FuncletKind::Handler).filter(|(index, _)| {
                 // The handler was called by exception handling, not by its method.
-                rows.get(index + 1).is_some_and(|caller| !caller.is_managed())
+                activations.get(index + 1).is_some_and(|caller| !caller.is_managed())
             })
         };
-        let left =
-            |row: &ReferenceActivation| row.is_managed() && exceptions.have_left(row.caller_sp);
+        let left = |activation: &ReferenceActivation| {
+            activation.is_managed() && exceptions.have_left(activation.caller_sp)
+        };
         if let Some(kind) = in_callback.filter(|kind| kind.name().starts_with("Exception")) {
             self.add_if(reports, &format!("a report in {}", kind.name()));
         }
@@ -271,14 +279,19 @@ impl Occurred {
         let called = funclets(FuncletKind::Handler).count() > handlers().count();
         self.add_if(called && reports, "a finally called by its method");
         self.add_if(called && handlers().count() > 0 && reports, "the same in a handler");
-        let hidden = rows.iter().any(left) && reports;
+        let hidden = activations.iter().any(left) && reports;
         self.add_if(hidden, "frames that a second pass has left");
         let marker = expected.callbacks.first().is_some_and(|first| {
             first.function.is_none()
-                && first.row.checked_sub(1).and_then(|row| rows.get(row)).is_some_and(left)
+                && first
+                    .activation
+                    .checked_sub(1)
+                    .and_then(|activation| activations.get(activation))
+                    .is_some_and(left)
         });
         self.add_if(marker, "a marker after such frames first");
-        let left_handler = handlers().any(|(index, row)| left(row) && told(index + 1));
+        let left_handler =
+            handlers().any(|(index, activation)| left(activation) && told(index + 1));
         self.add_if(left_handler, "the marker of a handler that was left");
         let refused = is(HResult::UNMANAGED_CONTEXT) && exceptions.unwinds_natively;
         self.add_if(refused && question.seed.is_none(), "refused in a second pass");
@@ -289,14 +302,16 @@ impl Occurred {
         self.add_if(is(HResult::UNSAFE) && exceptions.inconsistent, "refused at its end");
         self.add_if(exceptions.count > 1 && reports, "two exceptions");
         self.add_if(exceptions.count > 2 && reports, "three exceptions");
-        let interrupted = rows.iter().any(|row| {
-            row.is_managed() && row.position == Position::Interrupted && told_of_fault(seen)
+        let interrupted = activations.iter().any(|activation| {
+            activation.is_managed()
+                && activation.position == Position::Interrupted
+                && told_of_fault(seen)
         });
         self.add_if(interrupted && reports, "the place of a hardware fault");
         let away = handlers().any(|(index, _)| {
-            rows.iter()
-                .take(index)
-                .any(|row| matches!(row.code, ActivationCode::Managed(_, MethodKind::IlStub)))
+            activations.iter().take(index).any(|activation| {
+                matches!(activation.code, ActivationCode::Managed(_, MethodKind::IlStub))
+            })
         });
         self.add_if(away && !seen.cooperative && reports, "a P/Invoke in a handler");
     }

@@ -8,7 +8,7 @@ use clr_world::StepEvent;
 /// Steps threads at random until all have ended. In every other world, waiting threads are not
 /// stepped: stepping them must not be the reason why others can continue.
 #[test]
-fn waits_are_told_before_they_happen() {
+fn waits_are_announced_before_they_start() {
     let (mut waits, mut ends, mut limits) = (0_u32, 0_u32, 0_u32);
     let programs = cases(300);
     for seed in 0..u64::from(programs) {

@@ -1,7 +1,7 @@
 //! Whole stacks of threads that real CLRs walked, by the policy of each recorded call, in the
 //! runtime that replays the recorded calls.
 //!
-//! Recordings have no unwind data of native code. [`stacks_hold_what_was_recorded`] pretends native
+//! Recordings have no unwind data of native code. [`stacks_hold_the_recorded_values`] pretends native
 //! code between the recorded ends; without it, no walk may claim to be complete.
 
 use clr_recording::vectors::decompress;
@@ -92,7 +92,7 @@ fn walk_all(pretend: bool, mut see: impl FnMut(&Recording, &Recorded<'_>)) -> Co
 }
 
 #[test]
-fn stacks_hold_what_was_recorded() {
+fn stacks_hold_the_recorded_values() {
     let mut sums = Counts::default();
     let counts = walk_all(true, |recording, found| {
         let mut sum = |what: &str, count: usize| {
@@ -122,7 +122,7 @@ fn stacks_hold_what_was_recorded() {
 /// Recordings do not contain native code, so it is unknown: the run at the root suffices to make a
 /// walk incomplete.
 #[test]
-fn what_nobody_can_unwind_is_never_complete() {
+fn walks_over_unknown_native_code_are_never_complete() {
     let counts = walk_all(false, |_, found| {
         let claim = found.stack.completeness();
         assert!(matches!(claim, Completeness::Partial(_)), "{}", table(found));

@@ -155,7 +155,7 @@ fn refusals_have_an_order() {
 }
 
 #[test]
-fn what_is_no_recording_is_an_error_with_its_line() {
+fn text_that_is_no_recording_is_an_error_with_its_line() {
     let header = r#"{"t":"recording","format":1,"generation":"net9-unix","name":"x"}"#;
     for (text, expected) in [
         ("", "line 1: the first line must be of type `recording`, format 1"),

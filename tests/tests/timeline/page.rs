@@ -18,30 +18,27 @@ const CARDS: &str = r#"[...document.querySelectorAll(".card")].map((card) => ({
 }))"#;
 
 /// Returns the content that the cards must have after a turn.
-fn cards(history: &History, turn: usize) -> Value {
-    let slice = &history.slices[turn];
-    let card = |(lane, standing): (usize, &ThreadStatus)| {
-        let holds: Vec<_> = standing
-            .holds
-            .iter()
-            .map(|lock| format!("owns {}", history.lock_name(*lock)))
-            .collect();
+fn cards(history: &History, index: usize) -> Value {
+    let turn = &history.turns[index];
+    let card = |(thread, status): (usize, &ThreadStatus)| {
+        let holds: Vec<_> =
+            status.holds.iter().map(|lock| format!("owns {}", history.lock_name(*lock))).collect();
         json!({
-            "name": history.lanes[lane].name,
-            "stack": if begun(history, turn, lane) { standing.stack.clone() } else { Vec::new() },
-            "waits": waits(history, standing),
-            "suspended": standing.suspended_by.first()
+            "name": history.threads[thread].name,
+            "stack": if begun(history, index, thread) { status.stack.clone() } else { Vec::new() },
+            "waits": waits(history, status),
+            "suspended": status.suspended_by.first()
                 .map(|by| format!("suspended by {}", history.name(*by))),
             "holds": holds,
         })
     };
-    slice.standing.iter().enumerate().map(card).collect()
+    turn.statuses.iter().enumerate().map(card).collect()
 }
 
-fn begun(history: &History, turn: usize, lane: usize) -> bool {
-    let own = |slice: &&Turn| slice.thread.index() == lane;
-    history.slices[..=turn].iter().any(|slice| own(&slice))
-        || !history.slices[turn].standing[lane].stack.is_empty()
+fn begun(history: &History, turn: usize, thread: usize) -> bool {
+    let own = |turn: &&Turn| turn.thread.index() == thread;
+    history.turns[..=turn].iter().any(|turn| own(&turn))
+        || !history.turns[turn].statuses[thread].stack.is_empty()
 }
 
 fn turn(browser: &mut Browser) -> u64 {
@@ -87,7 +84,7 @@ fn every_moment_in_light_and_dark_narrow_and_wide() {
         edges: &edges,
         replay: Some("1:random:7f3a:0120212"),
     };
-    let last = history.slices.len();
+    let last = history.turns.len();
     for (scheme, width) in [("light", 1600), ("dark", 1600), ("light", 800), ("dark", 800)] {
         browser.scheme(scheme);
         browser.size(width, 900);
@@ -138,8 +135,8 @@ fn by_keys_alone() {
     assert_eq!(turn(&mut browser), 1);
     // Turns of the sampler that do more than execute instructions; none is skipped.
     let own: Vec<_> = (2_u64..)
-        .zip(&history.slices[1..])
-        .filter(|(_, slice)| slice.thread == SAMPLER)
+        .zip(&history.turns[1..])
+        .filter(|(_, turn)| turn.thread == SAMPLER)
         .map(|(turn, _)| turn)
         .collect();
     for expected in &own {
@@ -205,7 +202,7 @@ fn by_keys_alone() {
 fn a_long_history_by_mouse() {
     let Some(mut browser) = Browser::start() else { return };
     let history = long(2000);
-    assert_eq!(history.slices.len(), 2000);
+    assert_eq!(history.turns.len(), 2000);
     let timeline =
         Timeline { history: &history, title: "2,000 turns", ending: "", edges: &[], replay: None };
     for (scheme, width) in [("light", 1600), ("dark", 800)] {
@@ -252,8 +249,8 @@ fn names_are_words_and_nothing_else() {
     };
     browser.open(&timeline.page(), "");
     assert_eq!(browser.value("typeof pwned"), "undefined");
-    assert_eq!(browser.value(CARDS)[0]["stack"], json!(history.slices[0].standing[0].stack));
-    assert_eq!(browser.value(CARDS)[2]["name"], history.lanes[2].name);
+    assert_eq!(browser.value(CARDS)[0]["stack"], json!(history.turns[0].statuses[0].stack));
+    assert_eq!(browser.value(CARDS)[2]["name"], history.threads[2].name);
     assert_eq!(browser.value("document.title"), HOSTILE);
     let code = browser.value("document.querySelector('#replay code').textContent");
     assert_eq!(code, HOSTILE);

@@ -25,11 +25,11 @@ fn a_deadlock() {
     };
     insta::assert_snapshot!("a_deadlock", drawn(&timeline, RowOptions::default()));
     let narrow = RowOptions { width: 70, fold: false, frames: 2 };
-    insta::assert_snapshot!("a_deadlock_slice_by_slice", drawn(&timeline, narrow));
+    insta::assert_snapshot!("a_deadlock_turn_by_turn", drawn(&timeline, narrow));
 }
 
 #[test]
-fn repetitions_are_drawn_once() {
+fn repetitions_are_printed_once() {
     let mut story = Story::new(&[("main", ThreadKind::App), ("worker", ThreadKind::App)]);
     story.turn(MAIN, &[TurnEvent::Executed(1)]);
     for _ in 0..400 {
@@ -55,10 +55,10 @@ fn rows_are_no_wider_than_asked() {
 }
 
 #[test]
-fn without_standings_they_are_worked_out() {
+fn without_recorded_statuses_they_are_derived() {
     let (mut history, _) = frozen_in_malloc();
-    for slice in &mut history.slices {
-        slice.standing.clear();
+    for turn in &mut history.turns {
+        turn.statuses.clear();
     }
     let shape = RowOptions { fold: false, ..RowOptions::default() };
     insta::assert_snapshot!(drawn(&plain(&history), shape));
@@ -85,7 +85,7 @@ fn names_give_no_orders_to_the_terminal() {
 }
 
 #[test]
-fn nothing_is_drawn_of_nothing() {
+fn an_empty_history_has_no_rows() {
     let text = drawn(&plain(&History::default()), RowOptions { width: 0, fold: true, frames: 0 });
     assert!(text.starts_with('a'), "{text}");
 }

@@ -9,7 +9,7 @@ use clr_world::stubs::Hooks;
 use std::collections::BTreeMap;
 
 #[test]
-fn a_found_deadlock_is_drawn() {
+fn a_found_deadlock_has_a_timeline() {
     let generation = Generation::CoreClr31Windows;
     let process = TestedProcess::new(
         &Program::default(),

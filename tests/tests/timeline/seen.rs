@@ -13,43 +13,43 @@ fn data(page: &str) -> Value {
 }
 
 /// Returns the states of all threads after a turn: those in the page, and the true ones.
-fn standings(data: &Value, slice: &Value, history: &History, own: &Turn) -> [Vec<Value>; 2] {
+fn statuses(data: &Value, turn: &Value, history: &History, own: &Turn) -> [Vec<Value>; 2] {
     let place = |value: &Value| usize::try_from(value.as_u64().unwrap()).unwrap();
     let text = |value: &Value| data["strings"][place(value)].clone();
     let texts = |list: &Value| list.as_array().unwrap().iter().map(text).collect::<Vec<_>>();
-    let told = slice["stand"].as_array().unwrap().iter().map(|stand| {
-        let standing = &data["standings"][place(stand)];
-        let edges = standing["edges"].as_array().unwrap().iter();
+    let told = turn["stand"].as_array().unwrap().iter().map(|stand| {
+        let status = &data["standings"][place(stand)];
+        let edges = status["edges"].as_array().unwrap().iter();
         let edges: Vec<_> = edges.map(|edge| json!([edge[0], text(&edge[1])])).collect();
         json!({
-            "stack": texts(&standing["stack"]),
-            "holds": texts(&standing["holds"]),
-            "waits": Some(&standing["waits"]).filter(|waits| !waits.is_null()).map(text),
+            "stack": texts(&status["stack"]),
+            "holds": texts(&status["holds"]),
+            "waits": Some(&status["waits"]).filter(|waits| !waits.is_null()).map(text),
             "edges": edges,
-            "by": standing["by"],
-            "cooperative": standing["cooperative"],
-            "ended": standing["life"] == "ended",
+            "by": status["by"],
+            "cooperative": status["cooperative"],
+            "ended": status["life"] == "ended",
         })
     });
-    let is = |standing: &ThreadStatus| {
-        let names = standing.holds.iter().map(|lock| history.lock_name(*lock));
-        let edges = standing.edges.iter().filter(|edge| edge.why != BlockReason::Suspended);
+    let is = |status: &ThreadStatus| {
+        let names = status.holds.iter().map(|lock| history.lock_name(*lock));
+        let edges = status.edges.iter().filter(|edge| edge.why != BlockReason::Suspended);
         let edges = edges.map(|edge| {
             let BlockReason::Lock(lock) = edge.why else { panic!("{edge:?}") };
             let why = format!("waits for {}, which is owned by", history.lock_name(lock));
             json!([edge.for_whom.0, why])
         });
         json!({
-            "stack": standing.stack,
+            "stack": status.stack,
             "holds": names.collect::<Vec<_>>(),
-            "waits": waits(history, standing),
+            "waits": waits(history, status),
             "edges": edges.collect::<Vec<_>>(),
-            "by": standing.suspended_by.iter().map(|by| by.0).collect::<Vec<_>>(),
-            "cooperative": standing.cooperative,
-            "ended": standing.ended,
+            "by": status.suspended_by.iter().map(|by| by.0).collect::<Vec<_>>(),
+            "cooperative": status.cooperative,
+            "ended": status.ended,
         })
     };
-    [told.collect(), own.standing.iter().map(is).collect()]
+    [told.collect(), own.statuses.iter().map(is).collect()]
 }
 
 fn check(history: &History) {
@@ -57,42 +57,42 @@ fn check(history: &History) {
     let page = timeline.page();
     assert_eq!(page, timeline.page());
     let data = data(&page);
-    let slices = data["slices"].as_array().unwrap();
-    assert_eq!(slices.len(), history.slices.len());
-    for (own, slice) in history.slices.iter().zip(slices) {
-        assert_eq!(slice["at"], own.at);
-        assert_eq!(slice["thread"], own.thread.0);
+    let turns = data["slices"].as_array().unwrap();
+    assert_eq!(turns.len(), history.turns.len());
+    for (own, turn) in history.turns.iter().zip(turns) {
+        assert_eq!(turn["at"], own.at);
+        assert_eq!(turn["thread"], own.thread.0);
         // The page leaves out that a sleeping thread waits.
         let slept = |pair: &&[TurnEvent]| matches!(pair, [TurnEvent::Sleeps(_), TurnEvent::Waits]);
-        let told = own.happenings.len() - own.happenings.windows(2).filter(slept).count();
-        assert_eq!(slice["does"].as_array().unwrap().len(), told);
-        let [told, is] = standings(&data, slice, history, own);
+        let told = own.events.len() - own.events.windows(2).filter(slept).count();
+        assert_eq!(turn["does"].as_array().unwrap().len(), told);
+        let [told, is] = statuses(&data, turn, history, own);
         assert_eq!(told, is);
     }
 }
 
 #[test]
-fn a_page_has_every_standing() {
+fn a_page_has_the_status_of_every_turn() {
     check(&frozen_in_malloc().0);
     check(&long(2000));
     check(&History::default());
 }
 
 #[test]
-fn the_end_is_told_without_standings_too() {
+fn the_end_is_described_without_recorded_statuses() {
     let (mut history, edges) = frozen_in_malloc();
-    for slice in &mut history.slices {
-        slice.standing.clear();
+    for turn in &mut history.turns {
+        turn.statuses.clear();
     }
     let timeline =
         Timeline { history: &history, title: "t", ending: ENDING, edges: &edges, replay: None };
     let data = data(&timeline.page());
     assert_eq!(data["ending"], ENDING);
     assert_eq!(data["edges"][2], json!({ "waits": 1, "why": "is suspended by", "for": 2 }));
-    let whom = |lane: usize| {
-        let stand = &data["slices"].as_array().unwrap().last().unwrap()["stand"][lane];
-        let standing = &data["standings"][usize::try_from(stand.as_u64().unwrap()).unwrap()];
-        [standing["edges"][0][0].clone(), standing["by"][0].clone()]
+    let whom = |thread: usize| {
+        let stand = &data["slices"].as_array().unwrap().last().unwrap()["stand"][thread];
+        let status = &data["standings"][usize::try_from(stand.as_u64().unwrap()).unwrap()];
+        [status["edges"][0][0].clone(), status["by"][0].clone()]
     };
     let expected = [[json!(2), Value::Null], [Value::Null, json!(2)], [json!(1), Value::Null]];
     assert_eq!([whom(0), whom(1), whom(2)], expected);
@@ -130,7 +130,7 @@ fn nothing_gets_out_of_where_it_is_put() {
     let page = timeline.page();
     let data = data(&page);
     assert_eq!(data["ending"], HOSTILE);
-    assert_eq!(data["lanes"][2]["name"], history.lanes[2].name);
+    assert_eq!(data["lanes"][2]["name"], history.threads[2].name);
     // Markup of the page itself, without its data.
     let own =
         Timeline { history: &History::default(), title: "", ending: "", edges: &[], replay: None };

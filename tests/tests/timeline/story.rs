@@ -16,13 +16,13 @@ pub(crate) const HEAP: LockName = LockName::Runtime(Lock::ProcessHeap);
 pub(crate) const OWN: LockName = LockName::Profiler(1);
 
 /// Describes the reason why a thread does not continue, if it waits.
-pub(crate) fn waits(history: &History, standing: &ThreadStatus) -> Option<String> {
-    let edge = standing.edges.iter().find(|edge| edge.why != BlockReason::Suspended);
+pub(crate) fn waits(history: &History, statuses: &ThreadStatus) -> Option<String> {
+    let edge = statuses.edges.iter().find(|edge| edge.why != BlockReason::Suspended);
     let of_edge = |edge: &Edge| match edge.why {
         BlockReason::Lock(lock) => format!("waits for {}", history.lock_name(lock)),
         why => format!("{why} {}", history.name(edge.for_whom)),
     };
-    standing.waits.clone().or_else(|| edge.map(of_edge))
+    statuses.waits.clone().or_else(|| edge.map(of_edge))
 }
 
 /// A history under construction: callers set the changes of each turn, and all other state is kept.
@@ -33,16 +33,16 @@ pub(crate) struct Story {
 }
 
 impl Story {
-    pub(crate) fn new(lanes: &[(&str, ThreadKind)]) -> Self {
-        let lane = |(index, (name, kind)): (usize, &(&str, ThreadKind))| ThreadSummary {
+    pub(crate) fn new(threads: &[(&str, ThreadKind)]) -> Self {
+        let thread = |(index, (name, kind)): (usize, &(&str, ThreadKind))| ThreadSummary {
             name: (*name).to_owned(),
             kind: *kind,
             os: OsThreadId(100 + index as u32),
         };
-        let lanes: Vec<_> = lanes.iter().enumerate().map(lane).collect();
-        let now = vec![ThreadStatus::default(); lanes.len()];
+        let threads: Vec<_> = threads.iter().enumerate().map(thread).collect();
+        let now = vec![ThreadStatus::default(); threads.len()];
         let locks = vec!["names".to_owned(), "samples".to_owned()];
-        Self { history: History { lanes, locks, slices: Vec::new() }, now, time: 0 }
+        Self { history: History { threads, locks, turns: Vec::new() }, now, time: 0 }
     }
 
     /// Returns a thread's state from now on, to be changed.
@@ -60,10 +60,10 @@ impl Story {
             vec![Edge { waits: thread, why: BlockReason::Lock(lock), for_whom: owner }];
     }
 
-    pub(crate) fn turn(&mut self, thread: ThreadIndex, happenings: &[TurnEvent]) {
+    pub(crate) fn turn(&mut self, thread: ThreadIndex, events: &[TurnEvent]) {
         self.time += 1;
-        let (happenings, standing) = (happenings.to_vec(), self.now.clone());
-        self.history.slices.push(Turn { at: self.time, thread, happenings, standing });
+        let (events, statuses) = (events.to_vec(), self.now.clone());
+        self.history.turns.push(Turn { at: self.time, thread, events, statuses });
     }
 }
 
@@ -161,8 +161,8 @@ pub(crate) fn long(turns: u32) -> History {
         ThreadKind::Profiler,
     ];
     let names = ["main", "finalizer", "pool worker 1", "uploader", "sampler"];
-    let lanes: Vec<_> = names.into_iter().zip(kinds).collect();
-    let mut story = Story::new(&lanes);
+    let threads: Vec<_> = names.into_iter().zip(kinds).collect();
+    let mut story = Story::new(&threads);
     let mut random = 1_u32;
     let mut draw = |below: u32| {
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -171,34 +171,34 @@ pub(crate) fn long(turns: u32) -> History {
     let frames = ["Program.Main", "Server.Accept", "Json.Parse", "String.Concat", "Buffer.Grow"];
     for _ in 0..turns {
         let free: Vec<_> = (0..5)
-            .filter(|lane| {
-                let now = &story.now[*lane as usize];
+            .filter(|thread| {
+                let now = &story.now[*thread as usize];
                 now.edges.is_empty() && now.suspended_by.is_empty()
             })
             .collect();
-        let Some(lane) = free.get(draw(free.len().max(1) as u32) as usize) else { break };
-        let me = ThreadIndex(*lane);
-        let mut happenings = vec![TurnEvent::Executed(1 + draw(9))];
+        let Some(thread) = free.get(draw(free.len().max(1) as u32) as usize) else { break };
+        let me = ThreadIndex(*thread);
+        let mut events = vec![TurnEvent::Executed(1 + draw(9))];
         let depth = 1 + draw(5) as usize;
         let stack: Vec<_> = frames[..depth].iter().rev().copied().collect();
         story.stack(me, &stack);
         let lock = if draw(2) == 0 { HEAP } else { OWN };
-        let owner = (0..5).find(|lane| story.now[*lane as usize].holds.contains(&lock));
+        let owner = (0..5).find(|thread| story.now[*thread as usize].holds.contains(&lock));
         // The sampler, which alone resumes threads, takes no locks, and threads that own a lock do
         // not wait.
         let may_wait = me.0 != 4 && story.now[me.index()].holds.is_empty();
         match (draw(8), owner) {
             (0, None) if may_wait => {
                 story.set(me).holds.push(lock);
-                happenings.push(TurnEvent::Acquired(lock));
+                events.push(TurnEvent::Acquired(lock));
             }
             (0, Some(other)) if other != me.0 && may_wait => {
                 story.wait(me, lock, ThreadIndex(other));
-                happenings.push(TurnEvent::Waits);
+                events.push(TurnEvent::Waits);
             }
             (1..=3, _) if !story.set(me).holds.is_empty() => {
                 let lock = story.set(me).holds.remove(0);
-                happenings.push(TurnEvent::Released(lock));
+                events.push(TurnEvent::Released(lock));
                 for other in &mut story.now {
                     other.edges.retain(|edge| edge.why != BlockReason::Lock(lock));
                 }
@@ -208,16 +208,16 @@ pub(crate) fn long(turns: u32) -> History {
                     (0..4).find(|t| !story.now[*t as usize].suspended_by.is_empty())
                 {
                     story.set(ThreadIndex(frozen)).suspended_by.clear();
-                    happenings.push(TurnEvent::Resumed(ThreadIndex(frozen)));
+                    events.push(TurnEvent::Resumed(ThreadIndex(frozen)));
                 } else {
                     let target = ThreadIndex(draw(4));
                     story.set(target).suspended_by.push(me);
-                    happenings.push(TurnEvent::Suspended(target));
+                    events.push(TurnEvent::Suspended(target));
                 }
             }
             _ => {}
         }
-        story.turn(me, &happenings);
+        story.turn(me, &events);
     }
     story.history
 }

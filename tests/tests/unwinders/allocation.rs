@@ -137,16 +137,16 @@ fn a_snapshot_allocates_nothing() {
 /// Nothing is allocated between suspension and resumption: after `take` the thread runs again, and
 /// only then are the frames named.
 #[test]
-fn a_mixed_walk_allocates_nothing_while_the_thread_stands_still() {
+fn a_mixed_walk_allocates_nothing_while_the_thread_is_suspended() {
     let mut buffer = WalkBuffer::new(64);
     for generation in Generation::ALL {
         let set = in_a_helper(generation).build().unwrap();
         for policy in Policy::ALL {
             let runtime = set.runtime();
             let map = runtime.profilers_code_map().unwrap();
-            let asker = if policy.is_for_itself() { SELF } else { NATIVE_WALKER };
-            let target = SimulatedThread::new(&runtime, SELF, 0).unwrap().asked_by(asker);
-            let info = runtime.on(asker);
+            let calling_thread = if policy.is_for_itself() { SELF } else { NATIVE_WALKER };
+            let target = SimulatedThread::new(&runtime, SELF, 0).unwrap().called_by(calling_thread);
+            let info = runtime.on(calling_thread);
             let walker = Walker::new(&info, &map, policy);
             let mut taken = Ok(());
             let counted = measure(|| taken = walker.take(&target, &mut buffer));

@@ -94,25 +94,25 @@ fn precise(program: &Program) -> Result<Checked, Failure> {
 }
 
 #[test]
-fn whole_stacks_are_unwound_to_the_truth() {
+fn whole_stacks_are_unwound_to_the_shadow_stack() {
     let (boundaries, frames) = for_programs(6000, Size::SMALL, precise);
     assert!(boundaries > 100 * u64::from(cases(6000)), "only {boundaries} boundaries");
     assert!(frames > 2 * boundaries, "only {frames} frames in {boundaries} stacks");
 }
 
 #[test]
-fn stacks_of_one_or_two_functions_are_unwound_to_the_truth() {
+fn stacks_of_one_or_two_functions_are_unwound_to_the_shadow_stack() {
     for_programs(20_000, Size::TINY, precise);
 }
 
 #[test]
-fn deep_stacks_are_unwound_to_the_truth() {
+fn deep_stacks_are_unwound_to_the_shadow_stack() {
     let (boundaries, frames) = for_programs(60, Size::DEEP, precise);
     assert!(frames > 10 * boundaries, "{frames} frames in {boundaries} stacks are not deep");
 }
 
 #[test]
-fn the_second_unwinder_finds_the_same_truth() {
+fn the_second_unwinder_agrees_with_the_shadow_stack() {
     for_programs(2000, Size::SMALL, |program| {
         let linked = program.link()?;
         let map = linked.code_map().unwrap();
@@ -122,7 +122,7 @@ fn the_second_unwinder_finds_the_same_truth() {
 
 /// Native code in ELF files with CFI, and managed code with UNWIND_INFO, are on the same stack.
 #[test]
-fn whole_stacks_of_unix_are_unwound_to_the_truth() {
+fn whole_stacks_of_unix_are_unwound_to_the_shadow_stack() {
     let sum = sum_of_programs(6000, UNIX, precise);
     let Checked { boundaries, frames, misdescribed, on_signal_stack, .. } = sum;
     println!("{misdescribed} of the frames misdescribed; {on_signal_stack} on the signal stack");
@@ -135,14 +135,14 @@ fn whole_stacks_of_unix_are_unwound_to_the_truth() {
 }
 
 #[test]
-fn deep_stacks_of_unix_are_unwound_to_the_truth() {
+fn deep_stacks_of_unix_are_unwound_to_the_shadow_stack() {
     let size = Size::DEEP.of(CallingConvention::SystemV);
     let (boundaries, frames) = for_programs(60, size, precise);
     assert!(frames > 10 * boundaries, "{frames} frames in {boundaries} stacks are not deep");
 }
 
 #[test]
-fn the_second_reader_of_cfi_finds_the_truth() {
+fn the_second_reader_of_cfi_agrees_with_the_shadow_stack() {
     let (boundaries, frames) = for_programs(3000, UNIX, |program| {
         let linked = program.link()?;
         let map = linked.code_map().unwrap();

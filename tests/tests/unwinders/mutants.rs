@@ -279,7 +279,7 @@ fn bytes_of(fields: &[u32]) -> Vec<u8> {
 }
 
 #[test]
-fn each_bug_shows_in_a_made_up_function() {
+fn each_bug_shows_in_a_synthetic_function() {
     use Gpr::{Rbp, Rbx, Rsi};
     let plain = || Case::PLAIN;
     let bugs = [

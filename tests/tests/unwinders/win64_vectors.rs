@@ -77,7 +77,7 @@ fn replay(recording: &Recording, rules: Rules) -> Counts {
 }
 
 #[test]
-fn precise_rules_find_every_truth_that_can_be_found() {
+fn precise_rules_find_every_caller_that_can_be_found() {
     // Every gold vector, with all of its callers.
     for (name, passed, skipped) in [
         ("asm_raw", 10_100, 200),
@@ -135,7 +135,7 @@ fn whole_stacks_are_walked() {
 }
 
 #[test]
-fn a_wrong_truth_is_noticed() {
+fn a_wrong_expected_caller_is_noticed() {
     let recording = Recording::new("gcc_O2");
     let replay = recording.replay(Rules::Precise);
     let vector = recording.file().iter().map(Result::unwrap).find(|v| v.flags.is_gold()).unwrap();

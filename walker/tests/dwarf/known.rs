@@ -55,7 +55,7 @@ fn a_volatile_register_is_known_if_its_place_is() {
 }
 
 #[test]
-fn what_a_step_reads_must_be_known() {
+fn registers_that_a_step_reads_must_be_known() {
     let needed = |instructions: &[Cfi]| {
         let case = Case::function(instructions, 0).register(Rbp, slot(4)).register(Rbx, slot(5));
         step(&case).needed
@@ -73,7 +73,7 @@ fn what_a_step_reads_must_be_known() {
 /// A handler that returned to the trampoline has left its own values in volatile registers: only
 /// those are known that the information of the trampoline names.
 #[test]
-fn a_signal_frame_restores_what_it_names() {
+fn a_signal_frame_restores_the_registers_that_it_names() {
     let mut frames = Frames::new();
     let cie = frames.cie(&Cie { augmentation: "zRS", ..Cie::default() });
     let saved = |column| Cfi::Expression(column, vec![0x77, 40]);
@@ -111,7 +111,7 @@ fn a_guess_knows_little_and_a_stub_all_that_is_preserved() {
 /// The first frame's information loses rbx; the second frame's information counts from it, or does
 /// not.
 #[test]
-fn a_walk_stops_where_it_would_need_what_is_lost() {
+fn a_walk_stops_where_it_would_need_a_lost_register() {
     let walk = |second: &[Cfi]| {
         let mut frames = Frames::new();
         let cie = frames.cie(&Cie::default());

@@ -133,7 +133,7 @@ fn states_nest_up_to_64() {
 }
 
 #[test]
-fn what_a_cie_sets_is_restored() {
+fn rules_of_a_cie_are_restored() {
     let mut frames = Frames::new();
     let mut cie = Cie::default();
     cie.instructions.push(Cfi::Offset(Gpr::R13, 5));
@@ -273,7 +273,7 @@ fn far_saves_and_large_frames_are_found() {
 }
 
 #[test]
-fn rows_are_told_in_the_terms_of_dwarf() {
+fn rows_are_printed_in_the_terms_of_dwarf() {
     // The last row says nothing new.
     let rows = [
         Cfi::Advance(4),

@@ -26,7 +26,7 @@ fn a_return_address_belongs_to_the_call_before_it() {
 }
 
 #[test]
-fn steps_tell_how_they_were_found() {
+fn steps_have_the_source_of_the_caller() {
     let (_, step) = Case::function(&[Cfi::DefCfaOffset(16)], 0).step().unwrap();
     assert_eq!((step.trust, step.caller), (Trust::Cfi, Position::ReturnAddress));
     assert_eq!((step.establisher_frame, step.handler), (slot(2), None));

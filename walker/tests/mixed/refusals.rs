@@ -9,7 +9,7 @@ const IPS: [u64; 4] =
     [NATIVE + 0x20, returns_to(MANAGED, 1), returns_to(MANAGED, 2), returns_to(NATIVE, 3)];
 
 #[test]
-fn a_refused_snapshot_leaves_what_the_unwinder_has() {
+fn a_refused_snapshot_leaves_the_unwinders_frames() {
     for result in [
         HResult::UNMANAGED_CONTEXT,
         HResult::UNSAFE,
@@ -53,7 +53,7 @@ fn a_frame_that_the_runtime_gives_up_at_is_not_believed() {
 }
 
 #[test]
-fn a_thread_that_cannot_be_resumed_is_told_of() {
+fn a_thread_that_cannot_be_resumed_is_reported() {
     let mut mock = Mock::new(&IPS);
     assert!(!mock.walk(Policy::Seeded).is_stuck);
     mock.cannot_resume = true;
@@ -73,7 +73,7 @@ fn a_zero_on_the_stack_is_no_root() {
 }
 
 #[test]
-fn a_walk_that_ends_early_keeps_what_came() {
+fn a_walk_that_ends_early_keeps_its_frames() {
     let mut mock = Mock::new(&IPS);
     mock.reports.truncate(2);
     mock.result = HResult::FAIL;

@@ -58,7 +58,7 @@ impl OrHeap for FrameKind {
 }
 
 #[test]
-fn without_data_of_managed_code_the_runtime_says_what_comes_next() {
+fn without_data_of_managed_code_the_runtime_names_the_next_frame() {
     use SeenBy::{Both, Snapshot, Unwinder};
     let mock = Mock::new(&sandwich());
     let stack = mock.walk(Policy::Seeded);
@@ -241,7 +241,7 @@ fn code_need_not_be_readable() {
 }
 
 #[test]
-fn what_the_unwinder_passes_by_is_told() {
+fn frames_that_the_unwinder_skips_are_reported() {
     let mut mock = Mock::new(&sandwich());
     // The frame of the marker is said to return to the second managed frame's caller.
     mock.knows_managed = true;
@@ -254,7 +254,7 @@ fn what_the_unwinder_passes_by_is_told() {
 }
 
 #[test]
-fn what_is_too_deep_is_cut() {
+fn walks_are_cut_at_the_maximum_depth() {
     for size in 0..7 {
         let mock = Mock::new(&sandwich());
         let stack = mock.walk_in(Policy::Seeded, &mut WalkBuffer::new(size));
@@ -284,7 +284,7 @@ fn a_callback_without_room_is_the_buffers_fault() {
 }
 
 #[test]
-fn what_only_one_of_them_finds_needs_room_too() {
+fn frames_of_only_one_source_need_room_too() {
     let ips_of = [MANAGED + 0x20, returns_to(MANAGED, 1), returns_to(NATIVE, 2)];
     let mut mock = Mock::new(&ips_of);
     mock.reports.remove(0);

@@ -31,7 +31,7 @@ fn step(map: &CodeMap<'_>, cache: &mut Cache, before: &Registers) -> Registers {
 }
 
 #[test]
-fn what_is_remembered_is_not_what_was_found() {
+fn caches_hold_rules_not_results() {
     let infos = [
         Info::new(4, &[(4, Small(0x20)), (2, Push(Rbx)), (1, Push(Rsi))]),
         Info::new(9, &[(9, Save(Rsi, 0x30)), (9, Xmm(7, 0x40)), (5, Small(0x20)), (1, Push(R12))]),

@@ -151,7 +151,7 @@ fn a_chain_to_itself_is_too_long() {
 }
 
 #[test]
-fn an_indirect_entry_stands_for_another() {
+fn an_indirect_entry_refers_to_another() {
     let info = Info::new(4, &[(4, Push(Rbx))]);
     let case = Case::new()
         .put(0x800, &info.bytes())

@@ -64,7 +64,7 @@ fn every_read_may_fail() {
 }
 
 #[test]
-fn an_unreadable_stack_tells_address_and_length() {
+fn an_unreadable_stack_has_address_and_length() {
     let info = Info::new(9, &[(9, Xmm(6, 0x20)), (5, Push(Rbx))]);
     let case = function(&info);
     let reads = [(slot(4), 16), (slot(0), 8), (slot(1), 8)];
@@ -137,7 +137,7 @@ fn errors_after_some_codes_leave_everything_as_it_was() {
 }
 
 #[test]
-fn errors_say_what_is_wrong() {
+fn errors_have_texts() {
     let cases = [
         (UnwindError::UnknownCode { address: BASE }, "0x140000000 is in no known code"),
         (

@@ -98,7 +98,7 @@ fn epilogues_are_counted_from_the_end() {
 }
 
 #[test]
-fn what_follows_the_codes_stands_at_an_even_slot() {
+fn data_after_the_codes_is_at_an_even_slot() {
     for pushes in 0..4 {
         let codes = vec![(1, Push(Rbx)); pushes];
         let behind = INFO + 4 + 2 * (pushes as u32).next_multiple_of(2);

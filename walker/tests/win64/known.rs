@@ -55,7 +55,7 @@ fn a_frame_register_must_be_known() {
 
 /// The handler's volatile registers are not those of the code that it interrupted.
 #[test]
-fn below_a_machine_frame_what_was_pushed_is_known() {
+fn below_a_machine_frame_pushed_registers_are_known() {
     let info = Info::new(2, &[(2, Push(Rcx)), (1, Push(Rax)), (0, MachineFrame)]);
     let step = step(&Case::new().function(FUNCTION, &info), 0x120);
     assert_eq!(step.caller, Position::Interrupted);
@@ -80,7 +80,7 @@ fn an_interrupts_epilogue_that_is_executed_preserves_all() {
 }
 
 #[test]
-fn managed_code_on_unix_preserves_what_system_v_says() {
+fn managed_code_on_unix_preserves_the_registers_of_system_v() {
     let info = Info::new(3, &[(3, Push(Rsi)), (2, Push(Rbx))]);
     let case = Case::new().function(FUNCTION, &info);
     case.with_map(|map| {
@@ -99,7 +99,7 @@ fn managed_code_on_unix_preserves_what_system_v_says() {
 }
 
 #[test]
-fn a_walk_tells_of_each_frame_what_is_known() {
+fn a_walk_has_the_known_registers_of_each_frame() {
     let info = Info::new(2, &[(2, Push(Rbx))]);
     let interrupt = Info::new(1, &[(1, Push(Rax)), (0, MachineFrame)]);
     let case = Case::new()

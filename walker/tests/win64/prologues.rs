@@ -122,7 +122,7 @@ fn volatile_vector_registers_are_read_and_dropped() {
 
 /// C-137, C-138.
 #[test]
-fn only_what_has_run_is_undone() {
+fn only_executed_operations_are_undone() {
     let codes = [(8, Small(0x20)), (4, Push(R12)), (2, Push(Rbx))];
     let case = function(&Info::new(9, &codes));
     let steps = [
@@ -237,7 +237,7 @@ fn a_machine_frame_has_rip_and_rsp() {
 }
 
 #[test]
-fn what_stands_behind_a_machine_frame_is_undone_on_the_new_stack() {
+fn codes_after_a_machine_frame_are_undone_on_the_new_stack() {
     let info = Info::new(4, &[(0, MachineFrame), (0, Push(Rbx))]);
     let case = function(&info).with_slot(3, slot(50));
     assert_eq!(case.at(BODY), "Body rbx=[50] rip=[0] rsp=51 interrupted");

@@ -152,7 +152,7 @@ fn an_epilogue_may_end_in_a_machine_frame() {
 }
 
 #[test]
-fn a_chunks_epilogue_pops_what_its_nearest_parent_pushed() {
+fn a_chunks_epilogue_pops_the_registers_of_its_nearest_parent() {
     let chunk = [0x500, 0x580, 0x900];
     let epilogs = [(4, Epilog(1)), (0, Epilog(0))];
     let own = [&epilogs[..], &[(4, Push(Rsi))]].concat();

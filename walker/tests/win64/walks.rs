@@ -145,7 +145,7 @@ fn a_walk_has_a_limit() {
 }
 
 #[test]
-fn an_endless_stack_is_given_up_without_being_told() {
+fn an_endless_stack_is_given_up() {
     // A machine frame whose caller is the same code on the same stack.
     let case = program().with_slot(0, BASE + 0x1A0).with_slot(3, slot(0));
     let registers = Registers { rip: BASE + 0x1A0, ..case.registers };

@@ -11,7 +11,9 @@ use crate::render::json::write_json;
 use crate::render::progress::Progress;
 use crate::render::words::in_words;
 use crate::render::wrap::wrapped;
-use crate::report::history::{Failed, flags, flags_of, name, replay_arguments, tell, usual};
+use crate::report::history::{
+    Failed, flags, flags_of, name, replay_arguments, usual, write_failure,
+};
 use crate::{FAILED, PASSED};
 use clr_explore::{Coverage, Failure, Report, Strategy, ThreadIndex};
 use clr_runtime::generation::{Generation, Generations};
@@ -136,7 +138,7 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
         })?;
         let failed = report.failure.as_ref().map(|failure| {
             let failed = Failed::new(&failure.verdict, &failure.history);
-            (failed, name(&source.name, generation, &failure.trail))
+            (failed, name(&source.name, generation, &failure.schedule))
         });
         let failure = report.failure.as_ref();
         let needed = failure.map(|it| flags_of(&usual, &settings, &it.verdict));
@@ -233,22 +235,22 @@ fn head(
 
 /// Prints each failure once.
 fn stories(all: &[Found], console: &mut Console<'_>) -> Result<(), CliError> {
-    let mut told: Vec<&Failed> = Vec::new();
+    let mut distinct: Vec<&Failed> = Vec::new();
     for found in all {
         let (Some((failed, replay)), Some(failure)) = (&found.failed, &found.report.failure) else {
             continue;
         };
-        if told.iter().any(|other| other.is_like(failed)) {
+        if distinct.iter().any(|other| other.is_like(failed)) {
             continue;
         }
-        told.push(failed);
+        distinct.push(failed);
         let alike = all
             .iter()
             .filter(|other| other.failed.as_ref().is_some_and(|(other, _)| other.is_like(failed)));
         let on: Vec<_> = alike.map(|found| found.generation).collect();
         let Failure { verdict, history, repeats, .. } = failure;
         writeln!(console.out, "\n{HEAD}{}{HEAD:#}", in_words(Generations::of(&on)))?;
-        tell(verdict, history, console)?;
+        write_failure(verdict, history, console)?;
         let replay = replay_arguments(&found.flags, replay);
         writeln!(console.out, "\n  {DIM}again:{DIM:#} clrsim replay {replay}")?;
         if !repeats {
@@ -295,9 +297,9 @@ impl Found {
         of_rule: &[&'static str],
     ) -> Explored<'e> {
         let Self { generation, report, failed, flags } = self;
-        let broken = report.broken.iter().map(|(_, rule, trail)| Broken {
+        let broken = report.broken.iter().map(|(_, rule, schedule)| Broken {
             rule: clr_scenario::Keyword::word(*rule).to_owned(),
-            replay: name(&source.name, *generation, trail),
+            replay: name(&source.name, *generation, schedule),
             replay_flags: of_rule.to_vec(),
         });
         Explored {
@@ -308,7 +310,7 @@ impl Found {
             seed: settings.seed,
             first,
             schedules: report.schedules,
-            turns: report.slices,
+            turns: report.turns,
             covered: report.covered.map(|covered| Share {
                 everything: covered.everything,
                 millionths: covered.millionths,

@@ -97,20 +97,20 @@ fn in_world(choices: &mut Seeded) -> Option<Scenario> {
             call.target = target;
             calls.push(call);
         }
-        let mut slices = Vec::new();
+        let mut turns = Vec::new();
         for (thread, length) in lengths.iter().enumerate().filter(|(one, _)| *one != target) {
             if choices.chance(1, 2) {
                 let steps = choices.between(1, length.saturating_sub(1));
-                slices.push(WorldTurn { thread, steps });
+                turns.push(WorldTurn { thread, steps });
             }
         }
         let length = *lengths.get(target)?;
         let steps = choices.between(1, length.saturating_sub(1));
         // A text cannot name every place, but one within a few steps.
         let stop = (steps..steps + FURTHER).find_map(|steps| {
-            let mut slices = slices.clone();
-            slices.push(WorldTurn { thread: target, steps });
-            world_stop(&world, &slices, &calls).filter(|stop| stop.at != StopAt::End)
+            let mut turns = turns.clone();
+            turns.push(WorldTurn { thread: target, steps });
+            world_stop(&world, &turns, &calls).filter(|stop| stop.at != StopAt::End)
         });
         scenario.stops.extend(stop);
     }
@@ -165,10 +165,10 @@ fn expect_shapes(scenario: &mut Scenario) {
     }
     let mut wrong = vec![Generations::NONE; scenario.snapshots().count()];
     for generation in Generation::ALL {
-        let each = scenario.each_on(generation, false);
+        let each = scenario.each_on(generation);
         let right: Vec<_> = each
             .into_iter()
-            .filter(|(_, made)| made.as_ref().is_ok_and(|made| made.report.is_right()))
+            .filter(|(_, made)| made.as_ref().is_ok_and(|made| made.is_right()))
             .map(|(at, _)| (at.stop, at.snapshot))
             .collect();
         for (at, wrong) in scenario.snapshots().zip(&mut wrong) {
@@ -195,7 +195,7 @@ fn stack(seed: u64) -> Option<Scenario> {
     let mut on = fitting(&scenario);
     if on.is_empty() {
         // Some registers there have no value that an expectation could name.
-        call.stage.overwritten.clear();
+        call.target.overwritten.clear();
         call.flags = SnapshotFlags(call.flags.0 & !SnapshotFlags::REGISTER_CONTEXT.0);
         scenario = Scenario::from_call(&call)?;
         on = fitting(&scenario);

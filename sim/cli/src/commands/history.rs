@@ -54,7 +54,7 @@ pub(crate) fn find(path: &str) -> Result<Source, CliError> {
 pub(crate) struct Named {
     pub(crate) file: String,
     pub(crate) generation: Generation,
-    pub(crate) trail: ScheduleString,
+    pub(crate) schedule: ScheduleString,
 }
 
 impl Named {
@@ -63,14 +63,14 @@ impl Named {
         let refused = |what: &dyn std::fmt::Display| CliError::new(text, what);
         let parts =
             text.rsplit_once('@').and_then(|(file, rest)| Some((file, rest.split_once(':')?)));
-        let (file, (runtime, trail)) =
+        let (file, (runtime, schedule)) =
             parts.ok_or_else(|| refused(&"is not the string of a history: TEXT@RUNTIME:clr1:…"))?;
         let generation = Generation::from_name(runtime).ok_or_else(|| {
             let names = Generation::ALL.map(Generation::name).join(", ");
             refused(&format!("there is no runtime {runtime}; they are: {names}"))
         })?;
-        let trail = trail.parse().map_err(|error| refused(&error))?;
-        Ok(Self { file: file.to_owned(), generation, trail })
+        let schedule = schedule.parse().map_err(|error| refused(&error))?;
+        Ok(Self { file: file.to_owned(), generation, schedule })
     }
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn search(
     let (next, failed) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
     let work = || -> Result<Vec<(u64, Report)>, RunOnError> {
         let exploring = Exploring::new(scenario, generation)?;
-        let mut arena = exploring.explorer()?;
+        let mut explorer = exploring.explorer()?;
         let mut reports = Vec::new();
         loop {
             let chunk = next.fetch_add(1, Ordering::Relaxed);
@@ -109,7 +109,7 @@ pub(crate) fn search(
                 schedules: CHUNK.min(budget.schedules - before),
                 ..*budget
             };
-            let report = arena.search(&|setup| exploring.load(setup), &budget, |_| {
+            let report = explorer.search(&|setup| exploring.load(setup), &budget, |_| {
                 progress.step();
                 chunk <= failed.load(Ordering::Relaxed)
             });

@@ -55,7 +55,7 @@ struct Column {
     #[serde(skip)]
     story: Vec<StoryLine>,
     #[serde(skip)]
-    shots: Vec<Callback>,
+    callbacks: Vec<Callback>,
     #[serde(skip)]
     short: String,
 }
@@ -64,7 +64,7 @@ struct Column {
 #[derive(Serialize)]
 struct Row {
     #[serde(flatten)]
-    shot: Callback,
+    callback: Callback,
     /// Number of the callback in each column, from 1.
     callbacks: Vec<Option<usize>>,
     #[serde(skip)]
@@ -81,7 +81,7 @@ pub(crate) fn matrix(args: &MatrixArgs, console: &mut Console<'_>) -> Result<u8,
     clear_expectations(&mut scenario);
     let on = args.on.unwrap_or(Generations::ALL);
     let made: Vec<_> =
-        on.iter().map(|generation| (generation, scenario.each_on(generation, true))).collect();
+        on.iter().map(|generation| (generation, scenario.explain_each_on(generation))).collect();
     if !args.json {
         let shows = fixture.scenario.about.shows.as_deref().unwrap_or_default();
         writeln!(console.out, "{HEAD}{}{HEAD:#}", source.name)?;
@@ -162,7 +162,7 @@ fn columns<'m>(
     let mut columns: Vec<Column> = Vec::new();
     for (generation, made) in results {
         let column = match made {
-            Ok(told) => Column::new(at, generation, told),
+            Ok(explained) => Column::new(at, generation, explained),
             Err(error) => Column::impossible(generation, error),
         };
         keep(column, &mut columns, |other, column| other.is_like(column, exact));
@@ -183,24 +183,25 @@ impl OnRuntimes for Column {
     fn join(&mut self, other: Self) {
         self.runtimes.join(other.runtimes);
         self.as_expected = self.as_expected.or(other.as_expected);
-        for (own, other) in self.shots.iter_mut().zip(&other.shots).filter(|(a, b)| a != b) {
+        for (own, other) in self.callbacks.iter_mut().zip(&other.callbacks).filter(|(a, b)| a != b)
+        {
             *own = own.without_numbers(other);
         }
     }
 }
 
 impl Column {
-    fn new(at: SnapshotAt<'_>, generation: Generation, told: &ExplainedSnapshot) -> Self {
-        let found: &SnapshotResult = &told.report.found;
+    fn new(at: SnapshotAt<'_>, generation: Generation, explained: &ExplainedSnapshot) -> Self {
+        let found: &SnapshotResult = &explained.report.found;
         let expected = at.call.expected_on(generation);
         Self {
             runtimes: Runtimes::one(generation),
             result: found.outcome.to_string(),
             as_expected: expected.map(|(_, expected)| expected.differences(found).is_empty()),
-            why: deciding(&told.story).map(Why::from),
+            why: deciding(&explained.story).map(Why::from),
             parts: None,
-            story: told.story.clone(),
-            shots: callback::found(found),
+            story: explained.story.clone(),
+            callbacks: callback::found(found),
             short: short(found.outcome),
         }
     }
@@ -213,7 +214,7 @@ impl Column {
             why: None,
             parts: None,
             story: Vec::new(),
-            shots: Vec::new(),
+            callbacks: Vec::new(),
             short: "not made".to_owned(),
         }
     }
@@ -222,9 +223,9 @@ impl Column {
         let clauses = |column: &Self| column.why.as_ref().map(|why| why.clauses.first().cloned());
         self.short == other.short
             && (self.as_expected == Some(false)) == (other.as_expected == Some(false))
-            && self.shots.len() == other.shots.len()
-            && self.shots.iter().zip(&other.shots).all(|(a, b)| is_same(a, b, exact))
-            && (self.shots.len() + other.shots.len() > 0 || clauses(self) == clauses(other))
+            && self.callbacks.len() == other.callbacks.len()
+            && self.callbacks.iter().zip(&other.callbacks).all(|(a, b)| is_same(a, b, exact))
+            && (self.callbacks.len() + other.callbacks.len() > 0 || clauses(self) == clauses(other))
     }
 }
 
@@ -241,34 +242,36 @@ fn is_same(one: &Callback, other: &Callback, exact: bool) -> bool {
 fn rows(columns: &[Column], exact: bool) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     for (index, column) in columns.iter().enumerate() {
-        let same = |row: usize, shot: usize| match (rows.get(row), column.shots.get(shot)) {
-            (Some(row), Some(shot)) => is_same(&row.shot, shot, exact),
-            _ => false,
-        };
-        let pairs = aligned(rows.len(), column.shots.len(), same);
+        let same =
+            |row: usize, callback: usize| match (rows.get(row), column.callbacks.get(callback)) {
+                (Some(row), Some(callback)) => is_same(&row.callback, callback, exact),
+                _ => false,
+            };
+        let pairs = aligned(rows.len(), column.callbacks.len(), same);
         let mut old: Vec<_> = rows.drain(..).map(Some).collect();
         let mut new: Vec<Row> = Vec::new();
-        for (row, shot) in pairs {
-            let shot = shot.and_then(|shot| Some((shot, column.shots.get(shot)?)));
+        for (row, callback) in pairs {
+            let callback =
+                callback.and_then(|callback| Some((callback, column.callbacks.get(callback)?)));
             let taken = row.and_then(|row| old.get_mut(row)?.take());
-            let number = |shot: usize| Some(shot + 1);
-            match (taken, shot) {
-                (Some(mut row), Some((n, shot))) if is_same(&row.shot, shot, exact) => {
-                    if row.shot != *shot {
-                        row.shot = row.shot.without_numbers(shot);
+            let number = |callback: usize| Some(callback + 1);
+            match (taken, callback) {
+                (Some(mut row), Some((n, callback))) if is_same(&row.callback, callback, exact) => {
+                    if row.callback != *callback {
+                        row.callback = row.callback.without_numbers(callback);
                     }
                     row.callbacks.push(number(n));
                     new.push(row);
                 }
-                (row, shot) => {
+                (row, callback) => {
                     if let Some(mut row) = row {
                         row.callbacks.push(None);
                         new.push(row);
                     }
-                    if let Some((n, shot)) = shot {
+                    if let Some((n, callback)) = callback {
                         let mut callbacks = vec![None; index];
                         callbacks.push(number(n));
-                        new.push(Row { shot: shot.clone(), callbacks, same: false });
+                        new.push(Row { callback: callback.clone(), callbacks, same: false });
                     }
                 }
             }
@@ -317,7 +320,7 @@ impl Matrix {
             self.columns.iter().map(|column| column.short.chars().count().max(3)).collect();
         let all: usize = widths.iter().map(|width| width + 2).sum();
         let most = WIDTH.saturating_sub(all + 2).max(LEAST_PLACE);
-        let texts: Vec<_> = self.rows.iter().map(|row| row.shot.text()).collect();
+        let texts: Vec<_> = self.rows.iter().map(|row| row.callback.text()).collect();
         let longest = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0);
         let place = longest.clamp("HRESULT".len(), most);
         write!(out, "  {DIM}{:place$}", "")?;

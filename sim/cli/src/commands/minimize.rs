@@ -15,8 +15,7 @@ use clr_generate::{SyntheticCall, WorldCase, minimize as smallest};
 use clr_runtime::Outcome;
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::{Generation, Generations};
-use clr_scenario::{Scenario, SnapshotDifference};
-use std::collections::BTreeSet;
+use clr_scenario::{Scenario, SnapshotDifference, SnapshotReport};
 use std::mem::discriminant;
 use std::path::{Component, Path};
 
@@ -168,10 +167,10 @@ fn of_staged(source: &Source) -> Result<(Scenario, Generation), CliError> {
     let bytes = source.read()?;
     let call = SyntheticCall::arbitrary(&mut Unstructured::new(&bytes))
         .map_err(|error| source.error(error))?;
-    call.stage.build().map_err(|error| source.error(error))?;
+    call.target.build().map_err(|error| source.error(error))?;
     let scenario =
         Scenario::from_call(&call).ok_or_else(|| source.error("has what no text can say"))?;
-    Ok((scenario, call.stage.generation))
+    Ok((scenario, call.target.generation))
 }
 
 /// Returns the result of a call without numbers.
@@ -232,9 +231,9 @@ impl Keep {
 
 /// Returns all differences from the expectations.
 fn differences(scenario: &Scenario, on: Generations) -> Vec<SnapshotDifference> {
-    let each = on.iter().flat_map(|generation| scenario.each_on(generation, false));
+    let each = on.iter().flat_map(|generation| scenario.each_on(generation));
     let made = each.filter_map(|(_, made)| made.ok());
-    made.flat_map(|made| made.report.differences).collect()
+    made.flat_map(|made| made.differences).collect()
 }
 
 /// Returns true if a snapshot has this result and shows the clause.
@@ -245,11 +244,17 @@ fn ends(
     clause: Option<Clause>,
 ) -> bool {
     on.iter().any(|generation| {
-        let each = scenario.each_on(generation, clause.is_some());
-        each.into_iter().filter_map(|(_, made)| made.ok()).any(|made| {
-            let clauses: BTreeSet<_> = made.story.iter().flat_map(|line| &line.clauses).collect();
-            result.is_none_or(|result| ending(made.report.found.outcome) == result)
-                && clause.is_none_or(|clause| clauses.contains(&clause))
+        let fits = |report: &SnapshotReport| {
+            result.is_none_or(|result| ending(report.found.outcome) == result)
+        };
+        let Some(clause) = clause else {
+            let each = scenario.each_on(generation);
+            return each.iter().filter_map(|(_, made)| made.as_ref().ok()).any(fits);
+        };
+        let each = scenario.explain_each_on(generation);
+        each.iter().filter_map(|(_, made)| made.as_ref().ok()).any(|made| {
+            let mut clauses = made.story.iter().flat_map(|line| &line.clauses);
+            fits(&made.report) && clauses.any(|named| *named == clause)
         })
     })
 }

@@ -7,7 +7,9 @@ use crate::render::console::{Console, DIM, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
 use crate::render::progress::Progress;
-use crate::report::history::{Failed, flags, name, replay_arguments, tell, usual, write_row};
+use crate::report::history::{
+    Failed, flags, name, replay_arguments, usual, write_failure, write_row,
+};
 use crate::{FAILED, PASSED};
 use clr_explore::story::headline;
 use clr_explore::timeline::{RowOptions, Timeline};
@@ -39,17 +41,17 @@ fn make(
     source: &Source,
     scenario: &Scenario,
     generation: Generation,
-    trail: &ScheduleString,
+    schedule: &ScheduleString,
     budget: &Budget,
 ) -> Result<Made, CliError> {
     let refused = |error: &dyn std::fmt::Display| {
         source.error(format_args!("cannot be run on {generation}: {error}"))
     };
     let exploring = Exploring::new(scenario, generation).map_err(|error| refused(&error))?;
-    let made = exploring.replay(trail, budget).map_err(|error| refused(&error))?;
+    let made = exploring.replay(schedule, budget).map_err(|error| refused(&error))?;
     let (verdict, history) = made.ok_or_else(|| {
         source.error(format_args!(
-            "has no history {trail} on {generation}: the text has changed, or every instruction was \
+            "has no history {schedule} on {generation}: the text has changed, or every instruction was \
              a switch point (--instructions), or was not (--instructions=false)"
         ))
     })?;
@@ -58,11 +60,11 @@ fn make(
 
 /// Replays the history that `args` name and returns the exit code.
 pub(crate) fn replay(args: &ReplayArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let Named { file, generation, trail } = Named::parse(&args.history)?;
+    let Named { file, generation, schedule } = Named::parse(&args.history)?;
     let source = find(&file)?;
     let fixture = read(&source)?;
     let settings = usual_but(&fixture.scenario, &args.found);
-    let made = make(&source, &fixture.scenario, generation, &trail, &settings.budget())?;
+    let made = make(&source, &fixture.scenario, generation, &schedule, &settings.budget())?;
     let Made { verdict, history } = &made;
     if args.json {
         let replayed = Replayed {
@@ -71,16 +73,16 @@ pub(crate) fn replay(args: &ReplayArgs, console: &mut Console<'_>) -> Result<u8,
             generation: generation.name(),
             replay: &args.history,
             replay_flags: needed(&fixture.scenario, &settings, verdict.as_ref()),
-            turns: history.slices.len(),
+            turns: history.turns.len(),
             failed: verdict.as_ref().map(|verdict| Failed::new(verdict, history)),
         };
         write_json(&replayed, console)?;
     } else {
-        let turns = history.slices.len();
+        let turns = history.turns.len();
         let name = &source.name;
         writeln!(console.out, "{HEAD}{name}{HEAD:#} on {generation}, {turns} turns")?;
         match verdict {
-            Some(verdict) => tell(verdict, history, console)?,
+            Some(verdict) => write_failure(verdict, history, console)?,
             None => writeln!(console.out, "  {GOOD}ends well{GOOD:#}")?,
         }
     }
@@ -108,8 +110,8 @@ pub(crate) fn timeline(args: &TimelineArgs, console: &mut Console<'_>) -> Result
     let generation = named.as_ref().map(|named| named.generation).or(args.on);
     let first = || settings.generations().next().unwrap_or(Generation::Net10Windows);
     let generation = generation.unwrap_or_else(first);
-    let trail = if let Some(named) = named {
-        named.trail
+    let schedule = if let Some(named) = named {
+        named.schedule
     } else {
         let message = generation.to_string();
         let progress = Progress::with_rate(console.progress, budget.schedules, message);
@@ -118,10 +120,10 @@ pub(crate) fn timeline(args: &TimelineArgs, console: &mut Console<'_>) -> Result
         let report = report.map_err(|error| {
             source.error(format_args!("cannot be run on {generation}: {error}"))
         })?;
-        report.failure.map(|failure| failure.trail).unwrap_or_default()
+        report.failure.map(|failure| failure.schedule).unwrap_or_default()
     };
-    let Made { verdict, history } = make(&source, scenario, generation, &trail, &budget)?;
-    let name = name(&source.name, generation, &trail);
+    let Made { verdict, history } = make(&source, scenario, generation, &schedule, &budget)?;
+    let name = name(&source.name, generation, &schedule);
     let replay = replay_arguments(&needed(scenario, &settings, verdict.as_ref()), &name);
     let ending = verdict.as_ref().map(|verdict| headline(verdict, &history));
     let title = scenario.about.shows.as_deref().unwrap_or(&source.name);

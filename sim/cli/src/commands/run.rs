@@ -111,7 +111,7 @@ fn replay(args: &RunArgs, view: View, console: &mut Console<'_>) -> Result<u8, C
 fn replay_all(
     sources: &[Source],
     settings: &Settings,
-    mut tell: impl FnMut(&Source, Result<FileReport, CliError>) -> Result<(), CliError>,
+    mut write: impl FnMut(&Source, Result<FileReport, CliError>) -> Result<(), CliError>,
 ) -> Result<(), CliError> {
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
@@ -130,15 +130,15 @@ fn replay_all(
             });
         }
         drop(sender);
-        let mut untold = BTreeMap::new();
+        let mut pending = BTreeMap::new();
         let mut in_order = sources.iter().enumerate();
         let mut awaited = in_order.next();
         for (index, file) in replayed {
-            untold.insert(index, file);
+            pending.insert(index, file);
             while let Some((index, source)) = awaited
-                && let Some(file) = untold.remove(&index)
+                && let Some(file) = pending.remove(&index)
             {
-                tell(source, file)?;
+                write(source, file)?;
                 awaited = in_order.next();
             }
         }

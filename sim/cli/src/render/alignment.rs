@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_stands_side_by_side() {
+    fn equal_items_are_side_by_side() {
         assert_eq!(text("", ""), "");
         assert_eq!(text("abc", "abc"), "aa bb cc");
         assert_eq!(text("abc", "bc"), "a- bb cc");

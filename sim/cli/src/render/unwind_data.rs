@@ -241,11 +241,11 @@ impl Info {
             size: epilogs.size(),
             starts: epilogs.starts(function.end).map(Hex::from).collect(),
         });
-        let mut told = self.epilogs.is_some();
+        let mut has_epilogs = self.epilogs.is_some();
         for entry in info.codes() {
             let entry = entry?;
-            told &= entry.operation == Operation::Epilog;
-            if !told {
+            has_epilogs &= entry.operation == Operation::Epilog;
+            if !has_epilogs {
                 let text = operation(entry.operation, &info);
                 self.codes.push(Line { offset: entry.offset, text });
             }

@@ -34,7 +34,7 @@ mod tests {
     };
 
     #[test]
-    fn generations_are_told_in_few_words() {
+    fn generations_are_printed_in_few_words() {
         let words = |generations: &[Generation]| in_words(Generations::of(generations));
         assert_eq!(words(&Generation::ALL), "all");
         assert_eq!(words(&[Framework2, Framework4, CoreClr31Windows, Net10Windows]), "windows");
@@ -51,8 +51,8 @@ mod tests {
 
     /// No two sets have the same words.
     #[test]
-    fn no_two_sets_are_told_alike() {
-        let mut told: Vec<String> = (0_u16..256)
+    fn no_two_sets_have_the_same_text() {
+        let mut texts: Vec<String> = (0_u16..256)
             .map(|bits| {
                 let members = Generation::ALL.iter().enumerate();
                 let members: Vec<_> =
@@ -60,8 +60,8 @@ mod tests {
                 in_words(Generations::of(&members))
             })
             .collect();
-        told.sort_unstable();
-        told.dedup();
-        assert_eq!(told.len(), 256);
+        texts.sort_unstable();
+        texts.dedup();
+        assert_eq!(texts.len(), 256);
     }
 }

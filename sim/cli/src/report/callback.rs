@@ -37,11 +37,11 @@ impl Register {
 
 impl Callback {
     /// Returns an expected callback.
-    pub(crate) fn expected(shot: &ExpectedFrameReport) -> Self {
-        let registers = shot.registers.iter();
+    pub(crate) fn expected(found: &ExpectedFrameReport) -> Self {
+        let registers = found.registers.iter();
         Self {
-            marker: shot.marker,
-            place: shot.label.clone(),
+            marker: found.marker,
+            place: found.label.clone(),
             registers: registers
                 .map(|(register, value)| Register::new(*register, *value))
                 .collect(),
@@ -49,7 +49,7 @@ impl Callback {
     }
 
     /// Returns an actual callback, with rsp and the registers that have an expected value.
-    pub(crate) fn found(shot: &FoundFrameReport, expected: Option<&ExpectedFrameReport>) -> Self {
+    pub(crate) fn found(found: &FoundFrameReport, expected: Option<&ExpectedFrameReport>) -> Self {
         let given = expected.map_or(&[][..], |expected| &expected.registers);
         let mut wanted: Vec<_> = given.iter().map(|(register, _)| *register).collect();
         if !wanted.contains(&Gpr::Rsp) {
@@ -60,9 +60,9 @@ impl Callback {
             wanted.iter().copied().map(of).collect()
         };
         Self {
-            marker: shot.shot.function.is_none(),
-            place: Some(shot.shot.label.clone()),
-            registers: shot.shot.context.as_ref().map_or_else(Vec::new, value),
+            marker: found.frame_report.function.is_none(),
+            place: Some(found.frame_report.label.clone()),
+            registers: found.frame_report.context.as_ref().map_or_else(Vec::new, value),
         }
     }
 
@@ -100,7 +100,7 @@ impl Callback {
 
 /// Returns all actual callbacks.
 pub(crate) fn found(found: &SnapshotResult) -> Vec<Callback> {
-    found.shots.iter().map(|shot| Callback::found(shot, None)).collect()
+    found.frame_reports.iter().map(|found| Callback::found(found, None)).collect()
 }
 
 /// Returns a call in a few words: caller, target thread and seed.

@@ -50,8 +50,8 @@ pub(crate) fn replay_arguments(flags: &[&str], replay: &str) -> String {
 }
 
 /// Returns the string of a history.
-pub(crate) fn name(file: &str, generation: Generation, trail: &ScheduleString) -> String {
-    format!("{file}@{generation}:{trail}")
+pub(crate) fn name(file: &str, generation: Generation, schedule: &ScheduleString) -> String {
+    format!("{file}@{generation}:{schedule}")
 }
 
 /// Returns the style of a tone.
@@ -83,7 +83,7 @@ pub(crate) fn write_row(row: &TimelineRow, indent: usize, out: &mut dyn Write) -
 }
 
 /// Prints the story of a failed history.
-pub(crate) fn tell(
+pub(crate) fn write_failure(
     verdict: &Verdict,
     history: &History,
     console: &mut Console<'_>,

@@ -117,22 +117,22 @@ pub(crate) fn run(
     let mut failures = Mismatches::new();
     let mut runtimes = Generations::NONE;
     for generation in on.iter() {
-        let each = scenario.each_on(generation, false);
+        let each = scenario.each_on(generation);
         let mut explained = None;
         for (n, (at, made)) in each.into_iter().enumerate() {
             runtimes = runtimes.with(Generations::of(&[generation]));
             report.counts.cases += 1;
             let words = Words { fixture, at, generation };
             match made {
-                Ok(made) if made.report.expected.is_none() => report.counts.skipped += 1,
-                Ok(made) if made.report.is_right() => report.counts.passed += 1,
+                Ok(made) if made.expected.is_none() => report.counts.skipped += 1,
+                Ok(made) if made.is_right() => report.counts.passed += 1,
                 Ok(made) => {
                     report.counts.failed += 1;
                     let explained =
-                        explained.get_or_insert_with(|| scenario.each_on(generation, true));
+                        explained.get_or_insert_with(|| scenario.explain_each_on(generation));
                     let story = explained.get(n).and_then(|(_, explained)| explained.as_ref().ok());
                     let why = story.and_then(|explained| deciding(&explained.story)).map(Why::from);
-                    failures.add(words.different(&made.report, why));
+                    failures.add(words.different(&made, why));
                 }
                 Err(error) => {
                     report.counts.failed += 1;
@@ -196,24 +196,25 @@ impl Words<'_> {
         let Some(expect) = expect else {
             return outline.with_found(Found { why, ..Found::default() });
         };
-        let (frames, made) = (&expect.frames, &report.found.shots);
+        let (frames, made) = (&expect.frames, &report.found.frame_reports);
         // Compared by their indices alone, all callbacks after a missing one would be wrong.
         let others = report.differences.iter().filter(|difference| !is_in_rows(difference));
-        let wrong_shots: Vec<_> =
+        let wrong_callbacks: Vec<_> =
             others.clone().filter_map(|difference| difference.frame_report()).collect();
-        let same = |frame: usize, shot: usize| match (frames.get(frame), made.get(shot)) {
-            (Some(frame), Some(shot)) => shot.is_at(frame),
+        let same = |frame: usize, callback: usize| match (frames.get(frame), made.get(callback)) {
+            (Some(frame), Some(callback)) => callback.is_at(frame),
             _ => false,
         };
-        let row = |(frame, shot): (Option<usize>, Option<usize>)| {
+        let row = |(frame, callback): (Option<usize>, Option<usize>)| {
             let expected = frame.and_then(|frame| frames.get(frame));
-            let found = shot.and_then(|shot| made.get(shot));
-            let paired = frame.zip(shot).is_some_and(|(frame, shot)| same(frame, shot));
+            let found = callback.and_then(|callback| made.get(callback));
+            let paired = frame.zip(callback).is_some_and(|(frame, callback)| same(frame, callback));
             let alone = expected.is_some() || !expect.others;
             Row {
                 expected: expected.map(Callback::expected),
-                found: found.map(|shot| Callback::found(shot, expected)),
-                is_wrong: !paired && alone || shot.is_some_and(|shot| wrong_shots.contains(&shot)),
+                found: found.map(|callback| Callback::found(callback, expected)),
+                is_wrong: !paired && alone
+                    || callback.is_some_and(|callback| wrong_callbacks.contains(&callback)),
             }
         };
         let rows = aligned(frames.len(), made.len(), same);
@@ -273,8 +274,9 @@ impl Subject for Snapshot {
 impl Found {
     /// Writes expected and actual callbacks side by side, and the results.
     fn write_rows(&self, out: &mut dyn Write) -> io::Result<()> {
-        let text =
-            |shot: &Option<Callback>| shot.as_ref().map_or_else(|| "-".to_owned(), Callback::text);
+        let text = |callback: &Option<Callback>| {
+            callback.as_ref().map_or_else(|| "-".to_owned(), Callback::text)
+        };
         let expected: Vec<_> = self.callbacks.iter().map(|row| text(&row.expected)).collect();
         let result = self.result.as_ref().map(|ends| &ends.expected);
         let widths = expected.iter().chain(result).map(|text| text.chars().count());

@@ -205,7 +205,7 @@ impl Words<'_> {
                 found: walk.found.end.to_string(),
                 is_wrong: walk.differences.contains(&UnwindDifference::End),
             }),
-            untrue: walk.untrue.map(|untrue| untrue.to_string()),
+            untrue: walk.shadow_stack_difference.map(|difference| difference.to_string()),
             ..self.outline()
         }
     }
@@ -278,7 +278,7 @@ impl Finding for FailedWalk {
             self.write_frames(out)?;
         }
         if let Some(untrue) = &self.untrue {
-            writeln!(out, "  {BAD}not the truth:{BAD:#} {untrue}")?;
+            writeln!(out, "  {BAD}wrong:{BAD:#} {untrue}")?;
         }
         match self.executed {
             Some(at) => {

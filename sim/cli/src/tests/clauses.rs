@@ -77,7 +77,7 @@ fn of_a_chapter() {
 }
 
 #[test]
-fn objects_have_what_the_help_says() {
+fn objects_have_the_fields_that_the_help_names() {
     for (object, entry) in objects(&[]).iter().zip(clause::entries()) {
         let keys: Vec<_> = object.as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(
@@ -103,7 +103,7 @@ fn ids_of_every_kind() {
 }
 
 #[test]
-fn what_is_not_there_is_refused() {
+fn unknown_ids_are_refused() {
     let mut refusals = String::new();
     for args in [
         &["clauses", "C-999"][..],

@@ -21,7 +21,7 @@ fn comparisons(args: &[&str]) -> Vec<Value> {
 }
 
 #[test]
-fn what_each_sees_is_shown_side_by_side() {
+fn the_stacks_of_policies_are_shown_side_by_side() {
     insta::assert_snapshot!("stack", new(&[]).text());
     let some = ["--on", "net10-windows,net10-unix", "--policy", "seeded,frame-pointers"];
     insta::assert_snapshot!("stack_json", new(&[&some[..], &["--json"]].concat()).text());
@@ -55,7 +55,7 @@ fn the_naive_lose_frames_and_the_documented_lose_none() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_told() {
+fn texts_that_cannot_be_compared_are_errors() {
     let folder = Folder::new();
     let program = "function \"main\" { body { work 3 } }\n";
     let none = folder.write("none.kdl", program.as_bytes());

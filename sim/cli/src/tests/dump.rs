@@ -54,7 +54,7 @@ fn one_function_by_name_or_rva() {
 }
 
 #[test]
-fn broken_entries_are_told_among_the_others() {
+fn broken_entries_are_printed_among_the_others() {
     let good = fixture("win64/img/gcc_O2.dll");
     let mut bytes = good.to_vec();
     let entry = [0x1010_u32, 0x1039, 0x7004].map(u32::to_le_bytes).concat();

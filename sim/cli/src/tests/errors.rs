@@ -154,7 +154,7 @@ fn images_that_cannot_be_dumped() {
 
 /// Long lines are not shown, neither for a mistake far to the right nor for one beside the line.
 #[test]
-fn a_mistake_in_a_long_line_is_told_without_the_line() {
+fn a_mistake_in_a_long_line_is_printed_without_the_line() {
     let folder = Folder::new();
     let work = "work 1; ".repeat(20_000);
     let far = format!("function \"A\" kind=\"jit\" {{ body {{ {work}wrok 1 }} }}\n");

@@ -122,7 +122,7 @@ fn without_a_number_it_is_the_first_walk() {
 }
 
 #[test]
-fn what_differs_is_told() {
+fn differences_are_explained() {
     let folder = Folder::new();
     let text = changed(ALLOC, |line| {
         if line["n"] == 9 {
@@ -209,7 +209,7 @@ fn walks_that_are_not_there_and_files_that_are_none() {
 
 /// Explains each snapshot of a text, once for runtimes with the same story.
 #[test]
-fn the_snapshots_of_texts_are_told() {
+fn the_snapshots_of_texts_are_explained() {
     let folder = super::Folder::new();
     let path = folder.write("barrier.kdl", super::texts::BARRIER.as_bytes());
     insta::assert_snapshot!("text", folder.clrsim(&["explain", &path]).text());
@@ -258,7 +258,7 @@ fn stories_of_programs_are_shared() {
 }
 
 #[test]
-fn what_is_for_texts_or_for_recordings_alone_is_an_error() {
+fn options_for_texts_or_recordings_only_are_errors_elsewhere() {
     let folder = super::Folder::new();
     let path = folder.write("barrier.kdl", super::texts::BARRIER.as_bytes());
     let mut all = String::new();

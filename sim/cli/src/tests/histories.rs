@@ -50,7 +50,7 @@ fn failing(path: &str, runtime: &str) -> String {
 }
 
 #[test]
-fn the_first_history_that_fails_is_told() {
+fn the_first_history_that_fails_is_printed() {
     let folder = Folder::new();
     let path = folder.write("callback.kdl", CALLBACK.as_bytes());
     insta::assert_snapshot!("explore", folder.clrsim(&["explore", &path]).text());
@@ -128,7 +128,7 @@ fn a_history_is_replayed_by_its_string() {
 
 /// The printed command has the flags that it needs, whatever flags found the history.
 #[test]
-fn what_is_printed_makes_the_history_again() {
+fn the_printed_arguments_replay_the_history() {
     let folder = Folder::new();
     let path = folder.write("broken.kdl", BROKEN.as_bytes());
     let on = ["--on", "net10-windows"];
@@ -163,7 +163,7 @@ fn what_is_printed_makes_the_history_again() {
 
 /// A history of another explore node than the first, which `replay` uses.
 #[test]
-fn what_a_run_prints_makes_the_history_again() {
+fn the_arguments_that_a_run_prints_replay_the_history() {
     let folder = Folder::new();
     let survives = "{ expect on=\"net10-windows\" { survives } }";
     let run = |name: &str, first: &str, second: &str| {
@@ -207,7 +207,7 @@ fn settings_that_do_not_go_together_are_refused() {
 }
 
 #[test]
-fn a_history_is_drawn() {
+fn a_history_is_printed_as_a_timeline() {
     let folder = Folder::new();
     let path = folder.write("callback.kdl", CALLBACK.as_bytes());
     let drawn = folder.clrsim(&["timeline", &path, "--on", "net10-windows"]);

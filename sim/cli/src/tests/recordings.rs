@@ -136,7 +136,7 @@ fn a_context_that_is_not_delivered_is_a_difference() {
 }
 
 #[test]
-fn a_result_that_is_out_of_reach_is_told() {
+fn an_unreachable_result_is_reported() {
     let folder = Folder::new();
     let text = changed(ALLOC, |lines| {
         walk(lines, 10)["stack"]["parts"] = json!([]);
@@ -200,7 +200,7 @@ fn json_lists_every_recording() {
 }
 
 #[test]
-fn what_is_no_recording_is_refused_with_file_and_line() {
+fn text_that_is_no_recording_is_refused_with_file_and_line() {
     let folder = Folder::new();
     let gz = fixture(ALLOC);
     let mut broken = gz.to_vec();

@@ -93,7 +93,7 @@ fn fuzz_records_of_every_kind() {
 }
 
 #[test]
-fn every_case_can_be_drawn() {
+fn every_case_can_be_shown() {
     for file in ["win64/vec/asm_raw.vec.gz", "win64/vec/cpp_gcc_O2.vec.gz"] {
         let bytes = content(file);
         let len = VectorFile::parse(&bytes).unwrap().len();
@@ -113,7 +113,7 @@ fn every_case_can_be_drawn() {
 }
 
 #[test]
-fn damage_is_drawn_or_refused() {
+fn damaged_data_is_shown_or_refused() {
     let folder = Folder::new();
     folder.write("v.dll", fixture("win64/img/clang_O2.dll"));
     let mut numbers = Numbers(1);
@@ -168,7 +168,7 @@ fn stacks_of_recorded_walks() {
 
 /// Whatever a walk met, it can be drawn; each callback stands beside what it reports.
 #[test]
-fn every_walk_of_some_recordings_is_drawn() {
+fn every_walk_of_some_recordings_is_shown() {
     let mut drawn = 0;
     for file in [
         "win31-async-mon",

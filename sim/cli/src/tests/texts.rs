@@ -64,7 +64,7 @@ fn the_runtimes_can_be_chosen() {
 }
 
 #[test]
-fn what_is_not_as_expected_is_shown_side_by_side() {
+fn unmet_expectations_are_shown_side_by_side() {
     let folder = Folder::new();
     let wrong = BARRIER
         .replace("frame \"App.Main+0x30\" rsp=0x1fe050", "frame \"App.Bar\" rsi=1")

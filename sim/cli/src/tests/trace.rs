@@ -77,7 +77,7 @@ fn call_frame_information_is_traced() {
 /// Call frame information is wrong after an epilogue without a remembered state, until another
 /// epilogue restores it.
 #[test]
-fn wrong_call_frame_information_is_told() {
+fn wrong_call_frame_information_is_reported() {
     let folder = Folder::new();
     let text = "
         convention \"system-v\"
@@ -114,7 +114,7 @@ fn json_has_a_line_for_each_instruction_and_the_end() {
 }
 
 #[test]
-fn what_is_not_there_is_said() {
+fn unknown_names_are_errors() {
     let (folder, path) = much();
     let mut answers = String::new();
     for args in [

@@ -198,21 +198,21 @@ pub(super) enum Event {
 /// The row that the CFI describes at a place, and the row that is true there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rowed {
-    said: Row,
-    truth: Row,
+    written: Row,
+    actual: Row,
 }
 
 impl Rowed {
     const fn truly(row: Row) -> Self {
-        Self { said: row, truth: row }
+        Self { written: row, actual: row }
     }
 
     /// Returns the mistake in the described row, if any.
     fn mistake(&self) -> Option<CfiMistake> {
-        let Self { said, truth } = self;
-        if said.cfa != truth.cfa {
+        let Self { written, actual } = self;
+        if written.cfa != actual.cfa {
             Some(CfiMistake::Cfa)
-        } else if said.registers != truth.registers {
+        } else if written.registers != actual.registers {
             Some(CfiMistake::Registers)
         } else {
             None
@@ -246,14 +246,14 @@ impl Rows {
 
     /// Returns the number of bytes of arguments that have been pushed for a call.
     pub(super) const fn arguments(&self) -> i32 {
-        self.now.truth.arguments
+        self.now.actual.arguments
     }
 
     /// Applies `change` to the row from the instruction `before` on.
     pub(super) fn change(&mut self, before: u32, change: impl Fn(&mut Row)) {
         let mut row = self.now;
-        change(&mut row.said);
-        change(&mut row.truth);
+        change(&mut row.written);
+        change(&mut row.actual);
         if row != self.now {
             self.go_on(before, &row);
         }
@@ -266,10 +266,10 @@ impl Rows {
 
     /// Sets the row from the instruction `before` on to a row saved at another place.
     pub(super) fn go_on(&mut self, before: u32, row: &Rowed) {
-        let Rowed { said, .. } = *row;
+        let Rowed { written, .. } = *row;
         match self.events.last_mut() {
-            Some((at, Event::Row(last))) if *at == before => *last = said,
-            _ => self.events.push((before, Event::Row(said))),
+            Some((at, Event::Row(last))) if *at == before => *last = written,
+            _ => self.events.push((before, Event::Row(written))),
         }
         self.set(before, row);
     }
@@ -282,14 +282,14 @@ impl Rows {
 
     /// Ends an epilogue that began with [`remember`](Self::remember).
     pub(super) fn restore(&mut self, before: u32, row: &Rowed) {
-        self.events.push((before, Event::Restore(row.said)));
+        self.events.push((before, Event::Restore(row.written)));
         self.set(before, row);
     }
 
     /// Ends an epilogue before which no row was remembered: the CFI keeps describing the row at the
     /// end of the epilogue.
     pub(super) fn leave_wrong(&mut self, before: u32, row: &Rowed) {
-        self.set(before, &Rowed { said: self.now.said, truth: row.truth });
+        self.set(before, &Rowed { written: self.now.written, actual: row.actual });
     }
 
     fn set(&mut self, before: u32, row: &Rowed) {

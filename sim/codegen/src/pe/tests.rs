@@ -152,7 +152,7 @@ fn a_file_may_have_neither_functions_nor_exports() {
 }
 
 #[test]
-fn what_cannot_be_loaded_is_refused() {
+fn images_that_cannot_be_loaded_are_refused() {
     let parts = Parts::new();
     let base = error(|file| file.base += 0x1000);
     assert_eq!(base, PeError::Base { base: BASE + 0x1000, size: 0x9000 });

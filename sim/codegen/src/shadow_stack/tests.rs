@@ -13,7 +13,7 @@ const RSP: u64 = STACK + 0x800;
 /// Executes code up to its `hlt`, which this machine does not implement, and returns the shadow
 /// stack.
 fn run_from(
-    mut truth: ShadowStack,
+    mut shadow_stack: ShadowStack,
     code: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>,
 ) -> (ShadowStack, Machine) {
     let mut assembler = CodeAssembler::new(64).unwrap();
@@ -25,8 +25,8 @@ fn run_from(
     let cpu = machine.cpu_mut();
     cpu.set(Gpr::Rsp, RSP);
     cpu.set_rip(CODE);
-    while machine.step_with(&mut truth).is_ok() {}
-    (truth, machine)
+    while machine.step_with(&mut shadow_stack).is_ok() {}
+    (shadow_stack, machine)
 }
 
 /// Returns the violation by a function that `main` calls.
@@ -34,15 +34,15 @@ fn callee(
     convention: CallingConvention,
     code: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>,
 ) -> Option<Broken> {
-    let (truth, _) = run_from(ShadowStack::new(convention), |a| {
+    let (shadow_stack, _) = run_from(ShadowStack::new(convention), |a| {
         let mut function = a.create_label();
         a.call(function)?;
         a.hlt()?;
         a.set_label(&mut function)?;
         code(a)
     });
-    assert!(truth.callers().is_empty());
-    truth.broken()
+    assert!(shadow_stack.callers().is_empty());
+    shadow_stack.broken()
 }
 
 /// The call has 5 bytes, `hlt` one.
@@ -88,7 +88,7 @@ fn each_nonvolatile_vector_register_must_be_kept() {
 }
 
 #[test]
-fn what_is_restored_is_kept() {
+fn restored_registers_are_the_callers() {
     let broken = callee(CallingConvention::WindowsX64, |a| {
         a.push(rbx)?;
         a.mov(ebx, 1)?;
@@ -118,18 +118,19 @@ fn control_must_come_back_behind_the_call() {
 
 #[test]
 fn a_return_needs_a_call() {
-    let (truth, _) = run_from(ShadowStack::new(CallingConvention::WindowsX64), CodeAssembler::ret);
-    assert_eq!(truth.broken(), Some(Broken::NoCall { from: CODE }));
-    let (truth, _) = run_from(ShadowStack::new(CallingConvention::WindowsX64), |a| {
+    let (shadow_stack, _) =
+        run_from(ShadowStack::new(CallingConvention::WindowsX64), CodeAssembler::ret);
+    assert_eq!(shadow_stack.broken(), Some(Broken::NoCall { from: CODE }));
+    let (shadow_stack, _) = run_from(ShadowStack::new(CallingConvention::WindowsX64), |a| {
         machine_frame(a, CODE + 0x100)?;
         a.iretq()
     });
-    assert!(matches!(truth.broken(), Some(Broken::NoCall { from }) if from > CODE));
+    assert!(matches!(shadow_stack.broken(), Some(Broken::NoCall { from }) if from > CODE));
 }
 
 #[test]
-fn the_first_breach_stays() {
-    let (truth, _) = run_from(ShadowStack::new(CallingConvention::WindowsX64), |a| {
+fn the_first_violation_is_kept() {
+    let (shadow_stack, _) = run_from(ShadowStack::new(CallingConvention::WindowsX64), |a| {
         let (mut outer, mut inner) = (a.create_label(), a.create_label());
         a.call(outer)?;
         a.hlt()?;
@@ -142,13 +143,13 @@ fn the_first_breach_stays() {
         a.ret()
     });
     let from = FUNCTION + 5 + 4 + 3;
-    assert_eq!(truth.broken(), Some(Broken::Register { from, register: Gpr::Rbx }));
-    assert!(truth.callers().is_empty());
+    assert_eq!(shadow_stack.broken(), Some(Broken::Register { from, register: Gpr::Rbx }));
+    assert!(shadow_stack.callers().is_empty());
 }
 
 #[test]
 fn callers_are_as_they_will_be_when_control_comes_back() {
-    let (truth, machine) = run_from(ShadowStack::new(CallingConvention::WindowsX64), |a| {
+    let (shadow_stack, machine) = run_from(ShadowStack::new(CallingConvention::WindowsX64), |a| {
         let mut function = a.create_label();
         a.mov(ebx, 7)?;
         a.call(function)?;
@@ -156,7 +157,7 @@ fn callers_are_as_they_will_be_when_control_comes_back() {
         a.mov(ebx, 8)?;
         a.hlt()
     });
-    let [caller] = truth.callers() else { panic!("{truth:?}") };
+    let [caller] = shadow_stack.callers() else { panic!("{shadow_stack:?}") };
     assert_eq!(caller.from, Some(CODE + 5));
     assert_eq!(caller.position, Position::ReturnAddress);
     assert_eq!(caller.registers.rip, CODE + 10);
@@ -194,18 +195,18 @@ fn interrupted(
     rip: u64,
     code: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>,
 ) -> Option<Broken> {
-    let mut truth = ShadowStack::new(CallingConvention::SystemV);
+    let mut shadow_stack = ShadowStack::new(CallingConvention::SystemV);
     let mut registers = Registers { rip, gpr: [0; 16], xmm: [0; 10] };
     registers.set(Gpr::Rsp, RSP - 0x100);
-    truth.interrupt(registers, None);
-    assert_eq!(truth.callers()[0].position, Position::Interrupted);
-    let (truth, _) = run_from(truth, |a| {
+    shadow_stack.interrupt(registers, None);
+    assert_eq!(shadow_stack.callers()[0].position, Position::Interrupted);
+    let (shadow_stack, _) = run_from(shadow_stack, |a| {
         machine_frame(a, CODE + 0x100)?;
         code(a)?;
         a.iretq()?;
         a.hlt()
     });
-    truth.broken()
+    shadow_stack.broken()
 }
 
 /// After an interrupt, volatile registers must be preserved too.
@@ -225,12 +226,12 @@ fn an_interrupt_returns_with_all_registers() {
 
 #[test]
 fn a_cut_leaves_the_outermost_callers() {
-    let mut truth = ShadowStack::new(CallingConvention::WindowsX64);
+    let mut shadow_stack = ShadowStack::new(CallingConvention::WindowsX64);
     for rip in 0..5 {
-        truth.call(Registers { rip, gpr: [0; 16], xmm: [0; 10] });
+        shadow_stack.call(Registers { rip, gpr: [0; 16], xmm: [0; 10] });
     }
-    truth.cut(2);
-    let rips: Vec<_> = truth.callers().iter().map(|caller| caller.registers.rip).collect();
+    shadow_stack.cut(2);
+    let rips: Vec<_> = shadow_stack.callers().iter().map(|caller| caller.registers.rip).collect();
     assert_eq!(rips, [0, 1]);
-    assert_eq!(truth.broken(), None);
+    assert_eq!(shadow_stack.broken(), None);
 }

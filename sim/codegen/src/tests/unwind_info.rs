@@ -106,7 +106,7 @@ fn vector_saves_are_scaled_by_16_up_to_16_times_65535() {
 }
 
 #[test]
-fn the_frame_register_stands_in_the_header() {
+fn the_header_has_the_frame_register() {
     // rbp is 5, its offset of 2 · 16 bytes the high nibble.
     let mut info = version1(&[
         (1, Operation::Push(Gpr::Rbp)),
@@ -144,7 +144,7 @@ fn slots_are_padded_to_an_even_number() {
 }
 
 #[test]
-fn a_handler_stands_behind_the_padding() {
+fn a_handler_comes_after_the_padding() {
     for pushes in 0..4_u8 {
         let pushes: Vec<_> = (1..=pushes).map(|n| (n, Operation::Push(Gpr::Rbx))).collect();
         let mut info = version1(&pushes);
@@ -163,7 +163,7 @@ fn a_handler_stands_behind_the_padding() {
 }
 
 #[test]
-fn a_parent_stands_behind_the_padding() {
+fn a_parent_comes_after_the_padding() {
     for slots in 0..4_u8 {
         let pushes: Vec<_> = (1..=slots).map(|n| (n, Operation::Push(Gpr::Rbx))).collect();
         let mut info = version1(&pushes);

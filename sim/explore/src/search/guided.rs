@@ -23,7 +23,7 @@ pub struct Guided {
     begin: ReplaySearch,
     /// First turn after this beginning.
     until: u64,
-    keeps: u64,
+    keep_odds: u64,
     is_new: bool,
 }
 
@@ -38,7 +38,7 @@ impl Guided {
             kept: Vec::new(),
             begin: ReplaySearch::new(ScheduleString::default()),
             until: 0,
-            keeps: 0,
+            keep_odds: 0,
             is_new: false,
         }
     }
@@ -57,13 +57,13 @@ impl Guided {
 impl Search for Guided {
     fn begin(&mut self, number: u64) -> bool {
         self.dice = Dice::new(self.seed, number);
-        self.keeps = self.dice.one(&[0, 32, 56, 62]).unwrap_or_default();
+        self.keep_odds = self.dice.one(&[0, 32, 56, 62]).unwrap_or_default();
         self.is_new = false;
         self.until = 0;
         let from = self.dice.below(self.kept.len() as u64) as usize;
-        if let Some(trail) = self.kept.get(from).filter(|_| self.dice.below(4) > 0) {
-            let cut = self.dice.below(trail.len() as u64 + 1) as usize;
-            let begin = trail.first(cut);
+        if let Some(schedule) = self.kept.get(from).filter(|_| self.dice.below(4) > 0) {
+            let cut = self.dice.below(schedule.len() as u64 + 1) as usize;
+            let begin = schedule.first(cut);
             self.until = begin.turns.last().map_or(0, |(turn, _)| turn + 1);
             self.begin = ReplaySearch::new(begin);
         }
@@ -73,10 +73,10 @@ impl Search for Guided {
     fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
         let state = at.state();
         self.is_new |= self.note(state);
-        if at.slice < self.until {
+        if at.turn < self.until {
             return self.begin.choose(at);
         }
-        if self.dice.below(64) < self.keeps {
+        if self.dice.below(64) < self.keep_odds {
             return by_itself(at.runnable, at.last);
         }
         self.dice.one(at.runnable)
@@ -87,11 +87,11 @@ impl Search for Guided {
             return;
         }
         if self.kept.len() < KEPT {
-            self.kept.push(ending.trail.clone());
+            self.kept.push(ending.schedule.clone());
         } else {
             let place = self.dice.below(KEPT as u64) as usize;
             if let Some(kept) = self.kept.get_mut(place) {
-                kept.clone_from(&ending.trail);
+                kept.clone_from(&ending.schedule);
             }
         }
     }

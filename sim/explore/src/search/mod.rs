@@ -20,7 +20,7 @@ use super::run::Ending;
 #[derive(Debug)]
 pub struct Choice<'c, 'b> {
     /// Number of turns so far.
-    pub slice: u64,
+    pub turn: u64,
     /// Threads that can run, ascending; at least one.
     pub runnable: &'c [ThreadIndex],
     /// Thread of the last turn.

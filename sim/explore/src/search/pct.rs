@@ -76,7 +76,7 @@ impl Search for Pct {
     }
 
     fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
-        while let Some((_, lower)) = self.changes.pop_if(|(turn, _)| *turn <= at.slice) {
+        while let Some((_, lower)) = self.changes.pop_if(|(turn, _)| *turn <= at.turn) {
             let Some(last) = at.last else { continue };
             // The last thread gets an initial priority before it is changed.
             self.priority(last);

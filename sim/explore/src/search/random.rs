@@ -12,21 +12,21 @@ pub struct Random {
     seed: u64,
     dice: Dice,
     /// Number of choices out of 64 for which the default (non-preemptive) choice is taken.
-    keeps: u64,
+    keep_odds: u64,
 }
 
 impl Random {
     /// Creates the search with this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { seed, dice: Dice::new(seed, 0), keeps: 0 }
+        Self { seed, dice: Dice::new(seed, 0), keep_odds: 0 }
     }
 }
 
 impl Search for Random {
     fn begin(&mut self, number: u64) -> bool {
         self.dice = Dice::new(self.seed, number);
-        self.keeps = self.dice.one(&[0, 32, 56, 62]).unwrap_or_default();
+        self.keep_odds = self.dice.one(&[0, 32, 56, 62]).unwrap_or_default();
         true
     }
 
@@ -34,7 +34,7 @@ impl Search for Random {
         if at.runnable.len() == 1 {
             return at.runnable.first().copied();
         }
-        if self.dice.below(64) < self.keeps {
+        if self.dice.below(64) < self.keep_odds {
             return by_itself(at.runnable, at.last);
         }
         self.dice.one(at.runnable)

@@ -34,7 +34,7 @@ pub(super) fn counts() {
 }
 
 #[test]
-fn there_are_as_many_histories_as_orders_of_what_is_not_independent() {
+fn there_is_one_history_for_each_order_of_dependent_steps() {
     counts();
 }
 
@@ -54,7 +54,7 @@ fn without_sleeping_steps_there_are_as_many_as_interleavings() {
 }
 
 #[test]
-fn what_was_not_seen_is_told() {
+fn the_unexplored_part_is_reported() {
     let load = taking(&[0, 0, 0], 2);
     let whole = search(&load, &Budget::exhaustive(100_000));
     let covered = whole.covered.unwrap();

@@ -65,15 +65,16 @@ const STRATEGIES: [Strategy; 5] = [
 
 /// Executes the histories with these numbers, recording all events.
 fn histories(
-    arena: &mut Explorer<'_>,
+    explorer: &mut Explorer<'_>,
     strategy: Strategy,
     numbers: core::ops::Range<u64>,
 ) -> Vec<Ending> {
     let budget = Budget::random(42, 0).by(strategy);
-    let mut search = arena.prepare(&profiler, &budget);
+    let mut search = explorer.prepare(&profiler, &budget);
     let mut run = |number| {
         assert!(search.begin(number));
-        let ending = arena.run(&profiler, &mut *search, Limits::default(), HistoryDetail::Standing);
+        let ending =
+            explorer.run(&profiler, &mut *search, Limits::default(), HistoryDetail::Statuses);
         search.end(&ending);
         ending
     };
@@ -83,14 +84,14 @@ fn histories(
 pub(super) fn same_twice() {
     let process = process();
     for strategy in STRATEGIES {
-        let mut arena = Explorer::new(&process).unwrap();
-        let once = histories(&mut arena, strategy, 0..60);
+        let mut explorer = Explorer::new(&process).unwrap();
+        let once = histories(&mut explorer, strategy, 0..60);
         // In the same arena, which has executed those, and in a new one.
-        assert!(once == histories(&mut arena, strategy, 0..60), "{strategy:?}");
-        let mut arena = Explorer::new(&process).unwrap();
-        assert!(once == histories(&mut arena, strategy, 0..60), "{strategy:?}");
-        let slices: u64 = once.iter().map(|ending| ending.slices).sum();
-        assert!(slices > 60 * 20, "{slices}");
+        assert!(once == histories(&mut explorer, strategy, 0..60), "{strategy:?}");
+        let mut explorer = Explorer::new(&process).unwrap();
+        assert!(once == histories(&mut explorer, strategy, 0..60), "{strategy:?}");
+        let turns: u64 = once.iter().map(|ending| ending.turns).sum();
+        assert!(turns > 60 * 20, "{turns}");
     }
 }
 
@@ -106,9 +107,12 @@ fn a_history_depends_on_its_number_alone() {
         let all = histories(&mut Explorer::new(&process).unwrap(), strategy, 0..24);
         // As if three machines had shared the histories, the last part first.
         for part in [16..24, 8..16, 0..8] {
-            let mut arena = Explorer::new(&process).unwrap();
+            let mut explorer = Explorer::new(&process).unwrap();
             let place = part.start as usize;
-            assert!(all[place..place + 8] == histories(&mut arena, strategy, part), "{strategy:?}");
+            assert!(
+                all[place..place + 8] == histories(&mut explorer, strategy, part),
+                "{strategy:?}"
+            );
         }
     }
 }
@@ -119,14 +123,14 @@ fn digest(endings: &[Ending]) -> u64 {
     let mut add = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
     let mut words = |words: String| words.bytes().chain([b'\n']).for_each(&mut add);
     for ending in endings {
-        words(ending.trail.to_string());
-        words(format!("{} {}", ending.slices, ending.verdict.is_some()));
-        for slice in ending.history.iter().flat_map(|history| &history.slices) {
-            words(format!("{} {}", slice.at, slice.thread.0));
-            slice.happenings.iter().for_each(|happening| words(happening.to_string()));
-            for standing in &slice.standing {
-                standing.stack.iter().for_each(|function| words(function.clone()));
-                standing.holds.iter().for_each(|lock| words(lock.to_string()));
+        words(ending.schedule.to_string());
+        words(format!("{} {}", ending.turns, ending.verdict.is_some()));
+        for turn in ending.history.iter().flat_map(|history| &history.turns) {
+            words(format!("{} {}", turn.at, turn.thread.0));
+            turn.events.iter().for_each(|event| words(event.to_string()));
+            for status in &turn.statuses {
+                status.stack.iter().for_each(|function| words(function.clone()));
+                status.holds.iter().for_each(|lock| words(lock.to_string()));
             }
         }
     }
@@ -145,9 +149,9 @@ fn histories_are_the_same_on_every_system() {
     let mut told = String::new();
     for strategy in STRATEGIES {
         let endings = histories(&mut Explorer::new(&process).unwrap(), strategy, 0..50);
-        let slices: u64 = endings.iter().map(|ending| ending.slices).sum();
+        let turns: u64 = endings.iter().map(|ending| ending.turns).sum();
         let failed = endings.iter().filter(|ending| ending.verdict.is_some()).count();
-        writeln!(told, "{strategy:?}: {:016x}, {slices} turns, {failed} failed", digest(&endings))
+        writeln!(told, "{strategy:?}: {:016x}, {turns} turns, {failed} failed", digest(&endings))
             .unwrap();
     }
     insta::assert_snapshot!(told);

@@ -4,7 +4,7 @@ mod drawn;
 mod planted;
 mod priorities;
 mod program;
-mod trails;
+mod schedules;
 mod unwinding;
 mod verdicts;
 mod waiting;
@@ -94,10 +94,10 @@ fn all(
     mut search: Exhaustive,
     mut ended: impl FnMut(Ending),
 ) -> (u64, u64) {
-    let mut arena = Explorer::new(process).unwrap();
+    let mut explorer = Explorer::new(process).unwrap();
     let (mut count, mut cut) = (0, 0);
     while search.begin(count) {
-        let ending = arena.run(load, &mut search, Limits::default(), HistoryDetail::Nothing);
+        let ending = explorer.run(load, &mut search, Limits::default(), HistoryDetail::Nothing);
         let now = search.covered().unwrap().cut;
         if now == cut {
             ended(ending);

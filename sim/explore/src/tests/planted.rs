@@ -1,7 +1,7 @@
 //! Tests that each bug planted into the scheduler is noticed.
 
 use super::super::bug::Bug;
-use super::{counting, determinism, drawn, program, trails, verdicts, waiting};
+use super::{counting, determinism, drawn, program, schedules, verdicts, waiting};
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -10,7 +10,7 @@ const TESTS: [(&str, fn()); 11] = [
     ("counts", counting::counts),
     ("no outcome left out", || assert_eq!(drawn::difference(0..60), None)),
     ("reset events", drawn::reset_events),
-    ("replays", trails::replays),
+    ("replays", schedules::replays),
     ("same twice", determinism::same_twice),
     ("modes", program::modes),
     ("frames of walks", program::frames_of_walks),

@@ -11,16 +11,16 @@ use std::rc::Rc;
 fn hits(load: &Load<'_>, threads: u64, depth: u32) -> (u64, u64) {
     const HISTORIES: u64 = 20_000;
     let process = nothing();
-    let mut arena = Explorer::new(&process).unwrap();
+    let mut explorer = Explorer::new(&process).unwrap();
     let budget = |first| Budget {
         first,
         schedules: HISTORIES - first,
         ..Budget::random(3, 0).by(Strategy::Pct { depth })
     };
-    let length = arena.search(load, &Budget::exhaustive(1), |_| true).slices;
+    let length = explorer.search(load, &Budget::exhaustive(1), |_| true).turns;
     let (mut first, mut failed) = (0, 0);
     while first < HISTORIES {
-        let Some(failure) = arena.search(load, &budget(first), |_| true).failure else { break };
+        let Some(failure) = explorer.search(load, &budget(first), |_| true).failure else { break };
         failed += 1;
         first = failure.number + 1;
     }
@@ -72,7 +72,7 @@ fn bugs_are_found_as_often_as_promised() {
 }
 
 #[test]
-fn what_needs_more_changes_is_not_found() {
+fn bugs_that_need_more_changes_are_not_found() {
     let order = in_order(&[&[1, 2], &[3, 4]], &[1, 3, 2, 4]);
     assert_eq!(hits(&order, 2, 1).0, 0);
     assert_eq!(hits(&order, 2, 2).0, 0);

@@ -76,10 +76,10 @@ fn a_thread_may_be_suspended_in_a_callback_in_which_it_owns_a_lock() {
     };
     let failure = check(&allocating(), &load, &Budget::random(1, 2_000)).unwrap().failure.unwrap();
     assert_eq!(cycle(Some(failure.verdict)), [(0, 2), (2, 0)]);
-    let standing = failure.history.slices.last().unwrap().standing.clone();
-    assert_eq!(standing[0].stack[0], "profiler: ObjectAllocated");
-    assert_eq!(standing[0].suspended_by, [ThreadIndex(2)]);
-    assert_eq!(standing[0].holds.len(), 1);
+    let statuses = failure.history.turns.last().unwrap().statuses.clone();
+    assert_eq!(statuses[0].stack[0], "profiler: ObjectAllocated");
+    assert_eq!(statuses[0].suspended_by, [ThreadIndex(2)]);
+    assert_eq!(statuses[0].holds.len(), 1);
 }
 
 /// Walks a thread with the runtime. Returns the number of frames, if the walk was possible.
@@ -100,7 +100,7 @@ fn walk(
 }
 
 #[test]
-fn who_is_walked_may_own_the_lock_that_is_taken_in_a_callback() {
+fn the_walked_thread_may_own_the_lock_that_a_callback_takes() {
     let load = |setup: &mut Setup<'_>| {
         let lock = setup.lock("names");
         counting(setup, lock, &Rc::default());
@@ -118,7 +118,7 @@ fn who_is_walked_may_own_the_lock_that_is_taken_in_a_callback() {
     let Verdict::Deadlock(edges) = &failure.verdict else { panic!("{:?}", failure.verdict) };
     assert!(edges.iter().any(|edge| edge.why == BlockReason::Suspended && edge.for_whom.0 == 2));
     assert_eq!(cycle(Some(failure.verdict)), [(0, 2), (2, 0)]);
-    let told: Vec<_> = failure.history.slices.iter().flat_map(|slice| &slice.happenings).collect();
+    let told: Vec<_> = failure.history.turns.iter().flat_map(|turn| &turn.events).collect();
     assert!(told.contains(&&TurnEvent::Callback(CallbackKind::RuntimeThreadSuspended)));
 }
 
@@ -197,14 +197,14 @@ pub(super) fn modes() {
     let report = check(&process, load, &budget).unwrap();
     assert!(report.survives(), "{:?}", report.failure);
     // Other threads can run as soon as the mode has changed.
-    let mut arena = Explorer::new(&process).unwrap();
+    let mut explorer = Explorer::new(&process).unwrap();
     let ending =
-        arena.run(&|_| {}, &mut Random::new(0), Limits::default(), HistoryDetail::Happenings);
-    for slice in ending.history.unwrap().slices {
-        let mut behind = slice.happenings.iter();
-        let changes = behind.any(|happening| matches!(happening, TurnEvent::Mode { .. }));
-        let goes_on = behind.any(|happening| matches!(happening, TurnEvent::Executed(_)));
-        assert!(!(changes && goes_on), "{slice:?}");
+        explorer.run(&|_| {}, &mut Random::new(0), Limits::default(), HistoryDetail::Events);
+    for turn in ending.history.unwrap().turns {
+        let mut behind = turn.events.iter();
+        let changes = behind.any(|event| matches!(event, TurnEvent::Mode { .. }));
+        let goes_on = behind.any(|event| matches!(event, TurnEvent::Executed(_)));
+        assert!(!(changes && goes_on), "{turn:?}");
     }
     let modes: Vec<_> = modes.take().into_iter().collect();
     assert_eq!(modes, [(false, false), (false, true), (true, false), (true, true)]);
@@ -216,11 +216,11 @@ fn threads_of_the_program_can_be_suspended_in_each_mode_in_and_out_of_services()
 }
 
 #[test]
-fn a_callback_that_nobody_handles_ends_no_turn_of_its_own() {
+fn a_callback_without_a_handler_ends_no_turn() {
     let count = |load: &super::Load<'_>| {
         let report = check(&allocating(), load, &Budget::exhaustive(1)).unwrap();
         assert!(report.survives());
-        report.slices
+        report.turns
     };
     let (without, with) =
         (count(&|_| {}), count(&|setup| setup.on(CallbackKind::ObjectAllocated, |_| {})));

@@ -61,7 +61,7 @@ fn tidying<'p>(
 }
 
 #[test]
-fn destructors_wait_for_nobody_when_a_history_has_ended() {
+fn destructors_do_not_wait_after_the_end_of_a_history() {
     let dropped = Rc::new(Cell::new(0));
     // Each thread takes its lock twice.
     let report = search(
@@ -76,14 +76,14 @@ fn destructors_wait_for_nobody_when_a_history_has_ended() {
     assert_eq!(report.broken, []);
     // One or both threads had begun, in the search and in the replay.
     assert!(dropped.get() >= 2);
-    let said = failure.history.slices.iter().flat_map(|slice| &slice.happenings).last().copied();
+    let said = failure.history.turns.iter().flat_map(|turn| &turn.events).last().copied();
     assert_eq!(said, Some(crate::TurnEvent::Waits));
 }
 
 /// Code that panics does not wait either: a coroutine that returns control in a destructor could
 /// not be unwound.
 #[test]
-fn code_that_panics_waits_for_nobody() {
+fn code_that_panics_does_not_wait() {
     let dropped = Rc::new(Cell::new(0));
     let load = tidying(&dropped, |me, _| {
         me.point();
@@ -103,7 +103,7 @@ fn code_that_panics_ends_the_history() {
 }
 
 #[test]
-fn a_search_can_be_made_in_a_destructor_of_somebody_who_panics() {
+fn a_search_can_run_in_a_destructor_during_a_panic() {
     struct Searches<'s>(&'s Cell<bool>);
     impl Drop for Searches<'_> {
         fn drop(&mut self) {
@@ -135,7 +135,7 @@ impl Drop for Counts {
 }
 
 #[test]
-fn whoever_sleeps_or_waits_at_the_end_of_the_program_is_unwound() {
+fn threads_that_sleep_or_wait_at_the_end_of_the_program_are_unwound() {
     let process = executing(&[("Main", vec![Statement::Work(3)])]);
     let dropped = Rc::new(Cell::new(0));
     let load = |setup: &mut Setup<'_>| {

@@ -39,7 +39,7 @@ fn locks_in_a_ring_end_in_a_cycle_of_that_length() {
 }
 
 #[test]
-fn a_lock_that_nobody_gives_back_is_waited_for_in_vain() {
+fn waiting_for_a_lock_that_is_never_released_is_a_deadlock() {
     let verdict = verdict(&|setup| {
         let lock = setup.lock("");
         setup.thread("", move |me| me.acquire(lock));
@@ -70,7 +70,7 @@ pub(super) fn suspended_owner() {
 }
 
 #[test]
-fn the_owner_of_a_lock_may_be_suspended_by_who_wants_it() {
+fn a_thread_may_suspend_the_owner_of_the_lock_that_it_wants() {
     suspended_owner();
 }
 
@@ -94,7 +94,7 @@ pub(super) fn suspends_and_resumes() {
 }
 
 #[test]
-fn who_is_resumed_goes_on() {
+fn a_resumed_thread_goes_on() {
     suspends_and_resumes();
 }
 
@@ -125,7 +125,7 @@ pub(super) fn suspended_stands_still() {
 }
 
 #[test]
-fn who_is_suspended_stands_still() {
+fn a_suspended_thread_does_not_run() {
     suspended_stands_still();
 }
 
@@ -165,7 +165,7 @@ fn threads_may_suspend_each_other_and_themselves() {
 }
 
 #[test]
-fn who_waits_for_the_end_of_each_other_waits_for_ever() {
+fn threads_that_wait_for_the_end_of_each_other_deadlock() {
     let two = verdict(&|setup| {
         setup.thread("", |me| me.join(thread(1)));
         setup.thread("", |me| me.join(thread(0)));
@@ -204,7 +204,7 @@ fn a_wake_up_can_be_lost() {
 }
 
 #[test]
-fn who_gets_nowhere_is_told() {
+fn threads_without_progress_are_reported() {
     let spins: &Load<'_> = &|setup| {
         setup.thread("spins", |me| {
             loop {
@@ -335,7 +335,7 @@ fn resumes_can_be_forgotten_and_doubled() {
 }
 
 #[test]
-fn reports_are_told() {
+fn reports_have_texts() {
     let told = |load: &Load<'_>| search(load, &Budget::exhaustive(1_000)).to_string();
     let load: &Load<'_> = &|setup| {
         setup.thread("a", |me| {
@@ -358,7 +358,7 @@ fn reports_are_told() {
         ),
         "{all}"
     );
-    assert!(rest.ends_with(": only a suspended thread is resumed"), "{all}");
+    assert!(rest.ends_with(": only a suspended thread may be resumed"), "{all}");
     // An incomplete search.
     let few = search(load, &Budget::random(1, 3)).to_string();
     assert!(few.starts_with("none of 3 histories fails\n"), "{few}");
@@ -395,7 +395,7 @@ fn calls_in_callbacks_of_calls_come_to_an_end() {
 /// A thread that spins does not keep other threads from running, even if a search rarely chooses
 /// them: this is no live-lock.
 #[test]
-fn who_waits_for_others_lets_them_go_on() {
+fn a_waiting_thread_lets_others_go_on() {
     let load: &Load<'_> = &|setup| {
         let lock = setup.lock("");
         setup.thread("owner", move |me| drop(me.lock(lock)));
@@ -405,11 +405,11 @@ fn who_waits_for_others_lets_them_go_on() {
         });
     };
     let mut budget = Budget::random(1, 50).by(Strategy::Pct { depth: 3 });
-    budget.limits.slices = 50;
+    budget.limits.turns = 50;
     assert_eq!(search(load, &budget).failure, None);
     // The search is not complete if some histories were brought to their end round-robin.
     let mut budget = Budget::exhaustive(3_000);
-    budget.limits.slices = 20;
+    budget.limits.turns = 20;
     let report = search(load, &budget);
     assert!(report.survives() && !report.covered.unwrap().everything, "{report:?}");
 }

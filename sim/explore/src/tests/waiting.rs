@@ -21,7 +21,7 @@ fn said<'p>(load: impl Fn(&mut Setup<'p>, Rc<RefCell<Vec<&'static str>>>) + 'p) 
 }
 
 #[test]
-fn who_sleeps_can_wake_before_others_have_done_anything() {
+fn a_sleeping_thread_can_wake_before_others_have_run() {
     let orders = said(|setup, said| {
         let also = Rc::clone(&said);
         setup.thread("", move |me| {
@@ -37,7 +37,7 @@ fn who_sleeps_can_wake_before_others_have_done_anything() {
 }
 
 #[test]
-fn who_sleeps_longer_wakes_later() {
+fn a_longer_sleep_ends_later() {
     let orders = said(|setup, said| {
         for (micros, word) in [(2_000, "second"), (1_000, "first"), (3_000, "third")] {
             let said = Rc::clone(&said);
@@ -107,7 +107,7 @@ pub(super) fn patience() {
 }
 
 #[test]
-fn who_waits_with_a_limit_is_patient() {
+fn a_wait_with_a_limit_ends_only_when_no_thread_can_run() {
     patience();
 }
 
@@ -141,21 +141,20 @@ fn a_sampler_that_only_sleeps_lets_limits_pass() {
                 }
             });
         },
-        &Budget { limits: Limits { slices: 100, ..Limits::default() }, ..Budget::random(0, 20) },
+        &Budget { limits: Limits { turns: 100, ..Limits::default() }, ..Budget::random(0, 20) },
     );
     let failure = report.failure.unwrap();
     assert_eq!(failure.verdict, Verdict::Watchdog(ThreadIndex(0)));
-    let waits = |slice: &&Turn| {
-        slice.thread == ThreadIndex(0) && slice.happenings.contains(&TurnEvent::Waits)
-    };
-    let from = failure.history.slices.iter().find(waits).unwrap().at;
-    let took = failure.history.slices.last().unwrap().at - from;
+    let waits =
+        |turn: &&Turn| turn.thread == ThreadIndex(0) && turn.events.contains(&TurnEvent::Waits);
+    let from = failure.history.turns.iter().find(waits).unwrap().at;
+    let took = failure.history.turns.last().unwrap().at - from;
     // The thread may be woken late, but not early.
     assert!((5_501..100_000).contains(&took), "{took}");
 }
 
 #[test]
-fn what_waits_with_a_limit_at_the_end_of_the_program_is_no_deadlock() {
+fn a_wait_with_a_limit_at_the_end_of_the_program_is_no_deadlock() {
     let process = executing(&[("Main", vec![Statement::Work(3)])]);
     let wants = |limit: Option<u64>| {
         let load = move |setup: &mut Setup<'_>| {

@@ -2,7 +2,7 @@
 //! form one entry.
 
 use super::state::State;
-use super::words::{Told, events, instructions, summary};
+use super::words::{DescribedEvent, events, instructions, summary};
 use crate::{Edge, History, ThreadIndex, Turn, TurnEvent};
 use std::ops::Range;
 
@@ -15,11 +15,11 @@ const SPARED: usize = 3;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     /// Indices of the turns; never empty.
-    pub(super) slices: Range<usize>,
+    pub(super) turns: Range<usize>,
     /// Threads of the turns, each once.
     pub(super) threads: Vec<ThreadIndex>,
     /// Texts of the events.
-    pub(super) told: Vec<String>,
+    pub(super) texts: Vec<String>,
     /// Actions on other threads, and waits for them.
     pub(super) links: Vec<Link>,
     /// Virtual time that was skipped before the turns (µs).
@@ -54,20 +54,20 @@ pub(super) enum Item {
 pub(super) fn items(history: &History, states: &[Vec<State<'_>>], fold: bool) -> Vec<Item> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut from = 0;
-    while from < history.slices.len() {
+    while from < history.turns.len() {
         let run = if fold { run(history, from) } else { 1 };
         let entry = entry(history, states, from..from + run);
         from += run;
         match entries.last_mut() {
             Some(last) if fold && last.dull && entry.dull && entry.pause == 0 => {
-                last.slices.end = entry.slices.end;
+                last.turns.end = entry.turns.end;
                 for thread in entry.threads {
                     if !last.threads.contains(&thread) {
                         last.threads.push(thread);
                     }
                 }
-                let slices = history.slices.get(last.slices.clone()).unwrap_or_default();
-                last.told = vec![turns(last.threads.len(), slices)];
+                let turns = history.turns.get(last.turns.clone()).unwrap_or_default();
+                last.texts = vec![executed(last.threads.len(), turns)];
             }
             _ => entries.push(entry),
         }
@@ -78,7 +78,7 @@ pub(super) fn items(history: &History, states: &[Vec<State<'_>>], fold: bool) ->
 /// Returns the number of consecutive turns of the same thread without a pause that begin here.
 /// Actions on other threads and waits are kept apart.
 fn run(history: &History, from: usize) -> usize {
-    let rest = history.slices.get(from..).unwrap_or_default();
+    let rest = history.turns.get(from..).unwrap_or_default();
     let mut linked = rest.first().and_then(link);
     let together = |pair: &&[Turn]| {
         let [one, next] = pair else { return false };
@@ -91,8 +91,8 @@ fn run(history: &History, from: usize) -> usize {
 
 /// Returns true if a turn waits for another thread, false if it acts on one, and `None` if it does
 /// neither.
-fn link(slice: &Turn) -> Option<bool> {
-    slice.happenings.iter().find_map(|happening| match happening {
+fn link(turn: &Turn) -> Option<bool> {
+    turn.events.iter().find_map(|event| match event {
         TurnEvent::Waits => Some(true),
         TurnEvent::Suspended(_) | TurnEvent::Resumed(_) | TurnEvent::Context(_) => Some(false),
         _ => None,
@@ -104,24 +104,24 @@ fn pause(one: &Turn, next: &Turn) -> u64 {
     next.at.saturating_sub(one.at).saturating_sub(1)
 }
 
-fn entry(history: &History, states: &[Vec<State<'_>>], slices: Range<usize>) -> Entry {
-    let mut told: Vec<Told<'_>> = Vec::new();
+fn entry(history: &History, states: &[Vec<State<'_>>], turns: Range<usize>) -> Entry {
+    let mut described: Vec<DescribedEvent<'_>> = Vec::new();
     let mut links = Vec::new();
     let mut threads = Vec::new();
-    let before = slices.start.checked_sub(1).and_then(|before| history.slices.get(before));
-    let first = history.slices.get(slices.start);
+    let before = turns.start.checked_sub(1).and_then(|before| history.turns.get(before));
+    let first = history.turns.get(turns.start);
     let pause = before.zip(first).map_or(0, |(before, first)| pause(before, first));
-    for place in slices.clone() {
-        let Some(slice) = history.slices.get(place) else { continue };
-        let from = slice.thread;
+    for place in turns.clone() {
+        let Some(turn) = history.turns.get(place) else { continue };
+        let from = turn.thread;
         if !threads.contains(&from) {
             threads.push(from);
         }
         let state = states.get(place).and_then(|states| states.get(from.index()));
         let waits = state.and_then(|state| state.waits.as_deref());
-        for happening in events(slice) {
-            told.push((happening, waits));
-            match happening {
+        for event in events(turn) {
+            described.push((event, waits));
+            match event {
                 TurnEvent::Suspended(to) | TurnEvent::Resumed(to) | TurnEvent::Context(to) => {
                     links.push(Link { from, to, waits: false });
                 }
@@ -134,15 +134,15 @@ fn entry(history: &History, states: &[Vec<State<'_>>], slices: Range<usize>) -> 
             }
         }
     }
-    let dull = told.iter().all(|(happening, _)| matches!(happening, TurnEvent::Executed(_)));
-    Entry { slices, threads, told: summary(history, &told), links, pause, dull }
+    let dull = described.iter().all(|(event, _)| matches!(event, TurnEvent::Executed(_)));
+    Entry { turns, threads, texts: summary(history, &described), links, pause, dull }
 }
 
 /// Returns the text for instructions that several threads execute in turns.
-fn turns(threads: usize, slices: &[Turn]) -> String {
-    let happenings = slices.iter().flat_map(|slice| &slice.happenings);
-    let all: Vec<Told<'_>> = happenings.map(|happening| (*happening, None)).collect();
-    let (turns, count) = (slices.len(), instructions(&all));
+fn executed(threads: usize, turns: &[Turn]) -> String {
+    let events = turns.iter().flat_map(|turn| &turn.events);
+    let all: Vec<DescribedEvent<'_>> = events.map(|event| (*event, None)).collect();
+    let (turns, count) = (turns.len(), instructions(&all));
     format!("{threads} threads execute {count} instructions in {turns} turns")
 }
 
@@ -162,7 +162,7 @@ fn repeated(entries: &[Entry]) -> Vec<Item> {
         };
         items.extend(rest.iter().take(period).cloned().map(Item::Entry));
         from += period * times;
-        let last = entries.get(from - 1).map_or(0, |entry| entry.slices.end.saturating_sub(1));
+        let last = entries.get(from - 1).map_or(0, |entry| entry.turns.end.saturating_sub(1));
         items.push(Item::Again { entries: period, times: times - 1, last });
     }
     items
@@ -181,7 +181,7 @@ impl Entry {
     /// Returns true if both entries have the same text.
     fn is_like(&self, other: &Self) -> bool {
         self.threads == other.threads
-            && self.told == other.told
+            && self.texts == other.texts
             && self.links == other.links
             && self.pause == other.pause
     }

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 struct Tables<'h> {
     strings: BTreeMap<String, usize>,
     in_order: Vec<String>,
-    standings: BTreeMap<State<'h>, usize>,
-    standings_in_order: Vec<String>,
+    statuses: BTreeMap<State<'h>, usize>,
+    statuses_in_order: Vec<String>,
 }
 
 /// Returns all data that a page needs of a history.
@@ -20,17 +20,16 @@ pub(super) fn json(timeline: &Timeline<'_>) -> String {
     let Timeline { history, title, ending, edges, replay } = *timeline;
     let mut tables = Tables::default();
     let states = states(history, edges);
-    let slices = history.slices.iter().zip(&states);
-    let slices: Vec<_> =
-        slices.map(|(slice, states)| tables.turn(history, slice, states)).collect();
-    let lanes = history.lanes.iter().map(|lane| {
-        let kind = match lane.kind {
+    let turns = history.turns.iter().zip(&states);
+    let turns: Vec<_> = turns.map(|(turn, states)| tables.turn(history, turn, states)).collect();
+    let threads = history.threads.iter().map(|thread| {
+        let kind = match thread.kind {
             ThreadKind::App => "app",
             ThreadKind::Profiler => "profiler",
             ThreadKind::ManagedProfiler => "managed",
         };
-        let name = string(&lane.name);
-        format!(r#"{{"name":{name},"kind":"{kind}","os":{}}}"#, lane.os.0)
+        let name = string(&thread.name);
+        format!(r#"{{"name":{name},"kind":"{kind}","os":{}}}"#, thread.os.0)
     });
     let edges = edges.iter().map(|edge| {
         let why = string(&why(history, edge.why));
@@ -41,11 +40,11 @@ pub(super) fn json(timeline: &Timeline<'_>) -> String {
         ("title", string(title)),
         ("ending", string(ending)),
         ("replay", replay.map_or_else(|| "null".to_owned(), string)),
-        ("lanes", lines(lanes)),
+        ("lanes", lines(threads)),
         ("edges", lines(edges)),
         ("strings", lines(tables.in_order.iter().map(|text| string(text)))),
-        ("standings", lines(tables.standings_in_order)),
-        ("slices", lines(slices)),
+        ("standings", lines(tables.statuses_in_order)),
+        ("slices", lines(turns)),
     ];
     let parts = parts.into_iter().map(|(name, value)| format!("\"{name}\":{value}"));
     format!("{{{}}}", parts.collect::<Vec<_>>().join(",\n"))
@@ -62,28 +61,28 @@ impl<'h> Tables<'h> {
         place
     }
 
-    fn turn(&mut self, history: &History, slice: &Turn, states: &[State<'h>]) -> String {
-        let waits = states.get(slice.thread.index()).and_then(|state| state.waits.as_deref());
-        let does = events(slice).map(|happening| {
-            let words = self.string(&describe(history, happening, waits));
-            match happening {
+    fn turn(&mut self, history: &History, turn: &Turn, states: &[State<'h>]) -> String {
+        let waits = states.get(turn.thread.index()).and_then(|state| state.waits.as_deref());
+        let does = events(turn).map(|event| {
+            let words = self.string(&describe(history, event, waits));
+            match event {
                 TurnEvent::Suspended(target)
                 | TurnEvent::Resumed(target)
                 | TurnEvent::Context(target) => {
-                    format!(r#"["{}",{words},{}]"#, word(happening), target.0)
+                    format!(r#"["{}",{words},{}]"#, word(event), target.0)
                 }
-                _ => format!(r#"["{}",{words}]"#, word(happening)),
+                _ => format!(r#"["{}",{words}]"#, word(event)),
             }
         });
         let does = list(does.collect::<Vec<_>>());
         let stand = states.iter().map(|state| self.status(history, state).to_string());
         let stand = list(stand.collect::<Vec<_>>());
-        let Turn { at, thread, .. } = slice;
+        let Turn { at, thread, .. } = turn;
         format!(r#"{{"at":{at},"thread":{},"does":{does},"stand":{stand}}}"#, thread.0)
     }
 
     fn status(&mut self, history: &History, state: &State<'h>) -> usize {
-        if let Some(place) = self.standings.get(state) {
+        if let Some(place) = self.statuses.get(state) {
             return *place;
         }
         let stack = state.stack.iter().map(|frame| self.string(frame).to_string());
@@ -111,18 +110,18 @@ impl<'h> Tables<'h> {
             format!("[{},{why}]", edge.for_whom.0)
         });
         let edges = list(edges.collect::<Vec<_>>());
-        self.standings_in_order.push(format!(
+        self.statuses_in_order.push(format!(
             r#"{{"life":"{life}","stack":{stack},"holds":{holds},"waits":{waits},"edges":{edges},"by":{by},"cooperative":{cooperative},"inside":{inside}}}"#
         ));
-        let place = self.standings.len();
-        self.standings.insert(state.clone(), place);
+        let place = self.statuses.len();
+        self.statuses.insert(state.clone(), place);
         place
     }
 }
 
 /// Returns the keyword of an event's kind.
-const fn word(happening: TurnEvent) -> &'static str {
-    match happening {
+const fn word(event: TurnEvent) -> &'static str {
+    match event {
         TurnEvent::Executed(_) => "executes",
         TurnEvent::Acquired(_) => "takes",
         TurnEvent::Released(_) => "gives",

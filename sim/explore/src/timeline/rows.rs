@@ -90,11 +90,11 @@ struct Drawing<'t, 'h> {
 pub(super) fn rows(timeline: &Timeline<'_>, shape: RowOptions) -> Vec<TimelineRow> {
     let Timeline { history, edges, .. } = *timeline;
     let states = states(history, edges);
-    let pitch = Lanes::pitch(history.lanes.len(), shape.width);
-    let time = history.slices.last().map_or(1, |slice| slice.at.to_string().len()).max(2);
-    let names = history.lanes.iter().map(|lane| visible(&lane.name).chars().count());
+    let pitch = Lanes::pitch(history.threads.len(), shape.width);
+    let time = history.turns.last().map_or(1, |turn| turn.at.to_string().len()).max(2);
+    let names = history.threads.iter().map(|thread| visible(&thread.name).chars().count());
     let name = names.max().unwrap_or(0).min(NAME);
-    let left = time + 2 + pitch * history.lanes.len() + name + 2;
+    let left = time + 2 + pitch * history.threads.len() + name + 2;
     let words = shape.width.saturating_sub(left).max(WORDS);
     let mut drawing =
         Drawing { timeline, states: &states, pitch, time, name, words, rows: Vec::new() };
@@ -119,10 +119,10 @@ impl Drawing<'_, '_> {
         );
         self.legend(width);
         self.rows.push(TimelineRow::default());
-        for (lane, its) in self.timeline.history.lanes.iter().enumerate() {
+        for (thread, its) in self.timeline.history.threads.iter().enumerate() {
             let margin = " ".repeat(self.time + 2);
             let mut row = TimelineRow::of(margin, Tone::Plain);
-            row.spans.push(TimelineSpan::new(self.bars(lane), Tone::Dim));
+            row.spans.push(TimelineSpan::new(self.bars(thread), Tone::Dim));
             row.spans.push(TimelineSpan::new("┌ ", Tone::Dim));
             row.spans.push(TimelineSpan::new(visible(&its.name), Tone::Head));
             row.spans.push(TimelineSpan::new(format!(" ({})", kind(its.kind)), Tone::Dim));
@@ -161,11 +161,11 @@ impl Drawing<'_, '_> {
 
     fn entry(&mut self, entry: &Entry) {
         if entry.pause > 0 {
-            let before = entry.slices.start.saturating_sub(1);
-            let words = format!("… no thread can run for {} µs", entry.pause);
+            let before = entry.turns.start.saturating_sub(1);
+            let words = format!("… {} µs are skipped", entry.pause);
             self.row(None, &self.lanes(before, &[]), vec![TimelineSpan::new(words, Tone::Dim)]);
         }
-        let last = entry.slices.end.saturating_sub(1);
+        let last = entry.turns.end.saturating_sub(1);
         let mut lanes = self.lanes(last, &entry.threads);
         for link in entry.links.iter().filter(|link| link.waits) {
             lanes.draw(*link);
@@ -174,8 +174,8 @@ impl Drawing<'_, '_> {
             lanes.draw(*link);
         }
         let history = self.timeline.history;
-        let at = history.slices.get(entry.slices.start).map(|slice| slice.at);
-        let mut told = entry.told.join(&format!("{GLUE}· "));
+        let at = history.turns.get(entry.turns.start).map(|turn| turn.at);
+        let mut texts = entry.texts.join(&format!("{GLUE}· "));
         let (mut name, mut width) = (TimelineSpan::new(String::new(), Tone::Head), self.words);
         if let [thread] = entry.threads.as_slice() {
             let thread = cut(&visible(history.name(*thread)), self.name);
@@ -183,11 +183,11 @@ impl Drawing<'_, '_> {
         } else {
             width += self.name + 2;
         }
-        if told.is_empty() {
-            told.push_str("goes on");
+        if texts.is_empty() {
+            texts.push_str("goes on");
         }
         let blank = TimelineSpan::new(" ".repeat(name.text.chars().count()), Tone::Plain);
-        for (line, words) in wrapped(&told, width).into_iter().enumerate() {
+        for (line, words) in wrapped(&texts, width).into_iter().enumerate() {
             let words = TimelineSpan::new(words, Tone::Plain);
             if line == 0 {
                 self.row(at, &lanes, vec![name.clone(), words]);
@@ -198,7 +198,7 @@ impl Drawing<'_, '_> {
     }
 
     fn again(&mut self, entries: usize, times: usize, last: usize) {
-        let until = self.timeline.history.slices.get(last).map_or(0, |slice| slice.at);
+        let until = self.timeline.history.turns.get(last).map_or(0, |turn| turn.at);
         let again = if times == 1 { "once more".to_owned() } else { format!("{times} more times") };
         let words = match entries {
             1 => format!("… the same {again}, until {until} µs"),
@@ -210,8 +210,8 @@ impl Drawing<'_, '_> {
         }
     }
 
-    fn lanes(&self, slice: usize, running: &[ThreadIndex]) -> Lanes {
-        let states = self.states.get(slice).map_or(&[][..], Vec::as_slice);
+    fn lanes(&self, turn: usize, running: &[ThreadIndex]) -> Lanes {
+        let states = self.states.get(turn).map_or(&[][..], Vec::as_slice);
         Lanes::new(self.pitch, states, running)
     }
 
@@ -245,9 +245,9 @@ impl Drawing<'_, '_> {
         }
         let states = self.states;
         if let Some(states) = states.last() {
-            for (lane, state) in history.lanes.iter().zip(states) {
+            for (thread, state) in history.threads.iter().zip(states) {
                 self.rows.push(TimelineRow::default());
-                self.status(&lane.name, state, shape.width);
+                self.status(&thread.name, state, shape.width);
                 let frames = state.stack.iter().take(shape.frames);
                 self.rows.extend(frames.map(|frame| {
                     TimelineRow::of(

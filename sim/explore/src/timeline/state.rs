@@ -41,16 +41,16 @@ impl State<'_> {
 
 /// Returns the status of each thread after each turn, with the waits at the end.
 pub(super) fn states<'h>(history: &'h History, edges: &[Edge]) -> Vec<Vec<State<'h>>> {
-    let mut now: Vec<State<'h>> = vec![State::default(); history.lanes.len()];
-    for slice in history.slices.iter().filter(|slice| begins(slice)) {
-        if let Some(state) = now.get_mut(slice.thread.index()) {
+    let mut now: Vec<State<'h>> = vec![State::default(); history.threads.len()];
+    for turn in history.turns.iter().filter(|turn| begins(turn)) {
+        if let Some(state) = now.get_mut(turn.thread.index()) {
             state.life = Life::Waiting;
         }
     }
-    let mut all: Vec<Vec<State<'h>>> = Vec::with_capacity(history.slices.len());
-    for slice in &history.slices {
-        apply_turn(&mut now, slice);
-        recorded(history, &mut now, slice);
+    let mut all: Vec<Vec<State<'h>>> = Vec::with_capacity(history.turns.len());
+    for turn in &history.turns {
+        apply_turn(&mut now, turn);
+        recorded(history, &mut now, turn);
         all.push(now.clone());
     }
     if let Some(last) = all.last_mut() {
@@ -66,21 +66,21 @@ pub(super) fn states<'h>(history: &'h History, edges: &[Edge]) -> Vec<Vec<State<
     all
 }
 
-fn begins(slice: &Turn) -> bool {
-    slice.happenings.contains(&TurnEvent::Begins)
+fn begins(turn: &Turn) -> bool {
+    turn.events.contains(&TurnEvent::Begins)
 }
 
 /// Derives the status from the events.
-fn apply_turn(now: &mut [State<'_>], slice: &Turn) {
-    let me = slice.thread;
+fn apply_turn(now: &mut [State<'_>], turn: &Turn) {
+    let me = turn.thread;
     let Some(state) = now.get_mut(me.index()) else { return };
     state.waits = None;
     state.edges.clear();
     if state.life == Life::Waiting {
         state.life = Life::Lives;
     }
-    for happening in &slice.happenings {
-        match *happening {
+    for event in &turn.events {
+        match *event {
             TurnEvent::Suspended(target) => {
                 if let Some(target) = now.get_mut(target.index()) {
                     target.suspended_by.to_mut().push(me);
@@ -100,8 +100,8 @@ fn apply_turn(now: &mut [State<'_>], slice: &Turn) {
     }
 }
 
-fn apply_event(state: &mut State<'_>, happening: TurnEvent) {
-    match happening {
+fn apply_event(state: &mut State<'_>, event: TurnEvent) {
+    match event {
         TurnEvent::Acquired(lock) => state.holds.to_mut().push(lock),
         TurnEvent::Released(lock) => remove_last(&mut state.holds, &lock),
         TurnEvent::Waits => state.waits = Some(Cow::Borrowed("waits")),
@@ -134,21 +134,21 @@ fn remove_last<T: Clone + PartialEq>(list: &mut Cow<'_, [T]>, what: &T) {
 }
 
 /// Replaces the derived status by the recorded one.
-fn recorded<'h>(history: &History, now: &mut [State<'h>], slice: &'h Turn) {
-    for (state, standing) in now.iter_mut().zip(&slice.standing) {
-        let waits = standing.edges.iter().filter(|edge| edge.why != BlockReason::Suspended);
+fn recorded<'h>(history: &History, now: &mut [State<'h>], turn: &'h Turn) {
+    for (state, status) in now.iter_mut().zip(&turn.statuses) {
+        let waits = status.edges.iter().filter(|edge| edge.why != BlockReason::Suspended);
         state.edges.clear();
         state.edges.extend(waits);
         let of_edge = state.edges.first().map(|edge| match edge.why {
             BlockReason::Lock(lock) => format!("waits for {}", history.lock_name(lock)),
             why => format!("{why} {}", history.name(edge.for_whom)),
         });
-        state.waits = standing.waits.as_deref().map(Cow::Borrowed).or(of_edge.map(Cow::Owned));
-        state.stack = &standing.stack;
-        state.holds = Cow::Borrowed(&standing.holds);
-        state.suspended_by = Cow::Borrowed(&standing.suspended_by);
-        state.cooperative = standing.cooperative;
-        if standing.ended {
+        state.waits = status.waits.as_deref().map(Cow::Borrowed).or(of_edge.map(Cow::Owned));
+        state.stack = &status.stack;
+        state.holds = Cow::Borrowed(&status.holds);
+        state.suspended_by = Cow::Borrowed(&status.suspended_by);
+        state.cooperative = status.cooperative;
+        if status.ended {
             state.life = Life::Ended;
         }
     }

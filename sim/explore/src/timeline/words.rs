@@ -44,12 +44,12 @@ pub(super) const fn kind(kind: ThreadKind) -> &'static str {
 
 /// Returns the text of an event. `waits` is the condition that the thread waits for, if it is
 /// known.
-pub(crate) fn describe(history: &History, happening: TurnEvent, waits: Option<&str>) -> String {
-    match happening {
+pub(crate) fn describe(history: &History, event: TurnEvent, waits: Option<&str>) -> String {
+    match event {
         TurnEvent::Waits => match waits.map(|waits| waits.strip_prefix("waits").ok_or(waits)) {
             Some(Ok(what)) => format!("has to wait{}", visible(what)),
             Some(Err(waits)) => visible(waits),
-            None => happening.to_string(),
+            None => event.to_string(),
         },
         TurnEvent::Acquired(lock) => format!("takes {}", visible(&history.lock_name(lock))),
         TurnEvent::Released(lock) => format!("gives back {}", visible(&history.lock_name(lock))),
@@ -63,26 +63,26 @@ pub(crate) fn describe(history: &History, happening: TurnEvent, waits: Option<&s
 }
 
 /// An event, and the condition that the thread waited for after the turn.
-pub(super) type Told<'h> = (TurnEvent, Option<&'h str>);
+pub(super) type DescribedEvent<'h> = (TurnEvent, Option<&'h str>);
 
 /// Returns the events of a turn, without the wait that follows a sleep.
-pub(super) fn events(slice: &Turn) -> impl Iterator<Item = TurnEvent> {
+pub(super) fn events(turn: &Turn) -> impl Iterator<Item = TurnEvent> {
     let mut last = None;
-    slice.happenings.iter().copied().filter(move |happening| {
-        let slept = matches!(last.replace(*happening), Some(TurnEvent::Sleeps(_)));
-        !(slept && *happening == TurnEvent::Waits)
+    turn.events.iter().copied().filter(move |event| {
+        let slept = matches!(last.replace(*event), Some(TurnEvent::Sleeps(_)));
+        !(slept && *event == TurnEvent::Waits)
     })
 }
 
 /// Returns the texts of consecutive events, with related events combined.
-pub(super) fn summary(history: &History, happenings: &[Told<'_>]) -> Vec<String> {
-    let mut told = Vec::new();
-    let mut rest = happenings;
+pub(super) fn summary(history: &History, events: &[DescribedEvent<'_>]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut rest = events;
     while let [first, after @ ..] = rest {
         let alike = after.iter().take_while(|next| is_more_of(*first, **next)).count();
         let (run, others) = rest.split_at(alike + 1);
         rest = others;
-        told.push(match (first.0, rest) {
+        lines.push(match (first.0, rest) {
             (TurnEvent::Executed(_), _) => TurnEvent::Executed(instructions(run)).to_string(),
             (TurnEvent::SnapshotCallback, _) if alike > 0 => format!("gets {} frames", run.len()),
             (TurnEvent::Called(method), [(returned, _), others @ ..])
@@ -97,22 +97,22 @@ pub(super) fn summary(history: &History, happenings: &[Told<'_>]) -> Vec<String>
                 rest = others;
                 format!("{}, leaves it", first.0)
             }
-            (happening, _) if alike > 0 => {
-                format!("{} ({} times)", describe(history, happening, first.1), run.len())
+            (event, _) if alike > 0 => {
+                format!("{} ({} times)", describe(history, event, first.1), run.len())
             }
-            (happening, _) => describe(history, happening, first.1),
+            (event, _) => describe(history, event, first.1),
         });
     }
-    told
+    lines
 }
 
-fn is_more_of(first: Told<'_>, next: Told<'_>) -> bool {
+fn is_more_of(first: DescribedEvent<'_>, next: DescribedEvent<'_>) -> bool {
     first == next || matches!((first.0, next.0), (TurnEvent::Executed(_), TurnEvent::Executed(_)))
 }
 
 /// Returns the total number of instructions.
-pub(super) fn instructions(run: &[Told<'_>]) -> u32 {
-    let count = |(happening, _): &Told<'_>| match happening {
+pub(super) fn instructions(run: &[DescribedEvent<'_>]) -> u32 {
+    let count = |(event, _): &DescribedEvent<'_>| match event {
         TurnEvent::Executed(count) => *count,
         _ => 0,
     };
@@ -121,7 +121,7 @@ pub(super) fn instructions(run: &[Told<'_>]) -> u32 {
 
 /// Describes the status of a thread, from the reason why it is stopped to the locks it owns.
 pub(super) fn status(history: &History, state: &State<'_>) -> Vec<(String, Tone)> {
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     match state.life {
         Life::Waiting => return vec![("has not begun".to_owned(), Tone::Dim)],
         Life::Ended => return vec![("has ended".to_owned(), Tone::Dim)],
@@ -129,26 +129,26 @@ pub(super) fn status(history: &History, state: &State<'_>) -> Vec<(String, Tone)
     }
     if state.is_suspended() {
         let by: Vec<_> = state.suspended_by.iter().map(|by| visible(history.name(*by))).collect();
-        told.push((format!("suspended by {}", by.join(" and ")), Tone::Suspended));
+        lines.push((format!("suspended by {}", by.join(" and ")), Tone::Suspended));
     }
     if let Some(waits) = &state.waits {
-        told.push((visible(waits), Tone::Waiting));
+        lines.push((visible(waits), Tone::Waiting));
     }
-    if told.is_empty() {
-        told.push(("could run".to_owned(), Tone::Dim));
+    if lines.is_empty() {
+        lines.push(("could run".to_owned(), Tone::Dim));
     }
     if !state.inside.is_empty() {
-        told.push((format!("in {}", state.inside.join(", in ")), Tone::Callback));
+        lines.push((format!("in {}", state.inside.join(", in ")), Tone::Callback));
     }
     if !state.holds.is_empty() {
         let name = |lock| visible(&history.lock_name(lock));
         let locks: Vec<_> = state.holds.iter().copied().map(name).collect();
-        told.push((format!("owns {}", locks.join(" and ")), Tone::Lock));
+        lines.push((format!("owns {}", locks.join(" and ")), Tone::Lock));
     }
     match state.cooperative {
-        Some(true) => told.push(("cooperative".to_owned(), Tone::Dim)),
-        Some(false) => told.push(("preemptive".to_owned(), Tone::Dim)),
+        Some(true) => lines.push(("cooperative".to_owned(), Tone::Dim)),
+        Some(false) => lines.push(("preemptive".to_owned(), Tone::Dim)),
         None => {}
     }
-    told
+    lines
 }

@@ -1,12 +1,12 @@
 //! The Frames of a generated thread, at the places where the runtime would have put them.
 
-use super::rows::{Draft, enlarge};
+use super::activations::{Draft, enlarge};
 use crate::Choices;
 use clr_runtime::FrameKind;
 use clr_runtime::frame::layout::{self, FrameConvention};
 use clr_runtime::frame::{FrameShape, LazyFields};
 use clr_runtime::generation::Generation;
-use clr_world::synthetic::{FrameRow, SyntheticActivation};
+use clr_world::synthetic::{SyntheticActivation, SyntheticFrame};
 
 /// Maximum number of Frames of a thread.
 const MOST: usize = 8;
@@ -42,18 +42,19 @@ enum FramePlace {
 pub(super) fn generate<C: Choices>(
     choices: &mut C,
     generation: Generation,
-    rows: &mut [Draft],
+    activations: &mut [Draft],
 ) -> Vec<FrameDraft> {
     let kinds = FrameKind::ALL.iter().copied().filter(|kind| kind.exists_in(generation));
     let kinds: Vec<_> = kinds.collect();
     let mut frames = Vec::new();
-    for target in 1..rows.len() {
-        let is_start = match rows.get(target - 1..=target) {
+    for target in 1..activations.len() {
+        let is_start = match activations.get(target - 1..=target) {
             Some([host, target]) => host.is_native() && !target.is_native(),
             _ => false,
         };
         if is_start && frames.len() < MOST && choices.chance(3, 4) {
-            let mut run = Run { generation, rows, target, used: 8, has_block: false, last: None };
+            let mut run =
+                Run { generation, activations, target, used: 8, has_block: false, last: None };
             for _ in 0..choices.one([1, 1, 1, 2, 3]) {
                 frames.extend(run.frame(choices, &kinds));
             }
@@ -68,7 +69,7 @@ pub(super) fn generate<C: Choices>(
 /// frame of the last native one, next to `target`.
 struct Run<'d> {
     generation: Generation,
-    rows: &'d mut [Draft],
+    activations: &'d mut [Draft],
     target: usize,
     /// Number of bytes of the host's frame that are taken.
     used: u64,
@@ -126,7 +127,7 @@ impl Run<'_> {
             | FrameShape::FuncEval => {}
         }
         let room = self.used + LARGEST + BLOCK.max(self.saved_by(host));
-        if !enlarge(self.rows, host, room) {
+        if !enlarge(self.activations, host, room) {
             return None;
         }
         if let FramePlace::AtEnd(_) = frame.place {
@@ -139,14 +140,16 @@ impl Run<'_> {
 
     /// Returns the bytes taken by the registers that an activation's function pushes, and by the
     /// return address.
-    fn saved_by(&self, row: usize) -> u64 {
-        self.rows.get(row).map_or(8, |draft| 8 + 8 * draft.row.saves.len() as u64)
+    fn saved_by(&self, activation: usize) -> u64 {
+        self.activations
+            .get(activation)
+            .map_or(8, |draft| 8 + 8 * draft.activation.saves.len() as u64)
     }
 
     /// Draws an InlinedCallFrame, which is in the frame of the calling method.
     fn inlined_call<C: Choices>(&mut self, choices: &mut C, mut frame: FrameDraft) {
         let room = CALL_OFFSET + CALL_SIZE + self.saved_by(self.target);
-        if self.last.is_none() && enlarge(self.rows, self.target, room) {
+        if self.last.is_none() && enlarge(self.activations, self.target, room) {
             frame.host = self.target;
             frame.place = FramePlace::FromStart(CALL_OFFSET);
             frame.leads_to = frame.leads_to.filter(|_| !choices.chance(1, 6));
@@ -156,17 +159,22 @@ impl Run<'_> {
 }
 
 /// Returns the Frames, topmost first, after the activations have been placed.
-pub(super) fn place(frames: Vec<FrameDraft>, rows: &[SyntheticActivation]) -> Vec<FrameRow> {
-    let name = |row: usize| rows.get(row).map(|row| row.function.clone());
+pub(super) fn place(
+    frames: Vec<FrameDraft>,
+    activations: &[SyntheticActivation],
+) -> Vec<SyntheticFrame> {
+    let name = |activation: usize| {
+        activations.get(activation).map(|activation| activation.function.clone())
+    };
     let mut placed: Vec<_> = frames
         .into_iter()
         .filter_map(|frame| {
             let at = match frame.place {
-                FramePlace::FromStart(offset) => rows.get(frame.host)?.sp + offset,
-                FramePlace::AtEnd(size) => rows.get(frame.host + 1)?.sp - size,
+                FramePlace::FromStart(offset) => activations.get(frame.host)?.sp + offset,
+                FramePlace::AtEnd(size) => activations.get(frame.host + 1)?.sp - size,
             };
             let captured = frame.lazy.and_then(|lazy| Some((name(frame.host)?, lazy)));
-            Some(FrameRow {
+            Some(SyntheticFrame {
                 kind: frame.kind,
                 at,
                 leads_to: frame.leads_to.and_then(name),

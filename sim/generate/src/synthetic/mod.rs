@@ -4,10 +4,10 @@
 //! the activations it would choose. Some have Frames at wrong places, and words written over their
 //! stack, their Frames and their Thread object.
 
+mod activations;
 mod damage;
 mod frames;
 mod generate;
-mod rows;
 mod shrink;
 
 pub use generate::{synthetic_call, synthetic_thread};
@@ -24,7 +24,7 @@ use clr_world::synthetic::{SELF, SELF_OBJECT, SyntheticProcess, SyntheticThread}
 #[derive(Clone, Debug, PartialEq)]
 pub struct SyntheticCall {
     /// The process with the synthetic thread.
-    pub stage: SyntheticThread,
+    pub target: SyntheticThread,
     /// The calling thread.
     pub caller: OsThreadId,
     /// The target thread: 0 for the caller.
@@ -49,7 +49,7 @@ const MOST_BYTES: u32 = 0xC20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyntheticSeed {
     /// Index of the activation, from the leaf; with `None` all registers are 0.
-    pub row: Option<u32>,
+    pub activation: Option<u32>,
     /// Replacement of rip (VA).
     pub rip: Option<u64>,
     /// Replacement of rsp (VA).
@@ -67,9 +67,9 @@ pub struct SyntheticSeed {
 impl SyntheticSeed {
     /// Creates a seed with the registers of an activation.
     #[must_use]
-    pub const fn of_activation(row: u32) -> Self {
+    pub const fn of_activation(activation: u32) -> Self {
         Self {
-            row: Some(row),
+            activation: Some(activation),
             rip: None,
             rsp: None,
             rbp: None,
@@ -83,16 +83,17 @@ impl SyntheticSeed {
     /// read.
     #[must_use]
     pub fn whole(&self) -> Option<usize> {
-        let row = self.row?;
+        let activation = self.activation?;
         let Self { flags, features, .. } = *self;
-        (*self == Self { flags, features, ..Self::of_activation(row) }).then_some(row as usize)
+        (*self == Self { flags, features, ..Self::of_activation(activation) })
+            .then_some(activation as usize)
     }
 
     /// Returns the readable bytes of the seed.
     #[must_use]
     pub fn bytes(&self, set: &SyntheticProcess) -> Vec<u8> {
-        let row = self.row.and_then(|row| set.registers(row as usize));
-        let mut registers = row.unwrap_or_default();
+        let activation = self.activation.and_then(|activation| set.registers(activation as usize));
+        let mut registers = activation.unwrap_or_default();
         registers.rip = self.rip.unwrap_or(registers.rip);
         for (register, value) in [(Gpr::Rsp, self.rsp), (Gpr::Rbp, self.rbp)] {
             registers.set(register, value.unwrap_or(registers.get(register)));
@@ -109,9 +110,9 @@ impl SyntheticSeed {
 impl SyntheticCall {
     /// Creates a call of a thread for itself, with contexts and without a seed.
     #[must_use]
-    pub const fn new(stage: SyntheticThread) -> Self {
+    pub const fn new(target: SyntheticThread) -> Self {
         Self {
-            stage,
+            target,
             caller: SELF,
             thread: SELF_OBJECT,
             flags: SnapshotFlags::REGISTER_CONTEXT,

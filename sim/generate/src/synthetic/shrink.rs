@@ -12,7 +12,7 @@ use clr_world::synthetic::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Drops activations, given the index of the first one and their number.
-    Rows(usize, usize),
+    Activations(usize, usize),
     /// Drops a Frame.
     Frame(usize),
     /// Drops overwritten words, given the index of the first one and their number.
@@ -31,13 +31,13 @@ pub(crate) enum Step {
 
 /// The ways to simplify an activation.
 const PLAINER: &[fn(&mut SyntheticActivation)] = &[
-    |row| row.kind = MethodKind::Ordinary,
-    |row| row.funclet = None,
-    |row| row.saves.clear(),
-    |row| row.offset = u32::from(PROLOGUE) + 1,
-    |row| {
-        if row.place == CodeLocation::ReadyToRun {
-            row.place = CodeLocation::Heap;
+    |activation| activation.kind = MethodKind::Ordinary,
+    |activation| activation.funclet = None,
+    |activation| activation.saves.clear(),
+    |activation| activation.offset = u32::from(PROLOGUE) + 1,
+    |activation| {
+        if activation.place == CodeLocation::ReadyToRun {
+            activation.place = CodeLocation::Heap;
         }
     },
 ];
@@ -47,26 +47,29 @@ const SMALL: usize = PLAINER.len();
 
 const DEFAULTS: &[fn(&mut SyntheticCall)] = &[
     |call| call.seed = None,
-    |call| call.stage.exceptions = ExceptionState::default(),
-    |call| call.stage.process = Process::default(),
-    |call| call.stage.hijacked = None,
-    |call| call.stage.hijack_locked = false,
-    |call| call.stage.forbid_suspend = 0,
-    |call| call.stage.gc_special = false,
-    |call| call.stage.life = ThreadLife::Running,
-    |call| call.stage.safety = ContextSafety::Safe,
-    |call| call.stage.exceptions.inconsistent = false,
+    |call| call.target.exceptions = ExceptionState::default(),
+    |call| call.target.process = Process::default(),
+    |call| call.target.hijacked = None,
+    |call| call.target.hijack_locked = false,
+    |call| call.target.forbid_suspend = 0,
+    |call| call.target.gc_special = false,
+    |call| call.target.life = ThreadLife::Running,
+    |call| call.target.safety = ContextSafety::Safe,
+    |call| call.target.exceptions.inconsistent = false,
     |call| call.stop_at = None,
     |call| call.null_callback = false,
     |call| call.context_size = 0,
     |call| call.flags = SnapshotFlags::REGISTER_CONTEXT,
     |call| call.caller = SELF,
     |call| call.thread = SELF_OBJECT,
-    |call| call.stage.cooperative = false,
-    |call| call.stage.generation = Generation::ALL[0],
+    |call| call.target.cooperative = false,
+    |call| call.target.generation = Generation::ALL[0],
     |call| {
-        call.seed =
-            call.seed.and_then(|seed| seed.row).map(SyntheticSeed::of_activation).or(call.seed);
+        call.seed = call
+            .seed
+            .and_then(|seed| seed.activation)
+            .map(SyntheticSeed::of_activation)
+            .or(call.seed);
     },
     |call| change_seed(call, |seed| seed.rip = None),
     |call| change_seed(call, |seed| seed.rsp = None),
@@ -85,7 +88,7 @@ fn change_seed(call: &mut SyntheticCall, change: impl FnOnce(&mut SyntheticSeed)
 impl SyntheticCall {
     /// Returns all steps, the largest first.
     pub(crate) fn shrink_steps(&self) -> Vec<Step> {
-        let SyntheticThread { rows, frames, overwritten, exceptions, .. } = &self.stage;
+        let SyntheticThread { activations, frames, overwritten, exceptions, .. } = &self.target;
         let mut steps = Vec::new();
         let spans = |count: usize, most: usize| {
             let sizes = (0..).map(|power| 1 << power).take_while(move |size| *size <= most);
@@ -94,16 +97,18 @@ impl SyntheticCall {
                 (0..count).step_by(size).map(move |first| (first, size.min(count - first)))
             })
         };
-        let (rows, words) = (rows.len(), overwritten.len());
-        steps.extend(spans(rows, rows).map(|(first, count)| Step::Rows(first, count)));
+        let (activations, words) = (activations.len(), overwritten.len());
+        steps.extend(
+            spans(activations, activations).map(|(first, count)| Step::Activations(first, count)),
+        );
         steps.extend(spans(words, words).map(|(first, count)| Step::Words(first, count)));
         steps.extend((0..frames.len()).map(Step::Frame));
         steps.extend((0..exceptions.trackers.len()).map(Step::Tracker));
         steps.extend((0..DEFAULTS.len()).map(Step::Default));
         steps.extend((0..words).map(Step::Zero));
         steps.extend((0..frames.len()).map(Step::PlainFrame));
-        for row in 0..rows {
-            steps.extend((0..=SMALL).map(|way| Step::Plainer(row, way)));
+        for activation in 0..activations {
+            steps.extend((0..=SMALL).map(|way| Step::Plainer(activation, way)));
         }
         steps
     }
@@ -111,22 +116,22 @@ impl SyntheticCall {
     /// Returns the call after a step; `None` if it cannot be set up, or is unchanged.
     pub(crate) fn shrunk(&self, step: Step) -> Option<Self> {
         let mut simpler = self.clone();
-        let stage = &mut simpler.stage;
+        let target = &mut simpler.target;
         match step {
-            Step::Rows(first, count) => drop_rows(&mut simpler, first, count),
+            Step::Activations(first, count) => drop_activations(&mut simpler, first, count),
             Step::Frame(index) => {
-                stage.frames.remove(index);
+                target.frames.remove(index);
             }
             Step::Words(first, count) => {
-                stage.overwritten.drain(first..first + count);
+                target.overwritten.drain(first..first + count);
             }
-            Step::Zero(index) => stage.overwritten.get_mut(index)?.1 = 0,
+            Step::Zero(index) => target.overwritten.get_mut(index)?.1 = 0,
             Step::Tracker(index) => {
-                stage.exceptions.trackers.remove(index);
+                target.exceptions.trackers.remove(index);
             }
-            Step::Plainer(row, way) => plainer(&mut simpler, row, way)?,
+            Step::Plainer(activation, way) => plainer(&mut simpler, activation, way)?,
             Step::PlainFrame(index) => {
-                let frame = stage.frames.get_mut(index)?;
+                let frame = target.frames.get_mut(index)?;
                 frame.method = None;
                 frame.captured_in = None;
                 frame.context_flags = 0;
@@ -134,52 +139,54 @@ impl SyntheticCall {
             Step::Default(part) => DEFAULTS.get(part)?(&mut simpler),
         }
         // A thread that could be set up still can be; others need not become valid.
-        let valid = simpler.stage.build().is_ok() || self.stage.build().is_err();
+        let valid = simpler.target.build().is_ok() || self.target.build().is_err();
         (simpler != *self && valid).then_some(simpler)
     }
 }
 
 /// Drops activations; everything below them moves up.
-fn drop_rows(call: &mut SyntheticCall, first: usize, count: usize) {
-    let stage = &mut call.stage;
-    let end_of = |stage: &SyntheticThread, row: usize| {
-        let last = stage.rows.last().map_or(0, |row| row.sp + 0x40);
-        stage.rows.get(row).map_or(last, |row| row.sp)
+fn drop_activations(call: &mut SyntheticCall, first: usize, count: usize) {
+    let target = &mut call.target;
+    let end_of = |target: &SyntheticThread, activation: usize| {
+        let last = target.activations.last().map_or(0, |activation| activation.sp + 0x40);
+        target.activations.get(activation).map_or(last, |activation| activation.sp)
     };
-    let (from, to) = (end_of(stage, first), end_of(stage, first + count));
-    let dropped: Vec<_> = stage.rows.drain(first..first + count).collect();
-    stage.frames.retain(|frame| !(from..to).contains(&frame.at));
-    shift(stage, from, to - from);
+    let (from, to) = (end_of(target, first), end_of(target, first + count));
+    let dropped: Vec<_> = target.activations.drain(first..first + count).collect();
+    target.frames.retain(|frame| !(from..to).contains(&frame.at));
+    shift(target, from, to - from);
     let gone = |name: &String| {
-        let is_dropped = dropped.iter().any(|row| row.function == *name);
-        is_dropped && stage.rows.iter().all(|row| row.function != *name)
+        let is_dropped = dropped.iter().any(|activation| activation.function == *name);
+        is_dropped && target.activations.iter().all(|activation| activation.function != *name)
     };
-    stage.hijacked = stage.hijacked.take().filter(|name| !gone(name));
-    stage.frames.retain(|frame| {
+    target.hijacked = target.hijacked.take().filter(|name| !gone(name));
+    target.frames.retain(|frame| {
         let captured = frame.captured_in.as_ref().map(|(name, _)| name);
         !frame.leads_to.iter().chain(captured).any(gone)
     });
     let (first, count) = (first as u32, count as u32);
     change_seed(call, |seed| {
-        seed.row = seed.row.map(|row| if row >= first + count { row - count } else { row });
+        seed.activation = seed.activation.map(|activation| {
+            if activation >= first + count { activation - count } else { activation }
+        });
     });
 }
 
 /// Moves everything below `from` (VA) up by `by` bytes.
-fn shift(stage: &mut SyntheticThread, from: u64, by: u64) {
-    let lowest = stage.stack.0;
+fn shift(target: &mut SyntheticThread, from: u64, by: u64) {
+    let lowest = target.stack.0;
     let move_up = |address: &mut u64| {
         if (lowest..from).contains(address) {
             *address += by;
         }
     };
-    stage.rows.iter_mut().for_each(|row| move_up(&mut row.sp));
-    stage.frames.iter_mut().for_each(|frame| move_up(&mut frame.at));
-    for (at, value) in &mut stage.overwritten {
+    target.activations.iter_mut().for_each(|activation| move_up(&mut activation.sp));
+    target.frames.iter_mut().for_each(|frame| move_up(&mut frame.at));
+    for (at, value) in &mut target.overwritten {
         move_up(at);
         move_up(value);
     }
-    for tracker in &mut stage.exceptions.trackers {
+    for tracker in &mut target.exceptions.trackers {
         if let Some((lower, upper)) = &mut tracker.unwound {
             move_up(lower);
             move_up(upper);
@@ -192,20 +199,25 @@ fn shift(stage: &mut SyntheticThread, from: u64, by: u64) {
 }
 
 /// Simplifies an activation, and all others of its function, in one way.
-fn plainer(call: &mut SyntheticCall, row: usize, way: usize) -> Option<()> {
-    let stage = &mut call.stage;
-    let key = |row: &SyntheticActivation| (row.function.clone(), row.place, row.funclet);
-    let wanted = key(stage.rows.get(row)?);
-    let same: Vec<_> = (0..stage.rows.len())
-        .filter(|index| stage.rows.get(*index).is_some_and(|row| key(row) == wanted))
+fn plainer(call: &mut SyntheticCall, activation: usize, way: usize) -> Option<()> {
+    let target = &mut call.target;
+    let key = |activation: &SyntheticActivation| {
+        (activation.function.clone(), activation.place, activation.funclet)
+    };
+    let wanted = key(target.activations.get(activation)?);
+    let same: Vec<_> = (0..target.activations.len())
+        .filter(|index| {
+            target.activations.get(*index).is_some_and(|activation| key(activation) == wanted)
+        })
         .collect();
     for index in same {
         if let Some(plain) = PLAINER.get(way) {
-            plain(stage.rows.get_mut(index)?);
-        } else if let Some(end) = stage.rows.get(index + 1).map(|row| row.sp) {
-            let row = stage.rows.get(index)?;
-            let (size, least) = (end - row.sp, 8 + 8 * row.saves.len() as u64);
-            shift(stage, row.sp + 1, size.checked_sub(least)?);
+            plain(target.activations.get_mut(index)?);
+        } else if let Some(end) = target.activations.get(index + 1).map(|activation| activation.sp)
+        {
+            let activation = target.activations.get(index)?;
+            let (size, least) = (end - activation.sp, 8 + 8 * activation.saves.len() as u64);
+            shift(target, activation.sp + 1, size.checked_sub(least)?);
         }
     }
     Some(())

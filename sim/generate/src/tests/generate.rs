@@ -77,7 +77,7 @@ fn little_stack_is_enough() {
 }
 
 #[test]
-fn what_is_caught_leaves_no_function() {
+fn caught_exceptions_leave_no_function() {
     use clr_codegen::{Function, FunctionShape, Program, Statement};
     let function = |name: &str, body| Function {
         name: name.into(),

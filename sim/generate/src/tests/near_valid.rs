@@ -22,7 +22,7 @@ fn applied(mutation: Mutation) -> (bool, Vec<u8>, Vec<u8>) {
 }
 
 #[test]
-fn mutations_hit_what_they_name() {
+fn mutations_change_the_part_that_they_name() {
     let (pdata, xdata) = tables();
     let one = |mutation, at: usize, byte: u8| {
         let mut expected = xdata.clone();
@@ -79,8 +79,8 @@ fn the_answer_says_whether_anything_changed() {
             Mutation::SwapCodes { .. } => 6,
         });
         let (says, left, right) = applied(mutation);
-        let truth = left != pdata || right != xdata;
-        assert_eq!(says, truth, "{mutation:?}");
+        let differs = left != pdata || right != xdata;
+        assert_eq!(says, differs, "{mutation:?}");
         changes += u32::from(says);
     }
     assert_eq!(kinds.len(), 7);

@@ -9,7 +9,7 @@ fn large() -> Program {
 }
 
 #[test]
-fn complicate_brings_back_what_failed() {
+fn complicate_brings_back_the_failing_value() {
     let original = large();
     let mut tree = ProgramTree::new(original.clone());
     assert_eq!(tree.current(), original);

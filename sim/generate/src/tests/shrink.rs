@@ -64,7 +64,7 @@ fn a_tail_call_needs_two_leafs() {
 }
 
 #[test]
-fn a_shape_keeps_what_shows_the_failure() {
+fn a_shape_keeps_the_part_that_shows_the_failure() {
     let fails = |program: &Program| {
         program.functions.iter().any(|function| {
             function.shape.saves.contains(&Gpr::Rdi) && function.shape.frame.is_some()

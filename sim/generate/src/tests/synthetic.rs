@@ -29,39 +29,39 @@ fn without_choices_there_is_nothing_on_the_stack() {
     let case = synthetic_call(&mut Exhausted);
     assert_eq!(
         case,
-        SyntheticCall { context_size: 0x4D0, ..SyntheticCall::new(case.stage.clone()) }
+        SyntheticCall { context_size: 0x4D0, ..SyntheticCall::new(case.target.clone()) }
     );
-    assert!(case.stage.rows.is_empty() && case.stage.frames.is_empty());
+    assert!(case.target.activations.is_empty() && case.target.frames.is_empty());
 }
 
 #[test]
-fn nearly_all_can_be_set_up() {
-    let refused = drawn(2000).filter(|case| case.stage.build().is_err()).count();
+fn nearly_all_threads_can_be_built() {
+    let refused = drawn(2000).filter(|case| case.target.build().is_err()).count();
     assert!(refused < 10, "{refused}");
 }
 
 #[test]
-fn all_that_there_is_is_drawn() {
-    let (mut frames, mut rows, mut shapes) = (BTreeSet::new(), BTreeSet::new(), [0; 5]);
+fn every_kind_of_value_is_generated() {
+    let (mut frames, mut activations, mut shapes) = (BTreeSet::new(), BTreeSet::new(), [0; 5]);
     for case in drawn(4000) {
-        let stage = &case.stage;
-        frames.extend(stage.frames.iter().map(|frame| (stage.generation, frame.kind)));
-        for row in &stage.rows {
-            let kind = match row.kind {
+        let target = &case.target;
+        frames.extend(target.frames.iter().map(|frame| (target.generation, frame.kind)));
+        for activation in &target.activations {
+            let kind = match activation.kind {
                 MethodKind::Ordinary => 0,
                 MethodKind::IlStub => 1,
                 MethodKind::Dynamic => 2,
                 MethodKind::ExceptionHandling => 3,
             };
-            let size = row.saves.len().min(2);
-            rows.insert((row.place, kind, row.funclet, row.leaf, size));
+            let size = activation.saves.len().min(2);
+            activations.insert((activation.place, kind, activation.funclet, activation.leaf, size));
         }
         let seed = case.seed.is_some_and(|seed| seed.whole().is_none());
         let has = [
-            !stage.overwritten.is_empty(),
-            stage.hijacked.is_some(),
-            stage.exceptions.trackers.len() > 1,
-            stage.rows.len() > 30 && stage.frames.len() > 3,
+            !target.overwritten.is_empty(),
+            target.hijacked.is_some(),
+            target.exceptions.trackers.len() > 1,
+            target.activations.len() > 30 && target.frames.len() > 3,
             seed,
         ];
         for (count, has) in shapes.iter_mut().zip(has) {
@@ -77,32 +77,32 @@ fn all_that_there_is_is_drawn() {
     for place in [CodeLocation::Heap, CodeLocation::ReadyToRun] {
         for kind in 0..4 {
             for funclet in [None, Some(Funclet::Handler), Some(Funclet::Filter)] {
-                assert!(rows.contains(&(place, kind, funclet, false, 2)));
+                assert!(activations.contains(&(place, kind, funclet, false, 2)));
             }
         }
     }
-    assert!(rows.contains(&(CodeLocation::Native, 0, None, true, 0)));
+    assert!(activations.contains(&(CodeLocation::Native, 0, None, true, 0)));
     assert!(shapes.iter().all(|count| *count > 20), "{shapes:?}");
 }
 
 #[test]
-fn steps_lead_to_what_can_be_set_up() {
-    for case in drawn(30).filter(|case| case.stage.build().is_ok()) {
+fn steps_lead_to_threads_that_can_be_built() {
+    for case in drawn(30).filter(|case| case.target.build().is_ok()) {
         for smaller in shrunk(&case) {
-            assert!(smaller != case && smaller.stage.build().is_ok(), "{smaller:#x?}");
+            assert!(smaller != case && smaller.target.build().is_ok(), "{smaller:#x?}");
         }
     }
 }
 
 #[test]
-fn what_does_not_matter_is_dropped() {
+fn irrelevant_parts_are_dropped() {
     let fails = |case: &SyntheticCall| {
-        case.stage.rows.iter().any(|row| row.funclet.is_some())
+        case.target.activations.iter().any(|activation| activation.funclet.is_some())
             && case.seed.is_some_and(|seed| seed.rsp.is_some())
     };
     let large = drawn(5000).find(fails).expect("there is one with a funclet and a seed");
     let small = minimize(large, fails);
-    assert_eq!(small.stage.rows.len(), 1, "{small:#x?}");
-    assert!(small.stage.frames.is_empty() && small.stage.overwritten.is_empty());
-    assert_eq!(small.stage.generation, Generation::ALL[0]);
+    assert_eq!(small.target.activations.len(), 1, "{small:#x?}");
+    assert!(small.target.frames.is_empty() && small.target.overwritten.is_empty());
+    assert_eq!(small.target.generation, Generation::ALL[0]);
 }

@@ -29,7 +29,7 @@ pub fn world_call<C: Choices>(choices: &mut C, threads: &[ThreadStart]) -> World
         _ => SnapshotFlags::REGISTER_CONTEXT,
     };
     let seed = choices.chance(1, 2).then(|| WorldSeed {
-        row: if choices.chance(1, 2) { choices.below(4) } else { choices.below(64) },
+        activation: if choices.chance(1, 2) { choices.below(4) } else { choices.below(64) },
         flags: choices.one([0x10_000B, 0x10_001F, 0]),
     });
     let suspended_by_profiler = by != By::Target && choices.chance(1, 2);

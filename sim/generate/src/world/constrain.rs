@@ -121,11 +121,11 @@ impl Sides<'_> {
     }
 
     fn list(&self, body: &mut Vec<Statement>, place: Place) {
-        body.retain_mut(|statement| self.keeps(statement, place));
+        body.retain_mut(|statement| self.constrain_statement(statement, place));
     }
 
-    fn keeps(&self, statement: &mut Statement, place: Place) -> bool {
-        let keeps = match statement {
+    fn constrain_statement(&self, statement: &mut Statement, place: Place) -> bool {
+        let constrain_statement = match statement {
             Statement::Call(_, callee) => {
                 let is_plain = self.plain.get(callee.index()) == Some(&true);
                 self.is_same(*callee) || self.is_managed() && is_plain
@@ -169,7 +169,7 @@ impl Sides<'_> {
                 }
             }
         }
-        keeps
+        constrain_statement
     }
 
     /// Repairs a call through the runtime. Returns false if it must be removed. A funclet must not

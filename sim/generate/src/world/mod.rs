@@ -84,7 +84,7 @@ pub enum By {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorldSeed {
     /// Index of the activation, from the leaf; counting wraps around at the root.
-    pub row: u32,
+    pub activation: u32,
     /// ContextFlags.
     pub flags: u32,
 }
@@ -95,7 +95,7 @@ pub struct WorldCase {
     /// The program.
     pub program: WorldProgram,
     /// Turns of the threads, in order.
-    pub slices: Vec<WorldTurn>,
+    pub turns: Vec<WorldTurn>,
     /// The call.
     pub call: WorldCall,
 }
@@ -126,9 +126,9 @@ impl WorldCase {
     /// # Errors
     /// Returns [`WorldError`] if the generated code cannot go on.
     pub fn execute(&self, world: &mut World<'_>) -> Result<(), WorldError> {
-        for slice in &self.slices {
-            for _ in 0..slice.steps {
-                world.step(slice.thread)?;
+        for turn in &self.turns {
+            for _ in 0..turn.steps {
+                world.step(turn.thread)?;
             }
         }
         Ok(())
@@ -141,12 +141,12 @@ impl WorldCase {
 pub fn world_case<C: Choices>(choices: &mut C) -> WorldCase {
     let program = world_program(choices);
     let threads = program.threads.len() as u32;
-    let mut slices = Vec::new();
+    let mut turns = Vec::new();
     for _ in 0..choices.between(1, 1 + threads) {
         let thread = choices.below(threads) as usize;
         let most = choices.one([60, 200, 600, 2000]);
-        slices.push(WorldTurn { thread, steps: choices.between(1, most) });
+        turns.push(WorldTurn { thread, steps: choices.between(1, most) });
     }
     let call = world_call(choices, &program.threads);
-    WorldCase { program, slices, call }
+    WorldCase { program, turns, call }
 }

@@ -48,7 +48,7 @@ const DEFAULTS: &[fn(&mut WorldCall)] = &[
     |call| call.by = By::Target,
     |call| call.target = 0,
     |call| call.seed = call.seed.map(|seed| WorldSeed { flags: 0x10_000B, ..seed }),
-    |call| call.seed = call.seed.map(|seed| WorldSeed { row: seed.row / 2, ..seed }),
+    |call| call.seed = call.seed.map(|seed| WorldSeed { activation: seed.activation / 2, ..seed }),
 ];
 
 impl WorldProgram {
@@ -115,12 +115,12 @@ impl WorldProgram {
 
 impl WorldCase {
     pub(crate) fn simpler_steps(&self) -> Vec<CaseStep> {
-        let slices = 0..self.slices.len();
-        let mut all: Vec<_> = slices.clone().map(CaseStep::Slice).collect();
+        let turns = 0..self.turns.len();
+        let mut all: Vec<_> = turns.clone().map(CaseStep::Slice).collect();
         all.extend((0..DEFAULTS.len()).map(CaseStep::Default));
         all.extend(self.program.shrink_steps().into_iter().map(CaseStep::Program));
-        all.extend(slices.clone().map(|slice| CaseStep::Shorter(slice, true)));
-        all.extend(slices.map(|slice| CaseStep::Shorter(slice, false)));
+        all.extend(turns.clone().map(|turn| CaseStep::Shorter(turn, true)));
+        all.extend(turns.map(|turn| CaseStep::Shorter(turn, false)));
         all
     }
 
@@ -128,10 +128,10 @@ impl WorldCase {
         let mut simpler = self.clone();
         match step {
             CaseStep::Slice(index) => {
-                simpler.slices.remove(index);
+                simpler.turns.remove(index);
             }
             CaseStep::Shorter(index, half) => {
-                let WorldTurn { steps, .. } = simpler.slices.get_mut(index)?;
+                let WorldTurn { steps, .. } = simpler.turns.get_mut(index)?;
                 *steps = if half { *steps / 2 } else { steps.checked_sub(1)? };
             }
             CaseStep::Default(part) => DEFAULTS.get(part)?(&mut simpler.call),
@@ -142,8 +142,8 @@ impl WorldCase {
                     // The step has the index of the removed thread; later threads move up.
                     let ProgramShrink::Thread(gone) = step else { return None };
                     let moved = |index: usize| if index > gone { index - 1 } else { index };
-                    simpler.slices.retain(|slice| slice.thread != gone);
-                    simpler.slices.iter_mut().for_each(|slice| slice.thread = moved(slice.thread));
+                    simpler.turns.retain(|turn| turn.thread != gone);
+                    simpler.turns.iter_mut().for_each(|turn| turn.thread = moved(turn.thread));
                     if simpler.call.target == gone || simpler.call.by == By::Thread(gone) {
                         return None;
                     }

@@ -188,7 +188,7 @@ impl Observer for Diary {
 }
 
 #[test]
-fn observers_are_told_of_everything_in_order() {
+fn observers_get_all_events_in_order() {
     // call +3; jne +1 (taken once); int3; nop; ret
     let mut machine = with_code(&[0xE8, 3, 0, 0, 0, 0x75, 1, 0xCC, 0x90, 0xC3]);
     machine.cpu_mut().set(Gpr::Rsp, RSP);
@@ -214,7 +214,7 @@ fn observers_are_told_of_everything_in_order() {
 }
 
 #[test]
-fn what_cannot_be_executed_is_named() {
+fn unsupported_instructions_are_named() {
     let stop = |code: &[u8]| {
         let mut machine = with_code(code);
         let before = *machine.cpu();

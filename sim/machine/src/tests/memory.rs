@@ -122,7 +122,7 @@ fn a_pop_that_cannot_be_stored_is_none() {
 }
 
 #[test]
-fn what_the_host_forbids_is_forbidden_at_once() {
+fn the_host_takes_access_away_at_once() {
     let mut machine = machine(|a| {
         let mut start = a.create_label();
         a.set_label(&mut start)?;
@@ -167,7 +167,7 @@ fn guard_pages_stop_until_the_host_lifts_them() {
 }
 
 #[test]
-fn the_log_tells_what_instructions_access() {
+fn the_log_has_the_accesses_of_instructions() {
     let mut machine = machine(|a| {
         a.push(rax)?;
         a.add(byte_ptr(rbx), al)?;

@@ -5,7 +5,7 @@ use iced_x86::code_asm::{
 };
 
 #[test]
-fn moves_take_what_their_size_says() {
+fn moves_take_as_many_bytes_as_their_size() {
     let mut machine = machine(|a| {
         a.movups(xmm0, ptr(rbx + 1))?;
         a.movaps(ptr(rbx + 0x100), xmm0)?;
@@ -126,7 +126,7 @@ fn vectors_shift_shuffle_and_go_to_integers() {
 }
 
 #[test]
-fn mxcsr_holds_what_the_machine_can_do() {
+fn mxcsr_accepts_only_supported_bits() {
     let mut machine = machine(|a| {
         a.stmxcsr(dword_ptr(rbx))?;
         a.ldmxcsr(dword_ptr(rbx + 4))?;

@@ -62,7 +62,7 @@ fn a_heap_need_not_begin_at_a_bucket() {
 }
 
 #[test]
-fn what_a_nibble_map_cannot_hold_is_an_error() {
+fn methods_that_a_nibble_map_cannot_hold_are_errors() {
     let heap = |starts: &[u64]| {
         let starts: Vec<_> = starts.iter().map(|start| (*start, code(0))).collect();
         RangeSection::code_heap(LOW, LOW + 0x100, &starts).map(|_| ())

@@ -30,7 +30,7 @@ fn a_context_is_read_at_its_offsets() {
 }
 
 #[test]
-fn only_what_is_known_is_written() {
+fn only_known_registers_are_written() {
     let context = Context::from_bytes(&patterned(0x4D0)).unwrap();
     let bytes = context.to_bytes();
     assert_eq!(bytes.len(), 0x4D0);

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_a_generation_is_told_apart() {
+    fn all_kinds_of_a_generation_are_distinguished() {
         for generation in Generation::ALL {
             let identities = FrameIdentities::of(generation);
             for kind in FrameKind::ALL {

@@ -112,11 +112,11 @@ impl<'m, M: Memory + ?Sized> FrameReader<'m, M> {
             return Ok(caller);
         }
         let below = Self::new(next, self.generation, identities, self.memory)?;
-        let told = match below {
+        let same_call = match below {
             Some(below) if below.is_active_call()? => below.call_return_address()? == caller,
             _ => false,
         };
-        Ok(if told { 0 } else { caller })
+        Ok(if same_call { 0 } else { caller })
     }
 
     /// Sets the registers that the Frame leads to (C-070 to C-074, C-076).

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn every_question_tells_generations_apart() {
+    fn every_question_distinguishes_generations() {
         for question in QUESTIONS {
             let answers = Generation::ALL.map(question.answer);
             assert!(answers.iter().any(|answer| *answer != answers[0]), "{}", question.name);
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn words_stand_for_their_sets() {
+    fn words_name_their_sets() {
         for bits in 0..=Generations::ALL.0 {
             let set = Generations(bits);
             let words = set.words();

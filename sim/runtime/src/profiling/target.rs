@@ -36,7 +36,7 @@ pub struct SimulatedThread<'r, 'a, M> {
     id: ThreadId,
     stack: StackBounds,
     /// Thread that asks for the registers, if it is known.
-    asker: Option<OsThreadId>,
+    calling_thread: Option<OsThreadId>,
 }
 
 impl<'r, 'a, M: TargetMemory> SimulatedThread<'r, 'a, M> {
@@ -46,14 +46,20 @@ impl<'r, 'a, M: TargetMemory> SimulatedThread<'r, 'a, M> {
     pub fn new(runtime: &'r Runtime<'a, M>, os: OsThreadId, root: u64) -> Option<Self> {
         let id = runtime.object_of(os)?;
         let (limit, base) = ThreadObject(id).stack(&*runtime.memory.try_borrow().ok()?).ok()?;
-        Some(Self { runtime, os, id, stack: StackBounds { limit, base, root }, asker: None })
+        Some(Self {
+            runtime,
+            os,
+            id,
+            stack: StackBounds { limit, base, root },
+            calling_thread: None,
+        })
     }
 
-    /// Returns the same thread, with `asker` as the thread that asks: a thread need not be
+    /// Returns the same thread, with `calling_thread` as the thread that asks: a thread need not be
     /// suspended to read its own registers.
     #[must_use]
-    pub const fn asked_by(mut self, asker: OsThreadId) -> Self {
-        self.asker = Some(asker);
+    pub const fn called_by(mut self, calling_thread: OsThreadId) -> Self {
+        self.calling_thread = Some(calling_thread);
         self
     }
 
@@ -105,10 +111,10 @@ impl<M: TargetMemory> TargetThread for SimulatedThread<'_, '_, M> {
             .runtime
             .thread(self.os, |thread| (thread.current, thread.safety, thread.suspended));
         let (current, safety, suspended) = thread.ok_or(ThreadError::NoThread(self.os))?;
-        if suspended == 0 && self.asker != Some(self.os) {
+        if suspended == 0 && self.calling_thread != Some(self.os) {
             self.runtime.broke(RuleViolation::ContextOfRunning { thread: self.os });
         }
-        let told = match safety {
+        let exception_flags = match safety {
             _ if self.runtime.generation.is_unix() => 0,
             ContextSafety::NotReported => 0,
             ContextSafety::Safe => ThreadContext::EXCEPTION_REPORTING,
@@ -120,7 +126,7 @@ impl<M: TargetMemory> TargetThread for SimulatedThread<'_, '_, M> {
             }
             ContextSafety::Unreadable => return Err(ThreadError::NoContext(self.os)),
         };
-        let flags = ThreadContext::FULL | told;
+        let flags = ThreadContext::FULL | exception_flags;
         Ok(ThreadContext { registers: current.registers, flags })
     }
 }

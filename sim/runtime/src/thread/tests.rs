@@ -130,7 +130,7 @@ fn a_hijacked_return_address_is_put_back_once() {
 type Access = fn(&mut Words) -> Result<(), Unreadable>;
 
 #[test]
-fn what_cannot_be_read_or_written_is_told() {
+fn unreadable_and_unwritable_memory_is_an_error() {
     let accesses: [(u64, Access); 17] = [
         (0x00, |memory| OBJECT.is_gc_special(memory).map(|_| ())),
         (0x04, |memory| OBJECT.is_cooperative(memory).map(|_| ())),

@@ -6,7 +6,7 @@ use crate::keywords::Keyword;
 use crate::parse::ALL_SAVED;
 use clr_runtime::generation::Generations;
 use clr_runtime::{ExceptionTracker, MethodKind};
-use clr_world::synthetic::{CodeLocation, FrameRow, SyntheticActivation};
+use clr_world::synthetic::{CodeLocation, SyntheticActivation, SyntheticFrame};
 
 impl Line {
     /// Adds `on=`, unless the generations are all.
@@ -50,7 +50,9 @@ impl Printer<'_> {
         let on = |line: Line| line.on(item.on);
         let new = Line::new;
         let line = match &item.node {
-            StackNode::Row { row, saves_all } => return self.row(row, *saves_all, item.on),
+            StackNode::Row { activation, saves_all } => {
+                return self.activation(activation, *saves_all, item.on);
+            }
             StackNode::Frame(frame) => on(placed_frame(frame)),
             StackNode::Mode(mode) => on(new("mode").term(*mode)),
             StackNode::Bounds { limit, base } => {
@@ -94,22 +96,23 @@ impl Printer<'_> {
         self.line(&line);
     }
 
-    fn row(&mut self, row: &SyntheticActivation, saves_all: bool, on: Generations) {
-        let label = format!("{}+{:#x}", row.function, row.offset);
-        let mut line = Line::new(row_node(row)).text(&label).address("rsp", row.sp).on(on);
-        if let Some(funclet) = row.funclet {
+    fn activation(&mut self, activation: &SyntheticActivation, saves_all: bool, on: Generations) {
+        let label = format!("{}+{:#x}", activation.function, activation.offset);
+        let mut line =
+            Line::new(row_node(activation)).text(&label).address("rsp", activation.sp).on(on);
+        if let Some(funclet) = activation.funclet {
             line = line.property("funclet", quoted(funclet.word()));
         }
-        if let Some(below) = row.gs_cookie {
+        if let Some(below) = activation.gs_cookie {
             line = line.property("gs-cookie", size(u64::from(below)));
         }
         let saves = if saves_all {
             Line::new("saves").text(ALL_SAVED)
         } else {
-            Line::new("saves").gprs(&row.saves)
+            Line::new("saves").gprs(&activation.saves)
         };
         // The block is short: print it on the same line.
-        if saves_all || !row.saves.is_empty() {
+        if saves_all || !activation.saves.is_empty() {
             line = line.arg(format_args!("{{ {} }}", saves.0));
         }
         self.line(&line);
@@ -117,8 +120,8 @@ impl Printer<'_> {
 }
 
 /// Returns the node name of an activation on a stack placed by hand.
-const fn row_node(row: &SyntheticActivation) -> &'static str {
-    match (row.place, row.kind, row.leaf) {
+const fn row_node(activation: &SyntheticActivation) -> &'static str {
+    match (activation.place, activation.kind, activation.leaf) {
         (CodeLocation::Native, _, true) => "leaf",
         (CodeLocation::Native, ..) => "native",
         (_, MethodKind::ExceptionHandling, _) => "exception-handling",
@@ -129,7 +132,7 @@ const fn row_node(row: &SyntheticActivation) -> &'static str {
     }
 }
 
-fn placed_frame(frame: &FrameRow) -> Line {
+fn placed_frame(frame: &SyntheticFrame) -> Line {
     let captured = frame.captured_in.as_ref();
     let mut line = Line::new("frame")
         .term(frame.kind)

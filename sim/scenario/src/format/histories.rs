@@ -219,8 +219,8 @@ impl Printer<'_> {
                 printer.line(&Line::new("hazard").text(&hazard.to_string()));
             }
             printer.clauses(&expected.clauses);
-            if let Some(trail) = &expected.replay {
-                printer.line(&Line::new("replay").text(&trail.to_string()));
+            if let Some(schedule) = &expected.replay {
+                printer.line(&Line::new("replay").text(&schedule.to_string()));
             }
         });
     }

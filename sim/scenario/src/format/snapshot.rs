@@ -196,13 +196,13 @@ impl Printer<'_> {
         }
     }
 
-    fn frame_report(&mut self, shot: &ExpectedFrameReport) {
-        let mut line = Line::new(if shot.marker { "marker" } else { "frame" });
-        if let Some(label) = &shot.label {
+    fn frame_report(&mut self, frame_report: &ExpectedFrameReport) {
+        let mut line = Line::new(if frame_report.marker { "marker" } else { "frame" });
+        if let Some(label) = &frame_report.label {
             line = line.text(label);
         }
-        line = line.values(&shot.registers);
-        line = match &shot.stale {
+        line = line.values(&frame_report.registers);
+        line = match &frame_report.stale {
             Stale::None => line,
             Stale::All => line.property("stale", "#true"),
             Stale::Only(registers) => {
@@ -210,7 +210,7 @@ impl Printer<'_> {
                 line.property("stale", quoted(&names.join(" ")))
             }
         };
-        line = line.context_flags(shot.context_flags);
+        line = line.context_flags(frame_report.context_flags);
         self.line(&line);
     }
 }

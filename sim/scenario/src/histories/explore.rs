@@ -284,12 +284,12 @@ impl<'s> Exploring<'s> {
     /// Returns [`RunOnError`].
     pub fn replay(
         &self,
-        trail: &ScheduleString,
+        schedule: &ScheduleString,
         budget: &Budget,
     ) -> Result<Option<(Option<Verdict>, History)>, RunOnError> {
-        let mut arena = self.explorer()?;
-        let (limits, recording) = (budget.limits, HistoryDetail::Standing);
-        let ending = arena.replay(&|setup| self.load(setup), trail, limits, recording);
+        let mut explorer = self.explorer()?;
+        let (limits, recording) = (budget.limits, HistoryDetail::Statuses);
+        let ending = explorer.replay(&|setup| self.load(setup), schedule, limits, recording);
         Ok(ending.map(|ending| {
             let of_rule = ending.broken.first().filter(|_| budget.rules);
             let of_rule = of_rule.map(|(by, rule)| Verdict::Broken { by: *by, rule: *rule });
@@ -336,7 +336,7 @@ impl Scenario {
             let budget = says.budget();
             let found = exploring.search(&budget, |_| true)?;
             let replayed = match &expect.replay {
-                Some(trail) => Some(match exploring.replay(trail, &budget)? {
+                Some(schedule) => Some(match exploring.replay(schedule, &budget)? {
                     Some((verdict, _)) => Replayed::Ends(ExpectedEnd::of(verdict.as_ref())),
                     None => Replayed::Strays,
                 }),

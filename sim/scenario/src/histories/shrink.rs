@@ -249,23 +249,23 @@ impl Kept {
         scenario: &Scenario,
         on: Generation,
         budget: &Budget,
-        mut trail: ScheduleString,
+        mut schedule: ScheduleString,
     ) -> Option<ScheduleString> {
         let exploring = Exploring::new(scenario, on).ok()?;
-        let mut place = trail.len();
+        let mut place = schedule.len();
         while place > 0 {
             place -= 1;
-            let shorter = trail.without(place);
+            let shorter = schedule.without(place);
             let Some((Some(verdict), history)) = exploring.replay(&shorter, budget).ok()? else {
                 continue;
             };
             let ends = ExpectedEnd::of(Some(&verdict));
             if (Self { ends, hazard: Hazard::of(&verdict, &history) }) == self {
-                trail = shorter;
-                place = trail.len();
+                schedule = shorter;
+                place = schedule.len();
             }
         }
-        Some(trail)
+        Some(schedule)
     }
 }
 
@@ -295,7 +295,7 @@ impl Scenario {
         let mut small =
             minimize(bare, |scenario: &Self| kept.found(scenario, on, &budget).is_some());
         let failure = kept.found(&small, on, &budget)?;
-        let trail = kept.shortest(&small, on, &budget, failure.trail)?;
+        let schedule = kept.shortest(&small, on, &budget, failure.schedule)?;
         let expect = ExpectedHistory {
             on: Generations::of(&[on]),
             from: Provenance::default(),
@@ -303,7 +303,7 @@ impl Scenario {
             waits: Vec::new(),
             hazard: kept.hazard,
             clauses: Vec::new(),
-            replay: Some(trail),
+            replay: Some(schedule),
         };
         small.explore = vec![Exploration { expect: vec![expect], ..settings.clone() }];
         Some(small)

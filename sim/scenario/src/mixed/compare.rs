@@ -30,7 +30,7 @@ pub struct Compared {
     /// Index of the stop in [`Scenario::stops`]; `None` for a stack placed by hand.
     pub stop: Option<usize>,
     /// Frames of the shadow stack, leaf first.
-    pub truth: Vec<ShadowFrame>,
+    pub shadow_frames: Vec<ShadowFrame>,
     /// Walks, each from the same state.
     pub walks: Vec<(Policy, FoundMixed)>,
 }
@@ -63,7 +63,7 @@ impl WalkedThread<'_, '_> {
             };
             ShadowFrame { kind, label, ip, sp }
         };
-        self.site.rows().into_iter().map(frame).collect()
+        self.site.frames().into_iter().map(frame).collect()
     }
 }
 
@@ -83,7 +83,7 @@ impl Compared {
                     || is_told && function_of(&row.label) == function_of(&found.label);
                 is_same && row.sp == frame.sp
             };
-            let rest = self.truth.get(first..).unwrap_or_default();
+            let rest = self.shadow_frames.get(first..).unwrap_or_default();
             let at = first + rest.iter().position(is)?;
             first = at + 1;
             Some(at)
@@ -141,11 +141,12 @@ impl Scenario {
         };
         let walks: Vec<_> = policies.iter().copied().filter(fits).map(walk).collect();
         let ready = Ready::new(self, generation)?;
-        let truth = ready.look(self, stop, [()], |ground, ()| Ok(ground.shadow_frames()))?;
+        let shadow_frames =
+            ready.look(self, stop, [()], |thread, ()| Ok(thread.shadow_frames()))?;
         let walk =
-            |ground: &WalkedThread<'_, '_>, walk: &MixedWalk| Ok((walk.policy, ground.walk(walk)?));
+            |thread: &WalkedThread<'_, '_>, walk: &MixedWalk| Ok((walk.policy, thread.walk(walk)?));
         let walks = ready.look(self, stop, &walks, walk)?;
-        let truth = truth.into_iter().next().unwrap_or_default();
-        Ok(Compared { stop, truth, walks })
+        let shadow_frames = shadow_frames.into_iter().next().unwrap_or_default();
+        Ok(Compared { stop, shadow_frames, walks })
     }
 }

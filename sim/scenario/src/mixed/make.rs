@@ -84,8 +84,8 @@ impl WalkedThread<'_, '_> {
             return Err(RunOnError::UnknownThread);
         };
         let mut buffer = WalkBuffer::new(walk.room as usize);
-        let asker = self.site.os(walk.walker());
-        let (target, walker) = (target.asked_by(asker), self.runtime.on(asker));
+        let calling_thread = self.site.os(walk.walker());
+        let (target, walker) = (target.called_by(calling_thread), self.runtime.on(calling_thread));
         let stack = match walk.in_callback {
             Some(kind) => walker.in_callback(kind, |info| {
                 Walker::new(info, self.map, walk.policy).walk(&target, &mut buffer)
@@ -130,7 +130,7 @@ impl Scenario {
             rest = others;
             let ready = ready.get_or_insert_with(|| Ready::new(self, generation));
             let found = match ready {
-                Ok(ready) => ready.look(self, stop, here, |ground, at| ground.walk(at.says)),
+                Ok(ready) => ready.look(self, stop, here, |thread, at| thread.walk(at.says)),
                 Err(error) => Err(*error),
             };
             match found {

@@ -99,10 +99,10 @@ fn frames(
 /// Returns the problem of a seed that names something that is not on the stack.
 fn seed(call: &SnapshotCall, set: &SyntheticProcess) -> Option<ProblemKind> {
     let seed = call.seed.as_ref()?;
-    let rows = || set.synthetic_thread().rows.iter();
+    let activations = || set.synthetic_thread().activations.iter();
     let missing = match (&seed.from, &seed.rip) {
         (SeedSource::Stale, _) => return Some(ProblemKind::NotOnStack("stale registers")),
-        (SeedSource::Leaf, _) if rows().next().is_none() => {
+        (SeedSource::Leaf, _) if activations().next().is_none() => {
             return Some(ProblemKind::NotOnStack("leaf: it has no activations"));
         }
         (SeedSource::TopManaged, _) if seed.bytes(set).is_none() => {
@@ -112,7 +112,7 @@ fn seed(call: &SnapshotCall, set: &SyntheticProcess) -> Option<ProblemKind> {
         (_, Some(SeedAddress::Label(label))) if set.address(label).is_none() => label,
         _ => return None,
     };
-    let allowed: Vec<_> = rows().map(|row| row.function.clone()).collect();
+    let allowed: Vec<_> = activations().map(|activation| activation.function.clone()).collect();
     Some(ProblemKind::NotOnThisStack {
         found: missing.clone(),
         generation: set.synthetic_thread().generation,
@@ -129,12 +129,12 @@ fn place_of(
 ) -> Span {
     let there = stack.items.iter().zip(&places.items);
     let mut there = there.filter(|(item, _)| item.on.contains(generation));
-    let mut rows = 0;
+    let mut activations = 0;
     let mut frames = 0;
     let is_it = |item: &PlacedItem| match (&item.node, error) {
         (StackNode::Row { .. }, SyntheticError::Row { index }) => {
-            rows += 1;
-            rows == index + 1
+            activations += 1;
+            activations == index + 1
         }
         (StackNode::Frame(_), SyntheticError::Frame { index }) => {
             frames += 1;

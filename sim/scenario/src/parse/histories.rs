@@ -67,7 +67,7 @@ impl Reader {
                     let actions = self.actions(&node);
                     if let Some(kind) = node.arg_word::<CallbackKind>() {
                         if !callbacks.insert(kind.name()) {
-                            self.problem(node.span(), ProblemKind::DuplicateNode("on"));
+                            self.problem(node.span(), ProblemKind::DuplicateCallback(kind.name()));
                         }
                         profiler.callbacks.push((kind, actions));
                     }
@@ -243,8 +243,8 @@ impl Reader {
                 }
                 "clause" => expected.clauses.extend(node.arg_clauses()),
                 "replay" => {
-                    if let Some(Value::Trail(trail)) = node.args.first() {
-                        expected.replay = Some(trail.clone());
+                    if let Some(Value::Trail(schedule)) = node.args.first() {
+                        expected.replay = Some(schedule.clone());
                     }
                 }
                 name => {

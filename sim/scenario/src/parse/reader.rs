@@ -258,8 +258,8 @@ impl Reader {
                 Some(Value::Index(*number))
             }
             Kind::Trail => {
-                let trail = text.parse().map_err(ProblemKind::Trail)?;
-                Some(Value::Trail(trail))
+                let schedule = text.parse().map_err(ProblemKind::Trail)?;
+                Some(Value::Trail(schedule))
             }
             Kind::Word(words) => {
                 words.iter().find(|word| **word == text).map(|word| Value::Word(word))

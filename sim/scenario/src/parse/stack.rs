@@ -9,7 +9,7 @@ use crate::problem::ProblemKind;
 use clr_runtime::code_manager::StubKind;
 use clr_runtime::frame::LazyFields;
 use clr_runtime::{ExceptionTracker, FrameKind, MethodKind, RunningFunclet};
-use clr_world::synthetic::{CodeLocation, FrameRow, SyntheticActivation};
+use clr_world::synthetic::{CodeLocation, SyntheticActivation, SyntheticFrame};
 
 impl Reader {
     pub(super) fn stack(
@@ -67,11 +67,11 @@ impl Reader {
             "suspended-by-profiler" => StackNode::SuspendedByProfiler,
             "code-manager-writer" => StackNode::CodeManagerWriter(node.arg_word()?),
             "gs-cookie" => StackNode::GsCookie(number()),
-            _ => self.row(node)?,
+            _ => self.activation(node)?,
         })
     }
 
-    fn row(&mut self, node: &Fields<'_>) -> Option<StackNode> {
+    fn activation(&mut self, node: &Fields<'_>) -> Option<StackNode> {
         let saves = self.nodes(node.children(), Level::Row);
         let saves = saves.first();
         let saves_all = saves.is_some_and(|saves| saves.args.contains(&Value::All));
@@ -88,7 +88,7 @@ impl Reader {
             _ => (CodeLocation::Native, MethodKind::Ordinary),
         };
         let Some(Value::Label(function, offset)) = node.args.first() else { return None };
-        let row = SyntheticActivation {
+        let activation = SyntheticActivation {
             function: function.clone(),
             offset: *offset,
             place,
@@ -99,10 +99,10 @@ impl Reader {
             leaf: node.rule.name == "leaf",
             gs_cookie: node.number("gs-cookie"),
         };
-        Some(StackNode::Row { row, saves_all })
+        Some(StackNode::Row { activation, saves_all })
     }
 
-    fn frame(&mut self, node: &Fields<'_>) -> Option<FrameRow> {
+    fn frame(&mut self, node: &Fields<'_>) -> Option<SyntheticFrame> {
         let captured = node.text("captured-in").map(str::to_owned);
         for (property, written) in [("fcall-entry", "fcall-entry="), ("attributes", "attributes=")]
         {
@@ -114,7 +114,7 @@ impl Reader {
             fcall_entry: node.number("fcall-entry").unwrap_or_default(),
             attributes: node.number("attributes").unwrap_or_default(),
         };
-        Some(FrameRow {
+        Some(SyntheticFrame {
             kind: node.arg_word::<FrameKind>()?,
             at: node.number("at")?,
             leads_to: node.text("to").map(str::to_owned),

@@ -27,7 +27,7 @@ stack {
 ";
 
 #[test]
-fn what_is_right_stays_byte_for_byte() {
+fn right_expectations_stay_byte_for_byte() {
     let text = format!(
         "{STACK}snapshot seed=App.Foo {{ expect   from=observed {{ frame App.Foo
   marker; /- frame X
@@ -64,7 +64,7 @@ snapshot seed=App.Foo {{
 }
 
 #[test]
-fn only_what_is_wrong_is_rewritten() {
+fn only_wrong_expectations_are_rewritten() {
     let text = format!(
         "{STACK}snapshot by=native-walker {{
     // Seen.
@@ -113,7 +113,7 @@ snapshot callback=none {{
 }
 
 #[test]
-fn snapshots_of_each_stop_are_told_apart() {
+fn snapshots_of_each_stop_are_distinguished() {
     let program = "function \"App.Main\" kind=\"jit\" { body { new; p-invoke \"Lib.Sleep\" } }
 function \"Lib.Sleep\" { body { work 3 } }
 ";
@@ -139,7 +139,7 @@ stop at=\"Lib.Sleep\" {{
 
 /// Stale registers and ContextFlags are also written.
 #[test]
-fn what_contexts_have_is_told() {
+fn stale_registers_and_flags_are_written() {
     let text = format!(
         "{}\nsnapshot by=native-walker\nsnapshot {{ seed App.Foo {{ rip \"App.Main+0x3d0\"; rsp 0x1fe048 }} }}\nsnapshot seed=App.Foo flags=0",
         "stack {

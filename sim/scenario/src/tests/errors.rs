@@ -89,7 +89,7 @@ fn positions_count_characters_from_1() {
 }
 
 #[test]
-fn the_name_of_the_file_stands_in_front() {
+fn the_name_of_the_file_comes_first() {
     let error = error("function main\nstop after=x\nx").with_name("a.kdl");
     let lines = error.to_string();
     let lines: Vec<_> = lines.lines().collect();

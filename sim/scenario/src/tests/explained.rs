@@ -36,7 +36,7 @@ fn stories_are_those_of_their_calls() {
     assert_eq!((start.kind, start.clauses[0]), (Topic::Start, Clause::new(51)));
     for told in &told {
         let callbacks = told.story.iter().filter(|line| line.kind == Topic::Callback).count();
-        assert_eq!(callbacks, told.report.found.shots.len());
+        assert_eq!(callbacks, told.report.found.frame_reports.len());
         assert!(!told.events.is_empty());
         assert_eq!(parting(&told.story, &told.story), None);
     }
@@ -49,7 +49,7 @@ fn stories_are_those_of_their_calls() {
 fn a_stop_that_is_not_reached_leaves_the_others() {
     let text = TEXT.replace("ObjectAllocated\"", "ObjectAllocated\" visit=2");
     let scenario = parse(&text);
-    let each = scenario.each_on(Generation::Net10Windows, true);
+    let each = scenario.explain_each_on(Generation::Net10Windows);
     let stops: Vec<_> =
         each.iter().map(|(at, made)| (at.stop, at.snapshot, made.is_ok())).collect();
     let wanted = [(0, 0, false), (0, 1, false), (1, 0, true), (1, 1, true)];
@@ -65,7 +65,7 @@ fn a_stop_that_is_not_reached_leaves_the_others() {
 }
 
 #[test]
-fn snapshots_stand_where_they_are_found() {
+fn snapshots_have_their_places_in_the_text() {
     let scenario = parse(TEXT);
     let at: Vec<_> = scenario.snapshots().map(|it| (it.stop, it.snapshot)).collect();
     assert_eq!(at, [(Some(0), 0), (Some(0), 1), (Some(1), 0), (Some(1), 1)]);

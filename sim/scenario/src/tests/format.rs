@@ -28,7 +28,7 @@ fn comments_blank_lines_and_numbers_stay() {
 }
 
 #[test]
-fn what_is_no_kdl_is_not_formatted() {
+fn invalid_kdl_is_not_formatted() {
     let error = format_text("function {\n").unwrap_err();
     assert_eq!(error.to_string(), "1:10: the block does not end");
 }

@@ -11,21 +11,21 @@ fn stages_come_back_from_their_texts() {
     let (mut printed, mut right) = (0, 0);
     for seed in 0..2000 {
         let call = synthetic_call(&mut Seeded::new(seed));
-        let stack = PlacedStack::of(&call.stage).unwrap_or_else(|| panic!("{seed}: {call:#x?}"));
-        assert_eq!(stack.synthetic_thread(call.stage.generation), call.stage, "{seed}");
+        let stack = PlacedStack::of(&call.target).unwrap_or_else(|| panic!("{seed}: {call:#x?}"));
+        assert_eq!(stack.synthetic_thread(call.target.generation), call.target, "{seed}");
         let scenario = Scenario::from_call(&call).unwrap();
-        let one = Generations::of(&[call.stage.generation]);
+        let one = Generations::of(&[call.target.generation]);
         let mut expecting = scenario;
         expecting.expect_results(one);
         // A synthetic thread that cannot be set up has no text.
-        if call.stage.build().is_err() {
+        if call.target.build().is_err() {
             continue;
         }
         printed += 1;
         let text = expecting.to_string();
         let read = parse(&text);
         assert_eq!(read, expecting, "{seed}\n{text}");
-        let reports = read.run_on(call.stage.generation).unwrap();
+        let reports = read.run_on(call.target.generation).unwrap();
         // An expectation cannot express that some registers are stale and others are not, nor that
         // saved registers were overwritten.
         right += usize::from(reports.iter().all(SnapshotReport::is_right));
@@ -45,8 +45,8 @@ fn calls_give_the_same_as_texts() {
     for seed in 0..2000 {
         let mut call = synthetic_call(&mut Seeded::new(seed));
         let scenario = Scenario::from_call(&call).unwrap();
-        call.stage = scenario.stack.as_ref().unwrap().synthetic_thread(call.stage.generation);
-        let Ok(set) = call.stage.build() else { continue };
+        call.target = scenario.stack.as_ref().unwrap().synthetic_thread(call.target.generation);
+        let Ok(set) = call.target.build() else { continue };
         let bytes = call.seed.as_ref().map(|seed| seed.bytes(&set));
         let runtime = set.runtime();
         let mut made = Vec::new();
@@ -64,11 +64,16 @@ fn calls_give_the_same_as_texts() {
             &call.call(bytes.as_deref()),
             if call.null_callback { None } else { Some(&mut callback) },
         );
-        let found = &scenario.run_on(call.stage.generation).unwrap()[0].found;
+        let found = &scenario.run_on(call.target.generation).unwrap()[0].found;
         assert_eq!(found.outcome, direct, "{seed}: {call:#x?}");
-        let shots: Vec<_> =
-            found.shots.iter().map(|shot| (shot.shot.function.is_none(), shot.shot.ip)).collect();
-        assert_eq!(shots, made, "{seed}");
+        let frame_reports: Vec<_> = found
+            .frame_reports
+            .iter()
+            .map(|frame_report| {
+                (frame_report.frame_report.function.is_none(), frame_report.frame_report.ip)
+            })
+            .collect();
+        assert_eq!(frame_reports, made, "{seed}");
         same += 1;
         seeded += usize::from(call.seed.is_some());
     }

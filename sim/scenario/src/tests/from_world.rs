@@ -33,8 +33,8 @@ fn cases_come_back_from_their_texts() {
         said_alone += u32::from(count == 1);
         let stands: Vec<_> = (0..count).map(|thread| world.rip(thread)).collect();
         scenario
-            .at_stops(generation, |standing| {
-                let there: Vec<_> = (0..count).map(|it| standing.world.rip(it)).collect();
+            .at_stops(generation, |at_stop| {
+                let there: Vec<_> = (0..count).map(|it| at_stop.world.rip(it)).collect();
                 same += u32::from(there == stands);
                 same_alone += u32::from(count == 1 && there == stands);
             })
@@ -54,7 +54,7 @@ fn cases_come_back_from_their_texts() {
                 assert!(!is_as_modelled(found, &other), "{seed}");
                 let mut other = one.expected.clone();
                 other.callbacks[0].context.registers.gpr[3] ^= 1;
-                let has_context = found.shots[0].shot.context.is_some();
+                let has_context = found.frame_reports[0].frame_report.context.is_some();
                 assert_eq!(is_as_modelled(found, &other), !has_context, "{seed}");
             }
         }
@@ -75,7 +75,7 @@ fn cases_come_back_from_their_texts() {
 #[test]
 fn all_of_a_call_is_said() {
     let mut case = world_case(&mut Seeded::new(3));
-    case.slices.clear();
+    case.turns.clear();
     case.call = WorldCall {
         by: By::Profiler,
         target: 0,

@@ -49,18 +49,18 @@ fn two_locks_in_one_order_survive_everything() {
 fn a_replay_string_is_held_against_the_text() {
     let scenario = parse(&text(CROSSED, "explore { expect { deadlock } }"));
     let explored = scenario.explore_on(Generation::Net10Windows).unwrap();
-    let trail = explored[0].found.failure.as_ref().unwrap().trail.to_string();
+    let schedule = explored[0].found.failure.as_ref().unwrap().schedule.to_string();
     let expect = |string: &str| {
         text(CROSSED, &format!("explore {{ expect {{ deadlock; replay \"{string}\" }} }}"))
     };
-    assert_eq!(differences(&expect(&trail)), []);
+    assert_eq!(differences(&expect(&schedule)), []);
     assert_eq!(differences(&expect("clr1:500b")), [HistoryDifference::Strays]);
     let survives = ExpectedEnd::Survives { everything: false };
     assert_eq!(differences(&expect("clr1:")), [HistoryDifference::Replay(survives)]);
 }
 
 #[test]
-fn a_watchdog_and_what_is_said_to_be_wrong() {
+fn a_watchdog_and_reported_errors() {
     // A timed wait expires when no other thread can go on.
     let threads = "on ThreadCreated { wait done }
         thread dog { wait done micros=10; else { bark } }";
@@ -114,7 +114,7 @@ fn how_long_ago_an_event_was_set_is_asked() {
 }
 
 #[test]
-fn what_stays_behind_when_a_callback_never_comes_back() {
+fn state_that_remains_when_a_callback_never_returns() {
     // The thread is walked between its first callback and its last.
     let threads = |action: &str| {
         format!(
@@ -131,7 +131,7 @@ fn what_stays_behind_when_a_callback_never_comes_back() {
 }
 
 #[test]
-fn whoever_is_detached_gets_no_answers() {
+fn detached_profilers_get_no_answers() {
     let threads = "thread a { prepare; call GetEventMask returns=S_OK }; thread b { detach }";
     let explore = "explore { expect { failed; hazard H-24 } }";
     assert_eq!(differences(&text(threads, explore)), []);
@@ -159,7 +159,7 @@ fn a_process_ends_with_the_thread_that_it_ends_with() {
 }
 
 #[test]
-fn a_crash_is_told_before_the_stack_is_unwound() {
+fn a_crash_is_reported_before_the_stack_is_unwound() {
     let crash = |threads: &str| {
         let text = format!(
             "function App.Main kind=jit {{ body {{ raise }} }}
@@ -183,7 +183,7 @@ fn told(text: &str) -> (ExpectedEnd, Option<Hazard>) {
 }
 
 #[test]
-fn what_looks_like_a_hazard_is_none() {
+fn similar_histories_are_no_hazard() {
     // Two samplers, each of which waits for a lock held by the thread that the other one has
     // suspended: no thread that suspends others is suspended itself.
     let crosswise = "function \"App.N\" kind=jit { body { name-thread } }
@@ -225,7 +225,7 @@ fn what_looks_like_a_hazard_is_none() {
 }
 
 #[test]
-fn what_a_script_remembers_is_shared() {
+fn the_memory_of_a_script_is_shared() {
     // In all histories but one, the registers are written at the position where they were read.
     let shared = "function \"App.N\" kind=jit { body { name-thread; name-thread } }
         thread worker start=\"App.N\"

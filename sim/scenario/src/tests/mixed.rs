@@ -37,7 +37,7 @@ fn expecting(items: &str) -> String {
 }
 
 #[test]
-fn what_is_expected_is_found() {
+fn met_expectations_have_no_differences() {
     let text = expecting(&format!("{WHOLE}\ncomplete whole; result S_OK"));
     let on = Generation::CoreClr31Windows;
     assert_eq!(differences(&text, on), (Vec::new(), differences(&text, on).1));
@@ -49,7 +49,7 @@ fn what_is_expected_is_found() {
 }
 
 #[test]
-fn what_is_not_as_expected_is_told() {
+fn unmet_expectations_are_differences() {
     use MixedDifference::{Claim, Missing, Other, Outcome, Surplus};
     let on = Generation::Net10Windows;
     let of = |items: &str| differences(&expecting(items), on).0;
@@ -102,7 +102,7 @@ fn a_walk_may_not_come_back() {
 
 /// The buffer is smaller than the number of frames.
 #[test]
-fn a_full_buffer_is_told() {
+fn a_full_buffer_is_reported() {
     let text = format!(
         "{STACK}mixed-walk policy=signal room=2 {{ expect others=#true {{ native JIT_New; hidden IL_STUB; gap buffer-full; complete buffer-full; result S_FALSE }} }}"
     );
@@ -153,7 +153,7 @@ stop at=App.Main instruction=1 { mixed-walk policy=frame-pointers }
 
 /// A stop that is not reached does not affect the others.
 #[test]
-fn a_stop_that_is_not_reached_is_told() {
+fn a_stop_that_is_not_reached_does_not_affect_others() {
     let stops = "stop at=Lib.Sleep visit=9 { mixed-walk policy=seeded }
 stop at=Lib.Sleep { mixed-walk policy=seeded; mixed-walk policy=signal { expect on=new { complete whole; result S_OK } } }
 ";

@@ -20,7 +20,7 @@ fn everything_of_a_stack_round_trips() {
 
 /// Parts that a text omits have the default values of the types.
 #[test]
-fn what_is_not_written_is_default() {
+fn omitted_nodes_have_defaults() {
     let scenario = parse("function main");
     let mut expected = Scenario::new(scenario.program.clone());
     assert_eq!(scenario, expected);

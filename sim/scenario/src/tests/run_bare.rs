@@ -40,7 +40,7 @@ fn why(stops: &str) -> String {
 }
 
 #[test]
-fn what_is_expected_is_found() {
+fn met_expectations_have_no_differences() {
     for expect in [
         "expect { frame \"leaf\" trust=\"leaf\"; frame \"main\" trust=\"body\" }",
         "expect ends=\"any\" { frame \"leaf\" }",
@@ -52,7 +52,7 @@ fn what_is_expected_is_found() {
 }
 
 #[test]
-fn every_difference_is_told() {
+fn every_difference_is_reported() {
     let cases: &[(&str, &[UnwindDifference])] = &[
         ("expect { frame \"leaf\" }", &[UnwindDifference::Surplus { frame: 1 }]),
         (
@@ -78,7 +78,7 @@ fn every_difference_is_told() {
 }
 
 #[test]
-fn a_stop_without_expectations_is_held_against_the_truth() {
+fn a_stop_without_expectations_is_compared_with_the_shadow_stack() {
     let reached = reached("stop at=\"leaf\" visit=3");
     assert_eq!(reached.walks.len(), 1);
     assert!(reached.walks[0].is_right());
@@ -86,7 +86,7 @@ fn a_stop_without_expectations_is_held_against_the_truth() {
 }
 
 #[test]
-fn stops_are_told_in_the_order_of_the_text() {
+fn stops_are_reported_in_the_order_of_the_text() {
     let order: Vec<_> = reports("stop \"end\"\nstop at=\"leaf\" visit=2\nstop after=0")
         .into_iter()
         .map(|report| (report.stop, report.reached.unwrap().executed))
@@ -130,7 +130,7 @@ fn a_program_that_goes_on_for_ever_is_left() {
 }
 
 #[test]
-fn the_end_has_the_frames_of_whoever_ended_it() {
+fn the_end_has_the_frames_of_the_function_that_ended_the_program() {
     let of = |body: &str| {
         let text = format!(
             "function \"main\" {{ body {{ call \"last\" }} }}\n\

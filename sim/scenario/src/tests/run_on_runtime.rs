@@ -70,5 +70,5 @@ fn the_runtime_s_own_functions_are_places_to_stop() {
     let reports = parse(&text).run_on(Generation::CoreClr31Windows).unwrap();
     // In cooperative mode, with a native leaf on top.
     assert!(reports[3].differences.len() > 1, "{}", reports[3].found);
-    assert_eq!(reports[3].found.shots, []);
+    assert_eq!(reports[3].found.frame_reports, []);
 }

@@ -42,7 +42,7 @@ fn run(text: &str, generation: Generation) -> Vec<SnapshotReport> {
 }
 
 #[test]
-fn calls_give_what_is_expected() {
+fn calls_have_the_expected_results() {
     for generation in Generation::ALL {
         let reports = run(BARRIER, generation);
         let snapshots: Vec<_> = reports.iter().map(|report| report.snapshot).collect();
@@ -66,7 +66,7 @@ fn differences(expect: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_is_wrong_is_told() {
+fn wrong_results_are_reported() {
     let check = |expect: &str, wanted: &[&str]| assert_eq!(differences(expect), wanted, "{expect}");
     let whole = "frame \"App.Foo\"; frame \"App.Main\"; marker; ";
     check(&format!("expect {{ {whole} result \"S_OK\" }}"), &[]);
@@ -182,29 +182,31 @@ fn registers_and_contexts_are_always_checked() {
     assert_eq!(expected.differences(&found), []);
     let after = |change: &dyn Fn(&mut FoundFrameReport, &mut ContextRules)| {
         let mut found: SnapshotResult = found.clone();
-        change(&mut found.shots[1], &mut found.rules);
+        change(&mut found.frame_reports[1], &mut found.rules);
         expected.differences(&found)
     };
     let changed = |register| {
-        let differences = after(&|shot, _| {
-            shot.shot.context.as_mut().unwrap().registers.set(register, 7);
+        let differences = after(&|frame_report, _| {
+            frame_report.frame_report.context.as_mut().unwrap().registers.set(register, 7);
         });
         assert!(
-            matches!(differences[..], [SnapshotDifference::Register { shot: 1, register: it, found: 7, .. }] if it == register),
+            matches!(differences[..], [SnapshotDifference::Register { frame_report: 1, register: it, found: 7, .. }] if it == register),
             "{differences:?}"
         );
     };
     for register in [Gpr::Rax, Gpr::Rbp, Gpr::R12, Gpr::R15, Gpr::Rsp] {
         changed(register);
     }
-    let rip = after(&|shot, _| shot.shot.context.as_mut().unwrap().registers.rip += 1);
-    assert!(matches!(rip[..], [SnapshotDifference::Rip { shot: 1, .. }]), "{rip:?}");
-    let size = after(&|shot, _| shot.shot.context_size = 0xC20);
+    let rip = after(&|frame_report, _| {
+        frame_report.frame_report.context.as_mut().unwrap().registers.rip += 1
+    });
+    assert!(matches!(rip[..], [SnapshotDifference::Rip { frame_report: 1, .. }]), "{rip:?}");
+    let size = after(&|frame_report, _| frame_report.frame_report.context_size = 0xC20);
     assert!(matches!(size[..], [SnapshotDifference::ContextSize { found: 0xC20, .. }]), "{size:?}");
-    let name = after(&|shot, _| shot.function = Some("App.Foo".to_owned()));
-    assert_eq!(name, [SnapshotDifference::Function { shot: 1 }]);
-    let none = after(&|shot, _| shot.shot.context = None);
-    assert_eq!(none, [SnapshotDifference::Context { shot: 1 }]);
+    let name = after(&|frame_report, _| frame_report.function = Some("App.Foo".to_owned()));
+    assert_eq!(name, [SnapshotDifference::Function { frame_report: 1 }]);
+    let none = after(&|frame_report, _| frame_report.frame_report.context = None);
+    assert_eq!(none, [SnapshotDifference::Context { frame_report: 1 }]);
     let mut called = found.clone();
     called.nested[1].callbacks = 1;
     let called = expected.differences(&called);

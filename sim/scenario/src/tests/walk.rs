@@ -19,7 +19,7 @@ stop at=\"leaf\"
 ";
 
 /// Returns the first difference from the shadow stack after a change of the walk at the stop.
-fn untrue(change: impl FnOnce(&mut FoundWalk)) -> Option<ShadowStackDifference> {
+fn difference(change: impl FnOnce(&mut FoundWalk)) -> Option<ShadowStackDifference> {
     let scenario = parse(TEXT);
     let reached = scenario.run().unwrap().remove(0).reached.unwrap();
     let mut found = reached.walks[0].found.clone();
@@ -31,39 +31,39 @@ fn untrue(change: impl FnOnce(&mut FoundWalk)) -> Option<ShadowStackDifference> 
     let callers: &[CallerState] = run.shadow_stack().callers();
     assert_eq!(callers.len(), 3);
     change(&mut found);
-    found.untrue(callers, scenario.program.convention)
+    found.shadow_stack_difference(callers, scenario.program.convention)
 }
 
 #[test]
-fn a_true_walk_is_true() {
-    assert_eq!(untrue(|_| ()), None);
+fn a_right_walk_has_no_difference() {
+    assert_eq!(difference(|_| ()), None);
     // Volatile registers are not compared.
-    assert_eq!(untrue(|found| found.frames[1].registers.set(Gpr::Rax, 7)), None);
+    assert_eq!(difference(|found| found.frames[1].registers.set(Gpr::Rax, 7)), None);
 }
 
 #[test]
-fn the_innermost_untruth_is_told() {
-    let rip = untrue(|found| {
+fn the_innermost_wrong_frame_is_reported() {
+    let rip = difference(|found| {
         found.frames[1].registers.rip += 1;
         found.frames[2].registers.rip += 1;
     });
     assert!(
-        matches!(rip, Some(ShadowStackDifference::Rip { frame: 0, truth, found }) if found == truth + 1)
+        matches!(rip, Some(ShadowStackDifference::Rip { frame: 0, expected, found }) if found == expected + 1)
     );
     for register in [Gpr::Rsp, Gpr::Rbx, Gpr::R15] {
         let change = |found: &mut FoundWalk| found.frames[2].registers.set(register, 7);
-        let wrong = untrue(change);
+        let wrong = difference(change);
         assert!(
             matches!(wrong, Some(ShadowStackDifference::Register { frame: 1, register: told, found: 7, .. })
                 if told == register),
             "{wrong:?}"
         );
     }
-    let xmm = untrue(|found| found.frames[1].registers.xmm[9] = 1);
+    let xmm = difference(|found| found.frames[1].registers.xmm[9] = 1);
     assert!(matches!(xmm, Some(ShadowStackDifference::Xmm { frame: 0, number: 15, found: 1, .. })));
-    let position = untrue(|found| found.frames[1].position = Position::Interrupted);
+    let position = difference(|found| found.frames[1].position = Position::Interrupted);
     assert!(matches!(position, Some(ShadowStackDifference::Position { frame: 0, .. })));
-    let base = untrue(|found| {
+    let base = difference(|found| {
         if let Some((registers, _)) = &mut found.base {
             registers.set(Gpr::Rbp, 7);
         }
@@ -75,24 +75,24 @@ fn the_innermost_untruth_is_told() {
 }
 
 #[test]
-fn a_walk_that_is_too_short_or_too_long_is_untrue() {
-    let short = untrue(|found| {
+fn a_walk_that_is_too_short_or_too_long_is_wrong() {
+    let short = difference(|found| {
         found.frames.truncate(2);
         found.base = None;
         found.end = FoundEnd::Error(UnwindError::UnknownCode { address: 7 });
     });
-    assert_eq!(short, Some(ShadowStackDifference::Ended { truth: 3, found: 2 }));
-    let no_base = untrue(|found| {
+    assert_eq!(short, Some(ShadowStackDifference::Ended { expected: 3, found: 2 }));
+    let no_base = difference(|found| {
         found.base = None;
         found.end = FoundEnd::Error(UnwindError::UnknownCode { address: 7 });
     });
-    assert_eq!(no_base, Some(ShadowStackDifference::Ended { truth: 3, found: 2 }));
-    let long = untrue(|found| {
+    assert_eq!(no_base, Some(ShadowStackDifference::Ended { expected: 3, found: 2 }));
+    let long = difference(|found| {
         let (registers, position) = found.base.unwrap();
         let outermost = found.frames[2];
         found.frames.push(crate::FoundFrame { registers, position, ..outermost });
     });
-    assert_eq!(long, Some(ShadowStackDifference::WentOn { truth: 3, found: 4 }));
+    assert_eq!(long, Some(ShadowStackDifference::WentOn { expected: 3, found: 4 }));
 }
 
 /// The call frame information of two bytes of code at RVA 0x1000, as in vfork: the return address

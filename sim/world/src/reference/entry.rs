@@ -1,7 +1,7 @@
 //! Checks before the walk (contract §2.2, §2.8), as far as worlds can reach them: the first rule
 //! that applies decides.
 
-use super::rows::ThreadFacts;
+use super::activations::ThreadFacts;
 use super::{CallFacts, CallerKind};
 use clr_runtime::generation::{Generation, Generations};
 use clr_runtime::profiling::HResult;
@@ -85,7 +85,10 @@ const RULES: &[Rule] = &[
     // 16: C-050.
     (|call| call.target.exceptions.inconsistent, |_| Return(HResult::UNSAFE)),
     // 17: C-043, C-051; C-045 without a seed.
-    (|_| true, |call| call.start().map_or(Chain, |(row, flags)| Decision::Row(row, flags))),
+    (
+        |_| true,
+        |call| call.start().map_or(Chain, |(activation, flags)| Decision::Row(activation, flags)),
+    ),
 ];
 
 impl Call<'_> {
@@ -107,7 +110,7 @@ impl Call<'_> {
     }
 
     fn has_frame_below_sp(&self) -> bool {
-        let rsp = self.target.rows.first().map(|row| row.registers.rsp());
+        let rsp = self.target.activations.first().map(|activation| activation.registers.rsp());
         let top = self.target.frames.first().map(|frame| frame.at);
         self.target.generation != Generation::Framework2
             && top.zip(rsp).is_some_and(|(top, rsp)| top < rsp)
@@ -122,8 +125,10 @@ impl Call<'_> {
     }
 
     fn starts_unmanaged(&self) -> bool {
-        let row = self.start().map(|(row, _)| self.target.rows.get(row));
-        row.is_some_and(|row| row.is_none_or(|row| !row.is_managed()))
+        let activation =
+            self.start().map(|(activation, _)| self.target.activations.get(activation));
+        activation
+            .is_some_and(|activation| activation.is_none_or(|activation| !activation.is_managed()))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The effect of exceptions on the report (contract §3.9). The progress of an exception is state;
 //! the position of its handlers and their methods come from the shadow stack.
 
-use super::rows::ReferenceActivation;
+use super::activations::ReferenceActivation;
 use clr_codegen::FuncletKind;
 use clr_runtime::generation::{Generation, Generations};
 use clr_runtime::{ExceptionState, Pass};
@@ -62,15 +62,17 @@ pub(super) enum Handler {
 }
 
 /// Returns the kind of handler that an activation is, or `None`. Filters do not count (C-085).
-pub(super) fn handler(rows: &[ReferenceActivation], index: usize) -> Option<Handler> {
-    let row = rows.get(index).filter(|row| row.funclet == Some(FuncletKind::Handler))?;
-    let is_of = |other: &ReferenceActivation| other.code == row.code;
-    if rows.get(index + 1).is_some_and(is_of) {
+pub(super) fn handler(activations: &[ReferenceActivation], index: usize) -> Option<Handler> {
+    let activation = activations
+        .get(index)
+        .filter(|activation| activation.funclet == Some(FuncletKind::Handler))?;
+    let is_of = |other: &ReferenceActivation| other.code == activation.code;
+    if activations.get(index + 1).is_some_and(is_of) {
         return Some(Handler::OutOfLine);
     }
     // A method is never entered again before it has returned; but a handler may be called from
     // another handler of the method, or from a filter.
-    let outer = rows.iter().enumerate().skip(index + 1);
+    let outer = activations.iter().enumerate().skip(index + 1);
     let mut own = outer.filter(|(_, other)| is_of(other));
     let stands = own.find(|(_, other)| other.funclet != Some(FuncletKind::Handler));
     stands.map(|(parent, _)| Handler::Of(parent))

@@ -1,7 +1,7 @@
 //! The explicit Frames of a thread. The kind of a Frame is read from memory; the place that it
 //! leads to comes from the shadow stack.
 
-use super::rows::{ActivationCode, ReferenceActivation};
+use super::activations::{ActivationCode, ReferenceActivation};
 use clr_runtime::frame::FrameShape;
 use clr_runtime::frame::layout;
 use clr_runtime::generation::Generation;
@@ -30,7 +30,7 @@ pub enum FrameTarget {
     /// An activation of managed code.
     To {
         /// Index of the activation.
-        row: usize,
+        activation: usize,
         /// rip of the activation, as recorded in the Frame (VA).
         ip: u64,
         /// The other registers of the activation that the Frame provides.
@@ -59,7 +59,7 @@ pub(super) fn chain<M: Memory>(
     identities: &FrameIdentities,
     memory: &M,
     top: u64,
-    rows: &[ReferenceActivation],
+    activations: &[ReferenceActivation],
 ) -> Option<Vec<ReferenceFrame>> {
     let mut frames = Vec::new();
     let mut at = top;
@@ -67,26 +67,30 @@ pub(super) fn chain<M: Memory>(
         let word = |offset: u64| memory.read_u64(at.wrapping_add(offset)).ok();
         let kind = identities.kind(word(0)?)?;
         // The activation whose frame contains the Frame.
-        let host = rows.iter().position(|row| at < row.caller_sp)?;
+        let host = activations.iter().position(|activation| at < activation.caller_sp)?;
         let (has_method, lead) = match kind.shape() {
             FrameShape::InlinedCall => {
                 let recorded = word(generation.inlined_call_frame().return_address)?;
-                inlined_call(rows, host, recorded)
+                inlined_call(activations, host, recorded)
             }
-            FrameShape::FramedMethod => (word(layout::METHOD)? != 0, transition(rows, host)),
+            FrameShape::FramedMethod => (word(layout::METHOD)? != 0, transition(activations, host)),
             FrameShape::Transition | FrameShape::TailCall | FrameShape::Software => {
-                (false, transition(rows, host))
+                (false, transition(activations, host))
             }
             // The code that saves the registers is between the Frame and the caller of the hijacked
             // function (C-074).
-            FrameShape::Hijack => (false, to(rows, Some(host + 2))),
+            FrameShape::Hijack => (false, to(activations, Some(host + 2))),
             FrameShape::HelperMethod => {
                 let method = word(layout::HELPER_METHOD)? | word(layout::FCALL_ENTRY)?;
-                let lead = rows.iter().skip(host).position(ReferenceActivation::is_managed);
-                (method != 0, to(rows, lead.map(|row| host + row)))
+                let lead = activations.iter().skip(host).position(ReferenceActivation::is_managed);
+                (method != 0, to(activations, lead.map(|activation| host + activation)))
             }
-            FrameShape::Resumable => (false, interrupted(rows, host, FrameRegisters::Interrupted)),
-            FrameShape::Faulting => (false, interrupted(rows, host, FrameRegisters::Faulted)),
+            FrameShape::Resumable => {
+                (false, interrupted(activations, host, FrameRegisters::Interrupted))
+            }
+            FrameShape::Faulting => {
+                (false, interrupted(activations, host, FrameRegisters::Faulted))
+            }
             // The caller by COM is unmanaged.
             FrameShape::Mark | FrameShape::UnmanagedToManaged => (false, FrameTarget::Nowhere),
             FrameShape::FuncEval => (false, FrameTarget::Beyond),
@@ -99,45 +103,57 @@ pub(super) fn chain<M: Memory>(
 
 /// Finds the target of an InlinedCallFrame: the method that contains the Frame, while the call is
 /// active (C-070, C-071).
-fn inlined_call(rows: &[ReferenceActivation], host: usize, recorded: u64) -> (bool, FrameTarget) {
-    let Some(row) = rows.get(host).filter(|row| row.is_managed() && recorded != 0) else {
+fn inlined_call(
+    activations: &[ReferenceActivation],
+    host: usize,
+    recorded: u64,
+) -> (bool, FrameTarget) {
+    let Some(activation) =
+        activations.get(host).filter(|activation| activation.is_managed() && recorded != 0)
+    else {
         return (false, FrameTarget::Nowhere);
     };
     // During the call, the Frame has the call's return address; in ready-to-run code, the return
     // address of a helper's call (C-156).
-    let callee = host.checked_sub(1).and_then(|callee| rows.get(callee));
-    let calls = row.position == Position::ReturnAddress
+    let callee = host.checked_sub(1).and_then(|callee| activations.get(callee));
+    let calls = activation.position == Position::ReturnAddress
         && callee.is_some_and(|callee| !callee.is_service());
-    let begins = row.fact.is_some_and(|fact| fact.begins);
-    let ip = if calls && !begins { row.registers.rip } else { recorded };
+    let begins = activation.fact.is_some_and(|fact| fact.begins);
+    let ip = if calls && !begins { activation.registers.rip } else { recorded };
     // The Frame of an IL stub of the runtime has the method of the P/Invoke; any other Frame has a
     // token.
-    let is_stub = matches!(row.code, ActivationCode::Managed(_, MethodKind::IlStub));
-    let has_method = is_stub && row.fact.is_some_and(|fact| !fact.is_source);
-    (has_method, FrameTarget::To { row: host, ip, sets: FrameRegisters::FramePointer })
+    let is_stub = matches!(activation.code, ActivationCode::Managed(_, MethodKind::IlStub));
+    let has_method = is_stub && activation.fact.is_some_and(|fact| !fact.is_source);
+    (has_method, FrameTarget::To { activation: host, ip, sets: FrameRegisters::FramePointer })
 }
 
 /// Finds the target of a transition Frame: the caller of the runtime's code (C-073), if that is
 /// managed code (C-079).
-fn transition(rows: &[ReferenceActivation], host: usize) -> FrameTarget {
-    let caller = rows.iter().skip(host).position(|row| !row.is_between());
-    to(rows, caller.map(|row| host + row))
+fn transition(activations: &[ReferenceActivation], host: usize) -> FrameTarget {
+    let caller = activations.iter().skip(host).position(|activation| !activation.is_between());
+    to(activations, caller.map(|activation| host + activation))
 }
 
 /// Finds the target of a Frame with a CONTEXT: the code that was interrupted (C-076) or has faulted
 /// (C-160).
-fn interrupted(rows: &[ReferenceActivation], host: usize, sets: FrameRegisters) -> FrameTarget {
-    match to(rows, Some(host + 1)) {
-        FrameTarget::To { row, ip, .. } => FrameTarget::To { row, ip, sets },
+fn interrupted(
+    activations: &[ReferenceActivation],
+    host: usize,
+    sets: FrameRegisters,
+) -> FrameTarget {
+    match to(activations, Some(host + 1)) {
+        FrameTarget::To { activation, ip, .. } => FrameTarget::To { activation, ip, sets },
         other => other,
     }
 }
 
-fn to(rows: &[ReferenceActivation], index: Option<usize>) -> FrameTarget {
-    match index.and_then(|index| Some((index, rows.get(index)?))) {
-        Some((index, row)) if row.is_managed() => {
-            FrameTarget::To { row: index, ip: row.registers.rip, sets: FrameRegisters::CalleeSaved }
-        }
+fn to(activations: &[ReferenceActivation], index: Option<usize>) -> FrameTarget {
+    match index.and_then(|index| Some((index, activations.get(index)?))) {
+        Some((index, activation)) if activation.is_managed() => FrameTarget::To {
+            activation: index,
+            ip: activation.registers.rip,
+            sets: FrameRegisters::CalleeSaved,
+        },
         _ => FrameTarget::Nowhere,
     }
 }

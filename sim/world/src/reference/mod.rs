@@ -10,16 +10,16 @@
 //! [`ThreadFacts`] is a stopped thread, [`CallFacts`] a call about it, and [`expected`] returns the result
 //! that the call must have.
 
+mod activations;
 mod entry;
 mod exceptions;
 mod frames;
 mod report;
-mod rows;
 
+pub use activations::{ActivationCode, ProgramFacts, ReferenceActivation, ThreadFacts};
 pub use exceptions::Exceptions;
 pub use frames::{FrameRegisters, FrameTarget, ReferenceFrame};
 pub use report::{ExpectedCall, ExpectedReport, expected};
-pub use rows::{ActivationCode, ProgramFacts, ReferenceActivation, ThreadFacts};
 
 use clr_walker::profiling::SnapshotFlags;
 

@@ -2,10 +2,10 @@
 //! stack.
 
 use super::CallFacts;
+use super::activations::{ActivationCode, ReferenceActivation, ThreadFacts};
 use super::entry::{Call, Decision, decide};
 use super::exceptions::{Handler, handler, handles_in_managed_code};
 use super::frames::{FrameRegisters, FrameTarget};
-use super::rows::{ActivationCode, ReferenceActivation, ThreadFacts};
 use clr_codegen::{CallingConvention, FuncletKind};
 use clr_runtime::MethodKind;
 use clr_runtime::generation::{Generation, Generations};
@@ -20,7 +20,7 @@ pub struct ExpectedReport {
     /// The method; `None` for a marker.
     pub function: Option<MethodId>,
     /// Index of the activation that the callback reports.
-    pub row: usize,
+    pub activation: usize,
     /// The context: registers that nothing has provided keep the values that they had at the start
     /// (C-158); ContextFlags (C-097).
     pub context: Context,
@@ -53,7 +53,7 @@ pub fn expected(target: &ThreadFacts, question: &CallFacts) -> Option<ExpectedCa
         }
         Decision::Unsaid => return None,
         Decision::Chain => (None, 0),
-        Decision::Row(row, flags) => (Some(row), flags),
+        Decision::Row(activation, flags) => (Some(activation), flags),
     };
     if target.beyond {
         return None;
@@ -108,10 +108,11 @@ impl<'s> Pass<'s> {
         let windows = Generations::WINDOWS.contains(target.generation);
         let convention =
             if windows { CallingConvention::WindowsX64 } else { CallingConvention::SystemV };
-        let row = start.and_then(|row| target.rows.get(row));
+        let activation = start.and_then(|activation| target.activations.get(activation));
         // A walk from the Frame chain starts with all registers zero (contract §3.1).
-        let registers = row.map_or_else(Registers::default, |row| row.registers);
-        let all = if row.is_some() { u16::MAX } else { 0 };
+        let registers =
+            activation.map_or_else(Registers::default, |activation| activation.registers);
+        let all = if activation.is_some() { u16::MAX } else { 0 };
         Self {
             target,
             convention,
@@ -124,7 +125,7 @@ impl<'s> Pass<'s> {
     }
 
     fn go(&mut self, start: Option<usize>, suspended: bool) -> Option<Ending> {
-        let ThreadFacts { rows, frames, exceptions, .. } = self.target;
+        let ThreadFacts { activations, frames, exceptions, .. } = self.target;
         let mut frames = frames.iter().peekable();
         let mut managed = start;
         loop {
@@ -142,20 +143,20 @@ impl<'s> Pass<'s> {
                     {
                         return Some(Ending::GivesUp);
                     }
-                    FrameTarget::To { row, ip, sets } => {
-                        self.follow(rows.get(row)?, ip, sets);
-                        managed = Some(row);
+                    FrameTarget::To { activation, ip, sets } => {
+                        self.follow(activations.get(activation)?, ip, sets);
+                        managed = Some(activation);
                     }
                     FrameTarget::Beyond => return None,
                 }
             }
             // Managed activations are reported one by one up to an unmanaged caller.
             while let Some(index) = managed.take() {
-                let (row, caller) = (rows.get(index)?, rows.get(index + 1)?);
+                let (activation, caller) = (activations.get(index)?, activations.get(index + 1)?);
                 // Frames in this activation or above it have been left (C-056).
-                while frames.next_if(|frame| frame.at < row.caller_sp).is_some() {}
+                while frames.next_if(|frame| frame.at < activation.caller_sp).is_some() {}
                 let is_marked = self.method(index)?;
-                self.return_to(row, caller);
+                self.return_to(activation, caller);
                 if caller.is_managed() {
                     managed = Some(index + 1);
                 } else if self.hidden_to.is_none() {
@@ -173,16 +174,16 @@ impl<'s> Pass<'s> {
     /// Reports a method if it is to be reported. Returns true if a marker is due for the unmanaged
     /// run that it was called from.
     fn method(&mut self, index: usize) -> Option<bool> {
-        let ThreadFacts { rows, exceptions, generation, .. } = self.target;
-        let row = rows.get(index)?;
-        let ActivationCode::Managed(method, kind) = row.code else { return None };
+        let ThreadFacts { activations, exceptions, generation, .. } = self.target;
+        let activation = activations.get(index)?;
+        let ActivationCode::Managed(method, kind) = activation.code else { return None };
         // C-163, C-085.
         let handles = kind == MethodKind::ExceptionHandling;
-        let is_filter = row.funclet == Some(FuncletKind::Filter);
+        let is_filter = activation.funclet == Some(FuncletKind::Filter);
         let is_hidden = handles_in_managed_code(*generation) && handles;
         let is_marked = !(handles_in_managed_code(*generation) && (handles || is_filter));
         // C-086: a second pass has left the frame.
-        if exceptions.have_left(row.caller_sp) {
+        if exceptions.have_left(activation.caller_sp) {
             return Some(is_marked);
         }
         // C-081, C-082: nothing is reported between a handler and its method.
@@ -190,7 +191,7 @@ impl<'s> Pass<'s> {
             return Some(is_marked);
         }
         self.hidden_to = None;
-        match handler(rows, index) {
+        match handler(activations, index) {
             Some(Handler::OutOfLine) => {}
             Some(Handler::Of(parent)) => self.hidden_to = Some(parent),
             None => {
@@ -205,55 +206,55 @@ impl<'s> Pass<'s> {
         Some(is_marked)
     }
 
-    fn report(&mut self, function: Option<MethodId>, row: usize) {
-        self.callbacks.push(ExpectedReport { function, row, context: self.context });
+    fn report(&mut self, function: Option<MethodId>, activation: usize) {
+        self.callbacks.push(ExpectedReport { function, activation, context: self.context });
     }
 
     /// Takes over the registers that a Frame provides; the others stay unchanged (C-098, C-158).
-    fn follow(&mut self, row: &ReferenceActivation, ip: u64, sets: FrameRegisters) {
+    fn follow(&mut self, activation: &ReferenceActivation, ip: u64, sets: FrameRegisters) {
         let flags = match sets {
             FrameRegisters::Interrupted => Some(self.target.generation.redirected_context_flags()),
             FrameRegisters::Faulted => Some(faulted_flags(self.target.generation)),
             FrameRegisters::FramePointer | FrameRegisters::CalleeSaved => None,
         };
         if let Some(flags) = flags {
-            self.context = Context { registers: row.registers, flags };
+            self.context = Context { registers: activation.registers, flags };
             self.true_ones = (u16::MAX, u16::MAX);
             return;
         }
-        let told: &[Gpr] = match sets {
+        let given: &[Gpr] = match sets {
             FrameRegisters::FramePointer => &[Gpr::Rbp],
             _ => self.convention.nonvolatile(),
         };
         self.true_ones = (0, 0);
-        for register in told {
-            self.take(row, *register);
+        for register in given {
+            self.take(activation, *register);
         }
-        self.place(ip, row.registers.rsp());
+        self.place(ip, activation.registers.rsp());
     }
 
     /// Restores the registers that a method's frame has saved; the others stay unchanged (C-096,
     /// C-099).
-    fn return_to(&mut self, row: &ReferenceActivation, caller: &ReferenceActivation) {
+    fn return_to(&mut self, activation: &ReferenceActivation, caller: &ReferenceActivation) {
         for register in self.convention.nonvolatile() {
-            if (row.saves.0 | self.true_ones.0) & bit(*register) != 0 {
+            if (activation.saves.0 | self.true_ones.0) & bit(*register) != 0 {
                 self.take(caller, *register);
             }
         }
         if self.convention.has_nonvolatile_xmm() {
             let values = self.context.registers.xmm.iter_mut().zip(&caller.registers.xmm);
             for (n, (value, its)) in (6..).zip(values) {
-                if (row.saves.1 | self.true_ones.1) & 1 << n != 0 {
+                if (activation.saves.1 | self.true_ones.1) & 1 << n != 0 {
                     *value = *its;
                     self.true_ones.1 |= 1 << n;
                 }
             }
         }
-        self.place(caller.registers.rip, row.caller_sp);
+        self.place(caller.registers.rip, activation.caller_sp);
     }
 
-    fn take(&mut self, row: &ReferenceActivation, register: Gpr) {
-        self.context.registers.set(register, row.registers.get(register));
+    fn take(&mut self, activation: &ReferenceActivation, register: Gpr) {
+        self.context.registers.set(register, activation.registers.get(register));
         self.true_ones.0 |= bit(register);
     }
 

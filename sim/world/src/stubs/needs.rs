@@ -52,24 +52,24 @@ impl Plan {
     }
 }
 
-/// Calls `tell` for each function that a function names.
-fn mentioned(function: &Function, tell: &mut impl FnMut(FunctionIndex)) {
+/// Calls `add` for each function that a function names.
+fn mentioned(function: &Function, add: &mut impl FnMut(FunctionIndex)) {
     if let Some(Exit::TailCall(_, id)) = function.end {
-        tell(id);
+        add(id);
     }
-    in_body(&function.body, tell);
+    in_body(&function.body, add);
 }
 
-fn in_body(body: &[Statement], tell: &mut impl FnMut(FunctionIndex)) {
+fn in_body(body: &[Statement], add: &mut impl FnMut(FunctionIndex)) {
     for statement in body {
         match statement {
             Statement::Call(_, id)
             | Statement::Exit(Exit::TailCall(_, id))
-            | Statement::Primitive(Primitive::Set(_, Value::Function(id))) => tell(*id),
+            | Statement::Primitive(Primitive::Set(_, Value::Function(id))) => add(*id),
             _ => {}
         }
         for inner in statement.bodies() {
-            in_body(inner, tell);
+            in_body(inner, add);
         }
     }
 }

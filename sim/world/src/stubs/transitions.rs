@@ -37,11 +37,11 @@ impl Plan {
     /// Notifies the profiler of a transition, by an FCall with its own Frame, or by a QCall with
     /// the stub's Frame.
     fn transition_callback(&self, at: u32, helper: Shared) -> Vec<Statement> {
-        let tell = call(self.helper(helper));
+        let report = call(self.helper(helper));
         if self.generation.has_helper_method_frames() {
-            return vec![tell];
+            return vec![report];
         }
-        self.frames.call_unmanaged(at, tell)
+        self.frames.call_unmanaged(at, report)
     }
 
     /// Returns a P/Invoke between its two helpers.

@@ -51,12 +51,12 @@ impl Plan {
 
     /// Compiles a method: its code is in a new heap, which is added to the code manager.
     pub(super) fn jit(&self) -> Function {
-        let mut told = Vec::new();
+        let mut reports = Vec::new();
         if self.generation.adds_code_under_lock() {
-            told.push(call(self.helper(Shared::AddCodeHeap)));
+            reports.push(call(self.helper(Shared::AddCodeHeap)));
         }
-        told.push(service(Service::Compiled));
-        let body = vec![service(Service::Compile), Statement::Primitive(Primitive::When(told))];
+        reports.push(service(Service::Compiled));
+        let body = vec![service(Service::Compile), Statement::Primitive(Primitive::When(reports))];
         native(Shared::Jit, plain(), body, RETURN)
     }
 }

@@ -116,59 +116,64 @@ pub(super) struct Library {
 type Key<'s> = (&'s str, CodeLocation, Option<Funclet>);
 
 impl Layout {
-    pub(super) fn new(stage: &SyntheticThread) -> Result<Self, SyntheticError> {
+    pub(super) fn new(thread: &SyntheticThread) -> Result<Self, SyntheticError> {
         let mut units = CODE.map(|base| Unit { base, ..Unit::default() });
         let mut functions: Vec<Function> = Vec::new();
         let mut described = Vec::new();
-        let has_library = stage.generation.is_unix();
+        let has_library = thread.generation.is_unix();
         let mut known: BTreeMap<Key<'_>, (usize, u64)> = BTreeMap::new();
-        for (index, row) in stage.rows.iter().enumerate() {
+        for (index, activation) in thread.activations.iter().enumerate() {
             let error = SyntheticError::Row { index };
-            let end = stage.rows.get(index + 1).map_or(row.sp.wrapping_add(0x40), |row| row.sp);
-            let size = frame_size(row, end).ok_or(error)?;
+            let end = thread
+                .activations
+                .get(index + 1)
+                .map_or(activation.sp.wrapping_add(0x40), |activation| activation.sp);
+            let size = frame_size(activation, end).ok_or(error)?;
             // A function calls only after its prologue.
             let first = u32::from(PROLOGUE) + u32::from(index > 0);
-            let in_code = row.offset < SIZE && (row.leaf || row.offset >= first);
+            let in_code =
+                activation.offset < SIZE && (activation.leaf || activation.offset >= first);
             if !in_code {
                 return Err(error);
             }
-            let key = (row.function.as_str(), row.place, row.funclet);
+            let key = (activation.function.as_str(), activation.place, activation.funclet);
             if let Some((other, other_size)) = known.get(&key) {
-                let same = functions.get(*other).is_some_and(|other| other.kind == row.kind);
+                let same = functions.get(*other).is_some_and(|other| other.kind == activation.kind);
                 if *other_size != size || !same {
                     return Err(error);
                 }
                 continue;
             }
-            let unit = &mut units[row.place as usize];
+            let unit = &mut units[activation.place as usize];
             let begin = unit.bytes.len() as u32;
             known.insert(key, (functions.len(), size));
             functions.push(Function {
-                name: row.function.clone(),
-                place: row.place,
-                kind: row.kind,
-                funclet: row.funclet,
-                gs_cookie: row.gs_cookie,
+                name: activation.function.clone(),
+                place: activation.place,
+                kind: activation.kind,
+                funclet: activation.funclet,
+                gs_cookie: activation.gs_cookie,
                 stub: None,
                 start: unit.base + u64::from(begin),
                 size: SIZE,
             });
             unit.bytes.resize((begin + PITCH) as usize, 0x90);
-            if row.leaf {
+            if activation.leaf {
                 continue;
             }
             // The runtime does not look for cookies elsewhere.
-            if row.gs_cookie.is_some() && row.place != CodeLocation::Native {
-                let rows = stage.rows.iter().filter(|other| other.function == row.function);
-                let last = rows.map(|other| other.offset).max();
-                unit.epilogue(begin, &row.saves, size as u32, last.unwrap_or_default());
+            if activation.gs_cookie.is_some() && activation.place != CodeLocation::Native {
+                let activations =
+                    thread.activations.iter().filter(|other| other.function == activation.function);
+                let last = activations.map(|other| other.offset).max();
+                unit.epilogue(begin, &activation.saves, size as u32, last.unwrap_or_default());
             }
-            if has_library && row.place == CodeLocation::Native {
+            if has_library && activation.place == CodeLocation::Native {
                 described.push(PlainFunction {
-                    name: &row.function,
+                    name: &activation.function,
                     begin: LIBRARY_TEXT + begin,
                     size: SIZE,
-                    pushes: &row.saves,
+                    pushes: &activation.saves,
                     locals: size,
                     prologue: PROLOGUE,
                 });
@@ -176,10 +181,10 @@ impl Layout {
                 let at = UNWIND_DATA + unit.unwind_data.len() as u32;
                 let entry = [begin, begin + SIZE, at];
                 unit.functions.extend(entry.into_iter().flat_map(u32::to_le_bytes));
-                unwind_info(&mut unit.unwind_data, &row.saves, size);
+                unwind_info(&mut unit.unwind_data, &activation.saves, size);
             }
         }
-        for (name, kind) in &stage.stubs {
+        for (name, kind) in &thread.stubs {
             let unit = &mut units[CodeLocation::Heap as usize];
             functions.push(Function {
                 name: name.clone(),
@@ -193,11 +198,11 @@ impl Layout {
             });
             unit.bytes.resize(unit.bytes.len() + PITCH as usize, 0x90);
         }
-        for row in stage.rows.iter().skip(1) {
-            let key = (row.function.as_str(), row.place, row.funclet);
+        for activation in thread.activations.iter().skip(1) {
+            let key = (activation.function.as_str(), activation.place, activation.funclet);
             let function = known.get(&key).and_then(|(index, _)| functions.get(*index));
             if let Some(function) = function {
-                units[row.place as usize].call_before(function.start, row.offset);
+                units[activation.place as usize].call_before(function.start, activation.offset);
             }
         }
         let native = &units[CodeLocation::Native as usize];
@@ -208,11 +213,11 @@ impl Layout {
     }
 
     /// Returns the function of an activation.
-    pub(super) fn function_of(&self, row: &SyntheticActivation) -> Option<&Function> {
+    pub(super) fn function_of(&self, activation: &SyntheticActivation) -> Option<&Function> {
         self.functions.iter().find(|function| {
-            function.name == row.function
-                && function.place == row.place
-                && function.funclet == row.funclet
+            function.name == activation.function
+                && function.place == activation.place
+                && function.funclet == activation.funclet
         })
     }
 
@@ -234,12 +239,12 @@ impl Library {
 }
 
 /// Returns the size of a frame without the return address and the pushed registers, in bytes.
-fn frame_size(row: &SyntheticActivation, end: u64) -> Option<u64> {
-    let size = end.checked_sub(row.sp)?.checked_sub(8)?;
-    if row.leaf {
+fn frame_size(activation: &SyntheticActivation, end: u64) -> Option<u64> {
+    let size = end.checked_sub(activation.sp)?.checked_sub(8)?;
+    if activation.leaf {
         return (size == 0).then_some(0);
     }
-    let locals = size.checked_sub(8 * row.saves.len() as u64)?;
+    let locals = size.checked_sub(8 * activation.saves.len() as u64)?;
     (locals.is_multiple_of(8) && locals < 1 << 31).then_some(locals)
 }
 
@@ -268,22 +273,22 @@ fn unwind_info(data: &mut Vec<u8>, saves: &[Gpr], size: u64) {
 
 /// Returns the register values of each activation: a function's own values in the registers that it
 /// pushes, its caller's values in the others.
-pub(super) fn register_values(stage: &SyntheticThread) -> Vec<[u64; 16]> {
-    let saved = FrameConvention::of(stage.generation).callee_saved;
+pub(super) fn register_values(thread: &SyntheticThread) -> Vec<[u64; 16]> {
+    let saved = FrameConvention::of(thread.generation).callee_saved;
     let mut values = [0; 16];
     for register in saved {
         values[usize::from(register.number())] = 0xC0DE_0000 + u64::from(register.number());
     }
-    let mut rows = Vec::with_capacity(stage.rows.len());
-    for (index, row) in stage.rows.iter().enumerate().rev() {
-        for register in &row.saves {
+    let mut activations = Vec::with_capacity(thread.activations.len());
+    for (index, activation) in thread.activations.iter().enumerate().rev() {
+        for register in &activation.saves {
             let number = register.number();
             values[usize::from(number)] =
                 0xC0DE_0000 + ((index as u64 + 1) << 8) + u64::from(number);
         }
-        values[usize::from(Gpr::Rsp.number())] = row.sp;
-        rows.push(values);
+        values[usize::from(Gpr::Rsp.number())] = activation.sp;
+        activations.push(values);
     }
-    rows.reverse();
-    rows
+    activations.reverse();
+    activations
 }

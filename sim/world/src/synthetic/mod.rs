@@ -31,11 +31,11 @@
 
 mod code;
 mod manager;
-mod set;
+mod process;
 mod snapshot;
 
 pub use code::{CODE, PROLOGUE, SIZE};
-pub use set::{SyntheticError, SyntheticProcess};
+pub use process::{SyntheticError, SyntheticProcess};
 pub use snapshot::{FrameReport, SyntheticSnapshot};
 
 use clr_runtime::code_manager::StubKind;
@@ -100,7 +100,7 @@ pub struct SyntheticActivation {
 
 /// An explicit Frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FrameRow {
+pub struct SyntheticFrame {
     /// Kind of the Frame.
     pub kind: FrameKind,
     /// Address of the Frame (VA).
@@ -123,9 +123,9 @@ pub struct SyntheticThread {
     /// Generation of the runtime.
     pub generation: Generation,
     /// Stack, leaf first.
-    pub rows: Vec<SyntheticActivation>,
+    pub activations: Vec<SyntheticActivation>,
     /// Frame chain, topmost first.
-    pub frames: Vec<FrameRow>,
+    pub frames: Vec<SyntheticFrame>,
     /// The thread is in cooperative mode.
     pub cooperative: bool,
     /// Bounds of the stack (VA).
@@ -166,7 +166,7 @@ impl SyntheticThread {
     pub fn new(generation: Generation) -> Self {
         Self {
             generation,
-            rows: Vec::new(),
+            activations: Vec::new(),
             frames: Vec::new(),
             cooperative: false,
             stack: STACK,
@@ -195,9 +195,9 @@ impl SyntheticThread {
     }
 
     /// Adds an activation after the existing ones. `label` is `FUNCTION+OFFSET`, the offset in hex.
-    fn row(mut self, label: &str, place: CodeLocation, kind: MethodKind, sp: u64) -> Self {
+    fn activation(mut self, label: &str, place: CodeLocation, kind: MethodKind, sp: u64) -> Self {
         let (function, offset) = label.rsplit_once("+0x").unwrap_or((label, "0"));
-        self.rows.push(SyntheticActivation {
+        self.activations.push(SyntheticActivation {
             function: function.to_owned(),
             offset: u32::from_str_radix(offset, 16).unwrap_or(0),
             place,
@@ -214,37 +214,37 @@ impl SyntheticThread {
     /// Adds an activation of a jitted method: `App.Foo+0x40`.
     #[must_use]
     pub fn jit(self, label: &str, sp: u64) -> Self {
-        self.row(label, CodeLocation::Heap, MethodKind::Ordinary, sp)
+        self.activation(label, CodeLocation::Heap, MethodKind::Ordinary, sp)
     }
 
     /// Adds an activation of a method compiled ahead of time.
     #[must_use]
     pub fn ready_to_run(self, label: &str, sp: u64) -> Self {
-        self.row(label, CodeLocation::ReadyToRun, MethodKind::Ordinary, sp)
+        self.activation(label, CodeLocation::ReadyToRun, MethodKind::Ordinary, sp)
     }
 
     /// Adds an activation of an IL stub.
     #[must_use]
     pub fn il_stub(self, label: &str, sp: u64) -> Self {
-        self.row(label, CodeLocation::Heap, MethodKind::IlStub, sp)
+        self.activation(label, CodeLocation::Heap, MethodKind::IlStub, sp)
     }
 
     /// Adds an activation of a dynamic method.
     #[must_use]
     pub fn dynamic(self, label: &str, sp: u64) -> Self {
-        self.row(label, CodeLocation::Heap, MethodKind::Dynamic, sp)
+        self.activation(label, CodeLocation::Heap, MethodKind::Dynamic, sp)
     }
 
     /// Adds an activation of the managed exception handling.
     #[must_use]
     pub fn exception_handling(self, label: &str, sp: u64) -> Self {
-        self.row(label, CodeLocation::ReadyToRun, MethodKind::ExceptionHandling, sp)
+        self.activation(label, CodeLocation::ReadyToRun, MethodKind::ExceptionHandling, sp)
     }
 
     /// Adds an activation of a native function: `coreclr.dll!JIT_New+0x80`.
     #[must_use]
     pub fn native(self, label: &str, sp: u64) -> Self {
-        self.row(label, CodeLocation::Native, MethodKind::Ordinary, sp)
+        self.activation(label, CodeLocation::Native, MethodKind::Ordinary, sp)
     }
 
     /// Adds an activation of a native function without unwind data, whose rsp points at the return
@@ -252,13 +252,13 @@ impl SyntheticThread {
     #[must_use]
     pub fn native_leaf(mut self, label: &str, sp: u64) -> Self {
         self = self.native(label, sp);
-        self.change_row(|row| row.leaf = true)
+        self.change_activation(|activation| activation.leaf = true)
     }
 
     /// Sets the registers that the last activation's function pushes.
     #[must_use]
     pub fn saves(self, registers: &[Gpr]) -> Self {
-        self.change_row(|row| registers.clone_into(&mut row.saves))
+        self.change_activation(|activation| registers.clone_into(&mut activation.saves))
     }
 
     /// Makes the last activation's function push all nonvolatile registers, as methods with inlined
@@ -272,13 +272,13 @@ impl SyntheticThread {
     /// Puts the last activation in a funclet of its function.
     #[must_use]
     pub fn in_funclet(self, funclet: Funclet) -> Self {
-        self.change_row(|row| row.funclet = Some(funclet))
+        self.change_activation(|activation| activation.funclet = Some(funclet))
     }
 
     /// Gives the last activation's frame a GS cookie, `below` bytes below its caller SP.
     #[must_use]
     pub fn gs_cookie(self, below: u32) -> Self {
-        self.change_row(|row| row.gs_cookie = Some(below))
+        self.change_activation(|activation| activation.gs_cookie = Some(below))
     }
 
     /// Adds a block to the code heap that is not a method. Its name can be used as a label.
@@ -288,9 +288,9 @@ impl SyntheticThread {
         self
     }
 
-    fn change_row(mut self, change: impl FnOnce(&mut SyntheticActivation)) -> Self {
-        if let Some(row) = self.rows.last_mut() {
-            change(row);
+    fn change_activation(mut self, change: impl FnOnce(&mut SyntheticActivation)) -> Self {
+        if let Some(activation) = self.activations.last_mut() {
+            change(activation);
         }
         self
     }
@@ -299,17 +299,17 @@ impl SyntheticThread {
     /// `function`: to the first one that ends above the Frame, if there are several.
     #[must_use]
     pub fn frame(self, kind: FrameKind, at: u64, function: &str) -> Self {
-        let mut stage = self.mark(kind, at);
-        if let Some(frame) = stage.frames.last_mut() {
+        let mut thread = self.mark(kind, at);
+        if let Some(frame) = thread.frames.last_mut() {
             frame.leads_to = Some(function.to_owned());
         }
-        stage
+        thread
     }
 
     /// Adds a Frame at `at` (VA) that leads nowhere.
     #[must_use]
     pub fn mark(mut self, kind: FrameKind, at: u64) -> Self {
-        self.frames.push(FrameRow {
+        self.frames.push(SyntheticFrame {
             kind,
             at,
             leads_to: None,
@@ -320,7 +320,7 @@ impl SyntheticThread {
         self
     }
 
-    fn change_frame(mut self, change: impl FnOnce(&mut FrameRow)) -> Self {
+    fn change_frame(mut self, change: impl FnOnce(&mut SyntheticFrame)) -> Self {
         if let Some(frame) = self.frames.last_mut() {
             change(frame);
         }

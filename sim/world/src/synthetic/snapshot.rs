@@ -26,7 +26,7 @@ pub struct FrameReport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntheticSnapshot {
     /// Frame reports, in order.
-    pub shots: Vec<FrameReport>,
+    pub frame_reports: Vec<FrameReport>,
     /// Outcome of the call.
     pub outcome: Outcome,
 }
@@ -53,26 +53,26 @@ impl SyntheticProcess {
         call: &Call<'_>,
         last: usize,
     ) -> SyntheticSnapshot {
-        let mut shots = Vec::new();
+        let mut frame_reports = Vec::new();
         let callback: &mut SnapshotCallback<'_> = &mut |frame| {
-            shots.push(FrameReport {
+            frame_reports.push(FrameReport {
                 function: frame.function,
                 ip: frame.ip,
                 context_size: frame.context.len() as u32,
                 context: Context::from_bytes(frame.context),
                 label: self.label(frame.ip),
             });
-            if shots.len() > last { HResult::FALSE } else { HResult::OK }
+            if frame_reports.len() > last { HResult::FALSE } else { HResult::OK }
         };
         let outcome = runtime.on(os).do_stack_snapshot(call, Some(callback));
-        SyntheticSnapshot { shots, outcome }
+        SyntheticSnapshot { frame_reports, outcome }
     }
 }
 
 impl fmt::Display for SyntheticSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for shot in &self.shots {
-            writeln!(f, "{shot}")?;
+        for frame_report in &self.frame_reports {
+            writeln!(f, "{frame_report}")?;
         }
         writeln!(f, "{}", self.outcome)
     }

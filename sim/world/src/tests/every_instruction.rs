@@ -209,7 +209,7 @@ fn walk_everywhere(
 }
 
 #[test]
-fn walks_at_every_instruction_agree_with_the_truth() {
+fn walks_at_every_instruction_agree_with_the_shadow_stack() {
     let mut wrong = Vec::new();
     for generation in Generation::ALL {
         for kind in RuntimeCallKind::ALL {

@@ -73,7 +73,7 @@ fn expected_walks(generation: Generation) -> Vec<(&'static str, &'static str)> {
 }
 
 #[test]
-fn walks_in_exception_callbacks_give_what_was_observed() {
+fn walks_in_exception_callbacks_have_the_observed_results() {
     for generation in Generation::ALL {
         for kind in [Raise, NullDereference] {
             let mut found = Vec::new();
@@ -164,7 +164,7 @@ pub(super) fn registers_of(world: &World<'_>, name: &str) -> Option<Registers> {
 
 /// E-14 and E-15, executed: from a handler the walk continues at the call in the guarded body.
 #[test]
-fn a_handler_stands_for_the_frame_of_its_method() {
+fn a_handler_replaces_the_frame_of_its_method() {
     for generation in Generation::ALL {
         let program = observed(Raise);
         let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
@@ -211,7 +211,7 @@ fn a_handler_stands_for_the_frame_of_its_method() {
 /// On Windows another thread walks a cooperative thread in native code from its registers, a
 /// preemptive one by its Frames.
 #[test]
-fn another_thread_sees_what_the_mode_lets_it_see() {
+fn walks_of_another_thread_depend_on_its_mode() {
     for generation in Generation::ALL.into_iter().filter(|generation| !generation.is_unix()) {
         let build = Build::new(&observed(Raise), &BTreeMap::new(), generation).unwrap();
         let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();

@@ -249,7 +249,7 @@ fn check(row: &Row, generation: Generation) {
 }
 
 #[test]
-fn leaves_leave_behind_what_the_contract_says() {
+fn leaves_change_the_state_that_the_contract_names() {
     for generation in Generation::ALL {
         for row in ROWS.iter().filter(|row| row.0.holds(generation)) {
             check(row, generation);

@@ -139,7 +139,7 @@ fn a_library_is_loaded_under_the_loader_lock() {
 
 /// H-05: a thread in ThreadDestroyed holds the thread store, which a collecting thread needs.
 #[test]
-fn who_ends_holds_up_who_collects() {
+fn an_ending_thread_delays_a_collecting_thread() {
     for generation in Generation::ALL {
         let (build, starts) = build(&[Kind::WriteBarrier, Kind::Collect], generation);
         let mut world = build.world(&starts).unwrap();
@@ -310,7 +310,7 @@ fn looking_images_up_may_wait_for_a_collection() {
 
 /// H-10: a writer of the code manager's tables waits for the readers.
 #[test]
-fn who_writes_waits_for_readers() {
+fn writers_wait_for_readers() {
     let generation = Generation::CoreClr31Windows;
     let program = Program {
         functions: vec![
@@ -335,7 +335,7 @@ fn who_writes_waits_for_readers() {
 /// A thread that looks up code holds the reader lock meanwhile, if it takes the lock (contract
 /// §2.6).
 #[test]
-fn who_looks_code_up_reads() {
+fn code_lookups_take_the_reader_lock() {
     struct Between(RefCell<Vec<u32>>);
     impl<'a> Profiler<'a, Machine> for Between {
         fn call_back(&self, _: &Runtime<'a>, _: OsThreadId, _: ProfilerCallback) {}

@@ -210,7 +210,7 @@ fn unloaded_code_is_unmanaged_and_its_id_dangles() {
 }
 
 #[test]
-fn what_a_thread_executes_stays() {
+fn code_that_a_thread_executes_is_not_unloaded() {
     for by in [Call::UnloadAssembly, Call::UnloadDynamicMethod] {
         for generation in Generation::ALL {
             let program = program(by, Vec::new());
@@ -260,7 +260,7 @@ fn write(world: &mut World<'_>, shared: Shared) -> bool {
 /// A thread that writes cannot be walked (C-018), nor look up code (C-116); others wait, give up,
 /// or read the tables without the lock (contract §2.6, C-036).
 #[test]
-fn who_compiles_or_unloads_writes_to_the_tables() {
+fn compiling_and_unloading_take_the_writer_lock() {
     let first = vec![runtime(Call::FirstCall, Some(3))];
     for (shared, kind) in [
         (Shared::AddCodeHeap, Call::UnloadDynamicMethod),
@@ -331,7 +331,7 @@ fn writers_wait_for_each_other() {
 
 /// The methods on the stack where a handle is created or destroyed, as recorded.
 #[test]
-fn handles_are_told_by_fcalls_or_qcalls() {
+fn handles_are_created_and_destroyed_by_fcalls_or_qcalls() {
     for generation in Generation::ALL {
         for (kind, callback, qcall) in [
             (Call::CreateHandle, "HandleCreated", "InternalAllocWithGCTransition"),
@@ -410,7 +410,7 @@ fn a_server_gc_collects_on_its_own_thread() {
 /// A thread that waits for a GC of the server GC's thread can be walked from that thread's
 /// callbacks.
 #[test]
-fn who_waits_for_a_server_gc_can_be_walked() {
+fn a_thread_that_waits_for_a_server_gc_can_be_walked() {
     let main = function("App.Main", CodeKind::Jit, vec![runtime(Call::NewWithGc, None)]);
     let program = Program { functions: vec![main], ..Program::default() };
     for generation in Generation::ALL.into_iter().filter(|generation| !generation.is_unix()) {

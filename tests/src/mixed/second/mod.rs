@@ -43,8 +43,8 @@ impl Way for Second {
         let Some(os) = os else { return Ok(None) };
         let runtime = world.runtime();
         let Some(target) = SimulatedThread::new(runtime, os, BASE) else { return Ok(None) };
-        let asker = if policy.is_for_itself() { os } else { PROFILER };
-        let (target, info) = (target.asked_by(asker), runtime.on(asker));
+        let calling_thread = if policy.is_for_itself() { os } else { PROFILER };
+        let (target, info) = (target.called_by(calling_thread), runtime.on(calling_thread));
         let walk = Walk {
             bug: self.bug,
             policy,
@@ -52,7 +52,7 @@ impl Way for Second {
             map,
             target,
             before: before.copied(),
-            shots: Vec::new(),
+            frame_reports: Vec::new(),
             snapshot: None,
             out: Vec::new(),
             relies_on_order: false,
@@ -63,7 +63,7 @@ impl Way for Second {
 
 /// The content of one callback.
 #[derive(Clone, Copy, Debug)]
-struct Shot {
+struct FrameReport {
     function: Option<FunctionId>,
     registers: Registers,
 }
@@ -74,7 +74,7 @@ struct Frame {
     position: Position,
     source: Source,
     /// The callback that reports the frame.
-    shot: Option<Shot>,
+    report: Option<FrameReport>,
 }
 
 impl Frame {
@@ -107,7 +107,7 @@ struct Walk<'w, 'a, M> {
     target: SimulatedThread<'w, 'a, M>,
     /// The thread's registers one step before.
     before: Option<Registers>,
-    shots: Vec<Shot>,
+    frame_reports: Vec<FrameReport>,
     snapshot: Option<HResult>,
     out: Vec<Item>,
     relies_on_order: bool,
@@ -123,9 +123,9 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
             Policy::Unseeded => {
                 self.gap(Reason::NotUnwound);
                 self.call(None)?;
-                for shot in self.shots.clone() {
-                    self.out.push(Item::Frame(Box::new(self.reported(&shot))));
-                    if shot.function.is_none() {
+                for report in self.frame_reports.clone() {
+                    self.out.push(Item::Frame(Box::new(self.reported(&report))));
+                    if report.function.is_none() {
                         self.gap(Reason::NotUnwound);
                     }
                 }
@@ -136,7 +136,7 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
                     self.gap(Reason::Running);
                     self.call(None)?;
                     self.skeleton(0);
-                    if self.shots.is_empty() {
+                    if self.frame_reports.is_empty() {
                         self.gap_of_refusal();
                     }
                     let _ = self.info.resume_runtime();
@@ -170,7 +170,7 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
             registers: early.unwrap_or(context.registers),
             position: Position::Interrupted,
             source: Source::Context,
-            shot: None,
+            report: None,
         };
         loop {
             match self.function(&frame) {
@@ -202,9 +202,9 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
         // If the runtime reports another frame at the same instruction, the runtime is right: the
         // thread has been redirected.
         let leaf = self.meet_leaf();
-        let first = self.shots.get(leaf).filter(|shot| shot.function.is_some());
-        let redirected = first.is_some_and(|shot| {
-            shot.registers.rip == frame.registers.rip && shot.registers.rsp() != frame.sp()
+        let first = self.frame_reports.get(leaf).filter(|report| report.function.is_some());
+        let redirected = first.is_some_and(|report| {
+            report.registers.rip == frame.registers.rip && report.registers.rsp() != frame.sp()
         });
         self.relies_on_order |= redirected;
         if redirected {
@@ -230,7 +230,7 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
         registers.rip = rip;
         registers.set(Gpr::Rsp, leaf.sp() + 8);
         let source = Source::Unwound(Trust::Stub);
-        Some(Frame { registers, position: Position::ReturnAddress, source, shot: None })
+        Some(Frame { registers, position: Position::ReturnAddress, source, report: None })
     }
 
     /// Continues without a seed if no managed frame is found from the leaf.
@@ -247,9 +247,11 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
     fn meet_leaf(&mut self) -> usize {
         let mut met = 0;
         for item in &mut self.out {
-            let (Item::Frame(frame), Some(shot)) = (item, self.shots.get(met)) else { continue };
-            if shot.registers.rsp() == frame.sp() {
-                frame.shot = Some(*shot);
+            let (Item::Frame(frame), Some(report)) = (item, self.frame_reports.get(met)) else {
+                continue;
+            };
+            if report.registers.rsp() == frame.sp() {
+                frame.report = Some(*report);
                 met += 1;
             }
         }
@@ -289,11 +291,11 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
             seed: seed.is_some().then_some(&bytes[..]),
             ..Call::default()
         };
-        let shots = &mut self.shots;
+        let frame_reports = &mut self.frame_reports;
         let mut callback = |frame: &mut SnapshotFrame<'_>| {
             let mut registers = Registers::from_context(frame.context).unwrap_or_default();
             registers.rip = frame.ip;
-            shots.push(Shot { function: frame.function, registers });
+            frame_reports.push(FrameReport { function: frame.function, registers });
             HResult::OK
         };
         match self.info.do_stack_snapshot(&call, Some(&mut callback)) {
@@ -301,18 +303,19 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
             fatal => return Err(fatal),
         }
         // A reported native ip that does not follow a call is not a frame.
-        let is_none = |shot: &Shot| shot.function.is_none() && !self.is_call(shot.registers.rip);
-        if let Some(first) = self.shots.iter().position(is_none) {
-            self.shots.truncate(first);
+        let is_none =
+            |report: &FrameReport| report.function.is_none() && !self.is_call(report.registers.rip);
+        if let Some(first) = self.frame_reports.iter().position(is_none) {
+            self.frame_reports.truncate(first);
         }
         Ok(())
     }
 
     /// Adds the frames that the runtime reports, from callback `first` on.
     fn skeleton(&mut self, first: usize) {
-        match self.shots.get(first) {
-            Some(shot) => {
-                let frame = self.reported(shot);
+        match self.frame_reports.get(first) {
+            Some(report) => {
+                let frame = self.reported(report);
                 self.out.push(Item::Frame(Box::new(frame)));
                 self.hole(&frame, first + 1);
             }
@@ -323,10 +326,10 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
     /// Fills the hole between a frame and the frame of callback `next`, or the root, and then the
     /// following holes.
     fn hole(&mut self, frame: &Frame, next: usize) {
-        let is_marker = frame.shot.is_some_and(|shot| shot.function.is_none());
+        let is_marker = frame.report.is_some_and(|report| report.function.is_none());
         let mut from = *frame;
         if is_marker && self.has(Bug::RunFromWrongFrame) && next >= 2 {
-            from.registers = self.shots[next - 2].registers;
+            from.registers = self.frame_reports[next - 2].registers;
         }
         let mut run = Vec::new();
         let end = loop {
@@ -334,9 +337,9 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
                 Ok(caller) => caller,
                 Err(end) => break Err(end),
             };
-            let shot = self.shots.get(next).map(|shot| shot.registers.rsp());
-            if shot.is_some_and(|sp| sp < caller.sp()) {
-                let sp = shot.unwrap_or_default();
+            let report = self.frame_reports.get(next).map(|report| report.registers.rsp());
+            if report.is_some_and(|sp| sp < caller.sp()) {
+                let sp = report.unwrap_or_default();
                 break Err(NoCaller::Unknown(Reason::Disagreement { sp }));
             }
             if self.meet(&mut caller, next) > next {
@@ -363,9 +366,9 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
                 self.out.push(Item::Frame(Box::new(met)));
                 self.hole(&met, next + 1);
             }
-            Err(NoCaller::Root) if self.shots.get(next).is_none() => {}
+            Err(NoCaller::Root) if self.frame_reports.get(next).is_none() => {}
             Err(NoCaller::Root) => {
-                let sp = self.shots[next].registers.rsp();
+                let sp = self.frame_reports[next].registers.rsp();
                 self.gap(Reason::Disagreement { sp });
                 self.skeleton(next);
             }
@@ -373,8 +376,9 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
                 // The runtime would have reported native code after a managed frame (contract
                 // §3.3).
                 let unknown = matches!(reason, Reason::Unwind(UnwindError::UnknownCode { .. }));
-                let is_managed = frame.shot.is_some_and(|shot| shot.function.is_some());
-                if unknown && is_managed && run.len() < 2 && self.shots.get(next).is_some() {
+                let is_managed = frame.report.is_some_and(|report| report.function.is_some());
+                if unknown && is_managed && run.len() < 2 && self.frame_reports.get(next).is_some()
+                {
                     self.relies_on_order = true;
                 } else {
                     self.gap(reason);
@@ -385,24 +389,29 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
     }
 
     /// Returns a frame that only the runtime reports.
-    fn reported(&self, shot: &Shot) -> Frame {
-        let position = if self.is_call(shot.registers.rip) {
+    fn reported(&self, report: &FrameReport) -> Frame {
+        let position = if self.is_call(report.registers.rip) {
             Position::ReturnAddress
         } else {
             Position::Interrupted
         };
-        Frame { registers: shot.registers, position, source: Source::Snapshot, shot: Some(*shot) }
+        Frame {
+            registers: report.registers,
+            position,
+            source: Source::Snapshot,
+            report: Some(*report),
+        }
     }
 
     /// Links a frame with callback `next` if that reports it. Returns the number of the following
     /// callback.
     fn meet(&self, frame: &mut Frame, next: usize) -> usize {
-        let shot = self.shots.get(next);
-        frame.shot = shot.copied().filter(|shot| {
-            let same = shot.registers.rip == frame.registers.rip || shot.function.is_some();
-            same && shot.registers.rsp() == frame.sp()
+        let report = self.frame_reports.get(next);
+        frame.report = report.copied().filter(|report| {
+            let same = report.registers.rip == frame.registers.rip || report.function.is_some();
+            same && report.registers.rsp() == frame.sp()
         });
-        next + usize::from(frame.shot.is_some())
+        next + usize::from(frame.report.is_some())
     }
 
     fn caller(&self, frame: &Frame) -> Result<Frame, NoCaller> {
@@ -435,7 +444,7 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
             return Err(NoCaller::Unknown(Reason::NotACall { address: registers.rip }));
         }
         let source = Source::Unwound(trust);
-        Ok(Frame { registers, position, source, shot: None })
+        Ok(Frame { registers, position, source, report: None })
     }
 
     /// Returns true if a call instruction may end before an address: a relative call, or one

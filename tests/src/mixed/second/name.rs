@@ -25,7 +25,7 @@ impl<M: TargetMemory> Walk<'_, '_, M> {
                         sp: frame.sp(),
                         position: frame.position,
                         source: frame.source,
-                        reported: frame.shot.is_some(),
+                        reported: frame.report.is_some(),
                     });
                 }
             }
@@ -44,14 +44,16 @@ impl<M: TargetMemory> Walk<'_, '_, M> {
         let own = match self.function(frame) {
             Ok(own) => own,
             Err(CallError::Fatal(fatal)) => return Err(fatal),
-            Err(CallError::Failed(result)) if frame.shot.is_none_or(|s| s.function.is_none()) => {
+            Err(CallError::Failed(result)) if frame.report.is_none_or(|s| s.function.is_none()) => {
                 return Ok((FrameKind::Unknown, ip, Some(result)));
             }
             Err(CallError::Failed(_)) => None,
         };
-        if let Some((shot, function)) = frame.shot.and_then(|shot| Some((shot, shot.function?))) {
+        if let Some((report, function)) =
+            frame.report.and_then(|report| Some((report, report.function?)))
+        {
             // For calls out of ready-to-run code, the runtime may report another address (C-156).
-            let ip = if own == Some(function) { ip } else { shot.registers.rip };
+            let ip = if own == Some(function) { ip } else { report.registers.rip };
             return Ok((FrameKind::Managed(function), ip, None));
         }
         if let Some(function) = own {

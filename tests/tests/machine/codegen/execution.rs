@@ -341,7 +341,7 @@ fn throwing_leads_out_of_interrupts() {
 
 /// The catching frame has its own registers again, and the shadow stack its callers.
 #[test]
-fn what_is_thrown_cuts_the_stack() {
+fn throwing_cuts_the_stack() {
     let program = parse(
         "function main { push rbx; body { clobber rbx; try { call f }; call g } }
          function f { push rbx rsi rdi; locals 0x40; body { clobber rbx; clobber rsi; throw }; no-end }

@@ -70,7 +70,7 @@ fn native_code_of_unix_is_an_elf_file_and_managed_code_is_not() {
 }
 
 #[test]
-fn symbols_are_the_functions_and_what_belongs_to_none() {
+fn symbols_are_the_functions_and_the_shared_code() {
     let linked = link(ALL);
     let image = ElfImage::parse(&elf(&linked).bytes).unwrap();
     let symbols = image.symbols();
@@ -83,7 +83,7 @@ fn symbols_are_the_functions_and_what_belongs_to_none() {
 /// gcc's prologue and epilogue of such a function have these directives: `.cfi_def_cfa 10, 0`,
 /// `.cfi_escape 0xf,0x3,0x76,0x70,0x6`, `.cfi_def_cfa 10, 0`, `.cfi_def_cfa 7, 8`.
 #[test]
-fn realigned_frames_are_told_as_gcc_tells_them() {
+fn realigned_frames_are_described_as_gcc_does() {
     let text = r#"
         convention "system-v"
         function "f" {
@@ -101,7 +101,7 @@ fn realigned_frames_are_told_as_gcc_tells_them() {
 }
 
 #[test]
-fn frames_without_a_register_are_told_by_rsp() {
+fn frames_without_a_register_are_described_by_rsp() {
     let text = r#"
         convention "system-v"
         function "f" { push "rbx" "r12"; locals 24; wrap "apart"; body { if #false { return } } }
@@ -114,7 +114,7 @@ fn frames_without_a_register_are_told_by_rsp() {
 /// Assembly that does not remember the state before its first epilogue, such as libcoreclr's
 /// DelayLoad_Helper.
 #[test]
-fn what_an_epilogue_leaves_may_be_counted_on_from() {
+fn an_epilogue_may_continue_from_the_state_of_the_last() {
     let text = r#"
         convention "system-v"
         function "f" {
@@ -137,7 +137,7 @@ fn what_an_epilogue_leaves_may_be_counted_on_from() {
 }
 
 #[test]
-fn frames_of_rbp_are_told_by_it_until_it_is_popped() {
+fn frames_of_rbp_are_described_by_it_until_it_is_popped() {
     let text = r#"
         convention "system-v"
         function "f" {
@@ -152,7 +152,7 @@ fn frames_of_rbp_are_told_by_it_until_it_is_popped() {
 }
 
 #[test]
-fn what_belongs_to_no_function_is_described_too() {
+fn code_outside_functions_is_described_too() {
     let linked = link(ALL);
     let unit = elf(&linked);
     let image = ElfImage::parse(&unit.bytes).unwrap();

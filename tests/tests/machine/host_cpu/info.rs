@@ -216,7 +216,7 @@ fn check_memory(encoding: &Encoding, start: &State, ran: &Ran) -> Result<(), Str
 }
 
 #[test]
-fn what_is_read_and_written_is_as_iced_says() {
+fn accesses_are_those_that_iced_reports() {
     let mut machine = machine();
     machine.set_access_log(true);
     let mut complaints = Complaints::default();

@@ -91,7 +91,7 @@ pub(crate) fn registers(rip: u64) -> Registers {
 }
 
 #[test]
-fn rows_are_those_that_gimli_reads() {
+fn rows_equal_those_of_gimli() {
     each(|name, image| {
         let counts = gimli_rows::check(name, image);
         eprintln!("{name}: {counts:?}");

@@ -41,7 +41,7 @@ fn recorded_steps_find_the_same_callers() {
 
 /// A caller that differs in any significant register must be found to be wrong.
 #[test]
-fn wrong_callers_are_told() {
+fn wrong_callers_are_reported() {
     let (images, vectors) = recorded();
     for (n, vector) in vectors.iter().enumerate().step_by(97) {
         let mut one = vector.clone();

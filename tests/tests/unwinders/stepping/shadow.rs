@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_returns_has_preserved_registers_or_not() {
+    fn preserved_registers_are_checked_at_returns() {
         for (rbx, expected) in [(1, true), (2, false)] {
             let mut shadow = Shadow::default();
             shadow.executed(&at(0x10, 0x108, 1), (Does::Call, 5), &at(0x20, 0x100, 1), |_, _| {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_comes_back_to_what_it_interrupted() {
+    fn a_signal_returns_to_the_interrupted_code() {
         let mut shadow = Shadow::default();
         let interrupted = at(0x10, 0x1000, 7);
         shadow.delivered(&interrupted, &at(0x50, 0x800, 7), 0x60);

@@ -24,7 +24,7 @@ fn found(label: &str, sp: u64) -> FoundMixedFrame {
 
 /// Frames that are not on the stack have rows of their own, and gaps keep their places.
 #[test]
-fn what_is_not_there_is_marked() {
+fn missing_frames_are_marked() {
     let walk = |frames: &[FoundMixedFrame]| FoundMixed {
         frames: frames.to_vec(),
         gaps: vec![Gap { at: frames.len() - 1, reason: Reason::FramePointers }],

@@ -58,7 +58,7 @@ pub(crate) fn explain(
     clear_expectations(&mut scenario);
     let on = args.on.unwrap_or(Generations::ALL);
     let made: Vec<_> =
-        on.iter().map(|generation| (generation, scenario.each_on(generation, true))).collect();
+        on.iter().map(|generation| (generation, scenario.explain_each_on(generation))).collect();
     if !args.json {
         writeln!(console.out, "{HEAD}{}{HEAD:#}", source.name)?;
         let shows = fixture.scenario.about.shows.as_deref().unwrap_or_default();

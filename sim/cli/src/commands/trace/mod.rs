@@ -47,7 +47,7 @@ pub(crate) fn trace(args: &TraceArgs, console: &mut Console<'_>) -> Result<u8, C
         map: &map,
         only,
         printed: 0,
-        told: Vec::new(),
+        last_mistakes: Vec::new(),
         described: None,
     };
     trace.run(run, stops, console)?;
@@ -82,7 +82,7 @@ struct Trace<'t> {
     /// Number of lines printed.
     printed: u64,
     /// Mistakes at the last line.
-    told: Vec<Mistake>,
+    last_mistakes: Vec<Mistake>,
     /// Call frame information at the last line.
     described: Option<Rules>,
 }
@@ -164,11 +164,11 @@ impl Trace<'_> {
         }
         row.write(console.out)?;
         let mistakes = row.mistakes();
-        for mistake in mistakes.iter().filter(|mistake| !self.told.contains(mistake)) {
+        for mistake in mistakes.iter().filter(|mistake| !self.last_mistakes.contains(mistake)) {
             let Mistake { who, function, words, .. } = mistake;
             writeln!(console.out, "      {BAD}! {who}{BAD:#} in {function}: {words}")?;
         }
-        self.told = mistakes;
+        self.last_mistakes = mistakes;
         Ok(())
     }
 

@@ -164,7 +164,7 @@ impl Row {
 
     /// Returns the mistakes of Windows and of call frame information.
     pub(super) fn mistakes(&self) -> Vec<Mistake> {
-        let told = |who: &'static str| {
+        let mistake_of = |who: &'static str| {
             move |mistaken: &Mistaken| Mistake {
                 frame: self.depth.wrapping_sub(mistaken.frame),
                 who,
@@ -172,8 +172,8 @@ impl Row {
                 words: mistaken.mistake,
             }
         };
-        let windows = self.windows.iter().map(told("Windows"));
-        windows.chain(self.cfi_mistakes.iter().map(told("CFI"))).collect()
+        let windows = self.windows.iter().map(mistake_of("Windows"));
+        windows.chain(self.cfi_mistakes.iter().map(mistake_of("CFI"))).collect()
     }
 
     pub(super) fn write(&self, out: &mut dyn Write) -> io::Result<()> {

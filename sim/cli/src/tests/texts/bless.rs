@@ -45,7 +45,7 @@ fn only_the_runtimes_that_are_named_are_blessed() {
 }
 
 #[test]
-fn what_cannot_be_blessed() {
+fn some_texts_cannot_be_blessed() {
     let folder = Folder::new();
     let broken = folder.write("broken.kdl", b"stack { mode \"none\" }");
     let unreached = "function \"a\" kind=\"jit\"\nstop after=1000 { snapshot }\n";

@@ -25,7 +25,7 @@ fn programs_are_the_same_where_their_functions_are() {
 }
 
 #[test]
-fn what_is_not_as_expected_and_what_cannot_be_made_is_said() {
+fn unmet_expectations_and_impossible_calls_are_printed() {
     let wrong = BARRIER.replace(
         "on=\"unix\" {\n        result \"E_NOTIMPL\"",
         "on=\"net9\" {\n        result \"S_OK\"",

@@ -110,7 +110,7 @@ fn sections_do_not_overlap() {
 }
 
 #[test]
-fn what_overlaps_in_the_map_alone_changes_nothing() {
+fn overlaps_in_the_map_alone_change_nothing() {
     let bytes = bytes();
     let mut manager = CodeManager::new();
     let section = |low| RangeSection::code_heap(low, low + 0x100, &[]).unwrap();

@@ -123,7 +123,7 @@ impl StoryWriter<'_> {
             let depth = scenes.len().saturating_sub(1);
             let mut no_scene = Scene::default();
             let scene = scenes.last_mut().unwrap_or(&mut no_scene);
-            let told = &rest[..run];
+            let merged = &rest[..run];
             rest = &rest[run..];
             if let Event::Managed { .. } = event {
                 scene.managed = Some(*event);
@@ -156,14 +156,15 @@ impl StoryWriter<'_> {
                 scene.other = *other;
             }
             // The result of a run determines its topic.
-            let of = match told {
+            let of = match merged {
                 [Event::FrameFollowed { .. }, resumable] => resumable,
                 _ => event,
             };
-            say(of, self.clauses(told), self.words_of_run(told, scene), callback);
+            say(of, self.clauses(merged), self.words_of_run(merged, scene), callback);
             scene.callbacks += u32::from(callback.is_some());
             // The last managed frame in a run of hidden frames is remembered.
-            if let Some(managed) = told.iter().rfind(|event| matches!(event, Event::Managed { .. }))
+            if let Some(managed) =
+                merged.iter().rfind(|event| matches!(event, Event::Managed { .. }))
             {
                 scene.managed = Some(*managed);
             }

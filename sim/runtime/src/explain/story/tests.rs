@@ -204,7 +204,7 @@ fn every_event_has_a_sentence() {
 }
 
 #[test]
-fn what_belongs_together_is_one_sentence() {
+fn related_events_are_one_sentence() {
     let below = DropReason::BelowCallerSp(0x5140);
     let native = DropReason::LeadsToUnmanagedCode;
     let events = [
@@ -269,7 +269,7 @@ fn many_names_are_counted() {
 }
 
 #[test]
-fn where_a_walk_breaks_off_is_told() {
+fn the_position_where_a_walk_breaks_off_is_named() {
     let events = [
         CALLED,
         managed(0x1040),

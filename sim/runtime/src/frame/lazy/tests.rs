@@ -203,7 +203,7 @@ fn as_many_native_frames_are_unwound_as_the_kind_says() {
 /// libunwind takes rip for a return address: a call may be the last instruction of its function,
 /// and no call precedes the first instruction of a function.
 #[test]
-fn on_unix_what_is_described_in_front_of_rip_counts() {
+fn on_unix_the_description_before_rip_counts() {
     for generation in generations().filter(|generation| generation.is_unix()) {
         let [_, _, captured_rip, _] = offsets(generation);
         let mut world = World::new(generation, ENTRY, 0, &[RBX, MANAGED]);
@@ -267,7 +267,7 @@ fn a_native_leaf_can_be_left_on_windows_alone() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told() {
+fn unreadable_memory_is_an_error() {
     for generation in generations() {
         let world = World::new(generation, ENTRY, 0, &[RBX, MANAGED]);
         let [pointers, ..] = offsets(generation);

@@ -188,7 +188,7 @@ fn frames_placed_by_hand_are_read() {
 }
 
 #[test]
-fn every_field_is_needed_and_told_if_it_cannot_be_read() {
+fn every_field_is_needed_and_named_if_it_cannot_be_read() {
     for kind in FrameKind::ALL {
         for generation in generations_of(*kind) {
             let Hand { memory, .. } = hand(generation, *kind);

@@ -83,7 +83,7 @@ fn unmanaged_caller(
 }
 
 #[test]
-fn an_unmanaged_caller_is_told_only_once() {
+fn an_unmanaged_caller_is_reported_only_once() {
     for generation in generations_of(FrameKind::UMThkCall) {
         let identities = FrameIdentities::of(generation);
         let word = |kind| identities.word(kind).unwrap();

@@ -33,7 +33,7 @@ fn write(generation: Generation, kind: FrameKind, memory: &mut Words) -> Result<
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn written_frames_are_read_back() {
     for kind in FrameKind::ALL {
         for generation in generations_of(*kind) {
             let mut memory = memory();
@@ -85,7 +85,7 @@ fn what_is_written_is_read() {
 }
 
 #[test]
-fn memory_that_cannot_be_written_is_told() {
+fn memory_that_cannot_be_written_is_an_error() {
     for kind in FrameKind::ALL {
         for generation in generations_of(*kind) {
             let mut whole = memory();

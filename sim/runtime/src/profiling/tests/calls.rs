@@ -57,7 +57,7 @@ const BITS: [u8; 6] = [0, 1, 2, 3, 4, 8];
 
 /// Tests C-119, C-173.
 #[test]
-fn what_is_needed_of_the_caller_depends_on_the_method() {
+fn requirements_on_the_caller_depend_on_the_method() {
     let asynchronous = ASYNCHRONOUS.iter().map(|method| (*method, &[][..], &BITS[..]));
     let synchronous = SYNCHRONOUS.iter().map(|(method, lack)| (*method, *lack, &[1, 3, 4, 8][..]));
     let triggering = TRIGGERING.iter().map(|(method, lack)| (*method, *lack, &[3, 4, 8][..]));

@@ -80,7 +80,7 @@ fn in_a_forbid_suspend_region_code_is_not_looked_up() {
 }
 
 #[test]
-fn versions_are_told_by_their_rejit_id_or_their_start() {
+fn versions_are_distinguished_by_rejit_id_or_start() {
     for generation in CORECLR_31.into_iter().chain(NEW) {
         let runtime = process(generation);
         let caller = runtime.on(STRANGER);

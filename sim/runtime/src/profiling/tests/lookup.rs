@@ -23,7 +23,7 @@ fn as_far_as_there<T>(generation: Generation, answers: [Answer<T>; 3]) -> [Answe
 
 /// Tests C-114.
 #[test]
-fn ips_are_of_the_function_whose_code_they_are_in() {
+fn ips_belong_to_the_function_with_their_code() {
     for generation in Generation::ALL {
         let runtime = process(generation);
         for (ip, first, others) in [

@@ -97,7 +97,7 @@ fn attached_profilers_may_have_some_events_alone() {
 }
 
 #[test]
-fn what_was_set_at_startup_cannot_be_waived() {
+fn flags_set_at_startup_cannot_be_cleared() {
     for generation in Generation::ALL {
         let runtime = process(generation);
         runtime.change_process(|process| process.event_mask = EventMask(SNAPSHOT | 0x80_0000));

@@ -33,7 +33,7 @@ fn the_frameworks_cannot_be_suspended() {
 
 /// Tests C-119, C-167.
 #[test]
-fn who_may_suspend_the_runtime() {
+fn some_threads_may_suspend_the_runtime() {
     for generation in WITH_SUSPENSION {
         let new = NEW.contains(&generation);
         for (os, bits, allowed) in [
@@ -102,7 +102,7 @@ fn one_suspension_at_a_time() {
 }
 
 #[test]
-fn anybody_resumes_what_was_suspended_once() {
+fn any_thread_resumes_a_runtime_suspended_once() {
     for generation in WITH_SUSPENSION {
         let runtime = process(generation);
         runtime.on(STRANGER).suspend_runtime().unwrap();
@@ -119,7 +119,7 @@ fn anybody_resumes_what_was_suspended_once() {
 
 /// Tests C-126 as observed.
 #[test]
-fn what_was_suspended_twice_never_runs_again() {
+fn a_runtime_suspended_twice_never_runs_again() {
     for generation in WITH_SUSPENSION {
         let runtime = process(generation);
         let caller = runtime.on(STRANGER);
@@ -158,7 +158,7 @@ fn callbacks_come_in_order_and_see_the_mark() {
 
 /// Tests C-017, C-132, C-168, contract §6.
 #[test]
-fn what_walks_give_in_these_callbacks() {
+fn walks_in_these_callbacks_have_these_results() {
     for generation in WITH_SUSPENSION {
         let windows = generation.name().contains("windows");
         let recorder = Recorder::default();
@@ -213,7 +213,7 @@ fn a_native_thread_is_not_suspended_itself() {
 }
 
 #[test]
-fn who_does_not_monitor_suspensions_is_told_nothing() {
+fn without_the_event_flag_suspensions_are_not_reported() {
     for generation in WITH_SUSPENSION {
         let recorder = Recorder::default();
         let runtime = monitored(generation, &recorder);

@@ -33,7 +33,7 @@ fn assert_clean(runtime: &Runtime<'_, Machine>, before: u32) {
 
 /// Tests C-026, C-029.
 #[test]
-fn the_target_is_suspended_and_resumed_and_the_walker_is_told() {
+fn the_target_is_suspended_and_resumed_with_callbacks_on_the_walker() {
     for generation in WINDOWS {
         for (os, already) in [(WORKER, 0), (STRANGER, 0), (WORKER, 2)] {
             let recorder = Recorder::default();
@@ -83,7 +83,7 @@ fn meanwhile_it_is_suspended_and_counted() {
 }
 
 #[test]
-fn who_does_not_monitor_suspensions_is_told_nothing() {
+fn without_the_event_flag_suspensions_are_not_reported() {
     for generation in WINDOWS {
         let recorder = Recorder::default();
         let runtime = monitored(generation, &recorder);
@@ -96,7 +96,7 @@ fn who_does_not_monitor_suspensions_is_told_nothing() {
 
 /// Tests C-027, C-028.
 #[test]
-fn what_cannot_be_suspended() {
+fn some_threads_cannot_be_suspended() {
     let killed = Outcome::ProcessKilled { code: 0x8013_135E };
     for generation in WINDOWS {
         let recorder = Recorder::default();

@@ -56,7 +56,7 @@ fn threads_that_run_are_enumerated() {
 }
 
 #[test]
-fn a_threads_first_call_makes_what_it_needs() {
+fn a_threads_first_call_initializes_it() {
     let initialized = |runtime: &Runtime<'_, Machine>, os| {
         runtime.thread(os, |thread| thread.initialized).unwrap()
     };

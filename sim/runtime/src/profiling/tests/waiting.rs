@@ -25,7 +25,7 @@ impl<'a> Profiler<'a, Machine> for Patient {
 /// Tests H-09: a waiting thread continues when the lock is free, and checks again whenever it is
 /// resumed.
 #[test]
-fn who_calls_lets_the_method_wait() {
+fn a_method_waits_while_its_lock_is_held() {
     for generation in Generation::ALL {
         let runtime = process(generation);
         for (until, expected) in [(1, Ok(FOO)), (3, Ok(FOO)), (0, fatal(Outcome::Blocked))] {

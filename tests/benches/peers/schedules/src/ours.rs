@@ -67,6 +67,6 @@ pub(crate) fn exhaustive(program: Program, preemptions: u32) -> usize {
 pub(crate) fn turns(program: Program, count: usize) -> f64 {
     let report = search(program, &Budget::random(0, count as u64));
     #[expect(clippy::cast_precision_loss, reason = "an average")]
-    let average = report.slices as f64 / report.schedules as f64;
+    let average = report.turns as f64 / report.schedules as f64;
     average
 }

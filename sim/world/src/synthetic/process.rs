@@ -2,8 +2,8 @@
 
 use super::code::{Layout, Unit, register_values};
 use super::{
-    CodeLocation, FrameRow, MANAGED_WALKER, NATIVE_WALKER, SELF, SELF_OBJECT, SyntheticActivation,
-    SyntheticThread, WALKER_OBJECT,
+    CodeLocation, MANAGED_WALKER, NATIVE_WALKER, SELF, SELF_OBJECT, SyntheticActivation,
+    SyntheticFrame, SyntheticThread, WALKER_OBJECT,
 };
 use clr_machine::{MAX_PAGES, Machine, PAGE_SIZE, Protection};
 use clr_runtime::Context;
@@ -36,7 +36,9 @@ const NOWHERE: u64 = 0x7FF8_2031_0000;
 pub enum SyntheticError {
     /// The frame of an activation is too small or too large for the registers it saves, or differs
     /// from the frame of another activation of the function, or its offset is within the prologue.
-    #[error("activation {index} does not fit its function: see its rsp, its offset, the next rsp")]
+    #[error(
+        "activation {index} does not fit its function: check its rsp, its offset and the rsp of the next activation"
+    )]
     Row {
         /// Index of the activation, from the leaf.
         index: usize,
@@ -51,7 +53,7 @@ pub enum SyntheticError {
     #[error("the function whose return address is hijacked is not on the stack")]
     Hijacked,
     /// An address is not in memory.
-    #[error("{at:#x} is not in the memory of the process")]
+    #[error("address {at:#x} is not in the memory of the process")]
     Memory {
         /// The address (VA).
         at: u64,
@@ -64,7 +66,7 @@ pub enum SyntheticError {
 /// A process set up by hand. [`runtime`](Self::runtime) creates any number of runtimes from it.
 #[derive(Clone, Debug)]
 pub struct SyntheticProcess {
-    pub(super) stage: SyntheticThread,
+    pub(super) thread: SyntheticThread,
     pub(super) layout: Layout,
     /// FunctionIDs by name.
     pub(super) methods: BTreeMap<String, FunctionId>,
@@ -98,16 +100,17 @@ impl SyntheticThread {
             methods.entry(method.clone()).or_insert(id);
         }
         let values = register_values(self);
-        let registers = self.rows.iter().zip(values).map(|(row, gpr)| {
-            let start = layout.function_of(row).map_or(0, |function| function.start);
-            Registers { rip: start + u64::from(row.offset), gpr, ..Registers::default() }
+        let registers = self.activations.iter().zip(values).map(|(activation, gpr)| {
+            let start = layout.function_of(activation).map_or(0, |function| function.start);
+            Registers { rip: start + u64::from(activation.offset), gpr, ..Registers::default() }
         });
         let registers = registers.collect();
         let identities = FrameIdentities::of(self.generation);
-        let set = SyntheticProcess { stage: self.clone(), layout, methods, registers, identities };
+        let process =
+            SyntheticProcess { thread: self.clone(), layout, methods, registers, identities };
         // A write that fails now would always fail.
-        set.fill(&mut Bounds::new(set.ranges())?)?;
-        Ok(set)
+        process.fill(&mut Bounds::new(process.ranges())?)?;
+        Ok(process)
     }
 }
 
@@ -120,12 +123,12 @@ impl SyntheticProcess {
 
     /// Creates the runtime of the process, with `wrap` around its memory.
     pub fn runtime_in<M: TargetMemory>(&self, wrap: impl FnOnce(Machine) -> M) -> Runtime<'_, M> {
-        let stage = &self.stage;
+        let thread = &self.thread;
         // Setting up has checked that both can be created.
-        let mut runtime = Runtime::new(stage.generation, wrap(self.memory().unwrap_or_default()));
+        let mut runtime = Runtime::new(thread.generation, wrap(self.memory().unwrap_or_default()));
         runtime.code = self.code().unwrap_or_default();
         runtime.native = self.native();
-        runtime.process.set(stage.process);
+        runtime.process.set(thread.process);
         runtime.threads.replace(self.threads());
         runtime
     }
@@ -174,40 +177,44 @@ impl SyntheticProcess {
 
     /// Returns the registers of an activation, given its index from the leaf.
     #[must_use]
-    pub fn registers(&self, row: usize) -> Option<Registers> {
-        self.registers.get(row).copied()
+    pub fn registers(&self, activation: usize) -> Option<Registers> {
+        self.registers.get(activation).copied()
     }
 
     /// Returns a seed at the first activation of a function, as a profiler gets by unwinding.
     #[must_use]
     pub fn seed(&self, function: &str) -> Option<Context> {
-        let row = self.stage.rows.iter().position(|row| row.function == function)?;
-        Some(Context { registers: self.registers(row)?, flags: 0x10_000B })
+        let activation = self
+            .thread
+            .activations
+            .iter()
+            .position(|activation| activation.function == function)?;
+        Some(Context { registers: self.registers(activation)?, flags: 0x10_000B })
     }
 
     fn leaf(&self) -> Registers {
         let nowhere = Registers { rip: NOWHERE, ..Registers::default() };
         let mut registers = self.registers.first().copied().unwrap_or(nowhere);
         if self.registers.is_empty() {
-            registers.set(Gpr::Rsp, self.stage.stack.1 - 0x100);
+            registers.set(Gpr::Rsp, self.thread.stack.1 - 0x100);
         }
         registers
     }
 
     fn threads(&self) -> Vec<Thread> {
-        let stage = &self.stage;
-        let flags = stage.generation.own_context_flags();
+        let thread = &self.thread;
+        let flags = thread.generation.own_context_flags();
         let target = Thread {
             os: SELF,
             object: Some(SELF_OBJECT),
-            life: stage.life,
+            life: thread.life,
             current: Context { registers: self.leaf(), flags },
-            safety: stage.safety,
+            safety: thread.safety,
             handle: 0x104,
-            is_gc_special: stage.gc_special,
-            resists_suspension: stage.resists_suspension,
-            leaves_cooperative_mode: stage.leaves_cooperative_mode,
-            exceptions: stage.exceptions.clone(),
+            is_gc_special: thread.gc_special,
+            resists_suspension: thread.resists_suspension,
+            leaves_cooperative_mode: thread.leaves_cooperative_mode,
+            exceptions: thread.exceptions.clone(),
             ..Thread::default()
         };
         let native = Thread { os: NATIVE_WALKER, handle: 0x108, ..Thread::default() };
@@ -223,17 +230,18 @@ impl SyntheticProcess {
     /// Returns the memory ranges of the process: the used part of the stack, the Thread objects,
     /// CONTEXTs and code. Each has the first address of a page (VA) and a size in bytes.
     fn ranges(&self) -> Vec<(u64, u64)> {
-        let stage = &self.stage;
-        let (limit, base) = stage.stack;
-        let rows = stage.rows.iter().map(|row| row.sp);
-        let lowest = rows.chain(stage.frames.iter().map(|frame| frame.at)).min().unwrap_or(base);
+        let thread = &self.thread;
+        let (limit, base) = thread.stack;
+        let activations = thread.activations.iter().map(|activation| activation.sp);
+        let lowest =
+            activations.chain(thread.frames.iter().map(|frame| frame.at)).min().unwrap_or(base);
         let lowest = lowest.saturating_sub(PAGE_SIZE).max(limit).min(base) / PAGE_SIZE * PAGE_SIZE;
         let mut ranges = vec![
             (lowest, base.saturating_sub(lowest)),
             (SELF_OBJECT.0, PAGE_SIZE),
-            (CONTEXTS, CONTEXT_PITCH * stage.frames.len() as u64),
+            (CONTEXTS, CONTEXT_PITCH * thread.frames.len() as u64),
         ];
-        ranges.extend(&stage.blocks);
+        ranges.extend(&thread.blocks);
         ranges.extend(self.layout.units.iter().map(|unit| (unit.base, unit.bytes.len() as u64)));
         ranges.retain(|(_, size)| *size > 0);
         ranges
@@ -255,36 +263,36 @@ impl SyntheticProcess {
 
     /// Writes the stack and the Thread objects.
     fn fill<M: TargetMemory>(&self, memory: &mut M) -> Result<(), SyntheticError> {
-        let stage = &self.stage;
+        let thread = &self.thread;
         let unwritable = |error: Unreadable| SyntheticError::Memory { at: error.address };
-        for (index, row) in stage.rows.iter().enumerate() {
+        for (index, activation) in thread.activations.iter().enumerate() {
             let Some(caller) = self.registers(index + 1) else { break };
             let slot = caller.rsp().wrapping_sub(8);
             memory.write_u64(slot, caller.rip).map_err(unwritable)?;
-            for (register, n) in row.saves.iter().zip(1..) {
+            for (register, n) in activation.saves.iter().zip(1..) {
                 let saved = memory.write_u64(slot.wrapping_sub(8 * n), caller.get(*register));
                 saved.map_err(unwritable)?;
             }
         }
         self.write_frames(memory)?;
         for at in self.cookies() {
-            let cookie = stage.process.gs_cookie.unwrap_or_default();
+            let cookie = thread.process.gs_cookie.unwrap_or_default();
             memory.write_u64(at, cookie).map_err(unwritable)?;
         }
         let fields = ThreadFields {
-            cooperative: stage.cooperative,
-            gc_special: stage.gc_special,
-            top_frame: stage.frames.first().map_or(FRAME_TOP, |frame| frame.at),
-            hijack_locked: stage.hijack_locked,
-            forbid_suspend: stage.forbid_suspend,
-            external_count: u32::from(stage.life == ThreadLife::Running),
-            stack: stage.stack,
+            cooperative: thread.cooperative,
+            gc_special: thread.gc_special,
+            top_frame: thread.frames.first().map_or(FRAME_TOP, |frame| frame.at),
+            hijack_locked: thread.hijack_locked,
+            forbid_suspend: thread.forbid_suspend,
+            external_count: u32::from(thread.life == ThreadLife::Running),
+            stack: thread.stack,
             hijacked: self.hijack(memory)?,
-            debugger_context: stage.debugger_context,
+            debugger_context: thread.debugger_context,
         };
         fields.write(memory, SELF_OBJECT).map_err(unwritable)?;
         ThreadFields::default().write(memory, WALKER_OBJECT).map_err(unwritable)?;
-        for (at, value) in &stage.overwritten {
+        for (at, value) in &thread.overwritten {
             memory.write_u64(*at, *value).map_err(unwritable)?;
         }
         Ok(())
@@ -293,15 +301,16 @@ impl SyntheticProcess {
     /// Returns the addresses of the GS cookies (VA), if the process has a cookie: in frames that
     /// have one, and below Frames.
     fn cookies(&self) -> impl Iterator<Item = u64> {
-        let stage = &self.stage;
+        let thread = &self.thread;
         let callers = self.registers.iter().skip(1).map(Registers::rsp);
-        let rows = stage.rows.iter().zip(callers).filter_map(|(row, caller_sp)| {
-            row.gs_cookie.map(|below| caller_sp.wrapping_sub(u64::from(below)))
-        });
-        let below_frames = stage.generation.frames_have_cookies();
-        let frames = stage.frames.iter().filter(move |_| below_frames);
+        let activations =
+            thread.activations.iter().zip(callers).filter_map(|(activation, caller_sp)| {
+                activation.gs_cookie.map(|below| caller_sp.wrapping_sub(u64::from(below)))
+            });
+        let below_frames = thread.generation.frames_have_cookies();
+        let frames = thread.frames.iter().filter(move |_| below_frames);
         let frames = frames.map(|frame| frame.at.wrapping_add(COOKIE));
-        rows.chain(frames).filter(|_| stage.process.gs_cookie.is_some())
+        activations.chain(frames).filter(|_| thread.process.gs_cookie.is_some())
     }
 
     /// Overwrites the hijacked return address. Returns its slot and the old content.
@@ -309,9 +318,12 @@ impl SyntheticProcess {
         &self,
         memory: &mut M,
     ) -> Result<Option<(u64, u64)>, SyntheticError> {
-        let Some(function) = &self.stage.hijacked else { return Ok(None) };
-        let row = self.stage.rows.iter().position(|row| row.function == *function);
-        let caller = row.and_then(|row| self.registers(row + 1)).ok_or(SyntheticError::Hijacked)?;
+        let Some(function) = &self.thread.hijacked else { return Ok(None) };
+        let activation =
+            self.thread.activations.iter().position(|activation| activation.function == *function);
+        let caller = activation
+            .and_then(|activation| self.registers(activation + 1))
+            .ok_or(SyntheticError::Hijacked)?;
         let slot = caller.rsp().wrapping_sub(8);
         let written = memory.write_u64(slot, HIJACK_TRIP);
         written.map_err(|_| SyntheticError::Memory { at: slot })?;
@@ -320,23 +332,30 @@ impl SyntheticProcess {
 
     /// Returns the activation of a function that a Frame leads to: the first that ends above the
     /// Frame.
-    fn row_below(&self, frame: &FrameRow, function: &str) -> Option<usize> {
-        let ends = self.stage.rows.iter().skip(1).map(|row| row.sp).chain([u64::MAX]);
-        let mut rows = self.stage.rows.iter().zip(ends);
-        rows.position(|(row, end)| row.function == function && frame.at < end)
+    fn activation_below(&self, frame: &SyntheticFrame, function: &str) -> Option<usize> {
+        let ends = self
+            .thread
+            .activations
+            .iter()
+            .skip(1)
+            .map(|activation| activation.sp)
+            .chain([u64::MAX]);
+        let mut activations = self.thread.activations.iter().zip(ends);
+        activations.position(|(activation, end)| activation.function == function && frame.at < end)
     }
 
     fn write_frames<M: TargetMemory>(&self, memory: &mut M) -> Result<(), SyntheticError> {
-        let stage = &self.stage;
-        let nexts = stage.frames.iter().skip(1).map(|frame| frame.at).chain([FRAME_TOP]);
-        for (index, (frame, next)) in stage.frames.iter().zip(nexts).enumerate() {
+        let thread = &self.thread;
+        let nexts = thread.frames.iter().skip(1).map(|frame| frame.at).chain([FRAME_TOP]);
+        for (index, (frame, next)) in thread.frames.iter().zip(nexts).enumerate() {
             let error = SyntheticError::Frame { index };
-            let row = |name: &String| self.row_below(frame, name).ok_or(error);
-            let leads_to = frame.leads_to.as_ref().map(row).transpose()?;
+            let activation = |name: &String| self.activation_below(frame, name).ok_or(error);
+            let leads_to = frame.leads_to.as_ref().map(activation).transpose()?;
             let captured = frame.captured_in.as_ref();
-            let captured_row = captured.map(|(name, _)| row(name)).transpose()?;
-            let from = captured_row.or(leads_to);
-            let mut registers = from.and_then(|row| self.registers(row)).unwrap_or_default();
+            let captured_activation = captured.map(|(name, _)| activation(name)).transpose()?;
+            let from = captured_activation.or(leads_to);
+            let mut registers =
+                from.and_then(|activation| self.registers(activation)).unwrap_or_default();
             if captured.is_some() {
                 // The captured rsp points at the helper's return address.
                 let slot = registers.rsp().wrapping_sub(8);
@@ -354,7 +373,7 @@ impl SyntheticProcess {
                 lazy: captured.map(|(_, fields)| *fields),
             };
             let mut writer = FrameWriter {
-                generation: stage.generation,
+                generation: thread.generation,
                 identities: &self.identities,
                 memory: &mut *memory,
             };
@@ -367,14 +386,17 @@ impl SyntheticProcess {
     /// Returns the activation with this ip and rsp, if there is one.
     #[must_use]
     pub fn activation_of(&self, ip: u64, rsp: u64) -> Option<&SyntheticActivation> {
-        let index = self.registers.iter().position(|row| row.rip == ip && row.rsp() == rsp)?;
-        self.stage.rows.get(index)
+        let index = self
+            .registers
+            .iter()
+            .position(|activation| activation.rip == ip && activation.rsp() == rsp)?;
+        self.thread.activations.get(index)
     }
 
     /// Returns the description that was set up.
     #[must_use]
     pub const fn synthetic_thread(&self) -> &SyntheticThread {
-        &self.stage
+        &self.thread
     }
 }
 

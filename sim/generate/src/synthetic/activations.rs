@@ -10,25 +10,25 @@ const ROOT_SIZE: u64 = 0x40;
 
 /// A draft of an activation, with the size of its frame in bytes.
 pub(super) struct Draft {
-    pub row: SyntheticActivation,
+    pub activation: SyntheticActivation,
     pub size: u64,
 }
 
 impl Draft {
-    /// Returns true if the draft is in the same function as `row`.
-    fn is_of(&self, row: &SyntheticActivation) -> bool {
-        self.row.function == row.function
-            && self.row.place == row.place
-            && self.row.funclet == row.funclet
+    /// Returns true if the draft is in the same function as `activation`.
+    fn is_of(&self, activation: &SyntheticActivation) -> bool {
+        self.activation.function == activation.function
+            && self.activation.place == activation.place
+            && self.activation.funclet == activation.funclet
     }
 
     pub(super) const fn is_native(&self) -> bool {
-        matches!(self.row.place, CodeLocation::Native)
+        matches!(self.activation.place, CodeLocation::Native)
     }
 }
 
 /// Draws the activations of a stack, leaf first.
-pub(super) fn generate<C: Choices>(choices: &mut C, stage: &SyntheticThread) -> Vec<Draft> {
+pub(super) fn generate<C: Choices>(choices: &mut C, target: &SyntheticThread) -> Vec<Draft> {
     let (least, most) = choices.one([(0, 6), (3, 12), (3, 12), (6, 20), (12, 39)]);
     let count = choices.between(least, most) as usize;
     let mut drafts: Vec<Draft> = Vec::with_capacity(count + 5);
@@ -36,9 +36,9 @@ pub(super) fn generate<C: Choices>(choices: &mut C, stage: &SyntheticThread) -> 
     while drafts.len() < count {
         for _ in 0..choices.between(1, if native { 2 } else { 5 }) {
             let draft = if native {
-                native_row(choices, stage, drafts.len())
+                native_activation(choices, target, drafts.len())
             } else {
-                managed_row(choices, stage, &drafts)
+                managed_activation(choices, target, &drafts)
             };
             drafts.push(draft);
         }
@@ -47,14 +47,14 @@ pub(super) fn generate<C: Choices>(choices: &mut C, stage: &SyntheticThread) -> 
     drafts.truncate(count);
     if count > 0 {
         let mut root = if choices.chance(1, 8) {
-            managed_row(choices, stage, &[])
+            managed_activation(choices, target, &[])
         } else {
-            native_row(choices, stage, count)
+            native_activation(choices, target, count)
         };
         let name = if root.is_native() { "host!main" } else { "App.Last" };
-        name.clone_into(&mut root.row.function);
-        root.row.leaf = false;
-        root.row.saves.truncate(4);
+        name.clone_into(&mut root.activation.function);
+        root.activation.leaf = false;
+        root.activation.saves.truncate(4);
         root.size = ROOT_SIZE;
         drafts.push(root);
     }
@@ -66,19 +66,19 @@ fn offset<C: Choices>(choices: &mut C) -> u32 {
     choices.between(u32::from(PROLOGUE) + 1, SIZE - 1)
 }
 
-fn frame_size<C: Choices>(choices: &mut C, row: &SyntheticActivation) -> u64 {
+fn frame_size<C: Choices>(choices: &mut C, activation: &SyntheticActivation) -> u64 {
     let words = match choices.below(12) {
         0..8 => choices.below(0x20),
         8..11 => choices.below(0x80),
         _ => choices.below(0x400),
     };
-    8 + 8 * row.saves.len() as u64 + 8 * u64::from(words)
+    8 + 8 * activation.saves.len() as u64 + 8 * u64::from(words)
 }
 
-fn native_row<C: Choices>(choices: &mut C, stage: &SyntheticThread, index: usize) -> Draft {
-    let saved = FrameConvention::of(stage.generation).callee_saved;
+fn native_activation<C: Choices>(choices: &mut C, target: &SyntheticThread, index: usize) -> Draft {
+    let saved = FrameConvention::of(target.generation).callee_saved;
     let leaf = choices.chance(1, 8);
-    let row = SyntheticActivation {
+    let activation = SyntheticActivation {
         function: format!("coreclr.dll!N{index}"),
         offset: offset(choices),
         place: CodeLocation::Native,
@@ -89,38 +89,45 @@ fn native_row<C: Choices>(choices: &mut C, stage: &SyntheticThread, index: usize
         leaf,
         gs_cookie: None,
     };
-    let size = if leaf { 8 } else { frame_size(choices, &row) };
-    Draft { row, size }
+    let size = if leaf { 8 } else { frame_size(choices, &activation) };
+    Draft { activation, size }
 }
 
-fn managed_row<C: Choices>(choices: &mut C, stage: &SyntheticThread, drafts: &[Draft]) -> Draft {
+fn managed_activation<C: Choices>(
+    choices: &mut C,
+    target: &SyntheticThread,
+    drafts: &[Draft],
+) -> Draft {
     let offset = offset(choices);
-    let mut row = match drafts.get(choices.below(drafts.len() as u32) as usize) {
+    let mut activation = match drafts.get(choices.below(drafts.len() as u32) as usize) {
         // Recursion, and the methods of funclets.
         Some(draft) if !draft.is_native() && choices.chance(1, 2) => {
-            let mut row = draft.row.clone();
-            row.funclet = row.funclet.filter(|_| choices.chance(1, 3));
-            if !row.function.contains('@') && choices.chance(1, 6) {
-                row.function.push_str("@tier1");
+            let mut activation = draft.activation.clone();
+            activation.funclet = activation.funclet.filter(|_| choices.chance(1, 3));
+            if !activation.function.contains('@') && choices.chance(1, 6) {
+                activation.function.push_str("@tier1");
             }
-            row
+            activation
         }
-        _ => fresh(choices, stage, drafts.len()),
+        _ => fresh(choices, target, drafts.len()),
     };
-    row.offset = offset;
-    if let Some(same) = drafts.iter().find(|draft| draft.is_of(&row)) {
-        return Draft { row: SyntheticActivation { offset, ..same.row.clone() }, size: same.size };
+    activation.offset = offset;
+    if let Some(same) = drafts.iter().find(|draft| draft.is_of(&activation)) {
+        return Draft {
+            activation: SyntheticActivation { offset, ..same.activation.clone() },
+            size: same.size,
+        };
     }
-    let size = frame_size(choices, &row);
-    Draft { row, size }
+    let size = frame_size(choices, &activation);
+    Draft { activation, size }
 }
 
 fn fresh<C: Choices>(
     choices: &mut C,
-    stage: &SyntheticThread,
+    target: &SyntheticThread,
     index: usize,
 ) -> SyntheticActivation {
-    let saved = FrameConvention::of(stage.generation).callee_saved;
+    let saved = FrameConvention::of(target.generation).callee_saved;
     let kinds = [
         MethodKind::Ordinary,
         MethodKind::IlStub,
@@ -155,11 +162,11 @@ pub(super) fn enlarge(drafts: &mut [Draft], index: usize, size: u64) -> bool {
     if draft.size >= size {
         return true;
     }
-    if draft.row.leaf || last {
+    if draft.activation.leaf || last {
         return false;
     }
-    let row = draft.row.clone();
-    for draft in drafts.iter_mut().filter(|draft| draft.is_of(&row)) {
+    let activation = draft.activation.clone();
+    for draft in drafts.iter_mut().filter(|draft| draft.is_of(&activation)) {
         draft.size = size;
     }
     true
@@ -168,12 +175,12 @@ pub(super) fn enlarge(drafts: &mut [Draft], index: usize, size: u64) -> bool {
 /// Places the activations, from the base of the stack downwards.
 pub(super) fn place(drafts: Vec<Draft>, base: u64) -> Vec<SyntheticActivation> {
     let mut end = base;
-    let mut rows = Vec::with_capacity(drafts.len());
-    for Draft { mut row, size } in drafts.into_iter().rev() {
+    let mut activations = Vec::with_capacity(drafts.len());
+    for Draft { mut activation, size } in drafts.into_iter().rev() {
         end -= size;
-        row.sp = end;
-        rows.push(row);
+        activation.sp = end;
+        activations.push(activation);
     }
-    rows.reverse();
-    rows
+    activations.reverse();
+    activations
 }

@@ -147,7 +147,7 @@ pub struct ThreadFacts {
     /// Generation of the runtime.
     pub generation: Generation,
     /// Activations of the thread, innermost first.
-    pub rows: Vec<ReferenceActivation>,
+    pub activations: Vec<ReferenceActivation>,
     /// Frames of the thread, the topmost first.
     pub frames: Vec<ReferenceFrame>,
     /// The thread is in cooperative mode.
@@ -175,7 +175,7 @@ impl ThreadFacts {
         let linked = world.linked();
         let mut beyond = false;
         let activations = world.activations(thread);
-        let rows: Vec<ReferenceActivation> = activations
+        let activations: Vec<ReferenceActivation> = activations
             .into_iter()
             .map(|activation| {
                 let id = activation.function;
@@ -222,10 +222,10 @@ impl ThreadFacts {
         let writer = runtime.process.get().code_manager_writer;
         let code_busy = writer.is_some_and(|writer| runtime.object_of(writer) != Some(object));
         let suspending = matches!(runtime.process.get().suspension, Suspension::Suspending(_));
-        let frames = frames::chain(generation, &runtime.identities, &*memory, top, &rows)?;
+        let frames = frames::chain(generation, &runtime.identities, &*memory, top, &activations)?;
         Some(Self {
             generation,
-            rows,
+            activations,
             frames,
             cooperative,
             exceptions,

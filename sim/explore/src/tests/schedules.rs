@@ -22,16 +22,16 @@ fn drawn(seed: u64) -> ScheduleString {
 }
 
 #[test]
-fn every_trail_comes_back_from_its_string() {
+fn every_schedule_string_is_parsed_back() {
     for seed in 0..5_000 {
-        let trail = drawn(seed);
-        let string = trail.to_string();
-        assert_eq!(string.parse(), Ok(trail), "{string}");
+        let schedule = drawn(seed);
+        let string = schedule.to_string();
+        assert_eq!(string.parse(), Ok(schedule), "{string}");
     }
 }
 
 #[test]
-fn trails_are_written_so() {
+fn schedule_strings_have_this_form() {
     let of = |turns: &[(u64, u32)]| {
         let turns = turns.iter().map(|(turn, thread)| (*turn, ThreadIndex(*thread)));
         ScheduleString { turns: turns.collect() }.to_string()
@@ -42,7 +42,7 @@ fn trails_are_written_so() {
 }
 
 #[test]
-fn each_wrong_string_is_told_with_its_place() {
+fn each_wrong_string_has_an_error_with_its_position() {
     use ScheduleStringError::{Thread, Turns, Version};
     for (text, error) in [
         ("", Version),
@@ -92,16 +92,16 @@ pub(super) fn replays() {
     let collect = RuntimeCall { kind: RuntimeCallKind::Collect, target: None };
     let busy = vec![Statement::Runtime(collect), Statement::Work(9)];
     for process in [nothing(), executing(&[("Main", busy.clone()), ("Other", busy)])] {
-        let mut arena = Explorer::new(&process).unwrap();
+        let mut explorer = Explorer::new(&process).unwrap();
         let mut strings = std::collections::BTreeSet::new();
         for number in 0..60 {
             let mut random = Random::new(11);
             assert!(random.begin(number));
             let limits = Limits::default();
-            let ending = arena.run(&quarrel, &mut random, limits, HistoryDetail::Standing);
-            let string = ending.trail.to_string();
-            let trail: ScheduleString = string.parse().unwrap();
-            let again = arena.replay(&quarrel, &trail, limits, HistoryDetail::Standing);
+            let ending = explorer.run(&quarrel, &mut random, limits, HistoryDetail::Statuses);
+            let string = ending.schedule.to_string();
+            let schedule: ScheduleString = string.parse().unwrap();
+            let again = explorer.replay(&quarrel, &schedule, limits, HistoryDetail::Statuses);
             assert_eq!(again.as_ref(), Some(&ending), "{string}");
             strings.insert(string);
         }
@@ -115,7 +115,7 @@ fn histories_come_back_from_their_strings() {
 }
 
 #[test]
-fn failures_that_no_string_makes_again_are_told() {
+fn failures_that_no_string_repeats_are_reported() {
     let budget = Budget::random(3, 100);
     let failure = search(&quarrel, &budget).failure.unwrap();
     assert!(failure.repeats, "{failure:?}");
@@ -148,10 +148,10 @@ fn failures_that_no_string_makes_again_are_told() {
 #[test]
 fn the_string_of_another_history_is_refused() {
     let process = nothing();
-    let mut arena = Explorer::new(&process).unwrap();
+    let mut explorer = Explorer::new(&process).unwrap();
     for string in ["clr1:0z", "clr1:5000a"] {
-        let trail = string.parse().unwrap();
-        let again = arena.replay(&quarrel, &trail, Limits::default(), HistoryDetail::Nothing);
+        let schedule = string.parse().unwrap();
+        let again = explorer.replay(&quarrel, &schedule, Limits::default(), HistoryDetail::Nothing);
         assert_eq!(again, None, "{string}");
     }
 }

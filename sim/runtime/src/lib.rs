@@ -1,5 +1,28 @@
 //! The state of a runtime that profiling methods can see: the process, its threads and their Frames,
 //! and its code.
+//!
+//! ```
+//! use clr_machine::Machine;
+//! use clr_runtime::generation::Generation;
+//! use clr_runtime::{OsThreadId, Runtime};
+//! use clr_walker::profiling::{ProfilerInfo, SnapshotFlags, ThreadId};
+//!
+//! // The process has no managed thread. A native thread asks for its own stack.
+//! let runtime = Runtime::new(Generation::CoreClr31Windows, Machine::new());
+//! runtime.log.listen();
+//! let info = runtime.on(OsThreadId(1));
+//! let result = info.do_stack_snapshot(ThreadId(0), None, SnapshotFlags::DEFAULT, 0, None, 0);
+//! assert!(result.is_ok());
+//! // The log explains the result.
+//! for event in runtime.log.take() {
+//!     println!("{event:?}");
+//! }
+//! ```
+//!
+//! - [`generation`] has the simulated runtimes and the questions whose answers differ between them.
+//! - [`clause`] has the rules by number.
+//! - [`profiling`] implements `DoStackSnapshot` and the methods that a stack profiler calls with it.
+//! - [`explain`] turns the decisions of a call into sentences.
 
 pub mod clause;
 pub mod code_manager;

@@ -7,17 +7,17 @@
 //! ```
 //! use clr_runtime::generation::Generation;
 //! use clr_runtime::FrameKind;
-//! use clr_world::synthetic::{SELF, Stage};
+//! use clr_world::synthetic::{SELF, SyntheticThread};
 //!
 //! // ObjectAllocated: a helper called by App.Foo has linked its Frame.
-//! let stage = Stage::new(Generation::CoreClr31Windows)
+//! let thread = SyntheticThread::new(Generation::CoreClr31Windows)
 //!     .cooperative()
 //!     .native("coreclr.dll!JIT_New+0x80", 0x1F_E000)
 //!     .jit("App.Foo+0x40", 0x1F_E300)
 //!     .jit("App.Main+0x20", 0x1F_E340)
 //!     .native("coreclr.dll!CallDescrWorkerInternal+0x7c", 0x1F_E380)
 //!     .frame(FrameKind::HelperMethod, 0x1F_E1C0, "App.Foo");
-//! let set = stage.set_up().expect("it fits together");
+//! let set = thread.set_up().expect("it fits together");
 //! let runtime = set.runtime();
 //! let shot = set.snapshot(&runtime, SELF, &set.call());
 //! assert_eq!(

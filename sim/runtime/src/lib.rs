@@ -3,20 +3,18 @@
 //!
 //! ```
 //! use clr_machine::Machine;
+//! use clr_runtime::clause::Clause;
 //! use clr_runtime::generation::Generation;
-//! use clr_runtime::{OsThreadId, Runtime};
-//! use clr_walker::profiling::{ProfilerInfo, SnapshotFlags, ThreadId};
+//! use clr_runtime::profiling::{Call, HResult};
+//! use clr_runtime::{Outcome, OsThreadId, Runtime};
 //!
-//! // The process has no managed thread. A native thread asks for its own stack.
+//! // A native thread asks for its own stack in a process without managed threads.
 //! let runtime = Runtime::new(Generation::CoreClr31Windows, Machine::new());
-//! runtime.log.listen();
-//! let info = runtime.on(OsThreadId(1));
-//! let result = info.do_stack_snapshot(ThreadId(0), None, SnapshotFlags::DEFAULT, 0, None, 0);
-//! assert!(result.is_ok());
-//! // The log explains the result.
-//! for event in runtime.log.take() {
-//!     println!("{event:?}");
-//! }
+//! let outcome = runtime.on(OsThreadId(1)).do_stack_snapshot(&Call::default(), None);
+//! assert_eq!(outcome, Outcome::Returned(HResult::OK));
+//!
+//! let rule = Clause::new(10).entry().expect("there is a C-010").rule;
+//! assert!(rule.ends_with("the answer is S_OK without a single callback."));
 //! ```
 //!
 //! - [`generation`] has the simulated runtimes and the questions whose answers differ between them.

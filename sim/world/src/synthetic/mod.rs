@@ -17,11 +17,11 @@
 //!     .jit("App.Main+0x20", 0x1F_E340)
 //!     .native("coreclr.dll!CallDescrWorkerInternal+0x7c", 0x1F_E380)
 //!     .frame(FrameKind::HelperMethod, 0x1F_E1C0, "App.Foo");
-//! let set = thread.set_up().expect("it fits together");
-//! let runtime = set.runtime();
-//! let shot = set.snapshot(&runtime, SELF, &set.call());
+//! let process = thread.build().expect("it fits together");
+//! let runtime = process.runtime();
+//! let snapshot = process.snapshot(&runtime, SELF, &process.call());
 //! assert_eq!(
-//!     shot.to_string(),
+//!     snapshot.to_string(),
 //!     "App.Foo+0x40, rsp 0x1fe300\n\
 //!      App.Main+0x20, rsp 0x1fe340\n\
 //!      marker: coreclr.dll!CallDescrWorkerInternal+0x7c, rsp 0x1fe380\n\

@@ -56,8 +56,3 @@ pub fn oracle_images() -> Option<(PathBuf, Vec<String>)> {
     names.sort();
     Some((directory, names))
 }
-
-/// The README's example, compiled as a doc test.
-#[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct Readme;

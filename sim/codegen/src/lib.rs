@@ -1,25 +1,9 @@
 //! Programs whose functions carry their unwind data. Machine code and tables are both generated
 //! from one description.
 //!
-//! ```text
-//! Program: functions with a FunctionShape and a body of Statements
-//!    │ check      rules: what makes a program valid
-//!    ▼
-//! layout          offsets of everything in each frame
-//!    │ lower      instructions with their roles, the prologues' operations, and the rows of CFI
-//!    ▼
-//! link            addresses; UNWIND_INFO; PE files, a JIT heap with its nibble map; ELF files
-//!    │            with CFI for native code of Unix
-//!    ▼
-//! LinkedProgram   bytes that the walker reads back, and the facts about every instruction
 //! ```
-//!
-//! The walker sees only the bytes. The other facts ([`PlacedInstruction`]) are for the code that
-//! checks the walker.
-//!
-//! ```
-//! use clr_codegen::{Exit, Function, FunctionId, FunctionShape, Program, ReturnForm, Statement};
-//! use clr_codegen::execution::{Outcome, Run};
+//! use clr_codegen::{Exit, Function, FunctionIndex, FunctionShape, Program, ReturnForm, Statement};
+//! use clr_codegen::execution::{Execution, ExecutionEnd};
 //! use clr_walker::registers::Gpr;
 //! use clr_walker::unwind::{Position, Unwinder};
 //!
@@ -37,20 +21,36 @@
 //! let map = linked.code_map()?;
 //!
 //! // At every instruction the walker agrees with the shadow stack.
-//! let mut run = Run::new(&program, &linked, FunctionId(0), 0)?;
+//! let mut run = Execution::new(&program, &linked, FunctionIndex(0), 0)?;
 //! let outcome = loop {
 //!     let mut registers = run.machine().cpu().registers();
 //!     Unwinder::new(&map).step(&mut registers, Position::Interrupted, run.machine())?;
-//!     let truth = run.truth().callers()[0].registers;
+//!     let truth = run.shadow_stack().callers()[0].registers;
 //!     assert_eq!((registers.rip, registers.rsp()), (truth.rip, truth.rsp()));
 //!     assert_eq!(registers.get(Gpr::Rbx), truth.get(Gpr::Rbx));
 //!     if let Err(outcome) = run.step() {
 //!         break outcome;
 //!     }
 //! };
-//! assert_eq!(outcome, Outcome::Returned);
+//! assert_eq!(outcome, ExecutionEnd::Returned);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! ```text
+//! Program: functions with a FunctionShape and a body of Statements
+//!    │ check      rules: what makes a program valid
+//!    ▼
+//! layout          offsets of everything in each frame
+//!    │ lower      instructions with their roles, the prologues' operations, and the rows of CFI
+//!    ▼
+//! link            addresses; UNWIND_INFO; PE files, a JIT heap with its nibble map; ELF files
+//!    │            with CFI for native code of Unix
+//!    ▼
+//! LinkedProgram   bytes that the walker reads back, and the facts about every instruction
+//! ```
+//!
+//! The walker sees only the bytes. The other facts ([`PlacedInstruction`]) are for the code that
+//! checks the walker.
 
 mod cfi;
 mod elf;

@@ -323,10 +323,10 @@ impl<'b> Explorer<'b> {
 /// ```
 /// use clr_codegen::Program;
 /// use clr_runtime::generation::Generation;
-/// use clr_explore::{Budget, Process, Verdict, check};
+/// use clr_explore::{Budget, TestedProcess, Verdict, check};
 ///
 /// // Two threads of a profiler that take two locks in different order.
-/// let process = Process::new(
+/// let process = TestedProcess::new(
 ///     &Program::default(),
 ///     &Default::default(),
 ///     Default::default(),

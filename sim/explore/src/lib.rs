@@ -1,5 +1,32 @@
 //! Histories: interleavings of threads that a search chooses and a schedule string reproduces.
 //!
+//! ```
+//! use clr_explore::{Budget, TestedProcess, check};
+//! use clr_runtime::generation::Generation;
+//!
+//! // A process without threads of its own, and a profiler with two.
+//! let runtime = Generation::CoreClr31Windows;
+//! let (program, methods, hooks) = Default::default();
+//! let process = TestedProcess::new(&program, &methods, hooks, runtime, &[])?;
+//! let report = check(&process, &|profiler| {
+//!     let names = profiler.lock("names");
+//!     let written = profiler.event();
+//!     profiler.thread("writer", move |me| {
+//!         let _names = me.lock(names);
+//!         me.set(written);
+//!     });
+//!     // The reader waits for the writer and owns the lock that the writer needs.
+//!     profiler.thread("reader", move |me| {
+//!         let _names = me.lock(names);
+//!         me.wait_for(written);
+//!     });
+//! }, &Budget::exhaustive(100))?;
+//! let failure = report.failure.expect("the reader may be the first to take the lock");
+//! assert!(failure.repeats);
+//! println!("{} is the history in which they wait for each other", failure.trail);
+//! # Ok::<(), clr_world::BuildError>(())
+//! ```
+//!
 //! The threads of a program are emulated CPUs, stepped instruction by instruction; the profiler's
 //! threads, callbacks and signal handlers are ordinary blocking code on coroutines. One thread runs
 //! at a time, up to its next switch point: a lock, a wait, a suspension, a change of mode, a
@@ -15,7 +42,7 @@
 //! since other threads may be arbitrarily slow; a timed wait lasts as long as any other thread can
 //! run.
 //!
-//! Begin with [`check`].
+//! [`check`] is the entry point.
 
 mod bug;
 mod check;

@@ -1,12 +1,5 @@
 //! Generators of programs and of synthetic threads, with shrinking on the generated value.
 //!
-//! There is one generator for each kind of input: [`program`] turns [`Choices`] into a valid
-//! program, whether the choices come from a seed ([`Seeded`]), from proptest (feature `proptest`)
-//! or from a fuzzer's bytes (feature `arbitrary`). [`synthetic_call`] does the same for synthetic
-//! threads and calls about them, and [`world_case`] for programs that go through the runtime.
-//! Shrinking ([`shrunk`], [`minimize`]) works on the generated value itself, never on the choices,
-//! so that each step is small, wherever the value came from.
-//!
 //! ```
 //! use clr_generate::{Seeded, Size, minimize, program};
 //!
@@ -15,6 +8,13 @@
 //! let large = seeds.find(fails).expect("some program has two functions");
 //! assert_eq!(minimize(large, fails).functions.len(), 2);
 //! ```
+//!
+//! There is one generator for each kind of input: [`program`] turns [`Choices`] into a valid
+//! program, whether the choices come from a seed ([`Seeded`]), from proptest (feature `proptest`)
+//! or from a fuzzer's bytes (feature `arbitrary`). [`synthetic_call`] does the same for synthetic
+//! threads and calls about them, and [`world_case`] for programs that go through the runtime.
+//! Shrinking ([`shrunk`], [`minimize`]) works on the generated value itself, never on the choices,
+//! so that each step is small, wherever the value came from.
 
 #[cfg(feature = "arbitrary")]
 mod arbitrary;

@@ -1,5 +1,24 @@
 //! x64 machine: memory of pages with permissions, registers, and an interpreter.
 //!
+//! ```
+//! use clr_machine::{Machine, Protection, StopReason};
+//! use clr_walker::registers::Gpr;
+//!
+//! let mut machine = Machine::new();
+//! machine.map(0x1000, 1, Protection::READ_EXECUTE)?;
+//! machine.map(0x8000, 1, Protection::READ_WRITE)?;
+//! // lea rax, [rcx+rcx*2]; ret
+//! machine.write(0x1000, &[0x48, 0x8D, 0x04, 0x49, 0xC3])?;
+//! machine.write(0x8FF0, &0xE000_u64.to_le_bytes())?;
+//! machine.add_trap(0xE000, 7);
+//! machine.cpu_mut().set(Gpr::Rcx, 14);
+//! machine.cpu_mut().set(Gpr::Rsp, 0x8FF0);
+//! machine.cpu_mut().set_rip(0x1000);
+//! assert_eq!(machine.run(100), StopReason::Trap { address: 0xE000, id: 7 });
+//! assert_eq!(machine.cpu().get(Gpr::Rax), 42);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! The machine is deterministic: its behaviour depends only on the host's input. Faults and other
 //! reasons to stop are values ([`StopReason`]) and leave the machine as it was before the instruction
 //! concerned. An instruction is decoded once and then found by its address, until one of its bytes
@@ -15,25 +34,6 @@
 //! ([`StopReason::Unimplemented`]). Flags that the manuals leave undefined are computed as for the
 //! nearest defined case, or do not change. Floating point rounds to nearest and masks all
 //! exceptions; `ldmxcsr` with other modes is not implemented.
-//!
-//! ```
-//! use clr_machine::{Machine, Protection, Stop};
-//! use clr_walker::registers::Gpr;
-//!
-//! let mut machine = Machine::new();
-//! machine.map(0x1000, 1, Protection::READ_EXECUTE)?;
-//! machine.map(0x8000, 1, Protection::READ_WRITE)?;
-//! // lea rax, [rcx+rcx*2]; ret
-//! machine.write(0x1000, &[0x48, 0x8D, 0x04, 0x49, 0xC3])?;
-//! machine.write(0x8FF0, &0xE000_u64.to_le_bytes())?;
-//! machine.add_trap(0xE000, 7);
-//! machine.cpu_mut().set(Gpr::Rcx, 14);
-//! machine.cpu_mut().set(Gpr::Rsp, 0x8FF0);
-//! machine.cpu_mut().set_rip(0x1000);
-//! assert_eq!(machine.run(100), Stop::Trap { address: 0xE000, id: 7 });
-//! assert_eq!(machine.cpu().get(Gpr::Rax), 42);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 #![expect(clippy::inline_always, reason = "the speed of the loop depends on inlining")]
 

@@ -1,6 +1,23 @@
-//! Walks recorded from real CLRs, in the format "clr-walks 1".
+//! Walks recorded from real CLRs, replayed in the simulated runtime.
 //!
+//! ```
+//! use clr_recording::vectors::decompress;
+//! use clr_recording::{RecordedCode, Recording, RecordingReplay, WalkVerdict};
+//!
+//! let file = clr_fixtures::get("clr/win31-error-dead.walks.jsonl.gz").expect("it is embedded");
+//! let text = String::from_utf8(decompress(file, 1 << 20)?)?;
+//! let recording = Recording::parse(&text)?;
+//! let code = RecordedCode::new(&recording);
+//! let mut replay = RecordingReplay::new(&recording, &code)?;
+//! for walk in &recording.walks {
+//!     assert_eq!(replay.walk(walk, |_callback| {}), WalkVerdict::Same);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The files are in the format "clr-walks 1", which the README of `clr-fixtures` describes.
 //! [`Recording::parse`] trusts nothing: any deviation from the format is an error with its line.
+//! [`vectors`] has unwinds recorded from real processes.
 
 mod json;
 mod load;

@@ -1,5 +1,26 @@
 //! The state of a runtime that profiling methods can see: the process, its threads and their Frames,
 //! and its code.
+//!
+//! ```
+//! use clr_machine::Machine;
+//! use clr_runtime::clause::Clause;
+//! use clr_runtime::generation::Generation;
+//! use clr_runtime::profiling::{Call, HResult};
+//! use clr_runtime::{Outcome, OsThreadId, Runtime};
+//!
+//! // A native thread asks for its own stack in a process without managed threads.
+//! let runtime = Runtime::new(Generation::CoreClr31Windows, Machine::new());
+//! let outcome = runtime.on(OsThreadId(1)).do_stack_snapshot(&Call::default(), None);
+//! assert_eq!(outcome, Outcome::Returned(HResult::OK));
+//!
+//! let rule = Clause::new(10).entry().expect("there is a C-010").rule;
+//! assert!(rule.ends_with("the answer is S_OK without a single callback."));
+//! ```
+//!
+//! - [`generation`] has the simulated runtimes and the questions whose answers differ between them.
+//! - [`clause`] has the rules by number.
+//! - [`profiling`] implements `DoStackSnapshot` and the methods that a stack profiler calls with it.
+//! - [`explain`] turns the decisions of a call into sentences.
 
 pub mod clause;
 pub mod code_manager;

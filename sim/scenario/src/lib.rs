@@ -1,6 +1,23 @@
 //! Scenarios: programs, the positions at which they stop, and the expected results of stack walks
 //! there.
 //!
+//! ```
+//! use clr_runtime::generation::Generation;
+//! use clr_scenario::Scenario;
+//!
+//! let scenario: Scenario = r#"
+//! function "App.Main" kind="jit" { body { new; }; }
+//! stop at="AllocateObject" instruction=1 {
+//!     snapshot by="native-walker" {
+//!         expect on="windows" { result "CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX"; }
+//!     }
+//! }
+//! "#.parse()?;
+//! let reports = scenario.run_on(Generation::Net10Windows)?;
+//! assert!(reports.len() == 1 && reports[0].is_right());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! The text form is described below. [`Scenario::parse`] reads it, the `Display` of [`Scenario`]
 //! prints the canonical text, and [`format_text`] formats text that a person wrote.
 //! [`Scenario::run`] compares the results of walks with the expected ones.

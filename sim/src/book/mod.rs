@@ -8,9 +8,12 @@
 //! 6. [Your walker against all fixtures](your_walker)
 //! 7. [Write a sampler that does not hang](a_sampler)
 //! 8. [Your profiler's locks in a Rust test](locks_in_a_test)
-//! 9. [The grammar](clr_scenario)
-//! 10. [The contract](contract): the rules of the CLR, by section
-//! 11. [The clauses](the_clauses)
+//! 9. [The tool](the_tool)
+//! 10. [Unwinding a Windows x64 thread](unwinding)
+//! 11. [The speed of the unwinder](speed)
+//! 12. [The grammar](clr_scenario)
+//! 13. [The contract](contract): the rules of the CLR, by section
+//! 14. [The clauses](the_clauses)
 //!
 //! The tests run every text of the book on every generation and check the results that it states.
 
@@ -39,6 +42,9 @@ chapters! {
     your_walker "your_walker.md",
     a_sampler "sampler.md",
     locks_in_a_test "locks.md",
+    the_tool "tool.md",
+    unwinding "unwinding.md",
+    speed "speed.md",
     the_clauses "clauses.md",
 }
 

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use clr_runtime::generation::Generation;
-//! use clr_world::{Build, Event, Start};
+//! use clr_world::{Build, StepEvent, ThreadStart};
 //! use std::collections::BTreeMap;
 //! # use clr_codegen::*;
 //!
@@ -22,9 +22,9 @@
 //! };
 //! let program = Program { functions: vec![main], ..Program::default() };
 //! let build = Build::new(&program, &BTreeMap::new(), Generation::CoreClr31Windows)?;
-//! let mut world = build.world(&[Start::Managed(FunctionId(0))])?;
+//! let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))])?;
 //! let callback = loop {
-//!     if let Event::Callback(kind) = world.step(0)? {
+//!     if let StepEvent::Callback(kind) = world.step(0)? {
 //!         break kind;
 //!     }
 //! };

@@ -1,6 +1,6 @@
 //! Benchmark of steps, against other unwinders of Windows x64 code.
 //!
-//! `cargo bench -p clr-tests --bench unwind` prints a table; with `-- --readme README.md` it also
+//! `cargo bench -p clr-tests --bench unwind` prints a table; with `-- --page PATH` it also
 //! replaces the text between the two marks in that file, whose path is relative to the workspace.
 //! Without `--bench`, as `cargo test --benches` runs it, it takes one round only.
 
@@ -23,30 +23,30 @@ const DEPTHS: [usize; 2] = [64, 512];
 
 struct Arguments {
     quick: bool,
-    readme: Option<PathBuf>,
+    page: Option<PathBuf>,
 }
 
 impl Arguments {
     fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
-        let (mut bench, mut test, mut readme) = (false, false, None);
+        let (mut bench, mut test, mut page) = (false, false, None);
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--bench" => bench = true,
                 "--test" => test = true,
-                "--readme" => {
-                    let path = arguments.next().ok_or("--readme needs a path")?;
-                    readme = Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path));
+                "--page" => {
+                    let path = arguments.next().ok_or("--page needs a path")?;
+                    page = Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path));
                 }
                 // Cargo passes on arguments for the test harness.
                 _ => {}
             }
         }
-        Ok(Self { quick: test || !bench, readme })
+        Ok(Self { quick: test || !bench, page })
     }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let Arguments { quick, readme } = Arguments::parse(std::env::args().skip(1))?;
+    let Arguments { quick, page } = Arguments::parse(std::env::args().skip(1))?;
     let rounds = if quick { 1 } else { ROUNDS };
 
     let images = Images::load();
@@ -75,10 +75,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let report = report::Report { rounds, left_out, sites: sites.len(), workloads, adding };
     let markdown = report.markdown();
     print!("{markdown}");
-    if let Some(readme) = readme
+    if let Some(page) = page
         && !quick
     {
-        report::replace_between_marks(&readme, &markdown)?;
+        report::replace_between_marks(&page, &markdown)?;
     }
     Ok(())
 }

@@ -1,8 +1,14 @@
-//! The README shows the output of the tool.
+//! The README and the book show the output of the tool.
+//!
+//! Each console block of these pages is run. Where a block has output, the tool must print that;
+//! `CLR_BLESS=1` writes the output into the pages.
 
-use super::clrsim;
+use super::{Answer, Folder, clrsim};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// Opening line of a console block.
+const CONSOLE: &str = "```console\n";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -25,76 +31,133 @@ pub(super) fn main_output() -> String {
     block.to_owned()
 }
 
-/// Compares the first block of the README for this command with the output of the command.
-fn is_as_shown(command: &str) {
-    let readme = readme();
-    let (_, block) = readme.split_once(&format!("```console\n$ clrsim {command} ")).unwrap();
-    let (block, _) = block.split_once("```").unwrap();
-    let (args, output) = block.split_once('\n').unwrap();
-    let args: Vec<_> = [command].into_iter().chain(args.split_whitespace()).collect();
-    assert_eq!(clrsim(&args).out, output);
+/// The commands of a page.
+struct Page {
+    path: &'static str,
+    content: String,
 }
 
-#[test]
-fn the_explanation_is_what_the_readme_shows() {
-    is_as_shown("explain");
+impl Page {
+    fn new(path: &'static str) -> Self {
+        let content = fs::read_to_string(root().join(path)).unwrap();
+        Self { path, content }
+    }
+
+    /// Returns the commands in the console blocks, with the output that each is shown to have.
+    fn commands(&self) -> Vec<(&str, &str)> {
+        let blocks = self.content.split(CONSOLE).skip(1);
+        let blocks = blocks.map(|block| block.split_once("```").unwrap().0);
+        let commands = blocks.flat_map(commands_of);
+        commands.collect()
+    }
+
+    /// Runs the commands of the tool in this page, and returns their number.
+    fn check(&self, files: &Files) -> usize {
+        let (mut count, mut content) = (0, self.content.clone());
+        for (command, shown) in self.commands() {
+            let Some(command) = command.strip_prefix("clrsim ") else {
+                // The main command has a test of its own.
+                assert!(command.starts_with("cargo "), "{}: {command}", self.path);
+                continue;
+            };
+            count += 1;
+            let answer = files.run(command);
+            // A search that finds a failed history is shown.
+            let code = u8::from(command.starts_with("explore "));
+            assert_eq!(answer.code, code, "{}: {command}: {}", self.path, answer.err);
+            if shown.is_empty() {
+                continue;
+            }
+            if std::env::var_os("CLR_BLESS").is_some() {
+                let block = |output: &str| format!("$ clrsim {command}\n{output}");
+                content = content.replacen(&block(shown), &block(&answer.out), 1);
+            } else {
+                assert_eq!(answer.out, shown, "{}: {command}; CLR_BLESS=1 rewrites it", self.path);
+            }
+        }
+        if content != self.content {
+            fs::write(root().join(self.path), content).unwrap();
+        }
+        count
+    }
 }
 
-#[test]
-fn the_search_is_what_the_readme_shows() {
-    is_as_shown("explore");
+/// Splits a console block into commands and their output.
+fn commands_of(block: &str) -> Vec<(&str, &str)> {
+    let mut commands = Vec::new();
+    let mut rest = block;
+    while let Some(begin) = rest.strip_prefix("$ ") {
+        let (command, after) = begin.split_once('\n').unwrap();
+        let end =
+            if after.starts_with("$ ") { Some(0) } else { after.find("\n$ ").map(|at| at + 1) };
+        let (output, next) = after.split_at(end.unwrap_or(after.len()));
+        commands.push((command, output));
+        rest = next;
+    }
+    assert_eq!(rest, "", "a console block begins with a command");
+    commands
 }
 
-#[test]
-fn the_comparison_is_what_the_readme_shows() {
-    is_as_shown("compare");
-}
+/// The files that the pages name.
+struct Files(Folder);
 
-/// The README shows the matrix of the text that `clrsim new` writes.
-#[test]
-fn the_matrix_is_what_the_readme_shows() {
-    let readme = readme();
-    let (_, block) = readme.split_once("```console\n$ clrsim matrix my.kdl\n").unwrap();
-    let (block, _) = block.split_once("```").unwrap();
-    let folder = super::Folder::new();
-    let path = folder.path("my.kdl");
-    assert_eq!(folder.clrsim(&["new", &path]).code, 0);
-    let matrix = folder.clrsim(&["matrix", &path]).out.replace("DIR/", "");
-    assert_eq!(matrix, block);
-    // The book shows the same.
-    assert!(include_str!("../../../src/book/matrix.md").contains(&matrix));
-}
+impl Files {
+    fn new() -> Self {
+        let folder = Folder::new();
+        let readme = readme();
+        let (_, text) = readme.split_once("```kdl\n").unwrap();
+        let (text, _) = text.split_once("```").unwrap();
+        folder.write("sampler.kdl", text.as_bytes());
+        let template = folder.path("my.kdl");
+        assert_eq!(clrsim(&["new", &template]).code, 0);
+        Self(folder)
+    }
 
-#[test]
-fn the_trace_prints_what_the_readme_shows() {
-    is_as_shown("trace");
-}
-
-#[test]
-fn the_other_commands_of_the_readme_work() {
-    let fixtures = root().join("fixtures/win64");
-    let images = super::Folder::new();
-    let images = images.path("images");
-    let readme = readme();
-    let commands: Vec<_> =
-        readme.lines().filter_map(|line| line.strip_prefix("$ clrsim ")).collect();
-    // Another test checks the matrix of `my.kdl`.
-    let commands: Vec<_> =
-        commands.into_iter().filter(|command| *command != "matrix my.kdl").collect();
-    assert_eq!(commands.len(), 12);
-    for command in commands {
-        // The search finds a failed history.
-        let code = u8::from(command.starts_with("explore "));
+    /// Runs a command of a page: its arguments, and possibly a comment.
+    fn run(&self, command: &str) -> Answer {
         let (command, _comment) = command.split_once('#').unwrap_or((command, ""));
-        let args: Vec<&str> = command
+        let fixtures = root().join("fixtures/win64");
+        let args: Vec<String> = command
             .split_whitespace()
             .map(|arg| match arg {
-                "fixtures/win64" => fixtures.to_str().unwrap(),
-                "images" => &images,
-                arg => arg,
+                "fixtures/win64" => fixtures.to_str().unwrap().to_owned(),
+                "images" | "my.kdl" | "sampler.kdl" => self.0.path(arg),
+                arg => arg.to_owned(),
             })
             .collect();
-        let answer = clrsim(&args);
-        assert_eq!(answer.code, code, "{command}: {}", answer.err);
+        let args: Vec<_> = args.iter().map(String::as_str).collect();
+        let answer = self.0.clrsim(&args);
+        let out = answer.out.replace("DIR/", "");
+        Answer { out, ..answer }
+    }
+}
+
+#[test]
+fn the_commands_of_the_readme_print_what_it_shows() {
+    let files = Files::new();
+    assert_eq!(Page::new("README.md").check(&files), 2);
+    // The expectations of the README's text are met.
+    let answer = files.run("run sampler.kdl");
+    assert_eq!(answer.code, 0, "{}", answer.out);
+}
+
+#[test]
+fn the_commands_of_the_book_print_what_it_shows() {
+    let files = Files::new();
+    let book = |path| Page::new(path).check(&files);
+    assert_eq!(book("sim/src/book/tool.md"), 12);
+    assert_eq!(book("sim/src/book/matrix.md"), 1);
+}
+
+/// Checks that only the pages that other tests check show commands of the tool.
+#[test]
+fn no_other_chapter_shows_output() {
+    for chapter in fs::read_dir(root().join("sim/src/book")).unwrap() {
+        let path = chapter.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if !name.ends_with(".md") || name == "tool.md" || name == "matrix.md" {
+            continue;
+        }
+        assert!(!fs::read_to_string(&path).unwrap().contains("$ clrsim"), "{name}");
     }
 }

@@ -7,21 +7,21 @@
 //! ```
 //! use clr_runtime::generation::Generation;
 //! use clr_runtime::FrameKind;
-//! use clr_world::synthetic::{SELF, Stage};
+//! use clr_world::synthetic::{SELF, SyntheticThread};
 //!
 //! // ObjectAllocated: a helper called by App.Foo has linked its Frame.
-//! let stage = Stage::new(Generation::CoreClr31Windows)
+//! let thread = SyntheticThread::new(Generation::CoreClr31Windows)
 //!     .cooperative()
 //!     .native("coreclr.dll!JIT_New+0x80", 0x1F_E000)
 //!     .jit("App.Foo+0x40", 0x1F_E300)
 //!     .jit("App.Main+0x20", 0x1F_E340)
 //!     .native("coreclr.dll!CallDescrWorkerInternal+0x7c", 0x1F_E380)
 //!     .frame(FrameKind::HelperMethod, 0x1F_E1C0, "App.Foo");
-//! let set = stage.set_up().expect("it fits together");
-//! let runtime = set.runtime();
-//! let shot = set.snapshot(&runtime, SELF, &set.call());
+//! let process = thread.build().expect("it fits together");
+//! let runtime = process.runtime();
+//! let snapshot = process.snapshot(&runtime, SELF, &process.call());
 //! assert_eq!(
-//!     shot.to_string(),
+//!     snapshot.to_string(),
 //!     "App.Foo+0x40, rsp 0x1fe300\n\
 //!      App.Main+0x20, rsp 0x1fe340\n\
 //!      marker: coreclr.dll!CallDescrWorkerInternal+0x7c, rsp 0x1fe380\n\

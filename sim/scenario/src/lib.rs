@@ -25,9 +25,6 @@
 #![doc = include_str!("grammar.md")]
 
 mod bless;
-mod bless_histories;
-mod bless_mixed;
-mod bless_walks;
 mod error;
 mod expect;
 mod explained;
@@ -55,10 +52,7 @@ mod stops;
 mod suggest;
 mod walk;
 
-pub use bless::bless;
-pub use bless_histories::bless_histories;
-pub use bless_mixed::bless_mixed;
-pub use bless_walks::bless_walks;
+pub use bless::{Results, bless};
 pub use error::{LineColumn, Problem, ScenarioError, Span};
 pub use expect::{Expectation, ExpectedFrame, UnwindErrorKind, WalkEnd};
 pub use explained::{EachSnapshot, ExplainedSnapshot};

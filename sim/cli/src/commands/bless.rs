@@ -10,6 +10,7 @@ use crate::render::json::write_json;
 use crate::render::patch::{patch, write_patch};
 use crate::{PASSED, UNUSABLE};
 use clr_runtime::generation::Generations;
+use clr_scenario::Results;
 use serde::Serialize;
 
 /// The result for one text.
@@ -84,7 +85,7 @@ fn change(
             .map_err(|error| source.error(format_args!("cannot be run on {generation}: {error}")))
     });
     let reports: Vec<_> = reports.collect::<Result<_, _>>()?;
-    let mut new = clr_scenario::bless(&fixture.text, &reports)?;
+    let mut new = clr_scenario::bless(&fixture.text, Results::Snapshots(&reports))?;
     if fixture.scenario.mixed_walks().next().is_some() {
         let reports = on.iter().map(|generation| {
             let reports = fixture.scenario.mixed_on(generation);
@@ -93,7 +94,7 @@ fn change(
             })
         });
         let reports: Vec<_> = reports.collect::<Result<_, _>>()?;
-        new = clr_scenario::bless_mixed(&new, &reports)?;
+        new = clr_scenario::bless(&new, Results::MixedWalks(&reports))?;
     }
     if !fixture.scenario.explore.is_empty() {
         let mut explored = Vec::new();
@@ -102,11 +103,11 @@ fn change(
                 source.error(format_args!("cannot be run on {generation}: {error}"))
             })?);
         }
-        new = clr_scenario::bless_histories(&new, &explored)?;
+        new = clr_scenario::bless(&new, Results::Histories(&explored))?;
     }
     if fixture.scenario.stops.iter().any(|stop| !stop.expect.is_empty()) {
         let walks = fixture.scenario.run().map_err(|error| source.error(error))?;
-        new = clr_scenario::bless_walks(&new, &walks)?;
+        new = clr_scenario::bless(&new, Results::Walks(&walks))?;
     }
     if new == fixture.text {
         return Ok(None);

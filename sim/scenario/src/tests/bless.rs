@@ -1,19 +1,19 @@
 //! Tests of blessing: expectations are rewritten in place.
 
 use super::parse;
-use crate::{SnapshotReport, WalkReport, bless, bless_walks};
+use crate::{Results, SnapshotReport, WalkReport, bless};
 use clr_runtime::generation::Generation;
 
 /// Blesses the results of the scenario itself.
 fn blessed(text: &str) -> String {
     let scenario = parse(text);
     let reports = Generation::ALL.map(|it| (it, scenario.run_on(it).unwrap()));
-    let new = bless(text, &reports).unwrap();
+    let new = bless(text, Results::Snapshots(&reports)).unwrap();
     // The new text needs no blessing.
     let scenario = parse(&new);
     let reports = Generation::ALL.map(|it| (it, scenario.run_on(it).unwrap()));
     assert!(reports.iter().flat_map(|(_, reports)| reports).all(SnapshotReport::is_right), "{new}");
-    assert_eq!(bless(&new, &reports).unwrap(), new);
+    assert_eq!(bless(&new, Results::Snapshots(&reports)).unwrap(), new);
     new
 }
 
@@ -173,7 +173,7 @@ stop end
 #[test]
 fn walks_at_stops_are_blessed() {
     let walk = |text: &str| parse(text).run().unwrap();
-    let new = bless_walks(WALKS, &walk(WALKS)).unwrap();
+    let new = bless(WALKS, Results::Walks(&walk(WALKS))).unwrap();
     let rsp = parse(WALKS).run().unwrap()[0].reached.as_ref().unwrap().walks[1].found.frames[0]
         .registers
         .rsp();
@@ -205,6 +205,6 @@ stop end
     let reports = walk(&new);
     let all = reports.iter().filter_map(|report| report.reached.as_ref().ok());
     assert!(all.flat_map(|reached| &reached.walks).all(WalkReport::is_right), "{new}");
-    assert_eq!(bless_walks(&new, &reports).unwrap(), new);
-    assert!(bless_walks("stick", &reports).is_err());
+    assert_eq!(bless(&new, Results::Walks(&reports)).unwrap(), new);
+    assert!(bless("stick", Results::Walks(&reports)).is_err());
 }

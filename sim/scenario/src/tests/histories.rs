@@ -1,7 +1,7 @@
 //! Tests of searches of the histories of texts.
 
 use super::{parse, round_trip};
-use crate::{ExpectedEnd, HistoryDifference, bless_histories};
+use crate::{ExpectedEnd, HistoryDifference, Results, bless};
 use clr_explore::{Hazard, ProfilerRule};
 use clr_runtime::generation::Generation;
 
@@ -83,19 +83,19 @@ fn a_watchdog_and_reported_errors() {
 fn the_string_of_a_history_is_written() {
     let right = text(CROSSED, "explore {\n    expect on=net10-windows { deadlock } // kept\n}\n");
     let explored = |text: &str| parse(text).explore_on(Generation::Net10Windows).unwrap();
-    let new = bless_histories(&right, &explored(&right)).unwrap();
+    let new = bless(&right, Results::Histories(&explored(&right))).unwrap();
     assert!(new.contains("replay \"clr1:") && new.contains("} // kept"), "{new}");
     assert_eq!(differences(&new), []);
-    assert_eq!(bless_histories(&new, &explored(&new)).unwrap(), new);
+    assert_eq!(bless(&new, Results::Histories(&explored(&new))).unwrap(), new);
     // An outdated string is rewritten, unless a generation of the expectation was not searched.
     let (before, rest) = new.split_once("clr1:").unwrap();
     let (_, after) = rest.split_once('"').unwrap();
     let old = format!("{before}clr1:900b\"{after}");
-    assert_eq!(bless_histories(&old, &explored(&old)).unwrap(), new);
+    assert_eq!(bless(&old, Results::Histories(&explored(&old))).unwrap(), new);
     let wrong = right.replace("deadlock", "survives");
-    assert_eq!(bless_histories(&wrong, &explored(&wrong)).unwrap(), wrong);
+    assert_eq!(bless(&wrong, Results::Histories(&explored(&wrong))).unwrap(), wrong);
     let more = right.replace("on=net10-windows", "on=windows");
-    assert_eq!(bless_histories(&more, &explored(&more)).unwrap(), more);
+    assert_eq!(bless(&more, Results::Histories(&explored(&more))).unwrap(), more);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Tests of mixed walks in texts: execution, comparison with the expectation, and blessing.
 
 use super::parse;
-use crate::{MixedClaim, MixedDifference, MixedReport, bless_mixed};
+use crate::{MixedClaim, MixedDifference, MixedReport, Results, bless};
 use clr_runtime::generation::Generation;
 
 /// A helper with a Frame, called by a stub; the walker must unwind both to reach the seed.
@@ -117,11 +117,11 @@ fn blessed(text: &str) -> String {
         let scenario = parse(text);
         Generation::ALL.map(|it| (it, scenario.mixed_on(it).unwrap()))
     };
-    let new = bless_mixed(text, &reports(text)).unwrap();
+    let new = bless(text, Results::MixedWalks(&reports(text))).unwrap();
     // The new text needs no blessing.
     let again = reports(&new);
     assert!(again.iter().flat_map(|(_, reports)| reports).all(MixedReport::is_right), "{new}");
-    assert_eq!(bless_mixed(&new, &again).unwrap(), new);
+    assert_eq!(bless(&new, Results::MixedWalks(&again)).unwrap(), new);
     new
 }
 

@@ -1,18 +1,18 @@
 //! Blessing of mixed walks: rewriting unmet expectations of a text with the results found.
 
-use super::Scenario;
-use super::bless::{Blessable, apply, edit_all};
-use super::error::ScenarioError;
-use super::format::expected_mixed_text;
-use super::mixed::{ExpectedMixed, FoundMixed, MixedAt, MixedReport};
-use super::snapshot::Provenance;
+use super::{Blessable, apply, edit_all};
+use crate::Scenario;
+use crate::error::ScenarioError;
+use crate::format::expected_mixed_text;
+use crate::mixed::{ExpectedMixed, FoundMixed, MixedAt, MixedReport};
+use crate::snapshot::Provenance;
 use clr_runtime::generation::{Generation, Generations};
 
 /// Rewrites the expectations of mixed walks as [`bless`](super::bless) does for snapshots.
 ///
 /// # Errors
 /// Returns [`ScenarioError`] if the text is not a scenario.
-pub fn bless_mixed(
+pub(super) fn bless(
     text: &str,
     reports: &[(Generation, Vec<MixedReport>)],
 ) -> Result<String, ScenarioError> {

@@ -1,14 +1,14 @@
 //! Blessing of walks: rewriting unmet expectations of stops with the frames found.
 
-use super::Scenario;
-use super::bless::{apply, end_of, indentation};
-use super::error::ScenarioError;
-use super::expect::{Expectation, ExpectedFrame, WalkEnd};
-use super::format::expectation_text;
-use super::parse::tokens::Tokens;
-use super::run_bare::StopReport;
-use super::source_map::{inside, named};
-use super::walk::FoundWalk;
+use super::{apply, end_of, indentation};
+use crate::Scenario;
+use crate::error::ScenarioError;
+use crate::expect::{Expectation, ExpectedFrame, WalkEnd};
+use crate::format::expectation_text;
+use crate::parse::tokens::Tokens;
+use crate::run_bare::StopReport;
+use crate::source_map::{inside, named};
+use crate::walk::FoundWalk;
 use kdl::{KdlDocument, KdlNode};
 
 /// Rewrites the `expect` nodes of stops that are not met according to `reports`. All other bytes
@@ -20,7 +20,7 @@ use kdl::{KdlDocument, KdlNode};
 ///
 /// # Errors
 /// Returns [`ScenarioError`] if the text is not a scenario.
-pub fn bless_walks(text: &str, reports: &[StopReport]) -> Result<String, ScenarioError> {
+pub(super) fn bless(text: &str, reports: &[StopReport]) -> Result<String, ScenarioError> {
     let scenario = Scenario::parse(text)?;
     let Ok(document) = KdlDocument::parse_v2(text) else { return Ok(text.to_owned()) };
     let tokens: Vec<_> = Tokens::new(text).collect();

@@ -1,12 +1,12 @@
 //! Blessing of histories: updating the schedule strings of a text.
 
-use super::Scenario;
-use super::bless::{apply, end_of, indentation};
-use super::error::ScenarioError;
-use super::format::expected_history_text;
-use super::histories::{ExpectedEnd, ExpectedHistory, Explored, HistoryDifference};
-use super::parse::tokens::Tokens;
-use super::source_map::{inside, named};
+use super::{apply, end_of, indentation};
+use crate::Scenario;
+use crate::error::ScenarioError;
+use crate::format::expected_history_text;
+use crate::histories::{ExpectedEnd, ExpectedHistory, Explored, HistoryDifference};
+use crate::parse::tokens::Tokens;
+use crate::source_map::{inside, named};
 use kdl::{KdlDocument, KdlNode};
 
 /// Updates the schedule string of each expectation whose search failed as expected. It is written
@@ -16,7 +16,7 @@ use kdl::{KdlDocument, KdlNode};
 ///
 /// # Errors
 /// Returns [`ScenarioError`] if the text is not a scenario.
-pub fn bless_histories(text: &str, explored: &[Explored]) -> Result<String, ScenarioError> {
+pub(super) fn bless(text: &str, explored: &[Explored]) -> Result<String, ScenarioError> {
     let scenario = Scenario::parse(text)?;
     let Ok(document) = KdlDocument::parse_v2(text) else { return Ok(text.to_owned()) };
     let tokens: Vec<_> = Tokens::new(text).collect();

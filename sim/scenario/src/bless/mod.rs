@@ -1,46 +1,55 @@
-//! Blessing of snapshots: rewriting unmet expectations of a text with the results found.
+//! Blessing: rewriting unmet expectations of a text with the results found.
 
-use super::error::ScenarioError;
-use super::format::expected_text;
-use super::parse::tokens::{Token, Tokens};
-use super::snapshot::{
-    ExpectedFlags, ExpectedFrameReport, ExpectedOutcome, ExpectedSnapshot, Provenance, Stale,
-};
-use super::snapshot_result::{FoundFrameReport, SnapshotResult};
-use super::source_map::{SnapshotAt, inside, named};
-use super::stopped_thread::SnapshotReport;
-use super::{Scenario, Span};
+mod history;
+mod mixed;
+mod snapshot;
+mod walk;
+
+use crate::Span;
+use crate::error::ScenarioError;
+use crate::histories::Explored;
+use crate::mixed::MixedReport;
+use crate::parse::tokens::{Token, Tokens};
+use crate::run_bare::StopReport;
+use crate::source_map::{inside, named};
+use crate::stopped_thread::SnapshotReport;
 use clr_runtime::generation::{Generation, Generations};
-use clr_walker::registers::{Gpr, Registers};
 use core::ops::Range;
 use kdl::{KdlDocument, KdlNode};
 
-/// Rewrites the `expect` nodes of snapshots that are not met according to `reports`, and adds some
-/// to a snapshot that has none. All other bytes stay as they are. Generations with the same result
-/// share a node; nodes that are met keep their provenance and their clauses.
+/// Results of one kind for all nodes of a text, from which their expectations are rewritten.
+#[derive(Clone, Copy, Debug)]
+pub enum Results<'r> {
+    /// Results of snapshots on each generation.
+    Snapshots(&'r [(Generation, Vec<SnapshotReport>)]),
+    /// Results of mixed walks on each generation.
+    MixedWalks(&'r [(Generation, Vec<MixedReport>)]),
+    /// Results of searches.
+    Histories(&'r [Explored]),
+    /// Results of the unwinder's walks at stops.
+    Walks(&'r [StopReport]),
+}
+
+/// Rewrites the expectations of a text that are not met according to `results`, and adds some to
+/// snapshots and mixed walks that have none. All other bytes stay as they are. Generations with the
+/// same result share a node; nodes that are met keep their provenance and their clauses. Of searches
+/// only the string of the failure is rewritten.
 ///
 /// A simulator's result alone is no reason to expect it: the new text must be reviewed by a person.
 ///
 /// # Errors
 /// Returns [`ScenarioError`] if the text is not a scenario.
-pub fn bless(
-    text: &str,
-    reports: &[(Generation, Vec<SnapshotReport>)],
-) -> Result<String, ScenarioError> {
-    let scenario = Scenario::parse(text)?;
-    let calls = scenario.snapshots().map(|SnapshotAt { stop, snapshot, call }| {
-        let mut found = Vec::new();
-        for (generation, reports) in reports {
-            let report = reports.iter().find(|it| it.stop == stop && it.snapshot == snapshot);
-            found.extend(report.map(|it| (*generation, it.is_right(), &it.found)));
-        }
-        (call.expect.as_slice(), found)
-    });
-    Ok(apply(text, edit_all(text, "snapshot", calls)))
+pub fn bless(text: &str, results: Results<'_>) -> Result<String, ScenarioError> {
+    match results {
+        Results::Snapshots(reports) => snapshot::bless(text, reports),
+        Results::MixedWalks(reports) => mixed::bless(text, reports),
+        Results::Histories(explored) => history::bless(text, explored),
+        Results::Walks(reports) => walk::bless(text, reports),
+    }
 }
 
 /// An expectation that can be written from a result.
-pub(super) trait Blessable: Clone + PartialEq {
+pub(crate) trait Blessable: Clone + PartialEq {
     /// Type of the result.
     type Found;
 
@@ -58,33 +67,12 @@ pub(super) trait Blessable: Clone + PartialEq {
     fn text(&self, depth: usize) -> String;
 }
 
-impl Blessable for ExpectedSnapshot {
-    type Found = SnapshotResult;
-
-    fn from_result(on: Generations, found: &SnapshotResult) -> Self {
-        Self::of(on, found)
-    }
-
-    fn on(&mut self) -> &mut Generations {
-        &mut self.on
-    }
-
-    fn matches_result(&self, new: &Self) -> bool {
-        let clauses = self.clauses.clone();
-        self.from == Provenance::Source && *self == Self { on: self.on, clauses, ..new.clone() }
-    }
-
-    fn text(&self, depth: usize) -> String {
-        expected_text(self, depth)
-    }
-}
-
 /// The expectations of a node, and its results on generations, each with a flag that is true if the
 /// result is as expected.
 type Made<'m, E> = (&'m [E], Vec<(Generation, bool, &'m <E as Blessable>::Found)>);
 
 /// Returns the replacements in the nodes with the given name.
-pub(super) fn edit_all<'m, E: Blessable + 'm>(
+fn edit_all<'m, E: Blessable + 'm>(
     text: &str,
     name: &'static str,
     made: impl Iterator<Item = Made<'m, E>>,
@@ -97,7 +85,7 @@ pub(super) fn edit_all<'m, E: Blessable + 'm>(
 }
 
 /// Applies replacements to a text.
-pub(super) fn apply(text: &str, mut edits: Vec<(Range<usize>, String)>) -> String {
+fn apply(text: &str, mut edits: Vec<(Range<usize>, String)>) -> String {
     // From the end, so that earlier offsets stay valid.
     edits.sort_by_key(|(range, _)| core::cmp::Reverse(range.start));
     let mut text = text.to_owned();
@@ -109,7 +97,7 @@ pub(super) fn apply(text: &str, mut edits: Vec<(Range<usize>, String)>) -> Strin
 
 /// Returns the new expectations: the existing nodes, `None` where one is removed, then the added
 /// ones.
-pub(super) fn blessed<E: Blessable>(
+pub(crate) fn blessed<E: Blessable>(
     old: &[E],
     found: &[(Generation, bool, &E::Found)],
 ) -> Vec<Option<E>> {
@@ -133,88 +121,6 @@ pub(super) fn blessed<E: Blessable>(
         }
     }
     expect
-}
-
-impl ExpectedSnapshot {
-    /// Converts the result of a snapshot to an expectation.
-    #[must_use]
-    pub fn of(on: Generations, found: &SnapshotResult) -> Self {
-        let flags =
-            |frame_report: &FoundFrameReport| Some(frame_report.frame_report.context?.flags);
-        let named = |flags| {
-            if flags == found.rules.own_flags {
-                ExpectedFlags::Own
-            } else {
-                ExpectedFlags::Value(flags)
-            }
-        };
-        let first = found.frame_reports.first().and_then(flags);
-        let same = found.frame_reports.iter().all(|frame_report| flags(frame_report) == first);
-        let usual = |frame_report: &FoundFrameReport| {
-            flags(frame_report) == found.rules.flags || frame_report.frame_report.context.is_none()
-        };
-        let frame_report = |frame_report: &FoundFrameReport| ExpectedFrameReport {
-            marker: frame_report.frame_report.function.is_none(),
-            label: Some(frame_report.frame_report.label.clone()),
-            registers: registers(frame_report, found),
-            stale: stale(frame_report, found),
-            context_flags: flags(frame_report).filter(|_| !same && !usual(frame_report)).map(named),
-        };
-        let nested = found.nested.iter().filter_map(|nested| nested.outcomes.first());
-        Self {
-            on,
-            from: Provenance::Source,
-            others: false,
-            context_flags: first
-                .filter(|_| same && !found.frame_reports.iter().all(usual))
-                .map(named),
-            frames: found.frame_reports.iter().map(frame_report).collect(),
-            nested: nested.map(|outcome| ExpectedOutcome::from(*outcome)).collect(),
-            result: found.outcome.into(),
-            clauses: Vec::new(),
-        }
-    }
-}
-
-/// Returns rsp, and the nonvolatile registers that match neither the activation's values nor those
-/// that the walk started with (they belong to another activation). rax is included if it changed.
-fn registers(frame_report: &FoundFrameReport, found: &SnapshotResult) -> Vec<(Gpr, u64)> {
-    let Some(context) = frame_report.frame_report.context else { return Vec::new() };
-    let value = |register: Gpr| context.registers.get(register);
-    let is_of_none = |register: &Gpr| {
-        let others = [frame_report.true_registers, found.rules.start];
-        frame_report.true_registers.is_some()
-            && others.into_iter().flatten().all(|one| one.get(*register) != value(*register))
-    };
-    let others = found.rules.nonvolatile.iter().copied().filter(is_of_none);
-    let mut registers: Vec<_> = others.filter(|register| *register != Gpr::Rsp).collect();
-    registers.push(Gpr::Rsp);
-    let is_other = |start: Registers| start.get(Gpr::Rax) != value(Gpr::Rax);
-    registers.extend(found.rules.start.filter(|start| is_other(*start)).map(|_| Gpr::Rax));
-    registers.sort();
-    registers.into_iter().map(|register| (register, value(register))).collect()
-}
-
-/// Returns the registers that have the value that the walk started with instead of the
-/// activation's.
-fn stale(frame_report: &FoundFrameReport, found: &SnapshotResult) -> Stale {
-    let (Some(context), Some(true_registers), Some(start)) =
-        (frame_report.frame_report.context, frame_report.true_registers, found.rules.start)
-    else {
-        return Stale::None;
-    };
-    let value = |register: Gpr| context.registers.get(register);
-    let is_started = |register: Gpr| value(register) == start.get(register);
-    let is_stale =
-        |register: &Gpr| value(*register) != true_registers.get(*register) && is_started(*register);
-    let nonvolatile = found.rules.nonvolatile;
-    let mut stale: Vec<_> = nonvolatile.iter().copied().filter(is_stale).collect();
-    stale.sort();
-    if stale.is_empty() {
-        return Stale::None;
-    }
-    let all = nonvolatile.iter().all(|register| *register == Gpr::Rbp || is_started(*register));
-    if all && !stale.contains(&Gpr::Rbp) { Stale::All } else { Stale::Only(stale) }
 }
 
 /// Source ranges of a snapshot and of its expectations.
@@ -244,7 +150,7 @@ fn places(text: &str, name: &'static str) -> Vec<Place> {
 }
 
 /// Returns the end offset of the node that starts at an offset.
-pub(super) fn end_of<E>(tokens: &[(Span, Result<Token, E>)], start: usize) -> usize {
+fn end_of<E>(tokens: &[(Span, Result<Token, E>)], start: usize) -> usize {
     let (mut depth, mut end) = (0_usize, start);
     for (span, token) in tokens.iter().filter(|(span, _)| span.offset >= start) {
         match token {
@@ -308,7 +214,7 @@ impl Place {
 }
 
 /// Returns the blanks at the beginning of the line.
-pub(super) fn indentation(text: &str, at: usize) -> &str {
+fn indentation(text: &str, at: usize) -> &str {
     let before = text.get(..at).unwrap_or_default();
     let start = before.rfind('\n').map_or(0, |end| end + 1);
     let line = text.get(start..).unwrap_or_default();

@@ -112,8 +112,11 @@ fn exists(path: &str) -> bool {
         let stem = part.split('.').next().unwrap_or_default();
         let stands_for_any = !stem.is_empty() && stem.bytes().all(|byte| byte.is_ascii_uppercase());
         place.push(part);
+        if CREATED.contains(&part) {
+            return true;
+        }
         if !place.exists() {
-            return stands_for_any || CREATED.contains(&part);
+            return stands_for_any;
         }
     }
     true

@@ -100,7 +100,9 @@ fn paths(page: &str) -> Vec<String> {
         }
     }
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
-    paths.retain(|path| !path.is_empty() && path.chars().all(is_plain));
+    // `src/lib.rs` stands for that file of any crate.
+    paths
+        .retain(|path| !path.is_empty() && path.chars().all(is_plain) && !path.starts_with("src/"));
     paths
 }
 

@@ -100,7 +100,9 @@ fn paths(page: &str) -> Vec<String> {
         }
     }
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
-    paths.retain(|path| !path.is_empty() && path.chars().all(is_plain));
+    // `src/lib.rs` stands for that file of any crate.
+    paths
+        .retain(|path| !path.is_empty() && path.chars().all(is_plain) && !path.starts_with("src/"));
     paths
 }
 
@@ -112,8 +114,11 @@ fn exists(path: &str) -> bool {
         let stem = part.split('.').next().unwrap_or_default();
         let stands_for_any = !stem.is_empty() && stem.bytes().all(|byte| byte.is_ascii_uppercase());
         place.push(part);
+        if CREATED.contains(&part) {
+            return true;
+        }
         if !place.exists() {
-            return stands_for_any || CREATED.contains(&part);
+            return stands_for_any;
         }
     }
     true

@@ -17,7 +17,6 @@
 //!
 //! Begin with [`check`].
 
-mod bug;
 mod check;
 mod deadlock;
 mod execute;
@@ -28,6 +27,7 @@ mod history;
 mod info;
 mod kernel;
 mod lock;
+mod planted_bug;
 mod profiler_ops;
 mod replay;
 mod run;

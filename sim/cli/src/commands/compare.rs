@@ -172,7 +172,7 @@ fn exported(
             let of = stop.map(|stop| format!(", stop {stop}")).unwrap_or_default();
             let name = |what: &str| format!("{what} on {generation}{of}");
             if truth {
-                let frames = compared.truth.iter().map(|frame| Frame::new(&frame.label));
+                let frames = compared.shadow_frames.iter().map(|frame| Frame::new(&frame.label));
                 stacks.push(Exported { name: name(TRUTH), frames: frames.collect() });
             }
             for (policy, found) in &compared.walks {
@@ -249,7 +249,7 @@ impl Comparison {
             is_there: true,
             seen_by: Vec::new(),
         };
-        self.rows = compared.truth.iter().map(row).collect();
+        self.rows = compared.shadow_frames.iter().map(row).collect();
         for (policy, found) in &compared.walks {
             self.add(*policy, found, &compared.places(found));
         }

@@ -33,7 +33,11 @@ fn missing_frames_are_marked() {
     };
     let compared = Compared {
         stop: None,
-        truth: vec![there("Leaf+0x1", 0x10), there("Middle+0x2", 0x20), there("Root+0x3", 0x30)],
+        shadow_frames: vec![
+            there("Leaf+0x1", 0x10),
+            there("Middle+0x2", 0x20),
+            there("Root+0x3", 0x30),
+        ],
         walks: vec![
             (
                 Policy::FramePointers,

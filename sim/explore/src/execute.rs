@@ -1,10 +1,10 @@
 //! A turn of a thread of the program: execution up to an effect that other threads can observe.
 
-use super::bug::Bug;
 use super::footprint::Footprint;
 use super::history::{ThreadIndex, TurnEvent};
 use super::kernel::Kernel;
 use super::lock::LockName;
+use super::planted_bug::Bug;
 use super::run::Run;
 use super::verdict::Verdict;
 use clr_runtime::Outcome;

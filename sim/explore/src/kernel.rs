@@ -3,10 +3,10 @@
 //! One thread runs at a time, until it returns control at a switch point. Waiting is a value: the
 //! scheduler evaluates the wait conditions on the state whenever it has to choose a thread.
 
-use super::bug::Bug;
 use super::footprint::Footprint;
 use super::history::{History, ThreadIndex, ThreadKind, Turn, TurnEvent};
 use super::lock::LockName;
+use super::planted_bug::Bug;
 use super::verdict::{BlockReason, Edge, ProfilerRule, Verdict};
 use clr_coroutine::Id;
 use clr_runtime::{OsThreadId, Runtime, Suspension, Wait};

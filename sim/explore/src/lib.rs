@@ -44,7 +44,6 @@
 //!
 //! [`check`] is the entry point.
 
-mod bug;
 mod check;
 mod deadlock;
 mod execute;
@@ -55,6 +54,7 @@ mod history;
 mod info;
 mod kernel;
 mod lock;
+mod planted_bug;
 mod profiler_ops;
 mod replay;
 mod run;

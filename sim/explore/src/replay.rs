@@ -5,8 +5,8 @@
 //! turn 14 (counted from 0), the first thread 3 turns later. The 26th thread, `z`, is followed by
 //! `aa`, `ab` and so on.
 
-use super::bug::Bug;
 use super::history::ThreadIndex;
+use super::planted_bug::Bug;
 use super::search::{Choice, Search};
 use core::fmt;
 use core::str::FromStr;

@@ -1,10 +1,10 @@
 //! Execution of one history, from the first choice to its end.
 
-use super::bug::Bug;
 use super::execute::Came;
 use super::footprint::Footprint;
 use super::history::{History, ThreadIndex, ThreadKind, ThreadSummary, TurnEvent};
 use super::kernel::{Activity, Kernel, State, Thread as Known, Waiting};
+use super::planted_bug::Bug;
 use super::replay::ScheduleString;
 use super::search::{Choice, Search};
 use super::setup::{Body, Handlers, Setup};

@@ -1,8 +1,8 @@
 //! Other threads, as seen by a profiler under a schedule.
 
-use super::bug::Bug;
 use super::footprint::Footprint;
 use super::history::{ThreadIndex, ThreadKind, TurnEvent};
+use super::planted_bug::Bug;
 use super::profiler_ops::REDIRECTS;
 use super::thread::CurrentThread;
 use super::verdict::{ProfilerRule, Verdict};

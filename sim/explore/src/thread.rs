@@ -1,12 +1,12 @@
 //! Operations for code of the profiler on the thread that executes it. All of them may let other
 //! threads run first.
 
-use super::bug::Bug;
 use super::footprint::Footprint;
 use super::history::{ThreadIndex, TurnEvent};
 use super::info::Info;
 use super::kernel::{Kernel, Waiting};
 use super::lock::LockName;
+use super::planted_bug::Bug;
 use super::setup::{EventObject, Handlers, ProfilerLock};
 use super::target::ExaminedThread;
 use super::verdict::{ProfilerRule, Verdict};

@@ -38,7 +38,9 @@ impl PlacedStack {
             nodes.push(StackNode::Mode(ThreadMode::Cooperative));
         }
         let activations = target.activations.iter().cloned();
-        nodes.extend(activations.map(|activation| StackNode::Row { activation, saves_all: false }));
+        nodes.extend(
+            activations.map(|activation| StackNode::Activation { activation, saves_all: false }),
+        );
         nodes.extend(target.frames.iter().cloned().map(StackNode::Frame));
         nodes.extend(target.exceptions.trackers.iter().copied().map(StackNode::Exception));
         thread(target, &mut nodes);

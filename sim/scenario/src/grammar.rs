@@ -4,8 +4,8 @@
 mod nodes;
 
 use nodes::{
-    ACTION, BODY, EXPECT, EXPLORE, FUNCTION, HISTORY, MIXED_REPORT, MIXED_WALK, PROFILER, REPORT,
-    ROW, SEED, SNAPSHOT, STACK, STOP, TEXT,
+    ACTION, ACTIVATION, BODY, EXPECT, EXPLORE, FUNCTION, HISTORY, MIXED_REPORT, MIXED_WALK,
+    PROFILER, REPORT, SEED, SNAPSHOT, STACK, STOP, TEXT,
 };
 
 /// Maximum length of a text in bytes.
@@ -83,7 +83,7 @@ pub(super) enum Kind {
     /// The number of a hazard: `H-06`.
     Hazard,
     /// The schedule string of a history.
-    Trail,
+    Schedule,
 }
 
 /// The arguments of a node, all of one kind.
@@ -136,7 +136,7 @@ pub(super) enum Level {
     /// The block of a stack placed by hand.
     Stack,
     /// The block of an activation on a stack placed by hand.
-    Row,
+    Activation,
     /// The block of a snapshot.
     Snapshot,
     /// The block of a seed.
@@ -167,7 +167,7 @@ impl Level {
         Self::Stop,
         Self::Expect,
         Self::Stack,
-        Self::Row,
+        Self::Activation,
         Self::Snapshot,
         Self::Seed,
         Self::Report,
@@ -189,7 +189,7 @@ impl Level {
             Self::Stop => STOP,
             Self::Expect => EXPECT,
             Self::Stack => STACK,
-            Self::Row => ROW,
+            Self::Activation => ACTIVATION,
             Self::Snapshot => SNAPSHOT,
             Self::Seed => SEED,
             Self::Report => REPORT,
@@ -211,7 +211,7 @@ impl Level {
             Self::Stop => "in a stop",
             Self::Expect => "in an expectation",
             Self::Stack => "in a stack",
-            Self::Row => "in an activation of a stack",
+            Self::Activation => "in an activation of a stack",
             Self::Snapshot => "in a snapshot",
             Self::Seed => "in a seed",
             Self::Report => "in the expectation of a snapshot",

@@ -84,7 +84,7 @@ impl PlacedThread {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StackNode {
     /// An activation.
-    Row {
+    Activation {
         /// The activation, without its saved registers if `saves_all` is set.
         activation: SyntheticActivation,
         /// The function pushes all nonvolatile registers of its system (C-099).
@@ -167,7 +167,7 @@ impl StackNode {
     pub const fn repeats(&self) -> bool {
         matches!(
             self,
-            Self::Row { .. }
+            Self::Activation { .. }
                 | Self::Frame(_)
                 | Self::Exception(_)
                 | Self::Stub(..)
@@ -179,7 +179,7 @@ impl StackNode {
     fn place(&self, target: &mut SyntheticThread) {
         let process = &mut target.process;
         match self {
-            Self::Row { activation, saves_all } => {
+            Self::Activation { activation, saves_all } => {
                 let mut activation = activation.clone();
                 if *saves_all {
                     activation.saves = FrameConvention::of(target.generation).callee_saved.to_vec();

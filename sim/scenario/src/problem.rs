@@ -140,7 +140,7 @@ pub enum ProblemKind {
     ElseOfNothing,
     /// The text is not a schedule string.
     #[error("{0}")]
-    Trail(ScheduleStringError),
+    Schedule(ScheduleStringError),
     /// The name of the thread is empty or already used.
     #[error("the name of a thread must be unique and not empty")]
     ThreadName,
@@ -197,7 +197,7 @@ pub enum ProblemKind {
     NotOnStack(&'static str),
     /// A stack is inconsistent.
     #[error("{error} (on {generation})")]
-    Stage {
+    Synthetic {
         /// Reason.
         error: SyntheticError,
         /// First generation on which the stack is inconsistent.
@@ -362,7 +362,7 @@ pub enum ExpectedSyntax {
     Hazard,
     /// A schedule string.
     #[error("expected the schedule string of a history, as in \"clr1:14b3a\"")]
-    Trail,
+    Schedule,
 }
 
 impl ProblemKind {
@@ -383,7 +383,7 @@ impl ProblemKind {
             Self::MissingProperty { .. }
             | Self::MissingArgument { .. }
             | Self::MissingNode { .. } => "something is missing",
-            Self::Stage { .. } => "inconsistent",
+            Self::Synthetic { .. } => "inconsistent",
             Self::Rule(_) => "violates a rule of programs",
             _ => "here",
         }

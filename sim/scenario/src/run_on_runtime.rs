@@ -27,7 +27,7 @@ const STEP_LIMIT: u64 = 1_000_000;
 pub enum RunOnError {
     /// The stack placed by hand is inconsistent.
     #[error(transparent)]
-    Stage(#[from] SyntheticError),
+    Synthetic(#[from] SyntheticError),
     /// The program cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),

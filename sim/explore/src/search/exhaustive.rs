@@ -7,9 +7,9 @@
 //! order might exceed the bound.
 
 use super::{Choice, Coverage, Search};
-use crate::bug::Bug;
 use crate::footprint::Footprint;
 use crate::history::ThreadIndex;
+use crate::planted_bug::Bug;
 use crate::replay::by_itself;
 use crate::run::Ending;
 

@@ -1,7 +1,7 @@
 mod counting;
 mod determinism;
 mod drawn;
-mod planted;
+mod planted_bugs;
 mod priorities;
 mod program;
 mod schedules;

@@ -50,7 +50,7 @@ impl Printer<'_> {
         let on = |line: Line| line.on(item.on);
         let new = Line::new;
         let line = match &item.node {
-            StackNode::Row { activation, saves_all } => {
+            StackNode::Activation { activation, saves_all } => {
                 return self.activation(activation, *saves_all, item.on);
             }
             StackNode::Frame(frame) => on(placed_frame(frame)),

@@ -290,7 +290,7 @@ const fn row(name: &'static str) -> NodeRule {
         property("funclet", Kind::Word(Funclet::WORDS)),
         property("gs-cookie", ANY_U32),
     ];
-    node(name, Args::One(Kind::Label)).with(PROPERTIES).block(Level::Row)
+    node(name, Args::One(Kind::Label)).with(PROPERTIES).block(Level::Activation)
 }
 
 /// Returns a node without arguments that sets a flag of the stack.
@@ -360,7 +360,7 @@ pub(super) static STACK: &[NodeRule] = &[
     field("gs-cookie", ANY_U64),
 ];
 
-pub(super) static ROW: &[NodeRule] = &[node("saves", Args::Many(Kind::Saved, MANY)).once()];
+pub(super) static ACTIVATION: &[NodeRule] = &[node("saves", Args::Many(Kind::Saved, MANY)).once()];
 
 pub(super) static SNAPSHOT: &[NodeRule] = &[
     node("seed", Args::One(Kind::Seed)).block(Level::Seed).once(),

@@ -48,7 +48,7 @@ pub(super) fn check(stack: &PlacedStack, places: &StackPlaces, problems: &mut Pr
             }
             Err(error) => {
                 let span = place_of(error, stack, generation, places);
-                problems.push((span, ProblemKind::Stage { error, generation }));
+                problems.push((span, ProblemKind::Synthetic { error, generation }));
             }
         }
         // A problem on one generation is mostly one on the others too.
@@ -132,7 +132,7 @@ fn place_of(
     let mut activations = 0;
     let mut frames = 0;
     let is_it = |item: &PlacedItem| match (&item.node, error) {
-        (StackNode::Row { .. }, SyntheticError::Row { index }) => {
+        (StackNode::Activation { .. }, SyntheticError::Activation { index }) => {
             activations += 1;
             activations == index + 1
         }

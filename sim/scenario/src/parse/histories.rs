@@ -243,7 +243,7 @@ impl Reader {
                 }
                 "clause" => expected.clauses.extend(node.arg_clauses()),
                 "replay" => {
-                    if let Some(Value::Trail(schedule)) = node.args.first() {
+                    if let Some(Value::Schedule(schedule)) = node.args.first() {
                         expected.replay = Some(schedule.clone());
                     }
                 }

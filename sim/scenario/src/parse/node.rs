@@ -47,7 +47,7 @@ pub(super) enum Value {
     Index(u32),
     Lock(LockName),
     Hazard(Hazard),
-    Trail(ScheduleString),
+    Schedule(ScheduleString),
 }
 
 impl Value {

@@ -257,9 +257,9 @@ impl Reader {
                 })?;
                 Some(Value::Index(*number))
             }
-            Kind::Trail => {
-                let schedule = text.parse().map_err(ProblemKind::Trail)?;
-                Some(Value::Trail(schedule))
+            Kind::Schedule => {
+                let schedule = text.parse().map_err(ProblemKind::Schedule)?;
+                Some(Value::Schedule(schedule))
             }
             Kind::Word(words) => {
                 words.iter().find(|word| **word == text).map(|word| Value::Word(word))
@@ -330,7 +330,7 @@ fn expected(kind: Kind) -> ExpectedSyntax {
         Kind::AnyLock => ExpectedSyntax::AnyLock,
         Kind::Event => ExpectedSyntax::Event,
         Kind::Hazard => ExpectedSyntax::Hazard,
-        Kind::Trail => ExpectedSyntax::Trail,
+        Kind::Schedule => ExpectedSyntax::Schedule,
     }
 }
 

@@ -72,7 +72,7 @@ impl Reader {
     }
 
     fn activation(&mut self, node: &Fields<'_>) -> Option<StackNode> {
-        let saves = self.nodes(node.children(), Level::Row);
+        let saves = self.nodes(node.children(), Level::Activation);
         let saves = saves.first();
         let saves_all = saves.is_some_and(|saves| saves.args.contains(&Value::All));
         let registers = saves.map(Fields::arg_gprs).unwrap_or_default();
@@ -99,7 +99,7 @@ impl Reader {
             leaf: node.rule.name == "leaf",
             gs_cookie: node.number("gs-cookie"),
         };
-        Some(StackNode::Row { activation, saves_all })
+        Some(StackNode::Activation { activation, saves_all })
     }
 
     fn frame(&mut self, node: &Fields<'_>) -> Option<SyntheticFrame> {

@@ -16,7 +16,7 @@ fn heading(level: Level) -> &'static str {
         Level::Stop => "## In a `stop`",
         Level::Expect => "## In an `expect`",
         Level::Stack => "## In a `stack`",
-        Level::Row => "## In an activation of a `stack`",
+        Level::Activation => "## In an activation of a `stack`",
         Level::Snapshot => "## In a `snapshot`",
         Level::Seed => "## In a `seed`",
         Level::Report => "## In the `expect` of a `snapshot`",
@@ -68,7 +68,7 @@ fn kind(kind: Kind) -> String {
         Kind::AnyLock => "lock or process lock".to_owned(),
         Kind::Event => "event".to_owned(),
         Kind::Hazard => "hazard".to_owned(),
-        Kind::Trail => "schedule string".to_owned(),
+        Kind::Schedule => "schedule string".to_owned(),
     }
 }
 

@@ -123,7 +123,7 @@ impl Layout {
         let has_library = thread.generation.is_unix();
         let mut known: BTreeMap<Key<'_>, (usize, u64)> = BTreeMap::new();
         for (index, activation) in thread.activations.iter().enumerate() {
-            let error = SyntheticError::Row { index };
+            let error = SyntheticError::Activation { index };
             let end = thread
                 .activations
                 .get(index + 1)

@@ -39,7 +39,7 @@ pub enum SyntheticError {
     #[error(
         "activation {index} does not fit its function: check its rsp, its offset and the rsp of the next activation"
     )]
-    Row {
+    Activation {
         /// Index of the activation, from the leaf.
         index: usize,
     },

@@ -89,5 +89,5 @@ pub(in crate::grammar) static HISTORY: &[NodeRule] = &[
     ]),
     node("hazard", Args::One(Kind::Hazard)).once(),
     node("clause", Args::Many(Kind::Clause, MANY)),
-    node("replay", Args::One(Kind::Trail)).once(),
+    node("replay", Args::One(Kind::Schedule)).once(),
 ];

@@ -1,6 +1,6 @@
 //! Tests that each bug planted into the scheduler is noticed.
 
-use super::super::bug::Bug;
+use super::super::planted_bug::Bug;
 use super::{counting, determinism, drawn, program, schedules, verdicts, waiting};
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};

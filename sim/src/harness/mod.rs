@@ -13,7 +13,7 @@
 //! struct Unseeded;
 //!
 //! impl StackWalker for Unseeded {
-//!     fn walk(&self, target: &Target<'_, '_>, found: &mut Vec<Found>) -> Result<(), String> {
+//!     fn walk(&self, target: &StoppedThread<'_, '_>, found: &mut Vec<Found>) -> Result<(), String> {
 //!         let mut callback = |frame: &mut clr_walker::profiling::SnapshotFrame<'_>| {
 //!             let ip = frame.ip;
 //!             found.extend(frame.function.map(|function| Found { function, ip }));

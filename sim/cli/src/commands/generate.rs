@@ -168,7 +168,7 @@ fn expect_shapes(scenario: &mut Scenario) {
         let each = scenario.each_on(generation);
         let right: Vec<_> = each
             .into_iter()
-            .filter(|(_, made)| made.as_ref().is_ok_and(|made| made.is_right()))
+            .filter(|(_, made)| made.as_ref().is_ok_and(SnapshotReport::is_right))
             .map(|(at, _)| (at.stop, at.snapshot))
             .collect();
         for (at, wrong) in scenario.snapshots().zip(&mut wrong) {

@@ -198,7 +198,7 @@ fn registers_and_contexts_are_always_checked() {
         changed(register);
     }
     let rip = after(&|frame_report, _| {
-        frame_report.frame_report.context.as_mut().unwrap().registers.rip += 1
+        frame_report.frame_report.context.as_mut().unwrap().registers.rip += 1;
     });
     assert!(matches!(rip[..], [SnapshotDifference::Rip { frame_report: 1, .. }]), "{rip:?}");
     let size = after(&|frame_report, _| frame_report.frame_report.context_size = 0xC20);

@@ -6,7 +6,7 @@
 //! each generation, and the frames found are compared with the shadow stack.
 //!
 //! ```
-//! use clr_sim::harness::{Found, StackWalker, Target, judge};
+//! use clr_sim::harness::{Found, StackWalker, StoppedThread, judge};
 //! use clr_walker::profiling::{HResult, ProfilerInfo, SnapshotFlags};
 //!
 //! /// Calls DoStackSnapshot without a seed.

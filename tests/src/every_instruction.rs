@@ -5,7 +5,7 @@ mod wrong;
 
 pub use wrong::{Mistake, Wrong};
 
-use crate::{dwarf, planted};
+use crate::{dwarf, mutants};
 use clr_codegen::execution::{Execution, ExecutionEnd, ProgramLoadError, SIGNAL_STACK_TOP};
 use clr_codegen::shadow_stack::CallerState;
 use clr_codegen::{
@@ -69,14 +69,14 @@ impl Step for Unwinder<'_, '_> {
     }
 }
 
-impl Step for planted::Unwinder<'_, '_> {
+impl Step for mutants::Unwinder<'_, '_> {
     fn step(
         &self,
         registers: &mut Registers,
         position: Position,
         memory: &Machine,
     ) -> Result<Position, String> {
-        planted::Unwinder::step(self, registers, position, memory)
+        mutants::Unwinder::step(self, registers, position, memory)
             .map_err(|error| format!("{error:?}"))
     }
 }
@@ -84,23 +84,23 @@ impl Step for planted::Unwinder<'_, '_> {
 /// The second unwinder of UNWIND_INFO together with the second reader of CFI, each for its own
 /// images.
 #[derive(Clone, Debug)]
-pub struct Second<'c, 'a> {
-    windows: planted::Unwinder<'c, 'a>,
+pub struct ReferenceUnwinder<'c, 'a> {
+    windows: mutants::Unwinder<'c, 'a>,
     unix: dwarf::Unwinder<'a>,
 }
 
-impl<'c, 'a> Second<'c, 'a> {
+impl<'c, 'a> ReferenceUnwinder<'c, 'a> {
     /// Creates the unwinder of a linked program with its map.
     ///
     /// # Errors
     /// [`dwarf::Error`] if an ELF file cannot be parsed.
     pub fn new(linked: &'a LinkedProgram, map: &'c CodeMap<'a>) -> Result<Self, dwarf::Error> {
-        Ok(Self { windows: planted::Unwinder::new(map), unix: dwarf::Unwinder::new(linked)? })
+        Ok(Self { windows: mutants::Unwinder::new(map), unix: dwarf::Unwinder::new(linked)? })
     }
 
     /// Plants a bug in the unwinder of UNWIND_INFO.
     #[must_use]
-    pub fn with_bug(self, bug: planted::Bug) -> Self {
+    pub fn with_bug(self, bug: mutants::Bug) -> Self {
         Self { windows: self.windows.with_bug(bug), ..self }
     }
 
@@ -111,7 +111,7 @@ impl<'c, 'a> Second<'c, 'a> {
     }
 }
 
-impl Step for Second<'_, '_> {
+impl Step for ReferenceUnwinder<'_, '_> {
     fn step(
         &self,
         registers: &mut Registers,

@@ -6,7 +6,7 @@ pub mod every_instruction;
 pub mod funclets;
 pub mod fuzz;
 pub mod mixed;
-pub mod planted;
+pub mod mutants;
 pub mod recorded;
 pub mod scheduled;
 pub mod snapshot;

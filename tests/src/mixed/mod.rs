@@ -4,12 +4,12 @@
 //! [`judge`] checks the claims of a walk of a stopped thread: all frames are on the stack, each
 //! once, and in order; the walk has as much as it claims, at least, and as much as it could have;
 //! and for missing frames it gives the true reason. [`examine`] walks threads of programs in a
-//! [`Way`]: that of the walker, or of a [`Second`] one, in which a [`Bug`] can be planted.
+//! [`Way`]: that of the walker, or of a [`ReferenceWalker`] one, in which a [`Bug`] can be planted.
 
 mod bug;
 mod examine;
 mod judge;
-mod second;
+mod reference_walker;
 mod staged;
 mod truth;
 
@@ -18,7 +18,7 @@ pub use examine::{
     Case, Claims, Examined, Failure, Plan, What, WrongWalk, examine, repeat, shrink,
 };
 pub use judge::{Found, Wrong, judge};
-pub use second::Second;
+pub use reference_walker::ReferenceWalker;
 pub use staged::{Broken, Staged, walk_staged};
 pub use truth::{Known, Truth};
 

@@ -5,7 +5,7 @@
 
 mod journal;
 mod model;
-mod promises;
+mod properties;
 mod whole;
 mod world;
 
@@ -87,5 +87,5 @@ pub fn check(case: &SyntheticCall) -> Result<Checked, Broken> {
     let Ok(set) = case.target.build() else {
         return Ok(Checked { rejected: true, ..Checked::default() });
     };
-    promises::Promises::new(case, &set).check()
+    properties::Properties::new(case, &set).check()
 }

@@ -3,7 +3,7 @@
 
 use clr_generate::{Seeded, world_program};
 use clr_scenario::Scenario;
-use clr_tests::mixed::{Bug, Failure, Plan, Second, WrongWalk, examine, shrink};
+use clr_tests::mixed::{Bug, Failure, Plan, ReferenceWalker, WrongWalk, examine, shrink};
 use std::fmt::Write as _;
 use std::thread;
 
@@ -15,7 +15,7 @@ const MAX_LINES: usize = 12;
 
 /// Shrinks a wrong walk, and returns the result with its text.
 fn small(bug: Bug, wrong: WrongWalk) -> Option<(WrongWalk, String)> {
-    let small = shrink(wrong, &mut Second::with_bug(bug));
+    let small = shrink(wrong, &mut ReferenceWalker::with_bug(bug));
     let text = Scenario::of_case(&small.case)?.to_string();
     let text: Vec<&str> = text.lines().filter(|line| !line.is_empty()).collect();
     Some((small, text.join("\n")))
@@ -30,11 +30,12 @@ fn find(bug: Bug) -> (u64, WrongWalk, String) {
         assert!(walks < MAX_WALKS, "{bug:?} was not found in {MAX_WALKS} walks\n{largest}");
         let program = world_program(&mut Seeded::new(seed));
         let plan = Plan { seed, walks: WALKS_OF_PROGRAM, stride: STRIDE, only: None };
-        let wrong = match examine(&program, plan, &mut Second::with_bug(bug), |_| walks += 1) {
-            Err(Failure::Walk(wrong)) => *wrong,
-            Err(Failure::Build(_)) | Ok(_) => continue,
-            Err(failure) => panic!("{bug:?}, seed {seed}: {failure}"),
-        };
+        let wrong =
+            match examine(&program, plan, &mut ReferenceWalker::with_bug(bug), |_| walks += 1) {
+                Err(Failure::Walk(wrong)) => *wrong,
+                Err(Failure::Build(_)) | Ok(_) => continue,
+                Err(failure) => panic!("{bug:?}, seed {seed}: {failure}"),
+            };
         walks += 1;
         match small(bug, wrong) {
             Some((small, text)) if text.lines().count() <= MAX_LINES => {

@@ -3,7 +3,7 @@
 
 use clr_generate::{Seeded, world_program};
 use clr_scenario::Scenario;
-use clr_tests::mixed::{Examined, Failure, First, Plan, Second, Way, examine, shrink};
+use clr_tests::mixed::{Examined, Failure, First, Plan, ReferenceWalker, Way, examine, shrink};
 use clr_tests::{cases, first_seed};
 
 /// Number of walks in a plain run.
@@ -58,5 +58,5 @@ fn walks_are_so_at_every_step() {
 
 #[test]
 fn a_second_walker_is_held_to_the_same() {
-    campaign(u64::from(cases(SECOND_WALKS)), STRIDE, &mut Second::default());
+    campaign(u64::from(cases(SECOND_WALKS)), STRIDE, &mut ReferenceWalker::default());
 }

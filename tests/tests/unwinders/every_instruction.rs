@@ -6,8 +6,8 @@ use clr_codegen::{CallingConvention, CodeKind, Program, WindowsMistake};
 use clr_generate::near_valid::Mutation;
 use clr_generate::{Seeded, Size, programs};
 use clr_scenario::Scenario;
-use clr_tests::every_instruction::{self, Checked, Failure, Second};
-use clr_tests::{cases, planted};
+use clr_tests::every_instruction::{self, Checked, Failure, ReferenceUnwinder};
+use clr_tests::{cases, mutants};
 use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::image::FunctionTable;
 use clr_walker::unwind::{Rules, Unwinder};
@@ -116,7 +116,12 @@ fn the_second_unwinder_agrees_with_the_shadow_stack() {
     for_programs(2000, Size::SMALL, |program| {
         let linked = program.link()?;
         let map = linked.code_map().unwrap();
-        every_instruction::walk(program, &linked, &Second::new(&linked, &map).unwrap(), LIMIT)
+        every_instruction::walk(
+            program,
+            &linked,
+            &ReferenceUnwinder::new(&linked, &map).unwrap(),
+            LIMIT,
+        )
     });
 }
 
@@ -146,7 +151,12 @@ fn the_second_reader_of_cfi_agrees_with_the_shadow_stack() {
     let (boundaries, frames) = for_programs(3000, UNIX, |program| {
         let linked = program.link()?;
         let map = linked.code_map().unwrap();
-        every_instruction::walk(program, &linked, &Second::new(&linked, &map).unwrap(), LIMIT)
+        every_instruction::walk(
+            program,
+            &linked,
+            &ReferenceUnwinder::new(&linked, &map).unwrap(),
+            LIMIT,
+        )
     });
     assert!(frames > 2 * boundaries, "only {frames} frames in {boundaries} stacks");
 }
@@ -198,7 +208,7 @@ fn damaged_tables_end_in_an_answer() {
                 let items = walk.count();
                 prop_assert!(items <= FRAMES as usize + 1, "{items} frames");
             }
-            let frames = planted::Unwinder::new(&map).walk(&registers, run.machine(), 20);
+            let frames = mutants::Unwinder::new(&map).walk(&registers, run.machine(), 20);
             prop_assert!(frames.len() <= 20);
             walks.set(walks.get() + 1);
             if run.step().is_err() {

@@ -10,8 +10,8 @@
 use clr_codegen::{CallingConvention, Program};
 use clr_generate::{Size, programs};
 use clr_scenario::Scenario;
-use clr_tests::every_instruction::{Failure, Second, walk};
-use clr_tests::{dwarf, planted};
+use clr_tests::every_instruction::{Failure, ReferenceUnwinder, walk};
+use clr_tests::{dwarf, mutants};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use std::cell::Cell;
 use std::fmt::{Debug, Display, Write as _};
@@ -20,13 +20,13 @@ const MAX_CASES: u32 = 1000;
 const LIMIT: u64 = 5000;
 
 /// A function that plants a bug in an unwinder of a program.
-type Plant<B> = for<'c, 'a> fn(Second<'c, 'a>, B) -> Second<'c, 'a>;
+type Plant<B> = for<'c, 'a> fn(ReferenceUnwinder<'c, 'a>, B) -> ReferenceUnwinder<'c, 'a>;
 
 /// Returns the first failure of the unwinder with the bug in a run of the program.
 fn failure<B>(program: &Program, plant: Plant<B>, bug: B) -> Option<String> {
     let linked = program.link().ok()?;
     let map = linked.code_map().ok()?;
-    let unwinder = plant(Second::new(&linked, &map).ok()?, bug);
+    let unwinder = plant(ReferenceUnwinder::new(&linked, &map).ok()?, bug);
     match walk(program, &linked, &unwinder, LIMIT) {
         Err(failure @ Failure::Wrong(_)) => Some(failure.to_string()),
         _ => None,
@@ -72,7 +72,7 @@ fn table<B: Copy + Debug + Display>(size: Size, plant: Plant<B>, bugs: &[B]) -> 
 
 #[test]
 fn each_planted_bug_is_found_and_shrinks_to_two_functions() {
-    let table = table(Size::SMALL, |unwinder, bug| unwinder.with_bug(bug), &planted::Bug::ALL);
+    let table = table(Size::SMALL, |unwinder, bug| unwinder.with_bug(bug), &mutants::Bug::ALL);
     insta::assert_snapshot!(table);
 }
 

@@ -4,7 +4,7 @@ use clr_recording::vectors::fuzz::{self, FuzzFile, FuzzMemory, FuzzRecord, stack
 use clr_recording::vectors::replay::{fuzz_functions, fuzz_image};
 use clr_recording::vectors::win64::{Vector, VectorFile};
 use clr_recording::vectors::{DECOMPRESSED_LIMIT, decompress};
-use clr_tests::planted::{Bug, Unwinder};
+use clr_tests::mutants::{Bug, Unwinder};
 use clr_tests::{cases, oracle_images};
 use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::image::FunctionTable;

@@ -1,6 +1,6 @@
 //! Linker: turns functions into images and heaps with all their bytes.
 
-mod clauses;
+mod eh_clauses;
 mod place;
 mod tables;
 mod unix;
@@ -10,12 +10,12 @@ use super::marks::{CfiMistake, PlacedHelper, PlacedInstruction, WindowsMistake};
 use super::nibble_map::NibbleMap;
 use super::program::{CodeKind, FunctionIndex, Program};
 use super::rules::ProgramError;
-pub use clauses::PlacedEhClause;
 use clr_walker::code_map::{CodeMap, CodeMapError, CodeRegion};
 use clr_walker::image::elf::{ElfError, ElfImage};
 use clr_walker::image::pe::PeImage;
 use clr_walker::image::{FunctionTable, ImageError};
 use clr_walker::unwind::Position;
+pub use eh_clauses::PlacedEhClause;
 use thiserror::Error;
 
 /// The reason why a program cannot be linked.

@@ -27,7 +27,7 @@ const REFUSING_TO_WAIT: Generations = Generations::of(&[
 ]);
 
 /// A call for a stage that is set up.
-pub(super) struct Promises<'c> {
+pub(super) struct Properties<'c> {
     case: &'c SyntheticCall,
     set: &'c SyntheticProcess,
     world: World<'c>,
@@ -35,7 +35,7 @@ pub(super) struct Promises<'c> {
     calls: Cell<u64>,
 }
 
-impl<'c> Promises<'c> {
+impl<'c> Properties<'c> {
     pub(super) fn new(case: &'c SyntheticCall, set: &'c SyntheticProcess) -> Self {
         let seed = case.seed.map(|seed| seed.bytes(set));
         Self { case, set, world: World::new(set), seed, calls: Cell::new(0) }

@@ -23,11 +23,11 @@ use clr_walker::unwind::{Position, Trust, UnwindError, Unwinder};
 
 /// The second walker.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Second {
+pub struct ReferenceWalker {
     bug: Option<Bug>,
 }
 
-impl Second {
+impl ReferenceWalker {
     /// Creates a second walker with this bug, and no other.
     #[must_use]
     pub const fn with_bug(bug: Bug) -> Self {
@@ -35,7 +35,7 @@ impl Second {
     }
 }
 
-impl Way for Second {
+impl Way for ReferenceWalker {
     fn walk(&mut self, stop: Stop<'_, '_>) -> Result<Option<Found>, Outcome> {
         let Stop { world, map, thread, policy, before } = stop;
         // The second walker does not guess by frame pointers.

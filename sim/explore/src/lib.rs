@@ -23,7 +23,7 @@
 //! }, &Budget::exhaustive(100))?;
 //! let failure = report.failure.expect("the reader may be the first to take the lock");
 //! assert!(failure.repeats);
-//! println!("{} is the history in which they wait for each other", failure.trail);
+//! println!("{} is the history in which they wait for each other", failure.schedule);
 //! # Ok::<(), clr_world::BuildError>(())
 //! ```
 //!

@@ -65,7 +65,8 @@ fn every_field_is_described() {
             "explore",
             &["explore", "--json", "--on", "windows", "--strategy", "exhaustive", &history],
         ),
-        ("clauses", &["clauses", "--json"]),
+        // A clause, and a rule of another kind.
+        ("clauses", &["clauses", "--json", "C-044", "H-08"]),
         ("explain, of a text", &["explain", "--json", &wrong]),
         ("run --bless", &["run", "--bless", "--dry-run", "--json", &wrong]),
     ] {

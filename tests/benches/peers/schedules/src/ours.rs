@@ -1,18 +1,18 @@
 //! The program for clr-sim: threads of a profiler in an otherwise empty process.
 
 use crate::Program;
+use clr_explore::{Budget, Report, Setup, Strategy, TestedProcess, ThreadIndex, check};
 use clr_runtime::generation::Generation;
-use clr_explore::{Budget, Process, Report, Setup, Strategy, ThreadIndex, check};
-use clr_world::stubs::Hooks;
 use clr_world::BuildError;
+use clr_world::stubs::Hooks;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// Creates an empty process.
-fn process() -> Result<Process, BuildError> {
+fn process() -> Result<TestedProcess, BuildError> {
     let none = clr_codegen::Program::default();
-    Process::new(&none, &BTreeMap::new(), Hooks::default(), Generation::CoreClr31Windows, &[])
+    TestedProcess::new(&none, &BTreeMap::new(), Hooks::default(), Generation::CoreClr31Windows, &[])
 }
 
 /// Sets up the program's threads, and one that joins them all.

@@ -60,7 +60,7 @@ pub(crate) struct Named {
 impl Named {
     /// Parses the string of a history.
     pub(crate) fn parse(text: &str) -> Result<Self, CliError> {
-        let refused = |what: &dyn std::fmt::Display| CliError::new(text, what);
+        let refused = |what: &dyn std::fmt::Display| CliError::new(&slashed(Path::new(text)), what);
         let parts =
             text.rsplit_once('@').and_then(|(file, rest)| Some((file, rest.split_once(':')?)));
         let (file, (runtime, schedule)) =

@@ -361,7 +361,7 @@ fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
     let has = |why: fn(BlockReason) -> bool| edges.iter().any(|edge| why(edge.why));
     let suspended = || edges.iter().filter(|edge| edge.why == BlockReason::Suspended);
     let doing = |thread: ThreadIndex| Doing::of(thread, history);
-    let by_gc = |why: BlockReason| {
+    let by_gc: fn(BlockReason) -> bool = |why| {
         matches!(why, BlockReason::Collection | BlockReason::RuntimeSuspended | BlockReason::ToStop)
     };
     // A resume was refused because of the detach.
@@ -412,9 +412,7 @@ fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
     if edges.iter().any(destroys) {
         return Some(Hazard::BlockedDestruction);
     }
-    if !has(|why| {
-        matches!(why, BlockReason::Collection | BlockReason::RuntimeSuspended | BlockReason::ToStop)
-    }) {
+    if !has(by_gc) {
         return None;
     }
     let is_profilers = |thread: ThreadIndex| {

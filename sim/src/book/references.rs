@@ -14,6 +14,7 @@ use super::contract;
 use clr_explore::Hazard;
 use clr_runtime::clause;
 use core::fmt;
+use std::sync::LazyLock;
 
 /// A page of the book that defines ids.
 #[derive(Clone, Copy, Debug)]
@@ -130,30 +131,29 @@ impl fmt::Display for UnknownId {
 /// # Errors
 ///
 /// Returns an error with the nearest ids if nothing defines the id.
-pub fn find(id: &str) -> Result<Reference, UnknownId> {
+pub fn find(id: &str) -> Result<&'static Reference, UnknownId> {
     let unknown = |nearest| UnknownId { id: id.to_owned(), nearest };
     let key = Key::of(id).ok_or_else(|| unknown(Vec::new()))?;
-    let mut all: Vec<_> = all().filter_map(|known| Some((Key::of(&known.id)?, known))).collect();
-    all.retain(|(known, _)| known.kind == key.kind);
-    all.sort_by(|(one, _), (other, _)| one.cmp(other));
-    let at = all.partition_point(|(known, _)| *known < key);
-    match all.get(at) {
-        Some((known, _)) if *known == key => Ok(all.swap_remove(at).1),
+    let at = BY_KEY.partition_point(|(known, _)| *known < key);
+    match BY_KEY.get(at) {
+        Some((known, reference)) if *known == key => Ok(reference),
         after => {
-            let before = at.checked_sub(1).and_then(|before| all.get(before));
+            let before = at.checked_sub(1).and_then(|before| BY_KEY.get(before));
             let nearest = before.into_iter().chain(after);
+            let nearest = nearest.filter(|(known, _)| known.kind == key.kind);
             Err(unknown(nearest.map(|(_, known)| known.id.clone()).collect()))
         }
     }
 }
 
-/// Returns all ids, by kind and in the order of the pages.
-pub fn ids() -> impl Iterator<Item = String> {
-    all().map(|reference| reference.id)
+/// Returns all references, by kind and in the order of the pages.
+#[must_use]
+pub fn all() -> &'static [Reference] {
+    &ALL
 }
 
-/// Returns all references, by kind and in the order of the pages.
-pub fn all() -> impl Iterator<Item = Reference> {
+/// The references of all pages and tables: reading the pages takes milliseconds.
+static ALL: LazyLock<Vec<Reference>> = LazyLock::new(|| {
     let clauses = clause::entries().map(|entry| Reference {
         id: entry.clause.to_string(),
         kind: Kind::Clause,
@@ -170,8 +170,16 @@ pub fn all() -> impl Iterator<Item = Reference> {
     });
     let mut defined: Vec<_> = contract::PAGES.iter().flat_map(Page::references).collect();
     defined.sort_by_key(|reference| reference.kind);
-    clauses.chain(hazards).chain(defined)
-}
+    clauses.chain(hazards).chain(defined).collect()
+});
+
+/// The references, ordered by their keys.
+static BY_KEY: LazyLock<Vec<(Key, &Reference)>> = LazyLock::new(|| {
+    let known = all().iter().filter_map(|known| Some((Key::of(&known.id)?, known)));
+    let mut known: Vec<_> = known.collect();
+    known.sort_by(|(one, _), (other, _)| one.cmp(other));
+    known
+});
 
 fn hazard_text(hazard: Hazard) -> String {
     let mut text = format!("Avoided by: {}.", hazard.avoided_by());
@@ -325,7 +333,7 @@ mod tests {
             assert_eq!(key.kind, reference.kind, "{reference:?}");
             assert!(seen.insert((key.kind, key.numbers)), "{} is defined twice", reference.id);
             assert!(!reference.title.is_empty() && !reference.text.is_empty(), "{reference:?}");
-            assert_eq!(find(&reference.id).as_ref(), Ok(&reference));
+            assert_eq!(find(&reference.id), Ok(reference));
         }
         let count = |kind| seen.iter().filter(|(of, _)| *of == kind).count();
         assert_eq!(
@@ -371,7 +379,7 @@ mod tests {
         assert_eq!(row.title, "The entry-check table");
         let bug = find("G17").unwrap();
         assert!(bug.text.starts_with("Reports: runtime#110062\n"), "{}", bug.text);
-        assert!(!all().any(|reference| reference.text.contains("](")));
+        assert!(!all().iter().any(|reference| reference.text.contains("](")));
         assert!(find("§8.2").unwrap().text.contains("Rip := [Rsp], Rsp += 8"));
         assert_eq!(unlinked("a [b](c) and [d](e)\\[f]"), "a b and d[f]");
     }

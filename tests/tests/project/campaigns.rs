@@ -1,22 +1,13 @@
 //! Tests that the scripts which run the fuzz targets elsewhere know all targets, seeds and
 //! dictionaries.
 
+use crate::repository::{path, read};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
-}
-
-fn read(path: &str) -> String {
-    let path = root().join(path);
-    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
 
 /// Returns the names of a folder's entries, without extensions.
 fn names(folder: &str) -> BTreeSet<String> {
-    let entries = std::fs::read_dir(root().join(folder)).unwrap();
+    let entries = std::fs::read_dir(path(folder)).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
     paths.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect()
 }
@@ -87,23 +78,23 @@ for name in $names; do echo "built $*" > "$CARGO_TARGET_DIR/x86_64-unknown-linux
 
     let place = tempfile::tempdir().unwrap();
     let folder = |name: &str| {
-        let path = place.path().join(name);
-        std::fs::create_dir(&path).unwrap();
-        path
+        let folder = place.path().join(name);
+        std::fs::create_dir(&folder).unwrap();
+        folder
     };
     let (source, out, tools) = (folder("src"), folder("out"), folder("tools"));
-    symlink(root(), source.join("clr-sim")).unwrap();
+    symlink(path("").canonicalize().unwrap(), source.join("clr-sim")).unwrap();
     for (name, text) in [("cargo", CARGO), ("zip", ZIP)] {
         let tool = tools.join(name);
         std::fs::write(&tool, text).unwrap();
         std::fs::set_permissions(&tool, PermissionsExt::from_mode(0o755)).unwrap();
     }
-    let path = std::env::var("PATH").unwrap();
+    let programs = std::env::var("PATH").unwrap();
     let status = Command::new("bash")
-        .args(["-eu".as_ref(), root().join(".clusterfuzzlite/build.sh").as_os_str()])
+        .args(["-eu".as_ref(), path(".clusterfuzzlite/build.sh").as_os_str()])
         .env("SRC", &source)
         .env("OUT", &out)
-        .env("PATH", format!("{}:{path}", tools.display()))
+        .env("PATH", format!("{}:{programs}", tools.display()))
         .env("CARGO_TARGET_DIR", place.path().join("target"))
         .status()
         .unwrap();
@@ -115,7 +106,7 @@ for name in $names; do echo "built $*" > "$CARGO_TARGET_DIR/x86_64-unknown-linux
         assert!(built.contains("-O") && built.contains("--debug-assertions"), "{built}");
         let corpus = format!("{name}_seed_corpus.zip");
         let zipped = std::fs::read_to_string(out.join(&corpus)).unwrap();
-        let seeds = std::fs::read_dir(root().join("fuzz/seeds").join(&name)).unwrap();
+        let seeds = std::fs::read_dir(path(&format!("fuzz/seeds/{name}"))).unwrap();
         assert_eq!(zipped.lines().count(), seeds.count(), "{name}");
         expected.extend([name, corpus]);
     }
@@ -129,7 +120,7 @@ for name in $names; do echo "built $*" > "$CARGO_TARGET_DIR/x86_64-unknown-linux
 
 /// Compares a dictionary of libFuzzer with the words that it must have.
 fn check_dictionary(target: &str, words: &BTreeSet<String>) {
-    let path = PathBuf::from(format!("fuzz/dictionaries/{target}.dict"));
+    let file = format!("fuzz/dictionaries/{target}.dict");
     let quote = |word: &String| {
         let plain = word.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
         assert!(plain && word.len() <= 64, "{word:?}");
@@ -137,9 +128,9 @@ fn check_dictionary(target: &str, words: &BTreeSet<String>) {
     };
     let text: String = words.iter().map(quote).collect();
     if std::env::var_os("CLR_BLESS").is_some() {
-        std::fs::write(root().join(&path), &text).unwrap();
+        std::fs::write(path(&file), &text).unwrap();
     }
-    let found = read(path.to_str().unwrap());
+    let found = read(&file);
     let words = |text: &str| text.lines().map(ToOwned::to_owned).collect::<BTreeSet<_>>();
     let (found_words, wanted) = (words(&found), words(&text));
     let missing: Vec<_> = wanted.difference(&found_words).collect();
@@ -168,7 +159,7 @@ fn the_dictionary_of_texts_has_all_words() {
 #[test]
 fn the_dictionary_of_recordings_has_all_keys() {
     let mut words = BTreeSet::new();
-    for seed in std::fs::read_dir(root().join("fuzz/seeds/recording")).unwrap() {
+    for seed in std::fs::read_dir(path("fuzz/seeds/recording")).unwrap() {
         let text = std::fs::read_to_string(seed.unwrap().path()).unwrap();
         for line in text.lines() {
             let line: Value = serde_json::from_str(line).unwrap();

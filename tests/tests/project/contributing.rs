@@ -1,11 +1,10 @@
 //! `CONTRIBUTING.md` explains every environment variable of the project, and paths in the guides
 //! exist.
 
+use crate::repository::{CREATED, files, path, read};
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
 
-/// Guides at the top of the repository whose paths are checked; the second may be missing.
+/// Guides at the top of the repository whose paths are checked.
 const GUIDES: [&str; 2] = ["CONTRIBUTING.md", "ARCHITECTURE.md"];
 
 /// Folders with sources.
@@ -13,32 +12,6 @@ const SOURCES: [&str; 5] = ["walker", "sim", "fixtures", "tests", "fuzz"];
 
 /// Folders with scripts.
 const SCRIPTS: [&str; 3] = [".ci", ".clusterfuzzlite", "fuzz/oss-fuzz"];
-
-/// Folders that builds and fuzzing create.
-const CREATED: [&str; 3] = ["target", "corpus", "artifacts"];
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-/// Returns the texts of the files in `folder` and below whose names end with `ending`.
-fn texts(folder: &str, ending: &str) -> Vec<String> {
-    let mut texts = Vec::new();
-    let mut folders = vec![root().join(folder)];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if entry.file_type().unwrap().is_dir() {
-                if !CREATED.contains(&name.as_str()) {
-                    folders.push(entry.path());
-                }
-            } else if name.ends_with(ending) {
-                texts.push(fs::read_to_string(entry.path()).unwrap());
-            }
-        }
-    }
-    texts
-}
 
 /// Returns true if `word` is the name of a variable of the project.
 fn is_variable(word: &str) -> bool {
@@ -56,17 +29,17 @@ fn variables(text: &str) -> impl Iterator<Item = String> {
 
 /// Returns the variables that the sources read: string literals that are a name and nothing else.
 fn read_by_sources() -> BTreeSet<String> {
-    let texts = SOURCES.iter().flat_map(|folder| texts(folder, ".rs"));
-    let literals = |text: String| {
+    let files = SOURCES.iter().flat_map(|folder| files(folder, &[".rs"]));
+    let literals = |(_, text): (String, String)| {
         let literals = text.split('"').filter(|literal| is_variable(literal));
         literals.map(ToOwned::to_owned).collect::<Vec<_>>()
     };
-    texts.flat_map(literals).collect()
+    files.flat_map(literals).collect()
 }
 
 #[test]
 fn every_variable_is_explained() {
-    let guide = fs::read_to_string(root().join(GUIDES[0])).unwrap();
+    let guide = read(GUIDES[0]);
     let rows = guide.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
     let explained: BTreeSet<_> = rows.flat_map(variables).collect();
     let read = read_by_sources();
@@ -79,9 +52,9 @@ fn every_variable_is_explained() {
 #[test]
 fn scripts_set_only_variables_that_are_read() {
     let read = read_by_sources();
-    for script in SCRIPTS.iter().flat_map(|folder| texts(folder, "")) {
-        for name in variables(&script) {
-            assert!(read.contains(&name), "{name} is read nowhere");
+    for (script, text) in SCRIPTS.iter().flat_map(|folder| files(folder, &[""])) {
+        for name in variables(&text) {
+            assert!(read.contains(&name), "{script}: {name} is read nowhere");
         }
     }
 }
@@ -108,9 +81,9 @@ fn paths(page: &str) -> Vec<String> {
 
 /// Returns true if the path exists, up to the first part that stands for any name (`NAME.kdl`) or
 /// that builds create.
-fn exists(path: &str) -> bool {
-    let mut place = root();
-    for part in path.split('/').filter(|part| !part.is_empty()) {
+fn exists(named: &str) -> bool {
+    let mut place = path("");
+    for part in named.split('/').filter(|part| !part.is_empty()) {
         let stem = part.split('.').next().unwrap_or_default();
         let stands_for_any = !stem.is_empty() && stem.bytes().all(|byte| byte.is_ascii_uppercase());
         place.push(part);
@@ -137,11 +110,7 @@ fn paths_are_found() {
 fn every_path_exists() {
     let mut count = 0;
     for guide in GUIDES {
-        let Ok(page) = fs::read_to_string(root().join(guide)) else {
-            assert_ne!(guide, GUIDES[0]);
-            continue;
-        };
-        for path in paths(&page) {
+        for path in paths(&read(guide)) {
             assert!(exists(&path), "{guide}: there is no {path}");
             count += 1;
         }

@@ -1,12 +1,12 @@
 //! Tests that every clause is exercised where it holds, or is listed with a reason.
 
+use crate::repository::read;
 use clr_recording::Recording;
 use clr_recording::vectors::decompress;
 use clr_runtime::clause::Clause;
 use clr_scenario::Scenario;
 use clr_tests::coverage::{Cover, Coverage, HOLES, TESTED};
 use std::fmt::Write as _;
-use std::path::Path;
 
 /// Maximum size of a decompressed recording in bytes.
 const LIMIT: usize = 1 << 28;
@@ -56,9 +56,8 @@ fn holes_are_holes() {
 /// A test that [`TESTED`] names must exist, and name the clause.
 #[test]
 fn tests_that_are_named_name_their_clauses() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     for tested in TESTED {
-        let text = std::fs::read_to_string(root.join(tested.file)).unwrap();
+        let text = read(tested.file);
         let signature = format!("fn {}(", tested.test);
         let at = text.find(&signature).unwrap_or_else(|| panic!("{}: {signature}", tested.file));
         let end = text[at..].find("\n}").map_or(text.len(), |end| at + end);

@@ -2,10 +2,11 @@
 //! errors of the documentation (D-15), worked stacks (E-6), field bugs (G17), and sections and rows
 //! of the contract.
 
+use crate::repository::files;
+use clr_runtime::clause::Clause;
 use clr_sim::book::references::{self, Kind};
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Ids that exist nowhere on purpose: inputs of tests of unknown ids, by file.
 const UNKNOWN: &[(&str, &str)] = &[
@@ -18,38 +19,7 @@ const UNKNOWN: &[(&str, &str)] = &[
     ("sim/src/book/references.rs", "C-000"),
     ("sim/src/book/references.rs", "E-22"),
     ("sim/src/book/references.rs", "H-99"),
-    ("tests/tests/project/clauses.rs", "C-0200"),
 ];
-
-/// Folders without sources of the project.
-const SKIPPED: &[&str] = &["target", ".git", "corpus", "artifacts"];
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
-}
-
-/// Returns the files that may cite ids, with their paths from the root.
-fn files() -> Vec<(String, String)> {
-    let mut files = Vec::new();
-    let mut folders = vec![root()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
-            let path = entry.path();
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if entry.file_type().unwrap().is_dir() {
-                if !SKIPPED.contains(&name.as_str()) {
-                    folders.push(path);
-                }
-            } else if [".rs", ".md", ".kdl"].iter().any(|ending| name.ends_with(ending)) {
-                let from_root = path.strip_prefix(root()).unwrap();
-                let from_root = from_root.to_string_lossy().replace('\\', "/");
-                files.push((from_root, fs::read_to_string(&path).unwrap()));
-            }
-        }
-    }
-    files.sort();
-    files
-}
 
 /// A citation: the byte at which it begins, and the id.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,6 +72,17 @@ fn lettered(text: &str) -> Vec<Citation> {
         }
     }
     found
+}
+
+/// Returns the clauses that are constants in code.
+fn constants(text: &str) -> Vec<Citation> {
+    let constant = "Clause::new(";
+    let found = text.match_indices(constant).filter_map(|(at, _)| {
+        let rest = &text[at + constant.len()..];
+        let number = rest[..digits(rest)].parse().ok()?;
+        Some(Citation { at, id: Clause::new(number).to_string() })
+    });
+    found.collect()
 }
 
 /// Returns the number at the start of a section's citation: `2.6` of `2.6, C-036)`.
@@ -178,6 +159,7 @@ fn citations_are_found() {
         ids(lettered(text)),
         ["C-014", "C-017", "H-08", "G17", "G-18", "E-6", "D-15", "G03"]
     );
+    assert_eq!(ids(constants("Clause::new(3), Clause::new(n)")), ["C-003"]);
     let shown = |found: Vec<Result<Citation, Citation>>| {
         let shown = found.into_iter().map(|it| match it {
             Ok(it) => it.id,
@@ -201,13 +183,14 @@ fn every_cited_id_is_defined() {
     let mut known = BTreeMap::new();
     let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
     let mut unknown = UNKNOWN.to_vec();
-    for (file, text) in files() {
+    for (file, text) in files("", &[".rs", ".md", ".kdl"]) {
         let joined = unwrapped(&text);
         // The contract's own pages say §2.6 of themselves, and its tables have rows.
         let is_contract = file.starts_with("sim/src/book/contract/");
         let is_test =
             file == "tests/tests/project/references.rs" || file == "sim/src/book/references.rs";
-        let mut cited: Vec<_> = lettered(&joined).into_iter().map(Ok).collect();
+        let mut cited: Vec<_> =
+            lettered(&joined).into_iter().chain(constants(&joined)).map(Ok).collect();
         let extension = Path::new(&file).extension();
         if is_contract || extension.is_some_and(|extension| extension == "rs" || extension == "md")
         {
@@ -248,7 +231,7 @@ fn every_cited_id_is_defined() {
 #[test]
 fn names_of_texts_cite_what_is_defined() {
     let mut count = 0;
-    for (file, _) in files().iter().filter(|(file, _)| file.starts_with("fixtures/gallery/")) {
+    for (file, _) in files("fixtures/gallery", &[".kdl"]) {
         let name = file.rsplit('/').next().unwrap();
         let id = match name.strip_prefix("section-") {
             Some(rest) => format!("§{}", section_number(rest)),

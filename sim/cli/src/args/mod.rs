@@ -350,7 +350,7 @@ pub(crate) struct EmitArgs {
 pub(crate) struct ClausesArgs {
     /// Only these (C-014, 14, "§2.6", "Row 13a", H-08, D-15, E-6, G17) [default: all clauses]
     #[arg(value_name = "ID", value_parser = find)]
-    pub(crate) ids: Vec<Reference>,
+    pub(crate) ids: Vec<&'static Reference>,
 
     /// Only what is true of this runtime
     #[arg(long, value_name = "NAME", value_parser = generations())]

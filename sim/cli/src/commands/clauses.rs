@@ -20,7 +20,7 @@ pub(crate) fn clauses(args: &ClausesArgs, console: &mut Console<'_>) -> Result<u
     let mut chapter = None;
     let mut entries = clause::entries().filter(|entry| args.wants(entry)).peekable();
     let others: Vec<_> =
-        references::all().filter(|reference| args.wants_other(reference)).collect();
+        references::all().iter().filter(|reference| args.wants_other(reference)).collect();
     if entries.peek().is_none() && others.is_empty() {
         return Err(CliError::new(
             "clauses",
@@ -65,7 +65,7 @@ impl ClausesArgs {
         reference.kind != Kind::Clause
             && self.generation.is_none()
             && self.chapter.is_none()
-            && self.ids.contains(reference)
+            && self.ids.contains(&reference)
     }
 }
 

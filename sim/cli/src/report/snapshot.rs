@@ -187,7 +187,7 @@ impl Words<'_> {
 
     fn impossible(&self, error: &RunOnError) -> Mismatch<Snapshot> {
         let expected = self.at.call.expected_on(self.generation).map(|(index, _)| index);
-        self.outline(expected).with_error(&error)
+        self.outline(expected).with_error(error)
     }
 
     fn different(&self, report: &SnapshotReport, why: Option<Why>) -> Mismatch<Snapshot> {

@@ -5,14 +5,16 @@ mod mixed;
 mod snapshot;
 mod walk;
 
-use crate::Span;
 use crate::error::ScenarioError;
 use crate::histories::Explored;
-use crate::mixed::MixedReport;
+use crate::mixed::{ExpectedMixed, MixedAt, MixedReport};
 use crate::parse::tokens::{Token, Tokens};
 use crate::run_bare::StopReport;
-use crate::source_map::{inside, named};
+use crate::snapshot::{ExpectedSnapshot, Provenance};
+use crate::source_map::{SnapshotAt, inside, named};
 use crate::stopped_thread::SnapshotReport;
+use crate::{Scenario, Span};
+use clr_runtime::clause::Clause;
 use clr_runtime::generation::{Generation, Generations};
 use core::ops::Range;
 use kdl::{KdlDocument, KdlNode};
@@ -41,17 +43,41 @@ pub enum Results<'r> {
 /// Returns [`ScenarioError`] if the text is not a scenario.
 pub fn bless(text: &str, results: Results<'_>) -> Result<String, ScenarioError> {
     match results {
-        Results::Snapshots(reports) => snapshot::bless(text, reports),
-        Results::MixedWalks(reports) => mixed::bless(text, reports),
+        Results::Snapshots(reports) => {
+            let scenario = Scenario::parse(text)?;
+            let calls = scenario
+                .snapshots()
+                .map(|SnapshotAt { stop, snapshot, call }| ((stop, snapshot), &*call.expect));
+            Ok(bless_calls::<ExpectedSnapshot>(text, calls, reports))
+        }
+        Results::MixedWalks(reports) => {
+            let scenario = Scenario::parse(text)?;
+            let walks = scenario.mixed_walks();
+            let calls = walks.map(|MixedAt { stop, walk, says }| ((stop, walk), &*says.expect));
+            Ok(bless_calls::<ExpectedMixed>(text, calls, reports))
+        }
         Results::Histories(explored) => history::bless(text, explored),
         Results::Walks(reports) => walk::bless(text, reports),
     }
 }
 
+/// Location of a call: the stop, or `None` on a stack placed by hand, and the index among the calls
+/// of its kind there.
+type CallAt = (Option<usize>, usize);
+
 /// An expectation that can be written from a result.
 pub(crate) trait Blessable: Clone + PartialEq {
+    /// Name of the nodes that have such expectations.
+    const NODE: &'static str;
+
     /// Type of the result.
     type Found;
+
+    /// Type of the result with its location.
+    type Report;
+
+    /// Returns the location of a result, true if it is as expected, and the result.
+    fn parts(report: &Self::Report) -> (CallAt, bool, &Self::Found);
 
     /// Converts a result to an expectation.
     fn from_result(on: Generations, found: &Self::Found) -> Self;
@@ -59,29 +85,42 @@ pub(crate) trait Blessable: Clone + PartialEq {
     /// Returns the generations that the expectation is for.
     fn on(&mut self) -> &mut Generations;
 
-    /// Returns true if the expectation equals `new`, which was made from a result, apart from
-    /// generations and clauses.
-    fn matches_result(&self, new: &Self) -> bool;
+    /// Returns the clauses that the expectation cites.
+    fn clauses(&mut self) -> &mut Vec<Clause>;
+
+    /// Returns the origin of the expectation.
+    fn provenance(&self) -> Provenance;
 
     /// Prints the node as it appears at a depth of nested blocks.
     fn text(&self, depth: usize) -> String;
+
+    /// Returns true if the expectation equals `new`, which was made from a result, apart from
+    /// generations and clauses.
+    fn matches_result(&self, new: &Self) -> bool {
+        let (mut old, mut new) = (self.clone(), new.clone());
+        *new.on() = *old.on();
+        new.clauses().clone_from(old.clauses());
+        self.provenance() == Provenance::Source && old == new
+    }
 }
 
-/// The expectations of a node, and its results on generations, each with a flag that is true if the
-/// result is as expected.
-type Made<'m, E> = (&'m [E], Vec<(Generation, bool, &'m <E as Blessable>::Found)>);
-
-/// Returns the replacements in the nodes with the given name.
-fn edit_all<'m, E: Blessable + 'm>(
+/// Rewrites the expectations of all calls of one kind.
+fn bless_calls<'m, E: Blessable + 'm>(
     text: &str,
-    name: &'static str,
-    made: impl Iterator<Item = Made<'m, E>>,
-) -> Vec<(Range<usize>, String)> {
+    calls: impl Iterator<Item = (CallAt, &'m [E])>,
+    reports: &[(Generation, Vec<E::Report>)],
+) -> String {
     let mut edits = Vec::new();
-    for ((expect, found), place) in made.zip(&places(text, name)) {
+    for ((at, expect), place) in calls.zip(&places(text, E::NODE)) {
+        let mut found = Vec::new();
+        for (generation, reports) in reports {
+            let mut parts = reports.iter().map(E::parts);
+            let report = parts.find(|(report_at, ..)| *report_at == at);
+            found.extend(report.map(|(_, is_right, result)| (*generation, is_right, result)));
+        }
         place.edit(text, expect, &blessed(expect, &found), &mut edits);
     }
-    edits
+    apply(text, edits)
 }
 
 /// Applies replacements to a text.

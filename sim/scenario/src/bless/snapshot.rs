@@ -1,40 +1,25 @@
 //! Blessing of snapshots.
 
-use super::{Blessable, apply, edit_all};
-use crate::Scenario;
-use crate::error::ScenarioError;
+use super::{Blessable, CallAt};
 use crate::format::expected_text;
 use crate::snapshot::{
     ExpectedFlags, ExpectedFrameReport, ExpectedOutcome, ExpectedSnapshot, Provenance, Stale,
 };
 use crate::snapshot_result::{FoundFrameReport, SnapshotResult};
-use crate::source_map::SnapshotAt;
 use crate::stopped_thread::SnapshotReport;
-use clr_runtime::generation::{Generation, Generations};
+use clr_runtime::clause::Clause;
+use clr_runtime::generation::Generations;
 use clr_walker::registers::{Gpr, Registers};
 
-/// Rewrites the expectations of snapshots; see [`bless`](super::bless).
-///
-/// # Errors
-/// Returns [`ScenarioError`] if the text is not a scenario.
-pub(super) fn bless(
-    text: &str,
-    reports: &[(Generation, Vec<SnapshotReport>)],
-) -> Result<String, ScenarioError> {
-    let scenario = Scenario::parse(text)?;
-    let calls = scenario.snapshots().map(|SnapshotAt { stop, snapshot, call }| {
-        let mut found = Vec::new();
-        for (generation, reports) in reports {
-            let report = reports.iter().find(|it| it.stop == stop && it.snapshot == snapshot);
-            found.extend(report.map(|it| (*generation, it.is_right(), &it.found)));
-        }
-        (call.expect.as_slice(), found)
-    });
-    Ok(apply(text, edit_all(text, "snapshot", calls)))
-}
-
 impl Blessable for ExpectedSnapshot {
+    const NODE: &'static str = "snapshot";
+
     type Found = SnapshotResult;
+    type Report = SnapshotReport;
+
+    fn parts(report: &SnapshotReport) -> (CallAt, bool, &SnapshotResult) {
+        ((report.stop, report.snapshot), report.is_right(), &report.found)
+    }
 
     fn from_result(on: Generations, found: &SnapshotResult) -> Self {
         Self::of(on, found)
@@ -44,9 +29,12 @@ impl Blessable for ExpectedSnapshot {
         &mut self.on
     }
 
-    fn matches_result(&self, new: &Self) -> bool {
-        let clauses = self.clauses.clone();
-        self.from == Provenance::Source && *self == Self { on: self.on, clauses, ..new.clone() }
+    fn clauses(&mut self) -> &mut Vec<Clause> {
+        &mut self.clauses
+    }
+
+    fn provenance(&self) -> Provenance {
+        self.from
     }
 
     fn text(&self, depth: usize) -> String {

@@ -1,0 +1,41 @@
+//! The files of the repository.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Folders that builds and fuzzing create.
+pub(crate) const CREATED: [&str; 3] = ["target", "corpus", "artifacts"];
+
+/// Returns the path of a file or folder of the repository.
+pub(crate) fn path(from_root: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(from_root)
+}
+
+/// Returns the text of a file.
+pub(crate) fn read(from_root: &str) -> String {
+    let path = path(from_root);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Returns the files in `folder` and below whose names have one of the endings: their paths from the
+/// root, and their texts.
+pub(crate) fn files(folder: &str, endings: &[&str]) -> Vec<(String, String)> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(path(&folder)).unwrap().map(Result::unwrap) {
+            let name = entry.file_name().into_string().unwrap();
+            let from_root =
+                if folder.is_empty() { name.clone() } else { format!("{folder}/{name}") };
+            if entry.file_type().unwrap().is_dir() {
+                if name != ".git" && !CREATED.contains(&&*name) {
+                    folders.push(from_root);
+                }
+            } else if endings.iter().any(|ending| name.ends_with(ending)) {
+                files.push((from_root.clone(), read(&from_root)));
+            }
+        }
+    }
+    files.sort();
+    files
+}

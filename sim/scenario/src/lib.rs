@@ -85,10 +85,7 @@ pub use snapshot::{
 pub use snapshot_result::{
     ContextRules, FoundFrameReport, FoundNested, SnapshotDifference, SnapshotResult,
 };
-pub use source_map::{
-    SnapshotAt, SnapshotPlaces, StopPlaces, explore_places, mixed_walk_places, snapshot_places,
-    stop_places,
-};
+pub use source_map::{NodePlaces, SnapshotAt, SourceMap};
 pub use stopped_thread::SnapshotReport;
 pub use stops::Stops;
 pub use walk::{FoundEnd, FoundFrame, FoundWalk, ShadowStackDifference, UnwindDifference};

@@ -1,31 +1,57 @@
-//! Positions of stops, snapshots and expectations in a text.
+//! Positions of stops, calls, searches and their expectations in a text.
 
 use super::Scenario;
 use super::error::LineColumn;
 use super::snapshot::SnapshotCall;
 use kdl::{KdlDocument, KdlNode};
 
-/// The positions of a stop and its expectations in a text.
+/// The positions of a node that has expectations.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StopPlaces {
-    /// Position of the stop.
-    pub stop: LineColumn,
-    /// Positions of the expectations, in order.
+pub struct NodePlaces {
+    /// Position of the node.
+    pub node: LineColumn,
+    /// Positions of its expectations, in order.
     pub expect: Vec<LineColumn>,
 }
 
-/// Returns the positions of the stops in a text, in order. If the text is not a scenario, those
-/// that can be found are returned.
-#[must_use]
-pub fn stop_places(text: &str) -> Vec<StopPlaces> {
-    let Ok(document) = KdlDocument::parse_v2(text) else { return Vec::new() };
-    let of = |node: &KdlNode| LineColumn::of(text, node.name().span().offset());
-    let stops = named(document.nodes(), "stop");
-    let places = stops.map(|stop| StopPlaces {
-        stop: of(stop),
-        expect: named(inside(stop), "expect").map(of).collect(),
-    });
-    places.collect()
+/// The positions of the nodes of a text that have expectations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SourceMap {
+    /// Stops, in the order of [`Scenario::stops`].
+    pub stops: Vec<NodePlaces>,
+    /// Snapshots, in the order of [`Scenario::snapshots`].
+    pub snapshots: Vec<NodePlaces>,
+    /// Mixed walks, in the order of [`Scenario::mixed_walks`].
+    pub mixed_walks: Vec<NodePlaces>,
+    /// Searches of histories, in the order of [`Scenario::explore`].
+    pub searches: Vec<NodePlaces>,
+}
+
+impl SourceMap {
+    /// Finds the nodes of a text that need not be a scenario. The map of a text that is not KDL is
+    /// empty.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        let document = KdlDocument::parse_v2(text);
+        document.map_or_else(|_| Self::default(), |document| Self::of_document(&document, text))
+    }
+
+    /// Finds the nodes of a parsed text.
+    pub(super) fn of_document(document: &KdlDocument, text: &str) -> Self {
+        let of = |node: &KdlNode| LineColumn::of(text, node.name().span().offset());
+        let places = |node: &KdlNode| NodePlaces {
+            node: of(node),
+            expect: named(inside(node), "expect").map(of).collect(),
+        };
+        let all = |name| calls(document, name).map(places).collect();
+        Self {
+            stops: named(document.nodes(), "stop").map(places).collect(),
+            snapshots: all("snapshot"),
+            mixed_walks: all("mixed-walk"),
+            searches: all("explore"),
+        }
+    }
 }
 
 /// A call of a text, with its location.
@@ -53,45 +79,14 @@ impl Scenario {
     }
 }
 
-/// The positions in a text of a snapshot, a mixed walk or a search of histories, and of its
-/// expectations.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SnapshotPlaces {
-    /// Position of the snapshot, the walk or the search.
-    pub snapshot: LineColumn,
-    /// Positions of the expectations, in order.
-    pub expect: Vec<LineColumn>,
-}
-
-/// Returns the positions of the snapshots in a text, in the order of [`Scenario::snapshots`]. If
-/// the text is not a scenario, those that can be found are returned.
-#[must_use]
-pub fn snapshot_places(text: &str) -> Vec<SnapshotPlaces> {
-    places_of(text, "snapshot")
-}
-
-/// Returns the positions of the mixed walks, in the order of [`Scenario::mixed_walks`].
-#[must_use]
-pub fn mixed_walk_places(text: &str) -> Vec<SnapshotPlaces> {
-    places_of(text, "mixed-walk")
-}
-
-/// Returns the positions of the searches of histories, in the order of [`Scenario::explore`].
-#[must_use]
-pub fn explore_places(text: &str) -> Vec<SnapshotPlaces> {
-    places_of(text, "explore")
-}
-
-fn places_of(text: &str, name: &'static str) -> Vec<SnapshotPlaces> {
-    let Ok(document) = KdlDocument::parse_v2(text) else { return Vec::new() };
-    let of = |node: &KdlNode| LineColumn::of(text, node.name().span().offset());
-    let stops = named(document.nodes(), "stop").flat_map(|stop| named(inside(stop), name));
-    let all = stops.chain(named(document.nodes(), name));
-    let places = all.map(|node| SnapshotPlaces {
-        snapshot: of(node),
-        expect: named(inside(node), "expect").map(of).collect(),
-    });
-    places.collect()
+/// Returns the nodes with the given name: those in stops first, then those outside.
+pub(super) fn calls<'d>(
+    document: &'d KdlDocument,
+    name: &'static str,
+) -> impl Iterator<Item = &'d KdlNode> {
+    let stops = named(document.nodes(), "stop");
+    let in_stops = stops.flat_map(move |stop| named(inside(stop), name));
+    in_stops.chain(named(document.nodes(), name))
 }
 
 /// Returns the nodes with the given name.

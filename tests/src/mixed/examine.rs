@@ -10,7 +10,7 @@ use clr_walker::mixed::{Completeness, FrameKind, MixedFrame, Policy};
 use clr_walker::profiling::SnapshotFlags;
 use clr_walker::registers::Registers;
 use clr_world::reference::{ProgramFacts, ReferenceActivation};
-use clr_world::{BuildError, StepEvent, World, WorldError};
+use clr_world::{Build, BuildError, StepEvent, World, WorldError};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::mem::{Discriminant, discriminant};
@@ -306,10 +306,13 @@ impl AtStep<'_, '_> {
 }
 
 /// Executes a case, and walks its target by a policy. Returns the wrong walk, if the walk is wrong.
-#[must_use]
-pub fn repeat<W: Way>(case: &WorldCase, policy: Policy, way: &mut W) -> Option<WrongWalk> {
-    let build = case.program.build().ok()?;
-    let mut world = case.program.world(&build).ok()?;
+fn repeat<W: Way>(
+    case: &WorldCase,
+    build: &Build,
+    policy: Policy,
+    way: &mut W,
+) -> Option<WrongWalk> {
+    let mut world = case.program.world(build).ok()?;
     let facts = ProgramFacts::new(build.expanded(), build.linked());
     let map = world.runtime().profilers_code_map().ok()?;
     let thread = case.call.target;
@@ -347,10 +350,17 @@ pub fn shrink<W: Way>(wrong: WrongWalk, way: &mut W) -> WrongWalk {
         let program = minimize(program, |program| find(program, way).is_some());
         smallest = find(&program, way).unwrap_or(smallest);
     }
-    let mut fails =
-        |case: &WorldCase| repeat(case, policy, way).is_some_and(|wrong| wrong.what.kind() == kind);
-    let case = minimize(smallest.case.clone(), &mut fails);
-    repeat(&case, policy, way).unwrap_or(smallest)
+    // Most cases have other turns of the program before.
+    let mut last: Option<(WorldProgram, Build)> = None;
+    let mut found = |case: &WorldCase| {
+        if last.as_ref().is_none_or(|(program, _)| *program != case.program) {
+            last = Some((case.program.clone(), case.program.build().ok()?));
+        }
+        let (_, build) = last.as_ref()?;
+        repeat(case, build, policy, way).filter(|wrong| wrong.what.kind() == kind)
+    };
+    let case = minimize(smallest.case.clone(), |case| found(case).is_some());
+    found(&case).unwrap_or(smallest)
 }
 
 /// Formats the thread and the walk, one after the other.

@@ -14,9 +14,7 @@ mod staged;
 mod truth;
 
 pub use bug::Bug;
-pub use examine::{
-    Case, Claims, Examined, Failure, Plan, What, WrongWalk, examine, repeat, shrink,
-};
+pub use examine::{Case, Claims, Examined, Failure, Plan, What, WrongWalk, examine, shrink};
 pub use judge::{Found, Wrong, judge};
 pub use reference_walker::ReferenceWalker;
 pub use staged::{Broken, Staged, walk_staged};

@@ -1,13 +1,12 @@
-//! The texts of the gallery whose histories are searched: each search must have the expected
-//! result, on every generation of the text. `CLR_TEST_TEXT` selects texts by a part of their names.
+//! The texts of the gallery whose histories are searched: which hazards have a profiler that falls in
+//! and one that does not. The searches themselves are run with the main command, whose output a test
+//! of `clrsim` compares with the README.
 
 use crate::GALLERY;
 use clr_explore::Hazard;
 use clr_runtime::generation::Generation;
 use clr_scenario::{ExpectedEnd, Scenario};
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 
 /// Numbers of all hazards of suspensions and locks.
 const OF_LOCKS: core::ops::RangeInclusive<u8> = 1..=13;
@@ -88,58 +87,6 @@ fn hazards_of_locks_have_a_profiler_that_falls_in_and_one_that_does_not() {
             }
         }
     }
-    assert!(problems.is_empty(), "\n{problems}");
-}
-
-/// Returns the problems of a text.
-fn problems(name: &str, scenario: &Scenario) -> String {
-    let mut problems = String::new();
-    for generation in Generation::ALL {
-        let explored = match scenario.explore_on(generation) {
-            Ok(explored) => explored,
-            Err(error) => {
-                writeln!(problems, "{name}, {generation}: {error}").unwrap();
-                continue;
-            }
-        };
-        for explored in explored {
-            let failure = explored.found.failure.as_ref();
-            for difference in &explored.differences {
-                let verdict = failure.map(|failure| &failure.verdict);
-                let schedule = failure.map(|failure| failure.schedule.to_string());
-                writeln!(
-                    problems,
-                    "{name}, {generation}, explore {}: {difference} ({verdict:?}, {schedule:?}, {} histories)",
-                    explored.explore, explored.found.schedules
-                )
-                .unwrap();
-            }
-        }
-    }
-    problems
-}
-
-#[test]
-fn the_histories_of_each_text_end_as_expected() {
-    let wanted = std::env::var("CLR_TEST_TEXT").unwrap_or_default();
-    let texts: Vec<_> = GALLERY
-        .iter()
-        .filter(|(name, _, scenario)| name.contains(&wanted) && !scenario.explore.is_empty())
-        .map(|(name, _, scenario)| (*name, scenario))
-        .collect();
-    assert!(!texts.is_empty(), "no text is searched");
-    let next = AtomicUsize::new(0);
-    let problems: String = thread::scope(|scope| {
-        let work = || {
-            let mut found = String::new();
-            while let Some((name, scenario)) = texts.get(next.fetch_add(1, Ordering::Relaxed)) {
-                found.push_str(&problems(name, scenario));
-            }
-            found
-        };
-        let threads: Vec<_> = (0..2).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    });
     assert!(problems.is_empty(), "\n{problems}");
 }
 

@@ -4,10 +4,7 @@ use crate::input::Source;
 use crate::render::error::CliError;
 use clr_codegen::execution::BASE;
 use clr_codegen::{CfiMistake, FunctionIndex, LinkError, LinkedProgram, Role, WindowsMistake};
-use clr_scenario::{
-    LineColumn as Place, MixedAt, Scenario, SnapshotAt, SnapshotPlaces, StopPlaces, explore_places,
-    mixed_walk_places, snapshot_places, stop_places,
-};
+use clr_scenario::{LineColumn as Place, MixedAt, NodePlaces, Scenario, SnapshotAt, SourceMap};
 use clr_walker::unwind::Position;
 use iced_x86::{Instruction, OpKind};
 
@@ -23,14 +20,8 @@ pub(crate) struct ProgramFixture {
     pub(crate) scenario: Scenario,
     /// The text as it was read.
     pub(crate) text: String,
-    /// Places of the stops.
-    places: Vec<StopPlaces>,
-    /// Places of the snapshots.
-    snapshots: Vec<SnapshotPlaces>,
-    /// Places of the mixed walks.
-    mixed_walks: Vec<SnapshotPlaces>,
-    /// Places of the searches of histories.
-    explore: Vec<SnapshotPlaces>,
+    /// Places of its parts.
+    places: SourceMap,
 }
 
 impl ProgramFixture {
@@ -40,12 +31,9 @@ impl ProgramFixture {
             return Err(source.error("is not a text: *.kdl"));
         }
         let text = source.read_text()?;
-        let scenario =
-            Scenario::parse(&text).map_err(|error| error.with_name(source.name.clone()))?;
-        let (places, snapshots) = (stop_places(&text), snapshot_places(&text));
-        let mixed_walks = mixed_walk_places(&text);
-        let explore = explore_places(&text);
-        Ok(Self { scenario, text, places, snapshots, mixed_walks, explore })
+        let (scenario, places) = Scenario::parse_with_places(&text)
+            .map_err(|error| error.with_name(source.name.clone()))?;
+        Ok(Self { scenario, text, places })
     }
 
     /// Links the program for a command that works without a runtime.
@@ -65,42 +53,35 @@ impl ProgramFixture {
         &self,
         at: SnapshotAt<'_>,
         expectation: Option<usize>,
-    ) -> Option<clr_scenario::LineColumn> {
-        let same = |it: &SnapshotAt<'_>| (it.stop, it.snapshot) == (at.stop, at.snapshot);
-        let index = self.scenario.snapshots().position(|it| same(&it))?;
-        let places = self.snapshots.get(index)?;
-        let own = expectation.and_then(|index| places.expect.get(index));
-        Some(*own.unwrap_or(&places.snapshot))
+    ) -> Option<Place> {
+        let same = |it: SnapshotAt<'_>| (it.stop, it.snapshot) == (at.stop, at.snapshot);
+        let index = self.scenario.snapshots().position(same)?;
+        place(&self.places.snapshots, index, expectation)
     }
 
     /// Returns line and column of a mixed walk, or of one of its expectations.
-    pub(crate) fn mixed_place(
-        &self,
-        at: MixedAt<'_>,
-        expectation: Option<usize>,
-    ) -> Option<clr_scenario::LineColumn> {
+    pub(crate) fn mixed_place(&self, at: MixedAt<'_>, expectation: Option<usize>) -> Option<Place> {
         let same = |it: MixedAt<'_>| (it.stop, it.walk) == (at.stop, at.walk);
-        let places = self.mixed_walks.get(self.scenario.mixed_walks().position(same)?)?;
-        let own = expectation.and_then(|index| places.expect.get(index));
-        Some(*own.unwrap_or(&places.snapshot))
+        let index = self.scenario.mixed_walks().position(same)?;
+        place(&self.places.mixed_walks, index, expectation)
     }
 
     /// Returns line and column of a search of histories, or of one of its expectations.
     pub(crate) fn explore_place(&self, explore: usize, expectation: usize) -> Option<Place> {
-        let places = self.explore.get(explore)?;
-        Some(*places.expect.get(expectation).unwrap_or(&places.snapshot))
+        place(&self.places.searches, explore, Some(expectation))
     }
 
     /// Returns line and column of a stop, or of one of its expectations.
-    pub(crate) fn place(
-        &self,
-        stop: usize,
-        expectation: Option<usize>,
-    ) -> Option<clr_scenario::LineColumn> {
-        let places = self.places.get(stop)?;
-        let own = expectation.and_then(|index| places.expect.get(index));
-        Some(*own.unwrap_or(&places.stop))
+    pub(crate) fn place(&self, stop: usize, expectation: Option<usize>) -> Option<Place> {
+        place(&self.places.stops, stop, expectation)
     }
+}
+
+/// Returns the place of a node, or of one of its expectations.
+fn place(places: &[NodePlaces], index: usize, expectation: Option<usize>) -> Option<Place> {
+    let places = places.get(index)?;
+    let own = expectation.and_then(|index| places.expect.get(index));
+    Some(*own.unwrap_or(&places.node))
 }
 
 /// Names for the addresses of a linked program.

@@ -11,7 +11,7 @@ use crate::mixed::{ExpectedMixed, MixedAt, MixedReport};
 use crate::parse::tokens::{Token, Tokens};
 use crate::run_bare::StopReport;
 use crate::snapshot::{ExpectedSnapshot, Provenance};
-use crate::source_map::{SnapshotAt, inside, named};
+use crate::source_map::{SnapshotAt, calls, inside, named};
 use crate::stopped_thread::SnapshotReport;
 use crate::{Scenario, Span};
 use clr_runtime::clause::Clause;
@@ -178,14 +178,12 @@ fn places(text: &str, name: &'static str) -> Vec<Place> {
         let start = node.name().span().offset();
         start..end_of(&tokens, start)
     };
-    let stops = named(document.nodes(), "stop").flat_map(|stop| named(inside(stop), name));
-    let all = stops.chain(named(document.nodes(), name));
     let place = |node: &KdlNode| Place {
         node: range(node),
         has_block: node.children().is_some(),
         expect: named(inside(node), "expect").map(range).collect(),
     };
-    all.map(place).collect()
+    calls(&document, name).map(place).collect()
 }
 
 /// Returns the end offset of the node that starts at an offset.

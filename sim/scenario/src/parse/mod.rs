@@ -17,6 +17,7 @@ mod words;
 
 use super::error::{ScenarioError, Span};
 use super::problem::ProblemKind;
+use super::source_map::SourceMap;
 use super::{PlacedStack, Scenario, ScenarioThread};
 use clr_codegen::{CallingConvention, FunctionIndex};
 use clr_runtime::MethodKind;
@@ -34,29 +35,47 @@ impl Scenario {
     /// first rule that the program violates. If the text is not KDL, only the syntax errors are
     /// reported.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
-        read(text).map_err(|problems| ScenarioError::new(text, problems))
+        let scenario = read(text).and_then(|document| Self::of_document(&document));
+        scenario.map_err(|problems| ScenarioError::new(text, problems))
+    }
+
+    /// Parses a text, and finds the positions of its stops, calls and expectations.
+    ///
+    /// # Errors
+    /// Returns what [`Scenario::parse`] returns.
+    pub fn parse_with_places(text: &str) -> Result<(Self, SourceMap), ScenarioError> {
+        let both = read(text).and_then(|document| {
+            let scenario = Self::of_document(&document)?;
+            Ok((scenario, SourceMap::of_document(&document, text)))
+        });
+        both.map_err(|problems| ScenarioError::new(text, problems))
+    }
+
+    fn of_document(document: &KdlDocument) -> Result<Self, Problems> {
+        let mut reader = Reader::new(document);
+        let (scenario, places) = reader.scenario(document);
+        if reader.problems.is_empty() {
+            match &scenario.stack {
+                Some(stack) => fit::check(stack, &places.stack, &mut reader.problems),
+                None => rules::check(&scenario, &places, &mut reader.problems),
+            }
+        }
+        if reader.problems.is_empty() { Ok(scenario) } else { Err(reader.problems) }
     }
 }
 
-fn read(text: &str) -> Result<Scenario, Vec<(Span, ProblemKind)>> {
+type Problems = Vec<(Span, ProblemKind)>;
+
+fn read(text: &str) -> Result<KdlDocument, Problems> {
     let errors = syntax::check(text);
     if !errors.is_empty() {
         return Err(errors.into_iter().map(|(span, error)| (span, error.into())).collect());
     }
-    let document = KdlDocument::parse_v2(text).map_err(|error| kdl_problems(&error, text))?;
-    let mut reader = Reader::new(&document);
-    let (scenario, places) = reader.scenario(&document);
-    if reader.problems.is_empty() {
-        match &scenario.stack {
-            Some(stack) => fit::check(stack, &places.stack, &mut reader.problems),
-            None => rules::check(&scenario, &places, &mut reader.problems),
-        }
-    }
-    if reader.problems.is_empty() { Ok(scenario) } else { Err(reader.problems) }
+    KdlDocument::parse_v2(text).map_err(|error| kdl_problems(&error, text))
 }
 
 /// Converts the errors that the KDL parser reports although the syntax check passed.
-fn kdl_problems(error: &KdlError, text: &str) -> Vec<(Span, ProblemKind)> {
+fn kdl_problems(error: &KdlError, text: &str) -> Problems {
     let problem = |span: Span, message: Option<&str>| {
         let start = span.offset.min(text.len());
         let span = Span::between(start, span.end().min(text.len()));

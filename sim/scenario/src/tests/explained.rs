@@ -1,7 +1,7 @@
 //! Tests of explanations of the calls of texts.
 
 use super::parse;
-use crate::{LineColumn, RunOnError, snapshot_places};
+use crate::{LineColumn, RunOnError, Scenario, SourceMap};
 use clr_runtime::clause::Clause;
 use clr_runtime::explain::{Topic, deciding, parting};
 use clr_runtime::generation::Generation;
@@ -70,13 +70,13 @@ fn snapshots_have_their_places_in_the_text() {
     let at: Vec<_> = scenario.snapshots().map(|it| (it.stop, it.snapshot)).collect();
     assert_eq!(at, [(Some(0), 0), (Some(0), 1), (Some(1), 0), (Some(1), 1)]);
     assert_eq!(scenario.snapshots().nth(2).unwrap().call.title.as_deref(), Some("first"));
-    let places = snapshot_places(TEXT);
-    let lines: Vec<_> = places.iter().map(|place| place.snapshot.line).collect();
+    let places = Scenario::parse_with_places(TEXT).unwrap().1.snapshots;
+    let lines: Vec<_> = places.iter().map(|place| place.node.line).collect();
     assert_eq!(lines, [5, 6, 9, 10]);
     let expect = [LineColumn { line: 11, column: 9 }, LineColumn { line: 12, column: 9 }];
     assert_eq!(places[3].expect, expect);
     let stack =
         "stack { native \"a+0x20\" rsp=0x1fe000; native \"b+0x20\" rsp=0x1fe040 }\n  snapshot\n";
-    assert_eq!(snapshot_places(stack)[0].snapshot, LineColumn { line: 2, column: 3 });
+    assert_eq!(SourceMap::of(stack).snapshots[0].node, LineColumn { line: 2, column: 3 });
     assert_eq!(parse(stack).snapshots().next().unwrap().stop, None);
 }

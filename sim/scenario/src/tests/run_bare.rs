@@ -2,7 +2,7 @@
 
 use super::parse;
 use crate::{
-    FoundEnd, NotReached, StopReport, StopResult, UnwindDifference, WalkReport, stop_places,
+    FoundEnd, NotReached, SourceMap, StopReport, StopResult, UnwindDifference, WalkReport,
 };
 use clr_walker::registers::Gpr;
 
@@ -166,14 +166,14 @@ fn threads_run_alone_with_registers_of_their_own() {
 #[test]
 fn stops_and_expectations_have_places() {
     let text = "/* é */ function \"f\"\nstop after=0 {\n  /-expect\n  expect; expect\n}\n/-stop \"end\"\nstop \"end\"";
-    let places = stop_places(text);
+    let places = SourceMap::of(text).stops;
     let words: Vec<_> = places
         .iter()
         .map(|place| {
             let expect: Vec<_> = place.expect.iter().map(ToString::to_string).collect();
-            format!("{} {}", place.stop, expect.join(" "))
+            format!("{} {}", place.node, expect.join(" "))
         })
         .collect();
     assert_eq!(words, ["2:1 4:3 4:11", "7:1 "]);
-    assert!(stop_places("stop {").is_empty());
+    assert_eq!(SourceMap::of("stop {"), SourceMap::default());
 }

@@ -62,7 +62,7 @@ impl<'a> Check<'a> {
         loop {
             self.stopped(tracee, &shadow, &before);
             let does = tracee.does(&before);
-            let stepped = tracee.step(signal);
+            let stepped = tracee.step(&before, signal);
             let after = tracee.registers();
             let executed = |shadow: &mut Shadow, ended: &mut BTreeMap<Ended, u64>| {
                 let begun = shadow.activations().len();

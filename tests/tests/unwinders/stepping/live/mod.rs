@@ -70,7 +70,7 @@ fn examine(options: &[&str]) {
 #[test]
 fn every_instruction_of_libraries_is_unwound() {
     // Library calls go through the procedure linkage table, and are bound at the first call.
-    examine(&["-O2", "-Wl,-z,lazy"]);
+    examine(&["-O2", "-DNUMBERS=40", "-Wl,-z,lazy"]);
 }
 
 #[test]

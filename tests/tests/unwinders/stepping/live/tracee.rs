@@ -52,7 +52,12 @@ impl Tracee {
             let _ = child.wait();
             return Err(io::Error::other("no process may be traced"));
         };
-        let memory = TargetMemory { file, read: RefCell::default() };
+        let memory = TargetMemory {
+            file,
+            read: RefCell::default(),
+            code: RefCell::default(),
+            window: RefCell::default(),
+        };
         let tracee = Self { child, pid, memory };
         if let Some(stdin) = &mut stdin {
             stdin.write_all(b"x")?;
@@ -79,14 +84,14 @@ impl Tracee {
         }
     }
 
-    /// Executes one instruction, or enters the handler of a signal.
-    pub(super) fn step(&self, signal: Option<Signal>) -> Stepped {
-        let before = signal.is_none().then(|| self.registers().rip);
+    /// Executes the instruction at rip, or enters the handler of a signal.
+    pub(super) fn step(&self, before: &Registers, signal: Option<Signal>) -> Stepped {
+        self.memory.window.take();
         ptrace::step(self.pid, signal).unwrap();
         match waitpid(self.pid, None).unwrap() {
             WaitStatus::Stopped(_, Signal::SIGTRAP) => {
-                let byte = before.map(|rip| self.memory.code(rip)[0]);
-                if byte == Some(0xCC) { Stepped::Breakpoint } else { Stepped::Done }
+                let is_breakpoint = signal.is_none() && self.memory.code(before.rip)[0] == 0xCC;
+                if is_breakpoint { Stepped::Breakpoint } else { Stepped::Done }
             }
             WaitStatus::Stopped(_, signal) => Stepped::Pending(signal),
             other => panic!("{other:?}"),
@@ -123,7 +128,14 @@ impl Drop for Tracee {
 pub(super) struct TargetMemory {
     file: File,
     read: RefCell<BTreeMap<u64, u64>>,
+    /// Instructions that were executed, by address (VA): no code changes after the start.
+    code: RefCell<BTreeMap<u64, [u8; 15]>>,
+    /// Address (VA) and bytes of the memory read last, until the process goes on.
+    window: RefCell<(u64, Vec<u8>)>,
 }
+
+/// Size in bytes of what is read at once: system calls take most of a step's time.
+const WINDOW: usize = 0x400;
 
 impl TargetMemory {
     /// Returns the words read since the last call, by address (VA).
@@ -132,10 +144,30 @@ impl TargetMemory {
     }
 
     fn code(&self, address: u64) -> [u8; 15] {
-        let mut code = [0; 15];
-        // Fewer bytes may be mapped.
-        let _ = self.file.read_at(&mut code, address);
-        code
+        *self.code.borrow_mut().entry(address).or_insert_with(|| {
+            let mut code = [0; 15];
+            // Fewer bytes may be mapped.
+            let _ = self.file.read_at(&mut code, address);
+            code
+        })
+    }
+
+    /// Copies memory from the window, and moves the window first if it is elsewhere.
+    fn copy(&self, address: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let mut window = self.window.borrow_mut();
+        let inside = |window: &(u64, Vec<u8>)| {
+            let start = usize::try_from(address.checked_sub(window.0)?).ok()?;
+            Some(start..start.checked_add(buffer.len())?).filter(|at| at.end <= window.1.len())
+        };
+        if inside(&window).is_none() {
+            let mut bytes = vec![0; WINDOW];
+            let length = self.file.read_at(&mut bytes, address)?;
+            bytes.truncate(length);
+            *window = (address, bytes);
+        }
+        let inside = inside(&window).ok_or(io::ErrorKind::UnexpectedEof)?;
+        buffer.copy_from_slice(&window.1[inside]);
+        Ok(())
     }
 
     /// Reads N bytes from an address (VA).
@@ -149,7 +181,7 @@ impl TargetMemory {
 impl Memory for TargetMemory {
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
         let unreadable = Unreadable { address, len: buffer.len() as u32 };
-        self.file.read_exact_at(buffer, address).map_err(|_| unreadable)?;
+        self.copy(address, buffer).map_err(|_| unreadable)?;
         let mut read = self.read.borrow_mut();
         for (chunk, at) in buffer.chunks(8).zip((address..).step_by(8)) {
             let mut word = [0; 8];

@@ -1,9 +1,11 @@
 //! Search of the histories of a process with a profiler.
 
+use super::ending::{Ending, HistoryDetail, Limits};
 use super::history::{History, ThreadIndex};
 use super::kernel::Kernel;
-use super::replay::{ReplaySearch, ScheduleString};
-use super::run::{Ending, HistoryDetail, Limits, SearchData, run};
+use super::run::{SearchData, run};
+use super::schedule_string::ScheduleString;
+use super::search::ReplaySearch;
 use super::search::{Coverage, Pct, Search, Strategy};
 use super::setup::Setup;
 use super::verdict::{ProfilerRule, Verdict};

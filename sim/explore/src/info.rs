@@ -28,6 +28,14 @@ pub struct Info<'i, 't, 'b> {
     pub(super) thread: &'i CurrentThread<'t, 'b>,
 }
 
+impl<'t, 'b> CurrentThread<'t, 'b> {
+    /// Returns the profiling methods, as called on this thread.
+    #[must_use]
+    pub const fn info(&self) -> Info<'_, 't, 'b> {
+        Info { thread: self }
+    }
+}
+
 impl<'b> Profiler<'b, Machine> for CurrentThread<'_, 'b> {
     fn call_back(&self, _: &Runtime<'b>, _: OsThreadId, callback: ProfilerCallback) {
         let kind = callback.into();

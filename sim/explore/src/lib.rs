@@ -46,6 +46,7 @@
 
 mod check;
 mod deadlock;
+mod ending;
 mod execute;
 mod fingerprint;
 mod footprint;
@@ -56,8 +57,8 @@ mod kernel;
 mod lock;
 mod planted_bug;
 mod profiler_ops;
-mod replay;
 mod run;
+mod schedule_string;
 mod search;
 mod setup;
 pub mod story;
@@ -68,15 +69,17 @@ pub mod timeline;
 mod verdict;
 
 pub use check::{Budget, Explorer, Failure, Report, TestedProcess, check};
+pub use ending::{Ending, HistoryDetail, Limits};
 pub use footprint::Footprint;
 pub use hazard::{Hazard, NoHazard};
 pub use history::{History, ThreadIndex, ThreadKind, ThreadStatus, ThreadSummary, Turn, TurnEvent};
 pub use info::Info;
-pub use lock::LockName;
-pub use replay::{ReplaySearch, ScheduleString, ScheduleStringError};
-pub use run::{Ending, HistoryDetail, Limits};
-pub use search::{Choice, Coverage, Exhaustive, Guided, Pct, Random, Search, Strategy};
-pub use setup::{EventObject, ProfilerLock, Setup};
+pub use lock::{EventObject, LockName, ProfilerLock};
+pub use schedule_string::{ScheduleString, ScheduleStringError};
+pub use search::{
+    Choice, Coverage, Exhaustive, Guided, Pct, Random, ReplaySearch, Search, Strategy,
+};
+pub use setup::Setup;
 pub use target::ExaminedThread;
 pub use thread::{CurrentThread, Guard};
 pub use verdict::{BlockReason, Edge, ProfilerRule, Verdict};

@@ -1,7 +1,15 @@
-//! Names of locks in histories.
+//! Locks and events of the profiler, and names of locks in histories.
 
 use clr_runtime::Lock;
 use core::fmt;
+
+/// A lock of the profiler. It is not reentrant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProfilerLock(pub(super) u32);
+
+/// An event of the profiler: it stays set until it is reset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventObject(pub(super) u32);
 
 /// A lock of the runtime or the process, or one of the profiler's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,15 +1,16 @@
 //! Execution of one history, from the first choice to its end.
 
+use super::ending::{Ending, HistoryDetail, Limits};
 use super::execute::Came;
 use super::footprint::Footprint;
 use super::history::{History, ThreadIndex, ThreadKind, ThreadSummary, TurnEvent};
 use super::kernel::{Activity, Kernel, State, Thread as Known, Waiting};
 use super::planted_bug::Bug;
-use super::replay::ScheduleString;
+use super::schedule_string::ScheduleString;
 use super::search::{Choice, Search};
-use super::setup::{Body, Handlers, Setup};
-use super::thread::CurrentThread;
-use super::verdict::{ProfilerRule, Verdict};
+use super::setup::{Body, Setup};
+use super::thread::{CurrentThread, Handlers};
+use super::verdict::Verdict;
 use super::{deadlock, thread_status};
 use clr_coroutine::{Id, Scope, Stacks, State as Was};
 use clr_runtime::Outcome;
@@ -17,61 +18,6 @@ use clr_walker::registers::Registers;
 use clr_world::{SignalError, SignalStack, WorldState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
-
-/// Limits of a history.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Maximum number of turns: a longer history counts as making no progress.
-    pub turns: u64,
-    /// Maximum number of instructions in a turn.
-    pub instructions: u32,
-    /// Every instruction ends a turn.
-    pub every_instruction: bool,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { turns: 20_000, instructions: 2_000, every_instruction: false }
-    }
-}
-
-/// End of a history.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ending {
-    /// Verdict, if the history failed.
-    pub verdict: Option<Verdict>,
-    /// Rule violations without harm, in order.
-    pub broken: Vec<(ThreadIndex, ProfilerRule)>,
-    /// Number of turns.
-    pub turns: u64,
-    /// The history exceeded its limit: its last turns were not chosen, but given to the threads
-    /// round-robin.
-    pub in_turn: bool,
-    /// Schedule string of the history.
-    pub schedule: ScheduleString,
-    /// The history, if it was recorded.
-    pub history: Option<History>,
-}
-
-impl Ending {
-    /// Returns true if `other` is the end of the same history, recorded or not.
-    pub(super) fn is_like(&self, other: &Self) -> bool {
-        (&self.verdict, &self.broken, self.turns, &self.schedule)
-            == (&other.verdict, &other.broken, other.turns, &other.schedule)
-    }
-}
-
-/// Level of detail at which a history is recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HistoryDetail {
-    /// Nothing is recorded.
-    #[default]
-    Nothing,
-    /// The turn events are recorded.
-    Events,
-    /// The turn events, and the status of each thread after each turn, are recorded.
-    Statuses,
-}
 
 /// Data shared by all histories of a search.
 pub(super) struct SearchData<'g, 'b> {

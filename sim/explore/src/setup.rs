@@ -1,7 +1,8 @@
 //! The profiler under test: its threads, and its handlers of callbacks, hooks and signals.
 
 use super::history::ThreadKind;
-use super::thread::CurrentThread;
+use super::lock::{EventObject, ProfilerLock};
+use super::thread::{CurrentThread, Handlers};
 use clr_runtime::profiling::CallbackKind;
 use std::rc::Rc;
 
@@ -16,14 +17,6 @@ pub(super) struct Beginning<'p> {
     pub kind: ThreadKind,
     pub body: Body<'p>,
 }
-
-/// A lock of the profiler. It is not reentrant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ProfilerLock(pub(super) u32);
-
-/// An event of the profiler: it stays set until it is reset.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EventObject(pub(super) u32);
 
 /// A profiler that is being loaded for one history: all its state must be created anew here, so
 /// that histories do not influence each other.
@@ -99,11 +92,6 @@ impl<'p> Setup<'p> {
         let handler = self.callbacks.iter().find(|(kind, _)| *kind == callback);
         handler.map(|(_, handler)| Rc::clone(handler))
     }
-}
-
-/// The handlers of the profiler, independent of their borrows.
-pub(super) trait Handlers {
-    fn call(&self, callback: CallbackKind, thread: &CurrentThread<'_, '_>);
 }
 
 impl Handlers for Setup<'_> {

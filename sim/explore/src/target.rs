@@ -24,6 +24,15 @@ pub struct ExaminedThread<'g, 't, 'b> {
     known: Option<SimulatedThread<'t, 'b, Machine>>,
 }
 
+impl<'t, 'b> CurrentThread<'t, 'b> {
+    /// Returns another thread, or this one, as seen by a profiler; `None` if there is none with
+    /// this index.
+    #[must_use]
+    pub fn target(&self, thread: ThreadIndex) -> Option<ExaminedThread<'_, 't, 'b>> {
+        ExaminedThread::new(self, thread)
+    }
+}
+
 impl<'g, 't, 'b> ExaminedThread<'g, 't, 'b> {
     pub(super) fn new(by: &'g CurrentThread<'t, 'b>, index: ThreadIndex) -> Option<Self> {
         let os = by.kernel.state.borrow().threads.get(index.index())?.os;

@@ -3,15 +3,13 @@
 
 use super::footprint::Footprint;
 use super::history::{ThreadIndex, TurnEvent};
-use super::info::Info;
 use super::kernel::{Kernel, Waiting};
-use super::lock::LockName;
+use super::lock::{EventObject, LockName, ProfilerLock};
 use super::planted_bug::Bug;
-use super::setup::{EventObject, Handlers, ProfilerLock};
-use super::target::ExaminedThread;
 use super::verdict::{ProfilerRule, Verdict};
 use clr_coroutine::Yielder;
 use clr_runtime::Outcome;
+use clr_runtime::profiling::CallbackKind;
 use clr_runtime::{OsThreadId, Wait};
 use clr_walker::code_map::CodeMap;
 use clr_walker::profiling::FunctionId;
@@ -24,6 +22,11 @@ pub struct CurrentThread<'t, 'b> {
     pub(super) yielder: &'t Yielder<'t, ()>,
     pub(super) me: ThreadIndex,
     pub(super) os: OsThreadId,
+}
+
+/// The handlers of the profiler, independent of their borrows.
+pub(super) trait Handlers {
+    fn call(&self, callback: CallbackKind, thread: &CurrentThread<'_, '_>);
 }
 
 impl core::fmt::Debug for CurrentThread<'_, '_> {
@@ -60,19 +63,6 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     #[must_use]
     pub const fn os(&self) -> OsThreadId {
         self.os
-    }
-
-    /// Returns the profiling methods, as called on this thread.
-    #[must_use]
-    pub const fn info(&self) -> Info<'_, 't, 'b> {
-        Info { thread: self }
-    }
-
-    /// Returns another thread, or this one, as seen by a profiler; `None` if there is none with
-    /// this index.
-    #[must_use]
-    pub fn target(&self, thread: ThreadIndex) -> Option<ExaminedThread<'_, 't, 'b>> {
-        ExaminedThread::new(self, thread)
     }
 
     /// Returns the threads of the program.

@@ -7,11 +7,11 @@
 //! order might exceed the bound.
 
 use super::{Choice, Coverage, Search};
+use crate::ending::Ending;
 use crate::footprint::Footprint;
 use crate::history::ThreadIndex;
 use crate::planted_bug::Bug;
-use crate::replay::by_itself;
-use crate::run::Ending;
+use crate::schedule_string::by_itself;
 
 /// A known step: its thread and its access set.
 type Step = (ThreadIndex, Footprint);

@@ -1,10 +1,11 @@
 //! Random search that continues from new states.
 
 use super::dice::Dice;
+use super::replay::ReplaySearch;
 use super::{Choice, Search};
+use crate::ending::Ending;
 use crate::history::ThreadIndex;
-use crate::replay::{ReplaySearch, ScheduleString, by_itself};
-use crate::run::Ending;
+use crate::schedule_string::{ScheduleString, by_itself};
 
 /// Number of bits by which states are distinguished.
 const STATE_BITS: u32 = 18;

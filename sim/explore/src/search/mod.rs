@@ -5,16 +5,18 @@ mod exhaustive;
 mod guided;
 mod pct;
 mod random;
+mod replay;
 
 pub use exhaustive::Exhaustive;
 pub use guided::Guided;
 pub use pct::Pct;
 pub use random::Random;
+pub use replay::ReplaySearch;
 
+use super::ending::Ending;
 use super::footprint::Footprint;
 use super::history::ThreadIndex;
 use super::kernel::Kernel;
-use super::run::Ending;
 
 /// A switch point, at which a thread is chosen.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use super::dice::Dice;
 use super::{Choice, Search};
 use crate::history::ThreadIndex;
-use crate::replay::by_itself;
+use crate::schedule_string::by_itself;
 
 /// Chooses at random. Each history draws one probability of keeping the current thread: 0, 1/2, 7/8
 /// or 31/32.

@@ -1,7 +1,7 @@
 //! Tests of schedule strings.
 
 use super::{Load, executing, nothing, search};
-use crate::replay::{ScheduleString, ScheduleStringError};
+use crate::schedule_string::{ScheduleString, ScheduleStringError};
 use crate::{Budget, Explorer, HistoryDetail, Limits, Random, Search, Setup, ThreadIndex};
 use clr_codegen::{RuntimeCall, RuntimeCallKind, Statement};
 use clr_generate::{Choices, Seeded};

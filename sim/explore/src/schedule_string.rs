@@ -1,4 +1,4 @@
-//! Schedule strings, and the replay of histories.
+//! Schedule strings: the choices of histories as text.
 //!
 //! By default the thread of the last turn continues if it can run, else the first thread that can
 //! run; a schedule string lists only the other choices. `clr1:14b3a` means: the second thread at
@@ -7,7 +7,6 @@
 
 use super::history::ThreadIndex;
 use super::planted_bug::Bug;
-use super::search::{Choice, Search};
 use core::fmt;
 use core::str::FromStr;
 use thiserror::Error;
@@ -146,52 +145,5 @@ impl FromStr for ScheduleString {
             turns.push((turn, ThreadIndex(thread)));
         }
         Ok(Self { turns })
-    }
-}
-
-/// A search that replays one history.
-#[derive(Clone, Debug)]
-pub struct ReplaySearch {
-    schedule: ScheduleString,
-    next: usize,
-    strayed: bool,
-}
-
-impl ReplaySearch {
-    /// Creates the replay of this schedule string.
-    #[must_use]
-    pub const fn new(schedule: ScheduleString) -> Self {
-        Self { schedule, next: 0, strayed: false }
-    }
-
-    /// Returns true if a chosen thread could not run at its turn, or the turn was never reached:
-    /// then the history is a different one.
-    #[must_use]
-    pub fn has_strayed(&self) -> bool {
-        self.strayed || self.next < self.schedule.turns.len()
-    }
-}
-
-impl Search for ReplaySearch {
-    fn begin(&mut self, number: u64) -> bool {
-        self.next = 0;
-        self.strayed = false;
-        number == 0
-    }
-
-    fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
-        let usual = by_itself(at.runnable, at.last);
-        let Some((turn, thread)) = self.schedule.turns.get(self.next).copied() else {
-            return usual;
-        };
-        if turn > at.turn {
-            return usual;
-        }
-        self.next += 1;
-        if turn == at.turn && at.runnable.contains(&thread) {
-            return Some(thread);
-        }
-        self.strayed = true;
-        usual
     }
 }

@@ -11,7 +11,7 @@ use alloc::vec;
 
 /// A callback of `DoStackSnapshot`.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Shot {
+pub(super) struct FrameReport {
     /// `None` for a marker.
     pub function: Option<FunctionId>,
     pub ip: u64,
@@ -20,7 +20,7 @@ pub(super) struct Shot {
     pub is_none: bool,
 }
 
-impl Shot {
+impl FrameReport {
     pub(super) const fn sp(&self) -> u64 {
         self.registers.rsp()
     }
@@ -34,11 +34,11 @@ impl Shot {
 
 /// Skips callbacks that report frames leafward of `sp` (VA), which the unwinder has not found.
 /// Returns the reason for the first of them.
-fn skip(shots: &[Shot], met: &mut usize, sp: u64) -> Option<Reason> {
+fn skip(reports: &[FrameReport], met: &mut usize, sp: u64) -> Option<Reason> {
     let mut first = None;
-    while let Some(shot) = shots.get(*met).filter(|shot| shot.sp() < sp) {
-        if !shot.is_none {
-            first = first.or(Some(Reason::Disagreement { sp: shot.sp() }));
+    while let Some(report) = reports.get(*met).filter(|report| report.sp() < sp) {
+        if !report.is_none {
+            first = first.or(Some(Reason::Disagreement { sp: report.sp() }));
         }
         *met += 1;
     }
@@ -47,10 +47,10 @@ fn skip(shots: &[Shot], met: &mut usize, sp: u64) -> Option<Reason> {
 
 /// Returns the index of the next callback if it reports the frame at `ip` and `sp`, and counts it
 /// as met.
-fn meet(shots: &[Shot], met: &mut usize, ip: u64, sp: u64) -> Option<usize> {
-    let shot = shots.get(*met).filter(|shot| shot.is_at(ip, sp)).map(|_| *met);
-    *met += usize::from(shot.is_some());
-    shot
+fn meet(reports: &[FrameReport], met: &mut usize, ip: u64, sp: u64) -> Option<usize> {
+    let report = reports.get(*met).filter(|report| report.is_at(ip, sp)).map(|_| *met);
+    *met += usize::from(report.is_some());
+    report
 }
 
 /// A frame that has no name yet.
@@ -63,7 +63,7 @@ pub(super) struct Place {
     /// The answer of `GetFunctionFromIP` while the thread was stopped.
     pub named: Named,
     /// Index of the callback that reports the frame.
-    pub shot: Option<usize>,
+    pub report: Option<usize>,
     /// The reason why the frame's caller was not found.
     pub gap: Option<Reason>,
 }
@@ -84,15 +84,15 @@ const EMPTY: Place = Place {
     position: Position::Interrupted,
     source: Source::Context,
     named: Named::As(None),
-    shot: None,
+    report: None,
     gap: None,
 };
 
 /// Room for a walk, made in advance and reused: nothing is allocated while a thread is stopped.
 #[derive(Debug)]
 pub struct WalkBuffer {
-    shots: Box<[Shot]>,
-    shot_count: usize,
+    reports: Box<[FrameReport]>,
+    report_count: usize,
     /// True if a frame or a callback found no room.
     pub(super) is_full: bool,
     /// Number of callbacks that have been met or skipped.
@@ -114,8 +114,8 @@ impl WalkBuffer {
     #[must_use]
     pub fn new(frames: usize) -> Self {
         Self {
-            shots: vec![Shot::default(); frames].into(),
-            shot_count: 0,
+            reports: vec![FrameReport::default(); frames].into(),
+            report_count: 0,
             is_full: false,
             met: 0,
             places: vec![EMPTY; frames].into(),
@@ -134,7 +134,7 @@ impl WalkBuffer {
     }
 
     pub(super) const fn clear(&mut self) {
-        self.shot_count = 0;
+        self.report_count = 0;
         self.is_full = false;
         self.met = 0;
         self.place_count = 0;
@@ -144,8 +144,8 @@ impl WalkBuffer {
         self.relies_on_order = false;
     }
 
-    pub(super) fn shots(&self) -> &[Shot] {
-        self.shots.get(..self.shot_count).unwrap_or_default()
+    pub(super) fn reports(&self) -> &[FrameReport] {
+        self.reports.get(..self.report_count).unwrap_or_default()
     }
 
     pub(super) fn places(&self) -> &[Place] {
@@ -154,13 +154,13 @@ impl WalkBuffer {
 
     /// Copies the arguments of a callback, if there is room.
     pub(super) fn keep(&mut self, frame: &SnapshotFrame<'_>) -> HResult {
-        let Some(room) = self.shots.get_mut(self.shot_count) else {
+        let Some(room) = self.reports.get_mut(self.report_count) else {
             self.is_full = true;
             return HResult::FALSE;
         };
         let registers = Registers::from_context(frame.context).unwrap_or_default();
-        *room = Shot { function: frame.function, ip: frame.ip, registers, is_none: false };
-        self.shot_count += 1;
+        *room = FrameReport { function: frame.function, ip: frame.ip, registers, is_none: false };
+        self.report_count += 1;
         HResult::OK
     }
 
@@ -168,15 +168,15 @@ impl WalkBuffer {
     /// overwritten there, or the registers were wrong. Later callbacks may be right, because the
     /// runtime continues from its next Frame.
     pub(super) fn believe(&mut self, is_believable: impl Fn(u64) -> bool) {
-        for shot in self.shots.get_mut(..self.shot_count).unwrap_or_default() {
-            shot.is_none = shot.function.is_none() && !is_believable(shot.ip);
+        for report in self.reports.get_mut(..self.report_count).unwrap_or_default() {
+            report.is_none = report.function.is_none() && !is_believable(report.ip);
         }
     }
 
     /// Skips callbacks that report no frame, and records a gap for each.
     pub(super) fn pass_over(&mut self) {
-        while let Some(shot) = self.next_shot().filter(|shot| shot.is_none) {
-            self.gap(Reason::NotACall { address: shot.ip });
+        while let Some(report) = self.next_shot().filter(|report| report.is_none) {
+            self.gap(Reason::NotACall { address: report.ip });
             self.met += 1;
         }
     }
@@ -184,20 +184,20 @@ impl WalkBuffer {
     /// Skips such callbacks leafward of `sp` (VA), where nothing is missing: the frames there were
     /// computed.
     pub(super) fn pass_over_before(&mut self, sp: u64) {
-        while self.next_shot().is_some_and(|shot| shot.is_none && shot.sp() < sp) {
+        while self.next_shot().is_some_and(|report| report.is_none && report.sp() < sp) {
             self.met += 1;
         }
     }
 
     /// Returns the next callback on the way.
-    pub(super) fn next_shot(&self) -> Option<&Shot> {
-        self.shots().get(self.met)
+    pub(super) fn next_shot(&self) -> Option<&FrameReport> {
+        self.reports().get(self.met)
     }
 
     /// Returns true if the callback before the next one reports managed code.
     pub(super) fn last_shot_is_managed(&self) -> bool {
-        let last = self.met.checked_sub(1).and_then(|last| self.shots().get(last));
-        last.is_some_and(|shot| shot.function.is_some())
+        let last = self.met.checked_sub(1).and_then(|last| self.reports().get(last));
+        last.is_some_and(|report| report.function.is_some())
     }
 
     /// Records why the caller of the last frame was not found, or that something is missing before
@@ -214,17 +214,17 @@ impl WalkBuffer {
     /// Joins the frames that were found before the runtime was asked with the frames that it
     /// reports, up to one at `next_sp` (VA) if that is known.
     pub(super) fn join(&mut self, next_sp: Option<u64>) {
-        let shots = self.shots.get(..self.shot_count).unwrap_or_default();
+        let reports = self.reports.get(..self.report_count).unwrap_or_default();
         let places = self.places.get_mut(..self.place_count).unwrap_or_default();
         let mut gap = &mut self.before;
         for place in places {
-            if let Some(missed) = skip(shots, &mut self.met, place.sp) {
+            if let Some(missed) = skip(reports, &mut self.met, place.sp) {
                 gap.get_or_insert(missed);
             }
-            place.shot = meet(shots, &mut self.met, place.ip, place.sp);
+            place.report = meet(reports, &mut self.met, place.ip, place.sp);
             gap = &mut place.gap;
         }
-        if let Some(missed) = next_sp.and_then(|sp| skip(shots, &mut self.met, sp)) {
+        if let Some(missed) = next_sp.and_then(|sp| skip(reports, &mut self.met, sp)) {
             gap.get_or_insert(missed);
         }
     }
@@ -238,14 +238,15 @@ impl WalkBuffer {
             self.gap(Reason::BufferFull);
             return false;
         };
-        let shots = self.shots.get_mut(..self.shot_count).unwrap_or_default();
-        let shot = meet(shots, &mut self.met, ip, sp);
+        let reports = self.reports.get_mut(..self.report_count).unwrap_or_default();
+        let report = meet(reports, &mut self.met, ip, sp);
         let (position, source) = (frame.position, frame.source);
-        let function = shot.and_then(|shot| shots.get(shot)).filter(|shot| shot.ip == ip);
-        let named = Named::As(function.and_then(|shot| shot.function));
-        *room = Place { ip, sp, position, source, named, shot, gap: None };
+        let function =
+            report.and_then(|report| reports.get(report)).filter(|report| report.ip == ip);
+        let named = Named::As(function.and_then(|report| report.function));
+        *room = Place { ip, sp, position, source, named, report, gap: None };
         // A marker there with another ip is the same frame, and one of the two is wrong.
-        let other = shots.get_mut(self.met).filter(|_| shot.is_none());
+        let other = reports.get_mut(self.met).filter(|_| report.is_none());
         if let Some(other) = other.filter(|other| !other.is_none && other.sp() == sp) {
             other.is_none = true;
             room.gap = Some(Reason::Disagreement { sp });
@@ -259,18 +260,18 @@ impl WalkBuffer {
     /// for it.
     pub(super) fn unnamed(&mut self) -> Option<&mut Place> {
         let last = self.places.get_mut(self.place_count.checked_sub(1)?)?;
-        let shot = last.shot.and_then(|shot| self.shots.get(shot));
-        let is_told = shot.is_some_and(|shot| shot.ip == last.ip);
+        let report = last.report.and_then(|report| self.reports.get(report));
+        let is_told = report.is_some_and(|report| report.ip == last.ip);
         Some(last).filter(|_| !is_told)
     }
 
     /// Returns true if a callback reports the last frame.
     pub(super) fn is_reported(&self) -> bool {
-        self.places().last().is_some_and(|place| place.shot.is_some())
+        self.places().last().is_some_and(|place| place.report.is_some())
     }
 
     /// Returns the managed function of the last frame, if a callback reports one.
     pub(super) fn reported_function(&self) -> Option<FunctionId> {
-        self.shots().get(self.places().last()?.shot?)?.function
+        self.reports().get(self.places().last()?.report?)?.function
     }
 }

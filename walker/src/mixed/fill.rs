@@ -2,7 +2,7 @@
 //! runtime reports.
 
 use super::WalkBuffer;
-use super::buffer::{Place, Shot};
+use super::buffer::{FrameReport, Place};
 use super::cursor::{Cursor, Stepped, Steps};
 use super::reason::Reason;
 use super::stack::Source;
@@ -80,7 +80,7 @@ fn step<T: TargetThread>(
     let reported = (frame.source == Source::Snapshot).then_some(*frame);
     let stepped = steps.step(frame);
     let Some(reported) = reported else { return stepped };
-    let next = buffer.next_shot().filter(|shot| !shot.is_none).map(Shot::sp);
+    let next = buffer.next_shot().filter(|report| !report.is_none).map(FrameReport::sp);
     let passes_by = |frame: &Cursor| next.is_some_and(|sp| sp < frame.registers.rsp());
     let is_wrong = match stepped {
         Ok(Stepped::Caller) => passes_by(frame),
@@ -110,15 +110,17 @@ fn step<T: TargetThread>(
 /// pretends to have been called from the interrupted instruction, whose registers only the runtime
 /// knows (contract §2.4).
 fn is_redirected(buffer: &WalkBuffer, frame: &Cursor) -> bool {
-    let shot = buffer.next_shot().filter(|shot| shot.function.is_some());
-    shot.is_some_and(|shot| shot.ip == frame.registers.rip && shot.sp() != frame.registers.rsp())
+    let report = buffer.next_shot().filter(|report| report.function.is_some());
+    report.is_some_and(|report| {
+        report.ip == frame.registers.rip && report.sp() != frame.registers.rsp()
+    })
 }
 
 /// Returns true if the runtime reports frames leafward of `sp` (VA) that have not been met: then
 /// the unwinder has left the stack.
 fn passes_by(buffer: &mut WalkBuffer, sp: u64) -> bool {
     buffer.pass_over_before(sp);
-    let missed = buffer.next_shot().map(Shot::sp).filter(|shot| *shot < sp);
+    let missed = buffer.next_shot().map(FrameReport::sp).filter(|report| *report < sp);
     if let Some(sp) = missed {
         buffer.gap(Reason::Disagreement { sp });
     }
@@ -132,18 +134,18 @@ fn take_reported<T: TargetThread>(
     frame: &mut Cursor,
 ) -> bool {
     buffer.pass_over();
-    let Some(shot) = buffer.next_shot() else { return false };
-    frame.registers = shot.registers;
+    let Some(report) = buffer.next_shot() else { return false };
+    frame.registers = report.registers;
     // Registers that a Frame does not restore are stale in the context of the first method that it
     // leads to, and of no other (contract §3.7).
-    frame.known = if shot.function.is_none() || buffer.last_shot_is_managed() {
+    frame.known = if report.function.is_none() || buffer.last_shot_is_managed() {
         steps.unwinder.convention().nonvolatile()
     } else {
         RegisterSet::of(&[Gpr::Rsp, Gpr::Rbp])
     };
-    frame.registers.rip = shot.ip;
-    frame.position = match shot.function {
-        Some(_) => steps.position(shot.ip),
+    frame.registers.rip = report.ip;
+    frame.position = match report.function {
+        Some(_) => steps.position(report.ip),
         None => Position::ReturnAddress,
     };
     frame.source = Source::Snapshot;

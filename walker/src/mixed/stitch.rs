@@ -1,6 +1,6 @@
 //! Naming of the frames that were found, after the thread runs again.
 
-use super::buffer::{Named, Place, Shot};
+use super::buffer::{FrameReport, Named, Place};
 use super::cursor::inside;
 use super::reason::Reason;
 use super::stack::{FrameKind, Gap, MixedFrame, MixedStack, Source};
@@ -21,22 +21,22 @@ impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
         let mut stitched = Stitched {
             walker: self,
             stack: MixedStack {
-                frames: Vec::with_capacity(buffer.places().len() + buffer.shots().len()),
+                frames: Vec::with_capacity(buffer.places().len() + buffer.reports().len()),
                 gaps: Vec::new(),
                 snapshot: buffer.snapshot,
                 is_stuck: buffer.is_stuck,
                 relies_on_order: buffer.relies_on_order,
             },
-            shots: buffer.shots(),
-            told: 0,
-            has_only_shots: buffer.places().is_empty(),
+            reports: buffer.reports(),
+            consumed: 0,
+            has_only_reports: buffer.places().is_empty(),
         };
         stitched.gap(buffer.before);
         for place in buffer.places() {
             stitched.place(place)?;
         }
-        while let Some(shot) = stitched.shots.get(stitched.told) {
-            stitched.only_reported(shot)?;
+        while let Some(report) = stitched.reports.get(stitched.consumed) {
+            stitched.only_reported(report)?;
         }
         let ended_early = buffer.snapshot.filter(|result| *result != HResult::OK);
         if buffer.places().is_empty() {
@@ -74,11 +74,11 @@ impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
 struct Stitched<'b, I, M> {
     walker: &'b Walker<'b, I, M>,
     stack: MixedStack,
-    shots: &'b [Shot],
+    reports: &'b [FrameReport],
     /// Number of callbacks whose frames are in the stack.
-    told: usize,
+    consumed: usize,
     /// True if nothing was unwound.
-    has_only_shots: bool,
+    has_only_reports: bool,
 }
 
 impl<I: ProfilerInfo, M: ModuleSource> Stitched<'_, I, M> {
@@ -103,18 +103,18 @@ impl<I: ProfilerInfo, M: ModuleSource> Stitched<'_, I, M> {
 
     /// Adds the next frame of the way, and before it the reported frames that the way has missed.
     fn place(&mut self, place: &Place) -> Result<(), I::Fatal> {
-        while let Some(shot) = self.shots.get(self.told)
-            && place.shot != Some(self.told)
-            && shot.sp() < place.sp
+        while let Some(report) = self.reports.get(self.consumed)
+            && place.report != Some(self.consumed)
+            && report.sp() < place.sp
         {
-            self.only_reported(shot)?;
+            self.only_reported(report)?;
         }
-        if let Some(shot) = place.shot {
-            self.told = shot + 1;
+        if let Some(report) = place.report {
+            self.consumed = report + 1;
         }
         let &Place { mut ip, sp, position, source, .. } = place;
-        let shot = place.shot.and_then(|shot| self.shots.get(shot));
-        let kind = match shot.and_then(|shot| Some((shot.ip, shot.function?))) {
+        let report = place.report.and_then(|report| self.reports.get(report));
+        let kind = match report.and_then(|report| Some((report.ip, report.function?))) {
             Some((reported, function)) => {
                 // The call is where the unwinder found it, if that is in the function at all
                 // (C-156).
@@ -126,7 +126,7 @@ impl<I: ProfilerInfo, M: ModuleSource> Stitched<'_, I, M> {
             }
             None => self.kind(place)?,
         };
-        let reported = shot.is_some();
+        let reported = report.is_some();
         self.stack.frames.push(MixedFrame { kind, ip, sp, position, source, reported });
         let gap = self.unexcused(place, kind);
         self.gap(gap);
@@ -134,22 +134,22 @@ impl<I: ProfilerInfo, M: ModuleSource> Stitched<'_, I, M> {
     }
 
     /// Adds a frame that only the runtime reports.
-    fn only_reported(&mut self, shot: &Shot) -> Result<(), I::Fatal> {
-        self.told += 1;
-        if shot.is_none {
-            let reason = Reason::NotACall { address: shot.ip };
+    fn only_reported(&mut self, report: &FrameReport) -> Result<(), I::Fatal> {
+        self.consumed += 1;
+        if report.is_none {
+            let reason = Reason::NotACall { address: report.ip };
             // A walk that unwinds has recorded this already.
-            self.gap(Some(reason).filter(|_| self.has_only_shots));
+            self.gap(Some(reason).filter(|_| self.has_only_reports));
             return Ok(());
         }
-        let (ip, sp, position) = (shot.ip, shot.sp(), Position::ReturnAddress);
-        let kind = match shot.function {
+        let (ip, sp, position) = (report.ip, report.sp(), Position::ReturnAddress);
+        let kind = match report.function {
             Some(function) => FrameKind::Managed(function),
             None => self.walker.kind(ip, position)?,
         };
         let (source, reported) = (Source::Snapshot, true);
         self.stack.frames.push(MixedFrame { kind, ip, sp, position, source, reported });
-        if shot.function.is_none() {
+        if report.function.is_none() {
             self.gap(Some(Reason::NotUnwound));
         }
         Ok(())
@@ -173,8 +173,8 @@ impl<I: ProfilerInfo, M: ModuleSource> Stitched<'_, I, M> {
     fn unexcused(&mut self, place: &Place, kind: FrameKind) -> Option<Reason> {
         let unknown = matches!(place.gap, Some(Reason::Unwind(UnwindError::UnknownCode { .. })));
         let hidden = matches!(kind, FrameKind::Hidden(_));
-        let next = self.shots.get(self.told..).unwrap_or_default();
-        if unknown && hidden && self.told > 0 && next.iter().any(|shot| !shot.is_none) {
+        let next = self.reports.get(self.consumed..).unwrap_or_default();
+        if unknown && hidden && self.consumed > 0 && next.iter().any(|report| !report.is_none) {
             self.stack.relies_on_order = true;
             return None;
         }

@@ -45,7 +45,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
     pub fn prepare<T: TargetThread>(&self, target: &T) -> Result<bool, I::Fatal> {
         let mut buffer = WalkBuffer::new(1);
         self.snapshot(target, None, &mut buffer)?;
-        Ok(!buffer.shots().is_empty())
+        Ok(!buffer.reports().is_empty())
     }
 
     /// Walks a thread's stack: [`take`](Self::take), then [`stitch`](Self::stitch).
@@ -181,7 +181,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
             None
         };
         self.snapshot(stopped.target(), seed.as_ref(), buffer)?;
-        let gives_up = buffer.snapshot == Some(HResult::FAIL) && buffer.shots().is_empty();
+        let gives_up = buffer.snapshot == Some(HResult::FAIL) && buffer.reports().is_empty();
         if managed && gives_up && self.policy == Policy::Seeded {
             // The walk of a redirected and suspended thread ends like this: it pretends to have
             // been called from where the frame is, whose registers nobody knows (contract §3.8).

@@ -83,7 +83,7 @@ as recorded), as_recorded, and differences. A line of the story has kind (call, 
 callback, refusal, end), depth (1 in a call that a callback has made), callback (its number), text,
 clauses.
 
-JSON of a text: an object a line, of the kind told, for each story. file, snapshot (its number in
+JSON of a text: an object a line, of the kind story, for each story. file, snapshot (its number in
 the text), title, call in words, runtimes, story, result, as_expected, and differences.
 
 Exit codes:

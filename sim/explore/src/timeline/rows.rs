@@ -69,7 +69,7 @@ impl TimelineRow {
     }
 }
 
-/// Maximum width of thread names in front of their events.
+/// Maximum width of thread names at the left of their events.
 const NAME: usize = 20;
 /// Minimum width at which text is wrapped.
 const WORDS: usize = 24;

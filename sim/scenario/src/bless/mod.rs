@@ -238,7 +238,7 @@ impl Place {
         let depth = depth(self.node.start);
         let end = format!("\n{}}}", "    ".repeat(depth));
         if self.has_block {
-            // Before the closing brace, and before the blanks in front of it.
+            // Before the closing brace, and before the blanks at its left.
             let inside = text.get(self.node.start..self.node.end.saturating_sub(1));
             let inside = inside.unwrap_or_default();
             let at = self.node.start + inside.trim_end().len();

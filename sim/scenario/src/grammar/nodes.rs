@@ -402,12 +402,12 @@ pub(super) static SEED: &[NodeRule] = &[
 ];
 
 /// The properties of a callback of a snapshot.
-const SHOT: &[PropertyRule] =
+const FRAME_REPORT: &[PropertyRule] =
     with_registers![property("stale", Kind::Stale), property("context-flags", Kind::Flags)];
 
 pub(super) static REPORT: &[NodeRule] = &[
-    node("frame", Args::One(Kind::Name)).with(SHOT),
-    node("marker", Args::Optional(Kind::Name)).with(SHOT),
+    node("frame", Args::One(Kind::Name)).with(FRAME_REPORT),
+    node("marker", Args::Optional(Kind::Name)).with(FRAME_REPORT),
     node("nested", Args::One(Kind::Outcome))
         .with(&[property("code", Kind::HResult), property("at", ANY_U64)]),
     node("result", Args::One(Kind::Outcome))

@@ -115,7 +115,7 @@ impl<'s> SnapshotStory<'s> {
             None => without_numbers(&line.text),
         };
         Self {
-            kind: "told",
+            kind: "story",
             file: &source.name,
             snapshot: n + 1,
             title: at.call.title.as_deref(),

@@ -5,6 +5,7 @@ use crate::image::elf::ElfImage;
 use crate::image::macho::MachoImage;
 use crate::image::pe::PeImage;
 use crate::image::{CfiSections, FunctionTable, ImageError, RuntimeFunction, Section, Sections};
+use crate::registers::Convention;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -18,6 +19,8 @@ pub struct CodeRegion<'a> {
     kind: RegionKind,
     sections: Sections<'a>,
     functions: FunctionTable<'a>,
+    /// True for an image whose code follows the System V convention.
+    is_system_v: bool,
     /// The section with the first function's unwind data, which holds nearly all of the rest too.
     unwind_section: Section<'a>,
     /// The call frame information of native code on Unix. Shared, because it is large and the
@@ -63,7 +66,10 @@ impl<'a> CodeRegion<'a> {
     /// [`CodeMapError::Range`] if the region would be empty or wrap.
     pub fn image(base: u64, image: &PeImage<'a>) -> Result<Self, CodeMapError> {
         let (sections, functions) = (image.sections().clone(), image.functions());
-        Self::from_sections(base, image.size(), RegionKind::Image, sections, functions)
+        let region =
+            Self::from_sections(base, image.size(), RegionKind::Image, sections, functions)?;
+        let is_system_v = image.target_os().convention() == Convention::SystemV;
+        Ok(Self { is_system_v, ..region })
     }
 
     /// Creates the region of the ELF image at load address `base` (VA), the address of its lowest
@@ -99,7 +105,7 @@ impl<'a> CodeRegion<'a> {
     /// region's base.
     #[must_use]
     pub fn with_cfi(self, table: CfiTable<'a>) -> Self {
-        Self { cfi: Some(Arc::new(table)), ..self }
+        Self { cfi: Some(Arc::new(table)), is_system_v: true, ..self }
     }
 
     /// Creates the region of a code-heap block whose low address is `base` (VA), with a copy of its
@@ -138,7 +144,16 @@ impl<'a> CodeRegion<'a> {
         let first = functions.iter().next().map_or(0, |function| function.unwind_info & !1);
         let empty = Section { rva: 0, bytes: &[], executable: false };
         let unwind_section = sections.find(first).copied().unwrap_or(empty);
-        Ok(Self { base, size, kind, sections, functions, unwind_section, cfi: None })
+        Ok(Self {
+            base,
+            size,
+            kind,
+            sections,
+            functions,
+            is_system_v: false,
+            unwind_section,
+            cfi: None,
+        })
     }
 
     /// Returns the load address of an image or the low address of a heap block (VA). RVAs count
@@ -218,12 +233,20 @@ pub struct CodeMap<'a> {
     regions: Vec<CodeRegion<'a>>,
     /// Number of regions with call frame information.
     with_cfi: usize,
+    /// Number of regions with code of Unix.
+    system_v: usize,
     version: u64,
 }
 
 impl Default for CodeMap<'_> {
     fn default() -> Self {
-        Self { bases: Vec::new(), regions: Vec::new(), with_cfi: 0, version: next_version() }
+        Self {
+            bases: Vec::new(),
+            regions: Vec::new(),
+            with_cfi: 0,
+            system_v: 0,
+            version: next_version(),
+        }
     }
 }
 
@@ -255,6 +278,7 @@ impl<'a> CodeMap<'a> {
             return Err(CodeMapError::Overlap { base, other: before.base });
         }
         self.with_cfi += usize::from(region.cfi.is_some());
+        self.system_v += usize::from(region.is_system_v);
         self.bases.insert(after, base);
         self.regions.insert(after, region);
         self.version = next_version();
@@ -293,6 +317,7 @@ impl<'a> CodeMap<'a> {
         self.version = next_version();
         let region = self.regions.remove(at);
         self.with_cfi -= usize::from(region.cfi.is_some());
+        self.system_v -= usize::from(region.is_system_v);
         Some(region)
     }
 
@@ -305,6 +330,11 @@ impl<'a> CodeMap<'a> {
     /// Returns true if any region has call frame information, which native code on Unix has.
     pub(crate) const fn has_cfi(&self) -> bool {
         self.with_cfi > 0
+    }
+
+    /// Returns true if any region has code of Unix: native code, or a ready-to-run image.
+    pub(crate) const fn has_system_v(&self) -> bool {
+        self.system_v > 0
     }
 
     /// Returns the version, which changes with every change of the map and differs between maps.

@@ -4,6 +4,7 @@ pub use super::symbols::Symbols;
 
 use super::symbols::NameBudget;
 use super::{FunctionTable, ImageError, Section, Sections};
+use crate::registers::Convention;
 use alloc::vec::Vec;
 use object::LittleEndian as LE;
 use object::pe;
@@ -11,10 +12,66 @@ use object::read::ReadRef as _;
 use object::read::coff::{CoffHeader as _, Symbol as _};
 use object::read::pe::{DataDirectories, ImageNtHeaders as _, ImageOptionalHeader as _};
 
+/// The operating system that the code of a PE image was compiled for. Ready-to-run images of all
+/// systems are PE files, with the Machine field XORed with a number of the system.
+///
+/// Source: the masks `IMAGE_FILE_MACHINE_OS_MASK_…`, dotnet/runtime `src/coreclr/inc/pedecoder.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TargetOs {
+    /// Windows: the Machine field as it is documented.
+    Windows,
+    /// Linux.
+    Linux,
+    /// macOS and its relatives.
+    Apple,
+    /// FreeBSD.
+    FreeBsd,
+    /// NetBSD.
+    NetBsd,
+    /// illumos and Solaris.
+    SunOs,
+}
+
+impl TargetOs {
+    const ALL: [Self; 6] =
+        [Self::Windows, Self::Linux, Self::Apple, Self::FreeBsd, Self::NetBsd, Self::SunOs];
+
+    /// Returns the number that the Machine field is XORed with.
+    const fn mask(self) -> u16 {
+        match self {
+            Self::Windows => 0,
+            Self::Linux => 0x7B79,
+            Self::Apple => 0x4644,
+            Self::FreeBsd => 0xADC4,
+            Self::NetBsd => 0x1993,
+            Self::SunOs => 0x1992,
+        }
+    }
+
+    /// Returns the system of x86-64 code with this Machine field; `None` for other processors.
+    fn of_machine(machine: u16) -> Option<Self> {
+        let amd64 = pe::IMAGE_FILE_MACHINE_AMD64.0;
+        Self::ALL.into_iter().find(|system| machine == amd64 ^ system.mask())
+    }
+
+    /// Returns the calling convention of the code.
+    #[must_use]
+    pub const fn convention(self) -> Convention {
+        match self {
+            Self::Windows => Convention::WindowsX64,
+            Self::Linux | Self::Apple | Self::FreeBsd | Self::NetBsd | Self::SunOs => {
+                Convention::SystemV
+            }
+        }
+    }
+}
+
 /// A PE32+ image in the layout of its file.
 #[derive(Clone, Debug)]
 pub struct PeImage<'a> {
     data: &'a [u8],
+    target_os: TargetOs,
     headers: &'a pe::ImageNtHeaders64,
     directories: DataDirectories<'a>,
     section_headers: object::read::coff::SectionTable<'a>,
@@ -35,14 +92,19 @@ impl<'a> PeImage<'a> {
         let (headers, directories) =
             pe::ImageNtHeaders64::parse(data, &mut offset).map_err(|_| ImageError::Headers)?;
         let machine = headers.file_header().machine.get(LE);
-        if machine != pe::IMAGE_FILE_MACHINE_AMD64 {
-            return Err(ImageError::Machine { machine: machine.0 });
-        }
+        let target_os =
+            TargetOs::of_machine(machine.0).ok_or(ImageError::Machine { machine: machine.0 })?;
         let section_headers =
             headers.sections(data, offset).map_err(|_| ImageError::SectionTable)?;
         let sections = sections(data, headers, &section_headers)?;
         let functions = function_table(&directories, &sections)?;
-        Ok(Self { data, headers, directories, section_headers, sections, functions })
+        Ok(Self { data, target_os, headers, directories, section_headers, sections, functions })
+    }
+
+    /// Returns the operating system that the code was compiled for.
+    #[must_use]
+    pub const fn target_os(&self) -> TargetOs {
+        self.target_os
     }
 
     /// Returns the preferred load address (VA).
@@ -212,7 +274,9 @@ fn function_table<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::code_map::CodeMap;
     use crate::code_map::CodeRegion;
+    use crate::unwind::Unwinder;
     use crate::unwind::win64::UnwindInfo;
 
     fn fixture(name: &str) -> &'static [u8] {
@@ -380,11 +444,36 @@ mod tests {
             (OPTIONAL_HEADER, 0x10B, ImageError::Headers),
             (FILE_HEADER, 2 << 16 | 0xAA64, ImageError::Machine { machine: 0xAA64 }),
             (FILE_HEADER, 2 << 16 | 0x014C, ImageError::Machine { machine: 0x014C }),
+            // ARM64 of Linux, and x86-64 of no known system.
+            (FILE_HEADER, 2 << 16 | 0xD11D, ImageError::Machine { machine: 0xD11D }),
+            (FILE_HEADER, 2 << 16 | 0x8665, ImageError::Machine { machine: 0x8665 }),
             (FILE_HEADER, 0xFFFF << 16 | 0x8664, ImageError::SectionTable),
             (SIZE_OF_HEADERS, END as u32 + 1, ImageError::SectionData { rva: 0 }),
         ];
         for (at, field, error) in cases {
             assert_eq!(parse(&patched(&[(at, field)])), Err(error), "{field:#x} at {at:#x}");
+        }
+    }
+
+    #[test]
+    fn ready_to_run_images_of_all_systems_are_read() {
+        for (machine, target_os, convention) in [
+            (0x8664, TargetOs::Windows, Convention::WindowsX64),
+            (0xFD1D, TargetOs::Linux, Convention::SystemV),
+            (0xC020, TargetOs::Apple, Convention::SystemV),
+            (0x2BA0, TargetOs::FreeBsd, Convention::SystemV),
+            (0x9FF7, TargetOs::NetBsd, Convention::SystemV),
+            (0x9FF6, TargetOs::SunOs, Convention::SystemV),
+        ] {
+            let bytes = patched(&[(FILE_HEADER, 2 << 16 | machine)]);
+            let image = PeImage::parse(&bytes).unwrap();
+            assert_eq!(image.target_os(), target_os);
+            assert_eq!(image.functions().find(0x1020).unwrap().unwind_info, 0x2048);
+            let mut map = CodeMap::new();
+            map.insert_image(0x7000_0000, &image).unwrap();
+            assert_eq!(Unwinder::new(&map).convention(), convention, "{target_os:?}");
+            map.remove(0x7000_0000).unwrap();
+            assert_eq!(Unwinder::new(&map).convention(), Convention::WindowsX64);
         }
     }
 

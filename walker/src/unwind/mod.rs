@@ -184,10 +184,11 @@ pub struct Unwinder<'c, 'a> {
 
 impl<'c, 'a> Unwinder<'c, 'a> {
     /// Creates an unwinder with [`Rules::Precise`] and without guesses. The convention is that of
-    /// System V if the map has native code of Unix, else that of Windows.
+    /// System V if the map has native code or a ready-to-run image of Unix, else that of Windows.
     #[must_use]
     pub const fn new(map: &'c CodeMap<'a>) -> Self {
-        let convention = if map.has_cfi() { Convention::SystemV } else { Convention::WindowsX64 };
+        let convention =
+            if map.has_system_v() { Convention::SystemV } else { Convention::WindowsX64 };
         let preserved = preserved(convention);
         Self { map, rules: Rules::Precise, guesses: Guesses::None, convention, preserved }
     }

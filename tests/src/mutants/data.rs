@@ -154,6 +154,15 @@ impl<'r, 'a> Function<'r, 'a> {
         u32_at(self.slots, 2 * (code.slot + 1))
     }
 
+    /// Returns the size of an allocation, in bytes.
+    pub(super) fn allocated(&self, code: Code) -> Result<u64, Error> {
+        match (code.op, code.info) {
+            (ALLOC_SMALL, info) => Ok(u64::from(info) * 8 + 8),
+            (_, 0) => self.operand16(code).map(|operand| operand * 8),
+            _ => self.operand32(code).map(u64::from),
+        }
+    }
+
     /// Returns the frame register's distance from rsp where `code` sets the register, in bytes.
     pub(super) fn frame_offset_of(&self, code: Code) -> Result<u64, Error> {
         Ok(if code.op == SET_FPREG_LARGE {

@@ -1,8 +1,8 @@
 //! Epilogues: decoded from code bytes (version 1), or given by EPILOG codes (version 2).
 
 use super::{
-    ALLOC_SMALL, Bug, CHAIN_LIMIT, EPILOG, Error, Function, PUSH_MACHFRAME, PUSH_NONVOL, State,
-    Unwinder,
+    ALLOC_LARGE, ALLOC_SMALL, Bug, CHAIN_LIMIT, EPILOG, Error, Function, PUSH_MACHFRAME,
+    PUSH_NONVOL, SAVE_NONVOL, SAVE_NONVOL_FAR, SAVE_XMM128, SAVE_XMM128_FAR, State, Unwinder,
 };
 use clr_walker::memory::Memory;
 use clr_walker::registers::Gpr;
@@ -11,6 +11,9 @@ use clr_walker::unwind::Position;
 /// Maximum number of pieces of code that an epilogue may consist of, each but the last ending with
 /// a jump.
 const STRETCH_LIMIT: usize = 16;
+
+/// `vzeroupper`.
+const VZEROUPPER: [u8; 3] = [0xC5, 0xF8, 0x77];
 
 /// The decoded instructions of an epilogue.
 #[derive(Default)]
@@ -87,9 +90,16 @@ impl Unwinder<'_, '_> {
         for _ in 0..STRETCH_LIMIT {
             let code = function.region.bytes_from(rva)?;
             let mut at = 0;
-            while let Some((register, len)) = pop(code.get(at..)?) {
-                epilogue.pops.push(register);
-                at += len;
+            loop {
+                let rest = code.get(at..)?;
+                if let Some((register, len)) = pop(rest) {
+                    epilogue.pops.push(register);
+                    at += len;
+                } else if has_frame && rest.starts_with(&VZEROUPPER) {
+                    at += VZEROUPPER.len();
+                } else {
+                    break;
+                }
             }
             rva = rva.wrapping_add(u32::try_from(at).ok()?);
             match self.ending(function, code.get(at..)?, rva, has_frame)? {
@@ -174,6 +184,10 @@ impl Unwinder<'_, '_> {
                 Some(Ending::InterruptReturn { drops_error_code: true })
             }
             [0x40..=0x4F, 0xC3, ..] => (repne == 0 && has_frame).then_some(Ending::Return),
+            // Without REX.W it is that of a switch, unless the frame is gone.
+            [0xFF, 0xE0..=0xE7, ..] | [0x41, 0xFF, 0xE0..=0xE7, ..] => {
+                (has_frame && self.has_undone_all(function, rva)).then_some(Ending::Return)
+            }
             // Only tail calls have REX.W on an indirect jump; switches have none.
             [0x48..=0x4F, 0xFF, modrm, ..] => {
                 let is_jump = modrm >> 3 & 7 == 4 && !self.has(Bug::RexJumpNotSeen);
@@ -181,6 +195,44 @@ impl Unwinder<'_, '_> {
             }
             _ => None,
         }
+    }
+
+    /// Returns true if an epilogue somewhere before `end` ends there, and undoes all that the codes
+    /// describe: pushes and an allocation.
+    fn has_undone_all(&self, function: &Function<'_, '_>, end: u32) -> bool {
+        let Ok(codes) = function.codes() else { return false };
+        let mut size = 0;
+        let mut pushed = Vec::new();
+        for code in codes {
+            match code.op {
+                PUSH_NONVOL => pushed.push(Gpr::from_number(code.info)),
+                ALLOC_SMALL | ALLOC_LARGE if pushed.is_empty() => {
+                    let Ok(bytes) = function.allocated(code) else { return false };
+                    size += bytes;
+                }
+                SAVE_NONVOL | SAVE_NONVOL_FAR | SAVE_XMM128 | SAVE_XMM128_FAR => {}
+                _ => return false,
+            }
+        }
+        if function.is_chained || function.frame_register != 0 || size == 0 && pushed.is_empty() {
+            return false;
+        }
+        // The longest: add rsp, imm32, and eight pops with prefixes.
+        (end.saturating_sub(23).max(function.range.begin)..end).any(|start| {
+            let (adjustment, len) = match self.adjustment(function, start) {
+                Some((Adjustment { from: Gpr::Rsp, displacement }, len)) => (displacement, len),
+                _ => (0, 0),
+            };
+            let mut at = start + len;
+            let mut pops = Vec::new();
+            while at < end
+                && let Some((register, len)) = function.region.bytes_from(at).and_then(pop)
+            {
+                pops.push(register);
+                at += len as u32;
+            }
+            at == end && adjustment == size && pops == pushed
+        })
     }
 
     /// Classifies a `jmp` by `distance` from `next`.

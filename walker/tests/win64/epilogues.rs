@@ -84,8 +84,6 @@ fn other_code_is_no_epilogue() {
         &[0xF2, 0xF2, 0xC3],                //
         &[0xF2, 0x5E, 0xC3],                // repne pop rsi; ret
         &[0xF2, 0x48, 0xC3],                // repne rex.w ret
-        &[0xFF, 0xE0],                      // jmp rax: a jump table
-        &[0x41, 0xFF, 0xE2],                // jmp r10
         &[0x47, 0xFF, 0x24, 0xC8],          // jmp [r8+r9*8]
         &[0xFF, 0x24, 0xC5, 0, 1, 0, 0],    // jmp [rax*8+100h]
         &[0x48, 0xFF, 0xD0],                // rex.w call rax
@@ -105,6 +103,48 @@ fn other_code_is_no_epilogue() {
         let code = [&[0x5B, 0x5D], *ending].concat();
         assert_eq!(at_pc(&program(), &code), NO_EPILOGUE, "{ending:02x?}");
     }
+}
+
+/// Clang and rustc put `vzeroupper` before the return of functions with AVX code; Windows does not
+/// know it.
+#[test]
+fn vzeroupper_may_be_among_the_pops() {
+    let code = [0x48, 0x83, 0xC4, 0x20, 0xC5, 0xF8, 0x77, 0x5B, 0x5D, 0xC5, 0xF8, 0x77, 0xC3];
+    let at = |rules, done: usize| {
+        let case = program().put(PC, &code).rules(rules);
+        case.at(PC + done as u32)
+    };
+    assert_eq!(at(Rules::Precise, 0), "EpilogueInstructions rbx=[4] rbp=[5] rip=[6] rsp=7");
+    assert_eq!(at(Rules::Precise, 4), "EpilogueInstructions rbx=[0] rbp=[1] rip=[2] rsp=3");
+    assert_eq!(at(Rules::Precise, 9), "EpilogueInstructions rip=[0] rsp=1");
+    assert_eq!(at(Rules::Windows, 4), NO_EPILOGUE);
+}
+
+/// Intel's compiler leaves by `jmp register` without REX.W, which elsewhere is that of a jump table.
+#[test]
+fn a_jump_to_a_register_leaves_behind_the_pops_of_the_frame() {
+    let precise =
+        |code: &[u8], at: usize| program().put(PC, code).rules(Rules::Precise).at(PC + at as u32);
+    let none = "EpilogueInstructions rip=[0] rsp=1";
+    for jump in [&[0xFF, 0xE0][..], &[0x41, 0xFF, 0xE2], &[0xF2, 0xFF, 0xE0]] {
+        let code = [&[0x48, 0x83, 0xC4, 0x20, 0x5B, 0x5D], jump].concat();
+        let expected = "EpilogueInstructions rbx=[4] rbp=[5] rip=[6] rsp=7";
+        assert_eq!(precise(&code, 0), expected, "{jump:02x?}");
+        assert_eq!(precise(&code, 5), "EpilogueInstructions rbp=[0] rip=[1] rsp=2", "{jump:02x?}");
+        // At the jump itself, what is before it decides.
+        assert_eq!(precise(&code, 6), none, "{jump:02x?}");
+        for other in [
+            [0x48, 0x83, 0xC4, 0x28, 0x5B, 0x5D], // another size
+            [0x48, 0x83, 0xC4, 0x20, 0x5D, 0x5B], // another order
+            [0x48, 0x83, 0xC0, 0x20, 0x5B, 0x5D], // add rax
+            [0x48, 0x83, 0xC4, 0x20, 0x5B, 0x5E], // another register
+        ] {
+            assert_eq!(precise(&[&other, jump].concat(), 6), NO_EPILOGUE, "{other:02x?}");
+        }
+        assert_eq!(program().put(PC, &code).rules(Rules::Windows).at(PC), NO_EPILOGUE);
+    }
+    let long = [0x48, 0x81, 0xC4, 0x20, 0, 0, 0, 0x5B, 0x5D, 0xFF, 0xE0];
+    assert_eq!(precise(&long, 9), none);
 }
 
 #[test]

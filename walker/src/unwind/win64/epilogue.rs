@@ -4,6 +4,7 @@
 use super::super::{Rules, UnwindError};
 use super::effects::{Draft, Effects as _};
 use super::info::{CHAIN_LIMIT, Epilogs, RawCode, UnwindInfo};
+use super::tail_jump::{follows_epilogue, is_jump_to_register};
 use super::{Site, info_of, resolve_indirect};
 use crate::code_map::{CodeMap, CodeRegion};
 use crate::image::RuntimeFunction;
@@ -127,13 +128,24 @@ pub(super) fn scan(
         act(action)?;
     }
     for _ in 0..JUMP_LIMIT {
-        while let Some(register) = pop(&mut code)? {
-            act(Action::Pop(register))?;
+        loop {
+            if let Some(register) = pop(&mut code)? {
+                act(Action::Pop(register))?;
+            } else if code.starts_with(&VZEROUPPER) && site.may_be_unusual_epilogue() {
+                code.skip(VZEROUPPER.len());
+            } else {
+                break;
+            }
         }
         // A bnd or repne prefix changes nothing.
         let repne = code.byte(0)? == 0xF2;
         if repne {
             code.skip(1);
+        }
+        // A jump through a register may be that of a jump table, but not behind a whole epilogue.
+        if is_jump_to_register(code.bytes) && site.may_be_unusual_epilogue() {
+            let leaves = follows_epilogue(site, code.rva.wrapping_sub(u32::from(repne)))?;
+            return Ok(leaves.then_some(Leaving::Return));
         }
         match ending(site, &code, repne)? {
             Ending::Leaves => return Ok(Some(Leaving::Return)),
@@ -149,6 +161,9 @@ pub(super) fn scan(
     }
     Ok(None)
 }
+
+/// `vzeroupper`, which compilers put before the return of functions with AVX code.
+const VZEROUPPER: [u8; 3] = [0xC5, 0xF8, 0x77];
 
 /// Reads `add rsp, imm` or `lea rsp, [frame register + disp]`, the first instruction of an
 /// epilogue.

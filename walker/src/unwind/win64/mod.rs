@@ -9,6 +9,7 @@ mod epilogue;
 mod info;
 mod prologue;
 pub(super) mod rule;
+mod tail_jump;
 
 pub use info::{
     Epilogs, Operation, UNW_FLAG_CHAININFO, UNW_FLAG_EHANDLER, UNW_FLAG_UHANDLER, UnwindCode,

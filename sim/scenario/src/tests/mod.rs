@@ -7,6 +7,8 @@ mod format;
 mod from_synthetic;
 mod from_world;
 mod grammar;
+// Searches need coroutines, which `clr-coroutine` has on few processors.
+#[cfg(any(target_arch = "x86_64", target_arch = "x86", target_arch = "aarch64"))]
 mod histories;
 mod hostile;
 mod mixed;

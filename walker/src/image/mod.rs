@@ -6,6 +6,7 @@ mod function_table;
 pub mod macho;
 pub mod pe;
 mod symbols;
+mod target_os;
 
 pub use cfi::CfiSections;
 pub use function_table::{FunctionTable, RuntimeFunction, SIZE_OF_RUNTIME_FUNCTION};

@@ -1,71 +1,16 @@
 //! PE32+ images for x86-64, read through `object`.
 
 pub use super::symbols::Symbols;
+pub use super::target_os::TargetOs;
 
 use super::symbols::NameBudget;
 use super::{FunctionTable, ImageError, Section, Sections};
-use crate::registers::Convention;
 use alloc::vec::Vec;
 use object::LittleEndian as LE;
 use object::pe;
 use object::read::ReadRef as _;
 use object::read::coff::{CoffHeader as _, Symbol as _};
 use object::read::pe::{DataDirectories, ImageNtHeaders as _, ImageOptionalHeader as _};
-
-/// The operating system that the code of a PE image was compiled for. Ready-to-run images of all
-/// systems are PE files, with the Machine field XORed with a number of the system.
-///
-/// Source: the masks `IMAGE_FILE_MACHINE_OS_MASK_…`, dotnet/runtime `src/coreclr/inc/pedecoder.h`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum TargetOs {
-    /// Windows: the Machine field as it is documented.
-    Windows,
-    /// Linux.
-    Linux,
-    /// macOS and its relatives.
-    Apple,
-    /// FreeBSD.
-    FreeBsd,
-    /// NetBSD.
-    NetBsd,
-    /// illumos and Solaris.
-    SunOs,
-}
-
-impl TargetOs {
-    const ALL: [Self; 6] =
-        [Self::Windows, Self::Linux, Self::Apple, Self::FreeBsd, Self::NetBsd, Self::SunOs];
-
-    /// Returns the number that the Machine field is XORed with.
-    const fn mask(self) -> u16 {
-        match self {
-            Self::Windows => 0,
-            Self::Linux => 0x7B79,
-            Self::Apple => 0x4644,
-            Self::FreeBsd => 0xADC4,
-            Self::NetBsd => 0x1993,
-            Self::SunOs => 0x1992,
-        }
-    }
-
-    /// Returns the system of x86-64 code with this Machine field; `None` for other processors.
-    fn of_machine(machine: u16) -> Option<Self> {
-        let amd64 = pe::IMAGE_FILE_MACHINE_AMD64.0;
-        Self::ALL.into_iter().find(|system| machine == amd64 ^ system.mask())
-    }
-
-    /// Returns the calling convention of the code.
-    #[must_use]
-    pub const fn convention(self) -> Convention {
-        match self {
-            Self::Windows => Convention::WindowsX64,
-            Self::Linux | Self::Apple | Self::FreeBsd | Self::NetBsd | Self::SunOs => {
-                Convention::SystemV
-            }
-        }
-    }
-}
 
 /// A PE32+ image in the layout of its file.
 #[derive(Clone, Debug)]
@@ -276,6 +221,7 @@ mod tests {
     use super::*;
     use crate::code_map::CodeMap;
     use crate::code_map::CodeRegion;
+    use crate::registers::Convention;
     use crate::unwind::Unwinder;
     use crate::unwind::win64::UnwindInfo;
 

@@ -4,7 +4,7 @@
 use super::super::{Rules, UnwindError};
 use super::effects::{Draft, Effects as _};
 use super::info::{CHAIN_LIMIT, Epilogs, RawCode, UnwindInfo};
-use super::tail_jump::{follows_epilogue, is_jump_to_register};
+use super::tail_jump::leaves_by_register;
 use super::{Site, info_of, resolve_indirect};
 use crate::code_map::{CodeMap, CodeRegion};
 use crate::image::RuntimeFunction;
@@ -17,7 +17,7 @@ const JUMP_LIMIT: u32 = 16;
 impl Site<'_, '_> {
     /// Returns true if an epilogue that Windows would not recognise is accepted here: after the
     /// prologue, in a function that has something to undo.
-    fn may_be_unusual_epilogue(&self) -> bool {
+    pub(super) fn may_be_unusual_epilogue(&self) -> bool {
         !self.rules.is_windows()
             && self.offset() >= u32::from(self.info.prologue_size())
             && (self.info.slot_count() > 0 || self.info.is_chained())
@@ -142,11 +142,6 @@ pub(super) fn scan(
         if repne {
             code.skip(1);
         }
-        // A jump through a register may be that of a jump table, but not behind a whole epilogue.
-        if is_jump_to_register(code.bytes) && site.may_be_unusual_epilogue() {
-            let leaves = follows_epilogue(site, code.rva.wrapping_sub(u32::from(repne)))?;
-            return Ok(leaves.then_some(Leaving::Return));
-        }
         match ending(site, &code, repne)? {
             Ending::Leaves => return Ok(Some(Leaving::Return)),
             Ending::InterruptReturn { error_code } => {
@@ -162,7 +157,7 @@ pub(super) fn scan(
     Ok(None)
 }
 
-/// `vzeroupper`, which compilers put before the return of functions with AVX code.
+/// `vzeroupper`. clang and rustc put it before the return of functions with AVX code.
 const VZEROUPPER: [u8; 3] = [0xC5, 0xF8, 0x77];
 
 /// Reads `add rsp, imm` or `lea rsp, [frame register + disp]`, the first instruction of an
@@ -237,13 +232,15 @@ enum Ending {
 
 fn ending(site: &Site<'_, '_>, code: &Code<'_>, repne: bool) -> Result<Ending, UnwindError> {
     let leaves = |yes| if yes { Ending::Leaves } else { Ending::Other };
+    let begin = code.rva.wrapping_sub(u32::from(repne));
+    let by_register = || leaves_by_register(site, code.bytes, begin);
     let first = code.byte(0)?;
     Ok(match first {
         0xC3 | 0xC2 => Ending::Leaves,
         0xF3 => leaves(code.byte(1)? == 0xC3),
         0xEB => jump(site, code.rva.wrapping_add(2), code.i8(1)?)?,
         0xE9 => jump(site, code.rva.wrapping_add(5), code.i32(1)?)?,
-        0xFF => leaves(code.byte(1)? == 0x25),
+        0xFF => leaves(code.byte(1)? == 0x25 || by_register()?),
         // add rsp, 8 drops an error code.
         0x48 if code.starts_with(&[0x48, 0x83, 0xC4, 0x08, 0x48, 0xCF]) => {
             interrupt_return(site, repne, true)
@@ -254,7 +251,7 @@ fn ending(site: &Site<'_, '_>, code: &Code<'_>, repne: bool) -> Result<Ending, U
             // REX.W before an indirect jump has no use but to mark a tail call.
             let tail_call = first & 8 != 0 && second == 0xFF && code.byte(2)? & 0x38 == 0x20;
             let rex_ret = second == 0xC3 && !repne && site.may_be_unusual_epilogue();
-            leaves(tail_call || rex_ret)
+            leaves(tail_call || rex_ret || first == 0x41 && second == 0xFF && by_register()?)
         }
         _ => Ending::Other,
     })

@@ -1,22 +1,28 @@
-//! Jumps through a register: the last instruction of an epilogue, or that of a jump table.
+//! Jumps through a register without REX.W: the end of an epilogue, or a jump table.
+//!
+//! Recorded steps of the image `asm_raw` leave by such a jump, and Intel's compiler emits them.
 
 use super::Site;
 use super::info::Operation;
 use crate::unwind::UnwindError;
 
-/// Returns true for `jmp register` without REX.W.
-pub(super) fn is_jump_to_register(code: &[u8]) -> bool {
-    let jump = code.strip_prefix(&[0x41]).unwrap_or(code);
-    matches!(jump, [0xFF, modrm, ..] if modrm & 0xF8 == 0xE0)
-}
-
-/// Returns true if the code before the RVA `jump` undoes the whole frame, as the unwind codes describe it:
-/// `add rsp` by the allocation, then all pops. Only frames without chain and frame register are
-/// recognised.
+/// Returns true if `code` is `jmp register`, and the code before the RVA `begin` undoes the whole
+/// frame as the unwind codes describe it: `add rsp` by the allocation, then all pops. Only frames
+/// without chain and frame register are recognised, and by precise rules alone.
 #[cold]
-pub(super) fn follows_epilogue(site: &Site<'_, '_>, jump: u32) -> Result<bool, UnwindError> {
+pub(super) fn leaves_by_register(
+    site: &Site<'_, '_>,
+    code: &[u8],
+    begin: u32,
+) -> Result<bool, UnwindError> {
+    let jump = code.strip_prefix(&[0x41]).unwrap_or(code);
+    let is_jump = matches!(jump, [0xFF, 0xE0..=0xE7, ..]);
     let info = site.info;
-    if info.is_chained() || info.frame_register() != 0 {
+    if !is_jump
+        || !site.may_be_unusual_epilogue()
+        || info.is_chained()
+        || info.frame_register() != 0
+    {
         return Ok(false);
     }
     let (mut index, mut allocated, mut pops) = (0, 0_u64, 0_usize);
@@ -41,7 +47,7 @@ pub(super) fn follows_epilogue(site: &Site<'_, '_>, jump: u32) -> Result<bool, U
         index += code.slots();
     }
     let Some(start) = site.region.bytes_from(site.function.begin) else { return Ok(false) };
-    let offset = jump.wrapping_sub(site.function.begin) as usize;
+    let offset = begin.wrapping_sub(site.function.begin) as usize;
     let before = start.get(..offset).unwrap_or_default();
     let Some(before) = before.strip_suffix(popped.get(..pops).unwrap_or_default()) else {
         return Ok(false);

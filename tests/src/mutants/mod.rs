@@ -249,11 +249,10 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         let near = |scale| function.operand16(code).map(|operand| operand * scale);
         match code.op {
             PUSH_NONVOL => state.pop(register)?,
-            ALLOC_SMALL => state.add_rsp(u64::from(code.info) * 8 + 8),
-            ALLOC_LARGE if code.info == 0 => state.add_rsp(near(8)?),
-            ALLOC_LARGE => {
-                let scale = if self.has(Bug::AllocLargeScaledTwice) { 8 } else { 1 };
-                state.add_rsp(far()? * scale);
+            ALLOC_SMALL | ALLOC_LARGE => {
+                let is_far = code.op == ALLOC_LARGE && code.info != 0;
+                let scale = if is_far && self.has(Bug::AllocLargeScaledTwice) { 8 } else { 1 };
+                state.add_rsp(function.allocated(code)? * scale);
             }
             SET_FPREG | SET_FPREG_LARGE => {
                 // SET_FPREG_LARGE is an extension of CoreCLR, which then uses register 0: rax.

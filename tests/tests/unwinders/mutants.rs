@@ -100,7 +100,8 @@ fn without_a_bug_every_vector_is_unwound_that_the_walker_unwinds() {
         (name, gold, others)
     });
     let expected = [
-        // 104 of the others are in ___chkstk_ms, 30 in epilogues with iretq, 11 before `jmp rax`, a tail call.
+        // 104 of the others are in ___chkstk_ms, 30 in epilogues with iretq, 11 in such as end with
+        // the tail call `jmp rax`.
         ("asm_raw", 10_100, 145),
         ("clang_O2", 4_275, 99),
         ("clang_O2_lld", 4_275, 99),

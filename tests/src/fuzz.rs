@@ -1,4 +1,4 @@
-//! The functions that the fuzz targets run, and that `cargo test` replays over the seeds of
+//! The functions that the fuzz targets run, and that this crate's tests replay over the seeds of
 //! `fuzz/seeds`.
 //!
 //! Each function accepts any bytes. It panics only if the code under test panics or violates a

@@ -2,6 +2,7 @@
 
 use super::Scenario;
 use super::error::LineColumn;
+use super::parse;
 use super::snapshot::SnapshotCall;
 use kdl::{KdlDocument, KdlNode};
 
@@ -33,7 +34,7 @@ impl SourceMap {
     /// empty.
     #[must_use]
     pub fn of(text: &str) -> Self {
-        let document = KdlDocument::parse_v2(text);
+        let document = parse::read(text);
         document.map_or_else(|_| Self::default(), |document| Self::of_document(&document, text))
     }
 

@@ -172,11 +172,10 @@ impl<'b> World<'b> {
         let flags = self.runtime.generation.own_context_flags();
         // The runtime has the threads in the same order, followed by those of the profiler.
         let mut known = self.runtime.threads.borrow_mut();
-        let running = self.runtime.memory.borrow().cpu().registers();
+        let machine = self.runtime.memory.borrow();
         for (index, (thread, known)) in self.threads.iter().zip(known.iter_mut()).enumerate() {
-            let is_running = index == self.current;
-            let registers = if is_running { running } else { thread.cpu.registers() };
-            known.current = Context { registers, flags };
+            let cpu = if index == self.current { machine.cpu() } else { &thread.cpu };
+            known.current = Context { registers: cpu.registers(), flags };
             known.callback_state = thread.in_callback.map(CallbackKind::state).unwrap_or_default();
         }
     }

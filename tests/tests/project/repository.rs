@@ -17,8 +17,8 @@ pub(crate) fn read(from_root: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns the files in `folder` and below whose names have one of the endings: their paths from the
-/// root, and their texts.
+/// Returns the files in `folder` and below whose names have one of the endings: their paths from
+/// the root, and their texts.
 pub(crate) fn files(folder: &str, endings: &[&str]) -> Vec<(String, String)> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];

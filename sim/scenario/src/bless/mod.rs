@@ -97,10 +97,13 @@ pub(crate) trait Blessable: Clone + PartialEq {
     /// Returns true if the expectation equals `new`, which was made from a result, apart from
     /// generations and clauses.
     fn matches_result(&self, new: &Self) -> bool {
+        if self.provenance() != Provenance::Source {
+            return false;
+        }
         let (mut old, mut new) = (self.clone(), new.clone());
         *new.on() = *old.on();
         new.clauses().clone_from(old.clauses());
-        self.provenance() == Provenance::Source && old == new
+        old == new
     }
 }
 
@@ -238,7 +241,7 @@ impl Place {
         let depth = depth(self.node.start);
         let end = format!("\n{}}}", "    ".repeat(depth));
         if self.has_block {
-            // Before the closing brace, and before the blanks at its left.
+            // Before the closing brace, and before the blanks to its left.
             let inside = text.get(self.node.start..self.node.end.saturating_sub(1));
             let inside = inside.unwrap_or_default();
             let at = self.node.start + inside.trim_end().len();

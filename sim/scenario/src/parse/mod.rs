@@ -66,7 +66,8 @@ impl Scenario {
 
 type Problems = Vec<(Span, ProblemKind)>;
 
-fn read(text: &str) -> Result<KdlDocument, Problems> {
+/// Parses a text as KDL. The syntax is checked first: it bounds the parser's time and stack.
+pub(super) fn read(text: &str) -> Result<KdlDocument, Problems> {
     let errors = syntax::check(text);
     if !errors.is_empty() {
         return Err(errors.into_iter().map(|(span, error)| (span, error.into())).collect());

@@ -238,7 +238,7 @@ pub fn pe_image(data: &[u8]) {
             continue;
         }
         assert!(map.insert_image(base, &image).is_err(), "the same base is accepted twice");
-        if let [region] = map.regions() {
+        if let Some(region) = map.regions().next() {
             decode_all(region);
         }
     }

@@ -102,7 +102,7 @@ fn main() {
     };
     let mut map = CodeMap::new();
     map.insert_elf(BASE, &image).expect("the map is empty");
-    let table = map.regions().first().and_then(|region| region.cfi()).expect("it is native");
+    let table = map.regions().next().and_then(|region| region.cfi()).expect("it is native");
     let mut sites = sites(table);
     shuffle(&mut sites);
     let stacks = DEPTHS.map(|depth| stack(&sites, depth));

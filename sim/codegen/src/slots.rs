@@ -194,7 +194,7 @@ impl LinkedProgram {
     /// Decodes the instructions from `begin` up to `end` (VAs).
     fn decoded<'a>(
         &'a self,
-        map: &CodeMap<'a>,
+        map: &'a CodeMap<'_>,
         begin: u64,
         end: u64,
     ) -> impl Iterator<Item = Instruction> + 'a {

@@ -24,7 +24,7 @@ pub(crate) fn all_code<'a>(runtime: &Runtime<'a>) -> CodeMap<'a> {
 }
 
 fn regions<'r, 'a>(runtime: &'r Runtime<'a>) -> impl Iterator<Item = &'r CodeRegion<'a>> {
-    runtime.native.map().regions().iter().chain(runtime.code.map().regions())
+    runtime.native.map().regions().chain(runtime.code.map().regions())
 }
 
 /// Returns the number of frames.

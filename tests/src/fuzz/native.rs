@@ -148,7 +148,7 @@ fn native_image<'a>(
         return;
     }
     assert!(!insert(&mut map, IMAGE_BASE), "the same base is accepted twice");
-    let Some(table) = map.regions().first().and_then(CodeRegion::cfi) else {
+    let Some(table) = map.regions().next().and_then(CodeRegion::cfi) else {
         panic!("native images have a table");
     };
     check_table(table);

@@ -66,7 +66,7 @@ pub(super) struct Function<'r, 'a> {
     /// Offset in bytes; the header counts units of 16.
     pub(super) frame_offset: u8,
     /// The bytes from the first slot to the end of the section.
-    pub(super) slots: &'a [u8],
+    pub(super) slots: &'r [u8],
 }
 
 impl<'r, 'a> Function<'r, 'a> {

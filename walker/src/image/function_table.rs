@@ -28,6 +28,17 @@ impl RuntimeFunction {
         }
     }
 
+    /// Returns the bytes of the entry.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; SIZE_OF_RUNTIME_FUNCTION] {
+        let mut bytes = [0; SIZE_OF_RUNTIME_FUNCTION];
+        let fields = [self.begin, self.end, self.unwind_info];
+        for (to, field) in bytes.as_chunks_mut::<4>().0.iter_mut().zip(fields) {
+            *to = field.to_le_bytes();
+        }
+        bytes
+    }
+
     /// Returns true if `rva` is in the range.
     #[inline]
     #[must_use]

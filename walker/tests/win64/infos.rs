@@ -15,7 +15,7 @@ const INFO: u32 = 0x800;
 /// Calls `use_info` with the unwind info, read from an image.
 fn read<T>(info: &Info, use_info: impl FnOnce(&UnwindInfo<'_>) -> T) -> T {
     Case::new().put(INFO, &info.bytes()).with_map(|map| {
-        let info = UnwindInfo::read(&map.regions()[0], INFO).unwrap();
+        let info = UnwindInfo::read(map.regions().next().unwrap(), INFO).unwrap();
         use_info(&info)
     })
 }
@@ -87,9 +87,9 @@ fn epilogues_are_counted_from_the_end() {
     assert_eq!(starts(&[(4, Push(Rbx)), (4, Epilog(1))]), None);
     // The bytes after the codes are no codes.
     let behind = Info::new(4, &[(4, Epilog(1))]).version(2).bytes_with_count(0);
-    let none = Case::new()
-        .put(INFO, &behind)
-        .with_map(|map| UnwindInfo::read(&map.regions()[0], INFO).unwrap().epilogs().is_none());
+    let none = Case::new().put(INFO, &behind).with_map(|map| {
+        UnwindInfo::read(map.regions().next().unwrap(), INFO).unwrap().epilogs().is_none()
+    });
     assert!(none);
     assert_eq!(starts(&[(4, Epilog(1)), (0, Epilog(0))]), Some((4, vec![0xFFC])));
     let two = [(9, Epilog(0)), (0x50, Epilog(0)), (0x34, Epilog(2)), (0, Epilog(0))];

@@ -112,7 +112,7 @@ fn an_images_data_is_no_code() {
 /// wherever that ends.
 fn in_first_function(case: &Case, rva: u32) -> Answer {
     case.with_map(|map| {
-        let region = &map.regions()[0];
+        let region = map.regions().next().unwrap();
         let function = region.functions().iter().next().unwrap();
         let before = Registers { rip: BASE + u64::from(rva), ..case.registers };
         let mut registers = before;
@@ -165,7 +165,7 @@ fn code_outside_the_region_is_not_of_its_functions() {
         let before = Registers { rip: BASE - 1, ..case.registers };
         let mut registers = before;
         let function = RuntimeFunction { begin: 0x100, end: 0x140, unwind_info: 0x800 };
-        let region = &map.regions()[0];
+        let region = map.regions().next().unwrap();
         let step =
             Unwinder::new(map).step_in_function(region, function, &mut registers, &case.stack);
         assert_eq!(step, Err(UnwindError::UnknownCode { address: BASE - 1 }));

@@ -26,7 +26,7 @@ pub(crate) fn dump(args: &DumpArgs, console: &mut Console<'_>) -> Result<u8, Cli
     let mut map = CodeMap::new();
     map.insert_image(base, &pe).map_err(|error| image.error(error))?;
     let code = Code { map: &map, symbols: pe.symbols(), image: image.name.clone() };
-    let Some(region) = map.regions().first() else {
+    let Some(region) = map.regions().next() else {
         return Ok(PASSED);
     };
     let wanted = Wanted::new(args.function.as_deref());
@@ -75,8 +75,7 @@ fn dump_elf(
     let mut map = CodeMap::new();
     map.insert_elf(base, &elf).map_err(|error| image.error(error))?;
     let code = Code { map: &map, symbols: elf.symbols(), image: image.name.clone() };
-    let Some((region, table)) = map.regions().first().and_then(|one| Some((one, one.cfi()?)))
-    else {
+    let Some((region, table)) = map.regions().next().and_then(|one| Some((one, one.cfi()?))) else {
         return Ok(PASSED);
     };
     let wanted = Wanted::new(args.function.as_deref());

@@ -273,7 +273,7 @@ pub(crate) fn with_fuzz_code<T>(
 }
 
 /// Returns the entry and its chain parents up to the primary one.
-pub(crate) fn chain<'a>(region: &CodeRegion<'a>, entry: RuntimeFunction) -> Vec<Link<'a>> {
+pub(crate) fn chain<'a>(region: &'a CodeRegion<'_>, entry: RuntimeFunction) -> Vec<Link<'a>> {
     let mut links = Vec::new();
     let mut next = Some(entry);
     while let Some(entry) = next.take() {

@@ -26,7 +26,7 @@ type Section<'a> = EhFrame<EndianSlice<'a, LittleEndian>>;
 /// Compares rows at the first and the last address of each.
 pub(crate) fn check(name: &str, image: &ElfImage<'_>) -> Counts {
     let map = map(image);
-    let table = map.regions()[0].cfi().unwrap();
+    let table = map.regions().next().unwrap().cfi().unwrap();
     assert_eq!((table.problems(), table.first_problem()), (0, None), "{name}");
     let (eh_frame, header) = (image.cfi().eh_frame.unwrap(), image.cfi().eh_frame_hdr.unwrap());
     let base = image.preferred_base();

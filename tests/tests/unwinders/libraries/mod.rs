@@ -114,7 +114,7 @@ fn steps_allocate_nothing() {
     each(|name, image| {
         let map = map(image);
         let (unwinder, mut cache) = (Unwinder::new(&map), Cache::new());
-        let functions = map.regions()[0].cfi().unwrap().functions();
+        let functions = map.regions().next().unwrap().cfi().unwrap().functions();
         let mut steps = 0;
         let info = measure(|| {
             for function in functions {

@@ -33,7 +33,7 @@ pub(super) fn step<M: Memory + ?Sized>(
 }
 
 /// Returns the six bytes before the instruction, or none if there are fewer.
-fn before<'a>(place: Place<'_, 'a>) -> &'a [u8] {
+fn before<'c>(place: Place<'c, '_>) -> &'c [u8] {
     let start = place.rva.checked_sub(6).and_then(|rva| place.region.bytes_from(rva));
     start.and_then(|bytes| bytes.get(..6)).unwrap_or_default()
 }

@@ -84,7 +84,7 @@ struct Code<'a> {
 }
 
 impl<'a> Code<'a> {
-    fn at(region: &CodeRegion<'a>, rva: u32) -> Self {
+    fn at(region: &'a CodeRegion<'_>, rva: u32) -> Self {
         Self { rva, bytes: region.bytes_from(rva).unwrap_or_default() }
     }
 
@@ -425,7 +425,7 @@ fn undo_pushes<M: Memory + ?Sized>(
 
 /// Returns the nearest info of the chain that has a push or a machine frame, and the index of its
 /// code.
-fn first_push<'a>(site: &Site<'_, 'a>) -> Result<(UnwindInfo<'a>, usize), UnwindError> {
+fn first_push<'s>(site: &Site<'s, '_>) -> Result<(UnwindInfo<'s>, usize), UnwindError> {
     let mut info = site.info;
     for _ in 0..=CHAIN_LIMIT {
         let mut index = 0;

@@ -115,7 +115,7 @@ impl<'a> UnwindInfo<'a> {
     /// # Errors
     /// [`UnwindError::UnwindDataUnmapped`] if the header is in no section.
     #[inline(always)]
-    pub fn read(region: &CodeRegion<'a>, rva: u32) -> Result<Self, UnwindError> {
+    pub fn read(region: &'a CodeRegion<'_>, rva: u32) -> Result<Self, UnwindError> {
         let unmapped = UnwindError::UnwindDataUnmapped { rva };
         let bytes = region.unwind_data(rva).ok_or(unmapped)?;
         let (header, slots) = bytes.split_first_chunk().ok_or(unmapped)?;

@@ -34,7 +34,7 @@ struct Site<'s, 'a> {
     /// rip, or the return address.
     rva: u32,
     function: RuntimeFunction,
-    info: UnwindInfo<'a>,
+    info: UnwindInfo<'s>,
 }
 
 impl<'s, 'a> Site<'s, 'a> {
@@ -300,7 +300,7 @@ fn leaf<M: Memory + ?Sized>(registers: &mut Registers, memory: &M) -> Result<Ste
 /// version above 2 as 2.
 #[inline]
 fn info_of<'a>(
-    region: &CodeRegion<'a>,
+    region: &'a CodeRegion<'_>,
     function: RuntimeFunction,
     rules: Rules,
 ) -> Result<UnwindInfo<'a>, UnwindError> {

@@ -170,7 +170,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         black_box(descend::<2>(depth, &mut work));
     }
 
-    println!("medians of {rounds} rounds; {} images in the map", map.regions().len());
+    println!("medians of {rounds} rounds; {} images in the map", map.len());
     let [shallow, deep] = DEPTHS;
     println!("| ns a frame | restores | depth {shallow} | depth {deep} |");
     println!("| --- | --- | --: | --: |");

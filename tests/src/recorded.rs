@@ -7,7 +7,7 @@ use clr_recording::{
 use clr_runtime::Outcome;
 use clr_walker::code_map::CodeMapError;
 use clr_walker::mixed::{
-    Completeness, FrameKind, MixedFrame, MixedStack, Policy, SeenBy, WalkBuffer, Walker,
+    Completeness, FrameKind, MixedFrame, MixedStack, Policy, SeenBy, SignalVeto, WalkBuffer, Walker,
 };
 use clr_walker::profiling::HResult;
 use clr_walker::registers::Registers;
@@ -24,9 +24,11 @@ pub fn policies(walk: &WalkLine) -> &'static [Policy] {
     let seed = walk.call.seed.as_ref().map(SeedLine::origin);
     let seeded = matches!(seed, Some(SeedOrigin::Context | SeedOrigin::Hook | SeedOrigin::Unwound));
     match walk.relation.as_str() {
-        "self" if walk.situation.starts_with("signal") && seeded => &[Policy::Signal],
-        "self" if walk.is_called_by_runtime() && seeded => &[Policy::Synchronous, Policy::Signal],
-        "self" if seeded => &[Policy::Signal],
+        "self" if walk.situation.starts_with("signal") && seeded => &[Policy::SignalSnapshot],
+        "self" if walk.is_called_by_runtime() && seeded => {
+            &[Policy::Synchronous, Policy::SignalSnapshot]
+        }
+        "self" if seeded => &[Policy::SignalSnapshot],
         "self" if walk.is_called_by_runtime() => &[Policy::Synchronous],
         "self" => &[Policy::Unseeded],
         _ if walk.state.runtime_suspended_by_profiler => &[Policy::RuntimeSuspended],
@@ -114,7 +116,8 @@ pub fn walk<'w>(
     let target = replay.target(walk, registers, root, &native).ok_or(Unwalked::NoThread)?;
     let info = replay.runtime().on(CALLER);
     let mut buffer = WalkBuffer::new(4096);
-    let stack = Walker::new(&info, &map, policy).walk(&target, &mut buffer);
+    let stack =
+        Walker::new(&info, &map, policy).with_veto(SignalVeto::NONE).walk(&target, &mut buffer);
     if let Some(address) = replay.missing() {
         return Err(Unwalked::NotRecorded(address));
     }
@@ -163,7 +166,7 @@ impl Recorded<'_> {
         if self.walk.state.mode.as_deref() == Some("preemptive") {
             return true;
         }
-        let seeds = matches!(self.policy, Policy::Seeded | Policy::Signal);
+        let seeds = matches!(self.policy, Policy::Seeded | Policy::SignalSnapshot);
         let mut first = self.stack.frames.iter();
         let first = first.position(|frame| matches!(frame.kind, FrameKind::Managed(_)));
         let first = first.filter(|at| seeds && !self.stack.gaps.iter().any(|gap| gap.at <= *at));

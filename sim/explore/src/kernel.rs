@@ -11,6 +11,7 @@ use super::verdict::{BlockReason, Edge, ProfilerRule, Verdict};
 use clr_coroutine::Id;
 use clr_runtime::{OsThreadId, Runtime, Suspension, Wait};
 use clr_walker::code_map::{CodeMap, CodeMapError};
+use clr_walker::mixed::Policy;
 use clr_walker::registers::Registers;
 use clr_world::World;
 use core::cell::{Cell, RefCell};
@@ -113,6 +114,8 @@ pub(super) struct Kernel<'b> {
     pub(super) apps: u32,
     /// Code for which a profiler in the process has unwind data.
     pub(super) modules: CodeMap<'b>,
+    /// The same with the methods in the code heaps.
+    pub(super) all_code: CodeMap<'b>,
     /// Access set of the current turn.
     footprint: Cell<Footprint>,
     /// The remaining code is being unwound: it no longer waits, and records no events.
@@ -126,12 +129,14 @@ impl<'b> Kernel<'b> {
         let runtime = world.shared();
         let apps = world.thread_count() as u32;
         let modules = runtime.profilers_code_map()?;
+        let all_code = runtime.code_map_for(Policy::Signal)?;
         Ok(Self {
             runtime,
             world: RefCell::new(world),
             state: RefCell::default(),
             apps,
             modules,
+            all_code,
             footprint: Cell::default(),
             over: Cell::new(false),
             unwinds: Cell::new(false),

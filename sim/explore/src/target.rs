@@ -11,7 +11,7 @@ use clr_machine::Machine;
 use clr_runtime::OsThreadId;
 use clr_runtime::profiling::{SimulatedThread, ThreadError};
 use clr_walker::memory::{Memory, Unreadable};
-use clr_walker::profiling::{StackBounds, TargetThread, ThreadContext, ThreadId};
+use clr_walker::profiling::{StackBounds, StackRoot, TargetThread, ThreadContext, ThreadId};
 use clr_walker::registers::Registers;
 
 /// A thread that can be suspended and examined.
@@ -120,7 +120,8 @@ impl TargetThread for ExaminedThread<'_, '_, '_> {
     }
 
     fn stack(&self) -> StackBounds {
-        let anywhere = StackBounds { limit: 0, base: u64::MAX, root: BASE };
+        let anywhere =
+            StackBounds { limit: 0, base: u64::MAX, root: StackRoot::ReturnAddress(BASE) };
         self.known.as_ref().map_or(anywhere, TargetThread::stack)
     }
 

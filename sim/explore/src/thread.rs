@@ -12,6 +12,7 @@ use clr_runtime::Outcome;
 use clr_runtime::profiling::CallbackKind;
 use clr_runtime::{OsThreadId, Wait};
 use clr_walker::code_map::CodeMap;
+use clr_walker::mixed::Policy;
 use clr_walker::profiling::FunctionId;
 
 /// The thread that executes this code.
@@ -74,6 +75,15 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     #[must_use]
     pub const fn modules(&self) -> &'t CodeMap<'b> {
         &self.kernel.modules
+    }
+
+    /// Returns the code in the process that a profiler's map has if it walks by `policy`.
+    #[must_use]
+    pub const fn modules_for(&self, policy: Policy) -> &'t CodeMap<'b> {
+        match policy {
+            Policy::Signal => &self.kernel.all_code,
+            _ => &self.kernel.modules,
+        }
     }
 
     /// Sets if this thread is in a call of the system, which it finishes even if it is suspended

@@ -164,6 +164,7 @@ terms! {
         "known-code" => (Trust::KnownCode),
         "leaf" => (Trust::Leaf),
         "stub" => (Trust::Stub),
+        "stack-top" => (Trust::StackTop),
         "frame-pointer" => (Trust::FramePointer),
     }
     WalkEnd {
@@ -297,6 +298,7 @@ terms! {
         "seeded" => (Policy::Seeded),
         "runtime-suspended" => (Policy::RuntimeSuspended),
         "signal" => (Policy::Signal),
+        "signal-snapshot" => (Policy::SignalSnapshot),
         "synchronous" => (Policy::Synchronous),
         "frame-pointers" => (Policy::FramePointers),
     }
@@ -314,7 +316,6 @@ terms! {
     ReasonKind {
         "not-stopped" => (ReasonKind::NotStopped),
         "stale-context" => (ReasonKind::StaleContext),
-        "running" => (ReasonKind::Running),
         "not-unwound" => (ReasonKind::NotUnwound),
         "frame-pointers" => (ReasonKind::FramePointers),
         "unknown-code" => (ReasonKind::Unwind(UnwindErrorKind::UnknownCode)),
@@ -349,12 +350,13 @@ terms! {
 }
 
 /// The words of [`MixedClaim`]: first those that are not reasons, then those of the reasons.
-const CLAIMS: [&str; 2 + ReasonKind::WORDS.len()] = {
-    let mut words = ["whole"; 2 + ReasonKind::WORDS.len()];
+const CLAIMS: [&str; 3 + ReasonKind::WORDS.len()] = {
+    let mut words = ["whole"; 3 + ReasonKind::WORDS.len()];
     words[1] = "reportable";
-    let mut index = 2;
+    words[2] = "without-leaf";
+    let mut index = 3;
     while index < words.len() {
-        words[index] = ReasonKind::WORDS[index - 2];
+        words[index] = ReasonKind::WORDS[index - 3];
         index += 1;
     }
     words
@@ -367,6 +369,7 @@ impl Keyword for MixedClaim {
         match self {
             Self::Whole => "whole",
             Self::Reportable => "reportable",
+            Self::WithoutLeaf => "without-leaf",
             Self::Partial(reason) => reason.word(),
         }
     }
@@ -375,6 +378,7 @@ impl Keyword for MixedClaim {
         match word {
             "whole" => Some(Self::Whole),
             "reportable" => Some(Self::Reportable),
+            "without-leaf" => Some(Self::WithoutLeaf),
             reason => ReasonKind::from_word(reason).map(Self::Partial),
         }
     }

@@ -17,7 +17,7 @@ use allocation_counter::measure;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::SimulatedThread;
 use clr_walker::code_map::CodeMap;
-use clr_walker::mixed::{Completeness, MixedStack, Policy, WalkBuffer, Walker};
+use clr_walker::mixed::{Completeness, MixedStack, Policy, SignalVeto, WalkBuffer, Walker};
 use clr_walker::profiling::{ProfilerInfo, TargetThread};
 use clr_walker::unwind::Cache;
 use clr_world::synthetic::{NATIVE_WALKER, SELF};
@@ -37,7 +37,7 @@ const FRAMES_PER_SAMPLE: usize = 2048;
 /// There only the calling thread can be seeded (C-019).
 const SYSTEMS: [(Generation, Policy, Completeness); 2] = [
     (Generation::Net10Windows, Policy::Seeded, Completeness::Whole),
-    (Generation::Net10Unix, Policy::Signal, Completeness::Reportable),
+    (Generation::Net10Unix, Policy::SignalSnapshot, Completeness::Reportable),
 ];
 
 const NAMES: [&str; 8] = [
@@ -96,9 +96,9 @@ fn run(
     let calling_thread = if policy.is_for_itself() { SELF } else { NATIVE_WALKER };
     let thread = SimulatedThread::new(&runtime, SELF, 0).expect("it is the runtime's");
     let (thread, caller) = (thread.called_by(calling_thread), runtime.on(calling_thread));
-    let simulated = Walker::new(&caller, &map, policy);
+    let simulated = Walker::new(&caller, &map, policy).with_veto(SignalVeto::NONE);
     let script = Scripted::record(&set, &runtime);
-    let scripted = Walker::new(&script, &map, policy);
+    let scripted = Walker::new(&script, &map, policy).with_veto(SignalVeto::NONE);
     let all = all_code(&runtime);
     let unwinder = framehop_unwinder(&runtime);
     let start = set.registers(0).expect("there are rows");

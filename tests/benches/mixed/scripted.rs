@@ -5,7 +5,7 @@ use clr_runtime::profiling::Call;
 use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::profiling::{
     CallError, FrameInfo, FunctionId, HResult, ProfilerInfo, ReJitId, SnapshotCallback,
-    SnapshotFlags, SnapshotFrame, StackBounds, TargetThread, ThreadContext, ThreadId,
+    SnapshotFlags, SnapshotFrame, StackBounds, StackRoot, TargetThread, ThreadContext, ThreadId,
 };
 use clr_walker::registers::CONTEXT_SIZE;
 use clr_world::synthetic::{CodeLocation, SELF, STACK, SyntheticProcess};
@@ -130,7 +130,7 @@ impl TargetThread for Scripted {
     }
 
     fn stack(&self) -> StackBounds {
-        StackBounds { limit: STACK.0, base: STACK.1, root: 0 }
+        StackBounds { limit: STACK.0, base: STACK.1, root: StackRoot::ReturnAddress(0) }
     }
 
     fn suspend(&self) -> Result<(), u32> {

@@ -8,8 +8,8 @@ use clr_runtime::Outcome;
 use clr_runtime::profiling::SimulatedThread;
 use clr_runtime::{OsThreadId, Runtime, ThreadLife};
 use clr_walker::mixed::{
-    Completeness, FrameKind, Gap, MixedFrame, MixedStack, Policy, Reason, Source, WalkBuffer,
-    Walker,
+    Completeness, FrameKind, Gap, MixedFrame, MixedStack, Policy, Reason, SignalVeto, Source,
+    WalkBuffer, Walker,
 };
 use clr_world::reference::{ProgramFacts, ThreadFacts};
 use clr_world::synthetic::{
@@ -48,11 +48,11 @@ fn walk(
     buffer: &mut WalkBuffer,
 ) -> Result<Option<MixedStack>, Outcome> {
     let Some(thread) = SimulatedThread::new(runtime, target, root) else { return Ok(None) };
-    let map = runtime.profilers_code_map().expect("the runtime's own code does not overlap");
+    let map = runtime.code_map_for(policy).expect("the runtime's own code does not overlap");
     let before = suspensions(runtime);
     let calling_thread = if policy.is_for_itself() { target } else { walker };
     let (thread, info) = (thread.called_by(calling_thread), runtime.on(calling_thread));
-    let walker = Walker::new(&info, &map, policy);
+    let walker = Walker::new(&info, &map, policy).with_veto(SignalVeto::NONE);
     let taken = walker.take(&thread, buffer);
     assert_eq!(runtime.rule_violation(), None, "{policy:?}");
     taken?;

@@ -5,7 +5,7 @@ use super::{CAPACITY, Found, Stop, Truth, Way, Wrong, judge};
 use clr_generate::world::{By, WorldCall, WorldSeed, WorldTurn};
 use clr_generate::{Choices, Seeded, WorldCase, WorldProgram, minimize};
 use clr_runtime::Outcome;
-use clr_walker::code_map::CodeMap;
+use clr_walker::code_map::{CodeMap, CodeMapError};
 use clr_walker::mixed::{Completeness, FrameKind, MixedFrame, Policy};
 use clr_walker::profiling::SnapshotFlags;
 use clr_walker::registers::Registers;
@@ -93,7 +93,7 @@ impl Examined {
         let claims = self.claims.entry(by).or_default();
         match case.found.completeness {
             Completeness::Whole => claims.whole += 1,
-            Completeness::Reportable => claims.reportable += 1,
+            Completeness::Reportable | Completeness::WithoutLeaf => claims.reportable += 1,
             Completeness::Partial(reason) => {
                 claims.partial += 1;
                 let words = format!("{reason:?}");
@@ -184,7 +184,7 @@ pub fn examine<W: Way>(
     let build = program.build()?;
     let mut world = program.world(&build)?;
     let facts = ProgramFacts::new(build.expanded(), build.linked());
-    let map = world.runtime().profilers_code_map().map_err(BuildError::from)?;
+    let maps = Maps::new(&mut world).map_err(BuildError::from)?;
     let mut choices = Seeded::new(plan.seed);
     let mut examined = Examined::default();
     let mut turns: Vec<WorldTurn> = Vec::new();
@@ -213,7 +213,7 @@ pub fn examine<W: Way>(
             Some(last) => last.steps += done,
             None => turns.push(WorldTurn { thread, steps: done }),
         }
-        let mut at_step = AtStep { world: &mut world, map: &map, facts: &facts, thread };
+        let mut at_step = AtStep { world: &mut world, maps: &maps, facts: &facts, thread };
         let Some(truth) = at_step.truth() else { continue };
         for policy in Policy::ALL {
             let fits = plan.only.is_none_or(|only| only == policy);
@@ -248,7 +248,7 @@ fn can_walk(truth: &Truth, policy: Policy, in_callback: bool) -> bool {
     match policy {
         Policy::Synchronous => in_callback && !truth.seen.code_busy,
         // Threads of the runtime would wait until another thread has written the code tables.
-        Policy::Signal => !truth.seen.code_busy,
+        Policy::SignalSnapshot => !truth.seen.code_busy,
         _ => true,
     }
 }
@@ -269,10 +269,34 @@ fn call_of(truth: &Truth, policy: Policy, target: usize) -> WorldCall {
     }
 }
 
+/// The code maps of a world's profilers.
+struct Maps<'b> {
+    /// The map of a profiler that asks the runtime about methods.
+    asking: CodeMap<'b>,
+    /// The map of one that asks nothing.
+    unaided: CodeMap<'b>,
+}
+
+impl<'b> Maps<'b> {
+    fn new(world: &mut World<'b>) -> Result<Self, CodeMapError> {
+        let runtime = world.runtime();
+        let (asking, unaided) =
+            (runtime.code_map_for(Policy::Seeded)?, runtime.code_map_for(Policy::Signal)?);
+        Ok(Self { asking, unaided })
+    }
+
+    const fn of(&self, policy: Policy) -> &CodeMap<'b> {
+        match policy {
+            Policy::Signal => &self.unaided,
+            _ => &self.asking,
+        }
+    }
+}
+
 /// A stopped thread of a world.
 struct AtStep<'s, 'b> {
     world: &'s mut World<'b>,
-    map: &'s CodeMap<'b>,
+    maps: &'s Maps<'b>,
     facts: &'s ProgramFacts,
     thread: usize,
 }
@@ -294,7 +318,8 @@ impl AtStep<'_, '_> {
         way: &mut W,
     ) -> Result<Option<Found>, What> {
         let saved = self.world.save();
-        let (map, thread) = (self.map, self.thread);
+        let (map, thread) = (self.maps.of(policy), self.thread);
+        let truth = &truth.known_by(map);
         let walked = way.walk(Stop { world: self.world, map, thread, policy, before });
         self.world.restore(&saved);
         let Some(found) = walked.map_err(What::Fatal)? else { return Ok(None) };
@@ -314,7 +339,7 @@ fn repeat<W: Way>(
 ) -> Option<WrongWalk> {
     let mut world = case.program.world(build).ok()?;
     let facts = ProgramFacts::new(build.expanded(), build.linked());
-    let map = world.runtime().profilers_code_map().ok()?;
+    let maps = Maps::new(&mut world).ok()?;
     let thread = case.call.target;
     let (mut before, mut in_callback) = (None, false);
     for turn in &case.turns {
@@ -324,7 +349,7 @@ fn repeat<W: Way>(
             in_callback &= turn.thread == thread;
         }
     }
-    let mut at_step = AtStep { world: &mut world, map: &map, facts: &facts, thread };
+    let mut at_step = AtStep { world: &mut world, maps: &maps, facts: &facts, thread };
     let truth = at_step.truth()?;
     if !can_walk(&truth, policy, in_callback) {
         return None;

@@ -260,7 +260,12 @@ impl Judged<'_> {
             return Ok(());
         }
         let hides = self.found.completeness != Completeness::Whole;
+        // The native leaf runs on while the runtime is suspended.
+        let leaf_runs = frame == 0 && self.policy == Policy::RuntimeSuspended;
         for activation in activations {
+            if leaf_runs && self.activation(activation).is_some_and(|leaf| !leaf.is_managed()) {
+                continue;
+            }
             let is_hidden = self.activation(activation).is_some_and(is_hidden);
             if !(hides && (is_hidden || is_excepted(&self.truth.seen))) {
                 return Err(Wrong::Missing { activation, frame });
@@ -315,11 +320,12 @@ impl Judged<'_> {
             Trust::Cfi => is_elf,
             Trust::SignalFrame => is_elf && caller_interrupted,
             Trust::Stub => activation == 0 && self.truth.is_in_stub(),
+            Trust::StackTop => activation == 0 && self.truth.is_entered_by_a_method(),
             Trust::FramePointer => false,
         };
         // The walk has resolved the hijack (C-077).
         let hijacked = self.truth.hijacked.is_some_and(|(at, _)| at == activation);
-        rule && (trust == Trust::Stub
+        rule && (matches!(trust, Trust::Stub | Trust::StackTop)
             || self.truth.can_be_left(activation)
             || hijacked && self.found.snapshot.is_some())
     }
@@ -342,7 +348,6 @@ impl Judged<'_> {
         let next = self.activations.get(gap.at).copied().unwrap_or(truth.seen.activations.len());
         let is_missing = next > leaf.map_or(0, |activation| activation + 1);
         match gap.reason {
-            Reason::Running => self.policy == Policy::RuntimeSuspended && gap.at == 0,
             Reason::NotUnwound => {
                 let marker = before.and_then(|frame| self.found.frames.get(frame));
                 let marker = marker.is_none_or(|frame| {
@@ -479,6 +484,29 @@ impl Judged<'_> {
         )
     }
 
+    /// Returns true if a walk that asks the runtime nothing claims what it can: everything, unless
+    /// the stack misleads it or the leaf is in unknown code that has more on the stack than its
+    /// return address.
+    fn is_all_without_the_runtime(&self, claim: Completeness) -> bool {
+        let Truth { redirected, hijacked, tripped, ref seen, .. } = *self.truth;
+        match claim {
+            Completeness::Whole => true,
+            Completeness::Partial(Reason::NotACall { .. }) => {
+                redirected.is_some() || hijacked.is_some() || tripped.is_some()
+            }
+            Completeness::Partial(Reason::Unwind(UnwindError::UnknownCode { address })) => {
+                let mut rows = seen.activations.iter().enumerate();
+                let row = rows.find(|(_, activation)| activation.registers.rip == address);
+                row.is_some_and(|(row, _)| {
+                    let is_left = row == 0 && self.truth.is_entered_by_a_method();
+                    !self.truth.known[row].unwinds && !is_left
+                })
+            }
+            Completeness::Partial(Reason::BufferFull) => true,
+            _ => false,
+        }
+    }
+
     /// Checks that the walk claims what it can: all of a Windows stack; and on Unix at least the
     /// reportable frames, if the stack has no jitted code that is never named. Only the runtime
     /// knows the caller of a redirected thread's code, and the target of a hijacked return.
@@ -492,11 +520,15 @@ impl Judged<'_> {
         // In cooperative mode the runtime accepts the seed that is the pretended caller.
         let calm = calm && !(redirected.is_some() && seen.cooperative);
         let enough = match (self.policy, claim) {
+            (_, Completeness::WithoutLeaf) => self.policy == Policy::RuntimeSuspended,
+            (Policy::Signal, _) => self.is_all_without_the_runtime(claim),
             _ if !calm => true,
             (_, Completeness::Partial(Reason::NotACall { .. })) if misleads => true,
             (_, Completeness::Whole) => true,
-            (Policy::Seeded, _) | (Policy::Signal, Completeness::Reportable) => unix,
-            (Policy::Signal, Completeness::Partial(reason)) => unix && self.is_beyond(reason),
+            (Policy::Seeded, _) | (Policy::SignalSnapshot, Completeness::Reportable) => unix,
+            (Policy::SignalSnapshot, Completeness::Partial(reason)) => {
+                unix && self.is_beyond(reason)
+            }
             _ => true,
         };
         if enough { Ok(()) } else { Err(Wrong::Incomplete(claim)) }

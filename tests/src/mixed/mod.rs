@@ -25,7 +25,7 @@ use clr_runtime::OsThreadId;
 use clr_runtime::Outcome;
 use clr_runtime::profiling::SimulatedThread;
 use clr_walker::code_map::CodeMap;
-use clr_walker::mixed::{Policy, WalkBuffer, Walker};
+use clr_walker::mixed::{Policy, SignalVeto, WalkBuffer, Walker};
 use clr_walker::registers::Registers;
 use clr_world::World;
 
@@ -77,7 +77,16 @@ impl Way for First {
         let Some(target) = SimulatedThread::new(runtime, os, BASE) else { return Ok(None) };
         let calling_thread = if policy.is_for_itself() { os } else { PROFILER };
         let (target, info) = (target.called_by(calling_thread), runtime.on(calling_thread));
-        let stack = Walker::new(&info, map, policy).walk(&target, &mut self.buffer)?;
+        let walker = Walker::new(&info, map, policy).with_veto(SignalVeto::NONE);
+        walker.take(&target, &mut self.buffer)?;
+        let namer = runtime.on(naming_thread(policy, calling_thread));
+        let stack = Walker::new(&namer, map, policy).stitch(&self.buffer)?;
         Ok(Some(stack.into()))
     }
+}
+
+/// Returns the thread that names the frames of a walk which `calling_thread` has made. A handler
+/// that asks nothing leaves that to another thread.
+fn naming_thread(policy: Policy, calling_thread: OsThreadId) -> OsThreadId {
+    if policy == Policy::Signal { PROFILER } else { calling_thread }
 }

@@ -5,7 +5,7 @@ use crate::snapshot::{is_linked, is_whole};
 use clr_runtime::MethodKind;
 use clr_runtime::Outcome;
 use clr_runtime::profiling::{HResult, SimulatedThread};
-use clr_walker::mixed::{Completeness, MixedFrame, Policy, Reason, WalkBuffer, Walker};
+use clr_walker::mixed::{Completeness, MixedFrame, Policy, Reason, SignalVeto, WalkBuffer, Walker};
 use clr_world::synthetic::{
     CodeLocation, NATIVE_WALKER, SELF, SyntheticActivation, SyntheticProcess, SyntheticThread,
 };
@@ -89,11 +89,14 @@ fn walk(
     buffer: &mut WalkBuffer,
 ) -> Option<Result<Found, Outcome>> {
     let runtime = set.runtime();
-    let map = runtime.profilers_code_map().ok()?;
+    let map = runtime.code_map_for(policy).ok()?;
     let target = SimulatedThread::new(&runtime, SELF, 0)?;
     let calling_thread = if policy.is_for_itself() { SELF } else { NATIVE_WALKER };
     let (target, info) = (target.called_by(calling_thread), runtime.on(calling_thread));
-    let found = Walker::new(&info, &map, policy).walk(&target, buffer).map(Found::from);
+    let found = Walker::new(&info, &map, policy)
+        .with_veto(SignalVeto::NONE)
+        .walk(&target, buffer)
+        .map(Found::from);
     Some(found)
 }
 
@@ -115,6 +118,9 @@ fn missing(set: &SyntheticProcess, policy: Policy, found: &Found) -> Option<usiz
         // Without unwinding, native code is a gap.
         let hidden =
             hidden || policy == Policy::Unseeded && activation.place == CodeLocation::Native;
+        // A runtime would not leave a thread in managed code while it is suspended, but a staged
+        // one may be there.
+        let hidden = hidden || frame == 0 && policy == Policy::RuntimeSuspended;
         let excused = relies && hidden || found.gaps.iter().any(|gap| gap.at == frame);
         (!excused).then_some(index)
     })
@@ -132,7 +138,7 @@ fn is_excepted(target: &SyntheticThread) -> bool {
 /// Returns true if a walk does not claim to be whole though nothing prevented it: on Windows all
 /// code has unwind data, and the thread's registers are available.
 fn could_be_whole(target: &SyntheticThread, policy: Policy, found: &Found, room: usize) -> bool {
-    let seeded = matches!(policy, Policy::Seeded | Policy::Signal);
+    let seeded = matches!(policy, Policy::Seeded | Policy::SignalSnapshot);
     let calm = found.snapshot == Some(HResult::OK) && !is_excepted(target);
     let fits = target.activations.len() <= room;
     let knows = !target.generation.is_unix();

@@ -3,13 +3,15 @@
 use clr_codegen::CodeKind;
 use clr_runtime::generation::ProfilerSuspension;
 use clr_runtime::{MethodKind, Suspension};
+use clr_walker::code_map::CodeMap;
 use clr_walker::memory::Memory as _;
 use clr_walker::mixed::Policy;
 use clr_walker::profiling::{HResult, SnapshotFlags};
 use clr_walker::unwind::Position;
 use clr_world::World;
 use clr_world::reference::{
-    ActivationCode, CallFacts, CallerKind, ExpectedCall, ProgramFacts, ThreadFacts, expected,
+    ActivationCode, CallFacts, CallerKind, ExpectedCall, ProgramFacts, ReferenceActivation,
+    ThreadFacts, expected,
 };
 use clr_world::stubs::Shared;
 
@@ -121,6 +123,17 @@ impl Truth {
         Some(Self { seen, known, redirected, hijacked, tripped, suspend })
     }
 
+    /// Returns the truth for a profiler with this code map.
+    #[must_use]
+    pub fn known_by(&self, map: &CodeMap<'_>) -> Self {
+        let mut truth = self.clone();
+        for (known, activation) in truth.known.iter_mut().zip(&truth.seen.activations) {
+            let before = u64::from(activation.position == Position::ReturnAddress);
+            known.unwinds |= map.find(activation.registers.rip - before).is_some();
+        }
+        truth
+    }
+
     /// Returns the first row that `GetFunctionFromIP` names, if unwind data leads from the leaf to
     /// the row, or a jump out of a stub without unwind data.
     #[must_use]
@@ -142,7 +155,7 @@ impl Truth {
     }
 
     /// Returns the row that makes the seed: the first named row, or else the row where unwinding
-    /// ends, if that is interrupted code without metadata.
+    /// ends, if that is code without metadata.
     fn seed(&self, leaf: Leaf) -> Option<usize> {
         let named = self.first_managed(leaf == Leaf::Stub);
         if named.is_some() || leaf != Leaf::Seeds {
@@ -156,7 +169,7 @@ impl Truth {
             ActivationCode::Managed(_, MethodKind::IlStub | MethodKind::Dynamic)
         );
         let known = self.known.get(last).is_none_or(|known| known.unwinds);
-        (hidden && !known && activation.position == Position::Interrupted).then_some(last)
+        (hidden && !known).then_some(last)
     }
 
     /// Returns true if unwinding a row leads to its caller.
@@ -181,17 +194,26 @@ impl Truth {
         !known && leaf.is_some_and(|leaf| leaf.caller_sp == leaf.registers.rsp() + 8)
     }
 
+    /// Returns true if the leaf has only its return address on the stack, and a function with
+    /// UNWIND_INFO has called it.
+    #[must_use]
+    pub fn is_entered_by_a_method(&self) -> bool {
+        self.is_in_stub()
+            && self.seen.activations.get(1).is_some_and(ReferenceActivation::is_managed)
+    }
+
     /// Returns true if the runtime refuses to look up managed code, for a thread that may hold the
     /// lock itself (C-116).
     #[must_use]
-    pub const fn refuses_lookups(&self, policy: Policy) -> bool {
-        policy.is_for_itself() && self.seen.forbidden
+    pub fn refuses_lookups(&self, policy: Policy) -> bool {
+        // After a walk that asks nothing, another thread names the frames.
+        policy.is_for_itself() && policy != Policy::Signal && self.seen.forbidden
     }
 
     /// Returns the call that a policy makes.
     #[must_use]
     pub fn question(&self, policy: Policy, leaf: Leaf) -> CallFacts {
-        let seeded = matches!(policy, Policy::Seeded | Policy::Signal);
+        let seeded = matches!(policy, Policy::Seeded | Policy::SignalSnapshot);
         CallFacts {
             caller: if policy.is_for_itself() { CallerKind::Target } else { CallerKind::Native },
             unnamed: false,

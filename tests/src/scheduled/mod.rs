@@ -5,7 +5,7 @@ use clr_explore::{CurrentThread, Setup, TestedProcess, ThreadIndex};
 use clr_generate::WorldProgram;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::CallbackKind;
-use clr_walker::mixed::{Policy, RuntimeSuspension, WalkBuffer, Walker};
+use clr_walker::mixed::{Policy, RuntimeSuspension, SignalVeto, WalkBuffer, Walker};
 use clr_walker::profiling::{ProfilerInfo as _, TargetThread as _, ThreadId};
 use clr_world::BuildError;
 use std::cell::{Cell, RefCell};
@@ -67,11 +67,16 @@ impl Sampler {
         )
     }
 
+    /// Returns true if threads walk themselves in signal handlers.
+    const fn is_by_signal(&self) -> bool {
+        matches!(self.policy, Policy::Signal | Policy::SignalSnapshot)
+    }
+
     /// Returns true if a generation supports the policy.
     #[must_use]
     pub const fn is_for(&self, generation: Generation) -> bool {
         match self.policy {
-            Policy::Signal => generation.is_unix(),
+            Policy::Signal | Policy::SignalSnapshot => generation.is_unix(),
             _ => true,
         }
     }
@@ -108,10 +113,12 @@ impl Sampler {
                 });
                 return;
             }
-            Policy::Signal => {
+            Policy::Signal | Policy::SignalSnapshot => {
                 let known = Rc::clone(&alive);
                 setup.on_signal(move |me| {
-                    if !known.busy.borrow().contains(&me.index()) {
+                    // A handler that asks nothing needs no lock.
+                    let asks = self.policy == Policy::SignalSnapshot;
+                    if !asks || !known.busy.borrow().contains(&me.index()) {
                         self.walk(me, me.index(), walked);
                     }
                 });
@@ -129,7 +136,7 @@ impl Sampler {
                 for index in 0.. {
                     let thread = alive.threads.borrow().get(index).copied();
                     let Some(thread) = thread else { break };
-                    if self.policy == Policy::Signal {
+                    if self.is_by_signal() {
                         me.signal(thread);
                     } else {
                         self.walk(me, thread, walked);
@@ -142,7 +149,8 @@ impl Sampler {
     fn walk(self, me: &CurrentThread<'_, '_>, thread: ThreadIndex, walked: &Cell<u64>) {
         let Some(target) = me.target(thread) else { return };
         let info = me.info();
-        let way = Walker::new(&info, me.modules(), self.policy);
+        let way = Walker::new(&info, me.modules_for(self.policy), self.policy);
+        let way = way.with_veto(SignalVeto::NONE);
         // A real profiler would have a buffer ready; here each walk creates its own beforehand.
         let mut buffer = WalkBuffer::new(CAPACITY);
         count(me, target.id(), way.take(&target, &mut buffer), walked);

@@ -1,7 +1,7 @@
 //! Failures reported by users: each public thread that a simulator can reproduce has its fixture.
 
 use clr_runtime::profiling::HResult;
-use clr_scenario::{ExpectedEnd, ExpectedOutcome, MixedClaim, ReasonKind, Scenario, WalkEnd};
+use clr_scenario::{ExpectedEnd, ExpectedOutcome, MixedClaim, Scenario, WalkEnd};
 
 /// A kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ impl Ends {
             let well = match expect.claim {
                 Some(MixedClaim::Whole | MixedClaim::Reportable) => true,
                 // This is the best possible claim for native code while the runtime is suspended.
-                Some(MixedClaim::Partial(ReasonKind::Running)) => {
+                Some(MixedClaim::WithoutLeaf) => {
                     expect.result == Some(ExpectedOutcome::Returned(HResult::OK))
                 }
                 _ => false,

@@ -1,5 +1,5 @@
 //! Bugs of profilers, planted into a correct walker. The property of whole stacks finds each within
-//! 1,000 walks, and shrinks the failing one to a text of a few lines.
+//! 1,200 walks, and shrinks the failing one to a text of a few lines.
 
 use clr_generate::{Seeded, world_program};
 use clr_scenario::Scenario;
@@ -7,8 +7,8 @@ use clr_tests::mixed::{Bug, Failure, Plan, ReferenceWalker, WrongWalk, examine, 
 use std::fmt::Write as _;
 use std::thread;
 
-const MAX_WALKS: u64 = 1_000;
-const WALKS_OF_PROGRAM: u64 = 30;
+const MAX_WALKS: u64 = 1_200;
+const WALKS_OF_PROGRAM: u64 = 36;
 /// Maximum number of steps between two stops.
 const STRIDE: u32 = 60;
 const MAX_LINES: usize = 12;

@@ -15,11 +15,12 @@ const HISTORIES: u32 = 4_000;
 /// Number of histories per program and policy.
 const OF_PROGRAM: u64 = 20;
 
-const POLICIES: [Policy; 6] = [
+const POLICIES: [Policy; 7] = [
     Policy::Unseeded,
     Policy::Seeded,
     Policy::RuntimeSuspended,
     Policy::Signal,
+    Policy::SignalSnapshot,
     Policy::Synchronous,
     Policy::FramePointers,
 ];

@@ -10,7 +10,7 @@ use clr_runtime::profiling::{Call, HResult, SimulatedThread};
 use clr_walker::code_map::CodeMap;
 use clr_walker::image::pe::PeImage;
 use clr_walker::memory::Segments;
-use clr_walker::mixed::{FrameKind as Kind, MixedFrame, Policy, WalkBuffer, Walker};
+use clr_walker::mixed::{FrameKind as Kind, MixedFrame, Policy, SignalVeto, WalkBuffer, Walker};
 use clr_walker::unwind::{Cache, Position, Rules, Unwinder};
 use clr_world::synthetic::{NATIVE_WALKER, SELF, SyntheticThread};
 use std::hint::black_box;
@@ -147,7 +147,7 @@ fn a_mixed_walk_allocates_nothing_while_the_thread_is_suspended() {
             let calling_thread = if policy.is_for_itself() { SELF } else { NATIVE_WALKER };
             let target = SimulatedThread::new(&runtime, SELF, 0).unwrap().called_by(calling_thread);
             let info = runtime.on(calling_thread);
-            let walker = Walker::new(&info, &map, policy);
+            let walker = Walker::new(&info, &map, policy).with_veto(SignalVeto::NONE);
             let mut taken = Ok(());
             let counted = measure(|| taken = walker.take(&target, &mut buffer));
             assert_eq!(taken, Ok(()), "{generation}, {policy:?}");
@@ -156,7 +156,7 @@ fn a_mixed_walk_allocates_nothing_while_the_thread_is_suspended() {
             let stack = walker.stitch(&buffer).unwrap();
             let managed = |frame: &MixedFrame| matches!(frame.kind, Kind::Managed(_));
             let expected = match policy {
-                Policy::Signal | Policy::Synchronous => 2,
+                Policy::SignalSnapshot | Policy::Synchronous => 2,
                 Policy::Seeded if !generation.is_unix() => 2,
                 _ => continue,
             };

@@ -304,6 +304,23 @@ mod tests {
     }
 
     #[test]
+    fn a_part_of_a_region_is_found_by_its_own_addresses() {
+        let bytes: Vec<u8> = (0..0x40).collect();
+        let whole = heap(0x1000, &bytes);
+        let part = whole.part(0x10..0x20).unwrap();
+        assert_eq!([part.base(), part.start(), part.last()], [0x1000, 0x1010, 0x101F]);
+        assert_eq!(
+            [0x100F, 0x1010, 0x101F, 0x1020].map(|at| part.rva(at)),
+            [None, Some(0x10), Some(0x1F), None]
+        );
+        assert_eq!(part.bytes_from(0x30), Some(&bytes[0x30..]), "unwind data may lie outside");
+        assert!(part.part(0x18..0x20).is_some());
+        for outside in [0xF..0x11, 0x18..0x21, 0x12..0x12, 0x14..0x12] {
+            assert!(part.part(outside.clone()).is_none(), "{outside:x?}");
+        }
+    }
+
+    #[test]
     fn a_region_takes_the_place_of_all_that_it_overlaps() {
         let bytes = [0x90; 0x40];
         let mut map = CodeMap::new();

@@ -167,6 +167,16 @@ impl<'a> CodeRegion<'a> {
         Ok(Self { base, first: 0, size, kind, bytes, is_system_v: false, cfi: None })
     }
 
+    /// Returns the part of the region with these RVAs, which a profiler adds if it gets the methods
+    /// of a code heap one by one. `None` if the region does not have all of them, or there is none.
+    #[must_use]
+    pub fn part(&self, rvas: Range<u32>) -> Option<Self> {
+        let end = u64::from(self.first) + u64::from(self.size);
+        let is_in = self.first <= rvas.start && u64::from(rvas.end) <= end;
+        let size = rvas.end.checked_sub(rvas.start).filter(|size| *size > 0 && is_in)?;
+        Some(Self { first: rvas.start, size, ..self.clone() })
+    }
+
     /// Returns the region as code of `convention`. Regions of images know theirs; generated code is
     /// taken for code of Windows.
     #[must_use]

@@ -76,6 +76,8 @@ pub(super) enum Named {
     As(Option<FunctionId>),
     /// The runtime cannot answer.
     Refused(Reason),
+    /// The runtime was not asked, and is when the frames are named.
+    Later,
 }
 
 const EMPTY: Place = Place {
@@ -107,6 +109,8 @@ pub struct WalkBuffer {
     pub(super) is_stuck: bool,
     /// True if some frame was taken for the next only because the runtime reports it next.
     pub(super) relies_on_order: bool,
+    /// True if native code at the leaf runs on during the walk.
+    pub(super) leaf_runs: bool,
 }
 
 impl WalkBuffer {
@@ -124,6 +128,7 @@ impl WalkBuffer {
             snapshot: None,
             is_stuck: false,
             relies_on_order: false,
+            leaf_runs: false,
         }
     }
 
@@ -142,6 +147,7 @@ impl WalkBuffer {
         self.snapshot = None;
         self.is_stuck = false;
         self.relies_on_order = false;
+        self.leaf_runs = false;
     }
 
     pub(super) fn reports(&self) -> &[FrameReport] {

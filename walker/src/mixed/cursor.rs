@@ -4,6 +4,7 @@ use super::call_site::{ends_in_call, follows_call};
 use super::reason::Reason;
 use super::stack::Source;
 use crate::cfi::CfiTable;
+use crate::code_map::CodeMap;
 use crate::profiling::{StackBounds, TargetThread};
 use crate::registers::{Gpr, RegisterSet, Registers};
 use crate::unwind::{Position, Trust, UnwindError, Unwinder};
@@ -59,7 +60,11 @@ pub(super) struct Steps<'s, 'a, T> {
     pub stack: StackBounds,
 }
 
-impl<T: TargetThread> Steps<'_, '_, T> {
+impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
+    pub(super) fn new(map: &'s CodeMap<'a>, target: &'s T) -> Self {
+        Self { unwinder: Unwinder::new(map), target, stack: target.stack() }
+    }
+
     /// Moves a frame to its caller. After an error the frame must not be used any more.
     pub(super) fn step(&self, frame: &mut Cursor) -> Result<Stepped, Reason> {
         let (rsp, address) = (frame.registers.rsp(), frame.registers.rip);
@@ -82,7 +87,7 @@ impl<T: TargetThread> Steps<'_, '_, T> {
         }
         // The first function's caller has nothing on the stack: its stack pointer may be the
         // stack's base.
-        let is_at_root = rip == self.stack.root && position == Position::ReturnAddress;
+        let is_at_root = position == Position::ReturnAddress && self.stack.end_at(rip, caller_rsp);
         // A signal handler may have a stack of its own.
         let contained =
             self.stack.contain(caller_rsp) || is_at_root && caller_rsp == self.stack.base;
@@ -136,6 +141,20 @@ impl<T: TargetThread> Steps<'_, '_, T> {
         true
     }
 
+    /// Moves a frame that was interrupted in unknown code to its caller, if the word on top of the
+    /// stack is a return address in a method: a call comes before it, and UNWIND_INFO describes
+    /// the function that makes it. Returns true if it is.
+    pub(super) fn leave_by_stack_top(&self, frame: &mut Cursor) -> bool {
+        let rsp = frame.registers.rsp();
+        let Ok(address) = self.target.read_u64(rsp) else { return false };
+        let caller = self.unwinder.code_map().find_function(address.wrapping_sub(1));
+        if frame.position != Position::Interrupted || caller.is_none() || !self.leave_stub(frame) {
+            return false;
+        }
+        frame.source = Source::Unwound(Trust::StackTop);
+        true
+    }
+
     /// Returns true if the kernel made rip the return address of a signal handler: no call comes
     /// before it.
     fn is_signal_return(&self, registers: &Registers) -> bool {
@@ -145,18 +164,24 @@ impl<T: TargetThread> Steps<'_, '_, T> {
 
     /// Returns true if a call can return to `address` (VA).
     fn is_return_address(&self, address: u64) -> bool {
-        follows_call(address, self.target).unwrap_or_else(|| self.has_call(address))
+        let in_image = self.code_before(address).map(ends_in_call);
+        in_image
+            .or_else(|| follows_call(address, self.target))
+            .unwrap_or_else(|| self.has_function(address))
     }
 
-    /// Returns true if code that cannot be read from memory has a call before `address` (VA) in its
-    /// image, or at least a function there.
-    fn has_call(&self, address: u64) -> bool {
+    /// Returns the seven bytes before `address` (VA) if the code map has them. Reading them from
+    /// the process may cost a system call.
+    fn code_before(&self, address: u64) -> Option<[u8; 7]> {
+        let (region, rva) = self.unwinder.code_map().find(address.wrapping_sub(1))?;
+        region.bytes_from(rva.checked_sub(6)?)?.first_chunk().copied()
+    }
+
+    /// Returns true if there is a function in an image whose code cannot be read, before `address`
+    /// (VA).
+    fn has_function(&self, address: u64) -> bool {
         let found = self.unwinder.code_map().find(address.wrapping_sub(1));
         let Some((region, rva)) = found else { return false };
-        let first = rva.checked_sub(6);
-        if let Some(before) = first.and_then(|first| region.bytes_from(first)?.first_chunk()) {
-            return ends_in_call(*before);
-        }
         let function = |table: &CfiTable<'_>| table.function(rva).is_some();
         region.functions().find(rva).is_some() || region.cfi().is_some_and(function)
     }

@@ -14,9 +14,6 @@ pub enum Reason {
     /// The kernel is about to send the thread elsewhere: its registers may be old (H-14).
     #[error("the registers may be older than the stack")]
     StaleContext,
-    /// The policy lets native code run: its frames change during the walk.
-    #[error("native code runs on while the runtime is suspended")]
-    Running,
     /// Native code was not unwound, because the policy has no unwinder.
     #[error("the native code here was not unwound")]
     NotUnwound,

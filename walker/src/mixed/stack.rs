@@ -98,6 +98,10 @@ pub enum Completeness {
     /// managed frames, or between a managed and a native one, may be missing: IL stubs, dynamic
     /// methods, code that handles exceptions, and frames that an exception has skipped.
     Reportable,
+    /// The same without the thread's native leaf: its code runs on while the runtime is suspended,
+    /// so its frames are not examined. A stack without frames has nothing but such code, or none
+    /// that the runtime knows.
+    WithoutLeaf,
     /// Fewer frames: the first reason, from the leaf.
     Partial(Reason),
 }
@@ -117,6 +121,8 @@ pub struct MixedStack {
     /// True if some frame's caller was not computed, but is the frame that the runtime reports
     /// next.
     pub(super) relies_on_order: bool,
+    /// True if native code at the leaf ran on during the walk.
+    pub(super) leaf_runs: bool,
 }
 
 impl MixedStack {
@@ -125,6 +131,7 @@ impl MixedStack {
     pub fn completeness(&self) -> Completeness {
         match self.gaps.first() {
             Some(gap) => Completeness::Partial(gap.reason),
+            None if self.leaf_runs => Completeness::WithoutLeaf,
             None if self.relies_on_order => Completeness::Reportable,
             None => Completeness::Whole,
         }

@@ -4,8 +4,9 @@ use super::buffer::{FrameReport, Named, Place};
 use super::cursor::inside;
 use super::reason::Reason;
 use super::stack::{FrameKind, Gap, MixedFrame, MixedStack, Source};
+use super::walker::is_padding;
 use super::{WalkBuffer, Walker};
-use crate::code_map::RegionKind;
+use crate::code_map::{CodeMap, RegionKind};
 use crate::profiling::{CallError, HResult, ModuleSource, ProfilerInfo};
 use crate::unwind::{Position, UnwindError};
 use alloc::vec::Vec;
@@ -18,14 +19,17 @@ impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
     /// # Errors
     /// The event that ends a simulated process.
     pub fn stitch(&self, buffer: &WalkBuffer) -> Result<MixedStack, I::Fatal> {
+        let map = self.modules().code_map().clone();
         let mut stitched = Stitched {
             walker: self,
+            map: &map,
             stack: MixedStack {
                 frames: Vec::with_capacity(buffer.places().len() + buffer.reports().len()),
                 gaps: Vec::new(),
                 snapshot: buffer.snapshot,
                 is_stuck: buffer.is_stuck,
                 relies_on_order: buffer.relies_on_order,
+                leaf_runs: buffer.leaf_runs,
             },
             reports: buffer.reports(),
             consumed: 0,
@@ -49,17 +53,17 @@ impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
 
     /// Returns the kind of code of a frame that the runtime has not named. The id of hidden code is
     /// the one at its address now.
-    fn kind(&self, ip: u64, position: Position) -> Result<FrameKind, I::Fatal> {
+    fn kind(&self, map: &CodeMap<'_>, ip: u64, position: Position) -> Result<FrameKind, I::Fatal> {
         let inside = inside(ip, position);
         let hidden = match self.info().get_function_from_ip3(inside) {
-            Ok((function, _)) => Some(function).filter(|_| !self.is_padding(inside)),
+            Ok((function, _)) => Some(function).filter(|_| !is_padding(map, inside)),
             Err(CallError::Failed(_)) => None,
             Err(CallError::Fatal(fatal)) => return Err(fatal),
         };
         if hidden.is_some() {
             return Ok(FrameKind::Hidden(hidden));
         }
-        Ok(match self.modules().code_map().find(inside) {
+        Ok(match map.find(inside) {
             Some((region, _)) if region.kind() == RegionKind::CodeHeap => FrameKind::Hidden(None),
             Some((region, _)) => FrameKind::Native {
                 image: region.base(),
@@ -73,6 +77,8 @@ impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
 /// A stack under construction.
 struct Stitched<'b, I, M> {
     walker: &'b Walker<'b, I, M>,
+    /// The code map of now.
+    map: &'b CodeMap<'b>,
     stack: MixedStack,
     reports: &'b [FrameReport],
     /// Number of callbacks whose frames are in the stack.
@@ -145,7 +151,7 @@ impl<I: ProfilerInfo, M: ModuleSource> Stitched<'_, I, M> {
         let (ip, sp, position) = (report.ip, report.sp(), Position::ReturnAddress);
         let kind = match report.function {
             Some(function) => FrameKind::Managed(function),
-            None => self.walker.kind(ip, position)?,
+            None => self.walker.kind(self.map, ip, position)?,
         };
         let (source, reported) = (Source::Snapshot, true);
         self.stack.frames.push(MixedFrame { kind, ip, sp, position, source, reported });
@@ -157,9 +163,13 @@ impl<I: ProfilerInfo, M: ModuleSource> Stitched<'_, I, M> {
 
     /// Returns the kind of a frame's code, if it is known.
     fn kind(&mut self, place: &Place) -> Result<FrameKind, I::Fatal> {
+        let mut place = *place;
+        if place.named == Named::Later {
+            self.walker.name(self.map, &mut place)?;
+        }
         match place.named {
             Named::As(Some(function)) => Ok(FrameKind::Managed(function)),
-            Named::As(None) => self.walker.kind(place.ip, place.position),
+            Named::As(None) | Named::Later => self.walker.kind(self.map, place.ip, place.position),
             Named::Refused(reason) => {
                 self.gap(Some(reason));
                 Ok(FrameKind::Unknown)

@@ -5,13 +5,16 @@ use super::cursor::{Cursor, Stepped, Steps, inside};
 use super::fill::fill;
 use super::reason::Reason;
 use super::stack::{MixedStack, Source};
-use super::{Policy, RuntimeSuspension, Seed, SeedRefused, Stopped, WalkBuffer, stub};
+use super::{
+    Policy, RuntimeSuspension, Seed, SeedRefused, SignalVeto, Stopped, WalkBuffer, stub, unaided,
+};
+use crate::code_map::CodeMap;
 use crate::profiling::{
     CallError, FunctionId, HResult, ModuleSource, ProfilerInfo, SnapshotFlags, SnapshotFrame,
     TargetThread,
 };
-use crate::registers::Gpr;
-use crate::unwind::{Position, Trust, UnwindError, Unwinder};
+use crate::registers::{Gpr, Registers};
+use crate::unwind::{Position, Trust, UnwindError};
 
 /// A walker of threads by one policy.
 #[derive(Debug)]
@@ -19,13 +22,33 @@ pub struct Walker<'s, I, M> {
     info: &'s I,
     modules: &'s M,
     policy: Policy,
+    veto: Option<SignalVeto<'s>>,
+}
+
+/// The result of preparing a thread for walks of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preparation {
+    /// A frame was reported: the thread is prepared.
+    Done,
+    /// No frame was reported: the target had no managed frames, or could not be walked now. Try
+    /// again, with another target or later.
+    Again,
+    /// The runtime does not let a thread walk another one (C-019), so there is nothing to prepare.
+    NotNeeded,
 }
 
 impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
     /// Creates a walker.
     #[must_use]
     pub const fn new(info: &'s I, modules: &'s M, policy: Policy) -> Self {
-        Self { info, modules, policy }
+        Self { info, modules, policy, veto: None }
+    }
+
+    /// Returns the walker with the veto without which [`Policy::SignalSnapshot`] never asks the
+    /// runtime.
+    #[must_use]
+    pub const fn with_veto(self, veto: SignalVeto<'s>) -> Self {
+        Self { veto: Some(veto), ..self }
     }
 
     pub(super) const fn info(&self) -> &'s I {
@@ -38,14 +61,19 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
 
     /// Makes the runtime prepare the calling thread for walks, by a snapshot of `target`, which
     /// must not be suspended. Call this on each thread that will suspend others, before it does,
-    /// until it returns true: a frame was reported (C-151).
+    /// for as long as it returns [`Preparation::Again`] (C-151).
     ///
     /// # Errors
     /// The event that ends a simulated process.
-    pub fn prepare<T: TargetThread>(&self, target: &T) -> Result<bool, I::Fatal> {
+    pub fn prepare<T: TargetThread>(&self, target: &T) -> Result<Preparation, I::Fatal> {
         let mut buffer = WalkBuffer::new(1);
-        self.snapshot(target, None, &mut buffer)?;
-        Ok(!buffer.reports().is_empty())
+        let map = self.modules.code_map();
+        self.snapshot(&Steps::new(&map, target), None, &mut buffer)?;
+        Ok(match buffer.snapshot {
+            _ if !buffer.reports().is_empty() => Preparation::Done,
+            Some(HResult::NOT_IMPLEMENTED) => Preparation::NotNeeded,
+            _ => Preparation::Again,
+        })
     }
 
     /// Walks a thread's stack: [`take`](Self::take), then [`stitch`](Self::stitch).
@@ -91,7 +119,8 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         match self.policy {
             Policy::Unseeded => {
                 buffer.gap(Reason::NotUnwound);
-                Ok(self.snapshot(target, None, buffer)?)
+                let map = self.modules.code_map();
+                Ok(self.snapshot(&Steps::new(&map, target), None, buffer)?)
             }
             Policy::Seeded | Policy::FramePointers => {
                 // A thread's first call makes preparations, which must not happen while another
@@ -99,16 +128,21 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
                 if let Err(CallError::Fatal(fatal)) = self.info.get_function_from_ip(0) {
                     return Err(Ended::Fatal(fatal));
                 }
+                let map = self.modules.code_map();
+                let steps = Steps::new(&map, target);
                 let stopped =
                     Stopped::suspend(target).map_err(|_| Ended::Short(Reason::NotStopped))?;
                 let taken = match self.policy {
-                    Policy::FramePointers => self.by_frame_pointers(&stopped, buffer),
-                    _ => self.stopped(&stopped, buffer),
+                    Policy::FramePointers => self.by_frame_pointers(&stopped, &steps, buffer),
+                    _ => self.stopped(&stopped, &steps, buffer),
                 };
                 buffer.is_stuck = stopped.resume().is_err();
                 taken
             }
-            Policy::Signal | Policy::Synchronous => self.stopped(&Stopped::itself(target), buffer),
+            Policy::Signal | Policy::SignalSnapshot | Policy::Synchronous => {
+                let map = self.modules.code_map();
+                self.stopped(&Stopped::itself(target), &Steps::new(&map, target), buffer)
+            }
             Policy::RuntimeSuspended => {
                 let suspension =
                     RuntimeSuspension::new(self.info).map_err(|error| match error {
@@ -137,60 +171,93 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         buffer: &mut WalkBuffer,
     ) -> Result<(), I::Fatal> {
         buffer.clear();
-        buffer.gap(Reason::Running);
-        self.snapshot(target, None, buffer)?;
+        buffer.leaf_runs = true;
+        let map = self.modules.code_map();
+        let steps = Steps::new(&map, target);
+        self.snapshot(&steps, None, buffer)?;
+        if buffer.reports().is_empty() {
+            // There is nothing but what runs on, or the call was refused.
+            return Ok(());
+        }
         let mut frame = Cursor::NOWHERE;
-        fill(&self.steps(target), buffer, &mut frame, false, |place| self.name(place))
+        fill(&steps, buffer, &mut frame, false, |place| self.name(&map, place))
     }
 
-    /// Walks from the registers of a stopped thread, with a seed if the policy makes one.
+    /// Walks from the registers of a stopped thread, by the runtime if the policy asks it.
     fn stopped<T: TargetThread>(
         &self,
         stopped: &Stopped<'_, T>,
+        steps: &Steps<'_, '_, T>,
         buffer: &mut WalkBuffer,
     ) -> Result<(), Ended<I::Fatal>> {
-        let seeded = self.policy != Policy::Synchronous;
         let context = stopped.context().map_err(|_| Ended::Short(Reason::NotStopped))?;
         if context.may_be_stale() {
             return Err(Ended::Short(Reason::StaleContext));
         }
-        let steps = self.steps(stopped.target());
-        let mut frame = Cursor { registers: context.registers, ..Cursor::NOWHERE };
-        let managed = match self.leaf(&steps, buffer, &mut frame)? {
+        if self.asks_nothing(context.registers.rip) {
+            unaided::walk(steps, &context.registers, buffer);
+            return Ok(());
+        }
+        self.asking(stopped, steps, &context.registers, buffer)
+    }
+
+    /// Returns true if a walk of the calling thread, interrupted at `rip` (VA), must not ask the
+    /// runtime.
+    fn asks_nothing(&self, rip: u64) -> bool {
+        match self.policy {
+            Policy::Signal => true,
+            Policy::SignalSnapshot => self.veto.is_none_or(|veto| veto.forbids(rip)),
+            _ => false,
+        }
+    }
+
+    /// Walks from `registers` with the runtime's help, and with a seed if the policy makes one.
+    #[inline(never)]
+    fn asking<T: TargetThread>(
+        &self,
+        stopped: &Stopped<'_, T>,
+        steps: &Steps<'_, '_, T>,
+        registers: &Registers,
+        buffer: &mut WalkBuffer,
+    ) -> Result<(), Ended<I::Fatal>> {
+        let seeded = self.policy != Policy::Synchronous;
+        let mut frame = Cursor { registers: *registers, ..Cursor::NOWHERE };
+        let managed = match self.leaf(steps, buffer, &mut frame)? {
             Leaf::Managed => true,
             Leaf::Generated if seeded => {
-                return Ok(self.generated(stopped, &steps, buffer, &mut frame)?);
+                return Ok(self.generated(stopped, steps, buffer, &mut frame)?);
             }
             Leaf::Generated | Leaf::Unknown => false,
             // The stack has nothing managed, or the buffer is full.
             Leaf::Root | Leaf::Full => return Ok(()),
         };
         let seed = if seeded && managed {
-            match Seed::new(stopped, &frame, &steps) {
+            match Seed::new(stopped, &frame, steps) {
                 Ok(seed) => Some(seed),
                 // If the thread has left managed code, the runtime begins at a Frame anyway;
                 // otherwise, without a seed, it has no place to begin.
                 Err(SeedRefused::NoCaller { .. }) if frame.source != Source::Context => None,
                 // The runtime would not notice that the registers are wrong.
                 Err(refused) => {
-                    self.push(buffer, &frame)?;
+                    self.push(steps, buffer, &frame)?;
                     return Err(Ended::Short(Reason::Seed(refused)));
                 }
             }
         } else {
             None
         };
-        self.snapshot(stopped.target(), seed.as_ref(), buffer)?;
+        self.snapshot(steps, seed.as_ref(), buffer)?;
         let gives_up = buffer.snapshot == Some(HResult::FAIL) && buffer.reports().is_empty();
         if managed && gives_up && self.policy == Policy::Seeded {
             // The walk of a redirected and suspended thread ends like this: it pretends to have
             // been called from where the frame is, whose registers nobody knows (contract §3.8).
             return Err(Ended::Short(Reason::Snapshot(HResult::FAIL)));
         }
-        Ok(fill(&steps, buffer, &mut frame, managed, |place| self.name(place))?)
+        let map = steps.unwinder.code_map();
+        Ok(fill(steps, buffer, &mut frame, managed, |place| self.name(map, place))?)
     }
 
-    /// Walks from interrupted code without unwind data. It may be a dynamic method or an IL stub:
+    /// Walks from code without unwind data. It may be a dynamic method or an IL stub:
     /// `GetFunctionFromIP` does not say so (C-115), but its frame is as good a seed as any (C-040),
     /// and `DoStackSnapshot` refuses other code (C-038).
     fn generated<T: TargetThread>(
@@ -201,11 +268,12 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         frame: &mut Cursor,
     ) -> Result<(), I::Fatal> {
         let seed = Seed::new(stopped, frame, steps).ok();
-        self.snapshot(stopped.target(), seed.as_ref(), buffer)?;
+        self.snapshot(steps, seed.as_ref(), buffer)?;
         if seed.is_some() && buffer.snapshot == Some(HResult::UNMANAGED_CONTEXT) {
-            self.snapshot(stopped.target(), None, buffer)?;
+            self.snapshot(steps, None, buffer)?;
         }
-        fill(steps, buffer, frame, false, |place| self.name(place))
+        let map = steps.unwinder.code_map();
+        fill(steps, buffer, frame, false, |place| self.name(map, place))
     }
 
     /// Unwinds the native frames before the first managed one.
@@ -216,7 +284,8 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         frame: &mut Cursor,
     ) -> Result<Leaf, I::Fatal> {
         loop {
-            let function = self.function(frame.registers.rip, frame.position);
+            let map = steps.unwinder.code_map();
+            let function = self.function(map, frame.registers.rip, frame.position);
             if let Ok(Some(_)) = function {
                 return Ok(Leaf::Managed);
             }
@@ -242,9 +311,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
                     let unknown = matches!(reason, Reason::Unwind(UnwindError::UnknownCode { .. }));
                     if !(unknown && self.leave_stub(steps, frame)?) {
                         buffer.gap(reason);
-                        let interrupted = frame.position == Position::Interrupted;
-                        let generated = unknown && interrupted;
-                        return Ok(if generated { Leaf::Generated } else { Leaf::Unknown });
+                        return Ok(if unknown { Leaf::Generated } else { Leaf::Unknown });
                     }
                 }
             }
@@ -262,7 +329,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         }
         let Some(target) = stub::target(&frame.registers, steps.target) else { return Ok(false) };
         let known = steps.knows(target)
-            || match self.function(target, Position::Interrupted) {
+            || match self.function(steps.unwinder.code_map(), target, Position::Interrupted) {
                 Ok(function) => function.is_some(),
                 Err(Ended::Short(_)) => false,
                 Err(Ended::Fatal(fatal)) => return Err(fatal),
@@ -271,9 +338,10 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
     }
 
     /// Calls `DoStackSnapshot`, and copies its reports.
+    #[inline(never)]
     fn snapshot<T: TargetThread>(
         &self,
-        target: &T,
+        steps: &Steps<'_, '_, T>,
         seed: Option<&Seed<'_>>,
         buffer: &mut WalkBuffer,
     ) -> Result<(), I::Fatal> {
@@ -282,37 +350,35 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         let size = context.map_or(0, |context| context.len() as u32);
         let mut callback = |frame: &mut SnapshotFrame<'_>| buffer.keep(frame);
         let flags = SnapshotFlags::REGISTER_CONTEXT;
-        let result =
-            self.info.do_stack_snapshot(target.id(), Some(&mut callback), flags, 0, context, size);
+        let result = self.info.do_stack_snapshot(
+            steps.target.id(),
+            Some(&mut callback),
+            flags,
+            0,
+            context,
+            size,
+        );
         buffer.snapshot = Some(match result {
             Ok(()) => HResult::OK,
             Err(CallError::Failed(result)) => result,
             Err(CallError::Fatal(fatal)) => return Err(fatal),
         });
-        let steps = self.steps(target);
         buffer.believe(|address| steps.is_believable(address));
         Ok(())
-    }
-
-    fn steps<'t, T: TargetThread>(&self, target: &'t T) -> Steps<'t, 's, T>
-    where
-        's: 't,
-    {
-        Steps { unwinder: Unwinder::new(self.modules.code_map()), target, stack: target.stack() }
     }
 
     /// Walks by return addresses next to frame pointers, for as long as these lead rootward.
     fn by_frame_pointers<T: TargetThread>(
         &self,
         stopped: &Stopped<'_, T>,
+        steps: &Steps<'_, '_, T>,
         buffer: &mut WalkBuffer,
     ) -> Result<(), Ended<I::Fatal>> {
         let context = stopped.context().map_err(|_| Ended::Short(Reason::NotStopped))?;
         buffer.gap(Reason::FramePointers);
-        let target = stopped.target();
-        let stack = target.stack();
+        let (target, stack) = (steps.target, steps.stack);
         let mut frame = Cursor { registers: context.registers, ..Cursor::NOWHERE };
-        while self.push(buffer, &frame)? {
+        while self.push(steps, buffer, &frame)? {
             let pointer = frame.registers.get(Gpr::Rbp);
             let rises = pointer >= frame.registers.rsp() && stack.contain(pointer);
             if !rises || !pointer.is_multiple_of(8) {
@@ -321,12 +387,13 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
             let saved = target.read_u64(pointer);
             let address = target.read_u64(pointer.wrapping_add(8));
             let (Ok(saved), Ok(address)) = (saved, address) else { break };
-            if address == stack.root {
+            let caller_rsp = pointer.wrapping_add(16);
+            if stack.end_at(address, caller_rsp) {
                 break;
             }
             frame.registers.rip = address;
             frame.registers.set(Gpr::Rbp, saved);
-            frame.registers.set(Gpr::Rsp, pointer.wrapping_add(16));
+            frame.registers.set(Gpr::Rsp, caller_rsp);
             frame.position = Position::ReturnAddress;
             frame.source = Source::Unwound(Trust::FramePointer);
         }
@@ -334,17 +401,22 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
     }
 
     /// Adds a frame with its name. Returns true if there was room.
-    fn push(&self, buffer: &mut WalkBuffer, frame: &Cursor) -> Result<bool, I::Fatal> {
+    fn push<T: TargetThread>(
+        &self,
+        steps: &Steps<'_, '_, T>,
+        buffer: &mut WalkBuffer,
+        frame: &Cursor,
+    ) -> Result<bool, I::Fatal> {
         let has_room = buffer.push(frame);
         if let Some(place) = buffer.unnamed().filter(|_| has_room) {
-            self.name(place)?;
+            self.name(steps.unwinder.code_map(), place)?;
         }
         Ok(has_room)
     }
 
     /// Asks the runtime for a frame's function.
-    fn name(&self, place: &mut Place) -> Result<(), I::Fatal> {
-        place.named = match self.function(place.ip, place.position) {
+    pub(super) fn name(&self, map: &CodeMap<'_>, place: &mut Place) -> Result<(), I::Fatal> {
+        place.named = match self.function(map, place.ip, place.position) {
             Ok(function) => Named::As(function),
             Err(Ended::Short(reason)) => Named::Refused(reason),
             Err(Ended::Fatal(fatal)) => return Err(fatal),
@@ -353,30 +425,34 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
     }
 
     /// Returns the managed function of a frame with this `ip`; `None` is an answer too.
-    fn function(&self, ip: u64, position: Position) -> Result<Option<FunctionId>, Ended<I::Fatal>> {
+    fn function(
+        &self,
+        map: &CodeMap<'_>,
+        ip: u64,
+        position: Position,
+    ) -> Result<Option<FunctionId>, Ended<I::Fatal>> {
         let inside = inside(ip, position);
         match self.info.get_function_from_ip(inside) {
-            Ok(function) => Ok(Some(function).filter(|_| !self.is_padding(inside))),
+            Ok(function) => Ok(Some(function).filter(|_| !is_padding(map, inside))),
             Err(CallError::Failed(HResult::FAIL)) => Ok(None),
             Err(CallError::Failed(result)) => Err(Ended::Short(Reason::Lookup(result))),
             Err(CallError::Fatal(fatal)) => Err(Ended::Fatal(fatal)),
         }
     }
+}
 
-    /// Returns true if `address` (VA) is in a known image or heap, but in none of the functions in
-    /// its table: the runtime counts the bytes after a function's end as part of it (contract
-    /// §2.6).
-    pub(super) fn is_padding(&self, address: u64) -> bool {
-        let found = self.modules.code_map().find(address);
-        found.is_some_and(|(region, rva)| region.functions().find(rva).is_none())
-    }
+/// Returns true if `address` (VA) is in a known image or heap, but in none of the functions in its
+/// table: the runtime counts the bytes after a function's end as part of it (contract §2.6).
+pub(super) fn is_padding(map: &CodeMap<'_>, address: u64) -> bool {
+    let found = map.find(address);
+    found.is_some_and(|(region, rva)| region.functions().find(rva).is_none())
 }
 
 /// The end of the native frames at a stack's leaf.
 enum Leaf {
     /// At a managed frame.
     Managed,
-    /// At interrupted code that may be generated.
+    /// At unknown code, which may be generated.
     Generated,
     /// At code that cannot be unwound.
     Unknown,

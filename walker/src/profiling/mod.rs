@@ -14,4 +14,4 @@ pub use info::{
     CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, ProfilerCallback,
     ProfilerInfo, ReJitId, SnapshotCallback, SnapshotFlags, SnapshotFrame, ThreadId,
 };
-pub use target::{ModuleSource, StackBounds, TargetThread, ThreadContext};
+pub use target::{ModuleSource, StackBounds, StackRoot, TargetThread, ThreadContext};

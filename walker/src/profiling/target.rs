@@ -6,6 +6,7 @@ use crate::memory::Memory;
 use crate::profiling::ThreadId;
 use crate::registers::Registers;
 use core::fmt::{Debug, Display};
+use core::ops::Deref;
 
 /// The registers of a stopped thread, with the flags that the system returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,11 +44,44 @@ pub struct StackBounds {
     pub limit: u64,
     /// The address after the highest one (VA).
     pub base: u64,
-    /// The return address of the thread's first function, where a complete walk ends. 0 on Windows.
-    pub root: u64,
+    /// The end of a complete walk.
+    pub root: StackRoot,
+}
+
+/// The mark of a thread's first function, where a complete walk ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StackRoot {
+    /// The first function's return address is undefined by its call frame information, as that of
+    /// `_start` and `clone3` is in glibc. Nothing on the stack counts as the root: on Unix any
+    /// number may lie where unwind data name a return address, for instance a method's return value
+    /// while the GC has hijacked its return (contract §2.4).
+    Undefined,
+    /// The first function returns to this address (VA), which lies within the highest
+    /// [`ROOM`](Self::ROOM) bytes of the stack. 0 on Windows. On Unix, the address after the call
+    /// of a start routine in a C library whose call frame information does not end there.
+    ReturnAddress(u64),
+}
+
+impl StackRoot {
+    /// Maximum distance in bytes of the first function's caller from the stack's base: two pages.
+    /// The system and the C library keep data of the thread there. Assumed: how much is not
+    /// documented.
+    pub const ROOM: u64 = 0x2000;
 }
 
 impl StackBounds {
+    /// Returns true if a frame is the thread's first: it returns to `rip` (VA), and its caller's
+    /// stack pointer would be `caller_sp` (VA).
+    #[must_use]
+    pub const fn end_at(&self, rip: u64, caller_sp: u64) -> bool {
+        match self.root {
+            StackRoot::Undefined => false,
+            StackRoot::ReturnAddress(root) => {
+                rip == root && self.base.wrapping_sub(caller_sp) <= StackRoot::ROOM
+            }
+        }
+    }
+
     /// Returns true if `sp` can be the stack pointer of a frame.
     #[must_use]
     pub const fn contain(&self, sp: u64) -> bool {
@@ -108,11 +142,22 @@ pub trait ModuleSource {
     /// The map is made from notifications of loads and unloads (`LdrRegisterDllNotification`,
     /// `ModuleLoadFinished`, `dl_iterate_phdr`) while no thread is stopped: a walk that asks the
     /// loader in its middle may hang (H-11, H-12).
-    fn code_map(&self) -> &CodeMap<'_>;
+    ///
+    /// A walk keeps what this returns until it ends, and signal handlers call it: it takes no lock
+    /// and allocates nothing. [`SharedCodeMap`](crate::code_map::SharedCodeMap) does that while
+    /// other threads change the map.
+    fn code_map(&self) -> impl Deref<Target = CodeMap<'_>>;
 }
 
 impl ModuleSource for CodeMap<'_> {
-    fn code_map(&self) -> &CodeMap<'_> {
+    fn code_map(&self) -> impl Deref<Target = CodeMap<'_>> {
         self
+    }
+}
+
+#[cfg(feature = "std")]
+impl ModuleSource for crate::code_map::SharedCodeMap<'_> {
+    fn code_map(&self) -> impl Deref<Target = CodeMap<'_>> {
+        self.read()
     }
 }

@@ -94,6 +94,9 @@ pub enum Trust {
     /// The code has no unwind data, but its bytes are those of a stub that only jumps on: a PLT entry, or in
     /// whole stacks one of the runtime's.
     Stub,
+    /// The code is unknown, but the word on top of the stack is a return address in a method, so it
+    /// may be that of a stub or a leaf. Only whole stacks have this.
+    StackTop,
     /// The native code has no call frame information, but rbp looks like a frame pointer.
     FramePointer,
 }

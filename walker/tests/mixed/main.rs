@@ -4,4 +4,5 @@ mod advice;
 mod mock;
 mod refusals;
 mod signals;
+mod unaided;
 mod walks;

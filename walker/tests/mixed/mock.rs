@@ -4,10 +4,10 @@
 use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::image::FunctionTable;
 use clr_walker::memory::{Memory, Unreadable};
-use clr_walker::mixed::{MixedStack, Policy, WalkBuffer, Walker};
+use clr_walker::mixed::{MixedStack, Policy, Preparation, SignalVeto, WalkBuffer, Walker};
 use clr_walker::profiling::{
     CallError, FrameInfo, FunctionId, HResult, ProfilerInfo, SnapshotCallback, SnapshotFlags,
-    SnapshotFrame, StackBounds, TargetThread, ThreadContext, ThreadId,
+    SnapshotFrame, StackBounds, StackRoot, TargetThread, ThreadContext, ThreadId,
 };
 use clr_walker::registers::{CONTEXT_SIZE, Gpr, Registers};
 use std::cell::{Cell, RefCell};
@@ -127,7 +127,7 @@ impl Mock {
             suspend_runtime: HResult::OK,
             suspensions: Cell::new(0),
             done: RefCell::default(),
-            bounds: StackBounds { limit: STACK - 0x1000, base, root: 0 },
+            bounds: StackBounds { limit: STACK - 0x1000, base, root: StackRoot::ReturnAddress(0) },
         };
         mock.reports = Self::truth(ips);
         mock
@@ -194,14 +194,15 @@ impl Mock {
         policy: Policy,
         buffer: &mut WalkBuffer,
     ) -> MixedStack {
-        let Ok(stack) = Walker::new(self, map, policy).walk(self, buffer);
+        let walker = Walker::new(self, map, policy).with_veto(SignalVeto::NONE);
+        let Ok(stack) = walker.walk(self, buffer);
         let left = i32::from(self.cannot_resume);
         assert_eq!(self.suspensions.replace(0), left, "suspended once too often, or resumed");
         stack
     }
 
     /// Prepares the calling thread.
-    pub(crate) fn prepare(&self) -> bool {
+    pub(crate) fn prepare(&self) -> Preparation {
         let Ok(prepared) = Walker::new(self, &CodeMap::new(), Policy::Seeded).prepare(self);
         prepared
     }

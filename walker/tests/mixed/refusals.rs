@@ -86,7 +86,7 @@ fn a_walk_that_ends_early_keeps_its_frames() {
 fn success_without_callbacks_is_no_whole_stack() {
     let mut mock = Mock::new(&IPS);
     mock.reports.clear();
-    for policy in [Policy::Seeded, Policy::RuntimeSuspended, Policy::Unseeded] {
+    for policy in [Policy::Seeded, Policy::SignalSnapshot, Policy::Unseeded] {
         let stack = mock.walk(policy);
         assert!(matches!(stack.completeness(), Completeness::Partial(_)), "{policy:?}");
     }
@@ -98,7 +98,7 @@ fn code_that_cannot_be_looked_up_ends_the_leaf() {
     mock.lookup = Some(HResult::ASYNCHRONOUS_UNSAFE);
     mock.reports.clear();
     mock.result = HResult::UNSAFE;
-    let stack = mock.walk(Policy::Signal);
+    let stack = mock.walk(Policy::SignalSnapshot);
     let reason = Reason::Lookup(HResult::ASYNCHRONOUS_UNSAFE);
     assert_eq!(stack.completeness(), Completeness::Partial(reason));
     assert_eq!(stack.frames.len(), 1, "the thread is there, whatever its code is");
@@ -167,7 +167,7 @@ fn a_seed_that_has_no_caller_is_not_passed() {
         let mut mock = Mock::new(&ips);
         mock.context.registers.set(Gpr::Rsp, rsp);
         mock.knows_managed = true;
-        for policy in [Policy::Seeded, Policy::Signal] {
+        for policy in [Policy::Seeded, Policy::SignalSnapshot] {
             mock.done.borrow_mut().clear();
             let stack = mock.walk(policy);
             let refused = Reason::Seed(SeedRefused::NoCaller { sp: rsp });

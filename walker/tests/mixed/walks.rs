@@ -1,7 +1,9 @@
 //! Walks of threads with intact stacks.
 
 use crate::mock::{Done, MANAGED, Mock, NATIVE, Report, UNKNOWN, function_at, returns_to, sp};
-use clr_walker::mixed::{Completeness, FrameKind, Gap, Policy, Reason, SeenBy, Source};
+use clr_walker::mixed::{
+    Completeness, FrameKind, Gap, Policy, Preparation, Reason, SeenBy, Source,
+};
 use clr_walker::mixed::{MixedStack, RuntimeSuspension, WalkBuffer, Walker};
 use clr_walker::profiling::HResult;
 use clr_walker::unwind::{Trust, UnwindError};
@@ -74,7 +76,7 @@ fn without_data_of_managed_code_the_runtime_names_the_next_frame() {
 #[test]
 fn the_own_thread_is_not_suspended() {
     let mock = Mock::new(&sandwich());
-    assert_eq!(mock.walk(Policy::Signal).completeness(), Completeness::Reportable);
+    assert_eq!(mock.walk(Policy::SignalSnapshot).completeness(), Completeness::Reportable);
     let seed = Some((sandwich()[2], sp(2)));
     assert_eq!(mock.calls(), [Done::ContextRead, Done::Snapshot { seed }]);
 
@@ -87,11 +89,23 @@ fn the_own_thread_is_not_suspended() {
 fn a_suspended_runtime_says_nothing_of_the_leaf() {
     let mock = Mock::new(&sandwich());
     let stack = mock.walk(Policy::RuntimeSuspended);
-    assert_eq!(stack.completeness(), Completeness::Partial(Reason::Running));
-    assert_eq!(stack.gaps, [Gap { at: 0, reason: Reason::Running }]);
+    assert_eq!(stack.completeness(), Completeness::WithoutLeaf);
+    assert_eq!(stack.gaps, []);
     assert_eq!(ips(&stack), sandwich()[2..]);
     let calls = [Done::RuntimeSuspended, Done::Snapshot { seed: None }, Done::RuntimeResumed];
     assert_eq!(mock.calls(), calls);
+
+    let native = Mock::new(&[NATIVE + 0x20]);
+    let stack = native.walk(Policy::RuntimeSuspended);
+    assert_eq!(stack.completeness(), Completeness::WithoutLeaf, "nothing but what runs on");
+    assert_eq!(stack.frames, []);
+
+    let mut refused = Mock::new(&sandwich());
+    refused.reports.clear();
+    refused.result = HResult::UNSAFE;
+    let stack = refused.walk(Policy::RuntimeSuspended);
+    let reason = Reason::Snapshot(HResult::UNSAFE);
+    assert_eq!(stack.completeness(), Completeness::Partial(reason));
 }
 
 #[test]
@@ -125,10 +139,13 @@ fn the_first_call_of_a_thread_is_made_before_it_suspends_another() {
     let _ = mock.walk(Policy::Seeded);
     assert_eq!(mock.done.borrow()[..2], [Done::LookedUp(0), Done::Suspended]);
     let mock = Mock::new(&sandwich());
-    assert!(mock.prepare());
+    assert_eq!(mock.prepare(), Preparation::Done);
     assert_eq!(mock.calls(), [Done::Snapshot { seed: None }]);
     let native = Mock::new(&[NATIVE + 0x20]);
-    assert!(!native.prepare(), "no frame was reported");
+    assert_eq!(native.prepare(), Preparation::Again, "no frame was reported");
+    let mut unix = Mock::new(&[NATIVE + 0x20]);
+    unix.result = HResult::NOT_IMPLEMENTED;
+    assert_eq!(unix.prepare(), Preparation::NotNeeded, "no attempt would ever succeed");
 }
 
 /// Two markers in a row: hidden code without unwind data is between the native runs.
@@ -155,7 +172,7 @@ fn hidden_code_behind_a_managed_frame_is_passed_over() {
 fn hidden_code_at_the_leaf_is_tried_as_a_seed() {
     let ips_of = [UNKNOWN + 0x20, returns_to(MANAGED, 1), returns_to(NATIVE, 2)];
     let mut mock = Mock::new(&ips_of);
-    let stack = mock.walk(Policy::Signal);
+    let stack = mock.walk(Policy::SignalSnapshot);
     assert_eq!(ips(&stack), ips_of);
     let unknown = Reason::Unwind(UnwindError::UnknownCode { address: ips_of[0] });
     assert_eq!(stack.gaps, [Gap { at: 1, reason: unknown }]);
@@ -165,14 +182,15 @@ fn hidden_code_at_the_leaf_is_tried_as_a_seed() {
     mock.done.borrow_mut().clear();
     mock.reports.clear();
     mock.result = HResult::UNMANAGED_CONTEXT;
-    assert_eq!(ips(&mock.walk(Policy::Signal)), ips_of[..1]);
+    assert_eq!(ips(&mock.walk(Policy::SignalSnapshot)), ips_of[..1]);
     let unseeded = Done::Snapshot { seed: None };
     assert_eq!(mock.calls(), [Done::ContextRead, seeded, unseeded.clone()]);
-    // A caller's registers are not all known, and the runtime has not called it.
+    // Nor need it be the leaf: native code may have been called by an IL stub.
     let ips_of = [NATIVE + 0x20, returns_to(UNKNOWN, 1), returns_to(MANAGED, 2)];
     let mock = Mock::new(&ips_of);
-    assert_eq!(ips(&mock.walk(Policy::Signal)), ips_of);
-    assert_eq!(mock.calls(), [Done::ContextRead, unseeded.clone()]);
+    assert_eq!(ips(&mock.walk(Policy::SignalSnapshot)), ips_of);
+    let seeded = Done::Snapshot { seed: Some((ips_of[1], sp(1))) };
+    assert_eq!(mock.calls(), [Done::ContextRead, seeded]);
     // Nor does a walk without seeds begin to pass some.
     let mock = Mock::new(&[UNKNOWN + 0x20, returns_to(MANAGED, 1)]);
     mock.walk(Policy::Synchronous);
@@ -187,13 +205,13 @@ fn a_marker_that_follows_no_call_is_no_frame() {
     let mut mock = Mock::new(&frames);
     let garbage = Report { managed: false, ip: 0xDEAD_BEEF, sp: sp(1) };
     mock.reports[1] = garbage;
-    let stack = mock.walk(Policy::Signal);
+    let stack = mock.walk(Policy::SignalSnapshot);
     assert_eq!(ips(&stack), [frames[0], frames[2]]);
     let address = 0xDEAD_BEEF;
     assert_eq!(stack.gaps, [Gap { at: 1, reason: Reason::NotACall { address } }]);
     mock.reports.truncate(2);
     mock.result = HResult::FAIL;
-    let stack = mock.walk(Policy::Signal);
+    let stack = mock.walk(Policy::SignalSnapshot);
     assert_eq!(ips(&stack), frames[..1]);
     assert_eq!(stack.gaps, [Gap { at: 1, reason: Reason::NotACall { address } }]);
 }
@@ -272,14 +290,14 @@ fn walks_are_cut_at_the_maximum_depth() {
 fn a_callback_without_room_is_the_buffers_fault() {
     let frames = [MANAGED + 0x20, returns_to(MANAGED, 1), returns_to(NATIVE, 2)];
     let mock = Mock::new(&frames);
-    let stack = mock.walk_in(Policy::Signal, &mut WalkBuffer::new(1));
+    let stack = mock.walk_in(Policy::SignalSnapshot, &mut WalkBuffer::new(1));
     assert_eq!((ips(&stack), stack.snapshot), (vec![frames[0]], Some(HResult::ABORTED)));
     assert_eq!(stack.gaps, [Gap { at: 1, reason: Reason::BufferFull }]);
     // A runtime that ends the walk by itself is another case.
     let mut mock = Mock::new(&frames);
     mock.reports.truncate(1);
     mock.result = HResult::ABORTED;
-    let stack = mock.walk_in(Policy::Signal, &mut WalkBuffer::new(1));
+    let stack = mock.walk_in(Policy::SignalSnapshot, &mut WalkBuffer::new(1));
     assert_eq!(stack.gaps, [Gap { at: 1, reason: Reason::Snapshot(HResult::ABORTED) }]);
 }
 

@@ -89,7 +89,8 @@ const fn profiler(policy: Policy) -> &'static str {
         Policy::Unseeded => "naive: DoStackSnapshot without a seed, nothing else",
         Policy::Seeded => "as documented: suspends, unwinds, gives a seed",
         Policy::RuntimeSuspended => "as OpenTelemetry: SuspendRuntime, no seed",
-        Policy::Signal => "in a signal handler, seeded with what was interrupted",
+        Policy::Signal => "in a signal handler, asking the runtime nothing",
+        Policy::SignalSnapshot => "in a signal handler, seeded with what was interrupted",
         Policy::Synchronous => "in a callback of the runtime",
         Policy::FramePointers => "frame pointers only",
     }
@@ -372,6 +373,7 @@ impl Comparison {
             let (cell, style) = match column.claim {
                 Some(MixedClaim::Whole) => ("whole", GOOD),
                 Some(MixedClaim::Reportable) => ("most", GOOD),
+                Some(MixedClaim::WithoutLeaf) => ("but leaf", GOOD),
                 Some(MixedClaim::Partial(_)) => ("no", BAD),
                 None => ("dies", BAD),
             };

@@ -299,6 +299,7 @@ pub(crate) const fn trust(trust: Trust) -> &'static str {
         Trust::KnownCode => "known code",
         Trust::Leaf => "leaf",
         Trust::Stub => "stub",
+        Trust::StackTop => "stack top",
         Trust::FramePointer => "frame pointer",
     }
 }

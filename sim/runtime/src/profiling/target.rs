@@ -7,7 +7,9 @@ use clr_codegen::{SERVICES, Service};
 use clr_walker::code_map::{CodeMap, CodeMapError, CodeRegion, RegionKind};
 use clr_walker::image::FunctionTable;
 use clr_walker::memory::{Memory, Unreadable};
-use clr_walker::profiling::{StackBounds, TargetThread, ThreadContext, ThreadId};
+use clr_walker::mixed::Policy;
+use clr_walker::profiling::{StackBounds, StackRoot, TargetThread, ThreadContext, ThreadId};
+use clr_walker::registers::Convention;
 use thiserror::Error;
 
 /// Failure of an operation on a thread of the simulated system.
@@ -50,7 +52,7 @@ impl<'r, 'a, M: TargetMemory> SimulatedThread<'r, 'a, M> {
             runtime,
             os,
             id,
-            stack: StackBounds { limit, base, root },
+            stack: StackBounds { limit, base, root: StackRoot::ReturnAddress(root) },
             calling_thread: None,
         })
     }
@@ -135,6 +137,28 @@ impl<M: TargetMemory> TargetThread for SimulatedThread<'_, '_, M> {
 static SERVICE_CODE: [u8; 16 * Service::ALL.len()] = [0xC3; 16 * Service::ALL.len()];
 
 impl<'a, M: TargetMemory> Runtime<'a, M> {
+    /// Returns the code map of a profiler that walks by `policy`: that of
+    /// [`profilers_code_map`](Self::profilers_code_map), and if the walks ask the runtime nothing
+    /// also the methods in the code heaps, each of which the profiler has added when it was
+    /// compiled.
+    ///
+    /// # Errors
+    /// Returns [`CodeMapError`] if two regions share an address.
+    pub fn code_map_for(&self, policy: Policy) -> Result<CodeMap<'a>, CodeMapError> {
+        let mut map = self.profilers_code_map()?;
+        if policy == Policy::Signal && self.generation.is_unix() {
+            let heaps = self.code.map().regions().filter(|it| it.kind() == RegionKind::CodeHeap);
+            for heap in heaps {
+                for function in heap.functions().iter() {
+                    if let Some(method) = heap.part(function.begin..function.end) {
+                        map.insert(method.with_convention(Convention::SystemV))?;
+                    }
+                }
+            }
+        }
+        Ok(map)
+    }
+
     /// Returns the code for which a profiler in the process has unwind data: native images; on
     /// Windows also the heaps and images that the runtime registers with the system; on Unix those
     /// of them that are image files.

@@ -5,7 +5,7 @@ use crate::snapshot::{SEED_FLAGS, SEED_RAX, SEED_SIZE};
 use clr_explore::{CurrentThread, EventObject, ExaminedThread, ProfilerLock, Setup, ThreadIndex};
 use clr_runtime::profiling::HResult;
 use clr_runtime::{Context, Outcome};
-use clr_walker::mixed::{WalkBuffer, Walker};
+use clr_walker::mixed::{Policy, SignalVeto, WalkBuffer, Walker};
 use clr_walker::profiling::{
     CallError, CodeRange, FunctionId, ProfilerInfo as _, SnapshotFlags, TargetThread as _, ThreadId,
 };
@@ -143,9 +143,15 @@ impl Script {
             Action::Walk { of, policy } => {
                 if let Some(target) = target(*of) {
                     let mut buffer = WalkBuffer::new(ROOM);
+                    let info = me.info();
+                    let walker = Walker::new(&info, me.modules_for(*policy), *policy);
+                    let walker = walker.with_veto(SignalVeto::NONE);
                     // An error that ends the process also ends the history.
-                    let _ =
-                        Walker::new(&me.info(), me.modules(), *policy).walk(&target, &mut buffer);
+                    let taken = walker.take(&target, &mut buffer);
+                    // A handler that asks nothing leaves the names to another thread.
+                    if taken.is_ok() && *policy != Policy::Signal {
+                        let _ = walker.stitch(&buffer);
+                    }
                 }
             }
             Action::Lock(index, actions) => {

@@ -271,6 +271,7 @@ impl fmt::Display for FoundMixed {
         match self.completeness {
             Some(Completeness::Whole) => writeln!(f, "whole")?,
             Some(Completeness::Reportable) => writeln!(f, "reportable")?,
+            Some(Completeness::WithoutLeaf) => writeln!(f, "without-leaf")?,
             Some(Completeness::Partial(reason)) => writeln!(f, "partial: {reason}")?,
             None => {}
         }

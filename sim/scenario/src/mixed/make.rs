@@ -8,9 +8,8 @@ use crate::stopped_thread::Site;
 use clr_codegen::execution::BASE;
 use clr_runtime::Runtime;
 use clr_runtime::generation::Generation;
-use clr_runtime::profiling::SimulatedThread;
-use clr_walker::code_map::CodeMap;
-use clr_walker::mixed::{WalkBuffer, Walker};
+use clr_runtime::profiling::{Caller, SimulatedThread};
+use clr_walker::mixed::{Policy, SignalVeto, WalkBuffer, Walker};
 use clr_world::synthetic::SyntheticProcess;
 use clr_world::{Build, BuildError};
 
@@ -71,7 +70,6 @@ fn each_of(stop: Option<usize>, walks: &[MixedWalk]) -> impl Iterator<Item = Mix
 pub(super) struct WalkedThread<'g, 'b> {
     pub(super) site: &'g dyn Site,
     runtime: &'g Runtime<'b>,
-    map: &'g CodeMap<'b>,
     /// Return address of the thread's first function (VA).
     root: u64,
 }
@@ -84,14 +82,30 @@ impl WalkedThread<'_, '_> {
             return Err(RunOnError::UnknownThread);
         };
         let mut buffer = WalkBuffer::new(walk.room as usize);
+        let map = self.runtime.code_map_for(walk.policy).map_err(BuildError::from)?;
         let calling_thread = self.site.os(walk.walker());
         let (target, walker) = (target.called_by(calling_thread), self.runtime.on(calling_thread));
-        let stack = match walk.in_callback {
-            Some(kind) => walker.in_callback(kind, |info| {
-                Walker::new(info, self.map, walk.policy).walk(&target, &mut buffer)
-            }),
-            None => Walker::new(&walker, self.map, walk.policy).walk(&target, &mut buffer),
+        let mut take = |info: &Caller<'_, '_, _>| {
+            let walker = Walker::new(info, &map, walk.policy).with_veto(SignalVeto::NONE);
+            walker.take(&target, &mut buffer)
         };
+        let taken = match walk.in_callback {
+            Some(kind) => walker.in_callback(kind, |info| take(info)),
+            None => take(&walker),
+        };
+        // A handler that asks nothing leaves the names to another thread.
+        let namer = match walk.policy {
+            Policy::Signal => self.runtime.on(self.site.os(SnapshotCaller::NativeWalker)),
+            _ => walker,
+        };
+        let stack = taken.and_then(|()| {
+            let stitch =
+                |info: &Caller<'_, '_, _>| Walker::new(info, &map, walk.policy).stitch(&buffer);
+            match walk.in_callback.filter(|_| walk.policy != Policy::Signal) {
+                Some(kind) => namer.in_callback(kind, |info| stitch(info)),
+                None => stitch(&namer),
+            }
+        });
         Ok(match stack {
             Ok(stack) => FoundMixed::new(stack, |ip| self.site.label_of(ip)),
             Err(outcome) => FoundMixed::fatal(outcome),
@@ -172,8 +186,7 @@ impl Ready {
         look: impl Fn(&WalkedThread<'_, '_>, I) -> Result<T, RunOnError>,
     ) -> Result<Vec<T>, RunOnError> {
         let look = |site: &dyn Site, runtime: &Runtime<'_>, root: u64, item: I| {
-            let map = runtime.profilers_code_map().map_err(BuildError::from)?;
-            look(&WalkedThread { site, runtime, map: &map, root }, item)
+            look(&WalkedThread { site, runtime, root }, item)
         };
         match self {
             Self::Set(set) => {

@@ -30,7 +30,6 @@ impl From<FrameKind> for MixedFrameKind {
 pub enum ReasonKind {
     NotStopped,
     StaleContext,
-    Running,
     NotUnwound,
     FramePointers,
     Unwind(UnwindErrorKind),
@@ -54,7 +53,6 @@ impl From<Reason> for ReasonKind {
         match reason {
             Reason::NotStopped => Self::NotStopped,
             Reason::StaleContext => Self::StaleContext,
-            Reason::Running => Self::Running,
             Reason::NotUnwound => Self::NotUnwound,
             Reason::FramePointers => Self::FramePointers,
             Reason::Unwind(error) => Self::Unwind(error.into()),
@@ -90,6 +88,8 @@ pub enum MixedClaim {
     Whole,
     /// The walk has every frame that may be reported, and the native frames between them.
     Reportable,
+    /// The same without the native leaf, which runs on.
+    WithoutLeaf,
     /// The walk has fewer frames: the first reason, from the leaf.
     Partial(ReasonKind),
 }
@@ -99,6 +99,7 @@ impl From<Completeness> for MixedClaim {
         match completeness {
             Completeness::Whole => Self::Whole,
             Completeness::Reportable => Self::Reportable,
+            Completeness::WithoutLeaf => Self::WithoutLeaf,
             Completeness::Partial(reason) => Self::Partial(reason.into()),
         }
     }

@@ -63,7 +63,9 @@ impl Reader {
                 let missing = ProblemKind::MissingNode { node: "expect", missing: "complete" };
                 self.problem(fields.span(), missing);
             }
-            Some(MixedClaim::Whole | MixedClaim::Reportable) if has_gap => {
+            Some(MixedClaim::Whole | MixedClaim::Reportable | MixedClaim::WithoutLeaf)
+                if has_gap =>
+            {
                 self.problem(fields.span(), ProblemKind::CompleteWithGap);
             }
             Some(MixedClaim::Partial(_)) if !has_gap => {

@@ -64,8 +64,8 @@ fn unmet_expectations_are_differences() {
         assert_eq!(of(&all.replacen(from, to, 1)), [Other { item: 0 }], "{to}");
     }
     assert_eq!(of(&all.replace("trust=body", "trust=leaf")), [Other { item: 1 }]);
-    let gap = all.replace("managed App.Foo seen-by=both", "gap running");
-    let gap = of(&gap.replace("complete whole", "complete running"));
+    let gap = all.replace("managed App.Foo seen-by=both", "gap not-stopped");
+    let gap = of(&gap.replace("complete whole", "complete not-stopped"));
     assert!(matches!(gap[..], [Other { item: 2 }, Claim { .. }]), "{gap:?}");
     let last = "native Root+0x7c rsp=0x1fe300 seen-by=both";
     assert_eq!(of(&all.replace(last, "")), [Surplus { item: 3 }]);
@@ -91,7 +91,7 @@ fn other_frames_may_come_between() {
 #[test]
 fn a_walk_may_not_come_back() {
     let text = format!(
-        "{}mixed-walk policy=signal {{ expect {{ result blocked }} }}",
+        "{}mixed-walk policy=signal-snapshot {{ expect {{ result blocked }} }}",
         STACK.replace("mode cooperative", "mode cooperative; code-manager-writer other")
     );
     // Later generations refuse to look up code in this state.
@@ -104,7 +104,7 @@ fn a_walk_may_not_come_back() {
 #[test]
 fn a_full_buffer_is_reported() {
     let text = format!(
-        "{STACK}mixed-walk policy=signal room=2 {{ expect others=#true {{ native JIT_New; hidden IL_STUB; gap buffer-full; complete buffer-full; result S_FALSE }} }}"
+        "{STACK}mixed-walk policy=signal-snapshot room=2 {{ expect others=#true {{ native JIT_New; hidden IL_STUB; gap buffer-full; complete buffer-full; result S_FALSE }} }}"
     );
     let (others, found) = differences(&text, Generation::CoreClr31Windows);
     assert!(found.contains("gap: the stack has more frames than the buffer"), "{found}");
@@ -155,7 +155,7 @@ stop at=App.Main instruction=1 { mixed-walk policy=frame-pointers }
 #[test]
 fn a_stop_that_is_not_reached_does_not_affect_others() {
     let stops = "stop at=Lib.Sleep visit=9 { mixed-walk policy=seeded }
-stop at=Lib.Sleep { mixed-walk policy=seeded; mixed-walk policy=signal { expect on=new { complete whole; result S_OK } } }
+stop at=Lib.Sleep { mixed-walk policy=seeded; mixed-walk policy=signal-snapshot { expect on=new { complete whole; result S_OK } } }
 ";
     let scenario = parse(&format!("{PROGRAM}{stops}"));
     let made = |generation| -> Vec<_> {

@@ -7,7 +7,7 @@
 
 mod name;
 
-use super::{Bug, CAPACITY, Found, PROFILER, Stop, Way};
+use super::{Bug, CAPACITY, Found, PROFILER, Stop, Way, naming_thread};
 use clr_codegen::execution::BASE;
 use clr_runtime::profiling::{Call, Caller, SimulatedThread};
 use clr_runtime::{Context, Outcome};
@@ -15,7 +15,7 @@ use clr_walker::code_map::CodeMap;
 use clr_walker::memory::Memory;
 use clr_walker::mixed::{Policy, Reason, SeedRefused, Source};
 use clr_walker::profiling::{
-    CallError, FunctionId, HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame,
+    CallError, FunctionId, HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, StackRoot,
     TargetThread as _,
 };
 use clr_walker::registers::{Gpr, Registers};
@@ -44,7 +44,8 @@ impl Way for ReferenceWalker {
         let runtime = world.runtime();
         let Some(target) = SimulatedThread::new(runtime, os, BASE) else { return Ok(None) };
         let calling_thread = if policy.is_for_itself() { os } else { PROFILER };
-        let (target, info) = (target.called_by(calling_thread), runtime.on(calling_thread));
+        let target = target.called_by(calling_thread);
+        let info = runtime.on(naming_thread(policy, calling_thread));
         let walk = Walk {
             bug: self.bug,
             policy,
@@ -56,6 +57,7 @@ impl Way for ReferenceWalker {
             snapshot: None,
             out: Vec::new(),
             relies_on_order: false,
+            leaf_runs: false,
         };
         walk.go().map(Some)
     }
@@ -111,6 +113,8 @@ struct Walk<'w, 'a, M> {
     snapshot: Option<HResult>,
     out: Vec<Item>,
     relies_on_order: bool,
+    /// The native leaf is not stopped.
+    leaf_runs: bool,
 }
 
 impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
@@ -133,11 +137,12 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
             }
             Policy::RuntimeSuspended => match self.info.suspend_runtime() {
                 Ok(()) => {
-                    self.gap(Reason::Running);
+                    self.leaf_runs = true;
                     self.call(None)?;
-                    self.skeleton(0);
                     if self.frame_reports.is_empty() {
                         self.gap_of_refusal();
+                    } else {
+                        self.skeleton(0);
                     }
                     let _ = self.info.resume_runtime();
                 }
@@ -152,11 +157,54 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
                 }
                 ended?;
             }
-            Policy::Signal => self.by_context(true)?,
+            Policy::Signal => self.without_the_runtime(),
+            Policy::SignalSnapshot => self.by_context(true)?,
             Policy::Synchronous => self.by_context(false)?,
             Policy::FramePointers => {}
         }
         self.name()
+    }
+
+    /// Walks from the leaf to the root by unwind data alone. Of code without any, only the leaf can
+    /// be left: if a method has called it and nothing else is on the stack.
+    fn without_the_runtime(&mut self) {
+        let Ok(context) = self.target.context() else { return self.gap(Reason::NotStopped) };
+        let early = self.before.filter(|_| self.has(Bug::ContextBeforeSuspension));
+        let mut frame = Frame {
+            registers: early.unwrap_or(context.registers),
+            position: Position::Interrupted,
+            source: Source::Context,
+            report: None,
+        };
+        loop {
+            self.out.push(Item::Frame(Box::new(frame)));
+            if self.out.len() > CAPACITY {
+                return self.gap(Reason::BufferFull);
+            }
+            let caller = self.in_register(&frame).map_or_else(|| self.caller(&frame), Ok);
+            frame = match (caller, self.called_by_method(&frame)) {
+                (Ok(caller), _) => caller,
+                (Err(NoCaller::Root), _) => return,
+                (Err(NoCaller::Unknown(_)), Some(caller)) => caller,
+                (Err(NoCaller::Unknown(reason)), None) => return self.gap(reason),
+            };
+        }
+    }
+
+    /// Returns the method that has called unknown code, if its return address is on top of the
+    /// stack.
+    fn called_by_method(&self, leaf: &Frame) -> Option<Frame> {
+        let is_unknown = self.map.find(leaf.registers.rip).is_none();
+        let word = self.target.read_u64(leaf.sp()).ok()?;
+        let is_method = self.map.find_function(word.wrapping_sub(1)).is_some();
+        let leaves = is_unknown && leaf.position == Position::Interrupted;
+        (leaves && is_method && self.is_call(word)).then(|| {
+            let mut registers = leaf.registers;
+            registers.rip = word;
+            registers.set(Gpr::Rsp, leaf.sp() + 8);
+            let source = Source::Unwound(Trust::StackTop);
+            Frame { registers, position: Position::ReturnAddress, source, report: None }
+        })
     }
 
     /// Walks over the native leaf frames to the first managed one, and from there on.
@@ -432,7 +480,7 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
             Err(error) => return Err(NoCaller::Unknown(error.into())),
         };
         let is_return = position == Position::ReturnAddress;
-        if is_return && registers.rip == self.target.stack().root {
+        if is_return && self.target.stack().root == StackRoot::ReturnAddress(registers.rip) {
             return Err(NoCaller::Root);
         }
         let sp = registers.rsp();

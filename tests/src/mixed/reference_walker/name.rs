@@ -32,6 +32,7 @@ impl<M: TargetMemory> Walk<'_, '_, M> {
         }
         let completeness = match gaps.first() {
             Some(gap) => Completeness::Partial(gap.reason),
+            None if self.leaf_runs => Completeness::WithoutLeaf,
             None if self.relies_on_order => Completeness::Reportable,
             None => Completeness::Whole,
         };

@@ -1,0 +1,55 @@
+//! Walks that ask the runtime nothing, as in a signal handler.
+
+use super::WalkBuffer;
+use super::buffer::Named;
+use super::cursor::{Cursor, Stepped, Steps};
+use super::reason::Reason;
+use super::stub;
+use crate::profiling::TargetThread;
+use crate::registers::Registers;
+use crate::unwind::UnwindError;
+
+/// Walks from `registers` to the root, by the code map and the stack alone. The frames have no
+/// names yet. A failure is recorded in the buffer.
+#[inline(never)]
+pub(super) fn walk<T: TargetThread>(
+    steps: &Steps<'_, '_, T>,
+    registers: &Registers,
+    buffer: &mut WalkBuffer,
+) {
+    let mut frame = Cursor { registers: *registers, ..Cursor::NOWHERE };
+    while buffer.push(&frame) {
+        if let Some(place) = buffer.unnamed() {
+            place.named = Named::Later;
+        }
+        match caller(steps, &mut frame) {
+            Ok(Stepped::Caller) => {}
+            Ok(Stepped::Root) => return,
+            Err(reason) => return buffer.gap(reason),
+        }
+    }
+}
+
+/// Moves a frame to its caller. Unknown code that was interrupted is left by the word on top of the
+/// stack: the runtime's stubs, its dispatch and write-barrier code, and what no unwinder of the
+/// system knows on Unix, are entered by a call and leave the stack pointer where it is.
+fn caller<T: TargetThread>(
+    steps: &Steps<'_, '_, T>,
+    frame: &mut Cursor,
+) -> Result<Stepped, Reason> {
+    let before = *frame;
+    let reason = match steps.step(frame) {
+        Ok(stepped) => return Ok(stepped),
+        Err(reason) => reason,
+    };
+    if matches!(reason, Reason::Unwind(UnwindError::UnknownCode { .. })) {
+        *frame = before;
+        let jumps_on = || stub::target(&before.registers, steps.target);
+        if jumps_on().is_some_and(|to| steps.knows(to)) && steps.leave_stub(frame)
+            || steps.leave_by_stack_top(frame)
+        {
+            return Ok(Stepped::Caller);
+        }
+    }
+    Err(reason)
+}

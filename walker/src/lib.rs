@@ -60,6 +60,7 @@ extern crate alloc;
 pub mod cfi;
 pub mod code_map;
 pub mod image;
+pub mod jitted;
 pub mod memory;
 pub mod mixed;
 pub mod profiling;

@@ -122,6 +122,13 @@ impl<'a> UnwindInfo<'a> {
         Ok(Self { rva, header: *header, slots })
     }
 
+    /// Creates the UNWIND_INFO at the start of `bytes`, which lies at `rva`; `None` if its header is
+    /// cut off.
+    pub(crate) fn from_bytes(rva: u32, bytes: &'a [u8]) -> Option<Self> {
+        let (header, slots) = bytes.split_first_chunk()?;
+        Some(Self { rva, header: *header, slots })
+    }
+
     /// Returns the RVA of the structure.
     #[must_use]
     pub const fn rva(&self) -> u32 {

@@ -1,0 +1,12 @@
+//! Jitted code: how it gets into the code map without asking the runtime.
+
+mod error;
+mod header;
+mod method;
+mod stub;
+mod unwind_data;
+
+pub use error::JittedCodeError;
+pub use header::CodeHeaderLayout;
+pub use method::JittedMethod;
+pub use stub::StubBlockKind;

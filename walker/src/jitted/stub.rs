@@ -1,0 +1,41 @@
+//! Stub blocks: code of a code heap that is no method.
+
+use core::fmt;
+
+/// A kind of stub block: the small number in place of the pointer to a code header.
+///
+/// The numbers are `STUB_CODE_BLOCK_*` in codeman.h. A number never changed its meaning from .NET
+/// Core 3.1 to .NET 10; 4 and 5 came with .NET 7, 6 to 9 with .NET 8, and 2 went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StubBlockKind(pub u8);
+
+impl StubBlockKind {
+    /// The last number that may be a stub block, `STUB_CODE_BLOCK_LAST`: higher ones are pointers.
+    pub const LAST: Self = Self(0xF);
+
+    /// Returns the name of the kind, or `None` for a number without a known meaning.
+    #[must_use]
+    pub const fn name(self) -> Option<&'static str> {
+        Some(match self.0 {
+            1 => "jump stubs",
+            2 => "precode",
+            3 => "dynamic helpers",
+            4 => "stub precode",
+            5 => "fixup precode",
+            6 => "dispatch stubs",
+            7 => "resolve stubs",
+            8 => "lookup stubs",
+            9 => "vtable call stubs",
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for StubBlockKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => write!(f, "a block of {name}"),
+            None => write!(f, "a stub block of the unknown kind {}", self.0),
+        }
+    }
+}

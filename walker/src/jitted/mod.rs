@@ -1,5 +1,6 @@
 //! Jitted code: how it gets into the code map without asking the runtime.
 
+pub mod contracts;
 mod error;
 mod header;
 mod method;

@@ -1,0 +1,137 @@
+//! The contract descriptor: names, offsets and values that the runtime states about itself.
+
+use super::error::ContractError;
+use super::json::{self, Value};
+use crate::jitted::header::{copy, read_u32};
+use crate::memory::Memory;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+
+/// The bytes `DNCCDAC\0` in this order, in .NET 9 and 10. (The document has them reversed.)
+const MAGIC: u64 = u64::from_le_bytes(*b"DNCCDAC\0");
+/// The text of .NET 9 has 3,183 bytes, that of .NET 10 has 10,564.
+const TEXT_LIMIT: u32 = 1 << 20;
+/// .NET 10 has 24.
+const POINTER_LIMIT: u32 = 1 << 12;
+
+/// The contents of a runtime's `DotNetRuntimeContractDescriptor`, a symbol exported by coreclr.dll,
+/// libcoreclr.so, libcoreclr.dylib, and by single-file applications: offsets of fields, global
+/// values, and versions of contracts.
+///
+/// Source: docs/design/datacontracts/contract-descriptor.md and data_descriptor.md in
+/// dotnet/runtime; .NET 9 and later have it.
+#[derive(Clone, Debug)]
+pub struct ContractDescriptor {
+    types: BTreeMap<String, Value>,
+    globals: BTreeMap<String, Value>,
+    contracts: BTreeMap<String, Value>,
+    /// The values that globals refer to by index.
+    pointers: Box<[u8]>,
+}
+
+impl ContractDescriptor {
+    /// Reads the descriptor at `address` (VA), the value of the exported symbol.
+    ///
+    /// # Errors
+    /// [`ContractError`] if it cannot be read, or is not a descriptor of version 0 for 64 bits.
+    pub fn read<M: Memory + ?Sized>(memory: &M, address: u64) -> Result<Self, ContractError> {
+        let magic = memory.read_u64(address)?;
+        if magic != MAGIC {
+            return Err(ContractError::Magic { address, magic });
+        }
+        let at = |offset: u64| address.wrapping_add(offset);
+        let flags = read_u32(memory, at(8))?;
+        // Bit 0 is always set, bit 1 means 32-bit pointers, the others may be ignored.
+        if flags & 3 != 1 {
+            return Err(ContractError::Flags { flags });
+        }
+        let (text, pointers) = (read_u32(memory, at(12))?, read_u32(memory, at(24))?);
+        if text > TEXT_LIMIT || pointers > POINTER_LIMIT {
+            return Err(ContractError::Size { text, pointers });
+        }
+        let text = copy(memory, memory.read_u64(at(16))?, text)?;
+        let pointers = copy(memory, memory.read_u64(at(32))?, pointers * 8)?;
+        Self::parse(&text, pointers)
+    }
+
+    fn parse(text: &[u8], pointers: Box<[u8]>) -> Result<Self, ContractError> {
+        // The size may count the terminating NUL.
+        let text = text.strip_suffix(b"\0").unwrap_or(text);
+        let value =
+            json::parse(text).map_err(|offset| ContractError::Json { offset: offset as u32 })?;
+        let part = |part| ContractError::Form { part };
+        let Value::Object(mut members) = value else { return Err(part("text")) };
+        if members.get("version").and_then(Value::as_u64) != Some(0) {
+            return Err(part("version"));
+        }
+        // Baselines are other files; released runtimes have the empty one.
+        if members.get("baseline").is_some_and(|baseline| baseline.as_str() != Some("empty")) {
+            return Err(part("baseline"));
+        }
+        let mut take = |name| match members.remove(name) {
+            Some(Value::Object(members)) => Ok(members),
+            _ => Err(part(name)),
+        };
+        Ok(Self {
+            types: take("types")?,
+            globals: take("globals")?,
+            contracts: take("contracts")?,
+            pointers,
+        })
+    }
+
+    /// Returns the version of a contract.
+    ///
+    /// # Errors
+    /// [`ContractError`] if the runtime does not have the contract, or its version is no number.
+    pub fn contract(&self, name: &'static str) -> Result<u64, ContractError> {
+        let version = self.contracts.get(name).ok_or(ContractError::MissingContract { name })?;
+        version.as_u64().ok_or(ContractError::Form { part: "contracts" })
+    }
+
+    /// Returns the offset of a field in bytes; that of field `!` is the size of the type.
+    ///
+    /// # Errors
+    /// [`ContractError::MissingField`] if the descriptor does not name it.
+    pub fn field(
+        &self,
+        type_name: &'static str,
+        field: &'static str,
+    ) -> Result<u32, ContractError> {
+        let fields = self.types.get(type_name).and_then(Value::as_object);
+        let offset = match fields.and_then(|fields| fields.get(field)) {
+            Some(Value::Array(pair)) => pair.first().and_then(Value::as_u64),
+            Some(value) => value.as_u64(),
+            None => None,
+        };
+        let offset = offset.and_then(|offset| u32::try_from(offset).ok());
+        offset.ok_or(ContractError::MissingField { type_name, field })
+    }
+
+    /// Returns a global value: a number, or the address of a variable of the runtime (VA).
+    ///
+    /// # Errors
+    /// [`ContractError::MissingGlobal`] if the descriptor does not have it as a number.
+    pub fn global(&self, name: &'static str) -> Result<u64, ContractError> {
+        let value = match self.globals.get(name) {
+            Some(Value::Array(items)) => match items.as_slice() {
+                // With its type.
+                [Value::Array(index), _] => self.pointer(index),
+                [value, _] => value.as_u64(),
+                index => self.pointer(index),
+            },
+            Some(value) => value.as_u64(),
+            None => None,
+        };
+        value.ok_or(ContractError::MissingGlobal { name })
+    }
+
+    /// Returns the pointer whose index is the only item of `index`.
+    fn pointer(&self, index: &[Value]) -> Option<u64> {
+        let [index] = index else { return None };
+        let index = usize::try_from(index.as_u64()?).ok()?;
+        let (pointers, _) = self.pointers.as_chunks();
+        pointers.get(index).copied().map(u64::from_le_bytes)
+    }
+}

@@ -15,8 +15,8 @@ pub struct Unreadable {
 
 /// Read access to the target's memory.
 ///
-/// A read either fills the whole buffer or fails; reads need not be aligned. The walker asks for at
-/// most 16 bytes at a time.
+/// A read either fills the whole buffer or fails; reads need not be aligned. A walk asks for at most
+/// 16 bytes at a time, a reader of [jitted code](crate::jitted) for at most 4,096 bytes of one page.
 pub trait Memory {
     /// Fills `buffer` with the bytes at `address` (VA).
     ///

@@ -1,7 +1,10 @@
 //! A jitted method: its code and unwind data, copied.
 
+use crate::code_map::{CodeMapError, CodeRegion, Run};
 use crate::image::{FunctionTable, RuntimeFunction, Section};
+use crate::registers::Convention;
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::ops::Range;
 
 /// The code of a jitted method, with its funclets, and their unwind data: owned copies, which stay
@@ -49,12 +52,6 @@ impl JittedMethod {
         FunctionTable::new(&self.entries)
     }
 
-    /// Returns the bytes of the RUNTIME_FUNCTION entries.
-    #[must_use]
-    pub fn function_bytes(&self) -> &[u8] {
-        &self.entries
-    }
-
     /// Returns the code and its RVA.
     #[must_use]
     pub fn code(&self) -> Section<'_> {
@@ -66,6 +63,19 @@ impl JittedMethod {
     #[must_use]
     pub fn unwind_data(&self) -> Section<'_> {
         Section { rva: self.unwind_rva, bytes: &self.unwind_data, executable: false }
+    }
+
+    /// Returns the region of a code map with this method alone. `convention` is that of the target's
+    /// OS.
+    ///
+    /// # Errors
+    /// [`CodeMapError::Range`] never, as [`read`](Self::read) has checked the addresses.
+    pub fn region(&self, convention: Convention) -> Result<CodeRegion<'static>, CodeMapError> {
+        let functions: Vec<_> = self.functions().iter().collect();
+        let run = |section: Section<'_>| Run { rva: section.rva, bytes: section.bytes.to_vec() };
+        let runs = alloc::vec![run(self.code()), run(self.unwind_data())];
+        let region = CodeRegion::generated(self.code_range(), self.base, &functions, runs)?;
+        Ok(region.with_convention(convention))
     }
 
     /// Returns the entry that covers `address` (VA).

@@ -10,10 +10,11 @@
 //! 8. [Your profiler's locks in a Rust test](locks_in_a_test)
 //! 9. [The tool](the_tool)
 //! 10. [Unwinding a Windows x64 thread](unwinding)
-//! 11. [The speed of the unwinder](speed)
-//! 12. [The grammar](clr_scenario)
-//! 13. [The contract](contract): the rules of the CLR, by section
-//! 14. [The clauses](the_clauses)
+//! 11. [Jitted code](jitted_code)
+//! 12. [The speed of the unwinder](speed)
+//! 13. [The grammar](clr_scenario)
+//! 14. [The contract](contract): the rules of the CLR, by section
+//! 15. [The clauses](the_clauses)
 //!
 //! The tests run every text of the book on every generation and check the results that it states.
 
@@ -44,6 +45,7 @@ chapters! {
     locks_in_a_test "locks.md",
     the_tool "tool.md",
     unwinding "unwinding.md",
+    jitted_code "jitted_code.md",
     speed "speed.md",
     the_clauses "clauses.md",
 }

@@ -2,6 +2,7 @@
 
 mod fuzz_seeds;
 mod fuzzed;
+mod jitted_code;
 mod world_properties;
 mod world_unwinding;
 mod world_waits;

@@ -6,6 +6,7 @@ mod cranelift;
 mod epilogue_iced;
 mod every_instruction;
 mod funclets;
+mod jitted;
 mod libraries;
 mod mutant_programs;
 mod mutants;

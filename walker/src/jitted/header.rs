@@ -82,9 +82,8 @@ impl JittedMethod {
         let code_rvas = check_ranges(start, first, &entries)?;
         let base = base_of(start, code_rvas.begin)?;
         let code_size = code_rvas.end - code_rvas.begin;
-        let expected = size.unwrap_or(code_size.min(CODE_LIMIT));
-        if code_size != expected || code_size > CODE_LIMIT {
-            let expected = expected.min(CODE_LIMIT);
+        let expected = size.unwrap_or(code_size).min(CODE_LIMIT);
+        if code_size != expected {
             return Err(JittedCodeError::CodeSize { start, size: code_size, expected });
         }
         let UnwindData { rva, bytes } = unwind_data::read(memory, base, first, &entries)?;

@@ -20,12 +20,18 @@ const RETURN_ADDRESS: u64 = 0xE000;
 /// rsp at the function's first instruction.
 const RSP: u64 = STACK + (STACK_PAGES - 2) * PAGE_SIZE - 8;
 const PRESERVED: [Gpr; 6] = [Gpr::Rbx, Gpr::Rbp, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15];
+const RECORDINGS: [(&str, Convention); 4] = [
+    ("coreclr-3.1.23-linux", Convention::SystemV),
+    ("net-9.0.7-linux", Convention::SystemV),
+    ("net-10.0.9-linux", Convention::SystemV),
+    ("net-10.0.9-windows", Convention::WindowsX64),
+];
 
 /// Executes a function from its start to the first instruction that needs more of its process, and
 /// unwinds before each. Returns the number of instructions executed, and the offset of the last.
-fn execute(method: &JittedMethod, function: RuntimeFunction) -> (u32, u32) {
+fn execute(method: &JittedMethod, function: RuntimeFunction, convention: Convention) -> (u32, u32) {
     let mut map = CodeMap::new();
-    map.insert(method.region(Convention::SystemV).unwrap()).unwrap();
+    map.insert(method.region(convention).unwrap()).unwrap();
     let begin = method.base() + u64::from(function.begin);
     let mut machine = machine(method, begin);
     let caller = machine.cpu().registers();
@@ -37,7 +43,9 @@ fn execute(method: &JittedMethod, function: RuntimeFunction) -> (u32, u32) {
         let place = format!("{:#x} in {method:?}", at - begin);
         step.unwrap_or_else(|error| panic!("{place}: {error}"));
         assert_eq!((registers.rip, registers.rsp()), (RETURN_ADDRESS, RSP + 8), "{place}");
-        for register in PRESERVED {
+        let windows =
+            [Gpr::Rdi, Gpr::Rsi].into_iter().filter(|_| convention == Convention::WindowsX64);
+        for register in PRESERVED.into_iter().chain(windows) {
             assert_eq!(registers.get(register), caller.get(register), "{register:?} at {place}");
         }
         let offset = (at - begin) as u32;
@@ -76,7 +84,7 @@ fn machine(method: &JittedMethod, begin: u64) -> Machine {
 #[test]
 fn recorded_jitted_code_is_unwound_at_each_instruction_that_executes() {
     let mut executed = Vec::new();
-    for name in ["coreclr-3.1.23-linux", "net-9.0.7-linux", "net-10.0.9-linux"] {
+    for (name, convention) in RECORDINGS {
         let recording = Recording::new(name);
         // A method entered by on-stack replacement begins on the frame of the method that it
         // replaces.
@@ -86,7 +94,7 @@ fn recorded_jitted_code_is_unwound_at_each_instruction_that_executes() {
             let layout = CodeHeaderLayout::CORE_3_1_TO_10;
             let method = JittedMethod::read(&recording, &layout, code.start, None).unwrap();
             for function in method.functions().iter() {
-                let (count, last) = execute(&method, function);
+                let (count, last) = execute(&method, function, convention);
                 let info = method.unwind_data().bytes;
                 let header = &info[(function.unwind_info - method.unwind_data().rva) as usize..];
                 functions += 1;
@@ -94,8 +102,9 @@ fn recorded_jitted_code_is_unwound_at_each_instruction_that_executes() {
                 beyond_prologues += u32::from(last >= u32::from(header[1]));
             }
         }
-        executed.push((functions, beyond_prologues, instructions));
+        assert_eq!(functions, beyond_prologues, "{name}: all prologues execute");
+        executed.push((functions, instructions));
     }
-    // Functions; those executed beyond the prologue; instructions.
-    assert_eq!(executed, [(0, 0, 0); 3]);
+    // Functions, and instructions before which they were unwound.
+    assert_eq!(executed, [(18, 249), (22, 221), (23, 127), (0, 0)]);
 }

@@ -104,21 +104,26 @@ fn recorded_methods_are_regions_side_by_side() {
 
 #[test]
 fn net_10_finds_each_recorded_method_from_an_address_in_it() {
-    let recording = Recording::new("net-10.0.9-linux");
-    let descriptor = ContractDescriptor::read(&recording, recording.descriptor).unwrap();
+    for name in ["net-10.0.9-linux", "net-10.0.9-windows"] {
+        finds_each_recorded_method(&Recording::new(name));
+    }
+}
+
+fn finds_each_recorded_method(recording: &Recording) {
+    let descriptor = ContractDescriptor::read(recording, recording.descriptor).unwrap();
     assert_eq!(descriptor.contract("ExecutionManager"), Ok(2));
     let manager = ExecutionManager::new(&descriptor).unwrap();
     assert_eq!(*manager.code_header(), CodeHeaderLayout::CORE_3_1_TO_10);
     for code in &recording.methods {
         let size = u64::from(code.size);
         for address in [code.start, code.start + size / 2, code.start + size - 1] {
-            let found = manager.find(&recording, address).unwrap();
+            let found = manager.find(recording, address).unwrap();
             let Some(CodeAt::Method(method)) = found else { panic!("{code:?}: {found:?}") };
             assert_eq!(method.code_range(), code.start..code.start + size, "{code:?}");
         }
     }
     for (kind, code) in &recording.stubs {
-        let found = manager.find(&recording, code.start).unwrap();
+        let found = manager.find(recording, code.start).unwrap();
         let (start, kind) = (code.start, StubBlockKind(*kind));
         assert_eq!(found, Some(CodeAt::StubBlock { start, kind }), "{code:?}");
     }

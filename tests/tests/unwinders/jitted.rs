@@ -106,5 +106,5 @@ fn recorded_jitted_code_is_unwound_at_each_instruction_that_executes() {
         executed.push((functions, instructions));
     }
     // Functions, and instructions before which they were unwound.
-    assert_eq!(executed, [(18, 249), (22, 221), (23, 127), (0, 0)]);
+    assert_eq!(executed, [(18, 249), (22, 221), (23, 127), (22, 172)]);
 }

@@ -48,6 +48,8 @@
 //!     caller's registers, Trust, establisher frame, handler
 //! ```
 //!
+//! [`jitted`] reads what the runtime's JIT compiler made, so that it gets into the map, too.
+//!
 //! Input is never trusted: malformed images and unwind data give errors with the place of the
 //! fault, every loop has a limit, and a failed step leaves the registers as they were. A walk
 //! allocates nothing.

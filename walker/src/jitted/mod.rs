@@ -27,7 +27,7 @@
 //! | offsets in the code header | [`CodeHeaderLayout::CORE_3_1_TO_10`] |
 //! | RVAs count from the start of the range section; code, read-only data and the unwind data of all functions lie in this order in one block; version 1, both handler flags, a personality routine | `CEEJitInfo::allocMem` and `allocUnwindInfo` in jitinterface.cpp, v3.1.23 |
 //! | functions are adjacent, unwind data is adjacent, codes descend | every method of the recorded processes |
-//! | a `FunctionID` is the address of the `MethodDesc` | `MethodDescToFunctionID` in proftoeeinterfaceimpl.cpp, v3.1.23; later versions: assumed |
+//! | a `FunctionID` is the address of the `MethodDesc` | `MethodDescToFunctionID` in proftoeeinterfaceimpl.cpp, v3.1.23 and dotnet/runtime (at .NET 5 to 6); later versions: assumed |
 //! | the map of code | [`contracts`] |
 //!
 //! Held against processes: on Linux every jitted method that the runtime itself lists

@@ -189,6 +189,24 @@ fn version_2_has_the_start_in_units_within_a_long_method() {
 }
 
 #[test]
+fn pointers_of_the_nibble_map_have_multiples_of_4() {
+    let mut process = process();
+    // The start of each kind of pointer, 9 to 12; the method covers units 5 and 6.
+    for (pointer, rva) in [(0x409, 0x400), (0x40A, 0x404), (0x40B, 0x408), (0x40C, 0x40C_u32)] {
+        let start = BASE + u64::from(rva);
+        process.write_u64s(start - 8, &[HEADER + 0x1000]);
+        process.write_u64s(HEADER + 0x1018, &[METHOD_DESC]);
+        process.write_u32s(HEADER + 0x1020, &[1, rva, 0x720, 0x720]);
+        process.write(BASE + 0x720, &[0x19, 0, 0, 0, 0, 0, 0, 0]);
+        process.write(start, &vec![0x90; (0x720 - rva) as usize]);
+        process.write_u32s(NIBBLES + 20, &[pointer, pointer]);
+        let found = find(&process, BASE + 0x600).unwrap();
+        let Some(CodeAt::Method(method)) = found else { panic!("{pointer:#x}: {found:?}") };
+        assert_eq!(method.code_range().start, start);
+    }
+}
+
+#[test]
 fn nibbles_stand_for_the_place_in_32_bytes() {
     // Two methods in neighbouring nibbles, the second at the end of its 32 bytes.
     let second = START + 0x3C;

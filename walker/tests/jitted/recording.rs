@@ -1,6 +1,6 @@
 //! Memory of real processes, from `fixtures/jitted`.
 
-use clr_walker::memory::{Memory, Segment, Segments, Unreadable};
+use clr_walker::memory::{Memory, Segment, Unreadable};
 
 /// An entry of the runtime's own list of generated code.
 #[derive(Clone, Debug)]
@@ -61,7 +61,9 @@ fn bytes_of(hex: &str) -> Vec<u8> {
 
 impl Memory for Recording {
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
-        let segments = self.runs.iter().map(|(start, bytes)| Segment::new(*start, bytes));
-        Segments::new(segments).unwrap().read(address, buffer)
+        let after = self.runs.partition_point(|(start, _)| *start <= address);
+        let run = after.checked_sub(1).map(|at| &self.runs[at]);
+        let (start, bytes) = run.map_or((0, &[][..]), |(start, bytes)| (*start, bytes));
+        Segment::new(start, bytes).read(address, buffer)
     }
 }

@@ -36,8 +36,8 @@ impl CodeHeaderLayout {
     /// src/coreclr/vm/codeman.h of dotnet/runtime (src/coreclr/src/vm in .NET 5): three pointers
     /// (debug, exception and GC information), `phdrMDesc`, `nUnwindInfos`, `unwindInfos`. Builds
     /// with `FEATURE_GDBJIT` have a pointer more; no published one is known. Held against every
-    /// jitted method of processes of 3.1.23, 9.0.7 and 10.0.9 on Linux; .NET 10 states the same
-    /// offsets in its data contracts. The other versions, and Windows, are known from source.
+    /// jitted method of processes of 3.1.23, 9.0.7 and 10.0.9 on Linux, and of 10.0.9 on Windows;
+    /// .NET 10 states the same offsets in its data contracts. The rest is known from source.
     pub const CORE_3_1_TO_10: Self = Self {
         method_desc: 0x18,
         unwind_info_count: 0x20,

@@ -4,8 +4,8 @@ use core::fmt;
 
 /// A kind of stub block: the small number in place of the pointer to a code header.
 ///
-/// The numbers are `STUB_CODE_BLOCK_*` in codeman.h. A number never changed its meaning from .NET
-/// Core 3.1 to .NET 10; 4 and 5 came with .NET 7, 6 to 9 with .NET 8, and 2 went.
+/// The numbers are `STUB_CODE_BLOCK_*` in codeman.h: 1 to 3 in dotnet/coreclr v3.1.23, 1 and 3 to 9 in
+/// dotnet/runtime after .NET 9. 2 was recorded in 3.1.23, 6 to 9 in .NET 9 and 10.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StubBlockKind(pub u8);
 

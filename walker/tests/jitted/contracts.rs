@@ -119,7 +119,7 @@ fn an_address_leads_to_its_method() {
 }
 
 #[test]
-fn stubs_images_and_foreign_addresses_are_told_apart() {
+fn stubs_images_and_foreign_addresses_are_distinguished() {
     let mut process = process();
     let kind = StubBlockKind(6);
     assert_eq!(find(&process, STUBS + 5), Ok(Some(CodeAt::StubBlock { start: STUBS, kind })));

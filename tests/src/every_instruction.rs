@@ -305,7 +305,7 @@ pub fn check_stack(
     Ok(frames)
 }
 
-/// Checks the first `limit` boundaries of a run under Windows' rules: each step from a frame's true
+/// Checks the first `limit` boundaries of a run under `rules` of Windows: each step from a frame's true
 /// registers must be right, or wrong where [`LinkedProgram::windows_mistake`] expects so. Calls
 /// `met` with each mistake that occurred.
 ///
@@ -313,12 +313,13 @@ pub fn check_stack(
 /// The first [`Failure`].
 pub fn windows(
     program: &Program,
+    rules: Rules,
     limit: u64,
     mut met: impl FnMut(WindowsMistake),
 ) -> Result<Checked, Failure> {
     let linked = program.link()?;
     let map = linked.code_map().map_err(ProgramLoadError::ReadBack)?;
-    let unwinder = Unwinder::new(&map).with_rules(Rules::Windows);
+    let unwinder = Unwinder::new(&map).with_rules(rules);
     at_every_instruction(program, &linked, limit, |run| {
         let mut frame = run.machine().cpu().registers();
         let mut position = Position::Interrupted;

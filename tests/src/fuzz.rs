@@ -33,7 +33,7 @@ use clr_walker::unwind::win64::UnwindInfo;
 use clr_walker::unwind::{Cache, Position, Rules, Step, UnwindError, Unwinder};
 use std::sync::LazyLock;
 
-const ALL_RULES: [Rules; 3] = [Rules::Precise, Rules::Windows, Rules::CoreClrUnix];
+const ALL_RULES: [Rules; 4] = [Rules::Precise, Rules::CoreClr, Rules::CoreClrUnix, Rules::Ntdll];
 const POSITIONS: [Position; 2] = [Position::Interrupted, Position::ReturnAddress];
 
 /// Maximum number of frames in a walk; large enough to expose a loop in the unwind data.
@@ -386,7 +386,8 @@ pub fn program(data: &[u8]) {
     };
     let results = [
         every_instruction::precise(&program, BOUNDARY_LIMIT),
-        every_instruction::windows(&program, BOUNDARY_LIMIT, |_| ()),
+        every_instruction::windows(&program, Rules::CoreClr, BOUNDARY_LIMIT, |_| ()),
+        every_instruction::windows(&program, Rules::Ntdll, BOUNDARY_LIMIT, |_| ()),
     ];
     for result in results {
         match result {

@@ -151,8 +151,9 @@ terms! {
     }
     Rules {
         "precise" => (Rules::Precise),
-        "windows" => (Rules::Windows),
+        "coreclr" => (Rules::CoreClr),
         "coreclr-unix" => (Rules::CoreClrUnix),
+        "ntdll" => (Rules::Ntdll),
     }
     Trust {
         "body" => (Trust::Body),

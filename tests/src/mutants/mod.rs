@@ -66,6 +66,8 @@ fn offset_in_chkstk_ms(region: &CodeRegion<'_>, rva: u32) -> Option<u32> {
 #[derive(Clone, Copy, Debug)]
 pub struct Unwinder<'c, 'a> {
     code: &'c CodeMap<'a>,
+    /// True if the code is of Unix, where SET_FPREG_LARGE exists.
+    is_unix: bool,
     bug: Option<Bug>,
 }
 
@@ -73,7 +75,13 @@ impl<'c, 'a> Unwinder<'c, 'a> {
     /// Creates an unwinder without a bug.
     #[must_use]
     pub const fn new(code: &'c CodeMap<'a>) -> Self {
-        Self { code, bug: None }
+        Self { code, is_unix: false, bug: None }
+    }
+
+    /// Makes the code that of Unix.
+    #[must_use]
+    pub const fn on_unix(self) -> Self {
+        Self { is_unix: true, ..self }
     }
 
     /// Plants this bug, and no other.
@@ -184,7 +192,7 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         let may_be_large = in_prologue || frame_offset == 240;
         let setting = function.codes()?.into_iter().find(|code| match code.op {
             SET_FPREG => in_prologue,
-            SET_FPREG_LARGE => may_be_large,
+            SET_FPREG_LARGE => may_be_large && self.is_unix,
             _ => false,
         });
         if let Some(code) = setting {
@@ -208,9 +216,10 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         let mut base = self.frame_base(&function, offset, &state.registers)?;
         let mut base_is_final = function.frame_register != 0;
         let mut machine_frame = None;
+        let last = if self.is_unix { SET_FPREG_LARGE } else { PUSH_MACHFRAME };
         for _ in 0..=CHAIN_LIMIT {
             for code in function.codes()? {
-                if code.op > SET_FPREG_LARGE {
+                if code.op > last {
                     return Err(Error::BadUnwindData);
                 }
                 if self.has(Bug::FrameBaseRecomputed) {

@@ -48,7 +48,7 @@ fn the_counter_counts() {
 fn walking_allocates_nothing() {
     let mut frames = 0;
     each_chain(|map, vector, memory| {
-        for rules in [Rules::Precise, Rules::Windows] {
+        for rules in [Rules::Precise, Rules::CoreClr] {
             let info = measure(|| {
                 let walk = Unwinder::new(map).with_rules(rules).walk(&vector.registers, memory);
                 frames += walk.take_while(Result::is_ok).count();

@@ -332,9 +332,9 @@ fn check(
         let precise = rules == Rules::Precise;
         Reading { image: &image, place, frame_register, precise }.epilogue(&before)
     };
-    for rules in [Rules::Precise, Rules::Windows] {
+    for rules in [Rules::Precise, Rules::CoreClr] {
         // Windows does not decode r12's SIB byte correctly.
-        if rules == Rules::Windows && frame_register == Gpr::R12.number() {
+        if rules == Rules::CoreClr && frame_register == Gpr::R12.number() {
             continue;
         }
         let mut after = before;
@@ -347,7 +347,7 @@ fn check(
         let expected = expected.map_or_else(|| undo_prologue(&before, place), |(after, _)| after);
         prop_assert_eq!(after, expected, "{:?}", rules);
     }
-    let (precise, windows) = (read(Rules::Precise), read(Rules::Windows));
+    let (precise, windows) = (read(Rules::Precise), read(Rules::CoreClr));
     match windows {
         Some((_, Ending::Return)) => tally.returns += 1,
         Some((_, Ending::TailCall)) => tally.tail_calls += 1,

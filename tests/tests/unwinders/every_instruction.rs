@@ -162,10 +162,19 @@ fn the_second_reader_of_cfi_agrees_with_the_shadow_stack() {
 }
 
 #[test]
-fn windows_is_wrong_exactly_where_it_is_known_to_be() {
+fn coreclr_is_wrong_exactly_where_windows_is_known_to_be() {
+    is_wrong_where_windows_is(Rules::CoreClr);
+}
+
+#[test]
+fn ntdll_is_wrong_exactly_where_windows_is_known_to_be() {
+    is_wrong_where_windows_is(Rules::Ntdll);
+}
+
+fn is_wrong_where_windows_is(rules: Rules) {
     let seen = RefCell::new(BTreeSet::new());
     for_programs(6000, Size::SMALL, |program| {
-        every_instruction::windows(program, LIMIT, |mistake| {
+        every_instruction::windows(program, rules, LIMIT, |mistake| {
             seen.borrow_mut().insert(mistake);
         })
     });
@@ -202,7 +211,7 @@ fn damaged_tables_end_in_an_answer() {
         let mut run = Execution::new(&program, &linked, start, 0).unwrap();
         for _ in 0..500 {
             let registers = run.machine().cpu().registers();
-            for rules in [Rules::Precise, Rules::Windows, Rules::CoreClrUnix] {
+            for rules in [Rules::Precise, Rules::CoreClr, Rules::CoreClrUnix, Rules::Ntdll] {
                 let unwinder = Unwinder::new(&map).with_rules(rules);
                 let walk = unwinder.walk(&registers, run.machine()).with_limit(FRAMES);
                 let items = walk.count();

@@ -10,7 +10,7 @@ use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::image::FunctionTable;
 use clr_walker::image::pe::PeImage;
 use clr_walker::memory::{Memory, Segments, Unreadable};
-use clr_walker::registers::{Gpr, Registers};
+use clr_walker::registers::{Convention, Gpr, Registers};
 use clr_walker::unwind::{self, Position};
 use std::collections::BTreeSet;
 
@@ -439,7 +439,7 @@ type Answer = Option<(Registers, Position)>;
 
 /// Returns the answers of the unwinder without a bug, and of the walker. The unwinders with bugs
 /// must not panic.
-fn answers(record: &FuzzRecord<'_>, position: Position) -> [Answer; 2] {
+fn answers(record: &FuzzRecord<'_>, position: Position, convention: Convention) -> [Answer; 2] {
     let image = fuzz_image(record);
     let functions = fuzz_functions(record);
     let table = FunctionTable::new(&functions);
@@ -452,20 +452,27 @@ fn answers(record: &FuzzRecord<'_>, position: Position) -> [Answer; 2] {
         assert!(caller.is_ok() || registers == record.registers);
         Some((registers, caller.ok()?))
     };
+    let second = match convention {
+        Convention::WindowsX64 => Unwinder::new(&map),
+        Convention::SystemV => Unwinder::new(&map).on_unix(),
+    };
     for bug in Bug::ALL {
-        let unwinder = Unwinder::new(&map).with_bug(bug);
+        let unwinder = second.with_bug(bug);
         let _: Answer = answer(unwinder);
         assert!(unwinder.walk(&record.registers, &memory, 20).len() <= 20);
     }
     let mut registers = record.registers;
-    let step = unwind::Unwinder::new(&map).step(&mut registers, position, &memory);
-    [answer(Unwinder::new(&map)), step.ok().map(|step| (registers, step.caller))]
+    let walker = unwind::Unwinder::new(&map).with_convention(convention);
+    let step = walker.step(&mut registers, position, &memory);
+    [answer(second), step.ok().map(|step| (registers, step.caller))]
 }
 
-/// Returns true if both unwinders give the same answer.
+/// Returns true if both unwinders give the same answer on each system.
 fn agree(record: &FuzzRecord<'_>, position: Position) -> bool {
-    let [answer, walker] = answers(record, position);
-    answer == walker
+    [Convention::WindowsX64, Convention::SystemV].into_iter().all(|convention| {
+        let [answer, walker] = answers(record, position, convention);
+        answer == walker
+    })
 }
 
 #[test]

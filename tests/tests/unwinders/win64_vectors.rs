@@ -99,7 +99,7 @@ fn the_rules_of_windows_answer_as_coreclr_does() {
         let passed =
             recording.file().iter().filter(|vector| fine(vector.as_ref().unwrap())).count();
         let skipped = recording.file().len() - passed;
-        for rules in [Rules::Windows, Rules::CoreClrUnix] {
+        for rules in [Rules::CoreClr, Rules::CoreClrUnix] {
             let counts = replay(&recording, rules);
             assert_eq!(counts, Counts { passed, skipped }, "{name}");
         }
@@ -153,10 +153,10 @@ fn a_wrong_expected_caller_is_noticed() {
         differences[0].of
     };
     assert_eq!(refused(&|v| v.truth.rip ^= 1, Rules::Precise), Quantity::Rip);
-    assert_eq!(refused(&|v| v.coreclr.rip ^= 1, Rules::Windows), Quantity::Rip);
-    let frame = refused(&|v| v.coreclr.frame ^= 1, Rules::Windows);
+    assert_eq!(refused(&|v| v.coreclr.rip ^= 1, Rules::CoreClr), Quantity::Rip);
+    let frame = refused(&|v| v.coreclr.frame ^= 1, Rules::CoreClr);
     assert_eq!(frame, Quantity::EstablisherFrame);
-    assert_eq!(refused(&|v| v.coreclr.handler = 1, Rules::Windows), Quantity::Handler);
+    assert_eq!(refused(&|v| v.coreclr.handler = 1, Rules::CoreClr), Quantity::Handler);
     for register in Gpr::NONVOLATILE.into_iter().chain([Gpr::Rsp]) {
         let wrong = |vector: &mut Vector<'_>| {
             let right = vector.truth.apply(&vector.registers).get(register);
@@ -217,7 +217,7 @@ fn fuzz_records_are_answered_as_others_did() {
         let answered = record.coreclr.status == UnwindStatus::Fine;
         answered && (rules != Rules::Precise || record.agree)
     };
-    for rules in [Rules::Precise, Rules::Windows] {
+    for rules in [Rules::Precise, Rules::CoreClr] {
         let mut counts = Counts::default();
         for (n, record) in file.iter().enumerate() {
             let record = record.unwrap();

@@ -280,7 +280,8 @@ impl<'a> CodeRegion<'a> {
     }
 
     /// Returns true if the code follows the System V convention.
-    pub(super) const fn is_system_v(&self) -> bool {
+    #[inline]
+    pub(crate) const fn is_system_v(&self) -> bool {
         self.is_system_v
     }
 }

@@ -221,9 +221,10 @@ mod tests {
     use super::*;
     use crate::code_map::CodeMap;
     use crate::code_map::CodeRegion;
-    use crate::registers::Convention;
-    use crate::unwind::Unwinder;
+    use crate::memory::Segment;
+    use crate::registers::{Convention, Gpr, Registers};
     use crate::unwind::win64::UnwindInfo;
+    use crate::unwind::{Position, Rules, UnwindError, Unwinder};
 
     fn fixture(name: &str) -> &'static [u8] {
         clr_fixtures::get(&alloc::format!("win64/img/{name}.dll")).unwrap()
@@ -421,6 +422,39 @@ mod tests {
             map.remove(0x7000_0000).unwrap();
             assert_eq!(Unwinder::new(&map).convention(), Convention::WindowsX64);
         }
+    }
+
+    /// Intel's compiler has put codes with operation 11 into DLLs for Windows, where it is none.
+    #[test]
+    fn operation_11_is_read_in_images_of_unix_alone() {
+        // Version 1; rbp is rsp + 0x21 * 16.
+        let info = [0xF503_0001, 0x0021_0B00, 0];
+        let windows = patched(&[(DATA + 0x40, info[0]), (DATA + 0x44, info[1])]);
+        let mut linux = windows.clone();
+        put(&mut linux, FILE_HEADER, &[2 << 16 | 0xFD1D]);
+        let [windows, linux] = [&windows, &linux].map(|bytes| PeImage::parse(bytes).unwrap());
+        // A process of Unix may have both.
+        let mut map = CodeMap::new();
+        map.insert_image(0x7000_0000, &windows).unwrap();
+        map.insert_image(0x8000_0000, &linux).unwrap();
+        let stack = [0; 0x100];
+        let memory = Segment::new(0x1000, &stack);
+        let step = |base: u64, rules| {
+            let mut registers = Registers { rip: base + 0x1010, ..Registers::default() };
+            registers.set(Gpr::Rsp, 0x1000);
+            registers.set(Gpr::Rbp, 0x1000 + 0x210 + 8);
+            let unwinder = Unwinder::new(&map).with_rules(rules);
+            unwinder.step(&mut registers, Position::Interrupted, &memory)?;
+            Ok(registers.rsp())
+        };
+        let invalid = Err(UnwindError::InvalidOperation { operation: 11, rva: 0x2044 });
+        assert_eq!(step(0x8000_0000, Rules::Precise), Ok(0x1010));
+        assert_eq!(step(0x7000_0000, Rules::Precise), invalid);
+        for rules in [Rules::CoreClr, Rules::Ntdll] {
+            assert_eq!(step(0x7000_0000, rules), invalid);
+            assert_eq!(step(0x8000_0000, rules), invalid);
+        }
+        assert_eq!(step(0x7000_0000, Rules::CoreClrUnix), Ok(0x1010));
     }
 
     #[test]

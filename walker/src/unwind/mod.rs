@@ -22,32 +22,32 @@ pub enum Rules {
     /// Correct where Windows is known to be wrong: a jump into a gcc cold part or back is no tail
     /// call, `rex ret` returns, iretq over a machine frame returns too, version 2 may lack EPILOG
     /// codes, jumps to a shared tail are followed, `___chkstk_ms` is recognised by its code, and
-    /// callers are looked up at their return address − 1. Operation 11 is known, as on Unix.
+    /// callers are looked up at their return address − 1. Operation 11 is known in the images and
+    /// the generated code of Unix, and only there.
     #[default]
     Precise,
-    /// Exactly the behaviour of Windows and of CoreCLR on Windows, mistakes included (contract
-    /// §8.2).
-    Windows,
-    /// The behaviour of [`Windows`](Self::Windows), with the operation that CoreCLR adds on Unix:
+    /// Exactly the behaviour of the unwinder in CoreCLR's source, compiled for Windows, mistakes
+    /// included (contract §8.2). It is a copy of an ntdll before Windows 10 1809.
+    CoreClr,
+    /// The behaviour of [`CoreClr`](Self::CoreClr), with the operation that CoreCLR adds on Unix:
     /// 11, UWOP_SET_FPREG_LARGE.
     CoreClrUnix,
+    /// The behaviour of [`CoreClr`](Self::CoreClr) with the changes that ntdll has seen since:
+    /// from Windows 10 1809 on, no epilogue is looked for in a function without unwind codes; from
+    /// Windows 11 on, the establisher frame in the epilogue of a function with a frame register is
+    /// the address of the return address, as the register may be popped.
+    ///
+    /// Source: the tables of wine's test of `RtlVirtualUnwind` (`dlls/ntdll/tests/unwind.c`), which
+    /// passes on these versions of Windows. Assumed, as that test does not reach it: chained infos
+    /// without codes have epilogues, and the establisher frame in those of version 2 is the same.
+    Ntdll,
 }
 
 impl Rules {
+    /// Returns true for the rules of Windows' own code, in any of its versions and copies.
     #[inline]
     pub(crate) const fn is_windows(self) -> bool {
         !matches!(self, Self::Precise)
-    }
-
-    #[inline]
-    pub(crate) const fn has_set_fpreg_large(self) -> bool {
-        !matches!(self, Self::Windows)
-    }
-
-    /// Returns the highest valid unwind operation.
-    #[inline]
-    pub(crate) const fn last_operation(self) -> u8 {
-        if self.has_set_fpreg_large() { 11 } else { 10 }
     }
 }
 
@@ -197,7 +197,8 @@ impl<'c, 'a> Unwinder<'c, 'a> {
     }
 
     /// Returns the unwinder with another convention for code that has UNWIND_INFO. The convention
-    /// decides only which registers are known after a step ([`Step::known`]).
+    /// decides which registers are known after a step ([`Step::known`]), and whether generated code
+    /// may have operation 11, which CoreCLR uses on Unix.
     #[must_use]
     pub const fn with_convention(self, convention: Convention) -> Self {
         Self { convention, preserved: preserved(convention), ..self }
@@ -258,7 +259,8 @@ impl<'c, 'a> Unwinder<'c, 'a> {
                 && function.indirect().is_none()
             {
                 let place = win64::Place { map: self.map, region, rva, function };
-                return win64::step_from_call(place, self.preserved, registers, memory);
+                let unix = self.reading().unix;
+                return win64::step_from_call(place, unix, self.preserved, registers, memory);
             }
         }
         self.any_step(registers, position, memory)
@@ -275,7 +277,13 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         if let Some(place) = self.native(registers.rip, position) {
             return dwarf::step(place, self.guesses, registers, position, memory);
         }
-        Ok(win64::step(self.map, self.rules, registers, position, memory)?.within(self.preserved))
+        let step = win64::step(self.map, self.reading(), registers, position, memory)?;
+        Ok(step.within(self.preserved))
+    }
+
+    #[inline]
+    const fn reading(&self) -> win64::Reading {
+        win64::Reading { rules: self.rules, unix: matches!(self.convention, Convention::SystemV) }
     }
 
     /// Returns the place where a step begins, if that is code with call frame information.
@@ -307,7 +315,7 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         let address = registers.rip;
         let rva = region.rva(address).ok_or(UnwindError::UnknownCode { address })?;
         let place = win64::Place { map: self.map, region, rva, function };
-        let step = win64::step_in_function(place, self.rules, registers, true, memory)?;
+        let step = win64::step_in_function(place, self.reading(), registers, true, memory)?;
         Ok(step.within(self.preserved))
     }
 

@@ -52,7 +52,7 @@ fn steps_with_a_cache_are_those_without() {
     let rips = native.zip(managed).flat_map(|(native, managed)| [at(native as u32), managed]);
     let mut cache = Cache::new();
     let mut seen = 0;
-    for (rip, rules) in rips.zip([Rules::Precise; 7].into_iter().chain([Rules::Windows]).cycle()) {
+    for (rip, rules) in rips.zip([Rules::Precise; 7].into_iter().chain([Rules::CoreClr]).cycle()) {
         let unwinder = Unwinder::new(&map).with_rules(rules);
         let mut plain = Registers { rip, ..case.registers };
         let mut cached = plain;

@@ -53,7 +53,7 @@ fn managed_code_is_unwound_among_native_frames() {
     let mut start = Registers { rip: NATIVE + u64::from(CODE) + 0x20, ..Registers::default() };
     start.set(Gpr::Rsp, STACK);
 
-    for rules in [Rules::Precise, Rules::Windows, Rules::CoreClrUnix] {
+    for rules in [Rules::Precise, Rules::CoreClr, Rules::CoreClrUnix] {
         let unwinder = Unwinder::new(&map).with_rules(rules);
         let walked: Vec<_> = unwinder.walk(&start, &memory).collect();
         let rips: Vec<_> = walked.iter().flatten().map(|frame| frame.registers.rip).collect();

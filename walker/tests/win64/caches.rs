@@ -105,7 +105,7 @@ fn rules_do_not_mix() {
         .function([0x140, 0x180, 0x810], &Info::new(0, &[(0, Push(Rsi))]));
     let before = Registers { rip: BASE + 0x140, ..registers() };
     let mut cache = Cache::new();
-    let all = [Rules::Precise, Rules::Windows, Rules::Precise, Rules::CoreClrUnix, Rules::Precise];
+    let all = [Rules::Precise, Rules::CoreClr, Rules::Precise, Rules::CoreClrUnix, Rules::Precise];
     for rules in all {
         for (position, rbx) in
             [(Position::ReturnAddress, rules == Rules::Precise), (Position::Interrupted, false)]

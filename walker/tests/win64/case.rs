@@ -3,7 +3,7 @@
 use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::image::FunctionTable;
 use clr_walker::memory::{Memory, Unreadable};
-use clr_walker::registers::{Gpr, Registers};
+use clr_walker::registers::{Convention, Gpr, Registers};
 use clr_walker::unwind::{Cache, Position, Rules, Step, UnwindError, Unwinder};
 use std::cell::Cell;
 use std::fmt::Write as _;
@@ -191,6 +191,7 @@ pub(crate) struct Case {
     pub(crate) registers: Registers,
     pub(crate) stack: Stack,
     rules: Rules,
+    convention: Convention,
     position: Position,
 }
 
@@ -204,6 +205,7 @@ impl Case {
             registers: registers(),
             stack: Stack { set: Vec::new(), reads_left: Cell::new(u32::MAX) },
             rules: Rules::Precise,
+            convention: Convention::WindowsX64,
             position: Position::Interrupted,
         }
     }
@@ -252,8 +254,14 @@ impl Case {
         Self { rules, ..self.clone() }
     }
 
-    pub(crate) fn windows(&self) -> Self {
-        self.rules(Rules::Windows)
+    /// Makes the code that of a process on Unix.
+    pub(crate) fn on_unix(&self) -> Self {
+        Self { convention: Convention::SystemV, ..self.clone() }
+    }
+
+    /// Returns the case under the rules of CoreCLR on Windows.
+    pub(crate) fn coreclr(&self) -> Self {
+        self.rules(Rules::CoreClr)
     }
 
     /// Makes rip a return address.
@@ -277,7 +285,8 @@ impl Case {
     pub(crate) fn step(&self, rva: u32) -> Answer {
         let registers = Registers { rip: BASE + u64::from(rva), ..self.registers };
         self.with_map(|map| {
-            let unwinder = Unwinder::new(map).with_rules(self.rules);
+            let unwinder =
+                Unwinder::new(map).with_rules(self.rules).with_convention(self.convention);
             let reads_left = self.stack.reads_left.get();
             let mut cache = Cache::new();
             let [plain, learning, knowing] = [false, true, true].map(|cached| {

@@ -18,7 +18,7 @@ fn a_chunk_goes_on_with_its_parent() {
     let parent = Info::new(5, &[(5, Small(0x10)), (1, Push(Rbx))]);
     let chunk = Info::new(4, &[(4, Small(8)), (2, Push(Rsi)), (1, Push(Rdi))]);
     let case = chained(&parent, chunk);
-    for case in [case.clone(), case.windows()] {
+    for case in [case.clone(), case.coreclr()] {
         // The prologue that counts is the parent's, and a chunk after it is beyond that.
         assert_eq!(case.at(0x200), "Body rbx=[2] rip=[3] rsp=4");
         assert_eq!(case.at(0x201), "Body rbx=[3] rdi=[0] rip=[4] rsp=5");
@@ -33,7 +33,7 @@ fn a_chunk_before_its_parent_is_behind_its_prologue() {
     let case =
         Case::new().function(CHUNK, &parent).function(PARENT, &Info::new(0, &[]).parent(CHUNK));
     assert_eq!(case.at(0x100), "Body rbx=[0] rip=[1] rsp=2");
-    assert_eq!(case.windows().at(0x100), "Body rbx=[0] rip=[1] rsp=2");
+    assert_eq!(case.coreclr().at(0x100), "Body rbx=[0] rip=[1] rsp=2");
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn the_handler_is_that_of_the_primary() {
     // Even in the chunk's own prologue.
     assert_eq!(case.at(0x202), expected);
     assert_eq!(case.at(0x240), expected);
-    assert_eq!(case.windows().at(0x240), expected);
+    assert_eq!(case.coreclr().at(0x240), expected);
     // A chunk so near that it counts as the parent's prologue.
     let near = [0x108, 0x180, 0x900];
     let case = Case::new()
@@ -61,7 +61,7 @@ fn a_chunk_has_the_frame_register_from_its_start() {
     let case = chained(&parent, chunk).with(Rbp, slot(20));
     let expected = "Body rbp=[20] rip=[21] rsp=22 frame=20";
     assert_eq!(case.at(0x200), expected);
-    assert_eq!(case.windows().at(0x200), expected);
+    assert_eq!(case.coreclr().at(0x200), expected);
     assert_eq!(case.at(0x206), "Body rbp=[20] rsi=[22] rip=[21] rsp=22 frame=20");
 }
 
@@ -73,7 +73,7 @@ fn the_parents_saves_count_from_the_parents_frame_register() {
     let case = case.with(Rbp, slot(20));
     assert_eq!(case.at(0x240), "Body rbp=[20] rsi=[22] rdi=[0] rip=[21] rsp=22");
     // Windows keeps the initial frame base, rsp.
-    assert_eq!(case.windows().at(0x240), "Body rbp=[20] rsi=[2] rdi=[0] rip=[21] rsp=22");
+    assert_eq!(case.coreclr().at(0x240), "Body rbp=[20] rsi=[2] rdi=[0] rip=[21] rsp=22");
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn the_first_frame_register_of_a_chain_is_the_frame_base() {
     let parent = Info::new(8, &[(8, Save(Rsi, 0x10))]).frame(Rbx, 0);
     let case = chained(&parent, Info::new(0, &[]).frame(Rbp, 0));
     let case = case.with(Rbp, slot(20)).with(Rbx, slot(30));
-    for rules in [Rules::Precise, Rules::Windows] {
+    for rules in [Rules::Precise, Rules::CoreClr] {
         assert_eq!(case.rules(rules).at(0x240), "Body rsi=[22] rip=[0] rsp=1 frame=20");
     }
 }
@@ -92,11 +92,11 @@ fn a_machine_frame_in_a_chunk_ends_the_function() {
     let case = case.with_slot(3, slot(50));
     assert_eq!(case.at(0x240), "Body rip=[0] rsp=50 interrupted");
     // Windows forgets the machine frame at the parent and loads a return address too.
-    assert_eq!(case.windows().at(0x240), "Body rip=[50] rsp=51");
+    assert_eq!(case.coreclr().at(0x240), "Body rip=[50] rsp=51");
     let case = chained(&Info::new(0, &[(0, MachineFrame)]), Info::new(0, &[]));
     let case = case.with_slot(3, slot(50));
     assert_eq!(case.at(0x240), "Body rip=[0] rsp=50 interrupted");
-    assert_eq!(case.windows().at(0x240), "Body rip=[0] rsp=50 interrupted");
+    assert_eq!(case.coreclr().at(0x240), "Body rip=[0] rsp=50 interrupted");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn long_chain(links: u32) -> Case {
 #[test]
 fn a_chain_has_up_to_32_links() {
     for links in [1, 2, 31, 32] {
-        for rules in [Rules::Precise, Rules::Windows] {
+        for rules in [Rules::Precise, Rules::CoreClr] {
             let expected = format!("Body rbx=[{links}] rip=[{}] rsp={}", links + 1, links + 2);
             // 8: after the primary's prologue wherever that is.
             assert_eq!(long_chain(links).rules(rules).at(0x108), expected, "{links}");
@@ -131,7 +131,7 @@ fn a_chain_has_up_to_32_links() {
     for links in [33, 34] {
         // The search stops at the info after the 33rd link.
         let error = UnwindError::ChainTooLong { rva: 0x800 + 0x20 * 33 };
-        for rules in [Rules::Precise, Rules::Windows] {
+        for rules in [Rules::Precise, Rules::CoreClr] {
             assert_eq!(long_chain(links).rules(rules).step(0x108), Err(error), "{links}");
         }
     }
@@ -143,7 +143,7 @@ fn a_chain_to_itself_is_too_long() {
     for info in [Info::new(0, &[]), Info::new(0, &[(0, Push(Rbx))]), Info::new(0, &[]).version(2)] {
         let case = Case::new().function(PARENT, &info.parent(PARENT));
         let error = UnwindError::ChainTooLong { rva: PARENT[2] };
-        for rules in [Rules::Precise, Rules::Windows] {
+        for rules in [Rules::Precise, Rules::CoreClr] {
             assert_eq!(case.rules(rules).step(0x140), Err(error));
             assert_eq!(case.returned_to().rules(rules).step(0x140), Err(error));
         }
@@ -183,7 +183,7 @@ fn indirections_have_up_to_32_links() {
         Case::new().entry([0x100, 0x180, 0xA01]).put(0xA00, &bytes_of(&[0x100, 0x180, 0xA01]));
     let error = UnwindError::ChainTooLong { rva: 0xA01 };
     assert_eq!(to_itself.step(0x140), Err(error));
-    assert_eq!(to_itself.windows().step(0x140), Err(error));
+    assert_eq!(to_itself.coreclr().step(0x140), Err(error));
 }
 
 #[test]
@@ -192,5 +192,5 @@ fn a_parent_may_lie_beyond_the_image() {
     let case = Case::new().function(CHUNK, &Info::new(0, &[]).parent(beyond));
     let error = UnwindError::UnwindDataUnmapped { rva: 0x4_0000 };
     assert_eq!(case.step(0x240), Err(error));
-    assert_eq!(case.windows().step(0x240), Err(error));
+    assert_eq!(case.coreclr().step(0x240), Err(error));
 }

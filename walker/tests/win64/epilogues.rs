@@ -5,7 +5,7 @@ use Op::{Epilog, Push, SetFrame, Small};
 use clr_walker::registers::Gpr::{self, R12, R13, R15, Rax, Rbp, Rbx, Rcx, Rdi, Rsi, Rsp};
 use clr_walker::unwind::{Rules, UnwindError};
 
-const ALL_RULES: [Rules; 3] = [Rules::Precise, Rules::Windows, Rules::CoreClrUnix];
+const ALL_RULES: [Rules; 4] = [Rules::Precise, Rules::CoreClr, Rules::CoreClrUnix, Rules::Ntdll];
 
 /// RVA of the code under test: in the body of FUNCTION.
 const PC: u32 = 0x120;
@@ -33,11 +33,14 @@ fn program() -> Case {
         .function(COLD, &Info::new(0, &at([0; 3])))
 }
 
-/// Returns the step at PC with this code, which must not depend on the rules.
+/// Returns the step at PC with this code, which must not depend on the rules: only ntdll's
+/// establisher frames are others.
 fn at_pc(case: &Case, code: &[u8]) -> String {
     let case = case.clone().put(PC, code);
-    let [precise, windows, unix] = ALL_RULES.map(|rules| case.rules(rules).at(PC));
+    let [precise, windows, unix, ntdll] = ALL_RULES.map(|rules| case.rules(rules).at(PC));
+    let frameless = |step: &str| step.split(" frame=").next().unwrap().to_owned();
     assert_eq!((&precise, &precise), (&windows, &unix), "{code:02x?}");
+    assert_eq!(frameless(&precise), frameless(&ntdll), "{code:02x?}");
     precise
 }
 
@@ -117,7 +120,7 @@ fn vzeroupper_may_be_among_the_pops() {
     assert_eq!(at(Rules::Precise, 0), "EpilogueInstructions rbx=[4] rbp=[5] rip=[6] rsp=7");
     assert_eq!(at(Rules::Precise, 4), "EpilogueInstructions rbx=[0] rbp=[1] rip=[2] rsp=3");
     assert_eq!(at(Rules::Precise, 9), "EpilogueInstructions rip=[0] rsp=1");
-    assert_eq!(at(Rules::Windows, 4), NO_EPILOGUE);
+    assert_eq!(at(Rules::CoreClr, 4), NO_EPILOGUE);
 }
 
 /// Intel's compiler leaves by `jmp register` without REX.W, which elsewhere is that of a jump table.
@@ -141,7 +144,7 @@ fn a_jump_to_a_register_leaves_behind_the_pops_of_the_frame() {
         ] {
             assert_eq!(precise(&[&other, jump].concat(), 6), NO_EPILOGUE, "{other:02x?}");
         }
-        assert_eq!(program().put(PC, &code).rules(Rules::Windows).at(PC), NO_EPILOGUE);
+        assert_eq!(program().put(PC, &code).rules(Rules::CoreClr).at(PC), NO_EPILOGUE);
     }
     let long = [0x48, 0x81, 0xC4, 0x20, 0, 0, 0, 0x5B, 0x5D, 0xFF, 0xE0];
     assert_eq!(precise(&long, 9), none);
@@ -282,7 +285,7 @@ fn lea_from_r12_has_a_sib_byte() {
     for (code, expected) in cases {
         let case = framed(R12).put(PC, code);
         assert_eq!(case.at(PC), *expected, "{code:02x?}");
-        assert_eq!(case.windows().at(PC), body, "{code:02x?}");
+        assert_eq!(case.coreclr().at(PC), body, "{code:02x?}");
     }
 }
 
@@ -292,7 +295,7 @@ fn windows_is_misled_by_lea_from_r12_with_the_displacement_of_a_pop() {
     let code = [0x49, 0x8D, 0x64, 0x24, 0x58, 0xC3];
     let case = framed(R12).put(PC, &code).with(R12, slot(20) - 0x24);
     let misled = "EpilogueInstructions rax=[20] rip=[21] rsp=22 frame=13+4";
-    assert_eq!(case.windows().at(PC), misled);
+    assert_eq!(case.coreclr().at(PC), misled);
     let case = case.with(R12, slot(20));
     assert_eq!(case.at(PC), "EpilogueInstructions rip=[31] rsp=32 frame=18");
 }
@@ -308,7 +311,7 @@ fn code_decides_even_where_a_prologue_is() {
     ];
     for (rva, expected) in steps {
         assert_eq!(case.at(rva), expected, "{rva:#x}");
-        assert_eq!(case.windows().at(rva), expected, "{rva:#x}");
+        assert_eq!(case.coreclr().at(rva), expected, "{rva:#x}");
     }
 }
 
@@ -317,7 +320,7 @@ fn an_epilogue_may_run_beyond_the_functions_end() {
     let case = program().put(0x13F, &[0x5B, 0x5D, 0xC3]);
     let expected = "EpilogueInstructions rbx=[0] rbp=[1] rip=[2] rsp=3";
     assert_eq!(case.at(0x13F), expected);
-    assert_eq!(case.windows().at(0x13F), expected);
+    assert_eq!(case.coreclr().at(0x13F), expected);
 }
 
 /// Returns `jmp` from `pc` to `target`, in the short form if possible.
@@ -367,7 +370,7 @@ fn a_jump_that_leaves_the_function_ends_an_epilogue() {
                 let code = [prefix, &jump].concat();
                 let case = program().put(from, &code);
                 let leaves = "EpilogueInstructions rip=[0] rsp=1";
-                for (case, leaving) in [(case.clone(), precise), (case.windows(), windows)] {
+                for (case, leaving) in [(case.clone(), precise), (case.coreclr(), windows)] {
                     let expected = if leaving { leaves } else { NO_EPILOGUE };
                     assert_eq!(case.at(from), expected, "{from:#x} to {to:#x} {code:02x?}");
                 }
@@ -416,7 +419,7 @@ fn a_jump_may_go_to_code_at_a_lower_address() {
     ] {
         let case = jump(target);
         assert_eq!(case.at(0x20), precise, "to {target:#x}");
-        assert_eq!(case.windows().at(0x20), windows, "to {target:#x}");
+        assert_eq!(case.coreclr().at(0x20), windows, "to {target:#x}");
         assert_eq!(case.rules(Rules::CoreClrUnix).at(0x20), windows, "to {target:#x}");
     }
 }
@@ -428,7 +431,7 @@ fn a_jump_to_broken_unwind_data_is_no_tail_call() {
         let case = program().entry([target, 0x200, rva]).put(PC, &jmp32(PC, target));
         assert_eq!(case.at(PC), NO_EPILOGUE, "{rva:#x}");
         let error = UnwindError::UnwindDataUnmapped { rva };
-        for rules in [Rules::Windows, Rules::CoreClrUnix] {
+        for rules in [Rules::CoreClr, Rules::CoreClrUnix, Rules::Ntdll] {
             assert_eq!(case.rules(rules).step(PC), Err(error), "{rva:#x}");
         }
     }
@@ -436,7 +439,7 @@ fn a_jump_to_broken_unwind_data_is_no_tail_call() {
     let unknown = Info::new(0, &[]).version(3);
     let case = program().function([target, 0x200, 0x900], &unknown).put(PC, &jmp32(PC, target));
     assert_eq!(case.at(PC), NO_EPILOGUE);
-    assert_eq!(case.windows().at(PC), "EpilogueInstructions rip=[0] rsp=1");
+    assert_eq!(case.coreclr().at(PC), "EpilogueInstructions rip=[0] rsp=1");
 }
 
 #[test]
@@ -447,10 +450,10 @@ fn precise_rules_follow_a_jump_to_a_shared_tail() {
         .put(tail, &[0x5B, 0x5D, 0xC3]);
     let followed = "EpilogueInstructions rbx=[4] rbp=[5] rip=[6] rsp=7";
     assert_eq!(case.at(PC), followed);
-    assert_eq!(case.windows().at(PC), NO_EPILOGUE);
+    assert_eq!(case.coreclr().at(PC), NO_EPILOGUE);
     // The difference shows between the add and the jump.
     assert_eq!(case.at(PC + 4), "EpilogueInstructions rbx=[0] rbp=[1] rip=[2] rsp=3");
-    assert_eq!(case.windows().at(PC + 4), NO_EPILOGUE);
+    assert_eq!(case.coreclr().at(PC + 4), NO_EPILOGUE);
     // A tail that is none; a tail in the prologue, for a jump from there.
     let case = case.put(tail, &[0x90]);
     assert_eq!(case.at(PC + 4), NO_EPILOGUE);
@@ -467,7 +470,7 @@ fn a_few_jumps_are_followed_but_no_circle() {
     });
     let case = hops.put(PC + 24, &[0xC3]);
     assert_eq!(case.at(PC), "EpilogueInstructions rcx=[7] rip=[8] rsp=9");
-    assert_eq!(case.windows().at(PC), NO_EPILOGUE);
+    assert_eq!(case.coreclr().at(PC), NO_EPILOGUE);
     let circles: &[&[u8]] = &[&[0xEB, 0xFE], &[0x58, 0xEB, 0xFD], &[0xEB, 0, 0xEB, 0xFC]];
     for circle in circles {
         assert_eq!(at_pc(&program(), circle), NO_EPILOGUE, "{circle:02x?}");
@@ -480,7 +483,7 @@ fn precise_rules_know_rex_ret() {
         let case = program().put(PC, &[0x5B, 0x5D, rex, 0xC3]);
         let expected = "EpilogueInstructions rbx=[0] rbp=[1] rip=[2] rsp=3";
         assert_eq!(case.at(PC), expected, "{rex:x}");
-        assert_eq!(case.windows().at(PC), NO_EPILOGUE, "{rex:x}");
+        assert_eq!(case.coreclr().at(PC), NO_EPILOGUE, "{rex:x}");
     }
     let case = program().put(0x102, &[0x48, 0xC3]);
     assert_eq!(case.at(0x102), "Prologue rbx=[0] rbp=[1] rip=[2] rsp=3");
@@ -507,7 +510,7 @@ fn code_that_runs_out_of_the_image_is_an_error_to_windows() {
         let end = pc + ending.len() as u32;
         let case = program().entry([0x880, 0x900, 0x800]).put(pc, ending).cut(end);
         let error = UnwindError::CodeUnmapped { rva: end };
-        assert_eq!(case.windows().step(pc), Err(error), "{ending:02x?}");
+        assert_eq!(case.coreclr().step(pc), Err(error), "{ending:02x?}");
         assert_eq!(case.at(pc), NO_EPILOGUE, "{ending:02x?}");
     }
 }
@@ -527,7 +530,7 @@ fn iretq_ends_a_function_that_was_entered_over_a_machine_frame() {
     // Windows undoes the whole prologue wherever it is.
     let popped = without_error.clone().with_slot(3, slot(40));
     assert_eq!(popped.at(PC + 2), "EpilogueInstructions rip=[0] rsp=40 interrupted");
-    assert_eq!(popped.windows().at(PC + 2), "Body rbx=[0] rbp=[1] rip=[2] rsp=50 interrupted");
+    assert_eq!(popped.coreclr().at(PC + 2), "Body rbx=[0] rbp=[1] rip=[2] rsp=50 interrupted");
 
     let code = [&pops[..], &[0x48, 0x83, 0xC4, 8, 0x48, 0xCF]].concat();
     let with_error = function(Op::MachineFrameWithError).with_slot(6, slot(60)).put(PC, &code);

@@ -90,7 +90,7 @@ fn unwind_data_may_lie_outside_the_image() {
     let unmapped = |rva| Err(UnwindError::UnwindDataUnmapped { rva });
     let steps = |case: Case| {
         let plain = case.step(BODY);
-        let others = [case.windows(), case.returned_to(), case.rules(Rules::CoreClrUnix)];
+        let others = [case.coreclr(), case.returned_to(), case.rules(Rules::CoreClrUnix)];
         for case in others {
             assert_eq!(case.step(BODY), plain);
         }

@@ -29,7 +29,7 @@ fn a_function_has_its_begin_and_not_its_end() {
         (0x180, "Leaf rip=[0] rsp=1"),
     ] {
         assert_eq!(case.at(rva), expected, "{rva:#x}");
-        assert_eq!(case.windows().at(rva), expected, "{rva:#x}");
+        assert_eq!(case.coreclr().at(rva), expected, "{rva:#x}");
     }
 }
 
@@ -38,7 +38,7 @@ fn a_caller_is_looked_up_at_its_call() {
     let case = neighbours().returned_to();
     // A call was the first function's last instruction.
     assert_eq!(case.at(0x140), "Body rbx=[0] rip=[1] rsp=2");
-    assert_eq!(case.windows().at(0x140), "Prologue rip=[0] rsp=1");
+    assert_eq!(case.coreclr().at(0x140), "Prologue rip=[0] rsp=1");
     assert_eq!(case.at(0x141), "Body rsi=[0] rip=[1] rsp=2");
     assert_eq!(case.at(0x180), "Body rsi=[0] rip=[1] rsp=2");
     // Code offsets are compared with the return address itself.
@@ -51,7 +51,7 @@ fn a_caller_is_in_no_epilogue() {
     assert_eq!(case.at(0x120), "EpilogueInstructions rip=[0] rsp=1");
     let case = case.returned_to();
     assert_eq!(case.at(0x120), "Body rbx=[0] rip=[1] rsp=2");
-    assert_eq!(case.windows().at(0x120), "EpilogueInstructions rip=[0] rsp=1");
+    assert_eq!(case.coreclr().at(0x120), "EpilogueInstructions rip=[0] rsp=1");
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_caller_is_no_leaf() {
     for rva in [0xFF, 0x100, 0x181, SIZE] {
         let error = UnwindError::CallerWithoutEntry { address: BASE + u64::from(rva) };
         assert_eq!(case.step(rva), Err(error));
-        assert!(case.windows().at(rva).starts_with(if rva == 0x100 { "Prologue" } else { "Leaf" }));
+        assert!(case.coreclr().at(rva).starts_with(if rva == 0x100 { "Prologue" } else { "Leaf" }));
     }
 }
 
@@ -82,7 +82,7 @@ fn unknown_code_is_an_error_but_to_windows() {
         for case in [case.clone(), case.returned_to()] {
             let error = UnwindError::UnknownCode { address: BASE + u64::from(rva) + 1 };
             assert_eq!(case.step(rva + 1), Err(error));
-            assert_eq!(case.windows().at(rva + 1), "Leaf rip=[0] rsp=1");
+            assert_eq!(case.coreclr().at(rva + 1), "Leaf rip=[0] rsp=1");
         }
     }
 }
@@ -105,7 +105,7 @@ fn an_images_data_is_no_code() {
     let error = UnwindError::UnknownCode { address };
     assert_eq!(step(Rules::Precise, &mut registers), Err(error));
     assert_eq!(registers, before);
-    assert_eq!(step(Rules::Windows, &mut registers).unwrap().trust, Trust::Leaf);
+    assert_eq!(step(Rules::CoreClr, &mut registers).unwrap().trust, Trust::Leaf);
 }
 
 /// Returns the step at `rva` as from the first function of [`neighbours`] or a similar case,
@@ -116,7 +116,7 @@ fn in_first_function(case: &Case, rva: u32) -> Answer {
         let function = region.functions().iter().next().unwrap();
         let before = Registers { rip: BASE + u64::from(rva), ..case.registers };
         let mut registers = before;
-        let unwinder = Unwinder::new(map).with_rules(Rules::Windows);
+        let unwinder = Unwinder::new(map).with_rules(Rules::CoreClr);
         let step = unwinder.step_in_function(region, function, &mut registers, &case.stack);
         assert!(step.is_ok() || registers == before, "{step:?}: the registers changed");
         step.map(|step| (registers, step))
@@ -125,7 +125,7 @@ fn in_first_function(case: &Case, rva: u32) -> Answer {
 
 #[test]
 fn inside_its_function_a_step_is_the_same() {
-    let case = neighbours().windows().put(0x13E, &[0x5B, 0xC3]);
+    let case = neighbours().coreclr().put(0x13E, &[0x5B, 0xC3]);
     for rva in 0x100..0x140 {
         assert_eq!(in_first_function(&case, rva), case.step(rva), "{rva:#x}");
     }
@@ -134,7 +134,7 @@ fn inside_its_function_a_step_is_the_same() {
 #[test]
 fn a_known_function_goes_on_behind_its_end() {
     // pop rbx; ret
-    let case = neighbours().windows().put(0x150, &[0x5B, 0xC3]);
+    let case = neighbours().coreclr().put(0x150, &[0x5B, 0xC3]);
     let word = |n| crate::case::word(n);
     let slot = |n| crate::case::slot(n);
     for (rva, trust, rbx, rip, rsp) in [
@@ -205,7 +205,7 @@ fn chkstk_is_known_by_its_code() {
             // The function restores, or does not touch, even volatile registers.
             let known = case.step(rva).unwrap().1.known(RegisterSet::ALL);
             assert_eq!(known, RegisterSet::ALL, "{rva:#x}");
-            assert_eq!(case.windows().at(rva), "Leaf rip=[0] rsp=1", "{rva:#x}");
+            assert_eq!(case.coreclr().at(rva), "Leaf rip=[0] rsp=1", "{rva:#x}");
             for inside in 1..instruction.len() as u32 {
                 assert_eq!(case.at(rva + inside), "Leaf rip=[0] rsp=1", "{rva:#x}");
             }

@@ -13,6 +13,7 @@ mod errors;
 mod infos;
 mod known;
 mod lookups;
+mod ntdll;
 mod prologues;
 mod versions;
 mod walks;

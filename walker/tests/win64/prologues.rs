@@ -137,7 +137,7 @@ fn only_executed_operations_are_undone() {
     ];
     for (offset, expected) in steps {
         assert_eq!(case.at(BEGIN + offset), expected, "{offset}");
-        assert_eq!(case.windows().at(BEGIN + offset), expected, "{offset}");
+        assert_eq!(case.coreclr().at(BEGIN + offset), expected, "{offset}");
     }
 }
 
@@ -188,7 +188,7 @@ fn the_frame_register_is_used_once_it_is_set() {
     ];
     for (offset, expected) in steps {
         assert_eq!(case.at(BEGIN + offset), expected, "{offset}");
-        assert_eq!(case.windows().at(BEGIN + offset), expected, "{offset}");
+        assert_eq!(case.coreclr().at(BEGIN + offset), expected, "{offset}");
     }
 }
 
@@ -199,7 +199,7 @@ fn saved_registers_count_from_the_frame_register() {
     let case = function(&Info::new(4, &codes).frame(Rbp, 0x20)).with(Rbp, slot(24));
     let expected = "Body rbp=[0] rsi=[22] rdi=[23] xmm6=[24][25] rip=[1] rsp=2 frame=20";
     assert_eq!(case.at(BODY), expected);
-    assert_eq!(case.windows().at(BODY), expected);
+    assert_eq!(case.coreclr().at(BODY), expected);
 }
 
 #[test]
@@ -208,9 +208,9 @@ fn a_frame_register_that_no_code_sets_was_set_before() {
     let case = function(&info).with(Rbp, slot(16));
     assert_eq!(case.at(BEGIN), "Prologue rip=[0] rsp=1 frame=16");
     assert_eq!(case.at(BODY), "Body rsi=[18] rip=[0] rsp=1 frame=16");
-    assert_eq!(case.windows().at(BODY), "Body rsi=[18] rip=[0] rsp=1 frame=16");
+    assert_eq!(case.coreclr().at(BODY), "Body rsi=[18] rip=[0] rsp=1 frame=16");
     // Windows compares with the bytes after the codes: here 5.
-    let case = case.put(INFO + 8, &[5, 0]).windows();
+    let case = case.put(INFO + 8, &[5, 0]).coreclr();
     assert_eq!(case.at(BEGIN + 4), "Prologue rip=[0] rsp=1");
     assert_eq!(case.at(BEGIN + 5), "Prologue rip=[0] rsp=1 frame=16");
 }
@@ -221,7 +221,7 @@ fn set_fpreg_needs_a_frame_register() {
     let error = UnwindError::NoFrameRegister { rva: INFO + 4 };
     assert_eq!(case.step(BODY), Err(error));
     // Windows takes register 0.
-    assert_eq!(case.windows().at(BODY), "Body rip=[9] rsp=10");
+    assert_eq!(case.coreclr().at(BODY), "Body rip=[9] rsp=10");
 }
 
 /// C-144.
@@ -233,7 +233,7 @@ fn a_machine_frame_has_rip_and_rsp() {
     let info = Info::new(4, &[(4, Push(Rbx)), (0, MachineFrameWithError)]);
     let case = function(&info).with_slot(5, slot(50));
     assert_eq!(case.at(BODY), "Body rbx=[0] rip=[2] rsp=50 interrupted");
-    assert_eq!(case.windows().at(BODY), "Body rbx=[0] rip=[2] rsp=50 interrupted");
+    assert_eq!(case.coreclr().at(BODY), "Body rbx=[0] rip=[2] rsp=50 interrupted");
 }
 
 #[test]
@@ -263,7 +263,7 @@ fn set_fpreg_large_is_an_operation_of_unix() {
         frame + 1,
         frame + 2
     );
-    for rules in [Rules::Precise, Rules::CoreClrUnix] {
+    for (case, rules) in [(case.on_unix(), Rules::Precise), (case.clone(), Rules::CoreClrUnix)] {
         let case = case.rules(rules);
         assert_eq!(case.at(BODY), expected, "{rules:?}");
         assert_eq!(case.at(BEGIN + 1), "Prologue rbp=[0] rip=[1] rsp=2", "{rules:?}");
@@ -271,13 +271,16 @@ fn set_fpreg_large_is_an_operation_of_unix() {
         assert_eq!(step.establisher_frame, slot(frame), "{rules:?}");
     }
     let error = UnwindError::InvalidOperation { operation: 11, rva: INFO + 4 + 4 };
-    assert_eq!(case.windows().step(BODY), Err(error));
+    for rules in [Rules::Precise, Rules::CoreClr, Rules::Ntdll] {
+        assert_eq!(case.rules(rules).step(BODY), Err(error), "{rules:?}");
+    }
+    assert_eq!(case.on_unix().coreclr().step(BODY), Err(error));
 }
 
 #[test]
 fn set_fpreg_large_is_32_bits_wide() {
     let info = Info::new(6, &[(6, Raw(11, 0, &[0x0001, 0xF000]))]).frame(Rbp, 240);
-    let case = function(&info).with(Rbp, slot(10));
+    let case = function(&info).with(Rbp, slot(10)).on_unix();
     assert_eq!(case.at(BODY), "Body rip=[8] rsp=9 frame=8");
 }
 
@@ -290,9 +293,11 @@ fn unknown_operations_are_errors_wherever_they_are() {
             let op = ops[usize::from(operation - 11)];
             let case = function(&Info::new(0x30, &[(2, Push(Rbx)), (offset, op)]));
             let error = UnwindError::InvalidOperation { operation, rva: INFO + 4 + 2 };
-            assert_eq!(case.windows().step(BODY), Err(error), "{offset}");
+            assert_eq!(case.coreclr().step(BODY), Err(error), "{offset}");
+            assert_eq!(case.step(BODY), Err(error), "{offset}");
+            assert_eq!(case.rules(Rules::Ntdll).step(BODY), Err(error), "{offset}");
             if operation > 11 {
-                assert_eq!(case.step(BODY), Err(error), "{offset}");
+                assert_eq!(case.on_unix().step(BODY), Err(error), "{offset}");
                 assert_eq!(case.rules(Rules::CoreClrUnix).step(BODY), Err(error), "{offset}");
             }
         }

@@ -19,8 +19,9 @@ fn function(epilogs: &[(u8, Op)]) -> Case {
 /// Returns the step, which must be the same under all rules.
 fn at(case: &Case, rva: u32) -> String {
     let precise = case.at(rva);
-    assert_eq!(precise, case.windows().at(rva), "{rva:#x}");
+    assert_eq!(precise, case.coreclr().at(rva), "{rva:#x}");
     assert_eq!(precise, case.rules(Rules::CoreClrUnix).at(rva), "{rva:#x}");
+    assert_eq!(precise, case.rules(Rules::Ntdll).at(rva), "{rva:#x}");
     precise
 }
 
@@ -180,7 +181,7 @@ fn version_2_without_epilog_codes_may_have_epilogues_all_the_same() {
     let case = function(&[]).put(0x200, &[0x41, 0x5C, 0x5B, 0xC3]);
     let expected = "EpilogueInstructions rbx=[1] r12=[0] rip=[2] rsp=3";
     assert_eq!(case.at(0x200), expected);
-    assert_eq!(case.windows().at(0x200), BODY, "Windows believes that there is none");
+    assert_eq!(case.coreclr().at(0x200), BODY, "Windows believes that there is none");
     // The first code decides, not any of the others.
     let codes = [(7, Small(0x20)), (4, Epilog(1)), (0, Epilog(0)), (3, Push(R12)), (1, Push(Rbx))];
     let late = Case::new().function(FUNCTION, &Info::new(7, &codes).version(2));
@@ -209,7 +210,7 @@ fn versions_other_than_1_and_2_are_unsupported() {
             0 => "Body rbx=[0] rip=[1] rsp=2",
             _ => "EpilogueCodes rip=[0] rsp=1",
         };
-        assert_eq!(case.windows().at(0x3FF), expected, "{version}");
+        assert_eq!(case.coreclr().at(0x3FF), expected, "{version}");
     }
 }
 
@@ -231,13 +232,13 @@ fn a_parents_version_counts_too() {
     assert_eq!(case.returned_to().step(0x540), Err(error));
     // To Windows it is a later version 2, whose EPILOG codes undo nothing.
     let expected = "Body rbx=[5] rsi=[0] rip=[6] rsp=7";
-    assert_eq!(case.windows().at(0x540), expected);
+    assert_eq!(case.coreclr().at(0x540), expected);
     assert_eq!(at(&of_version(2, &Info::new(2, &[(2, Push(Rsi))])), 0x540), expected);
     // In an epilogue, which pops what the parent pushed.
     let chunk_info = Info::new(0, &epilogs).version(2);
     let case = of_version(3, &chunk_info);
     assert_eq!(case.step(0x57C), Err(error));
     let expected = "EpilogueCodes rbx=[0] rip=[1] rsp=2";
-    assert_eq!(case.windows().at(0x57C), expected);
+    assert_eq!(case.coreclr().at(0x57C), expected);
     assert_eq!(at(&of_version(2, &chunk_info), 0x57C), expected);
 }

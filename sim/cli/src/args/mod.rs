@@ -48,7 +48,7 @@ Examples:
 const SHOW_EXAMPLES: &str = "\
 Examples:
   clrsim show win64/vec/asm_raw.vec.gz --case 1200
-  clrsim show win64/diff/fuzz.bin.gz --case 7 --rules windows
+  clrsim show win64/diff/fuzz.bin.gz --case 7 --rules coreclr
   clrsim show clr/win31-async-alloc.walks.jsonl.gz --case 5
   clrsim show clr/win31-async-alloc.walks.jsonl.gz --case 5 --format folded
 
@@ -403,8 +403,9 @@ enum RulesChoice {
     /// Rules by what execution shows, compared with the truth
     #[default]
     Precise,
-    /// Rules of Windows, mistakes included, compared with CoreCLR's answers
-    Windows,
+    /// Rules of CoreCLR on Windows, mistakes included, compared with its answers
+    #[value(name = "coreclr")]
+    CoreClr,
 }
 
 impl RulesArg {
@@ -412,7 +413,7 @@ impl RulesArg {
     pub(crate) const fn rules(self) -> Rules {
         match self.choice {
             RulesChoice::Precise => Rules::Precise,
-            RulesChoice::Windows => Rules::Windows,
+            RulesChoice::CoreClr => Rules::CoreClr,
         }
     }
 
@@ -420,7 +421,7 @@ impl RulesArg {
     pub(crate) const fn name(self) -> &'static str {
         match self.choice {
             RulesChoice::Precise => "precise",
-            RulesChoice::Windows => "windows",
+            RulesChoice::CoreClr => "coreclr",
         }
     }
 }

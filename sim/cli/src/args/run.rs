@@ -11,7 +11,7 @@ Examples:
   clrsim run
   clrsim run my/fixtures --on windows,net9-unix
   clrsim run my/stack.kdl --bless --dry-run
-  clrsim run my/fixtures --filter gcc --rules windows
+  clrsim run my/fixtures --filter gcc --rules coreclr
   clrsim run vec/gcc_O2.vec.gz --json --max-failures 0
   clrsim run clr/win31-sync-gc.walks.jsonl.gz
 

@@ -13,7 +13,7 @@ fn all_embedded_programs_pass() {
 #[test]
 fn rules_on_the_command_line_are_for_recordings() {
     let of = |rules| clrsim(&["run", "--filter", "programs/", "--rules", rules, "--json"]).text();
-    assert_eq!(of("precise"), of("windows"));
+    assert_eq!(of("precise"), of("coreclr"));
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn every_expectation_that_is_not_met_is_explained() {
 fn wild_answers_of_windows_are_shown_in_full() {
     let folder = Folder::new();
     let text =
-        program("call_at_end").replace("rules=\"windows\" ends=\"any\"", "rules=\"windows\"");
+        program("call_at_end").replace("rules=\"coreclr\" ends=\"any\"", "rules=\"coreclr\"");
     let path = folder.write("wild.kdl", text.as_bytes());
     insta::assert_snapshot!("wild", folder.clrsim(&["run", &path]).text());
 }

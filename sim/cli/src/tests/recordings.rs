@@ -66,7 +66,7 @@ fn recordings_that_pass_share_a_line() {
 #[test]
 fn rules_are_not_for_recordings_of_walks() {
     let of = |rules| clrsim(&["run", "--filter", "clr/win31", "--rules", rules, "--json"]).text();
-    assert_eq!(of("precise"), of("windows"));
+    assert_eq!(of("precise"), of("coreclr"));
 }
 
 /// A change to the result of a walk with six callbacks.

@@ -51,7 +51,7 @@ fn precise_rules_go_without_saying() {
 
 #[test]
 fn rules_of_windows_are_held_against_its_answers() {
-    let args = ["run", "--rules", "windows", "--filter", "win64/"];
+    let args = ["run", "--rules", "coreclr", "--filter", "win64/"];
     insta::assert_snapshot!("rules_windows", clrsim(&args).text());
 }
 

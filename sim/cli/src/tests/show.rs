@@ -69,7 +69,7 @@ fn vectors_under_rules_of_windows() {
     // Wine is wrong about these, and so is Windows about some.
     let file = "win64/vec/gcc_O2.vec.gz";
     let case = find(file, |vector| vector.flags.is_gold() && !vector.flags.coreclr_right());
-    insta::assert_snapshot!("windows", shown(&[file, "--case", &case, "--rules", "windows"]));
+    insta::assert_snapshot!("windows", shown(&[file, "--case", &case, "--rules", "coreclr"]));
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn every_case_can_be_shown() {
         let bytes = content(file);
         let len = VectorFile::parse(&bytes).unwrap().len();
         for case in (0..len).step_by(71) {
-            for rules in ["precise", "windows"] {
+            for rules in ["precise", "coreclr"] {
                 let text = shown(&[file, "--case", &case.to_string(), "--rules", rules]);
                 assert!(
                     text.contains("return address") || text.contains("machine frame"),

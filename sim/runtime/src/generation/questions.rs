@@ -116,10 +116,11 @@ questions! {
     /// Returns true if the runtime is CoreCLR, not .NET Framework.
     is_core: bool { Framework2 | Framework4 => false, _ => true, }
 
-    /// Returns the rules by which the runtime unwinds managed code (contract §8).
+    /// Returns the rules by which the runtime unwinds managed code (contract §8). On Windows it calls
+    /// the system's `RtlVirtualUnwind`, whose later changes ([`Rules::Ntdll`]) no recording shows.
     unwind_rules: Rules {
         CoreClr31Unix | Net9Unix | Net9UnixLegacyExceptions | Net10Unix => Rules::CoreClrUnix,
-        Framework2 | Framework4 | CoreClr31Windows | Net10Windows => Rules::Windows,
+        Framework2 | Framework4 | CoreClr31Windows | Net10Windows => Rules::CoreClr,
     }
 
     /// Returns true if a profiler can be detached (C-001).

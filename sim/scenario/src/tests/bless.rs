@@ -160,7 +160,7 @@ stop at=leaf {
     expect   { frame leaf; frame middle
         frame main } // kept
     expect { frame leaf trust=body rsp=0x10 /* gone */; frame main trust=body }
-    expect rules=windows ends=any { frame middle }
+    expect rules=coreclr ends=any { frame middle }
     /- expect { frame main }
     expect ends=stack { frame leaf; frame middle; frame main }
 }
@@ -184,7 +184,7 @@ fn walks_at_stops_are_blessed() {
         frame \"middle\" trust=\"body\"
         frame \"main\" trust=\"body\"
     }}
-    expect rules=\"windows\" ends=\"any\" {{
+    expect rules=\"coreclr\" ends=\"any\" {{
         frame \"leaf\"
     }}
     /- expect {{ frame main }}

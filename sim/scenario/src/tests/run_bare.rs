@@ -45,7 +45,7 @@ fn met_expectations_have_no_differences() {
         "expect { frame \"leaf\" trust=\"leaf\"; frame \"main\" trust=\"body\" }",
         "expect ends=\"any\" { frame \"leaf\" }",
         "expect ends=\"any\"",
-        "expect rules=\"windows\" { frame \"leaf\"; frame \"main\" }",
+        "expect rules=\"coreclr\" { frame \"leaf\"; frame \"main\" }",
     ] {
         assert!(walk(expect).is_right(), "{expect}: {:?}", walk(expect).differences);
     }

@@ -184,7 +184,7 @@ fn unwind(
         let step = unwinder.with_rules(rules).step(&mut registers, position, machine).unwrap();
         (registers, step.caller)
     };
-    assert_eq!(step(Rules::Precise), step(Rules::Windows), "at {:#x}", frame.rip);
+    assert_eq!(step(Rules::Precise), step(Rules::CoreClr), "at {:#x}", frame.rip);
     step(Rules::Precise)
 }
 

@@ -54,7 +54,7 @@ fn windows_makes_its_mistakes() {
     for mistake in WindowsMistake::ALL {
         let mut made = BTreeSet::new();
         let program = case(&format!("WindowsMistake::{mistake:?}"));
-        windows(&program, LIMIT, |mistake| {
+        windows(&program, clr_walker::unwind::Rules::CoreClr, LIMIT, |mistake| {
             made.insert(mistake);
         })
         .unwrap();

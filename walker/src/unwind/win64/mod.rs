@@ -17,7 +17,7 @@ pub use info::{
 };
 
 use super::{Handler, Position, Rules, Step, Trust, UnwindError};
-use crate::code_map::{CodeMap, CodeRegion};
+use crate::code_map::{CodeMap, CodeRegion, RegionKind};
 use crate::image::{RuntimeFunction, SIZE_OF_RUNTIME_FUNCTION};
 use crate::memory::Memory;
 use crate::registers::{Convention, RegisterSet, Registers};
@@ -25,10 +25,19 @@ use effects::{Draft, Effects, Sources};
 use epilogue::Leaving;
 use rule::Rule;
 
+/// The way in which unwind data is read.
+#[derive(Clone, Copy)]
+pub(super) struct Reading {
+    pub(super) rules: Rules,
+    /// True if generated code follows the System V convention.
+    pub(super) unix: bool,
+}
+
 /// The position of control: rip, the function entry that covers it, and its unwind info.
 #[derive(Clone, Copy)]
 struct Site<'s, 'a> {
     rules: Rules,
+    unix: bool,
     map: &'s CodeMap<'a>,
     region: &'s CodeRegion<'a>,
     /// rip, or the return address.
@@ -39,27 +48,41 @@ struct Site<'s, 'a> {
 
 impl<'s, 'a> Site<'s, 'a> {
     fn new(
-        rules: Rules,
+        reading: Reading,
         map: &'s CodeMap<'a>,
         region: &'s CodeRegion<'a>,
         rva: u32,
         function: RuntimeFunction,
     ) -> Result<Self, UnwindError> {
-        Self::direct(rules, map, region, rva, resolve_indirect(region, function)?)
+        Self::direct(reading, map, region, rva, resolve_indirect(region, function)?)
     }
 
     /// Creates a site, as [`new`](Self::new) does, for a `function` that is no indirect entry.
     #[expect(clippy::inline_always, reason = "measured: the Draft must stay in registers")]
     #[inline(always)]
     fn direct(
-        rules: Rules,
+        reading: Reading,
         map: &'s CodeMap<'a>,
         region: &'s CodeRegion<'a>,
         rva: u32,
         function: RuntimeFunction,
     ) -> Result<Self, UnwindError> {
+        let Reading { rules, unix } = reading;
         let info = info_of(region, function, rules)?;
-        Ok(Self { rules, map, region, rva, function, info })
+        Ok(Self { rules, unix, map, region, rva, function, info })
+    }
+
+    /// Returns true if operation 11 is UWOP_SET_FPREG_LARGE here. Windows has no such operation, and
+    /// images for Windows, whose compilers emit it for nothing else, do not mean it.
+    fn has_set_fpreg_large(&self) -> bool {
+        match self.rules {
+            Rules::Precise => {
+                let generated = matches!(self.region.kind(), RegionKind::CodeHeap);
+                self.region.is_system_v() || generated && self.unix
+            }
+            Rules::CoreClr | Rules::Ntdll => false,
+            Rules::CoreClrUnix => true,
+        }
     }
 
     /// Returns the number of bytes from the function's begin to rip. If a chunk lies before the
@@ -76,12 +99,14 @@ impl<'s, 'a> Site<'s, 'a> {
 #[inline]
 pub(super) fn step_from_call<M: Memory + ?Sized>(
     place: Place<'_, '_>,
+    unix: bool,
     preserved: RegisterSet,
     registers: &mut Registers,
     memory: &M,
 ) -> Result<Step, UnwindError> {
     let Place { map, region, rva, function } = place;
-    let site = Site::direct(Rules::Precise, map, region, rva.wrapping_add(1), function)?;
+    let reading = Reading { rules: Rules::Precise, unix };
+    let site = Site::direct(reading, map, region, rva.wrapping_add(1), function)?;
     let mut draft = Draft::new(registers, memory);
     let unwound = unwind_codes(&site, &mut draft);
     let (unwound, sources) = draft.finish(unwound)?;
@@ -91,11 +116,12 @@ pub(super) fn step_from_call<M: Memory + ?Sized>(
 /// Moves `registers` from a frame to its caller; on an error they stay as they were.
 pub(super) fn step<M: Memory + ?Sized>(
     map: &CodeMap<'_>,
-    rules: Rules,
+    reading: Reading,
     registers: &mut Registers,
     position: Position,
     memory: &M,
 ) -> Result<Step, UnwindError> {
+    let rules = reading.rules;
     let rip = registers.rip;
     // A call may be a function's last instruction, so that the return address is after the
     // function. Windows ignores this, and compilers put a nop or int3 there for its sake.
@@ -113,7 +139,7 @@ pub(super) fn step<M: Memory + ?Sized>(
         return without_entry(region, rva, rules, registers, position, memory);
     };
     let place = Place { map, region, rva, function };
-    step_in_function(place, rules, registers, interrupted, memory)
+    step_in_function(place, reading, registers, interrupted, memory)
 }
 
 /// The place where a step begins: an RVA that belongs to a function.
@@ -129,13 +155,13 @@ pub(super) struct Place<'c, 'a> {
 /// checks whether rip is in an epilogue.
 pub(super) fn step_in_function<M: Memory + ?Sized>(
     place: Place<'_, '_>,
-    rules: Rules,
+    reading: Reading,
     registers: &mut Registers,
     interrupted: bool,
     memory: &M,
 ) -> Result<Step, UnwindError> {
     let Place { map, region, rva, function } = place;
-    let site = Site::new(rules, map, region, rva, function)?;
+    let site = Site::new(reading, map, region, rva, function)?;
     let mut draft = Draft::new(registers, memory);
     let found = if interrupted { epilogue_at(&site, &mut draft) } else { Ok(None) };
     let unwound = match found {
@@ -152,7 +178,9 @@ pub(super) fn step_in_function<M: Memory + ?Sized>(
 pub(super) fn compile(map: &CodeMap<'_>, rules: Rules, rip: u64) -> Option<Rule> {
     let (region, rva) = map.find(rip.wrapping_sub(1))?;
     let function = region.functions().find(rva)?;
-    Rule::compile(&Site::new(rules, map, region, rva.wrapping_add(1), function).ok()?)
+    // A rule is the same for all unwinders of the map, so it must not depend on their convention.
+    let reading = Reading { rules, unix: false };
+    Rule::compile(&Site::new(reading, map, region, rva.wrapping_add(1), function).ok()?)
 }
 
 /// The results of a step, with addresses as values or as expressions.
@@ -229,10 +257,20 @@ fn epilogue_at<M: Memory + ?Sized>(
     site: &Site<'_, '_>,
     draft: &mut Draft<'_, M>,
 ) -> Result<Option<Unwound<u64>>, UnwindError> {
+    // A chunk without codes has those of its parent to undo.
+    if site.rules == Rules::Ntdll && site.info.slot_count() == 0 && !site.info.is_chained() {
+        return Ok(None);
+    }
     let establisher_frame = prologue::frame_base(site, draft)?;
-    let unwound = |trust, machine_frame| Unwound {
+    let unwound = |trust, machine_frame: bool, caller_rsp: u64| Unwound {
         trust,
-        establisher_frame,
+        establisher_frame: match site.rules {
+            // The frame register may be popped, but the return address is where it was.
+            Rules::Ntdll if site.info.frame_register() != 0 && !machine_frame => {
+                caller_rsp.wrapping_sub(8)
+            }
+            _ => establisher_frame,
+        },
         handler_rva: None,
         handler_data_rva: 0,
         caller: Position::below(machine_frame),
@@ -242,7 +280,8 @@ fn epilogue_at<M: Memory + ?Sized>(
         && let Some(epilogs) = site.info.epilogs()
     {
         let found = epilogue::by_codes(site, &epilogs, draft)?;
-        return Ok(found.map(|machine_frame| unwound(Trust::EpilogueCodes, machine_frame)));
+        let trust = Trust::EpilogueCodes;
+        return Ok(found.map(|machine_frame| unwound(trust, machine_frame, draft.rsp())));
     }
     // Windows takes version 2 without EPILOG codes for a function without epilogues. Assemblers
     // that write version 2 without such codes prove it wrong.
@@ -250,8 +289,10 @@ fn epilogue_at<M: Memory + ?Sized>(
         return Ok(None);
     }
     let found = epilogue::by_code(site, draft)?;
-    Ok(found
-        .map(|leaving| unwound(Trust::EpilogueInstructions, leaving == Leaving::InterruptReturn)))
+    Ok(found.map(|leaving| {
+        let machine_frame = leaving == Leaving::InterruptReturn;
+        unwound(Trust::EpilogueInstructions, machine_frame, draft.rsp())
+    }))
 }
 
 /// Unwinds code without a RUNTIME_FUNCTION: a leaf, which has not changed rsp or any nonvolatile

@@ -4,7 +4,7 @@
     reason = "measured: calls, with their operands in memory, cost a third"
 )]
 
-use super::super::{Position, Rules, Trust, UnwindError};
+use super::super::{Position, Trust, UnwindError};
 use super::effects::Effects;
 use super::info::{CHAIN_LIMIT, Operation, RawCode, UnwindInfo};
 use super::{Site, Unwound, info_of};
@@ -26,7 +26,7 @@ pub(super) fn frame_base<E: Effects>(
     // Only in a prologue can the frame register be unset, and only 240 can stand for a large
     // offset.
     let mut frame_offset = info.frame_offset();
-    if in_prologue || (rules.has_set_fpreg_large() && frame_offset == 240) {
+    if in_prologue || (frame_offset == 240 && site.has_set_fpreg_large()) {
         let mut index = 0;
         let mut set_at = None;
         while index < info.slot_count() {
@@ -36,7 +36,7 @@ pub(super) fn frame_base<E: Effects>(
                     set_at = Some(code.offset);
                     break;
                 }
-                RawCode::SET_FPREG_LARGE if rules.has_set_fpreg_large() => {
+                RawCode::SET_FPREG_LARGE if site.has_set_fpreg_large() => {
                     if let Operation::SetFpregLarge(large) = info.operation(index, code)? {
                         frame_offset = large;
                     }
@@ -71,14 +71,14 @@ pub(super) fn unwind<E: Effects>(
     mut base: E::Address,
     effects: &mut E,
 ) -> Result<Unwound<E::Address>, UnwindError> {
-    let Site { rules, rva, function, mut info, .. } = *site;
+    let Site { rva, function, mut info, .. } = *site;
     let establisher_frame = base;
     let mut begin = function.begin;
     let mut machine_frame = false;
     let mut has_frame_register = info.frame_register() != 0;
     for _ in 0..=CHAIN_LIMIT {
         let offset = rva.wrapping_sub(begin);
-        machine_frame |= undo_codes(rules, &info, offset, base, effects)?;
+        machine_frame |= undo_codes(site, &info, offset, base, effects)?;
         let Some(parent) = info.parent()? else {
             if !machine_frame {
                 effects.pop_rip()?;
@@ -96,7 +96,7 @@ pub(super) fn unwind<E: Effects>(
         };
         begin = parent.begin;
         info = info_of(site.region, parent, site.rules)?;
-        if rules.is_windows() {
+        if site.rules.is_windows() {
             // Windows forgets the machine frame here, and keeps the first info's frame base.
             machine_frame = false;
         } else if !has_frame_register && info.frame_register() != 0 {
@@ -111,7 +111,7 @@ pub(super) fn unwind<E: Effects>(
 /// of them was a machine frame.
 #[inline(always)]
 fn undo_codes<E: Effects>(
-    rules: Rules,
+    site: &Site<'_, '_>,
     info: &UnwindInfo<'_>,
     offset: u32,
     base: E::Address,
@@ -121,7 +121,9 @@ fn undo_codes<E: Effects>(
     let mut index = 0;
     while index < info.slot_count() {
         let code = info.raw_code(index)?;
-        if code.op > rules.last_operation() {
+        if code.op > RawCode::PUSH_MACHFRAME
+            && (code.op > RawCode::SET_FPREG_LARGE || !site.has_set_fpreg_large())
+        {
             return Err(info.invalid_operation(index, code.op));
         }
         if offset >= u32::from(code.offset) {
@@ -129,7 +131,7 @@ fn undo_codes<E: Effects>(
                 Operation::PushNonvol(register) => effects.pop(register)?,
                 Operation::Alloc(bytes) => effects.add_rsp(i64::from(bytes)),
                 Operation::SetFpreg => {
-                    if info.frame_register() == 0 && !rules.is_windows() {
+                    if info.frame_register() == 0 && !site.rules.is_windows() {
                         return Err(UnwindError::NoFrameRegister { rva: info.slot_rva(index) });
                     }
                     set_rsp_from_frame_register(info, info.frame_offset(), effects);

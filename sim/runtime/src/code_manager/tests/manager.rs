@@ -159,7 +159,7 @@ fn unwound(section: RangeSection, entries: &[[u32; 3]], offset: u64) -> [u64; 3]
     let found = manager.find(registers.rip).expect("it is managed");
     assert_eq!((found.method.id, found.code.start), (FunctionId(7), LOW));
     let memory = Segment::new(STACK, &stack);
-    manager.unwind(found, Rules::Windows, &mut registers, &memory).unwrap();
+    manager.unwind(found, Rules::CoreClr, &mut registers, &memory).unwrap();
     [registers.get(Rbx), registers.rip, registers.rsp()]
 }
 

@@ -53,7 +53,8 @@ pub enum UnwindError {
         /// RVA of the missing structure.
         rva: u32,
     },
-    /// The version of the UNWIND_INFO is neither 1 nor 2.
+    /// The version of the UNWIND_INFO is none of 1 to 3. Version 3 is unsupported where it is the parent
+    /// of one that has the EPILOG codes of version 2.
     #[error("UNWIND_INFO version {version} at RVA {rva:#x} is unsupported")]
     UnsupportedVersion {
         /// Version of the UNWIND_INFO.
@@ -61,12 +62,35 @@ pub enum UnwindError {
         /// RVA of the UNWIND_INFO.
         rva: u32,
     },
-    /// An unwind code has an operation that does not exist.
+    /// An unwind code or a winding operation has an operation that does not exist.
     #[error("the unwind code at RVA {rva:#x} has the unknown operation {operation}")]
     InvalidOperation {
-        /// UnwindOp.
+        /// UnwindOp; in version 3 the first byte of the operation.
         operation: u8,
         /// RVA of the code.
+        rva: u32,
+    },
+    /// The payload of an UNWIND_INFO of version 3 ends before one of its parts does.
+    #[error(
+        "the payload of the UNWIND_INFO ends at RVA {rva:#x} or after, within one of its parts"
+    )]
+    PayloadCutOff {
+        /// RVA of the part.
+        rva: u32,
+    },
+    /// An epilogue descriptor of version 3 that cannot be: one that inherits from none, lies outside
+    /// the fragment or in the wrong order, or returns to a parent of a fragment that has none.
+    #[error("the epilogue described at RVA {rva:#x} cannot be")]
+    InvalidEpilogue {
+        /// RVA of the descriptor, or of the epilogue's first operation.
+        rva: u32,
+    },
+    /// WOD_PUSH_CANONICAL_FRAME of a type other than machine frames.
+    #[error("the operation at RVA {rva:#x} pushes a frame of the unknown type {frame_type}")]
+    UnknownFrameType {
+        /// Type of the frame.
+        frame_type: u8,
+        /// RVA of the operation.
         rva: u32,
     },
     /// UWOP_SET_FPREG in an UNWIND_INFO that names no frame register.

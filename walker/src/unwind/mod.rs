@@ -39,7 +39,8 @@ pub enum Rules {
     ///
     /// Source: the tables of wine's test of `RtlVirtualUnwind` (`dlls/ntdll/tests/unwind.c`), which
     /// passes on these versions of Windows. Assumed, as that test does not reach it: chained infos
-    /// without codes have epilogues, and the establisher frame in those of version 2 is the same.
+    /// without codes have epilogues, the establisher frame in those of version 2 is the same, and
+    /// version 3 is read as documented.
     Ntdll,
 }
 
@@ -48,6 +49,12 @@ impl Rules {
     #[inline]
     pub(crate) const fn is_windows(self) -> bool {
         !matches!(self, Self::Precise)
+    }
+
+    /// Returns true if `info` is of version 3 and read as such. CoreCLR's source takes every version
+    /// above 2 for 2.
+    const fn has_version_3(self, info: &win64::UnwindInfo<'_>) -> bool {
+        info.version() == 3 && matches!(self, Self::Precise | Self::Ntdll)
     }
 }
 
@@ -78,7 +85,7 @@ pub enum Trust {
     Body,
     /// By the unwind codes whose instructions had run.
     Prologue,
-    /// By the EPILOG codes of version 2.
+    /// By the EPILOG codes of version 2, or the epilogue descriptors of version 3.
     EpilogueCodes,
     /// By executing the instructions of an epilogue.
     EpilogueInstructions,

@@ -436,7 +436,7 @@ fn a_jump_to_broken_unwind_data_is_no_tail_call() {
         }
     }
     // A jump to unwind info of an unknown version is none either: Windows treats it as 2.
-    let unknown = Info::new(0, &[]).version(3);
+    let unknown = Info::new(0, &[]).version(4);
     let case = program().function([target, 0x200, 0x900], &unknown).put(PC, &jmp32(PC, target));
     assert_eq!(case.at(PC), NO_EPILOGUE);
     assert_eq!(case.coreclr().at(PC), "EpilogueInstructions rip=[0] rsp=1");

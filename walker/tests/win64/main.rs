@@ -15,5 +15,6 @@ mod known;
 mod lookups;
 mod ntdll;
 mod prologues;
+mod version3;
 mod versions;
 mod walks;

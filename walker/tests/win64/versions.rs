@@ -196,8 +196,8 @@ fn version_1_has_no_epilog_codes() {
 }
 
 #[test]
-fn versions_other_than_1_and_2_are_unsupported() {
-    for version in [0, 3, 4, 5, 6, 7] {
+fn versions_that_do_not_exist_are_unsupported() {
+    for version in [0, 4, 5, 6, 7] {
         let codes = [(2, Epilog(1)), (0, Epilog(0)), (1, Push(Rbx))];
         let info = Info::new(1, &codes).version(version);
         let case = Case::new().function(FUNCTION, &info);
@@ -211,7 +211,12 @@ fn versions_other_than_1_and_2_are_unsupported() {
             _ => "EpilogueCodes rip=[0] rsp=1",
         };
         assert_eq!(case.coreclr().at(0x3FF), expected, "{version}");
+        assert_eq!(case.rules(Rules::Ntdll).at(0x3FF), expected, "{version}");
     }
+    // CoreCLR's source does not know version 3.
+    let codes = [(2, Epilog(1)), (0, Epilog(0)), (1, Push(Rbx))];
+    let case = Case::new().function(FUNCTION, &Info::new(1, &codes).version(3));
+    assert_eq!(case.coreclr().at(0x3FF), "EpilogueCodes rip=[0] rsp=1");
 }
 
 #[test]
@@ -225,9 +230,9 @@ fn a_parents_version_counts_too() {
             .function(FUNCTION, &parent.clone().version(version))
             .function(chunk, &chunk_info)
     };
-    let error = UnwindError::UnsupportedVersion { version: 3, rva: FUNCTION[2] };
+    let error = UnwindError::UnsupportedVersion { version: 4, rva: FUNCTION[2] };
     // By the codes.
-    let case = of_version(3, &Info::new(2, &[(2, Push(Rsi))]));
+    let case = of_version(4, &Info::new(2, &[(2, Push(Rsi))]));
     assert_eq!(case.step(0x540), Err(error));
     assert_eq!(case.returned_to().step(0x540), Err(error));
     // To Windows it is a later version 2, whose EPILOG codes undo nothing.
@@ -236,8 +241,11 @@ fn a_parents_version_counts_too() {
     assert_eq!(at(&of_version(2, &Info::new(2, &[(2, Push(Rsi))])), 0x540), expected);
     // In an epilogue, which pops what the parent pushed.
     let chunk_info = Info::new(0, &epilogs).version(2);
-    let case = of_version(3, &chunk_info);
+    let case = of_version(4, &chunk_info);
     assert_eq!(case.step(0x57C), Err(error));
+    // Version 3 has other codes, which the EPILOG codes of version 2 do not count.
+    let unsupported = UnwindError::UnsupportedVersion { version: 3, rva: FUNCTION[2] };
+    assert_eq!(of_version(3, &chunk_info).step(0x57C), Err(unsupported));
     let expected = "EpilogueCodes rbx=[0] rip=[1] rsp=2";
     assert_eq!(case.coreclr().at(0x57C), expected);
     assert_eq!(at(&of_version(2, &chunk_info), 0x57C), expected);

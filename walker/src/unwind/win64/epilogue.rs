@@ -5,7 +5,7 @@ use super::super::{Rules, UnwindError};
 use super::effects::{Draft, Effects as _};
 use super::info::{CHAIN_LIMIT, Epilogs, RawCode, UnwindInfo};
 use super::tail_jump::leaves_by_register;
-use super::{Site, info_of, resolve_indirect};
+use super::{Site, UnwindInfoV3, WindingOperation, any_info_of, info_of, resolve_indirect};
 use crate::code_map::{CodeMap, CodeRegion};
 use crate::image::RuntimeFunction;
 use crate::memory::Memory;
@@ -18,9 +18,14 @@ impl Site<'_, '_> {
     /// Returns true if an epilogue that Windows would not recognise is accepted here: after the
     /// prologue, in a function that has something to undo.
     pub(super) fn may_be_unusual_epilogue(&self) -> bool {
-        !self.rules.is_windows()
-            && self.offset() >= u32::from(self.info.prologue_size())
-            && (self.info.slot_count() > 0 || self.info.is_chained())
+        if self.rules.is_windows() {
+            return false;
+        }
+        let (size, has_codes) = match self.version_3() {
+            Some(payload) => (payload.prologue_size(), payload.prologue().count() > 0),
+            None => (self.info.prologue_size().into(), self.info.slot_count() > 0),
+        };
+        self.offset() >= u32::from(size) && (has_codes || self.info.is_chained())
     }
 }
 
@@ -176,7 +181,7 @@ fn leading_adjustment(
         (_, 0x8D) => {
             let modrm = code.byte(2)?;
             let register = (rex & 1) << 3 | modrm & 7;
-            if register == 0 || register != site.info.frame_register() {
+            if register == 0 || register != site.frame_register() {
                 return Ok(None);
             }
             // Base r12 has a SIB byte before the displacement. Windows overlooks it and continues
@@ -273,16 +278,21 @@ fn interrupt_return(site: &Site<'_, '_>, repne: bool, error_code: bool) -> Endin
 fn has_machine_frame(site: &Site<'_, '_>) -> Result<bool, UnwindError> {
     let mut info = site.info;
     for _ in 0..=CHAIN_LIMIT {
-        let mut index = 0;
-        while index < info.slot_count() {
-            let code = info.raw_code(index)?;
-            if code.op == RawCode::PUSH_MACHFRAME {
-                return Ok(true);
+        if site.rules.has_version_3(&info) {
+            for code in UnwindInfoV3::read(&info)?.prologue().codes() {
+                if matches!(code?.operation, WindingOperation::PushCanonicalFrame(_)) {
+                    return Ok(true);
+                }
             }
-            index += code.slots();
+        } else {
+            for code in info.raw_codes() {
+                if code?.op == RawCode::PUSH_MACHFRAME {
+                    return Ok(true);
+                }
+            }
         }
         match info.parent()? {
-            Some(parent) => info = info_of(site.region, parent, site.rules)?,
+            Some(parent) => info = any_info_of(site.region, parent, site.rules)?,
             None => return Ok(false),
         }
     }
@@ -321,20 +331,20 @@ fn nothing_to_unwind_at(map: &CodeMap<'_>, address: u64) -> bool {
     let Some(function) = region.functions().find(rva) else { return true };
     resolve_indirect(region, function)
         .and_then(|function| {
-            let info = info_of(region, function, Rules::Precise)?;
+            let info = any_info_of(region, function, Rules::Precise)?;
             if info.is_chained() {
                 return Ok(false);
             }
             let offset = rva.wrapping_sub(function.begin);
-            let mut index = 0;
-            while index < info.slot_count() {
-                let code = info.raw_code(index)?;
-                if code.op != RawCode::EPILOG && u32::from(code.offset) <= offset {
-                    return Ok(false);
-                }
-                index += code.slots();
+            if Rules::Precise.has_version_3(&info) {
+                let payload = UnwindInfoV3::read(&info)?;
+                let in_body = offset >= u32::from(payload.prologue_size());
+                let mut codes = payload.prologue().codes();
+                return Ok(codes.all(|c| c.is_ok_and(|code| !in_body && !code.is_before(offset))));
             }
-            Ok(true)
+            Ok(info.raw_codes().all(|code| {
+                code.is_ok_and(|c| c.op == RawCode::EPILOG || u32::from(c.offset) > offset)
+            }))
         })
         .unwrap_or(false)
 }

@@ -1,4 +1,5 @@
-//! The bytes of UNWIND_INFO versions 1 and 2: header, unwind codes, and the data after them.
+//! The bytes of UNWIND_INFO: the header, the unwind codes of versions 1 and 2, and the data after
+//! them.
 #![expect(
     clippy::inline_always,
     reason = "measured: calls, with their operands in memory, cost a third"
@@ -149,21 +150,34 @@ impl<'a> UnwindInfo<'a> {
         self.header[0] >> 3
     }
 
-    /// Returns SizeOfProlog in bytes.
+    /// Returns the bytes of the header.
+    pub(super) const fn header(&self) -> [u8; SIZE_OF_HEADER] {
+        self.header
+    }
+
+    /// Returns the payload of version 3 and its RVA.
+    pub(super) fn payload(&self) -> Result<(&'a [u8], u32), UnwindError> {
+        let payload = self.slots.get(..self.slot_count() * SIZE_OF_SLOT);
+        let payload = payload.ok_or(UnwindError::UnwindDataUnmapped { rva: self.rva })?;
+        Ok((payload, self.slot_rva(0)))
+    }
+
+    /// Returns SizeOfProlog in bytes (versions 1 and 2).
     #[inline(always)]
     #[must_use]
     pub const fn prologue_size(&self) -> u8 {
         self.header[1]
     }
 
-    /// Returns CountOfCodes, the number of 16-bit slots that the codes take.
+    /// Returns CountOfCodes, the number of 16-bit slots that the codes take. In version 3 it is
+    /// PayloadWords, the size of the payload in 16-bit words.
     #[inline(always)]
     #[must_use]
     pub const fn slot_count(&self) -> usize {
         self.header[2] as usize
     }
 
-    /// Returns the number of the frame register, or 0 if there is none.
+    /// Returns the number of the frame register, or 0 if there is none (versions 1 and 2).
     #[inline(always)]
     #[must_use]
     pub const fn frame_register(&self) -> u8 {
@@ -171,7 +185,7 @@ impl<'a> UnwindInfo<'a> {
     }
 
     /// Returns the frame register's distance from rsp at the time when it was set, in bytes: 0 to
-    /// 240.
+    /// 240 (versions 1 and 2).
     #[inline(always)]
     #[must_use]
     pub const fn frame_offset(&self) -> u32 {
@@ -216,6 +230,17 @@ impl<'a> UnwindInfo<'a> {
         Ok(RawCode { offset, op: op & 15, info: op >> 4 })
     }
 
+    /// Returns the codes without their operands. After an error they end.
+    pub(super) fn raw_codes(&self) -> impl Iterator<Item = Result<RawCode, UnwindError>> + use<'a> {
+        let info = *self;
+        let mut index = 0;
+        core::iter::from_fn(move || {
+            let code = (index < info.slot_count()).then(|| info.raw_code(index))?;
+            index = code.map_or(usize::MAX, |code| index + code.slots());
+            Some(code)
+        })
+    }
+
     /// Decodes `code`, which begins at slot `index`.
     #[inline(always)]
     pub(super) fn operation(&self, index: usize, code: RawCode) -> Result<Operation, UnwindError> {
@@ -246,8 +271,8 @@ impl<'a> UnwindInfo<'a> {
         UnwindError::InvalidOperation { operation: op, rva: self.slot_rva(index) }
     }
 
-    /// Returns the unwind codes in table order: the last prologue operation first. An error ends
-    /// the iteration.
+    /// Returns the unwind codes of versions 1 and 2 in table order: the last prologue operation first.
+    /// An error ends the iteration.
     pub fn codes(&self) -> impl Iterator<Item = Result<UnwindCode, UnwindError>> + use<'a> {
         let info = *self;
         let mut index = 0;

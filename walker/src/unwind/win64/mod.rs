@@ -1,4 +1,4 @@
-//! Unwinding by RUNTIME_FUNCTION and UNWIND_INFO, versions 1 and 2.
+//! Unwinding by RUNTIME_FUNCTION and UNWIND_INFO.
 //!
 //! The rules are those of contract §8.2, which are Windows' and CoreCLR's own; where
 //! [`Rules::Precise`] departs from them, execution on a real processor showed them wrong.
@@ -10,10 +10,14 @@ mod info;
 mod prologue;
 pub(super) mod rule;
 mod tail_jump;
+mod version3;
 
 pub use info::{
     Epilogs, Operation, UNW_FLAG_CHAININFO, UNW_FLAG_EHANDLER, UNW_FLAG_UHANDLER, UnwindCode,
     UnwindInfo,
+};
+pub use version3::{
+    EpilogueV3, ExtendedGpr, UNW_FLAG_LARGE, UnwindInfoV3, Winding, WindingCode, WindingOperation,
 };
 
 use super::{Handler, Position, Rules, Step, Trust, UnwindError};
@@ -72,6 +76,33 @@ impl<'s, 'a> Site<'s, 'a> {
         Ok(Self { rules, unix, map, region, rva, function, info })
     }
 
+    /// Creates a site, as [`new`](Self::new) does, for an info that may be of version 3.
+    fn of_any_version(
+        reading: Reading,
+        map: &'s CodeMap<'a>,
+        region: &'s CodeRegion<'a>,
+        rva: u32,
+        function: RuntimeFunction,
+    ) -> Result<Self, UnwindError> {
+        let Reading { rules, unix } = reading;
+        let function = resolve_indirect(region, function)?;
+        let info = any_info_of(region, function, rules)?;
+        Ok(Self { rules, unix, map, region, rva, function, info })
+    }
+
+    /// Returns the payload of an info of version 3.
+    fn version_3(&self) -> Option<UnwindInfoV3<'a>> {
+        self.rules.has_version_3(&self.info).then(|| UnwindInfoV3::read(&self.info).ok())?
+    }
+
+    /// Returns the number of the frame register, or 0 if there is none.
+    fn frame_register(&self) -> u8 {
+        match self.version_3() {
+            Some(payload) => payload.frame_register().unwrap_or_default(),
+            None => self.info.frame_register(),
+        }
+    }
+
     /// Returns true if operation 11 is UWOP_SET_FPREG_LARGE here. Windows has no such operation, and
     /// images for Windows, whose compilers emit it for nothing else, do not mean it.
     fn has_set_fpreg_large(&self) -> bool {
@@ -104,13 +135,57 @@ pub(super) fn step_from_call<M: Memory + ?Sized>(
     registers: &mut Registers,
     memory: &M,
 ) -> Result<Step, UnwindError> {
-    let Place { map, region, rva, function } = place;
+    let place = Place { rva: place.rva.wrapping_add(1), ..place };
     let reading = Reading { rules: Rules::Precise, unix };
-    let site = Site::direct(reading, map, region, rva.wrapping_add(1), function)?;
+    let step = match step_by_codes(place, reading, registers, memory) {
+        Ok(step) => step,
+        Err(error) => step_by_version_3(error, place, reading, registers, false, memory)?,
+    };
+    Ok(step.within(preserved))
+}
+
+#[expect(clippy::inline_always, reason = "measured: the Draft must stay in registers")]
+#[inline(always)]
+fn step_by_codes<M: Memory + ?Sized>(
+    place: Place<'_, '_>,
+    reading: Reading,
+    registers: &mut Registers,
+    memory: &M,
+) -> Result<Step, UnwindError> {
+    let Place { map, region, rva, function } = place;
+    let site = Site::direct(reading, map, region, rva, function)?;
     let mut draft = Draft::new(registers, memory);
     let unwound = unwind_codes(&site, &mut draft);
     let (unwound, sources) = draft.finish(unwound)?;
-    Ok(unwound.step(sources).within(preserved))
+    Ok(unwound.step(sources))
+}
+
+/// Makes the step again that failed with `error`, if that is because of version 3.
+///
+/// The usual path refuses it: all that is not inlined there costs speed.
+#[cold]
+fn step_by_version_3<M: Memory + ?Sized>(
+    error: UnwindError,
+    place: Place<'_, '_>,
+    reading: Reading,
+    registers: &mut Registers,
+    interrupted: bool,
+    memory: &M,
+) -> Result<Step, UnwindError> {
+    let Place { map, region, rva, function } = place;
+    if !matches!(error, UnwindError::UnsupportedVersion { version: 3, .. }) {
+        return Err(error);
+    }
+    let site = Site::of_any_version(reading, map, region, rva, function)?;
+    let mut draft = Draft::new(registers, memory);
+    let found = if interrupted { epilogue_at(&site, &mut draft) } else { Ok(None) };
+    let unwound = match found {
+        Ok(Some(unwound)) => Ok(unwound),
+        Ok(None) => version3::unwind(&site, &mut draft),
+        Err(error) => Err(error),
+    };
+    let (unwound, sources) = draft.finish(unwound)?;
+    Ok(unwound.step(sources))
 }
 
 /// Moves `registers` from a frame to its caller; on an error they stay as they were.
@@ -160,6 +235,17 @@ pub(super) fn step_in_function<M: Memory + ?Sized>(
     interrupted: bool,
     memory: &M,
 ) -> Result<Step, UnwindError> {
+    step_by_codes_or_code(place, reading, registers, interrupted, memory)
+        .or_else(|error| step_by_version_3(error, place, reading, registers, interrupted, memory))
+}
+
+fn step_by_codes_or_code<M: Memory + ?Sized>(
+    place: Place<'_, '_>,
+    reading: Reading,
+    registers: &mut Registers,
+    interrupted: bool,
+    memory: &M,
+) -> Result<Step, UnwindError> {
     let Place { map, region, rva, function } = place;
     let site = Site::new(reading, map, region, rva, function)?;
     let mut draft = Draft::new(registers, memory);
@@ -180,7 +266,8 @@ pub(super) fn compile(map: &CodeMap<'_>, rules: Rules, rip: u64) -> Option<Rule>
     let function = region.functions().find(rva)?;
     // A rule is the same for all unwinders of the map, so it must not depend on their convention.
     let reading = Reading { rules, unix: false };
-    Rule::compile(&Site::new(reading, map, region, rva.wrapping_add(1), function).ok()?)
+    let after = rva.wrapping_add(1);
+    Rule::compile(&Site::of_any_version(reading, map, region, after, function).ok()?)
 }
 
 /// The results of a step, with addresses as values or as expressions.
@@ -257,6 +344,9 @@ fn epilogue_at<M: Memory + ?Sized>(
     site: &Site<'_, '_>,
     draft: &mut Draft<'_, M>,
 ) -> Result<Option<Unwound<u64>>, UnwindError> {
+    if site.rules.has_version_3(&site.info) {
+        return epilogue_of_version_3(site, draft);
+    }
     // A chunk without codes has those of its parent to undo.
     if site.rules == Rules::Ntdll && site.info.slot_count() == 0 && !site.info.is_chained() {
         return Ok(None);
@@ -292,6 +382,27 @@ fn epilogue_at<M: Memory + ?Sized>(
     Ok(found.map(|leaving| {
         let machine_frame = leaving == Leaving::InterruptReturn;
         unwound(Trust::EpilogueInstructions, machine_frame, draft.rsp())
+    }))
+}
+
+/// Does the same in a function of version 3. An epilogue that no descriptor covers is found by its
+/// instructions, under precise rules.
+#[cold]
+fn epilogue_of_version_3<M: Memory + ?Sized>(
+    site: &Site<'_, '_>,
+    draft: &mut Draft<'_, M>,
+) -> Result<Option<Unwound<u64>>, UnwindError> {
+    let found = version3::epilogue_at(site, draft)?;
+    if found.is_some() || site.rules.is_windows() {
+        return Ok(found);
+    }
+    let establisher_frame = draft.rsp();
+    Ok(epilogue::by_code(site, draft)?.map(|leaving| Unwound {
+        trust: Trust::EpilogueInstructions,
+        establisher_frame,
+        handler_rva: None,
+        handler_data_rva: 0,
+        caller: Position::below(leaving == Leaving::InterruptReturn),
     }))
 }
 
@@ -336,9 +447,9 @@ fn leaf<M: Memory + ?Sized>(registers: &mut Registers, memory: &M) -> Result<Ste
     Ok(new_step(trust, establisher_frame, None, caller, NONVOLATILE, sources))
 }
 
-/// Returns the info of a direct entry, if its version is supported by the rules. Version 3 has
-/// another layout, and versions 0 and 4 to 7 have none; Windows' own code treats 0 as 1, and every
-/// version above 2 as 2.
+/// Returns the info of a direct entry, if its version is supported by the rules and has the layout of
+/// versions 1 and 2. Versions 0 and 4 to 7 have none; Windows' own code treats 0 as 1, and every other
+/// version as 2.
 #[inline]
 fn info_of<'a>(
     region: &'a CodeRegion<'_>,
@@ -348,9 +459,19 @@ fn info_of<'a>(
     let info = UnwindInfo::read(region, function.unwind_info)?;
     match info.version() {
         1 | 2 => Ok(info),
-        _ if rules.is_windows() => Ok(info),
+        _ if rules.is_windows() && !rules.has_version_3(&info) => Ok(info),
         version => Err(UnwindError::UnsupportedVersion { version, rva: info.rva() }),
     }
+}
+
+/// Returns the info of a direct entry, if its version is supported by the rules.
+fn any_info_of<'a>(
+    region: &CodeRegion<'a>,
+    function: RuntimeFunction,
+    rules: Rules,
+) -> Result<UnwindInfo<'a>, UnwindError> {
+    let info = UnwindInfo::read(region, function.unwind_info)?;
+    if rules.has_version_3(&info) { Ok(info) } else { info_of(region, function, rules) }
 }
 
 /// Returns the entry that an indirect entry refers to, or the entry itself if it is direct.

@@ -110,7 +110,7 @@ pub(super) fn unwind<E: Effects>(
 /// Undoes one info's codes, with rip `offset` bytes after its function's begin. Returns true if one
 /// of them was a machine frame.
 #[inline(always)]
-fn undo_codes<E: Effects>(
+pub(super) fn undo_codes<E: Effects>(
     site: &Site<'_, '_>,
     info: &UnwindInfo<'_>,
     offset: u32,

@@ -3,7 +3,7 @@
 
 use super::super::{Position, Step, Trust, UnwindError};
 use super::effects::{Draft, Effects, Sources};
-use super::{NONVOLATILE, Site, new_step, unwind_codes};
+use super::{NONVOLATILE, Site, new_step, unwind_codes, version3};
 use crate::memory::Memory;
 use crate::registers::{Gpr, Registers};
 
@@ -108,7 +108,7 @@ impl Rule {
     pub(super) fn compile(site: &Site<'_, '_>) -> Option<Self> {
         let mut builder = Builder {
             rsp: Some(Place { from_frame_register: false, offset: 0 }),
-            frame_register: site.info.frame_register(),
+            frame_register: site.frame_register(),
             frame_register_loaded: false,
             loads: [Load::default(); MAX_LOADS],
             count: 0,
@@ -116,7 +116,11 @@ impl Rule {
             possible: true,
             sources: Sources::RSP,
         };
-        let unwound = unwind_codes(site, &mut builder).ok()?;
+        let unwound = if site.rules.has_version_3(&site.info) {
+            version3::unwind(site, &mut builder).ok()?
+        } else {
+            unwind_codes(site, &mut builder).ok()?
+        };
         let establisher_frame = Load::new(0, unwound.establisher_frame?)?;
         if !builder.possible || unwound.caller != Position::ReturnAddress {
             return None;

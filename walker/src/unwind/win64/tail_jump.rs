@@ -20,6 +20,7 @@ pub(super) fn leaves_by_register(
     let info = site.info;
     if !is_jump
         || !site.may_be_unusual_epilogue()
+        || site.rules.has_version_3(&info)
         || info.is_chained()
         || info.frame_register() != 0
     {

@@ -29,7 +29,7 @@ use clr_walker::image::pe::PeImage;
 use clr_walker::image::{FunctionTable, SIZE_OF_RUNTIME_FUNCTION};
 use clr_walker::memory::{Memory, Segment, Segments};
 use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::win64::UnwindInfo;
+use clr_walker::unwind::win64::{UnwindInfo, UnwindInfoV3};
 use clr_walker::unwind::{Cache, Position, Rules, Step, UnwindError, Unwinder};
 use std::sync::LazyLock;
 
@@ -157,6 +157,15 @@ fn decode_all(region: &CodeRegion<'_>) {
         if let Some(epilogs) = info.epilogs() {
             let starts = epilogs.starts(function.end).count();
             assert!(starts <= info.slot_count(), "{starts} epilogues");
+        }
+        if let Ok(payload) = UnwindInfoV3::read(&info) {
+            assert!(payload.prologue().codes().count() <= 31);
+            let epilogues = payload.epilogues(function).count();
+            assert!(epilogues <= 7, "{epilogues} epilogues");
+            for epilogue in payload.epilogues(function).flatten() {
+                assert!(function.contains(epilogue.start), "{epilogue:?} of {function:?}");
+                assert!(epilogue.winding.codes().count() <= 31);
+            }
         }
         let parent = info.parent();
         assert_eq!(parent.is_ok_and(|parent| parent.is_none()), !info.is_chained());

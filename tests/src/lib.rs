@@ -3,6 +3,7 @@
 pub mod coverage;
 pub mod dwarf;
 pub mod every_instruction;
+pub mod fragments;
 pub mod funclets;
 pub mod fuzz;
 pub mod mixed;

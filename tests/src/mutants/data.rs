@@ -1,6 +1,7 @@
 //! Unwind data, parsed from its bytes.
 
 use super::Error;
+use super::version3::{Payload, Winding};
 use clr_walker::code_map::CodeRegion;
 use clr_walker::image::RuntimeFunction;
 use clr_walker::registers::Gpr;
@@ -59,7 +60,9 @@ pub(super) struct Function<'r, 'a> {
     pub(super) range: RuntimeFunction,
     pub(super) version: u8,
     pub(super) is_chained: bool,
-    pub(super) prologue_size: u8,
+    pub(super) prologue_size: u32,
+    /// True if there are unwind codes, or steps of version 3.
+    pub(super) has_codes: bool,
     pub(super) slot_count: usize,
     /// Number of the frame register; 0 for none.
     pub(super) frame_register: u8,
@@ -92,20 +95,49 @@ impl<'r, 'a> Function<'r, 'a> {
             return Err(Error::UnwindDataUnmapped);
         };
         let version = version_and_flags & 7;
-        if !(1..=2).contains(&version) {
+        if !(1..=3).contains(&version) {
             return Err(Error::BadUnwindData);
         }
-        Ok(Self {
+        let function = Self {
             region,
             range,
             version,
             is_chained: version_and_flags >> 3 & 4 != 0,
-            prologue_size: *prologue_size,
+            prologue_size: (*prologue_size).into(),
+            has_codes: *count > 0,
             slot_count: usize::from(*count),
             frame_register: frame & 15,
             frame_offset: frame & 0xF0,
             slots,
+        };
+        if version != 3 {
+            return Ok(function);
+        }
+        // The last byte of the header counts steps instead.
+        let payload =
+            Payload::new([*version_and_flags, *prologue_size, *count, *frame], slots).ok();
+        let set = payload.as_ref().and_then(|payload| {
+            payload.prologue.decoded.iter().find_map(|placed| match placed.winding {
+                Winding::SetFrame { register, .. } => Some(register.number()),
+                _ => None,
+            })
+        });
+        Ok(Self {
+            prologue_size: payload.map_or(0, |payload| payload.prologue_size),
+            has_codes: frame & 31 != 0,
+            frame_register: set.unwrap_or(0),
+            frame_offset: 0,
+            ..function
         })
+    }
+
+    /// Returns the payload of version 3, or `None` for another version.
+    pub(super) fn payload(&self) -> Result<Option<Payload>, Error> {
+        if self.version != 3 {
+            return Ok(None);
+        }
+        let header = self.region.bytes_from(self.range.unwind_info).and_then(<[u8]>::first_chunk);
+        Payload::new(*header.ok_or(Error::UnwindDataUnmapped)?, self.slots).map(Some)
     }
 
     pub(super) fn offset_of(&self, rva: u32) -> u32 {
@@ -119,7 +151,7 @@ impl<'r, 'a> Function<'r, 'a> {
     /// Returns true if an offset is in a prologue whose codes determine what has run. A chained
     /// function has no prologue.
     pub(super) fn is_in_prologue(&self, offset: u32) -> bool {
-        !self.is_chained && offset < u32::from(self.prologue_size)
+        !self.is_chained && offset < self.prologue_size
     }
 
     /// Returns the code that begins at a slot. Operands may extend beyond the count of slots, as
@@ -133,8 +165,11 @@ impl<'r, 'a> Function<'r, 'a> {
         }
     }
 
-    /// Returns all codes, the last prologue operation first.
+    /// Returns all codes of versions 1 and 2, the last prologue operation first.
     pub(super) fn codes(&self) -> Result<Vec<Code>, Error> {
+        if self.version == 3 {
+            return Err(Error::BadUnwindData);
+        }
         let mut codes = Vec::new();
         let mut slot = 0;
         while slot < self.slot_count {
@@ -187,8 +222,24 @@ impl<'r, 'a> Function<'r, 'a> {
     pub(super) fn is_over_machine_frame(&self) -> bool {
         let mut function = Self { ..*self };
         for _ in 0..=CHAIN_LIMIT {
-            let Ok(codes) = function.codes() else { return false };
-            if codes.iter().any(|code| code.op == PUSH_MACHFRAME) {
+            let is_frame = match function.payload() {
+                Ok(None) => {
+                    let Ok(codes) = function.codes() else { return false };
+                    codes.iter().any(|code| code.op == PUSH_MACHFRAME)
+                }
+                Ok(Some(Payload { prologue, .. })) => {
+                    let found = prologue
+                        .decoded
+                        .iter()
+                        .any(|placed| matches!(placed.winding, Winding::Frame { .. }));
+                    if !found && !prologue.is_whole {
+                        return false;
+                    }
+                    found
+                }
+                Err(_) => return false,
+            };
+            if is_frame {
                 return true;
             }
             let Ok(Some(parent)) = function.parent() else { return false };

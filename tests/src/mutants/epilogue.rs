@@ -55,6 +55,11 @@ impl Unwinder<'_, '_> {
                 None => Ok(None),
             };
         }
+        if let Some(payload) = function.payload()?
+            && let Some(caller) = self.finish_described_epilogue(function, &payload, rva, state)?
+        {
+            return Ok(Some(caller));
+        }
         let Some(epilogue) = self.read_epilogue(function, rva) else { return Ok(None) };
         if let Some(Adjustment { from, displacement }) = epilogue.adjustment {
             state.set_rsp(state.registers.get(from).wrapping_add(displacement));
@@ -80,8 +85,8 @@ impl Unwinder<'_, '_> {
     /// Decodes code as the rest of an epilogue.
     fn read_epilogue(&self, function: &Function<'_, '_>, mut rva: u32) -> Option<Epilogue> {
         // A jump to a shared tail, or `rex ret`, is accepted only if there is a frame to leave.
-        let has_frame = function.offset_of(rva) >= u32::from(function.prologue_size)
-            && (function.slot_count > 0 || function.is_chained);
+        let has_frame = function.offset_of(rva) >= function.prologue_size
+            && (function.has_codes || function.is_chained);
         let mut epilogue = Epilogue::default();
         if let Some((adjustment, len)) = self.adjustment(function, rva) {
             epilogue.adjustment = Some(adjustment);
@@ -263,6 +268,11 @@ impl Unwinder<'_, '_> {
         let Some(entry) = region.functions().find(rva) else { return true };
         Function::of_entry(region, entry).is_ok_and(|function| {
             let offset = function.offset_of(rva);
+            if function.version == 3 {
+                let payload = function.payload().ok().flatten();
+                return !function.is_chained
+                    && payload.is_some_and(|payload| payload.nothing_has_run(offset));
+            }
             !function.is_chained
                 && function.codes().is_ok_and(|codes| {
                     codes.iter().all(|code| code.op == EPILOG || u32::from(code.offset) > offset)

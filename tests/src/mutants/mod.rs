@@ -8,6 +8,7 @@ mod bug;
 mod data;
 mod epilogue;
 mod state;
+mod version3;
 
 pub use bug::Bug;
 use data::{
@@ -204,6 +205,20 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         Ok(registers.get(function.frame_register()).wrapping_sub(frame_offset))
     }
 
+    /// Returns true if a function of the chain is of version 3.
+    fn has_version_3(&self, mut function: Function<'_, '_>) -> Result<bool, Error> {
+        for _ in 0..=CHAIN_LIMIT {
+            if function.version == 3 {
+                return Ok(true);
+            }
+            match self.parent(&function)? {
+                Some(parent) => function = parent,
+                None => return Ok(false),
+            }
+        }
+        Err(Error::BadUnwindData)
+    }
+
     /// Undoes the executed part of the prologue, by the codes of the function and of its parents.
     fn undo_prologue<M: Memory + ?Sized>(
         &self,
@@ -211,6 +226,9 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         rva: u32,
         state: &mut State<'_, M>,
     ) -> Result<Position, Error> {
+        if self.has_version_3(function)? {
+            return self.undo_mixed_chain(function, rva, None, state);
+        }
         // A chunk may lie before its parent: the offset then wraps, and all codes have run.
         let mut offset = function.offset_of(rva);
         let mut base = self.frame_base(&function, offset, &state.registers)?;

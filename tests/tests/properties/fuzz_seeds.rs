@@ -3,7 +3,9 @@
 use arbitrary::{Arbitrary as _, Unstructured};
 use clr_explore::{Ending, Verdict};
 use clr_generate::{Seeded, SyntheticCall, WorldCase, WorldProgram};
+use clr_recording::vectors::fuzz::stack_word;
 use clr_runtime::generation::Generation;
+use clr_tests::fragments::{self, Image};
 use clr_tests::mixed;
 use clr_tests::snapshot::{Checked, check, is_whole};
 use clr_tests::world::{Plan, examine};
@@ -34,8 +36,27 @@ fn replay(name: &str, target: fn(&[u8])) -> usize {
     seeds.len()
 }
 
+/// Returns an input of `unwind_info` with functions of version 3, without the padding behind them.
+fn version_3(n: u64) -> Vec<u8> {
+    let mut seed = n << 40;
+    let mut random = |below: usize| {
+        seed += 8;
+        (stack_word(seed) >> 32) as usize % below
+    };
+    let Image { bytes, table } = fragments::image(&mut random);
+    let end = bytes.iter().rposition(|byte| *byte != 0xCC).map_or(0, |last| last + 1);
+    let header = [0x20 + random(0xA0) as u8, 0, (table.len() / 12) as u8, random(64) as u8];
+    [&header, &[n as u8; 4][..], &table, &bytes[..end]].concat()
+}
+
 #[test]
 fn unwind_info() {
+    if std::env::var_os("CLR_BLESS").is_some() {
+        for n in 0..16 {
+            std::fs::write(seeds("unwind_info").join(format!("version_3_{n}")), version_3(n))
+                .unwrap();
+        }
+    }
     assert!(replay("unwind_info", clr_tests::fuzz::unwind_info) >= 20);
 }
 

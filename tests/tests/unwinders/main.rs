@@ -14,4 +14,5 @@ mod others;
 mod readelf;
 mod readobj;
 mod stepping;
+mod version3;
 mod win64_vectors;

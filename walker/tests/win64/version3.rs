@@ -106,9 +106,10 @@ impl Fragment {
             payload.push((self.size >> 8) as u8);
         }
         for offset in &self.ip_offsets {
-            match large {
-                false => payload.push(u8::try_from(*offset).unwrap()),
-                true => payload.extend(offset.to_le_bytes()),
+            if large {
+                payload.extend(offset.to_le_bytes());
+            } else {
+                payload.push(u8::try_from(*offset).unwrap());
             }
         }
         payload.extend(self.epilogues.iter().flat_map(Epilogue::bytes));

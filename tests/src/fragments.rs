@@ -84,7 +84,7 @@ fn version_3(random: &mut impl FnMut(usize) -> usize, len: u32) -> Vec<u8> {
     let mut ips: Vec<_> = operations.iter().map(|_| random(12)).collect();
     ips.sort_unstable_by(|a, b| b.cmp(a));
     let size = ips.first().map_or(0, |ip| ip + random(4));
-    let number = |number: usize, wide: bool| number.to_le_bytes()[..1 + usize::from(wide)].to_vec();
+    let number = |number: usize, wide: bool| number.to_le_bytes()[..=usize::from(wide)].to_vec();
     let mut payload = if large { vec![(size >> 8) as u8] } else { Vec::new() };
     payload.extend(ips.iter().flat_map(|ip| number(*ip, large)));
     let epilogues = random(4);
@@ -140,11 +140,11 @@ fn operation(random: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
         8 => vec![2, small, 0],
         9 => vec![0, [5, 13, 0][random(3)] | small << 4],
         10 => vec![6 | register << 3, small, 0],
-        11 => vec![10 | (register & 15) << 4, small, 0],
+        11 => vec![0x0A | (register & 15) << 4, small, 0],
         12 => match random(3) {
             0 => vec![1, small << 3, 0, 0, 0],
             1 => vec![5 | register << 3, small << 3, 0, 0, 0],
-            _ => vec![9 | (register & 15) << 4, small << 4, 0, 0, 0],
+            _ => vec![0x09 | (register & 15) << 4, small << 4, 0, 0, 0],
         },
         _ => vec![3, random(3) as u8],
     }

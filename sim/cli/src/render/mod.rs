@@ -11,5 +11,6 @@ pub(crate) mod json;
 pub(crate) mod patch;
 pub(crate) mod progress;
 pub(crate) mod unwind_data;
+pub(crate) mod version3;
 pub(crate) mod words;
 pub(crate) mod wrap;

@@ -2,11 +2,13 @@
 
 use crate::render::code::{Code, Link};
 use crate::render::console::{BAD, DIM};
+use crate::render::version3;
 use clr_walker::code_map::CodeRegion;
 use clr_walker::image::RuntimeFunction;
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::win64::{
-    Operation, UNW_FLAG_CHAININFO, UNW_FLAG_EHANDLER, UNW_FLAG_UHANDLER, UnwindInfo,
+    Operation, UNW_FLAG_CHAININFO, UNW_FLAG_EHANDLER, UNW_FLAG_LARGE, UNW_FLAG_UHANDLER,
+    UnwindInfo, UnwindInfoV3,
 };
 use clr_walker::unwind::{self, Trust, UnwindError};
 use serde::{Serialize, Serializer};
@@ -73,24 +75,27 @@ struct Info {
     version: u8,
     flags: Vec<&'static str>,
     /// Size of the prologue in bytes.
-    prologue_size: u8,
+    prologue_size: u16,
     frame_register: Option<&'static str>,
     /// The frame register's distance from rsp, in bytes.
     frame_offset: u32,
     /// Unwind codes in table order: the last operation of the prologue first.
     codes: Vec<Line>,
     epilogs: Option<Epilogs>,
+    /// The epilogues that version 3 describes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    epilogues: Vec<version3::Epilogue>,
     handler: Option<Handler>,
     parent: Option<Entry>,
 }
 
 /// An unwind code.
 #[derive(Clone, Debug, Serialize)]
-struct Line {
-    /// Bytes from the function's begin to the end of the instruction.
-    offset: u8,
+pub(crate) struct Line {
+    /// Bytes from the function's begin to the end of the instruction; in version 3 to its start.
+    pub(crate) offset: u16,
     /// The operation of the prologue, in words.
-    text: String,
+    pub(crate) text: String,
 }
 
 /// The epilogues that a function of version 2 lists.
@@ -184,7 +189,7 @@ impl Function {
             writeln!(out, "{indent}  unwind info {unwind_info}: {}", info.header())?;
             for code in &info.codes {
                 let mark = match self.marked {
-                    Some(offset) if offset >= u32::from(code.offset) => "*",
+                    Some(offset) if info.applies(code, offset) => "*",
                     _ => " ",
                 };
                 writeln!(out, "{indent}  {mark} +{:#04x}  {}", code.offset, code.text)?;
@@ -208,13 +213,13 @@ impl Info {
     ) -> (Self, Option<UnwindError>) {
         let mut words = Self {
             version: info.version(),
-            flags: flags(info.flags()),
-            prologue_size: info.prologue_size(),
-            frame_register: (info.frame_register() != 0)
-                .then(|| Gpr::from_number(info.frame_register()).name()),
-            frame_offset: info.frame_offset(),
+            flags: flags(info.flags(), info.version()),
+            prologue_size: info.prologue_size().into(),
+            frame_register: None,
+            frame_offset: 0,
             codes: Vec::new(),
             epilogs: None,
+            epilogues: Vec::new(),
             handler: None,
             parent: None,
         };
@@ -229,13 +234,36 @@ impl Info {
         function: RuntimeFunction,
         info: UnwindInfo<'a>,
     ) -> Result<(), UnwindError> {
-        // Other versions have other layouts.
-        if !matches!(info.version(), 1 | 2) {
-            return Err(UnwindError::UnsupportedVersion {
-                version: info.version(),
-                rva: info.rva(),
-            });
+        match info.version() {
+            1 | 2 => self.fill_codes(function, info)?,
+            3 => {
+                let payload = UnwindInfoV3::read(&info)?;
+                self.prologue_size = payload.prologue_size();
+                version3::lines(&payload.prologue(), &mut self.codes)?;
+                version3::epilogues(&payload, function, &mut self.epilogues)?;
+            }
+            // Other versions have other layouts.
+            version => {
+                return Err(UnwindError::UnsupportedVersion { version, rva: info.rva() });
+            }
         }
+        self.parent = info.parent()?.map(|parent| Entry::new(code, region, parent));
+        // The parent takes the place of the handler.
+        if self.parent.is_none() {
+            self.handler = info.handler()?.map(|handler| Handler::new(code, region, handler));
+        }
+        Ok(())
+    }
+
+    /// Reads the codes of versions 1 and 2.
+    fn fill_codes(
+        &mut self,
+        function: RuntimeFunction,
+        info: UnwindInfo<'_>,
+    ) -> Result<(), UnwindError> {
+        self.frame_register =
+            (info.frame_register() != 0).then(|| Gpr::from_number(info.frame_register()).name());
+        self.frame_offset = info.frame_offset();
         let epilogs = if info.version() == 2 { info.epilogs() } else { None };
         self.epilogs = epilogs.map(|epilogs| Epilogs {
             size: epilogs.size(),
@@ -247,25 +275,33 @@ impl Info {
             has_epilogs &= entry.operation == Operation::Epilog;
             if !has_epilogs {
                 let text = operation(entry.operation, &info);
-                self.codes.push(Line { offset: entry.offset, text });
+                self.codes.push(Line { offset: entry.offset.into(), text });
             }
         }
-        self.parent = info.parent()?.map(|parent| Entry::new(code, region, parent));
-        // The parent takes the place of the handler.
-        if self.parent.is_none() {
-            self.handler = info.handler()?.map(|handler| Handler::new(code, region, handler));
-        }
         Ok(())
+    }
+
+    /// Returns true if the instruction of a code has run at `offset` bytes from the function's begin.
+    fn applies(&self, code: &Line, offset: u32) -> bool {
+        let own = u32::from(code.offset);
+        match self.version {
+            3 => offset >= u32::from(self.prologue_size) || offset > own,
+            _ => offset >= own,
+        }
     }
 
     fn header(&self) -> String {
         let flags =
             if self.flags.is_empty() { "no flags".to_owned() } else { self.flags.join(" + ") };
         let frame = match self.frame_register {
-            Some(register) => format!("frame register {register} = rsp + {:#x}", self.frame_offset),
-            None => "no frame register".to_owned(),
+            Some(register) => {
+                format!(", frame register {register} = rsp + {:#x}", self.frame_offset)
+            }
+            // In version 3 it is an operation that names the frame register.
+            None if self.version == 3 => String::new(),
+            None => ", no frame register".to_owned(),
         };
-        format!("version {}, {flags}, prologue size {}, {frame}", self.version, self.prologue_size)
+        format!("version {}, {flags}, prologue size {}{frame}", self.version, self.prologue_size)
     }
 
     fn write_rest(&self, out: &mut (impl Write + ?Sized), indent: &str) -> io::Result<()> {
@@ -273,6 +309,9 @@ impl Info {
             let starts: Vec<_> = starts.iter().map(Hex::to_string).collect();
             let starts = if starts.is_empty() { "none".to_owned() } else { starts.join(", ") };
             writeln!(out, "{indent}  epilogues of {size} bytes at: {starts}")?;
+        }
+        for epilogue in &self.epilogues {
+            epilogue.write(out, indent)?;
         }
         if let Some(handler) = &self.handler {
             writeln!(out, "{indent}  {handler}")?;
@@ -318,12 +357,12 @@ pub(crate) const fn title(trust: Option<Trust>) -> &'static str {
     }
 }
 
-fn flags(bits: u8) -> Vec<&'static str> {
+fn flags(bits: u8, version: u8) -> Vec<&'static str> {
     let names = [
         (UNW_FLAG_EHANDLER, "exception handler"),
         (UNW_FLAG_UHANDLER, "termination handler"),
         (UNW_FLAG_CHAININFO, "chained"),
-        (8, "flag 8"),
+        (UNW_FLAG_LARGE, if version == 3 { "large" } else { "flag 8" }),
         (16, "flag 16"),
     ];
     names.into_iter().filter(|(bit, _)| bits & bit != 0).map(|(_, name)| name).collect()

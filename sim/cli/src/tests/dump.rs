@@ -171,3 +171,37 @@ fn damaged_call_frame_information_is_dumped_or_refused() {
     }
     assert!(faulty > 20, "{faulty} say little");
 }
+
+#[test]
+fn version_3_is_printed_with_its_epilogues() {
+    let good = fixture("win64/img/gcc_O2.dll");
+    let entry = [0x1010_u32, 0x1039, 0x7004].map(u32::to_le_bytes).concat();
+    let at = good.windows(12).position(|window| window == entry).unwrap();
+    let sections = PeImage::parse(good).unwrap().sections().as_slice().to_vec();
+    let rva = |at: usize| {
+        let inside = |s: &clr_walker::image::Section<'_>| {
+            let start = s.bytes.as_ptr() as usize - good.as_ptr() as usize;
+            (start..start + s.bytes.len()).contains(&at).then(|| s.rva + (at - start) as u32)
+        };
+        sections.iter().find_map(inside).unwrap()
+    };
+    // push rbx; push2 r16, r17; sub rsp, 20h at 0, 1 and 6, and two epilogues.
+    let info = [
+        &[3, 10, 11, 3 | 2 << 5, 6, 1, 0][..],
+        &[3 << 3 | 1, 0x10, 0, 0, 0, 9, 0, 4, 8, 0, 8, 0],
+        &[0x38, 7 | 16 << 3, 0x1C, 0, 0x10, 0x10, 0, 0, 5, 6, 7, 8],
+    ];
+    let mut bytes = good.to_vec();
+    // Over the entries that follow in the table.
+    let place = at + 12;
+    for (byte, new) in bytes[place..].iter_mut().zip(info.concat()) {
+        *byte = new;
+    }
+    bytes[at + 8..at + 12].copy_from_slice(&rva(place).to_le_bytes());
+    let folder = Folder::new();
+    let path = folder.write("version3.dll", &bytes);
+    let text = folder.clrsim(&["dump", &path, "--function", "0x1010"]).out;
+    let json = folder.clrsim(&["dump", &path, "--function", "0x1010", "--json"]).out;
+    insta::assert_snapshot!("version_3", text);
+    insta::assert_snapshot!("version_3_json", json);
+}

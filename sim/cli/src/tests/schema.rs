@@ -118,6 +118,7 @@ fn every_field_is_described() {
         include_str!("snapshots/clrsim__tests__recordings__differences_json.snap"),
         include_str!("snapshots/clrsim__tests__recordings__skipped_json.snap"),
         include_str!("snapshots/clrsim__tests__texts__failures_json.snap"),
+        include_str!("snapshots/clrsim__tests__dump__version_3_json.snap"),
     ]);
     let mut all = BTreeSet::new();
     for line in recorded {

@@ -259,7 +259,8 @@ fn pointing(registers: &Registers, address: u64) -> Option<String> {
 
 impl Frame<'_, '_> {
     /// Returns the codes in the order in which the prologues ran, each with true if its instruction
-    /// has run. The codes end at the first that cannot be read.
+    /// has run. The codes end at the first that cannot be read, or at version 3, of which there is no
+    /// recording.
     fn executed_codes(&self) -> Vec<(UnwindCode, bool)> {
         let mut codes = Vec::new();
         for link in self.chain {
@@ -267,6 +268,9 @@ impl Frame<'_, '_> {
             let Ok(info) = link.info else {
                 break;
             };
+            if info.version() == 3 {
+                break;
+            }
             let readable = info.codes().map_while(Result::ok);
             codes.extend(
                 readable.map(|code| (code, !self.by_codes || offset >= u32::from(code.offset))),

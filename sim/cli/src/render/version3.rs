@@ -1,0 +1,83 @@
+//! The winding operations of UNWIND_INFO version 3 in words.
+
+use super::unwind_data::{Hex, Line};
+use clr_walker::image::RuntimeFunction;
+use clr_walker::unwind::UnwindError;
+use clr_walker::unwind::win64::{EpilogueV3, UnwindInfoV3, Winding, WindingOperation};
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// An epilogue that version 3 describes.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Epilogue {
+    /// RVA of the first instruction.
+    start: Hex,
+    /// RVA of the last instruction.
+    last: Hex,
+    /// True if it returns to the parent fragment.
+    to_parent: bool,
+    /// What its instructions undo, the first one first.
+    codes: Vec<Line>,
+}
+
+impl Epilogue {
+    fn new(epilogue: &EpilogueV3<'_>) -> Result<Self, UnwindError> {
+        let mut codes = Vec::new();
+        lines(&epilogue.winding, &mut codes)?;
+        Ok(Self {
+            start: epilogue.start.into(),
+            last: epilogue.start.wrapping_add(epilogue.last.into()).into(),
+            to_parent: epilogue.is_transfer,
+            codes,
+        })
+    }
+
+    /// Writes the description, each line after `indent`.
+    pub(crate) fn write(&self, out: &mut (impl Write + ?Sized), indent: &str) -> io::Result<()> {
+        let Self { start, last, to_parent, codes } = self;
+        let leaves = if *to_parent { "returns to the parent" } else { "leaves" };
+        writeln!(out, "{indent}  epilogue at {start} {leaves} at {last}, and undoes")?;
+        for code in codes {
+            writeln!(out, "{indent}    +{:#04x}  {}", code.offset, code.text)?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the epilogues of the fragment that `function` describes.
+pub(crate) fn epilogues(
+    payload: &UnwindInfoV3<'_>,
+    function: RuntimeFunction,
+    into: &mut Vec<Epilogue>,
+) -> Result<(), UnwindError> {
+    for epilogue in payload.epilogues(function) {
+        into.push(Epilogue::new(&epilogue?)?);
+    }
+    Ok(())
+}
+
+/// Appends a line for each operation up to an error.
+pub(crate) fn lines(winding: &Winding<'_>, into: &mut Vec<Line>) -> Result<(), UnwindError> {
+    for code in winding.codes() {
+        let code = code?;
+        into.push(Line { offset: code.ip_offset, text: operation(code.operation) });
+    }
+    Ok(())
+}
+
+/// Returns the words for an operation.
+fn operation(operation: WindingOperation) -> String {
+    match operation {
+        WindingOperation::Push(register) => format!("push {register}"),
+        WindingOperation::Push2(first, second) => format!("push {first}, then {second}"),
+        WindingOperation::Alloc(bytes) => format!("allocate {bytes:#x} bytes"),
+        WindingOperation::SetFpreg(register, offset) => {
+            format!("set {} to rsp + {offset:#x}", register.name())
+        }
+        WindingOperation::SaveNonvol(register, at) => format!("save {register} at rsp + {at:#x}"),
+        WindingOperation::SaveXmm128(n, at) => format!("save xmm{n} at rsp + {at:#x}"),
+        WindingOperation::PushCanonicalFrame(frame_type) => {
+            format!("frame of type {frame_type} pushed by the processor or the system")
+        }
+    }
+}

@@ -342,7 +342,7 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         if position == Position::ReturnAddress {
             let (version, rip) = (self.map.version(), registers.rip);
             match cache.get(version, rip, [self.map.has_cfi(), !self.rules.is_windows()]) {
-                Some(CachedRule::Cfi(rule)) => return rule.apply(registers, memory),
+                Some(CachedRule::Cfi(rule)) => return rule.apply(registers, None, memory),
                 Some(CachedRule::Win64(rule)) => {
                     return Ok(rule.apply(registers, memory)?.within(self.preserved));
                 }

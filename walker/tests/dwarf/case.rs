@@ -38,19 +38,24 @@ pub(crate) fn held(register: Gpr) -> u64 {
 /// The stack, with or without a window on its bytes.
 pub(crate) struct Stack {
     bytes: Vec<u8>,
+    /// The first slot that can be read.
+    first: i64,
     shown: bool,
 }
 
 impl Stack {
-    fn new(changes: &[(i64, u64)], shown: bool) -> Self {
+    fn new(changes: &[(i64, u64)], first: i64, shown: bool) -> Self {
         let mut words: Vec<_> = SLOTS.map(word).collect();
         for (n, value) in changes {
             words[usize::try_from(n - SLOTS.start).unwrap()] = *value;
         }
-        Self { bytes: words.into_iter().flat_map(u64::to_le_bytes).collect(), shown }
+        Self { bytes: words.into_iter().flat_map(u64::to_le_bytes).collect(), first, shown }
     }
 
     fn bytes(&self, address: u64, len: usize) -> Option<&[u8]> {
+        if address < slot(self.first) {
+            return None;
+        }
         let at = usize::try_from(address.wrapping_sub(slot(SLOTS.start))).ok()?;
         self.bytes.get(at..)?.get(..len)
     }
@@ -273,6 +278,8 @@ pub(crate) struct Case {
     pub(crate) registers: Registers,
     pub(crate) position: Position,
     pub(crate) words: Vec<(i64, u64)>,
+    /// The first slot that can be read.
+    pub(crate) first: i64,
     pub(crate) guesses: Guesses,
     pub(crate) rules: Rules,
 }
@@ -300,6 +307,7 @@ impl Case {
             registers,
             position: Position::Interrupted,
             words: Vec::new(),
+            first: SLOTS.start,
             guesses: Guesses::None,
             rules: Rules::Precise,
         }
@@ -326,6 +334,18 @@ impl Case {
 
     pub(crate) fn word(mut self, n: i64, value: u64) -> Self {
         self.words.push((n, value));
+        self
+    }
+
+    /// Returns the case with a stack of which only the slots from `first` on can be read.
+    pub(crate) fn readable_from(mut self, first: i64) -> Self {
+        self.first = first;
+        self
+    }
+
+    /// Returns the case with these bytes of code `offset` bytes into the code.
+    pub(crate) fn code(mut self, offset: usize, bytes: &[u8]) -> Self {
+        self.code[offset..][..bytes.len()].copy_from_slice(bytes);
         self
     }
 
@@ -363,7 +383,7 @@ impl Case {
         let mut cache = Cache::new();
         let mut found: Option<Found> = None;
         for shown in [true, false] {
-            let stack = Stack::new(&self.words, shown);
+            let stack = Stack::new(&self.words, self.first, shown);
             let mut one = |make: &mut dyn FnMut(&mut Registers) -> Result<Step, UnwindError>| {
                 let mut registers = self.registers;
                 let step = make(&mut registers);

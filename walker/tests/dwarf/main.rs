@@ -4,6 +4,7 @@
 //! −2, rip from slot 0, and left rsp at slot 1. rsp is at slot 0 before the step unless the case
 //! says otherwise.
 
+mod below;
 mod caches;
 mod case;
 mod entries;

@@ -260,11 +260,11 @@ fn the_size_of_pushed_arguments_changes_nothing() {
 #[test]
 fn far_saves_and_large_frames_are_found() {
     let far = [
-        Cfi::DefCfaOffset(8 * 0x800),
-        Cfi::Offset(Gpr::Rbx, 0x7FF),
+        Cfi::DefCfaOffset(8 * 0x900),
+        Cfi::Offset(Gpr::Rbx, 0x8FF),
         Cfi::Offset(Gpr::R12, 0x800 + 32),
     ];
-    check(&far, &[(0, "rbx=[1] r12=[-32] rip=[2047] rsp=2048")]);
+    check(&far, &[(0, "rbx=[1] r12=[224] rip=[2303] rsp=2304")]);
     // 32 KiB and more below the CFA: no longer in the simple form.
     let case = Case::function(&[Cfi::DefCfa(Gpr::Rbp, 0), Cfi::Offset(Gpr::R15, 0xFFF)], 0);
     assert_eq!(case.register(Gpr::Rbp, slot(0xFF0)).changes(), "r15=[-15] rip=[4079] rsp=4080");

@@ -1,7 +1,7 @@
 //! Steps: the choice of the row, signal frames, and steps without any row.
 
 use crate::case::{CODE, Case, Cfi, Cie, Frames, at, slot};
-use clr_walker::memory::Segment;
+use clr_walker::memory::{Segment, Unreadable};
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::{Guesses, Position, Trust, UnwindError, Unwinder};
 
@@ -136,9 +136,12 @@ fn a_stack_that_cannot_be_read_is_an_error() {
     let case = Case::function(&[Cfi::DefCfaOffset(24), Cfi::Offset(Gpr::Rbx, 2)], 0);
     let error = case.clone().register(Gpr::Rsp, slot(0xFFE)).step().unwrap_err();
     assert!(matches!(error, UnwindError::Stack(_)), "{error}");
-    // The return address can be read, the register below it cannot.
-    let case = Case::function(&[Cfi::DefCfaOffset(8), Cfi::Offset(Gpr::Rbx, 66)], 0);
-    assert!(matches!(case.step().unwrap_err(), UnwindError::Stack(_)));
+    // The return address can be read, the register below it cannot, though it looks like an epilogue.
+    let saved = [Cfi::DefCfa(Gpr::Rbp, 16), Cfi::Offset(Gpr::Rbx, 3)];
+    let case = Case::function(&saved, 0).register(Gpr::Rbp, slot(1)).code(0, &[0x5B, 0xC3]);
+    assert_eq!(case.clone().readable_from(0).changes(), "rbx=[0] rip=[2] rsp=3");
+    let error = case.readable_from(1).step().unwrap_err();
+    assert_eq!(error, UnwindError::Stack(Unreadable { address: slot(0), len: 8 }));
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn before<'c>(place: Place<'c, '_>) -> &'c [u8] {
 /// Entries of the System V psABI (figures 5.2 and 5.3 and their variants with `endbr64` and `bnd`):
 /// `jmp *slot(%rip)`; then `push n; jmp first`; and the first entry, `push slot(%rip); jmp
 /// *slot(%rip)`, which is entered with `n` pushed.
-fn stub(before: &[u8], code: &[u8]) -> Option<u64> {
+pub(super) fn stub(before: &[u8], code: &[u8]) -> Option<u64> {
     let code = code.strip_prefix(&[0xF3, 0x0F, 0x1E, 0xFA]).unwrap_or(code);
     let unbound = |code: &[u8]| code.strip_prefix(&[0xF2]).unwrap_or(code).first_chunk().copied();
     let is_jump_to_slot = |code| unbound(code) == Some([0xFF, 0x25]);

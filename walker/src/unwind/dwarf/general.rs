@@ -1,8 +1,9 @@
 //! Steps by general rules: registers, memory and expressions in any combination.
 
 use super::expression::{Failure, Machine};
+use super::{Place, below};
 use crate::cfi::{
-    CfaRule, CfiError, CfiProblem, CfiTable, Column, Expression, GeneralRule, NONVOLATILE, Place,
+    self, CfaRule, CfiError, CfiProblem, CfiTable, Column, Expression, GeneralRule, NONVOLATILE,
     RegisterRule,
 };
 use crate::memory::Memory;
@@ -13,12 +14,13 @@ impl GeneralRule {
     /// Makes the step.
     pub(super) fn apply<M: Memory + ?Sized>(
         &self,
-        table: &CfiTable<'_>,
-        slide: u64,
+        place: Place<'_, '_>,
         registers: &mut Registers,
         position: Position,
         memory: &M,
     ) -> Result<Step, UnwindError> {
+        let table = place.table;
+        let slide = place.region.base().wrapping_sub(table.preferred_base());
         let machine = Machine::new(registers, memory, slide);
         let frame = Frame { table, place: self.place, machine };
         let cfa = match self.cfa {
@@ -27,6 +29,7 @@ impl GeneralRule {
             }
             CfaRule::Expression(expression) => frame.evaluate(expression, None)?,
         };
+        let rsp = registers.rsp();
         let mut gpr = registers.gpr;
         gpr[Gpr::Rsp as usize] = cfa;
         let mut found = RegisterSet::of(&[Gpr::Rsp]);
@@ -35,13 +38,20 @@ impl GeneralRule {
         let mut kept = preserved.without(Gpr::Rsp);
         for (register, rule) in table.register_rules(self.registers) {
             let (register, before) = (*register, registers.get(*register));
+            let value = match *rule {
+                RegisterRule::Offset(offset) if cfa.wrapping_add_signed(offset.into()) < rsp => {
+                    let address = cfa.wrapping_add_signed(offset.into());
+                    below::saved(address, rsp, place.interrupted(position), memory)?
+                }
+                rule => frame.value(rule, cfa)?,
+            };
             // An undefined register is lost; its old value is no worse than any other.
-            gpr[register as usize] = frame.value(*rule, cfa)?.unwrap_or(before);
+            gpr[register as usize] = value.unwrap_or(before);
             (found, kept) = (found.without(register), kept.without(register));
-            match rule {
-                RegisterRule::Undefined => {}
-                RegisterRule::SameValue => kept = kept.with(register),
-                _ => found = found.with(register),
+            match (rule, value) {
+                (RegisterRule::Undefined, _) => {}
+                (_, None) => kept = kept.with(register),
+                (_, Some(_)) => found = found.with(register),
             }
         }
         let rip = match self.return_address {
@@ -53,7 +63,7 @@ impl GeneralRule {
             }
             Some(rule) => frame.value(rule, cfa)?.unwrap_or(0),
         };
-        let (rsp, caller_rsp) = (registers.rsp(), gpr[Gpr::Rsp as usize]);
+        let caller_rsp = gpr[Gpr::Rsp as usize];
         // Code that a signal interrupted may use another stack. A function that was interrupted may
         // have taken its return address off the stack, as vfork does.
         let stays = position == Position::Interrupted
@@ -79,7 +89,7 @@ impl GeneralRule {
 /// A frame whose caller's values are computed.
 struct Frame<'f, 't, M: ?Sized> {
     table: &'f CfiTable<'t>,
-    place: Place,
+    place: cfi::Place,
     machine: Machine<'f, M>,
 }
 

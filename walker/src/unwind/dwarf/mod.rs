@@ -3,6 +3,7 @@
 //! The rules are those of DWARF 5 §6.4, the System V psABI for x86-64, and the Linux Standard Base.
 //! Steps read the compiled rows of a [`CfiTable`].
 
+mod below;
 mod expression;
 mod fallback;
 mod general;
@@ -24,6 +25,14 @@ pub(super) struct Place<'s, 'a> {
     pub(super) rva: u32,
 }
 
+impl Place<'_, '_> {
+    /// Returns the place of interrupted code, and `None` at a return address.
+    #[inline]
+    fn interrupted(self, position: Position) -> Option<Self> {
+        (position == Position::Interrupted).then_some(self)
+    }
+}
+
 /// Moves `registers` from a frame to its caller; on an error they stay as they were.
 #[inline]
 pub(super) fn step<M: Memory + ?Sized>(
@@ -34,7 +43,7 @@ pub(super) fn step<M: Memory + ?Sized>(
     memory: &M,
 ) -> Result<Step, UnwindError> {
     if let Found::Simple(rule) = place.table.find(place.rva) {
-        return rule.apply(registers, memory);
+        return rule.apply(registers, place.interrupted(position), memory);
     }
     any_step(place, guesses, registers, position, memory)
 }
@@ -57,7 +66,6 @@ fn any_step<M: Memory + ?Sized>(
     memory: &M,
 ) -> Result<Step, UnwindError> {
     let Place { region, table, .. } = place;
-    let slide = region.base().wrapping_sub(table.preferred_base());
     let found = table.find(place.rva);
     // A signal trampoline was not called: the kernel made its address the handler's return address.
     // A description that does not begin a byte early, as glibc's does, is found at the address
@@ -68,11 +76,11 @@ fn any_step<M: Memory + ?Sized>(
         && let Found::General(trampoline) = table.find(rip_rva)
         && trampoline.signal_frame
     {
-        return trampoline.apply(table, slide, registers, position, memory);
+        return trampoline.apply(place, registers, position, memory);
     }
     match found {
-        Found::Simple(rule) => rule.apply(registers, memory),
-        Found::General(rule) => rule.apply(table, slide, registers, position, memory),
+        Found::Simple(rule) => rule.apply(registers, place.interrupted(position), memory),
+        Found::General(rule) => rule.apply(place, registers, position, memory),
         Found::Fault(error) => Err(error.into()),
         Found::Nothing => fallback::step(place, guesses, registers, position, memory),
     }

@@ -1,17 +1,20 @@
 //! Steps by simple rules, which are those of nearly all code.
 
+use super::{Place, below};
 use crate::cfi::{NONVOLATILE, Rule};
 use crate::memory::Memory;
 use crate::registers::{Gpr, RegisterSet, Registers};
 use crate::unwind::{Position, Step, Trust, UnwindError};
 
 impl Rule {
-    /// Makes the step.
+    /// Makes the step. `interrupted` is the place of interrupted code, and `None` at a return
+    /// address.
     #[expect(clippy::inline_always, reason = "measured: a Step in memory costs 2 ns")]
     #[inline(always)]
     pub(in crate::unwind) fn apply<M: Memory + ?Sized>(
         &self,
         registers: &mut Registers,
+        interrupted: Option<Place<'_, '_>>,
         memory: &M,
     ) -> Result<Step, UnwindError> {
         let rsp = registers.rsp();
@@ -21,7 +24,11 @@ impl Rule {
             return Err(UnwindError::NoProgress { rsp, caller_rsp: cfa });
         }
         let len = usize::from(self.window);
-        if let Some(window) = memory.window(cfa.wrapping_sub(self.window.into()), len) {
+        let start = cfa.wrapping_sub(self.window.into());
+        let mut found = self.found;
+        if start < rsp {
+            found = self.load_above(cfa, registers, interrupted, memory)?;
+        } else if let Some(window) = memory.window(start, len) {
             let word = |below: usize| {
                 let at = len.wrapping_sub(below);
                 let bytes = window.get(at..).and_then(<[u8]>::first_chunk);
@@ -35,14 +42,16 @@ impl Rule {
             self.load(cfa, registers, memory)?;
         }
         registers.set(Gpr::Rsp, cfa);
-        let found = RegisterSet::from_gpr_bits(self.found).with(Gpr::Rsp);
+        let found = RegisterSet::from_gpr_bits(found).with(Gpr::Rsp);
+        // Registers that an epilogue has restored are the caller's, whichever they are.
+        let kept = NONVOLATILE.union(RegisterSet::from_gpr_bits(self.found));
         Ok(Step {
             trust: Trust::Cfi,
             establisher_frame: cfa,
             handler: None,
             caller: Position::ReturnAddress,
             found,
-            kept: NONVOLATILE.difference(found),
+            kept: kept.difference(found),
             needed: RegisterSet::from_gpr_bits(1 << (self.cfa_register & 15)),
         })
     }
@@ -62,5 +71,34 @@ impl Rule {
         }
         (registers.gpr, registers.rip) = (gpr, rip);
         Ok(())
+    }
+    /// Loads all registers except rsp, of which some have their slots below rsp, and returns those that were
+    /// loaded, as bits by encoding.
+    #[cold]
+    #[inline(never)]
+    fn load_above<M: Memory + ?Sized>(
+        &self,
+        cfa: u64,
+        registers: &mut Registers,
+        interrupted: Option<Place<'_, '_>>,
+        memory: &M,
+    ) -> Result<u16, UnwindError> {
+        let rsp = registers.rsp();
+        let (mut gpr, mut found) = (registers.gpr, 0);
+        let rip = memory.read_u64(cfa.wrapping_sub(8))?;
+        for load in self.loads.iter().take(usize::from(self.count)) {
+            let address = cfa.wrapping_sub(load.below().into());
+            let saved = if address < rsp {
+                below::saved(address, rsp, interrupted, memory)?
+            } else {
+                Some(memory.read_u64(address)?)
+            };
+            if let Some(saved) = saved {
+                gpr[load.register() & 15] = saved;
+                found |= 1 << (load.register() & 15);
+            }
+        }
+        (registers.gpr, registers.rip) = (gpr, rip);
+        Ok(found)
     }
 }

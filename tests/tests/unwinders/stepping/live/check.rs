@@ -7,9 +7,9 @@ use super::tracee::{Stepped, Tracee};
 use crate::stepping::shadow::{Activation, Ended, Shadow};
 use crate::stepping::vectors::difference;
 use clr_walker::code_map::CodeMap;
-use clr_walker::memory::Memory as _;
+use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::registers::Registers;
-use clr_walker::unwind::{Position, Unwinder};
+use clr_walker::unwind::{Position, UnwindError, Unwinder};
 use nix::sys::signal::Signal;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,6 +26,9 @@ pub(super) struct Examined {
     pub stopped: u64,
     /// Number of compared steps from return addresses.
     pub calls: u64,
+    /// Number of steps of [`stopped`](Self::stopped) that need memory below rsp: they fail in a copy of the
+    /// stack that begins there.
+    pub refused: u64,
     /// Number of frames of whole walks.
     pub walked: u64,
     /// Number of different addresses, by module.
@@ -38,6 +41,21 @@ pub(super) struct Examined {
     pub wrong: BTreeMap<(String, u32), String>,
     /// Functions whose tables are known to be wrong and were met, by module and RVA.
     pub known: BTreeSet<(String, u32)>,
+}
+
+/// The memory from an address on.
+struct AtAndAbove<'m, M> {
+    start: u64,
+    memory: &'m M,
+}
+
+impl<M: Memory> Memory for AtAndAbove<'_, M> {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        if address < self.start {
+            return Err(Unreadable { address, len: buffer.len() as u32 });
+        }
+        self.memory.read(address, buffer)
+    }
 }
 
 pub(super) struct Check<'a> {
@@ -108,6 +126,7 @@ impl<'a> Check<'a> {
         self.seen.stopped += 1;
         self.addresses.insert(registers.rip);
         self.step(tracee, registers, Position::Interrupted, activation);
+        self.step_in_copy(tracee, registers, activation);
         if self.seen.steps.is_multiple_of(WALK) {
             self.walk(tracee, shadow, registers);
         }
@@ -139,6 +158,23 @@ impl<'a> Check<'a> {
         match wrong {
             Some(wrong) => self.complain(from.rip, &wrong),
             None => self.recorder.right(from, position, activation, tracee.memory.take_read()),
+        }
+    }
+
+    /// Checks a step with a copy of the stack that begins at rsp, as perf makes it: it must find the same or fail.
+    fn step_in_copy(&mut self, tracee: &Tracee, from: &Registers, activation: &Activation) {
+        let memory = AtAndAbove { start: from.rsp(), memory: &tracee.memory };
+        let mut found = *from;
+        match Unwinder::new(self.map).step(&mut found, Position::Interrupted, &memory) {
+            Ok(_) => {
+                if let Some(wrong) = difference(activation.began, &found, &activation.caller) {
+                    self.complain(from.rip, &format!("in a copy from rsp: {wrong}"));
+                }
+            }
+            Err(UnwindError::Stack(unreadable)) if unreadable.address < from.rsp() => {
+                self.seen.refused += 1;
+            }
+            Err(error) => self.complain(from.rip, &format!("in a copy from rsp: {error}")),
         }
     }
 

@@ -64,6 +64,7 @@ fn examine(options: &[&str]) {
     assert!(seen.wrong.is_empty(), "{:#x?}", seen.wrong);
     // Two functions of the C library, and those of libgcc that were called.
     assert!(seen.known.len() <= 6, "{:#x?}", seen.known);
+    assert!(seen.refused * 100 < seen.stopped, "{seen:?}");
     assert!(seen.signals == 4 && seen.steps > 100_000, "{seen:?}");
 }
 

@@ -9,6 +9,7 @@ mod caches;
 mod case;
 mod entries;
 mod expressions;
+mod glibc;
 mod images;
 mod known;
 mod mixed;

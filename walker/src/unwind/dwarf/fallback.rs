@@ -1,5 +1,5 @@
-//! Steps from native code without call frame information: stubs known by their bytes, and frame
-//! pointers.
+//! Steps from native code without call frame information: stubs and system calls known by their
+//! bytes, and frame pointers.
 
 use super::super::{Guesses, Position, Step, Trust, UnwindError};
 use super::Place;
@@ -24,7 +24,13 @@ pub(super) fn step<M: Memory + ?Sized>(
         && let Some(code) = place.region.bytes_from(place.rva)
         && let Some(pushed) = stub(before(place), code)
     {
-        return leave_stub(registers, memory, pushed);
+        let needed = RegisterSet::of(&[Gpr::Rsp]);
+        return pop(registers, memory, pushed, Trust::Stub, needed);
+    }
+    if position == Position::Interrupted
+        && let Some(made) = clone_call(place)
+    {
+        return leave_clone(made, registers, memory);
     }
     if guesses == Guesses::FramePointers {
         return frame_pointer(place, registers, memory);
@@ -58,10 +64,13 @@ pub(super) fn stub(before: &[u8], code: &[u8]) -> Option<u64> {
     }
 }
 
-fn leave_stub<M: Memory + ?Sized>(
+/// Returns to the address `pushed` bytes above rsp.
+fn pop<M: Memory + ?Sized>(
     registers: &mut Registers,
     memory: &M,
     pushed: u64,
+    trust: Trust,
+    needed: RegisterSet,
 ) -> Result<Step, UnwindError> {
     let at = registers.rsp().wrapping_add(pushed);
     let (rsp, caller_rsp) = (registers.rsp(), at.wrapping_add(8));
@@ -71,14 +80,64 @@ fn leave_stub<M: Memory + ?Sized>(
     registers.rip = memory.read_u64(at)?;
     registers.set(Gpr::Rsp, caller_rsp);
     Ok(Step {
-        trust: Trust::Stub,
+        trust,
         establisher_frame: caller_rsp,
         handler: None,
         caller: Position::ReturnAddress,
         found: RegisterSet::of(&[Gpr::Rsp]),
         kept: NONVOLATILE.without(Gpr::Rsp),
-        needed: RegisterSet::of(&[Gpr::Rsp]),
+        needed,
     })
+}
+
+/// The moment in a function that makes a thread or a process.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CloneCall {
+    /// Before the system call, or at the return, which the child does not reach.
+    Parent,
+    /// After the system call: rax is 0 in the child.
+    Either,
+}
+
+/// Finds out whether `place` is in glibc's `clone` or `clone3`, at or behind the system call, where
+/// their call frame information has a hole: from there on two threads execute the code, of which one
+/// has an empty stack. The bytes are `syscall; test rax, rax; jl error; jz child; ret`
+/// (glibc's `sysdeps/unix/sysv/linux/x86_64/clone.S`, and `clone3.S` from 2.34 on).
+fn clone_call(place: Place<'_, '_>) -> Option<CloneCall> {
+    let jump = |code: &[u8], condition: u8| match code {
+        [short, ..] if *short == 0x70 | condition => Some(2),
+        [0x0F, near, ..] if *near == 0x80 | condition => Some(6),
+        _ => None,
+    };
+    let instructions = |code: &[u8]| {
+        code.strip_prefix(&[0x0F, 0x05, 0x48, 0x85, 0xC0])?;
+        let jz = 5 + jump(code.get(5..)?, 0xC)?;
+        let ret = jz + jump(code.get(jz..)?, 0x4)?;
+        (code.get(ret) == Some(&0xC3)).then_some([0, 2, 5, jz, ret])
+    };
+    (0..=17).find_map(|back| {
+        let start = place.rva.checked_sub(back)?;
+        let instructions = instructions(place.region.bytes_from(start)?)?;
+        match instructions.iter().position(|at| *at == back as usize)? {
+            0 | 4 => Some(CloneCall::Parent),
+            _ => Some(CloneCall::Either),
+        }
+    })
+}
+
+fn leave_clone<M: Memory + ?Sized>(
+    call: CloneCall,
+    registers: &mut Registers,
+    memory: &M,
+) -> Result<Step, UnwindError> {
+    if call == CloneCall::Either && registers.get(Gpr::Rax) == 0 {
+        return Err(UnwindError::EndOfStack { address: registers.rip });
+    }
+    let needed = match call {
+        CloneCall::Parent => RegisterSet::of(&[Gpr::Rsp]),
+        CloneCall::Either => RegisterSet::of(&[Gpr::Rsp, Gpr::Rax]),
+    };
+    pop(registers, memory, 0, Trust::KnownCode, needed)
 }
 
 /// Takes rbp for a frame pointer if everything that it leads to looks like one: a saved rbp further

@@ -3,16 +3,79 @@
 use super::expression::{Failure, Machine};
 use super::{Place, below};
 use crate::cfi::{
-    self, CfaRule, CfiError, CfiProblem, CfiTable, Column, Expression, GeneralRule, NONVOLATILE,
-    RegisterRule,
+    self, CfaRule, CfiError, CfiProblem, CfiTable, Column, Expression, Found, GeneralRule,
+    NONVOLATILE, RegisterRule,
 };
 use crate::memory::Memory;
 use crate::registers::{Gpr, RegisterSet, Registers};
 use crate::unwind::{Position, Step, Trust, UnwindError};
 
 impl GeneralRule {
-    /// Makes the step.
+    /// Makes the step; on an error `registers` stay as they were.
     pub(super) fn apply<M: Memory + ?Sized>(
+        &self,
+        place: Place<'_, '_>,
+        registers: &mut Registers,
+        position: Position,
+        memory: &M,
+    ) -> Result<Step, UnwindError> {
+        let (gpr, rip, rsp) = (registers.gpr, registers.rip, registers.rsp());
+        let step = self.move_to_caller(place, registers, position, memory)?;
+        let caller_rsp = registers.rsp();
+        // Code that a signal interrupted may use another stack. A function that was interrupted may
+        // have taken its return address off the stack, as vfork does.
+        let stays = position == Position::Interrupted
+            && matches!(self.return_address, Some(RegisterRule::Register(_)));
+        if caller_rsp > rsp || (stays && caller_rsp == rsp) || self.signal_frame {
+            return Ok(step);
+        }
+        let whole = self.leave_outlined(step, place, registers, position, memory);
+        if let Some(whole) = whole.filter(|_| registers.rsp() >= rsp) {
+            return Ok(whole);
+        }
+        (registers.gpr, registers.rip) = (gpr, rip);
+        Err(UnwindError::NoProgress { rsp, caller_rsp })
+    }
+
+    /// Makes the second half of a step that led from one part of a function to another.
+    ///
+    /// glibc 2.4 to 2.19 waits for locks in parts that it jumps to: `sub rsp, 128`, a call, `add
+    /// rsp, 128`, and a jump back (`_L_lock_…`, described in its `lowlevellock.h`). By their call
+    /// frame information, all instructions but `add` were called from `add`, with the stack as it is
+    /// there, and `add` from where the jump goes. So two of these steps lead back into
+    /// the function, whose stack pointer is as it was or higher.
+    #[cold]
+    fn leave_outlined<M: Memory + ?Sized>(
+        &self,
+        first: Step,
+        place: Place<'_, '_>,
+        registers: &mut Registers,
+        position: Position,
+        memory: &M,
+    ) -> Option<Step> {
+        let computes_rip =
+            |rule: &Self| matches!(rule.return_address, Some(RegisterRule::ValExpression(_)));
+        if position != Position::Interrupted || !computes_rip(self) {
+            return None;
+        }
+        let rva = place.region.rva(registers.rip.wrapping_sub(1))?;
+        let Found::General(rule) = place.table.find(rva) else { return None };
+        if !computes_rip(rule) {
+            return None;
+        }
+        let place = Place { rva, ..place };
+        let step = rule.move_to_caller(place, registers, Position::ReturnAddress, memory).ok()?;
+        Some(Step {
+            found: first.found.union(step.found),
+            kept: first.kept.intersection(step.kept),
+            needed: first.needed.union(step.needed.difference(first.found)),
+            ..step
+        })
+    }
+
+    /// Moves `registers` to the caller, wherever its stack pointer is; on an error they stay as they
+    /// were.
+    fn move_to_caller<M: Memory + ?Sized>(
         &self,
         place: Place<'_, '_>,
         registers: &mut Registers,
@@ -63,15 +126,6 @@ impl GeneralRule {
             }
             Some(rule) => frame.value(rule, cfa)?.unwrap_or(0),
         };
-        let caller_rsp = gpr[Gpr::Rsp as usize];
-        // Code that a signal interrupted may use another stack. A function that was interrupted may
-        // have taken its return address off the stack, as vfork does.
-        let stays = position == Position::Interrupted
-            && matches!(self.return_address, Some(RegisterRule::Register(_)));
-        let goes_up = caller_rsp > rsp || (stays && caller_rsp == rsp);
-        if !goes_up && !self.signal_frame {
-            return Err(UnwindError::NoProgress { rsp, caller_rsp });
-        }
         let needed = frame.machine.needed();
         (registers.gpr, registers.rip) = (gpr, rip);
         Ok(Step {

@@ -8,9 +8,9 @@
 //! only. If the library is missing, it prints that and ends.
 
 use clr_walker::cfi::{CfaRule, CfiTable, Column, RegisterRule, Row};
-use clr_walker::code_map::CodeMap;
-use clr_walker::image::Section;
+use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::image::elf::ElfImage;
+use clr_walker::image::{CfiSections, Section, Sections};
 use clr_walker::memory::{Memory as _, Segment};
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::{Cache, Position, Unwinder};
@@ -100,17 +100,19 @@ fn main() {
         println!("skipped: {path} is for another processor");
         return;
     };
-    let mut map = CodeMap::new();
-    map.insert_elf(BASE, &image).expect("the map is empty");
-    let table = map.regions().next().and_then(|region| region.cfi()).expect("it is native");
+    let lazy = map(&image, CfiTable::lazy);
+    let eager = map(&image, CfiTable::new);
+    let table = eager.regions().next().and_then(|region| region.cfi()).expect("it is native");
     let mut sites = sites(table);
     shuffle(&mut sites);
     let stacks = DEPTHS.map(|depth| stack(&sites, depth));
 
     let framehop = framehop_unwinder(&image);
-    let mut contenders: [(&str, Walk<'_>); 7] = [
-        ("clr-walker, no cache", ours(&map)),
-        ("clr-walker, warm cache", ours_cached(&map)),
+    let mut contenders: [(&str, Walk<'_>); 9] = [
+        ("clr-walker, no cache", ours(&lazy)),
+        ("clr-walker, no cache, table compiled beforehand", ours(&eager)),
+        ("clr-walker, no cache, nothing compiled yet", first_use(&image)),
+        ("clr-walker, warm cache", ours_cached(&lazy)),
         ("framehop 0.16, new cache for every walk", framehop_walk(&framehop, true)),
         ("framehop 0.16, warm cache", framehop_walk(&framehop, false)),
         ("gimli alone: the row of each frame", gimli_rows(&image)),
@@ -118,7 +120,7 @@ fn main() {
         ("nothing but return addresses, by the size of each frame", Box::new(sizes)),
     ];
     let mut samples = vec![[const { Vec::new() }; DEPTHS.len()]; contenders.len()];
-    let mut adding = [const { Vec::new() }; 2];
+    let mut adding = [const { Vec::new() }; 3];
     for _ in 0..rounds {
         for ((_, walk), samples) in contenders.iter_mut().zip(&mut samples) {
             for (stack, samples) in stacks.iter().zip(samples) {
@@ -134,8 +136,11 @@ fn main() {
         let parsed = ElfImage::parse(black_box(&data)).expect("it is an image");
         adding[0].push(nanoseconds(start));
         let start = Instant::now();
-        black_box(CfiTable::new(&parsed.cfi(), parsed.sections()));
+        black_box(CfiTable::lazy(&parsed.cfi(), parsed.sections()));
         adding[1].push(nanoseconds(start));
+        let start = Instant::now();
+        black_box(CfiTable::new(&parsed.cfi(), parsed.sections()));
+        adding[2].push(nanoseconds(start));
     }
 
     println!(
@@ -153,12 +158,14 @@ fn main() {
         let lines = lines.len();
         println!("Depth {depth}: {len} bytes, of which {words} words in {lines} lines are read.");
     }
-    let [parsing, compiling] = adding.each_mut().map(|samples| median(samples) / 1000.0);
+    let [parsing, adding, compiling] = adding.each_mut().map(|samples| median(samples) / 1000.0);
     let [rows, rules] = table.counts();
     println!(
-        "Adding it takes {parsing:.1} µs for the headers and {compiling:.0} µs for the table: {} \
-         functions, {rows} rows, {rules} different rules, {} KiB.",
-        table.functions().len(),
+        "Adding it takes {parsing:.1} µs for the headers and {adding:.1} µs for the table, which has {} \
+         KiB; compiling all beforehand takes {compiling:.0} µs: {} functions, {rows} rows, {rules} \
+         different rules, {} KiB.",
+        CfiTable::lazy(&image.cfi(), image.sections()).size() >> 10,
+        table.functions().count(),
         table.size() >> 10,
     );
 }
@@ -263,6 +270,26 @@ fn shuffle<T>(items: &mut [T]) {
         state = state.wrapping_mul(factor).wrapping_add(1_442_695_040_888_963_407);
         items.swap(last, (state >> 33) as usize % (last + 1));
     }
+}
+
+/// Makes a map of the image with one kind of table.
+fn map<'a>(
+    image: &ElfImage<'a>,
+    table: fn(&CfiSections<'a>, &Sections<'_>) -> CfiTable<'a>,
+) -> CodeMap<'a> {
+    let region = CodeRegion::elf(BASE, image).expect("the image is not empty");
+    let mut map = CodeMap::new();
+    map.insert(region.with_cfi(table(&image.cfi(), image.sections()))).expect("the map is empty");
+    map
+}
+
+/// Walks each stack with a new table, and makes that too.
+fn first_use<'w>(image: &ElfImage<'w>) -> Walk<'w> {
+    let image = image.clone();
+    Box::new(move |stack| {
+        let map = map(&image, CfiTable::lazy);
+        ours(&map)(stack)
+    })
 }
 
 fn ours<'w>(map: &'w CodeMap<'_>) -> Walk<'w> {

@@ -39,7 +39,7 @@
 //!        ▼
 //! code_map: address → region ──► image::pe: sections, RUNTIME_FUNCTION table
 //!        │                  └──► image::elf, image::macho: segments, .eh_frame, .debug_frame
-//!        │                                    │ compiled when the image is added
+//!        │                                    │ compiled when a step needs them
 //!        ▼                                    ▼
 //! unwind::win64: UNWIND_INFO, epilogues    cfi: rows; unwind: their steps, expressions, stubs
 //!        │                                    │

@@ -2,7 +2,7 @@
 
 use super::{FUNCTION_LIMIT, Memories, POSITIONS, make_registers, step, unwind};
 use clr_recording::vectors::fuzz::IMAGE_BASE;
-use clr_walker::cfi::CfiTable;
+use clr_walker::cfi::{CfiProblem, CfiTable};
 use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
 use clr_walker::image::elf::ElfImage;
 use clr_walker::image::macho::MachoImage;
@@ -57,6 +57,7 @@ pub fn eh_frame(data: &[u8]) {
         ..CfiSections::default()
     };
     let table = CfiTable::new(&cfi, &sections);
+    check_lazy(&CfiTable::lazy(&cfi, &sections), &table);
     // Each byte of instructions yields at most one row, and the number of general rules is limited.
     assert!(table.size() <= (1 << 20) + 128 * rest.len(), "{} bytes", table.size());
     check_table(&table);
@@ -64,7 +65,7 @@ pub fn eh_frame(data: &[u8]) {
     let size = NATIVE_EH_FRAME + (1 << 16);
     let region =
         CodeRegion::from_sections(IMAGE_BASE, size, RegionKind::Image, sections, functions);
-    let starts: Vec<_> = table.functions().iter().take(FUNCTION_LIMIT / 8).cloned().collect();
+    let starts: Vec<_> = table.functions().take(FUNCTION_LIMIT / 8).collect();
     let mut map = CodeMap::new();
     map.insert(region.expect("the region is not empty").with_cfi(table)).expect("the map is empty");
 
@@ -94,9 +95,9 @@ fn check_table(table: &CfiTable<'_>) {
         assert!(end <= function.start && function.start < function.end, "{function:x?}");
         end = function.end;
     }
-    for function in table.functions().iter().take(FUNCTION_LIMIT) {
+    for function in table.functions().take(FUNCTION_LIMIT) {
         for rva in [function.start, function.start.midpoint(function.end), function.end - 1] {
-            assert_eq!(table.function(rva).as_ref(), Some(function));
+            assert_eq!(table.function(rva).as_ref(), Some(&function));
             match table.row(rva) {
                 Ok(Some(row)) => assert!(row.range.contains(&rva), "{rva:#x} {row:x?}"),
                 Ok(None) => panic!("no row at {rva:#x} in a function"),
@@ -108,6 +109,31 @@ fn check_table(table: &CfiTable<'_>) {
     assert_eq!(table.row(u32::MAX), Ok(None));
 }
 
+/// Checks that a lazy table without a header has the rows of an eager one.
+fn check_lazy(lazy: &CfiTable<'_>, eager: &CfiTable<'_>) {
+    assert!(lazy.functions().eq(eager.functions()));
+    for function in eager.functions().take(FUNCTION_LIMIT) {
+        for rva in [function.start, function.start.midpoint(function.end), function.end - 1] {
+            assert_eq!(lazy.function(rva).as_ref(), Some(&function));
+            match (lazy.row(rva), eager.row(rva)) {
+                // Neighbouring rows with the same rules are one there.
+                (Ok(Some(mut ours)), Ok(Some(row))) => {
+                    let range = row.range.clone();
+                    assert!(range.start <= ours.range.start && ours.range.end <= range.end);
+                    assert!(ours.range.contains(&rva));
+                    ours.range = range;
+                    assert_eq!(ours, row);
+                }
+                (Ok(Some(_)), Err(error)) => {
+                    assert_eq!(error.problem, CfiProblem::TooManyRules);
+                }
+                (ours, row) => assert_eq!(ours, row),
+            }
+        }
+    }
+    assert_eq!(lazy.row(u32::MAX), Ok(None));
+}
+
 /// Parses `data` as an ELF image and as a Mach-O image, examines its content, and unwinds from the
 /// first and last byte of its functions.
 ///
@@ -115,12 +141,12 @@ fn check_table(table: &CfiTable<'_>) {
 /// As [`eh_frame`] does; also if a look-up in the image contradicts its sections or symbols.
 pub fn elf_image(data: &[u8]) {
     if let Ok(image) = ElfImage::parse(data) {
-        native_image(data, image.sections(), &image.symbols(), |map, base| {
+        native_image(data, image.sections(), &image.cfi(), &image.symbols(), |map, base| {
             map.insert_elf(base, &image).is_ok()
         });
     }
     if let Ok(image) = MachoImage::parse(data) {
-        native_image(data, image.sections(), &image.symbols(), |map, base| {
+        native_image(data, image.sections(), &image.cfi(), &image.symbols(), |map, base| {
             map.insert_macho(base, &image).is_ok()
         });
     }
@@ -129,6 +155,7 @@ pub fn elf_image(data: &[u8]) {
 fn native_image<'a>(
     data: &[u8],
     sections: &Sections<'a>,
+    cfi: &CfiSections<'a>,
     symbols: &Symbols<'a>,
     insert: impl Fn(&mut CodeMap<'a>, u64) -> bool,
 ) {
@@ -151,12 +178,23 @@ fn native_image<'a>(
     let Some(table) = map.regions().next().and_then(CodeRegion::cfi) else {
         panic!("native images have a table");
     };
-    check_table(table);
+    check_table(&CfiTable::new(cfi, sections));
+    let without_header = CfiSections { eh_frame_hdr: None, ..*cfi };
+    check_lazy(&CfiTable::lazy(&without_header, sections), &CfiTable::new(cfi, sections));
+    // The header may list anything.
+    let mut end = 0;
+    for function in table.functions().take(FUNCTION_LIMIT) {
+        assert!(end <= function.start && function.start < function.end, "{function:x?}");
+        end = function.end;
+        if let Ok(Some(row)) = table.row(function.start) {
+            assert!(row.range.contains(&function.start), "{function:x?} {row:x?}");
+        }
+    }
     let readable = data.get(..1 << 16).unwrap_or(data);
     let memories = Memories::new(readable);
     let registers = make_registers(0, 0xFF, 1);
     let mut cache = Cache::new();
-    for function in table.functions().iter().take(FUNCTION_LIMIT / 8) {
+    for function in table.functions().take(FUNCTION_LIMIT / 8) {
         for rva in [function.start, function.end - 1] {
             let registers = Registers { rip: IMAGE_BASE + u64::from(rva), ..registers };
             unwind(&map, &mut cache, &registers, &memories);

@@ -44,6 +44,9 @@ pub enum CfiProblem {
     /// encoding.
     #[error("the CIE is missing, malformed or of an unknown kind")]
     Cie,
+    /// The table of `.eh_frame_hdr` lists an FDE at another address than its own.
+    #[error("the table of .eh_frame_hdr lists the entry at another address")]
+    Header,
     /// A pointer has an unknown encoding, or counts from an unknown base.
     #[error("a pointer has an encoding that cannot be decoded")]
     Encoding,
@@ -56,7 +59,7 @@ pub enum CfiProblem {
     /// An instruction has no meaning at its place: an offset without a register, or a step back.
     #[error("an instruction has no meaning at its place")]
     Context,
-    /// `DW_CFA_restore_state` without a state, or more than 64 states.
+    /// `DW_CFA_restore_state` without a state, or more than 8 states.
     #[error("remembered and restored states do not pair")]
     States,
     /// An offset is too large for a frame.

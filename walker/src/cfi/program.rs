@@ -1,152 +1,169 @@
-//! Call frame programs, run over a whole function at once.
+//! Call frame programs.
 
 use super::bytes::{Bases, Bytes};
 use super::error::{CfiProblem, FrameSection};
 use super::row::{CfaRule, Column, Expression, RegisterRule};
 use super::rule::{Rule, USUAL_RETURN_ADDRESS};
 use crate::registers::Gpr;
-use alloc::vec::Vec;
-use core::ops::Range;
+use core::ops::{ControlFlow, Range};
 use gimli::{DwCfa, DwEhPe, constants};
 
-/// Maximum number of remembered states. Compilers use one.
-const STATE_LIMIT: usize = 64;
+/// Maximum number of remembered states. Compilers use one; gimli has room for four.
+const STATE_LIMIT: usize = 8;
 
 /// Index of the return address among the rules.
 const RETURN_ADDRESS: usize = 16;
 
-/// The rules that hold at an address.
+/// The rules that hold at an address, in 100 bytes: a look-up in a signal handler keeps several.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct State {
-    cfa: CfaRule,
-    /// The rules that are set, as bits.
-    set: u32,
-    /// The rules for the integer registers, by encoding, and for the return address.
-    rules: [RegisterRule; 17],
-    /// The simple form of the rules, without the canonical frame address.
-    saved: Saved,
+    cfa: Packed,
+    cfa_kind: CfaKind,
+    /// The kinds of the rules for the integer registers, by encoding, and for the return address.
+    kinds: [Kind; 17],
+    rules: [Packed; 17],
 }
 
-/// The registers' part of a simple rule.
-#[derive(Clone, Copy, Debug)]
-enum Saved {
-    Known {
-        rule: Rule,
-        hash: u64,
-    },
-    Other,
-    /// Rules have changed since.
-    Stale,
+/// The kind of a rule for a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Kind {
+    /// There is no rule.
+    Unset,
+    Undefined,
+    SameValue,
+    Offset,
+    ValOffset,
+    Register,
+    Expression,
+    ValExpression,
 }
+
+/// The kind of the rule for the canonical frame address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CfaKind {
+    /// A DWARF register.
+    Register(u16),
+    Expression,
+}
+
+/// The parameter of a rule: an offset, a register, or the offset of an expression's length in the
+/// section.
+type Packed = u32;
 
 impl State {
     pub(super) const NEW: Self = Self {
-        cfa: CfaRule::NONE,
-        set: 0,
-        rules: [RegisterRule::Undefined; 17],
-        saved: Saved::Stale,
+        cfa: 0,
+        cfa_kind: CfaKind::Register(u16::MAX),
+        kinds: [Kind::Unset; 17],
+        rules: [0; 17],
     };
 
-    pub(super) const fn cfa(&self) -> CfaRule {
-        self.cfa
+    pub(super) fn cfa(&self, terms: &Terms<'_>) -> CfaRule {
+        match self.cfa_kind {
+            CfaKind::Register(register) => {
+                CfaRule::Register { register: Column(register), offset: self.cfa.cast_signed() }
+            }
+            CfaKind::Expression => CfaRule::Expression(terms.expression_at(self.cfa)),
+        }
     }
 
     #[inline]
-    const fn set_cfa(&mut self, cfa: CfaRule) {
-        self.cfa = cfa;
+    const fn set_cfa(&mut self, Column(register): Column, offset: i32) {
+        self.cfa = offset.cast_unsigned();
+        self.cfa_kind = CfaKind::Register(register);
     }
 
     #[inline]
     fn set_cfa_offset(&mut self, new: i32) -> Result<(), CfiProblem> {
-        let CfaRule::Register { offset, .. } = &mut self.cfa else {
+        let CfaKind::Register(_) = self.cfa_kind else {
             return Err(CfiProblem::Context);
         };
-        *offset = new;
+        self.cfa = new.cast_unsigned();
         Ok(())
     }
 
-    fn rule(&self, at: usize) -> Option<RegisterRule> {
-        if self.set >> at & 1 == 0 {
-            return None;
-        }
-        self.rules.get(at).copied()
+    fn rule(&self, at: usize, terms: &Terms<'_>) -> Option<RegisterRule> {
+        use RegisterRule as R;
+        let value = *self.rules.get(at)?;
+        Some(match self.kinds.get(at)? {
+            Kind::Unset => return None,
+            Kind::Undefined => R::Undefined,
+            Kind::SameValue => R::SameValue,
+            Kind::Offset => R::Offset(value.cast_signed()),
+            Kind::ValOffset => R::ValOffset(value.cast_signed()),
+            Kind::Register => R::Register(Column(value as u16)),
+            Kind::Expression => R::Expression(terms.expression_at(value)),
+            Kind::ValExpression => R::ValExpression(terms.expression_at(value)),
+        })
     }
 
     #[inline]
-    fn set(&mut self, at: Option<usize>, rule: RegisterRule) {
-        let Some((at, slot)) = at.and_then(|at| Some((at, self.rules.get_mut(at)?))) else {
-            return;
-        };
-        *slot = rule;
-        self.set |= 1 << at;
-        self.saved = Saved::Stale;
+    fn set(&mut self, at: Option<usize>, kind: Kind, value: Packed) {
+        if let Some(at) = at
+            && let Some(slot) = self.kinds.get_mut(at)
+            && let Some(rule) = self.rules.get_mut(at)
+        {
+            (*slot, *rule) = (kind, value);
+        }
     }
 
     /// Restores the rule that the CIE set, or none. A CIE itself has no earlier rules to restore.
     #[inline]
     fn restore(&mut self, at: Option<usize>, initial: Option<&Self>) -> Result<(), CfiProblem> {
         let initial = initial.ok_or(CfiProblem::Context)?;
-        if let Some(at) = at {
-            match initial.rule(at) {
-                Some(rule) => self.set(Some(at), rule),
-                None => self.set &= !(1 << at),
-            }
-            self.saved = Saved::Stale;
+        if let Some(at) = at
+            && let (Some(kind), Some(value)) = (initial.kinds.get(at), initial.rules.get(at))
+        {
+            self.set(Some(at), *kind, *value);
         }
         Ok(())
     }
 
-    pub(super) fn return_address(&self) -> Option<RegisterRule> {
-        self.rule(RETURN_ADDRESS)
+    pub(super) fn return_address(&self, terms: &Terms<'_>) -> Option<RegisterRule> {
+        self.rule(RETURN_ADDRESS, terms)
     }
 
     /// Returns the integer registers with rules.
-    pub(super) fn registers(&self) -> impl Iterator<Item = (Gpr, RegisterRule)> {
-        Gpr::ALL.into_iter().filter_map(|gpr| Some((gpr, self.rule(gpr as usize)?)))
+    pub(super) fn registers(&self, terms: &Terms<'_>) -> impl Iterator<Item = (Gpr, RegisterRule)> {
+        Gpr::ALL.into_iter().filter_map(|gpr| Some((gpr, self.rule(gpr as usize, terms)?)))
     }
 
-    /// Computes the value that [`simple`](Self::simple) needs.
-    #[inline]
-    fn refresh(&mut self) {
-        if let Saved::Stale = self.saved {
-            self.saved = self.simple_registers().map_or(Saved::Other, |rule| {
-                let hash = rule.hash_of_saved();
-                Saved::Known { rule, hash }
-            });
-        }
-    }
-
-    /// Returns the equivalent simple rule and its hash, if there is one; the state must be fresh.
-    #[inline]
-    pub(super) fn simple(&self) -> Option<(Rule, u64)> {
-        match self.saved {
-            Saved::Known { rule, hash } => {
-                let rule = rule.with_cfa(self.cfa)?;
-                Some((rule, rule.hash(hash)))
-            }
-            Saved::Other | Saved::Stale => None,
-        }
-    }
-
-    fn simple_registers(&self) -> Option<Rule> {
-        if self.return_address() != Some(USUAL_RETURN_ADDRESS) {
+    /// Returns the registers' part of the equivalent simple rule, if there is one.
+    pub(super) fn saved(&self) -> Option<Rule> {
+        let [kinds @ .., return_kind] = &self.kinds;
+        let [values @ .., return_value] = &self.rules;
+        if *return_kind != Kind::Offset || return_value.cast_signed() != USUAL_RETURN_ADDRESS {
             return None;
         }
         let mut rule = Rule::new();
-        let mut left = self.set & !(1 << RETURN_ADDRESS);
-        while left != 0 {
-            let at = left.trailing_zeros();
-            rule = rule.with(at as u8, *self.rules.get(at as usize)?)?;
-            left &= left - 1;
+        for ((kind, value), register) in kinds.iter().zip(values).zip(0..) {
+            rule = match kind {
+                Kind::Unset => rule,
+                Kind::SameValue => rule.with_same(register)?,
+                Kind::Offset => rule.with_load(register, value.cast_signed())?,
+                _ => return None,
+            };
         }
         Some(rule)
+    }
+
+    /// Adds the rule for the canonical frame address to the registers' part of a simple rule.
+    #[inline]
+    pub(super) fn with_cfa(&self, saved: Rule) -> Option<Rule> {
+        match self.cfa_kind {
+            CfaKind::Register(register) => saved.with_cfa(Column(register), self.cfa.cast_signed()),
+            CfaKind::Expression => None,
+        }
     }
 }
 
 /// The parameters that a CIE gives to the programs of its FDEs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Terms {
+pub(super) struct Terms<'a> {
     pub(super) section: FrameSection,
+    /// The section.
+    pub(super) bytes: &'a [u8],
     pub(super) code_alignment: u64,
     pub(super) data_alignment: i64,
     pub(super) return_address: Column,
@@ -157,7 +174,7 @@ pub(super) struct Terms {
     pub(super) preferred_base: u64,
 }
 
-impl Terms {
+impl Terms<'_> {
     /// Returns the index of a register's rule; `None` for a register that no walk restores.
     #[inline]
     fn place(&self, register: u64) -> Option<usize> {
@@ -185,11 +202,21 @@ impl Terms {
         self.factored(bytes.sleb()?)
     }
 
-    fn expression(&self, bytes: &mut Bytes<'_>) -> Result<Expression, CfiProblem> {
-        let len = bytes.uleb()?;
+    /// Skips an expression, and returns the offset of its length.
+    fn expression(bytes: &mut Bytes<'_>) -> Result<Packed, CfiProblem> {
         let offset = bytes.offset() as u32;
+        let len = bytes.uleb()?;
         bytes.skip(len)?;
-        Ok(Expression { section: self.section, offset, len: len as u32 })
+        Ok(offset)
+    }
+
+    /// Returns the expression whose length is at `offset`, where there is one.
+    fn expression_at(&self, offset: Packed) -> Expression {
+        let section = self.section;
+        let bytes = Bytes::new(self.bytes, offset as usize, self.bytes.len());
+        let read = bytes.and_then(|mut bytes| Ok((bytes.uleb()?, bytes.offset())));
+        let (len, offset) = read.unwrap_or_default();
+        Expression { section, offset: offset as u32, len: len as u32 }
     }
 }
 
@@ -201,16 +228,41 @@ pub(super) struct Fault {
     pub(super) location: u32,
 }
 
-/// An interpreter of programs, which reuses its memory.
-#[derive(Default)]
-pub(super) struct Programs {
-    remembered: Vec<State>,
+/// A row of a program.
+pub(super) struct Emitted<'s> {
+    /// The RVAs in which the state holds, as far as the program says: the end is `u32::MAX` for the
+    /// last row.
+    pub(super) range: Range<u32>,
+    pub(super) state: &'s State,
+    /// True if a register's rule may differ from that of the row before.
+    pub(super) has_new_registers: bool,
 }
 
-impl Programs {
+/// The states that a program remembers.
+pub(super) struct Remembered {
+    states: [State; STATE_LIMIT],
+    len: usize,
+}
+
+impl Remembered {
+    pub(super) const fn new() -> Self {
+        Self { states: [State::NEW; STATE_LIMIT], len: 0 }
+    }
+
+    fn push(&mut self, state: &State) -> Result<(), CfiProblem> {
+        *self.states.get_mut(self.len).ok_or(CfiProblem::States)? = *state;
+        self.len += 1;
+        Ok(())
+    }
+
+    fn pop(&mut self) -> Result<State, CfiProblem> {
+        self.len = self.len.checked_sub(1).ok_or(CfiProblem::States)?;
+        self.states.get(self.len).copied().ok_or(CfiProblem::States)
+    }
+
     /// Runs the instructions in `bytes` for code in `range` (RVAs), starting from `initial`. Emits
-    /// a state for each row, with the RVA from which on it holds. `initial` is `None` for the
-    /// initial instructions of a CIE.
+    /// a state for each row, until `emit` breaks. `initial` is `None` for the initial instructions
+    /// of a CIE.
     ///
     /// # Errors
     /// [`Fault`]; the rows before it have been emitted.
@@ -218,58 +270,67 @@ impl Programs {
     pub(super) fn run(
         &mut self,
         mut bytes: Bytes<'_>,
-        terms: &Terms,
+        terms: &Terms<'_>,
         initial: Option<&State>,
         range: Range<u32>,
-        emit: &mut impl FnMut(u32, &State),
+        emit: &mut impl FnMut(Emitted<'_>) -> ControlFlow<()>,
     ) -> Result<(), Fault> {
-        self.remembered.clear();
+        self.len = 0;
         let mut state = initial.copied().unwrap_or(State::NEW);
         let mut location = range.start;
+        let mut has_new_registers = true;
         while !bytes.is_empty() {
             let offset = bytes.offset();
             let fault = |problem| Fault { problem, offset, location };
-            let advance = self.execute(&mut bytes, terms, initial, &mut state, location);
-            let Some(next) = advance.map_err(fault)? else {
-                continue;
-            };
-            if next > location {
-                state.refresh();
-                emit(location, &state);
-                location = next;
-            }
-            // Rules for later addresses are not needed.
-            if location >= range.end {
-                return Ok(());
+            let does = self.execute(&mut bytes, terms, initial, &mut state, location);
+            match does.map_err(fault)? {
+                Effect::Cfa => {}
+                Effect::Registers => has_new_registers = true,
+                Effect::Advance(next) => {
+                    if next > location {
+                        let range = location..next;
+                        if emit(Emitted { range, state: &state, has_new_registers }).is_break() {
+                            return Ok(());
+                        }
+                        has_new_registers = false;
+                        location = next;
+                    }
+                    // Rules for later addresses are not needed.
+                    if location >= range.end {
+                        return Ok(());
+                    }
+                }
             }
         }
-        state.refresh();
-        emit(location, &state);
+        let range = location..u32::MAX;
+        let _ = emit(Emitted { range, state: &state, has_new_registers });
         Ok(())
     }
 
-    /// Executes an instruction, and returns the next location if the instruction advances.
+    /// Executes an instruction, and returns its effect.
     #[inline]
     fn execute(
         &mut self,
         bytes: &mut Bytes<'_>,
-        terms: &Terms,
+        terms: &Terms<'_>,
         initial: Option<&State>,
         state: &mut State,
         location: u32,
-    ) -> Result<Option<u32>, CfiProblem> {
+    ) -> Result<Effect, CfiProblem> {
         let instruction = bytes.u8()?;
         let low = u64::from(instruction & 0x3F);
         match DwCfa(instruction & 0xC0) {
-            constants::DW_CFA_advance_loc => return Ok(Some(advance(location, low, terms))),
+            constants::DW_CFA_advance_loc => {
+                return Ok(Effect::Advance(advance(location, low, terms)));
+            }
             constants::DW_CFA_offset => {
-                let rule = RegisterRule::Offset(terms.unsigned(bytes)?);
-                state.set(terms.place(low), rule);
-                return Ok(None);
+                let offset = terms.unsigned(bytes)?;
+                state.set(terms.place(low), Kind::Offset, offset.cast_unsigned());
+                return Ok(Effect::Registers);
             }
             constants::DW_CFA_restore => {
                 state.restore(terms.place(low), initial)?;
-                return Ok(None);
+                return Ok(Effect::Registers);
             }
             _ => {}
         }
@@ -280,39 +341,50 @@ impl Programs {
             }
             constants::DW_CFA_nop => {}
             constants::DW_CFA_advance_loc1 => {
-                return Ok(Some(advance(location, bytes.u8()?.into(), terms)));
+                let delta = bytes.u8()?.into();
+                return Ok(Effect::Advance(advance(location, delta, terms)));
             }
             constants::DW_CFA_advance_loc2 => {
-                return Ok(Some(advance(location, bytes.u16()?.into(), terms)));
+                let delta = bytes.u16()?.into();
+                return Ok(Effect::Advance(advance(location, delta, terms)));
             }
             constants::DW_CFA_advance_loc4 => {
-                return Ok(Some(advance(location, bytes.u32()?.into(), terms)));
+                let delta = bytes.u32()?.into();
+                return Ok(Effect::Advance(advance(location, delta, terms)));
             }
             constants::DW_CFA_remember_state => {
-                if self.remembered.len() >= STATE_LIMIT {
-                    return Err(CfiProblem::States);
-                }
-                self.remembered.push(*state);
+                self.push(state)?;
             }
             constants::DW_CFA_restore_state => {
-                *state = self.remembered.pop().ok_or(CfiProblem::States)?;
+                *state = self.pop()?;
+                return Ok(Effect::Registers);
             }
             constants::DW_CFA_def_cfa => {
                 let register = column(bytes.uleb()?)?;
                 let offset = i32::try_from(bytes.uleb()?).map_err(|_| CfiProblem::Offset)?;
-                state.set_cfa(CfaRule::Register { register, offset });
+                state.set_cfa(register, offset);
             }
             constants::DW_CFA_def_cfa_register => {
                 let register = column(bytes.uleb()?)?;
-                let CfaRule::Register { offset, .. } = state.cfa else {
+                let CfaKind::Register(_) = state.cfa_kind else {
                     return Err(CfiProblem::Context);
                 };
-                state.set_cfa(CfaRule::Register { register, offset });
+                state.set_cfa(register, state.cfa.cast_signed());
             }
             other => return rare(other, bytes, terms, initial, state, location),
         }
-        Ok(None)
+        Ok(Effect::Cfa)
     }
+}
+
+/// The effect of an instruction.
+enum Effect {
+    /// The rule for the canonical frame address may have changed.
+    Cfa,
+    /// Any rule may have changed.
+    Registers,
+    /// The row ends; the next one begins at this location (RVA).
+    Advance(u32),
 }
 
 #[inline]
@@ -330,36 +402,39 @@ fn column(register: u64) -> Result<Column, CfiProblem> {
 fn rare(
     instruction: DwCfa,
     bytes: &mut Bytes<'_>,
-    terms: &Terms,
+    terms: &Terms<'_>,
     initial: Option<&State>,
     state: &mut State,
     location: u32,
-) -> Result<Option<u32>, CfiProblem> {
-    use RegisterRule as R;
+) -> Result<Effect, CfiProblem> {
     match instruction {
         constants::DW_CFA_set_loc => {
             let address = terms.bases.pointer(bytes, terms.encoding, None)?;
             let rva = address.wrapping_sub(terms.preferred_base);
             let rva = u32::try_from(rva).unwrap_or(u32::MAX);
-            return if rva < location { Err(CfiProblem::Context) } else { Ok(Some(rva)) };
+            return if rva < location {
+                Err(CfiProblem::Context)
+            } else {
+                Ok(Effect::Advance(rva))
+            };
         }
         constants::DW_CFA_def_cfa_sf => {
             let register = column(bytes.uleb()?)?;
-            state.set_cfa(CfaRule::Register { register, offset: terms.signed(bytes)? });
-            return Ok(None);
+            state.set_cfa(register, terms.signed(bytes)?);
+            return Ok(Effect::Cfa);
         }
         constants::DW_CFA_def_cfa_offset_sf => {
             state.set_cfa_offset(terms.signed(bytes)?)?;
-            return Ok(None);
+            return Ok(Effect::Cfa);
         }
         constants::DW_CFA_def_cfa_expression => {
-            state.set_cfa(CfaRule::Expression(terms.expression(bytes)?));
-            return Ok(None);
+            (state.cfa, state.cfa_kind) = (Terms::expression(bytes)?, CfaKind::Expression);
+            return Ok(Effect::Cfa);
         }
         // Only landing pads need it.
         constants::DW_CFA_GNU_args_size => {
             bytes.uleb()?;
-            return Ok(None);
+            return Ok(Effect::Cfa);
         }
         constants::DW_CFA_offset_extended
         | constants::DW_CFA_restore_extended
@@ -374,21 +449,23 @@ fn rare(
         DwCfa(unknown) => return Err(CfiProblem::Instruction(unknown)),
     }
     let place = terms.place(bytes.uleb()?);
-    let rule = match instruction {
+    let (kind, value) = match instruction {
         constants::DW_CFA_restore_extended => {
             state.restore(place, initial)?;
-            return Ok(None);
+            return Ok(Effect::Registers);
         }
-        constants::DW_CFA_undefined => R::Undefined,
-        constants::DW_CFA_same_value => R::SameValue,
-        constants::DW_CFA_register => R::Register(column(bytes.uleb()?)?),
-        constants::DW_CFA_offset_extended => R::Offset(terms.unsigned(bytes)?),
-        constants::DW_CFA_offset_extended_sf => R::Offset(terms.signed(bytes)?),
-        constants::DW_CFA_val_offset => R::ValOffset(terms.unsigned(bytes)?),
-        constants::DW_CFA_val_offset_sf => R::ValOffset(terms.signed(bytes)?),
-        constants::DW_CFA_expression => R::Expression(terms.expression(bytes)?),
-        _ => R::ValExpression(terms.expression(bytes)?),
+        constants::DW_CFA_undefined => (Kind::Undefined, 0),
+        constants::DW_CFA_same_value => (Kind::SameValue, 0),
+        constants::DW_CFA_register => (Kind::Register, column(bytes.uleb()?)?.0.into()),
+        constants::DW_CFA_offset_extended => (Kind::Offset, terms.unsigned(bytes)?.cast_unsigned()),
+        constants::DW_CFA_offset_extended_sf => {
+            (Kind::Offset, terms.signed(bytes)?.cast_unsigned())
+        }
+        constants::DW_CFA_val_offset => (Kind::ValOffset, terms.unsigned(bytes)?.cast_unsigned()),
+        constants::DW_CFA_val_offset_sf => (Kind::ValOffset, terms.signed(bytes)?.cast_unsigned()),
+        constants::DW_CFA_expression => (Kind::Expression, Terms::expression(bytes)?),
+        _ => (Kind::ValExpression, Terms::expression(bytes)?),
     };
-    state.set(place, rule);
-    Ok(None)
+    state.set(place, kind, value);
+    Ok(Effect::Registers)
 }

@@ -1,7 +1,7 @@
 //! Compiled rules: the effect of a step, without an instruction left to interpret.
 
 use super::error::{CfiError, CfiProblem, FrameSection};
-use super::row::{CfaRule, Column, RegisterRule};
+use super::row::{CfaRule, Column, RegisterRule, Row};
 use crate::registers::{Convention, Gpr, RegisterSet};
 
 /// Maximum number of registers that a simple rule restores: the six that callees preserve under
@@ -53,7 +53,7 @@ pub(crate) const NONVOLATILE: RegisterSet = Convention::SystemV.nonvolatile();
 const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The rule for the return address in nearly all code.
-pub(super) const USUAL_RETURN_ADDRESS: RegisterRule = RegisterRule::Offset(-8);
+pub(super) const USUAL_RETURN_ADDRESS: i32 = -8;
 
 impl Rule {
     /// Creates a rule that saves nothing and has no canonical frame address yet.
@@ -61,34 +61,36 @@ impl Rule {
         Self { window: 8, ..Self::default() }
     }
 
-    /// Returns the rule with this canonical frame address, or `None` if `cfa` is an expression or
-    /// counts from another register than the sixteen.
+    /// Returns the rule with this canonical frame address; `None` if it counts from another register
+    /// than the sixteen.
     #[inline]
-    pub(super) fn with_cfa(self, cfa: CfaRule) -> Option<Self> {
-        let CfaRule::Register { register, offset } = cfa else { return None };
+    pub(super) fn with_cfa(self, register: Column, offset: i32) -> Option<Self> {
         let cfa_register = register.gpr()?.number();
         Some(Self { cfa_register, cfa_offset: offset, ..self })
     }
 
-    /// Adds the rule for the register with this encoding; returns `None` if that is not of the
-    /// simple form.
+    /// Adds that the register with this encoding keeps its value; returns `None` if that is not of
+    /// the simple form.
     #[inline]
-    pub(super) fn with(mut self, register: u8, rule: RegisterRule) -> Option<Self> {
-        match rule {
-            // For a volatile register this would carry information, but hardly any code uses it.
-            RegisterRule::SameValue if NONVOLATILE.contains(Gpr::from_number(register)) => {
-                (register != Gpr::Rsp.number()).then_some(self)
-            }
-            RegisterRule::Offset(offset) if register != Gpr::Rsp.number() => {
-                let load = Load::new(register, offset)?;
-                *self.loads.get_mut(usize::from(self.count))? = load;
-                self.count += 1;
-                self.window = self.window.max(load.below());
-                self.found |= 1 << (register & 15);
-                Some(self)
-            }
-            _ => None,
+    pub(super) fn with_same(self, register: u8) -> Option<Self> {
+        // For a volatile register this would carry information, but hardly any code uses it.
+        let gpr = Gpr::from_number(register);
+        (NONVOLATILE.contains(gpr) && gpr != Gpr::Rsp).then_some(self)
+    }
+
+    /// Adds that the register with this encoding is saved `offset` bytes from the canonical frame
+    /// address; returns `None` if that is not of the simple form.
+    #[inline]
+    pub(super) fn with_load(mut self, register: u8, offset: i32) -> Option<Self> {
+        if register == Gpr::Rsp.number() {
+            return None;
         }
+        let load = Load::new(register, offset)?;
+        *self.loads.get_mut(usize::from(self.count))? = load;
+        self.count += 1;
+        self.window = self.window.max(load.below());
+        self.found |= 1 << (register & 15);
+        Some(self)
     }
 
     /// Returns the contribution of the saved registers to [`hash`](Self::hash).
@@ -105,6 +107,42 @@ impl Rule {
         mixed ^ mixed >> 32
     }
 
+    /// Returns the rule as words, for [`from_words`](Self::from_words).
+    pub(super) fn to_words(self) -> [u64; 3] {
+        let [first @ .., e, f, g] = self.loads;
+        let last = Load(u16::from(self.count) | u16::from(self.cfa_register) << 8);
+        let pack = |loads: [Load; 4]| {
+            loads.iter().rev().fold(0, |word, load| word << 16 | u64::from(load.0))
+        };
+        let third = u64::from(self.cfa_offset.cast_unsigned())
+            | u64::from(self.window) << 32
+            | u64::from(self.found) << 48;
+        [pack(first), pack([e, f, g, last]), third]
+    }
+
+    #[inline]
+    pub(super) const fn from_words([first, second, third]: [u64; 3]) -> Self {
+        const fn load(word: u64, at: u32) -> Load {
+            Load((word >> (16 * at)) as u16)
+        }
+        Self {
+            loads: [
+                load(first, 0),
+                load(first, 1),
+                load(first, 2),
+                load(first, 3),
+                load(second, 0),
+                load(second, 1),
+                load(second, 2),
+            ],
+            count: (second >> 48) as u8,
+            cfa_register: (second >> 56) as u8,
+            cfa_offset: (third as u32).cast_signed(),
+            window: (third >> 32) as u16,
+            found: (third >> 48) as u16,
+        }
+    }
+
     pub(super) fn cfa(&self) -> CfaRule {
         let register = Column::from(Gpr::from_number(self.cfa_register));
         CfaRule::Register { register, offset: self.cfa_offset }
@@ -117,16 +155,23 @@ impl Rule {
     }
 }
 
+/// A row in DWARF's terms, and the place of its entry.
+#[derive(Clone, Debug)]
+pub(crate) struct General {
+    pub(crate) row: Row,
+    pub(crate) place: Place,
+}
+
 /// A rule of any other form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct GeneralRule {
-    pub(crate) cfa: CfaRule,
-    pub(crate) return_address: Option<RegisterRule>,
-    pub(crate) signal_frame: bool,
+pub(super) struct GeneralRule {
+    pub(super) cfa: CfaRule,
+    pub(super) return_address: Option<RegisterRule>,
+    pub(super) signal_frame: bool,
     /// The range of this rule among the table's register rules: index of the first, and count.
-    pub(crate) registers: (u32, u8),
+    pub(super) registers: (u32, u8),
     /// The entry that this rule comes from.
-    pub(crate) place: Place,
+    pub(super) place: Place,
 }
 
 /// The place of an entry.

@@ -1,7 +1,7 @@
 //! The distinct rules of an image, each kept once.
 
 use super::error::{CfiError, CfiProblem};
-use super::program::State;
+use super::program::{State, Terms};
 use super::row::RegisterRule;
 use super::rows::RuleId;
 use super::rule::{GeneralRule, Place, Rule};
@@ -11,11 +11,11 @@ use alloc::vec::Vec;
 
 /// The distinct rules, by kind.
 pub(super) struct Rules {
-    pub(super) simple: Vec<Rule>,
-    /// Hash table of `simple`: an index plus 1, or 0 for an empty slot. The length is a power of
+    pub(super) usual: Vec<Rule>,
+    /// Hash table of `usual`: an index plus 1, or 0 for an empty slot. The length is a power of
     /// two.
     index: Vec<u32>,
-    pub(super) general: Vec<GeneralRule>,
+    pub(super) unusual: Vec<GeneralRule>,
     pub(super) registers: Vec<(Gpr, RegisterRule)>,
     pub(super) faults: Vec<CfiError>,
     /// Maximum number of register rules of all general rules: in a hostile section each could have
@@ -26,9 +26,9 @@ pub(super) struct Rules {
 impl Rules {
     pub(super) fn new(len: usize) -> Self {
         Self {
-            simple: Vec::with_capacity(256),
+            usual: Vec::with_capacity(256),
             index: vec![0; 1024],
-            general: Vec::new(),
+            unusual: Vec::new(),
             registers: Vec::new(),
             faults: Vec::new(),
             general_limit: 4096 + len / 4,
@@ -42,17 +42,9 @@ impl Rules {
         RuleId::of_fault(self.faults.len() - 1)
     }
 
-    /// Returns the rule for a state, adding it if it is new.
+    /// Returns a simple rule with this hash, adding it if it is new.
     #[inline]
-    pub(super) fn intern(&mut self, state: &State, signal_frame: bool, place: Place) -> RuleId {
-        match state.simple() {
-            Some((rule, hash)) if !signal_frame => self.simple(rule, hash),
-            _ => self.general(state, signal_frame, place),
-        }
-    }
-
-    #[inline]
-    fn simple(&mut self, rule: Rule, hash: u64) -> RuleId {
+    pub(super) fn simple(&mut self, rule: Rule, hash: u64) -> RuleId {
         let mask = self.index.len() - 1;
         let mut slot = hash as usize & mask;
         loop {
@@ -62,20 +54,20 @@ impl Rules {
             let Some(at) = (known as usize).checked_sub(1) else {
                 break;
             };
-            if self.simple.get(at) == Some(&rule) {
+            if self.usual.get(at) == Some(&rule) {
                 return RuleId::of_simple(at);
             }
             slot = (slot + 1) & mask;
         }
-        let at = self.simple.len();
+        let at = self.usual.len();
         if at >= RuleId::LIMIT {
             return RuleId::NOTHING;
         }
-        self.simple.push(rule);
+        self.usual.push(rule);
         if let Some(known) = self.index.get_mut(slot & mask) {
             *known = at as u32 + 1;
         }
-        if self.simple.len() * 2 > self.index.len() {
+        if self.usual.len() * 2 > self.index.len() {
             self.grow();
         }
         RuleId::of_simple(at)
@@ -85,7 +77,7 @@ impl Rules {
     fn grow(&mut self) {
         let mask = self.index.len() * 2 - 1;
         let mut index = vec![0; mask + 1];
-        for (at, rule) in (1..).zip(&self.simple) {
+        for (at, rule) in (1..).zip(&self.usual) {
             let mut slot = rule.hash(rule.hash_of_saved()) as usize & mask;
             // The table is half empty, so this ends.
             while index.get(slot & mask).is_some_and(|known| *known != 0) {
@@ -98,21 +90,28 @@ impl Rules {
         self.index = index;
     }
 
+    /// Returns the rule for a state that no simple rule fits, adding it if it is new.
     #[cold]
-    fn general(&mut self, state: &State, signal_frame: bool, place: Place) -> RuleId {
+    pub(super) fn general(
+        &mut self,
+        state: &State,
+        terms: &Terms<'_>,
+        signal_frame: bool,
+        place: Place,
+    ) -> RuleId {
         let first = self.registers.len();
         if first > self.general_limit {
             return self.fault(place.error(CfiProblem::TooManyRules));
         }
-        self.registers.extend(state.registers());
+        self.registers.extend(state.registers(terms));
         let rule = GeneralRule {
-            cfa: state.cfa(),
-            return_address: state.return_address(),
+            cfa: state.cfa(terms),
+            return_address: state.return_address(terms),
             signal_frame,
             registers: (first as u32, (self.registers.len() - first) as u8),
             place,
         };
-        let same = self.general.last().is_some_and(|last| {
+        let same = self.unusual.last().is_some_and(|last| {
             let known = self.registers.get(last.registers.0 as usize..first);
             let without_registers = GeneralRule { registers: rule.registers, ..*last };
             without_registers == rule && known == self.registers.get(first..)
@@ -120,8 +119,8 @@ impl Rules {
         if same {
             self.registers.truncate(first);
         } else {
-            self.general.push(rule);
+            self.unusual.push(rule);
         }
-        RuleId::of_general(self.general.len() - 1)
+        RuleId::of_general(self.unusual.len() - 1)
     }
 }

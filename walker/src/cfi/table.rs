@@ -1,43 +1,61 @@
-//! Compiled tables, in which rules are found without interpreting an instruction.
+//! Tables of call frame information.
 
+use super::compile::{self, Compiled};
+use super::entry::{CodeRanges, Frames};
 use super::error::{CfiError, FrameSection};
-use super::row::{CfaRule, Expression, RegisterRule, Row};
-use super::rule::{GeneralRule, Rule, USUAL_RETURN_ADDRESS};
-use super::{compile, rows};
+use super::lazy::{self, Lazy};
+use super::row::{Expression, RegisterRule, Row};
+use super::rows;
+use super::rule::{General, GeneralRule, Rule, USUAL_RETURN_ADDRESS};
+use super::scan::Problems;
 use crate::image::{CfiSections, Sections};
 use crate::registers::Gpr;
 use alloc::boxed::Box;
 use core::ops::Range;
 
-/// The compiled call frame information of an image.
+/// The call frame information of an image: `.eh_frame` and `.debug_frame`.
 ///
-/// Making the table runs every function's program of `.eh_frame` and `.debug_frame`, and keeps each
-/// distinct rule once. A look-up reads a bucket of addresses and the few rows in it; a step makes
-/// the loads that its rule lists.
-///
-/// For libc.so.6 of glibc 2.36 (3,713 functions, 150 KiB of `.eh_frame`) there are 28,523 rows of
-/// 399 distinct rules in 357 KiB, made in about 1 ms. A step takes between a tenth and a
-/// seventeenth of the time that framehop takes with a new cache (`cargo bench -p clr-walker --bench
-/// dwarf`, on a busy machine).
+/// Of functions that begin at the same address the first counts, and `.eh_frame` before
+/// `.debug_frame`; a function ends where the next one begins. See the [module](super) on the two
+/// kinds of tables.
 #[derive(Clone, Debug, Default)]
 pub struct CfiTable<'a> {
     preferred_base: u64,
     eh_frame: &'a [u8],
     debug_frame: &'a [u8],
+    content: Content<'a>,
+}
+
+#[derive(Clone, Debug)]
+enum Content<'a> {
+    Eager(Eager),
+    Lazy(Lazy<'a>),
+}
+
+impl Default for Content<'_> {
+    fn default() -> Self {
+        Self::Eager(Eager::default())
+    }
+}
+
+/// All rows of an image, with each distinct rule once. A look-up reads a bucket of addresses and the
+/// few rows in it.
+#[derive(Clone, Debug, Default)]
+struct Eager {
     rows: rows::Rows,
     functions: Box<[Range<u32>]>,
     simple: Box<[Rule]>,
     general: Box<[GeneralRule]>,
     registers: Box<[(Gpr, RegisterRule)]>,
     faults: Box<[CfiError]>,
-    problems: u32,
-    first_problem: Option<CfiError>,
+    problems: Problems,
 }
 
 /// The result of a look-up by address.
-pub(crate) enum Found<'t> {
-    Simple(&'t Rule),
-    General(&'t GeneralRule),
+pub(crate) enum Found {
+    Simple(Rule),
+    /// Another rule, which [`CfiTable::general`] returns.
+    General,
     Fault(CfiError),
     Nothing,
 }
@@ -48,23 +66,46 @@ impl<'a> CfiTable<'a> {
     /// Malformed entries are left out and counted by [`problems`](Self::problems). If a function's
     /// program is faulty, its rows before the fault are kept, and a step from after the fault is an
     /// error.
+    ///
+    /// For libc.so.6 of glibc 2.36 (3,713 functions, 150 KiB of `.eh_frame`) there are 28,523 rows of
+    /// 399 distinct rules in 357 KiB, made in about 1 ms; for libLLVM, 11 MB in 115 ms.
     #[must_use]
     pub fn new(sections: &CfiSections<'a>, code: &Sections<'_>) -> Self {
-        let eh_frame = sections.eh_frame.map_or(&[][..], |section| section.bytes);
-        let debug_frame = sections.debug_frame.unwrap_or_default();
-        let compiled = compile::compile(sections, code);
+        let Compiled { rows, functions, rules, problems } =
+            compile::compile(&Frames::both(sections), &CodeRanges::new(code));
+        let content = Content::Eager(Eager {
+            rows,
+            functions: functions.into(),
+            simple: rules.usual.into(),
+            general: rules.unusual.into(),
+            registers: rules.registers.into(),
+            faults: rules.faults.into(),
+            problems,
+        });
+        Self::of(sections, content)
+    }
+
+    /// Creates a table that compiles the call frame information of an image whose segments are
+    /// `code` when steps first need it. It answers as [`new`](Self::new) does, with these
+    /// exceptions:
+    ///
+    /// * If there is an `.eh_frame_hdr`, its table counts. An entry that it does not list is not
+    ///   found, and one that it lists at a wrong address is an error.
+    /// * [`problems`](Self::problems) are those of making the index; with an `.eh_frame_hdr`, none.
+    /// * A rule of unusual form is never one too many ([`CfiProblem::TooManyRules`]).
+    ///
+    /// [`CfiProblem::TooManyRules`]: super::CfiProblem::TooManyRules
+    #[must_use]
+    pub fn lazy(sections: &CfiSections<'a>, code: &Sections<'_>) -> Self {
+        Self::of(sections, Content::Lazy(Lazy::new(sections, code)))
+    }
+
+    fn of(sections: &CfiSections<'a>, content: Content<'a>) -> Self {
         Self {
             preferred_base: sections.preferred_base,
-            eh_frame,
-            debug_frame,
-            rows: compiled.rows,
-            functions: compiled.functions.into(),
-            simple: compiled.rules.simple.into(),
-            general: compiled.rules.general.into(),
-            registers: compiled.rules.registers.into(),
-            faults: compiled.rules.faults.into(),
-            problems: compiled.problems,
-            first_problem: compiled.first_problem,
+            eh_frame: sections.eh_frame.map_or(&[], |section| section.bytes),
+            debug_frame: sections.debug_frame.unwrap_or_default(),
+            content,
         }
     }
 
@@ -76,46 +117,67 @@ impl<'a> CfiTable<'a> {
 
     /// Returns the functions with call frame information as ranges of RVAs, ascending.
     #[must_use]
-    pub const fn functions(&self) -> &[Range<u32>] {
-        &self.functions
+    pub const fn functions(&self) -> Functions<'_, 'a> {
+        Functions { table: self, next: 0, end: 0 }
     }
 
     /// Returns the function that contains `rva`.
     #[must_use]
     pub fn function(&self, rva: u32) -> Option<Range<u32>> {
-        let after = self.functions.partition_point(|function| function.start <= rva);
-        let function = self.functions.get(after.checked_sub(1)?)?;
+        let functions = match &self.content {
+            Content::Lazy(lazy) => return lazy.function(rva),
+            Content::Eager(eager) => &eager.functions,
+        };
+        let after = functions.partition_point(|function| function.start <= rva);
+        let function = functions.get(after.checked_sub(1)?)?;
         function.contains(&rva).then(|| function.clone())
     }
 
     /// Returns the number of entries and instructions that could not be used.
     #[must_use]
     pub const fn problems(&self) -> u32 {
-        self.problems
+        self.all_problems().count
     }
 
     /// Returns the first of the [`problems`](Self::problems).
     #[must_use]
     pub const fn first_problem(&self) -> Option<CfiError> {
-        self.first_problem
+        self.all_problems().first
     }
 
-    /// Returns the size of the table in bytes.
+    const fn all_problems(&self) -> Problems {
+        match &self.content {
+            Content::Eager(eager) => eager.problems,
+            Content::Lazy(lazy) => lazy.problems,
+        }
+    }
+
+    /// Returns the size of the table in bytes, without the sections that it reads.
     #[must_use]
     pub fn size(&self) -> usize {
-        self.rows.size()
-            + size_of_val(&*self.functions)
-            + size_of_val(&*self.simple)
-            + size_of_val(&*self.general)
-            + size_of_val(&*self.registers)
-            + size_of_val(&*self.faults)
+        match &self.content {
+            Content::Lazy(lazy) => lazy.size(),
+            Content::Eager(eager) => {
+                eager.rows.size()
+                    + size_of_val(&*eager.functions)
+                    + size_of_val(&*eager.simple)
+                    + size_of_val(&*eager.general)
+                    + size_of_val(&*eager.registers)
+                    + size_of_val(&*eager.faults)
+            }
+        }
     }
 
-    /// Returns the number of rows, including gaps between functions, and the number of distinct
-    /// rules.
+    /// Returns the number of compiled rows, including gaps between functions, and the number of
+    /// distinct rules; zeros for a lazy table.
     #[must_use]
     pub const fn counts(&self) -> [usize; 2] {
-        [self.rows.len(), self.simple.len() + self.general.len()]
+        match &self.content {
+            Content::Eager(Eager { rows, simple, general, .. }) => {
+                [rows.len(), simple.len() + general.len()]
+            }
+            Content::Lazy(_) => [0; 2],
+        }
     }
 
     /// Returns the row for the instruction at `rva` in DWARF's terms; `None` if there is none.
@@ -123,25 +185,23 @@ impl<'a> CfiTable<'a> {
     /// # Errors
     /// [`CfiError`] if the function's program is faulty before it gets to `rva`.
     pub fn row(&self, rva: u32) -> Result<Option<Row>, CfiError> {
-        let range = self.rows.range(rva);
+        let eager = match &self.content {
+            Content::Lazy(lazy) => return Ok(lazy.row(rva)?.map(|general| general.row)),
+            Content::Eager(eager) => eager,
+        };
+        let range = eager.rows.range(rva);
         let mut registers = [None; 16];
-        Ok(Some(match self.find(rva) {
+        Ok(Some(match eager.find(rva) {
             Found::Nothing => return Ok(None),
             Found::Fault(error) => return Err(error),
             Found::Simple(rule) => {
                 for (register, saved) in rule.saved() {
                     registers[register & 15] = Some(saved);
                 }
-                let return_address = Some(USUAL_RETURN_ADDRESS);
+                let return_address = Some(RegisterRule::Offset(USUAL_RETURN_ADDRESS));
                 Row { range, cfa: rule.cfa(), registers, return_address, signal_frame: false }
             }
-            Found::General(rule) => {
-                for (register, rule) in self.register_rules(rule.registers) {
-                    registers[*register as usize] = Some(*rule);
-                }
-                let GeneralRule { cfa, return_address, signal_frame, .. } = *rule;
-                Row { range, cfa, registers, return_address, signal_frame }
-            }
+            Found::General => return Ok(eager.general(rva).map(|general| general.row)),
         }))
     }
 
@@ -157,18 +217,42 @@ impl<'a> CfiTable<'a> {
     }
 
     #[inline]
-    pub(crate) fn find(&self, rva: u32) -> Found<'_> {
+    pub(crate) fn find(&self, rva: u32) -> Found {
+        match &self.content {
+            Content::Eager(eager) => eager.find(rva),
+            Content::Lazy(lazy) => match lazy.find(rva) {
+                lazy::Compiled::Simple(rule) => Found::Simple(rule),
+                lazy::Compiled::General => Found::General,
+                lazy::Compiled::Fault(error) => Found::Fault(error),
+                lazy::Compiled::Nothing => Found::Nothing,
+            },
+        }
+    }
+
+    /// Returns the row at `rva` if its rule is a general one.
+    #[cold]
+    pub(crate) fn general(&self, rva: u32) -> Option<General> {
+        match &self.content {
+            Content::Eager(eager) => eager.general(rva),
+            Content::Lazy(lazy) => lazy.row(rva).ok().flatten(),
+        }
+    }
+}
+
+impl Eager {
+    #[inline]
+    fn find(&self, rva: u32) -> Found {
         let rule = self.rows.find(rva);
         if let Some(rule) = self.simple.get(rule.simple()) {
-            return Found::Simple(rule);
+            return Found::Simple(*rule);
         }
         self.find_other(rule)
     }
 
     #[cold]
-    fn find_other(&self, rule: rows::RuleId) -> Found<'_> {
-        if let Some(rule) = rule.general().and_then(|at| self.general.get(at)) {
-            return Found::General(rule);
+    fn find_other(&self, rule: rows::RuleId) -> Found {
+        if rule.general().is_some() {
+            return Found::General;
         }
         match rule.fault().and_then(|at| self.faults.get(at)) {
             Some(error) => Found::Fault(*error),
@@ -176,15 +260,50 @@ impl<'a> CfiTable<'a> {
         }
     }
 
-    /// Returns the register rules of a general rule.
-    pub(crate) fn register_rules(&self, (first, count): (u32, u8)) -> &[(Gpr, RegisterRule)] {
-        let from = self.registers.get(first as usize..);
-        from.and_then(|rules| rules.get(..usize::from(count))).unwrap_or_default()
+    fn general(&self, rva: u32) -> Option<General> {
+        let rule = self.general.get(self.rows.find(rva).general()?)?;
+        let (first, count) = rule.registers;
+        let rules = self.registers.get(first as usize..)?.get(..usize::from(count))?;
+        let mut registers = [None; 16];
+        for (register, rule) in rules {
+            registers[*register as usize & 15] = Some(*rule);
+        }
+        let GeneralRule { cfa, return_address, signal_frame, place, .. } = *rule;
+        let range = self.rows.range(rva);
+        let row = Row { range, cfa, registers, return_address, signal_frame };
+        Some(General { row, place })
     }
 }
 
-impl CfaRule {
-    /// The state before any instruction.
-    pub(super) const NONE: Self =
-        Self::Register { register: super::row::Column(u16::MAX), offset: 0 };
+/// The functions of a table as ranges of RVAs, ascending. See [`CfiTable::functions`].
+#[derive(Clone, Debug)]
+pub struct Functions<'t, 'a> {
+    table: &'t CfiTable<'a>,
+    /// Index of the next function.
+    next: usize,
+    /// End of the last function (RVA).
+    end: u32,
+}
+
+impl Iterator for Functions<'_, '_> {
+    type Item = Range<u32>;
+
+    fn next(&mut self) -> Option<Range<u32>> {
+        let count = match &self.table.content {
+            Content::Lazy(lazy) => lazy.listed(),
+            Content::Eager(eager) => eager.functions.len(),
+        };
+        while self.next < count {
+            let function = match &self.table.content {
+                Content::Lazy(lazy) => lazy.function_at(self.next),
+                Content::Eager(eager) => eager.functions.get(self.next).cloned(),
+            };
+            self.next += 1;
+            if let Some(function) = function.filter(|function| function.start >= self.end) {
+                self.end = function.end;
+                return Some(function);
+            }
+        }
+        None
+    }
 }

@@ -92,7 +92,8 @@ impl<'a> CodeRegion<'a> {
     }
 
     /// Creates the region of the ELF image at load address `base` (VA), the address of its lowest
-    /// segment, and compiles its call frame information.
+    /// segment. Steps compile its call frame information when they first need it
+    /// ([`CfiTable::lazy`]).
     ///
     /// # Errors
     /// [`CodeMapError::Range`] if the region would be empty or wrap.
@@ -101,7 +102,8 @@ impl<'a> CodeRegion<'a> {
     }
 
     /// Creates the region of the Mach-O image at load address `base` (VA), the address of its
-    /// header, and compiles its call frame information.
+    /// header. Steps compile its call frame information when they first need it
+    /// ([`CfiTable::lazy`]).
     ///
     /// # Errors
     /// [`CodeMapError::Range`] if the region would be empty or wrap.
@@ -117,7 +119,7 @@ impl<'a> CodeRegion<'a> {
     ) -> Result<Self, CodeMapError> {
         let (kind, functions) = (RegionKind::Image, FunctionTable::default());
         let region = Self::from_sections(base, size, kind, sections.clone(), functions)?;
-        Ok(region.with_cfi(CfiTable::new(cfi, sections)))
+        Ok(region.with_cfi(CfiTable::lazy(cfi, sections)))
     }
 
     /// Returns the region with `table` as its only unwind data. RVAs in the table count from the

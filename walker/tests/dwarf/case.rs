@@ -17,6 +17,25 @@ pub(crate) const CODE: u32 = 0x1000;
 pub(crate) const CODE_SIZE: u32 = 0x1000;
 pub(crate) const EH_FRAME: u32 = 0x3000;
 
+/// The start of `.eh_frame_hdr` (RVA), in one of the forms that linkers have chosen.
+pub(crate) const EH_FRAME_HDR: u32 = 0x2800;
+
+/// Returns an `.eh_frame_hdr` of these functions (RVAs) and offsets of entries.
+fn header(listed: &[(u32, usize)]) -> Vec<u8> {
+    let distance = |rva: u32| rva.wrapping_sub(EH_FRAME_HDR).to_le_bytes();
+    let mut listed = listed.to_vec();
+    listed.sort_by_key(|(begin, _)| *begin);
+    // Version 1; pcrel, udata4, datarel; the first pointer counts from its own place.
+    let mut bytes = vec![1, 0x1B, 0x03, 0x3B];
+    bytes.extend((EH_FRAME - EH_FRAME_HDR - 4).to_le_bytes());
+    bytes.extend((listed.len() as u32).to_le_bytes());
+    for (begin, offset) in listed {
+        bytes.extend(distance(begin));
+        bytes.extend(distance(EH_FRAME + offset as u32));
+    }
+    bytes
+}
+
 const STACK: u64 = 0x7FFE_0000_0000;
 const SLOTS: std::ops::Range<i64> = -64..0x1000;
 
@@ -202,11 +221,14 @@ impl Default for Cie {
 pub(crate) struct Frames {
     pub(crate) bytes: Vec<u8>,
     pub(crate) debug: bool,
+    /// The functions (RVAs) and the offsets of their entries that an `.eh_frame_hdr` lists; `None` if there is
+    /// no header.
+    pub(crate) listed: Option<Vec<(u32, usize)>>,
 }
 
 impl Frames {
     pub(crate) fn new() -> Self {
-        Self::default()
+        Self { listed: Some(Vec::new()), ..Self::default() }
     }
 
     pub(crate) fn debug() -> Self {
@@ -247,6 +269,9 @@ impl Frames {
     /// that of `.debug_frame`.
     pub(crate) fn fde(&mut self, cie: usize, begin: u32, len: u32, instructions: &[Cfi]) -> usize {
         let at = self.bytes.len();
+        if let Some(listed) = &mut self.listed {
+            listed.push((begin, at));
+        }
         let mut content = Vec::new();
         if self.debug {
             content.extend((PREFERRED + u64::from(begin)).to_le_bytes());
@@ -264,6 +289,7 @@ impl Frames {
 
     /// Adds an FDE as bytes.
     pub(crate) fn raw_fde(&mut self, cie: usize, content: &[u8]) -> usize {
+        self.listed = None;
         let id = if self.debug { cie } else { self.bytes.len() + 4 - cie };
         self.entry(id as u32, content)
     }
@@ -273,6 +299,7 @@ impl Frames {
 #[derive(Clone)]
 pub(crate) struct Case {
     pub(crate) eh_frame: Vec<u8>,
+    pub(crate) eh_frame_hdr: Option<Vec<u8>>,
     pub(crate) debug_frame: Vec<u8>,
     pub(crate) code: Vec<u8>,
     pub(crate) registers: Registers,
@@ -302,6 +329,7 @@ impl Case {
         };
         Self {
             eh_frame,
+            eh_frame_hdr: frames.listed.as_deref().map(header),
             debug_frame,
             code: vec![0x90; CODE_SIZE as usize],
             registers,
@@ -355,34 +383,53 @@ impl Case {
         Sections::new(vec![code, data]).unwrap()
     }
 
-    pub(crate) fn table(&self) -> CfiTable<'_> {
+    pub(crate) fn cfi(&self) -> CfiSections<'_> {
         let eh_frame = Section { rva: EH_FRAME, bytes: &self.eh_frame, executable: false };
-        let sections = CfiSections {
+        CfiSections {
             preferred_base: PREFERRED,
             eh_frame: Some(eh_frame),
             debug_frame: Some(&self.debug_frame),
             text: Some(CODE),
             got: Some(0x2000),
             ..CfiSections::default()
-        };
-        CfiTable::new(&sections, &self.sections())
+        }
+    }
+
+    pub(crate) fn table(&self) -> CfiTable<'_> {
+        CfiTable::new(&self.cfi(), &self.sections())
+    }
+
+    /// Returns the tables that should answer the same: an eager one, a lazy one that made its own
+    /// index, and one that goes by the header.
+    pub(crate) fn tables(&self) -> Vec<CfiTable<'_>> {
+        let mut tables = vec![self.table(), CfiTable::lazy(&self.cfi(), &self.sections())];
+        if let Some(header) = &self.eh_frame_hdr {
+            let header = Section { rva: EH_FRAME_HDR, bytes: header, executable: false };
+            let cfi = CfiSections { eh_frame_hdr: Some(header), debug_frame: None, ..self.cfi() };
+            tables.push(CfiTable::lazy(&cfi, &self.sections()));
+        }
+        tables
     }
 
     pub(crate) fn map(&self) -> CodeMap<'_> {
+        self.map_with(self.table())
+    }
+
+    pub(crate) fn map_with<'a>(&'a self, table: CfiTable<'a>) -> CodeMap<'a> {
         let (kind, functions) = (RegionKind::Image, FunctionTable::default());
         let region = CodeRegion::from_sections(BASE, 0x10_0000, kind, self.sections(), functions);
         let mut map = CodeMap::new();
-        map.insert(region.unwrap().with_cfi(self.table())).unwrap();
+        map.insert(region.unwrap().with_cfi(table)).unwrap();
         map
     }
 
     /// Makes the step in every way there is, and checks that the results are the same.
     pub(crate) fn step(&self) -> Found {
-        let map = self.map();
-        let unwinder = Unwinder::new(&map).with_guesses(self.guesses).with_rules(self.rules);
-        let mut cache = Cache::new();
+        let maps: Vec<_> = self.tables().into_iter().map(|table| self.map_with(table)).collect();
         let mut found: Option<Found> = None;
-        for shown in [true, false] {
+        for (map, shown) in maps.iter().flat_map(|map| [(map, true), (map, false)]) {
+            let unwinder = Unwinder::new(map).with_guesses(self.guesses).with_rules(self.rules);
+            let mut cache = Cache::new();
             let stack = Stack::new(&self.words, self.first, shown);
             let mut one = |make: &mut dyn FnMut(&mut Registers) -> Result<Step, UnwindError>| {
                 let mut registers = self.registers;

@@ -44,11 +44,8 @@ fn pointers_have_many_encodings() {
         frames.raw_fde(cie, &content);
         assert_eq!(problems(&frames), (0, None), "{name}");
         assert_eq!(Case::new(&frames, 0x1F).changes(), "rip=[2] rsp=3", "{name}");
-        assert_eq!(
-            Case::new(&frames, 0).table().functions(),
-            std::slice::from_ref(&(CODE..CODE + 0x20)),
-            "{name}"
-        );
+        let case = Case::new(&frames, 0);
+        assert!(case.table().functions().eq(std::iter::once(CODE..CODE + 0x20)), "{name}");
     }
     for encoding in [0x9B, 0x50, 0x4B, 0xFF] {
         let mut frames = Frames::new();
@@ -110,10 +107,9 @@ fn the_end_of_eh_frame_is_a_length_of_0() {
     frames.fde(cie, CODE, 0x10, &[]);
     frames.bytes.extend([0; 4]);
     frames.fde(cie, CODE + 0x10, 0x10, &[]);
-    assert_eq!(
-        Case::new(&frames, 0).table().functions(),
-        std::slice::from_ref(&(CODE..CODE + 0x10))
-    );
+    // A header would list the function after it.
+    frames.listed = None;
+    assert!(Case::new(&frames, 0).table().functions().eq(std::iter::once(CODE..CODE + 0x10)));
     assert_eq!(problems(&frames), (0, None));
 }
 
@@ -180,7 +176,7 @@ fn functions_outside_the_code_are_left_out() {
     frames.fde(cie, CODE, 0, &[]);
     frames.fde(cie, CODE + 0xFF0, 0x1000, &[Cfi::DefCfaOffset(16)]);
     let case = Case::new(&frames, 0xFFF);
-    assert_eq!(case.table().functions(), std::slice::from_ref(&(CODE + 0xFF0..CODE + 0x1000)));
+    assert!(case.table().functions().eq(std::iter::once(CODE + 0xFF0..CODE + 0x1000)));
     assert_eq!(case.changes(), "rip=[1] rsp=2");
     assert_eq!(problems(&frames), (0, None));
 }
@@ -213,12 +209,12 @@ fn an_entry_that_is_cut_off_ends_the_section() {
     let whole = frames.bytes.len();
     frames.fde(cie, CODE + 0x10, 0x10, &[]);
     for len in whole + 1..frames.bytes.len() {
-        let cut = Frames { bytes: frames.bytes[..len].to_vec(), debug: false };
+        let cut = Frames { bytes: frames.bytes[..len].to_vec(), ..Frames::default() };
         assert_eq!(problems(&cut), (1, Some(CfiProblem::CutOff)), "{len}");
         assert_eq!(Case::new(&cut, 0).changes(), "rip=[1] rsp=2");
     }
     for len in 0..whole {
-        let cut = Frames { bytes: frames.bytes[..len].to_vec(), debug: false };
+        let cut = Frames { bytes: frames.bytes[..len].to_vec(), ..Frames::default() };
         let _ = problems(&cut);
         assert!(Case::new(&cut, 0).step().is_err());
     }
@@ -307,7 +303,7 @@ fn rules_of_unusual_form_are_limited() {
 #[test]
 fn no_section_is_no_problem() {
     let case = Case::new(&Frames::new(), 0);
-    assert_eq!(case.table().functions(), []);
+    assert_eq!(case.table().functions().count(), 0);
     assert!(case.changes().ends_with("has no call frame information"));
     assert_eq!(case.table().row(0), Ok(None));
 }

@@ -12,6 +12,7 @@ mod expressions;
 mod glibc;
 mod images;
 mod known;
+mod lazy;
 mod mixed;
 mod rules;
 mod steps;

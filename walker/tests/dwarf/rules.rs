@@ -119,13 +119,13 @@ fn states_come_back_last_first() {
 }
 
 #[test]
-fn states_nest_up_to_64() {
-    let mut instructions = vec![Cfi::Remember; 64];
+fn states_nest_up_to_8() {
+    let mut instructions = vec![Cfi::Remember; 8];
     instructions.extend([Cfi::DefCfaOffset(24), Cfi::Advance(1)]);
-    instructions.extend(vec![Cfi::RestoreState; 64]);
+    instructions.extend(vec![Cfi::RestoreState; 8]);
     check(&instructions, &[(0, "rip=[2] rsp=3"), (1, "rip=[0] rsp=1")]);
-    let too_many = vec![Cfi::Remember; 65];
-    check(&too_many, &[(0, "remembered and restored states do not pair, at .eh_frame+0x6d")]);
+    let too_many = vec![Cfi::Remember; 9];
+    check(&too_many, &[(0, "remembered and restored states do not pair, at .eh_frame+0x35")]);
     check(
         &[Cfi::RestoreState],
         &[(0, "remembered and restored states do not pair, at .eh_frame+0x2d")],
@@ -293,7 +293,7 @@ fn rows_are_printed_in_the_terms_of_dwarf() {
     assert_eq!(table.row(CODE + 0x100), Ok(None));
     assert_eq!(table.row(CODE - 1), Ok(None));
     assert_eq!(table.row(u32::MAX), Ok(None));
-    assert_eq!(table.functions(), std::slice::from_ref(&(CODE..CODE + 0x100)));
+    assert!(table.functions().eq(std::iter::once(CODE..CODE + 0x100)));
     assert_eq!(table.function(CODE + 0xFF), Some(CODE..CODE + 0x100));
     assert_eq!(table.function(CODE + 0x100), None);
 }

@@ -9,6 +9,7 @@ use crate::render::console::{BAD, Console, HEAD};
 use crate::render::error::CliError;
 use crate::render::json;
 use crate::render::unwind_data::Function;
+use clr_walker::cfi::CfiTable;
 use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::image::RuntimeFunction;
 use clr_walker::image::elf::ElfImage;
@@ -73,18 +74,21 @@ fn dump_elf(
     let elf = ElfImage::parse(bytes).map_err(|error| image.error(error))?;
     let base = elf.preferred_base();
     let mut map = CodeMap::new();
-    map.insert_elf(base, &elf).map_err(|error| image.error(error))?;
+    let region = CodeRegion::elf(base, &elf).map_err(|error| image.error(error))?;
+    // Compiled beforehand, so that its problems are known.
+    let table = CfiTable::new(&elf.cfi(), elf.sections());
+    map.insert(region.with_cfi(table)).map_err(|error| image.error(error))?;
     let code = Code { map: &map, symbols: elf.symbols(), image: image.name.clone() };
     let Some((region, table)) = map.regions().next().and_then(|one| Some((one, one.cfi()?))) else {
         return Ok(PASSED);
     };
     let wanted = Wanted::new(args.function.as_deref());
-    let is_wanted = |range: &&Range<u32>| match wanted {
+    let is_wanted = |range: &Range<u32>| match wanted {
         Wanted::All => true,
         Wanted::Named(name) => code.locate(region, range.start).is_in(name),
         Wanted::At(rva) => range.contains(&rva),
     };
-    let mut functions = table.functions().iter().filter(is_wanted).peekable();
+    let mut functions = table.functions().filter(is_wanted).peekable();
     if let Some(function) = &args.function
         && functions.peek().is_none()
     {
@@ -93,7 +97,7 @@ fn dump_elf(
         )));
     }
     if !args.json {
-        let (size, count) = (elf.size(), table.functions().len());
+        let (size, count) = (elf.size(), table.functions().count());
         writeln!(
             console.out,
             "{HEAD}{}{HEAD:#}: preferred base {base:#x}, size {size:#x}, {count} functions with call \
@@ -107,7 +111,7 @@ fn dump_elf(
         }
     }
     for range in functions {
-        let function = cfi::Function::new(&code, region, table, range);
+        let function = cfi::Function::new(&code, region, table, &range);
         if args.json {
             json::write_json(&function, console)?;
         } else {

@@ -23,7 +23,7 @@ pub(crate) struct Counts {
 
 /// Compares steps from the first and the last address of each row.
 pub(crate) fn check(name: &str, image: &ElfImage<'_>) -> Counts {
-    let map = map(image);
+    let map = map(image, CfiTable::lazy);
     let table = map.regions().next().unwrap().cfi().unwrap();
     let theirs = module(image);
     let ours = Unwinder::new(&map);

@@ -1,6 +1,6 @@
 //! Comparison with gimli's rows, and with an evaluation of them.
 
-use crate::libraries::{BASE, Computed, map, registers};
+use crate::libraries::{BASE, Computed, Kind, map, registers};
 use clr_walker::cfi::{CfaRule, CfiTable, Column, Expression, FrameSection, RegisterRule, Row};
 use clr_walker::image::elf::ElfImage;
 use clr_walker::registers::{Gpr, Registers};
@@ -24,8 +24,8 @@ type TheirRow = UnwindTableRow<usize>;
 type Section<'a> = EhFrame<EndianSlice<'a, LittleEndian>>;
 
 /// Compares rows at the first and the last address of each.
-pub(crate) fn check(name: &str, image: &ElfImage<'_>) -> Counts {
-    let map = map(image);
+pub(crate) fn check<'a>(name: &str, image: &ElfImage<'a>, kind: Kind<'a>) -> Counts {
+    let map = map(image, kind);
     let table = map.regions().next().unwrap().cfi().unwrap();
     assert_eq!((table.problems(), table.first_problem()), (0, None), "{name}");
     let (eh_frame, header) = (image.cfi().eh_frame.unwrap(), image.cfi().eh_frame_hdr.unwrap());
@@ -76,7 +76,7 @@ pub(crate) fn check(name: &str, image: &ElfImage<'_>) -> Counts {
             }
         }
     }
-    assert_eq!(table.functions().len(), counts.functions, "{name}");
+    assert_eq!(table.functions().count(), counts.functions, "{name}");
     counts
 }
 

@@ -1,5 +1,5 @@
 //! Tests of every row of every FDE of the host's libraries, whose code is independent of this
-//! project. The compiled tables have the rows that gimli parses, and each step agrees with an
+//! project. The tables have the rows that gimli parses, and each step agrees with an
 //! evaluation of gimli's row and with framehop.
 //!
 //! Libraries that do not exist, or are for another processor, are reported and skipped.
@@ -8,8 +8,10 @@ mod framehop;
 mod gimli_rows;
 
 use allocation_counter::measure;
-use clr_walker::code_map::CodeMap;
+use clr_walker::cfi::CfiTable;
+use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::image::elf::{ElfError, ElfImage};
+use clr_walker::image::{CfiSections, Sections};
 use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::{Cache, Position, Unwinder};
@@ -55,10 +57,19 @@ fn each(mut check: impl FnMut(&str, &ElfImage<'_>)) {
     assert!(checked > 0 || !expected, "this host must at least have its C library");
 }
 
-fn map<'a>(image: &ElfImage<'a>) -> CodeMap<'a> {
+/// A maker of tables.
+type Kind<'a> = fn(&CfiSections<'a>, &Sections<'_>) -> CfiTable<'a>;
+
+fn map<'a>(image: &ElfImage<'a>, kind: Kind<'a>) -> CodeMap<'a> {
+    let table = kind(&image.cfi(), image.sections());
     let mut map = CodeMap::new();
-    map.insert_elf(BASE, image).unwrap();
+    map.insert(CodeRegion::elf(BASE, image).unwrap().with_cfi(table)).unwrap();
     map
+}
+
+/// Makes a table that does not go by the linker's index.
+fn with_own_index<'a>(cfi: &CfiSections<'a>, sections: &Sections<'_>) -> CfiTable<'a> {
+    CfiTable::lazy(&CfiSections { eh_frame_hdr: None, ..*cfi }, sections)
 }
 
 /// A stack whose words are computed from their addresses, and look like addresses further up.
@@ -93,9 +104,16 @@ pub(crate) fn registers(rip: u64) -> Registers {
 #[test]
 fn rows_equal_those_of_gimli() {
     each(|name, image| {
-        let counts = gimli_rows::check(name, image);
-        eprintln!("{name}: {counts:?}");
-        assert!(counts.rows > 20, "{name} has only {counts:?}");
+        let kinds: [(&str, Kind<'_>); 3] = [
+            ("by the header", CfiTable::lazy),
+            ("by its own index", with_own_index),
+            ("compiled beforehand", CfiTable::new),
+        ];
+        for (kind, table) in kinds {
+            let counts = gimli_rows::check(name, image, table);
+            eprintln!("{name}, {kind}: {counts:?}");
+            assert!(counts.rows > 20, "{name}, {kind} has only {counts:?}");
+        }
     });
 }
 
@@ -112,12 +130,11 @@ fn steps_are_those_that_framehop_makes() {
 #[test]
 fn steps_allocate_nothing() {
     each(|name, image| {
-        let map = map(image);
+        let map = map(image, CfiTable::lazy);
         let (unwinder, mut cache) = (Unwinder::new(&map), Cache::new());
-        let functions = map.regions().next().unwrap().cfi().unwrap().functions();
         let mut steps = 0;
         let info = measure(|| {
-            for function in functions {
+            for function in map.regions().next().unwrap().cfi().unwrap().functions() {
                 for rva in function.clone().step_by(7) {
                     for position in [Position::Interrupted, Position::ReturnAddress] {
                         let start = registers(BASE + u64::from(rva));

@@ -101,5 +101,5 @@ fn is_function(place: Place<'_, '_>, passed: usize, distance: i32) -> bool {
     };
     starts(target)
         && !starts(rva)
-        && matches!(table.find(target), Found::Simple(rule) if is_entry(rule))
+        && matches!(table.find(target), Found::Simple(rule) if is_entry(&rule))
 }

@@ -3,14 +3,14 @@
 use super::expression::{Failure, Machine};
 use super::{Place, below};
 use crate::cfi::{
-    self, CfaRule, CfiError, CfiProblem, CfiTable, Column, Expression, Found, GeneralRule,
-    NONVOLATILE, RegisterRule,
+    self, CfaRule, CfiError, CfiProblem, CfiTable, Column, Expression, Found, General, NONVOLATILE,
+    RegisterRule,
 };
 use crate::memory::Memory;
 use crate::registers::{Gpr, RegisterSet, Registers};
 use crate::unwind::{Position, Step, Trust, UnwindError};
 
-impl GeneralRule {
+impl General {
     /// Makes the step; on an error `registers` stay as they were.
     pub(super) fn apply<M: Memory + ?Sized>(
         &self,
@@ -25,8 +25,8 @@ impl GeneralRule {
         // Code that a signal interrupted may use another stack. A function that was interrupted may
         // have taken its return address off the stack, as vfork does.
         let stays = position == Position::Interrupted
-            && matches!(self.return_address, Some(RegisterRule::Register(_)));
-        if caller_rsp > rsp || (stays && caller_rsp == rsp) || self.signal_frame {
+            && matches!(self.row.return_address, Some(RegisterRule::Register(_)));
+        if caller_rsp > rsp || (stays && caller_rsp == rsp) || self.row.signal_frame {
             return Ok(step);
         }
         let whole = self.leave_outlined(step, place, registers, position, memory);
@@ -54,13 +54,14 @@ impl GeneralRule {
         memory: &M,
     ) -> Option<Step> {
         let computes_rip =
-            |rule: &Self| matches!(rule.return_address, Some(RegisterRule::ValExpression(_)));
+            |rule: &Self| matches!(rule.row.return_address, Some(RegisterRule::ValExpression(_)));
         if position != Position::Interrupted || !computes_rip(self) {
             return None;
         }
         let rva = place.region.rva(registers.rip.wrapping_sub(1))?;
-        let Found::General(rule) = place.table.find(rva) else { return None };
-        if !computes_rip(rule) {
+        let Found::General = place.table.find(rva) else { return None };
+        let rule = place.table.general(rva)?;
+        if !computes_rip(&rule) {
             return None;
         }
         let place = Place { rva, ..place };
@@ -86,7 +87,7 @@ impl GeneralRule {
         let slide = place.region.base().wrapping_sub(table.preferred_base());
         let machine = Machine::new(registers, memory, slide);
         let frame = Frame { table, place: self.place, machine };
-        let cfa = match self.cfa {
+        let cfa = match self.row.cfa {
             CfaRule::Register { register, offset } => {
                 frame.register(register)?.wrapping_add_signed(offset.into())
             }
@@ -97,10 +98,11 @@ impl GeneralRule {
         gpr[Gpr::Rsp as usize] = cfa;
         let mut found = RegisterSet::of(&[Gpr::Rsp]);
         // An interruption at any instruction must preserve everything.
-        let preserved = if self.signal_frame { RegisterSet::of(&Gpr::ALL) } else { NONVOLATILE };
+        let preserved =
+            if self.row.signal_frame { RegisterSet::of(&Gpr::ALL) } else { NONVOLATILE };
         let mut kept = preserved.without(Gpr::Rsp);
-        for (register, rule) in table.register_rules(self.registers) {
-            let (register, before) = (*register, registers.get(*register));
+        for (register, rule) in Gpr::ALL.into_iter().zip(&self.row.registers) {
+            let (Some(rule), before) = (rule, registers.get(register)) else { continue };
             let value = match *rule {
                 RegisterRule::Offset(offset) if cfa.wrapping_add_signed(offset.into()) < rsp => {
                     let address = cfa.wrapping_add_signed(offset.into());
@@ -117,7 +119,7 @@ impl GeneralRule {
                 (_, Some(_)) => found = found.with(register),
             }
         }
-        let rip = match self.return_address {
+        let rip = match self.row.return_address {
             Some(RegisterRule::Undefined) => {
                 return Err(UnwindError::EndOfStack { address: registers.rip });
             }
@@ -129,10 +131,10 @@ impl GeneralRule {
         let needed = frame.machine.needed();
         (registers.gpr, registers.rip) = (gpr, rip);
         Ok(Step {
-            trust: if self.signal_frame { Trust::SignalFrame } else { Trust::Cfi },
+            trust: if self.row.signal_frame { Trust::SignalFrame } else { Trust::Cfi },
             establisher_frame: cfa,
             handler: None,
-            caller: Position::below(self.signal_frame),
+            caller: Position::below(self.row.signal_frame),
             found,
             kept,
             needed,

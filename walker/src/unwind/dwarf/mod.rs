@@ -1,7 +1,7 @@
 //! Unwinding by DWARF call frame information: `.eh_frame` and `.debug_frame`.
 //!
 //! The rules are those of DWARF 5 §6.4, the System V psABI for x86-64, and the Linux Standard Base.
-//! Steps read the compiled rows of a [`CfiTable`].
+//! Steps read the rows of a [`CfiTable`].
 
 mod below;
 mod expression;
@@ -52,7 +52,7 @@ pub(super) fn step<M: Memory + ?Sized>(
 #[inline]
 pub(super) fn simple_rule(place: Place<'_, '_>) -> Option<Rule> {
     match place.table.find(place.rva) {
-        Found::Simple(rule) => Some(*rule),
+        Found::Simple(rule) => Some(rule),
         _ => None,
     }
 }
@@ -65,22 +65,26 @@ fn any_step<M: Memory + ?Sized>(
     position: Position,
     memory: &M,
 ) -> Result<Step, UnwindError> {
-    let Place { region, table, .. } = place;
-    let found = table.find(place.rva);
+    let Place { region, table, rva, .. } = place;
+    let found = table.find(rva);
     // A signal trampoline was not called: the kernel made its address the handler's return address.
     // A description that does not begin a byte early, as glibc's does, is found at the address
     // itself. If the byte before it has a rule, that rule counts: interrupt frames make calls too.
     if position == Position::ReturnAddress
         && let Found::Nothing = found
         && let Some(rip_rva) = region.rva(registers.rip)
-        && let Found::General(trampoline) = table.find(rip_rva)
-        && trampoline.signal_frame
+        && let Found::General = table.find(rip_rva)
+        && let Some(trampoline) = table.general(rip_rva)
+        && trampoline.row.signal_frame
     {
         return trampoline.apply(place, registers, position, memory);
     }
     match found {
         Found::Simple(rule) => rule.apply(registers, place.interrupted(position), memory),
-        Found::General(rule) => rule.apply(place, registers, position, memory),
+        Found::General => match table.general(rva) {
+            Some(rule) => rule.apply(place, registers, position, memory),
+            None => Err(UnwindError::NoFrameInformation { address: registers.rip }),
+        },
         Found::Fault(error) => Err(error.into()),
         Found::Nothing => fallback::step(place, guesses, registers, position, memory),
     }

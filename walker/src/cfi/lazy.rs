@@ -1,0 +1,233 @@
+//! Tables whose functions are compiled when a step first needs them.
+
+use super::entry::{Cie, CodeRanges, Fde, Frames};
+use super::error::{CfiError, CfiProblem, FrameSection};
+use super::index::{Header, Index, find};
+use super::program::{Fault, Remembered, State};
+use super::row::Row;
+use super::rule::{General, Place, Rule};
+use super::scan::Problems;
+use super::slots::RuleSlots;
+use crate::image::{CfiSections, Sections};
+use core::ops::{ControlFlow, Range};
+
+/// Maximum number of unusable entries that a look-up passes over. Linkers write hardly any.
+const PASSED_LIMIT: usize = 16;
+
+/// Limits of the number of [`RuleSlots`]: from 8 KiB to 256 KiB.
+const SLOTS: Range<usize> = 256..8192;
+
+/// The sections, the index of their functions, and the rules compiled so far.
+#[derive(Clone, Debug)]
+pub(super) struct Lazy<'a> {
+    sections: [Frames<'a>; 2],
+    code: CodeRanges,
+    index: Index<'a>,
+    slots: RuleSlots,
+    pub(super) problems: Problems,
+}
+
+/// The result of a look-up.
+pub(super) enum Compiled {
+    Simple(Rule),
+    General,
+    Fault(CfiError),
+    Nothing,
+}
+
+/// A function that was found, and its entry.
+struct Entry<'a> {
+    cie: Cie<'a>,
+    fde: Fde<'a>,
+    place: Place,
+    /// The function's range as far as no other begins (RVAs).
+    range: Range<u32>,
+}
+
+impl<'a> Lazy<'a> {
+    pub(super) fn new(sections: &CfiSections<'a>, code: &Sections<'_>) -> Self {
+        let (both, code) = (Frames::both(sections), CodeRanges::new(code));
+        let mut problems = Problems::default();
+        let index = Index::new(sections, &both, &code, &mut problems);
+        let slots = RuleSlots::new((index.len() / 2).clamp(SLOTS.start, SLOTS.end));
+        Self { sections: both, code, index, slots, problems }
+    }
+
+    /// Returns the size of what was made, in bytes.
+    pub(super) fn size(&self) -> usize {
+        self.index.size() + self.slots.size()
+    }
+
+    #[inline]
+    pub(super) fn find(&self, rva: u32) -> Compiled {
+        match self.slots.get(rva) {
+            Some(rule) => Compiled::Simple(rule),
+            None => self.compile(rva),
+        }
+    }
+
+    /// Runs the program of the function at `rva` up to there, and keeps the rule if it is simple.
+    #[cold]
+    #[inline(never)]
+    fn compile(&self, rva: u32) -> Compiled {
+        let mut rule = None;
+        let run = self.run(rva, &mut |entry, _, state| {
+            let saved = state.saved().filter(|_| !entry.cie.signal_frame);
+            rule = saved.and_then(|saved| state.with_cfa(saved));
+        });
+        match (run, rule) {
+            (Err(error), _) => Compiled::Fault(error),
+            (Ok(false), _) => Compiled::Nothing,
+            (Ok(true), None) => Compiled::General,
+            (Ok(true), Some(rule)) => {
+                self.slots.put(rva, &rule);
+                Compiled::Simple(rule)
+            }
+        }
+    }
+
+    /// Returns the row at `rva` with the place of its entry; `None` if there is none.
+    pub(super) fn row(&self, rva: u32) -> Result<Option<General>, CfiError> {
+        let mut general = None;
+        self.run(rva, &mut |entry, range, state| {
+            let terms = &entry.cie.terms;
+            let mut registers = [None; 16];
+            for (register, rule) in state.registers(terms) {
+                registers[register as usize & 15] = Some(rule);
+            }
+            let row = Row {
+                range,
+                cfa: state.cfa(terms),
+                registers,
+                return_address: state.return_address(terms),
+                signal_frame: entry.cie.signal_frame,
+            };
+            general = Some(General { row, place: entry.place });
+        })?;
+        Ok(general)
+    }
+
+    /// Calls `found` with the function at `rva`, the range of the row there, and its state. Returns false if
+    /// there is no function.
+    fn run(
+        &self,
+        rva: u32,
+        found: &mut impl FnMut(&Entry<'a>, Range<u32>, &State),
+    ) -> Result<bool, CfiError> {
+        let mut remembered = Remembered::new();
+        let Some(entry) = self.entry(rva, &mut remembered)? else { return Ok(false) };
+        let Entry { cie, fde, place, range } = &entry;
+        let (program, whole) = (fde.program, fde.range.clone());
+        let run = remembered.run(program, &cie.terms, Some(&cie.initial), whole, &mut |row| {
+            if row.range.end <= rva {
+                return ControlFlow::Continue(());
+            }
+            found(&entry, row.range.start..row.range.end.min(range.end), row.state);
+            ControlFlow::Break(())
+        });
+        run.map_err(|Fault { problem, offset, .. }| CfiError {
+            problem,
+            section: place.section,
+            offset: offset as u32,
+        })?;
+        Ok(true)
+    }
+
+    /// Returns the function that contains `rva` (RVAs).
+    pub(super) fn function(&self, rva: u32) -> Option<Range<u32>> {
+        match &self.index {
+            Index::Made(functions) => Some(find(functions, rva)?.range.clone()),
+            Index::Header(header) => {
+                let entry = self.entry_by(header, rva, &mut Remembered::new()).ok()??;
+                Some(entry.range)
+            }
+        }
+    }
+
+    /// Returns the number of functions that the index lists.
+    pub(super) const fn listed(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Returns the function that the index lists at place `at`, if its entry can be used.
+    pub(super) fn function_at(&self, at: usize) -> Option<Range<u32>> {
+        match &self.index {
+            Index::Made(functions) => Some(functions.get(at)?.range.clone()),
+            Index::Header(header) => self.function(header.get(at)?.begin),
+        }
+    }
+
+    /// Reads the entry of the function at `rva`.
+    fn entry(&self, rva: u32, remembered: &mut Remembered) -> Result<Option<Entry<'a>>, CfiError> {
+        let functions = match &self.index {
+            Index::Header(header) => return self.entry_by(header, rva, remembered),
+            Index::Made(functions) => functions,
+        };
+        let Some(function) = find(functions, rva) else { return Ok(None) };
+        let [eh_frame, debug_frame] = &self.sections;
+        let frames = match function.section {
+            FrameSection::EhFrame => eh_frame,
+            FrameSection::DebugFrame => debug_frame,
+        };
+        let offset = function.content as usize;
+        let place = frames.place(offset);
+        // It could be read when the index was made.
+        let read = self.read(frames, offset, remembered).map_err(|problem| place.error(problem))?;
+        let range = function.range.clone();
+        Ok(read.map(|(cie, fde)| Entry { cie, fde, place, range }))
+    }
+
+    /// Reads the entry of the function at `rva` by the header.
+    fn entry_by(
+        &self,
+        header: &Header<'a>,
+        rva: u32,
+        remembered: &mut Remembered,
+    ) -> Result<Option<Entry<'a>>, CfiError> {
+        let [frames, _] = &self.sections;
+        let after = header.after(rva);
+        let mut best: Option<(usize, Cie<'a>, Fde<'a>)> = None;
+        for at in (after.saturating_sub(PASSED_LIMIT)..after).rev() {
+            let Some(entry) = header.get(at) else { break };
+            let begins = |fde: &Fde<'_>| fde.range.start;
+            if best.as_ref().is_some_and(|(.., fde)| begins(fde) != entry.begin) {
+                break;
+            }
+            // Entries that cannot be used are left out, as if the header did not list them.
+            let Ok(Some((cie, fde))) = self.read(frames, entry.offset, remembered) else {
+                continue;
+            };
+            if begins(&fde) != entry.begin {
+                return Err(frames.place(entry.offset).error(CfiProblem::Header));
+            }
+            // Of functions that begin at the same address the first of the section counts.
+            if best.as_ref().is_none_or(|(first, ..)| entry.offset < *first) {
+                best = Some((entry.offset, cie, fde));
+            }
+        }
+        let Some((offset, cie, fde)) = best.filter(|(.., fde)| fde.range.contains(&rva)) else {
+            return Ok(None);
+        };
+        let is_inside = |begin| rva < begin && begin < fde.range.end;
+        let inside = |at| header.get(at).filter(|entry| is_inside(entry.begin));
+        let next = (after..).map_while(inside).take(PASSED_LIMIT).find_map(|entry| {
+            let (_, fde) = self.read(frames, entry.offset, remembered).ok()??;
+            Some(fde.range.start)
+        });
+        let range = fde.range.start..next.unwrap_or(fde.range.end).min(fde.range.end);
+        Ok(Some(Entry { cie, fde, place: frames.place(offset), range }))
+    }
+
+    /// Reads the FDE at `offset` and its CIE; `None` if it is not of a function in the code.
+    fn read(
+        &self,
+        frames: &Frames<'a>,
+        offset: usize,
+        remembered: &mut Remembered,
+    ) -> Result<Option<(Cie<'a>, Fde<'a>)>, CfiProblem> {
+        let Some(entry) = frames.entry(offset)? else { return Ok(None) };
+        let Some(cie) = entry.cie else { return Ok(None) };
+        let cie = frames.cie(cie, remembered)?;
+        Ok(entry.fde(&cie, &mut self.code.search())?.map(|fde| (cie, fde)))
+    }
+}

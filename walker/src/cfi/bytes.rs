@@ -4,7 +4,7 @@ use super::error::CfiProblem;
 use gimli::{DwEhPe, constants};
 
 /// A range of bytes of a section that have not been read.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Bytes<'a> {
     rest: &'a [u8],
     /// Offset of the end of `rest` in the section.

@@ -43,16 +43,12 @@ impl Compiler {
     /// Runs the program of an FDE.
     #[inline]
     fn function(&mut self, visited: Visited<'_, '_>) {
-        let Visited { fde, cie, place, remembered, problems } = visited;
+        let Visited { fde, cie, initial, place, remembered, problems } = visited;
         let first = self.rows.len();
         let Self { rows, rules, .. } = self;
         let mut saved = None;
-        let run = remembered.run(
-            fde.program,
-            &cie.terms,
-            Some(&cie.initial),
-            fde.range.clone(),
-            &mut |row| {
+        let run =
+            remembered.run(fde.program, &cie.terms, Some(initial), fde.range.clone(), &mut |row| {
                 let state = row.state;
                 if row.has_new_registers {
                     saved = state.saved().map(|rule| (rule, rule.hash_of_saved()));
@@ -65,8 +61,7 @@ impl Compiler {
                 };
                 rows.push(row.range.start, rule, first);
                 ControlFlow::Continue(())
-            },
-        );
+            });
         if let Err(Fault { problem, offset, location }) = run {
             let error = CfiError { problem, section: place.section, offset: offset as u32 };
             rows.push(location, rules.fault(error), first);

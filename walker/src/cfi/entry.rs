@@ -20,9 +20,9 @@ const NOWHERE: usize = usize::MAX;
 pub(super) struct Frames<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) kind: FrameSection,
-    bases: Bases,
+    pub(super) bases: Bases,
     /// The address that RVAs count from (VA).
-    preferred_base: u64,
+    pub(super) preferred_base: u64,
 }
 
 /// An entry of a section, with its content unread.
@@ -36,12 +36,13 @@ pub(super) struct Entry<'a> {
 }
 
 /// The part of a CIE that its FDEs need.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Cie<'a> {
     pub(super) terms: Terms<'a>,
     pub(super) signal_frame: bool,
     has_augmentation_data: bool,
-    pub(super) initial: State,
+    /// The initial instructions.
+    instructions: Bytes<'a>,
 }
 
 /// A function's entry.
@@ -106,12 +107,9 @@ impl<'a> Frames<'a> {
         Ok(Some(Entry { content, end, cie }))
     }
 
-    /// Reads the CIE at `offset` and runs its instructions.
-    pub(super) fn cie(
-        &self,
-        offset: usize,
-        remembered: &mut Remembered,
-    ) -> Result<Cie<'a>, CfiProblem> {
+    /// Reads the CIE at `offset`.
+    #[inline(never)]
+    pub(super) fn cie(&self, offset: usize) -> Result<Cie<'a>, CfiProblem> {
         let bases = self.bases;
         let mut gimli_bases = BaseAddresses::default();
         if let Some(section) = bases.section {
@@ -137,30 +135,34 @@ impl<'a> Frames<'a> {
             return Err(CfiProblem::Cie);
         }
         let terms = Terms {
-            section: self.kind,
-            bytes: self.bytes,
+            frames: *self,
             code_alignment: parsed.code_alignment_factor(),
             data_alignment: parsed.data_alignment_factor(),
             return_address: Column(parsed.return_address_register().0),
             encoding: parsed.fde_address_encoding().unwrap_or(constants::DW_EH_PE_absptr),
-            bases,
-            preferred_base: self.preferred_base,
         };
         let entry = self.entry(offset)?.ok_or(CfiProblem::Cie)?;
         let (has_augmentation_data, instructions) =
             instructions(entry.content, self.kind, parsed.version())?;
-        let mut initial = State::NEW;
-        let run = remembered.run(instructions, &terms, None, 0..1, &mut |emitted| {
-            initial = *emitted.state;
-            ControlFlow::Continue(())
-        });
-        run.map_err(|fault| fault.problem)?;
         let signal_frame = parsed.is_signal_trampoline();
-        Ok(Cie { terms, signal_frame, has_augmentation_data, initial })
+        Ok(Cie { terms, signal_frame, has_augmentation_data, instructions })
     }
 
     pub(super) const fn place(&self, offset: usize) -> Place {
         Place { section: self.kind, offset: offset as u32 }
+    }
+}
+
+impl Cie<'_> {
+    /// Runs the initial instructions.
+    pub(super) fn initial(&self, remembered: &mut Remembered) -> Result<State, CfiProblem> {
+        let mut initial = State::NEW;
+        let run = remembered.run(self.instructions, &self.terms, None, 0..1, &mut |emitted| {
+            initial = *emitted.state;
+            ControlFlow::Continue(())
+        });
+        run.map_err(|fault| fault.problem)?;
+        Ok(initial)
     }
 }
 
@@ -175,13 +177,13 @@ impl<'a> Entry<'a> {
     ) -> Result<Option<Fde<'a>>, CfiProblem> {
         let mut bytes = self.content;
         let encoding = cie.terms.encoding;
-        let address = cie.terms.bases.pointer(&mut bytes, encoding, None)?;
+        let address = cie.terms.frames.bases.pointer(&mut bytes, encoding, None)?;
         let len = bytes.encoded_value(encoding)?;
         if cie.has_augmentation_data {
             let len = bytes.uleb()?;
             bytes.skip(len)?;
         }
-        let address = address.checked_sub(cie.terms.preferred_base);
+        let address = address.checked_sub(cie.terms.frames.preferred_base);
         let range = address.and_then(|address| code.function(address, len));
         Ok(range.map(|range| Fde { range, program: bytes }))
     }

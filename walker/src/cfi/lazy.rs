@@ -70,77 +70,49 @@ impl<'a> Lazy<'a> {
     #[cold]
     #[inline(never)]
     fn compile(&self, rva: u32) -> Compiled {
-        let mut rule = None;
-        let run = self.run(rva, &mut |entry, _, state| {
-            let saved = state.saved().filter(|_| !entry.cie.signal_frame);
-            rule = saved.and_then(|saved| state.with_cfa(saved));
-        });
-        match (run, rule) {
-            (Err(error), _) => Compiled::Fault(error),
-            (Ok(false), _) => Compiled::Nothing,
-            (Ok(true), None) => Compiled::General,
-            (Ok(true), Some(rule)) => {
+        let entry = match self.entry(rva) {
+            Ok(Some(entry)) => entry,
+            Ok(None) => return Compiled::Nothing,
+            Err(error) => return Compiled::Fault(error),
+        };
+        let mut state = State::NEW;
+        if let Err(error) = entry.run_to(rva, &mut state) {
+            return Compiled::Fault(error);
+        }
+        let saved = state.saved().filter(|_| !entry.cie.signal_frame);
+        match saved.and_then(|saved| state.with_cfa(saved)) {
+            Some(rule) => {
                 self.slots.put(rva, &rule);
                 Compiled::Simple(rule)
             }
+            None => Compiled::General,
         }
     }
 
     /// Returns the row at `rva` with the place of its entry; `None` if there is none.
+    #[inline(never)]
     pub(super) fn row(&self, rva: u32) -> Result<Option<General>, CfiError> {
-        let mut general = None;
-        self.run(rva, &mut |entry, range, state| {
-            let terms = &entry.cie.terms;
-            let mut registers = [None; 16];
-            for (register, rule) in state.registers(terms) {
-                registers[register as usize & 15] = Some(rule);
-            }
-            let row = Row {
-                range,
-                cfa: state.cfa(terms),
-                registers,
-                return_address: state.return_address(terms),
-                signal_frame: entry.cie.signal_frame,
-            };
-            general = Some(General { row, place: entry.place });
-        })?;
-        Ok(general)
-    }
-
-    /// Calls `found` with the function at `rva`, the range of the row there, and its state. Returns false if
-    /// there is no function.
-    fn run(
-        &self,
-        rva: u32,
-        found: &mut impl FnMut(&Entry<'a>, Range<u32>, &State),
-    ) -> Result<bool, CfiError> {
-        let mut remembered = Remembered::new();
-        let Some(entry) = self.entry(rva, &mut remembered)? else { return Ok(false) };
-        let Entry { cie, fde, place, range } = &entry;
-        let (program, whole) = (fde.program, fde.range.clone());
-        let run = remembered.run(program, &cie.terms, Some(&cie.initial), whole, &mut |row| {
-            if row.range.end <= rva {
-                return ControlFlow::Continue(());
-            }
-            found(&entry, row.range.start..row.range.end.min(range.end), row.state);
-            ControlFlow::Break(())
-        });
-        run.map_err(|Fault { problem, offset, .. }| CfiError {
-            problem,
-            section: place.section,
-            offset: offset as u32,
-        })?;
-        Ok(true)
+        let Some(entry) = self.entry(rva)? else { return Ok(None) };
+        let mut state = State::NEW;
+        let range = entry.run_to(rva, &mut state)?;
+        let Entry { cie: Cie { terms, signal_frame, .. }, place, .. } = entry;
+        let mut registers = [None; 16];
+        for (register, rule) in state.registers(&terms) {
+            registers[register as usize & 15] = Some(rule);
+        }
+        let cfa = state.cfa(&terms);
+        let return_address = state.return_address(&terms);
+        Ok(Some(General {
+            row: Row { range, cfa, registers, return_address, signal_frame },
+            place,
+        }))
     }
 
     /// Returns the function that contains `rva` (RVAs).
     pub(super) fn function(&self, rva: u32) -> Option<Range<u32>> {
         match &self.index {
             Index::Made(functions) => Some(find(functions, rva)?.range.clone()),
-            Index::Header(header) => {
-                let entry = self.entry_by(header, rva, &mut Remembered::new()).ok()??;
-                Some(entry.range)
-            }
+            Index::Header(header) => Some(self.entry_by(header, rva).ok()??.range),
         }
     }
 
@@ -158,9 +130,10 @@ impl<'a> Lazy<'a> {
     }
 
     /// Reads the entry of the function at `rva`.
-    fn entry(&self, rva: u32, remembered: &mut Remembered) -> Result<Option<Entry<'a>>, CfiError> {
+    #[inline(never)]
+    fn entry(&self, rva: u32) -> Result<Option<Entry<'a>>, CfiError> {
         let functions = match &self.index {
-            Index::Header(header) => return self.entry_by(header, rva, remembered),
+            Index::Header(header) => return self.entry_by(header, rva),
             Index::Made(functions) => functions,
         };
         let Some(function) = find(functions, rva) else { return Ok(None) };
@@ -172,18 +145,13 @@ impl<'a> Lazy<'a> {
         let offset = function.content as usize;
         let place = frames.place(offset);
         // It could be read when the index was made.
-        let read = self.read(frames, offset, remembered).map_err(|problem| place.error(problem))?;
+        let read = self.read(frames, offset).map_err(|problem| place.error(problem))?;
         let range = function.range.clone();
         Ok(read.map(|(cie, fde)| Entry { cie, fde, place, range }))
     }
 
     /// Reads the entry of the function at `rva` by the header.
-    fn entry_by(
-        &self,
-        header: &Header<'a>,
-        rva: u32,
-        remembered: &mut Remembered,
-    ) -> Result<Option<Entry<'a>>, CfiError> {
+    fn entry_by(&self, header: &Header<'a>, rva: u32) -> Result<Option<Entry<'a>>, CfiError> {
         let [frames, _] = &self.sections;
         let after = header.after(rva);
         let mut best: Option<(usize, Cie<'a>, Fde<'a>)> = None;
@@ -194,7 +162,7 @@ impl<'a> Lazy<'a> {
                 break;
             }
             // Entries that cannot be used are left out, as if the header did not list them.
-            let Ok(Some((cie, fde))) = self.read(frames, entry.offset, remembered) else {
+            let Ok(Some((cie, fde))) = self.read(frames, entry.offset) else {
                 continue;
             };
             if begins(&fde) != entry.begin {
@@ -211,7 +179,7 @@ impl<'a> Lazy<'a> {
         let is_inside = |begin| rva < begin && begin < fde.range.end;
         let inside = |at| header.get(at).filter(|entry| is_inside(entry.begin));
         let next = (after..).map_while(inside).take(PASSED_LIMIT).find_map(|entry| {
-            let (_, fde) = self.read(frames, entry.offset, remembered).ok()??;
+            let (_, fde) = self.read(frames, entry.offset).ok()??;
             Some(fde.range.start)
         });
         let range = fde.range.start..next.unwrap_or(fde.range.end).min(fde.range.end);
@@ -219,15 +187,42 @@ impl<'a> Lazy<'a> {
     }
 
     /// Reads the FDE at `offset` and its CIE; `None` if it is not of a function in the code.
+    #[inline(never)]
     fn read(
         &self,
         frames: &Frames<'a>,
         offset: usize,
-        remembered: &mut Remembered,
     ) -> Result<Option<(Cie<'a>, Fde<'a>)>, CfiProblem> {
         let Some(entry) = frames.entry(offset)? else { return Ok(None) };
         let Some(cie) = entry.cie else { return Ok(None) };
-        let cie = frames.cie(cie, remembered)?;
+        let cie = frames.cie(cie)?;
         Ok(entry.fde(&cie, &mut self.code.search())?.map(|fde| (cie, fde)))
+    }
+}
+
+impl Entry<'_> {
+    /// Runs the program up to `rva`, and returns the range of the row there. Its rules are then in
+    /// `state`.
+    #[inline(never)]
+    fn run_to(&self, rva: u32, state: &mut State) -> Result<Range<u32>, CfiError> {
+        let Self { cie, fde, place, range: whole } = self;
+        let mut remembered = Remembered::new();
+        let initial = cie.initial(&mut remembered).map_err(|problem| place.error(problem))?;
+        let (program, code) = (fde.program, fde.range.clone());
+        let mut range = rva..rva;
+        let run = remembered.run(program, &cie.terms, Some(&initial), code, &mut |row| {
+            if row.range.end <= rva {
+                return ControlFlow::Continue(());
+            }
+            range = row.range.start..row.range.end.min(whole.end);
+            *state = *row.state;
+            ControlFlow::Break(())
+        });
+        run.map_err(|Fault { problem, offset, .. }| CfiError {
+            problem,
+            section: place.section,
+            offset: offset as u32,
+        })?;
+        Ok(range)
     }
 }

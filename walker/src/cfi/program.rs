@@ -1,7 +1,8 @@
 //! Call frame programs.
 
-use super::bytes::{Bases, Bytes};
-use super::error::{CfiProblem, FrameSection};
+use super::bytes::Bytes;
+use super::entry::Frames;
+use super::error::CfiProblem;
 use super::row::{CfaRule, Column, Expression, RegisterRule};
 use super::rule::{Rule, USUAL_RETURN_ADDRESS};
 use crate::registers::Gpr;
@@ -161,17 +162,13 @@ impl State {
 /// The parameters that a CIE gives to the programs of its FDEs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms<'a> {
-    pub(super) section: FrameSection,
-    /// The section.
-    pub(super) bytes: &'a [u8],
+    /// The section of the CIE.
+    pub(super) frames: Frames<'a>,
     pub(super) code_alignment: u64,
     pub(super) data_alignment: i64,
     pub(super) return_address: Column,
     /// The encoding of addresses.
     pub(super) encoding: DwEhPe,
-    pub(super) bases: Bases,
-    /// The address that RVAs count from (VA).
-    pub(super) preferred_base: u64,
 }
 
 impl Terms<'_> {
@@ -212,8 +209,8 @@ impl Terms<'_> {
 
     /// Returns the expression whose length is at `offset`, where there is one.
     fn expression_at(&self, offset: Packed) -> Expression {
-        let section = self.section;
-        let bytes = Bytes::new(self.bytes, offset as usize, self.bytes.len());
+        let Frames { kind: section, bytes, .. } = self.frames;
+        let bytes = Bytes::new(bytes, offset as usize, bytes.len());
         let read = bytes.and_then(|mut bytes| Ok((bytes.uleb()?, bytes.offset())));
         let (len, offset) = read.unwrap_or_default();
         Expression { section, offset: offset as u32, len: len as u32 }
@@ -409,8 +406,8 @@ fn rare(
 ) -> Result<Effect, CfiProblem> {
     match instruction {
         constants::DW_CFA_set_loc => {
-            let address = terms.bases.pointer(bytes, terms.encoding, None)?;
-            let rva = address.wrapping_sub(terms.preferred_base);
+            let address = terms.frames.bases.pointer(bytes, terms.encoding, None)?;
+            let rva = address.wrapping_sub(terms.frames.preferred_base);
             let rva = u32::try_from(rva).unwrap_or(u32::MAX);
             return if rva < location {
                 Err(CfiProblem::Context)

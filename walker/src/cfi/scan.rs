@@ -2,7 +2,7 @@
 
 use super::entry::{Cie, Code, CodeRanges, Entry, Fde, Frames};
 use super::error::{CfiError, CfiProblem, FrameSection};
-use super::program::Remembered;
+use super::program::{Remembered, State};
 use super::rule::Place;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -25,6 +25,8 @@ impl Problems {
 pub(super) struct Visited<'v, 'a> {
     pub(super) fde: Fde<'a>,
     pub(super) cie: &'v Cie<'a>,
+    /// The rules that the CIE sets.
+    pub(super) initial: &'v State,
     pub(super) place: Place,
     /// Memory for running its program.
     pub(super) remembered: &'v mut Remembered,
@@ -47,9 +49,9 @@ pub(super) fn scan<'a>(
         match frames.entry(offset) {
             Ok(Some(entry)) => {
                 match read(&entry, offset, &mut cies, &mut code, &mut remembered) {
-                    Ok(Some((fde, cie))) => {
+                    Ok(Some((fde, (cie, initial)))) => {
                         let remembered = &mut remembered;
-                        visit(Visited { fde, cie, place, remembered, problems });
+                        visit(Visited { fde, cie, initial, place, remembered, problems });
                     }
                     Ok(None) => {}
                     Err(problem) => problems.add(place.error(problem)),
@@ -76,24 +78,27 @@ fn read<'c, 'a>(
     cies: &'c mut Cies<'a>,
     code: &mut Code<'_>,
     remembered: &mut Remembered,
-) -> Result<Option<(Fde<'a>, &'c Cie<'a>)>, CfiProblem> {
+) -> Result<Option<(Fde<'a>, &'c Known<'a>)>, CfiProblem> {
     let Some(cie) = entry.cie else {
         cies.add(offset, remembered);
         return Ok(None);
     };
-    let cie = cies.get(cie, remembered)?;
-    Ok(entry.fde(cie, code)?.map(|fde| (fde, cie)))
+    let known = cies.get(cie, remembered)?;
+    Ok(entry.fde(&known.0, code)?.map(|fde| (fde, known)))
 }
+
+/// A CIE and the rules that it sets.
+type Known<'a> = (Cie<'a>, State);
 
 /// The CIEs of a section that were found so far.
 struct Cies<'a> {
     frames: Frames<'a>,
     /// Ascending by offset.
-    known: Vec<(usize, Result<Cie<'a>, CfiProblem>)>,
+    known: Vec<(usize, Result<Known<'a>, CfiProblem>)>,
     /// Index of the CIE that was used last.
     last: usize,
     /// A CIE that comes after its FDE, or is at no entry.
-    stray: Option<(usize, Cie<'a>)>,
+    stray: Option<(usize, Known<'a>)>,
     /// Number of bytes of stray CIEs that may still be read: a hostile section could have as many
     /// as it has FDEs.
     stray_bytes: usize,
@@ -107,11 +112,15 @@ impl<'a> Cies<'a> {
     /// Adds the CIE at `offset`, which is after all others, for its FDEs. If it is malformed, they
     /// report it.
     fn add(&mut self, offset: usize, remembered: &mut Remembered) {
-        self.known.push((offset, self.frames.cie(offset, remembered)));
+        self.known.push((offset, self.read(offset, remembered)));
     }
 
     #[inline]
-    fn get(&mut self, offset: usize, remembered: &mut Remembered) -> Result<&Cie<'a>, CfiProblem> {
+    fn get(
+        &mut self,
+        offset: usize,
+        remembered: &mut Remembered,
+    ) -> Result<&Known<'a>, CfiProblem> {
         if self.known.get(self.last).is_none_or(|(known, _)| *known != offset) {
             match self.known.binary_search_by_key(&offset, |(known, _)| *known) {
                 Ok(at) => self.last = at,
@@ -125,17 +134,23 @@ impl<'a> Cies<'a> {
         }
     }
 
+    fn read(&self, offset: usize, remembered: &mut Remembered) -> Result<Known<'a>, CfiProblem> {
+        let cie = self.frames.cie(offset)?;
+        let initial = cie.initial(remembered)?;
+        Ok((cie, initial))
+    }
+
     #[cold]
     fn stray(
         &mut self,
         offset: usize,
         remembered: &mut Remembered,
-    ) -> Result<&Cie<'a>, CfiProblem> {
+    ) -> Result<&Known<'a>, CfiProblem> {
         if self.stray.as_ref().is_none_or(|(known, _)| *known != offset) {
             let entry = self.frames.entry(offset).ok().flatten().ok_or(CfiProblem::Cie)?;
             let left = self.stray_bytes.checked_sub(entry.end - offset);
             self.stray_bytes = left.ok_or(CfiProblem::Cie)?;
-            self.stray = Some((offset, self.frames.cie(offset, remembered)?));
+            self.stray = Some((offset, self.read(offset, remembered)?));
         }
         self.stray.as_ref().map(|(_, cie)| cie).ok_or(CfiProblem::Cie)
     }

@@ -74,7 +74,10 @@ impl<R: Copy + Default, const BITS: u32> Table<R, BITS> {
     }
 
     fn clear(&mut self) {
-        self.sets.fill(Set::default());
+        // Entry by entry: a set may not be built on a small stack.
+        for entry in self.sets.iter_mut().flat_map(|set| &mut set.entries) {
+            entry.rip = 0;
+        }
     }
 
     #[inline]

@@ -74,18 +74,40 @@ fn any_step<M: Memory + ?Sized>(
         && let Found::Nothing = found
         && let Some(rip_rva) = region.rva(registers.rip)
         && let Found::General = table.find(rip_rva)
-        && let Some(trampoline) = table.general(rip_rva)
-        && trampoline.row.signal_frame
+        && let Some(step) = trampoline_step(Place { rva: rip_rva, ..place }, registers, memory)
     {
-        return trampoline.apply(place, registers, position, memory);
+        return step;
     }
     match found {
         Found::Simple(rule) => rule.apply(registers, place.interrupted(position), memory),
-        Found::General => match table.general(rva) {
-            Some(rule) => rule.apply(place, registers, position, memory),
-            None => Err(UnwindError::NoFrameInformation { address: registers.rip }),
-        },
+        Found::General => general_step(place, registers, position, memory),
         Found::Fault(error) => Err(error.into()),
         Found::Nothing => fallback::step(place, guesses, registers, position, memory),
     }
+}
+
+/// Makes the step by the general rule at `place`.
+#[inline(never)]
+fn general_step<M: Memory + ?Sized>(
+    place: Place<'_, '_>,
+    registers: &mut Registers,
+    position: Position,
+    memory: &M,
+) -> Result<Step, UnwindError> {
+    match place.table.general(place.rva) {
+        Some(rule) => rule.apply(place, registers, position, memory),
+        None => Err(UnwindError::NoFrameInformation { address: registers.rip }),
+    }
+}
+
+/// Makes the step if the general rule at `place` is that of a signal's trampoline, to which a handler
+/// returns.
+#[inline(never)]
+fn trampoline_step<M: Memory + ?Sized>(
+    place: Place<'_, '_>,
+    registers: &mut Registers,
+    memory: &M,
+) -> Option<Result<Step, UnwindError>> {
+    let rule = place.table.general(place.rva).filter(|rule| rule.row.signal_frame)?;
+    Some(rule.apply(place, registers, Position::ReturnAddress, memory))
 }

@@ -1,0 +1,258 @@
+//! The paths of a function: each of its instructions is executed and judged.
+
+use crate::execute::{Executor, Next};
+use crate::extent::Extents;
+use crate::judge::{Answer, Judge, Wrong};
+use crate::state::State;
+use clr_walker::code_map::CodeRegion;
+use clr_walker::registers::{Convention, Gpr, RegisterSet};
+use crate::value::Value;
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
+use std::collections::BTreeMap;
+
+/// Maximum number of states that an instruction is executed in.
+const STATES: usize = 4;
+
+/// The same for an instruction that is reached by a branch whose direction is known.
+const STATES_OF_LOOP: usize = 4096;
+
+/// Maximum number of executed instructions of a function.
+const BUDGET: u32 = 200_000;
+
+/// An instruction of the function.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Point {
+    /// Length in bytes.
+    pub(crate) len: u8,
+    keys: Vec<u64>,
+    /// rsp of the first state.
+    rsp: Option<i64>,
+    /// True if it was reached with another rsp.
+    is_ambiguous: bool,
+    /// Number of states in which the answer was right.
+    pub(crate) right: u32,
+    pub(crate) not_judged: u32,
+    pub(crate) wrong: Option<Wrong>,
+}
+
+impl Point {
+    /// Returns the wrong answer, if every state that got here has one.
+    pub(crate) fn finding(&self) -> Option<&Wrong> {
+        let certain = self.right == 0 && self.not_judged == 0 && !self.is_ambiguous;
+        self.wrong.as_ref().filter(|_| certain)
+    }
+}
+
+/// The execution of one function.
+#[derive(Debug, Default)]
+pub(crate) struct Explored {
+    pub(crate) points: BTreeMap<u32, Point>,
+    /// The RVAs that the function calls directly.
+    pub(crate) called: Vec<u32>,
+    /// The nonvolatile registers that it does not restore.
+    pub(crate) not_restored: RegisterSet,
+    /// True if a return did not find the return address, or rsp was loaded with a value from elsewhere:
+    /// the function is not what the execution assumes.
+    pub(crate) is_strange: bool,
+    /// Number of calls after which the unwind data describes another state: they do not return.
+    pub(crate) ends_at_calls: u32,
+    /// Number of jumps to addresses that are not followed, within the function's frame.
+    pub(crate) jump_tables: u32,
+    /// True if the budget was used up.
+    pub(crate) is_cut: bool,
+}
+
+/// A path to be followed.
+struct Path {
+    rva: u32,
+    state: State,
+    /// True if the direction of the branch that led here was known.
+    decided: bool,
+}
+
+/// Executes functions of a region.
+pub(crate) struct Explorer<'m, 'a> {
+    region: &'m CodeRegion<'a>,
+    extents: &'m Extents<'m, 'a>,
+    judge: Judge<'m, 'a>,
+    executor: Executor,
+}
+
+impl<'m, 'a> Explorer<'m, 'a> {
+    pub(crate) fn new(
+        region: &'m CodeRegion<'a>,
+        extents: &'m Extents<'m, 'a>,
+        judge: Judge<'m, 'a>,
+    ) -> Self {
+        let executor = Executor::new(judge.convention());
+        Self { region, extents, judge, executor }
+    }
+
+    const fn convention(&self) -> Convention {
+        self.judge.convention()
+    }
+
+    /// Returns true if the unwinder's answer at `rva` is right for a function's first instruction.
+    pub(crate) fn begins_like_a_function(&self, rva: u32) -> bool {
+        self.judge.at(&State::at_entry(self.convention()), rva) == Answer::Right
+    }
+
+    /// Executes the function that is entered at `rva`.
+    pub(crate) fn explore(&mut self, rva: u32) -> Explored {
+        let mut explored = Explored::default();
+        let state = State::at_entry(self.convention());
+        let mut paths = vec![Path { rva, state, decided: false }];
+        let mut budget = BUDGET;
+        while let Some(path) = paths.pop() {
+            self.follow(path, &mut paths, &mut explored, &mut budget);
+        }
+        explored.is_cut = budget == 0;
+        explored
+    }
+
+    /// Follows a path to its end, or to an instruction that was executed in the same state before.
+    fn follow(
+        &mut self,
+        path: Path,
+        paths: &mut Vec<Path>,
+        explored: &mut Explored,
+        budget: &mut u32,
+    ) {
+        let Path { mut rva, mut state, decided } = path;
+        let Some(bytes) = self.region.bytes_from(rva) else { return };
+        let base = self.region.base();
+        let address = base.wrapping_add(u64::from(rva));
+        let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
+        let mut instruction = Instruction::default();
+        let mut limit = if decided { STATES_OF_LOOP } else { STATES };
+        // True behind a call, up to the next instruction with an effect.
+        let mut after_call = false;
+        loop {
+            if !self.extents.is_executable(rva) || !decoder.can_decode() {
+                return;
+            }
+            let point = explored.points.entry(rva).or_default();
+            let key = state.key(self.judge.convention());
+            if point.keys.contains(&key) || point.keys.len() >= limit {
+                return;
+            }
+            if *budget == 0 {
+                return;
+            }
+            *budget -= 1;
+            decoder.decode_out(&mut instruction);
+            if instruction.is_invalid() {
+                explored.points.remove(&rva);
+                return;
+            }
+            let answer = self.judge.at(&state, rva);
+            if after_call && matches!(answer, Answer::Wrong(_)) {
+                explored.ends_at_calls += 1;
+                if point.keys.is_empty() {
+                    explored.points.remove(&rva);
+                }
+                return;
+            }
+            point.len = instruction.len() as u8;
+            let rsp = state.rsp();
+            if point.keys.is_empty() {
+                point.rsp = rsp;
+            } else if point.rsp != rsp {
+                point.is_ambiguous = true;
+            }
+            point.keys.push(key);
+            match answer {
+                Answer::Right => point.right += 1,
+                Answer::NotJudged => point.not_judged += 1,
+                Answer::Wrong(wrong) => {
+                    point.wrong.get_or_insert(wrong);
+                }
+            }
+            let next_rva = rva.wrapping_add(instruction.len() as u32);
+            let following = bytes.get(decoder.position()..).unwrap_or_default();
+            let before = instruction.mnemonic() == Mnemonic::Nop && after_call;
+            after_call = before;
+            let next = self.executor.execute(&mut state, &instruction, following);
+            if !matches!(state.get(Gpr::Rsp), Value::Stack(_) | Value::Unknown) {
+                // The stack was switched.
+                explored.is_strange = true;
+                return;
+            }
+            let in_image = |target: u64| self.region.rva(target);
+            match next {
+                Next::Follows => {}
+                Next::AfterCall { target } => {
+                    after_call = true;
+                    limit = STATES;
+                    explored.called.extend(target.and_then(in_image));
+                    if let Answer::Wrong(wrong) = self.judge.at_return_address(&state, next_rva) {
+                        let point = explored.points.entry(rva).or_default();
+                        match &mut point.wrong {
+                            Some(first) => first.at_return_address = true,
+                            // Windows' rules differ at calls alone.
+                            none => {
+                                *none = Some(wrong);
+                                point.right = 0;
+                            }
+                        }
+                    }
+                }
+                Next::Return => {
+                    self.leave(&state, explored);
+                    return;
+                }
+                Next::JumpAway => {
+                    if !state.is_at_return_address() {
+                        explored.jump_tables += 1;
+                    }
+                    return;
+                }
+                Next::End => return,
+                Next::Jump(target) => {
+                    self.jump(in_image(target), rva, state, true, paths);
+                    return;
+                }
+                Next::Either(target) => {
+                    self.jump(in_image(target), rva, state.clone(), false, paths);
+                }
+            }
+            if !self.extents.is_same(rva, next_rva) {
+                return;
+            }
+            rva = next_rva;
+        }
+    }
+
+    /// Adds the path behind a jump from `from`, unless the jump is a tail call.
+    fn jump(
+        &self,
+        target: Option<u32>,
+        from: u32,
+        state: State,
+        decided: bool,
+        paths: &mut Vec<Path>,
+    ) {
+        let Some(rva) = target else { return };
+        if self.extents.is_same(from, rva)
+            || !state.is_at_return_address() && self.extents.has_data(rva)
+        {
+            let decided = decided && state.compared.is_some();
+            paths.push(Path { rva, state, decided });
+        }
+    }
+
+    /// Checks the state at a return.
+    fn leave(&self, state: &State, explored: &mut Explored) {
+        if !state.is_at_return_address() {
+            explored.is_strange |= state.rsp().is_some();
+            return;
+        }
+        for register in self.convention().nonvolatile().without(Gpr::Rsp).gprs() {
+            if !matches!(state.get(register), Value::Unknown)
+                && state.get(register) != Value::Caller(register)
+            {
+                explored.not_restored = explored.not_restored.with(register);
+            }
+        }
+    }
+}

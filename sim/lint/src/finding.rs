@@ -1,0 +1,120 @@
+//! Findings: unwind data, and answers, that execution shows wrong.
+
+use crate::value::Shown;
+use clr_walker::registers::Gpr;
+use clr_walker::unwind::{Trust, UnwindError};
+use core::fmt;
+use core::ops::Range;
+
+/// The wrong part of an answer. If several are, it is the first in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Subject {
+    /// The return address.
+    Caller,
+    /// The caller's stack pointer.
+    StackPointer,
+    /// The caller's value of a nonvolatile register.
+    Register(Gpr),
+    /// The caller's value of xmm*n*.
+    Vector(u8),
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Caller => f.write_str("return address"),
+            Self::StackPointer => f.write_str("caller's rsp"),
+            Self::Register(register) => write!(f, "caller's {}", register.name()),
+            Self::Vector(n) => write!(f, "caller's xmm{n}"),
+        }
+    }
+}
+
+/// The cause of a wrong answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Blame {
+    /// The unwind data, or code that breaks the rules by which its data is read: every unwinder gives
+    /// this answer.
+    Data,
+    /// The rules of Windows, by which RtlVirtualUnwind and debuggers unwind. Precise rules are right.
+    WindowsRules,
+    /// `clr-walker`: the code shows the answer, or other rules find it.
+    Walker,
+    /// Not known: the data has a form that `clr-walker` does not read.
+    Unknown,
+}
+
+impl Blame {
+    /// All causes, in the order of their listing.
+    pub const ALL: [Self; 4] = [Self::Data, Self::WindowsRules, Self::Walker, Self::Unknown];
+
+    /// Returns the word for the cause in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Data => "data",
+            Self::WindowsRules => "windows-rules",
+            Self::Walker => "walker",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// The place of a value, as seen from the instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Where {
+    /// In this register.
+    Register(Gpr),
+    /// In memory, N bytes from rsp.
+    Stack(i64),
+    /// The address N bytes from rsp itself.
+    Address(i64),
+    /// In memory, N bytes from rsp as it was at the function's entry; rsp is not known.
+    Entry(i64),
+}
+
+impl fmt::Display for Where {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = |n: i64| if n < 0 { '-' } else { '+' };
+        match *self {
+            Self::Register(register) => write!(f, "{}", register.name()),
+            Self::Stack(n) => write!(f, "[rsp{}{:#x}]", sign(n), n.unsigned_abs()),
+            Self::Address(n) => write!(f, "rsp{}{:#x}", sign(n), n.unsigned_abs()),
+            Self::Entry(n) => {
+                write!(f, "[rsp at entry {} {:#x}]", sign(n), n.unsigned_abs())
+            }
+        }
+    }
+}
+
+/// The difference at one instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The place of the right value; `None` if it is nowhere: its register was overwritten and never
+    /// saved.
+    pub expected: Option<Where>,
+    /// The value that the unwinder gives.
+    pub got: Shown,
+    /// The method by which the unwinder found it.
+    pub trust: Option<Trust>,
+    /// The unwinder's error, in place of an answer.
+    pub error: Option<UnwindError>,
+}
+
+/// Instructions of a function with the same wrong part, for the same cause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The range of the function's unwind data, or of the instructions where there is none (RVAs).
+    pub function: Range<u32>,
+    /// The wrong part.
+    pub subject: Subject,
+    /// The cause.
+    pub blame: Blame,
+    /// The RVAs of the instructions, ascending.
+    pub instructions: Vec<u32>,
+    /// The number of the calls among them whose return address is unwound wrong, too: every stack that
+    /// goes through one is.
+    pub calls: u32,
+    /// The difference at the first of the instructions.
+    pub found: Found,
+}

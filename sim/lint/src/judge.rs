@@ -1,0 +1,191 @@
+//! The comparison of the unwinder's answer with the executed state, at one instruction.
+
+use crate::finding::{Blame, Found, Subject, Where};
+use crate::state::{Place, Stack, State, UNKNOWN_XMM};
+use crate::value::{
+    ENTRY_RSP, RETURN_ADDRESS, Shown, Value, caller, caller_xmm, is_unknown,
+};
+use clr_walker::cfi::CfiProblem;
+use clr_walker::code_map::{CodeMap, CodeRegion};
+use clr_walker::registers::{Convention, Gpr, RegisterSet};
+use clr_walker::unwind::{Position, Rules, Trust, UnwindError, Unwinder};
+
+/// The rules that debuggers and profilers on Windows use.
+const RULES_OF_WINDOWS: Rules = Rules::Windows;
+
+/// The answer of an unwinder, compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// All that is known is right.
+    Right,
+    /// The state says too little: a register that the answer needs has an unknown value, or the code is
+    /// the stack's end or has no unwind data.
+    NotJudged,
+    /// The answer is wrong.
+    Wrong(Wrong),
+}
+
+/// A wrong answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wrong {
+    pub(crate) subject: Subject,
+    pub(crate) blame: Blame,
+    pub(crate) found: Found,
+    /// True if the instruction is a call, and the answer is wrong for its return address.
+    pub(crate) at_return_address: bool,
+    /// True if it is wrong at the instruction itself.
+    pub(crate) at_instruction: bool,
+}
+
+/// Judges the answers of unwinders for the code of a region.
+pub(crate) struct Judge<'m, 'a> {
+    precise: Unwinder<'m, 'a>,
+    /// `None` for code that is not unwound by UNWIND_INFO of Windows.
+    windows: Option<Unwinder<'m, 'a>>,
+    convention: Convention,
+    region: &'m CodeRegion<'a>,
+}
+
+impl<'m, 'a> Judge<'m, 'a> {
+    pub(crate) fn new(map: &'m CodeMap<'a>, region: &'m CodeRegion<'a>) -> Self {
+        let precise = Unwinder::new(map);
+        let convention = precise.convention();
+        let of_windows = region.cfi().is_none() && convention == Convention::WindowsX64;
+        let windows = of_windows.then(|| precise.with_rules(RULES_OF_WINDOWS));
+        Self { precise, windows, convention, region }
+    }
+
+    pub(crate) const fn convention(&self) -> Convention {
+        self.convention
+    }
+
+    /// Judges the answers at the instruction at `rva`, interrupted in this state.
+    pub(crate) fn at(&self, state: &State, rva: u32) -> Answer {
+        self.both(state, rva, Position::Interrupted)
+    }
+
+    /// Judges the answers at the return address `rva` of a call that was made in this state.
+    pub(crate) fn at_return_address(&self, state: &State, rva: u32) -> Answer {
+        self.both(state, rva, Position::ReturnAddress)
+    }
+
+    fn both(&self, state: &State, rva: u32, position: Position) -> Answer {
+        let precise = self.answer(&self.precise, state, rva, position);
+        let Some(windows) = &self.windows else { return precise };
+        match (precise, self.answer(windows, state, rva, position)) {
+            (Answer::Right, Answer::Wrong(wrong)) => {
+                Answer::Wrong(Wrong { blame: Blame::WindowsRules, ..wrong })
+            }
+            (Answer::Wrong(wrong), Answer::Right) => {
+                Answer::Wrong(Wrong { blame: Blame::Walker, ..wrong })
+            }
+            (precise, _) => precise,
+        }
+    }
+
+    fn answer(
+        &self,
+        unwinder: &Unwinder<'_, '_>,
+        state: &State,
+        rva: u32,
+        position: Position,
+    ) -> Answer {
+        let rip = self.region.base().wrapping_add(u64::from(rva));
+        let (mut registers, mut known) = state.registers(rip);
+        let preserved = self.convention.nonvolatile();
+        if position == Position::ReturnAddress {
+            known = known.intersection(preserved);
+        }
+        let memory = Stack::new(state, self.convention);
+        let rsp = state.rsp();
+        let wrong = |subject, expected, got, trust| {
+            let blame = Blame::Data;
+            let found = Found { expected, got, trust, error: None };
+            let at_return_address = position == Position::ReturnAddress;
+            let at_instruction = !at_return_address;
+            Answer::Wrong(Wrong { subject, blame, found, at_return_address, at_instruction })
+        };
+        let show = |number| Shown::new(number, rsp.unwrap_or(0));
+        let step = match unwinder.step(&mut registers, position, &memory) {
+            Ok(step) => step,
+            Err(error) => return self.refusal(error, known, position),
+        };
+        if step.trust == Trust::SignalFrame || !known.contains_all(step.needed) {
+            return Answer::NotJudged;
+        }
+        if is_unknown(registers.rip) || is_unknown(registers.rsp()) {
+            return Answer::NotJudged;
+        }
+        if registers.rip != RETURN_ADDRESS {
+            let place = state.place_of(Value::Return);
+            let expected = place.map(|place| relative(place, rsp));
+            return wrong(Subject::Caller, expected, show(registers.rip), Some(step.trust));
+        }
+        if registers.rsp() != ENTRY_RSP.wrapping_add(8) {
+            let expected = relative(Place::Stack(8), rsp);
+            let expected = if let Where::Stack(n) = expected { Where::Address(n) } else { expected };
+            let got = show(registers.rsp());
+            return wrong(Subject::StackPointer, Some(expected), got, Some(step.trust));
+        }
+        // A register that the frame has lost is the caller's only if the step has found it.
+        let given = step.found.union(step.kept);
+        for register in preserved.intersection(given).without(Gpr::Rsp).gprs() {
+            let got = registers.get(register);
+            if got != caller(register) && !is_unknown(got) {
+                let place = state.place_of(Value::Caller(register));
+                let expected = place.map(|place| relative(place, rsp));
+                return wrong(Subject::Register(register), expected, show(got), Some(step.trust));
+            }
+        }
+        for (got, n) in registers.xmm.iter().zip(6_u8..) {
+            let is_given = preserved.contains_xmm(n) && given.contains_xmm(n);
+            if is_given && *got != caller_xmm(n) && *got != UNKNOWN_XMM {
+                let subject = Subject::Vector(n);
+                return wrong(subject, None, Shown::Number(*got as u64), Some(step.trust));
+            }
+        }
+        Answer::Right
+    }
+
+    /// Judges a step that the unwinder refused to make.
+    fn refusal(&self, error: UnwindError, known: RegisterSet, position: Position) -> Answer {
+        let blame = match error {
+            // The end of a stack, and code without unwind data, are no faults of data.
+            UnwindError::EndOfStack { .. }
+            | UnwindError::NoFrameInformation { .. }
+            | UnwindError::UnknownCode { .. } => return Answer::NotJudged,
+            UnwindError::CallerWithoutEntry { .. }
+            | UnwindError::UnwindDataUnmapped { .. }
+            | UnwindError::NoFrameRegister { .. }
+            | UnwindError::ChainTooLong { .. }
+            | UnwindError::CodeUnmapped { .. } => Blame::Data,
+            UnwindError::UnsupportedVersion { .. } | UnwindError::InvalidOperation { .. } => {
+                Blame::Unknown
+            }
+            UnwindError::Cfi(error) => match error.problem {
+                CfiProblem::Register(_) | CfiProblem::TooManyRules | CfiProblem::Operation => {
+                    Blame::Unknown
+                }
+                _ => Blame::Data,
+            },
+            _ if known == RegisterSet::ALL => Blame::Data,
+            _ => return Answer::NotJudged,
+        };
+        let found =
+            Found { expected: None, got: Shown::Number(0), trust: None, error: Some(error) };
+        let at_return_address = position == Position::ReturnAddress;
+        let at_instruction = !at_return_address;
+        let subject = Subject::Caller;
+        Answer::Wrong(Wrong { subject, blame, found, at_return_address, at_instruction })
+    }
+}
+
+
+
+/// Returns a place as it is seen where rsp is `rsp` bytes from its value at entry.
+fn relative(place: Place, rsp: Option<i64>) -> Where {
+    match place {
+        Place::Register(register) => Where::Register(register),
+        Place::Stack(at) => rsp.map_or(Where::Entry(at), |rsp| Where::Stack(at - rsp)),
+    }
+}

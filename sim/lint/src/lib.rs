@@ -1,0 +1,18 @@
+//! Holds the unwind data of an image against its code.
+//!
+//! Every function is executed from its entry, along both sides of each branch, with a return address and
+//! nonvolatile registers that are known. At each instruction the answer of `clr-walker` is compared with
+//! what the execution knows of the caller.
+
+mod execute;
+mod explore;
+mod extent;
+mod finding;
+mod judge;
+mod report;
+mod state;
+mod value;
+
+pub use finding::{Blame, Finding, Found, Subject, Where};
+pub use report::{Linter, Report, Totals};
+pub use value::Shown;

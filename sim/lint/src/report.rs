@@ -1,0 +1,217 @@
+//! All functions of a region: their findings and the figures.
+
+use crate::explore::{Explored, Explorer};
+use crate::extent::Extents;
+use crate::finding::{Blame, Finding, Subject};
+use crate::judge::{Judge, Wrong};
+use clr_walker::code_map::{CodeMap, CodeRegion};
+use core::ops::Range;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The figures of a region.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Totals {
+    /// Number of ranges with unwind data: RUNTIME_FUNCTION entries, or functions with call frame
+    /// information.
+    pub ranges: u64,
+    /// Their size in bytes.
+    pub bytes: u64,
+    /// Number of functions that were executed.
+    pub functions: u64,
+    /// Number of executed functions that are entered by calls alone: within a range, or without data.
+    pub entered_inside: u64,
+    /// Number of ranges that do not begin like a function: parts of others, which are executed with
+    /// these.
+    pub parts: u64,
+    /// Size in bytes of the instructions that were executed.
+    pub executed_bytes: u64,
+    /// Number of instructions that were executed.
+    pub instructions: u64,
+    /// Number of instructions at which the answer is right.
+    pub right: u64,
+    /// Number of instructions at which nothing could be said.
+    pub not_judged: u64,
+    /// Number of instructions in findings.
+    pub wrong: u64,
+    /// Number of functions that switch stacks or return to other places, whose instructions are not
+    /// judged.
+    pub strange: u64,
+    /// Number of calls that do not return.
+    pub calls_without_return: u64,
+    /// Number of jumps by tables, after which the code is not followed.
+    pub jump_tables: u64,
+    /// Number of functions that are too large to be followed to the end.
+    pub cut: u64,
+}
+
+/// The result for a region.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// The figures.
+    pub totals: Totals,
+    /// The findings, ascending by function and instruction.
+    pub findings: Vec<Finding>,
+}
+
+/// A bit for each byte of a region.
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn new(size: u32) -> Self {
+        Self(vec![0; size as usize / 64 + 1])
+    }
+
+    /// Sets a bit; returns true if it was not set before.
+    fn set(&mut self, at: u32) -> bool {
+        let Some(word) = self.0.get_mut(at as usize / 64) else { return false };
+        let bit = 1 << (at % 64);
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    }
+
+    fn get(&self, at: u32) -> bool {
+        self.0.get(at as usize / 64).is_some_and(|word| word >> (at % 64) & 1 != 0)
+    }
+}
+
+/// Judges the unwind data of a region.
+pub struct Linter<'m, 'a> {
+    extents: Extents<'m, 'a>,
+    map: &'m CodeMap<'a>,
+    region: &'m CodeRegion<'a>,
+}
+
+impl<'m, 'a> Linter<'m, 'a> {
+    /// Creates a linter of the code of `region`, which is the only one of `map`.
+    #[must_use]
+    pub const fn new(map: &'m CodeMap<'a>, region: &'m CodeRegion<'a>) -> Self {
+        Self { extents: Extents::new(region), map, region }
+    }
+
+    /// Returns the ranges with unwind data (RVAs), as in the image's table.
+    #[must_use]
+    pub fn ranges(&self) -> Vec<Range<u32>> {
+        self.extents.all()
+    }
+
+    /// Executes and judges the functions that begin in `wanted` (RVAs), and the functions there that they
+    /// call. `progress` is called with the number of ranges that are done.
+    #[must_use]
+    pub fn run(&self, wanted: &Range<u32>, progress: &mut dyn FnMut(usize)) -> Report {
+        let judge = Judge::new(self.map, self.region);
+        let mut explorer = Explorer::new(self.region, &self.extents, judge);
+        let mut sweep = Sweep::new(self.extents, self.region.size());
+        let mut called = BTreeSet::new();
+        let mut entered = Bits::new(self.region.size());
+        for (done, range) in self.ranges().into_iter().enumerate() {
+            progress(done);
+            sweep.totals.ranges += 1;
+            sweep.totals.bytes += u64::from(range.end.saturating_sub(range.start));
+            if !wanted.contains(&range.start) {
+                continue;
+            }
+            let is_entry = !self.extents.is_chained(range.start)
+                && explorer.begins_like_a_function(range.start);
+            if !is_entry {
+                sweep.totals.parts += 1;
+                continue;
+            }
+            if entered.set(range.start) {
+                sweep.add(explorer.explore(range.start), &mut called);
+            }
+        }
+        // Functions that no range begins at.
+        while let Some(rva) = called.pop_first() {
+            if wanted.contains(&rva) && self.region.is_executable(rva) && entered.set(rva) {
+                sweep.totals.entered_inside += 1;
+                sweep.add(explorer.explore(rva), &mut called);
+            }
+        }
+        sweep.finish()
+    }
+}
+
+/// The sum of the executed functions.
+struct Sweep<'m, 'a> {
+    extents: Extents<'m, 'a>,
+    totals: Totals,
+    /// Instructions that were counted.
+    seen: Bits,
+    /// Instructions with a right answer in any function.
+    right: Bits,
+    /// Wrong answers by function, cause and instruction.
+    wrong: BTreeMap<(u32, Blame, Subject, u32), Wrong>,
+}
+
+impl<'m, 'a> Sweep<'m, 'a> {
+    fn new(extents: Extents<'m, 'a>, size: u32) -> Self {
+        let (seen, right) = (Bits::new(size), Bits::new(size));
+        Self { extents, totals: Totals::default(), seen, right, wrong: BTreeMap::new() }
+    }
+
+    fn add(&mut self, explored: Explored, called: &mut BTreeSet<u32>) {
+        let totals = &mut self.totals;
+        totals.functions += 1;
+        totals.strange += u64::from(explored.is_strange);
+        totals.cut += u64::from(explored.is_cut);
+        totals.calls_without_return += u64::from(explored.ends_at_calls);
+        totals.jump_tables += u64::from(explored.jump_tables);
+        called.extend(&explored.called);
+        for (rva, point) in &explored.points {
+            if self.seen.set(*rva) {
+                self.totals.instructions += 1;
+                self.totals.executed_bytes += u64::from(point.len);
+                self.totals.not_judged += u64::from(point.right == 0 && point.wrong.is_none());
+            }
+            if point.right > 0 && point.wrong.is_none() && self.right.set(*rva) {
+                self.totals.right += 1;
+            }
+            let Some(wrong) = point.finding() else { continue };
+            let ignored = match wrong.subject {
+                Subject::Register(register) => explored.not_restored.contains(register),
+                _ => false,
+            };
+            if explored.is_strange || ignored {
+                continue;
+            }
+            let function = self.extents.of(*rva).map_or(*rva, |range| range.start);
+            self.wrong.insert((function, wrong.blame, wrong.subject, *rva), *wrong);
+        }
+    }
+
+    fn finish(mut self) -> Report {
+        let mut findings: Vec<Finding> = Vec::new();
+        for ((start, blame, subject, rva), wrong) in self.wrong {
+            // Another function executes the same instruction and is right.
+            if self.right.get(rva) {
+                continue;
+            }
+            self.totals.wrong += 1;
+            let calls = u32::from(wrong.at_return_address);
+            match findings.last_mut() {
+                Some(last)
+                    if (last.function.start, last.blame, last.subject)
+                        == (start, blame, subject) =>
+                {
+                    last.instructions.push(rva);
+                    last.calls += calls;
+                }
+                _ => {
+                    let function = self.extents.of(rva).unwrap_or(rva..rva + 1);
+                    let (instructions, found) = (vec![rva], wrong.found);
+                    findings.push(Finding {
+                        function,
+                        subject,
+                        blame,
+                        instructions,
+                        calls,
+                        found,
+                    });
+                }
+            }
+        }
+        Report { totals: self.totals, findings }
+    }
+}

@@ -1,0 +1,284 @@
+//! The followed part of a thread's state: registers, and the slots of the stack that lead to the
+//! caller.
+
+use crate::value::{ENTRY_RSP, Value, caller_xmm};
+use clr_walker::memory::{Memory, Unreadable};
+use clr_walker::registers::{Convention, Gpr, RegisterSet, Registers};
+use core::hash::{Hash as _, Hasher as _};
+
+/// Maximum number of slots that are followed. Of a frame with more the oldest are forgotten as unknown.
+const SLOTS: usize = 96;
+
+/// Bytes below rsp that an interrupt leaves alone under System V.
+const RED_ZONE: i64 = 128;
+
+/// A followed value on the stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Slot {
+    /// Bytes from rsp at entry.
+    at: i64,
+    value: Value,
+}
+
+impl Slot {
+    const fn size(self) -> i64 {
+        if matches!(self.value, Value::CallerXmm(_)) { 16 } else { 8 }
+    }
+}
+
+/// The state of a thread between two instructions of a function.
+#[derive(Clone, Debug)]
+pub(crate) struct State {
+    pub(crate) gpr: [Value; 16],
+    pub(crate) xmm: [Value; 16],
+    /// The operands of the last comparison, if both were addresses on the stack.
+    pub(crate) compared: Option<(i64, i64)>,
+    slots: Vec<Slot>,
+    /// True if followed slots were forgotten.
+    forgot: bool,
+}
+
+impl State {
+    /// Creates the state at a function's entry, directly after the call.
+    pub(crate) fn at_entry(convention: Convention) -> Self {
+        let preserved = convention.nonvolatile();
+        let mut state = Self {
+            gpr: [Value::Other; 16],
+            xmm: [Value::Other; 16],
+            compared: None,
+            slots: Vec::with_capacity(16),
+            forgot: false,
+        };
+        for (value, register) in state.gpr.iter_mut().zip(Gpr::ALL) {
+            if register == Gpr::Rsp {
+                *value = Value::Stack(0);
+            } else if preserved.contains(register) {
+                *value = Value::Caller(register);
+            }
+        }
+        for (value, n) in state.xmm.iter_mut().zip(0..) {
+            if preserved.contains_xmm(n) {
+                *value = Value::CallerXmm(n);
+            }
+        }
+        state.slots.push(Slot { at: 0, value: Value::Return });
+        state
+    }
+
+    pub(crate) const fn get(&self, register: Gpr) -> Value {
+        // Register numbers are below 16.
+        self.gpr[register as usize & 15]
+    }
+
+    pub(crate) const fn set(&mut self, register: Gpr, value: Value) {
+        self.gpr[register as usize & 15] = value;
+    }
+
+    /// Returns rsp in bytes from its value at entry, if it is known.
+    pub(crate) const fn rsp(&self) -> Option<i64> {
+        match self.get(Gpr::Rsp) {
+            Value::Stack(at) => Some(at),
+            _ => None,
+        }
+    }
+
+    /// Returns true if the frame is as at entry: the word at rsp is the return address.
+    pub(crate) fn is_at_return_address(&self) -> bool {
+        self.rsp() == Some(0) && self.load(Value::Stack(0)) == Value::Return
+    }
+
+    /// Returns the 8 bytes at an address.
+    pub(crate) fn load(&self, address: Value) -> Value {
+        let at = match address {
+            Value::Stack(at) => at,
+            Value::Unknown => return Value::Unknown,
+            _ => return Value::Other,
+        };
+        let overlapping = |slot: &&Slot| slot.at < at + 8 && at < slot.at + slot.size();
+        match self.slots.iter().find(overlapping) {
+            Some(slot) if slot.at == at && slot.size() == 8 => slot.value,
+            Some(_) => Value::Unknown,
+            None if self.forgot => Value::Unknown,
+            None => Value::Other,
+        }
+    }
+
+    /// Returns the 16 bytes at an address.
+    pub(crate) fn load_xmm(&self, address: Value) -> Value {
+        let Value::Stack(at) = address else { return self.load(address) };
+        let overlapping = |slot: &&Slot| slot.at < at + 16 && at < slot.at + slot.size();
+        match self.slots.iter().find(overlapping) {
+            Some(slot) if slot.at == at && slot.size() == 16 => slot.value,
+            Some(_) => Value::Unknown,
+            None if self.forgot => Value::Unknown,
+            None => Value::Other,
+        }
+    }
+
+    /// Stores a value of `size` bytes. Stores to addresses that are not known are taken to miss the
+    /// followed slots.
+    pub(crate) fn store(&mut self, address: Value, size: usize, value: Value) {
+        let Value::Stack(at) = address else { return };
+        let size = i64::try_from(size).unwrap_or(i64::MAX);
+        let end = at.saturating_add(size);
+        self.slots.retain(|slot| slot.at >= end || at >= slot.at + slot.size());
+        let is_whole = match value {
+            Value::CallerXmm(_) => size == 16,
+            Value::Unknown => size >= 8,
+            value => value.is_followed() && size == 8,
+        };
+        if !is_whole {
+            return;
+        }
+        if self.slots.len() >= SLOTS {
+            self.slots.remove(0);
+            self.forgot = true;
+        }
+        self.slots.push(Slot { at, value });
+        if value == Value::Unknown && size == 16 {
+            self.slots.push(Slot { at: at + 8, value });
+        }
+    }
+
+    /// Marks the followed values in a range as unknown, after an operation on memory.
+    pub(crate) fn blur(&mut self, address: Value, size: usize) {
+        let Value::Stack(at) = address else { return };
+        let end = at.saturating_add(i64::try_from(size).unwrap_or(i64::MAX));
+        for slot in &mut self.slots {
+            if slot.at < end && at < slot.at + slot.size() {
+                slot.value = Value::Unknown;
+            }
+        }
+    }
+
+    /// Forgets what a callee may change.
+    pub(crate) fn after_call(&mut self, convention: Convention) {
+        let preserved = convention.nonvolatile();
+        for (value, register) in self.gpr.iter_mut().zip(Gpr::ALL) {
+            if !preserved.contains(register) {
+                *value = Value::Other;
+            }
+        }
+        for (value, n) in self.xmm.iter_mut().zip(0..) {
+            if !preserved.contains_xmm(n) {
+                *value = Value::Other;
+            }
+        }
+        self.compared = None;
+    }
+
+    /// Returns a number that differs where the registers that decide over a frame differ.
+    pub(crate) fn key(&self, convention: Convention) -> u64 {
+        let mut hasher = Fnv(0xCBF2_9CE4_8422_2325);
+        let preserved = convention.nonvolatile();
+        for (value, register) in self.gpr.iter().zip(Gpr::ALL) {
+            if preserved.contains(register) {
+                match value {
+                    Value::Number(_) => Value::Other.hash(&mut hasher),
+                    value => value.hash(&mut hasher),
+                }
+            }
+        }
+        hasher.finish()
+    }
+
+    /// Returns the registers for the unwinder, with rip, and those that have any known value.
+    pub(crate) fn registers(&self, rip: u64) -> (Registers, RegisterSet) {
+        let mut registers = Registers { rip, ..Registers::default() };
+        let mut known = RegisterSet::ALL;
+        for (value, register) in self.gpr.iter().zip(Gpr::ALL) {
+            registers.set(register, value.in_register(register));
+            if *value == Value::Unknown {
+                known = known.without(register);
+            }
+        }
+        let xmm = self.xmm.iter().zip(0_u8..).skip(6);
+        for (to, (value, n)) in registers.xmm.iter_mut().zip(xmm) {
+            *to = match value {
+                Value::CallerXmm(of) => caller_xmm(*of),
+                Value::Unknown => UNKNOWN_XMM,
+                _ => u128::from(n),
+            };
+        }
+        (registers, known)
+    }
+
+    /// Returns the place where the caller's value of `register` is: a register, or bytes from rsp at
+    /// entry.
+    pub(crate) fn place_of(&self, wanted: Value) -> Option<Place> {
+        let in_register = Gpr::ALL.into_iter().find(|register| self.get(*register) == wanted);
+        let in_slot = || self.slots.iter().find(|slot| slot.value == wanted);
+        in_register.map(Place::Register).or_else(|| in_slot().map(|slot| Place::Stack(slot.at)))
+    }
+}
+
+/// The number that stands for an unknown value of a vector register.
+pub(crate) const UNKNOWN_XMM: u128 = u128::MAX;
+
+/// The place of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Register(Gpr),
+    /// Bytes from rsp at entry.
+    Stack(i64),
+}
+
+/// The hash FNV-1a, the same on every host.
+struct Fnv(u64);
+
+impl core::hash::Hasher for Fnv {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// The stack of a state as memory, without the bytes that an interrupt may overwrite.
+pub(crate) struct Stack<'s> {
+    state: &'s State,
+    /// The lowest byte that keeps its value, in bytes from rsp at entry.
+    lowest: i64,
+}
+
+impl<'s> Stack<'s> {
+    pub(crate) fn new(state: &'s State, convention: Convention) -> Self {
+        let red_zone = if convention == Convention::SystemV { RED_ZONE } else { 0 };
+        let lowest = state.rsp().map_or(i64::MIN, |rsp| rsp - red_zone);
+        Self { state, lowest }
+    }
+
+    fn offset(&self, address: u64) -> Option<i64> {
+        let at = address.wrapping_sub(ENTRY_RSP).cast_signed();
+        (-0x1000_0000..0x1000_0000).contains(&at).then_some(at)
+    }
+}
+
+impl Memory for Stack<'_> {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        let len = buffer.len();
+        let unreadable = Unreadable { address, len: len as u32 };
+        let at = self.offset(address).ok_or(unreadable)?;
+        let kept = |value| if at < self.lowest { Value::Other } else { value };
+        match len {
+            8 => {
+                let value = kept(self.state.load(Value::Stack(at)));
+                buffer.copy_from_slice(&value.in_slot(at).to_le_bytes());
+            }
+            16 => {
+                let number = match kept(self.state.load_xmm(Value::Stack(at))) {
+                    Value::CallerXmm(n) => caller_xmm(n),
+                    Value::Unknown => UNKNOWN_XMM,
+                    _ => 0,
+                };
+                buffer.copy_from_slice(&number.to_le_bytes());
+            }
+            _ => return Err(unreadable),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,182 @@
+//! The values that are followed through a function, and their encoding as numbers for the unwinder.
+
+use clr_walker::registers::Gpr;
+
+/// rsp at the entry of every function (VA): below a 16-byte boundary by 8, as both calling conventions
+/// demand, and no multiple of 32 or 64 either, so that aligning it moves it.
+pub(crate) const ENTRY_RSP: u64 = 0x7A00_0010_0028;
+
+/// The return address that every function is entered with. It is in no code.
+pub(crate) const RETURN_ADDRESS: u64 = 0x5E7A_0000_0000_0000;
+
+const CALLER: u64 = 0x5CA1_0000_0000_0000;
+const OTHER: u64 = 0x5071_0000_0000_0000;
+const UNKNOWN: u64 = 0x5BAD_0000_0000_0000;
+const UNSAVED: u64 = 0x5A00_0000_0000_0000;
+
+/// A value in a register or in a slot of the stack, as far as it is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Value {
+    /// The value that the integer register has in the caller.
+    Caller(Gpr),
+    /// The value that xmm*n* has in the caller.
+    CallerXmm(u8),
+    /// The return address.
+    Return,
+    /// An address on the stack: rsp at entry plus N bytes.
+    Stack(i64),
+    /// A constant.
+    Number(u64),
+    /// Any value: it may be an address on the stack or a value of the caller.
+    Unknown,
+    /// A value that is neither an address of this frame nor a register of the caller: an argument, or a
+    /// result of arithmetic.
+    Other,
+}
+
+impl Value {
+    /// Returns true if the value may lead to the frame or to a register of the caller.
+    pub(crate) const fn is_followed(self) -> bool {
+        !matches!(self, Self::Number(_) | Self::Other)
+    }
+
+    /// Returns true if the value is, or may be, an address on the stack.
+    pub(crate) const fn may_be_stack(self) -> bool {
+        matches!(self, Self::Stack(_) | Self::Unknown)
+    }
+
+    /// Returns the sum, with 64 bits.
+    pub(crate) const fn plus(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Stack(at), Self::Number(n)) | (Self::Number(n), Self::Stack(at)) => {
+                Self::Stack(at.wrapping_add(n.cast_signed()))
+            }
+            (Self::Number(a), Self::Number(b)) => Self::Number(a.wrapping_add(b)),
+            (value, Self::Number(0)) => value,
+            _ => Self::mixed(self, other),
+        }
+    }
+
+    /// Returns the difference, with 64 bits.
+    pub(crate) const fn minus(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Stack(at), Self::Number(n)) => Self::Stack(at.wrapping_sub(n.cast_signed())),
+            (Self::Stack(a), Self::Stack(b)) => Self::Number(a.wrapping_sub(b).cast_unsigned()),
+            (Self::Number(a), Self::Number(b)) => Self::Number(a.wrapping_sub(b)),
+            (value, Self::Number(0)) => value,
+            _ => Self::mixed(self, other),
+        }
+    }
+
+    /// Returns the bitwise and, with 64 bits.
+    pub(crate) const fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Stack(at), Self::Number(mask)) if mask.cast_signed() < 0 => {
+                let address = ENTRY_RSP.wrapping_add(at.cast_unsigned()) & mask;
+                Self::Stack(address.wrapping_sub(ENTRY_RSP).cast_signed())
+            }
+            (Self::Number(a), Self::Number(b)) => Self::Number(a & b),
+            _ => Self::mixed(self, other),
+        }
+    }
+
+    /// Returns the result of an operation on both values that is not followed.
+    pub(crate) const fn mixed(self, other: Self) -> Self {
+        if self.may_be_stack() || other.may_be_stack() { Self::Unknown } else { Self::Other }
+    }
+
+    /// Returns the number that stands for this value in `register`.
+    pub(crate) fn in_register(self, register: Gpr) -> u64 {
+        let number = u64::from(register.number());
+        match self {
+            Self::Caller(of) => caller(of),
+            Self::Return => RETURN_ADDRESS,
+            Self::Stack(at) => ENTRY_RSP.wrapping_add(at.cast_unsigned()),
+            Self::Number(n) => n,
+            Self::Unknown => UNKNOWN | number,
+            Self::Other | Self::CallerXmm(_) => OTHER | number,
+        }
+    }
+
+    /// Returns the number that stands for this value in the stack slot at `at` bytes from rsp at entry.
+    pub(crate) fn in_slot(self, at: i64) -> u64 {
+        match self {
+            Self::Unknown => UNKNOWN | 0xFF,
+            Self::Other | Self::CallerXmm(_) => UNSAVED | u64::from(at as u32),
+            value => value.in_register(Gpr::Rsp),
+        }
+    }
+}
+
+/// Returns the number that stands for the value of `register` in the caller.
+pub(crate) fn caller(register: Gpr) -> u64 {
+    CALLER | u64::from(register.number())
+}
+
+/// Returns the number that stands for the value of xmm*n* in the caller.
+pub(crate) const fn caller_xmm(n: u8) -> u128 {
+    let low = CALLER | 0x100 | n as u64;
+    (low as u128) << 64 | low as u128
+}
+
+/// Returns true if `number` stands for a value that may be anything.
+pub(crate) const fn is_unknown(number: u64) -> bool {
+    number & !0xFF == UNKNOWN
+}
+
+/// A number as it can be shown to people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Shown {
+    /// The value of this register in the caller.
+    Caller(Gpr),
+    /// The return address.
+    ReturnAddress,
+    /// An address N bytes from rsp.
+    Rsp(i64),
+    /// The word N bytes from rsp, in which neither the return address nor a register of the caller was
+    /// stored.
+    Word(i64),
+    /// The value that this register has at the instruction, which is not the caller's.
+    Register(Gpr),
+    /// Any other number.
+    Number(u64),
+}
+
+impl Shown {
+    /// Returns the meaning of a number where rsp is `rsp` bytes from its value at entry.
+    pub(crate) fn new(number: u64, rsp: i64) -> Self {
+        let register = Gpr::from_number(number as u8);
+        match number & !0xFFFF_FFFF {
+            _ if number == RETURN_ADDRESS => Self::ReturnAddress,
+            CALLER => Self::Caller(register),
+            OTHER | UNKNOWN => Self::Register(register),
+            UNSAVED => Self::Word(i64::from(number as u32 as i32) - rsp),
+            _ => {
+                let at = number.wrapping_sub(ENTRY_RSP).cast_signed();
+                if (-0x1000_0000..0x1000_0000).contains(&at) {
+                    Self::Rsp(at - rsp)
+                } else {
+                    Self::Number(number)
+                }
+            }
+        }
+    }
+}
+
+impl core::fmt::Display for Shown {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let signed = |n: &i64| {
+            let sign = if *n < 0 { '-' } else { '+' };
+            format!("rsp{sign}{:#x}", n.unsigned_abs())
+        };
+        match self {
+            Self::Caller(register) => write!(f, "the caller's {}", register.name()),
+            Self::ReturnAddress => f.write_str("the return address"),
+            Self::Rsp(n) => f.write_str(&signed(n)),
+            Self::Word(n) => write!(f, "the word at [{}], which is neither", signed(n)),
+            Self::Register(register) => write!(f, "{} as it is here", register.name()),
+            Self::Number(n) => write!(f, "{n:#x}"),
+        }
+    }
+}

@@ -116,7 +116,8 @@ impl Executor {
                 state.set(Gpr::Rbp, value);
                 true
             }
-            Mnemonic::Nop | Mnemonic::Endbr64 | Mnemonic::Prefetchw => true,
+            // The lower halves of vector registers stay as they are.
+            Mnemonic::Nop | Mnemonic::Endbr64 | Mnemonic::Vzeroupper => true,
             Mnemonic::Movaps
             | Mnemonic::Movups
             | Mnemonic::Movapd
@@ -155,15 +156,16 @@ impl Executor {
             )
         };
         let is_stack = instruction.is_stack_instruction();
+        let carries = carries(instruction);
+        let is_source = |value: Value| value.may_be_stack() || carries && value.is_followed();
         let from_registers = info.used_registers().iter().any(|used| {
-            let is_rsp = used.register().full_register() == Register::RSP;
             reads(used.access())
-                && !(is_stack && is_rsp)
-                && gpr(used.register()).is_some_and(|register| state.get(register).is_followed())
+                && is_operand(instruction, used.register())
+                && gpr(used.register()).is_some_and(|register| is_source(state.get(register)))
         });
         let from_memory = info.used_memory().iter().any(|used| {
             let address = sum(state, used.base(), used.index(), used.scale(), used.displacement());
-            reads(used.access()) && state.load(address).is_followed()
+            reads(used.access()) && is_source(state.load(address))
         });
         let result = if from_registers || from_memory { Value::Unknown } else { Value::Other };
         for used in info.used_memory() {
@@ -188,6 +190,8 @@ impl Executor {
             if let Some(register) = gpr(used.register()) {
                 let old = state.get(register);
                 let joined = if conditional && old.is_followed() { Value::Unknown } else { result };
+                let is_narrow = !used.register().is_gpr64() && !conditional;
+                let joined = if is_narrow && !is_stack { Value::Other } else { joined };
                 state.set(register, joined);
             } else if let Some(register) = vector(used.register()) {
                 state.xmm[register] = result;
@@ -203,6 +207,26 @@ impl Executor {
             state.compared = None;
         }
     }
+}
+
+/// Returns true if the instruction may move a whole value.
+fn carries(instruction: &Instruction) -> bool {
+    use Mnemonic::{
+        Cmpxchg, Movnti, Movq, Pinsrq, Pop, Push, Vmovq, Vpinsrq, Xadd, Xchg,
+    };
+    let moves = [Movq, Vmovq, Pinsrq, Vpinsrq, Xchg, Xadd, Movnti, Cmpxchg, Push, Pop];
+    moves.contains(&instruction.mnemonic()) || instruction.condition_code() != ConditionCode::None
+}
+
+/// Returns true if `register` is an operand, or an implicit one, and not only part of an address.
+fn is_operand(instruction: &Instruction, register: Register) -> bool {
+    let full = register.full_register();
+    let is_explicit = (0..instruction.op_count()).any(|at| {
+        instruction.op_kind(at) == OpKind::Register
+            && instruction.op_register(at).full_register() == full
+    });
+    let of_address = [instruction.memory_base(), instruction.memory_index()];
+    is_explicit || full != Register::RSP && !of_address.map(Register::full_register).contains(&full)
 }
 
 /// Returns the integer register that `register` is, or is a part of.
@@ -241,7 +265,9 @@ fn address(state: &State, instruction: &Instruction) -> Value {
     }
     let (base, index) = (instruction.memory_base(), instruction.memory_index());
     let scale = instruction.memory_index_scale();
-    sum(state, base, index, scale, instruction.memory_displacement64())
+    let address = sum(state, base, index, scale, instruction.memory_displacement64());
+    // An index counts through an array, in a loop whose end is not followed.
+    if index != Register::None && address.may_be_stack() { Value::Unknown } else { address }
 }
 
 /// Returns the 64 bits of an operand.

@@ -54,8 +54,9 @@ pub(crate) struct Explored {
     /// True if a return did not find the return address, or rsp was loaded with a value from elsewhere:
     /// the function is not what the execution assumes.
     pub(crate) is_strange: bool,
-    /// Number of calls after which the unwind data describes another state: they do not return.
-    pub(crate) ends_at_calls: u32,
+    /// Number of calls that do not return, and of jumps that do not happen: the unwind data describes
+    /// another state behind them.
+    pub(crate) unfollowed: u32,
     /// Number of jumps to addresses that are not followed, within the function's frame.
     pub(crate) jump_tables: u32,
     /// True if the budget was used up.
@@ -68,6 +69,8 @@ struct Path {
     state: State,
     /// True if the direction of the branch that led here was known.
     decided: bool,
+    /// True if the path begins in another range of unwind data than the jump to it.
+    doubtful: bool,
 }
 
 /// Executes functions of a region.
@@ -101,7 +104,7 @@ impl<'m, 'a> Explorer<'m, 'a> {
     pub(crate) fn explore(&mut self, rva: u32) -> Explored {
         let mut explored = Explored::default();
         let state = State::at_entry(self.convention());
-        let mut paths = vec![Path { rva, state, decided: false }];
+        let mut paths = vec![Path { rva, state, decided: false, doubtful: false }];
         let mut budget = BUDGET;
         while let Some(path) = paths.pop() {
             self.follow(path, &mut paths, &mut explored, &mut budget);
@@ -118,15 +121,16 @@ impl<'m, 'a> Explorer<'m, 'a> {
         explored: &mut Explored,
         budget: &mut u32,
     ) {
-        let Path { mut rva, mut state, decided } = path;
+        let Path { mut rva, mut state, decided, doubtful } = path;
         let Some(bytes) = self.region.bytes_from(rva) else { return };
         let base = self.region.base();
         let address = base.wrapping_add(u64::from(rva));
         let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
         let mut instruction = Instruction::default();
         let mut limit = if decided { STATES_OF_LOOP } else { STATES };
-        // True behind a call, up to the next instruction with an effect.
-        let mut after_call = false;
+        // True behind a call, up to the next instruction with an effect, and behind a jump to another
+        // function's range: if the answer is wrong there, control never gets there in this state.
+        let mut is_doubtful = doubtful;
         loop {
             if !self.extents.is_executable(rva) || !decoder.can_decode() {
                 return;
@@ -146,8 +150,8 @@ impl<'m, 'a> Explorer<'m, 'a> {
                 return;
             }
             let answer = self.judge.at(&state, rva);
-            if after_call && matches!(answer, Answer::Wrong(_)) {
-                explored.ends_at_calls += 1;
+            if is_doubtful && matches!(answer, Answer::Wrong(_)) {
+                explored.unfollowed += 1;
                 if point.keys.is_empty() {
                     explored.points.remove(&rva);
                 }
@@ -170,8 +174,7 @@ impl<'m, 'a> Explorer<'m, 'a> {
             }
             let next_rva = rva.wrapping_add(instruction.len() as u32);
             let following = bytes.get(decoder.position()..).unwrap_or_default();
-            let before = instruction.mnemonic() == Mnemonic::Nop && after_call;
-            after_call = before;
+            is_doubtful &= instruction.mnemonic() == Mnemonic::Nop;
             let next = self.executor.execute(&mut state, &instruction, following);
             if !matches!(state.get(Gpr::Rsp), Value::Stack(_) | Value::Unknown) {
                 // The stack was switched.
@@ -182,7 +185,7 @@ impl<'m, 'a> Explorer<'m, 'a> {
             match next {
                 Next::Follows => {}
                 Next::AfterCall { target } => {
-                    after_call = true;
+                    is_doubtful = true;
                     limit = STATES;
                     explored.called.extend(target.and_then(in_image));
                     if let Answer::Wrong(wrong) = self.judge.at_return_address(&state, next_rva) {
@@ -233,11 +236,11 @@ impl<'m, 'a> Explorer<'m, 'a> {
         paths: &mut Vec<Path>,
     ) {
         let Some(rva) = target else { return };
-        if self.extents.is_same(from, rva)
-            || !state.is_at_return_address() && self.extents.has_data(rva)
-        {
+        let doubtful = !self.extents.is_same(from, rva);
+        let has_frame = state.rsp().is_some_and(|rsp| rsp < 0);
+        if !doubtful || has_frame && self.extents.has_data(rva) {
             let decided = decided && state.compared.is_some();
-            paths.push(Path { rva, state, decided });
+            paths.push(Path { rva, state, decided, doubtful });
         }
     }
 
@@ -247,11 +250,15 @@ impl<'m, 'a> Explorer<'m, 'a> {
             explored.is_strange |= state.rsp().is_some();
             return;
         }
-        for register in self.convention().nonvolatile().without(Gpr::Rsp).gprs() {
-            if !matches!(state.get(register), Value::Unknown)
-                && state.get(register) != Value::Caller(register)
-            {
+        let preserved = self.convention().nonvolatile();
+        for register in preserved.without(Gpr::Rsp).gprs() {
+            if state.get(register) != Value::Caller(register) {
                 explored.not_restored = explored.not_restored.with(register);
+            }
+        }
+        for (value, n) in state.xmm.iter().zip(0_u8..) {
+            if preserved.contains_xmm(n) && *value != Value::CallerXmm(n) {
+                explored.not_restored = explored.not_restored.with_xmm(n);
             }
         }
     }

@@ -83,4 +83,15 @@ impl<'m, 'a> Extents<'m, 'a> {
         self.region.cfi().is_none()
             && (entry.indirect().is_some() || self.root(entry) != Some(entry.begin))
     }
+
+    /// Returns true if the UNWIND_INFO of the range with `rva` has a handler, and neither codes nor a
+    /// parent.
+    pub(crate) fn has_handler_alone(&self, rva: u32) -> bool {
+        let entry = self.region.functions().find(rva).filter(|entry| entry.indirect().is_none());
+        entry.filter(|_| self.region.cfi().is_none()).is_some_and(|entry| {
+            UnwindInfo::read(self.region, entry.unwind_info).is_ok_and(|info| {
+                info.slot_count() == 0 && !info.is_chained() && matches!(info.handler(), Ok(Some(_)))
+            })
+        })
+    }
 }

@@ -30,7 +30,7 @@ impl fmt::Display for Subject {
     }
 }
 
-/// The cause of a wrong answer.
+/// The thing that is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Blame {
     /// The unwind data, or code that breaks the rules by which its data is read: every unwinder gives
@@ -38,17 +38,18 @@ pub enum Blame {
     Data,
     /// The rules of Windows, by which RtlVirtualUnwind and debuggers unwind. Precise rules are right.
     WindowsRules,
-    /// `clr-walker`: the code shows the answer, or other rules find it.
+    /// `clr-walker`: the bytes of the code, or other rules, give the answer that it does not find.
     Walker,
-    /// Not known: the data has a form that `clr-walker` does not read.
+    /// Not known: the data has a form that `clr-walker` does not read, or is right if the code is
+    /// entered in another way than by a call.
     Unknown,
 }
 
 impl Blame {
-    /// All causes, in the order of their listing.
+    /// All of them, in the order of their listing.
     pub const ALL: [Self; 4] = [Self::Data, Self::WindowsRules, Self::Walker, Self::Unknown];
 
-    /// Returns the word for the cause in JSON.
+    /// Returns the word in JSON.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -56,6 +57,65 @@ impl Blame {
             Self::WindowsRules => "windows-rules",
             Self::Walker => "walker",
             Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// The kind of a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cause {
+    /// The data describes a frame, or a part of one, that is not there: not yet, or, in an epilogue that
+    /// is not described or not recognised, no longer.
+    FrameGone,
+    /// The data does not describe that rsp was moved, or that a word was pushed.
+    FrameGrown,
+    /// A register was overwritten, and by the data the caller's value is still in it, or at a place where
+    /// it was never stored.
+    RegisterLost,
+    /// A register of the caller is in another place than the data says.
+    SavedElsewhere,
+    /// Code without unwind data moves rsp, overwrites a nonvolatile register or makes a call: it is no
+    /// leaf.
+    NoData,
+    /// UNWIND_INFO without a code and with a handler: the handler finds the frame, and only when an
+    /// exception is dispatched.
+    HandlerAlone,
+    /// By the data a word that the function stored itself is the return address. This is right for code
+    /// that is entered by a jump with a made-up return address, and wrong if it is called.
+    OwnReturnAddress,
+    /// The unwinder refuses the data.
+    Refused,
+    /// Any other difference.
+    Other,
+}
+
+impl Cause {
+    /// All kinds, in the order of their listing.
+    pub const ALL: [Self; 9] = [
+        Self::FrameGone,
+        Self::FrameGrown,
+        Self::RegisterLost,
+        Self::SavedElsewhere,
+        Self::NoData,
+        Self::HandlerAlone,
+        Self::OwnReturnAddress,
+        Self::Refused,
+        Self::Other,
+    ];
+
+    /// Returns the word in JSON.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::FrameGone => "frame-gone",
+            Self::FrameGrown => "frame-grown",
+            Self::RegisterLost => "register-lost",
+            Self::SavedElsewhere => "saved-elsewhere",
+            Self::NoData => "no-data",
+            Self::HandlerAlone => "handler-alone",
+            Self::OwnReturnAddress => "own-return-address",
+            Self::Refused => "refused",
+            Self::Other => "other",
         }
     }
 }
@@ -101,18 +161,20 @@ pub struct Found {
     pub error: Option<UnwindError>,
 }
 
-/// Instructions of a function with the same wrong part, for the same cause.
+/// Instructions of a function with differences of the same kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The range of the function's unwind data, or of the instructions where there is none (RVAs).
     pub function: Range<u32>,
-    /// The wrong part.
-    pub subject: Subject,
-    /// The cause.
+    /// The kind of the difference.
+    pub cause: Cause,
+    /// The thing that is wrong.
     pub blame: Blame,
+    /// The wrong part, at the first of the instructions.
+    pub subject: Subject,
     /// The RVAs of the instructions, ascending.
     pub instructions: Vec<u32>,
-    /// The number of the calls among them whose return address is unwound wrong, too: every stack that
+    /// The number of calls among them whose return address is unwound wrong, too: every stack that
     /// goes through one is.
     pub calls: u32,
     /// The difference at the first of the instructions.

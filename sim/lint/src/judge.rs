@@ -1,6 +1,6 @@
 //! The comparison of the unwinder's answer with the executed state, at one instruction.
 
-use crate::finding::{Blame, Found, Subject, Where};
+use crate::finding::{Blame, Cause, Found, Subject, Where};
 use crate::state::{Place, Stack, State, UNKNOWN_XMM};
 use crate::value::{
     ENTRY_RSP, RETURN_ADDRESS, Shown, Value, caller, caller_xmm, is_unknown,
@@ -28,8 +28,9 @@ pub(crate) enum Answer {
 /// A wrong answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wrong {
-    pub(crate) subject: Subject,
+    pub(crate) cause: Cause,
     pub(crate) blame: Blame,
+    pub(crate) subject: Subject,
     pub(crate) found: Found,
     /// True if the instruction is a call, and the answer is wrong for its return address.
     pub(crate) at_return_address: bool,
@@ -91,24 +92,16 @@ impl<'m, 'a> Judge<'m, 'a> {
         position: Position,
     ) -> Answer {
         let rip = self.region.base().wrapping_add(u64::from(rva));
-        let (mut registers, mut known) = state.registers(rip);
+        let (before, mut known) = state.registers(rip);
         let preserved = self.convention.nonvolatile();
         if position == Position::ReturnAddress {
             known = known.intersection(preserved);
         }
         let memory = Stack::new(state, self.convention);
-        let rsp = state.rsp();
-        let wrong = |subject, expected, got, trust| {
-            let blame = Blame::Data;
-            let found = Found { expected, got, trust, error: None };
-            let at_return_address = position == Position::ReturnAddress;
-            let at_instruction = !at_return_address;
-            Answer::Wrong(Wrong { subject, blame, found, at_return_address, at_instruction })
-        };
-        let show = |number| Shown::new(number, rsp.unwrap_or(0));
+        let mut registers = before;
         let step = match unwinder.step(&mut registers, position, &memory) {
             Ok(step) => step,
-            Err(error) => return self.refusal(error, known, position),
+            Err(error) => return self.refusal(error, state, known, position),
         };
         if step.trust == Trust::SignalFrame || !known.contains_all(step.needed) {
             return Answer::NotJudged;
@@ -116,71 +109,119 @@ impl<'m, 'a> Judge<'m, 'a> {
         if is_unknown(registers.rip) || is_unknown(registers.rsp()) {
             return Answer::NotJudged;
         }
+        let rsp = state.rsp();
+        let show = |number| Shown::new(number, rsp.unwrap_or(0));
+        let wrong = |cause, subject, expected, got| {
+            let found = Found { expected, got, trust: Some(step.trust), error: None };
+            Answer::Wrong(Wrong::new(cause, subject, found, position))
+        };
+        let frame = |subject, expected, got| {
+            let cause = frame_cause(state, registers.rsp(), step.needed);
+            wrong(if step.trust == Trust::Leaf { Cause::NoData } else { cause }, subject, expected, got)
+        };
         if registers.rip != RETURN_ADDRESS {
-            let place = state.place_of(Value::Return);
-            let expected = place.map(|place| relative(place, rsp));
-            return wrong(Subject::Caller, expected, show(registers.rip), Some(step.trust));
+            let expected = state.place_of(Value::Return).map(|place| relative(place, rsp));
+            return frame(Subject::Caller, expected, show(registers.rip));
         }
         if registers.rsp() != ENTRY_RSP.wrapping_add(8) {
-            let expected = relative(Place::Stack(8), rsp);
-            let expected = if let Where::Stack(n) = expected { Where::Address(n) } else { expected };
-            let got = show(registers.rsp());
-            return wrong(Subject::StackPointer, Some(expected), got, Some(step.trust));
+            let expected = rsp.map(|rsp| Where::Address(8 - rsp));
+            return frame(Subject::StackPointer, expected, show(registers.rsp()));
         }
         // A register that the frame has lost is the caller's only if the step has found it.
         let given = step.found.union(step.kept);
+        let register_cause = |is_somewhere: bool| match (step.trust, is_somewhere) {
+            (Trust::Leaf, _) => Cause::NoData,
+            (_, true) => Cause::SavedElsewhere,
+            (_, false) => Cause::RegisterLost,
+        };
         for register in preserved.intersection(given).without(Gpr::Rsp).gprs() {
             let got = registers.get(register);
             if got != caller(register) && !is_unknown(got) {
                 let place = state.place_of(Value::Caller(register));
                 let expected = place.map(|place| relative(place, rsp));
-                return wrong(Subject::Register(register), expected, show(got), Some(step.trust));
+                let cause = register_cause(place.is_some());
+                return wrong(cause, Subject::Register(register), expected, show(got));
             }
         }
         for (got, n) in registers.xmm.iter().zip(6_u8..) {
             let is_given = preserved.contains_xmm(n) && given.contains_xmm(n);
             if is_given && *got != caller_xmm(n) && *got != UNKNOWN_XMM {
-                let subject = Subject::Vector(n);
-                return wrong(subject, None, Shown::Number(*got as u64), Some(step.trust));
+                let place = state.place_of(Value::CallerXmm(n));
+                let expected = place.map(|place| relative(place, rsp));
+                let cause = register_cause(place.is_some());
+                let got = if step.found.contains_xmm(n) { Shown::Elsewhere } else { Shown::Vector(n) };
+                return wrong(cause, Subject::Vector(n), expected, got);
             }
         }
         Answer::Right
     }
 
     /// Judges a step that the unwinder refused to make.
-    fn refusal(&self, error: UnwindError, known: RegisterSet, position: Position) -> Answer {
-        let blame = match error {
+    fn refusal(
+        &self,
+        error: UnwindError,
+        state: &State,
+        known: RegisterSet,
+        position: Position,
+    ) -> Answer {
+        let (cause, blame) = match error {
             // The end of a stack, and code without unwind data, are no faults of data.
             UnwindError::EndOfStack { .. }
             | UnwindError::NoFrameInformation { .. }
             | UnwindError::UnknownCode { .. } => return Answer::NotJudged,
-            UnwindError::CallerWithoutEntry { .. }
-            | UnwindError::UnwindDataUnmapped { .. }
-            | UnwindError::NoFrameRegister { .. }
-            | UnwindError::ChainTooLong { .. }
-            | UnwindError::CodeUnmapped { .. } => Blame::Data,
+            UnwindError::CallerWithoutEntry { .. } => (Cause::NoData, Blame::Data),
             UnwindError::UnsupportedVersion { .. } | UnwindError::InvalidOperation { .. } => {
-                Blame::Unknown
+                (Cause::Refused, Blame::Unknown)
             }
             UnwindError::Cfi(error) => match error.problem {
                 CfiProblem::Register(_) | CfiProblem::TooManyRules | CfiProblem::Operation => {
-                    Blame::Unknown
+                    (Cause::Refused, Blame::Unknown)
                 }
-                _ => Blame::Data,
+                _ => (Cause::Refused, Blame::Data),
             },
-            _ if known == RegisterSet::ALL => Blame::Data,
-            _ => return Answer::NotJudged,
+            // The place of the caller was computed from a register with another value.
+            UnwindError::Stack(_) | UnwindError::NoProgress { .. } | UnwindError::LostRegister { .. } => {
+                let needed = RegisterSet::of(&[Gpr::Rbp, Gpr::Rsp]);
+                if state.rsp().is_none() || !known.contains_all(needed) {
+                    return Answer::NotJudged;
+                }
+                (frame_cause(state, 0, needed), Blame::Data)
+            }
+            _ => (Cause::Refused, Blame::Data),
         };
-        let found =
-            Found { expected: None, got: Shown::Number(0), trust: None, error: Some(error) };
-        let at_return_address = position == Position::ReturnAddress;
-        let at_instruction = !at_return_address;
-        let subject = Subject::Caller;
-        Answer::Wrong(Wrong { subject, blame, found, at_return_address, at_instruction })
+        let rsp = state.rsp();
+        let expected = state.place_of(Value::Return).map(|place| relative(place, rsp));
+        let found = Found { expected, got: Shown::Nothing, trust: None, error: Some(error) };
+        Answer::Wrong(Wrong { blame, ..Wrong::new(cause, Subject::Caller, found, position) })
     }
 }
 
+impl Wrong {
+    fn new(cause: Cause, subject: Subject, found: Found, position: Position) -> Self {
+        let at_return_address = position == Position::ReturnAddress;
+        let blame = if cause == Cause::OwnReturnAddress { Blame::Unknown } else { Blame::Data };
+        Self { cause, blame, subject, found, at_return_address, at_instruction: !at_return_address }
+    }
+}
 
+/// Returns the kind of a wrong frame: the unwinder gives `rsp` for the caller's stack pointer, computed
+/// from the registers in `needed`.
+fn frame_cause(state: &State, rsp: u64, needed: RegisterSet) -> Cause {
+    let got = rsp.wrapping_sub(ENTRY_RSP).cast_signed();
+    if got == 0 && state.load(Value::Stack(-8)) == Value::Other {
+        return Cause::OwnReturnAddress;
+    }
+    if (-0x1000_0000..0x1000_0000).contains(&got) {
+        return if got > 8 { Cause::FrameGone } else { Cause::FrameGrown };
+    }
+    // The frame register has the caller's value: it is not set yet, or restored.
+    let mut bases = needed.without(Gpr::Rsp).gprs();
+    if bases.any(|base| state.get(base) == Value::Caller(base)) {
+        Cause::FrameGone
+    } else {
+        Cause::Other
+    }
+}
 
 /// Returns a place as it is seen where rsp is `rsp` bytes from its value at entry.
 fn relative(place: Place, rsp: Option<i64>) -> Where {

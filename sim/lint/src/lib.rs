@@ -13,6 +13,6 @@ mod report;
 mod state;
 mod value;
 
-pub use finding::{Blame, Finding, Found, Subject, Where};
+pub use finding::{Blame, Cause, Finding, Found, Subject, Where};
 pub use report::{Linter, Report, Totals};
 pub use value::Shown;

@@ -2,7 +2,7 @@
 
 use crate::explore::{Explored, Explorer};
 use crate::extent::Extents;
-use crate::finding::{Blame, Finding, Subject};
+use crate::finding::{Blame, Cause, Finding, Subject};
 use crate::judge::{Judge, Wrong};
 use clr_walker::code_map::{CodeMap, CodeRegion};
 use core::ops::Range;
@@ -37,8 +37,8 @@ pub struct Totals {
     /// Number of functions that switch stacks or return to other places, whose instructions are not
     /// judged.
     pub strange: u64,
-    /// Number of calls that do not return.
-    pub calls_without_return: u64,
+    /// Number of calls that do not return, and of jumps between functions that do not happen.
+    pub unfollowed: u64,
     /// Number of jumps by tables, after which the code is not followed.
     pub jump_tables: u64,
     /// Number of functions that are too large to be followed to the end.
@@ -50,7 +50,7 @@ pub struct Totals {
 pub struct Report {
     /// The figures.
     pub totals: Totals,
-    /// The findings, ascending by function and instruction.
+    /// The findings, by what is wrong, kind and function.
     pub findings: Vec<Finding>,
 }
 
@@ -119,14 +119,14 @@ impl<'m, 'a> Linter<'m, 'a> {
                 continue;
             }
             if entered.set(range.start) {
-                sweep.add(explorer.explore(range.start), &mut called);
+                sweep.add(range.start, explorer.explore(range.start), &mut called);
             }
         }
         // Functions that no range begins at.
         while let Some(rva) = called.pop_first() {
             if wanted.contains(&rva) && self.region.is_executable(rva) && entered.set(rva) {
                 sweep.totals.entered_inside += 1;
-                sweep.add(explorer.explore(rva), &mut called);
+                sweep.add(rva, explorer.explore(rva), &mut called);
             }
         }
         sweep.finish()
@@ -141,24 +141,29 @@ struct Sweep<'m, 'a> {
     seen: Bits,
     /// Instructions with a right answer in any function.
     right: Bits,
-    /// Wrong answers by function, cause and instruction.
-    wrong: BTreeMap<(u32, Blame, Subject, u32), Wrong>,
+    /// Instructions that are called directly.
+    called: Bits,
+    /// Wrong answers by function, kind and instruction.
+    wrong: BTreeMap<(u32, Blame, Cause, u32), Wrong>,
 }
 
 impl<'m, 'a> Sweep<'m, 'a> {
     fn new(extents: Extents<'m, 'a>, size: u32) -> Self {
-        let (seen, right) = (Bits::new(size), Bits::new(size));
-        Self { extents, totals: Totals::default(), seen, right, wrong: BTreeMap::new() }
+        let [seen, right, called] = [(); 3].map(|()| Bits::new(size));
+        Self { extents, totals: Totals::default(), seen, right, called, wrong: BTreeMap::new() }
     }
 
-    fn add(&mut self, explored: Explored, called: &mut BTreeSet<u32>) {
+    fn add(&mut self, entry: u32, explored: Explored, called: &mut BTreeSet<u32>) {
         let totals = &mut self.totals;
         totals.functions += 1;
         totals.strange += u64::from(explored.is_strange);
         totals.cut += u64::from(explored.is_cut);
-        totals.calls_without_return += u64::from(explored.ends_at_calls);
+        totals.unfollowed += u64::from(explored.unfollowed);
         totals.jump_tables += u64::from(explored.jump_tables);
         called.extend(&explored.called);
+        for rva in &explored.called {
+            self.called.set(*rva);
+        }
         for (rva, point) in &explored.points {
             if self.seen.set(*rva) {
                 self.totals.instructions += 1;
@@ -171,40 +176,51 @@ impl<'m, 'a> Sweep<'m, 'a> {
             let Some(wrong) = point.finding() else { continue };
             let ignored = match wrong.subject {
                 Subject::Register(register) => explored.not_restored.contains(register),
+                Subject::Vector(n) => explored.not_restored.contains_xmm(n),
                 _ => false,
             };
             if explored.is_strange || ignored {
                 continue;
             }
-            let function = self.extents.of(*rva).map_or(*rva, |range| range.start);
-            self.wrong.insert((function, wrong.blame, wrong.subject, *rva), *wrong);
+            let function = self.extents.of(*rva).map_or(entry, |range| range.start);
+            self.wrong.insert((function, wrong.blame, wrong.cause, *rva), *wrong);
         }
     }
 
     fn finish(mut self) -> Report {
         let mut findings: Vec<Finding> = Vec::new();
-        for ((start, blame, subject, rva), wrong) in self.wrong {
+        for ((start, mut blame, mut cause, rva), wrong) in core::mem::take(&mut self.wrong) {
             // Another function executes the same instruction and is right.
             if self.right.get(rva) {
                 continue;
+            }
+            if cause == Cause::NoData {
+                blame = Blame::Data;
+            }
+            if cause == Cause::OwnReturnAddress && self.called.get(start) {
+                (blame, cause) = (Blame::Data, Cause::FrameGrown);
+            }
+            if blame == Blame::Data && self.extents.has_handler_alone(rva) {
+                cause = Cause::HandlerAlone;
             }
             self.totals.wrong += 1;
             let calls = u32::from(wrong.at_return_address);
             match findings.last_mut() {
                 Some(last)
-                    if (last.function.start, last.blame, last.subject)
-                        == (start, blame, subject) =>
+                    if (last.function.start, last.blame, last.cause) == (start, blame, cause) =>
                 {
                     last.instructions.push(rva);
                     last.calls += calls;
                 }
                 _ => {
-                    let function = self.extents.of(rva).unwrap_or(rva..rva + 1);
-                    let (instructions, found) = (vec![rva], wrong.found);
+                    let function = self.extents.of(rva).unwrap_or(start..start);
+                    let (instructions, subject) = (vec![rva], wrong.subject);
+                    let found = wrong.found;
                     findings.push(Finding {
                         function,
-                        subject,
+                        cause,
                         blame,
+                        subject,
                         instructions,
                         calls,
                         found,
@@ -212,6 +228,16 @@ impl<'m, 'a> Sweep<'m, 'a> {
                 }
             }
         }
+        for finding in &mut findings {
+            // Code without data ends where nothing more was executed.
+            let last = finding.instructions.last().copied().unwrap_or_default();
+            finding.function.end = finding.function.end.max(last.saturating_add(1));
+            // Code with a return address of its own keeps it for longer than a late row would.
+            if finding.cause == Cause::OwnReturnAddress && finding.instructions.len() < 3 {
+                (finding.blame, finding.cause) = (Blame::Data, Cause::FrameGrown);
+            }
+        }
+        findings.sort_by_key(|one| (one.blame, one.cause, one.function.start));
         Report { totals: self.totals, findings }
     }
 }

@@ -206,16 +206,21 @@ impl State {
     /// Returns the place where the caller's value of `register` is: a register, or bytes from rsp at
     /// entry.
     pub(crate) fn place_of(&self, wanted: Value) -> Option<Place> {
-        let in_register = Gpr::ALL.into_iter().find(|register| self.get(*register) == wanted);
-        let in_slot = || self.slots.iter().find(|slot| slot.value == wanted);
-        in_register.map(Place::Register).or_else(|| in_slot().map(|slot| Place::Stack(slot.at)))
+        let holds = |register: &Gpr| self.get(*register) == wanted;
+        let in_register = Gpr::ALL.into_iter().find(holds);
+        in_register.map(Place::Register).or_else(|| self.slot_of(wanted).map(Place::Stack))
+    }
+
+    /// Returns the slot with a value, in bytes from rsp at entry.
+    pub(crate) fn slot_of(&self, wanted: Value) -> Option<i64> {
+        self.slots.iter().find(|slot| slot.value == wanted).map(|slot| slot.at)
     }
 }
 
 /// The number that stands for an unknown value of a vector register.
 pub(crate) const UNKNOWN_XMM: u128 = u128::MAX;
 
-/// The place of a value.
+/// The place of a followed value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Register(Gpr),

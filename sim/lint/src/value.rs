@@ -139,6 +139,12 @@ pub enum Shown {
     Word(i64),
     /// The value that this register has at the instruction, which is not the caller's.
     Register(Gpr),
+    /// The value that xmm*n* has at the instruction, which is not the caller's.
+    Vector(u8),
+    /// Bytes at a place where the caller's value was never stored.
+    Elsewhere,
+    /// No value: the unwinder gives an error.
+    Nothing,
     /// Any other number.
     Number(u64),
 }
@@ -174,7 +180,10 @@ impl core::fmt::Display for Shown {
             Self::Caller(register) => write!(f, "the caller's {}", register.name()),
             Self::ReturnAddress => f.write_str("the return address"),
             Self::Rsp(n) => f.write_str(&signed(n)),
-            Self::Word(n) => write!(f, "the word at [{}], which is neither", signed(n)),
+            Self::Word(n) => write!(f, "the word at [{}]", signed(n)),
+            Self::Vector(n) => write!(f, "xmm{n} as it is here"),
+            Self::Elsewhere => f.write_str("bytes of another place"),
+            Self::Nothing => f.write_str("an error"),
             Self::Register(register) => write!(f, "{} as it is here", register.name()),
             Self::Number(n) => write!(f, "{n:#x}"),
         }

@@ -330,7 +330,8 @@ fn load_address(state: &mut State, instruction: &Instruction) -> bool {
         Value::Other
     } else {
         let scale = instruction.memory_index_scale();
-        sum(state, base, index, scale, instruction.memory_displacement64())
+        let sum = sum(state, base, index, scale, instruction.memory_displacement64());
+        if index != Register::None && sum.may_be_stack() { Value::Unknown } else { sum }
     };
     write(state, instruction, value);
     true
@@ -390,6 +391,14 @@ fn arithmetic(state: &mut State, instruction: &Instruction) -> bool {
     let same = instruction.op1_kind() == OpKind::Register
         && instruction.op0_register() == instruction.op1_register();
     let value = match mnemonic {
+        // A number in a register counts through an array, but for the size of a frame.
+        Mnemonic::Add | Mnemonic::Sub
+            if instruction.op1_kind() == OpKind::Register
+                && instruction.op0_register() != Register::RSP
+                && (to.may_be_stack() != by.may_be_stack()) =>
+        {
+            Value::Unknown
+        }
         Mnemonic::Add => to.plus(by),
         Mnemonic::Sub | Mnemonic::Xor if same => Value::Number(0),
         Mnemonic::Sub => {

@@ -2,12 +2,13 @@
 
 use crate::execute::{Executor, Next};
 use crate::extent::Extents;
+use crate::finding::Blame;
 use crate::judge::{Answer, Judge, Wrong};
 use crate::state::State;
 use clr_walker::code_map::CodeRegion;
 use clr_walker::registers::{Convention, Gpr, RegisterSet};
 use crate::value::Value;
-use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic};
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register};
 use std::collections::BTreeMap;
 
 /// Maximum number of states that an instruction is executed in.
@@ -18,6 +19,9 @@ const STATES_OF_LOOP: usize = 4096;
 
 /// Maximum number of executed instructions of a function.
 const BUDGET: u32 = 200_000;
+
+/// Maximum number of instructions of an epilogue: 15 pops, and some more.
+const LONGEST_EPILOGUE: usize = 24;
 
 /// An instruction of the function.
 #[derive(Clone, Debug, Default)]
@@ -149,7 +153,14 @@ impl<'m, 'a> Explorer<'m, 'a> {
                 explored.points.remove(&rva);
                 return;
             }
-            let answer = self.judge.at(&state, rva);
+            let mut answer = self.judge.at(&state, rva);
+            if let Answer::Wrong(wrong) = &mut answer
+                && wrong.blame == Blame::Data
+                && self.region.cfi().is_none()
+                && self.is_plain_epilogue(&state, rva)
+            {
+                wrong.blame = Blame::Walker;
+            }
             if is_doubtful && matches!(answer, Answer::Wrong(_)) {
                 explored.unfollowed += 1;
                 if point.keys.is_empty() {
@@ -242,6 +253,34 @@ impl<'m, 'a> Explorer<'m, 'a> {
             let decided = decided && state.compared.is_some();
             paths.push(Path { rva, state, decided, doubtful });
         }
+    }
+
+    /// Returns true if the code at `rva` can only be the rest of an epilogue: instructions that move rsp
+    /// and pop registers up to a return, or to a jump through a register or memory that leaves the
+    /// return address on the top of the stack.
+    fn is_plain_epilogue(&mut self, state: &State, rva: u32) -> bool {
+        let Some(bytes) = self.region.bytes_from(rva) else { return false };
+        let mut state = state.clone();
+        let mut instruction = Instruction::default();
+        let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
+        for _ in 0..LONGEST_EPILOGUE {
+            decoder.decode_out(&mut instruction);
+            let moves_rsp = instruction.op0_register() == Register::RSP;
+            match instruction.mnemonic() {
+                Mnemonic::Ret | Mnemonic::Jmp => {
+                    let leaves = matches!(
+                        self.executor.execute(&mut state, &instruction, &[]),
+                        Next::Return | Next::JumpAway
+                    );
+                    return leaves && state.is_at_return_address();
+                }
+                Mnemonic::Pop | Mnemonic::Leave | Mnemonic::Nop | Mnemonic::Vzeroupper => {}
+                Mnemonic::Add | Mnemonic::Lea if moves_rsp => {}
+                _ => return false,
+            }
+            self.executor.execute(&mut state, &instruction, &[]);
+        }
+        false
     }
 
     /// Checks the state at a return.

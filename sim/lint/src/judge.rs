@@ -5,7 +5,7 @@ use crate::state::{Place, Stack, State, UNKNOWN_XMM};
 use crate::value::{
     ENTRY_RSP, RETURN_ADDRESS, Shown, Value, caller, caller_xmm, is_unknown,
 };
-use clr_walker::cfi::CfiProblem;
+use clr_walker::cfi::{CfaRule, CfiProblem};
 use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::registers::{Convention, Gpr, RegisterSet};
 use clr_walker::unwind::{Position, Rules, Trust, UnwindError, Unwinder};
@@ -97,6 +97,9 @@ impl<'m, 'a> Judge<'m, 'a> {
         if position == Position::ReturnAddress {
             known = known.intersection(preserved);
         }
+        if self.is_computed_from_lost_register(state, rva, position) {
+            return Answer::NotJudged;
+        }
         let memory = Stack::new(state, self.convention);
         let mut registers = before;
         let step = match unwinder.step(&mut registers, position, &memory) {
@@ -154,6 +157,18 @@ impl<'m, 'a> Judge<'m, 'a> {
             }
         }
         Answer::Right
+    }
+
+    /// Returns true if call frame information computes the frame from a volatile register that a call may
+    /// have changed. Assembly calls functions of its own that preserve more than the convention says.
+    fn is_computed_from_lost_register(&self, state: &State, rva: u32, position: Position) -> bool {
+        let Some(table) = self.region.cfi() else { return false };
+        let at = if position == Position::ReturnAddress { rva.wrapping_sub(1) } else { rva };
+        let Ok(Some(row)) = table.row(at) else { return false };
+        let CfaRule::Register { register, .. } = row.cfa else { return false };
+        register.gpr().is_some_and(|base| {
+            !self.convention.nonvolatile().contains(base) && !state.get(base).is_followed()
+        })
     }
 
     /// Judges a step that the unwinder refused to make.

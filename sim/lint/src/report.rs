@@ -107,11 +107,11 @@ impl<'m, 'a> Linter<'m, 'a> {
         let mut entered = Bits::new(self.region.size());
         for (done, range) in self.ranges().into_iter().enumerate() {
             progress(done);
-            sweep.totals.ranges += 1;
-            sweep.totals.bytes += u64::from(range.end.saturating_sub(range.start));
             if !wanted.contains(&range.start) {
                 continue;
             }
+            sweep.totals.ranges += 1;
+            sweep.totals.bytes += u64::from(range.end.saturating_sub(range.start));
             let is_entry = !self.extents.is_chained(range.start)
                 && explorer.begins_like_a_function(range.start);
             if !is_entry {
@@ -200,7 +200,7 @@ impl<'m, 'a> Sweep<'m, 'a> {
             if cause == Cause::OwnReturnAddress && self.called.get(start) {
                 (blame, cause) = (Blame::Data, Cause::FrameGrown);
             }
-            if blame == Blame::Data && self.extents.has_handler_alone(rva) {
+            if blame != Blame::WindowsRules && self.extents.has_handler_alone(rva) {
                 cause = Cause::HandlerAlone;
             }
             self.totals.wrong += 1;

@@ -117,10 +117,28 @@ impl State {
 
     /// Stores a value of `size` bytes. Stores to addresses that are not known are taken to miss the
     /// followed slots.
+    ///
+    /// No function overwrites its return address, or the only copy of a value that it has to restore:
+    /// the path there is not a possible one, and the slot is unknown.
     pub(crate) fn store(&mut self, address: Value, size: usize, value: Value) {
         let Value::Stack(at) = address else { return };
         let size = i64::try_from(size).unwrap_or(i64::MAX);
         let end = at.saturating_add(size);
+        let gpr = self.gpr;
+        let xmm = self.xmm;
+        for slot in &mut self.slots {
+            let is_hit = slot.at < end && at < slot.at + slot.size();
+            let is_only = match slot.value {
+                Value::Return => true,
+                Value::Caller(of) => gpr.iter().zip(Gpr::ALL).all(|(it, r)| r != of || *it != slot.value),
+                Value::CallerXmm(_) => !xmm.contains(&slot.value),
+                _ => false,
+            };
+            if is_hit && is_only {
+                slot.value = Value::Unknown;
+                return;
+            }
+        }
         self.slots.retain(|slot| slot.at >= end || at >= slot.at + slot.size());
         let is_whole = match value {
             Value::CallerXmm(_) => size == 16,

@@ -176,7 +176,7 @@ impl Executor {
                 if reads(used.access()) || result == Value::Unknown {
                     state.blur(address, size);
                 } else {
-                    state.store(address, size, Value::Other);
+                    store(state, instruction, address, size, Value::Other);
                 }
             }
         }
@@ -295,13 +295,29 @@ fn operand(state: &State, instruction: &Instruction, at: u32) -> Value {
     }
 }
 
+/// Stores a value at the address of the memory operand. Any other base than rsp may count through an
+/// array, and beyond its end on a path that is not possible.
+fn store(
+    state: &mut State,
+    instruction: &Instruction,
+    address: Value,
+    size: usize,
+    value: Value,
+) {
+    if instruction.memory_base() == Register::RSP || !state.holds_callers(address, size) {
+        state.store(address, size, value);
+    } else {
+        state.blur(address, size);
+    }
+}
+
 /// Writes a result of 64 or 32 bits, or a part of a register, to operand 0.
 fn write(state: &mut State, instruction: &Instruction, value: Value) {
     let register = instruction.op0_register();
     if instruction.op0_kind() == OpKind::Memory {
         let address = address(state, instruction);
         let size = instruction.memory_size().size();
-        state.store(address, size, if size == 8 { value } else { Value::Other });
+        store(state, instruction, address, size, if size == 8 { value } else { Value::Other });
     } else if let Some(to) = gpr(register) {
         let value = if register.is_gpr64() {
             value
@@ -455,7 +471,7 @@ fn move_vector(state: &mut State, instruction: &Instruction) -> bool {
             let (address, size) = (address(state, instruction), instruction.memory_size().size());
             // The lower half of a ymm register may be a caller's xmm register.
             let value = if size == 16 { state.xmm[from] } else { Value::Other };
-            state.store(address, size, value);
+            store(state, instruction, address, size, value);
             true
         }
         (OpKind::Register, OpKind::Memory) if to.is_xmm() => {

@@ -8,8 +8,8 @@ use crate::state::State;
 use clr_walker::code_map::CodeRegion;
 use clr_walker::registers::{Convention, Gpr, RegisterSet};
 use crate::value::Value;
-use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, Register};
-use std::collections::BTreeMap;
+use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of states that an instruction is executed in.
 const STATES: usize = 4;
@@ -53,6 +53,8 @@ pub(crate) struct Explored {
     pub(crate) points: BTreeMap<u32, Point>,
     /// The RVAs that the function calls directly.
     pub(crate) called: Vec<u32>,
+    /// True if it returns, or ends in a tail call.
+    pub(crate) returns: bool,
     /// The nonvolatile registers that it does not restore.
     pub(crate) not_restored: RegisterSet,
     /// True if a return did not find the return address, or rsp was loaded with a value from elsewhere:
@@ -83,6 +85,8 @@ pub(crate) struct Explorer<'m, 'a> {
     extents: &'m Extents<'m, 'a>,
     judge: Judge<'m, 'a>,
     executor: Executor,
+    /// RVAs of the tables in code that the function reads.
+    tables: BTreeSet<u32>,
 }
 
 impl<'m, 'a> Explorer<'m, 'a> {
@@ -92,20 +96,42 @@ impl<'m, 'a> Explorer<'m, 'a> {
         judge: Judge<'m, 'a>,
     ) -> Self {
         let executor = Executor::new(judge.convention());
-        Self { region, extents, judge, executor }
+        Self { region, extents, judge, executor, tables: BTreeSet::new() }
     }
 
     const fn convention(&self) -> Convention {
         self.judge.convention()
     }
 
-    /// Returns true if the unwinder's answer at `rva` is right for a function's first instruction.
+    /// Returns true if the unwinder's answer is right for a function that is entered at `rva`, up to its
+    /// first instruction that is no nop: the cold parts that gcc makes may begin with one.
     pub(crate) fn begins_like_a_function(&self, rva: u32) -> bool {
-        self.judge.at(&State::at_entry(self.convention()), rva) == Answer::Right
+        let state = State::at_entry(self.convention());
+        let bytes = self.region.bytes_from(rva).unwrap_or_default();
+        let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
+        loop {
+            let at = rva.wrapping_add(decoder.position() as u32);
+            if self.judge.at(&state, at) != Answer::Right {
+                return false;
+            }
+            if decoder.decode().mnemonic() != Mnemonic::Nop {
+                return true;
+            }
+        }
     }
 
     /// Executes the function that is entered at `rva`.
     pub(crate) fn explore(&mut self, rva: u32) -> Explored {
+        self.tables.clear();
+        let explored = self.explore_once(rva);
+        // A table that was executed before it was known: a path that does not exist led there.
+        let is_hit = |table: &u32| explored.points.range(..=table).next_back().is_some_and(|(rva, point)| {
+            rva.wrapping_add(point.len.into()) > *table
+        });
+        if self.tables.iter().any(is_hit) { self.explore_once(rva) } else { explored }
+    }
+
+    fn explore_once(&mut self, rva: u32) -> Explored {
         let mut explored = Explored::default();
         let state = State::at_entry(self.convention());
         let mut paths = vec![Path { rva, state, decided: false, doubtful: false }];
@@ -153,6 +179,14 @@ impl<'m, 'a> Explorer<'m, 'a> {
                 explored.points.remove(&rva);
                 return;
             }
+            if !self.tables.is_empty()
+                && self.tables.range(rva..rva.saturating_add(instruction.len() as u32)).next().is_some()
+            {
+                explored.points.remove(&rva);
+                return;
+            }
+            self.note_table(&instruction);
+            let point = explored.points.entry(rva).or_default();
             let mut answer = self.judge.at(&state, rva);
             if let Answer::Wrong(wrong) = &mut answer
                 && wrong.blame == Blame::Data
@@ -196,7 +230,7 @@ impl<'m, 'a> Explorer<'m, 'a> {
             match next {
                 Next::Follows => {}
                 Next::AfterCall { target } => {
-                    is_doubtful = true;
+                    is_doubtful = !matches!(answer, Answer::Wrong(_));
                     limit = STATES;
                     explored.called.extend(target.and_then(in_image));
                     if let Answer::Wrong(wrong) = self.judge.at_return_address(&state, next_rva) {
@@ -216,18 +250,20 @@ impl<'m, 'a> Explorer<'m, 'a> {
                     return;
                 }
                 Next::JumpAway => {
-                    if !state.is_at_return_address() {
+                    if state.is_at_return_address() {
+                        self.leave(&state, explored);
+                    } else {
                         explored.jump_tables += 1;
                     }
                     return;
                 }
                 Next::End => return,
                 Next::Jump(target) => {
-                    self.jump(in_image(target), rva, state, true, paths);
+                    self.jump(in_image(target), rva, state, true, paths, explored);
                     return;
                 }
                 Next::Either(target) => {
-                    self.jump(in_image(target), rva, state.clone(), false, paths);
+                    self.jump(in_image(target), rva, state.clone(), false, paths, explored);
                 }
             }
             if !self.extents.is_same(rva, next_rva) {
@@ -245,13 +281,33 @@ impl<'m, 'a> Explorer<'m, 'a> {
         state: State,
         decided: bool,
         paths: &mut Vec<Path>,
+        explored: &mut Explored,
     ) {
+        let doubtful = !target.is_some_and(|rva| self.extents.is_same(from, rva));
+        if doubtful && state.is_at_return_address() {
+            self.leave(&state, explored);
+            return;
+        }
         let Some(rva) = target else { return };
-        let doubtful = !self.extents.is_same(from, rva);
         let has_frame = state.rsp().is_some_and(|rsp| rsp < 0);
         if !doubtful || has_frame && self.extents.has_data(rva) {
             let decided = decided && state.compared.is_some();
             paths.push(Path { rva, state, decided, doubtful });
+        }
+    }
+
+    /// Notes the table in code that an instruction reads by an index. MSVC puts the tables of `switch`
+    /// behind the code of the function, and reads them at RVAs from the image's base.
+    fn note_table(&mut self, instruction: &Instruction) {
+        let is_indexed = instruction.memory_index() != Register::None
+            && instruction.memory_base() != Register::None
+            && instruction.op1_kind() == OpKind::Memory;
+        if is_indexed
+            && self.region.cfi().is_none()
+            && let Ok(rva) = u32::try_from(instruction.memory_displacement64())
+            && self.extents.is_executable(rva)
+        {
+            self.tables.insert(rva);
         }
     }
 
@@ -283,8 +339,9 @@ impl<'m, 'a> Explorer<'m, 'a> {
         false
     }
 
-    /// Checks the state at a return.
+    /// Checks the state at a return or a tail call.
     fn leave(&self, state: &State, explored: &mut Explored) {
+        explored.returns = true;
         if !state.is_at_return_address() {
             explored.is_strange |= state.rsp().is_some();
             return;

@@ -179,7 +179,9 @@ impl<'m, 'a> Sweep<'m, 'a> {
                 Subject::Vector(n) => explored.not_restored.contains_xmm(n),
                 _ => false,
             };
-            if explored.is_strange || ignored {
+            // Whether a function that does not return would restore a register is not known.
+            let is_open = wrong.cause == Cause::RegisterLost && !explored.returns;
+            if explored.is_strange || ignored || is_open {
                 continue;
             }
             let function = self.extents.of(*rva).map_or(entry, |range| range.start);

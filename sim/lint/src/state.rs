@@ -158,6 +158,17 @@ impl State {
         }
     }
 
+    /// Returns true if there is a value of the caller in a range, or the return address.
+    pub(crate) fn holds_callers(&self, address: Value, size: usize) -> bool {
+        let Value::Stack(at) = address else { return false };
+        let end = at.saturating_add(i64::try_from(size).unwrap_or(i64::MAX));
+        self.slots.iter().any(|slot| {
+            let is_callers =
+                matches!(slot.value, Value::Return | Value::Caller(_) | Value::CallerXmm(_));
+            is_callers && slot.at < end && at < slot.at + slot.size()
+        })
+    }
+
     /// Marks the followed values in a range as unknown, after an operation on memory.
     pub(crate) fn blur(&mut self, address: Value, size: usize) {
         let Value::Stack(at) = address else { return };

@@ -1,6 +1,6 @@
 //! `clrsim`: replays recorded unwinds and walks, draws and explains single ones, runs programs and
-//! holds walks of their stacks against what is known, and prints the function tables of images and
-//! the rules of the CLR.
+//! holds walks of their stacks against what is known, judges the unwind data of images, and prints their
+//! function tables and the rules of the CLR.
 //!
 //! Only `main` knows the process: everything below [`run_tool`] writes to what it is given, and
 //! ends with an exit code.
@@ -17,7 +17,7 @@ mod tests;
 use args::{Cli, Command};
 use clap::Parser as _;
 use commands::{
-    clauses, compare, dump, emit, explain, explore, fmt, generate, list, matrix, minimize, new,
+    clauses, compare, dump, emit, explain, explore, fmt, generate, lint, list, matrix, minimize, new,
     replay, run, show, trace,
 };
 use render::console::{Console, Quiet};
@@ -71,6 +71,7 @@ fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, CliError> {
         Command::Minimize(args) => minimize::minimize(&args, console),
         Command::Show(args) => show::show(&args, console),
         Command::Dump(args) => dump::dump(&args, console),
+        Command::Lint(args) => lint::lint(&args, console),
         Command::Trace(args) => trace::trace(&args, console),
         Command::Explore(args) => explore::explore(&args, console),
         Command::Replay(args) => replay::replay(&args, console),

@@ -2,11 +2,13 @@
 
 mod generators;
 mod histories;
+mod lint;
 mod run;
 mod scenarios;
 
 pub(crate) use generators::{FuzzTarget, GenerateArgs, GenerateKind, MinimizeArgs};
 pub(crate) use histories::{ExploreArgs, HistoryArgs, ReplayArgs, StrategyChoice, TimelineArgs};
+pub(crate) use lint::LintArgs;
 pub(crate) use run::RunArgs;
 pub(crate) use scenarios::{CompareArgs, FmtArgs, ListArgs, MatrixArgs, NewArgs, TRUTH};
 
@@ -41,6 +43,7 @@ Examples:
   clrsim explain clr/win31-async-alloc.walks.jsonl.gz --walk 12
                                            explain the result of a recorded walk
   clrsim dump my.dll                       print the function table of an image, or its CFI
+  clrsim lint my.dll                       judge the unwind data of an image
   clrsim trace programs/tail_call.kdl      print the run of a program, with its stack
   clrsim emit my.kdl -o my/images          write a program's images for other tools
   clrsim clauses C-044                     print a rule of the CLR";
@@ -215,6 +218,7 @@ pub(crate) enum Command {
     Timeline(TimelineArgs),
     Emit(EmitArgs),
     Dump(DumpArgs),
+    Lint(LintArgs),
     Clauses(ClausesArgs),
 }
 

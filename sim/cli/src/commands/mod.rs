@@ -10,6 +10,7 @@ pub(crate) mod explore;
 pub(crate) mod fmt;
 pub(crate) mod generate;
 mod history;
+pub(crate) mod lint;
 pub(crate) mod list;
 pub(crate) mod matrix;
 pub(crate) mod minimize;

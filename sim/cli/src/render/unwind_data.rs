@@ -369,7 +369,7 @@ fn flags(bits: u8, version: u8) -> Vec<&'static str> {
 }
 
 /// Returns the words for an operation of the prologue.
-fn operation(operation: Operation, info: &UnwindInfo<'_>) -> String {
+pub(crate) fn operation(operation: Operation, info: &UnwindInfo<'_>) -> String {
     let frame = Gpr::from_number(info.frame_register()).name();
     match operation {
         Operation::PushNonvol(register) => format!("push {}", register.name()),

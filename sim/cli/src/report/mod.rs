@@ -3,6 +3,7 @@
 pub(crate) mod callback;
 pub(crate) mod expectation;
 pub(crate) mod history;
+pub(crate) mod lint;
 pub(crate) mod mismatch;
 pub(crate) mod mixed;
 pub(crate) mod recording;

@@ -1,0 +1,170 @@
+//! `clrsim lint`: judges the unwind data of images by executing their functions.
+
+use crate::args::LintArgs;
+use crate::input::Source;
+use crate::render::code::Code;
+use crate::render::console::{Console, DIM};
+use crate::render::error::CliError;
+use crate::render::json;
+use crate::render::progress::Progress;
+use crate::report::lint::{FindingReport, ImageReport, groups, write_heading};
+use crate::{FAILED, PASSED, UNUSABLE};
+use clr_lint::{Finding, Linter};
+use clr_walker::code_map::{CodeMap, CodeRegion};
+use clr_walker::image::Symbols;
+use clr_walker::image::elf::ElfImage;
+use clr_walker::image::macho::MachoImage;
+use std::ops::Range;
+use std::path::Path;
+
+/// Number of functions between two changes of the progress line.
+const STEP: usize = 64;
+
+/// Judges the images and returns the exit code.
+pub(crate) fn lint(args: &LintArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let mut code = PASSED;
+    for (at, path) in args.images.iter().enumerate() {
+        if at > 0 && !args.json {
+            writeln!(console.out)?;
+        }
+        match lint_image(path, args, console) {
+            Ok(own) => code = code.max(own),
+            // The other images are judged all the same.
+            Err(error) if args.images.len() > 1 => {
+                console.print_error(&error);
+                code = UNUSABLE;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(code)
+}
+
+/// An image of any format.
+struct Image<'a> {
+    format: &'static str,
+    map: CodeMap<'a>,
+    symbols: Symbols<'a>,
+}
+
+fn lint_image(path: &Path, args: &LintArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let source = Source::find(path)?;
+    let bytes = source.read()?;
+    let Image { format, map, symbols } = read(&source, &bytes)?;
+    let code = Code { map: &map, symbols, image: source.name.clone() };
+    let Some(region) = map.regions().first() else { return Ok(PASSED) };
+    let linter = Linter::new(&map, region);
+    let wanted = wanted(&source, &code, region, &linter, args.function.as_deref())?;
+    let len = linter.ranges().len();
+    let progress = Progress::with_rate(console.progress, len as u64, source.name.clone());
+    let report = linter.run(&wanted, &mut |done| {
+        if done % STEP == 0 {
+            progress.set(done as u64);
+        }
+    });
+    progress.finish();
+    let findings = report.findings.as_slice();
+    let unusable = region.cfi().map_or(0, clr_walker::cfi::CfiTable::problems);
+    let image = ImageReport::new(&source.name, format, unusable, &report.totals, findings);
+    if args.json {
+        if !args.summary {
+            for finding in findings {
+                json::write_json(&FindingReport::new(&code, region, finding), console)?;
+            }
+        }
+        json::write_json(&image, console)?;
+    } else {
+        image.write(console.out)?;
+        for group in groups(findings) {
+            write_group(&code, region, group, args, console)?;
+        }
+    }
+    Ok(if findings.is_empty() { PASSED } else { FAILED })
+}
+
+/// Prints the findings of one kind, as many as wanted.
+fn write_group<'a>(
+    code: &Code<'_, 'a>,
+    region: &CodeRegion<'a>,
+    group: &[Finding],
+    args: &LintArgs,
+    console: &mut Console<'_>,
+) -> Result<(), CliError> {
+    write_heading(group, console.out)?;
+    if args.summary {
+        return Ok(());
+    }
+    let limit = if args.limit == 0 { group.len() } else { args.limit };
+    for finding in group.iter().take(limit) {
+        FindingReport::new(code, region, finding).write(console.out)?;
+    }
+    let more = group.len().saturating_sub(limit);
+    if more > 0 {
+        writeln!(console.out)?;
+        writeln!(console.out, "  {DIM}{more} more; --limit 0 prints all{DIM:#}")?;
+    }
+    Ok(())
+}
+
+/// Reads an image of any format.
+fn read<'a>(source: &Source, bytes: &'a [u8]) -> Result<Image<'a>, CliError> {
+    let mut map = CodeMap::new();
+    let (format, symbols, added) = match bytes {
+        [0x7F, b'E', b'L', b'F', ..] => {
+            let elf = ElfImage::parse(bytes).map_err(|error| source.error(error))?;
+            ("ELF", elf.symbols(), map.insert_elf(elf.preferred_base(), &elf))
+        }
+        [0xCF, 0xFA, 0xED, 0xFE, ..] | [0xCA, 0xFE, 0xBA, 0xBE, ..] => {
+            let macho = MachoImage::parse(thin(bytes)).map_err(|error| source.error(error))?;
+            ("Mach-O", macho.symbols(), map.insert_macho(macho.preferred_base(), &macho))
+        }
+        _ => {
+            let pe = source.parse_image(bytes)?;
+            ("PE", pe.symbols(), map.insert_image(pe.preferred_base(), &pe))
+        }
+    };
+    added.map_err(|error| source.error(error))?;
+    Ok(Image { format, map, symbols })
+}
+
+/// Returns the x86-64 part of a universal Mach-O file, and any other file itself.
+fn thin(bytes: &[u8]) -> &[u8] {
+    const X86_64: u32 = 0x0100_0007;
+    let word = |entry: &[u8], at: usize| {
+        let bytes = entry.get(at..).and_then(<[u8]>::first_chunk::<4>);
+        bytes.map_or(0, |bytes| u32::from_be_bytes(*bytes))
+    };
+    if !bytes.starts_with(&[0xCA, 0xFE, 0xBA, 0xBE]) {
+        return bytes;
+    }
+    let entries = bytes.get(8..).unwrap_or_default().chunks_exact(20);
+    let mut entries = entries.take(word(bytes, 4) as usize);
+    entries
+        .find(|entry| word(entry, 0) == X86_64)
+        .and_then(|entry| {
+            let (at, len) = (word(entry, 8) as usize, word(entry, 12) as usize);
+            bytes.get(at..at.checked_add(len)?)
+        })
+        .unwrap_or(bytes)
+}
+
+/// Returns the RVAs in which the wanted functions begin.
+fn wanted<'a>(
+    source: &Source,
+    code: &Code<'_, 'a>,
+    region: &CodeRegion<'a>,
+    linter: &Linter<'_, 'a>,
+    function: Option<&str>,
+) -> Result<Range<u32>, CliError> {
+    let Some(function) = function else { return Ok(0..u32::MAX) };
+    let rva = function.strip_prefix("0x").map(|hex| u32::from_str_radix(hex, 16));
+    let found = linter.ranges().into_iter().find(|range| match rva {
+        Some(Ok(rva)) => range.contains(&rva),
+        _ => code.locate(region, range.start).is_in(function),
+    });
+    found.ok_or_else(|| {
+        source.error(format_args!(
+            "no unwind data for --function {function}; without it all functions are judged"
+        ))
+    })
+}

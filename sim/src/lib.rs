@@ -29,6 +29,7 @@
 //! This crate is a facade. Each module below is a crate of its own, and depends only on modules
 //! above it:
 //!
+//! - [`lint`]: the unwind data of an image, held against its code.
 //! - [`machine`]: an emulated x64 machine: memory, interpreter, save points.
 //! - [`codegen`]: functions of every frame shape as machine code, unwind data and images; their
 //!   execution, with a shadow stack.
@@ -51,7 +52,7 @@ pub use clr_fixtures as fixtures;
 #[cfg(feature = "recording")]
 pub use clr_recording as recording;
 pub use {
-    clr_codegen as codegen, clr_explore as explore, clr_generate as generate,
+    clr_codegen as codegen, clr_explore as explore, clr_generate as generate, clr_lint as lint,
     clr_machine as machine, clr_runtime as runtime, clr_scenario as scenario, clr_world as world,
 };
 

@@ -17,8 +17,8 @@ mod tests;
 use args::{Cli, Command};
 use clap::Parser as _;
 use commands::{
-    clauses, compare, dump, emit, explain, explore, fmt, generate, lint, list, matrix, minimize, new,
-    replay, run, show, trace,
+    clauses, compare, dump, emit, explain, explore, fmt, generate, lint, list, matrix, minimize,
+    new, replay, run, show, trace,
 };
 use render::console::{Console, Quiet};
 use render::error::CliError;

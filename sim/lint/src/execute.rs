@@ -1,6 +1,6 @@
 //! The effect of an instruction on the followed state.
 
-use crate::state::State;
+use crate::state::{Bound, State, Table};
 use crate::value::Value;
 use clr_walker::registers::{Convention, Gpr};
 use iced_x86::{
@@ -55,7 +55,12 @@ impl Executor {
             }
             FlowControl::UnconditionalBranch => Next::Jump(instruction.near_branch_target()),
             FlowControl::ConditionalBranch => branch(state, instruction),
-            FlowControl::IndirectBranch => Next::JumpAway,
+            FlowControl::IndirectBranch => {
+                if instruction.op0_kind() == OpKind::Memory {
+                    state.table = table(state, instruction);
+                }
+                Next::JumpAway
+            }
             FlowControl::Return => Next::Return,
             FlowControl::Call | FlowControl::IndirectCall => {
                 self.call(state, instruction, following)
@@ -99,6 +104,22 @@ impl Executor {
     }
 
     fn execute_plain(&mut self, state: &mut State, instruction: &Instruction) {
+        if instruction.op1_kind() == OpKind::Memory
+            && let Some(table) = table(state, instruction)
+        {
+            state.table = Some(table);
+        }
+        let bound = state.bound;
+        self.execute_by_kind(state, instruction);
+        if let Some(bound) = bound
+            && state.bound.is_none()
+            && extends(instruction, bound.register)
+        {
+            state.bound = Some(bound);
+        }
+    }
+
+    fn execute_by_kind(&mut self, state: &mut State, instruction: &Instruction) {
         let done = match instruction.mnemonic() {
             Mnemonic::Mov => move_integer(state, instruction),
             Mnemonic::Lea => load_address(state, instruction),
@@ -211,9 +232,7 @@ impl Executor {
 
 /// Returns true if the instruction may move a whole value.
 fn carries(instruction: &Instruction) -> bool {
-    use Mnemonic::{
-        Cmpxchg, Movnti, Movq, Pinsrq, Pop, Push, Vmovq, Vpinsrq, Xadd, Xchg,
-    };
+    use Mnemonic::{Cmpxchg, Movnti, Movq, Pinsrq, Pop, Push, Vmovq, Vpinsrq, Xadd, Xchg};
     let moves = [Movq, Vmovq, Pinsrq, Vpinsrq, Xchg, Xadd, Movnti, Cmpxchg, Push, Pop];
     moves.contains(&instruction.mnemonic()) || instruction.condition_code() != ConditionCode::None
 }
@@ -241,7 +260,8 @@ fn vector(register: Register) -> Option<usize> {
 
 /// Returns base + index × scale + displacement.
 fn sum(state: &State, base: Register, index: Register, scale: u32, displacement: u64) -> Value {
-    if !(base == Register::None || base.is_gpr64()) || !(index == Register::None || index.is_gpr64())
+    if !(base == Register::None || base.is_gpr64())
+        || !(index == Register::None || index.is_gpr64())
     {
         return Value::Other;
     }
@@ -297,13 +317,7 @@ fn operand(state: &State, instruction: &Instruction, at: u32) -> Value {
 
 /// Stores a value at the address of the memory operand. Any other base than rsp may count through an
 /// array, and beyond its end on a path that is not possible.
-fn store(
-    state: &mut State,
-    instruction: &Instruction,
-    address: Value,
-    size: usize,
-    value: Value,
-) {
+fn store(state: &mut State, instruction: &Instruction, address: Value, size: usize, value: Value) {
     if instruction.memory_base() == Register::RSP || !state.holds_callers(address, size) {
         state.store(address, size, value);
     } else {
@@ -343,7 +357,7 @@ fn move_integer(state: &mut State, instruction: &Instruction) -> bool {
 fn load_address(state: &mut State, instruction: &Instruction) -> bool {
     let (base, index) = (instruction.memory_base(), instruction.memory_index());
     let value = if instruction.is_ip_rel_memory_operand() {
-        Value::Other
+        Value::Number(instruction.ip_rel_memory_address())
     } else {
         let scale = instruction.memory_index_scale();
         let sum = sum(state, base, index, scale, instruction.memory_displacement64());
@@ -449,6 +463,12 @@ fn compare(state: &mut State, instruction: &Instruction) -> bool {
         (Value::Stack(a), Value::Stack(b)) => Some((a, b)),
         _ => None,
     };
+    if let (OpKind::Register, Value::Number(number)) = (instruction.op0_kind(), operands.1)
+        && let Some(register) = gpr(instruction.op0_register())
+        && instruction.op1_kind() != OpKind::Register
+    {
+        state.bound = Some(Bound { register, number, count: None });
+    }
     true
 }
 
@@ -488,11 +508,54 @@ fn move_vector(state: &mut State, instruction: &Instruction) -> bool {
     }
 }
 
+/// Returns true if the instruction extends the 32 bits of `register` to 64 in place.
+fn extends(instruction: &Instruction, register: Gpr) -> bool {
+    let is_own = |at| {
+        instruction.op_kind(at) == OpKind::Register
+            && gpr(instruction.op_register(at)) == Some(register)
+    };
+    match instruction.mnemonic() {
+        Mnemonic::Cdqe => register == Gpr::Rax,
+        Mnemonic::Mov | Mnemonic::Movsxd => is_own(0) && is_own(1),
+        _ => false,
+    }
+}
+
+/// Returns the table of jump targets that the memory operand reads by an index.
+fn table(state: &State, instruction: &Instruction) -> Option<Table> {
+    let index = instruction.memory_index();
+    let bound = state.bound.filter(|bound| gpr(index) == Some(bound.register))?;
+    let start = match (instruction.memory_base(), gpr(instruction.memory_base())) {
+        (Register::None, _) => 0,
+        (_, Some(base)) => match state.get(base) {
+            Value::Number(start) => start,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let at = start.wrapping_add(instruction.memory_displacement64());
+    let count = bound.count?;
+    match (instruction.memory_index_scale(), instruction.memory_size().size()) {
+        (4, 4) => Some(Table { at, base: Some(start), count }),
+        (8, 8) => Some(Table { at, base: None, count }),
+        _ => None,
+    }
+}
+
 /// Decides a branch on a comparison of two addresses on the stack: the end of a loop that touches the
-/// pages of a large frame.
-fn branch(state: &State, instruction: &Instruction) -> Next {
+/// pages of a large frame. Any other branch may bound a register on the path that follows it.
+fn branch(state: &mut State, instruction: &Instruction) -> Next {
     let target = instruction.near_branch_target();
-    let Some((a, b)) = state.compared else { return Next::Either(target) };
+    let Some((a, b)) = state.compared else {
+        if let Some(bound) = &mut state.bound {
+            match instruction.condition_code() {
+                ConditionCode::a => bound.count = bound.number.checked_add(1),
+                ConditionCode::ae => bound.count = Some(bound.number),
+                _ => {}
+            }
+        }
+        return Next::Either(target);
+    };
     let taken = match instruction.condition_code() {
         ConditionCode::e => a == b,
         ConditionCode::ne => a != b,

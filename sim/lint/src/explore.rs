@@ -3,13 +3,14 @@
 use crate::execute::{Executor, Next};
 use crate::extent::Extents;
 use crate::finding::Blame;
-use crate::judge::{Answer, Judge, Wrong};
-use crate::state::State;
-use clr_walker::code_map::CodeRegion;
-use clr_walker::registers::{Convention, Gpr, RegisterSet};
+use crate::judge::{Answer, Judge};
+use crate::point::{Explored, Point};
+use crate::state::{State, Table};
 use crate::value::Value;
+use clr_walker::code_map::CodeRegion;
+use clr_walker::registers::{Convention, Gpr};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Maximum number of states that an instruction is executed in.
 const STATES: usize = 4;
@@ -23,80 +24,51 @@ const BUDGET: u32 = 200_000;
 /// Maximum number of instructions of an epilogue: 15 pops, and some more.
 const LONGEST_EPILOGUE: usize = 24;
 
-/// An instruction of the function.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Point {
-    /// Length in bytes.
-    pub(crate) len: u8,
-    keys: Vec<u64>,
-    /// rsp of the first state.
-    rsp: Option<i64>,
-    /// True if it was reached with another rsp.
-    is_ambiguous: bool,
-    /// Number of states in which the answer was right.
-    pub(crate) right: u32,
-    pub(crate) not_judged: u32,
-    pub(crate) wrong: Option<Wrong>,
-}
-
-impl Point {
-    /// Returns the wrong answer, if every state that got here has one.
-    pub(crate) fn finding(&self) -> Option<&Wrong> {
-        let certain = self.right == 0 && self.not_judged == 0 && !self.is_ambiguous;
-        self.wrong.as_ref().filter(|_| certain)
-    }
-}
-
-/// The execution of one function.
-#[derive(Debug, Default)]
-pub(crate) struct Explored {
-    pub(crate) points: BTreeMap<u32, Point>,
-    /// The RVAs that the function calls directly.
-    pub(crate) called: Vec<u32>,
-    /// True if it returns, or ends in a tail call.
-    pub(crate) returns: bool,
-    /// The nonvolatile registers that it does not restore.
-    pub(crate) not_restored: RegisterSet,
-    /// True if a return did not find the return address, or rsp was loaded with a value from elsewhere:
-    /// the function is not what the execution assumes.
-    pub(crate) is_strange: bool,
-    /// Number of calls that do not return, and of jumps that do not happen: the unwind data describes
-    /// another state behind them.
-    pub(crate) unfollowed: u32,
-    /// Number of jumps to addresses that are not followed, within the function's frame.
-    pub(crate) jump_tables: u32,
-    /// True if the budget was used up.
-    pub(crate) is_cut: bool,
-}
+/// Maximum number of entries of a jump table.
+const TABLE: u64 = 4096;
 
 /// A path to be followed.
 struct Path {
     rva: u32,
     state: State,
-    /// True if the direction of the branch that led here was known.
-    decided: bool,
-    /// True if the path begins in another range of unwind data than the jump to it.
-    doubtful: bool,
+    /// Maximum number of states of its instructions.
+    limit: usize,
+    /// True if the path may not exist: behind a call, up to the next instruction with an effect, and behind
+    /// a jump by a table or to another range of unwind data. If the answer is wrong there, control never
+    /// gets there in this state.
+    is_doubtful: bool,
 }
 
 /// Executes functions of a region.
 pub(crate) struct Explorer<'m, 'a> {
     region: &'m CodeRegion<'a>,
-    extents: &'m Extents<'m, 'a>,
+    extents: Extents<'m, 'a>,
     judge: Judge<'m, 'a>,
     executor: Executor,
     /// RVAs of the tables in code that the function reads.
     tables: BTreeSet<u32>,
+    /// Paths that are not followed yet.
+    paths: Vec<Path>,
+    explored: Explored,
+    budget: u32,
 }
 
 impl<'m, 'a> Explorer<'m, 'a> {
     pub(crate) fn new(
         region: &'m CodeRegion<'a>,
-        extents: &'m Extents<'m, 'a>,
+        extents: Extents<'m, 'a>,
         judge: Judge<'m, 'a>,
     ) -> Self {
-        let executor = Executor::new(judge.convention());
-        Self { region, extents, judge, executor, tables: BTreeSet::new() }
+        Self {
+            region,
+            extents,
+            executor: Executor::new(judge.convention()),
+            judge,
+            tables: BTreeSet::new(),
+            paths: Vec::new(),
+            explored: Explored::default(),
+            budget: 0,
+        }
     }
 
     const fn convention(&self) -> Convention {
@@ -125,175 +97,177 @@ impl<'m, 'a> Explorer<'m, 'a> {
         self.tables.clear();
         let explored = self.explore_once(rva);
         // A table that was executed before it was known: a path that does not exist led there.
-        let is_hit = |table: &u32| explored.points.range(..=table).next_back().is_some_and(|(rva, point)| {
-            rva.wrapping_add(point.len.into()) > *table
-        });
+        let end = |rva: u32, point: &Point| rva.wrapping_add(point.len.into());
+        let is_hit = |table: &u32| {
+            let before = explored.points.range(..=table).next_back();
+            before.is_some_and(|(rva, point)| end(*rva, point) > *table)
+        };
         if self.tables.iter().any(is_hit) { self.explore_once(rva) } else { explored }
     }
 
     fn explore_once(&mut self, rva: u32) -> Explored {
-        let mut explored = Explored::default();
         let state = State::at_entry(self.convention());
-        let mut paths = vec![Path { rva, state, decided: false, doubtful: false }];
-        let mut budget = BUDGET;
-        while let Some(path) = paths.pop() {
-            self.follow(path, &mut paths, &mut explored, &mut budget);
+        self.budget = BUDGET;
+        self.paths.push(Path { rva, state, limit: STATES, is_doubtful: false });
+        while let Some(path) = self.paths.pop() {
+            self.follow(path);
         }
-        explored.is_cut = budget == 0;
-        explored
+        self.explored.is_cut = self.budget == 0;
+        core::mem::take(&mut self.explored)
     }
 
     /// Follows a path to its end, or to an instruction that was executed in the same state before.
-    fn follow(
-        &mut self,
-        path: Path,
-        paths: &mut Vec<Path>,
-        explored: &mut Explored,
-        budget: &mut u32,
-    ) {
-        let Path { mut rva, mut state, decided, doubtful } = path;
-        let Some(bytes) = self.region.bytes_from(rva) else { return };
-        let base = self.region.base();
-        let address = base.wrapping_add(u64::from(rva));
+    fn follow(&mut self, mut path: Path) {
+        let Some(bytes) = self.region.bytes_from(path.rva) else { return };
+        let address = self.region.base().wrapping_add(u64::from(path.rva));
         let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
         let mut instruction = Instruction::default();
-        let mut limit = if decided { STATES_OF_LOOP } else { STATES };
-        // True behind a call, up to the next instruction with an effect, and behind a jump to another
-        // function's range: if the answer is wrong there, control never gets there in this state.
-        let mut is_doubtful = doubtful;
-        loop {
-            if !self.extents.is_executable(rva) || !decoder.can_decode() {
-                return;
-            }
-            let point = explored.points.entry(rva).or_default();
-            let key = state.key(self.judge.convention());
-            if point.keys.contains(&key) || point.keys.len() >= limit {
-                return;
-            }
-            if *budget == 0 {
-                return;
-            }
-            *budget -= 1;
+        while self.extents.is_executable(path.rva) && decoder.can_decode() {
             decoder.decode_out(&mut instruction);
-            if instruction.is_invalid() {
-                explored.points.remove(&rva);
+            let rva = path.rva;
+            path.rva = rva.wrapping_add(instruction.len() as u32);
+            if self.tables.range(rva..path.rva).next().is_some() {
                 return;
             }
-            if !self.tables.is_empty()
-                && self.tables.range(rva..rva.saturating_add(instruction.len() as u32)).next().is_some()
-            {
-                explored.points.remove(&rva);
-                return;
-            }
-            self.note_table(&instruction);
-            let point = explored.points.entry(rva).or_default();
-            let mut answer = self.judge.at(&state, rva);
-            if let Answer::Wrong(wrong) = &mut answer
-                && wrong.blame == Blame::Data
-                && self.region.cfi().is_none()
-                && self.is_plain_epilogue(&state, rva)
-            {
-                wrong.blame = Blame::Walker;
-            }
-            if is_doubtful && matches!(answer, Answer::Wrong(_)) {
-                explored.unfollowed += 1;
-                if point.keys.is_empty() {
-                    explored.points.remove(&rva);
-                }
-                return;
-            }
-            point.len = instruction.len() as u8;
-            let rsp = state.rsp();
-            if point.keys.is_empty() {
-                point.rsp = rsp;
-            } else if point.rsp != rsp {
-                point.is_ambiguous = true;
-            }
-            point.keys.push(key);
-            match answer {
-                Answer::Right => point.right += 1,
-                Answer::NotJudged => point.not_judged += 1,
-                Answer::Wrong(wrong) => {
-                    point.wrong.get_or_insert(wrong);
-                }
-            }
-            let next_rva = rva.wrapping_add(instruction.len() as u32);
+            let Some(answer) = self.enter(rva, &instruction, &path) else { return };
+            path.is_doubtful &= instruction.mnemonic() == Mnemonic::Nop;
             let following = bytes.get(decoder.position()..).unwrap_or_default();
-            is_doubtful &= instruction.mnemonic() == Mnemonic::Nop;
-            let next = self.executor.execute(&mut state, &instruction, following);
-            if !matches!(state.get(Gpr::Rsp), Value::Stack(_) | Value::Unknown) {
+            let next = self.executor.execute(&mut path.state, &instruction, following);
+            if !matches!(path.state.get(Gpr::Rsp), Value::Stack(_) | Value::Unknown) {
                 // The stack was switched.
-                explored.is_strange = true;
+                self.explored.is_strange = true;
                 return;
             }
-            let in_image = |target: u64| self.region.rva(target);
-            match next {
-                Next::Follows => {}
-                Next::AfterCall { target } => {
-                    is_doubtful = !matches!(answer, Answer::Wrong(_));
-                    limit = STATES;
-                    explored.called.extend(target.and_then(in_image));
-                    if let Answer::Wrong(wrong) = self.judge.at_return_address(&state, next_rva) {
-                        let point = explored.points.entry(rva).or_default();
-                        match &mut point.wrong {
-                            Some(first) => first.at_return_address = true,
-                            // Windows' rules differ at calls alone.
-                            none => {
-                                *none = Some(wrong);
-                                point.right = 0;
-                            }
-                        }
-                    }
-                }
-                Next::Return => {
-                    self.leave(&state, explored);
-                    return;
-                }
-                Next::JumpAway => {
-                    if state.is_at_return_address() {
-                        self.leave(&state, explored);
-                    } else {
-                        explored.jump_tables += 1;
-                    }
-                    return;
-                }
-                Next::End => return,
-                Next::Jump(target) => {
-                    self.jump(in_image(target), rva, state, true, paths, explored);
-                    return;
-                }
-                Next::Either(target) => {
-                    self.jump(in_image(target), rva, state.clone(), false, paths, explored);
-                }
-            }
-            if !self.extents.is_same(rva, next_rva) {
+            if !self.go_on(rva, next, answer, &mut path) || !self.extents.is_same(rva, path.rva) {
                 return;
             }
-            rva = next_rva;
         }
     }
 
-    /// Adds the path behind a jump from `from`, unless the jump is a tail call.
-    fn jump(
-        &self,
-        target: Option<u32>,
-        from: u32,
-        state: State,
-        decided: bool,
-        paths: &mut Vec<Path>,
-        explored: &mut Explored,
-    ) {
-        let doubtful = !target.is_some_and(|rva| self.extents.is_same(from, rva));
-        if doubtful && state.is_at_return_address() {
-            self.leave(&state, explored);
-            return;
+    /// Judges the answer at an instruction, if it was not executed in this state before and its path is
+    /// a possible one.
+    fn enter(&mut self, rva: u32, instruction: &Instruction, path: &Path) -> Option<Answer> {
+        let key = path.state.key(self.judge.convention());
+        let known = self.explored.points.get(&rva);
+        if instruction.is_invalid()
+            || self.budget == 0
+            || !known.is_none_or(|point| point.is_new(key, path.limit))
+        {
+            return None;
+        }
+        self.budget -= 1;
+        self.note_table(instruction);
+        let mut answer = self.judge.at(&path.state, rva);
+        if let Answer::Wrong(wrong) = &mut answer {
+            if path.is_doubtful {
+                self.explored.unfollowed += 1;
+                return None;
+            }
+            if wrong.blame == Blame::Data
+                && self.region.cfi().is_none()
+                && self.is_plain_epilogue(&path.state, rva)
+            {
+                wrong.blame = Blame::Walker;
+            }
+        }
+        let point = self.explored.points.entry(rva).or_default();
+        point.len = instruction.len() as u8;
+        point.add(&path.state, key);
+        point.judge(answer);
+        Some(answer)
+    }
+
+    /// Adds the paths to the targets of the instruction at `rva`. Returns true if `path` goes on behind it.
+    fn go_on(&mut self, rva: u32, next: Next, answer: Answer, path: &mut Path) -> bool {
+        match next {
+            Next::Follows => true,
+            Next::AfterCall { target } => {
+                path.is_doubtful = !matches!(answer, Answer::Wrong(_));
+                path.limit = STATES;
+                let target = target.and_then(|target| self.region.rva(target));
+                self.explored.called.extend(target);
+                let answer = self.judge.at_return_address(&path.state, path.rva);
+                if let (Answer::Wrong(wrong), Some(point)) =
+                    (answer, self.explored.points.get_mut(&rva))
+                {
+                    point.judge_return_address(wrong);
+                }
+                true
+            }
+            Next::Return => {
+                self.leave(&path.state);
+                false
+            }
+            Next::JumpAway => {
+                self.jump_by_table(rva, &path.state);
+                false
+            }
+            Next::End => false,
+            Next::Jump(target) => {
+                let is_decided = path.state.compared.is_some();
+                let limit = if is_decided { STATES_OF_LOOP } else { STATES };
+                self.jump(target, rva, path.state.clone(), limit);
+                false
+            }
+            Next::Either(target) => {
+                self.jump(target, rva, path.state.clone(), STATES);
+                true
+            }
+        }
+    }
+
+    /// Adds the path behind a jump from `from` to `target` (VA), unless the jump is a tail call.
+    fn jump(&mut self, target: u64, from: u32, state: State, limit: usize) {
+        let target = self.region.rva(target);
+        let is_inside = target.is_some_and(|rva| self.extents.is_same(from, rva));
+        if !is_inside && state.is_at_return_address() {
+            return self.leave(&state);
         }
         let Some(rva) = target else { return };
         let has_frame = state.rsp().is_some_and(|rsp| rsp < 0);
-        if !doubtful || has_frame && self.extents.has_data(rva) {
-            let decided = decided && state.compared.is_some();
-            paths.push(Path { rva, state, decided, doubtful });
+        if is_inside || has_frame && self.extents.has_data(rva) {
+            self.paths.push(Path { rva, state, limit, is_doubtful: !is_inside });
         }
+    }
+
+    /// Adds the paths behind a jump by a table of targets in the same function.
+    fn jump_by_table(&mut self, from: u32, state: &State) {
+        let targets = state.table.map(|table| self.targets(from, table)).unwrap_or_default();
+        for rva in &targets {
+            let mut state = state.clone();
+            (state.table, state.bound) = (None, None);
+            self.paths.push(Path { rva: *rva, state, limit: STATES, is_doubtful: true });
+        }
+        if targets.is_empty() {
+            if state.is_at_return_address() {
+                self.leave(state);
+            } else {
+                self.explored.unknown_jumps += 1;
+            }
+        }
+    }
+
+    /// Returns the targets in a table: none, if any is not in the same function.
+    fn targets(&self, from: u32, table: Table) -> BTreeSet<u32> {
+        let bytes = self.region.rva(table.at).and_then(|rva| self.region.bytes_from(rva));
+        let bytes = bytes.unwrap_or_default();
+        let count = usize::try_from(table.count.min(TABLE)).unwrap_or_default();
+        let targets: Option<BTreeSet<u32>> = if let Some(base) = table.base {
+            let entries = bytes.as_chunks::<4>().0.iter().take(count);
+            let distances = entries.map(|entry| i64::from(i32::from_le_bytes(*entry)));
+            let targets = distances.map(|distance| base.wrapping_add_signed(distance));
+            targets.map(|target| self.inside(from, target)).collect()
+        } else {
+            let entries = bytes.as_chunks::<8>().0.iter().take(count);
+            entries.map(|entry| self.inside(from, u64::from_le_bytes(*entry))).collect()
+        };
+        targets.unwrap_or_default()
+    }
+
+    /// Returns the RVA of `target` (VA), if it is in the same function as `from`.
+    fn inside(&self, from: u32, target: u64) -> Option<u32> {
+        let rva = self.region.rva(target)?;
+        (self.extents.has_data(rva) && self.extents.is_same(from, rva)).then_some(rva)
     }
 
     /// Notes the table in code that an instruction reads by an index. MSVC puts the tables of `switch`
@@ -340,13 +314,14 @@ impl<'m, 'a> Explorer<'m, 'a> {
     }
 
     /// Checks the state at a return or a tail call.
-    fn leave(&self, state: &State, explored: &mut Explored) {
+    fn leave(&mut self, state: &State) {
+        let preserved = self.convention().nonvolatile();
+        let explored = &mut self.explored;
         explored.returns = true;
         if !state.is_at_return_address() {
             explored.is_strange |= state.rsp().is_some();
             return;
         }
-        let preserved = self.convention().nonvolatile();
         for register in preserved.without(Gpr::Rsp).gprs() {
             if state.get(register) != Value::Caller(register) {
                 explored.not_restored = explored.not_restored.with(register);

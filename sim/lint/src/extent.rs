@@ -20,7 +20,7 @@ impl<'m, 'a> Extents<'m, 'a> {
     }
 
     /// Returns the described ranges, ascending as in the table.
-    pub(crate) fn all(&self) -> Vec<Range<u32>> {
+    pub(crate) fn all(self) -> Vec<Range<u32>> {
         match self.region.cfi() {
             Some(table) => table.functions().to_vec(),
             None => self.region.functions().iter().map(|entry| entry.begin..entry.end).collect(),
@@ -28,28 +28,26 @@ impl<'m, 'a> Extents<'m, 'a> {
     }
 
     /// Returns the described range that contains `rva`.
-    pub(crate) fn of(&self, rva: u32) -> Option<Range<u32>> {
-        match self.region.cfi() {
-            Some(table) => table.function(rva),
-            None => {
-                let entry = self.region.functions().find(rva)?;
-                Some(entry.begin..entry.end)
-            }
+    pub(crate) fn of(self, rva: u32) -> Option<Range<u32>> {
+        if let Some(table) = self.region.cfi() {
+            return table.function(rva);
         }
+        let entry = self.region.functions().find(rva)?;
+        Some(entry.begin..entry.end)
     }
 
     /// Returns true if `rva` has unwind data.
-    pub(crate) fn has_data(&self, rva: u32) -> bool {
+    pub(crate) fn has_data(self, rva: u32) -> bool {
         self.of(rva).is_some()
     }
 
-    pub(crate) fn is_executable(&self, rva: u32) -> bool {
+    pub(crate) fn is_executable(self, rva: u32) -> bool {
         self.region.is_executable(rva)
     }
 
     /// Returns true if both RVAs are in parts of the same function: in one range, in ranges that are
     /// chained to one another, or both in none.
-    pub(crate) fn is_same(&self, one: u32, other: u32) -> bool {
+    pub(crate) fn is_same(self, one: u32, other: u32) -> bool {
         if let Some(table) = self.region.cfi() {
             return match table.function(one) {
                 Some(range) => range.contains(&other),
@@ -65,7 +63,7 @@ impl<'m, 'a> Extents<'m, 'a> {
     }
 
     /// Returns the begin of the entry at the root of the chain.
-    fn root(&self, mut entry: RuntimeFunction) -> Option<u32> {
+    fn root(self, mut entry: RuntimeFunction) -> Option<u32> {
         for _ in 0..CHAIN_LIMIT {
             let info = UnwindInfo::read(self.region, entry.unwind_info & !1).ok()?;
             match info.parent().ok()? {
@@ -78,7 +76,7 @@ impl<'m, 'a> Extents<'m, 'a> {
 
     /// Returns true if the range that begins at `rva` is a part of a function that is not entered at
     /// its begin.
-    pub(crate) fn is_chained(&self, rva: u32) -> bool {
+    pub(crate) fn is_chained(self, rva: u32) -> bool {
         let Some(entry) = self.region.functions().find(rva) else { return false };
         self.region.cfi().is_none()
             && (entry.indirect().is_some() || self.root(entry) != Some(entry.begin))
@@ -86,11 +84,13 @@ impl<'m, 'a> Extents<'m, 'a> {
 
     /// Returns true if the UNWIND_INFO of the range with `rva` has a handler, and neither codes nor a
     /// parent.
-    pub(crate) fn has_handler_alone(&self, rva: u32) -> bool {
+    pub(crate) fn has_handler_alone(self, rva: u32) -> bool {
         let entry = self.region.functions().find(rva).filter(|entry| entry.indirect().is_none());
         entry.filter(|_| self.region.cfi().is_none()).is_some_and(|entry| {
             UnwindInfo::read(self.region, entry.unwind_info).is_ok_and(|info| {
-                info.slot_count() == 0 && !info.is_chained() && matches!(info.handler(), Ok(Some(_)))
+                info.slot_count() == 0
+                    && !info.is_chained()
+                    && matches!(info.handler(), Ok(Some(_)))
             })
         })
     }

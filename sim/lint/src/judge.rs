@@ -2,9 +2,7 @@
 
 use crate::finding::{Blame, Cause, Found, Subject, Where};
 use crate::state::{Place, Stack, State, UNKNOWN_XMM};
-use crate::value::{
-    ENTRY_RSP, RETURN_ADDRESS, Shown, Value, caller, caller_xmm, is_unknown,
-};
+use crate::value::{ENTRY_RSP, RETURN_ADDRESS, Shown, Value, caller, caller_xmm, is_unknown};
 use clr_walker::cfi::{CfaRule, CfiProblem};
 use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::registers::{Convention, Gpr, RegisterSet};
@@ -104,7 +102,7 @@ impl<'m, 'a> Judge<'m, 'a> {
         let mut registers = before;
         let step = match unwinder.step(&mut registers, position, &memory) {
             Ok(step) => step,
-            Err(error) => return self.refusal(error, state, known, position),
+            Err(error) => return Self::refusal(error, state, known, position),
         };
         if step.trust == Trust::SignalFrame || !known.contains_all(step.needed) {
             return Answer::NotJudged;
@@ -120,7 +118,12 @@ impl<'m, 'a> Judge<'m, 'a> {
         };
         let frame = |subject, expected, got| {
             let cause = frame_cause(state, registers.rsp(), step.needed);
-            wrong(if step.trust == Trust::Leaf { Cause::NoData } else { cause }, subject, expected, got)
+            wrong(
+                if step.trust == Trust::Leaf { Cause::NoData } else { cause },
+                subject,
+                expected,
+                got,
+            )
         };
         if registers.rip != RETURN_ADDRESS {
             let expected = state.place_of(Value::Return).map(|place| relative(place, rsp));
@@ -152,7 +155,8 @@ impl<'m, 'a> Judge<'m, 'a> {
                 let place = state.place_of(Value::CallerXmm(n));
                 let expected = place.map(|place| relative(place, rsp));
                 let cause = register_cause(place.is_some());
-                let got = if step.found.contains_xmm(n) { Shown::Elsewhere } else { Shown::Vector(n) };
+                let got =
+                    if step.found.contains_xmm(n) { Shown::Elsewhere } else { Shown::Vector(n) };
                 return wrong(cause, Subject::Vector(n), expected, got);
             }
         }
@@ -173,7 +177,6 @@ impl<'m, 'a> Judge<'m, 'a> {
 
     /// Judges a step that the unwinder refused to make.
     fn refusal(
-        &self,
         error: UnwindError,
         state: &State,
         known: RegisterSet,
@@ -195,7 +198,9 @@ impl<'m, 'a> Judge<'m, 'a> {
                 _ => (Cause::Refused, Blame::Data),
             },
             // The place of the caller was computed from a register with another value.
-            UnwindError::Stack(_) | UnwindError::NoProgress { .. } | UnwindError::LostRegister { .. } => {
+            UnwindError::Stack(_)
+            | UnwindError::NoProgress { .. }
+            | UnwindError::LostRegister { .. } => {
                 let needed = RegisterSet::of(&[Gpr::Rbp, Gpr::Rsp]);
                 if state.rsp().is_none() || !known.contains_all(needed) {
                     return Answer::NotJudged;
@@ -206,7 +211,11 @@ impl<'m, 'a> Judge<'m, 'a> {
         };
         let rsp = state.rsp();
         let expected = state.place_of(Value::Return).map(|place| relative(place, rsp));
-        let found = Found { expected, got: Shown::Nothing, trust: None, error: Some(error) };
+        let got = match error {
+            UnwindError::Stack(unreadable) => Shown::beyond(unreadable.address),
+            _ => Shown::Nothing,
+        };
+        let found = Found { expected, got, trust: None, error: Some(error) };
         Answer::Wrong(Wrong { blame, ..Wrong::new(cause, Subject::Caller, found, position) })
     }
 }

@@ -9,8 +9,11 @@ mod explore;
 mod extent;
 mod finding;
 mod judge;
+mod point;
 mod report;
 mod state;
+#[cfg(test)]
+mod tests;
 mod value;
 
 pub use finding::{Blame, Cause, Finding, Found, Subject, Where};

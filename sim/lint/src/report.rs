@@ -1,9 +1,10 @@
 //! All functions of a region: their findings and the figures.
 
-use crate::explore::{Explored, Explorer};
+use crate::explore::Explorer;
 use crate::extent::Extents;
 use crate::finding::{Blame, Cause, Finding, Subject};
 use crate::judge::{Judge, Wrong};
+use crate::point::Explored;
 use clr_walker::code_map::{CodeMap, CodeRegion};
 use core::ops::Range;
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,8 +40,9 @@ pub struct Totals {
     pub strange: u64,
     /// Number of calls that do not return, and of jumps between functions that do not happen.
     pub unfollowed: u64,
-    /// Number of jumps by tables, after which the code is not followed.
-    pub jump_tables: u64,
+    /// Number of jumps within a frame to addresses that are not known, such as those of a table that is
+    /// not recognised.
+    pub unknown_jumps: u64,
     /// Number of functions that are too large to be followed to the end.
     pub cut: u64,
 }
@@ -101,7 +103,7 @@ impl<'m, 'a> Linter<'m, 'a> {
     #[must_use]
     pub fn run(&self, wanted: &Range<u32>, progress: &mut dyn FnMut(usize)) -> Report {
         let judge = Judge::new(self.map, self.region);
-        let mut explorer = Explorer::new(self.region, &self.extents, judge);
+        let mut explorer = Explorer::new(self.region, self.extents, judge);
         let mut sweep = Sweep::new(self.extents, self.region.size());
         let mut called = BTreeSet::new();
         let mut entered = Bits::new(self.region.size());
@@ -119,14 +121,14 @@ impl<'m, 'a> Linter<'m, 'a> {
                 continue;
             }
             if entered.set(range.start) {
-                sweep.add(range.start, explorer.explore(range.start), &mut called);
+                sweep.add(range.start, &explorer.explore(range.start), &mut called);
             }
         }
         // Functions that no range begins at.
         while let Some(rva) = called.pop_first() {
             if wanted.contains(&rva) && self.region.is_executable(rva) && entered.set(rva) {
                 sweep.totals.entered_inside += 1;
-                sweep.add(rva, explorer.explore(rva), &mut called);
+                sweep.add(rva, &explorer.explore(rva), &mut called);
             }
         }
         sweep.finish()
@@ -153,13 +155,13 @@ impl<'m, 'a> Sweep<'m, 'a> {
         Self { extents, totals: Totals::default(), seen, right, called, wrong: BTreeMap::new() }
     }
 
-    fn add(&mut self, entry: u32, explored: Explored, called: &mut BTreeSet<u32>) {
+    fn add(&mut self, entry: u32, explored: &Explored, called: &mut BTreeSet<u32>) {
         let totals = &mut self.totals;
         totals.functions += 1;
         totals.strange += u64::from(explored.is_strange);
         totals.cut += u64::from(explored.is_cut);
         totals.unfollowed += u64::from(explored.unfollowed);
-        totals.jump_tables += u64::from(explored.jump_tables);
+        totals.unknown_jumps += u64::from(explored.unknown_jumps);
         called.extend(&explored.called);
         for rva in &explored.called {
             self.called.set(*rva);
@@ -170,7 +172,7 @@ impl<'m, 'a> Sweep<'m, 'a> {
                 self.totals.executed_bytes += u64::from(point.len);
                 self.totals.not_judged += u64::from(point.right == 0 && point.wrong.is_none());
             }
-            if point.right > 0 && point.wrong.is_none() && self.right.set(*rva) {
+            if point.is_right() && self.right.set(*rva) {
                 self.totals.right += 1;
             }
             let Some(wrong) = point.finding() else { continue };

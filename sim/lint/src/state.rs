@@ -33,6 +33,10 @@ pub(crate) struct State {
     pub(crate) xmm: [Value; 16],
     /// The operands of the last comparison, if both were addresses on the stack.
     pub(crate) compared: Option<(i64, i64)>,
+    /// A register that is at most a number, after a branch that decided it.
+    pub(crate) bound: Option<Bound>,
+    /// The table that the last load by an index read.
+    pub(crate) table: Option<Table>,
     slots: Vec<Slot>,
     /// True if followed slots were forgotten.
     forgot: bool,
@@ -46,6 +50,8 @@ impl State {
             gpr: [Value::Other; 16],
             xmm: [Value::Other; 16],
             compared: None,
+            bound: None,
+            table: None,
             slots: Vec::with_capacity(16),
             forgot: false,
         };
@@ -70,7 +76,8 @@ impl State {
         self.gpr[register as usize & 15]
     }
 
-    pub(crate) const fn set(&mut self, register: Gpr, value: Value) {
+    pub(crate) fn set(&mut self, register: Gpr, value: Value) {
+        self.bound = self.bound.filter(|bound| bound.register != register);
         self.gpr[register as usize & 15] = value;
     }
 
@@ -130,7 +137,9 @@ impl State {
             let is_hit = slot.at < end && at < slot.at + slot.size();
             let is_only = match slot.value {
                 Value::Return => true,
-                Value::Caller(of) => gpr.iter().zip(Gpr::ALL).all(|(it, r)| r != of || *it != slot.value),
+                Value::Caller(of) => {
+                    gpr.iter().zip(Gpr::ALL).all(|(it, r)| r != of || *it != slot.value)
+                }
                 Value::CallerXmm(_) => !xmm.contains(&slot.value),
                 _ => false,
             };
@@ -193,7 +202,7 @@ impl State {
                 *value = Value::Other;
             }
         }
-        self.compared = None;
+        (self.compared, self.bound, self.table) = (None, None, None);
     }
 
     /// Returns a number that differs where the registers that decide over a frame differ.
@@ -249,6 +258,28 @@ impl State {
 /// The number that stands for an unknown value of a vector register.
 pub(crate) const UNKNOWN_XMM: u128 = u128::MAX;
 
+/// A register that was compared with a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bound {
+    pub(crate) register: Gpr,
+    /// The number that it was compared with.
+    pub(crate) number: u64,
+    /// Number of values that it may have, if the branch on the comparison was taken or passed.
+    pub(crate) count: Option<u64>,
+}
+
+/// A table of the targets of a jump.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Table {
+    /// Address of the first entry (VA).
+    pub(crate) at: u64,
+    /// The address that entries of 4 bytes count from (VA); `None` for entries of 8 bytes, which are
+    /// addresses.
+    pub(crate) base: Option<u64>,
+    /// Number of entries.
+    pub(crate) count: u64,
+}
+
 /// The place of a followed value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -286,7 +317,7 @@ impl<'s> Stack<'s> {
         Self { state, lowest }
     }
 
-    fn offset(&self, address: u64) -> Option<i64> {
+    fn offset(address: u64) -> Option<i64> {
         let at = address.wrapping_sub(ENTRY_RSP).cast_signed();
         (-0x1000_0000..0x1000_0000).contains(&at).then_some(at)
     }
@@ -296,7 +327,7 @@ impl Memory for Stack<'_> {
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
         let len = buffer.len();
         let unreadable = Unreadable { address, len: len as u32 };
-        let at = self.offset(address).ok_or(unreadable)?;
+        let at = Self::offset(address).ok_or(unreadable)?;
         let kept = |value| if at < self.lowest { Value::Other } else { value };
         match len {
             8 => {

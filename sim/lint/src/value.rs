@@ -14,6 +14,9 @@ const OTHER: u64 = 0x5071_0000_0000_0000;
 const UNKNOWN: u64 = 0x5BAD_0000_0000_0000;
 const UNSAVED: u64 = 0x5A00_0000_0000_0000;
 
+/// Bit of the register's number in these: sums with small numbers leave it as it is.
+const REGISTER: u32 = 24;
+
 /// A value in a register or in a slot of the stack, as far as it is followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Value {
@@ -87,7 +90,7 @@ impl Value {
 
     /// Returns the number that stands for this value in `register`.
     pub(crate) fn in_register(self, register: Gpr) -> u64 {
-        let number = u64::from(register.number());
+        let number = u64::from(register.number()) << REGISTER;
         match self {
             Self::Caller(of) => caller(of),
             Self::Return => RETURN_ADDRESS,
@@ -101,8 +104,8 @@ impl Value {
     /// Returns the number that stands for this value in the stack slot at `at` bytes from rsp at entry.
     pub(crate) fn in_slot(self, at: i64) -> u64 {
         match self {
-            Self::Unknown => UNKNOWN | 0xFF,
-            Self::Other | Self::CallerXmm(_) => UNSAVED | u64::from(at as u32),
+            Self::Unknown => UNKNOWN | 0xFF << REGISTER,
+            Self::Other | Self::CallerXmm(_) => UNSAVED | at.cast_unsigned() & u64::from(u32::MAX),
             value => value.in_register(Gpr::Rsp),
         }
     }
@@ -110,7 +113,7 @@ impl Value {
 
 /// Returns the number that stands for the value of `register` in the caller.
 pub(crate) fn caller(register: Gpr) -> u64 {
-    CALLER | u64::from(register.number())
+    CALLER | u64::from(register.number()) << REGISTER
 }
 
 /// Returns the number that stands for the value of xmm*n* in the caller.
@@ -121,7 +124,7 @@ pub(crate) const fn caller_xmm(n: u8) -> u128 {
 
 /// Returns true if `number` stands for a value that may be anything.
 pub(crate) const fn is_unknown(number: u64) -> bool {
-    number & !0xFF == UNKNOWN
+    number & !(0xFF << REGISTER) == UNKNOWN
 }
 
 /// A number as it can be shown to people.
@@ -145,19 +148,33 @@ pub enum Shown {
     Elsewhere,
     /// No value: the unwinder gives an error.
     Nothing,
+    /// No value: it would be in memory at this register of the caller's plus N bytes.
+    Beyond(Gpr, i64),
     /// Any other number.
     Number(u64),
 }
 
 impl Shown {
+    /// Returns the meaning of an address that is not on the stack.
+    pub(crate) fn beyond(address: u64) -> Self {
+        let half = 1 << (REGISTER - 1);
+        let rounded = address.wrapping_add(half) & !(2 * half - 1);
+        let register = Gpr::from_number((rounded >> REGISTER) as u8);
+        if rounded == caller(register) {
+            Self::Beyond(register, address.wrapping_sub(rounded).cast_signed())
+        } else {
+            Self::Nothing
+        }
+    }
+
     /// Returns the meaning of a number where rsp is `rsp` bytes from its value at entry.
     pub(crate) fn new(number: u64, rsp: i64) -> Self {
-        let register = Gpr::from_number(number as u8);
+        let register = Gpr::from_number((number >> REGISTER) as u8);
         match number & !0xFFFF_FFFF {
             _ if number == RETURN_ADDRESS => Self::ReturnAddress,
             CALLER => Self::Caller(register),
             OTHER | UNKNOWN => Self::Register(register),
-            UNSAVED => Self::Word(i64::from(number as u32 as i32) - rsp),
+            UNSAVED => Self::Word(i64::from((number as u32).cast_signed()) - rsp),
             _ => {
                 let at = number.wrapping_sub(ENTRY_RSP).cast_signed();
                 if (-0x1000_0000..0x1000_0000).contains(&at) {
@@ -172,10 +189,11 @@ impl Shown {
 
 impl core::fmt::Display for Shown {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let signed = |n: &i64| {
-            let sign = if *n < 0 { '-' } else { '+' };
-            format!("rsp{sign}{:#x}", n.unsigned_abs())
+        let sum = |base: &str, n: i64| {
+            let sign = if n < 0 { '-' } else { '+' };
+            format!("{base}{sign}{:#x}", n.unsigned_abs())
         };
+        let signed = |n: &i64| sum("rsp", *n);
         match self {
             Self::Caller(register) => write!(f, "the caller's {}", register.name()),
             Self::ReturnAddress => f.write_str("the return address"),
@@ -184,6 +202,10 @@ impl core::fmt::Display for Shown {
             Self::Vector(n) => write!(f, "xmm{n} as it is here"),
             Self::Elsewhere => f.write_str("bytes of another place"),
             Self::Nothing => f.write_str("an error"),
+            Self::Beyond(register, n) => {
+                let name = register.name();
+                write!(f, "the memory at {}, where {name} is the caller's", sum(name, *n))
+            }
             Self::Register(register) => write!(f, "{} as it is here", register.name()),
             Self::Number(n) => write!(f, "{n:#x}"),
         }

@@ -14,6 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("clr-fixtures", &[]),
     ("clr-coroutine", &[]),
     ("clr-walker", &[]),
+    ("clr-lint", &["clr-walker"]),
     ("clr-machine", &["clr-walker"]),
     ("clr-codegen", &["clr-walker", "clr-machine"]),
     ("clr-runtime", &["clr-walker", "clr-machine", "clr-codegen"]),
@@ -37,6 +38,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 const LIBRARIES: &[&str] = &[
     "clr-fixtures",
     "clr-walker",
+    "clr-lint",
     "clr-machine",
     "clr-codegen",
     "clr-runtime",

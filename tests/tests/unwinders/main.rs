@@ -8,6 +8,7 @@ mod every_instruction;
 mod funclets;
 mod jitted;
 mod libraries;
+mod lint;
 mod mutant_programs;
 mod mutants;
 mod others;

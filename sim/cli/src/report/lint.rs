@@ -4,7 +4,7 @@ use crate::render::cfi::Rules;
 use crate::render::code::{Code, chain};
 use crate::render::console::{BAD, DIM, GOOD, HEAD};
 use crate::render::unwind_data::{Hex, operation};
-use clr_lint::{Blame, Cause, Finding, Subject, Totals};
+use clr_lint::{Blame, Cause, Finding, Shown, Subject, Totals};
 use clr_walker::code_map::CodeRegion;
 use clr_walker::unwind::Trust;
 use clr_walker::unwind::win64::Operation;
@@ -57,9 +57,9 @@ impl FindingReport {
             (subject, Some(place)) => format!("{subject} in {place}"),
             (subject, None) => format!("{subject}, which is nowhere: it was overwritten"),
         };
-        let got = match finding.found.error {
-            Some(error) => error.to_string(),
-            None => finding.found.got.to_string(),
+        let got = match (finding.found.got, finding.found.error) {
+            (Shown::Nothing, Some(error)) => error.to_string(),
+            (got, _) => got.to_string(),
         };
         Self {
             kind: "finding",
@@ -230,7 +230,7 @@ pub(crate) struct ImageReport {
     not_judged: u64,
     strange: u64,
     unfollowed: u64,
-    jump_tables: u64,
+    unknown_jumps: u64,
     cut: u64,
     /// Number of entries of call frame information that cannot be used.
     unusable: u32,
@@ -269,7 +269,7 @@ impl ImageReport {
             not_judged: totals.not_judged,
             strange: totals.strange,
             unfollowed: totals.unfollowed,
-            jump_tables: totals.jump_tables,
+            unknown_jumps: totals.unknown_jumps,
             cut: totals.cut,
             unusable,
             findings: findings.len(),
@@ -294,7 +294,7 @@ impl ImageReport {
              {not_judged} not judged"
         )?;
         let left_out = [
-            (self.jump_tables, "jump tables, not followed"),
+            (self.unknown_jumps, "jumps by tables that are not known"),
             (self.unfollowed, "calls that do not return"),
             (self.strange, "functions that switch stacks or return elsewhere, not judged"),
             (self.cut, "functions that are too large, in part"),

@@ -1,0 +1,56 @@
+//! The linter against generated programs: what it finds is what the generator made wrong.
+
+use clr_codegen::{CallingConvention, LinkedProgram};
+use clr_generate::{Seeded, Size, program};
+use clr_lint::{Blame, Linter, Report};
+use clr_tests::cases;
+use clr_walker::code_map::CodeMap;
+use clr_walker::unwind::Position;
+
+/// Judges each image of a program by itself, and calls `check` with the report and the image's base.
+fn for_images(linked: &LinkedProgram, mut check: impl FnMut(&Report, u64)) {
+    let map = linked.code_map().unwrap();
+    for region in map.regions() {
+        let mut alone = CodeMap::new();
+        alone.insert(region.clone()).unwrap();
+        let linter = Linter::new(&alone, &alone.regions()[0]);
+        check(&linter.run(&(0..u32::MAX), &mut |_| ()), region.base());
+    }
+}
+
+/// Judges programs of a size. Returns the number of right answers, and of findings.
+fn judge(count: u32, size: Size) -> (u64, u64) {
+    let (mut right, mut findings) = (0, 0);
+    for seed in 0..u64::from(cases(count)) {
+        let program = program(&mut Seeded::new(seed), &size);
+        let Ok(linked) = program.link() else { continue };
+        for_images(&linked, |report, base| {
+            right += report.totals.right;
+            for finding in &report.findings {
+                findings += 1;
+                for rva in &finding.instructions {
+                    let rip = base + u64::from(*rva);
+                    let known = linked.cfi_mistake(rip, Position::Interrupted).is_some()
+                        || linked.windows_mistake(rip, Position::Interrupted).is_some();
+                    let role = linked.instruction(rip).map(|it| it.role);
+                    assert!(known, "seed {seed}, {rip:#x}, {role:?}: {finding:#x?}");
+                    let is_windows = linked.windows_mistake(rip, Position::Interrupted).is_some();
+                    assert_eq!(finding.blame == Blame::WindowsRules, is_windows, "{finding:#x?}");
+                }
+            }
+        });
+    }
+    (right, findings)
+}
+
+#[test]
+fn generated_windows_functions_are_wrong_where_their_rules_are() {
+    let (right, findings) = judge(60, Size::SMALL);
+    assert!(right > 1000 && findings > 0, "{right} right, {findings} findings");
+}
+
+#[test]
+fn generated_unix_functions_are_wrong_where_their_data_is() {
+    let (right, findings) = judge(60, Size::SMALL.of(CallingConvention::SystemV));
+    assert!(right > 1000 && findings > 0, "{right} right, {findings} findings");
+}

@@ -2,6 +2,7 @@
 //! them.
 
 mod set;
+mod ucontext;
 
 pub use set::{Convention, RegisterSet};
 

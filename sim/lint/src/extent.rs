@@ -22,7 +22,7 @@ impl<'m, 'a> Extents<'m, 'a> {
     /// Returns the described ranges, ascending as in the table.
     pub(crate) fn all(self) -> Vec<Range<u32>> {
         match self.region.cfi() {
-            Some(table) => table.functions().to_vec(),
+            Some(table) => table.functions().collect(),
             None => self.region.functions().iter().map(|entry| entry.begin..entry.end).collect(),
         }
     }

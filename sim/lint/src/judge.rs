@@ -9,7 +9,7 @@ use clr_walker::registers::{Convention, Gpr, RegisterSet};
 use clr_walker::unwind::{Position, Rules, Trust, UnwindError, Unwinder};
 
 /// The rules that debuggers and profilers on Windows use.
-const RULES_OF_WINDOWS: Rules = Rules::Windows;
+const RULES_OF_WINDOWS: Rules = Rules::Ntdll;
 
 /// The answer of an unwinder, compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,7 +26,7 @@ fn windows(code: &[u8], functions: &[(u32, u32, &[u8])]) -> Report {
     let mut map = CodeMap::new();
     let region = CodeRegion::heap(BASE, &bytes, FunctionTable::new(&table)).unwrap();
     map.insert(region).unwrap();
-    Linter::new(&map, &map.regions()[0]).run(&(0..u32::MAX), &mut |_| ())
+    Linter::new(&map, map.regions().next().unwrap()).run(&(0..u32::MAX), &mut |_| ())
 }
 
 /// Judges one function of Windows.
@@ -61,7 +61,7 @@ fn unix(code: &[u8], instructions: &[u8]) -> Report {
     let region = CodeRegion::heap(BASE, &bytes, FunctionTable::default()).unwrap();
     let mut map = CodeMap::new();
     map.insert(region.with_cfi(table)).unwrap();
-    Linter::new(&map, &map.regions()[0]).run(&(0..u32::MAX), &mut |_| ())
+    Linter::new(&map, map.regions().next().unwrap()).run(&(0..u32::MAX), &mut |_| ())
 }
 
 /// Returns the only finding: what is wrong, its kind, the wrong part, and its instructions.

@@ -13,6 +13,7 @@ use clr_runtime::CodeManager;
 use clr_walker::code_map::{CodeMap, CodeMapError, CodeRegion, RegionKind};
 use clr_walker::image::{FunctionTable, Section, Sections};
 use clr_walker::memory::Memory;
+use clr_walker::profiling::StackRoot;
 use clr_walker::registers::{Gpr, Registers};
 use std::collections::BTreeMap;
 
@@ -336,7 +337,8 @@ impl SyntheticNative {
                 Some(codes)
             }
             End::Root { returns_to, base } => {
-                let slot = self.free_word(sp, base, memory)?;
+                let near_base = base.saturating_sub(StackRoot::ROOM);
+                let slot = self.free_word(sp.max(near_base), base, memory)?;
                 self.words.insert(slot, returns_to);
                 Some(allocation(slot - sp).collect())
             }

@@ -490,7 +490,7 @@ impl Judged<'_> {
     fn is_all_without_the_runtime(&self, claim: Completeness) -> bool {
         let Truth { redirected, hijacked, tripped, ref seen, .. } = *self.truth;
         match claim {
-            Completeness::Whole => true,
+            Completeness::Whole | Completeness::Partial(Reason::BufferFull) => true,
             Completeness::Partial(Reason::NotACall { .. }) => {
                 redirected.is_some() || hijacked.is_some() || tripped.is_some()
             }
@@ -502,7 +502,6 @@ impl Judged<'_> {
                     !self.truth.known[row].unwinds && !is_left
                 })
             }
-            Completeness::Partial(Reason::BufferFull) => true,
             _ => false,
         }
     }

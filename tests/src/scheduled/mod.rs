@@ -68,7 +68,7 @@ impl Sampler {
     }
 
     /// Returns true if threads walk themselves in signal handlers.
-    const fn is_by_signal(&self) -> bool {
+    const fn is_by_signal(self) -> bool {
         matches!(self.policy, Policy::Signal | Policy::SignalSnapshot)
     }
 

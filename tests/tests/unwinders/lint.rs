@@ -13,7 +13,7 @@ fn for_images(linked: &LinkedProgram, mut check: impl FnMut(&Report, u64)) {
     for region in map.regions() {
         let mut alone = CodeMap::new();
         alone.insert(region.clone()).unwrap();
-        let linter = Linter::new(&alone, &alone.regions()[0]);
+        let linter = Linter::new(&alone, alone.regions().next().unwrap());
         check(&linter.run(&(0..u32::MAX), &mut |_| ()), region.base());
     }
 }

@@ -15,5 +15,6 @@ mod others;
 mod readelf;
 mod readobj;
 mod stepping;
+mod ucontext;
 mod version3;
 mod win64_vectors;

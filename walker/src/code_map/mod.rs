@@ -315,8 +315,8 @@ mod tests {
         );
         assert_eq!(part.bytes_from(0x30), Some(&bytes[0x30..]), "unwind data may lie outside");
         assert!(part.part(0x18..0x20).is_some());
-        for outside in [0xF..0x11, 0x18..0x21, 0x12..0x12, 0x14..0x12] {
-            assert!(part.part(outside.clone()).is_none(), "{outside:x?}");
+        for (start, end) in [(0xF, 0x11), (0x18, 0x21), (0x12, 0x12), (0x14, 0x12)] {
+            assert!(part.part(start..end).is_none(), "{start:#x} to {end:#x}");
         }
     }
 

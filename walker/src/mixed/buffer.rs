@@ -91,6 +91,7 @@ const EMPTY: Place = Place {
 };
 
 /// Room for a walk, made in advance and reused: nothing is allocated while a thread is stopped.
+#[expect(clippy::struct_excessive_bools, reason = "they are independent")]
 #[derive(Debug)]
 pub struct WalkBuffer {
     reports: Box<[FrameReport]>,

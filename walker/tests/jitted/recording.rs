@@ -3,6 +3,7 @@
 use clr_walker::memory::{Memory, Segment, Unreadable};
 
 /// An entry of the runtime's own list of generated code.
+#[allow(dead_code, reason = "two of the three crates with this module do not use all of it")]
 #[derive(Clone, Debug)]
 pub(crate) struct Code {
     pub(crate) start: u64,

@@ -52,7 +52,7 @@ fn lint_image(path: &Path, args: &LintArgs, console: &mut Console<'_>) -> Result
     let bytes = source.read()?;
     let Image { format, map, symbols } = read(&source, &bytes)?;
     let code = Code { map: &map, symbols, image: source.name.clone() };
-    let Some(region) = map.regions().first() else { return Ok(PASSED) };
+    let Some(region) = map.regions().next() else { return Ok(PASSED) };
     let linter = Linter::new(&map, region);
     let wanted = wanted(&source, &code, region, &linter, args.function.as_deref())?;
     let len = linter.ranges().len();

@@ -188,7 +188,7 @@ const fn words(cause: Cause) -> &'static str {
         Cause::HandlerAlone => "has no codes: only the handler knows the frame",
         Cause::OwnReturnAddress => "names a word that the function pushed itself as return address",
         Cause::Refused => "cannot be used",
-        _ => "leads elsewhere",
+        Cause::Other => "leads elsewhere",
     }
 }
 

@@ -90,6 +90,17 @@ fn held_to(me: &CurrentThread<'_, '_>, name: &str, found: HResult, wanted: Optio
     }
 }
 
+/// Walks a thread. The names of a walk that asks nothing are left to another thread.
+fn walk(me: &CurrentThread<'_, '_>, target: &ExaminedThread<'_, '_, '_>, policy: Policy) {
+    let mut buffer = WalkBuffer::new(ROOM);
+    let info = me.info();
+    let walker = Walker::new(&info, me.modules_for(policy), policy).with_veto(SignalVeto::NONE);
+    // An error that ends the process also ends the history.
+    if walker.take(target, &mut buffer).is_ok() && policy != Policy::Signal {
+        let _ = walker.stitch(&buffer);
+    }
+}
+
 /// Returns true if the snapshot must be made.
 fn is_wanted(
     me: &CurrentThread<'_, '_>,
@@ -140,20 +151,7 @@ impl Script {
                     held_to(me, "DoStackSnapshot", found, *returns);
                 }
             }
-            Action::Walk { of, policy } => {
-                if let Some(target) = target(*of) {
-                    let mut buffer = WalkBuffer::new(ROOM);
-                    let info = me.info();
-                    let walker = Walker::new(&info, me.modules_for(*policy), *policy);
-                    let walker = walker.with_veto(SignalVeto::NONE);
-                    // An error that ends the process also ends the history.
-                    let taken = walker.take(&target, &mut buffer);
-                    // A handler that asks nothing leaves the names to another thread.
-                    if taken.is_ok() && *policy != Policy::Signal {
-                        let _ = walker.stitch(&buffer);
-                    }
-                }
-            }
+            Action::Walk { of, policy } => drop(target(*of).map(|it| walk(me, &it, *policy))),
             Action::Lock(index, actions) => {
                 let _guard = lock(*index).map(|lock| me.lock(lock));
                 self.act(me, actions);

@@ -183,9 +183,8 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
             }
             let caller = self.in_register(&frame).map_or_else(|| self.caller(&frame), Ok);
             frame = match (caller, self.called_by_method(&frame)) {
-                (Ok(caller), _) => caller,
+                (Ok(caller), _) | (Err(NoCaller::Unknown(_)), Some(caller)) => caller,
                 (Err(NoCaller::Root), _) => return,
-                (Err(NoCaller::Unknown(_)), Some(caller)) => caller,
                 (Err(NoCaller::Unknown(reason)), None) => return self.gap(reason),
             };
         }

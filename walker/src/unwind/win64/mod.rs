@@ -91,7 +91,7 @@ impl<'s, 'a> Site<'s, 'a> {
     }
 
     /// Returns the payload of an info of version 3.
-    fn version_3(&self) -> Option<UnwindInfoV3<'a>> {
+    fn version_3(&self) -> Option<UnwindInfoV3<'s>> {
         self.rules.has_version_3(&self.info).then(|| UnwindInfoV3::read(&self.info).ok())?
     }
 
@@ -466,7 +466,7 @@ fn info_of<'a>(
 
 /// Returns the info of a direct entry, if its version is supported by the rules.
 fn any_info_of<'a>(
-    region: &CodeRegion<'a>,
+    region: &'a CodeRegion<'_>,
     function: RuntimeFunction,
     rules: Rules,
 ) -> Result<UnwindInfo<'a>, UnwindError> {

@@ -37,6 +37,18 @@
     path = "switching.rs"
 )]
 mod backend;
+// On the same processors, but not on Windows, which commits a stack page by page, as it grows.
+#[cfg_attr(
+    any(
+        all(any(target_arch = "x86_64", target_arch = "x86"), not(windows)),
+        all(target_arch = "aarch64", not(windows)),
+        all(target_arch = "arm", not(windows), not(target_vendor = "apple")),
+        all(any(target_arch = "riscv64", target_arch = "riscv32"), not(windows)),
+        all(target_arch = "loongarch64", not(windows))
+    ),
+    path = "painting.rs"
+)]
+mod painted;
 
 pub use backend::Yielder;
 
@@ -65,6 +77,29 @@ impl Stacks {
     #[must_use]
     pub const fn new(size: usize) -> Self {
         Self { size, free: Vec::new() }
+    }
+
+    /// Calls `body` on a stack, and returns the number of bytes of the stack that it used: from the
+    /// base to the lowest byte that it changed, with some 200 bytes of the switch. If its deepest frame does not
+    /// write its lowest bytes, they are not counted.
+    ///
+    /// # Errors
+    /// Returns the system's error if it has no memory for a stack, and `Unsupported` on Windows and on
+    /// processors whose stacks this crate cannot switch.
+    pub fn used_by(&mut self, body: impl FnOnce()) -> io::Result<usize> {
+        if !painted::SUPPORTED {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let mut stack = self.take()?;
+        painted::paint(&mut stack, self.size);
+        self.free.push(stack);
+        scope(self, |scope: &mut Scope<'_, '_, ()>| {
+            let id = scope.start(|_| body())?;
+            scope.resume(id);
+            Ok::<_, io::Error>(())
+        })?;
+        // The scope has given back the stack that it took.
+        Ok(self.free.last().map_or(0, |stack| painted::used(stack, self.size)))
     }
 
     fn take(&mut self) -> io::Result<Stack> {

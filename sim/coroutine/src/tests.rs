@@ -86,3 +86,19 @@ fn a_panic_comes_out_and_the_stack_is_used_again() -> io::Result<()> {
     assert_eq!(stacks.free.len(), 1);
     Ok(())
 }
+
+#[test]
+#[cfg(not(windows))]
+fn the_used_part_of_a_stack_is_measured() {
+    fn fill<const N: usize>() {
+        std::hint::black_box([1_u8; N]);
+    }
+    let mut stacks = Stacks::new(64 << 10);
+    let nothing = stacks.used_by(|| ()).unwrap();
+    assert!(nothing < 1024, "{nothing}");
+    for (size, body) in [(4096, fill::<4096> as fn()), (16384, fill::<16384>), (4096, fill::<4096>)]
+    {
+        let used = stacks.used_by(body).unwrap();
+        assert!((size..size + nothing + 1024).contains(&used), "{used} for {size}");
+    }
+}

@@ -56,7 +56,7 @@ const BELOW_THE_FACADE: &[&str] = LIBRARIES.split_last().unwrap().1;
 /// Dev-dependencies within the workspace. They must not point at the crate's own dependants, or
 /// publishing would go in a circle.
 const DEV_ARROWS: &[(&str, &[&str])] = &[
-    ("clr-walker", &["clr-fixtures"]),
+    ("clr-walker", &["clr-coroutine", "clr-fixtures"]),
     ("clr-recording", &["clr-fixtures"]),
     ("clr-explore", &["clr-generate"]),
     ("clr-scenario", &["clr-fixtures"]),

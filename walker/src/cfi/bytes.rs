@@ -29,10 +29,6 @@ impl<'a> Bytes<'a> {
         self.end - self.rest.len()
     }
 
-    pub(super) fn peek(&self) -> Option<u8> {
-        self.rest.first().copied()
-    }
-
     #[inline]
     fn array<const N: usize>(&mut self) -> Result<[u8; N], CfiProblem> {
         let (array, rest) = self.rest.split_first_chunk().ok_or(CfiProblem::CutOff)?;
@@ -66,10 +62,12 @@ impl<'a> Bytes<'a> {
         Ok(())
     }
 
-    /// Skips a string and its terminating 0.
-    pub(super) fn skip_string(&mut self) -> Result<(), CfiProblem> {
-        while self.u8()? != 0 {}
-        Ok(())
+    /// Reads a string, and skips its terminating 0.
+    pub(super) fn string(&mut self) -> Result<&'a [u8], CfiProblem> {
+        let len = self.rest.iter().position(|byte| *byte == 0).ok_or(CfiProblem::CutOff)?;
+        let (string, rest) = self.rest.split_at_checked(len).ok_or(CfiProblem::CutOff)?;
+        self.rest = rest.get(1..).ok_or(CfiProblem::CutOff)?;
+        Ok(string)
     }
 
     #[inline]

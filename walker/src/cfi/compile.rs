@@ -26,7 +26,7 @@ pub(super) fn compile(sections: &[Frames<'_>; 2], code: &CodeRanges) -> Compiled
     };
     let mut problems = Problems::default();
     for frames in sections {
-        scan(*frames, code, &mut problems, &mut |visited| compiler.function(visited));
+        scan(frames, code, &mut problems, &mut |visited| compiler.function(visited));
     }
     compiler.finish(problems)
 }

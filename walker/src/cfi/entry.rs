@@ -2,14 +2,15 @@
 
 use super::bytes::{Bases, Bytes};
 use super::error::{CfiProblem, FrameSection};
-use super::program::{Remembered, State, Terms};
+use super::program::{Emitted, Remembered, State, Terms};
 use super::row::Column;
 use super::rule::Place;
 use crate::image::{CfiSections, Section, Sections};
 use alloc::boxed::Box;
 use core::ops::{ControlFlow, Range};
-use gimli::{BaseAddresses, DebugFrame, EhFrame, LittleEndian, UnwindSection as _, constants};
+use gimli::{DwEhPe, constants};
 
+/// Size of an address in bytes.
 const ADDRESS_SIZE: u8 = 8;
 
 /// An offset at which there is no CIE.
@@ -108,44 +109,61 @@ impl<'a> Frames<'a> {
     }
 
     /// Reads the CIE at `offset`.
-    #[inline(never)]
-    pub(super) fn cie(&self, offset: usize) -> Result<Cie<'a>, CfiProblem> {
-        let bases = self.bases;
-        let mut gimli_bases = BaseAddresses::default();
-        if let Some(section) = bases.section {
-            gimli_bases = gimli_bases.set_eh_frame(section);
-        }
-        // A personality may be relative to these; it is not needed here.
-        gimli_bases =
-            gimli_bases.set_text(bases.text.unwrap_or(0)).set_got(bases.data.unwrap_or(0));
-        let parsed = match self.kind {
-            FrameSection::EhFrame => {
-                let mut section = EhFrame::new(self.bytes, LittleEndian);
-                section.set_address_size(ADDRESS_SIZE);
-                section.cie_from_offset(&gimli_bases, offset.into())
-            }
-            FrameSection::DebugFrame => {
-                let mut section = DebugFrame::new(self.bytes, LittleEndian);
-                section.set_address_size(ADDRESS_SIZE);
-                section.cie_from_offset(&gimli_bases, offset.into())
-            }
-        };
-        let parsed = parsed.map_err(|_| CfiProblem::Cie)?;
-        if parsed.address_size() != ADDRESS_SIZE {
+    pub(super) fn cie(&'a self, offset: usize) -> Result<Cie<'a>, CfiProblem> {
+        let entry = self.entry(offset)?.filter(|entry| entry.cie.is_none());
+        self.read_cie(entry.ok_or(CfiProblem::Cie)?.content).map_err(|_| CfiProblem::Cie)
+    }
+
+    fn read_cie(&'a self, mut bytes: Bytes<'a>) -> Result<Cie<'a>, CfiProblem> {
+        let version = bytes.u8()?;
+        if !matches!(version, 1 | 3 | 4) {
             return Err(CfiProblem::Cie);
         }
-        let terms = Terms {
-            frames: *self,
-            code_alignment: parsed.code_alignment_factor(),
-            data_alignment: parsed.data_alignment_factor(),
-            return_address: Column(parsed.return_address_register().0),
-            encoding: parsed.fde_address_encoding().unwrap_or(constants::DW_EH_PE_absptr),
+        let augmentation = bytes.string()?;
+        if version == 4 && self.kind == FrameSection::DebugFrame {
+            let [address_size, _segment_selector_size] = [bytes.u8()?, bytes.u8()?];
+            if address_size != ADDRESS_SIZE {
+                return Err(CfiProblem::Cie);
+            }
+        }
+        let (code_alignment, data_alignment) = (bytes.uleb()?, bytes.sleb()?);
+        let return_address = if version == 1 { u64::from(bytes.u8()?) } else { bytes.uleb()? };
+        let return_address = u16::try_from(return_address).map_err(|_| CfiProblem::Cie)?;
+        let (mut encoding, mut signal_frame) = (constants::DW_EH_PE_absptr, false);
+        let kinds = match augmentation {
+            [] => None,
+            [b'z', kinds @ ..] => Some(kinds),
+            // What follows has an unknown length.
+            _ => return Err(CfiProblem::Cie),
         };
-        let entry = self.entry(offset)?.ok_or(CfiProblem::Cie)?;
-        let (has_augmentation_data, instructions) =
-            instructions(entry.content, self.kind, parsed.version())?;
-        let signal_frame = parsed.is_signal_trampoline();
-        Ok(Cie { terms, signal_frame, has_augmentation_data, instructions })
+        if let Some(kinds) = kinds {
+            let len = bytes.uleb()?;
+            let mut data = bytes;
+            bytes.skip(len)?;
+            for kind in kinds {
+                match kind {
+                    b'R' => encoding = DwEhPe(data.u8()?),
+                    // The encoding of the language's data, which is not needed here.
+                    b'L' => drop(data.u8()?),
+                    b'P' => {
+                        let encoding = DwEhPe(data.u8()?);
+                        data.encoded_value(encoding)?;
+                    }
+                    b'S' => signal_frame = true,
+                    // Of another processor: the key of return addresses, and tagged memory.
+                    b'B' | b'G' => {}
+                    _ => return Err(CfiProblem::Cie),
+                }
+            }
+        }
+        let return_address = Column(return_address);
+        let frames = self;
+        Ok(Cie {
+            terms: Terms { frames, code_alignment, data_alignment, return_address, encoding },
+            signal_frame,
+            has_augmentation_data: kinds.is_some(),
+            instructions: bytes,
+        })
     }
 
     pub(super) const fn place(&self, offset: usize) -> Place {
@@ -157,10 +175,9 @@ impl Cie<'_> {
     /// Runs the initial instructions.
     pub(super) fn initial(&self, remembered: &mut Remembered) -> Result<State, CfiProblem> {
         let mut initial = State::NEW;
-        let run = remembered.run(self.instructions, &self.terms, None, 0..1, &mut |emitted| {
-            initial = *emitted.state;
-            ControlFlow::Continue(())
-        });
+        let (terms, all) = (&self.terms, 0..1);
+        let mut go_on = |_: Emitted<'_>| ControlFlow::Continue(());
+        let run = remembered.run_on(&mut initial, self.instructions, terms, None, all, &mut go_on);
         run.map_err(|fault| fault.problem)?;
         Ok(initial)
     }
@@ -187,34 +204,6 @@ impl<'a> Entry<'a> {
         let range = address.and_then(|address| code.function(address, len));
         Ok(range.map(|range| Fde { range, program: bytes }))
     }
-}
-
-/// Returns true if the FDEs of a well-formed CIE have augmentation data, together with
-/// the CIE's instructions.
-fn instructions(
-    mut cie: Bytes<'_>,
-    kind: FrameSection,
-    version: u8,
-) -> Result<(bool, Bytes<'_>), CfiProblem> {
-    cie.u8()?;
-    let has_augmentation_data = cie.peek() == Some(b'z');
-    cie.skip_string()?;
-    if version >= 4 && kind == FrameSection::DebugFrame {
-        // Sizes of addresses and segment selectors.
-        cie.skip(2)?;
-    }
-    cie.uleb()?;
-    cie.sleb()?;
-    if version == 1 {
-        cie.u8()?;
-    } else {
-        cie.uleb()?;
-    }
-    if has_augmentation_data {
-        let len = cie.uleb()?;
-        cie.skip(len)?;
-    }
-    Ok((has_augmentation_data, cie))
 }
 
 /// The executable ranges of an image (RVAs).

@@ -59,7 +59,7 @@ pub enum CfiProblem {
     /// An instruction has no meaning at its place: an offset without a register, or a step back.
     #[error("an instruction has no meaning at its place")]
     Context,
-    /// `DW_CFA_restore_state` without a state, or more than 8 states.
+    /// `DW_CFA_restore_state` without a state, or more than 4 states.
     #[error("remembered and restored states do not pair")]
     States,
     /// An offset is too large for a frame.

@@ -34,7 +34,7 @@ impl<'a> Index<'a> {
         }
         let mut functions = Vec::new();
         for frames in both {
-            scan(*frames, code, problems, &mut |visited| {
+            scan(frames, code, problems, &mut |visited| {
                 let Place { section, offset } = visited.place;
                 let range = visited.fde.range;
                 functions.push(Function { range, section, content: offset });

@@ -4,7 +4,6 @@ use super::entry::{Cie, CodeRanges, Fde, Frames};
 use super::error::{CfiError, CfiProblem, FrameSection};
 use super::index::{Header, Index, find};
 use super::program::{Fault, Remembered, State};
-use super::row::Row;
 use super::rule::{General, Place, Rule};
 use super::scan::Problems;
 use super::slots::RuleSlots;
@@ -89,23 +88,24 @@ impl<'a> Lazy<'a> {
         }
     }
 
-    /// Returns the row at `rva` with the place of its entry; `None` if there is none.
+    /// Finds the row at `rva`. Returns false if there is none.
     #[inline(never)]
-    pub(super) fn row(&self, rva: u32) -> Result<Option<General>, CfiError> {
-        let Some(entry) = self.entry(rva)? else { return Ok(None) };
+    pub(super) fn row(&self, rva: u32, general: &mut General) -> Result<bool, CfiError> {
+        let Some(entry) = self.entry(rva)? else { return Ok(false) };
         let mut state = State::NEW;
-        let range = entry.run_to(rva, &mut state)?;
-        let Entry { cie: Cie { terms, signal_frame, .. }, place, .. } = entry;
-        let mut registers = [None; 16];
-        for (register, rule) in state.registers(&terms) {
-            registers[register as usize & 15] = Some(rule);
+        general.row.range = entry.run_to(rva, &mut state)?;
+        let terms = &entry.cie.terms;
+        general.row.registers = [None; 16];
+        for (register, rule) in state.registers(terms) {
+            if let Some(slot) = general.row.registers.get_mut(register as usize) {
+                *slot = Some(rule);
+            }
         }
-        let cfa = state.cfa(&terms);
-        let return_address = state.return_address(&terms);
-        Ok(Some(General {
-            row: Row { range, cfa, registers, return_address, signal_frame },
-            place,
-        }))
+        general.row.cfa = state.cfa(terms);
+        general.row.return_address = state.return_address(terms);
+        general.row.signal_frame = entry.cie.signal_frame;
+        general.place = entry.place;
+        Ok(true)
     }
 
     /// Returns the function that contains `rva` (RVAs).
@@ -131,7 +131,7 @@ impl<'a> Lazy<'a> {
 
     /// Reads the entry of the function at `rva`.
     #[inline(never)]
-    fn entry(&self, rva: u32) -> Result<Option<Entry<'a>>, CfiError> {
+    fn entry(&self, rva: u32) -> Result<Option<Entry<'_>>, CfiError> {
         let functions = match &self.index {
             Index::Header(header) => return self.entry_by(header, rva),
             Index::Made(functions) => functions,
@@ -151,10 +151,10 @@ impl<'a> Lazy<'a> {
     }
 
     /// Reads the entry of the function at `rva` by the header.
-    fn entry_by(&self, header: &Header<'a>, rva: u32) -> Result<Option<Entry<'a>>, CfiError> {
+    fn entry_by(&self, header: &Header<'_>, rva: u32) -> Result<Option<Entry<'_>>, CfiError> {
         let [frames, _] = &self.sections;
         let after = header.after(rva);
-        let mut best: Option<(usize, Cie<'a>, Fde<'a>)> = None;
+        let mut best: Option<(usize, Cie<'_>, Fde<'_>)> = None;
         for at in (after.saturating_sub(PASSED_LIMIT)..after).rev() {
             let Some(entry) = header.get(at) else { break };
             let begins = |fde: &Fde<'_>| fde.range.start;
@@ -188,11 +188,11 @@ impl<'a> Lazy<'a> {
 
     /// Reads the FDE at `offset` and its CIE; `None` if it is not of a function in the code.
     #[inline(never)]
-    fn read(
-        &self,
-        frames: &Frames<'a>,
+    fn read<'s>(
+        &'s self,
+        frames: &'s Frames<'a>,
         offset: usize,
-    ) -> Result<Option<(Cie<'a>, Fde<'a>)>, CfiProblem> {
+    ) -> Result<Option<(Cie<'s>, Fde<'s>)>, CfiProblem> {
         let Some(entry) = frames.entry(offset)? else { return Ok(None) };
         let Some(cie) = entry.cie else { return Ok(None) };
         let cie = frames.cie(cie)?;
@@ -208,14 +208,14 @@ impl Entry<'_> {
         let Self { cie, fde, place, range: whole } = self;
         let mut remembered = Remembered::new();
         let initial = cie.initial(&mut remembered).map_err(|problem| place.error(problem))?;
+        *state = initial;
         let (program, code) = (fde.program, fde.range.clone());
         let mut range = rva..rva;
-        let run = remembered.run(program, &cie.terms, Some(&initial), code, &mut |row| {
+        let run = remembered.run_on(state, program, &cie.terms, Some(&initial), code, &mut |row| {
             if row.range.end <= rva {
                 return ControlFlow::Continue(());
             }
             range = row.range.start..row.range.end.min(whole.end);
-            *state = *row.state;
             ControlFlow::Break(())
         });
         run.map_err(|Fault { problem, offset, .. }| CfiError {

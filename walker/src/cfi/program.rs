@@ -9,8 +9,9 @@ use crate::registers::Gpr;
 use core::ops::{ControlFlow, Range};
 use gimli::{DwCfa, DwEhPe, constants};
 
-/// Maximum number of remembered states. Compilers use one; gimli has room for four.
-const STATE_LIMIT: usize = 8;
+/// Maximum number of remembered states. Compilers use one, and gimli, whose
+/// rows 24 million rows of real files equal, has room for four.
+const STATE_LIMIT: usize = 4;
 
 /// Index of the return address among the rules.
 const RETURN_ADDRESS: usize = 16;
@@ -163,7 +164,7 @@ impl State {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms<'a> {
     /// The section of the CIE.
-    pub(super) frames: Frames<'a>,
+    pub(super) frames: &'a Frames<'a>,
     pub(super) code_alignment: u64,
     pub(super) data_alignment: i64,
     pub(super) return_address: Column,
@@ -209,7 +210,7 @@ impl Terms<'_> {
 
     /// Returns the expression whose length is at `offset`, where there is one.
     fn expression_at(&self, offset: Packed) -> Expression {
-        let Frames { kind: section, bytes, .. } = self.frames;
+        let &Frames { kind: section, bytes, .. } = self.frames;
         let bytes = Bytes::new(bytes, offset as usize, bytes.len());
         let read = bytes.and_then(|mut bytes| Ok((bytes.uleb()?, bytes.offset())));
         let (len, offset) = read.unwrap_or_default();
@@ -252,9 +253,10 @@ impl Remembered {
         Ok(())
     }
 
-    fn pop(&mut self) -> Result<State, CfiProblem> {
+    fn pop(&mut self, state: &mut State) -> Result<(), CfiProblem> {
         self.len = self.len.checked_sub(1).ok_or(CfiProblem::States)?;
-        self.states.get(self.len).copied().ok_or(CfiProblem::States)
+        *state = *self.states.get(self.len).ok_or(CfiProblem::States)?;
+        Ok(())
     }
 
     /// Runs the instructions in `bytes` for code in `range` (RVAs), starting from `initial`. Emits
@@ -266,6 +268,21 @@ impl Remembered {
     #[inline]
     pub(super) fn run(
         &mut self,
+        bytes: Bytes<'_>,
+        terms: &Terms<'_>,
+        initial: Option<&State>,
+        range: Range<u32>,
+        emit: &mut impl FnMut(Emitted<'_>) -> ControlFlow<()>,
+    ) -> Result<(), Fault> {
+        let mut state = initial.copied().unwrap_or(State::NEW);
+        self.run_on(&mut state, bytes, terms, initial, range, emit)
+    }
+
+    /// Runs the instructions as [`run`](Self::run) does, on `state`, which is `initial` at first.
+    #[inline]
+    pub(super) fn run_on(
+        &mut self,
+        state: &mut State,
         mut bytes: Bytes<'_>,
         terms: &Terms<'_>,
         initial: Option<&State>,
@@ -273,20 +290,19 @@ impl Remembered {
         emit: &mut impl FnMut(Emitted<'_>) -> ControlFlow<()>,
     ) -> Result<(), Fault> {
         self.len = 0;
-        let mut state = initial.copied().unwrap_or(State::NEW);
         let mut location = range.start;
         let mut has_new_registers = true;
         while !bytes.is_empty() {
             let offset = bytes.offset();
             let fault = |problem| Fault { problem, offset, location };
-            let does = self.execute(&mut bytes, terms, initial, &mut state, location);
+            let does = self.execute(&mut bytes, terms, initial, state, location);
             match does.map_err(fault)? {
                 Effect::Cfa => {}
                 Effect::Registers => has_new_registers = true,
                 Effect::Advance(next) => {
                     if next > location {
                         let range = location..next;
-                        if emit(Emitted { range, state: &state, has_new_registers }).is_break() {
+                        if emit(Emitted { range, state, has_new_registers }).is_break() {
                             return Ok(());
                         }
                         has_new_registers = false;
@@ -300,7 +316,7 @@ impl Remembered {
             }
         }
         let range = location..u32::MAX;
-        let _ = emit(Emitted { range, state: &state, has_new_registers });
+        let _ = emit(Emitted { range, state, has_new_registers });
         Ok(())
     }
 
@@ -353,7 +369,7 @@ impl Remembered {
                 self.push(state)?;
             }
             constants::DW_CFA_restore_state => {
-                *state = self.pop()?;
+                self.pop(state)?;
                 return Ok(Effect::Registers);
             }
             constants::DW_CFA_def_cfa => {

@@ -155,11 +155,27 @@ impl Rule {
     }
 }
 
-/// A row in DWARF's terms, and the place of its entry.
+/// A row in DWARF's terms, and the place of its entry. It has 300 bytes, and is filled in place.
 #[derive(Clone, Debug)]
 pub(crate) struct General {
     pub(crate) row: Row,
     pub(crate) place: Place,
+}
+
+impl General {
+    /// Creates a row without a rule.
+    pub(crate) const fn new() -> Self {
+        Self {
+            row: Row {
+                range: 0..0,
+                cfa: CfaRule::Register { register: Column(u16::MAX), offset: 0 },
+                registers: [None; 16],
+                return_address: None,
+                signal_frame: false,
+            },
+            place: Place { section: FrameSection::EhFrame, offset: 0 },
+        }
+    }
 }
 
 /// A rule of any other form.

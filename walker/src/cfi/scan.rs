@@ -35,7 +35,7 @@ pub(super) struct Visited<'v, 'a> {
 
 /// Calls `visit` with each well-formed FDE of a function in `code`, in the order of the section.
 pub(super) fn scan<'a>(
-    frames: Frames<'a>,
+    frames: &'a Frames<'a>,
     code: &CodeRanges,
     problems: &mut Problems,
     visit: &mut impl FnMut(Visited<'_, 'a>),
@@ -92,7 +92,7 @@ type Known<'a> = (Cie<'a>, State);
 
 /// The CIEs of a section that were found so far.
 struct Cies<'a> {
-    frames: Frames<'a>,
+    frames: &'a Frames<'a>,
     /// Ascending by offset.
     known: Vec<(usize, Result<Known<'a>, CfiProblem>)>,
     /// Index of the CIE that was used last.
@@ -105,7 +105,7 @@ struct Cies<'a> {
 }
 
 impl<'a> Cies<'a> {
-    const fn new(frames: Frames<'a>) -> Self {
+    const fn new(frames: &'a Frames<'a>) -> Self {
         Self { frames, known: Vec::new(), last: 0, stray: None, stray_bytes: frames.bytes.len() }
     }
 

@@ -186,7 +186,10 @@ impl<'a> CfiTable<'a> {
     /// [`CfiError`] if the function's program is faulty before it gets to `rva`.
     pub fn row(&self, rva: u32) -> Result<Option<Row>, CfiError> {
         let eager = match &self.content {
-            Content::Lazy(lazy) => return Ok(lazy.row(rva)?.map(|general| general.row)),
+            Content::Lazy(lazy) => {
+                let mut general = General::new();
+                return Ok(lazy.row(rva, &mut general)?.then_some(general.row));
+            }
             Content::Eager(eager) => eager,
         };
         let range = eager.rows.range(rva);
@@ -201,7 +204,10 @@ impl<'a> CfiTable<'a> {
                 let return_address = Some(RegisterRule::Offset(USUAL_RETURN_ADDRESS));
                 Row { range, cfa: rule.cfa(), registers, return_address, signal_frame: false }
             }
-            Found::General => return Ok(eager.general(rva).map(|general| general.row)),
+            Found::General => {
+                let mut general = General::new();
+                return Ok(eager.general(rva, &mut general).map(|()| general.row));
+            }
         }))
     }
 
@@ -229,12 +235,12 @@ impl<'a> CfiTable<'a> {
         }
     }
 
-    /// Returns the row at `rva` if its rule is a general one.
+    /// Finds the row at `rva`, whose rule is a general one. Returns false if there is none.
     #[cold]
-    pub(crate) fn general(&self, rva: u32) -> Option<General> {
+    pub(crate) fn general(&self, rva: u32, general: &mut General) -> bool {
         match &self.content {
-            Content::Eager(eager) => eager.general(rva),
-            Content::Lazy(lazy) => lazy.row(rva).ok().flatten(),
+            Content::Eager(eager) => eager.general(rva, general).is_some(),
+            Content::Lazy(lazy) => lazy.row(rva, general).unwrap_or(false),
         }
     }
 }
@@ -260,18 +266,19 @@ impl Eager {
         }
     }
 
-    fn general(&self, rva: u32) -> Option<General> {
+    fn general(&self, rva: u32, general: &mut General) -> Option<()> {
         let rule = self.general.get(self.rows.find(rva).general()?)?;
         let (first, count) = rule.registers;
         let rules = self.registers.get(first as usize..)?.get(..usize::from(count))?;
-        let mut registers = [None; 16];
+        let Row { range, cfa, registers, return_address, signal_frame } = &mut general.row;
+        *registers = [None; 16];
         for (register, rule) in rules {
             registers[*register as usize & 15] = Some(*rule);
         }
-        let GeneralRule { cfa, return_address, signal_frame, place, .. } = *rule;
-        let range = self.rows.range(rva);
-        let row = Row { range, cfa, registers, return_address, signal_frame };
-        Some(General { row, place })
+        (*cfa, *return_address, *signal_frame) = (rule.cfa, rule.return_address, rule.signal_frame);
+        *range = self.rows.range(rva);
+        general.place = rule.place;
+        Some(())
     }
 }
 

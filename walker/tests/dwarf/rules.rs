@@ -119,13 +119,13 @@ fn states_come_back_last_first() {
 }
 
 #[test]
-fn states_nest_up_to_8() {
-    let mut instructions = vec![Cfi::Remember; 8];
+fn states_nest_up_to_4() {
+    let mut instructions = vec![Cfi::Remember; 4];
     instructions.extend([Cfi::DefCfaOffset(24), Cfi::Advance(1)]);
-    instructions.extend(vec![Cfi::RestoreState; 8]);
+    instructions.extend(vec![Cfi::RestoreState; 4]);
     check(&instructions, &[(0, "rip=[2] rsp=3"), (1, "rip=[0] rsp=1")]);
-    let too_many = vec![Cfi::Remember; 9];
-    check(&too_many, &[(0, "remembered and restored states do not pair, at .eh_frame+0x35")]);
+    let too_many = vec![Cfi::Remember; 5];
+    check(&too_many, &[(0, "remembered and restored states do not pair, at .eh_frame+0x31")]);
     check(
         &[Cfi::RestoreState],
         &[(0, "remembered and restored states do not pair, at .eh_frame+0x2d")],

@@ -60,8 +60,8 @@ impl General {
         }
         let rva = place.region.rva(registers.rip.wrapping_sub(1))?;
         let Found::General = place.table.find(rva) else { return None };
-        let rule = place.table.general(rva)?;
-        if !computes_rip(&rule) {
+        let mut rule = Self::new();
+        if !place.table.general(rva, &mut rule) || !computes_rip(&rule) {
             return None;
         }
         let place = Place { rva, ..place };

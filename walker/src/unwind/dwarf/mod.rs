@@ -10,7 +10,7 @@ mod general;
 mod simple;
 
 use super::{Guesses, Position, Step, UnwindError};
-use crate::cfi::{CfiTable, Found, Rule};
+use crate::cfi::{CfiTable, Found, General, Rule};
 use crate::code_map::{CodeMap, CodeRegion};
 use crate::memory::Memory;
 use crate::registers::Registers;
@@ -94,10 +94,11 @@ fn general_step<M: Memory + ?Sized>(
     position: Position,
     memory: &M,
 ) -> Result<Step, UnwindError> {
-    match place.table.general(place.rva) {
-        Some(rule) => rule.apply(place, registers, position, memory),
-        None => Err(UnwindError::NoFrameInformation { address: registers.rip }),
+    let mut rule = General::new();
+    if !place.table.general(place.rva, &mut rule) {
+        return Err(UnwindError::NoFrameInformation { address: registers.rip });
     }
+    rule.apply(place, registers, position, memory)
 }
 
 /// Makes the step if the general rule at `place` is that of a signal's trampoline, to which a handler
@@ -108,6 +109,7 @@ fn trampoline_step<M: Memory + ?Sized>(
     registers: &mut Registers,
     memory: &M,
 ) -> Option<Result<Step, UnwindError>> {
-    let rule = place.table.general(place.rva).filter(|rule| rule.row.signal_frame)?;
-    Some(rule.apply(place, registers, Position::ReturnAddress, memory))
+    let mut rule = General::new();
+    let found = place.table.general(place.rva, &mut rule) && rule.row.signal_frame;
+    found.then(|| rule.apply(place, registers, Position::ReturnAddress, memory))
 }

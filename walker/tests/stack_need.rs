@@ -101,7 +101,7 @@ fn steps_through_windows_code_need_less_than_4_kib() {
             .flat_map(|section| section.rva..section.rva + section.bytes.len() as u32)
             .map(|rva| BASE + u64::from(rva))
             .collect();
-        for rules in [Rules::Precise, Rules::Windows, Rules::CoreClrUnix] {
+        for rules in [Rules::Precise, Rules::CoreClr, Rules::CoreClrUnix, Rules::Ntdll] {
             let Some((used, steps)) = need(Unwinder::new(&map).with_rules(rules), &places) else {
                 return;
             };
@@ -123,7 +123,7 @@ fn steps_through_native_code_need_less_than_4_kib() {
         };
         let mut map = CodeMap::new();
         map.insert_elf(BASE, &image).unwrap();
-        let functions = map.regions()[0].cfi().unwrap().functions();
+        let functions = map.regions().next().unwrap().cfi().unwrap().functions();
         let places: Vec<u64> = functions
             .flat_map(|function| function.step_by(7))
             .map(|rva| BASE + u64::from(rva))

@@ -4,5 +4,6 @@ mod advice;
 mod mock;
 mod refusals;
 mod signals;
+mod stack_need;
 mod unaided;
 mod walks;

@@ -37,15 +37,14 @@ fn caller<T: TargetThread>(
     steps: &Steps<'_, '_, T>,
     frame: &mut Cursor,
 ) -> Result<Stepped, Reason> {
-    let before = *frame;
     let reason = match steps.step(frame) {
         Ok(stepped) => return Ok(stepped),
         Err(reason) => reason,
     };
     if matches!(reason, Reason::Unwind(UnwindError::UnknownCode { .. })) {
-        *frame = before;
-        let jumps_on = || stub::target(&before.registers, steps.target);
-        if jumps_on().is_some_and(|to| steps.knows(to)) && steps.leave_stub(frame)
+        // Such a step has changed nothing.
+        let jumps_on = stub::target(&frame.registers, steps.target);
+        if jumps_on.is_some_and(|to| steps.knows(to)) && steps.leave_stub(frame)
             || steps.leave_by_stack_top(frame)
         {
             return Ok(Stepped::Caller);

@@ -92,6 +92,8 @@ impl<'a> CfiTable<'a> {
     /// * If there is an `.eh_frame_hdr`, its table counts. An entry that it does not list is not
     ///   found, and one that it lists at a wrong address is an error.
     /// * [`problems`](Self::problems) are those of making the index; with an `.eh_frame_hdr`, none.
+    /// * A look-up of an address that has no slot takes time in proportion to the length of its
+    ///   function's program.
     /// * A rule of unusual form is never one too many ([`CfiProblem::TooManyRules`]).
     ///
     /// [`CfiProblem::TooManyRules`]: super::CfiProblem::TooManyRules

@@ -73,7 +73,7 @@ proptest! {
         for code in &recording.methods {
             let layout = CodeHeaderLayout::CORE_3_1_TO_10;
             if let Ok(method) = JittedMethod::read(&recording, &layout, code.start, None) {
-                prop_assert!(is_whole(&method), "{:?}", method);
+                prop_assert!(is_whole(&method), "{} {:?}", code.name, method);
             }
         }
     }

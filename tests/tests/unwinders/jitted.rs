@@ -92,7 +92,8 @@ fn recorded_jitted_code_is_unwound_at_each_instruction_that_executes() {
         let (mut functions, mut instructions, mut beyond_prologues) = (0, 0, 0);
         for code in methods {
             let layout = CodeHeaderLayout::CORE_3_1_TO_10;
-            let method = JittedMethod::read(&recording, &layout, code.start, None).unwrap();
+            let (start, size) = (code.start, Some(code.size));
+            let method = JittedMethod::read(&recording, &layout, start, size).unwrap();
             for function in method.functions().iter() {
                 let (count, last) = execute(&method, function, convention);
                 let info = method.unwind_data().bytes;

@@ -68,7 +68,7 @@ fn read_one<M: Memory + ?Sized>(
     if byte != FIRST_BYTE {
         return Err(JittedCodeError::UnwindInfoHeader { address, byte });
     }
-    if u32::from(prologue) > function.end - function.begin {
+    if u32::from(prologue) > function.end.saturating_sub(function.begin) {
         return Err(JittedCodeError::PrologueSize { address, size: prologue });
     }
     let codes = (SIZE_OF_HEADER + u32::from(count) * SIZE_OF_CODE).next_multiple_of(4);

@@ -13,7 +13,6 @@ use clr_runtime::CodeManager;
 use clr_walker::code_map::{CodeMap, CodeMapError, CodeRegion, RegionKind};
 use clr_walker::image::{FunctionTable, Section, Sections};
 use clr_walker::memory::Memory;
-use clr_walker::profiling::StackRoot;
 use clr_walker::registers::{Gpr, Registers};
 use std::collections::BTreeMap;
 
@@ -148,6 +147,8 @@ fn saved(register: Gpr, offset: u64) -> impl Iterator<Item = u8> {
 #[derive(Clone, Debug, Default)]
 pub struct SyntheticNative {
     pieces: Vec<Piece>,
+    /// The address after the return address of the thread's first function (VA).
+    end: Option<u64>,
     /// Words of stack that were not recorded.
     words: BTreeMap<u64, u64>,
     /// Addresses with a flag that is true if the instruction before is a call.
@@ -223,7 +224,22 @@ impl SyntheticNative {
             native.follows_call.insert(from.rip, true);
         }
         native.lay_out(&runs, stack.home, code, memory);
+        native.write_calls();
         native
+    }
+
+    /// Writes `call rel32` before the return addresses in the pieces, as [`read`](Self::read) shows
+    /// it: a profiler takes code from images where it can.
+    fn write_calls(&mut self) {
+        for Piece { base, code, .. } in &mut self.pieces {
+            let end = base.saturating_add(code.len() as u64);
+            for (address, _) in self.follows_call.range(*base..=end).filter(|(_, call)| **call) {
+                let at = (address - *base).checked_sub(CALL as u64);
+                if let Some(byte) = at.and_then(|at| code.get_mut(usize::try_from(at).ok()?)) {
+                    *byte = 0xE8;
+                }
+            }
+        }
     }
 
     /// Records that the instruction before a return address is a call.
@@ -337,9 +353,9 @@ impl SyntheticNative {
                 Some(codes)
             }
             End::Root { returns_to, base } => {
-                let near_base = base.saturating_sub(StackRoot::ROOM);
-                let slot = self.free_word(sp.max(near_base), base, memory)?;
+                let slot = self.free_word(sp, base, memory)?;
                 self.words.insert(slot, returns_to);
+                self.end = Some(slot + 8);
                 Some(allocation(slot - sp).collect())
             }
         }
@@ -363,6 +379,12 @@ impl SyntheticNative {
             }
         }
         Some(codes)
+    }
+
+    /// Returns the end of the stack (VA), if the native code is there up to the root. Recordings do
+    /// not have the stack's base.
+    pub(crate) const fn end(&self) -> Option<u64> {
+        self.end
     }
 
     /// Removes the unwind data, which the recording does not have either.

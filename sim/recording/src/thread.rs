@@ -41,7 +41,8 @@ impl TargetThread for RecordedThread<'_, '_, '_> {
     }
 
     fn stack(&self) -> StackBounds {
-        self.inner.stack()
+        let stack = self.inner.stack();
+        StackBounds { base: self.native.end().unwrap_or(stack.base), ..stack }
     }
 
     fn suspend(&self) -> Result<(), ThreadError> {

@@ -9,25 +9,39 @@ use crate::profiling::TargetThread;
 use crate::registers::Registers;
 use crate::unwind::UnwindError;
 
-/// Walks from `registers` to the root, by the code map and the stack alone. The frames have no
-/// names yet. A failure is recorded in the buffer.
+/// Walks from the thread's registers to the root, by the code map and the stack alone. The frames
+/// have no names yet.
+///
+/// # Errors
+/// The reason why the walk ended before the root. The frames until then are in the buffer.
 #[inline(never)]
 pub(super) fn walk<T: TargetThread>(
     steps: &Steps<'_, '_, T>,
-    registers: &Registers,
     buffer: &mut WalkBuffer,
-) {
-    let mut frame = Cursor { registers: *registers, ..Cursor::NOWHERE };
+) -> Result<(), Reason> {
+    let mut frame = Cursor::NOWHERE;
+    read_registers(steps.target, &mut frame.registers)?;
     while buffer.push(&frame) {
         if let Some(place) = buffer.unnamed() {
             place.named = Named::Later;
         }
-        match caller(steps, &mut frame) {
-            Ok(Stepped::Caller) => {}
-            Ok(Stepped::Root) => return,
-            Err(reason) => return buffer.gap(reason),
+        if caller(steps, &mut frame)? == Stepped::Root {
+            break;
         }
     }
+    Ok(())
+}
+
+/// Reads the thread's registers. Not inlined: a handler's stack may have no room for a second copy
+/// during the walk.
+#[inline(never)]
+fn read_registers<T: TargetThread>(target: &T, registers: &mut Registers) -> Result<(), Reason> {
+    let context = target.context().map_err(|_| Reason::NotStopped)?;
+    if context.may_be_stale() {
+        return Err(Reason::StaleContext);
+    }
+    *registers = context.registers;
+    Ok(())
 }
 
 /// Moves a frame to its caller. Unknown code that was interrupted is left by the word on top of the

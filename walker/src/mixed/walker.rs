@@ -139,7 +139,11 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
                 buffer.is_stuck = stopped.resume().is_err();
                 taken
             }
-            Policy::Signal | Policy::SignalSnapshot | Policy::Synchronous => {
+            Policy::Signal => {
+                let map = self.modules.code_map();
+                unaided::walk(&Steps::new(&map, target), buffer).map_err(Ended::Short)
+            }
+            Policy::SignalSnapshot | Policy::Synchronous => {
                 let map = self.modules.code_map();
                 self.stopped(&Stopped::itself(target), &Steps::new(&map, target), buffer)
             }
@@ -183,7 +187,8 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         fill(&steps, buffer, &mut frame, false, |place| self.name(&map, place))
     }
 
-    /// Walks from the registers of a stopped thread, by the runtime if the policy asks it.
+    /// Walks from the registers of a stopped thread, by the runtime unless a veto forbids it.
+    #[inline(never)]
     fn stopped<T: TargetThread>(
         &self,
         stopped: &Stopped<'_, T>,
@@ -194,21 +199,11 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         if context.may_be_stale() {
             return Err(Ended::Short(Reason::StaleContext));
         }
-        if self.asks_nothing(context.registers.rip) {
-            unaided::walk(steps, &context.registers, buffer);
-            return Ok(());
+        let is_forbidden = || self.veto.is_none_or(|veto| veto.forbids(context.registers.rip));
+        if self.policy == Policy::SignalSnapshot && is_forbidden() {
+            return unaided::walk(steps, buffer).map_err(Ended::Short);
         }
         self.asking(stopped, steps, &context.registers, buffer)
-    }
-
-    /// Returns true if a walk of the calling thread, interrupted at `rip` (VA), must not ask the
-    /// runtime.
-    fn asks_nothing(&self, rip: u64) -> bool {
-        match self.policy {
-            Policy::Signal => true,
-            Policy::SignalSnapshot => self.veto.is_none_or(|veto| veto.forbids(rip)),
-            _ => false,
-        }
     }
 
     /// Walks from `registers` with the runtime's help, and with a seed if the policy makes one.

@@ -5,7 +5,7 @@ use clr_coroutine::Stacks;
 use clr_walker::mixed::{Policy, WalkBuffer, Walker};
 
 /// Maximum of a walk in bytes.
-const LIMIT: usize = 4352;
+const LIMIT: usize = 4096;
 
 /// Walks of 16 frames in a handler, with the mock's part of reading the context.
 #[test]

@@ -1,6 +1,6 @@
 //! Walks in a signal handler, which ask the runtime nothing.
 
-use crate::mock::{FRAME, MANAGED, Mock, NATIVE, UNKNOWN, function_at, returns_to, sp};
+use crate::mock::{Done, MANAGED, Mock, NATIVE, UNKNOWN, function_at, returns_to, sp};
 use clr_walker::mixed::{
     Completeness, FrameKind, MixedStack, Policy, Reason, SignalVeto, Source, WalkBuffer, Walker,
 };
@@ -127,7 +127,7 @@ fn a_snapshot_in_a_handler_needs_a_veto_that_does_not_forbid_it() {
         }
         let mut buffer = WalkBuffer::new(32);
         let Ok(()) = walker.take(&mock, &mut buffer);
-        mock.done.borrow().len() > 1
+        mock.done.borrow().iter().any(|done| *done != Done::ContextRead)
     };
     let is_suspending = AtomicBool::new(false);
     let leaf = sandwich()[0];
@@ -160,7 +160,6 @@ fn a_small_number_on_the_stack_is_no_root() {
         let reason = Reason::NotACall { address: number };
         assert_eq!(stack.completeness(), Completeness::Partial(reason), "{root:?}");
     }
-    assert!(400 * FRAME > StackRoot::ROOM, "the stack is deep enough");
     let mut mock = fed(&deep);
     mock.bounds.root = StackRoot::Undefined;
     let stack = mock.walk_in(Policy::Signal, &mut WalkBuffer::new(512));

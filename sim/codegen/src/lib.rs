@@ -76,6 +76,7 @@ pub mod stack_layout;
 #[cfg(test)]
 mod tests;
 mod unwind_info;
+mod unwind_info_v3;
 
 #[doc(hidden)]
 pub use cfi::SIGNAL_CONTEXT;

@@ -314,6 +314,8 @@ pub enum UnwindData {
     Version2,
     /// UNWIND_INFO version 2 without EPILOG codes.
     Version2WithoutEpilogs,
+    /// UNWIND_INFO version 3: epilogues have descriptors.
+    Version3,
 }
 
 /// The unwind data of a part that is placed separately from its function.

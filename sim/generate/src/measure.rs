@@ -178,6 +178,7 @@ fn shape(shape: &FunctionShape) -> u64 {
         UnwindData::Version1 => 1,
         UnwindData::Version2WithoutEpilogs => 2,
         UnwindData::Version2 => 3,
+        UnwindData::Version3 => 4,
     };
     let wrap = match shape.wrap {
         Wrap::Whole => 0,

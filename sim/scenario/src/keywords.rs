@@ -125,6 +125,7 @@ terms! {
         "version-1" => (UnwindData::Version1),
         "version-2" => (UnwindData::Version2),
         "version-2-without-epilogs" => (UnwindData::Version2WithoutEpilogs),
+        "version-3" => (UnwindData::Version3),
     }
     ColdForm {
         "chained" => (ColdForm::Chained),

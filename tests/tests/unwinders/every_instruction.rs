@@ -2,7 +2,7 @@
 //! run yields the true frames.
 
 use clr_codegen::execution::Execution;
-use clr_codegen::{CallingConvention, CodeKind, Program, WindowsMistake};
+use clr_codegen::{CallingConvention, CodeKind, Program, UnwindData, WindowsMistake};
 use clr_generate::near_valid::Mutation;
 use clr_generate::{Seeded, Size, programs};
 use clr_scenario::Scenario;
@@ -122,6 +122,38 @@ fn the_second_unwinder_agrees_with_the_shadow_stack() {
             &ReferenceUnwinder::new(&linked, &map).unwrap(),
             LIMIT,
         )
+    });
+}
+
+/// Returns the program with UNWIND_INFO of version 3. The generators draw the other versions.
+fn with_version_3(program: &Program) -> Program {
+    let mut program = program.clone();
+    for function in &mut program.functions {
+        if function.shape.unwind != UnwindData::None {
+            function.shape.unwind = UnwindData::Version3;
+        }
+    }
+    program
+}
+
+#[test]
+fn whole_stacks_with_version_3_are_unwound_to_the_shadow_stack() {
+    let check = |program: &Program| precise(&with_version_3(program));
+    let (boundaries, frames) = for_programs(3000, Size::SMALL, check);
+    assert!(boundaries > 100 * u64::from(cases(3000)), "only {boundaries} boundaries");
+    assert!(frames > 2 * boundaries, "only {frames} frames in {boundaries} stacks");
+    for_programs(6000, Size::TINY, check);
+    for_programs(1500, UNIX, check);
+}
+
+#[test]
+fn the_second_unwinder_agrees_with_the_shadow_stack_on_version_3() {
+    for_programs(1000, Size::SMALL, |program| {
+        let program = with_version_3(program);
+        let linked = program.link()?;
+        let map = linked.code_map().unwrap();
+        let reference = ReferenceUnwinder::new(&linked, &map).unwrap();
+        every_instruction::walk(&program, &linked, &reference, LIMIT)
     });
 }
 

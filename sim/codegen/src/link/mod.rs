@@ -49,6 +49,13 @@ pub enum LinkError {
         /// The function.
         function: FunctionIndex,
     },
+    /// UNWIND_INFO version 3 has more than 31 operations, more than 7 epilogues, or epilogues that are
+    /// more than 32,767 bytes apart.
+    #[error("function {}: version 3 cannot describe this many operations or epilogues", function.0)]
+    TooMuchToDescribe {
+        /// The function.
+        function: FunctionIndex,
+    },
     /// An epilogue begins more than 4095 bytes before its function's end, or is longer than 255
     /// bytes, so that UNWIND_INFO version 2 cannot list it.
     #[error("function {}: version 2 cannot list an epilogue this far from the end", function.0)]

@@ -5,7 +5,8 @@ use super::super::nibble_map::NibbleMap;
 use super::super::pe::{PeFile, PeSection, SectionKind};
 use super::super::program::Program;
 use super::super::shape::UnwindData;
-use super::super::unwind_info::{Epilogs, Trailer, UnwindCode, UnwindInfo};
+use super::super::unwind_info::{Epilogs, Operation, Trailer, UnwindCode, UnwindInfo};
+use super::super::unwind_info_v3::{Epilogue, UnwindInfoV3, WindingCode};
 use super::place::{CELLS_RVA, Encoded, PAGE};
 use super::{Format, LinkError, MethodHeader, Unit};
 use clr_walker::image::RuntimeFunction;
@@ -128,10 +129,16 @@ impl Encoded {
                     PartKind::Chained(parent) => entries.get(parent).copied(),
                     PartKind::Root | PartKind::Separate => None,
                 };
-                let info = self.unwind_info(program, part, parent)?;
-                let too_many = LinkError::TooManyCodes { function: part.function };
                 entry.unwind_info = rva + xdata.len() as u32;
-                xdata.extend(info.encode().ok_or(too_many)?);
+                if shape.unwind == UnwindData::Version3 {
+                    let too_much = LinkError::TooMuchToDescribe { function: part.function };
+                    let info = self.unwind_info_v3(program, part, parent)?;
+                    xdata.extend(info.encode().ok_or(too_much)?);
+                } else {
+                    let info = self.unwind_info(program, part, parent)?;
+                    let too_many = LinkError::TooManyCodes { function: part.function };
+                    xdata.extend(info.encode().ok_or(too_many)?);
+                }
                 functions.push(entry);
             }
             entries.push(entry);
@@ -165,13 +172,7 @@ impl Encoded {
             .collect::<Result<Vec<_>, LinkError>>()?;
         let prologue_end = part.prologue_end;
         let prologue_size = if prologue_end == part.begin { 0 } else { offset(prologue_end)? };
-        let trailer = match parent {
-            Some(parent) => Trailer::Chained([parent.begin, parent.end, parent.unwind_info]),
-            None if shape.handler && !separate => {
-                Trailer::Handler(self.rva(self.lowered.personality))
-            }
-            None => Trailer::Nothing,
-        };
+        let trailer = self.trailer(program, part, parent);
         let version2 =
             matches!(shape.unwind, UnwindData::Version2 | UnwindData::Version2WithoutEpilogs);
         let epilogs = match shape.unwind {
@@ -185,6 +186,83 @@ impl Encoded {
             epilogs,
             codes,
             trailer,
+        })
+    }
+
+    fn trailer(&self, program: &Program, part: &Part, parent: Option<RuntimeFunction>) -> Trailer {
+        let handler = program.functions[part.function.index()].shape.handler;
+        match parent {
+            Some(parent) => Trailer::Chained([parent.begin, parent.end, parent.unwind_info]),
+            None if handler && part.kind != PartKind::Separate => {
+                Trailer::Handler(self.rva(self.lowered.personality))
+            }
+            None => Trailer::Nothing,
+        }
+    }
+
+    fn unwind_info_v3(
+        &self,
+        program: &Program,
+        part: &Part,
+        parent: Option<RuntimeFunction>,
+    ) -> Result<UnwindInfoV3, LinkError> {
+        let function = part.function;
+        let begin = self.rva(part.begin);
+        let separate = part.kind == PartKind::Separate;
+        let too_long = |_| LinkError::PrologueTooLong { function };
+        let mut described: Vec<(u16, Operation)> = Vec::new();
+        // The saves of a chunk count from the frame register, which is set in its parent.
+        if parent.is_some() && part.frame.is_some() && !part.described.is_empty() {
+            described.push((0, Operation::SetFrame));
+        }
+        for operation in &part.described {
+            let offset = match operation.before.checked_sub(1) {
+                Some(own) if !separate && own >= part.begin => self.rva(own) - begin,
+                _ => 0,
+            };
+            described.push((u16::try_from(offset).map_err(too_long)?, operation.operation));
+        }
+        // The bytes that are on the stack where offsets of saves count from.
+        let (mut depth, mut base) = (0, None);
+        for (_, operation) in &described {
+            match operation {
+                Operation::SetFrame => base = Some(depth),
+                operation => depth += pushed(*operation),
+            }
+        }
+        let base = base.unwrap_or(depth);
+        let mut depth = 0;
+        let mut codes = Vec::new();
+        for (ip_offset, operation) in described {
+            depth += pushed(operation);
+            let from_rsp = |at: u32| at.wrapping_add(depth).wrapping_sub(base);
+            let operation = match operation {
+                Operation::Save(register, at) => Operation::Save(register, from_rsp(at)),
+                Operation::SaveXmm(n, at) => Operation::SaveXmm(n, from_rsp(at)),
+                other => other,
+            };
+            codes.push(WindingCode { ip_offset, operation });
+        }
+        let size = if separate { 0 } else { self.end_rva(part.prologue_end).saturating_sub(begin) };
+        let size = if part.prologue_end == part.begin { 0 } else { size };
+        let mut epilogues = Vec::new();
+        for epilogue in part.undone.iter().filter(|epilogue| !epilogue.operations.is_empty()) {
+            let start = self.rva(epilogue.begin);
+            let offset = |index| u16::try_from(self.rva(index) - start).map_err(too_long);
+            let codes = epilogue.operations.iter().map(|(index, operation)| {
+                Ok(WindingCode { ip_offset: offset(*index)?, operation: *operation })
+            });
+            let codes = codes.collect::<Result<_, LinkError>>()?;
+            epilogues.push(Epilogue { start, last: offset(epilogue.end - 1)?, codes });
+        }
+        Ok(UnwindInfoV3 {
+            begin,
+            end: self.end_rva(part.end),
+            prologue_size: u16::try_from(size).map_err(too_long)?,
+            frame: part.frame,
+            codes,
+            epilogues,
+            trailer: self.trailer(program, part, parent),
         })
     }
 
@@ -207,5 +285,14 @@ impl Encoded {
             }
         }
         Ok((!part.epilogues.is_empty()).then_some(epilogs))
+    }
+}
+
+/// Returns the number of bytes by which an operation lowers rsp.
+const fn pushed(operation: Operation) -> u32 {
+    match operation {
+        Operation::Push(_) => 8,
+        Operation::Allocate(bytes) => bytes,
+        _ => 0,
     }
 }

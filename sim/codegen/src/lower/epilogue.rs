@@ -5,9 +5,12 @@ use super::super::marks::{Role, WindowsMistake};
 use super::super::program::{Exit, ReturnForm, TailCallForm};
 use super::super::shape::{EntryForm, EpilogueCfi, FunctionShape, Release, UnwindData};
 use super::stream::{Label, Place};
-use super::{Frame, Lowering};
+use super::super::unwind_info::Operation;
+use super::prologue::Described;
+use super::{Frame, Lowering, Undone};
 use clr_walker::registers::Gpr;
 use iced_x86::{Code, IcedError};
+use std::ops::Range;
 
 impl Lowering<'_> {
     /// Restores the registers that the prologue saved, and leaves the function.
@@ -58,6 +61,7 @@ impl Lowering<'_> {
         let left_pushed = self.restore_left_pushes(frame)?;
         self.note(frame, Role::Epilogue);
         let mistake = mistake(shape, exit);
+        let release = self.stream.here();
         let pops_rbp = self.release(frame)?;
         // Before the first of these instructions, the frame is as in the body.
         let released = layout.allocation > 0 || pops_rbp;
@@ -91,7 +95,49 @@ impl Lowering<'_> {
             self.rows.leave_wrong(end, &row);
         }
         self.parts[frame.part].epilogues.push((first_pop, end));
+        let restored = usize::from(pops_rbp) + left_pushed;
+        self.describe_epilogue(frame, release..end, first_pop, restored);
         Ok(())
+    }
+
+    /// Records the operations that the `epilogue` undoes. Of the pushes, the last `restored` ones are
+    /// undone by its first instruction, and the others by pops from `first_pop` on.
+    fn describe_epilogue(
+        &mut self,
+        frame: &Frame<'_>,
+        epilogue: Range<u32>,
+        first_pop: u32,
+        restored: usize,
+    ) {
+        let shape = frame.shape();
+        let described = self.all_described(frame.describing);
+        let last = epilogue.end - 1;
+        let pushes = shape.all_pushes(self.program.convention).count();
+        let is_push = |operation| matches!(operation, Operation::Push(_) | Operation::Allocate(_));
+        let lowered = described.iter().filter(|described| is_push(described.operation)).count();
+        // In the order in which they are undone: the allocation, then the pushes.
+        let mut left = lowered;
+        let mut operations = Vec::new();
+        for Described { operation, .. } in described.into_iter().rev() {
+            match operation {
+                Operation::Push(_) | Operation::Allocate(_) => {
+                    let popped = pushes.checked_sub(left).and_then(|n| n.checked_sub(restored));
+                    let at = popped.map_or(epilogue.start, |n| first_pop + n as u32);
+                    operations.push((at, operation));
+                    left -= 1;
+                }
+                Operation::SetFrame => operations.push((epilogue.start, operation)),
+                Operation::MachineFrame(error_code) => {
+                    if error_code {
+                        operations.push((last - 1, Operation::Allocate(8)));
+                    }
+                    operations.push((last, Operation::MachineFrame(false)));
+                }
+                Operation::Save(..) | Operation::SaveXmm(..) => {}
+            }
+        }
+        let Range { start: begin, end } = epilogue;
+        self.parts[frame.part].undone.push(Undone { begin, end, operations });
     }
 
     pub(super) fn funclet_epilogue(
@@ -100,6 +146,7 @@ impl Lowering<'_> {
         allocation: u32,
     ) -> Result<(), IcedError> {
         self.note(frame, Role::Epilogue);
+        let release = self.stream.here();
         self.stream.add_rsp(allocation, false)?;
         self.row(|row| row.moved(-allocation.cast_signed()));
         let unlisted = frame.shape().unwind == UnwindData::Version2WithoutEpilogs;
@@ -114,6 +161,7 @@ impl Lowering<'_> {
         self.mistake(None);
         let end = self.stream.here();
         self.parts[frame.part].epilogues.push((first_pop, end));
+        self.describe_epilogue(frame, release..end, first_pop, 0);
         Ok(())
     }
 

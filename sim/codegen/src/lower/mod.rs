@@ -46,8 +46,20 @@ pub(super) struct Part {
     pub frame: Option<(Gpr, u8)>,
     /// For each epilogue, its first pop and the instruction after the epilogue.
     pub epilogues: Vec<(u32, u32)>,
+    /// The epilogues as version 3 describes them.
+    pub undone: Vec<Undone>,
     /// Kind of the funclet that the part is, or is a part of.
     pub funclet: Option<FuncletKind>,
+}
+
+/// An epilogue from the release of the allocation on.
+#[derive(Clone, Debug)]
+pub(super) struct Undone {
+    /// The first instruction, and the one after the last.
+    pub begin: u32,
+    pub end: u32,
+    /// The operations that are undone, the first one first, with their instructions.
+    pub operations: Vec<(u32, Operation)>,
 }
 
 /// The relation of a part's unwind data to that of other parts.
@@ -312,6 +324,7 @@ impl<'p> Lowering<'p> {
             described: Vec::new(),
             frame,
             epilogues: Vec::new(),
+            undone: Vec::new(),
             funclet,
         });
         self.parts.len() - 1

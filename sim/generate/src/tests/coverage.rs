@@ -42,7 +42,7 @@ macro_rules! variants {
                     $($type::$name $(($($field),*))? => {
                         concat!(stringify!($type), "::", stringify!($name))
                     })*
-                    $($other => "the runtime's",)?
+                    $($other => "not drawn",)?
                 }
             }
         )*
@@ -60,7 +60,7 @@ variants! {
     ALLOCATIONS, allocation: Allocation { Sub, SubImm32, Push, Probes, ProbeLoop, Chkstk }
     FRAME_SETS, frame_set: FrameSet { BehindPush, BeforeAllocation, AfterAllocation, AfterSaves }
     RELEASES, release: Release { Add, AddImm32, Pop, Lea, LeaDisp32, R11, Mov, Leave }
-    UNWIND_DATA, unwind: UnwindData { None, Version1, Version2, Version2WithoutEpilogs }
+    UNWIND_DATA, unwind: UnwindData { None, Version1, Version2, Version2WithoutEpilogs }, but UnwindData::Version3
     COLD_FORMS, cold: ColdForm { Chained, Separate }
     EXITS, exit: Exit { Return(_), TailCall(_, _) }, but Exit::Computed
     RETURN_FORMS, return_form: ReturnForm { Ret, RetImm, RepRet, BndRet, RexRet }

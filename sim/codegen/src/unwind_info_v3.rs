@@ -65,9 +65,7 @@ impl UnwindInfoV3 {
         let (flags, trailer) = match self.trailer {
             Trailer::Nothing => (0, Vec::new()),
             Trailer::Handler(rva) => (3, rva.to_le_bytes().to_vec()),
-            Trailer::Chained(entry) => {
-                (4, entry.into_iter().flat_map(u32::to_le_bytes).collect())
-            }
+            Trailer::Chained(entry) => (4, entry.into_iter().flat_map(u32::to_le_bytes).collect()),
         };
         let flags = flags | if large { LARGE } else { 0 };
         let words = u8::try_from(payload.len() / 2).ok()?;
@@ -111,7 +109,9 @@ impl UnwindInfoV3 {
             }
             payload.extend(u16::try_from(first).ok()?.to_le_bytes());
             offset(*last, large, payload);
-            codes.iter().for_each(|code| offset(code.ip_offset, large, payload));
+            for code in codes {
+                offset(code.ip_offset, large, payload);
+            }
         }
         Some(())
     }

@@ -28,7 +28,7 @@ impl Seen {
 }
 
 /// Defines a function that names a value's variant, and a list of all names. The variants after
-/// `but` belong to the runtime's code, and are not generated here.
+/// `but` belong to the runtime's code, or are put into drawn programs by tests; they are not generated here.
 macro_rules! variants {
     ($(
         $list:ident, $function:ident: $type:ident { $($name:ident $(($($field:pat),*))?),* $(,)? }

@@ -39,9 +39,9 @@
 //!        ▼
 //! code_map: address → region ──► image::pe: sections, RUNTIME_FUNCTION table
 //!        │                  └──► image::elf, image::macho: segments, .eh_frame, .debug_frame
-//!        │                                    │ compiled when a step needs them
+//!        │                                    │ compiled when a step needs them; __unwind_info
 //!        ▼                                    ▼
-//! unwind::win64: UNWIND_INFO, epilogues    cfi: rows; unwind: their steps, expressions, stubs
+//! unwind::win64: UNWIND_INFO, epilogues    cfi: rows; compact: entries; unwind: their steps, stubs
 //!        │                                    │
 //!        └───────────────┬────────────────────┘
 //!                        ▼
@@ -61,6 +61,7 @@ extern crate alloc;
 
 pub mod cfi;
 pub mod code_map;
+pub mod compact;
 pub mod image;
 pub mod jitted;
 pub mod memory;

@@ -49,6 +49,9 @@ pub(crate) struct Rule {
 /// Registers that native code preserves unless a rule says otherwise.
 pub(crate) const NONVOLATILE: RegisterSet = Convention::SystemV.nonvolatile();
 
+/// A bit of a rule's register that marks compact unwind information.
+const COMPACT: u8 = 1 << 7;
+
 /// A factor that spreads differences in few bits over many.
 const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 
@@ -57,14 +60,14 @@ pub(super) const USUAL_RETURN_ADDRESS: i32 = -8;
 
 impl Rule {
     /// Creates a rule that saves nothing and has no canonical frame address yet.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { window: 8, ..Self::default() }
     }
 
     /// Returns the rule with this canonical frame address; `None` if it counts from another register
     /// than the sixteen.
     #[inline]
-    pub(super) fn with_cfa(self, register: Column, offset: i32) -> Option<Self> {
+    pub(crate) fn with_cfa(self, register: Column, offset: i32) -> Option<Self> {
         let cfa_register = register.gpr()?.number();
         Some(Self { cfa_register, cfa_offset: offset, ..self })
     }
@@ -81,7 +84,7 @@ impl Rule {
     /// Adds that the register with this encoding is saved `offset` bytes from the canonical frame
     /// address; returns `None` if that is not of the simple form.
     #[inline]
-    pub(super) fn with_load(mut self, register: u8, offset: i32) -> Option<Self> {
+    pub(crate) fn with_load(mut self, register: u8, offset: i32) -> Option<Self> {
         if register == Gpr::Rsp.number() {
             return None;
         }
@@ -91,6 +94,16 @@ impl Rule {
         self.window = self.window.max(load.below());
         self.found |= 1 << (register & 15);
         Some(self)
+    }
+
+    /// Returns the rule marked as one of compact unwind information.
+    pub(crate) const fn of_compact(self) -> Self {
+        Self { cfa_register: self.cfa_register | COMPACT, ..self }
+    }
+
+    #[inline]
+    pub(crate) const fn is_of_compact(&self) -> bool {
+        self.cfa_register & COMPACT != 0
     }
 
     /// Returns the contribution of the saved registers to [`hash`](Self::hash).

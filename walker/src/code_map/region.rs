@@ -2,6 +2,7 @@
 
 use super::CodeMapError;
 use crate::cfi::CfiTable;
+use crate::compact::CompactTable;
 use crate::image::elf::ElfImage;
 use crate::image::macho::MachoImage;
 use crate::image::pe::PeImage;
@@ -27,6 +28,8 @@ pub struct CodeRegion<'a> {
     /// The call frame information of native code on Unix. Shared, because it is large and the
     /// region may be cloned.
     cfi: Option<Arc<CfiTable<'a>>>,
+    /// The compact unwind information of a Mach-O image.
+    compact: Option<Arc<CompactTable<'a>>>,
 }
 
 /// The bytes of a region.
@@ -108,7 +111,9 @@ impl<'a> CodeRegion<'a> {
     /// # Errors
     /// [`CodeMapError::Range`] if the region would be empty or wrap.
     pub fn macho(base: u64, image: &MachoImage<'a>) -> Result<Self, CodeMapError> {
-        Self::native(base, image.size(), image.sections(), &image.cfi())
+        let region = Self::native(base, image.size(), image.sections(), &image.cfi())?;
+        let compact = image.compact_unwind();
+        Ok(if compact.is_empty() { region } else { region.with_compact(compact) })
     }
 
     fn native(
@@ -120,6 +125,13 @@ impl<'a> CodeRegion<'a> {
         let (kind, functions) = (RegionKind::Image, FunctionTable::default());
         let region = Self::from_sections(base, size, kind, sections.clone(), functions)?;
         Ok(region.with_cfi(CfiTable::lazy(cfi, sections)))
+    }
+
+    /// Returns the region with compact unwind information, which counts before its call frame
+    /// information. It has no effect without a table of the latter, even an empty one.
+    #[must_use]
+    pub fn with_compact(self, table: CompactTable<'a>) -> Self {
+        Self { compact: Some(Arc::new(table)), ..self }
     }
 
     /// Returns the region with `table` as its only unwind data. RVAs in the table count from the
@@ -166,7 +178,7 @@ impl<'a> CodeRegion<'a> {
         let empty = Section { rva: 0, bytes: &[], executable: false };
         let unwind_section = sections.find(info).copied().unwrap_or(empty);
         let bytes = Bytes::Borrowed { sections, functions, unwind_section };
-        Ok(Self { base, first: 0, size, kind, bytes, is_system_v: false, cfi: None })
+        Ok(Self { base, first: 0, size, kind, bytes, is_system_v: false, cfi: None, compact: None })
     }
 
     /// Returns the part of the region with these RVAs, which a profiler adds if it gets the methods
@@ -247,6 +259,13 @@ impl<'a> CodeRegion<'a> {
         self.cfi.as_deref()
     }
 
+    /// Returns the compact unwind information of a Mach-O image.
+    #[inline]
+    #[must_use]
+    pub fn compact(&self) -> Option<&CompactTable<'a>> {
+        self.compact.as_deref()
+    }
+
     /// Returns the code bytes from `rva` to the end of their section.
     #[inline]
     #[must_use]
@@ -314,6 +333,6 @@ impl CodeRegion<'static> {
         let entries = functions.iter().flat_map(RuntimeFunction::to_bytes);
         let owned = OwnedBytes { runs: runs.into(), functions: entries.collect() };
         let (kind, bytes) = (RegionKind::CodeHeap, Bytes::Owned(Arc::new(owned)));
-        Ok(Self { base, first, size, kind, bytes, is_system_v: false, cfi: None })
+        Ok(Self { base, first, size, kind, bytes, is_system_v: false, cfi: None, compact: None })
     }
 }

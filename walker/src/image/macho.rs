@@ -2,9 +2,10 @@
 
 use super::symbols::NameBudget;
 use super::{CfiSections, ImageError, Section, Sections, Symbols};
+use crate::compact::{CompactSections, CompactTable, entries_of_object_file};
 use alloc::vec::Vec;
 use object::LittleEndian as LE;
-use object::macho::{self, MachHeader64, SegmentCommand64};
+use object::macho::{self, MachHeader64, Relocation, SegmentCommand64};
 use object::read::ReadRef as _;
 use object::read::macho::{
     LoadCommandIterator, MachHeader as _, Nlist as _, Section as _, Segment as _,
@@ -55,6 +56,9 @@ pub struct MachoImage<'a> {
     commands: LoadCommandIterator<'a, LE>,
     segments: Sections<'a>,
     cfi: CfiSections<'a>,
+    compact: CompactSections<'a>,
+    /// `__LD,__compact_unwind` of an object file, with its relocations.
+    compact_of_object: Option<(&'a [u8], &'a [Relocation<LE>])>,
 }
 
 impl<'a> MachoImage<'a> {
@@ -94,6 +98,8 @@ impl<'a> MachoImage<'a> {
             commands,
             segments,
             cfi: CfiSections { preferred_base, ..CfiSections::default() },
+            compact: CompactSections::default(),
+            compact_of_object: None,
         };
         for (segment, bytes) in found {
             let sections = segment.sections(LE, bytes).map_err(cut_off)?;
@@ -101,6 +107,17 @@ impl<'a> MachoImage<'a> {
                 let at = || image.range(section.addr(LE), section.size(LE));
                 match (section.segment_name(), section.name()) {
                     (b"__TEXT", b"__eh_frame") => image.cfi.eh_frame = at(),
+                    (b"__TEXT", b"__unwind_info") => image.compact.unwind_info = at(),
+                    (b"__TEXT", b"__stub_helper") => {
+                        if let Some(Section { rva, bytes, .. }) = at() {
+                            image.compact.stub_helper = rva..rva.saturating_add(bytes.len() as u32);
+                        }
+                    }
+                    (b"__LD", b"__compact_unwind") => {
+                        let bytes = section.data(LE, data, section.offset(LE).into()).ok();
+                        let relocations = section.relocations(LE, data).unwrap_or_default();
+                        image.compact_of_object = bytes.map(|bytes| (bytes, relocations));
+                    }
                     (b"__TEXT", b"__text") => image.cfi.text = at().map(|it| it.rva),
                     (_, b"__got") => image.cfi.got = at().map(|it| it.rva),
                     (b"__DWARF", b"__debug_frame") => {
@@ -132,11 +149,29 @@ impl<'a> MachoImage<'a> {
         &self.segments
     }
 
-    /// Returns the sections with call frame information. Functions that the linker describes only
-    /// by compact unwind information (`__unwind_info`) are not in them.
+    /// Returns the sections with call frame information. Most functions are not in them: the linker
+    /// describes these only by [compact unwind information](Self::compact_unwind).
     #[must_use]
     pub const fn cfi(&self) -> CfiSections<'a> {
         self.cfi
+    }
+
+    /// Returns the table of compact unwind information, which is empty if the image has none. Only
+    /// for an object file does this allocate.
+    #[must_use]
+    pub fn compact_unwind(&self) -> CompactTable<'a> {
+        let Some((section, relocations)) = self.compact_of_object else {
+            return CompactTable::new(&self.compact);
+        };
+        let mut commands = self.commands.map_while(Result::ok);
+        let table = commands.find_map(|command| command.symtab().ok().flatten());
+        let symbols = table.and_then(|it| it.symbols::<MachHeader64<LE>, _>(LE, self.data).ok());
+        let value = |number: u32| {
+            let symbol = symbols.as_ref()?.symbol(object::SymbolIndex(number as usize)).ok()?;
+            Some(symbol.n_value(LE))
+        };
+        let entries = entries_of_object_file(section, relocations, self.preferred_base, value);
+        CompactTable::of_object(entries)
     }
 
     /// Returns the names of the code. Symbols that cannot be read are left out.

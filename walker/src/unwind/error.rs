@@ -1,6 +1,7 @@
 //! Errors of steps.
 
 use crate::cfi::CfiError;
+use crate::compact::CompactError;
 use crate::memory::Unreadable;
 use crate::registers::Gpr;
 use thiserror::Error;
@@ -37,6 +38,16 @@ pub enum UnwindError {
     /// Call frame information is faulty.
     #[error("{0}")]
     Cfi(#[from] CfiError),
+    /// Compact unwind information is faulty.
+    #[error("{0}")]
+    Compact(#[from] CompactError),
+    /// The code between an interrupted instruction and the next call or return does not fit the
+    /// function's unwind information: neither can be trusted.
+    #[error("the code at {address:#x} contradicts its unwind information")]
+    CodeContradictsTable {
+        /// rip (VA).
+        address: u64,
+    },
     /// The stack could not be read.
     #[error("{0}")]
     Stack(#[from] Unreadable),

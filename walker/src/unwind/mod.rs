@@ -1,6 +1,7 @@
 //! Steps from a frame to its caller, and walks of whole stacks.
 
 mod cache;
+mod compact;
 mod dwarf;
 mod error;
 mod walk;
@@ -91,6 +92,11 @@ pub enum Trust {
     EpilogueInstructions,
     /// By call frame information.
     Cfi,
+    /// By compact unwind information, which describes the frame at calls.
+    Compact,
+    /// By following the code from the interrupted instruction to a return, or to a call that has
+    /// compact unwind information.
+    FollowedCode,
     /// By the call frame information of a trampoline that signal handlers return to: the caller was
     /// interrupted.
     SignalFrame,
@@ -104,6 +110,9 @@ pub enum Trust {
     /// The code is unknown, but the word on top of the stack is a return address in a method, so it
     /// may be that of a stub or a leaf. Only whole stacks have this.
     StackTop,
+    /// By compact unwind information, though the code leads neither to a call nor to a return within
+    /// the limits: the frame is assumed to be complete.
+    CompactAssumed,
     /// The native code has no call frame information, but rbp looks like a frame pointer.
     FramePointer,
 }
@@ -259,6 +268,9 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         {
             if let Some(table) = region.cfi() {
                 let place = dwarf::Place { map: self.map, region, table, rva };
+                if let Some(place) = place.compact() {
+                    return compact::step(place, self.guesses, registers, position, memory);
+                }
                 return dwarf::step(place, self.guesses, registers, position, memory);
             }
             if !self.rules.is_windows()
@@ -282,6 +294,9 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         memory: &M,
     ) -> Result<Step, UnwindError> {
         if let Some(place) = self.native(registers.rip, position) {
+            if let Some(place) = place.compact() {
+                return compact::step(place, self.guesses, registers, position, memory);
+            }
             return dwarf::step(place, self.guesses, registers, position, memory);
         }
         let step = win64::step(self.map, self.reading(), registers, position, memory)?;
@@ -364,7 +379,11 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         if position == Position::ReturnAddress {
             let (version, rip) = (self.map.version(), registers.rip);
             if let Some(place) = self.native(rip, position) {
-                if let Some(rule) = dwarf::simple_rule(place) {
+                let rule = match place.compact() {
+                    Some(place) => compact::simple_rule(place),
+                    None => dwarf::simple_rule(place),
+                };
+                if let Some(rule) = rule {
                     cache.insert_cfi(version, rip, rule);
                 }
             } else if !self.rules.is_windows()

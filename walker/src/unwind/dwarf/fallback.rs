@@ -65,7 +65,7 @@ pub(super) fn stub(before: &[u8], code: &[u8]) -> Option<u64> {
 }
 
 /// Returns to the address `pushed` bytes above rsp.
-fn pop<M: Memory + ?Sized>(
+pub(in crate::unwind) fn pop<M: Memory + ?Sized>(
     registers: &mut Registers,
     memory: &M,
     pushed: u64,

@@ -9,6 +9,8 @@ mod fallback;
 mod general;
 mod simple;
 
+pub(super) use fallback::pop;
+
 use super::{Guesses, Position, Step, UnwindError};
 use crate::cfi::{CfiTable, Found, General, Rule};
 use crate::code_map::{CodeMap, CodeRegion};

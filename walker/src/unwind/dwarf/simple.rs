@@ -46,7 +46,7 @@ impl Rule {
         // Registers that an epilogue has restored are the caller's, whichever they are.
         let kept = NONVOLATILE.union(RegisterSet::from_gpr_bits(self.found));
         Ok(Step {
-            trust: Trust::Cfi,
+            trust: if self.is_of_compact() { Trust::Compact } else { Trust::Cfi },
             establisher_frame: cfa,
             handler: None,
             caller: Position::ReturnAddress,

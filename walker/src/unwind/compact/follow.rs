@@ -1,0 +1,209 @@
+//! Following the code from an interrupted instruction to a place where the frame is known.
+//!
+//! Two such places are certain: at a return the return address is on top of the stack, and at a call
+//! the table is right, since exceptions pass there. So it does not matter whether the instruction is
+//! in a prologue, an epilogue, the body, or a part of a function that never makes a frame.
+
+use super::instruction::{Effect, Instruction, decode};
+use super::state::{Source, State};
+use super::{Described, Frame, describe};
+use crate::code_map::CodeRegion;
+use crate::compact::{CompactTable, Layout};
+use crate::registers::Registers;
+
+/// Maximum number of instructions on one path.
+const PATH_LIMIT: u32 = 512;
+
+/// Maximum number of branches whose other way is kept for later.
+const MOST_BRANCHES: usize = 3;
+
+/// Maximum number of paths.
+const MOST_PATHS: u32 = 12;
+
+/// The place that the code leads to.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Destination {
+    /// A return, or a jump into another function: the return address is on top of the stack.
+    Leaves(State),
+    /// A call in a function with this frame.
+    Calls(Frame, State),
+    /// None within the limits. The state is that at the end of the straightest path.
+    Unknown(State),
+}
+
+/// The end of a path.
+enum End {
+    Found(Destination),
+    /// The path is lost in this state.
+    Lost(State),
+}
+
+/// A path through the code.
+#[derive(Clone, Copy)]
+struct Path {
+    rva: u32,
+    /// RVA that the last `lea register, [rip+…]` has computed: the table of a `switch`, if one
+    /// follows.
+    last_address: Option<u32>,
+    state: State,
+}
+
+/// Code that is followed.
+pub(super) struct Code<'s, 'a> {
+    pub(super) region: &'s CodeRegion<'a>,
+    pub(super) table: &'s CompactTable<'a>,
+    /// RVA of the interrupted instruction.
+    pub(super) rva: u32,
+}
+
+impl Code<'_, '_> {
+    /// Follows the code from where the registers are `registers`. Where a branch leads nowhere, its
+    /// other ways are tried.
+    pub(super) fn follow(&self, registers: &Registers) -> Destination {
+        let mut path = Path { rva: self.rva, last_address: None, state: State::new(registers) };
+        if self.is_tail_jump() {
+            return Destination::Leaves(path.state);
+        }
+        let mut others = [path; MOST_BRANCHES];
+        let mut waiting = 0;
+        // A jump to the start of another function, if that leads nowhere.
+        let mut exit = None;
+        let mut straightest = None;
+        for _ in 0..MOST_PATHS {
+            let branch = |other: Path| {
+                if let Some(slot) = others.get_mut(waiting) {
+                    *slot = other;
+                    waiting += 1;
+                }
+            };
+            match self.go(path, branch, &mut exit) {
+                End::Found(destination) => return destination,
+                End::Lost(state) => {
+                    straightest.get_or_insert(state);
+                }
+            }
+            let Some(next) = waiting.checked_sub(1).filter(|_| exit.is_none()) else { break };
+            waiting = next;
+            let Some(other) = others.get(next) else { break };
+            path = *other;
+        }
+        // The limit may cut an epilogue in two, far from the interrupted instruction.
+        let whole = straightest.filter(|state: &State| !state.released);
+        let lost = Destination::Unknown(whole.unwrap_or_else(|| State::new(registers)));
+        exit.map_or(lost, Destination::Leaves)
+    }
+
+    /// Follows one path. Calls `branch` with each other way.
+    fn go(&self, mut path: Path, mut branch: impl FnMut(Path), exit: &mut Option<State>) -> End {
+        for _ in 0..PATH_LIMIT {
+            let Some(bytes) = self.region.bytes_from(path.rva) else { break };
+            if path.state.has_made_nothing() && makes_frame(bytes) {
+                return End::Found(Destination::Leaves(path.state));
+            }
+            let Some(Instruction { len, effect }) = decode(bytes) else { break };
+            let next = path.rva.wrapping_add(len.into());
+            match effect {
+                Effect::Return | Effect::JumpOut => {
+                    return End::Found(Destination::Leaves(path.state));
+                }
+                Effect::Call => match describe(self.region, self.table, path.rva) {
+                    Ok(Described::Frame(frame)) => {
+                        return End::Found(Destination::Calls(frame, path.state));
+                    }
+                    _ => break,
+                },
+                Effect::Jump(distance) => {
+                    let target = self.target(next, distance);
+                    let Some(rva) = target else {
+                        return End::Found(Destination::Leaves(path.state));
+                    };
+                    if self.is_other_function(rva) {
+                        if path.state.released {
+                            return End::Found(Destination::Leaves(path.state));
+                        }
+                        exit.get_or_insert(path.state);
+                    }
+                    path.rva = rva;
+                }
+                Effect::Branch(distance) => {
+                    if let Some(rva) = self.target(next, distance) {
+                        branch(Path { rva, ..path });
+                    }
+                    path.rva = next;
+                }
+                // What is reached by releasing the frame can only leave.
+                Effect::JumpAnywhere if path.state.released => {
+                    return End::Found(Destination::Leaves(path.state));
+                }
+                Effect::JumpAnywhere => match self.first_case(&path) {
+                    Some(rva) => path.rva = rva,
+                    None => break,
+                },
+                Effect::DeadEnd => break,
+                Effect::LeaRip(register, distance) => {
+                    path.state.overwrite(register, Source::Lost);
+                    path.last_address = self.target(next, distance);
+                    path.rva = next;
+                }
+                effect => {
+                    if path.state.apply(effect).is_none() {
+                        break;
+                    }
+                    path.rva = next;
+                }
+            }
+        }
+        End::Lost(path.state)
+    }
+
+    /// Returns the RVA of the first case of the `switch` whose jump `path` has come to. Tables have
+    /// distances from their own start, and cases are in the same entry.
+    fn first_case(&self, path: &Path) -> Option<u32> {
+        let table = path.last_address?;
+        let distance = i32::from_le_bytes(*self.region.bytes_from(table)?.first_chunk()?);
+        let rva = self.target(table, distance)?;
+        let entry = self.table.find(path.rva).ok()??;
+        entry.range.contains(&rva).then_some(rva)
+    }
+
+    /// Returns the RVA of a jump's target, if that is in the image.
+    fn target(&self, end: u32, distance: i32) -> Option<u32> {
+        let end = self.region.base().wrapping_add(end.into());
+        self.region.rva(end.wrapping_add_signed(distance.into()))
+    }
+
+    /// Returns true if another function than the interrupted instruction's is at `rva`: an entry
+    /// starts there, or the code has no information. A part of a function that a compiler has moved
+    /// away has an entry.
+    fn is_other_function(&self, rva: u32) -> bool {
+        let entry = self.table.find(rva).ok().flatten();
+        entry.is_some_and(|entry| {
+            let is_start = entry.range.start == rva && !entry.encoding.is_not_function_start();
+            let is_bare = entry.encoding.layout() == Ok(Layout::Nothing);
+            !entry.range.contains(&self.rva) && (is_start || is_bare)
+        })
+    }
+
+    /// Returns true if the interrupted instruction jumps through a register, and the bytes before it
+    /// are a `pop` of a preserved register or `add rsp, imm8`: no `switch` is right after them.
+    fn is_tail_jump(&self) -> bool {
+        let before = self.rva.checked_sub(4).and_then(|start| self.region.bytes_from(start));
+        let Some((before, code)) = before.and_then(<[u8]>::split_first_chunk::<4>) else {
+            return false;
+        };
+        decode(code).is_some_and(|instruction| instruction.effect == Effect::JumpAnywhere)
+            && matches!(
+                before,
+                [.., 0x5B | 0x5D]
+                    | [.., 0x41, 0x5C..=0x5F]
+                    | [0x48, 0x83, 0xC4, _]
+                    // A branch over the jump may be in between.
+                    | [_, 0x5B | 0x5D, 0x70..=0x7F, _]
+            )
+    }
+}
+
+/// Returns true if the code is `push rbp; mov rbp, rsp`, which every frame with rbp begins with.
+const fn makes_frame(code: &[u8]) -> bool {
+    matches!(code, [0x55, 0x48, 0x89, 0xE5, ..] | [0x55, 0x48, 0x8B, 0xEC, ..])
+}

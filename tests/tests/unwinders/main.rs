@@ -2,6 +2,7 @@
 //! unwinders, and mutants with known bugs.
 
 mod allocation;
+mod compact;
 mod cranelift;
 mod epilogue_iced;
 mod every_instruction;

@@ -4,11 +4,13 @@
 //! Each function accepts any bytes. It panics only if the code under test panics or violates a
 //! property that holds for all input.
 
+mod compact;
 mod mixed;
 mod native;
 mod schedule;
 mod script;
 
+pub use compact::compact_unwind;
 pub use mixed::mixed_walk;
 pub use native::{eh_frame, elf_image};
 pub use schedule::{ending_of_schedule, schedule};

@@ -71,6 +71,11 @@ fn eh_frame() {
 }
 
 #[test]
+fn compact_unwind() {
+    assert!(replay("compact_unwind", clr_tests::fuzz::compact_unwind) >= 8);
+}
+
+#[test]
 fn elf_image() {
     assert!(replay("elf_image", clr_tests::fuzz::elf_image) >= 5);
 }

@@ -167,6 +167,7 @@ proptest! {
         fuzz::vector_file(&bytes);
         fuzz::eh_frame(&bytes);
         fuzz::elf_image(&bytes);
+        fuzz::compact_unwind(&bytes);
     }
 
     #[test]
@@ -213,6 +214,7 @@ proptest! {
     ) {
         fuzz::eh_frame(&damaged(&seed("eh_frame", n), &damages, count));
         fuzz::elf_image(&damaged(&seed("elf_image", n), &damages, count));
+        fuzz::compact_unwind(&damaged(&seed("compact_unwind", n), &damages, count));
     }
 
     #[test]

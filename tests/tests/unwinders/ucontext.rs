@@ -1,4 +1,5 @@
 //! The layout of a signal handler's context, held against this system's own headers.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 use std::process::Command;
 
@@ -17,7 +18,6 @@ AT(REG_RDX, 136); AT(REG_RAX, 144); AT(REG_RCX, 152); AT(REG_RSP, 160); AT(REG_R
 
 /// The unit test of the walker has the same offsets.
 #[test]
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn the_system_agrees_on_the_layout_of_a_ucontext() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("layout.c");

@@ -179,6 +179,7 @@ impl Follower<'_> {
         frame.rsp == RETURN_SLOT && frame.intact == [true; 6]
     }
 
+    #[expect(clippy::too_many_lines, reason = "a table of instructions")]
     fn execute(&mut self, instruction: &Instruction, frame: &mut Frame) -> Result<(), Doubt> {
         let push = |frame: &mut Frame, register: Option<usize>| {
             frame.rsp -= 8;

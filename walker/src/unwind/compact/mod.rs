@@ -174,9 +174,7 @@ fn interrupted<M: Memory + ?Sized>(
         Ok(Described::Frame(frame)) => (Some(frame), false),
         _ => match cfi.find(rva) {
             Found::Nothing => (None, false),
-            Found::General if cfi.general(rva).is_some_and(|rule| rule.row.signal_frame) => {
-                return None;
-            }
+            Found::General if dwarf::is_signal_frame(cfi, rva) => return None,
             _ => (None, true),
         },
     };

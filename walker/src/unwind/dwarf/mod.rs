@@ -103,6 +103,13 @@ fn general_step<M: Memory + ?Sized>(
     rule.apply(place, registers, position, memory)
 }
 
+/// Returns true if the general rule at `rva` is that of a signal's trampoline.
+#[inline(never)]
+pub(super) fn is_signal_frame(table: &CfiTable<'_>, rva: u32) -> bool {
+    let mut rule = General::new();
+    table.general(rva, &mut rule) && rule.row.signal_frame
+}
+
 /// Makes the step if the general rule at `place` is that of a signal's trampoline, to which a handler
 /// returns.
 #[inline(never)]

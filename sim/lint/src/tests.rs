@@ -57,7 +57,7 @@ fn unix(code: &[u8], instructions: &[u8]) -> Report {
     let eh_frame = Section { rva: 0x2000, bytes: &frames, executable: false };
     let cfi = CfiSections { eh_frame: Some(eh_frame), ..CfiSections::default() };
     let table = CfiTable::new(&cfi, &sections);
-    assert_eq!(table.functions().len(), 1);
+    assert_eq!(table.functions().count(), 1);
     let region = CodeRegion::heap(BASE, &bytes, FunctionTable::default()).unwrap();
     let mut map = CodeMap::new();
     map.insert(region.with_cfi(table)).unwrap();

@@ -7,6 +7,7 @@ mod emit;
 mod errors;
 mod explain;
 mod histories;
+mod lint;
 mod programs;
 mod readme;
 mod recordings;
@@ -141,6 +142,7 @@ fn help_is_the_same_everywhere() {
         ("help_minimize", &["minimize", "--help"]),
         ("help_show", &["show", "--help"]),
         ("help_dump", &["dump", "--help"]),
+        ("help_lint", &["lint", "--help"]),
         ("help_explain", &["explain", "--help"]),
         ("help_trace", &["trace", "--help"]),
         ("help_emit", &["emit", "--help"]),

@@ -111,11 +111,8 @@ impl Executor {
         }
         let bound = state.bound;
         self.execute_by_kind(state, instruction);
-        if let Some(bound) = bound
-            && state.bound.is_none()
-            && extends(instruction, bound.register)
-        {
-            state.bound = Some(bound);
+        if let Some(register) = bound.and_then(|bound| moved(instruction, bound.register)) {
+            state.bound = bound.map(|bound| Bound { register, ..bound });
         }
     }
 
@@ -508,16 +505,16 @@ fn move_vector(state: &mut State, instruction: &Instruction) -> bool {
     }
 }
 
-/// Returns true if the instruction extends the 32 bits of `register` to 64 in place.
-fn extends(instruction: &Instruction, register: Gpr) -> bool {
-    let is_own = |at| {
-        instruction.op_kind(at) == OpKind::Register
-            && gpr(instruction.op_register(at)) == Some(register)
+/// Returns the register that the instruction moves `register` to, whole or extended from 32 bits.
+fn moved(instruction: &Instruction, register: Gpr) -> Option<Gpr> {
+    let operand = |at| match instruction.op_kind(at) {
+        OpKind::Register => gpr(instruction.op_register(at)),
+        _ => None,
     };
     match instruction.mnemonic() {
-        Mnemonic::Cdqe => register == Gpr::Rax,
-        Mnemonic::Mov | Mnemonic::Movsxd => is_own(0) && is_own(1),
-        _ => false,
+        Mnemonic::Cdqe => Some(register).filter(|it| *it == Gpr::Rax),
+        Mnemonic::Mov | Mnemonic::Movsxd if operand(1) == Some(register) => operand(0),
+        _ => None,
     }
 }
 

@@ -86,7 +86,8 @@ pub struct Linter<'m, 'a> {
 }
 
 impl<'m, 'a> Linter<'m, 'a> {
-    /// Creates a linter of the code of `region`, which is the only one of `map`.
+    /// Creates a linter of the code of `region`, which is in `map`. Other regions of the map decide the
+    /// calling convention, and where tail calls lead.
     #[must_use]
     pub const fn new(map: &'m CodeMap<'a>, region: &'m CodeRegion<'a>) -> Self {
         Self { extents: Extents::new(region), map, region }

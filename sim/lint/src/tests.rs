@@ -298,3 +298,84 @@ fn only_wanted_functions_are_judged() {
     assert_eq!(report.findings.len(), 2);
     assert_eq!((report.totals.ranges, report.totals.functions), (2, 2));
 }
+
+/// Functions of real files, each with its source, and what a reading of its code finds.
+const REAL: &str = include_str!("tests/real.txt");
+
+/// Returns the bytes that follow the line `name:`, in hexadecimal, two spaces before each line.
+fn bytes(record: &str, name: &str) -> Option<Vec<u8>> {
+    let (_, rest) = record.split_once(&format!("\n{name}:\n"))?;
+    let lines = rest.lines().map_while(|line| line.strip_prefix("  "));
+    let bytes = lines.flat_map(str::split_whitespace);
+    Some(bytes.map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect())
+}
+
+#[test]
+fn real_functions_are_judged_as_by_hand() {
+    let mut judged = 0;
+    for record in REAL.split("\n\n") {
+        let title = record.lines().next().unwrap();
+        let code = bytes(record, "code").unwrap();
+        let report = match (bytes(record, "windows"), bytes(record, "unix")) {
+            (Some(info), None) => function(&code, &info),
+            (None, Some(instructions)) => unix(&code, &instructions),
+            _ => panic!("{title}: no unwind data"),
+        };
+        let found: Vec<_> = report
+            .findings
+            .iter()
+            .map(|finding| {
+                let Finding { blame, cause, subject, instructions, calls, .. } = finding;
+                let (first, last) = (instructions[0], instructions[instructions.len() - 1]);
+                let (blame, cause, count) = (blame.name(), cause.name(), instructions.len());
+                format!("finds: {blame} {cause}, {subject}: {count} at {first:#x}..{last:#x}, {calls} calls")
+            })
+            .collect();
+        let expected: Vec<_> = record.lines().filter(|line| line.starts_with("finds: ")).collect();
+        assert_eq!(found, expected, "{title}");
+        judged += 1;
+    }
+    assert_eq!(judged, 10);
+}
+
+/// The form of Intel's compiler, made by hand: its own files may not be copied.
+#[test]
+fn a_jump_through_a_register_behind_pops_is_an_ending() {
+    // push rbx; sub rsp, 20h; mov rbx, rcx; call rax; add rsp, 20h; pop rbx; jmp rax
+    let mut code = FRAME.to_vec();
+    code.splice(15.., [0xFF, 0xE0]);
+    let report = function(&code, &INFO);
+    let expected = (Blame::WindowsRules, Cause::FrameGone, Subject::Caller, vec![14, 15]);
+    assert_eq!(only(&report), expected);
+}
+
+/// Returns the code `cmp ecx, 2; ja end; mov eax, ecx; lea rdx, [table]; movsxd rax, [rdx+rax*4]; add rax,
+/// rdx; jmp rax`, three cases, the last of which moves rsp unseen, `end: ret`, and their table.
+fn switch() -> Vec<u8> {
+    let mut code = vec![0x83, 0xF9, 2, 0x77, 0x1D, 0x89, 0xC8, 0x90];
+    // lea rdx, [rip+1Fh]: the table at 2Eh.
+    code.extend_from_slice(&[0x48, 0x8D, 0x15, 0x1F, 0, 0, 0]);
+    code.extend_from_slice(&[0x48, 0x63, 0x04, 0x82, 0x48, 0x01, 0xD0, 0xFF, 0xE0]);
+    // 18h: nop; ret. 1Ah: nop; ret. 1Ch: push rax; pop rax; ret.
+    code.extend_from_slice(&[0x90, 0xC3, 0x90, 0xC3, 0x50, 0x58, 0xC3]);
+    code.resize(0x22, 0xCC);
+    code.push(0xC3);
+    code.resize(0x2E, 0xCC);
+    for target in [0x18_i32, 0x1A, 0x1C] {
+        code.extend_from_slice(&(target - 0x2E).to_le_bytes());
+    }
+    code
+}
+
+#[test]
+fn the_cases_of_a_switch_are_executed() {
+    let report = unix(&switch(), &[]);
+    assert_eq!(only(&report), (Blame::Data, Cause::FrameGrown, Subject::Caller, vec![0x1D]));
+    assert_eq!(report.totals.unknown_jumps, 0);
+    // Without the comparison the number of cases is not known.
+    let mut unbounded = switch();
+    unbounded[..5].fill(0x90);
+    let report = unix(&unbounded, &[]);
+    assert_eq!(report.findings, []);
+    assert_eq!(report.totals.functions, 1);
+}

@@ -2,18 +2,15 @@
 
 use clr_codegen::{CallingConvention, LinkedProgram};
 use clr_generate::{Seeded, Size, program};
-use clr_lint::{Blame, Linter, Report};
+use clr_lint::{Blame, Cause, Linter, Report};
 use clr_tests::cases;
-use clr_walker::code_map::CodeMap;
 use clr_walker::unwind::Position;
 
-/// Judges each image of a program by itself, and calls `check` with the report and the image's base.
+/// Judges each image of a program, and calls `check` with the report and the image's base.
 fn for_images(linked: &LinkedProgram, mut check: impl FnMut(&Report, u64)) {
     let map = linked.code_map().unwrap();
     for region in map.regions() {
-        let mut alone = CodeMap::new();
-        alone.insert(region.clone()).unwrap();
-        let linter = Linter::new(&alone, alone.regions().next().unwrap());
+        let linter = Linter::new(&map, region);
         check(&linter.run(&(0..u32::MAX), &mut |_| ()), region.base());
     }
 }
@@ -34,8 +31,11 @@ fn judge(count: u32, size: Size) -> (u64, u64) {
                         || linked.windows_mistake(rip, Position::Interrupted).is_some();
                     let role = linked.instruction(rip).map(|it| it.role);
                     assert!(known, "seed {seed}, {rip:#x}, {role:?}: {finding:#x?}");
+                    // ___chkstk_ms has no data, and precise rules know its code.
                     let is_windows = linked.windows_mistake(rip, Position::Interrupted).is_some();
-                    assert_eq!(finding.blame == Blame::WindowsRules, is_windows, "{finding:#x?}");
+                    let is_said = matches!(finding.blame, Blame::WindowsRules)
+                        || finding.cause == Cause::NoData;
+                    assert_eq!(is_said, is_windows, "{finding:#x?}");
                 }
             }
         });

@@ -10,9 +10,10 @@ Examples:
   clrsim lint my.dll --function 0x24f0 --json
   clrsim lint --summary *.dll               figures only, an image a line
 
-Every function is executed from its entry, along both sides of each branch, with a return address and
-nonvolatile registers that are known. At each instruction, and at each return address, the unwinder's
-answer is held against the execution. What cannot be known, such as rsp after alloca, is not judged.
+Every function is executed from its entry, along both sides of each branch, with a return address
+and nonvolatile registers that are known. At each instruction, and at each return address, the
+unwinder's answer is held against the execution. What cannot be known, such as rsp after alloca, is
+not judged.
 
 A finding is a function and a kind of difference:
 

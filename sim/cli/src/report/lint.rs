@@ -192,13 +192,13 @@ const fn words(cause: Cause) -> &'static str {
     }
 }
 
-/// Returns the words for what is wrong.
-const fn subject(blame: Blame) -> &'static str {
+/// Returns the heading of findings of a kind.
+fn heading(blame: Blame, cause: Cause) -> String {
     match blame {
-        Blame::Data => "the unwind data",
-        Blame::WindowsRules => "by the rules of Windows, the unwind data",
-        Blame::Walker => "to clr-walker, the unwind data",
-        Blame::Unknown => "perhaps the unwind data",
+        Blame::WindowsRules => "the rules of Windows give a wrong answer".to_owned(),
+        Blame::Walker => "clr-walker gives a wrong answer".to_owned(),
+        Blame::Unknown => format!("perhaps the unwind data {}", words(cause)),
+        Blame::Data => format!("the unwind data {}", words(cause)),
     }
 }
 
@@ -284,8 +284,8 @@ impl ImageReport {
         let style = if self.findings == 0 { GOOD } else { BAD };
         writeln!(
             out,
-            "{HEAD}{file}{HEAD:#}: {format}, {ranges} ranges of unwind data, {functions} functions \
-             executed, {} of their code",
+            "{HEAD}{file}{HEAD:#}: {format}, ranges of unwind data: {ranges}, executed functions: \
+             {functions}, {} of the code",
             percent(self.executed_bytes, self.bytes)
         )?;
         writeln!(
@@ -294,14 +294,15 @@ impl ImageReport {
              {not_judged} not judged"
         )?;
         let left_out = [
-            (self.unknown_jumps, "jumps by tables that are not known"),
-            (self.unfollowed, "calls that do not return"),
-            (self.strange, "functions that switch stacks or return elsewhere, not judged"),
-            (self.cut, "functions that are too large, in part"),
-            (u64::from(self.unusable), "entries that cannot be used"),
+            (self.unknown_jumps, "jump", " within a frame with unknown targets"),
+            (self.unfollowed, "call", " that does not return"),
+            (self.strange, "function", " that switches stacks or returns elsewhere: not judged"),
+            (self.cut, "function", " too large to be followed to the end"),
+            (u64::from(self.unusable), "entry", " that cannot be used"),
         ];
-        let left_out = left_out.iter().filter(|(count, _)| *count > 0);
-        let left_out: Vec<_> = left_out.map(|(count, what)| format!("{count} {what}")).collect();
+        let left_out = left_out.iter().filter(|(number, ..)| *number > 0);
+        let words = |(number, noun, rest): &(u64, &str, &str)| format!("{noun}{rest}: {number}");
+        let left_out: Vec<_> = left_out.map(words).collect();
         if !left_out.is_empty() {
             writeln!(out, "  {DIM}{}{DIM:#}", left_out.join("; "))?;
         }
@@ -328,9 +329,8 @@ pub(crate) fn write_heading(group: &[Finding], out: &mut dyn Write) -> io::Resul
     writeln!(out)?;
     writeln!(
         out,
-        "{BAD}{} {}{BAD:#} ({}, {}): {} of {}",
-        subject(first.blame),
-        words(first.cause),
+        "{BAD}{}{BAD:#} ({}, {}): {} of {}",
+        heading(first.blame, first.cause),
         first.blame.name(),
         first.cause.name(),
         count(instructions, "instruction"),

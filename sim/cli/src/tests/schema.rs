@@ -68,6 +68,7 @@ fn every_field_is_described() {
         // A clause, and a rule of another kind.
         ("clauses", &["clauses", "--json", "C-044", "H-08"]),
         ("explain, of a text", &["explain", "--json", &wrong]),
+        ("lint", &["lint", "--json", "win64/img/gcc_O2.dll"]),
         ("run --bless", &["run", "--bless", "--dry-run", "--json", &wrong]),
     ] {
         assert_eq!(printed(&folder, args), described(section), "{section}");

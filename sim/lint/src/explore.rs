@@ -156,7 +156,7 @@ impl<'m, 'a> Explorer<'m, 'a> {
             return None;
         }
         self.budget -= 1;
-        self.note_table(instruction);
+        self.note_table(rva, instruction);
         let mut answer = self.judge.at(&path.state, rva);
         if let Answer::Wrong(wrong) = &mut answer {
             if path.is_doubtful {
@@ -272,13 +272,14 @@ impl<'m, 'a> Explorer<'m, 'a> {
 
     /// Notes the table in code that an instruction reads by an index. MSVC puts the tables of `switch`
     /// behind the code of the function, and reads them at RVAs from the image's base.
-    fn note_table(&mut self, instruction: &Instruction) {
+    fn note_table(&mut self, at: u32, instruction: &Instruction) {
         let is_indexed = instruction.memory_index() != Register::None
             && instruction.memory_base() != Register::None
             && instruction.op1_kind() == OpKind::Memory;
         if is_indexed
             && self.region.cfi().is_none()
             && let Ok(rva) = u32::try_from(instruction.memory_displacement64())
+            && rva > at
             && self.extents.is_executable(rva)
         {
             self.tables.insert(rva);

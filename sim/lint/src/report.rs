@@ -31,7 +31,8 @@ pub struct Totals {
     pub instructions: u64,
     /// Number of instructions at which the answer is right.
     pub right: u64,
-    /// Number of instructions at which nothing could be said.
+    /// Number of instructions at which nothing could be said: too little is known, or they are reached with
+    /// different values of rsp.
     pub not_judged: u64,
     /// Number of instructions in findings.
     pub wrong: u64,
@@ -146,8 +147,8 @@ struct Sweep<'m, 'a> {
     right: Bits,
     /// Instructions that are called directly.
     called: Bits,
-    /// Wrong answers by function, kind and instruction.
-    wrong: BTreeMap<(u32, Blame, Cause, u32), Wrong>,
+    /// Wrong answers by function and instruction.
+    wrong: BTreeMap<(u32, u32), Wrong>,
 }
 
 impl<'m, 'a> Sweep<'m, 'a> {
@@ -171,7 +172,6 @@ impl<'m, 'a> Sweep<'m, 'a> {
             if self.seen.set(*rva) {
                 self.totals.instructions += 1;
                 self.totals.executed_bytes += u64::from(point.len);
-                self.totals.not_judged += u64::from(point.right == 0 && point.wrong.is_none());
             }
             if point.is_right() && self.right.set(*rva) {
                 self.totals.right += 1;
@@ -188,39 +188,52 @@ impl<'m, 'a> Sweep<'m, 'a> {
                 continue;
             }
             let function = self.extents.of(*rva).map_or(entry, |range| range.start);
-            self.wrong.insert((function, wrong.blame, wrong.cause, *rva), *wrong);
+            self.wrong.insert((function, *rva), *wrong);
+        }
+    }
+
+    /// Returns what is wrong at an instruction, and the kind of the difference, as far as other functions
+    /// and the unwind data decide it.
+    fn classify(&self, start: u32, rva: u32, wrong: &Wrong) -> (Blame, Cause) {
+        let is_called = wrong.cause == Cause::OwnReturnAddress && self.called.get(start);
+        match (wrong.blame, wrong.cause) {
+            // A leaf's caller may be found by chance.
+            (_, Cause::NoData) => (Blame::Data, Cause::NoData),
+            (Blame::WindowsRules, cause) => (Blame::WindowsRules, cause),
+            _ if self.extents.has_handler_alone(rva) => (Blame::Data, Cause::HandlerAlone),
+            _ if is_called => (Blame::Data, Cause::FrameGrown),
+            (blame, cause) => (blame, cause),
         }
     }
 
     fn finish(mut self) -> Report {
+        let mut wrong = BTreeMap::new();
+        for ((start, rva), one) in &self.wrong {
+            // Another function may execute the same instruction, and be right.
+            if !self.right.get(*rva) {
+                let (blame, cause) = self.classify(*start, *rva, one);
+                wrong.insert((blame, cause, *start, *rva), *one);
+            }
+        }
+        self.totals.wrong = wrong.len() as u64;
+        let judged = self.totals.right + self.totals.wrong;
+        self.totals.not_judged = self.totals.instructions.saturating_sub(judged);
         let mut findings: Vec<Finding> = Vec::new();
-        for ((start, mut blame, mut cause, rva), wrong) in core::mem::take(&mut self.wrong) {
-            // Another function executes the same instruction and is right.
-            if self.right.get(rva) {
-                continue;
-            }
-            if cause == Cause::NoData {
-                blame = Blame::Data;
-            }
-            if cause == Cause::OwnReturnAddress && self.called.get(start) {
-                (blame, cause) = (Blame::Data, Cause::FrameGrown);
-            }
-            if blame != Blame::WindowsRules && self.extents.has_handler_alone(rva) {
-                cause = Cause::HandlerAlone;
-            }
-            self.totals.wrong += 1;
+        for ((blame, cause, start, rva), wrong) in wrong {
             let calls = u32::from(wrong.at_return_address);
             match findings.last_mut() {
                 Some(last)
-                    if (last.function.start, last.blame, last.cause) == (start, blame, cause) =>
+                    if (last.blame, last.cause, last.function.start) == (blame, cause, start) =>
                 {
                     last.instructions.push(rva);
                     last.calls += calls;
+                    // Code without data ends where nothing more was executed.
+                    last.function.end = last.function.end.max(rva + 1);
                 }
                 _ => {
-                    let function = self.extents.of(rva).unwrap_or(start..start);
-                    let (instructions, subject) = (vec![rva], wrong.subject);
-                    let found = wrong.found;
+                    let function = self.extents.of(rva).unwrap_or(start..rva + 1);
+                    let (subject, found) = (wrong.subject, wrong.found);
+                    let instructions = vec![rva];
                     findings.push(Finding {
                         function,
                         cause,
@@ -234,9 +247,6 @@ impl<'m, 'a> Sweep<'m, 'a> {
             }
         }
         for finding in &mut findings {
-            // Code without data ends where nothing more was executed.
-            let last = finding.instructions.last().copied().unwrap_or_default();
-            finding.function.end = finding.function.end.max(last.saturating_add(1));
             // Code with a return address of its own keeps it for longer than a late row would.
             if finding.cause == Cause::OwnReturnAddress && finding.instructions.len() < 3 {
                 (finding.blame, finding.cause) = (Blame::Data, Cause::FrameGrown);

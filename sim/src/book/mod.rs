@@ -12,9 +12,10 @@
 //! 10. [Unwinding a Windows x64 thread](unwinding)
 //! 11. [Jitted code](jitted_code)
 //! 12. [The speed of the unwinder](speed)
-//! 13. [The grammar](clr_scenario)
-//! 14. [The contract](contract): the rules of the CLR, by section
-//! 15. [The clauses](the_clauses)
+//! 13. [Is the unwind data of your image right?](unwind_data)
+//! 14. [The grammar](clr_scenario)
+//! 15. [The contract](contract): the rules of the CLR, by section
+//! 16. [The clauses](the_clauses)
 //!
 //! The tests run every text of the book on every generation and check the results that it states.
 
@@ -47,6 +48,7 @@ chapters! {
     unwinding "unwinding.md",
     jitted_code "jitted_code.md",
     speed "speed.md",
+    unwind_data "lint.md",
     the_clauses "clauses.md",
 }
 

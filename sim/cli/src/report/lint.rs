@@ -294,17 +294,17 @@ impl ImageReport {
              {not_judged} not judged"
         )?;
         let left_out = [
-            (self.unknown_jumps, "jump", " within a frame with unknown targets"),
-            (self.unfollowed, "call", " that does not return"),
-            (self.strange, "function", " that switches stacks or returns elsewhere: not judged"),
-            (self.cut, "function", " too large to be followed to the end"),
-            (u64::from(self.unusable), "entry", " that cannot be used"),
+            (self.unknown_jumps, "jumps with unknown targets within a frame"),
+            (self.unfollowed, "calls that do not return"),
+            (self.strange, "functions that switch stacks or return elsewhere"),
+            (self.cut, "functions that are too large to be followed to the end"),
+            (u64::from(self.unusable), "entries that cannot be used"),
         ];
         let left_out = left_out.iter().filter(|(number, ..)| *number > 0);
-        let words = |(number, noun, rest): &(u64, &str, &str)| format!("{noun}{rest}: {number}");
+        let words = |(number, what): &(u64, &str)| format!("{what}: {number}");
         let left_out: Vec<_> = left_out.map(words).collect();
         if !left_out.is_empty() {
-            writeln!(out, "  {DIM}{}{DIM:#}", left_out.join("; "))?;
+            writeln!(out, "  {DIM}not judged, or not followed: {}{DIM:#}", left_out.join("; "))?;
         }
         Ok(())
     }

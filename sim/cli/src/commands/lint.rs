@@ -10,6 +10,7 @@ use crate::render::progress::Progress;
 use crate::report::lint::{FindingReport, ImageReport, groups, write_heading};
 use crate::{FAILED, PASSED, UNUSABLE};
 use clr_lint::{Finding, Linter};
+use clr_walker::cfi::CfiTable;
 use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::image::Symbols;
 use clr_walker::image::elf::ElfImage;
@@ -64,7 +65,7 @@ fn lint_image(path: &Path, args: &LintArgs, console: &mut Console<'_>) -> Result
     });
     progress.finish();
     let findings = report.findings.as_slice();
-    let unusable = region.cfi().map_or(0, clr_walker::cfi::CfiTable::problems);
+    let unusable = region.cfi().map_or(0, CfiTable::problems);
     let image = ImageReport::new(&source.name, format, unusable, &report.totals, findings);
     if args.json {
         if !args.summary {
@@ -106,17 +107,21 @@ fn write_group<'a>(
     Ok(())
 }
 
-/// Reads an image of any format.
+/// Reads an image of any format. Every function's call frame information is needed, so all is compiled.
 fn read<'a>(source: &Source, bytes: &'a [u8]) -> Result<Image<'a>, CliError> {
     let mut map = CodeMap::new();
     let (format, symbols, added) = match bytes {
         [0x7F, b'E', b'L', b'F', ..] => {
             let elf = ElfImage::parse(bytes).map_err(|error| source.error(error))?;
-            ("ELF", elf.symbols(), map.insert_elf(elf.preferred_base(), &elf))
+            let table = CfiTable::new(&elf.cfi(), elf.sections());
+            let region = CodeRegion::elf(elf.preferred_base(), &elf);
+            ("ELF", elf.symbols(), region.and_then(|it| map.insert(it.with_cfi(table))))
         }
         [0xCF, 0xFA, 0xED, 0xFE, ..] | [0xCA, 0xFE, 0xBA, 0xBE, ..] => {
             let macho = MachoImage::parse(thin(bytes)).map_err(|error| source.error(error))?;
-            ("Mach-O", macho.symbols(), map.insert_macho(macho.preferred_base(), &macho))
+            let table = CfiTable::new(&macho.cfi(), macho.sections());
+            let region = CodeRegion::macho(macho.preferred_base(), &macho);
+            ("Mach-O", macho.symbols(), region.and_then(|it| map.insert(it.with_cfi(table))))
         }
         _ => {
             let pe = source.parse_image(bytes)?;

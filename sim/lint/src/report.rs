@@ -199,8 +199,9 @@ impl<'m, 'a> Sweep<'m, 'a> {
         match (wrong.blame, wrong.cause) {
             // A leaf's caller may be found by chance.
             (_, Cause::NoData) => (Blame::Data, Cause::NoData),
-            (Blame::WindowsRules, cause) => (Blame::WindowsRules, cause),
+            // By the rules of ntdll such a function has no epilogue either.
             _ if self.extents.has_handler_alone(rva) => (Blame::Data, Cause::HandlerAlone),
+            (Blame::WindowsRules, cause) => (Blame::WindowsRules, cause),
             _ if is_called => (Blame::Data, Cause::FrameGrown),
             (blame, cause) => (blame, cause),
         }

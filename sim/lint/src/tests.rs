@@ -155,16 +155,14 @@ fn rows_that_are_late_wrong_or_missing_are_found() {
 }
 
 #[test]
-fn slots_below_the_red_zone_do_not_count() {
+fn popped_slots_do_not_count() {
     // sub rsp, 90h; mov [rsp], rbx; mov rbx, [rsp]; add rsp, 90h; ret. rbx at cfa-98h to the end.
     let code = [
         0x48, 0x81, 0xEC, 0x90, 0, 0, 0, 0x48, 0x89, 0x1C, 0x24, 0x48, 0x8B, 0x1C, 0x24, 0x48,
         0x81, 0xC4, 0x90, 0, 0, 0, 0xC3,
     ];
     let rows = [0x47, 0x0E, 0x98, 1, 0x44, 0x83, 19, 0x4B, 0x0E, 8];
-    let rbx = Subject::Register(Gpr::Rbx);
-    let report = unix(&code, &rows);
-    assert_eq!(only(&report), (Blame::Data, Cause::SavedElsewhere, rbx, vec![22]));
+    none(&unix(&code, &rows));
 }
 
 #[test]
@@ -208,7 +206,8 @@ fn a_handler_without_codes_is_named() {
     let report = function(&FRAME, &[0x09, 0, 0, 0, 0, 0, 0, 0]);
     let (blame, cause, _, instructions) = only(&report);
     assert_eq!((blame, cause), (Blame::Data, Cause::HandlerAlone));
-    assert_eq!(instructions, [1, 5, 8]);
+    // ntdll looks for no epilogue in a function without codes.
+    assert_eq!(instructions, [1, 5, 8, 10, 14]);
 }
 
 #[test]

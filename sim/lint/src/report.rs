@@ -198,7 +198,9 @@ impl<'m, 'a> Sweep<'m, 'a> {
         let is_called = wrong.cause == Cause::OwnReturnAddress && self.called.get(start);
         match (wrong.blame, wrong.cause) {
             // A leaf's caller may be found by chance.
-            (_, Cause::NoData) => (Blame::Data, Cause::NoData),
+            (_, Cause::NoData) if !self.extents.has_data(rva) => (Blame::Data, Cause::NoData),
+            // A call is the last instruction: Windows looks up the function behind it.
+            (blame, Cause::NoData) => (blame, Cause::Other),
             // By the rules of ntdll such a function has no epilogue either.
             _ if self.extents.has_handler_alone(rva) => (Blame::Data, Cause::HandlerAlone),
             (Blame::WindowsRules, cause) => (Blame::WindowsRules, cause),

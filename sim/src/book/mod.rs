@@ -7,15 +7,16 @@
 //! 5. [From a field bug to a fixture](from_a_field_bug)
 //! 6. [Your walker against all fixtures](your_walker)
 //! 7. [Write a sampler that does not hang](a_sampler)
-//! 8. [Your profiler's locks in a Rust test](locks_in_a_test)
-//! 9. [The tool](the_tool)
-//! 10. [Unwinding a Windows x64 thread](unwinding)
-//! 11. [Jitted code](jitted_code)
-//! 12. [The speed of the unwinder](speed)
-//! 13. [Is the unwind data of your image right?](unwind_data)
-//! 14. [The grammar](clr_scenario)
-//! 15. [The contract](contract): the rules of the CLR, by section
-//! 16. [The clauses](the_clauses)
+//! 8. [In the process: registers, stacks, images](in_the_process)
+//! 9. [Your profiler's locks in a Rust test](locks_in_a_test)
+//! 10. [The tool](the_tool)
+//! 11. [Unwinding a Windows x64 thread](unwinding)
+//! 12. [Jitted code](jitted_code)
+//! 13. [The speed of the unwinder](speed)
+//! 14. [Is the unwind data of your image right?](unwind_data)
+//! 15. [The grammar](clr_scenario)
+//! 16. [The contract](contract): the rules of the CLR, by section
+//! 17. [The clauses](the_clauses)
 //!
 //! The tests run every text of the book on every generation and check the results that it states.
 
@@ -43,6 +44,7 @@ chapters! {
     from_a_field_bug "field_bug.md",
     your_walker "your_walker.md",
     a_sampler "sampler.md",
+    in_the_process "in_process.md",
     locks_in_a_test "locks.md",
     the_tool "tool.md",
     unwinding "unwinding.md",

@@ -9,8 +9,8 @@ use crate::registers::Gpr;
 use core::ops::{ControlFlow, Range};
 use gimli::{DwCfa, DwEhPe, constants};
 
-/// Maximum number of remembered states. Compilers use one, and gimli, whose
-/// rows 24 million rows of real files equal, has room for four.
+/// Maximum number of remembered states. Compilers use one. gimli has room for four, and 24 million
+/// rows of real files came out as its own.
 const STATE_LIMIT: usize = 4;
 
 /// Index of the return address among the rules.

@@ -132,7 +132,7 @@ impl Scenario {
         let callback = self.callback_at(stop);
         let fits = |policy: &Policy| match policy {
             Policy::Synchronous => callback.is_some(),
-            Policy::SignalSnapshot => generation.is_unix(),
+            Policy::Signal | Policy::SignalSnapshot => generation.is_unix(),
             _ => true,
         };
         let walk = |policy: Policy| {

@@ -7,7 +7,7 @@
 //! * Nothing below the red zone survives a signal, and nothing below rsp survives a call. There, the
 //!   register has been restored, and a slot that can be read may hold anything.
 //! * In the red zone of interrupted code the slot is read: signal handlers leave it alone (System V
-//!   psABI §3.2.2), so it has the caller's value, whether the register has been restored or not.
+//!   psABI, section 3.2.2), so it has the caller's value, whether the register has been restored or not.
 //! * If it cannot be read, as in a copy of the stack that begins at rsp, instructions decide. Where
 //!   only pops and the end of the function follow, no load can restore the register any more, so
 //!   it holds the caller's value. Elsewhere the step fails: of the rows with such slots in libc.so.6
@@ -18,7 +18,7 @@ use crate::cfi::{Found, Rule};
 use crate::memory::{Memory, Unreadable};
 use crate::registers::Gpr;
 
-/// Size of the red zone below rsp in bytes (System V psABI §3.2.2).
+/// Size of the red zone below rsp in bytes (System V psABI, section 3.2.2).
 const RED_ZONE: u64 = 128;
 
 /// Maximum number of instructions of an epilogue that are followed.

@@ -1,9 +1,15 @@
 //! The ranges of an image that its unwind data describes.
 
 use clr_walker::code_map::CodeRegion;
+use clr_walker::compact::{Entry, Layout};
 use clr_walker::image::RuntimeFunction;
 use clr_walker::unwind::win64::UnwindInfo;
 use core::ops::Range;
+
+/// Returns true if an entry of compact unwind information describes a frame.
+fn describes(entry: &Entry) -> bool {
+    entry.encoding.layout() != Ok(Layout::Nothing)
+}
 
 /// Maximum number of links of a chain of UNWIND_INFO, as in Windows.
 const CHAIN_LIMIT: u32 = 32;
@@ -21,19 +27,44 @@ impl<'m, 'a> Extents<'m, 'a> {
 
     /// Returns the described ranges, ascending as in the table.
     pub(crate) fn all(self) -> Vec<Range<u32>> {
-        match self.region.cfi() {
-            Some(table) => table.functions().collect(),
-            None => self.region.functions().iter().map(|entry| entry.begin..entry.end).collect(),
+        let Some(table) = self.region.cfi() else {
+            return self.region.functions().iter().map(|entry| entry.begin..entry.end).collect();
+        };
+        let mut all: Vec<_> = table.functions().collect();
+        if let Some(compact) = self.region.compact() {
+            let entries = compact.entries().map_while(Result::ok);
+            all.extend(entries.filter(describes).map(|entry| entry.range));
+            all.sort_unstable_by_key(|range| (range.start, range.end));
+            all.dedup_by_key(|range| range.start);
         }
+        all
     }
 
     /// Returns the described range that contains `rva`.
     pub(crate) fn of(self, rva: u32) -> Option<Range<u32>> {
         if let Some(table) = self.region.cfi() {
-            return table.function(rva);
+            return table.function(rva).or_else(|| self.compact(rva));
         }
         let entry = self.region.functions().find(rva)?;
         Some(entry.begin..entry.end)
+    }
+
+    /// Returns the range of the compact unwind entry with `rva`. Linkers join the entries of
+    /// neighbouring functions that have the same frame.
+    fn compact(self, rva: u32) -> Option<Range<u32>> {
+        let entry = self.region.compact()?.find(rva).ok()??;
+        describes(&entry).then_some(entry.range)
+    }
+
+    /// Returns true if the code at `rva` makes the frame of a compact unwind entry, so that a function
+    /// begins there even if the entry is wrong: a push, or `sub rsp`.
+    pub(crate) fn has_prologue(self, rva: u32) -> bool {
+        let first = self.region.bytes_from(rva).unwrap_or_default();
+        let makes_frame = matches!(
+            first,
+            [0x50..=0x57, ..] | [0x41, 0x50..=0x57, ..] | [0x48, 0x81 | 0x83, 0xEC, ..]
+        );
+        makes_frame && self.compact(rva).is_some()
     }
 
     /// Returns true if `rva` has unwind data.
@@ -48,10 +79,10 @@ impl<'m, 'a> Extents<'m, 'a> {
     /// Returns true if both RVAs are in parts of the same function: in one range, in ranges that are
     /// chained to one another, or both in none.
     pub(crate) fn is_same(self, one: u32, other: u32) -> bool {
-        if let Some(table) = self.region.cfi() {
-            return match table.function(one) {
+        if self.region.cfi().is_some() {
+            return match self.of(one) {
                 Some(range) => range.contains(&other),
-                None => table.function(other).is_none(),
+                None => self.of(other).is_none(),
             };
         }
         let find = |rva| self.region.functions().find(rva);

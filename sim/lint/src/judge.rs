@@ -107,7 +107,10 @@ impl<'m, 'a> Judge<'m, 'a> {
         if step.trust == Trust::SignalFrame || !known.contains_all(step.needed) {
             return Answer::NotJudged;
         }
-        if is_unknown(registers.rip) || is_unknown(registers.rsp()) {
+        // A word that nobody knows is no right answer if it is read from another place than the return
+        // address.
+        let is_in_place = registers.rsp() == ENTRY_RSP.wrapping_add(8);
+        if is_unknown(registers.rsp()) || is_in_place && is_unknown(registers.rip) {
             return Answer::NotJudged;
         }
         let rsp = state.rsp();
@@ -186,7 +189,10 @@ impl<'m, 'a> Judge<'m, 'a> {
             // The end of a stack, and code without unwind data, are no faults of data.
             UnwindError::EndOfStack { .. }
             | UnwindError::NoFrameInformation { .. }
-            | UnwindError::UnknownCode { .. } => return Answer::NotJudged,
+            | UnwindError::UnknownCode { .. }
+            // Nor is code that compact unwind information does not describe, and that leads to no
+            // return: the dispatch of a `switch` before a late prologue, or a table.
+            | UnwindError::CodeContradictsTable { .. } => return Answer::NotJudged,
             UnwindError::CallerWithoutEntry { .. } => (Cause::NoData, Blame::Data),
             UnwindError::UnsupportedVersion { .. } | UnwindError::InvalidOperation { .. } => {
                 (Cause::Refused, Blame::Unknown)

@@ -117,7 +117,8 @@ impl<'m, 'a> Linter<'m, 'a> {
             sweep.totals.ranges += 1;
             sweep.totals.bytes += u64::from(range.end.saturating_sub(range.start));
             let is_entry = !self.extents.is_chained(range.start)
-                && explorer.begins_like_a_function(range.start);
+                && (explorer.begins_like_a_function(range.start)
+                    || self.extents.has_prologue(range.start));
             if !is_entry {
                 sweep.totals.parts += 1;
                 continue;

@@ -4,7 +4,8 @@ use clr_codegen::{CallingConvention, LinkedProgram};
 use clr_generate::{Seeded, Size, program};
 use clr_lint::{Finding, Linter, Report, Subject};
 use clr_tests::cases;
-use clr_walker::code_map::RegionKind;
+use clr_walker::code_map::{CodeMap, RegionKind};
+use clr_walker::image::macho::MachoImage;
 use clr_walker::unwind::Position;
 
 /// Judges each image file of a program, and calls `check` with the report and the image's base.
@@ -45,4 +46,38 @@ fn judge(count: u32, size: Size) -> (u64, u64) {
 fn generated_unix_functions_are_wrong_where_their_data_is() {
     let (right, findings) = judge(60, Size::SMALL.of(CallingConvention::SystemV));
     assert!(right > 1000 && findings > 0, "{right} right, {findings} findings");
+}
+
+/// clang's compact unwind information is right, so that what is damaged in it is found.
+#[test]
+fn a_dylib_is_judged_by_its_compact_unwind_information() {
+    let judge = |bytes: &[u8]| {
+        let image = MachoImage::parse(bytes).unwrap();
+        let mut map = CodeMap::new();
+        map.insert_macho(image.preferred_base(), &image).unwrap();
+        let region = map.regions().next().unwrap();
+        Linter::new(&map, region).run(&(0..u32::MAX), &mut |_| ())
+    };
+    let mut bytes = include_bytes!("compact/sample.dylib").to_vec();
+    let report = judge(&bytes);
+    assert_eq!(report.findings, [], "of {:?}", report.totals);
+    assert!(report.totals.right > 590, "{:?}", report.totals);
+
+    // Each frame without rbp is said to be 8 bytes larger: instructions decide where they lead to a
+    // return, and calls are wrong.
+    let header = [1, 0, 0, 0, 0x1C, 0, 0, 0];
+    let at = bytes.windows(8).position(|it| it == header).unwrap();
+    for word in bytes[at..at + 0x200].as_chunks_mut::<4>().0 {
+        let encoding = u32::from_le_bytes(*word);
+        if encoding >> 24 & 0x0F == 2 && encoding >> 16 & 0xFF > 1 {
+            *word = (encoding + 0x1_0000).to_le_bytes();
+        }
+    }
+    let report = judge(&bytes);
+    assert!(
+        report.findings.iter().any(|it| it.subject == Subject::Caller && it.calls > 0),
+        "{:#x?} {:?}",
+        report.findings,
+        report.totals
+    );
 }

@@ -96,8 +96,8 @@ impl<'a> CodeMap<'a> {
     }
 
     /// Adds a region in place of all those that share an address with it, and returns these. Memory
-    /// of a code heap is used again, and not every removal is announced: a dynamic method's is not
-    /// before .NET 5.
+    /// of a code heap is used again, and not every removal is announced: a dynamic method's only to
+    /// a profiler that asks for `DynamicMethodUnloaded`.
     pub fn replace(&mut self, region: CodeRegion<'a>) -> Vec<Arc<CodeRegion<'a>>> {
         let mut replaced = Vec::new();
         while let Some(start) = self.overlapping(&region).map(CodeRegion::start) {

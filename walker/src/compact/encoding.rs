@@ -146,7 +146,7 @@ impl Encoding {
     }
 
     /// Returns the registers of a frame without rbp, which are pushed right below the return
-    /// address. Their order is one of the permutations of so many of six registers.
+    /// address. Their order is one of the permutations of N of six registers.
     fn permuted(self) -> Result<SavedRegisters, CompactProblem> {
         let problem = CompactProblem::Registers(self.0);
         let count = self.field(10, 3);

@@ -6,6 +6,7 @@ use crate::render::console::{BAD, DIM, GOOD, HEAD};
 use crate::render::unwind_data::{Hex, operation};
 use clr_lint::{Blame, Cause, Finding, Shown, Subject, Totals};
 use clr_walker::code_map::CodeRegion;
+use clr_walker::compact::Layout;
 use clr_walker::unwind::Trust;
 use clr_walker::unwind::win64::Operation;
 use serde::Serialize;
@@ -114,6 +115,9 @@ fn in_force<'a>(
     rva: u32,
     trust: Option<Trust>,
 ) -> String {
+    if let Some(words) = compact(region, rva) {
+        return words;
+    }
     if let Some(table) = region.cfi() {
         return match table.row(rva) {
             Ok(Some(row)) => Rules::new(table, &row).to_string(),
@@ -143,6 +147,27 @@ fn in_force<'a>(
         [] => "no unwind code applies".to_owned(),
         words => format!("unwind codes: {}", words.join(", ")),
     }
+}
+
+/// Returns the compact unwind information that applies at `rva`, in words.
+fn compact(region: &CodeRegion<'_>, rva: u32) -> Option<String> {
+    let entry = match region.compact()?.find(rva) {
+        Ok(entry) => entry?,
+        Err(error) => return Some(error.to_string()),
+    };
+    let (frame, saved) = match entry.encoding.layout() {
+        // Call frame information has it, or nothing does.
+        Ok(Layout::Dwarf { .. } | Layout::Nothing) => return None,
+        Err(problem) => return Some(problem.to_string()),
+        Ok(Layout::FramePointer(saved)) => ("cfa = rbp+0x10, rbp = [cfa-0x10]".to_owned(), saved),
+        Ok(Layout::Frameless { size, saved }) => (format!("cfa = rsp+{size:#x}"), saved),
+        Ok(Layout::FramelessIndirect { size_at, saved, .. }) => {
+            (format!("a frame of the size at {size_at:#x} in the function"), saved)
+        }
+    };
+    let saved =
+        saved.iter().map(|(register, below)| format!(", {} = [cfa-{below:#x}]", register.name()));
+    Some(format!("compact unwind: {frame}{}", saved.collect::<String>()))
 }
 
 /// Returns the consequence for a profiler.

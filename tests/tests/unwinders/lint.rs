@@ -2,38 +2,53 @@
 
 use clr_codegen::{CallingConvention, LinkedProgram};
 use clr_generate::{Seeded, Size, program};
-use clr_lint::{Finding, Linter, Report, Subject};
+use clr_lint::{Linter, Report, Subject};
 use clr_tests::cases;
-use clr_walker::code_map::{CodeMap, RegionKind};
+use clr_walker::code_map::CodeMap;
 use clr_walker::image::macho::MachoImage;
+use clr_walker::registers::Convention;
 use clr_walker::unwind::Position;
 
-/// Judges each image file of a program, and calls `check` with the report and the image's base.
-fn for_images(linked: &LinkedProgram, mut check: impl FnMut(&Report, u64)) {
-    let map = linked.code_map().unwrap();
-    for region in map.regions().filter(|region| region.kind() == RegionKind::Image) {
+/// Judges each image and code heap of a program, and calls `check` with the report and the base.
+fn for_regions(
+    linked: &LinkedProgram,
+    convention: Convention,
+    mut check: impl FnMut(&Report, u64),
+) {
+    let mut map = CodeMap::new();
+    for region in linked.code_map().unwrap().regions() {
+        map.insert(region.clone().with_convention(convention)).unwrap();
+    }
+    for region in map.regions() {
         let linter = Linter::new(&map, region);
         check(&linter.run(&(0..u32::MAX), &mut |_| ()), region.base());
     }
 }
 
 /// Judges programs of a size. Returns the number of right answers, and of findings.
-fn judge(count: u32, size: Size) -> (u64, u64) {
+fn judge(count: u32, convention: CallingConvention) -> (u64, u64) {
+    let size = Size::SMALL.of(convention);
+    let convention = match convention {
+        CallingConvention::WindowsX64 => Convention::WindowsX64,
+        CallingConvention::SystemV => Convention::SystemV,
+    };
     let (mut right, mut findings) = (0, 0);
     for seed in 0..u64::from(cases(count)) {
         let program = program(&mut Seeded::new(seed), &size);
         let Ok(linked) = program.link() else { continue };
-        for_images(&linked, |report, base| {
+        for_regions(&linked, convention, |report, base| {
             right += report.totals.right;
-            let is_frame =
-                |it: &&Finding| matches!(it.subject, Subject::Caller | Subject::StackPointer);
-            for finding in report.findings.iter().filter(is_frame) {
+            for finding in &report.findings {
                 findings += 1;
                 for rva in &finding.instructions {
                     let rip = base + u64::from(*rva);
+                    let instruction = linked.instruction(rip);
+                    // A call is a finding if its return address is unwound wrong.
+                    let after = instruction.map_or(rip, |it| rip + u64::from(it.len));
                     let known = linked.cfi_mistake(rip, Position::Interrupted).is_some()
-                        || linked.windows_mistake(rip, Position::Interrupted).is_some();
-                    let role = linked.instruction(rip).map(|it| it.role);
+                        || linked.windows_mistake(rip, Position::Interrupted).is_some()
+                        || linked.windows_mistake(after, Position::ReturnAddress).is_some();
+                    let role = instruction.map(|it| it.role);
                     assert!(known, "seed {seed}, {rip:#x}, {role:?}: {finding:#x?}");
                 }
             }
@@ -44,7 +59,13 @@ fn judge(count: u32, size: Size) -> (u64, u64) {
 
 #[test]
 fn generated_unix_functions_are_wrong_where_their_data_is() {
-    let (right, findings) = judge(60, Size::SMALL.of(CallingConvention::SystemV));
+    let (right, findings) = judge(60, CallingConvention::SystemV);
+    assert!(right > 1000 && findings > 0, "{right} right, {findings} findings");
+}
+
+#[test]
+fn generated_windows_functions_are_wrong_where_their_rules_are() {
+    let (right, findings) = judge(60, CallingConvention::WindowsX64);
     assert!(right > 1000 && findings > 0, "{right} right, {findings} findings");
 }
 

@@ -65,6 +65,18 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
         Self { unwinder: Unwinder::new(map), target, stack: target.stack() }
     }
 
+    /// Reads the thread's registers. Not inlined: a handler's stack may have no room for a second
+    /// copy during the walk.
+    #[inline(never)]
+    pub(super) fn read_registers(&self, registers: &mut Registers) -> Result<(), Reason> {
+        let context = self.target.context().map_err(|_| Reason::NotStopped)?;
+        if context.may_be_stale() {
+            return Err(Reason::StaleContext);
+        }
+        *registers = context.registers;
+        Ok(())
+    }
+
     /// Moves a frame to its caller. After an error the frame must not be used any more.
     pub(super) fn step(&self, frame: &mut Cursor) -> Result<Stepped, Reason> {
         let (rsp, address) = (frame.registers.rsp(), frame.registers.rip);

@@ -6,7 +6,6 @@ use super::cursor::{Cursor, Stepped, Steps};
 use super::reason::Reason;
 use super::stub;
 use crate::profiling::TargetThread;
-use crate::registers::Registers;
 use crate::unwind::UnwindError;
 
 /// Walks from the thread's registers to the root, by the code map and the stack alone. The frames
@@ -20,7 +19,7 @@ pub(super) fn walk<T: TargetThread>(
     buffer: &mut WalkBuffer,
 ) -> Result<(), Reason> {
     let mut frame = Cursor::NOWHERE;
-    read_registers(steps.target, &mut frame.registers)?;
+    steps.read_registers(&mut frame.registers)?;
     while buffer.push(&frame) {
         if let Some(place) = buffer.unnamed() {
             place.named = Named::Later;
@@ -29,18 +28,6 @@ pub(super) fn walk<T: TargetThread>(
             break;
         }
     }
-    Ok(())
-}
-
-/// Reads the thread's registers. Not inlined: a handler's stack may have no room for a second copy
-/// during the walk.
-#[inline(never)]
-fn read_registers<T: TargetThread>(target: &T, registers: &mut Registers) -> Result<(), Reason> {
-    let context = target.context().map_err(|_| Reason::NotStopped)?;
-    if context.may_be_stale() {
-        return Err(Reason::StaleContext);
-    }
-    *registers = context.registers;
     Ok(())
 }
 

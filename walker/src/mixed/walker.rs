@@ -195,15 +195,13 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         steps: &Steps<'_, '_, T>,
         buffer: &mut WalkBuffer,
     ) -> Result<(), Ended<I::Fatal>> {
-        let context = stopped.context().map_err(|_| Ended::Short(Reason::NotStopped))?;
-        if context.may_be_stale() {
-            return Err(Ended::Short(Reason::StaleContext));
-        }
-        let is_forbidden = || self.veto.is_none_or(|veto| veto.forbids(context.registers.rip));
+        let mut registers = Registers::default();
+        steps.read_registers(&mut registers).map_err(Ended::Short)?;
+        let is_forbidden = || self.veto.is_none_or(|veto| veto.forbids(registers.rip));
         if self.policy == Policy::SignalSnapshot && is_forbidden() {
             return unaided::walk(steps, buffer).map_err(Ended::Short);
         }
-        self.asking(stopped, steps, &context.registers, buffer)
+        self.asking(stopped, steps, &registers, buffer)
     }
 
     /// Walks from `registers` with the runtime's help, and with a seed if the policy makes one.

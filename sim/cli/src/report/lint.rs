@@ -76,7 +76,7 @@ impl FindingReport {
             first: first.into(),
             last: last.into(),
             instruction: line.map_or_else(String::new, |line| line.text),
-            in_force: in_force(code, region, first, finding.found.trust),
+            in_force: in_force(region, first, finding.found.trust),
             expected,
             got,
             meaning: meaning(finding),
@@ -109,12 +109,7 @@ fn count(number: usize, noun: &str) -> String {
 }
 
 /// Returns the unwind data that applies at `rva`, in words.
-fn in_force<'a>(
-    code: &Code<'_, 'a>,
-    region: &CodeRegion<'a>,
-    rva: u32,
-    trust: Option<Trust>,
-) -> String {
+fn in_force(region: &CodeRegion<'_>, rva: u32, trust: Option<Trust>) -> String {
     if let Some(words) = compact(region, rva) {
         return words;
     }
@@ -142,7 +137,6 @@ fn in_force<'a>(
             }
         }
     }
-    let _ = code;
     match words.as_slice() {
         [] => "no unwind code applies".to_owned(),
         words => format!("unwind codes: {}", words.join(", ")),

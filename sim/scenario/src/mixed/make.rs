@@ -85,27 +85,20 @@ impl WalkedThread<'_, '_> {
         let map = self.runtime.code_map_for(walk.policy).map_err(BuildError::from)?;
         let calling_thread = self.site.os(walk.walker());
         let (target, walker) = (target.called_by(calling_thread), self.runtime.on(calling_thread));
-        let mut take = |info: &Caller<'_, '_, _>| {
-            let walker = Walker::new(info, &map, walk.policy).with_veto(SignalVeto::NONE);
-            walker.take(&target, &mut buffer)
-        };
-        let taken = match walk.in_callback {
-            Some(kind) => walker.in_callback(kind, |info| take(info)),
-            None => take(&walker),
-        };
         // A handler that asks nothing leaves the names to another thread.
-        let namer = match walk.policy {
-            Policy::Signal => self.runtime.on(self.site.os(SnapshotCaller::NativeWalker)),
-            _ => walker,
-        };
-        let stack = taken.and_then(|()| {
-            let stitch =
-                |info: &Caller<'_, '_, _>| Walker::new(info, &map, walk.policy).stitch(&buffer);
-            match walk.in_callback.filter(|_| walk.policy != Policy::Signal) {
-                Some(kind) => namer.in_callback(kind, |info| stitch(info)),
-                None => stitch(&namer),
+        let namer = self.runtime.on(self.site.os(SnapshotCaller::NativeWalker));
+        let mut make = |info: &Caller<'_, '_, _>| {
+            let walker = Walker::new(info, &map, walk.policy).with_veto(SignalVeto::NONE);
+            walker.take(&target, &mut buffer)?;
+            match walk.policy {
+                Policy::Signal => Walker::new(&namer, &map, walk.policy).stitch(&buffer),
+                _ => walker.stitch(&buffer),
             }
-        });
+        };
+        let stack = match walk.in_callback {
+            Some(kind) => walker.in_callback(kind, |info| make(info)),
+            None => make(&walker),
+        };
         Ok(match stack {
             Ok(stack) => FoundMixed::new(stack, |ip| self.site.label_of(ip)),
             Err(outcome) => FoundMixed::fatal(outcome),

@@ -165,17 +165,22 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
         self.name()
     }
 
-    /// Walks from the leaf to the root by unwind data alone. Of code without any, only the leaf can
-    /// be left: if a method has called it and nothing else is on the stack.
-    fn without_the_runtime(&mut self) {
-        let Ok(context) = self.target.context() else { return self.gap(Reason::NotStopped) };
+    /// Returns the frame with the thread's own registers, if they can be read.
+    fn leaf(&self) -> Option<Frame> {
+        let context = self.target.context().ok()?;
         let early = self.before.filter(|_| self.has(Bug::ContextBeforeSuspension));
-        let mut frame = Frame {
+        Some(Frame {
             registers: early.unwrap_or(context.registers),
             position: Position::Interrupted,
             source: Source::Context,
             report: None,
-        };
+        })
+    }
+
+    /// Walks from the leaf to the root by unwind data alone. Of code without any, only the leaf can
+    /// be left: if a method has called it and nothing else is on the stack.
+    fn without_the_runtime(&mut self) {
+        let Some(mut frame) = self.leaf() else { return self.gap(Reason::NotStopped) };
         loop {
             self.out.push(Item::Frame(Box::new(frame)));
             if self.out.len() > CAPACITY {
@@ -208,16 +213,9 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
 
     /// Walks over the native leaf frames to the first managed one, and from there on.
     fn by_context(&mut self, seeded: bool) -> Result<(), Outcome> {
-        let Ok(context) = self.target.context() else {
+        let Some(mut frame) = self.leaf() else {
             self.gap(Reason::NotStopped);
             return Ok(());
-        };
-        let early = self.before.filter(|_| self.has(Bug::ContextBeforeSuspension));
-        let mut frame = Frame {
-            registers: early.unwrap_or(context.registers),
-            position: Position::Interrupted,
-            source: Source::Context,
-            report: None,
         };
         loop {
             match self.function(&frame) {

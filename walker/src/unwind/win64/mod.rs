@@ -51,43 +51,30 @@ struct Site<'s, 'a> {
 }
 
 impl<'s, 'a> Site<'s, 'a> {
-    fn new(
-        reading: Reading,
-        map: &'s CodeMap<'a>,
-        region: &'s CodeRegion<'a>,
-        rva: u32,
-        function: RuntimeFunction,
-    ) -> Result<Self, UnwindError> {
-        Self::direct(reading, map, region, rva, resolve_indirect(region, function)?)
+    fn new(reading: Reading, place: Place<'s, 'a>) -> Result<Self, UnwindError> {
+        let function = resolve_indirect(place.region, place.function)?;
+        Self::direct(reading, Place { function, ..place })
     }
 
-    /// Creates a site, as [`new`](Self::new) does, for a `function` that is no indirect entry.
+    /// Creates a site, as [`new`](Self::new) does, for a function that is no indirect entry.
     #[expect(clippy::inline_always, reason = "measured: the Draft must stay in registers")]
     #[inline(always)]
-    fn direct(
-        reading: Reading,
-        map: &'s CodeMap<'a>,
-        region: &'s CodeRegion<'a>,
-        rva: u32,
-        function: RuntimeFunction,
-    ) -> Result<Self, UnwindError> {
-        let Reading { rules, unix } = reading;
-        let info = info_of(region, function, rules)?;
-        Ok(Self { rules, unix, map, region, rva, function, info })
+    fn direct(reading: Reading, place: Place<'s, 'a>) -> Result<Self, UnwindError> {
+        let info = info_of(place.region, place.function, reading.rules)?;
+        Ok(Self::with_info(reading, place, info))
     }
 
     /// Creates a site, as [`new`](Self::new) does, for an info that may be of version 3.
-    fn of_any_version(
-        reading: Reading,
-        map: &'s CodeMap<'a>,
-        region: &'s CodeRegion<'a>,
-        rva: u32,
-        function: RuntimeFunction,
-    ) -> Result<Self, UnwindError> {
-        let Reading { rules, unix } = reading;
-        let function = resolve_indirect(region, function)?;
-        let info = any_info_of(region, function, rules)?;
-        Ok(Self { rules, unix, map, region, rva, function, info })
+    fn of_any_version(reading: Reading, place: Place<'s, 'a>) -> Result<Self, UnwindError> {
+        let function = resolve_indirect(place.region, place.function)?;
+        let info = any_info_of(place.region, function, reading.rules)?;
+        Ok(Self::with_info(reading, Place { function, ..place }, info))
+    }
+
+    #[inline]
+    const fn with_info(reading: Reading, place: Place<'s, 'a>, info: UnwindInfo<'s>) -> Self {
+        let (Reading { rules, unix }, Place { map, region, rva, function }) = (reading, place);
+        Self { rules, unix, map, region, rva, function, info }
     }
 
     /// Returns the payload of an info of version 3.
@@ -152,8 +139,7 @@ fn step_by_codes<M: Memory + ?Sized>(
     registers: &mut Registers,
     memory: &M,
 ) -> Result<Step, UnwindError> {
-    let Place { map, region, rva, function } = place;
-    let site = Site::direct(reading, map, region, rva, function)?;
+    let site = Site::direct(reading, place)?;
     let mut draft = Draft::new(registers, memory);
     let unwound = unwind_codes(&site, &mut draft);
     let (unwound, sources) = draft.finish(unwound)?;
@@ -172,11 +158,10 @@ fn step_by_version_3<M: Memory + ?Sized>(
     interrupted: bool,
     memory: &M,
 ) -> Result<Step, UnwindError> {
-    let Place { map, region, rva, function } = place;
     if !matches!(error, UnwindError::UnsupportedVersion { version: 3, .. }) {
         return Err(error);
     }
-    let site = Site::of_any_version(reading, map, region, rva, function)?;
+    let site = Site::of_any_version(reading, place)?;
     let mut draft = Draft::new(registers, memory);
     let found = if interrupted { epilogue_at(&site, &mut draft) } else { Ok(None) };
     let unwound = match found {
@@ -246,8 +231,7 @@ fn step_by_codes_or_code<M: Memory + ?Sized>(
     interrupted: bool,
     memory: &M,
 ) -> Result<Step, UnwindError> {
-    let Place { map, region, rva, function } = place;
-    let site = Site::new(reading, map, region, rva, function)?;
+    let site = Site::new(reading, place)?;
     let mut draft = Draft::new(registers, memory);
     let found = if interrupted { epilogue_at(&site, &mut draft) } else { Ok(None) };
     let unwound = match found {
@@ -266,8 +250,8 @@ pub(super) fn compile(map: &CodeMap<'_>, rules: Rules, rip: u64) -> Option<Rule>
     let function = region.functions().find(rva)?;
     // A rule is the same for all unwinders of the map, so it must not depend on their convention.
     let reading = Reading { rules, unix: false };
-    let after = rva.wrapping_add(1);
-    Rule::compile(&Site::of_any_version(reading, map, region, after, function).ok()?)
+    let place = Place { map, region, rva: rva.wrapping_add(1), function };
+    Rule::compile(&Site::of_any_version(reading, place).ok()?)
 }
 
 /// The results of a step, with addresses as values or as expressions.
@@ -464,7 +448,7 @@ fn info_of<'a>(
     }
 }
 
-/// Returns the info of a direct entry, if its version is supported by the rules.
+/// Returns the info of a direct entry, if its version is supported by the rules: 3, too.
 fn any_info_of<'a>(
     region: &'a CodeRegion<'_>,
     function: RuntimeFunction,

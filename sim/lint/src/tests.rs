@@ -85,10 +85,11 @@ const FRAME: [u8; 16] = [
     0x53, 0x48, 0x83, 0xEC, 0x20, 0x48, 0x89, 0xCB, 0xFF, 0xD0, 0x48, 0x83, 0xC4, 0x20, 0x5B, 0xC3,
 ];
 
-/// Its UNWIND_INFO: +5 allocate 20h, +1 push rbx.
+/// The UNWIND_INFO of that function: +5 allocate 20h, +1 push rbx.
 const INFO: [u8; 8] = [1, 5, 2, 0, 5, 0x32, 1, 0x30];
 
-/// Its call frame information: +1 CFA = rsp+10h, rbx at cfa-10h; +4 rsp+30h; +9 rsp+10h; +1 rsp+8.
+/// The call frame information of that function: +1 CFA = rsp+10h, rbx at cfa-10h; +4 rsp+30h; +9
+/// rsp+10h; +1 rsp+8.
 const ROWS: [u8; 14] =
     [0x41, 0x0E, 0x10, 0x83, 2, 0x44, 0x0E, 0x30, 0x49, 0x0E, 0x10, 0x41, 0x0E, 8];
 

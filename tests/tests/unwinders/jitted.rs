@@ -14,7 +14,7 @@ use recording::Recording;
 
 const STACK: u64 = 0x10_0000;
 const STACK_PAGES: u64 = 16;
-/// What arguments point to: readable zeroes, a page for each register.
+/// The memory that arguments point to: readable zeroes, a page for each register.
 const DATA: u64 = 0x40_0000;
 const RETURN_ADDRESS: u64 = 0xE000;
 /// rsp at the function's first instruction.

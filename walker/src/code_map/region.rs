@@ -48,7 +48,7 @@ enum Bytes<'a> {
 /// Copies of code and unwind data.
 #[derive(Debug)]
 struct OwnedBytes {
-    /// Ascending by RVA, not overlapping.
+    /// Ascending by RVA. Where they overlap, the run that begins last has the bytes.
     runs: Box<[Run]>,
     /// RUNTIME_FUNCTION entries.
     functions: Box<[u8]>,
@@ -310,8 +310,8 @@ impl<'a> CodeRegion<'a> {
 impl CodeRegion<'static> {
     /// Creates the region of generated code at `code` (VAs), for instance of one method, with
     /// copies of its bytes and of its unwind data. RVAs count from `base` (VA), which the code may
-    /// share with other code; `functions` are ascending by begin. Bytes of `runs` that share an RVA
-    /// are taken from the later run.
+    /// share with other code; `functions` are ascending by begin. Where `runs` overlap, the one that
+    /// begins last has the bytes.
     ///
     /// # Errors
     /// [`CodeMapError::Range`] if `code` is empty, is below `base`, or does not lie within the

@@ -19,7 +19,7 @@
 //!                   JittedMethod: owned copies ──► JittedMethods ──► code_map
 //! ```
 //!
-//! What is known how:
+//! The sources of the facts:
 //!
 //! | fact | source |
 //! |---|---|
@@ -36,8 +36,8 @@
 //! (wine 8.0) all 16,596 methods in the code heaps of .NET 10.0.9. 3.1, 9 and 10 are thus known from
 //! processes, 5 to 8 from source alone.
 //!
-//! What no check sees: a method that is freed, and whose memory another method with the same start
-//! and size uses, between a callback and the reading. Read within the callback, or compare
+//! One change escapes all checks: between a callback and the reading, a method is freed, and another
+//! one with the same start and size uses its memory. Read within the callback, or compare
 //! [`JittedMethod::method_desc`], as [`JittedMethods::compiled`] does.
 
 pub mod contracts;

@@ -6,9 +6,9 @@ use core::sync::atomic::{AtomicBool, Ordering};
 /// The conditions under which a handler that walks by
 /// [`Policy::SignalSnapshot`](super::Policy::SignalSnapshot) must not ask the runtime.
 ///
-/// Neither condition is complete. With a predicate for the runtime's unwinder 0 of 12 processes
-/// hung, with the flag alone 2 of 8, with neither 6 of 6 (CoreCLR 3.1 and .NET 9 on Linux, threads
-/// that allocate or throw).
+/// Both are needed, and even together they are not known to be complete. In CoreCLR 3.1 and .NET 9 on
+/// Linux, of processes whose threads throw 8 of 12 hung, and with a predicate for the runtime's
+/// unwinder 0 of 12; of processes whose threads allocate 6 of 6 hung, and with the flag 2 of 8.
 #[derive(Clone, Copy)]
 pub struct SignalVeto<'s> {
     /// True from `RuntimeSuspendStarted` to `RuntimeResumeFinished`: a thread that waits for the

@@ -16,7 +16,7 @@ pub(crate) struct Epilogue {
     last: Hex,
     /// True if it returns to the parent fragment.
     to_parent: bool,
-    /// What its instructions undo, the first one first.
+    /// The operations that the instructions undo, the first one first.
     codes: Vec<Line>,
 }
 

@@ -18,7 +18,7 @@ pub enum ContractError {
     Magic {
         /// Address of the descriptor (VA).
         address: u64,
-        /// Its first 8 bytes.
+        /// The first 8 bytes of the descriptor.
         magic: u64,
     },
     /// The flags are not those of a process with 64-bit pointers.
@@ -60,7 +60,7 @@ pub enum ContractError {
     ContractVersion {
         /// Name of the contract.
         name: &'static str,
-        /// Its version.
+        /// The version of the contract.
         version: u64,
     },
     /// The descriptor does not name a field that the contract needs.

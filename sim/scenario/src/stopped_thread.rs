@@ -122,25 +122,6 @@ impl SnapshotSeed {
     }
 }
 
-/// Returns sizeof(CONTEXT): .NET 9 and later have space for AVX-512 on Unix (C-093).
-const fn context_size(generation: Generation) -> u32 {
-    match generation {
-        Generation::Net9Unix | Generation::Net9UnixLegacyExceptions | Generation::Net10Unix => {
-            0xC20
-        }
-        _ => 0x4D0,
-    }
-}
-
-/// Returns the ContextFlags of the context that the runtime takes of a stopped thread. They were
-/// observed on CoreCLR 3.1 and .NET 10; Framework 2 requests only `CONTEXT_FULL`.
-const fn own_flags(generation: Generation) -> u32 {
-    match generation {
-        Generation::Framework2 => SEED_FLAGS,
-        _ => 0xC010_000B,
-    }
-}
-
 impl SnapshotCall {
     /// Marks the runtime as suspended by the caller, if the call requires it.
     pub(super) fn suspend(&self, site: &impl Site, runtime: &Runtime<'_>) {
@@ -219,9 +200,9 @@ impl SnapshotCall {
         let own = starts_from_own.then(|| site.registers_of(&SeedSource::Leaf)).flatten();
         ContextRules {
             wanted: self.flags.wants_context(),
-            size: Some(context_size(generation)),
+            size: Some(generation.context_size()),
             flags: Some(made_from.map_or(0, SnapshotSeed::context_flags)),
-            own_flags: own_flags(generation),
+            own_flags: generation.own_context_flags(),
             start: Some(registers.or(own).unwrap_or_default()),
             nonvolatile: FrameConvention::of(generation).callee_saved,
         }

@@ -48,7 +48,7 @@ pub(super) fn shown(
         let activations = table.iter().filter(move |(start, _)| text.starts_with(start));
         activations.flat_map(|(_, clauses)| clauses.iter().copied())
     }
-    let legacy = (generation == Generation::Net9UnixLegacyExceptions).then_some(172);
+    let legacy = generation.family().legacy_exceptions.then_some(172);
     let shown = of(SITUATIONS, situation).chain(of(VARIANTS, variant)).chain(legacy);
     shown.map(Clause::new)
 }

@@ -6,6 +6,7 @@
 mod journal;
 mod model;
 mod properties;
+mod runtimes;
 mod whole;
 mod world;
 

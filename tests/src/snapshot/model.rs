@@ -7,11 +7,12 @@
 //! reached, or one that meets an unwound region. Refusals of calls are modelled for misplaced
 //! Frames, too.
 
+use super::runtimes::{hides_exception_handling, is_framework_2};
 use super::whole::{self, is_told};
 use clr_generate::SyntheticCall;
 use clr_runtime::Outcome;
 use clr_runtime::frame::FrameShape;
-use clr_runtime::generation::{Generation, Generations};
+use clr_runtime::generation::Os;
 use clr_runtime::profiling::HResult;
 use clr_runtime::{
     ContextSafety, Funclet, MethodKind, Pass, ProfilerStatus, Suspension, ThreadLife,
@@ -20,10 +21,6 @@ use clr_walker::profiling::{EventMask, ThreadId};
 use clr_world::synthetic::{
     CodeLocation, MANAGED_WALKER, SELF, SELF_OBJECT, SyntheticFrame, SyntheticThread, WALKER_OBJECT,
 };
-
-/// Generations that hide the managed exception handling.
-const HIDING: Generations =
-    Generations::of(&[Generation::Net9Unix, Generation::Net10Windows, Generation::Net10Unix]);
 
 /// Expectation for a call whose callback accepts all frames.
 #[derive(Debug, PartialEq, Eq)]
@@ -72,8 +69,8 @@ pub(super) fn expected(case: &SyntheticCall) -> Option<Expected> {
 /// target; or the outcome of a refused call; or `None` if the model does not cover the call.
 fn enter(case: &SyntheticCall) -> Option<Result<(Start, bool), Outcome>> {
     let (synthetic, process) = (&case.target, &case.target.process);
-    let is_2 = synthetic.generation == Generation::Framework2;
-    let is_unix = Generations::UNIX.contains(synthetic.generation);
+    let is_2 = is_framework_2(synthetic.generation.family());
+    let is_unix = synthetic.generation.family().os == Os::Unix;
     let refuse = |result: HResult| Some(Err(result.into()));
     if process.profiler == ProfilerStatus::Detaching && !is_2 {
         return refuse(HResult::PROFILER_DETACHING);
@@ -184,8 +181,8 @@ fn walk(
     start: &Start,
     suspended: bool,
 ) -> Option<Expected> {
-    let hides = HIDING.contains(synthetic.generation);
-    let is_2 = synthetic.generation == Generation::Framework2;
+    let hides = hides_exception_handling(synthetic.generation.family());
+    let is_2 = is_framework_2(synthetic.generation.family());
     let (mut shown, mut certain) = (Vec::new(), None);
     let mut stops = is_2 && (!synthetic.frames.is_empty() || matches!(start, Start::Row(_)));
     let mut skip_to = None;

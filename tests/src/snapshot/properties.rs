@@ -1,10 +1,11 @@
 //! The promises that hold for all calls.
 
+use super::runtimes::{self, XSTATE};
 use super::world::{MAX_CALLBACKS, Observed, Request, World};
 use super::{Broken, Checked, model, promise, same, whole};
 use clr_generate::{SyntheticCall, SyntheticSeed};
 use clr_runtime::frame::FrameShape;
-use clr_runtime::generation::{Generation, Generations};
+use clr_runtime::generation::{Family, Os};
 use clr_runtime::profiling::{Call, HResult};
 use clr_runtime::{ContextSafety, MethodKind, THREAD_OBJECT_SIZE};
 use clr_runtime::{FAIL_FAST, Outcome};
@@ -15,16 +16,6 @@ use clr_world::synthetic::{
     WALKER_OBJECT,
 };
 use std::cell::Cell;
-
-/// `CONTEXT_XSTATE`: bits of ContextFlags that decide how much of a seed is read (C-162).
-const XSTATE: u32 = 0x10_0040;
-
-/// Generations that give up where a code look-up would have to wait (C-036).
-const REFUSING_TO_WAIT: Generations = Generations::of(&[
-    Generation::Framework4,
-    Generation::CoreClr31Windows,
-    Generation::CoreClr31Unix,
-]);
 
 /// A call for a stage that is set up.
 pub(super) struct Properties<'c> {
@@ -45,8 +36,12 @@ impl<'c> Properties<'c> {
         &self.case.target
     }
 
+    fn family(&self) -> Family {
+        self.synthetic().generation.family()
+    }
+
     fn is_unix(&self) -> bool {
-        Generations::UNIX.contains(self.synthetic().generation)
+        self.family().os == Os::Unix
     }
 
     fn call(&self) -> Call<'_> {
@@ -131,7 +126,7 @@ impl<'c> Properties<'c> {
     /// Checks that the outcome is possible at all (contract §2.2 and §3.8).
     fn outcome_is_allowed(&self, full: &Observed) -> Result<(), Broken> {
         let synthetic = self.synthetic();
-        let is_2 = synthetic.generation == Generation::Framework2;
+        let is_2 = runtimes::is_framework_2(self.family());
         let unix = self.is_unix();
         let other = self.target() != self.caller_object();
         let whole = whole::targets(synthetic).is_some() && self.objects_are_whole();
@@ -150,9 +145,7 @@ impl<'c> Properties<'c> {
                 HResult::UNEXPECTED => !unix && (!whole || self.case.seed.is_some()),
                 HResult::NOT_IMPLEMENTED => unix && other,
                 HResult::ABORTED => !whole && full.frame_reports.len() == MAX_CALLBACKS,
-                HResult::ASYNCHRONOUS_UNSAFE => {
-                    REFUSING_TO_WAIT.contains(synthetic.generation) && busy
-                }
+                HResult::ASYNCHRONOUS_UNSAFE => runtimes::refuses_to_wait(self.family()) && busy,
                 _ => false,
             },
             Outcome::ProcessKilled { code: FAIL_FAST } => {
@@ -192,12 +185,7 @@ impl<'c> Properties<'c> {
     /// Checks that no frame is invented: callbacks report existing code, in the requested form.
     fn callbacks_are_real(&self, full: &Observed) -> Result<(), Broken> {
         let wants = self.case.flags.0 & 1 != 0;
-        let newer_unix = self.is_unix() && self.synthetic().generation != Generation::CoreClr31Unix;
-        let size = match (wants, newer_unix) {
-            (false, _) => 0,
-            (true, false) => 0x4D0,
-            (true, true) => 0xC20,
-        };
+        let size = if wants { runtimes::context_size(self.family()) as usize } else { 0 };
         promise("clientData is passed through", full.client_data_same, String::new)?;
         // The code is looked up by this Frame's return address, but rip comes from its CONTEXT: in
         // damaged memory they may differ.
@@ -288,7 +276,7 @@ impl<'c> Properties<'c> {
     fn markers_lie_on_the_stack(&self, full: &Observed) -> Result<(), Broken> {
         let synthetic = self.synthetic();
         let (limit, base) = synthetic.stack;
-        if synthetic.generation == Generation::Framework2 || !self.objects_are_whole() {
+        if runtimes::is_framework_2(self.family()) || !self.objects_are_whole() {
             return Ok(());
         }
         let mut before: Option<u64> = None;
@@ -345,7 +333,7 @@ impl<'c> Properties<'c> {
         let synthetic = self.synthetic();
         let cooperative = self.target() == Some(SELF_OBJECT) && synthetic.cooperative;
         // Framework 2 reads the context first if there is no seed (C-035).
-        let reads = synthetic.generation == Generation::Framework2
+        let reads = runtimes::is_framework_2(self.family())
             && synthetic.safety == ContextSafety::Unreadable;
         if cooperative || reads || !self.objects_are_whole() {
             return Ok(());
@@ -408,14 +396,7 @@ impl<'c> Properties<'c> {
         let (Some(seed), true) = (self.case.seed, used && !full.frame_reports.is_empty()) else {
             return Ok(());
         };
-        let newer_unix = self.is_unix() && synthetic.generation != Generation::CoreClr31Unix;
-        let extended = seed.flags & XSTATE == XSTATE;
-        let len = match (newer_unix, extended, seed.features & 0xE0 != 0) {
-            (false, _, _) => 0x4D0,
-            (true, false, _) => 0x4D8,
-            (true, true, false) => 0x5E0,
-            (true, true, true) => 0xC20,
-        };
+        let len = runtimes::seed_size(self.family(), seed.flags, seed.features);
         let long = SyntheticSeed { len, ..seed }.bytes(self.set);
         let mut other = self.make(&self.request(Call { seed: Some(&long), ..self.call() }));
         other.digest = full.digest;

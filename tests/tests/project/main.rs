@@ -1,4 +1,4 @@
-//! Tests of the project itself: coverage of clauses, citations, guides, and the files of
+//! Tests of the project itself: coverage of clauses, citations, guides, runtimes, and the files of
 //! fuzzing campaigns.
 
 mod arrows;
@@ -7,3 +7,4 @@ mod contributing;
 mod coverage;
 mod references;
 mod repository;
+mod runtimes;

@@ -1,10 +1,7 @@
-//! The differences between the generations, as questions with their answers.
+//! The differences between the generations, as questions.
 
 use super::Generation;
-use Generation::{
-    CoreClr31Unix, CoreClr31Windows, Framework2, Framework4, Net9Unix, Net9UnixLegacyExceptions,
-    Net10Unix, Net10Windows,
-};
+use super::answers::{Answer, Family, Known};
 use clr_walker::profiling::HResult;
 use clr_walker::unwind::Rules;
 
@@ -17,6 +14,16 @@ pub struct Question {
     pub meaning: &'static str,
     /// Function that returns the answer for a generation, in words.
     pub answer: fn(Generation) -> String,
+    /// Function that returns how the answer for a generation is known.
+    pub known: fn(Generation) -> Known,
+}
+
+impl Question {
+    /// Returns the question with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<&'static Self> {
+        QUESTIONS.iter().find(|question| question.name == name)
+    }
 }
 
 /// Result of a walk that starts outside of managed code and has no stop.
@@ -78,20 +85,32 @@ pub struct InlinedCallFrameLayout {
 }
 
 impl InlinedCallFrameLayout {
-    const fn after(call_site_sp: u64) -> Self {
+    /// Returns the layout with this offset of `m_pCallSiteSP`; the other fields follow it.
+    pub(super) const fn after(call_site_sp: u64) -> Self {
         Self { call_site_sp, return_address: call_site_sp + 8, frame_pointer: call_site_sp + 16 }
     }
 }
 
-/// Defines each question as a method and a row of the table.
+/// Defines each question as a field of [`Answers`], a method of [`Generation`] and a row of the table.
 macro_rules! questions {
-    ($($(#[doc = $doc:literal])+ $name:ident: $type:ty { $($pattern:pat => $answer:expr,)+ })*) => {
+    ($($(#[doc = $doc:literal])+ $name:ident: $type:ty,)*) => {
+        /// The answers of a runtime to all questions. It has no default: a runtime's file names
+        /// each field.
+        #[derive(Debug)]
+        pub(super) struct Answers {
+            /// Name of the runtime, which recordings and texts use too.
+            pub(super) name: &'static str,
+            /// What the runtime is.
+            pub(super) family: Family,
+            $($(#[doc = $doc])+ pub(super) $name: Answer<$type>,)*
+        }
+
         impl Generation {
             $(
                 $(#[doc = $doc])+
                 #[must_use]
                 pub const fn $name(self) -> $type {
-                    match self { $($pattern => $answer,)+ }
+                    self.answers().$name.value
                 }
             )*
         }
@@ -101,291 +120,180 @@ macro_rules! questions {
             name: stringify!($name),
             meaning: concat!($($doc,)+),
             answer: |generation| generation.$name().in_words(),
+            known: |generation| generation.answers().$name.known,
         },)*];
     };
 }
 
 questions! {
-    /// Returns true if the runtime runs on Unix: the System V convention determines the
-    /// callee-saved registers, and single threads cannot be suspended (C-019).
-    is_unix: bool {
-        CoreClr31Unix | Net9Unix | Net9UnixLegacyExceptions | Net10Unix => true,
-        Framework2 | Framework4 | CoreClr31Windows | Net10Windows => false,
-    }
-
-    /// Returns true if the runtime is CoreCLR, not .NET Framework.
-    is_core: bool { Framework2 | Framework4 => false, _ => true, }
-
     /// Returns the rules by which the runtime unwinds managed code (contract §8). On Windows it calls
     /// the system's `RtlVirtualUnwind`, whose later changes ([`Rules::Ntdll`]) no recording shows.
-    unwind_rules: Rules {
-        CoreClr31Unix | Net9Unix | Net9UnixLegacyExceptions | Net10Unix => Rules::CoreClrUnix,
-        Framework2 | Framework4 | CoreClr31Windows | Net10Windows => Rules::CoreClr,
-    }
+    unwind_rules: Rules,
 
     /// Returns true if a profiler can be detached (C-001).
-    has_detach: bool { Framework2 => false, _ => true, }
+    has_detach: bool,
 
     /// Returns the result of a call without ENABLE_STACK_SNAPSHOT in the event mask (C-003, C-004).
-    missing_snapshot_flag: HResult {
-        Framework2 => HResult::INVALID_ARGUMENT,
-        _ => HResult::INCONSISTENT_WITH_FLAGS,
-    }
+    missing_snapshot_flag: HResult,
 
     /// Returns true if a GC-special thread counts as a thread without managed frames (C-011).
-    passes_over_gc_special: bool { Framework2 => false, _ => true, }
+    passes_over_gc_special: bool,
 
     /// Returns true if the context of an unseeded target is read before its mode is checked, and a
     /// failure gives E_FAIL (C-035).
-    reads_context_first: bool { Framework2 => true, _ => false, }
+    reads_context_first: bool,
 
     /// Returns true if the runtime checks that a cooperative target's context is safe to redirect,
     /// that its mode matches its ip, and its Frames match its rsp (C-032 to C-034).
-    checks_redirection: bool { Framework2 => false, _ => true, }
+    checks_redirection: bool,
 
     /// Returns true if a lookup of code that would have to wait for a lock ends an asynchronous
     /// call with ASYNCHRONOUS_UNSAFE (C-036).
-    refuses_to_wait: bool { Framework4 | CoreClr31Windows | CoreClr31Unix => true, _ => false, }
+    refuses_to_wait: bool,
 
     /// Returns the ContextFlags of the context that the runtime itself takes of a suspended target:
     /// those of CONTEXT_FULL, and the bits added by EXCEPTION_REQUEST (contract §3.7).
-    own_context_flags: u32 { Framework2 => 0x10_000B, _ => 0xC010_000B, }
+    own_context_flags: u32,
 
     /// Returns the result of a walk without internal stops (C-106, C-107).
-    empty_walk: EmptyWalk {
-        Framework2 => EmptyWalk::FailsWithoutFrame,
-        _ => EmptyWalk::FailsWithoutStop,
-    }
+    empty_walk: EmptyWalk,
 
     /// Returns the check of unwound frames (C-109, C-110).
-    stack_check: StackCheck { Framework2 => StackCheck::Readable, _ => StackCheck::Bounds, }
+    stack_check: StackCheck,
 
     /// Returns the result of an access violation within the walk or the callback (C-111).
-    walk_fault: WalkFault {
-        CoreClr31Unix | Net9Unix | Net9UnixLegacyExceptions | Net10Unix => WalkFault::Kills,
-        Framework2 | Framework4 | CoreClr31Windows | Net10Windows => WalkFault::Unexpected,
-    }
+    walk_fault: WalkFault,
 
     /// Returns true if a resumable Frame ends the walk of a thread that the call has suspended
     /// (C-075).
-    stops_at_resumable_frames: bool { Framework2 => false, _ => true, }
+    stops_at_resumable_frames: bool,
 
     /// Returns true if Frames have a GS cookie below them (contract §3.2).
-    frames_have_cookies: bool {
-        Framework2 | Framework4 | CoreClr31Windows | CoreClr31Unix => true,
-        Net9Unix | Net9UnixLegacyExceptions | Net10Windows | Net10Unix => false,
-    }
+    frames_have_cookies: bool,
 
     /// Returns true if a method's GS cookie is checked although rsp is above it: in an epilogue the
     /// frame that contained it is gone (dotnet/runtime#40637 of .NET 5).
-    checks_cookies_below_rsp: bool {
-        Framework2 | Framework4 | CoreClr31Windows | CoreClr31Unix => true,
-        Net9Unix | Net9UnixLegacyExceptions | Net10Windows | Net10Unix => false,
-    }
+    checks_cookies_below_rsp: bool,
 
     /// Returns sizeof(CONTEXT) in bytes (C-102, C-103, C-161).
-    context_size: u32 {
-        Net9Unix | Net9UnixLegacyExceptions | Net10Unix => 0xC20,
-        _ => 0x4D0,
-    }
+    context_size: u32,
 
     /// Returns true if the number of bytes read of a seed depends on its ContextFlags (C-162).
-    seed_size_depends_on_flags: bool {
-        Net9Unix | Net9UnixLegacyExceptions | Net10Unix => true,
-        _ => false,
-    }
+    seed_size_depends_on_flags: bool,
 
     /// Returns the identification of a Frame's kind (contract §3.5).
-    frame_identity: FrameIdentity {
-        Net10Windows | Net10Unix => FrameIdentity::Number,
-        _ => FrameIdentity::Vtable,
-    }
+    frame_identity: FrameIdentity,
 
     /// Returns the offsets of the fields of an InlinedCallFrame: newer ones lack `m_StubSecretArg`
     /// (contract §3.5).
-    inlined_call_frame: InlinedCallFrameLayout {
-        Framework2 | Framework4 | CoreClr31Windows | CoreClr31Unix => {
-            InlinedCallFrameLayout::after(0x20)
-        },
-        Net9Unix | Net9UnixLegacyExceptions | Net10Windows | Net10Unix => {
-            InlinedCallFrameLayout::after(0x18)
-        },
-    }
+    inlined_call_frame: InlinedCallFrameLayout,
 
     /// Returns true if helpers and FCalls link HelperMethodFrames; newer runtimes use transition
     /// Frames (contract §3.5, §11).
-    has_helper_method_frames: bool { Net10Windows | Net10Unix => false, _ => true, }
+    has_helper_method_frames: bool,
 
     /// Returns true if the Frame chain has GCFrames and ContextTransitionFrames (contract §3.5).
-    has_gc_frames: bool {
-        Framework2 | Framework4 | CoreClr31Windows | CoreClr31Unix => true,
-        Net9Unix | Net9UnixLegacyExceptions | Net10Windows | Net10Unix => false,
-    }
+    has_gc_frames: bool,
 
     /// Returns true if native code calls managed code through UMThunkStub, which switches the mode;
     /// in newer runtimes the stub of the reverse P/Invoke is called directly (C-170: observed on
     /// U9; assumed for .NET 10, of which no such walk was recorded).
-    has_um_thunk_stub: bool {
-        Framework2 | Framework4 | CoreClr31Windows | CoreClr31Unix => true,
-        Net9Unix | Net9UnixLegacyExceptions | Net10Windows | Net10Unix => false,
-    }
+    has_um_thunk_stub: bool,
 
     /// Returns true if multicast and wrapper delegates are called by assembled stubs that link
     /// Frames, not by IL stubs (contract §3.5).
-    has_delegate_frames: bool {
-        Framework2 | Framework4 | CoreClr31Windows => true,
-        _ => false,
-    }
+    has_delegate_frames: bool,
 
     /// Returns true if the tail call helper links a TailCallFrame (contract §3.5).
-    has_tail_call_frames: bool {
-        Framework2 | Framework4 | CoreClr31Windows => true,
-        _ => false,
-    }
+    has_tail_call_frames: bool,
 
     /// Returns true if tail calls by helper go through a managed dispatcher. Without the dispatcher
     /// and the helper they are ordinary calls.
-    has_tail_call_dispatcher: bool {
-        Net9Unix | Net9UnixLegacyExceptions | Net10Windows | Net10Unix => true,
-        _ => false,
-    }
+    has_tail_call_dispatcher: bool,
 
     /// Returns true if a P/Invoke can omit its transition (contract §4.1).
-    has_suppressed_transitions: bool {
-        Net9Unix | Net9UnixLegacyExceptions | Net10Windows | Net10Unix => true,
-        _ => false,
-    }
+    has_suppressed_transitions: bool,
 
     /// Returns true if software exceptions are described by a SoftwareExceptionFrame (contract
     /// §3.5).
-    has_software_exception_frames: bool { Net10Windows | Net10Unix => true, _ => false, }
+    has_software_exception_frames: bool,
 
     /// Returns true if exceptions are dispatched by managed code, whose frames are hidden from
     /// profilers (C-087, C-163).
-    hides_exception_handling: bool {
-        Net9Unix | Net10Windows | Net10Unix => true,
-        Framework2
-        | Framework4
-        | CoreClr31Windows
-        | CoreClr31Unix
-        | Net9UnixLegacyExceptions => false,
-    }
+    hides_exception_handling: bool,
 
     /// Returns true if QCalls create and destroy handles and destroy dynamic methods, where older
     /// runtimes have FCalls with a Frame (observed).
-    frees_by_qcalls: bool {
-        Net9Unix | Net9UnixLegacyExceptions | Net10Windows | Net10Unix => true,
-        _ => false,
-    }
+    frees_by_qcalls: bool,
 
     /// Returns true if AssemblyUnloadStarted is raised: .NET Core 3.1 reports only the end
     /// (observed).
-    tells_of_assembly_unload_start: bool { CoreClr31Windows | CoreClr31Unix => false, _ => true, }
+    tells_of_assembly_unload_start: bool,
 
     /// Returns true if FunctionUnloadStarted is raised (contract §6).
-    tells_of_unloaded_functions: bool { Framework2 => true, _ => false, }
+    tells_of_unloaded_functions: bool,
 
     /// Returns true if new code heaps are added to the code manager under its writer lock; newer
     /// runtimes have a map that does not need the lock (contract §2.6, §8.4).
-    adds_code_under_lock: bool {
-        Framework2 | Framework4 | CoreClr31Windows | CoreClr31Unix => true,
-        Net9Unix | Net9UnixLegacyExceptions | Net10Windows | Net10Unix => false,
-    }
+    adds_code_under_lock: bool,
 
     /// Returns true if the runtime's native code that calls methods by reflection catches their
     /// exceptions (C-166): observed on U31, and observed not to happen with legacy handling on .NET
     /// 9; elsewhere known from sources.
-    catches_in_reflection: bool {
-        Framework2 | Framework4 | CoreClr31Windows | CoreClr31Unix => true,
-        Net9Unix | Net9UnixLegacyExceptions | Net10Windows | Net10Unix => false,
-    }
+    catches_in_reflection: bool,
 
     /// Returns true if ExceptionUnwindFunctionEnter is cooperative for a method that both throws
     /// and catches: the first frame of its second pass is also the last one. Observed on U31 and
     /// with legacy handling on .NET 9 (hardware faults, failed casts, an index out of range: 66
     /// walks); not observed on W31.
-    enters_a_catching_thrower_cooperatively: bool {
-        CoreClr31Unix | Net9UnixLegacyExceptions => true,
-        _ => false,
-    }
+    enters_a_catching_thrower_cooperatively: bool,
 
     /// Returns the ContextFlags of the CONTEXT of a redirected thread (contract §3.7).
-    redirected_context_flags: u32 {
-        Net9Unix | Net9UnixLegacyExceptions | Net10Unix => 0x10_004B,
-        _ => 0x10_000B,
-    }
+    redirected_context_flags: u32,
 
     /// Returns the ContextFlags that a FaultingExceptionFrame's CONTEXT has, but callbacks do not
     /// get (contract §3.7).
-    faulting_context_flags_lost: u32 { Net9UnixLegacyExceptions => 0x40, _ => 0, }
+    faulting_context_flags_lost: u32,
 
     /// Returns the ContextFlags of the CONTEXT in a FaultingExceptionFrame (contract §3.7).
-    faulting_context_flags: u32 {
-        CoreClr31Unix | Net9UnixLegacyExceptions => 0x810_004B,
-        Net9Unix | Net10Unix => 0x810_0003,
-        Framework2 | Framework4 | CoreClr31Windows | Net10Windows => 0x10_005F,
-    }
+    faulting_context_flags: u32,
 
     /// Returns how SuspendRuntime marks the suspension as the profiler's, if there are
     /// SuspendRuntime and ResumeRuntime (contract §5.9, C-168).
-    profiler_suspension: ProfilerSuspension {
-        Framework2 | Framework4 => ProfilerSuspension::None,
-        CoreClr31Windows | CoreClr31Unix => ProfilerSuspension::MarkedBefore,
-        Net9Unix | Net9UnixLegacyExceptions | Net10Windows | Net10Unix => {
-            ProfilerSuspension::MarkedAfter
-        },
-    }
+    profiler_suspension: ProfilerSuspension,
 
     /// Returns true if EnumThreads in a suspension callback makes the runtime lose the owner of the
     /// thread list's lock, so that the suspending thread then waits for itself (G17,
     /// dotnet/runtime#110062; later runtimes do not lock the list twice, #110548).
-    forgets_who_locked_threads: bool {
-        Net9Unix | Net9UnixLegacyExceptions => true,
-        _ => false,
-    }
+    forgets_who_locked_threads: bool,
 
     /// Returns true if EnumThreads locks the list of threads even if its caller has locked it
     /// (dotnet/runtime#110548).
-    locks_threads_twice: bool {
-        Net10Windows | Net10Unix => false,
-        _ => true,
-    }
+    locks_threads_twice: bool,
 
     /// Returns true if looking up ready-to-run code makes a thread of the runtime cooperative, so
     /// that it waits during a suspension (C-157).
-    looks_images_up_cooperatively: bool {
-        CoreClr31Windows => true,
-        _ => false,
-    }
+    looks_images_up_cooperatively: bool,
 
     /// Returns true if SuspendRuntime and ResumeRuntime need a callback in which a GC may be
     /// triggered, on threads that the runtime knows; other runtimes refuse only callbacks in which
     /// none may be triggered (C-167).
-    suspends_only_in_callbacks: bool {
-        Net9Unix | Net9UnixLegacyExceptions | Net10Windows | Net10Unix => false,
-        _ => true,
-    }
+    suspends_only_in_callbacks: bool,
 
     /// Returns `COR_PRF_MONITOR_IMMUTABLE`: the events that cannot be enabled or disabled after
     /// startup.
-    immutable_events: u32 {
-        Framework2 | Framework4 => 0xEEFC_CC00,
-        _ => 0xEEF8_CC00,
-    }
+    immutable_events: u32,
 
     /// Returns `COR_PRF_ALLOWABLE_AFTER_ATTACH`: the events that a profiler may enable after it was
     /// attached to a running process.
-    attachable_events: u32 {
-        Framework2 | Framework4 => 0x1001_02FE,
-        _ => 0x1005_02FE,
-    }
+    attachable_events: u32,
 
     /// Returns true if there are ICorProfilerInfo3 and 4: EnumThreads, InitializeCurrentThread,
     /// GetFunctionFromIP2, GetCodeInfo3.
-    has_profiler_info4: bool { Framework2 => false, _ => true, }
+    has_profiler_info4: bool,
 
     /// Returns true if there is ICorProfilerInfo9: GetFunctionFromIP3, GetCodeInfo4 (C-118).
-    has_profiler_info9: bool { Framework2 | Framework4 => false, _ => true, }
+    has_profiler_info9: bool,
 }
 
 /// Formats an answer for the table.

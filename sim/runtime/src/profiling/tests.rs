@@ -11,10 +11,8 @@ mod waiting;
 
 use super::*;
 use crate::code_manager::{Block, CodeVersion, MethodIndex, RangeSection, StubKind};
-use crate::generation::Generation::{
-    self, CoreClr31Unix, CoreClr31Windows, Framework2, Framework4, Net9Unix,
-    Net9UnixLegacyExceptions, Net10Unix, Net10Windows,
-};
+use crate::generation::Generation::{self, CoreClr31Windows};
+use crate::generation::Generations;
 use crate::{
     CallbackState, Method, MethodKind, Process, Profiler, Suspension, Thread, ThreadFields,
     ThreadLife,
@@ -78,13 +76,18 @@ const PRECODE_AT: u64 = HEAP + 0x280;
 
 static CODE: [u8; 0x1000] = [0xCC; 0x1000];
 
+/// The first runtime.
+const FRAMEWORK_2: Generations = Generations::CLR_4.inverse();
+/// .NET Framework.
+const FRAMEWORK: Generations = Generations::FRAMEWORK;
 /// CoreCLR 3.1.
-const CORECLR_31: [Generation; 2] = [CoreClr31Windows, CoreClr31Unix];
+const CORECLR_31: Generations = Generations::CORECLR_31;
 /// .NET 9 and newer.
-const NEW: [Generation; 4] = [Net9Unix, Net9UnixLegacyExceptions, Net10Windows, Net10Unix];
+const NEW: Generations = Generations::NEW;
+/// The generations after the first one and before .NET 9.
+const BEFORE_NET_9: Generations = Generations::CLR_4.without(NEW);
 /// The generations that have SuspendRuntime.
-const WITH_SUSPENSION: [Generation; 6] =
-    [CoreClr31Windows, CoreClr31Unix, Net9Unix, Net9UnixLegacyExceptions, Net10Windows, Net10Unix];
+const WITH_SUSPENSION: Generations = Generations::FRAMEWORK.inverse();
 
 /// The results used in the tests, by number (contract §1.4).
 const E_NOTIMPL: HResult = HResult(0x8000_4001);

@@ -2,8 +2,9 @@
 //! that applies decides.
 
 use super::activations::ThreadFacts;
+use super::runtimes;
 use super::{CallFacts, CallerKind};
-use clr_runtime::generation::{Generation, Generations};
+use clr_runtime::generation::Os;
 use clr_runtime::profiling::HResult;
 
 /// The result of the checks.
@@ -102,7 +103,7 @@ impl Call<'_> {
     }
 
     fn is_unix(&self) -> bool {
-        Generations::UNIX.contains(self.target.generation)
+        self.target.generation.family().os == Os::Unix
     }
 
     fn has_no_target(&self) -> bool {
@@ -112,16 +113,15 @@ impl Call<'_> {
     fn has_frame_below_sp(&self) -> bool {
         let rsp = self.target.activations.first().map(|activation| activation.registers.rsp());
         let top = self.target.frames.first().map(|frame| frame.at);
-        self.target.generation != Generation::Framework2
+        !runtimes::is_framework_2(self.target.generation.family())
             && top.zip(rsp).is_some_and(|(top, rsp)| top < rsp)
     }
 
     /// Returns the index of the activation that a cooperative target's walk starts at, with its
     /// ContextFlags: of the seed, or of the leaf for a call by another thread.
     fn start(&self) -> Option<(usize, u32)> {
-        // Framework 2 does not ask for more than CONTEXT_FULL (contract §3.7).
-        let own = if self.target.generation == Generation::Framework2 { 0 } else { 0xC000_0000 };
-        self.question.seed.or_else(|| self.is_other().then_some((0, own | 0x10_000B)))
+        let own = runtimes::own_flags(self.target.generation.family());
+        self.question.seed.or_else(|| self.is_other().then_some((0, own)))
     }
 
     fn starts_unmanaged(&self) -> bool {

@@ -3,17 +3,7 @@
 
 use super::activations::ReferenceActivation;
 use clr_codegen::FuncletKind;
-use clr_runtime::generation::{Generation, Generations};
 use clr_runtime::{ExceptionState, Pass};
-
-/// Generations with managed exception handling (C-087, C-163).
-const HANDLES_IN_MANAGED_CODE: Generations =
-    Generations::of(&[Generation::Net9Unix, Generation::Net10Windows, Generation::Net10Unix]);
-
-/// Returns true if managed code handles the exceptions.
-pub(super) const fn handles_in_managed_code(generation: Generation) -> bool {
-    HANDLES_IN_MANAGED_CODE.contains(generation)
-}
 
 /// The exceptions in flight on a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

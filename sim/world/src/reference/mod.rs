@@ -15,6 +15,7 @@ mod entry;
 mod exceptions;
 mod frames;
 mod report;
+mod runtimes;
 
 pub use activations::{ActivationCode, ProgramFacts, ReferenceActivation, ThreadFacts};
 pub use exceptions::Exceptions;

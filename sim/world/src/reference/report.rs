@@ -4,11 +4,12 @@
 use super::CallFacts;
 use super::activations::{ActivationCode, ReferenceActivation, ThreadFacts};
 use super::entry::{Call, Decision, decide};
-use super::exceptions::{Handler, handler, handles_in_managed_code};
+use super::exceptions::{Handler, handler};
 use super::frames::{FrameRegisters, FrameTarget};
+use super::runtimes;
 use clr_codegen::{CallingConvention, FuncletKind};
 use clr_runtime::MethodKind;
-use clr_runtime::generation::{Generation, Generations};
+use clr_runtime::generation::Os;
 use clr_runtime::profiling::HResult;
 use clr_runtime::{Context, Outcome};
 use clr_walker::profiling::FunctionId as MethodId;
@@ -73,7 +74,7 @@ pub fn expected(target: &ThreadFacts, question: &CallFacts) -> Option<ExpectedCa
         return Some(ExpectedCall::of(HResult::FAIL.into(), callbacks));
     }
     // C-106, C-107.
-    let is_2 = target.generation == Generation::Framework2;
+    let is_2 = runtimes::is_framework_2(target.generation.family());
     let started = is_2 && (start.is_some() || !target.frames.is_empty());
     let result = if stops || started { HResult::OK } else { HResult::FAIL };
     Some(ExpectedCall::of(result.into(), callbacks))
@@ -105,7 +106,7 @@ struct Pass<'s> {
 
 impl<'s> Pass<'s> {
     fn new(target: &'s ThreadFacts, start: Option<usize>, flags: u32) -> Self {
-        let windows = Generations::WINDOWS.contains(target.generation);
+        let windows = target.generation.family().os == Os::Windows;
         let convention =
             if windows { CallingConvention::WindowsX64 } else { CallingConvention::SystemV };
         let activation = start.and_then(|activation| target.activations.get(activation));
@@ -139,7 +140,8 @@ impl<'s> Pass<'s> {
                     FrameTarget::Nowhere => {}
                     // C-075: only Framework 2 continues at a thread that the call has suspended.
                     FrameTarget::To { sets: FrameRegisters::Interrupted, .. }
-                        if suspended && self.target.generation != Generation::Framework2 =>
+                        if suspended
+                            && !runtimes::is_framework_2(self.target.generation.family()) =>
                     {
                         return Some(Ending::GivesUp);
                     }
@@ -180,8 +182,9 @@ impl<'s> Pass<'s> {
         // C-163, C-085.
         let handles = kind == MethodKind::ExceptionHandling;
         let is_filter = activation.funclet == Some(FuncletKind::Filter);
-        let is_hidden = handles_in_managed_code(*generation) && handles;
-        let is_marked = !(handles_in_managed_code(*generation) && (handles || is_filter));
+        let managed = runtimes::handles_in_managed_code(generation.family());
+        let is_hidden = managed && handles;
+        let is_marked = !(managed && (handles || is_filter));
         // C-086: a second pass has left the frame.
         if exceptions.have_left(activation.caller_sp) {
             return Some(is_marked);
@@ -212,9 +215,10 @@ impl<'s> Pass<'s> {
 
     /// Takes over the registers that a Frame provides; the others stay unchanged (C-098, C-158).
     fn follow(&mut self, activation: &ReferenceActivation, ip: u64, sets: FrameRegisters) {
+        let family = self.target.generation.family();
         let flags = match sets {
-            FrameRegisters::Interrupted => Some(self.target.generation.redirected_context_flags()),
-            FrameRegisters::Faulted => Some(faulted_flags(self.target.generation)),
+            FrameRegisters::Interrupted => Some(runtimes::redirected_flags(family)),
+            FrameRegisters::Faulted => Some(runtimes::faulted_flags(family)),
             FrameRegisters::FramePointer | FrameRegisters::CalleeSaved => None,
         };
         if let Some(flags) = flags {
@@ -261,16 +265,6 @@ impl<'s> Pass<'s> {
     const fn place(&mut self, ip: u64, rsp: u64) {
         self.context.registers.rip = ip;
         self.context.registers.gpr[Gpr::Rsp as usize] = rsp;
-    }
-}
-
-/// Returns ContextFlags after a FaultingExceptionFrame (contract §3.7).
-const fn faulted_flags(generation: Generation) -> u32 {
-    match generation {
-        Generation::CoreClr31Unix => 0x810_004B,
-        Generation::Net9UnixLegacyExceptions => 0x810_000B,
-        Generation::Net9Unix | Generation::Net10Unix => 0x810_0003,
-        _ => 0x10_005F,
     }
 }
 

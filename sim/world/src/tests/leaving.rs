@@ -6,7 +6,6 @@ use super::{runtime, walk};
 use clr_codegen::{CodeKind, EhClauseKind, Program, RuntimeCallKind, Statement};
 use clr_runtime::generation::Generation;
 
-use Generation::{Net9UnixLegacyExceptions, Net10Unix, Net10Windows};
 use RuntimeCallKind::{ClassConstructor, Raise, ReflectionCall};
 
 const ROOT: &str = "*CallDescrWorkerInternal S_OK";
@@ -49,20 +48,16 @@ fn an_exception_that_leaves_managed_code_is_thrown_again() {
     for kind in [ReflectionCall, ClassConstructor] {
         for generation in Generation::ALL {
             // Where the native code is a QCall, the QCall's method is on the stack.
-            let method = match (generation, kind) {
-                (Net10Windows | Net10Unix, ReflectionCall) => {
-                    "System.RuntimeMethodHandle.InvokeMethod "
-                }
-                (Net10Windows | Net10Unix, _) => {
-                    "System.Runtime.CompilerServices.InitHelpers.InitClass "
-                }
-                _ => "",
+            let method = match (generation.family().is_core_since(10), kind) {
+                (true, ReflectionCall) => "System.RuntimeMethodHandle.InvokeMethod ",
+                (true, _) => "System.Runtime.CompilerServices.InitHelpers.InitClass ",
+                (false, _) => "",
             };
             let rest = format!("{method}App.Main {ROOT}");
             let all = format!("App.Thrower App.Called *CallDescrWorkerInternal {rest}");
             let (all, rest) = (all.as_str(), rest.as_str());
             let own = format!("App.Main {ROOT}");
-            let is_one = generation == Net9UnixLegacyExceptions && kind == ReflectionCall;
+            let is_one = generation.family().legacy_exceptions && kind == ReflectionCall;
             let managed = generation.hides_exception_handling();
             let mut expected = vec![
                 ("Thrown", all),
@@ -132,7 +127,7 @@ fn finally_handlers_run_before_it_is_thrown_again() {
             ("ExceptionThrown", "thrower"),
             ("ExceptionUnwindFinallyEnter", if managed { "thrower" } else { "-" }),
         ];
-        if generation != Net9UnixLegacyExceptions {
+        if !generation.family().legacy_exceptions {
             expected.push(("ExceptionThrown", "-"));
         }
         assert_eq!(found, expected, "{generation}");
@@ -151,7 +146,7 @@ fn an_exception_may_leave_all_parts() {
             thrown += u32::from(kind == "ExceptionThrown");
         });
         assert!(world, "{generation}");
-        let parts = if generation == Net9UnixLegacyExceptions { 1 } else { 2 };
+        let parts = if generation.family().legacy_exceptions { 1 } else { 2 };
         assert_eq!(thrown, parts, "{generation}");
     }
 }

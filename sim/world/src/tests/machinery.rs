@@ -6,7 +6,7 @@ use super::walk;
 use crate::stubs::{Hooks, RuntimeFunction, Shared};
 use crate::{Build, StepEvent, ThreadStart, World, WorldError};
 use clr_codegen::{CodeKind, EhClauseKind, FunctionIndex, Program, RuntimeCallKind, Statement};
-use clr_runtime::generation::Generation;
+use clr_runtime::generation::{Generation, Generations, Os};
 use std::collections::{BTreeMap, BTreeSet};
 
 use RuntimeCallKind::{New, NullDereference, Raise};
@@ -85,10 +85,12 @@ fn a_thrower_that_catches_is_entered_cooperatively_on_unix() {
                         seeded.insert(shape(&snapshot(world, own, seed.as_ref())));
                     }
                 });
-                let cooperative = match generation {
-                    Generation::CoreClr31Unix | Generation::Net9UnixLegacyExceptions => catches,
-                    Generation::Net10Windows => true,
-                    _ => false,
+                let family = generation.family();
+                let managed = family.is_core_since(9) && !family.legacy_exceptions;
+                let cooperative = match (family.os, managed) {
+                    (Os::Unix, false) => catches,
+                    (Os::Windows, managed) => managed,
+                    (Os::Unix, true) => false,
                 };
                 assert_eq!(modes, BTreeSet::from([cooperative]), "{generation}, {kind:?}");
                 let walk = if cooperative {
@@ -141,7 +143,7 @@ fn hooks_fire_for_the_methods_that_handle_exceptions() {
         assert_eq!(found.len(), 6, "{generation}: {found:?}");
         let second = BTreeSet::from(["CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX".to_owned()]);
         assert_eq!(found["InvokeSecondPass"], second, "{generation}");
-        if generation == Generation::Net9Unix {
+        if generation.is_unix() && Generations::NET_9.contains(generation) {
             // The hook's own Frame leads there.
             let all = format!("App.Thrower App.Main {ROOT}");
             let first = BTreeSet::from([all.clone()]);

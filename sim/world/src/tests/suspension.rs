@@ -3,7 +3,7 @@
 use super::{function, runtime, walk};
 use crate::{Build, StepEvent, StopBy, ThreadStart, World};
 use clr_codegen::{CodeKind, FunctionIndex, Program, RuntimeCallKind, Statement};
-use clr_runtime::generation::Generation;
+use clr_runtime::generation::{Generation, Generations};
 use clr_runtime::profiling::CallbackKind;
 use clr_walker::profiling::ProfilerInfo as _;
 use core::fmt::Write as _;
@@ -55,7 +55,7 @@ fn stopped(generation: Generation, stop_by: StopBy, thread: usize) -> &'static s
         (2, _) => "App.Away *CallDescrWorkerInternal S_OK",
         (_, StopBy::Hijack) => "App.Busy *CallDescrWorkerInternal S_OK",
         // In this generation no walk stops at such Frames.
-        _ if generation == Generation::Framework2 => {
+        _ if !Generations::CLR_4.contains(generation) => {
             "App.Compute App.Busy *CallDescrWorkerInternal S_OK"
         }
         _ => "E_FAIL",
@@ -155,7 +155,7 @@ fn a_walk_undoes_a_hijack() {
 fn a_profiler_walks_redirected_threads() {
     let program = program();
     for generation in Generation::ALL {
-        if matches!(generation, Generation::Framework2 | Generation::Framework4) {
+        if !generation.is_core() {
             continue;
         }
         let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();

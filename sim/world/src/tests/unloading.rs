@@ -6,7 +6,7 @@ use crate::{Build, StepEvent, ThreadStart, World, WorldError};
 use clr_codegen::{CodeKind, FunctionIndex, Program, RuntimeCallKind as Call, Statement};
 use clr_machine::Machine;
 use clr_runtime::Outcome;
-use clr_runtime::generation::Generation;
+use clr_runtime::generation::{Family, Generation, Generations, Product, Version};
 use clr_runtime::profiling::{self, CallbackKind as Kind};
 use clr_runtime::thread::ThreadObject;
 use clr_runtime::{MethodKind, OsThreadId, Suspension};
@@ -15,7 +15,7 @@ use clr_walker::profiling::{
 };
 use std::collections::BTreeMap;
 
-use Generation::{CoreClr31Unix, CoreClr31Windows, Framework2, Framework4};
+use Generation::{CoreClr31Unix, CoreClr31Windows};
 
 /// Creates a program: `App.Main` calls `App.Plugin`, has it unloaded, and continues; `App.Busy`
 /// calls it too.
@@ -97,15 +97,16 @@ fn an_assembly_is_unloaded_step_by_step() {
             "RuntimeThreadResumed",
             "RuntimeResumeFinished",
         ];
-        let unloading = match generation {
-            CoreClr31Windows | CoreClr31Unix => vec![
+        let Family { product, version, .. } = generation.family();
+        let unloading = match (product, version) {
+            (Product::Core, Version(3, _)) => vec![
                 "ModuleUnloadStarted",
                 "ClassUnloadStarted",
                 "ClassUnloadFinished",
                 "ModuleUnloadFinished",
                 "AssemblyUnloadFinished",
             ],
-            Framework2 => vec![
+            (Product::Framework, Version(2, _)) => vec![
                 "AssemblyUnloadStarted",
                 "ModuleUnloadStarted",
                 "ClassUnloadStarted",
@@ -113,14 +114,14 @@ fn an_assembly_is_unloaded_step_by_step() {
                 "ClassUnloadFinished",
                 "ModuleUnloadFinished",
             ],
-            Framework4 => vec![
+            (Product::Framework, _) => vec![
                 "AssemblyUnloadStarted",
                 "ModuleUnloadStarted",
                 "ClassUnloadStarted",
                 "ClassUnloadFinished",
                 "ModuleUnloadFinished",
             ],
-            _ => vec![
+            (Product::Core, _) => vec![
                 "AssemblyUnloadStarted",
                 "ModuleUnloadStarted",
                 "ClassUnloadStarted",
@@ -131,7 +132,7 @@ fn an_assembly_is_unloaded_step_by_step() {
         };
         let mut expected = unloading;
         expected.extend(stopping);
-        if matches!(generation, Framework2 | Framework4) {
+        if product == Product::Framework {
             expected.push("AssemblyUnloadFinished");
         }
         assert_eq!(names, expected, "{generation}");
@@ -271,8 +272,8 @@ fn compiling_and_unloading_take_the_writer_lock() {
             let build = build(&program, generation);
             let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
             let [native, managed] = world.add_walkers().unwrap();
-            let old = [Framework2, Framework4, CoreClr31Windows, CoreClr31Unix];
-            let opens = shared == Shared::DeleteCodeHeap || old.contains(&generation);
+            let old = !generation.family().is_core_since(9);
+            let opens = shared == Shared::DeleteCodeHeap || old;
             assert_eq!(write(&mut world, shared), opens, "{generation}");
             if !opens {
                 // .NET 9 needs no lock for a new heap.
@@ -292,10 +293,8 @@ fn compiling_and_unloading_take_the_writer_lock() {
             let busy = CallError::Failed(HResult::ASYNCHRONOUS_UNSAFE);
             assert_eq!(look_up(own), Err(busy), "{generation}");
             assert_eq!(look_up(native), Ok(id), "{generation}");
-            let other = match generation {
-                Framework4 | CoreClr31Windows | CoreClr31Unix => busy,
-                _ => CallError::Fatal(Outcome::Blocked),
-            };
+            let refuses = Generations::CLR_4.without(Generations::NEW).contains(generation);
+            let other = if refuses { busy } else { CallError::Fatal(Outcome::Blocked) };
             assert_eq!(look_up(managed), Err(other), "{generation}");
             // Afterwards the lock is free again.
             let _ = told(&mut world);
@@ -341,8 +340,7 @@ fn handles_are_created_and_destroyed_by_fcalls_or_qcalls() {
             let program = Program { functions: vec![main], ..Program::default() };
             let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
             let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
-            let old =
-                matches!(generation, Framework2 | Framework4 | CoreClr31Windows | CoreClr31Unix);
+            let old = !generation.family().is_core_since(9);
             let before = if old {
                 String::new()
             } else {

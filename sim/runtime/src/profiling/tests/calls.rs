@@ -20,34 +20,37 @@ const ASYNCHRONOUS: [Method; 7] = [
 ];
 
 /// Methods that threads of the runtime may call only in callbacks, and the generations that lack them.
-const SYNCHRONOUS: [(Method, &[Generation]); 4] = [
-    (("GetThreadInfo", |caller| caller.get_thread_info(OTHER_ID).map(|_| ())), &[]),
-    (("GetHandleFromThread", |caller| caller.get_handle_from_thread(OTHER_ID).map(|_| ())), &[]),
-    (("EnumThreads", |caller| caller.enum_threads().map(|_| ())), &[Framework2]),
-    (("InitializeCurrentThread", |caller| caller.initialize_current_thread()), &[Framework2]),
+const SYNCHRONOUS: [(Method, Generations); 4] = [
+    (("GetThreadInfo", |caller| caller.get_thread_info(OTHER_ID).map(|_| ())), Generations::NONE),
+    (
+        ("GetHandleFromThread", |caller| caller.get_handle_from_thread(OTHER_ID).map(|_| ())),
+        Generations::NONE,
+    ),
+    (("EnumThreads", |caller| caller.enum_threads().map(|_| ())), FRAMEWORK_2),
+    (("InitializeCurrentThread", |caller| caller.initialize_current_thread()), FRAMEWORK_2),
 ];
 
 const NO_RANGE: CodeRange = CodeRange { start: 0, size: 0 };
 
 /// The same, for methods that need a callback in which a GC may be triggered.
-const TRIGGERING: [(Method, &[Generation]); 4] = [
+const TRIGGERING: [(Method, Generations); 4] = [
     (
         ("GetFunctionFromIP2", |caller| caller.get_function_from_ip2(FOO_TIER0).map(|_| ())),
-        &[Framework2],
+        FRAMEWORK_2,
     ),
     (
         ("GetFunctionFromIP3", |caller| caller.get_function_from_ip3(FOO_TIER0).map(|_| ())),
-        &[Framework2, Framework4],
+        FRAMEWORK,
     ),
     (
         ("GetCodeInfo3", |caller| {
             caller.get_code_info3(FOO, ReJitId(5), &mut [NO_RANGE]).map(|_| ())
         }),
-        &[Framework2],
+        FRAMEWORK_2,
     ),
     (
         ("GetCodeInfo4", |caller| caller.get_code_info4(FOO_TIER0, &mut [NO_RANGE]).map(|_| ())),
-        &[Framework2, Framework4],
+        FRAMEWORK,
     ),
 ];
 
@@ -58,13 +61,13 @@ const BITS: [u8; 6] = [0, 1, 2, 3, 4, 8];
 /// Tests C-119, C-173.
 #[test]
 fn requirements_on_the_caller_depend_on_the_method() {
-    let asynchronous = ASYNCHRONOUS.iter().map(|method| (*method, &[][..], &BITS[..]));
+    let asynchronous = ASYNCHRONOUS.iter().map(|method| (*method, Generations::NONE, &BITS[..]));
     let synchronous = SYNCHRONOUS.iter().map(|(method, lack)| (*method, *lack, &[1, 3, 4, 8][..]));
     let triggering = TRIGGERING.iter().map(|(method, lack)| (*method, *lack, &[3, 4, 8][..]));
     for ((name, call), lack, passing) in asynchronous.chain(synchronous).chain(triggering) {
         for generation in Generation::ALL {
             let runtime = process(generation);
-            let exists = !lack.contains(&generation);
+            let exists = !lack.contains(generation);
             for bits in BITS {
                 let expected = match passing.contains(&bits) {
                     _ if !exists => failed(E_NOTIMPL),
@@ -88,19 +91,20 @@ fn while_the_profiler_is_detached_every_method_says_so() {
     let synchronous = SYNCHRONOUS.iter().chain(&TRIGGERING);
     let with_gaps = synchronous.map(|(method, lack)| (*method, *lack));
     let methods: Vec<_> =
-        ASYNCHRONOUS.iter().map(|method| (*method, &[][..])).chain(with_gaps).collect();
+        ASYNCHRONOUS.iter().map(|method| (*method, Generations::NONE)).chain(with_gaps).collect();
     for generation in Generation::ALL {
         let runtime = process(generation);
         runtime.change_process(|process| process.profiler = crate::ProfilerStatus::Detaching);
         for ((name, call), lack) in &methods {
             // The first runtime cannot detach profilers.
-            let expected = match generation {
-                _ if lack.contains(&generation) => failed(E_NOTIMPL),
-                Framework2 => Ok(()),
-                _ => failed(PROFILER_DETACHING),
+            let (lacks, first) = (lack.contains(generation), FRAMEWORK_2.contains(generation));
+            let expected = match (lacks, first) {
+                (true, _) => failed(E_NOTIMPL),
+                (false, true) => Ok(()),
+                (false, false) => failed(PROFILER_DETACHING),
             };
             assert_eq!(call(runtime.on(STRANGER)), expected, "{generation}, {name}");
-            if generation != Framework2 && !lack.contains(&generation) {
+            if !first && !lacks {
                 // Detaching is checked before the call sequence.
                 assert_eq!(call(runtime.on(WORKER)), expected, "{generation}, {name}");
             }
@@ -151,10 +155,11 @@ fn callbacks_have_the_mode_and_the_triggers_of_the_contract() {
             };
             check(name, mode, triggers == "T", generation);
         }
-        let [enter, leave] = match generation {
-            Net9Unix | Net10Unix => ["p", "p"],
-            Net10Windows => ["c", "c"],
-            _ => ["p", "c"],
+        let managed = NEW.contains(generation) && !generation.family().legacy_exceptions;
+        let [enter, leave] = match (managed, generation.is_unix()) {
+            (true, true) => ["p", "p"],
+            (true, false) => ["c", "c"],
+            (false, _) => ["p", "c"],
         };
         check("ExceptionUnwindFunctionEnter", enter, false, generation);
         check("ExceptionUnwindFunctionLeave", leave, false, generation);

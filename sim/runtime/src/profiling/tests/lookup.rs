@@ -14,10 +14,11 @@ fn all(caller: Caller<'_, '_, Machine>, ip: u64) -> [Answer<(FunctionId, ReJitId
 /// Replaces the answers of methods that a generation lacks by E_NOTIMPL.
 fn as_far_as_there<T>(generation: Generation, answers: [Answer<T>; 3]) -> [Answer<T>; 3] {
     let [first, second, third] = answers;
-    match generation {
-        Framework2 => [first, failed(E_NOTIMPL), failed(E_NOTIMPL)],
-        Framework4 => [first, second, failed(E_NOTIMPL)],
-        _ => [first, second, third],
+    let there = (FRAMEWORK_2.contains(generation), FRAMEWORK.contains(generation));
+    match there {
+        (true, _) => [first, failed(E_NOTIMPL), failed(E_NOTIMPL)],
+        (false, true) => [first, second, failed(E_NOTIMPL)],
+        (false, false) => [first, second, third],
     }
 }
 
@@ -102,7 +103,7 @@ fn a_thread_that_must_not_be_suspended_cannot_ask() {
 fn while_the_tables_are_written_some_wait_and_some_are_refused() {
     let blocked = || fatal(Outcome::Blocked);
     for generation in Generation::ALL {
-        let refuses = [Framework4, CoreClr31Windows, CoreClr31Unix].contains(&generation);
+        let refuses = BEFORE_NET_9.contains(generation);
         let async_unsafe = || failed(ASYNCHRONOUS_UNSAFE);
         let runtime = process(generation);
         runtime.change_process(|process| process.code_manager_writer = Some(OsThreadId(9)));

@@ -22,7 +22,7 @@ fn suspension(runtime: &Runtime<'_, Machine>) -> (Suspension, bool) {
 
 #[test]
 fn the_frameworks_cannot_be_suspended() {
-    for generation in [Framework2, Framework4] {
+    for generation in FRAMEWORK.iter() {
         let runtime = process(generation);
         for os in [STRANGER, WORKER] {
             assert_eq!(runtime.on(os).suspend_runtime(), failed(E_NOTIMPL), "{generation}");
@@ -34,8 +34,8 @@ fn the_frameworks_cannot_be_suspended() {
 /// Tests C-119, C-167.
 #[test]
 fn some_threads_may_suspend_the_runtime() {
-    for generation in WITH_SUSPENSION {
-        let new = NEW.contains(&generation);
+    for generation in WITH_SUSPENSION.iter() {
+        let new = NEW.contains(generation);
         for (os, bits, allowed) in [
             (STRANGER, 0, true),
             // In a P/Invoke, or asynchronously in managed code.
@@ -64,7 +64,7 @@ fn some_threads_may_suspend_the_runtime() {
 
 #[test]
 fn a_runtime_that_has_not_started_cannot_be_suspended() {
-    for generation in WITH_SUSPENSION {
+    for generation in WITH_SUSPENSION.iter() {
         let runtime = process(generation);
         runtime.change_process(|process| process.started = false);
         let caller = runtime.on(STRANGER);
@@ -82,7 +82,7 @@ fn a_runtime_that_has_not_started_cannot_be_suspended() {
 /// Tests C-126, C-127.
 #[test]
 fn one_suspension_at_a_time() {
-    for generation in WITH_SUSPENSION {
+    for generation in WITH_SUSPENSION.iter() {
         let runtime = process(generation);
         let caller = runtime.on(STRANGER);
         assert_eq!(caller.resume_runtime(), failed(UNSUPPORTED_CALL_SEQUENCE), "{generation}");
@@ -103,7 +103,7 @@ fn one_suspension_at_a_time() {
 
 #[test]
 fn any_thread_resumes_a_runtime_suspended_once() {
-    for generation in WITH_SUSPENSION {
+    for generation in WITH_SUSPENSION.iter() {
         let runtime = process(generation);
         runtime.on(STRANGER).suspend_runtime().unwrap();
         assert_eq!(suspension(&runtime), (Suspension::Suspended(STRANGER), true), "{generation}");
@@ -120,7 +120,7 @@ fn any_thread_resumes_a_runtime_suspended_once() {
 /// Tests C-126 as observed.
 #[test]
 fn a_runtime_suspended_twice_never_runs_again() {
-    for generation in WITH_SUSPENSION {
+    for generation in WITH_SUSPENSION.iter() {
         let runtime = process(generation);
         let caller = runtime.on(STRANGER);
         assert_eq!([caller.suspend_runtime(), caller.suspend_runtime()], [Ok(()), Ok(())]);
@@ -133,8 +133,8 @@ fn a_runtime_suspended_twice_never_runs_again() {
 #[test]
 fn callbacks_come_in_order_and_see_the_mark() {
     use Suspension::{None, Suspended, Suspending};
-    for generation in WITH_SUSPENSION {
-        let old = CORECLR_31.contains(&generation);
+    for generation in WITH_SUSPENSION.iter() {
+        let old = CORECLR_31.contains(generation);
         let recorder = Recorder::default();
         let runtime = monitored(generation, &recorder);
         with_state(&runtime, WORKER, 3, |caller| {
@@ -159,7 +159,7 @@ fn callbacks_come_in_order_and_see_the_mark() {
 /// Tests C-017, C-132, C-168, contract §6.
 #[test]
 fn walks_in_these_callbacks_have_these_results() {
-    for generation in WITH_SUSPENSION {
+    for generation in WITH_SUSPENSION.iter() {
         let windows = generation.name().contains("windows");
         let recorder = Recorder::default();
         let runtime = monitored(generation, &recorder);
@@ -170,7 +170,7 @@ fn walks_in_these_callbacks_have_these_results() {
         // Without the mark, other threads cannot be walked on Unix; on Windows the target has no
         // frames to walk.
         let unmarked = if windows { E_FAIL } else { E_NOTIMPL };
-        let others = if CORECLR_31.contains(&generation) {
+        let others = if CORECLR_31.contains(generation) {
             [E_FAIL, UNSAFE, UNSAFE, E_FAIL, E_FAIL]
         } else {
             [unmarked, UNSAFE, unmarked, unmarked, unmarked]
@@ -189,7 +189,7 @@ fn walks_in_these_callbacks_have_these_results() {
 
 #[test]
 fn in_these_callbacks_threads_have_their_bits() {
-    for generation in NEW {
+    for generation in NEW.iter() {
         let recorder = Recorder::default();
         let runtime = monitored(generation, &recorder);
         runtime.on(OTHER).suspend_runtime().unwrap();
@@ -203,7 +203,7 @@ fn in_these_callbacks_threads_have_their_bits() {
 
 #[test]
 fn a_native_thread_is_not_suspended_itself() {
-    for generation in WITH_SUSPENSION {
+    for generation in WITH_SUSPENSION.iter() {
         let recorder = Recorder::default();
         let runtime = monitored(generation, &recorder);
         runtime.on(STRANGER).suspend_runtime().unwrap();
@@ -214,7 +214,7 @@ fn a_native_thread_is_not_suspended_itself() {
 
 #[test]
 fn without_the_event_flag_suspensions_are_not_reported() {
-    for generation in WITH_SUSPENSION {
+    for generation in WITH_SUSPENSION.iter() {
         let recorder = Recorder::default();
         let runtime = monitored(generation, &recorder);
         runtime.change_process(|process| process.event_mask = EventMask::ENABLE_STACK_SNAPSHOT);

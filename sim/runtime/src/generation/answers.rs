@@ -1,0 +1,129 @@
+//! An answer with its evidence, and what a runtime is.
+
+use core::fmt;
+
+pub(super) use super::questions::{
+    Answers, EmptyWalk, FrameIdentity, InlinedCallFrameLayout, ProfilerSuspension, StackCheck,
+    WalkFault,
+};
+
+/// The evidence for a runtime's answer, strongest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Known {
+    /// Recorded calls of this runtime show the answer.
+    Observed,
+    /// The source of this runtime has the answer: file and function, and the tag where it matters.
+    Read(&'static str),
+    /// A page of the documentation, or an interface definition, says so.
+    Documented(&'static str),
+    /// Nobody has looked: the reason for the assumption.
+    Assumed(&'static str),
+}
+
+impl Known {
+    /// Returns the word: observed, read, documented, or assumed.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Observed => "observed",
+            Self::Read(_) => "read",
+            Self::Documented(_) => "documented",
+            Self::Assumed(_) => "assumed",
+        }
+    }
+
+    /// Returns the source, or the reason for an assumption; `None` for recordings.
+    #[must_use]
+    pub const fn source(self) -> Option<&'static str> {
+        match self {
+            Self::Observed => None,
+            Self::Read(source) | Self::Documented(source) | Self::Assumed(source) => Some(source),
+        }
+    }
+}
+
+/// Formats the word, and the source in parentheses.
+impl fmt::Display for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.source() {
+            Some(source) => f.pad(&format!("{} ({source})", self.word())),
+            None => f.pad(self.word()),
+        }
+    }
+}
+
+/// An answer and its evidence.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Answer<T> {
+    pub(super) value: T,
+    pub(super) known: Known,
+}
+
+/// Returns an answer that recordings of the runtime show.
+pub(super) const fn observed<T: Copy>(value: T) -> Answer<T> {
+    Answer { value, known: Known::Observed }
+}
+
+/// Returns an answer that was read in the runtime's source.
+pub(super) const fn read<T: Copy>(value: T, source: &'static str) -> Answer<T> {
+    Answer { value, known: Known::Read(source) }
+}
+
+/// Returns an answer that documentation gives.
+pub(super) const fn documented<T: Copy>(value: T, page: &'static str) -> Answer<T> {
+    Answer { value, known: Known::Documented(page) }
+}
+
+/// Returns an answer that is assumed for a reason.
+pub(super) const fn assumed<T: Copy>(value: T, reason: &'static str) -> Answer<T> {
+    Answer { value, known: Known::Assumed(reason) }
+}
+
+/// The operating system of a runtime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Os {
+    /// Windows.
+    Windows,
+    /// Linux and its relatives, whose functions have the System V convention.
+    Unix,
+}
+
+/// The product line of a runtime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Product {
+    /// .NET Framework.
+    Framework,
+    /// .NET Core, and .NET since version 5.
+    Core,
+}
+
+/// A version: major and minor number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version(pub u8, pub u8);
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{}.{}", self.0, self.1))
+    }
+}
+
+/// What a runtime is: its place among the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Family {
+    /// Operating system.
+    pub os: Os,
+    /// Product line.
+    pub product: Product,
+    /// Version of the product.
+    pub version: Version,
+    /// True if the setting `LegacyExceptionHandling` of .NET 9 is on.
+    pub legacy_exceptions: bool,
+}
+
+impl Family {
+    /// Returns true for .NET Core, and .NET since version 5, from this version on.
+    #[must_use]
+    pub const fn is_core_since(self, major: u8) -> bool {
+        matches!(self.product, Product::Core) && self.version.0 >= major
+    }
+}

@@ -1,0 +1,67 @@
+//! .NET Framework 4.x. No walk was recorded and its source is not published: CoreCLR 3.1 on Windows is
+//! its nearest relative.
+
+use super::answers::{
+    Answers, EmptyWalk, Family, FrameIdentity, InlinedCallFrameLayout, Os, Product,
+    ProfilerSuspension, StackCheck, Version, WalkFault, assumed,
+};
+use clr_walker::profiling::HResult;
+use clr_walker::unwind::Rules;
+
+const AS_3_1: &str = "as CoreCLR 3.1 on Windows";
+
+/// The answers of this runtime.
+pub(super) const ANSWERS: Answers = Answers {
+    name: "framework-4",
+    family: Family {
+        os: Os::Windows,
+        product: Product::Framework,
+        version: Version(4, 0),
+        legacy_exceptions: false,
+    },
+    unwind_rules: assumed(Rules::CoreClr, AS_3_1),
+    has_detach: assumed(true, AS_3_1),
+    missing_snapshot_flag: assumed(HResult::INCONSISTENT_WITH_FLAGS, AS_3_1),
+    passes_over_gc_special: assumed(true, AS_3_1),
+    reads_context_first: assumed(false, AS_3_1),
+    checks_redirection: assumed(true, AS_3_1),
+    refuses_to_wait: assumed(true, AS_3_1),
+    own_context_flags: assumed(0xC010_000B, AS_3_1),
+    empty_walk: assumed(EmptyWalk::FailsWithoutStop, AS_3_1),
+    stack_check: assumed(StackCheck::Bounds, AS_3_1),
+    walk_fault: assumed(WalkFault::Unexpected, AS_3_1),
+    stops_at_resumable_frames: assumed(true, AS_3_1),
+    frames_have_cookies: assumed(true, AS_3_1),
+    checks_cookies_below_rsp: assumed(true, AS_3_1),
+    context_size: assumed(0x4D0, AS_3_1),
+    seed_size_depends_on_flags: assumed(false, AS_3_1),
+    frame_identity: assumed(FrameIdentity::Vtable, AS_3_1),
+    inlined_call_frame: assumed(InlinedCallFrameLayout::after(0x20), AS_3_1),
+    has_helper_method_frames: assumed(true, AS_3_1),
+    has_gc_frames: assumed(true, AS_3_1),
+    has_um_thunk_stub: assumed(true, AS_3_1),
+    has_delegate_frames: assumed(true, AS_3_1),
+    has_tail_call_frames: assumed(true, AS_3_1),
+    has_tail_call_dispatcher: assumed(false, AS_3_1),
+    has_suppressed_transitions: assumed(false, AS_3_1),
+    has_software_exception_frames: assumed(false, AS_3_1),
+    hides_exception_handling: assumed(false, AS_3_1),
+    frees_by_qcalls: assumed(false, AS_3_1),
+    tells_of_assembly_unload_start: assumed(true, AS_3_1),
+    tells_of_unloaded_functions: assumed(false, AS_3_1),
+    adds_code_under_lock: assumed(true, AS_3_1),
+    catches_in_reflection: assumed(true, AS_3_1),
+    enters_a_catching_thrower_cooperatively: assumed(false, AS_3_1),
+    redirected_context_flags: assumed(0x10_000B, AS_3_1),
+    faulting_context_flags_lost: assumed(0x0, AS_3_1),
+    faulting_context_flags: assumed(0x10_005F, AS_3_1),
+    profiler_suspension: assumed(ProfilerSuspension::None, AS_3_1),
+    forgets_who_locked_threads: assumed(false, AS_3_1),
+    locks_threads_twice: assumed(true, AS_3_1),
+    looks_images_up_cooperatively: assumed(false, AS_3_1),
+    suspends_only_in_callbacks: assumed(true, AS_3_1),
+    immutable_events: assumed(0xEEFC_CC00, AS_3_1),
+    attachable_events: assumed(0x1001_02FE, AS_3_1),
+    has_profiler_info4: assumed(true, AS_3_1),
+    has_profiler_info9: assumed(false, AS_3_1),
+};

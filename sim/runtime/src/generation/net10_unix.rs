@@ -1,0 +1,66 @@
+//! .NET 10 on Unix.
+
+use super::answers::{
+    Answers, EmptyWalk, Family, FrameIdentity, InlinedCallFrameLayout, Os, Product,
+    ProfilerSuspension, StackCheck, Version, WalkFault, assumed,
+};
+use clr_walker::profiling::HResult;
+use clr_walker::unwind::Rules;
+
+const NEIGHBORS: &str = "as .NET 9 on Unix and .NET 10 on Windows";
+
+/// The answers of this runtime.
+pub(super) const ANSWERS: Answers = Answers {
+    name: "net10-unix",
+    family: Family {
+        os: Os::Unix,
+        product: Product::Core,
+        version: Version(10, 0),
+        legacy_exceptions: false,
+    },
+    unwind_rules: assumed(Rules::CoreClrUnix, NEIGHBORS),
+    has_detach: assumed(true, NEIGHBORS),
+    missing_snapshot_flag: assumed(HResult::INCONSISTENT_WITH_FLAGS, NEIGHBORS),
+    passes_over_gc_special: assumed(true, NEIGHBORS),
+    reads_context_first: assumed(false, NEIGHBORS),
+    checks_redirection: assumed(true, NEIGHBORS),
+    refuses_to_wait: assumed(false, NEIGHBORS),
+    own_context_flags: assumed(0xC010_000B, NEIGHBORS),
+    empty_walk: assumed(EmptyWalk::FailsWithoutStop, NEIGHBORS),
+    stack_check: assumed(StackCheck::Bounds, NEIGHBORS),
+    walk_fault: assumed(WalkFault::Kills, NEIGHBORS),
+    stops_at_resumable_frames: assumed(true, NEIGHBORS),
+    frames_have_cookies: assumed(false, NEIGHBORS),
+    checks_cookies_below_rsp: assumed(false, NEIGHBORS),
+    context_size: assumed(0xC20, NEIGHBORS),
+    seed_size_depends_on_flags: assumed(true, NEIGHBORS),
+    frame_identity: assumed(FrameIdentity::Number, NEIGHBORS),
+    inlined_call_frame: assumed(InlinedCallFrameLayout::after(0x18), NEIGHBORS),
+    has_helper_method_frames: assumed(false, NEIGHBORS),
+    has_gc_frames: assumed(false, NEIGHBORS),
+    has_um_thunk_stub: assumed(false, NEIGHBORS),
+    has_delegate_frames: assumed(false, NEIGHBORS),
+    has_tail_call_frames: assumed(false, NEIGHBORS),
+    has_tail_call_dispatcher: assumed(true, NEIGHBORS),
+    has_suppressed_transitions: assumed(true, NEIGHBORS),
+    has_software_exception_frames: assumed(true, NEIGHBORS),
+    hides_exception_handling: assumed(true, NEIGHBORS),
+    frees_by_qcalls: assumed(true, NEIGHBORS),
+    tells_of_assembly_unload_start: assumed(true, NEIGHBORS),
+    tells_of_unloaded_functions: assumed(false, NEIGHBORS),
+    adds_code_under_lock: assumed(false, NEIGHBORS),
+    catches_in_reflection: assumed(false, NEIGHBORS),
+    enters_a_catching_thrower_cooperatively: assumed(false, NEIGHBORS),
+    redirected_context_flags: assumed(0x10_004B, NEIGHBORS),
+    faulting_context_flags_lost: assumed(0x0, NEIGHBORS),
+    faulting_context_flags: assumed(0x810_0003, NEIGHBORS),
+    profiler_suspension: assumed(ProfilerSuspension::MarkedAfter, NEIGHBORS),
+    forgets_who_locked_threads: assumed(false, NEIGHBORS),
+    locks_threads_twice: assumed(false, NEIGHBORS),
+    looks_images_up_cooperatively: assumed(false, NEIGHBORS),
+    suspends_only_in_callbacks: assumed(false, NEIGHBORS),
+    immutable_events: assumed(0xEEF8_CC00, NEIGHBORS),
+    attachable_events: assumed(0x1005_02FE, NEIGHBORS),
+    has_profiler_info4: assumed(true, NEIGHBORS),
+    has_profiler_info9: assumed(true, NEIGHBORS),
+};

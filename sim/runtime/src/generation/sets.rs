@@ -1,0 +1,144 @@
+//! Sets of generations, and the words for them.
+
+use super::Generation;
+use core::fmt;
+
+/// Returns the set of all generations for which an expression of their families and answers is
+/// true, as a constant.
+macro_rules! all_with {
+    (|$generation:ident| $holds:expr) => {{
+        let mut set = $crate::generation::Generations::NONE;
+        let mut rest: &[$crate::generation::Generation] = &$crate::generation::Generation::ALL;
+        while let [$generation, others @ ..] = rest {
+            if $holds {
+                set = set.with($crate::generation::Generations::of(&[*$generation]));
+            }
+            rest = others;
+        }
+        set
+    }};
+}
+pub(crate) use all_with;
+
+/// A set of generations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Generations(pub(super) u16);
+
+impl Generations {
+    /// The empty set.
+    pub const NONE: Self = Self(0);
+    /// All generations.
+    pub const ALL: Self = Self::of(&Generation::ALL);
+    /// CoreCLR 3.1.
+    pub const CORECLR_31: Self = all_with!(|it| it.is_core() && it.family().version.0 == 3);
+    /// .NET 9 and newer.
+    pub const NEW: Self = all_with!(|it| it.family().is_core_since(9));
+    /// All generations on Windows.
+    pub const WINDOWS: Self = Self::UNIX.inverse();
+    /// All generations on Unix.
+    pub const UNIX: Self = all_with!(|it| it.is_unix());
+    /// .NET Framework.
+    pub const FRAMEWORK: Self = all_with!(|it| !it.is_core());
+    /// .NET 9.
+    pub const NET_9: Self = all_with!(|it| it.family().version.0 == 9);
+    /// .NET 10.
+    pub const NET_10: Self = all_with!(|it| it.family().version.0 == 10);
+    /// .NET Framework 4 and newer.
+    pub const CLR_4: Self = all_with!(|it| it.is_core() || it.family().version.0 >= 4);
+
+    /// The sets that have a name in texts, largest first.
+    pub const NAMED: [(&'static str, Self); 8] = [
+        ("clr4", Self::CLR_4),
+        ("windows", Self::WINDOWS),
+        ("unix", Self::UNIX),
+        ("new", Self::NEW),
+        ("framework", Self::FRAMEWORK),
+        ("coreclr-3.1", Self::CORECLR_31),
+        ("net9", Self::NET_9),
+        ("net10", Self::NET_10),
+    ];
+
+    /// Returns the set of these generations.
+    #[must_use]
+    pub const fn of(generations: &[Generation]) -> Self {
+        let mut set = Self::NONE;
+        let mut i = 0;
+        while i < generations.len() {
+            set.0 |= 1 << generations[i] as u8;
+            i += 1;
+        }
+        set
+    }
+
+    /// Returns the union of both sets.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Returns the generations that the set lacks.
+    #[must_use]
+    pub const fn inverse(self) -> Self {
+        Self::ALL.without(self)
+    }
+
+    /// Returns the generations that `other` lacks.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Returns true if the set contains `generation`.
+    #[must_use]
+    pub const fn contains(self, generation: Generation) -> bool {
+        self.0 >> generation as u8 & 1 != 0
+    }
+
+    /// Returns the intersection of both sets.
+    #[must_use]
+    pub const fn both(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Returns true if the set is empty.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Returns the set for a word: a name of [`NAMED`](Self::NAMED) or of a generation.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        let named = Self::NAMED.into_iter().find(|(name, _)| *name == word);
+        let one = || Generation::from_name(word).map(|generation| Self::of(&[generation]));
+        named.map(|(_, set)| set).or_else(one)
+    }
+
+    /// Returns a short list of words for the set: larger named sets first, then single generations.
+    #[must_use]
+    pub fn words(self) -> Vec<&'static str> {
+        let mut rest = self;
+        let mut words = Vec::new();
+        for (name, set) in Self::NAMED {
+            let inside = set.without(self).is_empty();
+            if inside && set.both(rest).iter().count() > 1 {
+                words.push(name);
+                rest = rest.without(set);
+            }
+        }
+        words.extend(rest.iter().map(Generation::name));
+        words
+    }
+
+    /// Returns the members, in the order of [`Generation::ALL`].
+    pub fn iter(self) -> impl Iterator<Item = Generation> {
+        Generation::ALL.into_iter().filter(move |generation| self.contains(*generation))
+    }
+}
+
+/// Formats the [`words`](Generations::words) with blanks between them.
+impl fmt::Display for Generations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.words().join(" "))
+    }
+}

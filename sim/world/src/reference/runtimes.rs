@@ -1,0 +1,42 @@
+//! The reference model's own table of runtimes.
+//!
+//! It is a second opinion, written from the contract and not from the answers in
+//! [`clr_runtime::generation`], which the model compares itself with. It names families, so that
+//! another build of a known version needs no change here.
+
+use clr_runtime::generation::{Family, Os, Product};
+
+/// Returns true for .NET Framework 2 to 3.5.
+pub(super) const fn is_framework_2(family: Family) -> bool {
+    matches!(family.product, Product::Framework) && family.version.0 < 4
+}
+
+/// Returns true if managed code handles the exceptions (C-087, C-163): since .NET 9, unless the
+/// setting is on.
+pub(super) const fn handles_in_managed_code(family: Family) -> bool {
+    family.is_core_since(9) && !family.legacy_exceptions
+}
+
+/// Returns the ContextFlags of the context of a thread that the call has stopped (contract §3.7).
+/// Framework 2 does not ask for more than CONTEXT_FULL.
+pub(super) const fn own_flags(family: Family) -> u32 {
+    if is_framework_2(family) { 0x10_000B } else { 0xC010_000B }
+}
+
+/// Returns the ContextFlags after the Frame of a redirected thread (contract §3.7).
+pub(super) const fn redirected_flags(family: Family) -> u32 {
+    match family.os {
+        Os::Unix if family.is_core_since(8) => 0x10_004B,
+        Os::Unix | Os::Windows => 0x10_000B,
+    }
+}
+
+/// Returns the ContextFlags after a FaultingExceptionFrame (contract §3.7).
+pub(super) const fn faulted_flags(family: Family) -> u32 {
+    match family.os {
+        Os::Windows => 0x10_005F,
+        Os::Unix if handles_in_managed_code(family) => 0x810_0003,
+        Os::Unix if family.legacy_exceptions => 0x810_000B,
+        Os::Unix => 0x810_004B,
+    }
+}

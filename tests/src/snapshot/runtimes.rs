@@ -1,0 +1,44 @@
+//! The model's own table of runtimes.
+//!
+//! It is a second opinion, written from the contract and not from the answers in
+//! `clr_runtime::generation`, which the properties hold against it. It names families, so that
+//! another build of a known version needs no change here.
+
+use clr_runtime::generation::{Family, Os, Product};
+
+/// `CONTEXT_XSTATE`: bits of ContextFlags that decide how much of a seed is read (C-162).
+pub(super) const XSTATE: u32 = 0x10_0040;
+
+/// Returns true for .NET Framework 2 to 3.5.
+pub(super) const fn is_framework_2(family: Family) -> bool {
+    matches!(family.product, Product::Framework) && family.version.0 < 4
+}
+
+/// Returns true if the runtime hides managed exception handling (C-087).
+pub(super) const fn hides_exception_handling(family: Family) -> bool {
+    family.is_core_since(9) && !family.legacy_exceptions
+}
+
+/// Returns true if a call gives up where a code look-up would have to wait (C-036).
+pub(super) const fn refuses_to_wait(family: Family) -> bool {
+    !is_framework_2(family) && !family.is_core_since(9)
+}
+
+/// Returns the size in bytes of the CONTEXT that callbacks get (C-102, C-103, C-161).
+pub(super) const fn context_size(family: Family) -> u32 {
+    match family.os {
+        Os::Unix if family.is_core_since(8) => 0xC20,
+        Os::Unix | Os::Windows => 0x4D0,
+    }
+}
+
+/// Returns the number of bytes read of a seed with these ContextFlags and features (C-053, C-162).
+pub(super) const fn seed_size(family: Family, flags: u32, features: u64) -> u32 {
+    let whole = context_size(family);
+    match (whole, flags & XSTATE == XSTATE, features & 0xE0 != 0) {
+        (0x4D0, _, _) => 0x4D0,
+        (_, false, _) => 0x4D8,
+        (_, true, false) => 0x5E0,
+        (_, true, true) => 0xC20,
+    }
+}

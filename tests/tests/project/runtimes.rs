@@ -36,7 +36,7 @@ fn decided_by(source: &str) -> Vec<String> {
         match *token {
             "use" => use_depth = Some(depth),
             "{" => depth += 1,
-            "}" => depth -= 1,
+            "}" => depth = depth.saturating_sub(1),
             ";" if use_depth == Some(depth) => use_depth = None,
             _ => {}
         }
@@ -63,8 +63,11 @@ fn decided_by(source: &str) -> Vec<String> {
 fn no_source_decides_by_the_name_of_a_runtime() {
     for folder in ["walker", "sim", "tests", "fuzz", "fixtures"] {
         for (name, source) in files(folder, &[".rs"]) {
+            if name.starts_with(FOLDER) || name == "tests/tests/project/runtimes.rs" {
+                continue;
+            }
             let found = decided_by(&source);
-            assert!(name.starts_with(FOLDER) || found.is_empty(), "{name}: {found:?}");
+            assert!(found.is_empty(), "{name}: {found:?}");
         }
     }
 }

@@ -14,6 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("clr-fixtures", &[]),
     ("clr-coroutine", &[]),
     ("clr-walker", &[]),
+    ("clr-com", &["clr-walker"]),
     ("clr-lint", &["clr-walker"]),
     ("clr-machine", &["clr-walker"]),
     ("clr-codegen", &["clr-walker", "clr-machine"]),

@@ -3,6 +3,7 @@
 use core::fmt;
 
 /// An HRESULT (contract §1.4).
+#[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HResult(
     /// The number.
@@ -38,8 +39,11 @@ hresults! {
     OK = 0 "S_OK",
     FALSE = 1 "S_FALSE",
     NOT_IMPLEMENTED = 0x8000_4001 "E_NOTIMPL",
+    NO_INTERFACE = 0x8000_4002 "E_NOINTERFACE",
     FAIL = 0x8000_4005 "E_FAIL",
     UNEXPECTED = 0x8000_FFFF "E_UNEXPECTED",
+    NO_AGGREGATION = 0x8004_0110 "CLASS_E_NOAGGREGATION",
+    CLASS_NOT_AVAILABLE = 0x8004_0111 "CLASS_E_CLASSNOTAVAILABLE",
     OUT_OF_MEMORY = 0x8007_000E "E_OUTOFMEMORY",
     INVALID_ARGUMENT = 0x8007_0057 "E_INVALIDARG",
     FUNCTION_NOT_COMPILED = 0x8013_1350 "CORPROF_E_FUNCTION_NOT_COMPILED",

@@ -6,6 +6,7 @@ use core::marker::PhantomData;
 use thiserror::Error;
 
 /// A `FunctionID`: the same for every tier and version of a method's code (C-088).
+#[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FunctionId(
     /// The number; never 0 for a function.
@@ -13,6 +14,7 @@ pub struct FunctionId(
 );
 
 /// A `ThreadID`: names a thread that the runtime knows.
+#[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadId(
     /// The number; 0 names the calling thread (C-009).
@@ -20,6 +22,7 @@ pub struct ThreadId(
 );
 
 /// A `ReJITID`: 0 for code that was not replaced.
+#[repr(transparent)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReJitId(
     /// The number.
@@ -140,6 +143,7 @@ impl<F> From<HResult> for CallError<F> {
 }
 
 /// A piece of a function's code: `COR_PRF_CODE_INFO`.
+#[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeRange {
     /// Address of the first byte (VA).

@@ -1,0 +1,237 @@
+//! `IMetaDataImport` and `IMetaDataImport2`: metadata of a module.
+
+use crate::interface::interfaces;
+use crate::{Bool, EnumHandle, FieldOffset, Guid, IUnknown, IUnknownMethods, Token};
+use clr_walker::profiling::HResult;
+use std::ffi::c_void;
+
+interfaces! {
+    HResult::NOT_IMPLEMENTED;
+
+    /// `IMetaDataImport`: names and signatures of types and members.
+    IMetaDataImport, IMetaDataImportMethods, "7dac8207-d3ae-4c75-9b67-92801a497d44":
+        IUnknown, IUnknownMethods {
+        3 CloseEnum(enumerator: EnumHandle) -> ();
+        4 CountEnum(enumerator: EnumHandle, count: *mut u32);
+        5 ResetEnum(enumerator: EnumHandle, pos: u32);
+        6 EnumTypeDefs(
+            enumerator: *mut EnumHandle, type_defs: *mut Token, room: u32, type_defs_len: *mut u32,
+        );
+        7 EnumInterfaceImpls(
+            enumerator: *mut EnumHandle, type_def: Token, impls: *mut Token, room: u32,
+            impls_len: *mut u32,
+        );
+        8 EnumTypeRefs(
+            enumerator: *mut EnumHandle, type_refs: *mut Token, room: u32, type_refs_len: *mut u32,
+        );
+        9 FindTypeDefByName(name: *const u16, enclosing_class: Token, type_def: *mut Token);
+        10 GetScopeProps(name: *mut u16, name_room: u32, name_len: *mut u32, mvid: *mut Guid);
+        11 GetModuleFromScope(module: *mut Token);
+        12 GetTypeDefProps(
+            token: Token, type_def: *mut u16, type_def_room: u32, type_def_len: *mut u32,
+            type_def_flags: *mut u32, extends: *mut Token,
+        );
+        13 GetInterfaceImplProps(interface_impl: Token, class: *mut Token, interface: *mut Token);
+        14 GetTypeRefProps(
+            type_ref: Token, resolution_scope: *mut Token, name: *mut u16, name_room: u32,
+            name_len: *mut u32,
+        );
+        15 ResolveTypeRef(
+            type_ref: Token, riid: *const Guid, scope: *mut *mut c_void, type_def: *mut Token,
+        );
+        16 EnumMembers(
+            enumerator: *mut EnumHandle, type_def: Token, members: *mut Token, room: u32,
+            tokens_len: *mut u32,
+        );
+        17 EnumMembersWithName(
+            enumerator: *mut EnumHandle, type_def: Token, name: *const u16, members: *mut Token,
+            room: u32, tokens_len: *mut u32,
+        );
+        18 EnumMethods(
+            enumerator: *mut EnumHandle, type_def: Token, methods: *mut Token, room: u32,
+            tokens_len: *mut u32,
+        );
+        19 EnumMethodsWithName(
+            enumerator: *mut EnumHandle, type_def: Token, name: *const u16, methods: *mut Token,
+            room: u32, tokens_len: *mut u32,
+        );
+        20 EnumFields(
+            enumerator: *mut EnumHandle, type_def: Token, fields: *mut Token, room: u32,
+            tokens_len: *mut u32,
+        );
+        21 EnumFieldsWithName(
+            enumerator: *mut EnumHandle, type_def: Token, name: *const u16, fields: *mut Token,
+            room: u32, tokens_len: *mut u32,
+        );
+        22 EnumParams(
+            enumerator: *mut EnumHandle, method: Token, params: *mut Token, room: u32,
+            tokens_len: *mut u32,
+        );
+        23 EnumMemberRefs(
+            enumerator: *mut EnumHandle, parent: Token, member_refs: *mut Token, room: u32,
+            tokens_len: *mut u32,
+        );
+        24 EnumMethodImpls(
+            enumerator: *mut EnumHandle, type_def: Token, method_body: *mut Token,
+            method_decl: *mut Token, room: u32, tokens_len: *mut u32,
+        );
+        25 EnumPermissionSets(
+            enumerator: *mut EnumHandle, token: Token, actions: u32, permission: *mut Token,
+            room: u32, tokens_len: *mut u32,
+        );
+        26 FindMember(
+            type_def: Token, name: *const u16, signature: *const u8, signature_size: u32,
+            member: *mut Token,
+        );
+        27 FindMethod(
+            type_def: Token, name: *const u16, signature: *const u8, signature_size: u32,
+            member: *mut Token,
+        );
+        28 FindField(
+            type_def: Token, name: *const u16, signature: *const u8, signature_size: u32,
+            member: *mut Token,
+        );
+        29 FindMemberRef(
+            type_def: Token, name: *const u16, signature: *const u8, signature_size: u32,
+            member_ref: *mut Token,
+        );
+        30 GetMemberRefProps(
+            token: Token, parent: *mut Token, member: *mut u16, member_room: u32,
+            member_len: *mut u32, signature: *mut *const u8, signature_size: *mut u32,
+        );
+        31 EnumProperties(
+            enumerator: *mut EnumHandle, type_def: Token, properties: *mut Token, room: u32,
+            properties_len: *mut u32,
+        );
+        32 EnumEvents(
+            enumerator: *mut EnumHandle, type_def: Token, events: *mut Token, room: u32,
+            events_len: *mut u32,
+        );
+        33 GetEventProps(
+            token: Token, class: *mut Token, event: *const u16, event_room: u32,
+            event_len: *mut u32, event_flags: *mut u32, event_type: *mut Token, add_on: *mut Token,
+            remove_on: *mut Token, fire: *mut Token, other_methods: *mut Token, room: u32,
+            other_methods_len: *mut u32,
+        );
+        34 EnumMethodSemantics(
+            enumerator: *mut EnumHandle, method: Token, event_or_property: *mut Token, room: u32,
+            event_or_property_len: *mut u32,
+        );
+        35 GetMethodSemantics(member: Token, event_or_property: Token, semantics_flags: *mut u32);
+        36 GetClassLayout(
+            type_def: Token, pack_size: *mut u32, field_offsets: *mut FieldOffset, room: u32,
+            field_offsets_len: *mut u32, class_size: *mut u32,
+        );
+        37 GetFieldMarshal(token: Token, native_type: *mut *const u8, native_type_len: *mut u32);
+        38 GetRVA(token: Token, code_rva: *mut u32, impl_flags: *mut u32);
+        39 GetPermissionSetProps(
+            permission_set: Token, action: *mut u32, permission: *mut *const c_void,
+            permission_size: *mut u32,
+        );
+        40 GetSigFromToken(
+            signature_token: Token, signature: *mut *const u8, signature_size: *mut u32,
+        );
+        41 GetModuleRefProps(module_ref: Token, name: *mut u16, name_room: u32, name_len: *mut u32);
+        42 EnumModuleRefs(
+            enumerator: *mut EnumHandle, module_refs: *mut Token, room: u32,
+            module_refs_len: *mut u32,
+        );
+        43 GetTypeSpecFromToken(
+            type_spec: Token, signature: *mut *const u8, signature_size: *mut u32,
+        );
+        44 GetNameFromToken(token: Token, utf8_name: *mut *const u8);
+        45 EnumUnresolvedMethods(
+            enumerator: *mut EnumHandle, methods: *mut Token, room: u32, tokens_len: *mut u32,
+        );
+        46 GetUserString(
+            string_token: Token, string: *mut u16, string_room: u32, string_len: *mut u32,
+        );
+        47 GetPinvokeMap(
+            token: Token, mapping_flags: *mut u32, import_name: *mut u16, import_name_room: u32,
+            import_name_len: *mut u32, import_dll: *mut Token,
+        );
+        48 EnumSignatures(
+            enumerator: *mut EnumHandle, signatures: *mut Token, room: u32,
+            signatures_len: *mut u32,
+        );
+        49 EnumTypeSpecs(
+            enumerator: *mut EnumHandle, type_specs: *mut Token, room: u32,
+            type_specs_len: *mut u32,
+        );
+        50 EnumUserStrings(
+            enumerator: *mut EnumHandle, strings: *mut Token, room: u32, strings_len: *mut u32,
+        );
+        51 GetParamForMethodIndex(method: Token, sequence: u32, parameter: *mut Token);
+        52 EnumCustomAttributes(
+            enumerator: *mut EnumHandle, token: Token, kind: Token, custom_attributes: *mut Token,
+            room: u32, custom_attributes_len: *mut u32,
+        );
+        53 GetCustomAttributeProps(
+            attribute: Token, object: *mut Token, kind: *mut Token, blob: *mut *const c_void,
+            size: *mut u32,
+        );
+        54 FindTypeRef(resolution_scope: Token, name: *const u16, type_ref: *mut Token);
+        55 GetMemberProps(
+            token: Token, class: *mut Token, member: *mut u16, member_room: u32,
+            member_len: *mut u32, attr: *mut u32, signature: *mut *const u8,
+            signature_size: *mut u32, code_rva: *mut u32, impl_flags: *mut u32,
+            element_type: *mut u32, value: *mut *const c_void, value_len: *mut u32,
+        );
+        56 GetFieldProps(
+            token: Token, class: *mut Token, field: *mut u16, field_room: u32, field_len: *mut u32,
+            attr: *mut u32, signature: *mut *const u8, signature_size: *mut u32,
+            element_type: *mut u32, value: *mut *const c_void, value_len: *mut u32,
+        );
+        57 GetPropertyProps(
+            property_token: Token, class: *mut Token, property: *const u16, property_room: u32,
+            property_len: *mut u32, flags: *mut u32, signature: *mut *const u8,
+            signature_size: *mut u32, element_type: *mut u32, default_value: *mut *const c_void,
+            default_value_len: *mut u32, setter: *mut Token, getter: *mut Token,
+            other_methods: *mut Token, room: u32, other_methods_len: *mut u32,
+        );
+        58 GetParamProps(
+            token: Token, method: *mut Token, sequence: *mut u32, name: *mut u16, name_room: u32,
+            name_len: *mut u32, attr: *mut u32, element_type: *mut u32, value: *mut *const c_void,
+            value_len: *mut u32,
+        );
+        59 GetCustomAttributeByName(
+            object: Token, name: *const u16, data: *mut *const c_void, data_len: *mut u32,
+        );
+        60 IsValidToken(token: Token) -> Bool;
+        61 GetNestedClassProps(nested: Token, enclosing: *mut Token);
+        62 GetNativeCallConvFromSig(
+            signature: *const c_void, signature_size: u32, call_conv: *mut u32,
+        );
+        63 IsGlobal(token: Token, global: *mut i32);
+    }
+
+    /// `IMetaDataImport2`: generics.
+    IMetaDataImport2, IMetaDataImport2Methods, "fce5efa0-8bba-4f8e-a036-8f2022b08466":
+        IMetaDataImport, IMetaDataImportMethods {
+        64 EnumGenericParams(
+            enumerator: *mut EnumHandle, token: Token, generic_params: *mut Token, room: u32,
+            generic_params_len: *mut u32,
+        );
+        65 GetGenericParamProps(
+            token: Token, sequence: *mut u32, param_flags: *mut u32, owner: *mut Token,
+            reserved: *mut u32, name: *mut u16, name_room: u32, name_len: *mut u32,
+        );
+        66 GetMethodSpecProps(
+            method_spec: Token, parent: *mut Token, signature: *mut *const u8,
+            signature_size: *mut u32,
+        );
+        67 EnumGenericParamConstraints(
+            enumerator: *mut EnumHandle, token: Token, generic_param_constraints: *mut Token,
+            room: u32, generic_param_constraints_len: *mut u32,
+        );
+        68 GetGenericParamConstraintProps(
+            constraint: Token, parameter: *mut Token, constraint_type: *mut Token,
+        );
+        69 GetPEKind(pe_kind: *mut u32, machine: *mut u32);
+        70 GetVersionString(version: *mut u16, version_room: u32, version_len: *mut u32);
+        71 EnumMethodSpecs(
+            enumerator: *mut EnumHandle, token: Token, method_specs: *mut Token, room: u32,
+            method_specs_len: *mut u32,
+        );
+    }
+}

@@ -1,0 +1,165 @@
+//! Rust values as COM objects.
+
+use crate::Guid;
+use crate::interface::{IUnknown, IUnknownMethods, Implements, interfaces};
+use clr_walker::profiling::HResult;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+
+/// A value with the head of a COM object.
+#[repr(C)]
+pub(crate) struct Object<T> {
+    /// The functions of the interface that the object was made with.
+    vtable: *const c_void,
+    /// `extends` of that interface.
+    extends: fn(&Guid) -> bool,
+    references: AtomicU32,
+    value: T,
+}
+
+impl<T> Object<T> {
+    /// Returns the value of an object.
+    ///
+    /// # Safety
+    /// `this` points to an `Object<T>` with a reference that lasts for `'o`.
+    pub(crate) unsafe fn value<'o>(this: *mut c_void) -> &'o T {
+        // SAFETY: as above; objects are only ever shared.
+        unsafe { &(*this.cast::<Self>()).value }
+    }
+}
+
+/// Makes a value an object with the interface `I` and those that it extends, and returns the first
+/// reference to it. The value is dropped after the last one, on the thread that releases it.
+pub fn create<I: Implements<T>, T: Send + Sync + 'static>(value: T) -> I {
+    let object = Box::new(Object {
+        vtable: std::ptr::from_ref(I::VTABLE).cast(),
+        extends: I::extends,
+        references: AtomicU32::new(1),
+        value,
+    });
+    // SAFETY: the box begins with a pointer to the vtable of `I`, has one reference, and is not NULL.
+    unsafe { I::from_raw(Box::into_raw(object).cast()).unwrap_unchecked() }
+}
+
+/// `QueryInterface` of objects of `T`.
+pub(crate) unsafe extern "system" fn query_interface<T>(
+    this: *mut c_void,
+    iid: *const Guid,
+    found: *mut *mut c_void,
+) -> HResult {
+    if iid.is_null() || found.is_null() {
+        return HResult::INVALID_ARGUMENT;
+    }
+    // SAFETY: the caller has a reference to an object of T, and the pointers are its promise.
+    unsafe {
+        let is_found = ((*this.cast::<Object<T>>()).extends)(&*iid);
+        found.write(if is_found { this } else { std::ptr::null_mut() });
+        if !is_found {
+            return HResult::NO_INTERFACE;
+        }
+        add_reference::<T>(this);
+    }
+    HResult::OK
+}
+
+/// `AddRef` of objects of `T`.
+pub(crate) unsafe extern "system" fn add_reference<T>(this: *mut c_void) -> u32 {
+    // SAFETY: the caller has a reference to an object of T.
+    let references = unsafe { &(*this.cast::<Object<T>>()).references };
+    references.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
+}
+
+/// `Release` of objects of `T`.
+pub(crate) unsafe extern "system" fn release<T>(this: *mut c_void) -> u32 {
+    let object = this.cast::<Object<T>>();
+    // SAFETY: the caller has a reference to an object of T, which it gives up.
+    let left = unsafe { &(*object).references }.fetch_sub(1, Ordering::Release).wrapping_sub(1);
+    if left == 0 {
+        fence(Ordering::Acquire);
+        // SAFETY: this was the last reference, and `create` has allocated the object as a box.
+        drop(unsafe { Box::from_raw(object) });
+    }
+    left
+}
+
+interfaces! {
+    HResult::NOT_IMPLEMENTED;
+
+    /// `IClassFactory`: makes the profiler's object. `DllGetClassObject` returns one.
+    IClassFactory, IClassFactoryMethods, "00000001-0000-0000-c000-000000000046": IUnknown, IUnknownMethods {
+        3 CreateInstance(outer: *mut c_void, riid: *const Guid, object: *mut *mut c_void);
+        4 LockServer(lock: i32);
+    }
+}
+
+/// An `IClassFactory` around a function that makes the object.
+///
+/// ```
+/// use clr_com::*;
+/// use clr_walker::profiling::HResult;
+/// use std::ffi::c_void;
+///
+/// struct Profiler;
+/// impl ICorProfilerCallbackMethods for Profiler {}
+/// impl ICorProfilerCallback2Methods for Profiler {}
+///
+/// /// The export by which a runtime gets the profiler: `#[unsafe(no_mangle)]` in a profiler.
+/// unsafe extern "system" fn DllGetClassObject(
+///     _class: *const Guid,
+///     riid: *const Guid,
+///     object: *mut *mut c_void,
+/// ) -> HResult {
+///     // SAFETY: the runtime's pointers.
+///     unsafe { ClassFactory::get(|| create::<ICorProfilerCallback2, _>(Profiler), riid, object) }
+/// }
+/// # let mut factory = std::ptr::null_mut();
+/// # let got = unsafe { DllGetClassObject(&IUnknown::IID, &IClassFactory::IID, &mut factory) };
+/// # assert_eq!(got, HResult::OK);
+/// # let factory = unsafe { IClassFactory::from_raw(factory) }.unwrap();
+/// # let mut object = std::ptr::null_mut();
+/// # let (outer, iid) = (std::ptr::null_mut(), ICorProfilerCallback2::IID);
+/// # assert_eq!(unsafe { factory.CreateInstance(outer, &iid, &mut object) }, HResult::OK);
+/// # assert!(unsafe { ICorProfilerCallback2::from_raw(object) }.is_some());
+/// ```
+#[derive(Debug)]
+pub struct ClassFactory<F>(F);
+
+impl<F, I> ClassFactory<F>
+where
+    F: Fn() -> I + Send + Sync + 'static,
+    I: Into<IUnknown>,
+{
+    /// Answers `DllGetClassObject`: makes a factory whose objects are made by `make`.
+    ///
+    /// # Safety
+    /// The pointers are those of the caller of `DllGetClassObject`.
+    pub unsafe fn get(make: F, riid: *const Guid, object: *mut *mut c_void) -> HResult {
+        let factory: IClassFactory = create(Self(make));
+        // SAFETY: a factory made by `create`; the rest is the caller's promise.
+        unsafe { query_interface::<Self>(factory.as_raw(), riid, object) }
+    }
+}
+
+impl<F, I> IClassFactoryMethods for ClassFactory<F>
+where
+    F: Fn() -> I + Send + Sync + 'static,
+    I: Into<IUnknown>,
+{
+    unsafe fn CreateInstance(
+        &self,
+        outer: *mut c_void,
+        riid: *const Guid,
+        object: *mut *mut c_void,
+    ) -> HResult {
+        if !outer.is_null() {
+            return HResult::NO_AGGREGATION;
+        }
+        let made: IUnknown = (self.0)().into();
+        // SAFETY: the object is alive until the end of this function; the rest is the caller's.
+        unsafe { made.query(riid, object) }
+    }
+
+    unsafe fn LockServer(&self, _lock: i32) -> HResult {
+        HResult::OK
+    }
+}

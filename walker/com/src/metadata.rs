@@ -95,141 +95,146 @@ interfaces! {
             type_def: Token, name: *const u16, signature: *const u8, signature_size: u32,
             member_ref: *mut Token,
         );
-        30 GetMemberRefProps(
+        30 GetMethodProps(
+            token: Token, class: *mut Token, name: *mut u16, name_room: u32, name_len: *mut u32,
+            attr: *mut u32, signature: *mut *const u8, signature_size: *mut u32, code_rva: *mut u32,
+            impl_flags: *mut u32,
+        );
+        31 GetMemberRefProps(
             token: Token, parent: *mut Token, member: *mut u16, member_room: u32,
             member_len: *mut u32, signature: *mut *const u8, signature_size: *mut u32,
         );
-        31 EnumProperties(
+        32 EnumProperties(
             enumerator: *mut EnumHandle, type_def: Token, properties: *mut Token, room: u32,
             properties_len: *mut u32,
         );
-        32 EnumEvents(
+        33 EnumEvents(
             enumerator: *mut EnumHandle, type_def: Token, events: *mut Token, room: u32,
             events_len: *mut u32,
         );
-        33 GetEventProps(
+        34 GetEventProps(
             token: Token, class: *mut Token, event: *const u16, event_room: u32,
             event_len: *mut u32, event_flags: *mut u32, event_type: *mut Token, add_on: *mut Token,
             remove_on: *mut Token, fire: *mut Token, other_methods: *mut Token, room: u32,
             other_methods_len: *mut u32,
         );
-        34 EnumMethodSemantics(
+        35 EnumMethodSemantics(
             enumerator: *mut EnumHandle, method: Token, event_or_property: *mut Token, room: u32,
             event_or_property_len: *mut u32,
         );
-        35 GetMethodSemantics(member: Token, event_or_property: Token, semantics_flags: *mut u32);
-        36 GetClassLayout(
+        36 GetMethodSemantics(member: Token, event_or_property: Token, semantics_flags: *mut u32);
+        37 GetClassLayout(
             type_def: Token, pack_size: *mut u32, field_offsets: *mut FieldOffset, room: u32,
             field_offsets_len: *mut u32, class_size: *mut u32,
         );
-        37 GetFieldMarshal(token: Token, native_type: *mut *const u8, native_type_len: *mut u32);
-        38 GetRVA(token: Token, code_rva: *mut u32, impl_flags: *mut u32);
-        39 GetPermissionSetProps(
+        38 GetFieldMarshal(token: Token, native_type: *mut *const u8, native_type_len: *mut u32);
+        39 GetRVA(token: Token, code_rva: *mut u32, impl_flags: *mut u32);
+        40 GetPermissionSetProps(
             permission_set: Token, action: *mut u32, permission: *mut *const c_void,
             permission_size: *mut u32,
         );
-        40 GetSigFromToken(
+        41 GetSigFromToken(
             signature_token: Token, signature: *mut *const u8, signature_size: *mut u32,
         );
-        41 GetModuleRefProps(module_ref: Token, name: *mut u16, name_room: u32, name_len: *mut u32);
-        42 EnumModuleRefs(
+        42 GetModuleRefProps(module_ref: Token, name: *mut u16, name_room: u32, name_len: *mut u32);
+        43 EnumModuleRefs(
             enumerator: *mut EnumHandle, module_refs: *mut Token, room: u32,
             module_refs_len: *mut u32,
         );
-        43 GetTypeSpecFromToken(
+        44 GetTypeSpecFromToken(
             type_spec: Token, signature: *mut *const u8, signature_size: *mut u32,
         );
-        44 GetNameFromToken(token: Token, utf8_name: *mut *const u8);
-        45 EnumUnresolvedMethods(
+        45 GetNameFromToken(token: Token, utf8_name: *mut *const u8);
+        46 EnumUnresolvedMethods(
             enumerator: *mut EnumHandle, methods: *mut Token, room: u32, tokens_len: *mut u32,
         );
-        46 GetUserString(
+        47 GetUserString(
             string_token: Token, string: *mut u16, string_room: u32, string_len: *mut u32,
         );
-        47 GetPinvokeMap(
+        48 GetPinvokeMap(
             token: Token, mapping_flags: *mut u32, import_name: *mut u16, import_name_room: u32,
             import_name_len: *mut u32, import_dll: *mut Token,
         );
-        48 EnumSignatures(
+        49 EnumSignatures(
             enumerator: *mut EnumHandle, signatures: *mut Token, room: u32,
             signatures_len: *mut u32,
         );
-        49 EnumTypeSpecs(
+        50 EnumTypeSpecs(
             enumerator: *mut EnumHandle, type_specs: *mut Token, room: u32,
             type_specs_len: *mut u32,
         );
-        50 EnumUserStrings(
+        51 EnumUserStrings(
             enumerator: *mut EnumHandle, strings: *mut Token, room: u32, strings_len: *mut u32,
         );
-        51 GetParamForMethodIndex(method: Token, sequence: u32, parameter: *mut Token);
-        52 EnumCustomAttributes(
+        52 GetParamForMethodIndex(method: Token, sequence: u32, parameter: *mut Token);
+        53 EnumCustomAttributes(
             enumerator: *mut EnumHandle, token: Token, kind: Token, custom_attributes: *mut Token,
             room: u32, custom_attributes_len: *mut u32,
         );
-        53 GetCustomAttributeProps(
+        54 GetCustomAttributeProps(
             attribute: Token, object: *mut Token, kind: *mut Token, blob: *mut *const c_void,
             size: *mut u32,
         );
-        54 FindTypeRef(resolution_scope: Token, name: *const u16, type_ref: *mut Token);
-        55 GetMemberProps(
+        55 FindTypeRef(resolution_scope: Token, name: *const u16, type_ref: *mut Token);
+        56 GetMemberProps(
             token: Token, class: *mut Token, member: *mut u16, member_room: u32,
             member_len: *mut u32, attr: *mut u32, signature: *mut *const u8,
             signature_size: *mut u32, code_rva: *mut u32, impl_flags: *mut u32,
             element_type: *mut u32, value: *mut *const c_void, value_len: *mut u32,
         );
-        56 GetFieldProps(
+        57 GetFieldProps(
             token: Token, class: *mut Token, field: *mut u16, field_room: u32, field_len: *mut u32,
             attr: *mut u32, signature: *mut *const u8, signature_size: *mut u32,
             element_type: *mut u32, value: *mut *const c_void, value_len: *mut u32,
         );
-        57 GetPropertyProps(
+        58 GetPropertyProps(
             property_token: Token, class: *mut Token, property: *const u16, property_room: u32,
             property_len: *mut u32, flags: *mut u32, signature: *mut *const u8,
             signature_size: *mut u32, element_type: *mut u32, default_value: *mut *const c_void,
             default_value_len: *mut u32, setter: *mut Token, getter: *mut Token,
             other_methods: *mut Token, room: u32, other_methods_len: *mut u32,
         );
-        58 GetParamProps(
+        59 GetParamProps(
             token: Token, method: *mut Token, sequence: *mut u32, name: *mut u16, name_room: u32,
             name_len: *mut u32, attr: *mut u32, element_type: *mut u32, value: *mut *const c_void,
             value_len: *mut u32,
         );
-        59 GetCustomAttributeByName(
+        60 GetCustomAttributeByName(
             object: Token, name: *const u16, data: *mut *const c_void, data_len: *mut u32,
         );
-        60 IsValidToken(token: Token) -> Bool;
-        61 GetNestedClassProps(nested: Token, enclosing: *mut Token);
-        62 GetNativeCallConvFromSig(
+        61 IsValidToken(token: Token) -> Bool;
+        62 GetNestedClassProps(nested: Token, enclosing: *mut Token);
+        63 GetNativeCallConvFromSig(
             signature: *const c_void, signature_size: u32, call_conv: *mut u32,
         );
-        63 IsGlobal(token: Token, global: *mut i32);
+        64 IsGlobal(token: Token, global: *mut i32);
     }
 
     /// `IMetaDataImport2`: generics.
     IMetaDataImport2, IMetaDataImport2Methods, "fce5efa0-8bba-4f8e-a036-8f2022b08466":
         IMetaDataImport, IMetaDataImportMethods {
-        64 EnumGenericParams(
+        65 EnumGenericParams(
             enumerator: *mut EnumHandle, token: Token, generic_params: *mut Token, room: u32,
             generic_params_len: *mut u32,
         );
-        65 GetGenericParamProps(
+        66 GetGenericParamProps(
             token: Token, sequence: *mut u32, param_flags: *mut u32, owner: *mut Token,
             reserved: *mut u32, name: *mut u16, name_room: u32, name_len: *mut u32,
         );
-        66 GetMethodSpecProps(
+        67 GetMethodSpecProps(
             method_spec: Token, parent: *mut Token, signature: *mut *const u8,
             signature_size: *mut u32,
         );
-        67 EnumGenericParamConstraints(
+        68 EnumGenericParamConstraints(
             enumerator: *mut EnumHandle, token: Token, generic_param_constraints: *mut Token,
             room: u32, generic_param_constraints_len: *mut u32,
         );
-        68 GetGenericParamConstraintProps(
+        69 GetGenericParamConstraintProps(
             constraint: Token, parameter: *mut Token, constraint_type: *mut Token,
         );
-        69 GetPEKind(pe_kind: *mut u32, machine: *mut u32);
-        70 GetVersionString(version: *mut u16, version_room: u32, version_len: *mut u32);
-        71 EnumMethodSpecs(
+        70 GetPEKind(pe_kind: *mut u32, machine: *mut u32);
+        71 GetVersionString(version: *mut u16, version_room: u32, version_len: *mut u32);
+        72 EnumMethodSpecs(
             enumerator: *mut EnumHandle, token: Token, method_specs: *mut Token, room: u32,
             method_specs_len: *mut u32,
         );

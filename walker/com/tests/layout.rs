@@ -60,8 +60,8 @@ fn interfaces_have_the_published_ids_and_numbers_of_slots() {
             4,
             "66a78c24-2eef-4f65-b45f-dd1d8038bf3c",
         ),
-        (shape::<IMetaDataImport>(), 64, "7dac8207-d3ae-4c75-9b67-92801a497d44"),
-        (shape::<IMetaDataImport2>(), 72, "fce5efa0-8bba-4f8e-a036-8f2022b08466"),
+        (shape::<IMetaDataImport>(), 65, "7dac8207-d3ae-4c75-9b67-92801a497d44"),
+        (shape::<IMetaDataImport2>(), 73, "fce5efa0-8bba-4f8e-a036-8f2022b08466"),
     ];
     for ((slots, iid), published_slots, published_iid) in published {
         assert_eq!((slots, iid.as_str()), (published_slots, published_iid));
@@ -222,6 +222,56 @@ fn methods_are_where_profilers_call_them() {
         null => *mut c_void, 0 => u32, null => *mut c_void, null => *mut c_void
     );
     assert_eq!((HResult(pointers), called()), (HResult::NOT_IMPLEMENTED, 97));
+}
+
+/// A module's metadata with one method.
+struct Metadata;
+
+impl IMetaDataImportMethods for Metadata {
+    unsafe fn GetMethodProps(
+        &self,
+        token: Token,
+        class: *mut Token,
+        _name: *mut u16,
+        name_room: u32,
+        _name_len: *mut u32,
+        _attr: *mut u32,
+        _signature: *mut *const u8,
+        _signature_size: *mut u32,
+        _code_rva: *mut u32,
+        _impl_flags: *mut u32,
+    ) -> HResult {
+        assert_eq!((token, name_room), (0x0600_0001, 256));
+        // SAFETY: the caller's pointer.
+        unsafe { class.write(0x0200_0002) };
+        HResult::OK
+    }
+
+    unsafe fn IsValidToken(&self, token: Token) -> Bool {
+        (token == 5).into()
+    }
+}
+
+impl IMetaDataImport2Methods for Metadata {
+    unsafe fn GetVersionString(&self, _version: *mut u16, room: u32, _len: *mut u32) -> HResult {
+        assert_eq!(room, 9);
+        HResult::FALSE
+    }
+}
+
+#[test]
+fn metadata_is_read_where_profilers_read_it() {
+    let import: IMetaDataImport2 = create(Metadata);
+    let mut class = 0;
+    let null = std::ptr::null_mut::<c_void>();
+    let result = call_slot!(
+        import, 30, 0x0600_0001 => u32, (&raw mut class) => *mut u32, null => *mut c_void,
+        256 => u32, null => *mut c_void, null => *mut c_void, null => *mut c_void,
+        null => *mut c_void, null => *mut c_void, null => *mut c_void
+    );
+    assert_eq!((result, class), (0, 0x0200_0002));
+    assert_eq!([4, 5].map(|token| call_slot!(import, 61, token => u32)), [0, 1]);
+    assert_eq!(call_slot!(import, 71, null => *mut c_void, 9 => u32, null => *mut c_void), 1);
 }
 
 #[test]

@@ -122,6 +122,7 @@ impl<'m, 'a> Explorer<'m, 'a> {
         let address = self.region.base().wrapping_add(u64::from(path.rva));
         let mut decoder = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE);
         let mut instruction = Instruction::default();
+        let described = self.extents.of(path.rva).unwrap_or_default();
         while self.extents.is_executable(path.rva) && decoder.can_decode() {
             decoder.decode_out(&mut instruction);
             let rva = path.rva;
@@ -138,7 +139,10 @@ impl<'m, 'a> Explorer<'m, 'a> {
                 self.explored.is_strange = true;
                 return;
             }
-            if !self.go_on(rva, next, answer, &mut path) || !self.extents.is_same(rva, path.rva) {
+            let is_described = described.contains(&rva) && described.contains(&path.rva);
+            if !self.go_on(rva, next, answer, &mut path)
+                || !is_described && !self.extents.is_same(rva, path.rva)
+            {
                 return;
             }
         }

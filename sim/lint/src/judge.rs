@@ -70,7 +70,11 @@ impl<'m, 'a> Judge<'m, 'a> {
 
     fn both(&self, state: &State, rva: u32, position: Position) -> Answer {
         let precise = self.answer(&self.precise, state, rva, position);
-        let Some(windows) = &self.windows else { return precise };
+        let Some(windows) = &self.windows else {
+            let is_wrong = matches!(precise, Answer::Wrong(_));
+            let is_lost = is_wrong && self.is_computed_from_lost_register(state, rva, position);
+            return if is_lost { Answer::NotJudged } else { precise };
+        };
         match (precise, self.answer(windows, state, rva, position)) {
             (Answer::Right, Answer::Wrong(wrong)) => {
                 Answer::Wrong(Wrong { blame: Blame::WindowsRules, ..wrong })
@@ -94,9 +98,6 @@ impl<'m, 'a> Judge<'m, 'a> {
         let preserved = self.convention.nonvolatile();
         if position == Position::ReturnAddress {
             known = known.intersection(preserved);
-        }
-        if self.is_computed_from_lost_register(state, rva, position) {
-            return Answer::NotJudged;
         }
         let memory = Stack::new(state, self.convention);
         let mut registers = before;

@@ -4,6 +4,7 @@
 //! nonvolatile registers that are known. At each instruction the answer of `clr-walker` is compared with
 //! what the execution knows of the caller.
 
+mod crew;
 mod execute;
 mod explore;
 mod extent;

@@ -20,7 +20,8 @@ pub(crate) struct Point {
     pub(crate) right: u32,
     /// Number of states in which nothing could be said.
     not_judged: u32,
-    pub(crate) wrong: Option<Wrong>,
+    /// The first wrong answer; few instructions have one.
+    pub(crate) wrong: Option<Box<Wrong>>,
 }
 
 impl Point {
@@ -45,7 +46,7 @@ impl Point {
             Answer::Right => self.right += 1,
             Answer::NotJudged => self.not_judged += 1,
             Answer::Wrong(wrong) => {
-                self.wrong.get_or_insert(wrong);
+                self.wrong.get_or_insert_with(|| Box::new(wrong));
             }
         }
     }
@@ -56,7 +57,7 @@ impl Point {
         if let Some(first) = &mut self.wrong {
             first.at_return_address = true;
         } else {
-            (self.wrong, self.right) = (Some(wrong), 0);
+            (self.wrong, self.right) = (Some(Box::new(wrong)), 0);
         }
     }
 
@@ -68,7 +69,7 @@ impl Point {
     /// Returns the wrong answer, if every state has one.
     pub(crate) fn finding(&self) -> Option<&Wrong> {
         let certain = self.right == 0 && self.not_judged == 0 && !self.is_ambiguous;
-        self.wrong.as_ref().filter(|_| certain)
+        self.wrong.as_deref().filter(|_| certain)
     }
 }
 

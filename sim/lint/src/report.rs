@@ -1,11 +1,13 @@
 //! All functions of a region: their findings and the figures.
 
+use crate::crew;
 use crate::explore::Explorer;
 use crate::extent::Extents;
 use crate::finding::{Blame, Cause, Finding, Subject};
 use crate::judge::{Judge, Wrong};
 use crate::point::Explored;
 use clr_walker::code_map::{CodeMap, CodeRegion};
+use core::num::NonZeroUsize;
 use core::ops::Range;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +51,7 @@ pub struct Totals {
 }
 
 /// The result for a region.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// The figures.
     pub totals: Totals,
@@ -101,40 +103,74 @@ impl<'m, 'a> Linter<'m, 'a> {
     }
 
     /// Executes and judges the functions that begin in `wanted` (RVAs), and the functions there that they
-    /// call. `progress` is called with the number of ranges that are done.
+    /// call, on `jobs` threads; the report does not depend on their number. `progress` is called with the
+    /// number of ranges that are done.
     #[must_use]
-    pub fn run(&self, wanted: &Range<u32>, progress: &mut dyn FnMut(usize)) -> Report {
-        let judge = Judge::new(self.map, self.region);
-        let mut explorer = Explorer::new(self.region, self.extents, judge);
+    pub fn run(
+        &self,
+        wanted: &Range<u32>,
+        jobs: NonZeroUsize,
+        progress: &mut dyn FnMut(usize),
+    ) -> Report {
         let mut sweep = Sweep::new(self.extents, self.region.size());
-        let mut called = BTreeSet::new();
         let mut entered = Bits::new(self.region.size());
-        for (done, range) in self.ranges().into_iter().enumerate() {
-            progress(done);
-            if !wanted.contains(&range.start) {
-                continue;
-            }
+        let mut called = BTreeSet::new();
+        let mut ranges = self.ranges();
+        ranges.retain(|range| wanted.contains(&range.start));
+        for range in &ranges {
             sweep.totals.ranges += 1;
             sweep.totals.bytes += u64::from(range.end.saturating_sub(range.start));
-            let is_entry = !self.extents.is_chained(range.start)
-                && (explorer.begins_like_a_function(range.start)
-                    || self.extents.has_prologue(range.start));
-            if !is_entry {
-                sweep.totals.parts += 1;
-                continue;
-            }
-            if entered.set(range.start) {
-                sweep.add(range.start, &explorer.explore(range.start), &mut called);
-            }
         }
+        let mut entries: Vec<u32> = ranges.iter().map(|range| range.start).collect();
+        entries.dedup();
+        let mut done = 0;
+        crew::explore_all(
+            &entries,
+            jobs,
+            || self.explorer(true),
+            |rva, explored| {
+                done += 1;
+                progress(done);
+                match explored {
+                    Some(explored) => {
+                        entered.set(rva);
+                        sweep.add(rva, &explored, &mut called);
+                    }
+                    None => sweep.totals.parts += 1,
+                }
+            },
+        );
         // Functions that no range begins at.
-        while let Some(rva) = called.pop_first() {
-            if wanted.contains(&rva) && self.region.is_executable(rva) && entered.set(rva) {
-                sweep.totals.entered_inside += 1;
-                sweep.add(rva, &explorer.explore(rva), &mut called);
+        loop {
+            called.retain(|rva| {
+                wanted.contains(rva) && self.region.is_executable(*rva) && entered.set(*rva)
+            });
+            let entries: Vec<u32> = core::mem::take(&mut called).into_iter().collect();
+            if entries.is_empty() {
+                return sweep.finish();
             }
+            crew::explore_all(
+                &entries,
+                jobs,
+                || self.explorer(false),
+                |rva, explored| {
+                    sweep.totals.entered_inside += 1;
+                    sweep.add(rva, &explored.unwrap_or_default(), &mut called);
+                },
+            );
         }
-        sweep.finish()
+    }
+
+    /// Returns a function that executes functions; of ranges of unwind data only those that begin as one.
+    fn explorer(&self, of_ranges: bool) -> impl FnMut(u32) -> Option<Explored> {
+        let judge = Judge::new(self.map, self.region);
+        let mut explorer = Explorer::new(self.region, self.extents, judge);
+        move |rva| {
+            let is_entry = !of_ranges
+                || !self.extents.is_chained(rva)
+                    && (explorer.begins_like_a_function(rva) || self.extents.has_prologue(rva));
+            is_entry.then(|| explorer.explore(rva))
+        }
     }
 }
 

@@ -4,7 +4,6 @@
 use crate::value::{ENTRY_RSP, Value, caller_xmm};
 use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::registers::{Convention, Gpr, RegisterSet, Registers};
-use core::hash::{Hash as _, Hasher as _};
 
 /// Maximum number of slots that are followed. Of a frame with more the oldest are forgotten as unknown.
 const SLOTS: usize = 96;
@@ -205,19 +204,14 @@ impl State {
         (self.compared, self.bound, self.table) = (None, None, None);
     }
 
-    /// Returns a number that differs where the registers that decide over a frame differ.
+    /// Returns a number that differs where the registers that decide over a frame differ. It is the same
+    /// on every host.
     pub(crate) fn key(&self, convention: Convention) -> u64 {
-        let mut hasher = Fnv(0xCBF2_9CE4_8422_2325);
-        let preserved = convention.nonvolatile();
-        for (value, register) in self.gpr.iter().zip(Gpr::ALL) {
-            if preserved.contains(register) {
-                match value {
-                    Value::Number(_) => Value::Other.hash(&mut hasher),
-                    value => value.hash(&mut hasher),
-                }
-            }
+        let mut key = 0;
+        for register in convention.nonvolatile().gprs() {
+            key = mixed(key, self.get(register).decisive());
         }
-        hasher.finish()
+        key
     }
 
     /// Returns the registers for the unwinder, with rip, and those that have any known value.
@@ -288,19 +282,10 @@ pub(crate) enum Place {
     Stack(i64),
 }
 
-/// The hash FNV-1a, the same on every host.
-struct Fnv(u64);
-
-impl core::hash::Hasher for Fnv {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3);
-        }
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
+/// Returns a number in which each bit of `key` and of `word` counts.
+const fn mixed(key: u64, word: u64) -> u64 {
+    let mixed = (key ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed ^ mixed >> 29
 }
 
 /// The stack of a state as memory, without the bytes that an interrupt may overwrite.

@@ -1,10 +1,14 @@
 //! Planted faults in the unwind data of single functions, and code that must give no finding.
 
+use crate::crew;
+use crate::point::Explored;
 use crate::{Blame, Cause, Finding, Linter, Report, Subject};
 use clr_walker::cfi::CfiTable;
 use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
 use clr_walker::registers::Gpr;
+use core::num::NonZeroUsize;
+use std::sync::{Mutex, mpsc};
 
 const BASE: u64 = 0x1_8000_0000;
 
@@ -13,6 +17,11 @@ const UNWIND_INFO: u32 = 0x800;
 
 /// Judges functions of Windows: the code at RVA 0, and its RUNTIME_FUNCTIONs with UNWIND_INFO.
 fn windows(code: &[u8], functions: &[(u32, u32, &[u8])]) -> Report {
+    windows_on(1, code, functions)
+}
+
+/// Judges functions of Windows on a number of threads.
+fn windows_on(jobs: usize, code: &[u8], functions: &[(u32, u32, &[u8])]) -> Report {
     let mut bytes = vec![0xCC; 0x1000];
     bytes[..code.len()].copy_from_slice(code);
     let (mut table, mut at) = (Vec::new(), UNWIND_INFO as usize);
@@ -26,7 +35,11 @@ fn windows(code: &[u8], functions: &[(u32, u32, &[u8])]) -> Report {
     let mut map = CodeMap::new();
     let region = CodeRegion::heap(BASE, &bytes, FunctionTable::new(&table)).unwrap();
     map.insert(region).unwrap();
-    Linter::new(&map, map.regions().next().unwrap()).run(&(0..u32::MAX), &mut |_| ())
+    let (mut done, jobs) = (Vec::new(), NonZeroUsize::new(jobs).unwrap());
+    let linter = Linter::new(&map, map.regions().next().unwrap());
+    let report = linter.run(&(0..u32::MAX), jobs, &mut |count| done.push(count));
+    assert!(done.iter().copied().eq(1..=functions.len()), "{done:?}");
+    report
 }
 
 /// Judges one function of Windows.
@@ -61,7 +74,11 @@ fn unix(code: &[u8], instructions: &[u8]) -> Report {
     let region = CodeRegion::heap(BASE, &bytes, FunctionTable::default()).unwrap();
     let mut map = CodeMap::new();
     map.insert(region.with_cfi(table)).unwrap();
-    Linter::new(&map, map.regions().next().unwrap()).run(&(0..u32::MAX), &mut |_| ())
+    Linter::new(&map, map.regions().next().unwrap()).run(
+        &(0..u32::MAX),
+        NonZeroUsize::MIN,
+        &mut |_| (),
+    )
 }
 
 /// Returns the only finding: what is wrong, its kind, the wrong part, and its instructions.
@@ -287,6 +304,54 @@ fn a_function_that_switches_stacks_is_not_judged() {
 fn registers_that_the_function_does_not_restore_are_not_judged() {
     // mov ebx, 1; ret
     none(&unix(&[0xBB, 1, 0, 0, 0, 0xC3], &[]));
+}
+
+#[test]
+fn the_report_is_the_same_on_any_number_of_threads() {
+    // Each function calls code of its own without data, and every third has a wrong size.
+    let mut code = Vec::new();
+    for n in 0..60_u32 {
+        code.extend_from_slice(&[0x53, 0x48, 0x83, 0xEC, 0x20, 0xE8]);
+        code.extend_from_slice(&(16 * 60 + 4 * n - (16 * n + 10)).to_le_bytes());
+        code.extend_from_slice(&[0x48, 0x83, 0xC4, 0x20, 0x5B, 0xC3]);
+    }
+    // push rax; pop rax; ret
+    code.extend_from_slice(&[0x50, 0x58, 0xC3, 0xCC].repeat(60));
+    let ranges = (0..60_u32).map(|n| {
+        let info: &[u8] = if n % 3 == 0 { &[1, 5, 2, 0, 5, 0x42, 1, 0x30] } else { &INFO };
+        (16 * n, 16 * n + 16, info)
+    });
+    let ranges: Vec<_> = ranges.collect();
+    let one = windows(&code, &ranges);
+    assert_eq!((one.totals.functions, one.totals.entered_inside), (120, 60));
+    assert_eq!(one.findings.len(), 80);
+    for jobs in [2, 3, 100] {
+        assert_eq!(windows_on(jobs, &code, &ranges), one, "{jobs} threads");
+    }
+}
+
+#[test]
+fn results_are_taken_in_order_though_the_first_is_late() {
+    let entries: Vec<u32> = (0..50).collect();
+    let (last, wait) = mpsc::channel();
+    let wait = Mutex::new(wait);
+    let explorer = || {
+        let (last, wait) = (last.clone(), &wait);
+        move |rva: u32| {
+            match rva {
+                0 => wait.lock().unwrap().recv().unwrap(),
+                49 => last.send(()).unwrap(),
+                _ => {}
+            }
+            Some(Explored { unfollowed: rva, ..Explored::default() })
+        }
+    };
+    let mut taken = Vec::new();
+    crew::explore_all(&entries, NonZeroUsize::new(2).unwrap(), explorer, |rva, explored| {
+        assert_eq!(explored.unwrap().unfollowed, rva);
+        taken.push(rva);
+    });
+    assert_eq!(taken, entries);
 }
 
 #[test]

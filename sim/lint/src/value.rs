@@ -18,7 +18,7 @@ const UNSAVED: u64 = 0x5A00_0000_0000_0000;
 const REGISTER: u32 = 24;
 
 /// A value in a register or in a slot of the stack, as far as it is followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     /// The value that the integer register has in the caller.
     Caller(Gpr),
@@ -86,6 +86,12 @@ impl Value {
     /// Returns the result of an operation on both values that is not followed.
     pub(crate) const fn mixed(self, other: Self) -> Self {
         if self.may_be_stack() || other.may_be_stack() { Self::Unknown } else { Self::Other }
+    }
+
+    /// Returns a number that differs for values that decide over a frame: constants do not.
+    pub(crate) fn decisive(self) -> u64 {
+        let value = if matches!(self, Self::Number(_)) { Self::Other } else { self };
+        value.in_slot(0)
     }
 
     /// Returns the number that stands for this value in `register`.

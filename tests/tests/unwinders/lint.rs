@@ -8,6 +8,7 @@ use clr_walker::code_map::CodeMap;
 use clr_walker::image::macho::MachoImage;
 use clr_walker::registers::Convention;
 use clr_walker::unwind::Position;
+use core::num::NonZeroUsize;
 
 /// Judges each image and code heap of a program, and calls `check` with the report and the base.
 fn for_regions(
@@ -21,7 +22,7 @@ fn for_regions(
     }
     for region in map.regions() {
         let linter = Linter::new(&map, region);
-        check(&linter.run(&(0..u32::MAX), &mut |_| ()), region.base());
+        check(&linter.run(&(0..u32::MAX), NonZeroUsize::MIN, &mut |_| ()), region.base());
     }
 }
 
@@ -77,7 +78,7 @@ fn a_dylib_is_judged_by_its_compact_unwind_information() {
         let mut map = CodeMap::new();
         map.insert_macho(image.preferred_base(), &image).unwrap();
         let region = map.regions().next().unwrap();
-        Linter::new(&map, region).run(&(0..u32::MAX), &mut |_| ())
+        Linter::new(&map, region).run(&(0..u32::MAX), NonZeroUsize::MIN, &mut |_| ())
     };
     let mut bytes = include_bytes!("compact/sample.dylib").to_vec();
     let report = judge(&bytes);

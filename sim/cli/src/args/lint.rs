@@ -1,6 +1,7 @@
 //! Arguments of `clrsim lint`.
 
 use clap::Args;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -56,6 +57,10 @@ pub(crate) struct LintArgs {
     /// Maximum number of findings of each kind that are printed as text; 0: all
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) limit: usize,
+
+    /// Threads that execute functions; the output does not depend on it [default: one for each processor]
+    #[arg(long, value_name = "N")]
+    pub(crate) jobs: Option<NonZeroUsize>,
 
     /// Only the figures of each image
     #[arg(long)]

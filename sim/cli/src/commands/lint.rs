@@ -15,8 +15,10 @@ use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::image::Symbols;
 use clr_walker::image::elf::ElfImage;
 use clr_walker::image::macho::MachoImage;
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::Path;
+use std::thread;
 
 /// Number of functions between two changes of the progress line.
 const STEP: usize = 64;
@@ -58,7 +60,9 @@ fn lint_image(path: &Path, args: &LintArgs, console: &mut Console<'_>) -> Result
     let wanted = wanted(&source, &code, region, &linter, args.function.as_deref())?;
     let len = linter.ranges().len();
     let progress = Progress::with_rate(console.progress, len as u64, source.name.clone());
-    let report = linter.run(&wanted, &mut |done| {
+    let available = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let jobs = args.jobs.unwrap_or_else(available);
+    let report = linter.run(&wanted, jobs, &mut |done| {
         if done % STEP == 0 {
             progress.set(done as u64);
         }

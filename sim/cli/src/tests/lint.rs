@@ -60,6 +60,19 @@ fn an_elf_image_with_data_that_is_wrong_on_purpose() {
     );
 }
 
+#[test]
+fn the_output_does_not_depend_on_the_number_of_threads() {
+    let with = |jobs: &str| {
+        clrsim(&["lint", "win64/img/asm_raw.dll", "win64/img/gcc_O2.dll", "--json", "--jobs", jobs])
+    };
+    let one = with("1");
+    assert_eq!(one.code, 1);
+    for jobs in ["2", "5"] {
+        assert_eq!(with(jobs), one, "{jobs} jobs");
+    }
+    assert_eq!(with("0").code, 2);
+}
+
 /// A program of rustc, its standard library and what the C compiler made: this one.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #[test]

@@ -48,6 +48,19 @@ impl TargetOs {
         Self::ALL.into_iter().find(|system| machine == amd64 ^ system.mask())
     }
 
+    /// Returns the name of the system.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Windows => "Windows",
+            Self::Linux => "Linux",
+            Self::Apple => "macOS",
+            Self::FreeBsd => "FreeBSD",
+            Self::NetBsd => "NetBSD",
+            Self::SunOs => "illumos",
+        }
+    }
+
     /// Returns the calling convention of the code.
     #[must_use]
     pub const fn convention(self) -> Convention {

@@ -13,6 +13,7 @@ use clr_walker::cfi::CfiTable;
 use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::image::RuntimeFunction;
 use clr_walker::image::elf::ElfImage;
+use clr_walker::image::pe::TargetOs;
 use std::ops::Range;
 
 /// Prints the entries that `args` name and returns the exit code.
@@ -41,9 +42,14 @@ pub(crate) fn dump(args: &DumpArgs, console: &mut Console<'_>) -> Result<u8, Cli
         )));
     }
     if !args.json {
+        let system = match pe.target_os() {
+            TargetOs::Windows => String::new(),
+            // A ready-to-run image.
+            system => format!(", code for {}", system.name()),
+        };
         writeln!(
             console.out,
-            "{HEAD}{}{HEAD:#}: preferred base {base:#x}, size {:#x}, {} function entries",
+            "{HEAD}{}{HEAD:#}: preferred base {base:#x}, size {:#x}, {} function entries{system}",
             image.name,
             pe.size(),
             pe.functions().len()

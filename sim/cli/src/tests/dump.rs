@@ -53,6 +53,22 @@ fn one_function_by_name_or_rva() {
     insta::assert_snapshot!("by_name_json", json);
 }
 
+/// The Machine field of a ready-to-run image names the system that its code was compiled for.
+#[test]
+fn the_system_of_a_ready_to_run_image_is_named() {
+    let mut bytes = fixture("win64/img/gcc_O2.dll").to_vec();
+    let header = u32::from_le_bytes(*bytes[0x3C..].first_chunk().unwrap()) as usize;
+    let folder = Folder::new();
+    for (mask, end) in [(0, " function entries"), (0x7B79, " function entries, code for Linux")] {
+        let machine = 0x8664_u16 ^ mask;
+        bytes[header + 4..header + 6].copy_from_slice(&machine.to_le_bytes());
+        let path = folder.write("image.dll", &bytes);
+        let answer = folder.clrsim(&["dump", &path]);
+        let first = answer.out.lines().next().unwrap();
+        assert!(answer.code == 0 && first.ends_with(end), "{first}");
+    }
+}
+
 #[test]
 fn broken_entries_are_printed_among_the_others() {
     let good = fixture("win64/img/gcc_O2.dll");

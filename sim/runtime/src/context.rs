@@ -1,5 +1,6 @@
 //! CONTEXTs: the fields that walks use, and the bytes that callbacks get.
 
+use crate::generation::SeedSize;
 use clr_walker::registers::{CONTEXT_SIZE, Registers};
 
 /// The fields of a CONTEXT that walks use: the integer registers, rip, xmm6 to xmm15 and
@@ -22,12 +23,7 @@ pub(super) const RIP_END: u64 = RIP as u64 + 8;
 const XSTATE_FEATURES: usize = 0x4D0;
 
 /// Largest sizeof(CONTEXT) of all runtimes.
-pub(super) const MAX_CONTEXT_SIZE: usize = 0xC20;
-
-/// `CONTEXT_XSTATE`.
-const CONTEXT_XSTATE: u32 = 0x10_0040;
-/// The bits of AVX-512 in XStateFeaturesMask.
-const AVX512: u64 = 0xE0;
+pub(super) const MAX_CONTEXT_SIZE: usize = 0xCA0;
 
 impl Context {
     /// Parses the CONTEXT in these bytes. Returns `None` if there are fewer than a CONTEXT has on
@@ -61,16 +57,12 @@ pub(super) fn rip_of(bytes: &[u8]) -> Option<u64> {
     u64_at(bytes, RIP)
 }
 
-/// Returns the number of bytes of a seed that are read where the number depends on its ContextFlags
-/// and XStateFeaturesMask (C-162).
-pub(super) fn seed_size(bytes: &[u8]) -> usize {
-    let extended =
-        u32_at(bytes, FLAGS).is_some_and(|flags| flags & CONTEXT_XSTATE == CONTEXT_XSTATE);
-    match u64_at(bytes, XSTATE_FEATURES) {
-        _ if !extended => 0x4D8,
-        Some(features) if features & AVX512 != 0 => MAX_CONTEXT_SIZE,
-        _ => 0x5E0,
-    }
+/// Returns the number of bytes of a seed that are read (C-053, C-162). What the bytes lack counts as
+/// 0.
+pub(super) fn seed_size(bytes: &[u8], size: SeedSize) -> usize {
+    let flags = u32_at(bytes, FLAGS).unwrap_or_default();
+    let features = u64_at(bytes, XSTATE_FEATURES).unwrap_or_default();
+    size.of(flags, features) as usize
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {

@@ -161,7 +161,7 @@ pub const SEED_FLAGS: u32 = 0x10_000B;
 /// value (C-158).
 pub const SEED_RAX: u64 = 0x5EED;
 /// The largest sizeof(CONTEXT), and the length of seeds in bytes.
-pub const SEED_SIZE: u32 = 0xC20;
+pub const SEED_SIZE: u32 = 0xCA0;
 
 impl SnapshotSeed {
     /// Creates a seed from a source without changes.

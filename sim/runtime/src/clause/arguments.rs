@@ -2,7 +2,7 @@
 
 use super::ClauseEntry;
 use super::Evidence::{Documented, Observed, Read};
-use super::sets::{ALL, CONTEXT_4D0, UNIX_NEW};
+use super::sets::{ALL, CONTEXT_4D0, LARGE_CONTEXT};
 
 clauses! {
     Arguments:
@@ -48,7 +48,7 @@ clauses! {
     102: CONTEXT_4D0, Observed, "pal.h; winnt.h; recordings",
         "sizeof(CONTEXT) is 0x4D0 on Windows and in .NET Core 3.1 on Unix. Rsp is at 0x98, Rbp at \
          0xA0, and Rip at 0xF8.";
-    103: UNIX_NEW, Observed, "dotnet/runtime pal.h; recordings",
-        "sizeof(CONTEXT) is 0xC20 on newer Unix runtimes. Its first 0x4D0 bytes have the layout \
-         of C-102.";
+    103: LARGE_CONTEXT, Observed, "dotnet/runtime pal.h; recordings",
+        "sizeof(CONTEXT) is 0xC20 on Unix in .NET 8 and 9, and 0xCA0 in .NET 10. Its first 0x4D0 \
+         bytes have the layout of C-102.";
 }

@@ -2,7 +2,9 @@
 
 use super::ClauseEntry;
 use super::Evidence::Observed;
-use super::sets::{CORE31_NET9, U9, U9_LEGACY, U9_MANAGED, U31, W31};
+use super::sets::{
+    CORE31_NET9, LARGE_CONTEXT, U9, U9_LEGACY, U9_MANAGED, U31, UNIX_MANAGED_EH, W31, W31_U8,
+};
 
 clauses! {
     Observed:
@@ -12,7 +14,7 @@ clauses! {
          markers.";
     154: W31, Observed, "recordings",
         "A handler funclet is reported like a method if no exception tracker has its caller SP.";
-    155: W31, Observed, "recordings",
+    155: W31_U8, Observed, "recordings",
         "An address slightly below all methods of a code heap or an image can make \
          GetFunctionFromIP read unmapped memory, which kills the process. No address found on a \
          stack ever did.";
@@ -35,24 +37,26 @@ clauses! {
          faulted, and its context the whole CONTEXT of the FaultingExceptionFrame with its \
          ContextFlags. Under legacy exception handling on .NET 9 these lack the bit of the \
          extended state, 0x40.";
-    161: U9, Observed, "recordings",
+    161: LARGE_CONTEXT, Observed, "recordings",
         "Under COR_PRF_SNAPSHOT_REGISTER_CONTEXT contextSize is 3104 (0xC20) in every callback, \
-         be it for a managed frame or a marker. Without the flag it is 0.";
-    162: U9, Observed, "recordings",
+         in .NET 10 3232 (0xCA0), be it for a managed frame or a marker. Without the flag it is 0.";
+    162: LARGE_CONTEXT, Observed, "recordings",
         "The number of bytes read of the seed for a cooperative target depends on its \
          ContextFlags: 0x4D8 without CONTEXT_XSTATE (0x100040), with it 0x5E0, or 0xC20 if the \
-         XStateFeaturesMask at 0x4D0 has a bit of 0xE0. Regardless of contextSize, fewer readable \
-         bytes end the process with SIGSEGV. Observed on a machine with AVX-512.";
-    163: U9_MANAGED, Observed, "recordings",
+         XStateFeaturesMask at 0x4D0 has a bit of 0xE0. .NET 10 reads 0x4D0 of a plain seed, and \
+         0xCA0 if the mask has bit 19. Regardless of contextSize, fewer readable bytes end the \
+         process with SIGSEGV. Observed on a machine with AVX-512.";
+    163: UNIX_MANAGED_EH, Observed, "recordings",
         "Methods of System.Runtime.EH are never reported, nor is a marker for the native frames \
          that unwinding them leads to. In all other respects they are managed frames: they drop \
          Frames, end the hiding of a funclet, and keep the result from being E_FAIL. Those of the \
-         nested ExInfo are reported.";
+         nested ExInfo are reported. In .NET 10 System.Runtime.StackFrameIterator and \
+         System.Runtime.ExceptionServices.InternalCalls are hidden, too.";
     164: U9_MANAGED, Observed, "recordings",
         "In ExceptionCatcherEnter and Leave and ExceptionUnwindFinallyEnter and Leave a thread \
          that walks itself without a seed is cooperative and gets S_OK, beginning at the method \
          that handles. In ExceptionUnwindFunctionEnter and Leave it is preemptive, so a seed does \
-         not help against CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX.";
+         not help against CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX. In .NET 10 both are cooperative.";
     165: U9_MANAGED, Observed, "recordings",
         "If a catch or finally handler was left by a later exception, the native caller of its \
          funclet is reported as a marker in ExceptionCatcherEnter and Leave. Several of them are \
@@ -94,5 +98,5 @@ clauses! {
     173: U9, Observed, "recordings",
         "GetFunctionFromIP2 and GetFunctionFromIP3 give CORPROF_E_UNSUPPORTED_CALL_SEQUENCE in a \
          P/Invoke, and in those callbacks in which SuspendRuntime gives it (C-167). On native \
-         threads they give S_OK.";
+         threads they give S_OK. In .NET 10 they give S_OK in all callbacks.";
 }

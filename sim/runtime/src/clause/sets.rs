@@ -19,14 +19,17 @@ pub(super) const BEFORE_NEW: Generations = CLR4.without(Generations::NEW);
 pub(super) const WINDOWS_CLR4: Generations = WINDOWS.without(F2);
 pub(super) const WINDOWS_CORE: Generations = WINDOWS.both(CORE);
 /// Newer runtimes on Unix, whose CONTEXT is larger.
-pub(super) const UNIX_NEW: Generations = UNIX.both(Generations::NEW);
+pub(super) const LARGE_CONTEXT: Generations = all_with!(|it| it.context_size() > 0x4D0);
 /// The generations with the CONTEXT of Windows x64.
-pub(super) const CONTEXT_4D0: Generations = UNIX_NEW.inverse();
+pub(super) const CONTEXT_4D0: Generations = LARGE_CONTEXT.inverse();
 /// The generations that read the same number of bytes of every seed.
-pub(super) const WHOLE_SEED: Generations = CONTEXT_4D0;
+pub(super) const WHOLE_SEED: Generations = all_with!(|it| !it.seed_size().depends_on_flags());
 /// The generations in which managed code dispatches exceptions.
 pub(super) const MANAGED_EH: Generations =
     all_with!(|it| it.family().is_core_since(9) && !it.family().legacy_exceptions);
+
+/// The same, on Unix.
+pub(super) const UNIX_MANAGED_EH: Generations = UNIX.both(MANAGED_EH);
 
 // The generations of recordings.
 pub(super) const W31: Generations = Generations::CORECLR_31.both(WINDOWS);
@@ -36,3 +39,4 @@ pub(super) const U9: Generations =
 pub(super) const U9_MANAGED: Generations = U9.both(MANAGED_EH);
 pub(super) const U9_LEGACY: Generations = U9.without(MANAGED_EH);
 pub(super) const CORE31_NET9: Generations = Generations::CORECLR_31.with(U9);
+pub(super) const W31_U8: Generations = W31.with(Generations::NET_8.both(UNIX));

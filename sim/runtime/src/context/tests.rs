@@ -2,7 +2,11 @@
 //! seed.
 
 use super::*;
+use crate::generation::Generation;
 use clr_walker::registers::Gpr;
+
+/// .NET 9 on Unix, on a machine with AVX-512.
+const SIZE: SeedSize = Generation::Net9Unix.seed_size();
 
 /// Returns a CONTEXT whose bytes are their own offsets.
 fn patterned(len: usize) -> Vec<u8> {
@@ -78,7 +82,7 @@ fn a_seed_is_read_as_far_as_was_observed() {
         let mut seed = vec![0; len];
         seed[0x30..0x34].copy_from_slice(&u32::to_le_bytes(flags));
         seed[0x4D0..0x4D8].copy_from_slice(&u64::to_le_bytes(mask));
-        assert_eq!(seed_size(&seed) <= len, lives, "{len:#x}, {flags:#x}, {mask:#x}");
+        assert_eq!(seed_size(&seed, SIZE) <= len, lives, "{len:#x}, {flags:#x}, {mask:#x}");
     }
 }
 
@@ -99,10 +103,22 @@ fn how_much_is_read_is_decided_by_xstate_and_its_mask() {
         let mut seed = vec![0; 0xC20];
         seed[0x30..0x34].copy_from_slice(&u32::to_le_bytes(flags));
         seed[0x4D0..0x4D8].copy_from_slice(&u64::to_le_bytes(mask));
-        assert_eq!(seed_size(&seed), size, "{flags:#x}, {mask:#x}");
+        assert_eq!(seed_size(&seed, SIZE), size, "{flags:#x}, {mask:#x}");
     }
+    // .NET 10 reads less of a plain seed, and more of one with APX.
+    for (flags, mask, size) in [
+        (0, u64::MAX, 0x4D0),
+        (0x10_0040, 0, 0x5E0),
+        (0x10_0040, 0x20, 0xC20),
+        (0x10_0040, 1 << 19, 0xCA0),
+        (0x10_0040, 0x20 | 1 << 19, 0xCA0),
+    ] {
+        assert_eq!(Generation::Net10Unix.seed_size().of(flags, mask), size, "{mask:#x}");
+    }
+    // Neither knows APX before.
+    assert_eq!(SIZE.of(0x10_0040, 1 << 19), 0x5E0);
     // The size is larger than each of these.
     for len in [0, 0x33, 0x4D7] {
-        assert!(seed_size(&vec![0xFF; len]) > len);
+        assert!(seed_size(&vec![0xFF; len], SIZE) > len);
     }
 }

@@ -67,8 +67,6 @@ pub struct FrameConvention {
     /// Size in bytes of a TransitionBlock. Its last word is the return address; the callee-saved
     /// registers precede it.
     pub transition_block_size: u64,
-    /// Size in bytes of the part of HijackArgs before the callee-saved registers.
-    pub hijack_returned_size: u64,
     /// The MachState of a HelperMethodFrame.
     pub machine_state: MachineStateLayout,
 }
@@ -97,7 +95,6 @@ pub struct MachineStateLayout {
 const WINDOWS: FrameConvention = FrameConvention {
     callee_saved: CALLEE_SAVED_WINDOWS,
     transition_block_size: 0x48,
-    hijack_returned_size: 8,
     machine_state: MachineStateLayout {
         rip: 0x30,
         rsp: 0x38,
@@ -113,7 +110,6 @@ const WINDOWS: FrameConvention = FrameConvention {
 const UNIX: FrameConvention = FrameConvention {
     callee_saved: CALLEE_SAVED_UNIX,
     transition_block_size: 0x68,
-    hijack_returned_size: 0x10,
     machine_state: MachineStateLayout {
         rip: 0x30,
         rsp: 0x38,

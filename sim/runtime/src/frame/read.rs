@@ -145,12 +145,14 @@ impl<'m, M: Memory + ?Sized> FrameReader<'m, M> {
             }
             FrameShape::HelperMethod => self.update_from_machine_state(context),
             FrameShape::Hijack => {
-                // HijackArgs: the return values, then the saved registers and rip.
                 let args = self.field(layout::HIJACK_ARGS)?;
-                let first = args.wrapping_add(convention.hijack_returned_size);
-                let end = first.wrapping_add(convention.saved_size() + 8);
-                context.registers.set(Gpr::Rsp, end);
-                self.load(context, first)
+                let layout = self.generation.hijack_args();
+                let rsp = match layout.rsp {
+                    Some(rsp) => self.memory.read_u64(args.wrapping_add(rsp))?,
+                    None => args.wrapping_add(layout.return_address + 8),
+                };
+                context.registers.set(Gpr::Rsp, rsp);
+                self.load(context, args.wrapping_add(layout.registers))
             }
             FrameShape::Resumable | FrameShape::FuncEval => {
                 self.load_context(context, self.field(layout::REGS)?)

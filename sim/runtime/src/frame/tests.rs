@@ -6,7 +6,7 @@ mod written;
 
 use super::{FrameIdentities, FrameKind, FrameReader};
 use crate::Context;
-use crate::generation::Generation;
+use crate::generation::{Generation, Os};
 use crate::words::Words;
 use clr_walker::memory::Unreadable;
 use clr_walker::registers::Gpr::{self, R12, R13, R14, R15, Rbp, Rbx, Rdi, Rsi};
@@ -31,12 +31,12 @@ fn callee_saved(generation: Generation) -> &'static [Gpr] {
 
 /// Returns true if a generation runs on Windows, judged by its name.
 fn is_windows(generation: Generation) -> bool {
-    !generation.name().contains("unix")
+    generation.family().os == Os::Windows
 }
 
 /// Returns true if Frames are those of .NET 9 and newer.
 fn is_new(generation: Generation) -> bool {
-    generation.name().starts_with("net")
+    generation.family().is_core_since(9)
 }
 
 /// Returns the value that a test put into a register or a field.

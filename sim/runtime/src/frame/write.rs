@@ -61,7 +61,6 @@ impl<M: TargetMemory + ?Sized> FrameWriter<'_, M> {
         let word = self.identities.word(kind).unwrap_or(0);
         self.field(at, 0, word)?;
         self.field(at, layout::NEXT, next)?;
-        let convention = FrameConvention::of(self.generation);
         let registers = &fields.registers;
         match kind.shape() {
             FrameShape::InlinedCall => {
@@ -81,12 +80,15 @@ impl<M: TargetMemory + ?Sized> FrameWriter<'_, M> {
                 self.machine_state(at, fields)
             }
             FrameShape::Hijack => {
-                let end = registers.rsp();
-                let first = end.wrapping_sub(8 + convention.saved_size());
-                let args = first.wrapping_sub(convention.hijack_returned_size);
+                let layout = self.generation.hijack_args();
+                let args = registers.rsp().wrapping_sub(layout.return_address + 8);
                 self.field(at, layout::RETURN_ADDRESS, registers.rip)?;
                 self.field(at, layout::HIJACK_ARGS, args)?;
-                self.saved(first, registers)
+                self.saved(args.wrapping_add(layout.registers), registers)?;
+                if let Some(rsp) = layout.rsp {
+                    self.field(args, rsp, registers.rsp())?;
+                }
+                self.field(args, layout.return_address, registers.rip)
             }
             FrameShape::Resumable | FrameShape::FuncEval => {
                 self.field(at, layout::REGS, fields.context_at)?;

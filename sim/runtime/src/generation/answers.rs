@@ -3,8 +3,8 @@
 use core::fmt;
 
 pub(super) use super::questions::{
-    Answers, EmptyWalk, FrameIdentity, InlinedCallFrameLayout, ProfilerSuspension, StackCheck,
-    WalkFault,
+    Answers, EmptyWalk, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout,
+    ProfilerSuspension, SeedSize, StackCheck, WalkFault,
 };
 
 /// The evidence for a runtime's answer, strongest first.

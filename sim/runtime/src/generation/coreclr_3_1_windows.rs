@@ -1,9 +1,11 @@
-//! CoreCLR 3.1 on Windows.
+//! CoreCLR 3.1 on Windows: 3.1.23 was recorded under wine; the source of 3.1.9 and 3.1.32 was read.
 
 use super::answers::{
-    Answers, EmptyWalk, Family, FrameIdentity, InlinedCallFrameLayout, Os, Product,
-    ProfilerSuspension, StackCheck, Version, WalkFault, documented, observed, read,
+    Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, Os,
+    Product, ProfilerSuspension, SeedSize, StackCheck, Version, WalkFault, documented, observed,
+    read,
 };
+use crate::profiling::CallbackMode;
 use clr_walker::profiling::HResult;
 use clr_walker::unwind::Rules;
 
@@ -37,18 +39,22 @@ pub(super) const ANSWERS: Answers = Answers {
     frames_have_cookies: read(true, "frames.h: Frame::GetGSCookieAddr"),
     checks_cookies_below_rsp: read(true, "stackwalk.cpp: CheckGSCookies"),
     context_size: observed(0x4D0),
-    seed_size_depends_on_flags: read(false, "pal.h: CONTEXT"),
+    seed_size: read(SeedSize::whole(0x4D0), "proftoeeinterfaceimpl.cpp: DoStackSnapshot"),
     frame_identity: observed(FrameIdentity::Vtable),
     inlined_call_frame: observed(InlinedCallFrameLayout::after(0x20)),
+    hijack_args: observed(HijackArgsLayout::windows(8)),
     has_helper_method_frames: observed(true),
     has_gc_frames: observed(true),
-    has_um_thunk_stub: read(true, "UMThunkStub.asm, umthunkstub.S: UMThunkStub"),
+    has_um_thunk_stub: read(true, "UMThunkStub.asm and umthunkstub.S: UMThunkStub"),
     has_delegate_frames: read(true, "frames.h: MulticastFrame"),
     has_tail_call_frames: read(true, "frames.h: TailCallFrame"),
     has_tail_call_dispatcher: read(false, "tailcallhelp.cpp: TailCallHelp"),
     has_suppressed_transitions: read(false, "dllimport.cpp: NDirect::NDirectLink"),
     has_software_exception_frames: read(false, "frames.h: SoftwareExceptionFrame"),
     hides_exception_handling: observed(false),
+    hidden_classes: observed(&[]),
+    unwind_enter_mode: observed(CallbackMode::Preemptive),
+    unwind_leave_mode: observed(CallbackMode::Cooperative),
     frees_by_qcalls: observed(false),
     tells_of_assembly_unload_start: observed(false),
     tells_of_unloaded_functions: read(false, "proftoeeinterfaceimpl.cpp: FunctionUnloadStarted"),
@@ -69,6 +75,10 @@ pub(super) const ANSWERS: Answers = Answers {
         "codeman.cpp: ExecutionManager::FindReadyToRunModule",
     ),
     suspends_only_in_callbacks: read(true, "proftoeeinterfaceimpl.cpp: SuspendRuntime"),
+    looks_up_only_in_triggering_callbacks: read(
+        true,
+        "proftoeeinterfaceimpl.cpp: GetFunctionFromIP2",
+    ),
     immutable_events: documented(0xEEF8_CC00, "corprof.idl: COR_PRF_MONITOR_IMMUTABLE"),
     attachable_events: documented(0x1005_02FE, "corprof.idl: COR_PRF_ALLOWABLE_AFTER_ATTACH"),
     has_profiler_info4: documented(true, "corprof.idl: ICorProfilerInfo4"),

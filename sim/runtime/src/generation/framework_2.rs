@@ -2,9 +2,10 @@
 //! recorded: the answers were read in Shared Source CLI 2.0, which is 32-bit.
 
 use super::answers::{
-    Answers, EmptyWalk, Family, FrameIdentity, InlinedCallFrameLayout, Os, Product,
-    ProfilerSuspension, StackCheck, Version, WalkFault, read,
+    Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, Os,
+    Product, ProfilerSuspension, SeedSize, StackCheck, Version, WalkFault, assumed, read,
 };
+use crate::profiling::CallbackMode;
 use clr_walker::profiling::HResult;
 use clr_walker::unwind::Rules;
 
@@ -38,19 +39,26 @@ pub(super) const ANSWERS: Answers = Answers {
     frames_have_cookies: read(true, "frames.h: Frame::GetGSCookieAddr"),
     checks_cookies_below_rsp: read(true, "stackwalk.cpp: CheckGSCookies"),
     context_size: read(0x4D0, "pal.h: CONTEXT"),
-    seed_size_depends_on_flags: read(false, "pal.h: CONTEXT"),
+    seed_size: read(SeedSize::whole(0x4D0), "proftoeeinterfaceimpl.cpp: DoStackSnapshot"),
     frame_identity: read(FrameIdentity::Vtable, "frames.h: FrameIdentifier"),
     inlined_call_frame: read(InlinedCallFrameLayout::after(0x20), "frames.h: InlinedCallFrame"),
+    hijack_args: assumed(
+        HijackArgsLayout::windows(8),
+        "as CoreCLR 3.1 on Windows: Shared Source CLI is 32-bit",
+    ),
     has_helper_method_frames: read(true, "frames.h: HelperMethodFrame"),
     has_gc_frames: read(true, "frames.h: GCFrame"),
-    has_um_thunk_stub: read(true, "UMThunkStub.asm, umthunkstub.S: UMThunkStub"),
+    has_um_thunk_stub: read(true, "UMThunkStub.asm and umthunkstub.S: UMThunkStub"),
     has_delegate_frames: read(true, "frames.h: MulticastFrame"),
     has_tail_call_frames: read(true, "frames.h: TailCallFrame"),
     has_tail_call_dispatcher: read(false, "tailcallhelp.cpp: TailCallHelp"),
     has_suppressed_transitions: read(false, "dllimport.cpp: NDirect::NDirectLink"),
     has_software_exception_frames: read(false, "frames.h: SoftwareExceptionFrame"),
     hides_exception_handling: read(false, "exceptionhandling.cpp: DispatchManagedException"),
-    frees_by_qcalls: read(false, "comdelegate.cpp, marshalnative.cpp: QCalls of handles"),
+    hidden_classes: read(&[], "exceptionhandling.cpp: ExceptionTracker"),
+    unwind_enter_mode: read(CallbackMode::Preemptive, "exceptionhandling.cpp: ExceptionTracker"),
+    unwind_leave_mode: read(CallbackMode::Cooperative, "exceptionhandling.cpp: ExceptionTracker"),
+    frees_by_qcalls: read(false, "marshalnative.cpp: QCalls of handles"),
     tells_of_assembly_unload_start: read(true, "assembly.cpp: Assembly::Terminate"),
     tells_of_unloaded_functions: read(true, "proftoeeinterfaceimpl.cpp: FunctionUnloadStarted"),
     adds_code_under_lock: read(true, "codeman.cpp: ExecutionManager::AddRangeHelper"),
@@ -70,6 +78,7 @@ pub(super) const ANSWERS: Answers = Answers {
         "codeman.cpp: ExecutionManager::FindReadyToRunModule",
     ),
     suspends_only_in_callbacks: read(true, "proftoeeinterfaceimpl.cpp: SuspendRuntime"),
+    looks_up_only_in_triggering_callbacks: assumed(true, "the methods do not exist"),
     immutable_events: read(0xEEFC_CC00, "corprof.idl: COR_PRF_MONITOR_IMMUTABLE"),
     attachable_events: read(0x1001_02FE, "corprof.idl: COR_PRF_ALLOWABLE_AFTER_ATTACH"),
     has_profiler_info4: read(false, "corprof.idl: ICorProfilerInfo4"),

@@ -2,9 +2,10 @@
 //! its nearest relative.
 
 use super::answers::{
-    Answers, EmptyWalk, Family, FrameIdentity, InlinedCallFrameLayout, Os, Product,
-    ProfilerSuspension, StackCheck, Version, WalkFault, assumed,
+    Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, Os,
+    Product, ProfilerSuspension, SeedSize, StackCheck, Version, WalkFault, assumed,
 };
+use crate::profiling::CallbackMode;
 use clr_walker::profiling::HResult;
 use clr_walker::unwind::Rules;
 
@@ -34,9 +35,10 @@ pub(super) const ANSWERS: Answers = Answers {
     frames_have_cookies: assumed(true, AS_3_1),
     checks_cookies_below_rsp: assumed(true, AS_3_1),
     context_size: assumed(0x4D0, AS_3_1),
-    seed_size_depends_on_flags: assumed(false, AS_3_1),
+    seed_size: assumed(SeedSize::whole(0x4D0), AS_3_1),
     frame_identity: assumed(FrameIdentity::Vtable, AS_3_1),
     inlined_call_frame: assumed(InlinedCallFrameLayout::after(0x20), AS_3_1),
+    hijack_args: assumed(HijackArgsLayout::windows(8), AS_3_1),
     has_helper_method_frames: assumed(true, AS_3_1),
     has_gc_frames: assumed(true, AS_3_1),
     has_um_thunk_stub: assumed(true, AS_3_1),
@@ -46,6 +48,9 @@ pub(super) const ANSWERS: Answers = Answers {
     has_suppressed_transitions: assumed(false, AS_3_1),
     has_software_exception_frames: assumed(false, AS_3_1),
     hides_exception_handling: assumed(false, AS_3_1),
+    hidden_classes: assumed(&[], AS_3_1),
+    unwind_enter_mode: assumed(CallbackMode::Preemptive, AS_3_1),
+    unwind_leave_mode: assumed(CallbackMode::Cooperative, AS_3_1),
     frees_by_qcalls: assumed(false, AS_3_1),
     tells_of_assembly_unload_start: assumed(true, AS_3_1),
     tells_of_unloaded_functions: assumed(false, AS_3_1),
@@ -60,6 +65,7 @@ pub(super) const ANSWERS: Answers = Answers {
     locks_threads_twice: assumed(true, AS_3_1),
     looks_images_up_cooperatively: assumed(false, AS_3_1),
     suspends_only_in_callbacks: assumed(true, AS_3_1),
+    looks_up_only_in_triggering_callbacks: assumed(true, AS_3_1),
     immutable_events: assumed(0xEEFC_CC00, AS_3_1),
     attachable_events: assumed(0x1001_02FE, AS_3_1),
     has_profiler_info4: assumed(true, AS_3_1),

@@ -13,8 +13,8 @@ mod tests;
 
 pub use answers::{Family, Known, Os, Product, Version};
 pub use questions::{
-    EmptyWalk, FrameIdentity, InlinedCallFrameLayout, ProfilerSuspension, QUESTIONS, Question,
-    StackCheck, WalkFault,
+    EmptyWalk, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, ProfilerSuspension,
+    QUESTIONS, Question, SeedSize, StackCheck, WalkFault,
 };
 pub use sets::Generations;
 
@@ -44,15 +44,19 @@ macro_rules! generations {
     };
 }
 
+// What people run comes first.
 generations! {
-    Framework2 framework_2 ".NET Framework 2.0 to 3.5.";
-    Framework4 framework_4 ".NET Framework 4.x.";
-    CoreClr31Windows coreclr_3_1_windows "CoreCLR 3.1 on Windows.";
-    CoreClr31Unix coreclr_3_1_unix "CoreCLR 3.1 on Unix.";
-    Net9Unix net9_unix ".NET 9 on Unix.";
-    Net9UnixLegacyExceptions net9_unix_legacy_exceptions ".NET 9 on Unix with legacy exception handling.";
     Net10Windows net10_windows ".NET 10 on Windows.";
     Net10Unix net10_unix ".NET 10 on Unix.";
+    Net9Windows net9_windows ".NET 9 on Windows.";
+    Net9Unix net9_unix ".NET 9 on Unix.";
+    Net9UnixLegacyExceptions net9_unix_legacy_exceptions ".NET 9 on Unix with legacy exception handling.";
+    Net8Windows net8_windows ".NET 8 on Windows.";
+    Net8Unix net8_unix ".NET 8 on Unix.";
+    CoreClr31Windows coreclr_3_1_windows "CoreCLR 3.1 on Windows.";
+    CoreClr31Unix coreclr_3_1_unix "CoreCLR 3.1 on Unix.";
+    Framework4 framework_4 ".NET Framework 4.x.";
+    Framework2 framework_2 ".NET Framework 2.0 to 3.5.";
 }
 
 impl Generation {

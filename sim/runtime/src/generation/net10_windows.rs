@@ -1,9 +1,11 @@
-//! .NET 10 on Windows.
+//! .NET 10 on Windows: an application was recorded under wine.
 
 use super::answers::{
-    Answers, EmptyWalk, Family, FrameIdentity, InlinedCallFrameLayout, Os, Product,
-    ProfilerSuspension, StackCheck, Version, WalkFault, documented, observed, read,
+    Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, Os,
+    Product, ProfilerSuspension, SeedSize, StackCheck, Version, WalkFault, assumed, documented,
+    observed, read,
 };
+use crate::profiling::CallbackMode;
 use clr_walker::profiling::HResult;
 use clr_walker::unwind::Rules;
 
@@ -37,18 +39,32 @@ pub(super) const ANSWERS: Answers = Answers {
     frames_have_cookies: read(false, "frames.h: Frame::GetGSCookieAddr"),
     checks_cookies_below_rsp: read(false, "stackwalk.cpp: CheckGSCookies"),
     context_size: observed(0x4D0),
-    seed_size_depends_on_flags: read(false, "pal.h: CONTEXT"),
+    seed_size: read(SeedSize::whole(0x4D0), "proftoeeinterfaceimpl.cpp: DoStackSnapshot"),
     frame_identity: observed(FrameIdentity::Number),
     inlined_call_frame: observed(InlinedCallFrameLayout::after(0x18)),
+    hijack_args: assumed(
+        HijackArgsLayout::windows_with_rsp(0x10),
+        "as .NET 10 on Unix, where rcx is a return value too, and as .NET 8 on Windows, where rsp is stored",
+    ),
     has_helper_method_frames: observed(false),
     has_gc_frames: observed(false),
-    has_um_thunk_stub: read(false, "UMThunkStub.asm, umthunkstub.S: UMThunkStub"),
+    has_um_thunk_stub: read(false, "UMThunkStub.asm and umthunkstub.S: UMThunkStub"),
     has_delegate_frames: read(false, "frames.h: MulticastFrame"),
     has_tail_call_frames: read(false, "frames.h: TailCallFrame"),
     has_tail_call_dispatcher: read(true, "tailcallhelp.cpp: TailCallHelp"),
     has_suppressed_transitions: read(true, "dllimport.cpp: NDirect::NDirectLink"),
     has_software_exception_frames: read(true, "frames.h: SoftwareExceptionFrame"),
     hides_exception_handling: observed(true),
+    hidden_classes: assumed(
+        &[
+            "System.Runtime.EH",
+            "System.Runtime.StackFrameIterator",
+            "System.Runtime.ExceptionServices.InternalCalls",
+        ],
+        "as .NET 10 on Unix",
+    ),
+    unwind_enter_mode: observed(CallbackMode::Cooperative),
+    unwind_leave_mode: observed(CallbackMode::Cooperative),
     frees_by_qcalls: observed(true),
     tells_of_assembly_unload_start: observed(true),
     tells_of_unloaded_functions: read(false, "proftoeeinterfaceimpl.cpp: FunctionUnloadStarted"),
@@ -72,6 +88,7 @@ pub(super) const ANSWERS: Answers = Answers {
         "codeman.cpp: ExecutionManager::FindReadyToRunModule",
     ),
     suspends_only_in_callbacks: read(false, "proftoeeinterfaceimpl.cpp: SuspendRuntime"),
+    looks_up_only_in_triggering_callbacks: assumed(false, "as .NET 10 on Unix"),
     immutable_events: documented(0xEEF8_CC00, "corprof.idl: COR_PRF_MONITOR_IMMUTABLE"),
     attachable_events: documented(0x1005_02FE, "corprof.idl: COR_PRF_ALLOWABLE_AFTER_ATTACH"),
     has_profiler_info4: documented(true, "corprof.idl: ICorProfilerInfo4"),

@@ -1,10 +1,12 @@
 //! .NET 9 on Unix with the setting `LegacyExceptionHandling`: exceptions are dispatched by native
-//! code.
+//! code. 9.0.7 was recorded on Linux.
 
 use super::answers::{
-    Answers, EmptyWalk, Family, FrameIdentity, InlinedCallFrameLayout, Os, Product,
-    ProfilerSuspension, StackCheck, Version, WalkFault, documented, observed, read,
+    Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, Os,
+    Product, ProfilerSuspension, SeedSize, StackCheck, Version, WalkFault, documented, observed,
+    read,
 };
+use crate::profiling::CallbackMode;
 use clr_walker::profiling::HResult;
 use clr_walker::unwind::Rules;
 
@@ -38,18 +40,22 @@ pub(super) const ANSWERS: Answers = Answers {
     frames_have_cookies: read(false, "frames.h: Frame::GetGSCookieAddr"),
     checks_cookies_below_rsp: read(false, "stackwalk.cpp: CheckGSCookies"),
     context_size: observed(0xC20),
-    seed_size_depends_on_flags: read(true, "pal.h: CONTEXT"),
+    seed_size: observed(SeedSize { plain: 0x4D8, extended: 0x5E0, avx512: 0xC20, apx: 0xC20 }),
     frame_identity: observed(FrameIdentity::Vtable),
     inlined_call_frame: observed(InlinedCallFrameLayout::after(0x18)),
+    hijack_args: observed(HijackArgsLayout::unix(0x10)),
     has_helper_method_frames: observed(true),
     has_gc_frames: observed(false),
-    has_um_thunk_stub: read(false, "UMThunkStub.asm, umthunkstub.S: UMThunkStub"),
+    has_um_thunk_stub: read(false, "UMThunkStub.asm and umthunkstub.S: UMThunkStub"),
     has_delegate_frames: read(false, "frames.h: MulticastFrame"),
     has_tail_call_frames: read(false, "frames.h: TailCallFrame"),
     has_tail_call_dispatcher: read(true, "tailcallhelp.cpp: TailCallHelp"),
     has_suppressed_transitions: read(true, "dllimport.cpp: NDirect::NDirectLink"),
     has_software_exception_frames: read(false, "frames.h: SoftwareExceptionFrame"),
     hides_exception_handling: observed(false),
+    hidden_classes: observed(&[]),
+    unwind_enter_mode: observed(CallbackMode::Preemptive),
+    unwind_leave_mode: observed(CallbackMode::Cooperative),
     frees_by_qcalls: observed(true),
     tells_of_assembly_unload_start: observed(true),
     tells_of_unloaded_functions: read(false, "proftoeeinterfaceimpl.cpp: FunctionUnloadStarted"),
@@ -73,6 +79,7 @@ pub(super) const ANSWERS: Answers = Answers {
         "codeman.cpp: ExecutionManager::FindReadyToRunModule",
     ),
     suspends_only_in_callbacks: read(false, "proftoeeinterfaceimpl.cpp: SuspendRuntime"),
+    looks_up_only_in_triggering_callbacks: observed(true),
     immutable_events: documented(0xEEF8_CC00, "corprof.idl: COR_PRF_MONITOR_IMMUTABLE"),
     attachable_events: documented(0x1005_02FE, "corprof.idl: COR_PRF_ALLOWABLE_AFTER_ATTACH"),
     has_profiler_info4: documented(true, "corprof.idl: ICorProfilerInfo4"),

@@ -2,6 +2,7 @@
 
 use super::Generation;
 use super::answers::{Answer, Family, Known};
+use crate::profiling::CallbackMode;
 use clr_walker::profiling::HResult;
 use clr_walker::unwind::Rules;
 
@@ -88,6 +89,84 @@ impl InlinedCallFrameLayout {
     /// Returns the layout with this offset of `m_pCallSiteSP`; the other fields follow it.
     pub(super) const fn after(call_site_sp: u64) -> Self {
         Self { call_site_sp, return_address: call_site_sp + 8, frame_pointer: call_site_sp + 16 }
+    }
+}
+
+/// Offsets within HijackArgs, in bytes (contract §3.5). The registers of return values come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HijackArgsLayout {
+    /// The callee-saved registers.
+    pub registers: u64,
+    /// The caller's rsp, if it is stored: otherwise it is the address after the return address.
+    pub rsp: Option<u64>,
+    /// The return address.
+    pub return_address: u64,
+}
+
+impl HijackArgsLayout {
+    /// Returns the layout on Unix, after `returned` bytes of return values.
+    pub(super) const fn unix(returned: u64) -> Self {
+        Self { registers: returned, rsp: None, return_address: returned + 6 * 8 }
+    }
+
+    /// Returns the layout on Windows, after `returned` bytes of return values.
+    pub(super) const fn windows(returned: u64) -> Self {
+        Self { registers: returned, rsp: None, return_address: returned + 8 * 8 }
+    }
+
+    /// Returns the layout on Windows with rsp before the return address.
+    pub(super) const fn windows_with_rsp(returned: u64) -> Self {
+        let rsp = returned + 8 * 8;
+        Self { registers: returned, rsp: Some(rsp), return_address: rsp + 8 }
+    }
+}
+
+/// Number of bytes that are read of a seed (C-053, C-162). It depends on the CONTEXT's size, and on
+/// Unix on ContextFlags and XStateFeaturesMask, since the CONTEXT has space for AVX-512.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeedSize {
+    /// Without `CONTEXT_XSTATE`.
+    pub plain: u32,
+    /// With `CONTEXT_XSTATE`.
+    pub extended: u32,
+    /// With `CONTEXT_XSTATE` and features of AVX-512 (0xE0).
+    pub avx512: u32,
+    /// With `CONTEXT_XSTATE` and the feature of APX (bit 19).
+    pub apx: u32,
+}
+
+impl SeedSize {
+    /// `CONTEXT_XSTATE`.
+    const XSTATE: u32 = 0x10_0040;
+    /// The bits of AVX-512 in XStateFeaturesMask.
+    const AVX512: u64 = 0xE0;
+    /// The bit of APX in XStateFeaturesMask.
+    const APX: u64 = 1 << 19;
+
+    /// Returns the size of runtimes that read the same number of bytes of every seed.
+    pub(super) const fn whole(size: u32) -> Self {
+        Self { plain: size, extended: size, avx512: size, apx: size }
+    }
+
+    /// Returns true if the number depends on the seed.
+    #[must_use]
+    pub const fn depends_on_flags(self) -> bool {
+        self.plain != self.extended
+    }
+
+    /// Returns the number of bytes read of a seed with these ContextFlags and this
+    /// XStateFeaturesMask.
+    #[must_use]
+    pub const fn of(self, flags: u32, features: u64) -> u32 {
+        if flags & Self::XSTATE != Self::XSTATE {
+            self.plain
+        } else if features & Self::APX != 0 && self.apx != self.avx512 {
+            self.apx
+        } else if features & Self::AVX512 != 0 {
+            self.avx512
+        } else {
+            self.extended
+        }
     }
 }
 
@@ -178,8 +257,8 @@ questions! {
     /// Returns sizeof(CONTEXT) in bytes (C-102, C-103, C-161).
     context_size: u32,
 
-    /// Returns true if the number of bytes read of a seed depends on its ContextFlags (C-162).
-    seed_size_depends_on_flags: bool,
+    /// Returns the number of bytes read of a seed (C-053, C-162).
+    seed_size: SeedSize,
 
     /// Returns the identification of a Frame's kind (contract §3.5).
     frame_identity: FrameIdentity,
@@ -187,6 +266,9 @@ questions! {
     /// Returns the offsets of the fields of an InlinedCallFrame: newer ones lack `m_StubSecretArg`
     /// (contract §3.5).
     inlined_call_frame: InlinedCallFrameLayout,
+
+    /// Returns the layout of HijackArgs (contract §3.5).
+    hijack_args: HijackArgsLayout,
 
     /// Returns true if helpers and FCalls link HelperMethodFrames; newer runtimes use transition
     /// Frames (contract §3.5, §11).
@@ -221,6 +303,17 @@ questions! {
     /// Returns true if exceptions are dispatched by managed code, whose frames are hidden from
     /// profilers (C-087, C-163).
     hides_exception_handling: bool,
+
+    /// Returns the classes that handle exceptions in managed code: their methods are hidden from
+    /// profilers (C-087, C-163).
+    hidden_classes: &'static [&'static str],
+
+    /// Returns the mode of ExceptionUnwindFunctionEnter (C-164, contract §6). Exceptions to it are
+    /// handled where the callback is made.
+    unwind_enter_mode: CallbackMode,
+
+    /// Returns the mode of ExceptionUnwindFunctionLeave (C-164, contract §6).
+    unwind_leave_mode: CallbackMode,
 
     /// Returns true if QCalls create and destroy handles and destroy dynamic methods, where older
     /// runtimes have FCalls with a Frame (observed).
@@ -280,6 +373,10 @@ questions! {
     /// none may be triggered (C-167).
     suspends_only_in_callbacks: bool,
 
+    /// Returns true if GetFunctionFromIP2 and 3 and GetCodeInfo3 and 4 need a callback in which a GC
+    /// may be triggered; other runtimes accept any callback (C-119, C-173).
+    looks_up_only_in_triggering_callbacks: bool,
+
     /// Returns `COR_PRF_MONITOR_IMMUTABLE`: the events that cannot be enabled or disabled after
     /// startup.
     immutable_events: u32,
@@ -323,11 +420,38 @@ macro_rules! debug_in_words {
     };
 }
 
-debug_in_words! { Rules, HResult, EmptyWalk, StackCheck, WalkFault, ProfilerSuspension, FrameIdentity, }
+debug_in_words! { CallbackMode, Rules, HResult, EmptyWalk, StackCheck, WalkFault, ProfilerSuspension, FrameIdentity, }
 
 impl InWords for InlinedCallFrameLayout {
     fn in_words(&self) -> String {
         let Self { call_site_sp, return_address, frame_pointer } = self;
         format!("SP {call_site_sp:#x}, return address {return_address:#x}, FP {frame_pointer:#x}")
+    }
+}
+
+impl InWords for HijackArgsLayout {
+    fn in_words(&self) -> String {
+        let Self { registers, rsp, return_address } = self;
+        let rsp = rsp.map_or_else(String::new, |rsp| format!("SP {rsp:#x}, "));
+        format!("registers {registers:#x}, {rsp}return address {return_address:#x}")
+    }
+}
+
+impl InWords for SeedSize {
+    fn in_words(&self) -> String {
+        let Self { plain, extended, avx512, apx } = self;
+        if !self.depends_on_flags() {
+            format!("{plain:#x}")
+        } else if apx == avx512 {
+            format!("{plain:#x}, {extended:#x}, {avx512:#x}")
+        } else {
+            format!("{plain:#x}, {extended:#x}, {avx512:#x}, {apx:#x}")
+        }
+    }
+}
+
+impl InWords for &'static [&'static str] {
+    fn in_words(&self) -> String {
+        if self.is_empty() { "none".to_owned() } else { self.join(", ") }
     }
 }

@@ -1,6 +1,6 @@
 //! Sets of generations, and the words for them.
 
-use super::Generation;
+use super::{Generation, Question};
 use core::fmt;
 
 /// Returns the set of all generations for which an expression of their families and answers is
@@ -39,6 +39,8 @@ impl Generations {
     pub const UNIX: Self = all_with!(|it| it.is_unix());
     /// .NET Framework.
     pub const FRAMEWORK: Self = all_with!(|it| !it.is_core());
+    /// .NET 8.
+    pub const NET_8: Self = all_with!(|it| it.family().is_core_since(8)).without(Self::NEW);
     /// .NET 9.
     pub const NET_9: Self = all_with!(|it| it.family().version.0 == 9);
     /// .NET 10.
@@ -46,17 +48,36 @@ impl Generations {
     /// .NET Framework 4 and newer.
     pub const CLR_4: Self = all_with!(|it| it.is_core() || it.family().version.0 >= 4);
 
+    /// CoreCLR: .NET Core, and .NET since version 5.
+    pub const CORE: Self = Self::FRAMEWORK.inverse();
+    /// The newest version, on all systems.
+    pub const NEWEST: Self = all_with!(|it| {
+        let mut newer = Generation::ALL.as_slice();
+        let mut is_newest = it.is_core();
+        while let [other, others @ ..] = newer {
+            let (mine, its) = (it.family().version, other.family().version);
+            is_newest &= its.0 < mine.0 || its.0 == mine.0 && its.1 <= mine.1;
+            newer = others;
+        }
+        is_newest
+    });
+
     /// The sets that have a name in texts, largest first.
-    pub const NAMED: [(&'static str, Self); 8] = [
+    pub const NAMED: [(&'static str, Self); 9] = [
         ("clr4", Self::CLR_4),
         ("windows", Self::WINDOWS),
         ("unix", Self::UNIX),
         ("new", Self::NEW),
         ("framework", Self::FRAMEWORK),
         ("coreclr-3.1", Self::CORECLR_31),
+        ("net8", Self::NET_8),
         ("net9", Self::NET_9),
         ("net10", Self::NET_10),
     ];
+
+    /// Further words, which are read, but not printed.
+    pub const ALIASES: [(&'static str, Self); 4] =
+        [("all", Self::ALL), ("linux", Self::UNIX), ("core", Self::CORE), ("newest", Self::NEWEST)];
 
     /// Returns the set of these generations.
     #[must_use]
@@ -106,12 +127,24 @@ impl Generations {
         self.0 == 0
     }
 
-    /// Returns the set for a word: a name of [`NAMED`](Self::NAMED) or of a generation.
+    /// Returns the set for a word: a name of [`NAMED`](Self::NAMED) or [`ALIASES`](Self::ALIASES),
+    /// of a generation, or a question with its answer, such as `context_size=0xc20` or
+    /// `hides_exception_handling=no`.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
-        let named = Self::NAMED.into_iter().find(|(name, _)| *name == word);
+        if let Some((question, answer)) = word.split_once('=') {
+            return Self::with_answer(Question::from_name(question)?, answer);
+        }
+        let mut named = Self::NAMED.into_iter().chain(Self::ALIASES);
         let one = || Generation::from_name(word).map(|generation| Self::of(&[generation]));
-        named.map(|(_, set)| set).or_else(one)
+        named.find(|(name, _)| *name == word).map(|(_, set)| set).or_else(one)
+    }
+
+    /// Returns the generations with this answer, or `None` if there are none.
+    fn with_answer(question: &Question, answer: &str) -> Option<Self> {
+        let has = |generation: &Generation| (question.answer)(*generation) == answer;
+        let all: Vec<_> = Generation::ALL.into_iter().filter(has).collect();
+        (!all.is_empty()).then(|| Self::of(&all))
     }
 
     /// Returns a short list of words for the set: larger named sets first, then single generations.

@@ -130,17 +130,8 @@ impl CallbackKind {
     #[must_use]
     pub const fn mode(self, generation: Generation) -> CallbackMode {
         match self {
-            // Observed on .NET 9 on Unix, and on .NET 10 on Windows.
-            Self::ExceptionUnwindFunctionLeave
-                if generation.hides_exception_handling() && generation.is_unix() =>
-            {
-                CallbackMode::Preemptive
-            }
-            Self::ExceptionUnwindFunctionEnter
-                if generation.hides_exception_handling() && !generation.is_unix() =>
-            {
-                CallbackMode::Cooperative
-            }
+            Self::ExceptionUnwindFunctionEnter => generation.unwind_enter_mode(),
+            Self::ExceptionUnwindFunctionLeave => generation.unwind_leave_mode(),
             _ => self.usual_mode(),
         }
     }

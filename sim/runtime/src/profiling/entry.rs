@@ -12,7 +12,6 @@ use crate::{
 use crate::{Context, Outcome};
 use clr_walker::memory::Unreadable;
 use clr_walker::profiling::{SnapshotCallback, ThreadId};
-use clr_walker::registers::CONTEXT_SIZE;
 
 /// Target of a call whose arguments have been checked.
 #[derive(Clone, Copy)]
@@ -397,8 +396,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
     /// Returns the seed as the walk copies it, regardless of contextSize (C-022, C-053, C-162).
     fn copied_seed(&self, call: &Call<'_>) -> Result<Context, Outcome> {
         let seed = call.seed.unwrap_or_default();
-        let depends = self.runtime.generation.seed_size_depends_on_flags();
-        let size = if depends { seed_size(seed) } else { CONTEXT_SIZE };
+        let size = seed_size(seed, self.runtime.generation.seed_size());
         let short = Unreadable { address: seed.len() as u64, len: 8 };
         let readable = seed.get(..size).and_then(Context::from_bytes);
         readable.ok_or_else(|| {

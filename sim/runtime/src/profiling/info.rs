@@ -64,6 +64,15 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         self.synchronous(CallbackState(callback | CallbackState::IN_TRIGGERS_SCOPE.0))
     }
 
+    /// Checks the caller of a method that looks code up and may trigger a GC (C-119, C-173).
+    fn looking_up(&self) -> Result<()> {
+        if self.runtime.generation.looks_up_only_in_triggering_callbacks() {
+            self.triggering()
+        } else {
+            self.synchronous(CallbackState::IN_CALLBACK)
+        }
+    }
+
     /// Makes the caller cooperative: a method that may trigger a GC looks at objects of the runtime
     /// in that mode (H-06).
     fn come_to_gc(&self) -> Result<()> {
@@ -219,7 +228,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
     fn get_function_from_ip2(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
         self.runtime.did(ProfilerAction::Call("GetFunctionFromIP2"));
         needs(self.runtime.generation.has_profiler_info4())?;
-        self.triggering()?;
+        self.looking_up()?;
         self.come_to_gc()?;
         let Managed { method, code, .. } = self.look_up(ip)?;
         match method.kind {
@@ -231,7 +240,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
     fn get_function_from_ip3(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
         self.runtime.did(ProfilerAction::Call("GetFunctionFromIP3"));
         needs(self.runtime.generation.has_profiler_info9())?;
-        self.triggering()?;
+        self.looking_up()?;
         self.come_to_gc()?;
         let Managed { method, code, .. } = self.look_up(ip)?;
         Ok((method.id, code.rejit))
@@ -259,7 +268,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
     ) -> Result<u32> {
         self.runtime.did(ProfilerAction::Call("GetCodeInfo3"));
         needs(self.runtime.generation.has_profiler_info4())?;
-        self.triggering()?;
+        self.looking_up()?;
         self.come_to_gc()?;
         let code = self.version(function, |code| code.rejit == rejit)?;
         Ok(pieces(code, ranges))
@@ -268,7 +277,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
     fn get_code_info4(&self, start: u64, ranges: &mut [CodeRange]) -> Result<u32> {
         self.runtime.did(ProfilerAction::Call("GetCodeInfo4"));
         needs(self.runtime.generation.has_profiler_info9())?;
-        self.triggering()?;
+        self.looking_up()?;
         self.come_to_gc()?;
         let code = self.look_up(start)?.code;
         if code.start != start {

@@ -29,18 +29,31 @@ impl Plan {
     /// Creates `OnHijackTripThread`, the target of a hijacked return: the return has removed the
     /// return address from the stack, so this pushes the original one.
     pub(super) fn on_hijack_trip_thread(&self) -> Function {
+        let mut body = Vec::new();
+        if self.generation.hijack_args().rsp.is_some() {
+            body.push(set(Word::Register(Gpr::Rdx), Value::Register(Gpr::Rsp)));
+        }
         let push = Primitive::PushThread(offset::HIJACKED_ADDRESS as u32);
+        body.push(Statement::Primitive(push));
         let end = Exit::TailCall(TailCallForm::Near, self.helper(Shared::OnHijackSave));
-        native(Shared::OnHijackTripThread, leaf(), vec![Statement::Primitive(push)], end)
+        native(Shared::OnHijackTripThread, leaf(), body, end)
     }
 
     /// Creates the code that saves the registers as HijackArgs (contract §3.5).
     pub(super) fn on_hijack_save(&self) -> Function {
         let convention = FrameConvention::of(self.generation);
-        let mut pushes: Vec<Gpr> = convention.callee_saved.iter().rev().copied().collect();
-        if self.generation.is_unix() {
-            pushes.push(Gpr::Rdx);
-        }
+        let layout = self.generation.hijack_args();
+        // Where rsp is stored, OnHijackTripThread has copied it.
+        let mut pushes: Vec<Gpr> = layout.rsp.map(|_| Gpr::Rdx).into_iter().collect();
+        pushes.extend(convention.callee_saved.iter().rev());
+        // The registers of return values: rax is at the lowest address.
+        let returned: &[Gpr] = match (self.generation.is_unix(), layout.registers) {
+            (true, 0x18) => &[Gpr::Rcx, Gpr::Rdx],
+            (true, _) => &[Gpr::Rdx],
+            (false, 0x10) => &[Gpr::Rcx],
+            (false, _) => &[],
+        };
+        pushes.extend(returned);
         pushes.push(Gpr::Rax);
         let shape = FunctionShape { pushes, ..FunctionShape::default() };
         let rax = Word::Register(Gpr::Rax);

@@ -35,11 +35,7 @@ const METHOD: u64 = 0x7FF9_1000;
 /// Offsets in a HelperMethodFrame: pointers, m_pRetAddr, captured rip, captured rsp (contract
 /// §3.5).
 fn offsets(generation: Generation) -> [u64; 4] {
-    if generation.name().contains("unix") {
-        [0x70, 0xA0, 0xD8, 0xE0]
-    } else {
-        [0x80, 0xC0, 0xC8, 0xD0]
-    }
+    if generation.is_unix() { [0x70, 0xA0, 0xD8, 0xE0] } else { [0x80, 0xC0, 0xC8, 0xD0] }
 }
 
 /// Returns the captured value of the callee-saved register with this index; they start at offset
@@ -50,7 +46,7 @@ const fn captured(n: u64) -> u64 {
 
 /// Returns the indices of rbx and r12 among them.
 fn rbx_and_r12(generation: Generation) -> [u64; 2] {
-    if generation.name().contains("unix") { [4, 0] } else { [2, 4] }
+    if generation.is_unix() { [4, 0] } else { [2, 4] }
 }
 
 /// Returns the native code with its unwind data.
@@ -250,7 +246,7 @@ fn an_fcall_that_no_method_has_keeps_what_its_frame_said() {
 #[test]
 fn a_native_leaf_can_be_left_on_windows_alone() {
     for generation in generations() {
-        let unix = generation.name().contains("unix");
+        let unix = generation.is_unix();
         for leaf in [LEAF, NOWHERE] {
             // The second frame of a JIT helper.
             let mut world = World::new(generation, 0, 0, &[RBX, leaf, MANAGED]);
@@ -300,7 +296,7 @@ fn unreadable_memory_is_an_error() {
 fn a_helper_without_end_is_given_up() {
     // Leaves that return to leaves: more frames than any stack has.
     let stack = vec![LEAF; 0x2000];
-    for generation in generations().filter(|generation| !generation.name().contains("unix")) {
+    for generation in generations().filter(|generation| !generation.is_unix()) {
         let world = World::new(generation, 0, 0, &stack);
         assert_eq!(world.missing(), Err(LazyStateError::Native { at: LEAF }), "{generation}");
     }

@@ -117,11 +117,22 @@ fn hand(generation: Generation, kind: FrameKind) -> Hand {
             hand
         }
         "HijackFrame" => {
-            // The return values come first: rax, and on Unix rdx.
-            let (first, behind) = if windows { (8, 0x50) } else { (0x10, 0x48) };
-            new(&[(0x10, RETURN), (0x20, BLOCK)])
-                .leads(BLOCK + behind)
-                .saved(generation, BLOCK + first)
+            // The return values come first: rax, on Unix rdx, since .NET 10 rcx. On Windows rsp is
+            // stored since .NET 8.
+            let (is_8, is_10) =
+                (generation.family().is_core_since(8), generation.family().is_core_since(10));
+            let (first, rsp, behind) = match (windows, is_8, is_10) {
+                (true, false, _) => (8, None, 0x50),
+                (true, true, false) => (8, Some(0x48), 0x58),
+                (true, true, true) => (0x10, Some(0x50), 0x60),
+                (false, _, false) => (0x10, None, 0x48),
+                (false, _, true) => (0x18, None, 0x50),
+            };
+            let mut hand = new(&[(0x10, RETURN), (0x20, BLOCK)]).leads(BLOCK + behind);
+            if let Some(rsp) = rsp {
+                hand = hand.put(BLOCK + rsp, BLOCK + behind);
+            }
+            hand.saved(generation, BLOCK + first)
         }
         name @ ("ResumableFrame" | "RedirectedThreadFrame" | "FuncEvalFrame") => {
             let mut hand = new(&[(0x10, BLOCK)]).context(BLOCK);
@@ -131,7 +142,7 @@ fn hand(generation: Generation, kind: FrameKind) -> Hand {
         "FaultingExceptionFrame" => {
             let mut hand = new(&[]).context(AT + 0x20);
             // Observed: 0x810000B of 0x810004B (contract §3.7).
-            if generation.name() == "net9-unix-legacy-exceptions" {
+            if generation.family().legacy_exceptions {
                 hand.said.context.flags = 0x0810_000B;
             }
             hand
@@ -219,16 +230,14 @@ fn generations_have_the_kinds_of_the_contract() {
         "HelperMethodFrame_3OBJ",
         "HelperMethodFrame_PROTECTOBJ",
     ]);
-    let from_9 = kinds(&["CallCountingHelperFrame"]);
+    let from_8 = kinds(&["CallCountingHelperFrame"]);
     let from_10 = kinds(&["SoftwareExceptionFrame", "InterpreterFrame"]);
     for generation in Generation::ALL {
-        let newest = generation.name().starts_with("net10");
-        for (names, exist) in [
-            (&old, !is_new(generation)),
-            (&until_9, !newest),
-            (&from_9, is_new(generation)),
-            (&from_10, newest),
-        ] {
+        let is_8 = generation.family().is_core_since(8);
+        let newest = generation.family().is_core_since(10);
+        for (names, exist) in
+            [(&old, !is_8), (&until_9, !newest), (&from_8, is_8), (&from_10, newest)]
+        {
             for name in names {
                 let kind = FrameKind::from_name(name).unwrap();
                 assert_eq!(kind.exists_in(generation), exist, "{name}, {generation}");

@@ -1,0 +1,78 @@
+//! .NET 9 on Windows. No walk was recorded: its neighbors are .NET 9 on Unix, whose code it shares, and
+//! .NET 8 and .NET 10 on Windows.
+
+use super::answers::{
+    Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, Os,
+    Product, ProfilerSuspension, SeedSize, StackCheck, Version, WalkFault, assumed, documented,
+    read,
+};
+use crate::profiling::CallbackMode;
+use clr_walker::profiling::HResult;
+use clr_walker::unwind::Rules;
+
+const NEIGHBORS: &str = "as .NET 9 on Unix and .NET 10 on Windows, which agree";
+const AS_UNIX: &str = "as .NET 9 on Unix: the code is shared";
+
+/// The answers of this runtime.
+pub(super) const ANSWERS: Answers = Answers {
+    name: "net9-windows",
+    family: Family {
+        os: Os::Windows,
+        product: Product::Core,
+        version: Version(9, 0),
+        legacy_exceptions: false,
+    },
+    unwind_rules: assumed(Rules::CoreClr, "as .NET 8 and .NET 10 on Windows, which agree"),
+    has_detach: assumed(true, NEIGHBORS),
+    missing_snapshot_flag: assumed(HResult::INCONSISTENT_WITH_FLAGS, NEIGHBORS),
+    passes_over_gc_special: assumed(true, NEIGHBORS),
+    reads_context_first: assumed(false, NEIGHBORS),
+    checks_redirection: assumed(true, NEIGHBORS),
+    refuses_to_wait: assumed(false, NEIGHBORS),
+    own_context_flags: assumed(0xC010_000B, NEIGHBORS),
+    empty_walk: assumed(EmptyWalk::FailsWithoutStop, NEIGHBORS),
+    stack_check: assumed(StackCheck::Bounds, NEIGHBORS),
+    walk_fault: assumed(WalkFault::Unexpected, "as .NET 8 and .NET 10 on Windows, which agree"),
+    stops_at_resumable_frames: assumed(true, NEIGHBORS),
+    frames_have_cookies: assumed(false, NEIGHBORS),
+    checks_cookies_below_rsp: assumed(false, NEIGHBORS),
+    context_size: assumed(0x4D0, "as .NET 8 and .NET 10 on Windows, which agree"),
+    seed_size: assumed(SeedSize::whole(0x4D0), "as .NET 8 and .NET 10 on Windows, which agree"),
+    frame_identity: assumed(FrameIdentity::Vtable, AS_UNIX),
+    inlined_call_frame: assumed(InlinedCallFrameLayout::after(0x18), NEIGHBORS),
+    hijack_args: read(
+        HijackArgsLayout::windows_with_rsp(8),
+        "src/coreclr/vm/amd64/cgencpu.h: HijackArgs, before the third register of return values of .NET 10",
+    ),
+    has_helper_method_frames: assumed(true, AS_UNIX),
+    has_gc_frames: assumed(false, NEIGHBORS),
+    has_um_thunk_stub: assumed(false, NEIGHBORS),
+    has_delegate_frames: assumed(false, NEIGHBORS),
+    has_tail_call_frames: assumed(false, NEIGHBORS),
+    has_tail_call_dispatcher: assumed(true, NEIGHBORS),
+    has_suppressed_transitions: assumed(true, NEIGHBORS),
+    has_software_exception_frames: assumed(false, AS_UNIX),
+    hides_exception_handling: assumed(true, NEIGHBORS),
+    hidden_classes: assumed(&["System.Runtime.EH"], AS_UNIX),
+    unwind_enter_mode: assumed(CallbackMode::Preemptive, AS_UNIX),
+    unwind_leave_mode: assumed(CallbackMode::Preemptive, AS_UNIX),
+    frees_by_qcalls: assumed(true, NEIGHBORS),
+    tells_of_assembly_unload_start: assumed(true, NEIGHBORS),
+    tells_of_unloaded_functions: assumed(false, NEIGHBORS),
+    adds_code_under_lock: assumed(false, NEIGHBORS),
+    catches_in_reflection: assumed(false, NEIGHBORS),
+    enters_a_catching_thrower_cooperatively: assumed(false, NEIGHBORS),
+    redirected_context_flags: assumed(0x10_000B, "as .NET 8 and .NET 10 on Windows, which agree"),
+    faulting_context_flags_lost: assumed(0x0, NEIGHBORS),
+    faulting_context_flags: assumed(0x10_005F, "as .NET 8 and .NET 10 on Windows, which agree"),
+    profiler_suspension: assumed(ProfilerSuspension::MarkedAfter, NEIGHBORS),
+    forgets_who_locked_threads: assumed(true, AS_UNIX),
+    locks_threads_twice: assumed(true, AS_UNIX),
+    looks_images_up_cooperatively: assumed(false, NEIGHBORS),
+    suspends_only_in_callbacks: assumed(false, NEIGHBORS),
+    looks_up_only_in_triggering_callbacks: assumed(true, AS_UNIX),
+    immutable_events: documented(0xEEF8_CC00, "corprof.idl: COR_PRF_MONITOR_IMMUTABLE"),
+    attachable_events: documented(0x1005_02FE, "corprof.idl: COR_PRF_ALLOWABLE_AFTER_ATTACH"),
+    has_profiler_info4: documented(true, "corprof.idl: ICorProfilerInfo4"),
+    has_profiler_info9: documented(true, "corprof.idl: ICorProfilerInfo9"),
+};

@@ -86,11 +86,11 @@ fn a_thrower_that_catches_is_entered_cooperatively_on_unix() {
                     }
                 });
                 let family = generation.family();
-                let managed = family.is_core_since(9) && !family.legacy_exceptions;
-                let cooperative = match (family.os, managed) {
-                    (Os::Unix, false) => catches,
-                    (Os::Windows, managed) => managed,
-                    (Os::Unix, true) => false,
+                let native = !family.is_core_since(9) || family.legacy_exceptions;
+                let cooperative = match (native, family.is_core_since(10)) {
+                    (true, _) if family.os == Os::Unix || family.is_core_since(8) => catches,
+                    (true, _) => false,
+                    (false, newest) => newest,
                 };
                 assert_eq!(modes, BTreeSet::from([cooperative]), "{generation}, {kind:?}");
                 let walk = if cooperative {
@@ -143,7 +143,7 @@ fn hooks_fire_for_the_methods_that_handle_exceptions() {
         assert_eq!(found.len(), 6, "{generation}: {found:?}");
         let second = BTreeSet::from(["CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX".to_owned()]);
         assert_eq!(found["InvokeSecondPass"], second, "{generation}");
-        if generation.is_unix() && Generations::NET_9.contains(generation) {
+        if Generations::NET_9.contains(generation) {
             // The hook's own Frame leads there.
             let all = format!("App.Thrower App.Main {ROOT}");
             let first = BTreeSet::from([all.clone()]);

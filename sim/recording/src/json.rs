@@ -143,6 +143,7 @@ pub struct WalkLine {
     pub relation: String,
     pub walker: String,
     pub thread: u32,
+    pub nested_in: Option<u32>,
     pub call: CallLine,
     pub state: StateLine,
     pub frames: Vec<FrameLine>,
@@ -172,9 +173,13 @@ pub struct SeedLine {
     pub xstate_features: Option<Hex>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub struct PolicyLine {
     pub stop_at: Option<u32>,
+    pub returns: Option<Hex>,
+    pub nested_at: Option<u32>,
+    #[serde(default)]
+    pub nested: bool,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -191,6 +196,7 @@ pub struct StateLine {
     pub mode: Option<String>,
     pub in_system_call: bool,
     pub exception: ExceptionLine,
+    pub inferred: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -212,6 +218,8 @@ pub struct FrameLine {
     pub at: Hex,
     pub kind: String,
     pub returns: Option<BTreeMap<String, Hex>>,
+    #[serde(default)]
+    pub returns_inferred: bool,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -235,9 +243,10 @@ pub struct ResultLine {
     pub nested: Option<NestedLine>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize)]
 pub struct NestedLine {
     pub hr: Option<Hex>,
+    pub callback_count: Option<u32>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -137,6 +137,25 @@ impl Recording {
         recording.ok_or(RecordingError { line: 1, problem: RecordingProblem::NoHeader })
     }
 
+    /// Returns the number of replayable walks that rest on inferred state.
+    #[must_use]
+    pub fn inferred_walks(&self) -> usize {
+        self.walks.iter().filter(|walk| walk.replayable && walk.rests_on_inferred_state()).count()
+    }
+
+    /// Returns the nested call that a callback of `walk` made: recorded with the walk, or as a walk
+    /// of its own.
+    #[must_use]
+    pub fn nested(&self, walk: &WalkLine) -> Option<NestedLine> {
+        walk.call.policy.filter(|policy| policy.nested || policy.nested_at.is_some())?;
+        let own = || self.walks.iter().find(|inner| inner.nested_in == Some(walk.n));
+        walk.result.nested.or_else(|| {
+            let ResultLine { hr, callback_count, callbacks, .. } = &own()?.result;
+            let count = callback_count.unwrap_or(callbacks.len() as u32);
+            Some(NestedLine { hr: *hr, callback_count: Some(count) })
+        })
+    }
+
     /// Returns the function with this number.
     #[must_use]
     pub fn function(&self, id: u32) -> Option<&FunctionLine> {

@@ -1,11 +1,12 @@
 //! Replay of recorded walks, and comparison with the recorded results.
 
+use super::names::NativeModules;
 use super::state::{CALLER, registers};
 use super::stops::stops;
 use super::synthetic_native::{Leaf, StackEnds};
 use super::{
-    CallbackLine, ReachedFrame, RecordedCode, RecordedMemory, RecordedThread, Recording,
-    RecordingLoadError, SeedOrigin, SyntheticNative, TARGET, WalkLine,
+    CallbackLine, PolicyLine, ReachedFrame, RecordedCode, RecordedMemory, RecordedThread,
+    Recording, RecordingLoadError, SeedOrigin, SyntheticNative, TARGET, WalkLine,
 };
 use clr_runtime::explain::Event;
 use clr_runtime::profiling::{Call, HResult, SimulatedThread};
@@ -39,8 +40,13 @@ pub enum WalkDifference {
     },
     /// The number of callbacks, which exceeds the recorded number.
     Count(u32),
-    /// The result of the nested call in a callback.
-    Nested(Outcome),
+    /// The nested call that a callback made.
+    Nested {
+        /// Result of the nested call.
+        outcome: Outcome,
+        /// Number of callbacks of the nested call.
+        callbacks: u32,
+    },
     /// The walk read memory that was not recorded.
     Memory {
         /// Address (VA).
@@ -57,6 +63,8 @@ pub struct RecordedCallback {
     pub function: Option<FunctionId>,
     /// `ip` (VA).
     pub ip: u64,
+    /// True if `frameInfo` is not null.
+    pub frame_info: bool,
     /// `contextSize`.
     pub context_size: u32,
     /// `context`.
@@ -68,6 +76,7 @@ impl RecordedCallback {
         Self {
             function: frame.function,
             ip: frame.ip,
+            frame_info: frame.frame_info.handle() != 0,
             context_size: frame.context.len() as u32,
             context: Context::from_bytes(frame.context),
         }
@@ -81,6 +90,7 @@ pub struct RecordingReplay<'r> {
     recording: &'r Recording,
     runtime: Runtime<'r, RecordedMemory>,
     identities: FrameIdentities,
+    modules: NativeModules<'r>,
     notes_reads: bool,
 }
 
@@ -100,6 +110,7 @@ impl<'r> RecordingReplay<'r> {
             recording,
             runtime,
             identities: FrameIdentities::of(generation),
+            modules: NativeModules::new(recording),
             notes_reads: false,
         })
     }
@@ -235,7 +246,7 @@ impl<'r> RecordingReplay<'r> {
             client_data: 0,
         };
         let caller = self.runtime.on(CALLER);
-        let policy = walk.call.policy.clone().unwrap_or_default();
+        let policy = walk.call.policy.unwrap_or_default();
         let mut count = 0;
         let mut difference = None;
         let mut nested = None;
@@ -251,10 +262,16 @@ impl<'r> RecordingReplay<'r> {
             if !same && difference.is_none() {
                 difference = Some(WalkDifference::Callback { index, found: Some(Box::new(found)) });
             }
-            if index == 0 && walk.result.nested.is_some() {
-                nested = Some(caller.do_stack_snapshot(&call, None));
+            if policy.calls_at(index) {
+                let mut callbacks = 0;
+                let count: &mut SnapshotCallback<'_> = &mut |_| {
+                    callbacks += 1;
+                    HResult::OK
+                };
+                let outcome = caller.do_stack_snapshot(&call, Some(count));
+                nested = Some((outcome, callbacks));
             }
-            if policy.stop_at == Some(index) { HResult::FALSE } else { HResult::OK }
+            policy.returns_at(index)
         };
         let null = walk.call.callback.as_deref() == Some("null");
         let outcome = caller.do_stack_snapshot(&call, (!null).then_some(callback));
@@ -267,10 +284,11 @@ impl<'r> RecordingReplay<'r> {
         if !is_outcome(outcome, walk) {
             return WalkVerdict::Different(WalkDifference::Outcome(outcome));
         }
-        if let (Some(nested), Some(recorded)) = (nested, &walk.result.nested)
-            && recorded.hr.is_some_and(|hr| nested != HResult(hr.0 as u32).into())
+        if let (Some((outcome, callbacks)), Some(recorded)) = (nested, self.recording.nested(walk))
+            && (recorded.hr.is_some_and(|hr| outcome != HResult(hr.0 as u32).into())
+                || recorded.callback_count.is_some_and(|count| callbacks != count))
         {
-            return WalkVerdict::Different(WalkDifference::Nested(nested));
+            return WalkVerdict::Different(WalkDifference::Nested { outcome, callbacks });
         }
         let expected = walk.result.callback_count.unwrap_or(walk.result.callbacks.len() as u32);
         if count < expected {
@@ -300,8 +318,23 @@ impl<'r> RecordingReplay<'r> {
         });
         found.function == function
             && found.ip == recorded.ip.0
+            && found.frame_info == recorded.frame_info
+            && (found.function.is_some() || self.modules.is_named(found.ip, recorded))
             && found.context_size == recorded.context_size
             && context
+    }
+}
+
+impl PolicyLine {
+    /// Returns true if the callback with this index makes a nested call with the same arguments.
+    fn calls_at(self, index: u32) -> bool {
+        self.nested_at == Some(index) || self.nested && index == 0
+    }
+
+    /// Returns the result of the callback with this index.
+    fn returns_at(self, index: u32) -> HResult {
+        let stops = self.stop_at == Some(index);
+        self.returns.filter(|_| stops).map_or(HResult::OK, |returns| HResult(returns.0 as u32))
     }
 }
 

@@ -2,9 +2,11 @@
 
 use clr_recording::vectors::decompress;
 use clr_recording::{
-    Hex, RecordedCode, Recording, RecordingReplay, WalkDifference, WalkLine, WalkVerdict,
+    Hex, NestedLine, PolicyLine, RecordedCode, Recording, RecordingReplay, WalkDifference,
+    WalkLine, WalkVerdict,
 };
 use clr_runtime::Outcome;
+use clr_runtime::generation::Generation;
 use clr_runtime::profiling::HResult;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -91,11 +93,15 @@ fn a_difference_is_noticed() {
     let mut replay = RecordingReplay::new(&recording, &code).unwrap();
     let walk = recording.walks.iter().find(|walk| has_contexts(walk)).unwrap();
     assert_eq!(replay.walk(walk, |_| {}), WalkVerdict::Same);
-    let changes: [(&str, Change); 9] = [
+    let changes: [(&str, Change); 13] = [
         ("hr", |walk| walk.result.hr = Some(Hex(0x8000_4005))),
         ("dead", |walk| walk.result.hr = None),
         ("function", |walk| walk.result.callbacks[0].function = None),
         ("ip", |walk| walk.result.callbacks[0].ip.0 += 1),
+        ("frame info", |walk| walk.result.callbacks[0].frame_info = false),
+        ("module", |walk| rename(walk, |name| name.replace("lib", "other"))),
+        ("offset", |walk| rename(walk, |name| name + "0")),
+        ("no module", |walk| rename(walk, |name| name.replace("+0x", "-"))),
         ("context size", |walk| walk.result.callbacks[0].context_size = 0),
         ("register", |walk| {
             walk.result.callbacks[1].registers.as_mut().unwrap()[12].0 ^= 1;
@@ -116,12 +122,87 @@ fn a_difference_is_noticed() {
     }
 }
 
+/// Renames the native code of the first marker.
+fn rename(walk: &mut WalkLine, change: impl FnOnce(String) -> String) {
+    let callback = walk.result.callbacks.iter_mut().find(|callback| callback.native.is_some());
+    let native = &mut callback.expect("the walk has a named marker").native;
+    *native = native.take().map(change);
+}
+
+/// A callback ends the walk unless it returns S_OK, whatever the number.
+#[test]
+fn a_callback_returns_what_was_recorded() {
+    let (_, recording) = recordings()
+        .find(|(_, recording)| recording.walks.iter().any(has_contexts))
+        .expect("some walk has contexts");
+    let code = RecordedCode::new(&recording);
+    let mut replay = RecordingReplay::new(&recording, &code).unwrap();
+    let mut walk = recording.walks.iter().find(|walk| has_contexts(walk)).unwrap().clone();
+    let aborted = WalkDifference::Outcome(Outcome::Returned(HResult::ABORTED));
+    let aborted = WalkVerdict::Different(aborted);
+    let whole = walk.result.callbacks.len();
+    for (returns, verdict, count) in [
+        (0, WalkVerdict::Same, whole),
+        (1, aborted.clone(), 2),
+        (0x7FFF_FFFF, aborted.clone(), 2),
+        (0x8000_4005, aborted, 2),
+    ] {
+        let returns = Some(Hex(returns));
+        walk.call.policy = Some(PolicyLine { stop_at: Some(1), returns, ..PolicyLine::default() });
+        let mut found = 0;
+        assert_eq!(replay.walk(&walk, |_| found += 1), verdict, "{returns:x?}");
+        assert_eq!(found, count, "{returns:x?}");
+    }
+}
+
+/// The nested call is recorded within the outer one on Windows, and as a walk of its own on Unix.
+#[test]
+fn a_difference_of_a_nested_call_is_noticed() {
+    for generation in [Generation::CoreClr31Windows, Generation::CoreClr31Unix] {
+        let nests = |recording: &Recording, walk: &WalkLine| {
+            let calls = !walk.result.callbacks.is_empty();
+            recording.generation == generation && calls && recording.nested(walk).is_some()
+        };
+        let (_, mut recording) = recordings()
+            .find(|(_, recording)| recording.walks.iter().any(|walk| nests(recording, walk)))
+            .expect("some callback makes a nested call");
+        let at = recording.walks.iter().position(|walk| nests(&recording, walk)).unwrap();
+        let outer = recording.walks[at].n;
+        let replayed = |recording: &Recording| {
+            let code = RecordedCode::new(recording);
+            let mut replay = RecordingReplay::new(recording, &code).unwrap();
+            replay.walk(&recording.walks[at], |_| {})
+        };
+        assert_eq!(replayed(&recording), WalkVerdict::Same);
+        let walks = recording.walks.clone();
+        let difference =
+            WalkDifference::Nested { outcome: Outcome::Returned(HResult::UNSAFE), callbacks: 0 };
+        let changes: [fn(&mut NestedLine); 2] =
+            [|nested| nested.hr = Some(Hex(0)), |nested| nested.callback_count = Some(1)];
+        for change in changes {
+            let mut nested = recording.nested(&recording.walks[at]).unwrap();
+            change(&mut nested);
+            let inner = recording.walks.iter_mut().find(|inner| inner.nested_in == Some(outer));
+            match inner {
+                Some(inner) => {
+                    inner.result.hr = nested.hr;
+                    inner.result.callback_count = nested.callback_count;
+                }
+                None => recording.walks[at].result.nested = Some(nested),
+            }
+            assert_eq!(replayed(&recording), WalkVerdict::Different(difference.clone()));
+            recording.walks.clone_from(&walks);
+        }
+    }
+}
+
 fn has_contexts(walk: &WalkLine) -> bool {
     let callbacks = &walk.result.callbacks;
     walk.replayable
         && walk.result.callback_count.is_none()
         && callbacks.len() > 2
         && callbacks.iter().all(|callback| callback.registers.is_some())
+        && callbacks.iter().any(|callback| callback.native.is_some())
         && callbacks[0].function.is_some()
 }
 

@@ -26,7 +26,11 @@ pub(crate) const KIND: &str = "clr-walks";
 pub(crate) struct Walks {
     /// The recorded runtime.
     pub(crate) generation: String,
-    pub(crate) skipped_walks: Vec<SkippedWalk>,
+    /// Number of replayable walks with state that was inferred from their results.
+    #[serde(rename = "inferred_walks")]
+    pub(crate) inferred: usize,
+    #[serde(rename = "skipped_walks")]
+    pub(crate) skipped: Vec<SkippedWalk>,
 }
 
 /// A walk whose replay may differ from the recording.
@@ -98,7 +102,11 @@ pub(crate) fn run(source: &Source, max_failures: usize) -> Result<FileReport, Cl
             }
         }
     }
-    report.walks = Some(Walks { generation: recording.generation.to_string(), skipped_walks });
+    report.walks = Some(Walks {
+        generation: recording.generation.to_string(),
+        inferred: recording.inferred_walks(),
+        skipped: skipped_walks,
+    });
     Ok(report)
 }
 
@@ -135,11 +143,18 @@ impl DifferentWalk {
             WalkDifference::Outcome(found) => {
                 (None, vec![differing("result", recorded_end(result), found.to_string())])
             }
-            WalkDifference::Nested(found) => {
-                let nested = result.nested.as_ref().and_then(|nested| nested.hr);
-                let recorded =
-                    nested.map_or_else(String::new, |hr| HResult(hr.0 as u32).to_string());
-                (None, vec![differing("result of the nested call", recorded, found.to_string())])
+            WalkDifference::Nested { outcome, callbacks } => {
+                let nested = recording.nested(walk);
+                let hr = nested.and_then(|nested| nested.hr);
+                let hr = hr.map_or_else(String::new, |hr| HResult(hr.0 as u32).to_string());
+                let count = nested.and_then(|nested| nested.callback_count);
+                let count = count.map_or_else(String::new, |count| count.to_string());
+                let mut rows = vec![
+                    differing("result of the nested call", hr, outcome.to_string()),
+                    differing("callbacks of the nested call", count, callbacks.to_string()),
+                ];
+                rows.retain(|row| row.expected != row.got);
+                (None, rows)
             }
             WalkDifference::Memory { address } => {
                 let found =
@@ -269,6 +284,11 @@ fn name(recording: &Recording, function: Option<u32>) -> String {
     }
 }
 
+/// Returns a pointer in words.
+fn presence(given: bool) -> String {
+    if given { "not null" } else { "null" }.to_owned()
+}
+
 /// Returns the fields of a callback that differ from the recorded ones.
 fn fields(
     recording: &Recording,
@@ -279,6 +299,7 @@ fn fields(
     let mut rows = vec![
         differing("function", name(recording, recorded.function), name(recording, function)),
         differing_number("ip", recorded.ip.0, found.ip),
+        differing("frameInfo", presence(recorded.frame_info), presence(found.frame_info)),
         differing_number("context size", recorded.context_size, found.context_size),
     ];
     match (&recorded.registers, &found.context) {
@@ -304,5 +325,10 @@ fn fields(
         (None, _) => {}
     }
     rows.retain(|row| row.expected != row.got);
+    if rows.is_empty() {
+        // All other fields are the same.
+        let recorded = recorded.native.clone().unwrap_or_else(|| "in no module".to_owned());
+        rows.push(differing("native code", recorded, "another module or offset".to_owned()));
+    }
     rows
 }

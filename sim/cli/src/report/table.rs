@@ -70,6 +70,8 @@ pub(crate) struct Total {
     pub(crate) unreadable: usize,
     #[serde(flatten)]
     pub(crate) counts: Counts,
+    /// Number of replayable recorded walks with state that was inferred from their results.
+    inferred_walks: usize,
     /// Number of snapshots of the texts.
     snapshots: usize,
     /// Number of mixed walks of the texts.
@@ -149,6 +151,7 @@ impl Reporter {
     ) -> Result<(), CliError> {
         self.total.files += 1;
         self.total.counts += file.counts;
+        self.total.inferred_walks += file.walks.as_ref().map_or(0, |walks| walks.inferred);
         if let Some(summary) = &file.scenario {
             self.total.snapshots += summary.snapshots;
             self.total.mixed_walks += summary.mixed_walks;
@@ -230,7 +233,7 @@ impl Reporter {
     fn write_reasons(&self, console: &mut Console<'_>) -> Result<(), CliError> {
         let mut counts = BTreeMap::new();
         for walk in self.files.iter().filter_map(|file| file.walks.as_ref()) {
-            for skipped in &walk.skipped_walks {
+            for skipped in &walk.skipped {
                 *counts.entry(skipped.reason.as_str()).or_insert(0_usize) += 1;
             }
         }
@@ -246,6 +249,21 @@ impl Reporter {
         if !rest.is_empty() {
             let count: usize = rest.iter().map(|(_, count)| count).sum();
             writeln!(console.out, "{count:>7}  for other reasons (--json lists them)")?;
+        }
+        Ok(())
+    }
+
+    /// Writes the number of recorded walks whose replay is not an independent test.
+    fn write_inferred(&self, console: &mut Console<'_>) -> Result<(), CliError> {
+        let inferred = self.total.inferred_walks;
+        let recordings = self.files.iter().filter(|file| file.walks.is_some());
+        let replayed: usize = recordings.map(|file| file.counts.cases - file.counts.skipped).sum();
+        if inferred > 0 {
+            writeln!(
+                console.out,
+                "\ninferred: {inferred} of the {replayed} replayed walks rest on state that was \
+                 deduced from their results"
+            )?;
         }
         Ok(())
     }
@@ -292,6 +310,7 @@ impl Reporter {
             let count: usize = files.map(|file| file.counts.skipped).sum();
             writeln!(console.out, "{count:>7}  {reason}")?;
         }
+        self.write_inferred(console)?;
         let names: Vec<_> = self.total.runtimes.0.iter().map(Generation::name).collect();
         let lines = wrapped(&names.join(", "), NAMES);
         writeln!(console.out, "\nruntimes:  {}", lines.join("\n           "))?;
@@ -329,6 +348,7 @@ impl Reporter {
             self.write_summary(console)?;
         } else {
             self.write_reasons(console)?;
+            self.write_inferred(console)?;
             if self.embedded {
                 self.write_kinds(console)?;
             }

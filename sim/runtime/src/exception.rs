@@ -18,7 +18,7 @@ pub struct ExceptionTracker {
     /// The current EH clause has entered managed code.
     pub entered_managed_code: bool,
     /// Stack that the second pass has left: addresses above the first and up to the second (VA) are
-    /// hidden (C-086).
+    /// hidden while this exception is the current one (C-086).
     pub unwound: Option<(u64, u64)>,
     /// Handler funclet that is running.
     pub funclet: Option<RunningFunclet>,
@@ -52,13 +52,13 @@ impl ExceptionState {
         current.is_some_and(|tracker| tracker.pass == Pass::Second && !tracker.entered_managed_code)
     }
 
-    /// Returns true if the stack at `sp` (VA) has already been unwound (C-086).
+    /// Returns true if the current exception has already unwound the stack at `sp` (VA). Older
+    /// exceptions hide nothing from profilers, only from the GC (C-086).
     #[must_use]
     pub fn is_unwound(&self, sp: u64) -> bool {
-        let unwound = self.trackers.iter().filter(|tracker| tracker.pass == Pass::Second);
-        unwound
-            .filter_map(|tracker| tracker.unwound)
-            .any(|(lower, upper)| lower < sp && sp <= upper)
+        let current = self.trackers.first().filter(|tracker| tracker.pass == Pass::Second);
+        let unwound = current.and_then(|tracker| tracker.unwound);
+        unwound.is_some_and(|(lower, upper)| lower < sp && sp <= upper)
     }
 
     /// Returns the handler funclet with this caller SP (VA).

@@ -44,9 +44,8 @@ pub(super) enum Action {
     Entered(bool),
     /// A funclet of an EH clause is called.
     Call(usize, FuncletKind),
-    /// The second pass has left the frame.
-    Left,
-    /// The second pass has left the frame whose caller has this rsp (VA).
+    /// The second pass has left all frames below this address (VA), the rsp of the frame that it
+    /// has reached.
     LeftUpTo(u64),
     /// The exception is forgotten.
     Forget,
@@ -202,8 +201,7 @@ impl World<'_> {
                 dispatch.funclet = Some((clause, kind));
                 self.leave_for_funclet(thread, kind)?;
             }
-            Action::Left => dispatch.leave(dispatch.at.caller_sp()),
-            Action::LeftUpTo(caller_sp) => dispatch.leave(caller_sp),
+            Action::LeftUpTo(sp) => dispatch.leave(sp),
             Action::Forget => self.forget(thread),
             Action::Resume => self.resume(thread)?,
             Action::Unhandled => {}
@@ -254,6 +252,9 @@ impl World<'_> {
         let end = match next {
             Next::Frame(frame) => {
                 dispatch.at = *frame;
+                if !managed && dispatch.pass == Pass::Second {
+                    dispatch.leave(frame.registers.rsp());
+                }
                 return Some(vec![Step::Exception(Action::Look)]);
             }
             Next::FilterCaller => End::FilterCaller,
@@ -484,10 +485,10 @@ impl World<'_> {
 }
 
 impl Dispatch {
-    /// Records that the second pass has left the stack up to a frame whose caller has this rsp
-    /// (VA).
-    const fn leave(&mut self, caller_sp: u64) {
-        self.tracker.unwound = Some((self.origin.registers.rsp(), caller_sp));
+    /// Records that the second pass has reached a frame with this rsp (VA): it has left the stack
+    /// below, with all that earlier exceptions have left there (C-086).
+    const fn leave(&mut self, sp: u64) {
+        self.tracker.unwound = Some((self.origin.registers.rsp(), sp));
     }
 
     /// Returns rsp at the place where execution resumes (VA).

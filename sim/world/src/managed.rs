@@ -105,7 +105,7 @@ impl World<'_> {
         if let Some(left) = dispatch.to_leave.replace(at) {
             steps.extend(left.has_metadata.then_some(Step::Callback(leave)));
             if dispatch.pass == Pass::Second && left.caller_sp() < at.caller_sp() {
-                steps.push(Step::Exception(Action::LeftUpTo(left.caller_sp())));
+                steps.push(Step::Exception(Action::LeftUpTo(at.registers.rsp())));
             }
         }
         steps.extend(at.has_metadata.then_some(Step::Callback(enter)));

@@ -86,7 +86,6 @@ impl Steps {
             self.action(Action::Forget);
             self.action(Action::Resume);
         } else {
-            self.action(Action::Left);
             self.action(Action::Next);
         }
     }

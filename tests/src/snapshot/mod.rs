@@ -4,11 +4,14 @@
 //! stages, except where a promise names an exemption for damaged ones.
 
 mod journal;
+mod mistake;
 mod model;
 mod properties;
 mod runtimes;
 mod whole;
 mod world;
+
+pub use mistake::Mistake;
 
 use clr_generate::SyntheticCall;
 use clr_runtime::Outcome;
@@ -85,8 +88,16 @@ fn same<T: PartialEq + fmt::Debug>(name: &'static str, left: &T, right: &T) -> R
 /// # Errors
 /// The first promise that does not hold.
 pub fn check(case: &SyntheticCall) -> Result<Checked, Broken> {
+    check_with(case, None)
+}
+
+/// Checks all promises for a call, against a model with a planted mistake.
+///
+/// # Errors
+/// The first promise that does not hold.
+pub fn check_with(case: &SyntheticCall, mistake: Option<Mistake>) -> Result<Checked, Broken> {
     let Ok(set) = case.target.build() else {
         return Ok(Checked { rejected: true, ..Checked::default() });
     };
-    properties::Properties::new(case, &set).check()
+    properties::Properties::new(case, &set).check(mistake)
 }

@@ -4,9 +4,10 @@
 //! The rules are those of contract §2.2 and §3.12, applied to the table. Cases that would need a
 //! second implementation of the frame iterator are left out ([`expected`] returns `None`): a writer
 //! of the code manager, a seed that is not a row's, an exception handler whose parent's row is not
-//! reached, or one that meets an unwound region. Refusals of calls are modelled for misplaced
-//! Frames, too.
+//! reached, or one that meets a region that the current exception has unwound. Refusals of calls
+//! are modelled for misplaced Frames, too. A [`Mistake`] can be planted.
 
+use super::Mistake;
 use super::runtimes::{hides_exception_handling, is_framework_2};
 use super::whole::{self, is_told};
 use clr_generate::SyntheticCall;
@@ -45,7 +46,7 @@ enum Start {
 }
 
 /// Returns the expectation for a call, if the model has one.
-pub(super) fn expected(case: &SyntheticCall) -> Option<Expected> {
+pub(super) fn expected(case: &SyntheticCall, mistake: Option<Mistake>) -> Option<Expected> {
     if !case.target.overwritten.is_empty() {
         return None;
     }
@@ -62,7 +63,7 @@ pub(super) fn expected(case: &SyntheticCall) -> Option<Expected> {
         // The other thread of the runtime has never run any code.
         return Some(Expected::refused(HResult::FAIL.into()));
     }
-    walk(&case.target, &whole::targets(&case.target)?, &start, suspended)
+    walk(&case.target, &whole::targets(&case.target)?, &start, suspended, mistake)
 }
 
 /// Performs the ordered checks. Returns the start of the walk, with true if the call suspends the
@@ -180,6 +181,7 @@ fn walk(
     targets: &[Option<usize>],
     start: &Start,
     suspended: bool,
+    mistake: Option<Mistake>,
 ) -> Option<Expected> {
     let hides = hides_exception_handling(synthetic.generation.family());
     let is_2 = is_framework_2(synthetic.generation.family());
@@ -198,7 +200,7 @@ fn walk(
             let frames = synthetic.frames.iter().zip(targets);
             let mut leading = None;
             for (frame, to) in frames.filter(|(frame, _)| frame.at >= above) {
-                let hidden = skip_to.is_some() || is_unwound(synthetic, frame.at);
+                let hidden = skip_to.is_some() || is_unwound(synthetic, frame.at, mistake);
                 stops |= !hidden && has_method(frame);
                 leading = to.map(|activation| (frame, activation));
                 if leading.is_some() {
@@ -214,7 +216,7 @@ fn walk(
         };
         let end = synthetic.activations.get(activation + 1)?.sp;
         let this = synthetic.activations.get(activation)?;
-        let mut hidden = is_unwound(synthetic, end);
+        let mut hidden = is_unwound(synthetic, end, mistake);
         if !hidden {
             skip_to = skip_to.filter(|to| *to != activation);
             hidden = skip_to.is_some();
@@ -255,10 +257,14 @@ fn has_method(frame: &SyntheticFrame) -> bool {
     has && frame.method.is_some()
 }
 
-/// Returns true if a second pass has unwound the row with this caller SP, or the Frame there (VA).
-fn is_unwound(synthetic: &SyntheticThread, caller_sp: u64) -> bool {
-    let mut second = synthetic.exceptions.trackers.iter().filter(|one| one.pass == Pass::Second);
-    second.any(|one| one.unwound.is_some_and(|(low, high)| low < caller_sp && caller_sp <= high))
+/// Returns true if the second pass of the current exception has unwound the row with this caller
+/// SP, or the Frame there (VA).
+fn is_unwound(synthetic: &SyntheticThread, caller_sp: u64, mistake: Option<Mistake>) -> bool {
+    let count = if mistake == Some(Mistake::AnyExceptionHides) { usize::MAX } else { 1 };
+    synthetic.exceptions.trackers.iter().take(count).any(|one| {
+        let (low, high) = one.unwound.unwrap_or_default();
+        one.pass == Pass::Second && low < caller_sp && caller_sp <= high
+    })
 }
 
 /// Returns the row up to which a handler hides the frames above, and true if the handler itself is
@@ -269,7 +275,8 @@ fn handler(synthetic: &SyntheticThread, activation: usize) -> Option<(Option<usi
     };
     let running = synthetic.exceptions.trackers.iter().filter_map(|tracker| tracker.funclet);
     let running = running.clone().find(|funclet| Some(funclet.caller_sp) == end(activation));
-    if synthetic.exceptions.trackers.iter().any(|tracker| tracker.unwound.is_some()) {
+    let current = synthetic.exceptions.trackers.first();
+    if current.is_some_and(|tracker| tracker.unwound.is_some()) {
         return None;
     }
     match running {

@@ -2,7 +2,7 @@
 
 use super::runtimes::{self, XSTATE};
 use super::world::{MAX_CALLBACKS, Observed, Request, World};
-use super::{Broken, Checked, model, promise, same, whole};
+use super::{Broken, Checked, Mistake, model, promise, same, whole};
 use clr_generate::{SyntheticCall, SyntheticSeed};
 use clr_runtime::frame::FrameShape;
 use clr_runtime::generation::{Family, Os};
@@ -59,9 +59,9 @@ impl<'c> Properties<'c> {
         self.world.make(request)
     }
 
-    pub(super) fn check(&self) -> Result<Checked, Broken> {
+    pub(super) fn check(&self, mistake: Option<Mistake>) -> Result<Checked, Broken> {
         let full = self.make(&self.request(self.call()));
-        let expected = model::expected(self.case);
+        let expected = model::expected(self.case, mistake);
         let whole = whole::targets(self.synthetic()).is_some();
         self.outcome_is_allowed(&full)?;
         self.callbacks_are_real(&full)?;

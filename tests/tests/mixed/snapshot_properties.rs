@@ -1,7 +1,7 @@
 //! Properties of calls for threads of any shape, whole and damaged.
 
 use clr_generate::{Seeded, SyntheticCall, minimize, synthetic_call, synthetic_calls};
-use clr_tests::snapshot::{Checked, check};
+use clr_tests::snapshot::{Checked, Mistake, check, check_with};
 use clr_tests::{cases, first_seed};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
@@ -63,6 +63,20 @@ fn promises_hold_of_any_thread() {
     println!("{outcomes:#?}");
     assert!(rejected < count / 20 + 10, "{rejected} could not be set up");
     assert!(whole > count / 4 && expected > count / 4, "{whole} whole, {expected} expected");
+}
+
+/// A mistake in the model is as visible as the same mistake in the runtime.
+#[test]
+fn each_planted_mistake_is_noticed() {
+    let first = first_seed();
+    for mistake in Mistake::ALL {
+        let notices =
+            |case: &SyntheticCall| check(case).is_ok() && check_with(case, Some(mistake)).is_err();
+        let case = (0..u64::from(CALLS))
+            .find(|n| notices(&synthetic_call(&mut Seeded::new(first.wrapping_add(*n)))));
+        println!("{mistake:?} is noticed by case {case:?}");
+        assert!(case.is_some(), "{mistake:?} is noticed by none of {CALLS} cases");
+    }
 }
 
 #[test]

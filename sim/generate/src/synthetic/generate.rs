@@ -117,12 +117,15 @@ fn exceptions<C: Choices>(choices: &mut C, target: &SyntheticThread) -> Exceptio
         let lower = target.activations.get(first).map_or(0, |activation| activation.sp);
         let upper = end(last).unwrap_or(target.stack.1);
         let unwound = choices.chance(2, 3).then_some((lower, upper));
-        found.trackers.push(ExceptionTracker {
+        let tracker = ExceptionTracker {
             pass: choices.one([Pass::Second, Pass::First]),
             entered_managed_code: choices.chance(1, 2),
             unwound,
             funclet: None,
-        });
+        };
+        // The most recent exception, or the oldest.
+        let at = if choices.chance(1, 2) { 0 } else { found.trackers.len() };
+        found.trackers.insert(at, tracker);
     }
     found
 }

@@ -95,10 +95,11 @@ clauses! {
          again. On .NET 9 there is no marker, unless native code dispatches exceptions: the frame \
          of the throw comes next.";
     86: ALL, Observed,
-        "exceptionhandling.cpp: IsInStackRegionUnwoundBySpecifiedException; runtime#88463; \
-         recordings",
-        "In the second pass of an exception, managed frames are hidden whose caller SP is above \
-         the lower bound of the range scanned so far, and not above the upper one.";
+        "stackwalk.cpp: StackFrameIterator::Filter; exceptionhandling.cpp: \
+         IsInStackRegionUnwoundByCurrentException; runtime#88463; recordings",
+        "In the second pass of the current exception, managed frames are hidden whose caller SP is \
+         above the lower bound of the range scanned so far, and not above the upper one. Older \
+         exceptions hide nothing.";
     87: MANAGED_EH, Observed,
         "dotnet/runtime proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback; recordings",
         "Managed code of the runtime that dispatches exceptions is hidden, and so are native \

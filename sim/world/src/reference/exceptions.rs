@@ -3,7 +3,7 @@
 
 use super::activations::ReferenceActivation;
 use clr_codegen::FuncletKind;
-use clr_runtime::{ExceptionState, Pass};
+use clr_runtime::{ExceptionState, ExceptionTracker, Pass};
 
 /// The exceptions in flight on a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,29 +15,31 @@ pub struct Exceptions {
     pub unwinds_natively: bool,
     /// The most recent exception has been forgotten, but the thread has not resumed yet (C-050).
     pub inconsistent: bool,
-    /// Stack that second passes have left: each range excludes its first address and includes its
-    /// second (VA).
-    left: Vec<(u64, u64)>,
+    /// Stack that the second pass of the most recent exception has left, without its first address
+    /// and with its second (VA).
+    left: Option<(u64, u64)>,
 }
 
 impl Exceptions {
     pub(super) fn new(state: &ExceptionState) -> Self {
-        let second = || state.trackers.iter().filter(|tracker| tracker.pass == Pass::Second);
         let last = state.trackers.first();
         Self {
             count: state.trackers.len(),
             unwinds_natively: last
                 .is_some_and(|last| last.pass == Pass::Second && !last.entered_managed_code),
             inconsistent: state.inconsistent,
-            left: second().filter_map(|tracker| tracker.unwound).collect(),
+            left: match last {
+                Some(ExceptionTracker { pass: Pass::Second, unwound, .. }) => *unwound,
+                _ => None,
+            },
         }
     }
 
-    /// Returns true if a second pass has left the frame at `sp` (VA): it is no longer reported,
-    /// though it is still on the stack (C-086).
+    /// Returns true if the most recent exception has left the frame at `sp` (VA): it is no longer
+    /// reported, though it is still on the stack (C-086).
     #[must_use]
     pub fn have_left(&self, sp: u64) -> bool {
-        self.left.iter().any(|(above, up_to)| (above + 1..=*up_to).contains(&sp))
+        self.left.is_some_and(|(above, up_to)| (above + 1..=up_to).contains(&sp))
     }
 }
 

@@ -11,9 +11,11 @@ clauses! {
          nothing to its output, not even 0.";
     115: ALL, Read, "GetFunctionFromIPInternal",
         "GetFunctionFromIP gives E_FAIL for an address in a dynamic method or an IL stub.";
-    116: ALL, Read, "FAIL_IF_IN_FORBID_SUSPEND_REGION",
-        "GetFunctionFromIP gives CORPROF_E_ASYNCHRONOUS_UNSAFE on a managed thread that is inside \
-         a forbid-suspend region.";
+    116: ALL, Read,
+        "proftoeeinterfaceimpl.cpp: FAIL_IF_IN_FORBID_SUSPEND_REGION, GetFunctionFromIP, \
+         GetCodeInfo",
+        "GetFunctionFromIP and GetCodeInfo give CORPROF_E_ASYNCHRONOUS_UNSAFE on a managed thread \
+         that is inside a forbid-suspend region. No other method checks that.";
     117: ALL, Read, "GetFunctionFromIP",
         "GetFunctionFromIP takes any address of a method, including a return address after its \
          last call. It may be called asynchronously.";

@@ -84,6 +84,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
     }
 
     /// Fails if the caller must not be suspended: it may hold the lock that a lookup needs (C-116).
+    /// Only GetFunctionFromIP and GetCodeInfo check that.
     fn outside_forbid_region(&self) -> Result<()> {
         let Some(id) = self.runtime.object_of(self.os) else { return Ok(()) };
         if self.read(|memory| ThreadObject(id).forbid_suspend(memory))? != 0 {
@@ -94,7 +95,6 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
 
     /// Returns the managed code at `ip` (contract §5.1).
     fn look_up(&self, ip: u64) -> Result<Managed<'_>> {
-        self.outside_forbid_region()?;
         let runtime = self.runtime;
         if !runtime.process.get().gc_initialized {
             return fail(HResult::NOT_YET_AVAILABLE);
@@ -132,7 +132,6 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         function: FunctionId,
         wanted: impl Fn(&CodeVersion) -> bool,
     ) -> Result<&CodeVersion> {
-        self.outside_forbid_region()?;
         let (index, _) = self.method(function)?;
         let version = self.runtime.code.versions(index).filter(|code| wanted(code)).last();
         version.ok_or_else(|| HResult::FUNCTION_NOT_COMPILED.into())
@@ -218,6 +217,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
 
     fn get_function_from_ip(&self, ip: u64) -> Result<FunctionId> {
         self.asynchronous()?;
+        self.outside_forbid_region()?;
         let method = self.look_up(ip)?.method;
         match method.kind {
             MethodKind::Ordinary | MethodKind::ExceptionHandling => Ok(method.id),
@@ -247,10 +247,11 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
     }
 
     fn get_code_info(&self, function: FunctionId) -> Result<CodeRange> {
-        let mut first = [CodeRange { start: 0, size: 0 }];
-        self.get_code_info2(function, &mut first)?;
-        let [first] = first;
-        Ok(first)
+        self.runtime.did(ProfilerAction::Call("GetCodeInfo"));
+        self.asynchronous()?;
+        self.outside_forbid_region()?;
+        let code = self.version(function, |code| code.rejit == ReJitId(0))?;
+        Ok(CodeRange { start: code.start, size: code.size })
     }
 
     fn get_code_info2(&self, function: FunctionId, ranges: &mut [CodeRange]) -> Result<u32> {

@@ -37,9 +37,10 @@ clauses! {
     124: ALL, Read, "GetFunctionInfo2; proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback",
         "For generic code that instantiations share, the frameInfo of a walk gives \
          GetFunctionInfo2 no more information about type arguments than NULL does.";
-    125: ALL, Read, "GetCodeInfo2",
+    125: ALL, Read, "proftoeeinterfaceimpl.cpp: GetCodeInfo2, GetCodeInfoFromCodeStart",
         "GetCodeInfo2 returns the total number of regions of code, even if the array has room for \
-         fewer.";
+         fewer. Like all methods of its family it looks the start of the code up as \
+         GetFunctionFromIP does: it may wait for the writer of the code manager, or be refused.";
     126: CORE, Observed, "SuspendRuntime; recordings",
         "SuspendRuntime gives CORPROF_E_RUNTIME_UNINITIALIZED before the EE has started and \
          CORPROF_E_SUSPENSION_IN_PROGRESS during a suspension. A second call of the thread that \

@@ -126,7 +126,8 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         Ok((index, method))
     }
 
-    /// Returns the most recent version of a method's code that `wanted` accepts.
+    /// Returns the most recent version of a method's code that `wanted` accepts. Its address is
+    /// looked up like any other (C-125).
     fn version(
         &self,
         function: FunctionId,
@@ -134,7 +135,20 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
     ) -> Result<&CodeVersion> {
         let (index, _) = self.method(function)?;
         let version = self.runtime.code.versions(index).filter(|code| wanted(code)).last();
-        version.ok_or_else(|| HResult::FUNCTION_NOT_COMPILED.into())
+        self.code_at(version.map_or(0, |code| code.start))
+    }
+
+    /// Returns the code that an address belongs to: `GetCodeInfoFromCodeStart`. It takes the code
+    /// manager's reader lock as GetFunctionFromIP does, so it may wait or be refused.
+    fn code_at(&self, start: u64) -> Result<&CodeVersion> {
+        match self.look_up(start) {
+            Ok(found) => Ok(found.code),
+            Err(CallError::Failed(HResult::ASYNCHRONOUS_UNSAFE)) => {
+                fail(HResult::ASYNCHRONOUS_UNSAFE)
+            }
+            Err(CallError::Failed(_)) => fail(HResult::FUNCTION_NOT_COMPILED),
+            Err(fatal) => Err(fatal),
+        }
     }
 
     /// Takes the lock of the thread list, as the enumeration of threads does (contract §5.12, G17).
@@ -185,15 +199,18 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
 }
 
 /// Writes as many pieces of code as there is room for, and returns the total number of pieces
-/// (C-125).
-fn pieces(code: &CodeVersion, ranges: &mut [CodeRange]) -> u32 {
+/// (C-125). If `start` is not the start of the hot piece, it is taken for that of the cold one,
+/// which is empty if there is none.
+fn pieces(code: &CodeVersion, start: u64, ranges: &mut [CodeRange]) -> u32 {
     let hot = CodeRange { start: code.start, size: code.size };
     let cold = code.cold.map(|(start, size)| CodeRange { start, size });
-    let pieces = core::iter::once(hot).chain(cold);
-    for (room, piece) in ranges.iter_mut().zip(pieces.clone()) {
+    let count = 1 + u32::from(cold.is_some());
+    let cold = cold.unwrap_or(CodeRange { start: 0, size: 0 });
+    let pieces = if start == hot.start { [hot, cold] } else { [cold, hot] };
+    for (room, piece) in ranges.iter_mut().zip(pieces).take(count as usize) {
         *room = piece;
     }
-    pieces.count() as u32
+    count
 }
 
 impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
@@ -258,7 +275,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         self.runtime.did(ProfilerAction::Call("GetCodeInfo2"));
         self.asynchronous()?;
         let code = self.version(function, |code| code.rejit == ReJitId(0))?;
-        Ok(pieces(code, ranges))
+        Ok(pieces(code, code.start, ranges))
     }
 
     fn get_code_info3(
@@ -272,7 +289,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         self.looking_up()?;
         self.come_to_gc()?;
         let code = self.version(function, |code| code.rejit == rejit)?;
-        Ok(pieces(code, ranges))
+        Ok(pieces(code, code.start, ranges))
     }
 
     fn get_code_info4(&self, start: u64, ranges: &mut [CodeRange]) -> Result<u32> {
@@ -280,11 +297,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         needs(self.runtime.generation.has_profiler_info9())?;
         self.looking_up()?;
         self.come_to_gc()?;
-        let code = self.look_up(start)?.code;
-        if code.start != start {
-            return fail(HResult::FAIL);
-        }
-        Ok(pieces(code, ranges))
+        Ok(pieces(self.code_at(start)?, start, ranges))
     }
 
     fn get_function_info2(

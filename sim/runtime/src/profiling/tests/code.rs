@@ -97,12 +97,52 @@ fn versions_are_distinguished_by_rejit_id_or_start() {
             (FOO_TIER0, Ok((1, vec![range(FOO_TIER0, 0x30)]))),
             (FOO_REJIT, Ok((1, vec![range(FOO_REJIT, 0x30)]))),
             (SPLIT_AT, Ok((2, vec![HOT]))),
-            (FOO_TIER0 + 1, failed(E_FAIL)),
-            (PRECODE_AT, failed(E_FAIL)),
-            (NATIVE, failed(E_FAIL)),
+            // Only the start of the hot piece counts as such; others begin a cold one.
+            (FOO_TIER0 + 1, Ok((1, vec![range(0, 0)]))),
+            (SPLIT_AT + 1, Ok((2, vec![COLD]))),
+            (0, failed(FUNCTION_NOT_COMPILED)),
+            (PRECODE_AT, failed(FUNCTION_NOT_COMPILED)),
+            (NATIVE, failed(FUNCTION_NOT_COMPILED)),
         ] {
             let found = pieces(1, |ranges| caller.get_code_info4(start, ranges));
             assert_eq!(found, expected, "{generation}, {start:#x}");
+        }
+    }
+}
+
+/// Tests contract §2.6, §5.4, §5.5, H-09.
+#[test]
+fn while_the_tables_are_written_pieces_are_waited_for_or_refused() {
+    for generation in Generation::ALL {
+        let refuses = [Framework4, CoreClr31Windows, CoreClr31Unix].contains(&generation);
+        let runtime = process(generation);
+        runtime.change_process(|process| process.code_manager_writer = Some(OsThreadId(9)));
+        let blocked = || fatal(Outcome::Blocked);
+        for (os, bits, expected) in [
+            // A native thread takes no lock.
+            (STRANGER, 0, Ok(())),
+            (OTHER, 0, if refuses { failed(ASYNCHRONOUS_UNSAFE) } else { blocked() }),
+            (OTHER, 3, blocked()),
+            // A cooperative thread takes none either, if it may wait.
+            (WORKER, 3, Ok(())),
+        ] {
+            let found = with_state(&runtime, os, bits, |caller| {
+                [
+                    caller.get_code_info(FOO).map(|_| ()),
+                    caller.get_code_info2(FOO, &mut []).map(|_| ()),
+                ]
+            });
+            assert_eq!(found, [expected.clone(), expected], "{generation}, {os:?}, {bits}");
+        }
+        // GetCodeInfo3 and 4 exist only in callbacks, where they wait.
+        if CORECLR_31.into_iter().chain(NEW).any(|it| it == generation) {
+            let found = with_state(&runtime, OTHER, 3, |caller| {
+                [
+                    caller.get_code_info3(FOO, ReJitId(5), &mut []),
+                    caller.get_code_info4(FOO_TIER0, &mut []),
+                ]
+            });
+            assert_eq!(found, [blocked(), blocked()], "{generation}");
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use crate::execute::{Executor, Next};
 use crate::extent::Extents;
-use crate::finding::Blame;
+use crate::finding::{Blame, Cause};
 use crate::judge::{Answer, Judge};
 use crate::point::{Explored, Point};
 use crate::state::{State, Table};
 use crate::value::Value;
 use clr_walker::code_map::CodeRegion;
 use clr_walker::registers::{Convention, Gpr};
+use clr_walker::unwind::Trust;
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 use std::collections::BTreeSet;
 
@@ -76,15 +77,18 @@ impl<'m, 'a> Explorer<'m, 'a> {
     }
 
     /// Returns true if the unwinder's answer is right for a function that is entered at `rva`, up to its
-    /// first instruction that is no nop: the cold parts that gcc makes may begin with one.
+    /// first instruction that is no nop: the cold parts that gcc makes may begin with one. Data that is
+    /// refused has no answer.
     pub(crate) fn begins_like_a_function(&self, rva: u32) -> bool {
         let state = State::at_entry(self.convention());
         let bytes = self.region.bytes_from(rva).unwrap_or_default();
         let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
         loop {
             let at = rva.wrapping_add(decoder.position() as u32);
-            if self.judge.at(&state, at) != Answer::Right {
-                return false;
+            match self.judge.at(&state, at) {
+                Answer::Right => {}
+                Answer::Wrong(wrong) if wrong.cause == Cause::Refused => return true,
+                _ => return false,
             }
             if decoder.decode().mnemonic() != Mnemonic::Nop {
                 return true;
@@ -153,10 +157,11 @@ impl<'m, 'a> Explorer<'m, 'a> {
     fn enter(&mut self, rva: u32, instruction: &Instruction, path: &Path) -> Option<Answer> {
         let key = path.state.key(self.judge.convention());
         let known = self.explored.points.get(&rva);
-        if instruction.is_invalid()
-            || self.budget == 0
-            || !known.is_none_or(|point| point.is_new(key, path.limit))
-        {
+        if instruction.is_invalid() {
+            self.explored.undecoded += u32::from(!path.is_doubtful);
+            return None;
+        }
+        if self.budget == 0 || !known.is_none_or(|point| point.is_new(key, path.limit)) {
             return None;
         }
         self.budget -= 1;
@@ -167,7 +172,9 @@ impl<'m, 'a> Explorer<'m, 'a> {
                 self.explored.unfollowed += 1;
                 return None;
             }
+            // Where the data describes the epilogue, the data is wrong.
             if wrong.blame == Blame::Data
+                && wrong.found.trust != Some(Trust::EpilogueCodes)
                 && self.region.cfi().is_none()
                 && self.is_plain_epilogue(&path.state, rva)
             {
@@ -277,7 +284,8 @@ impl<'m, 'a> Explorer<'m, 'a> {
     /// Notes the table in code that an instruction reads by an index. MSVC puts the tables of `switch`
     /// behind the code of the function, and reads them at RVAs from the image's base.
     fn note_table(&mut self, at: u32, instruction: &Instruction) {
-        let is_indexed = instruction.memory_index() != Register::None
+        let is_indexed = instruction.mnemonic() != Mnemonic::Lea
+            && instruction.memory_index() != Register::None
             && instruction.memory_base() != Register::None
             && instruction.op1_kind() == OpKind::Memory;
         if is_indexed

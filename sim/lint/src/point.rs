@@ -89,6 +89,8 @@ pub(crate) struct Explored {
     /// Number of calls that do not return, and of jumps that do not happen: the unwind data describes
     /// another state behind them.
     pub(crate) unfollowed: u32,
+    /// Number of paths that end at bytes that are no known instruction.
+    pub(crate) undecoded: u32,
     /// Number of jumps to addresses that are not known, within the function's frame.
     pub(crate) unknown_jumps: u32,
     /// True if the budget was used up.

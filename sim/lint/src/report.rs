@@ -43,6 +43,9 @@ pub struct Totals {
     pub strange: u64,
     /// Number of calls that do not return, and of jumps between functions that do not happen.
     pub unfollowed: u64,
+    /// Number of paths that end at bytes that are no known instruction: data, or code for extensions that
+    /// iced-x86 does not know, such as APX.
+    pub undecoded: u64,
     /// Number of jumps within a frame to addresses that are not known, such as those of a table that is
     /// not recognised.
     pub unknown_jumps: u64,
@@ -200,6 +203,7 @@ impl<'m, 'a> Sweep<'m, 'a> {
         totals.strange += u64::from(explored.is_strange);
         totals.cut += u64::from(explored.is_cut);
         totals.unfollowed += u64::from(explored.unfollowed);
+        totals.undecoded += u64::from(explored.undecoded);
         totals.unknown_jumps += u64::from(explored.unknown_jumps);
         called.extend(&explored.called);
         for rva in &explored.called {
@@ -259,30 +263,29 @@ impl<'m, 'a> Sweep<'m, 'a> {
         let judged = self.totals.right + self.totals.wrong;
         self.totals.not_judged = self.totals.instructions.saturating_sub(judged);
         let mut findings: Vec<Finding> = Vec::new();
+        let mut last = None;
         for ((blame, cause, start, rva), wrong) in wrong {
             let calls = u32::from(wrong.at_return_address);
             match findings.last_mut() {
-                Some(last)
-                    if (last.blame, last.cause, last.function.start) == (blame, cause, start) =>
-                {
-                    last.instructions.push(rva);
-                    last.calls += calls;
+                Some(finding) if last == Some((blame, cause, start)) => {
+                    finding.instructions.push(rva);
+                    finding.calls += calls;
                     // Code without data ends where nothing more was executed.
-                    last.function.end = last.function.end.max(rva + 1);
+                    finding.function.end = finding.function.end.max(rva + 1);
                 }
                 _ => {
-                    let function = self.extents.of(rva).unwrap_or(start..rva + 1);
-                    let (subject, found) = (wrong.subject, wrong.found);
-                    let instructions = vec![rva];
+                    // It may be entered behind its first instruction.
+                    let entered = start.min(rva)..start.max(rva) + 1;
                     findings.push(Finding {
-                        function,
+                        function: self.extents.of(rva).unwrap_or(entered),
                         cause,
                         blame,
-                        subject,
-                        instructions,
+                        subject: wrong.subject,
+                        instructions: vec![rva],
                         calls,
-                        found,
+                        found: wrong.found,
                     });
+                    last = Some((blame, cause, start));
                 }
             }
         }

@@ -14,6 +14,7 @@ mod mutant_programs;
 mod mutants;
 mod others;
 mod readelf;
+mod readers;
 mod readobj;
 mod stepping;
 mod ucontext;

@@ -15,6 +15,7 @@ use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::image::Symbols;
 use clr_walker::image::elf::ElfImage;
 use clr_walker::image::macho::MachoImage;
+use std::cmp::Reverse;
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::Path;
@@ -87,7 +88,7 @@ fn lint_image(path: &Path, args: &LintArgs, console: &mut Console<'_>) -> Result
     Ok(if findings.is_empty() { PASSED } else { FAILED })
 }
 
-/// Prints the findings of one kind, as many as wanted.
+/// Prints the findings of one kind, as many as wanted: those first that harm most samples.
 fn write_group<'a>(
     code: &Code<'_, 'a>,
     region: &CodeRegion<'a>,
@@ -95,12 +96,14 @@ fn write_group<'a>(
     args: &LintArgs,
     console: &mut Console<'_>,
 ) -> Result<(), CliError> {
-    write_heading(group, console.out)?;
+    write_heading(region, group, console.out)?;
     if args.summary {
         return Ok(());
     }
     let limit = if args.limit == 0 { group.len() } else { args.limit };
-    for finding in group.iter().take(limit) {
+    let mut worst: Vec<_> = group.iter().collect();
+    worst.sort_by_key(|one| Reverse((one.calls, one.instructions.len())));
+    for finding in worst.into_iter().take(limit) {
         FindingReport::new(code, region, finding).write(console.out)?;
     }
     let more = group.len().saturating_sub(limit);

@@ -3,7 +3,7 @@
 use super::unwind_data::{Hex, Line};
 use clr_walker::image::RuntimeFunction;
 use clr_walker::unwind::UnwindError;
-use clr_walker::unwind::win64::{EpilogueV3, UnwindInfoV3, Winding, WindingOperation};
+use clr_walker::unwind::win64::{EpilogueV3, UnwindInfo, UnwindInfoV3, Winding, WindingOperation};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -54,6 +54,33 @@ pub(crate) fn epilogues(
         into.push(Epilogue::new(&epilogue?)?);
     }
     Ok(())
+}
+
+/// Returns the operations that are done, and not undone, before the instruction at `rva` of the fragment
+/// that `function` describes. Each counts from the begin of its instruction.
+pub(crate) fn applying(
+    info: &UnwindInfo<'_>,
+    function: RuntimeFunction,
+    rva: u32,
+) -> Result<Vec<String>, UnwindError> {
+    let payload = UnwindInfoV3::read(info)?;
+    let (mut winding, mut begin, mut is_epilogue) = (payload.prologue(), function.begin, false);
+    for epilogue in payload.epilogues(function) {
+        let epilogue = epilogue?;
+        let end = epilogue.start.wrapping_add(epilogue.last.into());
+        if (epilogue.start..=end).contains(&rva) {
+            (winding, begin, is_epilogue) = (epilogue.winding, epilogue.start, true);
+        }
+    }
+    let mut words = Vec::new();
+    for code in winding.codes() {
+        let code = code?;
+        let at = begin.saturating_add(code.ip_offset.into());
+        if if is_epilogue { at >= rva } else { at < rva } {
+            words.push(operation(code.operation));
+        }
+    }
+    Ok(words)
 }
 
 /// Appends a line for each operation up to an error.

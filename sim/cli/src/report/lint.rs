@@ -4,6 +4,7 @@ use crate::render::cfi::Rules;
 use crate::render::code::{Code, chain};
 use crate::render::console::{BAD, DIM, GOOD, HEAD};
 use crate::render::unwind_data::{Hex, operation};
+use crate::render::version3;
 use clr_lint::{Blame, Cause, Finding, Shown, Subject, Totals};
 use clr_walker::code_map::CodeRegion;
 use clr_walker::compact::Layout;
@@ -46,6 +47,8 @@ pub(crate) struct FindingReport {
     got: String,
     /// The consequence for a profiler.
     meaning: &'static str,
+    /// The change that would make the answer right.
+    remedy: &'static str,
 }
 
 impl FindingReport {
@@ -80,6 +83,7 @@ impl FindingReport {
             expected,
             got,
             meaning: meaning(finding),
+            remedy: remedy(finding.blame, finding.cause, region.cfi().is_some()),
         }
     }
 
@@ -130,6 +134,11 @@ fn in_force(region: &CodeRegion<'_>, rva: u32, trust: Option<Trust>) -> String {
     for (depth, link) in chain(region, entry).into_iter().enumerate() {
         let Ok(info) = link.info else { break };
         let offset = rva.wrapping_sub(link.function.begin);
+        if info.version() == 3 {
+            let at = if depth > 0 { u32::MAX } else { rva };
+            words.extend(version3::applying(&info, link.function, at).unwrap_or_default());
+            continue;
+        }
         for entry in info.codes().map_while(Result::ok) {
             let applies = depth > 0 || u32::from(entry.offset) <= offset;
             if applies && entry.operation != Operation::Epilog {
@@ -196,6 +205,47 @@ fn meaning(finding: &Finding) -> &'static str {
     }
 }
 
+/// Returns the change that would make the answer right, in an image with call frame information or with
+/// UNWIND_INFO.
+const fn remedy(blame: Blame, cause: Cause, is_cfi: bool) -> &'static str {
+    match (blame, cause, is_cfi) {
+        (Blame::WindowsRules, ..) => {
+            "end the function in a form that Windows documents for epilogues, or unwind with \
+             clr-walker's precise rules"
+        }
+        (Blame::Walker, ..) => "nothing in the image",
+        (_, Cause::FrameGone, true) => {
+            "let the rows end with the frame; in assembly .cfi_def_cfa_offset after each pop"
+        }
+        (_, Cause::FrameGone, false) => {
+            "end the function in a form that Windows documents for epilogues; give code without the \
+             frame a range of its own"
+        }
+        (_, Cause::FrameGrown, true) => {
+            "describe each instruction that moves rsp; in assembly .cfi_adjust_cfa_offset"
+        }
+        (_, Cause::FrameGrown, false) => {
+            "move rsp in the prologue alone, and describe it; in assembly .allocstack, .pushreg"
+        }
+        (_, Cause::RegisterLost, true) => {
+            "save the register before it is overwritten, and say where; in assembly .cfi_offset"
+        }
+        (_, Cause::SavedElsewhere, true) => {
+            "name the place that the register is saved in; in assembly .cfi_offset, .cfi_register"
+        }
+        (_, Cause::RegisterLost | Cause::SavedElsewhere, false) => {
+            "save the register on the stack, in the prologue, and say where; in assembly .pushreg, \
+             .savereg, .savexmm128"
+        }
+        (_, Cause::NoData, true) => "describe the function; in assembly .cfi_startproc",
+        (_, Cause::NoData, false) => "describe the function; in assembly PROC FRAME",
+        (_, Cause::HandlerAlone, _) => "describe the frame by unwind codes, beside the handler",
+        (_, Cause::OwnReturnAddress, _) => "nothing, unless the function is called",
+        (_, Cause::Refused, _) => "make the data legal; the error says where it is not",
+        (_, Cause::Other, _) => "compare the function's unwind data with its code: clrsim dump",
+    }
+}
+
 /// Returns the words for a kind of difference.
 const fn words(cause: Cause) -> &'static str {
     match cause {
@@ -249,6 +299,7 @@ pub(crate) struct ImageReport {
     not_judged: u64,
     strange: u64,
     unfollowed: u64,
+    undecoded: u64,
     unknown_jumps: u64,
     cut: u64,
     /// Number of entries of call frame information that cannot be used.
@@ -288,6 +339,7 @@ impl ImageReport {
             not_judged: totals.not_judged,
             strange: totals.strange,
             unfollowed: totals.unfollowed,
+            undecoded: totals.undecoded,
             unknown_jumps: totals.unknown_jumps,
             cut: totals.cut,
             unusable,
@@ -315,6 +367,7 @@ impl ImageReport {
         let left_out = [
             (self.unknown_jumps, "jumps with unknown targets within a frame"),
             (self.unfollowed, "calls that do not return"),
+            (self.undecoded, "paths to bytes that are no known instruction"),
             (self.strange, "functions that switch stacks or return elsewhere"),
             (self.cut, "functions that are too large to be followed to the end"),
             (u64::from(self.unusable), "entries that cannot be used"),
@@ -322,6 +375,12 @@ impl ImageReport {
         let left_out = left_out.iter().filter(|(number, ..)| *number > 0);
         let words = |(number, what): &(u64, &str)| format!("{what}: {number}");
         let left_out: Vec<_> = left_out.map(words).collect();
+        if self.ranges == 0 {
+            writeln!(
+                out,
+                "  {BAD}the image has no unwind data: only leaf functions can be unwound{BAD:#}"
+            )?;
+        }
         if !left_out.is_empty() {
             writeln!(out, "  {DIM}not judged, or not followed: {}{DIM:#}", left_out.join("; "))?;
         }
@@ -341,7 +400,11 @@ pub(crate) fn groups(findings: &[Finding]) -> impl Iterator<Item = &[Finding]> {
 }
 
 /// Writes the heading of a group.
-pub(crate) fn write_heading(group: &[Finding], out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_heading(
+    region: &CodeRegion<'_>,
+    group: &[Finding],
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let Some(first) = group.first() else { return Ok(()) };
     let instructions: usize = group.iter().map(|one| one.instructions.len()).sum();
     let worst = group.iter().find(|one| one.calls > 0).unwrap_or(first);
@@ -355,5 +418,7 @@ pub(crate) fn write_heading(group: &[Finding], out: &mut dyn Write) -> io::Resul
         count(instructions, "instruction"),
         count(group.len(), "function"),
     )?;
-    writeln!(out, "  {}", meaning(worst))
+    writeln!(out, "  {}", meaning(worst))?;
+    let remedy = remedy(first.blame, first.cause, region.cfi().is_some());
+    writeln!(out, "  {DIM}to mend it:{DIM:#} {remedy}")
 }

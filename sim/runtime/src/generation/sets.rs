@@ -63,8 +63,10 @@ impl Generations {
     });
 
     /// The sets that have a name in texts, largest first.
-    pub const NAMED: [(&'static str, Self); 9] = [
+    pub const NAMED: [(&'static str, Self); 11] = [
+        ("all", Self::ALL),
         ("clr4", Self::CLR_4),
+        ("core", Self::CORE),
         ("windows", Self::WINDOWS),
         ("unix", Self::UNIX),
         ("new", Self::NEW),
@@ -76,8 +78,8 @@ impl Generations {
     ];
 
     /// Further words, which are read, but not printed.
-    pub const ALIASES: [(&'static str, Self); 4] =
-        [("all", Self::ALL), ("linux", Self::UNIX), ("core", Self::CORE), ("newest", Self::NEWEST)];
+    pub const ALIASES: [(&'static str, Self); 2] =
+        [("linux", Self::UNIX), ("newest", Self::NEWEST)];
 
     /// Returns the set of these generations.
     #[must_use]

@@ -88,7 +88,7 @@ snapshot callback=none {{
         format!(
             "{STACK}snapshot by=native-walker {{
     // Seen.
-    expect on=\"net9\" from=\"observed\" count=3 {{
+    expect on=\"net9-unix net9-unix-legacy-exceptions\" from=\"observed\" count=3 {{
         result \"E_NOTIMPL\"
         clause \"C-019\"
     }}

@@ -11,7 +11,7 @@ const STACK: &str = "stack {
     il-stub \"IL_STUB+0x40\" rsp=0x1fe200
     jit \"App.Foo+0x40\" rsp=0x1fe240 { saves rbx }
     native \"Root+0x7c\" rsp=0x1fe300
-    frame HelperMethodFrame at=0x1fe0c0 to=App.Foo on=\"framework coreclr-3.1 net9\"
+    frame HelperMethodFrame at=0x1fe0c0 to=App.Foo on=\"has_helper_method_frames=yes\"
 }
 ";
 

@@ -21,9 +21,11 @@ clauses! {
          last call. It may be called asynchronously.";
     118: CORE, Read, "GetFunctionFromIP3",
         "GetFunctionFromIP3 finds dynamic methods, too.";
-    119: BEFORE_NEW, Read, "GetFunctionFromIP2",
-        "GetFunctionFromIP2 and GetFunctionFromIP3 give CORPROF_E_UNSUPPORTED_CALL_SEQUENCE on a \
-         managed thread that is not in a callback where a GC may be triggered.";
+    119: BEFORE_NEW, Read,
+        "proftoeeinterfaceimpl.cpp: kP2EETriggers, GetFunctionFromIP2, GetCodeInfo3",
+        "GetFunctionFromIP2 and 3 and GetCodeInfo3 and 4 give CORPROF_E_UNSUPPORTED_CALL_SEQUENCE \
+         on a managed thread that is not in a callback where a GC may be triggered. So they do on \
+         .NET 9 (C-173); on .NET 10 any callback will do.";
     120: ALL, Read, "GetCurrentThreadID",
         "GetCurrentThreadID gives CORPROF_E_NOT_MANAGED_THREAD on a thread for which there is no \
          Thread object.";

@@ -73,12 +73,6 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         }
     }
 
-    /// Makes the caller cooperative: a method that may trigger a GC looks at objects of the runtime
-    /// in that mode (H-06).
-    fn come_to_gc(&self) -> Result<()> {
-        Ok(self.become_cooperative()?)
-    }
-
     fn callback_state(&self) -> CallbackState {
         self.runtime.thread(self.os, |thread| thread.callback_state).unwrap_or_default()
     }
@@ -246,7 +240,6 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         self.runtime.did(ProfilerAction::Call("GetFunctionFromIP2"));
         needs(self.runtime.generation.has_profiler_info4())?;
         self.looking_up()?;
-        self.come_to_gc()?;
         let Managed { method, code, .. } = self.look_up(ip)?;
         match method.kind {
             MethodKind::Ordinary | MethodKind::ExceptionHandling => Ok((method.id, code.rejit)),
@@ -258,7 +251,6 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         self.runtime.did(ProfilerAction::Call("GetFunctionFromIP3"));
         needs(self.runtime.generation.has_profiler_info9())?;
         self.looking_up()?;
-        self.come_to_gc()?;
         let Managed { method, code, .. } = self.look_up(ip)?;
         Ok((method.id, code.rejit))
     }
@@ -287,7 +279,6 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         self.runtime.did(ProfilerAction::Call("GetCodeInfo3"));
         needs(self.runtime.generation.has_profiler_info4())?;
         self.looking_up()?;
-        self.come_to_gc()?;
         let code = self.version(function, |code| code.rejit == rejit)?;
         Ok(pieces(code, code.start, ranges))
     }
@@ -296,7 +287,6 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         self.runtime.did(ProfilerAction::Call("GetCodeInfo4"));
         needs(self.runtime.generation.has_profiler_info9())?;
         self.looking_up()?;
-        self.come_to_gc()?;
         Ok(pieces(self.code_at(start)?, start, ranges))
     }
 

@@ -412,7 +412,17 @@ fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
     if edges.iter().any(destroys) {
         return Some(Hazard::BlockedDestruction);
     }
-    if !has(by_gc) {
+    let in_gc = |thread| {
+        doing(thread).callbacks.last().is_some_and(|kind| {
+            kind.name().starts_with("Garbage") || kind.name().starts_with("Runtime")
+        })
+    };
+    // A GC holds the lock of the thread list while it makes its callbacks.
+    let for_gc = |edge: &Edge| {
+        let list = BlockReason::Lock(LockName::Runtime(Lock::ThreadStore));
+        by_gc(edge.why) || edge.why == list && in_gc(edge.for_whom)
+    };
+    if !edges.iter().any(for_gc) {
         return None;
     }
     let is_profilers = |thread: ThreadIndex| {
@@ -429,14 +439,8 @@ fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
     // owner.
     let lock =
         edges.iter().find(|edge| matches!(edge.why, BlockReason::Lock(LockName::Profiler(_))));
-    let in_gc = |doing: &Doing| {
-        let last = doing.callbacks.last();
-        last.is_some_and(|kind| {
-            kind.name().starts_with("Garbage") || kind.name().starts_with("Runtime")
-        })
-    };
     match lock {
-        Some(edge) if in_gc(&doing(edge.waits)) => {
+        Some(edge) if in_gc(edge.waits) => {
             let owner = doing(edge.for_whom);
             let calls = !owner.calls.is_empty();
             Some(if calls { Hazard::LockOverGcTrigger } else { Hazard::LockOverGc })

@@ -106,8 +106,8 @@ impl<'b> Info<'_, '_, 'b> {
         result
     }
 
-    /// Checks a call that may trigger a GC: a lock held during the call remains held while all
-    /// threads wait (H-06).
+    /// Checks a call that may trigger a GC or wait for one: a lock held during the call remains held
+    /// while all threads wait (H-06).
     fn may_trigger(self) {
         let thread = self.thread;
         let holds = {
@@ -249,6 +249,8 @@ impl ProfilerInfo for Info<'_, '_, '_> {
     }
 
     fn enum_threads(&self) -> Result<Vec<ThreadId>> {
+        // It takes the lock of the thread list, which a GC holds.
+        self.may_trigger();
         self.call("EnumThreads", |info| info.enum_threads())
     }
 

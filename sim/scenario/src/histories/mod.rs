@@ -89,7 +89,7 @@ pub struct SnapshotOptions {
 pub enum ProfilerMethod {
     /// `GetFunctionFromIP`, with the ip of the thread's registers.
     GetFunctionFromIp,
-    /// `GetFunctionFromIP2`, with the same ip: it may trigger a GC (H-06).
+    /// `GetFunctionFromIP2`, with the same ip.
     GetFunctionFromIp2,
     /// `GetFunctionFromIP3`, with the same ip.
     GetFunctionFromIp3,
@@ -103,7 +103,7 @@ pub enum ProfilerMethod {
     GetHandleFromThread,
     /// `GetCurrentThreadID`.
     GetCurrentThreadId,
-    /// `EnumThreads`.
+    /// `EnumThreads`, which waits for a GC in progress (H-06).
     EnumThreads,
     /// `InitializeCurrentThread`.
     InitializeCurrentThread,

@@ -142,7 +142,7 @@ fn while_the_tables_are_written_pieces_are_waited_for_or_refused() {
                     caller.get_code_info4(FOO_TIER0, &mut []).map(|_| ()),
                 ]
             });
-            assert_eq!(found, [blocked(), blocked()], "{generation}");
+            assert_eq!(found, [fatal(Outcome::Blocked), fatal(Outcome::Blocked)], "{generation}");
         }
     }
 }

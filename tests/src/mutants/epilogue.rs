@@ -1,8 +1,9 @@
 //! Epilogues: decoded from code bytes (version 1), or given by EPILOG codes (version 2).
 
+use super::undone::has_undone_all;
 use super::{
-    ALLOC_LARGE, ALLOC_SMALL, Bug, CHAIN_LIMIT, EPILOG, Error, Function, PUSH_MACHFRAME,
-    PUSH_NONVOL, SAVE_NONVOL, SAVE_NONVOL_FAR, SAVE_XMM128, SAVE_XMM128_FAR, State, Unwinder,
+    ALLOC_SMALL, Bug, CHAIN_LIMIT, EPILOG, Error, Function, PUSH_MACHFRAME, PUSH_NONVOL, State,
+    Unwinder,
 };
 use clr_walker::memory::Memory;
 use clr_walker::registers::Gpr;
@@ -11,6 +12,17 @@ use clr_walker::unwind::Position;
 /// Maximum number of pieces of code that an epilogue may consist of, each but the last ending with
 /// a jump.
 const STRETCH_LIMIT: usize = 16;
+
+/// The forms of `nop`, with lengths of 1 to 8 bytes.
+const NOPS: [&[u8]; 7] = [
+    &[0x90],
+    &[0x66, 0x90],
+    &[0x0F, 0x1F, 0x00],
+    &[0x0F, 0x1F, 0x40, 0x00],
+    &[0x0F, 0x1F, 0x44, 0x00, 0x00],
+    &[0x0F, 0x1F, 0x80, 0x00, 0x00, 0x00, 0x00],
+    &[0x0F, 0x1F, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00],
+];
 
 /// `vzeroupper`.
 const VZEROUPPER: [u8; 3] = [0xC5, 0xF8, 0x77];
@@ -92,6 +104,7 @@ impl Unwinder<'_, '_> {
             epilogue.adjustment = Some(adjustment);
             rva = rva.wrapping_add(len);
         }
+        let mut doubtful = false;
         for _ in 0..STRETCH_LIMIT {
             let code = function.region.bytes_from(rva)?;
             let mut at = 0;
@@ -100,6 +113,14 @@ impl Unwinder<'_, '_> {
                 if let Some((register, len)) = pop(rest) {
                     epilogue.pops.push(register);
                     at += len;
+                } else if has_frame && let Some((register, len)) = long_pop(rest) {
+                    epilogue.pops.push(register);
+                    at += len;
+                    doubtful = true;
+                } else if has_frame && let Some(nop) = NOPS.iter().find(|nop| rest.starts_with(nop))
+                {
+                    at += nop.len();
+                    doubtful = true;
                 } else if has_frame && rest.starts_with(&VZEROUPPER) {
                     at += VZEROUPPER.len();
                 } else {
@@ -107,7 +128,11 @@ impl Unwinder<'_, '_> {
                 }
             }
             rva = rva.wrapping_add(u32::try_from(at).ok()?);
-            match self.ending(function, code.get(at..)?, rva, has_frame)? {
+            let ending = self.ending(function, code.get(at..)?, rva, has_frame)?;
+            if doubtful && !has_undone_all(function, rva) {
+                return None;
+            }
+            match ending {
                 Ending::Return => return Some(epilogue),
                 Ending::InterruptReturn { drops_error_code } => {
                     let ends_interrupt = true;
@@ -190,8 +215,8 @@ impl Unwinder<'_, '_> {
             }
             [0x40..=0x4F, 0xC3, ..] => (repne == 0 && has_frame).then_some(Ending::Return),
             // Without REX.W it is that of a switch, unless the frame is gone.
-            [0xFF, 0xE0..=0xE7, ..] | [0x41, 0xFF, 0xE0..=0xE7, ..] => {
-                (has_frame && self.has_undone_all(function, rva)).then_some(Ending::Return)
+            [0xFF, modrm, ..] | [0x40..=0x47, 0xFF, modrm, ..] if modrm >> 3 & 7 == 4 => {
+                (has_frame && has_undone_all(function, rva)).then_some(Ending::Return)
             }
             // Only tail calls have REX.W on an indirect jump; switches have none.
             [0x48..=0x4F, 0xFF, modrm, ..] => {
@@ -200,44 +225,6 @@ impl Unwinder<'_, '_> {
             }
             _ => None,
         }
-    }
-
-    /// Returns true if an epilogue somewhere before `end` ends there, and undoes all that the codes
-    /// describe: pushes and an allocation.
-    fn has_undone_all(&self, function: &Function<'_, '_>, end: u32) -> bool {
-        let Ok(codes) = function.codes() else { return false };
-        let mut size = 0;
-        let mut pushed = Vec::new();
-        for code in codes {
-            match code.op {
-                PUSH_NONVOL => pushed.push(Gpr::from_number(code.info)),
-                ALLOC_SMALL | ALLOC_LARGE if pushed.is_empty() => {
-                    let Ok(bytes) = function.allocated(code) else { return false };
-                    size += bytes;
-                }
-                SAVE_NONVOL | SAVE_NONVOL_FAR | SAVE_XMM128 | SAVE_XMM128_FAR => {}
-                _ => return false,
-            }
-        }
-        if function.is_chained || function.frame_register != 0 || size == 0 && pushed.is_empty() {
-            return false;
-        }
-        // The longest: add rsp, imm32, and eight pops with prefixes.
-        (end.saturating_sub(23).max(function.range.begin)..end).any(|start| {
-            let (adjustment, len) = match self.adjustment(function, start) {
-                Some((Adjustment { from: Gpr::Rsp, displacement }, len)) => (displacement, len),
-                _ => (0, 0),
-            };
-            let mut at = start + len;
-            let mut pops = Vec::new();
-            while at < end
-                && let Some((register, len)) = function.region.bytes_from(at).and_then(pop)
-            {
-                pops.push(register);
-                at += len as u32;
-            }
-            at == end && adjustment == size && pops == pushed
-        })
     }
 
     /// Classifies a `jmp` by `distance` from `next`.
@@ -389,6 +376,17 @@ fn pop(code: &[u8]) -> Option<(Gpr, usize)> {
         [pop @ 0x58..=0x5F, ..] => Some((Gpr::from_number(pop & 7), 1)),
         [rex @ 0x40..=0x4F, pop @ 0x58..=0x5F, ..] => {
             Some((Gpr::from_number((rex & 1) << 3 | pop & 7), 2))
+        }
+        _ => None,
+    }
+}
+
+/// Decodes the form of `pop register` for any operand, and returns its length.
+fn long_pop(code: &[u8]) -> Option<(Gpr, usize)> {
+    match code {
+        [0x8F, modrm @ 0xC0..=0xC7, ..] => Some((Gpr::from_number(modrm & 7), 2)),
+        [rex @ 0x40..=0x4F, 0x8F, modrm @ 0xC0..=0xC7, ..] => {
+            Some((Gpr::from_number((rex & 1) << 3 | modrm & 7), 3))
         }
         _ => None,
     }

@@ -8,6 +8,7 @@ mod bug;
 mod data;
 mod epilogue;
 mod state;
+mod undone;
 mod version3;
 
 pub use bug::Bug;

@@ -89,10 +89,13 @@ impl Reading<'_> {
         let mut state = *before;
         let mut first = true;
         let mut jumps = 0;
+        // An instruction that is part of an epilogue only if the whole frame is undone.
+        let mut doubtful = false;
         loop {
             let instruction = decoder.decode();
             let start = (instruction.ip() - BASE) as usize;
             let bytes = &self.image[start..start + instruction.len()];
+            let undone = self.is_undone_before(instruction.ip());
             if first && let Some(rsp) = self.adjusted_rsp(&instruction, bytes, &state) {
                 state.set(Gpr::Rsp, rsp);
             } else if let Some(register) = popped_register(&instruction, bytes) {
@@ -100,7 +103,16 @@ impl Reading<'_> {
                 // Windows stores first and then adds, also to rsp; the processor does not.
                 state.set(register, value);
                 state.set(Gpr::Rsp, state.rsp().wrapping_add(8));
-            } else if let Some(ending) = self.ending(&instruction, bytes) {
+            } else if self.precise && self.behind_prologue() && is_inert(&instruction) {
+                doubtful |= instruction.code() != Code::VEX_Vzeroupper;
+            } else if self.precise && self.behind_prologue() && is_long_pop(&instruction, bytes) {
+                let register = Gpr::from_number(instruction.op0_register().number() as u8);
+                state.set(register, stack_u64(state.rsp()));
+                state.set(Gpr::Rsp, state.rsp().wrapping_add(8));
+                doubtful = true;
+            } else if doubtful && !undone {
+                return None;
+            } else if let Some(ending) = self.ending(&instruction, bytes, undone) {
                 state.rip = stack_u64(state.rsp());
                 state.set(Gpr::Rsp, state.rsp().wrapping_add(8));
                 return Some((state, ending));
@@ -155,8 +167,34 @@ impl Reading<'_> {
         }
     }
 
+    /// Returns true if the code before `end` is `add rsp, 20h; pop rdi` in one of their encodings,
+    /// with instructions behind each that change nothing.
+    fn is_undone_before(&self, end: u64) -> bool {
+        let begin = if self.place < CHUNK[0] { MAIN[0] } else { CHUNK[0] };
+        // The register that the header names is never set.
+        self.frame_register == 0
+            && (BASE + u64::from(begin)..end).any(|start| {
+                let Some(mut decoder) = self.decoder(start) else { return false };
+                let mut left = vec!["pop", "add"];
+                while decoder.ip() < end {
+                    let one = decoder.decode();
+                    let at = (one.ip() - BASE) as usize;
+                    let expected = match &self.image[at..at + one.len()] {
+                        [0x48, 0x83, 0xC4, 0x20] | [0x48, 0x81, 0xC4, 0x20, 0, 0, 0] => "add",
+                        [0x5F] | [0x8F, 0xC7] => "pop",
+                        _ if is_inert(&one) && left.len() < 2 => continue,
+                        _ => return false,
+                    };
+                    if left.pop() != Some(expected) {
+                        return false;
+                    }
+                }
+                decoder.ip() == end && left.is_empty()
+            })
+    }
+
     /// Returns the kind of ending if the instruction is a return or a tail call.
-    fn ending(&self, instruction: &Instruction, bytes: &[u8]) -> Option<Ending> {
+    fn ending(&self, instruction: &Instruction, bytes: &[u8], undone: bool) -> Option<Ending> {
         let plain = bytes.strip_prefix(&[0xF2]).unwrap_or(bytes);
         match (instruction.code(), plain) {
             (Code::Retnq, [0xC3] | [0xF3, 0xC3]) | (Code::Retnq_imm16, [0xC2, ..]) => {
@@ -166,6 +204,9 @@ impl Reading<'_> {
                 (self.precise && self.behind_prologue()).then_some(Ending::Return)
             }
             (Code::Jmp_rm64, [0xFF, 0x25, ..] | [0x48..=0x4F, 0xFF, ..]) => Some(Ending::TailCall),
+            (Code::Jmp_rm64, [0xFF, ..] | [0x40..=0x47, 0xFF, ..]) => {
+                (self.precise && self.behind_prologue() && undone).then_some(Ending::TailCall)
+            }
             _ => {
                 let target = jump_target(instruction, plain)?.wrapping_sub(BASE);
                 let within = |[begin, end]: [u32; 2]| (begin.into()..end.into()).contains(&target);
@@ -200,6 +241,37 @@ fn jump_target(instruction: &Instruction, bytes: &[u8]) -> Option<u64> {
         (Code::Jmp_rel8_64, [0xEB, ..]) | (Code::Jmp_rel32_64, [0xE9, ..])
     );
     jump.then(|| instruction.near_branch_target())
+}
+
+/// Returns true if the instruction is a usual form of `nop`, or `vzeroupper`.
+fn is_inert(instruction: &Instruction) -> bool {
+    match (instruction.code(), instruction.len()) {
+        (Code::Nopd, 1) | (Code::Nopw, 2) => true,
+        (Code::VEX_Vzeroupper, len) => len == 3,
+        (Code::Nop_rm32, len) => {
+            let base = instruction.memory_base() == Register::RAX;
+            let indexed = instruction.memory_index() == Register::RAX
+                && instruction.memory_index_scale() == 1;
+            let plain = !instruction.has_rep_prefix() && !instruction.has_repne_prefix();
+            let disp = instruction.memory_displacement64() == 0
+                && instruction.memory_segment() == Register::DS;
+            let none = instruction.memory_index() == Register::None;
+            let usual = match len {
+                3 | 4 | 7 => none,
+                5 | 8 => indexed,
+                _ => false,
+            };
+            plain && base && disp && usual
+        }
+        _ => false,
+    }
+}
+
+/// Returns true for a `pop` of the form that has any operand, with no prefix but REX.
+fn is_long_pop(instruction: &Instruction, bytes: &[u8]) -> bool {
+    instruction.code() == Code::Pop_rm64
+        && instruction.op0_register() != Register::None
+        && matches!(bytes, [0x8F, _] | [0x40..=0x4F, 0x8F, _])
 }
 
 /// Returns the register of a `pop` with no prefix but REX.
@@ -251,6 +323,12 @@ fn make_piece(form: u32, random: u64) -> Vec<u8> {
         88 => vec![0x40 | b0 & 15],
         89 => vec![[0x66, 0x67, 0x2E, 0x36, 0x64, 0xF0][usize::from(b0 % 6)]],
         90 => vec![0x8F, 0xC0 | b0 & 7],
+        // The whole frame is undone.
+        92 => vec![0x48, 0x83, 0xC4, 0x20, 0x5F],
+        93 => vec![0x48, 0x81, 0xC4, 0x20, 0, 0, 0, 0x90, 0x8F, 0xC7],
+        94 => [&[0x90][..], &[0xC5, 0xF8, 0x77], &[0x66, 0x90], &[0x0F, 0x1F, 0x44, 0, 0]]
+            [usize::from(b0 & 3)]
+        .to_vec(),
         91 => vec![[0x90, 0xC9, 0xCB, 0xCF, 0xCC, 0x50, 0x9D, 0x74, 0xE8][usize::from(b0 % 9)]],
         _ => vec![b0],
     }

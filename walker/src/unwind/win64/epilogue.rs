@@ -4,7 +4,8 @@
 use super::super::{Rules, UnwindError};
 use super::effects::{Draft, Effects as _};
 use super::info::{CHAIN_LIMIT, Epilogs, RawCode, UnwindInfo};
-use super::tail_jump::leaves_by_register;
+use super::tail_jump::leaves_without_mark;
+use super::undone::{Unusual, is_undone_before};
 use super::{Site, UnwindInfoV3, WindingOperation, any_info_of, info_of, resolve_indirect};
 use crate::code_map::{CodeMap, CodeRegion};
 use crate::image::RuntimeFunction;
@@ -132,22 +133,31 @@ pub(super) fn scan(
     if let Some(action) = leading_adjustment(site, &mut code)? {
         act(action)?;
     }
+    let mut doubtful = false;
     for _ in 0..JUMP_LIMIT {
         loop {
             if let Some(register) = pop(&mut code)? {
                 act(Action::Pop(register))?;
-            } else if code.starts_with(&VZEROUPPER) && site.may_be_unusual_epilogue() {
-                code.skip(VZEROUPPER.len());
+            } else if let Some(found) = Unusual::at(code.bytes)
+                && site.may_be_unusual_epilogue()
+            {
+                code.skip(found.len);
+                doubtful |= found.is_doubtful;
+                if let Some(register) = found.popped {
+                    act(Action::Pop(register))?;
+                }
             } else {
                 break;
             }
         }
+        let begin = code.rva;
         // A bnd or repne prefix changes nothing.
         let repne = code.byte(0)? == 0xF2;
         if repne {
             code.skip(1);
         }
         match ending(site, &code, repne)? {
+            _ if doubtful && !is_undone_before(site, begin)? => return Ok(None),
             Ending::Leaves => return Ok(Some(Leaving::Return)),
             Ending::InterruptReturn { error_code } => {
                 if error_code {
@@ -161,9 +171,6 @@ pub(super) fn scan(
     }
     Ok(None)
 }
-
-/// `vzeroupper`. clang and rustc put it before the return of functions with AVX code.
-const VZEROUPPER: [u8; 3] = [0xC5, 0xF8, 0x77];
 
 /// Reads `add rsp, imm` or `lea rsp, [frame register + disp]`, the first instruction of an
 /// epilogue.
@@ -238,14 +245,14 @@ enum Ending {
 fn ending(site: &Site<'_, '_>, code: &Code<'_>, repne: bool) -> Result<Ending, UnwindError> {
     let leaves = |yes| if yes { Ending::Leaves } else { Ending::Other };
     let begin = code.rva.wrapping_sub(u32::from(repne));
-    let by_register = || leaves_by_register(site, code.bytes, begin);
+    let without_mark = || leaves_without_mark(site, code.bytes, begin);
     let first = code.byte(0)?;
     Ok(match first {
         0xC3 | 0xC2 => Ending::Leaves,
         0xF3 => leaves(code.byte(1)? == 0xC3),
         0xEB => jump(site, code.rva.wrapping_add(2), code.i8(1)?)?,
         0xE9 => jump(site, code.rva.wrapping_add(5), code.i32(1)?)?,
-        0xFF => leaves(code.byte(1)? == 0x25 || by_register()?),
+        0xFF => leaves(code.byte(1)? == 0x25 || without_mark()?),
         // add rsp, 8 drops an error code.
         0x48 if code.starts_with(&[0x48, 0x83, 0xC4, 0x08, 0x48, 0xCF]) => {
             interrupt_return(site, repne, true)
@@ -256,7 +263,7 @@ fn ending(site: &Site<'_, '_>, code: &Code<'_>, repne: bool) -> Result<Ending, U
             // REX.W before an indirect jump has no use but to mark a tail call.
             let tail_call = first & 8 != 0 && second == 0xFF && code.byte(2)? & 0x38 == 0x20;
             let rex_ret = second == 0xC3 && !repne && site.may_be_unusual_epilogue();
-            leaves(tail_call || rex_ret || first == 0x41 && second == 0xFF && by_register()?)
+            leaves(tail_call || rex_ret || second == 0xFF && without_mark()?)
         }
         _ => Ending::Other,
     })

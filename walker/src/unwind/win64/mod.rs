@@ -10,6 +10,7 @@ mod info;
 mod prologue;
 pub(super) mod rule;
 mod tail_jump;
+mod undone;
 mod version3;
 
 pub use info::{

@@ -24,6 +24,12 @@ pub enum WindowsMistake {
     ColdJump,
     /// `rex.w ret` is not recognized as a return, so that the epilogue is not recognized either.
     RexReturn,
+    /// `vzeroupper` before the return is not recognized, so that the epilogue is not recognized
+    /// either.
+    Vzeroupper,
+    /// `jmp rax` without REX.W is not recognized as a tail call, so that the epilogue is not
+    /// recognized either.
+    JumpWithoutRex,
     /// An epilogue of an UNWIND_INFO version 2 function is not listed by an EPILOG code.
     UnlistedEpilogue,
     /// `iretq` is not recognized as a return.
@@ -40,9 +46,11 @@ pub enum WindowsMistake {
 
 impl WindowsMistake {
     /// All mistakes.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::ColdJump,
         Self::RexReturn,
+        Self::Vzeroupper,
+        Self::JumpWithoutRex,
         Self::UnlistedEpilogue,
         Self::InterruptReturn,
         Self::Chkstk,

@@ -106,6 +106,8 @@ pub enum ReturnForm {
     BndRet,
     /// `rex.w ret`.
     RexRet,
+    /// `vzeroupper; ret`, as clang ends functions with AVX code.
+    VzeroupperRet,
 }
 
 /// A jump that leaves a function.
@@ -116,6 +118,8 @@ pub enum TailCallForm {
     Near,
     /// `rex.w jmp rax`.
     Register,
+    /// `jmp rax`, as Intel's compiler emits it.
+    RegisterWithoutRex,
     /// `rex.w jmp [rax]`.
     RegisterMemory,
     /// `jmp [rip + disp]`.

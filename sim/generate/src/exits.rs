@@ -2,6 +2,7 @@
 
 use super::body::{Context, Draw};
 use super::choices::Choices;
+use super::repair;
 use clr_codegen::{Exit, FunctionIndex, ReturnForm, Statement, TailCallForm, UnwindData};
 
 /// The form that UNWIND_INFO version 2 requires of all exits of a function.
@@ -46,11 +47,12 @@ impl<C: Choices> Draw<'_, C> {
         if matches!(form, Some(Form::TailCall(_))) {
             return None;
         }
-        let form = match self.choices.below(8) {
+        let form = match self.choices.below(9) {
             4 => ReturnForm::RetImm,
             5 => ReturnForm::RepRet,
             6 => ReturnForm::BndRet,
             7 => ReturnForm::RexRet,
+            8 => ReturnForm::VzeroupperRet,
             _ => ReturnForm::Ret,
         };
         self.form = Some(Form::Return(form));
@@ -59,17 +61,23 @@ impl<C: Choices> Draw<'_, C> {
 
     pub(super) fn jump(&mut self, callee: FunctionIndex, context: Context) -> Option<Exit> {
         let near = self.shape.unwind != UnwindData::Version2;
-        let forms = [
-            TailCallForm::Register,
-            TailCallForm::RegisterMemory,
-            TailCallForm::Memory,
-            TailCallForm::Near,
-        ];
+        let kind = self.around.kind;
+        let without_rex = repair::shows_its_end(self.shape, self.around.convention, kind);
+        let forms: Vec<TailCallForm> = [
+            Some(TailCallForm::Register),
+            Some(TailCallForm::RegisterMemory),
+            Some(TailCallForm::Memory),
+            near.then_some(TailCallForm::Near),
+            without_rex.then_some(TailCallForm::RegisterWithoutRex),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
         let form = match self.form.filter(|_| !near) {
             Some(Form::TailCall(form)) => form,
             // Version 2 requires the same form of all exits.
             Some(Form::Return(_)) => return None,
-            None => self.choices.pick(&forms[..if near { 4 } else { 3 }])?,
+            None => self.choices.pick(&forms)?,
         };
         let exit = Exit::TailCall(form, callee);
         if !self.budget.call(&Statement::Exit(exit), callee, context.times) {

@@ -74,7 +74,7 @@ pub(super) fn exit(exit: Exit) -> u64 {
             ReturnForm::RetImm => 1,
             ReturnForm::RepRet => 2,
             ReturnForm::BndRet => 3,
-            ReturnForm::RexRet => 4,
+            ReturnForm::RexRet | ReturnForm::VzeroupperRet => 4,
         },
         Exit::TailCall(form, callee) => {
             let form = match form {
@@ -82,10 +82,11 @@ pub(super) fn exit(exit: Exit) -> u64 {
                 TailCallForm::Register => 6,
                 TailCallForm::RegisterMemory => 7,
                 TailCallForm::Memory => 8,
+                TailCallForm::RegisterWithoutRex => 9,
             };
             form + u64::from(callee.0)
         }
-        Exit::Computed => 9,
+        Exit::Computed => 10,
     }
 }
 

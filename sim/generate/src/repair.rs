@@ -172,6 +172,28 @@ pub(super) fn leaf(scheduled: bool) -> FunctionShape {
     FunctionShape { unwind: UnwindData::None, scheduled, ..FunctionShape::default() }
 }
 
+/// Returns true if the code or the unwind data show where an epilogue of this shape ends, even with
+/// an ending that in other places is the jump of a switch. The code does if it undoes exactly what
+/// version 1 describes.
+pub(super) fn shows_its_end(
+    shape: &FunctionShape,
+    convention: CallingConvention,
+    kind: CodeKind,
+) -> bool {
+    let has_cfi = kind == CodeKind::Native && convention == CallingConvention::SystemV;
+    let is_listed = shape.unwind == UnwindData::Version3;
+    let described = shape.has_described_frame();
+    let releases = match shape.release {
+        Release::Add | Release::AddImm32 => true,
+        Release::Lea | Release::LeaDisp32 | Release::Mov => described,
+        Release::Leave => described && shape.pushes.len() > 1,
+        Release::Pop | Release::R11 => false,
+    };
+    // Such a push is popped into another register.
+    let same = shape.pushes.iter().all(|register| convention.is_nonvolatile(*register));
+    has_cfi || is_listed || releases && same && shape.allocation != Allocation::Push
+}
+
 /// Returns true if a shape can be released in this way.
 pub(super) fn is_possible(release: Release, shape: &FunctionShape) -> bool {
     let at_pushes =
@@ -397,6 +419,11 @@ impl Walk<'_> {
         }
         if self.shape.entry != EntryForm::Call {
             *exit = plain;
+        }
+        if let Exit::TailCall(form @ TailCallForm::RegisterWithoutRex, _) = exit
+            && !shows_its_end(self.shape, self.convention, self.kind)
+        {
+            *form = TailCallForm::Register;
         }
     }
 }

@@ -182,9 +182,10 @@ impl<C: Choices> Draw<'_, C> {
         self.xmm(&mut shape);
         shape.scheduled = self.choices.chance(1, 4);
         shape.handler = self.choices.chance(1, 4);
-        shape.unwind = match self.choices.below(5) {
+        shape.unwind = match self.choices.below(6) {
             3 => UnwindData::Version2,
             4 => UnwindData::Version2WithoutEpilogs,
+            5 => UnwindData::Version3,
             _ => UnwindData::Version1,
         };
         shape
@@ -287,6 +288,7 @@ impl<C: Choices> Draw<'_, C> {
             UnwindData::Version1,
             UnwindData::Version2,
             UnwindData::Version2WithoutEpilogs,
+            UnwindData::Version3,
         ]);
         shape.handler = self.choices.chance(1, 3);
         shape.cold = self.choices.one([ColdForm::Chained, ColdForm::Separate]);

@@ -140,6 +140,7 @@ terms! {
     TailCallForm {
         "near" => (TailCallForm::Near),
         "register" => (TailCallForm::Register),
+        "register-without-rex" => (TailCallForm::RegisterWithoutRex),
         "register-memory" => (TailCallForm::RegisterMemory),
         "memory" => (TailCallForm::Memory),
     }
@@ -149,6 +150,7 @@ terms! {
         "rep-ret" => (ReturnForm::RepRet),
         "bnd-ret" => (ReturnForm::BndRet),
         "rex-ret" => (ReturnForm::RexRet),
+        "vzeroupper-ret" => (ReturnForm::VzeroupperRet),
     }
     Rules {
         "precise" => (Rules::Precise),

@@ -125,7 +125,7 @@ fn the_second_unwinder_agrees_with_the_shadow_stack() {
     });
 }
 
-/// Returns the program with UNWIND_INFO of version 3. The generators draw the other versions.
+/// Returns the program with UNWIND_INFO of version 3 alone.
 fn with_version_3(program: &Program) -> Program {
     let mut program = program.clone();
     for function in &mut program.functions {
@@ -206,7 +206,15 @@ fn ntdll_is_wrong_exactly_where_windows_is_known_to_be() {
 fn is_wrong_where_windows_is(rules: Rules) {
     let seen = RefCell::new(BTreeSet::new());
     for_programs(6000, Size::SMALL, |program| {
-        every_instruction::windows(program, rules, LIMIT, |mistake| {
+        let mut program = program.clone();
+        // CoreCLR's source reads version 3 as version 2.
+        let reads_version_3 = rules == Rules::Ntdll;
+        for function in &mut program.functions {
+            if function.shape.unwind == UnwindData::Version3 && !reads_version_3 {
+                function.shape.unwind = UnwindData::Version1;
+            }
+        }
+        every_instruction::windows(&program, rules, LIMIT, |mistake| {
             seen.borrow_mut().insert(mistake);
         })
     });

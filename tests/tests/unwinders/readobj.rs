@@ -322,7 +322,13 @@ fn generated_images_are_read_alike() {
     let (mut images, mut functions) = (0, Vec::new());
     let mut seeds = 0..;
     while images < cases(120) {
-        let program = program(&mut Seeded::new(seeds.next().unwrap()), &Size::SMALL);
+        let mut program = program(&mut Seeded::new(seeds.next().unwrap()), &Size::SMALL);
+        // llvm-readobj 14 does not know version 3.
+        for function in &mut program.functions {
+            if function.shape.unwind == clr_codegen::UnwindData::Version3 {
+                function.shape.unwind = clr_codegen::UnwindData::Version1;
+            }
+        }
         let Ok(linked) = program.link() else { continue };
         for unit in linked.units.iter().filter(|unit| unit.format == clr_codegen::Format::Pe) {
             let Some(description) = check(&unit.bytes) else {

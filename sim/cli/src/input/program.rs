@@ -180,6 +180,8 @@ pub(crate) const fn cfi_mistake(mistake: CfiMistake) -> &'static str {
 pub(crate) const fn mistake(mistake: WindowsMistake) -> &'static str {
     match mistake {
         WindowsMistake::ColdJump => "a jump out of a cold part passes for a tail call",
+        WindowsMistake::Vzeroupper => "vzeroupper does not pass for a part of an epilogue",
+        WindowsMistake::JumpWithoutRex => "jmp rax without rex.w does not pass for a tail call",
         WindowsMistake::RexReturn => "rex.w ret does not pass for a return",
         WindowsMistake::UnlistedEpilogue => "no EPILOG code lists this epilogue",
         WindowsMistake::InterruptReturn => "iretq does not pass for a return",

@@ -216,7 +216,7 @@ impl Lowering<'_> {
     /// Loads the target of an indirect tail call while the frame still exists.
     fn load_target(&mut self, exit: Exit) -> Result<(), IcedError> {
         match exit {
-            Exit::TailCall(TailCallForm::Register, callee) => {
+            Exit::TailCall(TailCallForm::Register | TailCallForm::RegisterWithoutRex, callee) => {
                 self.stream.load(Gpr::Rax, Place::Absolute(self.cells.function(callee)))
             }
             Exit::TailCall(TailCallForm::RegisterMemory, callee) => {
@@ -232,15 +232,26 @@ impl Lowering<'_> {
             return Ok(());
         }
         let near = matches!(exit, Exit::TailCall(_, callee) if self.is_here(callee));
+        if exit == Exit::Return(ReturnForm::VzeroupperRet) {
+            self.stream.plain(Code::VEX_Vzeroupper);
+            if frame.shape().unwind == UnwindData::Version1 {
+                self.mistake(None);
+            }
+        }
         let stream = &mut self.stream;
         match exit {
-            Exit::Return(ReturnForm::Ret) => stream.plain(Code::Retnq),
+            Exit::Return(ReturnForm::Ret | ReturnForm::VzeroupperRet) => {
+                stream.plain(Code::Retnq);
+            }
             Exit::Return(ReturnForm::RetImm) => stream.bytes(&[0xC2, 0, 0])?,
             Exit::Return(ReturnForm::RepRet) => stream.bytes(&[0xF3, 0xC3])?,
             Exit::Return(ReturnForm::BndRet) => stream.bytes(&[0xF2, 0xC3])?,
             Exit::Return(ReturnForm::RexRet) => stream.bytes(&[0x48, 0xC3])?,
             Exit::TailCall(TailCallForm::Register, _) | Exit::Computed => {
                 stream.bytes(&[0x48, 0xFF, 0xE0])?;
+            }
+            Exit::TailCall(TailCallForm::RegisterWithoutRex, _) => {
+                stream.bytes(&[0xFF, 0xE0])?;
             }
             Exit::TailCall(TailCallForm::RegisterMemory, _) => {
                 stream.bytes(&[0x48, 0xFF, 0x20])?;
@@ -258,14 +269,19 @@ impl Lowering<'_> {
 
 /// Returns the reason why the Windows rules do not recognize this epilogue once rsp has moved.
 fn mistake(shape: &FunctionShape, exit: Exit) -> Option<WindowsMistake> {
-    if shape.entry.has_machine_frame() {
-        Some(WindowsMistake::InterruptReturn)
-    } else if shape.unwind == UnwindData::Version2WithoutEpilogs {
-        Some(WindowsMistake::UnlistedEpilogue)
-    } else if exit == Exit::Return(ReturnForm::RexRet) && shape.unwind == UnwindData::Version1 {
-        Some(WindowsMistake::RexReturn)
-    } else {
-        None
+    match (shape.unwind, exit) {
+        // Descriptors list the epilogues.
+        (UnwindData::Version3, _) => None,
+        _ if shape.entry.has_machine_frame() => Some(WindowsMistake::InterruptReturn),
+        (UnwindData::Version2WithoutEpilogs, _) => Some(WindowsMistake::UnlistedEpilogue),
+        (UnwindData::Version1, Exit::Return(ReturnForm::RexRet)) => Some(WindowsMistake::RexReturn),
+        (UnwindData::Version1, Exit::Return(ReturnForm::VzeroupperRet)) => {
+            Some(WindowsMistake::Vzeroupper)
+        }
+        (UnwindData::Version1, Exit::TailCall(TailCallForm::RegisterWithoutRex, _)) => {
+            Some(WindowsMistake::JumpWithoutRex)
+        }
+        _ => None,
     }
 }
 

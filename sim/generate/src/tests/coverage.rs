@@ -28,7 +28,7 @@ impl Seen {
 }
 
 /// Defines a function that names a value's variant, and a list of all names. The variants after
-/// `but` belong to the runtime's code, or are put into drawn programs by tests; they are not generated here.
+/// `but` belong to the runtime's code, which is not generated here.
 macro_rules! variants {
     ($(
         $list:ident, $function:ident: $type:ident { $($name:ident $(($($field:pat),*))?),* $(,)? }
@@ -60,11 +60,13 @@ variants! {
     ALLOCATIONS, allocation: Allocation { Sub, SubImm32, Push, Probes, ProbeLoop, Chkstk }
     FRAME_SETS, frame_set: FrameSet { BehindPush, BeforeAllocation, AfterAllocation, AfterSaves }
     RELEASES, release: Release { Add, AddImm32, Pop, Lea, LeaDisp32, R11, Mov, Leave }
-    UNWIND_DATA, unwind: UnwindData { None, Version1, Version2, Version2WithoutEpilogs }, but UnwindData::Version3
+    UNWIND_DATA, unwind: UnwindData { None, Version1, Version2, Version2WithoutEpilogs, Version3 }
     COLD_FORMS, cold: ColdForm { Chained, Separate }
     EXITS, exit: Exit { Return(_), TailCall(_, _) }, but Exit::Computed
-    RETURN_FORMS, return_form: ReturnForm { Ret, RetImm, RepRet, BndRet, RexRet }
-    TAIL_CALL_FORMS, tail_call: TailCallForm { Near, Register, RegisterMemory, Memory }
+    RETURN_FORMS, return_form: ReturnForm { Ret, RetImm, RepRet, BndRet, RexRet, VzeroupperRet }
+    TAIL_CALL_FORMS, tail_call: TailCallForm {
+        Near, Register, RegisterWithoutRex, RegisterMemory, Memory,
+    }
     CALL_FORMS, call: CallForm { Near, Register, Memory, Plt }
     STATEMENTS, statement: Statement {
         Call(_, _), Clobber(_), ClobberXmm(_), Store(_), Work(_), Loop(_, _), If(_, _), Exit(_),

@@ -18,7 +18,11 @@ pub(crate) enum Mistake {
     ReturnWithImmediate,
     /// `iretq` is not recognized as a return.
     InterruptReturn,
-    /// `rex.w jmp rax` is not recognized as a tail call.
+    /// UNWIND_INFO of version 3 is refused.
+    Version3,
+    /// `vzeroupper` is not recognized as a part of an epilogue.
+    Vzeroupper,
+    /// `jmp rax`, with or without REX.W, is not recognized as a tail call.
     JumpToRegister,
     /// An epilogue of more than 12 instructions is not recognized.
     LongEpilogue,
@@ -43,7 +47,9 @@ pub(crate) enum Mistake {
 }
 
 impl Mistake {
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 17] = [
+        Self::Version3,
+        Self::Vzeroupper,
         Self::JumpInside,
         Self::PrefixedReturn,
         Self::ReturnWithImmediate,
@@ -82,7 +88,11 @@ impl Mistake {
             Self::PrefixedReturn => matches!(site.way_out()[..], [0xF2 | 0xF3, 0xC3]),
             Self::ReturnWithImmediate => site.way_out().starts_with(&[0xC2]),
             Self::InterruptReturn => site.way_out() == [0x48, 0xCF],
-            Self::JumpToRegister => site.way_out() == [0x48, 0xFF, 0xE0],
+            Self::Version3 => site.has_version_3(),
+            Self::Vzeroupper => site.epilogue().contains(&vec![0xC5, 0xF8, 0x77]),
+            Self::JumpToRegister => {
+                matches!(site.way_out()[..], [0x48, 0xFF, 0xE0] | [0xFF, 0xE0])
+            }
             // The instruction that leaves the function does not count.
             Self::LongEpilogue => site.epilogue().len() > 13,
             Self::NegativeDisplacement => {

@@ -40,6 +40,11 @@ impl<'a> Site<'a> {
         self.shape().is_some_and(|shape| shape.unwind == UnwindData::Version2)
     }
 
+    /// Returns true if the function has unwind data of version 3.
+    pub(crate) fn has_version_3(&self) -> bool {
+        self.shape().is_some_and(|shape| shape.unwind == UnwindData::Version3)
+    }
+
     /// Returns the RVA after the part that contains rip.
     pub(crate) fn end_rva(&self) -> Option<u64> {
         let kind = self.function()?.kind;

@@ -220,8 +220,7 @@ pub const fn walkers(convention: CallingConvention) -> registers::Convention {
 pub fn precise(program: &Program, limit: u64) -> Result<Checked, Failure> {
     let linked = program.link()?;
     let map = linked.code_map().map_err(ProgramLoadError::ReadBack)?;
-    // Managed code alone does not show whether the program is for Windows or Unix.
-    let unwinder = Unwinder::new(&map).with_convention(walkers(program.convention));
+    let unwinder = Unwinder::new(&map);
     walk(program, &linked, &unwinder, limit)
 }
 

@@ -10,10 +10,12 @@ use super::marks::{CfiMistake, PlacedHelper, PlacedInstruction, WindowsMistake};
 use super::nibble_map::NibbleMap;
 use super::program::{CodeKind, FunctionIndex, Program};
 use super::rules::ProgramError;
+use super::shape::CallingConvention;
 use clr_walker::code_map::{CodeMap, CodeMapError, CodeRegion};
 use clr_walker::image::elf::{ElfError, ElfImage};
 use clr_walker::image::pe::PeImage;
 use clr_walker::image::{FunctionTable, ImageError};
+use clr_walker::registers::Convention;
 use clr_walker::unwind::Position;
 pub use eh_clauses::PlacedEhClause;
 use thiserror::Error;
@@ -154,6 +156,8 @@ pub struct Unit {
     pub kind: CodeKind,
     /// Format of the bytes.
     pub format: Format,
+    /// Calling convention of the code.
+    pub convention: CallingConvention,
     /// Load address of an image or low address of a heap (VA).
     pub base: u64,
     /// Image file, or the heap's bytes.
@@ -382,12 +386,18 @@ impl Unit {
     /// # Errors
     /// Returns [`ReadBackError`] if the bytes cannot be read in their format.
     pub fn region(&self) -> Result<CodeRegion<'_>, ReadBackError> {
-        match self.format {
-            Format::Pe => return Ok(CodeRegion::image(self.base, &PeImage::parse(&self.bytes)?)?),
+        let region = match self.format {
+            Format::Pe => CodeRegion::image(self.base, &PeImage::parse(&self.bytes)?)?,
             Format::Elf => return Ok(CodeRegion::elf(self.base, &ElfImage::parse(&self.bytes)?)?),
-            Format::Heap => {}
-        }
-        let table = FunctionTable::new(&self.runtime_functions);
-        Ok(CodeRegion::heap(self.base, &self.bytes, table)?)
+            Format::Heap => {
+                let table = FunctionTable::new(&self.runtime_functions);
+                CodeRegion::heap(self.base, &self.bytes, table)?
+            }
+        };
+        // The headers of the simulator's images are those of Windows everywhere.
+        Ok(region.with_convention(match self.convention {
+            CallingConvention::WindowsX64 => Convention::WindowsX64,
+            CallingConvention::SystemV => Convention::SystemV,
+        }))
     }
 }

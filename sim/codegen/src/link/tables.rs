@@ -46,6 +46,7 @@ impl Encoded {
             return Ok(Unit {
                 kind: self.kind,
                 format: self.format,
+                convention: program.convention,
                 base,
                 bytes,
                 runtime_functions,
@@ -82,6 +83,7 @@ impl Encoded {
         Ok(Unit {
             kind: self.kind,
             format: self.format,
+            convention: program.convention,
             base,
             bytes,
             runtime_functions: Vec::new(),

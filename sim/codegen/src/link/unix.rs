@@ -6,6 +6,7 @@ use super::super::lower::{Helper, HelperKind, Part, PartKind};
 use super::super::marks::PlacedHelper;
 use super::super::nibble_map::NibbleMap;
 use super::super::program::Program;
+use super::super::shape::CallingConvention;
 use super::place::{CELLS_RVA, Encoded, PAGE};
 use super::{Format, LinkError, Unit};
 
@@ -57,6 +58,7 @@ impl Encoded {
         Ok(Unit {
             kind: self.kind,
             format: Format::Elf,
+            convention: CallingConvention::SystemV,
             base: self.kind.base(),
             bytes: file.write().map_err(|_| unwritable)?,
             runtime_functions: Vec::new(),

@@ -31,11 +31,21 @@ pub(super) fn managed_shape(shape: &mut FunctionShape, convention: CallingConven
     shape.unwind = UnwindData::Version1;
 }
 
+/// Does the same for native code: runtimes unwind their own helpers by CoreCLR's rules, which know
+/// no version 3.
+pub(super) fn native_shape(shape: &mut FunctionShape) {
+    if shape.unwind == UnwindData::Version3 {
+        shape.unwind = UnwindData::Version1;
+    }
+}
+
 /// Repairs a program; nothing is added.
 pub(super) fn repair(world: &mut WorldProgram) {
     let convention = world.program.convention;
     for function in &mut world.program.functions {
-        if function.kind != CodeKind::Native {
+        if function.kind == CodeKind::Native {
+            native_shape(&mut function.shape);
+        } else {
             // Methods with inlined P/Invokes have a frame on rbp (contract §3.5), because the Frame
             // provides no other register.
             let leaves = |statement: &Statement| match statement {

@@ -258,7 +258,9 @@ impl<C: Choices> Draw<'_, C> {
         };
         let mut shape =
             shape::any_shape(self.choices, kind, self.convention, EntryForm::Call, most);
-        if kind != CodeKind::Native {
+        if kind == CodeKind::Native {
+            constrain::native_shape(&mut shape);
+        } else {
             if self.exceptions > 0 && self.choices.chance(3, 4) {
                 self.framed(&mut shape);
             }

@@ -18,7 +18,7 @@ use args::{Cli, Command};
 use clap::Parser as _;
 use commands::{
     clauses, compare, dump, emit, explain, explore, fmt, generate, lint, list, matrix, minimize,
-    new, replay, run, show, trace,
+    new, replay, run, runtimes, show, trace,
 };
 use render::console::{Console, Quiet};
 use render::error::CliError;
@@ -79,6 +79,7 @@ fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, CliError> {
         Command::Emit(args) => emit::emit(&args, console),
         Command::Explain(args) => explain::explain(&args, console),
         Command::Clauses(args) => clauses::clauses(&args, console),
+        Command::Runtimes(args) => runtimes::runtimes(&args, console),
     }
 }
 

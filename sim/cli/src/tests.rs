@@ -12,6 +12,7 @@ mod programs;
 mod readme;
 mod recordings;
 mod run;
+mod runtimes;
 mod schema;
 mod show;
 mod texts;

@@ -88,6 +88,7 @@ pub use snapshot_result::{
 pub use source_map::{NodePlaces, SnapshotAt, SourceMap};
 pub use stopped_thread::SnapshotReport;
 pub use stops::Stops;
+pub use suggest::nearest;
 pub use walk::{FoundEnd, FoundFrame, FoundWalk, ShadowStackDifference, UnwindDifference};
 
 use clr_codegen::{FunctionIndex, Program};

@@ -24,15 +24,9 @@ pub(super) fn list<S: AsRef<str>>(names: &[S]) -> String {
     text
 }
 
-/// Returns a hint with the allowed names, each once, and a similar one in the first place.
-pub(super) fn suggest<S: AsRef<str>>(found: &str, allowed: &[S], what: &str) -> String {
-    let mut listed = BTreeSet::new();
-    let allowed = allowed.iter().map(AsRef::as_ref);
-    let allowed: Vec<&str> =
-        allowed.filter(|name| !name.is_empty() && listed.insert(*name)).collect();
-    if allowed.is_empty() {
-        return "none is defined".to_owned();
-    }
+/// Returns the allowed name that is most similar to a wrong one, or `None` if none is similar.
+#[must_use]
+pub fn nearest<'a>(found: &str, allowed: &[&'a str]) -> Option<&'a str> {
     let near = allowed
         .iter()
         .take(SUGGEST_LIMIT)
@@ -43,9 +37,21 @@ pub(super) fn suggest<S: AsRef<str>>(found: &str, allowed: &[S], what: &str) -> 
         })
         // A partial word may be the start of a longer one.
         .min_by_key(|(distance, name)| (*distance, !name.starts_with(found)));
+    near.map(|(_, name)| name)
+}
+
+/// Returns a hint with the allowed names, each once, and a similar one in the first place.
+pub(super) fn suggest<S: AsRef<str>>(found: &str, allowed: &[S], what: &str) -> String {
+    let mut listed = BTreeSet::new();
+    let allowed = allowed.iter().map(AsRef::as_ref);
+    let allowed: Vec<&str> =
+        allowed.filter(|name| !name.is_empty() && listed.insert(*name)).collect();
+    if allowed.is_empty() {
+        return "none is defined".to_owned();
+    }
     let expected = format!("expected {what}: {}", list(&allowed));
-    match near {
-        Some((_, name)) => format!("did you mean `{name}`? {expected}"),
+    match nearest(found, &allowed) {
+        Some(name) => format!("did you mean `{name}`? {expected}"),
         None => expected,
     }
 }

@@ -17,6 +17,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clr_runtime::clause::Chapter;
 use clr_runtime::generation::{Generation, Generations};
+use clr_scenario::nearest;
 use clr_sim::book::references::{Reference, find};
 use clr_walker::unwind::Rules;
 use std::path::PathBuf;
@@ -46,7 +47,9 @@ Examples:
   clrsim lint my.dll                       judge the unwind data of an image
   clrsim trace programs/tail_call.kdl      print the run of a program, with its stack
   clrsim emit my.kdl -o my/images          write a program's images for other tools
-  clrsim clauses C-044                     print a rule of the CLR";
+  clrsim clauses C-044                     print a rule of the CLR
+  clrsim runtimes --diff net9-unix net10-unix
+                                           what differs between two runtimes";
 
 const SHOW_EXAMPLES: &str = "\
 Examples:
@@ -141,6 +144,33 @@ Exit codes:
   2  the arguments are wrong, the fixture is missing or is no program, or a file is there already or
      cannot be written";
 
+const RUNTIMES_EXAMPLES: &str = "\
+Examples:
+  clrsim runtimes
+  clrsim runtimes net9-windows
+  clrsim runtimes windows --json
+  clrsim runtimes --diff net8-windows coreclr-3.1-windows
+  clrsim matrix my.kdl --on hides_exception_handling=no
+
+Runtimes are named as everywhere with --on: by their names, by families (windows, unix or linux, net8,
+net9, net10, newest, core, framework, all), and by a question with its answer. Several are separated by
+commas.
+
+Without a name: how many answers of each runtime are known how. With names: each answer. It is
+
+  observed    in recorded calls of this runtime
+  read        in its source, at the place in parentheses
+  documented  in its documentation or interface definitions
+  assumed     for the reason in parentheses: nobody has looked
+
+JSON: one object a line. Of a runtime: kind (runtime), name, title, os, product, version,
+legacy_exceptions, answers (question, answer, known, source). Of --diff: kind (difference), question,
+meaning, runtimes, answers (as above, one of each).
+
+Exit codes:
+  0  the runtimes were printed
+  2  the arguments are wrong, or there is no such runtime";
+
 const CLAUSES_EXAMPLES: &str = "\
 Examples:
   clrsim clauses
@@ -220,6 +250,7 @@ pub(crate) enum Command {
     Dump(DumpArgs),
     Lint(LintArgs),
     Clauses(ClausesArgs),
+    Runtimes(RuntimesArgs),
 }
 
 /// Draw one recorded unwind: code, unwind data, stack and frames; or the stack of a recorded walk.
@@ -369,18 +400,44 @@ pub(crate) struct ClausesArgs {
     pub(crate) json: bool,
 }
 
+/// List the simulated runtimes: what each of them does, and how that is known.
+#[derive(Debug, Args)]
+#[command(after_help = RUNTIMES_EXAMPLES)]
+pub(crate) struct RuntimesArgs {
+    /// Print the answers of these: names of runtimes, or of sets of them [default: an overview]
+    #[arg(value_name = "RUNTIMES", value_parser = sets)]
+    pub(crate) runtimes: Vec<Generations>,
+
+    /// Print what two runtimes answer differently
+    #[arg(
+        long,
+        num_args = 2,
+        value_names = ["A", "B"],
+        value_parser = generations(),
+        conflicts_with = "runtimes"
+    )]
+    pub(crate) diff: Option<Vec<Generation>>,
+
+    /// One JSON object a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Parses a set of generations: names of generations and of sets.
 fn sets(words: &str) -> Result<Generations, String> {
     let mut set = Generations::NONE;
     for word in words.split([',', ' ']).filter(|word| !word.is_empty()) {
-        let known = Generations::from_word(word).or((word == "all").then_some(Generations::ALL));
-        set = set.with(known.ok_or_else(|| {
-            let names = Generations::NAMED.map(|(name, _)| name).into_iter();
-            let names: Vec<_> = names.chain(Generation::ALL.map(Generation::name)).collect();
-            format!("there is no runtime {word}; they are: all, {}", names.join(", "))
-        })?);
+        set = set.with(Generations::from_word(word).ok_or_else(|| no_runtime(word))?);
     }
     if set.is_empty() { Err("no runtime is named".to_owned()) } else { Ok(set) }
+}
+
+/// Returns the error for a word that names no runtime.
+fn no_runtime(word: &str) -> String {
+    let names: Vec<_> = Generations::all_words().collect();
+    let near = nearest(word, &names);
+    let near = near.map_or_else(String::new, |near| format!("did you mean {near}? "));
+    format!("there is no runtime {word}; {near}they are: {}", names.join(", "))
 }
 
 /// Returns a parser of the names of generations.

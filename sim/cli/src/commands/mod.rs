@@ -17,5 +17,6 @@ pub(crate) mod minimize;
 pub(crate) mod new;
 pub(crate) mod replay;
 pub(crate) mod run;
+pub(crate) mod runtimes;
 pub(crate) mod show;
 pub(crate) mod trace;

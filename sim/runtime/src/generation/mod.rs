@@ -36,6 +36,12 @@ macro_rules! generations {
             /// All generations.
             pub const ALL: [Self; [$(stringify!($variant)),*].len()] = [$(Self::$variant,)*];
 
+            /// Returns the runtime's name in a sentence.
+            #[must_use]
+            pub const fn title(self) -> &'static str {
+                match self { $(Self::$variant => $doc,)* }
+            }
+
             /// Returns the answers of the runtime's file.
             const fn answers(self) -> &'static Answers {
                 match self { $(Self::$variant => &$file::ANSWERS,)* }

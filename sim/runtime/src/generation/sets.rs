@@ -129,6 +129,13 @@ impl Generations {
         self.0 == 0
     }
 
+    /// Returns the words that are read, except for questions with answers: families, then
+    /// generations.
+    pub fn all_words() -> impl Iterator<Item = &'static str> {
+        let families = Self::NAMED.into_iter().chain(Self::ALIASES).map(|(name, _)| name);
+        families.chain(Generation::ALL.map(Generation::name))
+    }
+
     /// Returns the set for a word: a name of [`NAMED`](Self::NAMED) or [`ALIASES`](Self::ALIASES),
     /// of a generation, or a question with its answer, such as `context_size=0xc20` or
     /// `hides_exception_handling=no`.

@@ -13,7 +13,7 @@ use crate::snapshot::{SnapshotCaller, SnapshotThread};
 use clr_codegen::FunctionIndex;
 use clr_explore::LockName;
 use clr_runtime::Lock;
-use clr_runtime::generation::{Generation, Generations};
+use clr_runtime::generation::Generations;
 use clr_walker::registers::Gpr;
 use clr_world::stubs::RuntimeFunction;
 use kdl::{KdlDocument, KdlEntry, KdlNode, KdlValue};
@@ -313,10 +313,7 @@ fn expected(kind: Kind) -> ExpectedSyntax {
         Kind::Tag => ExpectedSyntax::Tag,
         Kind::Label => ExpectedSyntax::Label,
         Kind::Address => ExpectedSyntax::Address,
-        Kind::Generations => {
-            let sets = Generations::NAMED.into_iter().map(|(name, _)| name);
-            ExpectedSyntax::Generations(sets.chain(Generation::ALL.map(Generation::name)).collect())
-        }
+        Kind::Generations => ExpectedSyntax::Generations(Generations::all_words().collect()),
         Kind::Caller => ExpectedSyntax::Caller,
         Kind::Target => ExpectedSyntax::Target,
         Kind::Seed => ExpectedSyntax::Seed,

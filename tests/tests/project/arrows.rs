@@ -15,6 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("clr-coroutine", &[]),
     ("clr-walker", &[]),
     ("clr-com", &["clr-walker"]),
+    ("clr-recorder", &["clr-walker", "clr-com"]),
     ("clr-lint", &["clr-walker"]),
     ("clr-machine", &["clr-walker"]),
     ("clr-codegen", &["clr-walker", "clr-machine"]),

@@ -1,0 +1,371 @@
+//! Second opinions on each walk, inside the process.
+//!
+//! The handler copies the stack. Afterwards another walk is made from the same registers over the
+//! copy: native frames by libunwind, frames of methods by a reader of UNWIND_INFO of its own, told
+//! apart by what the runtime says. The two walks have to agree frame by frame, and the claim of the
+//! first one has to be true.
+
+mod frame;
+mod managed;
+mod native;
+
+use crate::os;
+use crate::recorder::Recorder;
+use crate::request::{Report, Sample};
+use clr_walker::mixed::{Completeness, FrameKind, MixedStack};
+use clr_walker::profiling::{FunctionId, HResult};
+use clr_walker::registers::Gpr;
+use frame::{Frame, Pages, StackCopy};
+use managed::Reader;
+use native::Libunwind;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Maximum number of frames of the second walk.
+const MOST: usize = 1024;
+/// Number of troubles that are written in full.
+const SHOWN: u64 = 20;
+
+/// The end of the second walk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// The thread's first function.
+    Root,
+    /// No unwind data, or none that makes sense.
+    Lost,
+}
+
+/// A frame of the second walk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seen {
+    ip: u64,
+    sp: u64,
+    method: Option<FunctionId>,
+}
+
+/// The judgement of one walk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Judgement {
+    /// Number of frames that are not where the second walk found them.
+    wrong_frames: u64,
+    /// True if it claims more than the second walk confirms.
+    is_false_claim: bool,
+    /// True if it has every managed frame of the second walk, to the root.
+    has_all_managed: bool,
+    /// True if the second walk was lost before the first one ended.
+    is_unjudged: bool,
+}
+
+/// The judgements so far.
+#[derive(Debug)]
+pub(crate) struct Check {
+    libunwind: Option<Libunwind>,
+    images: Vec<os::Image>,
+    pages: Pages,
+    loads: (u64, u64),
+    walks: u64,
+    missed: u64,
+    frames: u64,
+    wrong_frames: u64,
+    false_whole: u64,
+    unjudged: u64,
+    complete: u64,
+    snapshots: u64,
+    /// Number of frames of snapshots that the walk does not have, or has elsewhere.
+    snapshot_frames_missing: u64,
+    troubles: u64,
+    claims: BTreeMap<String, u64>,
+    /// Durations of walks.
+    nanoseconds: Vec<u32>,
+    /// Durations for 20 frames, by those of walks of 10 to 40 frames.
+    for_twenty: Vec<u32>,
+}
+
+impl Check {
+    pub(crate) fn new() -> Self {
+        Self {
+            libunwind: Libunwind::load(),
+            images: Vec::new(),
+            pages: Pages::default(),
+            loads: (0, 0),
+            walks: 0,
+            missed: 0,
+            frames: 0,
+            wrong_frames: 0,
+            false_whole: 0,
+            unjudged: 0,
+            complete: 0,
+            snapshots: 0,
+            snapshot_frames_missing: 0,
+            troubles: 0,
+            claims: BTreeMap::new(),
+            nanoseconds: Vec::new(),
+            for_twenty: Vec::new(),
+        }
+    }
+
+    /// Counts a request without an answer.
+    pub(crate) fn missed(&mut self) {
+        self.missed += 1;
+    }
+
+    /// Judges a walk.
+    pub(crate) fn add(&mut self, recorder: &Recorder, sample: &Sample, stack: &MixedStack) {
+        self.walks += 1;
+        self.frames += stack.frames.len() as u64;
+        let claim = claim(stack.completeness());
+        *self.claims.entry(claim).or_default() += 1;
+        let nanoseconds = u32::try_from(sample.nanoseconds).unwrap_or(u32::MAX);
+        self.nanoseconds.push(nanoseconds);
+        let frames = stack.frames.len() as u32;
+        if (10..=40).contains(&frames) {
+            self.for_twenty.push((u64::from(nanoseconds) * 20 / u64::from(frames)) as u32);
+        }
+        if sample.copy.is_empty() {
+            return;
+        }
+        let missing = missing_reports(sample, stack);
+        self.snapshots += u64::from(sample.snapshot == Some(HResult::OK));
+        self.snapshot_frames_missing += missing;
+        let (seen, end) = self.second(recorder, sample);
+        let judgement = judge(stack, &seen, end);
+        self.wrong_frames += judgement.wrong_frames;
+        self.false_whole += u64::from(judgement.is_false_claim);
+        self.complete += u64::from(judgement.has_all_managed);
+        self.unjudged += u64::from(judgement.is_unjudged);
+        let is_trouble = missing > 0
+            || judgement.wrong_frames > 0
+            || judgement.is_false_claim
+            || !judgement.has_all_managed
+            || stack.completeness() != Completeness::Whole;
+        if is_trouble && recorder.settings.log && self.troubles < SHOWN {
+            self.troubles += 1;
+            eprint!("{}", describe(recorder, sample, stack, &seen, end, judgement));
+        }
+    }
+
+    /// Makes the second walk.
+    fn second(&mut self, recorder: &Recorder, sample: &Sample) -> (Vec<Seen>, End) {
+        let loads = os::loads();
+        if std::mem::replace(&mut self.loads, loads) != loads {
+            self.images = os::images();
+            self.pages.clear();
+        }
+        let stack = StackCopy { from: sample.copy_from, bytes: &sample.copy };
+        let now = Pages::default();
+        let reader = Reader(&now);
+        let mut frame = Frame {
+            rip: sample.registers.rip,
+            registers: std::array::from_fn(|number| {
+                sample.registers.get(Gpr::from_number(number as u8))
+            }),
+        };
+        let mut is_interrupted = true;
+        let mut seen: Vec<Seen> = Vec::new();
+        while seen.len() < MOST {
+            let inside = frame.rip.wrapping_sub(u64::from(!is_interrupted));
+            let is_native = self.images.iter().any(|image| image.code.contains(&inside));
+            let method = if is_native { None } else { managed::method_at(&recorder.info, inside) };
+            seen.push(Seen { ip: frame.rip, sp: frame.rsp(), method });
+            let sp = frame.rsp();
+            let trampoline = is_trampoline(&now, frame.rip);
+            let function =
+                method.and_then(|id| managed::function_at(reader, &recorder.info, id, inside));
+            if let Some(function) = function {
+                if managed::step(reader, function, &mut frame, &stack, is_interrupted).is_none() {
+                    return (seen, End::Lost);
+                }
+            } else if is_native {
+                let rip = frame.rip;
+                frame.rip = if trampoline { rip } else { inside };
+                let Some(libunwind) = &self.libunwind else { return (seen, End::Lost) };
+                match libunwind.step(&mut frame, &stack, &self.images, &self.pages) {
+                    Some(true) if frame.rip != 0 => {}
+                    Some(_) => return (seen, End::Root),
+                    None => return (seen, End::Lost),
+                }
+            } else if is_interrupted {
+                // A stub, as far as one can see: entered by a call, without a frame.
+                let Some(caller) = stack.read(sp) else { return (seen, End::Lost) };
+                frame.rip = caller;
+                frame.registers[4] = sp + 8;
+            } else {
+                return (seen, End::Lost);
+            }
+            is_interrupted = trampoline;
+            let goes_on = frame.rsp() > sp || trampoline || seen.len() == 1;
+            if !goes_on
+                || !is_interrupted
+                    && !follows_call(&now, frame.rip)
+                    && !is_trampoline(&now, frame.rip)
+            {
+                return (seen, End::Lost);
+            }
+        }
+        (seen, End::Lost)
+    }
+
+    /// Returns the result: one JSON object.
+    pub(crate) fn text(&self, recorder: &Recorder, hangs: u32) -> String {
+        let [median, p95, twenty] = [
+            percentile(&self.nanoseconds, 50),
+            percentile(&self.nanoseconds, 95),
+            percentile(&self.for_twenty, 50),
+        ];
+        let mut claims = String::new();
+        for (claim, count) in &self.claims {
+            let comma = if claims.is_empty() { "" } else { "," };
+            let _ = write!(claims, "{comma}\"{claim}\":{count}");
+        }
+        let [major, minor, build] = recorder.version;
+        format!(
+            "{{\"runtime\":\"{major}.{minor}.{build}\",\"workload\":\"{}\",\"policy\":\"{}\",\
+             \"walks\":{},\"missed\":{},\"frames\":{},\"hangs\":{hangs},\"wrong_frames\":{},\
+             \"false_whole\":{},\"unjudged\":{},\"complete\":{},\"median_ns\":{median},\
+             \"snapshots\":{},\"snapshot_frames_missing\":{},\"p95_ns\":{p95},\"twenty_frames_ns\":{twenty},\"second_opinion\":{},\
+             \"claims\":{{{claims}}}}}\n",
+            recorder.settings.label,
+            recorder.settings.policy.name(),
+            self.walks,
+            self.missed,
+            self.frames,
+            self.wrong_frames,
+            self.false_whole,
+            self.unjudged,
+            self.complete,
+            self.snapshots,
+            self.snapshot_frames_missing,
+            self.libunwind.is_some(),
+        )
+    }
+}
+
+/// Returns the value below which this part of the values lies, in percent.
+fn percentile(values: &[u32], percent: usize) -> u32 {
+    let mut values = values.to_vec();
+    values.sort_unstable();
+    values.get(values.len() * percent / 100).copied().unwrap_or_default()
+}
+
+/// Returns the name of a claim: `Whole`, or the variant of the reason.
+fn claim(completeness: Completeness) -> String {
+    let text = match completeness {
+        Completeness::Partial(reason) => format!("{reason:?}"),
+        other => format!("{other:?}"),
+    };
+    text.replace("Unwind(", "").chars().take_while(char::is_ascii_alphabetic).collect()
+}
+
+/// Compares two walks of one stack.
+fn judge(stack: &MixedStack, seen: &[Seen], end: End) -> Judgement {
+    let ours: Vec<(u64, u64)> = stack.frames.iter().map(|frame| (frame.ip, frame.sp)).collect();
+    let theirs: Vec<(u64, u64)> = seen.iter().map(|frame| (frame.ip, frame.sp)).collect();
+    let agreed = ours.iter().zip(&theirs).take_while(|(one, other)| one == other).count();
+    let compared = ours.len().min(theirs.len());
+    let wrong_frames = if agreed < compared {
+        (ours.len() - agreed) as u64
+    } else if end == End::Root {
+        ours.len().saturating_sub(theirs.len()) as u64
+    } else {
+        0
+    };
+    let is_whole = stack.completeness() == Completeness::Whole;
+    let is_same = agreed == ours.len() && agreed == theirs.len();
+    let has_all_managed = seen.iter().filter(|frame| frame.method.is_some()).all(|frame| {
+        stack.frames.iter().any(|ours| {
+            let is_managed =
+                matches!(ours.kind, FrameKind::Managed(_) | FrameKind::Hidden(Some(_)));
+            is_managed && (ours.ip, ours.sp) == (frame.ip, frame.sp)
+        })
+    });
+    Judgement {
+        wrong_frames,
+        is_false_claim: is_whole && end == End::Root && !is_same,
+        has_all_managed: has_all_managed && (end == End::Root || is_whole),
+        is_unjudged: end == End::Lost && ours.len() > theirs.len(),
+    }
+}
+
+/// Returns the number of frames that DoStackSnapshot reports and the walk does not have.
+fn missing_reports(sample: &Sample, stack: &MixedStack) -> u64 {
+    if sample.snapshot != Some(HResult::OK) {
+        return 0;
+    }
+    let has = |report: &&Report| {
+        stack.frames.iter().any(|frame| {
+            frame.kind == FrameKind::Managed(report.function)
+                && (frame.ip, frame.sp) == (report.ip, report.sp)
+        })
+    };
+    sample.reports.iter().filter(|report| !has(report)).count() as u64
+}
+
+/// Returns true if the code at `ip` (VA) is the one that signal handlers return to:
+/// `mov rax, 15; syscall`.
+fn is_trampoline(pages: &Pages, ip: u64) -> bool {
+    let mut code = [0; 9];
+    pages.fill(ip, &mut code).is_some() && code == [0x48, 0xC7, 0xC0, 0x0F, 0, 0, 0, 0x0F, 0x05]
+}
+
+/// Returns true if the instruction before `ip` (VA) may be a call.
+fn follows_call(pages: &Pages, ip: u64) -> bool {
+    let mut code = [0; 8];
+    if pages.fill(ip.wrapping_sub(8), &mut code).is_none() {
+        return false;
+    }
+    let is_register_call = |at: usize| code[at] == 0xFF && code[at + 1] >> 3 & 7 == 2;
+    code[3] == 0xE8 || (1..=6).any(is_register_call)
+}
+
+/// Returns a text for people about a walk.
+fn describe(
+    recorder: &Recorder,
+    sample: &Sample,
+    stack: &MixedStack,
+    seen: &[Seen],
+    end: End,
+    judgement: Judgement,
+) -> String {
+    let mut text = format!("clr-recorder: {judgement:?}\n  {:?}\n", stack.completeness());
+    let place = |ip: u64| recorder.code.describe(ip);
+    for frame in &stack.frames {
+        let (ip, sp, place) = (frame.ip, frame.sp, place(frame.ip));
+        let _ =
+            writeln!(text, "  ours {ip:#x} {sp:#x} {:?} {:?} {place}", frame.kind, frame.source);
+    }
+    for frame in seen {
+        let (ip, sp, place) = (frame.ip, frame.sp, place(frame.ip));
+        let _ = writeln!(text, "  second {ip:#x} {sp:#x} {:?} {place}", frame.method);
+    }
+    if sample.snapshot.is_some() {
+        for report in &sample.reports {
+            let Report { function, ip, sp } = report;
+            let _ = writeln!(text, "  snapshot {ip:#x} {sp:#x} {function:x?}");
+        }
+    }
+    let copy = StackCopy { from: sample.copy_from, bytes: &sample.copy };
+    let last = stack.frames.last().map_or(sample.copy_from, |frame| frame.sp);
+    let words = (0..20).map(|at| copy.read(last + at * 8).unwrap_or_default());
+    let words: Vec<String> = words.map(|word| format!("{word:x}")).collect();
+    let _ = writeln!(text, "  second: {end:?}; stack at {last:#x}: {}", words.join(" "));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_of_sorted_values() {
+        assert_eq!(percentile(&[], 50), 0);
+        assert_eq!(percentile(&[9, 1, 5], 50), 5);
+        assert_eq!(percentile(&[9, 1, 5], 95), 9);
+    }
+
+    #[test]
+    fn claims_have_short_names() {
+        let reason = clr_walker::mixed::Reason::NotACall { address: 5 };
+        assert_eq!(claim(Completeness::Partial(reason)), "NotACall");
+        assert_eq!(claim(Completeness::Whole), "Whole");
+    }
+}

@@ -1,0 +1,213 @@
+//! The code map of the process.
+
+use crate::os::{self, OwnProcess};
+use clr_com::{ModuleId, RuntimeInfo};
+use clr_walker::code_map::{CodeMap, RegionKind, SharedCodeMap};
+use clr_walker::image::elf::ElfImage;
+use clr_walker::image::pe::PeImage;
+use clr_walker::jitted::{CodeHeaderLayout, JittedMethods};
+use clr_walker::memory::Memory;
+use clr_walker::profiling::{CodeRange, FunctionId, ModuleSource, ProfilerInfo, ReJitId};
+use clr_walker::registers::Convention;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
+use std::sync::{Mutex, PoisonError};
+
+/// Maximum number of bodies of one function that are looked at.
+const MOST_BODIES: usize = 64;
+
+/// The code in the process, kept up to date by callbacks and by looking at the loader's list.
+#[derive(Debug)]
+pub(crate) struct Code {
+    map: SharedCodeMap<'static>,
+    /// `None` for a runtime whose code headers are not known.
+    methods: Option<Mutex<JittedMethods>>,
+    images: Mutex<Images>,
+    log: bool,
+}
+
+/// The images in the map.
+#[derive(Debug, Default)]
+struct Images {
+    /// Native images: base (VA) to path.
+    native: BTreeMap<u64, String>,
+    /// Loads and unloads until the last look.
+    loads: (u64, u64),
+    /// Ready-to-run images: base (VA) to module.
+    managed: BTreeMap<u64, ModuleId>,
+}
+
+impl ModuleSource for Code {
+    fn code_map(&self) -> impl Deref<Target = CodeMap<'_>> {
+        self.map.read()
+    }
+}
+
+impl Code {
+    /// Makes the map of a runtime with this version, with the images that are loaded now.
+    pub(crate) fn new([major, minor, _]: [u16; 3], log: bool) -> Self {
+        // .NET Core 3.1 says 4.0, as .NET Framework 4 does.
+        let (major, minor) = if major == 4 { (3, 1) } else { (major, minor) };
+        let layout = CodeHeaderLayout::of_version(major, minor);
+        let methods =
+            layout.map(|layout| Mutex::new(JittedMethods::new(layout, Convention::SystemV)));
+        let code = Self { map: SharedCodeMap::default(), methods, images: Mutex::default(), log };
+        if let Some((base, bytes)) = os::vdso()
+            && let Ok(image) = ElfImage::parse(bytes)
+        {
+            let _ = code.map.update(|map| map.insert_elf(base, &image));
+        }
+        code.look_for_images();
+        code
+    }
+
+    /// Adds the bodies of a function that are not in the map yet: in JITCompilationFinished and the
+    /// like.
+    pub(crate) fn compiled(&self, info: &RuntimeInfo, function: FunctionId) {
+        let Some(methods) = &self.methods else { return };
+        let mut starts = [0; MOST_BODIES];
+        let found = info.get_native_code_starts(function, ReJitId(0), &mut starts).unwrap_or(0);
+        let mut starts: BTreeSet<u64> = starts.into_iter().take(found as usize).collect();
+        let mut newest = [CodeRange { start: 0, size: 0 }];
+        if info.get_code_info2(function, &mut newest).is_ok() {
+            starts.insert(newest[0].start);
+        }
+        for start in starts {
+            let mut range = [CodeRange { start: 0, size: 0 }];
+            let size = match info.get_code_info4(start, &mut range) {
+                Ok(1) => Some(range[0].size as u32),
+                _ => None,
+            };
+            let mut methods = methods.lock().unwrap_or_else(PoisonError::into_inner);
+            if methods.bodies(function.0).contains(&start) {
+                continue;
+            }
+            let added = self.map.update(|map| {
+                // Precompiled code is in an image.
+                if map.find(start).is_some_and(|(region, _)| region.kind() == RegionKind::Image) {
+                    return Ok(());
+                }
+                methods.compiled(map, &OwnProcess, function.0, start, size)
+            });
+            if let Err(error) = added
+                && self.log
+            {
+                eprintln!("clr-recorder: function {:#x} at {start:#x}: {error}", function.0);
+            }
+        }
+    }
+
+    /// Removes the bodies of a function, before the runtime frees them.
+    pub(crate) fn unloaded(&self, function: FunctionId) {
+        if let Some(methods) = &self.methods {
+            let mut methods = methods.lock().unwrap_or_else(PoisonError::into_inner);
+            self.map.update(|map| methods.unloaded(map, function.0));
+        }
+    }
+
+    /// Adds the ready-to-run code of a module, in ModuleLoadFinished.
+    pub(crate) fn module_loaded(&self, info: &RuntimeInfo, module: ModuleId) {
+        let Ok((base, path)) = info.get_module_info(module) else { return };
+        if base == 0 {
+            return;
+        }
+        let Some(bytes) = os::map_file(&path) else { return };
+        let Ok(image) = PeImage::parse(bytes) else { return };
+        if image.functions().is_empty() {
+            return;
+        }
+        if !is_loaded(&image, base) {
+            if self.log {
+                eprintln!("clr-recorder: {path} is not at {base:#x} as an image");
+            }
+            return;
+        }
+        let added = self.map.update(|map| map.insert_image(base, &image));
+        match added {
+            Ok(()) => {
+                let mut images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
+                images.managed.insert(base, module);
+            }
+            Err(error) if self.log => eprintln!("clr-recorder: {path}: {error}"),
+            Err(_) => {}
+        }
+    }
+
+    /// Removes the ready-to-run code of a module, in ModuleUnloadStarted.
+    pub(crate) fn module_unloaded(&self, module: ModuleId) {
+        let mut images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone: Vec<u64> =
+            images.managed.iter().filter(|(_, id)| **id == module).map(|(base, _)| *base).collect();
+        for base in gone {
+            images.managed.remove(&base);
+            self.map.update(|map| map.remove(base));
+        }
+    }
+
+    /// Looks for native images that were loaded or unloaded since the last look. Linux does not
+    /// announce them.
+    pub(crate) fn look_for_images(&self) {
+        let mut images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
+        let loads = os::loads();
+        if std::mem::replace(&mut images.loads, loads) == loads {
+            return;
+        }
+        let now: BTreeMap<u64, String> =
+            os::images().into_iter().map(|image| (image.base, image.path)).collect();
+        let gone: Vec<u64> = images
+            .native
+            .iter()
+            .filter(|(base, path)| now.get(base) != Some(*path))
+            .map(|(base, _)| *base)
+            .collect();
+        self.map.update(|map| {
+            for base in gone {
+                images.native.remove(&base);
+                map.remove(base);
+            }
+            for (base, path) in now {
+                if images.native.contains_key(&base) {
+                    continue;
+                }
+                if let Some(bytes) = os::map_file(&path)
+                    && let Ok(image) = ElfImage::parse(bytes)
+                {
+                    let _ = map.insert_elf(base, &image);
+                }
+                images.native.insert(base, path);
+            }
+        });
+    }
+
+    /// Returns `file+offset` for an address in a native image, else the address.
+    pub(crate) fn describe(&self, address: u64) -> String {
+        match self.image_at(address) {
+            Some((base, path)) => {
+                let name = path.rsplit('/').next().unwrap_or_default();
+                format!("{name}+{:#x}", address - base)
+            }
+            None => format!("{address:#x}"),
+        }
+    }
+
+    /// Returns the base (VA) and the path of the native image with `address` (VA).
+    fn image_at(&self, address: u64) -> Option<(u64, String)> {
+        let map = self.map.read();
+        let (region, _) = map.find(address)?;
+        let images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = images.native.get(&region.base()).cloned();
+        Some((region.base(), path?))
+    }
+}
+
+/// Returns true if the image lies at `base` (VA) section by section: the code of a function is at
+/// its RVA. A runtime may also have the file itself in memory, as it is on disk.
+fn is_loaded(image: &PeImage<'_>, base: u64) -> bool {
+    let functions = image.functions();
+    functions.iter().nth(functions.len() / 2).is_some_and(|function| {
+        let mut here = [0; 8];
+        let file = image.sections().bytes_from(function.begin).and_then(<[u8]>::first_chunk::<8>);
+        let read = OwnProcess.read(base.wrapping_add(function.begin.into()), &mut here);
+        read.is_ok() && file == Some(&here)
+    })
+}

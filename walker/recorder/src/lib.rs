@@ -1,0 +1,46 @@
+//! A profiler that ships `clr-walker`: the walker at work in a real CLR, and the reference for its use.
+//!
+//! ```text
+//! CORECLR_ENABLE_PROFILING=1
+//! CORECLR_PROFILER={3c2a5b7e-6d0f-4f0e-9c51-0a6b9d3f2c11}
+//! CORECLR_PROFILER_PATH=…/libclr_recorder.so
+//! CLR_RECORDER="mode=sample rate=500 out=app.folded"
+//! ```
+//!
+//! | module | content |
+//! |---|---|
+//! | `settings` | `CLR_RECORDER`: settings, or the path of a file with settings |
+//! | `profiler` | the object that the runtime loads: its callbacks |
+//! | `recorder` | what the callbacks, the handler and the sampler share |
+//! | `threads` | the threads that can be sampled, with the bounds of their stacks |
+//! | `code` | the code map: native images, ready-to-run images, jitted methods |
+//! | `request` | one sample at a time: asked for by the sampler, taken by a signal handler |
+//! | `target` | an interrupted thread, as the walker sees it |
+//! | `sampler` | the thread that samples |
+//! | `watchdog` | the thread that ends hangs, and writes all stacks |
+//! | `names` | names of methods |
+//! | `check` | second opinions on each walk |
+//! | `os` | the operating system: signals, memory, files. Nearly all `unsafe` is there |
+//!
+//! A sample goes this way:
+//!
+//! ```text
+//! sampler: choose a thread ─► signal ─────────────────────────► wait ─► stitch ─► count
+//! thread:                      └─► handler: Walker::take, copy ───┘
+//! ```
+//!
+//! Linux only, so far; elsewhere the library is empty.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+mod check;
+mod code;
+mod names;
+mod os;
+mod profiler;
+mod recorder;
+mod request;
+mod sampler;
+mod settings;
+mod target;
+mod threads;
+mod watchdog;

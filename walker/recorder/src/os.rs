@@ -1,0 +1,329 @@
+//! The operating system: Linux on x86-64.
+
+use clr_walker::memory::{Memory, Unreadable};
+use clr_walker::profiling::{StackBounds, StackRoot};
+use clr_walker::registers::Registers;
+use std::ffi::{CStr, c_void};
+use std::fs::File;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::ptr::null_mut;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+/// The signal of samples. The runtime uses real-time signals, SIGPROF is for profilers.
+const SIGNAL: i32 = libc::SIGPROF;
+
+/// Returns the calling thread's id. Allowed in a signal handler.
+pub(crate) fn own_tid() -> i32 {
+    // SAFETY: the call has no arguments and cannot fail.
+    unsafe { libc::gettid() }
+}
+
+/// Returns the addresses of the calling thread's stack (VA). Not for signal handlers.
+pub(crate) fn own_stack() -> Option<Range<u64>> {
+    // SAFETY: all zero is a valid value of this structure of numbers and pointers.
+    let mut attributes: libc::pthread_attr_t = unsafe { std::mem::zeroed() };
+    let (mut low, mut size) = (null_mut(), 0);
+    // SAFETY: the attributes are initialised by the first call, read by the second, freed by the
+    // third, and the other pointers are to locals.
+    unsafe {
+        if libc::pthread_getattr_np(libc::pthread_self(), &raw mut attributes) != 0 {
+            return None;
+        }
+        libc::pthread_attr_getstack(&raw const attributes, &raw mut low, &raw mut size);
+        libc::pthread_attr_destroy(&raw mut attributes);
+    }
+    let low = low as u64;
+    Some(low..low + size as u64)
+}
+
+/// Returns the time of a clock that only goes on, in nanoseconds. Allowed in a signal handler.
+pub(crate) fn now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a local.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+}
+
+/// A function that is called in the signal handler, with the value that was sent with the signal
+/// and the registers of the interrupted thread.
+pub(crate) type OnSignal = fn(value: usize, registers: &Registers);
+
+/// The function of the only handler.
+static ON_SIGNAL: std::sync::OnceLock<OnSignal> = std::sync::OnceLock::new();
+
+/// Installs the handler.
+///
+/// It runs on the interrupted stack: CoreCLR's alternate stacks are small, and a walk goes up the
+/// stack that it is on.
+pub(crate) fn install(on_signal: OnSignal) -> bool {
+    if ON_SIGNAL.set(on_signal).is_err() {
+        return false;
+    }
+    // SAFETY: all zero is a valid sigaction; the handler has the type that SA_SIGINFO demands.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        let handler: unsafe extern "C" fn(i32, *mut libc::siginfo_t, *mut c_void) = handle;
+        action.sa_sigaction = handler as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        libc::sigemptyset(&raw mut action.sa_mask);
+        libc::sigaction(SIGNAL, &raw const action, null_mut()) == 0
+    }
+}
+
+unsafe extern "C" fn handle(_: i32, info: *mut libc::siginfo_t, ucontext: *mut c_void) {
+    // SAFETY: errno is the thread's own, and must be unchanged after a handler.
+    let errno = unsafe { *libc::__errno_location() };
+    // SAFETY: the kernel passes a siginfo_t, with a value if it was sent with one; and a ucontext_t,
+    // of which these are the first bytes.
+    unsafe {
+        if (*info).si_code == libc::SI_QUEUE
+            && (*info).si_pid() == libc::getpid()
+            && let Some(on_signal) = ON_SIGNAL.get()
+        {
+            let registers = ucontext.cast::<[u8; Registers::LINUX_UCONTEXT_SIZE]>();
+            let value = (*info).si_value().sival_ptr as usize;
+            on_signal(value, &Registers::from_linux_ucontext(&*registers));
+        }
+        *libc::__errno_location() = errno;
+    }
+}
+
+/// A `siginfo_t` with a value, as the kernel expects it from `rt_tgsigqueueinfo`.
+#[repr(C)]
+struct Queued {
+    signal: i32,
+    errno: i32,
+    code: i32,
+    padding: i32,
+    process: i32,
+    user: u32,
+    value: usize,
+    rest: [u64; 12],
+}
+
+/// Sends the signal to a thread of this process. Returns false if there is no such thread.
+pub(crate) fn interrupt(tid: i32, value: usize) -> bool {
+    const _: () = assert!(size_of::<Queued>() == size_of::<libc::siginfo_t>());
+    // SAFETY: the calls have no pointers but one to a whole siginfo_t, which is only read.
+    unsafe {
+        let (process, user) = (libc::getpid(), libc::getuid());
+        let (signal, code) = (SIGNAL, libc::SI_QUEUE);
+        let info =
+            Queued { signal, errno: 0, code, padding: 0, process, user, value, rest: [0; 12] };
+        libc::syscall(libc::SYS_rt_tgsigqueueinfo, process, tid, SIGNAL, &raw const info) == 0
+    }
+}
+
+/// Waits until `word` is no longer `value`, or for this time. May return earlier.
+pub(crate) fn wait(word: &AtomicU32, value: u32, time: Duration) {
+    let time = libc::timespec {
+        tv_sec: time.as_secs().cast_signed(),
+        tv_nsec: time.subsec_nanos().into(),
+    };
+    let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the word and the time outlive the call.
+    unsafe {
+        libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, &raw const time);
+    }
+}
+
+/// Wakes a thread that waits for `word`. Allowed in a signal handler.
+pub(crate) fn wake(word: &AtomicU32) {
+    let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the kernel uses the word's address alone.
+    unsafe {
+        libc::syscall(libc::SYS_futex, word.as_ptr(), operation, 1);
+    }
+}
+
+/// The memory of this process, any part of which may be unmapped at any time: each read is a
+/// system call that fails instead of faulting. Allowed in a signal handler.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnProcess;
+
+impl Memory for OwnProcess {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+        let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: buffer.len() };
+        // SAFETY: the local range is `buffer`; the kernel checks the other one.
+        let read = unsafe {
+            let process = libc::getpid();
+            libc::process_vm_readv(process, &raw const local, 1, &raw const remote, 1, 0)
+        };
+        if usize::try_from(read) == Ok(buffer.len()) {
+            Ok(())
+        } else {
+            Err(Unreadable { address, len: buffer.len() as u32 })
+        }
+    }
+}
+
+/// Copies bytes of the calling thread's own stack from `address` (VA) on.
+///
+/// # Safety
+/// The bytes lie between the stack pointer, less the red zone, and the stack's base.
+pub(crate) unsafe fn copy_own_stack(address: u64, to: &mut [u8]) {
+    // SAFETY: such bytes are mapped for as long as the thread lives. Other threads may write to
+    // them through pointers, so the copy is one of a moment, as every sample is.
+    unsafe { std::ptr::copy_nonoverlapping(address as *const u8, to.as_mut_ptr(), to.len()) }
+}
+
+/// Maps a file for as long as the process lives.
+pub(crate) fn map_file(path: &str) -> Option<&'static [u8]> {
+    let file = File::open(path).ok()?;
+    let size = usize::try_from(file.metadata().ok()?.len()).ok().filter(|size| *size > 0)?;
+    let (protection, flags) = (libc::PROT_READ, libc::MAP_PRIVATE);
+    // SAFETY: a new mapping, which nobody unmaps. An image is not changed while it is in use: that
+    // would break the program that runs it, too.
+    unsafe {
+        let start = libc::mmap(null_mut(), size, protection, flags, file.as_raw_fd(), 0);
+        (start != libc::MAP_FAILED)
+            .then(|| std::slice::from_raw_parts(start.cast_const().cast(), size))
+    }
+}
+
+/// Returns the kernel's image in this process: its address (VA) and bytes.
+pub(crate) fn vdso() -> Option<(u64, &'static [u8])> {
+    // SAFETY: the call has no pointers.
+    let start = unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) };
+    let start = std::ptr::with_exposed_provenance::<u8>(start as usize);
+    // SAFETY: the kernel maps at least a page there for as long as the process lives; its section
+    // table is not needed.
+    (!start.is_null()).then(|| unsafe { (start as u64, std::slice::from_raw_parts(start, 0x1000)) })
+}
+
+/// Returns the numbers of loads and unloads of images until now.
+pub(crate) fn loads() -> (u64, u64) {
+    unsafe extern "C" fn first(
+        info: *mut libc::dl_phdr_info,
+        _: usize,
+        counts: *mut c_void,
+    ) -> i32 {
+        // SAFETY: the loader passes its data, and below, `counts` is passed.
+        unsafe { *counts.cast::<(u64, u64)>() = ((*info).dlpi_adds, (*info).dlpi_subs) };
+        1
+    }
+    let mut counts = (0, 0);
+    // SAFETY: the function has the expected type, and the data is a local.
+    unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut counts).cast()) };
+    counts
+}
+
+/// Ends the process at once.
+pub(crate) fn end(status: i32) -> ! {
+    // SAFETY: the call does not return.
+    unsafe { libc::_exit(status) }
+}
+
+/// A loaded native image, as the loader describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Image {
+    /// The address where the lowest segment is (VA).
+    pub(crate) base: u64,
+    pub(crate) path: String,
+    /// The addresses of its segments (VA).
+    pub(crate) code: Range<u64>,
+    /// Address of `.eh_frame_hdr` (VA).
+    pub(crate) eh_frame_hdr: u64,
+}
+
+/// Returns the native images with unwind data.
+pub(crate) fn images() -> Vec<Image> {
+    unsafe extern "C" fn each(info: *mut libc::dl_phdr_info, _: usize, images: *mut c_void) -> i32 {
+        // SAFETY: the loader passes its data, and below, `images` is passed.
+        let (info, images) = unsafe { (&*info, &mut *images.cast::<Vec<Image>>()) };
+        // SAFETY: the loader's own array of this length.
+        let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+        let range = |header: &libc::Elf64_Phdr| {
+            let start = info.dlpi_addr.wrapping_add(header.p_vaddr);
+            start..start + header.p_memsz
+        };
+        let of_kind = |kind| headers.iter().filter(move |header| header.p_type == kind).map(range);
+        let start = of_kind(libc::PT_LOAD).map(|range| range.start).min();
+        let end = of_kind(libc::PT_LOAD).map(|range| range.end).max();
+        if let (Some(start), Some(end)) = (start, end)
+            && let Some(table) = of_kind(libc::PT_GNU_EH_FRAME).next()
+        {
+            // SAFETY: the loader's name of the image, which ends with 0; empty for the program itself.
+            let name = unsafe { CStr::from_ptr(info.dlpi_name) }.to_string_lossy();
+            let path = if name.is_empty() { "/proc/self/exe".into() } else { name };
+            images.push(Image {
+                base: start,
+                path: path.into_owned(),
+                code: start..end,
+                eh_frame_hdr: table.start,
+            });
+        }
+        0
+    }
+    let mut images = Vec::new();
+    // SAFETY: the function has the expected type, and the data is a local.
+    unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut images).cast()) };
+    images
+}
+
+/// Gives the calling thread a larger alternate stack.
+///
+/// CoreCLR gives its threads one of 12 KiB for its handlers of faults. The frame of a signal that
+/// arrives there has the vector registers, 3 KiB with AVX-512: two of them and the runtime's handler
+/// do not fit, and the kernel ends the process.
+pub(crate) fn enlarge_alternate_stack() {
+    const SIZE: usize = 64 << 10;
+    const PAGE: usize = 4096;
+    let (protection, flags) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: the new stack is a mapping of its own, with a page below that faults. The thread is not
+    // on the old one, or the call fails. The runtime unmaps whatever stack the thread has when it ends.
+    unsafe {
+        let mut old: libc::stack_t = std::mem::zeroed();
+        if libc::sigaltstack(std::ptr::null(), &raw mut old) != 0
+            || old.ss_flags & libc::SS_DISABLE == 0 && old.ss_size >= SIZE
+        {
+            return;
+        }
+        let start = libc::mmap(null_mut(), SIZE + PAGE, protection, flags, -1, 0);
+        if start == libc::MAP_FAILED {
+            return;
+        }
+        libc::mprotect(start, PAGE, libc::PROT_NONE);
+        let stack = libc::stack_t { ss_sp: start.byte_add(PAGE), ss_flags: 0, ss_size: SIZE };
+        if libc::sigaltstack(&raw const stack, null_mut()) != 0 {
+            libc::munmap(start, SIZE + PAGE);
+        } else if old.ss_flags & libc::SS_DISABLE == 0 {
+            libc::munmap(old.ss_sp, old.ss_size);
+        }
+    }
+}
+
+/// Returns the ids of the threads of the process.
+pub(crate) fn tasks() -> Vec<i32> {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    tasks.filter_map(|task| task.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Returns the name and the state of a thread.
+pub(crate) fn describe_task(tid: i32) -> String {
+    let file = |name| std::fs::read_to_string(format!("/proc/self/task/{tid}/{name}"));
+    let text = |name| file(name).unwrap_or_default().trim().to_owned();
+    format!("{} {} {}", text("comm"), text("wchan"), text("syscall"))
+}
+
+/// Returns the bounds of the stack of a thread that waits in a system call.
+pub(crate) fn stack_of_task(tid: i32) -> Option<StackBounds> {
+    let number = |word: &str| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok();
+    let call = std::fs::read_to_string(format!("/proc/self/task/{tid}/syscall")).ok()?;
+    let sp = number(call.split_whitespace().rev().nth(1)?)?;
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    maps.lines().find_map(|line| {
+        let (range, _) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let (limit, base) = (number(start)?, number(end)?);
+        (limit..base).contains(&sp).then_some(StackBounds {
+            limit,
+            base,
+            root: StackRoot::Undefined,
+        })
+    })
+}

@@ -1,0 +1,179 @@
+//! The object that the runtime loads.
+
+#![allow(non_snake_case, reason = "names of the profiling interface")]
+
+use crate::os;
+use crate::recorder;
+use clr_com::{
+    Bool, ClassFactory, Guid, ICorProfilerCallback2Methods, ICorProfilerCallback3Methods,
+    ICorProfilerCallback4Methods, ICorProfilerCallback5Methods, ICorProfilerCallback6Methods,
+    ICorProfilerCallback7Methods, ICorProfilerCallback8Methods, ICorProfilerCallback9,
+    ICorProfilerCallback9Methods, ICorProfilerCallbackMethods, IUnknown, Interface, ModuleId,
+    create,
+};
+use clr_walker::profiling::{FunctionId, HResult, ReJitId, ThreadId};
+use std::ffi::c_void;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+/// The profiler's CLSID.
+const CLSID: &str = "3c2a5b7e-6d0f-4f0e-9c51-0a6b9d3f2c11";
+
+/// Returns the factory of the profiler: the export by which a runtime gets it.
+///
+/// # Safety
+/// The pointers are as the documentation of `DllGetClassObject` demands.
+#[unsafe(no_mangle)]
+#[expect(unreachable_pub, reason = "an export of the library")]
+pub unsafe extern "system" fn DllGetClassObject(
+    class: *const Guid,
+    riid: *const Guid,
+    object: *mut *mut c_void,
+) -> HResult {
+    // SAFETY: the caller's pointer.
+    if unsafe { class.as_ref() }.copied() != Guid::parse(CLSID) {
+        return HResult::CLASS_NOT_AVAILABLE;
+    }
+    // SAFETY: the caller's pointers.
+    unsafe { ClassFactory::get(|| create::<ICorProfilerCallback9, _>(Profiler), riid, object) }
+}
+
+/// The callbacks. All state is in the recorder.
+struct Profiler;
+
+impl ICorProfilerCallbackMethods for Profiler {
+    unsafe fn Initialize(&self, info: *mut c_void) -> HResult {
+        // SAFETY: the runtime passes an object, of which it keeps the reference: `info` is not
+        // dropped here.
+        let info = std::mem::ManuallyDrop::new(unsafe { IUnknown::from_raw(info) });
+        let Some(info) = &*info else { return HResult::INVALID_ARGUMENT };
+        match recorder::start(info) {
+            Ok(()) => HResult::OK,
+            Err(why) => {
+                eprintln!("clr-recorder: {why}");
+                HResult::FAIL
+            }
+        }
+    }
+
+    unsafe fn Shutdown(&self) -> HResult {
+        if let Some(recorder) = recorder::get() {
+            recorder.stop();
+        }
+        HResult::OK
+    }
+
+    unsafe fn ModuleLoadFinished(&self, module: ModuleId, _status: HResult) -> HResult {
+        if let Some(recorder) = recorder::get() {
+            recorder.code.module_loaded(&recorder.info, module);
+        }
+        HResult::OK
+    }
+
+    unsafe fn ModuleUnloadStarted(&self, module: ModuleId) -> HResult {
+        if let Some(recorder) = recorder::get() {
+            recorder.code.module_unloaded(module);
+        }
+        HResult::OK
+    }
+
+    unsafe fn FunctionUnloadStarted(&self, function: FunctionId) -> HResult {
+        unloaded(function)
+    }
+
+    unsafe fn JITCompilationFinished(
+        &self,
+        function: FunctionId,
+        _status: HResult,
+        _is_safe_to_block: Bool,
+    ) -> HResult {
+        compiled(function)
+    }
+
+    unsafe fn RuntimeSuspendStarted(&self, _reason: u32) -> HResult {
+        suspending(true)
+    }
+
+    unsafe fn RuntimeSuspendAborted(&self) -> HResult {
+        suspending(false)
+    }
+
+    unsafe fn RuntimeResumeFinished(&self) -> HResult {
+        suspending(false)
+    }
+
+    unsafe fn ThreadAssignedToOSThread(&self, thread: ThreadId, os_thread: u32) -> HResult {
+        if let Some(recorder) = recorder::get()
+            && u32::try_from(os::own_tid()) == Ok(os_thread)
+        {
+            recorder.threads.add_this(thread);
+        }
+        HResult::OK
+    }
+
+    unsafe fn ThreadDestroyed(&self, thread: ThreadId) -> HResult {
+        if let Some(recorder) = recorder::get() {
+            // The stack must stay until a walk of it is over.
+            let _walking = recorder.walking.lock().unwrap_or_else(PoisonError::into_inner);
+            recorder.threads.remove(thread);
+        }
+        HResult::OK
+    }
+}
+
+fn suspending(is_suspending: bool) -> HResult {
+    if let Some(recorder) = recorder::get() {
+        recorder.is_suspending.store(is_suspending, Ordering::SeqCst);
+    }
+    HResult::OK
+}
+
+fn compiled(function: FunctionId) -> HResult {
+    if let Some(recorder) = recorder::get() {
+        recorder.code.compiled(&recorder.info, function);
+    }
+    HResult::OK
+}
+
+fn unloaded(function: FunctionId) -> HResult {
+    if let Some(recorder) = recorder::get() {
+        recorder.code.unloaded(function);
+    }
+    HResult::OK
+}
+
+impl ICorProfilerCallback2Methods for Profiler {}
+impl ICorProfilerCallback3Methods for Profiler {}
+
+impl ICorProfilerCallback4Methods for Profiler {
+    unsafe fn ReJITCompilationFinished(
+        &self,
+        function: FunctionId,
+        _rejit: ReJitId,
+        _status: HResult,
+        _is_safe_to_block: Bool,
+    ) -> HResult {
+        compiled(function)
+    }
+}
+
+impl ICorProfilerCallback5Methods for Profiler {}
+impl ICorProfilerCallback6Methods for Profiler {}
+impl ICorProfilerCallback7Methods for Profiler {}
+
+impl ICorProfilerCallback8Methods for Profiler {
+    unsafe fn DynamicMethodJITCompilationFinished(
+        &self,
+        function: FunctionId,
+        _status: HResult,
+        _is_safe_to_block: Bool,
+    ) -> HResult {
+        compiled(function)
+    }
+}
+
+impl ICorProfilerCallback9Methods for Profiler {
+    unsafe fn DynamicMethodUnloaded(&self, function: FunctionId) -> HResult {
+        unloaded(function)
+    }
+}

@@ -1,0 +1,126 @@
+//! Settings, from the environment variable `CLR_RECORDER`.
+
+use clr_walker::mixed::Policy;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// The task of the recorder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Counts stacks, and writes them folded.
+    Sample,
+    /// Judges each walk, and writes one JSON object.
+    Check,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// `mode=sample` or `mode=check`.
+    pub(crate) mode: Mode,
+    /// `policy=signal`, or the others that walk in a handler: `signal-snapshot`.
+    pub(crate) policy: Policy,
+    /// `snapshots=1`: asks DoStackSnapshot in the handler, too, if the thread is in a method, to
+    /// compare. Only for `mode=check`.
+    pub(crate) snapshots: bool,
+    /// `rate=N`: samples in a second, of all threads together. 0: as many as can be taken.
+    pub(crate) rate: u32,
+    /// `out=PATH`: the file that the result is appended to. Without it, stderr.
+    pub(crate) out: Option<PathBuf>,
+    /// `label=TEXT`: the name of the workload in results.
+    pub(crate) label: String,
+    /// `hang=SECONDS`: the time without a sample after which the process is ended. 0: never.
+    pub(crate) hang: u32,
+    /// `log=1`: says on stderr what was refused.
+    pub(crate) log: bool,
+}
+
+/// The policies that walk in a signal handler.
+const IN_HANDLERS: [Policy; 2] = [Policy::Signal, Policy::SignalSnapshot];
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            mode: Mode::Sample,
+            policy: Policy::Signal,
+            snapshots: false,
+            rate: 100,
+            out: None,
+            label: String::new(),
+            hang: 0,
+            log: false,
+        }
+    }
+}
+
+impl Settings {
+    /// Reads settings from the variable: `key=value` separated by white space, or `@PATH` of a file
+    /// with the same.
+    pub(crate) fn from_environment() -> Result<Self, String> {
+        let text = std::env::var("CLR_RECORDER").unwrap_or_default();
+        match text.strip_prefix('@') {
+            Some(path) => {
+                let text = std::fs::read_to_string(path);
+                Self::parse(&text.map_err(|error| format!("{path}: {error}"))?)
+            }
+            None => Self::parse(&text),
+        }
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let mut settings = Self::default();
+        for word in text.split_whitespace() {
+            let (key, value) =
+                word.split_once('=').ok_or_else(|| format!("`{word}` has no `=`"))?;
+            match key {
+                "mode" => {
+                    settings.mode = match value {
+                        "sample" => Mode::Sample,
+                        "check" => Mode::Check,
+                        _ => return Err(format!("`{word}`: the modes are sample and check")),
+                    }
+                }
+                "policy" => {
+                    let policy = Policy::ALL.into_iter().find(|policy| policy.name() == value);
+                    settings.policy = policy
+                        .filter(|policy| IN_HANDLERS.contains(policy))
+                        .ok_or_else(|| format!("`{word}`: no policy for signal handlers"))?;
+                }
+                "snapshots" => settings.snapshots = number::<u32>(word, value)? != 0,
+                "rate" => settings.rate = number(word, value)?,
+                "out" => settings.out = Some(value.into()),
+                "label" => value.clone_into(&mut settings.label),
+                "hang" => settings.hang = number(word, value)?,
+                "log" => settings.log = number::<u32>(word, value)? != 0,
+                _ => return Err(format!("`{word}`: there is no such setting")),
+            }
+        }
+        Ok(settings)
+    }
+}
+
+fn number<T: FromStr>(word: &str, value: &str) -> Result<T, String> {
+    value.parse().map_err(|_| format!("`{word}`: not a number"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_words() {
+        let settings = Settings::parse("mode=check\trate=0\nout=/tmp/a label=linq hang=9").unwrap();
+        assert_eq!(settings.mode, Mode::Check);
+        assert_eq!((settings.rate, settings.hang), (0, 9));
+        assert_eq!(settings.out, Some("/tmp/a".into()));
+        assert_eq!(settings.label, "linq");
+        assert_eq!(Settings::parse(""), Ok(Settings::default()));
+    }
+
+    #[test]
+    fn unknown_settings_are_refused() {
+        for text in ["fast", "mode=fast", "rate=x", "rates=5", "log=yes", "policy=seeded"] {
+            assert!(Settings::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The threads that can be sampled.
+
+use crate::os;
+use clr_walker::profiling::{StackBounds, StackRoot, ThreadId};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+
+/// Maximum number of threads; those beyond are not sampled.
+const MOST: usize = 1024;
+
+/// A thread, or a free place. A handler reads it without a lock.
+#[derive(Debug, Default)]
+pub(crate) struct Thread {
+    /// The operating system's id; 0 in a free place.
+    tid: AtomicI32,
+    id: AtomicU64,
+    limit: AtomicU64,
+    base: AtomicU64,
+}
+
+impl Thread {
+    /// Returns the operating system's id, or 0 if there is no thread.
+    pub(crate) fn tid(&self) -> i32 {
+        self.tid.load(Ordering::Acquire)
+    }
+
+    /// Returns the runtime's id.
+    pub(crate) fn id(&self) -> ThreadId {
+        ThreadId(self.id.load(Ordering::Relaxed))
+    }
+
+    /// Makes this a thread that the runtime may not know.
+    pub(crate) fn set(&self, tid: i32, stack: StackBounds) {
+        self.id.store(u64::MAX, Ordering::Relaxed);
+        self.limit.store(stack.limit, Ordering::Relaxed);
+        self.base.store(stack.base, Ordering::Relaxed);
+        self.tid.store(tid, Ordering::Release);
+    }
+
+    /// Returns the bounds of the stack.
+    pub(crate) fn stack(&self) -> StackBounds {
+        StackBounds {
+            limit: self.limit.load(Ordering::Relaxed),
+            base: self.base.load(Ordering::Relaxed),
+            // `_start` and `clone3` of glibc mark their return address as undefined.
+            root: StackRoot::Undefined,
+        }
+    }
+}
+
+/// All threads of the runtime.
+#[derive(Debug)]
+pub(crate) struct Threads {
+    threads: Box<[Thread]>,
+}
+
+impl Threads {
+    pub(crate) fn new() -> Self {
+        Self { threads: (0..MOST).map(|_| Thread::default()).collect() }
+    }
+
+    /// Adds the calling thread, in its callback ThreadAssignedToOSThread. The bounds of a stack can
+    /// only be asked for here: in a handler that would allocate.
+    pub(crate) fn add_this(&self, id: ThreadId) {
+        let Some(stack) = os::own_stack() else { return };
+        os::enlarge_alternate_stack();
+        self.remove(id);
+        let tid = os::own_tid();
+        // The negative id keeps others from taking the place before it is filled in.
+        let free = self.threads.iter().find(|thread| {
+            let taken = (Ordering::Acquire, Ordering::Relaxed);
+            thread.tid.compare_exchange(0, -tid, taken.0, taken.1).is_ok()
+        });
+        let Some(thread) = free else { return };
+        thread.id.store(id.0, Ordering::Relaxed);
+        thread.limit.store(stack.start, Ordering::Relaxed);
+        thread.base.store(stack.end, Ordering::Relaxed);
+        thread.tid.store(tid, Ordering::Release);
+    }
+
+    /// Removes a thread.
+    pub(crate) fn remove(&self, id: ThreadId) {
+        for thread in &self.threads {
+            if thread.tid() > 0 && thread.id() == id {
+                thread.tid.store(0, Ordering::Release);
+            }
+        }
+    }
+
+    /// Returns the thread at an index.
+    pub(crate) fn get(&self, index: usize) -> Option<&Thread> {
+        self.threads.get(index).filter(|thread| thread.tid() > 0)
+    }
+
+    /// Returns the thread with this id of the operating system.
+    pub(crate) fn with_tid(&self, tid: i32) -> Option<&Thread> {
+        self.threads.iter().find(|thread| thread.tid() == tid)
+    }
+
+    /// Returns the index of the first thread after `last`, in a circle.
+    pub(crate) fn after(&self, last: usize) -> Option<usize> {
+        (1..=MOST).map(|step| (last + step) % MOST).find(|at| self.get(*at).is_some())
+    }
+}

@@ -68,4 +68,5 @@ pub mod memory;
 pub mod mixed;
 pub mod profiling;
 pub mod registers;
+mod rule_slots;
 pub mod unwind;

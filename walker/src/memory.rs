@@ -47,7 +47,8 @@ pub trait Memory {
     }
 
     /// Returns the `len` bytes at `address` (VA), if the memory holds them as one slice. After
-    /// `None`, the bytes may still be readable with [`read`](Self::read).
+    /// `None`, the bytes may still be readable with [`read`](Self::read). A walk asks for the 128 bytes
+    /// from the lowest saved register on, and then for those that it needs.
     #[inline]
     fn window(&self, address: u64, len: usize) -> Option<&[u8]> {
         let _ = (address, len);

@@ -6,8 +6,8 @@ use super::index::{Header, Index, find};
 use super::program::{Fault, Remembered, State};
 use super::rule::{General, Place, Rule};
 use super::scan::Problems;
-use super::slots::RuleSlots;
 use crate::image::{CfiSections, Sections};
+use crate::rule_slots::{CodePlace, RuleSlots};
 use core::ops::{ControlFlow, Range};
 
 /// Maximum number of unusable entries that a look-up passes over. Linkers write hardly any.
@@ -22,7 +22,7 @@ pub(super) struct Lazy<'a> {
     sections: [Frames<'a>; 2],
     code: CodeRanges,
     index: Index<'a>,
-    slots: RuleSlots,
+    slots: RuleSlots<{ Rule::WORDS }>,
     pub(super) problems: Problems,
 }
 
@@ -59,8 +59,8 @@ impl<'a> Lazy<'a> {
 
     #[inline]
     pub(super) fn find(&self, rva: u32) -> Compiled {
-        match self.slots.get(rva) {
-            Some(rule) => Compiled::Simple(rule),
+        match self.slots.get(CodePlace::called(rva)) {
+            Some(slot) => Compiled::Simple(Rule::from_slot(slot)),
             None => self.compile(rva),
         }
     }
@@ -81,7 +81,7 @@ impl<'a> Lazy<'a> {
         let saved = state.saved().filter(|_| !entry.cie.signal_frame);
         match saved.and_then(|saved| state.with_cfa(saved)) {
             Some(rule) => {
-                self.slots.put(rva, &rule);
+                self.slots.put(CodePlace::called(rva), rule.to_words());
                 Compiled::Simple(rule)
             }
             None => Compiled::General,

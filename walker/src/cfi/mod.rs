@@ -30,7 +30,6 @@ mod rows;
 mod rule;
 mod rules;
 mod scan;
-mod slots;
 mod table;
 
 pub use error::{CfiError, CfiProblem, FrameSection};

@@ -3,6 +3,8 @@
 use super::error::{CfiError, CfiProblem, FrameSection};
 use super::row::{CfaRule, Column, RegisterRule, Row};
 use crate::registers::{Convention, Gpr, RegisterSet};
+use crate::rule_slots::word;
+use core::sync::atomic::AtomicU64;
 
 /// Maximum number of registers that a simple rule restores: the six that callees preserve under
 /// System V, and one more.
@@ -59,6 +61,9 @@ const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 pub(super) const USUAL_RETURN_ADDRESS: i32 = -8;
 
 impl Rule {
+    /// Number of words of a rule.
+    pub(super) const WORDS: usize = 3;
+
     /// Creates a rule that saves nothing and has no canonical frame address yet.
     pub(crate) fn new() -> Self {
         Self { window: 8, ..Self::default() }
@@ -121,7 +126,7 @@ impl Rule {
     }
 
     /// Returns the rule as words, for [`from_words`](Self::from_words).
-    pub(super) fn to_words(self) -> [u64; 3] {
+    pub(super) fn to_words(self) -> [u64; Self::WORDS] {
         let [first @ .., e, f, g] = self.loads;
         let last = Load(u16::from(self.count) | u16::from(self.cfa_register) << 8);
         let pack = |loads: [Load; 4]| {
@@ -133,8 +138,14 @@ impl Rule {
         [pack(first), pack([e, f, g, last]), third]
     }
 
+    /// Returns the rule in a slot.
     #[inline]
-    pub(super) const fn from_words([first, second, third]: [u64; 3]) -> Self {
+    pub(super) fn from_slot([first, second, third]: &[AtomicU64; Self::WORDS]) -> Self {
+        Self::from_words([word(first), word(second), word(third)])
+    }
+
+    #[inline]
+    const fn from_words([first, second, third]: [u64; Self::WORDS]) -> Self {
         const fn load(word: u64, at: u32) -> Load {
             Load((word >> (16 * at)) as u16)
         }

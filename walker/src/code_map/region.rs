@@ -8,12 +8,19 @@ use crate::image::macho::MachoImage;
 use crate::image::pe::PeImage;
 use crate::image::{CfiSections, FunctionTable, ImageError, RuntimeFunction, Section, Sections};
 use crate::registers::Convention;
+use crate::rule_slots::RuleSlots;
+use crate::unwind::Rule;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
 
 /// An image at its load address, or a block of a code heap, with the unwind data of its functions.
+///
+/// It has slots for the rules that steps compile from RUNTIME_FUNCTION entries: at most 16 for each
+/// function, and from 64 KiB to 512 KiB where there are many. They are made with it and written once, so a
+/// walk in a signal handler takes no lock and does not allocate. When the slots of an address are
+/// taken, its unwind data is read each time. [Generated](Self::generated) code has none.
 #[derive(Clone, Debug)]
 pub struct CodeRegion<'a> {
     /// The address that RVAs count from (VA).
@@ -30,6 +37,23 @@ pub struct CodeRegion<'a> {
     cfi: Option<Arc<CfiTable<'a>>>,
     /// The compact unwind information of a Mach-O image.
     compact: Option<Arc<CompactTable<'a>>>,
+    /// The rules that steps have compiled from RUNTIME_FUNCTION entries so far.
+    rules: Arc<Rules>,
+}
+
+/// Slots for the rules of steps.
+type Rules = RuleSlots<{ Rule::WORDS }>;
+
+/// Number of slots for the rules of each function, as long as there are few functions.
+const SLOTS_PER_FUNCTION: usize = 16;
+
+/// Limits of the number of slots in a region with many functions: from 64 KiB to 512 KiB.
+const SLOTS: Range<usize> = 1024..8192;
+
+/// Creates free slots for the rules of `functions` functions.
+fn rules_of(functions: usize) -> Arc<Rules> {
+    let all = functions.saturating_mul(SLOTS_PER_FUNCTION);
+    Arc::new(Rules::new(all.min((functions / 2).clamp(SLOTS.start, SLOTS.end))))
 }
 
 /// The bytes of a region.
@@ -177,8 +201,19 @@ impl<'a> CodeRegion<'a> {
         let info = functions.iter().next().map_or(0, |function| function.unwind_info & !1);
         let empty = Section { rva: 0, bytes: &[], executable: false };
         let unwind_section = sections.find(info).copied().unwrap_or(empty);
+        let rules = rules_of(functions.len());
         let bytes = Bytes::Borrowed { sections, functions, unwind_section };
-        Ok(Self { base, first: 0, size, kind, bytes, is_system_v: false, cfi: None, compact: None })
+        Ok(Self {
+            base,
+            first: 0,
+            size,
+            kind,
+            bytes,
+            is_system_v: false,
+            cfi: None,
+            compact: None,
+            rules,
+        })
     }
 
     /// Returns the part of the region with these RVAs, which a profiler adds if it gets the methods
@@ -194,9 +229,10 @@ impl<'a> CodeRegion<'a> {
     /// Returns the region as code of `convention`. Regions of images know theirs; generated code is
     /// taken for code of Windows.
     #[must_use]
-    pub const fn with_convention(mut self, convention: Convention) -> Self {
-        self.is_system_v = matches!(convention, Convention::SystemV);
-        self
+    pub fn with_convention(self, convention: Convention) -> Self {
+        // Operation 11 depends on it.
+        let rules = Arc::new(Rules::clone(&self.rules));
+        Self { is_system_v: convention == Convention::SystemV, rules, ..self }
     }
 
     /// Returns the lowest address of the region (VA).
@@ -266,6 +302,12 @@ impl<'a> CodeRegion<'a> {
         self.compact.as_deref()
     }
 
+    /// Returns the rules that steps have compiled from RUNTIME_FUNCTION entries so far.
+    #[inline]
+    pub(crate) fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
     /// Returns the code bytes from `rva` to the end of their section.
     #[inline]
     #[must_use]
@@ -333,6 +375,8 @@ impl CodeRegion<'static> {
         let entries = functions.iter().flat_map(RuntimeFunction::to_bytes);
         let owned = OwnedBytes { runs: runs.into(), functions: entries.collect() };
         let (kind, bytes) = (RegionKind::CodeHeap, Bytes::Owned(Arc::new(owned)));
-        Ok(Self { base, first, size, kind, bytes, is_system_v: false, cfi: None, compact: None })
+        // There are very many such regions, of a function each.
+        let (is_system_v, cfi, compact, rules) = (false, None, None, rules_of(0));
+        Ok(Self { base, first, size, kind, bytes, is_system_v, cfi, compact, rules })
     }
 }

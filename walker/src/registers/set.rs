@@ -19,6 +19,16 @@ impl RegisterSet {
         Self(bits as u32)
     }
 
+    /// Creates a set from its [`bits`](Self::bits).
+    pub(crate) const fn from_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+
+    /// Returns the set as bits.
+    pub(crate) const fn bits(self) -> u32 {
+        self.0
+    }
+
     /// Creates a set of integer registers.
     #[must_use]
     pub const fn of(registers: &[Gpr]) -> Self {

@@ -1,13 +1,13 @@
-//! A cache of rules by return address.
+//! A cache of rules by address.
 
-use super::win64;
+use super::{Position, win64};
 use crate::cfi;
 use alloc::boxed::Box;
 use alloc::vec;
 
 const WAYS: usize = 4;
 
-/// A cache of the rules for return addresses, which recur in samples of one program. It never
+/// A cache of the rules for return addresses and interrupted code, which recur in samples of one program. It never
 /// changes a result.
 ///
 /// A cache that is used with another code map, or after the map has changed, empties itself. Making
@@ -17,13 +17,13 @@ pub struct Cache {
     /// Version of the code map that the entries were made from.
     version: u64,
     cfi: Table<cfi::Rule, 10>,
-    win64: Table<Option<win64::rule::Rule>, 9>,
+    win64: Table<win64::Rule, 9>,
 }
 
 /// A cached rule.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum CachedRule<'c> {
-    Win64(&'c win64::rule::Rule),
+    Win64(&'c win64::Rule),
     Cfi(&'c cfi::Rule),
 }
 
@@ -43,10 +43,10 @@ struct Table<R, const BITS: u32> {
 }
 
 /// The rules of the return addresses that share a hash, newest first; the oldest one is replaced.
-/// An empty entry has the address 0, which is never looked up.
+/// An empty entry has the key 0, which is never looked up.
 ///
-/// Two entries of native code share a line of the processor's cache, so that a step needs one line
-/// unless the set has older entries.
+/// Two entries of native code share a line of the processor's cache, and one of other code fills a
+/// line, so that a step needs one line unless the set has older entries.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct Set<R> {
@@ -55,11 +55,22 @@ struct Set<R> {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry<R> {
-    rip: u64,
+    key: u64,
     rule: R,
 }
 
 const _: () = assert!(size_of::<Entry<cfi::Rule>>() == 32, "two entries in a line");
+const _: () = assert!(size_of::<Entry<win64::Rule>>() == 64, "an entry in a line");
+
+/// Returns the key of an address at a position. Keys of interrupted code may be those of return
+/// addresses elsewhere, so that the rule must say what it is for.
+#[inline]
+const fn key(rip: u64, position: Position) -> u64 {
+    match position {
+        Position::ReturnAddress => rip,
+        Position::Interrupted => !rip,
+    }
+}
 
 impl<R: Copy + Default, const BITS: u32> Table<R, BITS> {
     const SETS: usize = 1 << BITS;
@@ -76,13 +87,13 @@ impl<R: Copy + Default, const BITS: u32> Table<R, BITS> {
     fn clear(&mut self) {
         // Entry by entry: a set may not be built on a small stack.
         for entry in self.sets.iter_mut().flat_map(|set| &mut set.entries) {
-            entry.rip = 0;
+            entry.key = 0;
         }
     }
 
     #[inline]
-    const fn set(rip: u64) -> usize {
-        (rip.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - BITS)) as usize
+    const fn set(key: u64) -> usize {
+        (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - BITS)) as usize
     }
 
     #[inline]
@@ -91,18 +102,18 @@ impl<R: Copy + Default, const BITS: u32> Table<R, BITS> {
         self.sets.get(place / WAYS)?.entries.get(place % WAYS)
     }
 
-    /// Returns the place of the entry for `rip`, which is not 0, if that is the expected one.
+    /// Returns the place of the entry with the key `key`, which is not 0, if that is the expected one.
     #[inline]
-    fn expected(&self, rip: u64) -> Option<u16> {
+    fn expected(&self, key: u64) -> Option<u16> {
         let place = *self.next.get(usize::from(self.last))?;
-        (self.entry(place)?.rip == rip).then_some(place)
+        (self.entry(place)?.key == key).then_some(place)
     }
 
-    /// Returns the place of the entry for `rip`, which is not 0.
+    /// Returns the place of the entry with the key `key`, which is not 0.
     #[inline]
-    fn find(&self, rip: u64) -> Option<u16> {
-        let at = Self::set(rip);
-        let way = self.sets.get(at)?.entries.iter().position(|entry| entry.rip == rip)?;
+    fn find(&self, key: u64) -> Option<u16> {
+        let at = Self::set(key);
+        let way = self.sets.get(at)?.entries.iter().position(|entry| entry.key == key)?;
         Some((at * WAYS + way) as u16)
     }
 
@@ -122,10 +133,10 @@ impl<R: Copy + Default, const BITS: u32> Table<R, BITS> {
         self.go_on(place)
     }
 
-    fn insert(&mut self, rip: u64, rule: R) {
-        if let Some(set) = self.sets.get_mut(Self::set(rip)) {
+    fn insert(&mut self, key: u64, rule: R) {
+        if let Some(set) = self.sets.get_mut(Self::set(key)) {
             set.entries.rotate_right(1);
-            set.entries[0] = Entry { rip, rule };
+            set.entries[0] = Entry { key, rule };
         }
     }
 }
@@ -144,29 +155,33 @@ impl Cache {
         Self { version: 0, cfi: Table::new(), win64: Table::new() }
     }
 
-    /// Returns the rule for the return address `rip` in version `version` of a code map. The two
+    /// Returns the rule for rip at a position in version `version` of a code map. The two
     /// flags say which kinds to look up: rules of native code, and rules of code with UNWIND_INFO.
     #[inline]
     pub(super) fn get(
         &mut self,
         version: u64,
         rip: u64,
+        position: Position,
         [cfi, win64]: [bool; 2],
     ) -> Option<CachedRule<'_>> {
-        if self.version != version || rip == 0 {
+        let key = key(rip, position);
+        if self.version != version || key == 0 {
             return None;
         }
-        if cfi && let Some(place) = self.cfi.expected(rip) {
+        let cfi = cfi && position == Position::ReturnAddress;
+        if cfi && let Some(place) = self.cfi.expected(key) {
             return self.cfi.go_on(place).map(CachedRule::Cfi);
         }
-        if win64 && let Some(place) = self.win64.expected(rip) {
-            return self.win64.go_on(place)?.as_ref().map(CachedRule::Win64);
+        let is_for = |rule: &&win64::Rule| rule.position() == position;
+        if win64 && let Some(place) = self.win64.expected(key) {
+            return self.win64.go_on(place).filter(is_for).map(CachedRule::Win64);
         }
-        if cfi && let Some(place) = self.cfi.find(rip) {
+        if cfi && let Some(place) = self.cfi.find(key) {
             return self.cfi.go_to(place).map(CachedRule::Cfi);
         }
-        if win64 && let Some(place) = self.win64.find(rip) {
-            return self.win64.go_to(place)?.as_ref().map(CachedRule::Win64);
+        if win64 && let Some(place) = self.win64.find(key) {
+            return self.win64.go_to(place).filter(is_for).map(CachedRule::Win64);
         }
         None
     }
@@ -174,13 +189,13 @@ impl Cache {
     /// Adds a rule of native code, which is not in the cache yet.
     pub(super) fn insert_cfi(&mut self, version: u64, rip: u64, rule: cfi::Rule) {
         self.renew(version);
-        self.cfi.insert(rip, rule);
+        self.cfi.insert(key(rip, Position::ReturnAddress), rule);
     }
 
     /// Adds a rule of code with UNWIND_INFO, which is not in the cache yet.
-    pub(super) fn insert_win64(&mut self, version: u64, rip: u64, rule: win64::rule::Rule) {
+    pub(super) fn insert_win64(&mut self, version: u64, rip: u64, rule: win64::Rule) {
         self.renew(version);
-        self.win64.insert(rip, Some(rule));
+        self.win64.insert(key(rip, rule.position()), rule);
     }
 
     /// Removes the rules of another version.

@@ -11,11 +11,13 @@ pub use cache::Cache;
 use cache::CachedRule;
 pub use error::UnwindError;
 pub use walk::{Frame, Walk};
+pub(crate) use win64::Rule;
 
 use crate::code_map::{CodeMap, CodeRegion};
 use crate::image::RuntimeFunction;
 use crate::memory::Memory;
 use crate::registers::{Convention, RegisterSet, Registers};
+use crate::rule_slots::CodePlace;
 
 /// The rules to apply where unwinders disagree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -251,7 +253,10 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         self.rules
     }
 
-    /// Moves `registers` from a frame to its caller. Of the volatile registers, only those change
+    /// Moves `registers` from a frame to its caller. The rule of a step by unwind data is kept in the
+    /// region, if one of its slots is free, and makes the next step from there faster.
+    ///
+    /// Of the volatile registers, only those change
     /// that an epilogue pops or call frame information names. [`Step::known`] returns the registers
     /// that are the caller's: an undefined one, for instance, keeps its old value.
     ///
@@ -264,9 +269,7 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         position: Position,
         memory: &M,
     ) -> Result<Step, UnwindError> {
-        if position == Position::ReturnAddress
-            && let Some((region, rva)) = self.map.find(registers.rip.wrapping_sub(1))
-        {
+        if let Some((region, rva)) = self.map.find(looked_up(registers.rip, position)) {
             if let Some(table) = region.cfi() {
                 let place = dwarf::Place { map: self.map, region, table, rva };
                 if let Some(place) = place.compact() {
@@ -274,16 +277,47 @@ impl<'c, 'a> Unwinder<'c, 'a> {
                 }
                 return dwarf::step(place, self.guesses, registers, position, memory);
             }
-            if !self.rules.is_windows()
-                && let Some(function) = region.functions().find(rva)
-                && function.indirect().is_none()
-            {
-                let place = win64::Place { map: self.map, region, rva, function };
-                let unix = self.reading().unix;
-                return win64::step_from_call(place, unix, self.preserved, registers, memory);
+            if !self.rules.is_windows() {
+                if let Some(slot) = region.rules().get(code_place(rva, position))
+                    && let Some(rule) = Rule::from_slot(slot)
+                {
+                    return Ok(rule.apply(registers, memory)?.within(self.preserved));
+                }
+                return self.step_and_keep((region, rva), registers, position, memory);
             }
         }
         self.any_step(registers, position, memory)
+    }
+
+    /// Makes a step by the unwind data at an RVA whose rule the region does not have, and keeps the
+    /// rule there, if there is one and a slot is free.
+    #[inline(never)]
+    fn step_and_keep<M: Memory + ?Sized>(
+        &self,
+        (region, rva): (&CodeRegion<'a>, u32),
+        registers: &mut Registers,
+        position: Position,
+        memory: &M,
+    ) -> Result<Step, UnwindError> {
+        let (rules, key) = (region.rules(), code_place(rva, position));
+        if rules.has_room(key) && rules.get(key).is_none() {
+            let rule = win64::compile(None, region, rva, position);
+            rules.put(key, rule.unwrap_or_default().to_words());
+            if let Some(rule) = rule {
+                return Ok(rule.apply(registers, memory)?.within(self.preserved));
+            }
+        }
+        let Some(function) = region.functions().find(rva) else {
+            return self.any_step(registers, position, memory);
+        };
+        let (map, unix) = (Some(self.map), self.reading().unix);
+        let place = win64::Place { map, region, rva: rip_rva(rva, position), function };
+        if position == Position::ReturnAddress && function.indirect().is_none() {
+            return win64::step_from_call(place, unix, self.preserved, registers, memory);
+        }
+        let interrupted = position == Position::Interrupted;
+        let step = win64::step_in_function(place, self.reading(), registers, interrupted, memory)?;
+        Ok(step.within(self.preserved))
     }
 
     /// Makes a step from any kind of frame and code, as [`step`](Self::step) does.
@@ -312,11 +346,7 @@ impl<'c, 'a> Unwinder<'c, 'a> {
     /// Returns the place where a step begins, if that is code with call frame information.
     #[inline]
     fn native(&self, rip: u64, position: Position) -> Option<dwarf::Place<'c, 'a>> {
-        let before = match position {
-            Position::Interrupted => 0,
-            Position::ReturnAddress => 1,
-        };
-        let (region, rva) = self.map.find(rip.wrapping_sub(before))?;
+        let (region, rva) = self.map.find(looked_up(rip, position))?;
         let table = region.cfi()?;
         Some(dwarf::Place { map: self.map, region, table, rva })
     }
@@ -337,13 +367,13 @@ impl<'c, 'a> Unwinder<'c, 'a> {
     ) -> Result<Step, UnwindError> {
         let address = registers.rip;
         let rva = region.rva(address).ok_or(UnwindError::UnknownCode { address })?;
-        let place = win64::Place { map: self.map, region, rva, function };
+        let place = win64::Place { map: Some(self.map), region, rva, function };
         let step = win64::step_in_function(place, self.reading(), registers, true, memory)?;
         Ok(step.within(self.preserved))
     }
 
-    /// Makes the same step as [`step`](Self::step), faster if `cache` knows the return address: for
-    /// frames that made a call, with precise rules (native frames: with any rules).
+    /// Makes the same step as [`step`](Self::step), faster if `cache` knows the address: with precise
+    /// rules, and for native frames that made a call, with any.
     ///
     /// # Errors
     /// As [`step`](Self::step): the cache makes no difference.
@@ -355,17 +385,15 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         position: Position,
         memory: &M,
     ) -> Result<Step, UnwindError> {
-        if position == Position::ReturnAddress {
-            let (version, rip) = (self.map.version(), registers.rip);
-            match cache.get(version, rip, [self.map.has_cfi(), !self.rules.is_windows()]) {
-                Some(CachedRule::Cfi(rule)) => return rule.apply(registers, None, memory),
-                Some(CachedRule::Win64(rule)) => {
-                    return Ok(rule.apply(registers, memory)?.within(self.preserved));
-                }
-                None => {}
+        let (version, rip) = (self.map.version(), registers.rip);
+        let kinds = [self.map.has_cfi(), !self.rules.is_windows()];
+        match cache.get(version, rip, position, kinds) {
+            Some(CachedRule::Cfi(rule)) => rule.apply(registers, None, memory),
+            Some(CachedRule::Win64(rule)) => {
+                Ok(rule.apply(registers, memory)?.within(self.preserved))
             }
+            None => self.step_and_learn(cache, registers, position, memory),
         }
-        self.step_and_learn(cache, registers, position, memory)
     }
 
     /// Makes a step that the cache does not know, and adds its rule to the cache if it has one.
@@ -377,21 +405,27 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         position: Position,
         memory: &M,
     ) -> Result<Step, UnwindError> {
-        if position == Position::ReturnAddress {
-            let (version, rip) = (self.map.version(), registers.rip);
-            if let Some(place) = self.native(rip, position) {
-                let rule = match place.compact() {
-                    Some(place) => compact::simple_rule(place),
-                    None => dwarf::simple_rule(place),
+        let (version, rip) = (self.map.version(), registers.rip);
+        if let Some((region, rva)) = self.map.find(looked_up(rip, position)) {
+            if let Some(table) = region.cfi() {
+                let place = dwarf::Place { map: self.map, region, table, rva };
+                let rule = match (position, place.compact()) {
+                    (Position::Interrupted, _) => None,
+                    (Position::ReturnAddress, Some(place)) => compact::simple_rule(place),
+                    (Position::ReturnAddress, None) => dwarf::simple_rule(place),
                 };
                 if let Some(rule) = rule {
                     cache.insert_cfi(version, rip, rule);
                 }
-            } else if !self.rules.is_windows()
-                && let Some(rule) = win64::compile(self.map, self.rules, rip)
-            {
-                cache.insert_win64(version, rip, rule);
-                return Ok(rule.apply(registers, memory)?.within(self.preserved));
+            } else if !self.rules.is_windows() {
+                let rule = match region.rules().get(code_place(rva, position)) {
+                    Some(slot) => Rule::from_slot(slot),
+                    None => win64::compile(Some(self.map), region, rva, position),
+                };
+                if let Some(rule) = rule {
+                    cache.insert_win64(version, rip, rule);
+                    return Ok(rule.apply(registers, memory)?.within(self.preserved));
+                }
             }
         }
         self.step(registers, position, memory)
@@ -405,6 +439,34 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         memory: &'m M,
     ) -> Walk<'c, 'a, 'm, M> {
         Walk::new(self, registers, memory)
+    }
+}
+
+/// Returns the address whose function counts: rip, or the byte before a return address. A call may be
+/// a function's last instruction.
+#[inline]
+const fn looked_up(rip: u64, position: Position) -> u64 {
+    match position {
+        Position::Interrupted => rip,
+        Position::ReturnAddress => rip.wrapping_sub(1),
+    }
+}
+
+/// Returns the RVA of rip, if `rva` is that of the address that is [`looked_up`].
+#[inline]
+const fn rip_rva(rva: u32, position: Position) -> u32 {
+    match position {
+        Position::Interrupted => rva,
+        Position::ReturnAddress => rva.wrapping_add(1),
+    }
+}
+
+/// Returns the key of the rule for the address at `rva` that is [`looked_up`].
+#[inline]
+const fn code_place(rva: u32, position: Position) -> CodePlace {
+    match position {
+        Position::Interrupted => CodePlace::interrupted(rva),
+        Position::ReturnAddress => CodePlace::called(rva),
     }
 }
 

@@ -2,12 +2,12 @@
 //! also checks that a cached step has the same result as the plain step, errors included.
 
 use crate::case::{BASE, Case, Info, Op, registers, slot};
-use Op::{Push, Save, SetFrame, Small, Xmm};
+use Op::{Push, Raw, Save, SetFrame, Small, Xmm};
 use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::image::FunctionTable;
 use clr_walker::registers::Gpr::{self, R12, Rbp, Rbx, Rsi};
-use clr_walker::registers::Registers;
-use clr_walker::unwind::{Cache, Position, Rules, UnwindError, Unwinder};
+use clr_walker::registers::{Convention, Registers};
+use clr_walker::unwind::{Cache, Position, Rules, Trust, UnwindError, Unwinder};
 
 /// Returns a heap of one function, with its table.
 fn heap(begin: u32, end: u32, info: &Info) -> (Vec<u8>, Vec<u8>) {
@@ -95,6 +95,50 @@ fn copies_of_a_map_change_apart() {
     let answers = [&map, &copy, &map].map(|map| step(map, &mut cache, &before));
     assert_eq!(answers[0], answers[2]);
     assert_ne!(answers[0], answers[1]);
+}
+
+/// A jump out of the region ends an epilogue if what it goes to has no frame yet.
+#[test]
+fn a_region_keeps_no_rule_that_depends_on_another_region() {
+    const OTHER: u64 = BASE + 0x1_0000;
+    let (mut bytes, table) = heap(0, 0x40, &Info::new(1, &[(1, Push(Rbx))]));
+    let distance = (OTHER + 0x10 - (BASE + 0x25)) as u32;
+    bytes[0x20..0x25].copy_from_slice(&[&[0xE9][..], &distance.to_le_bytes()].concat());
+    let (one, other) = ((bytes, table), heap(0, 0x40, &Info::new(1, &[(1, Push(Rsi))])));
+    let mut map = CodeMap::new();
+    insert(&mut map, BASE, &one);
+    let mut copy = map.clone();
+    insert(&mut copy, OTHER, &other);
+    let stack = Case::new().stack;
+    for _ in 0..2 {
+        for (map, trust) in [(&map, Trust::EpilogueInstructions), (&copy, Trust::Body)] {
+            let mut registers = Registers { rip: BASE + 0x20, ..registers() };
+            let step = Unwinder::new(map).step(&mut registers, Position::Interrupted, &stack);
+            assert_eq!(step.map(|step| step.trust), Ok(trust));
+        }
+    }
+}
+
+/// Operation 11 is one of Unix.
+#[test]
+fn a_region_of_another_convention_has_other_rules() {
+    let info = Info::new(9, &[(9, Raw(11, 0, &[1, 0])), (1, Push(Rbp))]).frame(Rbp, 0xF0);
+    let (bytes, table) = heap(0, 0x40, &info);
+    let windows = CodeRegion::heap(BASE, &bytes, FunctionTable::new(&table)).unwrap();
+    let unix = || windows.clone().with_convention(Convention::SystemV);
+    let stack = Case::new().stack;
+    let is_known = |region| {
+        let mut map = CodeMap::new();
+        map.insert(region).unwrap();
+        let mut registers = Registers { rip: BASE + 0x20, ..registers() };
+        registers.set(Rbp, slot(40));
+        let unwinder = Unwinder::new(&map);
+        unwinder.step(&mut registers, Position::ReturnAddress, &stack).is_ok()
+    };
+    assert!(is_known(unix()));
+    assert!(!is_known(windows.clone()));
+    assert!(is_known(unix()));
+    assert!(!is_known(unix().with_convention(Convention::WindowsX64)));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Code, unwind data, stack and registers made by hand.
 
-use clr_walker::code_map::{CodeMap, CodeRegion};
-use clr_walker::image::FunctionTable;
+use clr_walker::code_map::{CodeMap, CodeRegion, Run};
+use clr_walker::image::{FunctionTable, RuntimeFunction};
 use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::registers::{Convention, Gpr, Registers};
 use clr_walker::unwind::{Cache, Position, Rules, Step, UnwindError, Unwinder};
@@ -159,6 +159,13 @@ pub(crate) struct Stack {
     pub(crate) reads_left: Cell<u32>,
 }
 
+impl Stack {
+    fn word(&self, n: i64) -> u64 {
+        let set = self.set.iter().find(|(slot, _)| *slot == n);
+        set.map_or(word(n), |(_, word)| *word)
+    }
+}
+
 impl Memory for Stack {
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
         let unreadable = Unreadable { address, len: buffer.len() as u32 };
@@ -169,12 +176,36 @@ impl Memory for Stack {
             if !SLOTS.contains(&n) {
                 return Err(unreadable);
             }
-            let set = self.set.iter().find(|(slot, _)| *slot == n);
-            let word = set.map_or(word(n), |(_, word)| *word);
-            *byte = word.to_le_bytes()[offset.rem_euclid(8) as usize];
+            *byte = self.word(n).to_le_bytes()[offset.rem_euclid(8) as usize];
         }
         self.reads_left.set(left);
         Ok(())
+    }
+}
+
+/// A stack whose first slots can be seen as a slice.
+struct Windows<'s> {
+    stack: &'s Stack,
+    bytes: Vec<u8>,
+}
+
+impl<'s> Windows<'s> {
+    const SLOTS: std::ops::Range<i64> = SLOTS.start..256;
+
+    fn new(stack: &'s Stack) -> Self {
+        let bytes = Self::SLOTS.flat_map(|n| stack.word(n).to_le_bytes()).collect();
+        Self { stack, bytes }
+    }
+}
+
+impl Memory for Windows<'_> {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        self.stack.read(address, buffer)
+    }
+
+    fn window(&self, address: u64, len: usize) -> Option<&[u8]> {
+        let at = address.wrapping_sub(slot(Self::SLOTS.start)) as usize;
+        self.bytes.get(at..at.checked_add(len)?)
     }
 }
 
@@ -280,33 +311,67 @@ impl Case {
         use_map(&map)
     }
 
-    /// Makes the step with rip at `rva`. Checks that it is the same with a cache, both when the
-    /// cache learns it and when the cache knows it.
+    /// Calls `use_map` with a map of the same code as that of a JIT compiler, whose regions keep no rules.
+    fn with_generated_map<T>(&self, use_map: impl FnOnce(&CodeMap<'_>) -> T) -> T {
+        let entry =
+            |&[begin, end, unwind_info]: &[u32; 3]| RuntimeFunction { begin, end, unwind_info };
+        let functions: Vec<_> = self.functions.iter().map(entry).collect();
+        let mut map = CodeMap::new();
+        for base in &self.bases {
+            let code = *base..*base + self.bytes.len() as u64;
+            let runs = vec![Run { rva: 0, bytes: self.bytes.clone() }];
+            let region = CodeRegion::generated(code, *base, &functions, runs);
+            map.insert(region.unwrap()).unwrap();
+        }
+        use_map(&map)
+    }
+
+    /// Makes the step with rip at `rva`. Checks that it is the same whether the unwind data is read,
+    /// the region compiles a rule or has it, and a cache learns the rule or knows it; with memory
+    /// that is read word by word, and with one that is a slice.
     pub(crate) fn step(&self, rva: u32) -> Answer {
-        let registers = Registers { rip: BASE + u64::from(rva), ..self.registers };
+        let reads_left = self.stack.reads_left.get();
+        let step = |map: &CodeMap<'_>, cache: Option<&mut Cache>, memory: &dyn Memory| {
+            self.stack.reads_left.set(reads_left);
+            self.step_in(map, rva, cache, memory)
+        };
+        let answer = self.with_generated_map(|map| step(map, None, &self.stack));
         self.with_map(|map| {
-            let unwinder =
-                Unwinder::new(map).with_rules(self.rules).with_convention(self.convention);
-            let reads_left = self.stack.reads_left.get();
             let mut cache = Cache::new();
-            let [plain, learning, knowing] = [false, true, true].map(|cached| {
-                self.stack.reads_left.set(reads_left);
-                let mut registers = registers;
-                let before = registers;
-                let step = if cached {
-                    unwinder.step_cached(&mut cache, &mut registers, self.position, &self.stack)
-                } else {
-                    unwinder.step(&mut registers, self.position, &self.stack)
-                };
-                if step.is_err() {
-                    assert_eq!(registers, before, "{step:?}: the registers changed");
-                }
-                step.map(|step| (registers, step))
-            });
-            assert_eq!(learning, plain, "cached, the first time");
-            assert_eq!(knowing, plain, "cached, the second time");
-            plain
-        })
+            for round in ["compiled", "kept"] {
+                assert_eq!(step(map, None, &self.stack), answer, "{round}");
+            }
+            for round in ["learning", "knowing"] {
+                assert_eq!(step(map, Some(&mut cache), &self.stack), answer, "cached, {round}");
+            }
+            if reads_left == u32::MAX {
+                let windows = Windows::new(&self.stack);
+                assert_eq!(step(map, None, &windows), answer, "from a slice");
+                let cached = step(map, Some(&mut cache), &windows);
+                assert_eq!(cached, answer, "cached, from a slice");
+            }
+        });
+        answer
+    }
+
+    fn step_in(
+        &self,
+        map: &CodeMap<'_>,
+        rva: u32,
+        cache: Option<&mut Cache>,
+        memory: &dyn Memory,
+    ) -> Answer {
+        let before = Registers { rip: BASE + u64::from(rva), ..self.registers };
+        let mut registers = before;
+        let unwinder = Unwinder::new(map).with_rules(self.rules).with_convention(self.convention);
+        let step = match cache {
+            Some(cache) => unwinder.step_cached(cache, &mut registers, self.position, memory),
+            None => unwinder.step(&mut registers, self.position, memory),
+        };
+        if step.is_err() {
+            assert_eq!(registers, before, "{step:?}: the registers changed");
+        }
+        step.map(|step| (registers, step))
     }
 
     /// Returns the step with rip at `rva` in words: see `main.rs`.

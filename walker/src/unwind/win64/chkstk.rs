@@ -49,7 +49,7 @@ pub(super) fn unwind<M: Memory + ?Sized>(
 
 /// Returns the number of registers on the stack at `rva`, if that is at an instruction of a
 /// `___chkstk_ms`.
-fn pushed_registers(region: &CodeRegion<'_>, rva: u32) -> Option<u8> {
+pub(super) fn pushed_registers(region: &CodeRegion<'_>, rva: u32) -> Option<u8> {
     let mut before = 0;
     for (instruction, pushed) in INSTRUCTIONS {
         if rva.checked_sub(before).is_some_and(|start| is_chkstk(region, start)) {

@@ -2,14 +2,13 @@
 //! executed forwards (contract §8.2 steps 3 and 4).
 
 use super::super::{Rules, UnwindError};
-use super::effects::{Draft, Effects as _};
+use super::effects::Effects;
 use super::info::{CHAIN_LIMIT, Epilogs, RawCode, UnwindInfo};
 use super::tail_jump::leaves_without_mark;
 use super::undone::{Unusual, is_undone_before};
 use super::{Site, UnwindInfoV3, WindingOperation, any_info_of, info_of, resolve_indirect};
-use crate::code_map::{CodeMap, CodeRegion};
+use crate::code_map::CodeRegion;
 use crate::image::RuntimeFunction;
-use crate::memory::Memory;
 use crate::registers::Gpr;
 
 /// Maximum number of jumps inside a function that are followed in search of an epilogue.
@@ -50,11 +49,11 @@ pub(super) enum Leaving {
     InterruptReturn,
 }
 
-/// Executes the instructions at rip on `draft`, including the return, if they are (the rest of) an
+/// Executes the instructions at rip on `effects`, including the return, if they are (the rest of) an
 /// epilogue. Returns the way in which it leaves.
-pub(super) fn by_code<M: Memory + ?Sized>(
+pub(super) fn by_code<E: Effects>(
     site: &Site<'_, '_>,
-    draft: &mut Draft<'_, M>,
+    effects: &mut E,
 ) -> Result<Option<Leaving>, UnwindError> {
     // The first scan changes nothing: the stack may be unreadable if the code turns out to be no
     // epilogue.
@@ -67,18 +66,18 @@ pub(super) fn by_code<M: Memory + ?Sized>(
     };
     scan(site, |action| {
         match action {
-            Action::AddRsp(bytes) => draft.add_rsp(i64::from(bytes)),
+            Action::AddRsp(bytes) => effects.add_rsp(i64::from(bytes)),
             Action::LeaRsp(register, disp) => {
-                let register = draft.value(register);
-                draft.set_rsp(register.wrapping_add_signed(i64::from(disp)));
+                let register = effects.value(register);
+                effects.set_rsp(E::offset(register, i64::from(disp)));
             }
-            Action::Pop(register) => draft.pop(register)?,
+            Action::Pop(register) => effects.pop(register)?,
         }
         Ok(())
     })?;
     match leaving {
-        Leaving::Return => draft.pop_rip()?,
-        Leaving::InterruptReturn => draft.pop_machine_frame(false)?,
+        Leaving::Return => effects.pop_rip()?,
+        Leaving::InterruptReturn => effects.pop_machine_frame(false)?,
     }
     Ok(Some(leaving))
 }
@@ -308,14 +307,14 @@ fn has_machine_frame(site: &Site<'_, '_>) -> Result<bool, UnwindError> {
 
 /// Classifies `jmp` by `distance` from `rva`, the end of the instruction.
 fn jump(site: &Site<'_, '_>, rva: u32, distance: i32) -> Result<Ending, UnwindError> {
-    let Site { rules, map, region, function, info, .. } = *site;
+    let Site { rules, region, function, info, .. } = *site;
     let address =
         region.base().wrapping_add(u64::from(rva)).wrapping_add_signed(i64::from(distance));
     let inside = region.rva(address).filter(|target| function.contains(*target));
     let to_start = inside == Some(function.begin) && !info.is_chained();
     let tail_call = if !rules.is_windows() {
         // A jump inside the function is a self tail call only if it goes to the very start.
-        (inside.is_none() || to_start) && nothing_to_unwind_at(map, address)
+        (inside.is_none() || to_start) && nothing_to_unwind_at(site, address)?
     } else if inside.is_some() {
         to_start
     } else {
@@ -332,34 +331,41 @@ fn jump(site: &Site<'_, '_>, rva: u32, distance: i32) -> Result<Ending, UnwindEr
 
 /// Returns true if a call could enter at `address`, because no frame has been set up there. gcc's
 /// cold parts have entries of their own, unchained, with all codes at offset 0: they cannot be
-/// called, and neither can code whose unwind data is broken.
-fn nothing_to_unwind_at(map: &CodeMap<'_>, address: u64) -> bool {
-    let Some((region, rva)) = map.find(address) else { return true };
-    let Some(function) = region.functions().find(rva) else { return true };
-    resolve_indirect(region, function)
-        .and_then(|function| {
-            let info = any_info_of(region, function, Rules::Precise)?;
-            if info.is_chained() {
-                return Ok(false);
-            }
-            let offset = rva.wrapping_sub(function.begin);
-            if Rules::Precise.has_version_3(&info) {
-                let payload = UnwindInfoV3::read(&info)?;
-                let in_body = offset >= u32::from(payload.prologue_size());
-                let mut codes = payload.prologue().codes();
-                return Ok(codes.all(|c| c.is_ok_and(|code| !in_body && !code.is_before(offset))));
-            }
-            Ok(info.raw_codes().all(|code| {
-                code.is_ok_and(|c| c.op == RawCode::EPILOG || u32::from(c.offset) > offset)
-            }))
-        })
-        .unwrap_or(false)
+/// called, and neither can code whose unwind data is broken. An error if that depends on other
+/// regions, and the site is looked at alone.
+fn nothing_to_unwind_at(site: &Site<'_, '_>, address: u64) -> Result<bool, UnwindError> {
+    let found = if let Some(map) = site.map {
+        map.find(address)
+    } else {
+        let rva = site.region.rva(address).ok_or(UnwindError::UnknownCode { address })?;
+        Some((site.region, rva))
+    };
+    let Some((region, rva)) = found else { return Ok(true) };
+    let Some(function) = region.functions().find(rva) else { return Ok(true) };
+    let nothing = resolve_indirect(region, function).and_then(|function| {
+        let info = any_info_of(region, function, Rules::Precise)?;
+        if info.is_chained() {
+            return Ok(false);
+        }
+        let offset = rva.wrapping_sub(function.begin);
+        if Rules::Precise.has_version_3(&info) {
+            let payload = UnwindInfoV3::read(&info)?;
+            let in_body = offset >= u32::from(payload.prologue_size());
+            let mut codes = payload.prologue().codes();
+            return Ok(codes.all(|c| c.is_ok_and(|code| !in_body && !code.is_before(offset))));
+        }
+        Ok(info.raw_codes().all(|code| {
+            code.is_ok_and(|c| c.op == RawCode::EPILOG || u32::from(c.offset) > offset)
+        }))
+    });
+    Ok(nothing.unwrap_or(false))
 }
 
 /// Returns the begin of the primary function of `site`, if `target` (VA) belongs to the same one.
 /// As in Windows, only the begins are compared, even across images.
 fn same_function_begin(site: &Site<'_, '_>, target: u64) -> Result<Option<u32>, UnwindError> {
-    let Some((region, function)) = site.map.find_function(target) else { return Ok(None) };
+    let map = site.map.ok_or(UnwindError::UnknownCode { address: target })?;
+    let Some((region, function)) = map.find_function(target) else { return Ok(None) };
     let theirs = primary(region, resolve_indirect(region, function)?)?;
     let ours = primary(site.region, site.function)?;
     Ok((ours.begin == theirs.begin).then_some(ours.begin))
@@ -381,10 +387,10 @@ fn primary(
 
 /// Undoes the rest of the epilogue, including the return, if rip is in one that the EPILOG codes
 /// describe. Returns `None` if it is not, else true if there was a machine frame.
-pub(super) fn by_codes<M: Memory + ?Sized>(
+pub(super) fn by_codes<E: Effects>(
     site: &Site<'_, '_>,
     epilogs: &Epilogs<'_>,
-    draft: &mut Draft<'_, M>,
+    effects: &mut E,
 ) -> Result<Option<bool>, UnwindError> {
     let length = u32::from(epilogs.size());
     let start =
@@ -392,17 +398,17 @@ pub(super) fn by_codes<M: Memory + ?Sized>(
     match start {
         Some(start) => {
             let done = site.rva.wrapping_sub(start);
-            undo_pushes(site, done, draft).map(Some)
+            undo_pushes(site, done, effects).map(Some)
         }
         None => Ok(None),
     }
 }
 
 /// Undoes the pushes that the first `done` bytes of the epilogue have not popped.
-fn undo_pushes<M: Memory + ?Sized>(
+fn undo_pushes<E: Effects>(
     site: &Site<'_, '_>,
     done: u32,
-    draft: &mut Draft<'_, M>,
+    effects: &mut E,
 ) -> Result<bool, UnwindError> {
     let (info, mut index) = first_push(site)?;
     let count = info.slot_count();
@@ -414,9 +420,9 @@ fn undo_pushes<M: Memory + ?Sized>(
         }
         if at >= done {
             // Here, unlike in prologues, a popped rsp is the value read.
-            let top = draft.rsp();
-            draft.add_rsp(8);
-            draft.load(Gpr::from_number(code.info), top)?;
+            let top = effects.rsp();
+            effects.add_rsp(8);
+            effects.load(Gpr::from_number(code.info), top)?;
         }
         at += if code.info >= 8 { 2 } else { 1 };
         index += 1;
@@ -426,17 +432,17 @@ fn undo_pushes<M: Memory + ?Sized>(
         let code = info.raw_code(index)?;
         if code.op == RawCode::ALLOC_SMALL && code.info == 0 {
             if at >= done {
-                draft.add_rsp(8);
+                effects.add_rsp(8);
             }
             index += 1;
         }
     }
     if index < count && info.raw_code(index)?.op == RawCode::PUSH_MACHFRAME {
         // An error code is popped before the epilogue.
-        draft.pop_machine_frame(false)?;
+        effects.pop_machine_frame(false)?;
         return Ok(true);
     }
-    draft.pop_rip()?;
+    effects.pop_rip()?;
     Ok(false)
 }
 

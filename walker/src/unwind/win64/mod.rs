@@ -4,11 +4,12 @@
 //! [`Rules::Precise`] departs from them, execution on a real processor showed them wrong.
 
 mod chkstk;
+mod compile;
 mod effects;
 mod epilogue;
 mod info;
 mod prologue;
-pub(super) mod rule;
+mod rule;
 mod tail_jump;
 mod undone;
 mod version3;
@@ -26,9 +27,10 @@ use crate::code_map::{CodeMap, CodeRegion, RegionKind};
 use crate::image::{RuntimeFunction, SIZE_OF_RUNTIME_FUNCTION};
 use crate::memory::Memory;
 use crate::registers::{Convention, RegisterSet, Registers};
+pub(super) use compile::compile;
 use effects::{Draft, Effects, Sources};
 use epilogue::Leaving;
-use rule::Rule;
+pub(crate) use rule::Rule;
 
 /// The way in which unwind data is read.
 #[derive(Clone, Copy)]
@@ -43,7 +45,8 @@ pub(super) struct Reading {
 struct Site<'s, 'a> {
     rules: Rules,
     unix: bool,
-    map: &'s CodeMap<'a>,
+    /// `None` if the result must not depend on other regions.
+    map: Option<&'s CodeMap<'a>>,
     region: &'s CodeRegion<'a>,
     /// rip, or the return address.
     rva: u32,
@@ -112,9 +115,8 @@ impl<'s, 'a> Site<'s, 'a> {
     }
 }
 
-/// Makes the step from a return address in `place`, whose function has a direct entry; `place.rva`
-/// is that of the byte before. Nearly every step is of this kind. [`step`] would do the same, but
-/// slower.
+/// Makes the step from a return address in `place`, whose function has a direct entry. [`step`] would do
+/// the same, but slower.
 #[inline]
 pub(super) fn step_from_call<M: Memory + ?Sized>(
     place: Place<'_, '_>,
@@ -123,7 +125,6 @@ pub(super) fn step_from_call<M: Memory + ?Sized>(
     registers: &mut Registers,
     memory: &M,
 ) -> Result<Step, UnwindError> {
-    let place = Place { rva: place.rva.wrapping_add(1), ..place };
     let reading = Reading { rules: Rules::Precise, unix };
     let step = match step_by_codes(place, reading, registers, memory) {
         Ok(step) => step,
@@ -199,14 +200,15 @@ pub(super) fn step<M: Memory + ?Sized>(
     let Some(function) = region.functions().find(lookup_rva) else {
         return without_entry(region, rva, rules, registers, position, memory);
     };
-    let place = Place { map, region, rva, function };
+    let place = Place { map: Some(map), region, rva, function };
     step_in_function(place, reading, registers, interrupted, memory)
 }
 
 /// The place where a step begins: an RVA that belongs to a function.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'c, 'a> {
-    pub map: &'c CodeMap<'a>,
+    /// The map; `None` if the result must not depend on other regions.
+    pub map: Option<&'c CodeMap<'a>>,
     pub region: &'c CodeRegion<'a>,
     pub rva: u32,
     pub function: RuntimeFunction,
@@ -242,17 +244,6 @@ fn step_by_codes_or_code<M: Memory + ?Sized>(
     };
     let (unwound, sources) = draft.finish(unwound)?;
     Ok(unwound.step(sources))
-}
-
-/// Returns the rule of the step from the return address `rip`, if it has one.
-#[cold]
-pub(super) fn compile(map: &CodeMap<'_>, rules: Rules, rip: u64) -> Option<Rule> {
-    let (region, rva) = map.find(rip.wrapping_sub(1))?;
-    let function = region.functions().find(rva)?;
-    // A rule is the same for all unwinders of the map, so it must not depend on their convention.
-    let reading = Reading { rules, unix: false };
-    let place = Place { map, region, rva: rva.wrapping_add(1), function };
-    Rule::compile(&Site::of_any_version(reading, place).ok()?)
 }
 
 /// The results of a step, with addresses as values or as expressions.
@@ -325,24 +316,24 @@ fn unwind_codes<E: Effects>(
 
 /// Executes the rest of an epilogue, if rip is in one.
 #[inline]
-fn epilogue_at<M: Memory + ?Sized>(
+fn epilogue_at<E: Effects>(
     site: &Site<'_, '_>,
-    draft: &mut Draft<'_, M>,
-) -> Result<Option<Unwound<u64>>, UnwindError> {
+    effects: &mut E,
+) -> Result<Option<Unwound<E::Address>>, UnwindError> {
     if site.rules.has_version_3(&site.info) {
-        return epilogue_of_version_3(site, draft);
+        return epilogue_of_version_3(site, effects);
     }
     // A chunk without codes has those of its parent to undo.
     if site.rules == Rules::Ntdll && site.info.slot_count() == 0 && !site.info.is_chained() {
         return Ok(None);
     }
-    let establisher_frame = prologue::frame_base(site, draft)?;
-    let unwound = |trust, machine_frame: bool, caller_rsp: u64| Unwound {
+    let establisher_frame = prologue::frame_base(site, effects)?;
+    let unwound = |trust, machine_frame: bool, caller_rsp: E::Address| Unwound {
         trust,
         establisher_frame: match site.rules {
             // The frame register may be popped, but the return address is where it was.
             Rules::Ntdll if site.info.frame_register() != 0 && !machine_frame => {
-                caller_rsp.wrapping_sub(8)
+                E::offset(caller_rsp, -8)
             }
             _ => establisher_frame,
         },
@@ -354,35 +345,35 @@ fn epilogue_at<M: Memory + ?Sized>(
     if version >= 2
         && let Some(epilogs) = site.info.epilogs()
     {
-        let found = epilogue::by_codes(site, &epilogs, draft)?;
+        let found = epilogue::by_codes(site, &epilogs, effects)?;
         let trust = Trust::EpilogueCodes;
-        return Ok(found.map(|machine_frame| unwound(trust, machine_frame, draft.rsp())));
+        return Ok(found.map(|machine_frame| unwound(trust, machine_frame, effects.rsp())));
     }
     // Windows takes version 2 without EPILOG codes for a function without epilogues. Assemblers
     // that write version 2 without such codes prove it wrong.
     if version >= 2 && site.rules.is_windows() {
         return Ok(None);
     }
-    let found = epilogue::by_code(site, draft)?;
+    let found = epilogue::by_code(site, effects)?;
     Ok(found.map(|leaving| {
         let machine_frame = leaving == Leaving::InterruptReturn;
-        unwound(Trust::EpilogueInstructions, machine_frame, draft.rsp())
+        unwound(Trust::EpilogueInstructions, machine_frame, effects.rsp())
     }))
 }
 
 /// Does the same in a function of version 3. An epilogue that no descriptor covers is found by its
 /// instructions, under precise rules.
 #[cold]
-fn epilogue_of_version_3<M: Memory + ?Sized>(
+fn epilogue_of_version_3<E: Effects>(
     site: &Site<'_, '_>,
-    draft: &mut Draft<'_, M>,
-) -> Result<Option<Unwound<u64>>, UnwindError> {
-    let found = version3::epilogue_at(site, draft)?;
+    effects: &mut E,
+) -> Result<Option<Unwound<E::Address>>, UnwindError> {
+    let found = version3::epilogue_at(site, effects)?;
     if found.is_some() || site.rules.is_windows() {
         return Ok(found);
     }
-    let establisher_frame = draft.rsp();
-    Ok(epilogue::by_code(site, draft)?.map(|leaving| Unwound {
+    let establisher_frame = effects.rsp();
+    Ok(epilogue::by_code(site, effects)?.map(|leaving| Unwound {
         trust: Trust::EpilogueInstructions,
         establisher_frame,
         handler_rva: None,

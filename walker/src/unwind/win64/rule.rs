@@ -1,284 +1,349 @@
-//! Compiled rules: the effect of a step from a given return address as a list of loads. The unwind
-//! codes are read only once.
+//! Compiled rules: the effect of a step from a given place as a list of loads, so that the unwind
+//! codes and the code are read only once.
 
-use super::super::{Position, Step, Trust, UnwindError};
 use super::effects::{Draft, Effects, Sources};
-use super::{NONVOLATILE, Site, new_step, unwind_codes, version3};
+use super::{Handler, NONVOLATILE, Position, Step, Trust, UnwindError, new_step};
 use crate::memory::Memory;
-use crate::registers::{Gpr, Registers};
+use crate::registers::{Gpr, RegisterSet, Registers};
+use crate::rule_slots::word;
+use core::sync::atomic::AtomicU64;
 
-const MAX_LOADS: usize = 12;
+/// Maximum number of registers that a rule restores.
+pub(super) const MAX_LOADS: usize = 14;
 
-/// A base register that addresses count from, with its value before the step, and a distance in
-/// bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
-    from_frame_register: bool,
-    offset: i32,
-}
+/// A rule with up to this number of loads, all of integer registers, makes half of them or all, with
+/// padding: the end of a loop would differ from function to function, and processors mispredict it.
+const USUAL_LOADS: usize = 8;
 
-/// A register to load, packed: register in bits 0–4 (16 and up: xmm), base in bit 5, offset in
-/// 8-byte units above.
+/// Size of the window of such a rule, in words of 8 bytes: a fixed one needs no check for each load.
+const USUAL_WORDS: usize = 16;
+
+/// A register to load, in the upper 5 bits (16 and up: xmm), and the distance of its slot from the
+/// start of the window, in units of 8 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Load(u32);
+pub(super) struct Load(u16);
 
 impl Load {
-    const XMM: u8 = 16;
+    pub(super) const XMM: u8 = 16;
 
-    fn new(register: u8, place: Place) -> Option<Self> {
-        let units = place.offset >> 3;
-        let fits = place.offset % 8 == 0 && (units << 6) >> 6 == units;
-        let base = u32::from(place.from_frame_register) << 5;
-        fits.then_some(Self(u32::from(register) | base | units.cast_unsigned() << 6))
+    /// A load that a rule does not need: it reads the start of the window into rsp, which is set last.
+    pub(super) const PADDING: Self = Self((Gpr::Rsp as u16) << 11);
+
+    /// Creates a load from `distance` bytes after the start of the window; `None` if that is not of
+    /// this form.
+    pub(super) fn new(register: u8, distance: u16) -> Option<Self> {
+        let units = distance / 8;
+        let fits = distance.is_multiple_of(8) && units < 1 << 11;
+        fits.then_some(Self(u16::from(register) << 11 | units))
     }
 
     #[inline]
-    const fn register(self) -> usize {
-        (self.0 & 31) as usize
+    const fn register(self) -> u8 {
+        (self.0 >> 11) as u8
     }
 
+    /// Returns the distance from the start of the window in bytes.
     #[inline]
-    const fn base(self) -> usize {
-        (self.0 >> 5 & 1) as usize
-    }
-
-    /// Returns the distance from the base in bytes.
-    #[inline]
-    const fn offset(self) -> i32 {
-        (self.0.cast_signed() >> 6) * 8
-    }
-
-    /// Returns the number of bytes that are read.
-    const fn len(self) -> i32 {
-        if self.register() < Self::XMM as usize { 8 } else { 16 }
-    }
-
-    /// Returns the bytes of this load from a window that begins `start` bytes from the base and was
-    /// measured for it.
-    #[inline]
-    fn bytes<const N: usize>(self, window: &[u8], start: i32) -> [u8; N] {
-        let at = self.offset().wrapping_sub(start).cast_unsigned() as usize;
-        window.get(at..).and_then(<[u8]>::first_chunk).copied().unwrap_or([0; N])
-    }
-
-    #[inline]
-    fn address(self, bases: [u64; 2]) -> u64 {
-        bases[self.base()].wrapping_add_signed(i64::from(self.offset()))
+    const fn at(self) -> usize {
+        (self.0 & 0x7FF) as usize * 8
     }
 }
 
-/// The range of the stack that holds everything that a rule loads.
-#[derive(Clone, Copy, Debug)]
-struct Window {
-    /// Distance in bytes from the base that all loads share.
-    start: i32,
-    len: u32,
-}
+/// The effect of a step: the registers that are loaded, in the order of the unwind codes, and where
+/// from. All lie in a window of the stack at a constant distance from rsp or the frame register.
+///
+/// It is packed, so that it is kept in a [slot](crate::rule_slots), and a look-up touches one line of the
+/// processor's cache:
+///
+/// | word | bits from the lowest |
+/// |---|---|
+/// | 0–3 | 16 for each load |
+/// | 3 | 32: distance of the return address from the start of the window, its size (bytes) |
+/// | 4 | 32: distance of the window from its base (bytes); 32: the registers that are found |
+/// | 5 | RVAs of the handler and its data |
+/// | 6 | 16: distance of the establisher frame from its base (bytes); 8: number of loads; 8: number of the frame register; 8: [`Trust`]; 8: flags |
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rule([u64; Rule::WORDS]);
 
-impl Window {
-    fn around(loads: &[Load], return_address: Load) -> Option<Self> {
-        let all = || loads.iter().copied().chain([return_address]);
-        let same_base = all().all(|load| load.base() == return_address.base());
-        let start = all().map(Load::offset).min()?;
-        let end = all().filter_map(|load| load.offset().checked_add(load.len())).max()?;
-        let len = u32::try_from(end.checked_sub(start)?).ok()?;
-        same_base.then_some(Self { start, len })
-    }
-}
-
-/// The effect of a step: the registers that are loaded and their addresses, in the order of the
-/// unwind codes.
-#[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Rule {
-    loads: [Load; MAX_LOADS],
-    count: u8,
-    frame_register: u8,
-    trust: Trust,
-    return_address: Load,
-    establisher_frame: Load,
-    window: Option<Window>,
-    handler: Option<super::Handler>,
-    sources: Sources,
+/// The contents of a rule.
+pub(super) struct Parts {
+    /// Padded with loads that change nothing.
+    pub(super) loads: [Load; MAX_LOADS],
+    pub(super) count: u8,
+    /// Distance of the return address from the start of the window in bytes.
+    pub(super) return_address: u16,
+    /// Size of the window in bytes.
+    pub(super) len: u16,
+    /// Distance of the window from its base in bytes.
+    pub(super) start: i32,
+    pub(super) found: RegisterSet,
+    pub(super) handler: Option<Handler>,
+    /// Distance of the establisher frame from its base in bytes.
+    pub(super) establisher_frame: i16,
+    pub(super) frame_register: u8,
+    pub(super) trust: Trust,
+    pub(super) flags: u8,
 }
 
 impl Rule {
-    /// Compiles the rule for the function entry and return address of `site`. Returns `None` if the
-    /// effect is not of this simple form (machine frames, offsets that are no multiple of 8, very
-    /// many saves), or if the unwind data is faulty.
-    pub(super) fn compile(site: &Site<'_, '_>) -> Option<Self> {
-        let mut builder = Builder {
-            rsp: Some(Place { from_frame_register: false, offset: 0 }),
-            frame_register: site.frame_register(),
-            frame_register_loaded: false,
-            loads: [Load::default(); MAX_LOADS],
-            count: 0,
-            return_address: None,
-            possible: true,
-            sources: Sources::RSP,
-        };
-        let unwound = if site.rules.has_version_3(&site.info) {
-            version3::unwind(site, &mut builder).ok()?
-        } else {
-            unwind_codes(site, &mut builder).ok()?
-        };
-        let establisher_frame = Load::new(0, unwound.establisher_frame?)?;
-        if !builder.possible || unwound.caller != Position::ReturnAddress {
-            return None;
+    /// Number of words of a rule.
+    pub(crate) const WORDS: usize = 7;
+
+    /// The base of the window is the frame register, else rsp.
+    pub(super) const FROM_FRAME_REGISTER: u8 = 1;
+    /// The base of the establisher frame is the frame register, else rsp.
+    pub(super) const ESTABLISHED_BY_FRAME_REGISTER: u8 = 2;
+    /// The step needs the frame register.
+    pub(super) const NEEDS_FRAME_REGISTER: u8 = 4;
+    /// The rule is for interrupted code.
+    pub(super) const INTERRUPTED: u8 = 8;
+    const HAS_HANDLER: u8 = 16;
+    /// Only integer registers are loaded, [`USUAL_LOADS`] at most, from [`USUAL_WORDS`] words.
+    const USUAL: u8 = 32;
+    /// This is a rule, not the lack of one.
+    const EXISTS: u8 = 64;
+
+    /// Packs a rule.
+    pub(super) fn new(parts: &Parts) -> Self {
+        let Parts { loads, count, return_address, len, start, found, handler, .. } = parts;
+        let Parts { establisher_frame, frame_register, trust, flags, .. } = parts;
+        let mut loaded = loads.iter().take(usize::from(*count));
+        let is_integer = loaded.all(|load| load.register() < Load::XMM);
+        let mut flags = flags | Self::EXISTS;
+        let is_small = usize::from(*count) <= USUAL_LOADS && usize::from(*len) <= USUAL_WORDS * 8;
+        if is_integer && is_small {
+            flags |= Self::USUAL;
         }
-        let return_address = builder.return_address?;
-        Some(Self {
-            loads: builder.loads,
-            count: builder.count as u8,
-            frame_register: builder.frame_register,
-            trust: unwound.trust,
-            return_address,
-            establisher_frame,
-            window: Window::around(builder.loads.get(..builder.count)?, return_address),
-            handler: unwound.handler(),
-            sources: builder.sources,
-        })
+        if handler.is_some() {
+            flags |= Self::HAS_HANDLER;
+        }
+        let handler = handler.unwrap_or(Handler { rva: 0, data_rva: 0 });
+        let pack = |at: usize| {
+            let four = loads.iter().skip(at).take(4).rev();
+            four.fold(0, |word, load| word << 16 | u64::from(load.0))
+        };
+        let trust: u64 = match trust {
+            Trust::Body => 0,
+            Trust::Prologue => 1,
+            Trust::EpilogueCodes => 2,
+            Trust::EpilogueInstructions => 3,
+            // Rules have no others.
+            _ => 4,
+        };
+        let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        Self([
+            pack(0),
+            pack(4),
+            pack(8),
+            pack(12) | u64::from(*return_address) << 32 | u64::from(*len) << 48,
+            pair(start.cast_unsigned(), found.bits()),
+            pair(handler.rva, handler.data_rva),
+            u64::from(establisher_frame.cast_unsigned())
+                | u64::from(*count) << 16
+                | u64::from(*frame_register) << 24
+                | trust << 32
+                | u64::from(flags) << 40,
+        ])
+    }
+
+    /// Returns the rule as words, for a slot.
+    pub(in crate::unwind) const fn to_words(self) -> [u64; Self::WORDS] {
+        self.0
+    }
+
+    /// Returns the rule in a slot; `None` if it is the default, which is no rule.
+    #[inline]
+    pub(in crate::unwind) fn from_slot(slot: &[AtomicU64; Self::WORDS]) -> Option<Self> {
+        let [first, second, third, fourth, place, handler, rest] = slot;
+        // Not `map`, which is not always inlined.
+        let rule = Self([
+            word(first),
+            word(second),
+            word(third),
+            word(fourth),
+            word(place),
+            word(handler),
+            word(rest),
+        ]);
+        rule.has(Self::EXISTS).then_some(rule)
+    }
+
+    #[inline]
+    const fn has(&self, flag: u8) -> bool {
+        (self.0[6] >> 40) as u8 & flag != 0
+    }
+
+    #[inline]
+    const fn load(&self, at: usize) -> Load {
+        Load((self.0[(at / 4) & 3] >> (16 * (at % 4))) as u16)
+    }
+
+    #[inline]
+    const fn count(&self) -> usize {
+        (self.0[6] >> 16) as u8 as usize
+    }
+
+    #[inline]
+    const fn return_address(&self) -> u16 {
+        (self.0[3] >> 32) as u16
+    }
+
+    const fn len(&self) -> u16 {
+        (self.0[3] >> 48) as u16
+    }
+
+    #[inline]
+    const fn trust(&self) -> Trust {
+        match self.0[6] >> 32 & 7 {
+            0 => Trust::Body,
+            1 => Trust::Prologue,
+            2 => Trust::EpilogueCodes,
+            3 => Trust::EpilogueInstructions,
+            _ => Trust::Leaf,
+        }
+    }
+
+    #[inline]
+    const fn handler(&self) -> Option<Handler> {
+        let word = self.0[5];
+        let handler = Handler { rva: word as u32, data_rva: (word >> 32) as u32 };
+        if self.has(Self::HAS_HANDLER) { Some(handler) } else { None }
+    }
+
+    /// Returns the position that the rule is for.
+    #[inline]
+    pub(in crate::unwind) const fn position(&self) -> Position {
+        Position::below(self.has(Self::INTERRUPTED))
     }
 
     /// Makes the step.
-    #[inline]
-    pub(in super::super) fn apply<M: Memory + ?Sized>(
-        &self,
+    #[expect(clippy::inline_always, reason = "measured: a Step in memory costs 2 ns")]
+    #[inline(always)]
+    pub(in crate::unwind) fn apply<M: Memory + ?Sized>(
+        self,
         registers: &mut Registers,
         memory: &M,
     ) -> Result<Step, UnwindError> {
-        let bases = [registers.rsp(), registers.get(Gpr::from_number(self.frame_register))];
-        let step = new_step(
-            self.trust,
-            self.establisher_frame.address(bases),
-            self.handler,
-            Position::ReturnAddress,
-            NONVOLATILE,
-            self.sources,
-        );
-        if let Some(window) = self.window {
-            let base = bases[self.return_address.base()];
-            let start = base.wrapping_add_signed(i64::from(window.start));
-            if let Some(bytes) = memory.window(start, window.len as usize) {
-                self.load_from(bytes, window.start, registers);
-                let return_address = i64::from(self.return_address.offset());
-                registers.set(Gpr::Rsp, base.wrapping_add_signed(return_address + 8));
-                return Ok(step);
+        let [.., distances, _, rest] = self.0;
+        let frame_register = Gpr::from_number((rest >> 24) as u8);
+        let (rsp, frame) = (registers.rsp(), registers.get(frame_register));
+        let base = |flag| if self.has(flag) { frame } else { rsp };
+        let establisher_frame = base(Self::ESTABLISHED_BY_FRAME_REGISTER)
+            .wrapping_add_signed(i64::from((rest as u16).cast_signed()));
+        let start = base(Self::FROM_FRAME_REGISTER)
+            .wrapping_add_signed(i64::from((distances as u32).cast_signed()));
+        let words = if self.has(Self::USUAL) { usual_window(memory, start) } else { None };
+        if let Some(words) = words {
+            self.load_usual(words, registers);
+        } else {
+            // A copy, so that the words stay in the processor's registers elsewhere.
+            let rule = self;
+            rule.load_any(start, registers, memory)?;
+        }
+        registers.set(Gpr::Rsp, start.wrapping_add(u64::from(self.return_address()) + 8));
+        let mut needed = Sources::RSP.needed;
+        if self.has(Self::NEEDS_FRAME_REGISTER) {
+            needed = needed.with(frame_register);
+        }
+        let found = RegisterSet::from_bits((distances >> 32) as u32);
+        let sources = Sources { found, needed };
+        let (trust, caller) = (self.trust(), Position::ReturnAddress);
+        Ok(new_step(trust, establisher_frame, self.handler(), caller, NONVOLATILE, sources))
+    }
+
+    /// Loads all registers except rsp from the words of a usual window. This cannot fail.
+    #[expect(clippy::inline_always, reason = "measured: a Step in memory costs 2 ns")]
+    #[inline(always)]
+    fn load_usual(self, words: &[[u8; 8]; USUAL_WORDS], registers: &mut Registers) {
+        let word = |at: usize| u64::from_le_bytes(words[at / 8 % USUAL_WORDS]);
+        let mut load = |at| {
+            let load = self.load(at);
+            registers.gpr[usize::from(load.register() & 15)] = word(load.at());
+        };
+        for at in 0..USUAL_LOADS / 2 {
+            load(at);
+        }
+        if self.count() > USUAL_LOADS / 2 {
+            for at in USUAL_LOADS / 2..USUAL_LOADS {
+                load(at);
             }
         }
-        let mut draft = Draft::new(registers, memory);
-        let loaded = self.load(bases, &mut draft);
-        draft.finish(loaded)?;
-        Ok(step)
+        registers.rip = word(usize::from(self.return_address()));
+    }
+
+    /// Loads all registers except rsp. After an error they are as they were.
+    #[inline(never)]
+    fn load_any<M: Memory + ?Sized>(
+        &self,
+        start: u64,
+        registers: &mut Registers,
+        memory: &M,
+    ) -> Result<(), UnwindError> {
+        match memory.window(start, usize::from(self.len())) {
+            Some(window) => self.load_all(window, registers),
+            None => self.read(start, registers, memory)?,
+        }
+        Ok(())
     }
 
     /// Loads all registers except rsp from the bytes of the window. This cannot fail.
-    #[inline]
-    fn load_from(&self, window: &[u8], start: i32, registers: &mut Registers) {
-        for load in self.loads.iter().take(usize::from(self.count)) {
-            match load.register().checked_sub(usize::from(Load::XMM)) {
-                None => {
-                    let value = u64::from_le_bytes(load.bytes(window, start));
-                    registers.gpr[load.register() & 15] = value;
-                }
+    fn load_all(&self, window: &[u8], registers: &mut Registers) {
+        for load in (0..self.count()).map(|at| self.load(at)) {
+            let low = word_at(window, load.at());
+            match load.register().checked_sub(Load::XMM) {
+                None => registers.gpr[usize::from(load.register() & 15)] = low,
                 Some(n) => {
-                    if let Some(xmm) = n.checked_sub(6).and_then(|i| registers.xmm.get_mut(i)) {
-                        *xmm = u128::from_le_bytes(load.bytes(window, start));
+                    let high = word_at(window, load.at() + 8);
+                    let n = usize::from(n).checked_sub(6);
+                    if let Some(xmm) = n.and_then(|n| registers.xmm.get_mut(n)) {
+                        *xmm = u128::from(low) | u128::from(high) << 64;
                     }
                 }
             }
         }
-        registers.rip = u64::from_le_bytes(self.return_address.bytes(window, start));
+        registers.rip = word_at(window, usize::from(self.return_address()));
     }
 
-    #[inline]
-    fn load<E: Effects<Address = u64>>(
+    /// Loads all registers from memory that has no window, where each read may fail; then they are as
+    /// they were.
+    fn read<M: Memory + ?Sized>(
         &self,
-        bases: [u64; 2],
+        start: u64,
+        registers: &mut Registers,
+        memory: &M,
+    ) -> Result<(), UnwindError> {
+        let mut draft = Draft::new(registers, memory);
+        let loaded = self.read_all(start, &mut draft);
+        draft.finish(loaded)?;
+        Ok(())
+    }
+
+    fn read_all<E: Effects<Address = u64>>(
+        &self,
+        start: u64,
         effects: &mut E,
     ) -> Result<(), UnwindError> {
-        for load in self.loads.iter().take(usize::from(self.count)) {
-            let (register, address) = (load.register() as u8, load.address(bases));
-            match register.checked_sub(Load::XMM) {
+        for load in (0..self.count()).map(|at| self.load(at)) {
+            let address = start.wrapping_add(load.at() as u64);
+            match load.register().checked_sub(Load::XMM) {
                 Some(n) => effects.load_xmm(n, address)?,
-                None => effects.load(Gpr::from_number(register), address)?,
+                None => effects.load(Gpr::from_number(load.register()), address)?,
             }
         }
-        effects.set_rsp(self.return_address.address(bases));
-        effects.pop_rip()
+        effects.load_rip(start.wrapping_add(self.return_address().into()))
     }
 }
 
-/// The state of the interpreter of unwind codes when it runs on expressions instead of values.
-struct Builder {
-    /// `None` if rsp is not known as an expression.
-    rsp: Option<Place>,
-    frame_register: u8,
-    frame_register_loaded: bool,
-    loads: [Load; MAX_LOADS],
-    count: usize,
-    return_address: Option<Load>,
-    possible: bool,
-    sources: Sources,
+/// Returns the words from `start` (VA), if the memory holds a usual window there, which may be longer
+/// than a rule needs.
+#[inline]
+fn usual_window<M: Memory + ?Sized>(memory: &M, start: u64) -> Option<&[[u8; 8]; USUAL_WORDS]> {
+    memory.window(start, USUAL_WORDS * 8)?.as_chunks().0.first_chunk()
 }
 
-impl Builder {
-    fn push(&mut self, register: u8, place: Option<Place>) {
-        let load = place.and_then(|place| Load::new(register, place));
-        match (load, self.loads.get_mut(self.count)) {
-            (Some(load), Some(slot)) => {
-                *slot = load;
-                self.count += 1;
-            }
-            _ => self.possible = false,
-        }
-    }
-}
-
-impl Effects for Builder {
-    type Address = Option<Place>;
-
-    fn offset(address: Option<Place>, bytes: i64) -> Option<Place> {
-        let place = address?;
-        let offset = i32::try_from(i64::from(place.offset).checked_add(bytes)?).ok()?;
-        Some(Place { offset, ..place })
-    }
-
-    fn value(&mut self, register: Gpr) -> Option<Place> {
-        if register == Gpr::Rsp {
-            return self.rsp;
-        }
-        // A chained info may name another frame register, or one that was restored meanwhile.
-        if register.number() != self.frame_register || self.frame_register_loaded {
-            self.possible = false;
-            return None;
-        }
-        self.sources.need(register);
-        Some(Place { from_frame_register: true, offset: 0 })
-    }
-
-    fn set_rsp(&mut self, address: Option<Place>) {
-        self.rsp = address;
-    }
-
-    fn load(&mut self, register: Gpr, address: Option<Place>) -> Result<(), UnwindError> {
-        if register == Gpr::Rsp {
-            self.possible = false;
-        }
-        self.frame_register_loaded |= register.number() == self.frame_register;
-        self.sources.found = self.sources.found.with(register);
-        self.push(register.number(), address);
-        Ok(())
-    }
-
-    fn load_xmm(&mut self, n: u8, address: Option<Place>) -> Result<(), UnwindError> {
-        self.sources.found = self.sources.found.with_xmm(n);
-        self.push(Load::XMM + n, address);
-        Ok(())
-    }
-
-    fn load_rip(&mut self, address: Option<Place>) -> Result<(), UnwindError> {
-        self.return_address = address.and_then(|place| Load::new(0, place));
-        self.possible &= self.return_address.is_some();
-        Ok(())
-    }
+/// Returns the word at a place in a window that was measured for it.
+#[inline]
+fn word_at(window: &[u8], at: usize) -> u64 {
+    let bytes = window.get(at..at + 8).and_then(<[u8]>::first_chunk);
+    bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }

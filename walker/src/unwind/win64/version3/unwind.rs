@@ -4,8 +4,7 @@
 use super::winding::{MACHINE_FRAME, MACHINE_FRAME_WITH_ERROR};
 use super::{ExtendedGpr, UnwindInfoV3, Winding, WindingCode, WindingOperation};
 use crate::image::RuntimeFunction;
-use crate::memory::Memory;
-use crate::unwind::win64::effects::{Draft, Effects};
+use crate::unwind::win64::effects::Effects;
 use crate::unwind::win64::info::{CHAIN_LIMIT, UnwindInfo};
 use crate::unwind::win64::{Site, Unwound, any_info_of, prologue};
 use crate::unwind::{Position, Trust, UnwindError};
@@ -66,10 +65,10 @@ fn unwind_chain<'a, E: Effects>(
 }
 
 /// Finishes the epilogue that rip is in, if a descriptor covers it.
-pub(in crate::unwind::win64) fn epilogue_at<M: Memory + ?Sized>(
+pub(in crate::unwind::win64) fn epilogue_at<E: Effects>(
     site: &Site<'_, '_>,
-    draft: &mut Draft<'_, M>,
-) -> Result<Option<Unwound<u64>>, UnwindError> {
+    effects: &mut E,
+) -> Result<Option<Unwound<E::Address>>, UnwindError> {
     let payload = UnwindInfoV3::read(&site.info)?;
     for epilogue in payload.epilogues(site.function) {
         let epilogue = epilogue?;
@@ -77,20 +76,20 @@ pub(in crate::unwind::win64) fn epilogue_at<M: Memory + ?Sized>(
         if done > u32::from(epilogue.last) {
             continue;
         }
-        let rsp = draft.rsp();
+        let rsp = effects.rsp();
         let is_pending = |code: &WindingCode| u32::from(code.ip_offset) >= done;
-        let Undone { frame, machine_frame } = undo(&epilogue.winding, is_pending, draft)?;
+        let Undone { frame, machine_frame } = undo(&epilogue.winding, is_pending, effects)?;
         if epilogue.is_transfer {
             // Only a fragment with a parent can return to it.
             let invalid = UnwindError::InvalidEpilogue { rva: epilogue.winding.rva };
             let parent = site.info.parent()?.ok_or(invalid)?;
             let info = any_info_of(site.region, parent, site.rules)?;
-            let unwound = unwind_chain(site, (parent, info), (frame, rsp), draft)?;
+            let unwound = unwind_chain(site, (parent, info), (frame, rsp), effects)?;
             let trust = Trust::EpilogueCodes;
             return Ok(Some(Unwound { trust, handler_rva: None, handler_data_rva: 0, ..unwound }));
         }
         if !machine_frame {
-            draft.pop_rip()?;
+            effects.pop_rip()?;
         }
         return Ok(Some(Unwound {
             trust: Trust::EpilogueCodes,

@@ -2,6 +2,7 @@
 
 use crate::images::{FramehopSections, Image, Images};
 use crate::stacks::{Frame, Lookup, Stack};
+use clr_walker::code_map::CodeMap;
 use clr_walker::memory::{Memory as _, Segment};
 use clr_walker::registers::Registers;
 use clr_walker::unwind::{Cache, Position, Unwinder};
@@ -32,9 +33,9 @@ pub(crate) const FRAMEHOP_NEW_CACHE: usize = 3;
 pub(crate) const FRAMEHOP_CACHED: usize = 4;
 
 /// In the order of the table.
-pub(crate) const CONTENDERS: [Contender; 7] = [
+pub(crate) const CONTENDERS: [Contender; 8] = [
     Contender {
-        name: "clr-walker, no cache",
+        name: "clr-walker, no cache but the map's",
         restores: "rip, all integer registers, xmm6–xmm15",
         unwinds: true,
         make: ours,
@@ -75,10 +76,24 @@ pub(crate) const CONTENDERS: [Contender; 7] = [
         unwinds: false,
         make: binary_search,
     },
+    Contender {
+        name: "clr-walker, unwind data read in every step",
+        restores: "rip, all integer registers, xmm6–xmm15",
+        unwinds: true,
+        make: ours_reading,
+    },
 ];
 
 fn ours(images: &Images) -> Walk<'_> {
-    let unwinder = Unwinder::new(&images.map);
+    ours_in(&images.map)
+}
+
+fn ours_reading(images: &Images) -> Walk<'_> {
+    ours_in(&images.map_without_rules)
+}
+
+fn ours_in<'i>(map: &'i CodeMap<'static>) -> Walk<'i> {
+    let unwinder = Unwinder::new(map);
     Box::new(move |stack, callers| {
         let memory = stack.memory();
         let mut registers = stack.start;

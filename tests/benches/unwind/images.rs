@@ -1,6 +1,6 @@
 //! The images that stacks are made of, in the form that each contender needs.
 
-use clr_walker::code_map::{CodeMap, CodeRegion};
+use clr_walker::code_map::{CodeMap, CodeRegion, Run};
 use clr_walker::image::pe::PeImage;
 use framehop::ModuleSectionInfo;
 use object::LittleEndian as LE;
@@ -77,18 +77,21 @@ pub(crate) struct Images {
     /// Ascending by base.
     pub(crate) all: Vec<Image>,
     pub(crate) map: CodeMap<'static>,
+    /// The same code as generated code, whose regions keep no rules.
+    pub(crate) map_without_rules: CodeMap<'static>,
 }
 
 impl Images {
     pub(crate) fn load() -> Self {
         let mut all: Vec<_> = COMPILED.into_iter().map(Image::load).collect();
         all.sort_by_key(|image| image.base);
-        let mut map = CodeMap::new();
+        let (mut map, mut map_without_rules) = (CodeMap::new(), CodeMap::new());
         for image in &all {
             let parsed = PeImage::parse(image.file.data()).expect("a fixture is a PE image");
             map.insert_image(image.base, &parsed).expect("preferred bases are apart");
+            map_without_rules.insert(generated(image, &parsed)).expect("preferred bases are apart");
         }
-        Self { all, map }
+        Self { all, map, map_without_rules }
     }
 
     /// Returns the image that contains `address`, and the RVA of `address` there.
@@ -103,6 +106,15 @@ impl Images {
     pub(crate) fn region(&self, image: &Image) -> &CodeRegion<'static> {
         self.map.find(image.base).expect("all images are in the map").0
     }
+}
+
+fn generated(image: &Image, parsed: &PeImage<'_>) -> CodeRegion<'static> {
+    let functions: Vec<_> = parsed.functions().iter().collect();
+    let sections = parsed.sections().as_slice().iter();
+    let runs = sections.map(|section| Run { rva: section.rva, bytes: section.bytes.to_vec() });
+    let code = image.base..image.base + u64::from(image.size);
+    CodeRegion::generated(code, image.base, &functions, runs.collect())
+        .expect("an image is not empty")
 }
 
 pub(crate) fn fixture(name: &str) -> &'static [u8] {

@@ -58,9 +58,13 @@ impl<'i> Workload<'i> {
         self.frames
     }
 
-    /// Takes one sample of each contender.
+    /// Takes one sample of each contender, and begins with another one each time: the first brings the
+    /// stacks into the processor's caches for all.
     pub(crate) fn round(&mut self) {
-        for (walk, samples) in self.walks.iter_mut().zip(&mut self.samples) {
+        let first = self.samples.first().map_or(0, Samples::len) % self.walks.len();
+        let (before, from_first) = (0..first, first..self.walks.len());
+        for at in from_first.chain(before) {
+            let (walk, samples) = (&mut self.walks[at], &mut self.samples[at]);
             let start = Instant::now();
             for _ in 0..self.passes {
                 for stack in &self.stacks {

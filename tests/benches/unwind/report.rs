@@ -77,7 +77,8 @@ impl Report<'_> {
         let [ours, framehop] = [&self.adding.ours, &self.adding.framehop].map(adding);
         let [ours_few, ours_many] = self.adding.by_entries.each_ref().map(adding);
         format!(
-            "Medians of {rounds} interleaved rounds of one run, ± half the distance between the \
+            "A map keeps the rules of steps that were made, in a limited number of slots; the last line \
+             is what a step costs without, for instance in generated code. Medians of {rounds} interleaved rounds of one run, in changing order, ± half the distance between the \
              quartiles, on {os} {arch}. Every contender reads the same memory and finds the same rip \
              and rsp in every frame. Real stacks: {real_stacks} recorded ones of code by gcc and \
              clang, {real_frames} frames (left out because a contender gets them wrong: \
@@ -85,7 +86,7 @@ impl Report<'_> {
              codes of the same code, with {distinct_64} and {distinct_512} different return addresses \
              (left out for the same reason: {sites_left_out} of {sites}). A warm cache has seen all \
              stacks of its column. framehop with a new cache for every walk takes {uncached} times as \
-             long as clr-walker without one ({walking_only} times without the making of the cache); \
+             long as clr-walker with none but the map's ({walking_only} times without the making of the cache); \
              with warm caches it is {cached} times. Adding an image of {functions} functions takes \
              {ours:.0} ns (`PeImage::parse` and `CodeMap::insert_image`), framehop's `add_module` \
              with `object` {framehop:.0} ns; with {few} functions it takes {ours_few:.0} ns, with \

@@ -101,7 +101,8 @@ impl Frame {
                     }
                     Operation::SetFpreg if frame.register.is_some() => {}
                     Operation::SetFpreg => {
-                        let above = i64::from(info.frame_offset()) + 8 * frame.pushes as i64;
+                        let below = i64::try_from(8 * frame.pushes).unwrap_or_default();
+                        let above = i64::from(info.frame_offset()) + below;
                         let register = Gpr::from_number(info.frame_register());
                         frame.register = Some((register, -above));
                     }

@@ -315,8 +315,19 @@ impl Recorded<'_> {
                 return Err(Wrong::NotUnwound(frame));
             }
         }
-        let native_missing = self.native.left_out > 0 || self.native.runs == 0;
-        if native_missing {
+        // A thread without managed frames has one native run, which is its leaf.
+        let only_leaf = claim == Completeness::WithoutLeaf && self.stops.is_empty();
+        let is_told = |place| told.iter().any(|(_, ip, sp)| (*ip, *sp) == place);
+        // A run that the runtime does not report, because an exception has skipped it, is not
+        // claimed.
+        let calls = |stop: &ReachedFrame| stop.native_caller.map(|at| (at.rip, at.rsp()));
+        let is_skipped = |place: &(u64, u64)| {
+            claim != Completeness::Whole
+                && !is_told(*place)
+                && self.stops.iter().any(|stop| calls(stop) == Some(*place))
+        };
+        let left_out = self.native.left_out.iter().any(|place| !is_skipped(place));
+        if left_out || self.native.runs == 0 && !only_leaf {
             return Err(Wrong::Unknowable(claim));
         }
         for (index, stop) in self.stops.iter().enumerate() {
@@ -329,7 +340,6 @@ impl Recorded<'_> {
             };
             // Frames that the runtime hides may be missing if the walk claims only the reportable
             // ones.
-            let is_told = |place| told.iter().any(|(_, ip, sp)| (*ip, *sp) == place);
             let wanted = |place| claim == Completeness::Whole || is_told(place);
             let caller = stop.native_caller.map(|caller| (caller.rip, caller.rsp()));
             let mut places = [Some(place), caller].into_iter().flatten();

@@ -66,6 +66,13 @@ struct Run {
     to: End,
 }
 
+impl Run {
+    /// Returns ip and stack pointer (VA) of the first frame.
+    const fn place(&self) -> (u64, u64) {
+        (self.from.rip, self.from.rsp())
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 enum End {
     /// Managed code that called the native code.
@@ -157,9 +164,9 @@ pub struct SyntheticNative {
     leaf: Option<Registers>,
     /// Number of synthesised runs.
     pub runs: usize,
-    /// Number of runs that are not synthesised, because their stack has no room or two runs at one
-    /// address contradict each other.
-    pub left_out: usize,
+    /// ip and stack pointer (VA) of the first frame of each run that is not synthesised, because its
+    /// stack has no room or two runs at one address contradict each other.
+    pub left_out: Vec<(u64, u64)>,
     /// Number of recorded return addresses at the ends of runs.
     pub recorded_ends: usize,
     /// Number of those for which the runtime reports another return address of the same method
@@ -264,7 +271,7 @@ impl SyntheticNative {
             // A return to address 0 leads nowhere.
             let size = self.common_size(&runs, home, memory).filter(|_| rip != 0);
             let Some(size) = size else {
-                self.left_out += runs.len();
+                self.left_out.extend(runs.iter().map(Run::place));
                 continue;
             };
             let before = self.runs;
@@ -279,7 +286,7 @@ impl SyntheticNative {
                     self.runs += 1;
                 } else {
                     self.words.remove(&slot);
-                    self.left_out += 1;
+                    self.left_out.push(run.place());
                 }
             }
             if self.runs > before {

@@ -104,7 +104,7 @@ fn stacks_hold_the_recorded_values() {
         sum(same, 1);
         sum("callbacks found", found.callbacks_found(recording));
         sum("native runs pretended", native.runs);
-        sum("native runs left out", native.left_out);
+        sum("native runs left out", native.left_out.len());
         sum("return addresses at their ends that were recorded", native.recorded_ends);
         sum("return addresses told by another one (C-156)", native.moved_ends);
         sum("words at their ends that are no return address", native.lost_ends);
@@ -120,12 +120,14 @@ fn stacks_hold_the_recorded_values() {
 }
 
 /// Recordings do not contain native code, so it is unknown: the run at the root suffices to make a
-/// walk incomplete.
+/// walk incomplete, unless the thread has no managed frame.
 #[test]
 fn walks_over_unknown_native_code_are_never_complete() {
     let counts = walk_all(false, |_, found| {
         let claim = found.stack.completeness();
-        assert!(matches!(claim, Completeness::Partial(_)), "{}", table(found));
+        // A thread without managed frames has nothing but its leaf, which no claim includes.
+        let only_leaf = found.stops.is_empty() && claim == Completeness::WithoutLeaf;
+        assert!(matches!(claim, Completeness::Partial(_)) || only_leaf, "{}", table(found));
         // Unknown code follows each marker.
         for (index, frame) in found.stack.frames.iter().enumerate() {
             let marker = frame.reported && !matches!(frame.kind, FrameKind::Managed(_));

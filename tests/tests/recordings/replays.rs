@@ -99,7 +99,7 @@ fn a_difference_is_noticed() {
         ("function", |walk| walk.result.callbacks[0].function = None),
         ("ip", |walk| walk.result.callbacks[0].ip.0 += 1),
         ("frame info", |walk| walk.result.callbacks[0].frame_info = false),
-        ("module", |walk| rename(walk, |name| name.replace("lib", "other"))),
+        ("module", |walk| rename(walk, |name| format!("x{name}"))),
         ("offset", |walk| rename(walk, |name| name + "0")),
         ("no module", |walk| rename(walk, |name| name.replace("+0x", "-"))),
         ("context size", |walk| walk.result.callbacks[0].context_size = 0),

@@ -133,7 +133,8 @@ impl Runtime {
 #[derive(Serialize)]
 struct Answer {
     question: &'static str,
-    answer: String,
+    #[serde(rename = "answer")]
+    value: String,
     known: &'static str,
     source: Option<&'static str>,
 }
@@ -143,7 +144,7 @@ impl Answer {
         let known: Known = (question.known)(generation);
         Self {
             question: question.name,
-            answer: (question.answer)(generation),
+            value: (question.answer)(generation),
             known: known.word(),
             source: known.source(),
         }

@@ -1,21 +1,10 @@
-use super::{Comparison, compare};
+use super::compare;
 
 fn fixture(name: &str) -> &'static [u8] {
     clr_fixtures::get(&format!("win64/img/{name}.dll")).unwrap()
 }
 
 const MACHO: &[u8] = include_bytes!("../compact/sample.dylib");
-
-/// Returns the comparison of an image after a change of the bytes that follow each place where `found`
-/// is; other readers, and clr-walker, have to see it alike.
-fn damaged(image: &[u8], seed: usize) -> Comparison {
-    let mut bytes = image.to_vec();
-    let step = 97 + seed;
-    for at in (image.len() / 2..image.len()).step_by(step) {
-        bytes[at] ^= 1 << (at % 8);
-    }
-    compare(&bytes).unwrap_or_default()
-}
 
 #[test]
 fn images_of_compilers_are_read_alike() {

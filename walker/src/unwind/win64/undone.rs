@@ -63,8 +63,8 @@ impl Unusual {
 pub(super) fn is_undone_before(site: &Site<'_, '_>, end: u32) -> Result<bool, UnwindError> {
     let Some(frame) = Frame::described(site)? else { return Ok(false) };
     let Some(code) = site.region.bytes_from(site.function.begin) else { return Ok(false) };
-    let size = end.wrapping_sub(site.function.begin) as usize;
-    Ok(code.get(..size).is_some_and(|code| frame.is_undone_by(code)))
+    let before_end = end.wrapping_sub(site.function.begin) as usize;
+    Ok(code.get(..before_end).is_some_and(|code| frame.is_undone_by(code)))
 }
 
 /// What an epilogue has to undo.

@@ -132,7 +132,7 @@ fn while_the_tables_are_written_pieces_are_waited_for_or_refused() {
                     caller.get_code_info2(FOO, &mut []).map(|_| ()),
                 ]
             });
-            assert_eq!(found, [expected.clone(), expected], "{generation}, {os:?}, {bits}");
+            assert_eq!(found, [expected, expected], "{generation}, {os:?}, {bits}");
         }
         // GetCodeInfo3 and 4 exist only in callbacks, where they wait.
         if WITH_SUSPENSION.contains(generation) {

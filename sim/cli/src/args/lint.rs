@@ -38,7 +38,7 @@ and says what is wrong:
 JSON: one object a line for each finding, and one for each image: see sim/cli/src/schema.md.
 
 Exit codes:
-  0  all was judged, and there is no finding
+  0  there is no finding; the first line says how much of the code was executed
   1  there is a finding
   2  the arguments are wrong, an image is missing or cannot be read, or there is no such function";
 

@@ -197,10 +197,12 @@ impl WalkLine {
             entered_managed_code: true,
             ..ExceptionTracker::default()
         };
-        let unwound = line.unwound.iter().map(|(lower, upper)| ExceptionTracker {
-            unwound: Some((lower.0, upper.0)),
-            ..entered
-        });
+        // The ranges were deduced from the frames that are missing. The exception that has left all of
+        // them has left what lies between: native code that dispatched older exceptions.
+        let lower = line.unwound.iter().map(|(lower, _)| lower.0).min();
+        let upper = line.unwound.iter().map(|(_, upper)| upper.0).max();
+        let unwound =
+            lower.zip(upper).map(|range| ExceptionTracker { unwound: Some(range), ..entered });
         let funclets = line.funclets.iter().map(|funclet| ExceptionTracker {
             funclet: Some(RunningFunclet {
                 caller_sp: funclet.caller_sp.0,

@@ -22,8 +22,9 @@ pub enum Primitive {
     When(Vec<Statement>),
     /// Executes the body if rax is 0.
     Unless(Vec<Statement>),
-    /// Pushes 8 bytes of the Thread object at this offset: a return address, before a jump.
-    PushThread(u32),
+    /// Pushes a register where the return address is missing, before a jump to code that writes the
+    /// address there.
+    PushReturnSlot(Gpr),
     /// Executes the body, and repeats it as long as rax is not 0 at its end.
     Repeat(Vec<Statement>),
 }
@@ -84,7 +85,7 @@ impl Primitive {
             Self::When(body) | Self::Unless(body) | Self::Repeat(body) => Some(body),
             Self::Set(..)
             | Self::SetThreadFlag(..)
-            | Self::PushThread(_)
+            | Self::PushReturnSlot(_)
             | Self::Service(_)
             | Self::CallComputed => None,
         }

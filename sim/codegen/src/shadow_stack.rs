@@ -94,6 +94,11 @@ impl ShadowStack {
         self.callers.push(CallerState { registers, from: None, position: Position::ReturnAddress });
     }
 
+    /// Records again a call whose caller was [cut](Self::cut) off: control will return to `caller`.
+    pub fn call_again(&mut self, caller: CallerState) {
+        self.callers.push(caller);
+    }
+
     /// Records an interrupt: control will return to `registers`, all unchanged except vector
     /// registers that the convention makes volatile. `from` is the instruction that raised the
     /// interrupt (VA).

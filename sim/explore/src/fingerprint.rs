@@ -82,6 +82,7 @@ fn cycle_text<'e>(edges: impl IntoIterator<Item = &'e Edge>) -> String {
             BlockReason::ToStop => "suspension of the runtime",
             BlockReason::RuntimeSuspended => "suspended runtime",
             BlockReason::Collection => "collection",
+            BlockReason::InterruptedWait => "interrupted wait",
             BlockReason::Join => "end of a thread",
             BlockReason::CodeManagerReader => "code manager's readers",
         };

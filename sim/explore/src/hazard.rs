@@ -2,7 +2,7 @@
 
 use super::history::{History, ThreadIndex, ThreadKind, TurnEvent};
 use super::lock::LockName;
-use super::profiler_ops::{ESCAPES, REDIRECTS, UNTRUE};
+use super::profiler_ops::{CLAIMS, ESCAPES, REDIRECTS, UNTRUE};
 use super::verdict::{BlockReason, Edge, ProfilerRule, Verdict};
 use clr_runtime::Lock;
 use clr_runtime::Outcome;
@@ -149,6 +149,14 @@ hazards! {
     /// Jump out of the callback of a walk: H-30.
     CallbackEscapes 30 [] "the callback of a walk does not return",
         "let no jump or exception leave the callback of a walk";
+    /// Question to the runtime in a signal handler: H-31.
+    AskedInHandler 31 [157] "a signal handler asks the runtime",
+        "walk in the handler by the code map and the stack alone (Policy::Signal), and ask for names \
+         on another thread, later";
+    /// Return value in the slot of a hijacked return: H-32.
+    ValueInSlot 32 [] "a return value lies where a return address is looked for",
+        "on Unix let a walk end at an undefined return address, or at a known one near the stack's \
+         base, and at no 0";
 }
 
 impl fmt::Display for Hazard {
@@ -326,6 +334,9 @@ fn of_failure(by: ThreadIndex, history: &History) -> Option<Hazard> {
     if is_last(REDIRECTS) {
         return Some(Hazard::TwoHijackers);
     }
+    if is_last(CLAIMS) {
+        return Some(Hazard::ValueInSlot);
+    }
     if is_last(UNTRUE) {
         // The walk started from registers that the thread had read, or happened while another
         // thread had the runtime suspended.
@@ -376,6 +387,15 @@ fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
     if suspended().any(|edge| is_suspender(edge.waits)) {
         return Some(Hazard::MutualSuspension);
     }
+    let asks = |edge: &Edge| {
+        let doing = doing(edge.waits);
+        let waits =
+            matches!(edge.why, BlockReason::InterruptedWait | BlockReason::RuntimeSuspended);
+        doing.signals > 0 && !doing.calls.is_empty() && waits
+    };
+    if edges.iter().any(asks) {
+        return Some(Hazard::AskedInHandler);
+    }
     if edges
         .iter()
         .any(|edge| doing(edge.waits).signals > 0 && matches!(edge.why, BlockReason::Lock(_)))
@@ -400,7 +420,7 @@ fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
                 Lock::FunctionTables => Hazard::FunctionTables,
                 Lock::CodeManager => Hazard::FrozenWriter,
                 Lock::ThreadStore | Lock::Gc => Hazard::ManagedWalker,
-                Lock::LoaderHeap => return None,
+                Lock::LoaderHeap | Lock::NativeUnwinder => return None,
             }),
             BlockReason::Lock(LockName::Profiler(_)) => Some(Hazard::CallbackTakesLock),
             why if by_gc(why) => Some(Hazard::ManagedWalker),

@@ -3,6 +3,7 @@
 
 use super::footprint::Footprint;
 use super::history::{ThreadIndex, TurnEvent};
+use super::planted_bug::Bug;
 use super::thread::CurrentThread;
 use super::verdict::ProfilerRule;
 use clr_machine::Machine;
@@ -33,6 +34,13 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     #[must_use]
     pub const fn info(&self) -> Info<'_, 't, 'b> {
         Info { thread: self }
+    }
+
+    /// Returns the profiling methods, as called later on a thread that the runtime does not know,
+    /// to name the frames of a walk that has asked nothing. Such calls are no part of the history.
+    #[must_use]
+    pub fn names_later(&self) -> Caller<'t, 'b, Machine> {
+        self.kernel.runtime.on(OsThreadId(u32::MAX))
     }
 }
 
@@ -152,7 +160,12 @@ impl ProfilerInfo for Info<'_, '_, '_> {
         };
         self.call("DoStackSnapshot", |info| {
             let looks_at = target.map_or_else(Footprint::default, Footprint::thread);
-            thread.touching(looks_at | Footprint::SUSPENSION, || {
+            let touches = if Bug::WalkWithoutFootprint.is_planted() {
+                Footprint::default()
+            } else {
+                looks_at | Footprint::SUSPENSION
+            };
+            thread.touching(touches, || {
                 let before = walks(target);
                 let mut recording_callback = callback.map(|callback| {
                     |frame: &mut SnapshotFrame<'_>| {
@@ -259,9 +272,12 @@ impl ProfilerInfo for Info<'_, '_, '_> {
     }
 
     fn suspend_runtime(&self) -> Result<()> {
-        self.call("SuspendRuntime", |info| {
-            self.thread.touching(Footprint::ALL, || info.suspend_runtime())
-        })
+        let touches = if Bug::SuspensionWithoutFootprint.is_planted() {
+            Footprint::default()
+        } else {
+            Footprint::ALL
+        };
+        self.call("SuspendRuntime", |info| self.thread.touching(touches, || info.suspend_runtime()))
     }
 
     fn resume_runtime(&self) -> Result<()> {

@@ -332,10 +332,23 @@ impl<'b> Kernel<'b> {
                 continue;
             }
             let ready = match thread.activities.last() {
-                Some(_) if thread.takes_signal() => true,
+                Some(activity)
+                    if thread.takes_signal()
+                        && !(activity.waiting.is_some()
+                            && Bug::WaitingTakesNoSignals.is_planted()) =>
+                {
+                    true
+                }
                 Some(activity) if activity.waiting == Some(Waiting::Time) => {
                     let until = activity.until.unwrap_or(u64::MAX);
-                    if until > state.now && sleeper.is_none_or(|(first, _)| until < first) {
+                    let is_first = |first: u64| {
+                        if Bug::LongestSleeperFirst.is_planted() {
+                            until > first
+                        } else {
+                            until < first
+                        }
+                    };
+                    if until > state.now && sleeper.is_none_or(|(first, _)| is_first(first)) {
                         sleeper = Some((until, index));
                     }
                     until <= state.now
@@ -347,7 +360,11 @@ impl<'b> Kernel<'b> {
                     ready
                 }
                 None if thread.kind.is_app() => {
-                    self.world.borrow().waits_for(index.index()).is_none()
+                    let world = self.world.borrow();
+                    world.waits_for(index.index()).is_none()
+                        || thread.takes_signal()
+                            && world.waits_on_condition(index.index())
+                            && !Bug::SignalsAwaitResume.is_planted()
                 }
                 None => false,
             };
@@ -372,7 +389,8 @@ impl<'b> Kernel<'b> {
         let known = self.runtime.threads.borrow();
         let mut first: Option<(u64, usize)> = None;
         for (index, thread) in state.threads.iter().enumerate() {
-            let suspended = known.get(index).is_some_and(|known| known.suspended > 0);
+            let suspended = known.get(index).is_some_and(|known| known.suspended > 0)
+                && !Bug::SuspendedTimersRun.is_planted();
             let until = thread.activities.last().and_then(|activity| activity.until);
             if let Some(until) = until.filter(|_| !thread.ended && !suspended)
                 && first.is_none_or(|(earliest, _)| until < earliest)
@@ -439,6 +457,7 @@ impl<'b> Kernel<'b> {
             Wait::ThreadsToStop => BlockReason::ToStop,
             Wait::CodeManagerReaders => BlockReason::CodeManagerReader,
             Wait::Gc(_) => BlockReason::Collection,
+            Wait::WakeUpOfInterrupted => BlockReason::InterruptedWait,
             Wait::GcWanted => return,
         };
         for other in self.world.borrow().waited_for(thread.os, wait) {

@@ -23,6 +23,18 @@ pub(super) enum Bug {
     TimersForgotten,
     /// State of one history is carried over to the next.
     StateCarriedOver,
+    /// A thread that waits in code of the profiler takes no signals.
+    WaitingTakesNoSignals,
+    /// The timed waits of a suspended thread run out.
+    SuspendedTimersRun,
+    /// Of several sleeping threads the one that sleeps longest can wake first.
+    LongestSleeperFirst,
+    /// A walk does not count as an access to the walked thread.
+    WalkWithoutFootprint,
+    /// `SuspendRuntime` does not count as an access to the threads.
+    SuspensionWithoutFootprint,
+    /// A signal that finds a thread in a wait for the end of a suspension comes after the wait.
+    SignalsAwaitResume,
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ pub(super) const REDIRECTS: &str = "writes the registers of a thread";
 pub(super) const ESCAPES: &str = "leaves the callback of a walk by a jump";
 /// Text of the event "a walk reported a frame that is not on the stack".
 pub(super) const UNTRUE: &str = "gets a frame that is not on the stack";
+/// Text of the event "a walk claims to have the whole stack, and has not".
+pub(super) const CLAIMS: &str = "takes a part of a stack for the whole";
 
 impl CurrentThread<'_, '_> {
     /// Leaves the callback of a walk for code beyond the walk, as longjmp does: the rest of the
@@ -49,6 +51,12 @@ impl CurrentThread<'_, '_> {
     pub fn report_false_frame(&self) {
         self.record(TurnEvent::System(UNTRUE));
         self.fail("a reported frame is not on the stack");
+    }
+
+    /// Ends the history as failed, because a walk claims to have the whole stack, and has not.
+    pub fn report_false_claim(&self) {
+        self.record(TurnEvent::System(CLAIMS));
+        self.fail("a walk claims to have the whole stack, and has not");
     }
 
     /// Calls `RequestProfilerDetach`: afterwards the runtime refuses all calls (C-001).

@@ -250,6 +250,10 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
             let signalled = thread.is_some_and(Known::takes_signal);
             (signalled, thread.and_then(|thread| thread.activities.last().copied()))
         };
+        let takes = |activity: &Activity| {
+            activity.waiting.is_none() || !Bug::WaitingTakesNoSignals.is_planted()
+        };
+        let signalled = signalled && activity.as_ref().is_none_or(takes);
         if signalled && self.signal(thread, activity.is_some()) {
             return;
         }

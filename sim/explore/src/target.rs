@@ -22,6 +22,8 @@ pub struct ExaminedThread<'g, 't, 'b> {
     os: OsThreadId,
     /// The thread as known to the runtime.
     known: Option<SimulatedThread<'t, 'b, Machine>>,
+    /// The root that the profiler believes in, if it is another than the true one.
+    root: Option<StackRoot>,
 }
 
 impl<'t, 'b> CurrentThread<'t, 'b> {
@@ -37,7 +39,22 @@ impl<'g, 't, 'b> ExaminedThread<'g, 't, 'b> {
     pub(super) fn new(by: &'g CurrentThread<'t, 'b>, index: ThreadIndex) -> Option<Self> {
         let os = by.kernel.state.borrow().threads.get(index.index())?.os;
         let known = SimulatedThread::new(&*by.kernel.runtime, os, BASE);
-        Some(Self { by, index, os, known })
+        Some(Self { by, index, os, known, root: None })
+    }
+
+    /// Makes the profiler take `root` (VA) for the return address of the thread's first function.
+    #[must_use]
+    pub fn with_root(mut self, root: Option<u64>) -> Self {
+        self.root = root.map(StackRoot::ReturnAddress);
+        self
+    }
+
+    /// Returns true if the first function of the thread is the one with this `ip` (VA).
+    #[must_use]
+    pub fn begins_at(&self, ip: u64) -> bool {
+        self.by.kernel.touch(Footprint::thread(self.index));
+        let activations = self.by.kernel.world.borrow().activations(self.index.index());
+        activations.last().is_some_and(|first| first.registers.rip == ip)
     }
 
     /// Returns the registers of the first managed frame, as correct unwinding finds them, or `None`
@@ -122,7 +139,8 @@ impl TargetThread for ExaminedThread<'_, '_, '_> {
     fn stack(&self) -> StackBounds {
         let anywhere =
             StackBounds { limit: 0, base: u64::MAX, root: StackRoot::ReturnAddress(BASE) };
-        self.known.as_ref().map_or(anywhere, TargetThread::stack)
+        let stack = self.known.as_ref().map_or(anywhere, TargetThread::stack);
+        StackBounds { root: self.root.unwrap_or(stack.root), ..stack }
     }
 
     fn suspend(&self) -> Result<(), ThreadError> {

@@ -18,6 +18,9 @@ pub enum BlockReason {
     RuntimeSuspended,
     /// The thread waits for a GC that the other performs.
     Collection,
+    /// The thread waits on its condition variable in a signal handler that has interrupted a wait
+    /// on it: the other is the thread itself.
+    InterruptedWait,
     /// The thread waits for the other to end.
     Join,
     /// The thread waits for the other to leave its reader section of the code manager.
@@ -117,6 +120,9 @@ impl fmt::Display for BlockReason {
                 f.write_str("waits to become cooperative; the runtime is suspended by")
             }
             Self::Collection => f.write_str("waits for a GC by"),
+            Self::InterruptedWait => f.write_str(
+                "waits on its condition variable in a handler that has interrupted the wait there of",
+            ),
             Self::Join => f.write_str("waits for the end of"),
             Self::CodeManagerReader => {
                 f.write_str("waits for the code manager's tables, which are read by")

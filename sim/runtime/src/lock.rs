@@ -47,6 +47,11 @@ locks! {
     Gc "GC lock",
     /// Lock for the per-thread state that the runtime creates at a thread's first call (H-03).
     ThreadInit "per-thread initialization",
+    /// Lock of the cache of libunwind's `local_addr_space`, with which the runtime unwinds native
+    /// code on Unix. Signals are not blocked while it is held: the runtime's build of libunwind
+    /// leaves `CONFIG_BLOCK_SIGNALS` undefined (dwarf/Gparser.c `get_rs_cache`; CoreCLR 3.1.23;
+    /// H-28).
+    NativeUnwinder "native unwinder's cache",
 }
 
 impl Lock {

@@ -97,6 +97,9 @@ pub struct Thread {
     pub initialized: bool,
     /// Number of times the thread has the code manager's reader lock (H-10).
     pub code_manager_reads: u32,
+    /// A signal has interrupted the thread while it waited on its condition variable, of which it
+    /// has one for all its waits: a wait of the handler on it never ends (H-31, Unix).
+    pub waits_interrupted: bool,
     /// The thread leaves the callback of a walk for code beyond the walk, for example by longjmp:
     /// the runtime's code between them never completes (H-30).
     pub escapes: bool,
@@ -264,6 +267,14 @@ impl ThreadObject {
     /// Returns [`Unreadable`] if the Thread object cannot be accessed.
     pub fn top_frame<M: Memory + ?Sized>(self, memory: &M) -> Result<u64, Unreadable> {
         memory.read_u64(self.at(offset::TOP_FRAME))
+    }
+
+    /// Returns true if a walk of the thread has the hijack lock (C-014).
+    ///
+    /// # Errors
+    /// Returns [`Unreadable`] if the Thread object cannot be accessed.
+    pub fn is_hijack_locked<M: Memory + ?Sized>(self, memory: &M) -> Result<bool, Unreadable> {
+        Ok(self.word(memory, offset::HIJACK_LOCK)? != 0)
     }
 
     /// Takes the hijack lock if it is free. Returns true if the lock was taken (C-014).

@@ -18,6 +18,10 @@ pub enum Wait {
     CodeManagerReaders,
     /// The thread waits for the server GC's thread to have performed this number of GCs.
     Gc(u32),
+    /// The thread waits on its condition variable in a signal handler, which has interrupted it
+    /// while it waited there: the one wake-up that comes is for both waits, so this one never ends
+    /// (H-31).
+    WakeUpOfInterrupted,
     /// The server GC's thread waits for a GC request, or until no other thread is left.
     GcWanted,
 }
@@ -41,7 +45,7 @@ impl<M> Runtime<'_, M> {
             Wait::Lock(lock) => process.in_the_way(lock, thread).is_none(),
             Wait::RuntimeRunning(by) => process.suspension.by() != Some(by),
             Wait::CodeManagerReaders => self.code_manager_readers(thread).is_empty(),
-            Wait::ThreadsToStop | Wait::Gc(_) | Wait::GcWanted => false,
+            Wait::ThreadsToStop | Wait::Gc(_) | Wait::GcWanted | Wait::WakeUpOfInterrupted => false,
         }
     }
 }

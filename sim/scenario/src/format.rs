@@ -19,6 +19,7 @@ use clr_codegen::{
 };
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::Rules;
+use clr_world::StopBy;
 use clr_world::stubs::Hooks;
 use core::fmt::{self, Write as _};
 
@@ -205,6 +206,9 @@ impl Printer<'_> {
         }
         if scenario.hooks != Hooks::None {
             self.line(&Line::new("hooks").term(scenario.hooks));
+        }
+        if scenario.stop_by != StopBy::default() {
+            self.line(&Line::new("stop-threads").term(scenario.stop_by));
         }
         for (function, id) in program.functions.iter().zip(0..) {
             self.blank();

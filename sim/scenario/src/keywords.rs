@@ -16,6 +16,7 @@ use clr_runtime::{ContextSafety, FrameKind, Funclet, Pass, ProfilerStatus, Threa
 use clr_walker::mixed::{Policy, SeenBy};
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::{Rules, Trust};
+use clr_world::StopBy;
 use clr_world::stubs::Hooks;
 
 /// A value that is written as one word.
@@ -60,6 +61,10 @@ terms! {
         "none" => (Hooks::None),
         "slow" => (Hooks::Slow),
         "fast" => (Hooks::Fast),
+    }
+    StopBy {
+        "redirection" => (StopBy::Redirection),
+        "hijack" => (StopBy::Hijack),
     }
     MethodKind {
         "ordinary" => (MethodKind::Ordinary),
@@ -291,6 +296,7 @@ terms! {
         "collection" => (WaitKind::Collection),
         "join" => (WaitKind::Join),
         "code-manager-reader" => (WaitKind::CodeManagerReader),
+        "interrupted-wait" => (WaitKind::InterruptedWait),
     }
     ProfilerRule {
         "suspender-ran-managed-code" => (ProfilerRule::SuspenderRanManagedCode),

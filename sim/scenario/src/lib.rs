@@ -94,6 +94,7 @@ pub use walk::{FoundEnd, FoundFrame, FoundWalk, ShadowStackDifference, UnwindDif
 use clr_codegen::{FunctionIndex, Program};
 use clr_runtime::MethodKind;
 use clr_runtime::profiling::CallbackKind;
+use clr_world::StopBy;
 use clr_world::stubs::{Hooks, RuntimeFunction};
 use std::collections::BTreeMap;
 
@@ -108,6 +109,8 @@ pub struct Scenario {
     pub methods: BTreeMap<FunctionIndex, MethodKind>,
     /// Hooks that the methods call.
     pub hooks: Hooks,
+    /// The mechanism that stops threads in managed code, in searches.
+    pub stop_by: StopBy,
     /// Threads that execute the program, at least one, with unique names. Empty if there is a
     /// stack.
     pub threads: Vec<ScenarioThread>,

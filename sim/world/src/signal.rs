@@ -1,15 +1,20 @@
-//! Unix signals: a thread is interrupted at any instruction, and a handler of the profiler runs on
-//! it.
+//! Unix signals: a thread is interrupted at any instruction, or while it waits for the end of a
+//! suspension, and a handler of the profiler runs on it.
 //!
 //! The caller provides the handler: it runs between [`World::signal`] and the next step of the
 //! thread, which restores the thread's registers.
 
+use super::services::Step;
 use super::{StepEvent, World};
 use clr_codegen::Service;
 use clr_codegen::service_address;
+use clr_codegen::shadow_stack::CallerState;
 use clr_machine::{Cpu, Observer as _};
 use clr_runtime::Context;
+use clr_runtime::Lock;
+use clr_walker::memory::Memory as _;
 use clr_walker::registers::{CONTEXT_SIZE, Gpr, Registers};
+use std::collections::VecDeque;
 use thiserror::Error;
 
 /// Bytes below rsp that belong to the interrupted function.
@@ -66,25 +71,94 @@ pub enum SignalError {
 }
 
 /// The state that a handler has interrupted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Interrupted {
     cpu: Cpu,
+    /// The service that was interrupted, if the thread was in one.
+    service: Option<InterruptedService>,
+}
+
+/// A service of the world in which a signal has found the thread.
+#[derive(Clone, Debug)]
+struct InterruptedService {
+    /// Registers at the start of the service.
+    cpu: Cpu,
+    /// Caller of the service.
+    caller: CallerState,
+    /// Remaining steps of the service.
+    pending: VecDeque<Step>,
 }
 
 impl World<'_> {
-    /// Interrupts a thread before its next instruction. The caller then runs the handler, in which
+    /// Returns true if a thread waits for the end of a suspension, on the condition variable of
+    /// which each thread has one for all its waits. Signals interrupt it there. In CoreCLR 3.1 to
+    /// .NET 10 `Thread::RareDisablePreemptiveGC` (vm/threadsuspend.cpp) ends in
+    /// `CPalSynchronizationManager::ThreadNativeWait` (pal/src/synchmgr/synchmanager.cpp).
+    #[must_use]
+    pub fn waits_on_condition(&self, thread: usize) -> bool {
+        let address = service_address(Service::RareDisable.number());
+        self.runtime.generation.is_unix()
+            && self.rip(thread) == Some(address)
+            && self.threads.get(thread).is_some_and(|executed| {
+                executed.in_callback.is_none()
+                    && executed.pending.front() == Some(&Step::AwaitResume)
+            })
+            && self.waits_for(thread).is_some()
+    }
+
+    /// Returns true if a thread unwinds native code of the runtime, under the lock of the unwinder's
+    /// cache, which blocks no signals (H-28).
+    fn unwinds_natively(&self, thread: usize) -> bool {
+        let within = Some(&Step::Release(Lock::NativeUnwinder));
+        self.threads.get(thread).is_some_and(|executed| executed.pending.front() == within)
+    }
+
+    /// Returns true if a signal can interrupt the service that a thread is in.
+    fn is_interruptible(&self, thread: usize) -> bool {
+        self.waits_on_condition(thread) || self.unwinds_natively(thread)
+    }
+
+    /// Returns the registers that a signal finds: those of the next instruction, or in a service
+    /// those after its call.
+    fn interruptible_registers(&self, thread: usize) -> Option<Cpu> {
+        let mut cpu = self.registers_of(thread)?;
+        if self.is_interruptible(thread) {
+            let rsp = cpu.rsp();
+            cpu.set_rip(self.runtime.memory.borrow().read_u64(rsp).ok()?);
+            cpu.set(Gpr::Rsp, rsp.wrapping_add(8));
+        }
+        Some(cpu)
+    }
+
+    /// Takes a thread out of the service that a signal interrupts.
+    fn leave_service(&mut self, thread: usize) -> Option<InterruptedService> {
+        if !self.is_interruptible(thread) {
+            return None;
+        }
+        let waits = self.waits_on_condition(thread);
+        let cpu = self.registers_of(thread)?;
+        let executed = self.threads.get_mut(thread)?;
+        let caller = *executed.shadow_stack.callers().last()?;
+        executed.shadow_stack.cut(executed.shadow_stack.callers().len().saturating_sub(1));
+        let pending = core::mem::take(&mut executed.pending);
+        self.runtime.change_thread(executed.os, |thread| thread.waits_interrupted = waits);
+        Some(InterruptedService { cpu, caller, pending })
+    }
+
+    /// Interrupts a thread before its next instruction, in a [wait](Self::waits_on_condition), or in
+    /// the native unwinder. The caller then runs the handler, in which
     /// profiling methods are called on the thread; the thread's next step ends the handler.
     ///
     /// # Errors
     /// Returns [`SignalError`] if no handler can run; nothing has changed then.
     pub fn signal(&mut self, thread: usize, stack: SignalStack) -> Result<Signal, SignalError> {
-        let saved = self.registers_of(thread).ok_or(SignalError::NoThread(thread))?;
+        let saved = self.interruptible_registers(thread).ok_or(SignalError::NoThread(thread))?;
         let executed = self.threads.get(thread).ok_or(SignalError::NoThread(thread))?;
         if !self.runtime.generation.is_unix() {
             return Err(SignalError::NoSignals);
         } else if executed.ended || executed.shadow_stack.callers().is_empty() {
             return Err(SignalError::Ended);
-        } else if executed.is_busy() {
+        } else if executed.is_busy() && !self.is_interruptible(thread) {
             return Err(SignalError::Busy);
         } else if executed.signalled.is_some() {
             return Err(SignalError::InHandler);
@@ -115,12 +189,13 @@ impl World<'_> {
                 return Err(no_room);
             }
         }
+        let service = self.leave_service(thread);
         let mut cpu = saved;
         cpu.set_rip(handler);
         cpu.set(Gpr::Rsp, rsp);
         self.set_registers(thread, &cpu);
         if let Some(executed) = self.threads.get_mut(thread) {
-            executed.signalled = Some(Interrupted { cpu: saved });
+            executed.signalled = Some(Interrupted { cpu: saved, service });
             executed.shadow_stack.interrupt(registers, None);
         }
         Ok(Signal { registers, context, room })
@@ -135,11 +210,17 @@ impl World<'_> {
     /// Ends the current thread's handler: the thread continues where it was interrupted.
     pub(super) fn end_handler(&mut self, thread: usize) -> Option<StepEvent> {
         let executed = self.threads.get_mut(thread)?;
-        let Interrupted { cpu } = executed.signalled.take()?;
+        let Interrupted { cpu, service } = executed.signalled.take()?;
         let machine = &mut *self.runtime.memory.borrow_mut();
         let from = machine.cpu().rip();
         *machine.cpu_mut() = cpu;
         executed.shadow_stack.on_interrupt_return(&cpu, from);
+        if let Some(InterruptedService { cpu, caller, pending }) = service {
+            *machine.cpu_mut() = cpu;
+            executed.shadow_stack.call_again(caller);
+            executed.pending = pending;
+            self.runtime.change_thread(executed.os, |thread| thread.waits_interrupted = false);
+        }
         Some(StepEvent::Stepped)
     }
 }

@@ -321,8 +321,13 @@ impl World<'_> {
     }
 
     /// Returns the slot of the return address of a thread's innermost function (VA), and its
-    /// content.
+    /// content. None is hijacked while a walk of the thread has its hijack lock
+    /// (`Thread::HijackThread` in vm/threadsuspend.cpp of CoreCLR 3.1.23; H-22).
     fn hijackable(&self, thread: usize) -> Option<(u64, u64)> {
+        let object = ThreadObject(self.object(thread)?);
+        if object.is_hijack_locked(&*self.runtime.memory.borrow()).unwrap_or(true) {
+            return None;
+        }
         let executed = self.threads.get(thread).filter(|executed| executed.hijack.is_none())?;
         let caller = executed.shadow_stack.callers().last()?;
         let slot = caller.registers.rsp().checked_sub(8)?;

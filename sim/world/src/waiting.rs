@@ -74,6 +74,7 @@ impl World<'_> {
                 let mut running = self.cooperative_but(os).peekable();
                 running.peek().is_none() || running.any(|thread| self.can_be_stopped(thread))
             }
+            Wait::WakeUpOfInterrupted => false,
             Wait::Gc(number) => self.gcs_made >= number,
             Wait::GcWanted => {
                 let mut others = self.threads.iter().filter(|other| !other.serves_gc);
@@ -98,6 +99,8 @@ impl World<'_> {
                 self.runtime.process.get().in_the_way(lock, os).into_iter().collect()
             }
             Wait::RuntimeRunning(by) => vec![by],
+            // Its interrupted code would have to go on, which waits for the handler.
+            Wait::WakeUpOfInterrupted => vec![os],
             Wait::CodeManagerReaders => self.runtime.code_manager_readers(os),
             Wait::ThreadsToStop => {
                 self.cooperative_but(os).filter_map(|thread| self.os(thread)).collect()

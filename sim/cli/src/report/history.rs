@@ -152,6 +152,7 @@ const fn reason(why: BlockReason) -> WaitKind {
         BlockReason::Collection => WaitKind::Collection,
         BlockReason::Join => WaitKind::Join,
         BlockReason::CodeManagerReader => WaitKind::CodeManagerReader,
+        BlockReason::InterruptedWait => WaitKind::InterruptedWait,
     }
 }
 

@@ -37,13 +37,8 @@ impl<'p> Lowering<'p> {
                 self.returned(frame);
                 Ok(())
             }
-            Primitive::PushThread(offset) => {
-                self.thread()?;
-                let place = Place::At(Gpr::R11, i64::from(*offset));
-                // The pushed word is the return address that was missing when the function was
-                // entered. From here on the row is correct.
-                self.stream.through(Code::Push_rm64, place)
-            }
+            // The unwind data describe the function as if the word were the return address.
+            Primitive::PushReturnSlot(register) => self.stream.push(*register),
             Primitive::When(body) | Primitive::Unless(body) => {
                 let over = self.stream.label();
                 self.stream.registers(Code::Test_rm64_r64, Register::RAX, Register::RAX)?;

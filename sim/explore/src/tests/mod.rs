@@ -5,6 +5,8 @@ mod planted_bugs;
 mod priorities;
 mod program;
 mod schedules;
+mod signals;
+mod sleep_sets;
 mod unwinding;
 mod verdicts;
 mod waiting;

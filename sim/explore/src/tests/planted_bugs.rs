@@ -1,12 +1,14 @@
 //! Tests that each bug planted into the scheduler is noticed.
 
 use super::super::planted_bug::Bug;
-use super::{counting, determinism, drawn, program, schedules, verdicts, waiting};
+use super::{
+    counting, determinism, drawn, program, schedules, signals, sleep_sets, verdicts, waiting,
+};
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The tests, by name.
-const TESTS: [(&str, fn()); 11] = [
+const TESTS: [(&str, fn()); 17] = [
     ("counts", counting::counts),
     ("no outcome left out", || assert_eq!(drawn::difference(0..60), None)),
     ("reset events", drawn::reset_events),
@@ -18,9 +20,15 @@ const TESTS: [(&str, fn()); 11] = [
     ("suspended stands still", verdicts::suspended_stands_still),
     ("suspends and resumes", verdicts::suspends_and_resumes),
     ("patience", waiting::patience),
+    ("sleepers", waiting::sleepers),
+    ("suspended timers", waiting::suspended_timers),
+    ("signals in waits", waiting::signals_in_waits),
+    ("walks beside a program", sleep_sets::walks),
+    ("suspensions beside a program", sleep_sets::suspensions),
+    ("a signal in a suspension", signals::in_a_suspension),
 ];
 
-const BUGS: [Bug; 10] = [
+const BUGS: [Bug; 16] = [
     Bug::LostResume,
     Bug::DoubleSuspension,
     Bug::SuspensionIgnored,
@@ -31,6 +39,12 @@ const BUGS: [Bug; 10] = [
     Bug::NeverAwake,
     Bug::TimersForgotten,
     Bug::StateCarriedOver,
+    Bug::WaitingTakesNoSignals,
+    Bug::SuspendedTimersRun,
+    Bug::LongestSleeperFirst,
+    Bug::WalkWithoutFootprint,
+    Bug::SuspensionWithoutFootprint,
+    Bug::SignalsAwaitResume,
 ];
 
 #[test]

@@ -1,8 +1,10 @@
 //! Tests of time: sleeping threads may wake early or late, and timed waits are patient.
 
-use super::{Load, cycle, executing, outcomes, search, verdict};
+use super::{Load, cycle, executing, on, outcomes, search, verdict};
 use crate::{Budget, Limits, Setup, ThreadIndex, Turn, TurnEvent, Verdict, check};
-use clr_codegen::Statement;
+use clr_codegen::{Program, Statement};
+use clr_runtime::generation::Generation;
+use clr_walker::profiling::TargetThread as _;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -38,6 +40,11 @@ fn a_sleeping_thread_can_wake_before_others_have_run() {
 
 #[test]
 fn a_longer_sleep_ends_later() {
+    sleepers();
+}
+
+/// Of several sleeping threads the one that has to wake first wakes first.
+pub(super) fn sleepers() {
     let orders = said(|setup, said| {
         for (micros, word) in [(2_000, "second"), (1_000, "first"), (3_000, "third")] {
             let said = Rc::clone(&said);
@@ -70,6 +77,62 @@ fn a_longer_sleep_ends_later() {
     );
     assert!(report.covered.unwrap().everything);
     assert!(report.survives(), "{:?}", report.failure);
+}
+
+/// While a thread is suspended its timed wait does not end: after it the event counts, which was
+/// set meanwhile.
+pub(super) fn suspended_timers() {
+    let load: &Load<'_> = &|setup| {
+        let (event, never) = (setup.event(), setup.event());
+        let suspended = Rc::new(Cell::new(false));
+        let also = Rc::clone(&suspended);
+        setup.thread("waits", move |me| {
+            if !me.wait_at_most(event, 10) && suspended.get() {
+                me.fail("the time was over while the thread was suspended");
+            }
+        });
+        setup.thread("suspends", move |me| {
+            let other = me.target(ThreadIndex(0)).unwrap();
+            if other.suspend().is_ok() {
+                also.set(true);
+                me.wait_at_most(never, 1_000);
+                me.set(event);
+                other.resume().unwrap();
+            }
+        });
+    };
+    assert_eq!(verdict(load), None);
+}
+
+#[test]
+fn the_timed_wait_of_a_suspended_thread_does_not_end() {
+    suspended_timers();
+}
+
+/// A thread that waits in code of the profiler handles its signals.
+pub(super) fn signals_in_waits() {
+    let process = on(Generation::Net9Unix, &Program::default(), &[]);
+    let load = |setup: &mut Setup<'_>| {
+        let (event, signalled) = (setup.event(), setup.event());
+        setup.on_signal(move |me| me.set(event));
+        setup.thread("waits", move |me| {
+            me.set(signalled);
+            me.wait_for(event);
+        });
+        setup.thread("sends", move |me| {
+            me.wait_for(signalled);
+            me.signal(ThreadIndex(0));
+            me.join(ThreadIndex(0));
+        });
+    };
+    let report = check(&process, &load, &Budget::exhaustive(10_000)).unwrap();
+    assert!(report.survives(), "{:?}", report.failure);
+    assert!(report.covered.unwrap().everything);
+}
+
+#[test]
+fn a_waiting_thread_handles_signals() {
+    signals_in_waits();
 }
 
 /// A timed wait succeeds if its condition is satisfied at all.

@@ -70,10 +70,7 @@ pub(super) const ANSWERS: Answers = Answers {
     ),
     forgets_who_locked_threads: read(false, "threadsuspend.cpp: ThreadSuspend::LockThreadStore"),
     locks_threads_twice: read(true, "profilingenumerators.cpp: ProfilerThreadEnum::Init"),
-    looks_images_up_cooperatively: read(
-        true,
-        "codeman.cpp: ExecutionManager::FindReadyToRunModule",
-    ),
+    looks_images_up_cooperatively: observed(true),
     suspends_only_in_callbacks: read(true, "proftoeeinterfaceimpl.cpp: SuspendRuntime"),
     looks_up_only_in_triggering_callbacks: read(
         true,

@@ -66,7 +66,7 @@ pub(super) const ANSWERS: Answers = Answers {
     profiler_suspension: observed(ProfilerSuspension::MarkedAfter),
     forgets_who_locked_threads: assumed(false, NEIGHBORS),
     locks_threads_twice: assumed(false, NEIGHBORS),
-    looks_images_up_cooperatively: assumed(false, NEIGHBORS),
+    looks_images_up_cooperatively: assumed(true, NEIGHBORS),
     suspends_only_in_callbacks: observed(false),
     looks_up_only_in_triggering_callbacks: observed(false),
     immutable_events: assumed(0xEEF8_CC00, NEIGHBORS),

@@ -84,8 +84,8 @@ pub(super) const ANSWERS: Answers = Answers {
     forgets_who_locked_threads: read(false, "threadsuspend.cpp: ThreadSuspend::LockThreadStore"),
     locks_threads_twice: read(false, "profilingenumerators.cpp: ProfilerThreadEnum::Init"),
     looks_images_up_cooperatively: read(
-        false,
-        "codeman.cpp: ExecutionManager::FindReadyToRunModule",
+        true,
+        "readytoruninfo.cpp: ReadyToRunInfo::GetMethodDescForEntryPoint; hash.cpp: HashMap::LookupValue",
     ),
     suspends_only_in_callbacks: read(false, "proftoeeinterfaceimpl.cpp: SuspendRuntime"),
     looks_up_only_in_triggering_callbacks: assumed(false, "as .NET 10 on Unix"),

@@ -74,8 +74,8 @@ pub(super) const ANSWERS: Answers = Answers {
     forgets_who_locked_threads: read(true, "threadsuspend.cpp: ThreadSuspend::LockThreadStore"),
     locks_threads_twice: read(true, "profilingenumerators.cpp: ProfilerThreadEnum::Init"),
     looks_images_up_cooperatively: read(
-        false,
-        "codeman.cpp: ExecutionManager::FindReadyToRunModule",
+        true,
+        "readytoruninfo.cpp: ReadyToRunInfo::GetMethodDescForEntryPoint; hash.cpp: HashMap::LookupValue",
     ),
     suspends_only_in_callbacks: read(false, "proftoeeinterfaceimpl.cpp: SuspendRuntime"),
     looks_up_only_in_triggering_callbacks: observed(true),

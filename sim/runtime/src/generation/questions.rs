@@ -365,7 +365,8 @@ questions! {
     locks_threads_twice: bool,
 
     /// Returns true if looking up ready-to-run code makes a thread of the runtime cooperative, so
-    /// that it waits during a suspension (C-157).
+    /// that it waits during a suspension (C-157): the table of the image's entry points is a
+    /// `HashMap`, whose `LookupValue` does so.
     looks_images_up_cooperatively: bool,
 
     /// Returns true if SuspendRuntime and ResumeRuntime need a callback in which a GC may be

@@ -346,7 +346,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
     /// Makes the caller cooperative if the lookup of ready-to-run code requires it: then it waits
     /// while another thread has the runtime suspended (C-157). Without a profiler to decide about
     /// waits, no suspension lasts.
-    fn look_up_image(&self, ip: u64) -> Result<(), Outcome> {
+    pub(super) fn look_up_image(&self, ip: u64) -> Result<(), Outcome> {
         let runtime = self.runtime;
         if runtime.generation.looks_images_up_cooperatively() && runtime.code.is_in_image(ip) {
             self.become_cooperative()?;
@@ -364,7 +364,12 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
             return Ok(());
         }
         while let Some(by) = runtime.process.get().suspension.by().filter(|by| *by != self.os) {
-            if !self.wait(Wait::RuntimeRunning(by)) {
+            let interrupted = runtime.thread(self.os, |thread| thread.waits_interrupted);
+            let wait = match interrupted {
+                Some(true) => Wait::WakeUpOfInterrupted,
+                _ => Wait::RuntimeRunning(by),
+            };
+            if !self.wait(wait) {
                 break;
             }
         }

@@ -167,6 +167,9 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         self.filter()?;
         while self.is_valid() {
             found = true;
+            if self.code.is_some() {
+                self.walker.look_up_image(self.context.registers.rip).map_err(Break::End)?;
+            }
             self.check_cookie()?;
             if let Some(result) = reporter.report(self)? {
                 self.runtime.record(|| Event::Aborted(result));
@@ -341,10 +344,11 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
             }
         };
         if let Some(completion) = missing {
-            // Windows unwinds native code with the system's tables (H-11).
-            if !generation.is_unix() {
-                self.walker.go_through(&[Lock::FunctionTables]).map_err(Break::End)?;
-            }
+            // Windows unwinds native code with the system's tables (H-11), Unix with libunwind
+            // (`LazyMachState::unwindLazyState` in vm/amd64/gmsamd64.cpp; H-28).
+            let tables =
+                if generation.is_unix() { Lock::NativeUnwinder } else { Lock::FunctionTables };
+            self.walker.go_through(&[tables]).map_err(Break::End)?;
             completion.write(&mut *memory.borrow_mut())?;
             self.runtime.record(|| Event::FrameCompleted { at: self.frame });
         }

@@ -101,8 +101,11 @@ impl Printer<'_> {
                 let line = flags.fold(line, |line, (name, _)| line.property(name, "#true"));
                 return self.acts(&returns(line, wanted), callback);
             }
-            Action::Walk { of, policy } => {
-                new("walk").arg(self.actor(*of)).property("policy", quoted(policy.word()))
+            Action::Walk { of, policy, root, checked } => {
+                let policy = quoted(policy.word());
+                let line = new("walk").arg(self.actor(*of)).property("policy", policy);
+                let line = root.iter().fold(line, |line, root| line.property("root", size(*root)));
+                if *checked { line.property("checked", "#true") } else { line }
             }
             Action::Lock(lock, actions) => {
                 return self.acts(&new("lock").arg(self.lock(*lock)), actions);

@@ -21,6 +21,7 @@ use clr_runtime::profiling::CallbackKind;
 use clr_runtime::{ContextSafety, FrameKind, Funclet, Pass, ProfilerStatus, ThreadLife};
 use clr_walker::mixed::{Policy, SeenBy};
 use clr_walker::unwind::{Rules, Trust};
+use clr_world::StopBy;
 use clr_world::stubs::Hooks;
 
 /// Lists properties, followed by one for each integer register.
@@ -128,6 +129,7 @@ pub(super) static TEXT: &[NodeRule] = &[
     node("convention", Args::One(Kind::Word(CallingConvention::WORDS))).once(),
     node("signal-stack", Args::One(Kind::Number(0, MAX_SIGNAL_STACK as u64))).once(),
     node("hooks", Args::One(Kind::Word(Hooks::WORDS))).once(),
+    node("stop-threads", Args::One(Kind::Word(StopBy::WORDS))).once(),
     node("function", Args::One(Kind::Name))
         .with(&[
             property("kind", Kind::Word(CodeKind::WORDS)),

@@ -5,7 +5,7 @@ use crate::snapshot::{SEED_FLAGS, SEED_RAX, SEED_SIZE};
 use clr_explore::{CurrentThread, EventObject, ExaminedThread, ProfilerLock, Setup, ThreadIndex};
 use clr_runtime::profiling::HResult;
 use clr_runtime::{Context, Outcome};
-use clr_walker::mixed::{Policy, SignalVeto, WalkBuffer, Walker};
+use clr_walker::mixed::{Completeness, MixedStack, Policy, SignalVeto, WalkBuffer, Walker};
 use clr_walker::profiling::{
     CallError, CodeRange, FunctionId, ProfilerInfo as _, SnapshotFlags, TargetThread as _, ThreadId,
 };
@@ -90,14 +90,31 @@ fn held_to(me: &CurrentThread<'_, '_>, name: &str, found: HResult, wanted: Optio
     }
 }
 
-/// Walks a thread. The names of a walk that asks nothing are left to another thread.
-fn walk(me: &CurrentThread<'_, '_>, target: &ExaminedThread<'_, '_, '_>, policy: Policy) {
+/// Walks a thread. The names of a walk that asks nothing are left to another thread. If the walk is
+/// checked, the history fails if it claims to have the whole stack, and has not.
+fn walk(
+    me: &CurrentThread<'_, '_>,
+    target: &ExaminedThread<'_, '_, '_>,
+    policy: Policy,
+    checked: bool,
+) {
     let mut buffer = WalkBuffer::new(ROOM);
-    let info = me.info();
-    let walker = Walker::new(&info, me.modules_for(policy), policy).with_veto(SignalVeto::NONE);
+    let (info, modules) = (me.info(), me.modules_for(policy));
+    let walker = Walker::new(&info, modules, policy).with_veto(SignalVeto::NONE);
     // An error that ends the process also ends the history.
-    if walker.take(target, &mut buffer).is_ok() && policy != Policy::Signal {
-        let _ = walker.stitch(&buffer);
+    if walker.take(target, &mut buffer).is_err() {
+        return;
+    }
+    let stack = match policy {
+        Policy::Signal => Walker::new(&me.names_later(), modules, policy).stitch(&buffer).ok(),
+        _ => walker.stitch(&buffer).ok(),
+    };
+    let claims = |stack: &MixedStack| stack.completeness() == Completeness::Whole;
+    if let Some(stack) = stack.filter(|stack| checked && claims(stack)) {
+        let ends = stack.frames.last().is_some_and(|last| target.begins_at(last.ip));
+        if !ends {
+            me.report_false_claim();
+        }
     }
 }
 
@@ -151,7 +168,11 @@ impl Script {
                     held_to(me, "DoStackSnapshot", found, *returns);
                 }
             }
-            Action::Walk { of, policy } => drop(target(*of).map(|it| walk(me, &it, *policy))),
+            Action::Walk { of, policy, root, checked } => {
+                if let Some(target) = target(*of) {
+                    walk(me, &target.with_root(*root), *policy, *checked);
+                }
+            }
             Action::Lock(index, actions) => {
                 let _guard = lock(*index).map(|lock| me.lock(lock));
                 self.act(me, actions);

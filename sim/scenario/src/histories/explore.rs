@@ -162,6 +162,7 @@ impl WaitKind {
             BlockReason::Collection => Self::Collection,
             BlockReason::Join => Self::Join,
             BlockReason::CodeManagerReader => Self::CodeManagerReader,
+            BlockReason::InterruptedWait => Self::InterruptedWait,
         }
     }
 }
@@ -309,6 +310,7 @@ impl Scenario {
         let starts = threads.iter().zip(self.starts());
         let threads: Vec<_> = starts.map(|(thread, start)| (&*thread.name, start)).collect();
         let process = TestedProcess::new(program, methods, *hooks, generation, &threads)?;
+        let process = process.stopping_by(self.stop_by);
         let process = match self.exits_with() {
             Some(thread) => process.exiting_with(thread),
             None => process,

@@ -144,6 +144,11 @@ pub enum Action {
         of: ThreadName,
         /// Policy of the walk.
         policy: Policy,
+        /// The address that the profiler takes for the return address of a thread's first function
+        /// (VA); `None` for the true one.
+        root: Option<u64>,
+        /// The history fails if the walk claims to have the whole stack, and has not.
+        checked: bool,
     },
     /// Takes a lock, executes actions, and releases the lock.
     Lock(u32, Vec<Action>),
@@ -375,4 +380,6 @@ pub enum WaitKind {
     Join,
     /// The thread waits for the other thread to leave the code manager's tables.
     CodeManagerReader,
+    /// The thread waits for itself: a signal handler of it has interrupted a wait, and waits again.
+    InterruptedWait,
 }

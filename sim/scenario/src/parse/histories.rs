@@ -139,7 +139,8 @@ impl Reader {
             "walk" => {
                 // The problem of the missing policy was reported already.
                 let policy = node.term("policy").unwrap_or(Policy::Seeded);
-                Action::Walk { of: who, policy }
+                let checked = node.flag("checked").unwrap_or_default();
+                Action::Walk { of: who, policy, root: node.number("root"), checked }
             }
             "lock" => Action::Lock(number(node), inner),
             "acquire" => Action::Acquire(number(node)),

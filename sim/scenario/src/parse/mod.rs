@@ -125,6 +125,7 @@ impl Reader {
                     scenario.explore.push(self.explore(&fields));
                 }
                 "hooks" => scenario.hooks = fields.arg_term(),
+                "stop-threads" => scenario.stop_by = fields.arg_term(),
                 "signal-stack" => scenario.program.signal_stack = fields.arg_number(),
                 "convention" => {
                     scenario.program.convention = fields.arg_term::<CallingConvention>();

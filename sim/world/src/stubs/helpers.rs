@@ -167,6 +167,7 @@ pub(super) const fn served(shared: Shared) -> Option<Service> {
         Shared::GarbageCollect => Service::Collect,
         Shared::Propagate => Service::Propagate,
         Shared::EhEnumNext => Service::NextClause,
+        Shared::ConditionWait => Service::RareDisable,
         _ => return None,
     })
 }

@@ -227,6 +227,17 @@ impl Plan {
     }
 
     fn stub(&self, stub: Stub, id: FunctionIndex, target: &Function) -> (Function, Identity) {
+        let (mut function, identity) = self.planned_stub(stub, id, target);
+        self.wait_in_code(&mut function.body);
+        (function, identity)
+    }
+
+    fn planned_stub(
+        &self,
+        stub: Stub,
+        id: FunctionIndex,
+        target: &Function,
+    ) -> (Function, Identity) {
         let il_stub = Identity::Method(MethodKind::IlStub);
         let delegate = |kind, times| {
             let assembled = self.generation.has_delegate_frames();
@@ -278,6 +289,7 @@ impl Plan {
             *callee = self.place(*callee);
         }
         self.add_hooks(&mut function);
+        self.wait_in_code(&mut function.body);
         function
     }
 
@@ -375,6 +387,12 @@ impl Plan {
     }
 
     fn shared_function(&self, shared: Shared) -> Function {
+        let mut function = self.planned_helper(shared);
+        self.wait_in_code(&mut function.body);
+        function
+    }
+
+    fn planned_helper(&self, shared: Shared) -> Function {
         if let Some(fixup) = Fixup::of(shared) {
             return if fixup.is_worker(shared) {
                 self.fixup_worker(&fixup)
@@ -444,6 +462,7 @@ impl Plan {
             Shared::OnHijackTripThread => self.on_hijack_trip_thread(),
             Shared::OnHijackSave => self.on_hijack_save(),
             Shared::OnHijackWorker => self.on_hijack_worker(),
+            Shared::RareDisable => self.rare_disable(),
             Shared::CallDescrWorker => transitions::call_descr_worker(),
             Shared::Jit => self.jit(),
             Shared::New => self.new_helper(),

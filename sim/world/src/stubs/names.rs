@@ -140,6 +140,10 @@ shared! {
     OnHijackSave "OnHijackTripThread:Save",
     /// Worker of `OnHijackTripThread`.
     OnHijackWorker "OnHijackWorker",
+    /// Waits until the runtime is no longer suspended, before the thread becomes cooperative.
+    RareDisable "Thread::RareDisablePreemptiveGC",
+    /// Waits on a condition variable of the thread, in the C library.
+    ConditionWait "pthread_cond_wait",
     /// Calls a method from unmanaged code of the runtime.
     CallDescrWorker "CallDescrWorkerInternal",
     /// Compiles a method.
@@ -252,6 +256,7 @@ impl Shared {
             }
             Self::AddCodeHeap => generation.adds_code_under_lock(),
             Self::DispatchTailCalls => generation.has_tail_call_dispatcher(),
+            Self::RareDisable | Self::ConditionWait => generation.is_unix(),
             Self::GenericComPlusCallStub
             | Self::ClrToComWorker
             | Self::GenericComCallStub

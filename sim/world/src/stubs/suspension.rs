@@ -3,6 +3,7 @@
 use super::frames::{
     Frames, call, disable_preemptive_gc, enable_preemptive_gc, service, set, with_frame,
 };
+use super::helpers::plain;
 use super::{Plan, RETURN, Service, Shared, leaf, native};
 use clr_codegen::{Exit, Function, FunctionShape, Primitive, Statement, TailCallForm, Value, Word};
 use clr_runtime::FrameKind;
@@ -11,6 +12,37 @@ use clr_runtime::thread::offset;
 use clr_walker::registers::Gpr;
 
 impl Plan {
+    /// Creates `Thread::RareDisablePreemptiveGC`, down to the wait for the end of the suspension:
+    /// the functions between it and the C library are left out.
+    pub(super) fn rare_disable(&self) -> Function {
+        let body = vec![call(self.helper(Shared::ConditionWait))];
+        native(Shared::RareDisable, plain(), body, RETURN)
+    }
+
+    /// On Unix, replaces each wait for the end of a suspension by a call of the function that waits
+    /// there, where a signal finds the thread.
+    pub(super) fn wait_in_code(&self, body: &mut [Statement]) {
+        if !self.generation.is_unix() {
+            return;
+        }
+        let waits = vec![service(Service::RareDisable)];
+        for statement in body {
+            match statement {
+                Statement::Primitive(Primitive::When(inner)) if *inner == waits => {
+                    *inner = vec![call(self.helper(Shared::RareDisable))];
+                }
+                Statement::Primitive(
+                    Primitive::When(inner) | Primitive::Unless(inner) | Primitive::Repeat(inner),
+                ) => self.wait_in_code(inner),
+                _ => {
+                    for inner in statement.bodies_mut() {
+                        self.wait_in_code(inner);
+                    }
+                }
+            }
+        }
+    }
+
     /// Creates `RedirectedHandledJITCase`: its first argument is the CONTEXT of the interrupted
     /// code.
     pub(super) fn redirected_handled_jit_case(&self) -> Function {
@@ -26,15 +58,16 @@ impl Plan {
         native(Shared::RedirectedHandledJitCase, shape, body, RETURN)
     }
 
-    /// Creates `OnHijackTripThread`, the target of a hijacked return: the return has removed the
-    /// return address from the stack, so this pushes the original one.
+    /// Creates `OnHijackTripThread`, the target of a hijacked return. The return has removed the
+    /// return address from the stack: the function makes room for it by pushing the return value of
+    /// the interrupted function, which stays there until `OnHijackWorker` has written the address
+    /// (H-32; vm/amd64/unixasmhelpers.S and vm/amd64/AsmHelpers.asm of CoreCLR 3.1.23).
     pub(super) fn on_hijack_trip_thread(&self) -> Function {
         let mut body = Vec::new();
         if self.generation.hijack_args().rsp.is_some() {
             body.push(set(Word::Register(Gpr::Rdx), Value::Register(Gpr::Rsp)));
         }
-        let push = Primitive::PushThread(offset::HIJACKED_ADDRESS as u32);
-        body.push(Statement::Primitive(push));
+        body.push(Statement::Primitive(Primitive::PushReturnSlot(Gpr::Rax)));
         let end = Exit::TailCall(TailCallForm::Near, self.helper(Shared::OnHijackSave));
         native(Shared::OnHijackTripThread, leaf(), body, end)
     }
@@ -70,9 +103,13 @@ impl Plan {
     pub(super) fn on_hijack_worker(&self) -> Function {
         let (shape, at) = with_frame();
         let field = |offset: u64| Word::Local(at + offset as u32);
+        let slot = self.generation.hijack_args().return_address as i32;
+        let slot = Word::At(self.frames.first_argument(), slot);
         let args = Value::Register(self.frames.first_argument());
-        let mut body =
-            vec![Statement::Primitive(Primitive::SetThreadFlag(offset::STATE as u32, 0))];
+        let mut body = vec![
+            Statement::Primitive(Primitive::SetThreadFlag(offset::STATE as u32, 0)),
+            set(slot, Value::Thread(offset::HIJACKED_ADDRESS as u32)),
+        ];
         body.extend(self.frames.begin(at, FrameKind::Hijack));
         body.extend([
             set(field(layout::RETURN_ADDRESS), Value::Thread(offset::HIJACKED_ADDRESS as u32)),

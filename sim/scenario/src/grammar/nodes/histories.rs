@@ -36,7 +36,11 @@ pub(in crate::grammar) static ACTION: &[NodeRule] = &[
         ])
         .block(Level::Action),
     node("escape", Args::None),
-    node("walk", Args::One(Kind::Party)).with(&[required("policy", Kind::Word(Policy::WORDS))]),
+    node("walk", Args::One(Kind::Party)).with(&[
+        required("policy", Kind::Word(Policy::WORDS)),
+        property("root", ANY_U64),
+        property("checked", Kind::Flag),
+    ]),
     node("lock", Args::One(Kind::Lock)).block(Level::Action),
     node("acquire", Args::One(Kind::Lock)),
     node("release", Args::One(Kind::Lock)),

@@ -150,7 +150,7 @@ hazards! {
     CallbackEscapes 30 [] "the callback of a walk does not return",
         "let no jump or exception leave the callback of a walk";
     /// Question to the runtime in a signal handler: H-31.
-    AskedInHandler 31 [157] "a signal handler asks the runtime",
+    AskedInHandler 31 [] "a signal handler asks the runtime",
         "walk in the handler by the code map and the stack alone (Policy::Signal), and ask for names \
          on another thread, later";
     /// Return value in the slot of a hijacked return: H-32.

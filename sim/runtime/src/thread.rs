@@ -278,7 +278,10 @@ impl ThreadObject {
     }
 
     /// Takes the hijack lock if it is free. Returns true if the lock was taken (C-014).
-    pub(crate) fn try_hijack_lock<M: TargetMemory + ?Sized>(
+    ///
+    /// # Errors
+    /// Returns [`Unreadable`] if the Thread object cannot be accessed.
+    pub fn try_hijack_lock<M: TargetMemory + ?Sized>(
         self,
         memory: &mut M,
     ) -> Result<bool, Unreadable> {
@@ -289,7 +292,11 @@ impl ThreadObject {
         Ok(free)
     }
 
-    pub(crate) fn release_hijack_lock<M: TargetMemory + ?Sized>(
+    /// Releases the hijack lock.
+    ///
+    /// # Errors
+    /// Returns [`Unreadable`] if the Thread object cannot be accessed.
+    pub fn release_hijack_lock<M: TargetMemory + ?Sized>(
         self,
         memory: &mut M,
     ) -> Result<(), Unreadable> {

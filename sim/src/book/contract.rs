@@ -24,6 +24,7 @@ pages! {
     leaves
     worked_stacks
     methods
+    waits
     unwinding
     documents
     field_bugs

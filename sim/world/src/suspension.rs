@@ -151,6 +151,9 @@ impl World<'_> {
         match step {
             Step::AwaitResume if self.waits_for_runtime(thread).is_some() => {
                 let waits = self.wait(thread, step);
+                // `Thread::RareEnablePreemptiveGC` removes a hijack (vm/threadsuspend.cpp of
+                // CoreCLR 3.1.23).
+                self.unhijack(thread);
                 // A suspender stops waiting for this thread as soon as it is preemptive.
                 if self.is_cooperative(thread) {
                     self.set_cooperative(thread, false);

@@ -367,7 +367,7 @@ impl Judged<'_> {
                 at.is_some_and(|frame| self.is_lost(frame, register))
             }
             // Three kinds of addresses do not follow a call: a hijacked return address; the word on
-            // the stack at the target of a hijacked return, where there is no return address; and
+            // the stack at the target of a hijacked return, which is no return address yet; and
             // the interrupted instruction that a redirected thread pretends to have come from.
             Reason::NotACall { address } => leaf.is_some_and(|leaf| {
                 let pretends = truth.redirected == Some(leaf)

@@ -1,6 +1,6 @@
 //! A stopped thread, with everything that decides the claims that a walk of it may make.
 
-use clr_codegen::CodeKind;
+use clr_codegen::{CodeKind, FunctionIndex};
 use clr_runtime::generation::ProfilerSuspension;
 use clr_runtime::{MethodKind, Suspension};
 use clr_walker::code_map::CodeMap;
@@ -39,8 +39,8 @@ pub struct Truth {
     /// The row whose return address is replaced, and the replacement (VA): the runtime's code for
     /// hijacked returns.
     pub hijacked: Option<(usize, u64)>,
-    /// The row at the target of hijacked returns while no return address lies on the stack
-    /// (contract §2.4).
+    /// The row at the target of hijacked returns while no return address lies on the stack, or the
+    /// return value in its place (contract §2.4, H-32).
     pub tripped: Option<usize>,
     /// Error of `SuspendRuntime`; `None` if the call succeeds.
     pub suspend: Option<HResult>,
@@ -91,13 +91,18 @@ impl Truth {
                 .map(|(activation, _)| activation)
         });
         let trip = expanded.shared.get(&Shared::OnHijackTripThread).copied();
-        let tripped =
-            trip.and_then(|id| functions_of.iter().position(|function| *function == Some(id)));
-        let tripped = tripped.filter(|activation| {
-            let rsp = |activation: usize| {
-                seen.activations.get(activation).map(|activation| activation.registers.rsp())
-            };
-            rsp(*activation) == rsp(activation + 1)
+        let save = expanded.shared.get(&Shared::OnHijackSave).copied();
+        let trips = |function: &Option<FunctionIndex>| {
+            function.is_some() && [trip, save].contains(function)
+        };
+        let tripped = functions_of.iter().position(trips).filter(|activation| {
+            let caller = seen.activations.get(activation + 1).map(|caller| caller.registers);
+            let own = seen.activations.get(*activation);
+            let slot = own.map(|own| own.caller_sp.wrapping_sub(8));
+            let holds = slot.map(|slot| world.as_synced().memory.borrow().read_u64(slot));
+            // The return value lies there, or nothing yet (H-32).
+            own.map(|own| own.registers.rsp()) == caller.map(|caller| caller.rsp())
+                || holds != caller.map(|caller| Ok(caller.rip))
         });
         let trip = trip.and_then(|id| {
             let mut placed = linked.instructions.iter();

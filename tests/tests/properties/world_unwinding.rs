@@ -4,6 +4,7 @@
 use clr_codegen::{CallingConvention, CodeKind, Format};
 use clr_generate::{Seeded, WorldProgram, world_program};
 use clr_tests::{cases, first_seed};
+use clr_walker::memory::Memory as _;
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::{Position, Trust, Unwinder};
 use clr_world::{Activation, StepEvent, World};
@@ -19,9 +20,9 @@ const STEP_LIMIT: usize = 4_000;
 /// the CONTEXT of its Frame.
 const REDIRECTED: &str = "Thread::RedirectedHandledJITCase";
 
-/// The function that hijacked threads return to. Until its first push there is no return address on
-/// the stack.
-const HIJACKED: &str = "OnHijackTripThread";
+/// The functions that hijacked threads return to. Until their worker has written it, there is no
+/// return address on the stack, but the return value in its place (H-32).
+const HIJACKED: [&str; 2] = ["OnHijackTripThread", "OnHijackTripThread:Save"];
 
 /// Returns the first difference between the caller that was found and the true one, in registers
 /// that a callee preserves.
@@ -63,8 +64,10 @@ fn compare(world: &World<'_>, thread: usize, compared: &mut Compared) -> Result<
             // Other code outside functions is where threads begin.
             None => runtime.native.map().find(frame.registers.rip).is_some(),
         };
-        let has_nothing = frame.registers.rsp() == caller.registers.rsp();
-        let is_undescribed = name == REDIRECTED || name == HIJACKED && has_nothing;
+        let slot = memory.read_u64(caller.registers.rsp().wrapping_sub(8));
+        let has_nothing =
+            frame.registers.rsp() == caller.registers.rsp() || slot != Ok(caller.registers.rip);
+        let is_undescribed = name == REDIRECTED || HIJACKED.contains(&name) && has_nothing;
         if !is_native || is_undescribed {
             continue;
         }

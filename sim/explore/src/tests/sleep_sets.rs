@@ -1,103 +1,84 @@
-//! Tests that sleeping steps leave out no order of a call of the runtime and a program's steps.
+//! Tests that calls of the runtime count as accesses to the threads that they examine or stop:
+//! otherwise sleeping steps leave out orders that matter.
 
 use super::executing_on;
 use crate::{
-    CurrentThread, Exhaustive, Explorer, HistoryDetail, Limits, Search as _, Setup, TestedProcess,
+    Choice, CurrentThread, Explorer, Footprint, HistoryDetail, Limits, Random, Search, Setup,
     ThreadIndex,
 };
-use clr_codegen::{RuntimeCall, RuntimeCallKind, Statement};
+use clr_codegen::Statement;
 use clr_runtime::generation::Generation;
 use clr_walker::profiling::{
     HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, TargetThread as _,
 };
-use std::cell::RefCell;
-use std::collections::BTreeSet;
-use std::rc::Rc;
 
 const MAIN: ThreadIndex = ThreadIndex(0);
 
-/// The results of a profiler's calls, which depend on the order.
-type Results = Rc<RefCell<Vec<u64>>>;
+/// A search that takes random choices, and records what each turn of the sampler accesses.
+struct Watching {
+    inner: Random,
+    accesses: Vec<Footprint>,
+}
 
-/// Returns the results of all histories, by a search with or without sleeping steps.
-fn results(
-    process: &TestedProcess,
-    instructions: u32,
-    sleeping: bool,
-    calls: fn(&CurrentThread<'_, '_>, &Results),
-) -> BTreeSet<Vec<u64>> {
-    let log = Results::default();
-    let load = |setup: &mut Setup<'_>| {
-        log.take();
-        let log = Rc::clone(&log);
-        setup.thread("sampler", move |me| calls(me, &log));
-    };
-    let mut explorer = Explorer::new(process).unwrap();
-    // With bounded preemptions nothing sleeps.
-    let mut search = Exhaustive::new((!sleeping).then_some(u32::MAX));
-    let limits = Limits { instructions, ..Limits::default() };
-    let (mut found, mut cut, mut number) = (BTreeSet::new(), 0, 0);
-    while search.begin(number) {
-        let ending = explorer.run(&load, &mut search, limits, HistoryDetail::Nothing);
-        assert_eq!(ending.verdict, None);
-        let now = search.covered().unwrap().cut;
-        if now == cut {
-            found.insert(log.borrow().clone());
-        }
-        cut = now;
-        number += 1;
-        assert!(number < 200_000, "too many");
+impl Search for Watching {
+    fn begin(&mut self, number: u64) -> bool {
+        self.accesses.clear();
+        self.inner.begin(number)
     }
-    found
-}
 
-/// Checks that both searches find the same results, and more than one.
-#[track_caller]
-fn same(process: &TestedProcess, instructions: u32, calls: fn(&CurrentThread<'_, '_>, &Results)) {
-    let all = results(process, instructions, false, calls);
-    assert!(all.len() > 1, "{all:?}");
-    assert_eq!(results(process, instructions, true, calls), all);
-}
+    fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
+        self.inner.choose(at)
+    }
 
-/// Returns the result of a walk of the program's thread: the ips of its frames.
-fn walk(me: &CurrentThread<'_, '_>, log: &Results) {
-    let id = me.target(MAIN).unwrap().id();
-    let mut callback = |frame: &mut SnapshotFrame<'_>| {
-        log.borrow_mut().push(frame.ip);
-        HResult::OK
-    };
-    let flags = SnapshotFlags::DEFAULT;
-    let walked = me.info().do_stack_snapshot(id, Some(&mut callback), flags, 0, None, 0);
-    log.borrow_mut().push(walked.is_ok().into());
-}
-
-/// A thread is walked at each of its places.
-pub(super) fn walks() {
-    let work = vec![Statement::Work(6)];
-    let process = executing_on(Generation::CoreClr31Windows, &[("Main", work)]);
-    same(&process, 40, walk);
-}
-
-#[test]
-fn a_walk_depends_on_the_steps_of_its_target() {
-    walks();
-}
-
-/// The runtime is suspended before or after a thread has returned to managed code.
-pub(super) fn suspensions() {
-    let sleep = RuntimeCall { kind: RuntimeCallKind::Sleep, target: None };
-    let body = vec![Statement::Runtime(sleep)];
-    let process = executing_on(Generation::Net9Unix, &[("Main", body)]);
-    same(&process, 2_000, |me, log| {
-        if me.info().suspend_runtime().is_ok() {
-            let top = me.target(MAIN).unwrap().top_managed();
-            log.borrow_mut().push(top.map_or(0, |registers| registers.rip));
-            me.info().resume_runtime().unwrap();
+    fn ran(&mut self, thread: ThreadIndex, footprint: Footprint) {
+        if thread != MAIN {
+            self.accesses.push(footprint);
         }
+    }
+}
+
+/// Checks that each turn of a call by a thread of the profiler accesses the program's thread.
+#[track_caller]
+fn accesses_the_program(generation: Generation, call: fn(&CurrentThread<'_, '_>)) {
+    let process = executing_on(generation, &[("Main", vec![Statement::Work(6)])]);
+    let mut explorer = Explorer::new(&process).unwrap();
+    let mut search = Watching { inner: Random::new(0), accesses: Vec::new() };
+    let load = |setup: &mut Setup<'_>| setup.thread("sampler", call);
+    let mut turns = 0;
+    for number in 0..20 {
+        search.begin(number);
+        explorer.run(&load, &mut search, Limits::default(), HistoryDetail::Nothing);
+        // The first turn ends where the call begins.
+        let in_call = search.accesses.get(1..).unwrap_or_default();
+        assert!(in_call.iter().all(|access| access.meets(Footprint::thread(MAIN))), "{number}");
+        turns += in_call.len();
+    }
+    assert!(turns > 20, "{turns}");
+}
+
+/// A walk reads the stack of its target, at the place where that happens to be.
+pub(super) fn walks() {
+    accesses_the_program(Generation::CoreClr31Windows, |me| {
+        let Some(main) = me.target(MAIN) else { return };
+        let mut callback = |_: &mut SnapshotFrame<'_>| HResult::OK;
+        let (callback, flags) = (Some(&mut callback as _), SnapshotFlags::DEFAULT);
+        let _ = me.info().do_stack_snapshot(main.id(), callback, flags, 0, None, 0);
     });
 }
 
 #[test]
-fn a_suspension_of_the_runtime_depends_on_the_steps_of_all_threads() {
+fn a_walk_accesses_its_target() {
+    walks();
+}
+
+/// What threads do before or after a suspension decides which of them are stopped, and where.
+pub(super) fn suspensions() {
+    accesses_the_program(Generation::Net9Unix, |me| {
+        me.info().suspend_runtime().unwrap_or_default();
+    });
+}
+
+#[test]
+fn a_suspension_of_the_runtime_accesses_all_threads() {
     suspensions();
 }

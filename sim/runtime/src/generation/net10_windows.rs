@@ -85,7 +85,7 @@ pub(super) const ANSWERS: Answers = Answers {
     locks_threads_twice: read(false, "profilingenumerators.cpp: ProfilerThreadEnum::Init"),
     looks_images_up_cooperatively: read(
         true,
-        "readytoruninfo.cpp: ReadyToRunInfo::GetMethodDescForEntryPoint; hash.cpp: HashMap::LookupValue",
+        "readytoruninfo.cpp: ReadyToRunInfo::GetMethodDescForEntryPoint; hash.cpp: HashMap::LookupValue (00ac37e4)",
     ),
     suspends_only_in_callbacks: read(false, "proftoeeinterfaceimpl.cpp: SuspendRuntime"),
     looks_up_only_in_triggering_callbacks: assumed(false, "as .NET 10 on Unix"),

@@ -76,7 +76,7 @@ pub(super) const ANSWERS: Answers = Answers {
     locks_threads_twice: read(true, "profilingenumerators.cpp: ProfilerThreadEnum::Init"),
     looks_images_up_cooperatively: read(
         true,
-        "readytoruninfo.cpp: ReadyToRunInfo::GetMethodDescForEntryPoint; hash.cpp: HashMap::LookupValue",
+        "readytoruninfo.cpp: ReadyToRunInfo::GetMethodDescForEntryPoint; hash.cpp: HashMap::LookupValue (00ac37e4)",
     ),
     suspends_only_in_callbacks: read(false, "proftoeeinterfaceimpl.cpp: SuspendRuntime"),
     looks_up_only_in_triggering_callbacks: observed(true),

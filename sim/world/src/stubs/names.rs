@@ -140,10 +140,6 @@ shared! {
     OnHijackSave "OnHijackTripThread:Save",
     /// Worker of `OnHijackTripThread`.
     OnHijackWorker "OnHijackWorker",
-    /// Waits until the runtime is no longer suspended, before the thread becomes cooperative.
-    RareDisable "Thread::RareDisablePreemptiveGC",
-    /// Waits on a condition variable of the thread, in the C library.
-    ConditionWait "pthread_cond_wait",
     /// Calls a method from unmanaged code of the runtime.
     CallDescrWorker "CallDescrWorkerInternal",
     /// Compiles a method.
@@ -236,6 +232,10 @@ shared! {
     Malloc "malloc",
     /// Loads a library.
     LoadLibrary "LdrLoadDll",
+    /// Waits until the runtime is no longer suspended, before the thread becomes cooperative.
+    RareDisable "Thread::RareDisablePreemptiveGC",
+    /// Waits on a condition variable of the thread, in the C library.
+    ConditionWait "pthread_cond_wait",
 }
 
 impl Shared {

@@ -5,7 +5,11 @@ use crate::{Build, StepEvent, StopBy, ThreadStart, World};
 use clr_codegen::{CodeKind, FunctionIndex, Program, RuntimeCallKind, Statement};
 use clr_runtime::generation::{Generation, Generations};
 use clr_runtime::profiling::CallbackKind;
-use clr_walker::profiling::ProfilerInfo as _;
+use clr_runtime::thread::ThreadObject;
+use clr_walker::memory::Memory as _;
+use clr_walker::profiling::{
+    CallError, HResult, ProfilerInfo, SnapshotCallback, SnapshotFlags, SnapshotFrame,
+};
 use core::fmt::Write as _;
 use std::collections::BTreeMap;
 
@@ -207,5 +211,92 @@ fn an_exception_undoes_a_hijack() {
         }
         assert!(caught && !world.is_unhandled(1), "{generation}");
         assert_eq!(world.shadow_stack(1).unwrap().callers(), [], "{generation}");
+    }
+}
+
+/// The callback of a walk ends it: the target is resumed all the same, and its hijack lock is free
+/// (C-025, C-088).
+#[test]
+fn an_aborted_walk_resumes_its_target() {
+    let program = program();
+    for generation in Generation::ALL.into_iter().filter(|generation| !generation.is_unix()) {
+        let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
+        let mut world = build.world(&threads()).unwrap();
+        run_into(&mut world, 1, "App.Compute");
+        let (id, os) = (world.object(1).unwrap(), world.os(1).unwrap());
+        let runtime = world.runtime();
+        let suspended = || runtime.thread(os, |thread| thread.suspended).unwrap();
+        let is_locked = || ThreadObject(id).is_hijack_locked(&*runtime.memory.borrow()).unwrap();
+        let mut seen = Vec::new();
+        let mut callback = |_: &mut SnapshotFrame<'_>| {
+            seen.push((suspended(), is_locked()));
+            HResult::FALSE
+        };
+        let flags = SnapshotFlags::DEFAULT;
+        let caller = &runtime.on(super::NOBODY);
+        let callback: Option<&mut SnapshotCallback<'_>> = Some(&mut callback);
+        let ended = ProfilerInfo::do_stack_snapshot(caller, id, callback, flags, 0, None, 0);
+        assert_eq!(ended, Err(CallError::Failed(HResult::ABORTED)), "{generation}");
+        assert_eq!(seen, [(1, true)], "{generation}");
+        assert_eq!((suspended(), is_locked()), (0, false), "{generation}");
+    }
+}
+
+/// While a walk has the hijack lock of a thread, no return of the thread is hijacked (H-22).
+#[test]
+fn a_walk_keeps_a_return_from_being_hijacked() {
+    let program = program();
+    let generation = Generation::CoreClr31Windows;
+    let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
+    let mut world = build.world(&threads()).unwrap();
+    world.stop_threads_by(StopBy::Hijack);
+    run_into(&mut world, 1, "App.Compute");
+    let object = ThreadObject(world.object(1).unwrap());
+    let lock = |world: &mut World<'_>, locks: bool| {
+        let memory = &mut *world.runtime().memory.borrow_mut();
+        if locks {
+            assert_eq!(object.try_hijack_lock(memory), Ok(true));
+        } else {
+            object.release_hijack_lock(memory).unwrap();
+        }
+    };
+    let is_hijacked =
+        |world: &mut World<'_>| object.is_hijacked(&*world.runtime().memory.borrow()).unwrap();
+    lock(&mut world, true);
+    assert!(!world.stop_others(None));
+    assert!(!is_hijacked(&mut world));
+    lock(&mut world, false);
+    assert!(!world.stop_others(None));
+    assert!(is_hijacked(&mut world));
+}
+
+/// On Unix the return value lies where unwind data name a return address, until the worker of the
+/// hijacked return has written that (H-32).
+#[test]
+fn a_return_value_lies_in_the_slot_of_a_hijacked_return() {
+    let program = program();
+    for generation in Generation::ALL {
+        let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
+        let mut world = build.world(&threads()).unwrap();
+        world.stop_threads_by(StopBy::Hijack);
+        run_into(&mut world, 1, "App.Compute");
+        let caller = world.activations(1)[1].registers;
+        assert!(!world.stop_others(None), "{generation}");
+        run_into(&mut world, 1, "OnHijackTripThread");
+        let value = world.registers_of(1).unwrap().get(clr_walker::registers::Gpr::Rax);
+        let slot = |world: &mut World<'_>| {
+            world.runtime().memory.borrow().read_u64(caller.rsp() - 8).unwrap()
+        };
+        assert_eq!(slot(&mut world), value, "{generation}");
+        assert_ne!(value, caller.rip, "{generation}");
+        run_into(&mut world, 1, "OnHijackWorker");
+        assert_eq!(slot(&mut world), value, "{generation}");
+        let mut steps = 0;
+        while slot(&mut world) == value {
+            let _ = world.step(1).unwrap();
+            steps += 1;
+            assert!(steps < 20, "{generation}");
+        }
+        assert_eq!(slot(&mut world), caller.rip, "{generation}");
     }
 }

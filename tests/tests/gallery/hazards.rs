@@ -90,6 +90,37 @@ fn hazards_of_locks_have_a_profiler_that_falls_in_and_one_that_does_not() {
     assert!(problems.is_empty(), "\n{problems}");
 }
 
+/// The texts about signals and hijacked returns, in which only the profiler differs from the text
+/// that avoids the hazard.
+const SAME_PROGRAM: [&str; 4] = [
+    "h-22-a-walk-keeps-a-return-from-being-hijacked",
+    "h-28-a-handler-in-the-native-unwinder",
+    "h-31-a-handler-asks-the-runtime",
+    "h-32-a-return-value-for-the-root",
+];
+
+#[test]
+fn a_profiler_that_avoids_a_hazard_survives_the_search_that_finds_it() {
+    for name in SAME_PROGRAM {
+        let falls = searched(&format!("hazards/{name}.kdl")).unwrap();
+        let avoids = searched(&format!("hazards/{name}-avoided.kdl")).unwrap();
+        assert_eq!(falls.program, avoids.program, "{name}");
+        assert_eq!((&falls.threads, falls.stop_by), (&avoids.threads, avoids.stop_by), "{name}");
+        assert_eq!(falls.explore[0].budget(), avoids.explore[0].budget(), "{name}");
+        let mut fails = false;
+        for generation in Generation::ALL {
+            let expected = |text: &Scenario| {
+                text.explore[0].expected_on(generation).map(|(_, expected)| expected.ends)
+            };
+            let (falls, avoids) = (expected(&falls), expected(&avoids));
+            assert_eq!(falls.is_some(), avoids.is_some(), "{name}, {generation}");
+            fails |= falls.is_some_and(|ends| !survives(ends));
+            assert!(avoids.is_none_or(survives), "{name}, {generation}");
+        }
+        assert!(fails, "{name}");
+    }
+}
+
 /// The hazards, and the rows of the field, that must have a pair of texts.
 const HAZARDS: core::ops::RangeInclusive<u8> = 14..=Hazard::ALL.len() as u8;
 const ROWS: [u8; 4] = [16, 28, 31, 32];

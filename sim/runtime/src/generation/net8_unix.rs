@@ -72,7 +72,7 @@ pub(super) const ANSWERS: Answers = Answers {
         "as CoreCLR 3.1: dotnet/runtime#110062 is about .NET 9",
     ),
     locks_threads_twice: assumed(true, NEIGHBORS),
-    looks_images_up_cooperatively: assumed(false, NEIGHBORS),
+    looks_images_up_cooperatively: assumed(true, NEIGHBORS),
     suspends_only_in_callbacks: assumed(true, "as .NET 8 on Windows, where it was observed"),
     looks_up_only_in_triggering_callbacks: assumed(true, NEIGHBORS),
     immutable_events: documented(0xEEF8_CC00, "corprof.idl: COR_PRF_MONITOR_IMMUTABLE"),

@@ -68,7 +68,7 @@ pub(super) const ANSWERS: Answers = Answers {
     profiler_suspension: assumed(ProfilerSuspension::MarkedAfter, NEIGHBORS),
     forgets_who_locked_threads: assumed(true, AS_UNIX),
     locks_threads_twice: assumed(true, AS_UNIX),
-    looks_images_up_cooperatively: assumed(false, NEIGHBORS),
+    looks_images_up_cooperatively: assumed(true, NEIGHBORS),
     suspends_only_in_callbacks: assumed(false, NEIGHBORS),
     looks_up_only_in_triggering_callbacks: assumed(true, AS_UNIX),
     immutable_events: documented(0xEEF8_CC00, "corprof.idl: COR_PRF_MONITOR_IMMUTABLE"),

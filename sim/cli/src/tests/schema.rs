@@ -67,6 +67,8 @@ fn every_field_is_described() {
         ),
         // A clause, and a rule of another kind.
         ("clauses", &["clauses", "--json", "C-044", "H-08"]),
+        ("runtimes", &["runtimes", "--json", "net8"]),
+        ("runtimes, compared", &["runtimes", "--json", "--diff", "net9-unix", "net10-unix"]),
         ("explain, of a text", &["explain", "--json", &wrong]),
         ("lint", &["lint", "--json", "win64/img/gcc_O2.dll"]),
         ("run --bless", &["run", "--bless", "--dry-run", "--json", &wrong]),

@@ -1,4 +1,5 @@
-//! .NET 10 on Windows: an application was recorded under wine.
+//! .NET 10 on Windows: an application was recorded under wine. Sources are single files of
+//! dotnet/runtime's `main`.
 
 use super::answers::{
     Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, Os,

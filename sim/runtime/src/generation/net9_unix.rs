@@ -1,4 +1,4 @@
-//! .NET 9 on Unix: 9.0.7 was recorded on Linux.
+//! .NET 9 on Unix: 9.0.7 was recorded on Linux. Sources are those of dotnet/runtime before .NET 10.
 
 use super::answers::{
     Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, Os,
@@ -36,7 +36,7 @@ pub(super) const ANSWERS: Answers = Answers {
     stack_check: read(StackCheck::Bounds, "stackwalk.cpp: CheckForSkippedFrames"),
     walk_fault: read(WalkFault::Kills, "proftoeeinterfaceimpl.cpp: DoStackSnapshotHelper"),
     stops_at_resumable_frames: read(true, "proftoeeinterfaceimpl.cpp: DoStackSnapshotHelper"),
-    frames_have_cookies: read(false, "frames.h: Frame::GetGSCookieAddr"),
+    frames_have_cookies: observed(true),
     checks_cookies_below_rsp: read(false, "stackwalk.cpp: CheckGSCookies"),
     context_size: observed(0xC20),
     seed_size: observed(SeedSize { plain: 0x4D8, extended: 0x5E0, avx512: 0xC20, apx: 0xC20 }),

@@ -34,7 +34,7 @@ pub(super) const ANSWERS: Answers = Answers {
     stack_check: assumed(StackCheck::Bounds, NEIGHBORS),
     walk_fault: assumed(WalkFault::Unexpected, "as .NET 8 and .NET 10 on Windows, which agree"),
     stops_at_resumable_frames: assumed(true, NEIGHBORS),
-    frames_have_cookies: assumed(false, NEIGHBORS),
+    frames_have_cookies: assumed(true, AS_UNIX),
     checks_cookies_below_rsp: assumed(false, NEIGHBORS),
     context_size: assumed(0x4D0, "as .NET 8 and .NET 10 on Windows, which agree"),
     seed_size: assumed(SeedSize::whole(0x4D0), "as .NET 8 and .NET 10 on Windows, which agree"),

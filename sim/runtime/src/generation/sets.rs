@@ -22,7 +22,7 @@ pub(crate) use all_with;
 
 /// A set of generations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Generations(pub(super) u16);
+pub struct Generations(pub(super) u32);
 
 impl Generations {
     /// The empty set.

@@ -152,9 +152,9 @@ Examples:
   clrsim runtimes --diff net8-windows coreclr-3.1-windows
   clrsim matrix my.kdl --on hides_exception_handling=no
 
-Runtimes are named as everywhere with --on: by their names, by families (windows, unix or linux, net8,
-net9, net10, newest, core, framework, all), and by a question with its answer. Several are separated by
-commas.
+Runtimes are named as everywhere with --on: by their names, by families (windows, unix or linux,
+net8, net9, net10, newest, core, framework, all), and by a question with its answer. Several are
+separated by commas.
 
 Without a name: how many answers of each runtime are known how. With names: each answer. It is
 
@@ -164,8 +164,8 @@ Without a name: how many answers of each runtime are known how. With names: each
   assumed     for the reason in parentheses: nobody has looked
 
 JSON: one object a line. Of a runtime: kind (runtime), name, title, os, product, version,
-legacy_exceptions, answers (question, answer, known, source). Of --diff: kind (difference), question,
-meaning, runtimes, answers (as above, one of each).
+legacy_exceptions, answers (question, answer, known, source). Of --diff: kind (difference),
+question, meaning, runtimes, answers (as above, one of each).
 
 Exit codes:
   0  the runtimes were printed

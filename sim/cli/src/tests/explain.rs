@@ -1,4 +1,5 @@
 use super::{Answer, Folder, clrsim, content};
+use clr_runtime::generation::Generation;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -247,9 +248,9 @@ fn stories_of_programs_are_shared() {
     for snapshot in 1..=snapshots {
         let own = lines.iter().filter(|line| line["snapshot"] == snapshot);
         let runtimes: Vec<_> = own.flat_map(|line| line["runtimes"].as_array().unwrap()).collect();
-        assert_eq!(runtimes.len(), 8, "{snapshot}");
+        assert_eq!(runtimes.len(), Generation::ALL.len(), "{snapshot}");
     }
-    assert!((lines.len() as u64) < 8 * snapshots, "{json}");
+    assert!((lines.len() as u64) < Generation::ALL.len() as u64 * snapshots, "{json}");
     // A snapshot whose stop is not reached is explained too.
     let never = super::texts::ALLOCATION.replace("Allocated\"", "Allocated\" visit=2");
     let never = folder.write("never.kdl", never.as_bytes());

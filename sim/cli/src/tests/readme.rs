@@ -141,7 +141,7 @@ fn the_commands_of_the_readme_print_what_it_shows() {
 fn the_commands_of_the_book_print_what_it_shows() {
     let files = Files::new();
     let book = |path| Page::new(path).check(&files);
-    assert_eq!(book("sim/src/book/tool.md"), 13);
+    assert_eq!(book("sim/src/book/tool.md"), 14);
     assert_eq!(book("sim/src/book/matrix.md"), 1);
 }
 

@@ -36,7 +36,9 @@ fn unmet_expectations_and_impossible_calls_are_printed() {
         "{text}"
     );
     assert!(
-        text.contains("B coreclr-3.1-unix, net10-unix: E_NOTIMPL (nothing is expected)\n"),
+        text.contains(
+            "B net10-unix, net8-unix, coreclr-3.1-unix: E_NOTIMPL (nothing is expected)\n"
+        ),
         "{text}"
     );
     let unreached =

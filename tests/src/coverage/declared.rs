@@ -60,7 +60,7 @@ pub const TESTED: &[Tested] = &[
     },
     Tested {
         clauses: &[118],
-        generations: Generations::CORECLR_31.with(Generations::NEW),
+        generations: Generations::CORE,
         file: "sim/runtime/src/profiling/tests/lookup.rs",
         test: "ips_belong_to_the_function_with_their_code",
     },

@@ -66,6 +66,10 @@ impl<'b> Profiler<'b, Machine> for CurrentThread<'_, 'b> {
         }
     }
 
+    fn suspends(&self, _: &Runtime<'b>, _: OsThreadId) {
+        self.touching(Footprint::ALL, || self.switch());
+    }
+
     fn reads_unlocked(&self, _: &Runtime<'b>, _: OsThreadId) {
         self.kernel.touch(Footprint::ALL);
         self.switch();

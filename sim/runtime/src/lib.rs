@@ -81,6 +81,12 @@ pub trait Profiler<'a, M> {
         let _ = (runtime, thread);
     }
 
+    /// Lets other threads run between the steps by which `thread` suspends another one (contract
+    /// §2.4).
+    fn suspends(&self, runtime: &Runtime<'a, M>, thread: OsThreadId) {
+        let _ = (runtime, thread);
+    }
+
     /// Lets other threads run while a method that `thread` has called reads the code manager's
     /// tables without their lock and another thread writes to them (H-29).
     fn reads_unlocked(&self, runtime: &Runtime<'a, M>, thread: OsThreadId) {

@@ -21,9 +21,11 @@ clauses! {
     29: WINDOWS, Read, "threadsuspend.cpp: SuspendThread, ResumeThread",
         "Under COR_PRF_MONITOR_SUSPENDS the walker itself gets RuntimeThreadSuspended for the \
          target after suspending it, and RuntimeThreadResumed after resuming it.";
-    30: WINDOWS, Read, "threadsuspend.cpp: SuspendThread",
+    30: WINDOWS, Read, "threadsuspend.cpp: Thread::SuspendThread, ForbidSuspendThreadHolder",
         "A managed walker cannot be suspended while it suspends another thread. So if two walkers \
-         suspend each other, at least one keeps running.";
+         suspend each other, at least one keeps running. A target that has entered a \
+         forbid-suspend region when it stops is resumed at once, and the call gets \
+         CORPROF_E_STACKSNAPSHOT_UNSAFE.";
     31: WINDOWS_CORE, Read, "proftoeeinterfaceimpl.cpp: DoStackSnapshot",
         "Between SuspendRuntime and ResumeRuntime a call for another thread does not suspend it in \
          the OS and raises no RuntimeThreadSuspended.";

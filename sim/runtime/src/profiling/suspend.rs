@@ -4,7 +4,7 @@ use super::entry::Target;
 use super::{Caller, HResult, Outcome};
 use crate::explain::Event;
 use crate::thread::{ThreadLife, ThreadObject};
-use crate::{Lock, TargetMemory};
+use crate::{Lock, OsThreadId, TargetMemory};
 use clr_walker::profiling::{EventMask, ProfilerCallback};
 
 impl<M: TargetMemory> Caller<'_, '_, M> {
@@ -36,16 +36,48 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         if logs {
             self.acquire(Lock::StressLog)?;
         }
-        // While the caller suspends the target, it must not be suspended itself (C-030).
-        self.forbid_own_suspension(true)?;
-        runtime.change_thread(os, |thread| thread.suspended += 1);
-        self.forbid_own_suspension(false)?;
+        let stopped = self.stop(object, os);
         if logs {
             self.release(Lock::StressLog);
+        }
+        let forbidden = stopped?;
+        if forbidden != 0 {
+            self.change(|memory| object.set_external_count(memory, count.wrapping_sub(1)))?;
+            runtime.record(|| Event::SuspensionForbidden(forbidden));
+            return Err(HResult::UNSAFE.into());
         }
         runtime.record(|| Event::Suspended(object.0));
         self.report_suspension(ProfilerCallback::RuntimeThreadSuspended(object.0));
         Ok(())
+    }
+
+    /// Suspends the target in the OS, unless it is in a forbid-suspend region: before, or when it
+    /// has stopped (contract §2.4, steps 4 to 6). Returns the count of the region, 0 after success.
+    fn stop(&self, object: ThreadObject, os: OsThreadId) -> Result<u32, Outcome> {
+        let runtime = self.runtime;
+        // While the caller suspends the target, it must not be suspended itself (C-030).
+        self.forbid_own_suspension(true)?;
+        let others_run = || {
+            if let Some(profiler) = self.profiler {
+                profiler.suspends(runtime, self.os);
+            }
+        };
+        others_run();
+        let before = self.read(|memory| object.forbid_suspend(memory))?;
+        if before == 0 {
+            others_run();
+            runtime.change_thread(os, |thread| thread.suspended += 1);
+        }
+        self.forbid_own_suspension(false)?;
+        if before != 0 {
+            return Ok(before);
+        }
+        // The target may have entered a region in the meantime.
+        let after = self.read(|memory| object.forbid_suspend(memory))?;
+        if after != 0 {
+            runtime.change_thread(os, |thread| thread.suspended -= 1);
+        }
+        Ok(after)
     }
 
     /// Resumes the target.

@@ -73,7 +73,8 @@ clauses! {
          GC, of protected values, of debugger marks.";
     79: ALL, Observed, "stackwalk.cpp: NextRaw; recordings",
         "If the return address of a Frame is not in managed code, the walk goes on to the next \
-         Frame. There is no marker.";
+         Frame. There is no marker. Only an InlinedCallFrame with an active call is not left then: \
+         the walk never ends.";
     80: ALL, Read, "frames.cpp: UnmanagedToManagedFrame::GetReturnAddress",
         "An UnmanagedToManagedFrame has no return address if the next Frame is an active \
          InlinedCallFrame with the same one.";

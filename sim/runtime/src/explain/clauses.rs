@@ -86,6 +86,7 @@ impl Event {
             Self::InitialNative => clauses![60],
             Self::Managed { .. } => clauses![145 57],
             Self::FrameDropped { why, kind, .. } => dropped_clauses(why, kind),
+            Self::NeverLeft { .. } => clauses![79],
             Self::FrameFollowed { kind, .. } => frame_clauses(kind),
             Self::FrameCompleted { .. } => clauses![72],
             Self::Hidden { why, .. } => hidden_clauses(why),

@@ -294,6 +294,13 @@ pub enum Event {
         /// The Frame (VA).
         at: u64,
     },
+    /// An active call whose Frame leads to unmanaged code: the walk comes back to it without end.
+    NeverLeft {
+        /// The Frame (VA).
+        at: u64,
+        /// The return address in unmanaged code (VA).
+        ip: u64,
+    },
     /// The chain leads to memory that is not a Frame.
     NoFrame {
         /// Address of the memory (VA).

@@ -365,8 +365,12 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         })?;
         self.code = self.runtime.code.find(ip);
         if self.code.is_none() {
-            // An active call that returns to unmanaged code must be dropped too, or it would never
-            // be left.
+            // Only a method drops the Frame of its active call, so the walk comes back to this one
+            // without end.
+            if active {
+                self.runtime.record(|| Event::NeverLeft { at, ip });
+                return Err(Break::End(Outcome::Endless));
+            }
             return self.drop_frame(Some(match ip {
                 0 => DropReason::LeadsNowhere,
                 ip => DropReason::LeadsToUnmanagedCode(ip),

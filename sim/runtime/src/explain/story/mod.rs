@@ -260,6 +260,7 @@ const fn ends_walk(event: &Event) -> bool {
         event,
         Event::Fault { .. }
             | Event::NoFrame { .. }
+            | Event::NeverLeft { .. }
             | Event::BadCookie { .. }
             | Event::OffStack { .. }
             | Event::Ended(_)

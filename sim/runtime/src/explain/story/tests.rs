@@ -114,6 +114,7 @@ fn every_event() -> Vec<Event> {
         Event::Aborted(HResult::FALSE),
         Event::OffStack { rsp: 0x9000, stack: (0x5000, 0x6000) },
         Event::NoFrame { at: 0x5000, word: 0x77 },
+        Event::NeverLeft { at: 0x5000, ip: 0x8123 },
         Event::CannotUnwind { ip: 0x1040 },
         Event::CannotUnwindHelper { ip: 0x8123 },
         Event::SeedTooShort { readable: 0x4C0, needed: 0x4D8 },

@@ -112,6 +112,10 @@ impl StoryWriter<'_> {
             Event::NoFrame { at, word } => format!(
                 "the entry at {at:#x} on the Frame chain is no Frame: its first word is {word:#x}"
             ),
+            Event::NeverLeft { at, ip } => format!(
+                "the active InlinedCallFrame at {at:#x} returns to unmanaged code, {}: the walk comes back to it without end",
+                self.place(ip)
+            ),
             Event::Fault { at } => format!("memory at {at:#x} cannot be read"),
             Event::BadCookie { at } => format!("the GS cookie at {at:#x} is wrong"),
             Event::Aborted(result) => format!("the callback returned {result}: the walk ends"),

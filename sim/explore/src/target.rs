@@ -93,12 +93,11 @@ impl<'g, 't, 'b> ExaminedThread<'g, 't, 'b> {
         Ok(())
     }
 
-    /// Returns true if an activation on the stack has this `ip` (VA).
+    /// Returns true if a walk may report this `ip` (VA) for an activation on the stack.
     #[must_use]
     pub fn is_on_stack(&self, ip: u64) -> bool {
         self.by.kernel.touch(Footprint::thread(self.index));
-        let activations = self.by.kernel.world.borrow().activations(self.index.index());
-        activations.iter().any(|activation| activation.registers.rip == ip)
+        self.by.kernel.world.borrow().is_on_stack(self.index.index(), ip)
     }
 
     /// Writes registers that were read before: the thread continues there. The system does not

@@ -8,9 +8,11 @@ use crate::stubs::Identity;
 use clr_codegen::FunctionIndex;
 use clr_codegen::shadow_stack::ShadowStack;
 use clr_machine::Cpu;
-use clr_runtime::OsThreadId;
+use clr_runtime::frame::layout;
 use clr_runtime::profiling::CallbackKind;
 use clr_runtime::thread::ThreadObject;
+use clr_runtime::{FrameKind, OsThreadId};
+use clr_walker::memory::Memory as _;
 use clr_walker::profiling::ThreadId;
 use clr_walker::registers::Registers;
 use clr_walker::unwind::Position;
@@ -107,6 +109,37 @@ impl World<'_> {
             (registers, position) = (caller.registers, caller.position);
         }
         activations
+    }
+
+    /// Returns true if a walk of a thread may report this `ip` (VA): it is that of an activation, or
+    /// the return address that an InlinedCallFrame in the activation records. In ready-to-run code
+    /// the latter is not the address to which the native call returns (C-156).
+    #[must_use]
+    pub fn is_on_stack(&self, thread: usize, ip: u64) -> bool {
+        let activations = self.activations(thread);
+        let records_ip = |activation: &Activation| {
+            let function = self.linked.function_of(ip, Position::ReturnAddress);
+            activation.function.is_some()
+                && activation.function == function
+                && self.recorded_call(thread, activation) == Some(ip)
+        };
+        activations.iter().any(|activation| activation.registers.rip == ip || records_ip(activation))
+    }
+
+    /// Returns the return address (VA) in the first Frame of the chain that lies in an activation's
+    /// part of the stack, if that is an InlinedCallFrame.
+    fn recorded_call(&self, thread: usize, activation: &Activation) -> Option<u64> {
+        let object = ThreadObject(self.object(thread)?);
+        let memory = &*self.runtime.memory.borrow();
+        let inside = activation.registers.rsp()..activation.caller_sp;
+        let mut frame = object.top_frame(memory).ok()?;
+        while frame < inside.start {
+            frame = memory.read_u64(frame.wrapping_add(layout::NEXT)).ok()?;
+        }
+        let kind = self.runtime.identities.kind(memory.read_u64(frame).ok()?);
+        let is_call = inside.contains(&frame) && kind == Some(FrameKind::InlinedCall);
+        let recorded = self.runtime.generation.inlined_call_frame().return_address;
+        is_call.then(|| memory.read_u64(frame.wrapping_add(recorded)).ok()).flatten()
     }
 
     /// Returns the registers of a thread's innermost managed activation. A stub in a code heap does

@@ -30,9 +30,12 @@ clauses! {
     111: WINDOWS, Observed, "DoStackSnapshotHelper; recordings",
         "An access violation during the walk or in the callback ends the call with E_UNEXPECTED; \
          everything is cleaned up and the process lives. On Unix such a fault kills the process.";
-    112: ALL, Observed, "stackwalk.cpp: MakeStackwalkerCallback; recordings",
+    112: ALL, Observed,
+        "stackwalk.cpp: MakeStackwalkerCallback; eetwain.cpp: EECodeManager::GetGSCookieAddr; \
+         runtime#40637; recordings",
         "If a GS cookie that the walk passes is wrong, the process fails fast. There is no \
-         HRESULT.";
+         HRESULT. From .NET 5 on the cookie of a method is not looked at if it lies below Rsp: in \
+         an epilogue that part of the frame is gone.";
     113: ALL, Observed, "stackwalk.cpp; recordings",
         "Callbacks that were made before a walk failed are not taken back.";
 }

@@ -36,9 +36,11 @@ clauses! {
     66: ALL, Observed, "proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback; recordings",
         "Dynamic methods (LCG) give no callback.";
     67: ALL, Observed,
-        "stackwalk.cpp: Filter; proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback; \
-         recordings",
-        "IL stubs give no callback, be they for P/Invoke, reverse P/Invoke, COM or delegates.";
+        "stackwalk.cpp: Filter; method.inl: MethodDesc::IsDiagnosticsHidden; \
+         proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback; recordings",
+        "IL stubs give no callback, be they for P/Invoke, reverse P/Invoke, COM or delegates. \
+         Newer runtimes skip every method that is hidden from diagnostics in the same way: thunks \
+         of async methods, and unboxing and instantiating stubs.";
     68: ALL, Read, "stackwalk.cpp",
         "A method that was inlined gives no callback: the frame belongs to the method it was \
          inlined into.";

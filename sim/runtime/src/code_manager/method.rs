@@ -8,7 +8,7 @@ pub enum MethodKind {
     /// A method with metadata.
     #[default]
     Ordinary,
-    /// An IL stub: walks skip it (C-067).
+    /// An IL stub, or another method that is hidden from diagnostics: walks skip it (C-067).
     IlStub,
     /// Another method without metadata: walks stop at it, but do not report it (C-066).
     Dynamic,

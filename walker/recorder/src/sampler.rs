@@ -14,9 +14,6 @@ use std::io::Write as _;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-/// The time between two looks at the list of native images.
-const LOOK: Duration = Duration::from_millis(100);
-
 /// Number of times that a name is asked for again.
 const MOST_RETRIES: usize = 100;
 
@@ -27,14 +24,10 @@ pub(crate) fn run(recorder: &'static Recorder) {
         0 => Duration::ZERO,
         rate => Duration::from_secs(1) / rate,
     };
-    let (mut last, mut looked) = (0, Instant::now());
-    let mut next = Instant::now();
+    let (mut last, mut next) = (0, Instant::now());
     while !recorder.is_over() {
         recorder.beat();
-        if looked.elapsed() > LOOK {
-            recorder.code.look_for_images();
-            looked = Instant::now();
-        }
+        recorder.code.look_for_images();
         next += pause;
         let Some(index) = recorder.threads.after(last) else {
             std::thread::sleep(Duration::from_millis(1));
@@ -58,10 +51,6 @@ pub(crate) fn run(recorder: &'static Recorder) {
                     std::thread::yield_now();
                     let Ok(again) = walker.stitch(&sample.buffer);
                     stack = again;
-                }
-                // The leaf may be in an image that was loaded a moment ago.
-                if stack.gaps.iter().any(|gap| matches!(gap.reason, Reason::Unwind(_))) {
-                    recorder.code.look_for_images();
                 }
                 let mut outcome = recorder.outcome.lock().unwrap_or_else(PoisonError::into_inner);
                 outcome.add(recorder, sample, &stack);

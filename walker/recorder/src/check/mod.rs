@@ -8,6 +8,7 @@
 mod frame;
 mod managed;
 mod native;
+mod second;
 
 use crate::os;
 use crate::recorder::Recorder;
@@ -15,9 +16,10 @@ use crate::request::{Report, Sample};
 use clr_walker::mixed::{Completeness, FrameKind, MixedStack};
 use clr_walker::profiling::{FunctionId, HResult};
 use clr_walker::registers::Gpr;
+use clr_walker::unwind::Position;
 use frame::{Frame, Pages, StackCopy};
-use managed::Reader;
 use native::Libunwind;
+use second::{Second, Stepped};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -69,6 +71,8 @@ pub(crate) struct Check {
     wrong_frames: u64,
     false_whole: u64,
     unjudged: u64,
+    /// Number of times that the second walk was lost, and went on from a frame of the first one.
+    bridged: u64,
     complete: u64,
     snapshots: u64,
     /// Number of frames of snapshots that the walk does not have, or has elsewhere.
@@ -94,6 +98,7 @@ impl Check {
             wrong_frames: 0,
             false_whole: 0,
             unjudged: 0,
+            bridged: 0,
             complete: 0,
             snapshots: 0,
             snapshot_frames_missing: 0,
@@ -122,12 +127,15 @@ impl Check {
             self.for_twenty.push((u64::from(nanoseconds) * 20 / u64::from(frames)) as u32);
         }
         if sample.copy.is_empty() {
+            // The thread was on another stack than its own, or on a huge one.
+            self.unjudged += 1;
+            self.complete += u64::from(stack.completeness() == Completeness::Whole);
             return;
         }
         let missing = missing_reports(sample, stack);
         self.snapshots += u64::from(sample.snapshot == Some(HResult::OK));
         self.snapshot_frames_missing += missing;
-        let (seen, end) = self.second(recorder, sample);
+        let (seen, end) = self.second(recorder, sample, stack);
         let judgement = judge(stack, &seen, end);
         self.wrong_frames += judgement.wrong_frames;
         self.false_whole += u64::from(judgement.is_false_claim);
@@ -144,16 +152,29 @@ impl Check {
         }
     }
 
-    /// Makes the second walk.
-    fn second(&mut self, recorder: &Recorder, sample: &Sample) -> (Vec<Seen>, End) {
+    /// Makes the second walk. Where it is lost, it goes on from the next frame of the first walk, whose
+    /// other frames have to agree then: no wrong place on a stack leads to the thread's first function.
+    fn second(
+        &mut self,
+        recorder: &Recorder,
+        sample: &Sample,
+        first: &MixedStack,
+    ) -> (Vec<Seen>, End) {
         let loads = os::loads();
         if std::mem::replace(&mut self.loads, loads) != loads {
             self.images = os::images();
             self.pages.clear();
         }
-        let stack = StackCopy { from: sample.copy_from, bytes: &sample.copy };
         let now = Pages::default();
-        let reader = Reader(&now);
+        let walk = Second {
+            libunwind: self.libunwind,
+            images: &self.images,
+            pages: &self.pages,
+            now: &now,
+            info: &recorder.info,
+            stack: StackCopy { from: sample.copy_from, bytes: &sample.copy },
+            base: sample.stack.base,
+        };
         let mut frame = Frame {
             rip: sample.registers.rip,
             registers: std::array::from_fn(|number| {
@@ -163,43 +184,22 @@ impl Check {
         let mut is_interrupted = true;
         let mut seen: Vec<Seen> = Vec::new();
         while seen.len() < MOST {
-            let inside = frame.rip.wrapping_sub(u64::from(!is_interrupted));
-            let is_native = self.images.iter().any(|image| image.code.contains(&inside));
-            let method = if is_native { None } else { managed::method_at(&recorder.info, inside) };
+            let method = walk.method(&frame, is_interrupted);
             seen.push(Seen { ip: frame.rip, sp: frame.rsp(), method });
-            let sp = frame.rsp();
-            let trampoline = is_trampoline(&now, frame.rip);
-            let function =
-                method.and_then(|id| managed::function_at(reader, &recorder.info, id, inside));
-            if let Some(function) = function {
-                if managed::step(reader, function, &mut frame, &stack, is_interrupted).is_none() {
-                    return (seen, End::Lost);
+            match walk.step(&mut frame, method, is_interrupted) {
+                Stepped::Caller { interrupted } => is_interrupted = interrupted,
+                Stepped::Root => return (seen, End::Root),
+                Stepped::Lost => {
+                    let agrees = first.frames.get(seen.len() - 1).is_some_and(|last| {
+                        seen.last().is_some_and(|seen| (last.ip, last.sp) == (seen.ip, seen.sp))
+                    });
+                    let next = first.frames.get(seen.len()).filter(|_| agrees);
+                    let Some(next) = next else { return (seen, End::Lost) };
+                    self.bridged += 1;
+                    frame.rip = next.ip;
+                    frame.registers[4] = next.sp;
+                    is_interrupted = next.position == Position::Interrupted;
                 }
-            } else if is_native {
-                let rip = frame.rip;
-                frame.rip = if trampoline { rip } else { inside };
-                let Some(libunwind) = &self.libunwind else { return (seen, End::Lost) };
-                match libunwind.step(&mut frame, &stack, &self.images, &self.pages) {
-                    Some(true) if frame.rip != 0 => {}
-                    Some(_) => return (seen, End::Root),
-                    None => return (seen, End::Lost),
-                }
-            } else if is_interrupted {
-                // A stub, as far as one can see: entered by a call, without a frame.
-                let Some(caller) = stack.read(sp) else { return (seen, End::Lost) };
-                frame.rip = caller;
-                frame.registers[4] = sp + 8;
-            } else {
-                return (seen, End::Lost);
-            }
-            is_interrupted = trampoline;
-            let goes_on = frame.rsp() > sp || trampoline || seen.len() == 1;
-            if !goes_on
-                || !is_interrupted
-                    && !follows_call(&now, frame.rip)
-                    && !is_trampoline(&now, frame.rip)
-            {
-                return (seen, End::Lost);
             }
         }
         (seen, End::Lost)
@@ -221,7 +221,7 @@ impl Check {
         format!(
             "{{\"runtime\":\"{major}.{minor}.{build}\",\"workload\":\"{}\",\"policy\":\"{}\",\
              \"walks\":{},\"missed\":{},\"frames\":{},\"hangs\":{hangs},\"wrong_frames\":{},\
-             \"false_whole\":{},\"unjudged\":{},\"complete\":{},\"median_ns\":{median},\
+             \"false_whole\":{},\"unjudged\":{},\"bridged\":{},\"complete\":{},\"median_ns\":{median},\
              \"snapshots\":{},\"snapshot_frames_missing\":{},\"p95_ns\":{p95},\"twenty_frames_ns\":{twenty},\"second_opinion\":{},\
              \"claims\":{{{claims}}}}}\n",
             recorder.settings.label,
@@ -232,6 +232,7 @@ impl Check {
             self.wrong_frames,
             self.false_whole,
             self.unjudged,
+            self.bridged,
             self.complete,
             self.snapshots,
             self.snapshot_frames_missing,
@@ -282,7 +283,7 @@ fn judge(stack: &MixedStack, seen: &[Seen], end: End) -> Judgement {
         wrong_frames,
         is_false_claim: is_whole && end == End::Root && !is_same,
         has_all_managed: has_all_managed && (end == End::Root || is_whole),
-        is_unjudged: end == End::Lost && ours.len() > theirs.len(),
+        is_unjudged: end == End::Lost && (ours.len() > theirs.len() || is_whole),
     }
 }
 
@@ -298,23 +299,6 @@ fn missing_reports(sample: &Sample, stack: &MixedStack) -> u64 {
         })
     };
     sample.reports.iter().filter(|report| !has(report)).count() as u64
-}
-
-/// Returns true if the code at `ip` (VA) is the one that signal handlers return to:
-/// `mov rax, 15; syscall`.
-fn is_trampoline(pages: &Pages, ip: u64) -> bool {
-    let mut code = [0; 9];
-    pages.fill(ip, &mut code).is_some() && code == [0x48, 0xC7, 0xC0, 0x0F, 0, 0, 0, 0x0F, 0x05]
-}
-
-/// Returns true if the instruction before `ip` (VA) may be a call.
-fn follows_call(pages: &Pages, ip: u64) -> bool {
-    let mut code = [0; 8];
-    if pages.fill(ip.wrapping_sub(8), &mut code).is_none() {
-        return false;
-    }
-    let is_register_call = |at: usize| code[at] == 0xFF && code[at + 1] >> 3 & 7 == 2;
-    code[3] == 0xE8 || (1..=6).any(is_register_call)
 }
 
 /// Returns a text for people about a walk.

@@ -1,0 +1,129 @@
+//! The steps of the second walk.
+
+use super::frame::{Frame, Pages, StackCopy};
+use super::managed::{self, Reader};
+use super::native::Libunwind;
+use crate::os;
+use clr_com::RuntimeInfo;
+use clr_walker::profiling::FunctionId;
+
+/// Maximum distance in bytes of the first function's frame from the stack's base.
+const ROOM_AT_BASE: u64 = 0x2000;
+
+/// What a second walk reads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Second<'s> {
+    pub(super) libunwind: Option<Libunwind>,
+    pub(super) images: &'s [os::Image],
+    /// Pages of native images.
+    pub(super) pages: &'s Pages,
+    /// Pages of other memory, during this walk.
+    pub(super) now: &'s Pages,
+    pub(super) info: &'s RuntimeInfo,
+    pub(super) stack: StackCopy<'s>,
+    /// The stack's base (VA).
+    pub(super) base: u64,
+}
+
+/// The result of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stepped {
+    /// The frame is now its caller.
+    Caller {
+        /// True if that was interrupted by a signal.
+        interrupted: bool,
+    },
+    /// The frame was the thread's first function.
+    Root,
+    /// There are no unwind data, or none that makes sense.
+    Lost,
+}
+
+impl Second<'_> {
+    fn is_native(&self, address: u64) -> bool {
+        self.images.iter().any(|image| image.code.contains(&address))
+    }
+
+    /// Returns the method of a frame, as the runtime says.
+    pub(super) fn method(&self, frame: &Frame, is_interrupted: bool) -> Option<FunctionId> {
+        let inside = inside(frame, is_interrupted);
+        if self.is_native(inside) { None } else { managed::method_at(self.info, inside) }
+    }
+
+    /// Moves a frame to its caller.
+    pub(super) fn step(
+        &self,
+        frame: &mut Frame,
+        method: Option<FunctionId>,
+        is_interrupted: bool,
+    ) -> Stepped {
+        let (inside, sp) = (inside(frame, is_interrupted), frame.rsp());
+        let reader = Reader(self.now);
+        let interrupted = self.is_trampoline(frame.rip);
+        let function = method.and_then(|id| managed::function_at(reader, self.info, id, inside));
+        if let Some(function) = function {
+            if managed::step(reader, function, frame, &self.stack, is_interrupted).is_none() {
+                return Stepped::Lost;
+            }
+        } else if self.is_native(inside) {
+            frame.rip = if interrupted { frame.rip } else { inside };
+            let Some(libunwind) = &self.libunwind else { return Stepped::Lost };
+            match libunwind.step(frame, &self.stack, self.images, self.pages) {
+                Some(true) if frame.rip != 0 => {}
+                Some(_) if self.is_first(inside, sp) => return Stepped::Root,
+                Some(_) | None => return Stepped::Lost,
+            }
+        } else if is_interrupted {
+            // A stub, as far as one can see: entered by a call, without a frame.
+            let Some(caller) = self.stack.read(sp) else { return Stepped::Lost };
+            frame.rip = caller;
+            frame.registers[4] = sp + 8;
+        } else {
+            return Stepped::Lost;
+        }
+        let goes_on = frame.rsp() > sp || interrupted || is_interrupted;
+        if goes_on && (interrupted || self.follows_call(frame.rip) || self.is_trampoline(frame.rip))
+        {
+            Stepped::Caller { interrupted }
+        } else {
+            Stepped::Lost
+        }
+    }
+
+    /// Returns true if a frame without a caller is the thread's first: at the stack's base, in the C
+    /// library or at the program's entry. Elsewhere a return address of 0 is a wrong one.
+    fn is_first(&self, inside: u64, sp: u64) -> bool {
+        let image = self.images.iter().find(|image| image.code.contains(&inside));
+        self.base.wrapping_sub(sp) <= ROOM_AT_BASE
+            && image.is_some_and(|image| {
+                let is_libc =
+                    image.path.rsplit('/').next().is_some_and(|name| name.starts_with("libc.so"));
+                // `e_entry` of the ELF header.
+                let entry = self.pages.read(image.code.start + 24).unwrap_or_default();
+                is_libc || inside.wrapping_sub(image.code.start.wrapping_add(entry)) < 64
+            })
+    }
+
+    /// Returns true if the code at `ip` (VA) is the one that signal handlers return to:
+    /// `mov rax, 15; syscall`.
+    fn is_trampoline(&self, ip: u64) -> bool {
+        let mut code = [0; 9];
+        self.now.fill(ip, &mut code).is_some()
+            && code == [0x48, 0xC7, 0xC0, 0x0F, 0, 0, 0, 0x0F, 0x05]
+    }
+
+    /// Returns true if the instruction before `ip` (VA) may be a call.
+    fn follows_call(&self, ip: u64) -> bool {
+        let mut code = [0; 8];
+        if self.now.fill(ip.wrapping_sub(8), &mut code).is_none() {
+            return false;
+        }
+        let is_register_call = |at: usize| code[at] == 0xFF && code[at + 1] >> 3 & 7 == 2;
+        code[3] == 0xE8 || (1..=6).any(is_register_call)
+    }
+}
+
+/// Returns an address within the frame's current instruction.
+const fn inside(frame: &Frame, is_interrupted: bool) -> u64 {
+    if is_interrupted { frame.rip } else { frame.rip.wrapping_sub(1) }
+}

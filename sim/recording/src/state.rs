@@ -161,7 +161,7 @@ impl WalkLine {
             cooperative: self.state.mode.as_deref() == Some("coop"),
             top_frame: self.frames.first().map_or(FRAME_TOP, |frame| frame.at.0),
             hijack_locked: self.state.hijack_lock_held,
-            forbid_suspend: self.state.forbid_suspend.into(),
+            forbid_suspend: (self.state.forbid_suspend && !self.has_lost_its_tracker()).into(),
             external_count: u32::from(!dead),
             stack,
             ..ThreadFields::default()
@@ -211,7 +211,16 @@ impl WalkLine {
             ..entered
         });
         let trackers = native.into_iter().chain(unwound).chain(funclets).collect();
-        ExceptionState { trackers, inconsistent: false }
+        ExceptionState { trackers, inconsistent: self.has_lost_its_tracker() }
+    }
+
+    /// Returns true if the walk was made in the moment in which the exception tracker is gone and the
+    /// thread has not been resumed (C-050). The format has no word for it, so that its recorders
+    /// wrote `forbid_suspend`; but calls with seeds in native code got UNMANAGED_CTX there, and a
+    /// forbid-suspend region would have been found before the seed is looked at.
+    fn has_lost_its_tracker(&self) -> bool {
+        let winds_up = ["callback:HandleDestroyed", "signal:coop-native"];
+        self.state.forbid_suspend && winds_up.contains(&self.situation.as_str())
     }
 
     /// Writes the chain of Frames with its recorded order. The memory of many Frames was not

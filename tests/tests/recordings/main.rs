@@ -1,4 +1,6 @@
 //! Tests of walks recorded in real CLRs.
 
+mod collection;
+mod questions;
 mod recorded_stacks;
 mod replays;

@@ -51,7 +51,7 @@ clauses! {
     49: ALL, Observed, "proftoeeinterfaceimpl.cpp: DoStackSnapshot; recordings",
         "A cooperative target with a seed is not refused by C-048. For a preemptive one the seed \
          is ignored, so the refusal remains: in 3.1 in ExceptionUnwindFunctionEnter.";
-    50: ALL, Read, "proftoeeinterfaceimpl.cpp: DoStackSnapshot; exceptionhandling.cpp",
+    50: ALL, Observed, "proftoeeinterfaceimpl.cpp: DoStackSnapshot; exceptionhandling.cpp; recordings",
         "After a catch there is a moment when the exception tracker is gone and the thread has \
          not been resumed yet. A call then gets CORPROF_E_STACKSNAPSHOT_UNSAFE, with or without a \
          seed.";

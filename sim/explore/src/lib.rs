@@ -44,6 +44,7 @@
 //!
 //! [`check`] is the entry point.
 
+mod abstract_state;
 mod check;
 mod deadlock;
 mod ending;

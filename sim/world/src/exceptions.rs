@@ -21,7 +21,7 @@ use clr_codegen::FuncletKind;
 use clr_runtime::frame::layout;
 use clr_runtime::profiling::CallbackKind;
 use clr_runtime::thread::{ThreadObject, offset};
-use clr_runtime::{ExceptionTracker, FRAME_TOP, Lock, Pass, RunningFunclet};
+use clr_runtime::{ExceptionTracker, FRAME_TOP, Pass, RunningFunclet};
 use clr_walker::memory::Memory as _;
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::Position;
@@ -133,19 +133,8 @@ impl World<'_> {
             });
         }
         self.publish(thread);
-        let mut steps = self.unwinding_natively();
-        steps.extend([Step::Callback(CallbackKind::ExceptionThrown), Step::Return(0)]);
-        steps
-    }
-
-    /// Returns the steps by which a throw finds its managed frame: on Unix the native frames before
-    /// it are unwound by libunwind (`Thread::VirtualUnwindToFirstManagedCallFrame` in
-    /// vm/stackwalk.cpp of CoreCLR 3.1.23), whose cache has a lock.
-    pub(super) fn unwinding_natively(&self) -> Vec<Step> {
-        if !self.runtime.generation.is_unix() {
-            return Vec::new();
-        }
-        vec![Step::Acquire(Lock::NativeUnwinder), Step::Release(Lock::NativeUnwinder)]
+        let thrown = [Step::Callback(CallbackKind::ExceptionThrown), Step::Return(0)];
+        self.unwinding_natively().into_iter().chain(thrown).collect()
     }
 
     /// Returns the next steps of the current exception.

@@ -27,6 +27,16 @@ impl World<'_> {
         StepEvent::Stepped
     }
 
+    /// Returns the steps by which a throw finds its managed frame: on Unix the native frames before
+    /// it are unwound by libunwind (`Thread::VirtualUnwindToFirstManagedCallFrame` in
+    /// vm/stackwalk.cpp of CoreCLR 3.1.23), whose cache has a lock.
+    pub(super) fn unwinding_natively(&self) -> Vec<Step> {
+        if !self.runtime.generation.is_unix() {
+            return Vec::new();
+        }
+        vec![Step::Acquire(Lock::NativeUnwinder), Step::Release(Lock::NativeUnwinder)]
+    }
+
     /// Returns the wait that keeps a thread from writing to the code manager's tables.
     pub(super) fn waits_to_write(&self, os: OsThreadId) -> Option<Wait> {
         if self.runtime.process.get().code_manager_writer.is_some() {

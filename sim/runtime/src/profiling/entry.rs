@@ -348,7 +348,10 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
     /// waits, no suspension lasts.
     pub(super) fn look_up_image(&self, ip: u64) -> Result<(), Outcome> {
         let runtime = self.runtime;
-        if runtime.generation.looks_images_up_cooperatively() && runtime.code.is_in_image(ip) {
+        let looks_up = self.profiler.is_some()
+            && runtime.generation.looks_images_up_cooperatively()
+            && runtime.code.is_in_image(ip);
+        if looks_up {
             self.become_cooperative()?;
         }
         Ok(())

@@ -191,6 +191,9 @@ impl Plan {
             };
             functions.push((self.function(function), identity));
         }
+        for (function, _) in &mut functions {
+            self.wait_in_code(&mut function.body);
+        }
         functions
     }
 
@@ -227,17 +230,6 @@ impl Plan {
     }
 
     fn stub(&self, stub: Stub, id: FunctionIndex, target: &Function) -> (Function, Identity) {
-        let (mut function, identity) = self.planned_stub(stub, id, target);
-        self.wait_in_code(&mut function.body);
-        (function, identity)
-    }
-
-    fn planned_stub(
-        &self,
-        stub: Stub,
-        id: FunctionIndex,
-        target: &Function,
-    ) -> (Function, Identity) {
         let il_stub = Identity::Method(MethodKind::IlStub);
         let delegate = |kind, times| {
             let assembled = self.generation.has_delegate_frames();
@@ -289,7 +281,6 @@ impl Plan {
             *callee = self.place(*callee);
         }
         self.add_hooks(&mut function);
-        self.wait_in_code(&mut function.body);
         function
     }
 

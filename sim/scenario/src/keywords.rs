@@ -177,6 +177,7 @@ terms! {
         "leaf" => (Trust::Leaf),
         "stub" => (Trust::Stub),
         "stack-top" => (Trust::StackTop),
+        "return-instruction" => (Trust::ReturnInstruction),
         "frame-pointer" => (Trust::FramePointer),
     }
     WalkEnd {

@@ -321,10 +321,12 @@ impl Judged<'_> {
             Trust::SignalFrame => is_elf && caller_interrupted,
             Trust::Stub => activation == 0 && self.truth.is_in_stub(),
             Trust::StackTop => activation == 0 && self.truth.is_entered_by_a_method(),
-            // The simulator makes no Mach-O images.
-            Trust::FramePointer | Trust::Compact | Trust::FollowedCode | Trust::CompactAssumed => {
-                false
-            }
+            // The simulator makes no Mach-O images, and its call frame information is right.
+            Trust::FramePointer
+            | Trust::Compact
+            | Trust::FollowedCode
+            | Trust::CompactAssumed
+            | Trust::ReturnInstruction => false,
         };
         // The walk has resolved the hijack (C-077).
         let hijacked = self.truth.hijacked.is_some_and(|(at, _)| at == activation);

@@ -4,7 +4,7 @@ use super::compile::{self, Compiled};
 use super::entry::{CodeRanges, Frames};
 use super::error::{CfiError, FrameSection};
 use super::lazy::{self, Lazy};
-use super::row::{Expression, RegisterRule, Row};
+use super::row::{CfaRule, Expression, RegisterRule, Row};
 use super::rows;
 use super::rule::{General, GeneralRule, Rule, USUAL_RETURN_ADDRESS};
 use super::scan::Problems;
@@ -235,6 +235,14 @@ impl<'a> CfiTable<'a> {
                 lazy::Compiled::Nothing => Found::Nothing,
             },
         }
+    }
+
+    /// Returns true if the return address at `rva` lies in the second word from the stack pointer, as
+    /// the rows say. If the instruction there is a `ret`, they are wrong.
+    #[cold]
+    pub(crate) fn is_word_above(&self, rva: u32) -> bool {
+        let Found::Simple(rule) = self.find(rva) else { return false };
+        rule.cfa() == CfaRule::Register { register: Gpr::Rsp.into(), offset: 16 }
     }
 
     /// Finds the row at `rva`, whose rule is a general one. Returns false if there is none.

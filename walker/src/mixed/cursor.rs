@@ -80,6 +80,7 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
     /// Moves a frame to its caller. After an error the frame must not be used any more.
     pub(super) fn step(&self, frame: &mut Cursor) -> Result<Stepped, Reason> {
         let (rsp, address) = (frame.registers.rsp(), frame.registers.rip);
+        let inside = frame.inside();
         let registers = &mut frame.registers;
         let step = match self.unwinder.step(registers, frame.position, self.target) {
             Ok(step) => step,
@@ -113,11 +114,70 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
         }
         let returns = || self.is_return_address(rip) || self.is_signal_return(&frame.registers);
         if position == Position::ReturnAddress && !returns() {
+            if step.trust == Trust::Cfi && self.leave_otherwise(inside, frame) {
+                return Ok(Stepped::Caller);
+            }
             return Err(Reason::NotACall { address: rip });
         }
         frame.position = position;
         frame.source = Source::Unwound(step.trust);
         Ok(Stepped::Caller)
+    }
+
+    /// Corrects the caller of a frame of native code at `inside` (VA), where call frame information
+    /// names an address that no call returns to. Returns true if it did. Two functions of CoreCLR on
+    /// Unix are so: the one that a hijacked return leads to, and the one that handles faults.
+    #[cold]
+    #[inline(never)]
+    fn leave_otherwise(&self, inside: u64, frame: &mut Cursor) -> bool {
+        if let Some(caller) = self.by_return_instruction(inside, &frame.registers) {
+            frame.registers = caller;
+            frame.position = Position::ReturnAddress;
+            frame.source = Source::Unwound(Trust::ReturnInstruction);
+            true
+        } else if self.is_fault(&frame.registers) {
+            frame.position = Position::Interrupted;
+            frame.source = Source::Unwound(Trust::Cfi);
+            true
+        } else {
+            false
+        }
+    }
+
+    /// Returns the caller that the function at `inside` (VA) returns to by its last instruction, if
+    /// that takes its return address from a word below the place that call frame information names,
+    /// and if a method has called there. `named` are the registers of the named caller.
+    ///
+    /// `OnHijackTripThread` of CoreCLR 3.1 to .NET 9 is so: it is entered by a return, begins with
+    /// `push rax`, and the word becomes the address that it returns to. The call frame information
+    /// describes a function that was called. In a thread that the GC stops by a hijacked return, this
+    /// frame stands between the runtime's and the method's.
+    fn by_return_instruction(&self, inside: u64, named: &Registers) -> Option<Registers> {
+        const RET: u8 = 0xC3;
+        let map = self.unwinder.code_map();
+        let (region, rva) = map.find(inside)?;
+        let cfi = region.cfi()?;
+        let last = cfi.function(rva)?.end.checked_sub(1)?;
+        if region.bytes_from(last)?.first() != Some(&RET) || !cfi.is_word_above(last) {
+            return None;
+        }
+        let rsp = named.rsp().wrapping_sub(8);
+        let address = self.target.read_u64(rsp.wrapping_sub(8)).ok()?;
+        let is_method = map.find_function(address.wrapping_sub(1)).is_some();
+        let mut caller = *named;
+        caller.rip = address;
+        caller.set(Gpr::Rsp, rsp);
+        (is_method && self.is_return_address(address)).then_some(caller)
+    }
+
+    /// Returns true if the thread has faulted in a method: rip is in one, and a step from there leads
+    /// to a return address. The runtime's handler of faults on Unix pretends that it was called from
+    /// the faulting instruction.
+    fn is_fault(&self, registers: &Registers) -> bool {
+        let mut caller = *registers;
+        let step = self.unwinder.step(&mut caller, Position::Interrupted, self.target);
+        let is_method = self.unwinder.code_map().find_function(registers.rip).is_some();
+        is_method && step.is_ok() && self.is_return_address(caller.rip)
     }
 
     /// Returns true if unwind data show that the stack is not that of a frame in managed code: the
@@ -165,6 +225,19 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
         }
         frame.source = Source::Unwound(Trust::StackTop);
         true
+    }
+
+    /// Moves a frame that was interrupted in unknown code to its caller, if the code will pop this
+    /// number of words and the next one is a return address in a method. Returns true if it is.
+    pub(super) fn leave_by_popped(&self, frame: &mut Cursor, words: u64) -> bool {
+        let mut below = *frame;
+        below.registers.set(Gpr::Rsp, frame.registers.rsp().wrapping_add(words * 8));
+        let is_left = words > 0 && self.leave_by_stack_top(&mut below);
+        if is_left {
+            *frame = below;
+            frame.source = Source::Unwound(Trust::Stub);
+        }
+        is_left
     }
 
     /// Returns true if the kernel made rip the return address of a signal handler: no call comes

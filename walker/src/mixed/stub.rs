@@ -7,8 +7,10 @@
 use crate::memory::Memory;
 use crate::registers::{Gpr, Registers};
 
-/// Maximum number of instructions of a stub.
+/// Maximum number of instructions of a stub that only jumps.
 const MOST_INSTRUCTIONS: usize = 6;
+/// Maximum number of instructions that are followed to a jump.
+const MOST_FOLLOWED: usize = 24;
 
 /// Returns the address that the stub at rip jumps to (VA), if it is one: it moves addresses between
 /// registers, and then jumps out. Code that jumps relative to rip by a byte is no stub, because
@@ -64,6 +66,48 @@ pub(super) fn target<M: Memory + ?Sized>(registers: &Registers, memory: &M) -> O
     None
 }
 
+/// Returns the number of words that the code at `rip` (VA) pops before it jumps out, if it gets there
+/// without another use of the stack. Branches within the code are not taken: the words are the same
+/// on each way.
+///
+/// CoreCLR's resolve stubs on Unix push rdx, look the target up by the object's type, pop rdx and jump
+/// (`ResolveStub` in virtualcallstubcpu.hpp, dotnet/coreclr v3.1.23).
+pub(super) fn popped<M: Memory + ?Sized>(rip: u64, memory: &M) -> Option<u64> {
+    let (mut rip, mut words) = (rip, 0);
+    for _ in 0..MOST_FOLLOWED {
+        let code = Code::read(rip, memory)?;
+        let (rex, at) = match code.byte(0)? {
+            rex @ 0x40..=0x4F => (rex, 1),
+            _ => (0, 0),
+        };
+        let opcode = code.byte(at)?;
+        let operand = || code.operand_len(at + 1);
+        let len = match opcode {
+            // pop of a register that no convention preserves
+            0x58..=0x5F if matches!(opcode & 7 | (rex & 1) << 3, 0..=2 | 8..=11) => {
+                words += 1;
+                at + 1
+            }
+            0x90 => at + 1,
+            // add, sub, xor, cmp, test, mov to a register other than rsp
+            0x03 | 0x2B | 0x33 | 0x3B | 0x85 | 0x8B if !code.is_rsp(at + 1, rex) => {
+                at + 1 + operand()?
+            }
+            // shifts by a byte; add, and, xor, cmp of a byte
+            0xC1 | 0x83 if !code.is_rsp(at + 1, rex) => at + 2 + operand()?,
+            // add, and, xor, cmp of rax and 32 bits
+            0x05 | 0x25 | 0x35 | 0x3D => at + 5,
+            0xB8..=0xBF if rex & 8 != 0 => at + 9,
+            0x70..=0x7F => at + 2,
+            0xE9 => return Some(words),
+            0xFF if code.byte(at + 1)? >> 3 & 7 == 4 => return Some(words),
+            _ => return None,
+        };
+        rip = rip.wrapping_add(len as u64);
+    }
+    None
+}
+
 /// The bytes at an address, as many as can be read.
 struct Code {
     address: u64,
@@ -84,6 +128,29 @@ impl Code {
 
     fn byte(&self, at: usize) -> Option<u8> {
         self.bytes.get(..self.len)?.get(at).copied()
+    }
+
+    /// Returns true if the ModRM byte at `at` names rsp as a register: as either operand.
+    fn is_rsp(&self, at: usize, rex: u8) -> bool {
+        let Some(modrm) = self.byte(at) else { return true };
+        let rsp = Gpr::Rsp.number();
+        let first = modrm >> 3 & 7 | (rex & 4) << 1;
+        let second = modrm & 7 | (rex & 1) << 3;
+        first == rsp || modrm >> 6 == 3 && second == rsp
+    }
+
+    /// Returns the number of bytes of the ModRM byte at `at` with what belongs to it, by the
+    /// processor's manual.
+    fn operand_len(&self, at: usize) -> Option<usize> {
+        let modrm = self.byte(at)?;
+        let has_sib = modrm >> 6 != 3 && modrm & 7 == 4;
+        let displacement = match (modrm >> 6, modrm & 7) {
+            (0, 4) if self.byte(at + 1)? & 7 == 5 => 4,
+            (0, 5) | (2, _) => 4,
+            (1, _) => 1,
+            _ => 0,
+        };
+        Some(1 + usize::from(has_sib) + displacement)
     }
 
     fn chunk<const N: usize>(&self, at: usize) -> Option<[u8; N]> {
@@ -127,6 +194,54 @@ mod tests {
         assert_eq!(target_of(&loaded), Some(0x9876), "mov rax, [rip+3]; jmp rax");
         let marked = [0xF3, 0x0F, 0x1E, 0xFA, 0x90, 0xE9, 0, 0, 0, 0];
         assert_eq!(target_of(&marked), Some(AT + 10), "endbr64; nop; jmp rel32");
+    }
+
+    /// The fast path of a resolve stub of CoreCLR 3.1 on Unix, after its `push rdx`.
+    const RESOLVE: &[u8] = &[
+        0x49, 0xBA, 1, 2, 3, 4, 5, 6, 7, 8, // mov r10, cache
+        0x48, 0x8B, 0x07, // mov rax, [rdi]
+        0x48, 0x8B, 0xD0, // mov rdx, rax
+        0x48, 0xC1, 0xE8, 0x0C, // shr rax, 12
+        0x48, 0x03, 0xC2, // add rax, rdx
+        0x48, 0x35, 1, 2, 3, 4, // xor rax, token
+        0x48, 0x25, 1, 2, 3, 4, // and rax, mask
+        0x4A, 0x8B, 0x04, 0x10, // mov rax, [rax+r10]
+        0x49, 0xBA, 1, 2, 3, 4, 5, 6, 7, 8, // mov r10, token
+        0x48, 0x3B, 0x50, 0x00, // cmp rdx, [rax]
+        0x75, 0x0A, // jne
+        0x4C, 0x3B, 0x50, 0x08, // cmp r10, [rax+8]
+        0x75, 0x04, // jne
+        0x5A, // pop rdx
+        0xFF, 0x60, 0x10, // jmp [rax+10h]
+    ];
+
+    #[test]
+    fn words_that_a_stub_has_pushed_are_counted() {
+        let starts = [0, 10, 13, 16, 20, 23, 29, 35, 39, 49, 53, 55, 59, 61, 62];
+        for start in starts {
+            let code = RESOLVE.get(start..).unwrap();
+            let expected = u64::from(start < 62);
+            assert_eq!(popped(AT, &Segment::new(AT, code)), Some(expected), "{start}");
+        }
+    }
+
+    #[test]
+    fn other_uses_of_the_stack_are_not_followed() {
+        for code in [
+            &[0x52, 0x5A, 0xFF, 0xE0][..],         // push rdx
+            &[0x5A, 0xC3],                         // ret
+            &[0x5A, 0xE8, 0, 0, 0, 0],             // call
+            &[0x48, 0x83, 0xC4, 8, 0xFF, 0xE0],    // add rsp, 8
+            &[0x5B, 0xFF, 0xE0],                   // pop rbx
+            &[0x5C, 0xFF, 0xE0],                   // pop rsp
+            &[0x48, 0x8B, 0xE0, 0xFF, 0xE0],       // mov rsp, rax
+            &[0x48, 0x89, 0x04, 0x24, 0xFF, 0xE0], // mov [rsp], rax
+            &[0x5A, 0xFF, 0xD0],                   // call rax
+            &[0x90; 40],
+            &[0x5A],
+        ] {
+            assert_eq!(popped(AT, &Segment::new(AT, code)), None, "{code:02x?}");
+        }
     }
 
     #[test]

@@ -42,14 +42,19 @@ fn caller<T: TargetThread>(
         Ok(stepped) => return Ok(stepped),
         Err(reason) => reason,
     };
-    if matches!(reason, Reason::Unwind(UnwindError::UnknownCode { .. })) {
-        // Such a step has changed nothing.
-        let jumps_on = stub::target(&frame.registers, steps.target);
-        if jumps_on.is_some_and(|to| steps.knows(to)) && steps.leave_stub(frame)
-            || steps.leave_by_stack_top(frame)
-        {
-            return Ok(Stepped::Caller);
-        }
-    }
-    Err(reason)
+    let is_unknown = matches!(reason, Reason::Unwind(UnwindError::UnknownCode { .. }));
+    // Such a step has changed nothing.
+    if is_unknown && leave_unknown(steps, frame) { Ok(Stepped::Caller) } else { Err(reason) }
+}
+
+/// Moves a frame in unknown code to its caller, by what the code does or by the top of the stack.
+/// Returns true if it did. Not inlined: no step is under way, so the stack need is not added up.
+#[cold]
+#[inline(never)]
+fn leave_unknown<T: TargetThread>(steps: &Steps<'_, '_, T>, frame: &mut Cursor) -> bool {
+    let jumps_on = stub::target(&frame.registers, steps.target);
+    jumps_on.is_some_and(|to| steps.knows(to)) && steps.leave_stub(frame)
+        || steps.leave_by_stack_top(frame)
+        || stub::popped(frame.registers.rip, steps.target)
+            .is_some_and(|words| steps.leave_by_popped(frame, words))
 }

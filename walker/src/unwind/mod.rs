@@ -113,6 +113,9 @@ pub enum Trust {
     /// The code is unknown, but the word on top of the stack is a return address in a method, so it
     /// may be that of a stub or a leaf. Only whole stacks have this.
     StackTop,
+    /// By the word that the function's `ret` takes for its return address, though call frame
+    /// information names the one above: a hijacked return in the runtime. Only whole stacks have this.
+    ReturnInstruction,
     /// By compact unwind information, though the code leads neither to a call nor to a return within
     /// the limits: the frame is assumed to be complete.
     CompactAssumed,

@@ -155,6 +155,11 @@ impl Mock {
         self.code[end - 2..end].copy_from_slice(&[0xFF, 0xD0]);
     }
 
+    /// Changes the code at this offset of each kind of code.
+    pub(crate) fn patch(&mut self, offset: usize, code: &[u8]) {
+        self.code[offset..offset + code.len()].copy_from_slice(code);
+    }
+
     /// Writes a word into the stack.
     pub(crate) fn poke(&mut self, address: u64, value: u64) {
         let at = (address - STACK) as usize;

@@ -1,6 +1,7 @@
-//! Signal handlers on the stack, which return to an address that no call precedes.
+//! Frames on the stack that return to an address that no call precedes: signal handlers, and two
+//! functions of CoreCLR on Unix.
 
-use crate::mock::{Mock, NATIVE};
+use crate::mock::{FRAME, MANAGED, Mock, NATIVE, UNKNOWN, returns_to, sp};
 use clr_walker::cfi::CfiTable;
 use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
 use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
@@ -77,5 +78,102 @@ fn a_handler_may_return_where_no_call_is() {
             let reason = Reason::NotACall { address: trampoline };
             assert_eq!(stack.completeness(), Completeness::Partial(reason));
         }
+    }
+}
+
+/// `.eh_frame` of one function of `len` bytes at RVA 0: the canonical frame address is `cfa` bytes
+/// above the stack pointer, in the whole function.
+fn one_function(len: u32, cfa: u8) -> Vec<u8> {
+    let cie = [1, b'z', b'R', 0, 1, 0x78, 16, 1, 0x1B, 0x0C, 7, cfa, 0x90, 1];
+    let mut bytes = Vec::new();
+    bytes.extend((cie.len() as u32 + 4).to_le_bytes());
+    bytes.extend([0; 4]);
+    bytes.extend(cie);
+    let from = 0_u32.wrapping_sub(EH_FRAME + bytes.len() as u32 + 8);
+    bytes.extend(13_u32.to_le_bytes());
+    bytes.extend((bytes.len() as u32).to_le_bytes());
+    bytes.extend(from.to_le_bytes());
+    bytes.extend(len.to_le_bytes());
+    bytes.push(0);
+    bytes
+}
+
+/// Walks a thread in a native function with one word on its stack, of which the call frame
+/// information says that it has two. Two methods are below. `last` is the function's last byte, `word`
+/// its word on the stack, `named` the word above.
+fn walk_of_native_function(last: u8, word: u64, named: u64) -> clr_walker::mixed::MixedStack {
+    let below = [returns_to(MANAGED, 2), returns_to(MANAGED, 3)];
+    let mut mock = Mock::new(&[NATIVE + 0x20, below[0], below[1]]);
+    mock.knows_managed = true;
+    let leaf = mock.context.registers.rsp();
+    let rsp = leaf + FRAME - 8;
+    mock.poke(rsp, word);
+    mock.poke(rsp + 8, named);
+    // The return address of a method whose frame begins after the named word.
+    mock.poke(rsp + 16 + FRAME - 8, below[1]);
+    mock.context.registers.set(clr_walker::registers::Gpr::Rsp, rsp);
+    let bytes = one_function(0x100, 16);
+    let mut code = vec![0x90; 0x100];
+    *code.last_mut().unwrap() = last;
+    let sections = Sections::new(vec![
+        Section { rva: 0, bytes: &code, executable: true },
+        Section { rva: EH_FRAME, bytes: &bytes, executable: false },
+    ]);
+    let cfi = CfiSections {
+        eh_frame: Some(Section { rva: EH_FRAME, bytes: &bytes, executable: false }),
+        ..CfiSections::default()
+    };
+    let sections = sections.unwrap();
+    let table = CfiTable::new(&cfi, &sections);
+    let (kind, functions) = (RegionKind::Image, FunctionTable::default());
+    let region = CodeRegion::from_sections(NATIVE, 0x11_0000, kind, sections, functions);
+    let mut map = mock.map();
+    map.remove(NATIVE).unwrap();
+    map.insert(region.unwrap().with_cfi(table)).unwrap();
+    mock.walk_by(&map, Policy::Signal, &mut WalkBuffer::new(8))
+}
+
+#[test]
+fn a_hijacked_return_leads_to_a_function_that_returns_to_the_word_below_the_named_one() {
+    let method = returns_to(MANAGED, 2);
+    let stack = walk_of_native_function(0xC3, method, 7);
+    let frames: Vec<_> = stack.frames.iter().map(|frame| (frame.ip, frame.sp)).collect();
+    let (first, second) = (sp(1), returns_to(MANAGED, 3));
+    assert_eq!(frames, [(NATIVE + 0x20, first - 8), (method, first), (second, sp(2))]);
+    assert_eq!(stack.frames[1].source, Source::Unwound(Trust::ReturnInstruction));
+    assert_eq!(stack.completeness(), Completeness::Whole);
+}
+
+/// No caller is taken from the word if the function does not end with `ret`, or the word is not that of
+/// a call in a method.
+#[test]
+fn a_function_that_does_not_return_to_a_method_is_left_by_its_data_alone() {
+    let method = returns_to(MANAGED, 2);
+    for (last, word) in [(0x90, method), (0xC3, method + 1), (0xC3, 7), (0xC3, NATIVE + 0x42)] {
+        let stack = walk_of_native_function(last, word, 7);
+        assert_eq!(stack.frames.len(), 1, "{last:#x} {word:#x}");
+        let reason = Reason::NotACall { address: 7 };
+        assert_eq!(stack.completeness(), Completeness::Partial(reason));
+    }
+}
+
+#[test]
+fn a_fault_in_a_method_is_below_the_function_that_handles_it() {
+    // The handler was not called: the instruction is the one that faulted.
+    let faulted = returns_to(MANAGED, 2) + 1;
+    let stack = walk_of_native_function(0x90, 7, faulted);
+    let frame = stack.frames[1];
+    assert_eq!((frame.ip, frame.sp), (faulted, sp(1) + 8));
+    assert_eq!(
+        (frame.position, frame.source),
+        (Position::Interrupted, Source::Unwound(Trust::Cfi))
+    );
+    assert_eq!(stack.frames[2].ip, returns_to(MANAGED, 3));
+
+    // Not in a method.
+    for named in [NATIVE + 0x43, returns_to(UNKNOWN, 2) + 1] {
+        let stack = walk_of_native_function(0x90, 7, named);
+        let reason = Reason::NotACall { address: named };
+        assert_eq!(stack.completeness(), Completeness::Partial(reason));
     }
 }

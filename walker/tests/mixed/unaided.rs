@@ -105,6 +105,26 @@ fn a_stub_is_left_if_the_word_on_top_of_the_stack_follows_a_call_in_a_method() {
     }
 }
 
+#[test]
+fn a_stub_that_has_pushed_a_register_is_left_by_the_word_above() {
+    let ips = [UNKNOWN, returns_to(MANAGED, 2), returns_to(NATIVE, 4)];
+    let leaf = |code: &[u8], word| {
+        let mut mock = stub(word, &ips);
+        mock.context.registers.set(Gpr::Rsp, sp(1) - 16);
+        mock.poke(sp(1) - 16, 7);
+        mock.patch(0x60, code);
+        mock.walk(Policy::Signal)
+    };
+    let pops = [0x5A, 0xFF, 0x60, 0x10];
+    let stack = leaf(&pops, ips[1]);
+    assert_eq!(stack.completeness(), Completeness::Whole);
+    assert_eq!(stack.frames[1].source, Source::Unwound(Trust::Stub));
+    assert_eq!((stack.frames[1].ip, stack.frames[1].sp), (ips[1], sp(1)));
+    for stack in [leaf(&[0x5A, 0xC3], ips[1]), leaf(&pops, 7)] {
+        assert_eq!(stack.frames.len(), 1);
+    }
+}
+
 /// Only interrupted code may be a stub: a stub calls nothing.
 #[test]
 fn unknown_code_that_has_called_is_no_stub() {

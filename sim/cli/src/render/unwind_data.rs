@@ -342,6 +342,7 @@ pub(crate) const fn trust(trust: Trust) -> &'static str {
         Trust::Leaf => "leaf",
         Trust::Stub => "stub",
         Trust::StackTop => "stack top",
+        Trust::ReturnInstruction => "return instruction",
         Trust::FramePointer => "frame pointer",
     }
 }

@@ -12,11 +12,12 @@
 //! 10. [The tool](the_tool)
 //! 11. [Unwinding a Windows x64 thread](unwinding)
 //! 12. [Jitted code](jitted_code)
-//! 13. [The speed of the unwinder](speed)
-//! 14. [Is the unwind data of your image right?](unwind_data)
-//! 15. [The grammar](clr_scenario)
-//! 16. [The contract](contract): the rules of the CLR, by section
-//! 17. [The clauses](the_clauses)
+//! 13. [The recorder: your walks, checked in a real CLR](the_recorder)
+//! 14. [The speed of the unwinder](speed)
+//! 15. [Is the unwind data of your image right?](unwind_data)
+//! 16. [The grammar](clr_scenario)
+//! 17. [The contract](contract): the rules of the CLR, by section
+//! 18. [The clauses](the_clauses)
 //!
 //! The tests run every text of the book on every generation and check the results that it states.
 
@@ -49,6 +50,7 @@ chapters! {
     the_tool "tool.md",
     unwinding "unwinding.md",
     jitted_code "jitted_code.md",
+    the_recorder "recorder.md",
     speed "speed.md",
     unwind_data "lint.md",
     the_clauses "clauses.md",

@@ -3,6 +3,7 @@
 use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::profiling::{StackBounds, StackRoot};
 use clr_walker::registers::Registers;
+use std::cell::RefCell;
 use std::ffi::{CStr, c_void};
 use std::fs::File;
 use std::ops::Range;
@@ -264,37 +265,72 @@ pub(crate) fn images() -> Vec<Image> {
     images
 }
 
-/// Gives the calling thread a larger alternate stack.
+/// A larger alternate stack of a thread, in place of the runtime's.
+struct AlternateStack {
+    start: *mut c_void,
+    old: libc::stack_t,
+}
+
+impl AlternateStack {
+    const SIZE: usize = 64 << 10;
+    /// A page below the stack, which faults.
+    const GUARD: usize = 4096;
+
+    /// Makes one for the calling thread.
+    fn install() -> Option<Self> {
+        let (protection, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: all zero is a valid stack_t. The new stack is a mapping of its own; the call that
+        // changes stacks fails if the thread is on the old one.
+        unsafe {
+            let mut old: libc::stack_t = std::mem::zeroed();
+            let size = Self::SIZE + Self::GUARD;
+            let start = libc::mmap(null_mut(), size, protection, flags, -1, 0);
+            if start == libc::MAP_FAILED {
+                return None;
+            }
+            libc::mprotect(start, Self::GUARD, libc::PROT_NONE);
+            let ss_sp = start.byte_add(Self::GUARD);
+            let stack = libc::stack_t { ss_sp, ss_flags: 0, ss_size: Self::SIZE };
+            if libc::sigaltstack(&raw const stack, &raw mut old) == 0 {
+                return Some(Self { start, old });
+            }
+            libc::munmap(start, size);
+        }
+        None
+    }
+}
+
+impl Drop for AlternateStack {
+    /// Puts the runtime's stack back, which the runtime frees after this.
+    fn drop(&mut self) {
+        // SAFETY: the old stack is mapped until the runtime frees it. The new one is unmapped only if
+        // it is not the thread's any more.
+        unsafe {
+            if libc::sigaltstack(&raw const self.old, null_mut()) == 0 {
+                libc::munmap(self.start, Self::SIZE + Self::GUARD);
+            }
+        }
+    }
+}
+
+thread_local! {
+    /// Dropped when the thread ends, before the runtime's own destructors of the thread, which were
+    /// registered earlier or with pthread_key_create.
+    static ALTERNATE_STACK: RefCell<Option<AlternateStack>> = const { RefCell::new(None) };
+}
+
+/// Gives the calling thread a larger alternate stack, for as long as it lives.
 ///
 /// CoreCLR gives its threads one of 12 KiB for its handlers of faults. The frame of a signal that
 /// arrives there has the vector registers, 3 KiB with AVX-512: two of them and the runtime's handler
 /// do not fit, and the kernel ends the process.
 pub(crate) fn enlarge_alternate_stack() {
-    const SIZE: usize = 64 << 10;
-    const PAGE: usize = 4096;
-    let (protection, flags) =
-        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: the new stack is a mapping of its own, with a page below that faults. The thread is not
-    // on the old one, or the call fails. The runtime unmaps whatever stack the thread has when it ends.
-    unsafe {
-        let mut old: libc::stack_t = std::mem::zeroed();
-        if libc::sigaltstack(std::ptr::null(), &raw mut old) != 0
-            || old.ss_flags & libc::SS_DISABLE == 0 && old.ss_size >= SIZE
-        {
-            return;
+    ALTERNATE_STACK.with_borrow_mut(|stack| {
+        if stack.is_none() {
+            *stack = AlternateStack::install();
         }
-        let start = libc::mmap(null_mut(), SIZE + PAGE, protection, flags, -1, 0);
-        if start == libc::MAP_FAILED {
-            return;
-        }
-        libc::mprotect(start, PAGE, libc::PROT_NONE);
-        let stack = libc::stack_t { ss_sp: start.byte_add(PAGE), ss_flags: 0, ss_size: SIZE };
-        if libc::sigaltstack(&raw const stack, null_mut()) != 0 {
-            libc::munmap(start, SIZE + PAGE);
-        } else if old.ss_flags & libc::SS_DISABLE == 0 {
-            libc::munmap(old.ss_sp, old.ss_size);
-        }
-    }
+    });
 }
 
 /// Returns the ids of the threads of the process.

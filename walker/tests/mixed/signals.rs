@@ -111,6 +111,8 @@ fn walk_of_native_function(last: u8, word: u64, named: u64) -> clr_walker::mixed
     mock.poke(rsp + 8, named);
     // The return address of a method whose frame begins after the named word.
     mock.poke(rsp + 16 + FRAME - 8, below[1]);
+    // The same for the native function: two words.
+    mock.poke(rsp + 16 + 8, below[1]);
     mock.context.registers.set(clr_walker::registers::Gpr::Rsp, rsp);
     let bytes = one_function(0x100, 16);
     let mut code = vec![0x90; 0x100];
@@ -170,7 +172,7 @@ fn a_fault_in_a_method_is_below_the_function_that_handles_it() {
     );
     assert_eq!(stack.frames[2].ip, returns_to(MANAGED, 3));
 
-    // Not in a method.
+    // Not in a method, though a step from there would find its caller.
     for named in [NATIVE + 0x43, returns_to(UNKNOWN, 2) + 1] {
         let stack = walk_of_native_function(0x90, 7, named);
         let reason = Reason::NotACall { address: named };

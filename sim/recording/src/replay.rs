@@ -129,7 +129,8 @@ impl<'r> RecordingReplay<'r> {
     /// Loads the state in which a walk was made, and returns the thread argument.
     fn load(&mut self, walk: &WalkLine) -> Result<ThreadId, RecordingLoadError> {
         self.runtime.identities.clone_from(&self.identities);
-        let state = walk.load(self.recording.generation, &mut self.runtime.identities)?;
+        let Runtime { code, identities, .. } = &mut self.runtime;
+        let state = walk.load(self.recording.generation, identities, code)?;
         if self.notes_reads {
             state.memory.note_reads();
         }

@@ -1,10 +1,10 @@
 //! Conversion of a recorded walk to the state of a runtime and a call.
 
 use super::{FrameLine, Hex, RecordedMemory, RecordingLoadError, SeedLine, WalkLine};
-use clr_runtime::Context;
 use clr_runtime::frame::{FrameFields, FrameShape, FrameWriter, layout};
 use clr_runtime::generation::Generation;
 use clr_runtime::thread::THREAD_OBJECT_SIZE;
+use clr_runtime::{CodeManager, Context};
 use clr_runtime::{
     ContextSafety, ExceptionState, ExceptionTracker, FRAME_TOP, FrameIdentities, FrameKind,
     OsThreadId, Pass, Process, RunningFunclet, Suspension, Thread, ThreadFields, ThreadLife,
@@ -108,6 +108,7 @@ impl WalkLine {
         &self,
         generation: Generation,
         identities: &mut FrameIdentities,
+        code: &CodeManager<'_>,
     ) -> Result<WalkState, RecordingLoadError> {
         let mut memory = RecordedMemory::new(self.stack.as_ref())?;
         let mut objects = OBJECTS;
@@ -130,7 +131,7 @@ impl WalkLine {
             self.fields(what == Some("dead")).write(&mut memory, target)?;
         }
         ThreadFields::default().write(&mut memory, caller)?;
-        self.write_frames(generation, identities, &mut memory)?;
+        self.write_frames(generation, identities, code, &mut memory)?;
         let mut threads = vec![self.target(generation, target, what)];
         if own {
             threads[0].os = CALLER;
@@ -189,20 +190,18 @@ impl WalkLine {
 
     fn exceptions(&self) -> ExceptionState {
         let line = &self.state.exception;
-        let native = line
-            .second_pass_native
-            .then(|| ExceptionTracker { pass: Pass::Second, ..ExceptionTracker::default() });
-        let entered = ExceptionTracker {
-            pass: Pass::Second,
-            entered_managed_code: true,
-            ..ExceptionTracker::default()
-        };
-        // The ranges were deduced from the frames that are missing. The exception that has left all of
-        // them has left what lies between: native code that dispatched older exceptions.
+        // Only the current exception hides unwound stack (C-086): the recorded regions are parts of
+        // its one region, of which nothing but hidden frames was seen.
         let lower = line.unwound.iter().map(|(lower, _)| lower.0).min();
         let upper = line.unwound.iter().map(|(_, upper)| upper.0).max();
-        let unwound =
-            lower.zip(upper).map(|range| ExceptionTracker { unwound: Some(range), ..entered });
+        let current = ExceptionTracker {
+            pass: Pass::Second,
+            entered_managed_code: !line.second_pass_native,
+            unwound: lower.zip(upper),
+            funclet: None,
+        };
+        let is_current = line.second_pass_native || current.unwound.is_some();
+        let entered = ExceptionTracker { entered_managed_code: true, unwound: None, ..current };
         let funclets = line.funclets.iter().map(|funclet| ExceptionTracker {
             funclet: Some(RunningFunclet {
                 caller_sp: funclet.caller_sp.0,
@@ -210,7 +209,7 @@ impl WalkLine {
             }),
             ..entered
         });
-        let trackers = native.into_iter().chain(unwound).chain(funclets).collect();
+        let trackers = is_current.then_some(current).into_iter().chain(funclets).collect();
         ExceptionState { trackers, inconsistent: self.has_lost_its_tracker() }
     }
 
@@ -229,6 +228,7 @@ impl WalkLine {
         &self,
         generation: Generation,
         identities: &mut FrameIdentities,
+        code: &CodeManager<'_>,
         memory: &mut RecordedMemory,
     ) -> Result<(), RecordingLoadError> {
         let nexts = self.frames.iter().skip(1).map(|frame| frame.at.0).chain([FRAME_TOP]);
@@ -258,6 +258,15 @@ impl WalkLine {
                 if !memory.is_known(address, 8) || memory.read_u64(address) != Ok(value) {
                     memory.insert(address, &value.to_le_bytes())?;
                 }
+            }
+            // A call from code that was not recorded, or a Frame that was found where none is (.NET 10
+            // on Windows): the real walk went on, which it does not from unmanaged code (C-079).
+            let call = at.wrapping_add(generation.inlined_call_frame().return_address);
+            if kind == FrameKind::InlinedCall
+                && memory.is_known(call, 8)
+                && memory.read_u64(call).is_ok_and(|ip| code.find(ip).is_none())
+            {
+                memory.insert(call, &0_u64.to_le_bytes())?;
             }
         }
         Ok(())

@@ -123,7 +123,9 @@ impl World<'_> {
                 && activation.function == function
                 && self.recorded_call(thread, activation) == Some(ip)
         };
-        activations.iter().any(|activation| activation.registers.rip == ip || records_ip(activation))
+        activations
+            .iter()
+            .any(|activation| activation.registers.rip == ip || records_ip(activation))
     }
 
     /// Returns the return address (VA) in the first Frame of the chain that lies in an activation's

@@ -57,6 +57,7 @@ fn values(registers: &Registers) -> Values {
 
 /// The callbacks of a call, with what was passed.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts of a call")]
 struct Call {
     generation: Generation,
     /// Name for messages.

@@ -76,12 +76,7 @@ impl Event {
             Self::SeedManaged { .. } => clauses![40],
             Self::UnwindingNatively => clauses![48 134],
             Self::InconsistentExceptions => clauses![50],
-            Self::Started(start) => match start {
-                WalkStart::FrameChain => clauses![45 97],
-                WalkStart::Seed => clauses![51 52 53],
-                WalkStart::OwnContext => clauses![43],
-                WalkStart::DebuggerContext => clauses![],
-            },
+            Self::Started(start) => start_clauses(start),
             Self::Unhijacked { .. } => clauses![77],
             Self::InitialNative => clauses![60],
             Self::Managed { .. } => clauses![145 57],
@@ -127,6 +122,16 @@ impl Event {
             | Self::CannotUnwind { .. }
             | Self::CannotUnwindHelper { .. } => clauses![],
         }
+    }
+}
+
+/// Returns the clauses of each place where a walk can start.
+fn start_clauses(start: WalkStart) -> &'static [Clause] {
+    match start {
+        WalkStart::FrameChain => clauses![45 97],
+        WalkStart::Seed => clauses![51 52 53],
+        WalkStart::OwnContext => clauses![43],
+        WalkStart::DebuggerContext => clauses![],
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::answers::{
     Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, Os,
-    Product, ProfilerSuspension, SeedSize, StackCheck, Version, WalkFault, assumed,
+    Product, ProfilerSuspension, SeedSize, StackCheck, Version, WalkFault, assumed, documented,
 };
 use crate::profiling::CallbackMode;
 use clr_walker::profiling::HResult;
@@ -54,7 +54,7 @@ pub(super) const ANSWERS: Answers = Answers {
     frees_by_qcalls: assumed(false, AS_3_1),
     tells_of_assembly_unload_start: assumed(true, AS_3_1),
     tells_of_unloaded_functions: assumed(false, AS_3_1),
-    adds_code_under_lock: assumed(true, AS_3_1),
+    adds_code_under_lock: assumed(true, "as CoreCLR 3.1, where it is doubtful"),
     catches_in_reflection: assumed(true, AS_3_1),
     enters_a_catching_thrower_cooperatively: assumed(false, AS_3_1),
     redirected_context_flags: assumed(0x10_000B, AS_3_1),
@@ -66,8 +66,8 @@ pub(super) const ANSWERS: Answers = Answers {
     looks_images_up_cooperatively: assumed(false, AS_3_1),
     suspends_only_in_callbacks: assumed(true, AS_3_1),
     looks_up_only_in_triggering_callbacks: assumed(true, AS_3_1),
-    immutable_events: assumed(0xEEFC_CC00, AS_3_1),
-    attachable_events: assumed(0x1001_02FE, AS_3_1),
+    immutable_events: documented(0xEEFC_CC00, "COR_PRF_MONITOR enumeration, .NET Framework documentation"),
+    attachable_events: assumed(0x1001_02FE, "as CoreCLR 3.1 without ReJIT; the page of COR_PRF_MONITOR lacks COR_PRF_MONITOR_EXCEPTIONS"),
     has_profiler_info4: assumed(true, AS_3_1),
     has_profiler_info9: assumed(false, AS_3_1),
 };

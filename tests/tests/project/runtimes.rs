@@ -1,7 +1,7 @@
 //! A runtime is one file: no other source decides by the name of a runtime.
 
 use crate::repository::files;
-use clr_runtime::generation::Generation;
+use clr_runtime::generation::{Family, Generation, Known, Product, QUESTIONS};
 
 /// The folder of the runtimes' answers.
 const FOLDER: &str = "sim/runtime/src/generation/";
@@ -113,4 +113,51 @@ fn each_runtime_is_a_whole_file() {
     let mut known = Generation::ALL.map(|generation| generation.name().to_owned());
     known.sort_unstable();
     assert_eq!(names, known);
+}
+
+/// Returns true if a source names a file inside the repository of the runtime, and a function,
+/// type, constant or option of it: `src/vm/stackwalk.cpp: StackFrameIterator::NextRaw`.
+fn is_place(generation: Generation, source: &str) -> bool {
+    let Some((path, name)) = source.split_once(": ") else { return false };
+    let Family { product, version, .. } = generation.family();
+    let is_in_root = match product {
+        Product::Framework => path.starts_with("clr/src/"),
+        Product::Core if version.0 >= 5 => path.starts_with("src/coreclr/"),
+        Product::Core => {
+            path.starts_with("src/") && !path.starts_with("src/coreclr/")
+                || path == "clrdefinitions.cmake"
+        }
+    };
+    let extensions = [".cpp", ".h", ".hpp", ".inl", ".idl", ".asm", ".S", ".cmake"];
+    let is_file = extensions.iter().any(|extension| path.ends_with(extension));
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./".contains(c);
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_name = name.split("::").all(|part| !part.is_empty() && part.chars().all(is_word));
+    is_in_root && is_file && path.chars().all(is_plain) && is_name
+}
+
+/// Whoever doubts an answer can open the place where it was read.
+#[test]
+fn answers_that_were_read_name_a_file_and_a_function() {
+    for question in QUESTIONS {
+        for generation in Generation::ALL {
+            if let Known::Read(source) = (question.known)(generation) {
+                assert!(is_place(generation, source), "{generation}: {}: {source}", question.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn places_are_recognized() {
+    let place = "src/vm/stackwalk.cpp: StackFrameIterator::NextRaw";
+    assert!(is_place(Generation::CoreClr31Unix, place));
+    assert!(!is_place(Generation::Net9Unix, place));
+    assert!(!is_place(Generation::Framework2, place));
+    assert!(is_place(Generation::Net9Unix, "src/coreclr/vm/frames.h: Frame"));
+    for none in
+        ["stackwalk.cpp: NextRaw", "src/vm/stackwalk.cpp", "src/vm/a.cpp: A; src/vm/b.cpp: B"]
+    {
+        assert!(!is_place(Generation::CoreClr31Unix, none), "{none}");
+    }
 }

@@ -18,6 +18,7 @@
 //! 16. [The grammar](clr_scenario)
 //! 17. [The contract](contract): the rules of the CLR, by section
 //! 18. [The clauses](the_clauses)
+//! 19. [The evidence](the_evidence): what supports each clause on each runtime
 //!
 //! The tests run every text of the book on every generation and check the results that it states.
 
@@ -54,6 +55,7 @@ chapters! {
     speed "speed.md",
     unwind_data "lint.md",
     the_clauses "clauses.md",
+    the_evidence "evidence.md",
 }
 
 #[cfg(test)]

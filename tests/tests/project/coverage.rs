@@ -7,11 +7,18 @@ use clr_runtime::clause::Clause;
 use clr_scenario::Scenario;
 use clr_tests::coverage::{Cover, Coverage, HOLES, TESTED};
 use std::fmt::Write as _;
+use std::sync::OnceLock;
 
 /// Maximum size of a decompressed recording in bytes.
 const LIMIT: usize = 1 << 28;
 
-fn measured() -> Coverage {
+/// Returns the coverage by all recordings of the fixtures and all texts of the gallery.
+pub(crate) fn measured() -> &'static Coverage {
+    static MEASURED: OnceLock<Coverage> = OnceLock::new();
+    MEASURED.get_or_init(measure)
+}
+
+fn measure() -> Coverage {
     let mut coverage = Coverage::new();
     for fixture in clr_fixtures::all().iter().filter(|fixture| fixture.name.starts_with("clr/")) {
         let text = String::from_utf8(decompress(fixture.bytes, LIMIT).unwrap()).unwrap();

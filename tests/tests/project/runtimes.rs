@@ -136,7 +136,7 @@ fn is_place(generation: Generation, source: &str) -> bool {
     is_in_root && is_file && path.chars().all(is_plain) && is_name
 }
 
-/// Whoever doubts an answer can open the place where it was read.
+/// A reader can open the place where an answer was read.
 #[test]
 fn answers_that_were_read_name_a_file_and_a_function() {
     for question in QUESTIONS {

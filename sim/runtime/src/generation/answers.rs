@@ -12,11 +12,12 @@ pub(super) use super::questions::{
 pub enum Known {
     /// Recorded calls of this runtime show the answer.
     Observed,
-    /// The source of this runtime has the answer: file and function, and the tag where it matters.
+    /// The source of this runtime has the answer: file, from the repository's root, and function.
     Read(&'static str),
     /// A page of the documentation, or an interface definition, says so.
     Documented(&'static str),
-    /// Nobody has looked: the reason for the assumption.
+    /// Nothing of this runtime shows the answer: the reason for the assumption, and the nearest
+    /// version that was read.
     Assumed(&'static str),
 }
 

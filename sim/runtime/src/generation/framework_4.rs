@@ -66,8 +66,15 @@ pub(super) const ANSWERS: Answers = Answers {
     looks_images_up_cooperatively: assumed(false, AS_3_1),
     suspends_only_in_callbacks: assumed(true, AS_3_1),
     looks_up_only_in_triggering_callbacks: assumed(true, AS_3_1),
-    immutable_events: documented(0xEEFC_CC00, "COR_PRF_MONITOR enumeration, .NET Framework documentation"),
-    attachable_events: assumed(0x1001_02FE, "as CoreCLR 3.1 without ReJIT; the page of COR_PRF_MONITOR lacks COR_PRF_MONITOR_EXCEPTIONS"),
+    immutable_events: documented(
+        0xEEFC_CC00,
+        "COR_PRF_MONITOR enumeration, .NET Framework documentation",
+    ),
+    attachable_events: assumed(
+        0x1001_02FE,
+        "as CoreCLR 3.1 without ReJIT; the page of COR_PRF_MONITOR lacks \
+         COR_PRF_MONITOR_EXCEPTIONS",
+    ),
     has_profiler_info4: assumed(true, AS_3_1),
     has_profiler_info9: assumed(false, AS_3_1),
 };

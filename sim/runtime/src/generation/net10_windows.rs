@@ -3,7 +3,8 @@
 
 use super::answers::{
     Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, Os,
-    Product, ProfilerSuspension, SeedSize, StackCheck, Version, WalkFault, assumed, documented, observed,
+    Product, ProfilerSuspension, SeedSize, StackCheck, Version, WalkFault, assumed, documented,
+    observed,
 };
 use crate::profiling::CallbackMode;
 use clr_walker::profiling::HResult;
@@ -19,21 +20,60 @@ pub(super) const ANSWERS: Answers = Answers {
         legacy_exceptions: false,
     },
     unwind_rules: observed(Rules::CoreClr),
-    has_detach: assumed(true, "read at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::DoStackSnapshot"),
-    missing_snapshot_flag: assumed(HResult::INCONSISTENT_WITH_FLAGS, "read at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::DoStackSnapshot"),
-    passes_over_gc_special: assumed(true, "read at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::DoStackSnapshot"),
-    reads_context_first: assumed(false, "read at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::DoStackSnapshot"),
-    checks_redirection: assumed(true, "read at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::DoStackSnapshot"),
-    refuses_to_wait: assumed(false, "read at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::DoStackSnapshot"),
+    has_detach: assumed(
+        true,
+        "read at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: \
+         ProfToEEInterfaceImpl::DoStackSnapshot",
+    ),
+    missing_snapshot_flag: assumed(
+        HResult::INCONSISTENT_WITH_FLAGS,
+        "read at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: \
+         ProfToEEInterfaceImpl::DoStackSnapshot",
+    ),
+    passes_over_gc_special: assumed(
+        true,
+        "read at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: \
+         ProfToEEInterfaceImpl::DoStackSnapshot",
+    ),
+    reads_context_first: assumed(
+        false,
+        "read at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: \
+         ProfToEEInterfaceImpl::DoStackSnapshot",
+    ),
+    checks_redirection: assumed(
+        true,
+        "read at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: \
+         ProfToEEInterfaceImpl::DoStackSnapshot",
+    ),
+    refuses_to_wait: assumed(
+        false,
+        "read at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: \
+         ProfToEEInterfaceImpl::DoStackSnapshot",
+    ),
     own_context_flags: observed(0xC010_000B),
-    empty_walk: assumed(EmptyWalk::FailsWithoutStop, "read at main after .NET 9: src/coreclr/vm/stackwalk.cpp: Thread::StackWalkFramesEx"),
-    stack_check: assumed(StackCheck::Bounds, "read at main after .NET 9: src/coreclr/vm/stackwalk.cpp: StackFrameIterator::NextRaw"),
+    empty_walk: assumed(
+        EmptyWalk::FailsWithoutStop,
+        "read at main after .NET 9: src/coreclr/vm/stackwalk.cpp: Thread::StackWalkFramesEx",
+    ),
+    stack_check: assumed(
+        StackCheck::Bounds,
+        "read at main after .NET 9: src/coreclr/vm/stackwalk.cpp: StackFrameIterator::NextRaw",
+    ),
     walk_fault: observed(WalkFault::Unexpected),
-    stops_at_resumable_frames: assumed(true, "read at main after .NET 9: src/coreclr/vm/stackwalk.cpp: StackFrameIterator::NextRaw"),
-    frames_have_cookies: assumed(false, "read at main after .NET 9: src/coreclr/vm/frames.h: Frame"),
+    stops_at_resumable_frames: assumed(
+        true,
+        "read at main after .NET 9: src/coreclr/vm/stackwalk.cpp: StackFrameIterator::NextRaw",
+    ),
+    frames_have_cookies: assumed(
+        false,
+        "read at main after .NET 9: src/coreclr/vm/frames.h: Frame",
+    ),
     checks_cookies_below_rsp: assumed(false, "dotnet/runtime#40637 of .NET 5"),
     context_size: observed(0x4D0),
-    seed_size: assumed(SeedSize::whole(0x4D0), "as CoreCLR 3.1: the CONTEXT of Windows has no more"),
+    seed_size: assumed(
+        SeedSize::whole(0x4D0),
+        "as CoreCLR 3.1: the CONTEXT of Windows has no more",
+    ),
     frame_identity: observed(FrameIdentity::Number),
     inlined_call_frame: observed(InlinedCallFrameLayout::after(0x18)),
     hijack_args: assumed(
@@ -43,11 +83,23 @@ pub(super) const ANSWERS: Answers = Answers {
     has_helper_method_frames: observed(false),
     has_gc_frames: observed(false),
     has_um_thunk_stub: assumed(false, "as .NET 8 on both systems, where it was observed"),
-    has_delegate_frames: assumed(false, "read at main after .NET 9: src/coreclr/vm/FrameTypes.h: FRAME_TYPE_NAME"),
-    has_tail_call_frames: assumed(false, "read at main after .NET 9: src/coreclr/vm/FrameTypes.h: FRAME_TYPE_NAME"),
-    has_tail_call_dispatcher: documented(true, "docs/design/features/tailcalls-with-helpers.md, since .NET 5"),
+    has_delegate_frames: assumed(
+        false,
+        "read at main after .NET 9: src/coreclr/vm/FrameTypes.h: FRAME_TYPE_NAME",
+    ),
+    has_tail_call_frames: assumed(
+        false,
+        "read at main after .NET 9: src/coreclr/vm/FrameTypes.h: FRAME_TYPE_NAME",
+    ),
+    has_tail_call_dispatcher: documented(
+        true,
+        "docs/design/features/tailcalls-with-helpers.md, since .NET 5",
+    ),
     has_suppressed_transitions: documented(true, "SuppressGCTransitionAttribute, since .NET 5"),
-    has_software_exception_frames: assumed(true, "read at main after .NET 9: src/coreclr/vm/FrameTypes.h: FRAME_TYPE_NAME"),
+    has_software_exception_frames: assumed(
+        true,
+        "read at main after .NET 9: src/coreclr/vm/FrameTypes.h: FRAME_TYPE_NAME",
+    ),
     hides_exception_handling: observed(true),
     hidden_classes: assumed(
         &[
@@ -61,17 +113,40 @@ pub(super) const ANSWERS: Answers = Answers {
     unwind_leave_mode: observed(CallbackMode::Cooperative),
     frees_by_qcalls: observed(true),
     tells_of_assembly_unload_start: observed(true),
-    tells_of_unloaded_functions: assumed(false, "as in CoreCLR 3.1: src/vm/eetoprofinterfaceimpl.cpp, which never raises it"),
-    adds_code_under_lock: assumed(false, "as .NET 8: the map of ranges needs no lock"),
+    tells_of_unloaded_functions: assumed(
+        false,
+        "as in CoreCLR 3.1: src/vm/eetoprofinterfaceimpl.cpp, which never raises it",
+    ),
+    adds_code_under_lock: assumed(
+        false,
+        "the map of ranges, since .NET 8, needs no lock: not read at this version",
+    ),
     catches_in_reflection: assumed(false, "as .NET 8 on Unix, where it was observed"),
-    enters_a_catching_thrower_cooperatively: assumed(false, "exceptions are dispatched by managed code"),
+    enters_a_catching_thrower_cooperatively: assumed(
+        false,
+        "exceptions are dispatched by managed code",
+    ),
     redirected_context_flags: observed(0x10_000B),
     faulting_context_flags_lost: assumed(0x0, "as .NET 8, where it was observed"),
     faulting_context_flags: assumed(0x10_005F, "as .NET 8 on Windows, where it was observed"),
-    profiler_suspension: assumed(ProfilerSuspension::MarkedAfter, "as .NET 8 on Windows and .NET 10 on Unix, where it was observed"),
-    forgets_who_locked_threads: assumed(false, "as the list is not locked twice: src/coreclr/vm/profilingenumerators.cpp at main after .NET 9"),
-    locks_threads_twice: assumed(false, "read at main after .NET 9: src/coreclr/vm/profilingenumerators.cpp: ProfilerThreadEnum::Init"),
-    looks_images_up_cooperatively: assumed(true, "read at main after .NET 9: src/coreclr/vm/hash.cpp: HashMap::LookupValue"),
+    profiler_suspension: assumed(
+        ProfilerSuspension::MarkedAfter,
+        "as .NET 8 on Windows and .NET 10 on Unix, where it was observed",
+    ),
+    forgets_who_locked_threads: assumed(
+        false,
+        "as the list is not locked twice: src/coreclr/vm/profilingenumerators.cpp at main after \
+         .NET 9",
+    ),
+    locks_threads_twice: assumed(
+        false,
+        "read at main after .NET 9: src/coreclr/vm/profilingenumerators.cpp: \
+         ProfilerThreadEnum::Init",
+    ),
+    looks_images_up_cooperatively: assumed(
+        true,
+        "read at main after .NET 9: src/coreclr/vm/hash.cpp: HashMap::LookupValue",
+    ),
     suspends_only_in_callbacks: assumed(false, "as .NET 10 on Unix, where it was observed"),
     looks_up_only_in_triggering_callbacks: assumed(false, "as .NET 10 on Unix"),
     immutable_events: documented(0xEEF8_CC00, "corprof.idl: COR_PRF_MONITOR_IMMUTABLE"),

@@ -3,7 +3,8 @@
 
 use super::answers::{
     Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, Os,
-    Product, ProfilerSuspension, SeedSize, StackCheck, Version, WalkFault, assumed, documented, observed,
+    Product, ProfilerSuspension, SeedSize, StackCheck, Version, WalkFault, assumed, documented,
+    observed,
 };
 use crate::profiling::CallbackMode;
 use clr_walker::profiling::HResult;
@@ -19,17 +20,53 @@ pub(super) const ANSWERS: Answers = Answers {
         legacy_exceptions: true,
     },
     unwind_rules: observed(Rules::CoreClrUnix),
-    has_detach: assumed(true, "as in CoreCLR 3.1 and at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::DoStackSnapshot"),
-    missing_snapshot_flag: assumed(HResult::INCONSISTENT_WITH_FLAGS, "as in CoreCLR 3.1 and at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::DoStackSnapshot"),
-    passes_over_gc_special: assumed(true, "as in CoreCLR 3.1 and at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::DoStackSnapshot"),
-    reads_context_first: assumed(false, "as in CoreCLR 3.1 and at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::DoStackSnapshot"),
-    checks_redirection: assumed(true, "as in CoreCLR 3.1 and at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::DoStackSnapshot"),
-    refuses_to_wait: assumed(false, "read at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::DoStackSnapshot"),
+    has_detach: assumed(
+        true,
+        "as in CoreCLR 3.1 and at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: \
+         ProfToEEInterfaceImpl::DoStackSnapshot",
+    ),
+    missing_snapshot_flag: assumed(
+        HResult::INCONSISTENT_WITH_FLAGS,
+        "as in CoreCLR 3.1 and at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: \
+         ProfToEEInterfaceImpl::DoStackSnapshot",
+    ),
+    passes_over_gc_special: assumed(
+        true,
+        "as in CoreCLR 3.1 and at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: \
+         ProfToEEInterfaceImpl::DoStackSnapshot",
+    ),
+    reads_context_first: assumed(
+        false,
+        "as in CoreCLR 3.1 and at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: \
+         ProfToEEInterfaceImpl::DoStackSnapshot",
+    ),
+    checks_redirection: assumed(
+        true,
+        "as in CoreCLR 3.1 and at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: \
+         ProfToEEInterfaceImpl::DoStackSnapshot",
+    ),
+    refuses_to_wait: assumed(
+        false,
+        "read at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: \
+         ProfToEEInterfaceImpl::DoStackSnapshot",
+    ),
     own_context_flags: observed(0xC010_000B),
-    empty_walk: assumed(EmptyWalk::FailsWithoutStop, "as in CoreCLR 3.1 and at main after .NET 9: src/coreclr/vm/stackwalk.cpp: Thread::StackWalkFramesEx"),
-    stack_check: assumed(StackCheck::Bounds, "as in CoreCLR 3.1 and at main after .NET 9: src/coreclr/vm/stackwalk.cpp: StackFrameIterator::NextRaw"),
+    empty_walk: assumed(
+        EmptyWalk::FailsWithoutStop,
+        "as in CoreCLR 3.1 and at main after .NET 9: src/coreclr/vm/stackwalk.cpp: \
+         Thread::StackWalkFramesEx",
+    ),
+    stack_check: assumed(
+        StackCheck::Bounds,
+        "as in CoreCLR 3.1 and at main after .NET 9: src/coreclr/vm/stackwalk.cpp: \
+         StackFrameIterator::NextRaw",
+    ),
     walk_fault: observed(WalkFault::Kills),
-    stops_at_resumable_frames: assumed(true, "as in CoreCLR 3.1 and at main after .NET 9: src/coreclr/vm/stackwalk.cpp: StackFrameIterator::NextRaw"),
+    stops_at_resumable_frames: assumed(
+        true,
+        "as in CoreCLR 3.1 and at main after .NET 9: src/coreclr/vm/stackwalk.cpp: \
+         StackFrameIterator::NextRaw",
+    ),
     frames_have_cookies: observed(true),
     checks_cookies_below_rsp: assumed(false, "dotnet/runtime#40637 of .NET 5"),
     context_size: observed(0xC20),
@@ -40,28 +77,56 @@ pub(super) const ANSWERS: Answers = Answers {
     has_helper_method_frames: observed(true),
     has_gc_frames: observed(false),
     has_um_thunk_stub: observed(false),
-    has_delegate_frames: assumed(false, "read at main after .NET 9: src/coreclr/vm/FrameTypes.h: FRAME_TYPE_NAME"),
-    has_tail_call_frames: assumed(false, "read at main after .NET 9: src/coreclr/vm/FrameTypes.h: FRAME_TYPE_NAME"),
-    has_tail_call_dispatcher: documented(true, "docs/design/features/tailcalls-with-helpers.md, since .NET 5"),
+    has_delegate_frames: assumed(
+        false,
+        "read at main after .NET 9: src/coreclr/vm/FrameTypes.h: FRAME_TYPE_NAME",
+    ),
+    has_tail_call_frames: assumed(
+        false,
+        "read at main after .NET 9: src/coreclr/vm/FrameTypes.h: FRAME_TYPE_NAME",
+    ),
+    has_tail_call_dispatcher: documented(
+        true,
+        "docs/design/features/tailcalls-with-helpers.md, since .NET 5",
+    ),
     has_suppressed_transitions: documented(true, "SuppressGCTransitionAttribute, since .NET 5"),
-    has_software_exception_frames: assumed(false, "as .NET 8, where it was observed; at main after .NET 9 there is one"),
+    has_software_exception_frames: assumed(
+        false,
+        "as .NET 8, where it was observed; at main after .NET 9 there is one",
+    ),
     hides_exception_handling: observed(false),
     hidden_classes: observed(&[]),
     unwind_enter_mode: observed(CallbackMode::Preemptive),
     unwind_leave_mode: observed(CallbackMode::Cooperative),
     frees_by_qcalls: observed(true),
     tells_of_assembly_unload_start: observed(true),
-    tells_of_unloaded_functions: assumed(false, "as in CoreCLR 3.1: src/vm/eetoprofinterfaceimpl.cpp, which never raises it"),
-    adds_code_under_lock: assumed(false, "as .NET 8: the map of ranges needs no lock"),
+    tells_of_unloaded_functions: assumed(
+        false,
+        "as in CoreCLR 3.1: src/vm/eetoprofinterfaceimpl.cpp, which never raises it",
+    ),
+    adds_code_under_lock: assumed(
+        false,
+        "the map of ranges, since .NET 8, needs no lock: not read at this version",
+    ),
     catches_in_reflection: observed(false),
     enters_a_catching_thrower_cooperatively: observed(true),
     redirected_context_flags: observed(0x10_004B),
     faulting_context_flags_lost: observed(0x40),
-    faulting_context_flags: assumed(0x810_004B, "as .NET 8 on Unix, where it was observed: callbacks lack a bit here"),
+    faulting_context_flags: assumed(
+        0x810_004B,
+        "as .NET 8 on Unix, where it was observed: callbacks lack a bit here",
+    ),
     profiler_suspension: observed(ProfilerSuspension::MarkedAfter),
     forgets_who_locked_threads: assumed(true, "dotnet/runtime#110062 reports it for .NET 9"),
-    locks_threads_twice: assumed(true, "as in CoreCLR 3.1: src/vm/profilingenumerators.cpp; changed after .NET 9 by dotnet/runtime#110548"),
-    looks_images_up_cooperatively: assumed(true, "read at main after .NET 9: src/coreclr/vm/hash.cpp: HashMap::LookupValue"),
+    locks_threads_twice: assumed(
+        true,
+        "as in CoreCLR 3.1: src/vm/profilingenumerators.cpp; changed after .NET 9 by \
+         dotnet/runtime#110548",
+    ),
+    looks_images_up_cooperatively: assumed(
+        true,
+        "read at main after .NET 9: src/coreclr/vm/hash.cpp: HashMap::LookupValue",
+    ),
     suspends_only_in_callbacks: observed(false),
     looks_up_only_in_triggering_callbacks: observed(true),
     immutable_events: documented(0xEEF8_CC00, "corprof.idl: COR_PRF_MONITOR_IMMUTABLE"),

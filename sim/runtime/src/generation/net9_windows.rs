@@ -4,7 +4,6 @@
 use super::answers::{
     Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, Os,
     Product, ProfilerSuspension, SeedSize, StackCheck, Version, WalkFault, assumed, documented,
-    read,
 };
 use crate::profiling::CallbackMode;
 use clr_walker::profiling::HResult;
@@ -40,9 +39,10 @@ pub(super) const ANSWERS: Answers = Answers {
     seed_size: assumed(SeedSize::whole(0x4D0), "as .NET 8 and .NET 10 on Windows, which agree"),
     frame_identity: assumed(FrameIdentity::Vtable, AS_UNIX),
     inlined_call_frame: assumed(InlinedCallFrameLayout::after(0x18), NEIGHBORS),
-    hijack_args: read(
+    hijack_args: assumed(
         HijackArgsLayout::windows_with_rsp(8),
-        "src/coreclr/vm/amd64/cgencpu.h: HijackArgs, before the third register of return values of .NET 10",
+        "src/coreclr/vm/amd64/cgencpu.h: HijackArgs, as it was before the third register of .NET \
+         10",
     ),
     has_helper_method_frames: assumed(true, AS_UNIX),
     has_gc_frames: assumed(false, NEIGHBORS),

@@ -52,7 +52,7 @@ pub(super) const ANSWERS: Answers = Answers {
     unwind_enter_mode: assumed(CallbackMode::Preemptive, AS_3_1),
     unwind_leave_mode: assumed(CallbackMode::Cooperative, AS_3_1),
     frees_by_qcalls: assumed(false, AS_3_1),
-    tells_of_assembly_unload_start: assumed(true, AS_3_1),
+    tells_of_assembly_unload_start: assumed(true, "as .NET 9, where it was observed"),
     tells_of_unloaded_functions: assumed(false, AS_3_1),
     adds_code_under_lock: assumed(true, "as CoreCLR 3.1, where it is doubtful"),
     catches_in_reflection: assumed(true, AS_3_1),
@@ -60,10 +60,13 @@ pub(super) const ANSWERS: Answers = Answers {
     redirected_context_flags: assumed(0x10_000B, AS_3_1),
     faulting_context_flags_lost: assumed(0x0, AS_3_1),
     faulting_context_flags: assumed(0x10_005F, AS_3_1),
-    profiler_suspension: assumed(ProfilerSuspension::None, AS_3_1),
+    profiler_suspension: assumed(
+        ProfilerSuspension::None,
+        "ICorProfilerInfo10 came with .NET Core 3.0",
+    ),
     forgets_who_locked_threads: assumed(false, AS_3_1),
     locks_threads_twice: assumed(true, AS_3_1),
-    looks_images_up_cooperatively: assumed(false, AS_3_1),
+    looks_images_up_cooperatively: assumed(false, "there is no ReadyToRun code"),
     suspends_only_in_callbacks: assumed(true, AS_3_1),
     looks_up_only_in_triggering_callbacks: assumed(true, AS_3_1),
     immutable_events: documented(
@@ -76,5 +79,5 @@ pub(super) const ANSWERS: Answers = Answers {
          COR_PRF_MONITOR_EXCEPTIONS",
     ),
     has_profiler_info4: assumed(true, AS_3_1),
-    has_profiler_info9: assumed(false, AS_3_1),
+    has_profiler_info9: assumed(false, "came with .NET Core 2.1"),
 };

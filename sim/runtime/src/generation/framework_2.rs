@@ -48,12 +48,19 @@ pub(super) const ANSWERS: Answers = Answers {
         EmptyWalk::FailsWithoutFrame,
         "clr/src/vm/stackwalk.cpp: Thread::StackWalkFramesEx",
     ),
-    stack_check: read(StackCheck::Readable, "clr/src/vm/stackwalk.cpp: Thread::StackWalkFramesEx"),
+    stack_check: assumed(
+        StackCheck::Readable,
+        "C-110 names clr/src/vm/stackwalk.cpp, but no function",
+    ),
     walk_fault: read(
         WalkFault::Unexpected,
         "clr/src/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::DoStackSnapshot",
     ),
-    stops_at_resumable_frames: assumed(false, "no such check is known from Shared Source CLI"),
+    stops_at_resumable_frames: assumed(
+        false,
+        "doubtful: DoStackSnapshot of Shared Source CLI passes THREAD_IS_SUSPENDED for another \
+         thread",
+    ),
     frames_have_cookies: assumed(
         true,
         "as CoreCLR 3.1 on Windows; not looked up in Shared Source CLI",

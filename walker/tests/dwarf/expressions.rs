@@ -68,6 +68,13 @@ fn operations_compute() {
         ("shr", vec![0x09, 0xFF, 0x08, 60, 0x25], 15),
         ("shr by 2^32", [vec![0x31], constant(1 << 32), vec![0x25]].concat(), 0),
         ("shra", vec![0x09, 0xF0, 0x32, 0x26], minus(-4)),
+        ("shra by 62", [constant(1 << 62), vec![0x08, 62, 0x26]].concat(), 1),
+        ("shra by 63", [constant(1 << 62), vec![0x08, 63, 0x26]].concat(), 0),
+        (
+            "shra of the lowest number",
+            [constant(1 << 63), vec![0x08, 62, 0x26]].concat(),
+            minus(-2),
+        ),
         ("shra by 64", vec![0x09, 0xF0, 0x08, 64, 0x26], u64::MAX),
         ("xor", vec![0x35, 0x33, 0x27], 6),
         ("eq", vec![0x31, 0x31, 0x29], 1),

@@ -88,6 +88,25 @@ fn a_signal_frame_is_looked_up_at_its_first_instruction() {
     }
 }
 
+/// Other functions are not returned to at their first instruction: the call was at the end of code
+/// without rules.
+#[test]
+fn a_rule_at_a_return_address_counts_in_signal_frames_alone() {
+    for (cie, is_signal) in [(signal_cie(), true), (Cie::default(), false)] {
+        let mut frames = Frames::new();
+        let cie = frames.cie(&cie);
+        // In no simple form.
+        let rows = [Cfi::DefCfaOffset(16), Cfi::ValOffset(Gpr::Rbx, 2)];
+        frames.fde(cie, CODE + 0x20, 0x10, &rows);
+        let step = Case::new(&frames, 0x20).returned_to().step();
+        let expected = match is_signal {
+            true => Ok(Trust::SignalFrame),
+            false => Err(UnwindError::NoFrameInformation { address: at(0x20) }),
+        };
+        assert_eq!(step.map(|(_, step)| step.trust), expected);
+    }
+}
+
 /// The handler of an interrupt ends with a call, and another one follows it.
 #[test]
 fn a_call_at_the_end_of_a_signal_frame_is_no_trampoline() {
@@ -204,6 +223,8 @@ fn frame_pointers_are_followed_on_demand_and_only_where_they_look_right() {
     let base = Case { guesses: Guesses::FramePointers, ..base };
     assert_eq!(base.changes(), format!("rbp=8 rip={:#x} rsp=5", at(0x51)));
     assert_eq!(base.step().unwrap().1.trust, Trust::FramePointer);
+    let frameless_caller = base.clone().word(3, slot(5));
+    assert_eq!(frameless_caller.changes(), format!("rbp=5 rip={:#x} rsp=5", at(0x51)));
     let outermost = base.clone().word(3, 0);
     assert_eq!(outermost.changes(), format!("rbp=0x0 rip={:#x} rsp=5", at(0x51)));
     for (what, case) in [

@@ -1,7 +1,9 @@
 //! Whole stacks of a hand-made thread, through a runtime that answers as the test sets it up.
 
 mod advice;
+mod image;
 mod mock;
+mod popped;
 mod refusals;
 mod signals;
 mod stack_need;

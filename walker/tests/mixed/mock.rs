@@ -65,6 +65,8 @@ pub(crate) struct Mock {
     /// Only code from files is known.
     pub(crate) hides_code: bool,
     pub(crate) reports: Vec<Report>,
+    /// rbx in the contexts of reports.
+    pub(crate) reported_rbx: u64,
     pub(crate) result: HResult,
     /// True if methods are unloaded as soon as the thread, or the runtime, runs on.
     pub(crate) unloads: bool,
@@ -121,6 +123,7 @@ impl Mock {
             cannot_resume: false,
             hides_code: false,
             reports: Vec::new(),
+            reported_rbx: 0,
             result: HResult::OK,
             unloads: false,
             lookup: None,
@@ -158,6 +161,13 @@ impl Mock {
     /// Changes the code at this offset of each kind of code.
     pub(crate) fn patch(&mut self, offset: usize, code: &[u8]) {
         self.code[offset..offset + code.len()].copy_from_slice(code);
+    }
+
+    /// Gives all functions a frame pointer in rbx, by which alone their frames can be left.
+    pub(crate) fn use_rbx_as_frame_pointer(&mut self) {
+        // sub rsp, 24; mov rbx, rsp: UWOP_SET_FPREG is done before the allocation is looked at.
+        let info = CODE_SIZE as usize;
+        self.code[info..info + 8].copy_from_slice(&[1, 8, 2, 0x03, 8, 0x03, 4, 0x22]);
     }
 
     /// Writes a word into the stack.
@@ -319,6 +329,7 @@ impl ProfilerInfo for Mock {
         for report in &self.reports {
             let mut registers = Registers { rip: report.ip, ..Registers::default() };
             registers.set(Gpr::Rsp, report.sp);
+            registers.set(Gpr::Rbx, self.reported_rbx);
             let mut context = [0; CONTEXT_SIZE];
             registers.write_context(&mut context).unwrap();
             let result = callback(&mut SnapshotFrame {

@@ -6,7 +6,8 @@ use clr_walker::mixed::{
 };
 use clr_walker::mixed::{MixedStack, RuntimeSuspension, WalkBuffer, Walker};
 use clr_walker::profiling::HResult;
-use clr_walker::unwind::{Trust, UnwindError};
+use clr_walker::registers::Gpr;
+use clr_walker::unwind::{Position, Trust, UnwindError};
 
 /// Returns the frames of native code called by managed code called by native code, twice.
 fn sandwich() -> [u64; 7] {
@@ -123,6 +124,59 @@ fn frame_pointers_lead_nowhere_without_frame_pointers() {
     let stack = Mock::new(&sandwich()).walk(Policy::FramePointers);
     assert_eq!(ips(&stack), [sandwich()[0]]);
     assert_eq!(stack.completeness(), Completeness::Partial(Reason::FramePointers));
+}
+
+/// A function that has called with nothing on its stack but its frame pointer saves an rbp that is
+/// its caller's rsp; and one that has just pushed rbp has it at rsp.
+#[test]
+fn a_frame_pointer_may_be_the_stack_pointer() {
+    let frames = [NATIVE + 0x20, returns_to(NATIVE, 1), returns_to(NATIVE, 2)];
+    let mut mock = Mock::new(&frames);
+    let (leaf, caller) = (sp(0), sp(0) + 16);
+    for (at, word) in [(leaf, caller), (leaf + 8, frames[1])] {
+        mock.poke(at, word);
+    }
+    for (at, word) in [(caller, 0), (caller + 8, frames[2])] {
+        mock.poke(at, word);
+    }
+    mock.context.registers.set(Gpr::Rbp, leaf);
+    let stack = mock.walk(Policy::FramePointers);
+    assert_eq!(ips(&stack), frames);
+    let stack_pointers: Vec<_> = stack.frames.iter().map(|frame| frame.sp).collect();
+    assert_eq!(stack_pointers, [leaf, caller, caller + 16]);
+}
+
+/// A Frame does not restore the nonvolatile registers of the method that it leads to, but a marker's
+/// context has those of the method that native code was called from (contract §3.7).
+#[test]
+fn registers_behind_a_marker_are_stale_in_a_method_and_known_in_native_code() {
+    let frames = [
+        returns_to(MANAGED, 1),
+        returns_to(NATIVE, 2),
+        returns_to(NATIVE, 3),
+        returns_to(MANAGED, 4),
+        returns_to(MANAGED, 5),
+    ];
+    let marker = |n: u64| Report { managed: false, ip: frames[n as usize], sp: sp(n) };
+    let method = |n: u64| Report { managed: true, ip: frames[n as usize], sp: sp(n) };
+    // Returns true if the caller of frame `at` was found by its rbx.
+    let unwinds = |reports: &[Report], at: usize| {
+        let mut mock = Mock::new(&frames);
+        mock.use_rbx_as_frame_pointer();
+        mock.knows_managed = true;
+        mock.reports = reports.to_vec();
+        mock.reported_rbx = sp(at as u64);
+        let stack = mock.walk(Policy::RuntimeSuspended);
+        let found = stack.frames.iter().position(|frame| frame.ip == frames[at]);
+        let next = stack.frames.get(found.unwrap() + 1);
+        next.is_some_and(|next| {
+            matches!(next.source, Source::Unwound(_)) && next.ip == frames[at + 1]
+        })
+    };
+    assert!(unwinds(&[marker(1)], 1), "a marker");
+    assert!(unwinds(&[marker(1), marker(2)], 2), "a marker after another one");
+    assert!(!unwinds(&[marker(2), method(3)], 3), "the first method after a marker");
+    assert!(unwinds(&[method(0), method(3)], 3), "a method after another one");
 }
 
 #[test]
@@ -256,6 +310,26 @@ fn code_need_not_be_readable() {
         (ips(&stack).as_slice(), stack.completeness()),
         (&sandwich()[..], Completeness::Whole)
     );
+}
+
+/// The runtime's next frame is where the unwinder says, so nothing was passed by: an instruction after
+/// a call at a function's end is a return address, though the function behind it, interrupted at its
+/// beginning, would have a caller too.
+#[test]
+fn a_frame_at_the_next_reported_stack_pointer_is_not_passed_by() {
+    let ends_with_call = NATIVE + 4 * 0x100;
+    let frames = [MANAGED + 0x20, ends_with_call, returns_to(NATIVE, 5), returns_to(MANAGED, 6)];
+    let mut mock = Mock::new(&frames);
+    mock.end_with_call(3);
+    // As left by an earlier call.
+    mock.poke(sp(1), returns_to(NATIVE, 9));
+    mock.poke(sp(2) + 24, frames[3]);
+    mock.reports = [(true, 0), (false, 1), (false, 2)]
+        .map(|(managed, n)| Report { managed, ip: frames[n as usize], sp: sp(n) })
+        .into();
+    let stack = mock.walk(Policy::Seeded);
+    assert_eq!(ips(&stack)[..3], frames[..3]);
+    assert_eq!(stack.frames[1].position, Position::ReturnAddress);
 }
 
 #[test]

@@ -1,0 +1,59 @@
+//! An image of native code with call frame information made by hand.
+
+use crate::mock::{Mock, NATIVE};
+use clr_walker::cfi::CfiTable;
+use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
+use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
+use clr_walker::mixed::{MixedStack, Policy, WalkBuffer};
+
+/// RVA of the call frame information, after all code.
+const EH_FRAME: u32 = 0x10_0000;
+
+/// The initial instructions of functions that have only their return address on the stack:
+/// DW_CFA_def_cfa rsp, 8; DW_CFA_offset rip, -8.
+pub(crate) const USUAL: &[u8] = &[0x0C, 7, 8, 0x90, 1];
+
+/// Functions with the same rules everywhere.
+pub(crate) struct Functions {
+    /// The first byte (RVA), and the size in bytes.
+    pub(crate) range: (u32, u32),
+    pub(crate) augmentation: &'static [u8],
+    pub(crate) instructions: &'static [u8],
+}
+
+/// Returns `.eh_frame`.
+fn eh_frame(functions: &[Functions]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let entry = |bytes: &mut Vec<u8>, id: u32, content: &[u8]| {
+        bytes.extend((content.len() as u32 + 4).to_le_bytes());
+        bytes.extend(id.to_le_bytes());
+        bytes.extend(content);
+    };
+    for Functions { range: (begin, len), augmentation, instructions } in functions {
+        let cie = bytes.len();
+        // Version 1; factors 1 and -8; the return address is in column 16; relative addresses of 4
+        // bytes.
+        let content = [&[1], *augmentation, &[0, 1, 0x78, 16, 1, 0x1B], *instructions].concat();
+        entry(&mut bytes, 0, &content);
+        let here = EH_FRAME + bytes.len() as u32 + 8;
+        let from = begin.wrapping_sub(here).to_le_bytes();
+        let id = (bytes.len() + 4 - cie) as u32;
+        entry(&mut bytes, id, &[&from[..], &len.to_le_bytes(), &[0]].concat());
+    }
+    bytes
+}
+
+/// Walks a thread in native code that these entries describe.
+pub(crate) fn walk(mock: &Mock, functions: &[Functions], policy: Policy) -> MixedStack {
+    let bytes = eh_frame(functions);
+    let code = Section { rva: 0, bytes: mock.code(), executable: true };
+    let data = Section { rva: EH_FRAME, bytes: &bytes, executable: false };
+    let sections = Sections::new(vec![code, data]).unwrap();
+    let cfi = CfiSections { eh_frame: Some(data), ..CfiSections::default() };
+    let table = CfiTable::new(&cfi, &sections);
+    let (kind, none) = (RegionKind::Image, FunctionTable::default());
+    let region = CodeRegion::from_sections(NATIVE, 0x11_0000, kind, sections, none).unwrap();
+    let mut map = CodeMap::new();
+    map.insert(region.with_cfi(table)).unwrap();
+    mock.walk_by(&map, policy, &mut WalkBuffer::new(8))
+}

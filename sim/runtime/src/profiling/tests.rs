@@ -5,6 +5,7 @@ mod code;
 mod lookup;
 mod masks;
 mod runtime;
+mod seeded;
 mod suspension;
 mod threads;
 mod waiting;

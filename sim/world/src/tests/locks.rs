@@ -384,3 +384,82 @@ fn callbacks_in_cooperative_mode_wait_for_the_runtime() {
         assert!(world.is_cooperative(0), "{generation}");
     }
 }
+
+/// A thread that was cooperative waits at the end of a preemptive callback until the runtime runs; one
+/// that was preemptive before leaves it.
+#[test]
+fn preemptive_threads_come_back_from_callbacks_during_a_suspension() {
+    for generation in Generation::ALL {
+        let mut met = [false; 2];
+        let alone = Kind::ALL.iter().copied().filter(|kind| kind.target().is_none());
+        for own in alone {
+            let (build, starts) = build(&[own, Kind::Collect], generation);
+            for nth in 0.. {
+                let mut world = build.world(&starts).unwrap();
+                let Some((kind, was_cooperative)) = preemptive_callback(&mut world, nth) else {
+                    break;
+                };
+                let collector = world.os(1).unwrap();
+                let is_suspended = |world: &World<'_>| {
+                    world.as_synced().process.get().suspension == Suspension::Suspended(collector)
+                };
+                for _ in 0..10_000 {
+                    if !is_suspended(&world) {
+                        let _ = world.step(1).unwrap();
+                    }
+                }
+                // The thread may have a lock that a suspension needs.
+                if is_suspended(&world) {
+                    let _ = world.step(0).unwrap();
+                    let stays = world.callback(0) == Some(kind);
+                    assert_eq!(stays, was_cooperative, "{generation}, {}", kind.name());
+                    met[usize::from(was_cooperative)] = true;
+                }
+            }
+        }
+        // Managed exception handling makes its callbacks from preemptive code.
+        let native = !generation.hides_exception_handling();
+        assert_eq!(met, [true, native], "{generation}: preemptive, cooperative before");
+    }
+}
+
+/// Steps thread 0 into a callback in preemptive mode, the one after `nth` others. Returns its kind,
+/// and true if the thread was cooperative before.
+fn preemptive_callback(world: &mut World<'_>, nth: usize) -> Option<(CallbackKind, bool)> {
+    let mut left = nth;
+    loop {
+        match world.step(0).unwrap() {
+            StepEvent::Ended => return None,
+            StepEvent::Callback(kind) if !world.is_cooperative(0) => {
+                if left == 0 {
+                    return Some((kind, world.threads[0].was_cooperative));
+                }
+                left -= 1;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A wait for threads to stop is over as soon as one of them can be stopped: the suspending thread
+/// does it.
+#[test]
+fn a_suspending_thread_goes_on_when_another_one_can_be_stopped() {
+    for generation in Generation::ALL {
+        let (build, starts) = build(&[Kind::Collect, Kind::New], generation);
+        let mut world = build.world(&starts).unwrap();
+        let allocates = |world: &World<'_>| {
+            world.is_cooperative(1)
+                && world.as_synced().code.find(world.rip(1).unwrap()).is_none()
+                && !world.can_be_stopped(1)
+        };
+        run_until(&mut world, 1, |world| world.can_be_stopped(1));
+        run_until(&mut world, 1, allocates);
+        run_until(&mut world, 0, |world| world.waits_for(0) == Some(Wait::ThreadsToStop));
+        assert_eq!(world.others(0), [world.os(1).unwrap()], "{generation}");
+        run_until(&mut world, 1, |world| world.can_be_stopped(1) || !world.is_cooperative(1));
+        assert!(world.can_be_stopped(1), "{generation}");
+        assert_eq!(world.waits_for(0), None, "{generation}");
+        assert_eq!(world.step(0).unwrap(), StepEvent::Stepped, "{generation}");
+    }
+}

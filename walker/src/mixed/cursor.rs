@@ -146,12 +146,12 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
 
     /// Returns the caller that the function at `inside` (VA) returns to by its last instruction, if
     /// that takes its return address from a word below the place that call frame information names,
-    /// and if a method has called there. `named` are the registers of the named caller.
+    /// and if a call in known code returns there. `named` are the registers of the named caller.
     ///
     /// `OnHijackTripThread` of CoreCLR 3.1 to .NET 9 is so: it is entered by a return, begins with
     /// `push rax`, and the word becomes the address that it returns to. The call frame information
     /// describes a function that was called. In a thread that the GC stops by a hijacked return, this
-    /// frame stands between the runtime's and the method's.
+    /// frame stands between the runtime's and that of the code that has called the method.
     fn by_return_instruction(&self, inside: u64, named: &Registers) -> Option<Registers> {
         const RET: u8 = 0xC3;
         let map = self.unwinder.code_map();
@@ -163,11 +163,11 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
         }
         let rsp = named.rsp().wrapping_sub(8);
         let address = self.target.read_u64(rsp.wrapping_sub(8)).ok()?;
-        let is_method = map.find_function(address.wrapping_sub(1)).is_some();
+        let is_known = map.find(address.wrapping_sub(1)).is_some();
         let mut caller = *named;
         caller.rip = address;
         caller.set(Gpr::Rsp, rsp);
-        (is_method && self.is_return_address(address)).then_some(caller)
+        (is_known && self.is_return_address(address)).then_some(caller)
     }
 
     /// Returns true if the thread has faulted in a method: rip is in one, and a step from there leads

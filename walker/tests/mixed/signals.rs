@@ -147,11 +147,12 @@ fn a_hijacked_return_leads_to_a_function_that_returns_to_the_word_below_the_name
 }
 
 /// No caller is taken from the word if the function does not end with `ret`, or the word is not that of
-/// a call in a method.
+/// a call in known code.
 #[test]
-fn a_function_that_does_not_return_to_a_method_is_left_by_its_data_alone() {
+fn a_function_that_does_not_return_to_a_call_is_left_by_its_data_alone() {
     let method = returns_to(MANAGED, 2);
-    for (last, word) in [(0x90, method), (0xC3, method + 1), (0xC3, 7), (0xC3, NATIVE + 0x42)] {
+    let unknown = returns_to(UNKNOWN, 2);
+    for (last, word) in [(0x90, method), (0xC3, method + 1), (0xC3, 7), (0xC3, unknown)] {
         let stack = walk_of_native_function(last, word, 7);
         assert_eq!(stack.frames.len(), 1, "{last:#x} {word:#x}");
         let reason = Reason::NotACall { address: 7 };

@@ -4,6 +4,7 @@ use crate::os::OwnProcess;
 use clr_walker::memory::Memory as _;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 /// The registers of a frame, numbered as in machine code: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,13 +32,15 @@ impl Pages {
         let mut pages = self.0.borrow_mut();
         for (byte, address) in buffer.iter_mut().zip(address..) {
             let start = address / Self::SIZE * Self::SIZE;
-            let page = pages.entry(start).or_insert_with(|| {
-                let mut page = vec![0; Self::SIZE as usize];
-                if OwnProcess.read(start, &mut page).is_err() {
-                    page.clear();
+            let page = match pages.entry(start) {
+                Entry::Occupied(page) => page.into_mut(),
+                // What cannot be read now may be there later.
+                Entry::Vacant(place) => {
+                    let mut page = vec![0; Self::SIZE as usize];
+                    OwnProcess.read(start, &mut page).ok()?;
+                    place.insert(page.into())
                 }
-                page.into()
-            });
+            };
             *byte = *page.get(usize::try_from(address - start).ok()?)?;
         }
         Some(())

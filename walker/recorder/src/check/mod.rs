@@ -287,16 +287,17 @@ fn judge(stack: &MixedStack, seen: &[Seen], end: End) -> Judgement {
     }
 }
 
-/// Returns the number of frames that DoStackSnapshot reports and the walk does not have.
+/// Returns the number of frames that DoStackSnapshot reports and the walk does not have. The ip of a
+/// method with an inlined P/Invoke may be another one on the same frame (C-156).
 fn missing_reports(sample: &Sample, stack: &MixedStack) -> u64 {
     if sample.snapshot != Some(HResult::OK) {
         return 0;
     }
     let has = |report: &&Report| {
-        stack.frames.iter().any(|frame| {
-            frame.kind == FrameKind::Managed(report.function)
-                && (frame.ip, frame.sp) == (report.ip, report.sp)
-        })
+        stack
+            .frames
+            .iter()
+            .any(|frame| frame.kind == FrameKind::Managed(report.function) && frame.sp == report.sp)
     };
     sample.reports.iter().filter(|report| !has(report)).count() as u64
 }

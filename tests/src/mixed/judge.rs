@@ -436,12 +436,12 @@ impl Judged<'_> {
     fn snapshot(&self) -> Result<(), Wrong> {
         let Some(found) = self.found.snapshot else { return Ok(()) };
         let stub = Source::Unwound(Trust::Stub);
-        if self.found.frames.get(1).is_some_and(|frame| frame.source == stub) {
-            return self.snapshot_from(Leaf::Stub, found);
-        }
+        let left = self.found.frames.get(1).is_some_and(|frame| frame.source == stub);
+        let (seeds, ends) =
+            if left { (Leaf::StubThenSeeds, Leaf::Stub) } else { (Leaf::Seeds, Leaf::Unknown) };
         // A walk is free to make or not to make a seed from code that it knows nothing about.
-        let seeded = self.snapshot_from(Leaf::Seeds, found);
-        seeded.or_else(|wrong| self.snapshot_from(Leaf::Unknown, found).map_err(|_| wrong))
+        let seeded = self.snapshot_from(seeds, found);
+        seeded.or_else(|wrong| self.snapshot_from(ends, found).map_err(|_| wrong))
     }
 
     fn snapshot_from(&self, leaf: Leaf, found: HResult) -> Result<(), Wrong> {

@@ -55,6 +55,18 @@ pub enum Leaf {
     Stub,
     /// Makes a seed from code that may be an IL stub or a dynamic method.
     Seeds,
+    /// Leaves a stub that only jumps on, and makes a seed from such code behind it.
+    StubThenSeeds,
+}
+
+impl Leaf {
+    const fn leaves_stub(self) -> bool {
+        matches!(self, Self::Stub | Self::StubThenSeeds)
+    }
+
+    const fn seeds(self) -> bool {
+        matches!(self, Self::Seeds | Self::StubThenSeeds)
+    }
 }
 
 impl Truth {
@@ -162,12 +174,13 @@ impl Truth {
     /// Returns the row that makes the seed: the first named row, or else the row where unwinding
     /// ends, if that is code without metadata.
     fn seed(&self, leaf: Leaf) -> Option<usize> {
-        let named = self.first_managed(leaf == Leaf::Stub);
-        if named.is_some() || leaf != Leaf::Seeds {
+        let named = self.first_managed(leaf.leaves_stub());
+        if named.is_some() || !leaf.seeds() {
             return named;
         }
-        let last =
-            (0..self.seen.activations.len()).find(|activation| !self.can_be_left(*activation))?;
+        let first = usize::from(leaf.leaves_stub() && self.is_in_stub());
+        let last = (first..self.seen.activations.len())
+            .find(|activation| !self.can_be_left(*activation))?;
         let activation = self.seen.activations.get(last)?;
         let hidden = matches!(
             activation.code,
@@ -233,7 +246,7 @@ impl Truth {
     /// that of a redirected thread's pretended caller.
     #[must_use]
     pub fn expected(&self, policy: Policy, leaf: Leaf) -> Option<ExpectedCall> {
-        let found = self.first_managed(leaf == Leaf::Stub);
+        let found = self.first_managed(leaf.leaves_stub());
         if self.seen.cooperative && self.redirected.is_some() && found.is_none() {
             return None;
         }

@@ -7,7 +7,7 @@ use clr_tests::mixed::{Bug, Failure, Plan, ReferenceWalker, WrongWalk, examine, 
 use std::fmt::Write as _;
 use std::thread;
 
-const MAX_WALKS: u64 = 1_200;
+const MAX_WALKS: u64 = 6_000;
 const WALKS_OF_PROGRAM: u64 = 36;
 /// Maximum number of steps between two stops.
 const STRIDE: u32 = 60;

@@ -12,14 +12,14 @@
 //! use clr_walker::registers::{Gpr, Registers};
 //! use clr_walker::unwind::{Position, Trust, Unwinder};
 //!
-//! // push rbx; nop; pop rbx; ret — then its UNWIND_INFO: version 1, prologue of 1 byte,
+//! // push rbx; cdq; pop rbx; ret — then its UNWIND_INFO: version 1, prologue of 1 byte,
 //! // 1 code: after 1 byte, UWOP_PUSH_NONVOL rbx.
-//! let heap = [0x53, 0x90, 0x5B, 0xC3, 0x01, 1, 1, 0, 1, 0x30];
+//! let heap = [0x53, 0x99, 0x5B, 0xC3, 0x01, 1, 1, 0, 1, 0x30];
 //! let table: Vec<u8> = [0u32, 4, 4].into_iter().flat_map(u32::to_le_bytes).collect();
 //! let mut map = CodeMap::new();
 //! map.insert(CodeRegion::heap(0x7000, &heap, FunctionTable::new(&table))?)?;
 //!
-//! // Stopped at the nop: rbx is on the stack, then the return address.
+//! // Stopped at the cdq: rbx is on the stack, then the return address.
 //! let stack: Vec<u8> = [0xB0B_u64, 0x1234].into_iter().flat_map(u64::to_le_bytes).collect();
 //! let memory = Segment::new(0x10_0000, &stack);
 //! let mut registers = Registers { rip: 0x7001, ..Registers::default() };

@@ -167,7 +167,7 @@ fn mixed_walk() {
                         let plan = mixed::Plan { seed: 1, walks: 50, stride: 20, only: None };
                         let way = &mut mixed::First::default();
                         mixed::examine(&program, plan, way, |_| ())
-                            .is_ok_and(|done| done.frames > 200)
+                            .is_ok_and(|done| done.frames > 100)
                     }
             });
         }

@@ -9,11 +9,10 @@ use crate::unwind::UnwindError;
 /// Maximum number of pushes of a frame that is recognised.
 const MOST_PUSHES: usize = 16;
 
-/// `vzeroupper`. clang and rustc put it before the return of functions with AVX code.
-const VZEROUPPER: &[u8] = &[0xC5, 0xF8, 0x77];
-
-/// The forms of `nop` that assemblers use, longer ones first.
-const NOPS: [&[u8]; 7] = [
+/// Instructions that change nothing which an epilogue restores: the forms of `nop` that assemblers use,
+/// longer ones first, and `vzeroupper`, which clang and rustc put before the return of functions with
+/// AVX code.
+static INERT: [&[u8]; 8] = [
     &[0x0F, 0x1F, 0x84, 0, 0, 0, 0, 0],
     &[0x0F, 0x1F, 0x80, 0, 0, 0, 0],
     &[0x0F, 0x1F, 0x44, 0, 0],
@@ -21,6 +20,7 @@ const NOPS: [&[u8]; 7] = [
     &[0x0F, 0x1F, 0x00],
     &[0x66, 0x90],
     &[0x90],
+    &[0xC5, 0xF8, 0x77],
 ];
 
 /// An instruction that may be among the pops of an epilogue, though Windows does not know it.
@@ -49,7 +49,7 @@ impl Unusual {
             [rex @ 0x40..=0x4F, 0x8F, modrm @ 0xC0..=0xC7, ..] => Some(pop(rex, modrm)),
             [0xC5, 0xF8, 0x77, ..] => Some(Self { len: 3, popped: None, is_doubtful: false }),
             [0x0F | 0x66 | 0x90, ..] => {
-                let nop = NOPS.into_iter().find(|nop| code.starts_with(nop))?;
+                let nop = INERT.iter().find(|nop| code.starts_with(nop))?;
                 Some(Self { len: nop.len(), popped: None, is_doubtful: true })
             }
             _ => None,
@@ -60,6 +60,7 @@ impl Unusual {
 /// Returns true if the code of the function up to the RVA `end` ends in the instructions that undo
 /// the whole frame: the allocation's release, then all pops.
 #[cold]
+#[inline(never)]
 pub(super) fn is_undone_before(site: &Site<'_, '_>, end: u32) -> Result<bool, UnwindError> {
     let Some(frame) = Frame::described(site)? else { return Ok(false) };
     let Some(code) = site.region.bytes_from(site.function.begin) else { return Ok(false) };
@@ -81,6 +82,7 @@ struct Frame {
 impl Frame {
     /// Returns the frame that the codes of the site's infos, up the chain, describe; `None` if an
     /// epilogue is not recognised by it.
+    #[inline(never)]
     fn described(site: &Site<'_, '_>) -> Result<Option<Self>, UnwindError> {
         let pushed = [Gpr::Rax; MOST_PUSHES];
         let mut frame = Self { pushed, pushes: 0, allocated: 0, register: None };
@@ -137,6 +139,7 @@ impl Frame {
     }
 
     /// Returns true if `code` ends in the instructions that undo the frame.
+    #[inline(never)]
     fn is_undone_by(&self, code: &[u8]) -> bool {
         let pushed = self.pushed.get(..self.pushes).unwrap_or_default();
         let mut code = code;
@@ -207,8 +210,9 @@ fn without_inert(mut code: &[u8]) -> &[u8] {
     code
 }
 
+#[inline(never)]
 fn without_one_inert(code: &[u8]) -> Option<&[u8]> {
-    NOPS.into_iter().chain([VZEROUPPER]).find_map(|one| code.strip_suffix(one))
+    INERT.iter().find_map(|one| code.strip_suffix(*one))
 }
 
 /// Returns `code` without the pop of `register` at its end, in the short or the long form.

@@ -66,9 +66,9 @@ fn a_native_thread_of_the_gc_must_not_wait_for_the_code_manager() {
             let seed = seed();
             let call = Call { thread: OTHER_ID, seed: Some(&seed), ..Call::default() };
             let outcome = runtime.on(STRANGER).do_stack_snapshot(&call, Some(&mut |_| HResult::OK));
-            let refused = outcome == ASYNCHRONOUS_UNSAFE.into();
+            let is_unsafe = outcome == ASYNCHRONOUS_UNSAFE.into();
             assert_eq!(
-                refused,
+                is_unsafe,
                 special && refuses.contains(generation),
                 "{generation}, {special}: {outcome}"
             );

@@ -99,9 +99,10 @@ fn a_rule_at_a_return_address_counts_in_signal_frames_alone() {
         let rows = [Cfi::DefCfaOffset(16), Cfi::ValOffset(Gpr::Rbx, 2)];
         frames.fde(cie, CODE + 0x20, 0x10, &rows);
         let step = Case::new(&frames, 0x20).returned_to().step();
-        let expected = match is_signal {
-            true => Ok(Trust::SignalFrame),
-            false => Err(UnwindError::NoFrameInformation { address: at(0x20) }),
+        let expected = if is_signal {
+            Ok(Trust::SignalFrame)
+        } else {
+            Err(UnwindError::NoFrameInformation { address: at(0x20) })
         };
         assert_eq!(step.map(|(_, step)| step.trust), expected);
     }

@@ -17,9 +17,9 @@ use core::ops::Range;
 
 /// An image at its load address, or a block of a code heap, with the unwind data of its functions.
 ///
-/// It has slots for the rules that steps compile from RUNTIME_FUNCTION entries: at most 16 for each
-/// function, and from 64 KiB to 512 KiB where there are many. They are made with it and written once, so a
-/// walk in a signal handler takes no lock and does not allocate. When the slots of an address are
+/// Slots in the region keep the rules that steps compile from RUNTIME_FUNCTION entries: at most 16 for
+/// each function, and from 64 KiB to 512 KiB where there are many. They are made with the region and
+/// written once, so a walk in a signal handler takes no lock and does not allocate. When the slots of an address are
 /// taken, its unwind data is read each time. [Generated](Self::generated) code has none.
 #[derive(Clone, Debug)]
 pub struct CodeRegion<'a> {
@@ -230,9 +230,13 @@ impl<'a> CodeRegion<'a> {
     /// taken for code of Windows.
     #[must_use]
     pub fn with_convention(self, convention: Convention) -> Self {
+        let is_system_v = convention == Convention::SystemV;
+        if is_system_v == self.is_system_v {
+            return self;
+        }
         // Operation 11 depends on it.
         let rules = Arc::new(Rules::clone(&self.rules));
-        Self { is_system_v: convention == Convention::SystemV, rules, ..self }
+        Self { is_system_v, rules, ..self }
     }
 
     /// Returns the lowest address of the region (VA).

@@ -22,13 +22,13 @@ pub(super) fn ends_in_call(bytes: [u8; 7]) -> bool {
     let forms = bytes.windows(2).enumerate();
     forms.into_iter().any(|(at, pair)| {
         let [0xFF, modrm] = *pair else { return false };
-        modrm >> 3 & 7 == 2 && indirect_len(modrm, bytes.get(at + 2).copied()) == Some(7 - at)
+        modrm >> 3 & 7 == 2 && operand_len(modrm, bytes.get(at + 2).copied()) == Some(6 - at)
     })
 }
 
-/// Returns the length in bytes of `FF /2` with this ModRM and the bytes after it, by the
-/// processor's manual.
-fn indirect_len(modrm: u8, sib: Option<u8>) -> Option<usize> {
+/// Returns the number of bytes of a ModRM byte with what belongs to it, by the processor's manual; `sib`
+/// is the byte after it. `None` if that is needed and missing.
+pub(super) fn operand_len(modrm: u8, sib: Option<u8>) -> Option<usize> {
     let has_sib = modrm >> 6 != 3 && modrm & 7 == 4;
     let displacement = match (modrm >> 6, modrm & 7) {
         (0, 4) if sib? & 7 == 5 => 4,
@@ -36,7 +36,7 @@ fn indirect_len(modrm: u8, sib: Option<u8>) -> Option<usize> {
         (1, _) => 1,
         _ => 0,
     };
-    Some(2 + usize::from(has_sib) + displacement)
+    Some(1 + usize::from(has_sib) + displacement)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! The instructions that are recognised here leave the stack unchanged between the interrupted
 //! instruction and a jump, so the return address is on top of it.
 
+use super::call_site::operand_len;
 use crate::memory::Memory;
 use crate::registers::{Gpr, Registers};
 
@@ -81,7 +82,7 @@ pub(super) fn popped<M: Memory + ?Sized>(rip: u64, memory: &M) -> Option<u64> {
             _ => (0, 0),
         };
         let opcode = code.byte(at)?;
-        let operand = || code.operand_len(at + 1);
+        let operand = || operand_len(code.byte(at + 1)?, code.byte(at + 2));
         let len = match opcode {
             // pop of a register that no convention preserves
             0x58..=0x5F if matches!(opcode & 7 | (rex & 1) << 3, 0..=2 | 8..=11) => {
@@ -137,20 +138,6 @@ impl Code {
         let first = modrm >> 3 & 7 | (rex & 4) << 1;
         let second = modrm & 7 | (rex & 1) << 3;
         first == rsp || modrm >> 6 == 3 && second == rsp
-    }
-
-    /// Returns the number of bytes of the ModRM byte at `at` with what belongs to it, by the
-    /// processor's manual.
-    fn operand_len(&self, at: usize) -> Option<usize> {
-        let modrm = self.byte(at)?;
-        let has_sib = modrm >> 6 != 3 && modrm & 7 == 4;
-        let displacement = match (modrm >> 6, modrm & 7) {
-            (0, 4) if self.byte(at + 1)? & 7 == 5 => 4,
-            (0, 5) | (2, _) => 4,
-            (1, _) => 1,
-            _ => 0,
-        };
-        Some(1 + usize::from(has_sib) + displacement)
     }
 
     fn chunk<const N: usize>(&self, at: usize) -> Option<[u8; N]> {

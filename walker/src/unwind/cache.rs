@@ -7,8 +7,8 @@ use alloc::vec;
 
 const WAYS: usize = 4;
 
-/// A cache of the rules for return addresses and interrupted code, which recur in samples of one program. It never
-/// changes a result.
+/// A cache of the rules for return addresses and interrupted code, which recur in samples of one
+/// program. A result is the same with it and without.
 ///
 /// A cache that is used with another code map, or after the map has changed, empties itself. Making
 /// a cache allocates; using it does not.

@@ -4,6 +4,7 @@ mod cache;
 mod compact;
 mod dwarf;
 mod error;
+mod keep;
 mod walk;
 pub mod win64;
 
@@ -259,9 +260,9 @@ impl<'c, 'a> Unwinder<'c, 'a> {
     /// Moves `registers` from a frame to its caller. The rule of a step by unwind data is kept in the
     /// region, if one of its slots is free, and makes the next step from there faster.
     ///
-    /// Of the volatile registers, only those change
-    /// that an epilogue pops or call frame information names. [`Step::known`] returns the registers
-    /// that are the caller's: an undefined one, for instance, keeps its old value.
+    /// Of the volatile registers, only those change that an epilogue pops or call frame information
+    /// names. [`Step::known`] returns the registers that are the caller's: an undefined one, for
+    /// instance, keeps its old value.
     ///
     /// # Errors
     /// [`UnwindError`]; `registers` are then as they were.
@@ -290,67 +291,6 @@ impl<'c, 'a> Unwinder<'c, 'a> {
             }
         }
         self.any_step(registers, position, memory)
-    }
-
-    /// Makes a step by the unwind data at an RVA whose rule the region does not have, and keeps the
-    /// rule there, if there is one and a slot is free.
-    ///
-    /// What it calls is not inlined: the stack need of a step in a handler is that of the largest part,
-    /// not of their sum.
-    #[inline(never)]
-    fn step_and_keep<M: Memory + ?Sized>(
-        &self,
-        (region, rva): (&CodeRegion<'a>, u32),
-        registers: &mut Registers,
-        position: Position,
-        memory: &M,
-    ) -> Result<Step, UnwindError> {
-        match compile_and_keep(region, rva, position) {
-            Some(rule) => self.apply(&rule, registers, memory),
-            None => self.step_without_rule((region, rva), registers, position, memory),
-        }
-    }
-
-    #[inline(never)]
-    fn apply<M: Memory + ?Sized>(
-        &self,
-        rule: &win64::Rule,
-        registers: &mut Registers,
-        memory: &M,
-    ) -> Result<Step, UnwindError> {
-        Ok(rule.apply(registers, memory)?.within(self.preserved))
-    }
-
-    #[inline(never)]
-    fn step_without_rule<M: Memory + ?Sized>(
-        &self,
-        (region, rva): (&CodeRegion<'a>, u32),
-        registers: &mut Registers,
-        position: Position,
-        memory: &M,
-    ) -> Result<Step, UnwindError> {
-        let Some(function) = region.functions().find(rva) else {
-            return self.any_step(registers, position, memory);
-        };
-        let (map, unix) = (Some(self.map), self.reading().unix);
-        let place = win64::Place { map, region, rva: rip_rva(rva, position), function };
-        if position == Position::ReturnAddress && function.indirect().is_none() {
-            return self.step_from_call(place, unix, registers, memory);
-        }
-        let interrupted = position == Position::Interrupted;
-        let step = win64::step_in_function(place, self.reading(), registers, interrupted, memory)?;
-        Ok(step.within(self.preserved))
-    }
-
-    #[inline(never)]
-    fn step_from_call<M: Memory + ?Sized>(
-        &self,
-        place: win64::Place<'_, '_>,
-        unix: bool,
-        registers: &mut Registers,
-        memory: &M,
-    ) -> Result<Step, UnwindError> {
-        win64::step_from_call(place, unix, self.preserved, registers, memory)
     }
 
     /// Makes a step from any kind of frame and code, as [`step`](Self::step) does.
@@ -511,17 +451,4 @@ const fn preserved(convention: Convention) -> RegisterSet {
         Convention::WindowsX64 => RegisterSet::ALL,
         Convention::SystemV => convention.nonvolatile(),
     }
-}
-
-/// Compiles the rule of an RVA, and keeps it in the region if a slot is free. Returns `None` if there is
-/// no rule, or the region has it already or has no room.
-#[inline(never)]
-fn compile_and_keep(region: &CodeRegion<'_>, rva: u32, position: Position) -> Option<win64::Rule> {
-    let (rules, key) = (region.rules(), code_place(rva, position));
-    if !rules.has_room(key) || rules.get(key).is_some() {
-        return None;
-    }
-    let rule = win64::compile(None, region, rva, position);
-    rules.put(key, rule.unwrap_or_default().to_words());
-    rule
 }

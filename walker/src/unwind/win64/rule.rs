@@ -52,8 +52,8 @@ impl Load {
 /// The effect of a step: the registers that are loaded, in the order of the unwind codes, and where
 /// from. All lie in a window of the stack at a constant distance from rsp or the frame register.
 ///
-/// It is packed, so that it is kept in a [slot](crate::rule_slots), and a look-up touches one line of the
-/// processor's cache:
+/// The fields are packed, so that a rule is kept in a [slot](crate::rule_slots), and a look-up touches
+/// one line of the processor's cache:
 ///
 /// | word | bits from the lowest |
 /// |---|---|

@@ -29,9 +29,9 @@ pub(super) struct Unusual {
     pub(super) len: usize,
     /// The register that it pops.
     pub(super) popped: Option<Gpr>,
-    /// It proves nothing: the code is an epilogue only if all of it undoes the frame. Artificial
-    /// records of wine and CoreCLR have such instructions before a return that the frame of their
-    /// codes does not reach.
+    /// True if the instruction proves nothing: the code is an epilogue only if all of it undoes the
+    /// frame. Artificial records of wine and CoreCLR have such instructions before a return that the
+    /// frame of their codes does not reach.
     pub(super) is_doubtful: bool,
 }
 
@@ -68,7 +68,7 @@ pub(super) fn is_undone_before(site: &Site<'_, '_>, end: u32) -> Result<bool, Un
     Ok(code.get(..before_end).is_some_and(|code| frame.is_undone_by(code)))
 }
 
-/// What an epilogue has to undo.
+/// The frame that an epilogue has to undo.
 struct Frame {
     /// The pushed registers, the last one first.
     pushed: [Gpr; MOST_PUSHES],

@@ -22,7 +22,7 @@ pub(crate) struct Functions {
 }
 
 /// Returns `.eh_frame`.
-fn eh_frame(functions: &[Functions]) -> Vec<u8> {
+pub(crate) fn eh_frame(functions: &[Functions]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let entry = |bytes: &mut Vec<u8>, id: u32, content: &[u8]| {
         bytes.extend((content.len() as u32 + 4).to_le_bytes());
@@ -43,17 +43,22 @@ fn eh_frame(functions: &[Functions]) -> Vec<u8> {
     bytes
 }
 
-/// Walks a thread in native code that these entries describe.
-pub(crate) fn walk(mock: &Mock, functions: &[Functions], policy: Policy) -> MixedStack {
-    let bytes = eh_frame(functions);
-    let code = Section { rva: 0, bytes: mock.code(), executable: true };
-    let data = Section { rva: EH_FRAME, bytes: &bytes, executable: false };
+/// Adds an image of `code` at [`NATIVE`], with these entries, to a map.
+pub(crate) fn insert<'a>(map: &mut CodeMap<'a>, code: &'a [u8], eh_frame: &'a [u8]) {
+    let code = Section { rva: 0, bytes: code, executable: true };
+    let data = Section { rva: EH_FRAME, bytes: eh_frame, executable: false };
     let sections = Sections::new(vec![code, data]).unwrap();
     let cfi = CfiSections { eh_frame: Some(data), ..CfiSections::default() };
     let table = CfiTable::new(&cfi, &sections);
     let (kind, none) = (RegionKind::Image, FunctionTable::default());
     let region = CodeRegion::from_sections(NATIVE, 0x11_0000, kind, sections, none).unwrap();
-    let mut map = CodeMap::new();
     map.insert(region.with_cfi(table)).unwrap();
+}
+
+/// Walks a thread in native code that these entries describe.
+pub(crate) fn walk(mock: &Mock, functions: &[Functions], policy: Policy) -> MixedStack {
+    let bytes = eh_frame(functions);
+    let mut map = CodeMap::new();
+    insert(&mut map, mock.code(), &bytes);
     mock.walk_by(&map, policy, &mut WalkBuffer::new(8))
 }

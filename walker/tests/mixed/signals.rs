@@ -1,49 +1,19 @@
 //! Frames on the stack that return to an address that no call precedes: signal handlers, and two
 //! functions of CoreCLR on Unix.
 
+use crate::image::{self, Functions, USUAL, eh_frame};
 use crate::mock::{FRAME, MANAGED, Mock, NATIVE, UNKNOWN, returns_to, sp};
-use clr_walker::cfi::CfiTable;
-use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
-use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
 use clr_walker::mixed::{Completeness, Policy, Reason, Source, WalkBuffer};
 use clr_walker::unwind::{Position, Trust};
 
-/// RVA of the call frame information, after all code.
-const EH_FRAME: u32 = 0x10_0000;
 /// RVA that a handler returns to: a function that no call precedes.
 const TRAMPOLINE: u32 = 0x300;
 /// The instruction that was interrupted (RVA).
 const INTERRUPTED: u32 = 0x520;
 
-/// Returns `.eh_frame`: each function has only its return address on the stack. The trampoline, if
-/// `is_trampoline` marks it as one, has two words, of which the second is the interrupted address.
-fn eh_frame(is_trampoline: bool) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let entry = |bytes: &mut Vec<u8>, id: u32, content: &[u8]| {
-        bytes.extend((content.len() as u32 + 4).to_le_bytes());
-        bytes.extend(id.to_le_bytes());
-        bytes.extend(content);
-    };
-    let cie = |bytes: &mut Vec<u8>, augmentation: &[u8], cfa: u8| {
-        let at = bytes.len();
-        // Version 1; factors 1 and -8; the return address is in column 16; relative addresses of 4 bytes.
-        // DW_CFA_def_cfa rsp, cfa; DW_CFA_offset rip, -8.
-        let rest = [0, 1, 0x78, 16, 1, 0x1B, 0x0C, 7, cfa, 0x90, 1];
-        entry(bytes, 0, &[&[1], augmentation, &rest].concat());
-        at
-    };
-    let usual = cie(&mut bytes, b"zR", 8);
-    let signal = cie(&mut bytes, if is_trampoline { b"zRS" } else { b"zR" }, 16);
-    for (begin, len, cie) in
-        [(0, TRAMPOLINE - 0x10, usual), (TRAMPOLINE, 0x10, signal), (0x400, 0xC00, usual)]
-    {
-        let here = EH_FRAME + bytes.len() as u32 + 8;
-        let from = begin.wrapping_sub(here).to_le_bytes();
-        let id = (bytes.len() + 4 - cie) as u32;
-        entry(&mut bytes, id, &[&from[..], &u32::to_le_bytes(len), &[0]].concat());
-    }
-    bytes
-}
+/// The initial instructions of functions with two words on the stack, of which the second is the return
+/// address: DW_CFA_def_cfa rsp, 16; DW_CFA_offset rip, -8.
+const TWO_WORDS: &[u8] = &[0x0C, 7, 16, 0x90, 1];
 
 #[test]
 fn a_handler_may_return_where_no_call_is() {
@@ -55,17 +25,18 @@ fn a_handler_may_return_where_no_call_is() {
     mock.poke(leaf + 16, interrupted);
     mock.poke(leaf + 24, 0);
     for is_trampoline in [true, false] {
-        let bytes = eh_frame(is_trampoline);
-        let code = Section { rva: 0, bytes: mock.code(), executable: true };
-        let data = Section { rva: EH_FRAME, bytes: &bytes, executable: false };
-        let sections = Sections::new(vec![code, data]).unwrap();
-        let cfi = CfiSections { eh_frame: Some(data), ..CfiSections::default() };
-        let table = CfiTable::new(&cfi, &sections);
-        let (kind, functions) = (RegionKind::Image, FunctionTable::default());
-        let region = CodeRegion::from_sections(NATIVE, 0x11_0000, kind, sections, functions);
-        let mut map = CodeMap::new();
-        map.insert(region.unwrap().with_cfi(table)).unwrap();
-        let stack = mock.walk_by(&map, Policy::Seeded, &mut WalkBuffer::new(8));
+        let signal: &[u8] = if is_trampoline { b"zRS" } else { b"zR" };
+        let functions = [
+            ((0, TRAMPOLINE - 0x10), b"zR".as_slice(), USUAL),
+            ((TRAMPOLINE, 0x10), signal, TWO_WORDS),
+            ((0x400, 0xC00), b"zR", USUAL),
+        ];
+        let functions = functions.map(|(range, augmentation, instructions)| Functions {
+            range,
+            augmentation,
+            instructions,
+        });
+        let stack = image::walk(&mock, &functions, Policy::Seeded);
         let ips: Vec<_> = stack.frames.iter().map(|frame| frame.ip).collect();
         if is_trampoline {
             assert_eq!(ips, [NATIVE + 0x20, trampoline, interrupted]);
@@ -79,23 +50,6 @@ fn a_handler_may_return_where_no_call_is() {
             assert_eq!(stack.completeness(), Completeness::Partial(reason));
         }
     }
-}
-
-/// `.eh_frame` of one function of `len` bytes at RVA 0: the canonical frame address is `cfa` bytes
-/// above the stack pointer, in the whole function.
-fn one_function(len: u32, cfa: u8) -> Vec<u8> {
-    let cie = [1, b'z', b'R', 0, 1, 0x78, 16, 1, 0x1B, 0x0C, 7, cfa, 0x90, 1];
-    let mut bytes = Vec::new();
-    bytes.extend((cie.len() as u32 + 4).to_le_bytes());
-    bytes.extend([0; 4]);
-    bytes.extend(cie);
-    let from = 0_u32.wrapping_sub(EH_FRAME + bytes.len() as u32 + 8);
-    bytes.extend(13_u32.to_le_bytes());
-    bytes.extend((bytes.len() as u32).to_le_bytes());
-    bytes.extend(from.to_le_bytes());
-    bytes.extend(len.to_le_bytes());
-    bytes.push(0);
-    bytes
 }
 
 /// Walks a thread in a native function with one word on its stack, of which the call frame
@@ -114,24 +68,13 @@ fn walk_of_native_function(last: u8, word: u64, named: u64) -> clr_walker::mixed
     // The same for the native function: two words.
     mock.poke(rsp + 16 + 8, below[1]);
     mock.context.registers.set(clr_walker::registers::Gpr::Rsp, rsp);
-    let bytes = one_function(0x100, 16);
+    let function = Functions { range: (0, 0x100), augmentation: b"zR", instructions: TWO_WORDS };
+    let bytes = eh_frame(&[function]);
     let mut code = vec![0x90; 0x100];
     *code.last_mut().unwrap() = last;
-    let sections = Sections::new(vec![
-        Section { rva: 0, bytes: &code, executable: true },
-        Section { rva: EH_FRAME, bytes: &bytes, executable: false },
-    ]);
-    let cfi = CfiSections {
-        eh_frame: Some(Section { rva: EH_FRAME, bytes: &bytes, executable: false }),
-        ..CfiSections::default()
-    };
-    let sections = sections.unwrap();
-    let table = CfiTable::new(&cfi, &sections);
-    let (kind, functions) = (RegionKind::Image, FunctionTable::default());
-    let region = CodeRegion::from_sections(NATIVE, 0x11_0000, kind, sections, functions);
     let mut map = mock.map();
     map.remove(NATIVE).unwrap();
-    map.insert(region.unwrap().with_cfi(table)).unwrap();
+    image::insert(&mut map, &code, &bytes);
     mock.walk_by(&map, Policy::Signal, &mut WalkBuffer::new(8))
 }
 

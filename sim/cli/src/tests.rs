@@ -25,6 +25,7 @@ use anstream::StripStream;
 use clap::CommandFactory as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use serde_json::Value;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::fs;
@@ -54,6 +55,21 @@ impl Answer {
         }
         text
     }
+}
+
+/// Returns the output of a command that succeeds and reports no error.
+#[track_caller]
+fn printed(command: &str, args: &[&str]) -> String {
+    let answer = clrsim(&[&[command], args].concat());
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""), "{command} {args:?}");
+    answer.out
+}
+
+/// Returns the objects that a command prints with `--json`.
+#[track_caller]
+fn objects(command: &str, args: &[&str]) -> Vec<Value> {
+    let json = printed(command, &[args, &["--json"]].concat());
+    json.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// Runs the tool without a terminal.

@@ -4,7 +4,7 @@
 //! The questions about callbacks are also put to the programs of `gallery/situations`, which the
 //! simulator executes: a difference from the recordings would be a mistake of the simulator.
 
-use crate::collection::recordings;
+use crate::collection::{check, recordings};
 use clr_recording::{CallbackLine, FrameLine, Hex, Recording, WalkLine};
 use clr_runtime::FrameKind;
 use clr_runtime::frame::FrameShape;
@@ -156,17 +156,6 @@ fn ask(question: impl Fn(&Call, &mut Counts)) -> Counts {
     let mut simulated = Counts::default();
     SIMULATED.iter().for_each(|call| question(call, &mut simulated));
     counts
-}
-
-/// Compares the counts of the embedded recordings with the snapshot; prints those of others.
-macro_rules! check {
-    ($counts:expr) => {
-        if std::env::var_os("CLR_RECORDINGS").is_none() {
-            insta::assert_snapshot!($counts);
-        } else {
-            println!("{}", $counts);
-        }
-    };
 }
 
 /// Do stack pointers ascend from callback to callback? Always, if the seed is right: also from a

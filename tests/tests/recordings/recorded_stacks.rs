@@ -4,7 +4,7 @@
 //! Recordings have no unwind data of native code. [`stacks_hold_the_recorded_values`] pretends native
 //! code between the recorded ends; without it, no walk may claim to be complete.
 
-use crate::collection::recordings;
+use crate::collection::{check, recordings};
 use clr_recording::{
     ReachedFrame, RecordedCode, Recording, RecordingReplay, SeedOrigin, SyntheticNative,
 };
@@ -14,17 +14,6 @@ use clr_tests::recorded::{Counts, Recorded, Unwalked, claim, is_fit, policies, t
 use clr_walker::mixed::{
     Advice, Completeness, FrameKind, Policy, Seed, SeedRefused, SeenBy, Stopped, advice,
 };
-
-/// Compares the counts of the embedded recordings with the snapshot; prints those of others.
-macro_rules! check {
-    ($counts:expr) => {
-        if std::env::var_os("CLR_RECORDINGS").is_none() {
-            insta::assert_snapshot!($counts);
-        } else {
-            println!("{}", $counts);
-        }
-    };
-}
 
 /// Walks every recorded thread that can be walked, by each policy that fits, and compares the walk
 /// with the recording.

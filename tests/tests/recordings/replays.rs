@@ -1,6 +1,6 @@
 //! Replays of walks that real CLRs made.
 
-use clr_recording::vectors::decompress;
+use crate::collection::{embedded, in_directory};
 use clr_recording::{
     Hex, NestedLine, PolicyLine, RecordedCode, Recording, RecordingReplay, WalkDifference,
     WalkLine, WalkVerdict,
@@ -10,20 +10,6 @@ use clr_runtime::generation::Generation;
 use clr_runtime::profiling::HResult;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-
-/// Maximum size of a decompressed recording in bytes.
-const LIMIT: usize = 1 << 28;
-
-/// Returns the embedded recordings with their names.
-fn recordings() -> impl Iterator<Item = (&'static str, Recording)> {
-    let files = clr_fixtures::all().iter().filter(|fixture| fixture.name.starts_with("clr/"));
-    files.map(|fixture| (fixture.name, parse(fixture.bytes)))
-}
-
-fn parse(bytes: &[u8]) -> Recording {
-    let text = String::from_utf8(decompress(bytes, LIMIT).unwrap()).unwrap();
-    Recording::parse(&text).unwrap()
-}
 
 /// Number of walks with the recorded result, and of those that cannot be replayed.
 #[derive(Default)]
@@ -58,7 +44,7 @@ fn table(counts: &BTreeMap<String, Count>) -> String {
 #[test]
 fn walks_come_out_as_recorded() {
     let mut counts = BTreeMap::new();
-    for (name, recording) in recordings() {
+    for (name, recording) in embedded() {
         replay(name, &recording, &mut counts);
     }
     insta::assert_snapshot!(table(&counts));
@@ -67,15 +53,10 @@ fn walks_come_out_as_recorded() {
 /// Tests the whole collection, if `CLR_RECORDINGS` names its directory.
 #[test]
 fn all_walks_come_out_as_recorded() {
-    let Ok(directory) = std::env::var("CLR_RECORDINGS") else { return };
+    let Some(directory) = std::env::var_os("CLR_RECORDINGS") else { return };
     let mut counts = BTreeMap::new();
-    let mut files: Vec<_> =
-        std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.to_string_lossy().ends_with(".walks.jsonl.gz"));
-    files.sort();
-    for path in files {
-        let recording = parse(&std::fs::read(&path).unwrap());
-        replay(&path.to_string_lossy(), &recording, &mut counts);
+    for (name, recording) in in_directory(&directory) {
+        replay(&name, &recording, &mut counts);
     }
     println!("{}", table(&counts));
 }
@@ -86,9 +67,7 @@ type Change = fn(&mut WalkLine);
 /// Tests that the comparison detects a change of any part of a result.
 #[test]
 fn a_difference_is_noticed() {
-    let (_, recording) = recordings()
-        .find(|(_, recording)| recording.walks.iter().any(has_contexts))
-        .expect("some walk has contexts");
+    let recording = recording_with(has_contexts);
     let code = RecordedCode::new(&recording);
     let mut replay = RecordingReplay::new(&recording, &code).unwrap();
     let walk = recording.walks.iter().find(|walk| has_contexts(walk)).unwrap();
@@ -132,9 +111,7 @@ fn rename(walk: &mut WalkLine, change: impl FnOnce(String) -> String) {
 /// A callback ends the walk unless it returns S_OK, whatever the number.
 #[test]
 fn a_callback_returns_what_was_recorded() {
-    let (_, recording) = recordings()
-        .find(|(_, recording)| recording.walks.iter().any(has_contexts))
-        .expect("some walk has contexts");
+    let recording = recording_with(has_contexts);
     let code = RecordedCode::new(&recording);
     let mut replay = RecordingReplay::new(&recording, &code).unwrap();
     let mut walk = recording.walks.iter().find(|walk| has_contexts(walk)).unwrap().clone();
@@ -163,7 +140,7 @@ fn a_difference_of_a_nested_call_is_noticed() {
             let calls = !walk.result.callbacks.is_empty();
             recording.generation == generation && calls && recording.nested(walk).is_some()
         };
-        let (_, mut recording) = recordings()
+        let (_, mut recording) = embedded()
             .find(|(_, recording)| recording.walks.iter().any(|walk| nests(recording, walk)))
             .expect("some callback makes a nested call");
         let at = recording.walks.iter().position(|walk| nests(&recording, walk)).unwrap();
@@ -196,6 +173,14 @@ fn a_difference_of_a_nested_call_is_noticed() {
     }
 }
 
+/// Returns the first embedded recording with such a walk.
+fn recording_with(is_wanted: fn(&WalkLine) -> bool) -> Recording {
+    let (_, recording) = embedded()
+        .find(|(_, recording)| recording.walks.iter().any(is_wanted))
+        .expect("some recording has such a walk");
+    recording
+}
+
 fn has_contexts(walk: &WalkLine) -> bool {
     let callbacks = &walk.result.callbacks;
     walk.replayable
@@ -209,9 +194,7 @@ fn has_contexts(walk: &WalkLine) -> bool {
 /// The checks have a fixed order: each state determines the result, regardless of later errors.
 #[test]
 fn refusals_have_an_order() {
-    let (_, recording) = recordings()
-        .find(|(_, recording)| recording.walks.iter().any(has_contexts))
-        .expect("some walk has contexts");
+    let recording = recording_with(has_contexts);
     let code = RecordedCode::new(&recording);
     let mut replay = RecordingReplay::new(&recording, &code).unwrap();
     let mut walk = recording.walks.iter().find(|walk| has_contexts(walk)).unwrap().clone();

@@ -3,7 +3,7 @@
 #![allow(non_snake_case, reason = "names of the profiling interface")]
 
 use crate::os;
-use crate::recorder;
+use crate::recorder::{self, Recorder};
 use clr_com::{
     Bool, ClassFactory, Guid, ICorProfilerCallback2Methods, ICorProfilerCallback3Methods,
     ICorProfilerCallback4Methods, ICorProfilerCallback5Methods, ICorProfilerCallback6Methods,
@@ -57,24 +57,15 @@ impl ICorProfilerCallbackMethods for Profiler {
     }
 
     unsafe fn Shutdown(&self) -> HResult {
-        if let Some(recorder) = recorder::get() {
-            recorder.stop();
-        }
-        HResult::OK
+        with(Recorder::stop)
     }
 
     unsafe fn ModuleLoadFinished(&self, module: ModuleId, _status: HResult) -> HResult {
-        if let Some(recorder) = recorder::get() {
-            recorder.code.module_loaded(&recorder.info, module);
-        }
-        HResult::OK
+        with(|recorder| recorder.code.module_loaded(&recorder.info, module))
     }
 
     unsafe fn ModuleUnloadStarted(&self, module: ModuleId) -> HResult {
-        if let Some(recorder) = recorder::get() {
-            recorder.code.module_unloaded(module);
-        }
-        HResult::OK
+        with(|recorder| recorder.code.module_unloaded(module))
     }
 
     unsafe fn FunctionUnloadStarted(&self, function: FunctionId) -> HResult {
@@ -103,43 +94,40 @@ impl ICorProfilerCallbackMethods for Profiler {
     }
 
     unsafe fn ThreadAssignedToOSThread(&self, thread: ThreadId, os_thread: u32) -> HResult {
-        if let Some(recorder) = recorder::get()
-            && u32::try_from(os::own_tid()) == Ok(os_thread)
-        {
-            recorder.threads.add_this(thread);
-        }
-        HResult::OK
+        with(|recorder| {
+            if u32::try_from(os::own_tid()) == Ok(os_thread) {
+                recorder.threads.add_this(thread);
+            }
+        })
     }
 
     unsafe fn ThreadDestroyed(&self, thread: ThreadId) -> HResult {
-        if let Some(recorder) = recorder::get() {
+        with(|recorder| {
             // The stack must stay until a walk of it is over.
             let _walking = recorder.walking.lock().unwrap_or_else(PoisonError::into_inner);
             recorder.threads.remove(thread);
-        }
-        HResult::OK
+        })
     }
+}
+
+/// Handles an event, if the recorder has been started.
+fn with(handle: impl FnOnce(&Recorder)) -> HResult {
+    if let Some(recorder) = recorder::get() {
+        handle(recorder);
+    }
+    HResult::OK
 }
 
 fn suspending(is_suspending: bool) -> HResult {
-    if let Some(recorder) = recorder::get() {
-        recorder.is_suspending.store(is_suspending, Ordering::SeqCst);
-    }
-    HResult::OK
+    with(|recorder| recorder.is_suspending.store(is_suspending, Ordering::SeqCst))
 }
 
 fn compiled(function: FunctionId) -> HResult {
-    if let Some(recorder) = recorder::get() {
-        recorder.code.compiled(&recorder.info, function);
-    }
-    HResult::OK
+    with(|recorder| recorder.code.compiled(&recorder.info, function))
 }
 
 fn unloaded(function: FunctionId) -> HResult {
-    if let Some(recorder) = recorder::get() {
-        recorder.code.unloaded(function);
-    }
-    HResult::OK
+    with(|recorder| recorder.code.unloaded(function))
 }
 
 impl ICorProfilerCallback2Methods for Profiler {}

@@ -201,9 +201,7 @@ impl Sample {
             unsafe { os::copy_own_stack(self.copy_from, &mut self.copy) };
         }
     }
-}
 
-impl Sample {
     /// Asks the runtime about the interrupted thread, which is the calling one.
     #[inline(never)]
     fn take_snapshot(&mut self, info: &RuntimeInfo) {

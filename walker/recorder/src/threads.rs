@@ -2,6 +2,7 @@
 
 use crate::os;
 use clr_walker::profiling::{StackBounds, StackRoot, ThreadId};
+use std::ops::Range;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 /// Maximum number of threads; those beyond are not sampled.
@@ -30,9 +31,14 @@ impl Thread {
 
     /// Makes this a thread that the runtime may not know.
     pub(crate) fn set(&self, tid: i32, stack: StackBounds) {
-        self.id.store(u64::MAX, Ordering::Relaxed);
-        self.limit.store(stack.limit, Ordering::Relaxed);
-        self.base.store(stack.base, Ordering::Relaxed);
+        self.fill(tid, ThreadId(u64::MAX), stack.limit..stack.base);
+    }
+
+    /// Fills the place in; the thread's id of the operating system comes last.
+    fn fill(&self, tid: i32, id: ThreadId, stack: Range<u64>) {
+        self.id.store(id.0, Ordering::Relaxed);
+        self.limit.store(stack.start, Ordering::Relaxed);
+        self.base.store(stack.end, Ordering::Relaxed);
         self.tid.store(tid, Ordering::Release);
     }
 
@@ -70,11 +76,9 @@ impl Threads {
             let taken = (Ordering::Acquire, Ordering::Relaxed);
             thread.tid.compare_exchange(0, -tid, taken.0, taken.1).is_ok()
         });
-        let Some(thread) = free else { return };
-        thread.id.store(id.0, Ordering::Relaxed);
-        thread.limit.store(stack.start, Ordering::Relaxed);
-        thread.base.store(stack.end, Ordering::Relaxed);
-        thread.tid.store(tid, Ordering::Release);
+        if let Some(thread) = free {
+            thread.fill(tid, id, stack);
+        }
     }
 
     /// Removes a thread.

@@ -1,31 +1,17 @@
-use super::clrsim;
+use super::{clrsim, objects, printed};
 use clr_runtime::clause::{self, Chapter, Clause};
 use clr_runtime::generation::Generation;
 use serde_json::Value;
 use std::fmt::Write as _;
 
-#[track_caller]
-fn printed(args: &[&str]) -> String {
-    let answer = clrsim(&[&["clauses"], args].concat());
-    assert_eq!((answer.code, answer.err.as_str()), (0, ""), "{args:?}");
-    answer.out
-}
-
-/// The objects of `--json`.
-#[track_caller]
-fn objects(args: &[&str]) -> Vec<Value> {
-    let json = printed(&[args, &["--json"]].concat());
-    json.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
 /// The clauses that are printed, of which JSON and text have the same.
 #[track_caller]
 fn numbers(args: &[&str]) -> Vec<Clause> {
-    let json: Vec<Clause> = objects(args)
+    let json: Vec<Clause> = objects("clauses", args)
         .iter()
         .map(|object| object["clause"].as_str().unwrap().parse().unwrap())
         .collect();
-    let text = printed(args);
+    let text = printed("clauses", args);
     let heads = text.lines().filter(|line| line.starts_with("C-"));
     let text: Vec<Clause> = heads.map(|line| line[..5].parse().unwrap()).collect();
     assert_eq!(json, text);
@@ -34,7 +20,7 @@ fn numbers(args: &[&str]) -> Vec<Clause> {
 
 #[test]
 fn all_of_them() {
-    let text = printed(&[]);
+    let text = printed("clauses", &[]);
     assert_eq!(numbers(&[]), clause::entries().map(|entry| entry.clause).collect::<Vec<_>>());
     for chapter in Chapter::ALL {
         assert!(text.lines().any(|line| line == chapter.title()), "{chapter}");
@@ -44,8 +30,8 @@ fn all_of_them() {
 
 #[test]
 fn some_by_number() {
-    insta::assert_snapshot!("by_number", printed(&["C-113", "14", "c-162"]));
-    insta::assert_snapshot!("by_number_json", printed(&["C-014", "--json"]));
+    insta::assert_snapshot!("by_number", printed("clauses", &["C-113", "14", "c-162"]));
+    insta::assert_snapshot!("by_number_json", printed("clauses", &["C-014", "--json"]));
     assert_eq!(numbers(&["C-009", "C-014", "C-009"]), [Clause::new(9), Clause::new(14)]);
 }
 
@@ -56,7 +42,7 @@ fn of_a_generation() {
         let meant: Vec<_> = meant.map(|entry| entry.clause).collect();
         assert_eq!(numbers(&["--generation", generation.name()]), meant, "{generation}");
         let other = clause::entries().find(|entry| !meant.contains(&entry.clause)).unwrap();
-        for object in objects(&["--generation", generation.name()]) {
+        for object in objects("clauses", &["--generation", generation.name()]) {
             let names = object["generations"].as_array().unwrap();
             assert!(names.contains(&Value::from(generation.name())), "{object}");
         }
@@ -78,7 +64,7 @@ fn of_a_chapter() {
 
 #[test]
 fn objects_have_the_fields_that_the_help_names() {
-    for (object, entry) in objects(&[]).iter().zip(clause::entries()) {
+    for (object, entry) in objects("clauses", &[]).iter().zip(clause::entries()) {
         let keys: Vec<_> = object.as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(
             keys,
@@ -94,8 +80,8 @@ fn objects_have_the_fields_that_the_help_names() {
 #[test]
 fn ids_of_every_kind() {
     let ids = ["C-044", "H-08", "§2.9", "Row 18", "D-3", "E-19", "G-17"];
-    insta::assert_snapshot!("every_kind", printed(&ids));
-    let objects = objects(&ids);
+    insta::assert_snapshot!("every_kind", printed("clauses", &ids));
+    let objects = objects("clauses", &ids);
     assert_eq!(objects.len(), ids.len());
     let keys: Vec<_> = objects[1].as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(keys, ["id", "kind", "page", "schema", "text", "title"]);

@@ -1,23 +1,16 @@
-use super::{Folder, Numbers, clrsim, fixture};
+use super::{Folder, Numbers, fixture, printed};
 use clr_walker::image::pe::PeImage;
-
-#[track_caller]
-fn dumped(args: &[&str]) -> String {
-    let answer = clrsim(&[&["dump"], args].concat());
-    assert_eq!((answer.code, answer.err.as_str()), (0, ""), "{args:?}");
-    answer.out
-}
 
 #[test]
 fn a_whole_image() {
-    insta::assert_snapshot!("gcc_O2", dumped(&["win64/img/gcc_O2.dll"]));
-    insta::assert_snapshot!("gcc_O2_json", dumped(&["win64/img/gcc_O2.dll", "--json"]));
+    insta::assert_snapshot!("gcc_O2", printed("dump", &["win64/img/gcc_O2.dll"]));
+    insta::assert_snapshot!("gcc_O2_json", printed("dump", &["win64/img/gcc_O2.dll", "--json"]));
 }
 
 #[test]
 fn every_form_of_unwind_data() {
     let image = "win64/img/asm_raw.dll";
-    let all = dumped(&[image]);
+    let all = printed("dump", &[image]);
     for words in [
         "push r15",
         "allocate 0x",
@@ -38,18 +31,18 @@ fn every_form_of_unwind_data() {
     assert!(all.starts_with(&format!(
         "{image}: preferred base 0x1a7000000, size 0x1a000, {blocks} function entries\n"
     )));
-    assert_eq!(dumped(&[image, "--json"]).lines().count(), blocks);
+    assert_eq!(printed("dump", &[image, "--json"]).lines().count(), blocks);
 }
 
 #[test]
 fn one_function_by_name_or_rva() {
     let image = "win64/img/asm_raw.dll";
-    let by_name = dumped(&[image, "--function", "t_push_rsi"]);
+    let by_name = printed("dump", &[image, "--function", "t_push_rsi"]);
     insta::assert_snapshot!("by_name", by_name);
     for rva in ["0x1040", "0x1056"] {
-        assert_eq!(dumped(&[image, "--function", rva]), by_name);
+        assert_eq!(printed("dump", &[image, "--function", rva]), by_name);
     }
-    let json = dumped(&[image, "--function", "t_push_rsi", "--json"]);
+    let json = printed("dump", &[image, "--function", "t_push_rsi", "--json"]);
     insta::assert_snapshot!("by_name_json", json);
 }
 

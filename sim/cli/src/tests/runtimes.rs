@@ -1,23 +1,9 @@
-use super::clrsim;
+use super::{clrsim, objects, printed};
 use clr_runtime::generation::{Generation, QUESTIONS};
-use serde_json::Value;
-
-#[track_caller]
-fn printed(args: &[&str]) -> String {
-    let answer = clrsim(&[&["runtimes"], args].concat());
-    assert_eq!((answer.code, answer.err.as_str()), (0, ""), "{args:?}");
-    answer.out
-}
-
-#[track_caller]
-fn objects(args: &[&str]) -> Vec<Value> {
-    let json = printed(&[args, &["--json"]].concat());
-    json.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
 
 #[test]
 fn all_runtimes_are_listed_with_the_number_of_answers_known_in_each_way() {
-    let text = printed(&[]);
+    let text = printed("runtimes", &[]);
     for (generation, line) in Generation::ALL.into_iter().zip(text.lines().skip(1)) {
         let mut words = line.split_whitespace();
         assert_eq!(words.next(), Some(generation.name()));
@@ -29,33 +15,33 @@ fn all_runtimes_are_listed_with_the_number_of_answers_known_in_each_way() {
 
 #[test]
 fn each_answer_of_a_runtime_says_how_it_is_known() {
-    let text = printed(&["net8-windows"]);
+    let text = printed("runtimes", &["net8-windows"]);
     assert!(
         text.contains("  hijack_args: registers 0x8, SP 0x48, return address 0x50  observed\n")
     );
     assert!(text.contains("  has_detach: yes  assumed (as CoreCLR 3.1 on Windows"), "{text}");
-    let runtimes = objects(&["net8"]);
+    let runtimes = objects("runtimes", &["net8"]);
     let names: Vec<_> = runtimes.iter().map(|runtime| runtime["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["net8-windows", "net8-unix"]);
     for runtime in &runtimes {
         assert_eq!((&runtime["version"], &runtime["product"]), (&"8.0".into(), &"core".into()));
         assert_eq!(runtime["answers"].as_array().unwrap().len(), QUESTIONS.len());
     }
-    assert_eq!(objects(&[]).len(), Generation::ALL.len());
+    assert_eq!(objects("runtimes", &[]).len(), Generation::ALL.len());
 }
 
 #[test]
 fn the_difference_of_two_runtimes_is_what_they_answer_differently() {
-    let same = printed(&["--diff", "net9-unix", "net9-unix"]);
+    let same = printed("runtimes", &["--diff", "net9-unix", "net9-unix"]);
     assert_eq!(same, format!("0 of {} answers differ.\n", QUESTIONS.len()));
-    let text = printed(&["--diff", "net9-unix", "net10-unix"]);
+    let text = printed("runtimes", &["--diff", "net9-unix", "net10-unix"]);
     assert!(text.contains(
         "\ncontext_size\n  net9-unix   0xc20  observed\n  net10-unix  0xca0  observed\n"
     ));
     let (left, right) = (Generation::Net9Unix, Generation::Net10Unix);
     let differ = QUESTIONS.iter().filter(|it| (it.answer)(left) != (it.answer)(right));
     let names: Vec<_> = differ.map(|question| question.name).collect();
-    let found = objects(&["--diff", "net9-unix", "net10-unix"]);
+    let found = objects("runtimes", &["--diff", "net9-unix", "net10-unix"]);
     let found: Vec<_> = found.iter().map(|line| line["question"].as_str().unwrap()).collect();
     assert_eq!(found, names);
     assert!(names.len() > 5, "{names:?}");

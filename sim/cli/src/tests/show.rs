@@ -1,4 +1,4 @@
-use super::{Folder, Numbers, clrsim, content, fixture, gzip};
+use super::{Folder, Numbers, content, fixture, gzip, printed};
 use clr_recording::vectors::fuzz::{FuzzFile, FuzzKind};
 use clr_recording::vectors::win64::{Vector, VectorFile, VectorKind};
 
@@ -15,13 +15,6 @@ type Wanted = fn(&Vector<'_>) -> bool;
 
 fn body(vector: &Vector<'_>) -> bool {
     vector.kind == VectorKind::Body && vector.flags.is_gold()
-}
-
-#[track_caller]
-fn shown(args: &[&str]) -> String {
-    let answer = clrsim(&[&["show"], args].concat());
-    assert_eq!((answer.code, answer.err.as_str()), (0, ""), "{args:?}");
-    answer.out
 }
 
 #[test]
@@ -60,7 +53,7 @@ fn vectors_of_every_kind() {
     ];
     for (name, file, wanted) in cases {
         let case = find(file, *wanted);
-        insta::assert_snapshot!(name.replace(' ', "_"), shown(&[file, "--case", &case]));
+        insta::assert_snapshot!(name.replace(' ', "_"), printed("show", &[file, "--case", &case]));
     }
 }
 
@@ -69,7 +62,10 @@ fn vectors_under_rules_of_windows() {
     // Wine is wrong about these, and so is Windows about some.
     let file = "win64/vec/gcc_O2.vec.gz";
     let case = find(file, |vector| vector.flags.is_gold() && !vector.flags.coreclr_right());
-    insta::assert_snapshot!("windows", shown(&[file, "--case", &case, "--rules", "coreclr"]));
+    insta::assert_snapshot!(
+        "windows",
+        printed("show", &[file, "--case", &case, "--rules", "coreclr"])
+    );
 }
 
 #[test]
@@ -88,7 +84,10 @@ fn fuzz_records_of_every_kind() {
         FuzzKind::MachineFrame,
     ] {
         let case = records.iter().position(|record| record.kind == kind).unwrap().to_string();
-        insta::assert_snapshot!(format!("fuzz_{kind:?}"), shown(&[file, "--case", &case]));
+        insta::assert_snapshot!(
+            format!("fuzz_{kind:?}"),
+            printed("show", &[file, "--case", &case])
+        );
     }
 }
 
@@ -99,7 +98,7 @@ fn every_case_can_be_shown() {
         let len = VectorFile::parse(&bytes).unwrap().len();
         for case in (0..len).step_by(71) {
             for rules in ["precise", "coreclr"] {
-                let text = shown(&[file, "--case", &case.to_string(), "--rules", rules]);
+                let text = printed("show", &[file, "--case", &case.to_string(), "--rules", rules]);
                 assert!(
                     text.contains("return address") || text.contains("machine frame"),
                     "{text}"
@@ -108,7 +107,7 @@ fn every_case_can_be_shown() {
         }
     }
     for case in 0..409 {
-        shown(&["win64/diff/fuzz.bin.gz", "--case", &case.to_string()]);
+        printed("show", &["win64/diff/fuzz.bin.gz", "--case", &case.to_string()]);
     }
 }
 
@@ -160,10 +159,10 @@ fn stacks_of_recorded_walks() {
         ("walk_dynamic", "net10win-sync-loading", "111"),
     ] {
         let file = format!("clr/{file}.walks.jsonl.gz");
-        insta::assert_snapshot!(name, shown(&[&file, "--case", walk]));
+        insta::assert_snapshot!(name, printed("show", &[&file, "--case", walk]));
     }
-    let first = shown(&["clr/win31-async-alloc.walks.jsonl.gz"]);
-    assert_eq!(first, shown(&["clr/win31-async-alloc.walks.jsonl.gz", "--case", "1"]));
+    let first = printed("show", &["clr/win31-async-alloc.walks.jsonl.gz"]);
+    assert_eq!(first, printed("show", &["clr/win31-async-alloc.walks.jsonl.gz", "--case", "1"]));
 }
 
 /// Whatever a walk met, it can be drawn; each callback stands beside what it reports.
@@ -183,7 +182,7 @@ fn every_walk_of_some_recordings_is_shown() {
         let text = String::from_utf8(content(&file)).unwrap();
         let recording = clr_recording::Recording::parse(&text).unwrap();
         for walk in recording.walks.iter().filter(|walk| walk.replayable) {
-            let picture = shown(&[&file, "--case", &walk.n.to_string()]);
+            let picture = printed("show", &[&file, "--case", &walk.n.to_string()]);
             assert!(picture.ends_with("\n\nas recorded\n"), "{file} {}", walk.n);
             for n in 0..walk.result.callbacks.len() {
                 let named = picture.lines().filter(|line| {

@@ -37,7 +37,12 @@ pub(super) const ANSWERS: Answers = Answers {
     ),
     checks_cookies_below_rsp: assumed(false, NEIGHBORS),
     context_size: observed(0xCA0),
-    seed_size: observed(SeedSize { plain: 0x4D0, extended: 0x5E0, avx512: 0xC20, apx: 0xCA0 }),
+    seed_size: observed(SeedSize {
+        plain: 0x4D0,
+        extended: 0x5E0,
+        avx512: 0xC20,
+        apx: Some(0xCA0),
+    }),
     frame_identity: observed(FrameIdentity::Number),
     inlined_call_frame: observed(InlinedCallFrameLayout::after(0x18)),
     hijack_args: observed(HijackArgsLayout::unix(0x18)),

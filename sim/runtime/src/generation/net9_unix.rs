@@ -69,7 +69,7 @@ pub(super) const ANSWERS: Answers = Answers {
     frames_have_cookies: observed(true),
     checks_cookies_below_rsp: assumed(false, "dotnet/runtime#40637 of .NET 5"),
     context_size: observed(0xC20),
-    seed_size: observed(SeedSize { plain: 0x4D8, extended: 0x5E0, avx512: 0xC20, apx: 0xC20 }),
+    seed_size: observed(SeedSize { plain: 0x4D8, extended: 0x5E0, avx512: 0xC20, apx: None }),
     frame_identity: observed(FrameIdentity::Vtable),
     inlined_call_frame: observed(InlinedCallFrameLayout::after(0x18)),
     hijack_args: observed(HijackArgsLayout::unix(0x10)),

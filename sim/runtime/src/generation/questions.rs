@@ -131,8 +131,8 @@ pub struct SeedSize {
     pub extended: u32,
     /// With `CONTEXT_XSTATE` and features of AVX-512 (0xE0).
     pub avx512: u32,
-    /// With `CONTEXT_XSTATE` and the feature of APX (bit 19).
-    pub apx: u32,
+    /// With `CONTEXT_XSTATE` and the feature of APX (bit 19); `None` if the runtime does not know APX.
+    pub apx: Option<u32>,
 }
 
 impl SeedSize {
@@ -145,7 +145,7 @@ impl SeedSize {
 
     /// Returns the size of runtimes that read the same number of bytes of every seed.
     pub(super) const fn whole(size: u32) -> Self {
-        Self { plain: size, extended: size, avx512: size, apx: size }
+        Self { plain: size, extended: size, avx512: size, apx: None }
     }
 
     /// Returns true if the number depends on the seed.
@@ -158,14 +158,11 @@ impl SeedSize {
     /// XStateFeaturesMask.
     #[must_use]
     pub const fn of(self, flags: u32, features: u64) -> u32 {
-        if flags & Self::XSTATE != Self::XSTATE {
-            self.plain
-        } else if features & Self::APX != 0 && self.apx != self.avx512 {
-            self.apx
-        } else if features & Self::AVX512 != 0 {
-            self.avx512
-        } else {
-            self.extended
+        match self.apx {
+            _ if flags & Self::XSTATE != Self::XSTATE => self.plain,
+            Some(apx) if features & Self::APX != 0 => apx,
+            _ if features & Self::AVX512 != 0 => self.avx512,
+            _ => self.extended,
         }
     }
 }
@@ -442,12 +439,10 @@ impl InWords for SeedSize {
     fn in_words(&self) -> String {
         let Self { plain, extended, avx512, apx } = self;
         if !self.depends_on_flags() {
-            format!("{plain:#x}")
-        } else if apx == avx512 {
-            format!("{plain:#x}, {extended:#x}, {avx512:#x}")
-        } else {
-            format!("{plain:#x}, {extended:#x}, {avx512:#x}, {apx:#x}")
+            return format!("{plain:#x}");
         }
+        let apx = apx.map_or_else(String::new, |apx| format!(", {apx:#x}"));
+        format!("{plain:#x}, {extended:#x}, {avx512:#x}{apx}")
     }
 }
 

@@ -126,6 +126,14 @@ fn others_are_stopped_while_one_collects() {
     insta::assert_snapshot!(log);
 }
 
+/// Creates a world whose threads are stopped by hijacks, with one of them in `App.Compute`.
+fn computing(build: &Build) -> World<'_> {
+    let mut world = build.world(&threads()).unwrap();
+    world.stop_threads_by(StopBy::Hijack);
+    run_into(&mut world, 1, "App.Compute");
+    world
+}
+
 /// A walk undoes a hijack (C-077); the function then returns to its caller, and the thread is
 /// stopped in another way.
 #[test]
@@ -133,9 +141,7 @@ fn a_walk_undoes_a_hijack() {
     let program = program();
     let generation = Generation::CoreClr31Windows;
     let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
-    let mut world = build.world(&threads()).unwrap();
-    world.stop_threads_by(StopBy::Hijack);
-    run_into(&mut world, 1, "App.Compute");
+    let mut world = computing(&build);
     while world.callback(0) != Some(CallbackKind::RuntimeSuspendStarted) {
         let _ = world.step(0).unwrap();
     }
@@ -248,9 +254,7 @@ fn a_walk_keeps_a_return_from_being_hijacked() {
     let program = program();
     let generation = Generation::CoreClr31Windows;
     let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
-    let mut world = build.world(&threads()).unwrap();
-    world.stop_threads_by(StopBy::Hijack);
-    run_into(&mut world, 1, "App.Compute");
+    let mut world = computing(&build);
     let object = ThreadObject(world.object(1).unwrap());
     let lock = |world: &mut World<'_>, locks: bool| {
         let memory = &mut *world.runtime().memory.borrow_mut();
@@ -277,9 +281,7 @@ fn a_return_value_lies_in_the_slot_of_a_hijacked_return() {
     let program = program();
     for generation in Generation::ALL {
         let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
-        let mut world = build.world(&threads()).unwrap();
-        world.stop_threads_by(StopBy::Hijack);
-        run_into(&mut world, 1, "App.Compute");
+        let mut world = computing(&build);
         let caller = world.activations(1)[1].registers;
         assert!(!world.stop_others(None), "{generation}");
         run_into(&mut world, 1, "OnHijackTripThread:Save");

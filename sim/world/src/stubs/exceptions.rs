@@ -2,8 +2,7 @@
 //! calls native helpers.
 
 use super::frames::{
-    Frames, call, call_computed, disable_preemptive_gc, enable_preemptive_gc, reserve_frame,
-    service, set, with_frame,
+    Frames, call, call_computed, enable_preemptive_gc, reserve_frame, service, set, with_frame,
 };
 use super::{Plan, RETURN, Service, Shared, native};
 use clr_codegen::{
@@ -185,7 +184,7 @@ impl Plan {
         let switches = self.generation.hides_exception_handling();
         let mut body = Vec::new();
         if switches {
-            body.extend(disable_preemptive_gc());
+            body.extend(self.frames.disable_preemptive_gc());
         }
         body.extend([
             service(Service::EnterFunclet),

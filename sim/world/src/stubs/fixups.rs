@@ -1,9 +1,7 @@
 //! Assembled stubs that save the caller's registers as a TransitionBlock, call a worker with a
 //! Frame, and go on to the code that the worker has found.
 
-use super::frames::{
-    Frames, call, disable_preemptive_gc, enable_preemptive_gc, service, set, with_frame,
-};
+use super::frames::{Frames, call, enable_preemptive_gc, service, set, with_frame};
 use super::{Plan, RETURN, Service, Shared, Stub, leaf, method_id, native};
 use clr_codegen::{CodeKind, Exit, Function, FunctionIndex, Statement, TailCallForm, Value, Word};
 use clr_runtime::FrameKind;
@@ -94,7 +92,7 @@ impl Plan {
         }
         body.push(enable_preemptive_gc());
         body.push(call(self.helper(fixup.inner)));
-        body.extend(disable_preemptive_gc());
+        body.extend(self.frames.disable_preemptive_gc());
         body.push(Frames::unlink(at));
         if fixup.jumps {
             body.push(set(Word::Register(Gpr::R10), Value::Local(keep)));

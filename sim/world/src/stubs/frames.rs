@@ -26,6 +26,8 @@ const RESULT: u32 = 0x80;
 pub(super) struct Frames {
     generation: Generation,
     identities: FrameIdentities,
+    /// The wait for the end of a suspension.
+    wait: Statement,
 }
 
 pub(super) fn set(word: Word, value: Value) -> Statement {
@@ -49,19 +51,25 @@ pub(super) fn enable_preemptive_gc() -> Statement {
     Statement::Primitive(Primitive::SetThreadFlag(offset::COOPERATIVE as u32, 0))
 }
 
-/// Makes the thread cooperative; it waits if it has to.
-pub(super) fn disable_preemptive_gc() -> [Statement; 4] {
-    [
-        Statement::Primitive(Primitive::SetThreadFlag(offset::COOPERATIVE as u32, 1)),
-        set(Word::Register(Gpr::Rax), Value::Number(TRAP_RETURNING_THREADS)),
-        set(Word::Register(Gpr::Rax), Value::At(Gpr::Rax, 0)),
-        Statement::Primitive(Primitive::When(vec![service(Service::RareDisable)])),
-    ]
-}
-
 impl Frames {
     pub(super) fn of(generation: Generation) -> Self {
-        Self { generation, identities: FrameIdentities::of(generation) }
+        let wait = service(Service::RareDisable);
+        Self { generation, identities: FrameIdentities::of(generation), wait }
+    }
+
+    /// Lets threads wait for the end of a suspension in a function, where a signal can find them.
+    pub(super) fn wait_in(&mut self, function: FunctionIndex) {
+        self.wait = call(function);
+    }
+
+    /// Makes the thread cooperative; it waits if it has to.
+    pub(super) fn disable_preemptive_gc(&self) -> [Statement; 4] {
+        [
+            Statement::Primitive(Primitive::SetThreadFlag(offset::COOPERATIVE as u32, 1)),
+            set(Word::Register(Gpr::Rax), Value::Number(TRAP_RETURNING_THREADS)),
+            set(Word::Register(Gpr::Rax), Value::At(Gpr::Rax, 0)),
+            Statement::Primitive(Primitive::When(vec![self.wait.clone()])),
+        ]
     }
 
     /// Returns the first word of a kind of Frame.
@@ -121,7 +129,7 @@ impl Frames {
         let fields = self.generation.inlined_call_frame();
         let return_address = Word::Local(at + fields.return_address as u32);
         let mut body = vec![set(return_address, Value::NextReturn), enable_preemptive_gc(), call];
-        body.extend(disable_preemptive_gc());
+        body.extend(self.disable_preemptive_gc());
         body.push(set(return_address, Value::Number(0)));
         body
     }
@@ -234,7 +242,7 @@ impl Frames {
     pub(super) fn end_p_invoke(&self) -> Vec<Statement> {
         let fields = self.generation.inlined_call_frame();
         let frame = self.first_argument();
-        let mut body = disable_preemptive_gc().to_vec();
+        let mut body = self.disable_preemptive_gc().to_vec();
         body.push(set(Word::At(frame, fields.return_address as i32), Value::Number(0)));
         let next = Value::At(frame, layout::NEXT as i32);
         body.push(set(Word::Thread(offset::TOP_FRAME as u32), next));

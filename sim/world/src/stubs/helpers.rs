@@ -1,9 +1,6 @@
 //! JIT helpers, FCalls and QCalls.
 
-use super::frames::{
-    Frames, call, disable_preemptive_gc, enable_preemptive_gc, reserve_frame, service, set,
-    with_frame,
-};
+use super::frames::{Frames, call, enable_preemptive_gc, reserve_frame, service, set, with_frame};
 use super::{Plan, RETURN, Service, Shared, leaf, native};
 use clr_codegen::{
     CodeKind, Function, FunctionIndex, FunctionShape, Primitive, Statement, Value, Word,
@@ -80,7 +77,7 @@ impl Plan {
             return native(shared, plain(), vec![service(what)], RETURN);
         }
         let mut inner = vec![enable_preemptive_gc(), service(what)];
-        inner.extend(disable_preemptive_gc());
+        inner.extend(self.frames.disable_preemptive_gc());
         self.with_helper_frame(shared, inner)
     }
 
@@ -96,7 +93,7 @@ impl Plan {
 
     /// Creates the unmanaged side of a QCall that makes a GC.
     pub(super) fn gc_interface_collect(&self) -> Function {
-        let mut body = disable_preemptive_gc().to_vec();
+        let mut body = self.frames.disable_preemptive_gc().to_vec();
         body.push(call(self.helper(Shared::GarbageCollect)));
         body.push(enable_preemptive_gc());
         native(Shared::GcInterfaceCollect, plain(), body, RETURN)
@@ -110,7 +107,7 @@ impl Plan {
             return self.with_helper_frame(shared, vec![to_rbx, call]);
         }
         let mut body = vec![to_rbx];
-        body.extend(disable_preemptive_gc());
+        body.extend(self.frames.disable_preemptive_gc());
         body.push(call);
         body.push(enable_preemptive_gc());
         native(shared, plain(), body, RETURN)

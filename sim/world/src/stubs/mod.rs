@@ -131,14 +131,13 @@ pub fn expand(
         plan.placed.push(take());
     }
     let first = take();
-    for (shared, index) in Shared::ALL.iter().filter(|s| s.exists_in(generation)).zip(first.0..) {
-        plan.shared.insert(*shared, FunctionIndex(index));
-    }
+    let all = Shared::ALL.iter().copied().filter(|shared| shared.exists_in(generation));
+    plan.place_helpers(all, first);
     // Helpers that are not called are left out.
     let mut functions = plan.functions(source, methods);
     let needed = plan.needed(functions.iter().map(|(function, _)| function));
     if needed.len() < plan.shared.len() {
-        plan.shared = needed.into_iter().zip((first.0..).map(FunctionIndex)).collect();
+        plan.place_helpers(needed, first);
         functions = plan.functions(source, methods);
     }
     plan.finish(functions)
@@ -170,6 +169,14 @@ struct Plan {
 }
 
 impl Plan {
+    /// Places helpers one after the other.
+    fn place_helpers(&mut self, helpers: impl IntoIterator<Item = Shared>, first: FunctionIndex) {
+        self.shared = helpers.into_iter().zip((first.0..).map(FunctionIndex)).collect();
+        if let Some(rare_disable) = self.shared.get(&Shared::RareDisable) {
+            self.frames.wait_in(*rare_disable);
+        }
+    }
+
     /// Returns the functions of the source, each after its stubs.
     fn functions(
         &self,
@@ -190,9 +197,6 @@ impl Plan {
                 }
             };
             functions.push((self.function(function), identity));
-        }
-        for (function, _) in &mut functions {
-            self.wait_in_code(&mut function.body);
         }
         functions
     }
@@ -378,12 +382,6 @@ impl Plan {
     }
 
     fn shared_function(&self, shared: Shared) -> Function {
-        let mut function = self.planned_helper(shared);
-        self.wait_in_code(&mut function.body);
-        function
-    }
-
-    fn planned_helper(&self, shared: Shared) -> Function {
         if let Some(fixup) = Fixup::of(shared) {
             return if fixup.is_worker(shared) {
                 self.fixup_worker(&fixup)
@@ -428,8 +426,8 @@ impl Plan {
             Shared::ClrToComWorker => self.clr_to_com_worker(),
             Shared::GenericComCallStub => self.com_call_stub(),
             Shared::ComToClrDispatchHelper => transitions::com_to_clr_dispatch_helper(),
-            Shared::UmThunkStub => transitions::um_thunk_stub(),
-            Shared::ReversePInvokeEnter => transitions::reverse_p_invoke_enter(),
+            Shared::UmThunkStub => transitions::um_thunk_stub(&self.frames),
+            Shared::ReversePInvokeEnter => transitions::reverse_p_invoke_enter(&self.frames),
             Shared::ReversePInvokeExit => transitions::reverse_p_invoke_exit(),
             Shared::BeginTransition => {
                 self.transition_helper(shared, Service::ManagedToUnmanagedCall)

@@ -1,8 +1,6 @@
 //! The runtime's code in which threads wait that were stopped in managed code for a GC.
 
-use super::frames::{
-    Frames, call, disable_preemptive_gc, enable_preemptive_gc, service, set, with_frame,
-};
+use super::frames::{Frames, call, enable_preemptive_gc, service, set, with_frame};
 use super::helpers::plain;
 use super::{Plan, RETURN, Service, Shared, leaf, native};
 use clr_codegen::{Exit, Function, FunctionShape, Primitive, Statement, TailCallForm, Value, Word};
@@ -19,30 +17,6 @@ impl Plan {
         native(Shared::RareDisable, plain(), body, RETURN)
     }
 
-    /// On Unix, replaces each wait for the end of a suspension by a call of the function that waits
-    /// there, where a signal finds the thread.
-    pub(super) fn wait_in_code(&self, body: &mut [Statement]) {
-        if !self.generation.is_unix() {
-            return;
-        }
-        let waits = vec![service(Service::RareDisable)];
-        for statement in body {
-            match statement {
-                Statement::Primitive(Primitive::When(inner)) if *inner == waits => {
-                    *inner = vec![call(self.helper(Shared::RareDisable))];
-                }
-                Statement::Primitive(
-                    Primitive::When(inner) | Primitive::Unless(inner) | Primitive::Repeat(inner),
-                ) => self.wait_in_code(inner),
-                _ => {
-                    for inner in statement.bodies_mut() {
-                        self.wait_in_code(inner);
-                    }
-                }
-            }
-        }
-    }
-
     /// Creates `RedirectedHandledJITCase`: its first argument is the CONTEXT of the interrupted
     /// code.
     pub(super) fn redirected_handled_jit_case(&self) -> Function {
@@ -52,7 +26,7 @@ impl Plan {
         body.push(set(Word::Local(at + layout::REGS as u32), context));
         body.push(Frames::link(at));
         body.push(enable_preemptive_gc());
-        body.extend(disable_preemptive_gc());
+        body.extend(self.frames.disable_preemptive_gc());
         body.push(Frames::unlink(at));
         body.push(service(Service::RestoreContext));
         native(Shared::RedirectedHandledJitCase, shape, body, RETURN)
@@ -117,7 +91,7 @@ impl Plan {
             Frames::link(at),
             enable_preemptive_gc(),
         ]);
-        body.extend(disable_preemptive_gc());
+        body.extend(self.frames.disable_preemptive_gc());
         body.push(Frames::unlink(at));
         native(Shared::OnHijackWorker, shape, body, RETURN)
     }

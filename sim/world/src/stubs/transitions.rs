@@ -1,8 +1,7 @@
 //! Calls between managed and unmanaged code, and the first functions of threads.
 
 use super::frames::{
-    Frames, call, call_computed, disable_preemptive_gc, enable_preemptive_gc, reserve_frame,
-    service, set, with_frame,
+    Frames, call, call_computed, enable_preemptive_gc, reserve_frame, service, set, with_frame,
 };
 use super::helpers::ARGUMENT;
 use super::{Plan, RETURN, Service, Shared, Stub, method_id, native};
@@ -83,7 +82,7 @@ impl Plan {
         body.push(enable_preemptive_gc());
         body.push(set(Word::Register(Gpr::Rax), Value::Register(Gpr::Rbx)));
         body.push(call_computed());
-        body.extend(disable_preemptive_gc());
+        body.extend(self.frames.disable_preemptive_gc());
         body.push(Frames::unlink(at));
         native(Shared::ClrToComWorker, shape, body, RETURN)
     }
@@ -106,7 +105,7 @@ impl Plan {
         if !self.generation.has_helper_method_frames() {
             body.push(service(Service::UnmanagedToManagedCall));
         }
-        body.extend(disable_preemptive_gc());
+        body.extend(self.frames.disable_preemptive_gc());
         body.extend(self.frames.unmanaged_to_managed_frame(at, FrameKind::ComMethod));
         body.push(call(self.helper(Shared::ComToClrDispatchHelper)));
         body.push(Frames::unlink(at));
@@ -166,7 +165,7 @@ impl Plan {
             service(Service::ThreadStart),
             set(Word::Register(Gpr::Rbx), Value::Register(Gpr::Rax)),
         ];
-        body.extend(disable_preemptive_gc());
+        body.extend(self.frames.disable_preemptive_gc());
         let base = if self.generation.has_gc_frames() {
             FrameKind::Gc
         } else {
@@ -208,11 +207,11 @@ fn attach() -> [Statement; 2] {
 }
 
 /// Switches the mode, and calls the stub in r10.
-pub(super) fn um_thunk_stub() -> Function {
+pub(super) fn um_thunk_stub(frames: &Frames) -> Function {
     let shape = FunctionShape { pushes: vec![Gpr::R12], locals: 0x68, ..FunctionShape::default() };
     let mut body = vec![set(Word::Register(Gpr::R12), Value::Register(Gpr::R10))];
     body.extend(attach());
-    body.extend(disable_preemptive_gc());
+    body.extend(frames.disable_preemptive_gc());
     body.push(set(Word::Register(Gpr::Rax), Value::Register(Gpr::R12)));
     body.push(call_computed());
     body.push(enable_preemptive_gc());
@@ -221,11 +220,11 @@ pub(super) fn um_thunk_stub() -> Function {
 
 /// Notifies the profiler before the mode is switched: no Frame leads to managed code (C-170,
 /// observed on U9; assumed for .NET 10, of which no such walk was recorded).
-pub(super) fn reverse_p_invoke_enter() -> Function {
+pub(super) fn reverse_p_invoke_enter(frames: &Frames) -> Function {
     let shape = FunctionShape { locals: 0x20, ..FunctionShape::default() };
     let mut body = attach().to_vec();
     body.push(service(Service::UnmanagedToManagedCall));
-    body.extend(disable_preemptive_gc());
+    body.extend(frames.disable_preemptive_gc());
     native(Shared::ReversePInvokeEnter, shape, body, RETURN)
 }
 

@@ -1,6 +1,6 @@
 //! The runtime's code that frees code, and that makes room for new code.
 
-use super::frames::{call, disable_preemptive_gc, enable_preemptive_gc, service, set};
+use super::frames::{call, enable_preemptive_gc, service, set};
 use super::helpers::{ARGUMENT, plain};
 use super::{Plan, RETURN, Service, Shared, method_id, native};
 use clr_codegen::{Function, FunctionIndex, Primitive, Statement, Value, Word};
@@ -31,7 +31,7 @@ impl Plan {
             return self.with_helper_frame(shared, vec![keep_argument(), service(what)]);
         }
         let mut body = vec![keep_argument()];
-        body.extend(disable_preemptive_gc());
+        body.extend(self.frames.disable_preemptive_gc());
         body.push(service(what));
         body.push(enable_preemptive_gc());
         native(shared, plain(), body, RETURN)

@@ -1,4 +1,4 @@
-//! The page of the evidence: what supports each clause on each runtime.
+//! The page of the evidence: the support of each clause on each runtime.
 
 use crate::coverage::measured;
 use clr_runtime::clause::{Chapter, ClauseEntry};
@@ -7,7 +7,7 @@ use clr_tests::coverage::{By, Cover, Coverage};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
-/// What supports a clause on a runtime, strongest first.
+/// The support of a clause on a runtime, strongest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Support {
     /// Replayed calls of the runtime, which had the recorded result: how many.
@@ -102,7 +102,7 @@ fn page(coverage: &Coverage) -> String {
         "\
 # The evidence
 
-What supports each clause on each runtime on which it holds: {cells} cells. {} of them are observed,
+The support of each clause on each runtime on which it holds: {cells} cells. {} of them are observed,
 {} read, {} documented, and **{} assumed**. This page is written by a test.
 
 * A number N: the clause applies to N calls of this runtime in `fixtures/clr`, which were replayed with

@@ -221,8 +221,8 @@ fn flags_without_a_seed_come_from_frames() {
     }));
 }
 
-/// What is in the volatile registers without a seed? 0, until a Frame with a whole CONTEXT has been
-/// followed (C-158).
+/// Which values do the volatile registers have without a seed? 0, until a Frame with a whole CONTEXT
+/// has been followed (C-158).
 #[test]
 fn volatile_registers_are_zero_without_a_seed() {
     check!(ask(|call, counts| {
@@ -296,7 +296,7 @@ fn ask_stacks(mut question: impl FnMut(&str, &Recording, &WalkLine, &Stack<'_>))
     }
 }
 
-/// What lies below a Frame? One word in all of a process up to .NET 9: the GS cookie. In .NET 10
+/// Which word lies below a Frame? One in all of a process up to .NET 9: the GS cookie. In .NET 10
 /// anything.
 #[test]
 fn the_word_below_a_frame_is_the_process_s_cookie() {
@@ -380,8 +380,8 @@ fn call_site(
     })
 }
 
-/// What do the call-site fields of an InlinedCallFrame hold? The return address is 0 or in managed
-/// code, and the stack pointer of an active call lies below the Frame.
+/// Which values do the call-site fields of an InlinedCallFrame have? The return address is 0 or in
+/// managed code, and the stack pointer of an active call lies below the Frame.
 #[test]
 fn inlined_call_frames_are_inactive_or_have_a_call_site() {
     let mut counts = Counts::default();

@@ -115,7 +115,7 @@ structures! {
     FieldOffset {
         /// The field's token.
         field: Token,
-        /// Its offset in the object (bytes).
+        /// Offset of the field in the object (bytes).
         offset: u32,
     }
 
@@ -165,7 +165,7 @@ structures! {
         kind: u32,
         /// Start of the handler's code (VA).
         ip: u64,
-        /// Its frame pointer (VA).
+        /// Frame pointer of the handler (VA).
         frame_pointer: u64,
         /// 0 on x64.
         shadow_stack: u64,
@@ -197,7 +197,7 @@ structures! {
     EventData {
         /// The data (VA).
         data: u64,
-        /// Its size in bytes.
+        /// Size of the data in bytes.
         size: u32,
         /// 0.
         reserved: u32,

@@ -1,4 +1,4 @@
-//! What all interfaces have in common.
+//! The parts that all interfaces have in common.
 
 use crate::Guid;
 use crate::object;

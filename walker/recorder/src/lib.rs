@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `settings` | `CLR_RECORDER`: settings, or the path of a file with settings |
 //! | `profiler` | the object that the runtime loads: its callbacks |
-//! | `recorder` | what the callbacks, the handler and the sampler share |
+//! | `recorder` | the state that callbacks, handler and sampler share |
 //! | `threads` | the threads that can be sampled, with the bounds of their stacks |
 //! | `code` | the code map: native images, ready-to-run images, jitted methods |
 //! | `request` | one sample at a time: asked for by the sampler, taken by a signal handler |

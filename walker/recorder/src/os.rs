@@ -56,8 +56,8 @@ static ON_SIGNAL: std::sync::OnceLock<OnSignal> = std::sync::OnceLock::new();
 
 /// Installs the handler.
 ///
-/// It runs on the interrupted stack: CoreCLR's alternate stacks are small, and a walk goes up the
-/// stack that it is on.
+/// The handler runs on the interrupted stack: CoreCLR's alternate stacks are small, and a walk goes up
+/// the stack that it is on.
 pub(crate) fn install(on_signal: OnSignal) -> bool {
     if ON_SIGNAL.set(on_signal).is_err() {
         return false;

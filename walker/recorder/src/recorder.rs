@@ -1,4 +1,4 @@
-//! What the callbacks, the signal handler and the sampler share.
+//! The state that the callbacks, the signal handler and the sampler share.
 
 use crate::code::Code;
 use crate::os;
@@ -36,7 +36,7 @@ pub(crate) struct Recorder {
     /// True from RuntimeSuspendStarted to RuntimeResumeFinished.
     pub(crate) is_suspending: AtomicBool,
     pub(crate) watchdog: Watchdog,
-    /// What became of samples.
+    /// The results of samples.
     pub(crate) outcome: Mutex<Outcome>,
     beats: AtomicU32,
     is_over: AtomicBool,

@@ -30,7 +30,7 @@ const SIZE_OF_SEED: usize = 0xCA0;
 /// A thread that does not run within this time, or blocks signals, gives no sample.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// What a handler leaves behind.
+/// The result of a handler.
 #[derive(Debug)]
 pub(crate) struct Sample {
     pub(crate) thread: ThreadId,
@@ -43,7 +43,7 @@ pub(crate) struct Sample {
     /// The stack from `copy_from` (VA) to its base, if copies are wanted and it is not too large.
     pub(crate) copy: Vec<u8>,
     pub(crate) copy_from: u64,
-    /// What DoStackSnapshot reported of the same stack, if it was asked.
+    /// Result of DoStackSnapshot on the same stack, if it was asked.
     pub(crate) snapshot: Option<HResult>,
     pub(crate) reports: Vec<Report>,
 }

@@ -85,7 +85,7 @@ pub(crate) fn write(settings: &Settings, text: &str) {
     }
 }
 
-/// What became of samples.
+/// The results of samples.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     Folded(Folded),

@@ -13,7 +13,7 @@ pub(crate) enum Mode {
     Check,
 }
 
-/// What is to be done.
+/// The settings of a recorder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// `mode=sample` or `mode=check`.

@@ -71,7 +71,7 @@ fn a_walk_accesses_its_target() {
     walks();
 }
 
-/// What threads do before or after a suspension decides which of them are stopped, and where.
+/// The steps of threads before or after a suspension decide which of them are stopped, and where.
 pub(super) fn suspensions() {
     accesses_the_program(Generation::Net9Unix, |me| {
         me.info().suspend_runtime().unwrap_or_default();

@@ -108,7 +108,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// What a runtime is: its place among the others.
+/// The place of a runtime among the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Family {
     /// Operating system.

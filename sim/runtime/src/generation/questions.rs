@@ -176,7 +176,7 @@ macro_rules! questions {
         pub(super) struct Answers {
             /// Name of the runtime, which recordings and texts use too.
             pub(super) name: &'static str,
-            /// What the runtime is.
+            /// Place of the runtime among the others.
             pub(super) family: Family,
             $($(#[doc = $doc])+ pub(super) $name: Answer<$type>,)*
         }

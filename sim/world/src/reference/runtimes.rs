@@ -1,6 +1,6 @@
 //! The reference model's own table of runtimes.
 //!
-//! It is a second opinion, written from the contract and not from the answers in
+//! The table is a second opinion, written from the contract and not from the answers in
 //! [`clr_runtime::generation`], which the model compares itself with. It names families, so that
 //! another build of a known version needs no change here.
 

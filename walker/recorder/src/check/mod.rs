@@ -1,8 +1,8 @@
 //! Second opinions on each walk, inside the process.
 //!
 //! The handler copies the stack. Afterwards another walk is made from the same registers over the
-//! copy: native frames by libunwind, frames of methods by a reader of UNWIND_INFO of its own, told
-//! apart by what the runtime says. The two walks have to agree frame by frame, and the claim of the
+//! copy: native frames by libunwind, frames of methods by a reader of UNWIND_INFO of its own. The
+//! runtime says which frame is which. The two walks have to agree frame by frame, and the claim of the
 //! first one has to be true.
 
 mod frame;

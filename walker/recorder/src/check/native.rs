@@ -82,7 +82,7 @@ pub(super) struct Libunwind {
 // SAFETY: the check belongs to the sampler, which is one thread.
 unsafe impl Send for Libunwind {}
 
-/// What the callbacks of one step get.
+/// The argument of the callbacks of one step.
 struct Argument<'s> {
     frame: &'s Frame,
     stack: &'s StackCopy<'s>,

@@ -10,7 +10,7 @@ use clr_walker::profiling::FunctionId;
 /// Maximum distance in bytes of the first function's frame from the stack's base.
 const ROOM_AT_BASE: u64 = 0x2000;
 
-/// What a second walk reads.
+/// The input of a second walk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Second<'s> {
     pub(super) libunwind: Option<Libunwind>,
@@ -35,7 +35,7 @@ pub(super) enum Stepped {
     },
     /// The frame was the thread's first function.
     Root,
-    /// There are no unwind data, or none that makes sense.
+    /// No unwind data, or none that makes sense.
     Lost,
 }
 

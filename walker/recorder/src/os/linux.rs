@@ -1,5 +1,6 @@
-//! The operating system: Linux on x86-64.
+//! Linux on x86-64: signals, `/proc`, the loader's list.
 
+use super::Image;
 use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::profiling::{StackBounds, StackRoot};
 use clr_walker::registers::Registers;
@@ -216,18 +217,6 @@ pub(crate) fn loads() -> (u64, u64) {
 pub(crate) fn end(status: i32) -> ! {
     // SAFETY: the call does not return.
     unsafe { libc::_exit(status) }
-}
-
-/// A loaded native image, as the loader describes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Image {
-    /// The address where the lowest segment is (VA).
-    pub(crate) base: u64,
-    pub(crate) path: String,
-    /// The addresses of its segments (VA).
-    pub(crate) code: Range<u64>,
-    /// Address of `.eh_frame_hdr` (VA).
-    pub(crate) eh_frame_hdr: u64,
 }
 
 /// Returns the native images with unwind data.

@@ -44,7 +44,7 @@ impl Memory for Interrupted<'_> {
             return OwnProcess.read(address, buffer);
         }
         // SAFETY: the range is within the used part of the calling thread's stack.
-        unsafe { os::copy_own_stack(address, buffer) };
+        unsafe { os::copy_stack(address, buffer) };
         Ok(())
     }
 }

@@ -162,16 +162,6 @@ impl Memory for OwnProcess {
     }
 }
 
-/// Copies bytes of the calling thread's own stack from `address` (VA) on.
-///
-/// # Safety
-/// The bytes lie between the stack pointer, less the red zone, and the stack's base.
-pub(crate) unsafe fn copy_own_stack(address: u64, to: &mut [u8]) {
-    // SAFETY: such bytes are mapped for as long as the thread lives. Other threads may write to
-    // them through pointers, so the copy is one of a moment, as every sample is.
-    unsafe { std::ptr::copy_nonoverlapping(address as *const u8, to.as_mut_ptr(), to.len()) }
-}
-
 /// Maps a file for as long as the process lives.
 pub(crate) fn map_file(path: &str) -> Option<&'static [u8]> {
     let file = File::open(path).ok()?;

@@ -17,3 +17,13 @@ pub(crate) struct Image {
     /// Address of `.eh_frame_hdr` (VA).
     pub(crate) eh_frame_hdr: u64,
 }
+
+/// Copies bytes of a stack from `address` (VA) on: of the calling thread's own, or of a suspended one's.
+///
+/// # Safety
+/// The bytes lie between the stack pointer, less the red zone, and the stack's base.
+pub(crate) unsafe fn copy_stack(address: u64, to: &mut [u8]) {
+    // SAFETY: such bytes are mapped for as long as the thread lives. Other threads may write to
+    // them through pointers, so the copy is one of a moment, as every sample is.
+    unsafe { std::ptr::copy_nonoverlapping(address as *const u8, to.as_mut_ptr(), to.len()) }
+}

@@ -1,60 +1,25 @@
-//! One sample at a time: asked for by the sampler, taken by the signal handler of a thread.
+//! Samples that threads take themselves, in a signal handler.
 
+use super::{Answer, Sample};
 use crate::os;
 use crate::recorder::Recorder;
 use crate::target::Interrupted;
 use crate::threads::Thread;
 use crate::watchdog;
-use clr_com::RuntimeInfo;
-use clr_walker::mixed::{SignalVeto, WalkBuffer, Walker};
-use clr_walker::profiling::{
-    CallError, FunctionId, HResult, ModuleSource as _, ProfilerInfo as _, SnapshotFlags,
-    SnapshotFrame, StackBounds, StackRoot, ThreadId,
-};
+use clr_walker::mixed::{SignalVeto, Walker};
+use clr_walker::profiling::{ModuleSource as _, ThreadId};
 use clr_walker::registers::Registers;
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// Maximum number of frames of a sample.
-const MOST_FRAMES: usize = 1024;
-/// Maximum number of bytes of a stack that are copied for second opinions.
-const MOST_BYTES: usize = 512 << 10;
 /// A handler needs this much of the interrupted stack, in bytes: the kernel's frame with the vector
 /// registers, and the walk.
 const ROOM: u64 = 16 << 10;
 /// DoStackSnapshot needs this much, in bytes.
 const ROOM_FOR_SNAPSHOT: u64 = 64 << 10;
-/// Size of the largest CONTEXT that a runtime reads, in bytes.
-const SIZE_OF_SEED: usize = 0xCA0;
 /// A thread that does not run within this time, or blocks signals, gives no sample.
 const PATIENCE: Duration = Duration::from_millis(100);
-
-/// The result of a handler.
-#[derive(Debug)]
-pub(crate) struct Sample {
-    pub(crate) thread: ThreadId,
-    pub(crate) stack: StackBounds,
-    /// The interrupted registers.
-    pub(crate) registers: Registers,
-    pub(crate) buffer: WalkBuffer,
-    /// Duration of the walk.
-    pub(crate) nanoseconds: u64,
-    /// The stack from `copy_from` (VA) to its base, if copies are wanted and it is not too large.
-    pub(crate) copy: Vec<u8>,
-    pub(crate) copy_from: u64,
-    /// Result of DoStackSnapshot on the same stack, if it was asked.
-    pub(crate) snapshot: Option<HResult>,
-    pub(crate) reports: Vec<Report>,
-}
-
-/// A managed frame as DoStackSnapshot reports it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Report {
-    pub(crate) function: FunctionId,
-    pub(crate) ip: u64,
-    pub(crate) sp: u64,
-}
 
 /// The states of a request, in the low bits of its word; the others number the requests.
 mod phase {
@@ -80,32 +45,12 @@ pub(crate) struct Request {
 // handler's that has changed it from ASKED to TAKING.
 unsafe impl Sync for Request {}
 
-/// An answer to a request.
-#[derive(Debug)]
-pub(crate) enum Answer<'r> {
-    /// The sample was taken.
-    Taken(&'r mut Sample),
-    /// The thread did not run, has ended, or has no room on its stack.
-    Missed,
-}
-
 impl Request {
     /// Makes the room for samples. `wants_copies`: of stacks, too.
     pub(crate) fn new(wants_copies: bool) -> Self {
-        let nowhere = StackBounds { limit: 0, base: 0, root: StackRoot::Undefined };
         Self {
             word: AtomicU32::new(phase::IDLE),
-            sample: UnsafeCell::new(Sample {
-                thread: ThreadId(0),
-                stack: nowhere,
-                registers: Registers::default(),
-                buffer: WalkBuffer::new(MOST_FRAMES),
-                nanoseconds: 0,
-                copy: Vec::with_capacity(if wants_copies { MOST_BYTES } else { 0 }),
-                copy_from: 0,
-                snapshot: None,
-                reports: Vec::with_capacity(if wants_copies { MOST_FRAMES } else { 0 }),
-            }),
+            sample: UnsafeCell::new(Sample::new(wants_copies)),
             wants_copies,
         }
     }
@@ -172,7 +117,8 @@ impl Request {
             let Ok(()) = walker.take(&target, &mut sample.buffer);
             sample.nanoseconds = os::now().saturating_sub(start);
             if self.wants_copies {
-                sample.copy_stack(&target, stack);
+                // SAFETY: this thread's own stack, below which the handler runs.
+                unsafe { sample.copy_stack(target.low(), stack) };
             }
             sample.snapshot = None;
             // In a method no lock of the runtime is held, so it may be asked.
@@ -186,49 +132,6 @@ impl Request {
         }
         self.word.store(word(phase::IDLE), Ordering::Release);
         os::wake(&self.word);
-    }
-}
-
-impl Sample {
-    /// Copies the stack, if there is room: the vector has its capacity, so nothing is allocated.
-    fn copy_stack(&mut self, target: &Interrupted<'_>, stack: StackBounds) {
-        self.copy.clear();
-        self.copy_from = target.low();
-        let len = usize::try_from(stack.base - target.low()).unwrap_or(usize::MAX);
-        if len <= self.copy.capacity() {
-            self.copy.resize(len, 0);
-            // SAFETY: from the lowest byte in use to the base.
-            unsafe { os::copy_own_stack(self.copy_from, &mut self.copy) };
-        }
-    }
-
-    /// Asks the runtime about the interrupted thread, which is the calling one.
-    #[inline(never)]
-    fn take_snapshot(&mut self, info: &RuntimeInfo) {
-        #[repr(align(16))]
-        struct Context([u8; SIZE_OF_SEED]);
-        let mut context = Context([0; SIZE_OF_SEED]);
-        self.reports.clear();
-        if self.registers.write_context(&mut context.0).is_err() {
-            return;
-        }
-        let reports = &mut self.reports;
-        let mut callback = |frame: &mut SnapshotFrame<'_>| {
-            if let (Some(function), Ok(registers)) =
-                (frame.function, Registers::from_context(frame.context))
-                && reports.len() < reports.capacity()
-            {
-                reports.push(Report { function, ip: frame.ip, sp: registers.rsp() });
-            }
-            HResult::OK
-        };
-        let (flags, size) = (SnapshotFlags::REGISTER_CONTEXT, SIZE_OF_SEED as u32);
-        let seed = Some(&context.0[..]);
-        let result = info.do_stack_snapshot(ThreadId(0), Some(&mut callback), flags, 0, seed, size);
-        self.snapshot = Some(match result {
-            Ok(()) => HResult::OK,
-            Err(CallError::Failed(result)) => result,
-        });
     }
 }
 

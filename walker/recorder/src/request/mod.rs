@@ -1,0 +1,119 @@
+//! One sample at a time: asked for by the sampler, taken by the thread itself in a signal handler, or
+//! by the sampler while the thread is suspended.
+
+use crate::os;
+use clr_com::RuntimeInfo;
+use clr_walker::mixed::WalkBuffer;
+use clr_walker::profiling::{
+    CallError, FunctionId, HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, StackBounds,
+    StackRoot, ThreadId,
+};
+use clr_walker::registers::Registers;
+
+mod signal;
+pub(crate) use signal::{Request, on_signal};
+
+/// Maximum number of frames of a sample.
+const MOST_FRAMES: usize = 1024;
+/// Maximum number of bytes of a stack that are copied for second opinions.
+const MOST_BYTES: usize = 512 << 10;
+/// Size of the largest CONTEXT that a runtime reads, in bytes.
+const SIZE_OF_SEED: usize = 0xCA0;
+
+/// A walk, and what its second opinion needs.
+#[derive(Debug)]
+pub(crate) struct Sample {
+    pub(crate) thread: ThreadId,
+    pub(crate) stack: StackBounds,
+    /// The interrupted registers.
+    pub(crate) registers: Registers,
+    pub(crate) buffer: WalkBuffer,
+    /// Duration of the walk.
+    pub(crate) nanoseconds: u64,
+    /// The stack from `copy_from` (VA) to its base, if copies are wanted and it is not too large.
+    pub(crate) copy: Vec<u8>,
+    pub(crate) copy_from: u64,
+    /// Result of DoStackSnapshot on the same stack, if it was asked.
+    pub(crate) snapshot: Option<HResult>,
+    pub(crate) reports: Vec<Report>,
+}
+
+/// A managed frame as DoStackSnapshot reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Report {
+    pub(crate) function: FunctionId,
+    pub(crate) ip: u64,
+    pub(crate) sp: u64,
+}
+
+/// An answer to a request.
+#[derive(Debug)]
+pub(crate) enum Answer<'r> {
+    /// The sample was taken.
+    Taken(&'r mut Sample),
+    /// The thread did not run, has ended, or has no room on its stack.
+    Missed,
+}
+
+impl Sample {
+    /// Makes the room for a sample. `with_copy`: of the stack, too.
+    fn new(with_copy: bool) -> Self {
+        Self {
+            thread: ThreadId(0),
+            stack: StackBounds { limit: 0, base: 0, root: StackRoot::Undefined },
+            registers: Registers::default(),
+            buffer: WalkBuffer::new(MOST_FRAMES),
+            nanoseconds: 0,
+            copy: Vec::with_capacity(if with_copy { MOST_BYTES } else { 0 }),
+            copy_from: 0,
+            snapshot: None,
+            reports: Vec::with_capacity(if with_copy { MOST_FRAMES } else { 0 }),
+        }
+    }
+
+    /// Copies the stack from `low` (VA) on, if there is room: the vector has its capacity, so nothing
+    /// is allocated.
+    ///
+    /// # Safety
+    /// `low` is the lowest byte in use, or the base, of the calling thread's stack or of a suspended
+    /// one's.
+    unsafe fn copy_stack(&mut self, low: u64, stack: StackBounds) {
+        self.copy.clear();
+        self.copy_from = low;
+        let len = usize::try_from(stack.base - low).unwrap_or(usize::MAX);
+        if len <= self.copy.capacity() {
+            self.copy.resize(len, 0);
+            // SAFETY: from the lowest byte in use to the base.
+            unsafe { os::copy_stack(low, &mut self.copy) };
+        }
+    }
+
+    /// Asks the runtime about the interrupted thread, which is the calling one.
+    #[inline(never)]
+    fn take_snapshot(&mut self, info: &RuntimeInfo) {
+        #[repr(align(16))]
+        struct Context([u8; SIZE_OF_SEED]);
+        let mut context = Context([0; SIZE_OF_SEED]);
+        self.reports.clear();
+        if self.registers.write_context(&mut context.0).is_err() {
+            return;
+        }
+        let reports = &mut self.reports;
+        let mut callback = |frame: &mut SnapshotFrame<'_>| {
+            if let (Some(function), Ok(registers)) =
+                (frame.function, Registers::from_context(frame.context))
+                && reports.len() < reports.capacity()
+            {
+                reports.push(Report { function, ip: frame.ip, sp: registers.rsp() });
+            }
+            HResult::OK
+        };
+        let (flags, size) = (SnapshotFlags::REGISTER_CONTEXT, SIZE_OF_SEED as u32);
+        let seed = Some(&context.0[..]);
+        let result = info.do_stack_snapshot(ThreadId(0), Some(&mut callback), flags, 0, seed, size);
+        self.snapshot = Some(match result {
+            Ok(()) => HResult::OK,
+            Err(CallError::Failed(result)) => result,
+        });
+    }
+}

@@ -38,6 +38,12 @@ fn known<I>(interface: Option<&I>) -> Result<&I, HResult> {
     interface.ok_or(HResult::NOT_IMPLEMENTED)
 }
 
+/// Returns the text of `len` UTF-16 units, of which the last may be the 0 behind it.
+fn text(room: &[u16], len: usize) -> String {
+    let name = room.get(..len.min(room.len())).unwrap_or_default();
+    String::from_utf16_lossy(name.strip_suffix(&[0]).unwrap_or(name))
+}
+
 impl RuntimeInfo {
     /// Asks a runtime for its interfaces: the argument of `Initialize`.
     ///
@@ -100,9 +106,28 @@ impl RuntimeInfo {
             self.info.GetModuleInfo(module, base, ROOM as u32, len, name.as_mut_ptr(), null_mut())
         };
         let len = called(result, len)? as usize;
-        let name = name.get(..len.min(ROOM)).unwrap_or_default();
-        let text = String::from_utf16_lossy(name.strip_suffix(&[0]).unwrap_or(name));
-        Ok((base as u64, text))
+        Ok((base as u64, text(&name, len)))
+    }
+
+    /// `GetDynamicFunctionInfo`: the name of a dynamic method or IL stub.
+    ///
+    /// # Errors
+    /// `E_INVALIDARG` for other functions, `E_NOTIMPL` of a runtime without `ICorProfilerInfo8`.
+    pub fn get_dynamic_function_name(&self, function: FunctionId) -> Called<String> {
+        const ROOM: usize = 512;
+        let mut name = [0; ROOM];
+        let (mut module, mut signature) = (ModuleId(0), null());
+        let (mut signature_size, mut len) = (0, 0);
+        let info = known(self.info8.as_ref())?;
+        // SAFETY: the pointers are to locals, and the room is that of `name`.
+        let result = unsafe {
+            let (module, signature) = (&raw mut module, &raw mut signature);
+            let (size, len) = (&raw mut signature_size, &raw mut len);
+            let (room, name) = (ROOM as u32, name.as_mut_ptr());
+            info.GetDynamicFunctionInfo(function, module, signature, size, room, len, name)
+        };
+        let len = called(result, len)? as usize;
+        Ok(text(&name, len))
     }
 
     /// `GetNativeCodeStartAddresses`: writes the starts (VA) of the bodies of a function that have

@@ -1,6 +1,7 @@
 //! The code map of the process.
 
 use crate::os::{self, OwnProcess};
+use crate::profile::Label;
 use clr_com::{ModuleId, RuntimeInfo};
 use clr_walker::code_map::{CodeMap, RegionKind, SharedCodeMap};
 use clr_walker::image::elf::ElfImage;
@@ -188,6 +189,19 @@ impl Code {
             }
             None => format!("{address:#x}"),
         }
+    }
+
+    /// Returns a label for an address in a native image: `file+offset` of its function, or of the
+    /// address itself where no function is known.
+    pub(crate) fn label(&self, address: u64) -> Label {
+        let start = {
+            let map = self.map.read();
+            map.find(address).and_then(|(region, rva)| {
+                Some(region.base() + u64::from(region.cfi()?.function(rva)?.start))
+            })
+        };
+        let name = self.describe(start.unwrap_or(address));
+        Label { name, file: self.image_at(address).map(|(_, path)| path).unwrap_or_default() }
     }
 
     /// Returns the base (VA) and the path of the native image with `address` (VA).

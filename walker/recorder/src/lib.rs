@@ -19,6 +19,7 @@
 //! | `sampler` | the thread that samples |
 //! | `watchdog` | the thread that ends hangs, and writes all stacks |
 //! | `names` | names of methods |
+//! | `profile` | stacks and counts, and the formats of files |
 //! | `check` | second opinions on each walk |
 //! | `os` | the operating system: signals, memory, files. Nearly all `unsafe` is there |
 //!
@@ -36,6 +37,7 @@ mod check;
 mod code;
 mod names;
 mod os;
+mod profile;
 mod profiler;
 mod recorder;
 mod request;

@@ -1,5 +1,6 @@
 //! Names of methods, by their metadata.
 
+use crate::profile::Label;
 use clr_com::{IMetaDataImport, Interface, ModuleId, RuntimeInfo, Token};
 use clr_walker::profiling::{FunctionId, ProfilerInfo};
 use std::collections::HashMap;
@@ -12,15 +13,24 @@ const READ: u32 = 0;
 
 /// Names that were asked for, by function. Only the sampler asks.
 #[derive(Debug, Default)]
-pub(crate) struct Names(HashMap<FunctionId, String>);
+pub(crate) struct Names(HashMap<FunctionId, Label>);
 
 impl Names {
-    /// Returns `Type.Method`, or the id where there is no metadata.
-    pub(crate) fn of(&mut self, info: &RuntimeInfo, function: FunctionId) -> &str {
-        self.0.entry(function).or_insert_with(|| {
-            name(info, function).unwrap_or_else(|| format!("function {:#x}", function.0))
+    /// Returns `Type.Method`, or the name of a dynamic method, or the id where there is neither; and
+    /// the module's file.
+    pub(crate) fn of(&mut self, info: &RuntimeInfo, function: FunctionId) -> &Label {
+        self.0.entry(function).or_insert_with(|| Label {
+            name: name(info, function)
+                .or_else(|| info.get_dynamic_function_name(function).ok())
+                .unwrap_or_else(|| format!("function {:#x}", function.0)),
+            file: file(info, function).unwrap_or_default(),
         })
     }
+}
+
+fn file(info: &RuntimeInfo, function: FunctionId) -> Option<String> {
+    let found = info.get_function_info2(function, None, 0).ok()?;
+    info.get_module_info(ModuleId(found.module)).ok().map(|(_, path)| path)
 }
 
 fn name(info: &RuntimeInfo, function: FunctionId) -> Option<String> {

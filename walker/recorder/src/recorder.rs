@@ -120,7 +120,7 @@ impl Recorder {
     pub(crate) fn write_result(&self, hangs: u32) {
         // A sampler that hangs while it judges keeps its result.
         if let Ok(outcome) = self.outcome.try_lock() {
-            sampler::write(&self.settings, &outcome.text(self, hangs));
+            sampler::write(&self.settings, &outcome.bytes(self, hangs));
         }
     }
 

@@ -3,12 +3,11 @@
 use crate::check::Check;
 use crate::names::Names;
 use crate::os;
+use crate::profile::{Label, Profile};
 use crate::recorder::Recorder;
 use crate::request::{Answer, Sample};
 use crate::settings::{Mode, Settings};
 use clr_walker::mixed::{FrameKind, MixedStack, Reason, Walker};
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::sync::PoisonError;
@@ -69,15 +68,18 @@ pub(crate) fn run(recorder: &'static Recorder) {
     recorder.write_result(0);
 }
 
-/// Appends a text to the file of the settings.
-pub(crate) fn write(settings: &Settings, text: &str) {
+/// Writes a result to the file of the settings: a profile anew, other results after what is there.
+pub(crate) fn write(settings: &Settings, result: &[u8]) {
+    let is_profile = settings.mode == Mode::Sample;
     let written = match &settings.out {
         Some(path) => OpenOptions::new()
             .create(true)
-            .append(true)
+            .append(!is_profile)
+            .write(is_profile)
+            .truncate(is_profile)
             .open(path)
-            .and_then(|mut file| file.write_all(text.as_bytes())),
-        None => std::io::stderr().write_all(text.as_bytes()),
+            .and_then(|mut file| file.write_all(result)),
+        None => std::io::stderr().write_all(result),
     };
     if let Err(error) = written {
         eprintln!("clr-recorder: {error}");
@@ -88,7 +90,7 @@ pub(crate) fn write(settings: &Settings, text: &str) {
 /// The results of samples.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    Folded(Folded),
+    Profile(Named),
     Check(Box<Check>),
 }
 
@@ -96,14 +98,14 @@ impl Outcome {
     /// Makes an empty one.
     pub(crate) fn new(mode: Mode) -> Self {
         match mode {
-            Mode::Sample => Self::Folded(Folded::default()),
+            Mode::Sample => Self::Profile(Named::default()),
             Mode::Check => Self::Check(Box::new(Check::new())),
         }
     }
 
     fn add(&mut self, recorder: &Recorder, sample: &Sample, stack: &MixedStack) {
         match self {
-            Self::Folded(folded) => folded.add(recorder, stack),
+            Self::Profile(named) => named.add(recorder, stack),
             Self::Check(check) => check.add(recorder, sample, stack),
         }
     }
@@ -115,47 +117,38 @@ impl Outcome {
     }
 
     /// Returns the result as it is written.
-    pub(crate) fn text(&self, recorder: &Recorder, hangs: u32) -> String {
+    pub(crate) fn bytes(&self, recorder: &Recorder, hangs: u32) -> Vec<u8> {
+        let settings = &recorder.settings;
         match self {
-            Self::Folded(folded) => folded.text(),
-            Self::Check(check) => check.text(recorder, hangs),
+            Self::Profile(named) => named.profile.write(settings.format(), &settings.label),
+            Self::Check(check) => check.text(settings, recorder.version, hangs).into_bytes(),
         }
     }
 }
 
-/// Stacks and their counts, in the format of flame graphs: `root;caller;leaf count`.
+/// A profile whose frames get the names of methods and images.
 #[derive(Debug, Default)]
-pub(crate) struct Folded {
-    stacks: BTreeMap<String, u64>,
+pub(crate) struct Named {
+    profile: Profile,
     names: Names,
 }
 
-impl Folded {
+impl Named {
     fn add(&mut self, recorder: &Recorder, stack: &MixedStack) {
-        let mut line = String::new();
+        let special = |name: &str| Label { name: name.to_owned(), file: String::new() };
+        let mut numbers = Vec::with_capacity(stack.frames.len());
         for frame in stack.frames.iter().rev() {
-            if !line.is_empty() {
-                line.push(';');
-            }
-            match frame.kind {
+            numbers.push(match frame.kind {
                 FrameKind::Managed(function) | FrameKind::Hidden(Some(function)) => {
-                    line.push_str(self.names.of(&recorder.info, function));
+                    self.profile.number(self.names.of(&recorder.info, function))
                 }
-                FrameKind::Hidden(None) => line.push_str("[stub]"),
+                FrameKind::Hidden(None) => self.profile.number(&special("[stub]")),
                 FrameKind::Native { image, rva } => {
-                    line.push_str(&recorder.code.describe(image + u64::from(rva)));
+                    self.profile.number(&recorder.code.label(image + u64::from(rva)))
                 }
-                FrameKind::Unknown => line.push_str("[unknown]"),
-            }
+                FrameKind::Unknown => self.profile.number(&special("[unknown]")),
+            });
         }
-        *self.stacks.entry(line).or_default() += 1;
-    }
-
-    fn text(&self) -> String {
-        let mut text = String::new();
-        for (stack, count) in &self.stacks {
-            let _ = writeln!(text, "{stack} {count}");
-        }
-        text
+        self.profile.add(numbers);
     }
 }

@@ -1,5 +1,6 @@
 //! Settings, from the environment variable `CLR_RECORDER`.
 
+use crate::profile::Format;
 use clr_walker::mixed::Policy;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -7,7 +8,7 @@ use std::str::FromStr;
 /// The task of the recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// Counts stacks, and writes them folded.
+    /// Counts stacks, and writes a profile.
     Sample,
     /// Judges each walk, and writes one JSON object.
     Check,
@@ -25,8 +26,12 @@ pub(crate) struct Settings {
     pub(crate) snapshots: bool,
     /// `rate=N`: samples in a second, of all threads together. 0: as many as can be taken.
     pub(crate) rate: u32,
-    /// `out=PATH`: the file that the result is appended to. Without it, stderr.
+    /// `out=PATH`: the file of the profile, or the file that other results are appended to. Without
+    /// it, stderr.
     pub(crate) out: Option<PathBuf>,
+    /// `format=folded`, `speedscope` or `pprof`. Without it, the extension of the file says it:
+    /// `.json` is speedscope's, `.pb` and `.pprof` are pprof's.
+    pub(crate) format: Option<Format>,
     /// `label=TEXT`: the name of the workload in results.
     pub(crate) label: String,
     /// `hang=SECONDS`: the time without a sample after which the process is ended. 0: never.
@@ -46,6 +51,7 @@ impl Default for Settings {
             snapshots: false,
             rate: 100,
             out: None,
+            format: None,
             label: String::new(),
             hang: 0,
             log: false,
@@ -89,6 +95,11 @@ impl Settings {
                 "snapshots" => settings.snapshots = number::<u32>(word, value)? != 0,
                 "rate" => settings.rate = number(word, value)?,
                 "out" => settings.out = Some(value.into()),
+                "format" => {
+                    settings.format = Some(Format::of_name(value).ok_or_else(|| {
+                        format!("`{word}`: the formats are folded, speedscope and pprof")
+                    })?);
+                }
                 "label" => value.clone_into(&mut settings.label),
                 "hang" => settings.hang = number(word, value)?,
                 "log" => settings.log = number::<u32>(word, value)? != 0,
@@ -96,6 +107,12 @@ impl Settings {
             }
         }
         Ok(settings)
+    }
+
+    /// Returns the format of a profile.
+    pub(crate) fn format(&self) -> Format {
+        let by_path = || self.out.as_deref().map_or(Format::Folded, Format::of_path);
+        self.format.unwrap_or_else(by_path)
     }
 }
 
@@ -118,8 +135,18 @@ mod tests {
     }
 
     #[test]
+    fn the_format_comes_before_the_extension() {
+        let format = |text| Settings::parse(text).unwrap().format();
+        assert_eq!(format(""), Format::Folded);
+        assert_eq!(format("out=a.json"), Format::Speedscope);
+        assert_eq!(format("out=a.json format=pprof"), Format::Pprof);
+    }
+
+    #[test]
     fn unknown_settings_are_refused() {
-        for text in ["fast", "mode=fast", "rate=x", "rates=5", "log=yes", "policy=seeded"] {
+        for text in
+            ["fast", "mode=fast", "rate=x", "rates=5", "format=svg", "log=yes", "policy=seeded"]
+        {
             assert!(Settings::parse(text).is_err(), "{text}");
         }
     }

@@ -13,6 +13,7 @@ mod second;
 use crate::os;
 use crate::recorder::Recorder;
 use crate::request::{Report, Sample};
+use crate::settings::Settings;
 use clr_walker::mixed::{Completeness, FrameKind, MixedStack};
 use clr_walker::profiling::{FunctionId, HResult};
 use clr_walker::registers::Gpr;
@@ -20,6 +21,7 @@ use clr_walker::unwind::Position;
 use frame::{Frame, Pages, StackCopy};
 use native::Libunwind;
 use second::{Second, Stepped};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -206,38 +208,35 @@ impl Check {
     }
 
     /// Returns the result: one JSON object.
-    pub(crate) fn text(&self, recorder: &Recorder, hangs: u32) -> String {
+    pub(crate) fn text(&self, settings: &Settings, version: [u16; 3], hangs: u32) -> String {
         let [median, p95, twenty] = [
             percentile(&self.nanoseconds, 50),
             percentile(&self.nanoseconds, 95),
             percentile(&self.for_twenty, 50),
         ];
-        let mut claims = String::new();
-        for (claim, count) in &self.claims {
-            let comma = if claims.is_empty() { "" } else { "," };
-            let _ = write!(claims, "{comma}\"{claim}\":{count}");
-        }
-        let [major, minor, build] = recorder.version;
-        format!(
-            "{{\"runtime\":\"{major}.{minor}.{build}\",\"workload\":\"{}\",\"policy\":\"{}\",\
-             \"walks\":{},\"missed\":{},\"frames\":{},\"hangs\":{hangs},\"wrong_frames\":{},\
-             \"false_whole\":{},\"unjudged\":{},\"bridged\":{},\"complete\":{},\"median_ns\":{median},\
-             \"snapshots\":{},\"snapshot_frames_missing\":{},\"p95_ns\":{p95},\"twenty_frames_ns\":{twenty},\"second_opinion\":{},\
-             \"claims\":{{{claims}}}}}\n",
-            recorder.settings.label,
-            recorder.settings.policy.name(),
-            self.walks,
-            self.missed,
-            self.frames,
-            self.wrong_frames,
-            self.false_whole,
-            self.unjudged,
-            self.bridged,
-            self.complete,
-            self.snapshots,
-            self.snapshot_frames_missing,
-            self.libunwind.is_some(),
-        )
+        let [major, minor, build] = version;
+        let result = json!({
+            "runtime": format!("{major}.{minor}.{build}"),
+            "workload": settings.label,
+            "policy": settings.policy.name(),
+            "walks": self.walks,
+            "missed": self.missed,
+            "frames": self.frames,
+            "hangs": hangs,
+            "wrong_frames": self.wrong_frames,
+            "false_whole": self.false_whole,
+            "unjudged": self.unjudged,
+            "bridged": self.bridged,
+            "complete": self.complete,
+            "snapshots": self.snapshots,
+            "snapshot_frames_missing": self.snapshot_frames_missing,
+            "median_ns": median,
+            "p95_ns": p95,
+            "twenty_frames_ns": twenty,
+            "second_opinion": self.libunwind.is_some(),
+            "claims": self.claims,
+        });
+        format!("{result}\n")
     }
 }
 
@@ -345,6 +344,19 @@ mod tests {
         assert_eq!(percentile(&[], 50), 0);
         assert_eq!(percentile(&[9, 1, 5], 50), 5);
         assert_eq!(percentile(&[9, 1, 5], 95), 9);
+    }
+
+    #[test]
+    fn a_result_is_json_whatever_the_label() {
+        let mut check = Check::new();
+        check.missed();
+        let settings = Settings { label: "a\"b\\c".to_owned(), ..Settings::default() };
+        let text = check.text(&settings, [9, 0, 7], 1);
+        assert_eq!((text.lines().count(), text.ends_with('\n')), (1, true));
+        let result: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(result["workload"], "a\"b\\c");
+        assert_eq!((&result["runtime"], &result["policy"]), (&json!("9.0.7"), &json!("signal")));
+        assert_eq!((&result["missed"], &result["hangs"]), (&json!(1), &json!(1)));
     }
 
     #[test]

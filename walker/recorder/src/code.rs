@@ -197,7 +197,9 @@ impl Code {
         let start = {
             let map = self.map.read();
             map.find(address).and_then(|(region, rva)| {
-                Some(region.base() + u64::from(region.cfi()?.function(rva)?.start))
+                let entry = region.functions().find(rva).map(|function| function.begin);
+                let start = entry.or_else(|| Some(region.cfi()?.function(rva)?.start));
+                Some(region.base() + u64::from(start?))
             })
         };
         let name = self.describe(start.unwrap_or(address));

@@ -10,6 +10,9 @@ use clr_walker::profiling::{CodeRange, FunctionId, ProfilerInfo, ReJitId};
 /// Numbers of registers in unwind codes.
 const RSP: usize = 4;
 
+/// `Magic` of an optional header for 64 bits.
+const PE32_PLUS: u32 = 0x20B;
+
 /// A function with unwind data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Function {
@@ -74,13 +77,20 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the entry of the exception directory of the image at `base` (VA).
+/// Returns the entry of the exception directory of the image at `base` (VA). An image for 32 bits, as
+/// an assembly that has only IL often is, has none: its directories lie elsewhere.
 fn precompiled(reader: Reader<'_>, base: u64, ip: u64) -> Option<Function> {
     let rva = u32::try_from(ip.checked_sub(base).filter(|_| base != 0)?).ok()?;
     let header = base + u64::from(reader.u32(base + 0x3C)?);
+    if reader.u32(header + 24)? & 0xFFFF != PE32_PLUS {
+        return None;
+    }
     // The fourth directory of a PE32+ optional header.
     let directory = header + 24 + 112 + 3 * 8;
     let (table, size) = (reader.u32(directory)?, reader.u32(directory + 4)?);
+    if size < 12 {
+        return None;
+    }
     let entry = |index: u32| base + u64::from(table) + u64::from(index) * 12;
     let (mut low, mut high) = (0, size / 12);
     while low + 1 < high {
@@ -258,4 +268,44 @@ fn epilogue(reader: Reader<'_>, frame: &mut Frame, stack: &StackCopy<'_>) -> Opt
         ip += len;
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An image in memory with one entry where a PE32+ image has its exception directory.
+    #[repr(align(8))]
+    struct Image([u8; 0x200]);
+
+    fn image(magic: u32, size: u32) -> Image {
+        let mut bytes = [0; 0x200];
+        let directory = 0x40 + 24 + 112 + 3 * 8;
+        for (at, word) in [
+            (0x3C, 0x40),
+            (0x40 + 24, magic),
+            (directory, 0x180),
+            (directory + 4, size),
+            (0x180, 0x10),
+            (0x184, 0x1000),
+            (0x188, 0x1234),
+        ] {
+            bytes[at..at + 4].copy_from_slice(&u32::to_le_bytes(word));
+        }
+        Image(bytes)
+    }
+
+    #[test]
+    fn only_images_for_64_bits_have_an_exception_directory() {
+        let find = |image: &Image, rva: u64| {
+            let base = image.0.as_ptr() as u64;
+            let found = precompiled(Reader(&Pages::default()), base, base + rva);
+            found.map(|function| (function.base - base, function.begin, function.unwind_info))
+        };
+        let wide = image(PE32_PLUS, 12);
+        assert_eq!(find(&wide, 0x20), Some((0, 0x10, 0x1234)));
+        assert_eq!(find(&wide, 0x1000), None, "behind the function");
+        assert_eq!(find(&image(0x10B, 12), 0x20), None, "PE32");
+        assert_eq!(find(&image(PE32_PLUS, 0), 0x20), None, "an empty directory");
+    }
 }

@@ -10,6 +10,7 @@ pub mod mixed;
 pub mod mutants;
 pub mod recorded;
 pub mod scheduled;
+pub mod shape;
 pub mod snapshot;
 pub mod world;
 

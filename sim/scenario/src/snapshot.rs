@@ -180,11 +180,16 @@ impl SnapshotSeed {
 /// The provenance of an expectation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Provenance {
-    /// The source code of a runtime.
+    /// Nothing but the rules, which are known to a different degree on each runtime
+    /// ([`Support::of`](clr_runtime::clause::Support::of)).
     #[default]
+    Rules,
+    /// The source code of a runtime.
     Source,
     /// The documentation.
     Documentation,
+    /// A public report of somebody whose profiler met it.
+    Reported,
     /// Observations of real runtimes: the number of times, if known.
     Observed(Option<u64>),
 }

@@ -11,12 +11,14 @@ mod situations;
 
 pub use declared::{HOLES, Hole, TESTED, Tested};
 
+use crate::shape::shape;
 use clr_recording::{RecordedCode, Recording, RecordingLoadError, RecordingReplay, WalkVerdict};
+use clr_runtime::Outcome;
 use clr_runtime::clause::{self, Clause};
 use clr_runtime::explain::Event;
 use clr_runtime::generation::Generation;
 use clr_scenario::{ExplainedSnapshot, RunOnError, Scenario};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Kind of evidence that exercises clauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,6 +48,42 @@ pub enum Cover {
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
     calls: BTreeMap<(Clause, Generation, By), u64>,
+    recorded: BTreeSet<RecordedCall>,
+}
+
+/// Outcome of calls that ended the process before they were written down in full.
+pub const DIED: &str = "the process dies";
+
+/// What calls of a real CLR have in common, which were replayed or ended the process.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RecordedCall {
+    /// The runtime.
+    pub generation: Generation,
+    /// The outcome, without the address of an access violation; [`DIED`] if the call was not
+    /// replayed.
+    pub outcome: String,
+    /// Order of the callbacks ([`shape`]).
+    pub shape: String,
+    /// The clauses that apply, ascending.
+    pub clauses: Vec<Clause>,
+}
+
+/// Returns the word for an outcome: the name of a HRESULT, or the way in which the process ended.
+#[must_use]
+pub fn outcome_word(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::AccessViolation { .. } => "access violation".to_owned(),
+        outcome => outcome.to_string(),
+    }
+}
+
+/// Returns the clauses that the events of a call show, ascending.
+fn clauses_of(generation: Generation, events: &[Event]) -> Vec<Clause> {
+    let shown = events.iter().flat_map(|event| event.clauses(generation));
+    let mut clauses: Vec<_> = shown.chain(patterns::shown(events)).collect();
+    clauses.sort_unstable();
+    clauses.dedup();
+    clauses
 }
 
 impl Coverage {
@@ -57,11 +95,7 @@ impl Coverage {
 
     /// Adds a call that had the expected result.
     pub fn add_call(&mut self, by: By, generation: Generation, events: &[Event]) {
-        let shown = events.iter().flat_map(|event| event.clauses(generation));
-        let mut clauses: Vec<_> = shown.chain(patterns::shown(events)).collect();
-        clauses.sort_unstable();
-        clauses.dedup();
-        for clause in clauses {
+        for clause in clauses_of(generation, events) {
             self.add(by, generation, clause);
         }
     }
@@ -77,12 +111,23 @@ impl Coverage {
             replay.runtime().log.listen();
             let verdict = replay.walk(walk, |_| {});
             let events = replay.runtime().log.take();
+            if walk.result.hr.is_none() && !walk.replayable {
+                let shown = situations::shown(recording.generation, &walk.situation, &walk.variant);
+                self.recorded.insert(RecordedCall {
+                    generation: recording.generation,
+                    outcome: DIED.to_owned(),
+                    shape: shape([]),
+                    clauses: shown.chain(situations::of_death(&walk.variant)).collect(),
+                });
+            }
             if walk.replayable && verdict == WalkVerdict::Same {
                 self.add_call(By::Recording, recording.generation, &events);
                 let shown = situations::shown(recording.generation, &walk.situation, &walk.variant);
-                for clause in shown {
-                    self.add(By::Recording, recording.generation, clause);
+                let shown: Vec<_> = shown.collect();
+                for clause in &shown {
+                    self.add(By::Recording, recording.generation, *clause);
                 }
+                self.add_recorded(recording.generation, &events, shown);
             }
         }
         Ok(())
@@ -115,6 +160,39 @@ impl Coverage {
             }
         }
         Ok(())
+    }
+
+    /// Adds a call of which no more than this is known.
+    pub fn add_outcome(&mut self, generation: Generation, situation: &str, ended: [&str; 2]) {
+        let [outcome, shape] = ended.map(str::to_owned);
+        let clauses = situations::shown(generation, situation, "").collect();
+        self.recorded.insert(RecordedCall { generation, outcome, shape, clauses });
+    }
+
+    /// Adds what a replayed call shows as a whole; `others` are clauses that no event shows.
+    fn add_recorded(&mut self, generation: Generation, events: &[Event], others: Vec<Clause>) {
+        let ended = events.iter().rev().find_map(|event| match event {
+            Event::Ended(outcome) => Some(*outcome),
+            _ => None,
+        });
+        let are_managed = events.iter().filter_map(|event| match event {
+            Event::ReportedManaged { .. } => Some(true),
+            Event::ReportedMarker { .. } => Some(false),
+            _ => None,
+        });
+        let mut clauses = clauses_of(generation, events);
+        clauses.extend(others);
+        clauses.sort_unstable();
+        clauses.dedup();
+        if let Some(outcome) = ended.map(outcome_word) {
+            let shape = shape(are_managed);
+            self.recorded.insert(RecordedCall { generation, outcome, shape, clauses });
+        }
+    }
+
+    /// Returns what the recorded calls show, each combination once.
+    pub fn recorded(&self) -> impl Iterator<Item = &RecordedCall> {
+        self.recorded.iter()
     }
 
     fn add(&mut self, by: By, generation: Generation, clause: Clause) {

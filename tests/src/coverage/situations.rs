@@ -37,6 +37,16 @@ const VARIANTS: &[(&str, &[u16])] = &[
     ("before-SetEventMask", &[5]),
 ];
 
+/// Clauses by the start of the variant of a call that ended the process.
+const DEATHS: &[(&str, &[u16])] =
+    &[("null-callback", &[24]), ("thread-id:", &[159, 169]), ("seed-edge", &[162])];
+
+/// Returns the clauses that follow from the variant of a call that ended the process.
+pub(super) fn of_death(variant: &str) -> impl Iterator<Item = Clause> {
+    let starts = DEATHS.iter().filter(move |(start, _)| variant.starts_with(start));
+    starts.flat_map(|(_, clauses)| clauses.iter().copied().map(Clause::new))
+}
+
 /// Returns the clauses that follow from the situation and the variant of a call.
 pub(super) fn shown(
     generation: Generation,

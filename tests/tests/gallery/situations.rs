@@ -6,6 +6,7 @@ use clr_runtime::Outcome;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::HResult;
 use clr_scenario::{Provenance, Scenario, SnapshotCall, SnapshotResult};
+use clr_tests::shape::shape;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -88,43 +89,8 @@ fn kind(call: &SnapshotCall) -> &str {
     }
 }
 
-/// Formats the order of callbacks: a run of managed ones is an `m`, a marker an `N`. Three or more
-/// pairs of these are `(mN)*`.
-fn shape(callbacks: impl IntoIterator<Item = char>) -> String {
-    let mut shape: Vec<_> = callbacks.into_iter().collect();
-    shape.dedup_by(|next, before| (*next, *before) == ('m', 'm'));
-    let shape: String = shape.into_iter().collect();
-    if shape.is_empty() {
-        return "none".to_owned();
-    }
-    let (before, pairs) = shape.strip_prefix('N').map_or(("", &*shape), |pairs| ("N", pairs));
-    let (pairs, behind) = pairs.strip_suffix('m').map_or((pairs, ""), |pairs| (pairs, "m"));
-    if pairs.len() >= 6 && pairs.replace("mN", "").is_empty() {
-        return format!("{before}(mN)*{behind}");
-    }
-    shape
-}
-
 fn shape_of(found: &SnapshotResult) -> String {
-    shape(
-        found.frame_reports.iter().map(|report| if report.function.is_some() { 'm' } else { 'N' }),
-    )
-}
-
-#[test]
-fn callbacks_are_distinguished_by_their_shape() {
-    for (callbacks, expected) in [
-        ("", "none"),
-        ("mmN", "mN"),
-        ("mNmmN", "mNmN"),
-        ("mNmmNmN", "(mN)*"),
-        ("NmNmNmN", "N(mN)*"),
-        ("mNmNmNmm", "(mN)*m"),
-        ("mNNmNmN", "mNNmNmN"),
-        ("NmNmN", "NmNmN"),
-    ] {
-        assert_eq!(shape(callbacks.chars()), expected);
-    }
+    shape(found.frame_reports.iter().map(|report| report.function.is_some()))
 }
 
 /// Returns the outcomes that the gallery rebuilds, and the problems of its files.

@@ -1,74 +1,66 @@
 //! The page of the evidence: the support of each clause on each runtime.
 
 use crate::coverage::measured;
-use clr_runtime::clause::{Chapter, ClauseEntry};
-use clr_runtime::generation::{Generation, Generations};
+use crate::repository::path;
+use clr_runtime::clause::{self, Chapter, Clause, ClauseEntry, Support};
+use clr_runtime::generation::Generation;
 use clr_tests::coverage::{By, Cover, Coverage};
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
-/// The support of a clause on a runtime, strongest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Support {
+/// The support of a clause on a runtime.
+enum Cell {
     /// Replayed calls of the runtime, which had the recorded result: how many.
-    Observed(u64),
-    /// The source of the runtime.
-    Read,
-    /// The documentation.
-    Documented,
-    /// Nothing of this runtime: another runtime, or its source, is taken to be the same.
-    Assumed,
+    Calls(u64),
+    /// The source of the runtime, the documentation, or nothing.
+    Other(Support),
 }
 
-impl Support {
-    const KINDS: [&str; 4] = ["observed", "read", "documented", "assumed"];
-
-    /// Returns the index of the kind.
-    const fn kind(self) -> usize {
+impl Cell {
+    const fn support(&self) -> Support {
         match self {
-            Self::Observed(_) => 0,
-            Self::Read => 1,
-            Self::Documented => 2,
-            Self::Assumed => 3,
+            Self::Calls(_) => Support::Observed,
+            Self::Other(support) => *support,
         }
     }
 }
 
 /// Formats the cell of the table.
-impl fmt::Display for Support {
+impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Observed(calls) => write!(f, "{calls}"),
-            Self::Assumed => f.write_str("**assumed**"),
-            _ => f.write_str(Self::KINDS[self.kind()]),
+            Self::Calls(calls) => write!(f, "{calls}"),
+            Self::Other(Support::Assumed) => f.write_str("**assumed**"),
+            Self::Other(support) => write!(f, "{support}"),
         }
     }
 }
 
-/// Returns what a part of a clause's sources says about a runtime. Files without a repository are
-/// those of CoreCLR 3.1; those of dotnet/runtime belong to its main branch, not to a release.
-fn cited(part: &str, generation: Generation) -> Option<Support> {
-    let read_in = if part.starts_with("sscli2 ") {
-        Generations::NONE.with(Generations::from_word("framework-2").unwrap())
-    } else if part.starts_with("docs") || part.contains("article") {
-        return Some(Support::Documented);
-    } else if part == "recordings" || part.contains("runtime#") || part.contains("dotnet/") {
-        return None;
-    } else {
-        Generations::CORECLR_31
-    };
-    read_in.contains(generation).then_some(Support::Read)
+/// Returns the number of replayed calls that a clause applies to on a runtime.
+fn calls(clause: Clause, generation: Generation, coverage: &Coverage) -> Option<u64> {
+    let Cover::Exercised(by) = coverage.cover(clause, generation) else { return None };
+    by.iter().find(|(by, _)| *by == By::Recording).map(|(_, calls)| *calls)
 }
 
-/// Returns what supports a clause on a runtime.
-fn support(entry: &ClauseEntry, generation: Generation, coverage: &Coverage) -> Support {
-    if let Cover::Exercised(by) = coverage.cover(entry.clause, generation)
-        && let Some((_, calls)) = by.iter().find(|(by, _)| *by == By::Recording)
-    {
-        return Support::Observed(*calls);
+/// Returns the runtimes of whose recorded calls each clause applies to some.
+fn recorded(coverage: &Coverage) -> String {
+    let mut lines = String::new();
+    for entry in clause::entries() {
+        let is_recorded = |it: &Generation| calls(entry.clause, *it, coverage).is_some();
+        let names: Vec<_> =
+            Generation::ALL.into_iter().filter(is_recorded).map(Generation::name).collect();
+        if !names.is_empty() {
+            writeln!(lines, "{} {}", entry.clause, names.join(" ")).unwrap();
+        }
     }
-    let parts = entry.source.split(';').map(str::trim);
-    parts.filter_map(|part| cited(part, generation)).min().unwrap_or(Support::Assumed)
+    lines
+}
+
+/// Returns the cell of a clause on a runtime, or `None` if it does not hold there.
+fn cell(entry: &ClauseEntry, generation: Generation, coverage: &Coverage) -> Option<Cell> {
+    let support = entry.support(generation)?;
+    let calls = calls(entry.clause, generation, coverage);
+    Some(calls.map_or(Cell::Other(support), Cell::Calls))
 }
 
 fn page(coverage: &Coverage) -> String {
@@ -84,13 +76,12 @@ fn page(coverage: &Coverage) -> String {
         for entry in chapter.entries() {
             write!(chapters, "\n| {} |", entry.clause).unwrap();
             for generation in Generation::ALL {
-                if !entry.generations.contains(generation) {
+                let Some(cell) = cell(entry, generation, coverage) else {
                     chapters.push_str(" – |");
                     continue;
-                }
-                let support = support(entry, generation, coverage);
-                totals.entry(generation).or_default()[support.kind()] += 1;
-                write!(chapters, " {support} |").unwrap();
+                };
+                totals.entry(generation).or_default()[cell.support() as usize] += 1;
+                write!(chapters, " {cell} |").unwrap();
             }
             write!(chapters, " {} |", entry.source).unwrap();
         }
@@ -130,26 +121,22 @@ The support of each clause on each runtime on which it holds: {cells} cells. {} 
     page + &chapters
 }
 
-/// `CLR_BLESS=1` writes the page.
-#[test]
-fn the_page_of_evidence_has_every_clause_on_every_runtime() {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../sim/src/book/evidence.md");
-    let found = page(measured());
+/// Compares a generated file; `CLR_BLESS=1` writes it.
+fn check(file: &str, found: &str) {
+    let file = path(file);
     if std::env::var_os("CLR_BLESS").is_some() {
-        std::fs::write(file, &found).unwrap();
+        std::fs::write(&file, found).unwrap();
     }
     assert_eq!(found, std::fs::read_to_string(file).unwrap(), "CLR_BLESS=1 writes it anew");
 }
 
+/// The library's list comes first: the page follows it after the next compilation.
 #[test]
-fn sources_support_only_the_runtime_they_belong_to() {
-    use Generation::{CoreClr31Unix, Framework2, Net10Windows};
-    let file = "stackwalk.cpp: StackFrameIterator::NextRaw";
-    assert_eq!(cited(file, CoreClr31Unix), Some(Support::Read));
-    assert_eq!(cited(file, Net10Windows), None);
-    assert_eq!(cited("sscli2 stackwalk.cpp", Framework2), Some(Support::Read));
-    assert_eq!(cited("sscli2 stackwalk.cpp", CoreClr31Unix), None);
-    assert_eq!(cited("dotnet/runtime pal.h", Net10Windows), None);
-    assert_eq!(cited("recordings", CoreClr31Unix), None);
-    assert_eq!(cited("docs: DoStackSnapshot", Net10Windows), Some(Support::Documented));
+fn the_list_of_recorded_clauses_is_that_of_the_replays() {
+    check("sim/runtime/src/clause/recorded.txt", &recorded(measured()));
+}
+
+#[test]
+fn the_page_of_evidence_has_every_clause_on_every_runtime() {
+    check("sim/src/book/evidence.md", &page(measured()));
 }

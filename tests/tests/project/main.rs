@@ -1,4 +1,4 @@
-//! Tests of the project itself: coverage and evidence of clauses, citations, guides, runtimes, and the
+//! Tests of the project itself: coverage and evidence of clauses, labels of expectations, citations, guides, runtimes, and the
 //! files of fuzzing campaigns.
 
 mod arrows;
@@ -6,6 +6,7 @@ mod campaigns;
 mod contributing;
 mod coverage;
 mod evidence;
+mod labels;
 mod references;
 mod repository;
 mod runtimes;

@@ -1,9 +1,11 @@
 //! Place and basis of an expectation.
 
 use crate::render::console::DIM;
-use clr_runtime::clause::Clause;
+use crate::render::words::in_words;
+use clr_runtime::clause::{Clause, Support};
+use clr_runtime::generation::Generations;
 use clr_scenario::{LineColumn, Provenance};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::fmt;
 use std::io::{self, Write};
 
@@ -39,16 +41,14 @@ pub(crate) struct Basis {
     /// Provenance of the expectation.
     from: Option<String>,
     /// Clauses that the expectation names.
-    clauses: Vec<String>,
+    #[serde(serialize_with = "numbers")]
+    clauses: Vec<Clause>,
 }
 
 impl Basis {
     /// Creates the basis of an expectation.
     pub(crate) fn new(from: Provenance, clauses: &[Clause]) -> Self {
-        Self {
-            from: Some(provenance(from)),
-            clauses: clauses.iter().map(ToString::to_string).collect(),
-        }
+        Self { from: Some(provenance(from)), clauses: clauses.to_vec() }
     }
 
     /// Creates the basis of a case without an expectation.
@@ -56,21 +56,45 @@ impl Basis {
         Self { from: None, clauses: Vec::new() }
     }
 
-    /// Writes the basis on one line.
-    pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+    /// Writes the basis of an expectation for these runtimes on one line. Of the rules it says how
+    /// they are known on each runtime.
+    pub(crate) fn write(&self, on: Generations, out: &mut dyn Write) -> io::Result<()> {
         let from = self.from.as_deref().unwrap_or_default();
-        let clauses = match self.clauses.as_slice() {
-            [] => String::new(),
-            clauses => format!(", by {}", clauses.join(", ")),
-        };
-        writeln!(out, "  {DIM}expected:{DIM:#} from {from}{clauses}")
+        let clauses: Vec<_> = self.clauses.iter().map(ToString::to_string).collect();
+        let by = if clauses.is_empty() { "" } else { ", by " };
+        write!(out, "  {DIM}expected:{DIM:#} from {from}{by}{}", clauses.join(", "))?;
+        if from == RULES {
+            write!(out, " ({})", self.support(on))?;
+        }
+        writeln!(out)
     }
+
+    /// Returns how the clauses are known on runtimes, strongest first.
+    fn support(&self, on: Generations) -> String {
+        let known = |support: Support| {
+            let is_known_so = |it: &_| Support::of(&self.clauses, *it) == support;
+            let known: Vec<_> = on.iter().filter(is_known_so).collect();
+            let words = || format!("{support} on {}", in_words(Generations::of(&known)));
+            (!known.is_empty()).then(words)
+        };
+        Support::ALL.into_iter().filter_map(known).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// The word for [`Provenance::Rules`].
+const RULES: &str = "rules";
+
+/// Serializes clauses as their numbers.
+fn numbers<S: Serializer>(clauses: &[Clause], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(clauses.iter().map(ToString::to_string))
 }
 
 /// Returns the words for a provenance.
 fn provenance(from: Provenance) -> String {
     match from {
+        Provenance::Rules => RULES.to_owned(),
         Provenance::Source => "source".to_owned(),
+        Provenance::Reported => "reported".to_owned(),
         Provenance::Documentation => "documentation".to_owned(),
         Provenance::Observed(None) => "observed".to_owned(),
         Provenance::Observed(Some(count)) => format!("observed {count} times"),

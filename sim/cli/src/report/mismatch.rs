@@ -108,7 +108,7 @@ impl<S: Subject> Finding for Mismatch<S> {
             return writeln!(out, "  {BAD}cannot be made:{BAD:#} {error}");
         }
         S::write_found(&self.found, out)?;
-        self.basis.write(out)?;
+        self.basis.write(self.runtimes.0, out)?;
         S::write_rest(&self.found, out)
     }
 

@@ -46,10 +46,13 @@ mod observed;
 mod reported;
 mod seeds;
 mod sets;
+mod support;
 mod suspension;
 #[cfg(test)]
 mod tests;
 mod unwinder;
+
+pub use support::{Support, is_source_read};
 
 use crate::generation::Generations;
 use core::fmt;

@@ -4,6 +4,7 @@ use super::ClauseEntry;
 use super::Evidence::Observed;
 use super::sets::{
     CORE31_NET9, LARGE_CONTEXT, U9, U9_LEGACY, U9_MANAGED, U31, UNIX_MANAGED_EH, W31, W31_U8,
+    W31_W8,
 };
 
 clauses! {
@@ -21,7 +22,7 @@ clauses! {
     156: W31, Observed, "recordings",
         "If ReadyToRun code has a P/Invoke inlined, the ip of its frame is after the call of \
          JIT_PInvokeBegin, not after the native call. Rsp and Rbp are valid.";
-    157: W31, Observed, "recordings",
+    157: W31_W8, Observed, "recordings",
         "GetFunctionFromIP and DoStackSnapshot can hang on a thread on which managed code has run, \
          when a GC waits for the target which this thread itself has suspended. They cannot hang \
          on a thread on which managed code never ran.";

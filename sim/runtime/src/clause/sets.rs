@@ -39,4 +39,5 @@ pub(super) const U9: Generations =
 pub(super) const U9_MANAGED: Generations = U9.both(MANAGED_EH);
 pub(super) const U9_LEGACY: Generations = U9.without(MANAGED_EH);
 pub(super) const CORE31_NET9: Generations = Generations::CORECLR_31.with(U9);
+pub(super) const W31_W8: Generations = W31.with(Generations::NET_8.both(WINDOWS));
 pub(super) const W31_U8: Generations = W31.with(Generations::NET_8.both(UNIX));

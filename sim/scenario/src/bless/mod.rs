@@ -97,7 +97,7 @@ pub(crate) trait Blessable: Clone + PartialEq {
     /// Returns true if the expectation equals `new`, which was made from a result, apart from
     /// generations and clauses.
     fn matches_result(&self, new: &Self) -> bool {
-        if self.provenance() != Provenance::Source {
+        if self.provenance() != Provenance::Rules {
             return false;
         }
         let (mut old, mut new) = (self.clone(), new.clone());

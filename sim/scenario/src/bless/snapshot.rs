@@ -70,7 +70,7 @@ impl ExpectedSnapshot {
         let nested = found.nested.iter().filter_map(|nested| nested.outcomes.first());
         Self {
             on,
-            from: Provenance::Source,
+            from: Provenance::Rules,
             others: false,
             context_flags: first
                 .filter(|_| same && !found.frame_reports.iter().all(usual))

@@ -53,7 +53,9 @@ impl Line {
 
     pub(super) fn from(self, from: Provenance) -> Self {
         match from {
-            Provenance::Source => self,
+            Provenance::Rules => self,
+            Provenance::Source => self.property("from", quoted("source")),
+            Provenance::Reported => self.property("from", quoted("reported")),
             Provenance::Documentation => self.property("from", quoted("documentation")),
             Provenance::Observed(count) => {
                 let line = self.property("from", quoted("observed"));

@@ -86,7 +86,7 @@ const ON: PropertyRule = property("on", Kind::Generations);
 const WALK: Kind = Kind::Word(&["continue", "none"]);
 /// The search algorithms for histories.
 const SEARCHES: &[&str] = &["random", "pct", "exhaustive", "guided"];
-const FROM: Kind = Kind::Word(&["source", "documentation", "observed"]);
+const FROM: Kind = Kind::Word(&["source", "documentation", "reported", "observed"]);
 
 /// The node `snapshot`, which appears at the outermost level of texts of stacks, and in stops.
 const SNAPSHOT_NODE: NodeRule = node("snapshot", Args::Optional(Kind::Name))

@@ -238,7 +238,7 @@ impl ExpectedMixed {
         };
         Self {
             on,
-            from: crate::Provenance::Source,
+            from: crate::Provenance::Rules,
             others: false,
             items: found.items().into_iter().map(item).collect(),
             claim: found.claim(),

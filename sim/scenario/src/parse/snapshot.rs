@@ -110,7 +110,9 @@ impl Reader {
         let from = match fields.property("from") {
             Some(Value::Word("observed")) => Provenance::Observed(count),
             Some(Value::Word("documentation")) => Provenance::Documentation,
-            _ => Provenance::Source,
+            Some(Value::Word("reported")) => Provenance::Reported,
+            Some(Value::Word("source")) => Provenance::Source,
+            _ => Provenance::Rules,
         };
         if fields.is_written("count") && !matches!(from, Provenance::Observed(_)) {
             self.problem(fields.span(), ProblemKind::Without("count=", "from=\"observed\""));

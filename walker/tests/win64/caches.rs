@@ -1,10 +1,11 @@
 //! The cache of rules by return address, which must never change a result. Every step of `Case`
 //! also checks that a cached step has the same result as the plain step, errors included.
 
-use crate::case::{BASE, Case, Info, Op, registers, slot};
+use crate::case::{BASE, Case, Info, Op, registers, slot, word};
 use Op::{Push, Raw, Save, SetFrame, Small, Xmm};
-use clr_walker::code_map::{CodeMap, CodeRegion};
-use clr_walker::image::FunctionTable;
+use clr_walker::code_map::{CodeMap, CodeRegion, Run};
+use clr_walker::image::{FunctionTable, RuntimeFunction};
+use clr_walker::memory::Segment;
 use clr_walker::registers::Gpr::{self, R12, Rbp, Rbx, Rsi};
 use clr_walker::registers::{Convention, Registers};
 use clr_walker::unwind::{Cache, Position, Rules, Trust, UnwindError, Unwinder};
@@ -52,6 +53,54 @@ fn caches_hold_rules_not_results() {
         }
         seen.dedup();
         assert_eq!(seen.len(), 10, "the answers differ");
+    }
+}
+
+/// Steps by rules read whole windows of the stack, and others word by word.
+#[test]
+fn windows_of_the_stack_give_the_words_that_are_read() {
+    let words: Vec<u8> = (0..64).flat_map(|n| word(n).to_le_bytes()).collect();
+    let before = Registers { rip: BASE + 0x20, ..registers() };
+    let step = |map: &CodeMap<'_>, stack: &Segment<'_>| {
+        let mut registers = before;
+        let step = Unwinder::new(map).step(&mut registers, Position::ReturnAddress, stack);
+        (registers, step)
+    };
+    for (vectors, pushes) in (0..=6_u8).flat_map(|x| (0..=8_u8).map(move |n| (x, n))) {
+        let saves = (0..vectors).map(|n| (20, Xmm(15 - n, 16 * u32::from(n))));
+        let room = (16 * vectors).max(8);
+        let pushed = Gpr::NONVOLATILE.into_iter().take(pushes.into());
+        let codes: Vec<_> = saves
+            .chain([(10, Small(room))])
+            .chain((1..=pushes).rev().zip(pushed).map(|(at, register)| (at, Push(register))))
+            .collect();
+        let info = Info::new(20, &codes);
+        let heap = heap(0, 0x40, &info);
+        let mut map = CodeMap::new();
+        insert(&mut map, BASE, &heap);
+        // Generated code has no rules.
+        let entry = RuntimeFunction { begin: 0, end: 0x40, unwind_info: 0x40 };
+        let run = Run { rva: 0, bytes: heap.0.clone() };
+        let read = CodeRegion::generated(BASE..BASE + 0x40, BASE, &[entry], vec![run]).unwrap();
+        let mut map_without_rules = CodeMap::new();
+        map_without_rules.insert(read).unwrap();
+
+        for len in (0..words.len()).step_by(8) {
+            let stack = Segment::new(slot(0), &words[..len]);
+            let expected = step(&map_without_rules, &stack);
+            // The first step makes the rule, the second one finds it.
+            let got = [step(&map, &stack), step(&map, &stack)];
+            assert_eq!(got, [expected; 2], "xmm: {vectors}, pushes: {pushes}, {len} bytes");
+        }
+        let (after, _) = step(&map, &Segment::new(slot(0), &words));
+        let first = i64::from(room / 8);
+        for (xmm, n) in after.xmm.iter().rev().zip(0..i64::from(vectors)) {
+            assert_eq!(*xmm, u128::from(word(2 * n)) | u128::from(word(2 * n + 1)) << 64);
+        }
+        for (register, n) in Gpr::NONVOLATILE.into_iter().zip(0..i64::from(pushes)) {
+            assert_eq!(after.get(register), word(first + n));
+        }
+        assert_eq!(after.rip, word(first + i64::from(pushes)));
     }
 }
 

@@ -5,15 +5,18 @@ use super::effects::{Draft, Effects, Sources};
 use super::{Handler, NONVOLATILE, Position, Step, Trust, UnwindError, new_step};
 use crate::memory::Memory;
 use crate::registers::{Gpr, RegisterSet, Registers};
-use crate::rule_slots::word;
-use core::sync::atomic::AtomicU64;
+use crate::rule_slots::{Slot, word};
 
 /// Maximum number of registers that a rule restores.
 pub(super) const MAX_LOADS: usize = 14;
 
-/// A rule with up to this number of loads, all of integer registers, makes half of them or all, with
+/// Maximum number of loads of integer registers in a usual rule. It makes half of them or all, with
 /// padding: the end of a loop would differ from function to function, and processors mispredict it.
 const USUAL_LOADS: usize = 8;
+
+/// The same for vector registers: a usual rule makes none of these loads, half of them or all. They
+/// come behind the others, though they are made first.
+const USUAL_XMM_LOADS: usize = 4;
 
 /// Size of the window of such a rule, in words of 8 bytes: a fixed one needs no check for each load.
 const USUAL_WORDS: usize = 16;
@@ -42,6 +45,15 @@ impl Load {
         (self.0 >> 11) as u8
     }
 
+    /// Returns the index of the register among xmm6 to xmm15.
+    #[inline]
+    const fn xmm(self) -> Option<usize> {
+        match self.register() {
+            22..=31 => Some(self.register() as usize - 22),
+            _ => None,
+        }
+    }
+
     /// Returns the distance from the start of the window in bytes.
     #[inline]
     const fn at(self) -> usize {
@@ -61,7 +73,7 @@ impl Load {
 /// | 3 | 32: distance of the return address from the start of the window, its size (bytes) |
 /// | 4 | 32: distance of the window from its base (bytes); 32: the registers that are found |
 /// | 5 | RVAs of the handler and its data |
-/// | 6 | 16: distance of the establisher frame from its base (bytes); 8: number of loads; 8: number of the frame register; 8: [`Trust`]; 8: flags |
+/// | 6 | 16: distance of the establisher frame from its base (bytes); 8: number of loads; 8: number of the frame register; 8: [`Trust`]; 8: flags; 8: number of a usual rule's loads of vector registers |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rule([u64; Rule::WORDS]);
 
@@ -85,9 +97,34 @@ pub(super) struct Parts {
     pub(super) flags: u8,
 }
 
+impl Parts {
+    /// Returns the loads in the places that they have in a usual rule, and the numbers of those of integer
+    /// and of vector registers; `None` if the rule is not a usual one.
+    fn usual_loads(&self) -> Option<([Load; MAX_LOADS], [u8; 2])> {
+        let made = self.loads.get(..usize::from(self.count))?;
+        let xmm_count = made.iter().take_while(|load| load.register() >= Load::XMM).count();
+        let (of_xmm, of_gpr) = made.split_at_checked(xmm_count)?;
+        let is_usual = |load: &Load| load.register() < Load::XMM || load.xmm().is_some();
+        if !of_xmm.iter().all(is_usual) || of_gpr.iter().any(|load| load.register() >= Load::XMM) {
+            return None;
+        }
+        let mut loads = [Load::PADDING; MAX_LOADS];
+        loads.get_mut(..USUAL_LOADS)?.get_mut(..of_gpr.len())?.copy_from_slice(of_gpr);
+        // To make the last one again changes nothing.
+        if let Some(last) = of_xmm.last() {
+            loads.get_mut(USUAL_LOADS..)?.get_mut(..USUAL_XMM_LOADS)?.fill(*last);
+        }
+        let places = loads.get_mut(USUAL_LOADS..)?.get_mut(..USUAL_XMM_LOADS)?;
+        places.get_mut(..of_xmm.len())?.copy_from_slice(of_xmm);
+        Some((loads, [of_gpr.len() as u8, of_xmm.len() as u8]))
+    }
+}
+
 impl Rule {
     /// Number of words of a rule.
-    pub(crate) const WORDS: usize = 7;
+    const WORDS: usize = 7;
+    /// Number of words of a rule and its key.
+    pub(crate) const SLOT: usize = Self::WORDS + 1;
 
     /// The base of the window is the frame register, else rsp.
     pub(super) const FROM_FRAME_REGISTER: u8 = 1;
@@ -98,22 +135,22 @@ impl Rule {
     /// The rule is for interrupted code.
     pub(super) const INTERRUPTED: u8 = 8;
     const HAS_HANDLER: u8 = 16;
-    /// Only integer registers are loaded, [`USUAL_LOADS`] at most, from [`USUAL_WORDS`] words.
+    /// At most [`USUAL_XMM_LOADS`], and behind them at most [`USUAL_LOADS`], are made from
+    /// [`USUAL_WORDS`] words.
     const USUAL: u8 = 32;
     /// This is a rule, not the lack of one.
     const EXISTS: u8 = 64;
 
     /// Packs a rule.
     pub(super) fn new(parts: &Parts) -> Self {
-        let Parts { loads, count, return_address, len, start, found, handler, .. } = parts;
+        let Parts { return_address, len, start, found, handler, .. } = parts;
         let Parts { establisher_frame, frame_register, trust, flags, .. } = parts;
-        let mut loaded = loads.iter().take(usize::from(*count));
-        let is_integer = loaded.all(|load| load.register() < Load::XMM);
         let mut flags = flags | Self::EXISTS;
-        let is_small = usize::from(*count) <= USUAL_LOADS && usize::from(*len) <= USUAL_WORDS * 8;
-        if is_integer && is_small {
+        let usual = if usize::from(*len) <= USUAL_WORDS * 8 { parts.usual_loads() } else { None };
+        if usual.is_some() {
             flags |= Self::USUAL;
         }
+        let (loads, [count, xmm_count]) = usual.unwrap_or((parts.loads, [parts.count, 0]));
         if handler.is_some() {
             flags |= Self::HAS_HANDLER;
         }
@@ -139,10 +176,11 @@ impl Rule {
             pair(start.cast_unsigned(), found.bits()),
             pair(handler.rva, handler.data_rva),
             u64::from(establisher_frame.cast_unsigned())
-                | u64::from(*count) << 16
+                | u64::from(count) << 16
                 | u64::from(*frame_register) << 24
                 | trust << 32
-                | u64::from(flags) << 40,
+                | u64::from(flags) << 40
+                | u64::from(xmm_count) << 48,
         ])
     }
 
@@ -153,8 +191,8 @@ impl Rule {
 
     /// Returns the rule in a slot; `None` if it is the default, which is no rule.
     #[inline]
-    pub(in crate::unwind) fn from_slot(slot: &[AtomicU64; Self::WORDS]) -> Option<Self> {
-        let [first, second, third, fourth, place, handler, rest] = slot;
+    pub(in crate::unwind) fn from_slot(slot: &Slot<{ Self::SLOT }>) -> Option<Self> {
+        let [_, first, second, third, fourth, place, handler, rest] = slot;
         // Not `map`, which is not always inlined.
         let rule = Self([
             word(first),
@@ -181,6 +219,17 @@ impl Rule {
     #[inline]
     const fn count(&self) -> usize {
         (self.0[6] >> 16) as u8 as usize
+    }
+
+    #[inline]
+    const fn xmm_count(&self) -> usize {
+        (self.0[6] >> 48) as u8 as usize
+    }
+
+    /// Returns the loads that are made, in the order of the unwind codes.
+    fn loads(&self) -> impl Iterator<Item = Load> + '_ {
+        let of_xmm = USUAL_LOADS..USUAL_LOADS + self.xmm_count();
+        of_xmm.chain(0..self.count()).map(|at| self.load(at))
     }
 
     #[inline]
@@ -268,6 +317,23 @@ impl Rule {
                 load(at);
             }
         }
+        if self.xmm_count() > 0 {
+            let mut load = |at| {
+                let load = self.load(at);
+                if let Some(xmm) = load.xmm().and_then(|n| registers.xmm.get_mut(n)) {
+                    let (low, high) = (word(load.at()), word(load.at() + 8));
+                    *xmm = u128::from(low) | u128::from(high) << 64;
+                }
+            };
+            for at in 0..USUAL_XMM_LOADS / 2 {
+                load(USUAL_LOADS + at);
+            }
+            if self.xmm_count() > USUAL_XMM_LOADS / 2 {
+                for at in USUAL_XMM_LOADS / 2..USUAL_XMM_LOADS {
+                    load(USUAL_LOADS + at);
+                }
+            }
+        }
         registers.rip = word(usize::from(self.return_address()));
     }
 
@@ -288,7 +354,7 @@ impl Rule {
 
     /// Loads all registers except rsp from the bytes of the window. This cannot fail.
     fn load_all(&self, window: &[u8], registers: &mut Registers) {
-        for load in (0..self.count()).map(|at| self.load(at)) {
+        for load in self.loads() {
             let low = word_at(window, load.at());
             match load.register().checked_sub(Load::XMM) {
                 None => registers.gpr[usize::from(load.register() & 15)] = low,
@@ -323,7 +389,7 @@ impl Rule {
         start: u64,
         effects: &mut E,
     ) -> Result<(), UnwindError> {
-        for load in (0..self.count()).map(|at| self.load(at)) {
+        for load in self.loads() {
             let address = start.wrapping_add(load.at() as u64);
             match load.register().checked_sub(Load::XMM) {
                 Some(n) => effects.load_xmm(n, address)?,

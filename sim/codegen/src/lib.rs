@@ -91,7 +91,7 @@ pub use link::{
 pub use lower::THREAD_SLOT;
 pub use marks::{CfiMistake, PlacedHelper, PlacedInstruction, Role, WindowsMistake};
 pub use nibble_map::{NibbleMap, NibbleMapError};
-pub use primitive::{Primitive, Value, Word};
+pub use primitive::{Primitive, StubCode, Value, Word};
 pub use program::{
     CallForm, CodeKind, Exit, Function, FunctionIndex, Interrupt, Program, ReturnForm, Statement,
     TailCallForm,

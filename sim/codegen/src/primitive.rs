@@ -27,6 +27,28 @@ pub enum Primitive {
     PushReturnSlot(Gpr),
     /// Executes the body, and repeats it as long as rax is not 0 at its end.
     Repeat(Vec<Statement>),
+    /// Executes the instructions of a stub that come before its jump.
+    Stub(StubCode),
+}
+
+/// Instructions of the stubs that a runtime assembles for one target each (`virtualcallstubcpu.hpp`,
+/// `cgenamd64.cpp` and `AsmHelpers` of dotnet/coreclr v3.1.23; call counting stubs: `callcounting.cpp`
+/// and `amd64/CallCountingStub.asm` of dotnet/runtime). The object of the call is in the first
+/// argument's register, and its first word names its type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StubCode {
+    /// A dispatch stub compares the type of the object with the one that it was made for.
+    Dispatch,
+    /// A resolve stub looks the target up by the object's type, and pushes rdx meanwhile: it has no
+    /// unwind data, so that a word lies above the return address.
+    Resolve,
+    /// An unboxing stub steps from the object to its value.
+    Unbox,
+    /// A call counting stub counts the word at rax down, and leaves for the runtime at 0. Here the
+    /// word is only read, and never 0.
+    CountCall,
+    /// A shuffle thunk moves each argument down by one.
+    Shuffle,
 }
 
 /// A destination of 8 bytes.
@@ -86,6 +108,7 @@ impl Primitive {
             Self::Set(..)
             | Self::SetThreadFlag(..)
             | Self::PushReturnSlot(_)
+            | Self::Stub(_)
             | Self::Service(_)
             | Self::CallComputed => None,
         }

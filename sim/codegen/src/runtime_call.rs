@@ -90,6 +90,15 @@ kinds! {
     LazyCall "lazy-call" Managed -> Some(CallTarget::Managed),
     /// Calls a method through virtual stub dispatch, which resolves it first.
     VirtualCall "virtual-call" Managed -> Some(CallTarget::Managed),
+    /// Calls a method through virtual stub dispatch that has resolved it: a dispatch stub compares
+    /// the object's type and jumps.
+    InterfaceCall "interface-call" Managed -> Some(CallTarget::Managed),
+    /// Calls a method of a value type on a boxed object: an unboxing stub steps to the value and
+    /// jumps.
+    BoxedCall "boxed-call" Managed -> Some(CallTarget::Managed),
+    /// Calls a method whose calls are counted before it is compiled again: through a call counting
+    /// stub, in runtimes that have them.
+    CountedCall "counted-call" Managed -> Some(CallTarget::Managed),
     /// Leaves for a method through the tail call helper.
     TailCallByHelper "tail-call-by-helper" Managed -> Some(CallTarget::Managed),
     /// Calls a method through reflection.

@@ -244,6 +244,8 @@ terms! {
         "dynamic-helper" => (StubKind::DynamicHelper),
         "virtual-stub-dispatch" => (StubKind::VirtualStubDispatch),
         "stub-link" => (StubKind::StubLink),
+        "call-counting" => (StubKind::CallCounting),
+        "write-barrier" => (StubKind::WriteBarrier),
     }
     Funclet {
         "handler" => (Funclet::Handler),

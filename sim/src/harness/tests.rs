@@ -5,12 +5,12 @@ use clr_runtime::generation::{Generation, Generations};
 
 const TEXT: &str = r#"
 function "App.Main" kind="jit" { body { call "App.Foo" } }
-function "App.Foo" kind="ready-to-run" { body { p-invoke "Lib.Sleep"; write-barrier; new } }
+function "App.Foo" kind="ready-to-run" { body { p-invoke "Lib.Sleep"; new-fast; new } }
 function "Lib.Sleep" { body { reverse-p-invoke "App.Back" } }
-function "App.Back" kind="jit" { body { work 4; write-barrier } }
+function "App.Back" kind="jit" { body { work 4; new-fast } }
 stop at="Lib.Sleep" { snapshot by="native-walker" }
 stop at="App.Back" instruction=3 { snapshot by="native-walker" }
-stop at="JIT_WriteBarrier" instruction=2 { snapshot by="native-walker" }
+stop at="JIT_NewS_MP_FastPortable" instruction=2 { snapshot by="native-walker" }
 stop at="AllocateObject" { snapshot by="native-walker" }
 "#;
 

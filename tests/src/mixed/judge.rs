@@ -319,7 +319,7 @@ impl Judged<'_> {
             }
             Trust::Cfi => is_elf,
             Trust::SignalFrame => is_elf && caller_interrupted,
-            Trust::Stub => activation == 0 && self.truth.is_in_stub(),
+            Trust::Stub => activation == 0 && (self.truth.is_in_stub() || self.truth.dispatches),
             Trust::StackTop => activation == 0 && self.truth.is_entered_by_a_method(),
             // The simulator makes no Mach-O images, and its call frame information is right.
             Trust::FramePointer
@@ -435,8 +435,8 @@ impl Judged<'_> {
     /// Checks that the walk has all callbacks that the runtime must make, and no others.
     fn snapshot(&self) -> Result<(), Wrong> {
         let Some(found) = self.found.snapshot else { return Ok(()) };
-        let stub = Source::Unwound(Trust::Stub);
-        let left = self.found.frames.get(1).is_some_and(|frame| frame.source == stub);
+        let stub = [Trust::Stub, Trust::StackTop].map(Source::Unwound);
+        let left = self.found.frames.get(1).is_some_and(|frame| stub.contains(&frame.source));
         let (seeds, ends) =
             if left { (Leaf::StubThenSeeds, Leaf::Stub) } else { (Leaf::Seeds, Leaf::Unknown) };
         // A walk is free to make or not to make a seed from code that it knows nothing about.

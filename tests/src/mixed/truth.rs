@@ -1,6 +1,7 @@
 //! A stopped thread, with everything that decides the claims that a walk of it may make.
 
 use clr_codegen::{CodeKind, FunctionIndex};
+use clr_runtime::code_manager::StubKind;
 use clr_runtime::generation::ProfilerSuspension;
 use clr_runtime::{MethodKind, Suspension};
 use clr_walker::code_map::CodeMap;
@@ -13,7 +14,7 @@ use clr_world::reference::{
     ActivationCode, CallFacts, CallerKind, ExpectedCall, ProgramFacts, ReferenceActivation,
     ThreadFacts, expected,
 };
-use clr_world::stubs::Shared;
+use clr_world::stubs::{Identity, Shared};
 
 /// A profiler's knowledge of a row's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub struct Truth {
     /// The row at the target of hijacked returns while no return address lies on the stack, or the
     /// return value in its place (contract §2.4, H-32).
     pub tripped: Option<usize>,
+    /// The leaf is a stub of virtual stub dispatch: it may have pushed a word, without unwind data.
+    pub dispatches: bool,
     /// Error of `SuspendRuntime`; `None` if the call succeeds.
     pub suspend: Option<HResult>,
 }
@@ -137,7 +140,10 @@ impl Truth {
             Some(HResult::SUSPENSION_IN_PROGRESS)
         };
         drop(memory);
-        Some(Self { seen, known, redirected, hijacked, tripped, suspend })
+        let leaf = functions_of.first().copied().flatten();
+        let leaf = leaf.and_then(|id| expanded.identities.get(id.index()));
+        let dispatches = leaf == Some(&Identity::Stub(StubKind::VirtualStubDispatch));
+        Some(Self { seen, known, redirected, hijacked, tripped, dispatches, suspend })
     }
 
     /// Returns the truth for a profiler with this code map.
@@ -199,7 +205,8 @@ impl Truth {
     }
 
     /// Returns true if the leaf is in a stub without unwind data, or in a method without metadata
-    /// that only jumps on, with the return address on top of the stack (coreclr#25676).
+    /// that only jumps on, with the return address on top of the stack (coreclr#25676), or above the
+    /// word that a stub has pushed.
     #[must_use]
     pub fn is_in_stub(&self) -> bool {
         let leaf = self.seen.activations.first().filter(|leaf| match leaf.code {
@@ -209,7 +216,13 @@ impl Truth {
             }
         });
         let known = self.known.first().is_none_or(|known| known.unwinds);
-        !known && leaf.is_some_and(|leaf| leaf.caller_sp == leaf.registers.rsp() + 8)
+        !known && leaf.is_some() && (self.is_at_return_address() || self.dispatches)
+    }
+
+    /// Returns true if the leaf has only its return address on the stack.
+    fn is_at_return_address(&self) -> bool {
+        let leaf = self.seen.activations.first();
+        leaf.is_some_and(|leaf| leaf.caller_sp == leaf.registers.rsp() + 8)
     }
 
     /// Returns true if the leaf has only its return address on the stack, and a function with
@@ -217,6 +230,7 @@ impl Truth {
     #[must_use]
     pub fn is_entered_by_a_method(&self) -> bool {
         self.is_in_stub()
+            && self.is_at_return_address()
             && self.seen.activations.get(1).is_some_and(ReferenceActivation::is_managed)
     }
 

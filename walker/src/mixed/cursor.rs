@@ -3,6 +3,7 @@
 use super::call_site::{ends_in_call, follows_call};
 use super::reason::Reason;
 use super::stack::Source;
+use super::stub;
 use crate::cfi::CfiTable;
 use crate::code_map::CodeMap;
 use crate::profiling::{StackBounds, TargetThread};
@@ -227,15 +228,29 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
         true
     }
 
-    /// Moves a frame that was interrupted in unknown code to its caller, if the code will pop this
-    /// number of words and the next one is a return address in a method. Returns true if it is.
-    pub(super) fn leave_by_popped(&self, frame: &mut Cursor, words: u64) -> bool {
-        let mut below = *frame;
-        below.registers.set(Gpr::Rsp, frame.registers.rsp().wrapping_add(words * 8));
-        let is_left = words > 0 && self.leave_by_stack_top(&mut below);
+    /// Moves a frame in unknown code to its caller, by what the code does or by the top of the stack.
+    /// Returns true if it did. Not inlined: no step is under way, so the stack need is not added up.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn leave_unknown(&self, frame: &mut Cursor) -> bool {
+        let jumps_on = stub::target(&frame.registers, self.target);
+        jumps_on.is_some_and(|to| self.knows(to)) && self.leave_stub(frame)
+            || self.leave_by_stack_top(frame)
+            || self.leave_pushing_stub(&frame.clone(), frame)
+    }
+
+    /// Writes the caller of a frame that was interrupted in a stub which has pushed words, if the stub's
+    /// code pops them before it jumps, and the next word is a return address in a method. Returns
+    /// true if it is.
+    pub(super) fn leave_pushing_stub(&self, interrupted: &Cursor, caller: &mut Cursor) -> bool {
+        let code = &interrupted.registers;
+        let Some(words @ 1..) = stub::popped(code.rip, self.target) else { return false };
+        let mut below = *interrupted;
+        below.registers.set(Gpr::Rsp, code.rsp().wrapping_add(words * 8));
+        let is_left = self.leave_by_stack_top(&mut below);
         if is_left {
-            *frame = below;
-            frame.source = Source::Unwound(Trust::Stub);
+            below.source = Source::Unwound(Trust::Stub);
+            *caller = below;
         }
         is_left
     }

@@ -4,7 +4,6 @@ use super::WalkBuffer;
 use super::buffer::Named;
 use super::cursor::{Cursor, Stepped, Steps};
 use super::reason::Reason;
-use super::stub;
 use crate::profiling::TargetThread;
 use crate::unwind::UnwindError;
 
@@ -38,23 +37,17 @@ fn caller<T: TargetThread>(
     steps: &Steps<'_, '_, T>,
     frame: &mut Cursor,
 ) -> Result<Stepped, Reason> {
+    let interrupted = *frame;
     let reason = match steps.step(frame) {
         Ok(stepped) => return Ok(stepped),
         Err(reason) => reason,
     };
-    let is_unknown = matches!(reason, Reason::Unwind(UnwindError::UnknownCode { .. }));
-    // Such a step has changed nothing.
-    if is_unknown && leave_unknown(steps, frame) { Ok(Stepped::Caller) } else { Err(reason) }
-}
-
-/// Moves a frame in unknown code to its caller, by what the code does or by the top of the stack.
-/// Returns true if it did. Not inlined: no step is under way, so the stack need is not added up.
-#[cold]
-#[inline(never)]
-fn leave_unknown<T: TargetThread>(steps: &Steps<'_, '_, T>, frame: &mut Cursor) -> bool {
-    let jumps_on = stub::target(&frame.registers, steps.target);
-    jumps_on.is_some_and(|to| steps.knows(to)) && steps.leave_stub(frame)
-        || steps.leave_by_stack_top(frame)
-        || stub::popped(frame.registers.rip, steps.target)
-            .is_some_and(|words| steps.leave_by_popped(frame, words))
+    let is_left = match reason {
+        // Such a step has changed nothing.
+        Reason::Unwind(UnwindError::UnknownCode { .. }) => steps.leave_unknown(frame),
+        // Where heaps are known to the system, a stub that has pushed a word is taken for a leaf.
+        Reason::NotACall { .. } => steps.leave_pushing_stub(&interrupted, frame),
+        _ => false,
+    };
+    if is_left { Ok(Stepped::Caller) } else { Err(reason) }
 }

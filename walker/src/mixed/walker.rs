@@ -217,10 +217,13 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         let mut frame = Cursor { registers: *registers, ..Cursor::NOWHERE };
         let managed = match self.leaf(steps, buffer, &mut frame)? {
             Leaf::Managed => true,
-            Leaf::Generated if seeded => {
-                return Ok(self.generated(stopped, steps, buffer, &mut frame)?);
+            Leaf::Generated(reason) if seeded => {
+                return Ok(self.generated(stopped, steps, buffer, &mut frame, reason)?);
             }
-            Leaf::Generated | Leaf::Unknown => false,
+            Leaf::Generated(reason) | Leaf::Unknown(reason) => {
+                buffer.gap(reason);
+                false
+            }
             // The stack has nothing managed, or the buffer is full.
             Leaf::Root | Leaf::Full => return Ok(()),
         };
@@ -252,21 +255,29 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
 
     /// Walks from code without unwind data. It may be a dynamic method or an IL stub:
     /// `GetFunctionFromIP` does not say so (C-115), but its frame is as good a seed as any (C-040),
-    /// and `DoStackSnapshot` refuses other code (C-038).
+    /// and `DoStackSnapshot` refuses other code (C-038): a stub, or a copied write barrier. If the stack
+    /// has the stub's caller, that is the seed.
     fn generated<T: TargetThread>(
         &self,
         stopped: &Stopped<'_, T>,
         steps: &Steps<'_, '_, T>,
         buffer: &mut WalkBuffer,
         frame: &mut Cursor,
+        unknown: Reason,
     ) -> Result<(), I::Fatal> {
         let seed = Seed::new(stopped, frame, steps).ok();
         self.snapshot(steps, seed.as_ref(), buffer)?;
-        if seed.is_some() && buffer.snapshot == Some(HResult::UNMANAGED_CONTEXT) {
-            self.snapshot(steps, None, buffer)?;
+        let refused = seed.is_some() && buffer.snapshot == Some(HResult::UNMANAGED_CONTEXT);
+        let managed = refused && self.leave_unknown(steps, frame)?;
+        if !managed {
+            buffer.gap(unknown);
+        }
+        if refused {
+            let caller = if managed { Seed::new(stopped, frame, steps).ok() } else { None };
+            self.snapshot(steps, caller.as_ref(), buffer)?;
         }
         let map = steps.unwinder.code_map();
-        fill(steps, buffer, frame, false, |place| self.name(map, place))
+        fill(steps, buffer, frame, managed, |place| self.name(map, place))
     }
 
     /// Unwinds the native frames before the first managed one.
@@ -289,22 +300,24 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
             match function {
                 Ok(_) => {}
                 Err(Ended::Short(reason)) => {
-                    buffer.gap(reason);
                     if let Some(place) = buffer.unnamed() {
                         place.named = Named::Refused(reason);
                     }
-                    return Ok(Leaf::Unknown);
+                    return Ok(Leaf::Unknown(reason));
                 }
                 Err(Ended::Fatal(fatal)) => return Err(fatal),
             }
+            let interrupted = *frame;
             match steps.step(frame) {
                 Ok(Stepped::Caller) => {}
                 Ok(Stepped::Root) => return Ok(Leaf::Root),
+                // Without unwind data a stub is taken for a leaf, though it may have pushed a word.
+                Err(Reason::NotACall { .. }) if steps.leave_pushing_stub(&interrupted, frame) => {}
                 Err(reason) => {
                     let unknown = matches!(reason, Reason::Unwind(UnwindError::UnknownCode { .. }));
                     if !(unknown && self.leave_stub(steps, frame)?) {
-                        buffer.gap(reason);
-                        return Ok(if unknown { Leaf::Generated } else { Leaf::Unknown });
+                        let leaf = if unknown { Leaf::Generated } else { Leaf::Unknown };
+                        return Ok(leaf(reason));
                     }
                 }
             }
@@ -328,6 +341,33 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
                 Err(Ended::Fatal(fatal)) => return Err(fatal),
             };
         Ok(known && steps.leave_stub(frame))
+    }
+
+    /// Moves a frame in unknown code to its caller, by the code map, or by the top of the stack if the
+    /// runtime knows a method there. Returns true if it did.
+    fn leave_unknown<T: TargetThread>(
+        &self,
+        steps: &Steps<'_, '_, T>,
+        frame: &mut Cursor,
+    ) -> Result<bool, I::Fatal> {
+        if steps.leave_unknown(frame) {
+            return Ok(true);
+        }
+        let mut caller = *frame;
+        let mut is_method = false;
+        if frame.position == Position::Interrupted && steps.leave_stub(&mut caller) {
+            let (map, rip) = (steps.unwinder.code_map(), caller.registers.rip);
+            is_method = match self.function(map, rip, Position::ReturnAddress) {
+                Ok(function) => function.is_some(),
+                Err(Ended::Short(_)) => false,
+                Err(Ended::Fatal(fatal)) => return Err(fatal),
+            };
+        }
+        if is_method {
+            caller.source = Source::Unwound(Trust::StackTop);
+            *frame = caller;
+        }
+        Ok(is_method)
     }
 
     /// Calls `DoStackSnapshot`, and copies its reports.
@@ -446,9 +486,9 @@ enum Leaf {
     /// At a managed frame.
     Managed,
     /// At unknown code, which may be generated.
-    Generated,
+    Generated(Reason),
     /// At code that cannot be unwound.
-    Unknown,
+    Unknown(Reason),
     /// At the thread's root.
     Root,
     /// At the buffer's end.

@@ -8,6 +8,7 @@ mod guarded;
 mod primitive;
 mod prologue;
 mod stream;
+mod stub;
 mod unix;
 
 pub(super) use guarded::{Guard, GuardClause};

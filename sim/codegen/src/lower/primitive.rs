@@ -39,6 +39,7 @@ impl<'p> Lowering<'p> {
             }
             // The unwind data describe the function as if the word were the return address.
             Primitive::PushReturnSlot(register) => self.stream.push(*register),
+            Primitive::Stub(code) => self.stub(*code),
             Primitive::When(body) | Primitive::Unless(body) => {
                 let over = self.stream.label();
                 self.stream.registers(Code::Test_rm64_r64, Register::RAX, Register::RAX)?;

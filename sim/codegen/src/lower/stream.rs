@@ -278,6 +278,13 @@ impl Stream {
         Ok(())
     }
 
+    /// Adds `cmp [place], register`.
+    pub(crate) fn compare(&mut self, place: Place, with: Gpr) -> Result {
+        let memory = MemoryOperand::from(place);
+        self.add(Instruction::with2(Code::Cmp_rm64_r64, memory, r64(with))?);
+        Ok(())
+    }
+
     pub(crate) fn registers(&mut self, code: Code, a: Register, b: Register) -> Result {
         self.add(Instruction::with2(code, a, b)?);
         Ok(())

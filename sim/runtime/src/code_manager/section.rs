@@ -17,6 +17,11 @@ pub enum StubKind {
     VirtualStubDispatch,
     /// Code assembled by a stub linker.
     StubLink,
+    /// A stub that counts calls of a method.
+    CallCounting,
+    /// The copy of the write barrier. It lies in memory of its own, which the code manager does not
+    /// know.
+    WriteBarrier,
 }
 
 /// Contents of a block after its code header in a heap.

@@ -80,6 +80,10 @@ pub(super) const fn assumed<T: Copy>(value: T, reason: &'static str) -> Answer<T
     Answer { value, known: Known::Assumed(reason) }
 }
 
+/// Source of the answers to `copies_write_barrier`, common to the runtimes that are protected so.
+pub(super) const WRITE_XOR_EXECUTE: &str =
+    "dotnet/docs, runtime configuration: EnableWriteXorExecute is on by default since .NET 7";
+
 /// The operating system of a runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Os {

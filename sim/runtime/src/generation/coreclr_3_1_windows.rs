@@ -51,6 +51,8 @@ pub(super) const ANSWERS: Answers = Answers {
     has_helper_method_frames: observed(true),
     has_gc_frames: observed(true),
     has_um_thunk_stub: read(true, "src/vm/amd64/UMThunkStub.asm: UMThunkStub"),
+    copies_write_barrier: read(false, "src/vm/threads.cpp: InitThreadManager"),
+    has_call_counting_stubs: read(false, "src/vm/callcounter.cpp: CallCounter::OnMethodCalled"),
     has_delegate_frames: read(true, "clrdefinitions.cmake: FEATURE_STUBS_AS_IL"),
     has_tail_call_frames: read(true, "src/vm/jitinterface.cpp: CEEInfo::getTailCallCopyArgsThunk"),
     has_tail_call_dispatcher: read(

@@ -92,6 +92,8 @@ pub(super) const ANSWERS: Answers = Answers {
         true,
         "as CoreCLR 3.1 on Windows; not looked up in Shared Source CLI",
     ),
+    copies_write_barrier: assumed(false, "as CoreCLR 3.1"),
+    has_call_counting_stubs: assumed(false, "methods are not compiled again"),
     has_delegate_frames: assumed(
         true,
         "as CoreCLR 3.1 on Windows; not looked up in Shared Source CLI",

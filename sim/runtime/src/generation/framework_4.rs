@@ -42,6 +42,8 @@ pub(super) const ANSWERS: Answers = Answers {
     has_helper_method_frames: assumed(true, AS_3_1),
     has_gc_frames: assumed(true, AS_3_1),
     has_um_thunk_stub: assumed(true, AS_3_1),
+    copies_write_barrier: assumed(false, AS_3_1),
+    has_call_counting_stubs: assumed(false, "methods are not compiled again"),
     has_delegate_frames: assumed(true, AS_3_1),
     has_tail_call_frames: assumed(true, AS_3_1),
     has_tail_call_dispatcher: assumed(false, AS_3_1),

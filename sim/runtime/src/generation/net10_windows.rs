@@ -3,8 +3,8 @@
 
 use super::answers::{
     Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, Os,
-    Product, ProfilerSuspension, SeedSize, StackCheck, Version, WalkFault, assumed, documented,
-    observed,
+    Product, ProfilerSuspension, SeedSize, StackCheck, Version, WRITE_XOR_EXECUTE, WalkFault,
+    assumed, documented, observed, read,
 };
 use crate::profiling::CallbackMode;
 use clr_walker::profiling::HResult;
@@ -83,6 +83,8 @@ pub(super) const ANSWERS: Answers = Answers {
     has_helper_method_frames: observed(false),
     has_gc_frames: observed(false),
     has_um_thunk_stub: assumed(false, "as .NET 8 on both systems, where it was observed"),
+    copies_write_barrier: documented(true, WRITE_XOR_EXECUTE),
+    has_call_counting_stubs: read(true, "src/coreclr/vm/callcounting.h: CallCountingStub"),
     has_delegate_frames: assumed(
         false,
         "read at main after .NET 9: src/coreclr/vm/FrameTypes.h: FRAME_TYPE_NAME",

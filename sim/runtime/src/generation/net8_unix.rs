@@ -2,8 +2,8 @@
 
 use super::answers::{
     Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, Os,
-    Product, ProfilerSuspension, SeedSize, StackCheck, Version, WalkFault, assumed, documented,
-    observed,
+    Product, ProfilerSuspension, SeedSize, StackCheck, Version, WRITE_XOR_EXECUTE, WalkFault,
+    assumed, documented, observed, read,
 };
 use crate::profiling::CallbackMode;
 use clr_walker::profiling::HResult;
@@ -42,6 +42,8 @@ pub(super) const ANSWERS: Answers = Answers {
     has_helper_method_frames: observed(true),
     has_gc_frames: observed(false),
     has_um_thunk_stub: observed(false),
+    copies_write_barrier: documented(true, WRITE_XOR_EXECUTE),
+    has_call_counting_stubs: read(true, "src/coreclr/vm/callcounting.h: CallCountingStub"),
     has_delegate_frames: assumed(false, NEIGHBORS),
     has_tail_call_frames: assumed(false, NEIGHBORS),
     has_tail_call_dispatcher: documented(

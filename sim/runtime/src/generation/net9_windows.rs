@@ -3,7 +3,8 @@
 
 use super::answers::{
     Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, Os,
-    Product, ProfilerSuspension, SeedSize, StackCheck, Version, WalkFault, assumed, documented,
+    Product, ProfilerSuspension, SeedSize, StackCheck, Version, WRITE_XOR_EXECUTE, WalkFault,
+    assumed, documented, read,
 };
 use crate::profiling::CallbackMode;
 use clr_walker::profiling::HResult;
@@ -47,6 +48,8 @@ pub(super) const ANSWERS: Answers = Answers {
     has_helper_method_frames: assumed(true, AS_UNIX),
     has_gc_frames: assumed(false, NEIGHBORS),
     has_um_thunk_stub: assumed(false, NEIGHBORS),
+    copies_write_barrier: documented(true, WRITE_XOR_EXECUTE),
+    has_call_counting_stubs: read(true, "src/coreclr/vm/callcounting.h: CallCountingStub"),
     has_delegate_frames: assumed(false, NEIGHBORS),
     has_tail_call_frames: assumed(false, NEIGHBORS),
     has_tail_call_dispatcher: assumed(true, NEIGHBORS),

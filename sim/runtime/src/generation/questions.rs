@@ -279,6 +279,14 @@ questions! {
     /// U9; assumed for .NET 10, of which no such walk was recorded).
     has_um_thunk_stub: bool,
 
+    /// Returns true if code executes a copy of the write barrier in memory outside of any image,
+    /// which has no unwind data: so it is where code is never writable and executable at once.
+    copies_write_barrier: bool,
+
+    /// Returns true if the calls of a method that may be compiled again are counted by a stub; older
+    /// runtimes count them in the prestub, and very old ones not at all.
+    has_call_counting_stubs: bool,
+
     /// Returns true if multicast and wrapper delegates are called by assembled stubs that link
     /// Frames, not by IL stubs (contract §3.5).
     has_delegate_frames: bool,

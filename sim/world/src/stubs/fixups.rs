@@ -3,7 +3,10 @@
 
 use super::frames::{Frames, call, enable_preemptive_gc, service, set, with_frame};
 use super::{Plan, RETURN, Service, Shared, Stub, leaf, method_id, native};
-use clr_codegen::{CodeKind, Exit, Function, FunctionIndex, Statement, TailCallForm, Value, Word};
+use clr_codegen::{
+    CodeKind, Exit, Function, FunctionIndex, Primitive, Statement, StubCode, TailCallForm, Value,
+    Word,
+};
 use clr_runtime::FrameKind;
 use clr_runtime::code_manager::StubKind;
 use clr_walker::registers::Gpr;
@@ -110,30 +113,52 @@ impl Plan {
         jumps_to: Shared,
     ) -> Function {
         let method = method_id(self.place(id));
-        Function {
-            name: format!("{}{}", stub.prefix(), target.name),
-            kind: CodeKind::Jit,
-            shape: leaf(),
-            body: vec![set(Word::Register(Gpr::R10), Value::Number(method))],
-            end: Some(Exit::TailCall(TailCallForm::Memory, self.helper(jumps_to))),
+        let mut body = Vec::new();
+        if stub == Stub::Resolve {
+            body.push(Statement::Primitive(Primitive::Stub(StubCode::Resolve)));
         }
+        body.push(set(Word::Register(Gpr::R10), Value::Number(method)));
+        jumping(stub, target, body, self.helper(jumps_to))
     }
 
-    /// Creates the thunk of an open delegate: it shuffles the arguments and jumps.
-    pub(super) fn shuffle_thunk(&self, id: FunctionIndex, target: &Function) -> Function {
-        Function {
-            name: format!("{}{}", Stub::ShuffleThunk.prefix(), target.name),
-            kind: CodeKind::Jit,
-            shape: leaf(),
-            body: vec![Statement::Work(2)],
-            end: Some(Exit::TailCall(TailCallForm::Memory, self.place(id))),
+    /// Creates a stub that jumps to its target without another function's help.
+    pub(super) fn stub_to(
+        &self,
+        stub: Stub,
+        code: StubCode,
+        id: FunctionIndex,
+        target: &Function,
+    ) -> Function {
+        let to = self.place(id);
+        let mut body = Vec::new();
+        if code == StubCode::CountCall {
+            body.push(set(Word::Register(Gpr::Rax), Value::Function(to)));
         }
+        body.push(Statement::Primitive(Primitive::Stub(code)));
+        jumping(stub, target, body, to)
+    }
+
+    /// Calls a stub that reads the object's type. The word at the Thread object stands for it.
+    pub(super) fn call_on_object(&self, stub: FunctionIndex) -> Vec<Statement> {
+        let object = Word::Register(self.frames.first_argument());
+        vec![set(object, Value::ThreadObject), call(stub)]
     }
 
     /// Returns a call that first looks up the stub of a P/Invoke.
     pub(super) fn call_by_lookup(&self, stub: FunctionIndex, lookup: Shared) -> Vec<Statement> {
         let method = method_id(stub);
         vec![set(Word::Register(Gpr::R10), Value::Number(method)), call(self.helper(lookup))]
+    }
+}
+
+/// Creates code of a heap without unwind data that ends with a jump.
+fn jumping(stub: Stub, target: &Function, body: Vec<Statement>, to: FunctionIndex) -> Function {
+    Function {
+        name: format!("{}{}", stub.prefix(), target.name),
+        kind: CodeKind::Jit,
+        shape: leaf(),
+        body,
+        end: Some(Exit::TailCall(TailCallForm::Memory, to)),
     }
 }
 

@@ -70,6 +70,13 @@ impl Plan {
         native(Shared::FCall, leaf(), vec![Statement::Work(6)], RETURN)
     }
 
+    /// Creates the write barrier: a leaf of the runtime's image, or a copy of it in memory of its own.
+    pub(super) fn write_barrier(&self) -> Function {
+        let barrier = leaf_helper(Shared::WriteBarrier);
+        let copied = self.generation.copies_write_barrier();
+        Function { kind: if copied { CodeKind::Jit } else { barrier.kind }, ..barrier }
+    }
+
     /// Creates a helper that performs a service in preemptive mode: an FCall with a Frame, or the
     /// unmanaged side of a QCall.
     pub(super) fn preemptive_helper(&self, shared: Shared, what: Service) -> Function {

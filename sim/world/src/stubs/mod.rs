@@ -26,7 +26,7 @@ pub use names::{RuntimeFunction, Shared, Stub};
 
 use clr_codegen::{
     CodeKind, Exit, Function, FunctionIndex, FunctionShape, Program, ReturnForm, RuntimeCall,
-    RuntimeCallKind, Statement, UnwindData,
+    RuntimeCallKind, Statement, StubCode, UnwindData,
 };
 use clr_runtime::code_manager::StubKind;
 use clr_runtime::generation::Generation;
@@ -207,6 +207,8 @@ impl Plan {
             functions.push(self.shared_function(*shared));
             identities.push(if shared.is_managed() {
                 Identity::Method(shared.method_kind())
+            } else if *shared == Shared::WriteBarrier && self.generation.copies_write_barrier() {
+                Identity::Stub(StubKind::WriteBarrier)
             } else {
                 Identity::Native
             });
@@ -242,6 +244,7 @@ impl Plan {
         };
         let thunk =
             |(kind, jumps_to)| (self.thunk(stub, id, target, jumps_to), Identity::Stub(kind));
+        let jump = |code, kind| (self.stub_to(stub, code, id, target), Identity::Stub(kind));
         match stub {
             Stub::PInvoke | Stub::ComCall => (self.p_invoke_stub(stub, id, target), il_stub),
             Stub::ReversePInvoke => (self.reverse_p_invoke_stub(id, target), il_stub),
@@ -249,9 +252,10 @@ impl Plan {
             Stub::Precode => thunk(PRECODE),
             Stub::DelayLoad => thunk(DELAY_LOAD),
             Stub::Resolve => thunk(RESOLVE),
-            Stub::ShuffleThunk => {
-                (self.shuffle_thunk(id, target), Identity::Stub(StubKind::StubLink))
-            }
+            Stub::Dispatch => jump(StubCode::Dispatch, StubKind::VirtualStubDispatch),
+            Stub::Unboxing => jump(StubCode::Unbox, StubKind::StubLink),
+            Stub::CallCounting => jump(StubCode::CountCall, StubKind::CallCounting),
+            Stub::ShuffleThunk => jump(StubCode::Shuffle, StubKind::StubLink),
             Stub::Multicast => delegate(FrameKind::Multicast, 2),
             Stub::Wrapper => delegate(FrameKind::SecureDelegate, 1),
             Stub::TailCall => {
@@ -326,6 +330,7 @@ impl Plan {
                 (RuntimeCallKind::PInvokeVararg, _) => {
                     self.call_by_lookup(at, Shared::VarargPInvokeStub)
                 }
+                (_, Stub::Resolve | Stub::Dispatch) => self.call_on_object(at),
                 _ => vec![call(at)],
             };
         }
@@ -453,6 +458,7 @@ impl Plan {
             Shared::OnHijackWorker => self.on_hijack_worker(),
             Shared::RareDisable => self.rare_disable(),
             Shared::CallDescrWorker => transitions::call_descr_worker(),
+            Shared::WriteBarrier => self.write_barrier(),
             Shared::Jit => self.jit(),
             Shared::New => self.new_helper(),
             Shared::NewWorker => self.new_worker(),

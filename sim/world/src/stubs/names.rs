@@ -383,6 +383,12 @@ stubs! {
     DelayLoad "DelayLoadThunk:",
     /// The stub of a virtual call that is not resolved yet.
     Resolve "ResolveStub:",
+    /// The stub of a virtual call that is resolved.
+    Dispatch "DispatchStub:",
+    /// The stub of a method of a value type that is called on a boxed object.
+    Unboxing "UnboxingStub:",
+    /// The stub of a method whose calls are counted.
+    CallCounting "CallCountingStub:",
     /// The thunk of an open delegate.
     ShuffleThunk "ShuffleThunk:",
     /// The stub that calls a multicast delegate.
@@ -417,6 +423,11 @@ impl Stub {
             RuntimeCallKind::FirstCall => Some(Self::Precode),
             RuntimeCallKind::LazyCall => Some(Self::DelayLoad),
             RuntimeCallKind::VirtualCall => Some(Self::Resolve),
+            RuntimeCallKind::InterfaceCall => Some(Self::Dispatch),
+            RuntimeCallKind::BoxedCall => Some(Self::Unboxing),
+            RuntimeCallKind::CountedCall if generation.has_call_counting_stubs() => {
+                Some(Self::CallCounting)
+            }
             RuntimeCallKind::OpenDelegate => Some(Self::ShuffleThunk),
             RuntimeCallKind::MulticastDelegate => Some(Self::Multicast),
             RuntimeCallKind::WrapperDelegate => Some(Self::Wrapper),

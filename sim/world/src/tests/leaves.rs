@@ -33,6 +33,8 @@ enum On {
     Helpers,
     /// Generations with P/Invokes without transition.
     Suppressed,
+    /// Generations with call counting stubs.
+    Counting,
 }
 
 const COOPERATIVE: bool = true;
@@ -152,6 +154,18 @@ const ROWS: &[Row] = &[
     (On::All, Call::FirstCall, "Precode:App.Work", None, COOPERATIVE, Refused, Lost),
     (On::All, Call::FirstCall, "ThePreStub", None, COOPERATIVE, Refused, Lost),
     (On::All, Call::OpenDelegate, "ShuffleThunk:App.Work", None, COOPERATIVE, Refused, Lost),
+    (On::All, Call::VirtualCall, "ResolveStub:App.Work", None, COOPERATIVE, Refused, Lost),
+    (On::All, Call::InterfaceCall, "DispatchStub:App.Work", None, COOPERATIVE, Refused, Lost),
+    (On::All, Call::BoxedCall, "UnboxingStub:App.Work", None, COOPERATIVE, Refused, Lost),
+    (
+        On::Counting,
+        Call::CountedCall,
+        "CallCountingStub:App.Work",
+        None,
+        COOPERATIVE,
+        Refused,
+        Lost,
+    ),
     (On::All, Call::OpenDelegate, "App.Work", None, COOPERATIVE, Full, Lost),
     (
         On::Helpers,
@@ -171,6 +185,7 @@ impl On {
             Self::Windows => !generation.is_unix(),
             Self::Helpers => generation.has_helper_method_frames(),
             Self::Suppressed => generation.has_suppressed_transitions(),
+            Self::Counting => generation.has_call_counting_stubs(),
         }
     }
 }

@@ -195,19 +195,23 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
         }
     }
 
-    /// Returns the method that has called unknown code, if its return address is on top of the
-    /// stack.
+    /// Returns the method that has called code without unwind data, if its return address is on top
+    /// of the stack, or above a word that a stub has pushed.
     fn called_by_method(&self, leaf: &Frame) -> Option<Frame> {
-        let is_unknown = self.map.find(leaf.registers.rip).is_none();
-        let word = self.target.read_u64(leaf.sp()).ok()?;
-        let is_method = self.map.find_function(word.wrapping_sub(1)).is_some();
-        let leaves = is_unknown && leaf.position == Position::Interrupted;
-        (leaves && is_method && self.is_call(word)).then(|| {
-            let mut registers = leaf.registers;
-            registers.rip = word;
-            registers.set(Gpr::Rsp, leaf.sp() + 8);
-            let source = Source::Unwound(Trust::StackTop);
-            Frame { registers, position: Position::ReturnAddress, source, report: None }
+        let leaves = leaf.position == Position::Interrupted
+            && self.map.find_function(leaf.registers.rip).is_none();
+        let words = [(0, Trust::StackTop), (8, Trust::Stub)];
+        words.into_iter().filter(|_| leaves).find_map(|(above, trust)| {
+            let sp = leaf.sp() + above;
+            let word = self.target.read_u64(sp).ok()?;
+            let is_method = self.map.find_function(word.wrapping_sub(1)).is_some();
+            (is_method && self.is_call(word)).then(|| {
+                let mut registers = leaf.registers;
+                registers.rip = word;
+                registers.set(Gpr::Rsp, sp + 8);
+                let source = Source::Unwound(trust);
+                Frame { registers, position: Position::ReturnAddress, source, report: None }
+            })
         })
     }
 
@@ -232,10 +236,11 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
                 return Ok(());
             }
             let caller = self.in_register(&frame).map_or_else(|| self.caller(&frame), Ok);
-            match caller {
-                Ok(caller) => frame = caller,
-                Err(NoCaller::Root) => return Ok(()),
-                Err(NoCaller::Unknown(reason)) => return self.without(reason),
+            let pushes = matches!(caller, Err(NoCaller::Unknown(Reason::NotACall { .. })));
+            match (caller, self.called_by_method(&frame).filter(|_| pushes)) {
+                (Ok(caller), _) | (_, Some(caller)) => frame = caller,
+                (Err(NoCaller::Root), _) => return Ok(()),
+                (Err(NoCaller::Unknown(reason)), None) => return self.without(reason),
             }
         }
         if seeded && !self.target.stack().contain(frame.sp()) {

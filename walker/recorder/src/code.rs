@@ -4,12 +4,12 @@ use crate::os::{self, OwnProcess};
 use crate::profile::Label;
 use clr_com::{ModuleId, RuntimeInfo};
 use clr_walker::code_map::{CodeMap, RegionKind, SharedCodeMap};
+#[cfg(target_os = "linux")]
 use clr_walker::image::elf::ElfImage;
 use clr_walker::image::pe::PeImage;
 use clr_walker::jitted::{CodeHeaderLayout, JittedMethods};
 use clr_walker::memory::Memory;
 use clr_walker::profiling::{CodeRange, FunctionId, ModuleSource, ProfilerInfo, ReJitId};
-use clr_walker::registers::Convention;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::sync::{Mutex, PoisonError};
@@ -50,9 +50,9 @@ impl Code {
         // .NET Core 3.1 says 4.0, as .NET Framework 4 does.
         let (major, minor) = if major == 4 { (3, 1) } else { (major, minor) };
         let layout = CodeHeaderLayout::of_version(major, minor);
-        let methods =
-            layout.map(|layout| Mutex::new(JittedMethods::new(layout, Convention::SystemV)));
+        let methods = layout.map(|layout| Mutex::new(JittedMethods::new(layout, os::CONVENTION)));
         let code = Self { map: SharedCodeMap::default(), methods, images: Mutex::default(), log };
+        #[cfg(target_os = "linux")]
         if let Some((base, bytes)) = os::vdso()
             && let Ok(image) = ElfImage::parse(bytes)
         {
@@ -146,7 +146,7 @@ impl Code {
     }
 
     /// Looks for native images that were loaded or unloaded since the last look. Linux does not
-    /// announce them.
+    /// announce them, and Windows does so while the loader's lock is held.
     pub(crate) fn look_for_images(&self) {
         let mut images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
         let loads = os::loads();
@@ -170,10 +170,8 @@ impl Code {
                 if images.native.contains_key(&base) {
                     continue;
                 }
-                if let Some(bytes) = os::map_file(&path)
-                    && let Ok(image) = ElfImage::parse(bytes)
-                {
-                    let _ = map.insert_elf(base, &image);
+                if let Some(file) = os::map_file(&path) {
+                    let _ = os::insert_image(map, base, file);
                 }
                 images.native.insert(base, path);
             }
@@ -184,7 +182,7 @@ impl Code {
     pub(crate) fn describe(&self, address: u64) -> String {
         match self.image_at(address) {
             Some((base, path)) => {
-                let name = path.rsplit('/').next().unwrap_or_default();
+                let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
                 format!("{name}+{:#x}", address - base)
             }
             None => format!("{address:#x}"),

@@ -14,8 +14,9 @@
 //! | `recorder` | the state that callbacks, handler and sampler share |
 //! | `threads` | the threads that can be sampled, with the bounds of their stacks |
 //! | `code` | the code map: native images, ready-to-run images, jitted methods |
-//! | `request` | one sample at a time: asked for by the sampler, taken by a signal handler |
-//! | `target` | an interrupted thread, as the walker sees it |
+//! | `request` | one sample at a time: taken in a signal handler, or while the thread is suspended |
+//! | `target` | an interrupted thread, as the walker sees it in its signal handler |
+//! | `suspended` | a suspended thread, as the walker sees it |
 //! | `sampler` | the thread that samples |
 //! | `watchdog` | the thread that ends hangs, and writes all stacks |
 //! | `names` | names of methods |
@@ -30,8 +31,8 @@
 //! thread:                      └─► handler: Walker::take, copy ───┘
 //! ```
 //!
-//! Linux only, so far; elsewhere the library is empty.
-#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+//! For Linux and Windows on x64; elsewhere the library is empty.
+#![cfg(all(any(target_os = "linux", windows), target_arch = "x86_64"))]
 
 mod check;
 mod code;
@@ -43,6 +44,9 @@ mod recorder;
 mod request;
 mod sampler;
 mod settings;
+#[cfg(windows)]
+mod suspended;
+#[cfg(target_os = "linux")]
 mod target;
 mod threads;
 mod watchdog;

@@ -1,8 +1,7 @@
 //! The state that the callbacks, the signal handler and the sampler share.
 
 use crate::code::Code;
-use crate::os;
-use crate::request::{self, Request};
+use crate::request::Request;
 use crate::sampler::{self, Outcome};
 use crate::settings::{Mode, Settings};
 use crate::threads::Threads;
@@ -87,7 +86,8 @@ pub(crate) fn start(info: &IUnknown) -> Result<(), String> {
         Ok(()) => RECORDER.get().ok_or("no recorder")?,
         Err(_) => return Err("the recorder runs already".to_owned()),
     };
-    if !os::install(request::on_signal) {
+    #[cfg(target_os = "linux")]
+    if !crate::os::install(crate::request::on_signal) {
         return Err("the signal handler cannot be installed".to_owned());
     }
     let thread = std::thread::Builder::new().name("clr-recorder".to_owned());

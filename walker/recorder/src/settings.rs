@@ -1,5 +1,6 @@
 //! Settings, from the environment variable `CLR_RECORDER`.
 
+use crate::os;
 use crate::profile::Format;
 use clr_walker::mixed::Policy;
 use std::path::PathBuf;
@@ -19,7 +20,8 @@ pub(crate) enum Mode {
 pub(crate) struct Settings {
     /// `mode=sample` or `mode=check`.
     pub(crate) mode: Mode,
-    /// `policy=signal`, or the others that walk in a handler: `signal-snapshot`.
+    /// `policy=NAME`: on Linux `signal` or `signal-snapshot`, on Windows `seeded`, `unseeded` or
+    /// `frame-pointers`.
     pub(crate) policy: Policy,
     /// `snapshots=1`: asks DoStackSnapshot in the handler, too, if the thread is in a method, to
     /// compare. Only for `mode=check`.
@@ -40,14 +42,11 @@ pub(crate) struct Settings {
     pub(crate) log: bool,
 }
 
-/// The policies that walk in a signal handler.
-const IN_HANDLERS: [Policy; 2] = [Policy::Signal, Policy::SignalSnapshot];
-
 impl Default for Settings {
     fn default() -> Self {
         Self {
             mode: Mode::Sample,
-            policy: Policy::Signal,
+            policy: os::POLICIES[0],
             snapshots: false,
             rate: 100,
             out: None,
@@ -89,8 +88,8 @@ impl Settings {
                 "policy" => {
                     let policy = Policy::ALL.into_iter().find(|policy| policy.name() == value);
                     settings.policy = policy
-                        .filter(|policy| IN_HANDLERS.contains(policy))
-                        .ok_or_else(|| format!("`{word}`: no policy for signal handlers"))?;
+                        .filter(|policy| os::POLICIES.contains(policy))
+                        .ok_or_else(|| format!("`{word}`: no policy of this system"))?;
                 }
                 "snapshots" => settings.snapshots = number::<u32>(word, value)? != 0,
                 "rate" => settings.rate = number(word, value)?,
@@ -144,9 +143,15 @@ mod tests {
 
     #[test]
     fn unknown_settings_are_refused() {
-        for text in
-            ["fast", "mode=fast", "rate=x", "rates=5", "format=svg", "log=yes", "policy=seeded"]
-        {
+        for text in [
+            "fast",
+            "mode=fast",
+            "rate=x",
+            "rates=5",
+            "format=svg",
+            "log=yes",
+            "policy=synchronous",
+        ] {
             assert!(Settings::parse(text).is_err(), "{text}");
         }
     }

@@ -1,8 +1,7 @@
 //! The threads that can be sampled.
 
 use crate::os;
-use clr_walker::profiling::{StackBounds, StackRoot, ThreadId};
-use std::ops::Range;
+use clr_walker::profiling::{StackBounds, ThreadId};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 /// Maximum number of threads; those beyond are not sampled.
@@ -31,14 +30,14 @@ impl Thread {
 
     /// Makes this a thread that the runtime may not know.
     pub(crate) fn set(&self, tid: i32, stack: StackBounds) {
-        self.fill(tid, ThreadId(u64::MAX), stack.limit..stack.base);
+        self.fill(tid, ThreadId(u64::MAX), stack);
     }
 
     /// Fills the place in; the thread's id of the operating system comes last.
-    fn fill(&self, tid: i32, id: ThreadId, stack: Range<u64>) {
+    fn fill(&self, tid: i32, id: ThreadId, stack: StackBounds) {
         self.id.store(id.0, Ordering::Relaxed);
-        self.limit.store(stack.start, Ordering::Relaxed);
-        self.base.store(stack.end, Ordering::Relaxed);
+        self.limit.store(stack.limit, Ordering::Relaxed);
+        self.base.store(stack.base, Ordering::Relaxed);
         self.tid.store(tid, Ordering::Release);
     }
 
@@ -47,8 +46,7 @@ impl Thread {
         StackBounds {
             limit: self.limit.load(Ordering::Relaxed),
             base: self.base.load(Ordering::Relaxed),
-            // `_start` and `clone3` of glibc mark their return address as undefined.
-            root: StackRoot::Undefined,
+            root: os::ROOT,
         }
     }
 }
@@ -68,6 +66,7 @@ impl Threads {
     /// only be asked for here: in a handler that would allocate.
     pub(crate) fn add_this(&self, id: ThreadId) {
         let Some(stack) = os::own_stack() else { return };
+        #[cfg(target_os = "linux")]
         os::enlarge_alternate_stack();
         self.remove(id);
         let tid = os::own_tid();

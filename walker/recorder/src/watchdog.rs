@@ -2,11 +2,12 @@
 
 use crate::os;
 use crate::recorder::Recorder;
-use crate::request::{Answer, Request};
+use crate::request::{Answer, Request, Sample};
 use crate::threads::Thread;
 use clr_walker::mixed::{Policy, Walker};
 use clr_walker::profiling::{
-    CallError, FunctionId, HResult, ProfilerInfo, SnapshotCallback, SnapshotFlags, ThreadId,
+    CallError, FunctionId, HResult, ProfilerInfo, SnapshotCallback, SnapshotFlags, StackBounds,
+    ThreadId,
 };
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -81,22 +82,48 @@ pub(crate) fn run(recorder: &'static Recorder) {
 
 /// Returns the stacks of all threads of the process.
 fn stacks(recorder: &'static Recorder) -> String {
+    // The thread that the sampler has suspended may hold the heap's lock: it has to run before
+    // anything is allocated. The sampler's stack is taken first, while it still waits.
+    #[cfg(windows)]
+    let mut text = {
+        let sampler = recorder.request.asking();
+        let sample = os::stack_of_task(sampler).and_then(|stack| sample(recorder, sampler, stack));
+        recorder.request.let_go();
+        let frames = sample.map(|sample| frames(recorder, sample)).unwrap_or_default();
+        format!("thread {sampler}, which samples, before the suspended one runs on:\n{frames}")
+    };
+    #[cfg(not(windows))]
     let mut text = String::new();
     let own = os::own_tid();
     for tid in os::tasks().into_iter().filter(|tid| *tid != own) {
         let _ = writeln!(text, "thread {tid}: {}", os::describe_task(tid));
         let known = recorder.threads.with_tid(tid).map(Thread::stack);
         let Some(stack) = known.or_else(|| os::stack_of_task(tid)) else { continue };
-        let watchdog = &recorder.watchdog;
-        watchdog.thread.set(tid, stack);
-        // SAFETY: only this thread asks, and the answer ends before the next question.
-        if let Answer::Taken(sample) = unsafe { watchdog.request.ask(&watchdog.thread, INDEX) } {
-            let walker = Walker::new(&Silent, &recorder.code, Policy::Signal);
-            let Ok(stack) = walker.stitch(&sample.buffer);
-            for frame in &stack.frames {
-                let _ = writeln!(text, "  {:#x} {}", frame.sp, recorder.code.describe(frame.ip));
-            }
+        if let Some(sample) = sample(recorder, tid, stack) {
+            text.push_str(&frames(recorder, sample));
         }
+    }
+    text
+}
+
+/// Asks a thread for a sample, into the watchdog's own room.
+fn sample(recorder: &'static Recorder, tid: i32, stack: StackBounds) -> Option<&'static Sample> {
+    let watchdog = &recorder.watchdog;
+    watchdog.thread.set(tid, stack);
+    // SAFETY: only this thread asks, and the answer ends before the next question.
+    match unsafe { watchdog.request.ask(&watchdog.thread, INDEX) } {
+        Answer::Taken(sample) => Some(sample),
+        Answer::Missed => None,
+    }
+}
+
+/// Returns the frames of a sample as text.
+fn frames(recorder: &Recorder, sample: &Sample) -> String {
+    let walker = Walker::new(&Silent, &recorder.code, Policy::Signal);
+    let Ok(stack) = walker.stitch(&sample.buffer);
+    let mut text = String::new();
+    for frame in &stack.frames {
+        let _ = writeln!(text, "  {:#x} {}", frame.sp, recorder.code.describe(frame.ip));
     }
     text
 }

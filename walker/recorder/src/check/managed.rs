@@ -77,9 +77,16 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the entry of the exception directory of the image at `base` (VA). An image for 32 bits, as
-/// an assembly that has only IL often is, has none: its directories lie elsewhere.
-fn precompiled(reader: Reader<'_>, base: u64, ip: u64) -> Option<Function> {
+/// Returns the function of the exception directory of the image at `base` (VA).
+pub(super) fn precompiled(reader: Reader<'_>, base: u64, ip: u64) -> Option<Function> {
+    let [begin, _, unwind_info] = entry_at(reader, base, ip)?;
+    Some(Function { base, begin, unwind_info })
+}
+
+/// Returns the entry of the exception directory of the image at `base` (VA): begin, end and unwind
+/// data as RVAs. An image for 32 bits, as an assembly that has only IL often is, has none: its
+/// directories lie elsewhere.
+pub(super) fn entry_at(reader: Reader<'_>, base: u64, ip: u64) -> Option<[u32; 3]> {
     let rva = u32::try_from(ip.checked_sub(base).filter(|_| base != 0)?).ok()?;
     let header = base + u64::from(reader.u32(base + 0x3C)?);
     if reader.u32(header + 24)? & 0xFFFF != PE32_PLUS {
@@ -99,7 +106,7 @@ fn precompiled(reader: Reader<'_>, base: u64, ip: u64) -> Option<Function> {
     }
     let at = entry(low);
     let (begin, end, unwind_info) = (reader.u32(at)?, reader.u32(at + 4)?, reader.u32(at + 8)?);
-    (begin <= rva && rva < end).then_some(Function { base, begin, unwind_info })
+    (begin <= rva && rva < end).then_some([begin, end, unwind_info])
 }
 
 /// Returns the function of a jitted body: the word before the code leads to the code header.

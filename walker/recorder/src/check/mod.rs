@@ -1,13 +1,16 @@
 //! Second opinions on each walk, inside the process.
 //!
-//! The handler copies the stack. Afterwards another walk is made from the same registers over the
-//! copy: native frames by libunwind, frames of methods by a reader of UNWIND_INFO of its own. The
-//! runtime says which frame is which. The two walks have to agree frame by frame, and the claim of the
+//! The stack is copied with the walk. Afterwards another walk is made from the same registers over the
+//! copy: native frames by libunwind or RtlVirtualUnwind, frames of methods by a reader of UNWIND_INFO
+//! of its own. The runtime says which frame is which. The two walks have to agree frame by frame, and the claim of the
 //! first one has to be true.
 
 mod frame;
 mod managed;
+#[cfg(target_os = "linux")]
 mod native;
+#[cfg(windows)]
+mod rtl;
 mod second;
 
 use crate::os;
@@ -19,8 +22,7 @@ use clr_walker::profiling::{FunctionId, HResult};
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::Position;
 use frame::{Frame, Pages, StackCopy};
-use native::Libunwind;
-use second::{Second, Stepped};
+use second::{Native, Second, Stepped};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -63,7 +65,7 @@ struct Judgement {
 /// The judgements so far.
 #[derive(Debug)]
 pub(crate) struct Check {
-    libunwind: Option<Libunwind>,
+    native: Option<Native>,
     images: Vec<os::Image>,
     pages: Pages,
     loads: (u64, u64),
@@ -90,7 +92,7 @@ pub(crate) struct Check {
 impl Check {
     pub(crate) fn new() -> Self {
         Self {
-            libunwind: Libunwind::load(),
+            native: Native::load(),
             images: Vec::new(),
             pages: Pages::default(),
             loads: (0, 0),
@@ -169,7 +171,7 @@ impl Check {
         }
         let now = Pages::default();
         let walk = Second {
-            libunwind: self.libunwind,
+            native: self.native,
             images: &self.images,
             pages: &self.pages,
             now: &now,
@@ -233,7 +235,7 @@ impl Check {
             "median_ns": median,
             "p95_ns": p95,
             "twenty_frames_ns": twenty,
-            "second_opinion": self.libunwind.is_some(),
+            "second_opinion": self.native.is_some(),
             "claims": self.claims,
         });
         format!("{result}\n")

@@ -125,15 +125,19 @@ impl Libunwind {
         }
     }
 
-    /// Moves a native frame to its caller. `frame.rip` is an address within its current instruction.
-    /// Returns false at the first function, `None` where the library cannot go on.
+    /// Moves a native frame to its caller. `is_at_instruction`: `frame.rip` is the address of its
+    /// current instruction, not of the one after a call. Returns false at the first function, `None` where the library cannot go on.
     pub(super) fn step(
         &self,
         frame: &mut Frame,
+        is_at_instruction: bool,
         stack: &StackCopy<'_>,
         images: &[os::Image],
         pages: &Pages,
     ) -> Option<bool> {
+        if !is_at_instruction {
+            frame.rip = frame.rip.wrapping_sub(1);
+        }
         let before = *frame;
         let mut argument = Argument { frame: &before, stack, images, pages, search: self.search };
         let mut cursor = [0_u64; 512];
@@ -196,12 +200,12 @@ unsafe extern "C" fn find_proc_info(
     };
     // Version 1, pointer to .eh_frame, number of entries as u32, a table of pairs of i32 relative to
     // the header: what linkers write.
-    let Some(head) = this.read(image.eh_frame_hdr) else { return NO_INFO };
+    let Some(head) = this.read(image.unwind_table) else { return NO_INFO };
     let [version, _, count, table, ..] = head.to_le_bytes();
     if (version, count, table) != (1, 0x03, 0x3B) {
         return NO_INFO;
     }
-    let Some(count) = this.read(image.eh_frame_hdr + 8) else { return NO_INFO };
+    let Some(count) = this.read(image.unwind_table + 8) else { return NO_INFO };
     let mut found = DynInfo {
         next: null_mut(),
         previous: null_mut(),
@@ -212,9 +216,9 @@ unsafe extern "C" fn find_proc_info(
         padding: 0,
         load_offset: 0,
         name: 0,
-        segment_base: image.eh_frame_hdr,
+        segment_base: image.unwind_table,
         table_len: count & 0xFFFF_FFFF,
-        table: image.eh_frame_hdr + 12,
+        table: image.unwind_table + 12,
         rest: [0; 8],
     };
     // SAFETY: the arguments of the library's own callback are passed on.

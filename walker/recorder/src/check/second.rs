@@ -2,10 +2,14 @@
 
 use super::frame::{Frame, Pages, StackCopy};
 use super::managed::{self, Reader};
-use super::native::Libunwind;
 use crate::os;
 use clr_com::RuntimeInfo;
 use clr_walker::profiling::FunctionId;
+
+#[cfg(target_os = "linux")]
+pub(super) use super::native::Libunwind as Native;
+#[cfg(windows)]
+pub(super) use super::rtl::Rtl as Native;
 
 /// Maximum distance in bytes of the first function's frame from the stack's base.
 const ROOM_AT_BASE: u64 = 0x2000;
@@ -13,7 +17,7 @@ const ROOM_AT_BASE: u64 = 0x2000;
 /// The input of a second walk.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Second<'s> {
-    pub(super) libunwind: Option<Libunwind>,
+    pub(super) native: Option<Native>,
     pub(super) images: &'s [os::Image],
     /// Pages of native images.
     pub(super) pages: &'s Pages,
@@ -66,9 +70,9 @@ impl Second<'_> {
                 return Stepped::Lost;
             }
         } else if self.is_native(inside) {
-            frame.rip = if interrupted { frame.rip } else { inside };
-            let Some(libunwind) = &self.libunwind else { return Stepped::Lost };
-            match libunwind.step(frame, &self.stack, self.images, self.pages) {
+            let Some(native) = &self.native else { return Stepped::Lost };
+            let is_at_instruction = is_interrupted || interrupted;
+            match native.step(frame, is_at_instruction, &self.stack, self.images, self.pages) {
                 Some(true) if frame.rip != 0 => {}
                 Some(_) if self.is_first(inside, sp) => return Stepped::Root,
                 Some(_) | None => return Stepped::Lost,
@@ -92,6 +96,7 @@ impl Second<'_> {
 
     /// Returns true if a frame without a caller is the thread's first: at the stack's base, in the C
     /// library or at the program's entry. Elsewhere a return address of 0 is a wrong one.
+    #[cfg(target_os = "linux")]
     fn is_first(&self, inside: u64, sp: u64) -> bool {
         let image = self.images.iter().find(|image| image.code.contains(&inside));
         self.base.wrapping_sub(sp) <= ROOM_AT_BASE
@@ -102,6 +107,13 @@ impl Second<'_> {
                 let entry = self.pages.read(image.code.start + 24).unwrap_or_default();
                 is_libc || inside.wrapping_sub(image.code.start.wrapping_add(entry)) < 64
             })
+    }
+
+    /// Returns true if a frame without a caller is the thread's first: at the stack's base, in a
+    /// native image.
+    #[cfg(windows)]
+    fn is_first(&self, inside: u64, sp: u64) -> bool {
+        self.base.wrapping_sub(sp) <= ROOM_AT_BASE && self.is_native(inside)
     }
 
     /// Returns true if the code at `ip` (VA) is the one that signal handlers return to:

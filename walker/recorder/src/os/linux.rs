@@ -1,17 +1,26 @@
 //! Linux on x86-64: signals, `/proc`, the loader's list.
 
 use super::Image;
+use clr_walker::code_map::{CodeMap, CodeMapError};
+use clr_walker::image::elf::ElfImage;
 use clr_walker::memory::{Memory, Unreadable};
+use clr_walker::mixed::Policy;
 use clr_walker::profiling::{StackBounds, StackRoot};
-use clr_walker::registers::Registers;
+use clr_walker::registers::{Convention, Registers};
 use std::cell::RefCell;
 use std::ffi::{CStr, c_void};
 use std::fs::File;
-use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
+
+/// The policies that this system allows; the first one is the default.
+pub(crate) const POLICIES: &[Policy] = &[Policy::Signal, Policy::SignalSnapshot];
+/// The calling convention of all code.
+pub(crate) const CONVENTION: Convention = Convention::SystemV;
+/// The end of a thread's stack: `_start` and `clone3` of glibc mark their return address as undefined.
+pub(crate) const ROOT: StackRoot = StackRoot::Undefined;
 
 /// The signal of samples. The runtime uses real-time signals, SIGPROF is for profilers.
 const SIGNAL: i32 = libc::SIGPROF;
@@ -22,8 +31,8 @@ pub(crate) fn own_tid() -> i32 {
     unsafe { libc::gettid() }
 }
 
-/// Returns the addresses of the calling thread's stack (VA). Not for signal handlers.
-pub(crate) fn own_stack() -> Option<Range<u64>> {
+/// Returns the bounds of the calling thread's stack. Not for signal handlers.
+pub(crate) fn own_stack() -> Option<StackBounds> {
     // SAFETY: all zero is a valid value of this structure of numbers and pointers.
     let mut attributes: libc::pthread_attr_t = unsafe { std::mem::zeroed() };
     let (mut low, mut size) = (null_mut(), 0);
@@ -36,8 +45,8 @@ pub(crate) fn own_stack() -> Option<Range<u64>> {
         libc::pthread_attr_getstack(&raw const attributes, &raw mut low, &raw mut size);
         libc::pthread_attr_destroy(&raw mut attributes);
     }
-    let low = low as u64;
-    Some(low..low + size as u64)
+    let limit = low as u64;
+    Some(StackBounds { limit, base: limit + size as u64, root: ROOT })
 }
 
 /// Returns the time of a clock that only goes on, in nanoseconds. Allowed in a signal handler.
@@ -176,6 +185,18 @@ pub(crate) fn map_file(path: &str) -> Option<&'static [u8]> {
     }
 }
 
+/// Adds a native image to a map.
+///
+/// # Errors
+/// An overlap with other code. A file that is no image is left out.
+pub(crate) fn insert_image(
+    map: &mut CodeMap<'static>,
+    base: u64,
+    file: &'static [u8],
+) -> Result<(), CodeMapError> {
+    ElfImage::parse(file).map_or(Ok(()), |image| map.insert_elf(base, &image))
+}
+
 /// Returns the kernel's image in this process: its address (VA) and bytes.
 pub(crate) fn vdso() -> Option<(u64, &'static [u8])> {
     // SAFETY: the call has no pointers.
@@ -233,7 +254,7 @@ pub(crate) fn images() -> Vec<Image> {
                 base: start,
                 path: path.into_owned(),
                 code: start..end,
-                eh_frame_hdr: table.start,
+                unwind_table: table.start,
             });
         }
         0
@@ -335,10 +356,6 @@ pub(crate) fn stack_of_task(tid: i32) -> Option<StackBounds> {
         let (range, _) = line.split_once(' ')?;
         let (start, end) = range.split_once('-')?;
         let (limit, base) = (number(start)?, number(end)?);
-        (limit..base).contains(&sp).then_some(StackBounds {
-            limit,
-            base,
-            root: StackRoot::Undefined,
-        })
+        (limit..base).contains(&sp).then_some(StackBounds { limit, base, root: ROOT })
     })
 }

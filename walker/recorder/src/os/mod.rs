@@ -3,8 +3,15 @@
 
 use std::ops::Range;
 
+#[cfg(target_os = "linux")]
 mod linux;
+#[cfg(target_os = "linux")]
 pub(crate) use linux::*;
+
+#[cfg(windows)]
+mod windows;
+#[cfg(windows)]
+pub(crate) use windows::*;
 
 /// A loaded native image, as the loader describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,8 +21,8 @@ pub(crate) struct Image {
     pub(crate) path: String,
     /// The addresses of its segments (VA).
     pub(crate) code: Range<u64>,
-    /// Address of `.eh_frame_hdr` (VA).
-    pub(crate) eh_frame_hdr: u64,
+    /// Address of `.eh_frame_hdr`, or of the exception directory (VA).
+    pub(crate) unwind_table: u64,
 }
 
 /// Copies bytes of a stack from `address` (VA) on: of the calling thread's own, or of a suspended one's.

@@ -10,8 +10,15 @@ use clr_walker::profiling::{
 };
 use clr_walker::registers::Registers;
 
+#[cfg(target_os = "linux")]
 mod signal;
+#[cfg(target_os = "linux")]
 pub(crate) use signal::{Request, on_signal};
+
+#[cfg(windows)]
+mod suspension;
+#[cfg(windows)]
+pub(crate) use suspension::Request;
 
 /// Maximum number of frames of a sample.
 const MOST_FRAMES: usize = 1024;
@@ -88,9 +95,10 @@ impl Sample {
         }
     }
 
-    /// Asks the runtime about the interrupted thread, which is the calling one.
+    /// Asks the runtime about the thread of the sample: the calling one if `thread` is 0, else a
+    /// suspended one. `is_seeded`: from the sample's registers on.
     #[inline(never)]
-    fn take_snapshot(&mut self, info: &RuntimeInfo) {
+    fn take_snapshot(&mut self, info: &RuntimeInfo, thread: ThreadId, is_seeded: bool) {
         #[repr(align(16))]
         struct Context([u8; SIZE_OF_SEED]);
         let mut context = Context([0; SIZE_OF_SEED]);
@@ -108,9 +116,10 @@ impl Sample {
             }
             HResult::OK
         };
-        let (flags, size) = (SnapshotFlags::REGISTER_CONTEXT, SIZE_OF_SEED as u32);
-        let seed = Some(&context.0[..]);
-        let result = info.do_stack_snapshot(ThreadId(0), Some(&mut callback), flags, 0, seed, size);
+        let flags = SnapshotFlags::REGISTER_CONTEXT;
+        let seed = is_seeded.then_some(&context.0[..]);
+        let size = seed.map_or(0, |seed| seed.len() as u32);
+        let result = info.do_stack_snapshot(thread, Some(&mut callback), flags, 0, seed, size);
         self.snapshot = Some(match result {
             Ok(()) => HResult::OK,
             Err(CallError::Failed(result)) => result,

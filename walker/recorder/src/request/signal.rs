@@ -127,7 +127,7 @@ impl Request {
                 && sp - stack.limit > ROOM_FOR_SNAPSHOT
                 && !forbids(registers.rip)
             {
-                sample.take_snapshot(&recorder.info);
+                sample.take_snapshot(&recorder.info, ThreadId(0), true);
             }
         }
         self.word.store(word(phase::IDLE), Ordering::Release);

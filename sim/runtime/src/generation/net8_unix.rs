@@ -3,7 +3,7 @@
 use super::answers::{
     Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, Os,
     Product, ProfilerSuspension, SeedSize, StackCheck, Version, WRITE_XOR_EXECUTE, WalkFault,
-    assumed, documented, observed, read,
+    assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
 use clr_walker::profiling::HResult;
@@ -43,7 +43,10 @@ pub(super) const ANSWERS: Answers = Answers {
     has_gc_frames: observed(false),
     has_um_thunk_stub: observed(false),
     copies_write_barrier: documented(true, WRITE_XOR_EXECUTE),
-    has_call_counting_stubs: read(true, "src/coreclr/vm/callcounting.h: CallCountingStub"),
+    has_call_counting_stubs: assumed(
+        true,
+        "read at main after .NET 9: src/coreclr/vm/callcounting.h: CallCountingStub",
+    ),
     has_delegate_frames: assumed(false, NEIGHBORS),
     has_tail_call_frames: assumed(false, NEIGHBORS),
     has_tail_call_dispatcher: documented(

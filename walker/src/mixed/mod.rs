@@ -63,6 +63,7 @@ mod buffer;
 mod call_site;
 mod cursor;
 mod fill;
+mod leaf;
 mod reason;
 mod seed;
 mod stack;

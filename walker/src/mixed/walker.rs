@@ -1,12 +1,12 @@
 //! The steps of a walk, from a running thread to its stack.
 
 use super::buffer::{Named, Place};
-use super::cursor::{Cursor, Stepped, Steps, inside};
+use super::cursor::{Cursor, Steps, inside};
 use super::fill::fill;
 use super::reason::Reason;
 use super::stack::{MixedStack, Source};
 use super::{
-    Policy, RuntimeSuspension, Seed, SeedRefused, SignalVeto, Stopped, WalkBuffer, stub, unaided,
+    Policy, RuntimeSuspension, Seed, SeedRefused, SignalVeto, Stopped, WalkBuffer, unaided,
 };
 use crate::code_map::CodeMap;
 use crate::profiling::{
@@ -14,7 +14,7 @@ use crate::profiling::{
     TargetThread,
 };
 use crate::registers::{Gpr, Registers};
-use crate::unwind::{Position, Trust, UnwindError};
+use crate::unwind::{Position, Trust};
 
 /// A walker of threads by one policy.
 #[derive(Debug)]
@@ -280,96 +280,6 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         fill(steps, buffer, frame, managed, |place| self.name(map, place))
     }
 
-    /// Unwinds the native frames before the first managed one.
-    fn leaf<T: TargetThread>(
-        &self,
-        steps: &Steps<'_, '_, T>,
-        buffer: &mut WalkBuffer,
-        frame: &mut Cursor,
-    ) -> Result<Leaf, I::Fatal> {
-        loop {
-            let map = steps.unwinder.code_map();
-            let function = self.function(map, frame.registers.rip, frame.position);
-            if let Ok(Some(_)) = function {
-                return Ok(Leaf::Managed);
-            }
-            // The runtime was asked: it has no name.
-            if !buffer.push(frame) {
-                return Ok(Leaf::Full);
-            }
-            match function {
-                Ok(_) => {}
-                Err(Ended::Short(reason)) => {
-                    if let Some(place) = buffer.unnamed() {
-                        place.named = Named::Refused(reason);
-                    }
-                    return Ok(Leaf::Unknown(reason));
-                }
-                Err(Ended::Fatal(fatal)) => return Err(fatal),
-            }
-            let interrupted = *frame;
-            match steps.step(frame) {
-                Ok(Stepped::Caller) => {}
-                Ok(Stepped::Root) => return Ok(Leaf::Root),
-                // Without unwind data a stub is taken for a leaf, though it may have pushed a word.
-                Err(Reason::NotACall { .. }) if steps.leave_pushing_stub(&interrupted, frame) => {}
-                Err(reason) => {
-                    let unknown = matches!(reason, Reason::Unwind(UnwindError::UnknownCode { .. }));
-                    if !(unknown && self.leave_stub(steps, frame)?) {
-                        let leaf = if unknown { Leaf::Generated } else { Leaf::Unknown };
-                        return Ok(leaf(reason));
-                    }
-                }
-            }
-        }
-    }
-
-    /// Leaves a stub that only jumps on, to known code. Returns true if the frame was in one.
-    fn leave_stub<T: TargetThread>(
-        &self,
-        steps: &Steps<'_, '_, T>,
-        frame: &mut Cursor,
-    ) -> Result<bool, I::Fatal> {
-        if frame.position != Position::Interrupted {
-            return Ok(false);
-        }
-        let Some(target) = stub::target(&frame.registers, steps.target) else { return Ok(false) };
-        let known = steps.knows(target)
-            || match self.function(steps.unwinder.code_map(), target, Position::Interrupted) {
-                Ok(function) => function.is_some(),
-                Err(Ended::Short(_)) => false,
-                Err(Ended::Fatal(fatal)) => return Err(fatal),
-            };
-        Ok(known && steps.leave_stub(frame))
-    }
-
-    /// Moves a frame in unknown code to its caller, by the code map, or by the top of the stack if the
-    /// runtime knows a method there. Returns true if it did.
-    fn leave_unknown<T: TargetThread>(
-        &self,
-        steps: &Steps<'_, '_, T>,
-        frame: &mut Cursor,
-    ) -> Result<bool, I::Fatal> {
-        if steps.leave_unknown(frame) {
-            return Ok(true);
-        }
-        let mut caller = *frame;
-        let mut is_method = false;
-        if frame.position == Position::Interrupted && steps.leave_stub(&mut caller) {
-            let (map, rip) = (steps.unwinder.code_map(), caller.registers.rip);
-            is_method = match self.function(map, rip, Position::ReturnAddress) {
-                Ok(function) => function.is_some(),
-                Err(Ended::Short(_)) => false,
-                Err(Ended::Fatal(fatal)) => return Err(fatal),
-            };
-        }
-        if is_method {
-            caller.source = Source::Unwound(Trust::StackTop);
-            *frame = caller;
-        }
-        Ok(is_method)
-    }
-
     /// Calls `DoStackSnapshot`, and copies its reports.
     #[inline(never)]
     fn snapshot<T: TargetThread>(
@@ -458,7 +368,7 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
     }
 
     /// Returns the managed function of a frame with this `ip`; `None` is an answer too.
-    fn function(
+    pub(super) fn function(
         &self,
         map: &CodeMap<'_>,
         ip: u64,
@@ -482,7 +392,7 @@ pub(super) fn is_padding(map: &CodeMap<'_>, address: u64) -> bool {
 }
 
 /// The end of the native frames at a stack's leaf.
-enum Leaf {
+pub(super) enum Leaf {
     /// At a managed frame.
     Managed,
     /// At unknown code, which may be generated.
@@ -496,7 +406,7 @@ enum Leaf {
 }
 
 /// The reason why a walk ended early.
-enum Ended<F> {
+pub(super) enum Ended<F> {
     /// Something is missing.
     Short(Reason),
     /// The process has ended.

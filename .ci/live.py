@@ -1,13 +1,13 @@
 """Adds up the results of the processes of one workload: a line of a table on stderr, JSON on stdout.
 
-usage: live.py RUNTIME WORKLOAD PROCESSES CRASHES <RESULTS
+usage: live.py RUNTIME WORKLOAD POLICY PROCESSES CRASHES <RESULTS
 Fails if there was a hang, a crash, a wrong frame or a false claim.
 """
 import json
 import statistics
 import sys
 
-runtime, workload, processes, crashes = sys.argv[1:]
+runtime, workload, policy, processes, crashes = sys.argv[1:]
 results = [json.loads(line) for line in sys.stdin]
 sums = ("walks", "missed", "frames", "hangs", "wrong_frames", "false_whole", "unjudged", "bridged",
         "complete", "snapshots", "snapshot_frames_missing")
@@ -20,7 +20,6 @@ middle = {
     name: int(statistics.median(result[name] for result in results)) if results else 0
     for name in ("median_ns", "p95_ns", "twenty_frames_ns")
 }
-policy = results[0]["policy"] if results else "signal"
 line = {"runtime": runtime, "workload": workload, "policy": policy, "processes": int(processes),
         "crashes": int(crashes), **total, **middle, "claims": claims}
 print(json.dumps(line), flush=True)

@@ -9,7 +9,7 @@ use clr_com::{
     ICorProfilerCallback4Methods, ICorProfilerCallback5Methods, ICorProfilerCallback6Methods,
     ICorProfilerCallback7Methods, ICorProfilerCallback8Methods, ICorProfilerCallback9,
     ICorProfilerCallback9Methods, ICorProfilerCallbackMethods, IUnknown, Interface, ModuleId,
-    create,
+    ObjectId, create,
 };
 use clr_walker::profiling::{FunctionId, HResult, ReJitId, ThreadId};
 use std::ffi::c_void;
@@ -91,6 +91,14 @@ impl ICorProfilerCallbackMethods for Profiler {
 
     unsafe fn RuntimeResumeFinished(&self) -> HResult {
         suspending(false)
+    }
+
+    unsafe fn ExceptionThrown(&self, _thrown_object: ObjectId) -> HResult {
+        with(|recorder| {
+            if let Some(thread) = recorder.threads.with_tid(os::own_tid()) {
+                thread.set_thrown();
+            }
+        })
     }
 
     unsafe fn ThreadAssignedToOSThread(&self, thread: ThreadId, os_thread: u32) -> HResult {

@@ -7,6 +7,7 @@ use crate::settings::{Mode, Settings};
 use crate::threads::Threads;
 use crate::watchdog::{self, Watchdog};
 use clr_com::{ICorProfilerInfo5, IUnknown, RuntimeInfo};
+use clr_walker::mixed::Policy;
 use clr_walker::profiling::{EventMask, HResult};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -49,6 +50,9 @@ const EVENTS: u32 = 0x20
     | EventMask::MONITOR_THREADS.0
     | EventMask::MONITOR_SUSPENDS.0
     | EventMask::ENABLE_STACK_SNAPSHOT.0;
+/// MONITOR_EXCEPTIONS: only for judgements of walks that the runtime has a part in, because it hides the
+/// frames that an exception has left.
+const EXCEPTIONS: u32 = 0x40;
 /// COR_PRF_HIGH_MONITOR_DYNAMIC_FUNCTION_UNLOADS.
 const HIGH_EVENTS: u32 = 0x4;
 
@@ -59,9 +63,12 @@ const HIGH_EVENTS: u32 = 0x4;
 pub(crate) fn start(info: &IUnknown) -> Result<(), String> {
     let settings = Settings::from_environment()?;
     let said = |what: &'static str| move |result: HResult| format!("{what}: {result}");
+    let wants_exceptions =
+        settings.mode == Mode::Check && settings.policy == Policy::RuntimeSuspended;
+    let mask = EVENTS | if wants_exceptions { EXCEPTIONS } else { 0 };
     let events: ICorProfilerInfo5 = info.cast().map_err(said("ICorProfilerInfo5"))?;
     // SAFETY: the call has no pointers.
-    let result = unsafe { events.SetEventMask2(EVENTS, HIGH_EVENTS) };
+    let result = unsafe { events.SetEventMask2(mask, HIGH_EVENTS) };
     if result.is_failure() {
         return Err(said("SetEventMask2")(result));
     }

@@ -1,13 +1,15 @@
 //! The thread that samples.
 
 use crate::check::Check;
+use crate::code::Code;
 use crate::names::Names;
 use crate::os;
 use crate::profile::{Label, Profile};
 use crate::recorder::Recorder;
-use crate::request::{Answer, Sample};
+use crate::request::{Answer, RuntimeSuspended, Sample};
 use crate::settings::{Mode, Settings};
-use clr_walker::mixed::{FrameKind, MixedStack, Reason, Walker};
+use clr_com::RuntimeInfo;
+use clr_walker::mixed::{FrameKind, MixedStack, Policy, Reason, Walker};
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::sync::PoisonError;
@@ -23,6 +25,7 @@ pub(crate) fn run(recorder: &'static Recorder) {
         0 => Duration::ZERO,
         rate => Duration::from_secs(1) / rate,
     };
+    let mut suspended = RuntimeSuspended::new(recorder.settings.mode);
     let (mut last, mut next) = (0, Instant::now());
     while !recorder.is_over() {
         recorder.beat();
@@ -32,30 +35,29 @@ pub(crate) fn run(recorder: &'static Recorder) {
             std::thread::sleep(Duration::from_millis(1));
             continue;
         };
-        last = index;
-        let answer = {
-            let _walking = recorder.walking.lock().unwrap_or_else(PoisonError::into_inner);
-            let Some(thread) = recorder.threads.get(index) else { continue };
-            // SAFETY: this is the only sampler, and the last sample is not used any more.
-            unsafe { recorder.request.ask(thread, index) }
-        };
-        match answer {
-            Answer::Taken(sample) => {
-                let Ok(mut stack) = walker.stitch(&sample.buffer);
-                // The runtime cannot name code while its tables are being written.
-                for _ in 0..MOST_RETRIES {
-                    if !stack.gaps.iter().any(|gap| matches!(gap.reason, Reason::Lookup(_))) {
-                        break;
-                    }
-                    std::thread::yield_now();
-                    let Ok(again) = walker.stitch(&sample.buffer);
-                    stack = again;
+        if recorder.settings.policy == Policy::RuntimeSuspended {
+            // SAFETY: this is the only sampler, and the last samples are not used any more.
+            let samples = unsafe { suspended.take(recorder, &walker, &mut last) };
+            if let Some(samples) = samples {
+                for sample in samples {
+                    add(recorder, &walker, sample);
                 }
-                let mut outcome = recorder.outcome.lock().unwrap_or_else(PoisonError::into_inner);
-                outcome.add(recorder, sample, &stack);
+            } else {
+                // Another suspension is under way.
+                missed(recorder);
+                std::thread::sleep(Duration::from_millis(1));
             }
-            Answer::Missed => {
-                recorder.outcome.lock().unwrap_or_else(PoisonError::into_inner).missed();
+        } else {
+            last = index;
+            let answer = {
+                let _walking = recorder.walking.lock().unwrap_or_else(PoisonError::into_inner);
+                let Some(thread) = recorder.threads.get(index) else { continue };
+                // SAFETY: this is the only sampler, and the last sample is not used any more.
+                unsafe { recorder.request.ask(thread, index) }
+            };
+            match answer {
+                Answer::Taken(sample) => add(recorder, &walker, sample),
+                Answer::Missed => missed(recorder),
             }
         }
         let now = Instant::now();
@@ -66,6 +68,27 @@ pub(crate) fn run(recorder: &'static Recorder) {
         }
     }
     recorder.write_result(0);
+}
+
+/// Names the frames of a sample, and adds it to the results.
+fn add(recorder: &Recorder, walker: &Walker<'_, RuntimeInfo, Code>, sample: &Sample) {
+    let Ok(mut stack) = walker.stitch(&sample.buffer);
+    // The runtime cannot name code while its tables are being written.
+    for _ in 0..MOST_RETRIES {
+        if !stack.gaps.iter().any(|gap| matches!(gap.reason, Reason::Lookup(_))) {
+            break;
+        }
+        std::thread::yield_now();
+        let Ok(again) = walker.stitch(&sample.buffer);
+        stack = again;
+    }
+    let mut outcome = recorder.outcome.lock().unwrap_or_else(PoisonError::into_inner);
+    outcome.add(recorder, sample, &stack);
+}
+
+/// Counts a request without an answer.
+fn missed(recorder: &Recorder) {
+    recorder.outcome.lock().unwrap_or_else(PoisonError::into_inner).missed();
 }
 
 /// Writes a result to the file of the settings: a profile anew, other results after what is there.

@@ -20,8 +20,8 @@ pub(crate) enum Mode {
 pub(crate) struct Settings {
     /// `mode=sample` or `mode=check`.
     pub(crate) mode: Mode,
-    /// `policy=NAME`: on Linux `signal` or `signal-snapshot`, on Windows `seeded`, `unseeded` or
-    /// `frame-pointers`.
+    /// `policy=NAME`: on Linux `signal`, `signal-snapshot` or `runtime-suspended`, on Windows
+    /// `seeded`, `unseeded` or `frame-pointers`.
     pub(crate) policy: Policy,
     /// `snapshots=1`: asks DoStackSnapshot in the handler, too, if the thread is in a method, to
     /// compare. Only for `mode=check`.

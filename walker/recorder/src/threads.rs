@@ -2,7 +2,7 @@
 
 use crate::os;
 use clr_walker::profiling::{StackBounds, ThreadId};
-use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 /// Maximum number of threads; those beyond are not sampled.
 const MOST: usize = 1024;
@@ -15,6 +15,8 @@ pub(crate) struct Thread {
     id: AtomicU64,
     limit: AtomicU64,
     base: AtomicU64,
+    /// True if it has thrown an exception.
+    has_thrown: AtomicBool,
 }
 
 impl Thread {
@@ -38,7 +40,18 @@ impl Thread {
         self.id.store(id.0, Ordering::Relaxed);
         self.limit.store(stack.limit, Ordering::Relaxed);
         self.base.store(stack.base, Ordering::Relaxed);
+        self.has_thrown.store(false, Ordering::Relaxed);
         self.tid.store(tid, Ordering::Release);
+    }
+
+    /// Records that it has thrown an exception.
+    pub(crate) fn set_thrown(&self) {
+        self.has_thrown.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns true if it has thrown an exception, where exceptions are monitored.
+    pub(crate) fn has_thrown(&self) -> bool {
+        self.has_thrown.load(Ordering::Relaxed)
     }
 
     /// Returns the bounds of the stack.

@@ -30,7 +30,8 @@ impl Pages {
     /// Fills `buffer` with the bytes at `address` (VA), if they can be read.
     pub(super) fn fill(&self, address: u64, buffer: &mut [u8]) -> Option<()> {
         let mut pages = self.0.borrow_mut();
-        for (byte, address) in buffer.iter_mut().zip(address..) {
+        let (mut address, mut rest) = (address, buffer);
+        while !rest.is_empty() {
             let start = address / Self::SIZE * Self::SIZE;
             let page = match pages.entry(start) {
                 Entry::Occupied(page) => page.into_mut(),
@@ -41,7 +42,11 @@ impl Pages {
                     place.insert(page.into())
                 }
             };
-            *byte = *page.get(usize::try_from(address - start).ok()?)?;
+            let page = page.get(usize::try_from(address - start).ok()?..)?;
+            let (here, after) = rest.split_at_mut(rest.len().min(page.len()));
+            here.copy_from_slice(page.get(..here.len())?);
+            address += here.len() as u64;
+            rest = after;
         }
         Some(())
     }

@@ -12,12 +12,13 @@ mod native;
 #[cfg(windows)]
 mod rtl;
 mod second;
+mod suspended;
 
 use crate::os;
 use crate::recorder::Recorder;
 use crate::request::{Report, Sample};
 use crate::settings::Settings;
-use clr_walker::mixed::{Completeness, FrameKind, MixedStack};
+use clr_walker::mixed::{Completeness, FrameKind, MixedStack, Policy};
 use clr_walker::profiling::{FunctionId, HResult};
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::Position;
@@ -47,6 +48,8 @@ struct Seen {
     ip: u64,
     sp: u64,
     method: Option<FunctionId>,
+    /// True for a method that the runtime does not report: a dynamic one, or an IL stub.
+    is_hidden: bool,
 }
 
 /// The judgement of one walk.
@@ -133,14 +136,20 @@ impl Check {
         if sample.copy.is_empty() {
             // The thread was on another stack than its own, or on a huge one.
             self.unjudged += 1;
-            self.complete += u64::from(stack.completeness() == Completeness::Whole);
+            self.complete += u64::from(!matches!(stack.completeness(), Completeness::Partial(_)));
             return;
         }
         let missing = missing_reports(sample, stack);
         self.snapshots += u64::from(sample.snapshot == Some(HResult::OK));
         self.snapshot_frames_missing += missing;
         let (seen, end) = self.second(recorder, sample, stack);
-        let judgement = judge(stack, &seen, end);
+        let judgement = match recorder.settings.policy {
+            Policy::RuntimeSuspended => {
+                let claims = !matches!(stack.completeness(), Completeness::Partial(_));
+                suspended::judge(&stack.frames, claims, &seen, end, sample.has_thrown)
+            }
+            _ => judge(stack, &seen, end),
+        };
         self.wrong_frames += judgement.wrong_frames;
         self.false_whole += u64::from(judgement.is_false_claim);
         self.complete += u64::from(judgement.has_all_managed);
@@ -149,7 +158,8 @@ impl Check {
             || judgement.wrong_frames > 0
             || judgement.is_false_claim
             || !judgement.has_all_managed
-            || stack.completeness() != Completeness::Whole;
+            // A thread without methods is refused.
+            || matches!(stack.completeness(), Completeness::Partial(_)) && !stack.frames.is_empty();
         if is_trouble && recorder.settings.log && self.troubles < SHOWN {
             self.troubles += 1;
             eprint!("{}", describe(recorder, sample, stack, &seen, end, judgement));
@@ -185,19 +195,22 @@ impl Check {
                 sample.registers.get(Gpr::from_number(number as u8))
             }),
         };
+        let is_suspended = recorder.settings.policy == Policy::RuntimeSuspended;
         let mut is_interrupted = true;
         let mut seen: Vec<Seen> = Vec::new();
         while seen.len() < MOST {
             let method = walk.method(&frame, is_interrupted);
-            seen.push(Seen { ip: frame.rip, sp: frame.rsp(), method });
+            let is_hidden = is_suspended && walk.is_hidden(&frame, is_interrupted);
+            seen.push(Seen { ip: frame.rip, sp: frame.rsp(), method, is_hidden });
             match walk.step(&mut frame, method, is_interrupted) {
                 Stepped::Caller { interrupted } => is_interrupted = interrupted,
                 Stepped::Root => return (seen, End::Root),
                 Stepped::Lost => {
-                    let agrees = first.frames.get(seen.len() - 1).is_some_and(|last| {
-                        seen.last().is_some_and(|seen| (last.ip, last.sp) == (seen.ip, seen.sp))
+                    let agreed = first.frames.iter().position(|frame| {
+                        seen.last().is_some_and(|seen| (frame.ip, frame.sp) == (seen.ip, seen.sp))
                     });
-                    let next = first.frames.get(seen.len()).filter(|_| agrees);
+                    let agreed = agreed.filter(|at| is_suspended || at + 1 == seen.len());
+                    let next = agreed.and_then(|at| first.frames.get(at + 1));
                     let Some(next) = next else { return (seen, End::Lost) };
                     self.bridged += 1;
                     frame.rip = next.ip;

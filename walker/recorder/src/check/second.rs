@@ -4,7 +4,7 @@ use super::frame::{Frame, Pages, StackCopy};
 use super::managed::{self, Reader};
 use crate::os;
 use clr_com::RuntimeInfo;
-use clr_walker::profiling::FunctionId;
+use clr_walker::profiling::{FunctionId, ProfilerInfo as _};
 
 #[cfg(target_os = "linux")]
 pub(super) use super::native::Libunwind as Native;
@@ -52,6 +52,11 @@ impl Second<'_> {
     pub(super) fn method(&self, frame: &Frame, is_interrupted: bool) -> Option<FunctionId> {
         let inside = inside(frame, is_interrupted);
         if self.is_native(inside) { None } else { managed::method_at(self.info, inside) }
+    }
+
+    /// Returns true if the code of a frame is a method that the runtime does not report.
+    pub(super) fn is_hidden(&self, frame: &Frame, is_interrupted: bool) -> bool {
+        self.info.get_function_from_ip(inside(frame, is_interrupted)).is_err()
     }
 
     /// Moves a frame to its caller.

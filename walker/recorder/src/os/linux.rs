@@ -16,7 +16,8 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 /// The policies that this system allows; the first one is the default.
-pub(crate) const POLICIES: &[Policy] = &[Policy::Signal, Policy::SignalSnapshot];
+pub(crate) const POLICIES: &[Policy] =
+    &[Policy::Signal, Policy::SignalSnapshot, Policy::RuntimeSuspended];
 /// The calling convention of all code.
 pub(crate) const CONVENTION: Convention = Convention::SystemV;
 /// The end of a thread's stack: `_start` and `clone3` of glibc mark their return address as undefined.

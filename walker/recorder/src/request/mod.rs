@@ -10,6 +10,9 @@ use clr_walker::profiling::{
 };
 use clr_walker::registers::Registers;
 
+mod runtime_suspended;
+pub(crate) use runtime_suspended::RuntimeSuspended;
+
 #[cfg(target_os = "linux")]
 mod signal;
 #[cfg(target_os = "linux")]
@@ -32,6 +35,8 @@ const SIZE_OF_SEED: usize = 0xCA0;
 pub(crate) struct Sample {
     pub(crate) thread: ThreadId,
     pub(crate) stack: StackBounds,
+    /// True if the thread has thrown an exception, for walks with the runtime suspended.
+    pub(crate) has_thrown: bool,
     /// The interrupted registers.
     pub(crate) registers: Registers,
     pub(crate) buffer: WalkBuffer,
@@ -68,6 +73,7 @@ impl Sample {
         Self {
             thread: ThreadId(0),
             stack: StackBounds { limit: 0, base: 0, root: StackRoot::Undefined },
+            has_thrown: false,
             registers: Registers::default(),
             buffer: WalkBuffer::new(MOST_FRAMES),
             nanoseconds: 0,

@@ -6,7 +6,7 @@ use crate::recorder::Recorder;
 use crate::target::Interrupted;
 use crate::threads::Thread;
 use crate::watchdog;
-use clr_walker::mixed::{SignalVeto, Walker};
+use clr_walker::mixed::{Policy, SignalVeto, Walker};
 use clr_walker::profiling::{ModuleSource as _, ThreadId};
 use clr_walker::registers::Registers;
 use std::cell::UnsafeCell;
@@ -111,7 +111,11 @@ impl Request {
             sample.registers = *registers;
             let forbids = |ip| recorder.code.code_map().find_function(ip).is_none();
             let veto = SignalVeto { is_suspending: &recorder.is_suspending, forbids: &forbids };
-            let policy = recorder.settings.policy;
+            let policy = match recorder.settings.policy {
+                // Its walks are the sampler's. This one comes with the copy for a second opinion.
+                Policy::RuntimeSuspended => Policy::Signal,
+                policy => policy,
+            };
             let walker = Walker::new(&recorder.info, &recorder.code, policy).with_veto(veto);
             let start = os::now();
             let Ok(()) = walker.take(&target, &mut sample.buffer);

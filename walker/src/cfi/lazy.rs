@@ -108,6 +108,12 @@ impl<'a> Lazy<'a> {
         Ok(true)
     }
 
+    /// Returns the first instruction (RVA) of those that have the same row as the one at `rva`.
+    pub(super) fn row_start(&self, rva: u32) -> Option<u32> {
+        let mut state = State::NEW;
+        Some(self.entry(rva).ok()??.run_to(rva, &mut state).ok()?.start)
+    }
+
     /// Returns the function that contains `rva` (RVAs).
     pub(super) fn function(&self, rva: u32) -> Option<Range<u32>> {
         match &self.index {

@@ -245,6 +245,15 @@ impl<'a> CfiTable<'a> {
         rule.cfa() == CfaRule::Register { register: Gpr::Rsp.into(), offset: 16 }
     }
 
+    /// Returns the first instruction (RVA) of those that have the same row as the one at `rva`.
+    #[cold]
+    pub(crate) fn row_start(&self, rva: u32) -> Option<u32> {
+        match &self.content {
+            Content::Eager(eager) => Some(eager.rows.range(rva).start),
+            Content::Lazy(lazy) => lazy.row_start(rva),
+        }
+    }
+
     /// Finds the row at `rva`, whose rule is a general one. Returns false if there is none.
     #[cold]
     pub(crate) fn general(&self, rva: u32, general: &mut General) -> bool {

@@ -39,6 +39,20 @@ pub(super) fn operand_len(modrm: u8, sib: Option<u8>) -> Option<usize> {
     Some(1 + usize::from(has_sib) + displacement)
 }
 
+/// Returns the number of bytes of an epilogue at the start of some code: `pop`s, and a `ret`.
+pub(super) fn epilogue_len(code: &[u8]) -> Option<u32> {
+    let mut len = 0;
+    let mut code = code;
+    loop {
+        (len, code) = match code {
+            [0xC3, ..] => return Some(len + 1),
+            [0x58..=0x5F, rest @ ..] => (len + 1, rest),
+            [0x41, 0x58..=0x5F, rest @ ..] => (len + 2, rest),
+            _ => return None,
+        };
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,5 +105,14 @@ mod tests {
         assert_eq!(follows_call(0x1002, &memory), Some(true));
         assert_eq!(follows_call(0x1001, &memory), None);
         assert_eq!(follows_call(0, &memory), None);
+    }
+
+    #[test]
+    fn epilogues_pop_registers_and_return() {
+        assert_eq!(epilogue_len(&[0xC3]), Some(1));
+        assert_eq!(epilogue_len(&[0x41, 0x5C, 0x5D, 0xC3, 0x90]), Some(4), "pop r12; pop rbp; ret");
+        for other in [&[0x5D, 0x90, 0xC3][..], &[0x41, 0x50, 0xC3], &[0x5D], &[0x41], &[]] {
+            assert_eq!(epilogue_len(other), None, "{other:02x?}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Steps from a frame to its caller, with checks that the result is plausible.
 
-use super::call_site::{ends_in_call, follows_call};
+use super::call_site::{ends_in_call, epilogue_len, follows_call};
 use super::reason::Reason;
 use super::stack::Source;
 use super::stub;
@@ -9,6 +9,9 @@ use crate::code_map::CodeMap;
 use crate::profiling::{StackBounds, TargetThread};
 use crate::registers::{Gpr, RegisterSet, Registers};
 use crate::unwind::{Position, Trust, UnwindError, Unwinder};
+
+/// Maximum number of registers that an epilogue restores.
+const MOST_POPS: usize = 8;
 
 /// A frame on the way.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +84,7 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
     /// Moves a frame to its caller. After an error the frame must not be used any more.
     pub(super) fn step(&self, frame: &mut Cursor) -> Result<Stepped, Reason> {
         let (rsp, address) = (frame.registers.rsp(), frame.registers.rip);
-        let inside = frame.inside();
+        let (rbp, inside) = (frame.registers.get(Gpr::Rbp), frame.inside());
         let registers = &mut frame.registers;
         let step = match self.unwinder.step(registers, frame.position, self.target) {
             Ok(step) => step,
@@ -115,7 +118,7 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
         }
         let returns = || self.is_return_address(rip) || self.is_signal_return(&frame.registers);
         if position == Position::ReturnAddress && !returns() {
-            if step.trust == Trust::Cfi && self.leave_otherwise(inside, frame) {
+            if step.trust == Trust::Cfi && self.leave_otherwise(inside, (rsp, rbp), frame) {
                 return Ok(Stepped::Caller);
             }
             return Err(Reason::NotACall { address: rip });
@@ -126,15 +129,21 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
     }
 
     /// Corrects the caller of a frame of native code at `inside` (VA), where call frame information
-    /// names an address that no call returns to. Returns true if it did. Two functions of CoreCLR on
-    /// Unix are so: the one that a hijacked return leads to, and the one that handles faults.
+    /// names an address that no call returns to. Returns true if it did. Three functions of CoreCLR on
+    /// Unix are so: the one that a hijacked return leads to, the one that handles faults, and
+    /// `UMThunkStub`. `own` are the frame's rsp and rbp.
     #[cold]
     #[inline(never)]
-    fn leave_otherwise(&self, inside: u64, frame: &mut Cursor) -> bool {
+    fn leave_otherwise(&self, inside: u64, own: (u64, u64), frame: &mut Cursor) -> bool {
         if let Some(caller) = self.by_return_instruction(inside, &frame.registers) {
             frame.registers = caller;
             frame.position = Position::ReturnAddress;
             frame.source = Source::Unwound(Trust::ReturnInstruction);
+            true
+        } else if let Some(caller) = self.by_row_before_epilogue(inside, own, &frame.registers) {
+            frame.registers = caller;
+            frame.position = Position::ReturnAddress;
+            frame.source = Source::Unwound(Trust::Cfi);
             true
         } else if self.is_fault(&frame.registers) {
             frame.position = Position::Interrupted;
@@ -169,6 +178,46 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
         caller.rip = address;
         caller.set(Gpr::Rsp, rsp);
         (is_known && self.is_return_address(address)).then_some(caller)
+    }
+
+    /// Returns the caller of a frame at `inside` (VA) behind an epilogue, in a row of call frame
+    /// information that begins in the epilogue: by the row before the epilogue, if a call in known code returns
+    /// to the address that this names. `named` are the registers of the caller that the epilogue's row
+    /// names, `own` the frame's rsp and rbp.
+    ///
+    /// `UMThunkStub` of CoreCLR 3.1 is so: its rare parts come after its `ret`, and the assembler was not
+    /// asked to restore the rules. Threads wait there for the end of a suspension.
+    #[inline(never)]
+    fn by_row_before_epilogue(
+        &self,
+        inside: u64,
+        (rsp, rbp): (u64, u64),
+        named: &Registers,
+    ) -> Option<Registers> {
+        let map = self.unwinder.code_map();
+        let (region, rva) = map.find(inside)?;
+        let end_of = |start: u32| start.checked_add(epilogue_len(region.bytes_from(start)?)?);
+        let mut start = region.cfi()?.row_start(rva)?;
+        let end = end_of(start).filter(|end| *end <= rva)?;
+        // Each `pop` may have a row of its own.
+        for _ in 0..MOST_POPS {
+            let Some(before) = region.cfi()?.row_start(start.checked_sub(1)?) else { break };
+            if end_of(before) != Some(end) {
+                break;
+            }
+            start = before;
+        }
+        // The epilogue restores what the function saves, so the rest is the caller's already.
+        let mut caller = *named;
+        caller.set(Gpr::Rsp, rsp);
+        caller.set(Gpr::Rbp, rbp);
+        caller.rip = region.base().wrapping_add(start.into());
+        let step = self.unwinder.step(&mut caller, Position::ReturnAddress, self.target).ok()?;
+        let needs = step.needed.difference(RegisterSet::of(&[Gpr::Rsp, Gpr::Rbp]));
+        let is_known = map.find(caller.rip.wrapping_sub(1)).is_some();
+        let is_above = caller.rsp() > rsp && self.stack.contain(caller.rsp());
+        let is_call = is_known && is_above && self.is_return_address(caller.rip);
+        (is_call && needs.gprs().next().is_none()).then_some(caller)
     }
 
     /// Returns true if the thread has faulted in a method: rip is in one, and a step from there leads

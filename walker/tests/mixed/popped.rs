@@ -17,8 +17,10 @@ fn a_function_that_has_popped_its_return_address_leaves_the_stack_pointer_in_pla
         augmentation: b"zR",
         // DW_CFA_def_cfa rsp, 0; DW_CFA_register rip, rdi.
         instructions: &[0x0C, 7, 0, 0x09, 16, 5],
+        program: &[],
     };
-    let usual = Functions { range: (0x400, 0xC00), augmentation: b"zR", instructions: USUAL };
+    let usual =
+        Functions { range: (0x400, 0xC00), augmentation: b"zR", instructions: USUAL, program: &[] };
     let functions = [popped, usual];
     let leaf = NATIVE + u64::from(POPPED) + 4;
     let mut mock = Mock::new(&[leaf]);

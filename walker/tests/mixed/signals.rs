@@ -35,6 +35,7 @@ fn a_handler_may_return_where_no_call_is() {
             range,
             augmentation,
             instructions,
+            program: &[],
         });
         let stack = image::walk(&mock, &functions, Policy::Seeded);
         let ips: Vec<_> = stack.frames.iter().map(|frame| frame.ip).collect();
@@ -68,7 +69,8 @@ fn walk_of_native_function(last: u8, word: u64, named: u64) -> clr_walker::mixed
     // The same for the native function: two words.
     mock.poke(rsp + 16 + 8, below[1]);
     mock.context.registers.set(clr_walker::registers::Gpr::Rsp, rsp);
-    let function = Functions { range: (0, 0x100), augmentation: b"zR", instructions: TWO_WORDS };
+    let function =
+        Functions { range: (0, 0x100), augmentation: b"zR", instructions: TWO_WORDS, program: &[] };
     let bytes = eh_frame(&[function]);
     let mut code = vec![0x90; 0x100];
     *code.last_mut().unwrap() = last;

@@ -17,8 +17,8 @@ mod tests;
 use args::{Cli, Command};
 use clap::Parser as _;
 use commands::{
-    clauses, compare, dump, emit, explain, explore, fmt, generate, lint, list, matrix, minimize,
-    new, replay, run, runtimes, show, trace,
+    clauses, compare, dump, emit, explain, explore, fmt, from_recording, generate, lint, list,
+    matrix, minimize, new, replay, run, runtimes, show, trace,
 };
 use render::console::{Console, Quiet};
 use render::error::CliError;
@@ -67,6 +67,7 @@ fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, CliError> {
         Command::List(args) => list::list(&args, console),
         Command::New(args) => new::new(&args, console),
         Command::Fmt(args) => fmt::fmt(&args, console),
+        Command::FromRecording(args) => from_recording::from_recording(&args, console),
         Command::Generate(args) => generate::generate(&args, console),
         Command::Minimize(args) => minimize::minimize(&args, console),
         Command::Show(args) => show::show(&args, console),

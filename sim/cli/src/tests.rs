@@ -6,6 +6,7 @@ mod dump;
 mod emit;
 mod errors;
 mod explain;
+mod from_recording;
 mod histories;
 mod lint;
 mod programs;
@@ -155,6 +156,7 @@ fn help_is_the_same_everywhere() {
         ("help_list", &["list", "--help"]),
         ("help_new", &["new", "--help"]),
         ("help_fmt", &["fmt", "--help"]),
+        ("help_from_recording", &["from-recording", "--help"]),
         ("help_generate", &["generate", "--help"]),
         ("help_minimize", &["minimize", "--help"]),
         ("help_show", &["show", "--help"]),
@@ -188,7 +190,17 @@ fn lines_behind_the_options_fit_the_width_of_the_help() {
 fn examples_of_the_help_work() {
     let mut count = 0;
     for command in [
-        "run", "matrix", "compare", "list", "new", "fmt", "show", "explain", "dump", "trace",
+        "run",
+        "matrix",
+        "compare",
+        "list",
+        "new",
+        "fmt",
+        "from-recording",
+        "show",
+        "explain",
+        "dump",
+        "trace",
         "clauses",
     ] {
         let help = clrsim(&[command, "--help"]).out;
@@ -202,7 +214,7 @@ fn examples_of_the_help_work() {
             count += 1;
         }
     }
-    assert_eq!(count, 22);
+    assert_eq!(count, 24);
 }
 
 #[test]

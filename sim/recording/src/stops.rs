@@ -20,6 +20,8 @@ pub struct ReachedFrame {
     pub registers: Registers,
     /// The ip is an interrupted instruction, not a return address.
     pub interrupted: bool,
+    /// The caller's rsp (VA).
+    pub caller_sp: u64,
     /// Registers of the native caller; `None` if the caller is managed or unknown.
     pub native_caller: Option<Registers>,
 }
@@ -53,7 +55,7 @@ pub(super) fn stops(
                 let interrupted = matches!(shape, FrameShape::Faulting | FrameShape::Resumable);
                 next = Some((context.registers, interrupted));
             }
-            Event::Managed { ip, rsp, .. } => {
+            Event::Managed { ip, rsp, caller_sp, .. } => {
                 let here = |(at, _): &(Registers, bool)| at.rip == ip && at.rsp() == rsp;
                 let Some((registers, interrupted)) = next.take().filter(here) else { break };
                 let Some(managed) = runtime.code.find(ip) else { break };
@@ -63,7 +65,14 @@ pub(super) fn stops(
                 let unwound = runtime.code.unwind(managed, rules, &mut caller, memory).is_ok();
                 let native = unwound && runtime.code.find(caller.rip).is_none();
                 let native_caller = native.then_some(caller);
-                stops.push(ReachedFrame { function, kind, registers, interrupted, native_caller });
+                stops.push(ReachedFrame {
+                    function,
+                    kind,
+                    registers,
+                    interrupted,
+                    caller_sp,
+                    native_caller,
+                });
                 if !unwound {
                     break;
                 }

@@ -43,6 +43,29 @@ Exit codes:
   1  the input does not fail, or nothing in it ends so: there is nothing to keep
   2  the arguments are wrong, the input is missing or cannot be run, or the file is there already";
 
+const FROM_RECORDING_EXAMPLES: &str = "\
+Examples:
+  clrsim from-recording clr/win31-async-alloc.walks.jsonl.gz
+  clrsim from-recording clr/win31-async-alloc.walks.jsonl.gz --walk 12
+  clrsim from-recording my.walks.jsonl.gz --walk 7 -o my.kdl
+
+Without --walk the walks are listed: number, situation, variant and result. A walk is named by its
+number, or as clrsim run prints it: --walk 'my.walks.jsonl.gz walk 7'.
+
+The text has the stack placed by hand: the managed frames that the runtime reached, one frame for
+the native code between two of them, the explicit Frames, and the state of the thread. It keeps
+names, and moves addresses to small ones. Functions get new code, with the saved registers and the
+frame of the old one. Where frames of one function differ in size, they are of versions of it: App.Foo@2.
+
+The text expects the recorded result on the recorded runtime. It is run before it is printed, and
+refused if its result is another one: so are some seeds that are wrong on purpose, for example with
+rsp in the middle of a word.
+
+Exit codes:
+  0  the text was printed or written, or the walks were listed
+  2  the arguments are wrong, the recording is missing or cannot be read, there is no such walk, no
+     text can give its result, or the file is there already or cannot be written";
+
 /// A kind of generated text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum GenerateKind {
@@ -106,6 +129,32 @@ pub(crate) struct GenerateArgs {
     /// Write it to this file
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+}
+
+/// Write a recorded walk as a text: the stack placed by hand, the call, and the recorded result.
+#[derive(Debug, Args)]
+#[command(after_help = FROM_RECORDING_EXAMPLES)]
+pub(crate) struct FromRecordingArgs {
+    /// A recording of walks (*.walks.jsonl.gz or *.walks.jsonl), or the name of an embedded one
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// Which walk: its number in the recording, or its name in the output of clrsim run [default:
+    /// list them]
+    #[arg(long, value_name = "WALK", value_parser = walk)]
+    pub(crate) walk: Option<u32>,
+
+    /// Write the text to this file
+    #[arg(short, long, value_name = "FILE", requires = "walk")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Parses the number of a walk, or its name: `FILE walk 7`.
+fn walk(text: &str) -> Result<u32, String> {
+    let number = text.rsplit_once("walk ").map_or(text, |(_, number)| number);
+    number
+        .parse()
+        .map_err(|_| "say a number, such as 7, or a name, such as `FILE walk 7`".to_owned())
 }
 
 /// Make a text smaller as long as it still fails, or turn a fuzzer's input into one.

@@ -6,7 +6,9 @@ mod lint;
 mod run;
 mod scenarios;
 
-pub(crate) use generators::{FuzzTarget, GenerateArgs, GenerateKind, MinimizeArgs};
+pub(crate) use generators::{
+    FromRecordingArgs, FuzzTarget, GenerateArgs, GenerateKind, MinimizeArgs,
+};
 pub(crate) use histories::{ExploreArgs, HistoryArgs, ReplayArgs, StrategyChoice, TimelineArgs};
 pub(crate) use lint::LintArgs;
 pub(crate) use run::RunArgs;
@@ -43,6 +45,8 @@ Examples:
   clrsim show win64/vec/gcc_O2.vec.gz      draw the first case of a file
   clrsim explain clr/win31-async-alloc.walks.jsonl.gz --walk 12
                                            explain the result of a recorded walk
+  clrsim from-recording my.walks.jsonl.gz --walk 12 -o my.kdl
+                                           write a recorded walk as a text
   clrsim dump my.dll                       print the function table of an image, or its CFI
   clrsim lint my.dll                       judge the unwind data of an image
   clrsim trace programs/tail_call.kdl      print the run of a program, with its stack
@@ -238,6 +242,7 @@ pub(crate) enum Command {
     List(ListArgs),
     New(NewArgs),
     Fmt(FmtArgs),
+    FromRecording(FromRecordingArgs),
     Generate(GenerateArgs),
     Minimize(MinimizeArgs),
     Explain(ExplainArgs),

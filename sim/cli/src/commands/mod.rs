@@ -8,6 +8,7 @@ pub(crate) mod emit;
 pub(crate) mod explain;
 pub(crate) mod explore;
 pub(crate) mod fmt;
+pub(crate) mod from_recording;
 pub(crate) mod generate;
 mod history;
 pub(crate) mod lint;

@@ -250,8 +250,8 @@ fn differing_number(of: &str, expected: impl Into<Hex>, got: impl Into<Hex>) -> 
     differing(of, expected.into().to_string(), got.into().to_string())
 }
 
-/// Result of the recorded call.
-fn recorded_end(result: &ResultLine) -> String {
+/// Returns the result of the recorded call in words.
+pub(crate) fn recorded_end(result: &ResultLine) -> String {
     match (result.hr, &result.killed) {
         (Some(hr), _) => match u32::try_from(hr.0) {
             Ok(number) => HResult(number).to_string(),

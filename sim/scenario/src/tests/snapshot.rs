@@ -212,3 +212,31 @@ fn registers_and_contexts_are_always_checked() {
     let called = expected.differences(&called);
     assert_eq!(called, [SnapshotDifference::NestedCallbacks { call: 1 }]);
 }
+
+/// A Frame that names a method and leads nowhere, below code far from the start of its function.
+const FAR: &str = r#"
+stack {
+    native "Profiler+0x20" rsp=0x1fdf00
+    jit "App.Large+0xfff0" rsp=0x1fe000
+    jit "App.Small+0x20" rsp=0x1fe050
+    native "CallDescrWorkerInternal+0x7c" rsp=0x1fe090
+    frame "PrestubMethodFrame" at=0x1fdf40 method="App.Next"
+    frame "InlinedCallFrame" at=0x1fdf80 to="App.Large"
+}
+snapshot
+"#;
+
+#[test]
+fn large_functions_and_frames_that_lead_nowhere_can_be_placed() {
+    for generation in Generation::ALL {
+        for report in run(FAR, generation) {
+            let labels: Vec<_> = report.found.frame_reports.iter().collect();
+            let labels: Vec<_> = labels.iter().map(|it| &*it.frame_report.label).collect();
+            let expected = ["App.Large+0xfff0", "App.Small+0x20", "CallDescrWorkerInternal+0x7c"];
+            assert_eq!(labels, expected, "{generation}: {}", report.found);
+            assert_eq!(report.found.outcome, HResult::OK.into(), "{generation}");
+        }
+    }
+    let too_far = FAR.replace("0xfff0", "0x10000");
+    assert!(too_far.parse::<crate::Scenario>().is_err());
+}

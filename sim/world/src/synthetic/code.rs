@@ -11,10 +11,14 @@ use std::collections::BTreeMap;
 /// Base addresses of the code (VA), by [`CodeLocation`].
 pub const CODE: [u64; 3] = [0x7FF8_0000_0000, 0x7FF8_1000_0000, 0x7FF8_2000_0000];
 
-/// Distance between two functions in bytes; the gap is padding.
+/// Distance between two functions in bytes, or a multiple of it for large ones; the gap is padding.
 const PITCH: u32 = 0x400;
-/// Size of a function's code in bytes.
-pub const SIZE: u32 = 0x3C0;
+/// Padding after a function in bytes.
+const PADDING: u32 = 0x40;
+/// Size of a function's code in bytes, unless an activation is further from its start.
+pub const SIZE: u32 = PITCH - PADDING;
+/// Limit of an activation's offset from the start of its function, in bytes (exclusive).
+pub const MAX_OFFSET: u32 = 0x1_0000;
 /// Size of a prologue in bytes: rip of an activation is after it.
 pub const PROLOGUE: u8 = 0x10;
 /// add rsp, imm32
@@ -75,7 +79,7 @@ impl Unit {
     /// Ends the function at `begin` (offset into the bytes) with the epilogue of a frame of `size`
     /// bytes below the pushed registers. The epilogue is omitted if it does not fit after `last`,
     /// the largest offset of an activation.
-    fn epilogue(&mut self, begin: u32, saves: &[Gpr], size: u32, last: u32) {
+    fn epilogue(&mut self, begin: u32, code_size: u32, saves: &[Gpr], size: u32, last: u32) {
         let mut code = Vec::from(RELEASE);
         code.extend(size.to_le_bytes());
         for register in saves.iter().rev() {
@@ -84,8 +88,8 @@ impl Unit {
             code.push(0x58 | number & 7);
         }
         code.push(0xC3);
-        let start = SIZE - code.len() as u32;
-        let end = (begin + SIZE) as usize;
+        let start = code_size - code.len() as u32;
+        let end = (begin + code_size) as usize;
         if let Some(room) = self.bytes.get_mut((begin + start) as usize..end)
             && last <= start
         {
@@ -132,7 +136,7 @@ impl Layout {
             // A function calls only after its prologue.
             let first = u32::from(PROLOGUE) + u32::from(index > 0);
             let in_code =
-                activation.offset < SIZE && (activation.leaf || activation.offset >= first);
+                activation.offset < MAX_OFFSET && (activation.leaf || activation.offset >= first);
             if !in_code {
                 return Err(error);
             }
@@ -144,6 +148,9 @@ impl Layout {
                 }
                 continue;
             }
+            let same = thread.activations.iter().filter(|other| is_same_code(other, activation));
+            let last = same.map(|other| other.offset).max().unwrap_or_default();
+            let code_size = code_size(last);
             let unit = &mut units[activation.place as usize];
             let begin = unit.bytes.len() as u32;
             known.insert(key, (functions.len(), size));
@@ -155,31 +162,28 @@ impl Layout {
                 gs_cookie: activation.gs_cookie,
                 stub: None,
                 start: unit.base + u64::from(begin),
-                size: SIZE,
+                size: code_size,
             });
-            unit.bytes.resize((begin + PITCH) as usize, 0x90);
+            unit.bytes.resize((begin + code_size + PADDING) as usize, 0x90);
             if activation.leaf {
                 continue;
             }
             // The runtime does not look for cookies elsewhere.
             if activation.gs_cookie.is_some() && activation.place != CodeLocation::Native {
-                let activations =
-                    thread.activations.iter().filter(|other| other.function == activation.function);
-                let last = activations.map(|other| other.offset).max();
-                unit.epilogue(begin, &activation.saves, size as u32, last.unwrap_or_default());
+                unit.epilogue(begin, code_size, &activation.saves, size as u32, last);
             }
             if has_library && activation.place == CodeLocation::Native {
                 described.push(PlainFunction {
                     name: &activation.function,
                     begin: LIBRARY_TEXT + begin,
-                    size: SIZE,
+                    size: code_size,
                     pushes: &activation.saves,
                     locals: size,
                     prologue: PROLOGUE,
                 });
             } else {
                 let at = UNWIND_DATA + unit.unwind_data.len() as u32;
-                let entry = [begin, begin + SIZE, at];
+                let entry = [begin, begin + code_size, at];
                 unit.functions.extend(entry.into_iter().flat_map(u32::to_le_bytes));
                 unwind_info(&mut unit.unwind_data, &activation.saves, size);
             }
@@ -223,10 +227,10 @@ impl Layout {
 
     /// Returns the function at an address (VA), and the offset of the address in the function.
     pub(super) fn find(&self, address: u64) -> Option<(&Function, u64)> {
-        let function = self
-            .functions
-            .iter()
-            .find(|function| address.wrapping_sub(function.start) < u64::from(PITCH))?;
+        let function = self.functions.iter().find(|function| {
+            let size = u64::from(function.size + PADDING);
+            address.wrapping_sub(function.start) < size
+        })?;
         Some((function, address - function.start))
     }
 }
@@ -236,6 +240,17 @@ impl Library {
         let bytes = library("libcoreclr.so", &unit.bytes, functions).ok_or(SyntheticError::Size)?;
         Ok(Self { base: unit.base - u64::from(LIBRARY_TEXT), bytes })
     }
+}
+
+/// Returns true if two activations share a function's code.
+fn is_same_code(one: &SyntheticActivation, other: &SyntheticActivation) -> bool {
+    let key = |it: &SyntheticActivation| (it.place, it.funclet);
+    one.function == other.function && key(one) == key(other)
+}
+
+/// Returns the size in bytes of a function's code with an activation at the offset `last`.
+fn code_size(last: u32) -> u32 {
+    if last < SIZE { SIZE } else { (last + 2 * PADDING).next_multiple_of(PITCH) - PADDING }
 }
 
 /// Returns the size of a frame without the return address and the pushed registers, in bytes.

@@ -34,7 +34,7 @@ mod manager;
 mod process;
 mod snapshot;
 
-pub use code::{CODE, PROLOGUE, SIZE};
+pub use code::{CODE, MAX_OFFSET, PROLOGUE, SIZE};
 pub use process::{SyntheticError, SyntheticProcess};
 pub use snapshot::{FrameReport, SyntheticSnapshot};
 

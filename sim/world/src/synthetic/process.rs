@@ -23,6 +23,8 @@ use thiserror::Error;
 const CONTEXTS: u64 = 0x10_0001_0000;
 /// Distance between two CONTEXTs in bytes.
 const CONTEXT_PITCH: u64 = 0x800;
+/// Distance in bytes from a CONTEXT to rsp of a Frame that leads nowhere.
+const APART: u64 = 0x700;
 /// First FunctionID.
 const METHODS: u64 = 0x7FF8_3000_0000;
 /// The address that replaces a hijacked return address (VA).
@@ -361,6 +363,11 @@ impl SyntheticProcess {
                 let slot = registers.rsp().wrapping_sub(8);
                 registers.set(Gpr::Rsp, slot);
             }
+            let context_at = CONTEXTS + CONTEXT_PITCH * index as u64;
+            if from.is_none() {
+                // What the Frame points to is apart from the stack.
+                registers.set(Gpr::Rsp, context_at + APART);
+            }
             let fields = FrameFields {
                 method: frame
                     .method
@@ -369,7 +376,7 @@ impl SyntheticProcess {
                     .map_or(0, |id| id.0),
                 registers,
                 context_flags: frame.context_flags,
-                context_at: CONTEXTS + CONTEXT_PITCH * index as u64,
+                context_at,
                 lazy: captured.map(|(_, fields)| *fields),
             };
             let mut writer = FrameWriter {

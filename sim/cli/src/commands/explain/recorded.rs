@@ -39,12 +39,7 @@ pub(crate) fn with_walk<T>(
     n: Option<u32>,
     act: impl FnOnce(&ReplayedWalk<'_>) -> Result<T, CliError>,
 ) -> Result<T, CliError> {
-    if !source.is_recording() {
-        return Err(source.error("is not a recording of walks: *.walks.jsonl.gz or *.walks.jsonl"));
-    }
-    let text = source.read_recording()?;
-    let recording =
-        Recording::parse(&text).map_err(|error| source.error(recording::problem(&error)))?;
+    let recording = recording_of(source)?;
     let walk = pick(source, &recording.walks, n)?;
     let code = RecordedCode::new(&recording);
     let mut replay =
@@ -72,7 +67,17 @@ pub(crate) fn with_walk<T>(
     })
 }
 
-fn pick<'r>(
+/// Reads a recording of walks.
+pub(crate) fn recording_of(source: &Source) -> Result<Recording, CliError> {
+    if !source.is_recording() {
+        return Err(source.error("is not a recording of walks: *.walks.jsonl.gz or *.walks.jsonl"));
+    }
+    let text = source.read_recording()?;
+    Recording::parse(&text).map_err(|error| source.error(recording::problem(&error)))
+}
+
+/// Returns walk number `n`, or the first one.
+pub(crate) fn pick<'r>(
     source: &Source,
     walks: &'r [WalkLine],
     n: Option<u32>,

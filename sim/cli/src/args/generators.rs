@@ -55,7 +55,8 @@ number, or as clrsim run prints it: --walk 'my.walks.jsonl.gz walk 7'.
 The text has the stack placed by hand: the managed frames that the runtime reached, one frame for
 the native code between two of them, the explicit Frames, and the state of the thread. It keeps
 names, and moves addresses to small ones. Functions get new code, with the saved registers and the
-frame of the old one. Where frames of one function differ in size, they are of versions of it: App.Foo@2.
+frame of the old one. Where frames of one function differ in size, they are of versions of it:
+App.Foo@2.
 
 The text expects the recorded result on the recorded runtime. It is run before it is printed, and
 refused if its result is another one: so are some seeds that are wrong on purpose, for example with

@@ -1,6 +1,6 @@
 //! The recorded call as a call of a text.
 
-use super::place::{NO_THREAD, Placed, SEED_REGISTERS};
+use super::place::{NO_THREAD, Placed};
 use super::stack::Stack;
 use clr_recording::{SeedLine, WalkLine};
 use clr_runtime::profiling::HResult;
@@ -57,9 +57,11 @@ fn seed(line: &SeedLine, stack: &Stack, placed: &Placed) -> SnapshotSeed {
     let mut made = if byte != 0 && all.clone().all(|value| value == repeated) {
         SnapshotSeed::new(SeedSource::Bytes(byte))
     } else {
-        let same_sp = || stack.activations.iter().position(|it| it.sp == sp);
-        let same_ip = || stack.activations.iter().position(|it| it.ip == ip);
-        let index = stack.index_of((ip, sp)).or_else(same_sp).or_else(same_ip);
+        let activations = &stack.activations;
+        let index = stack
+            .index_of((ip, sp))
+            .or_else(|| activations.iter().position(|it| it.sp == sp))
+            .or_else(|| activations.iter().position(|it| it.ip == ip));
         let source = index.and_then(|index| source(placed, index));
         let mut made = SnapshotSeed::new(source.clone().unwrap_or(SeedSource::Bytes(0)));
         let of = index.filter(|_| source.is_some()).and_then(|index| stack.activations.get(index));
@@ -70,10 +72,8 @@ fn seed(line: &SeedLine, stack: &Stack, placed: &Placed) -> SnapshotSeed {
             made.registers.push((Gpr::Rsp, placed.space.small(sp)));
         }
         if of.is_none() {
-            let others = SEED_REGISTERS.into_iter().filter(|it| *it != Gpr::Rsp);
-            let others = others.map(|it| (it, placed.space.small(registers.get(it))));
-            made.registers.extend(others.filter(|(_, value)| *value != 0));
-            made.registers.sort();
+            let rbp = placed.space.small(registers.get(Gpr::Rbp));
+            made.registers.extend((rbp != 0).then_some((Gpr::Rbp, rbp)));
         }
         let usual = if of.is_some() { SEED_FLAGS } else { 0 };
         made.flags = (flags != usual).then_some(flags);

@@ -64,16 +64,15 @@ pub(crate) fn from_recording(
 /// Returns the comment at the begin of a text: the recording, and what was not seen there.
 fn head(source: &Source, walk: &WalkLine) -> String {
     let file = source.name.rsplit('/').next().unwrap_or(&source.name);
-    let mut head = format!("// Made by clrsim from-recording {file} --walk {}.\n", walk.n);
+    let made = format!("// Made by clrsim from-recording {file} --walk {}.\n", walk.n);
     let mut inferred = walk.state.inferred.clone();
     if walk.frames.iter().any(|frame| frame.returns_inferred) {
         inferred.push("where a Frame leads".to_owned());
     }
-    if !inferred.is_empty() {
-        let inferred = inferred.join(", ");
-        head += &format!("// Inferred from the result, not recorded: {inferred}.\n");
+    if inferred.is_empty() {
+        return made;
     }
-    head
+    format!("{made}// Inferred from the result, not recorded: {}.\n", inferred.join(", "))
 }
 
 /// Lists the walks.

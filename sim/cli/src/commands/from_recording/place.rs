@@ -8,13 +8,10 @@ use clr_runtime::{
 };
 use clr_scenario::PlacedThread;
 use clr_walker::profiling::EventMask;
-use clr_walker::registers::Gpr;
 use clr_world::synthetic::{
     MAX_OFFSET, PROLOGUE, SyntheticActivation, SyntheticFrame, SyntheticThread,
 };
 
-/// Name of a Frame's method that was not recorded.
-const UNKNOWN: &str = "(unknown method)";
 /// Address of memory in place of a Thread object (VA).
 pub(super) const NO_THREAD: u64 = 0x11_0000_0000;
 /// Size of that memory in bytes.
@@ -52,7 +49,7 @@ impl Placed {
                 kind: frame.kind,
                 at: space.small(frame.at),
                 leads_to: function(frame.target),
-                method: frame.method.clone().map(|name| name.unwrap_or_else(|| UNKNOWN.to_owned())),
+                method: frame.method.clone(),
                 captured_in: None,
                 context_flags: frame.context_flags,
             })
@@ -100,19 +97,17 @@ impl Placed {
 }
 
 /// Returns the addresses (VA) on which a walk depends.
-fn used(walk: &WalkLine, stack: &Stack) -> impl Iterator<Item = u64> {
+fn used<'s>(walk: &WalkLine, stack: &'s Stack) -> impl Iterator<Item = u64> + use<'s> {
     let seed = walk.call.seed.as_ref().map(|seed| seed.registers().rsp());
-    let activations = stack.activations.iter().map(|it| it.sp).collect::<Vec<_>>();
-    let frames = stack.frames.iter().map(|it| it.at).collect::<Vec<_>>();
-    seed.into_iter().chain(activations).chain(frames)
+    let activations = stack.activations.iter().map(|it| it.sp);
+    seed.into_iter().chain(activations).chain(stack.frames.iter().map(|it| it.at))
 }
 
 /// Returns the activations of a text. Those with the same frame share the code of their function, the
 /// others have versions of it.
 fn activations(stack: &Stack, space: &Space, pinned: &[usize]) -> Vec<SyntheticActivation> {
     let mut placed: Vec<(SyntheticActivation, u64)> = Vec::new();
-    let ends = stack.activations.iter().skip(1).map(|next| space.small(next.sp));
-    let mut ends = ends.collect::<Vec<_>>().into_iter();
+    let mut ends = stack.activations.iter().skip(1).map(|next| space.small(next.sp));
     for (index, activation) in stack.activations.iter().enumerate() {
         let sp = space.small(activation.sp);
         let next = ends.next();
@@ -134,8 +129,9 @@ fn activations(stack: &Stack, space: &Space, pinned: &[usize]) -> Vec<SyntheticA
         while placed.iter().enumerate().any(|(other, (it, other_size))| {
             let same_name = it.function == new.function;
             let same_code = it.place == new.place && it.funclet == new.funclet;
-            let fits = *other_size == size && it.saves == new.saves && !pinned.contains(&index);
-            same_name && same_code && !(fits && !pinned.contains(&other))
+            let is_apart = pinned.contains(&index) || pinned.contains(&other);
+            let differs = *other_size != size || it.saves != new.saves;
+            same_name && same_code && (is_apart || differs)
         }) {
             version += 1;
             new.function = format!("{function}@{version}");
@@ -209,6 +205,3 @@ impl Stack {
         })
     }
 }
-
-/// Returns the registers that a seed of a text can name: all but rax, which it has anyway.
-pub(super) const SEED_REGISTERS: [Gpr; 2] = [Gpr::Rsp, Gpr::Rbp];

@@ -18,6 +18,8 @@ const PROFILER: &str = "profiler";
 const NATIVE: &str = "native";
 /// Name of methods without a name.
 const NAMELESS: &str = "(dynamic method)";
+/// Name of a Frame's method that was not recorded.
+const UNKNOWN: &str = "(unknown method)";
 /// Offset of native activations in their functions, in bytes: after any prologue.
 const NATIVE_OFFSET: u64 = 0x20;
 /// Space in bytes for the code at the leaf, of which nothing was recorded.
@@ -51,8 +53,8 @@ pub(super) struct Frame {
     pub(super) at: u64,
     /// rip and rsp (VA) of the code that the Frame leads to, if there is any.
     pub(super) target: Option<(u64, u64)>,
-    /// The method that the Frame names, if it does: its name, if it is known.
-    pub(super) method: Option<Option<String>>,
+    /// Name of the method in the Frame, if there is one.
+    pub(super) method: Option<String>,
     /// ContextFlags of its CONTEXT, if it has one.
     pub(super) context_flags: u32,
 }
@@ -150,8 +152,8 @@ impl Reader<'_, '_> {
         frames
     }
 
-    /// Returns the method that a Frame at `at` (VA) names, if it does.
-    fn method(&self, at: u64, shape: FrameShape) -> Option<Option<String>> {
+    /// Returns the name of the method in a Frame at `at` (VA), if there is one.
+    fn method(&self, at: u64, shape: FrameShape) -> Option<String> {
         let offset = match shape {
             FrameShape::InlinedCall => layout::DATUM,
             FrameShape::FramedMethod => layout::METHOD,
@@ -161,7 +163,7 @@ impl Reader<'_, '_> {
         let memory = &*self.replay.runtime().memory.borrow();
         let id = memory.read_u64(at.wrapping_add(offset)).ok().filter(|id| *id != 0)?;
         let function = self.recording.function_by_id(FunctionId(id));
-        Some(function.map(|function| method_name(&function.name)))
+        Some(function.map_or_else(|| UNKNOWN.to_owned(), |function| method_name(&function.name)))
     }
 
     fn managed(&self, registers: &Registers) -> Activation {
@@ -170,10 +172,9 @@ impl Reader<'_, '_> {
         let Some(managed) = runtime.code.find(ip) else { return self.native(registers) };
         let kind = managed.method.kind;
         let place = match kind {
-            MethodKind::IlStub | MethodKind::Dynamic => CodeLocation::Heap,
             MethodKind::ExceptionHandling => CodeLocation::ReadyToRun,
             MethodKind::Ordinary if runtime.code.is_in_image(ip) => CodeLocation::ReadyToRun,
-            MethodKind::Ordinary => CodeLocation::Heap,
+            MethodKind::Ordinary | MethodKind::IlStub | MethodKind::Dynamic => CodeLocation::Heap,
         };
         Activation {
             function: method_name(&managed.method.name),

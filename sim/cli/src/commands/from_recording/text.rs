@@ -171,8 +171,8 @@ fn compare(
         let report = &made.frame_report;
         let is_it =
             |(_, it): &(usize, &Activation)| it.ip == line.ip.0 && sp.is_none_or(|sp| it.sp == sp);
-        let mut places = stack.activations.iter().enumerate().filter(is_it);
-        let is_there = places.any(|(at, _)| placed.label(at).as_ref() == Some(&report.label));
+        let mut candidates = stack.activations.iter().enumerate().filter(is_it);
+        let is_there = candidates.any(|(at, _)| placed.label(at).as_ref() == Some(&report.label));
         if !is_there || report.function.is_some() != line.function.is_some() {
             return differs("frame");
         }

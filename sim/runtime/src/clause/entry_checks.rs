@@ -18,9 +18,10 @@ clauses! {
     4: F2, Read, "sscli2 proftoeeinterfaceimpl.cpp: DoStackSnapshot",
         "A call gets E_INVALIDARG if the event mask lacks COR_PRF_ENABLE_STACK_SNAPSHOT at that \
          moment.";
-    5: ALL, Read, "corprof.idl: COR_PRF_MONITOR_IMMUTABLE",
+    5: CLR4, Read, "corprof.idl: COR_PRF_MONITOR_IMMUTABLE",
         "COR_PRF_ENABLE_STACK_SNAPSHOT can be switched on and off whenever the runtime is \
-         running. A change counts from the next call on.";
+         running. A change counts from the next call on. Framework 2 lets it be chosen at startup \
+         alone (sscli2 corprof.idl).";
     6: ALL, Observed, "proftoeeinterfaceimpl.cpp: DoStackSnapshot; recordings",
         "A call first checks if the EE has started, then the event mask, and only then the \
          arguments.";

@@ -71,11 +71,6 @@ pub(super) const ANSWERS: Answers = Answers {
         false,
         "src/vm/eetoprofinterfaceimpl.cpp: EEToProfInterfaceImpl::FunctionUnloadStarted",
     ),
-    adds_code_under_lock: assumed(
-        true,
-        "doubtful: ExecutionManager::AddRangeHelper of src/vm/codeman.cpp takes only the lock of \
-         ranges",
-    ),
     catches_in_reflection: observed(true),
     enters_a_catching_thrower_cooperatively: observed(true),
     redirected_context_flags: observed(0x10_000B),

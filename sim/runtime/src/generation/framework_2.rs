@@ -56,11 +56,7 @@ pub(super) const ANSWERS: Answers = Answers {
         WalkFault::Unexpected,
         "clr/src/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::DoStackSnapshot",
     ),
-    stops_at_resumable_frames: assumed(
-        false,
-        "doubtful: DoStackSnapshot of Shared Source CLI passes THREAD_IS_SUSPENDED for another \
-         thread",
-    ),
+    stops_at_resumable_frames: read(false, "clr/src/vm/stackwalk.cpp: Thread::StackWalkFramesEx"),
     frames_have_cookies: assumed(
         true,
         "as CoreCLR 3.1 on Windows; not looked up in Shared Source CLI",
@@ -124,11 +120,6 @@ pub(super) const ANSWERS: Answers = Answers {
         true,
         "raised when an AppDomain is unloaded, which CoreCLR cannot do",
     ),
-    adds_code_under_lock: assumed(
-        true,
-        "doubtful: ExecutionManager::AddRangeHelper of clr/src/vm/codeman.cpp takes only the \
-         reader lock and the lock of ranges",
-    ),
     catches_in_reflection: assumed(
         true,
         "as CoreCLR 3.1 on Windows; not looked up in Shared Source CLI",
@@ -158,11 +149,7 @@ pub(super) const ANSWERS: Answers = Answers {
     looks_images_up_cooperatively: assumed(false, "there is no ReadyToRun code"),
     suspends_only_in_callbacks: assumed(true, "SuspendRuntime does not exist"),
     looks_up_only_in_triggering_callbacks: assumed(true, "the methods do not exist"),
-    immutable_events: assumed(
-        0xEEFC_CC00,
-        "doubtful: corprof.h of 2.0 has COR_PRF_MONITOR_GC and COR_PRF_ENABLE_STACK_SNAPSHOT in \
-         the mask, 0x3EFCCC80",
-    ),
+    immutable_events: read(0x3EFC_CC80, "clr/src/inc/corprof.idl: COR_PRF_MONITOR_IMMUTABLE"),
     attachable_events: assumed(0x1001_02FE, "a profiler cannot attach"),
     has_profiler_info4: assumed(false, "came with .NET Framework 4"),
     has_profiler_info9: assumed(false, "came with .NET Core 2.1"),

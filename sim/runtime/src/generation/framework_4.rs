@@ -56,7 +56,6 @@ pub(super) const ANSWERS: Answers = Answers {
     frees_by_qcalls: assumed(false, AS_3_1),
     tells_of_assembly_unload_start: assumed(true, "as .NET 9, where it was observed"),
     tells_of_unloaded_functions: assumed(false, AS_3_1),
-    adds_code_under_lock: assumed(true, "as CoreCLR 3.1, where it is doubtful"),
     catches_in_reflection: assumed(true, AS_3_1),
     enters_a_catching_thrower_cooperatively: assumed(false, AS_3_1),
     redirected_context_flags: assumed(0x10_000B, AS_3_1),
@@ -75,10 +74,9 @@ pub(super) const ANSWERS: Answers = Answers {
         0xEEFC_CC00,
         "COR_PRF_MONITOR enumeration, .NET Framework documentation",
     ),
-    attachable_events: assumed(
-        0x1001_02FE,
-        "as CoreCLR 3.1 without ReJIT; the page of COR_PRF_MONITOR lacks \
-         COR_PRF_MONITOR_EXCEPTIONS",
+    attachable_events: documented(
+        0x1001_02BE,
+        "COR_PRF_MONITOR enumeration, .NET Framework documentation",
     ),
     has_profiler_info4: assumed(true, AS_3_1),
     has_profiler_info9: assumed(false, "came with .NET Core 2.1"),

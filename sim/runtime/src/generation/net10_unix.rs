@@ -71,7 +71,6 @@ pub(super) const ANSWERS: Answers = Answers {
     frees_by_qcalls: observed(true),
     tells_of_assembly_unload_start: assumed(true, NEIGHBORS),
     tells_of_unloaded_functions: assumed(false, NEIGHBORS),
-    adds_code_under_lock: assumed(false, NEIGHBORS),
     catches_in_reflection: assumed(false, NEIGHBORS),
     enters_a_catching_thrower_cooperatively: assumed(false, NEIGHBORS),
     redirected_context_flags: observed(0x10_004B),

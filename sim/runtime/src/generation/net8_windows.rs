@@ -62,7 +62,6 @@ pub(super) const ANSWERS: Answers = Answers {
     frees_by_qcalls: observed(false),
     tells_of_assembly_unload_start: assumed(true, "as .NET 9"),
     tells_of_unloaded_functions: assumed(false, AS_3_1),
-    adds_code_under_lock: assumed(false, "as .NET 9: the map of ranges needs no lock"),
     catches_in_reflection: assumed(false, "as .NET 8 on Unix, where it was observed"),
     enters_a_catching_thrower_cooperatively: observed(true),
     redirected_context_flags: observed(0x10_000B),

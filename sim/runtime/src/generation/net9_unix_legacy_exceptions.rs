@@ -109,10 +109,6 @@ pub(super) const ANSWERS: Answers = Answers {
         false,
         "as in CoreCLR 3.1: src/vm/eetoprofinterfaceimpl.cpp, which never raises it",
     ),
-    adds_code_under_lock: assumed(
-        false,
-        "the map of ranges, since .NET 8, needs no lock: not read at this version",
-    ),
     catches_in_reflection: observed(false),
     enters_a_catching_thrower_cooperatively: observed(true),
     redirected_context_flags: observed(0x10_004B),

@@ -65,7 +65,6 @@ pub(super) const ANSWERS: Answers = Answers {
     frees_by_qcalls: assumed(true, NEIGHBORS),
     tells_of_assembly_unload_start: assumed(true, NEIGHBORS),
     tells_of_unloaded_functions: assumed(false, NEIGHBORS),
-    adds_code_under_lock: assumed(false, NEIGHBORS),
     catches_in_reflection: assumed(false, NEIGHBORS),
     enters_a_catching_thrower_cooperatively: assumed(false, NEIGHBORS),
     redirected_context_flags: assumed(0x10_000B, "as .NET 8 and .NET 10 on Windows, which agree"),

@@ -333,7 +333,6 @@ questions! {
 
     /// Returns true if new code heaps are added to the code manager under its writer lock; newer
     /// runtimes have a map that does not need the lock (contract §2.6, §8.4).
-    adds_code_under_lock: bool,
 
     /// Returns true if the runtime's native code that calls methods by reflection catches their
     /// exceptions (C-166): observed on U31, and observed not to happen with legacy handling on .NET

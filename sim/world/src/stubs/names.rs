@@ -208,8 +208,6 @@ shared! {
     CallFinallyFunclet "CallFinallyFunclet",
     /// Calls a filter.
     CallFilterFunclet "CallFilterFunclet",
-    /// Adds a new code heap to the code manager.
-    AddCodeHeap "ExecutionManager::AddRangeHelper",
     /// Removes a code heap from the code manager.
     DeleteCodeHeap "ExecutionManager::DeleteRange",
     /// The first function of the thread of a server GC.
@@ -254,7 +252,6 @@ impl Shared {
             Self::DestroyMethod | Self::CreateHandle | Self::DestroyHandle => {
                 generation.frees_by_qcalls()
             }
-            Self::AddCodeHeap => generation.adds_code_under_lock(),
             Self::DispatchTailCalls => generation.has_tail_call_dispatcher(),
             Self::RareDisable | Self::ConditionWait => generation.is_unix(),
             Self::GenericComPlusCallStub

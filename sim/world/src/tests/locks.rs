@@ -312,16 +312,8 @@ fn looking_images_up_may_wait_for_a_collection() {
 /// H-10: a writer of the code manager's tables waits for the readers.
 #[test]
 fn writers_wait_for_readers() {
-    let generation = Generation::CoreClr31Windows;
-    let program = Program {
-        functions: vec![
-            function("App.Main", CodeKind::Jit, vec![runtime(Kind::FirstCall, Some(1))]),
-            function("App.Late", CodeKind::Jit, vec![Statement::Work(1)]),
-        ],
-        ..Program::default()
-    };
-    let build = Build::new(&program, &BTreeMap::new(), generation).unwrap();
-    let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
+    let (build, starts) = build(&[Kind::UnloadAssembly], Generation::CoreClr31Windows);
+    let mut world = build.world(&starts).unwrap();
     let [_, reader] = world.add_walkers().unwrap();
     let shared = world.shared();
     shared.change_thread(reader, |thread| thread.code_manager_reads = 1);

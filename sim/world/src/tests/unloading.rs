@@ -15,7 +15,7 @@ use clr_walker::profiling::{
 };
 use std::collections::BTreeMap;
 
-use Generation::{CoreClr31Unix, CoreClr31Windows};
+use Generation::CoreClr31Unix;
 
 /// Creates a program: `App.Main` calls `App.Plugin`, has it unloaded, and continues; `App.Busy`
 /// calls it too.
@@ -242,10 +242,9 @@ fn unloaded_code_cannot_be_executed() {
     assert_eq!(error, WorldError::Unloaded(entry));
 }
 
-/// Executes thread 0 into a writer of the code manager's tables, until the lock is taken. Returns
-/// true if it gets there.
-fn write(world: &mut World<'_>, shared: Shared) -> bool {
-    let Some(id) = world.expanded().shared.get(&shared).copied() else { return false };
+/// Executes thread 0 into the writer of the code manager's tables, until the lock is taken.
+fn write(world: &mut World<'_>) {
+    let id = world.expanded().shared.get(&Shared::DeleteCodeHeap).copied();
     while world.as_synced().process.get().code_manager_writer.is_none() {
         assert_ne!(world.step(0).unwrap(), StepEvent::Ended);
     }
@@ -253,79 +252,59 @@ fn write(world: &mut World<'_>, shared: Shared) -> bool {
         let _ = world.step(0).unwrap();
     }
     let _ = world.step(0).unwrap();
-    let here = world.activations(0)[0].function;
-    assert_eq!(here, Some(id));
-    true
+    assert_eq!(world.activations(0)[0].function, id);
 }
 
 /// A thread that writes cannot be walked (C-018), nor look up code (C-116); others wait, give up,
 /// or read the tables without the lock (contract §2.6, C-036).
 #[test]
-fn compiling_and_unloading_take_the_writer_lock() {
-    let first = vec![runtime(Call::FirstCall, Some(3))];
-    for (shared, kind) in [
-        (Shared::AddCodeHeap, Call::UnloadDynamicMethod),
-        (Shared::DeleteCodeHeap, Call::UnloadAssembly),
-    ] {
-        for generation in Generation::ALL {
-            let program = program(kind, first.clone());
-            let build = build(&program, generation);
-            let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
-            let [native, managed] = world.add_walkers().unwrap();
-            let old = !generation.family().is_core_since(8);
-            let opens = shared == Shared::DeleteCodeHeap || old;
-            assert_eq!(write(&mut world, shared), opens, "{generation}");
-            if !opens {
-                // .NET 8 and later need no lock for a new heap.
-                let _ = told(&mut world);
-                assert_eq!(world.runtime().process.get().code_manager_writer, None);
-                continue;
-            }
-            let unsafe_ = HResult::UNSAFE.to_string();
-            for by in [world.os(0), Some(native), Some(managed)] {
-                assert_eq!(walk_by(&mut world, by, 0), unsafe_, "{generation}");
-            }
-            let main = world.linked().entries[world.expanded().placed[0].index()];
-            let id = MethodId(method_id(world.expanded().placed[0]));
-            let own = world.os(0).unwrap();
-            let runtime = world.runtime();
-            let look_up = |os: OsThreadId| runtime.on(os).get_function_from_ip(main);
-            let busy = CallError::Failed(HResult::ASYNCHRONOUS_UNSAFE);
-            assert_eq!(look_up(own), Err(busy), "{generation}");
-            assert_eq!(look_up(native), Ok(id), "{generation}");
-            let refuses = Generations::CLR_4.without(Generations::NEW).contains(generation);
-            let other = if refuses { busy } else { CallError::Fatal(Outcome::Blocked) };
-            assert_eq!(look_up(managed), Err(other), "{generation}");
-            // Afterwards the lock is free again.
-            let _ = told(&mut world);
-            assert_eq!(world.runtime().process.get().code_manager_writer, None);
-            let object = ThreadObject(world.object(0).unwrap());
-            let runtime = world.runtime();
-            let memory: &Machine = &runtime.memory.borrow();
-            assert_eq!(object.forbid_suspend(memory), Ok(0));
+fn unloading_takes_the_writer_lock() {
+    for generation in Generation::ALL {
+        let program = program(Call::UnloadAssembly, Vec::new());
+        let build = build(&program, generation);
+        let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
+        let [native, managed] = world.add_walkers().unwrap();
+        write(&mut world);
+        let unsafe_ = HResult::UNSAFE.to_string();
+        for by in [world.os(0), Some(native), Some(managed)] {
+            assert_eq!(walk_by(&mut world, by, 0), unsafe_, "{generation}");
         }
+        let main = world.linked().entries[world.expanded().placed[0].index()];
+        let id = MethodId(method_id(world.expanded().placed[0]));
+        let own = world.os(0).unwrap();
+        let runtime = world.runtime();
+        let look_up = |os: OsThreadId| runtime.on(os).get_function_from_ip(main);
+        let busy = CallError::Failed(HResult::ASYNCHRONOUS_UNSAFE);
+        assert_eq!(look_up(own), Err(busy), "{generation}");
+        assert_eq!(look_up(native), Ok(id), "{generation}");
+        let refuses = Generations::CLR_4.without(Generations::NEW).contains(generation);
+        let other = if refuses { busy } else { CallError::Fatal(Outcome::Blocked) };
+        assert_eq!(look_up(managed), Err(other), "{generation}");
+        // Afterwards the lock is free again.
+        let _ = told(&mut world);
+        assert_eq!(world.runtime().process.get().code_manager_writer, None);
+        let object = ThreadObject(world.object(0).unwrap());
+        let runtime = world.runtime();
+        let memory: &Machine = &runtime.memory.borrow();
+        assert_eq!(object.forbid_suspend(memory), Ok(0));
     }
 }
 
-/// Two threads compile: the second one waits until the first one has written.
+/// A method is compiled without the lock of the tables, on every runtime.
 #[test]
-fn writers_wait_for_each_other() {
-    let functions = vec![
-        function("App.Main", CodeKind::Jit, vec![runtime(Call::FirstCall, Some(1))]),
-        function("App.Late", CodeKind::Jit, vec![Statement::Work(3)]),
-    ];
-    let program = Program { functions, ..Program::default() };
-    let build = Build::new(&program, &BTreeMap::new(), CoreClr31Windows).unwrap();
-    let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0)); 2]).unwrap();
-    assert!(write(&mut world, Shared::AddCodeHeap));
-    run_to_wait(&mut world, 1);
-    for _ in 0..20 {
-        assert_eq!(world.step(1).unwrap(), StepEvent::Waits);
+fn compiling_takes_no_lock() {
+    for generation in Generation::ALL {
+        let functions = vec![
+            function("App.Main", CodeKind::Jit, vec![runtime(Call::FirstCall, Some(1))]),
+            function("App.Late", CodeKind::Jit, vec![Statement::Work(3)]),
+        ];
+        let program = Program { functions, ..Program::default() };
+        let build = build(&program, generation);
+        let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
+        while world.step(0).unwrap() != StepEvent::Ended {
+            assert_eq!(world.as_synced().process.get().code_manager_writer, None);
+        }
     }
-    // The code is in the region already (contract §2.6).
-    assert_eq!(walk_by(&mut world, None, 1), HResult::UNSAFE.to_string());
-    while world.step(0).unwrap() != StepEvent::Ended {}
-    while world.step(1).unwrap() != StepEvent::Ended {}
 }
 
 /// The methods on the stack where a handle is created or destroyed, as recorded.

@@ -78,7 +78,7 @@ impl JittedMethod {
             return Err(JittedCodeError::UnwindInfoCount { header, count });
         }
         let first = field(header, layout.unwind_infos);
-        let entries = copy(memory, first, count * SIZE_OF_RUNTIME_FUNCTION as u32)?;
+        let entries = used(copy(memory, first, count * SIZE_OF_RUNTIME_FUNCTION as u32)?);
         let code_rvas = check_ranges(start, first, &entries)?;
         let base = base_of(start, code_rvas.begin)?;
         let code_size = code_rvas.end - code_rvas.begin;
@@ -114,6 +114,18 @@ fn header_address<M: Memory + ?Sized>(
 struct CodeRvas {
     begin: u32,
     end: u32,
+}
+
+/// Removes the entries that the JIT reserved and did not write: the last ones, all zero. Seen on Windows
+/// in some of the methods of each process of 3.1.23 and 8.0.4.
+fn used(entries: Box<[u8]>) -> Box<[u8]> {
+    let mut entries = entries.into_vec();
+    while entries.len() > SIZE_OF_RUNTIME_FUNCTION
+        && entries.ends_with(&[0; SIZE_OF_RUNTIME_FUNCTION])
+    {
+        entries.truncate(entries.len() - SIZE_OF_RUNTIME_FUNCTION);
+    }
+    entries.into_boxed_slice()
 }
 
 /// Checks that each function begins where the one before ends. `first` is the address of the first

@@ -131,6 +131,21 @@ fn functions_that_are_empty_overlap_or_leave_a_gap_are_refused() {
 }
 
 #[test]
+fn entries_that_were_reserved_and_not_written_are_left_out() {
+    let layout = CodeHeaderLayout::CORE_3_1_TO_10;
+    let read = |process: &Process| JittedMethod::read(process, &layout, START, Some(0x30));
+    let mut process = Process::with_method();
+    let exact = read(&process).unwrap();
+    process.write_u32s(HEADER + 0x20, &[4, 0x340, 0x360, UNWIND, 0x360, 0x370, UNWIND + 0x10]);
+    process.write_u32s(ENTRY + 24, &[0; 6]);
+    assert_eq!(read(&process), Ok(exact));
+    // Only the last ones: a function behind them is none of this method's.
+    process.write_u32s(ENTRY + 36, &[0x370, 0x380, UNWIND + 0x20]);
+    let error = JittedCodeError::FunctionRange { entry: ENTRY + 24 };
+    assert_eq!(read(&process), Err(error));
+}
+
+#[test]
 fn code_of_another_size_is_refused() {
     let layout = CodeHeaderLayout::CORE_3_1_TO_10;
     let process = Process::with_method();

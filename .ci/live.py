@@ -24,7 +24,7 @@ line = {"runtime": runtime, "workload": workload, "policy": policy, "processes":
         "crashes": int(crashes), **total, **middle, "claims": claims}
 print(json.dumps(line), flush=True)
 share = 100 * total["complete"] / max(total["walks"], 1)
-print(f"{runtime:12} {workload:11} {total['walks']:7} walks {share:6.2f} % complete"
+print(f"{runtime:19} {workload:11} {total['walks']:7} walks {share:6.2f} % complete"
       f" {total['hangs']:2} hangs {crashes:>2} crashes {total['wrong_frames']:3} wrong frames"
       f" {total['false_whole']:3} false Whole {middle['twenty_frames_ns'] / 1000:6.1f} us/20 frames"
       f" (median {middle['median_ns'] / 1000:.1f}, p95 {middle['p95_ns'] / 1000:.1f} us)",

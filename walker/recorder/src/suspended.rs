@@ -12,6 +12,10 @@ pub(crate) struct Suspended {
     id: ThreadId,
     stack: StackBounds,
     handle: ThreadHandle,
+    /// Number of suspensions, of which the system sees the first alone.
+    depth: Cell<u32>,
+    /// The registers, while the thread is suspended.
+    context: Cell<Option<ThreadContext>>,
     /// The lowest byte that is in use (VA) while the thread is suspended, else the stack's base.
     low: Cell<u64>,
 }
@@ -21,7 +25,8 @@ impl Suspended {
     pub(crate) fn open(thread: &Thread) -> Option<Self> {
         let stack = thread.stack();
         let handle = ThreadHandle::open(thread.tid())?;
-        Some(Self { id: thread.id(), stack, handle, low: Cell::new(stack.base) })
+        let (depth, context, low) = (Cell::new(0), Cell::new(None), Cell::new(stack.base));
+        Some(Self { id: thread.id(), stack, handle, depth, context, low })
     }
 }
 
@@ -50,19 +55,34 @@ impl TargetThread for Suspended {
     }
 
     fn suspend(&self) -> Result<(), SystemError> {
-        self.handle.suspend()
+        if self.depth.get() == 0 {
+            self.handle.suspend()?;
+        }
+        self.depth.set(self.depth.get() + 1);
+        Ok(())
     }
 
     fn resume(&self) -> Result<(), SystemError> {
+        self.depth.set(self.depth.get().saturating_sub(1));
+        if self.depth.get() > 0 {
+            return Ok(());
+        }
+        self.context.set(None);
         self.low.set(self.stack.base);
         self.handle.resume()
     }
 
     fn context(&self) -> Result<ThreadContext, SystemError> {
+        if let Some(context) = self.context.get() {
+            return Ok(context);
+        }
         let context = self.handle.context()?;
-        let sp = context.registers.rsp();
-        // On another stack, every read is guarded.
-        self.low.set(if self.stack.contain(sp) { sp } else { self.stack.base });
+        if self.depth.get() > 0 {
+            self.context.set(Some(context));
+            let sp = context.registers.rsp();
+            // On another stack, every read is guarded.
+            self.low.set(if self.stack.contain(sp) { sp } else { self.stack.base });
+        }
         Ok(context)
     }
 }

@@ -108,7 +108,7 @@ impl Request {
         is_silent: bool,
         sample: &mut Sample,
     ) -> Option<()> {
-        // Suspensions nest: the walk's own one ends before the stack is copied.
+        // The walk's own suspension ends before the stack is copied.
         let stopped = Stopped::suspend(target).ok()?;
         sample.registers = stopped.context().ok()?.registers;
         sample.thread = target.id();

@@ -18,7 +18,7 @@ use crate::os;
 use crate::recorder::Recorder;
 use crate::request::{Report, Sample};
 use crate::settings::Settings;
-use clr_walker::mixed::{Completeness, FrameKind, MixedStack, Policy};
+use clr_walker::mixed::{Completeness, FrameKind, MixedStack, Policy, Source};
 use clr_walker::profiling::{FunctionId, HResult};
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::Position;
@@ -271,19 +271,38 @@ fn claim(completeness: Completeness) -> String {
     text.replace("Unwind(", "").chars().take_while(char::is_ascii_alphabetic).collect()
 }
 
-/// Compares two walks of one stack.
+/// Compares the frames (ip and sp, VA) of a walk, of which the first ones are contiguous, with those of
+/// the second walk. Returns how many agree from the leaf on, and how many are wrong.
+fn compare(
+    ours: &[(u64, u64)],
+    contiguous: usize,
+    theirs: &[(u64, u64)],
+    end: End,
+) -> (usize, u64) {
+    let (first, rest) = ours.split_at(contiguous.min(ours.len()));
+    let agreed = ours.iter().zip(theirs).take_while(|(one, other)| one == other).count();
+    if agreed < first.len().min(theirs.len()) {
+        return (agreed, (ours.len() - agreed) as u64);
+    }
+    let reach = match end {
+        End::Root => u64::MAX,
+        End::Lost => theirs.last().map_or(0, |(_, sp)| *sp),
+    };
+    let beyond = first.iter().skip(theirs.len());
+    let wrong = beyond.chain(rest).filter(|(_, sp)| *sp <= reach);
+    (agreed, wrong.filter(|frame| !theirs.contains(frame)).count() as u64)
+}
+
+/// Judges a walk by another one of the same stack.
 fn judge(stack: &MixedStack, seen: &[Seen], end: End) -> Judgement {
     let ours: Vec<(u64, u64)> = stack.frames.iter().map(|frame| (frame.ip, frame.sp)).collect();
     let theirs: Vec<(u64, u64)> = seen.iter().map(|frame| (frame.ip, frame.sp)).collect();
-    let agreed = ours.iter().zip(&theirs).take_while(|(one, other)| one == other).count();
-    let compared = ours.len().min(theirs.len());
-    let wrong_frames = if agreed < compared {
-        (ours.len() - agreed) as u64
-    } else if end == End::Root {
-        ours.len().saturating_sub(theirs.len()) as u64
-    } else {
-        0
-    };
+    // The frames before the first gap are contiguous. What only the runtime has found, and what comes
+    // after that, is anywhere further on.
+    let found = stack.frames.iter().position(|frame| frame.source == Source::Snapshot);
+    let gap = stack.gaps.iter().map(|gap| gap.at).min();
+    let contiguous = found.into_iter().chain(gap).min().unwrap_or(ours.len());
+    let (agreed, wrong_frames) = compare(&ours, contiguous, &theirs, end);
     let is_whole = stack.completeness() == Completeness::Whole;
     let is_same = agreed == ours.len() && agreed == theirs.len();
     let has_all_managed = seen.iter().filter(|frame| frame.method.is_some()).all(|frame| {
@@ -372,6 +391,22 @@ mod tests {
         assert_eq!(result["workload"], "a\"b\\c");
         assert_eq!((&result["runtime"], &result["policy"]), (&json!("9.0.7"), &json!("signal")));
         assert_eq!((&result["missed"], &result["hangs"]), (&json!(1), &json!(1)));
+    }
+
+    #[test]
+    fn frames_after_a_gap_may_lie_anywhere_further_on() {
+        let theirs = [(1, 10), (2, 20), (3, 30), (4, 40)];
+        let compare = |ours: &[_], contiguous, end| compare(ours, contiguous, &theirs, end);
+        assert_eq!(compare(&theirs, 4, End::Root), (4, 0));
+        let ours = [(1, 10), (3, 30), (4, 40)];
+        assert_eq!(compare(&ours, 1, End::Root), (1, 0));
+        assert_eq!(compare(&ours, 3, End::Root), (1, 2), "without a gap");
+        let ours = [(1, 10), (5, 30), (6, 60)];
+        assert_eq!(compare(&ours, 1, End::Root), (1, 2));
+        assert_eq!(compare(&ours, 1, End::Lost), (1, 1), "as far as the other walk goes");
+        let ours = [(1, 10), (2, 20), (3, 30), (4, 40), (5, 50)];
+        assert_eq!(compare(&ours, 5, End::Root), (4, 1), "after the root");
+        assert_eq!(compare(&ours, 5, End::Lost), (4, 0));
     }
 
     #[test]

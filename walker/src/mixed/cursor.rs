@@ -2,6 +2,7 @@
 
 use super::call_site::{ends_in_call, epilogue_len, follows_call};
 use super::reason::Reason;
+use super::redirected::Redirected;
 use super::stack::Source;
 use super::stub;
 use crate::cfi::CfiTable;
@@ -116,9 +117,23 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
         if is_at_root && is_by_data {
             return Ok(Stepped::Root);
         }
+        let redirected = || Redirected::at(self.unwinder.code_map(), inside);
+        if frame.position == Position::Interrupted
+            && matches!(step.trust, Trust::Prologue | Trust::Body)
+            && redirected() == Some(Redirected::Entered)
+        {
+            return Err(Reason::NotACall { address: rip });
+        }
         let returns = || self.is_return_address(rip) || self.is_signal_return(&frame.registers);
         if position == Position::ReturnAddress && !returns() {
             if step.trust == Trust::Cfi && self.leave_otherwise(inside, (rsp, rbp), frame) {
+                return Ok(Stepped::Caller);
+            }
+            if redirected() == Some(Redirected::Stored)
+                && self.is_interrupted_method(&frame.registers)
+            {
+                frame.position = Position::Interrupted;
+                frame.source = Source::Unwound(step.trust);
                 return Ok(Stepped::Caller);
             }
             return Err(Reason::NotACall { address: rip });
@@ -145,7 +160,7 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
             frame.position = Position::ReturnAddress;
             frame.source = Source::Unwound(Trust::Cfi);
             true
-        } else if self.is_fault(&frame.registers) {
+        } else if self.is_interrupted_method(&frame.registers) {
             frame.position = Position::Interrupted;
             frame.source = Source::Unwound(Trust::Cfi);
             true
@@ -220,10 +235,10 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
         (is_call && needs.gprs().next().is_none()).then_some(caller)
     }
 
-    /// Returns true if the thread has faulted in a method: rip is in one, and a step from there leads
+    /// Returns true if the thread was interrupted in a method: rip is in one, and a step from there leads
     /// to a return address. The runtime's handler of faults on Unix pretends that it was called from
-    /// the faulting instruction.
-    fn is_fault(&self, registers: &Registers) -> bool {
+    /// the faulting instruction, and on Windows a stub does so with the one at which the GC stopped a thread.
+    fn is_interrupted_method(&self, registers: &Registers) -> bool {
         let mut caller = *registers;
         let step = self.unwinder.step(&mut caller, Position::Interrupted, self.target);
         let is_method = self.unwinder.code_map().find_function(registers.rip).is_some();

@@ -66,6 +66,7 @@ mod cursor;
 mod fill;
 mod leaf;
 mod reason;
+mod redirected;
 mod seed;
 mod stack;
 mod stitch;

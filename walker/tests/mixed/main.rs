@@ -5,6 +5,7 @@ mod cold_end;
 mod image;
 mod mock;
 mod popped;
+mod redirected;
 mod refusals;
 mod signals;
 mod stack_need;

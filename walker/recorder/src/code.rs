@@ -98,6 +98,12 @@ impl Code {
         }
     }
 
+    /// Returns the starts of the bodies of a function (VA).
+    pub(crate) fn bodies(&self, function: FunctionId) -> Vec<u64> {
+        let Some(methods) = &self.methods else { return Vec::new() };
+        methods.lock().unwrap_or_else(PoisonError::into_inner).bodies(function.0).to_vec()
+    }
+
     /// Removes the bodies of a function, before the runtime frees them.
     pub(crate) fn unloaded(&self, function: FunctionId) {
         if let Some(methods) = &self.methods {
@@ -204,8 +210,16 @@ impl Code {
         Label { name, file: self.image_at(address).map(|(_, path)| path).unwrap_or_default() }
     }
 
+    /// Returns the path of the ready-to-run image at `base` (VA).
+    pub(crate) fn managed_path(&self, info: &RuntimeInfo, base: u64) -> Option<String> {
+        let images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
+        let module = images.managed.get(&base).copied();
+        drop(images);
+        info.get_module_info(module?).ok().map(|(_, path)| path)
+    }
+
     /// Returns the base (VA) and the path of the native image with `address` (VA).
-    fn image_at(&self, address: u64) -> Option<(u64, String)> {
+    pub(crate) fn image_at(&self, address: u64) -> Option<(u64, String)> {
         let map = self.map.read();
         let (region, _) = map.find(address)?;
         let images = self.images.lock().unwrap_or_else(PoisonError::into_inner);

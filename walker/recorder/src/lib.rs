@@ -13,6 +13,7 @@
 //! | `profiler` | the object that the runtime loads: its callbacks |
 //! | `recorder` | the state that callbacks, handler and sampler share |
 //! | `threads` | the threads that can be sampled, with the bounds of their stacks |
+//! | `events` | groups of callbacks |
 //! | `code` | the code map: native images, ready-to-run images, jitted methods |
 //! | `request` | one sample at a time: taken in a signal handler, or while the thread is suspended |
 //! | `target` | an interrupted thread, as the walker sees it in its signal handler |
@@ -22,6 +23,7 @@
 //! | `names` | names of methods |
 //! | `profile` | stacks and counts, and the formats of files |
 //! | `check` | second opinions on each walk |
+//! | `record` | calls of `DoStackSnapshot` in all situations, written as a file |
 //! | `os` | the operating system: signals, memory, files. Nearly all `unsafe` is there |
 //!
 //! A sample goes this way:
@@ -36,10 +38,13 @@
 
 mod check;
 mod code;
+mod events;
 mod names;
 mod os;
 mod profile;
 mod profiler;
+#[cfg(target_os = "linux")]
+mod record;
 mod recorder;
 mod request;
 mod sampler;

@@ -33,7 +33,7 @@ fn file(info: &RuntimeInfo, function: FunctionId) -> Option<String> {
     info.get_module_info(ModuleId(found.module)).ok().map(|(_, path)| path)
 }
 
-fn name(info: &RuntimeInfo, function: FunctionId) -> Option<String> {
+pub(crate) fn name(info: &RuntimeInfo, function: FunctionId) -> Option<String> {
     let found = info.get_function_info2(function, None, 0).ok()?;
     let mut import = null_mut();
     // SAFETY: the pointers are to a constant and a local.

@@ -4,6 +4,8 @@
 
 use crate::os;
 use crate::recorder::{self, Recorder};
+#[cfg(target_os = "linux")]
+use crate::settings::{Mode, Settings};
 use clr_com::{
     Bool, ClassFactory, Guid, ICorProfilerCallback2Methods, ICorProfilerCallback3Methods,
     ICorProfilerCallback4Methods, ICorProfilerCallback5Methods, ICorProfilerCallback6Methods,
@@ -35,11 +37,20 @@ pub unsafe extern "system" fn DllGetClassObject(
         return HResult::CLASS_NOT_AVAILABLE;
     }
     // SAFETY: the caller's pointers.
-    unsafe { ClassFactory::get(|| create::<ICorProfilerCallback9, _>(Profiler), riid, object) }
+    unsafe { ClassFactory::get(make, riid, object) }
+}
+
+/// Makes the object with the callbacks for the mode of the settings.
+fn make() -> ICorProfilerCallback9 {
+    #[cfg(target_os = "linux")]
+    if Settings::from_environment().is_ok_and(|settings| settings.mode == Mode::Record) {
+        return create(crate::record::RecordingProfiler(Profiler));
+    }
+    create(Profiler)
 }
 
 /// The callbacks. All state is in the recorder.
-struct Profiler;
+pub(crate) struct Profiler;
 
 impl ICorProfilerCallbackMethods for Profiler {
     unsafe fn Initialize(&self, info: *mut c_void) -> HResult {

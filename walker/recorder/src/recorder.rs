@@ -1,6 +1,7 @@
 //! The state that the callbacks, the signal handler and the sampler share.
 
 use crate::code::Code;
+use crate::events;
 use crate::request::Request;
 use crate::sampler::{self, Outcome};
 use crate::settings::{Mode, Settings};
@@ -8,7 +9,7 @@ use crate::threads::Threads;
 use crate::watchdog::{self, Watchdog};
 use clr_com::{ICorProfilerInfo5, IUnknown, RuntimeInfo};
 use clr_walker::mixed::Policy;
-use clr_walker::profiling::{EventMask, HResult};
+use clr_walker::profiling::HResult;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -36,6 +37,9 @@ pub(crate) struct Recorder {
     /// True from RuntimeSuspendStarted to RuntimeResumeFinished.
     pub(crate) is_suspending: AtomicBool,
     pub(crate) watchdog: Watchdog,
+    /// The recording, for `mode=record`.
+    #[cfg(target_os = "linux")]
+    pub(crate) record: Option<crate::record::Record>,
     /// The results of samples.
     pub(crate) outcome: Mutex<Outcome>,
     beats: AtomicU32,
@@ -43,13 +47,6 @@ pub(crate) struct Recorder {
     sampler: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// JIT_COMPILATION, FUNCTION_UNLOADS, MODULE_LOADS, THREADS, SUSPENDS, ENABLE_STACK_SNAPSHOT.
-const EVENTS: u32 = 0x20
-    | 0x1
-    | 0x4
-    | EventMask::MONITOR_THREADS.0
-    | EventMask::MONITOR_SUSPENDS.0
-    | EventMask::ENABLE_STACK_SNAPSHOT.0;
 /// MONITOR_EXCEPTIONS: only for judgements of walks that the runtime has a part in, because it hides the
 /// frames that an exception has left.
 const EXCEPTIONS: u32 = 0x40;
@@ -65,16 +62,22 @@ pub(crate) fn start(info: &IUnknown) -> Result<(), String> {
     let said = |what: &'static str| move |result: HResult| format!("{what}: {result}");
     let wants_exceptions =
         settings.mode == Mode::Check && settings.policy == Policy::RuntimeSuspended;
-    let mask = EVENTS | if wants_exceptions { EXCEPTIONS } else { 0 };
-    let events: ICorProfilerInfo5 = info.cast().map_err(said("ICorProfilerInfo5"))?;
+    let mask = match settings.mode {
+        Mode::Record => settings.events,
+        _ if wants_exceptions => events::ALWAYS | EXCEPTIONS,
+        _ => events::ALWAYS,
+    };
+    let interface: ICorProfilerInfo5 = info.cast().map_err(said("ICorProfilerInfo5"))?;
     // SAFETY: the call has no pointers.
-    let result = unsafe { events.SetEventMask2(mask, HIGH_EVENTS) };
+    let result = unsafe { interface.SetEventMask2(mask, HIGH_EVENTS) };
     if result.is_failure() {
         return Err(said("SetEventMask2")(result));
     }
     let info = RuntimeInfo::new(info).map_err(said("ICorProfilerInfo2"))?;
     let version = info.get_runtime_version().unwrap_or_default();
     let recorder = Recorder {
+        #[cfg(target_os = "linux")]
+        record: crate::record::Record::of(&settings, version)?,
         code: Code::new(version, settings.log),
         threads: Threads::new(),
         request: Request::new(settings.mode == Mode::Check),
@@ -98,13 +101,22 @@ pub(crate) fn start(info: &IUnknown) -> Result<(), String> {
         return Err("the signal handler cannot be installed".to_owned());
     }
     let thread = std::thread::Builder::new().name("clr-recorder".to_owned());
-    let sampler = thread.spawn(|| sampler::run(recorder)).map_err(|error| error.to_string())?;
+    let sampler = thread.spawn(|| run(recorder)).map_err(|error| error.to_string())?;
     if recorder.settings.hang > 0 {
         let thread = std::thread::Builder::new().name("clr-watchdog".to_owned());
         thread.spawn(|| watchdog::run(recorder)).map_err(|error| error.to_string())?;
     }
     *recorder.sampler.lock().unwrap_or_else(PoisonError::into_inner) = Some(sampler);
     Ok(())
+}
+
+/// The recorder's own thread.
+fn run(recorder: &'static Recorder) {
+    #[cfg(target_os = "linux")]
+    if let Some(record) = &recorder.record {
+        return crate::record::run(recorder, record);
+    }
+    sampler::run(recorder);
 }
 
 impl Recorder {

@@ -121,7 +121,7 @@ impl Outcome {
     /// Makes an empty one.
     pub(crate) fn new(mode: Mode) -> Self {
         match mode {
-            Mode::Sample => Self::Profile(Named::default()),
+            Mode::Sample | Mode::Record => Self::Profile(Named::default()),
             Mode::Check => Self::Check(Box::new(Check::new())),
         }
     }

@@ -1,5 +1,6 @@
 //! Settings, from the environment variable `CLR_RECORDER`.
 
+use crate::events;
 use crate::os;
 use crate::profile::Format;
 use clr_walker::mixed::Policy;
@@ -13,12 +14,14 @@ pub(crate) enum Mode {
     Sample,
     /// Judges each walk, and writes one JSON object.
     Check,
+    /// Writes calls of `DoStackSnapshot` as a recording.
+    Record,
 }
 
 /// The settings of a recorder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// `mode=sample` or `mode=check`.
+    /// `mode=sample`, `mode=check` or `mode=record`.
     pub(crate) mode: Mode,
     /// `policy=NAME`: on Linux `signal`, `signal-snapshot` or `runtime-suspended`, on Windows
     /// `seeded`, `unseeded` or `frame-pointers`.
@@ -38,9 +41,19 @@ pub(crate) struct Settings {
     pub(crate) label: String,
     /// `hang=SECONDS`: the time without a sample after which the process is ended. 0: never.
     pub(crate) hang: u32,
+    /// `events=LIST`: the groups of callbacks in which `mode=record` makes calls, separated
+    /// by commas (`events`); as an event mask.
+    pub(crate) events: u32,
+    /// `repeat=N`: calls of the same situation, arguments and result that `mode=record` writes.
+    pub(crate) repeat: u32,
+    /// `size=N`: largest size of a recording, in MiB.
+    pub(crate) size: u32,
     /// `log=1`: says on stderr what was refused.
     pub(crate) log: bool,
 }
+
+/// The groups of callbacks of `mode=record`, without those that slow everything down.
+const USUAL_EVENTS: &str = "jit,loads,exceptions,gc,threads,suspensions";
 
 impl Default for Settings {
     fn default() -> Self {
@@ -53,6 +66,9 @@ impl Default for Settings {
             format: None,
             label: String::new(),
             hang: 0,
+            events: events::mask(USUAL_EVENTS).unwrap_or(events::ALWAYS),
+            repeat: 2,
+            size: 16,
             log: false,
         }
     }
@@ -82,7 +98,12 @@ impl Settings {
                     settings.mode = match value {
                         "sample" => Mode::Sample,
                         "check" => Mode::Check,
-                        _ => return Err(format!("`{word}`: the modes are sample and check")),
+                        "record" if cfg!(target_os = "linux") => Mode::Record,
+                        _ => {
+                            return Err(format!(
+                                "`{word}`: the modes are sample, check and record"
+                            ));
+                        }
                     }
                 }
                 "policy" => {
@@ -101,6 +122,12 @@ impl Settings {
                 }
                 "label" => value.clone_into(&mut settings.label),
                 "hang" => settings.hang = number(word, value)?,
+                "events" => {
+                    settings.events = events::mask(value)
+                        .ok_or_else(|| format!("`{word}`: an unknown group of callbacks"))?;
+                }
+                "repeat" => settings.repeat = number(word, value)?,
+                "size" => settings.size = number(word, value)?,
                 "log" => settings.log = number::<u32>(word, value)? != 0,
                 _ => return Err(format!("`{word}`: there is no such setting")),
             }
@@ -150,6 +177,7 @@ mod tests {
             "rates=5",
             "format=svg",
             "log=yes",
+            "events=none",
             "policy=synchronous",
         ] {
             assert!(Settings::parse(text).is_err(), "{text}");

@@ -5,7 +5,7 @@ use clr_walker::profiling::{StackBounds, ThreadId};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
 /// Maximum number of threads; those beyond are not sampled.
-const MOST: usize = 1024;
+pub(crate) const MOST: usize = 1024;
 
 /// A thread, or a free place. A handler reads it without a lock.
 #[derive(Debug, Default)]

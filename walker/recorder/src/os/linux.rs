@@ -6,10 +6,11 @@ use clr_walker::image::elf::ElfImage;
 use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::mixed::Policy;
 use clr_walker::profiling::{StackBounds, StackRoot};
-use clr_walker::registers::{Convention, Registers};
+use clr_walker::registers::{Convention, Gpr, Registers};
 use std::cell::RefCell;
 use std::ffi::{CStr, c_void};
 use std::fs::File;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicU32;
@@ -359,4 +360,64 @@ pub(crate) fn stack_of_task(tid: i32) -> Option<StackBounds> {
         let (limit, base) = (number(start)?, number(end)?);
         (limit..base).contains(&sp).then_some(StackBounds { limit, base, root: ROOT })
     })
+}
+
+/// A part of a loaded library in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    /// Addresses (VA).
+    pub(crate) range: Range<u64>,
+    pub(crate) is_writable: bool,
+    pub(crate) is_executable: bool,
+}
+
+/// Returns the lowest address (VA) of a loaded library, and its parts in memory. `name`: of its file.
+pub(crate) fn segments(name: &str) -> Option<(u64, Vec<Segment>)> {
+    let is_named = |image: &Image| image.path.rsplit('/').next() == Some(name);
+    let library = images().into_iter().find(is_named)?;
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let mut segments = Vec::new();
+    for line in maps.lines() {
+        let mut words = line.split_whitespace();
+        let (start, end) = words.next()?.split_once('-')?;
+        let rights = words.next()?;
+        let number = |digits| u64::from_str_radix(digits, 16).ok();
+        let range = number(start)?..number(end)?;
+        if library.code.contains(&range.start) {
+            let (is_writable, is_executable) = (rights.contains('w'), rights.contains('x'));
+            segments.push(Segment { range, is_writable, is_executable });
+        }
+    }
+    Some((library.base, segments))
+}
+
+/// Returns the registers of the calling function that calls preserve, its stack pointer and an
+/// address in it.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "the registers are those of the function that calls this")]
+pub(crate) fn own_registers() -> Registers {
+    let mut saved = [0_u64; 7];
+    let rip: u64;
+    // SAFETY: the code writes to the array and to `rip` alone.
+    unsafe {
+        std::arch::asm!(
+            "mov [{to}], rbx",
+            "mov [{to} + 8], rbp",
+            "mov [{to} + 16], rsp",
+            "mov [{to} + 24], r12",
+            "mov [{to} + 32], r13",
+            "mov [{to} + 40], r14",
+            "mov [{to} + 48], r15",
+            "lea {rip}, [rip]",
+            to = in(reg) &raw mut saved,
+            rip = lateout(reg) rip,
+            options(nostack, preserves_flags),
+        );
+    }
+    let names = [Gpr::Rbx, Gpr::Rbp, Gpr::Rsp, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15];
+    let mut registers = Registers { rip, ..Registers::default() };
+    for (register, value) in names.into_iter().zip(saved) {
+        registers.set(register, value);
+    }
+    registers
 }

@@ -1,0 +1,35 @@
+//! Groups of callbacks that a runtime is asked for.
+
+use clr_walker::profiling::EventMask;
+
+/// JIT_COMPILATION, FUNCTION_UNLOADS, MODULE_LOADS, THREADS, SUSPENDS, ENABLE_STACK_SNAPSHOT: for any mode.
+pub(crate) const ALWAYS: u32 = 0x20
+    | 0x1
+    | 0x4
+    | EventMask::MONITOR_THREADS.0
+    | EventMask::MONITOR_SUSPENDS.0
+    | EventMask::ENABLE_STACK_SNAPSHOT.0;
+
+/// The groups in which `mode=record` makes calls: their names in settings, and bits of the event mask.
+const GROUPS: [(&str, u32); 8] = [
+    ("jit", 0x20),
+    // APPDOMAIN_LOADS, ASSEMBLY_LOADS, MODULE_LOADS, CLASS_LOADS.
+    ("loads", 0x1E),
+    ("exceptions", 0x40),
+    ("gc", 0x80),
+    // OBJECT_ALLOCATED, ENABLE_OBJECT_ALLOCATED.
+    ("allocations", 0x0080_0100),
+    ("threads", EventMask::MONITOR_THREADS.0),
+    // CODE_TRANSITIONS: P/Invokes are not inlined then.
+    ("transitions", 0x800),
+    ("suspensions", EventMask::MONITOR_SUSPENDS.0),
+];
+
+/// Returns the event mask with these groups, whose names are separated by commas. `None` if there is
+/// no such group.
+pub(crate) fn mask(groups: &str) -> Option<u32> {
+    groups.split(',').try_fold(ALWAYS, |mask, group| {
+        let (_, bits) = GROUPS.iter().find(|(name, _)| *name == group)?;
+        Some(mask | bits)
+    })
+}

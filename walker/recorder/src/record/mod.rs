@@ -1,0 +1,343 @@
+//! `mode=record`: calls of `DoStackSnapshot` in all situations, written as a file that `clrsim run`
+//! replays.
+//!
+//! | module | content |
+//! |---|---|
+//! | `callbacks` | the object that the runtime loads: each callback is a situation |
+//! | `suspended` | the recorder's own thread: calls for other threads |
+//! | `suspensions` | whether a GC may have moved objects during a call |
+//! | `waiting` | calls that the recorder's own thread writes |
+//! | `call` | a call and its seeds |
+//! | `walk` | data structures: a call, the state before it, its result |
+//! | `layout` | what is known of a runtime's own structures, by version |
+//! | `vtables` | which vtable belongs to which kind of Frame |
+//! | `frames` | a thread's GC mode and its Frames |
+//! | `hidden` | what exceptions hide, deduced from the result |
+//! | `reads` | the words of memory that the runtime reads in a walk |
+//! | `met` | the code that a walk meets |
+//! | `mask` | what the file does not show |
+//! | `text`, `file` | the lines of the file, and when they are written |
+//!
+//! A file has no environment, no arguments of the program, and no data of its threads: of stacks only
+//! the words that the runtime reads, which are return addresses, saved registers and fields of
+//! Frames; and of these, as of registers, only addresses on the stack and of code. All else is
+//! replaced (`mask`).
+
+mod call;
+mod callbacks;
+mod file;
+mod frames;
+mod hidden;
+mod layout;
+mod mask;
+mod met;
+mod reads;
+mod suspended;
+mod suspensions;
+#[cfg(test)]
+mod tests;
+mod text;
+mod vtables;
+mod waiting;
+mod walk;
+
+pub(crate) use callbacks::RecordingProfiler;
+pub(crate) use suspended::run;
+
+use crate::os::{self, OwnProcess};
+use crate::recorder::Recorder;
+use crate::settings::{Mode, Settings};
+use clr_walker::profiling::{
+    FunctionId, HResult, ModuleSource as _, ProfilerInfo as _, StackBounds, ThreadId,
+};
+use file::Output;
+use frames::Chain;
+use hidden::Hidden;
+use layout::Layout;
+use met::Source;
+use reads::Noted;
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash as _, Hasher as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+use suspensions::Suspensions;
+use vtables::Vtables;
+use waiting::Waiting;
+use walk::{Answer, Call, Situation, State, Thread, Walk};
+
+/// Name of the runtime's library.
+const RUNTIME: &str = "libcoreclr.so";
+/// infoFlags of a call that wants registers.
+const REGISTER_CONTEXT: u32 = 1;
+/// infoFlags that x64 refuses: COR_PRF_SNAPSHOT_X86_OPTIMIZED.
+const X86_OPTIMIZED: u32 = 2;
+
+/// The recording of a process.
+#[derive(Debug)]
+pub(crate) struct Record {
+    layout: Layout,
+    vtables: OnceLock<Vtables>,
+    output: Mutex<Output>,
+    /// Number of calls with the same shape.
+    shapes: Mutex<HashMap<u64, u32>>,
+    /// The times of the last calls, by situation.
+    last: Mutex<HashMap<&'static str, Instant>>,
+    /// Numbers of threads.
+    threads: Mutex<HashMap<ThreadId, u32>>,
+    repeat: u32,
+    pause: Duration,
+    /// True as soon as the runtime has answered a call.
+    has_started: AtomicBool,
+    is_full: AtomicBool,
+    suspensions: Suspensions,
+    waiting: Waiting,
+}
+
+thread_local! {
+    /// True while the thread makes and writes calls: callbacks that this raises are no situations.
+    static IS_BUSY: Cell<bool> = const { Cell::new(false) };
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Record {
+    /// Creates the file, if the settings want a recording.
+    ///
+    /// # Errors
+    /// A text for people: the runtime is not one whose calls can be replayed, or the file cannot be
+    /// written.
+    pub(crate) fn of(settings: &Settings, version: [u16; 3]) -> Result<Option<Self>, String> {
+        (settings.mode == Mode::Record).then(|| Self::new(settings, version)).transpose()
+    }
+
+    fn new(settings: &Settings, version: [u16; 3]) -> Result<Self, String> {
+        let layout = Layout::of(version).ok_or_else(|| {
+            let [major, minor, build] = version;
+            format!("calls of a runtime {major}.{minor}.{build} cannot be replayed")
+        })?;
+        let path = settings.out.as_deref().ok_or("mode=record needs out=PATH")?;
+        let [major, minor, build] = version;
+        let runtime = match layout.generation {
+            "coreclr-3.1-unix" => "CoreCLR 3.1".to_owned(),
+            _ => format!(".NET {major}.{minor}.{build}"),
+        };
+        let is_legacy = layout.generation == "net9-unix" && has_legacy_exceptions();
+        let note = format!("event mask {:#x}", settings.events);
+        let header = text::header(layout.generation, &runtime, is_legacy, &note);
+        let limit = u64::from(settings.size) << 20;
+        let output = Output::create(path, &header, limit, settings.label.clone())
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Self {
+            layout,
+            vtables: OnceLock::new(),
+            is_full: AtomicBool::new(output.is_full()),
+            output: Mutex::new(output),
+            shapes: Mutex::default(),
+            last: Mutex::default(),
+            threads: Mutex::default(),
+            repeat: settings.repeat,
+            pause: match settings.rate {
+                0 => Duration::ZERO,
+                rate => Duration::from_secs(1) / rate,
+            },
+            has_started: AtomicBool::new(false),
+            suspensions: Suspensions::default(),
+            waiting: Waiting::default(),
+        })
+    }
+
+    /// Returns the vtables of Frames. The runtime fills its table while it starts.
+    fn vtables(&self) -> Option<&Vtables> {
+        if self.vtables.get().is_none() {
+            let (base, segments) = os::segments(RUNTIME)?;
+            let found = Vtables::find(base, &segments, &self.layout, &OwnProcess)?;
+            let _ = self.vtables.set(found);
+        }
+        self.vtables.get()
+    }
+
+    /// Returns true if a situation's turn has come, and begins its next pause.
+    fn is_turn(&self, situation: &'static str) -> bool {
+        if self.is_full.load(Ordering::Relaxed) {
+            return false;
+        }
+        let (now, mut last) = (Instant::now(), lock(&self.last));
+        let has_come = last.get(situation).is_none_or(|last| now - *last >= self.pause);
+        if has_come {
+            last.insert(situation, now);
+        }
+        has_come
+    }
+
+    /// Returns true if fewer calls than the limit had this shape.
+    fn is_wanted(
+        &self,
+        situation: &Situation,
+        call: &Call,
+        chain: &Chain,
+        answer: &Answer,
+    ) -> bool {
+        let mut hasher = DefaultHasher::new();
+        (situation.name, call.variant, chain.is_cooperative, answer.result.0).hash(&mut hasher);
+        for frame in &chain.frames {
+            frame.kind.name.hash(&mut hasher);
+        }
+        for report in &answer.reports {
+            report.function.map(|function| function.0).hash(&mut hasher);
+        }
+        let mut shapes = lock(&self.shapes);
+        let count = shapes.entry(hasher.finish()).or_default();
+        *count += 1;
+        *count <= self.repeat
+    }
+
+    fn number(&self, thread: ThreadId) -> u32 {
+        let mut threads = lock(&self.threads);
+        let next = threads.len() as u32 + 1;
+        *threads.entry(thread).or_insert(next)
+    }
+
+    /// Makes a call for a thread whose stack does not change meanwhile, and writes it.
+    fn call(
+        &self,
+        recorder: &Recorder,
+        vtables: &Vtables,
+        situation: Situation,
+        call: &Call,
+        (thread, stack): (ThreadId, StackBounds),
+    ) {
+        let read = || Chain::of(thread, stack, &self.layout, vtables, &OwnProcess);
+        let quiet = self.suspensions.quiet();
+        let Some(chain) = read() else { return };
+        let answer = call.make(&recorder.info, thread);
+        if answer.result != HResult::UNSAFE {
+            self.has_started.store(true, Ordering::Relaxed);
+        }
+        if !self.is_wanted(&situation, call, &chain, &answer) {
+            return;
+        }
+        let state = self.state(call, &chain, &answer);
+        let map = recorder.code.code_map();
+        let noted = Noted::new(&OwnProcess);
+        let mut passed = reads::Passed::new();
+        // Other results are those of checks before the walk.
+        if matches!(answer.result, HResult::OK | HResult::FAIL | HResult::ABORTED) {
+            let seed = call.seed.as_ref().filter(|_| chain.is_cooperative);
+            let registers = seed.map(|seed| &seed.registers);
+            let end = if answer.result == HResult::ABORTED { answer.last_sp() } else { None };
+            passed = reads::repeat(&map, &self.layout, (registers, end), &chain, &noted);
+        }
+        // A thread in preemptive mode waits for others, and a GC may come meanwhile.
+        let was_quiet = quiet.is_some() && quiet == self.suspensions.quiet();
+        if !was_quiet && !chain.is_cooperative || read().as_ref() != Some(&chain) {
+            return;
+        }
+        let (target, words) = (self.number(thread), noted.into_words());
+        let is_guarded = situation.is_own && chain.is_cooperative;
+        let walk =
+            Walk { situation, call: *call, state, target, stack, chain, passed, words, answer };
+        if is_guarded {
+            self.waiting.push(walk);
+        } else {
+            self.write(recorder, &walk);
+        }
+    }
+
+    /// Writes a call.
+    ///
+    /// This asks the runtime for names and code, which may trigger a GC: a thread in cooperative mode,
+    /// whose caller may hold references to objects, leaves it to the recorder's own.
+    fn write(&self, recorder: &Recorder, walk: &Walk) {
+        let map = recorder.code.code_map();
+        let source = Source { code: &recorder.code, info: &recorder.info };
+        let mut known = lock(&self.output).known(walk);
+        let Some(met) = source.collect(walk, &known) else { return };
+        known.facts.extend(&met.facts);
+        let hidden = Hidden::of(walk, &known.facts);
+        let is_code = |address| map.find(address).is_some();
+        let mut output = lock(&self.output);
+        match output.append(walk, &hidden, &met, &is_code) {
+            Ok(_) => self.is_full.store(output.is_full(), Ordering::Relaxed),
+            Err(error) => {
+                eprintln!("clr-recorder: {error}");
+                self.is_full.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Returns the state that cannot be read, but follows from the result.
+    fn state(&self, call: &Call, chain: &Chain, answer: &Answer) -> State {
+        match answer.result {
+            HResult::UNSAFE if !self.has_started.load(Ordering::Relaxed) => State::NotStarted,
+            HResult::UNSAFE => State::ForbidsSuspension,
+            // A seed counts only in cooperative mode.
+            HResult::UNMANAGED_CONTEXT if call.seed.is_none() || !chain.is_cooperative => {
+                State::SecondPass
+            }
+            _ => State::Usual,
+        }
+    }
+
+    /// Notes that the runtime frees a function's code.
+    fn unloaded(&self, recorder: &Recorder, function: FunctionId) {
+        let starts = recorder.code.bodies(function);
+        lock(&self.output).free(&starts);
+    }
+
+    /// Makes calls for the calling thread, in a callback.
+    pub(crate) fn in_callback(&self, recorder: &Recorder, name: &'static str) {
+        if IS_BUSY.replace(true) {
+            return;
+        }
+        if self.is_turn(name) {
+            self.own_calls(recorder, name);
+        }
+        IS_BUSY.set(false);
+    }
+
+    fn own_calls(&self, recorder: &Recorder, name: &'static str) {
+        let Ok(own) = recorder.info.get_current_thread_id() else { return };
+        let Some(vtables) = self.vtables() else { return };
+        let Some(stack) = os::own_stack() else { return };
+        let situation = Situation {
+            name,
+            is_own: true,
+            is_managed_walker: true,
+            is_suspended_by_profiler: false,
+        };
+        let unseeded = Call {
+            variant: "unseeded",
+            thread: Thread::Null,
+            flags: REGISTER_CONTEXT,
+            seed: None,
+            stop_at: None,
+        };
+        let mut calls = vec![
+            unseeded,
+            Call { variant: "unseeded-flags0", flags: 0, ..unseeded },
+            Call { variant: "own-id", thread: Thread::Own, ..unseeded },
+            Call { variant: "stop", stop_at: Some(1), ..unseeded },
+            Call { variant: "bad-flags", flags: X86_OPTIMIZED, ..unseeded },
+        ];
+        let seeds = call::own_seeds(&recorder.code.code_map());
+        calls.extend(seeds.into_iter().map(|(variant, seed)| Call {
+            variant,
+            seed: Some(seed),
+            ..unseeded
+        }));
+        for call in &calls {
+            self.call(recorder, vtables, situation, call, (own, stack));
+        }
+    }
+}
+
+/// Returns true if exceptions of .NET 9 are dispatched by native code.
+fn has_legacy_exceptions() -> bool {
+    let is_one = |name: &str| std::env::var(name).is_ok_and(|value| value.trim() == "1");
+    is_one("DOTNET_LegacyExceptionHandling") || is_one("COMPlus_LegacyExceptionHandling")
+}

@@ -1,0 +1,69 @@
+//! The recorder's own thread: calls for the threads of the runtime.
+
+use super::walk::{Call, Situation, Thread};
+use super::{REGISTER_CONTEXT, Record, X86_OPTIMIZED};
+use crate::recorder::Recorder;
+use crate::threads;
+use clr_walker::profiling::ProfilerInfo as _;
+use std::time::Duration;
+
+/// Time between turns where the settings want none: the runtime must go on.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
+
+/// Makes calls for all threads until the recorder is over.
+pub(crate) fn run(recorder: &'static Recorder, record: &Record) {
+    while !recorder.is_over() {
+        for walk in record.waiting.take(record.pause.max(SHORTEST_PAUSE)) {
+            record.write(recorder, &walk);
+        }
+        recorder.beat();
+        recorder.code.look_for_images();
+        super::IS_BUSY.set(true);
+        if record.is_turn("cross-thread") {
+            record.others(recorder, "cross-thread", false);
+        }
+        if record.is_turn("cross-thread-runtime-suspended")
+            && recorder.info.suspend_runtime().is_ok()
+        {
+            record.others(recorder, "cross-thread-runtime-suspended", true);
+            let _ = recorder.info.resume_runtime();
+        }
+    }
+    for walk in record.waiting.take(Duration::ZERO) {
+        record.write(recorder, &walk);
+    }
+}
+
+impl Record {
+    /// Makes calls for all threads.
+    fn others(&self, recorder: &Recorder, name: &'static str, is_suspended: bool) {
+        let situation = Situation {
+            name,
+            is_own: false,
+            is_managed_walker: false,
+            is_suspended_by_profiler: is_suspended,
+        };
+        let unseeded = Call {
+            variant: "unseeded",
+            thread: Thread::Other,
+            flags: REGISTER_CONTEXT,
+            seed: None,
+            stop_at: None,
+        };
+        let calls = [
+            unseeded,
+            Call { variant: "unseeded-flags0", flags: 0, ..unseeded },
+            Call { variant: "stop", stop_at: Some(1), ..unseeded },
+            Call { variant: "bad-flags", flags: X86_OPTIMIZED, ..unseeded },
+        ];
+        let Some(vtables) = self.vtables() else { return };
+        for index in 0..threads::MOST {
+            // The thread's end waits for this.
+            let _walking = super::lock(&recorder.walking);
+            let Some(thread) = recorder.threads.get(index) else { continue };
+            for call in &calls {
+                self.call(recorder, vtables, situation, call, (thread.id(), thread.stack()));
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The vtables of Frames, by which the runtime tells them apart.
+//!
+//! They have no names in a released runtime. But its table for debuggers lists them, in an order that
+//! is the same in all builds of a version: the table is found by its run of pointers to vtables.
+
+use super::layout::{Kind, Layout};
+use crate::os::Segment;
+use clr_walker::memory::Memory;
+use std::collections::BTreeMap;
+
+/// A table has more vtables than this, one after the other.
+const LEAST_RUN: usize = 50;
+/// Number of functions at the start of a vtable that are looked at.
+const FUNCTIONS: u64 = 2;
+
+/// The kinds of Frames by the first word of a Frame.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Vtables(BTreeMap<u64, Kind>);
+
+impl Vtables {
+    /// Returns the kind of a Frame with this first word.
+    pub(super) fn kind(&self, word: u64) -> Option<Kind> {
+        self.0.get(&word).copied()
+    }
+
+    /// Looks for the table in the runtime's library, whose lowest address (VA) is `base`. `None` if it
+    /// is not found.
+    pub(super) fn find(
+        base: u64,
+        segments: &[Segment],
+        layout: &Layout,
+        memory: &impl Memory,
+    ) -> Option<Self> {
+        let is_code = |address: &u64| {
+            segments.iter().any(|part| part.is_executable && part.range.contains(address))
+        };
+        let is_data = |address: u64| {
+            segments.iter().any(|part| !part.is_executable && part.range.contains(&address))
+        };
+        let is_vtable = |address: u64| {
+            is_data(address)
+                && (0..FUNCTIONS).all(|index| {
+                    memory.read_u64(address + 8 * index).is_ok_and(|word| is_code(&word))
+                })
+        };
+        let width = if layout.table.is_wide { 8 } else { 4 };
+        for segment in segments.iter().filter(|segment| segment.is_writable) {
+            let mut bytes = vec![0; (segment.range.end - segment.range.start) as usize];
+            if memory.read(segment.range.start, &mut bytes).is_err() {
+                continue;
+            }
+            let mut run = Vec::new();
+            for entry in bytes.chunks_exact(width).chain([&[0; 8][..width]]) {
+                let mut word = [0; 8];
+                word[..width].copy_from_slice(entry);
+                let word = u64::from_le_bytes(word);
+                let address = match (word, layout.table.is_wide) {
+                    (0, _) => 0,
+                    (address, true) => address,
+                    (rva, false) => base + rva,
+                };
+                if is_vtable(address) {
+                    run.push(address);
+                } else if run.len() > LEAST_RUN {
+                    return Self::of_run(&run, layout);
+                } else {
+                    run.clear();
+                }
+            }
+        }
+        None
+    }
+
+    /// Names the vtables of a whole table.
+    fn of_run(run: &[u64], layout: &Layout) -> Option<Self> {
+        let table = &layout.table;
+        let first = run.len().checked_sub(table.behind + table.frames.len())?;
+        let from_first = run.get(first..)?.iter().zip(table.frames);
+        let before = run.get(..first)?.iter().rev().zip(layout.before());
+        Some(Self(from_first.chain(before).map(|(at, kind)| (*at, *kind)).collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clr_walker::memory::{Segment as Bytes, Segments};
+    use std::ops::Range;
+
+    /// A library of two pages: code, then vtables and a table of them.
+    #[test]
+    fn frames_are_named_by_their_place_in_the_table() {
+        const BASE: u64 = 0x7000_0000;
+        let layout = Layout::of([9, 0, 7]).unwrap();
+        let count = LEAST_RUN + 10;
+        let vtables = BASE + 0x1000;
+        let mut data = Vec::new();
+        for function in 0..2 * count as u64 {
+            data.extend_from_slice(&(BASE + function).to_le_bytes());
+        }
+        data.extend_from_slice(&[0; 16]);
+        for index in 0..count as u64 {
+            data.extend_from_slice(&(vtables + 16 * index).to_le_bytes());
+        }
+        data.extend_from_slice(&[0; 16]);
+        let end = vtables + data.len() as u64;
+        let memory = Segments::new([Bytes::new(vtables, &data)]).unwrap();
+        let part = |range: Range<u64>, is_executable: bool| Segment {
+            range,
+            is_writable: !is_executable,
+            is_executable,
+        };
+        let segments = [part(BASE..vtables, true), part(vtables..end, false)];
+        let found = Vtables::find(BASE, &segments, &layout, &memory).unwrap();
+        let name = |from_end: u64| {
+            let address = vtables + 16 * (count as u64 - from_end);
+            found.kind(address).map(|kind| kind.name)
+        };
+        assert_eq!(name(10), Some("ExceptionFilterFrame"), "nine other classes follow");
+        assert_eq!(name(9), None);
+        assert_eq!(name(27), Some("HelperMethodFrame"));
+        assert_eq!(name(29), Some("FaultingExceptionFrame"));
+        let elsewhere = [part(BASE..vtables, true), part(vtables..end - 600, false)];
+        assert_eq!(Vtables::find(BASE, &elsewhere, &layout, &memory), None);
+    }
+}

@@ -1,0 +1,112 @@
+//! A recorded call of `DoStackSnapshot`: its arguments, the state before it, and its result.
+
+use super::frames::Chain;
+use super::reads::{Passed, Word};
+use clr_walker::profiling::{FunctionId, HResult, StackBounds};
+use clr_walker::registers::Registers;
+use std::collections::BTreeMap;
+
+/// The place and the time of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Situation {
+    /// `callback:NAME`, `cross-thread` …
+    pub(crate) name: &'static str,
+    /// True if the calling thread is the target.
+    pub(crate) is_own: bool,
+    /// True if the runtime knows the calling thread.
+    pub(crate) is_managed_walker: bool,
+    /// True between SuspendRuntime and ResumeRuntime.
+    pub(crate) is_suspended_by_profiler: bool,
+}
+
+/// The thread argument of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Thread {
+    Null,
+    Own,
+    Other,
+}
+
+/// A seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seed {
+    /// The way in which it was made.
+    pub(super) made: &'static str,
+    pub(super) registers: Registers,
+}
+
+/// The arguments of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Call {
+    /// Name of the variant.
+    pub(super) variant: &'static str,
+    pub(super) thread: Thread,
+    pub(super) flags: u32,
+    pub(super) seed: Option<Seed>,
+    /// The callback with this index returns S_FALSE.
+    pub(super) stop_at: Option<usize>,
+}
+
+/// Arguments of a `StackSnapshotCallback`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Report {
+    pub(super) function: Option<FunctionId>,
+    pub(super) ip: u64,
+    pub(super) has_frame_info: bool,
+    pub(super) context_size: u32,
+    /// The registers and ContextFlags of the context, if there was one.
+    pub(super) context: Option<(Registers, u32)>,
+}
+
+impl Report {
+    /// Returns true if this can be the callback of a frame with this address and stack pointer (VA).
+    pub(super) fn is_at(&self, ip: u64, sp: u64) -> bool {
+        self.ip == ip && self.context.is_none_or(|(registers, _)| registers.rsp() == sp)
+    }
+}
+
+/// The result of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub(super) result: HResult,
+    /// The first callbacks.
+    pub(super) reports: Vec<Report>,
+    /// Number of all callbacks.
+    pub(super) count: usize,
+}
+
+impl Answer {
+    /// Returns the stack pointer of the last callback, if it had registers.
+    pub(super) fn last_sp(&self) -> Option<u64> {
+        let (registers, _) = self.reports.last()?.context?;
+        Some(registers.rsp())
+    }
+}
+
+/// What the runtime's own state must have been, by the result of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// Nothing special.
+    Usual,
+    /// The runtime has not started.
+    NotStarted,
+    /// The target must not be suspended.
+    ForbidsSuspension,
+    /// Native code dispatches an exception in its second pass.
+    SecondPass,
+}
+
+/// A whole call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Walk {
+    pub(super) situation: Situation,
+    pub(super) call: Call,
+    pub(super) state: State,
+    /// Number of the target.
+    pub(super) target: u32,
+    pub(super) stack: StackBounds,
+    pub(super) chain: Chain,
+    pub(super) passed: Passed,
+    pub(super) words: BTreeMap<u64, Word>,
+    pub(super) answer: Answer,
+}

@@ -1,34 +1,32 @@
 //! Compiled rules by address, in memory given beforehand.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// Slots of `WORDS` words for rules, by place of code. Each is written once, by whichever thread or
-/// signal handler comes first, and never changes afterwards, so that readers need no lock.
+/// Slots for rules of `WORDS` words, by place of code. Each is written once, by whichever thread or signal
+/// handler comes first, and never changes afterwards, so that readers need no lock.
 ///
 /// A slot that is being written counts as taken: nobody waits for it. If all slots of a place are
 /// taken, its rule is computed each time.
 #[derive(Debug, Default)]
 pub(crate) struct RuleSlots<const WORDS: usize> {
-    /// The sets, each of [`WAYS`] slots, and before the first one less than a set. The first word of a
-    /// slot is its key: 0 for a free slot, [`BUSY`] while it is written, then a [`CodePlace`]. The rule
-    /// follows.
-    words: Box<[AtomicU64]>,
-    /// Index of the first set's first word, which begins a line of the processor's cache.
-    first: usize,
-    /// Number of sets: a power of two, or 0.
-    sets: usize,
+    /// As many as a power of two, or none.
+    sets: Box<[Set<WORDS>]>,
 }
 
-/// A slot: its key and its rule.
-pub(crate) type Slot<const WORDS: usize> = [AtomicU64; WORDS];
-
-/// Number of slots of the places that share a hash.
 const WAYS: usize = 4;
 
-/// Size of a line of the processor's cache in bytes.
-const LINE: usize = 64;
+/// The slots of the places that share a hash.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Set<const WORDS: usize>([Slot<WORDS>; WAYS]);
+
+#[derive(Debug)]
+struct Slot<const WORDS: usize> {
+    /// 0 for a free slot, [`BUSY`] while it is written, then a [`CodePlace`].
+    key: AtomicU64,
+    rule: [AtomicU64; WORDS],
+}
 
 /// The slot is being written.
 const BUSY: u64 = 1;
@@ -56,67 +54,62 @@ pub(crate) fn word(word: &AtomicU64) -> u64 {
     word.load(Ordering::Relaxed)
 }
 
-/// Returns the same memory as atomic words. Nothing is left of the loop in an optimised build.
-fn atomic(words: Vec<u64>) -> Vec<AtomicU64> {
-    words.into_iter().map(AtomicU64::new).collect()
+impl<const WORDS: usize> Set<WORDS> {
+    const fn free() -> Self {
+        Self(
+            [const { Slot { key: AtomicU64::new(0), rule: [const { AtomicU64::new(0) }; WORDS] } };
+                WAYS],
+        )
+    }
 }
 
 impl<const WORDS: usize> RuleSlots<WORDS> {
     /// Creates free slots: at least `count`, as many as a power of two; none for 0.
-    ///
-    /// Their memory is asked for as zeroes, which systems give without touching it: an image costs no
-    /// more than its slots that are used.
     pub(crate) fn new(count: usize) -> Self {
         let sets = if count == 0 { 0 } else { count.div_ceil(WAYS).next_power_of_two() };
-        Self::with_sets(sets)
+        Self { sets: (0..sets).map(|_| Set::free()).collect() }
     }
 
-    fn with_sets(sets: usize) -> Self {
-        let padding = if sets == 0 { 0 } else { LINE / size_of::<AtomicU64>() - 1 };
-        let zeroes = alloc::vec![0_u64; sets * WAYS * WORDS + padding];
-        let words = atomic(zeroes).into_boxed_slice();
-        let first = words.as_ptr().align_offset(LINE).min(padding);
-        Self { words, first, sets }
+    /// Returns the size in bytes.
+    pub(crate) fn size(&self) -> usize {
+        size_of_val(&*self.sets)
     }
 
-    /// Returns the size of the slots in bytes.
-    pub(crate) const fn size(&self) -> usize {
-        self.sets * WAYS * WORDS * size_of::<AtomicU64>()
-    }
-
-    /// Returns the slots that a place may be in.
     #[inline]
-    fn set(&self, CodePlace(place): CodePlace) -> Option<&[Slot<WORDS>]> {
+    fn set(&self, CodePlace(place): CodePlace) -> Option<&Set<WORDS>> {
         // Fibonacci hashing.
         let hash = (place.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize;
-        let at = self.first + (hash & self.sets.wrapping_sub(1)) * (WAYS * WORDS);
-        Some(self.words.get(at..at + WAYS * WORDS)?.as_chunks().0)
+        self.sets.get(hash & self.sets.len().wrapping_sub(1))
     }
 
-    /// Returns the slot with the rule of a place, if there is one. Its words are complete and do not
-    /// change, so [`word`] reads them in any order.
+    /// Returns the words of the rule of a place, if a slot has it. They are complete and do not change, so
+    /// [`word`] reads them in any order.
     #[inline]
-    pub(crate) fn get(&self, place: CodePlace) -> Option<&Slot<WORDS>> {
+    pub(crate) fn get(&self, place: CodePlace) -> Option<&[AtomicU64; WORDS]> {
+        let Set(slots) = self.set(place)?;
         // A slot with the key has its rule, and keeps both.
-        self.set(place)?.iter().find(|slot| slot[0].load(Ordering::Acquire) == place.0)
+        let slot = slots.iter().find(|slot| slot.key.load(Ordering::Acquire) == place.0)?;
+        Some(&slot.rule)
     }
 
     /// Returns true if a slot is free for a place.
     pub(crate) fn has_room(&self, place: CodePlace) -> bool {
-        self.set(place)
-            .is_some_and(|slots| slots.iter().any(|slot| slot[0].load(Ordering::Relaxed) == 0))
+        self.set(place).is_some_and(|Set(slots)| {
+            slots.iter().any(|slot| slot.key.load(Ordering::Relaxed) == 0)
+        })
     }
 
     /// Keeps the rule of a place, if a slot is free.
-    pub(crate) fn put(&self, place: CodePlace, rule: &[u64]) {
-        for slot in self.set(place).unwrap_or_default() {
-            let [key, words @ ..] = slot.as_slice() else { return };
-            match key.compare_exchange(0, BUSY, Ordering::Acquire, Ordering::Relaxed) {
+    pub(crate) fn put(&self, place: CodePlace, rule: [u64; WORDS]) {
+        let Some(Set(slots)) = self.set(place) else { return };
+        for slot in slots {
+            let taken = slot.key.compare_exchange(0, BUSY, Ordering::Acquire, Ordering::Relaxed);
+            match taken {
                 Ok(_) => {
-                    for (word, value) in words.iter().zip(rule) {
-                        word.store(*value, Ordering::Relaxed);
+                    for (word, value) in slot.rule.iter().zip(rule) {
+                        word.store(value, Ordering::Relaxed);
                     }
-                    key.store(place.0, Ordering::Release);
+                    slot.key.store(place.0, Ordering::Release);
                     return;
                 }
                 Err(other) if other == place.0 => return,
@@ -129,7 +122,7 @@ impl<const WORDS: usize> RuleSlots<WORDS> {
 impl<const WORDS: usize> Clone for RuleSlots<WORDS> {
     /// Returns as many free slots.
     fn clone(&self) -> Self {
-        Self::with_sets(self.sets)
+        Self { sets: self.sets.iter().map(|_| Set::free()).collect() }
     }
 }
 
@@ -142,8 +135,8 @@ mod tests {
         [1, 2, 3].map(|word| u64::from(n) << 8 | word)
     }
 
-    fn get(slots: &RuleSlots<4>, place: CodePlace) -> Option<[u64; 3]> {
-        slots.get(place).map(|[_, words @ ..]| words.each_ref().map(word))
+    fn get(slots: &RuleSlots<3>, place: CodePlace) -> Option<[u64; 3]> {
+        slots.get(place).map(|words| words.each_ref().map(word))
     }
 
     const fn place(rva: u32) -> CodePlace {
@@ -156,7 +149,7 @@ mod tests {
         for rva in [0, 1, 0x1234, u32::MAX] {
             for (n, place) in [(1, place(rva)), (2, CodePlace::interrupted(rva))] {
                 assert_eq!(get(&slots, place), None);
-                slots.put(place, &rule(rva ^ n));
+                slots.put(place, rule(rva ^ n));
             }
         }
         for rva in [0, 1, 0x1234, u32::MAX] {
@@ -173,8 +166,8 @@ mod tests {
         let slots = RuleSlots::new(1);
         for rva in 0..9 {
             assert_eq!(slots.has_room(place(rva)), rva < WAYS as u32);
-            slots.put(place(rva), &rule(16));
-            slots.put(place(rva), &rule(24));
+            slots.put(place(rva), rule(16));
+            slots.put(place(rva), rule(24));
         }
         let kept = (0..9).filter(|rva| get(&slots, place(*rva)) == Some(rule(16))).count();
         assert_eq!(kept, WAYS);
@@ -185,7 +178,7 @@ mod tests {
     fn no_slots_keep_nothing() {
         let slots = RuleSlots::default();
         assert!(!slots.has_room(place(5)));
-        slots.put(place(5), &rule(16));
+        slots.put(place(5), rule(16));
         assert_eq!((get(&slots, place(5)), slots.size()), (None, 0));
     }
 
@@ -193,11 +186,11 @@ mod tests {
     #[test]
     fn a_slot_that_is_being_written_is_passed_over() {
         let slots = RuleSlots::new(1);
-        slots.words[slots.first].store(BUSY, Ordering::Relaxed);
-        slots.put(place(5), &rule(16));
+        slots.sets[0].0[0].key.store(BUSY, Ordering::Relaxed);
+        slots.put(place(5), rule(16));
         assert_eq!(get(&slots, place(5)), Some(rule(16)));
-        assert_eq!(slots.words[slots.first].load(Ordering::Relaxed), BUSY);
-        slots.words[slots.first + 4].store(BUSY, Ordering::Relaxed);
+        assert_eq!(slots.sets[0].0[0].key.load(Ordering::Relaxed), BUSY);
+        slots.sets[0].0[1].key.store(BUSY, Ordering::Relaxed);
         assert_eq!(get(&slots, place(5)), None);
     }
 
@@ -213,7 +206,7 @@ mod tests {
                         let rva = (n.wrapping_mul(7) + start) % 1000;
                         match get(slots, place(rva)) {
                             Some(found) => assert_eq!(found, rule(rva)),
-                            None => slots.put(place(rva), &rule(rva)),
+                            None => slots.put(place(rva), rule(rva)),
                         }
                     }
                 });

@@ -1,7 +1,8 @@
 //! Benchmark of walks of whole stacks, managed and native, through `DoStackSnapshot` and the
 //! walker's own unwinder.
 //!
-//! `cargo bench -p clr-tests --bench mixed` prints a table. Without `--bench`, as `cargo test --benches`
+//! `cargo bench -p clr-tests --bench mixed` prints tables; with `-- --page PATH` it only measures walks in a
+//! signal handler, and replaces the text between the two marks in that file. Without `--bench`, as `cargo test --benches`
 //! runs it, it takes one round only.
 //!
 //! Half of each stack is native, in runs of four. A scripted runtime only replays the reports of
@@ -9,6 +10,9 @@
 //! framehop and the bare unwinder get all code, on Unix including that of the heap, and walk the
 //! same memory.
 
+mod handler;
+#[path = "../page.rs"]
+mod page;
 mod process;
 mod scripted;
 mod unwinders;
@@ -24,6 +28,7 @@ use clr_world::synthetic::{NATIVE_WALKER, SELF};
 use framehop::x86_64::CacheX86_64;
 use process::target;
 use scripted::Scripted;
+use std::error::Error;
 use std::hint::black_box;
 use std::time::Instant;
 use unwinders::{all_code, bare, cached, framehop, framehop_unwinder};
@@ -54,9 +59,15 @@ const NAMES: [&str; 8] = [
 /// Nanoseconds per frame by contender, one for each round.
 type Samples = [Vec<f64>; NAMES.len()];
 
-fn main() {
+fn main() -> Result<(), Box<dyn Error>> {
     let bench = std::env::args().any(|argument| argument == "--bench");
     let rounds = if bench { ROUNDS } else { 1 };
+    let page = page::argument()?;
+    let of_handlers = handler::markdown(rounds);
+    println!("{of_handlers}");
+    if let Some(page) = page.filter(|_| bench) {
+        return Ok(page::replace(&page, "walk", &of_handlers)?);
+    }
     let mut table = Vec::new();
     for (generation, policy, expected) in SYSTEMS {
         for depth in DEPTHS {
@@ -74,6 +85,7 @@ fn main() {
     println!(
         "\nMedians of {rounds} interleaved rounds; nothing is allocated while the thread stands still."
     );
+    Ok(())
 }
 
 fn median(mut samples: Vec<f64>) -> f64 {

@@ -2,7 +2,7 @@
 
 use clr_runtime::Runtime;
 use clr_runtime::profiling::Call;
-use clr_walker::memory::{Memory, Unreadable};
+use clr_walker::memory::{Memory, Segment, Unreadable};
 use clr_walker::profiling::{
     CallError, FrameInfo, FunctionId, HResult, ProfilerInfo, ReJitId, SnapshotCallback,
     SnapshotFlags, SnapshotFrame, StackBounds, StackRoot, TargetThread, ThreadContext, ThreadId,
@@ -93,6 +93,12 @@ impl Scripted {
             reports: RefCell::new(reports),
             methods,
         }
+    }
+
+    /// Returns the copy of the stack.
+    pub(crate) fn stack_memory(&self) -> Segment<'_> {
+        let (address, bytes) = self.memory.first().expect("the stack comes first");
+        Segment::new(*address, bytes)
     }
 
     fn chunk<const N: usize>(&self, address: u64) -> Result<&[u8; N], Unreadable> {

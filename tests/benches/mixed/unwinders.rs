@@ -3,7 +3,7 @@
 use crate::scripted::Scripted;
 use clr_runtime::Runtime;
 use clr_walker::code_map::{CodeMap, CodeRegion};
-use clr_walker::memory::Memory as _;
+use clr_walker::memory::Memory;
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::{Cache, Position, Unwinder};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
@@ -150,7 +150,7 @@ pub(crate) fn framehop_unwinder(runtime: &Runtime<'_>) -> Framehop {
 pub(crate) fn framehop(
     unwinder: &Framehop,
     start: &Registers,
-    memory: &Scripted,
+    memory: &impl Memory,
     cache: &mut CacheX86_64,
 ) -> usize {
     let mut read = |address| memory.read_u64(address).map_err(|_| ());

@@ -92,7 +92,7 @@ fn ours_reading(images: &Images) -> Walk<'_> {
     ours_in(&images.map_without_rules)
 }
 
-fn ours_in<'i>(map: &'i CodeMap<'static>) -> Walk<'i> {
+pub(crate) fn ours_in<'i>(map: &'i CodeMap<'static>) -> Walk<'i> {
     let unwinder = Unwinder::new(map);
     Box::new(move |stack, callers| {
         let memory = stack.memory();

@@ -85,13 +85,12 @@ impl Images {
     pub(crate) fn load() -> Self {
         let mut all: Vec<_> = COMPILED.into_iter().map(Image::load).collect();
         all.sort_by_key(|image| image.base);
-        let (mut map, mut map_without_rules) = (CodeMap::new(), CodeMap::new());
+        let mut map_without_rules = CodeMap::new();
         for image in &all {
             let parsed = PeImage::parse(image.file.data()).expect("a fixture is a PE image");
-            map.insert_image(image.base, &parsed).expect("preferred bases are apart");
             map_without_rules.insert(generated(image, &parsed)).expect("preferred bases are apart");
         }
-        Self { all, map, map_without_rules }
+        Self { map: map_of(&all), all, map_without_rules }
     }
 
     /// Returns the image that contains `address`, and the RVA of `address` there.
@@ -106,6 +105,16 @@ impl Images {
     pub(crate) fn region(&self, image: &Image) -> &CodeRegion<'static> {
         self.map.find(image.base).expect("all images are in the map").0
     }
+}
+
+/// Returns a new map of the images.
+pub(crate) fn map_of(all: &[Image]) -> CodeMap<'static> {
+    let mut map = CodeMap::new();
+    for image in all {
+        let parsed = PeImage::parse(image.file.data()).expect("a fixture is a PE image");
+        map.insert_image(image.base, &parsed).expect("preferred bases are apart");
+    }
+    map
 }
 
 fn generated(image: &Image, parsed: &PeImage<'_>) -> CodeRegion<'static> {

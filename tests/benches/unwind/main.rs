@@ -6,47 +6,29 @@
 
 mod adding;
 mod contenders;
+mod first;
 mod images;
 mod measure;
+#[path = "../page.rs"]
+mod page;
 mod report;
 mod stacks;
 
 use adding::Adding;
+use first::First;
 use images::Images;
 use measure::{Workload, all_agree};
 use stacks::{CallSite, Random, Stack, call_sites, deep, recorded};
 use std::error::Error;
-use std::path::{Path, PathBuf};
 
 const ROUNDS: u32 = 301;
 const DEPTHS: [usize; 2] = [64, 512];
 
-struct Arguments {
-    quick: bool,
-    page: Option<PathBuf>,
-}
-
-impl Arguments {
-    fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Self, String> {
-        let (mut bench, mut test, mut page) = (false, false, None);
-        while let Some(argument) = arguments.next() {
-            match argument.as_str() {
-                "--bench" => bench = true,
-                "--test" => test = true,
-                "--page" => {
-                    let path = arguments.next().ok_or("--page needs a path")?;
-                    page = Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path));
-                }
-                // Cargo passes on arguments for the test harness.
-                _ => {}
-            }
-        }
-        Ok(Self { quick: test || !bench, page })
-    }
-}
-
 fn main() -> Result<(), Box<dyn Error>> {
-    let Arguments { quick, page } = Arguments::parse(std::env::args().skip(1))?;
+    let is = |name: &str| std::env::args().any(|argument| argument == name);
+    // Cargo passes `--bench` only to benchmarks.
+    let quick = is("--test") || !is("--bench");
+    let page = page::argument()?;
     let rounds = if quick { 1 } else { ROUNDS };
 
     let images = Images::load();
@@ -61,6 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let left_out = [all_real - real.len(), all_sites - sites.len()];
     let [depth_64, depth_512] =
         DEPTHS.map(|depth| vec![deep_stack(&images, &sites, depth, &mut random)]);
+    let mut first = First::new(&images, deep_stack(&images, &sites, DEPTHS[1], &mut random));
 
     let stacks = [real, depth_64, depth_512];
     let mut workloads = stacks.map(|stacks| Workload::new(&images, stacks));
@@ -70,15 +53,16 @@ fn main() -> Result<(), Box<dyn Error>> {
             workload.round();
         }
         adding.round();
+        first.round();
     }
 
-    let report = report::Report { rounds, left_out, sites: sites.len(), workloads, adding };
+    let report = report::Report { rounds, left_out, sites: sites.len(), workloads, adding, first };
     let markdown = report.markdown();
     print!("{markdown}");
     if let Some(page) = page
         && !quick
     {
-        report::replace_between_marks(&page, &markdown)?;
+        page::replace(&page, "bench", &markdown)?;
     }
     Ok(())
 }

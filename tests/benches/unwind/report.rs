@@ -5,13 +5,9 @@ use crate::adding::Adding;
 use crate::contenders::{
     CONTENDERS, FRAMEHOP, FRAMEHOP_CACHED, FRAMEHOP_NEW_CACHE, OURS, OURS_CACHED,
 };
+use crate::first::First;
 use crate::measure::{Samples, Summary, Workload};
 use std::fmt::Write as _;
-use std::path::Path;
-use std::{fs, io};
-
-const BEGIN: &str = "<!-- bench:begin -->";
-const END: &str = "<!-- bench:end -->";
 
 /// All measurements.
 pub(crate) struct Report<'i> {
@@ -23,6 +19,7 @@ pub(crate) struct Report<'i> {
     /// Real stacks, then those of each of [`DEPTHS`].
     pub(crate) workloads: [Workload<'i>; 3],
     pub(crate) adding: Adding,
+    pub(crate) first: First<'i>,
 }
 
 impl Report<'_> {
@@ -90,7 +87,9 @@ impl Report<'_> {
              with warm caches it is {cached} times. Adding an image of {functions} functions takes \
              {ours:.0} ns (`PeImage::parse` and `CodeMap::insert_image`), framehop's `add_module` \
              with `object` {framehop:.0} ns; with {few} functions it takes {ours_few:.0} ns, with \
-             {many} {ours_many:.0} ns.\n",
+             {many} {ours_many:.0} ns. The first step from an address, which compiles its rule, takes \
+             {first:.0} ns (depth {depth_512}, with a map that nobody has used).\n",
+            first = adding(&self.first.samples),
             rounds = self.rounds,
             os = std::env::consts::OS,
             arch = std::env::consts::ARCH,
@@ -102,15 +101,4 @@ impl Report<'_> {
             functions = self.adding.functions(),
         )
     }
-}
-
-/// Puts `text` between the marks in the file at `path`.
-pub(crate) fn replace_between_marks(path: &Path, text: &str) -> io::Result<()> {
-    let content = fs::read_to_string(path)?;
-    let replaced = content.split_once(BEGIN).and_then(|(before, rest)| {
-        let (_, after) = rest.split_once(END)?;
-        Some(format!("{before}{BEGIN}\n{text}{END}{after}"))
-    });
-    let no_marks = || io::Error::other(format!("no {BEGIN} … {END} in {}", path.display()));
-    fs::write(path, replaced.ok_or_else(no_marks)?)
 }

@@ -22,7 +22,7 @@ pub(super) struct Lazy<'a> {
     sections: [Frames<'a>; 2],
     code: CodeRanges,
     index: Index<'a>,
-    slots: RuleSlots<{ Rule::SLOT }>,
+    slots: RuleSlots<{ Rule::WORDS }>,
     pub(super) problems: Problems,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Lazy<'a> {
         let saved = state.saved().filter(|_| !entry.cie.signal_frame);
         match saved.and_then(|saved| state.with_cfa(saved)) {
             Some(rule) => {
-                self.slots.put(CodePlace::called(rva), &rule.to_words());
+                self.slots.put(CodePlace::called(rva), rule.to_words());
                 Compiled::Simple(rule)
             }
             None => Compiled::General,

@@ -3,7 +3,8 @@
 use super::error::{CfiError, CfiProblem, FrameSection};
 use super::row::{CfaRule, Column, RegisterRule, Row};
 use crate::registers::{Convention, Gpr, RegisterSet};
-use crate::rule_slots::{Slot, word};
+use crate::rule_slots::word;
+use core::sync::atomic::AtomicU64;
 
 /// Maximum number of registers that a simple rule restores: the six that callees preserve under
 /// System V, and one more.
@@ -61,9 +62,7 @@ pub(super) const USUAL_RETURN_ADDRESS: i32 = -8;
 
 impl Rule {
     /// Number of words of a rule.
-    const WORDS: usize = 3;
-    /// Number of words of a rule and its key.
-    pub(super) const SLOT: usize = Self::WORDS + 1;
+    pub(super) const WORDS: usize = 3;
 
     /// Creates a rule that saves nothing and has no canonical frame address yet.
     pub(crate) fn new() -> Self {
@@ -141,7 +140,7 @@ impl Rule {
 
     /// Returns the rule in a slot.
     #[inline]
-    pub(super) fn from_slot([_, first, second, third]: &Slot<{ Self::SLOT }>) -> Self {
+    pub(super) fn from_slot([first, second, third]: &[AtomicU64; Self::WORDS]) -> Self {
         Self::from_words([word(first), word(second), word(third)])
     }
 

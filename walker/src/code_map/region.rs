@@ -42,7 +42,7 @@ pub struct CodeRegion<'a> {
 }
 
 /// Slots for the rules of steps.
-type Rules = RuleSlots<{ Rule::SLOT }>;
+type Rules = RuleSlots<{ Rule::WORDS }>;
 
 /// Number of slots for the rules of each function, as long as there are few functions.
 const SLOTS_PER_FUNCTION: usize = 16;

@@ -76,6 +76,6 @@ fn compile_and_keep(region: &CodeRegion<'_>, rva: u32, position: Position) -> Op
         return None;
     }
     let rule = win64::compile(None, region, rva, position);
-    rules.put(key, &rule.unwrap_or_default().to_words());
+    rules.put(key, rule.unwrap_or_default().to_words());
     rule
 }

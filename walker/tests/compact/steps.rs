@@ -188,6 +188,19 @@ fn a_frame_of_fixed_size_is_unwound_at_each_instruction() {
     assert_eq!(step.needed, RegisterSet::of(&[Gpr::Rsp]));
 }
 
+/// Each branch but the last leads back to the loop's head: paths end where they repeat, and a way for which
+/// there was no room at first is tried later.
+#[test]
+fn the_way_out_of_a_loop_is_found_behind_branches_that_lead_back() {
+    // push rbx; A: je X1; je X2; je X3; je X4; jmp A; X1: jmp A; X2: jmp A; X3: jmp A; X4: pop rbx; ret
+    let code = b"\x53\x74\x08\x74\x08\x74\x08\x74\x08\xEB\xF6\xEB\xF4\xEB\xF2\xEB\xF0\x5B\xC3";
+    let functions = Functions(&[(code, 0x0202_0400)]);
+    for at in [1, 3, 5, 7, 9, 11, 13, 15, 17] {
+        assert_eq!(functions.interrupted(at, ELSEWHERE), "rbx=[0] rip=[1] rsp=2", "at {at}");
+        assert_eq!(functions.trust(at, ELSEWHERE), Trust::FollowedCode, "at {at}");
+    }
+}
+
 #[test]
 fn a_large_frame_has_its_size_in_the_code() {
     // push rbx; sub rsp, 0x1000; call; add rsp, 0x1000; pop rbx; ret

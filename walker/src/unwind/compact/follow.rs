@@ -5,7 +5,7 @@
 //! in a prologue, an epilogue, the body, or a part of a function that never makes a frame.
 
 use super::instruction::{Effect, Instruction, decode};
-use super::state::{Source, State};
+use super::state::{Source, State, mixed};
 use super::{Described, Frame, describe};
 use crate::code_map::CodeRegion;
 use crate::compact::{CompactTable, Layout};
@@ -48,6 +48,56 @@ struct Path {
     state: State,
 }
 
+impl Path {
+    /// Returns a number that is equal for equal paths, and rarely for others.
+    fn hash(&self) -> u64 {
+        let address = self.last_address.map_or(0, |address| u64::from(address) << 1 | 1);
+        mixed(mixed(self.state.hash(), address), self.rva.into())
+    }
+}
+
+/// The jumps or branches that paths have come by. A path that comes to one again in the same state leads to
+/// nothing new: it goes around a loop, or follows a path that was lost.
+///
+/// Places that are forgotten cost only time. By equal hashes a path would be lost, no answer be wrong.
+struct Places([u64; Places::COUNT]);
+
+impl Places {
+    const COUNT: usize = 32;
+    const NONE: Self = Self([0; Self::COUNT]);
+
+    /// Returns true if a path was there before, in the same state, and could be followed for `left` more
+    /// instructions at least.
+    fn has(&self, path: &Path, left: u32) -> bool {
+        let seen = self.0[path.rva as usize % Self::COUNT];
+        seen >> 16 == path.hash() >> 16 && seen & 0xFFFF >= u64::from(left)
+    }
+
+    fn add(&mut self, path: &Path, left: u32) {
+        self.0[path.rva as usize % Self::COUNT] = path.hash() >> 16 << 16 | u64::from(left);
+    }
+}
+
+/// The ways through the code that are known.
+struct Seen {
+    jumps: Places,
+    /// Branches whose other way was kept for later.
+    branches: Places,
+    /// True if there was no room for the other way of a branch. Another path may come by it.
+    has_left_out: bool,
+}
+
+impl Seen {
+    const NOTHING: Self = Self { jumps: Places::NONE, branches: Places::NONE, has_left_out: false };
+
+    /// Begins another path.
+    fn begin(&mut self) {
+        if self.has_left_out {
+            self.jumps = Places::NONE;
+        }
+    }
+}
+
 /// Code that is followed.
 pub(super) struct Code<'s, 'a> {
     pub(super) region: &'s CodeRegion<'a>,
@@ -69,14 +119,16 @@ impl Code<'_, '_> {
         // A jump to the start of another function, if that leads nowhere.
         let mut exit = None;
         let mut straightest = None;
+        let mut seen = Seen::NOTHING;
         for _ in 0..MOST_PATHS {
             let branch = |other: Path| {
-                if let Some(slot) = others.get_mut(waiting) {
-                    *slot = other;
-                    waiting += 1;
-                }
+                let Some(slot) = others.get_mut(waiting) else { return false };
+                *slot = other;
+                waiting += 1;
+                true
             };
-            match self.go(path, branch, &mut exit) {
+            seen.begin();
+            match self.go(path, branch, &mut seen, &mut exit) {
                 End::Found(destination) => return destination,
                 End::Lost(state) => {
                     straightest.get_or_insert(state);
@@ -93,15 +145,23 @@ impl Code<'_, '_> {
         exit.map_or(lost, Destination::Leaves)
     }
 
-    /// Follows one path. Calls `branch` with each other way.
-    fn go(&self, mut path: Path, mut branch: impl FnMut(Path), exit: &mut Option<State>) -> End {
-        for _ in 0..PATH_LIMIT {
-            let Some(bytes) = self.region.bytes_from(path.rva) else { break };
-            if path.state.has_made_nothing() && makes_frame(bytes) {
+    /// Follows one path. Calls `branch` with each other way, which returns true if it is kept for later.
+    fn go(
+        &self,
+        mut path: Path,
+        mut branch: impl FnMut(Path) -> bool,
+        seen: &mut Seen,
+        exit: &mut Option<State>,
+    ) -> End {
+        let from = |rva| self.region.bytes_from(rva).unwrap_or_default();
+        let mut code = from(path.rva);
+        for left in (0..PATH_LIMIT).rev() {
+            if path.state.has_made_nothing() && makes_frame(code) {
                 return End::Found(Destination::Leaves(path.state));
             }
-            let Some(Instruction { len, effect }) = decode(bytes) else { break };
+            let Some(Instruction { len, effect }) = decode(code) else { break };
             let next = path.rva.wrapping_add(len.into());
+            let following = code.get(usize::from(len)..).unwrap_or_default();
             match effect {
                 Effect::Return | Effect::JumpOut => {
                     return End::Found(Destination::Leaves(path.state));
@@ -123,33 +183,44 @@ impl Code<'_, '_> {
                         }
                         exit.get_or_insert(path.state);
                     }
-                    path.rva = rva;
+                    if seen.jumps.has(&path, left) {
+                        break;
+                    }
+                    seen.jumps.add(&path, left);
+                    (path.rva, code) = (rva, from(rva));
                 }
                 Effect::Branch(distance) => {
-                    if let Some(rva) = self.target(next, distance) {
-                        branch(Path { rva, ..path });
+                    if !seen.branches.has(&path, left) {
+                        let other = self.target(next, distance).map(|rva| Path { rva, ..path });
+                        if other.is_none_or(&mut branch) {
+                            seen.branches.add(&path, left);
+                        } else {
+                            seen.has_left_out = true;
+                        }
+                    } else if !seen.has_left_out {
+                        break;
                     }
-                    path.rva = next;
+                    (path.rva, code) = (next, following);
                 }
                 // What is reached by releasing the frame can only leave.
                 Effect::JumpAnywhere if path.state.released => {
                     return End::Found(Destination::Leaves(path.state));
                 }
                 Effect::JumpAnywhere => match self.first_case(&path) {
-                    Some(rva) => path.rva = rva,
+                    Some(rva) => (path.rva, code) = (rva, from(rva)),
                     None => break,
                 },
                 Effect::DeadEnd => break,
                 Effect::LeaRip(register, distance) => {
                     path.state.overwrite(register, Source::Lost);
                     path.last_address = self.target(next, distance);
-                    path.rva = next;
+                    (path.rva, code) = (next, following);
                 }
                 effect => {
                     if path.state.apply(effect).is_none() {
                         break;
                     }
-                    path.rva = next;
+                    (path.rva, code) = (next, following);
                 }
             }
         }

@@ -55,6 +55,25 @@ impl State {
         }
     }
 
+    /// Returns a number that is equal for equal states of one frame, and rarely for others.
+    pub(super) fn hash(&self) -> u64 {
+        let number = |source: &Source| match *source {
+            Source::Register(register) => 1 << 32 | u64::from(register.number()),
+            Source::Stack(distance) => 2 << 32 | u64::from(distance.cast_unsigned()),
+            Source::Lost => 0,
+        };
+        let address = |hash, address: Option<u64>| match address {
+            Some(address) => mixed(hash, address),
+            None => mixed(hash, 1).rotate_left(1),
+        };
+        let flags = u64::from(self.needs_rbp) << 1 | u64::from(self.released);
+        let hash = address(address(flags, self.rsp), self.rbp);
+        let hash = self.registers.iter().fold(hash, |hash, source| mixed(hash, number(source)));
+        self.words().fold(hash, |hash, (distance, source)| {
+            mixed(mixed(hash, u64::from(distance.cast_unsigned())), number(source))
+        })
+    }
+
     /// Returns true if the stack pointer, rbp and the stack are still those of the interrupted
     /// instruction.
     pub(super) fn is_unchanged(&self) -> bool {
@@ -200,4 +219,10 @@ impl State {
         }
         self.set(register, value);
     }
+}
+
+/// Returns a number in which each bit of `hash` and of `word` counts.
+pub(super) const fn mixed(hash: u64, word: u64) -> u64 {
+    let mixed = (hash ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    mixed ^ mixed >> 29
 }

@@ -5,7 +5,8 @@ use super::effects::{Draft, Effects, Sources};
 use super::{Handler, NONVOLATILE, Position, Step, Trust, UnwindError, new_step};
 use crate::memory::Memory;
 use crate::registers::{Gpr, RegisterSet, Registers};
-use crate::rule_slots::{Slot, word};
+use crate::rule_slots::word;
+use core::sync::atomic::AtomicU64;
 
 /// Maximum number of registers that a rule restores.
 pub(super) const MAX_LOADS: usize = 14;
@@ -122,9 +123,7 @@ impl Parts {
 
 impl Rule {
     /// Number of words of a rule.
-    const WORDS: usize = 7;
-    /// Number of words of a rule and its key.
-    pub(crate) const SLOT: usize = Self::WORDS + 1;
+    pub(crate) const WORDS: usize = 7;
 
     /// The base of the window is the frame register, else rsp.
     pub(super) const FROM_FRAME_REGISTER: u8 = 1;
@@ -191,8 +190,8 @@ impl Rule {
 
     /// Returns the rule in a slot; `None` if it is the default, which is no rule.
     #[inline]
-    pub(in crate::unwind) fn from_slot(slot: &Slot<{ Self::SLOT }>) -> Option<Self> {
-        let [_, first, second, third, fourth, place, handler, rest] = slot;
+    pub(in crate::unwind) fn from_slot(slot: &[AtomicU64; Self::WORDS]) -> Option<Self> {
+        let [first, second, third, fourth, place, handler, rest] = slot;
         // Not `map`, which is not always inlined.
         let rule = Self([
             word(first),

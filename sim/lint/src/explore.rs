@@ -306,10 +306,12 @@ impl<'m, 'a> Explorer<'m, 'a> {
         let mut state = state.clone();
         let mut instruction = Instruction::default();
         let mut decoder = Decoder::new(64, bytes, DecoderOptions::NONE);
-        for _ in 0..LONGEST_EPILOGUE {
+        for n in 0..LONGEST_EPILOGUE {
             decoder.decode_out(&mut instruction);
             let moves_rsp = instruction.op0_register() == Register::RSP;
             match instruction.mnemonic() {
+                // Without pops before it, a jump ends an epilogue only in the forms that Windows documents.
+                Mnemonic::Jmp if n == 0 && !is_marked_tail_jump(bytes) => return false,
                 Mnemonic::Ret | Mnemonic::Jmp => {
                     let leaves = matches!(
                         self.executor.execute(&mut state, &instruction, &[]),
@@ -318,7 +320,8 @@ impl<'m, 'a> Explorer<'m, 'a> {
                     return leaves && state.is_at_return_address();
                 }
                 Mnemonic::Pop | Mnemonic::Leave | Mnemonic::Nop | Mnemonic::Vzeroupper => {}
-                Mnemonic::Add | Mnemonic::Lea if moves_rsp => {}
+                // Windows documents one release of the stack, before all pops.
+                Mnemonic::Add | Mnemonic::Lea if moves_rsp && n == 0 => {}
                 _ => return false,
             }
             self.executor.execute(&mut state, &instruction, &[]);
@@ -346,4 +349,10 @@ impl<'m, 'a> Explorer<'m, 'a> {
             }
         }
     }
+}
+
+/// Returns true if `code` is a jump through memory at an address relative to rip, or one with REX.W: the mark
+/// of a tail call.
+const fn is_marked_tail_jump(code: &[u8]) -> bool {
+    matches!(code, [0xFF, 0x25, ..] | [0x48..=0x4F, 0xFF, ..])
 }

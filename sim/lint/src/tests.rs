@@ -203,6 +203,20 @@ fn epilogues_are_judged_by_their_form() {
     assert_eq!(only(&report), (Blame::WindowsRules, frame_gone, caller, vec![14]));
 }
 
+/// An unwinder cannot know them: Windows documents neither.
+#[test]
+fn epilogues_of_other_forms_are_faults_of_the_data() {
+    let (frame_gone, caller) = (Cause::FrameGone, Subject::Caller);
+    // add rsp, 10h; pop rcx; add rsp, 8; pop rbx; ret: two releases, with a pop between them.
+    let mut twice = FRAME.to_vec();
+    twice.splice(10..14, [0x48, 0x83, 0xC4, 0x10, 0x59, 0x48, 0x83, 0xC4, 8]);
+    assert_eq!(only(&function(&twice, &INFO)), (Blame::Data, frame_gone, caller, vec![14]));
+    // pop rbx; mov eax, ecx; jmp rcx: elsewhere this is the jump of a switch.
+    let mut far = FRAME.to_vec();
+    far.splice(15.., [0x89, 0xC8, 0xFF, 0xE1]);
+    assert_eq!(only(&function(&far, &INFO)), (Blame::Data, frame_gone, caller, vec![14, 15, 17]));
+}
+
 #[test]
 fn code_without_data_is_a_leaf_or_a_finding() {
     // call 10h; ret. At 10h: push rax; pop rax; ret

@@ -11,7 +11,7 @@
 //! same memory.
 
 mod handler;
-#[path = "../page.rs"]
+#[path = "../shared/page.rs"]
 mod page;
 mod process;
 mod scripted;

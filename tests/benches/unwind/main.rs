@@ -9,7 +9,7 @@ mod contenders;
 mod first;
 mod images;
 mod measure;
-#[path = "../page.rs"]
+#[path = "../shared/page.rs"]
 mod page;
 mod report;
 mod stacks;

@@ -555,6 +555,31 @@ fn a_jump_that_leaves_the_function_ends_an_epilogue() {
     }
 }
 
+/// V8's built-in functions continue in the middle of others. A part that gcc has moved away jumps back with
+/// its frame.
+#[test]
+fn a_jump_to_where_another_function_has_a_frame_leaves_behind_the_release_of_the_whole_frame() {
+    let with_rbp = Info::new(4, &[(4, SetFrame), (1, Push(Rbp))]).frame(Rbp, 0);
+    let with_rbp = program().function([0x200, 0x240, 0x900], &with_rbp).with(Rbp, slot(20));
+    let before = |case: &Case, start: u32, code: &[u8]| {
+        let at = start + code.len() as u32;
+        case.clone().put(start, &[code, &jmp32(at, OTHER[0] + 8)].concat()).at(at)
+    };
+    for release in [[0x48, 0x8B, 0xE5], [0x48, 0x89, 0xEC]] {
+        let step = before(&with_rbp, 0x210, &[&release[..], &[0x5D]].concat());
+        assert!(step.starts_with("EpilogueInstructions rip=[0] rsp=1 "), "{step}");
+    }
+    // The last byte may be an operand, and a release of another size is one of a part.
+    for other in [&[0x5D][..], &[0x89, 0x5D], &[0x8B, 0xE5, 0x5D], &[0x48, 0x8B, 0xE5]] {
+        let step = before(&with_rbp, 0x210, other);
+        assert!(step.starts_with("Body "), "{other:02x?} {step}");
+    }
+    let epilogue = [0x48, 0x83, 0xC4, 0x20, 0x5B, 0x5D];
+    assert_eq!(before(&program(), PC, &epilogue), "EpilogueInstructions rip=[0] rsp=1");
+    assert_eq!(before(&program(), PC, &epilogue[4..]), NO_EPILOGUE);
+    assert_eq!(before(&program(), PC, &[0x48, 0x83, 0xC4, 0x28, 0x5B, 0x5D]), NO_EPILOGUE);
+}
+
 #[test]
 fn epilog_codes_at_the_target_are_nothing_to_unwind() {
     // Their offsets, here 0, are not those of a prologue.

@@ -5,11 +5,12 @@ use super::super::{Rules, UnwindError};
 use super::effects::Effects;
 use super::info::{CHAIN_LIMIT, Epilogs, RawCode, UnwindInfo};
 use super::tail_jump::leaves_without_mark;
-use super::undone::{Unusual, is_undone_before};
+use super::undone::{Unusual, is_released_before, is_undone_before};
 use super::{Site, UnwindInfoV3, WindingOperation, any_info_of, info_of, resolve_indirect};
 use crate::code_map::CodeRegion;
 use crate::image::RuntimeFunction;
 use crate::registers::Gpr;
+use core::ops::Range;
 
 /// Maximum number of jumps inside a function that are followed in search of an epilogue.
 const JUMP_LIMIT: u32 = 16;
@@ -249,8 +250,8 @@ fn ending(site: &Site<'_, '_>, code: &Code<'_>, repne: bool) -> Result<Ending, U
     Ok(match first {
         0xC3 | 0xC2 => Ending::Leaves,
         0xF3 => leaves(code.byte(1)? == 0xC3),
-        0xEB => jump(site, code.rva.wrapping_add(2), code.i8(1)?)?,
-        0xE9 => jump(site, code.rva.wrapping_add(5), code.i32(1)?)?,
+        0xEB => jump(site, begin..code.rva.wrapping_add(2), code.i8(1)?)?,
+        0xE9 => jump(site, begin..code.rva.wrapping_add(5), code.i32(1)?)?,
         0xFF => leaves(code.byte(1)? == 0x25 || without_mark()?),
         // add rsp, 8 drops an error code.
         0x48 if code.starts_with(&[0x48, 0x83, 0xC4, 0x08, 0x48, 0xCF]) => {
@@ -305,11 +306,11 @@ fn has_machine_frame(site: &Site<'_, '_>) -> Result<bool, UnwindError> {
     Err(UnwindError::ChainTooLong { rva: info.rva() })
 }
 
-/// Classifies `jmp` by `distance` from `rva`, the end of the instruction.
-fn jump(site: &Site<'_, '_>, rva: u32, distance: i32) -> Result<Ending, UnwindError> {
+/// Classifies the `jmp` at these RVAs, by `distance` from its end.
+fn jump(site: &Site<'_, '_>, jmp: Range<u32>, distance: i32) -> Result<Ending, UnwindError> {
     let Site { rules, region, function, info, .. } = *site;
-    let address =
-        region.base().wrapping_add(u64::from(rva)).wrapping_add_signed(i64::from(distance));
+    let end = region.base().wrapping_add(u64::from(jmp.end));
+    let address = end.wrapping_add_signed(i64::from(distance));
     let inside = region.rva(address).filter(|target| function.contains(*target));
     let to_start = inside == Some(function.begin) && !info.is_chained();
     let tail_call = if !rules.is_windows() {
@@ -325,6 +326,10 @@ fn jump(site: &Site<'_, '_>, rva: u32, distance: i32) -> Result<Ending, UnwindEr
         _ if tail_call => Ending::Leaves,
         // Following the jump is executing it, so any result found there is right.
         Some(target) if site.may_be_unusual_epilogue() => Ending::Continues(target),
+        // Functions of V8's snapshot continue in others, behind what these begin with.
+        None if site.may_be_unusual_epilogue() && is_released_before(site, jmp.start)? => {
+            Ending::Leaves
+        }
         _ => Ending::Other,
     })
 }

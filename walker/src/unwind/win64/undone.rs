@@ -59,13 +59,31 @@ impl Unusual {
 
 /// Returns true if the code of the function up to the RVA `end` ends in the instructions that undo
 /// the whole frame: the allocation's release, then all pops.
+pub(super) fn is_undone_before(site: &Site<'_, '_>, end: u32) -> Result<bool, UnwindError> {
+    undone_before(site, end, Evidence::Pops)
+}
+
+/// Returns the same with [`Evidence::Release`].
+pub(super) fn is_released_before(site: &Site<'_, '_>, end: u32) -> Result<bool, UnwindError> {
+    undone_before(site, end, Evidence::Release)
+}
+
+/// What has to come before a jump.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Evidence {
+    /// The pops, and the release of an allocation if there is one.
+    Pops,
+    /// A release of the stack in any case: the byte of a pop may be another instruction's end.
+    Release,
+}
+
 #[cold]
 #[inline(never)]
-pub(super) fn is_undone_before(site: &Site<'_, '_>, end: u32) -> Result<bool, UnwindError> {
+fn undone_before(site: &Site<'_, '_>, end: u32, evidence: Evidence) -> Result<bool, UnwindError> {
     let Some(frame) = Frame::described(site)? else { return Ok(false) };
     let Some(code) = site.region.bytes_from(site.function.begin) else { return Ok(false) };
     let before_end = end.wrapping_sub(site.function.begin) as usize;
-    Ok(code.get(..before_end).is_some_and(|code| frame.is_undone_by(code)))
+    Ok(code.get(..before_end).is_some_and(|code| frame.is_undone_by(code, evidence)))
 }
 
 /// The frame that an epilogue has to undo.
@@ -140,7 +158,7 @@ impl Frame {
 
     /// Returns true if `code` ends in the instructions that undo the frame.
     #[inline(never)]
-    fn is_undone_by(&self, code: &[u8]) -> bool {
+    fn is_undone_by(&self, code: &[u8], evidence: Evidence) -> bool {
         let pushed = self.pushed.get(..self.pushes).unwrap_or_default();
         let mut code = code;
         for (left, register) in pushed.iter().enumerate().rev() {
@@ -156,7 +174,7 @@ impl Frame {
                 }
             };
         }
-        if self.allocated == 0 {
+        if self.allocated == 0 && evidence == Evidence::Pops {
             return self.pushes > 0;
         }
         // The end of a displacement may look like an instruction that changes nothing.
@@ -176,7 +194,7 @@ impl Frame {
             [.., 0x48, 0x83, 0xC4, bytes] => bytes.cast_signed().into(),
             _ => 0,
         };
-        if u64::try_from(added) == Ok(self.allocated) {
+        if added > 0 && u64::try_from(added) == Ok(self.allocated) {
             return true;
         }
         let Some((register, distance)) = self.register else { return false };

@@ -99,6 +99,7 @@ impl Code {
     }
 
     /// Returns the starts of the bodies of a function (VA).
+    #[cfg(target_os = "linux")]
     pub(crate) fn bodies(&self, function: FunctionId) -> Vec<u64> {
         let Some(methods) = &self.methods else { return Vec::new() };
         methods.lock().unwrap_or_else(PoisonError::into_inner).bodies(function.0).to_vec()
@@ -211,6 +212,7 @@ impl Code {
     }
 
     /// Returns the path of the ready-to-run image at `base` (VA).
+    #[cfg(target_os = "linux")]
     pub(crate) fn managed_path(&self, info: &RuntimeInfo, base: u64) -> Option<String> {
         let images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
         let module = images.managed.get(&base).copied();

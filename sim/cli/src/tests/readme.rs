@@ -117,7 +117,7 @@ impl Files {
             .split_whitespace()
             .map(|arg| match arg {
                 "fixtures/win64" => fixtures.to_str().unwrap().to_owned(),
-                "images" | "my.kdl" | "sampler.kdl" => self.0.path(arg),
+                "images" | "my.kdl" | "sampler.kdl" | "field.kdl" | "small.kdl" => self.0.path(arg),
                 arg => arg.to_owned(),
             })
             .collect();
@@ -143,6 +143,13 @@ fn the_commands_of_the_book_print_what_it_shows() {
     let book = |path| Page::new(path).check(&files);
     assert_eq!(book("sim/src/book/tool.md"), 14);
     assert_eq!(book("sim/src/book/matrix.md"), 1);
+    assert_eq!(book("sim/src/book/customer.md"), 4);
+    // The chapter prints the texts that its commands have written.
+    let chapter = Page::new("sim/src/book/customer.md").content;
+    for file in ["field.kdl", "small.kdl"] {
+        let written = fs::read_to_string(files.0.path(file)).unwrap();
+        assert!(chapter.contains(&format!("```kdl\n{written}```\n")), "{written}");
+    }
 }
 
 /// Checks that only the pages that other tests check show commands of the tool.
@@ -152,7 +159,7 @@ fn no_other_chapter_shows_output() {
         let path = chapter.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         let is_page = path.extension().is_some_and(|extension| extension == "md");
-        if !is_page || name == "tool.md" || name == "matrix.md" {
+        if !is_page || ["tool.md", "matrix.md", "customer.md"].contains(&&*name) {
             continue;
         }
         assert!(!fs::read_to_string(&path).unwrap().contains("$ clrsim"), "{name}");

@@ -176,8 +176,8 @@ fn check(script: &Scripted, map: &CodeMap<'_>, thread: &Interrupted<'_>, buffer:
 
 /// Measures all, and returns the table and its explanation.
 pub(crate) fn markdown(rounds: u32) -> String {
-    let [unix, windows] =
-        [Generation::Net10Unix, Generation::Net10Windows].map(|generation| run(generation, rounds));
+    let unix = run(Generation::Net10Unix, rounds);
+    let windows = run(Generation::Net10Windows, rounds);
     let mut text =
         format!("| µs for a walk of {DEPTH} frames | Linux | Windows |\n| --- | --: | --: |\n");
     for (name, (unix, windows)) in NAMES.iter().zip(unix.into_iter().zip(windows)) {

@@ -30,6 +30,6 @@ impl<'i> First<'i> {
         let found = walk(black_box(&self.stack), &mut self.callers);
         let time = nanoseconds(start.elapsed());
         assert_eq!((found, &self.callers), (self.stack.callers.len(), &self.stack.callers));
-        self.samples.push(time / found as f64);
+        self.samples.push(time / f64::from(u32::try_from(found).unwrap_or(u32::MAX)));
     }
 }

@@ -211,11 +211,14 @@ impl Reading<'_> {
                 let target = jump_target(instruction, plain)?.wrapping_sub(BASE);
                 let within = |[begin, end]: [u32; 2]| (begin.into()..end.into()).contains(&target);
                 let own = within(MAIN) || within(CHUNK);
+                let inside = within(if self.place < CHUNK[0] { MAIN } else { CHUNK });
                 // At the first instruction of a function, no frame has to be unwound; for Windows,
-                // the same holds anywhere in another function.
+                // the same holds anywhere in another function. Behind the release of the whole frame
+                // it holds anywhere.
                 let leaves = target == u64::from(MAIN[0])
                     || !own
-                        && (!self.precise || !within(OTHER) || target < u64::from(OTHER[0]) + 4);
+                        && (!self.precise || !within(OTHER) || target < u64::from(OTHER[0]) + 4)
+                    || !inside && self.precise && self.behind_prologue() && undone;
                 leaves.then_some(Ending::TailCall)
             }
         }

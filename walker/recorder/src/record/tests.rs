@@ -175,7 +175,7 @@ fn decoded(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     for four in text.as_bytes().chunks(4) {
         let number = four.iter().fold(0, |number, letter| number << 6 | u32::from(digit(*letter)));
-        let padding = four.iter().filter(|letter| **letter == b'=').count();
+        let padding = four.iter().map(|letter| usize::from(*letter == b'=')).sum::<usize>();
         bytes.extend(&number.to_be_bytes()[1..4 - padding]);
     }
     bytes

@@ -9,7 +9,7 @@ import sys
 
 runtime, workload, policy, processes, crashes = sys.argv[1:]
 results = [json.loads(line) for line in sys.stdin]
-sums = ("walks", "missed", "frames", "hangs", "wrong_frames", "false_whole", "unjudged", "bridged",
+sums = ("walks", "missed", "frames", "hangs", "wrong_frames", "allocations", "false_whole", "unjudged", "bridged",
         "complete", "snapshots", "snapshot_frames_missing")
 total = {name: sum(result[name] for result in results) for name in sums}
 claims = {}
@@ -29,5 +29,5 @@ print(f"{runtime:19} {workload:11} {total['walks']:7} walks {share:6.2f} % compl
       f" {total['false_whole']:3} false Whole {middle['twenty_frames_ns'] / 1000:6.1f} us/20 frames"
       f" (median {middle['median_ns'] / 1000:.1f}, p95 {middle['p95_ns'] / 1000:.1f} us)",
       file=sys.stderr)
-faults = ("hangs", "wrong_frames", "false_whole", "snapshot_frames_missing")
+faults = ("hangs", "wrong_frames", "allocations", "false_whole", "snapshot_frames_missing")
 sys.exit(int(crashes) > 0 or any(total[name] for name in faults) or not results)

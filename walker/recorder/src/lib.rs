@@ -20,6 +20,7 @@
 //! | `suspended` | a suspended thread, as the walker sees it |
 //! | `sampler` | the thread that samples |
 //! | `watchdog` | the thread that ends hangs, and writes all stacks |
+//! | `allocations` | allocations that are made where none is allowed |
 //! | `names` | names of methods |
 //! | `profile` | stacks and counts, and the formats of files |
 //! | `check` | second opinions on each walk |
@@ -36,6 +37,7 @@
 //! For Linux and Windows on x64; elsewhere the library is empty.
 #![cfg(all(any(target_os = "linux", windows), target_arch = "x86_64"))]
 
+mod allocations;
 mod check;
 mod code;
 mod events;

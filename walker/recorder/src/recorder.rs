@@ -80,7 +80,7 @@ pub(crate) fn start(info: &IUnknown) -> Result<(), String> {
         record: crate::record::Record::of(&settings, version)?,
         code: Code::new(version, settings.log),
         threads: Threads::new(),
-        request: Request::new(settings.mode == Mode::Check),
+        request: Request::new(settings.mode == Mode::Check && settings.judge),
         walking: Mutex::new(()),
         is_suspending: AtomicBool::new(false),
         watchdog: Watchdog::new(),

@@ -29,6 +29,8 @@ pub(crate) struct Settings {
     /// `snapshots=1`: asks DoStackSnapshot in the handler, too, if the thread is in a method, to
     /// compare. Only for `mode=check`.
     pub(crate) snapshots: bool,
+    /// `judge=0`: makes no second walks, for durations that they do not disturb.
+    pub(crate) judge: bool,
     /// `rate=N`: samples in a second, of all threads together. 0: as many as can be taken.
     pub(crate) rate: u32,
     /// `out=PATH`: the file of the profile, or the file that other results are appended to. Without
@@ -61,6 +63,7 @@ impl Default for Settings {
             mode: Mode::Sample,
             policy: os::POLICIES[0],
             snapshots: false,
+            judge: true,
             rate: 100,
             out: None,
             format: None,
@@ -113,6 +116,7 @@ impl Settings {
                         .ok_or_else(|| format!("`{word}`: no policy of this system"))?;
                 }
                 "snapshots" => settings.snapshots = number::<u32>(word, value)? != 0,
+                "judge" => settings.judge = number::<u32>(word, value)? != 0,
                 "rate" => settings.rate = number(word, value)?,
                 "out" => settings.out = Some(value.into()),
                 "format" => {

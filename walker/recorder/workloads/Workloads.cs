@@ -1,5 +1,6 @@
 // Programs to be sampled: `Workloads NAME SECONDS NOISE` runs the workload NAME for about SECONDS,
-// beside NOISE threads that allocate. Each prints one number, so that nothing is optimised away.
+// beside NOISE threads that allocate. Each prints one number, so that nothing is optimised away,
+// and the number of turns.
 using System;
 using System.Collections.Concurrent;
 using System.Collections.Generic;
@@ -39,11 +40,11 @@ public static class Workloads
             threads.Add(thread);
         }
         var run = (Func<long>)Delegate.CreateDelegate(typeof(Func<long>), workload);
-        long result = 0;
-        while (GoesOn) result = unchecked(result + run());
+        long result = 0, turns = 0;
+        for (; GoesOn; turns++) result = unchecked(result + run());
         over = true;
         foreach (var thread in threads) thread.Join();
-        Console.WriteLine(name + " " + result);
+        Console.WriteLine(name + " " + result + " in " + turns + " turns");
         return 0;
     }
 

@@ -14,6 +14,7 @@ mod rtl;
 mod second;
 mod suspended;
 
+use crate::allocations;
 use crate::os;
 use crate::recorder::Recorder;
 use crate::request::{Report, Sample};
@@ -224,11 +225,8 @@ impl Check {
 
     /// Returns the result: one JSON object.
     pub(crate) fn text(&self, settings: &Settings, version: [u16; 3], hangs: u32) -> String {
-        let [median, p95, twenty] = [
-            percentile(&self.nanoseconds, 50),
-            percentile(&self.nanoseconds, 95),
-            percentile(&self.for_twenty, 50),
-        ];
+        let [median, p95] = [50, 95].map(|percent| percentile(&self.nanoseconds, percent));
+        let [twenty, twenty_p95] = [50, 95].map(|percent| percentile(&self.for_twenty, percent));
         let [major, minor, build] = version;
         let result = json!({
             "runtime": format!("{major}.{minor}.{build}"),
@@ -239,6 +237,7 @@ impl Check {
             "frames": self.frames,
             "hangs": hangs,
             "wrong_frames": self.wrong_frames,
+            "allocations": allocations::made(),
             "false_whole": self.false_whole,
             "unjudged": self.unjudged,
             "bridged": self.bridged,
@@ -248,6 +247,7 @@ impl Check {
             "median_ns": median,
             "p95_ns": p95,
             "twenty_frames_ns": twenty,
+            "twenty_frames_p95_ns": twenty_p95,
             "second_opinion": self.native.is_some(),
             "claims": self.claims,
         });

@@ -1,6 +1,7 @@
 //! Samples that threads take themselves, in a signal handler.
 
 use super::{Answer, Sample};
+use crate::allocations::Watch;
 use crate::os;
 use crate::recorder::Recorder;
 use crate::target::Interrupted;
@@ -101,6 +102,7 @@ impl Request {
         }
         // SAFETY: the sample is this handler's until the word changes.
         let sample = unsafe { &mut *self.sample.get() };
+        let _watch = self.wants_copies.then(Watch::this_thread);
         let target = Interrupted::new(thread, registers);
         sample.thread = ThreadId(0);
         let stack = thread.stack();

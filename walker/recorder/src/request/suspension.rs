@@ -1,6 +1,7 @@
 //! Samples that the sampler takes while the thread is suspended.
 
 use super::{Answer, Sample};
+use crate::allocations::Watch;
 use crate::code::Code;
 use crate::os::{self, ThreadHandle};
 use crate::recorder::{self, Recorder};
@@ -108,6 +109,7 @@ impl Request {
         is_silent: bool,
         sample: &mut Sample,
     ) -> Option<()> {
+        let _watch = self.wants_copies.then(Watch::this_thread);
         // The walk's own suspension ends before the stack is copied.
         let stopped = Stopped::suspend(target).ok()?;
         sample.registers = stopped.context().ok()?.registers;

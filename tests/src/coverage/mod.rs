@@ -59,6 +59,8 @@ pub const DIED: &str = "the process dies";
 pub struct RecordedCall {
     /// The runtime.
     pub generation: Generation,
+    /// The situation, as it is recorded.
+    pub situation: String,
     /// The outcome, without the address of an access violation; [`DIED`] if the call was not
     /// replayed.
     pub outcome: String,
@@ -115,6 +117,7 @@ impl Coverage {
                 let shown = situations::shown(recording.generation, &walk.situation, &walk.variant);
                 self.recorded.insert(RecordedCall {
                     generation: recording.generation,
+                    situation: walk.situation.clone(),
                     outcome: DIED.to_owned(),
                     shape: shape([]),
                     clauses: shown.chain(situations::of_death(&walk.variant)).collect(),
@@ -127,7 +130,7 @@ impl Coverage {
                 for clause in &shown {
                     self.add(By::Recording, recording.generation, *clause);
                 }
-                self.add_recorded(recording.generation, &events, shown);
+                self.add_recorded(recording.generation, &walk.situation, &events, shown);
             }
         }
         Ok(())
@@ -166,11 +169,18 @@ impl Coverage {
     pub fn add_outcome(&mut self, generation: Generation, situation: &str, ended: [&str; 2]) {
         let [outcome, shape] = ended.map(str::to_owned);
         let clauses = situations::shown(generation, situation, "").collect();
-        self.recorded.insert(RecordedCall { generation, outcome, shape, clauses });
+        let situation = situation.to_owned();
+        self.recorded.insert(RecordedCall { generation, situation, outcome, shape, clauses });
     }
 
     /// Adds what a replayed call shows as a whole; `others` are clauses that no event shows.
-    fn add_recorded(&mut self, generation: Generation, events: &[Event], others: Vec<Clause>) {
+    fn add_recorded(
+        &mut self,
+        generation: Generation,
+        situation: &str,
+        events: &[Event],
+        others: Vec<Clause>,
+    ) {
         let ended = events.iter().rev().find_map(|event| match event {
             Event::Ended(outcome) => Some(*outcome),
             _ => None,
@@ -185,8 +195,8 @@ impl Coverage {
         clauses.sort_unstable();
         clauses.dedup();
         if let Some(outcome) = ended.map(outcome_word) {
-            let shape = shape(are_managed);
-            self.recorded.insert(RecordedCall { generation, outcome, shape, clauses });
+            let (shape, situation) = (shape(are_managed), situation.to_owned());
+            self.recorded.insert(RecordedCall { generation, situation, outcome, shape, clauses });
         }
     }
 

@@ -6,7 +6,7 @@ use clr_runtime::Outcome;
 use clr_runtime::clause::{Clause, is_source_read};
 use clr_runtime::generation::{Generation, Generations};
 use clr_scenario::{ExpectedOutcome, ExpectedSnapshot, Provenance, Scenario, SnapshotReport};
-use clr_tests::coverage::{Coverage, DIED, outcome_word};
+use clr_tests::coverage::{Coverage, DIED, RecordedCall, outcome_word};
 use clr_tests::shape::shape;
 use std::collections::BTreeSet;
 
@@ -18,6 +18,20 @@ fn texts() -> impl Iterator<Item = (&'static Fixture, Scenario)> {
         let text = core::str::from_utf8(fixture.bytes).unwrap();
         (fixture, Scenario::parse(text).unwrap())
     })
+}
+
+/// Returns the situation that a text rebuilds, if it does.
+fn situation(fixture: &Fixture) -> Option<&'static str> {
+    let text = core::str::from_utf8(fixture.bytes).unwrap();
+    text.lines().next()?.strip_prefix("// situation: ")
+}
+
+/// Returns true if a call was made in a situation. A recording may say more of it than a text; what
+/// a text says of the target, in parentheses, is not in the name that a recording gives it.
+fn is_in(call: &RecordedCall, situation: &str) -> bool {
+    let detail = call.situation.strip_prefix(situation);
+    call.situation == situation.split(" (").next().unwrap_or_default()
+        || detail.is_some_and(|detail| detail.is_empty() || detail.starts_with(':'))
 }
 
 /// The recorded calls, by what a label claims of them.
@@ -44,7 +58,13 @@ impl Recorded {
 
     /// Returns true if a call of the runtime came out so, and all clauses that recorded calls can
     /// show apply to it. Of a call that ended the process no address was recorded.
-    fn has(&self, report: &SnapshotReport, on: Generation, expected: &ExpectedSnapshot) -> bool {
+    fn has(
+        &self,
+        report: &SnapshotReport,
+        situation: Option<&str>,
+        on: Generation,
+        expected: &ExpectedSnapshot,
+    ) -> bool {
         let found = report.found.outcome;
         let outcome = match found {
             Outcome::Returned(_) => outcome_word(found),
@@ -58,6 +78,7 @@ impl Recorded {
             expected.clauses.iter().filter(|it| self.visible.contains(it)).collect();
         self.coverage.recorded().any(|call| {
             call.generation == on
+                && situation.is_none_or(|situation| is_in(call, situation))
                 && (call.outcome == outcome || call.outcome == outcome_word(found))
                 && call.shape == shape
                 && claimed.iter().all(|it| call.clauses.contains(it))
@@ -75,7 +96,7 @@ fn observed_results_are_those_of_recorded_calls() {
                 let call = scenario.call(report.stop, report.snapshot).unwrap();
                 let Some(expected) = report.expected.map(|at| &call.expect[at]) else { continue };
                 if matches!(expected.from, Provenance::Observed(_))
-                    && !recorded.has(&report, generation, expected)
+                    && !recorded.has(&report, situation(fixture), generation, expected)
                 {
                     let title = call.title.as_deref().unwrap_or_default();
                     let shape =

@@ -7,6 +7,7 @@ mod contributing;
 mod coverage;
 mod evidence;
 mod labels;
+mod mutants;
 mod references;
 mod repository;
 mod runtimes;

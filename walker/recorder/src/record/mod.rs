@@ -221,7 +221,7 @@ impl Record {
         if !self.is_wanted(&situation, call, &chain, &answer) {
             return;
         }
-        let state = self.state(call, &chain, &answer);
+        let state = self.state(&situation, call, &chain, &answer);
         let map = recorder.code.code_map();
         let noted = Noted::new(&OwnProcess);
         let mut passed = reads::Passed::new();
@@ -271,10 +271,16 @@ impl Record {
     }
 
     /// Returns the state that cannot be read, but follows from the result.
-    fn state(&self, call: &Call, chain: &Chain, answer: &Answer) -> State {
+    fn state(&self, situation: &Situation, call: &Call, chain: &Chain, answer: &Answer) -> State {
         match answer.result {
             HResult::UNSAFE if !self.has_started.load(Ordering::Relaxed) => State::NotStarted,
             HResult::UNSAFE => State::ForbidsSuspension,
+            // A suspended runtime refuses only threads in cooperative mode.
+            HResult::NOT_IMPLEMENTED
+                if situation.is_suspended_by_profiler && !chain.is_cooperative =>
+            {
+                State::Cooperative
+            }
             // A seed counts only in cooperative mode.
             HResult::UNMANAGED_CONTEXT if call.seed.is_none() || !chain.is_cooperative => {
                 State::SecondPass

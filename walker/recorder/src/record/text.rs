@@ -229,13 +229,15 @@ impl References<'_> {
     }
 
     fn state(&mut self, walk: &Walk, line: &mut String) {
-        let mode = if walk.chain.is_cooperative { "coop" } else { "preemptive" };
+        let is_cooperative = walk.chain.is_cooperative || walk.state == State::Cooperative;
+        let mode = if is_cooperative { "coop" } else { "preemptive" };
         let _ = write!(line, "\"state\":{{\"mode\":\"{mode}\"");
         if walk.situation.is_suspended_by_profiler {
             line.push_str(",\"runtime_suspended_by_profiler\":true");
         }
         line.push_str(match walk.state {
             State::Usual => "",
+            State::Cooperative => ",\"inferred\":[\"mode\"]",
             State::NotStarted => ",\"ee_started\":false,\"inferred\":[\"ee_started\"]",
             State::ForbidsSuspension => {
                 ",\"forbid_suspend\":true,\"inferred\":[\"forbid_suspend\"]"

@@ -92,6 +92,8 @@ pub(super) enum State {
     NotStarted,
     /// The target must not be suspended.
     ForbidsSuspension,
+    /// The target was in cooperative mode for a moment, though the profiler had suspended the runtime.
+    Cooperative,
     /// Native code dispatches an exception in its second pass.
     SecondPass,
 }

@@ -10,6 +10,7 @@ mod framehop;
 mod page;
 mod pe_unwind_info;
 mod site;
+mod tables;
 
 use clr_codegen::execution::Execution;
 use clr_codegen::shadow_stack::CallerState;

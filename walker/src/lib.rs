@@ -69,4 +69,5 @@ pub mod mixed;
 pub mod profiling;
 pub mod registers;
 mod rule_slots;
+mod search;
 pub mod unwind;

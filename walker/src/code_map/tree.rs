@@ -3,6 +3,7 @@
 //! A copy costs one reference count. A change copies the nodes between the root and one leaf if
 //! another copy of the tree shares them, and no node otherwise.
 
+use crate::search::last_up_to;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::slice;
@@ -50,16 +51,7 @@ impl<T> Tree<T> {
     pub(super) fn last_up_to(&self, key: u64) -> Option<&T> {
         let mut node = &*self.root;
         loop {
-            // Branches instead of `partition_point`: a predicted look-up costs no latency.
-            let (mut after, mut end) = (0, node.keys.len());
-            while after < end {
-                let middle = after + (end - after) / 2;
-                match node.keys.get(middle) {
-                    Some(&least) if least <= key => after = middle + 1,
-                    _ => end = middle,
-                }
-            }
-            let at = after.checked_sub(1)?;
+            let at = last_up_to(&node.keys, |&least| least <= key)?;
             match &node.children {
                 Children::Values(values) => return values.get(at),
                 Children::Nodes(nodes) => node = nodes.get(at)?,

@@ -1,5 +1,7 @@
 //! RUNTIME_FUNCTION entries, which lead from an address to its unwind data.
 
+use crate::search::last_up_to;
+
 /// Size in bytes of a RUNTIME_FUNCTION.
 pub const SIZE_OF_RUNTIME_FUNCTION: usize = 12;
 
@@ -99,19 +101,11 @@ impl<'a> FunctionTable<'a> {
     #[inline]
     #[must_use]
     pub fn find_from_begin(&self, rva: u32) -> Option<RuntimeFunction> {
-        // Branches instead of `partition_point`: code that depends on a predicted look-up need not
-        // wait for the loads, and the same return addresses recur.
-        let (mut after, mut end) = (0, self.entries.len());
-        while after < end {
-            let middle = after + (end - after) / 2;
-            match self.entries.get(middle) {
-                Some([b0, b1, b2, b3, ..]) if u32::from_le_bytes([*b0, *b1, *b2, *b3]) <= rva => {
-                    after = middle + 1;
-                }
-                _ => end = middle,
-            }
-        }
-        self.entries.get(after.checked_sub(1)?).map(RuntimeFunction::from_bytes)
+        let is_before = |[b0, b1, b2, b3, ..]: &[u8; SIZE_OF_RUNTIME_FUNCTION]| {
+            u32::from_le_bytes([*b0, *b1, *b2, *b3]) <= rva
+        };
+        let at = last_up_to(self.entries, is_before)?;
+        self.entries.get(at).map(RuntimeFunction::from_bytes)
     }
 }
 

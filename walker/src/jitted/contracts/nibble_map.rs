@@ -145,3 +145,90 @@ impl NibbleMap {
 const fn nibble(unit: u32, slot: u64) -> u32 {
     unit >> (28 - 4 * slot as u32) & 15
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Segment;
+    use core::ops::Range;
+
+    const BASE: u64 = 0x7F00_0000_1000;
+    const UNITS: u64 = 0x7E00_0000_0000;
+    const SIZE: u64 = 0x6000;
+
+    /// Returns numbers that look random, the same ones for each seed.
+    fn numbers(seed: u64) -> impl FnMut(u64) -> u64 {
+        let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        move |below| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 16) % below
+        }
+    }
+
+    /// Draws methods as offsets from the heap's base: short ones, some longer than a unit, close to each
+    /// other or far apart. Each has a multiple of 4 bytes and a nibble of its own.
+    fn draw(seed: u64) -> Vec<Range<u64>> {
+        let mut draw = numbers(seed);
+        let (mut methods, mut at) = (Vec::new(), 0);
+        loop {
+            let gap = if draw(4) == 0 { 4 * draw(300) } else { 4 * draw(4) };
+            let size = if draw(5) == 0 { 4 + 4 * draw(400) } else { 4 + 4 * draw(30) };
+            let mut start = at + gap;
+            if methods.last().is_some_and(|last: &Range<u64>| last.start / 32 == start / 32) {
+                start = start.next_multiple_of(32);
+            }
+            if start + size > SIZE {
+                return methods;
+            }
+            methods.push(start..start + size);
+            at = start + size;
+        }
+    }
+
+    /// Writes the map as the runtime does, method by method: a nibble for the start, and from version 2 on
+    /// a pointer into each unit that the method has whole.
+    fn written(methods: &[Range<u64>], has_pointers: bool) -> Vec<u8> {
+        let mut units = vec![0_u32; (SIZE / 256) as usize];
+        for method in methods {
+            let place = method.start % 256 / 32;
+            units[(method.start / 256) as usize] |=
+                (method.start % 32 / 4 + 1) as u32 * 0x1000_0000_u32.wrapping_shr(4 * place as u32);
+            for (unit, number) in units.iter_mut().zip(0..) {
+                if has_pointers && number > method.start / 256 && (number + 1) * 256 <= method.end {
+                    *unit = (method.start as u32 & !15) + 9 + (method.start as u32 % 16) / 4;
+                }
+            }
+        }
+        units.iter().flat_map(|unit| unit.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn each_address_of_drawn_heaps_leads_to_the_start_of_its_method() {
+        let mut within_long_methods = 0;
+        for (seed, has_pointers) in (1..=60).flat_map(|seed| [(seed, false), (seed, true)]) {
+            let methods = draw(seed);
+            let bytes = written(&methods, has_pointers);
+            let memory = Segment::new(UNITS, &bytes);
+            let map = NibbleMap { units: UNITS, base: BASE, has_pointers };
+            for offset in 0..SIZE {
+                let before = methods.iter().rev().find(|method| method.start <= offset);
+                let expected = before.map(|method| BASE + method.start);
+                let found = map.find(&memory, BASE + offset).unwrap();
+                let method = before.filter(|method| method.contains(&offset));
+                if has_pointers && method.is_none() {
+                    // Beyond a method its start may be too far away.
+                    assert!(found.is_none() || found == expected, "{seed} {offset:#x}: {found:x?}");
+                } else {
+                    assert_eq!(found, expected, "{seed} {offset:#x}");
+                }
+                let units = |method: &Range<u64>| offset / 256 - method.start / 256;
+                within_long_methods += u64::from(method.is_some_and(|method| units(method) > 1));
+            }
+            let starts: Vec<_> = methods.iter().map(|method| BASE + method.start).collect();
+            assert_eq!(map.starts(&memory, BASE + SIZE), Ok(starts), "{seed}");
+        }
+        assert!(within_long_methods > 10_000, "{within_long_methods}");
+    }
+}

@@ -63,7 +63,7 @@ pub use hand_stack::{
 pub use histories::{
     Action, ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, Explored, Exploring,
     HistoryDifference, ProfilerMethod, ProfilerScript, ScriptSeed, ScriptStep, ScriptThread,
-    ThreadName, WaitKind,
+    TextDigest, TextDigestError, ThreadName, WaitKind,
 };
 pub use keywords::Keyword;
 pub use layout::format_text;

@@ -33,13 +33,15 @@ Exit codes:
 
 const REPLAY_EXAMPLES: &str = "\
 Examples:
-  clrsim replay my.kdl@net10-windows:clr1:14b3a
-  clrsim replay --rules my.kdl@net10-windows:clr1:14b3a
+  clrsim replay my.kdl@net10-windows:clr1:14b3a:5d0c71e2
+  clrsim replay --rules my.kdl@net10-windows:clr1:14b3a:5d0c71e2
   clrsim replay gallery/hazards/h-08-callback-takes-a-lock.kdl@net10-windows:clr1:
 
-The string names the text, the runtime and the history, as clrsim explore prints it. In the last
-part stands where another thread went on than would have by itself: 14b3a is, the second thread at
-the 14th turn, and the first one 3 turns later. It holds as long as the text stays as it is.
+The string names the text, the runtime and the history, as clrsim explore prints it. The history
+says where another thread went on than would have by itself: 14b3a is, the second thread at the 14th
+turn, and the first one 3 turns later. It holds as long as the text stays as it is. The last part is
+a digest of the text's program, threads and profiler: if they were edited, a note says so, and the
+replay is another history. Without that part nothing is compared.
 
 The first explore node of the text says whether a broken rule is a failure, and whether every
 instruction is a switch point. A history that was found otherwise, with flags of clrsim explore or
@@ -162,7 +164,7 @@ pub(crate) struct HistoryArgs {
 #[derive(Debug, Args)]
 #[command(after_help = REPLAY_EXAMPLES)]
 pub(crate) struct ReplayArgs {
-    /// Text, runtime and history: TEXT@RUNTIME:clr1:…
+    /// Text, runtime and history: TEXT@RUNTIME:clr1:…, and the digest of the text, if it is known
     #[arg(value_name = "STRING")]
     pub(crate) history: String,
 

@@ -138,14 +138,15 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
         })?;
         let failed = report.failure.as_ref().map(|failure| {
             let failed = Failed::new(&failure.verdict, &failure.history);
-            (failed, name(&source.name, generation, &failure.schedule))
+            (failed, name(&source.name, scenario, generation, &failure.schedule))
         });
         let failure = report.failure.as_ref();
         let needed = failure.map(|it| flags_of(&usual, &settings, &it.verdict));
         let found = Found { generation, failed, flags: needed.unwrap_or_default(), report };
         if args.json {
             let of_rule = flags(&usual, &settings, true);
-            write_json(&found.as_json(&source, &settings, args.first, &of_rule), console)?;
+            let found = found.as_json(&source, scenario, &settings, args.first, &of_rule);
+            write_json(&found, console)?;
         } else {
             found.write_line(scenario, console)?;
         }
@@ -292,6 +293,7 @@ impl Found {
     fn as_json<'e>(
         &'e self,
         source: &'e Source,
+        scenario: &Scenario,
         settings: &Exploration,
         first: u64,
         of_rule: &[&'static str],
@@ -299,7 +301,7 @@ impl Found {
         let Self { generation, report, failed, flags } = self;
         let broken = report.broken.iter().map(|(_, rule, schedule)| Broken {
             rule: clr_scenario::Keyword::word(*rule).to_owned(),
-            replay: name(&source.name, *generation, schedule),
+            replay: name(&source.name, scenario, *generation, schedule),
             replay_flags: of_rule.to_vec(),
         });
         Explored {

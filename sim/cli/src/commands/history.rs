@@ -9,7 +9,7 @@ use crate::render::progress::Progress;
 use crate::report::history::usual;
 use clr_explore::{Budget, Failure, Report, ScheduleString};
 use clr_runtime::generation::Generation;
-use clr_scenario::{Exploration, Exploring, RunOnError, Scenario};
+use clr_scenario::{Exploration, Exploring, RunOnError, Scenario, TextDigest};
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::path::Path;
@@ -55,6 +55,8 @@ pub(crate) struct Named {
     pub(crate) file: String,
     pub(crate) generation: Generation,
     pub(crate) schedule: ScheduleString,
+    /// Digest of the text in which the history was found; older strings have none.
+    digest: Option<TextDigest>,
 }
 
 impl Named {
@@ -69,8 +71,18 @@ impl Named {
             let names = Generation::ALL.map(Generation::name).join(", ");
             refused(&format!("there is no runtime {runtime}; they are: {names}"))
         })?;
+        // The schedule itself has one colon.
+        let digest = schedule.rsplit_once(':').filter(|(before, _)| before.contains(':'));
+        let (schedule, digest) = digest.map_or((schedule, None), |(it, digest)| (it, Some(digest)));
+        let digest = digest.map(str::parse).transpose().map_err(|error| refused(&error))?;
         let schedule = schedule.parse().map_err(|error| refused(&error))?;
-        Ok(Self { file: file.to_owned(), generation, schedule })
+        Ok(Self { file: file.to_owned(), generation, schedule, digest })
+    }
+
+    /// Returns true if the text was edited after the history was found; `None` if the string does
+    /// not say in which text that was.
+    pub(crate) fn is_edited(&self, scenario: &Scenario) -> Option<bool> {
+        self.digest.map(|digest| digest != scenario.digest())
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::args::{ReplayArgs, TimelineArgs};
 use crate::commands::history::{Named, find, read, search, usual_but};
 use crate::input::{Source, slashed, write_over};
-use crate::render::console::{Console, DIM, GOOD, HEAD};
+use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
 use crate::render::progress::Progress;
@@ -17,6 +17,10 @@ use clr_explore::{Budget, History, ScheduleString, Verdict};
 use clr_runtime::generation::Generation;
 use clr_scenario::{Exploration, Exploring, Scenario};
 use serde::Serialize;
+use std::io;
+
+/// Note for a history of a text with another digest.
+const EDITED: &str = "the text was edited after this history was found";
 
 /// A replayed history, for JSON.
 #[derive(Serialize)]
@@ -26,6 +30,7 @@ struct Replayed<'r> {
     generation: &'static str,
     replay: &'r str,
     replay_flags: Vec<&'static str>,
+    text_edited: Option<bool>,
     turns: usize,
     #[serde(flatten)]
     failed: Option<Failed>,
@@ -43,6 +48,7 @@ fn make(
     generation: Generation,
     schedule: &ScheduleString,
     budget: &Budget,
+    is_edited: Option<bool>,
 ) -> Result<Made, CliError> {
     let refused = |error: &dyn std::fmt::Display| {
         source.error(format_args!("cannot be run on {generation}: {error}"))
@@ -50,21 +56,30 @@ fn make(
     let exploring = Exploring::new(scenario, generation).map_err(|error| refused(&error))?;
     let made = exploring.replay(schedule, budget).map_err(|error| refused(&error))?;
     let (verdict, history) = made.ok_or_else(|| {
-        source.error(format_args!(
-            "has no history {schedule} on {generation}: the text has changed, or every instruction was \
-             a switch point (--instructions), or was not (--instructions=false)"
-        ))
+        let switched = "every instruction was a switch point (--instructions), or was not \
+                        (--instructions=false)";
+        let why = match is_edited {
+            Some(true) => EDITED.to_owned(),
+            Some(false) => switched.to_owned(),
+            None => format!("the text has changed, or {switched}"),
+        };
+        source.error(format_args!("has no history {schedule} on {generation}: {why}"))
     })?;
     Ok(Made { verdict, history })
 }
 
 /// Replays the history that `args` name and returns the exit code.
 pub(crate) fn replay(args: &ReplayArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let Named { file, generation, schedule } = Named::parse(&args.history)?;
-    let source = find(&file)?;
+    let named = Named::parse(&args.history)?;
+    let Named { file, generation, schedule, .. } = &named;
+    let generation = *generation;
+    let source = find(file)?;
     let fixture = read(&source)?;
+    let is_edited = named.is_edited(&fixture.scenario);
     let settings = usual_but(&fixture.scenario, &args.found);
-    let made = make(&source, &fixture.scenario, generation, &schedule, &settings.budget())?;
+    let budget = settings.budget();
+    let made = make(&source, &fixture.scenario, generation, schedule, &budget, is_edited)?;
+    warn(&source, is_edited, console)?;
     let Made { verdict, history } = &made;
     if args.json {
         let replayed = Replayed {
@@ -73,6 +88,7 @@ pub(crate) fn replay(args: &ReplayArgs, console: &mut Console<'_>) -> Result<u8,
             generation: generation.name(),
             replay: &args.history,
             replay_flags: needed(&fixture.scenario, &settings, verdict.as_ref()),
+            text_edited: is_edited,
             turns: history.turns.len(),
             failed: verdict.as_ref().map(|verdict| Failed::new(verdict, history)),
         };
@@ -87,6 +103,14 @@ pub(crate) fn replay(args: &ReplayArgs, console: &mut Console<'_>) -> Result<u8,
         }
     }
     Ok(if verdict.is_some() { FAILED } else { PASSED })
+}
+
+/// Writes a note on stderr if the text was edited after its history was found.
+fn warn(source: &Source, is_edited: Option<bool>, console: &mut Console<'_>) -> io::Result<()> {
+    if is_edited == Some(true) {
+        writeln!(console.err, "{BAD}note:{BAD:#} {}: {EDITED}; this is another one", source.name)?;
+    }
+    Ok(())
 }
 
 /// Returns the flags without which the replay would differ.
@@ -107,6 +131,7 @@ pub(crate) fn timeline(args: &TimelineArgs, console: &mut Console<'_>) -> Result
     let scenario = &fixture.scenario;
     let settings = usual_but(scenario, &args.found);
     let budget = settings.budget();
+    let is_edited = named.as_ref().and_then(|named| named.is_edited(scenario));
     let generation = named.as_ref().map(|named| named.generation).or(args.on);
     let first = || settings.generations().next().unwrap_or(Generation::Net10Windows);
     let generation = generation.unwrap_or_else(first);
@@ -122,8 +147,10 @@ pub(crate) fn timeline(args: &TimelineArgs, console: &mut Console<'_>) -> Result
         })?;
         report.failure.map(|failure| failure.schedule).unwrap_or_default()
     };
-    let Made { verdict, history } = make(&source, scenario, generation, &schedule, &budget)?;
-    let name = name(&source.name, generation, &schedule);
+    let Made { verdict, history } =
+        make(&source, scenario, generation, &schedule, &budget, is_edited)?;
+    warn(&source, is_edited, console)?;
+    let name = name(&source.name, scenario, generation, &schedule);
     let replay = replay_arguments(&needed(scenario, &settings, verdict.as_ref()), &name);
     let ending = verdict.as_ref().map(|verdict| headline(verdict, &history));
     let title = scenario.about.shows.as_deref().unwrap_or(&source.name);

@@ -49,9 +49,14 @@ pub(crate) fn replay_arguments(flags: &[&str], replay: &str) -> String {
     flags.iter().copied().chain([replay.as_str()]).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the string of a history.
-pub(crate) fn name(file: &str, generation: Generation, schedule: &ScheduleString) -> String {
-    format!("{file}@{generation}:{schedule}")
+/// Returns the string of a history: the text, the runtime, the schedule, and the digest of the text.
+pub(crate) fn name(
+    file: &str,
+    scenario: &Scenario,
+    generation: Generation,
+    schedule: &ScheduleString,
+) -> String {
+    format!("{file}@{generation}:{schedule}:{}", scenario.digest())
 }
 
 /// Returns the style of a tone.

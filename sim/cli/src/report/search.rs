@@ -104,7 +104,8 @@ fn different(
     let failure = found.failure.as_ref();
     let found = Found {
         differences: differences.iter().map(ToString::to_string).collect(),
-        replay: failure.map(|failure| name(file, *generation, &failure.schedule)),
+        replay: failure
+            .map(|failure| name(file, &fixture.scenario, *generation, &failure.schedule)),
         replay_flags: failure
             .map(|it| flags_of(&usual(&fixture.scenario), settings, &it.verdict))
             .unwrap_or_default(),

@@ -158,7 +158,8 @@ fn the_printed_arguments_replay_the_history() {
     let says = folder.write("says.kdl", says.as_bytes());
     assert_eq!(fails_again(&explore(&says, &[]).out), [""; 0]);
     let well = super::clrsim(&["timeline", "--rules=false", &says]);
-    assert!(well.out.ends_with("clr1:\n"), "{}", well.out);
+    let last = well.out.lines().last().unwrap();
+    assert!(last.contains('@') && last.contains(":clr1::"), "{}", well.out);
 }
 
 /// A history of another explore node than the first, which `replay` uses.
@@ -240,4 +241,38 @@ fn a_history_is_made_smaller() {
     assert_eq!(folder.clrsim(&["run", &small]).code, 0);
     let other = folder.path("other.kdl");
     assert_eq!(folder.clrsim(&["minimize", &path, "-o", &other]).code, 0);
+}
+
+#[test]
+fn a_replay_says_that_its_text_was_edited() {
+    let folder = Folder::new();
+    let path = folder.write("crossed.kdl", CROSSED.as_bytes());
+    let string = failing(&path, "net10-windows");
+    let (old, digest) = string.rsplit_once(':').unwrap();
+    let replay = |string: &str| {
+        let answer = folder.clrsim(&["replay", string]);
+        assert!(answer.code < 2, "{}", answer.text());
+        let json = folder.clrsim(&["replay", string, "--json"]);
+        let json: Value = serde_json::from_str(&json.out).unwrap();
+        (answer.err, json["text_edited"].clone())
+    };
+    assert_eq!(replay(&string), (String::new(), Value::Bool(false)));
+    assert_eq!(replay(old), (String::new(), Value::Null));
+    // Layout, comments and expectations do not count.
+    let same = format!("// Twice.\n\n{CROSSED}\nexplore {{ expect {{ survives }} }}\n");
+    folder.write("crossed.kdl", same.as_bytes());
+    assert_eq!(replay(&string), (String::new(), Value::Bool(false)));
+    folder.write("crossed.kdl", CROSSED.replace("work 9", "work 8").as_bytes());
+    let note = "note: DIR/crossed.kdl: the text was edited after this history was found; this is \
+                another one\n";
+    assert_eq!(replay(&string), (note.to_owned(), Value::Bool(true)));
+    assert_eq!(replay(old), (String::new(), Value::Null));
+    let timeline = folder.clrsim(&["timeline", &string]);
+    assert_eq!((timeline.code, &*timeline.err), (0, note));
+    assert!(!timeline.out.contains(digest), "{}", timeline.out);
+    let lost = folder.clrsim(&["replay", &string.replace("clr1:", "clr1:9999b")]);
+    assert_eq!(lost.code, 2, "{}", lost.text());
+    let wrong = folder.clrsim(&["replay", &format!("{old}:5D0C71E2")]);
+    assert_eq!(wrong.code, 2, "{}", wrong.text());
+    assert!(wrong.err.contains("8 hexadecimal digits"), "{}", wrong.err);
 }

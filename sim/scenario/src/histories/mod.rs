@@ -2,9 +2,11 @@
 //! results.
 
 mod act;
+mod digest;
 mod explore;
 mod shrink;
 
+pub use digest::{TextDigest, TextDigestError};
 pub use explore::{Explored, Exploring, HistoryDifference};
 pub use shrink::ScriptStep;
 

@@ -11,8 +11,11 @@ pub mod mutants;
 pub mod recorded;
 pub mod scheduled;
 pub mod shape;
+mod skipped;
 pub mod snapshot;
 pub mod world;
+
+pub use skipped::skipped;
 
 use std::path::PathBuf;
 
@@ -43,18 +46,19 @@ pub fn first_seed() -> u64 {
 }
 
 /// Returns the directory that `CLR_ORACLES` names, which holds the whole collection of images with
-/// vectors, and the names of its images, ascending. `None` if the variable is not set.
+/// vectors, and the names of its images, ascending.
 ///
 /// # Panics
-/// If the directory cannot be read.
+/// If the variable is not set, or the directory cannot be read.
 #[must_use]
-pub fn oracle_images() -> Option<(PathBuf, Vec<String>)> {
-    let directory = PathBuf::from(std::env::var_os("CLR_ORACLES")?);
+pub fn oracle_images() -> (PathBuf, Vec<String>) {
+    let directory = std::env::var_os("CLR_ORACLES").expect("CLR_ORACLES names a folder");
+    let directory = PathBuf::from(directory);
     let entries = std::fs::read_dir(directory.join("img")).expect("CLR_ORACLES has a folder img");
     let mut names: Vec<_> = entries
         .map(|entry| entry.expect("the folder can be read").path())
         .filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned()))
         .collect();
     names.sort();
-    Some((directory, names))
+    (directory, names)
 }

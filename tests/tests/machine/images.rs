@@ -332,12 +332,11 @@ fn family(name: &str) -> &str {
     }
 }
 
-/// Tests the whole collection, if `CLR_ORACLES` names its directory.
+/// Tests the whole collection.
 #[test]
+#[ignore = "needs the collection, in the folder that CLR_ORACLES names"]
 fn all_oracles_agree() {
-    let Some((directory, mut names)) = oracle_images() else {
-        return;
-    };
+    let (directory, mut names) = oracle_images();
     // These need libraries.
     names.retain(|name| !name.starts_with("cpp_"));
     let mut results = BTreeMap::new();

@@ -1,5 +1,6 @@
 //! Headless Chromium, driven through its DevTools protocol.
 
+use clr_tests::skipped;
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -43,7 +44,7 @@ impl Browser {
     /// Starts a browser, if there is one.
     pub(crate) fn start() -> Option<Self> {
         let Some(program) = program().filter(|_| cfg!(unix)) else {
-            println!("skipped: there is no Chromium");
+            skipped("CLR_CHROMIUM", "there is no Chromium");
             return None;
         };
         let folder = tempfile::tempdir().unwrap();

@@ -111,12 +111,11 @@ fn without_a_bug_every_vector_is_unwound_that_the_walker_unwinds() {
     assert_eq!(found, expected);
 }
 
-/// Tests the whole collection, if `CLR_ORACLES` names its directory.
+/// Tests the whole collection.
 #[test]
+#[ignore = "needs the collection, in the folder that CLR_ORACLES names"]
 fn all_oracles_agree() {
-    let Some((directory, names)) = oracle_images() else {
-        return;
-    };
+    let (directory, names) = oracle_images();
     let mut sum = Right::default();
     for name in &names {
         let image = std::fs::read(directory.join(format!("img/{name}.dll"))).unwrap();

@@ -2,7 +2,7 @@
 
 use clr_codegen::{CallingConvention, Format, PlacedHelper, Unit};
 use clr_generate::{Seeded, Size, program};
-use clr_tests::cases;
+use clr_tests::{cases, skipped};
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::process::Command;
@@ -13,10 +13,8 @@ fn readelf(unit: &Unit, options: &[&str]) -> Option<String> {
     let path = directory.path().join("libnative.so");
     std::fs::write(&path, &unit.bytes).unwrap();
     let output = match Command::new("readelf").args(options).arg(&path).output() {
-        Err(error)
-            if error.kind() == ErrorKind::NotFound
-                && std::env::var_os("CI_REQUIRE_READELF").is_none() =>
-        {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            skipped("CI_REQUIRE_READELF", "readelf is not installed");
             return None;
         }
         output => output.unwrap(),
@@ -55,10 +53,7 @@ fn linked_images(count: u32) -> impl Iterator<Item = (Unit, usize, Option<Range<
 fn frames_are_read() {
     let mut seen = 0;
     for (unit, functions) in images(100) {
-        let Some(text) = readelf(&unit, &["--debug-dump=frames"]) else {
-            println!("skipped: readelf is not installed");
-            return;
-        };
+        let Some(text) = readelf(&unit, &["--debug-dump=frames"]) else { return };
         // One FDE is the handler's.
         assert!(text.matches(" FDE ").count() > functions, "{text}");
         seen += text.matches("DW_CFA_def_cfa_offset").count();
@@ -70,10 +65,7 @@ fn frames_are_read() {
 fn headers_and_symbols_are_read() {
     for (unit, functions) in images(30) {
         let options = ["--headers", "--dyn-syms", "--syms", "--dynamic", "--histogram", "--wide"];
-        let Some(text) = readelf(&unit, &options) else {
-            println!("skipped: readelf is not installed");
-            return;
-        };
+        let Some(text) = readelf(&unit, &options) else { return };
         assert!(text.contains("GNU_EH_FRAME"), "{text}");
         assert!(text.contains("Library soname: [libnative.so]"), "{text}");
         let exported = text.lines().filter(|line| line.contains(" GLOBAL DEFAULT ")).count();
@@ -86,10 +78,7 @@ fn headers_and_symbols_are_read() {
 fn linkage_has_a_section_of_its_own() {
     let mut seen = 0;
     for (unit, _, table) in linked_images(100) {
-        let Some(text) = readelf(&unit, &["--sections", "--wide"]) else {
-            println!("skipped: readelf is not installed");
-            return;
-        };
+        let Some(text) = readelf(&unit, &["--sections", "--wide"]) else { return };
         let line = text.lines().find(|line| line.contains(" .plt "));
         let Some(table) = table else {
             assert_eq!(line, None, "{text}");

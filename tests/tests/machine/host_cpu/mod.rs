@@ -8,12 +8,12 @@
 //! * `live::sequences`: random programs, with jumps, loops and calls;
 //! * `live::images`: the test functions of the compiled images.
 //!
-//! If the system does not permit stepping a process, these tests print a message and pass; with the
+//! If the system does not permit stepping a process, these tests are skipped and say so; with the
 //! variable `CI_REQUIRE_PTRACE` they fail. `CLR_TEST_CASES` makes them longer (such as 20) or
 //! shorter.
 //!
 //! On every host, `recorded` compares the machine with results recorded earlier on a processor
-//! (`CLR_RECORD=1 cargo test -p clr-tests --test machine host_cpu` records new ones), and `info`
+//! (`cargo test -p clr-tests --test machine host_cpu -- --ignored` records new ones), and `info`
 //! compares the machine with iced-x86's information about instructions.
 //!
 //! Not compared: results that the manuals leave undefined (`defined`); the exceptions that mxcsr

@@ -43,7 +43,7 @@
 //! | steps | each u16 flags and u32 [`digest`] of the other registers, after the step |
 //! | u8, changes | the outcome of the instruction after the last step (0 if there is none); the end |
 //!
-//! `CLR_RECORD=1` with the test `record` rewrites the file, from the processor that runs the test.
+//! The ignored test `record` rewrites the file, from the processor that runs the test.
 
 use crate::host_cpu::check::{Complaints, Truth, check};
 use crate::host_cpu::defined::undefined_flags;

@@ -112,10 +112,8 @@ fn record_sequence(host: &mut Host, program: &Program, seed: u32, writer: &mut W
 }
 
 #[test]
+#[ignore = "rewrites fixtures/host_cpu"]
 fn record() {
-    if std::env::var_os("CLR_RECORD").is_none() {
-        return;
-    }
     let mut host = host().unwrap();
     let mut machine = machine();
     let mut writer = Writer::default();

@@ -8,6 +8,7 @@ mod tracee;
 
 use crate::stepping::shadow::Ended;
 use check::{Check, Examined};
+use clr_tests::skipped;
 use clr_walker::code_map::CodeMap;
 use clr_walker::image::elf::ElfImage;
 use flate2::Compression;
@@ -18,30 +19,40 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tracee::Tracee;
 
+/// The variable that makes these tests fail on hosts that cannot step a program.
+const REQUIRED: &str = "CI_REQUIRE_PTRACE";
+
 /// Compiles the program; `None` if there is no C++ compiler.
+///
+/// # Panics
+/// If the compiler refuses the program.
 fn compile(folder: &Path, options: &[&str]) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/unwinders/stepping/program.cpp");
     let program = folder.join("program");
     let compiler = std::env::var_os("CXX").unwrap_or_else(|| "c++".into());
     let mut command = Command::new(compiler);
     command.args(options).arg("-o").arg(&program).arg(source);
-    command.status().ok()?.success().then_some(program)
+    match command.status() {
+        Ok(status) => {
+            assert!(status.success(), "the program does not compile: {command:?}: {status}");
+            Some(program)
+        }
+        Err(error) => {
+            skipped(REQUIRED, format_args!("no C++ compiler: {error}"));
+            None
+        }
+    }
 }
 
 /// Steps through the program, compiled with these options. Returns the counts, and the lines of the
 /// vectors.
 fn step_through(options: &[&str]) -> Option<(Examined, Vec<String>)> {
     let folder = tempfile::tempdir().unwrap();
-    let Some(program) = compile(folder.path(), options) else {
-        assert!(std::env::var_os("CI_REQUIRE_PTRACE").is_none(), "no C++ compiler");
-        println!("skipped: no C++ compiler");
-        return None;
-    };
+    let program = compile(folder.path(), options)?;
     let tracee = match Tracee::start(&program) {
         Ok(tracee) => tracee,
         Err(error) => {
-            assert!(std::env::var_os("CI_REQUIRE_PTRACE").is_none(), "{error}");
-            println!("skipped: {error}");
+            skipped(REQUIRED, format_args!("the program cannot be stepped: {error}"));
             return None;
         }
     };
@@ -81,8 +92,9 @@ fn the_same_without_optimization() {
 
 /// Rewrites the vectors.
 #[test]
+#[ignore = "writes to the file that CLR_RECORD_STEPS names"]
 fn record() {
-    let Some(path) = std::env::var_os("CLR_RECORD_STEPS") else { return };
+    let path = std::env::var_os("CLR_RECORD_STEPS").expect("CLR_RECORD_STEPS names a file");
     let (_, lines) = step_through(&["-O2", "-Wl,-z,lazy"]).expect("a host that can be stepped");
     let mut gzip = GzEncoder::new(File::create(path).unwrap(), Compression::best());
     for line in lines {

@@ -18,7 +18,7 @@ for result in results:
         claims[claim] = claims.get(claim, 0) + count
 middle = {
     name: int(statistics.median(result[name] for result in results)) if results else 0
-    for name in ("median_ns", "p95_ns", "twenty_frames_ns")
+    for name in ("median_ns", "p95_ns", "twenty_frames_ns", "twenty_frames_p95_ns")
 }
 line = {"runtime": runtime, "workload": workload, "policy": policy, "processes": int(processes),
         "crashes": int(crashes), **total, **middle, "claims": claims}

@@ -72,10 +72,15 @@ pub(super) struct StackCopy<'s> {
 }
 
 impl StackCopy<'_> {
+    /// Returns true if `address` (VA) is in the copied part of the stack, where no code is.
+    pub(super) fn contains(&self, address: u64) -> bool {
+        let end = self.from + self.bytes.len() as u64;
+        (self.from..end).contains(&address)
+    }
+
     /// Returns the word at `address` (VA).
     pub(super) fn read(&self, address: u64) -> Option<u64> {
-        let end = self.from + self.bytes.len() as u64;
-        if (self.from..end).contains(&address) {
+        if self.contains(address) {
             let at = usize::try_from(address - self.from).ok()?;
             return self.bytes.get(at..)?.first_chunk().map(|word| u64::from_le_bytes(*word));
         }
@@ -107,5 +112,6 @@ mod tests {
         assert_eq!(copy.read(from), Some(0x0909_0909_0909_0909));
         assert_eq!(copy.read(from + 8), Some(0x0707_0707_0707_0707));
         assert_eq!(copy.read(from + 1), None, "neither whole");
+        assert!(copy.contains(from - 8) && copy.contains(from + 7) && !copy.contains(from + 8));
     }
 }

@@ -90,7 +90,10 @@ impl Second<'_> {
         } else {
             return Stepped::Lost;
         }
-        let goes_on = frame.rsp() > sp || interrupted || is_interrupted;
+        // Data on the stack may look like a call. libunwind leaves OnHijackTripThread for such an
+        // address: its call frame information names a word above the return address.
+        let is_on_stack = self.stack.contains(frame.rip);
+        let goes_on = !is_on_stack && (frame.rsp() > sp || interrupted || is_interrupted);
         if goes_on && (interrupted || self.follows_call(frame.rip) || self.is_trampoline(frame.rip))
         {
             Stepped::Caller { interrupted }

@@ -384,12 +384,13 @@ mod tests {
     fn a_result_is_json_whatever_the_label() {
         let mut check = Check::new();
         check.missed();
-        let settings = Settings { label: "a\"b\\c".to_owned(), ..Settings::default() };
+        let label = "a\"b\\c".to_owned();
+        let settings = Settings { label, policy: Policy::Unseeded, ..Settings::default() };
         let text = check.text(&settings, [9, 0, 7], 1);
         assert_eq!((text.lines().count(), text.ends_with('\n')), (1, true));
         let result: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(result["workload"], "a\"b\\c");
-        assert_eq!((&result["runtime"], &result["policy"]), (&json!("9.0.7"), &json!("signal")));
+        assert_eq!((&result["runtime"], &result["policy"]), (&json!("9.0.7"), &json!("unseeded")));
         assert_eq!((&result["missed"], &result["hangs"]), (&json!(1), &json!(1)));
     }
 

@@ -129,6 +129,10 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
             if step.trust == Trust::Cfi && self.leave_otherwise(inside, (rsp, rbp), frame) {
                 return Ok(Stepped::Caller);
             }
+            // Where heaps are known to the system, a stub that has pushed a word is taken for a leaf.
+            if step.trust == Trust::Leaf && self.leave_pushing_stub(address, rsp, frame) {
+                return Ok(Stepped::Caller);
+            }
             if redirected() == Some(Redirected::Stored)
                 && self.is_interrupted_method(&frame.registers)
             {
@@ -300,21 +304,22 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
         let jumps_on = stub::target(&frame.registers, self.target);
         jumps_on.is_some_and(|to| self.knows(to)) && self.leave_stub(frame)
             || self.leave_by_stack_top(frame)
-            || self.leave_pushing_stub(&frame.clone(), frame)
+            || self.leave_pushing_stub(frame.registers.rip, frame.registers.rsp(), frame)
     }
 
-    /// Writes the caller of a frame that was interrupted in a stub which has pushed words, if the stub's
-    /// code pops them before it jumps, and the next word is a return address in a method. Returns
-    /// true if it is.
-    pub(super) fn leave_pushing_stub(&self, interrupted: &Cursor, caller: &mut Cursor) -> bool {
-        let code = &interrupted.registers;
-        let Some(words @ 1..) = stub::popped(code.rip, self.target) else { return false };
-        let mut below = *interrupted;
-        below.registers.set(Gpr::Rsp, code.rsp().wrapping_add(words * 8));
-        let is_left = self.leave_by_stack_top(&mut below);
+    /// Moves a frame that was interrupted at `rip` and `rsp` (VA) in a stub which has pushed words to
+    /// its caller, if the stub's code pops them before it jumps, and the next word is a return address
+    /// in a method. Returns true if it is.
+    #[cold]
+    #[inline(never)]
+    fn leave_pushing_stub(&self, rip: u64, rsp: u64, frame: &mut Cursor) -> bool {
+        let Some(words @ 1..) = stub::popped(rip, self.target) else { return false };
+        let mut caller = *frame;
+        caller.registers.set(Gpr::Rsp, rsp.wrapping_add(words * 8));
+        let is_left = self.leave_by_stack_top(&mut caller);
         if is_left {
-            below.source = Source::Unwound(Trust::Stub);
-            *caller = below;
+            caller.source = Source::Unwound(Trust::Stub);
+            *frame = caller;
         }
         is_left
     }

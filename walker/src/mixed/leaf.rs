@@ -37,12 +37,9 @@ impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
                 }
                 Err(Ended::Fatal(fatal)) => return Err(fatal),
             }
-            let interrupted = *frame;
             match steps.step(frame) {
                 Ok(Stepped::Caller) => {}
                 Ok(Stepped::Root) => return Ok(Leaf::Root),
-                // Without unwind data a stub is taken for a leaf, though it may have pushed a word.
-                Err(Reason::NotACall { .. }) if steps.leave_pushing_stub(&interrupted, frame) => {}
                 Err(reason) => {
                     let unknown = matches!(reason, Reason::Unwind(UnwindError::UnknownCode { .. }));
                     if !(unknown && self.leave_stub(steps, frame)?) {
@@ -64,39 +61,44 @@ impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
             return Ok(false);
         }
         let Some(target) = stub::target(&frame.registers, steps.target) else { return Ok(false) };
-        let known = steps.knows(target)
-            || match self.function(steps.unwinder.code_map(), target, Position::Interrupted) {
-                Ok(function) => function.is_some(),
-                Err(Ended::Short(_)) => false,
-                Err(Ended::Fatal(fatal)) => return Err(fatal),
-            };
+        let known = steps.knows(target) || self.is_method(steps, target, Position::Interrupted)?;
         Ok(known && steps.leave_stub(frame))
     }
 
-    /// Moves a frame in unknown code to its caller, by the code map, or by the top of the stack if the
-    /// runtime knows a method there. Returns true if it did.
+    /// Moves a frame that was interrupted in unknown code to its caller, by the code map, or by the top
+    /// of the stack if the runtime knows a method there. Returns true if it did.
     pub(super) fn leave_unknown<T: TargetThread>(
         &self,
         steps: &Steps<'_, '_, T>,
         frame: &mut Cursor,
     ) -> Result<bool, I::Fatal> {
+        if frame.position != Position::Interrupted {
+            return Ok(false);
+        }
         if steps.leave_unknown(frame) {
             return Ok(true);
         }
         let mut caller = *frame;
-        let mut is_method = false;
-        if frame.position == Position::Interrupted && steps.leave_stub(&mut caller) {
-            let (map, rip) = (steps.unwinder.code_map(), caller.registers.rip);
-            is_method = match self.function(map, rip, Position::ReturnAddress) {
-                Ok(function) => function.is_some(),
-                Err(Ended::Short(_)) => false,
-                Err(Ended::Fatal(fatal)) => return Err(fatal),
-            };
-        }
-        if is_method {
+        let is_left = steps.leave_stub(&mut caller)
+            && self.is_method(steps, caller.registers.rip, Position::ReturnAddress)?;
+        if is_left {
             caller.source = Source::Unwound(Trust::StackTop);
             *frame = caller;
         }
-        Ok(is_method)
+        Ok(is_left)
+    }
+
+    /// Returns true if the runtime knows a method of a frame with this `ip` (VA).
+    fn is_method<T: TargetThread>(
+        &self,
+        steps: &Steps<'_, '_, T>,
+        ip: u64,
+        position: Position,
+    ) -> Result<bool, I::Fatal> {
+        match self.function(steps.unwinder.code_map(), ip, position) {
+            Ok(function) => Ok(function.is_some()),
+            Err(Ended::Short(_)) => Ok(false),
+            Err(Ended::Fatal(fatal)) => Err(fatal),
+        }
     }
 }

@@ -37,17 +37,11 @@ fn caller<T: TargetThread>(
     steps: &Steps<'_, '_, T>,
     frame: &mut Cursor,
 ) -> Result<Stepped, Reason> {
-    let interrupted = *frame;
     let reason = match steps.step(frame) {
         Ok(stepped) => return Ok(stepped),
         Err(reason) => reason,
     };
-    let is_left = match reason {
-        // Such a step has changed nothing.
-        Reason::Unwind(UnwindError::UnknownCode { .. }) => steps.leave_unknown(frame),
-        // Where heaps are known to the system, a stub that has pushed a word is taken for a leaf.
-        Reason::NotACall { .. } => steps.leave_pushing_stub(&interrupted, frame),
-        _ => false,
-    };
-    if is_left { Ok(Stepped::Caller) } else { Err(reason) }
+    let is_unknown = matches!(reason, Reason::Unwind(UnwindError::UnknownCode { .. }));
+    // Such a step has changed nothing.
+    if is_unknown && steps.leave_unknown(frame) { Ok(Stepped::Caller) } else { Err(reason) }
 }

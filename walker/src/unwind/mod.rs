@@ -24,10 +24,11 @@ use crate::rule_slots::CodePlace;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Rules {
     /// Correct where Windows is known to be wrong: a jump into a gcc cold part or back is no tail
-    /// call, unless the whole frame is released before it, `rex ret` returns, iretq over a machine frame returns too, version 2 may lack EPILOG
-    /// codes, jumps to a shared tail are followed, `vzeroupper` may be among the pops, `nop`, long
-    /// pops and indirect jumps without REX.W end an epilogue if its code undoes the whole frame,
-    /// `___chkstk_ms` is recognised by its code, and callers are looked up at their return address − 1. Operation 11 is known in the images and
+    /// call, unless the whole frame is released before it, `rex ret` returns, iretq over a machine
+    /// frame returns too, version 2 may lack EPILOG codes, jumps to a shared tail are followed,
+    /// `vzeroupper` may be among the pops, `nop`, long pops and indirect jumps without REX.W end an
+    /// epilogue if its code undoes the whole frame, `___chkstk_ms` is recognised by its code, and
+    /// callers are looked up at their return address − 1. Operation 11 is known in the images and
     /// the generated code of Unix, and only there.
     #[default]
     Precise,

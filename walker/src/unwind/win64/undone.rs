@@ -68,7 +68,7 @@ pub(super) fn is_released_before(site: &Site<'_, '_>, end: u32) -> Result<bool, 
     undone_before(site, end, Evidence::Release)
 }
 
-/// What has to come before a jump.
+/// The instructions that have to come before a jump.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Evidence {
     /// The pops, and the release of an allocation if there is one.

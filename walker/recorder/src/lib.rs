@@ -18,6 +18,7 @@
 //! | `request` | one sample at a time: taken in a signal handler, or while the thread is suspended |
 //! | `target` | an interrupted thread, as the walker sees it in its signal handler |
 //! | `suspended` | a suspended thread, as the walker sees it |
+//! | `used_stack` | the part of a stack that such a thread uses, read directly |
 //! | `sampler` | the thread that samples |
 //! | `watchdog` | the thread that ends hangs, and writes all stacks |
 //! | `allocations` | allocations that are made where none is allowed |
@@ -56,4 +57,5 @@ mod suspended;
 #[cfg(target_os = "linux")]
 mod target;
 mod threads;
+mod used_stack;
 mod watchdog;

@@ -1,7 +1,8 @@
 //! A thread that the sampler suspends, as the walker sees it.
 
-use crate::os::{self, OwnProcess, SystemError, ThreadHandle};
+use crate::os::{SystemError, ThreadHandle};
 use crate::threads::Thread;
+use crate::used_stack::UsedStack;
 use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::profiling::{StackBounds, TargetThread, ThreadContext, ThreadId};
 use std::cell::Cell;
@@ -16,8 +17,8 @@ pub(crate) struct Suspended {
     depth: Cell<u32>,
     /// The registers, while the thread is suspended.
     context: Cell<Option<ThreadContext>>,
-    /// The lowest byte that is in use (VA) while the thread is suspended, else the stack's base.
-    low: Cell<u64>,
+    /// The stack, while the thread is suspended.
+    used: Cell<UsedStack>,
 }
 
 impl Suspended {
@@ -25,21 +26,22 @@ impl Suspended {
     pub(crate) fn open(thread: &Thread) -> Option<Self> {
         let stack = thread.stack();
         let handle = ThreadHandle::open(thread.tid())?;
-        let (depth, context, low) = (Cell::new(0), Cell::new(None), Cell::new(stack.base));
-        Some(Self { id: thread.id(), stack, handle, depth, context, low })
+        let used = Cell::new(UsedStack::new(stack, stack.base));
+        let (depth, context) = (Cell::new(0), Cell::new(None));
+        Some(Self { id: thread.id(), stack, handle, depth, context, used })
+    }
+
+    /// Returns the lowest byte of the stack that is in use (VA) once the context was read, or the base.
+    pub(crate) fn low(&self) -> u64 {
+        self.used.get().low()
     }
 }
 
 impl Memory for Suspended {
     #[inline]
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
-        let room = self.stack.base.saturating_sub(address);
-        if address < self.low.get() || room < buffer.len() as u64 {
-            return OwnProcess.read(address, buffer);
-        }
-        // SAFETY: the range is within the used part of the suspended thread's stack.
-        unsafe { os::copy_stack(address, buffer) };
-        Ok(())
+        // SAFETY: a part is known only while the thread is suspended.
+        unsafe { self.used.get().read(address, buffer) }
     }
 }
 
@@ -68,7 +70,7 @@ impl TargetThread for Suspended {
             return Ok(());
         }
         self.context.set(None);
-        self.low.set(self.stack.base);
+        self.used.set(UsedStack::new(self.stack, self.stack.base));
         self.handle.resume()
     }
 
@@ -79,9 +81,7 @@ impl TargetThread for Suspended {
         let context = self.handle.context()?;
         if self.depth.get() > 0 {
             self.context.set(Some(context));
-            let sp = context.registers.rsp();
-            // On another stack, every read is guarded.
-            self.low.set(if self.stack.contain(sp) { sp } else { self.stack.base });
+            self.used.set(UsedStack::new(self.stack, context.registers.rsp()));
         }
         Ok(context)
     }

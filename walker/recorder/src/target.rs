@@ -1,7 +1,7 @@
 //! An interrupted thread, as the walker sees it in the signal handler.
 
-use crate::os::{self, OwnProcess};
 use crate::threads::Thread;
+use crate::used_stack::UsedStack;
 use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::profiling::{StackBounds, TargetThread, ThreadContext, ThreadId};
 use clr_walker::registers::Registers;
@@ -16,36 +16,28 @@ pub(crate) struct Interrupted<'s> {
     id: ThreadId,
     stack: StackBounds,
     registers: &'s Registers,
-    /// The lowest byte that is in use (VA).
-    low: u64,
+    used: UsedStack,
 }
 
 impl<'s> Interrupted<'s> {
     /// Wraps the calling thread, in the handler that has interrupted it with these registers.
     pub(crate) fn new(thread: &Thread, registers: &'s Registers) -> Self {
         let stack = thread.stack();
-        let low = registers.rsp().saturating_sub(RED_ZONE);
-        // On another stack, a handler's own for example, every read is guarded.
-        let low = if stack.contain(low) { low } else { stack.base };
-        Self { id: thread.id(), stack, registers, low }
+        let used = UsedStack::new(stack, registers.rsp().saturating_sub(RED_ZONE));
+        Self { id: thread.id(), stack, registers, used }
     }
 
     /// Returns the lowest byte of the stack that is in use (VA), or the base on another stack.
     pub(crate) const fn low(&self) -> u64 {
-        self.low
+        self.used.low()
     }
 }
 
 impl Memory for Interrupted<'_> {
     #[inline]
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
-        let room = self.stack.base.saturating_sub(address);
-        if address < self.low || room < buffer.len() as u64 {
-            return OwnProcess.read(address, buffer);
-        }
-        // SAFETY: the range is within the used part of the calling thread's stack.
-        unsafe { os::copy_stack(address, buffer) };
-        Ok(())
+        // SAFETY: the calling thread is in the handler.
+        unsafe { self.used.read(address, buffer) }
     }
 }
 

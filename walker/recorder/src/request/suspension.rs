@@ -120,10 +120,8 @@ impl Request {
         sample.nanoseconds = os::now().saturating_sub(start);
         sample.snapshot = None;
         if self.wants_copies {
-            let sp = sample.registers.rsp();
-            let low = if sample.stack.contain(sp) { sp } else { sample.stack.base };
-            // SAFETY: the thread is suspended with this stack pointer.
-            unsafe { sample.copy_stack(low, sample.stack) };
+            // SAFETY: the thread is suspended, and its registers were read.
+            unsafe { sample.copy_stack(target.low(), sample.stack) };
         }
         if recorder.settings.snapshots && !is_silent {
             sample.take_snapshot(&recorder.info, target.id(), false);

@@ -1,4 +1,4 @@
-//! What a recording needs to know of a runtime's own structures, by version.
+//! Layouts of a runtime's own structures that a recording reads, by version.
 //!
 //! | fact | source |
 //! |---|---|
@@ -18,19 +18,11 @@ pub(super) struct Layout {
     /// Offset of `m_pCallSiteSP` in an InlinedCallFrame, in bytes; the return address and the frame
     /// pointer follow it.
     pub(super) call_site_sp: u64,
-    /// The table of addresses that the runtime has for debuggers.
-    pub(super) table: Table,
-}
-
-/// The runtime's table for debuggers, `DacGlobals`: among others the addresses of vtables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Table {
-    /// True if its entries are addresses of 8 bytes, false if they are RVAs of 4 bytes.
-    pub(super) is_wide: bool,
-    /// The Frames with a vtable in the table, from HelperMethodFrame on, in its order.
-    pub(super) frames: &'static [Kind],
-    /// Number of vtables of other classes after the last Frame.
-    pub(super) behind: usize,
+    /// True if the entries of the runtime's table for debuggers, `DacGlobals`, are addresses of 8
+    /// bytes, false if they are RVAs of 4 bytes.
+    pub(super) has_wide_table: bool,
+    /// The bit of the version in [`FRAMES`].
+    version: u8,
 }
 
 /// The kind of a Frame.
@@ -60,120 +52,49 @@ pub(super) enum Shape {
     Mark,
 }
 
-const fn kind(name: &'static str, shape: Shape) -> Kind {
-    Kind { name, shape }
-}
+/// CoreCLR 3.1, .NET 8, .NET 9.
+const C31: u8 = 1;
+const N8: u8 = 2;
+const N9: u8 = 4;
+const ALL: u8 = C31 | N8 | N9;
 
-/// The Frames before HelperMethodFrame, the last one first: the same in all versions.
-pub(super) const BEFORE: &[Kind] = &[
-    kind("FuncEvalFrame", Shape::Mark),
-    kind("FaultingExceptionFrame", Shape::Faulting),
-    kind("DebuggerU2MCatchHandlerFrame", Shape::Mark),
-    kind("DebuggerExitFrame", Shape::Mark),
-    kind("DebuggerSecurityCodeMarkFrame", Shape::Mark),
-    kind("DebuggerClassInitMarkFrame", Shape::Mark),
+/// The Frames with a vtable in the runtime's table for debuggers, in its order, and the versions that
+/// have them. The table has vtables of other classes before and after them.
+const FRAMES: [(&str, Shape, u8); 30] = [
+    ("ContextTransitionFrame", Shape::Mark, C31),
+    ("DebuggerClassInitMarkFrame", Shape::Mark, ALL),
+    ("DebuggerSecurityCodeMarkFrame", Shape::Mark, ALL),
+    ("DebuggerExitFrame", Shape::Mark, ALL),
+    ("DebuggerU2MCatchHandlerFrame", Shape::Mark, ALL),
+    ("FaultingExceptionFrame", Shape::Faulting, ALL),
+    ("FuncEvalFrame", Shape::Mark, ALL),
+    ("GCFrame", Shape::Mark, C31),
+    ("HelperMethodFrame", Shape::Helper, ALL),
+    ("HelperMethodFrame_1OBJ", Shape::Helper, ALL),
+    ("HelperMethodFrame_2OBJ", Shape::Helper, ALL),
+    ("HelperMethodFrame_3OBJ", Shape::Helper, ALL),
+    ("HelperMethodFrame_PROTECTOBJ", Shape::Helper, ALL),
+    ("HijackFrame", Shape::Hijack, ALL),
+    ("InlinedCallFrame", Shape::InlinedCall, ALL),
+    ("SecureDelegateFrame", Shape::Transition, C31),
+    ("MulticastFrame", Shape::Transition, C31 | N8),
+    ("PInvokeCalliFrame", Shape::Transition, ALL),
+    ("PrestubMethodFrame", Shape::Transition, ALL),
+    ("ProtectByRefsFrame", Shape::Mark, ALL),
+    ("ProtectValueClassFrame", Shape::Mark, ALL),
+    ("ResumableFrame", Shape::Resumable, ALL),
+    ("RedirectedThreadFrame", Shape::Resumable, ALL),
+    ("StubDispatchFrame", Shape::Transition, ALL),
+    ("CallCountingHelperFrame", Shape::Transition, N8 | N9),
+    ("ExternalMethodFrame", Shape::Transition, ALL),
+    ("DynamicHelperFrame", Shape::Transition, ALL),
+    ("StubHelperFrame", Shape::Transition, C31),
+    ("TailCallFrame", Shape::TailCall, C31),
+    ("ExceptionFilterFrame", Shape::Mark, ALL),
 ];
 
-/// The same in CoreCLR 3.1, which has a GCFrame and a ContextTransitionFrame, too.
-pub(super) const BEFORE_3_1: &[Kind] = &[
-    kind("GCFrame", Shape::Mark),
-    BEFORE[0],
-    BEFORE[1],
-    BEFORE[2],
-    BEFORE[3],
-    BEFORE[4],
-    BEFORE[5],
-    kind("ContextTransitionFrame", Shape::Mark),
-];
-
-const HELPERS: [Kind; 5] = [
-    kind("HelperMethodFrame", Shape::Helper),
-    kind("HelperMethodFrame_1OBJ", Shape::Helper),
-    kind("HelperMethodFrame_2OBJ", Shape::Helper),
-    kind("HelperMethodFrame_3OBJ", Shape::Helper),
-    kind("HelperMethodFrame_PROTECTOBJ", Shape::Helper),
-];
-const HIJACK: Kind = kind("HijackFrame", Shape::Hijack);
-const INLINED: Kind = kind("InlinedCallFrame", Shape::InlinedCall);
-const MULTICAST: Kind = kind("MulticastFrame", Shape::Transition);
-const CALLI: Kind = kind("PInvokeCalliFrame", Shape::Transition);
-const PRESTUB: Kind = kind("PrestubMethodFrame", Shape::Transition);
-const BY_REFS: Kind = kind("ProtectByRefsFrame", Shape::Mark);
-const VALUE_CLASS: Kind = kind("ProtectValueClassFrame", Shape::Mark);
-const RESUMABLE: Kind = kind("ResumableFrame", Shape::Resumable);
-const REDIRECTED: Kind = kind("RedirectedThreadFrame", Shape::Resumable);
-const DISPATCH: Kind = kind("StubDispatchFrame", Shape::Transition);
-const COUNTING: Kind = kind("CallCountingHelperFrame", Shape::Transition);
-const EXTERNAL: Kind = kind("ExternalMethodFrame", Shape::Transition);
-const DYNAMIC: Kind = kind("DynamicHelperFrame", Shape::Transition);
-const FILTER: Kind = kind("ExceptionFilterFrame", Shape::Mark);
-
-const FRAMES_3_1: [Kind; 21] = [
-    HELPERS[0],
-    HELPERS[1],
-    HELPERS[2],
-    HELPERS[3],
-    HELPERS[4],
-    HIJACK,
-    INLINED,
-    kind("SecureDelegateFrame", Shape::Transition),
-    MULTICAST,
-    CALLI,
-    PRESTUB,
-    BY_REFS,
-    VALUE_CLASS,
-    RESUMABLE,
-    REDIRECTED,
-    DISPATCH,
-    EXTERNAL,
-    DYNAMIC,
-    kind("StubHelperFrame", Shape::Transition),
-    kind("TailCallFrame", Shape::TailCall),
-    FILTER,
-];
-
-const FRAMES_8: [Kind; 19] = [
-    HELPERS[0],
-    HELPERS[1],
-    HELPERS[2],
-    HELPERS[3],
-    HELPERS[4],
-    HIJACK,
-    INLINED,
-    MULTICAST,
-    CALLI,
-    PRESTUB,
-    BY_REFS,
-    VALUE_CLASS,
-    RESUMABLE,
-    REDIRECTED,
-    DISPATCH,
-    COUNTING,
-    EXTERNAL,
-    DYNAMIC,
-    FILTER,
-];
-
-const FRAMES_9: [Kind; 18] = [
-    HELPERS[0],
-    HELPERS[1],
-    HELPERS[2],
-    HELPERS[3],
-    HELPERS[4],
-    HIJACK,
-    INLINED,
-    CALLI,
-    PRESTUB,
-    BY_REFS,
-    VALUE_CLASS,
-    RESUMABLE,
-    REDIRECTED,
-    DISPATCH,
-    COUNTING,
-    EXTERNAL,
-    DYNAMIC,
-    FILTER,
-];
+/// Number of vtables of other classes after those of Frames.
+pub(super) const BEHIND: usize = 9;
 
 impl Layout {
     /// Returns the layout of the runtime with this version, as `GetRuntimeInformation` says it;
@@ -184,14 +105,16 @@ impl Layout {
             cooperative: 0xC,
             top_frame: 0x10,
             call_site_sp: 0x20,
-            table: Table { is_wide: false, frames: &FRAMES_3_1, behind: 9 },
+            has_wide_table: false,
+            version: C31,
         };
         match (major, minor) {
             // 3.1 says 4.0, as .NET Framework 4 does.
             (4, 0) | (3, 1) => Some(core_3_1),
             (8, _) => Some(Self {
                 generation: "net8-unix",
-                table: Table { is_wide: true, frames: &FRAMES_8, behind: 9 },
+                has_wide_table: true,
+                version: N8,
                 ..core_3_1
             }),
             (9, _) => Some(Self {
@@ -199,15 +122,18 @@ impl Layout {
                 cooperative: 4,
                 top_frame: 8,
                 call_site_sp: 0x18,
-                table: Table { is_wide: true, frames: &FRAMES_9, behind: 9 },
+                has_wide_table: true,
+                version: N9,
             }),
             _ => None,
         }
     }
 
-    /// Returns the Frames before HelperMethodFrame, the last one first.
-    pub(super) const fn before(&self) -> &'static [Kind] {
-        if self.table.is_wide { BEFORE } else { BEFORE_3_1 }
+    /// Returns the kinds of the runtime's Frames, in the order of its table.
+    pub(super) fn frames(&self) -> impl DoubleEndedIterator<Item = Kind> {
+        let version = self.version;
+        let known = FRAMES.iter().filter(move |(_, _, versions)| versions & version != 0);
+        known.map(|(name, shape, _)| Kind { name, shape: *shape })
     }
 }
 

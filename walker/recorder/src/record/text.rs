@@ -6,143 +6,106 @@ use super::met::{Body, Image, Met, Method};
 use super::walk::{Report, State, Thread, Walk};
 use clr_walker::profiling::HResult;
 use clr_walker::registers::Registers;
-use std::fmt::Write as _;
+use data_encoding::{BASE64, HEXLOWER};
+use serde_json::{Value as Json, json};
 
 /// Size of the seed that a call says it passes, in bytes: a CONTEXT without extended state.
 pub(super) const CONTEXT_SIZE: u32 = 1232;
 /// ContextFlags of seeds: control, integer and floating-point registers.
 pub(super) const SEED_FLAGS: u32 = 0x0010_000B;
 
-/// Returns a JSON string.
-pub(super) fn string(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => quoted.extend(['\\', letter]),
-            '\0'..='\x1f' => {
-                let _ = write!(quoted, "\\u{:04x}", u32::from(letter));
-            }
-            _ => quoted.push(letter),
-        }
-    }
-    quoted.push('"');
-    quoted
+/// Returns a number as the format has addresses and flags.
+fn hex(number: u64) -> String {
+    format!("{number:#x}")
 }
 
-/// Returns bytes in lower-case hexadecimal digits.
-fn hexadecimal(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for byte in bytes {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
-}
-
-/// Returns bytes in base 64, with padding.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for part in bytes.chunks(3) {
-        let mut three = [0; 4];
-        three[1..=part.len()].copy_from_slice(part);
-        let number = u32::from_be_bytes(three);
-        for digit in 0..4 {
-            let value = number >> (18 - 6 * digit) & 63;
-            text.push(if digit > part.len() { '=' } else { DIGITS[value as usize].into() });
-        }
-    }
-    text
+/// Returns the line of a JSON object.
+fn line(object: &Json) -> String {
+    format!("{object}\n")
 }
 
 /// Returns the first line.
 pub(super) fn header(generation: &str, runtime: &str, is_legacy: bool, note: &str) -> String {
-    let legacy = if is_legacy { ",\"legacy_exception_handling\":true" } else { "" };
-    format!(
-        "{{\"t\":\"recording\",\"format\":1,\"generation\":{},\"runtime\":{},\"os\":\"Linux x64\",\
-         \"name\":\"clr-recorder\",\"note\":{}{legacy}}}\n",
-        string(generation),
-        string(runtime),
-        string(note)
-    )
+    let mut header = json!({
+        "t": "recording",
+        "format": 1,
+        "generation": generation,
+        "runtime": runtime,
+        "os": "Linux x64",
+        "name": "clr-recorder",
+        "note": note,
+    });
+    if is_legacy {
+        header["legacy_exception_handling"] = json!(true);
+    }
+    line(&header)
 }
 
 /// Returns the line of an image.
 pub(super) fn image(id: u32, image: &Image) -> String {
-    let size = image.size.map_or_else(|| "null".to_owned(), |size| size.to_string());
-    let (name, base) = (string(&image.name), image.base);
-    format!(
-        "{{\"t\":\"image\",\"id\":{id},\"name\":{name},\"base\":\"{base:#x}\",\"size\":{size}}}\n"
-    )
+    let Image { name, base, size } = image;
+    line(&json!({"t": "image", "id": id, "name": name, "base": hex(*base), "size": size}))
 }
 
 /// Returns the line of a function.
 pub(super) fn function(id: u32, method: &Method) -> String {
-    format!(
-        "{{\"t\":\"function\",\"id\":{id},\"function_id\":\"{:#x}\",\"name\":{},\"dynamic\":{}{}}}\n",
-        method.id.0,
-        string(&method.name),
-        method.is_dynamic,
-        if method.is_dispatch() { ",\"exception_handling\":true" } else { "" }
-    )
+    let mut function = json!({
+        "t": "function",
+        "id": id,
+        "function_id": hex(method.id.0),
+        "name": method.name,
+        "dynamic": method.is_dynamic,
+    });
+    if method.is_dispatch() {
+        function["exception_handling"] = json!(true);
+    }
+    line(&function)
 }
 
 /// Returns the line of a body of code. `image` is the number of its image, if it is precompiled.
 pub(super) fn code(id: u32, function: Option<u32>, image: Option<u32>, body: &Body) -> String {
-    let number = |id: Option<u32>| id.map_or_else(|| "null".to_owned(), |id| id.to_string());
-    let mut line = format!(
-        "{{\"t\":\"code\",\"id\":{id},\"function\":{},\"kind\":\"{}\",\"image\":{},\
-         \"ranges\":[[\"{:#x}\",{}]],\"unwind_base\":\"{:#x}\",\"entries\":[",
-        number(function),
-        if image.is_some() { "r2r" } else { "jit" },
-        number(image),
-        body.range.start,
-        body.range.end - body.range.start,
-        body.base
-    );
-    for (index, entry) in body.entries.iter().enumerate() {
-        let _ = write!(
-            line,
-            "{}{{\"begin\":{},\"end\":{},\"unwind_info\":\"{}\"",
-            if index > 0 { "," } else { "" },
-            entry.begin,
-            entry.end,
-            hexadecimal(&entry.unwind_info)
-        );
+    let entries = body.entries.iter().map(|entry| {
+        let unwind_info = HEXLOWER.encode(&entry.unwind_info);
+        let mut line = json!({"begin": entry.begin, "end": entry.end, "unwind_info": unwind_info});
         if let Some(funclet) = entry.funclet {
-            let _ = write!(line, ",\"funclet\":\"{funclet}\"");
+            line["funclet"] = json!(funclet);
         }
-        line.push('}');
-    }
-    line.push_str("]}\n");
-    line
+        line
+    });
+    line(&json!({
+        "t": "code",
+        "id": id,
+        "function": function,
+        "kind": if image.is_some() { "r2r" } else { "jit" },
+        "image": image,
+        "ranges": [[hex(body.range.start), body.range.end - body.range.start]],
+        "unwind_base": hex(body.base),
+        "entries": entries.collect::<Json>(),
+    }))
 }
 
 /// Returns the line of a piece of machine code at `address` (VA).
 pub(super) fn bytes(address: u64, code: &[u8]) -> String {
-    format!("{{\"t\":\"bytes\",\"at\":\"{address:#x}\",\"hex\":\"{}\"}}\n", hexadecimal(code))
+    line(&json!({"t": "bytes", "at": hex(address), "hex": HEXLOWER.encode(code)}))
 }
 
-/// Appends what exceptions hide.
-fn append_hidden(hidden: &Hidden, line: &mut String) {
-    let mut names = Vec::new();
-    let mut fields = Vec::new();
+/// Adds the frames that exceptions hide to a state.
+fn add_hidden(hidden: &Hidden, state: &mut Json) {
+    let mut inferred = Vec::new();
     if let Some((lower, upper)) = hidden.unwound {
-        fields.push(format!("\"unwound\":[[\"{lower:#x}\",\"{upper:#x}\"]]"));
-        names.push("\"exception.unwound\"");
+        state["exception"]["unwound"] = json!([[hex(lower), hex(upper)]]);
+        inferred.push("exception.unwound");
     }
     if !hidden.handlers.is_empty() {
         let handlers = hidden.handlers.iter().map(|handler| {
-            let parent = handler.parent_caller_sp;
-            let parent = parent.map_or_else(|| "null".to_owned(), |sp| format!("\"{sp:#x}\""));
-            let own = handler.caller_sp;
-            format!("{{\"caller_sp\":\"{own:#x}\",\"parent_caller_sp\":{parent}}}")
+            let parent = handler.parent_caller_sp.map(hex);
+            json!({"caller_sp": hex(handler.caller_sp), "parent_caller_sp": parent})
         });
-        fields.push(format!("\"funclets\":[{}]", handlers.collect::<Vec<_>>().join(",")));
-        names.push("\"exception.funclets\"");
+        state["exception"]["funclets"] = handlers.collect();
+        inferred.push("exception.funclets");
     }
-    if !fields.is_empty() {
-        let (fields, names) = (fields.join(","), names.join(","));
-        let _ = write!(line, ",\"exception\":{{{fields}}},\"inferred\":[{names}]");
+    if !inferred.is_empty() {
+        state["inferred"] = json!(inferred);
     }
 }
 
@@ -163,107 +126,88 @@ impl References<'_> {
         self.mask.show(value, walk.stack)
     }
 
-    fn registers(&mut self, walk: &Walk, registers: &Registers) -> String {
-        let mut text = String::from("[");
-        for value in registers.gpr {
-            let _ = write!(text, "\"{:#x}\",", self.show(walk, value));
-        }
-        let _ = write!(text, "\"{:#x}\"]", self.show(walk, registers.rip));
-        text
+    fn registers(&mut self, walk: &Walk, registers: &Registers) -> Json {
+        let values = registers.gpr.iter().chain([&registers.rip]);
+        values.map(|value| hex(self.show(walk, *value))).collect()
     }
 
     /// Returns the line of a walk.
     pub(super) fn walk(&mut self, number: u32, workload: &str, walk: &Walk) -> String {
-        let (situation, call) = (&walk.situation, &walk.call);
-        let mut line = format!(
-            "{{\"t\":\"walk\",\"n\":{number},\"situation\":{},\"variant\":{},",
-            string(situation.name),
-            string(call.variant)
-        );
+        let situation = &walk.situation;
+        let mut object = json!({
+            "t": "walk",
+            "n": number,
+            "situation": situation.name,
+            "variant": walk.call.variant,
+            "relation": if situation.is_own { "self" } else { "other" },
+            "walker": if situation.is_managed_walker { "managed" } else { "native" },
+            "thread": walk.target,
+            "call": self.call(walk),
+            "state": self.state(walk),
+            "frames": frames(walk),
+            "stack": self.stack(walk),
+            "result": self.result(walk),
+            "replayable": true,
+        });
         if !workload.is_empty() {
-            let _ = write!(line, "\"workload\":{},", string(workload));
+            object["workload"] = json!(workload);
         }
-        let _ = write!(
-            line,
-            "\"relation\":\"{}\",\"walker\":\"{}\",\"thread\":{},",
-            if situation.is_own { "self" } else { "other" },
-            if situation.is_managed_walker { "managed" } else { "native" },
-            walk.target
-        );
-        self.call(walk, &mut line);
-        self.state(walk, &mut line);
-        self.stack(walk, &mut line);
-        self.result(walk, &mut line);
-        line.push_str("\"replayable\":true}\n");
-        line
+        line(&object)
     }
 
-    fn call(&mut self, walk: &Walk, line: &mut String) {
+    fn call(&mut self, walk: &Walk) -> Json {
         let call = &walk.call;
-        let thread = match call.thread {
-            Thread::Null => "null",
-            Thread::Own => "own",
-            Thread::Other => "other",
-        };
-        let size = if call.seed.is_some() { CONTEXT_SIZE } else { 0 };
-        let _ = write!(
-            line,
-            "\"call\":{{\"thread\":\"{thread}\",\"flags\":\"{:#x}\",\"context_size\":{size},\"seed\":",
-            call.flags
-        );
-        match &call.seed {
-            Some(seed) => {
-                let registers = self.registers(walk, &seed.registers);
-                let _ = write!(
-                    line,
-                    "{{\"made\":{},\"registers\":{registers},\"context_flags\":\"{SEED_FLAGS:#x}\"}}",
-                    string(seed.made)
-                );
-            }
-            None => line.push_str("null"),
-        }
+        let seed = call.seed.as_ref().map(|seed| {
+            let registers = self.registers(walk, &seed.registers);
+            let flags = hex(SEED_FLAGS.into());
+            json!({"made": seed.made, "registers": registers, "context_flags": flags})
+        });
+        let mut object = json!({
+            "thread": match call.thread {
+                Thread::Null => "null",
+                Thread::Own => "own",
+                Thread::Other => "other",
+            },
+            "flags": hex(call.flags.into()),
+            "context_size": if seed.is_some() { CONTEXT_SIZE } else { 0 },
+            "seed": seed,
+        });
         if let Some(stop) = call.stop_at {
-            let _ = write!(line, ",\"policy\":{{\"stop_at\":{stop},\"returns\":\"0x1\"}}");
+            object["policy"] = json!({"stop_at": stop, "returns": hex(1)});
         }
-        line.push_str("},");
+        object
     }
 
-    fn state(&mut self, walk: &Walk, line: &mut String) {
+    fn state(&self, walk: &Walk) -> Json {
         let is_cooperative = walk.chain.is_cooperative || walk.state == State::Cooperative;
-        let mode = if is_cooperative { "coop" } else { "preemptive" };
-        let _ = write!(line, "\"state\":{{\"mode\":\"{mode}\"");
+        let mut state = json!({"mode": if is_cooperative { "coop" } else { "preemptive" }});
         if walk.situation.is_suspended_by_profiler {
-            line.push_str(",\"runtime_suspended_by_profiler\":true");
+            state["runtime_suspended_by_profiler"] = json!(true);
         }
-        line.push_str(match walk.state {
-            State::Usual => "",
-            State::Cooperative => ",\"inferred\":[\"mode\"]",
-            State::NotStarted => ",\"ee_started\":false,\"inferred\":[\"ee_started\"]",
+        let inferred = match walk.state {
+            State::Usual => None,
+            State::Cooperative => Some("mode"),
+            State::NotStarted => {
+                state["ee_started"] = json!(false);
+                Some("ee_started")
+            }
             State::ForbidsSuspension => {
-                ",\"forbid_suspend\":true,\"inferred\":[\"forbid_suspend\"]"
+                state["forbid_suspend"] = json!(true);
+                Some("forbid_suspend")
             }
             State::SecondPass => {
-                ",\"exception\":{\"second_pass_native\":true},\
-                 \"inferred\":[\"exception.second_pass_native\"]"
+                state["exception"] = json!({"second_pass_native": true});
+                Some("exception.second_pass_native")
             }
-        });
-        append_hidden(self.hidden, line);
-        line.push_str("},\"frames\":[");
-        for (index, frame) in walk.chain.frames.iter().enumerate() {
-            let comma = if index > 0 { "," } else { "" };
-            let (at, kind) = (frame.at, frame.kind.name);
-            let _ = write!(line, "{comma}{{\"at\":\"{at:#x}\",\"kind\":\"{kind}\"}}");
+        };
+        if let Some(inferred) = inferred {
+            state["inferred"] = json!([inferred]);
         }
-        line.push_str("],");
+        add_hidden(self.hidden, &mut state);
+        state
     }
 
-    fn stack(&mut self, walk: &Walk, line: &mut String) {
-        let low = walk.words.keys().next().copied().unwrap_or(walk.stack.base);
-        let _ = write!(
-            line,
-            "\"stack\":{{\"low\":\"{low:#x}\",\"base\":\"{:#x}\",\"limit\":\"{:#x}\",\"parts\":[",
-            walk.stack.base, walk.stack.limit
-        );
+    fn stack(&mut self, walk: &Walk) -> Json {
         let (mut parts, mut end) = (Vec::<(u64, Vec<u8>)>::new(), 0);
         for (address, word) in &walk.words {
             let shown =
@@ -274,45 +218,51 @@ impl References<'_> {
             }
             end = address + 8;
         }
-        for (index, (address, bytes)) in parts.iter().enumerate() {
-            let comma = if index > 0 { "," } else { "" };
-            let _ = write!(line, "{comma}[\"{address:#x}\",\"{}\"]", base64(bytes));
-        }
-        line.push_str("]},");
+        let part = |(address, bytes): &(u64, Vec<u8>)| json!([hex(*address), BASE64.encode(bytes)]);
+        let low = walk.words.keys().next().copied().unwrap_or(walk.stack.base);
+        json!({
+            "low": hex(low),
+            "base": hex(walk.stack.base),
+            "limit": hex(walk.stack.limit),
+            "parts": parts.iter().map(part).collect::<Json>(),
+        })
     }
 
-    fn result(&mut self, walk: &Walk, line: &mut String) {
+    fn result(&mut self, walk: &Walk) -> Json {
         let HResult(result) = walk.answer.result;
-        let _ = write!(line, "\"result\":{{\"hr\":\"{result:#x}\",\"callbacks\":[");
-        for (index, report) in walk.answer.reports.iter().enumerate() {
-            line.push_str(if index > 0 { "," } else { "" });
-            self.report(walk, report, line);
-        }
-        line.push(']');
+        let reports = walk.answer.reports.iter();
+        let mut object = json!({
+            "hr": hex(result.into()),
+            "callbacks": reports.map(|report| self.report(walk, report)).collect::<Json>(),
+        });
         if walk.answer.count > walk.answer.reports.len() {
-            let _ = write!(line, ",\"callback_count\":{}", walk.answer.count);
+            object["callback_count"] = json!(walk.answer.count);
         }
-        line.push_str("},");
+        object
     }
 
-    fn report(&mut self, walk: &Walk, report: &Report, line: &mut String) {
-        let function = report.function.and_then(|function| (self.function)(function.0));
-        let function = function.map_or_else(|| "null".to_owned(), |id| id.to_string());
-        let ip = self.show(walk, report.ip);
-        let _ = write!(
-            line,
-            "{{\"function\":{function},\"ip\":\"{ip:#x}\",\"frame_info\":{},\"context_size\":{}",
-            report.has_frame_info, report.context_size
-        );
+    fn report(&mut self, walk: &Walk, report: &Report) -> Json {
+        let mut object = json!({
+            "function": report.function.and_then(|function| (self.function)(function.0)),
+            "ip": hex(self.show(walk, report.ip)),
+            "frame_info": report.has_frame_info,
+            "context_size": report.context_size,
+        });
         if let Some((registers, flags)) = &report.context {
-            let registers = self.registers(walk, registers);
-            let _ = write!(line, ",\"registers\":{registers},\"context_flags\":\"{flags:#x}\"");
+            object["registers"] = self.registers(walk, registers);
+            object["context_flags"] = json!(hex((*flags).into()));
         }
         if report.function.is_none()
             && let Some(native) = self.met.native(report.ip)
         {
-            let _ = write!(line, ",\"native\":{}", string(&native));
+            object["native"] = json!(native);
         }
-        line.push('}');
+        object
     }
+}
+
+/// Returns the explicit Frames, the topmost first.
+fn frames(walk: &Walk) -> Json {
+    let frames = walk.chain.frames.iter();
+    frames.map(|frame| json!({"at": hex(frame.at), "kind": frame.kind.name})).collect()
 }

@@ -3,7 +3,7 @@
 //! They have no names in a released runtime. But its table for debuggers lists them, in an order that
 //! is the same in all builds of a version: the table is found by its run of pointers to vtables.
 
-use super::layout::{Kind, Layout};
+use super::layout::{BEHIND, Kind, Layout};
 use crate::os::Segment;
 use clr_walker::memory::Memory;
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ impl Vtables {
                     memory.read_u64(address + 8 * index).is_ok_and(|word| is_code(&word))
                 })
         };
-        let width = if layout.table.is_wide { 8 } else { 4 };
+        let width = if layout.has_wide_table { 8 } else { 4 };
         for segment in segments.iter().filter(|segment| segment.is_writable) {
             let mut bytes = vec![0; (segment.range.end - segment.range.start) as usize];
             if memory.read(segment.range.start, &mut bytes).is_err() {
@@ -54,7 +54,7 @@ impl Vtables {
                 let mut word = [0; 8];
                 word[..width].copy_from_slice(entry);
                 let word = u64::from_le_bytes(word);
-                let address = match (word, layout.table.is_wide) {
+                let address = match (word, layout.has_wide_table) {
                     (0, _) => 0,
                     (address, true) => address,
                     (rva, false) => base + rva,
@@ -73,11 +73,9 @@ impl Vtables {
 
     /// Names the vtables of a whole table.
     fn of_run(run: &[u64], layout: &Layout) -> Option<Self> {
-        let table = &layout.table;
-        let first = run.len().checked_sub(table.behind + table.frames.len())?;
-        let from_first = run.get(first..)?.iter().zip(table.frames);
-        let before = run.get(..first)?.iter().rev().zip(layout.before());
-        Some(Self(from_first.chain(before).map(|(at, kind)| (*at, *kind)).collect()))
+        let last = run.len().checked_sub(BEHIND)?;
+        let vtables = run.get(..last)?.iter().rev();
+        Some(Self(vtables.copied().zip(layout.frames().rev()).collect()))
     }
 }
 

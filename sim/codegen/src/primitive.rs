@@ -31,10 +31,13 @@ pub enum Primitive {
     Stub(StubCode),
 }
 
-/// Instructions of the stubs that a runtime assembles for one target each (`virtualcallstubcpu.hpp`,
-/// `cgenamd64.cpp` and `AsmHelpers` of dotnet/coreclr v3.1.23; call counting stubs: `callcounting.cpp`
-/// and `amd64/CallCountingStub.asm` of dotnet/runtime). The object of the call is in the first
-/// argument's register, and its first word names its type.
+/// Instructions of the stubs that a runtime assembles for one target each, on both systems. The object
+/// of the call is in the first argument's register, and its first word names its type.
+///
+/// Sources: `DispatchStub` and `ResolveStub` in `src/vm/amd64/virtualcallstubcpu.hpp`,
+/// `EmitUnboxMethodStub` and `EmitShuffleThunk` in `src/vm/i386/stublinkerx86.cpp` of dotnet/coreclr
+/// v3.1.23; `CallCountingStubCode` in `src/coreclr/vm/amd64/thunktemplates.asm` of dotnet/runtime after .NET 6.
+/// That newer runtimes keep the forms of the others is assumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StubCode {
     /// A dispatch stub compares the type of the object with the one that it was made for.
@@ -47,7 +50,7 @@ pub enum StubCode {
     /// A call counting stub counts the word at rax down, and leaves for the runtime at 0. Here the
     /// word is only read, and never 0.
     CountCall,
-    /// A shuffle thunk moves each argument down by one.
+    /// A shuffle thunk keeps rsp and the delegate, and moves each argument down by one.
     Shuffle,
 }
 

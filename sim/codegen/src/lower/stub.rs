@@ -58,7 +58,8 @@ impl Lowering<'_> {
                 Ok(())
             }
             StubCode::Shuffle => {
-                stream.mov(Gpr::Rax, first)?;
+                stream.mov(Gpr::Rax, Gpr::Rsp)?;
+                stream.mov(Gpr::R11, first)?;
                 stream.mov(first, second)
             }
         }

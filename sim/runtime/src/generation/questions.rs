@@ -280,7 +280,8 @@ questions! {
     has_um_thunk_stub: bool,
 
     /// Returns true if code executes a copy of the write barrier in memory outside of any image,
-    /// which has no unwind data: so it is where code is never writable and executable at once.
+    /// which has no unwind data: so it is where code is never writable and executable at once. Of
+    /// Unix, Linux is meant: CoreCLR 3.1 makes the copy on macOS alone.
     copies_write_barrier: bool,
 
     /// Returns true if the calls of a method that may be compiled again are counted by a stub; older

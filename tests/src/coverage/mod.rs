@@ -54,7 +54,7 @@ pub struct Coverage {
 /// Outcome of calls that ended the process before they were written down in full.
 pub const DIED: &str = "the process dies";
 
-/// What calls of a real CLR have in common, which were replayed or ended the process.
+/// Calls of a real CLR that came out alike, and were replayed or ended the process.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RecordedCall {
     /// The runtime.

@@ -4,7 +4,7 @@ use crate::repository::{path, read};
 use clr_runtime::clause;
 use std::collections::BTreeMap;
 
-/// What became of the clauses.
+/// The words for the outcome of a clause's mutants.
 const RESULTS: [&str; 5] = ["red", "crude", "green", "no mutant", "no text"];
 
 #[test]

@@ -23,7 +23,7 @@ const END: &[u8] = &[
     0xE9, 0x69, 0xFF, 0xFF, 0xFF, // jmp
 ];
 
-/// Its call frame information.
+/// The call frame information of that function.
 const PROGRAM: &[u8] = &[
     0x41, 0x0E, 16, 0x86, 2, // 0x206: rsp+16, rbp at -16
     0x45, 0x0E, 24, 0x8C, 3, // 0x20B: rsp+24, r12 at -24

@@ -1,4 +1,4 @@
-//! What other readers take from unwind data written by hand, as `UNWINDERS.md` says.
+//! Unwind data written by hand as other readers read it, for `UNWINDERS.md`.
 
 use pe_unwind_info::x86_64::{UnwindInfo, UnwindInfoTrailer};
 

@@ -13,10 +13,10 @@ use std::io::{self, Write as _};
 use std::ops::Range;
 use std::path::Path;
 
-/// What a file has of what a walk refers to.
+/// The code and functions of a walk that a file has already.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
-    /// What is known of code, by address (VA).
+    /// The facts about code, by address (VA).
     pub(super) facts: BTreeMap<u64, Fact>,
     pub(super) functions: BTreeSet<FunctionId>,
 }
@@ -36,7 +36,7 @@ pub(super) struct Output {
     images: BTreeMap<u64, u32>,
     /// The ends of bodies of code, by their starts (VA).
     bodies: BTreeMap<u64, u64>,
-    /// What is known of machine code that was written, by address (VA).
+    /// The facts about machine code that was written, by address (VA).
     facts: BTreeMap<u64, Fact>,
     /// Code that the runtime has freed since it was written.
     freed: Vec<Range<u64>>,
@@ -67,7 +67,7 @@ impl Output {
         })
     }
 
-    /// Returns what the file has already of what a walk refers to.
+    /// Returns the code and functions of a walk that the file has already.
     pub(super) fn known(&self, walk: &Walk) -> Known {
         let fact = |ip: u64| Some((ip, *self.facts.get(&ip)?));
         let functions = walk.answer.reports.iter().filter_map(|report| report.function);

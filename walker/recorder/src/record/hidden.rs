@@ -13,14 +13,15 @@ use std::collections::BTreeMap;
 pub(super) struct PassedFrame {
     /// Address in its code (VA).
     pub(super) ip: u64,
-    /// Its stack pointer, and its caller's (VA).
+    /// Stack pointer (VA).
     pub(super) sp: u64,
+    /// Stack pointer of the caller (VA).
     pub(super) caller_sp: u64,
     /// Address in its caller's code (VA).
     pub(super) caller_ip: u64,
 }
 
-/// What is known of the code at an address.
+/// The facts about the code at an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fact {
     /// `handler` or `filter`, in a funclet.
@@ -34,12 +35,14 @@ pub(super) struct Fact {
 /// A handler on the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Handler {
+    /// Stack pointer of the caller (VA).
     pub(super) caller_sp: u64,
-    /// That of the method's own frame; `None` if the handler has a callback as a method has.
+    /// The caller's stack pointer of the method's own frame (VA); `None` if the handler has a callback
+    /// as a method has.
     pub(super) parent_caller_sp: Option<u64>,
 }
 
-/// What exceptions hide.
+/// The frames that exceptions hide.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hidden {
     pub(super) handlers: Vec<Handler>,

@@ -1,4 +1,4 @@
-//! What a recording does not show: the values in registers and on stacks that are no addresses.
+//! Values that a recording does not show: those in registers and on stacks that are no addresses.
 //!
 //! A walk only carries such values from place to place. So each is replaced by a number of its own,
 //! everywhere in the file: the replay carries the number, and nobody learns the value.

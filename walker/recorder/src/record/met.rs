@@ -78,11 +78,11 @@ pub(super) struct Met {
     pub(super) images: BTreeMap<u64, Image>,
     /// Machine code, by address (VA).
     pub(super) bytes: BTreeMap<u64, Vec<u8>>,
-    /// What is known of that code.
+    /// The facts about that code.
     pub(super) facts: BTreeMap<u64, Fact>,
 }
 
-/// What the recorder knows of a process's code.
+/// The sources of facts about a process's code.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Source<'p> {
     pub(super) code: &'p Code,

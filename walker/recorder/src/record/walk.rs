@@ -83,7 +83,7 @@ impl Answer {
     }
 }
 
-/// What the runtime's own state must have been, by the result of a call.
+/// The state of the runtime's own that follows from the result of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// Nothing special.

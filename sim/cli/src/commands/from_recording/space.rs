@@ -1,9 +1,10 @@
 //! Addresses of a recorded process, made small.
 
-use super::stack::UNKNOWN_SIZE;
 use clr_recording::{StackLine, WalkLine};
 use clr_world::synthetic::STACK;
 
+/// Size in bytes of a stack whose lower bound was not recorded.
+pub(super) const UNKNOWN_SIZE: u64 = 8 << 20;
 /// Distance in bytes from the stack's bounds at which addresses keep their distance.
 const NEAR: u64 = 16 << 20;
 /// Lower bound of a stack that does not fit the usual bounds (VA).
@@ -14,6 +15,12 @@ const NEVER_MAPPED: u64 = 0x1_0000;
 const ELSEWHERE: u64 = 0x4000_0000;
 /// Limit of the distance in bytes between two addresses elsewhere that keep their distance.
 const REACH: u64 = 0x1000_0000;
+
+/// Returns the lower and the upper bound of a recorded stack (VA).
+pub(super) fn bounds(stack: &StackLine) -> (u64, u64) {
+    let base = stack.base.0;
+    (stack.limit.map_or(base.saturating_sub(UNKNOWN_SIZE), |limit| limit.0), base)
+}
 
 /// The recorded stack and its place in a text.
 #[derive(Clone, Copy, Debug)]
@@ -28,10 +35,6 @@ impl Space {
     /// Chooses the usual bounds if all of `used`, the addresses (VA) that the walk depends on, lie in
     /// them or far away.
     pub(super) fn new(walk: &WalkLine, used: impl Iterator<Item = u64>) -> Self {
-        let bounds = |stack: &StackLine| {
-            let limit = stack.limit.map_or(stack.base.0.saturating_sub(UNKNOWN_SIZE), |it| it.0);
-            (limit, stack.base.0)
-        };
         let Some((limit, base)) = walk.stack.as_ref().map(bounds) else {
             return Self { recorded: None, bounds: STACK };
         };

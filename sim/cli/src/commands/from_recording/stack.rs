@@ -1,5 +1,6 @@
 //! The stack of a recorded walk: activations and Frames, still at their recorded addresses.
 
+use super::space::{UNKNOWN_SIZE, bounds};
 use clr_recording::{
     CALLER, RecordedNames, Recording, RecordingLoadError, RecordingReplay, TARGET, WalkLine,
 };
@@ -24,8 +25,6 @@ const UNKNOWN: &str = "(unknown method)";
 const NATIVE_OFFSET: u64 = 0x20;
 /// Space in bytes for the code at the leaf, of which nothing was recorded.
 const LEAF_ROOM: u64 = 0x40;
-/// Size in bytes of a stack whose lower bound was not recorded.
-pub(super) const UNKNOWN_SIZE: u64 = 8 << 20;
 
 /// An activation of the recorded thread.
 #[derive(Clone, Debug)]
@@ -232,9 +231,8 @@ impl Reader<'_, '_> {
 
     /// Returns true if no activation of a text can have this rsp (VA).
     fn is_off(&self, sp: u64) -> bool {
-        let base = self.walk.stack.as_ref().map_or(u64::MAX, |stack| stack.base.0);
-        let limit = self.walk.stack.as_ref().and_then(|stack| stack.limit);
-        let limit = limit.map_or(base.saturating_sub(UNKNOWN_SIZE), |limit| limit.0);
+        let unknown = (u64::MAX - UNKNOWN_SIZE, u64::MAX);
+        let (limit, base) = self.walk.stack.as_ref().map_or(unknown, bounds);
         sp >= base || sp < limit || !sp.is_multiple_of(8)
     }
 

@@ -47,7 +47,7 @@ pub(crate) enum Difference {
     /// The number of callbacks.
     Count(usize),
     /// The callback with this index, counted from 0.
-    Callback(usize, String),
+    Callback(usize, &'static str),
     /// The outcome of the nested call.
     Nested,
     /// The expectation cannot say what was found.
@@ -166,7 +166,7 @@ fn compare(
         return Err(Difference::Count(found.frame_reports.len()));
     }
     for (index, (line, made)) in recorded.callbacks.iter().zip(&found.frame_reports).enumerate() {
-        let differs = |what: &str| Err(Difference::Callback(index, what.to_owned()));
+        let differs = |what| Err(Difference::Callback(index, what));
         let sp = line.registers.as_ref().map(|registers| registers[4].0);
         let report = &made.frame_report;
         let is_it =

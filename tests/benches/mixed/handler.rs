@@ -32,11 +32,17 @@ const WALKS: u32 = 64;
 /// Maximum size of an UNWIND_INFO in these stacks in bytes.
 const LARGEST_INFO: usize = 64;
 
-const NAMES: [&str; 4] = [
+/// Size in bytes of the data that other code reads between two walks: more than the caches of one
+/// core hold.
+const OTHER_DATA: usize = 8 << 20;
+
+const NAMES: [&str; 6] = [
     "clr-walker, `Policy::Signal`",
+    "the same, after other code has read 8 MiB",
     "the first walk with a new map, which compiles the rules of native code",
     "framehop 0.16, all code known, new cache for every walk",
     "framehop 0.16, all code known, warm cache",
+    "the same, after other code has read 8 MiB",
 ];
 
 /// An interrupted thread that reads its own stack. As in `clr-recorder`, each read is a copy with a check
@@ -132,6 +138,11 @@ fn run(generation: Generation, rounds: u32) -> [f64; NAMES.len()] {
     check(&script, &map, &thread, &mut buffer);
 
     let mut warm = CacheX86_64::new();
+    let other = vec![1_u8; OTHER_DATA];
+    let read_other = || {
+        // A line of the processor's cache has 64 bytes.
+        black_box(other.iter().step_by(64).map(|byte| u32::from(*byte)).sum::<u32>());
+    };
     let mut samples: [Vec<f64>; NAMES.len()] = Default::default();
     for _ in 0..rounds {
         let mut sample = |at: usize, walks: u32, walk: &mut dyn FnMut()| {
@@ -143,14 +154,18 @@ fn run(generation: Generation, rounds: u32) -> [f64; NAMES.len()] {
         };
         let walker = Walker::new(&script, &map, Policy::Signal);
         sample(0, WALKS, &mut || take(&walker, &thread, &mut buffer));
+        read_other();
+        sample(1, 1, &mut || take(&walker, &thread, &mut buffer));
         let new = map_of(&runtime);
         let walker = Walker::new(&script, &new, Policy::Signal);
-        sample(1, 1, &mut || take(&walker, &thread, &mut buffer));
+        sample(2, 1, &mut || take(&walker, &thread, &mut buffer));
         let peer = |cache: &mut CacheX86_64| {
             assert_eq!(framehop(&unwinder, &thread.registers, &thread, cache), DEPTH);
         };
-        sample(2, WALKS, &mut || peer(&mut CacheX86_64::new()));
-        sample(3, WALKS, &mut || peer(&mut warm));
+        sample(3, WALKS, &mut || peer(&mut CacheX86_64::new()));
+        sample(4, WALKS, &mut || peer(&mut warm));
+        read_other();
+        sample(5, 1, &mut || peer(&mut warm));
     }
     samples.map(median)
 }
@@ -189,7 +204,8 @@ pub(crate) fn markdown(rounds: u32) -> String {
          others are jitted methods, each a region of its own. `Walker::take` makes the walks, with all of \
          its checks, and allocates nothing; names come later. Stacks are read as `clr-recorder` reads the \
          interrupted thread's own: word by word, with a check of the range. All contenders read the same \
-         memory and find all frames; framehop finds rip, rsp and rbp. Medians of {rounds} rounds, in which \
+         memory and find all frames; framehop finds rip, rsp and rbp. After reading 8 MiB the core's caches are \
+         cold, but not its branch predictors, as they are after a switch of threads. Medians of {rounds} rounds, in which \
          the contenders take turns, on {} {}.",
         std::env::consts::OS,
         std::env::consts::ARCH,

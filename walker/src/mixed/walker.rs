@@ -244,7 +244,11 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         };
         self.snapshot(steps, seed.as_ref(), buffer)?;
         let gives_up = buffer.snapshot == Some(HResult::FAIL) && buffer.reports().is_empty();
-        if managed && gives_up && self.policy == Policy::Seeded {
+        // The stub of a redirected thread says by its code that the frame was interrupted, and restores
+        // its registers.
+        let is_restored =
+            frame.source != Source::Context && frame.position == Position::Interrupted;
+        if managed && gives_up && self.policy == Policy::Seeded && !is_restored {
             // The walk of a redirected and suspended thread ends like this: it pretends to have
             // been called from where the frame is, whose registers nobody knows (contract §3.8).
             return Err(Ended::Short(Reason::Snapshot(HResult::FAIL)));

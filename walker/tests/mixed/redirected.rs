@@ -1,7 +1,8 @@
 //! Threads that CoreCLR on Windows has sent to a stub of its own.
 
-use crate::mock::{MANAGED, Mock, NATIVE, returns_to, sp};
-use clr_walker::mixed::{Completeness, MixedStack, Policy, Reason};
+use crate::mock::{MANAGED, Mock, NATIVE, function_at, is_managed, returns_to, sp};
+use clr_walker::mixed::{Completeness, FrameKind, MixedFrame, MixedStack, Policy, Reason};
+use clr_walker::profiling::HResult;
 use clr_walker::unwind::Position;
 
 /// The stub in coreclr.dll of CoreCLR 3.1.23, 0x1465E0.
@@ -23,14 +24,18 @@ const STORED: u64 = 0x21;
 /// An instruction of a method that follows no call.
 const INTERRUPTED: u64 = MANAGED + 0x230;
 
-/// Walks a thread with these frames; function 1 of the native code is `stub`.
-fn walk(stub: &[u8], ips: &[u64]) -> MixedStack {
+/// Creates a thread with these frames; function 1 of the native code is `stub`.
+fn thread(stub: &[u8], ips: &[u64]) -> Mock {
     let mut mock = Mock::new(ips);
     // For the first instruction, before the frame is made.
     mock.poke(sp(0), ips[1]);
     mock.knows_managed = true;
     mock.patch(0x100, stub);
-    mock.walk(Policy::Signal)
+    mock
+}
+
+fn walk(stub: &[u8], ips: &[u64]) -> MixedStack {
+    thread(stub, ips).walk(Policy::Signal)
 }
 
 #[test]
@@ -54,6 +59,23 @@ fn the_stub_is_left_to_the_interrupted_instruction() {
     let stack = walk(&other, &ips(&[NATIVE + 0x20, waits]));
     let reason = Reason::NotACall { address: INTERRUPTED };
     assert_eq!(stack.completeness(), Completeness::Partial(reason));
+}
+
+/// As in .NET 8.0.4 for Windows.
+#[test]
+fn a_runtime_that_gives_up_on_the_interrupted_method_is_not_needed() {
+    let waits = NATIVE + 0x100 + STORED + 5;
+    let ips = [NATIVE + 0x20, waits, INTERRUPTED, returns_to(MANAGED, 3), returns_to(NATIVE, 4)];
+    let mut mock = thread(&STUB, &ips);
+    (mock.reports, mock.result) = (Vec::new(), HResult::FAIL);
+    let stack = mock.walk(Policy::Seeded);
+    let method = |frame: &MixedFrame| match frame.kind {
+        FrameKind::Managed(function) => Some(function),
+        _ => None,
+    };
+    let found: Vec<_> = stack.frames.iter().map(|frame| (frame.ip, method(frame))).collect();
+    assert_eq!(found, ips.map(|ip| (ip, is_managed(ip).then(|| function_at(ip)))));
+    assert_eq!(stack.completeness(), Completeness::Whole);
 }
 
 /// The word on top of the stack is a return address, but not the stub's.

@@ -165,6 +165,23 @@ fn nops_may_be_among_the_pops() {
     }
 }
 
+/// A signal handler must not read all the padding that a thread was stopped in.
+#[test]
+fn of_a_long_run_of_nops_only_a_part_is_read() {
+    let add: &[u8] = &[0x48, 0x83, 0xC4, 0x20];
+    for (count, is_read) in [(32, true), (33, false)] {
+        let nops = vec![0x90; count];
+        let in_front = [add, &nops, &[0x5B, 0x5D, 0xC3]].concat();
+        let behind = [add, &[0x5B, 0x5D], &nops, &[0xC3]].concat();
+        let expected = "EpilogueInstructions rbx=[0] rbp=[1] rip=[2] rsp=3";
+        let expected = if is_read { expected } else { NO_EPILOGUE };
+        assert_eq!(program().put(PC, &in_front).at(PC + 4), expected, "{count}");
+        assert_eq!(program().put(PC, &behind).at(PC + 4), expected, "{count}");
+        let expected = if is_read { "EpilogueInstructions rip=[0] rsp=1" } else { NO_EPILOGUE };
+        assert_eq!(program().put(PC, &behind).at(PC + 6), expected, "{count}");
+    }
+}
+
 #[test]
 fn pops_may_have_the_long_form() {
     for register in Gpr::ALL.into_iter().filter(|register| *register != Rsp) {

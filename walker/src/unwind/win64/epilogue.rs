@@ -5,7 +5,7 @@ use super::super::{Rules, UnwindError};
 use super::effects::Effects;
 use super::info::{CHAIN_LIMIT, Epilogs, RawCode, UnwindInfo};
 use super::tail_jump::leaves_without_mark;
-use super::undone::{Unusual, is_released_before, is_undone_before};
+use super::undone::{MOST_UNUSUAL, Unusual, is_released_before, is_undone_before};
 use super::{Site, UnwindInfoV3, WindingOperation, any_info_of, info_of, resolve_indirect};
 use crate::code_map::CodeRegion;
 use crate::image::RuntimeFunction;
@@ -134,13 +134,16 @@ pub(super) fn scan(
         act(action)?;
     }
     let mut doubtful = false;
+    let mut unusual = 0;
     for _ in 0..JUMP_LIMIT {
         loop {
             if let Some(register) = pop(&mut code)? {
                 act(Action::Pop(register))?;
             } else if let Some(found) = Unusual::at(code.bytes)
+                && unusual < MOST_UNUSUAL
                 && site.may_be_unusual_epilogue()
             {
+                unusual += 1;
                 code.skip(found.len);
                 doubtful |= found.is_doubtful;
                 if let Some(register) = found.popped {

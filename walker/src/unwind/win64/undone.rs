@@ -9,6 +9,10 @@ use crate::unwind::UnwindError;
 /// Maximum number of pushes of a frame that is recognised.
 const MOST_PUSHES: usize = 16;
 
+/// Maximum number of instructions in a row that change nothing, or that Windows does not know: padding
+/// in the middle of a function may be long, and a signal handler must not read it all.
+pub(super) const MOST_UNUSUAL: usize = 32;
+
 /// Instructions that change nothing which an epilogue restores: the forms of `nop` that assemblers use,
 /// longer ones first, and `vzeroupper`, which clang and rustc put before the return of functions with
 /// AVX code.
@@ -178,13 +182,14 @@ impl Frame {
             return self.pushes > 0;
         }
         // The end of a displacement may look like an instruction that changes nothing.
-        while !self.is_released_by(code) {
-            match without_one_inert(code) {
-                Some(before) => code = before,
-                None => return false,
+        for _ in 0..=MOST_UNUSUAL {
+            if self.is_released_by(code) {
+                return true;
             }
+            let Some(before) = without_one_inert(code) else { break };
+            code = before;
         }
-        true
+        false
     }
 
     /// Returns true if `code` ends in an instruction that releases the allocation.
@@ -222,7 +227,8 @@ impl Frame {
 
 /// Returns `code` without the instructions at its end that change nothing.
 fn without_inert(mut code: &[u8]) -> &[u8] {
-    while let Some(before) = without_one_inert(code) {
+    for _ in 0..MOST_UNUSUAL {
+        let Some(before) = without_one_inert(code) else { break };
         code = before;
     }
     code

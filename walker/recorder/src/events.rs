@@ -10,8 +10,11 @@ pub(crate) const ALWAYS: u32 = 0x20
     | EventMask::MONITOR_SUSPENDS.0
     | EventMask::ENABLE_STACK_SNAPSHOT.0;
 
+/// MONITOR_ENTERLEAVE, ENABLE_FRAME_INFO.
+const HOOKS: u32 = 0x0800_1000;
+
 /// The groups in which `mode=record` makes calls: their names in settings, and bits of the event mask.
-const GROUPS: [(&str, u32); 8] = [
+const GROUPS: [(&str, u32); 9] = [
     ("jit", 0x20),
     // APPDOMAIN_LOADS, ASSEMBLY_LOADS, MODULE_LOADS, CLASS_LOADS.
     ("loads", 0x1E),
@@ -20,10 +23,17 @@ const GROUPS: [(&str, u32); 8] = [
     // OBJECT_ALLOCATED, ENABLE_OBJECT_ALLOCATED.
     ("allocations", 0x0080_0100),
     ("threads", EventMask::MONITOR_THREADS.0),
+    ("hooks", HOOKS),
     // CODE_TRANSITIONS: P/Invokes are not inlined then.
     ("transitions", 0x800),
     ("suspensions", EventMask::MONITOR_SUSPENDS.0),
 ];
+
+/// Returns true if an event mask has enter, leave and tailcall hooks.
+#[cfg(target_os = "linux")]
+pub(crate) const fn has_hooks(mask: u32) -> bool {
+    mask & HOOKS == HOOKS
+}
 
 /// Returns the event mask with these groups, whose names are separated by commas. `None` if there is
 /// no such group.
@@ -32,4 +42,17 @@ pub(crate) fn mask(groups: &str) -> Option<u32> {
         let (_, bits) = GROUPS.iter().find(|(name, _)| *name == group)?;
         Some(mask | bits)
     })
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_their_own_group_has_hooks() {
+        for (name, _) in GROUPS {
+            assert_eq!(mask(name).map(has_hooks), Some(name == "hooks"), "{name}");
+        }
+        assert_eq!(mask("jit,hooks").map(has_hooks), Some(true));
+    }
 }

@@ -73,6 +73,11 @@ pub(crate) fn start(info: &IUnknown) -> Result<(), String> {
     if result.is_failure() {
         return Err(said("SetEventMask2")(result));
     }
+    #[cfg(target_os = "linux")]
+    if events::has_hooks(mask) {
+        crate::record::set_hooks(&interface)
+            .map_err(said("SetEnterLeaveFunctionHooks3WithInfo"))?;
+    }
     let info = RuntimeInfo::new(info).map_err(said("ICorProfilerInfo2"))?;
     let version = info.get_runtime_version().unwrap_or_default();
     let recorder = Recorder {

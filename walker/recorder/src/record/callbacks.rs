@@ -18,7 +18,7 @@ use std::ffi::c_void;
 pub(crate) struct RecordingProfiler(pub(crate) Profiler);
 
 /// Makes calls in a callback.
-fn in_callback(name: &'static str) -> HResult {
+pub(super) fn in_callback(name: &'static str) -> HResult {
     if let Some(recorder) = recorder::get()
         && let Some(record) = &recorder.record
     {

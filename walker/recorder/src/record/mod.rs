@@ -4,6 +4,7 @@
 //! | module | content |
 //! |---|---|
 //! | `callbacks` | the object that the runtime loads: each callback is a situation |
+//! | `hooks` | enter, leave and tailcall hooks: situations, too |
 //! | `suspended` | the recorder's own thread: calls for other threads |
 //! | `suspensions` | whether a GC may have moved objects during a call |
 //! | `waiting` | calls that the recorder's own thread writes |
@@ -28,6 +29,7 @@ mod callbacks;
 mod file;
 mod frames;
 mod hidden;
+mod hooks;
 mod layout;
 mod mask;
 mod met;
@@ -42,6 +44,7 @@ mod waiting;
 mod walk;
 
 pub(crate) use callbacks::RecordingProfiler;
+pub(crate) use hooks::set as set_hooks;
 pub(crate) use suspended::run;
 
 use crate::os::{self, OwnProcess};

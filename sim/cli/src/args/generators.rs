@@ -1,6 +1,7 @@
 //! Arguments of the commands that make texts: `generate`, `minimize`.
 
 use super::sets;
+use crate::output::Replacing;
 use clap::{Args, ValueEnum};
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::Generations;
@@ -130,6 +131,9 @@ pub(crate) struct GenerateArgs {
     /// Write it to this file
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) replacing: Replacing,
 }
 
 /// Write a recorded walk as a text: the stack placed by hand, the call, and the recorded result.
@@ -148,6 +152,9 @@ pub(crate) struct FromRecordingArgs {
     /// Write the text to this file
     #[arg(short, long, value_name = "FILE", requires = "walk")]
     pub(crate) output: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) replacing: Replacing,
 }
 
 /// Parses the number of a walk, or its name: `FILE walk 7`.
@@ -173,6 +180,9 @@ pub(crate) struct MinimizeArgs {
     /// The file to write
     #[arg(short, long, value_name = "FIXTURE")]
     pub(crate) output: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) replacing: Replacing,
 
     /// Keep a snapshot that ends with this HRESULT: its number (0x80131360), or its name with or
     /// without the prefix (CORPROF_E_STACKSNAPSHOT_UNSAFE or UNSAFE)

@@ -1,6 +1,7 @@
 //! Arguments of the commands for histories: `explore`, `replay`, `timeline`.
 
 use super::sets;
+use crate::output::Replacing;
 use clap::{Args, ValueEnum};
 use clr_runtime::generation::Generations;
 use std::num::NonZeroUsize;
@@ -135,6 +136,9 @@ pub(crate) struct ExploreArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub(crate) minimize: Option<PathBuf>,
 
+    #[command(flatten)]
+    pub(crate) replacing: Replacing,
+
     /// One JSON object a line for each runtime
     #[arg(long)]
     pub(crate) json: bool,
@@ -194,6 +198,9 @@ pub(crate) struct TimelineArgs {
     /// Write it as a page to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) replacing: Replacing,
 
     /// Width of the drawing, in characters
     #[arg(long, value_name = "N", default_value_t = 100)]

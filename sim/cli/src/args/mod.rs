@@ -14,6 +14,7 @@ pub(crate) use lint::LintArgs;
 pub(crate) use run::RunArgs;
 pub(crate) use scenarios::{CompareArgs, FmtArgs, ListArgs, MatrixArgs, NewArgs, TRUTH};
 
+use crate::output::Replacing;
 use crate::render::export::Format;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -379,9 +380,8 @@ pub(crate) struct EmitArgs {
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,
 
-    /// Replace files that are there already
-    #[arg(long)]
-    pub(crate) force: bool,
+    #[command(flatten)]
+    pub(crate) replacing: Replacing,
 }
 
 /// Print the rules of the CLR that the simulator keeps: clauses.

@@ -1,6 +1,7 @@
 //! Arguments of the commands for texts: `matrix`, `compare`, `list`, `new`, `fmt`.
 
 use super::sets;
+use crate::output::Replacing;
 use crate::render::export::Format;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -190,6 +191,9 @@ pub(crate) struct NewArgs {
     /// A stack placed by hand: this is the default
     #[arg(long)]
     pub(crate) stack: bool,
+
+    #[command(flatten)]
+    pub(crate) replacing: Replacing,
 }
 
 /// Lay out texts in the usual form.

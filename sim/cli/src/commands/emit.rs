@@ -10,9 +10,8 @@ use crate::render::unwind_data::Hex;
 use clr_codegen::{CallingConvention, CodeKind, FunctionIndex, LinkedProgram, Unit};
 use clr_scenario::Keyword as _;
 use serde::Serialize;
-use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write as _};
-use std::path::Path;
+use std::fs;
+use std::io;
 
 /// Size of a RUNTIME_FUNCTION.
 const ENTRY: usize = 12;
@@ -104,37 +103,18 @@ pub(crate) fn emit(args: &EmitArgs, console: &mut Console<'_>) -> Result<u8, Cli
     files.push(("program.json", json(&map(names))?));
     let folder = &args.output;
     let path_of = |name: &str| crate::input::slashed(&folder.join(name));
-    if !args.force
-        && let Some((name, _)) = files.iter().find(|(name, _)| folder.join(name).exists())
-    {
-        return Err(CliError::new(
-            &path_of(name),
-            "is there already; --force replaces it, -o names another folder",
-        ));
-    }
     fs::create_dir_all(folder).map_err(|error| {
         let name = crate::input::slashed(folder);
         CliError::new(&name, format_args!("no folder can be made there: {}", error.kind()))
     })?;
+    for (name, _) in &files {
+        args.replacing.check(&folder.join(name))?;
+    }
     for (name, bytes) in &files {
-        write(&folder.join(name), bytes, args.force).map_err(|error| {
-            let what = match error.kind() {
-                ErrorKind::AlreadyExists => {
-                    "is there already; --force replaces it, -o names another folder".to_owned()
-                }
-                kind => format!("cannot be written: {kind}"),
-            };
-            CliError::new(&path_of(name), what)
-        })?;
+        args.replacing.write(&folder.join(name), bytes)?;
         writeln!(console.out, "{} ({} bytes)", path_of(name), bytes.len())?;
     }
     Ok(PASSED)
-}
-
-/// Writes a file. Without `force`, an existing file is an error.
-fn write(path: &Path, bytes: &[u8], force: bool) -> io::Result<()> {
-    let mut file = if force { File::create(path) } else { File::create_new(path) }?;
-    file.write_all(bytes)
 }
 
 fn json(value: &impl Serialize) -> Result<Vec<u8>, CliError> {

@@ -4,7 +4,8 @@ use crate::args::{ExploreArgs, StrategyChoice};
 use crate::commands::history::{find, read, search, write_smallest};
 use crate::commands::matrix::WIDTH;
 use crate::input::program::ProgramFixture;
-use crate::input::{Source, can_be_made, slashed};
+use crate::input::{Source, slashed};
+use crate::output::Replacing;
 use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
@@ -120,7 +121,7 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
     let settings = settings(args, scenario);
     check(args, &settings)?;
     if let Some(path) = &args.minimize {
-        can_be_made(path)?;
+        args.replacing.check(path)?;
     }
     let usual = usual(scenario);
     let budget = clr_explore::Budget { first: args.first, ..settings.budget() };
@@ -156,7 +157,7 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
         stories(&all, console)?;
     }
     if let Some(path) = &args.minimize {
-        minimize(&fixture, &settings, &all, path, console)?;
+        minimize(&fixture, &settings, &all, (path, args.replacing), console)?;
     }
     let fails = all.iter().any(|found| found.failed.is_some());
     Ok(if fails { FAILED } else { PASSED })
@@ -193,18 +194,18 @@ fn minimize(
     fixture: &ProgramFixture,
     settings: &Exploration,
     all: &[Found],
-    path: &Path,
+    file: (&Path, Replacing),
     console: &mut Console<'_>,
 ) -> Result<(), CliError> {
     let failures = all.iter().filter_map(|found| Some((found, found.report.failure.as_ref()?)));
     let mut why = "no history fails";
     for (found, failure) in failures {
-        if write_smallest(fixture, found.generation, settings, failure, path, console)? {
+        if write_smallest(fixture, found.generation, settings, failure, file, console)? {
             return Ok(());
         }
         why = "no history that fails could be replayed";
     }
-    let name = slashed(path);
+    let name = slashed(file.0);
     writeln!(console.out, "\n{HEAD}{name}{HEAD:#} is not written: {why}")?;
     Ok(())
 }

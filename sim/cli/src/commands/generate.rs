@@ -2,7 +2,7 @@
 
 use crate::PASSED;
 use crate::args::{GenerateArgs, GenerateKind};
-use crate::input::{PROGRAM, slashed, write_new};
+use crate::input::{PROGRAM, slashed};
 use crate::render::console::{Console, GOOD};
 use crate::render::error::CliError;
 use clr_codegen::FunctionIndex;
@@ -58,7 +58,7 @@ pub(crate) fn generate(args: &GenerateArgs, console: &mut Console<'_>) -> Result
     if !name.ends_with(PROGRAM) {
         return Err(CliError::new(&name, "texts are called *.kdl"));
     }
-    write_new(path, &text)?;
+    args.replacing.write(path, &text)?;
     writeln!(console.out, "{GOOD}written{GOOD:#}: {name}")?;
     Ok(PASSED)
 }

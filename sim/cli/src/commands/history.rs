@@ -2,7 +2,8 @@
 
 use crate::args::HistoryArgs;
 use crate::input::program::ProgramFixture;
-use crate::input::{Source, slashed, write_new};
+use crate::input::{Source, slashed};
+use crate::output::Replacing;
 use crate::render::console::{Console, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::render::progress::Progress;
@@ -162,7 +163,7 @@ pub(crate) fn write_smallest(
     generation: Generation,
     settings: &Exploration,
     failure: &Failure,
-    path: &Path,
+    (path, replacing): (&Path, Replacing),
     console: &mut Console<'_>,
 ) -> Result<bool, CliError> {
     let small = fixture.scenario.smallest_that_fails(generation, settings, failure);
@@ -172,7 +173,7 @@ pub(crate) fn write_smallest(
     let text = small.to_string();
     let (before, after) = (fixture.text.lines().count(), text.lines().count());
     let head = format!("// Made smaller by clrsim, from {before} lines.\n");
-    write_new(path, &(head + &text))?;
+    replacing.write(path, head + &text)?;
     let name = slashed(path);
     writeln!(
         console.out,

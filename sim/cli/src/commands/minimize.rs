@@ -4,7 +4,7 @@ use crate::args::{FuzzTarget, MinimizeArgs};
 use crate::commands::generate::{GENERATED, fitting};
 use crate::commands::history::{search, write_smallest};
 use crate::input::program::ProgramFixture;
-use crate::input::{PROGRAM, Source, can_be_made, slashed, write_new};
+use crate::input::{PROGRAM, Source, slashed};
 use crate::render::console::{Console, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::render::progress::Progress;
@@ -42,7 +42,7 @@ pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result
     if !name.ends_with(PROGRAM) {
         return Err(CliError::new(&name, "texts are called *.kdl"));
     }
-    can_be_made(&args.output)?;
+    args.replacing.check(&args.output)?;
     let on = args.on.unwrap_or(Generations::ALL);
     let wanted = args.hresult.is_some() || args.clause.is_some();
     if source.is_program()
@@ -100,7 +100,7 @@ pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result
         head += GENERATED;
     }
     let text = head + &small.to_string();
-    write_new(&args.output, &text)?;
+    args.replacing.write(&args.output, &text)?;
     let after = small.to_string().lines().count();
     writeln!(
         console.out,
@@ -130,7 +130,14 @@ fn of_history(
             progress.finish();
             let found = found.map_err(|error| source.error(error))?;
             let Some(failure) = found.failure else { continue };
-            if write_smallest(&fixture, generation, settings, &failure, &args.output, console)? {
+            if write_smallest(
+                &fixture,
+                generation,
+                settings,
+                &failure,
+                (&args.output, args.replacing),
+                console,
+            )? {
                 return Ok(Some(PASSED));
             }
         }

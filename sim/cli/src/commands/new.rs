@@ -2,7 +2,7 @@
 
 use crate::PASSED;
 use crate::args::NewArgs;
-use crate::input::{PROGRAM, slashed, write_new};
+use crate::input::{PROGRAM, slashed};
 use crate::render::console::{Console, GOOD};
 use crate::render::error::CliError;
 
@@ -18,7 +18,7 @@ pub(crate) fn new(args: &NewArgs, console: &mut Console<'_>) -> Result<u8, CliEr
         return Err(CliError::new(&name, "texts are called *.kdl"));
     }
     let text = if args.program { A_PROGRAM } else { STACK };
-    write_new(&args.file, text)?;
+    args.replacing.write(&args.file, text)?;
     writeln!(console.out, "{GOOD}written{GOOD:#}: {name}")?;
     writeln!(console.out, "  clrsim run {name}       holds it against what it expects")?;
     writeln!(

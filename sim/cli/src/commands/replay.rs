@@ -2,7 +2,7 @@
 
 use crate::args::{ReplayArgs, TimelineArgs};
 use crate::commands::history::{Named, find, read, search, usual_but};
-use crate::input::{Source, slashed, write_over};
+use crate::input::{Source, slashed};
 use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
@@ -165,7 +165,7 @@ pub(crate) fn timeline(args: &TimelineArgs, console: &mut Console<'_>) -> Result
         replay: Some(&replay),
     };
     if let Some(path) = &args.html {
-        write_over(path, &drawn.page())?;
+        args.replacing.write_page(path, &drawn.page())?;
         let name = slashed(path);
         writeln!(console.out, "{GOOD}written{GOOD:#}: {HEAD}{name}{HEAD:#}")?;
         return Ok(PASSED);

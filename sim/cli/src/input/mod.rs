@@ -2,6 +2,7 @@
 
 pub(crate) mod program;
 
+use crate::output::unwritable;
 use crate::render::code::Code;
 use crate::render::error::CliError;
 use clr_recording::vectors::fuzz::FuzzFile;
@@ -12,7 +13,7 @@ use clr_walker::image::pe::PeImage;
 use clr_walker::unwind::Rules;
 use std::borrow::Cow;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 /// File extensions that are read in folders.
@@ -312,36 +313,6 @@ fn is_taken(name: &str) -> bool {
     TAKEN.iter().any(|end| name.ends_with(end))
 }
 
-/// Writes a text to a new file. An existing file is an error.
-pub(crate) fn write_new(path: &Path, text: &str) -> Result<(), CliError> {
-    let name = slashed(path);
-    let file = File::create_new(path).and_then(|mut file| file.write_all(text.as_bytes()));
-    file.map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => CliError::new(&name, "is there already"),
-        _ => unwritable(&name, &error),
-    })
-}
-
-/// Checks that [`write_new`] can create a file, before a long search for its content.
-pub(crate) fn can_be_made(path: &Path) -> Result<(), CliError> {
-    if fs::symlink_metadata(path).is_ok() {
-        return Err(CliError::new(&slashed(path), "is there already"));
-    }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    match folder.filter(|folder| !folder.is_dir()) {
-        None => Ok(()),
-        Some(folder) => {
-            let what = format!("cannot be written: there is no folder {}", slashed(folder));
-            Err(CliError::new(&slashed(path), what))
-        }
-    }
-}
-
-/// Writes a text to a file and replaces its content.
-pub(crate) fn write_over(path: &Path, text: &str) -> Result<(), CliError> {
-    fs::write(path, text).map_err(|error| unwritable(&slashed(path), &error))
-}
-
 /// Returns the path with forward slashes.
 pub(crate) fn slashed(path: &Path) -> String {
     let name = path.to_string_lossy();
@@ -372,8 +343,4 @@ fn not_there(name: &str) -> String {
         "two are win64/vec/gcc_O2.vec.gz and win64/img/gcc_O2.dll"
     };
     format!("no such file, and no embedded fixture of that name ({known})")
-}
-
-fn unwritable(name: &str, error: &io::Error) -> CliError {
-    CliError::new(name, format_args!("cannot be written: {}", error.kind()))
 }

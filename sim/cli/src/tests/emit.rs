@@ -33,7 +33,7 @@ fn images_are_written_and_not_overwritten() {
     fs::write(format!("{out}/jit.json"), "mine").unwrap();
     let again = folder.clrsim(&args);
     assert_eq!(again.code, 2);
-    insta::assert_snapshot!(again.err, @"error: DIR/deep/out/native.dll: is there already; --force replaces it, -o names another folder");
+    insta::assert_snapshot!(again.err, @"error: DIR/deep/out/native.dll: is there already; --force replaces it");
     assert_eq!(text("jit.json"), "mine");
     fs::remove_file(format!("{out}/native.dll")).unwrap();
     assert_eq!(folder.clrsim(&args).code, 2);

@@ -222,6 +222,54 @@ fn a_history_is_printed_as_a_timeline() {
 }
 
 #[test]
+fn a_page_replaces_nothing_but_a_page() {
+    let folder = Folder::new();
+    let path = folder.write("callback.kdl", CALLBACK.as_bytes());
+    let page = folder.path("page.html");
+    for _ in 0..2 {
+        assert_eq!(folder.clrsim(&["timeline", &path, "--html", &page]).code, 0);
+    }
+    let over_text = folder.clrsim(&["timeline", &path, "--html", &path]);
+    assert_eq!(over_text.code, 2);
+    insta::assert_snapshot!(over_text.err, @"error: DIR/callback.kdl: is there already; --force replaces it");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), CALLBACK);
+    let other = folder.write("other.html", b"<!doctype html><p>mine");
+    assert_eq!(folder.clrsim(&["timeline", &path, "--html", &other]).code, 2);
+    assert_eq!(folder.clrsim(&["timeline", &path, "--html", &other, "--force"]).code, 0);
+    assert!(std::fs::read_to_string(other).unwrap().contains("JITCompilationFinished"));
+}
+
+/// Each command that writes a file keeps the one that is there, and says how it is replaced.
+#[test]
+fn files_are_replaced_by_force_alone() {
+    let folder = Folder::new();
+    let text = folder.write("callback.kdl", CALLBACK.as_bytes());
+    let commands: &[&[&str]] = &[
+        &["new", "FILE"],
+        &["generate", "--seed", "1", "-o", "FILE"],
+        &["minimize", &text, "--on", "net10-windows", "-o", "FILE"],
+        &["explore", &text, "--on", "net10-windows", "--minimize", "FILE"],
+        &["from-recording", super::WALKS, "--walk", "1", "-o", "FILE"],
+        &["timeline", &text, "--html", "FILE"],
+    ];
+    for command in commands {
+        let file = folder.write("there.kdl", b"// mine");
+        let arguments: Vec<_> =
+            command.iter().map(|one| if *one == "FILE" { file.as_str() } else { one }).collect();
+        let refused = folder.clrsim(&arguments);
+        assert_eq!(refused.code, 2, "{command:?}: {}", refused.text());
+        assert_eq!(
+            refused.err, "error: DIR/there.kdl: is there already; --force replaces it\n",
+            "{command:?}"
+        );
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "// mine", "{command:?}");
+        let replaced = folder.clrsim(&[&arguments[..], &["--force"]].concat());
+        assert!(replaced.code < 2, "{command:?}: {}", replaced.text());
+        assert_ne!(std::fs::read_to_string(&file).unwrap(), "// mine", "{command:?}");
+    }
+}
+
+#[test]
 fn a_history_is_made_smaller() {
     let folder = Folder::new();
     let path = folder.write("callback.kdl", CALLBACK.as_bytes());

@@ -13,7 +13,7 @@ pub(crate) use text::text_of;
 use crate::PASSED;
 use crate::args::FromRecordingArgs;
 use crate::commands::explain::recorded::{pick, recording_of};
-use crate::input::{PROGRAM, Source, can_be_made, slashed, write_new};
+use crate::input::{PROGRAM, Source, slashed};
 use crate::render::console::{Console, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::report::recording::recorded_end;
@@ -38,7 +38,7 @@ pub(crate) fn from_recording(
         if !name.ends_with(PROGRAM) {
             return Err(CliError::new(&name, "texts are called *.kdl"));
         }
-        can_be_made(path)?;
+        args.replacing.check(path)?;
     }
     let code = RecordedCode::new(&recording);
     let mut replay =
@@ -50,7 +50,7 @@ pub(crate) fn from_recording(
         write!(console.out, "{text}")?;
         return Ok(PASSED);
     };
-    write_new(path, &text)?;
+    args.replacing.write(path, &text)?;
     let name = slashed(path);
     writeln!(console.out, "{GOOD}written{GOOD:#}: {name}")?;
     writeln!(console.out, "  clrsim run {name}       holds it against what was recorded")?;

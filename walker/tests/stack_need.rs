@@ -4,6 +4,7 @@
 use clr_coroutine::Stacks;
 use clr_walker::code_map::CodeMap;
 use clr_walker::image::elf::ElfImage;
+use clr_walker::image::macho::MachoImage;
 use clr_walker::image::pe::PeImage;
 use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::registers::{Gpr, Registers};
@@ -132,5 +133,23 @@ fn steps_through_native_code_need_less_than_4_kib() {
         let Some((used, steps)) = need(unwinder, &places) else { return };
         println!("{name}: {used} bytes");
         assert!(used < LIMIT && steps > 1000, "{name}: {used} bytes, {steps} steps");
+    }
+}
+
+/// An interrupted instruction is followed to a call or a return, along both sides of each branch; a return
+/// address has the frame that its function's entry describes. Bytes within instructions are followed, too.
+#[test]
+fn steps_by_compact_unwind_information_need_less_than_4_kib() {
+    let image = MachoImage::parse(clr_fixtures::get("macho/sample.dylib").unwrap()).unwrap();
+    let mut map = CodeMap::new();
+    map.insert_macho(BASE, &image).unwrap();
+    let table = image.compact_unwind();
+    let entries = table.entries().map(|entry| entry.unwrap().range);
+    let places: Vec<u64> = entries.flatten().map(|rva| BASE + u64::from(rva)).collect();
+    for guesses in [Guesses::None, Guesses::FramePointers] {
+        let unwinder = Unwinder::new(&map).with_guesses(guesses);
+        let Some((used, steps)) = need(unwinder, &places) else { return };
+        println!("{guesses:?}: {used} bytes, {steps} steps");
+        assert!(used < LIMIT && steps > 1000, "{guesses:?}: {used} bytes, {steps} steps");
     }
 }

@@ -80,7 +80,7 @@ fn a_dylib_is_judged_by_its_compact_unwind_information() {
         let region = map.regions().next().unwrap();
         Linter::new(&map, region).run(&(0..u32::MAX), NonZeroUsize::MIN, &mut |_| ())
     };
-    let mut bytes = include_bytes!("compact/sample.dylib").to_vec();
+    let mut bytes = clr_fixtures::get("macho/sample.dylib").unwrap().to_vec();
     let report = judge(&bytes);
     assert_eq!(report.findings, [], "of {:?}", report.totals);
     assert!(report.totals.right > 590, "{:?}", report.totals);

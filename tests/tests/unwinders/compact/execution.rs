@@ -1,6 +1,6 @@
 //! Execution of the sample's functions: at each instruction the true caller is known.
 
-use super::{BASE, GPRS, SAMPLE, functions};
+use super::{BASE, GPRS, functions, sample};
 use clr_machine::{Machine, Protection};
 use clr_walker::code_map::CodeMap;
 use clr_walker::image::macho::MachoImage;
@@ -54,7 +54,7 @@ fn arguments(name: &str, round: u64) -> [u64; 5] {
 
 #[test]
 fn executed_functions_are_unwound_to_their_callers_at_every_instruction() {
-    let image = MachoImage::parse(SAMPLE).unwrap();
+    let image = MachoImage::parse(sample()).unwrap();
     let mut map = CodeMap::new();
     map.insert_macho(BASE, &image).unwrap();
     let unwinder = Unwinder::new(&map);

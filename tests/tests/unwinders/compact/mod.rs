@@ -1,8 +1,6 @@
 //! Compact unwind information of Mach-O images, against code that compilers made.
 //!
-//! `sample.dylib` is `sample.c`, built by clang 18 for x86_64-macos (`zig cc` 0.13) with `-O2
-//! -fno-stack-protector -fno-inline -fno-vectorize -fno-slp-vectorize`, once with and once without
-//! frame pointers, and linked with `-shared -s -Wl,-undefined,dynamic_lookup`.
+//! The functions are those of `fixtures/macho`, in which every layout occurs.
 
 mod execution;
 mod reader;
@@ -18,7 +16,11 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use std::collections::BTreeMap;
 use truth::{Doubt, Frame, RETURN_SLOT};
 
-const SAMPLE: &[u8] = include_bytes!("sample.dylib");
+/// Returns the bytes of the library.
+fn sample() -> &'static [u8] {
+    clr_fixtures::get("macho/sample.dylib").unwrap()
+}
+
 const BASE: u64 = 0x1_0000_0000;
 const RETURN_ADDRESS: u64 = 0x1111_2222_3333;
 
@@ -61,7 +63,7 @@ fn functions<'a>(image: &MachoImage<'a>) -> Vec<(&'a str, u32, &'a [u8])> {
 /// following the code forwards from the entry gives.
 #[test]
 fn frames_of_compiled_functions_are_those_of_their_code() {
-    let image = MachoImage::parse(SAMPLE).unwrap();
+    let image = MachoImage::parse(sample()).unwrap();
     let mut map = CodeMap::new();
     map.insert_macho(BASE, &image).unwrap();
     let unwinder = Unwinder::new(&map);
@@ -116,7 +118,7 @@ fn frames_of_compiled_functions_are_those_of_their_code() {
 
 #[test]
 fn the_sample_has_every_layout() {
-    let image = MachoImage::parse(SAMPLE).unwrap();
+    let image = MachoImage::parse(sample()).unwrap();
     let mut found = [0; 5];
     for entry in image.compact_unwind().entries() {
         found[match entry.unwrap().encoding.layout().unwrap() {

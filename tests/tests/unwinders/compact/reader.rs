@@ -1,6 +1,6 @@
 //! A second reader of `__unwind_info`, which lists all entries instead of searching them.
 
-use super::SAMPLE;
+use super::sample;
 use clr_walker::compact::{Layout, SavedRegisters};
 use clr_walker::image::macho::MachoImage;
 
@@ -80,9 +80,9 @@ fn names(saved: SavedRegisters) -> Vec<(&'static str, usize)> {
 
 #[test]
 fn entries_of_a_linked_image_are_those_of_the_second_reader() {
-    let image = MachoImage::parse(SAMPLE).unwrap();
+    let image = MachoImage::parse(sample()).unwrap();
     let table = image.compact_unwind();
-    let entries = entries(section(SAMPLE));
+    let entries = entries(section(sample()));
     assert!(entries.len() > 20, "{entries:x?}");
     let listed = table.entries().map(Result::unwrap);
     let listed: Vec<_> =

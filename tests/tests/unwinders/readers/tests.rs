@@ -1,19 +1,17 @@
 use super::compare;
 
 fn fixture(name: &str) -> &'static [u8] {
-    clr_fixtures::get(&format!("win64/img/{name}.dll")).unwrap()
+    clr_fixtures::get(name).unwrap()
 }
-
-const MACHO: &[u8] = include_bytes!("../compact/sample.dylib");
 
 #[test]
 fn images_of_compilers_are_read_alike() {
     for name in ["asm_raw", "clang_O2", "clang_O2_lld", "cpp_gcc_O2", "gcc_O2"] {
-        let comparison = compare(fixture(name)).unwrap();
+        let comparison = compare(fixture(&format!("win64/img/{name}.dll"))).unwrap();
         assert_eq!(comparison.differences.len(), 0, "{name}: {comparison:?}");
         assert!(comparison.entries > 20 && comparison.parts > 20, "{name}: {comparison:?}");
     }
-    let comparison = compare(MACHO).unwrap();
+    let comparison = compare(fixture("macho/sample.dylib")).unwrap();
     assert_eq!(comparison.differences.len(), 0, "{comparison:?}");
     assert!(comparison.entries > 20 && comparison.parts > 20, "{comparison:?}");
 }

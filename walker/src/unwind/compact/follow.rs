@@ -31,11 +31,41 @@ pub(super) enum Destination {
     Unknown(State),
 }
 
-/// The end of a path.
+/// The end of a path, whose state there is the path's.
 enum End {
-    Found(Destination),
-    /// The path is lost in this state.
-    Lost(State),
+    /// A return, or a jump into another function.
+    Leaves,
+    /// A call in a function with this frame.
+    Calls(Frame),
+    /// The path is lost.
+    Lost,
+}
+
+/// The state that is the answer if every path is lost. Only one is kept: a handler's stack is small.
+struct Kept {
+    state: State,
+    /// The place that the state is from.
+    from: KeptFrom,
+}
+
+/// A place on a path; later ones are worth more.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum KeptFrom {
+    /// The interrupted instruction.
+    Start,
+    /// The end of the straightest path.
+    Straightest,
+    /// A jump to the start of another function.
+    Exit,
+}
+
+impl Kept {
+    /// Replaces a state from a place before `from`.
+    fn keep(&mut self, state: &State, from: KeptFrom) {
+        if self.from < from {
+            (self.state, self.from) = (*state, from);
+        }
+    }
 }
 
 /// A path through the code.
@@ -116,9 +146,7 @@ impl Code<'_, '_> {
         }
         let mut others = [path; MOST_BRANCHES];
         let mut waiting = 0;
-        // A jump to the start of another function, if that leads nowhere.
-        let mut exit = None;
-        let mut straightest = None;
+        let mut kept = Kept { state: path.state, from: KeptFrom::Start };
         let mut seen = Seen::NOTHING;
         for _ in 0..MOST_PATHS {
             let branch = |other: Path| {
@@ -128,72 +156,75 @@ impl Code<'_, '_> {
                 true
             };
             seen.begin();
-            match self.go(path, branch, &mut seen, &mut exit) {
-                End::Found(destination) => return destination,
-                End::Lost(state) => {
-                    straightest.get_or_insert(state);
-                }
+            match self.go(&mut path, branch, &mut seen, &mut kept) {
+                End::Leaves => return Destination::Leaves(path.state),
+                End::Calls(frame) => return Destination::Calls(frame, path.state),
+                End::Lost => kept.keep(&path.state, KeptFrom::Straightest),
             }
-            let Some(next) = waiting.checked_sub(1).filter(|_| exit.is_none()) else { break };
+            let next = waiting.checked_sub(1).filter(|_| kept.from != KeptFrom::Exit);
+            let Some(next) = next else { break };
             waiting = next;
             let Some(other) = others.get(next) else { break };
             path = *other;
         }
-        // The limit may cut an epilogue in two, far from the interrupted instruction.
-        let whole = straightest.filter(|state: &State| !state.released);
-        let lost = Destination::Unknown(whole.unwrap_or_else(|| State::new(registers)));
-        exit.map_or(lost, Destination::Leaves)
+        match kept.from {
+            KeptFrom::Exit => Destination::Leaves(kept.state),
+            // The limit may cut an epilogue in two, far from the interrupted instruction.
+            _ if kept.state.released => Destination::Unknown(State::new(registers)),
+            _ => Destination::Unknown(kept.state),
+        }
     }
 
-    /// Follows one path. Calls `branch` with each other way, which returns true if it is kept for later.
+    /// Follows one path to its end. Calls `branch` with each other way, which returns true if it is kept
+    /// for later.
     fn go(
         &self,
-        mut path: Path,
+        path: &mut Path,
         mut branch: impl FnMut(Path) -> bool,
         seen: &mut Seen,
-        exit: &mut Option<State>,
+        kept: &mut Kept,
     ) -> End {
         let from = |rva| self.region.bytes_from(rva).unwrap_or_default();
         let mut code = from(path.rva);
         for left in (0..PATH_LIMIT).rev() {
             if path.state.has_made_nothing() && makes_frame(code) {
-                return End::Found(Destination::Leaves(path.state));
+                return End::Leaves;
             }
             let Some(Instruction { len, effect }) = decode(code) else { break };
             let next = path.rva.wrapping_add(len.into());
             let following = code.get(usize::from(len)..).unwrap_or_default();
             match effect {
                 Effect::Return | Effect::JumpOut => {
-                    return End::Found(Destination::Leaves(path.state));
+                    return End::Leaves;
                 }
                 Effect::Call => match describe(self.region, self.table, path.rva) {
                     Ok(Described::Frame(frame)) => {
-                        return End::Found(Destination::Calls(frame, path.state));
+                        return End::Calls(frame);
                     }
                     _ => break,
                 },
                 Effect::Jump(distance) => {
                     let target = self.target(next, distance);
                     let Some(rva) = target else {
-                        return End::Found(Destination::Leaves(path.state));
+                        return End::Leaves;
                     };
                     if self.is_other_function(rva) {
                         if path.state.released {
-                            return End::Found(Destination::Leaves(path.state));
+                            return End::Leaves;
                         }
-                        exit.get_or_insert(path.state);
+                        kept.keep(&path.state, KeptFrom::Exit);
                     }
-                    if seen.jumps.has(&path, left) {
+                    if seen.jumps.has(path, left) {
                         break;
                     }
-                    seen.jumps.add(&path, left);
+                    seen.jumps.add(path, left);
                     (path.rva, code) = (rva, from(rva));
                 }
                 Effect::Branch(distance) => {
-                    if !seen.branches.has(&path, left) {
-                        let other = self.target(next, distance).map(|rva| Path { rva, ..path });
+                    if !seen.branches.has(path, left) {
+                        let other = self.target(next, distance).map(|rva| Path { rva, ..*path });
                         if other.is_none_or(&mut branch) {
-                            seen.branches.add(&path, left);
+                            seen.branches.add(path, left);
                         } else {
                             seen.has_left_out = true;
                         }
@@ -204,9 +235,9 @@ impl Code<'_, '_> {
                 }
                 // What is reached by releasing the frame can only leave.
                 Effect::JumpAnywhere if path.state.released => {
-                    return End::Found(Destination::Leaves(path.state));
+                    return End::Leaves;
                 }
-                Effect::JumpAnywhere => match self.first_case(&path) {
+                Effect::JumpAnywhere => match self.first_case(path) {
                     Some(rva) => (path.rva, code) = (rva, from(rva)),
                     None => break,
                 },
@@ -224,7 +255,7 @@ impl Code<'_, '_> {
                 }
             }
         }
-        End::Lost(path.state)
+        End::Lost
     }
 
     /// Returns the RVA of the first case of the `switch` whose jump `path` has come to. Tables have

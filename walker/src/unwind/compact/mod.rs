@@ -178,8 +178,9 @@ fn interrupted<M: Memory + ?Sized>(
             _ => (None, true),
         },
     };
-    match (Code { region, table: place.table, rva }).follow(registers) {
-        Destination::Leaves(state) => match leave(&state, registers, memory) {
+    let destination = Code { region, table: place.table, rva }.follow(registers);
+    match &destination {
+        Destination::Leaves(state) => match leave(state, registers, memory) {
             // Assembly may save registers below rsp.
             Err(UnwindError::CodeContradictsTable { .. }) if has_row => None,
             step => Some(step),
@@ -189,10 +190,10 @@ fn interrupted<M: Memory + ?Sized>(
         _ if let Err(error) = described => Some(Err(error.into())),
         Destination::Calls(frame, state) => {
             let trust = if state.is_unchanged() { Trust::Compact } else { Trust::FollowedCode };
-            Some(through(&frame, &state, trust, registers, memory))
+            Some(through(frame, state, trust, registers, memory))
         }
         Destination::Unknown(state) => {
-            Some(through(&frame?, &state, Trust::CompactAssumed, registers, memory))
+            Some(through(&frame?, state, Trust::CompactAssumed, registers, memory))
         }
     }
 }
@@ -235,7 +236,9 @@ fn through<M: Memory + ?Sized>(
 }
 
 /// Restores the registers of the caller, whose stack pointer is `cfa`: those `saved` at a distance
-/// below it, and the others from where the state has them.
+/// below it, and the others from where the state has them. Not inlined: the code has been followed, so
+/// the stack need is not added up.
+#[inline(never)]
 fn restore<M: Memory + ?Sized>(
     state: &State,
     cfa: u64,

@@ -1,5 +1,6 @@
 //! Writer of PE32+ files: linked sections as a DLL on disk.
 
+use super::shape::CallingConvention;
 use object::endian::{LittleEndian as LE, U16, U32};
 use object::pe;
 use object::pod::{bytes_of, bytes_of_slice};
@@ -14,6 +15,9 @@ const FILE_ALIGNMENT: u32 = 0x200;
 
 /// Alignment of image bases in bytes, required by Windows.
 const BASE_ALIGNMENT: u64 = 0x1_0000;
+
+/// Number that the Machine field of ready-to-run images for Linux is XORed with.
+const LINUX: u16 = 0x7B79;
 
 /// Number of data directories.
 const DIRECTORIES: usize = 16;
@@ -61,6 +65,8 @@ impl SectionKind {
 pub(super) struct PeFile<'a> {
     /// Name of the DLL in the export directory.
     pub name: &'a str,
+    /// Calling convention of the code. The Machine field names the system that has it.
+    pub convention: CallingConvention,
     /// Preferred base (VA), a multiple of 64 KiB.
     pub base: u64,
     /// Sections ascending by RVA, above the page of the headers.
@@ -182,7 +188,7 @@ impl PeFile<'_> {
 
     fn nt_headers(&self) -> NtHeaders {
         NtHeaders {
-            machine: pe::IMAGE_FILE_MACHINE_AMD64,
+            machine: machine(self.convention),
             time_date_stamp: 0,
             characteristics: pe::IMAGE_FILE_RELOCS_STRIPPED
                 | pe::IMAGE_FILE_EXECUTABLE_IMAGE
@@ -289,6 +295,19 @@ impl PeFile<'_> {
         bytes.extend(bytes_of_slice(&ordinals));
         bytes.extend(string_bytes);
         Ok(bytes)
+    }
+}
+
+/// Returns the Machine field of an image for x86-64 whose code has this calling convention.
+///
+/// Ready-to-run images of Unix are PE files, in which crossgen XORs the field with a number of the
+/// system, so that no other system loads the code (`MachineOSOverride`, dotnet/runtime
+/// `src/coreclr/tools/aot/ILCompiler.ReadyToRun/ObjectWriter/TargetExtensions.cs` at 697790c). Programs of
+/// the System V convention are those of Linux, where the simulated runtimes of Unix were recorded.
+fn machine(convention: CallingConvention) -> pe::Machine {
+    match convention {
+        CallingConvention::WindowsX64 => pe::IMAGE_FILE_MACHINE_AMD64,
+        CallingConvention::SystemV => pe::Machine(pe::IMAGE_FILE_MACHINE_AMD64.0 ^ LINUX),
     }
 }
 

@@ -50,7 +50,7 @@ struct Epilogs {
 /// Compares the descriptions of an image by llvm-readobj and clr-walker. Returns the description,
 /// or `None` if llvm-readobj is not installed.
 fn check(image: &[u8]) -> Option<Description> {
-    let text = readobj(&without_epilog_codes(image))?;
+    let text = readobj(&for_windows(without_epilog_codes(image)))?;
     let ours = describe(image);
     let theirs = parse(image, &text);
     assert_eq!(ours.sections, theirs.sections);
@@ -110,6 +110,13 @@ fn without_epilog_codes(image: &[u8]) -> Vec<u8> {
         }
     }
     changed
+}
+
+/// Returns the image with the Machine field of Windows: llvm-readobj prints no unwind data of others.
+fn for_windows(mut image: Vec<u8>) -> Vec<u8> {
+    let header = u32::from_le_bytes(*image[0x3C..].first_chunk().unwrap()) as usize;
+    image[header + 4..header + 6].copy_from_slice(&0x8664_u16.to_le_bytes());
+    image
 }
 
 /// Returns the number of slots that the EPILOG codes at the begin of an UNWIND_INFO take.

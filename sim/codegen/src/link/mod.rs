@@ -386,18 +386,17 @@ impl Unit {
     /// # Errors
     /// Returns [`ReadBackError`] if the bytes cannot be read in their format.
     pub fn region(&self) -> Result<CodeRegion<'_>, ReadBackError> {
-        let region = match self.format {
+        Ok(match self.format {
             Format::Pe => CodeRegion::image(self.base, &PeImage::parse(&self.bytes)?)?,
-            Format::Elf => return Ok(CodeRegion::elf(self.base, &ElfImage::parse(&self.bytes)?)?),
+            Format::Elf => CodeRegion::elf(self.base, &ElfImage::parse(&self.bytes)?)?,
             Format::Heap => {
                 let table = FunctionTable::new(&self.runtime_functions);
-                CodeRegion::heap(self.base, &self.bytes, table)?
+                let region = CodeRegion::heap(self.base, &self.bytes, table)?;
+                region.with_convention(match self.convention {
+                    CallingConvention::WindowsX64 => Convention::WindowsX64,
+                    CallingConvention::SystemV => Convention::SystemV,
+                })
             }
-        };
-        // The headers of the simulator's images are those of Windows everywhere.
-        Ok(region.with_convention(match self.convention {
-            CallingConvention::WindowsX64 => Convention::WindowsX64,
-            CallingConvention::SystemV => Convention::SystemV,
-        }))
+        })
     }
 }

@@ -74,6 +74,7 @@ impl Encoded {
             .collect();
         let file = PeFile {
             name,
+            convention: program.convention,
             base,
             sections: &sections,
             exception_directory: (pdata_rva, table.len() as u32),

@@ -1,6 +1,6 @@
 use super::*;
 use clr_walker::image::RuntimeFunction;
-use clr_walker::image::pe::PeImage;
+use clr_walker::image::pe::{PeImage, TargetOs};
 use object::read::pe::PeFile64;
 use object::{Object as _, ObjectSection as _};
 use std::io::Write as _;
@@ -45,7 +45,8 @@ const EXPORTS: [(&str, u32); 3] = [("b", TEXT), ("Tail", TEXT + 0x1200), ("a::b"
 
 fn file<'a>(sections: &'a [PeSection<'a>]) -> PeFile<'a> {
     let (name, exception_directory) = ("native.dll", (0x7000, 24));
-    PeFile { name, base: BASE, sections, exception_directory, exports: &EXPORTS }
+    let convention = CallingConvention::WindowsX64;
+    PeFile { name, convention, base: BASE, sections, exception_directory, exports: &EXPORTS }
 }
 
 fn error(change: impl FnOnce(&mut PeFile<'_>)) -> PeError {
@@ -78,6 +79,22 @@ fn the_walker_reads_the_file() {
     assert_eq!(image.functions().iter().collect::<Vec<_>>(), functions);
     // If two names have the same address, the walker takes the first.
     assert_eq!(image.symbols().as_slice(), [(TEXT, "a::b"), (TEXT + 0x1200, "Tail")]);
+}
+
+/// 0xFD1D is in the ready-to-run images of .NET Core 3.1.23 for Linux.
+#[test]
+fn the_machine_field_names_the_system() {
+    let parts = Parts::new();
+    let sections = parts.sections();
+    for (convention, machine, system) in [
+        (CallingConvention::WindowsX64, 0x8664, TargetOs::Windows),
+        (CallingConvention::SystemV, 0xFD1D, TargetOs::Linux),
+    ] {
+        let bytes = PeFile { convention, ..file(&sections) }.write().unwrap();
+        let header = PeFile64::parse(&*bytes).unwrap().nt_headers().file_header;
+        assert_eq!(header.machine.get(LE).0, machine);
+        assert_eq!(PeImage::parse(&bytes).unwrap().target_os(), system);
+    }
 }
 
 #[test]

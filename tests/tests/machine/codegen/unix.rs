@@ -3,8 +3,11 @@
 use super::link;
 use clr_codegen::{CallingConvention, CfiMistake, CodeKind, Format, LinkedProgram, Role, Unit};
 use clr_walker::cfi::{CfaRule, CfiTable, Column, RegisterRule, Row};
+use clr_walker::code_map::CodeMap;
 use clr_walker::image::elf::ElfImage;
-use clr_walker::registers::Gpr;
+use clr_walker::image::pe::{PeImage, TargetOs};
+use clr_walker::registers::{Convention, Gpr};
+use clr_walker::unwind::Unwinder;
 
 fn elf(linked: &LinkedProgram) -> &Unit {
     linked.units.iter().find(|unit| unit.format == Format::Elf).unwrap()
@@ -67,6 +70,24 @@ fn native_code_of_unix_is_an_elf_file_and_managed_code_is_not() {
     assert_eq!(CodeKind::Native.image_name(CallingConvention::SystemV), Some("libnative.so"));
     assert_eq!(CodeKind::ReadyToRun.format(CallingConvention::SystemV), Format::Pe);
     assert_eq!(link("function f").units[0].format, Format::Pe);
+}
+
+#[test]
+fn ready_to_run_images_name_the_system_of_their_code() {
+    for (convention, system, expected) in [
+        ("windows-x64", TargetOs::Windows, Convention::WindowsX64),
+        ("system-v", TargetOs::Linux, Convention::SystemV),
+    ] {
+        let linked =
+            link(&format!("convention \"{convention}\"\nfunction \"f\" kind=\"ready-to-run\""));
+        let [unit] = &linked.units[..] else {
+            panic!("{convention}: {} units", linked.units.len())
+        };
+        assert_eq!(PeImage::parse(&unit.bytes).unwrap().target_os(), system);
+        let mut map = CodeMap::new();
+        map.insert(unit.region().unwrap()).unwrap();
+        assert_eq!(Unwinder::new(&map).convention(), expected);
+    }
 }
 
 #[test]

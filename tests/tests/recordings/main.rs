@@ -4,3 +4,4 @@ mod collection;
 mod questions;
 mod recorded_stacks;
 mod replays;
+mod unaided_walks;

@@ -3,6 +3,7 @@
 //! The functions are those of `fixtures/macho`, in which every layout occurs.
 
 mod execution;
+mod framehop;
 mod reader;
 mod truth;
 

@@ -1,5 +1,11 @@
 //! Unwind data written by hand as other readers read it, for `UNWINDERS.md`.
 
+use crate::others::code::{Code, Section};
+use crate::others::framehop::Framehop;
+use crate::others::pe_unwind_info::PeUnwindInfo;
+use clr_machine::{Machine, Protection};
+use clr_walker::registers::{Gpr, Registers};
+use clr_walker::unwind::Position;
 use pe_unwind_info::x86_64::{UnwindInfo, UnwindInfoTrailer};
 
 const EHANDLER: u8 = 1 << 3;
@@ -54,5 +60,37 @@ fn pe_unwind_info_ends_at_operation_11() {
     };
     assert_eq!(count(&CODES), 2);
     // Set the frame register to rsp + 10h, in a slot of its own; the push of rbx is not seen.
-    assert_eq!(count(&[[4, 0x0B], [1, 0], [1, 0x30]]), 0);
+    assert_eq!(count(&OPERATION_11), 0);
+}
+
+/// +4 operation 11 with a slot of its own; +1 push rbx.
+const OPERATION_11: [[u8; 2]; 3] = [[4, 0x0B], [1, 0], [1, 0x30]];
+
+/// In images for Windows the operation has no meaning, so that a step should fail.
+#[test]
+fn pe_unwind_info_and_framehop_return_to_a_saved_register_by_operation_11() {
+    const RBX: u64 = 0xB0B;
+    let table: Vec<u8> =
+        [0x1000_u32, 0x1040, 0x2000].into_iter().flat_map(u32::to_le_bytes).collect();
+    let text = [0x90; 0x40];
+    let xdata = info(0, &OPERATION_11, &[]);
+    let section = |rva, bytes| Section { rva, bytes };
+    let code = [Code {
+        base: 0x1_8000_0000,
+        size: 0x3000,
+        text: section(0x1000, &text),
+        xdata: section(0x2000, &xdata),
+        pdata: Some(table),
+    }];
+    let mut machine = Machine::new();
+    machine.map(0x1_0000, 1, Protection::READ_WRITE).unwrap();
+    machine.write(0x1_0000, &RBX.to_le_bytes()).unwrap();
+    machine.write(0x1_0008, &0x5A5A_u64.to_le_bytes()).unwrap();
+    let mut frame = Registers { rip: code[0].base + 0x1020, ..Registers::default() };
+    frame.set(Gpr::Rsp, 0x1_0000);
+    let answers = [
+        PeUnwindInfo::new(&code).step(&frame, Position::Interrupted, &machine),
+        Framehop::new(&code).step(&frame, Position::Interrupted, &machine),
+    ];
+    assert_eq!(answers.map(|answer| answer.unwrap().registers.rip), [RBX; 2]);
 }

@@ -6,7 +6,7 @@ use crate::finding::{Blame, Cause};
 use crate::judge::{Answer, Judge};
 use crate::point::{Explored, Point};
 use crate::state::{State, Table};
-use crate::value::Value;
+use crate::value::{Shown, Value};
 use clr_walker::code_map::CodeRegion;
 use clr_walker::registers::{Convention, Gpr};
 use clr_walker::unwind::Trust;
@@ -176,9 +176,12 @@ impl<'m, 'a> Explorer<'m, 'a> {
             if wrong.blame == Blame::Data
                 && wrong.found.trust != Some(Trust::EpilogueCodes)
                 && self.region.cfi().is_none()
-                && self.is_plain_epilogue(&path.state, rva)
+                && self.is_plain_epilogue(&path.state, rva, wrong.found.got)
             {
                 wrong.blame = Blame::Walker;
+            }
+            if wrong.blame == Blame::Walker && self.jumps_to_wrong_data(&path.state, instruction) {
+                wrong.blame = Blame::Data;
             }
         }
         let point = self.explored.points.entry(rva).or_default();
@@ -300,8 +303,10 @@ impl<'m, 'a> Explorer<'m, 'a> {
 
     /// Returns true if the code at `rva` can only be the rest of an epilogue: instructions that move rsp
     /// and pop registers up to a return, or to a jump through a register or memory that leaves the
-    /// return address on the top of the stack.
-    fn is_plain_epilogue(&mut self, state: &State, rva: u32) -> bool {
+    /// return address on the top of the stack. The unwinder's answer at `rva` is `got`.
+    fn is_plain_epilogue(&mut self, state: &State, rva: u32, got: Shown) -> bool {
+        // A register that an epilogue restores before it releases the stack is restored by a move.
+        let is_moved = matches!(got, Shown::Beyond(..));
         let Some(bytes) = self.region.bytes_from(rva) else { return false };
         let mut state = state.clone();
         let mut instruction = Instruction::default();
@@ -321,12 +326,21 @@ impl<'m, 'a> Explorer<'m, 'a> {
                 }
                 Mnemonic::Pop | Mnemonic::Leave | Mnemonic::Nop | Mnemonic::Vzeroupper => {}
                 // Windows documents one release of the stack, before all pops.
-                Mnemonic::Add | Mnemonic::Lea if moves_rsp && n == 0 => {}
+                Mnemonic::Add | Mnemonic::Lea if moves_rsp && n == 0 && !is_moved => {}
                 _ => return false,
             }
             self.executor.execute(&mut state, &instruction, &[]);
         }
         false
+    }
+
+    /// Returns true if the instruction jumps to code whose data is wrong in this state: it describes a frame
+    /// there, so that the jump is not taken for a tail call.
+    fn jumps_to_wrong_data(&self, state: &State, instruction: &Instruction) -> bool {
+        let is_jump = instruction.is_jmp_short_or_near();
+        let target = self.region.rva(instruction.near_branch_target()).filter(|_| is_jump);
+        let answer = target.map(|target| self.judge.at(state, target));
+        matches!(answer, Some(Answer::Wrong(wrong)) if wrong.blame == Blame::Data)
     }
 
     /// Checks the state at a return or a tail call.

@@ -217,6 +217,36 @@ fn epilogues_of_other_forms_are_faults_of_the_data() {
     assert_eq!(only(&function(&far, &INFO)), (Blame::Data, frame_gone, caller, vec![14, 15, 17]));
 }
 
+/// push rbp; mov rbp, rsp; sub rsp, 20h; call rax
+const WITH_RBP: [u8; 10] = [0x55, 0x48, 0x89, 0xE5, 0x48, 0x83, 0xEC, 0x20, 0xFF, 0xD0];
+
+/// The UNWIND_INFO of V8's built-in functions, whatever their code: +4 set rbp to rsp, +1 push rbp.
+const INFO_WITH_RBP: [u8; 8] = [1, 4, 2, 5, 4, 3, 1, 0x50];
+
+/// V8's handlers of bytecode restore rbp by a move, and then release all of the frame.
+#[test]
+fn an_epilogue_that_restores_the_frame_register_by_a_move_is_a_fault_of_the_data() {
+    // …; mov rbp, [rbp]; add rsp, 28h; jmp rcx
+    let mut code = WITH_RBP.to_vec();
+    code.extend_from_slice(&[0x48, 0x8B, 0x6D, 0, 0x48, 0x83, 0xC4, 0x28, 0xFF, 0xE1]);
+    let report = function(&code, &INFO_WITH_RBP);
+    assert_eq!(only(&report), (Blame::Data, Cause::FrameGone, Subject::Caller, vec![14, 18]));
+}
+
+#[test]
+fn a_jump_to_code_with_wrong_data_is_a_fault_of_the_data() {
+    // …; mov rsp, rbp; pop rbp; lea rax, [r14+11h]; jmp 24h. 20h: int3 (4); xor eax, eax; ret
+    let mut code = WITH_RBP.to_vec();
+    code.extend_from_slice(&[0x48, 0x89, 0xEC, 0x5D, 0x49, 0x8D, 0x46, 0x11, 0xE9, 13, 0, 0, 0]);
+    code.resize(0x24, 0xCC);
+    code.extend_from_slice(&[0x31, 0xC0, 0xC3]);
+    let functions = [(0, 23, &INFO_WITH_RBP[..]), (0x20, 0x27, &INFO_WITH_RBP)];
+    let report = windows(&code, &functions);
+    assert!(report.findings.iter().all(|it| it.blame == Blame::Data), "{report:#?}");
+    let found = report.findings.iter().find(|it| it.function.start == 0).unwrap();
+    assert_eq!((found.cause, found.instructions.as_slice()), (Cause::FrameGone, &[14, 18][..]));
+}
+
 #[test]
 fn code_without_data_is_a_leaf_or_a_finding() {
     // call 10h; ret. At 10h: push rax; pop rax; ret

@@ -6,9 +6,12 @@
 pub enum Mistake {
     /// The second pass of any exception hides stack, not only that of the current one (C-086).
     AnyExceptionHides,
+    /// An InlinedCallFrame with an active call that returns to native code is dropped like others
+    /// (C-079).
+    ActiveCallIsDropped,
 }
 
 impl Mistake {
     /// All mistakes.
-    pub const ALL: [Self; 1] = [Self::AnyExceptionHides];
+    pub const ALL: [Self; 2] = [Self::AnyExceptionHides, Self::ActiveCallIsDropped];
 }

@@ -15,6 +15,7 @@ pub use mistake::Mistake;
 
 use clr_generate::SyntheticCall;
 use clr_runtime::Outcome;
+use clr_runtime::frame::FrameShape;
 use clr_world::synthetic::{CodeLocation, SyntheticActivation, SyntheticThread};
 use std::fmt;
 use thiserror::Error;
@@ -57,6 +58,19 @@ pub fn is_linked(target: &SyntheticThread) -> bool {
             && pair.last().is_some_and(|activation| !native(activation));
         !(is_end && has_managed) || targets.contains(&Some(index + 1))
     })
+}
+
+/// Returns a call whose target returns to native code from its topmost InlinedCallFrame, if it has
+/// one. No compiler makes such a Frame; stubs without a known method do (C-079).
+#[must_use]
+pub fn with_stray_call(mut case: SyntheticCall) -> SyntheticCall {
+    let target = &mut case.target;
+    let root = target.activations.last().map(|root| root.function.clone());
+    let mut frames = target.frames.iter_mut();
+    if let Some(frame) = frames.find(|frame| frame.kind.shape() == FrameShape::InlinedCall) {
+        frame.leads_to = root;
+    }
+    case
 }
 
 /// A promise that was broken.

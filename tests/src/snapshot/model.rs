@@ -202,6 +202,15 @@ fn walk(
             for (frame, to) in frames.filter(|(frame, _)| frame.at >= above) {
                 let hidden = skip_to.is_some() || is_unwound(synthetic, frame.at, mistake);
                 stops |= !hidden && has_method(frame);
+                if to.is_some_and(|activation| is_native(synthetic, activation)) {
+                    if mistake == Some(Mistake::ActiveCallIsDropped) {
+                        continue;
+                    }
+                    // The Frame of an active call is left in its method alone.
+                    let certain = certain?;
+                    let outcome = Outcome::Endless;
+                    return Some(Expected { activations: shown, certain, outcome });
+                }
                 leading = to.map(|activation| (frame, activation));
                 if leading.is_some() {
                     break;
@@ -246,6 +255,11 @@ fn walk(
     }
     let outcome = if stops { HResult::OK } else { HResult::FAIL }.into();
     Some(Expected { certain: certain.unwrap_or(shown.len()), activations: shown, outcome })
+}
+
+fn is_native(synthetic: &SyntheticThread, activation: usize) -> bool {
+    let activation = synthetic.activations.get(activation);
+    activation.is_some_and(|activation| activation.place == CodeLocation::Native)
 }
 
 /// Returns true if a Frame counts as a stop: it has a method, though no callback reports it.

@@ -12,7 +12,7 @@ const BLOCK: u64 = 0x90;
 /// In a whole stage no word is overwritten and the root is native. Frames are linked upwards and
 /// overlap neither each other nor the rows' saved registers. A Frame that leads to a row leads to
 /// the managed row above the native frame that contains it; an InlinedCallFrame leads to the row
-/// that contains it.
+/// that contains it, or to any native row.
 pub(super) fn targets(target: &SyntheticThread) -> Option<Vec<Option<usize>>> {
     let activations = &target.activations;
     let root_is_native =
@@ -52,8 +52,9 @@ pub(super) fn targets(target: &SyntheticThread) -> Option<Vec<Option<usize>>> {
             }
             (_, None) => {}
             (FrameShape::UnmanagedToManaged, Some(_)) => return None,
+            (FrameShape::InlinedCall, Some(activation)) if native(activation) => {}
             (FrameShape::InlinedCall, Some(activation)) => {
-                if activation != host || native(activation) || !native(activation.checked_sub(1)?) {
+                if activation != host || !native(activation.checked_sub(1)?) {
                     return None;
                 }
             }

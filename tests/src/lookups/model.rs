@@ -1,0 +1,153 @@
+//! The rules of the methods that look code up, as a list of questions.
+
+use super::{Answer, Asked, Lookup, Method, Mistake};
+use clr_runtime::generation::Product;
+use clr_runtime::profiling::HResult;
+use clr_runtime::{Lock, Outcome, ProfilerStatus, Suspension, Wait};
+use clr_walker::profiling::CallError;
+use clr_world::synthetic::{NATIVE_WALKER, SELF};
+
+/// A caller as the rules see it: a thread that the runtime does not know passes nearly all checks.
+#[expect(clippy::struct_excessive_bools, reason = "the rules ask for one condition each")]
+struct Facts {
+    known: bool,
+    cooperative: bool,
+    in_callback: bool,
+    with_triggers: bool,
+    forbids: bool,
+    /// Another thread writes to the code manager's tables.
+    busy: bool,
+    /// The caller itself has the runtime suspended, or is suspending it.
+    suspends: bool,
+}
+
+impl Facts {
+    fn of(lookup: &Lookup) -> Self {
+        let known = lookup.caller != NATIVE_WALKER;
+        let bits = lookup.state.0;
+        // FORCEGC_WAS_CALLED and REJIT_WAS_CALLED switch the checks off.
+        let any = bits & 0b1100 != 0;
+        Self {
+            known,
+            cooperative: lookup.caller == SELF && lookup.cooperative,
+            in_callback: any || bits & 1 != 0,
+            with_triggers: any || bits & 3 == 3,
+            forbids: lookup.caller == SELF && lookup.forbids > 0,
+            busy: lookup.process.code_manager_writer.is_some_and(|writer| writer != lookup.caller),
+            suspends: match lookup.process.suspension {
+                Suspension::Suspending(by) | Suspension::Suspended(by) => by == lookup.caller,
+                Suspension::None => false,
+            },
+        }
+    }
+}
+
+/// Returns the answer that the contract gives to a call.
+#[must_use]
+pub fn expected(lookup: &Lookup, mistake: Option<Mistake>) -> Answer {
+    let mut waits = Vec::new();
+    let result = answer(lookup, mistake, &mut waits);
+    Answer { result, waits }
+}
+
+fn answer(
+    lookup: &Lookup,
+    mistake: Option<Mistake>,
+    waits: &mut Vec<Wait>,
+) -> Result<Option<Asked>, CallError<Outcome>> {
+    use Method::{
+        CodeInfo, CodeInfo2, CodeInfo3, CodeInfo4, EnumThreads, FunctionFromIp, FunctionFromIp2,
+        FunctionFromIp3,
+    };
+    let family = lookup.generation.family();
+    let facts = Facts::of(lookup);
+    let (method, process) = (lookup.method, &lookup.process);
+    let fails = |result: HResult| Err(CallError::Failed(result));
+    let framework = matches!(family.product, Product::Framework);
+    let first = framework && family.version.0 < 4;
+    let missing = match method {
+        FunctionFromIp3 | CodeInfo4 => framework,
+        FunctionFromIp2 | CodeInfo3 | EnumThreads => first,
+        FunctionFromIp | CodeInfo | CodeInfo2 => false,
+    };
+    if missing {
+        return fails(HResult::NOT_IMPLEMENTED);
+    }
+    if process.profiler == ProfilerStatus::Detaching && !first {
+        return fails(HResult::PROFILER_DETACHING);
+    }
+    let later = matches!(method, FunctionFromIp2 | FunctionFromIp3 | CodeInfo3 | CodeInfo4);
+    let is_right_place = match method {
+        FunctionFromIp | CodeInfo | CodeInfo2 => true,
+        EnumThreads => facts.in_callback,
+        _ if family.is_core_since(10) && mistake != Some(Mistake::TriggersEverywhere) => {
+            facts.in_callback
+        }
+        _ => facts.with_triggers,
+    };
+    if facts.known && !is_right_place {
+        return fails(HResult::UNSUPPORTED_CALL_SEQUENCE);
+    }
+    if method == EnumThreads {
+        let taken = process.owner(Lock::ThreadStore).is_some_and(|owner| owner != lookup.caller);
+        if !taken || process.suspended_by_profiler {
+            return Ok(None);
+        }
+        waits.push(Wait::Lock(Lock::ThreadStore));
+        return Err(CallError::Fatal(Outcome::Blocked));
+    }
+    let checks_region = matches!(method, FunctionFromIp | CodeInfo)
+        || mistake == Some(Mistake::AllCheckForbidRegion);
+    if checks_region && facts.forbids {
+        return fails(HResult::ASYNCHRONOUS_UNSAFE);
+    }
+    if later
+        && facts.known
+        && !facts.cooperative
+        && mistake == Some(Mistake::LookupWaitsForGc)
+        && let Some(by) = process.suspension.by().filter(|by| *by != lookup.caller)
+    {
+        waits.push(Wait::RuntimeRunning(by));
+    }
+    let by_id = matches!(method, CodeInfo | CodeInfo2 | CodeInfo3);
+    if by_id && lookup.asked == Asked::Native {
+        // There is no FunctionID of native code: 0 stands for it.
+        return fails(HResult::INVALID_ARGUMENT);
+    }
+    let of_code = by_id || method == CodeInfo4;
+    if of_code && mistake == Some(Mistake::CodeInfoTakesNoLock) {
+        return if lookup.asked == Asked::Native {
+            fails(HResult::FUNCTION_NOT_COMPILED)
+        } else {
+            Ok(None)
+        };
+    }
+    let unknown = if of_code { HResult::FUNCTION_NOT_COMPILED } else { HResult::FAIL };
+    if !process.gc_initialized {
+        return fails(if of_code { unknown } else { HResult::NOT_YET_AVAILABLE });
+    }
+    let never_waits = !first && !family.is_core_since(9);
+    if facts.busy && never_waits && facts.known && !facts.in_callback {
+        return fails(HResult::ASYNCHRONOUS_UNSAFE);
+    }
+    if facts.busy && facts.known && !facts.cooperative && !facts.suspends {
+        waits.push(Wait::Lock(Lock::CodeManager));
+        return Err(CallError::Fatal(Outcome::Blocked));
+    }
+    let image = lookup.asked == Asked::ReadyToRun && !framework;
+    if image
+        && facts.known
+        && !facts.cooperative
+        && let Some(by) = process.suspension.by().filter(|by| *by != lookup.caller)
+    {
+        // The table of an image's entry points is read in cooperative mode (C-157).
+        waits.push(Wait::RuntimeRunning(by));
+    }
+    match (lookup.asked, method) {
+        (Asked::Native, _) | (Asked::IlStub | Asked::Dynamic, FunctionFromIp | FunctionFromIp2) => {
+            fails(unknown)
+        }
+        (asked, FunctionFromIp | FunctionFromIp2 | FunctionFromIp3) => Ok(Some(asked)),
+        _ => Ok(None),
+    }
+}

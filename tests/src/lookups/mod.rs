@@ -1,7 +1,7 @@
 //! Calls of the methods that look code up, and of EnumThreads, held against a model of their own.
 //!
 //! A [`Lookup`] is drawn as a whole: runtime, caller, state of the process, method and address. The
-//! [`model`](expected) answers from a table of the contract's rules (§2.6, §5), and shares no code
+//! [`model`](expected) answers from a table of the contract's rules (contract §2.6, contract §5), and shares no code
 //! with the implementation. A [`Mistake`] can be planted in it.
 
 mod model;

@@ -98,9 +98,15 @@ fn judge(
         _ => None,
     });
     let all: Vec<Managed> = frames.collect();
-    // The runtime reports the method in place of most of its funclets.
+    // The runtime reports the method in place of most of its funclets, and no methods that handle
+    // exceptions.
+    let is_hidden = |frame: &Managed| {
+        let mut functions = recording.functions.iter();
+        functions.any(|it| it.exception_handling && it.function_id.0 == frame.function.0)
+    };
     let skipped = |frame: &&Managed| {
-        run.frames.iter().any(|it| it.sp == frame.sp) || !is_funclet(recording, frame.ip)
+        run.frames.iter().any(|it| it.sp == frame.sp)
+            || !is_funclet(recording, frame.ip) && !is_hidden(frame)
     };
     let found: Vec<_> = all.iter().filter(skipped).copied().collect();
     let common = found.iter().zip(&run.frames).take_while(|(a, b)| a == b).count();
@@ -111,8 +117,12 @@ fn judge(
     let end = match stack.completeness() {
         // A recorded call may be ended by its callback, and then its stack was not read further.
         _ if run.marker.is_none() && common == run.frames.len() => "to the end of the call",
-        // Native code calls a funclet, and the runtime passes it by in silence.
+        // Native code calls a funclet, and the runtime does not report it.
         Completeness::Partial(Reason::NotACall { .. }) if ends_in_funclet => "to a funclet",
+        // Nor does it report the native code that handles a fault.
+        Completeness::Partial(Reason::NotACall { .. }) if all.last().is_some_and(is_hidden) => {
+            "to a method that handles exceptions"
+        }
         _ if found.len() != run.frames.len() => return Err("another number of frames"),
         Completeness::Partial(Reason::NotACall { address }) if run.marker == Some(address) => {
             "to the marker"

@@ -180,7 +180,7 @@ impl<'m, 'a> Explorer<'m, 'a> {
             {
                 wrong.blame = Blame::Walker;
             }
-            if wrong.blame == Blame::Walker && self.jumps_to_wrong_data(&path.state, instruction) {
+            if wrong.blame == Blame::Walker && self.leaves_to_wrong_data(&path.state, rva) {
                 wrong.blame = Blame::Data;
             }
         }
@@ -334,13 +334,29 @@ impl<'m, 'a> Explorer<'m, 'a> {
         false
     }
 
-    /// Returns true if the instruction jumps to code whose data is wrong in this state: it describes a frame
-    /// there, so that the jump is not taken for a tail call.
-    fn jumps_to_wrong_data(&self, state: &State, instruction: &Instruction) -> bool {
-        let is_jump = instruction.is_jmp_short_or_near();
-        let target = self.region.rva(instruction.near_branch_target()).filter(|_| is_jump);
-        let answer = target.map(|target| self.judge.at(state, target));
-        matches!(answer, Some(Answer::Wrong(wrong)) if wrong.blame == Blame::Data)
+    /// Returns true if the code at `rva` is the rest of an epilogue, and jumps to code whose data is wrong
+    /// then: it describes a frame there, so that the jump is not taken for a tail call.
+    fn leaves_to_wrong_data(&mut self, state: &State, rva: u32) -> bool {
+        let Some(bytes) = self.region.bytes_from(rva) else { return false };
+        let mut state = state.clone();
+        let ip = self.region.base().wrapping_add(rva.into());
+        let mut decoder = Decoder::with_ip(64, bytes, ip, DecoderOptions::NONE);
+        for _ in 0..LONGEST_EPILOGUE {
+            let instruction = decoder.decode();
+            let moves_rsp = instruction.op0_register() == Register::RSP;
+            match instruction.mnemonic() {
+                Mnemonic::Jmp if instruction.is_jmp_short_or_near() => {
+                    let target = self.region.rva(instruction.near_branch_target());
+                    let answer = target.map(|target| self.judge.at(&state, target));
+                    return matches!(answer, Some(Answer::Wrong(it)) if it.blame == Blame::Data);
+                }
+                Mnemonic::Pop | Mnemonic::Leave | Mnemonic::Nop => {}
+                Mnemonic::Add | Mnemonic::Lea if moves_rsp => {}
+                _ => return false,
+            }
+            self.executor.execute(&mut state, &instruction, &[]);
+        }
+        false
     }
 
     /// Checks the state at a return or a tail call.

@@ -245,6 +245,12 @@ fn a_jump_to_code_with_wrong_data_is_a_fault_of_the_data() {
     assert!(report.findings.iter().all(|it| it.blame == Blame::Data), "{report:#?}");
     let found = report.findings.iter().find(|it| it.function.start == 0).unwrap();
     assert_eq!((found.cause, found.instructions.as_slice()), (Cause::FrameGone, &[14, 18][..]));
+    // …; mov rbp, [rbp]; add rsp, 28h; jmp 24h
+    code.splice(10..23, [0x48, 0x8B, 0x6D, 0, 0x48, 0x83, 0xC4, 0x28, 0xE9, 13, 0, 0, 0]);
+    let report = windows(&code, &functions);
+    assert!(report.findings.iter().all(|it| it.blame == Blame::Data), "{report:#?}");
+    let found = report.findings.iter().find(|it| it.function.start == 0).unwrap();
+    assert_eq!((found.cause, found.instructions.as_slice()), (Cause::FrameGone, &[14, 18][..]));
 }
 
 #[test]

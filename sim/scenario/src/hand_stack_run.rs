@@ -37,8 +37,29 @@ impl Site for SyntheticProcess {
         self.synthetic_thread().generation
     }
 
-    fn is_cooperative(&self) -> bool {
+    fn stopped(&self) -> usize {
+        0
+    }
+
+    fn walked(&self, call: &SnapshotCall) -> Option<usize> {
+        match call.thread {
+            SnapshotThread::Own | SnapshotThread::Thread(_) => Some(self.stopped()),
+            SnapshotThread::Null => self.caller(call.by),
+            SnapshotThread::Value(value) => {
+                (ThreadId(value) == self.thread()).then_some(self.stopped())
+            }
+        }
+    }
+
+    fn is_cooperative(&self, _: usize) -> bool {
         self.synthetic_thread().cooperative
+    }
+
+    fn caller(&self, caller: SnapshotCaller) -> Option<usize> {
+        match caller {
+            SnapshotCaller::Own | SnapshotCaller::Thread(_) => Some(self.stopped()),
+            SnapshotCaller::NativeWalker | SnapshotCaller::ManagedWalker => None,
+        }
     }
 
     fn os(&self, caller: SnapshotCaller) -> OsThreadId {
@@ -57,7 +78,7 @@ impl Site for SyntheticProcess {
         }
     }
 
-    fn registers_of(&self, source: &SeedSource) -> Option<Registers> {
+    fn registers_of(&self, _: usize, source: &SeedSource) -> Option<Registers> {
         match source {
             SeedSource::Function(function) => Some(self.seed(function)?.registers),
             SeedSource::Leaf => self.registers(0),
@@ -99,7 +120,7 @@ impl Site for SyntheticProcess {
         activations.filter_map(frame).collect()
     }
 
-    fn true_registers(&self, ip: u64, rsp: u64) -> Option<Registers> {
+    fn true_registers(&self, _: usize, ip: u64, rsp: u64) -> Option<Registers> {
         let activations = (0..self.synthetic_thread().activations.len())
             .filter_map(|activation| self.registers(activation));
         activations.into_iter().find(|activation| activation.rip == ip && activation.rsp() == rsp)
@@ -111,7 +132,7 @@ impl SnapshotSeed {
     /// the source of the seed is not on the stack.
     #[must_use]
     pub fn bytes(&self, set: &SyntheticProcess) -> Option<Vec<u8>> {
-        self.bytes_at(set)
+        self.bytes_at(set, set.stopped())
     }
 }
 

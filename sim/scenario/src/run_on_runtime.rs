@@ -2,7 +2,7 @@
 
 use super::explained::SnapshotRecord;
 use super::mixed::{MixedFrameKind, UnlabelledFrame};
-use super::snapshot::{SeedSource, SnapshotCaller, SnapshotThread};
+use super::snapshot::{SeedSource, SnapshotCall, SnapshotCaller, SnapshotThread};
 use super::stopped_thread::{Site, SnapshotReport};
 use super::{Scenario, Stop, StopAt};
 use clr_codegen::Service;
@@ -189,7 +189,8 @@ impl Scenario {
     ) -> Result<Vec<T>, RunOnError> {
         let Arrived { mut world, walkers, stale } = self.arrive(build, index, stop)?;
         let thread = stop.thread as usize;
-        let cooperative = world.is_cooperative(thread);
+        let modes = (0..world.thread_count()).map(|thread| world.is_cooperative(thread));
+        let cooperative: &[bool] = &modes.collect::<Vec<_>>();
         let mut seen = Vec::new();
         for item in items {
             let saved = world.save();
@@ -323,7 +324,8 @@ pub(super) fn label_of(runtime: &Runtime<'_>, ip: u64) -> String {
 pub(super) struct Stopped<'w, 'b> {
     world: &'w World<'b>,
     thread: usize,
-    cooperative: bool,
+    /// For each thread, whether it was in cooperative mode before the call.
+    cooperative: &'w [bool],
     /// Registers of the first managed activation at the thread's previous stop.
     stale: Option<Registers>,
     /// One thread unknown to the runtime, and one known to it.
@@ -341,18 +343,40 @@ impl Site for Stopped<'_, '_> {
         self.runtime().generation
     }
 
-    fn is_cooperative(&self) -> bool {
-        self.cooperative
+    fn stopped(&self) -> usize {
+        self.thread
+    }
+
+    fn walked(&self, call: &SnapshotCall) -> Option<usize> {
+        match call.thread {
+            SnapshotThread::Own => Some(self.thread),
+            SnapshotThread::Thread(thread) => Some(thread as usize),
+            SnapshotThread::Null => self.caller(call.by),
+            SnapshotThread::Value(value) => {
+                let mut threads = 0..self.world.thread_count();
+                threads.find(|thread| self.world.object(*thread) == Some(ThreadId(value)))
+            }
+        }
+    }
+
+    fn is_cooperative(&self, thread: usize) -> bool {
+        self.cooperative.get(thread).copied().unwrap_or_default()
+    }
+
+    fn caller(&self, caller: SnapshotCaller) -> Option<usize> {
+        match caller {
+            SnapshotCaller::Own => Some(self.thread),
+            SnapshotCaller::Thread(thread) => Some(thread as usize),
+            SnapshotCaller::NativeWalker | SnapshotCaller::ManagedWalker => None,
+        }
     }
 
     fn os(&self, caller: SnapshotCaller) -> OsThreadId {
-        let thread = match caller {
-            SnapshotCaller::Own => self.thread,
-            SnapshotCaller::Thread(thread) => thread as usize,
-            SnapshotCaller::NativeWalker => return self.walkers[0],
-            SnapshotCaller::ManagedWalker => return self.walkers[1],
-        };
-        self.world.os(thread).unwrap_or_default()
+        match (self.caller(caller), caller) {
+            (Some(thread), _) => self.world.os(thread).unwrap_or_default(),
+            (None, SnapshotCaller::NativeWalker) => self.walkers[0],
+            (None, _) => self.walkers[1],
+        }
     }
 
     fn id(&self, thread: SnapshotThread) -> ThreadId {
@@ -365,10 +389,10 @@ impl Site for Stopped<'_, '_> {
         self.world.object(thread).unwrap_or_default()
     }
 
-    fn registers_of(&self, source: &SeedSource) -> Option<Registers> {
+    fn registers_of(&self, thread: usize, source: &SeedSource) -> Option<Registers> {
         match source {
             SeedSource::Function(name) => {
-                let activations = self.world.activations(self.thread);
+                let activations = self.world.activations(thread);
                 let functions = &self.world.expanded().program.functions;
                 let first = activations.iter().find(|activation| {
                     let function = activation.function.and_then(|id| functions.get(id.index()));
@@ -376,9 +400,9 @@ impl Site for Stopped<'_, '_> {
                 })?;
                 Some(first.registers)
             }
-            SeedSource::Leaf => Some(self.world.activations(self.thread).first()?.registers),
-            SeedSource::TopManaged => self.world.top_managed(self.thread),
-            SeedSource::Stale => self.stale,
+            SeedSource::Leaf => Some(self.world.activations(thread).first()?.registers),
+            SeedSource::TopManaged => self.world.top_managed(thread),
+            SeedSource::Stale => self.stale.filter(|_| thread == self.thread),
             SeedSource::Bytes(_) => None,
         }
     }
@@ -416,8 +440,8 @@ impl Site for Stopped<'_, '_> {
         activations.map(frame).collect()
     }
 
-    fn true_registers(&self, ip: u64, rsp: u64) -> Option<Registers> {
-        let activations = self.world.activations(self.thread);
+    fn true_registers(&self, thread: usize, ip: u64, rsp: u64) -> Option<Registers> {
+        let activations = self.world.activations(thread);
         let mut registers = activations.iter().map(|activation| activation.registers);
         registers.find(|registers| registers.rip == ip && registers.rsp() == rsp)
     }

@@ -47,22 +47,32 @@ impl SnapshotReport {
     }
 }
 
-/// A thread that calls are made on, with knowledge of its stack.
+/// A process with the thread that calls are made on, and knowledge of all stacks. Threads are meant
+/// by index.
 pub(super) trait Site {
     /// Returns the generation of the runtime.
     fn generation(&self) -> Generation;
 
-    /// Returns true if the thread is in cooperative mode.
-    fn is_cooperative(&self) -> bool;
+    /// Returns the thread that is stopped, or that has the stack placed by hand.
+    fn stopped(&self) -> usize;
 
-    /// Returns the calling thread.
+    /// Returns the thread that a call walks; `None` if its argument names none.
+    fn walked(&self, call: &SnapshotCall) -> Option<usize>;
+
+    /// Returns true if a thread is in cooperative mode.
+    fn is_cooperative(&self, thread: usize) -> bool;
+
+    /// Returns the calling thread, if it has a stack that is known.
+    fn caller(&self, caller: SnapshotCaller) -> Option<usize>;
+
+    /// Returns the calling thread's number.
     fn os(&self, caller: SnapshotCaller) -> OsThreadId;
 
     /// Returns the `thread` argument of a call.
     fn id(&self, thread: SnapshotThread) -> ThreadId;
 
-    /// Returns the registers that a seed is made from, if it is made from registers.
-    fn registers_of(&self, source: &SeedSource) -> Option<Registers>;
+    /// Returns the registers of a thread that a seed is made from, if it is made from registers.
+    fn registers_of(&self, thread: usize, source: &SeedSource) -> Option<Registers>;
 
     /// Returns the address of a label (VA).
     fn address_of(&self, label: &str) -> Option<u64>;
@@ -73,22 +83,22 @@ pub(super) trait Site {
     /// Returns the name of a method.
     fn name_of(&self, id: FunctionId) -> Option<String>;
 
-    /// Returns the thread's activations, leaf first.
+    /// Returns the activations of the stopped thread, leaf first.
     fn frames(&self) -> Vec<UnlabelledFrame>;
 
-    /// Returns the registers of the activation with the given ip and rsp.
-    fn true_registers(&self, ip: u64, rsp: u64) -> Option<Registers>;
+    /// Returns the registers of a thread's activation with the given ip and rsp.
+    fn true_registers(&self, thread: usize, ip: u64, rsp: u64) -> Option<Registers>;
 }
 
 impl SnapshotSeed {
-    /// Returns the bytes of the seed, as many as are readable; `None` if the thread does not have
-    /// the source of the seed.
-    pub(super) fn bytes_at(&self, site: &impl Site) -> Option<Vec<u8>> {
+    /// Returns the bytes of a seed from a thread, as many as are readable; `None` if the thread does
+    /// not have the source of the seed.
+    pub(super) fn bytes_at(&self, site: &impl Site, thread: usize) -> Option<Vec<u8>> {
         let mut bytes = vec![0; SEED_SIZE as usize];
         if let SeedSource::Bytes(byte) = self.from {
             bytes.fill(byte);
         } else {
-            let mut registers = site.registers_of(&self.from)?;
+            let mut registers = site.registers_of(thread, &self.from)?;
             registers.set(Gpr::Rax, SEED_RAX);
             let context = Context { registers, flags: SEED_FLAGS }.to_bytes();
             bytes.get_mut(..context.len())?.copy_from_slice(&context);
@@ -136,14 +146,16 @@ impl SnapshotCall {
 
     /// Makes the call on a process.
     pub(super) fn make_at(&self, site: &impl Site, runtime: &Runtime<'_>) -> SnapshotResult {
-        let seed = self.seed.as_ref().and_then(|seed| seed.bytes_at(site));
+        let walked = site.walked(self);
+        let source = walked.unwrap_or(site.stopped());
+        let seed = self.seed.as_ref().and_then(|seed| seed.bytes_at(site, source));
         let thread = site.id(self.thread);
         let call = Call { thread, flags: self.flags, seed: seed.as_deref(), ..Call::default() };
         let mut nested = vec![FoundNested::default(); self.nested.len()];
         let mut frame_reports = Vec::new();
         let callback: &mut SnapshotCallback<'_> = &mut |frame| {
             frame_reports.push(found_frame_report(
-                site,
+                (site, walked),
                 FrameReport {
                     function: frame.function,
                     ip: frame.ip,
@@ -166,7 +178,7 @@ impl SnapshotCall {
             Some(kind) => own.in_callback(kind, |own| own.do_stack_snapshot(&call, callback)),
             None => own.do_stack_snapshot(&call, callback),
         };
-        let rules = self.rules(site, seed.as_deref());
+        let rules = self.rules(site, walked, seed.as_deref());
         SnapshotResult { frame_reports, outcome, nested, rules }
     }
 
@@ -185,23 +197,25 @@ impl SnapshotCall {
         }
     }
 
-    /// Returns the rules for the contexts. A walk starts from a seed only in cooperative mode
-    /// (C-037); otherwise it starts with zeros.
-    fn rules(&self, site: &impl Site, seed: Option<&[u8]>) -> ContextRules {
+    /// Returns the rules for the contexts. A walk starts from a seed only if the walked thread is in
+    /// cooperative mode (C-037); otherwise it starts with zeros.
+    fn rules(&self, site: &impl Site, walked: Option<usize>, seed: Option<&[u8]>) -> ContextRules {
         let generation = site.generation();
-        let made_from = self.seed.as_ref().filter(|_| site.is_cooperative());
+        let is_cooperative = walked.is_some_and(|walked| site.is_cooperative(walked));
+        let made_from = self.seed.as_ref().filter(|_| is_cooperative);
         let registers = made_from
             .filter(|seed| !matches!(seed.from, SeedSource::Bytes(_)))
             .and(seed)
             .and_then(|seed| Registers::from_context(seed).ok());
         // A walk by another thread starts from the cooperative thread's own registers (C-043).
-        let by_other = site.os(self.by) != site.os(SnapshotCaller::Own);
-        let starts_from_own = self.seed.is_none() && by_other && site.is_cooperative();
-        let own = starts_from_own.then(|| site.registers_of(&SeedSource::Leaf)).flatten();
+        let own = walked.filter(|_| self.seed.is_none() && is_cooperative);
+        let own = own.filter(|walked| site.caller(self.by) != Some(*walked));
+        let own = own.and_then(|walked| site.registers_of(walked, &SeedSource::Leaf));
+        let own_flags = own.map_or(0, |_| generation.own_context_flags());
         ContextRules {
             wanted: self.flags.wants_context(),
             size: Some(generation.context_size()),
-            flags: Some(made_from.map_or(0, SnapshotSeed::context_flags)),
+            flags: Some(made_from.map_or(own_flags, SnapshotSeed::context_flags)),
             own_flags: generation.own_context_flags(),
             start: Some(registers.or(own).unwrap_or_default()),
             nonvolatile: FrameConvention::of(generation).callee_saved,
@@ -228,10 +242,13 @@ impl SnapshotCall {
     }
 }
 
-fn found_frame_report(site: &impl Site, frame_report: FrameReport) -> FoundFrameReport {
-    let true_registers = frame_report
-        .context
-        .and_then(|context| site.true_registers(frame_report.ip, context.registers.rsp()));
+fn found_frame_report(
+    (site, walked): (&impl Site, Option<usize>),
+    frame_report: FrameReport,
+) -> FoundFrameReport {
+    let true_registers = frame_report.context.zip(walked).and_then(|(context, walked)| {
+        site.true_registers(walked, frame_report.ip, context.registers.rsp())
+    });
     let function = frame_report.function.and_then(|id| site.name_of(id));
     FoundFrameReport { frame_report, function, true_registers }
 }

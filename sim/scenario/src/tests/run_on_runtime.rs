@@ -72,3 +72,40 @@ fn the_runtime_s_own_functions_are_places_to_stop() {
     assert!(reports[3].differences.len() > 1, "{}", reports[3].found);
     assert_eq!(reports[3].found.frame_reports, []);
 }
+
+/// The stopped thread is not the one that is walked: its place makes no difference.
+#[test]
+fn another_thread_is_held_against_its_own_registers() {
+    let text = |at: &str, frame: &str| {
+        format!(
+            r#"
+function "App.Main" kind="jit" {{ body {{ call "App.Foo"; clobber "rax"; new; p-invoke "Lib.Sleep" }} }}
+function "App.Foo" kind="jit" {{ body {{ work 3 }} }}
+function "App.Spin" kind="jit" {{ push "rbx" "rsi"; body {{ clobber "rax"; clobber "rbx"; work 9 }} }}
+function "Lib.Sleep" {{ body {{ work 3 }} }}
+thread "main"
+thread "pool" start="App.Spin"
+stop thread="main" {at} {{
+    other "pool" at="App.Spin" instruction=5
+    snapshot by="native-walker" thread="pool" {{
+        expect {{ frame "App.Spin" {frame}; marker "CallDescrWorkerInternal"; result "S_OK" }}
+    }}
+    snapshot by="native-walker" thread="pool" seed="top-managed" {{
+        expect {{ frame "App.Spin"; marker "CallDescrWorkerInternal"; result "S_OK" }}
+    }}
+}}
+"#
+        )
+    };
+    let run =
+        |at: &str, frame: &str| parse(&text(at, frame)).run_on(Generation::Net8Windows).unwrap();
+    for at in
+        [r#"at="Lib.Sleep""#, r#"at="App.Foo" instruction=2"#, r#"callback="ObjectAllocated""#]
+    {
+        for report in run(at, "") {
+            assert!(report.is_right(), "{at}: {:?}\n{}", report.differences, report.found);
+        }
+        let wrong = &run(at, "rbx=1")[0];
+        assert_eq!(wrong.differences.len(), 1, "{at}: {:?}", wrong.differences);
+    }
+}

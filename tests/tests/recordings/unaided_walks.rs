@@ -76,11 +76,11 @@ fn is_funclet(recording: &Recording, ip: u64) -> bool {
     entries.into_iter().any(|range| range.contains(&ip))
 }
 
-fn walk(replay: &mut RecordingReplay<'_>, line: &WalkLine, start: Registers) -> MixedStack {
+fn walk(replay: &mut RecordingReplay<'_>, line: &WalkLine, start: &Registers) -> MixedStack {
     replay.prepare(line).unwrap();
     let native = SyntheticNative::default();
     let map = replay.runtime().code_map_for(Policy::Signal).unwrap();
-    let target = replay.target(line, Some(start), 0, &native).unwrap();
+    let target = replay.target(line, Some(*start), 0, &native).unwrap();
     let info = replay.runtime().on(CALLER);
     let mut buffer = WalkBuffer::new(1024);
     Walker::new(&info, &map, Policy::Signal).walk(&target, &mut buffer).unwrap()
@@ -162,7 +162,7 @@ fn walks_that_ask_nothing_have_the_frames_that_the_runtime_reported() {
             counts.add(format!("{generation}, walked"));
             let seed = line.call.seed.as_ref().map(SeedLine::registers);
             for run in runs {
-                let stack = walk(&mut replay, line, run.start);
+                let stack = walk(&mut replay, line, &run.start);
                 let (common, end) = judge(&recording, &run, &stack).unwrap_or_else(|wrong| {
                     panic!("{name}, walk {}: {wrong}\n{:x?}\n{stack:#x?}", line.n, run.frames)
                 });

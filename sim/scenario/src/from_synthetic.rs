@@ -2,13 +2,15 @@
 
 use super::Scenario;
 use super::bless::blessed;
+use super::explained::ExplainedSnapshot;
 use super::hand_stack::{
     PlacedItem, PlacedStack, PlacedThread, StackNode, SuspensionState, ThreadMode,
 };
 use super::snapshot::{
-    LastCallback, SeedAddress, SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed,
-    SnapshotThread,
+    ExpectedSnapshot, LastCallback, SeedAddress, SeedSource, SnapshotCall, SnapshotCaller,
+    SnapshotSeed, SnapshotThread,
 };
+use super::source_map::SnapshotAt;
 use clr_generate::SyntheticCall;
 use clr_generate::synthetic::SyntheticSeed;
 use clr_runtime::generation::{Generation, Generations};
@@ -218,6 +220,50 @@ impl Scenario {
             }
             call.expect = blessed(&[], &found).into_iter().flatten().collect();
         }
+    }
+
+    /// Takes those expectations of snapshots back that do not hold any more.
+    pub fn expect_what_holds(&mut self) {
+        let before = self.clone();
+        let mut calls: Vec<_> = self.calls_mut().collect();
+        for generation in Generation::ALL {
+            for (at, made) in before.each_on(generation) {
+                let wrong = made.ok().filter(|made| !made.is_right());
+                let expected = wrong.and_then(|made| {
+                    calls.get_mut(before.index_of(&at)?)?.expect.get_mut(made.expected?)
+                });
+                if let Some(expected) = expected {
+                    expected.on = expected.on.without(Generations::of(&[generation]));
+                }
+            }
+        }
+        for call in calls {
+            call.expect.retain(|expected| !expected.on.is_empty());
+        }
+    }
+
+    /// Expects the result of the first call for which `is_meant` on a generation, if the call has no
+    /// expectation for that. Returns true if it has one now that it had not before.
+    pub fn expect_result_of(
+        &mut self,
+        on: Generation,
+        is_meant: impl Fn(&ExplainedSnapshot) -> bool,
+    ) -> bool {
+        let before = self.clone();
+        let meant = before.explain_each_on(on).into_iter().find_map(|(at, made)| {
+            Some((before.index_of(&at)?, made.ok().filter(|made| is_meant(made))?))
+        });
+        let Some((index, made)) = meant else { return false };
+        let call = self.calls_mut().nth(index).filter(|call| call.expected_on(on).is_none());
+        call.is_some_and(|call| {
+            call.expect.push(ExpectedSnapshot::of(Generations::of(&[on]), &made.report.found));
+            true
+        })
+    }
+
+    /// Returns the place of a call among all calls.
+    fn index_of(&self, at: &SnapshotAt<'_>) -> Option<usize> {
+        self.snapshots().position(|one| (one.stop, one.snapshot) == (at.stop, at.snapshot))
     }
 
     /// Returns the calls of the text, in the order of [`snapshots`](Self::snapshots).

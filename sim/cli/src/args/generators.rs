@@ -32,12 +32,14 @@ was given. Without --target it is that of the folder that the input lies in, as 
 folders; else what can be read as a text is of fixture_text, and all other bytes are of snapshot.
 
 A text that fails is made smaller as long as it fails in the same way: the same kinds of
-differences, in a snapshot or a walk of a stop. One of which histories are searched, as
-clrsim explore does it, is made smaller as long as one of them fails in the same way; the string
-of that history is written, too. Bytes of scenario are made smaller as long as a
+differences, decided by the same clauses, in a snapshot or a walk of a stop. One of which histories
+are searched, as clrsim explore does it, is made smaller as long as one of them fails in the same
+way; the string of that history is written, too. Bytes of scenario are made smaller as long as a
 call does not come out as the model says; those for which all do, and those of snapshot, as long
 as the call ends as it did. With --hresult or --clause, whatever the input is, it is made smaller
-as long as some snapshot ends so, or has the clause in its story.
+as long as some snapshot ends so, or has the clause in its story, and for the same reason: the
+clauses that decided it. Expectations are kept where they still hold, and never changed; a text
+does not grow. What was dropped is printed.
 
 Exit codes:
   0  the smallest text was written

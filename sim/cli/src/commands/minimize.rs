@@ -1,5 +1,7 @@
 //! `clrsim minimize`: finds the smallest text that still fails, or has the same result.
 
+mod keep;
+
 use crate::args::{FuzzTarget, MinimizeArgs};
 use crate::commands::generate::{GENERATED, fitting};
 use crate::commands::history::{search, write_smallest};
@@ -12,28 +14,14 @@ use crate::{FAILED, PASSED};
 use arbitrary::{Arbitrary as _, Unstructured};
 use clap::ValueEnum as _;
 use clr_generate::{SyntheticCall, WorldCase, minimize as smallest};
-use clr_runtime::Outcome;
-use clr_runtime::clause::Clause;
 use clr_runtime::generation::{Generation, Generations};
-use clr_scenario::{Scenario, SnapshotDifference, SnapshotReport};
-use std::mem::discriminant;
+use clr_scenario::{ExpectedSnapshot, Provenance, Scenario};
+use keep::Keep;
 use std::path::{Component, Path};
 
 /// Head of a text with expectations that the model wrote.
 const MODELLED: &str = "\
 // Its expectations are what the model says, and no evidence of what a runtime does.\n";
-
-/// The property that a smaller text must keep.
-enum Keep {
-    /// A snapshot with this result, or that shows this clause, or both.
-    Ending { result: Option<String>, clause: Option<Clause> },
-    /// Differences of these kinds and of no other.
-    Differences(Vec<SnapshotDifference>),
-    /// A walk of a stop that is not as expected, or a stop that is not reached.
-    Walk,
-    /// A call whose result differs from the model's, on this generation.
-    Model(Generation),
-}
 
 /// Makes the text that `args` name smaller and returns the exit code.
 pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
@@ -51,7 +39,6 @@ pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result
     {
         return Ok(code);
     }
-    let ending = || Keep::Ending { result: args.hresult.clone(), clause: args.clause };
     let target = if source.is_program() { None } else { Some(target(&source, args)) };
     let is_text = matches!(target, None | Some(FuzzTarget::FixtureText));
     let (scenario, keep) = match target {
@@ -80,7 +67,11 @@ pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result
             (scenario, keep)
         }
     };
-    let keep = if wanted { Some(ending()) } else { keep };
+    let keep = if wanted {
+        Keep::ending(&scenario, on, args.hresult.as_deref(), args.clause)
+    } else {
+        keep
+    };
     let Some(keep) = keep.filter(|keep| keep.holds(&scenario, on)) else {
         let what = if wanted { "no snapshot ends so" } else { "nothing in it fails" };
         writeln!(console.out, "{}: {what}, so there is nothing to keep", source.name)?;
@@ -88,25 +79,85 @@ pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result
     };
     let original = if is_text { source.read_text()? } else { scenario.to_string() };
     let before = original.lines().count();
-    let mut small = smallest(scenario, |scenario: &Scenario| keep.holds(scenario, on));
+    let holds = |small: &Scenario| {
+        // Expectations that somebody wrote are evidence: they are kept or dropped, never changed.
+        keep.holds(small, on) && (!is_text || !wanted || has_expectations_of(&scenario, small))
+    };
+    let mut small = smallest(scenario.clone(), holds);
     // Failures differ from expectations that somebody wrote; other texts have none of that kind.
     let mut head = format!("// Made smaller by clrsim minimize, from {before} lines.\n");
-    if let Keep::Model(generation) = keep {
-        small.expect_predictions(generation).map_err(|error| source.error(error))?;
-        head += MODELLED;
-    } else if !is_text || wanted {
-        let fits = fitting(&small);
-        small.expect_results(fits);
-        head += GENERATED;
+    match &keep {
+        Keep::Model(generation) => {
+            small.expect_predictions(*generation).map_err(|error| source.error(error))?;
+            head += MODELLED;
+        }
+        Keep::Ending(ending) if is_text => {
+            small.expect_what_holds();
+            let mut expecting = small.clone();
+            let is_new = expecting.expect_result_of(ending.on, |made| ending.is_of(made));
+            if is_new && expecting.to_string().lines().count() <= before {
+                small = expecting;
+                head += GENERATED;
+            }
+        }
+        _ if !is_text => {
+            let fits = fitting(&small);
+            small.expect_results(fits);
+            head += GENERATED;
+        }
+        _ => {}
     }
-    let text = head + &small.to_string();
+    let mut text = head + &small.to_string();
+    if small == scenario && is_text {
+        text = original;
+    }
     args.replacing.write(&args.output, &text)?;
-    let after = small.to_string().lines().count();
+    let after = text.lines().filter(|line| !line.starts_with("//")).count();
     writeln!(
         console.out,
         "{GOOD}written{GOOD:#}: {HEAD}{name}{HEAD:#}, {after} lines of {before}"
     )?;
+    if let Some(dropped) = dropped(&scenario, &small) {
+        writeln!(console.out, "  dropped: {dropped}")?;
+    }
     Ok(PASSED)
+}
+
+/// Returns true if each call has the expectations of a call of the original text.
+fn has_expectations_of(original: &Scenario, small: &Scenario) -> bool {
+    let expected: Vec<_> = original.snapshots().map(|at| &at.call.expect).collect();
+    small.snapshots().all(|at| expected.contains(&&at.call.expect))
+}
+
+/// Returns the numbers of parts that a smaller text has not any more; `None` if it has all.
+fn dropped(original: &Scenario, small: &Scenario) -> Option<String> {
+    let [before, after] = [original, small].map(|scenario| {
+        let calls = || scenario.snapshots().map(|at| at.call);
+        let expectations = || calls().flat_map(|call| &call.expect);
+        let is_observed = |one: &&ExpectedSnapshot| matches!(one.from, Provenance::Observed(_));
+        [
+            (["function", "functions"], scenario.program.functions.len()),
+            (["thread", "threads"], scenario.threads.len()),
+            (["stop", "stops"], scenario.stops.len()),
+            (
+                ["node of the stack", "nodes of the stack"],
+                scenario.stack.as_ref().map_or(0, |stack| stack.items.len()),
+            ),
+            (["snapshot", "snapshots"], calls().count()),
+            (["mixed walk", "mixed walks"], scenario.mixed_walks().count()),
+            (["search", "searches"], scenario.explore.len()),
+            (["expectation", "expectations"], expectations().count()),
+            (["of them observed"; 2], expectations().filter(is_observed).count()),
+        ]
+    });
+    let gone = before.iter().zip(after).filter(|((_, before), (_, after))| after < before);
+    let gone: Vec<_> = gone
+        .map(|(([one, many], before), (_, after))| {
+            let count = before - after;
+            format!("{count} {}", if count == 1 { one } else { many })
+        })
+        .collect();
+    (!gone.is_empty()).then(|| gone.join(", "))
 }
 
 /// Makes a text smaller for its first search with a failed history, expected or not. Returns `None`
@@ -178,90 +229,4 @@ fn of_staged(source: &Source) -> Result<(Scenario, Generation), CliError> {
     let scenario =
         Scenario::from_call(&call).ok_or_else(|| source.error("has what no text can say"))?;
     Ok((scenario, call.target.generation))
-}
-
-/// Returns the result of a call without numbers.
-fn ending(outcome: Outcome) -> String {
-    match outcome {
-        Outcome::Returned(result) => result.to_string(),
-        Outcome::ProcessKilled { .. } => "killed".to_owned(),
-        Outcome::AccessViolation { .. } => "access-violation".to_owned(),
-        Outcome::Blocked => "blocked".to_owned(),
-        Outcome::Endless => "endless".to_owned(),
-    }
-}
-
-impl Keep {
-    /// Returns the failure of a text, if it has one.
-    fn failure(scenario: &Scenario, on: Generations) -> Option<Self> {
-        let mut kinds: Vec<SnapshotDifference> = Vec::new();
-        for difference in differences(scenario, on) {
-            if kinds.iter().all(|kind| discriminant(kind) != discriminant(&difference)) {
-                kinds.push(difference);
-            }
-        }
-        if !kinds.is_empty() {
-            return Some(Self::Differences(kinds));
-        }
-        Self::Walk.holds(scenario, on).then_some(Self::Walk)
-    }
-
-    /// Returns the result of the only call of a fuzzer's input.
-    fn outcome(scenario: &Scenario, on: Generation) -> Option<Self> {
-        let made = scenario.run_on(on).ok()?;
-        let result = Some(ending(made.first()?.found.outcome));
-        Some(Self::Ending { result, clause: None })
-    }
-
-    fn holds(&self, scenario: &Scenario, on: Generations) -> bool {
-        match self {
-            Self::Ending { result, clause } => ends(scenario, on, result.as_deref(), *clause),
-            Self::Differences(kinds) => {
-                // A difference of another kind is another failure.
-                let found = differences(scenario, on);
-                let are_in = |these: &[SnapshotDifference], those: &[SnapshotDifference]| {
-                    let is_in = |one| those.iter().any(|other| discriminant(other) == one);
-                    these.iter().map(discriminant).all(is_in)
-                };
-                are_in(kinds, &found) && are_in(&found, kinds)
-            }
-            Self::Model(generation) => {
-                scenario.against_model(*generation).is_ok_and(|wrong| !wrong.is_empty())
-            }
-            Self::Walk => scenario.run().is_ok_and(|reports| {
-                let mut walks = reports.iter().filter_map(|report| report.reached.as_ref().ok());
-                walks.any(|reached| reached.walks.iter().any(|walk| !walk.is_right()))
-            }),
-        }
-    }
-}
-
-/// Returns all differences from the expectations.
-fn differences(scenario: &Scenario, on: Generations) -> Vec<SnapshotDifference> {
-    let each = on.iter().flat_map(|generation| scenario.each_on(generation));
-    let made = each.filter_map(|(_, made)| made.ok());
-    made.flat_map(|made| made.differences).collect()
-}
-
-/// Returns true if a snapshot has this result and shows the clause.
-fn ends(
-    scenario: &Scenario,
-    on: Generations,
-    result: Option<&str>,
-    clause: Option<Clause>,
-) -> bool {
-    on.iter().any(|generation| {
-        let fits = |report: &SnapshotReport| {
-            result.is_none_or(|result| ending(report.found.outcome) == result)
-        };
-        let Some(clause) = clause else {
-            let each = scenario.each_on(generation);
-            return each.iter().filter_map(|(_, made)| made.as_ref().ok()).any(fits);
-        };
-        let each = scenario.explain_each_on(generation);
-        each.iter().filter_map(|(_, made)| made.as_ref().ok()).any(|made| {
-            let mut clauses = made.story.iter().flat_map(|line| &line.clauses);
-            fits(&made.report) && clauses.any(|named| *named == clause)
-        })
-    })
 }

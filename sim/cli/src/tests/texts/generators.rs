@@ -94,6 +94,43 @@ fn an_ending_is_kept_while_the_rest_goes() {
     }
 }
 
+/// Another clause can give the same HRESULT.
+#[test]
+fn the_reason_is_kept_and_the_text_does_not_grow() {
+    let folder = Folder::new();
+    let text = "\
+stack {
+    mode \"cooperative\"
+    jit \"App.Foo+0x20\" rsp=0x1fe000
+    jit \"App.Main+0x20\" rsp=0x1fe050
+}
+snapshot by=\"native-walker\" suspended=#true
+snapshot \"other\" by=\"native-walker\"
+";
+    let path = folder.write("reason.kdl", text.as_bytes());
+    let (code, small) = smaller(&folder, &[&path, "--hresult", "E_NOTIMPL"]);
+    assert_eq!(code, 0, "{small}");
+    insta::assert_snapshot!("reason", small);
+    let explained = folder.clrsim(&["explain", &folder.path("small.kdl"), "--on", "net10-unix"]);
+    assert!(explained.out.contains("C-020"), "{}", explained.out);
+}
+
+/// Evidence is kept or dropped, and what was dropped is named.
+#[test]
+fn expectations_are_not_changed() {
+    let folder = Folder::new();
+    let observed = BARRIER
+        .replace("expect on=\"windows\" {", "expect on=\"windows\" from=\"documentation\" {");
+    assert_ne!(observed, BARRIER);
+    let path = folder.write("observed.kdl", observed.as_bytes());
+    let small = folder.path("small.kdl");
+    let args = ["minimize", &path, "-o", &small, "--hresult", "UNMANAGED_CTX"];
+    let answer = folder.clrsim(&args);
+    insta::assert_snapshot!("dropped", answer.text());
+    let small = fs::read_to_string(&small).unwrap();
+    assert!(small.contains("from=\"documentation\""), "{small}");
+}
+
 /// The command of step 5 of the chapter.
 #[test]
 fn the_text_of_a_field_bug_is_made_small() {

@@ -95,6 +95,10 @@ pub(crate) fn run(
 ) -> Result<FileReport, CliError> {
     let fixture = ProgramFixture::read(source)?;
     let is_stack = fixture.scenario.stack.is_some();
+    if !checks(&fixture.scenario) {
+        let needed = if is_stack { "a snapshot or a mixed-walk" } else { "a stop or an explore" };
+        return Err(source.error(format_args!("checks nothing: add {needed}")));
+    }
     let kind = if is_stack { "stack" } else { "program" };
     let mut report = FileReport::new(&source.name, kind);
     // The walks run the program without a runtime, which is not possible for every text.
@@ -103,6 +107,14 @@ pub(crate) fn run(
     }
     snapshot::run(&fixture, on, max_failures, &mut report);
     Ok(report)
+}
+
+/// Returns true if a text has anything that a run can hold against an expectation.
+fn checks(scenario: &Scenario) -> bool {
+    scenario.snapshots().next().is_some()
+        || scenario.mixed_walks().next().is_some()
+        || !scenario.explore.is_empty()
+        || !scenario.stops.is_empty()
 }
 
 /// Returns true if a stop is for walks of its stack. In a text with snapshots, a stop without

@@ -74,6 +74,19 @@ fn inputs_that_cannot_be_used() {
 }
 
 #[test]
+fn a_text_that_checks_nothing_does_not_pass() {
+    let folder = Folder::new();
+    let program = folder.write("program.kdl", b"function \"main\"\n");
+    let stack = folder.write("stack.kdl", b"stack { jit \"App.Main+0x20\" rsp=0x1fe000 }\n");
+    let run = folder.clrsim(&["run", &program, &stack]);
+    assert_eq!(run.code, 2);
+    insta::assert_snapshot!(run.err, @r"
+    error: DIR/program.kdl: checks nothing: add a stop or an explore
+    error: DIR/stack.kdl: checks nothing: add a snapshot or a mixed-walk
+    ");
+}
+
+#[test]
 fn files_are_not_read_beyond_a_limit() {
     let folder = Folder::new();
     let path = folder.write("ten", b"0123456789");

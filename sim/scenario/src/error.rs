@@ -1,5 +1,6 @@
 //! The error of a text: a list of problems with their positions.
 
+use super::grammar::Level;
 use super::problem::ProblemKind;
 use core::fmt;
 use miette::{
@@ -97,6 +98,13 @@ impl SourceCode for Source {
     }
 }
 
+/// Returns true if a text has no word that is a node of scenarios outside of blocks.
+fn is_foreign(text: &str) -> bool {
+    let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '-');
+    let nodes = Level::Text.nodes();
+    !words.any(|word| nodes.iter().any(|node| node.name == word.trim_start_matches('-')))
+}
+
 /// The reasons why a text is not a scenario. `Display` prints one line for each problem, as
 /// compilers do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,6 +119,10 @@ impl ScenarioError {
     pub(super) fn new(text: &str, mut found: Vec<(Span, ProblemKind)>) -> Self {
         let source = Arc::new(Source { name: None, text: text.to_owned() });
         found.sort_by_key(|(span, _)| span.offset);
+        if found.len() > Self::MOST_OF_FOREIGN && is_foreign(text) {
+            let start = found.first().map_or(0, |(span, _)| span.offset);
+            found = vec![(Span::between(start, start), ProblemKind::Foreign)];
+        }
         found.truncate(Self::LIMIT);
         let problems = found.into_iter().map(|(span, kind)| Problem {
             source: Arc::clone(&source),
@@ -123,6 +135,10 @@ impl ScenarioError {
 
     /// Maximum number of problems reported: a text with more is not a scenario at all.
     pub const LIMIT: usize = 100;
+
+    /// Maximum number of problems that a text without any known node has, each with a place: with
+    /// more it was not written as a scenario.
+    const MOST_OF_FOREIGN: usize = 4;
 
     /// Adds the name of the text's file, for messages.
     #[must_use]

@@ -15,6 +15,9 @@ use thiserror::Error;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ProblemKind {
+    /// The text has none of the nodes of scenarios.
+    #[error("this file has no node of a scenario, such as `function` or `stack`")]
+    Foreign,
     /// The text is not valid KDL.
     #[error("{0}")]
     Syntax(#[from] SyntaxError),
@@ -418,6 +421,7 @@ impl ProblemKind {
                 let function = found.rsplit_once("+0x").map_or(found.as_str(), |(name, _)| name);
                 suggest(function, allowed, "a function")
             }
+            Self::Foreign => "`clrsim new` writes a text to start from".to_owned(),
             Self::NoSuchFrame { .. } => "use `on=` to exclude these generations".to_owned(),
             Self::MissingProperty { expected, .. }
             | Self::MissingArgument { expected, .. }

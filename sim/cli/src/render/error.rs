@@ -66,9 +66,16 @@ impl From<io::Error> for CliError {
 fn problems(error: &ScenarioError, unicode: bool) -> String {
     let style = if unicode { DecorStyle::Unicode } else { DecorStyle::Ascii };
     let renderer = Renderer::styled().decor_style(style).term_width(WIDTH);
-    let texts: Vec<_> = error.problems().iter().map(|problem| text(problem, &renderer)).collect();
+    let shown = error.problems().iter().take(MOST_PROBLEMS);
+    let mut texts: Vec<_> = shown.map(|problem| text(problem, &renderer)).collect();
+    if let more @ 1.. = error.problems().len().saturating_sub(MOST_PROBLEMS) {
+        texts.push(format!("{more} more problems are not shown"));
+    }
     texts.join("\n")
 }
+
+/// Maximum number of problems of a text that are shown.
+const MOST_PROBLEMS: usize = 20;
 
 /// Longest line of a text that is shown, in bytes: longer ones are not written by hand.
 const LINE_LIMIT: usize = 400;

@@ -113,3 +113,17 @@ fn a_scenario_is_read_from_a_string() {
     let text = "function main";
     assert_eq!(text.parse::<Scenario>(), Ok(parse(text)));
 }
+
+/// Files of other kinds get one line, and texts with mistakes all of theirs.
+#[test]
+fn foreign_files_have_one_problem() {
+    let services =
+        "# Services\n\nssh  22/tcp\nsmtp 25/tcp\nhttp 80/tcp\npop3 110/tcp\nimap 143/tcp\n";
+    let found = error(services);
+    assert_eq!(found.problems().len(), 1, "{found}");
+    assert_eq!(found.problems()[0].position, LineColumn { line: 1, column: 1 });
+    insta::assert_snapshot!(found.problems()[0].to_string(), @"1:1: this file has no node of a scenario, such as `function` or `stack`");
+    let with_a_node = error(&format!("{services}function \"main\"\n"));
+    assert!(with_a_node.problems().len() > 4, "{with_a_node}");
+    assert!(error("functon \"main\"\n").to_string().contains("functon"));
+}

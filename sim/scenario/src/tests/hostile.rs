@@ -28,7 +28,7 @@ fn repeated_text_ends_soon() {
     assert_eq!(first(&nested), SyntaxError::Nesting.into());
     let comments = format!("{}{}", "/*".repeat(many), "*/".repeat(many));
     assert_eq!(first(&comments), SyntaxError::Nesting.into());
-    let left_out = format!("{}{}", "a {\n/- a {\n".repeat(8), "}\n".repeat(16));
+    let left_out = format!("stop\n{}{}", "a {\n/- a {\n".repeat(8), "}\n".repeat(16));
     assert_eq!(first(&left_out), SyntaxError::NestedSlashdash.into());
     assert_eq!(first(&" ".repeat(MAX_TEXT + 1)), SyntaxError::TooLong.into());
     assert!(Scenario::parse(&" ".repeat(1000)).is_err());
@@ -39,7 +39,8 @@ fn repeated_text_ends_soon() {
 fn many_problems_end_soon() {
     for part in ["function x kind=jit2 { body { call y } }\n", "thread x start=y\n", "a b=1 b=2\n"]
     {
-        let error = Scenario::parse(&part.repeat((MAX_TEXT >> 4) / part.len())).unwrap_err();
+        let text = format!("stop\n{}", part.repeat((MAX_TEXT >> 4) / part.len()));
+        let error = Scenario::parse(&text).unwrap_err();
         assert_eq!(error.problems().len(), ScenarioError::LIMIT);
         assert!(error.problems().iter().all(|problem| problem.kind.help().is_some()));
     }

@@ -99,7 +99,6 @@ impl Code {
     }
 
     /// Returns the starts of the bodies of a function (VA).
-    #[cfg(target_os = "linux")]
     pub(crate) fn bodies(&self, function: FunctionId) -> Vec<u64> {
         let Some(methods) = &self.methods else { return Vec::new() };
         methods.lock().unwrap_or_else(PoisonError::into_inner).bodies(function.0).to_vec()
@@ -211,8 +210,13 @@ impl Code {
         Label { name, file: self.image_at(address).map(|(_, path)| path).unwrap_or_default() }
     }
 
+    /// Returns the bases of the ready-to-run images (VA), ascending.
+    pub(crate) fn managed_images(&self) -> Vec<u64> {
+        let images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
+        images.managed.keys().copied().collect()
+    }
+
     /// Returns the path of the ready-to-run image at `base` (VA).
-    #[cfg(target_os = "linux")]
     pub(crate) fn managed_path(&self, info: &RuntimeInfo, base: u64) -> Option<String> {
         let images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
         let module = images.managed.get(&base).copied();

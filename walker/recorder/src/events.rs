@@ -30,7 +30,6 @@ const GROUPS: [(&str, u32); 9] = [
 ];
 
 /// Returns true if an event mask has enter, leave and tailcall hooks.
-#[cfg(target_os = "linux")]
 pub(crate) const fn has_hooks(mask: u32) -> bool {
     mask & HOOKS == HOOKS
 }
@@ -44,7 +43,7 @@ pub(crate) fn mask(groups: &str) -> Option<u32> {
     })
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

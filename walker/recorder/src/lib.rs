@@ -46,7 +46,6 @@ mod names;
 mod os;
 mod profile;
 mod profiler;
-#[cfg(target_os = "linux")]
 mod record;
 mod recorder;
 mod request;

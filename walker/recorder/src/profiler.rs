@@ -4,7 +4,6 @@
 
 use crate::os;
 use crate::recorder::{self, Recorder};
-#[cfg(target_os = "linux")]
 use crate::settings::{Mode, Settings};
 use clr_com::{
     Bool, ClassFactory, Guid, ICorProfilerCallback2Methods, ICorProfilerCallback3Methods,
@@ -42,7 +41,6 @@ pub unsafe extern "system" fn DllGetClassObject(
 
 /// Makes the object with the callbacks for the mode of the settings.
 fn make() -> ICorProfilerCallback9 {
-    #[cfg(target_os = "linux")]
     if Settings::from_environment().is_ok_and(|settings| settings.mode == Mode::Record) {
         return create(crate::record::RecordingProfiler(Profiler));
     }

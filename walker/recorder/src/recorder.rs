@@ -38,7 +38,6 @@ pub(crate) struct Recorder {
     pub(crate) is_suspending: AtomicBool,
     pub(crate) watchdog: Watchdog,
     /// The recording, for `mode=record`.
-    #[cfg(target_os = "linux")]
     pub(crate) record: Option<crate::record::Record>,
     /// The results of samples.
     pub(crate) outcome: Mutex<Outcome>,
@@ -73,7 +72,6 @@ pub(crate) fn start(info: &IUnknown) -> Result<(), String> {
     if result.is_failure() {
         return Err(said("SetEventMask2")(result));
     }
-    #[cfg(target_os = "linux")]
     if events::has_hooks(mask) {
         crate::record::set_hooks(&interface)
             .map_err(said("SetEnterLeaveFunctionHooks3WithInfo"))?;
@@ -81,7 +79,6 @@ pub(crate) fn start(info: &IUnknown) -> Result<(), String> {
     let info = RuntimeInfo::new(info).map_err(said("ICorProfilerInfo2"))?;
     let version = info.get_runtime_version().unwrap_or_default();
     let recorder = Recorder {
-        #[cfg(target_os = "linux")]
         record: crate::record::Record::of(&settings, version)?,
         code: Code::new(version, settings.log),
         threads: Threads::new(),
@@ -117,7 +114,6 @@ pub(crate) fn start(info: &IUnknown) -> Result<(), String> {
 
 /// The recorder's own thread.
 fn run(recorder: &'static Recorder) {
-    #[cfg(target_os = "linux")]
     if let Some(record) = &recorder.record {
         return crate::record::run(recorder, record);
     }

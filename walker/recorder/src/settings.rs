@@ -101,7 +101,7 @@ impl Settings {
                     settings.mode = match value {
                         "sample" => Mode::Sample,
                         "check" => Mode::Check,
-                        "record" if cfg!(target_os = "linux") => Mode::Record,
+                        "record" => Mode::Record,
                         _ => {
                             return Err(format!(
                                 "`{word}`: the modes are sample, check and record"

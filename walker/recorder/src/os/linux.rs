@@ -1,16 +1,15 @@
 //! Linux on x86-64: signals, `/proc`, the loader's list.
 
-use super::Image;
+use super::{Image, Segment};
 use clr_walker::code_map::{CodeMap, CodeMapError};
 use clr_walker::image::elf::ElfImage;
 use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::mixed::Policy;
 use clr_walker::profiling::{StackBounds, StackRoot};
-use clr_walker::registers::{Convention, Gpr, Registers};
+use clr_walker::registers::{Convention, Registers};
 use std::cell::RefCell;
 use std::ffi::{CStr, c_void};
 use std::fs::File;
-use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicU32;
@@ -21,6 +20,10 @@ pub(crate) const POLICIES: &[Policy] =
     &[Policy::Signal, Policy::SignalSnapshot, Policy::RuntimeSuspended];
 /// The calling convention of all code.
 pub(crate) const CONVENTION: Convention = Convention::SystemV;
+/// Name of the runtime's library.
+pub(crate) const RUNTIME: &str = "libcoreclr.so";
+/// The system, as recordings name it.
+pub(crate) const NAME: &str = "Linux x64";
 /// The end of a thread's stack: `_start` and `clone3` of glibc mark their return address as undefined.
 pub(crate) const ROOT: StackRoot = StackRoot::Undefined;
 
@@ -362,15 +365,6 @@ pub(crate) fn stack_of_task(tid: i32) -> Option<StackBounds> {
     })
 }
 
-/// A part of a loaded library in memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Segment {
-    /// Addresses (VA).
-    pub(crate) range: Range<u64>,
-    pub(crate) is_writable: bool,
-    pub(crate) is_executable: bool,
-}
-
 /// Returns the lowest address (VA) of a loaded library, and its parts in memory. `name`: of its file.
 pub(crate) fn segments(name: &str) -> Option<(u64, Vec<Segment>)> {
     let is_named = |image: &Image| image.path.rsplit('/').next() == Some(name);
@@ -389,35 +383,4 @@ pub(crate) fn segments(name: &str) -> Option<(u64, Vec<Segment>)> {
         }
     }
     Some((library.base, segments))
-}
-
-/// Returns the registers of the calling function that calls preserve, its stack pointer and an
-/// address in it.
-#[inline(always)]
-#[expect(clippy::inline_always, reason = "the registers are those of the function that calls this")]
-pub(crate) fn own_registers() -> Registers {
-    let mut saved = [0_u64; 7];
-    let rip: u64;
-    // SAFETY: the code writes to the array and to `rip` alone.
-    unsafe {
-        std::arch::asm!(
-            "mov [{to}], rbx",
-            "mov [{to} + 8], rbp",
-            "mov [{to} + 16], rsp",
-            "mov [{to} + 24], r12",
-            "mov [{to} + 32], r13",
-            "mov [{to} + 40], r14",
-            "mov [{to} + 48], r15",
-            "lea {rip}, [rip]",
-            to = in(reg) &raw mut saved,
-            rip = lateout(reg) rip,
-            options(nostack, preserves_flags),
-        );
-    }
-    let names = [Gpr::Rbx, Gpr::Rbp, Gpr::Rsp, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15];
-    let mut registers = Registers { rip, ..Registers::default() };
-    for (register, value) in names.into_iter().zip(saved) {
-        registers.set(register, value);
-    }
-    registers
 }

@@ -3,7 +3,7 @@
 //! The few functions of the system are declared here. A crate with all of them would bring its import
 //! libraries, or need a linker's tool to make them.
 
-use super::Image;
+use super::{Image, Segment};
 use clr_walker::code_map::{CodeMap, CodeMapError};
 use clr_walker::image::pe::PeImage;
 use clr_walker::memory::{Memory, Unreadable};
@@ -22,6 +22,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) const POLICIES: &[Policy] = &[Policy::Seeded, Policy::Unseeded, Policy::FramePointers];
 /// The calling convention of all code.
 pub(crate) const CONVENTION: Convention = Convention::WindowsX64;
+/// Name of the runtime's library.
+pub(crate) const RUNTIME: &str = "coreclr.dll";
+/// The system, as recordings name it.
+pub(crate) const NAME: &str = "Windows x64";
 /// The end of a thread's stack: `RtlUserThreadStart` returns to 0.
 pub(crate) const ROOT: StackRoot = StackRoot::ReturnAddress(0);
 
@@ -401,6 +405,34 @@ fn functions_of_native(base: u64) -> Option<u64> {
     let is_pe32_plus = word(optional_header)? & 0xFFFF == 0x20B;
     let (functions, clr_header) = (directory(3)?, directory(14)?);
     (is_pe32_plus && functions != 0 && clr_header == 0).then_some(base + u64::from(functions))
+}
+
+/// Returns the address (VA) of a loaded native library, and its parts in memory. `name`: of its file.
+pub(crate) fn segments(name: &str) -> Option<(u64, Vec<Segment>)> {
+    /// IMAGE_SCN_MEM_EXECUTE and IMAGE_SCN_MEM_WRITE.
+    const EXECUTE: u32 = 0x2000_0000;
+    const WRITE: u32 = 0x8000_0000;
+    let is_named = |image: &Image| {
+        let file = image.path.rsplit(['/', '\\']).next().unwrap_or_default();
+        file.eq_ignore_ascii_case(name)
+    };
+    let base = images().into_iter().find(is_named)?.base;
+    let word = |address| {
+        let mut bytes = [0; 4];
+        OwnProcess.read(address, &mut bytes).ok()?;
+        Some(u32::from_le_bytes(bytes))
+    };
+    let header = base + u64::from(word(base + 0x3C)?);
+    let count = word(header + 6)? & 0xFFFF;
+    let table = header + 24 + u64::from(word(header + 20)? & 0xFFFF);
+    let segment = |number: u32| {
+        let section = table + 40 * u64::from(number);
+        let (size, rva, flags) = (word(section + 8)?, word(section + 12)?, word(section + 36)?);
+        let start = base + u64::from(rva);
+        let (is_writable, is_executable) = (flags & WRITE != 0, flags & EXECUTE != 0);
+        Some(Segment { range: start..start + u64::from(size), is_writable, is_executable })
+    };
+    Some((base, (0..count).map(segment).collect::<Option<_>>()?))
 }
 
 /// Returns the ids of the threads of the process.

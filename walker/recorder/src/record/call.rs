@@ -1,11 +1,12 @@
 //! Calls of `DoStackSnapshot`, and seeds for them.
 
-use super::reads::managed;
+use super::managed::ManagedCode;
+use super::own_stack::OwnStack;
 use super::text::SEED_FLAGS;
 use super::walk::{Answer, Call, Report, Seed, Thread};
-use crate::os::{self, OwnProcess};
+use crate::os;
 use clr_com::RuntimeInfo;
-use clr_walker::code_map::CodeMap;
+use clr_walker::memory::Memory;
 use clr_walker::profiling::{
     CallError, HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, ThreadId,
 };
@@ -13,7 +14,7 @@ use clr_walker::registers::Registers;
 use clr_walker::unwind::Unwinder;
 
 /// Maximum number of callbacks of a call that are kept.
-const MOST_REPORTS: usize = 300;
+pub(super) const MOST_REPORTS: usize = 300;
 /// Maximum number of frames on the way to a seed.
 const MOST_FRAMES: u32 = 500;
 /// Size of the largest CONTEXT that a runtime reads, in bytes.
@@ -28,6 +29,13 @@ struct Context([u8; SIZE_OF_SEED]);
 impl Call {
     /// Makes the call. `target` is the thread whose id the call passes, unless it passes NULL.
     pub(super) fn make(&self, info: &RuntimeInfo, target: ThreadId) -> Answer {
+        let mut answer = Answer { result: HResult::OK, reports: Vec::new(), count: 0 };
+        self.make_into(info, target, &mut answer);
+        answer
+    }
+
+    /// Makes the call. Allocates nothing if `answer` has room for the callbacks.
+    pub(super) fn make_into(&self, info: &RuntimeInfo, target: ThreadId, answer: &mut Answer) {
         let mut context = Context([0; SIZE_OF_SEED]);
         let seed = self.seed.as_ref().map(|seed| {
             let written = seed.registers.write_context(&mut context.0);
@@ -35,7 +43,8 @@ impl Call {
             context.0[FLAGS_AT..FLAGS_AT + 4].copy_from_slice(&SEED_FLAGS.to_le_bytes());
             &context.0[..]
         });
-        let mut answer = Answer { result: HResult::OK, reports: Vec::new(), count: 0 };
+        answer.reports.clear();
+        answer.count = 0;
         let mut callback = |frame: &mut SnapshotFrame<'_>| {
             let index = answer.count;
             answer.count += 1;
@@ -58,7 +67,6 @@ impl Call {
             Ok(()) => HResult::OK,
             Err(CallError::Failed(result)) => result,
         };
-        answer
     }
 }
 
@@ -69,27 +77,65 @@ fn registers_of(context: &[u8]) -> Option<(Registers, u32)> {
     Some((registers, u32::from_le_bytes(*flags)))
 }
 
+/// A seed and the name of its variant.
+pub(super) type NamedSeed = (&'static str, Seed);
+
+/// Names of seeds: the variants, and how they were made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Origin {
+    /// The registers from which frames are unwound.
+    start: (&'static str, &'static str),
+    /// The first and the second managed frame.
+    managed: [(&'static str, &'static str); 2],
+}
+
+/// The calling thread, in the recorder's own code.
+pub(super) const OWN: Origin = Origin {
+    start: ("seed-unmanaged-ip", "own native context"),
+    managed: [
+        ("seed-first-managed", "own context unwound to the first managed frame"),
+        ("seed-deeper", "own context unwound to the second managed frame"),
+    ],
+};
+
+/// Another thread, which the recorder has suspended.
+#[cfg(windows)]
+pub(super) const SUSPENDED: Origin = Origin {
+    start: ("seed-leaf", "context of the suspended target"),
+    managed: [
+        ("seed-first-managed", "suspended target unwound to the first managed frame"),
+        ("seed-deeper", "suspended target unwound to the second managed frame"),
+    ],
+};
+
 /// Returns seeds for the calling thread: its own native context, and those of its first and its
 /// second managed frame.
 #[inline(never)]
-pub(super) fn own_seeds(map: &CodeMap<'_>) -> Vec<(&'static str, Seed)> {
-    const MANAGED: [(&str, &str); 2] = [
-        ("seed-first-managed", "own context unwound to the first managed frame"),
-        ("seed-deeper", "own context unwound to the second managed frame"),
-    ];
+pub(super) fn own_seeds(code: ManagedCode<'_, '_>, memory: &OwnStack) -> [Option<NamedSeed>; 3] {
     // The registers are those of this function, which is there until the walk is over.
-    let own = os::own_registers();
-    let native = Seed { made: "own native context", registers: own };
-    let mut seeds = vec![("seed-unmanaged-ip", native)];
-    let walk = Unwinder::new(map).walk(&own, &OwnProcess).with_limit(MOST_FRAMES);
+    seeds(code, &os::own_registers(), memory, &OWN)
+}
+
+/// Returns seeds for a thread with these registers: themselves, and those of its first and its second
+/// managed frame. Allocates nothing.
+pub(super) fn seeds(
+    code: ManagedCode<'_, '_>,
+    start: &Registers,
+    memory: &impl Memory,
+    origin: &Origin,
+) -> [Option<NamedSeed>; 3] {
+    let (variant, made) = origin.start;
+    let mut seeds = [Some((variant, Seed { made, registers: *start })), None, None];
+    let walk = Unwinder::new(code.map).walk(start, memory).with_limit(MOST_FRAMES);
     let methods =
-        walk.map_while(Result::ok).filter(|frame| managed(map, frame.registers.rip).is_some());
-    for (frame, (variant, made)) in methods.zip(MANAGED) {
+        walk.map_while(Result::ok).filter(|frame| code.find(frame.registers.rip).is_some());
+    let places = seeds.iter_mut().skip(1).zip(origin.managed);
+    for ((place, (variant, made)), frame) in places.zip(methods) {
         let mut registers = Registers { rip: frame.registers.rip, ..Registers::default() };
         for register in frame.known.gprs() {
             registers.set(register, frame.registers.get(register));
         }
-        seeds.push((variant, Seed { made, registers }));
+        *place = Some((variant, Seed { made, registers }));
     }
     seeds
 }

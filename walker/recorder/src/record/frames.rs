@@ -11,8 +11,6 @@ use clr_walker::registers::{Gpr, Registers};
 const MOST_FRAMES: usize = 4096;
 /// `FRAME_TOP`: the end of a chain.
 const FRAME_TOP: u64 = u64::MAX;
-/// The registers in a TransitionBlock, in HijackArgs and in a MachState, in their order.
-const SAVED: [Gpr; 6] = [Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15, Gpr::Rbx, Gpr::Rbp];
 
 /// A Frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,18 +43,31 @@ impl Chain {
             1 => true,
             _ => return None,
         };
-        let mut frames = Vec::new();
-        let mut at = word(thread.0 + layout.top_frame)?;
-        while at != FRAME_TOP {
-            let last = frames.last().map_or(0, |frame: &Frame| frame.at);
-            if !stack.contain(at) || at <= last || frames.len() == MOST_FRAMES {
-                return None;
-            }
-            frames.push(Frame { at, kind: vtables.kind(word(at)?)? });
-            at = word(at + field::NEXT)?;
-        }
-        Some(Self { is_cooperative, frames })
+        let frames: Vec<_> = iterate(thread, layout, vtables, memory).collect();
+        let is_within = frames.iter().all(|frame| stack.contain(frame.at));
+        let last = frames.last().map_or(thread.0 + layout.top_frame, |last| last.at + field::NEXT);
+        let is_whole = is_within && frames.len() < MOST_FRAMES && word(last)? == FRAME_TOP;
+        is_whole.then_some(Self { is_cooperative, frames })
     }
+}
+
+/// Returns a thread's Frames, the topmost first, as far as their kinds are known and their addresses
+/// ascend. Allocates nothing.
+pub(super) fn iterate<M: Memory>(
+    thread: ThreadId,
+    layout: &Layout,
+    vtables: &Vtables,
+    memory: &M,
+) -> impl Iterator<Item = Frame> {
+    let (mut link, mut last) = (thread.0.wrapping_add(layout.top_frame), 0);
+    let next = move || {
+        let word = |address: u64| memory.read_u64(address).ok();
+        let at = word(link).filter(|at| *at != FRAME_TOP && *at > last)?;
+        let kind = vtables.kind(word(at)?)?;
+        (link, last) = (at.wrapping_add(field::NEXT), at);
+        Some(Frame { at, kind })
+    };
+    std::iter::from_fn(next).take(MOST_FRAMES)
 }
 
 impl Frame {
@@ -76,6 +87,9 @@ impl Frame {
         before: &Registers,
     ) -> Result<Option<Registers>, Unreadable> {
         let at = |offset: u64| self.at.wrapping_add(offset);
+        let saved = layout.saved;
+        let names = saved.registers;
+        let size = 8 * names.len() as u64;
         let mut registers = *before;
         match self.kind.shape {
             Shape::InlinedCall => {
@@ -90,31 +104,32 @@ impl Frame {
             Shape::Transition => {
                 let block = memory.field(at(field::FIRST))?;
                 memory.field(at(field::METHOD))?;
-                let end = block.wrapping_add(field::TRANSITION_BLOCK);
+                let end = block.wrapping_add(saved.transition_block);
                 registers.rip = memory.data(end.wrapping_sub(8))?;
                 registers.set(Gpr::Rsp, end);
-                load(&mut registers, end.wrapping_sub(8 + 8 * SAVED.len() as u64), memory)?;
+                load(&mut registers, names, end.wrapping_sub(8 + size), memory)?;
             }
             Shape::Helper => {
                 memory.field(at(field::FIRST))?;
-                if memory.field(at(field::MACHINE_RETURN))? == 0 {
+                if memory.field(at(saved.machine_return))? == 0 {
                     return Ok(None);
                 }
                 registers.rip = memory.data(at(field::MACHINE_RIP))?;
                 registers.set(Gpr::Rsp, memory.data(at(field::MACHINE_RSP))?);
-                for (register, offset) in SAVED.into_iter().zip((0..).step_by(8)) {
-                    let value = match memory.field(at(field::MACHINE_POINTERS + offset))? {
-                        0 => memory.data(at(field::MACHINE_VALUES + offset))?,
-                        pointer => memory.data(pointer)?,
+                for (register, offset) in names.iter().zip((0..).step_by(8)) {
+                    let pointer = memory.field(at(saved.machine_pointers + offset))?;
+                    let value = match saved.machine_values {
+                        Some(values) if pointer == 0 => memory.data(at(values + offset))?,
+                        _ => memory.data(pointer)?,
                     };
-                    registers.set(register, value);
+                    registers.set(*register, value);
                 }
             }
             Shape::Hijack => {
                 registers.rip = memory.data(at(field::FIRST))?;
                 let arguments = memory.field(at(field::ARGUMENTS))?;
-                load(&mut registers, arguments.wrapping_add(field::HIJACKED_REGISTERS), memory)?;
-                let end = arguments.wrapping_add(field::HIJACKED_RETURN + 8);
+                load(&mut registers, names, arguments.wrapping_add(saved.hijacked), memory)?;
+                let end = arguments.wrapping_add(saved.hijacked + size + 8);
                 registers.set(Gpr::Rsp, end);
             }
             Shape::Resumable => {
@@ -123,8 +138,8 @@ impl Frame {
             }
             Shape::Faulting => load_context(&mut registers, at(field::ARGUMENTS), memory)?,
             Shape::TailCall => {
-                load(&mut registers, at(field::TAIL_CALL), memory)?;
-                let slot = at(field::TAIL_CALL + 8 * SAVED.len() as u64);
+                load(&mut registers, names, at(field::TAIL_CALL), memory)?;
+                let slot = at(field::TAIL_CALL + size);
                 registers.rip = memory.data(slot)?;
                 registers.set(Gpr::Rsp, slot.wrapping_add(8));
             }
@@ -137,11 +152,12 @@ impl Frame {
 /// Loads the saved registers from `first` (VA) on.
 fn load<M: Memory>(
     registers: &mut Registers,
+    names: &[Gpr],
     first: u64,
     memory: &Noted<'_, M>,
 ) -> Result<(), Unreadable> {
-    for (register, offset) in SAVED.into_iter().zip((0..).step_by(8)) {
-        registers.set(register, memory.data(first.wrapping_add(offset))?);
+    for (register, offset) in names.iter().zip((0..).step_by(8)) {
+        registers.set(*register, memory.data(first.wrapping_add(offset))?);
     }
     Ok(())
 }
@@ -159,4 +175,57 @@ fn load_context<M: Memory>(
     }
     registers.rip = memory.data(context.wrapping_add(field::CONTEXT_RIP))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clr_walker::memory::{Segment, Segments};
+    use clr_walker::registers::Convention;
+
+    const AT: u64 = 0x10_0000;
+    const BLOCK: u64 = AT + 0x100;
+
+    /// Returns the registers that a Frame of this class leads to, whose structure at [`BLOCK`] has the
+    /// number of each word in it.
+    fn target(name: &str, convention: Convention, fields: &[(u64, u64)]) -> Registers {
+        let mut words: Vec<u64> = (0..0x40).collect();
+        for (offset, value) in fields {
+            words[(offset / 8) as usize] = *value;
+        }
+        for (number, word) in words[0x20..].iter_mut().enumerate() {
+            *word = number as u64;
+        }
+        let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
+        let memory = Segments::new([Segment::new(AT, &bytes)]).unwrap();
+        let layout = Layout::of([8, 0, 4], convention).unwrap();
+        let kind = layout.frames().find(|kind| kind.name == name).unwrap();
+        let noted = Noted::new(&memory);
+        let before = Registers::default();
+        Frame { at: AT, kind }.target(&layout, &noted, &before).unwrap().unwrap()
+    }
+
+    /// By CalleeSavedRegisters and TransitionBlock of the contract, §3.5.
+    #[test]
+    fn a_transition_block_has_two_more_registers_on_windows_and_six_arguments_less() {
+        let fields = [(field::FIRST, BLOCK)];
+        let found = target("PrestubMethodFrame", Convention::SystemV, &fields);
+        assert_eq!((found.rip, found.rsp()), (12, BLOCK + 0x68));
+        assert_eq!((found.get(Gpr::R12), found.get(Gpr::Rbp), found.get(Gpr::Rdi)), (6, 11, 0));
+        let found = target("PrestubMethodFrame", Convention::WindowsX64, &fields);
+        assert_eq!((found.rip, found.rsp()), (8, BLOCK + 0x48));
+        let saved = [Gpr::Rdi, Gpr::Rsi, Gpr::Rbx, Gpr::Rbp, Gpr::R12, Gpr::R15];
+        assert_eq!(saved.map(|register| found.get(register)), [0, 1, 2, 3, 4, 7]);
+    }
+
+    #[test]
+    fn a_hijack_frame_leads_behind_its_arguments() {
+        let fields = [(field::FIRST, 0x77), (field::ARGUMENTS, BLOCK)];
+        let found = target("HijackFrame", Convention::SystemV, &fields);
+        assert_eq!((found.rip, found.rsp()), (0x77, BLOCK + 0x48));
+        assert_eq!((found.get(Gpr::R12), found.get(Gpr::Rbp)), (2, 7));
+        let found = target("HijackFrame", Convention::WindowsX64, &fields);
+        assert_eq!((found.rip, found.rsp()), (0x77, BLOCK + 0x50));
+        assert_eq!((found.get(Gpr::Rdi), found.get(Gpr::R15)), (1, 8));
+    }
 }

@@ -87,7 +87,7 @@ impl Hidden {
                 continue;
             }
             // A handler that a later exception has left is unwound, but its native caller is not.
-            if is_handler && (reported || !is_marked(frame, reports)) {
+            if is_handler && (reported || !is_marked(frame, frames, reports)) {
                 let parent = (at..count).find(|index| is_reported[*index]);
                 let parent_sp = parent.and_then(|index| frames.get(index)).map(|f| f.caller_sp);
                 hidden.handlers.push(Handler {
@@ -119,10 +119,21 @@ fn reported(frames: &[PassedFrame], reports: &[Report]) -> Vec<bool> {
     is_reported
 }
 
-/// Returns true if the native caller of a frame had a callback.
-fn is_marked(frame: &PassedFrame, reports: &[Report]) -> bool {
-    let is_caller = |report: &Report| report.is_at(frame.caller_ip, frame.caller_sp);
-    reports.iter().any(|report| report.function.is_none() && is_caller(report))
+/// Returns true if the native caller of a frame had a callback. Where only ips tell callers apart, one
+/// right after a frame with the same caller, a filter for example, is that frame's.
+fn is_marked(frame: &PassedFrame, frames: &[PassedFrame], reports: &[Report]) -> bool {
+    let mut before: Option<&Report> = None;
+    reports.iter().any(|report| {
+        let callee = before.replace(report).filter(|callee| callee.function.is_some());
+        let is_callee_s = report.context.is_none()
+            && callee.is_some_and(|callee| {
+                let is_called =
+                    |frame: &PassedFrame| frame.ip == callee.ip && frame.caller_ip == report.ip;
+                frames.iter().any(is_called)
+            });
+        let is_caller = report.is_at(frame.caller_ip, frame.caller_sp);
+        report.function.is_none() && is_caller && !is_callee_s
+    })
 }
 
 #[cfg(test)]
@@ -178,6 +189,26 @@ mod tests {
         reports[0].function = None;
         let hidden = Hidden::deduce(&frames, &reports, &facts(&[1]), 0x1000, true);
         assert_eq!(hidden, Hidden { handlers: vec![], unwound: Some((0xF8, 0x300)) });
+    }
+
+    #[test]
+    fn the_marker_of_a_filter_is_no_marker_of_the_handler_below_it() {
+        let (mut frames, mut reports) = walk(4, &[1, 0, 4]);
+        reports[1].function = None;
+        reports[1].ip = 0x99;
+        frames[0].caller_ip = 0x99;
+        frames[1].caller_ip = 0x99;
+        let mut facts = facts(&[2]);
+        facts.get_mut(&1).unwrap().funclet = Some("filter");
+        let hidden = Hidden::deduce(&frames, &reports, &facts, 0x1000, true);
+        let handler = Handler { caller_sp: 0x200, parent_caller_sp: Some(0x400) };
+        assert_eq!(hidden, Hidden { handlers: vec![handler], unwound: None });
+        // With registers, the marker is known by its stack pointer.
+        let mut registers = clr_walker::registers::Registers::default();
+        registers.set(clr_walker::registers::Gpr::Rsp, 0x200);
+        reports[1].context = Some((registers, 0));
+        let hidden = Hidden::deduce(&frames, &reports, &facts, 0x1000, true);
+        assert_eq!(hidden.handlers, []);
     }
 
     #[test]

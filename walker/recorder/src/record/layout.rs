@@ -6,6 +6,9 @@
 //! | order of the Frames' vtables | vptr_list.h, v3.1.23; of .NET 8 and 9 by the kinds of Frames in the recordings of `fixtures/clr` |
 //! | fields of Frames | contract §3.5 |
 
+use clr_walker::registers::{Convention, Gpr};
+use clr_walker::unwind::Rules;
+
 /// The layout of a runtime whose calls can be replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
@@ -23,7 +26,51 @@ pub(super) struct Layout {
     pub(super) has_wide_table: bool,
     /// The bit of the version in [`FRAMES`].
     version: u8,
+    /// The places of saved registers.
+    pub(super) saved: &'static SavedRegisters,
 }
+
+/// The places of saved registers, which a calling convention determines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SavedRegisters {
+    pub(super) convention: Convention,
+    /// The runtime's own unwinder.
+    pub(super) rules: Rules,
+    /// The registers in a TransitionBlock, in HijackArgs and in a MachState, in their order.
+    pub(super) registers: &'static [Gpr],
+    /// Size of a TransitionBlock in bytes; its last word is the return address.
+    pub(super) transition_block: u64,
+    /// Offset of the pointers to the saved registers in the MachState of a HelperMethodFrame, in bytes.
+    pub(super) machine_pointers: u64,
+    /// Offset of the values of those whose pointer is NULL.
+    pub(super) machine_values: Option<u64>,
+    /// Offset of `m_pRetAddr`: 0 until the MachState is complete.
+    pub(super) machine_return: u64,
+    /// Offset of the registers in HijackArgs; the return address follows them.
+    pub(super) hijacked: u64,
+}
+
+const UNIX: SavedRegisters = SavedRegisters {
+    convention: Convention::SystemV,
+    rules: Rules::CoreClrUnix,
+    registers: &[Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15, Gpr::Rbx, Gpr::Rbp],
+    transition_block: 0x68,
+    machine_pointers: 0x70,
+    machine_values: Some(0xA8),
+    machine_return: 0xA0,
+    hijacked: 0x10,
+};
+
+const WINDOWS: SavedRegisters = SavedRegisters {
+    convention: Convention::WindowsX64,
+    rules: Rules::CoreClr,
+    registers: &[Gpr::Rdi, Gpr::Rsi, Gpr::Rbx, Gpr::Rbp, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15],
+    transition_block: 0x48,
+    machine_pointers: 0x80,
+    machine_values: None,
+    machine_return: 0xC0,
+    hijacked: 8,
+};
 
 /// The kind of a Frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,33 +144,36 @@ const FRAMES: [(&str, Shape, u8); 30] = [
 pub(super) const BEHIND: usize = 9;
 
 impl Layout {
-    /// Returns the layout of the runtime with this version, as `GetRuntimeInformation` says it;
-    /// `None` if its calls could not be replayed.
-    pub(super) const fn of([major, minor, _]: [u16; 3]) -> Option<Self> {
+    /// Returns the layout of the runtime with this version, as `GetRuntimeInformation` says it, and
+    /// calling convention; `None` if its calls could not be replayed.
+    pub(super) const fn of([major, minor, _]: [u16; 3], convention: Convention) -> Option<Self> {
+        let is_windows = matches!(convention, Convention::WindowsX64);
         let core_3_1 = Self {
-            generation: "coreclr-3.1-unix",
+            generation: if is_windows { "coreclr-3.1-windows" } else { "coreclr-3.1-unix" },
             cooperative: 0xC,
             top_frame: 0x10,
             call_site_sp: 0x20,
             has_wide_table: false,
             version: C31,
+            saved: if is_windows { &WINDOWS } else { &UNIX },
         };
         match (major, minor) {
             // 3.1 says 4.0, as .NET Framework 4 does.
             (4, 0) | (3, 1) => Some(core_3_1),
             (8, _) => Some(Self {
-                generation: "net8-unix",
+                generation: if is_windows { "net8-windows" } else { "net8-unix" },
                 has_wide_table: true,
                 version: N8,
                 ..core_3_1
             }),
-            (9, _) => Some(Self {
+            (9, _) if !is_windows => Some(Self {
                 generation: "net9-unix",
                 cooperative: 4,
                 top_frame: 8,
                 call_site_sp: 0x18,
                 has_wide_table: true,
                 version: N9,
+                ..core_3_1
             }),
             _ => None,
         }
@@ -150,19 +200,9 @@ pub(super) mod field {
     pub(in crate::record) const TAIL_CALL: u64 = 0x18;
     /// `m_Args` of a HijackFrame; the CONTEXT in a FaultingExceptionFrame.
     pub(in crate::record) const ARGUMENTS: u64 = 0x20;
-    /// Size of a TransitionBlock, whose last word is the return address.
-    pub(in crate::record) const TRANSITION_BLOCK: u64 = 0x68;
     /// Rip and Rsp in the MachState of a HelperMethodFrame.
     pub(in crate::record) const MACHINE_RIP: u64 = 0x30;
     pub(in crate::record) const MACHINE_RSP: u64 = 0x38;
-    /// Pointers to the saved registers there, and the values of those whose pointer is NULL.
-    pub(in crate::record) const MACHINE_POINTERS: u64 = 0x70;
-    pub(in crate::record) const MACHINE_VALUES: u64 = 0xA8;
-    /// `m_pRetAddr`: 0 until the MachState is complete.
-    pub(in crate::record) const MACHINE_RETURN: u64 = 0xA0;
-    /// Registers and return address in HijackArgs.
-    pub(in crate::record) const HIJACKED_REGISTERS: u64 = 0x10;
-    pub(in crate::record) const HIJACKED_RETURN: u64 = 0x40;
     /// ContextFlags, rax and rip in a CONTEXT.
     pub(in crate::record) const CONTEXT_FLAGS: u64 = 0x30;
     pub(in crate::record) const CONTEXT_RAX: u64 = 0x78;

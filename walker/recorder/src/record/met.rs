@@ -2,7 +2,7 @@
 
 use super::file::Known;
 use super::hidden::Fact;
-use super::reads::managed;
+use super::managed::ManagedCode;
 use super::walk::Walk;
 use crate::code::Code;
 use crate::names;
@@ -95,6 +95,8 @@ impl Source<'_> {
     pub(super) fn collect(&self, walk: &Walk, known: &Known) -> Option<Met> {
         let mut met = Met::default();
         let map = self.code.code_map();
+        let images = self.code.managed_images();
+        let code = ManagedCode::new(&map, &images);
         for report in &walk.answer.reports {
             if let Some(function) = report.function {
                 if !known.functions.contains(&function) {
@@ -109,8 +111,8 @@ impl Source<'_> {
         }
         let is_new = |address: &&u64| !known.facts.contains_key(address);
         for address in walk.passed.iter().map(|frame| &frame.ip).filter(is_new) {
-            let (region, rva) = managed(&map, *address)?;
-            let code = region.bytes_from(rva).unwrap_or_default();
+            let (region, rva) = code.find(*address)?;
+            let bytes = region.bytes_from(rva).unwrap_or_default();
             let has_body = met.bodies.values().any(|body| body.range.contains(address));
             if !has_body {
                 let body = self.body(&map, region, *address)?;
@@ -128,7 +130,7 @@ impl Source<'_> {
             let method = body.function.and_then(|function| met.methods.get(&function));
             met.facts.insert(*address, body.fact(method, *address));
             let room = CODE_BYTES.min((body.range.end - address) as usize);
-            met.bytes.insert(*address, code.get(..room).unwrap_or(code).to_vec());
+            met.bytes.insert(*address, bytes.get(..room).unwrap_or(bytes).to_vec());
         }
         Some(met)
     }

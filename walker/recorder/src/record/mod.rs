@@ -6,15 +6,19 @@
 //! | `callbacks` | the object that the runtime loads: each callback is a situation |
 //! | `hooks` | enter, leave and tailcall hooks: situations, too |
 //! | `suspended` | the recorder's own thread: calls for other threads |
+//! | `windows` | the same for threads that it suspends |
 //! | `suspensions` | whether a GC may have moved objects during a call |
 //! | `waiting` | calls that the recorder's own thread writes |
+//! | `capture` | calls for a stopped thread |
 //! | `call` | a call and its seeds |
 //! | `walk` | data structures: a call, the state before it, its result |
 //! | `layout` | what is known of a runtime's own structures, by version |
 //! | `vtables` | which vtable belongs to which kind of Frame |
 //! | `frames` | a thread's GC mode and its Frames |
 //! | `hidden` | what exceptions hide, deduced from the result |
+//! | `own_stack` | the calling thread's stack |
 //! | `reads` | the words of memory that the runtime reads in a walk |
+//! | `managed` | the managed code among all code |
 //! | `met` | the code that a walk meets |
 //! | `mask` | what the file does not show |
 //! | `text`, `file` | the lines of the file, and when they are written |
@@ -26,13 +30,17 @@
 
 mod call;
 mod callbacks;
+#[cfg(windows)]
+mod capture;
 mod file;
 mod frames;
 mod hidden;
 mod hooks;
 mod layout;
+mod managed;
 mod mask;
 mod met;
+mod own_stack;
 mod reads;
 mod suspended;
 mod suspensions;
@@ -42,6 +50,8 @@ mod text;
 mod vtables;
 mod waiting;
 mod walk;
+#[cfg(windows)]
+mod windows;
 
 pub(crate) use callbacks::RecordingProfiler;
 pub(crate) use hooks::set as set_hooks;
@@ -50,6 +60,7 @@ pub(crate) use suspended::run;
 use crate::os::{self, OwnProcess};
 use crate::recorder::Recorder;
 use crate::settings::{Mode, Settings};
+use clr_walker::memory::Memory;
 use clr_walker::profiling::{
     FunctionId, HResult, ModuleSource as _, ProfilerInfo as _, StackBounds, ThreadId,
 };
@@ -57,7 +68,9 @@ use file::Output;
 use frames::Chain;
 use hidden::Hidden;
 use layout::Layout;
+use managed::ManagedCode;
 use met::Source;
+use own_stack::OwnStack;
 use reads::Noted;
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -69,10 +82,8 @@ use std::time::{Duration, Instant};
 use suspensions::Suspensions;
 use vtables::Vtables;
 use waiting::Waiting;
-use walk::{Answer, Call, Situation, State, Thread, Walk};
+use walk::{Answer, Call, Situation, State, Suspension, Thread, Walk};
 
-/// Name of the runtime's library.
-const RUNTIME: &str = "libcoreclr.so";
 /// infoFlags of a call that wants registers.
 const REGISTER_CONTEXT: u32 = 1;
 /// infoFlags that x64 refuses: COR_PRF_SNAPSHOT_X86_OPTIMIZED.
@@ -97,6 +108,9 @@ pub(crate) struct Record {
     is_full: AtomicBool,
     suspensions: Suspensions,
     waiting: Waiting,
+    /// True as soon as the recorder's own thread may ask for suspended threads.
+    #[cfg(windows)]
+    is_prepared: AtomicBool,
 }
 
 thread_local! {
@@ -119,14 +133,14 @@ impl Record {
     }
 
     fn new(settings: &Settings, version: [u16; 3]) -> Result<Self, String> {
-        let layout = Layout::of(version).ok_or_else(|| {
+        let layout = Layout::of(version, os::CONVENTION).ok_or_else(|| {
             let [major, minor, build] = version;
             format!("calls of a runtime {major}.{minor}.{build} cannot be replayed")
         })?;
         let path = settings.out.as_deref().ok_or("mode=record needs out=PATH")?;
         let [major, minor, build] = version;
         let runtime = match layout.generation {
-            "coreclr-3.1-unix" => "CoreCLR 3.1".to_owned(),
+            generation if generation.starts_with("coreclr-3.1") => "CoreCLR 3.1".to_owned(),
             _ => format!(".NET {major}.{minor}.{build}"),
         };
         let is_legacy = layout.generation == "net9-unix" && has_legacy_exceptions();
@@ -151,13 +165,15 @@ impl Record {
             has_started: AtomicBool::new(false),
             suspensions: Suspensions::default(),
             waiting: Waiting::default(),
+            #[cfg(windows)]
+            is_prepared: AtomicBool::new(false),
         })
     }
 
     /// Returns the vtables of Frames. The runtime fills its table while it starts.
     fn vtables(&self) -> Option<&Vtables> {
         if self.vtables.get().is_none() {
-            let (base, segments) = os::segments(RUNTIME)?;
+            let (base, segments) = os::segments(os::RUNTIME)?;
             let found = Vtables::find(base, &segments, &self.layout, &OwnProcess)?;
             let _ = self.vtables.set(found);
         }
@@ -213,42 +229,53 @@ impl Record {
         situation: Situation,
         call: &Call,
         (thread, stack): (ThreadId, StackBounds),
+        memory: &impl Memory,
     ) {
-        let read = || Chain::of(thread, stack, &self.layout, vtables, &OwnProcess);
+        let read = || Chain::of(thread, stack, &self.layout, vtables, memory);
         let quiet = self.suspensions.quiet();
         let Some(chain) = read() else { return };
         let answer = call.make(&recorder.info, thread);
-        if answer.result != HResult::UNSAFE {
-            self.has_started.store(true, Ordering::Relaxed);
-        }
+        self.note_start(&answer);
         if !self.is_wanted(&situation, call, &chain, &answer) {
             return;
         }
-        let state = self.state(&situation, call, &chain, &answer);
-        let map = recorder.code.code_map();
-        let noted = Noted::new(&OwnProcess);
-        let mut passed = reads::Passed::new();
-        // Other results are those of checks before the walk.
-        if matches!(answer.result, HResult::OK | HResult::FAIL | HResult::ABORTED) {
-            let seed = call.seed.as_ref().filter(|_| chain.is_cooperative);
-            let registers = seed.map(|seed| &seed.registers);
-            let end = if answer.result == HResult::ABORTED { answer.last_sp() } else { None };
-            passed = reads::repeat(&map, &self.layout, (registers, end), &chain, &noted);
-        }
+        let walk = Walk::new(situation, call, self.number(thread), stack, chain, answer);
+        let walk = self.complete(walk, recorder, memory);
         // A thread in preemptive mode waits for others, and a GC may come meanwhile.
         let was_quiet = quiet.is_some() && quiet == self.suspensions.quiet();
-        if !was_quiet && !chain.is_cooperative || read().as_ref() != Some(&chain) {
+        let is_cooperative = walk.chain.is_cooperative;
+        if !was_quiet && !is_cooperative || read().as_ref() != Some(&walk.chain) {
             return;
         }
-        let (target, words) = (self.number(thread), noted.into_words());
-        let is_guarded = situation.is_own && chain.is_cooperative;
-        let walk =
-            Walk { situation, call: *call, state, target, stack, chain, passed, words, answer };
-        if is_guarded {
+        if situation.is_own && is_cooperative {
             self.waiting.push(walk);
         } else {
             self.write(recorder, &walk);
         }
+    }
+
+    /// Notes whether the runtime has started.
+    fn note_start(&self, answer: &Answer) {
+        if answer.result != HResult::UNSAFE {
+            self.has_started.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Adds the state, the words and the frames that follow from a call and from the target's memory.
+    fn complete(&self, mut walk: Walk, recorder: &Recorder, memory: &impl Memory) -> Walk {
+        walk.state = self.state(&walk);
+        let (map, images) = (recorder.code.code_map(), recorder.code.managed_images());
+        let code = ManagedCode::new(&map, &images);
+        let noted = Noted::new(memory);
+        // Other results are those of checks before the walk.
+        let result = walk.answer.result;
+        if matches!(result, HResult::OK | HResult::FAIL | HResult::ABORTED) {
+            let end = if result == HResult::ABORTED { walk.answer.last_sp() } else { None };
+            let start = (walk.start(), end);
+            walk.passed = reads::repeat(code, &self.layout, start, &walk.chain, &noted);
+        }
+        walk.words = noted.into_words();
+        walk
     }
 
     /// Writes a call.
@@ -274,20 +301,21 @@ impl Record {
     }
 
     /// Returns the state that cannot be read, but follows from the result.
-    fn state(&self, situation: &Situation, call: &Call, chain: &Chain, answer: &Answer) -> State {
-        match answer.result {
+    fn state(&self, walk: &Walk) -> State {
+        let (situation, is_cooperative) = (&walk.situation, walk.chain.is_cooperative);
+        match walk.answer.result {
             HResult::UNSAFE if !self.has_started.load(Ordering::Relaxed) => State::NotStarted,
+            HResult::UNSAFE if situation.suspended == Suspension::Target && is_cooperative => {
+                State::InSystemCall
+            }
             HResult::UNSAFE => State::ForbidsSuspension,
             // A suspended runtime refuses only threads in cooperative mode.
             HResult::NOT_IMPLEMENTED
-                if situation.is_suspended_by_profiler && !chain.is_cooperative =>
+                if situation.suspended == Suspension::Runtime && !is_cooperative =>
             {
                 State::Cooperative
             }
-            // A seed counts only in cooperative mode.
-            HResult::UNMANAGED_CONTEXT if call.seed.is_none() || !chain.is_cooperative => {
-                State::SecondPass
-            }
+            HResult::UNMANAGED_CONTEXT if walk.start().is_none() => State::SecondPass,
             _ => State::Usual,
         }
     }
@@ -313,11 +341,12 @@ impl Record {
         let Ok(own) = recorder.info.get_current_thread_id() else { return };
         let Some(vtables) = self.vtables() else { return };
         let Some(stack) = os::own_stack() else { return };
+        let memory = OwnStack::new(stack);
         let situation = Situation {
             name,
             is_own: true,
             is_managed_walker: true,
-            is_suspended_by_profiler: false,
+            suspended: Suspension::Nothing,
         };
         let unseeded = Call {
             variant: "unseeded",
@@ -333,14 +362,16 @@ impl Record {
             Call { variant: "stop", stop_at: Some(1), ..unseeded },
             Call { variant: "bad-flags", flags: X86_OPTIMIZED, ..unseeded },
         ];
-        let seeds = call::own_seeds(&recorder.code.code_map());
-        calls.extend(seeds.into_iter().map(|(variant, seed)| Call {
+        let (map, images) = (recorder.code.code_map(), recorder.code.managed_images());
+        let seeds = call::own_seeds(ManagedCode::new(&map, &images), &memory);
+        drop(map);
+        calls.extend(seeds.into_iter().flatten().map(|(variant, seed)| Call {
             variant,
             seed: Some(seed),
             ..unseeded
         }));
         for call in &calls {
-            self.call(recorder, vtables, situation, call, (own, stack));
+            self.call(recorder, vtables, situation, call, (own, stack), &memory);
         }
     }
 }

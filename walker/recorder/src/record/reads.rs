@@ -3,10 +3,10 @@
 use super::frames::{Chain, Frame};
 use super::hidden::PassedFrame;
 use super::layout::Layout;
-use clr_walker::code_map::CodeMap;
+use super::managed::ManagedCode;
 use clr_walker::memory::{Memory, Unreadable};
-use clr_walker::registers::{Convention, Registers};
-use clr_walker::unwind::{Rules, Unwinder};
+use clr_walker::registers::Registers;
+use clr_walker::unwind::Unwinder;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -76,19 +76,19 @@ pub(super) type Passed = Vec<PassedFrame>;
 /// reads. `seed`: where it starts, if that is managed code; `end`: the stack pointer of the frame
 /// whose callback ends it, if one does; `chain`: the target's Frames.
 pub(super) fn repeat<M: Memory>(
-    map: &CodeMap<'_>,
+    code: ManagedCode<'_, '_>,
     layout: &Layout,
     (seed, end): (Option<&Registers>, Option<u64>),
     chain: &Chain,
     memory: &Noted<'_, M>,
 ) -> Passed {
-    let unwinder =
-        Unwinder::new(map).with_convention(Convention::SystemV).with_rules(Rules::CoreClrUnix);
+    let (convention, rules) = (layout.saved.convention, layout.saved.rules);
+    let unwinder = Unwinder::new(code.map).with_convention(convention).with_rules(rules);
     let mut passed = Passed::new();
     let mut registers = seed.copied().unwrap_or_default();
     let mut frames: &[Frame] = &chain.frames;
     for _ in 0..MOST_STEPS {
-        if let Some((region, rva)) = managed(map, registers.rip) {
+        if let Some((region, rva)) = code.find(registers.rip) {
             let (ip, sp) = (registers.rip, registers.rsp());
             let step = match region.functions().find(rva) {
                 Some(function) => {
@@ -111,7 +111,7 @@ pub(super) fn repeat<M: Memory>(
         }
         let Some((frame, rest)) = frames.split_first() else { break };
         let Ok(target) = frame.target(layout, memory, &registers) else { break };
-        let leads_on = target.is_some_and(|target| managed(map, target.rip).is_some());
+        let leads_on = target.is_some_and(|target| code.find(target.rip).is_some());
         if let Some(target) = target.filter(|_| leads_on) {
             registers = target;
         }
@@ -121,14 +121,6 @@ pub(super) fn repeat<M: Memory>(
         }
     }
     passed
-}
-
-/// Returns the region with managed code at `address` (VA), and its RVA.
-pub(super) fn managed<'m, 'a>(
-    map: &'m CodeMap<'a>,
-    address: u64,
-) -> Option<(&'m clr_walker::code_map::CodeRegion<'a>, u32)> {
-    map.find(address).filter(|(region, _)| region.cfi().is_none())
 }
 
 /// Unwinds code without unwind data.

@@ -4,10 +4,11 @@ use super::file::{Known, Output};
 use super::frames::{Chain, Frame};
 use super::hidden::Hidden;
 use super::layout::{Layout, Shape, field};
+use super::managed::ManagedCode;
 use super::met::{Body, Entry, Met, Method};
 use super::reads::{self, Noted};
 use super::text;
-use super::walk::{Answer, Call, Report, Seed, Situation, State, Thread, Walk};
+use super::walk::{Answer, Call, Report, Seed, Situation, State, Suspension, Thread, Walk};
 use clr_walker::code_map::{CodeMap, CodeRegion, Run};
 use clr_walker::image::RuntimeFunction;
 use clr_walker::memory::{Segment, Segments};
@@ -42,7 +43,7 @@ fn record() -> String {
         let at = offset as usize;
         stack[at..at + 8].copy_from_slice(&value.to_le_bytes());
     };
-    let layout = Layout::of([9, 0, 7]).unwrap();
+    let layout = Layout::of([9, 0, 7], Convention::SystemV).unwrap();
     // An InlinedCallFrame: datum, stack pointer, return address, frame pointer.
     put(0x40 + field::FIRST, 0);
     put(0x40 + layout.call_site_sp, STACK + 0x80);
@@ -59,7 +60,8 @@ fn record() -> String {
         frames: vec![Frame { at: STACK + 0x40, kind: inlined.unwrap() }],
     };
     let noted = Noted::new(&memory);
-    let passed = reads::repeat(&map(), &layout, (None, None), &chain, &noted);
+    let passed =
+        reads::repeat(ManagedCode::new(&map(), &[]), &layout, (None, None), &chain, &noted);
     assert_eq!(passed.len(), 2);
     let registers = |rip, rsp, rbx| {
         let mut registers = Registers { rip, ..Registers::default() };
@@ -81,7 +83,7 @@ fn record() -> String {
             name: "callback:Test",
             is_own: true,
             is_managed_walker: true,
-            is_suspended_by_profiler: false,
+            suspended: Suspension::Nothing,
         },
         call: Call {
             variant: "seeded",
@@ -94,6 +96,7 @@ fn record() -> String {
         target: 1,
         stack: StackBounds { limit: STACK, base: STACK + 0x200, root: StackRoot::Undefined },
         chain,
+        leaf: None,
         passed,
         words: noted.into_words(),
         answer: Answer {

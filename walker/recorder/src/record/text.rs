@@ -3,7 +3,8 @@
 use super::hidden::Hidden;
 use super::mask::{Mask, Value};
 use super::met::{Body, Image, Met, Method};
-use super::walk::{Report, State, Thread, Walk};
+use super::walk::{Report, State, Suspension, Thread, Walk};
+use crate::os;
 use clr_walker::profiling::HResult;
 use clr_walker::registers::Registers;
 use data_encoding::{BASE64, HEXLOWER};
@@ -31,7 +32,7 @@ pub(super) fn header(generation: &str, runtime: &str, is_legacy: bool, note: &st
         "format": 1,
         "generation": generation,
         "runtime": runtime,
-        "os": "Linux x64",
+        "os": os::NAME,
         "name": "clr-recorder",
         "note": note,
     });
@@ -152,6 +153,9 @@ impl References<'_> {
         if !workload.is_empty() {
             object["workload"] = json!(workload);
         }
+        if let Some(leaf) = &walk.leaf {
+            object["leaf"] = self.registers(walk, leaf);
+        }
         line(&object)
     }
 
@@ -181,8 +185,11 @@ impl References<'_> {
     fn state(&self, walk: &Walk) -> Json {
         let is_cooperative = walk.chain.is_cooperative || walk.state == State::Cooperative;
         let mut state = json!({"mode": if is_cooperative { "coop" } else { "preemptive" }});
-        if walk.situation.is_suspended_by_profiler {
+        if walk.situation.suspended == Suspension::Runtime {
             state["runtime_suspended_by_profiler"] = json!(true);
+        }
+        if walk.situation.suspended == Suspension::Target {
+            state["os_suspended"] = json!(true);
         }
         let inferred = match walk.state {
             State::Usual => None,
@@ -194,6 +201,10 @@ impl References<'_> {
             State::ForbidsSuspension => {
                 state["forbid_suspend"] = json!(true);
                 Some("forbid_suspend")
+            }
+            State::InSystemCall => {
+                state["in_system_call"] = json!(true);
+                Some("in_system_call")
             }
             State::SecondPass => {
                 state["exception"] = json!({"second_pass_native": true});

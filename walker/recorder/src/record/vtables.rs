@@ -5,13 +5,12 @@
 
 use super::layout::{BEHIND, Kind, Layout};
 use crate::os::Segment;
-use clr_walker::memory::Memory;
+use clr_walker::memory::{self, Memory, Segments};
+use clr_walker::registers::Convention;
 use std::collections::BTreeMap;
 
 /// A table has more vtables than this, one after the other.
 const LEAST_RUN: usize = 50;
-/// Number of functions at the start of a vtable that are looked at.
-const FUNCTIONS: u64 = 2;
 
 /// The kinds of Frames by the first word of a Frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,24 +30,29 @@ impl Vtables {
         layout: &Layout,
         memory: &impl Memory,
     ) -> Option<Self> {
+        let is_windows = layout.saved.convention == Convention::WindowsX64;
         let is_code = |address: &u64| {
             segments.iter().any(|part| part.is_executable && part.range.contains(address))
         };
-        let is_data = |address: u64| {
-            segments.iter().any(|part| !part.is_executable && part.range.contains(&address))
+        // One read of each part: a read may be a call of the system, and there are thousands.
+        let read = |part: &Segment| {
+            let mut bytes = vec![0; (part.range.end - part.range.start) as usize];
+            memory.read(part.range.start, &mut bytes).ok()?;
+            Some((part.is_writable, part.range.start, bytes))
         };
+        let data: Vec<_> =
+            segments.iter().filter(|part| !part.is_executable).filter_map(read).collect();
+        let parts = data.iter().map(|(_, start, bytes)| memory::Segment::new(*start, bytes));
+        let copy = Segments::new(parts).ok()?;
+        // Elsewhere tables of functions are constant, too, and on Windows a class has one function alone.
+        let functions = if is_windows { 1 } else { 2 };
         let is_vtable = |address: u64| {
-            is_data(address)
-                && (0..FUNCTIONS).all(|index| {
-                    memory.read_u64(address + 8 * index).is_ok_and(|word| is_code(&word))
-                })
+            (0..functions)
+                .all(|index| copy.read_u64(address + 8 * index).is_ok_and(|word| is_code(&word)))
         };
         let width = if layout.has_wide_table { 8 } else { 4 };
-        for segment in segments.iter().filter(|segment| segment.is_writable) {
-            let mut bytes = vec![0; (segment.range.end - segment.range.start) as usize];
-            if memory.read(segment.range.start, &mut bytes).is_err() {
-                continue;
-            }
+        // On Windows the table is constant.
+        for (_, _, bytes) in data.iter().filter(|(is_writable, ..)| *is_writable || is_windows) {
             let mut run = Vec::new();
             for entry in bytes.chunks_exact(width).chain([&[0; 8][..width]]) {
                 let mut word = [0; 8];
@@ -82,14 +86,14 @@ impl Vtables {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clr_walker::memory::{Segment as Bytes, Segments};
+    use clr_walker::memory::Segment as Bytes;
     use std::ops::Range;
 
     /// A library of two pages: code, then vtables and a table of them.
     #[test]
     fn frames_are_named_by_their_place_in_the_table() {
         const BASE: u64 = 0x7000_0000;
-        let layout = Layout::of([9, 0, 7]).unwrap();
+        let layout = Layout::of([9, 0, 7], Convention::SystemV).unwrap();
         let count = LEAST_RUN + 10;
         let vtables = BASE + 0x1000;
         let mut data = Vec::new();

@@ -15,8 +15,18 @@ pub(crate) struct Situation {
     pub(crate) is_own: bool,
     /// True if the runtime knows the calling thread.
     pub(crate) is_managed_walker: bool,
-    /// True between SuspendRuntime and ResumeRuntime.
-    pub(crate) is_suspended_by_profiler: bool,
+    /// The part of the process that the recorder has suspended.
+    pub(crate) suspended: Suspension,
+}
+
+/// The part of a process that the recorder has suspended during a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Suspension {
+    Nothing,
+    /// The runtime, between SuspendRuntime and ResumeRuntime.
+    Runtime,
+    /// The target, by the operating system.
+    Target,
 }
 
 /// The thread argument of a call.
@@ -92,10 +102,43 @@ pub(super) enum State {
     NotStarted,
     /// The target must not be suspended.
     ForbidsSuspension,
+    /// The target is in a system call, so that its registers do not count.
+    InSystemCall,
     /// The target was in cooperative mode for a moment, though the profiler had suspended the runtime.
     Cooperative,
     /// Native code dispatches an exception in its second pass.
     SecondPass,
+}
+
+impl Walk {
+    /// Makes a call as far as it is known at once. The thread's registers are not.
+    pub(super) const fn new(
+        situation: Situation,
+        call: &Call,
+        target: u32,
+        stack: StackBounds,
+        chain: Chain,
+        answer: Answer,
+    ) -> Self {
+        Self {
+            situation,
+            call: *call,
+            state: State::Usual,
+            target,
+            stack,
+            chain,
+            leaf: None,
+            passed: Passed::new(),
+            words: BTreeMap::new(),
+            answer,
+        }
+    }
+
+    /// Returns the registers that a walk starts with: a target in preemptive mode has none.
+    pub(super) fn start(&self) -> Option<&Registers> {
+        let own = self.call.seed.as_ref().map(|seed| &seed.registers);
+        own.or(self.leaf.as_ref()).filter(|_| self.chain.is_cooperative)
+    }
 }
 
 /// A whole call.
@@ -108,6 +151,8 @@ pub(super) struct Walk {
     pub(super) target: u32,
     pub(super) stack: StackBounds,
     pub(super) chain: Chain,
+    /// The registers of a target that the recorder has suspended.
+    pub(super) leaf: Option<Registers>,
     pub(super) passed: Passed,
     pub(super) words: BTreeMap<u64, Word>,
     pub(super) answer: Answer,

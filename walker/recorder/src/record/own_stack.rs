@@ -1,0 +1,32 @@
+//! The calling thread's stack.
+
+use crate::os;
+use crate::used_stack::UsedStack;
+use clr_walker::memory::{Memory, Unreadable};
+use clr_walker::profiling::StackBounds;
+
+/// The stack of the calling thread, rootward of the function that makes this, and other memory of the
+/// process.
+#[derive(Debug)]
+pub(super) struct OwnStack {
+    used: UsedStack,
+    /// Another thread's stack is another one.
+    _here: std::marker::PhantomData<*const ()>,
+}
+
+impl OwnStack {
+    /// `bounds`: of the calling thread's stack.
+    #[inline(never)]
+    pub(super) fn new(bounds: StackBounds) -> Self {
+        let used = UsedStack::new(bounds, os::own_registers().rsp());
+        Self { used, _here: std::marker::PhantomData }
+    }
+}
+
+impl Memory for OwnStack {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        // SAFETY: the calling thread is the one that has made this, as it is neither Send nor Sync; its
+        // stack from there to the base is mapped. Below, the bytes may be of frames that are gone.
+        unsafe { self.used.read(address, buffer) }
+    }
+}

@@ -1,0 +1,74 @@
+//! Calls for threads that the recorder's own has suspended.
+
+use super::call::SUSPENDED;
+use super::capture::{Capture, Stop};
+use super::managed::ManagedCode;
+use super::suspended::CROSS_THREAD;
+use super::walk::{Call, Situation, Suspension, Thread};
+use super::{REGISTER_CONTEXT, Record, lock};
+use crate::recorder::Recorder;
+use crate::suspended::Suspended;
+use crate::threads;
+use clr_walker::mixed::Stopped;
+use clr_walker::profiling::{ModuleSource as _, TargetThread as _};
+
+impl Record {
+    /// Makes calls for all threads, each of which is suspended meanwhile.
+    pub(super) fn suspended(&self, recorder: &Recorder, room: &mut Capture) {
+        let situation = Situation {
+            name: CROSS_THREAD,
+            is_own: false,
+            is_managed_walker: false,
+            suspended: Suspension::Target,
+        };
+        let Some(vtables) = self.vtables() else { return };
+        for index in 0..threads::MOST {
+            // The thread's end waits for this.
+            let _walking = lock(&recorder.walking);
+            let Some(thread) = recorder.threads.get(index) else { continue };
+            let Some(target) = Suspended::open(thread) else { continue };
+            if !self.is_prepared(recorder, &target) {
+                continue;
+            }
+            room.clear();
+            let quiet = self.suspensions.quiet();
+            // Leaving the map may wake a thread that changes it, which takes a lock.
+            let (map, images) = (recorder.code.code_map(), recorder.code.managed_images());
+            let code = ManagedCode::new(&map, &images);
+            {
+                let Ok(stopped) = Stopped::suspend(&target) else { continue };
+                let Ok(context) = stopped.context() else { continue };
+                let stop = Stop {
+                    target: thread.id(),
+                    thread: Thread::Other,
+                    stack: thread.stack(),
+                    registers: &context.registers,
+                    low: target.low(),
+                    origin: &SUSPENDED,
+                };
+                // SAFETY: the thread is suspended, and the lowest byte in use is that of its registers.
+                unsafe { room.take(&recorder.info, code, &stop, (&self.layout, vtables)) };
+            }
+            drop(map);
+            self.write_capture(recorder, vtables, situation, room, quiet);
+        }
+    }
+
+    /// Returns true if the calling thread may ask for others that are suspended: the first call of a
+    /// thread that finds a frame allocates.
+    fn is_prepared(&self, recorder: &Recorder, target: &Suspended) -> bool {
+        use std::sync::atomic::Ordering;
+        if !self.is_prepared.load(Ordering::Relaxed) {
+            let call = Call {
+                variant: "",
+                thread: Thread::Other,
+                flags: REGISTER_CONTEXT,
+                seed: None,
+                stop_at: None,
+            };
+            let has_frames = call.make(&recorder.info, target.id()).count > 0;
+            self.is_prepared.store(has_frames, Ordering::Relaxed);
+        }
+        self.is_prepared.load(Ordering::Relaxed)
+    }
+}

@@ -26,8 +26,8 @@ pub(crate) struct Settings {
     /// `policy=NAME`: on Linux `signal`, `signal-snapshot` or `runtime-suspended`, on Windows
     /// `seeded`, `unseeded` or `frame-pointers`.
     pub(crate) policy: Policy,
-    /// `snapshots=1`: asks DoStackSnapshot in the handler, too, if the thread is in a method, to
-    /// compare. Only for `mode=check`.
+    /// `snapshots=1`: asks DoStackSnapshot in the signal handler, too, if the thread is in a method:
+    /// `mode=check` compares, `mode=record` writes the calls.
     pub(crate) snapshots: bool,
     /// `judge=0`: makes no second walks, for durations that they do not disturb.
     pub(crate) judge: bool,

@@ -98,6 +98,16 @@ pub(super) const OWN: Origin = Origin {
     ],
 };
 
+/// The calling thread, interrupted by a signal.
+#[cfg(target_os = "linux")]
+pub(super) const INTERRUPTED: Origin = Origin {
+    start: ("seed-interrupted-context", "interrupted context"),
+    managed: [
+        ("seed-first-managed", "interrupted context unwound to the first managed frame"),
+        ("seed-deeper", "interrupted context unwound to the second managed frame"),
+    ],
+};
+
 /// Another thread, which the recorder has suspended.
 #[cfg(windows)]
 pub(super) const SUSPENDED: Origin = Origin {

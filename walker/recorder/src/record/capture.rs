@@ -119,6 +119,13 @@ impl Capture {
         self.count = 0;
     }
 
+    /// Returns true if the thread is in cooperative mode.
+    #[cfg(target_os = "linux")]
+    pub(super) fn is_cooperative(&self, layout: &Layout) -> bool {
+        let mode = self.read_u64(self.target.0.wrapping_add(layout.cooperative));
+        mode.is_ok_and(|mode| mode as u32 != 0)
+    }
+
     /// Returns the calls that were made.
     pub(super) fn calls(&self) -> &[(Call, Answer)] {
         self.calls.get(..self.count).unwrap_or_default()

@@ -6,6 +6,7 @@
 //! | `callbacks` | the object that the runtime loads: each callback is a situation |
 //! | `hooks` | enter, leave and tailcall hooks: situations, too |
 //! | `suspended` | the recorder's own thread: calls for other threads |
+//! | `signals` | calls in signal handlers |
 //! | `windows` | the same for threads that it suspends |
 //! | `suspensions` | whether a GC may have moved objects during a call |
 //! | `waiting` | calls that the recorder's own thread writes |
@@ -30,7 +31,6 @@
 
 mod call;
 mod callbacks;
-#[cfg(windows)]
 mod capture;
 mod file;
 mod frames;
@@ -42,6 +42,8 @@ mod mask;
 mod met;
 mod own_stack;
 mod reads;
+#[cfg(target_os = "linux")]
+mod signals;
 mod suspended;
 mod suspensions;
 #[cfg(test)]
@@ -59,6 +61,8 @@ pub(crate) use suspended::run;
 
 use crate::os::{self, OwnProcess};
 use crate::recorder::Recorder;
+#[cfg(target_os = "linux")]
+use crate::request::Slot;
 use crate::settings::{Mode, Settings};
 use clr_walker::memory::Memory;
 use clr_walker::profiling::{
@@ -108,6 +112,9 @@ pub(crate) struct Record {
     is_full: AtomicBool,
     suspensions: Suspensions,
     waiting: Waiting,
+    /// For calls in signal handlers, if they are wanted.
+    #[cfg(target_os = "linux")]
+    signals: Option<signals::Signals>,
     /// True as soon as the recorder's own thread may ask for suspended threads.
     #[cfg(windows)]
     is_prepared: AtomicBool,
@@ -165,6 +172,8 @@ impl Record {
             has_started: AtomicBool::new(false),
             suspensions: Suspensions::default(),
             waiting: Waiting::default(),
+            #[cfg(target_os = "linux")]
+            signals: settings.snapshots.then(|| Slot::new(signals::Interrupted::new())),
             #[cfg(windows)]
             is_prepared: AtomicBool::new(false),
         })

@@ -37,6 +37,10 @@ pub(crate) fn run(recorder: &'static Recorder, record: &Record) {
             #[cfg(windows)]
             record.suspended(recorder, &mut room);
         }
+        #[cfg(target_os = "linux")]
+        if record.is_turn("signal") {
+            record.interrupt_all(recorder);
+        }
         if record.is_turn("cross-thread-runtime-suspended")
             && recorder.info.suspend_runtime().is_ok()
         {

@@ -16,7 +16,11 @@ pub(crate) use runtime_suspended::RuntimeSuspended;
 #[cfg(target_os = "linux")]
 mod signal;
 #[cfg(target_os = "linux")]
+mod slot;
+#[cfg(target_os = "linux")]
 pub(crate) use signal::{Request, on_signal};
+#[cfg(target_os = "linux")]
+pub(crate) use slot::Slot;
 
 #[cfg(windows)]
 mod suspension;

@@ -1,6 +1,6 @@
 //! Samples that threads take themselves, in a signal handler.
 
-use super::{Answer, Sample};
+use super::{Answer, Sample, Slot};
 use crate::allocations::Watch;
 use crate::os;
 use crate::recorder::Recorder;
@@ -10,98 +10,50 @@ use crate::watchdog;
 use clr_walker::mixed::{Policy, SignalVeto, Walker};
 use clr_walker::profiling::{ModuleSource as _, ThreadId};
 use clr_walker::registers::Registers;
-use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
 
 /// A handler needs this much of the interrupted stack, in bytes: the kernel's frame with the vector
 /// registers, and the walk.
 const ROOM: u64 = 16 << 10;
 /// DoStackSnapshot needs this much, in bytes.
 const ROOM_FOR_SNAPSHOT: u64 = 64 << 10;
-/// A thread that does not run within this time, or blocks signals, gives no sample.
-const PATIENCE: Duration = Duration::from_millis(100);
-
-/// The states of a request, in the low bits of its word; the others number the requests.
-mod phase {
-    /// The sample is the sampler's.
-    pub(super) const IDLE: u32 = 0;
-    /// The sample is nobody's, and a handler may take it.
-    pub(super) const ASKED: u32 = 1;
-    /// The sample is a handler's.
-    pub(super) const TAKING: u32 = 2;
-    pub(super) const BITS: u32 = 2;
-}
-
 /// The only request.
 #[derive(Debug)]
 pub(crate) struct Request {
-    /// Number of the request and its phase.
-    word: AtomicU32,
-    sample: UnsafeCell<Sample>,
+    sample: Slot<Sample>,
     wants_copies: bool,
 }
-
-// SAFETY: the word says whose the sample is: that of the one thread that asks, or the
-// handler's that has changed it from ASKED to TAKING.
-unsafe impl Sync for Request {}
 
 impl Request {
     /// Makes the room for samples. `wants_copies`: of stacks, too.
     pub(crate) fn new(wants_copies: bool) -> Self {
-        Self {
-            word: AtomicU32::new(phase::IDLE),
-            sample: UnsafeCell::new(Sample::new(wants_copies)),
-            wants_copies,
-        }
+        Self { sample: Slot::new(Sample::new(wants_copies)), wants_copies }
     }
 
     /// Asks a thread for a sample, and waits for it.
     ///
     /// # Safety
-    /// Only one thread calls this, and no answer of an earlier call is in use.
+    /// As of [`Slot::ask`].
     pub(crate) unsafe fn ask(&self, thread: &Thread, index: usize) -> Answer<'_> {
-        let number = self.word.load(Ordering::Relaxed) >> phase::BITS;
-        let number = number.wrapping_add(1) & (u32::MAX >> phase::BITS);
-        let word = |phase| number << phase::BITS | phase;
-        self.word.store(word(phase::ASKED), Ordering::Release);
-        let asked_at = os::now();
-        let value = index << 32 | number as usize;
-        if !os::interrupt(thread.tid(), value) {
-            self.word.store(word(phase::IDLE), Ordering::Relaxed);
-            return Answer::Missed;
-        }
-        loop {
-            let now = self.word.load(Ordering::Acquire);
-            if now == word(phase::IDLE) {
-                // SAFETY: the handler has given the sample back.
-                let sample = unsafe { &mut *self.sample.get() };
-                return if sample.thread.0 == 0 { Answer::Missed } else { Answer::Taken(sample) };
-            }
-            let waited = Duration::from_nanos(os::now().saturating_sub(asked_at));
-            if waited > PATIENCE && now == word(phase::ASKED) {
-                // The handler comes too late: it will find another word.
-                let (old, new) = (now, word(phase::IDLE));
-                let order = (Ordering::Acquire, Ordering::Relaxed);
-                if self.word.compare_exchange(old, new, order.0, order.1).is_ok() {
-                    return Answer::Missed;
-                }
-            }
-            // A handler that has begun ends: else the watchdog sees it.
-            os::wait(&self.word, now, PATIENCE);
+        // SAFETY: as the caller promises.
+        match unsafe { self.sample.ask(thread.tid(), index, |_| ()) } {
+            Some(sample) if sample.thread.0 != 0 => Answer::Taken(sample),
+            _ => Answer::Missed,
         }
     }
 
     /// Takes the sample that was asked for, in the signal handler.
     fn take(&self, recorder: &Recorder, number: u32, thread: &Thread, registers: &Registers) {
-        let word = |phase| number << phase::BITS | phase;
-        let (old, new) = (word(phase::ASKED), word(phase::TAKING));
-        let order = (Ordering::Acquire, Ordering::Relaxed);
-        if self.word.compare_exchange(old, new, order.0, order.1).is_err() {
-            return;
-        }
-        // SAFETY: the sample is this handler's until the word changes.
-        let sample = unsafe { &mut *self.sample.get() };
+        self.sample.fill(number, |sample| self.take_into(sample, recorder, thread, registers));
+    }
+
+    fn take_into(
+        &self,
+        sample: &mut Sample,
+        recorder: &Recorder,
+        thread: &Thread,
+        registers: &Registers,
+    ) {
         let _watch = self.wants_copies.then(Watch::this_thread);
         let target = Interrupted::new(thread, registers);
         sample.thread = ThreadId(0);
@@ -136,8 +88,6 @@ impl Request {
                 sample.take_snapshot(&recorder.info, ThreadId(0), true);
             }
         }
-        self.word.store(word(phase::IDLE), Ordering::Release);
-        os::wake(&self.word);
     }
 }
 
@@ -148,6 +98,9 @@ pub(crate) fn on_signal(value: usize, registers: &Registers) {
         let watchdog = &recorder.watchdog;
         watchdog.request.take(recorder, value as u32, &watchdog.thread, registers);
     } else if let Some(thread) = recorder.threads.get(value >> 32) {
+        if let Some(record) = &recorder.record {
+            return record.in_signal(recorder, value as u32, thread, registers);
+        }
         recorder.request.take(recorder, value as u32, thread, registers);
     }
 }

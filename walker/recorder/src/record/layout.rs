@@ -5,6 +5,7 @@
 //! | fields of a Thread object | `OFFSETOF__Thread__*` in asmconstants.h, dotnet/coreclr v3.1.23; the same in a process of .NET 8.0.4, 8 bytes lower in one of 9.0.7. Each chain that is read is held against the bounds of its stack |
 //! | order of the Frames' vtables | vptr_list.h, v3.1.23; of .NET 8 and 9 by the kinds of Frames in the recordings of `fixtures/clr` |
 //! | fields of Frames | contract §3.5 |
+//! | stack pointer in HijackArgs of .NET 8 on Windows | its recordings in `fixtures/clr` |
 
 use clr_walker::registers::{Convention, Gpr};
 use clr_walker::unwind::Rules;
@@ -28,6 +29,8 @@ pub(super) struct Layout {
     version: u8,
     /// The places of saved registers.
     pub(super) saved: &'static SavedRegisters,
+    /// True if the stack pointer follows the registers in HijackArgs.
+    pub(super) has_hijacked_sp: bool,
 }
 
 /// The places of saved registers, which a calling convention determines.
@@ -46,7 +49,7 @@ pub(super) struct SavedRegisters {
     pub(super) machine_values: Option<u64>,
     /// Offset of `m_pRetAddr`: 0 until the MachState is complete.
     pub(super) machine_return: u64,
-    /// Offset of the registers in HijackArgs; the return address follows them.
+    /// Offset of the registers in HijackArgs.
     pub(super) hijacked: u64,
 }
 
@@ -156,6 +159,7 @@ impl Layout {
             has_wide_table: false,
             version: C31,
             saved: if is_windows { &WINDOWS } else { &UNIX },
+            has_hijacked_sp: false,
         };
         match (major, minor) {
             // 3.1 says 4.0, as .NET Framework 4 does.
@@ -164,6 +168,7 @@ impl Layout {
                 generation: if is_windows { "net8-windows" } else { "net8-unix" },
                 has_wide_table: true,
                 version: N8,
+                has_hijacked_sp: is_windows,
                 ..core_3_1
             }),
             (9, _) if !is_windows => Some(Self {

@@ -31,6 +31,7 @@ pub mod frame;
 pub mod generation;
 pub mod lock;
 pub mod memory;
+pub mod metadata;
 pub mod native;
 mod outcome;
 pub mod process;
@@ -47,6 +48,7 @@ pub use exception::{ExceptionState, ExceptionTracker, Pass, RunningFunclet};
 pub use frame::{FRAME_TOP, FrameIdentities, FrameKind};
 pub use lock::{Lock, Locks};
 pub use memory::TargetMemory;
+pub use metadata::Metadata;
 pub use native::{NativeCode, NativeFunction};
 pub use outcome::{FAIL_FAST, Outcome};
 pub use process::{Process, ProfilerStatus, Suspension};
@@ -58,6 +60,7 @@ pub use wait::Wait;
 
 use crate::explain::{Event, Log};
 use crate::generation::Generation;
+use crate::metadata::ModuleNames;
 use clr_machine::Machine;
 use clr_walker::profiling::{ProfilerCallback, ThreadId};
 use core::cell::{Cell, RefCell};
@@ -103,6 +106,8 @@ pub struct Runtime<'a, M = Machine> {
     pub generation: Generation,
     /// Managed code.
     pub code: CodeManager<'a>,
+    /// Names of the methods, types, modules and assemblies.
+    pub metadata: Metadata,
     /// Native code.
     pub native: NativeCode<'a>,
     /// First words of Frames, by which the runtime recognizes their kinds.
@@ -142,6 +147,7 @@ impl<M: TargetMemory> Runtime<'_, M> {
         Self {
             generation,
             code: CodeManager::new(),
+            metadata: Metadata::default(),
             native: NativeCode::default(),
             identities: FrameIdentities::of(generation),
             memory: RefCell::new(memory),
@@ -153,6 +159,14 @@ impl<M: TargetMemory> Runtime<'_, M> {
             next_frame_info: Cell::new(1),
             violation: Cell::default(),
         }
+    }
+
+    /// Names the managed code: with these modules, and defaults for the rest.
+    pub fn name_code(&mut self, modules: &[ModuleNames]) {
+        let core_library =
+            if self.generation.is_core() { "System.Private.CoreLib.dll" } else { "mscorlib.dll" };
+        self.metadata = Metadata::new(modules, core_library);
+        self.metadata.describe(&mut self.code);
     }
 
     /// Resets the state that earlier calls have left behind.

@@ -3,6 +3,7 @@
 mod hand_stack;
 mod histories;
 mod mixed;
+mod modules;
 mod snapshot;
 
 pub(super) use histories::expected_history_text;
@@ -194,6 +195,7 @@ impl Printer<'_> {
             let line = tags.fold(Line::new("tag"), |line, tag| line.text(tag));
             self.line(&line);
         }
+        scenario.modules.iter().for_each(|module| self.module(module));
         if let Some(stack) = &scenario.stack {
             self.stack(stack);
             return;

@@ -4,8 +4,8 @@
 mod nodes;
 
 use nodes::{
-    ACTION, ACTIVATION, BODY, EXPECT, EXPLORE, FUNCTION, HISTORY, MIXED_REPORT, MIXED_WALK,
-    PROFILER, REPORT, SEED, SNAPSHOT, STACK, STOP, TEXT,
+    ACTION, ACTIVATION, BODY, EXPECT, EXPLORE, FUNCTION, HISTORY, METHOD, MIXED_REPORT, MIXED_WALK,
+    MODULE, PROFILER, REPORT, SEED, SNAPSHOT, STACK, STOP, TEXT, TYPE,
 };
 
 /// Maximum length of a text in bytes.
@@ -125,6 +125,12 @@ pub(super) struct NodeRule {
 pub(super) enum Level {
     /// The text, outside all blocks.
     Text,
+    /// The block of a module.
+    Module,
+    /// The block of a type.
+    Type,
+    /// The block of a method's names.
+    Method,
     /// The block of a function.
     Function,
     /// A body, or the block of a statement.
@@ -160,8 +166,11 @@ pub(super) enum Level {
 impl Level {
     /// All levels, outermost first.
     #[cfg(test)]
-    pub(super) const ALL: [Self; 16] = [
+    pub(super) const ALL: [Self; 19] = [
         Self::Text,
+        Self::Module,
+        Self::Type,
+        Self::Method,
         Self::Function,
         Self::Body,
         Self::Stop,
@@ -184,6 +193,9 @@ impl Level {
     pub(super) const fn nodes(self) -> &'static [NodeRule] {
         match self {
             Self::Text => TEXT,
+            Self::Module => MODULE,
+            Self::Type => TYPE,
+            Self::Method => METHOD,
             Self::Function => FUNCTION,
             Self::Body => BODY,
             Self::Stop => STOP,
@@ -206,6 +218,9 @@ impl Level {
     pub(super) const fn place(self) -> &'static str {
         match self {
             Self::Text => "at the outermost level",
+            Self::Module => "in a module",
+            Self::Type => "in a type",
+            Self::Method => "in a method of a type",
             Self::Function => "in a function",
             Self::Body => "in a body",
             Self::Stop => "in a stop",

@@ -93,6 +93,7 @@ pub use walk::{FoundEnd, FoundFrame, FoundWalk, ShadowStackDifference, UnwindDif
 
 use clr_codegen::{FunctionIndex, Program};
 use clr_runtime::MethodKind;
+use clr_runtime::metadata::ModuleNames;
 use clr_runtime::profiling::CallbackKind;
 use clr_world::StopBy;
 use clr_world::stubs::{Hooks, RuntimeFunction};
@@ -103,6 +104,8 @@ use std::collections::BTreeMap;
 pub struct Scenario {
     /// Description of the scenario.
     pub about: Description,
+    /// Modules with names of their own, and their types.
+    pub modules: Vec<ModuleNames>,
     /// The program; without functions if there is a stack.
     pub program: Program,
     /// Kinds of the methods that are not ordinary.

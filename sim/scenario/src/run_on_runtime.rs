@@ -42,6 +42,12 @@ pub enum RunOnError {
     /// A thread is to be walked as a profiler does it, but the runtime does not know the thread.
     #[error("the runtime does not know the thread, so it has no ThreadID")]
     UnknownThread,
+    /// The text has no such stop.
+    #[error("the text has no stop {stop}")]
+    NoStop {
+        /// Index of the stop, from 0.
+        stop: usize,
+    },
     /// A thread ends, or waits for ever, before it reaches its stop.
     #[error("stop {stop} is not reached: thread {thread} did {steps} steps")]
     NotReached {
@@ -76,12 +82,47 @@ impl Scenario {
         if !self.stops.iter().any(|stop| applies(&stop)) {
             return Ok(Vec::new());
         }
-        let build = Build::with_hooks(&self.program, &self.methods, generation, self.hooks)?;
+        let build = self.build_on(generation)?;
         let mut records = Vec::new();
         for (index, stop) in self.stops.iter().enumerate().filter(|(_, stop)| applies(stop)) {
             self.run_to((index, stop), &build, &mut records)?;
         }
         Ok(records)
+    }
+
+    /// Builds the program for a generation.
+    ///
+    /// # Errors
+    /// Returns [`BuildError`] if the program cannot be linked.
+    pub fn build_on(&self, generation: Generation) -> Result<Build, BuildError> {
+        let build = Build::with_hooks(&self.program, &self.methods, generation, self.hooks)?;
+        Ok(build.with_modules(&self.modules))
+    }
+
+    /// Creates a world of the text's threads, each before its first instruction.
+    ///
+    /// # Errors
+    /// Returns [`BuildError`] if the code cannot be loaded.
+    pub fn world<'b>(&self, build: &'b Build) -> Result<World<'b>, BuildError> {
+        let mut world = build.world(&self.starts())?;
+        if let Some(thread) = self.exits_with() {
+            world.exit_with(thread);
+        }
+        Ok(world)
+    }
+
+    /// Executes a program up to a stop, given by its index, in a new world.
+    ///
+    /// # Errors
+    /// Returns [`RunOnError`]: there is no such stop, or it is not reached.
+    pub fn world_at<'b>(
+        &self,
+        build: &'b Build,
+        stop: usize,
+    ) -> Result<(World<'b>, [OsThreadId; 2]), RunOnError> {
+        let at = self.stops.get(stop).ok_or(RunOnError::NoStop { stop })?;
+        let Arrived { world, walkers, .. } = self.arrive(build, stop, at)?;
+        Ok((world, walkers))
     }
 
     /// Executes the program up to each stop on one generation, and calls `look` there. A stop that
@@ -97,7 +138,7 @@ impl Scenario {
         if self.stops.is_empty() {
             return Ok(());
         }
-        let build = Build::with_hooks(&self.program, &self.methods, generation, self.hooks)?;
+        let build = self.build_on(generation)?;
         for (index, stop) in self.stops.iter().enumerate() {
             let Arrived { mut world, walkers, .. } = match self.arrive(&build, index, stop) {
                 Ok(arrived) => arrived,
@@ -135,10 +176,7 @@ impl Scenario {
         index: usize,
         stop: &Stop,
     ) -> Result<Arrived<'b>, RunOnError> {
-        let mut world = build.world(&self.starts())?;
-        if let Some(thread) = self.exits_with() {
-            world.exit_with(thread);
-        }
+        let mut world = self.world(build)?;
         let walkers = world.add_walkers()?;
         for (thread, at) in &stop.others {
             run_thread(&mut world, index, *thread, *at)?;

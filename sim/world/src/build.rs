@@ -18,6 +18,7 @@ use clr_runtime::code_manager::{
     Block, CodeVersion, Funclet, FuncletRange, Method, RangeSection, SectionError,
 };
 use clr_runtime::generation::Generation;
+use clr_runtime::metadata::ModuleNames;
 use clr_runtime::{
     CodeManager, FRAME_TOP, MethodKind, NativeCode, NativeFunction, OsThreadId, Runtime, Thread,
     ThreadFields,
@@ -95,6 +96,8 @@ pub struct Build {
     linked: LinkedProgram,
     /// Start and end of each function (VA); the end is exclusive.
     ranges: Vec<(u64, u64)>,
+    /// Modules and types with names of their own.
+    modules: Vec<ModuleNames>,
 }
 
 impl Build {
@@ -136,7 +139,14 @@ impl Build {
                 *end = (*end).max(placed.address + u64::from(placed.len));
             }
         }
-        Ok(Self { generation, expanded, linked, ranges })
+        Ok(Self { generation, expanded, linked, ranges, modules: Vec::new() })
+    }
+
+    /// Gives the program's types and methods these names.
+    #[must_use]
+    pub fn with_modules(mut self, modules: &[ModuleNames]) -> Self {
+        modules.clone_into(&mut self.modules);
+        self
     }
 
     /// Returns the program with the runtime's code.
@@ -158,6 +168,7 @@ impl Build {
     pub fn world(&self, threads: &[ThreadStart]) -> Result<World<'_>, BuildError> {
         let mut runtime = Runtime::new(self.generation, self.machine()?);
         runtime.code = self.code()?;
+        runtime.name_code(&self.modules);
         runtime.native = self.native()?;
         runtime.change_process(|process| process.event_mask = ALL_EVENTS);
         let mut executed = Vec::new();

@@ -60,7 +60,7 @@ pub const TESTED: &[Tested] = &[
     },
     Tested {
         clauses: &[118],
-        generations: Generations::CORE,
+        generations: Generations::CLR_4,
         file: "sim/runtime/src/profiling/tests/lookup.rs",
         test: "ips_belong_to_the_function_with_their_code",
     },

@@ -2,7 +2,7 @@
 
 use super::ClauseEntry;
 use super::Evidence::{Observed, Read};
-use super::sets::{ALL, BEFORE_NEW, CORE};
+use super::sets::{ALL, BEFORE_NEW, CLR4, CORE};
 
 clauses! {
     Companions:
@@ -19,7 +19,7 @@ clauses! {
     117: ALL, Read, "GetFunctionFromIP",
         "GetFunctionFromIP takes any address of a method, including a return address after its \
          last call. It may be called asynchronously.";
-    118: CORE, Read, "GetFunctionFromIP3",
+    118: CLR4, Read, "GetFunctionFromIP3",
         "GetFunctionFromIP3 finds dynamic methods, too.";
     119: BEFORE_NEW, Read,
         "proftoeeinterfaceimpl.cpp: kP2EETriggers, GetFunctionFromIP2, GetCodeInfo3",

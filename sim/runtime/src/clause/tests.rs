@@ -122,7 +122,7 @@ fn generations_answer_as_clauses_say() {
         (109, |g| g.stack_check() == StackCheck::Bounds),
         (110, |g| g.stack_check() == StackCheck::Readable),
         (111, |g| g.walk_fault() == WalkFault::Unexpected),
-        (118, Generation::has_profiler_info9),
+        (118, |g| g.profiler_info() >= 8),
         (126, |g| g.profiler_suspension() != ProfilerSuspension::None),
     ];
     for (number, answer) in questions {

@@ -56,6 +56,11 @@ impl<'a> CodeManager<'a> {
         MethodIndex(self.methods.len() as u32 - 1)
     }
 
+    /// Returns all methods, to complete what is known of them.
+    pub(crate) fn methods_mut(&mut self) -> &mut [Method] {
+        &mut self.methods
+    }
+
     /// Adds a version of a method's code. Lookups find it after a section with it has been added.
     pub fn add_code(&mut self, code: CodeVersion) -> CodeIndex {
         self.codes.push(code);

@@ -102,6 +102,8 @@ pub(super) const ANSWERS: Answers = Answers {
     ),
     immutable_events: read(0xEEF8_CC00, "src/inc/corprof.idl: COR_PRF_MONITOR_IMMUTABLE"),
     attachable_events: read(0x1005_02FE, "src/inc/corprof.idl: COR_PRF_ALLOWABLE_AFTER_ATTACH"),
-    has_profiler_info4: read(true, "src/inc/corprof.idl: ICorProfilerInfo4"),
-    has_profiler_info9: read(true, "src/inc/corprof.idl: ICorProfilerInfo9"),
+    profiler_info: read(
+        11,
+        "src/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::QueryInterface",
+    ),
 };

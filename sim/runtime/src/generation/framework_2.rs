@@ -151,6 +151,8 @@ pub(super) const ANSWERS: Answers = Answers {
     looks_up_only_in_triggering_callbacks: assumed(true, "the methods do not exist"),
     immutable_events: read(0x3EFC_CC80, "clr/src/inc/corprof.idl: COR_PRF_MONITOR_IMMUTABLE"),
     attachable_events: assumed(0x1001_02FE, "a profiler cannot attach"),
-    has_profiler_info4: assumed(false, "came with .NET Framework 4"),
-    has_profiler_info9: assumed(false, "came with .NET Core 2.1"),
+    profiler_info: read(
+        2,
+        "clr/src/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::QueryInterface",
+    ),
 };

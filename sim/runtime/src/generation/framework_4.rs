@@ -78,6 +78,8 @@ pub(super) const ANSWERS: Answers = Answers {
         0x1001_02BE,
         "COR_PRF_MONITOR enumeration, .NET Framework documentation",
     ),
-    has_profiler_info4: assumed(true, AS_3_1),
-    has_profiler_info9: assumed(false, "came with .NET Core 2.1"),
+    profiler_info: documented(
+        8,
+        "ICorProfilerInfo8 interface, .NET Framework documentation: since 4.7.2",
+    ),
 };

@@ -87,6 +87,5 @@ pub(super) const ANSWERS: Answers = Answers {
     looks_up_only_in_triggering_callbacks: observed(false),
     immutable_events: assumed(0xEEF8_CC00, NEIGHBORS),
     attachable_events: assumed(0x1005_02FE, NEIGHBORS),
-    has_profiler_info4: assumed(true, NEIGHBORS),
-    has_profiler_info9: assumed(true, NEIGHBORS),
+    profiler_info: assumed(15, "as .NET 9 on Unix"),
 };

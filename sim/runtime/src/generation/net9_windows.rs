@@ -78,6 +78,5 @@ pub(super) const ANSWERS: Answers = Answers {
     looks_up_only_in_triggering_callbacks: assumed(true, AS_UNIX),
     immutable_events: documented(0xEEF8_CC00, "corprof.idl: COR_PRF_MONITOR_IMMUTABLE"),
     attachable_events: documented(0x1005_02FE, "corprof.idl: COR_PRF_ALLOWABLE_AFTER_ATTACH"),
-    has_profiler_info4: documented(true, "corprof.idl: ICorProfilerInfo4"),
-    has_profiler_info9: documented(true, "corprof.idl: ICorProfilerInfo9"),
+    profiler_info: assumed(15, "as .NET 9 on Unix"),
 };

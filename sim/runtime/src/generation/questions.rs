@@ -391,12 +391,9 @@ questions! {
     /// attached to a running process.
     attachable_events: u32,
 
-    /// Returns true if there are ICorProfilerInfo3 and 4: EnumThreads, InitializeCurrentThread,
-    /// GetFunctionFromIP2, GetCodeInfo3.
-    has_profiler_info4: bool,
-
-    /// Returns true if there is ICorProfilerInfo9: GetFunctionFromIP3, GetCodeInfo4 (C-118).
-    has_profiler_info9: bool,
+    /// Returns the number of the newest ICorProfilerInfo: 4 has EnumThreads, InitializeCurrentThread,
+    /// GetFunctionFromIP2 and GetCodeInfo3, 8 GetFunctionFromIP3 (C-118), 9 GetCodeInfo4.
+    profiler_info: u8,
 }
 
 /// Formats an answer for the table.
@@ -407,6 +404,12 @@ trait InWords {
 impl InWords for bool {
     fn in_words(&self) -> String {
         if *self { "yes" } else { "no" }.to_owned()
+    }
+}
+
+impl InWords for u8 {
+    fn in_words(&self) -> String {
+        self.to_string()
     }
 }
 

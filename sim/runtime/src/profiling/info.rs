@@ -238,7 +238,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
 
     fn get_function_from_ip2(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
         self.runtime.did(ProfilerAction::Call("GetFunctionFromIP2"));
-        needs(self.runtime.generation.has_profiler_info4())?;
+        needs(self.runtime.generation.profiler_info() >= 4)?;
         self.looking_up()?;
         let Managed { method, code, .. } = self.look_up(ip)?;
         match method.kind {
@@ -249,7 +249,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
 
     fn get_function_from_ip3(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
         self.runtime.did(ProfilerAction::Call("GetFunctionFromIP3"));
-        needs(self.runtime.generation.has_profiler_info9())?;
+        needs(self.runtime.generation.profiler_info() >= 8)?;
         self.looking_up()?;
         let Managed { method, code, .. } = self.look_up(ip)?;
         Ok((method.id, code.rejit))
@@ -277,7 +277,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         ranges: &mut [CodeRange],
     ) -> Result<u32> {
         self.runtime.did(ProfilerAction::Call("GetCodeInfo3"));
-        needs(self.runtime.generation.has_profiler_info4())?;
+        needs(self.runtime.generation.profiler_info() >= 4)?;
         self.looking_up()?;
         let code = self.version(function, |code| code.rejit == rejit)?;
         Ok(pieces(code, code.start, ranges))
@@ -285,7 +285,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
 
     fn get_code_info4(&self, start: u64, ranges: &mut [CodeRange]) -> Result<u32> {
         self.runtime.did(ProfilerAction::Call("GetCodeInfo4"));
-        needs(self.runtime.generation.has_profiler_info9())?;
+        needs(self.runtime.generation.profiler_info() >= 9)?;
         self.looking_up()?;
         Ok(pieces(self.code_at(start)?, start, ranges))
     }
@@ -348,7 +348,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
 
     fn enum_threads(&self) -> Result<Vec<ThreadId>> {
         self.runtime.did(ProfilerAction::Call("EnumThreads"));
-        needs(self.runtime.generation.has_profiler_info4())?;
+        needs(self.runtime.generation.profiler_info() >= 4)?;
         self.synchronous(CallbackState::IN_CALLBACK)?;
         self.lock_threads()?;
         let threads = self.runtime.threads.borrow();
@@ -358,7 +358,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
 
     fn initialize_current_thread(&self) -> Result<()> {
         self.runtime.did(ProfilerAction::Call("InitializeCurrentThread"));
-        needs(self.runtime.generation.has_profiler_info4())?;
+        needs(self.runtime.generation.profiler_info() >= 4)?;
         self.synchronous(CallbackState::IN_CALLBACK)
     }
 

@@ -126,6 +126,9 @@ const PLACE: &[PropertyRule] = &[
 pub(super) static TEXT: &[NodeRule] = &[
     node("shows", Args::One(Kind::Name)).once(),
     node("tag", Args::Many(Kind::Tag, MANY)).once(),
+    node("module", Args::One(Kind::Name))
+        .with(&[property("assembly", Kind::Name)])
+        .block(Level::Module),
     node("convention", Args::One(Kind::Word(CallingConvention::WORDS))).once(),
     node("signal-stack", Args::One(Kind::Number(0, MAX_SIGNAL_STACK as u64))).once(),
     node("hooks", Args::One(Kind::Word(Hooks::WORDS))).once(),
@@ -170,6 +173,21 @@ pub(super) static TEXT: &[NodeRule] = &[
         ])
         .block(Level::Explore),
 ];
+
+const PARAMETER_NODE: NodeRule = node("parameter", Args::Many(Kind::Name, MANY)).once();
+const ATTRIBUTE_NODE: NodeRule = node("attribute", Args::Many(Kind::Name, MANY)).once();
+const TYPE_NODE: NodeRule = node("type", Args::One(Kind::Name)).block(Level::Type);
+
+pub(super) static MODULE: &[NodeRule] = &[TYPE_NODE];
+
+pub(super) static TYPE: &[NodeRule] = &[
+    PARAMETER_NODE,
+    ATTRIBUTE_NODE,
+    node("method", Args::One(Kind::Name)).block(Level::Method),
+    TYPE_NODE,
+];
+
+pub(super) static METHOD: &[NodeRule] = &[PARAMETER_NODE, ATTRIBUTE_NODE];
 
 pub(super) static FUNCTION: &[NodeRule] = &[
     node("entry", Args::One(Kind::Word(EntryForm::WORDS))).once(),

@@ -5,6 +5,7 @@ mod fit;
 mod function;
 mod histories;
 mod mixed;
+mod modules;
 mod node;
 mod reader;
 mod rules;
@@ -103,6 +104,11 @@ impl Reader {
             match name {
                 "shows" => scenario.about.shows = Some(fields.arg_text().to_owned()),
                 "tag" => scenario.about.tags = fields.arg_texts(),
+                "module" => {
+                    let module = self.module(&fields);
+                    scenario.modules.push(module);
+                    continue;
+                }
                 "stack" => {
                     stack = Some(self.stack(&fields, &mut places.stack));
                     continue;

@@ -11,6 +11,9 @@ use clr_walker::registers::Gpr;
 fn heading(level: Level) -> &'static str {
     match level {
         Level::Text => "## The text",
+        Level::Module => "## In a `module`",
+        Level::Type => "## In a `type`",
+        Level::Method => "## In a `method`",
         Level::Function => "## In a `function`",
         Level::Body => "## In a `body`, and in the block of a statement",
         Level::Stop => "## In a `stop`",

@@ -41,6 +41,7 @@ pub use snapshot::{FrameReport, SyntheticSnapshot};
 use clr_runtime::code_manager::StubKind;
 use clr_runtime::frame::LazyFields;
 use clr_runtime::generation::Generation;
+use clr_runtime::metadata::ModuleNames;
 use clr_runtime::{
     ContextSafety, ExceptionState, FrameKind, Funclet, MethodKind, OsThreadId, Process, ThreadLife,
 };
@@ -158,6 +159,8 @@ pub struct SyntheticThread {
     pub blocks: Vec<(u64, u64)>,
     /// Words that overwrite the memory set up before: address (VA) and value.
     pub overwritten: Vec<(u64, u64)>,
+    /// Modules and types with names of their own.
+    pub modules: Vec<ModuleNames>,
 }
 
 impl SyntheticThread {
@@ -184,6 +187,7 @@ impl SyntheticThread {
             stubs: Vec::new(),
             blocks: Vec::new(),
             overwritten: Vec::new(),
+            modules: Vec::new(),
         }
     }
 

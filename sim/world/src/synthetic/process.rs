@@ -129,6 +129,7 @@ impl SyntheticProcess {
         // Setting up has checked that both can be created.
         let mut runtime = Runtime::new(thread.generation, wrap(self.memory().unwrap_or_default()));
         runtime.code = self.code().unwrap_or_default();
+        runtime.name_code(&thread.modules);
         runtime.native = self.native();
         runtime.process.set(thread.process);
         runtime.threads.replace(self.threads());

@@ -221,7 +221,7 @@ fn threads_are_enumerated_while_they_are_stopped() {
         let mut world = build.world(&starts).unwrap();
         let os = world.os(0).unwrap();
         run_until(&mut world, 0, |w| w.callback(0) == Some(CallbackKind::RuntimeSuspendFinished));
-        if generation.has_profiler_info4() {
+        if generation.profiler_info() >= 4 {
             let threads = world.runtime().on(os).enum_threads();
             assert_eq!(threads.map(|threads| threads.len()), Ok(1), "{generation}");
         }

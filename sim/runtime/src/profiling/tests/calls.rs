@@ -40,7 +40,7 @@ const TRIGGERING: [(Method, Generations); 4] = [
     ),
     (
         ("GetFunctionFromIP3", |caller| caller.get_function_from_ip3(FOO_TIER0).map(|_| ())),
-        FRAMEWORK,
+        FRAMEWORK_2,
     ),
     (
         ("GetCodeInfo3", |caller| {

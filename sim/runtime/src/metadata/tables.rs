@@ -1,0 +1,275 @@
+//! The tables of a module.
+
+use super::names::{MethodNames, TypeNames, file_name, split};
+
+/// A metadata token: a table in the highest byte, a row in the others.
+pub type MetadataToken = u32;
+
+/// Token of the module itself.
+const MODULE: u32 = 0x0000_0001;
+const TYPE_REF: u32 = 0x0100_0000;
+const TYPE_DEF: u32 = 0x0200_0000;
+/// A nil token of methods.
+pub(super) const METHOD_DEF: u32 = 0x0600_0000;
+const ASSEMBLY_REF: u32 = 0x2300_0000;
+const GENERIC_PARAMETER: u32 = 0x2A00_0000;
+
+/// `tdPublic | tdBeforeFieldInit`, of a class in C# without words.
+const PUBLIC_CLASS: u32 = 0x10_0001;
+/// The same of a nested one: `tdNestedPublic | tdBeforeFieldInit`.
+const NESTED_PUBLIC_CLASS: u32 = 0x10_0002;
+/// `mdPublic | mdStatic | mdHideBySig`.
+const PUBLIC_STATIC: u32 = 0x96;
+/// `mdPublic | mdHideBySig | mdSpecialName | mdRTSpecialName`.
+const CONSTRUCTOR: u32 = 0x1886;
+/// `mdPrivate | mdStatic | mdHideBySig | mdSpecialName | mdRTSpecialName`.
+const CLASS_CONSTRUCTOR: u32 = 0x1891;
+/// ELEMENT_TYPE_VOID.
+const VOID: u8 = 1;
+/// IMAGE_CEE_CS_CALLCONV_GENERIC.
+const GENERIC: u8 = 0x10;
+/// IMAGE_CEE_CS_CALLCONV_HASTHIS.
+const HAS_THIS: u8 = 0x20;
+/// RVA of the first method's IL, and the distance to the next.
+const FIRST_RVA: u32 = 0x2050;
+const RVA_PITCH: u32 = 0x10;
+
+/// A module, which is the manifest module of an assembly of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Module {
+    /// `ModuleID`.
+    pub id: u64,
+    /// `AssemblyID`.
+    pub assembly: u64,
+    /// Load address (VA). Nothing is mapped there.
+    pub base: u64,
+    /// Path of the file.
+    pub path: String,
+    /// Simple name of the assembly.
+    pub assembly_name: String,
+    types: Vec<TypeDef>,
+    methods: Vec<MethodDef>,
+    type_refs: Vec<TypeRef>,
+    parameters: Vec<GenericParameter>,
+    attributes: Vec<(MetadataToken, String)>,
+}
+
+/// A row of the table TypeDef.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeDef {
+    /// `ClassID`.
+    pub class: u64,
+    /// Token.
+    pub token: MetadataToken,
+    /// Namespace; empty for none, and for nested types.
+    pub namespace: String,
+    /// Name, with the number of type parameters: ``List`1``.
+    pub name: String,
+    /// Token of the enclosing type of a nested one.
+    pub enclosing: Option<MetadataToken>,
+    /// `CorTypeAttr`.
+    pub flags: u32,
+    /// Token of the base type; nil for none.
+    pub extends: MetadataToken,
+    /// The names of the type and of those around it as texts write them: `Acme.Web.Handler.Inner`.
+    pub(super) path: String,
+}
+
+/// A row of the table MethodDef.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MethodDef {
+    /// Token.
+    pub token: MetadataToken,
+    /// Token of the type.
+    pub owner: MetadataToken,
+    /// Name without the type.
+    pub name: String,
+    /// `CorMethodAttr`.
+    pub flags: u32,
+    /// Signature blob.
+    pub signature: Vec<u8>,
+    /// RVA of the IL.
+    pub rva: u32,
+}
+
+/// A row of the table TypeRef.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeRef {
+    /// Token.
+    pub token: MetadataToken,
+    /// Token of the assembly.
+    pub scope: MetadataToken,
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+/// A row of the table GenericParam.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GenericParameter {
+    /// Token.
+    pub token: MetadataToken,
+    /// Token of the type or method.
+    pub owner: MetadataToken,
+    /// Number among the owner's parameters, from 0.
+    pub number: u32,
+    /// Name.
+    pub name: String,
+}
+
+impl Module {
+    pub(super) fn new(
+        (id, assembly, base): (u64, u64, u64),
+        path: &str,
+        assembly_name: &str,
+        core_library: Option<&str>,
+    ) -> Self {
+        let object = core_library.map(|_| TypeRef {
+            token: TYPE_REF | 1,
+            scope: ASSEMBLY_REF | 1,
+            namespace: "System".to_owned(),
+            name: "Object".to_owned(),
+        });
+        Self {
+            id,
+            assembly,
+            base,
+            path: path.to_owned(),
+            assembly_name: assembly_name.to_owned(),
+            types: Vec::new(),
+            methods: Vec::new(),
+            type_refs: object.into_iter().collect(),
+            parameters: Vec::new(),
+            attributes: Vec::new(),
+        }
+    }
+
+    /// Returns the name of the file without its folder: the module's own name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        file_name(&self.path)
+    }
+
+    /// Returns the token of the module itself.
+    #[must_use]
+    pub const fn token(&self) -> MetadataToken {
+        MODULE
+    }
+
+    /// Returns the types in the order of their tokens; the first one has the global functions.
+    #[must_use]
+    pub fn types(&self) -> &[TypeDef] {
+        &self.types
+    }
+
+    /// Returns the methods in the order of their tokens.
+    #[must_use]
+    pub fn methods(&self) -> &[MethodDef] {
+        &self.methods
+    }
+
+    /// Returns the references to types of other modules in the order of their tokens.
+    #[must_use]
+    pub fn type_refs(&self) -> &[TypeRef] {
+        &self.type_refs
+    }
+
+    /// Returns all type parameters in the order of their tokens.
+    #[must_use]
+    pub fn generic_parameters(&self) -> &[GenericParameter] {
+        &self.parameters
+    }
+
+    /// Returns the type parameters of a type or method.
+    pub fn parameters_of(&self, owner: MetadataToken) -> impl Iterator<Item = &GenericParameter> {
+        self.parameters.iter().filter(move |parameter| parameter.owner == owner)
+    }
+
+    /// Returns the full names of the classes of an item's custom attributes.
+    pub fn attributes_of(&self, owner: MetadataToken) -> impl Iterator<Item = &str> {
+        let own = self.attributes.iter().filter(move |(of, _)| *of == owner);
+        own.map(|(_, name)| name.as_str())
+    }
+
+    /// Adds a type with its methods, but without its nested types. Returns its index.
+    pub(super) fn add_type(
+        &mut self,
+        class: u64,
+        path: String,
+        names: &TypeNames,
+        enclosing: Option<&TypeDef>,
+    ) -> usize {
+        let token = TYPE_DEF | (self.types.len() as u32 + 1);
+        let (namespace, name) = match enclosing {
+            Some(_) => ("", names.name.as_str()),
+            None => split(&names.name),
+        };
+        let arity = match names.parameters.len() {
+            0 => String::new(),
+            arity => format!("`{arity}"),
+        };
+        let is_root = path.is_empty() || path == "System.Object";
+        let object = match self.type_refs.first() {
+            Some(object) => object.token,
+            // The core library's own, which follows the type of global functions.
+            None => TYPE_DEF | 2,
+        };
+        self.types.push(TypeDef {
+            class,
+            token,
+            namespace: namespace.to_owned(),
+            name: format!("{name}{arity}"),
+            enclosing: enclosing.map(|outer| outer.token),
+            flags: match enclosing {
+                _ if path.is_empty() => 0,
+                Some(_) => NESTED_PUBLIC_CLASS,
+                None => PUBLIC_CLASS,
+            },
+            extends: if is_root { TYPE_REF } else { object },
+            path,
+        });
+        self.add_parameters(token, &names.parameters);
+        self.add_attributes(token, &names.attributes);
+        for method in &names.methods {
+            self.add_method(token, method);
+        }
+        self.types.len() - 1
+    }
+
+    /// Adds a method to a type. Returns its token.
+    pub(super) fn add_method(
+        &mut self,
+        owner: MetadataToken,
+        names: &MethodNames,
+    ) -> MetadataToken {
+        let row = self.methods.len() as u32;
+        let token = METHOD_DEF | (row + 1);
+        let (flags, has_this) = match names.name.as_str() {
+            ".ctor" => (CONSTRUCTOR, HAS_THIS),
+            ".cctor" => (CLASS_CONSTRUCTOR, 0),
+            _ => (PUBLIC_STATIC, 0),
+        };
+        let signature = match u8::try_from(names.parameters.len()) {
+            Ok(arity @ 1..=0x7F) => vec![has_this | GENERIC, arity, 0, VOID],
+            _ => vec![has_this, 0, VOID],
+        };
+        let rva = FIRST_RVA + RVA_PITCH * row;
+        let name = names.name.clone();
+        self.methods.push(MethodDef { token, owner, name, flags, signature, rva });
+        self.add_parameters(token, &names.parameters);
+        self.add_attributes(token, &names.attributes);
+        token
+    }
+
+    fn add_parameters(&mut self, owner: MetadataToken, names: &[String]) {
+        for (number, name) in (0..).zip(names) {
+            let token = GENERIC_PARAMETER | (self.parameters.len() as u32 + 1);
+            self.parameters.push(GenericParameter { token, owner, number, name: name.clone() });
+        }
+    }
+
+    fn add_attributes(&mut self, owner: MetadataToken, names: &[String]) {
+        self.attributes.extend(names.iter().map(|name| (owner, name.clone())));
+    }
+}

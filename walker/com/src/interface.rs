@@ -58,10 +58,14 @@ unsafe impl Send for IUnknown {}
 // SAFETY: the same.
 unsafe impl Sync for IUnknown {}
 
-/// The methods of any object; those of `IUnknown` itself are made by [`create`](crate::create).
-pub trait IUnknownMethods {}
-
-impl<T> IUnknownMethods for T {}
+/// The methods of any object; those of `IUnknown` itself are made by [`create`](crate::create) or
+/// [`own`](crate::own).
+pub trait IUnknownMethods {
+    /// Notices a call of a method that the type does not implement.
+    fn unimplemented(&self, method: &'static str) {
+        let _ = method;
+    }
+}
 
 /// The first three functions of each interface.
 #[repr(C)]
@@ -216,6 +220,7 @@ macro_rules! interfaces {
                     -> $crate::interface::interfaces!(@result $($result)?)
                 {
                     let _ = ($($argument,)*);
+                    self.unimplemented(stringify!($method));
                     $crate::interface::Unimplemented::with($default)
                 }
             )*

@@ -27,6 +27,7 @@
 //!
 //! struct Profiler;
 //!
+//! impl IUnknownMethods for Profiler {}
 //! impl ICorProfilerCallbackMethods for Profiler {
 //!     unsafe fn Initialize(&self, _info: *mut c_void) -> HResult {
 //!         HResult::OK
@@ -69,5 +70,7 @@ pub use guid::Guid;
 pub use info::*;
 pub use interface::{IUnknown, IUnknownMethods, Implements, Interface};
 pub use metadata::*;
-pub use object::{ClassFactory, IClassFactory, IClassFactoryMethods, create};
+pub use object::{
+    ClassFactory, IClassFactory, IClassFactoryMethods, OwnUnknown, OwnedObject, create, own,
+};
 pub use runtime::RuntimeInfo;

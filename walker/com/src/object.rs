@@ -4,6 +4,7 @@ use crate::Guid;
 use crate::interface::{IUnknown, IUnknownMethods, Implements, interfaces};
 use clr_walker::profiling::HResult;
 use std::ffi::c_void;
+use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 /// A value with the head of a COM object.
@@ -11,10 +12,84 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 pub(crate) struct Object<T> {
     /// The functions of the interface that the object was made with.
     vtable: *const c_void,
-    /// `extends` of that interface.
-    extends: fn(&Guid) -> bool,
-    references: AtomicU32,
+    /// Answers to the three methods of `IUnknown`.
+    unknown: Unknown<T>,
     value: T,
+}
+
+/// The way in which an object answers `QueryInterface`, `AddRef` and `Release`.
+enum Unknown<T> {
+    /// It counts references, and is dropped after the last one.
+    Counted {
+        /// `extends` of the interface that the object was made with.
+        extends: fn(&Guid) -> bool,
+        references: AtomicU32,
+    },
+    /// Its value answers.
+    Owned(OwnUnknown<T>),
+}
+
+/// Answers of a value to the three methods of `IUnknown`, for an object that [`own`] has made.
+#[derive(Debug)]
+pub struct OwnUnknown<T> {
+    /// `QueryInterface` for an id, or for `None` if one of the two pointers is NULL. The answer is
+    /// the object itself if the result is a success.
+    pub query: fn(&T, Option<&Guid>) -> HResult,
+    /// `AddRef`.
+    pub add_reference: fn(&T) -> u32,
+    /// `Release`.
+    pub release: fn(&T) -> u32,
+}
+
+impl<T> Clone for OwnUnknown<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for OwnUnknown<T> {}
+
+/// An object that lives until this is dropped, however often others release it: its value counts
+/// the references, and can notice what is done with it after the last one.
+#[derive(Debug)]
+pub struct OwnedObject<T>(NonNull<Object<T>>);
+
+// SAFETY: the object is a box of a `T`, which `own` demands to be both.
+unsafe impl<T: Send + Sync> Send for OwnedObject<T> {}
+// SAFETY: the same.
+unsafe impl<T: Send + Sync> Sync for OwnedObject<T> {}
+
+impl<T> OwnedObject<T> {
+    /// Returns the pointer that others call. No reference is counted.
+    #[must_use]
+    pub const fn as_raw(&self) -> *mut c_void {
+        self.0.as_ptr().cast()
+    }
+
+    /// Returns the value.
+    #[must_use]
+    pub fn value(&self) -> &T {
+        // SAFETY: the box lives as long as `self`, and is only ever shared.
+        unsafe { &(*self.0.as_ptr()).value }
+    }
+}
+
+impl<T> Drop for OwnedObject<T> {
+    fn drop(&mut self) {
+        // SAFETY: `own` has allocated the object as a box, and nothing else frees it.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
+
+/// Makes a value an object with the interface `I` and those that it extends, which the result owns.
+/// Nobody may call it after that.
+pub fn own<I: Implements<T>, T: Send + Sync + 'static>(
+    value: T,
+    unknown: OwnUnknown<T>,
+) -> OwnedObject<T> {
+    let vtable = std::ptr::from_ref(I::VTABLE).cast();
+    let object = Box::new(Object { vtable, unknown: Unknown::Owned(unknown), value });
+    OwnedObject(NonNull::from(Box::leak(object)))
 }
 
 impl<T> Object<T> {
@@ -33,8 +108,7 @@ impl<T> Object<T> {
 pub fn create<I: Implements<T>, T: Send + Sync + 'static>(value: T) -> I {
     let object = Box::new(Object {
         vtable: std::ptr::from_ref(I::VTABLE).cast(),
-        extends: I::extends,
-        references: AtomicU32::new(1),
+        unknown: Unknown::Counted { extends: I::extends, references: AtomicU32::new(1) },
         value,
     });
     // SAFETY: the box begins with a pointer to the vtable of `I`, has one reference, and is not NULL.
@@ -47,33 +121,49 @@ pub(crate) unsafe extern "system" fn query_interface<T>(
     iid: *const Guid,
     found: *mut *mut c_void,
 ) -> HResult {
-    if iid.is_null() || found.is_null() {
-        return HResult::INVALID_ARGUMENT;
-    }
+    let are_null = iid.is_null() || found.is_null();
     // SAFETY: the caller has a reference to an object of T, and the pointers are its promise.
     unsafe {
-        let is_found = ((*this.cast::<Object<T>>()).extends)(&*iid);
-        found.write(if is_found { this } else { std::ptr::null_mut() });
-        if !is_found {
-            return HResult::NO_INTERFACE;
+        let object = &*this.cast::<Object<T>>();
+        let result = match &object.unknown {
+            Unknown::Counted { .. } if are_null => return HResult::INVALID_ARGUMENT,
+            Unknown::Counted { extends, references } if extends(&*iid) => {
+                references.fetch_add(1, Ordering::Relaxed);
+                HResult::OK
+            }
+            Unknown::Counted { .. } => HResult::NO_INTERFACE,
+            Unknown::Owned(own) => (own.query)(&object.value, (!are_null).then(|| &*iid)),
+        };
+        if !found.is_null() {
+            found.write(if result.is_failure() { null_mut() } else { this });
         }
-        add_reference::<T>(this);
+        result
     }
-    HResult::OK
 }
 
 /// `AddRef` of objects of `T`.
 pub(crate) unsafe extern "system" fn add_reference<T>(this: *mut c_void) -> u32 {
     // SAFETY: the caller has a reference to an object of T.
-    let references = unsafe { &(*this.cast::<Object<T>>()).references };
-    references.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
+    let object = unsafe { &*this.cast::<Object<T>>() };
+    match &object.unknown {
+        Unknown::Counted { references, .. } => {
+            references.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
+        }
+        Unknown::Owned(own) => (own.add_reference)(&object.value),
+    }
 }
 
 /// `Release` of objects of `T`.
 pub(crate) unsafe extern "system" fn release<T>(this: *mut c_void) -> u32 {
     let object = this.cast::<Object<T>>();
     // SAFETY: the caller has a reference to an object of T, which it gives up.
-    let left = unsafe { &(*object).references }.fetch_sub(1, Ordering::Release).wrapping_sub(1);
+    let left = match unsafe { &(*object).unknown } {
+        Unknown::Counted { references, .. } => {
+            references.fetch_sub(1, Ordering::Release).wrapping_sub(1)
+        }
+        // SAFETY: as above; the owner frees the object.
+        Unknown::Owned(own) => return (own.release)(unsafe { &(*object).value }),
+    };
     if left == 0 {
         fence(Ordering::Acquire);
         // SAFETY: this was the last reference, and `create` has allocated the object as a box.
@@ -100,6 +190,7 @@ interfaces! {
 /// use std::ffi::c_void;
 ///
 /// struct Profiler;
+/// impl IUnknownMethods for Profiler {}
 /// impl ICorProfilerCallbackMethods for Profiler {}
 /// impl ICorProfilerCallback2Methods for Profiler {}
 ///
@@ -139,6 +230,8 @@ where
         unsafe { query_interface::<Self>(factory.as_raw(), riid, object) }
     }
 }
+
+impl<F> IUnknownMethods for ClassFactory<F> {}
 
 impl<F, I> IClassFactoryMethods for ClassFactory<F>
 where

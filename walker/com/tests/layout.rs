@@ -87,6 +87,8 @@ impl Drop for Runtime {
     }
 }
 
+impl IUnknownMethods for Runtime {}
+
 impl ICorProfilerInfoMethods for Runtime {
     unsafe fn SetEventMask(&self, events: u32) -> HResult {
         assert_eq!(events, 0x1000_0000);
@@ -169,6 +171,8 @@ impl ICorProfilerInfo10Methods for Runtime {
 /// Three threads.
 struct Threads(AtomicU32);
 
+impl IUnknownMethods for Threads {}
+
 impl ICorProfilerThreadEnumMethods for Threads {
     unsafe fn Next(&self, room: u32, threads: *mut ThreadId, fetched: *mut u32) -> HResult {
         assert_eq!(room, 1);
@@ -226,6 +230,8 @@ fn methods_are_where_profilers_call_them() {
 
 /// A module's metadata with one method.
 struct Metadata;
+
+impl IUnknownMethods for Metadata {}
 
 impl IMetaDataImportMethods for Metadata {
     unsafe fn GetMethodProps(
@@ -356,4 +362,47 @@ fn structures_have_the_sizes_of_the_documentation() {
     assert_eq!(size_of::<EventProviderConfig>(), 32);
     assert_eq!(size_of::<EventParameter>(), 16);
     assert_eq!(size_of::<EventData>(), 16);
+}
+
+/// Counts references by itself, and the calls of a method that it lacks.
+#[derive(Default)]
+struct Kept {
+    references: AtomicU32,
+    lacking: AtomicU32,
+}
+
+impl IUnknownMethods for Kept {
+    fn unimplemented(&self, method: &'static str) {
+        assert_eq!(method, "Reset");
+        self.lacking.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl ICorProfilerThreadEnumMethods for Kept {}
+
+#[test]
+fn an_owned_object_outlives_its_references() {
+    let unknown = OwnUnknown::<Kept> {
+        query: |_, iid| match iid {
+            Some(iid) if *iid == ICorProfilerThreadEnum::IID => HResult::OK,
+            Some(_) => HResult::NO_INTERFACE,
+            None => HResult::UNEXPECTED,
+        },
+        add_reference: |kept| kept.references.fetch_add(1, Ordering::Relaxed) + 1,
+        release: |kept| kept.references.fetch_sub(1, Ordering::Relaxed).wrapping_sub(1),
+    };
+    let owned = own::<ICorProfilerThreadEnum, _>(Kept::default(), unknown);
+    // SAFETY: `owned` lives longer than the pointer.
+    let threads = unsafe { ICorProfilerThreadEnum::from_raw(owned.as_raw()) }.unwrap();
+    assert!(threads.cast::<IUnknown>().is_err());
+    // SAFETY: as above; both pointers are NULL.
+    unsafe {
+        assert_eq!(threads.query(std::ptr::null(), std::ptr::null_mut()), HResult::UNEXPECTED);
+        assert_eq!(threads.Reset(), HResult::NOT_IMPLEMENTED);
+    }
+    drop(threads.clone());
+    drop(threads);
+    // One more was released than was counted.
+    assert_eq!(owned.value().references.load(Ordering::Relaxed), u32::MAX);
+    assert_eq!(owned.value().lacking.load(Ordering::Relaxed), 1);
 }

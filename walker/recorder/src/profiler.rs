@@ -9,8 +9,8 @@ use clr_com::{
     Bool, ClassFactory, Guid, ICorProfilerCallback2Methods, ICorProfilerCallback3Methods,
     ICorProfilerCallback4Methods, ICorProfilerCallback5Methods, ICorProfilerCallback6Methods,
     ICorProfilerCallback7Methods, ICorProfilerCallback8Methods, ICorProfilerCallback9,
-    ICorProfilerCallback9Methods, ICorProfilerCallbackMethods, IUnknown, Interface, ModuleId,
-    ObjectId, create,
+    ICorProfilerCallback9Methods, ICorProfilerCallbackMethods, IUnknown, IUnknownMethods,
+    Interface, ModuleId, ObjectId, create,
 };
 use clr_walker::profiling::{FunctionId, HResult, ReJitId, ThreadId};
 use std::ffi::c_void;
@@ -49,6 +49,8 @@ fn make() -> ICorProfilerCallback9 {
 
 /// The callbacks. All state is in the recorder.
 pub(crate) struct Profiler;
+
+impl IUnknownMethods for Profiler {}
 
 impl ICorProfilerCallbackMethods for Profiler {
     unsafe fn Initialize(&self, info: *mut c_void) -> HResult {

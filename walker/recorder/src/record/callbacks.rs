@@ -9,7 +9,7 @@ use clr_com::{
     AppDomainId, AssemblyId, Bool, ClassId, GcHandleId, ICorProfilerCallback2Methods,
     ICorProfilerCallback3Methods, ICorProfilerCallback4Methods, ICorProfilerCallback5Methods,
     ICorProfilerCallback6Methods, ICorProfilerCallback7Methods, ICorProfilerCallback8Methods,
-    ICorProfilerCallback9Methods, ICorProfilerCallbackMethods, ModuleId, ObjectId,
+    ICorProfilerCallback9Methods, ICorProfilerCallbackMethods, IUnknownMethods, ModuleId, ObjectId,
 };
 use clr_walker::profiling::{FunctionId, HResult, ReJitId, ThreadId};
 use std::ffi::c_void;
@@ -58,6 +58,8 @@ macro_rules! situations {
 const fn transition(reason: u32, call: &'static str, back: &'static str) -> &'static str {
     if reason == 1 { back } else { call }
 }
+
+impl IUnknownMethods for RecordingProfiler {}
 
 impl ICorProfilerCallbackMethods for RecordingProfiler {
     unsafe fn Initialize(&self, info: *mut c_void) -> HResult {

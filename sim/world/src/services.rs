@@ -7,7 +7,7 @@ use clr_codegen::Service;
 use clr_codegen::{CodeKind, FunctionIndex};
 use clr_runtime::Lock;
 use clr_runtime::profiling::{CallbackKind as Kind, CallbackMode};
-use clr_walker::profiling::EventMask;
+use clr_walker::profiling::{EventMask, FunctionId};
 use clr_walker::registers::Gpr;
 
 /// A part of a service.
@@ -267,6 +267,28 @@ impl World<'_> {
     /// Returns the method that the current thread names in r10.
     fn method(&self) -> u64 {
         self.runtime.memory.borrow().cpu().get(Gpr::R10)
+    }
+
+    /// Returns the FunctionID of the method that a thread is in a callback about, of its
+    /// compilation or of the search for its code; 0 for other callbacks.
+    #[must_use]
+    pub fn method_of_callback(&self, thread: usize) -> u64 {
+        let is_about_method = matches!(
+            self.callback(thread),
+            Some(
+                Kind::JITCompilationStarted
+                    | Kind::JITCompilationFinished
+                    | Kind::JITCachedFunctionSearchStarted
+                    | Kind::JITCachedFunctionSearchFinished
+            )
+        );
+        let method = match self.threads.get(thread) {
+            _ if !is_about_method => 0,
+            _ if thread == self.current => self.method(),
+            Some(thread) => thread.cpu.get(Gpr::R10),
+            None => 0,
+        };
+        if self.runtime.code.method(FunctionId(method)).is_some() { method } else { 0 }
     }
 
     /// Returns the address of a thread's first function after the runtime has set the thread up

@@ -31,6 +31,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         "clr-scenario",
         &["clr-walker", "clr-codegen", "clr-runtime", "clr-world", "clr-generate", "clr-explore"],
     ),
+    (
+        "clr-host",
+        &["clr-walker", "clr-com", "clr-machine", "clr-runtime", "clr-world", "clr-scenario"],
+    ),
     ("clr-sim", BELOW_THE_FACADE),
     ("clrsim", LIBRARIES),
     ("clr-tests", LIBRARIES),

@@ -103,4 +103,6 @@ pub(super) const ANSWERS: Answers = Answers {
         11,
         "src/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::QueryInterface",
     ),
+    runtime_version: observed([4, 0, 30319, 0]),
+    app_domain_name: observed("clrhost"),
 };

@@ -106,4 +106,6 @@ pub(super) const ANSWERS: Answers = Answers {
         11,
         "src/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::QueryInterface",
     ),
+    runtime_version: assumed([4, 0, 30319, 0], "as on Unix"),
+    app_domain_name: assumed("clrhost", "as .NET 8 on Unix; a host may give another name"),
 };

@@ -3,7 +3,8 @@
 
 use super::answers::{
     Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, Os,
-    Product, ProfilerSuspension, SeedSize, StackCheck, Version, WalkFault, assumed, read,
+    Product, ProfilerSuspension, SeedSize, StackCheck, Version, WalkFault, assumed, documented,
+    read,
 };
 use crate::profiling::CallbackMode;
 use clr_walker::profiling::HResult;
@@ -155,4 +156,9 @@ pub(super) const ANSWERS: Answers = Answers {
         2,
         "clr/src/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::QueryInterface",
     ),
+    runtime_version: documented(
+        [2, 0, 50727, 0],
+        "Environment.Version property, .NET Framework documentation",
+    ),
+    app_domain_name: assumed("DefaultDomain", "the name of the default domain in .NET Framework"),
 };

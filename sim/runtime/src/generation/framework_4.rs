@@ -82,4 +82,9 @@ pub(super) const ANSWERS: Answers = Answers {
         8,
         "ICorProfilerInfo8 interface, .NET Framework documentation: since 4.7.2",
     ),
+    runtime_version: documented(
+        [4, 0, 30319, 42000],
+        "Environment.Version property, .NET Framework documentation",
+    ),
+    app_domain_name: assumed("DefaultDomain", "the name of the default domain in .NET Framework"),
 };

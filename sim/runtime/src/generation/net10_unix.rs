@@ -88,4 +88,6 @@ pub(super) const ANSWERS: Answers = Answers {
     immutable_events: assumed(0xEEF8_CC00, NEIGHBORS),
     attachable_events: assumed(0x1005_02FE, NEIGHBORS),
     profiler_info: assumed(15, "as .NET 9 on Unix"),
+    runtime_version: assumed([10, 0, 9, 0], "the version that was recorded"),
+    app_domain_name: assumed("clrhost", "as .NET 8 on Unix; a host may give another name"),
 };

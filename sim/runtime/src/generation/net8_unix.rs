@@ -82,4 +82,6 @@ pub(super) const ANSWERS: Answers = Answers {
     immutable_events: documented(0xEEF8_CC00, "corprof.idl: COR_PRF_MONITOR_IMMUTABLE"),
     attachable_events: documented(0x1005_02FE, "corprof.idl: COR_PRF_ALLOWABLE_AFTER_ATTACH"),
     profiler_info: documented(14, "the ids of interfaces in libcoreclr.so 8.0.4"),
+    runtime_version: observed([8, 0, 4, 0]),
+    app_domain_name: observed("clrhost"),
 };

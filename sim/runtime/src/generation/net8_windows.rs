@@ -76,4 +76,6 @@ pub(super) const ANSWERS: Answers = Answers {
     immutable_events: documented(0xEEF8_CC00, "corprof.idl: COR_PRF_MONITOR_IMMUTABLE"),
     attachable_events: documented(0x1005_02FE, "corprof.idl: COR_PRF_ALLOWABLE_AFTER_ATTACH"),
     profiler_info: assumed(14, "as .NET 8 on Unix"),
+    runtime_version: assumed([8, 0, 4, 0], "as on Unix"),
+    app_domain_name: assumed("clrhost", "as .NET 8 on Unix; a host may give another name"),
 };

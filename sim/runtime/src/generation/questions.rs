@@ -394,6 +394,13 @@ questions! {
     /// Returns the number of the newest ICorProfilerInfo: 4 has EnumThreads, InitializeCurrentThread,
     /// GetFunctionFromIP2 and GetCodeInfo3, 8 GetFunctionFromIP3 (C-118), 9 GetCodeInfo4.
     profiler_info: u8,
+
+    /// Returns the four parts of the version that GetRuntimeInformation reports.
+    runtime_version: [u16; 4],
+
+    /// Returns the name of the AppDomain, which the program that starts the runtime gives: here
+    /// `dotnet`.
+    app_domain_name: &'static str,
 }
 
 /// Formats an answer for the table.
@@ -404,6 +411,18 @@ trait InWords {
 impl InWords for bool {
     fn in_words(&self) -> String {
         if *self { "yes" } else { "no" }.to_owned()
+    }
+}
+
+impl InWords for [u16; 4] {
+    fn in_words(&self) -> String {
+        self.map(|part| part.to_string()).join(".")
+    }
+}
+
+impl InWords for &'static str {
+    fn in_words(&self) -> String {
+        (*self).to_owned()
     }
 }
 

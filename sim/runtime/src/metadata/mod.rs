@@ -36,6 +36,8 @@ const CLASS_PITCH: u64 = 0x80;
 
 /// Path of the module that a method is in without further words.
 const DEFAULT_MODULE: &str = "App.dll";
+/// The root of all classes.
+const OBJECT: &str = "System.Object";
 /// The type whose instantiation shared code is compiled for.
 const CANONICAL: &str = "System.__Canon";
 
@@ -106,13 +108,21 @@ impl Metadata {
         Some((module, module.types().get(row)?))
     }
 
+    /// Returns the `ClassID` of `System.Object`.
+    #[must_use]
+    pub fn object_class(&self) -> u64 {
+        self.class_of(OBJECT)
+    }
+
     /// Returns the `ClassID` of the type that stands for all reference types in shared code.
     #[must_use]
     pub fn canonical_class(&self) -> u64 {
-        let (namespace, name) = split(CANONICAL);
+        self.class_of(CANONICAL)
+    }
+
+    fn class_of(&self, path: &str) -> u64 {
         let mut types = self.modules.iter().flat_map(Module::types);
-        let found = types.find(|one| one.namespace == namespace && one.name == name);
-        found.map_or(0, |one| one.class)
+        types.find(|one| one.path == path).map_or(0, |one| one.class)
     }
 
     /// Returns the place of a method, given its full name. A type and a module that do not exist
@@ -136,6 +146,8 @@ impl Metadata {
 
     /// Sets class, module and token of each method of a code manager.
     pub fn describe(&mut self, code: &mut CodeManager<'_>) {
+        self.default_module();
+        self.core_library_index();
         for method in code.methods_mut() {
             let place = match method.kind {
                 MethodKind::Ordinary | MethodKind::ExceptionHandling => self.place(&method.name),
@@ -226,7 +238,7 @@ impl Metadata {
         let index = self.modules.len() - 1;
         self.add_type(index, &TypeNames::plain("<Module>"), None);
         if is_core {
-            for name in ["System.Object", CANONICAL] {
+            for name in [OBJECT, CANONICAL] {
                 self.add_type(index, &TypeNames::plain(name), None);
             }
         }

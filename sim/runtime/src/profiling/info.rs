@@ -36,7 +36,30 @@ impl From<Outcome> for CallError<Outcome> {
     }
 }
 
+/// The callers that a method accepts, apart from threads that the runtime does not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Accepts {
+    /// All: the method is asynchronous.
+    All,
+    /// Those in callbacks (C-122).
+    Callbacks,
+    /// Those in callbacks in which a GC may be triggered.
+    TriggeringCallbacks,
+}
+
 impl<M: TargetMemory> Caller<'_, '_, M> {
+    /// Makes the checks that every method begins with.
+    ///
+    /// # Errors
+    /// Returns the HRESULT of a method that refuses the call.
+    pub fn begin(&self, accepts: Accepts) -> Result<()> {
+        match accepts {
+            Accepts::All => self.asynchronous(),
+            Accepts::Callbacks => self.synchronous(CallbackState::IN_CALLBACK),
+            Accepts::TriggeringCallbacks => self.triggering(),
+        }
+    }
+
     /// Checks that the profiler is not being detached, as every method does. A thread's first call
     /// creates its per-thread state.
     fn asynchronous(&self) -> Result<()> {

@@ -14,6 +14,7 @@ mod tests;
 
 pub use callbacks::{CallbackKind, CallbackMode};
 pub use clr_walker::profiling::HResult;
+pub use info::Accepts;
 pub use target::{SimulatedThread, ThreadError};
 
 use crate::context;

@@ -1,0 +1,171 @@
+//! `IMetaDataImport2` over the names of a module. Results are those of `RegMeta` of CoreCLR 3.1
+//! (src/md/compiler/import.cpp, regmeta_import.cpp, custattr_import.cpp).
+
+mod generics;
+mod types;
+
+use crate::object::{Head, Headed, Kind, make};
+use crate::out::{Answer, count, put, put_all, put_cut, wide};
+use crate::report::Finding;
+use crate::results;
+use crate::session::Inner;
+use clr_com::{
+    EnumHandle, Guid, IMetaDataImport, IMetaDataImport2, IUnknown, IUnknownMethods, Interface,
+    Token,
+};
+use clr_runtime::metadata::Module;
+use clr_walker::profiling::HResult;
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::rc::Rc;
+
+/// Distance between two handles of enumerations.
+const HANDLE_PITCH: usize = 0x10;
+
+/// The metadata of a module.
+pub(crate) struct Import {
+    head: Head,
+    /// Number of the process in the session.
+    stage: usize,
+    module: u64,
+}
+
+/// An enumeration of tokens: an `HCORENUM`.
+pub(crate) struct TokenEnumeration {
+    tokens: Vec<Token>,
+    at: usize,
+}
+
+impl Import {
+    const KIND: Kind =
+        Kind::Counted("IMetaDataImport2", &[IMetaDataImport::IID, IMetaDataImport2::IID]);
+
+    /// Answers the request for an interface of a module's metadata (RegMeta::QueryInterface): the
+    /// result, and the pointer.
+    pub(crate) fn give(session: &Inner, module: u64, iid: Guid) -> (HResult, *mut c_void) {
+        if ![IUnknown::IID, IMetaDataImport::IID, IMetaDataImport2::IID].contains(&iid) {
+            session.shared.with(|report| report.not_simulated("QueryInterface of metadata"));
+            return (HResult::NO_INTERFACE, null_mut());
+        }
+        let stage = session.stage_number();
+        let object = session.keep(|number| {
+            let head = Head::new(session, number, Self::KIND);
+            make::<IMetaDataImport2, _>(Self { head, stage, module })
+        });
+        (HResult::OK, object)
+    }
+
+    /// Answers a call about the module.
+    fn on(&self, method: &'static str, act: impl FnOnce(&Call<'_>) -> Answer) -> HResult {
+        self.head.call(method, |session| {
+            let Some(stage) = session.stage_of(self.stage) else { return Ok(HResult::UNEXPECTED) };
+            let Some(module) = stage.runtime().metadata.module(self.module) else {
+                return Ok(HResult::UNEXPECTED);
+            };
+            act(&Call { method, session, module })
+        })
+    }
+}
+
+impl Headed for Import {
+    fn head(&self) -> &Head {
+        &self.head
+    }
+}
+
+impl IUnknownMethods for Import {
+    fn unimplemented(&self, method: &'static str) {
+        self.head.not_simulated(method);
+    }
+}
+
+/// A call of a method.
+struct Call<'c> {
+    method: &'static str,
+    session: &'c Rc<Inner>,
+    module: &'c Module,
+}
+
+/// Returns the row of a table that a token names, whatever table it is of: `RidFromToken`.
+fn row<T>(table: &[T], token: Token) -> Result<&T, HResult> {
+    let index = (token & 0x00FF_FFFF).checked_sub(1);
+    index.and_then(|index| table.get(index as usize)).ok_or(results::INDEX_NOT_FOUND)
+}
+
+/// Writes a name and its length (CMiniMdRW::Impl_GetStringW).
+unsafe fn put_name(name: &str, room: u32, len: *mut u32, to: *mut u16) -> HResult {
+    if name.is_empty() {
+        // SAFETY: the profiler's pointers, here and below.
+        unsafe {
+            if room > 0 {
+                put(to, 0);
+            }
+            put(len, 0);
+        }
+        return HResult::OK;
+    }
+    let text = wide(name);
+    // SAFETY: as above.
+    unsafe {
+        put(len, count(text.len()));
+        let asks = to.is_null() || room == 0;
+        if asks || put_cut(to, room, &text) { HResult::OK } else { results::TRUNCATION }
+    }
+}
+
+impl Call<'_> {
+    /// Refuses NULL where a CLR does not check.
+    fn null(&self, argument: &'static str) -> HResult {
+        let method = self.method;
+        self.session.shared.find(Finding::NullPointer { method, argument });
+        HResult::INVALID_ARGUMENT
+    }
+
+    /// Continues an enumeration, or begins one of these tokens (HENUMInternal::EnumWithCount).
+    unsafe fn enumerate(
+        &self,
+        enumerator: *mut EnumHandle,
+        tokens: impl FnOnce() -> Vec<Token>,
+        (to, room, fetched): (*mut Token, u32, *mut u32),
+    ) -> HResult {
+        if enumerator.is_null() {
+            return self.null("phEnum");
+        }
+        if to.is_null() && room > 0 {
+            return self.null("rTokens");
+        }
+        let mut enumerations = self.session.enumerations.borrow_mut();
+        // SAFETY: the profiler's pointer, which is not NULL.
+        let mut handle = unsafe { enumerator.read_unaligned() } as usize;
+        if handle == 0 {
+            handle = HANDLE_PITCH + enumerations.last_key_value().map_or(0, |(last, _)| *last);
+            enumerations.insert(handle, TokenEnumeration { tokens: tokens(), at: 0 });
+        }
+        let Some(enumeration) = enumerations.get_mut(&handle) else {
+            return self.unknown(handle);
+        };
+        let rest = enumeration.tokens.get(enumeration.at..).unwrap_or_default();
+        let passed = rest.len().min(room as usize);
+        // SAFETY: the profiler's pointers.
+        unsafe {
+            put_all(to, room, rest);
+            put(fetched, count(passed));
+        }
+        enumeration.at += passed;
+        if enumeration.tokens.is_empty() {
+            // HENUMInternal::DestroyEnumIfEmpty.
+            enumerations.remove(&handle);
+            handle = 0;
+        }
+        // SAFETY: as above.
+        unsafe { enumerator.write_unaligned(handle as EnumHandle) };
+        if passed == 0 { HResult::FALSE } else { HResult::OK }
+    }
+
+    /// Refuses a handle that no enumeration has. A CLR takes it for an address.
+    fn unknown(&self, handle: usize) -> HResult {
+        let (method, id) = (self.method, handle as u64);
+        self.session.shared.find(Finding::UnknownId { method, id });
+        HResult::INVALID_ARGUMENT
+    }
+}

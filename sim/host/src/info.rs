@@ -1,0 +1,121 @@
+//! `ICorProfilerInfo` to 15 of a session. Checks of arguments are those of
+//! src/vm/proftoeeinterfaceimpl.cpp of CoreCLR 3.1, in the functions of the same names.
+
+mod code;
+mod names;
+mod state;
+mod walk;
+
+use crate::object::{Head, Headed, Kind, make};
+use crate::out::Answer;
+use crate::report::Finding;
+use crate::session::Inner;
+use crate::stage::Stage;
+use clr_com::{
+    ICorProfilerInfo5Methods, ICorProfilerInfo6Methods, ICorProfilerInfo7Methods,
+    ICorProfilerInfo11Methods, ICorProfilerInfo12Methods, ICorProfilerInfo13Methods,
+    ICorProfilerInfo14Methods, ICorProfilerInfo15, ICorProfilerInfo15Methods, IUnknownMethods,
+    OwnedObject,
+};
+use clr_machine::Machine;
+use clr_runtime::metadata::{Module, TypeDef};
+use clr_runtime::profiling::Caller;
+use clr_runtime::{Outcome, Runtime};
+use clr_walker::profiling::{CallError, FunctionId, HResult};
+use std::rc::Rc;
+
+/// The runtime's object.
+pub(crate) struct Info(Head);
+
+impl Info {
+    pub(crate) fn make(session: &Inner, kind: Kind) -> OwnedObject<Self> {
+        make::<ICorProfilerInfo15, _>(Self(Head::new(session, 0, kind)))
+    }
+
+    /// Answers a call on the calling thread.
+    fn on(&self, method: &'static str, act: impl FnOnce(&Call<'_>) -> Answer) -> HResult {
+        self.0.call(method, |session| {
+            let Some(stage) = session.stage() else { return Ok(HResult::UNEXPECTED) };
+            act(&Call { method, session, stage: &stage })
+        })
+    }
+}
+
+impl Headed for Info {
+    fn head(&self) -> &Head {
+        &self.0
+    }
+}
+
+impl IUnknownMethods for Info {
+    fn unimplemented(&self, method: &'static str) {
+        self.0.not_simulated(method);
+    }
+}
+
+/// A call of a method.
+struct Call<'c> {
+    method: &'static str,
+    session: &'c Rc<Inner>,
+    stage: &'c Rc<Stage>,
+}
+
+impl Call<'_> {
+    fn runtime(&self) -> &Runtime<'static, Machine> {
+        self.stage.runtime()
+    }
+
+    /// Returns the methods of the calling thread.
+    fn caller(&self) -> Caller<'_, 'static, Machine> {
+        self.runtime().on(self.session.caller())
+    }
+
+    /// Refuses an id that the runtime has not given. A CLR takes it for an address.
+    fn unknown<T>(&self, id: u64) -> Result<T, CallError<Outcome>> {
+        if id != 0 {
+            self.session.shared.find(Finding::UnknownId { method: self.method, id });
+        }
+        Err(HResult::INVALID_ARGUMENT.into())
+    }
+
+    /// Refuses NULL where a CLR does not check.
+    fn null<T>(&self, argument: &'static str) -> Result<T, CallError<Outcome>> {
+        self.session.shared.find(Finding::NullPointer { method: self.method, argument });
+        Err(HResult::INVALID_ARGUMENT.into())
+    }
+
+    fn module(&self, id: u64) -> Result<&Module, CallError<Outcome>> {
+        self.runtime().metadata.module(id).map_or_else(|| self.unknown(id), Ok)
+    }
+
+    fn class(&self, id: u64) -> Result<(&Module, &TypeDef), CallError<Outcome>> {
+        self.runtime().metadata.class(id).map_or_else(|| self.unknown(id), Ok)
+    }
+
+    /// Notes an id that is no FunctionID.
+    fn check_function(&self, function: FunctionId) {
+        if function.0 != 0 && self.runtime().code.method(function).is_none() {
+            let (method, id) = (self.method, function.0);
+            self.session.shared.find(Finding::UnknownId { method, id });
+        }
+    }
+}
+
+impl ICorProfilerInfo5Methods for Info {
+    unsafe fn GetEventMask2(&self, events_low: *mut u32, events_high: *mut u32) -> HResult {
+        // SAFETY: the profiler's pointers.
+        self.on("GetEventMask2", |call| unsafe { call.get_events(events_low, Some(events_high)) })
+    }
+
+    unsafe fn SetEventMask2(&self, events_low: u32, events_high: u32) -> HResult {
+        self.on("SetEventMask2", |call| call.set_events(events_low, events_high))
+    }
+}
+
+impl ICorProfilerInfo6Methods for Info {}
+impl ICorProfilerInfo7Methods for Info {}
+impl ICorProfilerInfo11Methods for Info {}
+impl ICorProfilerInfo12Methods for Info {}
+impl ICorProfilerInfo13Methods for Info {}
+impl ICorProfilerInfo14Methods for Info {}
+impl ICorProfilerInfo15Methods for Info {}

@@ -1,0 +1,175 @@
+//! Code and its functions.
+
+use super::{Call, Info};
+use crate::out::{Answer, put, put_all};
+use clr_com::{
+    Bool, ClassId, FrameHandle, ICorProfilerInfo8Methods, ICorProfilerInfo9Methods, ModuleId, Token,
+};
+use clr_runtime::profiling::Accepts;
+use clr_runtime::{MethodKind, Outcome};
+use clr_walker::profiling::{
+    CallError, CodeRange, FrameInfo, FunctionId, HResult, ProfilerInfo as _, ReJitId,
+};
+
+/// Maximum number of pieces that the code of a method has.
+const PIECES: usize = 2;
+
+impl Call<'_> {
+    /// Answers GetCodeInfo2 to 4: `look` writes pieces of code, and returns their number.
+    pub(super) unsafe fn code_info(
+        &self,
+        (room, len, ranges): (u32, *mut u32, *mut CodeRange),
+        look: impl FnOnce(&mut [CodeRange]) -> Result<u32, CallError<Outcome>>,
+    ) -> Answer {
+        if room != 0 && ranges.is_null() {
+            self.caller().begin(Accepts::All)?;
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        let mut found = [CodeRange { start: 0, size: 0 }; PIECES];
+        let count = look(&mut found)?;
+        // SAFETY: the profiler's pointers.
+        unsafe {
+            put_all(ranges, room, found.get(..count as usize).unwrap_or(&found));
+            put(len, count);
+        }
+        Ok(HResult::OK)
+    }
+
+    pub(super) unsafe fn get_code_info(
+        &self,
+        function: FunctionId,
+        start: *mut *const u8,
+        size: *mut u32,
+    ) -> Answer {
+        self.check_function(function);
+        let found = self.caller().get_code_info(function)?;
+        // SAFETY: the profiler's pointers. The address is of the simulated process.
+        unsafe {
+            put(start, found.start as *const u8);
+            put(size, u32::try_from(found.size).unwrap_or(u32::MAX));
+        }
+        Ok(HResult::OK)
+    }
+
+    pub(super) unsafe fn get_function_from_ip(
+        &self,
+        ip: *const u8,
+        function: *mut FunctionId,
+    ) -> Answer {
+        let found = self.caller().get_function_from_ip(ip as u64)?;
+        // SAFETY: the profiler's pointer.
+        unsafe { put(function, found) };
+        Ok(HResult::OK)
+    }
+
+    /// Answers GetFunctionInfo. The class of a generic type's method is 0
+    /// (NonGenericTypeHandleToClassID).
+    pub(super) unsafe fn get_function_info(
+        &self,
+        function: FunctionId,
+        class: *mut ClassId,
+        module: *mut ModuleId,
+        token: *mut Token,
+    ) -> Answer {
+        self.check_function(function);
+        let info = self.caller().get_function_info2(function, None, 0)?;
+        let own_class = self.runtime().code.method(function).map_or(0, |(_, method)| method.class);
+        let is_generic = self
+            .runtime()
+            .metadata
+            .class(own_class)
+            .is_some_and(|(module, one)| module.parameters_of(one.token).next().is_some());
+        // SAFETY: the profiler's pointers.
+        unsafe {
+            put(class, ClassId(if is_generic { 0 } else { own_class }));
+            put(module, ModuleId(info.module));
+            put(token, info.token);
+        }
+        Ok(HResult::OK)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "as documented")]
+    pub(super) unsafe fn get_function_info2(
+        &self,
+        function: FunctionId,
+        frame_info: FrameHandle,
+        class: *mut ClassId,
+        module: *mut ModuleId,
+        token: *mut Token,
+        room: u32,
+        len: *mut u32,
+        type_args: *mut ClassId,
+    ) -> Answer {
+        self.check_function(function);
+        let frame_info = (frame_info != 0).then(|| FrameInfo::new(frame_info));
+        let info = self.caller().get_function_info2(function, frame_info, room)?;
+        if room != 0 && type_args.is_null() {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        // SAFETY: the profiler's pointers.
+        unsafe {
+            put(class, ClassId(info.class));
+            put(module, ModuleId(info.module));
+            put(token, info.token);
+            // Without room for the number, arguments are not written either.
+            if !len.is_null() {
+                let written: Vec<_> = info.type_arguments.iter().map(|one| ClassId(*one)).collect();
+                put_all(type_args, room, &written);
+                let count = info.type_argument_count;
+                put(len, if room == 0 { count } else { count.min(room) });
+            }
+        }
+        Ok(HResult::OK)
+    }
+}
+
+impl ICorProfilerInfo8Methods for Info {
+    unsafe fn IsFunctionDynamic(&self, function: FunctionId, is_dynamic: *mut Bool) -> HResult {
+        self.on("IsFunctionDynamic", |call| {
+            call.caller().begin(Accepts::All)?;
+            let Some((_, method)) = call.runtime().code.method(function) else {
+                return call.unknown(function.0);
+            };
+            let dynamic = matches!(method.kind, MethodKind::IlStub | MethodKind::Dynamic);
+            // SAFETY: the profiler's pointer.
+            unsafe { put(is_dynamic, dynamic.into()) };
+            Ok(HResult::OK)
+        })
+    }
+
+    unsafe fn GetFunctionFromIP3(
+        &self,
+        ip: *const u8,
+        function: *mut FunctionId,
+        rejit: *mut ReJitId,
+    ) -> HResult {
+        self.on("GetFunctionFromIP3", |call| {
+            let found = call.caller().get_function_from_ip3(ip as u64)?;
+            // SAFETY: the profiler's pointers.
+            unsafe {
+                put(function, found.0);
+                put(rejit, found.1);
+            }
+            Ok(HResult::OK)
+        })
+    }
+}
+
+impl ICorProfilerInfo9Methods for Info {
+    unsafe fn GetCodeInfo4(
+        &self,
+        start: u64,
+        ranges_room: u32,
+        ranges_len: *mut u32,
+        ranges: *mut CodeRange,
+    ) -> HResult {
+        self.on("GetCodeInfo4", |call| {
+            // SAFETY: the profiler's pointers.
+            unsafe {
+                call.code_info((ranges_room, ranges_len, ranges), |ranges| {
+                    call.caller().get_code_info4(start, ranges)
+                })
+            }
+        })
+    }
+}

@@ -1,0 +1,249 @@
+//! Events, threads, the suspension of the runtime.
+
+use super::{Call, Info};
+use crate::out::{Answer, count, put, put_all, put_cut, wide};
+use crate::raise::Told;
+use crate::report::Finding;
+use crate::results;
+use crate::threads::{Modules, Threads};
+use clr_com::{Handle, ICorProfilerInfo4Methods, ICorProfilerInfo10Methods, ModuleId};
+use clr_runtime::ProfilerStatus;
+use clr_runtime::metadata::APP_DOMAIN;
+use clr_runtime::profiling::Accepts;
+use clr_walker::profiling::{
+    CodeRange, EventMask, FunctionId, HResult, ProfilerInfo as _, ReJitId, ThreadId,
+};
+use std::ffi::c_void;
+
+/// `COR_PRF_HIGH_MONITOR_IMMUTABLE`: COR_PRF_HIGH_DISABLE_TIERED_COMPILATION (corprof.idl).
+const HIGH_IMMUTABLE: u32 = 0x8;
+/// `COR_PRF_HIGH_ALLOWABLE_AFTER_ATTACH` (corprof.idl of 3.1).
+const HIGH_ATTACHABLE: u32 = 0x76;
+/// `COR_PRF_DESKTOP_CLR`, `COR_PRF_CORE_CLR`.
+const RUNTIME_TYPES: [u32; 2] = [1, 2];
+
+impl Call<'_> {
+    /// Answers GetEventMask, and GetEventMask2 with a second pointer.
+    pub(super) unsafe fn get_events(&self, low: *mut u32, high: Option<*mut u32>) -> Answer {
+        let mask = self.caller().get_event_mask()?;
+        if low.is_null() || high.is_some_and(<*mut u32>::is_null) {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        // SAFETY: the profiler's pointers.
+        unsafe {
+            put(low, mask.0);
+            put(high.unwrap_or(std::ptr::null_mut()), self.session.high_events.get());
+        }
+        Ok(HResult::OK)
+    }
+
+    /// Answers SetEventMask and SetEventMask2 (EEToProfInterfaceImpl::SetEventMask).
+    pub(super) fn set_events(&self, low: u32, high: u32) -> Answer {
+        self.caller().begin(Accepts::All)?;
+        let process = self.runtime().process.get();
+        let starting = process.profiler == ProfilerStatus::InitializingForStartup;
+        let before = self.session.high_events.get();
+        if !starting && (high ^ before) & HIGH_IMMUTABLE != 0 {
+            return Ok(HResult::FAIL);
+        }
+        if process.attached && high & !HIGH_ATTACHABLE != 0 {
+            return Ok(HResult::UNSUPPORTED_FOR_ATTACHING_PROFILER);
+        }
+        self.caller().set_event_mask(EventMask(low))?;
+        self.session.high_events.set(high);
+        Ok(HResult::OK)
+    }
+
+    /// Answers GetThreadInfo and GetHandleFromThread.
+    fn check_thread(&self, thread: ThreadId) {
+        if thread.0 != 0 && self.runtime().thread_of(thread, |_| ()).is_none() {
+            let (method, id) = (self.method, thread.0);
+            self.session.shared.find(Finding::UnknownId { method, id });
+        }
+    }
+
+    pub(super) unsafe fn get_handle(&self, thread: ThreadId, handle: *mut Handle) -> Answer {
+        self.check_thread(thread);
+        let found = self.caller().get_handle_from_thread(thread)?;
+        // SAFETY: the profiler's pointer. The handle is a number that no system call knows.
+        unsafe { put(handle, found as Handle) };
+        Ok(HResult::OK)
+    }
+
+    pub(super) unsafe fn get_thread_info(&self, thread: ThreadId, os: *mut u32) -> Answer {
+        self.check_thread(thread);
+        let found = self.caller().get_thread_info(thread)?;
+        // SAFETY: the profiler's pointer.
+        unsafe { put(os, found) };
+        Ok(HResult::OK)
+    }
+
+    pub(super) unsafe fn get_current_thread(&self, thread: *mut ThreadId) -> Answer {
+        let found = self.caller().get_current_thread_id()?;
+        // SAFETY: the profiler's pointer.
+        unsafe { put(thread, found) };
+        Ok(HResult::OK)
+    }
+
+    pub(super) unsafe fn get_thread_app_domain(
+        &self,
+        thread: ThreadId,
+        domain: *mut u64,
+    ) -> Answer {
+        self.check_thread(thread);
+        if domain.is_null() {
+            self.caller().begin(Accepts::Callbacks)?;
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        if thread.0 != 0 {
+            self.caller().get_thread_info(thread)?;
+        } else {
+            self.caller().begin(Accepts::Callbacks)?;
+            if self.runtime().object_of(self.session.caller()).is_none() {
+                return Ok(HResult::INVALID_ARGUMENT);
+            }
+        }
+        // SAFETY: the profiler's pointer.
+        unsafe { put(domain, APP_DOMAIN) };
+        Ok(HResult::OK)
+    }
+
+    pub(super) unsafe fn get_runtime_information(
+        &self,
+        instance: *mut u16,
+        kind: *mut u32,
+        parts: [*mut u16; 4],
+        room: u32,
+        len: *mut u32,
+        text: *mut u16,
+    ) -> Answer {
+        self.caller().begin(Accepts::Callbacks)?;
+        if !text.is_null() && len.is_null() {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        let generation = self.session.generation;
+        let version = generation.runtime_version();
+        let [major, minor, build, _] = version;
+        let new = generation.family().is_core_since(5);
+        let v = if new { "" } else { "v" };
+        let name = wide(&format!("{v}{major}.{minor}.{build}"));
+        // SAFETY: the profiler's pointers.
+        unsafe {
+            put(len, count(name.len()));
+            if new && !len.is_null() {
+                put_cut(text, room, &name);
+            } else if !len.is_null() {
+                // GetCORVersionInternal (src/dlls/mscoree/mscoree.cpp of 3.1).
+                if room > 0 {
+                    put(text, 0);
+                }
+                if name.len() > room as usize {
+                    return Ok(results::INSUFFICIENT_BUFFER);
+                }
+                if text.is_null() {
+                    return Ok(results::POINTER);
+                }
+                put_all(text, room, &name);
+            }
+            put(instance, 0);
+            let [desktop, core] = RUNTIME_TYPES;
+            put(kind, if generation.is_core() { core } else { desktop });
+            for (part, number) in parts.into_iter().zip(version) {
+                put(part, number);
+            }
+        }
+        Ok(HResult::OK)
+    }
+
+    pub(super) unsafe fn enum_modules(&self, enumerator: *mut *mut c_void) -> Answer {
+        self.caller().begin(Accepts::Callbacks)?;
+        if enumerator.is_null() {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        let modules = self.runtime().metadata.modules().iter().map(|module| ModuleId(module.id));
+        let modules = Modules::make(self.session, modules.collect());
+        // SAFETY: the profiler's pointer, which is not NULL.
+        unsafe { put(enumerator, modules) };
+        Ok(HResult::OK)
+    }
+}
+
+impl ICorProfilerInfo4Methods for Info {
+    unsafe fn EnumThreads(&self, enumerator: *mut *mut c_void) -> HResult {
+        self.on("EnumThreads", |call| {
+            if enumerator.is_null() {
+                call.caller().begin(Accepts::Callbacks)?;
+                return Ok(HResult::INVALID_ARGUMENT);
+            }
+            // SAFETY: the profiler's pointer, which is not NULL.
+            unsafe { put(enumerator, std::ptr::null_mut()) };
+            let told = Told::new(call.session, call.stage);
+            let threads = call.caller().with_profiler(&told).enum_threads()?;
+            let threads = Threads::make(call.session, threads);
+            // SAFETY: as above.
+            unsafe { put(enumerator, threads) };
+            Ok(HResult::OK)
+        })
+    }
+
+    unsafe fn InitializeCurrentThread(&self) -> HResult {
+        self.on("InitializeCurrentThread", |call| {
+            call.caller().initialize_current_thread()?;
+            Ok(HResult::OK)
+        })
+    }
+
+    unsafe fn GetCodeInfo3(
+        &self,
+        function: FunctionId,
+        rejit: ReJitId,
+        ranges_room: u32,
+        ranges_len: *mut u32,
+        ranges: *mut CodeRange,
+    ) -> HResult {
+        self.on("GetCodeInfo3", |call| {
+            call.check_function(function);
+            // SAFETY: the profiler's pointers.
+            unsafe {
+                call.code_info((ranges_room, ranges_len, ranges), |ranges| {
+                    call.caller().get_code_info3(function, rejit, ranges)
+                })
+            }
+        })
+    }
+
+    unsafe fn GetFunctionFromIP2(
+        &self,
+        ip: *const u8,
+        function: *mut FunctionId,
+        rejit: *mut ReJitId,
+    ) -> HResult {
+        self.on("GetFunctionFromIP2", |call| {
+            let found = call.caller().get_function_from_ip2(ip as u64)?;
+            // SAFETY: the profiler's pointers.
+            unsafe {
+                put(function, found.0);
+                put(rejit, found.1);
+            }
+            Ok(HResult::OK)
+        })
+    }
+}
+
+impl ICorProfilerInfo10Methods for Info {
+    unsafe fn SuspendRuntime(&self) -> HResult {
+        self.on("SuspendRuntime", |call| {
+            let told = Told::new(call.session, call.stage);
+            call.caller().with_profiler(&told).suspend_runtime()?;
+            Ok(HResult::OK)
+        })
+    }
+
+    unsafe fn ResumeRuntime(&self) -> HResult {
+        self.on("ResumeRuntime", |call| {
+            let told = Told::new(call.session, call.stage);
+            call.caller().with_profiler(&told).resume_runtime()?;
+            Ok(HResult::OK)
+        })
+    }
+}

@@ -1,0 +1,69 @@
+//! `libclrsim`: an `ICorProfilerInfo` of a simulated CLR, for tests of profilers in C and C++.
+//!
+//! A [`Session`] is a text on one runtime. Its threads are run up to a stop; there `DoStackSnapshot` and the
+//! methods that profilers call with it answer as that runtime does. What the profiler did wrong is a
+//! [`Finding`] of the session's [`Report`], never undefined behaviour here.
+//!
+//! ```
+//! use clr_com::{ICorProfilerInfo4, IUnknown, Interface};
+//! use clr_walker::profiling::{HResult, ProfilerInfo};
+//! use clr_runtime::generation::Generation;
+//! use clrsim::Session;
+//!
+//! let text = r#"
+//! function "Prog.Main" kind="jit" { body { p-invoke "Lib.Sleep" } }
+//! function "Lib.Sleep" { body { work 3 } }
+//! stop at="Lib.Sleep"
+//! "#;
+//! let session = Session::open(text, Generation::Net8Windows)?;
+//! session.run_to_stop(0)?;
+//! // SAFETY: the session outlives the pointer, which is not counted.
+//! let info = std::mem::ManuallyDrop::new(unsafe { IUnknown::from_raw(session.info()) }.unwrap());
+//! let info = clr_com::RuntimeInfo::new(&info).unwrap();
+//! assert_eq!(info.enum_threads().unwrap(), [session.stopped_thread().unwrap()]);
+//! # Ok::<(), clrsim::SessionError>(())
+//! ```
+//!
+//! | module | content |
+//! |---|---|
+//! | `session` | a text on a runtime: its threads, the calling thread, what was found |
+//! | `stage` | the process of a session, up to a stop |
+//! | `report` | calls and findings |
+//! | `object` | COM objects that outlive their references |
+//! | `info` | `ICorProfilerInfo` to 15 |
+//! | `threads` | enumerators |
+//! | `import` | `IMetaDataImport2` |
+//! | `raise` | callbacks into the profiler |
+//! | `out` | pointers of the profiler |
+//! | `c` | the functions of `clrsim.h` |
+//!
+//! # Unsafe code
+//!
+//! Pointers come from the profiler: that they are NULL or point to what the documentation of the
+//! method demands is the profiler's promise. Everything else is checked: ids, tokens, handles of
+//! enumerations, sizes of buffers, counts of references, threads.
+//!
+//! The crate is for 64-bit targets, as the interfaces are: elsewhere it is empty.
+#![cfg(target_pointer_width = "64")]
+// A panic would end the profiler's process.
+#![cfg_attr(
+    not(test),
+    deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+// Interfaces and methods have the names of the documentation.
+#![allow(non_snake_case)]
+
+pub mod c;
+mod import;
+mod info;
+mod object;
+mod out;
+mod raise;
+mod report;
+pub mod results;
+mod session;
+mod stage;
+mod threads;
+
+pub use report::{Finding, Report};
+pub use session::{Role, Session, SessionError};

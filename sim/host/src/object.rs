@@ -1,0 +1,181 @@
+//! COM objects that outlive their references, so that calls after the last one can be noticed.
+
+use crate::report::Finding;
+use crate::results;
+use crate::session::{Inner, Shared, find};
+use clr_com::{
+    Guid, ICorProfilerInfo, ICorProfilerInfo2, ICorProfilerInfo3, ICorProfilerInfo4,
+    ICorProfilerInfo5, ICorProfilerInfo6, ICorProfilerInfo7, ICorProfilerInfo8, ICorProfilerInfo9,
+    ICorProfilerInfo10, ICorProfilerInfo11, ICorProfilerInfo12, ICorProfilerInfo13,
+    ICorProfilerInfo14, ICorProfilerInfo15, IUnknown, IUnknownMethods, Implements, Interface,
+    OwnUnknown, OwnedObject, own,
+};
+use clr_runtime::Outcome;
+use clr_walker::profiling::{CallError, HResult};
+use std::any::Any;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Number of objects of closed sessions that are kept: a profiler may release them late.
+const GRAVES: usize = 0x1_0000;
+
+/// Objects of closed sessions, the newest last.
+static DEAD: Mutex<VecDeque<Box<dyn Any + Send>>> = Mutex::new(VecDeque::new());
+
+/// Keeps objects of a closed session.
+pub(crate) fn bury(objects: impl IntoIterator<Item = Box<dyn Any + Send>>) {
+    let mut dead = DEAD.lock().unwrap_or_else(PoisonError::into_inner);
+    dead.extend(objects);
+    while dead.len() > GRAVES {
+        dead.pop_front();
+    }
+}
+
+/// The ids of `ICorProfilerInfo` to 15.
+pub(crate) const INFO_IDS: [Guid; 15] = [
+    ICorProfilerInfo::IID,
+    ICorProfilerInfo2::IID,
+    ICorProfilerInfo3::IID,
+    ICorProfilerInfo4::IID,
+    ICorProfilerInfo5::IID,
+    ICorProfilerInfo6::IID,
+    ICorProfilerInfo7::IID,
+    ICorProfilerInfo8::IID,
+    ICorProfilerInfo9::IID,
+    ICorProfilerInfo10::IID,
+    ICorProfilerInfo11::IID,
+    ICorProfilerInfo12::IID,
+    ICorProfilerInfo13::IID,
+    ICorProfilerInfo14::IID,
+    ICorProfilerInfo15::IID,
+];
+
+/// The kinds of objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The runtime, up to this `ICorProfilerInfo`. A CLR does not count its references:
+    /// `ProfToEEInterfaceImpl::AddRef` and `Release` return 1.
+    Info(u8),
+    /// An enumerator, or the metadata of a module: with these interfaces besides `IUnknown`.
+    Counted(&'static str, &'static [Guid]),
+}
+
+/// The part that all objects have.
+pub(crate) struct Head {
+    pub(crate) session: u64,
+    shared: Arc<Shared>,
+    /// Number of the object in its session, from 0.
+    pub(crate) number: u32,
+    kind: Kind,
+    references: AtomicU32,
+}
+
+impl Head {
+    pub(crate) fn new(session: &Inner, number: u32, kind: Kind) -> Self {
+        let references = AtomicU32::new(u32::from(!matches!(kind, Kind::Info(_))));
+        Self { session: session.key, shared: Arc::clone(&session.shared), number, kind, references }
+    }
+
+    /// Calls `act` in the session, unless the call is refused: on another thread, after the last
+    /// reference, after the end of the process.
+    pub(crate) fn call(
+        &self,
+        method: &'static str,
+        act: impl FnOnce(&Rc<Inner>) -> Result<HResult, CallError<Outcome>>,
+    ) -> HResult {
+        let session = match self.enter(method) {
+            Ok(session) => session,
+            Err(refused) => return refused,
+        };
+        match act(&session) {
+            Ok(result) | Err(CallError::Failed(result)) => result,
+            Err(CallError::Fatal(outcome)) => {
+                session.shared.find(Finding::Ended { method, outcome });
+                session.end();
+                results::ENDED
+            }
+        }
+    }
+
+    fn enter(&self, method: &'static str) -> Result<Rc<Inner>, HResult> {
+        let Some(session) = find(self.session) else {
+            let wrong = self.shared.is_open();
+            if wrong {
+                self.shared.find(Finding::WrongThread { method });
+            }
+            return Err(if wrong { results::WRONG_THREAD } else { results::RELEASED });
+        };
+        self.shared.with(|report| report.call(method));
+        if !matches!(self.kind, Kind::Info(_)) && self.references.load(Ordering::Relaxed) == 0 {
+            self.shared.find(Finding::UseAfterRelease { method, object: self.number });
+            return Err(results::RELEASED);
+        }
+        if session.has_ended() { Err(results::ENDED) } else { Ok(session) }
+    }
+
+    /// Counts a call of a method that is not simulated.
+    pub(crate) fn not_simulated(&self, method: &'static str) {
+        self.shared.with(|report| report.not_simulated(method));
+    }
+
+    fn query(&self, iid: Option<&Guid>) -> HResult {
+        let Some(iid) = iid else { return results::POINTER };
+        self.call("QueryInterface", |_| {
+            let is_known = *iid == IUnknown::IID
+                || match self.kind {
+                    Kind::Info(newest) => INFO_IDS.iter().take(newest.into()).any(|id| id == iid),
+                    Kind::Counted(_, ids) => ids.contains(iid),
+                };
+            if !is_known {
+                return Ok(HResult::NO_INTERFACE);
+            }
+            self.references.fetch_add(1, Ordering::Relaxed);
+            Ok(HResult::OK)
+        })
+    }
+
+    fn add_reference(&self) -> u32 {
+        let references = self.references.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        if matches!(self.kind, Kind::Info(_)) { 1 } else { references }
+    }
+
+    fn release(&self) -> u32 {
+        let less = |references: u32| references.checked_sub(1);
+        let before = self.references.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        match (self.kind, before) {
+            (Kind::Info(_), _) => 1,
+            (_, Ok(before)) => before.saturating_sub(1),
+            (_, Err(_)) => {
+                self.shared.find(Finding::OverRelease { object: self.number });
+                0
+            }
+        }
+    }
+
+    /// Returns the references that are left, of an object whose references count.
+    pub(crate) fn leak(&self) -> Option<Finding> {
+        let Kind::Counted(interface, _) = self.kind else { return None };
+        let references = self.references.load(Ordering::Relaxed);
+        (references > 0).then_some(Finding::Leak { object: self.number, interface, references })
+    }
+}
+
+/// An object of a session.
+pub(crate) trait Headed: IUnknownMethods + Send + Sync + 'static {
+    /// Returns the part that all objects have.
+    fn head(&self) -> &Head;
+}
+
+/// Makes an object with the interface `I`.
+pub(crate) fn make<I: Implements<T>, T: Headed>(value: T) -> OwnedObject<T> {
+    own::<I, T>(
+        value,
+        OwnUnknown {
+            query: |value, iid| value.head().query(iid),
+            add_reference: |value| value.head().add_reference(),
+            release: |value| value.head().release(),
+        },
+    )
+}

@@ -1,0 +1,149 @@
+//! What a profiler has called, and what was wrong with it.
+
+use clr_runtime::{Outcome, RuleViolation};
+use clr_walker::profiling::HResult;
+use core::fmt;
+use std::collections::BTreeMap;
+use thiserror::Error;
+
+/// Something that a profiler did wrong, or that ended the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Finding {
+    /// A method of an object was called after its last reference had been released. In a CLR the
+    /// object does not exist any more.
+    #[error("{method} was called on object {object}, which had been released")]
+    UseAfterRelease {
+        /// The method.
+        method: &'static str,
+        /// Number of the object.
+        object: u32,
+    },
+    /// More references of an object were released than counted.
+    #[error("object {object} was released more often than it was referenced")]
+    OverRelease {
+        /// Number of the object.
+        object: u32,
+    },
+    /// References to an object were left when the session was closed.
+    #[error("{references} references to object {object}, of {interface}, are left")]
+    Leak {
+        /// Number of the object.
+        object: u32,
+        /// Interface of the object.
+        interface: &'static str,
+        /// Number of references.
+        references: u32,
+    },
+    /// A method was called on a thread that is not the session's.
+    #[error("{method} was called on another thread than that of the session")]
+    WrongThread {
+        /// The method.
+        method: &'static str,
+    },
+    /// An id was passed that the runtime has not given: a CLR reads memory there.
+    #[error(
+        "{method} was called with {id:#x}, which is no id of the process: a CLR reads memory there"
+    )]
+    UnknownId {
+        /// The method.
+        method: &'static str,
+        /// The number.
+        id: u64,
+    },
+    /// NULL was passed where a CLR writes or reads without a check.
+    #[error("{method} was called with NULL as {argument}: a CLR accesses it")]
+    NullPointer {
+        /// The method.
+        method: &'static str,
+        /// The argument.
+        argument: &'static str,
+    },
+    /// The seed is smaller than what the runtime reads of one.
+    #[error("the seed has {given:#x} bytes, and the runtime reads its whole CONTEXT")]
+    SmallSeed {
+        /// `contextSize` of the call.
+        given: u32,
+    },
+    /// The process has ended in a call, or the call never returns.
+    #[error("{method}: {outcome}")]
+    Ended {
+        /// The method.
+        method: &'static str,
+        /// What happened.
+        outcome: Outcome,
+    },
+    /// A documented rule for profilers was violated.
+    #[error(transparent)]
+    Rule(#[from] RuleViolation),
+    /// The profiler refused to be loaded.
+    #[error("Initialize returned {0}")]
+    Refused(HResult),
+}
+
+/// What a profiler has called in a session, and what was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    calls: BTreeMap<&'static str, u32>,
+    not_simulated: BTreeMap<&'static str, u32>,
+    not_raised: BTreeMap<&'static str, u32>,
+    findings: Vec<Finding>,
+}
+
+impl Report {
+    pub(crate) fn call(&mut self, method: &'static str) {
+        *self.calls.entry(method).or_default() += 1;
+    }
+
+    pub(crate) fn not_simulated(&mut self, method: &'static str) {
+        *self.not_simulated.entry(method).or_default() += 1;
+    }
+
+    pub(crate) fn not_raised(&mut self, callback: &'static str) {
+        *self.not_raised.entry(callback).or_default() += 1;
+    }
+
+    /// Adds a finding, once.
+    pub(crate) fn find(&mut self, finding: Finding) {
+        if !self.findings.contains(&finding) {
+            self.findings.push(finding);
+        }
+    }
+
+    /// Returns the number of calls of a method.
+    #[must_use]
+    pub fn calls_of(&self, method: &str) -> u32 {
+        self.calls.get(method).copied().unwrap_or_default()
+    }
+
+    /// Returns the methods that were called and are not simulated: they answered `E_NOTIMPL`.
+    pub fn not_simulated_calls(&self) -> impl Iterator<Item = (&'static str, u32)> {
+        self.not_simulated.iter().map(|(method, count)| (*method, *count))
+    }
+
+    /// Returns what was wrong, in order.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+}
+
+/// Prints the findings, then the calls that are not simulated, then all calls with their numbers.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for finding in &self.findings {
+            writeln!(f, "found: {finding}")?;
+        }
+        let counts = [
+            ("not simulated", &self.not_simulated),
+            ("not raised", &self.not_raised),
+            ("called", &self.calls),
+        ];
+        for (what, counts) in counts {
+            for (name, count) in counts {
+                writeln!(f, "{what}: {name} ({count})")?;
+            }
+        }
+        Ok(())
+    }
+}

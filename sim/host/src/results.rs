@@ -1,0 +1,26 @@
+//! HRESULTs that stack walks do not meet, and those of this library.
+
+use clr_walker::profiling::HResult;
+
+/// `E_POINTER`.
+pub const POINTER: HResult = HResult(0x8000_4003);
+/// `HRESULT_FROM_WIN32(ERROR_INSUFFICIENT_BUFFER)`.
+pub const INSUFFICIENT_BUFFER: HResult = HResult(0x8007_007A);
+/// `CLDB_S_TRUNCATION`: a name was cut off. A success.
+pub const TRUNCATION: HResult = HResult(0x0013_1106);
+/// `CLDB_E_INDEX_NOTFOUND`: a token has no row.
+pub const INDEX_NOT_FOUND: HResult = HResult(0x8013_1124);
+/// `CLDB_E_RECORD_NOTFOUND`: a type is not nested, or has another name.
+pub const RECORD_NOT_FOUND: HResult = HResult(0x8013_1130);
+/// `META_E_INVALID_TOKEN_TYPE`: a token is of another table.
+pub const INVALID_TOKEN_TYPE: HResult = HResult(0x8013_115F);
+/// `META_E_BAD_INPUT_PARAMETER`: a token is not one of a type parameter.
+pub const BAD_INPUT_PARAMETER: HResult = HResult(0x8013_1193);
+
+/// The simulated process has ended, or waits for ever: the report says of what. No CLR returns
+/// this, nor the next ones: they have the bit of customers' codes.
+pub const ENDED: HResult = HResult(0xA0C1_0001);
+/// The call was made on another thread than that of the session.
+pub const WRONG_THREAD: HResult = HResult(0xA0C1_0002);
+/// The object has been released, or its session closed.
+pub const RELEASED: HResult = HResult(0xA0C1_0003);

@@ -1,0 +1,331 @@
+//! Sessions: a text on a runtime, and what a profiler does there.
+
+use crate::import::TokenEnumeration;
+use crate::info::Info;
+use crate::object::{Headed, Kind, bury};
+use crate::report::{Finding, Report};
+use crate::stage::Stage;
+use clr_com::OwnedObject;
+use clr_runtime::OsThreadId;
+use clr_runtime::explain::{Event, StoryWriter, frame_chain};
+use clr_runtime::generation::Generation;
+use clr_scenario::{RunOnError, Scenario, ScenarioError};
+use clr_walker::profiling::ThreadId;
+use core::fmt;
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use thiserror::Error;
+
+/// The reason why a session cannot be opened, or its threads not be run.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// The text is not a scenario.
+    #[error(transparent)]
+    Text(#[from] ScenarioError),
+    /// The threads cannot be brought to a stop.
+    #[error(transparent)]
+    Run(#[from] RunOnError),
+}
+
+/// The thread that calls the runtime.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// A thread of the profiler, which the runtime does not know.
+    #[default]
+    Native,
+    /// A thread of the profiler that has run managed code: in preemptive mode.
+    Managed,
+    /// The thread that has stopped.
+    Stopped,
+}
+
+/// The part of a session that other threads may touch.
+pub(crate) struct Shared {
+    report: Mutex<Report>,
+    open: AtomicBool,
+}
+
+impl Shared {
+    pub(crate) fn with(&self, change: impl FnOnce(&mut Report)) {
+        change(&mut self.report.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    pub(crate) fn find(&self, finding: Finding) {
+        self.with(|report| report.find(finding));
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.load(Ordering::Acquire)
+    }
+}
+
+thread_local! {
+    /// The open sessions of this thread, by key.
+    static SESSIONS: RefCell<BTreeMap<u64, Rc<Inner>>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// Returns an open session of this thread.
+pub(crate) fn find(key: u64) -> Option<Rc<Inner>> {
+    SESSIONS.try_with(|sessions| sessions.borrow().get(&key).cloned()).ok().flatten()
+}
+
+/// The state of a session.
+pub(crate) struct Inner {
+    pub(crate) key: u64,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) scenario: Scenario,
+    pub(crate) generation: Generation,
+    /// All processes so far, the current one last: what they gave away lives as long as the session.
+    stages: RefCell<Vec<Rc<Stage>>>,
+    caller: Cell<OsThreadId>,
+    ended: Cell<bool>,
+    pub(crate) high_events: Cell<u32>,
+    /// The profiler's object, while callbacks are raised.
+    pub(crate) profiler: RefCell<Option<Rc<crate::raise::Target>>>,
+    info: RefCell<Option<OwnedObject<Info>>>,
+    objects: RefCell<Vec<Box<dyn Kept>>>,
+    pub(crate) enumerations: RefCell<BTreeMap<usize, TokenEnumeration>>,
+    /// Nesting of walks.
+    walks: Cell<u32>,
+    explanation: RefCell<String>,
+}
+
+/// An object that a session keeps.
+trait Kept {
+    fn leak(&self) -> Option<Finding>;
+    fn buried(self: Box<Self>) -> Box<dyn Any + Send>;
+}
+
+impl<T: Headed> Kept for OwnedObject<T> {
+    fn leak(&self) -> Option<Finding> {
+        self.value().head().leak()
+    }
+
+    fn buried(self: Box<Self>) -> Box<dyn Any + Send> {
+        self
+    }
+}
+
+impl Inner {
+    pub(crate) fn stage(&self) -> Option<Rc<Stage>> {
+        self.stages.borrow().last().cloned()
+    }
+
+    /// Returns the number of the current process, from 0.
+    pub(crate) fn stage_number(&self) -> usize {
+        self.stages.borrow().len().saturating_sub(1)
+    }
+
+    pub(crate) fn stage_of(&self, number: usize) -> Option<Rc<Stage>> {
+        self.stages.borrow().get(number).cloned()
+    }
+
+    pub(crate) fn caller(&self) -> OsThreadId {
+        self.caller.get()
+    }
+
+    /// Calls `act` as a thread.
+    pub(crate) fn acting_as<T>(&self, os: OsThreadId, act: impl FnOnce() -> T) -> T {
+        let before = self.caller.replace(os);
+        let done = act();
+        self.caller.set(before);
+        done
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.get()
+    }
+
+    pub(crate) fn end(&self) {
+        self.ended.set(true);
+    }
+
+    fn set(&self, stage: Stage) {
+        self.caller.set(stage.native());
+        self.ended.set(false);
+        self.stages.borrow_mut().push(Rc::new(stage));
+    }
+
+    /// Keeps an object, and returns the pointer for the profiler.
+    pub(crate) fn keep<T: Headed>(&self, make: impl FnOnce(u32) -> OwnedObject<T>) -> *mut c_void {
+        let mut objects = self.objects.borrow_mut();
+        let object = make(objects.len() as u32 + 1);
+        let pointer = object.as_raw();
+        objects.push(Box::new(object));
+        pointer
+    }
+
+    /// Makes a walk, and explains it. A walk within it is a part of its explanation.
+    pub(crate) fn explained<T>(&self, stage: &Stage, walk: impl FnOnce() -> T) -> T {
+        let depth = self.walks.replace(self.walks.get() + 1);
+        let runtime = stage.runtime();
+        if depth == 0 {
+            runtime.log.listen();
+        }
+        let done = walk();
+        self.walks.set(depth);
+        if depth == 0 {
+            let events = runtime.log.take();
+            let target = events.iter().find_map(|event| match event {
+                Event::Target { object, .. } => Some(*object),
+                _ => None,
+            });
+            let chain = target.map_or_else(Vec::new, |target| frame_chain(runtime, target));
+            let generation = self.generation;
+            let writer = StoryWriter { generation, names: runtime, chain: &chain };
+            let lines = writer.write(&events);
+            let mut explanation = self.explanation.borrow_mut();
+            for line in lines {
+                explanation.extend(std::iter::repeat_n("  ", line.depth));
+                explanation.push_str(&line.to_string());
+                explanation.push('\n');
+            }
+        }
+        done
+    }
+}
+
+/// A text on a runtime, and the runtime's answers to a profiler.
+///
+/// Everything happens on the thread that opened the session; the pointers it gives away are valid
+/// until it is closed, whatever is done with references to them.
+///
+/// The second field is true in the handle whose end closes the session.
+pub struct Session(Rc<Inner>, bool);
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("generation", &self.0.generation).finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// Opens a text on a runtime: its program before the first instruction, or its stack.
+    ///
+    /// # Errors
+    /// Returns [`SessionError`].
+    pub fn open(text: &str, generation: Generation) -> Result<Self, SessionError> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let scenario = Scenario::parse(text)?;
+        let stage = Stage::new(&scenario, generation)?;
+        let shared = Shared { report: Mutex::default(), open: AtomicBool::new(true) };
+        let inner = Rc::new(Inner {
+            key: NEXT.fetch_add(1, Ordering::Relaxed),
+            shared: Arc::new(shared),
+            scenario,
+            generation,
+            stages: RefCell::default(),
+            caller: Cell::default(),
+            ended: Cell::new(false),
+            high_events: Cell::new(0),
+            profiler: RefCell::default(),
+            info: RefCell::default(),
+            objects: RefCell::default(),
+            enumerations: RefCell::default(),
+            walks: Cell::new(0),
+            explanation: RefCell::default(),
+        });
+        inner.set(stage);
+        *inner.info.borrow_mut() = Some(Info::make(&inner, Kind::Info(generation.profiler_info())));
+        SESSIONS.with(|sessions| sessions.borrow_mut().insert(inner.key, Rc::clone(&inner)));
+        Ok(Self(inner, true))
+    }
+
+    pub(crate) const fn inner(&self) -> &Rc<Inner> {
+        &self.0
+    }
+
+    /// Returns the session's number, which is not 0.
+    pub(crate) fn key(&self) -> usize {
+        self.0.key as usize
+    }
+
+    /// Returns another handle, which does not close the session.
+    pub(crate) fn share(&self) -> Self {
+        Self(Rc::clone(&self.0), false)
+    }
+
+    /// Runs the text's threads to a stop, from the beginning.
+    ///
+    /// # Errors
+    /// Returns [`SessionError::Run`]; the process is then the one from before.
+    pub fn run_to_stop(&self, stop: usize) -> Result<(), SessionError> {
+        self.0.set(Stage::at_stop(&self.0.scenario, self.0.generation, stop)?);
+        Ok(())
+    }
+
+    /// Returns the runtime's object, an `ICorProfilerInfo` and an `IUnknown`, without counting a
+    /// reference. It is NULL for no session.
+    #[must_use]
+    pub fn info(&self) -> *mut c_void {
+        self.0.info.borrow().as_ref().map_or(std::ptr::null_mut(), OwnedObject::as_raw)
+    }
+
+    /// Chooses the thread that the next calls are made on.
+    pub fn act_as(&self, role: Role) {
+        let Some(stage) = self.0.stage() else { return };
+        self.0.caller.set(match role {
+            Role::Native => stage.native(),
+            Role::Managed => stage.managed(),
+            Role::Stopped => stage.stopped(),
+        });
+    }
+
+    /// Returns the `ThreadID` of the thread that has stopped, if the runtime knows it.
+    #[must_use]
+    pub fn stopped_thread(&self) -> Option<ThreadId> {
+        self.0.stage()?.stopped_object()
+    }
+
+    /// Returns what the profiler has called so far, and what was wrong.
+    #[must_use]
+    pub fn report(&self) -> Report {
+        if let Some(violation) = self.0.stage().and_then(|stage| stage.runtime().rule_violation()) {
+            self.0.shared.find(violation.into());
+        }
+        let mut found = Report::default();
+        self.0.shared.with(|report| found.clone_from(report));
+        found
+    }
+
+    /// Returns the report with the references that are left: for the end of a test, when the
+    /// profiler has released everything.
+    #[must_use]
+    pub fn final_report(&self) -> Report {
+        let mut report = self.report();
+        let objects = self.0.objects.borrow();
+        for leak in objects.iter().filter_map(|object| object.leak()) {
+            report.find(leak);
+        }
+        report
+    }
+
+    /// Returns the explanations of all walks so far, a line for each decision.
+    #[must_use]
+    pub fn explanation(&self) -> String {
+        self.0.explanation.borrow().clone()
+    }
+}
+
+/// Closes the session. Calls of its objects are refused from then on.
+impl Drop for Session {
+    fn drop(&mut self) {
+        let Self(_, closes) = self;
+        if !*closes {
+            return;
+        }
+        self.0.shared.open.store(false, Ordering::Release);
+        // During the end of the thread there may be no list any more.
+        let _ = SESSIONS.try_with(|sessions| sessions.borrow_mut().remove(&self.0.key));
+        let objects = self.0.objects.take();
+        bury(objects.into_iter().map(Kept::buried));
+        let info = self.0.info.take();
+        bury(info.map(|info| Box::new(info) as Box<dyn Any + Send>));
+    }
+}

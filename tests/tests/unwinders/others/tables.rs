@@ -6,6 +6,8 @@ use crate::others::pe_unwind_info::PeUnwindInfo;
 use clr_machine::{Machine, Protection};
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::Position;
+use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
+use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
 use pe_unwind_info::x86_64::{UnwindInfo, UnwindInfoTrailer};
 
 const EHANDLER: u8 = 1 << 3;
@@ -93,4 +95,46 @@ fn pe_unwind_info_and_framehop_return_to_a_saved_register_by_operation_11() {
         Framehop::new(&code).step(&frame, Position::Interrupted, &machine),
     ];
     assert_eq!(answers.map(|answer| answer.unwrap().registers.rip), [RBX; 2]);
+}
+
+/// `push rbp; pop rbp; ret` with the rows of compilers: behind the `pop`, rbp's slot is below rsp, where a
+/// copy of the stack has nothing.
+#[test]
+fn framehop_keeps_rbp_whose_slot_was_popped() {
+    const RETURN_ADDRESS: u64 = 0x5A5A;
+    let mut eh_frame = Vec::new();
+    // Version 1, no augmentation, factors 1 and -8, rip; CFA = rsp+8, rip at cfa-8.
+    let cie = [0, 0, 0, 0, 1, 0, 1, 0x78, 16, 0x0C, 7, 8, 0x90, 1, 0, 0];
+    // 0x1000..0x1003. +1 CFA = rsp+10h, rbp at cfa-10h; +2 rsp+8.
+    let mut fde = vec![24, 0, 0, 0];
+    fde.extend([0x1000_u64, 3].into_iter().flat_map(u64::to_le_bytes));
+    fde.extend([0x41, 0x0E, 0x10, 0x86, 2, 0x41, 0x0E, 8]);
+    for entry in [&cie[..], &fde] {
+        eh_frame.extend((entry.len() as u32).to_le_bytes());
+        eh_frame.extend(entry);
+    }
+    eh_frame.extend([0; 4]);
+    let sections = ExplicitModuleSectionInfo {
+        text_svma: Some(0x1000..0x1003),
+        eh_frame_svma: Some(0x2000..0x2000 + eh_frame.len() as u64),
+        eh_frame: Some(&eh_frame[..]),
+        ..ExplicitModuleSectionInfo::default()
+    };
+    let mut unwinder = UnwinderX86_64::new();
+    unwinder.add_module(Module::new("by hand".into(), 0..0x3000, 0, sections));
+    for (rip, rsp) in [(0x1000, 0x8008), (0x1001, 0x8000), (0x1002, 0x8008)] {
+        let rbp = if rip == 0x1001 { 0xBAD0 } else { 0xB0B };
+        let mut registers = UnwindRegsX86_64::new(rip, rsp, rbp);
+        let mut read = |at| match at {
+            _ if at < rsp => Err(()),
+            0x8000 => Ok(0xB0B),
+            0x8008 => Ok(RETURN_ADDRESS),
+            _ => Err(()),
+        };
+        let address = FrameAddress::from_instruction_pointer(rip);
+        let cache = &mut CacheX86_64::new();
+        let found = unwinder.unwind_frame(address, &mut registers, cache, &mut read);
+        assert_eq!(found, Ok(Some(RETURN_ADDRESS)), "{rip:#x}");
+        assert_eq!((registers.sp(), registers.bp()), (0x8010, 0xB0B), "{rip:#x}");
+    }
 }

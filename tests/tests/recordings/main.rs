@@ -1,5 +1,6 @@
 //! Tests of walks recorded in real CLRs.
 
+mod answers;
 mod collection;
 mod questions;
 mod recorded_stacks;

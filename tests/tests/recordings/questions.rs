@@ -8,7 +8,7 @@ use crate::collection::{check, recordings};
 use clr_recording::{CallbackLine, FrameLine, Hex, Recording, WalkLine};
 use clr_runtime::FrameKind;
 use clr_runtime::frame::FrameShape;
-use clr_runtime::generation::Generation;
+use clr_runtime::generation::{Generation, Known, Question};
 use clr_scenario::{Scenario, SnapshotCall};
 use clr_tests::recorded::Counts;
 use clr_walker::registers::{Gpr, Registers};
@@ -322,6 +322,8 @@ fn the_word_below_a_frame_is_the_process_s_cookie() {
         // Five Frames of .NET 9 were not complete yet.
         let is_constant = others * 50 < most;
         assert_eq!(is_constant, generation.frames_have_cookies(), "{generation}");
+        let question = Question::from_name("frames_have_cookies").unwrap();
+        assert_eq!((question.known)(generation), Known::Observed, "{generation}");
     }
     check!(counts);
 }

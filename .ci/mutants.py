@@ -10,7 +10,8 @@ FOLDER) each condition that belongs to a clause can be fixed to false or to true
 be left out, and each function can return at once. All of them are compiled together, and the variable
 MUTANT chooses one; those that do not compile are dropped. Code belongs to the clauses that comments
 inside or right before it name, and to those of the events that it records; then to those of the function
-around it.
+around it. Where none of them is noticed, a bug of `tests/planted.tsv` may be, which was planted by
+hand (.ci/planted.py).
 """
 
 import argparse
@@ -19,6 +20,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -38,6 +40,11 @@ pub mod mutant {
     }
 }
 """
+# Clauses that no change of the code can take out, and why.
+REASONS = {
+    68: "an inlined method has no frame, so no code is about it",
+    155: "memory before a code heap is not simulated",
+}
 # Results of functions that return at once, by the start of their type.
 RETURNS = [
     ("bool", ["true", "false"]), ("Option<", ["None"]), ("u64", ["0"]), ("u32", ["0"]),
@@ -377,7 +384,7 @@ def main():
         # The nearer, and the fewer clauses a mutant belongs to, the more it is about this one.
         of_clause = sorted((it["clauses"][clause], len(it["clauses"]), number)
                            for number, it in mutants.items() if clause in it["clauses"])
-        row = (f"C-{clause:03}", "no mutant", "", "")
+        row = (f"C-{clause:03}", "no mutant", REASONS.get(clause, ""), "")
         if of_clause and not named.get(clause):
             row = (f"C-{clause:03}", "no text", "", "")
         elif of_clause:
@@ -394,6 +401,9 @@ def main():
         print("\t".join(row), flush=True)
     table = "# clause\tresult\tmutant\ttext\n" + "".join("\t".join(row) + "\n" for row in rows)
     (ROOT / "tests/mutants.tsv").write_text(table)
+    sys.dont_write_bytecode = True
+    from planted import update_mutants
+    update_mutants()
 
 
 if __name__ == "__main__":

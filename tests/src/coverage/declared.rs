@@ -53,6 +53,12 @@ pub const TESTED: &[Tested] = &[
         test: "a_frame_info_is_of_its_function_while_its_callback_lasts",
     },
     Tested {
+        clauses: &[136],
+        generations: Generations::ALL,
+        file: "sim/runtime/src/profiling/tests/code.rs",
+        test: "in_the_callbacks_of_a_walk_methods_are_allowed_as_around_it",
+    },
+    Tested {
         clauses: &[114, 115, 117],
         generations: Generations::ALL,
         file: "sim/runtime/src/profiling/tests/lookup.rs",
@@ -173,11 +179,6 @@ pub const HOLES: &[Hole] = &[
         clauses: &[75],
         generations: Generations::UNIX,
         reason: "On Unix a call suspends no thread.",
-    },
-    Hole {
-        clauses: &[136],
-        generations: Generations::ALL,
-        reason: "Needs hooks and callbacks that are executed; recorded on .NET Core 3.1 and 9.",
     },
     Hole {
         clauses: &[30, 148, 149, 150, 151, 152, 157],

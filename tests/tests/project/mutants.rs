@@ -1,31 +1,104 @@
-//! The table of the mutants: whether texts notice that a rule is missing. `.ci/mutants.py` writes it.
+//! The tables of the mutants: whether texts notice that a rule is missing, and which oracle sees a
+//! planted bug. `.ci/mutants.py` and `.ci/planted.py` write them.
 
 use crate::repository::{path, read};
-use clr_runtime::clause;
-use std::collections::BTreeMap;
+use clr_runtime::clause::{self, Clause};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The words for the outcome of a clause's mutants.
-const RESULTS: [&str; 5] = ["red", "crude", "green", "no mutant", "no text"];
+const RESULTS: [&str; 6] = ["red", "crude", "tested", "green", "no mutant", "no text"];
+
+/// Returns the rows of a table.
+fn rows(table: &str) -> impl Iterator<Item = Vec<&str>> {
+    let rows = table.lines().filter(|line| !line.starts_with('#'));
+    rows.map(|row| row.split('\t').collect())
+}
+
+/// Returns a text without white space.
+fn squeezed(text: &str) -> String {
+    text.split_whitespace().collect()
+}
+
+/// Returns true if the gallery has this text, or if none is named.
+fn is_text(text: &str) -> bool {
+    text == "-" || clr_fixtures::get(&format!("gallery/{text}")).is_some()
+}
 
 #[test]
 fn every_clause_has_a_row_in_the_table_of_mutants() {
     let table = read("tests/mutants.tsv");
-    let rows = table.lines().filter(|line| !line.starts_with('#'));
+    let planted = read("tests/planted.tsv");
+    let planted: BTreeSet<_> = rows(&planted).map(|row| format!("planted: {}", row[0])).collect();
     let mut counts = BTreeMap::<&str, usize>::new();
     let mut clauses = Vec::new();
-    for row in rows {
-        let fields: Vec<_> = row.split('\t').collect();
-        let [clause, result, mutant, text] = fields.try_into().unwrap();
-        assert!(RESULTS.contains(&result), "{row}");
+    for row in rows(&table) {
+        let [clause, result, mutant, text] = row[..] else { panic!("{row:?}") };
+        assert!(RESULTS.contains(&result), "{row:?}");
         *counts.entry(result).or_default() += 1;
         clauses.push(clause.to_owned());
-        if matches!(result, "red" | "crude") {
-            let (file, _) = mutant.split_once(": ").unwrap();
-            assert!(path(file).is_file(), "{row}");
-            assert!(clr_fixtures::get(&format!("gallery/{text}")).is_some(), "{row}");
+        match result {
+            "red" | "crude" => {
+                let (file, _) = mutant.split_once(": ").unwrap();
+                assert!(path(file).is_file() || planted.contains(mutant), "{row:?}");
+                assert!(is_text(text) && text != "-", "{row:?}");
+            }
+            "tested" => {
+                let is_recording = clr_fixtures::get(&format!("clr/{text}")).is_some();
+                let exists = text.contains("::") || is_recording || is_text(text);
+                assert!(planted.contains(mutant) && exists, "{row:?}");
+            }
+            // Who finds no way to take a rule out says why.
+            "no mutant" => assert!(!mutant.is_empty(), "{row:?}"),
+            _ => {}
         }
     }
     println!("{counts:?}");
     let all: Vec<_> = clause::entries().map(|entry| entry.clause.to_string()).collect();
     assert_eq!(clauses, all, "run .ci/mutants.py anew");
+}
+
+/// Whoever changes code in which bugs are planted moves them along, and runs `.ci/planted.py`.
+#[test]
+fn every_planted_bug_has_its_place_and_is_seen_by_an_oracle() {
+    let table = read("tests/planted.tsv");
+    let mut sources = BTreeMap::new();
+    let mut known = BTreeSet::new();
+    for row in rows(&table) {
+        let [bug, clauses, before, file, code, instead, ref oracles @ ..] = row[..] else {
+            panic!("{row:?}")
+        };
+        for clause in clauses.split(' ') {
+            assert!(clause.parse::<Clause>().is_ok(), "{row:?}");
+        }
+        assert!(!before.is_empty() && code != instead, "{row:?}");
+        let source = sources.entry(file.to_owned()).or_insert_with(|| squeezed(&read(file)));
+        let found = source.matches(&squeezed(&code.replace(['«', '»'], ""))).count();
+        assert_eq!(found, 1, "{bug}: {code} in {file}");
+        // A bug in several places has its results in the first row.
+        match *oracles {
+            [] => assert!(known.contains(bug), "{row:?}"),
+            [texts, _, unit, model, recording] => {
+                assert!(texts.split(' ').all(is_text), "{row:?}");
+                let sees =
+                    [texts, unit, model, recording].iter().any(|it| !matches!(*it, "-" | "?"));
+                assert!(sees, "{bug} is seen by no oracle");
+                known.insert(bug);
+            }
+            _ => panic!("{row:?}"),
+        }
+    }
+}
+
+/// The tables name the models' own mistakes as they are: each planted in the runtime, too.
+#[test]
+fn the_mistakes_of_the_models_are_planted_in_the_runtime_too() {
+    let table = read("tests/planted.tsv");
+    let of_model: BTreeMap<_, _> =
+        rows(&table).filter(|row| row.len() > 9).map(|row| (row[0], row[9])).collect();
+    let lookups = clr_tests::lookups::Mistake::ALL.map(|mistake| format!("{mistake:?}"));
+    let snapshots = clr_tests::snapshot::Mistake::ALL.map(|mistake| format!("{mistake:?}"));
+    for mistake in lookups.iter().chain(&snapshots) {
+        let model = of_model.get(mistake.as_str());
+        assert!(model.is_some_and(|model| *model != "-"), "{mistake}: {model:?}");
+    }
 }

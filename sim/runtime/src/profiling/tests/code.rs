@@ -187,6 +187,30 @@ fn seed(runtime: &Runtime<'_, Machine>) -> Vec<u8> {
     seed
 }
 
+/// Tests C-136: the callbacks of a walk are no callbacks of the profiler.
+#[test]
+fn in_the_callbacks_of_a_walk_methods_are_allowed_as_around_it() {
+    for generation in Generation::ALL {
+        let runtime = process(generation);
+        let seed = seed(&runtime);
+        let call = Call { seed: Some(&seed), ..Call::default() };
+        for (bits, expected) in [(0, failed(UNSUPPORTED_CALL_SEQUENCE)), (1, Ok(())), (3, Ok(()))] {
+            let mut answers = Vec::new();
+            let outcome = with_state(&runtime, WORKER, bits, |caller| {
+                caller.do_stack_snapshot(
+                    &call,
+                    Some(&mut |_| {
+                        answers.push(caller.get_thread_info(OTHER_ID).map(|_| ()));
+                        HResult::OK
+                    }),
+                )
+            });
+            assert_eq!(outcome, Outcome::Returned(HResult::OK), "{generation}");
+            assert_eq!(answers, [expected; 2], "{generation}, {bits}");
+        }
+    }
+}
+
 /// Tests C-101.
 #[test]
 fn a_frame_info_is_of_its_function_while_its_callback_lasts() {

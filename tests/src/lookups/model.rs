@@ -66,8 +66,9 @@ fn answer(
     let framework = matches!(family.product, Product::Framework);
     let first = framework && family.version.0 < 4;
     let missing = match method {
-        FunctionFromIp3 | CodeInfo4 => framework,
-        FunctionFromIp2 | CodeInfo3 | EnumThreads => first,
+        CodeInfo4 => framework,
+        // ICorProfilerInfo8 is in .NET Framework since 4.7.2.
+        FunctionFromIp2 | FunctionFromIp3 | CodeInfo3 | EnumThreads => first,
         FunctionFromIp | CodeInfo | CodeInfo2 => false,
     };
     if missing {

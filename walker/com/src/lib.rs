@@ -1,7 +1,5 @@
 //! The CLR's profiling interfaces: COM vtables to call a runtime, and to be called by one.
 //!
-//! `include/clr_profiling.h` has the same interfaces for C++.
-//!
 //! An interface is a pointer that counts references: [`ICorProfilerInfo4`] has the methods of that
 //! interface and, by `Deref`, those of all interfaces before it. Methods have the names and the
 //! arguments of the public documentation; [`RuntimeInfo`] wraps those that a stack profiler needs.

@@ -52,7 +52,8 @@ const char *clrsim_runtime_name(uint32_t number);
 /* Runs the text's threads to a stop, by its number from 0, from the beginning. */
 clrsim_status clrsim_run_to_stop(clrsim_session *session, uint32_t stop);
 
-/* Loads a profiler, an ICorProfilerCallback *, and returns the result of its Initialize. */
+/* Loads a profiler, an ICorProfilerCallback *, and returns the result of its Initialize. The session holds references to
+ * it, and releases them when it is closed. */
 int32_t clrsim_initialize(clrsim_session *session, void *profiler);
 
 /* Executes the text's program to its end, with the callbacks that the profiler has asked for. */

@@ -1,4 +1,5 @@
-// libclrsim for C++17: sessions that close themselves, and errors as exceptions.
+// libclrsim for C++17: sessions that close themselves, and errors as exceptions. With -fsanitize=undefined add
+// -fno-sanitize=vptr: the runtime's objects are not of C++, and have no RTTI. C++ exceptions must not leave callbacks.
 #ifndef CLRSIM_HPP
 #define CLRSIM_HPP
 

@@ -1,4 +1,5 @@
 //! `clrsim_interfaces.hpp` has the interfaces of `clr-com`, and no others.
+#![cfg(target_pointer_width = "64")]
 
 use std::fmt::Write as _;
 #[cfg(all(target_arch = "x86_64", not(windows)))]

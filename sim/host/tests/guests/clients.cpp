@@ -101,9 +101,9 @@ static void handler(const std::string &runtime) {
 }
 
 static void continuous(const std::string &runtime) {
-    clrsim::Session session(TEXT, runtime);
     Product product;
     product.is_handler = false;
+    clrsim::Session session(TEXT, runtime);
     HRESULT loaded = session.initialize(&product);
     if (loaded != S_OK) {
         // Without ICorProfilerInfo12 it refuses.

@@ -167,19 +167,15 @@ impl Metadata {
         method.type_arguments = vec![self.canonical_class(); of_method as usize];
     }
 
-    /// Finds the declared type with the longest path that a method's name begins with. Returns the
-    /// module's index, the type's, and the rest of the name.
+    /// Finds the type of a method. Returns the module's index, the type's, and the method's name.
     fn declared(&self, name: &str) -> Option<(usize, usize, String)> {
-        let in_module = |(index, module): (usize, &Module)| {
-            let row = |(row, one): (usize, &TypeDef)| {
-                let rest = name.strip_prefix(&one.path)?.strip_prefix('.')?;
-                let is_member = split(rest).0.is_empty() && !one.path.is_empty();
-                is_member.then(|| (one.path.len(), (index, row, rest.to_owned())))
-            };
-            module.types().iter().enumerate().filter_map(row).max_by_key(|(len, _)| *len)
-        };
-        let found = self.modules.iter().enumerate().filter_map(in_module);
-        found.max_by_key(|(len, _)| *len).map(|(_, found)| found)
+        let (path, method) = split(name);
+        if path.is_empty() {
+            return None;
+        }
+        let row = |module: &Module| module.types().iter().position(|one| one.path == path);
+        let found = |(index, module)| Some((index, row(module)?, method.to_owned()));
+        self.modules.iter().enumerate().find_map(found)
     }
 
     /// Adds the type of a method. Returns the module's index, the type's, and the method's name.

@@ -55,7 +55,7 @@ fn global_functions_and_constructors_have_their_types() {
 }
 
 #[test]
-fn methods_belong_to_the_named_type_with_the_longest_path() {
+fn methods_belong_to_the_type_that_their_name_begins_with() {
     let inner = TypeNames {
         methods: vec![MethodNames { parameters: vec!["U".to_owned()], ..MethodNames::plain("Go") }],
         ..one("Inner")

@@ -99,3 +99,64 @@ fn calls_with_edge_arguments_are_answered_as_recorded_in_real_runtimes() {
     }
     assert_eq!(count, 3);
 }
+
+/// The project of the chapter, as CTest runs it.
+#[test]
+fn the_example_is_built_by_cmake() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = tempfile::tempdir().unwrap();
+    let library = format!("-DCLRSIM_LIBRARY_DIR={}", library_folder().display());
+    let package = format!("-Dclrsim_DIR={}", here.join("cmake").display());
+    let mut configure = Command::new("cmake");
+    configure.arg("-S").arg(here.join("example")).arg("-B").arg(folder.path());
+    let Ok(configured) = configure.args([package, library]).output() else {
+        eprintln!("skipped: no cmake");
+        return;
+    };
+    let report = |output: &std::process::Output| {
+        [&output.stdout, &output.stderr]
+            .map(|text| String::from_utf8_lossy(text).into_owned())
+            .concat()
+    };
+    assert!(configured.status.success(), "{}", report(&configured));
+    let built = Command::new("cmake").arg("--build").arg(folder.path()).output().unwrap();
+    assert!(built.status.success(), "{}", report(&built));
+    let mut test = Command::new("ctest");
+    let tested =
+        test.arg("--output-on-failure").arg("--test-dir").arg(folder.path()).output().unwrap();
+    assert!(tested.status.success(), "{}", report(&tested));
+    assert!(
+        report(&tested).contains("100% tests passed, 0 tests failed out of 1"),
+        "{}",
+        report(&tested)
+    );
+}
+
+#[test]
+fn the_example_is_built_with_the_flags_of_pkg_config() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut pkg_config = Command::new("pkg-config");
+    pkg_config.env("PKG_CONFIG_PATH", here.join("pkgconfig"));
+    pkg_config.arg(format!("--define-variable=libdir={}", library_folder().display()));
+    let Ok(flags) = pkg_config.args(["--cflags", "--libs", "clrsim"]).output() else {
+        eprintln!("skipped: no pkg-config");
+        return;
+    };
+    assert!(flags.status.success(), "{}", String::from_utf8_lossy(&flags.stderr));
+    let flags = String::from_utf8(flags.stdout).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("sampler_test");
+    let mut compile = Command::new(std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned()));
+    compile.arg("-std=c++17").arg(here.join("example/sampler_test.cpp")).arg("-o").arg(&program);
+    let output = compile.args(flags.split_whitespace()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let texts = here.join("example/texts");
+    assert_eq!(run(&program, texts.to_str().unwrap()), "all checks hold\n");
+}
+
+#[test]
+fn the_chapter_shows_the_text_of_the_example() {
+    let chapter = include_str!("../../src/book/cpp_profiler.md");
+    let text = include_str!("../example/texts/allocates.kdl");
+    assert!(chapter.contains(&format!("```kdl\n{text}```")), "{text}");
+}

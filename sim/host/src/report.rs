@@ -1,4 +1,4 @@
-//! What a profiler has called, and what was wrong with it.
+//! Calls of a profiler, and its mistakes.
 
 use clr_runtime::{Outcome, RuleViolation};
 use clr_walker::profiling::HResult;
@@ -81,7 +81,7 @@ pub enum Finding {
     Refused(HResult),
 }
 
-/// What a profiler has called in a session, and what was found.
+/// The calls of a profiler in a session, and its mistakes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     calls: BTreeMap<&'static str, u32>,

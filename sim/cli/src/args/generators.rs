@@ -39,7 +39,7 @@ call does not come out as the model says; those for which all do, and those of s
 as the call ends as it did. With --hresult or --clause, whatever the input is, it is made smaller
 as long as some snapshot ends so, or has the clause in its story, and for the same reason: the
 clauses that decided it. Expectations are kept where they still hold, and never changed; a text
-does not grow. What was dropped is printed.
+does not grow. The dropped parts are printed.
 
 Exit codes:
   0  the smallest text was written

@@ -16,12 +16,12 @@ Examples:
   clrsim explore my.kdl --rules --json
   clrsim explore my.kdl --minimize my/small.kdl
 
-The text is a program, mostly with a profiler. What is not said here is as its first explore node
-says; the runtimes are those that it expects something of there, or all. In a history one thread at
-a time goes on, up to its next switch point: a lock, a wait, a suspension, a change of mode, a call
-of the runtime. The search chooses the next thread. The first history that fails is explained:
-the waiting threads, the last steps of each thread, the hazard and how to avoid it, and the string
-with which clrsim replay replays the history.
+The text is a program, mostly with a profiler. Options that are not given are those of its first
+explore node; the runtimes are those that it expects something of there, or all. In a history one
+thread at a time goes on, up to its next switch point: a lock, a wait, a suspension, a change of
+mode, a call of the runtime. The search chooses the next thread. The first history that fails is
+explained: the waiting threads, the last steps of each thread, the hazard and how to avoid it, and
+the string with which clrsim replay replays the history.
 
 The histories of random and pct depend on their number and the seed alone: machines can share them
 by --first and --schedules, and the result does not depend on --jobs. The others go from one

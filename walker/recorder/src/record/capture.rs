@@ -238,7 +238,7 @@ impl Answer {
     }
 }
 
-/// What was copied, and other memory as it is now.
+/// Copied memory, and other memory as it is now.
 impl Memory for Capture {
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
         let copies = [&self.object, &self.used, &self.context];

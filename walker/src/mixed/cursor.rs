@@ -1,6 +1,7 @@
 //! Steps from a frame to its caller, with checks that the result is plausible.
 
 use super::call_site::{ends_in_call, epilogue_len, follows_call};
+use super::hijacked::true_return_address;
 use super::reason::Reason;
 use super::redirected::Redirected;
 use super::stack::Source;
@@ -133,6 +134,10 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
             if step.trust == Trust::Leaf && self.leave_pushing_stub(address, rsp, frame) {
                 return Ok(Stepped::Caller);
             }
+            if self.leave_hijacked(caller_rsp, frame) {
+                frame.source = Source::Unwound(step.trust);
+                return Ok(Stepped::Caller);
+            }
             if redirected() == Some(Redirected::Stored)
                 && self.is_interrupted_method(&frame.registers)
             {
@@ -145,6 +150,22 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
         frame.position = position;
         frame.source = Source::Unwound(step.trust);
         Ok(Stepped::Caller)
+    }
+
+    /// Corrects the caller of a frame whose return address, below `caller_rsp` (VA), the runtime has hijacked.
+    /// Returns true if the Thread object has the true one, and a call in known code returns there.
+    fn leave_hijacked(&self, caller_rsp: u64, frame: &mut Cursor) -> bool {
+        let thread = self.target.id().0;
+        let found = true_return_address(self.target, thread, caller_rsp.wrapping_sub(8));
+        let Some(address) = found.filter(|address| self.knows(address.wrapping_sub(1))) else {
+            return false;
+        };
+        if !self.is_return_address(address) {
+            return false;
+        }
+        frame.registers.rip = address;
+        frame.position = Position::ReturnAddress;
+        true
     }
 
     /// Corrects the caller of a frame of native code at `inside` (VA), where call frame information

@@ -35,7 +35,7 @@
 //! | a return address in code without unwind data | the same seed: the runtime may know the code |
 //! | a helper that pushes without unwind data | recognised by its code, or [`Reason::NotACall`] |
 //! | an epilogue | the rest of it is executed |
-//! | a hijacked return address | restored by `DoStackSnapshot`, else [`Reason::NotACall`] |
+//! | a hijacked return address | the true one is read from the Thread object, else `DoStackSnapshot` restores it, else [`Reason::NotACall`] |
 //! | an overwritten return address | [`Reason::NotACall`]; the runtime may find the stack again by a Frame |
 //! | a stack pointer outside the stack | [`SeedRefused::OutsideStack`], [`Reason::OutsideStack`] |
 //! | a wrong stack pointer on the stack | [`SeedRefused::NoCaller`] for a method with unwind data; undetectable in other code |
@@ -64,6 +64,7 @@ mod buffer;
 mod call_site;
 mod cursor;
 mod fill;
+mod hijacked;
 mod leaf;
 mod reason;
 mod redirected;

@@ -2,6 +2,7 @@
 
 mod advice;
 mod cold_end;
+mod hijacked;
 mod image;
 mod mock;
 mod popped;

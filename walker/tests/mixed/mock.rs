@@ -76,6 +76,8 @@ pub(crate) struct Mock {
     pub(crate) suspensions: Cell<i32>,
     pub(crate) done: RefCell<Vec<Done>>,
     pub(crate) bounds: StackBounds,
+    /// The Thread object.
+    pub(crate) object: Vec<u8>,
 }
 
 /// Returns the return address in function `n` of some code.
@@ -131,6 +133,7 @@ impl Mock {
             suspensions: Cell::new(0),
             done: RefCell::default(),
             bounds: StackBounds { limit: STACK - 0x1000, base, root: StackRoot::ReturnAddress(0) },
+            object: vec![0; 0x1000],
         };
         mock.reports = Self::truth(ips);
         mock
@@ -251,12 +254,13 @@ impl Memory for Mock {
             (NATIVE, &self.code),
             (MANAGED, &self.code),
             (UNKNOWN, &self.code),
+            (THREAD.0, &self.object),
         ] {
             let found = address.checked_sub(start).and_then(|at| {
                 let at = usize::try_from(at).ok()?;
                 bytes.get(at..at.checked_add(buffer.len())?)
             });
-            let found = found.filter(|_| start == STACK || !self.hides_code);
+            let found = found.filter(|_| [STACK, THREAD.0].contains(&start) || !self.hides_code);
             if let Some(found) = found {
                 buffer.copy_from_slice(found);
                 return Ok(());

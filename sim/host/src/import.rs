@@ -6,7 +6,6 @@ mod types;
 
 use crate::object::{Head, Headed, Kind, make};
 use crate::out::{Answer, count, put, put_all, put_cut, wide};
-use crate::report::Finding;
 use crate::results;
 use crate::session::Inner;
 use clr_com::{
@@ -116,8 +115,7 @@ unsafe fn put_name(name: &str, room: u32, len: *mut u32, to: *mut u16) -> HResul
 impl Call<'_> {
     /// Refuses NULL where a CLR does not check.
     fn null(&self, argument: &'static str) -> HResult {
-        let method = self.method;
-        self.session.shared.find(Finding::NullPointer { method, argument });
+        self.session.shared.find_null(self.method, argument);
         HResult::INVALID_ARGUMENT
     }
 
@@ -164,8 +162,7 @@ impl Call<'_> {
 
     /// Refuses a handle that no enumeration has. A CLR takes it for an address.
     fn unknown(&self, handle: usize) -> HResult {
-        let (method, id) = (self.method, handle as u64);
-        self.session.shared.find(Finding::UnknownId { method, id });
+        self.session.shared.find_unknown(self.method, handle as u64);
         HResult::INVALID_ARGUMENT
     }
 }

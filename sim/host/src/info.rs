@@ -8,7 +8,6 @@ mod walk;
 
 use crate::object::{Head, Headed, Kind, make};
 use crate::out::Answer;
-use crate::report::Finding;
 use crate::session::Inner;
 use crate::stage::Stage;
 use clr_com::{
@@ -72,15 +71,13 @@ impl Call<'_> {
 
     /// Refuses an id that the runtime has not given. A CLR takes it for an address.
     fn unknown<T>(&self, id: u64) -> Result<T, CallError<Outcome>> {
-        if id != 0 {
-            self.session.shared.find(Finding::UnknownId { method: self.method, id });
-        }
+        self.session.shared.find_unknown(self.method, id);
         Err(HResult::INVALID_ARGUMENT.into())
     }
 
     /// Refuses NULL where a CLR does not check.
     fn null<T>(&self, argument: &'static str) -> Result<T, CallError<Outcome>> {
-        self.session.shared.find(Finding::NullPointer { method: self.method, argument });
+        self.session.shared.find_null(self.method, argument);
         Err(HResult::INVALID_ARGUMENT.into())
     }
 
@@ -94,9 +91,8 @@ impl Call<'_> {
 
     /// Notes an id that is no FunctionID.
     fn check_function(&self, function: FunctionId) {
-        if function.0 != 0 && self.runtime().code.method(function).is_none() {
-            let (method, id) = (self.method, function.0);
-            self.session.shared.find(Finding::UnknownId { method, id });
+        if self.runtime().code.method(function).is_none() {
+            self.session.shared.find_unknown(self.method, function.0);
         }
     }
 }

@@ -37,26 +37,17 @@ pub(crate) struct Target {
 }
 
 /// The receiver of the callbacks that methods of the runtime make.
-pub(crate) struct Told<'s> {
-    session: &'s Rc<Inner>,
-    _stage: &'s Rc<Stage>,
-}
+pub(crate) struct Receiver<'s>(pub(crate) &'s Inner);
 
-impl<'s> Told<'s> {
-    pub(crate) const fn new(session: &'s Rc<Inner>, stage: &'s Rc<Stage>) -> Self {
-        Self { session, _stage: stage }
-    }
-}
-
-impl Profiler<'static, Machine> for Told<'_> {
+impl Profiler<'static, Machine> for Receiver<'_> {
     fn call_back(
         &self,
         _runtime: &Runtime<'static, Machine>,
         thread: OsThreadId,
         callback: ProfilerCallback,
     ) {
-        let Some(target) = self.session.profiler.borrow().clone() else { return };
-        self.session.acting_as(thread, || target.tell(callback));
+        let Some(target) = self.0.profiler.borrow().clone() else { return };
+        self.0.acting_as(thread, || target.tell(callback));
     }
 }
 

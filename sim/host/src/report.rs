@@ -70,7 +70,7 @@ pub enum Finding {
     Ended {
         /// The method.
         method: &'static str,
-        /// What happened.
+        /// Outcome of the call.
         outcome: Outcome,
     },
     /// A documented rule for profilers was violated.

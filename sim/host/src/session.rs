@@ -60,6 +60,18 @@ impl Shared {
         self.with(|report| report.find(finding));
     }
 
+    /// Notes an id or a handle, other than 0, that the runtime has not given.
+    pub(crate) fn find_unknown(&self, method: &'static str, id: u64) {
+        if id != 0 {
+            self.find(Finding::UnknownId { method, id });
+        }
+    }
+
+    /// Notes NULL where a CLR does not check.
+    pub(crate) fn find_null(&self, method: &'static str, argument: &'static str) {
+        self.find(Finding::NullPointer { method, argument });
+    }
+
     pub(crate) fn is_open(&self) -> bool {
         self.open.load(Ordering::Acquire)
     }
@@ -195,13 +207,17 @@ impl Inner {
 ///
 /// Everything happens on the thread that opened the session; the pointers it gives away are valid
 /// until it is closed, whatever is done with references to them.
-///
-/// The second field is true in the handle whose end closes the session.
-pub struct Session(Rc<Inner>, bool);
+pub struct Session {
+    inner: Rc<Inner>,
+    /// Whether the end of this handle closes the session.
+    closes: bool,
+}
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("generation", &self.0.generation).finish_non_exhaustive()
+        f.debug_struct("Session")
+            .field("generation", &self.inner.generation)
+            .finish_non_exhaustive()
     }
 }
 
@@ -234,21 +250,21 @@ impl Session {
         inner.set(stage);
         *inner.info.borrow_mut() = Some(Info::make(&inner, Kind::Info(generation.profiler_info())));
         SESSIONS.with(|sessions| sessions.borrow_mut().insert(inner.key, Rc::clone(&inner)));
-        Ok(Self(inner, true))
+        Ok(Self { inner, closes: true })
     }
 
     pub(crate) const fn inner(&self) -> &Rc<Inner> {
-        &self.0
+        &self.inner
     }
 
     /// Returns the session's number, which is not 0.
     pub(crate) fn key(&self) -> usize {
-        self.0.key as usize
+        self.inner.key as usize
     }
 
     /// Returns another handle, which does not close the session.
     pub(crate) fn share(&self) -> Self {
-        Self(Rc::clone(&self.0), false)
+        Self { inner: Rc::clone(&self.inner), closes: false }
     }
 
     /// Runs the text's threads to a stop, from the beginning.
@@ -256,7 +272,7 @@ impl Session {
     /// # Errors
     /// Returns [`SessionError::Run`]; the process is then the one from before.
     pub fn run_to_stop(&self, stop: usize) -> Result<(), SessionError> {
-        self.0.set(Stage::at_stop(&self.0.scenario, self.0.generation, stop)?);
+        self.inner.set(Stage::at_stop(&self.inner.scenario, self.inner.generation, stop)?);
         Ok(())
     }
 
@@ -264,13 +280,13 @@ impl Session {
     /// reference. It is NULL for no session.
     #[must_use]
     pub fn info(&self) -> *mut c_void {
-        self.0.info.borrow().as_ref().map_or(std::ptr::null_mut(), OwnedObject::as_raw)
+        self.inner.info.borrow().as_ref().map_or(std::ptr::null_mut(), OwnedObject::as_raw)
     }
 
     /// Chooses the thread that the next calls are made on.
     pub fn act_as(&self, role: Role) {
-        let Some(stage) = self.0.stage() else { return };
-        self.0.caller.set(match role {
+        let Some(stage) = self.inner.stage() else { return };
+        self.inner.caller.set(match role {
             Role::Native => stage.native(),
             Role::Managed => stage.managed(),
             Role::Stopped => stage.stopped(),
@@ -280,17 +296,19 @@ impl Session {
     /// Returns the `ThreadID` of the thread that has stopped, if the runtime knows it.
     #[must_use]
     pub fn stopped_thread(&self) -> Option<ThreadId> {
-        self.0.stage()?.stopped_object()
+        self.inner.stage()?.stopped_object()
     }
 
     /// Returns what the profiler has called so far, and what was wrong.
     #[must_use]
     pub fn report(&self) -> Report {
-        if let Some(violation) = self.0.stage().and_then(|stage| stage.runtime().rule_violation()) {
-            self.0.shared.find(violation.into());
+        if let Some(violation) =
+            self.inner.stage().and_then(|stage| stage.runtime().rule_violation())
+        {
+            self.inner.shared.find(violation.into());
         }
         let mut found = Report::default();
-        self.0.shared.with(|report| found.clone_from(report));
+        self.inner.shared.with(|report| found.clone_from(report));
         found
     }
 
@@ -299,7 +317,7 @@ impl Session {
     #[must_use]
     pub fn final_report(&self) -> Report {
         let mut report = self.report();
-        let objects = self.0.objects.borrow();
+        let objects = self.inner.objects.borrow();
         for leak in objects.iter().filter_map(|object| object.leak()) {
             report.find(leak);
         }
@@ -309,23 +327,22 @@ impl Session {
     /// Returns the explanations of all walks so far, a line for each decision.
     #[must_use]
     pub fn explanation(&self) -> String {
-        self.0.explanation.borrow().clone()
+        self.inner.explanation.borrow().clone()
     }
 }
 
 /// Closes the session. Calls of its objects are refused from then on.
 impl Drop for Session {
     fn drop(&mut self) {
-        let Self(_, closes) = self;
-        if !*closes {
+        if !self.closes {
             return;
         }
-        self.0.shared.open.store(false, Ordering::Release);
+        self.inner.shared.open.store(false, Ordering::Release);
         // During the end of the thread there may be no list any more.
-        let _ = SESSIONS.try_with(|sessions| sessions.borrow_mut().remove(&self.0.key));
-        let objects = self.0.objects.take();
+        let _ = SESSIONS.try_with(|sessions| sessions.borrow_mut().remove(&self.inner.key));
+        let objects = self.inner.objects.take();
         bury(objects.into_iter().map(Kept::buried));
-        let info = self.0.info.take();
+        let info = self.inner.info.take();
         bury(info.map(|info| Box::new(info) as Box<dyn Any + Send>));
     }
 }

@@ -1,12 +1,11 @@
 //! `IMetaDataImport2`: type parameters.
 
+use super::types::{GENERIC_PARAMETER, TABLE};
 use super::{Import, put_name, row};
 use crate::out::put;
 use crate::results;
 use clr_com::{EnumHandle, IMetaDataImport2Methods, Token};
 use clr_walker::profiling::HResult;
-
-const GENERIC_PARAMETER: u32 = 0x2A;
 
 impl IMetaDataImport2Methods for Import {
     unsafe fn EnumGenericParams(
@@ -39,7 +38,7 @@ impl IMetaDataImport2Methods for Import {
         // A CLR does not write to it.
         let _ = reserved;
         self.on("GetGenericParamProps", |call| {
-            if token >> 24 != GENERIC_PARAMETER || token == GENERIC_PARAMETER << 24 {
+            if token & TABLE != GENERIC_PARAMETER || token == GENERIC_PARAMETER {
                 return Ok(results::BAD_INPUT_PARAMETER);
             }
             let found = match row(call.module.generic_parameters(), token) {

@@ -7,12 +7,13 @@ use clr_com::{Bool, EnumHandle, Guid, IMetaDataImportMethods, Token};
 use clr_walker::profiling::HResult;
 use std::ffi::c_void;
 
-const TABLE: u32 = 0xFF00_0000;
+/// The bits of a token that hold its table.
+pub(super) const TABLE: u32 = 0xFF00_0000;
 const TYPE_REF: u32 = 0x0100_0000;
 const TYPE_DEF: u32 = 0x0200_0000;
 const FIELD_DEF: u32 = 0x0400_0000;
 const METHOD_DEF: u32 = 0x0600_0000;
-const GENERIC_PARAMETER: u32 = 0x2A00_0000;
+pub(super) const GENERIC_PARAMETER: u32 = 0x2A00_0000;
 /// The blob of a custom attribute without arguments.
 static NO_ARGUMENTS: [u8; 4] = [1, 0, 0, 0];
 

@@ -2,8 +2,7 @@
 
 use super::{Call, Info};
 use crate::out::{Answer, count, put, put_all, put_cut, wide};
-use crate::raise::Told;
-use crate::report::Finding;
+use crate::raise::Receiver;
 use crate::results;
 use crate::threads::{Modules, Threads};
 use clr_com::{Handle, ICorProfilerInfo4Methods, ICorProfilerInfo10Methods, ModuleId};
@@ -54,11 +53,10 @@ impl Call<'_> {
         Ok(HResult::OK)
     }
 
-    /// Answers GetThreadInfo and GetHandleFromThread.
+    /// Notes an id that is no ThreadID.
     fn check_thread(&self, thread: ThreadId) {
-        if thread.0 != 0 && self.runtime().thread_of(thread, |_| ()).is_none() {
-            let (method, id) = (self.method, thread.0);
-            self.session.shared.find(Finding::UnknownId { method, id });
+        if self.runtime().thread_of(thread, |_| ()).is_none() {
+            self.session.shared.find_unknown(self.method, thread.0);
         }
     }
 
@@ -177,8 +175,8 @@ impl ICorProfilerInfo4Methods for Info {
             }
             // SAFETY: the profiler's pointer, which is not NULL.
             unsafe { put(enumerator, std::ptr::null_mut()) };
-            let told = Told::new(call.session, call.stage);
-            let threads = call.caller().with_profiler(&told).enum_threads()?;
+            let receiver = Receiver(call.session);
+            let threads = call.caller().with_profiler(&receiver).enum_threads()?;
             let threads = Threads::make(call.session, threads);
             // SAFETY: as above.
             unsafe { put(enumerator, threads) };
@@ -233,16 +231,16 @@ impl ICorProfilerInfo4Methods for Info {
 impl ICorProfilerInfo10Methods for Info {
     unsafe fn SuspendRuntime(&self) -> HResult {
         self.on("SuspendRuntime", |call| {
-            let told = Told::new(call.session, call.stage);
-            call.caller().with_profiler(&told).suspend_runtime()?;
+            let receiver = Receiver(call.session);
+            call.caller().with_profiler(&receiver).suspend_runtime()?;
             Ok(HResult::OK)
         })
     }
 
     unsafe fn ResumeRuntime(&self) -> HResult {
         self.on("ResumeRuntime", |call| {
-            let told = Told::new(call.session, call.stage);
-            call.caller().with_profiler(&told).resume_runtime()?;
+            let receiver = Receiver(call.session);
+            call.caller().with_profiler(&receiver).resume_runtime()?;
             Ok(HResult::OK)
         })
     }

@@ -2,16 +2,18 @@
 
 use super::Call;
 use crate::out::Answer;
-use crate::raise::Told;
+use crate::raise::Receiver;
 use crate::report::Finding;
 use clr_com::StackSnapshotCallback;
 use clr_runtime::Outcome;
 use clr_runtime::profiling::Call as Snapshot;
-use clr_walker::profiling::{SnapshotCallback, SnapshotFlags, SnapshotFrame, ThreadId};
+use clr_walker::profiling::{HResult, SnapshotCallback, SnapshotFlags, SnapshotFrame, ThreadId};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-/// The largest CONTEXT in bytes.
+/// Size of a CONTEXT without extended state, in bytes.
+const CONTEXT_SIZE: u32 = 0x4D0;
+/// Size of the largest CONTEXT, in bytes.
 const CONTEXT_ROOM: usize = 0xCA0;
 
 /// A CONTEXT as profilers expect it.
@@ -36,7 +38,7 @@ impl Call<'_> {
         });
         let mut room = Box::new(Context([0; CONTEXT_ROOM]));
         let mut on_frame = |frame: &mut SnapshotFrame<'_>| {
-            let Some(callback) = callback else { return clr_walker::profiling::HResult::FAIL };
+            let Some(callback) = callback else { return HResult::FAIL };
             let size = frame.context.len().min(CONTEXT_ROOM);
             let at = match room.0.get_mut(..size) {
                 Some(copy) if size > 0 => {
@@ -64,19 +66,17 @@ impl Call<'_> {
             context_size,
             client_data: client_data as u64,
         };
-        let told = Told::new(self.session, self.stage);
+        let receiver = Receiver(self.session);
         let outcome = self.session.explained(self.stage, || {
             let callback: Option<&mut SnapshotCallback<'_>> =
                 if callback.is_some() { Some(&mut on_frame) } else { None };
-            self.caller().with_profiler(&told).do_stack_snapshot(&snapshot, callback)
+            self.caller().with_profiler(&receiver).do_stack_snapshot(&snapshot, callback)
         });
         match outcome {
             Outcome::Returned(result) => Ok(result),
             fatal => {
-                let is_small = seed.is_some_and(|seed| seed.len() < CONTEXT_ROOM)
-                    && matches!(fatal, Outcome::AccessViolation { .. })
-                    && context_size < 0x4D0;
-                if is_small {
+                let is_small = seed.is_some() && context_size < CONTEXT_SIZE;
+                if is_small && matches!(fatal, Outcome::AccessViolation { .. }) {
                     self.session.shared.find(Finding::SmallSeed { given: context_size });
                 }
                 Err(fatal.into())

@@ -3,7 +3,7 @@
 use super::PlacedStack;
 use super::explained::SnapshotRecord;
 use super::mixed::{MixedFrameKind, UnlabelledFrame};
-use super::snapshot::{SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed, SnapshotThread};
+use super::snapshot::{SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed};
 use super::stopped_thread::Site;
 use clr_runtime::generation::Generation;
 use clr_runtime::{OsThreadId, Runtime};
@@ -41,25 +41,20 @@ impl Site for SyntheticProcess {
         0
     }
 
-    fn walked(&self, call: &SnapshotCall) -> Option<usize> {
-        match call.thread {
-            SnapshotThread::Own | SnapshotThread::Thread(_) => Some(self.stopped()),
-            SnapshotThread::Null => self.caller(call.by),
-            SnapshotThread::Value(value) => {
-                (ThreadId(value) == self.thread()).then_some(self.stopped())
-            }
-        }
+    fn numbered(&self, _: u32) -> usize {
+        self.stopped()
+    }
+
+    fn with_id(&self, id: ThreadId) -> Option<usize> {
+        (id == self.thread()).then_some(self.stopped())
+    }
+
+    fn id_of(&self, _: usize) -> ThreadId {
+        self.thread()
     }
 
     fn is_cooperative(&self, _: usize) -> bool {
         self.synthetic_thread().cooperative
-    }
-
-    fn caller(&self, caller: SnapshotCaller) -> Option<usize> {
-        match caller {
-            SnapshotCaller::Own | SnapshotCaller::Thread(_) => Some(self.stopped()),
-            SnapshotCaller::NativeWalker | SnapshotCaller::ManagedWalker => None,
-        }
     }
 
     fn os(&self, caller: SnapshotCaller) -> OsThreadId {
@@ -67,14 +62,6 @@ impl Site for SyntheticProcess {
             SnapshotCaller::Own | SnapshotCaller::Thread(_) => SELF,
             SnapshotCaller::NativeWalker => NATIVE_WALKER,
             SnapshotCaller::ManagedWalker => MANAGED_WALKER,
-        }
-    }
-
-    fn id(&self, thread: SnapshotThread) -> ThreadId {
-        match thread {
-            SnapshotThread::Own | SnapshotThread::Thread(_) => self.thread(),
-            SnapshotThread::Null => ThreadId(0),
-            SnapshotThread::Value(value) => ThreadId(value),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::explained::SnapshotRecord;
 use super::mixed::{MixedFrameKind, UnlabelledFrame};
-use super::snapshot::{SeedSource, SnapshotCall, SnapshotCaller, SnapshotThread};
+use super::snapshot::{SeedSource, SnapshotCaller};
 use super::stopped_thread::{Site, SnapshotReport};
 use super::{Scenario, Stop, StopAt};
 use clr_codegen::Service;
@@ -385,28 +385,21 @@ impl Site for Stopped<'_, '_> {
         self.thread
     }
 
-    fn walked(&self, call: &SnapshotCall) -> Option<usize> {
-        match call.thread {
-            SnapshotThread::Own => Some(self.thread),
-            SnapshotThread::Thread(thread) => Some(thread as usize),
-            SnapshotThread::Null => self.caller(call.by),
-            SnapshotThread::Value(value) => {
-                let mut threads = 0..self.world.thread_count();
-                threads.find(|thread| self.world.object(*thread) == Some(ThreadId(value)))
-            }
-        }
+    fn numbered(&self, number: u32) -> usize {
+        number as usize
+    }
+
+    fn with_id(&self, id: ThreadId) -> Option<usize> {
+        let mut threads = 0..self.world.thread_count();
+        threads.find(|thread| self.world.object(*thread) == Some(id))
+    }
+
+    fn id_of(&self, thread: usize) -> ThreadId {
+        self.world.object(thread).unwrap_or_default()
     }
 
     fn is_cooperative(&self, thread: usize) -> bool {
         self.cooperative.get(thread).copied().unwrap_or_default()
-    }
-
-    fn caller(&self, caller: SnapshotCaller) -> Option<usize> {
-        match caller {
-            SnapshotCaller::Own => Some(self.thread),
-            SnapshotCaller::Thread(thread) => Some(thread as usize),
-            SnapshotCaller::NativeWalker | SnapshotCaller::ManagedWalker => None,
-        }
     }
 
     fn os(&self, caller: SnapshotCaller) -> OsThreadId {
@@ -415,16 +408,6 @@ impl Site for Stopped<'_, '_> {
             (None, SnapshotCaller::NativeWalker) => self.walkers[0],
             (None, _) => self.walkers[1],
         }
-    }
-
-    fn id(&self, thread: SnapshotThread) -> ThreadId {
-        let thread = match thread {
-            SnapshotThread::Own => self.thread,
-            SnapshotThread::Thread(thread) => thread as usize,
-            SnapshotThread::Null => return ThreadId(0),
-            SnapshotThread::Value(value) => return ThreadId(value),
-        };
-        self.world.object(thread).unwrap_or_default()
     }
 
     fn registers_of(&self, thread: usize, source: &SeedSource) -> Option<Registers> {

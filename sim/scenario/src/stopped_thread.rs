@@ -56,20 +56,20 @@ pub(super) trait Site {
     /// Returns the thread that is stopped, or that has the stack placed by hand.
     fn stopped(&self) -> usize;
 
-    /// Returns the thread that a call walks; `None` if its argument names none.
-    fn walked(&self, call: &SnapshotCall) -> Option<usize>;
+    /// Returns the thread with a number in the text.
+    fn numbered(&self, number: u32) -> usize;
+
+    /// Returns the thread with a `ThreadID`.
+    fn with_id(&self, id: ThreadId) -> Option<usize>;
+
+    /// Returns a thread's `ThreadID`, which is 0 for a thread that the runtime does not know.
+    fn id_of(&self, thread: usize) -> ThreadId;
 
     /// Returns true if a thread is in cooperative mode.
     fn is_cooperative(&self, thread: usize) -> bool;
 
-    /// Returns the calling thread, if it has a stack that is known.
-    fn caller(&self, caller: SnapshotCaller) -> Option<usize>;
-
     /// Returns the calling thread's number.
     fn os(&self, caller: SnapshotCaller) -> OsThreadId;
-
-    /// Returns the `thread` argument of a call.
-    fn id(&self, thread: SnapshotThread) -> ThreadId;
 
     /// Returns the registers of a thread that a seed is made from, if it is made from registers.
     fn registers_of(&self, thread: usize, source: &SeedSource) -> Option<Registers>;
@@ -88,6 +88,35 @@ pub(super) trait Site {
 
     /// Returns the registers of a thread's activation with the given ip and rsp.
     fn true_registers(&self, thread: usize, ip: u64, rsp: u64) -> Option<Registers>;
+
+    /// Returns the calling thread, if it has a stack that is known.
+    fn caller(&self, caller: SnapshotCaller) -> Option<usize> {
+        match caller {
+            SnapshotCaller::Own => Some(self.stopped()),
+            SnapshotCaller::Thread(number) => Some(self.numbered(number)),
+            SnapshotCaller::NativeWalker | SnapshotCaller::ManagedWalker => None,
+        }
+    }
+
+    /// Returns the thread that a call walks; `None` if its argument names none.
+    fn walked(&self, call: &SnapshotCall) -> Option<usize> {
+        match call.thread {
+            SnapshotThread::Own => Some(self.stopped()),
+            SnapshotThread::Thread(number) => Some(self.numbered(number)),
+            SnapshotThread::Null => self.caller(call.by),
+            SnapshotThread::Value(value) => self.with_id(ThreadId(value)),
+        }
+    }
+
+    /// Returns the `thread` argument of a call.
+    fn id(&self, thread: SnapshotThread) -> ThreadId {
+        match thread {
+            SnapshotThread::Own => self.id_of(self.stopped()),
+            SnapshotThread::Thread(number) => self.id_of(self.numbered(number)),
+            SnapshotThread::Null => ThreadId(0),
+            SnapshotThread::Value(value) => ThreadId(value),
+        }
+    }
 }
 
 impl SnapshotSeed {

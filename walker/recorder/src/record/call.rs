@@ -4,6 +4,7 @@ use super::managed::ManagedCode;
 use super::own_stack::OwnStack;
 use super::text::SEED_FLAGS;
 use super::walk::{Answer, Call, Report, Seed, Thread};
+use super::{REGISTER_CONTEXT, X86_OPTIMIZED};
 use crate::os;
 use clr_com::RuntimeInfo;
 use clr_walker::memory::Memory;
@@ -27,6 +28,27 @@ const FLAGS_AT: usize = 0x30;
 struct Context([u8; SIZE_OF_SEED]);
 
 impl Call {
+    /// Returns a call without a seed, which asks for contexts.
+    pub(super) const fn unseeded(thread: Thread) -> Self {
+        Self { variant: "unseeded", thread, flags: REGISTER_CONTEXT, seed: None, stop_at: None }
+    }
+
+    /// Returns the calls without a seed that are made for any thread.
+    pub(super) const fn all_unseeded(thread: Thread) -> [Self; 4] {
+        let unseeded = Self::unseeded(thread);
+        [
+            unseeded,
+            Self { variant: "unseeded-flags0", flags: 0, ..unseeded },
+            Self { variant: "stop", stop_at: Some(1), ..unseeded },
+            Self { variant: "bad-flags", flags: X86_OPTIMIZED, ..unseeded },
+        ]
+    }
+
+    /// Returns a call with a seed, which asks for contexts.
+    pub(super) const fn seeded(thread: Thread, (variant, seed): (&'static str, Seed)) -> Self {
+        Self { variant, seed: Some(seed), ..Self::unseeded(thread) }
+    }
+
     /// Makes the call. `target` is the thread whose id the call passes, unless it passes NULL.
     pub(super) fn make(&self, info: &RuntimeInfo, target: ThreadId) -> Answer {
         let mut answer = Answer { result: HResult::OK, reports: Vec::new(), count: 0 };

@@ -1,13 +1,13 @@
 //! Calls for a stopped thread, which may hold any lock: while they are made nothing is allocated, and no
 //! lock of the recorder is taken. All that is needed of the thread is copied, to be written afterwards.
 
+use super::Record;
 use super::call::{self, Origin};
 use super::frames::{self, Chain};
 use super::layout::{Layout, Shape, field};
 use super::managed::ManagedCode;
 use super::vtables::Vtables;
-use super::walk::{Answer, Call, Seed, Situation, Suspension, Thread, Walk};
-use super::{REGISTER_CONTEXT, Record, X86_OPTIMIZED};
+use super::walk::{Answer, Call, Situation, Suspension, Thread, Walk};
 use crate::os::{self, OwnProcess};
 use crate::recorder::Recorder;
 use clr_com::RuntimeInfo;
@@ -21,13 +21,13 @@ const MOST_BYTES: usize = 512 << 10;
 const OBJECT: usize = 0x20;
 /// Number of bytes of a CONTEXT that walks read.
 const CONTEXT: usize = 0x100;
-/// Number of calls.
+/// Maximum number of calls.
 const CALLS: usize = 7;
 
 /// A piece of memory that was copied.
 #[derive(Debug)]
 struct Copy {
-    /// Its address (VA).
+    /// Address of the first byte (VA).
     from: u64,
     /// The bytes, within the capacity that the copy was made with.
     bytes: Vec<u8>,
@@ -95,13 +95,7 @@ pub(super) struct Stop<'r> {
 
 impl Capture {
     pub(super) fn new() -> Self {
-        let empty = Call {
-            variant: "",
-            thread: Thread::Null,
-            flags: REGISTER_CONTEXT,
-            seed: None,
-            stop_at: None,
-        };
+        let unused = Call::unseeded(Thread::Null);
         Self {
             target: ThreadId(0),
             stack: StackBounds { limit: 0, base: 0, root: StackRoot::Undefined },
@@ -109,7 +103,7 @@ impl Capture {
             object: Copy::new(OBJECT),
             used: Copy::new(MOST_BYTES),
             context: Copy::new(CONTEXT),
-            calls: (0..CALLS).map(|_| (empty, Answer::with_room())).collect(),
+            calls: (0..CALLS).map(|_| (unused, Answer::with_room())).collect(),
             count: 0,
         }
     }
@@ -151,27 +145,9 @@ impl Capture {
             return;
         }
         let seeds = call::seeds(code, stop.registers, self, stop.origin);
-        let unseeded = Call {
-            variant: "unseeded",
-            thread: stop.thread,
-            flags: REGISTER_CONTEXT,
-            seed: None,
-            stop_at: None,
-        };
-        let seeded = |seed: Option<(&'static str, Seed)>| {
-            seed.map(|(variant, seed)| Call { variant, seed: Some(seed), ..unseeded })
-        };
-        let [own, first, second] = seeds.map(seeded);
-        let calls: [Option<Call>; CALLS] = [
-            Some(unseeded),
-            Some(Call { variant: "unseeded-flags0", flags: 0, ..unseeded }),
-            Some(Call { variant: "stop", stop_at: Some(1), ..unseeded }),
-            Some(Call { variant: "bad-flags", flags: X86_OPTIMIZED, ..unseeded }),
-            own,
-            first,
-            second,
-        ];
-        for ((place, answer), call) in self.calls.iter_mut().zip(calls.into_iter().flatten()) {
+        let seeded = seeds.into_iter().flatten().map(|seed| Call::seeded(stop.thread, seed));
+        let calls = Call::all_unseeded(stop.thread).into_iter().chain(seeded);
+        for ((place, answer), call) in self.calls.iter_mut().zip(calls) {
             *place = call;
             call.make_into(info, stop.target, answer);
             self.count += 1;

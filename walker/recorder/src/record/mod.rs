@@ -357,28 +357,14 @@ impl Record {
             is_managed_walker: true,
             suspended: Suspension::Nothing,
         };
-        let unseeded = Call {
-            variant: "unseeded",
-            thread: Thread::Null,
-            flags: REGISTER_CONTEXT,
-            seed: None,
-            stop_at: None,
-        };
-        let mut calls = vec![
-            unseeded,
-            Call { variant: "unseeded-flags0", flags: 0, ..unseeded },
-            Call { variant: "own-id", thread: Thread::Own, ..unseeded },
-            Call { variant: "stop", stop_at: Some(1), ..unseeded },
-            Call { variant: "bad-flags", flags: X86_OPTIMIZED, ..unseeded },
-        ];
+        let [unseeded, flags0, stop, bad_flags] = Call::all_unseeded(Thread::Null);
+        let own_id = Call { variant: "own-id", thread: Thread::Own, ..unseeded };
+        let mut calls = vec![unseeded, flags0, own_id, stop, bad_flags];
         let (map, images) = (recorder.code.code_map(), recorder.code.managed_images());
         let seeds = call::own_seeds(ManagedCode::new(&map, &images), &memory);
         drop(map);
-        calls.extend(seeds.into_iter().flatten().map(|(variant, seed)| Call {
-            variant,
-            seed: Some(seed),
-            ..unseeded
-        }));
+        let seeded = seeds.into_iter().flatten();
+        calls.extend(seeded.map(|seed| Call::seeded(Thread::Null, seed)));
         for call in &calls {
             self.call(recorder, vtables, situation, call, (own, stack), &memory);
         }

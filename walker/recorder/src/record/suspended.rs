@@ -1,7 +1,7 @@
 //! The recorder's own thread: calls for the threads of the runtime.
 
+use super::Record;
 use super::walk::{Call, Situation, Suspension, Thread};
-use super::{REGISTER_CONTEXT, Record, X86_OPTIMIZED};
 use crate::os::OwnProcess;
 use crate::recorder::Recorder;
 use crate::threads;
@@ -59,19 +59,7 @@ impl Record {
     /// Makes calls for all threads.
     fn others(&self, recorder: &Recorder, name: &'static str, suspended: Suspension) {
         let situation = Situation { name, is_own: false, is_managed_walker: false, suspended };
-        let unseeded = Call {
-            variant: "unseeded",
-            thread: Thread::Other,
-            flags: REGISTER_CONTEXT,
-            seed: None,
-            stop_at: None,
-        };
-        let calls = [
-            unseeded,
-            Call { variant: "unseeded-flags0", flags: 0, ..unseeded },
-            Call { variant: "stop", stop_at: Some(1), ..unseeded },
-            Call { variant: "bad-flags", flags: X86_OPTIMIZED, ..unseeded },
-        ];
+        let calls = Call::all_unseeded(Thread::Other);
         let Some(vtables) = self.vtables() else { return };
         for index in 0..threads::MOST {
             // The thread's end waits for this.

@@ -5,7 +5,7 @@ use super::capture::{Capture, Stop};
 use super::managed::ManagedCode;
 use super::suspended::CROSS_THREAD;
 use super::walk::{Call, Situation, Suspension, Thread};
-use super::{REGISTER_CONTEXT, Record, lock};
+use super::{Record, lock};
 use crate::recorder::Recorder;
 use crate::suspended::Suspended;
 use crate::threads;
@@ -59,13 +59,7 @@ impl Record {
     fn is_prepared(&self, recorder: &Recorder, target: &Suspended) -> bool {
         use std::sync::atomic::Ordering;
         if !self.is_prepared.load(Ordering::Relaxed) {
-            let call = Call {
-                variant: "",
-                thread: Thread::Other,
-                flags: REGISTER_CONTEXT,
-                seed: None,
-                stop_at: None,
-            };
+            let call = Call::unseeded(Thread::Other);
             let has_frames = call.make(&recorder.info, target.id()).count > 0;
             self.is_prepared.store(has_frames, Ordering::Relaxed);
         }

@@ -61,11 +61,16 @@ def put(path, content):
         path.write_bytes(content)
 
 
+def numbers_of(rows):
+    """Returns the number of each bug, from 1 in the order of the rows."""
+    return {bug: number for number, bug in enumerate(dict.fromkeys(row[0] for row in rows), 1)}
+
+
 def plant(copy, rows):
     """Writes the sources with all bugs to the copy. Returns the number of each bug."""
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
     planted = {}
-    numbers = {name: number for number, name in enumerate(dict.fromkeys(row[0] for row in rows), 1)}
+    numbers = numbers_of(rows)
     for file in {row[3] for row in rows}:
         text = (ROOT / file).read_text()
         switch = "crate::mutant::on" if file.startswith("walker/") else "clr_walker::mutant::on"
@@ -210,7 +215,7 @@ def main():
     copy = arguments.folder.resolve()
     comment, rows = read()
     if arguments.built:
-        numbers = {name: n for n, name in enumerate(dict.fromkeys(row[0] for row in rows), 1)}
+        numbers = numbers_of(rows)
     else:
         numbers = plant(copy, rows)
     target = (arguments.target or copy / "target").resolve()

@@ -37,7 +37,7 @@ pub enum Primitive {
 /// Sources: `DispatchStub` and `ResolveStub` in `src/vm/amd64/virtualcallstubcpu.hpp`,
 /// `EmitUnboxMethodStub` and `EmitShuffleThunk` in `src/vm/i386/stublinkerx86.cpp` of dotnet/coreclr
 /// v3.1.23; `CallCountingStubCode` in `src/coreclr/vm/amd64/thunktemplates.asm` of dotnet/runtime after .NET 6.
-/// That newer runtimes keep the forms of the others is assumed.
+/// Assumed: newer runtimes keep the forms of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StubCode {
     /// A dispatch stub compares the type of the object with the one that it was made for.

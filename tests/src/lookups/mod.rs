@@ -133,7 +133,7 @@ pub struct Lookup {
 }
 
 /// The observed or expected result of a call: the function found, if one was asked for, and the
-/// waits that the call begins. Nobody ends a wait.
+/// waits that the call begins, none of which ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Function found; `None` for methods that return none.

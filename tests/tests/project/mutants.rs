@@ -47,7 +47,7 @@ fn every_clause_has_a_row_in_the_table_of_mutants() {
                 let exists = text.contains("::") || is_recording || is_text(text);
                 assert!(planted.contains(mutant) && exists, "{row:?}");
             }
-            // Who finds no way to take a rule out says why.
+            // The row gives the reason why no mutant takes the rule out.
             "no mutant" => assert!(!mutant.is_empty(), "{row:?}"),
             _ => {}
         }
@@ -57,7 +57,7 @@ fn every_clause_has_a_row_in_the_table_of_mutants() {
     assert_eq!(clauses, all, "run .ci/mutants.py anew");
 }
 
-/// Whoever changes code in which bugs are planted moves them along, and runs `.ci/planted.py`.
+/// A change of code in which bugs are planted moves them along; `.ci/planted.py` then runs anew.
 #[test]
 fn every_planted_bug_has_its_place_and_is_seen_by_an_oracle() {
     let table = read("tests/planted.tsv");

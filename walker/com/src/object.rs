@@ -19,13 +19,13 @@ pub(crate) struct Object<T> {
 
 /// The way in which an object answers `QueryInterface`, `AddRef` and `Release`.
 enum Unknown<T> {
-    /// It counts references, and is dropped after the last one.
+    /// Counts references to the object, which is dropped after the last one.
     Counted {
         /// `extends` of the interface that the object was made with.
         extends: fn(&Guid) -> bool,
         references: AtomicU32,
     },
-    /// Its value answers.
+    /// Calls functions of the object's value.
     Owned(OwnUnknown<T>),
 }
 

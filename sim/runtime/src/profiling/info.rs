@@ -39,11 +39,11 @@ impl From<Outcome> for CallError<Outcome> {
 /// The callers that a method accepts, apart from threads that the runtime does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Accepts {
-    /// All: the method is asynchronous.
+    /// All threads: the method is asynchronous.
     All,
-    /// Those in callbacks (C-122).
+    /// Threads in callbacks (C-122).
     Callbacks,
-    /// Those in callbacks in which a GC may be triggered.
+    /// Threads in callbacks in which a GC may be triggered.
     TriggeringCallbacks,
 }
 

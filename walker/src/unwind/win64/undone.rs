@@ -9,8 +9,9 @@ use crate::unwind::UnwindError;
 /// Maximum number of pushes of a frame that is recognised.
 const MOST_PUSHES: usize = 16;
 
-/// Maximum number of instructions in a row that change nothing, or that Windows does not know: padding
-/// in the middle of a function may be long, and a signal handler must not read it all.
+/// Maximum number of instructions that change nothing, or that Windows does not know: in an epilogue
+/// executed forwards, and in a row before an instruction. Padding in the middle of a function may be
+/// long, and a signal handler must not read it all.
 pub(super) const MOST_UNUSUAL: usize = 32;
 
 /// Instructions that change nothing which an epilogue restores: the forms of `nop` that assemblers use,

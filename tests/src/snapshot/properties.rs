@@ -4,12 +4,13 @@ use super::runtimes::{self, XSTATE};
 use super::world::{MAX_CALLBACKS, Observed, Request, World};
 use super::{Broken, Checked, Mistake, model, promise, same, whole};
 use clr_generate::{SyntheticCall, SyntheticSeed};
-use clr_runtime::frame::FrameShape;
+use clr_runtime::frame::{FrameShape, layout};
 use clr_runtime::generation::{Family, Os};
 use clr_runtime::profiling::{Call, HResult};
 use clr_runtime::{ContextSafety, MethodKind, THREAD_OBJECT_SIZE};
 use clr_runtime::{FAIL_FAST, Outcome};
-use clr_walker::profiling::{SnapshotFlags, ThreadId};
+use clr_walker::memory::Memory;
+use clr_walker::profiling::{FunctionId, SnapshotFlags, ThreadId};
 use clr_walker::registers::Gpr;
 use clr_world::synthetic::{
     CodeLocation, MANAGED_WALKER, SELF, SELF_OBJECT, SyntheticProcess, SyntheticThread,
@@ -187,26 +188,12 @@ impl<'c> Properties<'c> {
         let wants = self.case.flags.0 & 1 != 0;
         let size = if wants { runtimes::context_size(self.family()) as usize } else { 0 };
         promise("clientData is passed through", full.client_data_same, String::new)?;
-        // The code is looked up by this Frame's return address, but rip comes from its CONTEXT: in
-        // damaged memory they may differ.
-        let two_ips = !self.synthetic().overwritten.is_empty()
-            && self
-                .synthetic()
-                .frames
-                .iter()
-                .any(|frame| frame.kind.shape() == FrameShape::Software);
         for report in &full.frame_reports {
-            let managed = self.world.runtime.code.find(report.ip);
-            let known = match (report.function, managed) {
-                (Some(function), Some(managed)) => {
-                    let kind = managed.method.kind;
-                    managed.method.id == function
-                        && !matches!(kind, MethodKind::IlStub | MethodKind::Dynamic)
-                }
-                (None, None) => true,
-                _ => false,
-            };
-            promise("ip is code of the function, or no managed code", known || two_ips, || {
+            let known = self.is_code_of(report.function, report.ip)
+                || self
+                    .looked_up_instead_of(report.ip)
+                    .any(|looked_up| self.is_code_of(report.function, looked_up));
+            promise("ip is code of the function, or no managed code", known, || {
                 format!("{report:#x?}")
             })?;
             let rip = report.context.map(|context| context.registers.rip);
@@ -216,6 +203,34 @@ impl<'c> Properties<'c> {
             })?;
         }
         Ok(())
+    }
+
+    /// Returns true if `ip` is code of the method, which profilers see, or no managed code if there
+    /// is no method.
+    fn is_code_of(&self, function: Option<FunctionId>, ip: u64) -> bool {
+        match (function, self.world.runtime.code.find(ip)) {
+            (Some(function), Some(managed)) => {
+                let kind = managed.method.kind;
+                managed.method.id == function
+                    && !matches!(kind, MethodKind::IlStub | MethodKind::Dynamic)
+            }
+            (None, None) => true,
+            _ => false,
+        }
+    }
+
+    /// Returns the return addresses of the SoftwareExceptionFrames whose CONTEXT has this rip: a
+    /// walk looks the code up by the one and reports the other. They differ where memory is
+    /// overwritten, or a Frame lies on top of another.
+    fn looked_up_instead_of(&self, ip: u64) -> impl Iterator<Item = u64> + '_ {
+        let frames = self.synthetic().frames.iter();
+        let software = frames.filter(|frame| frame.kind.shape() == FrameShape::Software);
+        software.filter_map(move |frame| {
+            let memory = self.world.runtime.memory.borrow();
+            let word = |offset| memory.read_u64(frame.at.wrapping_add(offset)).ok();
+            let rip = word(layout::SOFTWARE_CONTEXT + layout::CONTEXT_RIP)?;
+            (rip == ip).then(|| word(layout::RETURN_ADDRESS)).flatten()
+        })
     }
 
     fn is_as_expected(&self, full: &Observed, expected: &model::Expected) -> Result<(), Broken> {

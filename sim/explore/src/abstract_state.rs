@@ -20,7 +20,11 @@ impl Kernel<'_> {
             Suspension::Suspended(by) => 2 << 32 | u64::from(by.0),
         });
         for lock in &state.locks {
-            add(lock.map_or(0, |owner| u64::from(owner.0) + 1));
+            let owner = lock.owner.map_or(0, |owner| u64::from(owner.0) + 1);
+            add(owner | (lock.readers.len() as u64) << 32);
+        }
+        for condition in &state.conditions {
+            add(condition.waiting() as u64);
         }
         let known = self.runtime.threads.borrow();
         for (index, thread) in state.threads.iter().enumerate() {
@@ -31,6 +35,8 @@ impl Kernel<'_> {
             add(match activity.and_then(|activity| activity.waiting) {
                 None => thread.activities.len() as u64,
                 Some(Waiting::Lock(lock)) => 0x100 | u64::from(lock) << 12,
+                Some(Waiting::Shared(lock)) => 0x600 | u64::from(lock) << 12,
+                Some(Waiting::Condition(condition, _)) => 0x700 | u64::from(condition) << 12,
                 Some(Waiting::Event(event)) => 0x200 | u64::from(event) << 12,
                 Some(Waiting::Join(thread)) => 0x300 | u64::from(thread.0) << 12,
                 Some(Waiting::Time) => 0x400,

@@ -26,11 +26,14 @@ pub(super) fn verdict(kernel: &Kernel<'_>, stopped: bool) -> Option<Verdict> {
     if stopped {
         return None;
     }
-    // Waits for an event that no remaining thread can set. Threads of the profiler may wait
+    // Waits for an event that no remaining thread can set, or for a notification. Threads of the profiler may wait
     // forever, as long as no thread waits for them.
     let waits = |index: usize| {
         let activity = state.threads.get(index).and_then(|thread| thread.activities.last());
-        matches!(activity.and_then(|activity| activity.waiting), Some(Waiting::Event(_)))
+        matches!(
+            activity.and_then(|activity| activity.waiting),
+            Some(Waiting::Event(_) | Waiting::Condition(..))
+        )
     };
     let stuck = |index: &usize| {
         let thread = ThreadIndex(*index as u32);

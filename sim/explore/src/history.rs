@@ -62,6 +62,8 @@ pub enum TurnEvent {
     Waits,
     /// The thread suspended another thread.
     Suspended(ThreadIndex),
+    /// The thread started another thread.
+    Started(ThreadIndex),
     /// The thread resumed another thread.
     Resumed(ThreadIndex),
     /// The thread became cooperative or preemptive.
@@ -112,6 +114,7 @@ impl fmt::Display for TurnEvent {
             Self::Released(lock) => write!(f, "gives back {lock}"),
             Self::Waits => f.write_str("has to wait"),
             Self::Suspended(thread) => write!(f, "suspends thread {}", thread.0),
+            Self::Started(thread) => write!(f, "starts thread {}", thread.0),
             Self::Resumed(thread) => write!(f, "resumes thread {}", thread.0),
             Self::Mode { cooperative: true } => f.write_str("becomes cooperative"),
             Self::Mode { cooperative: false } => f.write_str("becomes preemptive"),

@@ -124,7 +124,7 @@ impl<'b> Info<'_, '_, 'b> {
         let thread = self.thread;
         let holds = {
             let state = thread.kernel.state.borrow();
-            state.locks.contains(&Some(thread.me))
+            state.locks.iter().any(|lock| lock.is_held_by(thread.me))
         };
         if holds {
             thread.kernel.broke(thread.me, ProfilerRule::LockOverGcTrigger);

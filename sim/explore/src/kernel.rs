@@ -3,10 +3,12 @@
 //! One thread runs at a time, until it returns control at a switch point. Waiting is a value: the
 //! scheduler evaluates the wait conditions on the state whenever it has to choose a thread.
 
+use super::condition::ConditionState;
 use super::footprint::Footprint;
-use super::history::{History, ThreadIndex, ThreadKind, Turn, TurnEvent};
-use super::lock::LockName;
+use super::history::{History, ThreadIndex, ThreadKind, ThreadSummary, Turn, TurnEvent};
+use super::lock::{LockName, LockState};
 use super::planted_bug::Bug;
+use super::spawn::Spawned;
 use super::verdict::{BlockReason, Edge, ProfilerRule, Verdict};
 use clr_coroutine::Id;
 use clr_runtime::{OsThreadId, Runtime, Wait};
@@ -22,6 +24,10 @@ use std::rc::Rc;
 pub(super) enum Waiting {
     /// A lock of the profiler is released.
     Lock(u32),
+    /// The owner of a lock of the profiler releases it.
+    Shared(u32),
+    /// A condition variable is notified, which wakes the thread with this ticket.
+    Condition(u32, u64),
     /// A condition that only the runtime or the process can satisfy.
     Runtime(Wait),
     /// An event of the profiler is set.
@@ -77,6 +83,29 @@ pub(super) struct Thread {
 }
 
 impl Thread {
+    pub(super) fn new(kind: ThreadKind, name: Rc<str>, os: OsThreadId) -> Self {
+        Self {
+            kind,
+            name,
+            os,
+            activities: Vec::new(),
+            suspended_by: Vec::new(),
+            walks: None,
+            calls: 0,
+            walk_callbacks: 0,
+            has_owned: Vec::new(),
+            in_system: false,
+            unwinds: false,
+            signals: 0,
+            interrupted: None,
+            ended: false,
+        }
+    }
+
+    pub(super) fn summary(&self) -> ThreadSummary {
+        ThreadSummary { name: self.name.to_string(), kind: self.kind, os: self.os }
+    }
+
     /// Returns true if a signal would be handled in the profiler's code that the thread executes:
     /// signals are blocked while one is being handled.
     pub(super) fn takes_signal(&self) -> bool {
@@ -89,8 +118,9 @@ impl Thread {
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub threads: Vec<Thread>,
-    /// Owners of the profiler's locks.
-    pub locks: Vec<Option<ThreadIndex>>,
+    /// The profiler's locks.
+    pub locks: Vec<LockState>,
+    pub conditions: Vec<ConditionState>,
     pub events: Vec<bool>,
     /// Times at which the events were last set (µs), if they were.
     pub set_at: Vec<Option<u64>>,
@@ -116,6 +146,8 @@ pub(super) struct Kernel<'b> {
     pub(super) modules: CodeMap<'b>,
     /// The same with the methods in the code heaps.
     pub(super) all_code: CodeMap<'b>,
+    /// Threads that were started in the current turn.
+    pub(super) spawned: Spawned,
     /// Access set of the current turn.
     footprint: Cell<Footprint>,
     /// The remaining code is being unwound: it no longer waits, and records no events.
@@ -137,6 +169,7 @@ impl<'b> Kernel<'b> {
             apps,
             modules,
             all_code,
+            spawned: Spawned::default(),
             footprint: Cell::default(),
             over: Cell::new(false),
             unwinds: Cell::new(false),
@@ -146,6 +179,7 @@ impl<'b> Kernel<'b> {
     /// Starts a history.
     pub(super) fn begin(&self, state: State) {
         *self.state.borrow_mut() = state;
+        self.take_spawned();
         self.over.set(false);
         self.unwinds.set(std::thread::panicking());
     }
@@ -241,43 +275,6 @@ impl<'b> Kernel<'b> {
         }
     }
 
-    /// Returns the owner of one of the profiler's locks.
-    pub(super) fn owner(&self, lock: u32) -> Option<ThreadIndex> {
-        self.state.borrow().locks.get(lock as usize).copied().flatten()
-    }
-
-    /// Takes one of the profiler's locks for a thread if it is free. Returns true if the lock was
-    /// taken.
-    pub(super) fn try_acquire(&self, lock: u32, thread: ThreadIndex) -> bool {
-        let mut state = self.state.borrow_mut();
-        let Some(owner) = state.locks.get_mut(lock as usize) else { return false };
-        let free = owner.is_none();
-        owner.get_or_insert(thread);
-        if free
-            && let Some(thread) = state.threads.get_mut(thread.index())
-            && !thread.has_owned.contains(&lock)
-        {
-            thread.has_owned.push(lock);
-        }
-        free
-    }
-
-    /// Returns true if the thread that `walker` is walking has ever owned this lock of the
-    /// profiler: the next walk may find it owned.
-    pub(super) fn is_lock_of_walked(&self, lock: u32, walker: ThreadIndex) -> bool {
-        let state = self.state.borrow();
-        let target = state.threads.get(walker.index()).and_then(|walker| walker.walks);
-        let target = target.and_then(|target| state.threads.get(target.index()));
-        target.is_some_and(|target| target.has_owned.contains(&lock))
-    }
-
-    /// Releases one of the profiler's locks.
-    pub(super) fn free(&self, lock: u32) {
-        if let Some(owner) = self.state.borrow_mut().locks.get_mut(lock as usize) {
-            *owner = None;
-        }
-    }
-
     /// Returns true if a thread has suspended another one, or all of them on behalf of the
     /// profiler.
     pub(super) fn suspends(&self, thread: ThreadIndex) -> bool {
@@ -305,7 +302,13 @@ impl<'b> Kernel<'b> {
 
     fn is_there(&self, state: &State, waiting: Waiting, os: OsThreadId) -> bool {
         match waiting {
-            Waiting::Lock(lock) => state.locks.get(lock as usize).is_none_or(Option::is_none),
+            Waiting::Lock(lock) => state.locks.get(lock as usize).is_none_or(LockState::is_free),
+            Waiting::Shared(lock) => {
+                state.locks.get(lock as usize).is_none_or(|lock| lock.owner.is_none())
+            }
+            Waiting::Condition(condition, ticket) => {
+                state.conditions.get(condition as usize).is_some_and(|state| state.wakes(ticket))
+            }
             Waiting::Event(event) => state.events.get(event as usize) != Some(&false),
             Waiting::Join(thread) => {
                 state.threads.get(thread.index()).is_none_or(|thread| thread.ended)
@@ -439,9 +442,11 @@ impl<'b> Kernel<'b> {
             return;
         }
         let wait = match thread.activities.last().map(|activity| activity.waiting) {
-            Some(Some(Waiting::Lock(lock))) => {
-                if let Some(Some(owner)) = state.locks.get(lock as usize).copied() {
-                    edge(BlockReason::Lock(LockName::Profiler(lock)), owner);
+            Some(Some(Waiting::Lock(lock) | Waiting::Shared(lock))) => {
+                if let Some(held) = state.locks.get(lock as usize) {
+                    for holder in held.owner.iter().chain(&held.readers) {
+                        edge(BlockReason::Lock(LockName::Profiler(lock)), *holder);
+                    }
                 }
                 return;
             }

@@ -46,6 +46,7 @@
 
 mod abstract_state;
 mod check;
+mod condition;
 mod deadlock;
 mod ending;
 mod execute;
@@ -62,6 +63,7 @@ mod run;
 mod schedule_string;
 mod search;
 mod setup;
+mod spawn;
 pub mod story;
 mod target;
 mod thread;
@@ -75,7 +77,7 @@ pub use footprint::Footprint;
 pub use hazard::{Hazard, NoHazard};
 pub use history::{History, ThreadIndex, ThreadKind, ThreadStatus, ThreadSummary, Turn, TurnEvent};
 pub use info::Info;
-pub use lock::{EventObject, LockName, ProfilerLock};
+pub use lock::{ConditionVariable, EventObject, LockKind, LockName, ProfilerLock};
 pub use schedule_string::{ScheduleString, ScheduleStringError};
 pub use search::{
     Choice, Coverage, Exhaustive, Guided, Pct, Random, ReplaySearch, Search, Strategy,

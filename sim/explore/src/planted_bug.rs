@@ -35,6 +35,12 @@ pub(super) enum Bug {
     SuspensionWithoutFootprint,
     /// A signal that finds a thread in a wait for the end of a suspension comes after the wait.
     SignalsAwaitResume,
+    /// A thread begins to wait on a condition variable without a switch point.
+    WaitIsNoPoint,
+    /// A notification wakes the thread that has waited longest.
+    OldestWaiterFirst,
+    /// A thread that was started is known, and never runs.
+    StartedNeverRuns,
 }
 
 #[cfg(test)]

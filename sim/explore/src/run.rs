@@ -1,10 +1,12 @@
 //! Execution of one history, from the first choice to its end.
 
+use super::condition::ConditionState;
 use super::ending::{Ending, HistoryDetail, Limits};
 use super::execute::Came;
 use super::footprint::Footprint;
-use super::history::{History, ThreadIndex, ThreadKind, ThreadSummary, TurnEvent};
+use super::history::{History, ThreadIndex, ThreadKind, TurnEvent};
 use super::kernel::{Activity, Kernel, State, Thread as Known, Waiting};
+use super::lock::LockState;
 use super::planted_bug::Bug;
 use super::schedule_string::ScheduleString;
 use super::search::{Choice, Search};
@@ -76,53 +78,34 @@ fn begin<'p>(
         kernel.runtime.forget_calls();
     }
     let mut threads: Vec<Known> = Vec::with_capacity(data.names.len() + setup.threads.len());
-    let known = |kind, name: Rc<str>, os| Known {
-        kind,
-        name,
-        os,
-        activities: Vec::new(),
-        suspended_by: Vec::new(),
-        walks: None,
-        calls: 0,
-        walk_callbacks: 0,
-        has_owned: Vec::new(),
-        in_system: false,
-        unwinds: false,
-        signals: 0,
-        interrupted: None,
-        ended: false,
-    };
     for (index, name) in data.names.iter().enumerate() {
         let os = world.os(index).unwrap_or_default();
-        threads.push(known(ThreadKind::App, Rc::clone(name), os));
+        threads.push(Known::new(ThreadKind::App, Rc::clone(name), os));
     }
     let mut bodies = Vec::with_capacity(setup.threads.len());
     for (number, beginning) in setup.threads.drain(..).enumerate() {
         let managed = beginning.kind == ThreadKind::ManagedProfiler;
         let os = world.add_profilers_thread(number as u32, managed);
         bodies.push((ThreadIndex(threads.len() as u32), beginning.body));
-        threads.push(known(beginning.kind, beginning.name, os));
+        threads.push(Known::new(beginning.kind, beginning.name, os));
     }
     world.sync();
     let history = (recording != HistoryDetail::Nothing).then(|| History {
-        threads: threads.iter().map(summary).collect(),
-        locks: setup.locks.iter().map(ToString::to_string).collect(),
+        threads: threads.iter().map(Known::summary).collect(),
+        locks: setup.locks.iter().map(|(name, _)| name.to_string()).collect(),
         turns: Vec::new(),
     });
     drop(world);
     kernel.begin(State {
         threads,
-        locks: vec![None; setup.locks.len()],
+        locks: setup.locks.iter().map(|(_, kind)| LockState::new(*kind)).collect(),
+        conditions: vec![ConditionState::default(); setup.conditions as usize],
         events: vec![false; setup.events as usize],
         set_at: vec![None; setup.events as usize],
         history,
         ..State::default()
     });
     bodies
-}
-
-fn summary(thread: &Known) -> ThreadSummary {
-    ThreadSummary { name: thread.name.to_string(), kind: thread.kind, os: thread.os }
 }
 
 pub(super) struct Run<'r, 'stacks, 'env, 'b, 'p> {
@@ -227,6 +210,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
             }
             kernel.begin_turn(thread);
             self.begin_turn(thread);
+            self.start(kernel.take_spawned());
             if !in_turn {
                 search.ran(thread, kernel.footprint());
             }

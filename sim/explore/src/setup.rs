@@ -1,7 +1,7 @@
 //! The profiler under test: its threads, and its handlers of callbacks, hooks and signals.
 
 use super::history::ThreadKind;
-use super::lock::{EventObject, ProfilerLock};
+use super::lock::{ConditionVariable, EventObject, LockKind, ProfilerLock};
 use super::thread::{CurrentThread, Handlers};
 use clr_runtime::profiling::CallbackKind;
 use std::rc::Rc;
@@ -23,7 +23,8 @@ pub(super) struct Beginning<'p> {
 #[derive(Default)]
 pub struct Setup<'p> {
     pub(super) threads: Vec<Beginning<'p>>,
-    pub(super) locks: Vec<Rc<str>>,
+    pub(super) locks: Vec<(Rc<str>, LockKind)>,
+    pub(super) conditions: u32,
     pub(super) events: u32,
     pub(super) callbacks: Vec<(CallbackKind, Handler<'p>)>,
     pub(super) hook: Option<Handler<'p>>,
@@ -53,10 +54,21 @@ impl<'p> Setup<'p> {
         self.threads.push(Beginning { name: name.into(), kind, body });
     }
 
-    /// Creates a lock.
+    /// Creates a lock: a thread that takes it twice waits forever.
     pub fn lock(&mut self, name: &str) -> ProfilerLock {
-        self.locks.push(name.into());
+        self.lock_of(name, LockKind::Plain)
+    }
+
+    /// Creates a lock of this kind.
+    pub fn lock_of(&mut self, name: &str, kind: LockKind) -> ProfilerLock {
+        self.locks.push((name.into(), kind));
         ProfilerLock(self.locks.len() as u32 - 1)
+    }
+
+    /// Creates a condition variable.
+    pub fn condition(&mut self) -> ConditionVariable {
+        self.conditions += 1;
+        ConditionVariable(self.conditions - 1)
     }
 
     /// Creates an event, which is not set.

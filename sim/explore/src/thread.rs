@@ -123,7 +123,7 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
 
     /// Returns control to the scheduler. Returns false if the deadline passed before the thread was
     /// resumed.
-    fn pause(&self, waiting: Option<Waiting>, until: Option<u64>) -> bool {
+    pub(super) fn pause(&self, waiting: Option<Waiting>, until: Option<u64>) -> bool {
         let kernel = self.kernel;
         if kernel.is_over() {
             return true;
@@ -243,8 +243,8 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         state.now = state.now.max(until);
     }
 
-    /// Takes a lock, which is owned until the guard is dropped. It is not reentrant: a thread that
-    /// already owns it waits forever.
+    /// Takes a lock, which is owned until the guard is dropped. A thread that already owns it waits
+    /// forever, unless the lock is [reentrant](super::LockKind::Reentrant).
     pub fn lock(&self, lock: ProfilerLock) -> Guard<'_, 't, 'b> {
         self.acquire(lock);
         Guard { thread: self, lock }
@@ -263,7 +263,27 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     }
 
     fn acquire_until(&self, lock: ProfilerLock, micros: Option<u64>) -> bool {
-        self.switch_before(Waiting::Lock(lock.0), micros.is_some());
+        self.take_until(lock, Waiting::Lock(lock.0), micros)
+    }
+
+    /// Shares a lock with other threads: only its owner excludes them.
+    pub fn share(&self, lock: ProfilerLock) {
+        self.take_until(lock, Waiting::Shared(lock.0), None);
+    }
+
+    /// Shares a lock if its owner releases it within this time (µs); 0 means one attempt. Returns
+    /// true if the lock is shared.
+    #[expect(clippy::must_use_candidate, reason = "it waits, too")]
+    pub fn try_share(&self, lock: ProfilerLock, micros: u64) -> bool {
+        self.take_until(lock, Waiting::Shared(lock.0), Some(micros))
+    }
+
+    fn take_until(&self, lock: ProfilerLock, waiting: Waiting, micros: Option<u64>) -> bool {
+        // The owner of a reentrant lock does not wait.
+        self.switch_before(
+            waiting,
+            micros.is_some() || self.kernel.owns_reentrant(lock.0, self.me),
+        );
         self.does(if self.kernel.is_lock_of_walked(lock.0, self.me) {
             ProfilerRule::CallbackTakesTargetsLock
         } else {
@@ -276,7 +296,11 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
                 return false;
             }
             self.kernel.touch(Footprint::lock(name));
-            if self.kernel.try_acquire(lock.0, self.me) {
+            let taken = match waiting {
+                Waiting::Shared(_) => self.kernel.try_share(lock.0, self.me),
+                _ => self.kernel.try_acquire(lock.0, self.me),
+            };
+            if taken {
                 self.record(TurnEvent::Acquired(name));
                 return true;
             }
@@ -285,7 +309,7 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
             }
             // The lock may have been free and taken by another thread since: the deadline stays.
             until = until.or_else(|| Some(self.now().saturating_add(micros?)));
-            if !self.pause(Some(Waiting::Lock(lock.0)), until) {
+            if !self.pause(Some(waiting), until) {
                 self.kernel.touch(Footprint::TIME);
                 self.record(TurnEvent::TimedOut);
                 return false;
@@ -293,9 +317,10 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         }
     }
 
-    /// Releases a lock that this thread owns: other threads may run first, while it is still owned.
+    /// Releases a lock that this thread owns or shares: other threads may run first, while it is
+    /// still taken.
     pub fn unlock(&self, lock: ProfilerLock) {
-        if self.kernel.owner(lock.0) != Some(self.me) {
+        if !self.kernel.change_lock(lock.0, |lock| lock.is_held_by(self.me)) {
             return;
         }
         if !Bug::UnlockIsNoPoint.is_planted() {
@@ -303,7 +328,7 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         }
         let name = LockName::Profiler(lock.0);
         self.kernel.touch(Footprint::lock(name));
-        self.kernel.free(lock.0);
+        self.kernel.change_lock(lock.0, |lock| lock.release(self.me));
         self.record(TurnEvent::Released(name));
     }
 

@@ -24,7 +24,7 @@ fn of(kernel: &Kernel<'_>, index: ThreadIndex) -> ThreadStatus {
     let process = kernel.runtime.process.get();
     let mut holds: Vec<_> = process.locks_of(thread.os).map(LockName::Runtime).collect();
     for (place, lock) in state.locks.iter().enumerate() {
-        if *lock == Some(index) {
+        if lock.is_held_by(index) {
             holds.push(LockName::Profiler(place as u32));
         }
     }
@@ -52,7 +52,8 @@ fn waits(thread: &Thread) -> Option<String> {
         // A thread that has ended the history does not return.
         Waiting::Time => activity.until.map(|_| "sleeps".to_owned()),
         Waiting::Event(event) => Some(format!("waits for event {event}")),
-        Waiting::Lock(_) | Waiting::Join(_) | Waiting::Runtime(_) => None,
+        Waiting::Condition(condition, _) => Some(format!("waits on condition {condition}")),
+        Waiting::Lock(_) | Waiting::Shared(_) | Waiting::Join(_) | Waiting::Runtime(_) => None,
     }
 }
 

@@ -1,7 +1,9 @@
 //! Tests on small generated programs that sleeping steps leave out no outcome.
 
 use super::outcomes;
-use crate::{CurrentThread, EventObject, ProfilerLock, Setup, ThreadIndex, Verdict};
+use crate::{
+    ConditionVariable, CurrentThread, EventObject, ProfilerLock, Setup, ThreadIndex, Verdict,
+};
 use clr_generate::{Choices as _, Seeded};
 use clr_walker::profiling::TargetThread as _;
 use std::cell::RefCell;
@@ -24,6 +26,13 @@ enum Action {
     Join(u32),
     Note,
     Allocate,
+    Share(usize),
+    TryShare(usize),
+    WaitOn(usize),
+    WaitOnFor(usize),
+    NotifyOne,
+    NotifyAll,
+    Spawn,
 }
 
 const LOCKS: usize = 2;
@@ -55,6 +64,23 @@ fn action(seeded: &mut Seeded, threads: u32) -> Action {
     }
 }
 
+/// Draws an action with the objects that actions of `action` lack.
+fn other_action(seeded: &mut Seeded, _: u32) -> Action {
+    let lock = seeded.below(LOCKS as u32) as usize;
+    match seeded.below(14) {
+        0 => Action::Acquire(lock),
+        1..=3 => Action::Release(lock),
+        4 | 5 => Action::Share(lock),
+        6 => Action::TryShare(lock),
+        7 | 8 => Action::WaitOn(lock),
+        9 => Action::WaitOnFor(lock),
+        10 => Action::NotifyOne,
+        11 => Action::NotifyAll,
+        12 => Action::Spawn,
+        _ => Action::Note,
+    }
+}
+
 type Log = Rc<RefCell<Vec<(u32, u32)>>>;
 
 fn act(
@@ -62,6 +88,7 @@ fn act(
     action: Action,
     locks: &[ProfilerLock],
     events: &[EventObject],
+    condition: ConditionVariable,
     log: &Log,
 ) {
     let saw = |what: bool| log.borrow_mut().push((me.index().0, what.into()));
@@ -87,6 +114,20 @@ fn act(
             log.borrow_mut().push((me.index().0, 10 + count));
         }
         Action::Allocate => me.allocate(),
+        Action::Share(lock) => me.share(locks[lock]),
+        Action::TryShare(lock) => saw(me.try_share(locks[lock], 0)),
+        Action::WaitOn(lock) | Action::WaitOnFor(lock) => {
+            let limit = matches!(action, Action::WaitOnFor(_)).then_some(3);
+            me.acquire(locks[lock]);
+            saw(me.wait_on(condition, locks[lock], limit));
+            me.unlock(locks[lock]);
+        }
+        Action::NotifyOne => me.notify_one(condition),
+        Action::NotifyAll => me.notify_all(condition),
+        Action::Spawn => {
+            let log = Rc::clone(log);
+            me.spawn("", move |me| act(me, Action::Note, &[], &[], condition, &log));
+        }
     }
 }
 
@@ -107,10 +148,19 @@ fn told(verdict: Option<Verdict>, log: &Log) -> String {
 
 /// Returns the first generated program for which sleeping steps leave out an outcome.
 pub(super) fn difference(seeds: core::ops::Range<u64>) -> Option<String> {
+    difference_of(action, [4, 2], seeds)
+}
+
+fn difference_of(
+    action: fn(&mut Seeded, u32) -> Action,
+    lengths: [u32; 2],
+    seeds: core::ops::Range<u64>,
+) -> Option<String> {
     for seed in seeds {
         let mut seeded = Seeded::new(seed);
         let threads = 2 + seeded.below(2);
-        let length = if threads == 2 { 4 } else { 2 };
+        let [of_two, of_three] = lengths;
+        let length = if threads == 2 { of_two } else { of_three };
         let actions: Vec<Vec<Action>> = (0..threads)
             .map(|_| (0..=seeded.below(length)).map(|_| action(&mut seeded, threads)).collect())
             .collect();
@@ -118,13 +168,14 @@ pub(super) fn difference(seeds: core::ops::Range<u64>) -> Option<String> {
         let load = |setup: &mut Setup<'_>| {
             log.take();
             let locks: Vec<_> = (0..LOCKS).map(|_| setup.lock("")).collect();
+            let condition = setup.condition();
             let events: Vec<_> = (0..EVENTS).map(|_| setup.event()).collect();
             for actions in &actions {
                 let (actions, log) = (actions.clone(), Rc::clone(&log));
                 let (locks, events) = (locks.clone(), events.clone());
                 setup.thread("", move |me| {
                     for action in actions {
-                        act(me, action, &locks, &events, &log);
+                        act(me, action, &locks, &events, condition, &log);
                     }
                 });
             }
@@ -161,6 +212,11 @@ pub(super) fn reset_events() {
 #[test]
 fn a_wait_can_end_before_its_event_is_reset() {
     reset_events();
+}
+
+#[test]
+fn conditions_shared_locks_and_new_threads_leave_out_none_either() {
+    assert_eq!(difference_of(other_action, [3, 1], 0..400), None);
 }
 
 #[test]

@@ -2,13 +2,14 @@
 
 use super::super::planted_bug::Bug;
 use super::{
-    counting, determinism, drawn, program, schedules, signals, sleep_sets, verdicts, waiting,
+    counting, determinism, drawn, objects, program, schedules, signals, sleep_sets, verdicts,
+    waiting,
 };
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The tests, by name.
-const TESTS: [(&str, fn()); 17] = [
+const TESTS: [(&str, fn()); 20] = [
     ("counts", counting::counts),
     ("no outcome left out", || assert_eq!(drawn::difference(0..60), None)),
     ("reset events", drawn::reset_events),
@@ -26,9 +27,12 @@ const TESTS: [(&str, fn()); 17] = [
     ("walks beside a program", sleep_sets::walks),
     ("suspensions beside a program", sleep_sets::suspensions),
     ("a signal in a suspension", signals::in_a_suspension),
+    ("a lost wake-up", objects::lost_wake_up),
+    ("any waiter is woken", objects::wakes_any),
+    ("a thread started later", objects::started_later),
 ];
 
-const BUGS: [Bug; 16] = [
+const BUGS: [Bug; 19] = [
     Bug::LostResume,
     Bug::DoubleSuspension,
     Bug::SuspensionIgnored,
@@ -45,6 +49,9 @@ const BUGS: [Bug; 16] = [
     Bug::WalkWithoutFootprint,
     Bug::SuspensionWithoutFootprint,
     Bug::SignalsAwaitResume,
+    Bug::WaitIsNoPoint,
+    Bug::OldestWaiterFirst,
+    Bug::StartedNeverRuns,
 ];
 
 #[test]

@@ -94,7 +94,10 @@ fn run(history: &History, from: usize) -> usize {
 fn link(turn: &Turn) -> Option<bool> {
     turn.events.iter().find_map(|event| match event {
         TurnEvent::Waits => Some(true),
-        TurnEvent::Suspended(_) | TurnEvent::Resumed(_) | TurnEvent::Context(_) => Some(false),
+        TurnEvent::Suspended(_)
+        | TurnEvent::Resumed(_)
+        | TurnEvent::Started(_)
+        | TurnEvent::Context(_) => Some(false),
         _ => None,
     })
 }
@@ -122,7 +125,10 @@ fn entry(history: &History, states: &[Vec<State<'_>>], turns: Range<usize>) -> E
         for event in events(turn) {
             described.push((event, waits));
             match event {
-                TurnEvent::Suspended(to) | TurnEvent::Resumed(to) | TurnEvent::Context(to) => {
+                TurnEvent::Suspended(to)
+                | TurnEvent::Resumed(to)
+                | TurnEvent::Started(to)
+                | TurnEvent::Context(to) => {
                     links.push(Link { from, to, waits: false });
                 }
                 TurnEvent::Waits => {

@@ -68,6 +68,7 @@ impl<'h> Tables<'h> {
             match event {
                 TurnEvent::Suspended(target)
                 | TurnEvent::Resumed(target)
+                | TurnEvent::Started(target)
                 | TurnEvent::Context(target) => {
                     format!(r#"["{}",{words},{}]"#, word(event), target.0)
                 }
@@ -128,6 +129,7 @@ const fn word(event: TurnEvent) -> &'static str {
         TurnEvent::Waits => "waits",
         TurnEvent::Suspended(_) => "suspends",
         TurnEvent::Resumed(_) => "resumes",
+        TurnEvent::Started(_) => "starts",
         TurnEvent::Mode { .. } => "mode",
         TurnEvent::Callback(_) | TurnEvent::Hook | TurnEvent::Signal => "enters",
         TurnEvent::CallbackOver(_) | TurnEvent::HookOver | TurnEvent::SignalOver => "leaves",

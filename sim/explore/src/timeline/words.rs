@@ -54,6 +54,7 @@ pub(crate) fn describe(history: &History, event: TurnEvent, waits: Option<&str>)
         TurnEvent::Acquired(lock) => format!("takes {}", visible(&history.lock_name(lock))),
         TurnEvent::Released(lock) => format!("gives back {}", visible(&history.lock_name(lock))),
         TurnEvent::Suspended(target) => format!("suspends {}", visible(history.name(target))),
+        TurnEvent::Started(target) => format!("starts {}", visible(history.name(target))),
         TurnEvent::Resumed(target) => format!("resumes {}", visible(history.name(target))),
         TurnEvent::Context(target) => {
             format!("reads the registers of {}", visible(history.name(target)))

@@ -1,0 +1,75 @@
+//! Threads and locks of the profiler that are made during a history.
+
+use super::footprint::Footprint;
+use super::history::{ThreadIndex, ThreadKind, TurnEvent};
+use super::kernel::{Kernel, Thread};
+use super::lock::{LockKind, LockState, ProfilerLock};
+use super::planted_bug::Bug;
+use super::setup::Body;
+use super::thread::CurrentThread;
+use core::cell::RefCell;
+use core::fmt;
+
+/// Threads that were started, and their code.
+#[derive(Default)]
+pub(super) struct Spawned(RefCell<Vec<(ThreadIndex, Body<'static>)>>);
+
+impl fmt::Debug for Spawned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.borrow().iter().map(|(thread, _)| thread)).finish()
+    }
+}
+
+impl Kernel<'_> {
+    /// Removes the threads that were started.
+    pub(super) fn take_spawned(&self) -> Vec<(ThreadIndex, Body<'static>)> {
+        self.spawned.0.take()
+    }
+}
+
+impl CurrentThread<'_, '_> {
+    /// Starts a thread of the profiler, which the runtime does not know.
+    pub fn spawn(
+        &self,
+        name: &str,
+        body: impl FnOnce(&CurrentThread<'_, '_>) + 'static,
+    ) -> ThreadIndex {
+        self.switch();
+        let kernel = self.kernel;
+        let thread = {
+            let mut state = kernel.state.borrow_mut();
+            let index = ThreadIndex(state.threads.len() as u32);
+            let number = index.0 - kernel.apps;
+            let os = kernel.world.borrow_mut().add_profilers_thread(number, false);
+            let thread = Thread::new(ThreadKind::Profiler, name.into(), os);
+            if let Some(history) = &mut state.history {
+                history.threads.push(thread.summary());
+            }
+            state.threads.push(thread);
+            index
+        };
+        // The order of creation determines the numbers.
+        kernel.touch(Footprint::RUNTIME | Footprint::thread(thread));
+        self.record(TurnEvent::Started(thread));
+        let body = move |thread: &CurrentThread<'_, '_>| {
+            thread.record(TurnEvent::Begins);
+            if !Bug::StartedNeverRuns.is_planted() {
+                body(thread);
+            }
+        };
+        kernel.spawned.0.borrow_mut().push((thread, Box::new(body)));
+        thread
+    }
+
+    /// Creates a lock.
+    #[must_use]
+    pub fn new_lock(&self, name: &str, kind: LockKind) -> ProfilerLock {
+        self.kernel.touch(Footprint::RUNTIME);
+        let mut state = self.kernel.state.borrow_mut();
+        if let Some(history) = &mut state.history {
+            history.locks.push(name.to_owned());
+        }
+        state.locks.push(LockState::new(kind));
+        ProfilerLock(state.locks.len() as u32 - 1)
+    }
+}

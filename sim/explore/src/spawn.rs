@@ -28,13 +28,13 @@ impl Kernel<'_> {
 }
 
 impl CurrentThread<'_, '_> {
-    /// Starts a thread of the profiler, which the runtime does not know.
+    /// Starts a thread of the profiler, which the runtime does not know. It may run before this call
+    /// returns.
     pub fn spawn(
         &self,
         name: &str,
         body: impl FnOnce(&CurrentThread<'_, '_>) + 'static,
     ) -> ThreadIndex {
-        self.switch();
         let kernel = self.kernel;
         let thread = {
             let mut state = kernel.state.borrow_mut();
@@ -58,6 +58,7 @@ impl CurrentThread<'_, '_> {
             }
         };
         kernel.spawned.0.borrow_mut().push((thread, Box::new(body)));
+        self.switch();
         thread
     }
 

@@ -317,6 +317,12 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         }
     }
 
+    /// Returns true if this thread owns a lock.
+    #[must_use]
+    pub fn owns(&self, lock: ProfilerLock) -> bool {
+        self.kernel.owner(lock.0) == Some(self.me)
+    }
+
     /// Releases a lock that this thread owns or shares: other threads may run first, while it is
     /// still taken.
     pub fn unlock(&self, lock: ProfilerLock) {

@@ -35,6 +35,7 @@
 //! | `import` | `IMetaDataImport2` |
 //! | `raise` | callbacks into the profiler |
 //! | `out` | pointers of the profiler |
+//! | `scheduled` | a guest's threads under the scheduler (Linux) |
 //! | `c` | the functions of `clrsim.h` |
 //!
 //! # Unsafe code
@@ -61,6 +62,8 @@ mod out;
 mod raise;
 mod report;
 pub mod results;
+#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+pub mod scheduled;
 mod session;
 mod stage;
 mod threads;

@@ -33,7 +33,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     (
         "clr-host",
-        &["clr-walker", "clr-com", "clr-machine", "clr-runtime", "clr-world", "clr-scenario"],
+        &[
+            "clr-walker",
+            "clr-com",
+            "clr-explore",
+            "clr-machine",
+            "clr-runtime",
+            "clr-world",
+            "clr-scenario",
+        ],
     ),
     ("clr-sim", BELOW_THE_FACADE),
     ("clrsim", LIBRARIES),

@@ -1,0 +1,180 @@
+//! Carriers: threads of the system that execute the guest's code, one at a time.
+//!
+//! A guest's thread is a thread of the system, because the guest's thread-local variables, exceptions
+//! and `errno` belong to it. It is paired with a coroutine of the scheduler, which does for it whatever
+//! other threads could observe. One of the two runs, and the other waits: the guest's thread asks, and
+//! the coroutine answers, or has the thread execute something first, such as a callback.
+
+use clr_explore::CurrentThread;
+use std::cell::RefCell;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Real time after which a guest that has not given back control has left the simulation.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Something that a coroutine does for a guest's thread.
+type Request = Box<dyn FnOnce(&CurrentThread<'_, '_>) + Send>;
+/// Something that a guest's thread executes.
+pub(super) type Task = Box<dyn FnOnce() + Send>;
+
+/// A message from the guest's thread.
+enum FromGuest {
+    Does(Request),
+    HasExecuted,
+    HasEnded,
+}
+
+/// A message to the guest's thread.
+enum ToGuest {
+    Execute(Task),
+    Answered,
+    End,
+}
+
+/// A place for one message.
+struct Slot<T> {
+    message: Mutex<Option<T>>,
+    put: Condvar,
+}
+
+impl<T> Slot<T> {
+    const fn new() -> Self {
+        Self { message: Mutex::new(None), put: Condvar::new() }
+    }
+
+    fn put(&self, message: T) {
+        *self.message.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
+        self.put.notify_one();
+    }
+
+    fn take(&self) -> T {
+        let mut message = self.message.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(message) = message.take() {
+                return message;
+            }
+            message = self.put.wait(message).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn take_within(&self, limit: Duration) -> Option<T> {
+        let message = self.message.lock().unwrap_or_else(PoisonError::into_inner);
+        let waits = self.put.wait_timeout_while(message, limit, |message| message.is_none());
+        waits.unwrap_or_else(PoisonError::into_inner).0.take()
+    }
+}
+
+/// The pairing of a guest's thread and a coroutine.
+pub(super) struct Carrier {
+    from_guest: Slot<FromGuest>,
+    to_guest: Slot<ToGuest>,
+}
+
+thread_local! {
+    /// The carrier of this thread of the system.
+    static CARRIER: RefCell<Option<Arc<Carrier>>> = const { RefCell::new(None) };
+}
+
+/// Returns the carrier of this thread of the system, if it executes the guest's code in a history.
+pub(super) fn current() -> Option<Arc<Carrier>> {
+    CARRIER.try_with(|carrier| carrier.borrow().clone()).ok().flatten()
+}
+
+impl Carrier {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self { from_guest: Slot::new(), to_guest: Slot::new() })
+    }
+
+    /// Makes this thread of the system execute tasks until it is to end.
+    pub(super) fn carry(self: &Arc<Self>) {
+        CARRIER.with(|carrier| *carrier.borrow_mut() = Some(Arc::clone(self)));
+        self.execute_until(|message| matches!(message, ToGuest::End));
+    }
+
+    /// Waits until the coroutine of a thread that the guest has started lets it execute its code.
+    pub(super) fn begin(self: &Arc<Self>) {
+        CARRIER.with(|carrier| *carrier.borrow_mut() = Some(Arc::clone(self)));
+        self.execute_until(|message| matches!(message, ToGuest::Answered));
+    }
+
+    /// Lets a thread that the guest has started execute its code, and serves it until it has ended, with the
+    /// destructors of its thread-local values.
+    pub(super) fn serve_to_end(&self, me: &CurrentThread<'_, '_>) {
+        self.to_guest.put(ToGuest::Answered);
+        self.serve(me, |message| matches!(message, FromGuest::HasEnded));
+    }
+
+    /// Tells the coroutine that the thread executes nothing more.
+    pub(super) fn end(&self) {
+        // At the end of a thread there may be no variable any more.
+        let _ = CARRIER.try_with(|carrier| carrier.borrow_mut().take());
+        self.from_guest.put(FromGuest::HasEnded);
+    }
+
+    fn execute_until(&self, is_last: impl Fn(&ToGuest) -> bool) {
+        loop {
+            let message = self.to_guest.take();
+            if is_last(&message) {
+                return;
+            }
+            if let ToGuest::Execute(task) = message {
+                task();
+                self.from_guest.put(FromGuest::HasExecuted);
+            }
+        }
+    }
+
+    /// Has the coroutine do something, and waits for it. Meanwhile this thread executes what the
+    /// coroutine gives it.
+    pub(super) fn ask<T: Send>(
+        &self,
+        what: impl FnOnce(&CurrentThread<'_, '_>) -> T + Send,
+    ) -> Option<T> {
+        let mut answer = None;
+        let request = {
+            let answer = &mut answer;
+            let request: Box<dyn FnOnce(&CurrentThread<'_, '_>) + Send + '_> =
+                Box::new(move |me| *answer = Some(what(me)));
+            // SAFETY: this thread goes on only when the coroutine has executed the request and
+            // dropped it: what it borrows from this stack lives as long.
+            unsafe {
+                std::mem::transmute::<Box<dyn FnOnce(&CurrentThread<'_, '_>) + Send + '_>, Request>(
+                    request,
+                )
+            }
+        };
+        self.from_guest.put(FromGuest::Does(request));
+        self.execute_until(|message| matches!(message, ToGuest::Answered));
+        answer
+    }
+
+    /// Has the guest's thread execute something, and serves it until that has returned. Called by the
+    /// coroutine. A guest that does not give back control has left the simulation, and ends the history.
+    pub(super) fn execute(&self, me: &CurrentThread<'_, '_>, task: Task) {
+        self.to_guest.put(ToGuest::Execute(task));
+        self.serve(me, |message| matches!(message, FromGuest::HasExecuted));
+    }
+
+    /// Ends the guest's thread, and serves it until it has: it may have destructors to execute.
+    pub(super) fn finish(&self, me: &CurrentThread<'_, '_>) {
+        self.to_guest.put(ToGuest::End);
+        self.serve(me, |message| matches!(message, FromGuest::HasEnded));
+    }
+
+    fn serve(&self, me: &CurrentThread<'_, '_>, is_last: impl Fn(&FromGuest) -> bool) {
+        loop {
+            let Some(message) = self.from_guest.take_within(PATIENCE) else {
+                return me
+                    .fail("the profiler has left the simulation: it has not given back control");
+            };
+            if is_last(&message) {
+                return;
+            }
+            if let FromGuest::Does(request) = message {
+                request(me);
+                self.to_guest.put(ToGuest::Answered);
+            }
+        }
+    }
+}

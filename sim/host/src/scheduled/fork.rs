@@ -1,0 +1,77 @@
+//! Histories in processes of their own: what a guest has done to its variables, its threads and its heap
+//! cannot be undone, so each history begins with a copy of a process that has loaded the guest, and called
+//! nothing.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{FromRawFd, OwnedFd};
+
+/// The reason why a process has not reported the end of its history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Died {
+    /// A signal ended it: the guest has crashed, or called `abort`.
+    Signal(i32),
+    /// The guest ended it with this code.
+    Exit(i32),
+    /// The system has no process, or no pipe, for it.
+    NoProcess,
+}
+
+/// Executes `act` in a copy of this process, which ends after it, and returns its bytes.
+///
+/// This process has no other threads: a lock that one of them owns would never be released in the copy.
+///
+/// # Errors
+/// Returns [`Died`] if the copy ended otherwise.
+pub(super) fn in_copy(act: impl FnOnce() -> Vec<u8>) -> Result<Vec<u8>, Died> {
+    let mut ends = [0; 2];
+    // SAFETY: room for two descriptors.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return Err(Died::NoProcess);
+    }
+    // SAFETY: two descriptors that nothing else owns.
+    let [from, to] = ends.map(|end| File::from(unsafe { OwnedFd::from_raw_fd(end) }));
+    // SAFETY: the caller's promise.
+    match unsafe { libc::fork() } {
+        -1 => Err(Died::NoProcess),
+        0 => {
+            drop(from);
+            stay_here();
+            let bytes = act();
+            let mut to = to;
+            // If the other process has ended, nobody waits for the bytes.
+            let _ = to.write_all(&bytes);
+            // SAFETY: no destructors are executed: the guest's threads may wait for ever.
+            unsafe { libc::_exit(0) }
+        }
+        child => {
+            drop(to);
+            let mut bytes = Vec::new();
+            let mut from = from;
+            let read = from.read_to_end(&mut bytes);
+            let mut status = 0;
+            // SAFETY: room for a status.
+            unsafe { libc::waitpid(child, &raw mut status, 0) };
+            if libc::WIFSIGNALED(status) {
+                return Err(Died::Signal(libc::WTERMSIG(status)));
+            }
+            match read {
+                Ok(_) if !bytes.is_empty() => Ok(bytes),
+                _ => Err(Died::Exit(libc::WEXITSTATUS(status))),
+            }
+        }
+    }
+}
+
+/// Keeps this process on the processor that it is on: one of its threads runs at a time, and handing over to
+/// another one is several times as fast on the same processor.
+fn stay_here() {
+    // SAFETY: a set of processors is plain data, of which an empty one is made here; the calls have no other
+    // pointers. Without success the process is slower.
+    unsafe {
+        let Ok(processor) = usize::try_from(libc::sched_getcpu()) else { return };
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(processor, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
+    }
+}

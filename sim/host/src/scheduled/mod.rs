@@ -1,0 +1,205 @@
+//! A guest's threads under the scheduler of `clr-explore` (Linux on x86-64 with glibc).
+//!
+//! The imports of the guest, and of the libraries that came with it, lead to functions here: threads,
+//! locks, condition variables, initialisations, clocks. One thread runs at a time; where threads could
+//! observe each other, a search chooses the next one. What the scheduler does not see, such as a spin loop
+//! or a call of the system, ends the history with a message when the guest does not give back control.
+//!
+//! | module | content |
+//! |---|---|
+//! | `imports` | imports of loaded objects, replaced |
+//! | `carrier` | threads of the system, paired with coroutines |
+//! | `objects` | the guest's objects, by address |
+//! | `sync`, `once`, `threads`, `time` | the functions that imports lead to |
+//! | `fork` | a process for each history |
+
+mod carrier;
+mod fork;
+mod imports;
+mod objects;
+mod once;
+mod sync;
+mod threads;
+mod time;
+
+pub use fork::Died;
+
+use carrier::Carrier;
+use clr_explore::{Ending, Explorer, HistoryDetail, Limits, Search, Setup, TestedProcess};
+use clr_world::BuildError;
+use imports::{Replacement, loaded_objects};
+use std::ffi::{CStr, CString, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+macro_rules! replacements {
+    ($($name:literal => $with:path),* $(,)?) => {
+        [$(Replacement { name: $name, with: $with as *const c_void }),*]
+    };
+}
+
+/// Returns the functions that the guest's imports are to lead to.
+fn replacements() -> [Replacement; 34] {
+    replacements! {
+        "pthread_create" => threads::create,
+        "pthread_join" => threads::join,
+        "pthread_detach" => threads::detach,
+        "pthread_exit" => threads::exit,
+        "pthread_once" => once::once,
+        "__cxa_guard_acquire" => once::guard_acquire,
+        "__cxa_guard_release" => once::guard_release,
+        "__cxa_guard_abort" => once::guard_abort,
+        "pthread_mutex_lock" => sync::mutex_acquire,
+        "pthread_mutex_trylock" => sync::mutex_try,
+        "pthread_mutex_timedlock" => sync::mutex_timed,
+        "pthread_mutex_clocklock" => sync::mutex_clock,
+        "pthread_mutex_unlock" => sync::mutex_release,
+        "pthread_mutex_destroy" => sync::mutex_destroy,
+        "pthread_cond_wait" => sync::condition_wait,
+        "pthread_cond_timedwait" => sync::condition_timed,
+        "pthread_cond_clockwait" => sync::condition_clock,
+        "pthread_cond_signal" => sync::condition_signal,
+        "pthread_cond_broadcast" => sync::condition_broadcast,
+        "pthread_cond_destroy" => sync::condition_destroy,
+        "pthread_rwlock_rdlock" => sync::read_lock,
+        "pthread_rwlock_tryrdlock" => sync::try_read_lock,
+        "pthread_rwlock_wrlock" => sync::write_lock,
+        "pthread_rwlock_trywrlock" => sync::try_write_lock,
+        "pthread_rwlock_unlock" => sync::release_shared,
+        "pthread_rwlock_destroy" => sync::destroy_shared,
+        "clock_gettime" => time::clock_gettime,
+        "gettimeofday" => time::gettimeofday,
+        "time" => time::seconds,
+        "nanosleep" => time::nanosleep,
+        "clock_nanosleep" => time::clock_nanosleep,
+        "usleep" => time::usleep,
+        "sleep" => time::sleep,
+        "sched_yield" => time::sched_yield,
+    }
+}
+
+/// A library whose threads run under the scheduler.
+#[derive(Debug)]
+pub struct ScheduledLibrary(std::ptr::NonNull<c_void>);
+
+impl ScheduledLibrary {
+    /// Loads a library, and has its imports, and those of the libraries that it brings, lead to the scheduler.
+    /// It stays loaded.
+    ///
+    /// # Errors
+    /// Returns the system's message.
+    pub fn load(path: &Path) -> Result<Self, String> {
+        let before = loaded_objects();
+        let name = CString::new(path.as_os_str().as_bytes());
+        let name = name.map_err(|_| "the path has a NUL".to_owned())?;
+        // SAFETY: a text with a final NUL. What the library's initialisers do is their own matter.
+        let loaded = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW) };
+        let Some(loaded) = std::ptr::NonNull::new(loaded) else {
+            // SAFETY: the message of the call above, on the same thread.
+            let message = unsafe { CStr::from_ptr(libc::dlerror()) };
+            return Err(message.to_string_lossy().into_owned());
+        };
+        for object in loaded_objects().difference(&before).filter(|it| it.is_replaced()) {
+            let changed = object.replace_imports(&replacements());
+            changed.map_err(|page| format!("the page at {page:#x} stays read-only"))?;
+        }
+        Ok(Self(loaded))
+    }
+
+    /// Returns the address of an export.
+    #[must_use]
+    pub fn export(&self, name: &CStr) -> Option<*const c_void> {
+        // SAFETY: a library that is loaded, and a text with a final NUL.
+        let found = unsafe { libc::dlsym(self.0.as_ptr(), name.as_ptr()) };
+        (!found.is_null()).then_some(found.cast_const())
+    }
+}
+
+/// The end of a history of a guest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GuestEnding {
+    /// The fingerprint of the verdict, if the history failed.
+    pub verdict: Option<String>,
+    /// Number of turns.
+    pub turns: u64,
+    /// Digest of all turns: the same history has the same digest.
+    pub digest: u64,
+}
+
+impl GuestEnding {
+    fn of(ending: &Ending) -> Self {
+        let turns = ending.history.iter().flat_map(|history| &history.turns);
+        let mut digest = 0xCBF2_9CE4_8422_2325_u64;
+        for turn in turns {
+            for byte in format!("{} {} {:?}\n", turn.at, turn.thread.0, turn.events).bytes() {
+                digest = (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
+            }
+        }
+        let verdict = ending.verdict.as_ref().map(clr_explore::Verdict::fingerprint);
+        Self { verdict, turns: ending.turns, digest }
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let verdict = self.verdict.as_deref().unwrap_or_default();
+        format!("{} {} {verdict}", self.turns, self.digest).into_bytes()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut parts = std::str::from_utf8(bytes).ok()?.splitn(3, ' ');
+        let turns = parts.next()?.parse().ok()?;
+        let digest = parts.next()?.parse().ok()?;
+        let verdict = parts.next().filter(|verdict| !verdict.is_empty()).map(str::to_owned);
+        Some(Self { verdict, turns, digest })
+    }
+}
+
+/// A process with a library whose function is called by a thread of the profiler, once in each history.
+#[derive(Debug)]
+pub struct GuestProcess<'b> {
+    explorer: Explorer<'b>,
+    main: *const c_void,
+}
+
+impl<'b> GuestProcess<'b> {
+    /// Prepares a process.
+    ///
+    /// # Errors
+    /// Returns [`BuildError`] if the process cannot be built.
+    ///
+    /// # Safety
+    /// `main` is a function without arguments.
+    pub unsafe fn new(process: &'b TestedProcess, main: *const c_void) -> Result<Self, BuildError> {
+        Ok(Self { explorer: Explorer::new(process)?, main })
+    }
+
+    /// Executes a history in a copy of this process. A strategy that learns from the histories before does
+    /// not learn from this one.
+    ///
+    /// # Errors
+    /// Returns [`Died`] if the guest ended its process.
+    ///
+    /// # Safety
+    /// This process has no other threads.
+    pub unsafe fn run_in_copy(&mut self, search: &mut dyn Search) -> Result<GuestEnding, Died> {
+        // SAFETY: the promise of `new`.
+        let main = unsafe { std::mem::transmute::<*const c_void, extern "C" fn()>(self.main) };
+        let bytes = fork::in_copy(|| {
+            let load = move |setup: &mut Setup<'_>| {
+                setup.thread("main", move |me| {
+                    let carrier = Carrier::new();
+                    let its = Arc::clone(&carrier);
+                    std::thread::spawn(move || {
+                        its.carry();
+                        its.end();
+                    });
+                    carrier.execute(me, Box::new(move || main()));
+                    carrier.finish(me);
+                });
+            };
+            let (limits, detail) = (Limits::default(), HistoryDetail::Events);
+            GuestEnding::of(&self.explorer.run(&load, search, limits, detail)).to_bytes()
+        })?;
+        GuestEnding::from_bytes(&bytes).ok_or(Died::Exit(0))
+    }
+}

@@ -1,0 +1,67 @@
+//! Initialisations that are executed once: `pthread_once`, and the guards of static variables (Itanium
+//! C++ ABI, 3.3.3 "One-time Construction API").
+
+use super::{carrier, objects};
+use clr_explore::LockKind;
+use libc::c_int;
+
+/// Waits for the turn of this thread. Returns true if it is to initialise.
+fn begins(at: usize) -> bool {
+    let Some(carrier) = carrier::current() else { return false };
+    carrier
+        .ask(move |me| {
+            if objects::is_done(at) {
+                return false;
+            }
+            let lock = objects::lock(me, at, LockKind::Plain, "initialisation");
+            me.acquire(lock);
+            let is_late = objects::is_done(at);
+            if is_late {
+                me.unlock(lock);
+            }
+            !is_late
+        })
+        .unwrap_or_default()
+}
+
+/// Ends the turn of this thread: the initialisation is over, or has failed.
+fn ends(at: usize, done: bool) {
+    let Some(carrier) = carrier::current() else { return };
+    carrier.ask(move |me| {
+        if done {
+            objects::set_done(at);
+        }
+        me.unlock(objects::lock(me, at, LockKind::Plain, "initialisation"));
+    });
+}
+
+pub(super) unsafe extern "C" fn once(control: *mut c_int, initialise: extern "C" fn()) -> c_int {
+    if carrier::current().is_none() {
+        // SAFETY: the guest's arguments.
+        return unsafe { libc::pthread_once(control.cast(), initialise) };
+    }
+    // SAFETY: the guest's variable. glibc sets bit 1 when the initialisation is over.
+    let before = unsafe { control.read() } & 2 != 0;
+    if !before && begins(control as usize) {
+        initialise();
+        ends(control as usize, true);
+    }
+    0
+}
+
+/// Returns 1 if this thread has to initialise the variable.
+pub(super) unsafe extern "C" fn guard_acquire(guard: *mut u8) -> c_int {
+    // SAFETY: the guest's guard, whose first byte says whether the variable is initialised.
+    let done = unsafe { guard.read() } != 0;
+    c_int::from(!done && (carrier::current().is_none() || begins(guard as usize)))
+}
+
+pub(super) unsafe extern "C" fn guard_release(guard: *mut u8) {
+    // SAFETY: as above.
+    unsafe { guard.write(1) };
+    ends(guard as usize, true);
+}
+
+pub(super) unsafe extern "C" fn guard_abort(guard: *mut u8) {
+    ends(guard as usize, false);
+}

@@ -1,0 +1,233 @@
+//! Locks and condition variables of POSIX threads, as the guest's imports lead to them.
+//!
+//! A thread that the scheduler does not know, such as one of the host, calls the C library.
+
+use super::{carrier, objects, time};
+use clr_explore::{CurrentThread, LockKind, ProfilerLock};
+use libc::{c_int, clockid_t, pthread_cond_t, pthread_mutex_t, pthread_rwlock_t, timespec};
+
+/// Offset of the kind in glibc's `pthread_mutex_t`, in words of 4 bytes, and the bits of the type in it,
+/// in which `PTHREAD_MUTEX_RECURSIVE` is 1 and `PTHREAD_MUTEX_ERRORCHECK` is 2
+/// (sysdeps/x86/nptl/bits/struct_mutex.h).
+const KIND: usize = 4;
+const TYPE: i32 = 3;
+
+/// Asks the scheduler, or calls the C library.
+macro_rules! scheduled {
+    ($real:expr, |$me:ident| $body:expr) => {
+        match carrier::current() {
+            Some(carrier) => carrier.ask(move |$me| $body).unwrap_or(libc::EINVAL),
+            // SAFETY: the guest's own arguments.
+            None => unsafe { $real },
+        }
+    };
+}
+
+/// The type of a mutex.
+unsafe fn type_of(mutex: *mut pthread_mutex_t) -> i32 {
+    // SAFETY: the guest's mutex, which is initialised.
+    unsafe { mutex.cast::<i32>().add(KIND).read() & TYPE }
+}
+
+fn mutex_lock(me: &CurrentThread<'_, '_>, at: usize, kind: i32) -> ProfilerLock {
+    let of =
+        if kind == libc::PTHREAD_MUTEX_RECURSIVE { LockKind::Reentrant } else { LockKind::Plain };
+    objects::lock(me, at, of, "mutex")
+}
+
+/// Takes a mutex, within a limit (µs) if there is one.
+fn take(me: &CurrentThread<'_, '_>, at: usize, kind: i32, limit: Option<u64>) -> c_int {
+    let lock = mutex_lock(me, at, kind);
+    if kind == libc::PTHREAD_MUTEX_ERRORCHECK && me.owns(lock) {
+        return libc::EDEADLK;
+    }
+    match limit {
+        None => me.acquire(lock),
+        Some(micros) if me.try_acquire(lock, micros) => {}
+        Some(0) => return libc::EBUSY,
+        Some(_) => return libc::ETIMEDOUT,
+    }
+    0
+}
+
+pub(super) unsafe extern "C" fn mutex_acquire(mutex: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: the guest's mutex.
+    let kind = unsafe { type_of(mutex) };
+    let at = mutex as usize;
+    scheduled!(libc::pthread_mutex_lock(mutex), |me| take(me, at, kind, None))
+}
+
+pub(super) unsafe extern "C" fn mutex_try(mutex: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: the guest's mutex.
+    let kind = unsafe { type_of(mutex) };
+    let at = mutex as usize;
+    scheduled!(libc::pthread_mutex_trylock(mutex), |me| take(me, at, kind, Some(0)))
+}
+
+pub(super) unsafe extern "C" fn mutex_timed(
+    mutex: *mut pthread_mutex_t,
+    until: *const timespec,
+) -> c_int {
+    // SAFETY: the guest's mutex, and its time.
+    let (kind, deadline) = unsafe { (type_of(mutex), time::read(until)) };
+    let at = mutex as usize;
+    scheduled!(libc::pthread_mutex_timedlock(mutex, until), |me| {
+        // A limit of 0 is another call's.
+        take(me, at, kind, Some(time::micros_until(me, deadline).max(1)))
+    })
+}
+
+pub(super) unsafe extern "C" fn mutex_clock(
+    mutex: *mut pthread_mutex_t,
+    _: clockid_t,
+    until: *const timespec,
+) -> c_int {
+    // SAFETY: the guest's mutex and time. All clocks are the same one.
+    unsafe { mutex_timed(mutex, until) }
+}
+
+pub(super) unsafe extern "C" fn mutex_release(mutex: *mut pthread_mutex_t) -> c_int {
+    // SAFETY: the guest's mutex.
+    let kind = unsafe { type_of(mutex) };
+    let at = mutex as usize;
+    scheduled!(libc::pthread_mutex_unlock(mutex), |me| {
+        let lock = mutex_lock(me, at, kind);
+        if !me.owns(lock) && kind != libc::PTHREAD_MUTEX_NORMAL {
+            return libc::EPERM;
+        }
+        me.unlock(lock);
+        0
+    })
+}
+
+pub(super) unsafe extern "C" fn mutex_destroy(mutex: *mut pthread_mutex_t) -> c_int {
+    let at = mutex as usize;
+    scheduled!(libc::pthread_mutex_destroy(mutex), |_me| {
+        objects::forget(at);
+        0
+    })
+}
+
+/// Waits on a condition variable.
+fn wait(
+    me: &CurrentThread<'_, '_>,
+    [condition, mutex]: [usize; 2],
+    kind: i32,
+    until: Option<u64>,
+) -> c_int {
+    let lock = mutex_lock(me, mutex, kind);
+    let condition = objects::condition(me, condition);
+    let limit = until.map(|until| time::micros_until(me, until));
+    if me.wait_on(condition, lock, limit) || limit.is_none() { 0 } else { libc::ETIMEDOUT }
+}
+
+pub(super) unsafe extern "C" fn condition_wait(
+    condition: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+) -> c_int {
+    // SAFETY: the guest's mutex.
+    let kind = unsafe { type_of(mutex) };
+    let at = [condition as usize, mutex as usize];
+    scheduled!(libc::pthread_cond_wait(condition, mutex), |me| wait(me, at, kind, None))
+}
+
+pub(super) unsafe extern "C" fn condition_timed(
+    condition: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    until: *const timespec,
+) -> c_int {
+    // SAFETY: the guest's mutex and time.
+    let (kind, deadline) = unsafe { (type_of(mutex), time::read(until)) };
+    let at = [condition as usize, mutex as usize];
+    scheduled!(libc::pthread_cond_timedwait(condition, mutex, until), |me| {
+        wait(me, at, kind, Some(deadline))
+    })
+}
+
+pub(super) unsafe extern "C" fn condition_clock(
+    condition: *mut pthread_cond_t,
+    mutex: *mut pthread_mutex_t,
+    _: clockid_t,
+    until: *const timespec,
+) -> c_int {
+    // SAFETY: the guest's objects. All clocks are the same one.
+    unsafe { condition_timed(condition, mutex, until) }
+}
+
+pub(super) unsafe extern "C" fn condition_signal(condition: *mut pthread_cond_t) -> c_int {
+    let at = condition as usize;
+    scheduled!(libc::pthread_cond_signal(condition), |me| {
+        me.notify_one(objects::condition(me, at));
+        0
+    })
+}
+
+pub(super) unsafe extern "C" fn condition_broadcast(condition: *mut pthread_cond_t) -> c_int {
+    let at = condition as usize;
+    scheduled!(libc::pthread_cond_broadcast(condition), |me| {
+        me.notify_all(objects::condition(me, at));
+        0
+    })
+}
+
+pub(super) unsafe extern "C" fn condition_destroy(condition: *mut pthread_cond_t) -> c_int {
+    let at = condition as usize;
+    scheduled!(libc::pthread_cond_destroy(condition), |_me| {
+        objects::forget(at);
+        0
+    })
+}
+
+fn shared_lock(me: &CurrentThread<'_, '_>, at: usize) -> ProfilerLock {
+    objects::lock(me, at, LockKind::Plain, "read-write lock")
+}
+
+pub(super) unsafe extern "C" fn read_lock(lock: *mut pthread_rwlock_t) -> c_int {
+    let at = lock as usize;
+    scheduled!(libc::pthread_rwlock_rdlock(lock), |me| {
+        me.share(shared_lock(me, at));
+        0
+    })
+}
+
+pub(super) unsafe extern "C" fn try_read_lock(lock: *mut pthread_rwlock_t) -> c_int {
+    let at = lock as usize;
+    scheduled!(libc::pthread_rwlock_tryrdlock(lock), |me| {
+        if me.try_share(shared_lock(me, at), 0) { 0 } else { libc::EBUSY }
+    })
+}
+
+pub(super) unsafe extern "C" fn write_lock(lock: *mut pthread_rwlock_t) -> c_int {
+    let at = lock as usize;
+    scheduled!(libc::pthread_rwlock_wrlock(lock), |me| {
+        let lock = shared_lock(me, at);
+        if me.owns(lock) {
+            return libc::EDEADLK;
+        }
+        me.acquire(lock);
+        0
+    })
+}
+
+pub(super) unsafe extern "C" fn try_write_lock(lock: *mut pthread_rwlock_t) -> c_int {
+    let at = lock as usize;
+    scheduled!(libc::pthread_rwlock_trywrlock(lock), |me| {
+        if me.try_acquire(shared_lock(me, at), 0) { 0 } else { libc::EBUSY }
+    })
+}
+
+pub(super) unsafe extern "C" fn release_shared(lock: *mut pthread_rwlock_t) -> c_int {
+    let at = lock as usize;
+    scheduled!(libc::pthread_rwlock_unlock(lock), |me| {
+        me.unlock(shared_lock(me, at));
+        0
+    })
+}
+
+pub(super) unsafe extern "C" fn destroy_shared(lock: *mut pthread_rwlock_t) -> c_int {
+    let at = lock as usize;
+    scheduled!(libc::pthread_rwlock_destroy(lock), |_me| {
+        objects::forget(at);
+        0
+    })
+}

@@ -1,0 +1,112 @@
+//! Guests' threads under the scheduler. Each history is executed in a copy of the process, which has to have
+//! one thread: this test has no harness.
+
+#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+fn main() {
+    linux::main();
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")))]
+fn main() {
+    eprintln!("skipped: guests are scheduled on Linux on x86-64 alone");
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+mod linux {
+    use clr_explore::{Random, Search as _, TestedProcess};
+    use clr_runtime::generation::Generation;
+    use clrsim::scheduled::{Died, GuestEnding, GuestProcess, ScheduledLibrary};
+    use std::collections::BTreeMap;
+    use std::ffi::CString;
+    use std::path::Path;
+    use std::process::Command;
+
+    /// Number of histories of each program.
+    const HISTORIES: u64 = 60;
+
+    type Outcome = Result<GuestEnding, Died>;
+
+    /// Compiles the guest. Returns false, and says so, if there is no compiler.
+    fn compile(to: &Path) -> bool {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guests/threads/threads.cpp");
+        let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
+        let mut command = Command::new(&compiler);
+        command.args([
+            "-std=c++17",
+            "-g",
+            "-O1",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-shared",
+            "-fPIC",
+        ]);
+        let Ok(output) = command.arg("-pthread").arg(source).arg("-o").arg(to).output() else {
+            eprintln!("skipped: no {compiler}");
+            return false;
+        };
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        true
+    }
+
+    fn histories(library: &ScheduledLibrary, name: &str, count: u64) -> Vec<Outcome> {
+        let (program, methods, hooks) = Default::default();
+        let process =
+            TestedProcess::new(&program, &methods, hooks, Generation::Net8Unix, &[]).unwrap();
+        let main = library.export(&CString::new(name).unwrap()).expect("it is exported");
+        // SAFETY: the exports take no arguments.
+        let mut guest = unsafe { GuestProcess::new(&process, main) }.unwrap();
+        let mut search = Random::new(1);
+        (0..count)
+            .map(|number| {
+                assert!(search.begin(number));
+                // SAFETY: this process has one thread.
+                unsafe { guest.run_in_copy(&mut search) }
+            })
+            .collect()
+    }
+
+    /// Returns the number of histories with each outcome.
+    fn told(outcomes: &[Outcome]) -> BTreeMap<String, usize> {
+        let mut told = BTreeMap::new();
+        for outcome in outcomes {
+            let words = match outcome {
+                Ok(ending) => ending.verdict.clone().unwrap_or_else(|| "ends".to_owned()),
+                Err(died) => format!("{died:?}"),
+            };
+            *told.entry(words).or_default() += 1;
+        }
+        told
+    }
+
+    pub(super) fn main() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("threads.so");
+        if !compile(&path) {
+            return;
+        }
+        let library = ScheduledLibrary::load(&path).unwrap();
+        let expected: [(&str, &[&str]); 7] = [
+            ("hand_over", &["ends"]),
+            ("lost_wake_up", &["ends", "lost wake-up"]),
+            ("crossed_locks", &["deadlock: profiler's lock 1, profiler's lock 2", "ends"]),
+            ("used_too_early", &["Signal(11)", "ends"]),
+            ("patience", &["ends"]),
+            ("the_rest", &["ends"]),
+            ("leaves", &["Exit(3)"]),
+        ];
+        for (name, kinds) in expected {
+            let outcomes = histories(&library, name, HISTORIES);
+            let told = told(&outcomes);
+            println!("{name}: {told:?}");
+            assert_eq!(told.keys().collect::<Vec<_>>(), kinds, "{name}");
+            assert_eq!(outcomes, histories(&library, name, HISTORIES), "{name}: the same seed");
+            let digests = outcomes.iter().flatten().map(|ending| ending.digest);
+            let different = digests.collect::<std::collections::BTreeSet<_>>().len();
+            println!("  {different} different histories");
+        }
+        let [spins] = &histories(&library, "spins", 1)[..] else { panic!("one history") };
+        let verdict = spins.clone().unwrap().verdict.unwrap();
+        assert!(verdict.contains("left the simulation"), "{verdict}");
+    }
+}

@@ -1,6 +1,7 @@
 //! The profiling methods as called by code under a schedule: other threads may run before each call
 //! and during waits.
 
+use super::callback::Callback;
 use super::footprint::Footprint;
 use super::history::{ThreadIndex, TurnEvent};
 use super::planted_bug::Bug;
@@ -46,10 +47,11 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
 
 impl<'b> Profiler<'b, Machine> for CurrentThread<'_, 'b> {
     fn call_back(&self, _: &Runtime<'b>, _: OsThreadId, callback: ProfilerCallback) {
-        let kind = callback.into();
+        let callback = Callback::from(callback);
+        let kind = callback.kind;
         self.record(TurnEvent::Callback(kind));
         self.switch();
-        self.handlers.call(kind, self);
+        self.handlers.call(callback, self);
         self.record(TurnEvent::CallbackOver(kind));
     }
 
@@ -77,13 +79,18 @@ impl<'b> Profiler<'b, Machine> for CurrentThread<'_, 'b> {
     }
 }
 
-impl<'b> Info<'_, '_, 'b> {
-    fn call<T>(
-        self,
+impl<'b> CurrentThread<'_, 'b> {
+    /// Calls a method of the runtime that [`ProfilerInfo`] lacks, by its name. Other threads may run before
+    /// it, and where it waits.
+    ///
+    /// # Errors
+    /// Returns the error of the method.
+    pub fn call_runtime<T>(
+        &self,
         name: &'static str,
         method: impl FnOnce(Caller<'_, 'b, Machine>) -> Result<T>,
     ) -> Result<T> {
-        let thread = self.thread;
+        let thread = self;
         thread.switch();
         thread.record(TurnEvent::Called(name));
         let mut calls = 0;
@@ -116,6 +123,16 @@ impl<'b> Info<'_, '_, 'b> {
             thread.killed(fatal);
         }
         result
+    }
+}
+
+impl<'b> Info<'_, '_, 'b> {
+    fn call<T>(
+        self,
+        name: &'static str,
+        method: impl FnOnce(Caller<'_, 'b, Machine>) -> Result<T>,
+    ) -> Result<T> {
+        self.thread.call_runtime(name, method)
     }
 
     /// Checks a call that may trigger a GC or wait for one: a lock held during the call remains held

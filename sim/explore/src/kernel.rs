@@ -3,6 +3,7 @@
 //! One thread runs at a time, until it returns control at a switch point. Waiting is a value: the
 //! scheduler evaluates the wait conditions on the state whenever it has to choose a thread.
 
+use super::callback::Callback;
 use super::condition::ConditionState;
 use super::footprint::Footprint;
 use super::history::{History, ThreadIndex, ThreadKind, ThreadSummary, Turn, TurnEvent};
@@ -66,6 +67,8 @@ pub(super) struct Thread {
     pub walks: Option<ThreadIndex>,
     /// Nesting depth of calls of the runtime in callbacks.
     pub calls: u32,
+    /// Callbacks that the thread is in, innermost last.
+    pub callbacks: Vec<Callback>,
     /// Number of walk callbacks that the thread is in.
     pub walk_callbacks: u32,
     /// Locks of the profiler that the thread has ever owned, each once.
@@ -92,6 +95,7 @@ impl Thread {
             suspended_by: Vec::new(),
             walks: None,
             calls: 0,
+            callbacks: Vec::new(),
             walk_callbacks: 0,
             has_owned: Vec::new(),
             in_system: false,
@@ -128,6 +132,8 @@ pub(super) struct State {
     pub now: u64,
     pub turns: u64,
     pub verdict: Option<Verdict>,
+    /// The thread that starts the runtime: no thread of the program runs before it has ended.
+    pub starter: Option<ThreadIndex>,
     /// Rule violations without harm.
     pub broken: Vec<(ThreadIndex, ProfilerRule)>,
     /// The history, if it is recorded.
@@ -327,11 +333,13 @@ impl<'b> Kernel<'b> {
         let known = self.runtime.threads.borrow();
         let mut sleeper: Option<(u64, ThreadIndex)> = None;
         let mut limit = u64::MAX;
+        let starts = state.starter.and_then(|starter| state.threads.get(starter.index()));
+        let starts = starts.is_some_and(|starter| !starter.ended);
         for (index, thread) in state.threads.iter().enumerate() {
             let index = ThreadIndex(index as u32);
             let suspended = known.get(index.index()).is_some_and(|known| known.suspended > 0);
             let stopped = suspended && !thread.in_system && !Bug::SuspensionIgnored.is_planted();
-            if thread.ended || stopped {
+            if thread.ended || stopped || starts && thread.kind.is_app() {
                 continue;
             }
             let ready = match thread.activities.last() {

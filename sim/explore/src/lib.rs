@@ -45,6 +45,7 @@
 //! [`check`] is the entry point.
 
 mod abstract_state;
+mod callback;
 mod check;
 mod condition;
 mod deadlock;
@@ -71,6 +72,7 @@ mod thread_status;
 pub mod timeline;
 mod verdict;
 
+pub use callback::Callback;
 pub use check::{Budget, Explorer, Failure, Report, TestedProcess, check};
 pub use ending::{Ending, HistoryDetail, Limits};
 pub use footprint::Footprint;

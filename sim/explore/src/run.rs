@@ -1,5 +1,6 @@
 //! Execution of one history, from the first choice to its end.
 
+use super::callback::Callback;
 use super::condition::ConditionState;
 use super::ending::{Ending, HistoryDetail, Limits};
 use super::execute::Came;
@@ -16,6 +17,8 @@ use super::verdict::Verdict;
 use super::{deadlock, thread_status};
 use clr_coroutine::{Id, Scope, Stacks, State as Was};
 use clr_runtime::Outcome;
+use clr_runtime::profiling::CallbackKind;
+use clr_walker::profiling::FunctionId;
 use clr_walker::registers::Registers;
 use clr_world::{SignalError, SignalStack, WorldState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -83,6 +86,7 @@ fn begin<'p>(
         threads.push(Known::new(ThreadKind::App, Rc::clone(name), os));
     }
     let mut bodies = Vec::with_capacity(setup.threads.len());
+    let starter = setup.starter.map(|starter| ThreadIndex((threads.len() + starter) as u32));
     for (number, beginning) in setup.threads.drain(..).enumerate() {
         let managed = beginning.kind == ThreadKind::ManagedProfiler;
         let os = world.add_profilers_thread(number as u32, managed);
@@ -103,6 +107,7 @@ fn begin<'p>(
         events: vec![false; setup.events as usize],
         set_at: vec![None; setup.events as usize],
         history,
+        starter,
         ..State::default()
     });
     bodies
@@ -258,7 +263,10 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                     if let Some(handler) = self.setup.handler(kind) {
                         kernel.record(thread, TurnEvent::Callback(kind));
                         let ends_with = TurnEvent::CallbackOver(kind);
-                        self.activity(thread, ends_with, move |thread| handler(thread));
+                        let callback = kernel.callback_of_program(thread, kind);
+                        self.activity(thread, ends_with, move |thread| {
+                            thread.within(callback, || handler(thread));
+                        });
                     }
                 }
                 Came::Hook => {
@@ -341,6 +349,14 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
 }
 
 impl Kernel<'_> {
+    /// Returns the callback that a thread of the program makes, with its arguments.
+    fn callback_of_program(&self, thread: ThreadIndex, kind: CallbackKind) -> Callback {
+        let mut world = self.world.borrow_mut();
+        world.sync();
+        let function = FunctionId(world.method_of_callback(thread.index()));
+        Callback { kind, thread: world.object(thread.index()).unwrap_or_default(), function }
+    }
+
     /// Consumes a signal of a thread.
     fn signalled(&self, thread: ThreadIndex, interrupted: Option<&Registers>) {
         if let Some(known) = self.state.borrow_mut().threads.get_mut(thread.index()) {

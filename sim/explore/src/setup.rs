@@ -1,5 +1,6 @@
 //! The profiler under test: its threads, and its handlers of callbacks, hooks and signals.
 
+use super::callback::Callback;
 use super::history::ThreadKind;
 use super::lock::{ConditionVariable, EventObject, LockKind, ProfilerLock};
 use super::thread::{CurrentThread, Handlers};
@@ -23,6 +24,8 @@ pub(super) struct Beginning<'p> {
 #[derive(Default)]
 pub struct Setup<'p> {
     pub(super) threads: Vec<Beginning<'p>>,
+    /// Index of the thread that starts the runtime.
+    pub(super) starter: Option<usize>,
     pub(super) locks: Vec<(Rc<str>, LockKind)>,
     pub(super) conditions: u32,
     pub(super) events: u32,
@@ -48,6 +51,13 @@ impl<'p> Setup<'p> {
     /// mode (H-02).
     pub fn managed_thread(&mut self, name: &str, body: impl FnOnce(&CurrentThread<'_, '_>) + 'p) {
         self.begin(name, ThreadKind::ManagedProfiler, Box::new(body));
+    }
+
+    /// Adds the thread that starts the runtime, which does not know it: the program begins when the
+    /// thread has ended. `Initialize` is called on it.
+    pub fn before_program(&mut self, name: &str, body: impl FnOnce(&CurrentThread<'_, '_>) + 'p) {
+        self.starter = Some(self.threads.len());
+        self.begin(name, ThreadKind::Profiler, Box::new(body));
     }
 
     fn begin(&mut self, name: &str, kind: ThreadKind, body: Body<'p>) {
@@ -107,9 +117,9 @@ impl<'p> Setup<'p> {
 }
 
 impl Handlers for Setup<'_> {
-    fn call(&self, callback: CallbackKind, thread: &CurrentThread<'_, '_>) {
-        if let Some(handler) = self.handler(callback) {
-            handler(thread);
+    fn call(&self, callback: Callback, thread: &CurrentThread<'_, '_>) {
+        if let Some(handler) = self.handler(callback.kind) {
+            thread.within(callback, || handler(thread));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Operations for code of the profiler on the thread that executes it. All of them may let other
 //! threads run first.
 
+use super::callback::Callback;
 use super::footprint::Footprint;
 use super::history::{ThreadIndex, TurnEvent};
 use super::kernel::{Kernel, Waiting};
@@ -9,7 +10,6 @@ use super::planted_bug::Bug;
 use super::verdict::{ProfilerRule, Verdict};
 use clr_coroutine::Yielder;
 use clr_runtime::Outcome;
-use clr_runtime::profiling::CallbackKind;
 use clr_runtime::{OsThreadId, Wait};
 use clr_walker::code_map::CodeMap;
 use clr_walker::mixed::Policy;
@@ -27,7 +27,7 @@ pub struct CurrentThread<'t, 'b> {
 
 /// The handlers of the profiler, independent of their borrows.
 pub(super) trait Handlers {
-    fn call(&self, callback: CallbackKind, thread: &CurrentThread<'_, '_>);
+    fn call(&self, callback: Callback, thread: &CurrentThread<'_, '_>);
 }
 
 impl core::fmt::Debug for CurrentThread<'_, '_> {

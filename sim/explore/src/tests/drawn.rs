@@ -216,7 +216,7 @@ fn a_wait_can_end_before_its_event_is_reset() {
 
 #[test]
 fn conditions_shared_locks_and_new_threads_leave_out_none_either() {
-    assert_eq!(difference_of(other_action, [3, 1], 0..400), None);
+    assert_eq!(difference_of(other_action, [2, 1], 0..400), None);
 }
 
 #[test]

@@ -314,3 +314,31 @@ fn threads_that_are_started_run_in_any_order() {
     // The two threads touch the same, the starting thread has ended or not: both orders.
     assert!(count(&load) >= 2);
 }
+
+/// The program begins when the thread that starts the runtime has ended, and not before.
+#[test]
+fn the_program_waits_for_the_thread_that_starts_the_runtime() {
+    let process = executing(&[("main", vec![Statement::Work(1)])]);
+    let load = |setup: &mut Setup<'_>| {
+        let started = Rc::new(Cell::new(false));
+        let seen = Rc::clone(&started);
+        let event = setup.event();
+        setup.thread("helper", move |me| me.set(event));
+        setup.before_program("startup", move |me| {
+            me.wait_for(event);
+            me.sleep(10);
+            started.set(true);
+        });
+        setup.on(CallbackKind::ThreadCreated, move |me| {
+            if !seen.get() {
+                me.fail("the program runs already");
+            }
+            let callback = me.callback().unwrap();
+            assert_eq!(callback.kind, CallbackKind::ThreadCreated);
+            assert_ne!(callback.thread.0, 0, "it is about this thread");
+        });
+    };
+    let report = check(&process, &load, &Budget::exhaustive(10_000)).unwrap();
+    assert!(report.survives() && report.covered.unwrap().everything, "{:?}", report.failure);
+    assert!(report.schedules > 1);
+}

@@ -1,0 +1,47 @@
+//! The callback that a thread is in, with its arguments.
+
+use super::thread::CurrentThread;
+use clr_runtime::profiling::CallbackKind;
+use clr_walker::profiling::{FunctionId, ProfilerCallback, ThreadId};
+
+/// A callback of the profiler, with the arguments that the simulated runtime knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Callback {
+    /// The method of `ICorProfilerCallback`.
+    pub kind: CallbackKind,
+    /// The thread that the callback is about: the thread that it is made on, unless it is about
+    /// another one. 0 is a thread that the runtime does not know.
+    pub thread: ThreadId,
+    /// The method that the callback is about, or 0.
+    pub function: FunctionId,
+}
+
+impl From<ProfilerCallback> for Callback {
+    fn from(callback: ProfilerCallback) -> Self {
+        let thread = match callback {
+            ProfilerCallback::RuntimeThreadSuspended(thread)
+            | ProfilerCallback::RuntimeThreadResumed(thread) => thread,
+            _ => ThreadId(0),
+        };
+        Self { kind: callback.into(), thread, function: FunctionId(0) }
+    }
+}
+
+impl CurrentThread<'_, '_> {
+    /// Returns the callback that this thread is in, the innermost one.
+    #[must_use]
+    pub fn callback(&self) -> Option<Callback> {
+        let state = self.kernel.state.borrow();
+        let me = state.threads.get(self.me.index());
+        me.and_then(|me| me.callbacks.last().copied())
+    }
+
+    /// Executes a handler of a callback.
+    pub(super) fn within(&self, callback: Callback, handler: impl FnOnce()) {
+        self.kernel.change_thread(self.me, |me| me.callbacks.push(callback));
+        handler();
+        self.kernel.change_thread(self.me, |me| {
+            me.callbacks.pop();
+        });
+    }
+}

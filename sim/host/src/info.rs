@@ -2,9 +2,13 @@
 //! src/vm/proftoeeinterfaceimpl.cpp of CoreCLR 3.1, in the functions of the same names.
 
 mod code;
+mod hooks;
+mod methods;
 mod names;
 mod state;
 mod walk;
+
+pub(crate) use state::HIGH_IMMUTABLE;
 
 use crate::object::{Head, Headed, Kind, make};
 use crate::out::Answer;
@@ -53,19 +57,19 @@ impl IUnknownMethods for Info {
 }
 
 /// A call of a method.
-struct Call<'c> {
+pub(crate) struct Call<'c> {
     method: &'static str,
-    session: &'c Rc<Inner>,
+    pub(crate) session: &'c Rc<Inner>,
     stage: &'c Rc<Stage>,
 }
 
 impl Call<'_> {
-    fn runtime(&self) -> &Runtime<'static, Machine> {
+    pub(crate) fn runtime(&self) -> &Runtime<'static, Machine> {
         self.stage.runtime()
     }
 
     /// Returns the methods of the calling thread.
-    fn caller(&self) -> Caller<'_, 'static, Machine> {
+    pub(crate) fn caller(&self) -> Caller<'_, 'static, Machine> {
         self.runtime().on(self.session.caller())
     }
 

@@ -33,7 +33,13 @@
 //! | `info` | `ICorProfilerInfo` to 15 |
 //! | `threads` | enumerators |
 //! | `import` | `IMetaDataImport2` |
+//! | `refusals` | reasons of HRESULTs |
 //! | `raise` | callbacks into the profiler |
+//! | `elt` | enter, leave and tailcall hooks |
+//! | `detach` | the end of profiling |
+//! | `walks` | walks and their explanations |
+//! | `guest` | a profiler's library, loaded as a CLR does |
+//! | `journal` | what happens, while it happens |
 //! | `out` | pointers of the profiler |
 //! | `scheduled` | a guest's threads under the scheduler (Linux) |
 //! | `c` | the functions of `clrsim.h` |
@@ -55,11 +61,16 @@
 #![allow(non_snake_case)]
 
 pub mod c;
+mod detach;
+mod elt;
+mod guest;
 mod import;
 mod info;
+mod journal;
 mod object;
 mod out;
 mod raise;
+mod refusals;
 mod report;
 pub mod results;
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
@@ -67,6 +78,12 @@ pub mod scheduled;
 mod session;
 mod stage;
 mod threads;
+mod walks;
 
+pub use clr_com::Guid;
+pub use guest::Visit;
+pub use journal::{Entry, Journal};
+pub use refusals::reason;
 pub use report::{Finding, Report};
 pub use session::{Role, Session, SessionError};
+pub use walks::{Walk, WalkedFrame};

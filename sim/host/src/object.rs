@@ -1,5 +1,6 @@
 //! COM objects that outlive their references, so that calls after the last one can be noticed.
 
+use crate::journal::Entry;
 use crate::report::Finding;
 use crate::results;
 use crate::session::{Inner, Shared, find};
@@ -85,6 +86,17 @@ impl Head {
         method: &'static str,
         act: impl FnOnce(&Rc<Inner>) -> Result<HResult, CallError<Outcome>>,
     ) -> HResult {
+        self.shared.write(&Entry::Calls(method));
+        let result = self.answer(method, act);
+        self.shared.write(&Entry::Returns { method, result });
+        result
+    }
+
+    fn answer(
+        &self,
+        method: &'static str,
+        act: impl FnOnce(&Rc<Inner>) -> Result<HResult, CallError<Outcome>>,
+    ) -> HResult {
         let session = match self.enter(method) {
             Ok(session) => session,
             Err(refused) => return refused,
@@ -117,7 +129,11 @@ impl Head {
 
     /// Counts a call of a method that is not simulated.
     pub(crate) fn not_simulated(&self, method: &'static str) {
+        if find(self.session).is_none() && self.shared.is_open() {
+            self.shared.find(Finding::WrongThread { method });
+        }
         self.shared.with(|report| report.not_simulated(method));
+        self.shared.write(&Entry::NotSimulated(method));
     }
 
     fn query(&self, iid: Option<&Guid>) -> HResult {

@@ -1,11 +1,12 @@
 //! Callbacks into the profiler.
 
+use crate::journal::Entry;
 use crate::report::Finding;
 use crate::session::{Inner, Session, SessionError};
 use crate::stage::Stage;
 use clr_com::{
-    AppDomainId, AssemblyId, Bool, ICorProfilerCallback, ICorProfilerCallback2, IUnknown,
-    Interface, ModuleId,
+    AppDomainId, AssemblyId, Bool, ICorProfilerCallback, ICorProfilerCallback2,
+    ICorProfilerCallback3, IUnknown, Interface, ModuleId,
 };
 use clr_machine::Machine;
 use clr_runtime::metadata::APP_DOMAIN;
@@ -15,6 +16,8 @@ use clr_scenario::RunOnError;
 use clr_walker::profiling::{EventMask, FunctionId, HResult, ProfilerCallback, ThreadId};
 use clr_world::{StepEvent, Waiting};
 use std::ffi::c_void;
+use std::mem::ManuallyDrop;
+use std::ptr::null_mut;
 use std::rc::Rc;
 
 /// `COR_PRF_SUSPEND_FOR_PROFILER`.
@@ -30,10 +33,13 @@ const NAME: [u16; 6] = [0x77, 0x6F, 0x72, 0x6B, 0x65, 0x72];
 /// Maximum number of steps of a program.
 const STEPS: u64 = 1_000_000;
 
-/// The object that callbacks are raised into.
+/// The object that callbacks are raised into. Its pointers are not counted.
 pub(crate) struct Target {
-    first: ICorProfilerCallback,
-    second: Option<ICorProfilerCallback2>,
+    first: ManuallyDrop<ICorProfilerCallback>,
+    second: Option<ManuallyDrop<ICorProfilerCallback2>>,
+    third: Option<ManuallyDrop<ICorProfilerCallback3>>,
+    /// References for as long as this exists, if nothing else holds them.
+    _held: Vec<IUnknown>,
 }
 
 /// The receiver of the callbacks that methods of the runtime make.
@@ -47,17 +53,75 @@ impl Profiler<'static, Machine> for Receiver<'_> {
         callback: ProfilerCallback,
     ) {
         let Some(target) = self.0.profiler.borrow().clone() else { return };
-        self.0.acting_as(thread, || target.tell(callback));
+        self.0.acting_as(thread, || {
+            self.0.enter(Kind::from(callback).name(), || target.tell(callback));
+        });
     }
 }
 
 impl Target {
+    /// Makes the target of an object that its owner keeps.
+    ///
+    /// # Safety
+    /// `second` and `third` are NULL, or point to an object with `ICorProfilerCallback2` and 3, which lives
+    /// for as long as the target.
+    pub(crate) unsafe fn of_guest(second: *mut c_void, third: *mut c_void) -> Option<Self> {
+        // SAFETY: the caller's promise. The references are not given up.
+        unsafe {
+            Some(Self {
+                first: ManuallyDrop::new(ICorProfilerCallback::from_raw(second)?),
+                second: ICorProfilerCallback2::from_raw(second).map(ManuallyDrop::new),
+                third: ICorProfilerCallback3::from_raw(third).map(ManuallyDrop::new),
+                _held: Vec::new(),
+            })
+        }
+    }
+
+    /// Makes the target of an object, which is asked for its interfaces.
+    fn of_object(object: &IUnknown) -> Result<Self, HResult> {
+        let first: IUnknown = object.cast::<ICorProfilerCallback>()?.into();
+        let second = object.cast::<ICorProfilerCallback2>().ok().map(IUnknown::from);
+        let third = object.cast::<ICorProfilerCallback3>().ok().map(IUnknown::from);
+        let raw = |one: &Option<IUnknown>| one.as_ref().map_or(null_mut(), IUnknown::as_raw);
+        // SAFETY: pointers to these interfaces, whose references are held below.
+        let pointers = unsafe {
+            (
+                ICorProfilerCallback::from_raw(first.as_raw()),
+                ICorProfilerCallback2::from_raw(raw(&second)),
+                ICorProfilerCallback3::from_raw(raw(&third)),
+            )
+        };
+        let (Some(one), two, three) = pointers else { return Err(HResult::NO_INTERFACE) };
+        Ok(Self {
+            first: ManuallyDrop::new(one),
+            second: two.map(ManuallyDrop::new),
+            third: three.map(ManuallyDrop::new),
+            _held: [Some(first), second, third].into_iter().flatten().collect(),
+        })
+    }
+
+    /// Returns true if the object has `ICorProfilerCallback3`.
+    pub(crate) const fn has_third(&self) -> bool {
+        self.third.is_some()
+    }
+
+    /// Calls `ProfilerDetachSucceeded`.
+    pub(crate) fn detach_succeeded(&self) -> HResult {
+        // SAFETY: the profiler's object, which there is a reference to.
+        self.third.as_ref().map_or(HResult::OK, |to| unsafe { to.ProfilerDetachSucceeded() })
+    }
+
+    /// Calls `Shutdown`.
+    pub(crate) fn shutdown(&self) -> HResult {
+        // SAFETY: the same.
+        unsafe { self.first.Shutdown() }
+    }
+
     /// Makes one of the callbacks of suspensions.
-    fn tell(&self, callback: ProfilerCallback) {
+    fn tell(&self, callback: ProfilerCallback) -> HResult {
         let to = &self.first;
-        // SAFETY: the profiler's object, which the session holds a reference to. The callbacks have
-        // no pointers.
-        let _ = unsafe {
+        // SAFETY: the profiler's object, which there is a reference to. The callbacks have no pointers.
+        unsafe {
             match callback {
                 ProfilerCallback::RuntimeThreadSuspended(thread) => {
                     to.RuntimeThreadSuspended(thread)
@@ -70,13 +134,14 @@ impl Target {
                 ProfilerCallback::RuntimeResumeStarted => to.RuntimeResumeStarted(),
                 ProfilerCallback::RuntimeResumeFinished => to.RuntimeResumeFinished(),
             }
-        };
+        }
     }
 
     /// Makes a callback of a thread of the program, if its arguments are known. Returns true if it
     /// was made.
     fn raise(
         &self,
+        inner: &Inner,
         kind: Kind,
         thread: Option<ThreadId>,
         os: OsThreadId,
@@ -84,45 +149,61 @@ impl Target {
     ) -> bool {
         let (to, thread) = (&self.first, thread.unwrap_or_default());
         let is_method = function.0 != 0;
-        // SAFETY: the profiler's object, which the session holds a reference to; pointers are to
-        // locals.
-        let _ = unsafe {
+        let call = |act: &mut dyn FnMut() -> HResult| {
+            inner.enter(kind.name(), act);
+        };
+        // SAFETY: the profiler's object, which there is a reference to; pointers are to locals.
+        unsafe {
             match kind {
-                Kind::ThreadCreated => to.ThreadCreated(thread),
-                Kind::ThreadDestroyed => to.ThreadDestroyed(thread),
-                Kind::ThreadAssignedToOSThread => to.ThreadAssignedToOSThread(thread, os.0),
-                Kind::JITCompilationStarted if is_method => to.JITCompilationStarted(function, 1),
+                Kind::ThreadCreated => call(&mut || to.ThreadCreated(thread)),
+                Kind::ThreadDestroyed => call(&mut || to.ThreadDestroyed(thread)),
+                Kind::ThreadAssignedToOSThread => {
+                    call(&mut || to.ThreadAssignedToOSThread(thread, os.0));
+                }
+                Kind::JITCompilationStarted if is_method => {
+                    call(&mut || to.JITCompilationStarted(function, 1));
+                }
                 Kind::JITCompilationFinished if is_method => {
-                    to.JITCompilationFinished(function, HResult::OK, 1)
+                    call(&mut || to.JITCompilationFinished(function, HResult::OK, 1));
                 }
                 Kind::JITCachedFunctionSearchStarted if is_method => {
                     let mut uses: Bool = 1;
-                    to.JITCachedFunctionSearchStarted(function, &raw mut uses)
+                    call(&mut || to.JITCachedFunctionSearchStarted(function, &raw mut uses));
                 }
                 Kind::JITCachedFunctionSearchFinished if is_method => {
-                    to.JITCachedFunctionSearchFinished(function, CACHED_FUNCTION_FOUND)
+                    call(&mut || {
+                        to.JITCachedFunctionSearchFinished(function, CACHED_FUNCTION_FOUND)
+                    });
                 }
-                Kind::ExceptionSearchFunctionLeave => to.ExceptionSearchFunctionLeave(),
-                Kind::ExceptionSearchFilterLeave => to.ExceptionSearchFilterLeave(),
-                Kind::ExceptionUnwindFunctionLeave => to.ExceptionUnwindFunctionLeave(),
-                Kind::ExceptionUnwindFinallyLeave => to.ExceptionUnwindFinallyLeave(),
-                Kind::ExceptionCatcherLeave => to.ExceptionCatcherLeave(),
-                Kind::RuntimeSuspendFinished => to.RuntimeSuspendFinished(),
-                Kind::RuntimeSuspendAborted => to.RuntimeSuspendAborted(),
-                Kind::RuntimeResumeStarted => to.RuntimeResumeStarted(),
-                Kind::RuntimeResumeFinished => to.RuntimeResumeFinished(),
-                Kind::Shutdown => to.Shutdown(),
+                Kind::ExceptionSearchFunctionLeave => {
+                    call(&mut || to.ExceptionSearchFunctionLeave());
+                }
+                Kind::ExceptionSearchFilterLeave => call(&mut || to.ExceptionSearchFilterLeave()),
+                Kind::ExceptionUnwindFunctionLeave => {
+                    call(&mut || to.ExceptionUnwindFunctionLeave());
+                }
+                Kind::ExceptionUnwindFinallyLeave => call(&mut || to.ExceptionUnwindFinallyLeave()),
+                Kind::ExceptionCatcherLeave => call(&mut || to.ExceptionCatcherLeave()),
+                Kind::RuntimeSuspendFinished => call(&mut || to.RuntimeSuspendFinished()),
+                Kind::RuntimeSuspendAborted => call(&mut || to.RuntimeSuspendAborted()),
+                Kind::RuntimeResumeStarted => call(&mut || to.RuntimeResumeStarted()),
+                Kind::RuntimeResumeFinished => call(&mut || to.RuntimeResumeFinished()),
+                Kind::Shutdown => call(&mut || to.Shutdown()),
                 Kind::GarbageCollectionFinished => match &self.second {
-                    Some(to) => to.GarbageCollectionFinished(),
+                    Some(to) => call(&mut || to.GarbageCollectionFinished()),
                     None => return false,
                 },
                 Kind::ThreadNameChanged => match &self.second {
-                    Some(to) => to.ThreadNameChanged(thread, NAME.len() as u32, NAME.as_ptr()),
+                    Some(to) => {
+                        call(&mut || {
+                            to.ThreadNameChanged(thread, NAME.len() as u32, NAME.as_ptr())
+                        });
+                    }
                     None => return false,
                 },
                 _ => return false,
             }
-        };
+        }
         true
     }
 }
@@ -134,31 +215,61 @@ impl Session {
     /// # Safety
     /// `profiler` is NULL, or points to an object with `ICorProfilerCallback`.
     pub unsafe fn initialize(&self, profiler: *mut c_void) -> HResult {
-        let inner = self.inner();
-        let Some(stage) = inner.stage() else { return HResult::UNEXPECTED };
         // SAFETY: the caller's promise; the caller keeps its reference, and this takes others.
-        let unknown = std::mem::ManuallyDrop::new(unsafe { IUnknown::from_raw(profiler) });
+        let unknown = ManuallyDrop::new(unsafe { IUnknown::from_raw(profiler) });
         let Some(unknown) = unknown.as_ref() else { return HResult::INVALID_ARGUMENT };
-        let first = match unknown.cast() {
-            Ok(first) => first,
-            Err(refused) => return refused,
+        match Target::of_object(unknown) {
+            Ok(target) => self.load(Some(target)),
+            Err(refused) => refused,
+        }
+    }
+
+    /// Loads a profiler: calls `Initialize`. The code of the program's methods then has its hooks.
+    pub(crate) fn load(&self, target: Option<Target>) -> HResult {
+        let inner = self.inner();
+        let (Some(stage), Some(target)) = (inner.stage(), target) else {
+            return HResult::UNEXPECTED;
         };
-        let target = Rc::new(Target { first, second: unknown.cast().ok() });
+        let target = Rc::new(target);
         *inner.profiler.borrow_mut() = Some(Rc::clone(&target));
         let runtime = stage.runtime();
+        let is_new = stage.is_new();
         runtime.change_process(|process| {
             process.profiler = ProfilerStatus::InitializingForStartup;
             process.event_mask = EventMask(0);
+            // Profilers are loaded before the runtime counts as started (C-002).
+            process.started &= !is_new;
         });
         inner.high_events.set(0);
         // SAFETY: the profiler's object; the runtime's outlives it.
-        let result = unsafe { target.first.Initialize(self.info()) };
+        let result = inner.enter("Initialize", || unsafe { target.first.Initialize(self.info()) });
         runtime.change_process(|process| process.profiler = ProfilerStatus::Active);
         if result.is_failure() {
             inner.shared.find(Finding::Refused(result));
             *inner.profiler.borrow_mut() = None;
+        } else if is_new {
+            self.add_hooks(&stage);
+        }
+        if let Some(stage) = inner.stage() {
+            stage.runtime().change_process(|process| process.started = true);
         }
         result
+    }
+
+    /// Sets the program up again if the profiler's hooks are not those of the code.
+    fn add_hooks(&self, stage: &Stage) {
+        let inner = self.inner();
+        let process = stage.runtime().process.get();
+        let hooks = inner.hooks.in_code(process.event_mask);
+        if stage.world().is_none() || !inner.hooks.are_set() {
+            return;
+        }
+        let mut scenario = inner.scenario.clone();
+        scenario.hooks = hooks;
+        if let Ok(stage) = Stage::new(&scenario, inner.generation) {
+            stage.runtime().process.set(process);
+            inner.set(stage);
+        }
     }
 
     /// Executes the text's program from where it is to its end, and makes the callbacks that the
@@ -170,9 +281,10 @@ impl Session {
         let inner = self.inner();
         let Some(stage) = inner.stage() else { return Ok(()) };
         let Some(world) = stage.world() else { return Ok(()) };
-        let executed = world.borrow().executed();
-        if executed == 0 {
+        if stage.is_new() {
+            stage.runtime().change_process(|process| process.started = false);
             self.load_modules(&stage);
+            stage.runtime().change_process(|process| process.started = true);
         }
         let threads = world.borrow().thread_count();
         let mut waiting = vec![Waiting::default(); threads];
@@ -189,10 +301,11 @@ impl Session {
                     let event = event.map_err(|error| RunOnError::World { stop: 0, error })?;
                     let waits = waiting.get_mut(thread).is_some_and(|one| one.is_for_others(event));
                     match event {
-                        StepEvent::Stepped | StepEvent::Hook => went_on = true,
-                        StepEvent::Callback(kind) => {
+                        StepEvent::Stepped => went_on = true,
+                        StepEvent::Hook | StepEvent::Callback(_) => {
                             went_on = true;
-                            self.raise(&stage, kind, thread);
+                            self.raise(&stage, event, thread);
+                            inner.detach_if_asked();
                         }
                         StepEvent::Waits if !waits => went_on = true,
                         StepEvent::Waits => {}
@@ -227,48 +340,53 @@ impl Session {
         let wants = |events| runtime.process.get().event_mask.contains(events);
         let to = &target.first;
         let caller = runtime.on(stage.stopped());
+        let call = |kind: Kind, name: &'static str, act: &dyn Fn() -> HResult| {
+            if inner.is_detaching() {
+                return;
+            }
+            inner.acting_as(stage.stopped(), || {
+                caller.in_callback(kind, |_| inner.enter(name, act));
+            });
+        };
+        let call_of = |kind: Kind, act: &dyn Fn() -> HResult| call(kind, kind.name(), act);
         // SAFETY: the profiler's object; the callbacks have no pointers.
         unsafe {
             if wants(APP_DOMAIN_LOADS) {
                 let domain = AppDomainId(APP_DOMAIN);
-                caller.in_callback(Kind::AppDomainCreationStarted, |_| {
-                    to.AppDomainCreationStarted(domain)
-                });
-                caller.in_callback(Kind::AppDomainCreationFinished, |_| {
+                call_of(Kind::AppDomainCreationStarted, &|| to.AppDomainCreationStarted(domain));
+                call_of(Kind::AppDomainCreationFinished, &|| {
                     to.AppDomainCreationFinished(domain, HResult::OK)
                 });
             }
             // The core library comes first.
             for module in runtime.metadata.modules().iter().rev() {
                 let (id, assembly) = (ModuleId(module.id), AssemblyId(module.assembly));
-                inner.acting_as(stage.stopped(), || {
-                    if wants(ASSEMBLY_LOADS) {
-                        caller.in_callback(Kind::AssemblyLoadStarted, |_| {
-                            to.AssemblyLoadStarted(assembly)
-                        });
-                    }
-                    if wants(MODULE_LOADS) {
-                        caller.in_callback(Kind::ModuleLoadStarted, |_| to.ModuleLoadStarted(id));
-                        caller.in_callback(Kind::ModuleLoadFinished, |_| {
-                            to.ModuleLoadFinished(id, HResult::OK)
-                        });
-                        caller.in_callback(Kind::ModuleLoadFinished, |_| {
-                            to.ModuleAttachedToAssembly(id, assembly)
-                        });
-                    }
-                    if wants(ASSEMBLY_LOADS) {
-                        caller.in_callback(Kind::AssemblyLoadFinished, |_| {
-                            to.AssemblyLoadFinished(assembly, HResult::OK)
-                        });
-                    }
-                });
+                if wants(ASSEMBLY_LOADS) {
+                    call_of(Kind::AssemblyLoadStarted, &|| to.AssemblyLoadStarted(assembly));
+                }
+                if wants(MODULE_LOADS) {
+                    call_of(Kind::ModuleLoadStarted, &|| to.ModuleLoadStarted(id));
+                    call_of(Kind::ModuleLoadFinished, &|| to.ModuleLoadFinished(id, HResult::OK));
+                    call(Kind::ModuleLoadFinished, "ModuleAttachedToAssembly", &|| {
+                        to.ModuleAttachedToAssembly(id, assembly)
+                    });
+                }
+                if wants(ASSEMBLY_LOADS) {
+                    call_of(Kind::AssemblyLoadFinished, &|| {
+                        to.AssemblyLoadFinished(assembly, HResult::OK)
+                    });
+                }
             }
         }
+        inner.detach_if_asked();
     }
 
-    /// Makes a callback of the program, in which the profiler acts as the program's thread.
-    fn raise(&self, stage: &Stage, kind: Kind, thread: usize) {
+    /// Makes a callback or calls a hook of the program. The profiler acts as the program's thread.
+    fn raise(&self, stage: &Stage, event: StepEvent, thread: usize) {
         let inner = self.inner();
+        if inner.is_detaching() {
+            return;
+        }
         let Some(target) = inner.profiler.borrow().clone() else { return };
         let Some(world) = stage.world() else { return };
         let (os, object, function) = {
@@ -277,9 +395,20 @@ impl Session {
             let os = world.os(thread).unwrap_or_default();
             (os, world.object(thread), FunctionId(world.method_of_callback(thread)))
         };
-        let raised = inner.acting_as(os, || target.raise(kind, object, os, function));
-        if !raised {
+        let raised = inner.acting_as(os, || match event {
+            StepEvent::Callback(kind) if kind != Kind::EnterLeaveSlow => {
+                target.raise(inner, kind, object, os, function)
+            }
+            _ => {
+                inner.call_hook(stage, thread);
+                true
+            }
+        });
+        if let StepEvent::Callback(kind) = event
+            && !raised
+        {
             inner.shared.with(|report| report.not_raised(kind.name()));
+            inner.shared.write(&Entry::NotRaised(kind.name()));
         }
     }
 }

@@ -79,6 +79,53 @@ pub enum Finding {
     /// The profiler refused to be loaded.
     #[error("Initialize returned {0}")]
     Refused(HResult),
+    /// Bytes behind a buffer of the runtime were changed.
+    #[error("{callback} wrote behind the {size:#x} bytes of its {buffer}: a CLR has others there")]
+    WroteBehind {
+        /// The callback that got the buffer.
+        callback: &'static str,
+        /// The argument.
+        buffer: &'static str,
+        /// Size of the buffer in bytes.
+        size: u32,
+    },
+    /// A hook of a method that is left changed the return value's registers.
+    #[error("{hook} changed rax or xmm0, which hold the method's return value")]
+    ChangedReturnValue {
+        /// The hook.
+        hook: &'static str,
+    },
+    /// The profiler has started threads. They run as the system lets them, and what they ask the runtime
+    /// is refused.
+    #[error(
+        "the profiler started a thread in {during}: threads of profilers are not simulated yet"
+    )]
+    StartedThreads {
+        /// The callback, or the step of loading.
+        during: &'static str,
+    },
+}
+
+impl Finding {
+    /// Returns a short name of the kind of finding.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::UseAfterRelease { .. } => "use-after-release",
+            Self::OverRelease { .. } => "over-release",
+            Self::Leak { .. } => "leak",
+            Self::WrongThread { .. } => "wrong-thread",
+            Self::UnknownId { .. } => "unknown-id",
+            Self::NullPointer { .. } => "null-pointer",
+            Self::SmallSeed { .. } => "small-seed",
+            Self::Ended { .. } => "process-ended",
+            Self::Rule(_) => "rule",
+            Self::Refused(_) => "refused",
+            Self::WroteBehind { .. } => "wrote-behind",
+            Self::ChangedReturnValue { .. } => "changed-return-value",
+            Self::StartedThreads { .. } => "started-threads",
+        }
+    }
 }
 
 /// The calls of a profiler in a session, and its mistakes.
@@ -103,11 +150,13 @@ impl Report {
         *self.not_raised.entry(callback).or_default() += 1;
     }
 
-    /// Adds a finding, once.
-    pub(crate) fn find(&mut self, finding: Finding) {
-        if !self.findings.contains(&finding) {
+    /// Adds a finding, once. Returns true if it is new.
+    pub(crate) fn find(&mut self, finding: Finding) -> bool {
+        let is_new = !self.findings.contains(&finding);
+        if is_new {
             self.findings.push(finding);
         }
+        is_new
     }
 
     /// Returns the number of calls of a method.

@@ -1,16 +1,17 @@
 //! Sessions: a text on a runtime, and what a profiler does there.
 
+use crate::elt::Hooks;
 use crate::import::TokenEnumeration;
 use crate::info::Info;
+use crate::journal::{Entry, Journal};
 use crate::object::{Headed, Kind, bury};
 use crate::report::{Finding, Report};
 use crate::stage::Stage;
 use clr_com::OwnedObject;
 use clr_runtime::OsThreadId;
-use clr_runtime::explain::{Event, StoryWriter, frame_chain};
 use clr_runtime::generation::Generation;
 use clr_scenario::{RunOnError, Scenario, ScenarioError};
-use clr_walker::profiling::ThreadId;
+use clr_walker::profiling::{HResult, ThreadId};
 use core::fmt;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -49,6 +50,7 @@ pub enum Role {
 pub(crate) struct Shared {
     report: Mutex<Report>,
     open: AtomicBool,
+    journal: Option<Box<dyn Journal>>,
 }
 
 impl Shared {
@@ -56,8 +58,19 @@ impl Shared {
         change(&mut self.report.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
+    /// Writes an entry of the journal, if there is one.
+    pub(crate) fn write(&self, entry: &Entry<'_>) {
+        if let Some(journal) = &self.journal {
+            journal.write(entry);
+        }
+    }
+
     pub(crate) fn find(&self, finding: Finding) {
-        self.with(|report| report.find(finding));
+        let mut is_new = false;
+        self.with(|report| is_new = report.find(finding));
+        if is_new {
+            self.write(&Entry::Found(&finding));
+        }
     }
 
     /// Notes an id or a handle, other than 0, that the runtime has not given.
@@ -104,9 +117,19 @@ pub(crate) struct Inner {
     objects: RefCell<Vec<Box<dyn Kept>>>,
     pub(crate) enumerations: RefCell<BTreeMap<usize, TokenEnumeration>>,
     /// Nesting of walks.
-    walks: Cell<u32>,
-    explanation: RefCell<String>,
+    pub(crate) walks: Cell<u32>,
+    pub(crate) explanation: RefCell<String>,
+    /// The callback that the profiler is in.
+    pub(crate) within: Cell<Option<&'static str>>,
+    /// Called after each callback, with its name.
+    watcher: RefCell<Option<Box<Watcher>>>,
+    pub(crate) hooks: Hooks,
+    /// Called when the profiler has been detached.
+    pub(crate) on_detach: RefCell<Option<Box<dyn FnOnce()>>>,
 }
+
+/// A function that looks at the process after a callback.
+type Watcher = dyn Fn(&'static str);
 
 /// An object that a session keeps.
 trait Kept {
@@ -158,7 +181,7 @@ impl Inner {
         self.ended.set(true);
     }
 
-    fn set(&self, stage: Stage) {
+    pub(crate) fn set(&self, stage: Stage) {
         self.caller.set(stage.native());
         self.ended.set(false);
         self.stages.borrow_mut().push(Rc::new(stage));
@@ -173,33 +196,24 @@ impl Inner {
         pointer
     }
 
-    /// Makes a walk, and explains it. A walk within it is a part of its explanation.
-    pub(crate) fn explained<T>(&self, stage: &Stage, walk: impl FnOnce() -> T) -> T {
-        let depth = self.walks.replace(self.walks.get() + 1);
-        let runtime = stage.runtime();
-        if depth == 0 {
-            runtime.log.listen();
+    /// Calls `watcher` after each callback.
+    pub(crate) fn watch(&self, watcher: impl Fn(&'static str) + 'static) {
+        *self.watcher.borrow_mut() = Some(Box::new(watcher));
+    }
+
+    /// Calls the profiler.
+    pub(crate) fn enter(&self, callback: &'static str, call: impl FnOnce() -> HResult) -> HResult {
+        self.shared.write(&Entry::Enters(callback));
+        let before = self.within.replace(Some(callback));
+        let result = call();
+        self.within.set(before);
+        self.shared.write(&Entry::Leaves { callback, result });
+        if before.is_none()
+            && let Some(watcher) = &*self.watcher.borrow()
+        {
+            watcher(callback);
         }
-        let done = walk();
-        self.walks.set(depth);
-        if depth == 0 {
-            let events = runtime.log.take();
-            let target = events.iter().find_map(|event| match event {
-                Event::Target { object, .. } => Some(*object),
-                _ => None,
-            });
-            let chain = target.map_or_else(Vec::new, |target| frame_chain(runtime, target));
-            let generation = self.generation;
-            let writer = StoryWriter { generation, names: runtime, chain: &chain };
-            let lines = writer.write(&events);
-            let mut explanation = self.explanation.borrow_mut();
-            for line in lines {
-                explanation.extend(std::iter::repeat_n("  ", line.depth));
-                explanation.push_str(&line.to_string());
-                explanation.push('\n');
-            }
-        }
-        done
+        result
     }
 }
 
@@ -227,10 +241,22 @@ impl Session {
     /// # Errors
     /// Returns [`SessionError`].
     pub fn open(text: &str, generation: Generation) -> Result<Self, SessionError> {
+        Self::open_with(text, generation, None)
+    }
+
+    /// Opens a text on a runtime. What happens is written to the journal.
+    ///
+    /// # Errors
+    /// Returns [`SessionError`].
+    pub fn open_with(
+        text: &str,
+        generation: Generation,
+        journal: Option<Box<dyn Journal>>,
+    ) -> Result<Self, SessionError> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let scenario = Scenario::parse(text)?;
         let stage = Stage::new(&scenario, generation)?;
-        let shared = Shared { report: Mutex::default(), open: AtomicBool::new(true) };
+        let shared = Shared { report: Mutex::default(), open: AtomicBool::new(true), journal };
         let inner = Rc::new(Inner {
             key: NEXT.fetch_add(1, Ordering::Relaxed),
             shared: Arc::new(shared),
@@ -246,6 +272,10 @@ impl Session {
             enumerations: RefCell::default(),
             walks: Cell::new(0),
             explanation: RefCell::default(),
+            within: Cell::new(None),
+            watcher: RefCell::default(),
+            hooks: Hooks::default(),
+            on_detach: RefCell::default(),
         });
         inner.set(stage);
         *inner.info.borrow_mut() = Some(Info::make(&inner, Kind::Info(generation.profiler_info())));

@@ -132,6 +132,11 @@ impl Stage {
         self.world.as_ref()
     }
 
+    /// Returns true if nothing of its program has been executed.
+    pub(crate) fn is_new(&self) -> bool {
+        self.world.as_ref().is_some_and(|world| world.borrow().executed() == 0)
+    }
+
     /// Returns the thread that has stopped.
     pub(crate) const fn stopped(&self) -> OsThreadId {
         self.threads.stopped

@@ -36,6 +36,7 @@ mod build;
 mod exceptions;
 mod fault;
 mod frames;
+mod hooks;
 mod managed;
 mod passes;
 pub mod reference;
@@ -49,6 +50,7 @@ mod unloading;
 mod waiting;
 
 pub use build::{Build, BuildError};
+pub use hooks::HookKind;
 pub use services::ALL_EVENTS;
 pub use signal::{SIGNAL_FRAME_SIZE, Signal, SignalError, SignalStack};
 pub use suspension::StopBy;

@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 
 mod exceptions;
 mod handlers;
+mod hooks;
 mod leaving;
 mod machinery;
 mod reference;

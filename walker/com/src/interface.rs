@@ -124,6 +124,15 @@ impl IUnknown {
         unsafe { (self.vtable().query_interface)(self.as_raw(), riid, found) }
     }
 
+    /// Gives the reference up, and returns the number of those that the object says are left. Drop does
+    /// the same without the number.
+    #[must_use = "drop it to release it without the number"]
+    pub fn release(self) -> u32 {
+        let this = std::mem::ManuallyDrop::new(self);
+        // SAFETY: this pointer owns a reference, which ends here.
+        unsafe { (this.vtable().release)(this.as_raw()) }
+    }
+
     /// Returns another interface of the object.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ use clr_walker::profiling::{
 use std::ffi::c_void;
 
 /// `COR_PRF_HIGH_MONITOR_IMMUTABLE`: COR_PRF_HIGH_DISABLE_TIERED_COMPILATION (corprof.idl).
-const HIGH_IMMUTABLE: u32 = 0x8;
+pub(crate) const HIGH_IMMUTABLE: u32 = 0x8;
 /// `COR_PRF_HIGH_ALLOWABLE_AFTER_ATTACH` (corprof.idl of 3.1).
 const HIGH_ATTACHABLE: u32 = 0x76;
 /// `COR_PRF_DESKTOP_CLR`, `COR_PRF_CORE_CLR`.

@@ -1,9 +1,11 @@
 //! DoStackSnapshot.
 
 use super::Call;
+use crate::journal::Entry;
 use crate::out::Answer;
 use crate::raise::Receiver;
 use crate::report::Finding;
+use crate::walks::{Walk, WalkedFrame};
 use clr_com::StackSnapshotCallback;
 use clr_runtime::Outcome;
 use clr_runtime::profiling::Call as Snapshot;
@@ -16,9 +18,14 @@ const CONTEXT_SIZE: u32 = 0x4D0;
 /// Size of the largest CONTEXT, in bytes.
 const CONTEXT_ROOM: usize = 0xCA0;
 
-/// A CONTEXT as profilers expect it.
+/// Number of guarded bytes behind the largest CONTEXT.
+const GUARD: usize = 0x40;
+/// Content of the bytes behind a CONTEXT.
+const BEHIND: u8 = 0xFD;
+
+/// A CONTEXT as profilers expect it, with bytes behind it.
 #[repr(C, align(64))]
-struct Context([u8; CONTEXT_ROOM]);
+struct Context([u8; CONTEXT_ROOM + GUARD]);
 
 impl Call<'_> {
     /// Walks a stack. Of the seed as many bytes are read as the profiler says it has; a CLR reads
@@ -36,7 +43,9 @@ impl Call<'_> {
             // callback may change it.
             unsafe { std::slice::from_raw_parts(context, len) }.to_vec()
         });
-        let mut room = Box::new(Context([0; CONTEXT_ROOM]));
+        let mut room = Box::new(Context([BEHIND; CONTEXT_ROOM + GUARD]));
+        let mut frames = Vec::new();
+        let mut wrote_behind = None;
         let mut on_frame = |frame: &mut SnapshotFrame<'_>| {
             let Some(callback) = callback else { return HResult::FAIL };
             let size = frame.context.len().min(CONTEXT_ROOM);
@@ -49,9 +58,17 @@ impl Call<'_> {
             };
             let function = frame.function.unwrap_or_default();
             let handle = frame.frame_info.handle();
-            // SAFETY: the profiler's function, with the arguments of the documentation.
-            let result =
-                unsafe { callback(function, frame.ip, handle, size as u32, at, client_data) };
+            frames.push(WalkedFrame::new(self.stage, function, frame.ip));
+            let result = self.session.enter("StackSnapshotCallback", || {
+                // SAFETY: the profiler's function, with the arguments of the documentation.
+                unsafe { callback(function, frame.ip, handle, size as u32, at, client_data) }
+            });
+            if let Some(behind) = room.0.get_mut(size..)
+                && behind.iter().any(|byte| *byte != BEHIND)
+            {
+                behind.fill(BEHIND);
+                wrote_behind = Some(size as u32);
+            }
             if let (Some(written), Some(context)) =
                 (room.0.get(..size), frame.context.get_mut(..size))
             {
@@ -67,11 +84,19 @@ impl Call<'_> {
             client_data: client_data as u64,
         };
         let receiver = Receiver(self.session);
-        let outcome = self.session.explained(self.stage, || {
+        let within = self.session.within.get();
+        let (outcome, story) = self.session.explained(self.stage, || {
             let callback: Option<&mut SnapshotCallback<'_>> =
                 if callback.is_some() { Some(&mut on_frame) } else { None };
             self.caller().with_profiler(&receiver).do_stack_snapshot(&snapshot, callback)
         });
+        if let Some(size) = wrote_behind {
+            let (callback, buffer) = ("StackSnapshotCallback", "context");
+            self.session.shared.find(Finding::WroteBehind { callback, buffer, size });
+        }
+        let seeded = seed.is_some();
+        let walk = Walk { within, thread, flags, seeded, outcome, frames, story };
+        self.session.shared.write(&Entry::Walked(&walk));
         match outcome {
             Outcome::Returned(result) => Ok(result),
             fatal => {

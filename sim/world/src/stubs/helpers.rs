@@ -163,7 +163,9 @@ pub(super) const fn served(shared: Shared) -> Option<Service> {
         Shared::InformThreadNameChange => Service::NameThread,
         Shared::AssemblyNativeLoad => Service::LoadAssembly,
         Shared::GcThread => Service::ServeGc,
-        Shared::ProfilerHook => Service::FastHook,
+        Shared::ProfilerHook | Shared::ProfilerLeaveHook | Shared::ProfilerTailcallHook => {
+            Service::FastHook
+        }
         Shared::Malloc => Service::Malloc,
         Shared::LoadLibrary => Service::LoadLibrary,
         Shared::GetIlStub => Service::CompileStub,

@@ -28,7 +28,11 @@ impl Hooks {
                 Shared::ProfileLeaveNaked,
                 Shared::ProfileTailcallNaked,
             ]),
-            Self::Fast => Some([Shared::ProfilerHook; 3]),
+            Self::Fast => Some([
+                Shared::ProfilerHook,
+                Shared::ProfilerLeaveHook,
+                Shared::ProfilerTailcallHook,
+            ]),
         }
     }
 }

@@ -224,8 +224,12 @@ shared! {
     ProfileTailcallNaked "ProfileTailcallNaked",
     /// Worker of `ProfileTailcallNaked`.
     ProfileTailcall "ProfileTailcall",
-    /// The profiler's own hook.
+    /// The profiler's own hook for functions that are entered.
     ProfilerHook "ProfilerHook",
+    /// The profiler's own hook for functions that are left.
+    ProfilerLeaveHook "ProfilerLeaveHook",
+    /// The profiler's own hook for functions that are left by a tail call.
+    ProfilerTailcallHook "ProfilerTailcallHook",
     /// Takes memory from the process's heap.
     Malloc "malloc",
     /// Loads a library.

@@ -1,0 +1,326 @@
+//! Enter, leave and tailcall hooks: `EEToProfInterfaceImpl` (src/vm/eetoprofinterfaceimpl.cpp of CoreCLR
+//! 3.1), `ProfileEnter` and its siblings (src/vm/proftoeeinterfaceimpl.cpp).
+//!
+//! | set by | called | with |
+//! |---|---|---|
+//! | `SetEnterLeaveFunctionHooks` | by the runtime, with a Frame | the client's id |
+//! | `…Hooks2` | by the runtime, with a Frame | FunctionID, the client's id, frame, arguments |
+//! | `…Hooks3` | by the method itself | the client's id |
+//! | `…Hooks3WithInfo` | by the runtime, with a Frame | the client's id, a handle |
+//!
+//! The mapper makes the client's id of a FunctionID. It is called before the first hook of a method; a CLR
+//! calls it when the method is compiled.
+
+use crate::report::Finding;
+use crate::session::Inner;
+use crate::stage::Stage;
+use clr_com::{ArgumentRange, Bool, FunctionArguments, FunctionHook, FunctionIdMapper};
+use clr_walker::profiling::{EventMask, FunctionId, HResult};
+use clr_walker::registers::Gpr;
+use clr_world::HookKind;
+use clr_world::stubs::Hooks as InCode;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::ptr::null;
+
+/// `COR_PRF_MONITOR_ENTERLEAVE`.
+const MONITOR_ENTER_LEAVE: EventMask = EventMask(0x1000);
+/// `COR_PRF_ENABLE_FUNCTION_ARGS`, `_RETVAL`, `_FRAME_INFO`.
+pub(crate) const INFO_FLAGS: [EventMask; 3] =
+    [EventMask(0x200_0000), EventMask(0x400_0000), EventMask(0x800_0000)];
+/// The `COR_PRF_ELT_INFO` of all hooks: a handle, which nothing can be read from.
+pub(crate) const ELT_INFO: u64 = 0xE17;
+/// What a return value may look like.
+const RETURNED: u64 = 0x5EED_1DEA;
+
+/// The method that has set hooks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum SetBy {
+    /// None.
+    #[default]
+    None,
+    /// `SetEnterLeaveFunctionHooks`.
+    One,
+    /// `SetEnterLeaveFunctionHooks2`.
+    Two,
+    /// `SetEnterLeaveFunctionHooks3`.
+    Three,
+    /// `SetEnterLeaveFunctionHooks3WithInfo`.
+    ThreeWithInfo,
+}
+
+/// The hooks of a profiler.
+#[derive(Default)]
+pub(crate) struct Hooks {
+    set_by: Cell<SetBy>,
+    /// Enter, leave, tailcall.
+    addresses: Cell<[Hook; 3]>,
+    mapper: Cell<Option<Mapper>>,
+    /// The client's ids, or `None` for methods without hooks.
+    clients: RefCell<BTreeMap<FunctionId, Option<u64>>>,
+}
+
+/// A hook, or NULL.
+#[derive(Clone, Copy)]
+struct Hook(FunctionHook);
+
+impl Default for Hook {
+    fn default() -> Self {
+        Self(null())
+    }
+}
+
+/// A `FunctionIDMapper`, or a `FunctionIDMapper2` with its data.
+#[derive(Clone, Copy)]
+enum Mapper {
+    One(FunctionIdMapper),
+    Two(FunctionIdMapper, *mut c_void),
+}
+
+impl Mapper {
+    /// Returns the client's id of a function, and true if it is to be hooked.
+    unsafe fn map(self, function: FunctionId) -> (u64, bool) {
+        type One = unsafe extern "system" fn(FunctionId, *mut Bool) -> u64;
+        type Two = unsafe extern "system" fn(FunctionId, *mut c_void, *mut Bool) -> u64;
+        let mut is_hooked: Bool = 1;
+        // SAFETY: the profiler's function, which is not NULL, with the documented arguments.
+        let client = unsafe {
+            match self {
+                Self::One(mapper) => std::mem::transmute::<FunctionIdMapper, One>(mapper)(
+                    function,
+                    &raw mut is_hooked,
+                ),
+                Self::Two(mapper, data) => std::mem::transmute::<FunctionIdMapper, Two>(mapper)(
+                    function,
+                    data,
+                    &raw mut is_hooked,
+                ),
+            }
+        };
+        (client, is_hooked != 0)
+    }
+}
+
+impl Hooks {
+    /// Sets hooks, with the CLR's order of precedence: those of a newer method stay.
+    pub(crate) fn set(&self, by: SetBy, hooks: [FunctionHook; 3], events: EventMask) -> HResult {
+        if hooks.iter().all(|hook| hook.is_null()) {
+            return HResult::INVALID_ARGUMENT;
+        }
+        let has_info = INFO_FLAGS.iter().any(|flag| events.contains(*flag));
+        match by {
+            SetBy::Three if has_info => return HResult::INCONSISTENT_WITH_FLAGS,
+            SetBy::ThreeWithInfo if !has_info => return HResult::INCONSISTENT_WITH_FLAGS,
+            SetBy::One | SetBy::Two if self.set_by.get() > by => return HResult::OK,
+            _ => {}
+        }
+        self.set_by.set(by);
+        self.addresses.set(hooks.map(Hook));
+        HResult::OK
+    }
+
+    /// Sets the mapper; NULL is none.
+    pub(crate) fn set_mapper(&self, address: FunctionIdMapper, data: Option<*mut c_void>) {
+        let mapper = match data {
+            Some(data) => Mapper::Two(address, data),
+            None => Mapper::One(address),
+        };
+        let mapper = (!address.is_null()).then_some(mapper);
+        self.mapper.set(mapper);
+    }
+
+    /// Returns true if any hooks are set.
+    pub(crate) fn are_set(&self) -> bool {
+        self.set_by.get() != SetBy::None
+    }
+
+    /// Returns the hooks that the code of methods has with this event mask.
+    pub(crate) fn in_code(&self, events: EventMask) -> InCode {
+        match self.set_by.get() {
+            _ if !events.contains(MONITOR_ENTER_LEAVE) => InCode::None,
+            SetBy::None => InCode::None,
+            SetBy::Three => InCode::Fast,
+            SetBy::One | SetBy::Two | SetBy::ThreeWithInfo => InCode::Slow,
+        }
+    }
+
+    /// Returns the client's id of a function, or `None` if it has no hooks.
+    fn client(&self, inner: &Inner, function: FunctionId) -> Option<u64> {
+        let Some(mapper) = self.mapper.get() else { return Some(function.0) };
+        if let Some(known) = self.clients.borrow().get(&function) {
+            return *known;
+        }
+        let mut client = None;
+        inner.enter("FunctionIDMapper", || {
+            // SAFETY: the profiler's function.
+            let (id, is_hooked) = unsafe { mapper.map(function) };
+            client = is_hooked.then_some(id);
+            HResult::OK
+        });
+        self.clients.borrow_mut().insert(function, client);
+        client
+    }
+}
+
+impl Inner {
+    /// Calls the hook that a thread of the program has come to.
+    pub(crate) fn call_hook(&self, stage: &Stage, thread: usize) {
+        let Some(world) = stage.world() else { return };
+        let (hook, rsp) = {
+            let world = world.borrow();
+            let top = world.shadow_stack(thread).and_then(|stack| stack.callers().last());
+            (world.hook(thread), top.map_or(0, |caller| caller.registers.get(Gpr::Rsp)))
+        };
+        let Some((kind, function)) = hook else { return };
+        let [enter, leave, tailcall] = self.hooks.addresses.get();
+        let (Hook(address), name) = match kind {
+            HookKind::Enter => (enter, "FunctionEnter"),
+            HookKind::Leave => (leave, "FunctionLeave"),
+            HookKind::Tailcall => (tailcall, "FunctionTailcall"),
+        };
+        if address.is_null() {
+            return;
+        }
+        let Some(client) = self.hooks.client(self, function) else { return };
+        let set_by = self.hooks.set_by.get();
+        let mut kept = true;
+        self.enter(name, || {
+            // SAFETY: the profiler's function, which is not NULL, as the method that has set it demands.
+            unsafe {
+                match set_by {
+                    SetBy::None => {}
+                    SetBy::One => {
+                        std::mem::transmute::<FunctionHook, One>(address)(client);
+                    }
+                    SetBy::Two => call_two(address, kind, function, client),
+                    SetBy::Three => kept = registers::call(address, kind, client, rsp),
+                    SetBy::ThreeWithInfo => {
+                        std::mem::transmute::<FunctionHook, WithInfo>(address)(client, ELT_INFO);
+                    }
+                }
+            }
+            HResult::OK
+        });
+        if !kept && kind != HookKind::Enter {
+            self.shared.find(Finding::ChangedReturnValue { hook: name });
+        }
+    }
+}
+
+type One = unsafe extern "system" fn(u64);
+type WithInfo = unsafe extern "system" fn(u64, u64);
+
+/// Calls a hook of `SetEnterLeaveFunctionHooks2`. Methods have no parameters and return nothing.
+unsafe fn call_two(address: FunctionHook, kind: HookKind, function: FunctionId, client: u64) {
+    type Enter = unsafe extern "system" fn(FunctionId, u64, u64, *const FunctionArguments);
+    type Leave = unsafe extern "system" fn(FunctionId, u64, u64, *const ArgumentRange);
+    type Tailcall = unsafe extern "system" fn(FunctionId, u64, u64);
+    let range = ArgumentRange { start: 0, size: 0 };
+    let arguments = FunctionArguments { ranges_len: 0, size: 0, first: range };
+    // SAFETY: the caller's promise; the frame is 0, as DoStackSnapshot takes it.
+    unsafe {
+        match kind {
+            HookKind::Enter => std::mem::transmute::<FunctionHook, Enter>(address)(
+                function,
+                client,
+                0,
+                &raw const arguments,
+            ),
+            HookKind::Leave => std::mem::transmute::<FunctionHook, Leave>(address)(
+                function,
+                client,
+                0,
+                &raw const range,
+            ),
+            HookKind::Tailcall => {
+                std::mem::transmute::<FunctionHook, Tailcall>(address)(function, client, 0);
+            }
+        }
+    }
+}
+
+/// Hooks that jitted code calls itself, with arguments in registers (`REG_PROFILER_ENTER_ARG_0` and
+/// `RBM_PROFILER_LEAVE_TRASH` of src/jit/target.h in 3.1, src/vm/amd64/asmhelpers.S).
+#[cfg(all(target_arch = "x86_64", unix))]
+mod registers {
+    use super::{FunctionHook, HookKind, RETURNED};
+
+    /// Calls a hook. A hook for entering gets its arguments in r14 and r15, as rdi and rsi have the
+    /// method's own; the others get theirs in rdi and rsi. Returns true if rax and xmm0 were kept.
+    ///
+    /// # Safety
+    /// `address` is such a hook.
+    pub(super) unsafe fn call(
+        address: FunctionHook,
+        kind: HookKind,
+        client: u64,
+        rsp: u64,
+    ) -> bool {
+        let (first, second) = if kind == HookKind::Enter { (0, 0) } else { (client, rsp) };
+        let (mut rax, mut xmm0) = (RETURNED, f64::from_bits(RETURNED));
+        // SAFETY: the block has the stack's alignment at a call; all registers that the C convention does
+        // not preserve are outputs.
+        unsafe {
+            std::arch::asm!(
+                "call r11",
+                inout("r11") address => _,
+                inout("rdi") first => _,
+                inout("rsi") second => _,
+                in("r14") client,
+                in("r15") rsp,
+                inout("rax") rax,
+                inout("xmm0") xmm0,
+                clobber_abi("sysv64"),
+            );
+        }
+        rax == RETURNED && xmm0.to_bits() == RETURNED
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", windows))]
+mod registers {
+    use super::{FunctionHook, HookKind, RETURNED};
+
+    /// Calls a hook with its arguments in rcx and rdx. Returns true if rax and xmm0 were kept.
+    ///
+    /// # Safety
+    /// `address` is such a hook.
+    pub(super) unsafe fn call(address: FunctionHook, _: HookKind, client: u64, rsp: u64) -> bool {
+        let (mut rax, mut xmm0) = (RETURNED, f64::from_bits(RETURNED));
+        // SAFETY: the block has the stack's alignment at a call, and makes the home space; all registers
+        // that the convention does not preserve are outputs.
+        unsafe {
+            std::arch::asm!(
+                "sub rsp, 32",
+                "call r11",
+                "add rsp, 32",
+                inout("r11") address => _,
+                inout("rcx") client => _,
+                inout("rdx") rsp => _,
+                inout("rax") rax,
+                inout("xmm0") xmm0,
+                clobber_abi("win64"),
+            );
+        }
+        rax == RETURNED && xmm0.to_bits() == RETURNED
+    }
+}
+
+/// Other processors: as functions of C (assumed).
+#[cfg(not(all(target_arch = "x86_64", any(unix, windows))))]
+mod registers {
+    use super::{FunctionHook, HookKind};
+
+    /// Calls a hook.
+    ///
+    /// # Safety
+    /// `address` is such a hook.
+    pub(super) unsafe fn call(address: FunctionHook, _: HookKind, client: u64, rsp: u64) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe {
+            std::mem::transmute::<FunctionHook, super::WithInfo>(address)(client, rsp);
+        }
+        true
+    }
+}

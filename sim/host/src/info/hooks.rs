@@ -1,0 +1,123 @@
+//! The methods of hooks: `SetEnterLeaveFunctionHooks` to 3, mappers, what hooks ask.
+
+use super::Call;
+use crate::elt::{ELT_INFO, INFO_FLAGS, SetBy};
+use crate::out::{Answer, put};
+use crate::results;
+use clr_com::{
+    ArgumentRange, EltInfo, FrameHandle, FunctionArguments, FunctionHook, FunctionIdMapper,
+};
+use clr_runtime::ProfilerStatus;
+use clr_runtime::profiling::Accepts;
+use clr_walker::profiling::{FunctionId, HResult};
+use std::ffi::c_void;
+
+impl Call<'_> {
+    /// Sets hooks. Only `Initialize` may do so.
+    pub(super) fn set_hooks(&self, by: SetBy, hooks: [FunctionHook; 3]) -> Answer {
+        self.caller().begin(Accepts::All)?;
+        let process = self.runtime().process.get();
+        if process.profiler != ProfilerStatus::InitializingForStartup {
+            return Ok(HResult::CALL_ONLY_FROM_INIT);
+        }
+        Ok(self.session.hooks.set(by, hooks, process.event_mask))
+    }
+
+    /// Sets the mapper of FunctionIDs.
+    pub(super) fn set_mapper(&self, mapper: FunctionIdMapper, data: Option<*mut c_void>) -> Answer {
+        self.caller().begin(Accepts::All)?;
+        self.session.hooks.set_mapper(mapper, data);
+        Ok(HResult::OK)
+    }
+
+    /// Makes the checks of what hooks ask: the flag for it or for frames, the arguments.
+    fn check_hook(&self, function: FunctionId, info: EltInfo, flag: usize) -> Answer {
+        self.caller().begin(Accepts::Callbacks)?;
+        if !self.has_info(flag) && !self.has_info(FRAMES) {
+            return Ok(HResult::INCONSISTENT_WITH_FLAGS);
+        }
+        if function.0 == 0 || info == 0 {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        self.check_function(function);
+        if info != ELT_INFO {
+            self.session.shared.find_unknown(self.method, info);
+        }
+        Ok(HResult::OK)
+    }
+
+    fn has_info(&self, flag: usize) -> bool {
+        let events = self.runtime().process.get().event_mask;
+        INFO_FLAGS.get(flag).is_some_and(|flag| events.contains(*flag))
+    }
+
+    /// Answers GetFunctionEnter3Info. Methods have no parameters; the frame is 0, which GetFunctionInfo2
+    /// takes.
+    pub(super) unsafe fn enter_info(
+        &self,
+        (function, info): (FunctionId, EltInfo),
+        frame: *mut FrameHandle,
+        size: *mut u32,
+        arguments: *mut FunctionArguments,
+    ) -> Answer {
+        let checked = self.check_hook(function, info, ARGUMENTS)?;
+        if checked != HResult::OK {
+            return Ok(checked);
+        }
+        if self.has_info(FRAMES) && frame.is_null() {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        // SAFETY: the profiler's pointers.
+        unsafe {
+            put(frame, 0);
+            if !self.has_info(ARGUMENTS) {
+                return Ok(HResult::OK);
+            }
+            if size.is_null() || (size.read_unaligned() != 0 && arguments.is_null()) {
+                return Ok(HResult::INVALID_ARGUMENT);
+            }
+            if size.read_unaligned() < NEEDED {
+                put(size, NEEDED);
+                return Ok(results::INSUFFICIENT_BUFFER);
+            }
+            let first = ArgumentRange { start: 0, size: 0 };
+            put(arguments, FunctionArguments { ranges_len: 0, size: 0, first });
+        }
+        Ok(HResult::OK)
+    }
+
+    /// Answers GetFunctionLeave3Info, and GetFunctionTailcall3Info without a range.
+    pub(super) unsafe fn leave_info(
+        &self,
+        (function, info): (FunctionId, EltInfo),
+        frame: *mut FrameHandle,
+        range: Option<*mut ArgumentRange>,
+    ) -> Answer {
+        let checked =
+            self.check_hook(function, info, if range.is_some() { RETURNED } else { FRAMES })?;
+        if checked != HResult::OK {
+            return Ok(checked);
+        }
+        if self.has_info(FRAMES) && frame.is_null() {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        if self.has_info(RETURNED) && range.is_some_and(<*mut ArgumentRange>::is_null) {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        // SAFETY: the profiler's pointers.
+        unsafe {
+            put(frame, 0);
+            if let Some(range) = range {
+                put(range, ArgumentRange { start: 0, size: 0 });
+            }
+        }
+        Ok(HResult::OK)
+    }
+}
+
+/// Size of the arguments of a method without parameters.
+const NEEDED: u32 = size_of::<FunctionArguments>() as u32;
+/// Indices of the flags for arguments, return values and frames.
+const ARGUMENTS: usize = 0;
+const RETURNED: usize = 1;
+const FRAMES: usize = 2;

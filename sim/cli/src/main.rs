@@ -78,6 +78,12 @@ fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, CliError> {
         Command::Explore(args) => explore::explore(&args, console),
         Command::Replay(args) => replay::replay(&args, console),
         Command::Timeline(args) => replay::timeline(&args, console),
+        #[cfg(target_pointer_width = "64")]
+        Command::Host(args) => commands::host::host(&args, console),
+        #[cfg(not(target_pointer_width = "64"))]
+        Command::Host(_) => {
+            Err(CliError::Text("profilers are run by the tool for 64 bits alone".to_owned()))
+        }
         Command::Emit(args) => emit::emit(&args, console),
         Command::Explain(args) => explain::explain(&args, console),
         Command::Clauses(args) => clauses::clauses(&args, console),

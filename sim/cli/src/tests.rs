@@ -169,6 +169,7 @@ fn help_is_the_same_everywhere() {
         ("help_explore", &["explore", "--help"]),
         ("help_replay", &["replay", "--help"]),
         ("help_timeline", &["timeline", "--help"]),
+        ("help_host", &["host", "--help"]),
     ] {
         let answer = clrsim(args);
         assert_eq!((answer.code, answer.err.as_str()), (0, ""));

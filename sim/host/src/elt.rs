@@ -15,6 +15,7 @@ use crate::report::Finding;
 use crate::session::Inner;
 use crate::stage::Stage;
 use clr_com::{ArgumentRange, Bool, FunctionArguments, FunctionHook, FunctionIdMapper};
+use clr_runtime::profiling::CallbackKind as Kind;
 use clr_walker::profiling::{EventMask, FunctionId, HResult};
 use clr_walker::registers::Gpr;
 use clr_world::HookKind;
@@ -146,17 +147,20 @@ impl Hooks {
     }
 
     /// Returns the client's id of a function, or `None` if it has no hooks.
-    fn client(&self, inner: &Inner, function: FunctionId) -> Option<u64> {
+    fn client(&self, inner: &Inner, stage: &Stage, function: FunctionId) -> Option<u64> {
         let Some(mapper) = self.mapper.get() else { return Some(function.0) };
         if let Some(known) = self.clients.borrow().get(&function) {
             return *known;
         }
         let mut client = None;
-        inner.enter("FunctionIDMapper", || {
-            // SAFETY: the profiler's function.
-            let (id, is_hooked) = unsafe { mapper.map(function) };
-            client = is_hooked.then_some(id);
-            HResult::OK
+        // Methods may be called in it as in a callback of the compilation.
+        stage.runtime().on(inner.caller()).in_callback(Kind::JITCompilationStarted, |_| {
+            inner.enter("FunctionIDMapper", || {
+                // SAFETY: the profiler's function.
+                let (id, is_hooked) = unsafe { mapper.map(function) };
+                client = is_hooked.then_some(id);
+                HResult::OK
+            });
         });
         self.clients.borrow_mut().insert(function, client);
         client
@@ -182,7 +186,7 @@ impl Inner {
         if address.is_null() {
             return;
         }
-        let Some(client) = self.hooks.client(self, function) else { return };
+        let Some(client) = self.hooks.client(self, stage, function) else { return };
         let set_by = self.hooks.set_by.get();
         let mut kept = true;
         self.enter(name, || {

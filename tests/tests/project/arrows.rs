@@ -44,11 +44,28 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("clr-sim", BELOW_THE_FACADE),
-    ("clrsim", LIBRARIES),
+    ("clrsim", TOOL),
     ("clr-tests", LIBRARIES),
 ];
 
-/// The crates that the tool and the tests of the whole system depend on.
+/// The crates that the tool depends on.
+const TOOL: &[&str] = &[
+    "clr-fixtures",
+    "clr-walker",
+    "clr-lint",
+    "clr-machine",
+    "clr-codegen",
+    "clr-runtime",
+    "clr-world",
+    "clr-recording",
+    "clr-generate",
+    "clr-explore",
+    "clr-scenario",
+    "clr-host",
+    "clr-sim",
+];
+
+/// The crates that the tests of the whole system depend on.
 const LIBRARIES: &[&str] = &[
     "clr-fixtures",
     "clr-walker",

@@ -2,6 +2,7 @@
 
 mod generators;
 mod histories;
+mod host;
 mod lint;
 mod run;
 mod scenarios;
@@ -10,6 +11,7 @@ pub(crate) use generators::{
     FromRecordingArgs, FuzzTarget, GenerateArgs, GenerateKind, MinimizeArgs,
 };
 pub(crate) use histories::{ExploreArgs, HistoryArgs, ReplayArgs, StrategyChoice, TimelineArgs};
+pub(crate) use host::HostArgs;
 pub(crate) use lint::LintArgs;
 pub(crate) use run::RunArgs;
 pub(crate) use scenarios::{CompareArgs, FmtArgs, ListArgs, MatrixArgs, NewArgs, TRUTH};
@@ -41,6 +43,7 @@ Examples:
   clrsim matrix my.kdl                     a text's snapshots on all runtimes, side by side
   clrsim compare my.kdl                    the frames that each kind of profiler finds
   clrsim explore my.kdl                    search a profiler's histories for one that fails
+  clrsim host libMyProfiler.so my.kdl      run a profiler's library over a text
   clrsim list --clause C-044               the embedded texts about a rule
   clrsim new my.kdl                        write a text to start from
   clrsim show win64/vec/gcc_O2.vec.gz      draw the first case of a file
@@ -252,6 +255,7 @@ pub(crate) enum Command {
     Explore(ExploreArgs),
     Replay(ReplayArgs),
     Timeline(TimelineArgs),
+    Host(Box<HostArgs>),
     Emit(EmitArgs),
     Dump(DumpArgs),
     Lint(LintArgs),

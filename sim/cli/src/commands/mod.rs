@@ -11,6 +11,8 @@ pub(crate) mod fmt;
 pub(crate) mod from_recording;
 pub(crate) mod generate;
 mod history;
+#[cfg(target_pointer_width = "64")]
+pub(crate) mod host;
 pub(crate) mod lint;
 pub(crate) mod list;
 pub(crate) mod matrix;

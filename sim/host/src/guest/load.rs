@@ -150,6 +150,7 @@ impl Visit<'_> {
             shared.write(&Entry::Begins("AddRef"));
             references.extend((0..number).map(|_| newest.clone()));
             references.push(newest);
+            shared.write(&Entry::Loaded { step: "AddRef", result: HResult::OK });
         }
     }
 }
@@ -221,7 +222,9 @@ fn step(
 
 fn release(shared: &Shared, reference: IUnknown) -> u32 {
     shared.write(&Entry::Begins("Release"));
-    reference.release()
+    let left = reference.release();
+    shared.write(&Entry::Loaded { step: "Release", result: HResult::OK });
+    left
 }
 
 #[cfg(unix)]

@@ -1,0 +1,96 @@
+//! Arguments of `clrsim host`.
+
+use super::sets;
+use clap::Args;
+use clr_runtime::generation::Generations;
+use std::path::PathBuf;
+
+const HOST_EXAMPLES: &str = "\
+Examples:
+  clrsim host libMyProfiler.so my.kdl
+  clrsim host libMyProfiler.so my.kdl --on net8-unix,net9-unix
+  clrsim host MyProfiler.dll my.kdl --clsid {3c2a5b7e-6d0f-4f0e-9c51-0a6b9d3f2c11} --json
+  clrsim host libMyProfiler.so my.kdl --matrix
+
+The library is that of a profiler, as it is shipped. It is loaded as a CLR does: DllGetClassObject
+for IClassFactory, CreateInstance and QueryInterface for ICorProfilerCallback2, QueryInterface for
+the newest callback that the runtime knows down to ICorProfilerCallback3, Initialize. Then the
+text's program is executed, with the callbacks and hooks that the profiler has asked for; Shutdown
+and the release of the runtime's references follow.
+
+Each runtime has a process of its own, which the tool starts. A profiler that ends it, or never
+returns, loses that process alone. What the profiler prints is shown at the end.
+
+Threads of the profiler are not simulated yet. They run, but the runtime refuses their calls.
+
+The verdict is one of
+
+  clean          the profiler was loaded, and nothing was wrong
+  findings       it was loaded, and something was wrong
+  threads        it started threads
+  refused        it refused to be loaded, or has none of the interfaces
+  unloadable     the system cannot load the library, or it exports no DllGetClassObject
+  process-ended  the simulated runtime would have ended the process, or waited for ever
+  stuck          the program cannot go on, for example after SuspendRuntime without ResumeRuntime
+  died           the profiler ended its process: a crash, an abort, a call of exit
+  hung           the profiler did not return in time
+
+Exit codes:
+  0  every verdict is clean
+  1  some verdict is another one
+  2  the arguments are wrong, a file is missing, or the text is no program";
+
+/// Load a profiler's library, unmodified, and run it over a text on a simulated runtime.
+///
+/// Prints what it called and with which results, what was refused and why, what is not simulated, its
+/// mistakes, and each walk of a stack with the frames and the runtime's decisions.
+#[derive(Debug, Args)]
+#[command(after_help = HOST_EXAMPLES)]
+pub(crate) struct HostArgs {
+    /// The profiler's library: .so, .dll or .dylib
+    #[arg(value_name = "LIBRARY")]
+    pub(crate) library: PathBuf,
+
+    /// A text (*.kdl) with a program, or the name of an embedded one
+    #[arg(value_name = "TEXT")]
+    pub(crate) text: PathBuf,
+
+    /// The runtimes: names of runtimes, or windows, unix, clr4, new, framework, coreclr-3.1, net9,
+    /// net10 [default: the newest of this system; with --matrix all]
+    #[arg(long, value_name = "RUNTIMES", value_parser = sets)]
+    pub(crate) on: Option<Generations>,
+
+    /// The class that DllGetClassObject is asked for. Many profilers ignore it [default: all zeros]
+    #[arg(long, value_name = "CLSID", value_parser = class)]
+    pub(crate) clsid: Option<String>,
+
+    /// Print a table instead: on which runtimes the profiler loads, and how it fares there
+    #[arg(long)]
+    pub(crate) matrix: bool,
+
+    /// The time after which a profiler that does not return is ended
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub(crate) timeout: u64,
+
+    /// One JSON object a line for each runtime
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Be the process of one runtime, and write its journal into this file
+    #[arg(long, hide = true, value_name = "FILE")]
+    pub(crate) journal: Option<PathBuf>,
+}
+
+/// Returns a class id without braces.
+fn class(text: &str) -> Result<String, String> {
+    let inner = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or(text);
+    let is_digit = |(at, digit): (usize, char)| match at {
+        8 | 13 | 18 | 23 => digit == '-',
+        _ => digit.is_ascii_hexdigit(),
+    };
+    if inner.len() == 36 && inner.chars().enumerate().all(is_digit) {
+        Ok(inner.to_owned())
+    } else {
+        Err("has another form than {00000000-0000-0000-0000-000000000000}".to_owned())
+    }
+}

@@ -1,0 +1,62 @@
+//! `clrsim host`: a profiler's library over a text, on simulated runtimes.
+
+mod account;
+mod child;
+mod journal;
+mod table;
+mod write;
+
+use crate::args::HostArgs;
+use crate::input::program::ProgramFixture;
+use crate::input::{Source, slashed};
+use crate::render::console::Console;
+use crate::render::error::CliError;
+use crate::render::json::write_json;
+use crate::{FAILED, PASSED};
+use account::{Account, Verdict};
+use clr_runtime::generation::{Generation, Generations};
+use std::io;
+
+/// Runs the profiler and returns the exit code.
+pub(crate) fn host(args: &HostArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    if let Some(journal) = &args.journal {
+        return child::visit(args, journal);
+    }
+    let source = Source::find(&args.text)?;
+    let fixture = ProgramFixture::read(&source)?;
+    if fixture.scenario.stack.is_some() {
+        return Err(source.error("is a stack placed by hand: a profiler needs a program"));
+    }
+    let library = slashed(&args.library);
+    match args.library.metadata() {
+        Ok(metadata) if metadata.is_dir() => return Err(CliError::new(&library, "is a folder")),
+        Ok(_) => {}
+        Err(error) => return Err(CliError::new(&library, error.kind())),
+    }
+    let usual = if args.matrix { Generations::ALL } else { newest() };
+    let mut accounts = Vec::new();
+    for generation in args.on.unwrap_or(usual).iter() {
+        let remains = child::run(args, generation).map_err(|error: io::Error| {
+            CliError::new(&library, format_args!("its process cannot be started: {error}"))
+        })?;
+        let account = Account::new(library.clone(), source.name.clone(), generation, remains);
+        if args.json {
+            write_json(&account, console)?;
+        } else if !args.matrix {
+            account.write(console.out)?;
+        }
+        accounts.push(account);
+    }
+    if args.matrix && !args.json {
+        table::write(&accounts, console.out)?;
+    }
+    let is_clean = accounts.iter().all(|account| account.verdict == Verdict::Clean);
+    Ok(if is_clean { PASSED } else { FAILED })
+}
+
+/// Returns the newest runtime of the system that the tool runs on.
+fn newest() -> Generations {
+    let is_own = |generation: &Generation| generation.is_unix() == cfg!(unix);
+    let newest = Generation::ALL.into_iter().find(is_own);
+    newest.map_or(Generations::NONE, |newest| Generations::of(&[newest]))
+}

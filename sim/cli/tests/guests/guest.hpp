@@ -1,0 +1,99 @@
+// The parts that all guests have: a profiler's object, its factory, and names through metadata.
+#ifndef GUEST_HPP
+#define GUEST_HPP
+
+#include "clrsim_interfaces.hpp"
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace guest {
+
+using namespace clrsim;
+
+constexpr HRESULT S_OK = 0;
+constexpr HRESULT E_FAIL = static_cast<HRESULT>(0x80004005);
+
+
+#ifdef _WIN32
+#define GUEST_EXPORT extern "C" __declspec(dllexport)
+#else
+#define GUEST_EXPORT extern "C" __attribute__((visibility("default")))
+#endif
+
+/// Returns an interface of the runtime, or NULL.
+template <typename Interface> Interface *query(void *unknown) {
+    void *found = nullptr;
+    auto *object = static_cast<IUnknown *>(unknown);
+    return object->QueryInterface(Interface::IID, &found) == S_OK ? static_cast<Interface *>(found) : nullptr;
+}
+
+/// Returns a text of UTF-16 units as ASCII.
+inline std::string narrow(const WCHAR *text) {
+    std::string narrow;
+    for (; *text; text++) narrow += *text < 0x80 ? static_cast<char>(*text) : '?';
+    return narrow;
+}
+
+/// Returns the name of a method through the metadata of its module.
+inline std::string name_of(ICorProfilerInfo2 *info, uint64_t function) {
+    if (function == 0) return "native";
+    IMetaDataImport *import = nullptr;
+    mdToken token = 0, type = 0;
+    if (info->GetTokenAndMetaDataFromFunction(function, IMetaDataImport::IID, reinterpret_cast<void **>(&import), &token) != S_OK) return "?";
+    WCHAR method[256], of[256];
+    import->GetMethodProps(token, &type, method, 256, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
+    import->GetTypeDefProps(type, of, 256, nullptr, nullptr, nullptr);
+    import->Release();
+    return narrow(of) + "." + narrow(method);
+}
+
+/// Collects the names of frames.
+struct Frames {
+    ICorProfilerInfo2 *info;
+    std::vector<std::string> names;
+
+    static HRESULT on_frame(uint64_t function, uint64_t, uint64_t, uint32_t, uint8_t *, void *data) {
+        auto *self = static_cast<Frames *>(data);
+        self->names.push_back(name_of(self->info, function));
+        return S_OK;
+    }
+
+    void print(const char *where, HRESULT result) const {
+        std::printf("%s %08x:", where, static_cast<unsigned>(result));
+        for (const auto &name : names) std::printf(" %s", name.c_str());
+        std::printf("\n");
+        std::fflush(stdout);
+    }
+};
+
+/// Makes the guest's profiler.
+Profiler *make();
+
+struct Factory : IUnknown {
+    HRESULT QueryInterface(const GUID &, void **object) override {
+        *object = this;
+        return S_OK;
+    }
+    uint32_t AddRef() override { return 2; }
+    uint32_t Release() override { return 1; }
+    virtual HRESULT CreateInstance(void *, const GUID &iid, void **object) {
+        Profiler *profiler = make();
+        HRESULT result = profiler->QueryInterface(iid, object);
+        profiler->Release();
+        return result;
+    }
+    virtual HRESULT LockServer(BOOL) { return S_OK; }
+};
+
+} // namespace guest
+
+/// A guest is one file, which is compiled as the library.
+GUEST_EXPORT clrsim::HRESULT DllGetClassObject(const clrsim::GUID &, const clrsim::GUID &, void **object) {
+    static guest::Factory factory;
+    *object = &factory;
+    return guest::S_OK;
+}
+
+#endif

@@ -1,0 +1,2 @@
+// A library that is no profiler.
+int nothing() { return 0; }

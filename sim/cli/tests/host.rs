@@ -147,13 +147,15 @@ fn the_matrix_has_each_runtime() {
 fn each_misuse_is_named() {
     let Some(library) = guest("misuse", &[]) else { return };
     let run = |way: &str| {
-        let host = Host::new(&library, "jumps.kdl").args(&["--on", "net8-unix", "--timeout", "5"]);
+        let host = Host::new(&library, "jumps.kdl").args(&["--on", "net8-unix", "--timeout", "4"]);
         host.env("GUEST_MISUSE", way).object()
     };
     for (way, verdict, found) in [
         ("", "clean", &[][..]),
         ("cancel", "refused", &[]),
         ("runs", "threads", &["started-threads"]),
+        // It waits for the thread in Shutdown.
+        ("waits", "threads", &["started-threads"]),
         ("leak", "findings", &["leak"]),
         ("after-release", "findings", &["use-after-release"]),
         ("over-release", "findings", &["over-release"]),
@@ -190,6 +192,19 @@ fn refusals_have_their_reasons() {
     let refused = &account["refusals"][0];
     assert_eq!(refused["result"], "CORPROF_E_CALL_ONLY_FROM_INIT");
     assert_eq!(refused["why"], "only Initialize may call the method");
+    let refused = |way: &str| {
+        let account = run(way);
+        let all = account["refusals"].as_array().unwrap().iter();
+        all.map(|one| one["result"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    // Before the runtime has started (C-002).
+    assert_eq!(
+        refused("early"),
+        ["CORPROF_E_STACKSNAPSHOT_UNSAFE", "CORPROF_E_RUNTIME_UNINITIALIZED"]
+    );
+    assert_eq!(refused("detach"), [""; 0]);
+    assert_eq!(refused("flags-detach"), ["CORPROF_E_IMMUTABLE_FLAGS_SET"]);
+    assert_eq!(refused("hooks-detach"), ["CORPROF_E_IRREVERSIBLE_INSTRUMENTATION_PRESENT"]);
     let account = run("stop");
     let refused = &account["refusals"][0];
     assert_eq!(refused["result"], "CORPROF_E_STACKSNAPSHOT_ABORTED");
@@ -333,6 +348,33 @@ fn the_recorder_is_loaded_and_starts_a_thread() {
         assert_eq!(account["verdict"], "threads", "{account:#}");
         assert_eq!(account["references_left"], 0);
         assert_eq!(results(&account, "GetCodeInfo4"), BTreeMap::from([("S_OK", 1)]));
+    }
+}
+
+/// The sanitizers' libraries have to be in the process before the guest.
+#[cfg(target_os = "linux")]
+#[test]
+fn sanitizers_find_nothing_in_guests() {
+    let flags = ["-fsanitize=address,undefined", "-fno-sanitize=vptr", "-fno-sanitize-recover=all"];
+    let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
+    let answer = Command::new(compiler).arg("-print-file-name=libasan.so").output();
+    let found = answer.map(|answer| String::from_utf8(answer.stdout).unwrap()).unwrap_or_default();
+    let preloaded = Path::new(found.trim());
+    if !preloaded.is_absolute() {
+        return skipped("the C++ compiler has no AddressSanitizer of its own");
+    }
+    for (name, variable, value) in [
+        ("sampler", "GUEST_HOOKS", ""),
+        ("hooks", "GUEST_HOOKS", "1"),
+        ("hooks", "GUEST_HOOKS", "2"),
+        ("hooks", "GUEST_HOOKS", "4"),
+        ("misuse", "GUEST_MISUSE", "detach"),
+    ] {
+        let Some(library) = guest(name, &flags) else { return };
+        let host = Host::new(&library, "jumps.kdl").args(&["--on", "net8-unix"]);
+        let host = host.env("LD_PRELOAD", found.trim()).env("ASAN_OPTIONS", "detect_leaks=0");
+        let account = host.env(variable, value).object();
+        assert_eq!(account["verdict"], "clean", "{name} {value}: {account:#}");
     }
 }
 

@@ -1,5 +1,7 @@
 //! `libclrsim`: an `ICorProfilerInfo` of a simulated CLR, for tests of profilers in C and C++.
 //!
+//! A [`Visit`] loads a profiler's library as a CLR does and calls it while a text's program is executed: `clrsim host`.
+//!
 //! A [`Session`] is a text on one runtime. Its threads are run up to a stop; there `DoStackSnapshot` and the
 //! methods that profilers call with it answer as that runtime does. Each mistake of the profiler is a
 //! [`Finding`] of the session's [`Report`], never undefined behaviour here.

@@ -27,7 +27,7 @@ The verdict is one of
 
   clean          the profiler was loaded, and nothing was wrong
   findings       it was loaded, and something was wrong
-  threads        it started threads
+  threads        it started threads, whatever happened then
   refused        it refused to be loaded, or has none of the interfaces
   unloadable     the system cannot load the library, or it exports no DllGetClassObject
   process-ended  the simulated runtime would have ended the process, or waited for ever
@@ -69,7 +69,7 @@ pub(crate) struct HostArgs {
     pub(crate) matrix: bool,
 
     /// The time after which a profiler that does not return is ended
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     pub(crate) timeout: u64,
 
     /// One JSON object a line for each runtime

@@ -27,10 +27,20 @@ struct Misuse : Profiler {
         if (is("joins")) {
             std::thread([this] { info->SetEventMask(0); }).join();
         }
-        if (is("runs")) {
+        if (is("runs") || is("waits")) {
             running = new std::thread([] {
                 for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
             });
+        }
+        if (is("early")) {
+            info->DoStackSnapshot(0, stop, 0, nullptr, nullptr, 0);
+            info->RequestProfilerDetach(100);
+        }
+        // ENABLE_OBJECT_ALLOCATED stays for ever.
+        if (is("flags-detach")) return info->SetEventMask(0x10800020);
+        if (is("hooks-detach")) {
+            info->SetEnterLeaveFunctionHooks(&way, &way, &way);
+            return info->SetEventMask(0x10000020);
         }
         if (is("late-hooks")) return info->SetEventMask(0x10000020);
         return info->SetEventMask(0x10000220);
@@ -52,6 +62,11 @@ struct Misuse : Profiler {
         IMetaDataImport *import = nullptr;
         info->GetTokenAndMetaDataFromFunction(function, IMetaDataImport::IID, reinterpret_cast<void **>(&import), token);
         return import;
+    }
+
+    HRESULT Shutdown() override {
+        if (is("waits")) running->join();
+        return S_OK;
     }
 
     HRESULT JITCompilationStarted(uint64_t function, BOOL) override {
@@ -76,7 +91,7 @@ struct Misuse : Profiler {
         if (is("not-simulated")) info->ForceGC();
         if (is("late-hooks")) info->SetEnterLeaveFunctionHooks(&way, &way, &way);
         if (is("suspends")) info->SuspendRuntime();
-        if (is("detach")) info->RequestProfilerDetach(100);
+        if (is("detach") || is("flags-detach") || is("hooks-detach")) info->RequestProfilerDetach(100);
         if (is("crash")) *static_cast<volatile int *>(nullptr) = 1;
         if (is("crash-in-walk")) info->DoStackSnapshot(0, crash, 0, nullptr, nullptr, 0);
         if (is("hang")) {

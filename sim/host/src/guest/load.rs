@@ -190,8 +190,8 @@ impl Loaded {
     /// Releases the references, as the end of profiling does, and unloads the library if a CLR does:
     /// that of a profiler with `ICorProfilerCallback3`, and not when the process ends
     /// (`EEToProfInterfaceImpl::~EEToProfInterfaceImpl`).
-    pub(super) fn end(self, shared: &Shared, at_shutdown: bool) {
-        let unloads = self.references.len() > 1 && !at_shutdown;
+    pub(super) fn end(self, shared: &Shared, stays: bool) {
+        let unloads = self.references.len() > 1 && !stays;
         let mut left = 0;
         for reference in self.references {
             left = release(shared, reference);

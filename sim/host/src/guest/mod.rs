@@ -32,11 +32,11 @@ pub struct Visit<'v> {
     pub generation: Generation,
 }
 
-/// Ends what is loaded, if it still is.
-fn end(loaded: &RefCell<Option<Loaded>>, shared: &Shared, at_shutdown: bool) {
+/// Ends what is loaded, if it still is. The library stays if `stays` is set.
+fn end(loaded: &RefCell<Option<Loaded>>, shared: &Shared, stays: bool) {
     let loaded = loaded.take();
     if let Some(loaded) = loaded {
-        loaded.end(shared, at_shutdown);
+        loaded.end(shared, stays);
     }
 }
 
@@ -67,7 +67,8 @@ impl Visit<'_> {
         let loaded = Rc::new(RefCell::new(Some(loaded)));
         inner.on_detach.replace(Some(Box::new({
             let (loaded, shared) = (Rc::clone(&loaded), inner.shared.clone());
-            move || end(&loaded, &shared, false)
+            let threads = Rc::clone(&threads);
+            move || end(&loaded, &shared, threads.were_found())
         })));
         let refused = session.load(target).is_failure();
         let mut ran = Ok(());
@@ -79,7 +80,7 @@ impl Visit<'_> {
         }
         session.end_profiling();
         if !inner.has_ended() {
-            end(&loaded, shared, !refused);
+            end(&loaded, shared, !refused || threads.were_found());
             threads.look(shared, "its release");
         }
         for finding in session.final_report().findings() {

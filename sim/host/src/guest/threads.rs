@@ -6,20 +6,29 @@ use std::cell::Cell;
 
 /// A count of the process's threads. Where the system has no file of them, it notices none: calls from
 /// other threads are refused all the same.
-pub(super) struct ThreadCount(Cell<Option<usize>>);
+pub(super) struct ThreadCount {
+    count: Cell<Option<usize>>,
+    found: Cell<bool>,
+}
 
 impl ThreadCount {
     pub(super) fn new() -> Self {
-        Self(Cell::new(count()))
+        Self { count: Cell::new(count()), found: Cell::new(false) }
     }
 
     /// Notes threads that are new since the last look.
     pub(super) fn look(&self, shared: &Shared, during: &'static str) {
-        let (Some(before), Some(now)) = (self.0.get(), count()) else { return };
+        let (Some(before), Some(now)) = (self.count.get(), count()) else { return };
         if now > before {
             shared.find(Finding::StartedThreads { during });
+            self.found.set(true);
         }
-        self.0.set(Some(now));
+        self.count.set(Some(now));
+    }
+
+    /// Returns true if threads were found: they may be in the profiler's code.
+    pub(super) const fn were_found(&self) -> bool {
+        self.found.get()
     }
 }
 

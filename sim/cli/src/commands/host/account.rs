@@ -192,8 +192,16 @@ impl Reading {
         self.findings.iter().any(|found| found.finding == kind)
     }
 
-    /// Returns the verdict and its reason.
+    /// Returns the verdict and its reason. Of a profiler with threads nothing else is to be believed.
     fn verdict(&self, status: Option<ExitStatus>) -> (Verdict, Option<String>) {
+        let (verdict, because) = self.verdict_of_end(status);
+        if self.has("started-threads") || self.has("wrong-thread") {
+            return (Verdict::Threads, because);
+        }
+        (verdict, because)
+    }
+
+    fn verdict_of_end(&self, status: Option<ExitStatus>) -> (Verdict, Option<String>) {
         let place = || match self.within.as_slice() {
             [] if self.is_over => "the end of the process, after the release".to_owned(),
             [] => "the program".to_owned(),
@@ -211,9 +219,6 @@ impl Reading {
         }
         if !self.is_over {
             return died("it called exit".to_owned());
-        }
-        if self.has("started-threads") || self.has("wrong-thread") {
-            return (Verdict::Threads, None);
         }
         if let Some(why) = &self.refused {
             return (Verdict::Refused, Some(why.clone()));

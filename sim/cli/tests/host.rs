@@ -161,6 +161,7 @@ fn each_misuse_is_named() {
         ("over-release", "findings", &["over-release"]),
         ("behind", "findings", &["wrote-behind"]),
         ("wrong-id", "findings", &["unknown-id"]),
+        ("null", "findings", &["null-pointer", "leak"]),
         ("wrong-thread", "process-ended", &["process-ended"]),
         ("stop", "clean", &[]),
         ("not-simulated", "clean", &[]),
@@ -170,6 +171,13 @@ fn each_misuse_is_named() {
         let account = run(way);
         assert_eq!(account["verdict"], verdict, "{way}: {account:#}");
         assert_eq!(findings(&account), found, "{way}");
+    }
+    // A walk from the seed reads more than there is.
+    if let Some(library) = guest("hooks", &[]) {
+        let host = Host::new(&library, "jumps.kdl").args(&["--on", "net8-unix"]);
+        let account = host.env("GUEST_HOOKS", "6").object();
+        assert_eq!(account["verdict"], "process-ended", "{account:#}");
+        assert_eq!(findings(&account), ["small-seed", "process-ended"]);
     }
     // A thread that is over before anybody looks is noticed by its call.
     let account = run("joins");

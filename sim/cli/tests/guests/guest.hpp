@@ -49,13 +49,15 @@ inline std::string name_of(ICorProfilerInfo2 *info, uint64_t function) {
     return narrow(of) + "." + narrow(method);
 }
 
-/// Collects the names of frames.
+/// Collects the names of frames, and the context of the first one with flag 1.
 struct Frames {
     ICorProfilerInfo2 *info;
-    std::vector<std::string> names;
+    std::vector<std::string> names = {};
+    std::vector<uint8_t> seed = {};
 
-    static HRESULT on_frame(uint64_t function, uint64_t, uint64_t, uint32_t, uint8_t *, void *data) {
+    static HRESULT on_frame(uint64_t function, uint64_t, uint64_t, uint32_t size, uint8_t *context, void *data) {
         auto *self = static_cast<Frames *>(data);
+        if (self->names.empty() && context) self->seed.assign(context, context + size);
         self->names.push_back(name_of(self->info, function));
         return S_OK;
     }

@@ -1,4 +1,5 @@
-// Hooks of each kind: GUEST_HOOKS chooses 1, 2, 3 or 4 (3 with info). It walks in each.
+// Hooks of each kind: GUEST_HOOKS chooses 1, 2, 3 or 4 (3 with info), 5 (3 in C) or 6 (4 with a small seed). It
+// walks in each; in those with info also with the context of the first frame as the seed.
 #include "guest.hpp"
 
 #include <cstdlib>
@@ -17,8 +18,8 @@ constexpr uint64_t CLIENT = uint64_t(1) << 62;
 static void hooked(int kind, uint64_t client, uint64_t elt) {
     uint64_t function = client & ~CLIENT;
     if ((client & CLIENT) == 0) std::printf("no client's id\n");
-    Frames frames{info, {}};
-    HRESULT result = info->DoStackSnapshot(0, Frames::on_frame, 0, &frames, nullptr, 0);
+    Frames frames{info}, seeded{info};
+    HRESULT result = info->DoStackSnapshot(0, Frames::on_frame, elt != 0, &frames, nullptr, 0);
     // In a hook that code calls itself, no method of metadata may be called.
     std::printf("%s ", KINDS[kind]);
     if (hooks == 3) std::printf("%d", function != 0);
@@ -30,6 +31,10 @@ static void hooked(int kind, uint64_t client, uint64_t elt) {
         std::printf(" %u", size);
     }
     frames.print("", result);
+    if (!elt) return;
+    uint32_t size = hooks == 6 ? 16 : static_cast<uint32_t>(frames.seed.size());
+    result = info->DoStackSnapshot(0, Frames::on_frame, 0, &seeded, frames.seed.data(), size);
+    if (hooks == 4 && (result != S_OK || seeded.names != frames.names)) seeded.print("seeded", result);
 }
 
 #if defined(__x86_64__) && !defined(_WIN32)
@@ -74,7 +79,7 @@ struct Hooks : Profiler {
         info3 = query<ICorProfilerInfo3>(unknown);
         if (!info || (!info3 && hooks >= 3)) return E_FAIL;
         // ENTERLEAVE, ENABLE_STACK_SNAPSHOT; with info: arguments.
-        HRESULT result = info->SetEventMask(0x10001000 | (hooks == 4 ? 0x2000000 : 0));
+        HRESULT result = info->SetEventMask(0x10001000 | (hooks == 4 || hooks == 6 ? 0x2000000 : 0));
         if (result != S_OK) return result;
         uint64_t *client = const_cast<uint64_t *>(&CLIENT);
         if (info3) info3->SetFunctionIDMapper2(address(map), client);

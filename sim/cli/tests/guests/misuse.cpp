@@ -84,6 +84,7 @@ struct Misuse : Profiler {
             import->Release();
             import->Release();
         }
+        if (is("null")) import_of(function, &token)->GetCustomAttributeByName(token, nullptr, nullptr, nullptr);
         if (is("behind")) info->DoStackSnapshot(0, behind, 1, nullptr, nullptr, 0);
         if (is("stop")) info->DoStackSnapshot(0, stop, 0, nullptr, nullptr, 0);
         if (is("wrong-id")) info->GetFunctionInfo(0x1234, nullptr, nullptr, nullptr);

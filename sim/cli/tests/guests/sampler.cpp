@@ -1,4 +1,4 @@
-// Walks in callbacks, without a seed, and resolves names through metadata. It does everything right.
+// Walks in callbacks, without and with a seed, and resolves names through metadata. It does everything right.
 #include "guest.hpp"
 
 namespace guest {
@@ -13,9 +13,13 @@ struct Sampler : Profiler {
     }
 
     void walk(const char *where) {
-        Frames frames{info, {}};
-        HRESULT result = info->DoStackSnapshot(0, Frames::on_frame, 0, &frames, nullptr, 0);
+        Frames frames{info};
+        HRESULT result = info->DoStackSnapshot(0, Frames::on_frame, 1, &frames, nullptr, 0);
         frames.print(where, result);
+        if (frames.seed.empty()) return;
+        Frames seeded{info};
+        result = info->DoStackSnapshot(0, Frames::on_frame, 0, &seeded, frames.seed.data(), static_cast<uint32_t>(frames.seed.size()));
+        seeded.print("seeded", result);
     }
 
     HRESULT JITCompilationStarted(uint64_t function, BOOL) override {

@@ -179,6 +179,11 @@ fn each_misuse_is_named() {
         assert_eq!(account["verdict"], "process-ended", "{account:#}");
         assert_eq!(findings(&account), ["small-seed", "process-ended"]);
     }
+    // The runtime stays suspended, and the other thread waits for that.
+    let host = Host::new(&library, "two_threads.kdl").args(&["--on", "net8-unix"]);
+    let account = host.env("GUEST_MISUSE", "suspends").object();
+    assert_eq!(account["verdict"], "stuck");
+    assert!(account["because"].as_str().unwrap().starts_with("all its threads wait"));
     // A thread that is over before anybody looks is noticed by its call.
     let account = run("joins");
     assert_eq!(account["verdict"], "threads");

@@ -6,6 +6,7 @@ use crate::args::HostArgs;
 use crate::input::Source;
 use crate::render::error::CliError;
 use clr_runtime::generation::Generation;
+use clr_scenario::RunOnError;
 use clrsim::{Guid, SessionError, Visit};
 use std::fs::{self, File};
 use std::io;
@@ -31,11 +32,22 @@ pub(super) fn visit(args: &HostArgs, journal: &Path) -> Result<u8, CliError> {
     let open = || JournalFile::open(journal);
     let visit = Visit { library: &args.library, class, text: &text, generation };
     match visit.run(Box::new(open()?)) {
-        Err(error @ SessionError::Run(_)) => open()?.line(&Line::Stuck(error.to_string())),
+        Err(SessionError::Run(error)) => open()?.line(&Line::Stuck(stuck(&error))),
         Err(error) => return Err(CliError::Text(error.to_string())),
         Ok(()) => {}
     }
     Ok(PASSED)
+}
+
+/// Returns the reason why a program cannot go on.
+fn stuck(error: &RunOnError) -> String {
+    match error {
+        RunOnError::NotReached { steps, .. } => {
+            format!("all its threads wait for each other or for the profiler, after {steps} steps")
+        }
+        RunOnError::World { error, .. } => error.to_string(),
+        error => error.to_string(),
+    }
 }
 
 /// What is left of a process.

@@ -46,6 +46,10 @@ Exit codes:
 /// mistakes, and each walk of a stack with the frames and the runtime's decisions.
 #[derive(Debug, Args)]
 #[command(after_help = HOST_EXAMPLES)]
+#[cfg_attr(
+    not(target_pointer_width = "64"),
+    allow(dead_code, reason = "profilers are loaded by processes of 64 bits alone")
+)]
 pub(crate) struct HostArgs {
     /// The profiler's library: .so, .dll or .dylib
     #[arg(value_name = "LIBRARY")]

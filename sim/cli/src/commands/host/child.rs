@@ -9,7 +9,7 @@ use clr_runtime::generation::Generation;
 use clr_scenario::RunOnError;
 use clrsim::{Guid, SessionError, Visit};
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 pub(super) const NO_CLASS: &str = "00000000-0000-0000-0000-000000000000";
 /// Longest pause between two looks at a process.
 const PAUSE: Duration = Duration::from_millis(20);
+/// Most folders that are tried.
+const TRIES: u32 = 100;
 /// Most bytes that are kept of what a profiler prints.
 const PRINTED: usize = 0x1_0000;
 
@@ -63,11 +65,19 @@ pub(super) struct Remains {
 struct Folder(PathBuf);
 
 impl Folder {
+    /// Makes a folder. One that a process with the same number has left is not used again.
     fn new(generation: Generation) -> io::Result<Self> {
-        let name = format!("clrsim-host-{}-{generation}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir(&path)?;
-        Ok(Self(path))
+        let mut number = 0;
+        loop {
+            let name = format!("clrsim-host-{}-{generation}-{number}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            match fs::create_dir(&path) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && number < TRIES => {
+                    number += 1;
+                }
+                made => return made.map(|()| Self(path)),
+            }
+        }
     }
 }
 

@@ -41,9 +41,9 @@ const CALLBACKS: [(Guid, &str); 9] = [
     (ICorProfilerCallback11::IID, "QueryInterface(ICorProfilerCallback11)"),
 ];
 
-/// Returns the number of the newest `ICorProfilerCallback` that a runtime asks for: 2 in .NET
-/// Framework 2, 9 in CoreCLR 3.1 (read in eetoprofinterfaceimpl.cpp). Of the others it is assumed, from
-/// the interface of corprof.idl that came with the runtime's ICorProfilerInfo.
+/// Returns the number of the newest `ICorProfilerCallback` that a runtime asks for: 9 in CoreCLR 3.1, 11 in
+/// dotnet/runtime since it has that interface (both read in eetoprofinterfaceimpl.cpp). Of the others it is
+/// assumed: .NET Framework 2 knows 2, and each callback came with an ICorProfilerInfo.
 const fn newest_callback(generation: Generation) -> usize {
     match generation.profiler_info() {
         0..=2 => 2,

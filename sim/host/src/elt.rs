@@ -32,7 +32,7 @@ pub(crate) const INFO_FLAGS: [EventMask; 3] =
     [EventMask(0x200_0000), EventMask(0x400_0000), EventMask(0x800_0000)];
 /// The `COR_PRF_ELT_INFO` of all hooks: a handle, which nothing can be read from.
 pub(crate) const ELT_INFO: u64 = 0xE17;
-/// What a return value may look like.
+/// A value for the registers of a return value.
 const RETURNED: u64 = 0x5EED_1DEA;
 
 /// The method that has set hooks.

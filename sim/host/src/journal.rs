@@ -1,10 +1,10 @@
-//! What happens in a session, reported while it happens: a profiler may end the process at any time.
+//! The events of a session, reported as they happen: a profiler may end the process at any time.
 
 use crate::report::Finding;
 use crate::walks::Walk;
 use clr_walker::profiling::HResult;
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Entry<'e> {
@@ -45,8 +45,8 @@ pub enum Entry<'e> {
     Found(&'e Finding),
     /// A stack was walked.
     Walked(&'e Walk),
-    /// The runtime has released its last reference to the profiler's object, on which so many of the
-    /// profiler's own are left.
+    /// The runtime has released its last reference to the profiler's object: N of the profiler's own are
+    /// left.
     Released(u32),
     /// The session is over: the process that called it ends now.
     Over,

@@ -41,7 +41,7 @@
 //! | `detach` | the end of profiling |
 //! | `walks` | walks and their explanations |
 //! | `guest` | a profiler's library, loaded as a CLR does |
-//! | `journal` | what happens, while it happens |
+//! | `journal` | events, as they happen |
 //! | `out` | pointers of the profiler |
 //! | `scheduled` | a guest's threads under the scheduler (Linux) |
 //! | `c` | the functions of `clrsim.h` |

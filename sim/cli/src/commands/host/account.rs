@@ -82,7 +82,7 @@ pub(super) struct Account {
     pub(super) file: String,
     pub(super) runtime: &'static str,
     pub(super) verdict: Verdict,
-    /// What the verdict rests on, if it is not the findings.
+    /// The reason of the verdict, if it is not the findings.
     pub(super) because: Option<String>,
     pub(super) steps: Vec<Step>,
     pub(super) callbacks: Vec<Calls>,
@@ -94,7 +94,7 @@ pub(super) struct Account {
     pub(super) walks: Vec<Walked>,
     /// References to the profiler's object that are left after those of the runtime.
     pub(super) references_left: Option<u32>,
-    /// What the profiler printed.
+    /// The output of the profiler.
     pub(super) printed: String,
 }
 
@@ -130,7 +130,7 @@ struct Reading {
     stuck: Option<String>,
     refused: Option<String>,
     is_over: bool,
-    /// What the process was in, the outermost first.
+    /// The steps, callbacks and methods that the process is in, the outermost first.
     within: Vec<String>,
 }
 

@@ -52,12 +52,12 @@ fn stuck(error: &RunOnError) -> String {
     }
 }
 
-/// What is left of a process.
+/// The remains of a process.
 pub(super) struct Remains {
     pub(super) journal: Vec<Line>,
     /// Its exit status; `None` if it was ended after the time.
     pub(super) status: Option<ExitStatus>,
-    /// What it printed, on both streams.
+    /// Its output on both streams.
     pub(super) printed: String,
 }
 

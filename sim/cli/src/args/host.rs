@@ -19,7 +19,7 @@ text's program is executed, with the callbacks and hooks that the profiler has a
 and the release of the runtime's references follow.
 
 Each runtime has a process of its own, which the tool starts. A profiler that ends it, or never
-returns, loses that process alone. What the profiler prints is shown at the end.
+returns, loses that process alone. The profiler's output is printed at the end.
 
 Threads of the profiler are not simulated yet. They run, but the runtime refuses their calls.
 

@@ -49,7 +49,7 @@ mod system {
         let name = CString::new(path.as_os_str().as_bytes());
         let name = name.map_err(|_| "the path has a NUL".to_owned())?;
         // RTLD_LAZY is the PAL's flag.
-        // SAFETY: a text with a final NUL. What the library's initialisers do is their own matter.
+        // SAFETY: a text with a final NUL. The library answers for its initialisers.
         let loaded = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY) };
         NonNull::new(loaded).ok_or_else(|| {
             // SAFETY: the message is valid until the next such call on this thread.
@@ -89,7 +89,7 @@ mod system {
 
     pub(super) fn load(path: &Path) -> Result<NonNull<c_void>, String> {
         let name: Vec<u16> = path.as_os_str().encode_wide().chain([0]).collect();
-        // SAFETY: a text with a final 0. What the library's initialisers do is their own matter.
+        // SAFETY: a text with a final 0. The library answers for its initialisers.
         let loaded = unsafe { LoadLibraryW(name.as_ptr()) };
         NonNull::new(loaded).ok_or_else(|| std::io::Error::last_os_error().to_string())
     }

@@ -11,8 +11,8 @@ use super::setup::Setup;
 use super::verdict::{ProfilerRule, Verdict};
 use clr_codegen::{FunctionIndex, Program};
 use clr_coroutine::Stacks;
-use clr_runtime::MethodKind;
 use clr_runtime::generation::Generation;
+use clr_runtime::{MethodKind, Runtime};
 use clr_world::stubs::Hooks;
 use clr_world::{Build, BuildError, SignalStack, StopBy, ThreadStart, WorldState};
 use std::collections::BTreeMap;
@@ -239,6 +239,12 @@ impl<'b> Explorer<'b> {
             signal_stack: process.signal_stack,
             stacks: Stacks::new(STACK),
         })
+    }
+
+    /// Returns the runtime of the process.
+    #[must_use]
+    pub fn runtime(&self) -> Rc<Runtime<'b>> {
+        Rc::clone(&self.kernel.runtime)
     }
 
     /// Executes one history.

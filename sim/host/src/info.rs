@@ -12,6 +12,7 @@ pub(crate) use state::HIGH_IMMUTABLE;
 
 use crate::object::{Head, Headed, Kind, make};
 use crate::out::Answer;
+use crate::raise::Receiver;
 use crate::session::Inner;
 use crate::stage::Stage;
 use clr_com::{
@@ -39,7 +40,7 @@ impl Info {
     fn on(&self, method: &'static str, act: impl FnOnce(&Call<'_>) -> Answer) -> HResult {
         self.0.call(method, |session| {
             let Some(stage) = session.stage() else { return Ok(HResult::UNEXPECTED) };
-            act(&Call { method, session, stage: &stage })
+            act(&Call { method, session, stage: &stage, receiver: Receiver(session) })
         })
     }
 }
@@ -61,6 +62,7 @@ pub(crate) struct Call<'c> {
     method: &'static str,
     pub(crate) session: &'c Rc<Inner>,
     stage: &'c Rc<Stage>,
+    receiver: Receiver<'c>,
 }
 
 impl Call<'_> {
@@ -70,7 +72,7 @@ impl Call<'_> {
 
     /// Returns the methods of the calling thread.
     pub(crate) fn caller(&self) -> Caller<'_, 'static, Machine> {
-        self.runtime().on(self.session.caller())
+        self.runtime().on(self.session.caller()).with_profiler(&self.receiver)
     }
 
     /// Refuses an id that the runtime has not given. A CLR takes it for an address.

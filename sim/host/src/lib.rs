@@ -43,6 +43,7 @@
 //! | `guest` | a profiler's library, loaded as a CLR does |
 //! | `journal` | events, as they happen |
 //! | `out` | pointers of the profiler |
+//! | `current` | the thread of a history that has the turn |
 //! | `scheduled` | a guest's threads under the scheduler (Linux) |
 //! | `c` | the functions of `clrsim.h` |
 //!
@@ -63,6 +64,7 @@
 #![allow(non_snake_case)]
 
 pub mod c;
+mod current;
 mod detach;
 mod elt;
 mod guest;

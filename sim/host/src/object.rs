@@ -86,6 +86,11 @@ impl Head {
         method: &'static str,
         act: impl FnOnce(&Rc<Inner>) -> Result<HResult, CallError<Outcome>>,
     ) -> HResult {
+        #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+        if crate::scheduled::is_in_history() {
+            let answer = crate::scheduled::ask(|me| self.answer_in_history(me, method, act));
+            return answer.unwrap_or(results::ENDED);
+        }
         self.shared.write(&Entry::Calls(method));
         let result = self.answer(method, act);
         self.shared.write(&Entry::Returns { method, result });
@@ -108,6 +113,25 @@ impl Head {
                 session.end();
                 results::ENDED
             }
+        }
+    }
+
+    /// Calls `act` for a thread of a history. Other threads may run before.
+    #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+    fn answer_in_history(
+        &self,
+        me: &clr_explore::CurrentThread<'_, '_>,
+        method: &'static str,
+        act: impl FnOnce(&Rc<Inner>) -> Result<HResult, CallError<Outcome>>,
+    ) -> HResult {
+        let result = me.call_runtime(method, |_| {
+            let session = self.enter(method).map_err(CallError::Failed)?;
+            // SAFETY: carriers belong to histories of the session's process alone.
+            unsafe { session.on_behalf_of(me, || act(&session)) }
+        });
+        match result {
+            Ok(result) | Err(CallError::Failed(result)) => result,
+            Err(CallError::Fatal(_)) => results::ENDED,
         }
     }
 

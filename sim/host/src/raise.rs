@@ -11,7 +11,7 @@ use clr_com::{
 use clr_machine::Machine;
 use clr_runtime::metadata::APP_DOMAIN;
 use clr_runtime::profiling::CallbackKind as Kind;
-use clr_runtime::{OsThreadId, Profiler, ProfilerStatus, Runtime};
+use clr_runtime::{OsThreadId, Profiler, ProfilerStatus, Runtime, Wait};
 use clr_scenario::RunOnError;
 use clr_walker::profiling::{EventMask, FunctionId, HResult, ProfilerCallback, ThreadId};
 use clr_world::{StepEvent, Waiting};
@@ -48,14 +48,40 @@ pub(crate) struct Receiver<'s>(pub(crate) &'s Inner);
 impl Profiler<'static, Machine> for Receiver<'_> {
     fn call_back(
         &self,
-        _runtime: &Runtime<'static, Machine>,
+        runtime: &Runtime<'static, Machine>,
         thread: OsThreadId,
         callback: ProfilerCallback,
     ) {
+        if let Some(me) = self.0.current() {
+            return self.0.switching(|| me.call_back(runtime, thread, callback));
+        }
         let Some(target) = self.0.profiler.borrow().clone() else { return };
         self.0.acting_as(thread, || {
             self.0.enter(Kind::from(callback).name(), || target.tell(callback));
         });
+    }
+
+    fn wait(&self, runtime: &Runtime<'static, Machine>, thread: OsThreadId, wait: Wait) -> bool {
+        let Some(me) = self.0.current() else { return false };
+        self.0.switching(|| Profiler::wait(me, runtime, thread, wait))
+    }
+
+    fn between(&self, runtime: &Runtime<'static, Machine>, thread: OsThreadId) {
+        if let Some(me) = self.0.current() {
+            self.0.switching(|| me.between(runtime, thread));
+        }
+    }
+
+    fn suspends(&self, runtime: &Runtime<'static, Machine>, thread: OsThreadId) {
+        if let Some(me) = self.0.current() {
+            self.0.switching(|| me.suspends(runtime, thread));
+        }
+    }
+
+    fn reads_unlocked(&self, runtime: &Runtime<'static, Machine>, thread: OsThreadId) {
+        if let Some(me) = self.0.current() {
+            self.0.switching(|| me.reads_unlocked(runtime, thread));
+        }
     }
 }
 
@@ -118,7 +144,7 @@ impl Target {
     }
 
     /// Makes one of the callbacks of suspensions.
-    fn tell(&self, callback: ProfilerCallback) -> HResult {
+    pub(crate) fn tell(&self, callback: ProfilerCallback) -> HResult {
         let to = &self.first;
         // SAFETY: the profiler's object, which there is a reference to. The callbacks have no pointers.
         unsafe {
@@ -139,7 +165,7 @@ impl Target {
 
     /// Makes a callback of a thread of the program, if its arguments are known. Returns true if it
     /// was made.
-    fn raise(
+    pub(crate) fn raise(
         &self,
         inner: &Inner,
         kind: Kind,
@@ -333,7 +359,7 @@ impl Session {
     }
 
     /// Reports the modules that a process has from its start.
-    fn load_modules(&self, stage: &Stage) {
+    pub(crate) fn load_modules(&self, stage: &Stage) {
         let inner = self.inner();
         let Some(target) = inner.profiler.borrow().clone() else { return };
         let runtime = stage.runtime();

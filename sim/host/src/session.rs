@@ -1,5 +1,6 @@
 //! Sessions: a text on a runtime, and what a profiler does there.
 
+use crate::current::Current;
 use crate::elt::Hooks;
 use crate::import::TokenEnumeration;
 use crate::info::Info;
@@ -109,6 +110,8 @@ pub(crate) struct Inner {
     /// All processes so far, the current one last: what they gave away lives as long as the session.
     stages: RefCell<Vec<Rc<Stage>>>,
     caller: Cell<OsThreadId>,
+    /// The thread of a history that has the turn.
+    pub(crate) current: Current,
     ended: Cell<bool>,
     pub(crate) high_events: Cell<u32>,
     /// The profiler's object, while callbacks are raised.
@@ -165,6 +168,10 @@ impl Inner {
         self.caller.get()
     }
 
+    pub(crate) fn set_caller(&self, os: OsThreadId) {
+        self.caller.set(os);
+    }
+
     /// Calls `act` as a thread.
     pub(crate) fn acting_as<T>(&self, os: OsThreadId, act: impl FnOnce() -> T) -> T {
         let before = self.caller.replace(os);
@@ -203,6 +210,10 @@ impl Inner {
 
     /// Calls the profiler.
     pub(crate) fn enter(&self, callback: &'static str, call: impl FnOnce() -> HResult) -> HResult {
+        #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+        if let Some(me) = self.current() {
+            return self.switching(|| crate::scheduled::execute(me, call));
+        }
         self.shared.write(&Entry::Enters(callback));
         let before = self.within.replace(Some(callback));
         let result = call();
@@ -253,9 +264,19 @@ impl Session {
         generation: Generation,
         journal: Option<Box<dyn Journal>>,
     ) -> Result<Self, SessionError> {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
         let scenario = Scenario::parse(text)?;
         let stage = Stage::new(&scenario, generation)?;
+        Ok(Self::of_stage(scenario, generation, stage, journal))
+    }
+
+    /// Opens a session of a process.
+    pub(crate) fn of_stage(
+        scenario: Scenario,
+        generation: Generation,
+        stage: Stage,
+        journal: Option<Box<dyn Journal>>,
+    ) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
         let shared = Shared { report: Mutex::default(), open: AtomicBool::new(true), journal };
         let inner = Rc::new(Inner {
             key: NEXT.fetch_add(1, Ordering::Relaxed),
@@ -264,6 +285,7 @@ impl Session {
             generation,
             stages: RefCell::default(),
             caller: Cell::default(),
+            current: Current::default(),
             ended: Cell::new(false),
             high_events: Cell::new(0),
             profiler: RefCell::default(),
@@ -280,7 +302,7 @@ impl Session {
         inner.set(stage);
         *inner.info.borrow_mut() = Some(Info::make(&inner, Kind::Info(generation.profiler_info())));
         SESSIONS.with(|sessions| sessions.borrow_mut().insert(inner.key, Rc::clone(&inner)));
-        Ok(Self { inner, closes: true })
+        Self { inner, closes: true }
     }
 
     pub(crate) const fn inner(&self) -> &Rc<Inner> {

@@ -17,6 +17,8 @@ pub(crate) struct Stage {
     runtime: Rc<Runtime<'static>>,
     world: Option<RefCell<World<'static>>>,
     threads: Threads,
+    /// The program is executed by a search of histories.
+    scheduled: bool,
     _build: Option<Anchor<Build>>,
     _process: Option<Anchor<SyntheticProcess>>,
 }
@@ -30,10 +32,11 @@ struct Threads {
 }
 
 /// A value that others borrow for as long as this exists.
-struct Anchor<T>(NonNull<T>);
+#[derive(Debug)]
+pub(crate) struct Anchor<T>(NonNull<T>);
 
 impl<T> Anchor<T> {
-    fn new(value: T) -> Self {
+    pub(crate) fn new(value: T) -> Self {
         Self(NonNull::from(Box::leak(Box::new(value))))
     }
 
@@ -41,7 +44,7 @@ impl<T> Anchor<T> {
     ///
     /// # Safety
     /// The result must not be used after the anchor was dropped.
-    const unsafe fn get(&self) -> &'static T {
+    pub(crate) const unsafe fn get(&self) -> &'static T {
         // SAFETY: `new` has made a box, which lives until then.
         unsafe { self.0.as_ref() }
     }
@@ -65,8 +68,14 @@ impl Stage {
             // is never given away with its lifetime.
             let runtime = Rc::new(unsafe { process.get() }.runtime());
             let threads = Threads { stopped: SELF, native: NATIVE_WALKER, managed: MANAGED_WALKER };
-            let stage =
-                Self { runtime, world: None, threads, _build: None, _process: Some(process) };
+            let stage = Self {
+                runtime,
+                world: None,
+                threads,
+                scheduled: false,
+                _build: None,
+                _process: Some(process),
+            };
             stage.change_managed(ThreadLife::Created);
             return Ok(stage);
         }
@@ -75,6 +84,12 @@ impl Stage {
             let walkers = world.add_walkers()?;
             Ok((world, walkers, 0))
         })
+    }
+
+    /// Returns the process of a search of histories, by its runtime. `main` is the program's first thread.
+    pub(crate) const fn scheduled(runtime: Rc<Runtime<'static>>, main: OsThreadId) -> Self {
+        let threads = Threads { stopped: main, native: OsThreadId(0), managed: OsThreadId(0) };
+        Self { runtime, world: None, threads, scheduled: true, _build: None, _process: None }
     }
 
     /// Executes a text's program up to a stop.
@@ -109,6 +124,7 @@ impl Stage {
             runtime: world.shared(),
             world: Some(RefCell::new(world)),
             threads,
+            scheduled: false,
             _build: Some(build),
             _process: None,
         };
@@ -134,7 +150,7 @@ impl Stage {
 
     /// Returns true if nothing of its program has been executed.
     pub(crate) fn is_new(&self) -> bool {
-        self.world.as_ref().is_some_and(|world| world.borrow().executed() == 0)
+        self.scheduled || self.world.as_ref().is_some_and(|world| world.borrow().executed() == 0)
     }
 
     /// Returns the thread that has stopped.

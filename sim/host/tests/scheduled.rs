@@ -15,7 +15,7 @@ fn main() {
 mod linux {
     use clr_explore::{Random, Search as _, TestedProcess};
     use clr_runtime::generation::Generation;
-    use clrsim::scheduled::{Died, GuestEnding, GuestProcess, ScheduledLibrary};
+    use clrsim::scheduled::{Died, GuestEnding, GuestProcess, ScheduledLibrary, ScheduledVisit};
     use std::collections::BTreeMap;
     use std::ffi::CString;
     use std::path::Path;
@@ -26,9 +26,10 @@ mod linux {
 
     type Outcome = Result<GuestEnding, Died>;
 
-    /// Compiles the guest. Returns false, and says so, if there is no compiler.
-    fn compile(to: &Path) -> bool {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guests/threads/threads.cpp");
+    /// Compiles a guest. Returns false, and says so, if there is no compiler.
+    fn compile(guest: &str, flags: &[&str], to: &Path) -> bool {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let source = here.join("tests/guests/threads").join(guest);
         let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
         let mut command = Command::new(&compiler);
         command.args([
@@ -41,6 +42,8 @@ mod linux {
             "-shared",
             "-fPIC",
         ]);
+        command.args(flags).arg("-I").arg(here.join("include"));
+        command.arg("-I").arg(here.join("../cli/tests/guests"));
         let Ok(output) = command.arg("-pthread").arg(source).arg("-o").arg(to).output() else {
             eprintln!("skipped: no {compiler}");
             return false;
@@ -82,7 +85,7 @@ mod linux {
     pub(super) fn main() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("threads.so");
-        if !compile(&path) {
+        if !compile("threads.cpp", &[], &path) {
             return;
         }
         let library = ScheduledLibrary::load(&path).unwrap();
@@ -108,5 +111,50 @@ mod linux {
         let [spins] = &histories(&library, "spins", 1)[..] else { panic!("one history") };
         let verdict = spins.clone().unwrap().verdict.unwrap();
         assert!(verdict.contains("left the simulation"), "{verdict}");
+        profilers(folder.path());
+    }
+
+    /// A program with two threads, of which one compiles a method and both call native code.
+    const TEXT: &str = r#"
+function "App.Main" kind="jit" { body { first-call "App.Load"; p-invoke "Lib.Sleep" } }
+function "App.Load" kind="jit" { body { work 1 } }
+function "App.Other" kind="jit" { body { p-invoke "Lib.Sleep"; new } }
+function "Lib.Sleep" { body { work 3 } }
+thread "main" start="App.Main"
+thread "other" start="App.Other"
+"#;
+
+    /// A profiler that samples from a thread of its own, and the same with a mistake.
+    fn profilers(folder: &Path) {
+        let mistakes: [(&str, u64, &[&str]); 4] = [
+            ("RIGHT", 200, &["ends"]),
+            (
+                "LOCK_IN_THREAD_DESTROYED",
+                200,
+                &["deadlock: profiler's lock 1, thread store", "ends"],
+            ),
+            ("NOTIFY_WITHOUT_LOCK", 500, &["ends", "lost wake-up"]),
+            ("RESUME_FORGOTTEN", 60, &["ends", "lost wake-up"]),
+        ];
+        for (mistake, count, kinds) in mistakes {
+            let path = folder.join(mistake).with_extension("so");
+            assert!(compile("sampler.cpp", &[&format!("-DMISTAKE={mistake}")], &path));
+            let class = clrsim::Guid::parse("00000000-0000-0000-0000-000000000000").unwrap();
+            let mut visit = ScheduledVisit::open(&path, class, TEXT, Generation::Net8Unix).unwrap();
+            let mut histories = |count| {
+                let mut search = Random::new(1);
+                let run = |number| {
+                    assert!(search.begin(number));
+                    // SAFETY: this process has one thread.
+                    unsafe { visit.run_in_copy(&mut search) }
+                };
+                (0..count).map(run).collect::<Vec<_>>()
+            };
+            let outcomes = histories(count);
+            let told = told(&outcomes);
+            println!("{mistake}: {told:?}");
+            assert_eq!(told.keys().collect::<Vec<_>>(), kinds, "{mistake}");
+            assert_eq!(outcomes[..20], histories(20), "{mistake}: the same seed");
+        }
     }
 }

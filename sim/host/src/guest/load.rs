@@ -54,7 +54,7 @@ const fn newest_callback(generation: Generation) -> usize {
 }
 
 /// A loaded profiler, with the references that a CLR holds to its object.
-pub(super) struct Loaded {
+pub(crate) struct Loaded {
     library: Library,
     /// From `ICorProfilerCallback2` up.
     references: Vec<IUnknown>,
@@ -63,7 +63,7 @@ pub(super) struct Loaded {
 impl Visit<'_> {
     /// Loads the library and makes the profiler's object. Returns `None` if a step fails; what was
     /// loaded is then unloaded again.
-    pub(super) fn load(&self, shared: &Shared) -> Option<Loaded> {
+    pub(crate) fn load(&self, shared: &Shared) -> Option<Loaded> {
         let library = self.load_library(shared)?;
         let created = self.create(shared, &library);
         let Some(second) = created else {
@@ -157,12 +157,12 @@ impl Visit<'_> {
 
 impl Loaded {
     /// Returns `ICorProfilerCallback2` of the object.
-    pub(super) fn second(&self) -> *mut c_void {
+    pub(crate) fn second(&self) -> *mut c_void {
         self.references.first().map_or_else(null_mut, IUnknown::as_raw)
     }
 
     /// Returns `ICorProfilerCallback3` of the object, or NULL.
-    pub(super) fn third(&self) -> *mut c_void {
+    pub(crate) fn third(&self) -> *mut c_void {
         self.references.get(1).map_or_else(null_mut, IUnknown::as_raw)
     }
 

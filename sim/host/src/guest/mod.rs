@@ -10,7 +10,7 @@ use crate::report::Finding;
 use crate::session::{Session, SessionError, Shared};
 use clr_com::Guid;
 use clr_runtime::generation::Generation;
-use load::Loaded;
+pub(crate) use load::Loaded;
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;

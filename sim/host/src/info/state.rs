@@ -2,7 +2,6 @@
 
 use super::{Call, Info};
 use crate::out::{Answer, count, put, put_all, put_cut, wide};
-use crate::raise::Receiver;
 use crate::results;
 use crate::threads::{Modules, Threads};
 use clr_com::{Handle, ICorProfilerInfo4Methods, ICorProfilerInfo10Methods, ModuleId};
@@ -175,8 +174,7 @@ impl ICorProfilerInfo4Methods for Info {
             }
             // SAFETY: the profiler's pointer, which is not NULL.
             unsafe { put(enumerator, std::ptr::null_mut()) };
-            let receiver = Receiver(call.session);
-            let threads = call.caller().with_profiler(&receiver).enum_threads()?;
+            let threads = call.caller().enum_threads()?;
             let threads = Threads::make(call.session, threads);
             // SAFETY: as above.
             unsafe { put(enumerator, threads) };
@@ -231,16 +229,14 @@ impl ICorProfilerInfo4Methods for Info {
 impl ICorProfilerInfo10Methods for Info {
     unsafe fn SuspendRuntime(&self) -> HResult {
         self.on("SuspendRuntime", |call| {
-            let receiver = Receiver(call.session);
-            call.caller().with_profiler(&receiver).suspend_runtime()?;
+            call.caller().suspend_runtime()?;
             Ok(HResult::OK)
         })
     }
 
     unsafe fn ResumeRuntime(&self) -> HResult {
         self.on("ResumeRuntime", |call| {
-            let receiver = Receiver(call.session);
-            call.caller().with_profiler(&receiver).resume_runtime()?;
+            call.caller().resume_runtime()?;
             Ok(HResult::OK)
         })
     }

@@ -3,7 +3,6 @@
 use super::Call;
 use crate::journal::Entry;
 use crate::out::Answer;
-use crate::raise::Receiver;
 use crate::report::Finding;
 use crate::walks::{Walk, WalkedFrame};
 use clr_com::StackSnapshotCallback;
@@ -83,12 +82,11 @@ impl Call<'_> {
             context_size,
             client_data: client_data as u64,
         };
-        let receiver = Receiver(self.session);
         let within = self.session.within.get();
         let (outcome, story) = self.session.explained(self.stage, || {
             let callback: Option<&mut SnapshotCallback<'_>> =
                 if callback.is_some() { Some(&mut on_frame) } else { None };
-            self.caller().with_profiler(&receiver).do_stack_snapshot(&snapshot, callback)
+            self.caller().do_stack_snapshot(&snapshot, callback)
         });
         if let Some(size) = wrote_behind {
             let (callback, buffer) = ("StackSnapshotCallback", "context");

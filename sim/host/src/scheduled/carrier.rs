@@ -5,8 +5,9 @@
 //! other threads could observe. One of the two runs, and the other waits: the guest's thread asks, and
 //! the coroutine answers, or has the thread execute something first, such as a callback.
 
-use clr_explore::CurrentThread;
+use clr_explore::{CurrentThread, ThreadIndex};
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Something that a coroutine does for a guest's thread.
 type Request = Box<dyn FnOnce(&CurrentThread<'_, '_>) + Send>;
 /// Something that a guest's thread executes.
-pub(super) type Task = Box<dyn FnOnce() + Send>;
+type Task = Box<dyn FnOnce() + Send>;
 
 /// A message from the guest's thread.
 enum FromGuest {
@@ -76,6 +77,33 @@ thread_local! {
     static CARRIER: RefCell<Option<Arc<Carrier>>> = const { RefCell::new(None) };
 }
 
+thread_local! {
+    /// The carriers of a history's threads, on the scheduler's thread.
+    static CARRIERS: RefCell<BTreeMap<ThreadIndex, Arc<Carrier>>> = RefCell::default();
+}
+
+/// Notes the carrier of a thread that the guest has started.
+pub(super) fn register(thread: ThreadIndex, carrier: &Arc<Carrier>) {
+    CARRIERS.with(|carriers| carriers.borrow_mut().insert(thread, Arc::clone(carrier)));
+}
+
+/// Returns the carrier of a thread of the history. It is made if it is new.
+pub(super) fn of(me: &CurrentThread<'_, '_>) -> Arc<Carrier> {
+    CARRIERS.with(|carriers| {
+        let mut carriers = carriers.borrow_mut();
+        let carrier = carriers.entry(me.index()).or_insert_with(|| {
+            let carrier = Carrier::new();
+            let its = Arc::clone(&carrier);
+            std::thread::spawn(move || {
+                its.carry();
+                its.end();
+            });
+            carrier
+        });
+        Arc::clone(carrier)
+    })
+}
+
 /// Returns the carrier of this thread of the system, if it executes the guest's code in a history.
 pub(super) fn current() -> Option<Arc<Carrier>> {
     CARRIER.try_with(|carrier| carrier.borrow().clone()).ok().flatten()
@@ -126,20 +154,18 @@ impl Carrier {
     }
 
     /// Has the coroutine do something, and waits for it. Meanwhile this thread executes what the
-    /// coroutine gives it.
-    pub(super) fn ask<T: Send>(
-        &self,
-        what: impl FnOnce(&CurrentThread<'_, '_>) -> T + Send,
-    ) -> Option<T> {
+    /// coroutine gives it. What is handed over need not be `Send`: one of the two threads runs at a time.
+    pub(super) fn ask<T>(&self, what: impl FnOnce(&CurrentThread<'_, '_>) -> T) -> Option<T> {
         let mut answer = None;
         let request = {
             let answer = &mut answer;
-            let request: Box<dyn FnOnce(&CurrentThread<'_, '_>) + Send + '_> =
+            let request: Box<dyn FnOnce(&CurrentThread<'_, '_>) + '_> =
                 Box::new(move |me| *answer = Some(what(me)));
             // SAFETY: this thread goes on only when the coroutine has executed the request and
-            // dropped it: what it borrows from this stack lives as long.
+            // dropped it: what it borrows from this stack lives as long, and nothing is used by two
+            // threads at a time.
             unsafe {
-                std::mem::transmute::<Box<dyn FnOnce(&CurrentThread<'_, '_>) + Send + '_>, Request>(
+                std::mem::transmute::<Box<dyn FnOnce(&CurrentThread<'_, '_>) + '_>, Request>(
                     request,
                 )
             }
@@ -151,9 +177,23 @@ impl Carrier {
 
     /// Has the guest's thread execute something, and serves it until that has returned. Called by the
     /// coroutine. A guest that does not give back control has left the simulation, and ends the history.
-    pub(super) fn execute(&self, me: &CurrentThread<'_, '_>, task: Task) {
+    pub(super) fn execute<T>(
+        &self,
+        me: &CurrentThread<'_, '_>,
+        task: impl FnOnce() -> T,
+    ) -> Option<T> {
+        let mut result = None;
+        let task = {
+            let result = &mut result;
+            let task: Box<dyn FnOnce() + '_> = Box::new(move || *result = Some(task()));
+            // SAFETY: the coroutine goes on only when the guest's thread has executed the task and
+            // dropped it, or never: a process whose guest has left the simulation ends. Nothing is used by
+            // two threads at a time.
+            unsafe { std::mem::transmute::<Box<dyn FnOnce() + '_>, Task>(task) }
+        };
         self.to_guest.put(ToGuest::Execute(task));
         self.serve(me, |message| matches!(message, FromGuest::HasExecuted));
+        result
     }
 
     /// Ends the guest's thread, and serves it until it has: it may have destructors to execute.

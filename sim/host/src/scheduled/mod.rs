@@ -12,6 +12,7 @@
 //! | `objects` | the guest's objects, by address |
 //! | `sync`, `once`, `threads`, `time` | the functions that imports lead to |
 //! | `fork` | a process for each history |
+//! | `visit` | a profiler over a text, in histories |
 
 mod carrier;
 mod fork;
@@ -21,17 +22,20 @@ mod once;
 mod sync;
 mod threads;
 mod time;
+mod visit;
 
 pub use fork::Died;
+pub use visit::{ScheduledVisit, VisitError};
 
-use carrier::Carrier;
-use clr_explore::{Ending, Explorer, HistoryDetail, Limits, Search, Setup, TestedProcess};
+use clr_explore::{
+    CurrentThread, Ending, Explorer, HistoryDetail, Limits, Search, Setup, TestedProcess,
+};
+use clr_walker::profiling::HResult;
 use clr_world::BuildError;
 use imports::{Replacement, loaded_objects};
 use std::ffi::{CStr, CString, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
 
 macro_rules! replacements {
     ($($name:literal => $with:path),* $(,)?) => {
@@ -77,6 +81,21 @@ fn replacements() -> [Replacement; 34] {
         "sleep" => time::sleep,
         "sched_yield" => time::sched_yield,
     }
+}
+
+/// Returns true if this thread of the system is a thread of a history.
+pub(crate) fn is_in_history() -> bool {
+    carrier::current().is_some()
+}
+
+/// Has the coroutine of this thread of the system do something, if it is a thread of a history.
+pub(crate) fn ask<T>(what: impl FnOnce(&CurrentThread<'_, '_>) -> T) -> Option<T> {
+    carrier::current()?.ask(what)
+}
+
+/// Calls the guest on the thread of the system that belongs to a thread of the history.
+pub(crate) fn execute(me: &CurrentThread<'_, '_>, call: impl FnOnce() -> HResult) -> HResult {
+    carrier::of(me).execute(me, call).unwrap_or(HResult::UNEXPECTED)
 }
 
 /// A library whose threads run under the scheduler.
@@ -187,13 +206,8 @@ impl<'b> GuestProcess<'b> {
         let bytes = fork::in_copy(|| {
             let load = move |setup: &mut Setup<'_>| {
                 setup.thread("main", move |me| {
-                    let carrier = Carrier::new();
-                    let its = Arc::clone(&carrier);
-                    std::thread::spawn(move || {
-                        its.carry();
-                        its.end();
-                    });
-                    carrier.execute(me, Box::new(move || main()));
+                    let carrier = carrier::of(me);
+                    carrier.execute(me, || main());
                     carrier.finish(me);
                 });
             };

@@ -95,6 +95,7 @@ pub(super) unsafe extern "C" fn create(
     unsafe { thread.write(id) };
     mine.ask(move |me| {
         let index = me.spawn("a thread of the guest", move |me| {
+            carrier::register(me.index(), &carrier);
             carrier.serve_to_end(me);
             // SAFETY: a thread that was started above, and is joined once.
             unsafe { libc::pthread_join(id, null_mut()) };

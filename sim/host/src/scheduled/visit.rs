@@ -1,0 +1,175 @@
+//! A profiler's library over a text's program, in histories.
+
+use super::{Died, GuestEnding, ScheduledLibrary, carrier, fork};
+use crate::guest::{Loaded, Visit};
+use crate::raise::Target;
+use crate::session::{Inner, Session};
+use crate::stage::{Anchor, Stage};
+use clr_com::Guid;
+use clr_explore::{CurrentThread, Explorer, HistoryDetail, Limits, Search, Setup, TestedProcess};
+use clr_runtime::OsThreadId;
+use clr_runtime::generation::Generation;
+use clr_runtime::profiling::CallbackKind as Kind;
+use clr_scenario::{RunOnError, Scenario, ScenarioError};
+use clr_walker::profiling::ProfilerCallback;
+use clr_world::BuildError;
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use thiserror::Error;
+
+/// The reason why a profiler cannot be visited.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum VisitError {
+    /// The text is not a scenario.
+    #[error(transparent)]
+    Text(#[from] ScenarioError),
+    /// The text's program cannot be set up.
+    #[error(transparent)]
+    Run(#[from] RunOnError),
+    /// The process cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The library cannot be loaded.
+    #[error("{0}")]
+    Library(String),
+}
+
+/// A process with a text's program and a profiler's library, of which histories are executed.
+#[derive(Debug)]
+pub struct ScheduledVisit {
+    // The order matters: what borrows is dropped before what is borrowed.
+    explorer: Explorer<'static>,
+    session: Session,
+    _process: Anchor<TestedProcess>,
+    library: PathBuf,
+    class: Guid,
+    _loaded: ScheduledLibrary,
+}
+
+impl ScheduledVisit {
+    /// Loads a library, and sets a text up. Nothing of the library is called but its initialisers.
+    ///
+    /// # Errors
+    /// Returns [`VisitError`].
+    pub fn open(
+        library: &Path,
+        class: Guid,
+        text: &str,
+        generation: Generation,
+    ) -> Result<Self, VisitError> {
+        let scenario = Scenario::parse(text)?;
+        // The process ends with its first thread, as with the thread of Main.
+        let process = scenario.process_on(generation)?.exiting_with(0);
+        let process = Anchor::new(process);
+        // SAFETY: the explorer is dropped before the anchor: see the order of the fields. It is never
+        // given away with its lifetime.
+        let explorer = Explorer::new(unsafe { process.get() })?;
+        let main = OsThreadId(1);
+        let stage = Stage::scheduled(explorer.runtime(), main);
+        let session = Session::of_stage(scenario, generation, stage, None);
+        let loaded = ScheduledLibrary::load(library).map_err(VisitError::Library)?;
+        let library = library.to_owned();
+        Ok(Self { explorer, session, _process: process, library, class, _loaded: loaded })
+    }
+
+    /// Executes a history in a copy of this process. A strategy that learns from the histories before does
+    /// not learn from this one.
+    ///
+    /// # Errors
+    /// Returns [`Died`] if the profiler ended its process.
+    ///
+    /// # Safety
+    /// This process has no other threads.
+    pub unsafe fn run_in_copy(&mut self, search: &mut dyn Search) -> Result<GuestEnding, Died> {
+        let Self { explorer, session, library, class, .. } = self;
+        let bytes = fork::in_copy(|| {
+            let guest = Rc::new(Guest {
+                session: session.share(),
+                library: library.clone(),
+                class: *class,
+                loaded: RefCell::default(),
+            });
+            let load = move |setup: &mut Setup<'_>| {
+                let starts = Rc::clone(&guest);
+                setup.before_program("the runtime's start", move |me| starts.start(me));
+                for kind in Kind::ALL {
+                    let raises = Rc::clone(&guest);
+                    setup.on(*kind, move |me| raises.raise(me));
+                }
+            };
+            let (limits, detail) = (Limits::default(), HistoryDetail::Events);
+            GuestEnding::of(&explorer.run(&load, search, limits, detail)).to_bytes()
+        })?;
+        GuestEnding::from_bytes(&bytes).ok_or(Died::Exit(0))
+    }
+}
+
+/// The profiler in one history.
+struct Guest {
+    session: Session,
+    library: PathBuf,
+    class: Guid,
+    loaded: RefCell<Option<Loaded>>,
+}
+
+impl Guest {
+    fn inner(&self) -> &Rc<Inner> {
+        self.session.inner()
+    }
+
+    /// Loads the profiler as the runtime starts.
+    fn start(&self, me: &CurrentThread<'_, '_>) {
+        let inner = self.inner();
+        let visit = Visit {
+            library: &self.library,
+            class: self.class,
+            text: "",
+            generation: inner.generation,
+        };
+        let loaded = carrier::of(me).execute(me, || visit.load(&inner.shared)).flatten();
+        let Some(loaded) = loaded else { return me.fail("the profiler is not loaded") };
+        // SAFETY: the pointers are NULL or to the profiler's object, with these interfaces; `loaded` has
+        // references until the process ends.
+        let target = unsafe { Target::of_guest(loaded.second(), loaded.third()) };
+        *self.loaded.borrow_mut() = Some(loaded);
+        // SAFETY: the session's runtime is that of the history.
+        let refused = unsafe { inner.on_behalf_of(me, || self.session.load(target).is_failure()) };
+        if refused {
+            return;
+        }
+        let Some(stage) = inner.stage() else { return };
+        stage.runtime().change_process(|process| process.started = false);
+        // SAFETY: the same.
+        unsafe { inner.on_behalf_of(me, || self.session.load_modules(&stage)) };
+        stage.runtime().change_process(|process| process.started = true);
+    }
+
+    /// Makes a callback of the thread.
+    fn raise(&self, me: &CurrentThread<'_, '_>) {
+        let inner = self.inner();
+        let target = inner.profiler.borrow().clone();
+        let (Some(callback), Some(target)) = (me.callback(), target) else { return };
+        let (kind, thread) = (callback.kind, callback.thread);
+        let suspension = match kind {
+            Kind::RuntimeSuspendStarted => Some(ProfilerCallback::RuntimeSuspendStarted),
+            Kind::RuntimeThreadSuspended => Some(ProfilerCallback::RuntimeThreadSuspended(thread)),
+            Kind::RuntimeThreadResumed => Some(ProfilerCallback::RuntimeThreadResumed(thread)),
+            _ => None,
+        };
+        // SAFETY: the session's runtime is that of the history.
+        let raised = unsafe {
+            inner.on_behalf_of(me, || match suspension {
+                Some(callback) => {
+                    inner.enter(kind.name(), || target.tell(callback));
+                    true
+                }
+                None => target.raise(inner, kind, Some(thread), me.os(), callback.function),
+            })
+        };
+        if !raised {
+            inner.shared.with(|report| report.not_raised(kind.name()));
+        }
+    }
+}

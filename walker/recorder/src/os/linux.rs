@@ -206,10 +206,22 @@ pub(crate) fn insert_image(
 pub(crate) fn vdso() -> Option<(u64, &'static [u8])> {
     // SAFETY: the call has no pointers.
     let start = unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) };
-    let start = std::ptr::with_exposed_provenance::<u8>(start as usize);
-    // SAFETY: the kernel maps at least a page there for as long as the process lives; its section
-    // table is not needed.
-    (!start.is_null()).then(|| unsafe { (start as u64, std::slice::from_raw_parts(start, 0x1000)) })
+    let header = std::ptr::with_exposed_provenance::<libc::Elf64_Ehdr>(start as usize);
+    if header.is_null() {
+        return None;
+    }
+    // SAFETY: the kernel maps its image there for as long as the process lives, as the loader would
+    // map a file: all of its segments, of which the first one has the headers, at their offsets.
+    unsafe {
+        let first = header.byte_add(usize::try_from((*header).e_phoff).ok()?);
+        let count = usize::from((*header).e_phnum);
+        let segments = std::slice::from_raw_parts(first.cast::<libc::Elf64_Phdr>(), count);
+        let loaded = segments.iter().filter(|segment| segment.p_type == libc::PT_LOAD);
+        let size = loaded.map(|segment| segment.p_offset + segment.p_filesz).max()?;
+        // Whole pages are mapped: the table of sections is behind the last segment.
+        let size = usize::try_from(size).ok()?.next_multiple_of(0x1000);
+        Some((start, std::slice::from_raw_parts(header.cast(), size)))
+    }
 }
 
 /// Returns the numbers of loads and unloads of images until now.
@@ -383,4 +395,27 @@ pub(crate) fn segments(name: &str) -> Option<(u64, Vec<Segment>)> {
         }
     }
     Some((library.base, segments))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_image_is_whole() {
+        let Some((base, bytes)) = vdso() else {
+            eprintln!("not run: this kernel has no image in processes");
+            return;
+        };
+        let image = ElfImage::parse(bytes).unwrap();
+        let mut map = CodeMap::new();
+        map.insert_elf(base, &image).unwrap();
+        // The loader knows the kernel's functions by this image; each has call frame information.
+        let symbols = image.symbols();
+        assert!(!symbols.as_slice().is_empty());
+        for (rva, name) in symbols.as_slice() {
+            let (region, rva) = map.find(base + u64::from(*rva)).unwrap();
+            assert!(region.cfi().unwrap().function(rva).is_some(), "{name}");
+        }
+    }
 }

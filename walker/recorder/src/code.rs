@@ -12,6 +12,7 @@ use clr_walker::memory::Memory;
 use clr_walker::profiling::{CodeRange, FunctionId, ModuleSource, ProfilerInfo, ReJitId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Maximum number of bodies of one function that are looked at.
@@ -24,6 +25,8 @@ pub(crate) struct Code {
     /// `None` for a runtime whose code headers are not known.
     methods: Option<Mutex<JittedMethods>>,
     images: Mutex<Images>,
+    /// Number of times that the map has got more code.
+    changes: AtomicU64,
     log: bool,
 }
 
@@ -51,7 +54,8 @@ impl Code {
         let (major, minor) = if major == 4 { (3, 1) } else { (major, minor) };
         let layout = CodeHeaderLayout::of_version(major, minor);
         let methods = layout.map(|layout| Mutex::new(JittedMethods::new(layout, os::CONVENTION)));
-        let code = Self { map: SharedCodeMap::default(), methods, images: Mutex::default(), log };
+        let (map, images, changes) = Default::default();
+        let code = Self { map, methods, images, changes, log };
         #[cfg(target_os = "linux")]
         if let Some((base, bytes)) = os::vdso()
             && let Ok(image) = ElfImage::parse(bytes)
@@ -90,12 +94,24 @@ impl Code {
                 }
                 methods.compiled(map, &OwnProcess, function.0, start, size)
             });
-            if let Err(error) = added
-                && self.log
-            {
-                eprintln!("clr-recorder: function {:#x} at {start:#x}: {error}", function.0);
+            match added {
+                Ok(()) => self.has_more(),
+                Err(error) if self.log => {
+                    eprintln!("clr-recorder: function {:#x} at {start:#x}: {error}", function.0);
+                }
+                Err(_) => {}
             }
         }
+    }
+
+    fn has_more(&self) {
+        self.changes.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Returns the number of times that the map has got more code.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::SeqCst)
     }
 
     /// Returns the starts of the bodies of a function (VA).
@@ -134,6 +150,7 @@ impl Code {
             Ok(()) => {
                 let mut images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
                 images.managed.insert(base, module);
+                self.has_more();
             }
             Err(error) if self.log => eprintln!("clr-recorder: {path}: {error}"),
             Err(_) => {}
@@ -182,6 +199,7 @@ impl Code {
                 images.native.insert(base, path);
             }
         });
+        self.has_more();
     }
 
     /// Returns `file+offset` for an address in a native image, else the address.
@@ -193,6 +211,11 @@ impl Code {
             }
             None => format!("{address:#x}"),
         }
+    }
+
+    /// Returns true if the map has code at `address` (VA).
+    pub(crate) fn knows(&self, address: u64) -> bool {
+        self.map.read().find(address).is_some()
     }
 
     /// Returns a label for an address in a native image: `file+offset` of its function, or of the

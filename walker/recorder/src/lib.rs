@@ -18,6 +18,7 @@
 //! | `request` | one sample at a time: taken in a signal handler, or while the thread is suspended |
 //! | `target` | an interrupted thread, as the walker sees it in its signal handler |
 //! | `suspended` | a suspended thread, as the walker sees it |
+//! | `late` | walks that are made again, over a copy, when the code map has more |
 //! | `used_stack` | the part of a stack that such a thread uses, read directly |
 //! | `sampler` | the thread that samples |
 //! | `watchdog` | the thread that ends hangs, and writes all stacks |
@@ -42,6 +43,8 @@ mod allocations;
 mod check;
 mod code;
 mod events;
+#[cfg(target_os = "linux")]
+mod late;
 mod names;
 mod os;
 mod profile;

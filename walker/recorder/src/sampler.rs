@@ -2,6 +2,8 @@
 
 use crate::check::Check;
 use crate::code::Code;
+#[cfg(target_os = "linux")]
+use crate::late::Late;
 use crate::names::Names;
 use crate::os;
 use crate::profile::{Label, Profile};
@@ -26,6 +28,8 @@ pub(crate) fn run(recorder: &'static Recorder) {
         rate => Duration::from_secs(1) / rate,
     };
     let mut suspended = RuntimeSuspended::new(recorder.settings.mode);
+    #[cfg(target_os = "linux")]
+    let mut late = Late::new();
     let (mut last, mut next) = (0, Instant::now());
     while !recorder.is_over() {
         recorder.beat();
@@ -49,6 +53,8 @@ pub(crate) fn run(recorder: &'static Recorder) {
             }
         } else {
             last = index;
+            #[cfg(target_os = "linux")]
+            let changes = recorder.code.changes();
             let answer = {
                 let _walking = recorder.walking.lock().unwrap_or_else(PoisonError::into_inner);
                 let Some(thread) = recorder.threads.get(index) else { continue };
@@ -56,10 +62,17 @@ pub(crate) fn run(recorder: &'static Recorder) {
                 unsafe { recorder.request.ask(thread, index) }
             };
             match answer {
+                // Other policies ask the runtime, which knows all of its code.
+                #[cfg(target_os = "linux")]
+                Answer::Taken(sample)
+                    if recorder.settings.policy == Policy::Signal && late.keep(sample, changes) => {
+                }
                 Answer::Taken(sample) => add(recorder, &walker, sample),
                 Answer::Missed => missed(recorder),
             }
         }
+        #[cfg(target_os = "linux")]
+        add_late(recorder, &walker, &mut late, false);
         let now = Instant::now();
         if let Some(early) = next.checked_duration_since(now) {
             std::thread::sleep(early);
@@ -67,7 +80,23 @@ pub(crate) fn run(recorder: &'static Recorder) {
             next = now;
         }
     }
+    #[cfg(target_os = "linux")]
+    add_late(recorder, &walker, &mut late, true);
     recorder.write_result(0);
+}
+
+/// Adds the samples whose walks have been finished later.
+#[cfg(target_os = "linux")]
+fn add_late(
+    recorder: &Recorder,
+    walker: &Walker<'_, RuntimeInfo, Code>,
+    late: &mut Late,
+    is_over: bool,
+) {
+    let changes = recorder.code.changes();
+    while let Some(sample) = late.finish(&recorder.info, &recorder.code, changes, is_over) {
+        add(recorder, walker, sample);
+    }
 }
 
 /// Names the frames of a sample, and adds it to the results.

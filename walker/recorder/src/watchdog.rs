@@ -32,7 +32,7 @@ impl Watchdog {
 }
 
 /// A runtime that is not asked: in a process that hangs, the real one may not answer.
-struct Silent;
+pub(crate) struct Silent;
 
 impl ProfilerInfo for Silent {
     type Fatal = Infallible;

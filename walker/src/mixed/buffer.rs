@@ -5,7 +5,7 @@ use super::reason::Reason;
 use super::stack::Source;
 use crate::profiling::{FunctionId, HResult, SnapshotFrame};
 use crate::registers::Registers;
-use crate::unwind::Position;
+use crate::unwind::{Position, UnwindError};
 use alloc::boxed::Box;
 use alloc::vec;
 
@@ -137,6 +137,19 @@ impl WalkBuffer {
     #[must_use]
     pub const fn capacity(&self) -> usize {
         self.places.len()
+    }
+
+    /// Returns true if the walk ended because the code map has no code at an address, or no call in
+    /// known code returns to it. That may be right, or the map may be late: a thread may execute
+    /// a method before the one that has compiled it calls the profiler. A walk of a copy of the
+    /// stack succeeds then, once the map has the method.
+    #[must_use]
+    pub fn lacks_code(&self) -> bool {
+        let last = self.places().last().map_or(self.before, |place| place.gap);
+        matches!(
+            last,
+            Some(Reason::NotACall { .. } | Reason::Unwind(UnwindError::UnknownCode { .. }))
+        )
     }
 
     pub(super) const fn clear(&mut self) {

@@ -19,10 +19,10 @@ use crate::os;
 use crate::recorder::Recorder;
 use crate::request::{Report, Sample};
 use crate::settings::Settings;
-use clr_walker::mixed::{Completeness, FrameKind, MixedStack, Policy, Source};
+use clr_walker::mixed::{Completeness, FrameKind, MixedStack, Policy, Reason, Source};
 use clr_walker::profiling::{FunctionId, HResult};
 use clr_walker::registers::Gpr;
-use clr_walker::unwind::Position;
+use clr_walker::unwind::{Position, UnwindError};
 use frame::{Frame, Pages, StackCopy};
 use second::{Native, Second, Stepped};
 use serde_json::json;
@@ -82,6 +82,8 @@ pub(crate) struct Check {
     /// Number of times that the second walk was lost, and went on from a frame of the first one.
     bridged: u64,
     complete: u64,
+    /// Number of walks that were made again, when the code map had more.
+    late: u64,
     snapshots: u64,
     /// Number of frames of snapshots that the walk does not have, or has elsewhere.
     snapshot_frames_missing: u64,
@@ -108,6 +110,7 @@ impl Check {
             unjudged: 0,
             bridged: 0,
             complete: 0,
+            late: 0,
             snapshots: 0,
             snapshot_frames_missing: 0,
             troubles: 0,
@@ -125,6 +128,7 @@ impl Check {
     /// Judges a walk.
     pub(crate) fn add(&mut self, recorder: &Recorder, sample: &Sample, stack: &MixedStack) {
         self.walks += 1;
+        self.late += u64::from(sample.is_late);
         self.frames += stack.frames.len() as u64;
         let claim = claim(stack.completeness());
         *self.claims.entry(claim).or_default() += 1;
@@ -134,7 +138,7 @@ impl Check {
         if (10..=40).contains(&frames) {
             self.for_twenty.push((u64::from(nanoseconds) * 20 / u64::from(frames)) as u32);
         }
-        if sample.copy.is_empty() {
+        if sample.copy.is_empty() || !recorder.settings.judge {
             // The thread was on another stack than its own, or on a huge one.
             self.unjudged += 1;
             self.complete += u64::from(!matches!(stack.completeness(), Completeness::Partial(_)));
@@ -242,6 +246,7 @@ impl Check {
             "unjudged": self.unjudged,
             "bridged": self.bridged,
             "complete": self.complete,
+            "late": self.late,
             "snapshots": self.snapshots,
             "snapshot_frames_missing": self.snapshot_frames_missing,
             "median_ns": median,
@@ -366,6 +371,17 @@ fn describe(
     let words = (0..20).map(|at| copy.read(last + at * 8).unwrap_or_default());
     let words: Vec<String> = words.map(|word| format!("{word:x}")).collect();
     let _ = writeln!(text, "  second: {end:?}; stack at {last:#x}: {}", words.join(" "));
+    // Code that was jitted during the walk is in the map by now.
+    if let Completeness::Partial(
+        Reason::NotACall { address } | Reason::Unwind(UnwindError::UnknownCode { address }),
+    ) = stack.completeness()
+    {
+        let _ = writeln!(
+            text,
+            "  {address:#x} is now {}in the code map",
+            if recorder.code.knows(address) { "" } else { "not " }
+        );
+    }
     text
 }
 

@@ -31,6 +31,9 @@ pub(crate) use suspension::Request;
 const MOST_FRAMES: usize = 1024;
 /// Maximum number of bytes of a stack that are copied for second opinions.
 const MOST_BYTES: usize = 512 << 10;
+/// The same for walks that end at code which the map may lack.
+#[cfg(target_os = "linux")]
+const MOST_BYTES_OF_LATE: usize = 64 << 10;
 /// Size of the largest CONTEXT that a runtime reads, in bytes.
 const SIZE_OF_SEED: usize = 0xCA0;
 
@@ -46,12 +49,14 @@ pub(crate) struct Sample {
     pub(crate) buffer: WalkBuffer,
     /// Duration of the walk.
     pub(crate) nanoseconds: u64,
-    /// The stack from `copy_from` (VA) to its base, if copies are wanted and it is not too large.
+    /// The stack from `copy_from` (VA) to its base, if a copy is wanted and it is not too large.
     pub(crate) copy: Vec<u8>,
     pub(crate) copy_from: u64,
     /// Result of DoStackSnapshot on the same stack, if it was asked.
     pub(crate) snapshot: Option<HResult>,
     pub(crate) reports: Vec<Report>,
+    /// True if the walk was made again over the copy, when the map had more code.
+    pub(crate) is_late: bool,
 }
 
 /// A managed frame as DoStackSnapshot reports it.
@@ -72,8 +77,8 @@ pub(crate) enum Answer<'r> {
 }
 
 impl Sample {
-    /// Makes the room for a sample. `with_copy`: of the stack, too.
-    fn new(with_copy: bool) -> Self {
+    /// Makes the room for a sample, and for the copy of a stack of `room` bytes.
+    pub(crate) fn new(room: usize) -> Self {
         Self {
             thread: ThreadId(0),
             stack: StackBounds { limit: 0, base: 0, root: StackRoot::Undefined },
@@ -81,10 +86,11 @@ impl Sample {
             registers: Registers::default(),
             buffer: WalkBuffer::new(MOST_FRAMES),
             nanoseconds: 0,
-            copy: Vec::with_capacity(if with_copy { MOST_BYTES } else { 0 }),
+            copy: Vec::with_capacity(room),
             copy_from: 0,
             snapshot: None,
-            reports: Vec::with_capacity(if with_copy { MOST_FRAMES } else { 0 }),
+            reports: Vec::with_capacity(if room > 0 { MOST_FRAMES } else { 0 }),
+            is_late: false,
         }
     }
 

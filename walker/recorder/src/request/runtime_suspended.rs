@@ -1,6 +1,6 @@
 //! Samples that the sampler takes of other threads while the runtime is suspended.
 
-use super::{Answer, Sample};
+use super::{Answer, MOST_BYTES, Sample};
 use crate::os::{self, OwnProcess};
 use crate::recorder::Recorder;
 use crate::settings::Mode;
@@ -25,9 +25,9 @@ pub(crate) struct RuntimeSuspended {
 impl RuntimeSuspended {
     /// Makes room for many threads; for one if walks are judged, which takes the stack's copy, too.
     pub(crate) fn new(mode: Mode) -> Self {
-        let (threads, with_copy) =
-            if mode == Mode::Sample { (MOST_THREADS, false) } else { (1, true) };
-        Self { samples: (0..threads).map(|_| Sample::new(with_copy)).collect() }
+        let (threads, room) =
+            if mode == Mode::Sample { (MOST_THREADS, 0) } else { (1, MOST_BYTES) };
+        Self { samples: (0..threads).map(|_| Sample::new(room)).collect() }
     }
 
     /// Suspends the runtime, walks threads after the one at the index `last`, which is set to that of

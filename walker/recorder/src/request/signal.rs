@@ -1,6 +1,6 @@
 //! Samples that threads take themselves, in a signal handler.
 
-use super::{Answer, Sample, Slot};
+use super::{Answer, MOST_BYTES, MOST_BYTES_OF_LATE, Sample, Slot};
 use crate::allocations::Watch;
 use crate::os;
 use crate::recorder::Recorder;
@@ -27,7 +27,8 @@ pub(crate) struct Request {
 impl Request {
     /// Makes the room for samples. `wants_copies`: of stacks, too.
     pub(crate) fn new(wants_copies: bool) -> Self {
-        Self { sample: Slot::new(Sample::new(wants_copies)), wants_copies }
+        let room = if wants_copies { MOST_BYTES } else { MOST_BYTES_OF_LATE };
+        Self { sample: Slot::new(Sample::new(room)), wants_copies }
     }
 
     /// Asks a thread for a sample, and waits for it.
@@ -74,7 +75,8 @@ impl Request {
             let start = os::now();
             let Ok(()) = walker.take(&target, &mut sample.buffer);
             sample.nanoseconds = os::now().saturating_sub(start);
-            if self.wants_copies {
+            sample.copy.clear();
+            if self.wants_copies || sample.buffer.lacks_code() {
                 // SAFETY: this thread's own stack, below which the handler runs.
                 unsafe { sample.copy_stack(target.low(), stack) };
             }

@@ -1,6 +1,6 @@
 //! Samples that the sampler takes while the thread is suspended.
 
-use super::{Answer, Sample};
+use super::{Answer, MOST_BYTES, Sample};
 use crate::allocations::Watch;
 use crate::code::Code;
 use crate::os::{self, ThreadHandle};
@@ -34,7 +34,7 @@ impl Request {
     /// Makes the room for samples. `wants_copies`: of stacks, too.
     pub(crate) fn new(wants_copies: bool) -> Self {
         Self {
-            sample: UnsafeCell::new(Sample::new(wants_copies)),
+            sample: UnsafeCell::new(Sample::new(if wants_copies { MOST_BYTES } else { 0 })),
             wants_copies,
             is_prepared: AtomicBool::new(false),
             asking: AtomicI32::new(0),

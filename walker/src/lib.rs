@@ -59,6 +59,7 @@
 
 extern crate alloc;
 
+mod call_site;
 pub mod cfi;
 pub mod code_map;
 pub mod compact;

@@ -19,6 +19,7 @@ pub(crate) enum Mode {
 }
 
 /// The settings of a recorder.
+#[expect(clippy::struct_excessive_bools, reason = "they are independent")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// `mode=sample`, `mode=check` or `mode=record`.
@@ -31,6 +32,9 @@ pub(crate) struct Settings {
     pub(crate) snapshots: bool,
     /// `judge=0`: makes no second walks, for durations that they do not disturb.
     pub(crate) judge: bool,
+    /// `twice=1`: makes each walk of `mode=check` a second time at once, to compare durations with cold and
+    /// with warm caches (Linux).
+    pub(crate) twice: bool,
     /// `rate=N`: samples in a second, of all threads together. 0: as many as can be taken.
     pub(crate) rate: u32,
     /// `out=PATH`: the file of the profile, or the file that other results are appended to. Without
@@ -64,6 +68,7 @@ impl Default for Settings {
             policy: os::POLICIES[0],
             snapshots: false,
             judge: true,
+            twice: false,
             rate: 100,
             out: None,
             format: None,
@@ -117,6 +122,7 @@ impl Settings {
                 }
                 "snapshots" => settings.snapshots = number::<u32>(word, value)? != 0,
                 "judge" => settings.judge = number::<u32>(word, value)? != 0,
+                "twice" => settings.twice = number::<u32>(word, value)? != 0,
                 "rate" => settings.rate = number(word, value)?,
                 "out" => settings.out = Some(value.into()),
                 "format" => {

@@ -6,6 +6,7 @@ use super::index::{Header, Index, find};
 use super::program::{Fault, Remembered, State};
 use super::rule::{General, Place, Rule};
 use super::scan::Problems;
+use crate::call_site::ends_in_call;
 use crate::image::{CfiSections, Sections};
 use crate::rule_slots::{CodePlace, RuleSlots};
 use core::ops::{ControlFlow, Range};
@@ -21,6 +22,8 @@ const SLOTS: Range<usize> = 256..8192;
 pub(super) struct Lazy<'a> {
     sections: [Frames<'a>; 2],
     code: CodeRanges,
+    /// The bytes of the image, if they are known.
+    bytes: Sections<'a>,
     index: Index<'a>,
     slots: RuleSlots<{ Rule::WORDS }>,
     pub(super) problems: Problems,
@@ -49,7 +52,11 @@ impl<'a> Lazy<'a> {
         let mut problems = Problems::default();
         let index = Index::new(sections, &both, &code, &mut problems);
         let slots = RuleSlots::new((index.len() / 2).clamp(SLOTS.start, SLOTS.end));
-        Self { sections: both, code, index, slots, problems }
+        Self { sections: both, code, bytes: Sections::default(), index, slots, problems }
+    }
+
+    pub(super) fn with_bytes(self, bytes: Sections<'a>) -> Self {
+        Self { bytes, ..self }
     }
 
     /// Returns the size of what was made, in bytes.
@@ -79,13 +86,28 @@ impl<'a> Lazy<'a> {
             return Compiled::Fault(error);
         }
         let saved = state.saved().filter(|_| !entry.cie.signal_frame);
-        match saved.and_then(|saved| state.with_cfa(saved)) {
+        let root = || (state.is_root() && !entry.cie.signal_frame).then(Rule::root);
+        match saved.and_then(|saved| state.with_cfa(saved)).or_else(root) {
             Some(rule) => {
+                let rule = if self.is_call(rva) { rule.after_call() } else { rule };
                 self.slots.put(CodePlace::called(rva), rule.to_words());
                 Compiled::Simple(rule)
             }
             None => Compiled::General,
         }
+    }
+
+    /// Returns true if the bytes up to the one at `rva` end in a call.
+    fn is_call(&self, rva: u32) -> bool {
+        let start = rva.checked_sub(6).and_then(|start| self.bytes.bytes_from(start));
+        start.and_then(<[u8]>::first_chunk).is_some_and(|bytes| ends_in_call(*bytes))
+    }
+
+    /// Returns true if the rule at `rva` is known, and so is that the instruction which ends there is a
+    /// call.
+    #[inline]
+    pub(super) fn is_known_call(&self, rva: u32) -> bool {
+        self.slots.get(CodePlace::called(rva)).is_some_and(Rule::is_after_call)
     }
 
     /// Finds the row at `rva`. Returns false if there is none.
@@ -230,5 +252,81 @@ impl Entry<'_> {
             offset: offset as u32,
         })?;
         Ok(range)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::Section;
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    const CODE: u32 = 0x1000;
+
+    /// Call frame information of a function of 16 bytes at [`CODE`], with these instructions.
+    fn eh_frame(instructions: &[u8]) -> Vec<u8> {
+        let entry = |content: &[&[u8]]| {
+            let content = content.concat();
+            let padding = content.len().next_multiple_of(4) - content.len();
+            let len = (content.len() + padding) as u32;
+            [&len.to_le_bytes()[..], &content, &vec![0; padding]].concat()
+        };
+        // Version 1, no augmentation, factors 1 and -8, return address in column 16: def_cfa rsp + 8;
+        // offset of the return address -8.
+        let cie = entry(&[&[0; 4], &[1, 0, 1, 0x78, 16, 0x0C, 7, 8, 0x90, 1]]);
+        let back = cie.len() as u32 + 4;
+        let begin = u64::from(CODE).to_le_bytes();
+        let fde = entry(&[&back.to_le_bytes(), &begin, &16_u64.to_le_bytes(), instructions]);
+        [cie, fde, vec![0; 4]].concat()
+    }
+
+    /// A function that begins with `call rax; nop`.
+    const CALLS: [u8; 16] = {
+        let mut code = [0x90; 16];
+        (code[6], code[7]) = (0xFF, 0xD0);
+        code
+    };
+
+    fn with_lazy<R>(instructions: &[u8], check: impl FnOnce(&Lazy<'_>) -> R) -> R {
+        let bytes = eh_frame(instructions);
+        let eh_frame = Some(Section { rva: 0x100, bytes: &bytes, executable: false });
+        let code = vec![Section { rva: CODE, bytes: &CALLS, executable: true }];
+        let code = Sections::new(code).unwrap();
+        let sections = CfiSections { eh_frame, ..CfiSections::default() };
+        check(&Lazy::new(&sections, &code).with_bytes(code.clone()))
+    }
+
+    #[test]
+    fn places_behind_calls_are_known_once_they_were_looked_up() {
+        with_lazy(&[], |lazy| {
+            for (at, is_call) in [(7, true), (8, false), (6, false)] {
+                assert!(!lazy.is_known_call(CODE + at));
+                assert!(matches!(lazy.find(CODE + at), Compiled::Simple(_)));
+                assert_eq!(lazy.is_known_call(CODE + at), is_call, "{at}");
+                let Compiled::Simple(rule) = lazy.find(CODE + at) else { panic!("{at}") };
+                assert_eq!((rule.cfa_register & 15, rule.cfa_offset, rule.count), (4, 8, 0));
+            }
+        });
+    }
+
+    #[test]
+    fn a_first_function_has_a_simple_rule_if_nothing_is_to_be_read_for_it() {
+        let undefined = [0x07, 16];
+        let is_root = |lazy: &Lazy<'_>| match lazy.find(CODE + 7) {
+            Compiled::Simple(rule) => Some(rule.is_root()),
+            _ => None,
+        };
+        assert_eq!(with_lazy(&[], is_root), Some(false));
+        assert_eq!(with_lazy(&undefined, is_root), Some(true));
+        // Another register has the rule of its CIE, is undefined, or is saved.
+        assert_eq!(with_lazy(&[0x07, 16, 0x07, 3], is_root), Some(true));
+        assert_eq!(with_lazy(&[0x07, 16, 0x83, 2], is_root), None);
+        // The canonical frame address counts from the return address's column.
+        assert_eq!(with_lazy(&[0x07, 16, 0x0C, 16, 8], is_root), None);
+        with_lazy(&undefined, |lazy| {
+            assert!(matches!(lazy.find(CODE + 7), Compiled::Simple(_)));
+            assert!(lazy.is_known_call(CODE + 7), "kept in a slot");
+        });
     }
 }

@@ -150,6 +150,19 @@ impl State {
         Some(rule)
     }
 
+    /// Returns true for the first function of a thread, whose return address is undefined, if nothing
+    /// has to be computed or read to know that.
+    pub(super) fn is_root(&self) -> bool {
+        let [kinds @ .., return_kind] = &self.kinds;
+        let has_register = match self.cfa_kind {
+            CfaKind::Register(register) => Column(register).gpr().is_some(),
+            CfaKind::Expression => false,
+        };
+        let is_nothing =
+            |kind: &Kind| matches!(kind, Kind::Unset | Kind::Undefined | Kind::SameValue);
+        *return_kind == Kind::Undefined && has_register && kinds.iter().all(is_nothing)
+    }
+
     /// Adds the rule for the canonical frame address to the registers' part of a simple rule.
     #[inline]
     pub(super) fn with_cfa(&self, saved: Rule) -> Option<Rule> {

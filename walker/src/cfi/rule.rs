@@ -53,6 +53,10 @@ pub(crate) const NONVOLATILE: RegisterSet = Convention::SystemV.nonvolatile();
 
 /// A bit of a rule's register that marks compact unwind information.
 const COMPACT: u8 = 1 << 7;
+/// The same for the first function of a thread: there is no caller.
+const ROOT: u8 = 1 << 6;
+/// The same for the place of a return address: a call comes before it.
+const AFTER_CALL: u8 = 1 << 5;
 
 /// A factor that spreads differences in few bits over many.
 const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -109,6 +113,36 @@ impl Rule {
     #[inline]
     pub(crate) const fn is_of_compact(&self) -> bool {
         self.cfa_register & COMPACT != 0
+    }
+
+    /// Creates the rule of a thread's first function. Its canonical frame address is rsp, above which
+    /// callers have theirs, so that steps which have callers need not ask for it.
+    pub(super) const fn root() -> Self {
+        let cfa_register = Gpr::Rsp.number() | ROOT;
+        Self {
+            loads: [Load(0); MAX_LOADS],
+            count: 0,
+            cfa_register,
+            cfa_offset: 0,
+            window: 8,
+            found: 0,
+        }
+    }
+
+    /// Returns true for the rule of a thread's first function.
+    pub(crate) const fn is_root(&self) -> bool {
+        self.cfa_register & ROOT != 0
+    }
+
+    /// Returns the rule marked as one of a place that a call returns to.
+    pub(super) const fn after_call(self) -> Self {
+        Self { cfa_register: self.cfa_register | AFTER_CALL, ..self }
+    }
+
+    /// Returns true if the rule in a slot is that of a place that a call returns to.
+    #[inline]
+    pub(super) fn is_after_call([_, second, _]: &[AtomicU64; Self::WORDS]) -> bool {
+        (word(second) >> 56) as u8 & AFTER_CALL != 0
     }
 
     /// Returns the contribution of the saved registers to [`hash`](Self::hash).

@@ -102,6 +102,25 @@ impl<'a> CfiTable<'a> {
         Self::of(sections, Content::Lazy(Lazy::new(sections, code)))
     }
 
+    /// Returns the table with the bytes of its image, of which a lazy one remembers where calls are.
+    pub(crate) fn with_bytes(self, bytes: Sections<'a>) -> Self {
+        let content = match self.content {
+            Content::Lazy(lazy) => Content::Lazy(lazy.with_bytes(bytes)),
+            eager @ Content::Eager(_) => eager,
+        };
+        Self { content, ..self }
+    }
+
+    /// Returns true if a step from a return address behind the byte at `rva` was made before, and a call
+    /// comes before it. False says nothing.
+    #[inline]
+    pub(crate) fn is_known_call(&self, rva: u32) -> bool {
+        match &self.content {
+            Content::Lazy(lazy) => lazy.is_known_call(rva),
+            Content::Eager(_) => false,
+        }
+    }
+
     fn of(sections: &CfiSections<'a>, content: Content<'a>) -> Self {
         Self {
             preferred_base: sections.preferred_base,

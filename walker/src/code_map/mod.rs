@@ -304,6 +304,41 @@ mod tests {
     }
 
     #[test]
+    fn generated_code_keeps_the_rules_of_its_calls() {
+        use crate::memory::Segment;
+        use crate::registers::Registers;
+        use crate::unwind::{Position, Unwinder};
+        const HEAP: u64 = 0x7F00_0000_0000;
+        // nop…; call rax; nop…
+        let mut code = alloc::vec![0x90; 0x40];
+        code[0x20..0x22].copy_from_slice(&[0xFF, 0xD0]);
+        let runs = alloc::vec![
+            Run { rva: 0x1000, bytes: code },
+            Run { rva: 0x1080, bytes: alloc::vec![1, 0, 0, 0] },
+        ];
+        let function = RuntimeFunction { begin: 0x1000, end: 0x1040, unwind_info: 0x1080 };
+        let start = HEAP + 0x1000;
+        let region = CodeRegion::generated(start..start + 0x40, HEAP, &[function], runs).unwrap();
+        let mut map = CodeMap::new();
+        map.insert(region).unwrap();
+        let stack = [0; 64];
+        let memory = Segment::new(0x1_0000, &stack);
+        for (rva, is_call) in [(0x1022, true), (0x1021, false), (0x1030, false)] {
+            let (region, at) = map.find(HEAP + rva - 1).unwrap();
+            assert_eq!(u64::from(at), rva - 1);
+            assert_eq!(region.is_call(at), is_call, "{rva:#x}");
+            assert!(!region.is_known_call(at));
+            let mut registers = Registers { rip: HEAP + rva, ..Registers::default() };
+            registers.set(crate::registers::Gpr::Rsp, 0x1_0000);
+            Unwinder::new(&map).step(&mut registers, Position::ReturnAddress, &memory).unwrap();
+            assert_eq!(region.is_known_call(at), is_call, "{rva:#x}");
+        }
+        let kept = [0x1021, 0x1020, 0x102F].map(crate::rule_slots::CodePlace::called);
+        let (region, _) = map.find(start).unwrap();
+        assert!(kept.iter().all(|place| region.rules().get(*place).is_some()));
+    }
+
+    #[test]
     fn a_part_of_a_region_is_found_by_its_own_addresses() {
         let bytes: Vec<u8> = (0..0x40).collect();
         let whole = heap(0x1000, &bytes);

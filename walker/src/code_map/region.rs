@@ -1,6 +1,7 @@
 //! Regions of code: images and generated code, with their unwind data.
 
 use super::CodeMapError;
+use crate::call_site::ends_in_call;
 use crate::cfi::CfiTable;
 use crate::compact::CompactTable;
 use crate::image::elf::ElfImage;
@@ -8,7 +9,7 @@ use crate::image::macho::MachoImage;
 use crate::image::pe::PeImage;
 use crate::image::{CfiSections, FunctionTable, ImageError, RuntimeFunction, Section, Sections};
 use crate::registers::Convention;
-use crate::rule_slots::RuleSlots;
+use crate::rule_slots::{CodePlace, RuleSlots};
 use crate::unwind::Rule;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -20,7 +21,7 @@ use core::ops::Range;
 /// Slots in the region keep the rules that steps compile from RUNTIME_FUNCTION entries: at most 16 for
 /// each function, and from 64 KiB to 512 KiB where there are many. They are made with the region and
 /// written once, so a walk in a signal handler takes no lock and does not allocate. When the slots of an address are
-/// taken, its unwind data is read each time. [Generated](Self::generated) code has none.
+/// taken, its unwind data is read each time. [Generated](Self::generated) code has a slot for 64 bytes.
 #[derive(Clone, Debug)]
 pub struct CodeRegion<'a> {
     /// The address that RVAs count from (VA).
@@ -49,6 +50,12 @@ const SLOTS_PER_FUNCTION: usize = 16;
 
 /// Limits of the number of slots in a region with many functions: from 64 KiB to 512 KiB.
 const SLOTS: Range<usize> = 1024..8192;
+
+/// Number of bytes of generated code for each slot: as much as there is from one call to the next, about.
+const BYTES_PER_SLOT: usize = 64;
+
+/// Limits of the number of slots in such a region: from 256 bytes to 4 KiB.
+const SLOTS_OF_GENERATED: Range<usize> = 4..64;
 
 /// Creates free slots for the rules of `functions` functions.
 fn rules_of(functions: usize) -> Arc<Rules> {
@@ -148,7 +155,7 @@ impl<'a> CodeRegion<'a> {
     ) -> Result<Self, CodeMapError> {
         let (kind, functions) = (RegionKind::Image, FunctionTable::default());
         let region = Self::from_sections(base, size, kind, sections.clone(), functions)?;
-        Ok(region.with_cfi(CfiTable::lazy(cfi, sections)))
+        Ok(region.with_cfi(CfiTable::lazy(cfi, sections).with_bytes(sections.clone())))
     }
 
     /// Returns the region with compact unwind information, which counts before its call frame
@@ -312,6 +319,23 @@ impl<'a> CodeRegion<'a> {
         &self.rules
     }
 
+    /// Returns true if a step from a return address behind the byte at `rva` was made before, and a call
+    /// comes before it. False says nothing. To know it from the rule, which the next step needs anyway,
+    /// costs less than to read the code.
+    #[inline]
+    pub(crate) fn is_known_call(&self, rva: u32) -> bool {
+        match self.cfi() {
+            Some(table) => table.is_known_call(rva),
+            None => self.rules.get(CodePlace::called(rva)).is_some_and(Rule::is_after_call),
+        }
+    }
+
+    /// Returns true if the bytes up to the one at `rva` end in a call.
+    pub(crate) fn is_call(&self, rva: u32) -> bool {
+        let start = rva.checked_sub(6).and_then(|start| self.bytes_from(start));
+        start.and_then(<[u8]>::first_chunk).is_some_and(|bytes| ends_in_call(*bytes))
+    }
+
     /// Returns the code bytes from `rva` to the end of their section.
     #[inline]
     #[must_use]
@@ -380,7 +404,10 @@ impl CodeRegion<'static> {
         let owned = OwnedBytes { runs: runs.into(), functions: entries.collect() };
         let (kind, bytes) = (RegionKind::CodeHeap, Bytes::Owned(Arc::new(owned)));
         // There are very many such regions, of a function each.
-        let (is_system_v, cfi, compact, rules) = (false, None, None, rules_of(0));
+        let slots = (size as usize / BYTES_PER_SLOT)
+            .clamp(SLOTS_OF_GENERATED.start, SLOTS_OF_GENERATED.end);
+        let rules = Arc::new(Rules::new(if functions.is_empty() { 0 } else { slots }));
+        let (is_system_v, cfi, compact) = (false, None, None);
         Ok(Self { base, first, size, kind, bytes, is_system_v, cfi, compact, rules })
     }
 }

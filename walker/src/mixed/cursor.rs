@@ -1,16 +1,17 @@
 //! Steps from a frame to its caller, with checks that the result is plausible.
 
-use super::call_site::{ends_in_call, epilogue_len, follows_call};
 use super::hijacked::true_return_address;
 use super::reason::Reason;
 use super::redirected::Redirected;
 use super::stack::Source;
 use super::stub;
+use crate::call_site::{ends_in_call, epilogue_len, follows_call};
 use crate::cfi::CfiTable;
-use crate::code_map::CodeMap;
+use crate::code_map::{CodeMap, CodeRegion};
 use crate::profiling::{StackBounds, TargetThread};
 use crate::registers::{Gpr, RegisterSet, Registers};
 use crate::unwind::{Position, Trust, UnwindError, Unwinder};
+use core::cell::Cell;
 
 /// Maximum number of registers that an epilogue restores.
 const MOST_POPS: usize = 8;
@@ -64,11 +65,29 @@ pub(super) struct Steps<'s, 'a, T> {
     pub unwinder: Unwinder<'s, 'a>,
     pub target: &'s T,
     pub stack: StackBounds,
+    /// The region that was found last: that of the next frame, often.
+    last: Cell<Option<&'s CodeRegion<'a>>>,
 }
 
 impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
     pub(super) fn new(map: &'s CodeMap<'a>, target: &'s T) -> Self {
-        Self { unwinder: Unwinder::new(map), target, stack: target.stack() }
+        let (unwinder, stack) = (Unwinder::new(map), target.stack());
+        Self { unwinder, target, stack, last: Cell::new(None) }
+    }
+
+    /// Returns the region that contains `address` (VA), and the RVA of `address` there.
+    #[inline]
+    fn find(&self, address: u64) -> Option<(&'s CodeRegion<'a>, u32)> {
+        if let Some(region) = self.last.get()
+            && let Some(rva) = region.rva(address)
+        {
+            return Some((region, rva));
+        }
+        let found = self.unwinder.code_map().find(address);
+        if let Some((region, _)) = found {
+            self.last.set(Some(region));
+        }
+        found
     }
 
     /// Reads the thread's registers. Not inlined: a handler's stack may have no room for a second
@@ -87,8 +106,9 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
     pub(super) fn step(&self, frame: &mut Cursor) -> Result<Stepped, Reason> {
         let (rsp, address) = (frame.registers.rsp(), frame.registers.rip);
         let (rbp, inside) = (frame.registers.get(Gpr::Rbp), frame.inside());
+        let found = self.find(inside);
         let registers = &mut frame.registers;
-        let step = match self.unwinder.step(registers, frame.position, self.target) {
+        let step = match self.unwinder.step_at(found, registers, frame.position, self.target) {
             Ok(step) => step,
             Err(UnwindError::EndOfStack { .. }) => return Ok(Stepped::Root),
             Err(error) => return Err(error.into()),
@@ -354,6 +374,10 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
 
     /// Returns true if a call can return to `address` (VA).
     fn is_return_address(&self, address: u64) -> bool {
+        let found = self.find(address.wrapping_sub(1));
+        if found.is_some_and(|(region, rva)| region.is_known_call(rva)) {
+            return true;
+        }
         let in_image = self.code_before(address).map(ends_in_call);
         in_image
             .or_else(|| follows_call(address, self.target))
@@ -363,15 +387,14 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
     /// Returns the seven bytes before `address` (VA) if the code map has them. Reading them from
     /// the process may cost a system call.
     fn code_before(&self, address: u64) -> Option<[u8; 7]> {
-        let (region, rva) = self.unwinder.code_map().find(address.wrapping_sub(1))?;
+        let (region, rva) = self.find(address.wrapping_sub(1))?;
         region.bytes_from(rva.checked_sub(6)?)?.first_chunk().copied()
     }
 
     /// Returns true if there is a function in an image whose code cannot be read, before `address`
     /// (VA).
     fn has_function(&self, address: u64) -> bool {
-        let found = self.unwinder.code_map().find(address.wrapping_sub(1));
-        let Some((region, rva)) = found else { return false };
+        let Some((region, rva)) = self.find(address.wrapping_sub(1)) else { return false };
         let function = |table: &CfiTable<'_>| table.function(rva).is_some();
         region.functions().find(rva).is_some() || region.cfi().is_some_and(function)
     }
@@ -384,7 +407,7 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
 
     /// Returns true if there is unwind data for the code at `address` (VA).
     pub(super) fn knows(&self, address: u64) -> bool {
-        self.unwinder.code_map().find(address).is_some()
+        self.find(address).is_some()
     }
 
     /// Returns the kind of address in the `ip` of a frame that only the runtime reports, because

@@ -61,7 +61,7 @@
 
 mod advice;
 mod buffer;
-mod call_site;
+
 mod cursor;
 mod fill;
 mod hijacked;

@@ -4,7 +4,7 @@
 //! The instructions that are recognised here leave the stack unchanged between the interrupted
 //! instruction and a jump, so the return address is on top of it.
 
-use super::call_site::operand_len;
+use crate::call_site::operand_len;
 use crate::memory::Memory;
 use crate::registers::{Gpr, Registers};
 

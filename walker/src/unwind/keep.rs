@@ -76,6 +76,8 @@ fn compile_and_keep(region: &CodeRegion<'_>, rva: u32, position: Position) -> Op
         return None;
     }
     let rule = win64::compile(None, region, rva, position);
-    rules.put(key, rule.unwrap_or_default().to_words());
+    let kept = rule.unwrap_or_default();
+    let is_after_call = position == Position::ReturnAddress && region.is_call(rva);
+    rules.put(key, if is_after_call { kept.after_call() } else { kept }.to_words());
     rule
 }

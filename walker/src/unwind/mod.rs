@@ -274,7 +274,20 @@ impl<'c, 'a> Unwinder<'c, 'a> {
         position: Position,
         memory: &M,
     ) -> Result<Step, UnwindError> {
-        if let Some((region, rva)) = self.map.find(looked_up(registers.rip, position)) {
+        self.step_at(self.map.find(looked_up(registers.rip, position)), registers, position, memory)
+    }
+
+    /// Makes the same step as [`step`](Self::step) from code that was found before, at the address
+    /// that is [`looked_up`].
+    #[inline]
+    pub(crate) fn step_at<M: Memory + ?Sized>(
+        &self,
+        found: Option<(&'c CodeRegion<'a>, u32)>,
+        registers: &mut Registers,
+        position: Position,
+        memory: &M,
+    ) -> Result<Step, UnwindError> {
+        if let Some((region, rva)) = found {
             if let Some(table) = region.cfi() {
                 let place = dwarf::Place { map: self.map, region, table, rva };
                 if let Some(place) = place.compact() {

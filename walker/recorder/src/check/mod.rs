@@ -93,6 +93,8 @@ pub(crate) struct Check {
     nanoseconds: Vec<u32>,
     /// Durations for 20 frames, by those of walks of 10 to 40 frames.
     for_twenty: Vec<u32>,
+    /// The same of walks that were made again at once.
+    for_twenty_again: Vec<u32>,
 }
 
 impl Check {
@@ -117,6 +119,7 @@ impl Check {
             claims: BTreeMap::new(),
             nanoseconds: Vec::new(),
             for_twenty: Vec::new(),
+            for_twenty_again: Vec::new(),
         }
     }
 
@@ -136,7 +139,9 @@ impl Check {
         self.nanoseconds.push(nanoseconds);
         let frames = stack.frames.len() as u32;
         if (10..=40).contains(&frames) {
-            self.for_twenty.push((u64::from(nanoseconds) * 20 / u64::from(frames)) as u32);
+            let for_twenty = |nanoseconds: u64| (nanoseconds * 20 / u64::from(frames)) as u32;
+            self.for_twenty.push(for_twenty(nanoseconds.into()));
+            self.for_twenty_again.extend(sample.nanoseconds_again.map(for_twenty));
         }
         if sample.copy.is_empty() || !recorder.settings.judge {
             // The thread was on another stack than its own, or on a huge one.
@@ -253,6 +258,7 @@ impl Check {
             "p95_ns": p95,
             "twenty_frames_ns": twenty,
             "twenty_frames_p95_ns": twenty_p95,
+            "twenty_frames_again_ns": percentile(&self.for_twenty_again, 50),
             "second_opinion": self.native.is_some(),
             "claims": self.claims,
         });

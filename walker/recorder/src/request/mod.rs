@@ -49,6 +49,8 @@ pub(crate) struct Sample {
     pub(crate) buffer: WalkBuffer,
     /// Duration of the walk.
     pub(crate) nanoseconds: u64,
+    /// Duration of the same walk made again at once, if that is wanted.
+    pub(crate) nanoseconds_again: Option<u64>,
     /// The stack from `copy_from` (VA) to its base, if a copy is wanted and it is not too large.
     pub(crate) copy: Vec<u8>,
     pub(crate) copy_from: u64,
@@ -86,6 +88,7 @@ impl Sample {
             registers: Registers::default(),
             buffer: WalkBuffer::new(MOST_FRAMES),
             nanoseconds: 0,
+            nanoseconds_again: None,
             copy: Vec::with_capacity(room),
             copy_from: 0,
             snapshot: None,

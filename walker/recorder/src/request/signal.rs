@@ -75,6 +75,11 @@ impl Request {
             let start = os::now();
             let Ok(()) = walker.take(&target, &mut sample.buffer);
             sample.nanoseconds = os::now().saturating_sub(start);
+            sample.nanoseconds_again = recorder.settings.twice.then(|| {
+                let start = os::now();
+                let Ok(()) = walker.take(&target, &mut sample.buffer);
+                os::now().saturating_sub(start)
+            });
             sample.copy.clear();
             if self.wants_copies || sample.buffer.lacks_code() {
                 // SAFETY: this thread's own stack, below which the handler runs.

@@ -97,7 +97,7 @@ fn is_function(place: Place<'_, '_>, passed: usize, distance: i32) -> bool {
     }
     let starts = |rva| table.function(rva).is_some_and(|function| function.start == target);
     let is_entry = |rule: &Rule| {
-        rule.count == 0 && rule.cfa_register == Gpr::Rsp.number() && rule.cfa_offset == 8
+        rule.count == 0 && rule.cfa_register & 15 == Gpr::Rsp.number() && rule.cfa_offset == 8
     };
     starts(target)
         && !starts(rva)

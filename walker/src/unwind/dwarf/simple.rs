@@ -21,6 +21,9 @@ impl Rule {
         let base = registers.gpr[usize::from(self.cfa_register & 15)];
         let cfa = base.wrapping_add_signed(self.cfa_offset.into());
         if cfa <= rsp {
+            if self.is_root() {
+                return Err(UnwindError::EndOfStack { address: registers.rip });
+            }
             return Err(UnwindError::NoProgress { rsp, caller_rsp: cfa });
         }
         let len = usize::from(self.window);

@@ -74,7 +74,7 @@ impl Load {
 /// | 3 | 32: distance of the return address from the start of the window, its size (bytes) |
 /// | 4 | 32: distance of the window from its base (bytes); 32: the registers that are found |
 /// | 5 | RVAs of the handler and its data |
-/// | 6 | 16: distance of the establisher frame from its base (bytes); 8: number of loads; 8: number of the frame register; 8: [`Trust`]; 8: flags; 8: number of a usual rule's loads of vector registers |
+/// | 6 | 16: distance of the establisher frame from its base (bytes); 8: number of loads; 8: number of the frame register; 8: [`Trust`]; 8: flags; 8: number of a usual rule's loads of vector registers; 1: true behind a call |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rule([u64; Rule::WORDS]);
 
@@ -181,6 +181,18 @@ impl Rule {
                 | u64::from(flags) << 40
                 | u64::from(xmm_count) << 48,
         ])
+    }
+
+    /// Returns the rule, or the lack of one, marked as one of a place that a call returns to.
+    pub(in crate::unwind) const fn after_call(mut self) -> Self {
+        self.0[6] |= 1 << 56;
+        self
+    }
+
+    /// Returns true if the rule in a slot is that of a place that a call returns to.
+    #[inline]
+    pub(crate) fn is_after_call([.., rest]: &[AtomicU64; Self::WORDS]) -> bool {
+        word(rest) >> 56 & 1 != 0
     }
 
     /// Returns the rule as words, for a slot.

@@ -7,6 +7,7 @@ use clr_walker::code_map::{CodeMap, RegionKind, SharedCodeMap};
 #[cfg(target_os = "linux")]
 use clr_walker::image::elf::ElfImage;
 use clr_walker::image::pe::PeImage;
+use clr_walker::jitted::contracts::ExecutionManager;
 use clr_walker::jitted::{CodeHeaderLayout, JittedMethods};
 use clr_walker::memory::Memory;
 use clr_walker::profiling::{CodeRange, FunctionId, ModuleSource, ProfilerInfo, ReJitId};
@@ -52,7 +53,11 @@ impl Code {
     pub(crate) fn new([major, minor, _]: [u16; 3], log: bool) -> Self {
         // .NET Core 3.1 says 4.0, as .NET Framework 4 does.
         let (major, minor) = if major == 4 { (3, 1) } else { (major, minor) };
-        let layout = CodeHeaderLayout::of_version(major, minor);
+        let stated = || Some(*ExecutionManager::new(&os::contracts()?).ok()?.code_header());
+        let layout = CodeHeaderLayout::of_version(major, minor).or_else(stated);
+        if layout.is_none() && log {
+            eprintln!("clr-recorder: jitted code of a runtime {major}.{minor} is not known");
+        }
         let methods = layout.map(|layout| Mutex::new(JittedMethods::new(layout, os::CONVENTION)));
         let (map, images, changes) = Default::default();
         let code = Self { map, methods, images, changes, log };

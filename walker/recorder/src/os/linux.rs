@@ -3,15 +3,16 @@
 use super::{Image, Segment};
 use clr_walker::code_map::{CodeMap, CodeMapError};
 use clr_walker::image::elf::ElfImage;
+use clr_walker::jitted::contracts::ContractDescriptor;
 use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::mixed::Policy;
 use clr_walker::profiling::{StackBounds, StackRoot};
 use clr_walker::registers::{Convention, Registers};
 use std::cell::RefCell;
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, CString, c_void};
 use std::fs::File;
 use std::os::fd::AsRawFd;
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
@@ -27,6 +28,8 @@ pub(crate) const NAME: &str = "Linux x64";
 /// The end of a thread's stack: `_start` and `clone3` of glibc mark their return address as undefined.
 pub(crate) const ROOT: StackRoot = StackRoot::Undefined;
 
+/// The path of the program itself.
+const PROGRAM: &str = "/proc/self/exe";
 /// The signal of samples. The runtime uses real-time signals, SIGPROF is for profilers.
 const SIGNAL: i32 = libc::SIGPROF;
 
@@ -224,6 +227,28 @@ pub(crate) fn vdso() -> Option<(u64, &'static [u8])> {
     }
 }
 
+/// Returns what the runtime states about itself, if it does: a library, or the program in which it is.
+pub(crate) fn contracts() -> Option<ContractDescriptor> {
+    let name = c"DotNetRuntimeContractDescriptor";
+    images().into_iter().find_map(|image| {
+        let path = CString::new(image.path).ok()?;
+        let path = if path.as_bytes() == PROGRAM.as_bytes() { null() } else { path.as_ptr() };
+        // SAFETY: the paths are strings or null, and nothing is loaded.
+        let address = unsafe {
+            let library = libc::dlopen(path, libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+            if library.is_null() {
+                return None;
+            }
+            let address = libc::dlsym(library, name.as_ptr());
+            libc::dlclose(library);
+            address as u64
+        };
+        // The search goes on in what an image needs.
+        let is_here = image.code.contains(&address);
+        is_here.then(|| ContractDescriptor::read(&OwnProcess, address).ok())?
+    })
+}
+
 /// Returns the numbers of loads and unloads of images until now.
 pub(crate) fn loads() -> (u64, u64) {
     unsafe extern "C" fn first(
@@ -266,7 +291,7 @@ pub(crate) fn images() -> Vec<Image> {
         {
             // SAFETY: the loader's name of the image, which ends with 0; empty for the program itself.
             let name = unsafe { CStr::from_ptr(info.dlpi_name) }.to_string_lossy();
-            let path = if name.is_empty() { "/proc/self/exe".into() } else { name };
+            let path = if name.is_empty() { PROGRAM.into() } else { name };
             images.push(Image {
                 base: start,
                 path: path.into_owned(),

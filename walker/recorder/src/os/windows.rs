@@ -6,6 +6,7 @@
 use super::{Image, Segment};
 use clr_walker::code_map::{CodeMap, CodeMapError};
 use clr_walker::image::pe::PeImage;
+use clr_walker::jitted::contracts::ContractDescriptor;
 use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::mixed::Policy;
 use clr_walker::profiling::{StackBounds, StackRoot, ThreadContext};
@@ -365,6 +366,11 @@ impl Drop for ToolHelp {
         // SAFETY: the handle is open, and not used any more.
         unsafe { CloseHandle(self.0) };
     }
+}
+
+/// Returns nothing: what is read of runtimes on Windows is known by their versions.
+pub(crate) const fn contracts() -> Option<ContractDescriptor> {
+    None
 }
 
 /// Returns the native images with unwind data. Images with managed code are left out.

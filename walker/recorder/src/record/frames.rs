@@ -140,6 +140,16 @@ impl Frame {
                 load_context(&mut registers, context, memory)?;
             }
             Shape::Faulting => load_context(&mut registers, at(field::ARGUMENTS), memory)?,
+            Shape::Software => {
+                let context = at(layout.software_context);
+                registers.rip = memory.data(context.wrapping_add(field::CONTEXT_RIP))?;
+                for register in names.iter().copied().chain([Gpr::Rsp]) {
+                    let offset = field::CONTEXT_RAX + 8 * u64::from(register.number());
+                    registers.set(register, memory.data(context.wrapping_add(offset))?);
+                }
+                // The runtime asks for this word alone whether the Frame leads anywhere.
+                memory.data(at(field::FIRST))?;
+            }
             Shape::TailCall => {
                 load(&mut registers, names, at(field::TAIL_CALL), memory)?;
                 let slot = at(field::TAIL_CALL + size);
@@ -201,7 +211,7 @@ mod tests {
         }
         let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
         let memory = Segments::new([Segment::new(AT, &bytes)]).unwrap();
-        let layout = Layout::of([8, 0, 4], convention).unwrap();
+        let layout = Layout::of([8, 0, 4], convention, None).unwrap();
         let kind = layout.frames().find(|kind| kind.name == name).unwrap();
         let noted = Noted::new(&memory);
         let before = Registers::default();

@@ -4,9 +4,11 @@
 //! |---|---|
 //! | fields of a Thread object | `OFFSETOF__Thread__*` in asmconstants.h, dotnet/coreclr v3.1.23; the same in a process of .NET 8.0.4, 8 bytes lower in one of 9.0.7. Each chain that is read is held against the bounds of its stack |
 //! | order of the Frames' vtables | vptr_list.h, v3.1.23; of .NET 8 and 9 by the kinds of Frames in the recordings of `fixtures/clr` |
-//! | fields of Frames | contract §3.5 |
+//! | fields of Frames and of a Thread object of .NET 10, numbers of its Frames | stated by the runtime: its data contracts. Read in each process; those of 10.0.9 are in the test |
+//! | fields of other Frames | contract §3.5 |
 //! | stack pointer in HijackArgs of .NET 8 on Windows | its recordings in `fixtures/clr` |
 
+use clr_walker::jitted::contracts::ContractDescriptor;
 use clr_walker::registers::{Convention, Gpr};
 use clr_walker::unwind::Rules;
 
@@ -31,6 +33,8 @@ pub(super) struct Layout {
     pub(super) saved: &'static SavedRegisters,
     /// True if the stack pointer follows the registers in HijackArgs.
     pub(super) has_hijacked_sp: bool,
+    /// Offset of the CONTEXT in a SoftwareExceptionFrame, in bytes.
+    pub(super) software_context: u64,
 }
 
 /// The places of saved registers, which a calling convention determines.
@@ -64,6 +68,8 @@ const UNIX: SavedRegisters = SavedRegisters {
     hijacked: 0x10,
 };
 
+const UNIX_10: SavedRegisters = SavedRegisters { hijacked: 0x18, ..UNIX };
+
 const WINDOWS: SavedRegisters = SavedRegisters {
     convention: Convention::WindowsX64,
     rules: Rules::CoreClr,
@@ -96,6 +102,8 @@ pub(super) enum Shape {
     Resumable,
     /// By a CONTEXT in the Frame.
     Faulting,
+    /// By some registers of a CONTEXT in the Frame.
+    Software,
     /// By saved registers and a return address in the Frame.
     TailCall,
     /// Not at all.
@@ -143,13 +151,49 @@ const FRAMES: [(&str, Shape, u8); 30] = [
     ("ExceptionFilterFrame", Shape::Mark, ALL),
 ];
 
+/// The Frames of .NET 10, which have a number in place of a vtable: the name of the global value in the
+/// runtime's data contracts, which begins with that of the Frame.
+const NUMBERED: [(&str, Shape); 18] = [
+    ("InlinedCallFrameIdentifier", Shape::InlinedCall),
+    ("ResumableFrameIdentifier", Shape::Resumable),
+    ("RedirectedThreadFrameIdentifier", Shape::Resumable),
+    ("FaultingExceptionFrameIdentifier", Shape::Faulting),
+    ("SoftwareExceptionFrameIdentifier", Shape::Software),
+    ("FuncEvalFrameIdentifier", Shape::Mark),
+    ("PInvokeCalliFrameIdentifier", Shape::Transition),
+    ("HijackFrameIdentifier", Shape::Hijack),
+    ("PrestubMethodFrameIdentifier", Shape::Transition),
+    ("CallCountingHelperFrameIdentifier", Shape::Transition),
+    ("StubDispatchFrameIdentifier", Shape::Transition),
+    ("ExternalMethodFrameIdentifier", Shape::Transition),
+    ("DynamicHelperFrameIdentifier", Shape::Transition),
+    ("ProtectValueClassFrameIdentifier", Shape::Mark),
+    ("DebuggerClassInitMarkFrameIdentifier", Shape::Mark),
+    ("DebuggerExitFrameIdentifier", Shape::Mark),
+    ("DebuggerU2MCatchHandlerFrameIdentifier", Shape::Mark),
+    ("ExceptionFilterFrameIdentifier", Shape::Mark),
+];
+
 /// Number of vtables of other classes after those of Frames.
 pub(super) const BEHIND: usize = 9;
 
 impl Layout {
     /// Returns the layout of the runtime with this version, as `GetRuntimeInformation` says it, and
-    /// calling convention; `None` if its calls could not be replayed.
-    pub(super) const fn of([major, minor, _]: [u16; 3], convention: Convention) -> Option<Self> {
+    /// calling convention; `None` if its calls could not be replayed. `stated`: what it says itself, from
+    /// .NET 9 on.
+    pub(super) fn of(
+        version: [u16; 3],
+        convention: Convention,
+        stated: Option<&ContractDescriptor>,
+    ) -> Option<Self> {
+        let known = Self::of_version(version, convention)?;
+        match stated {
+            Some(stated) => known.as_stated(stated),
+            None => Some(known).filter(|known| !known.is_numbered()),
+        }
+    }
+
+    const fn of_version([major, minor, _]: [u16; 3], convention: Convention) -> Option<Self> {
         let is_windows = matches!(convention, Convention::WindowsX64);
         let core_3_1 = Self {
             generation: if is_windows { "coreclr-3.1-windows" } else { "coreclr-3.1-unix" },
@@ -160,6 +204,7 @@ impl Layout {
             version: C31,
             saved: if is_windows { &WINDOWS } else { &UNIX },
             has_hijacked_sp: false,
+            software_context: 0,
         };
         match (major, minor) {
             // 3.1 says 4.0, as .NET Framework 4 does.
@@ -180,8 +225,66 @@ impl Layout {
                 version: N9,
                 ..core_3_1
             }),
+            (10, 0) if !is_windows => {
+                Some(Self { generation: "net10-unix", version: 0, saved: &UNIX_10, ..core_3_1 })
+            }
             _ => None,
         }
+    }
+
+    /// Returns true if Frames have numbers in place of vtables, which only the runtime itself states.
+    pub(super) const fn is_numbered(&self) -> bool {
+        self.version == 0
+    }
+
+    /// Returns the layout with the offsets that the runtime states, where it does. `None` if it states
+    /// others than its version has where all versions have had the same.
+    fn as_stated(self, stated: &ContractDescriptor) -> Option<Self> {
+        let at = |type_name, field| stated.field(type_name, field).ok().map(u64::from);
+        let mut layout = self;
+        // .NET 9 states these two alone.
+        layout.cooperative = at("Thread", "PreemptiveGCDisabled")?;
+        layout.top_frame = at("Thread", "Frame")?;
+        if !self.is_numbered() {
+            return Some(layout);
+        }
+        layout.call_site_sp = at("InlinedCallFrame", "CallSiteSP")?;
+        layout.software_context = at("SoftwareExceptionFrame", "TargetContext")?;
+        let SavedRegisters { transition_block, hijacked, registers, .. } = *self.saved;
+        let size = 8 * registers.len() as u64;
+        let is_as_known = [
+            ("Frame", "Next", field::NEXT),
+            ("InlinedCallFrame", "CallerReturnAddress", layout.call_site_sp + 8),
+            ("InlinedCallFrame", "CalleeSavedFP", layout.call_site_sp + 16),
+            ("FramedMethodFrame", "TransitionBlockPtr", field::FIRST),
+            ("TransitionBlock", "!", transition_block),
+            ("TransitionBlock", "ReturnAddress", transition_block - 8),
+            ("TransitionBlock", "CalleeSavedRegisters", transition_block - 8 - size),
+            ("HijackFrame", "ReturnAddress", field::FIRST),
+            ("HijackFrame", "HijackArgsPtr", field::ARGUMENTS),
+            ("HijackArgs", "CalleeSavedRegisters", hijacked),
+            ("HijackArgs", "!", hijacked + size + 8),
+            ("ResumableFrame", "TargetContextPtr", field::FIRST),
+            ("FaultingExceptionFrame", "TargetContext", field::ARGUMENTS),
+            ("CalleeSavedRegisters", "!", size),
+            ("CalleeSavedRegisters", "R12", 0),
+            ("CalleeSavedRegisters", "R13", 8),
+            ("CalleeSavedRegisters", "R14", 16),
+            ("CalleeSavedRegisters", "R15", 24),
+            ("CalleeSavedRegisters", "Rbx", 32),
+            ("CalleeSavedRegisters", "Rbp", 40),
+        ]
+        .into_iter()
+        .all(|(type_name, field, known)| at(type_name, field) == Some(known));
+        is_as_known.then_some(layout)
+    }
+
+    /// Returns the numbers of Frames, and their kinds. Those that the runtime does not state are left out.
+    pub(super) fn numbered(stated: &ContractDescriptor) -> impl Iterator<Item = (u64, Kind)> + '_ {
+        NUMBERED.into_iter().filter_map(|(global, shape)| {
+            let name = global.strip_suffix("Identifier")?;
+            Some((stated.global(global).ok()?, Kind { name, shape }))
+        })
     }
 
     /// Returns the kinds of the runtime's Frames, in the order of its table.
@@ -212,4 +315,93 @@ pub(super) mod field {
     pub(in crate::record) const CONTEXT_FLAGS: u64 = 0x30;
     pub(in crate::record) const CONTEXT_RAX: u64 = 0x78;
     pub(in crate::record) const CONTEXT_RIP: u64 = 0xF8;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clr_walker::memory::{Segment, Segments};
+
+    /// Those parts of what .NET 10.0.9 on Linux states that are read here.
+    const STATED_10: &str = r#"{"version":0,"baseline":"empty","types":{
+        "Thread":{"PreemptiveGCDisabled":4,"Frame":8,"LastThrownObject":[336,"GCHandle"]},
+        "Frame":{"Next":8},
+        "InlinedCallFrame":{"!":56,"CallSiteSP":24,"CallerReturnAddress":32,"CalleeSavedFP":40},
+        "SoftwareExceptionFrame":{"!":3520,"TargetContext":288,"ReturnAddress":16},
+        "FramedMethodFrame":{"!":32,"TransitionBlockPtr":16},
+        "TransitionBlock":{"!":104,"ReturnAddress":96,"CalleeSavedRegisters":48},
+        "ResumableFrame":{"!":24,"TargetContextPtr":16},
+        "HijackFrame":{"!":40,"ReturnAddress":16,"HijackArgsPtr":32},
+        "HijackArgs":{"!":80,"CalleeSavedRegisters":24},
+        "FaultingExceptionFrame":{"!":3280,"TargetContext":32},
+        "CalleeSavedRegisters":{"!":48,"R12":0,"R13":8,"R14":16,"R15":24,"Rbx":32,"Rbp":40}},
+        "globals":{"InlinedCallFrameIdentifier":["0x1","nuint"],
+        "SoftwareExceptionFrameIdentifier":["0x5","nuint"],"PInvokeCalliFrameIdentifier":["0x7","nuint"]},
+        "contracts":{"Thread":1}}"#;
+
+    /// What .NET 9.0.7 states of this.
+    const STATED_9: &str = r#"{"version":0,"baseline":"empty","types":{
+        "Thread":{"PreemptiveGCDisabled":4,"Frame":8}},"globals":{},"contracts":{"Thread":1}}"#;
+
+    fn stated(text: &str) -> ContractDescriptor {
+        const AT: u64 = 0x1000;
+        let text_at: u64 = 0x2000;
+        let len = text.len() as u32;
+        let bytes = [
+            &b"DNCCDAC\0"[..],
+            &1_u32.to_le_bytes(),
+            &len.to_le_bytes(),
+            &text_at.to_le_bytes(),
+            &0_u64.to_le_bytes(),
+            &0_u64.to_le_bytes(),
+        ]
+        .concat();
+        let parts = [Segment::new(AT, &bytes), Segment::new(text_at, text.as_bytes())];
+        ContractDescriptor::read(&Segments::new(parts).unwrap(), AT).unwrap()
+    }
+
+    #[test]
+    fn net_10_is_read_as_it_states_itself() {
+        let unix = Convention::SystemV;
+        let of = |text: &str| Layout::of([10, 0, 9], unix, Some(&stated(text)));
+        let layout = of(STATED_10).unwrap();
+        assert_eq!((layout.generation, layout.cooperative, layout.top_frame), ("net10-unix", 4, 8));
+        assert_eq!((layout.call_site_sp, layout.software_context), (0x18, 0x120));
+        let moved = STATED_10.replace("\"Frame\":8,", "\"Frame\":24,");
+        assert_eq!(of(&moved).unwrap().top_frame, 24);
+        for (known, other) in [
+            ("\"Next\":8", "\"Next\":16"),
+            ("\"CalleeSavedFP\":40", "\"CalleeSavedFP\":48"),
+            ("\"HijackArgs\":{\"!\":80", "\"HijackArgs\":{\"!\":88"),
+            ("\"Rbx\":32", "\"Rbx\":40"),
+            ("\"PreemptiveGCDisabled\":4,", ""),
+        ] {
+            let changed = STATED_10.replace(known, other);
+            assert_ne!(changed, STATED_10);
+            assert_eq!(of(&changed), None, "{other}");
+        }
+        let stated = stated(STATED_10);
+        let numbers: Vec<_> =
+            Layout::numbered(&stated).map(|(number, kind)| (number, kind.name)).collect();
+        let expected =
+            [(1, "InlinedCallFrame"), (5, "SoftwareExceptionFrame"), (7, "PInvokeCalliFrame")];
+        assert_eq!(numbers, expected, "in the order of the list");
+    }
+
+    #[test]
+    fn runtimes_that_are_not_known_are_refused() {
+        let (unix, windows) = (Convention::SystemV, Convention::WindowsX64);
+        let (nine, ten) = (stated(STATED_9), stated(STATED_10));
+        let generation = |version, convention, stated| {
+            Layout::of(version, convention, stated).map(|layout| layout.generation)
+        };
+        assert_eq!(generation([10, 0, 9], unix, None), None, "it states nothing");
+        assert_eq!(generation([10, 0, 9], unix, Some(&nine)), None, "it states too little");
+        assert_eq!(generation([10, 0, 9], windows, Some(&ten)), None);
+        assert_eq!(generation([11, 0, 0], unix, Some(&ten)), None);
+        assert_eq!(generation([5, 0, 0], unix, None), None);
+        assert_eq!(generation([9, 0, 1], unix, Some(&nine)), Some("net9-unix"));
+        assert_eq!(generation([9, 0, 1], unix, None), Some("net9-unix"));
+        assert_eq!(generation([8, 0, 99], windows, None), Some("net8-windows"));
+    }
 }

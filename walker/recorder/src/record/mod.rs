@@ -140,7 +140,8 @@ impl Record {
     }
 
     fn new(settings: &Settings, version: [u16; 3]) -> Result<Self, String> {
-        let layout = Layout::of(version, os::CONVENTION).ok_or_else(|| {
+        let stated = os::contracts();
+        let layout = Layout::of(version, os::CONVENTION, stated.as_ref()).ok_or_else(|| {
             let [major, minor, build] = version;
             format!("calls of a runtime {major}.{minor}.{build} cannot be replayed")
         })?;
@@ -156,9 +157,13 @@ impl Record {
         let limit = u64::from(settings.size) << 20;
         let output = Output::create(path, &header, limit, settings.label.clone())
             .map_err(|error| format!("{}: {error}", path.display()))?;
+        let vtables = OnceLock::new();
+        if let Some(stated) = stated.filter(|_| layout.is_numbered()) {
+            let _ = vtables.set(Vtables::numbered(&stated));
+        }
         Ok(Self {
             layout,
-            vtables: OnceLock::new(),
+            vtables,
             is_full: AtomicBool::new(output.is_full()),
             output: Mutex::new(output),
             shapes: Mutex::default(),

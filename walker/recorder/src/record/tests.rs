@@ -43,7 +43,7 @@ fn record() -> String {
         let at = offset as usize;
         stack[at..at + 8].copy_from_slice(&value.to_le_bytes());
     };
-    let layout = Layout::of([9, 0, 7], Convention::SystemV).unwrap();
+    let layout = Layout::of([9, 0, 7], Convention::SystemV, None).unwrap();
     // An InlinedCallFrame: datum, stack pointer, return address, frame pointer.
     put(0x40 + field::FIRST, 0);
     put(0x40 + layout.call_site_sp, STACK + 0x80);

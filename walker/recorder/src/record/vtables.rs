@@ -1,10 +1,11 @@
-//! The vtables of Frames, by which the runtime tells them apart.
+//! The vtables of Frames, by which the runtime tells them apart; in .NET 10, numbers.
 //!
 //! They have no names in a released runtime. But its table for debuggers lists them, in an order that
 //! is the same in all builds of a version: the table is found by its run of pointers to vtables.
 
 use super::layout::{BEHIND, Kind, Layout};
 use crate::os::Segment;
+use clr_walker::jitted::contracts::ContractDescriptor;
 use clr_walker::memory::{self, Memory, Segments};
 use clr_walker::registers::Convention;
 use std::collections::BTreeMap;
@@ -20,6 +21,11 @@ impl Vtables {
     /// Returns the kind of a Frame with this first word.
     pub(super) fn kind(&self, word: u64) -> Option<Kind> {
         self.0.get(&word).copied()
+    }
+
+    /// Takes the numbers that stand in place of vtables, which the runtime states.
+    pub(super) fn numbered(stated: &ContractDescriptor) -> Self {
+        Self(Layout::numbered(stated).collect())
     }
 
     /// Looks for the table in the runtime's library, whose lowest address (VA) is `base`. `None` if it
@@ -93,7 +99,7 @@ mod tests {
     #[test]
     fn frames_are_named_by_their_place_in_the_table() {
         const BASE: u64 = 0x7000_0000;
-        let layout = Layout::of([9, 0, 7], Convention::SystemV).unwrap();
+        let layout = Layout::of([9, 0, 7], Convention::SystemV, None).unwrap();
         let count = LEAST_RUN + 10;
         let vtables = BASE + 0x1000;
         let mut data = Vec::new();

@@ -191,7 +191,8 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
     /// Corrects the caller of a frame of native code at `inside` (VA), where call frame information
     /// names an address that no call returns to. Returns true if it did. Three functions of CoreCLR on
     /// Unix are so: the one that a hijacked return leads to, the one that handles faults, and
-    /// `UMThunkStub`. `own` are the frame's rsp and rbp.
+    /// `UMThunkStub`; and so are epilogues that the information leaves out. `own` are the frame's rsp
+    /// and rbp.
     #[cold]
     #[inline(never)]
     fn leave_otherwise(&self, inside: u64, own: (u64, u64), frame: &mut Cursor) -> bool {
@@ -209,9 +210,53 @@ impl<'s, 'a, T: TargetThread> Steps<'s, 'a, T> {
             frame.position = Position::Interrupted;
             frame.source = Source::Unwound(Trust::Cfi);
             true
+        } else if frame.source == Source::Context && self.by_epilogue(inside, &mut frame.registers)
+        {
+            frame.known = self.unwinder.convention().nonvolatile().with(Gpr::Rsp);
+            frame.position = Position::ReturnAddress;
+            frame.source = Source::Unwound(Trust::EpilogueInstructions);
+            true
         } else {
             false
         }
+    }
+
+    /// Moves the thread's own registers to its caller, if only `pop`s and a `ret` come from the
+    /// instruction at `inside` (VA) on, before which the thread was stopped, and if a call in known code
+    /// returns to the caller. Returns true if it did.
+    ///
+    /// The native code of CoreCLR 3.1 on Linux has epilogues without call frame information.
+    #[inline(never)]
+    fn by_epilogue(&self, inside: u64, registers: &mut Registers) -> bool {
+        let pops = || {
+            let (region, rva) = self.find(inside)?;
+            let code = region.bytes_from(rva)?;
+            code.get(..epilogue_len(code)? as usize - 1)
+        };
+        let Some(mut pops) = pops() else { return false };
+        if self.read_registers(registers).is_err() {
+            return false;
+        }
+        let mut rsp = registers.rsp();
+        let mut pop = || {
+            let word = self.target.read_u64(rsp).ok();
+            rsp = rsp.wrapping_add(8);
+            word
+        };
+        while let [first, rest @ ..] = pops {
+            let (number, after) = match (first, rest) {
+                (0x41, [opcode, after @ ..]) => (opcode & 7 | 8, after),
+                _ => (first & 7, rest),
+            };
+            let Some(word) = pop() else { return false };
+            registers.set(Gpr::from_number(number), word);
+            pops = after;
+        }
+        let Some(rip) = pop() else { return false };
+        registers.rip = rip;
+        registers.set(Gpr::Rsp, rsp);
+        let is_known = self.knows(rip.wrapping_sub(1));
+        is_known && self.stack.contain(rsp) && self.is_return_address(rip)
     }
 
     /// Returns the caller that the function at `inside` (VA) returns to by its last instruction, if

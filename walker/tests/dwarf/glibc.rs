@@ -167,6 +167,44 @@ fn clone_returns_in_the_parent_and_ends_the_stack_in_the_child() {
     }
 }
 
+/// `frame_dummy` as gcc 4.8 adds it to images, for example to libclrjit.so of .NET 9.0.7.
+const FRAME_DUMMY: [u8; 18] = [
+    0x48, 0x8D, 0x3D, 0xF9, 0x1E, 6, 0, // lea rdi, [rip+list]
+    0x48, 0x83, 0x3F, 0, // cmp qword ptr [rdi], 0
+    0x75, 0x0B, // jne
+    0xE9, 0x5E, 0xFF, 0xFF, 0xFF, // jmp
+];
+
+#[test]
+fn a_constructor_without_call_frame_information_is_known_by_its_code() {
+    let mut frames = Frames::new();
+    let cie = frames.cie(&Cie::default());
+    frames.fde(cie, CODE + 0x80, 5, &[]);
+    let case = |code: &[u8], at: u32| Case::new(&frames, at).code(0, code);
+    for at in [0, 7, 11, 13] {
+        assert_eq!(case(&FRAME_DUMMY, at).changes(), "rip=[0] rsp=1", "{at}");
+        let (_, step) = case(&FRAME_DUMMY, at).step().unwrap();
+        assert_eq!(step.trust, Trust::KnownCode);
+        let none = Err(UnwindError::NoFrameInformation { address: self::at(at) });
+        if at > 0 {
+            assert_eq!(case(&FRAME_DUMMY, at).returned_to().step(), none, "{at}");
+        }
+        for (changed, byte) in [(0, 0x4C), (2, 0x35), (7, 0x49), (10, 1), (11, 0x74), (13, 0xE8)] {
+            let mut code = FRAME_DUMMY;
+            code[changed] = byte;
+            assert_eq!(case(&code, at).step(), none, "{at} {changed}");
+        }
+    }
+    for at in [1, 6, 8, 12, 14] {
+        let none = Err(UnwindError::NoFrameInformation { address: self::at(at) });
+        assert_eq!(
+            case(&FRAME_DUMMY, at).step(),
+            none,
+            "within an instruction, or after these: {at}"
+        );
+    }
+}
+
 #[test]
 fn other_system_calls_are_not_taken_for_clone() {
     let none = |offset| Err(UnwindError::NoFrameInformation { address: at(offset) });

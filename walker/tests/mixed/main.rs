@@ -1,6 +1,7 @@
 //! Whole stacks of a hand-made thread, through a runtime that answers as the test sets it up.
 
 mod advice;
+mod bare_epilogue;
 mod cold_end;
 mod hijacked;
 mod image;

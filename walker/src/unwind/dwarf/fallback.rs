@@ -32,6 +32,10 @@ pub(super) fn step<M: Memory + ?Sized>(
     {
         return leave_clone(made, registers, memory);
     }
+    if position == Position::Interrupted && is_in_frame_dummy(place) {
+        let needed = RegisterSet::of(&[Gpr::Rsp]);
+        return pop(registers, memory, 0, Trust::KnownCode, needed);
+    }
     if guesses == Guesses::FramePointers {
         return frame_pointer(place, registers, memory);
     }
@@ -138,6 +142,17 @@ fn leave_clone<M: Memory + ?Sized>(
         CloneCall::Either => RegisterSet::of(&[Gpr::Rsp, Gpr::Rax]),
     };
     pop(registers, memory, 0, Trust::KnownCode, needed)
+}
+
+/// Returns true if `place` is in the first instructions of `frame_dummy`, which gcc up to 6 adds to each
+/// image (`crtstuff.c`) without call frame information: `lea rdi, [rip+list]; cmp qword ptr [rdi], 0; jne;
+/// jmp`. The loader calls it, and that is often the first use of a page of the image, which takes long.
+fn is_in_frame_dummy(place: Place<'_, '_>) -> bool {
+    [0, 7, 11, 13].into_iter().any(|back| {
+        let code = place.rva.checked_sub(back).and_then(|start| place.region.bytes_from(start));
+        let begin = code.and_then(<[u8]>::first_chunk);
+        matches!(begin, Some([0x48, 0x8D, 0x3D, _, _, _, _, 0x48, 0x83, 0x3F, 0, 0x75, _, 0xE9]))
+    })
 }
 
 /// Takes rbp for a frame pointer if everything that it leads to looks like one: a saved rbp further

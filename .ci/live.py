@@ -10,7 +10,7 @@ import sys
 runtime, workload, policy, processes, crashes = sys.argv[1:]
 results = [json.loads(line) for line in sys.stdin]
 sums = ("walks", "missed", "frames", "hangs", "wrong_frames", "allocations", "false_whole", "unjudged", "bridged",
-        "complete", "snapshots", "snapshot_frames_missing")
+        "complete", "late", "snapshots", "snapshot_frames_missing")
 total = {name: sum(result[name] for result in results) for name in sums}
 claims = {}
 for result in results:
@@ -18,7 +18,7 @@ for result in results:
         claims[claim] = claims.get(claim, 0) + count
 middle = {
     name: int(statistics.median(result[name] for result in results)) if results else 0
-    for name in ("median_ns", "p95_ns", "twenty_frames_ns", "twenty_frames_p95_ns")
+    for name in ("median_ns", "p95_ns", "twenty_frames_ns", "twenty_frames_p95_ns", "twenty_frames_again_ns")
 }
 line = {"runtime": runtime, "workload": workload, "policy": policy, "processes": int(processes),
         "crashes": int(crashes), **total, **middle, "claims": claims}

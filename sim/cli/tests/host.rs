@@ -391,6 +391,38 @@ fn sanitizers_find_nothing_in_guests() {
     }
 }
 
+/// A profiler with a thread of its own, under the scheduler: the right one survives, and of one with a
+/// mistake the first failure comes with its story and repeats.
+#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+#[test]
+fn histories_of_a_profiler_with_threads_are_searched() {
+    let search = |mistake: &str| {
+        let library = guest("thread_sampler", &[&format!("-DMISTAKE={mistake}")])?;
+        let host = Host::new(&library, "threads.kdl");
+        Some(host.args(&["--on", "net8-unix", "--schedules", "200"]))
+    };
+    let Some(right) = search("RIGHT") else { return };
+    assert_eq!(right.run().0, 0);
+    let (code, output) = search("LOCK_IN_THREAD_DESTROYED").unwrap().run();
+    assert_eq!(code, 1, "{output}");
+    // The numbers depend on the compiler's library.
+    for line in [
+        "deadlock: profiler's lock 1, thread store",
+        "    thread 1 of the profiler waits for the thread store, which is owned by other",
+        "    owns the profiler's lock \"mutex 1\"",
+        "  H-05: ThreadDestroyed waits for a walker that waits for it",
+        "  again: clrsim host LIBRARY ",
+    ] {
+        assert!(output.contains(line), "{line}: {output}");
+    }
+    let lost = search("NOTIFY_WITHOUT_LOCK").unwrap().args(&["--seed", "1"]).object();
+    assert_eq!(lost["outcomes"][1]["end"], "lost wake-up", "{lost:#}");
+    assert_eq!(lost["outcomes"][1]["repeats"], true);
+    let mut printed = BTreeSet::new();
+    fields(&lost, &mut printed);
+    assert_eq!(printed, described("host --schedules"));
+}
+
 #[test]
 fn what_is_no_profiler_is_said() {
     let text = sources().join("jumps.kdl");
@@ -433,9 +465,14 @@ fn every_field_is_described() {
         let host = Host::new(&library, "allocates.kdl").args(&["--on", "net8-unix"]);
         fields(&host.env("GUEST_MISUSE", way).object(), &mut printed);
     }
+    assert_eq!(printed, described("host"));
+}
+
+/// Returns the fields that a section of the page of the schema describes.
+fn described(section: &str) -> BTreeSet<String> {
     let page = include_str!("../src/schema.md");
-    let (_, section) = page.split_once("\n## host\n").unwrap();
+    let (_, section) = page.split_once(&format!("\n## {section}\n")).unwrap();
     let section = section.split("\n## ").next().unwrap();
-    let described = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
-    assert_eq!(printed, described.map(str::to_owned).collect());
+    let fields = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    fields.map(str::to_owned).collect()
 }

@@ -15,7 +15,9 @@ fn main() {
 mod linux {
     use clr_explore::{Random, Search as _, TestedProcess};
     use clr_runtime::generation::Generation;
-    use clrsim::scheduled::{Died, GuestEnding, GuestProcess, ScheduledLibrary, ScheduledVisit};
+    use clrsim::scheduled::{
+        Died, GuestEnding, GuestProcess, Kept, ScheduledLibrary, ScheduledVisit,
+    };
     use std::collections::BTreeMap;
     use std::ffi::CString;
     use std::path::Path;
@@ -138,7 +140,11 @@ thread "other" start="App.Other"
         ];
         for (mistake, count, kinds) in mistakes {
             let path = folder.join(mistake).with_extension("so");
-            assert!(compile("sampler.cpp", &[&format!("-DMISTAKE={mistake}")], &path));
+            assert!(compile(
+                "../../../../cli/tests/guests/thread_sampler.cpp",
+                &[&format!("-DMISTAKE={mistake}")],
+                &path
+            ));
             let class = clrsim::Guid::parse("00000000-0000-0000-0000-000000000000").unwrap();
             let mut visit = ScheduledVisit::open(&path, class, TEXT, Generation::Net8Unix).unwrap();
             let mut histories = |count| {
@@ -146,7 +152,7 @@ thread "other" start="App.Other"
                 let run = |number| {
                     assert!(search.begin(number));
                     // SAFETY: this process has one thread.
-                    unsafe { visit.run_in_copy(&mut search) }
+                    unsafe { visit.run_in_copy(&mut search, Kept::Ending) }
                 };
                 (0..count).map(run).collect::<Vec<_>>()
             };

@@ -11,6 +11,7 @@ Examples:
   clrsim host libMyProfiler.so my.kdl --on net8-unix,net9-unix
   clrsim host MyProfiler.dll my.kdl --clsid {3c2a5b7e-6d0f-4f0e-9c51-0a6b9d3f2c11} --json
   clrsim host libMyProfiler.so my.kdl --matrix
+  clrsim host libMyProfiler.so my.kdl --schedules 1000 --seed 7
 
 The library is that of a profiler, as it is shipped. It is loaded as a CLR does: DllGetClassObject
 for IClassFactory, CreateInstance and QueryInterface for ICorProfilerCallback2, QueryInterface for
@@ -21,7 +22,12 @@ and the release of the runtime's references follow.
 Each runtime has a process of its own, which the tool starts. A profiler that ends it, or never
 returns, loses that process alone. The profiler's output is printed at the end.
 
-Threads of the profiler are not simulated yet. They run, but the runtime refuses their calls.
+Without --schedules threads of the profiler run, but the runtime refuses their calls.
+
+With --schedules (Linux on x86-64 with glibc) the profiler's own threads are scheduled, together
+with those of the program: one runs at a time, and where they could observe each other a search
+chooses the next one. Each history has a process of its own. The outcomes are counted; the first
+history of each failure comes with its story and with the command that repeats it.
 
 The verdict is one of
 
@@ -36,8 +42,8 @@ The verdict is one of
   hung           the profiler did not return in time
 
 Exit codes:
-  0  every verdict is clean
-  1  some verdict is another one
+  0  every verdict is clean; with --schedules, every history ends well
+  1  some verdict is another one; with --schedules, some history fails
   2  the arguments are wrong, a file is missing, or the text is no program";
 
 /// Load a profiler's library, unmodified, and run it over a text on a simulated runtime.
@@ -67,6 +73,18 @@ pub(crate) struct HostArgs {
     /// The class that DllGetClassObject is asked for. Many profilers ignore it [default: all zeros]
     #[arg(long, value_name = "CLSID", value_parser = class)]
     pub(crate) clsid: Option<String>,
+
+    /// Search this number of histories for one that fails
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["matrix", "journal"])]
+    pub(crate) schedules: Option<u64>,
+
+    /// The seed of the search: the same seed gives the same histories
+    #[arg(long, value_name = "SEED", default_value_t = 0, requires = "schedules")]
+    pub(crate) seed: u64,
+
+    /// The number of the first history
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, requires = "schedules")]
+    pub(crate) first: u64,
 
     /// Print a table instead: on which runtimes the profiler loads, and how it fares there
     #[arg(long)]

@@ -2,9 +2,10 @@
 //! cannot be undone, so each history begins with a copy of a process that has loaded the guest, and called
 //! nothing.
 
+use core::fmt;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// The reason why a process has not reported the end of its history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,13 +18,38 @@ pub enum Died {
     NoProcess,
 }
 
+impl fmt::Display for Died {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Signal(libc::SIGSEGV) => f.write_str("SIGSEGV ended the process"),
+            Self::Signal(libc::SIGABRT) => f.write_str("SIGABRT ended the process"),
+            Self::Signal(signal) => write!(f, "signal {signal} ended the process"),
+            Self::Exit(code) => write!(f, "the profiler ended its process with {code}"),
+            Self::NoProcess => f.write_str("the system has no process for it"),
+        }
+    }
+}
+
+/// Gives this process the same addresses each time it is started, so that containers that are ordered by
+/// address are traversed in the same order. Returns true if the process has to be started again for that.
+#[must_use]
+pub fn fix_addresses() -> bool {
+    // SAFETY: no pointers: the value asks for the current flags.
+    let flags = unsafe { libc::personality(0xFFFF_FFFF) };
+    if flags < 0 || flags & libc::ADDR_NO_RANDOMIZE != 0 {
+        return false;
+    }
+    // SAFETY: no pointers. A system that refuses leaves addresses random.
+    unsafe { libc::personality(u64::from((flags | libc::ADDR_NO_RANDOMIZE).cast_unsigned())) >= 0 }
+}
+
 /// Executes `act` in a copy of this process, which ends after it, and returns its bytes.
 ///
 /// This process has no other threads: a lock that one of them owns would never be released in the copy.
 ///
 /// # Errors
 /// Returns [`Died`] if the copy ended otherwise.
-pub(super) fn in_copy(act: impl FnOnce() -> Vec<u8>) -> Result<Vec<u8>, Died> {
+pub(super) fn in_copy(silent: bool, act: impl FnOnce() -> Vec<u8>) -> Result<Vec<u8>, Died> {
     let mut ends = [0; 2];
     // SAFETY: room for two descriptors.
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
@@ -37,6 +63,9 @@ pub(super) fn in_copy(act: impl FnOnce() -> Vec<u8>) -> Result<Vec<u8>, Died> {
         0 => {
             drop(from);
             stay_here();
+            if silent {
+                be_silent();
+            }
             let bytes = act();
             let mut to = to;
             // If the other process has ended, nobody waits for the bytes.
@@ -60,6 +89,15 @@ pub(super) fn in_copy(act: impl FnOnce() -> Vec<u8>) -> Result<Vec<u8>, Died> {
                 _ => Err(Died::Exit(libc::WEXITSTATUS(status))),
             }
         }
+    }
+}
+
+/// Drops what this process prints.
+fn be_silent() {
+    let Ok(nowhere) = File::options().write(true).open("/dev/null") else { return };
+    for stream in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
+        // SAFETY: two descriptors of this process.
+        unsafe { libc::dup2(nowhere.as_raw_fd(), stream) };
     }
 }
 

@@ -24,11 +24,11 @@ mod threads;
 mod time;
 mod visit;
 
-pub use fork::Died;
+pub use fork::{Died, fix_addresses};
 pub use visit::{ScheduledVisit, VisitError};
 
 use clr_explore::{
-    CurrentThread, Ending, Explorer, HistoryDetail, Limits, Search, Setup, TestedProcess,
+    CurrentThread, Ending, Explorer, HistoryDetail, Limits, Search, Setup, TestedProcess, story,
 };
 use clr_walker::profiling::HResult;
 use clr_world::BuildError;
@@ -135,6 +135,15 @@ impl ScheduledLibrary {
     }
 }
 
+/// What is kept of a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// Its end. What the guest prints is dropped.
+    Ending,
+    /// Its end and the story of a failure. What the guest prints is printed.
+    Story,
+}
+
 /// The end of a history of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestEnding {
@@ -144,10 +153,12 @@ pub struct GuestEnding {
     pub turns: u64,
     /// Digest of all turns: the same history has the same digest.
     pub digest: u64,
+    /// The verdict and how it came about, in lines, if the history failed and its story is kept.
+    pub story: Vec<String>,
 }
 
 impl GuestEnding {
-    fn of(ending: &Ending) -> Self {
+    fn of(ending: &Ending, kept: Kept) -> Self {
         let turns = ending.history.iter().flat_map(|history| &history.turns);
         let mut digest = 0xCBF2_9CE4_8422_2325_u64;
         for turn in turns {
@@ -155,22 +166,49 @@ impl GuestEnding {
                 digest = (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
             }
         }
-        let verdict = ending.verdict.as_ref().map(clr_explore::Verdict::fingerprint);
-        Self { verdict, turns: ending.turns, digest }
+        let mut found = Self { verdict: None, turns: ending.turns, digest, story: Vec::new() };
+        if let (Some(verdict), Some(history)) = (&ending.verdict, &ending.history) {
+            found.verdict = Some(verdict.fingerprint());
+            if kept == Kept::Story {
+                let rows = story::story(verdict, history);
+                found.story.extend(rows.iter().map(ToString::to_string));
+            }
+        }
+        found
     }
 
     fn to_bytes(&self) -> Vec<u8> {
         let verdict = self.verdict.as_deref().unwrap_or_default();
-        format!("{} {} {verdict}", self.turns, self.digest).into_bytes()
+        let lines = self.story.iter().flat_map(|line| ["\n", line]);
+        let story: String = lines.collect();
+        format!("{} {} {verdict}{story}", self.turns, self.digest).into_bytes()
     }
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut parts = std::str::from_utf8(bytes).ok()?.splitn(3, ' ');
+        let mut lines = std::str::from_utf8(bytes).ok()?.split('\n');
+        let mut parts = lines.next()?.splitn(3, ' ');
         let turns = parts.next()?.parse().ok()?;
         let digest = parts.next()?.parse().ok()?;
         let verdict = parts.next().filter(|verdict| !verdict.is_empty()).map(str::to_owned);
-        Some(Self { verdict, turns, digest })
+        Some(Self { verdict, turns, digest, story: lines.map(str::to_owned).collect() })
     }
+}
+
+/// Executes a history in a copy of this process.
+fn run_in_copy<'p>(
+    explorer: &mut Explorer<'_>,
+    load: &(dyn Fn(&mut Setup<'p>) + 'p),
+    search: &mut dyn Search,
+    kept: Kept,
+) -> Result<GuestEnding, Died> {
+    let detail = match kept {
+        Kept::Ending => HistoryDetail::Events,
+        Kept::Story => HistoryDetail::Statuses,
+    };
+    let bytes = fork::in_copy(kept == Kept::Ending, || {
+        GuestEnding::of(&explorer.run(load, search, Limits::default(), detail), kept).to_bytes()
+    })?;
+    GuestEnding::from_bytes(&bytes).ok_or(Died::Exit(0))
 }
 
 /// A process with a library whose function is called by a thread of the profiler, once in each history.
@@ -203,17 +241,13 @@ impl<'b> GuestProcess<'b> {
     pub unsafe fn run_in_copy(&mut self, search: &mut dyn Search) -> Result<GuestEnding, Died> {
         // SAFETY: the promise of `new`.
         let main = unsafe { std::mem::transmute::<*const c_void, extern "C" fn()>(self.main) };
-        let bytes = fork::in_copy(|| {
-            let load = move |setup: &mut Setup<'_>| {
-                setup.thread("main", move |me| {
-                    let carrier = carrier::of(me);
-                    carrier.execute(me, || main());
-                    carrier.finish(me);
-                });
-            };
-            let (limits, detail) = (Limits::default(), HistoryDetail::Events);
-            GuestEnding::of(&self.explorer.run(&load, search, limits, detail)).to_bytes()
-        })?;
-        GuestEnding::from_bytes(&bytes).ok_or(Died::Exit(0))
+        let load = move |setup: &mut Setup<'_>| {
+            setup.thread("main", move |me| {
+                let carrier = carrier::of(me);
+                carrier.execute(me, || main());
+                carrier.finish(me);
+            });
+        };
+        run_in_copy(&mut self.explorer, &load, search, Kept::Ending)
     }
 }

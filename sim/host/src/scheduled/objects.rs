@@ -78,6 +78,11 @@ pub(super) fn set_done(at: usize) {
     with(|objects| objects.done.push(at));
 }
 
+/// Returns the name of the next thread that is started.
+pub(super) fn thread_name() -> String {
+    with(|objects| format!("thread {} of the profiler", objects.threads.len() + 1))
+}
+
 /// Notes a thread that was started.
 pub(super) fn add_thread(id: u64, thread: ThreadIndex) {
     with(|objects| objects.threads.insert(id, thread));

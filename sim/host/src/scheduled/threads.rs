@@ -94,7 +94,7 @@ pub(super) unsafe extern "C" fn create(
     // SAFETY: the guest's room for an id.
     unsafe { thread.write(id) };
     mine.ask(move |me| {
-        let index = me.spawn("a thread of the guest", move |me| {
+        let index = me.spawn(&objects::thread_name(), move |me| {
             carrier::register(me.index(), &carrier);
             carrier.serve_to_end(me);
             // SAFETY: a thread that was started above, and is joined once.

@@ -1,12 +1,12 @@
 //! A profiler's library over a text's program, in histories.
 
-use super::{Died, GuestEnding, ScheduledLibrary, carrier, fork};
+use super::{Died, GuestEnding, Kept, ScheduledLibrary, carrier, run_in_copy};
 use crate::guest::{Loaded, Visit};
 use crate::raise::Target;
 use crate::session::{Inner, Session};
 use crate::stage::{Anchor, Stage};
 use clr_com::Guid;
-use clr_explore::{CurrentThread, Explorer, HistoryDetail, Limits, Search, Setup, TestedProcess};
+use clr_explore::{CurrentThread, Explorer, Search, Setup, TestedProcess};
 use clr_runtime::OsThreadId;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::CallbackKind as Kind;
@@ -74,6 +74,19 @@ impl ScheduledVisit {
         Ok(Self { explorer, session, _process: process, library, class, _loaded: loaded })
     }
 
+    /// Executes a history as [`run_in_copy`](Self::run_in_copy) does, if this process has one thread.
+    ///
+    /// # Errors
+    /// Returns [`Died`]: if there are other threads, [`Died::NoProcess`].
+    pub fn run_alone(&mut self, search: &mut dyn Search, kept: Kept) -> Result<GuestEnding, Died> {
+        let threads = std::fs::read_dir("/proc/self/task").map(Iterator::count);
+        if !matches!(threads, Ok(1)) {
+            return Err(Died::NoProcess);
+        }
+        // SAFETY: this thread is the only one, and starts none.
+        unsafe { self.run_in_copy(search, kept) }
+    }
+
     /// Executes a history in a copy of this process. A strategy that learns from the histories before does
     /// not learn from this one.
     ///
@@ -82,27 +95,27 @@ impl ScheduledVisit {
     ///
     /// # Safety
     /// This process has no other threads.
-    pub unsafe fn run_in_copy(&mut self, search: &mut dyn Search) -> Result<GuestEnding, Died> {
+    pub unsafe fn run_in_copy(
+        &mut self,
+        search: &mut dyn Search,
+        kept: Kept,
+    ) -> Result<GuestEnding, Died> {
         let Self { explorer, session, library, class, .. } = self;
-        let bytes = fork::in_copy(|| {
-            let guest = Rc::new(Guest {
-                session: session.share(),
-                library: library.clone(),
-                class: *class,
-                loaded: RefCell::default(),
-            });
-            let load = move |setup: &mut Setup<'_>| {
-                let starts = Rc::clone(&guest);
-                setup.before_program("the runtime's start", move |me| starts.start(me));
-                for kind in Kind::ALL {
-                    let raises = Rc::clone(&guest);
-                    setup.on(*kind, move |me| raises.raise(me));
-                }
-            };
-            let (limits, detail) = (Limits::default(), HistoryDetail::Events);
-            GuestEnding::of(&explorer.run(&load, search, limits, detail)).to_bytes()
-        })?;
-        GuestEnding::from_bytes(&bytes).ok_or(Died::Exit(0))
+        let guest = Rc::new(Guest {
+            session: session.share(),
+            library: library.clone(),
+            class: *class,
+            loaded: RefCell::default(),
+        });
+        let load = move |setup: &mut Setup<'_>| {
+            let starts = Rc::clone(&guest);
+            setup.before_program("the runtime's start", move |me| starts.start(me));
+            for kind in Kind::ALL {
+                let raises = Rc::clone(&guest);
+                setup.on(*kind, move |me| raises.raise(me));
+            }
+        };
+        run_in_copy(explorer, &load, search, kept)
     }
 }
 

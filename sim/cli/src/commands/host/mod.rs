@@ -2,6 +2,7 @@
 
 mod account;
 mod child;
+mod histories;
 mod journal;
 mod table;
 mod write;
@@ -32,6 +33,9 @@ pub(crate) fn host(args: &HostArgs, console: &mut Console<'_>) -> Result<u8, Cli
         Ok(metadata) if metadata.is_dir() => return Err(CliError::new(&library, "is a folder")),
         Ok(_) => {}
         Err(error) => return Err(CliError::new(&library, error.kind())),
+    }
+    if let Some(schedules) = args.schedules {
+        return histories::search(args, schedules, &source, console);
     }
     let usual = if args.matrix { Generations::ALL } else { newest() };
     let mut accounts = Vec::new();

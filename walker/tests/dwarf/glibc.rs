@@ -205,6 +205,34 @@ fn a_constructor_without_call_frame_information_is_known_by_its_code() {
     }
 }
 
+/// `_init` as glibc adds it to images, for example to libSystem.Native.so of .NET 8.0.4.
+const INIT: [u8; 16] = [
+    0x48, 0x83, 0xEC, 8, // sub rsp, 8
+    0x48, 0x8B, 5, 0xC1, 0x1D, 0, 0, // mov rax, [rip+slot]
+    0x48, 0x85, 0xC0, // test rax, rax
+    0x74, 5, // je
+];
+
+#[test]
+fn the_start_of_an_image_is_known_by_its_code() {
+    let mut frames = Frames::new();
+    let cie = frames.cie(&Cie::default());
+    frames.fde(cie, CODE + 0x80, 5, &[]);
+    let case = |code: &[u8], at: u32| Case::new(&frames, at).code(0, code);
+    let none = |at: u32| Err(UnwindError::NoFrameInformation { address: self::at(at) });
+    for (at, changes) in
+        [(0, "rip=[0] rsp=1"), (4, "rip=[1] rsp=2"), (11, "rip=[1] rsp=2"), (14, "rip=[1] rsp=2")]
+    {
+        assert_eq!(case(&INIT, at).changes(), changes, "{at}");
+        for (changed, byte) in [(1, 0x81), (3, 16), (6, 0x0D), (13, 0xC9), (14, 0x75)] {
+            let mut code = INIT;
+            code[changed] = byte;
+            assert_eq!(case(&code, at).step(), none(at), "{at} {changed}");
+        }
+    }
+    assert_eq!(case(&INIT, 7).step(), none(7), "within an instruction");
+}
+
 #[test]
 fn other_system_calls_are_not_taken_for_clone() {
     let none = |offset| Err(UnwindError::NoFrameInformation { address: at(offset) });

@@ -32,9 +32,11 @@ pub(super) fn step<M: Memory + ?Sized>(
     {
         return leave_clone(made, registers, memory);
     }
-    if position == Position::Interrupted && is_in_frame_dummy(place) {
+    if position == Position::Interrupted
+        && let Some(pushed) = pushed_by_init(place).or_else(|| pushed_by_frame_dummy(place))
+    {
         let needed = RegisterSet::of(&[Gpr::Rsp]);
-        return pop(registers, memory, 0, Trust::KnownCode, needed);
+        return pop(registers, memory, pushed, Trust::KnownCode, needed);
     }
     if guesses == Guesses::FramePointers {
         return frame_pointer(place, registers, memory);
@@ -144,15 +146,30 @@ fn leave_clone<M: Memory + ?Sized>(
     pop(registers, memory, 0, Trust::KnownCode, needed)
 }
 
-/// Returns true if `place` is in the first instructions of `frame_dummy`, which gcc up to 6 adds to each
+/// Returns the number of bytes of the stack that `_init` has allocated, if `place` is in its first
+/// instructions, in which glibc (`crti.S`) has no call frame information: `sub rsp, 8; mov rax, [rip+slot];
+/// test rax, rax; je`.
+fn pushed_by_init(place: Place<'_, '_>) -> Option<u64> {
+    [(0, 0), (4, 8), (11, 8), (14, 8)].into_iter().find_map(|(back, pushed)| {
+        let code = place.region.bytes_from(place.rva.checked_sub(back)?)?.first_chunk()?;
+        let is_init = matches!(
+            code,
+            [0x48, 0x83, 0xEC, 8, 0x48, 0x8B, 5, _, _, _, _, 0x48, 0x85, 0xC0, 0x74]
+        );
+        is_init.then_some(pushed)
+    })
+}
+
+/// Returns 0 if `place` is in the first instructions of `frame_dummy`, which gcc up to 6 adds to each
 /// image (`crtstuff.c`) without call frame information: `lea rdi, [rip+list]; cmp qword ptr [rdi], 0; jne;
 /// jmp`. The loader calls it, and that is often the first use of a page of the image, which takes long.
-fn is_in_frame_dummy(place: Place<'_, '_>) -> bool {
-    [0, 7, 11, 13].into_iter().any(|back| {
+fn pushed_by_frame_dummy(place: Place<'_, '_>) -> Option<u64> {
+    let is_there = [0, 7, 11, 13].into_iter().any(|back| {
         let code = place.rva.checked_sub(back).and_then(|start| place.region.bytes_from(start));
         let begin = code.and_then(<[u8]>::first_chunk);
         matches!(begin, Some([0x48, 0x8D, 0x3D, _, _, _, _, 0x48, 0x83, 0x3F, 0, 0x75, _, 0xE9]))
-    })
+    });
+    is_there.then_some(0)
 }
 
 /// Takes rbp for a frame pointer if everything that it leads to looks like one: a saved rbp further

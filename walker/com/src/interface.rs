@@ -133,6 +133,25 @@ impl IUnknown {
         unsafe { (this.vtable().release)(this.as_raw()) }
     }
 
+    /// Calls `AddRef`.
+    ///
+    /// # Safety
+    /// A reference of this pointer's own is not counted: the caller has to release the new one.
+    pub unsafe fn add_reference(&self) -> u32 {
+        // SAFETY: the pointer is valid.
+        unsafe { (self.vtable().add_reference)(self.as_raw()) }
+    }
+
+    /// Calls `Release`.
+    ///
+    /// # Safety
+    /// The reference is one that the caller has counted, or was given; or the object outlives its
+    /// references.
+    pub unsafe fn release_reference(&self) -> u32 {
+        // SAFETY: the pointer is valid; the reference is the caller's.
+        unsafe { (self.vtable().release)(self.as_raw()) }
+    }
+
     /// Returns another interface of the object.
     ///
     /// # Errors
@@ -254,6 +273,34 @@ macro_rules! interfaces {
                     }
                 }
             )*
+        }
+
+        impl $crate::dynamic::Callable for $name {
+            fn method(slot: u32) -> Option<$crate::dynamic::MethodSignature> {
+                let (name, arguments): (_, &'static [_]) = match slot {
+                    $($slot => (
+                        stringify!($method),
+                        const { &[$($crate::dynamic::argument::<$type>(stringify!($argument)),)*] },
+                    ),)*
+                    _ => return <$base as $crate::dynamic::Callable>::method(slot),
+                };
+                Some($crate::dynamic::MethodSignature { name, arguments })
+            }
+
+            unsafe fn call(&self, slot: u32, words: &[u64]) -> Option<u64> {
+                let mut iter = words.iter();
+                // SAFETY: the caller answers for the arguments.
+                unsafe {
+                    match slot {
+                        $($slot => {
+                            $(let $argument = $crate::dynamic::next::<$type>(&mut iter)?;)*
+                            let result = self.$method($($argument),*);
+                            Some($crate::dynamic::Word::into_word(result))
+                        })*
+                        _ => $crate::dynamic::Callable::call(&self.0, slot, words),
+                    }
+                }
+            }
         }
 
         const _: () = {

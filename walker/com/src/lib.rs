@@ -14,6 +14,7 @@
 //! | `enumerator` | the enumerators, and other small interfaces |
 //! | `metadata` | `IMetaDataImport`, `IMetaDataImport2` |
 //! | `data` | ids and structures in arguments |
+//! | `dynamic` | calls by slot, with words as arguments |
 //! | `runtime` | [`RuntimeInfo`]: `ICorProfilerInfo` as [`clr_walker`] calls it |
 //!
 //! A profiler implements the callbacks that it wants. The others have a default, `S_OK`:
@@ -53,6 +54,7 @@
 
 mod callback;
 mod data;
+mod dynamic;
 mod enumerator;
 mod guid;
 mod info;
@@ -63,6 +65,7 @@ mod runtime;
 
 pub use callback::*;
 pub use data::*;
+pub use dynamic::{ArgumentKind, ArgumentSignature, Callable, MethodSignature};
 pub use enumerator::*;
 pub use guid::Guid;
 pub use info::*;

@@ -406,3 +406,66 @@ fn an_owned_object_outlives_its_references() {
     assert_eq!(owned.value().references.load(Ordering::Relaxed), u32::MAX);
     assert_eq!(owned.value().lacking.load(Ordering::Relaxed), 1);
 }
+
+/// An object of which no method is implemented, and the method that was called last.
+struct Nothing(Arc<std::sync::Mutex<&'static str>>);
+
+impl IUnknownMethods for Nothing {
+    fn unimplemented(&self, method: &'static str) {
+        *self.0.lock().unwrap() = method;
+    }
+}
+
+macro_rules! implement {
+    ($($methods:ident)*) => { $(impl $methods for Nothing {})* };
+}
+
+implement! {
+    ICorProfilerInfoMethods ICorProfilerInfo2Methods ICorProfilerInfo3Methods
+    ICorProfilerInfo4Methods ICorProfilerInfo5Methods ICorProfilerInfo6Methods
+    ICorProfilerInfo7Methods ICorProfilerInfo8Methods ICorProfilerInfo9Methods
+    ICorProfilerInfo10Methods ICorProfilerInfo11Methods ICorProfilerInfo12Methods
+    ICorProfilerInfo13Methods ICorProfilerInfo14Methods ICorProfilerInfo15Methods
+    IMetaDataImportMethods IMetaDataImport2Methods
+    ICorProfilerThreadEnumMethods
+}
+
+fn each_slot_has_its_method<I: Interface + Implements<Nothing> + Callable>() {
+    let called = Arc::default();
+    let object: I = create(Nothing(Arc::clone(&called)));
+    let slots = shape::<I>().0 as u32;
+    assert_eq!(I::method(slots), None);
+    for slot in 3..slots {
+        let method = I::method(slot).unwrap();
+        let words = vec![0; method.arguments.len()];
+        // SAFETY: no pointer is used.
+        let result = unsafe { object.call(slot, &words) };
+        assert_eq!(*called.lock().unwrap(), method.name, "{}", I::IID);
+        let refused = u64::from(HResult::NOT_IMPLEMENTED.0);
+        assert!(matches!(result, Some(0)) || result == Some(refused), "{result:?}");
+        // SAFETY: the same.
+        let too_few = words.split_last().map(|(_, rest)| unsafe { object.call(slot, rest) });
+        assert!(too_few.is_none_or(|result| result.is_none()), "{}", method.name);
+    }
+}
+
+#[test]
+fn methods_are_called_by_slot_with_words() {
+    each_slot_has_its_method::<ICorProfilerInfo15>();
+    each_slot_has_its_method::<IMetaDataImport2>();
+    each_slot_has_its_method::<ICorProfilerThreadEnum>();
+    let (runtime, called) = runtime();
+    // SAFETY: the callback is NULL, and no other argument is a pointer that is used.
+    let result = unsafe { runtime.call(36, &[0x77, 0, 1, 0x5000, 0, 1232]) };
+    assert_eq!((result, called.load(Ordering::Relaxed)), (Some(0), 36));
+    let mut found = 0_u64;
+    let arguments = [std::ptr::from_ref(&ICorProfilerInfo2::IID) as u64, &raw mut found as u64];
+    // SAFETY: the pointers are what they should be; the references are counted.
+    unsafe {
+        assert_eq!(runtime.call(0, &arguments), Some(0));
+        assert_eq!(found, runtime.as_raw() as u64);
+        assert_eq!(runtime.call(1, &[]), Some(3));
+        assert_eq!(runtime.call(2, &[]), Some(2));
+        assert_eq!(runtime.call(2, &[]), Some(1));
+    }
+}

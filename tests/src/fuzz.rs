@@ -5,12 +5,16 @@
 //! property that holds for all input.
 
 mod compact;
+#[cfg(target_pointer_width = "64")]
+mod host;
 mod mixed;
 mod native;
 mod schedule;
 mod script;
 
 pub use compact::compact_unwind;
+#[cfg(target_pointer_width = "64")]
+pub use host::{host_calls, story_of_host_calls};
 pub use mixed::mixed_walk;
 pub use native::{eh_frame, elf_image};
 pub use schedule::{ending_of_schedule, schedule};
@@ -67,6 +71,17 @@ impl<'a> Memories<'a> {
             copied: copied.expect("the image is too small to reach the stack"),
         }
     }
+}
+
+/// Does nothing: the interfaces are for 64-bit targets.
+#[cfg(not(target_pointer_width = "64"))]
+pub fn host_calls(_: &[u8]) {}
+
+/// Returns nothing: as [`host_calls`].
+#[cfg(not(target_pointer_width = "64"))]
+#[must_use]
+pub fn story_of_host_calls(_: &[u8]) -> String {
+    String::new()
 }
 
 /// Unwinds with a table, unwind data, code and registers that are all made from `data`:

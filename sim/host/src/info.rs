@@ -38,6 +38,9 @@ impl Info {
 
     /// Answers a call on the calling thread.
     fn on(&self, method: &'static str, act: impl FnOnce(&Call<'_>) -> Answer) -> HResult {
+        if self.0.lacks(method) {
+            return HResult::NOT_IMPLEMENTED;
+        }
         self.0.call(method, |session| {
             let Some(stage) = session.stage() else { return Ok(HResult::UNEXPECTED) };
             act(&Call { method, session, stage: &stage, receiver: Receiver(session) })
@@ -53,7 +56,9 @@ impl Headed for Info {
 
 impl IUnknownMethods for Info {
     fn unimplemented(&self, method: &'static str) {
-        self.0.not_simulated(method);
+        if !self.0.lacks(method) {
+            self.0.not_simulated(method);
+        }
     }
 }
 

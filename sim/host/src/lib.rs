@@ -46,6 +46,7 @@
 //! | `current` | the thread of a history that has the turn |
 //! | `scheduled` | a guest's threads under the scheduler (Linux) |
 //! | `c` | the functions of `clrsim.h` |
+//! | `probe` | a profiler that makes any call, for tests and fuzzing |
 //!
 //! # Unsafe code
 //!
@@ -73,6 +74,8 @@ mod info;
 mod journal;
 mod object;
 mod out;
+#[cfg(feature = "probe")]
+pub mod probe;
 mod raise;
 mod refusals;
 mod report;

@@ -5,7 +5,7 @@ use crate::report::Finding;
 use crate::results;
 use crate::session::{Inner, Shared, find};
 use clr_com::{
-    Guid, ICorProfilerInfo, ICorProfilerInfo2, ICorProfilerInfo3, ICorProfilerInfo4,
+    Callable, Guid, ICorProfilerInfo, ICorProfilerInfo2, ICorProfilerInfo3, ICorProfilerInfo4,
     ICorProfilerInfo5, ICorProfilerInfo6, ICorProfilerInfo7, ICorProfilerInfo8, ICorProfilerInfo9,
     ICorProfilerInfo10, ICorProfilerInfo11, ICorProfilerInfo12, ICorProfilerInfo13,
     ICorProfilerInfo14, ICorProfilerInfo15, IUnknown, IUnknownMethods, Implements, Interface,
@@ -14,10 +14,10 @@ use clr_com::{
 use clr_runtime::Outcome;
 use clr_walker::profiling::{CallError, HResult};
 use std::any::Any;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// Number of objects of closed sessions that are kept: a profiler may release them late.
 const GRAVES: usize = 0x1_0000;
@@ -34,24 +34,31 @@ pub(crate) fn bury(objects: impl IntoIterator<Item = Box<dyn Any + Send>>) {
     }
 }
 
-/// The ids of `ICorProfilerInfo` to 15.
-pub(crate) const INFO_IDS: [Guid; 15] = [
-    ICorProfilerInfo::IID,
-    ICorProfilerInfo2::IID,
-    ICorProfilerInfo3::IID,
-    ICorProfilerInfo4::IID,
-    ICorProfilerInfo5::IID,
-    ICorProfilerInfo6::IID,
-    ICorProfilerInfo7::IID,
-    ICorProfilerInfo8::IID,
-    ICorProfilerInfo9::IID,
-    ICorProfilerInfo10::IID,
-    ICorProfilerInfo11::IID,
-    ICorProfilerInfo12::IID,
-    ICorProfilerInfo13::IID,
-    ICorProfilerInfo14::IID,
-    ICorProfilerInfo15::IID,
-];
+macro_rules! infos {
+    ($($interface:ident)*) => {
+        /// The ids of `ICorProfilerInfo` to 15.
+        pub(crate) const INFO_IDS: [Guid; 15] = [$($interface::IID),*];
+        /// The number of slots of each.
+        const INFO_SLOTS: [usize; 15] =
+            [$(size_of::<<$interface as Interface>::Vtable>() / size_of::<usize>()),*];
+    };
+}
+
+infos! {
+    ICorProfilerInfo ICorProfilerInfo2 ICorProfilerInfo3 ICorProfilerInfo4 ICorProfilerInfo5
+    ICorProfilerInfo6 ICorProfilerInfo7 ICorProfilerInfo8 ICorProfilerInfo9 ICorProfilerInfo10
+    ICorProfilerInfo11 ICorProfilerInfo12 ICorProfilerInfo13 ICorProfilerInfo14 ICorProfilerInfo15
+}
+
+/// Returns the number of the first `ICorProfilerInfo` with a method.
+fn interface_of(method: &str) -> Option<u8> {
+    static INTERFACES: LazyLock<BTreeMap<&'static str, u8>> = LazyLock::new(|| {
+        let methods = (0..).map_while(ICorProfilerInfo15::method).enumerate();
+        let interface = |slot: usize| INFO_SLOTS.iter().filter(|slots| **slots <= slot).count() + 1;
+        methods.map(|(slot, method)| (method.name, interface(slot) as u8)).collect()
+    });
+    INTERFACES.get(method).copied()
+}
 
 /// The kinds of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,6 +158,16 @@ impl Head {
         if session.has_ended() { Err(results::ENDED) } else { Ok(session) }
     }
 
+    /// Returns true, and notes it, for a method that the runtime's interfaces do not have.
+    pub(crate) fn lacks(&self, method: &'static str) -> bool {
+        let Kind::Info(newest) = self.kind else { return false };
+        let Some(interface) = interface_of(method).filter(|number| *number > newest) else {
+            return false;
+        };
+        self.shared.find(Finding::NoMethod { method, interface });
+        true
+    }
+
     /// Counts a call of a method that is not simulated.
     pub(crate) fn not_simulated(&self, method: &'static str) {
         if find(self.session).is_none() && self.shared.is_open() {
@@ -177,8 +194,17 @@ impl Head {
     }
 
     fn add_reference(&self) -> u32 {
-        let references = self.references.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-        if matches!(self.kind, Kind::Info(_)) { 1 } else { references }
+        if matches!(self.kind, Kind::Info(_)) {
+            return 1;
+        }
+        // An object without references does not come to life again.
+        let more = |references: u32| references.checked_add(1).filter(|_| references > 0);
+        let before = self.references.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        if before.is_err() {
+            let method = "AddRef";
+            self.shared.find(Finding::UseAfterRelease { method, object: self.number });
+        }
+        before.map_or(0, |before| before.saturating_add(1))
     }
 
     fn release(&self) -> u32 {

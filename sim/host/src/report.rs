@@ -41,6 +41,15 @@ pub enum Finding {
         /// The method.
         method: &'static str,
     },
+    /// A method was called that the runtime's interfaces do not have: there QueryInterface refuses
+    /// the interface, and behind the methods that exist is other memory.
+    #[error("{method} is a method of ICorProfilerInfo{interface}, which the runtime does not have")]
+    NoMethod {
+        /// The method.
+        method: &'static str,
+        /// Number of the interface that has it.
+        interface: u8,
+    },
     /// An id was passed that the runtime has not given: a CLR reads memory there.
     #[error(
         "{method} was called with {id:#x}, which is no id of the process: a CLR reads memory there"

@@ -252,7 +252,16 @@ impl Session {
     /// # Errors
     /// Returns [`SessionError`].
     pub fn open(text: &str, generation: Generation) -> Result<Self, SessionError> {
-        Self::open_with(text, generation, None)
+        Self::of(Scenario::parse(text)?, generation)
+    }
+
+    /// Opens a scenario, as [`open`](Self::open) does its text.
+    ///
+    /// # Errors
+    /// Returns [`SessionError::Run`].
+    pub fn of(scenario: Scenario, generation: Generation) -> Result<Self, SessionError> {
+        let stage = Stage::new(&scenario, generation)?;
+        Ok(Self::of_stage(scenario, generation, stage, None))
     }
 
     /// Opens a text on a runtime. What happens is written to the journal.

@@ -45,10 +45,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("clr-sim", BELOW_THE_FACADE),
     ("clrsim", TOOL),
-    ("clr-tests", LIBRARIES),
+    ("clr-tests", TOOL),
 ];
 
-/// The crates that the tool depends on.
+/// The crates that the tool and the tests of the whole system depend on.
 const TOOL: &[&str] = &[
     "clr-fixtures",
     "clr-walker",
@@ -65,7 +65,7 @@ const TOOL: &[&str] = &[
     "clr-sim",
 ];
 
-/// The crates that the tests of the whole system depend on.
+/// The same without the host.
 const LIBRARIES: &[&str] = &[
     "clr-fixtures",
     "clr-walker",

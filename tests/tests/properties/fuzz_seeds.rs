@@ -204,6 +204,31 @@ fn schedule() {
     assert!(count >= Generation::ALL.len() + VERDICTS.len());
 }
 
+/// `CLR_BLESS=1` writes seeds. These are, for each runtime, the first random bytes with a walk, and the
+/// first with callbacks of a program.
+#[test]
+fn host_calls() {
+    if std::env::var_os("CLR_BLESS").is_some() {
+        for (number, generation) in (0_u8..).zip(Generation::ALL) {
+            for (name, wanted) in [("walk", "frame 0x7"), ("callbacks", "callback JIT")] {
+                // One of the texts; everything is done twice.
+                let head = |seed: u64| [number, 0x80 | (seed % 2) as u8];
+                let mut bytes =
+                    (0..20_000).map(|seed| [&head(seed)[..], &random_bytes(seed)].concat());
+                let found = bytes.find(|bytes| {
+                    let story = clr_tests::fuzz::story_of_host_calls(bytes);
+                    story.contains(wanted) && story.contains(": 0x80070057")
+                });
+                let found = found.unwrap_or_else(|| panic!("no {generation} {name}"));
+                let file = format!("{generation}_{name}");
+                std::fs::write(seeds("host_calls").join(file), found).unwrap();
+            }
+        }
+    }
+    let count = replay("host_calls", clr_tests::fuzz::host_calls);
+    assert!(count >= 2 * Generation::ALL.len());
+}
+
 /// A predicate that returns true for one kind of verdict.
 type Is = fn(&Verdict) -> bool;
 

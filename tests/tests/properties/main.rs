@@ -2,6 +2,7 @@
 
 mod fuzz_seeds;
 mod fuzzed;
+mod host_calls;
 mod jitted_code;
 mod world_properties;
 mod world_unwinding;

@@ -215,7 +215,7 @@ impl Callable for IUnknown {
             Some(match slot {
                 0 => self.query(next(&mut words)?, next(&mut words)?).into_word(),
                 1 => self.add_reference().into_word(),
-                2 => self.release().into_word(),
+                2 => self.release_reference().into_word(),
                 _ => return None,
             })
         }

@@ -137,7 +137,7 @@ impl IUnknown {
     ///
     /// # Safety
     /// A reference of this pointer's own is not counted: the caller has to release the new one.
-    pub unsafe fn add_reference(&self) -> u32 {
+    pub(crate) unsafe fn add_reference(&self) -> u32 {
         // SAFETY: the pointer is valid.
         unsafe { (self.vtable().add_reference)(self.as_raw()) }
     }
@@ -147,7 +147,7 @@ impl IUnknown {
     /// # Safety
     /// The reference is one that the caller has counted, or was given; or the object outlives its
     /// references.
-    pub unsafe fn release_reference(&self) -> u32 {
+    pub(crate) unsafe fn release_reference(&self) -> u32 {
         // SAFETY: the pointer is valid; the reference is the caller's.
         unsafe { (self.vtable().release)(self.as_raw()) }
     }

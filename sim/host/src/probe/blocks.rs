@@ -1,0 +1,195 @@
+//! Blocks of memory behind the arguments of a call.
+
+use super::{ArgumentKind, ArgumentSignature, MethodSignature, ROOM, Value};
+use std::cell::Cell;
+
+/// Number of bytes before and behind each block that nothing may write to.
+const FENCE: usize = 0x40;
+/// Bytes of a block that a method writes.
+const PATTERN: u8 = 0xA5;
+const FENCED: u8 = 0x5A;
+/// Number of bytes that a method may read if it is not known how many it reads.
+const READABLE: usize = 0x200;
+
+/// Memory between two fences.
+pub(super) struct Block {
+    /// Cells, because methods write here.
+    words: Vec<Cell<u64>>,
+    before: Vec<u8>,
+}
+
+impl Block {
+    /// Makes a block of a size that begins with some bytes.
+    fn new(size: usize, start: &[u8], rest: u8) -> Self {
+        let mut before: Vec<u8> = start.iter().copied().take(size).collect();
+        before.resize(size, rest);
+        let fence = || std::iter::repeat_n(FENCED, FENCE);
+        let all: Vec<u8> = fence().chain(before.iter().copied()).chain(fence()).collect();
+        let words = all.chunks(8).map(|chunk| {
+            let mut word = [FENCED; 8];
+            word.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
+            Cell::new(u64::from_ne_bytes(word))
+        });
+        Self { words: words.collect(), before }
+    }
+
+    pub(super) fn address(&self) -> u64 {
+        (self.words.as_ptr() as usize + FENCE) as u64
+    }
+
+    fn now(&self) -> Vec<u8> {
+        self.words.iter().flat_map(|word| word.get().to_ne_bytes()).collect()
+    }
+
+    /// Returns true if nothing was written around the block.
+    pub(super) fn is_fenced(&self) -> bool {
+        let now = self.now();
+        let (front, rest) = now.split_at(FENCE.min(now.len()));
+        let behind = rest.iter().skip(self.before.len());
+        front.iter().chain(behind).all(|byte| *byte == FENCED)
+    }
+
+    /// Returns the bytes, if they are not those from before.
+    pub(super) fn changed(&self) -> Option<Vec<u8>> {
+        let now: Vec<u8> = self.now().into_iter().skip(FENCE).take(self.before.len()).collect();
+        (now != self.before).then_some(now)
+    }
+}
+
+/// Returns the argument with the number of elements that there is room for.
+fn room_of(method: &MethodSignature, index: usize) -> Option<usize> {
+    let name = method.arguments.get(index)?.name;
+    let named = |suffix: &str| {
+        let wanted = format!("{name}{suffix}");
+        method.arguments.iter().position(|one| one.name == wanted)
+    };
+    let is_room = |at: &usize| method.arguments.get(*at).is_some_and(|one| one.name == "room");
+    let beside = || {
+        let is_count = name.ends_with("_len") || name == "fetched" || name == "enumerator";
+        [Some(index + 1), index.checked_sub(1)]
+            .into_iter()
+            .flatten()
+            .find(is_room)
+            .filter(|_| !is_count)
+    };
+    let reads = matches!(method.arguments.get(index)?.kind, ArgumentKind::In { .. });
+    let sized = || if reads { named("_size") } else { None };
+    named("_room").or_else(beside).or_else(sized)
+}
+
+fn number(values: &[Value], index: usize) -> u64 {
+    match values.get(index) {
+        Some(Value::Number(number)) => *number,
+        _ => 0,
+    }
+}
+
+/// Returns true for a pointer that is a number to the method: an address in the simulated process, a
+/// handle, or what a callback gets back.
+fn is_number(argument: &ArgumentSignature) -> bool {
+    match argument.kind {
+        ArgumentKind::Number { .. } => true,
+        ArgumentKind::In { size } => size == 1 && argument.name == "ip",
+        ArgumentKind::Out { size } => {
+            size == 1 && matches!(argument.name, "client_data" | "enumerator")
+        }
+        ArgumentKind::Function => false,
+    }
+}
+
+/// Returns true for an argument that takes the bytes of a test as they are. In others there may be
+/// pointers, which only zeros are sure not to be.
+fn takes_bytes(argument: &ArgumentSignature) -> bool {
+    match argument.kind {
+        ArgumentKind::In { size: 2 } => true,
+        ArgumentKind::In { .. } => matches!(argument.name, "riid" | "context"),
+        ArgumentKind::Out { size: 8 } => argument.name == "enumerator",
+        _ => false,
+    }
+}
+
+/// Returns the block of a pointer, unless it is NULL or a number.
+pub(super) fn block_of(method: &MethodSignature, values: &[Value], index: usize) -> Option<Block> {
+    let argument = method.arguments.get(index)?;
+    let Some(Value::Block(start)) = values.get(index) else { return None };
+    if is_number(argument) {
+        return None;
+    }
+    let room = room_of(method, index);
+    let start = if takes_bytes(argument) { start.as_slice() } else { &[] };
+    let elements = room.map(|room| number(values, room).min(ROOM.into()) as usize);
+    match argument.kind {
+        // Code is called, and never a function of a test.
+        ArgumentKind::In { .. } if is_code(argument) => None,
+        // A text, which ends with 0.
+        ArgumentKind::In { size: 2 } => {
+            let mut text: Vec<u8> = start.iter().copied().take(2 * ROOM as usize).collect();
+            text.truncate(text.len() & !1);
+            text.extend([0, 0]);
+            Some(Block::new(text.len(), &text, 0))
+        }
+        ArgumentKind::In { size } => {
+            let known = (argument.name == "riid").then_some(size);
+            let len = known.or(elements.map(|count| size * count)).unwrap_or(READABLE);
+            Some(Block::new(len, start, 0))
+        }
+        ArgumentKind::Out { size } => {
+            Some(Block::new(size * elements.unwrap_or(1), start, PATTERN))
+        }
+        ArgumentKind::Number { .. } | ArgumentKind::Function => None,
+    }
+}
+
+fn is_code(argument: &ArgumentSignature) -> bool {
+    ["hook", "enter", "leave", "tailcall", "func", "mapper"]
+        .iter()
+        .any(|part| argument.name.contains(part))
+}
+
+/// Returns the word of an argument that has no block.
+pub(super) fn word_of(method: &MethodSignature, values: &[Value], index: usize) -> u64 {
+    let Some(argument) = method.arguments.get(index) else { return 0 };
+    match (argument.kind, values.get(index)) {
+        (ArgumentKind::Function, Some(Value::Block(_))) => super::profiler::on_frame(),
+        _ if !is_number(argument) => 0,
+        (_, Some(Value::Number(number))) if is_room_of_a_block(method, values, index) => {
+            (*number).min(ROOM.into())
+        }
+        (_, Some(Value::Number(number))) => *number,
+        (_, Some(Value::Block(start))) => {
+            let mut word = [0; 8];
+            word.iter_mut().zip(start).for_each(|(to, from)| *to = *from);
+            u64::from_le_bytes(word)
+        }
+        (_, None) => 0,
+    }
+}
+
+fn is_room_of_a_block(method: &MethodSignature, values: &[Value], index: usize) -> bool {
+    (0..method.arguments.len()).any(|other| {
+        room_of(method, other) == Some(index) && matches!(values.get(other), Some(Value::Block(_)))
+    })
+}
+
+/// Reads what a method lends: a signature, or the data of an attribute.
+pub(super) fn read_lent(method: &MethodSignature, blocks: &[(ArgumentSignature, Block)]) {
+    let value = |name: &str| {
+        let (_, block) = blocks.iter().find(|(argument, _)| argument.name == name)?;
+        let bytes = block.changed()?;
+        let mut word = [0; 8];
+        word.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
+        Some(u64::from_le_bytes(word))
+    };
+    for (pointer, len) in [("signature", "signature_size"), ("data", "data_len")] {
+        let is_lent = method.arguments.iter().any(|argument| {
+            argument.name == pointer && matches!(argument.kind, ArgumentKind::Out { .. })
+        });
+        if let (true, Some(address), Some(len)) = (is_lent, value(pointer), value(len)) {
+            for at in 0..len {
+                // SAFETY: the method has said that it lends these bytes.
+                let byte = unsafe { std::ptr::read_volatile((address + at) as usize as *const u8) };
+                std::hint::black_box(byte);
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Calls through libclrsim that a fuzz target found to be answered wrongly, and their neighbours.
+#![cfg(target_pointer_width = "64")]
+
+use clr_runtime::generation::Generation;
+use clr_walker::profiling::HResult;
+use clrsim::probe::{Called, Event, Probe, Receiver, Table, Value};
+use clrsim::{Finding, Session};
+
+const TEXT: &str = r#"
+function "Prog.Main" kind="jit" { body { p-invoke "Lib.Sleep" } }
+function "Lib.Sleep" { body { work 3 } }
+stop at="Lib.Sleep"
+"#;
+
+/// A receiver that ignores everything.
+struct Nobody;
+
+impl Receiver for Nobody {
+    fn receive(&self, _: &Probe, _: &mut Event<'_>) -> HResult {
+        HResult::OK
+    }
+}
+
+fn open(generation: Generation) -> Probe {
+    let session = Session::open(TEXT, generation).unwrap();
+    session.run_to_stop(0).unwrap();
+    Probe::new(session)
+}
+
+fn findings(probe: &Probe) -> Vec<Finding> {
+    probe.with_session(|session| session.report().findings().to_vec()).unwrap()
+}
+
+/// Calls a method by name.
+fn call(probe: &Probe, object: usize, method: &str, values: &[Value]) -> Called {
+    let table = probe.tables()[object];
+    let named = |slot: &u32| table.method(*slot).unwrap().name == method;
+    let slot = (0..table.slots()).find(named).unwrap();
+    probe.call(object, slot, values, &Nobody).unwrap()
+}
+
+const ROOM: Value = Value::Block(Vec::new());
+const NULL: Value = Value::Number(0);
+
+#[test]
+fn an_object_does_not_come_to_life_again() {
+    let probe = open(Generation::Net8Unix);
+    let given = call(&probe, 0, "EnumModules", &[ROOM]).given;
+    assert_eq!((given, probe.tables()[1]), (Some(1), Table::Modules));
+    assert_eq!(call(&probe, 1, "AddRef", &[]).result, 2);
+    assert_eq!(call(&probe, 1, "Release", &[]).result, 1);
+    assert_eq!(call(&probe, 1, "Release", &[]).result, 0);
+    assert_eq!(findings(&probe), []);
+    assert_eq!(call(&probe, 1, "AddRef", &[]).result, 0);
+    let used = Finding::UseAfterRelease { method: "AddRef", object: 1 };
+    assert_eq!(findings(&probe), [used]);
+    let reset = call(&probe, 1, "Reset", &[]).result;
+    assert_eq!(HResult(reset as u32), clrsim::results::RELEASED);
+    assert_eq!(call(&probe, 1, "Release", &[]).result, 0);
+    assert!(findings(&probe).contains(&Finding::OverRelease { object: 1 }));
+}
+
+#[test]
+fn a_method_that_the_runtime_does_not_have_does_nothing() {
+    let probe = open(Generation::Framework2);
+    let call = |method: &str, values: &[Value]| call(&probe, 0, method, values);
+    let before = call("GetEventMask", &[ROOM]).written;
+    let values = [Value::Number(0x1000_0000), NULL];
+    assert_eq!(HResult(call("SetEventMask2", &values).result as u32), HResult::NOT_IMPLEMENTED);
+    let lacking = Finding::NoMethod { method: "SetEventMask2", interface: 5 };
+    assert_eq!(findings(&probe), [lacking]);
+    assert_eq!(call("GetEventMask", &[ROOM]).written, before);
+    // One that is not simulated either.
+    call("RequestProfilerDetach", &[Value::Number(0)]);
+    let lacking = Finding::NoMethod { method: "RequestProfilerDetach", interface: 3 };
+    assert_eq!(findings(&probe)[1], lacking);
+    let report = probe.with_session(|session| session.report().to_string()).unwrap();
+    assert!(!report.contains("not simulated"), "{report}");
+}
+
+#[test]
+fn each_runtime_has_the_methods_of_its_interfaces() {
+    for generation in Generation::ALL {
+        let probe = open(generation);
+        // The first method of each of ICorProfilerInfo5, 10 and 15.
+        for (method, interface) in [("GetEventMask2", 5), ("EnumerateObjectReferences", 10)] {
+            let before = findings(&probe).len();
+            call(&probe, 0, method, &[NULL, NULL, NULL, NULL]);
+            let lacks = generation.profiler_info() < interface;
+            assert_eq!(findings(&probe).len() > before, lacks, "{generation} {method}");
+        }
+    }
+}

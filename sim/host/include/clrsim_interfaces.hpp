@@ -60,6 +60,19 @@ struct IlToNative {
     uint32_t native_end;
 };
 
+struct AssemblyMetadata {
+    uint16_t major;
+    uint16_t minor;
+    uint16_t build;
+    uint16_t revision;
+    WCHAR *locale;
+    uint32_t locale_len;
+    uint32_t *processors;
+    uint32_t processors_len;
+    void *systems;
+    uint32_t systems_len;
+};
+
 struct FieldOffset {
     mdToken field;
     uint32_t offset;
@@ -432,6 +445,103 @@ struct IMetaDataImport2 : IMetaDataImport {
     virtual HRESULT GetPEKind(uint32_t *pe_kind, uint32_t *machine) = 0; // 70
     virtual HRESULT GetVersionString(uint16_t *version, uint32_t version_room, uint32_t *version_len) = 0; // 71
     virtual HRESULT EnumMethodSpecs(HCORENUM *enumerator, mdToken token, mdToken *method_specs, uint32_t room, uint32_t *method_specs_len) = 0; // 72
+};
+
+struct IMetaDataAssemblyImport : IUnknown {
+    static constexpr GUID IID = {0xee62470b, 0xe94b, 0x424e, {0x9b, 0x7c, 0x2f, 0x00, 0xc9, 0x24, 0x9f, 0x93}};
+    virtual HRESULT GetAssemblyProps(mdToken token, const void **public_key, uint32_t *public_key_size, uint32_t *hash_algorithm, WCHAR *name, uint32_t name_room, uint32_t *name_len, AssemblyMetadata *metadata, uint32_t *assembly_flags) = 0; // 3
+    virtual HRESULT GetAssemblyRefProps(mdToken token, const void **public_key, uint32_t *public_key_size, WCHAR *name, uint32_t name_room, uint32_t *name_len, AssemblyMetadata *metadata, const void **hash, uint32_t *hash_size, uint32_t *reference_flags) = 0; // 4
+    virtual HRESULT GetFileProps(mdToken token, WCHAR *name, uint32_t name_room, uint32_t *name_len, const void **hash, uint32_t *hash_size, uint32_t *file_flags) = 0; // 5
+    virtual HRESULT GetExportedTypeProps(mdToken token, WCHAR *name, uint32_t name_room, uint32_t *name_len, mdToken *implementation, mdToken *type_def, uint32_t *type_flags) = 0; // 6
+    virtual HRESULT GetManifestResourceProps(mdToken token, WCHAR *name, uint32_t name_room, uint32_t *name_len, mdToken *implementation, uint32_t *offset, uint32_t *resource_flags) = 0; // 7
+    virtual HRESULT EnumAssemblyRefs(HCORENUM *enumerator, mdToken *assembly_refs, uint32_t room, uint32_t *tokens_len) = 0; // 8
+    virtual HRESULT EnumFiles(HCORENUM *enumerator, mdToken *files, uint32_t room, uint32_t *tokens_len) = 0; // 9
+    virtual HRESULT EnumExportedTypes(HCORENUM *enumerator, mdToken *types, uint32_t room, uint32_t *tokens_len) = 0; // 10
+    virtual HRESULT EnumManifestResources(HCORENUM *enumerator, mdToken *resources, uint32_t room, uint32_t *tokens_len) = 0; // 11
+    virtual HRESULT GetAssemblyFromScope(mdToken *assembly) = 0; // 12
+    virtual HRESULT FindExportedTypeByName(const WCHAR *name, mdToken enclosing_type, mdToken *exported_type) = 0; // 13
+    virtual HRESULT FindManifestResourceByName(const WCHAR *name, mdToken *resource) = 0; // 14
+    virtual void CloseEnum(HCORENUM enumerator) = 0; // 15
+    virtual HRESULT FindAssembliesByName(const WCHAR *base_folder, const WCHAR *private_folder, const WCHAR *name, void **imports, uint32_t room, uint32_t *imports_len) = 0; // 16
+};
+
+struct IMetaDataEmit : IUnknown {
+    static constexpr GUID IID = {0xba3fee4c, 0xecb9, 0x4e41, {0x83, 0xb7, 0x18, 0x3f, 0xa4, 0x1c, 0xd8, 0x59}};
+    virtual HRESULT SetModuleProps(const WCHAR *name) = 0; // 3
+    virtual HRESULT Save(const WCHAR *file, uint32_t save_flags) = 0; // 4
+    virtual HRESULT SaveToStream(void *stream, uint32_t save_flags) = 0; // 5
+    virtual HRESULT GetSaveSize(uint32_t kind, uint32_t *save_size) = 0; // 6
+    virtual HRESULT DefineTypeDef(const WCHAR *name, uint32_t type_flags, mdToken extends, const mdToken *implements, mdToken *type_def) = 0; // 7
+    virtual HRESULT DefineNestedType(const WCHAR *name, uint32_t type_flags, mdToken extends, const mdToken *implements, mdToken enclosing, mdToken *type_def) = 0; // 8
+    virtual HRESULT SetHandler(void *handler) = 0; // 9
+    virtual HRESULT DefineMethod(mdToken type_def, const WCHAR *name, uint32_t method_flags, const uint8_t *signature, uint32_t signature_size, uint32_t code_rva, uint32_t impl_flags, mdToken *method) = 0; // 10
+    virtual HRESULT DefineMethodImpl(mdToken type_def, mdToken body, mdToken declaration) = 0; // 11
+    virtual HRESULT DefineTypeRefByName(mdToken resolution_scope, const WCHAR *name, mdToken *type_ref) = 0; // 12
+    virtual HRESULT DefineImportType(void *assembly_import, const void *hash, uint32_t hash_size, void *import, mdToken type_def, void *assembly_emit, mdToken *type_ref) = 0; // 13
+    virtual HRESULT DefineMemberRef(mdToken import, const WCHAR *name, const uint8_t *signature, uint32_t signature_size, mdToken *member_ref) = 0; // 14
+    virtual HRESULT DefineImportMember(void *assembly_import, const void *hash, uint32_t hash_size, void *import, mdToken member, void *assembly_emit, mdToken parent, mdToken *member_ref) = 0; // 15
+    virtual HRESULT DefineEvent(mdToken type_def, const WCHAR *name, uint32_t event_flags, mdToken event_type, mdToken add_on, mdToken remove_on, mdToken fire, const mdToken *other_methods, mdToken *event) = 0; // 16
+    virtual HRESULT SetClassLayout(mdToken type_def, uint32_t pack_size, const FieldOffset *field_offsets, uint32_t class_size) = 0; // 17
+    virtual HRESULT DeleteClassLayout(mdToken type_def) = 0; // 18
+    virtual HRESULT SetFieldMarshal(mdToken token, const uint8_t *native_type, uint32_t native_type_size) = 0; // 19
+    virtual HRESULT DeleteFieldMarshal(mdToken token) = 0; // 20
+    virtual HRESULT DefinePermissionSet(mdToken token, uint32_t action, const void *permission, uint32_t permission_size, mdToken *permission_set) = 0; // 21
+    virtual HRESULT SetRVA(mdToken method, uint32_t rva) = 0; // 22
+    virtual HRESULT GetTokenFromSig(const uint8_t *signature, uint32_t signature_size, mdToken *token) = 0; // 23
+    virtual HRESULT DefineModuleRef(const WCHAR *name, mdToken *module_ref) = 0; // 24
+    virtual HRESULT SetParent(mdToken member_ref, mdToken parent) = 0; // 25
+    virtual HRESULT GetTokenFromTypeSpec(const uint8_t *signature, uint32_t signature_size, mdToken *type_spec) = 0; // 26
+    virtual HRESULT SaveToMemory(void *memory, uint32_t memory_size) = 0; // 27
+    virtual HRESULT DefineUserString(const WCHAR *string, uint32_t string_size, mdToken *token) = 0; // 28
+    virtual HRESULT DeleteToken(mdToken token) = 0; // 29
+    virtual HRESULT SetMethodProps(mdToken method, uint32_t method_flags, uint32_t code_rva, uint32_t impl_flags) = 0; // 30
+    virtual HRESULT SetTypeDefProps(mdToken type_def, uint32_t type_flags, mdToken extends, const mdToken *implements) = 0; // 31
+    virtual HRESULT SetEventProps(mdToken event, uint32_t event_flags, mdToken event_type, mdToken add_on, mdToken remove_on, mdToken fire, const mdToken *other_methods) = 0; // 32
+    virtual HRESULT SetPermissionSetProps(mdToken token, uint32_t action, const void *permission, uint32_t permission_size, mdToken *permission_set) = 0; // 33
+    virtual HRESULT DefinePinvokeMap(mdToken token, uint32_t mapping_flags, const WCHAR *import_name, mdToken import_dll) = 0; // 34
+    virtual HRESULT SetPinvokeMap(mdToken token, uint32_t mapping_flags, const WCHAR *import_name, mdToken import_dll) = 0; // 35
+    virtual HRESULT DeletePinvokeMap(mdToken token) = 0; // 36
+    virtual HRESULT DefineCustomAttribute(mdToken owner, mdToken constructor, const void *attribute, uint32_t attribute_size, mdToken *token) = 0; // 37
+    virtual HRESULT SetCustomAttributeValue(mdToken token, const void *attribute, uint32_t attribute_size) = 0; // 38
+    virtual HRESULT DefineField(mdToken type_def, const WCHAR *name, uint32_t field_flags, const uint8_t *signature, uint32_t signature_size, uint32_t element_type, const void *value, uint32_t value_size, mdToken *field) = 0; // 39
+    virtual HRESULT DefineProperty(mdToken type_def, const WCHAR *name, uint32_t property_flags, const uint8_t *signature, uint32_t signature_size, uint32_t element_type, const void *value, uint32_t value_size, mdToken setter, mdToken getter, const mdToken *other_methods, mdToken *property) = 0; // 40
+    virtual HRESULT DefineParam(mdToken method, uint32_t sequence, const WCHAR *name, uint32_t param_flags, uint32_t element_type, const void *value, uint32_t value_size, mdToken *param) = 0; // 41
+    virtual HRESULT SetFieldProps(mdToken field, uint32_t field_flags, uint32_t element_type, const void *value, uint32_t value_size) = 0; // 42
+    virtual HRESULT SetPropertyProps(mdToken property, uint32_t property_flags, uint32_t element_type, const void *value, uint32_t value_size, mdToken setter, mdToken getter, const mdToken *other_methods) = 0; // 43
+    virtual HRESULT SetParamProps(mdToken param, const WCHAR *name, uint32_t param_flags, uint32_t element_type, const void *value, uint32_t value_size) = 0; // 44
+    virtual HRESULT DefineSecurityAttributeSet(mdToken token, const void *attributes, uint32_t attributes_size, uint32_t *wrong_attribute) = 0; // 45
+    virtual HRESULT ApplyEditAndContinue(void *import) = 0; // 46
+    virtual HRESULT TranslateSigWithScope(void *assembly_import, const void *hash, uint32_t hash_size, void *import, const uint8_t *signature, uint32_t signature_size, void *assembly_emit, void *emit, uint8_t *translated, uint32_t translated_room, uint32_t *translated_len) = 0; // 47
+    virtual HRESULT SetMethodImplFlags(mdToken method, uint32_t impl_flags) = 0; // 48
+    virtual HRESULT SetFieldRVA(mdToken field, uint32_t rva) = 0; // 49
+    virtual HRESULT Merge(void *import, void *host_map, void *handler) = 0; // 50
+    virtual HRESULT MergeEnd() = 0; // 51
+};
+
+struct IMetaDataEmit2 : IMetaDataEmit {
+    static constexpr GUID IID = {0xf5dd9950, 0xf693, 0x42e6, {0x83, 0x0e, 0x7b, 0x83, 0x3e, 0x81, 0x46, 0xa9}};
+    virtual HRESULT DefineMethodSpec(mdToken parent, const uint8_t *signature, uint32_t signature_size, mdToken *method_spec) = 0; // 52
+    virtual HRESULT GetDeltaSaveSize(uint32_t kind, uint32_t *save_size) = 0; // 53
+    virtual HRESULT SaveDelta(const WCHAR *file, uint32_t save_flags) = 0; // 54
+    virtual HRESULT SaveDeltaToStream(void *stream, uint32_t save_flags) = 0; // 55
+    virtual HRESULT SaveDeltaToMemory(void *memory, uint32_t memory_size) = 0; // 56
+    virtual HRESULT DefineGenericParam(mdToken token, uint32_t sequence, uint32_t param_flags, const WCHAR *name, uint32_t reserved, const mdToken *constraints, mdToken *generic_param) = 0; // 57
+    virtual HRESULT SetGenericParamProps(mdToken generic_param, uint32_t param_flags, const WCHAR *name, uint32_t reserved, const mdToken *constraints) = 0; // 58
+    virtual HRESULT ResetENCLog() = 0; // 59
+};
+
+struct IMetaDataAssemblyEmit : IUnknown {
+    static constexpr GUID IID = {0x211ef15b, 0x5317, 0x4438, {0xb1, 0x96, 0xde, 0xc8, 0x7b, 0x88, 0x76, 0x93}};
+    virtual HRESULT DefineAssembly(const void *public_key, uint32_t public_key_size, uint32_t hash_algorithm, const WCHAR *name, const AssemblyMetadata *metadata, uint32_t assembly_flags, mdToken *assembly) = 0; // 3
+    virtual HRESULT DefineAssemblyRef(const void *public_key, uint32_t public_key_size, const WCHAR *name, const AssemblyMetadata *metadata, const void *hash, uint32_t hash_size, uint32_t reference_flags, mdToken *assembly_ref) = 0; // 4
+    virtual HRESULT DefineFile(const WCHAR *name, const void *hash, uint32_t hash_size, uint32_t file_flags, mdToken *file) = 0; // 5
+    virtual HRESULT DefineExportedType(const WCHAR *name, mdToken implementation, mdToken type_def, uint32_t type_flags, mdToken *exported_type) = 0; // 6
+    virtual HRESULT DefineManifestResource(const WCHAR *name, mdToken implementation, uint32_t offset, uint32_t resource_flags, mdToken *resource) = 0; // 7
+    virtual HRESULT SetAssemblyProps(mdToken assembly, const void *public_key, uint32_t public_key_size, uint32_t hash_algorithm, const WCHAR *name, const AssemblyMetadata *metadata, uint32_t assembly_flags) = 0; // 8
+    virtual HRESULT SetAssemblyRefProps(mdToken assembly_ref, const void *public_key, uint32_t public_key_size, const WCHAR *name, const AssemblyMetadata *metadata, const void *hash, uint32_t hash_size, uint32_t reference_flags) = 0; // 9
+    virtual HRESULT SetFileProps(mdToken file, const void *hash, uint32_t hash_size, uint32_t file_flags) = 0; // 10
+    virtual HRESULT SetExportedTypeProps(mdToken exported_type, mdToken implementation, mdToken type_def, uint32_t type_flags) = 0; // 11
+    virtual HRESULT SetManifestResourceProps(mdToken resource, mdToken implementation, uint32_t offset, uint32_t resource_flags) = 0; // 12
 };
 
 struct ICorProfilerCallback : IUnknown {

@@ -1,81 +1,29 @@
-//! `IMetaDataImport2` over the names of a module. Results are those of `RegMeta` of CoreCLR 3.1
-//! (src/md/compiler/import.cpp, regmeta_import.cpp, custattr_import.cpp).
+//! `IMetaDataImport2` and `IMetaDataAssemblyImport` over the names of a module. Results are those of `RegMeta` of CoreCLR 3.1
+//! (src/md/compiler/import.cpp, regmeta_import.cpp, custattr_import.cpp, assemblymd.cpp).
 
+mod assemblies;
 mod generics;
+mod scope;
 mod types;
 
-use crate::object::{Head, Headed, Kind, make};
-use crate::out::{Answer, count, put, put_all, put_cut, wide};
+use crate::out::{count, put, put_all, put_cut, wide};
 use crate::results;
 use crate::session::Inner;
-use clr_com::{
-    EnumHandle, Guid, IMetaDataImport, IMetaDataImport2, IUnknown, IUnknownMethods, Interface,
-    Token,
-};
+use clr_com::{EnumHandle, Token};
 use clr_runtime::metadata::Module;
 use clr_walker::profiling::HResult;
-use std::ffi::c_void;
-use std::ptr::null_mut;
 use std::rc::Rc;
+
+pub(crate) use scope::Scope;
+use scope::{Assemblies, Import};
 
 /// Distance between two handles of enumerations.
 const HANDLE_PITCH: usize = 0x10;
-
-/// The metadata of a module.
-pub(crate) struct Import {
-    head: Head,
-    /// Number of the process in the session.
-    stage: usize,
-    module: u64,
-}
 
 /// An enumeration of tokens: an `HCORENUM`.
 pub(crate) struct TokenEnumeration {
     tokens: Vec<Token>,
     at: usize,
-}
-
-impl Import {
-    const KIND: Kind =
-        Kind::Counted("IMetaDataImport2", &[IMetaDataImport::IID, IMetaDataImport2::IID]);
-
-    /// Answers the request for an interface of a module's metadata (RegMeta::QueryInterface): the
-    /// result, and the pointer.
-    pub(crate) fn give(session: &Inner, module: u64, iid: Guid) -> (HResult, *mut c_void) {
-        if ![IUnknown::IID, IMetaDataImport::IID, IMetaDataImport2::IID].contains(&iid) {
-            session.shared.with(|report| report.not_simulated("QueryInterface of metadata"));
-            return (HResult::NO_INTERFACE, null_mut());
-        }
-        let stage = session.stage_number();
-        let object = session.keep(|number| {
-            let head = Head::new(session, number, Self::KIND);
-            make::<IMetaDataImport2, _>(Self { head, stage, module })
-        });
-        (HResult::OK, object)
-    }
-
-    /// Answers a call about the module.
-    fn on(&self, method: &'static str, act: impl FnOnce(&Call<'_>) -> Answer) -> HResult {
-        self.head.call(method, |session| {
-            let Some(stage) = session.stage_of(self.stage) else { return Ok(HResult::UNEXPECTED) };
-            let Some(module) = stage.runtime().metadata.module(self.module) else {
-                return Ok(HResult::UNEXPECTED);
-            };
-            act(&Call { method, session, module })
-        })
-    }
-}
-
-impl Headed for Import {
-    fn head(&self) -> &Head {
-        &self.head
-    }
-}
-
-impl IUnknownMethods for Import {
-    fn unimplemented(&self, method: &'static str) {
-        self.head.not_simulated(method);
-    }
 }
 
 /// A call of a method.
@@ -158,6 +106,12 @@ impl Call<'_> {
         // SAFETY: as above.
         unsafe { enumerator.write_unaligned(handle as EnumHandle) };
         if passed == 0 { HResult::FALSE } else { HResult::OK }
+    }
+
+    /// Ends an enumeration.
+    fn close(&self, handle: usize) -> HResult {
+        let closed = self.session.enumerations.borrow_mut().remove(&handle).is_some();
+        if handle == 0 || closed { HResult::OK } else { self.unknown(handle) }
     }
 
     /// Refuses a handle that no enumeration has. A CLR takes it for an address.

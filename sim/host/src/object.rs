@@ -15,6 +15,8 @@ use clr_runtime::Outcome;
 use clr_walker::profiling::{CallError, HResult};
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
+use std::ffi::c_void;
+use std::ptr::NonNull;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -198,13 +200,12 @@ impl Head {
             return 1;
         }
         // An object without references does not come to life again.
-        let more = |references: u32| references.checked_add(1).filter(|_| references > 0);
-        let before = self.references.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        if before.is_err() {
-            let method = "AddRef";
-            self.shared.find(Finding::UseAfterRelease { method, object: self.number });
+        if self.share() {
+            return self.references.load(Ordering::Relaxed);
         }
-        before.map_or(0, |before| before.saturating_add(1))
+        let method = "AddRef";
+        self.shared.find(Finding::UseAfterRelease { method, object: self.number });
+        0
     }
 
     fn release(&self) -> u32 {
@@ -220,6 +221,12 @@ impl Head {
         }
     }
 
+    /// Counts another reference, if the object has one.
+    pub(crate) fn share(&self) -> bool {
+        let more = |references: u32| references.checked_add(1).filter(|_| references > 0);
+        self.references.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
     /// Returns the references that are left, of an object whose references count.
     pub(crate) fn leak(&self) -> Option<Finding> {
         let Kind::Counted(interface, _) = self.kind else { return None };
@@ -232,6 +239,12 @@ impl Head {
 pub(crate) trait Headed: IUnknownMethods + Send + Sync + 'static {
     /// Returns the part that all objects have.
     fn head(&self) -> &Head;
+
+    /// Returns the pointer for one of the object's interfaces, if it is another than the object's own.
+    fn face(&self, iid: &Guid) -> Option<NonNull<c_void>> {
+        let _ = iid;
+        None
+    }
 }
 
 /// Makes an object with the interface `I`.
@@ -239,7 +252,14 @@ pub(crate) fn make<I: Implements<T>, T: Headed>(value: T) -> OwnedObject<T> {
     own::<I, T>(
         value,
         OwnUnknown {
-            query: |value, iid| value.head().query(iid),
+            query: |value, iid| {
+                let result = value.head().query(iid);
+                if result.is_failure() {
+                    Err(result)
+                } else {
+                    Ok(iid.and_then(|iid| value.face(iid)))
+                }
+            },
             add_reference: |value| value.head().add_reference(),
             release: |value| value.head().release(),
         },

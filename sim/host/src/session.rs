@@ -2,7 +2,7 @@
 
 use crate::current::Current;
 use crate::elt::Hooks;
-use crate::import::TokenEnumeration;
+use crate::import::{Scope, TokenEnumeration};
 use crate::info::Info;
 use crate::journal::{Entry, Journal};
 use crate::object::{Headed, Kind, bury};
@@ -118,6 +118,8 @@ pub(crate) struct Inner {
     pub(crate) profiler: RefCell<Option<Rc<crate::raise::Target>>>,
     info: RefCell<Option<OwnedObject<Info>>>,
     objects: RefCell<Vec<Box<dyn Kept>>>,
+    /// The metadata of modules that were asked for, by number of the process and ModuleID.
+    pub(crate) scopes: RefCell<BTreeMap<(usize, u64), Arc<Scope>>>,
     pub(crate) enumerations: RefCell<BTreeMap<usize, TokenEnumeration>>,
     /// Nesting of walks.
     pub(crate) walks: Cell<u32>,
@@ -135,7 +137,7 @@ pub(crate) struct Inner {
 type Watcher = dyn Fn(&'static str);
 
 /// An object that a session keeps.
-trait Kept {
+pub(crate) trait Kept {
     fn leak(&self) -> Option<Finding>;
     fn buried(self: Box<Self>) -> Box<dyn Any + Send>;
 }
@@ -196,11 +198,19 @@ impl Inner {
 
     /// Keeps an object, and returns the pointer for the profiler.
     pub(crate) fn keep<T: Headed>(&self, make: impl FnOnce(u32) -> OwnedObject<T>) -> *mut c_void {
+        self.keep_all(|number| {
+            let object = make(number);
+            let pointer = object.as_raw();
+            (Box::new(object), pointer)
+        })
+    }
+
+    /// Keeps an object that may have more than one pointer, and returns what is made with it.
+    pub(crate) fn keep_all<T>(&self, make: impl FnOnce(u32) -> (Box<dyn Kept>, T)) -> T {
         let mut objects = self.objects.borrow_mut();
-        let object = make(objects.len() as u32 + 1);
-        let pointer = object.as_raw();
-        objects.push(Box::new(object));
-        pointer
+        let (object, with) = make(objects.len() as u32 + 1);
+        objects.push(object);
+        with
     }
 
     /// Calls `watcher` after each callback.
@@ -300,6 +310,7 @@ impl Session {
             profiler: RefCell::default(),
             info: RefCell::default(),
             objects: RefCell::default(),
+            scopes: RefCell::default(),
             enumerations: RefCell::default(),
             walks: Cell::new(0),
             explanation: RefCell::default(),

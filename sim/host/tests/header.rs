@@ -96,8 +96,9 @@ fn of_pointer(words: &[&str], argument: &str) -> String {
 }
 
 fn value<'w>(word: &'w str, argument: &str) -> &'w str {
-    let is_number = ["version", "number", "instance"].iter().any(|part| argument.contains(part))
-        && !argument.contains("string");
+    let numbers = ["version", "number", "instance", "major", "minor", "build", "revision"];
+    let is_number =
+        numbers.iter().any(|part| argument.contains(part)) && !argument.contains("string");
     match word {
         "u8" => "uint8_t",
         "u16" if is_number => "uint16_t",
@@ -201,6 +202,7 @@ fn header() -> String {
         (include_str!("../../../walker/com/src/enumerator.rs"), false),
         (include_str!("../../../walker/com/src/info.rs"), false),
         (include_str!("../../../walker/com/src/metadata.rs"), false),
+        (include_str!("../../../walker/com/src/emit.rs"), false),
         (include_str!("../../../walker/com/src/callback.rs"), true),
     ] {
         let words = tokens(source);

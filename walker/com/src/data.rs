@@ -111,6 +111,30 @@ structures! {
         native_end: u32,
     }
 
+    /// `ASSEMBLYMETADATA`.
+    AssemblyMetadata {
+        /// Version, first number.
+        major: u16,
+        /// Version, second number.
+        minor: u16,
+        /// Version, third number.
+        build: u16,
+        /// Version, fourth number.
+        revision: u16,
+        /// Buffer for the locale (UTF-16 with a final 0), or NULL.
+        locale: *mut u16,
+        /// Room for the locale in UTF-16 units; then its length.
+        locale_len: u32,
+        /// Not used.
+        processors: *mut u32,
+        /// 0.
+        processors_len: u32,
+        /// Not used.
+        systems: *mut c_void,
+        /// 0.
+        systems_len: u32,
+    }
+
     /// `COR_FIELD_OFFSET`.
     FieldOffset {
         /// The field's token.

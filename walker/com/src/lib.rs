@@ -12,7 +12,8 @@
 //! | `callback` | `ICorProfilerCallback` to 11 |
 //! | `info` | `ICorProfilerInfo` to 15 |
 //! | `enumerator` | the enumerators, and other small interfaces |
-//! | `metadata` | `IMetaDataImport`, `IMetaDataImport2` |
+//! | `metadata` | `IMetaDataImport`, `IMetaDataImport2`, `IMetaDataAssemblyImport` |
+//! | `emit` | `IMetaDataEmit`, `IMetaDataEmit2`, `IMetaDataAssemblyEmit` |
 //! | `data` | ids and structures in arguments |
 //! | `dynamic` | calls by slot, with words as arguments |
 //! | `runtime` | [`RuntimeInfo`]: `ICorProfilerInfo` as [`clr_walker`] calls it |
@@ -55,6 +56,7 @@
 mod callback;
 mod data;
 mod dynamic;
+mod emit;
 mod enumerator;
 mod guid;
 mod info;
@@ -66,12 +68,14 @@ mod runtime;
 pub use callback::*;
 pub use data::*;
 pub use dynamic::{ArgumentKind, ArgumentSignature, Callable, MethodSignature};
+pub use emit::*;
 pub use enumerator::*;
 pub use guid::Guid;
 pub use info::*;
 pub use interface::{IUnknown, IUnknownMethods, Implements, Interface};
 pub use metadata::*;
 pub use object::{
-    ClassFactory, IClassFactory, IClassFactoryMethods, OwnUnknown, OwnedObject, create, own,
+    ClassFactory, IClassFactory, IClassFactoryMethods, OwnUnknown, OwnedObject, Queried, create,
+    own,
 };
 pub use runtime::RuntimeInfo;

@@ -1,7 +1,9 @@
-//! `IMetaDataImport` and `IMetaDataImport2`: metadata of a module.
+//! `IMetaDataImport`, `IMetaDataImport2` and `IMetaDataAssemblyImport`: metadata of a module.
 
 use crate::interface::interfaces;
-use crate::{Bool, EnumHandle, FieldOffset, Guid, IUnknown, IUnknownMethods, Token};
+use crate::{
+    AssemblyMetadata, Bool, EnumHandle, FieldOffset, Guid, IUnknown, IUnknownMethods, Token,
+};
 use clr_walker::profiling::HResult;
 use std::ffi::c_void;
 
@@ -237,6 +239,55 @@ interfaces! {
         72 EnumMethodSpecs(
             enumerator: *mut EnumHandle, token: Token, method_specs: *mut Token, room: u32,
             method_specs_len: *mut u32,
+        );
+    }
+
+    /// `IMetaDataAssemblyImport`: the assembly, and those that it refers to.
+    IMetaDataAssemblyImport, IMetaDataAssemblyImportMethods, "ee62470b-e94b-424e-9b7c-2f00c9249f93":
+        IUnknown, IUnknownMethods {
+        3 GetAssemblyProps(
+            token: Token, public_key: *mut *const c_void, public_key_size: *mut u32,
+            hash_algorithm: *mut u32, name: *mut u16, name_room: u32, name_len: *mut u32,
+            metadata: *mut AssemblyMetadata, assembly_flags: *mut u32,
+        );
+        4 GetAssemblyRefProps(
+            token: Token, public_key: *mut *const c_void, public_key_size: *mut u32,
+            name: *mut u16, name_room: u32, name_len: *mut u32, metadata: *mut AssemblyMetadata,
+            hash: *mut *const c_void, hash_size: *mut u32, reference_flags: *mut u32,
+        );
+        5 GetFileProps(
+            token: Token, name: *mut u16, name_room: u32, name_len: *mut u32,
+            hash: *mut *const c_void, hash_size: *mut u32, file_flags: *mut u32,
+        );
+        6 GetExportedTypeProps(
+            token: Token, name: *mut u16, name_room: u32, name_len: *mut u32,
+            implementation: *mut Token, type_def: *mut Token, type_flags: *mut u32,
+        );
+        7 GetManifestResourceProps(
+            token: Token, name: *mut u16, name_room: u32, name_len: *mut u32,
+            implementation: *mut Token, offset: *mut u32, resource_flags: *mut u32,
+        );
+        8 EnumAssemblyRefs(
+            enumerator: *mut EnumHandle, assembly_refs: *mut Token, room: u32, tokens_len: *mut u32,
+        );
+        9 EnumFiles(
+            enumerator: *mut EnumHandle, files: *mut Token, room: u32, tokens_len: *mut u32,
+        );
+        10 EnumExportedTypes(
+            enumerator: *mut EnumHandle, types: *mut Token, room: u32, tokens_len: *mut u32,
+        );
+        11 EnumManifestResources(
+            enumerator: *mut EnumHandle, resources: *mut Token, room: u32, tokens_len: *mut u32,
+        );
+        12 GetAssemblyFromScope(assembly: *mut Token);
+        13 FindExportedTypeByName(
+            name: *const u16, enclosing_type: Token, exported_type: *mut Token,
+        );
+        14 FindManifestResourceByName(name: *const u16, resource: *mut Token);
+        15 CloseEnum(enumerator: EnumHandle) -> ();
+        16 FindAssembliesByName(
+            base_folder: *const u16, private_folder: *const u16, name: *const u16,
+            imports: *mut *mut c_void, room: u32, imports_len: *mut u32,
         );
     }
 }

@@ -29,12 +29,14 @@ enum Unknown<T> {
     Owned(OwnUnknown<T>),
 }
 
+/// The answer to `QueryInterface`: another pointer of the object, or `None` for the one asked.
+pub type Queried = Result<Option<NonNull<c_void>>, HResult>;
+
 /// Answers of a value to the three methods of `IUnknown`, for an object that [`own`] has made.
 #[derive(Debug)]
 pub struct OwnUnknown<T> {
-    /// `QueryInterface` for an id, or for `None` if one of the two pointers is NULL. The answer is
-    /// the object itself if the result is a success.
-    pub query: fn(&T, Option<&Guid>) -> HResult,
+    /// `QueryInterface` for an id, or for `None` if one of the two pointers is NULL.
+    pub query: fn(&T, Option<&Guid>) -> Queried,
     /// `AddRef`.
     pub add_reference: fn(&T) -> u32,
     /// `Release`.
@@ -125,17 +127,21 @@ pub(crate) unsafe extern "system" fn query_interface<T>(
     // SAFETY: the caller has a reference to an object of T, and the pointers are its promise.
     unsafe {
         let object = &*this.cast::<Object<T>>();
-        let result = match &object.unknown {
+        let answer = match &object.unknown {
             Unknown::Counted { .. } if are_null => return HResult::INVALID_ARGUMENT,
             Unknown::Counted { extends, references } if extends(&*iid) => {
                 references.fetch_add(1, Ordering::Relaxed);
-                HResult::OK
+                Ok(None)
             }
-            Unknown::Counted { .. } => HResult::NO_INTERFACE,
+            Unknown::Counted { .. } => Err(HResult::NO_INTERFACE),
             Unknown::Owned(own) => (own.query)(&object.value, (!are_null).then(|| &*iid)),
         };
+        let (result, pointer) = match answer {
+            Ok(other) => (HResult::OK, other.map_or(this, NonNull::as_ptr)),
+            Err(refused) => (refused, null_mut()),
+        };
         if !found.is_null() {
-            found.write(if result.is_failure() { null_mut() } else { this });
+            found.write(pointer);
         }
         result
     }

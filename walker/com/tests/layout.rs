@@ -7,6 +7,7 @@ use clr_walker::profiling::{
     CallError, CodeRange, FunctionId, HResult, ProfilerInfo, SnapshotFlags, ThreadId,
 };
 use std::ffi::c_void;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -62,6 +63,10 @@ fn interfaces_have_the_published_ids_and_numbers_of_slots() {
         ),
         (shape::<IMetaDataImport>(), 65, "7dac8207-d3ae-4c75-9b67-92801a497d44"),
         (shape::<IMetaDataImport2>(), 73, "fce5efa0-8bba-4f8e-a036-8f2022b08466"),
+        (shape::<IMetaDataAssemblyImport>(), 17, "ee62470b-e94b-424e-9b7c-2f00c9249f93"),
+        (shape::<IMetaDataEmit>(), 52, "ba3fee4c-ecb9-4e41-83b7-183fa41cd859"),
+        (shape::<IMetaDataEmit2>(), 60, "f5dd9950-f693-42e6-830e-7b833e8146a9"),
+        (shape::<IMetaDataAssemblyEmit>(), 13, "211ef15b-5317-4438-b196-dec87b887693"),
     ];
     for ((slots, iid), published_slots, published_iid) in published {
         assert_eq!((slots, iid.as_str()), (published_slots, published_iid));
@@ -354,6 +359,7 @@ fn structures_have_the_sizes_of_the_documentation() {
     assert_eq!(size_of::<Function>(), 16);
     assert_eq!(size_of::<IlMap>(), 12);
     assert_eq!(size_of::<IlToNative>(), 12);
+    assert_eq!(size_of::<AssemblyMetadata>(), 56);
     assert_eq!(size_of::<FieldOffset>(), 8);
     assert_eq!(size_of::<ArgumentRange>(), 16);
     assert_eq!(size_of::<FunctionArguments>(), 24);
@@ -384,9 +390,11 @@ impl ICorProfilerThreadEnumMethods for Kept {}
 fn an_owned_object_outlives_its_references() {
     let unknown = OwnUnknown::<Kept> {
         query: |_, iid| match iid {
-            Some(iid) if *iid == ICorProfilerThreadEnum::IID => HResult::OK,
-            Some(_) => HResult::NO_INTERFACE,
-            None => HResult::UNEXPECTED,
+            Some(iid) if *iid == ICorProfilerThreadEnum::IID => Ok(None),
+            // Another object, which is only compared.
+            Some(iid) if *iid == ICorProfilerInfo::IID => Ok(NonNull::new(0x1000 as *mut c_void)),
+            Some(_) => Err(HResult::NO_INTERFACE),
+            None => Err(HResult::UNEXPECTED),
         },
         add_reference: |kept| kept.references.fetch_add(1, Ordering::Relaxed) + 1,
         release: |kept| kept.references.fetch_sub(1, Ordering::Relaxed).wrapping_sub(1),
@@ -399,6 +407,13 @@ fn an_owned_object_outlives_its_references() {
     unsafe {
         assert_eq!(threads.query(std::ptr::null(), std::ptr::null_mut()), HResult::UNEXPECTED);
         assert_eq!(threads.Reset(), HResult::NOT_IMPLEMENTED);
+        let mut found = std::ptr::null_mut();
+        let result = threads.query(&ICorProfilerInfo::IID, &raw mut found);
+        assert_eq!((result, found as usize), (HResult::OK, 0x1000));
+        let result = threads.query(&ICorProfilerThreadEnum::IID, &raw mut found);
+        assert_eq!((result, found), (HResult::OK, threads.as_raw()));
+        assert_eq!(threads.query(&IUnknown::IID, &raw mut found), HResult::NO_INTERFACE);
+        assert!(found.is_null());
     }
     drop(threads.clone());
     drop(threads);
@@ -426,7 +441,8 @@ implement! {
     ICorProfilerInfo7Methods ICorProfilerInfo8Methods ICorProfilerInfo9Methods
     ICorProfilerInfo10Methods ICorProfilerInfo11Methods ICorProfilerInfo12Methods
     ICorProfilerInfo13Methods ICorProfilerInfo14Methods ICorProfilerInfo15Methods
-    IMetaDataImportMethods IMetaDataImport2Methods
+    IMetaDataImportMethods IMetaDataImport2Methods IMetaDataAssemblyImportMethods
+    IMetaDataEmitMethods IMetaDataEmit2Methods IMetaDataAssemblyEmitMethods
     ICorProfilerThreadEnumMethods
 }
 
@@ -453,6 +469,9 @@ fn each_slot_has_its_method<I: Interface + Implements<Nothing> + Callable>() {
 fn methods_are_called_by_slot_with_words() {
     each_slot_has_its_method::<ICorProfilerInfo15>();
     each_slot_has_its_method::<IMetaDataImport2>();
+    each_slot_has_its_method::<IMetaDataAssemblyImport>();
+    each_slot_has_its_method::<IMetaDataEmit2>();
+    each_slot_has_its_method::<IMetaDataAssemblyEmit>();
     each_slot_has_its_method::<ICorProfilerThreadEnum>();
     let (runtime, called) = runtime();
     // SAFETY: the callback is NULL, and no other argument is a pointer that is used.

@@ -116,10 +116,7 @@ fn either(result: Result<HResult, HResult>) -> HResult {
 impl IMetaDataImportMethods for Import {
     unsafe fn CloseEnum(&self, enumerator: EnumHandle) {
         let handle = enumerator as usize;
-        self.on("CloseEnum", |call| {
-            let closed = call.session.enumerations.borrow_mut().remove(&handle).is_some();
-            Ok(if handle == 0 || closed { HResult::OK } else { call.unknown(handle) })
-        });
+        self.on("CloseEnum", |call| Ok(call.close(handle)));
     }
 
     unsafe fn CountEnum(&self, enumerator: EnumHandle, count: *mut u32) -> HResult {

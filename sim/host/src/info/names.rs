@@ -1,7 +1,7 @@
 //! Modules, assemblies, the AppDomain, classes, and the way to their metadata.
 
 use super::Call;
-use crate::import::Import;
+use crate::import::Scope;
 use crate::out::{Answer, count, put, put_all, wide};
 use crate::results;
 use clr_com::{AppDomainId, AssemblyId, ClassId, Guid, ModuleId, ProcessId, Token};
@@ -164,7 +164,7 @@ impl Call<'_> {
         }
         // SAFETY: it is not NULL, so it points to an id: the profiler's promise.
         let iid = unsafe { riid.read_unaligned() };
-        let (result, object) = Import::give(self.session, module, iid);
+        let (result, object) = Scope::give(self.session, module, iid);
         // SAFETY: the profiler's pointer, which is not NULL.
         unsafe { put(import, object) };
         Ok(result)

@@ -24,8 +24,6 @@ constexpr HRESULT CLDB_S_TRUNCATION = 0x00131106;
 constexpr HRESULT CLDB_E_INDEX_NOTFOUND = static_cast<HRESULT>(0x80131124);
 constexpr HRESULT CLDB_E_RECORD_NOTFOUND = static_cast<HRESULT>(0x80131130);
 
-constexpr GUID IID_IMetaDataAssemblyImport = {0xee62470b, 0xe94b, 0x424e, {0x9b, 0x7c, 0x2f, 0x00, 0xc9, 0x24, 0x9f, 0x93}};
-constexpr GUID IID_IMetaDataEmit2 = {0xf5dd9950, 0xf693, 0x42e6, {0x83, 0x0e, 0x7b, 0x83, 0x3e, 0x81, 0x46, 0xa9}};
 
 /// Counts what is not as expected, and says so.
 inline int failures = 0;
@@ -175,14 +173,17 @@ struct Handler {
         EXPECT_EQ(info->GetAssemblyInfo(assembly, 0, nullptr, nullptr, &domain, &manifest), S_OK);
         EXPECT_EQ(manifest, module);
         IMetaDataImport2 *import = nullptr;
-        void *other = nullptr;
         auto get = [&](const GUID &iid, void **to) {
             return info->GetTokenAndMetaDataFromFunction(function, iid, to, nullptr);
         };
         EXPECT_EQ(get(IMetaDataImport2::IID, reinterpret_cast<void **>(&import)), S_OK);
         if (!import) return;
-        assembly_import = get(IID_IMetaDataAssemblyImport, &other);
-        emit = get(IID_IMetaDataEmit2, &other);
+        IMetaDataAssemblyImport *assemblies = nullptr;
+        IMetaDataEmit2 *emit = nullptr;
+        IMetaDataAssemblyEmit *assembly_emit = nullptr;
+        EXPECT_EQ(get(IMetaDataAssemblyImport::IID, reinterpret_cast<void **>(&assemblies)), S_OK);
+        EXPECT_EQ(get(IMetaDataEmit2::IID, reinterpret_cast<void **>(&emit)), S_OK);
+        EXPECT_EQ(get(IMetaDataAssemblyEmit::IID, reinterpret_cast<void **>(&assembly_emit)), S_OK);
         const WCHAR attribute[] = {'A', 'c', 'm', 'e', '.', 'T', 'r', 'a', 'c', 'e', 'd', 0};
         const void *blob = nullptr;
         uint32_t size = 0;
@@ -196,10 +197,37 @@ struct Handler {
         std::vector<WCHAR> type_name(len);
         EXPECT_EQ(import->GetTypeDefProps(type, type_name.data(), len, &len, nullptr, nullptr), S_OK);
         compiled.push_back(narrow(type_name.data()) + "." + narrow(name.data()));
+        assembly_of = assembly_name(assemblies);
+        // What a profiler changes is refused, and named in the report.
+        mdToken reference = 0;
+        AssemblyMetadata version = {};
+        changed = assembly_emit->DefineAssemblyRef(nullptr, 0, no_attribute, &version, nullptr, 0, 0, &reference);
+        EXPECT_EQ(emit->DefineTypeRefByName(0x23000001, no_attribute, &type), changed);
+        assembly_emit->Release();
+        emit->Release();
+        assemblies->Release();
         import->Release();
         std::vector<WCHAR> domain_name(64);
         EXPECT_EQ(info->GetAppDomainInfo(domain, 64, &len, domain_name.data(), nullptr), S_OK);
         this->domain = narrow(domain_name.data());
+    }
+
+    /// Returns the names of an assembly and of those that it refers to.
+    static std::string assembly_name(IMetaDataAssemblyImport *assemblies) {
+        mdToken assembly = 0, references[8];
+        EXPECT_EQ(assemblies->GetAssemblyFromScope(&assembly), S_OK);
+        WCHAR name[64];
+        uint32_t len = 0, count = 0;
+        EXPECT_EQ(assemblies->GetAssemblyProps(assembly, nullptr, nullptr, nullptr, name, 64, &len, nullptr, nullptr), S_OK);
+        std::string whole = narrow(name);
+        HCORENUM all = nullptr;
+        EXPECT_EQ(assemblies->EnumAssemblyRefs(&all, references, 8, &count), S_OK);
+        assemblies->CloseEnum(all);
+        for (uint32_t index = 0; index < count; index++) {
+            EXPECT_EQ(assemblies->GetAssemblyRefProps(references[index], nullptr, nullptr, name, 64, &len, nullptr, nullptr, nullptr, nullptr), S_OK);
+            whole += " " + narrow(name);
+        }
+        return whole;
     }
 
     static HRESULT on_frame(uint64_t function, uint64_t, uint64_t, uint32_t, uint8_t *context, void *data) {
@@ -240,7 +268,8 @@ struct Handler {
 
     std::vector<std::string> modules, compiled;
     std::string domain;
-    HRESULT assembly_import = 0, emit = 0, traced = 0;
+    std::string assembly_of;
+    HRESULT changed = 0, traced = 0;
 };
 
 /// What a continuous profiler does: OpenTelemetry.

@@ -35,6 +35,10 @@ struct Edges {
         enumerators();
         snapshots();
         metadata();
+        identity();
+        emitters();
+        assembly_metadata();
+        assembly_references();
     }
 
     void functions() {
@@ -346,6 +350,168 @@ struct Edges {
         ANSWER(import->CountEnum(nullptr, &count));
         SHOW(count);
     }
+
+    /// Which interfaces are of one object.
+    void identity() {
+        IUnknown *unknown = nullptr, *from_assembly = nullptr;
+        IMetaDataAssemblyImport *again = nullptr;
+        void *object = this;
+        const GUID &iid = IMetaDataAssemblyImport::IID;
+        ANSWER(info->GetModuleMetaData(module, 0, IMetaDataImport2::IID, reinterpret_cast<void **>(&import)));
+        ANSWER(import->QueryInterface(iid, reinterpret_cast<void **>(&assemblies_of)));
+        ANSWER(import->QueryInterface(iid, reinterpret_cast<void **>(&again)));
+        SHOW(again == assemblies_of);
+        SHOW(static_cast<void *>(assemblies_of) == static_cast<void *>(import));
+        ANSWER(import->QueryInterface(IUnknown::IID, reinterpret_cast<void **>(&unknown)));
+        ANSWER(assemblies_of->QueryInterface(IUnknown::IID, reinterpret_cast<void **>(&from_assembly)));
+        SHOW(unknown == from_assembly);
+        SHOW(static_cast<void *>(unknown) == static_cast<void *>(import));
+        ANSWER(assemblies_of->QueryInterface(IMetaDataImport2::IID, &object));
+        SHOW(object == import);
+        ANSWER(assemblies_of->QueryInterface(ICorProfilerInfo4::IID, &object));
+        SHOW(object == nullptr);
+        ANSWER(info->GetModuleMetaData(module, 0, iid, &object));
+        SHOW(object == assemblies_of);
+        static_cast<IUnknown *>(object)->Release();
+        ANSWER(info->GetTokenAndMetaDataFromFunction(function, iid, &object, nullptr));
+        SHOW(object == assemblies_of);
+        static_cast<IUnknown *>(object)->Release();
+        ANSWER(assemblies_of->AddRef() - import->AddRef());
+        assemblies_of->Release();
+        assemblies_of->Release();
+        again->Release();
+        unknown->Release();
+        from_assembly->Release();
+        import->Release();
+        import->Release();
+    }
+
+    /// Interfaces that change metadata, of metadata that is only read.
+    void emitters() {
+        for (const GUID &iid : {IMetaDataEmit::IID, IMetaDataEmit2::IID, IMetaDataAssemblyEmit::IID}) {
+            void *object = this;
+            token = 7;
+            ANSWER(info->GetTokenAndMetaDataFromFunction(function, iid, &object, &token));
+            SHOW(object == nullptr);
+            SHOW(token >> 24);
+            static_cast<IUnknown *>(object)->Release();
+            object = this;
+            ANSWER(info->GetModuleMetaData(module, 0, iid, &object));
+            SHOW(object == nullptr);
+            static_cast<IUnknown *>(object)->Release();
+            object = this;
+            ANSWER(import->QueryInterface(iid, &object));
+            SHOW(object == nullptr);
+            static_cast<IUnknown *>(object)->Release();
+        }
+        void *object = this;
+        ANSWER(info->GetModuleMetaData(module, 0, ICorProfilerInfo4::IID, &object));
+        SHOW(object == nullptr);
+    }
+
+    HRESULT assembly_props(mdToken of, WCHAR *name, uint32_t room, uint32_t *size) {
+        return assemblies_of->GetAssemblyProps(of, nullptr, nullptr, nullptr, name, room, size, nullptr, nullptr);
+    }
+
+    void assembly_metadata() {
+        const void *key = this;
+        uint32_t key_size = 7, algorithm = 7;
+        AssemblyMetadata version = {};
+        ANSWER(import->QueryInterface(IMetaDataAssemblyImport::IID, reinterpret_cast<void **>(&assemblies_of)));
+        ANSWER(assemblies_of->GetAssemblyFromScope(&found));
+        SHOW(found);
+        ANSWER(assemblies_of->GetAssemblyProps(found, &key, &key_size, &algorithm, text, 300, &len, &version, &flags));
+        SHOW(narrow(text) == "Workloads");
+        SHOW(len);
+        SHOW(key_size);
+        SHOW(algorithm);
+        SHOW(flags);
+        SHOW(version.major);
+        SHOW(version.locale_len);
+        SHOW(version.processors_len);
+        SHOW(version.systems_len);
+        ANSWER(assembly_props(found, nullptr, 0, nullptr));
+        ANSWER(assembly_props(found, nullptr, 0, &len));
+        SHOW(len);
+        text[0] = 'x', text[1] = 'y';
+        ANSWER(assembly_props(found, text, 2, &len));
+        SHOW(len);
+        SHOW(text[1]);
+        len = 77;
+        ANSWER(assembly_props(found, text, 0, &len));
+        SHOW(len);
+        WCHAR locale[4] = {'x', 'y', 'z', 0};
+        version.locale = locale;
+        version.locale_len = 4;
+        ANSWER(assemblies_of->GetAssemblyProps(found, nullptr, nullptr, nullptr, nullptr, 0, nullptr, &version, nullptr));
+        SHOW(version.locale_len);
+        SHOW(locale[0]);
+        ANSWER(assembly_props(0x20000002, nullptr, 0, &len));
+        ANSWER(assembly_props(0x20000000, nullptr, 0, &len));
+    }
+
+    HRESULT reference(mdToken of, WCHAR *name, uint32_t room, uint32_t *size) {
+        return assemblies_of->GetAssemblyRefProps(of, nullptr, nullptr, name, room, size, nullptr, nullptr, nullptr, nullptr);
+    }
+
+    void assembly_references() {
+        HCORENUM all = nullptr;
+        const void *key = nullptr, *hash = this;
+        uint32_t key_size = 7, hash_size = 7;
+        AssemblyMetadata version = {};
+        const WCHAR none[] = {'N', 'o', 0};
+        ANSWER(assemblies_of->EnumAssemblyRefs(&all, tokens, 1, &count));
+        SHOW(count);
+        SHOW(tokens[0]);
+        ANSWER(import->CountEnum(all, &count));
+        SHOW(count > 0);
+        assemblies_of->CloseEnum(all);
+        all = nullptr;
+        ANSWER(assemblies_of->EnumAssemblyRefs(&all, nullptr, 0, &count));
+        SHOW(count);
+        SHOW(all != nullptr);
+        assemblies_of->CloseEnum(all);
+        assemblies_of->CloseEnum(nullptr);
+        ANSWER(assemblies_of->GetAssemblyRefProps(tokens[0], &key, &key_size, text, 300, &len, &version, &hash, &hash_size, &flags));
+        SHOW(is_named_whole());
+        SHOW(key_size);
+        SHOW(hash_size);
+        SHOW(flags);
+        SHOW(version.locale_len);
+        whole = len;
+        ANSWER(reference(tokens[0], nullptr, 0, nullptr));
+        text[1] = 'y';
+        ANSWER(reference(tokens[0], text, 2, &len));
+        SHOW(len == whole);
+        SHOW(text[1]);
+        ANSWER(reference(tokens[0], text, 0, &len));
+        SHOW(len == whole);
+        ANSWER(reference(0x2300ffff, nullptr, 0, &len));
+        ANSWER(reference(0x23000000, nullptr, 0, &len));
+        for (HCORENUM *none_of : {&all}) {
+            *none_of = nullptr;
+            ANSWER(assemblies_of->EnumFiles(none_of, tokens, 1, &count));
+            SHOW(count);
+            SHOW(*none_of != nullptr);
+            *none_of = nullptr;
+            ANSWER(assemblies_of->EnumExportedTypes(none_of, tokens, 1, &count));
+            SHOW(count);
+            *none_of = nullptr;
+            ANSWER(assemblies_of->EnumManifestResources(none_of, tokens, 1, &count));
+            SHOW(count);
+        }
+        ANSWER(assemblies_of->FindExportedTypeByName(none, 0, &found));
+        ANSWER(assemblies_of->FindExportedTypeByName(nullptr, 0, &found));
+        ANSWER(assemblies_of->FindManifestResourceByName(none, &found));
+        ANSWER(assemblies_of->FindManifestResourceByName(nullptr, &found));
+        ANSWER(assemblies_of->GetFileProps(0x26000001, nullptr, 0, &len, nullptr, nullptr, nullptr));
+        ANSWER(assemblies_of->GetExportedTypeProps(0x27000001, nullptr, 0, &len, nullptr, nullptr, nullptr));
+        ANSWER(assemblies_of->GetManifestResourceProps(0x28000001, nullptr, 0, &len, nullptr, nullptr, nullptr));
+        assemblies_of->Release();
+        import->Release();
+    }
+
+    IMetaDataAssemblyImport *assemblies_of = nullptr;
 };
 
 /// A profiler that makes these calls when the first method of `Workloads.dll` has been compiled.

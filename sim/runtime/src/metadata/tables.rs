@@ -11,6 +11,7 @@ const TYPE_REF: u32 = 0x0100_0000;
 const TYPE_DEF: u32 = 0x0200_0000;
 /// A nil token of methods.
 pub(super) const METHOD_DEF: u32 = 0x0600_0000;
+const ASSEMBLY: u32 = 0x2000_0001;
 const ASSEMBLY_REF: u32 = 0x2300_0000;
 const GENERIC_PARAMETER: u32 = 0x2A00_0000;
 
@@ -47,6 +48,7 @@ pub struct Module {
     pub path: String,
     /// Simple name of the assembly.
     pub assembly_name: String,
+    assembly_refs: Vec<String>,
     types: Vec<TypeDef>,
     methods: Vec<MethodDef>,
     type_refs: Vec<TypeRef>,
@@ -137,6 +139,7 @@ impl Module {
             base,
             path: path.to_owned(),
             assembly_name: assembly_name.to_owned(),
+            assembly_refs: core_library.map(str::to_owned).into_iter().collect(),
             types: Vec::new(),
             methods: Vec::new(),
             type_refs: object.into_iter().collect(),
@@ -155,6 +158,17 @@ impl Module {
     #[must_use]
     pub const fn token(&self) -> MetadataToken {
         MODULE
+    }
+
+    /// Returns the token of the assembly itself.
+    #[must_use]
+    pub const fn assembly_token(&self) -> MetadataToken {
+        ASSEMBLY
+    }
+
+    /// Returns the names of the assemblies that this one refers to, with their tokens.
+    pub fn assembly_refs(&self) -> impl Iterator<Item = (MetadataToken, &str)> {
+        (ASSEMBLY_REF + 1..).zip(self.assembly_refs.iter().map(String::as_str))
     }
 
     /// Returns the types in the order of their tokens; the first one has the global functions.

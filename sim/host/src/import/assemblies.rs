@@ -1,0 +1,259 @@
+//! `IMetaDataAssemblyImport`. Of an assembly nothing but its name is known: its version is 0.0.0.0.
+
+use super::{Assemblies, Call, put_name};
+use crate::out::{count, put};
+use crate::results;
+use clr_com::{AssemblyMetadata, EnumHandle, IMetaDataAssemblyImportMethods, Token};
+use clr_walker::profiling::HResult;
+use std::ffi::c_void;
+
+/// `CALG_SHA1`, of each assembly that compilers make (observed).
+const SHA1: u32 = 0x8004;
+/// The public key token of the core library of .NET.
+static CORE_TOKEN: [u8; 8] = [0x7C, 0xEC, 0x85, 0xD7, 0xBE, 0xA7, 0x79, 0x8E];
+
+/// Returns the row that a token names, whatever table it is of: `RidFromToken`.
+const fn rid(token: Token) -> u32 {
+    token & 0x00FF_FFFF
+}
+
+impl Call<'_> {
+    /// Writes a blob and its size, if the blob is wanted.
+    unsafe fn put_blob(
+        &self,
+        blob: &'static [u8],
+        (to, size): (*mut *const c_void, *mut u32),
+    ) -> Result<(), HResult> {
+        if to.is_null() {
+            return Ok(());
+        }
+        if size.is_null() {
+            return Err(self.null("pcb"));
+        }
+        // SAFETY: the profiler's pointers, which are not NULL.
+        unsafe {
+            put(to, blob.as_ptr().cast());
+            put(size, count(blob.len()));
+        }
+        Ok(())
+    }
+
+    /// Begins or continues an enumeration of nothing.
+    unsafe fn nothing(
+        &self,
+        enumerator: *mut EnumHandle,
+        to: (*mut Token, u32, *mut u32),
+    ) -> HResult {
+        // SAFETY: the profiler's pointers.
+        unsafe { self.enumerate(enumerator, Vec::new, to) }
+    }
+}
+
+/// Writes the version, and a locale without characters.
+unsafe fn put_version(to: *mut AssemblyMetadata) {
+    if to.is_null() {
+        return;
+    }
+    // SAFETY: the profiler's structure; its buffer has the room that it says.
+    unsafe {
+        let mut metadata = to.read_unaligned();
+        put_name("", metadata.locale_len, &raw mut metadata.locale_len, metadata.locale);
+        (metadata.major, metadata.minor, metadata.build, metadata.revision) = (0, 0, 0, 0);
+        (metadata.processors_len, metadata.systems_len) = (0, 0);
+        to.write_unaligned(metadata);
+    }
+}
+
+impl IMetaDataAssemblyImportMethods for Assemblies {
+    unsafe fn GetAssemblyProps(
+        &self,
+        token: Token,
+        public_key: *mut *const c_void,
+        public_key_size: *mut u32,
+        hash_algorithm: *mut u32,
+        name: *mut u16,
+        name_room: u32,
+        name_len: *mut u32,
+        metadata: *mut AssemblyMetadata,
+        assembly_flags: *mut u32,
+    ) -> HResult {
+        self.on("GetAssemblyProps", |call| {
+            if rid(token) != rid(call.module.assembly_token()) {
+                return Ok(results::INDEX_NOT_FOUND);
+            }
+            // SAFETY: the profiler's pointers.
+            unsafe {
+                if let Err(refused) = call.put_blob(&[], (public_key, public_key_size)) {
+                    return Ok(refused);
+                }
+                put(hash_algorithm, SHA1);
+                put_version(metadata);
+                put(assembly_flags, 0);
+                Ok(put_name(&call.module.assembly_name, name_room, name_len, name))
+            }
+        })
+    }
+
+    unsafe fn GetAssemblyRefProps(
+        &self,
+        token: Token,
+        public_key: *mut *const c_void,
+        public_key_size: *mut u32,
+        name: *mut u16,
+        name_room: u32,
+        name_len: *mut u32,
+        metadata: *mut AssemblyMetadata,
+        hash: *mut *const c_void,
+        hash_size: *mut u32,
+        reference_flags: *mut u32,
+    ) -> HResult {
+        self.on("GetAssemblyRefProps", |call| {
+            let mut all = call.module.assembly_refs();
+            let Some((_, found)) = all.find(|(one, _)| rid(*one) == rid(token)) else {
+                return Ok(results::INDEX_NOT_FOUND);
+            };
+            // SAFETY: the profiler's pointers.
+            unsafe {
+                if let Err(refused) = call
+                    .put_blob(&CORE_TOKEN, (public_key, public_key_size))
+                    .and_then(|()| call.put_blob(&[], (hash, hash_size)))
+                {
+                    return Ok(refused);
+                }
+                put_version(metadata);
+                put(reference_flags, 0);
+                Ok(put_name(found, name_room, name_len, name))
+            }
+        })
+    }
+
+    unsafe fn GetFileProps(
+        &self,
+        _token: Token,
+        _name: *mut u16,
+        _name_room: u32,
+        _name_len: *mut u32,
+        _hash: *mut *const c_void,
+        _hash_size: *mut u32,
+        _file_flags: *mut u32,
+    ) -> HResult {
+        // There are none, as of the next two.
+        self.on("GetFileProps", |_| Ok(results::INDEX_NOT_FOUND))
+    }
+
+    unsafe fn GetExportedTypeProps(
+        &self,
+        _token: Token,
+        _name: *mut u16,
+        _name_room: u32,
+        _name_len: *mut u32,
+        _implementation: *mut Token,
+        _type_def: *mut Token,
+        _type_flags: *mut u32,
+    ) -> HResult {
+        self.on("GetExportedTypeProps", |_| Ok(results::INDEX_NOT_FOUND))
+    }
+
+    unsafe fn GetManifestResourceProps(
+        &self,
+        _token: Token,
+        _name: *mut u16,
+        _name_room: u32,
+        _name_len: *mut u32,
+        _implementation: *mut Token,
+        _offset: *mut u32,
+        _resource_flags: *mut u32,
+    ) -> HResult {
+        self.on("GetManifestResourceProps", |_| Ok(results::INDEX_NOT_FOUND))
+    }
+
+    unsafe fn EnumAssemblyRefs(
+        &self,
+        enumerator: *mut EnumHandle,
+        assembly_refs: *mut Token,
+        room: u32,
+        tokens_len: *mut u32,
+    ) -> HResult {
+        self.on("EnumAssemblyRefs", |call| {
+            let tokens = || call.module.assembly_refs().map(|(token, _)| token).collect();
+            // SAFETY: the profiler's pointers, here and below.
+            Ok(unsafe { call.enumerate(enumerator, tokens, (assembly_refs, room, tokens_len)) })
+        })
+    }
+
+    unsafe fn EnumFiles(
+        &self,
+        enumerator: *mut EnumHandle,
+        files: *mut Token,
+        room: u32,
+        tokens_len: *mut u32,
+    ) -> HResult {
+        self.on("EnumFiles", |call| {
+            // SAFETY: as above.
+            Ok(unsafe { call.nothing(enumerator, (files, room, tokens_len)) })
+        })
+    }
+
+    unsafe fn EnumExportedTypes(
+        &self,
+        enumerator: *mut EnumHandle,
+        types: *mut Token,
+        room: u32,
+        tokens_len: *mut u32,
+    ) -> HResult {
+        self.on("EnumExportedTypes", |call| {
+            // SAFETY: as above.
+            Ok(unsafe { call.nothing(enumerator, (types, room, tokens_len)) })
+        })
+    }
+
+    unsafe fn EnumManifestResources(
+        &self,
+        enumerator: *mut EnumHandle,
+        resources: *mut Token,
+        room: u32,
+        tokens_len: *mut u32,
+    ) -> HResult {
+        self.on("EnumManifestResources", |call| {
+            // SAFETY: as above.
+            Ok(unsafe { call.nothing(enumerator, (resources, room, tokens_len)) })
+        })
+    }
+
+    unsafe fn GetAssemblyFromScope(&self, assembly: *mut Token) -> HResult {
+        self.on("GetAssemblyFromScope", |call| {
+            if assembly.is_null() {
+                return Ok(call.null("ptkAssembly"));
+            }
+            // SAFETY: the profiler's pointer, which is not NULL.
+            unsafe { put(assembly, call.module.assembly_token()) };
+            Ok(HResult::OK)
+        })
+    }
+
+    unsafe fn FindExportedTypeByName(
+        &self,
+        name: *const u16,
+        _enclosing_type: Token,
+        _exported_type: *mut Token,
+    ) -> HResult {
+        self.on("FindExportedTypeByName", |_| Ok(not_found(name)))
+    }
+
+    unsafe fn FindManifestResourceByName(
+        &self,
+        name: *const u16,
+        _resource: *mut Token,
+    ) -> HResult {
+        self.on("FindManifestResourceByName", |_| Ok(not_found(name)))
+    }
+
+    unsafe fn CloseEnum(&self, enumerator: EnumHandle) {
+        self.on("CloseEnum", |call| Ok(call.close(enumerator as usize)));
+    }
+}
+
+/// Returns the result of a search that finds nothing.
+const fn not_found(name: *const u16) -> HResult {
+    if name.is_null() { HResult::INVALID_ARGUMENT } else { results::RECORD_NOT_FOUND }
+}

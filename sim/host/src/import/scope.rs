@@ -1,0 +1,177 @@
+//! The metadata of a module: one object with several interfaces, as `RegMeta` is.
+
+use super::Call;
+use crate::object::{Head, Headed, Kind, make};
+use crate::out::Answer;
+use crate::report::Finding;
+use crate::session::{Inner, Kept};
+use clr_com::{
+    Guid, IMetaDataAssemblyEmit, IMetaDataAssemblyEmitMethods, IMetaDataAssemblyImport,
+    IMetaDataEmit, IMetaDataEmit2, IMetaDataEmit2Methods, IMetaDataEmitMethods, IMetaDataImport,
+    IMetaDataImport2, IUnknown, IUnknownMethods, Interface, OwnedObject,
+};
+use clr_walker::profiling::HResult;
+use std::any::Any;
+use std::ffi::c_void;
+use std::ops::Deref;
+use std::ptr::{NonNull, null_mut};
+use std::sync::{Arc, OnceLock};
+
+/// The interfaces of the object. An interface that changes metadata is given too (observed), but
+/// nothing can be changed.
+const IDS: [Guid; 7] = [
+    IUnknown::IID,
+    IMetaDataImport::IID,
+    IMetaDataImport2::IID,
+    IMetaDataAssemblyImport::IID,
+    IMetaDataEmit::IID,
+    IMetaDataEmit2::IID,
+    IMetaDataAssemblyEmit::IID,
+];
+
+/// The metadata of a module.
+pub(crate) struct Scope {
+    head: Head,
+    /// Number of the process in the session.
+    stage: usize,
+    module: u64,
+    /// Addresses of the pointers, in the order of [`Faces`].
+    addresses: OnceLock<[usize; 4]>,
+}
+
+/// The pointers to a scope that a profiler gets.
+struct Faces {
+    import: OwnedObject<Import>,
+    assemblies: OwnedObject<Assemblies>,
+    emit: OwnedObject<Emit>,
+    assembly_emit: OwnedObject<AssemblyEmit>,
+}
+
+impl Scope {
+    const KIND: Kind = Kind::Counted("IMetaDataImport2", &IDS);
+
+    /// Answers the request for an interface of a module's metadata (RegMeta::QueryInterface): the
+    /// result, and the pointer. As long as there are references, it is the same object.
+    pub(crate) fn give(session: &Inner, module: u64, iid: Guid) -> (HResult, *mut c_void) {
+        if !IDS.contains(&iid) {
+            session.shared.with(|report| report.not_simulated("QueryInterface of metadata"));
+            return (HResult::NO_INTERFACE, null_mut());
+        }
+        let stage = session.stage_number();
+        let known = session.scopes.borrow().get(&(stage, module)).cloned();
+        let scope = known.filter(|scope| scope.head.share()).unwrap_or_else(|| {
+            let scope = Self::make(session, stage, module);
+            session.scopes.borrow_mut().insert((stage, module), Arc::clone(&scope));
+            scope
+        });
+        match scope.pointer(&iid) {
+            Some(pointer) => (HResult::OK, pointer.as_ptr()),
+            None => (HResult::NO_INTERFACE, null_mut()),
+        }
+    }
+
+    fn make(session: &Inner, stage: usize, module: u64) -> Arc<Self> {
+        session.keep_all(|number| {
+            let head = Head::new(session, number, Self::KIND);
+            let scope = Arc::new(Self { head, stage, module, addresses: OnceLock::new() });
+            let faces = Faces {
+                import: make::<IMetaDataImport2, _>(Import(Arc::clone(&scope))),
+                assemblies: make::<IMetaDataAssemblyImport, _>(Assemblies(Arc::clone(&scope))),
+                emit: make::<IMetaDataEmit2, _>(Emit(Arc::clone(&scope))),
+                assembly_emit: make::<IMetaDataAssemblyEmit, _>(AssemblyEmit(Arc::clone(&scope))),
+            };
+            let addresses = [
+                faces.import.as_raw(),
+                faces.assemblies.as_raw(),
+                faces.emit.as_raw(),
+                faces.assembly_emit.as_raw(),
+            ];
+            let _ = scope.addresses.set(addresses.map(|pointer| pointer as usize));
+            (Box::new(faces), scope)
+        })
+    }
+
+    /// Returns the pointer for an interface.
+    fn pointer(&self, iid: &Guid) -> Option<NonNull<c_void>> {
+        let [import, assemblies, emit, assembly_emit] = *self.addresses.get()?;
+        let address = match *iid {
+            IUnknown::IID | IMetaDataImport::IID | IMetaDataImport2::IID => import,
+            IMetaDataAssemblyImport::IID => assemblies,
+            IMetaDataEmit::IID | IMetaDataEmit2::IID => emit,
+            IMetaDataAssemblyEmit::IID => assembly_emit,
+            _ => return None,
+        };
+        NonNull::new(address as *mut c_void)
+    }
+
+    /// Answers a call about the module.
+    pub(super) fn on(
+        &self,
+        method: &'static str,
+        act: impl FnOnce(&Call<'_>) -> Answer,
+    ) -> HResult {
+        self.head.call(method, |session| {
+            let Some(stage) = session.stage_of(self.stage) else { return Ok(HResult::UNEXPECTED) };
+            let Some(module) = stage.runtime().metadata.module(self.module) else {
+                return Ok(HResult::UNEXPECTED);
+            };
+            act(&Call { method, session, module })
+        })
+    }
+}
+
+impl Kept for Faces {
+    fn leak(&self) -> Option<Finding> {
+        self.import.value().head.leak()
+    }
+
+    fn buried(self: Box<Self>) -> Box<dyn Any + Send> {
+        self
+    }
+}
+
+macro_rules! faces {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        pub(super) struct $name(Arc<Scope>);
+
+        impl Deref for $name {
+            type Target = Scope;
+
+            fn deref(&self) -> &Scope {
+                &self.0
+            }
+        }
+
+        impl Headed for $name {
+            fn head(&self) -> &Head {
+                &self.head
+            }
+
+            fn face(&self, iid: &Guid) -> Option<NonNull<c_void>> {
+                self.pointer(iid)
+            }
+        }
+
+        impl IUnknownMethods for $name {
+            fn unimplemented(&self, method: &'static str) {
+                self.head.not_simulated(method);
+            }
+        }
+    )*};
+}
+
+faces! {
+    /// `IMetaDataImport2`, and `IUnknown`.
+    Import;
+    /// `IMetaDataAssemblyImport`.
+    Assemblies;
+    /// `IMetaDataEmit2`.
+    Emit;
+    /// `IMetaDataAssemblyEmit`.
+    AssemblyEmit;
+}
+
+impl IMetaDataEmitMethods for Emit {}
+impl IMetaDataEmit2Methods for Emit {}
+impl IMetaDataAssemblyEmitMethods for AssemblyEmit {}

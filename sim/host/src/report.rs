@@ -125,6 +125,7 @@ impl Finding {
             Self::Leak { .. } => "leak",
             Self::WrongThread { .. } => "wrong-thread",
             Self::UnknownId { .. } => "unknown-id",
+            Self::NoMethod { .. } => "no-method",
             Self::NullPointer { .. } => "null-pointer",
             Self::SmallSeed { .. } => "small-seed",
             Self::Ended { .. } => "process-ended",

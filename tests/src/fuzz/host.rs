@@ -124,6 +124,21 @@ struct Play<'d> {
     wrong: RefCell<Option<String>>,
 }
 
+/// Methods that are not drawn: the runtime would call the drawn addresses of hooks and mappers, the three
+/// that describe a hook's arguments answer in hooks alone, and detaching ends the session's profiler.
+const NOT_CALLED: [&str; 10] = [
+    "SetEnterLeaveFunctionHooks",
+    "SetEnterLeaveFunctionHooks2",
+    "SetEnterLeaveFunctionHooks3",
+    "SetEnterLeaveFunctionHooks3WithInfo",
+    "SetFunctionIDMapper",
+    "SetFunctionIDMapper2",
+    "GetFunctionEnter3Info",
+    "GetFunctionLeave3Info",
+    "GetFunctionTailcall3Info",
+    "RequestProfilerDetach",
+];
+
 impl Play<'_> {
     fn draw<T>(&self, draw: impl FnOnce(&mut Unstructured<'_>) -> Result<T>) -> Result<T> {
         draw(&mut self.source.borrow_mut().bytes)
@@ -221,6 +236,9 @@ impl Play<'_> {
 
     fn call_slot(&self, object: usize, table: Table, slot: u32) -> Result<()> {
         let Some(method) = table.method(slot) else { return Ok(()) };
+        if NOT_CALLED.contains(&method.name) {
+            return Ok(());
+        }
         let values = self.source.borrow_mut().values(&method)?;
         let elsewhere = self.probe.is_elsewhere();
         let expected = self.model.borrow().expect(object, table, (slot, &method), elsewhere);

@@ -54,7 +54,8 @@ impl<'p> Setup<'p> {
     }
 
     /// Adds the thread that starts the runtime, which does not know it: the program begins when the
-    /// thread has ended. `Initialize` is called on it.
+    /// thread has ended. `Initialize` is called on it (`EEStartupHelper` in src/vm/ceemain.cpp of CoreCLR
+    /// 3.1).
     pub fn before_program(&mut self, name: &str, body: impl FnOnce(&CurrentThread<'_, '_>) + 'p) {
         self.starter = Some(self.threads.len());
         self.begin(name, ThreadKind::Profiler, Box::new(body));

@@ -308,9 +308,7 @@ impl Session {
         let Some(stage) = inner.stage() else { return Ok(()) };
         let Some(world) = stage.world() else { return Ok(()) };
         if stage.is_new() {
-            stage.runtime().change_process(|process| process.started = false);
             self.load_modules(&stage);
-            stage.runtime().change_process(|process| process.started = true);
         }
         let threads = world.borrow().thread_count();
         let mut waiting = vec![Waiting::default(); threads];
@@ -358,11 +356,13 @@ impl Session {
         Err(RunOnError::NotReached { stop: 0, thread: thread as u32, steps }.into())
     }
 
-    /// Reports the modules that a process has from its start.
+    /// Reports the modules that a process has from its start, during which the runtime does not count as
+    /// started.
     pub(crate) fn load_modules(&self, stage: &Stage) {
         let inner = self.inner();
         let Some(target) = inner.profiler.borrow().clone() else { return };
         let runtime = stage.runtime();
+        runtime.change_process(|process| process.started = false);
         let wants = |events| runtime.process.get().event_mask.contains(events);
         let to = &target.first;
         let caller = runtime.on(stage.stopped());
@@ -404,6 +404,7 @@ impl Session {
                 }
             }
         }
+        runtime.change_process(|process| process.started = true);
         inner.detach_if_asked();
     }
 

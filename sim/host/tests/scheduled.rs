@@ -65,8 +65,7 @@ mod linux {
         (0..count)
             .map(|number| {
                 assert!(search.begin(number));
-                // SAFETY: this process has one thread.
-                unsafe { guest.run_in_copy(&mut search) }
+                guest.run_in_copy(&mut search)
             })
             .collect()
     }
@@ -151,8 +150,7 @@ thread "other" start="App.Other"
                 let mut search = Random::new(1);
                 let run = |number| {
                     assert!(search.begin(number));
-                    // SAFETY: this process has one thread.
-                    unsafe { visit.run_in_copy(&mut search, Kept::Ending) }
+                    visit.run_in_copy(&mut search, Kept::Ending)
                 };
                 (0..count).map(run).collect::<Vec<_>>()
             };

@@ -6,19 +6,19 @@ use std::ptr::NonNull;
 
 /// A loaded library. It stays loaded unless it is [unloaded](Self::unload).
 #[derive(Debug)]
-pub(super) struct Library(NonNull<c_void>);
+pub(crate) struct Library(NonNull<c_void>);
 
 impl Library {
     /// Loads a library, and executes its initialisers.
     ///
     /// # Errors
     /// Returns the system's message.
-    pub(super) fn load(path: &Path) -> Result<Self, String> {
+    pub(crate) fn load(path: &Path) -> Result<Self, String> {
         system::load(path).map(Self)
     }
 
     /// Returns the address of an export.
-    pub(super) fn export(&self, name: &CStr) -> Option<NonNull<c_void>> {
+    pub(crate) fn export(&self, name: &CStr) -> Option<NonNull<c_void>> {
         system::export(self.0, name)
     }
 

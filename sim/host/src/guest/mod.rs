@@ -1,6 +1,6 @@
 //! A profiler's library as a guest: loaded, called and unloaded as a CLR does.
 
-mod library;
+pub(crate) mod library;
 mod load;
 mod threads;
 

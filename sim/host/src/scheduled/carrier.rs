@@ -75,9 +75,6 @@ pub(super) struct Carrier {
 thread_local! {
     /// The carrier of this thread of the system.
     static CARRIER: RefCell<Option<Arc<Carrier>>> = const { RefCell::new(None) };
-}
-
-thread_local! {
     /// The carriers of a history's threads, on the scheduler's thread.
     static CARRIERS: RefCell<BTreeMap<ThreadIndex, Arc<Carrier>>> = RefCell::default();
 }

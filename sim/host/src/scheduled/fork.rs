@@ -14,7 +14,7 @@ pub enum Died {
     Signal(i32),
     /// The guest ended it with this code.
     Exit(i32),
-    /// The system has no process, or no pipe, for it.
+    /// The system has no process, or no pipe, for it, or this process has other threads.
     NoProcess,
 }
 
@@ -45,11 +45,14 @@ pub fn fix_addresses() -> bool {
 
 /// Executes `act` in a copy of this process, which ends after it, and returns its bytes.
 ///
-/// This process has no other threads: a lock that one of them owns would never be released in the copy.
-///
 /// # Errors
-/// Returns [`Died`] if the copy ended otherwise.
+/// Returns [`Died`] if the copy ended otherwise. If this process has other threads there is none: a lock that
+/// one of them owns would never be released in the copy.
 pub(super) fn in_copy(silent: bool, act: impl FnOnce() -> Vec<u8>) -> Result<Vec<u8>, Died> {
+    let threads = std::fs::read_dir("/proc/self/task").map(Iterator::count);
+    if !matches!(threads, Ok(1)) {
+        return Err(Died::NoProcess);
+    }
     let mut ends = [0; 2];
     // SAFETY: room for two descriptors.
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
@@ -57,7 +60,7 @@ pub(super) fn in_copy(silent: bool, act: impl FnOnce() -> Vec<u8>) -> Result<Vec
     }
     // SAFETY: two descriptors that nothing else owns.
     let [from, to] = ends.map(|end| File::from(unsafe { OwnedFd::from_raw_fd(end) }));
-    // SAFETY: the caller's promise.
+    // SAFETY: this thread is the only one.
     match unsafe { libc::fork() } {
         -1 => Err(Died::NoProcess),
         0 => {

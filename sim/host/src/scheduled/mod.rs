@@ -27,14 +27,14 @@ mod visit;
 pub use fork::{Died, fix_addresses};
 pub use visit::{ScheduledVisit, VisitError};
 
+use crate::guest::library::Library;
 use clr_explore::{
     CurrentThread, Ending, Explorer, HistoryDetail, Limits, Search, Setup, TestedProcess, story,
 };
 use clr_walker::profiling::HResult;
 use clr_world::BuildError;
 use imports::{Replacement, loaded_objects};
-use std::ffi::{CStr, CString, c_void};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::{CStr, c_void};
 use std::path::Path;
 
 macro_rules! replacements {
@@ -100,7 +100,7 @@ pub(crate) fn execute(me: &CurrentThread<'_, '_>, call: impl FnOnce() -> HResult
 
 /// A library whose threads run under the scheduler.
 #[derive(Debug)]
-pub struct ScheduledLibrary(std::ptr::NonNull<c_void>);
+pub struct ScheduledLibrary(Library);
 
 impl ScheduledLibrary {
     /// Loads a library, and has its imports, and those of the libraries that it brings, lead to the scheduler.
@@ -110,37 +110,27 @@ impl ScheduledLibrary {
     /// Returns the system's message.
     pub fn load(path: &Path) -> Result<Self, String> {
         let before = loaded_objects();
-        let name = CString::new(path.as_os_str().as_bytes());
-        let name = name.map_err(|_| "the path has a NUL".to_owned())?;
-        // SAFETY: a text with a final NUL. What the library's initialisers do is their own matter.
-        let loaded = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW) };
-        let Some(loaded) = std::ptr::NonNull::new(loaded) else {
-            // SAFETY: the message of the call above, on the same thread.
-            let message = unsafe { CStr::from_ptr(libc::dlerror()) };
-            return Err(message.to_string_lossy().into_owned());
-        };
+        let library = Library::load(path)?;
         for object in loaded_objects().difference(&before).filter(|it| it.is_replaced()) {
             let changed = object.replace_imports(&replacements());
             changed.map_err(|page| format!("the page at {page:#x} stays read-only"))?;
         }
-        Ok(Self(loaded))
+        Ok(Self(library))
     }
 
     /// Returns the address of an export.
     #[must_use]
     pub fn export(&self, name: &CStr) -> Option<*const c_void> {
-        // SAFETY: a library that is loaded, and a text with a final NUL.
-        let found = unsafe { libc::dlsym(self.0.as_ptr(), name.as_ptr()) };
-        (!found.is_null()).then_some(found.cast_const())
+        self.0.export(name).map(|found| found.as_ptr().cast_const())
     }
 }
 
-/// What is kept of a history.
+/// The parts of a history that are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// Its end. What the guest prints is dropped.
+    /// The ending. The guest's output is dropped.
     Ending,
-    /// Its end and the story of a failure. What the guest prints is printed.
+    /// The ending, and the story of a failure. The guest's output is printed.
     Story,
 }
 
@@ -234,11 +224,8 @@ impl<'b> GuestProcess<'b> {
     /// not learn from this one.
     ///
     /// # Errors
-    /// Returns [`Died`] if the guest ended its process.
-    ///
-    /// # Safety
-    /// This process has no other threads.
-    pub unsafe fn run_in_copy(&mut self, search: &mut dyn Search) -> Result<GuestEnding, Died> {
+    /// Returns [`Died`] if the guest ended its process, or this one has other threads.
+    pub fn run_in_copy(&mut self, search: &mut dyn Search) -> Result<GuestEnding, Died> {
         // SAFETY: the promise of `new`.
         let main = unsafe { std::mem::transmute::<*const c_void, extern "C" fn()>(self.main) };
         let load = move |setup: &mut Setup<'_>| {

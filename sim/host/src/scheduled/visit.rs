@@ -60,7 +60,8 @@ impl ScheduledVisit {
         generation: Generation,
     ) -> Result<Self, VisitError> {
         let scenario = Scenario::parse(text)?;
-        // The process ends with its first thread, as with the thread of Main.
+        // The process ends with its first thread. A CLR waits for the others before (RunMainPost of
+        // src/vm/assembly.cpp of CoreCLR 3.1), which is not simulated.
         let process = scenario.process_on(generation)?.exiting_with(0);
         let process = Anchor::new(process);
         // SAFETY: the explorer is dropped before the anchor: see the order of the fields. It is never
@@ -74,28 +75,12 @@ impl ScheduledVisit {
         Ok(Self { explorer, session, _process: process, library, class, _loaded: loaded })
     }
 
-    /// Executes a history as [`run_in_copy`](Self::run_in_copy) does, if this process has one thread.
-    ///
-    /// # Errors
-    /// Returns [`Died`]: if there are other threads, [`Died::NoProcess`].
-    pub fn run_alone(&mut self, search: &mut dyn Search, kept: Kept) -> Result<GuestEnding, Died> {
-        let threads = std::fs::read_dir("/proc/self/task").map(Iterator::count);
-        if !matches!(threads, Ok(1)) {
-            return Err(Died::NoProcess);
-        }
-        // SAFETY: this thread is the only one, and starts none.
-        unsafe { self.run_in_copy(search, kept) }
-    }
-
     /// Executes a history in a copy of this process. A strategy that learns from the histories before does
     /// not learn from this one.
     ///
     /// # Errors
-    /// Returns [`Died`] if the profiler ended its process.
-    ///
-    /// # Safety
-    /// This process has no other threads.
-    pub unsafe fn run_in_copy(
+    /// Returns [`Died`] if the profiler ended its process, or this one has other threads.
+    pub fn run_in_copy(
         &mut self,
         search: &mut dyn Search,
         kept: Kept,
@@ -153,10 +138,8 @@ impl Guest {
             return;
         }
         let Some(stage) = inner.stage() else { return };
-        stage.runtime().change_process(|process| process.started = false);
         // SAFETY: the same.
         unsafe { inner.on_behalf_of(me, || self.session.load_modules(&stage)) };
-        stage.runtime().change_process(|process| process.started = true);
     }
 
     /// Makes a callback of the thread.

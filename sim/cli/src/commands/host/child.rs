@@ -15,7 +15,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// The class of profilers that ignore it.
-pub(super) const NO_CLASS: &str = "00000000-0000-0000-0000-000000000000";
+const NO_CLASS: &str = "00000000-0000-0000-0000-000000000000";
 /// Longest pause between two looks at a process.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Most folders that are tried.
@@ -23,14 +23,19 @@ const TRIES: u32 = 100;
 /// Most bytes that are kept of what a profiler prints.
 const PRINTED: usize = 0x1_0000;
 
+/// Returns the class that the library is asked for.
+pub(super) fn class(args: &HostArgs) -> Result<Guid, CliError> {
+    let class = Guid::parse(args.clsid.as_deref().unwrap_or(NO_CLASS));
+    class.ok_or_else(|| CliError::Text("the class has no form".to_owned()))
+}
+
 /// Visits one runtime: this process is the profiler's.
 pub(super) fn visit(args: &HostArgs, journal: &Path) -> Result<u8, CliError> {
     let text = Source::find(&args.text)?.read_text()?;
     let Some(generation) = args.on.and_then(|on| on.iter().next()) else {
         return Err(CliError::Text("no runtime is named".to_owned()));
     };
-    let class = Guid::parse(args.clsid.as_deref().unwrap_or(NO_CLASS));
-    let Some(class) = class else { return Err(CliError::Text("the class has no form".to_owned())) };
+    let class = class(args)?;
     let open = || JournalFile::open(journal);
     let visit = Visit { library: &args.library, class, text: &text, generation };
     match visit.run(Box::new(open()?)) {
@@ -57,7 +62,7 @@ pub(super) struct Remains {
     pub(super) journal: Vec<Line>,
     /// Its exit status; `None` if it was ended after the time.
     pub(super) status: Option<ExitStatus>,
-    /// Its output on both streams.
+    /// The process's output on both streams.
     pub(super) printed: String,
 }
 

@@ -37,7 +37,6 @@ mod linux {
     use crate::{FAILED, PASSED};
     use clr_explore::Strategy;
     use clr_runtime::generation::Generation;
-    use clrsim::Guid;
     use clrsim::scheduled::{Died, GuestEnding, Kept, ScheduledVisit, fix_addresses};
     use serde::Serialize;
     use std::os::unix::process::CommandExt;
@@ -96,10 +95,7 @@ mod linux {
             // With random addresses it works as well.
             let _ = again();
         }
-        let class = Guid::parse(args.clsid.as_deref().unwrap_or(child::NO_CLASS));
-        let Some(class) = class else {
-            return Err(CliError::Text("the class has no form".to_owned()));
-        };
+        let class = child::class(args)?;
         let text = source.read_text()?;
         let path = std::path::absolute(&args.library)
             .map_err(|error| CliError::new(&library, error.kind()))?;
@@ -142,7 +138,7 @@ mod linux {
         let mut search = Strategy::Random.search(args.seed);
         let mut run = |number, kept| {
             search.begin(number);
-            visit.run_alone(&mut *search, kept)
+            visit.run_in_copy(&mut *search, kept)
         };
         for number in args.first..args.first.saturating_add(schedules) {
             let ended = run(number, Kept::Ending);

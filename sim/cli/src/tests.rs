@@ -6,6 +6,7 @@ mod dump;
 mod emit;
 mod errors;
 mod explain;
+mod fields;
 mod from_recording;
 mod histories;
 mod lint;

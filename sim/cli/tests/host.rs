@@ -3,6 +3,10 @@
 //! The guests are compiled where there is a compiler; elsewhere the tests say that they were not run.
 #![cfg(target_pointer_width = "64")]
 
+#[path = "../src/tests/fields.rs"]
+mod fields;
+
+use fields::{described, fields};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -443,20 +447,6 @@ fn what_is_no_profiler_is_said() {
     assert!(said.contains("it does not export DllGetClassObject"), "{said}");
 }
 
-/// Adds the names of an object's fields, and of all in it.
-fn fields(value: &Value, into: &mut BTreeSet<String>) {
-    match value {
-        Value::Object(object) => {
-            for (name, value) in object {
-                into.insert(name.clone());
-                fields(value, into);
-            }
-        }
-        Value::Array(values) => values.iter().for_each(|value| fields(value, into)),
-        _ => {}
-    }
-}
-
 #[test]
 fn every_field_is_described() {
     let Some(library) = guest("misuse", &[]) else { return };
@@ -466,13 +456,4 @@ fn every_field_is_described() {
         fields(&host.env("GUEST_MISUSE", way).object(), &mut printed);
     }
     assert_eq!(printed, described("host"));
-}
-
-/// Returns the fields that a section of the page of the schema describes.
-fn described(section: &str) -> BTreeSet<String> {
-    let page = include_str!("../src/schema.md");
-    let (_, section) = page.split_once(&format!("\n## {section}\n")).unwrap();
-    let section = section.split("\n## ").next().unwrap();
-    let fields = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
-    fields.map(str::to_owned).collect()
 }

@@ -65,24 +65,8 @@ const TOOL: &[&str] = &[
     "clr-sim",
 ];
 
-/// The same without the host.
-const LIBRARIES: &[&str] = &[
-    "clr-fixtures",
-    "clr-walker",
-    "clr-lint",
-    "clr-machine",
-    "clr-codegen",
-    "clr-runtime",
-    "clr-world",
-    "clr-recording",
-    "clr-generate",
-    "clr-explore",
-    "clr-scenario",
-    "clr-sim",
-];
-
-/// The crates that the facade depends on.
-const BELOW_THE_FACADE: &[&str] = LIBRARIES.split_last().unwrap().1;
+/// The crates that the facade depends on: the same without the host and the facade.
+const BELOW_THE_FACADE: &[&str] = TOOL.split_at(TOOL.len() - 2).0;
 
 /// Dev-dependencies within the workspace. They must not point at the crate's own dependants, or
 /// publishing would go in a circle.

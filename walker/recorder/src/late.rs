@@ -229,6 +229,14 @@ mod tests {
         sample
     }
 
+    /// Returns a map that has the method `leaf` alone, and the addresses of `leaf` and its caller.
+    fn without_caller() -> (Modules, u64, u64) {
+        let (leaf, caller) = (HEAP + 0x1000, HEAP + 0x2000);
+        let modules = Modules(SharedCodeMap::default());
+        modules.0.update(|map| map.insert(method(leaf))).unwrap();
+        (modules, leaf, caller)
+    }
+
     fn frames(modules: &Modules, sample: &Sample) -> Vec<u64> {
         let walker = Walker::new(&Silent, modules, Policy::Signal);
         let Ok(stack) = walker.stitch(&sample.buffer);
@@ -237,9 +245,7 @@ mod tests {
 
     #[test]
     fn a_walk_goes_on_when_the_map_has_the_callers_code() {
-        let (leaf, caller) = (HEAP + 0x1000, HEAP + 0x2000);
-        let modules = Modules(SharedCodeMap::default());
-        modules.0.update(|map| map.insert(method(leaf))).unwrap();
+        let (modules, leaf, caller) = without_caller();
         let sample = sample(&modules, leaf, caller);
         let mut late = Late::new();
         assert!(late.keep(&sample, 1));
@@ -257,9 +263,7 @@ mod tests {
 
     #[test]
     fn a_sample_that_stays_short_is_finished_in_the_end() {
-        let (leaf, caller) = (HEAP + 0x1000, HEAP + 0x2000);
-        let modules = Modules(SharedCodeMap::default());
-        modules.0.update(|map| map.insert(method(leaf))).unwrap();
+        let (modules, leaf, caller) = without_caller();
         let sample = sample(&modules, leaf, caller);
         let mut late = Late::new();
         assert!(late.keep(&sample, 1));
@@ -270,9 +274,7 @@ mod tests {
 
     #[test]
     fn whole_walks_and_those_beyond_the_limit_do_not_wait() {
-        let (leaf, caller) = (HEAP + 0x1000, HEAP + 0x2000);
-        let modules = Modules(SharedCodeMap::default());
-        modules.0.update(|map| map.insert(method(leaf))).unwrap();
+        let (modules, leaf, caller) = without_caller();
         let short = sample(&modules, leaf, caller);
         modules.0.update(|map| map.insert(method(caller))).unwrap();
         let mut late = Late::new();

@@ -1,34 +1,11 @@
 //! `schema.md` describes the JSON output.
 
+use super::fields::{described, fields};
 use super::texts::{ALLOCATION, BARRIER};
 use super::{Folder, fixture};
 use clr_walker::registers::Gpr;
 use serde_json::Value;
 use std::collections::BTreeSet;
-
-const PAGE: &str = include_str!("../schema.md");
-
-/// The fields that a section describes.
-fn described(section: &str) -> BTreeSet<String> {
-    let (_, text) = PAGE.split_once(&format!("\n## {section}\n")).unwrap();
-    let text = text.split("\n## ").next().unwrap();
-    let fields = text.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
-    fields.map(str::to_owned).collect()
-}
-
-/// The fields of an object and all in it.
-fn fields(value: &Value, into: &mut BTreeSet<String>) {
-    match value {
-        Value::Object(object) => {
-            for (name, value) in object {
-                into.insert(name.clone());
-                fields(value, into);
-            }
-        }
-        Value::Array(values) => values.iter().for_each(|value| fields(value, into)),
-        _ => {}
-    }
-}
 
 fn printed(folder: &Folder, args: &[&str]) -> BTreeSet<String> {
     let mut all = BTreeSet::new();

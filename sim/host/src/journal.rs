@@ -10,7 +10,7 @@ use clr_walker::profiling::HResult;
 pub enum Entry<'e> {
     /// A step of loading or unloading the profiler begins: a call of the profiler's code.
     Begins(&'static str),
-    /// That step has ended.
+    /// A step of loading or unloading has ended.
     Loaded {
         /// The step.
         step: &'static str,
@@ -30,7 +30,7 @@ pub enum Entry<'e> {
     },
     /// The profiler calls the runtime.
     Calls(&'static str),
-    /// That call has returned.
+    /// A call of the runtime has returned.
     Returns {
         /// The method.
         method: &'static str,

@@ -94,7 +94,7 @@ pub enum Value {
     Block(Vec<u8>),
 }
 
-/// What a method wrote through a pointer.
+/// A block that a method wrote to through a pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     /// Name of the argument.

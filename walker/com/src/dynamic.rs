@@ -8,7 +8,7 @@ use clr_walker::profiling::{FunctionId, HResult, ReJitId, ThreadId};
 use std::ffi::c_void;
 use std::ptr::null;
 
-/// What a word of an argument means.
+/// The meaning of an argument's word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ArgumentKind {
     /// A number or an id.
@@ -35,7 +35,7 @@ pub enum ArgumentKind {
 pub struct ArgumentSignature {
     /// The name.
     pub name: &'static str,
-    /// What its word means.
+    /// The meaning of the word.
     pub kind: ArgumentKind,
 }
 
@@ -63,7 +63,7 @@ pub trait Callable: Sized {
 
 /// A type of arguments or results.
 pub(crate) trait Word: Sized {
-    /// What a word of the type means.
+    /// The meaning of a word of the type.
     const KIND: ArgumentKind;
 
     /// Makes the value of a word.

@@ -24,7 +24,7 @@ pub struct Frame<'c> {
     pub frame_info: u64,
     /// The CONTEXT, empty without one. What is written to it stays there.
     pub context: &'c mut [u8],
-    /// What the caller of the walk has passed.
+    /// The clientData that the caller of the walk has passed.
     pub client_data: u64,
 }
 

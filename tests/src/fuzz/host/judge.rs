@@ -1,4 +1,4 @@
-//! What the answers of the runtime must be.
+//! The answers that the runtime must give.
 
 use clr_runtime::generation::Generation;
 use clr_walker::profiling::HResult;
@@ -7,7 +7,7 @@ use clrsim::{Finding, Report, results};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// What a call must be answered with.
+/// The answers that a call may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expectation {
     /// This word.
@@ -16,7 +16,7 @@ pub(super) enum Expectation {
     Any,
 }
 
-/// What is known of the session.
+/// The state of the session as far as it is known.
 #[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub(super) struct Model {
     generation: Generation,

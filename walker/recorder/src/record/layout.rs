@@ -322,7 +322,7 @@ mod tests {
     use super::*;
     use clr_walker::memory::{Segment, Segments};
 
-    /// Those parts of what .NET 10.0.9 on Linux states that are read here.
+    /// The parts of the data contracts of .NET 10.0.9 on Linux that are read here.
     const STATED_10: &str = r#"{"version":0,"baseline":"empty","types":{
         "Thread":{"PreemptiveGCDisabled":4,"Frame":8,"LastThrownObject":[336,"GCHandle"]},
         "Frame":{"Next":8},
@@ -339,7 +339,7 @@ mod tests {
         "SoftwareExceptionFrameIdentifier":["0x5","nuint"],"PInvokeCalliFrameIdentifier":["0x7","nuint"]},
         "contracts":{"Thread":1}}"#;
 
-    /// What .NET 9.0.7 states of this.
+    /// The part of these data contracts that .NET 9.0.7 has.
     const STATED_9: &str = r#"{"version":0,"baseline":"empty","types":{
         "Thread":{"PreemptiveGCDisabled":4,"Frame":8}},"globals":{},"contracts":{"Thread":1}}"#;
 

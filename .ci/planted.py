@@ -86,6 +86,9 @@ def plant(copy, rows):
         planted[file] = text.encode()
     library = "walker/src/lib.rs"
     planted[library] = ("#![allow(warnings)]\n" + (ROOT / library).read_text() + SWITCH).encode()
+    # With the same version cargo would take the crates of both folders for the same ones in a common target.
+    manifest = (ROOT / "Cargo.toml").read_text()
+    planted["Cargo.toml"] = manifest.replace('\nversion = "0.1.0"\n', '\nversion = "0.1.1"\n').encode()
     for file in tracked.stdout.splitlines():
         put(copy / file, planted.get(file) or (ROOT / file).read_bytes())
     return numbers

@@ -14,7 +14,7 @@ use clr_coroutine::Stacks;
 use clr_runtime::generation::Generation;
 use clr_runtime::{MethodKind, Runtime};
 use clr_world::stubs::Hooks;
-use clr_world::{Build, BuildError, SignalStack, StopBy, ThreadStart, WorldState};
+use clr_world::{Build, BuildError, ProcessEnd, SignalStack, StopBy, ThreadStart, WorldState};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -28,7 +28,7 @@ pub struct TestedProcess {
     threads: Vec<(Rc<str>, ThreadStart)>,
     stop_by: StopBy,
     signal_stack: SignalStack,
-    exits_with: Option<usize>,
+    process_end: Option<ProcessEnd>,
 }
 
 impl TestedProcess {
@@ -55,7 +55,7 @@ impl TestedProcess {
     pub fn from_build(build: Build, threads: &[(&str, ThreadStart)]) -> Self {
         let threads = threads.iter().map(|(name, start)| (Rc::from(*name), *start)).collect();
         let (stop_by, signal_stack) = (StopBy::default(), SignalStack::Own);
-        Self { build, threads, stop_by, signal_stack, exits_with: None }
+        Self { build, threads, stop_by, signal_stack, process_end: None }
     }
 
     /// Sets how threads in managed code are stopped.
@@ -72,10 +72,10 @@ impl TestedProcess {
         self
     }
 
-    /// Makes the process end with this thread of the program.
+    /// Sets the way in which the process ends: without one, when all threads have ended.
     #[must_use]
-    pub const fn exiting_with(mut self, thread: usize) -> Self {
-        self.exits_with = Some(thread);
+    pub const fn ending_by(mut self, end: ProcessEnd) -> Self {
+        self.process_end = Some(end);
         self
     }
 
@@ -227,8 +227,8 @@ impl<'b> Explorer<'b> {
         let starts: Vec<_> = process.threads.iter().map(|(_, start)| *start).collect();
         let mut world = process.build.world(&starts)?;
         world.stop_threads_by(process.stop_by);
-        if let Some(thread) = process.exits_with {
-            world.exit_with(thread);
+        if let Some(end) = process.process_end {
+            world.end_by(end);
         }
         let start = world.save();
         let names = process.threads.iter().map(|(name, _)| Rc::clone(name)).collect();

@@ -470,6 +470,7 @@ impl<'b> Kernel<'b> {
             Wait::ThreadsToStop => BlockReason::ToStop,
             Wait::CodeManagerReaders => BlockReason::CodeManagerReader,
             Wait::Gc(_) => BlockReason::Collection,
+            Wait::ForegroundThreads => BlockReason::Join,
             Wait::WakeUpOfInterrupted => BlockReason::InterruptedWait,
             Wait::GcWanted => return,
         };

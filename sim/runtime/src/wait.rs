@@ -24,6 +24,8 @@ pub enum Wait {
     WakeUpOfInterrupted,
     /// The server GC's thread waits for a GC request, or until no other thread is left.
     GcWanted,
+    /// The program's first thread has returned, and waits for the end of the other foreground threads.
+    ForegroundThreads,
 }
 
 impl<M> Runtime<'_, M> {
@@ -45,7 +47,11 @@ impl<M> Runtime<'_, M> {
             Wait::Lock(lock) => process.in_the_way(lock, thread).is_none(),
             Wait::RuntimeRunning(by) => process.suspension.by() != Some(by),
             Wait::CodeManagerReaders => self.code_manager_readers(thread).is_empty(),
-            Wait::ThreadsToStop | Wait::Gc(_) | Wait::GcWanted | Wait::WakeUpOfInterrupted => false,
+            Wait::ThreadsToStop
+            | Wait::Gc(_)
+            | Wait::GcWanted
+            | Wait::ForegroundThreads
+            | Wait::WakeUpOfInterrupted => false,
         }
     }
 }

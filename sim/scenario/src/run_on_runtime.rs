@@ -14,7 +14,7 @@ use clr_walker::registers::Registers;
 use clr_world::stubs::Identity;
 use clr_world::synthetic::SyntheticError;
 use clr_world::{
-    Activation, Build, BuildError, StepEvent, ThreadStart, Waiting, World, WorldError,
+    Activation, Build, BuildError, ProcessEnd, StepEvent, ThreadStart, Waiting, World, WorldError,
 };
 use thiserror::Error;
 
@@ -106,7 +106,7 @@ impl Scenario {
     pub fn world<'b>(&self, build: &'b Build) -> Result<World<'b>, BuildError> {
         let mut world = build.world(&self.starts())?;
         if let Some(thread) = self.exits_with() {
-            world.exit_with(thread);
+            world.end_by(ProcessEnd::Exit(thread));
         }
         Ok(world)
     }
@@ -162,6 +162,15 @@ impl Scenario {
             }
         };
         self.threads.iter().map(start).collect()
+    }
+
+    /// Returns the end of the text's process: with the thread that `exits`, or else with the return of the
+    /// first thread that starts in a managed function, and of the other threads of the program.
+    #[must_use]
+    pub fn process_end(&self) -> ProcessEnd {
+        let is_managed = |start: &ThreadStart| matches!(start, ThreadStart::Managed(_));
+        let first = || self.starts().iter().position(is_managed).unwrap_or_default();
+        self.exits_with().map_or_else(|| ProcessEnd::Return(first()), ProcessEnd::Exit)
     }
 
     /// Returns the thread with which the process ends, if there is one.

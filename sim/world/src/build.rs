@@ -189,7 +189,7 @@ impl Build {
             gcs_wanted: 0,
             gcs_made: 0,
             trap: false,
-            exits_with: None,
+            process_end: None,
         })
     }
 
@@ -220,6 +220,7 @@ impl Build {
         let own = THREADS + THREAD_PITCH * index;
         machine.map(own, THREAD_PITCH / PAGE_SIZE, Protection::READ_WRITE)?;
         let serves_gc = start == ThreadStart::ServerGc;
+        let foreground = matches!(start, ThreadStart::Managed(_));
         let (start, entry, object) = match start {
             ThreadStart::Managed(start) => {
                 let root = self.expanded.shared.get(&Shared::KickOffThread).copied();
@@ -274,6 +275,7 @@ impl Build {
             fault: registers,
             unhandled: false,
             serves_gc,
+            foreground,
         })
     }
 

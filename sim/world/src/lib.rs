@@ -39,6 +39,7 @@ mod frames;
 mod hooks;
 mod managed;
 mod passes;
+mod process_end;
 pub mod reference;
 mod services;
 mod signal;
@@ -51,6 +52,7 @@ mod waiting;
 
 pub use build::{Build, BuildError};
 pub use hooks::HookKind;
+pub use process_end::ProcessEnd;
 pub use services::ALL_EVENTS;
 pub use signal::{SIGNAL_FRAME_SIZE, Signal, SignalError, SignalStack};
 pub use suspension::StopBy;
@@ -144,8 +146,7 @@ pub struct World<'b> {
     gcs_made: u32,
     /// Threads that return to managed code have to wait: a copy of the word in memory.
     trap: bool,
-    /// The thread whose end ends the process.
-    exits_with: Option<usize>,
+    process_end: Option<ProcessEnd>,
 }
 
 impl<'b> World<'b> {
@@ -430,6 +431,7 @@ impl<'b> World<'b> {
             Step::AwaitResume | Step::Suspend(_) | Step::StopOthers => {
                 self.suspension_step(thread, step)
             }
+            Step::AwaitForeground => self.await_foreground(thread),
             Step::Write(_)
             | Step::Free(_)
             | Step::AskForGc
@@ -437,29 +439,6 @@ impl<'b> World<'b> {
             | Step::ServeGc
             | Step::MadeGc(_) => self.unloading_step(thread, step),
         })
-    }
-
-    /// Makes the process end with this thread, regardless of the others. The runtime first marks
-    /// itself as shutting down, then calls the profiler back, and reports no thread that ends later
-    /// (G16).
-    pub const fn exit_with(&mut self, thread: usize) {
-        self.exits_with = Some(thread);
-    }
-
-    /// Returns true if the process has ended with the thread given to
-    /// [`exit_with`](Self::exit_with).
-    #[must_use]
-    pub fn has_exited(&self) -> bool {
-        let thread = self.exits_with.and_then(|thread| self.threads.get(thread));
-        thread.is_some_and(|thread| thread.ended)
-    }
-
-    /// Notifies the profiler, on a thread, that the process ends.
-    pub fn shut_down(&mut self, thread: usize) {
-        if let Some(executed) = self.threads.get_mut(thread) {
-            executed.ended = false;
-            executed.pending.push_front(Step::Callback(CallbackKind::Shutdown));
-        }
     }
 
     /// Returns from a service, as its ret would.

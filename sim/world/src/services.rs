@@ -1,7 +1,7 @@
 //! Services that the world performs for the runtime's code.
 
-use super::World;
 use super::exceptions::Action;
+use super::{ProcessEnd, World};
 use crate::stubs::method_of;
 use clr_codegen::Service;
 use clr_codegen::{CodeKind, FunctionIndex};
@@ -25,6 +25,8 @@ pub(super) enum Step {
     Attach,
     /// The thread is no longer a thread of the runtime.
     Gone,
+    /// The thread waits until no other foreground thread is left.
+    AwaitForeground,
     /// The runtime marks itself as shutting down.
     ShutDown,
     /// The thread changes its mode.
@@ -192,8 +194,13 @@ impl World<'_> {
     /// Ends a thread. The callback is made under the lock (contract §6): a profiler that blocks in
     /// it blocks every thread that needs the thread store (H-05).
     fn thread_end(&self, thread: usize) -> Vec<Step> {
-        if self.exits_with == Some(thread) {
-            return vec![Step::ShutDown, Step::Callback(Kind::Shutdown), Step::Return(0)];
+        let shut_down = [Step::ShutDown, Step::Callback(Kind::Shutdown), Step::Return(0)];
+        match self.process_end {
+            Some(ProcessEnd::Exit(ends)) if ends == thread => return shut_down.to_vec(),
+            Some(ProcessEnd::Return(ends)) if ends == thread => {
+                return [Step::AwaitForeground].into_iter().chain(shut_down).collect();
+            }
+            _ => {}
         }
         vec![
             Step::Acquire(Lock::ThreadStore),

@@ -64,6 +64,8 @@ pub(super) struct Executed {
     pub unhandled: bool,
     /// This is the thread of a server GC.
     pub serves_gc: bool,
+    /// The process waits for this thread's end before its own.
+    pub foreground: bool,
 }
 
 impl Executed {

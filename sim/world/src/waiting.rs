@@ -60,11 +60,14 @@ impl World<'_> {
             Step::Acquire(lock) => Wait::Lock(lock),
             Step::Write(true) => return self.waits_to_write(executed.os),
             // The thread becomes preemptive first.
-            Step::AwaitResume if self.is_cooperative(thread) => return None,
+            Step::AwaitResume | Step::AwaitForeground if self.is_cooperative(thread) => {
+                return None;
+            }
             Step::AwaitResume => Wait::RuntimeRunning(self.waits_for_runtime(thread)?),
             Step::StopOthers => Wait::ThreadsToStop,
             Step::AwaitGc(number) => Wait::Gc(number),
             Step::ServeGc => Wait::GcWanted,
+            Step::AwaitForeground => Wait::ForegroundThreads,
             step @ (Step::Callback(_) | Step::CallbackIn(..)) => {
                 Wait::RuntimeRunning(self.waits_to_call_back(thread, step)?)
             }
@@ -86,6 +89,7 @@ impl World<'_> {
             }
             Wait::WakeUpOfInterrupted => false,
             Wait::Gc(number) => self.gcs_made >= number,
+            Wait::ForegroundThreads => self.foreground_but(os).next().is_none(),
             Wait::GcWanted => {
                 let mut others = self.threads.iter().filter(|other| !other.serves_gc);
                 self.gcs_made < self.gcs_wanted || others.all(|other| other.ended)
@@ -115,6 +119,7 @@ impl World<'_> {
             Wait::ThreadsToStop => {
                 self.cooperative_but(os).filter_map(|thread| self.os(thread)).collect()
             }
+            Wait::ForegroundThreads => self.foreground_but(os).map(|thread| thread.os).collect(),
             Wait::Gc(_) | Wait::GcWanted => {
                 let serves = matches!(wait, Wait::Gc(_));
                 let who = self.threads.iter().filter(|thread| thread.serves_gc == serves);

@@ -60,9 +60,7 @@ impl ScheduledVisit {
         generation: Generation,
     ) -> Result<Self, VisitError> {
         let scenario = Scenario::parse(text)?;
-        // The process ends with its first thread. A CLR waits for the others before (RunMainPost of
-        // src/vm/assembly.cpp of CoreCLR 3.1), which is not simulated.
-        let process = scenario.process_on(generation)?.exiting_with(0);
+        let process = scenario.process_on(generation)?.ending_by(scenario.process_end());
         let process = Anchor::new(process);
         // SAFETY: the explorer is dropped before the anchor: see the order of the fields. It is never
         // given away with its lifetime.

@@ -11,7 +11,7 @@ use clr_explore::{
     ProfilerRule, Report, ScheduleString, Setup, TestedProcess, ThreadIndex, Verdict,
 };
 use clr_runtime::generation::Generation;
-use clr_world::SignalStack;
+use clr_world::{ProcessEnd, SignalStack};
 use core::fmt;
 
 /// The result of a search.
@@ -312,7 +312,7 @@ impl Scenario {
         let process = TestedProcess::new(program, methods, *hooks, generation, &threads)?;
         let process = process.stopping_by(self.stop_by);
         let process = match self.exits_with() {
-            Some(thread) => process.exiting_with(thread),
+            Some(thread) => process.ending_by(ProcessEnd::Exit(thread)),
             None => process,
         };
         Ok(process.handling_signals_on(match program.signal_stack {

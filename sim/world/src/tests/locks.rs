@@ -1,7 +1,7 @@
 //! Locks of the runtime and the process, and waits between threads.
 
 use super::{NOBODY, function, runtime};
-use crate::{Build, StepEvent, ThreadStart, World};
+use crate::{Build, ProcessEnd, StepEvent, ThreadStart, World};
 use clr_codegen::{CodeKind, FunctionIndex, Program, RuntimeCallKind as Kind, Statement};
 use clr_machine::Machine;
 use clr_runtime::Outcome;
@@ -39,6 +39,39 @@ fn run_until(world: &mut World<'_>, thread: usize, so: impl Fn(&World<'_>) -> bo
     while !so(world) {
         assert_ne!(world.step(thread).unwrap(), StepEvent::Ended);
     }
+}
+
+/// Steps a thread until it waits, or calls the profiler back.
+fn run_on(world: &mut World<'_>, thread: usize) -> StepEvent {
+    loop {
+        match world.step(thread).unwrap() {
+            StepEvent::Stepped => {}
+            event => return event,
+        }
+    }
+}
+
+/// After the return of `Main` the process lives as long as another thread that the runtime has started, but not
+/// as long as one that came from unmanaged code.
+#[test]
+fn a_process_ends_after_its_foreground_threads() {
+    use StepEvent::{Callback, Ended, Waits};
+    let (build, mut starts) = build(&[Kind::New, Kind::New], Generation::CoreClr31Unix);
+    starts.push(ThreadStart::Native(FunctionIndex(1)));
+    let mut world = build.world(&starts).unwrap();
+    world
+        .runtime()
+        .change_process(|process| process.event_mask = clr_walker::profiling::EventMask(0));
+    world.end_by(ProcessEnd::Return(0));
+    assert_eq!(run_on(&mut world, 0), Waits);
+    let other = world.os(1).unwrap();
+    assert_eq!(world.waits_for(0), Some(Wait::ForegroundThreads));
+    assert_eq!((world.others(0), world.is_cooperative(0)), (vec![other], false));
+    assert_eq!(run_on(&mut world, 1), Ended);
+    assert_eq!((world.waits_for(0), world.has_exited()), (None, false));
+    assert_eq!(run_on(&mut world, 0), Callback(CallbackKind::Shutdown));
+    assert_eq!((run_on(&mut world, 0), world.has_exited()), (Ended, true));
+    assert_ne!(run_on(&mut world, 2), Waits);
 }
 
 fn owner(world: &World<'_>, lock: Lock) -> Option<OsThreadId> {

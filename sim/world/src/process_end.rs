@@ -1,0 +1,68 @@
+//! The end of a process.
+
+use super::services::Step;
+use super::thread::Executed;
+use super::{StepEvent, World};
+use clr_runtime::OsThreadId;
+use clr_runtime::profiling::CallbackKind;
+
+/// The way in which a process ends: with one of its threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProcessEnd {
+    /// The process ends when this thread does, regardless of the others, as by `Environment.Exit`.
+    Exit(usize),
+    /// This thread executes `Main`: once it has returned, it waits for the end of the other foreground
+    /// threads, then the process ends (`RunMainPost` of vm/assembly.cpp of CoreCLR 3.1.23). A thread that
+    /// came from unmanaged code is a background thread.
+    Return(usize),
+}
+
+impl ProcessEnd {
+    const fn thread(self) -> usize {
+        match self {
+            Self::Exit(thread) | Self::Return(thread) => thread,
+        }
+    }
+}
+
+impl World<'_> {
+    /// Makes the process end with a thread. The runtime first marks itself as shutting down, then calls
+    /// the profiler back, and reports no thread that ends later (G16).
+    pub const fn end_by(&mut self, end: ProcessEnd) {
+        self.process_end = Some(end);
+    }
+
+    /// Returns true if the process has ended with the thread given to [`end_by`](Self::end_by).
+    #[must_use]
+    pub fn has_exited(&self) -> bool {
+        let thread = self.process_end.and_then(|end| self.threads.get(end.thread()));
+        thread.is_some_and(|thread| thread.ended)
+    }
+
+    /// Notifies the profiler, on a thread, that the process ends.
+    pub fn shut_down(&mut self, thread: usize) {
+        if let Some(executed) = self.threads.get_mut(thread) {
+            executed.ended = false;
+            executed.pending.push_front(Step::Callback(CallbackKind::Shutdown));
+        }
+    }
+
+    /// Returns the foreground threads that have not ended, except for one.
+    pub(super) fn foreground_but(&self, os: OsThreadId) -> impl Iterator<Item = &Executed> {
+        self.threads.iter().filter(move |other| other.foreground && !other.ended && other.os != os)
+    }
+
+    /// Makes the program's first thread wait until no other foreground thread is left.
+    pub(super) fn await_foreground(&mut self, thread: usize) -> StepEvent {
+        if self.is_cooperative(thread) {
+            self.wait(thread, Step::AwaitForeground);
+            self.set_cooperative(thread, false);
+            return StepEvent::Stepped;
+        }
+        let os = self.os(thread);
+        if os.is_some_and(|os| self.foreground_but(os).next().is_some()) {
+            return self.wait(thread, Step::AwaitForeground);
+        }
+        StepEvent::Stepped
+    }
+}

@@ -3,14 +3,14 @@
 
 use super::callback::Callback;
 use super::footprint::Footprint;
-use super::history::{ThreadIndex, TurnEvent};
+use super::history::TurnEvent;
 use super::planted_bug::Bug;
 use super::thread::CurrentThread;
 use super::verdict::ProfilerRule;
 use clr_machine::Machine;
 use clr_runtime::Outcome;
 use clr_runtime::profiling::{Caller, HResult};
-use clr_runtime::{OsThreadId, Profiler, Runtime, ThreadLife, Wait};
+use clr_runtime::{OsThreadId, Profiler, Runtime, Wait};
 use clr_walker::profiling::{
     CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, ProfilerCallback,
     ProfilerInfo, ReJitId, SnapshotCallback, SnapshotFlags, SnapshotFrame, ThreadId,
@@ -147,14 +147,6 @@ impl<'b> Info<'_, '_, 'b> {
             thread.kernel.broke(thread.me, ProfilerRule::LockOverGcTrigger);
         }
     }
-
-    fn index_of(self, id: ThreadId) -> Option<ThreadIndex> {
-        if id == ThreadId(0) {
-            return Some(self.thread.me);
-        }
-        let os = self.thread.kernel.runtime.thread_of(id, |thread| thread.os)?;
-        self.thread.kernel.index_of(os)
-    }
 }
 
 impl ProfilerInfo for Info<'_, '_, '_> {
@@ -170,38 +162,20 @@ impl ProfilerInfo for Info<'_, '_, '_> {
         context_size: u32,
     ) -> Result<()> {
         let thread = self.thread;
-        let target = self.index_of(id).filter(|target| *target != thread.me);
-        let walks = |target| {
-            let mut state = thread.kernel.state.borrow_mut();
-            if let Some(me) = state.threads.get_mut(thread.me.index()) {
-                core::mem::replace(&mut me.walks, target)
-            } else {
-                None
-            }
-        };
         self.call("DoStackSnapshot", |info| {
-            let looks_at = target.map_or_else(Footprint::default, Footprint::thread);
-            let touches = if Bug::WalkWithoutFootprint.is_planted() {
-                Footprint::default()
-            } else {
-                looks_at | Footprint::SUSPENSION
-            };
-            thread.touching(touches, || {
-                let before = walks(target);
+            thread.walk(id, || {
                 let mut recording_callback = callback.map(|callback| {
                     |frame: &mut SnapshotFrame<'_>| {
-                        thread.record(TurnEvent::SnapshotCallback);
-                        thread.switch();
-                        thread.kernel.change_thread(thread.me, |me| me.walk_callbacks += 1);
+                        thread.begin_walk_callback();
                         let wanted = callback(frame);
-                        thread.kernel.change_thread(thread.me, |me| me.walk_callbacks -= 1);
+                        thread.end_walk_callback();
                         wanted
                     }
                 });
                 let recording_callback = recording_callback
                     .as_mut()
                     .map(|recording_callback| recording_callback as &mut SnapshotCallback<'_>);
-                let ended = ProfilerInfo::do_stack_snapshot(
+                ProfilerInfo::do_stack_snapshot(
                     &info,
                     id,
                     recording_callback,
@@ -209,15 +183,7 @@ impl ProfilerInfo for Info<'_, '_, '_> {
                     client_data,
                     context,
                     context_size,
-                );
-                walks(before);
-                let life = thread.kernel.runtime.thread_of(id, |target| target.life);
-                if target.is_some() && life == Some(ThreadLife::Dead) {
-                    // The thread ended before or during the walk: its ThreadDestroyed did not wait
-                    // for the walk.
-                    thread.kernel.broke(thread.me, ProfilerRule::WalkOutlivesThread);
-                }
-                ended
+                )
             })
         })
     }

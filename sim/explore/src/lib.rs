@@ -71,6 +71,7 @@ mod thread;
 mod thread_status;
 pub mod timeline;
 mod verdict;
+mod walk;
 
 pub use callback::Callback;
 pub use check::{Budget, Explorer, Failure, Report, TestedProcess, check};

@@ -58,10 +58,17 @@ impl Call<'_> {
             let function = frame.function.unwrap_or_default();
             let handle = frame.frame_info.handle();
             frames.push(WalkedFrame::new(self.stage, function, frame.ip));
+            let me = self.session.current();
+            if let Some(me) = me {
+                self.session.switching(|| me.begin_walk_callback());
+            }
             let result = self.session.enter("StackSnapshotCallback", || {
                 // SAFETY: the profiler's function, with the arguments of the documentation.
                 unsafe { callback(function, frame.ip, handle, size as u32, at, client_data) }
             });
+            if let Some(me) = me {
+                me.end_walk_callback();
+            }
             if let Some(behind) = room.0.get_mut(size..)
                 && behind.iter().any(|byte| *byte != BEHIND)
             {
@@ -86,7 +93,11 @@ impl Call<'_> {
         let (outcome, story) = self.session.explained(self.stage, || {
             let callback: Option<&mut SnapshotCallback<'_>> =
                 if callback.is_some() { Some(&mut on_frame) } else { None };
-            self.caller().do_stack_snapshot(&snapshot, callback)
+            let walk = || self.caller().do_stack_snapshot(&snapshot, callback);
+            match self.session.current() {
+                Some(me) => me.walk(thread, walk),
+                None => walk(),
+            }
         });
         if let Some(size) = wrote_behind {
             let (callback, buffer) = ("StackSnapshotCallback", "context");

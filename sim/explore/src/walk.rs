@@ -1,0 +1,59 @@
+//! Calls of `DoStackSnapshot` in a history: which thread walks which, and the callbacks of walks.
+
+use super::footprint::Footprint;
+use super::history::{ThreadIndex, TurnEvent};
+use super::planted_bug::Bug;
+use super::thread::CurrentThread;
+use super::verdict::ProfilerRule;
+use clr_runtime::ThreadLife;
+use clr_walker::profiling::ThreadId;
+
+impl CurrentThread<'_, '_> {
+    /// Calls `walk`, which is a call of `DoStackSnapshot` for the thread `id`: 0 is the caller. While it lasts
+    /// the target counts as walked by this thread. A target that has ended when it is over is noted (H-04).
+    pub fn walk<T>(&self, id: ThreadId, walk: impl FnOnce() -> T) -> T {
+        let target = self.target_of(id);
+        let looks_at = target.map_or_else(Footprint::default, Footprint::thread);
+        let touches = if Bug::WalkWithoutFootprint.is_planted() {
+            Footprint::default()
+        } else {
+            looks_at | Footprint::SUSPENSION
+        };
+        self.touching(touches, || {
+            let before = self.set_walks(target);
+            let ended = walk();
+            self.set_walks(before);
+            let life = self.kernel.runtime.thread_of(id, |target| target.life);
+            if target.is_some() && life == Some(ThreadLife::Dead) {
+                // The thread ended before or during the walk: its ThreadDestroyed did not wait for the walk.
+                self.kernel.broke(self.me, ProfilerRule::WalkOutlivesThread);
+            }
+            ended
+        })
+    }
+
+    /// Begins a callback of the walk that this thread makes. Other threads may run before.
+    pub fn begin_walk_callback(&self) {
+        self.record(TurnEvent::SnapshotCallback);
+        self.switch();
+        self.kernel.change_thread(self.me, |me| me.walk_callbacks += 1);
+    }
+
+    /// Ends the callback.
+    pub fn end_walk_callback(&self) {
+        self.kernel
+            .change_thread(self.me, |me| me.walk_callbacks = me.walk_callbacks.saturating_sub(1));
+    }
+
+    fn set_walks(&self, target: Option<ThreadIndex>) -> Option<ThreadIndex> {
+        let mut state = self.kernel.state.borrow_mut();
+        let me = state.threads.get_mut(self.me.index());
+        me.and_then(|me| core::mem::replace(&mut me.walks, target))
+    }
+
+    /// Returns the thread that a walk of `id` looks at, if it is another one.
+    fn target_of(&self, id: ThreadId) -> Option<ThreadIndex> {
+        let os = self.kernel.runtime.thread_of(id, |thread| thread.os)?;
+        self.kernel.index_of(os).filter(|target| *target != self.me)
+    }
+}

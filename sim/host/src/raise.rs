@@ -267,6 +267,7 @@ impl Session {
             process.started &= !is_new;
         });
         inner.high_events.set(0);
+        inner.hooks.clear();
         // SAFETY: the profiler's object; the runtime's outlives it.
         let result = inner.enter("Initialize", || unsafe { target.first.Initialize(self.info()) });
         runtime.change_process(|process| process.profiler = ProfilerStatus::Active);
@@ -287,7 +288,7 @@ impl Session {
         let inner = self.inner();
         let process = stage.runtime().process.get();
         let hooks = inner.hooks.in_code(process.event_mask);
-        if stage.world().is_none() || !inner.hooks.are_set() {
+        if stage.world().is_none() || !inner.hooks.are_set() || inner.has_ended() {
             return;
         }
         let mut scenario = inner.scenario.clone();

@@ -32,11 +32,11 @@ fn findings(probe: &Probe) -> Vec<Finding> {
 }
 
 /// Calls a method by name.
-fn call(probe: &Probe, object: usize, method: &str, values: &[Value]) -> Called {
-    let table = probe.tables()[object];
+fn call(probe: &Probe, pointer: usize, method: &str, values: &[Value]) -> Called {
+    let table = probe.tables()[pointer];
     let named = |slot: &u32| table.method(*slot).unwrap().name == method;
     let slot = (0..table.slots()).find(named).unwrap();
-    probe.call(object, slot, values, &Nobody).unwrap()
+    probe.call(pointer, slot, values, &Nobody).unwrap()
 }
 
 const ROOM: Value = Value::Block(Vec::new());
@@ -90,4 +90,69 @@ fn each_runtime_has_the_methods_of_its_interfaces() {
             assert_eq!(findings(&probe).len() > before, lacks, "{generation} {method}");
         }
     }
+}
+
+/// A profiler that sets hooks in `Initialize` and then passes an id there that a CLR reads memory at.
+struct Hooks {
+    sets: bool,
+    ends: bool,
+}
+
+impl Receiver for Hooks {
+    fn receive(&self, probe: &Probe, event: &mut Event<'_>) -> HResult {
+        if let Event::Callback("Initialize", _) = event {
+            if self.sets {
+                let set = call(probe, 0, "SetEnterLeaveFunctionHooks3", &[ROOM, ROOM, ROOM]);
+                assert_eq!(HResult(set.result as u32), HResult::OK);
+            }
+            if self.ends {
+                let ended = call(probe, 0, "GetThreadInfo", &[Value::Number(0x16), ROOM]);
+                assert_eq!(HResult(ended.result as u32), clrsim::results::ENDED);
+            }
+        }
+        HResult::OK
+    }
+}
+
+#[test]
+fn a_process_that_has_ended_does_not_begin_again_with_hooks() {
+    let probe = Probe::new(Session::open(TEXT, Generation::Net8Unix).unwrap());
+    assert_eq!(probe.initialize(&Hooks { sets: true, ends: true }), Some(HResult::OK));
+    let mask = call(&probe, 0, "GetEventMask", &[ROOM]).result;
+    assert_eq!(HResult(mask as u32), clrsim::results::ENDED);
+}
+
+#[test]
+fn another_profiler_does_not_have_the_hooks_of_the_first() {
+    let probe = Probe::new(Session::open(TEXT, Generation::Net8Unix).unwrap());
+    let detach = || {
+        probe.with_session(|session| session.act_as(clrsim::Role::Native));
+        HResult(call(&probe, 0, "RequestProfilerDetach", &[Value::Number(0)]).result as u32)
+    };
+    assert_eq!(probe.initialize(&Hooks { sets: true, ends: false }), Some(HResult::OK));
+    assert_eq!(detach(), HResult::IRREVERSIBLE_INSTRUMENTATION_PRESENT);
+    assert_eq!(probe.initialize(&Hooks { sets: false, ends: false }), Some(HResult::OK));
+    assert_eq!(detach(), HResult::OK);
+}
+
+#[test]
+fn the_interfaces_of_metadata_are_of_one_object() {
+    let probe = open(Generation::Net8Unix);
+    let modules = call(&probe, 0, "EnumModules", &[ROOM]).given.unwrap();
+    let module = call(&probe, modules, "Next", &[Value::Number(1), ROOM, NULL]).written;
+    let module = u64::from_le_bytes(module[0].bytes[..8].try_into().unwrap());
+    let ids = clrsim::probe::interface_ids();
+    let ids = &ids[..clrsim::probe::METADATA_IDS];
+    for (references, iid) in (1..).zip(ids) {
+        let iid = Value::Block(iid.to_vec());
+        let values = [Value::Number(module), NULL, iid, ROOM];
+        let given = call(&probe, 0, "GetModuleMetaData", &values).given.unwrap();
+        assert_eq!(probe.object_of(given), Some(2));
+        let more = call(&probe, given, "AddRef", &[]).result;
+        let less = call(&probe, given, "Release", &[]).result;
+        assert_eq!((more, less), (references + 1, references));
+    }
+    let tables = probe.tables();
+    let metadata = [Table::Import, Table::AssemblyImport, Table::Emit, Table::AssemblyEmit];
+    assert_eq!(tables[2..], metadata);
 }

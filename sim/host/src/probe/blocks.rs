@@ -1,7 +1,9 @@
 //! Blocks of memory behind the arguments of a call.
 
 use super::{ArgumentKind, ArgumentSignature, MethodSignature, ROOM, Value};
+use clr_com::AssemblyMetadata;
 use std::cell::Cell;
+use std::mem::offset_of;
 
 /// Number of bytes before and behind each block that nothing may write to.
 const FENCE: usize = 0x40;
@@ -11,11 +13,16 @@ const FENCED: u8 = 0x5A;
 /// Number of bytes that a method may read if it is not known how many it reads.
 const READABLE: usize = 0x200;
 
+/// Limit of the room for a locale in UTF-16 units.
+const MOST_LOCALE: u8 = 16;
+
 /// Memory between two fences.
 pub(super) struct Block {
     /// Cells, because methods write here.
     words: Vec<Cell<u64>>,
     before: Vec<u8>,
+    /// The block that this one points to.
+    inner: Option<Box<Block>>,
 }
 
 impl Block {
@@ -30,7 +37,22 @@ impl Block {
             word.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
             Cell::new(u64::from_ne_bytes(word))
         });
-        Self { words: words.collect(), before }
+        Self { words: words.collect(), before, inner: None }
+    }
+
+    /// Makes an `ASSEMBLYMETADATA` with room for a number of units of the locale.
+    fn metadata(room: u8) -> Self {
+        let locale = (room > 0).then(|| Box::new(Self::new(2 * usize::from(room), &[], PATTERN)));
+        let address = locale.as_ref().map_or(0, |locale| locale.address());
+        let mut start = [0; size_of::<AssemblyMetadata>()];
+        let fields = [
+            (offset_of!(AssemblyMetadata, locale), &address.to_ne_bytes()[..]),
+            (offset_of!(AssemblyMetadata, locale_len), &u32::from(room).to_ne_bytes()),
+        ];
+        for (at, field) in fields {
+            start.iter_mut().skip(at).zip(field).for_each(|(to, from)| *to = *from);
+        }
+        Self { inner: locale, ..Self::new(start.len(), &start, 0) }
     }
 
     pub(super) fn address(&self) -> u64 {
@@ -41,8 +63,11 @@ impl Block {
         self.words.iter().flat_map(|word| word.get().to_ne_bytes()).collect()
     }
 
-    /// Returns true if nothing was written around the block.
+    /// Returns true if nothing was written around the block, and the one that it points to.
     pub(super) fn is_fenced(&self) -> bool {
+        if self.inner.as_ref().is_some_and(|inner| !inner.is_fenced()) {
+            return false;
+        }
         let now = self.now();
         let (front, rest) = now.split_at(FENCE.min(now.len()));
         let behind = rest.iter().skip(self.before.len());
@@ -104,6 +129,8 @@ fn takes_bytes(argument: &ArgumentSignature) -> bool {
         ArgumentKind::In { size: 2 } => true,
         ArgumentKind::In { .. } => matches!(argument.name, "riid" | "context"),
         ArgumentKind::Out { size: 8 } => argument.name == "enumerator",
+        // The method reads how much there is room for.
+        ArgumentKind::Out { size: 4 } => argument.name == "argument_info_size",
         _ => false,
     }
 }
@@ -115,11 +142,14 @@ pub(super) fn block_of(method: &MethodSignature, values: &[Value], index: usize)
     if is_number(argument) {
         return None;
     }
+    if let (ArgumentKind::Out { .. }, "metadata") = (argument.kind, argument.name) {
+        return Some(Block::metadata(start.first().map_or(0, |room| room % MOST_LOCALE)));
+    }
     let room = room_of(method, index);
     let start = if takes_bytes(argument) { start.as_slice() } else { &[] };
     let elements = room.map(|room| number(values, room).min(ROOM.into()) as usize);
     match argument.kind {
-        // Code is called, and never a function of a test.
+        // Code is called: it is a function of the probe, or none.
         ArgumentKind::In { .. } if is_code(argument) => None,
         // A text, which ends with 0.
         ArgumentKind::In { size: 2 } => {
@@ -151,6 +181,9 @@ pub(super) fn word_of(method: &MethodSignature, values: &[Value], index: usize) 
     let Some(argument) = method.arguments.get(index) else { return 0 };
     match (argument.kind, values.get(index)) {
         (ArgumentKind::Function, Some(Value::Block(_))) => super::profiler::on_frame(),
+        (ArgumentKind::In { .. }, Some(Value::Block(_))) if is_code(argument) => {
+            super::hooks::address(method.name, argument.name).unwrap_or_default()
+        }
         _ if !is_number(argument) => 0,
         (_, Some(Value::Number(number))) if is_room_of_a_block(method, values, index) => {
             (*number).min(ROOM.into())
@@ -171,7 +204,15 @@ fn is_room_of_a_block(method: &MethodSignature, values: &[Value], index: usize) 
     })
 }
 
-/// Reads what a method lends: a signature, or the data of an attribute.
+/// Arguments in which methods lend memory, and those for its size.
+const LENT: [(&str, &str); 4] = [
+    ("signature", "signature_size"),
+    ("data", "data_len"),
+    ("public_key", "public_key_size"),
+    ("hash", "hash_size"),
+];
+
+/// Reads what a method lends: a signature, the data of an attribute, or a key.
 pub(super) fn read_lent(method: &MethodSignature, blocks: &[(ArgumentSignature, Block)]) {
     let value = |name: &str| {
         let (_, block) = blocks.iter().find(|(argument, _)| argument.name == name)?;
@@ -180,7 +221,7 @@ pub(super) fn read_lent(method: &MethodSignature, blocks: &[(ArgumentSignature, 
         word.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
         Some(u64::from_le_bytes(word))
     };
-    for (pointer, len) in [("signature", "signature_size"), ("data", "data_len")] {
+    for (pointer, len) in LENT {
         let is_lent = method.arguments.iter().any(|argument| {
             argument.name == pointer && matches!(argument.kind, ArgumentKind::Out { .. })
         });

@@ -28,6 +28,17 @@ pub struct Frame<'c> {
     pub client_data: u64,
 }
 
+/// A call of a hook for entering, leaving or a tail call.
+#[derive(Clone, Copy, Debug)]
+pub struct Hook {
+    /// The documentation's name for a hook of its method.
+    pub name: &'static str,
+    /// The client's id of the method.
+    pub client: u64,
+    /// The `COR_PRF_ELT_INFO`, or the size of the arguments.
+    pub info: u64,
+}
+
 /// A call of the profiler.
 #[derive(Debug)]
 pub enum Event<'c> {
@@ -35,6 +46,8 @@ pub enum Event<'c> {
     Frame(Frame<'c>),
     /// A callback with a function or a module, or 0.
     Callback(&'static str, u64),
+    /// A call of a hook.
+    Hook(Hook),
 }
 
 /// The probe and the receiver of a call in progress.
@@ -63,7 +76,7 @@ pub(super) fn receiving<T>(probe: &Probe, receiver: &dyn Receiver, act: impl FnO
 }
 
 /// Passes an event on.
-fn pass(event: &mut Event<'_>) -> HResult {
+pub(super) fn pass(event: &mut Event<'_>) -> HResult {
     let Some((probe, receiver)) = CURRENT.with_borrow(|current| current.last().copied()) else {
         return HResult::OK;
     };

@@ -1,12 +1,14 @@
 //! Callbacks into the profiler.
 
+use crate::events::Event;
 use crate::journal::Entry;
+use crate::out::count;
 use crate::report::Finding;
 use crate::session::{Inner, Session, SessionError};
 use crate::stage::Stage;
 use clr_com::{
-    AppDomainId, AssemblyId, Bool, ICorProfilerCallback, ICorProfilerCallback2,
-    ICorProfilerCallback3, IUnknown, Interface, ModuleId,
+    AppDomainId, AssemblyId, Bool, Guid, ICorProfilerCallback, ICorProfilerCallback2,
+    ICorProfilerCallback3, ICorProfilerCallback10, IUnknown, Interface, ModuleId,
 };
 use clr_machine::Machine;
 use clr_runtime::metadata::APP_DOMAIN;
@@ -17,7 +19,7 @@ use clr_walker::profiling::{EventMask, FunctionId, HResult, ProfilerCallback, Th
 use clr_world::{StepEvent, Waiting};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::rc::Rc;
 
 /// `COR_PRF_SUSPEND_FOR_PROFILER`.
@@ -38,6 +40,7 @@ pub(crate) struct Target {
     first: ManuallyDrop<ICorProfilerCallback>,
     second: Option<ManuallyDrop<ICorProfilerCallback2>>,
     third: Option<ManuallyDrop<ICorProfilerCallback3>>,
+    tenth: Option<ManuallyDrop<ICorProfilerCallback10>>,
     /// References for as long as this exists, if nothing else holds them.
     _held: Vec<IUnknown>,
 }
@@ -89,15 +92,16 @@ impl Target {
     /// Makes the target of an object that its owner keeps.
     ///
     /// # Safety
-    /// `second` and `third` are NULL, or point to an object with `ICorProfilerCallback2` and 3, which lives
-    /// for as long as the target.
-    pub(crate) unsafe fn of_guest(second: *mut c_void, third: *mut c_void) -> Option<Self> {
+    /// The pointers are NULL, or point to an object with `ICorProfilerCallback2`, 3 and 10, which lives for as
+    /// long as the target.
+    pub(crate) unsafe fn of_guest([second, third, tenth]: [*mut c_void; 3]) -> Option<Self> {
         // SAFETY: the caller's promise. The references are not given up.
         unsafe {
             Some(Self {
                 first: ManuallyDrop::new(ICorProfilerCallback::from_raw(second)?),
                 second: ICorProfilerCallback2::from_raw(second).map(ManuallyDrop::new),
                 third: ICorProfilerCallback3::from_raw(third).map(ManuallyDrop::new),
+                tenth: ICorProfilerCallback10::from_raw(tenth).map(ManuallyDrop::new),
                 _held: Vec::new(),
             })
         }
@@ -108,6 +112,7 @@ impl Target {
         let first: IUnknown = object.cast::<ICorProfilerCallback>()?.into();
         let second = object.cast::<ICorProfilerCallback2>().ok().map(IUnknown::from);
         let third = object.cast::<ICorProfilerCallback3>().ok().map(IUnknown::from);
+        let tenth = object.cast::<ICorProfilerCallback10>().ok().map(IUnknown::from);
         let raw = |one: &Option<IUnknown>| one.as_ref().map_or(null_mut(), IUnknown::as_raw);
         // SAFETY: pointers to these interfaces, whose references are held below.
         let pointers = unsafe {
@@ -115,14 +120,16 @@ impl Target {
                 ICorProfilerCallback::from_raw(first.as_raw()),
                 ICorProfilerCallback2::from_raw(raw(&second)),
                 ICorProfilerCallback3::from_raw(raw(&third)),
+                ICorProfilerCallback10::from_raw(raw(&tenth)),
             )
         };
-        let (Some(one), two, three) = pointers else { return Err(HResult::NO_INTERFACE) };
+        let (Some(one), two, three, ten) = pointers else { return Err(HResult::NO_INTERFACE) };
         Ok(Self {
             first: ManuallyDrop::new(one),
             second: two.map(ManuallyDrop::new),
             third: three.map(ManuallyDrop::new),
-            _held: [Some(first), second, third].into_iter().flatten().collect(),
+            tenth: ten.map(ManuallyDrop::new),
+            _held: [Some(first), second, third, tenth].into_iter().flatten().collect(),
         })
     }
 
@@ -135,6 +142,43 @@ impl Target {
     pub(crate) fn detach_succeeded(&self) -> HResult {
         // SAFETY: the profiler's object, which there is a reference to.
         self.third.as_ref().map_or(HResult::OK, |to| unsafe { to.ProfilerDetachSucceeded() })
+    }
+
+    /// Calls `EventPipeProviderCreated`.
+    pub(crate) fn provider_created(&self, provider: u64) -> HResult {
+        // SAFETY: the same.
+        self.tenth
+            .as_ref()
+            .map_or(HResult::OK, |to| unsafe { to.EventPipeProviderCreated(provider) })
+    }
+
+    /// Calls `EventPipeEventDelivered`.
+    pub(crate) fn event_delivered(
+        &self,
+        provider: u64,
+        event: &Event,
+        data: &[u8],
+        [activity, related]: [*const Guid; 2],
+    ) -> HResult {
+        let Some(to) = &self.tenth else { return HResult::OK };
+        let metadata = &event.metadata;
+        // SAFETY: the same; the pointers are to what is announced with them, or the profiler's own.
+        unsafe {
+            to.EventPipeEventDelivered(
+                provider,
+                event.id,
+                event.version,
+                count(metadata.len()),
+                metadata.as_ptr(),
+                count(data.len()),
+                data.as_ptr(),
+                activity,
+                related,
+                ThreadId(0),
+                0,
+                null(),
+            )
+        }
     }
 
     /// Calls `Shutdown`.
@@ -215,6 +259,7 @@ impl Target {
                 Kind::RuntimeResumeStarted => call(&mut || to.RuntimeResumeStarted()),
                 Kind::RuntimeResumeFinished => call(&mut || to.RuntimeResumeFinished()),
                 Kind::Shutdown => call(&mut || to.Shutdown()),
+                Kind::EventPipeEventDelivered => inner.write_allocation_tick(),
                 Kind::GarbageCollectionFinished => match &self.second {
                     Some(to) => call(&mut || to.GarbageCollectionFinished()),
                     None => return false,
@@ -263,11 +308,13 @@ impl Session {
         runtime.change_process(|process| {
             process.profiler = ProfilerStatus::InitializingForStartup;
             process.event_mask = EventMask(0);
+            process.allocation_ticks = false;
             // Profilers are loaded before the runtime counts as started (C-002).
             process.started &= !is_new;
         });
         inner.high_events.set(0);
         inner.hooks.clear();
+        inner.events.clear();
         // SAFETY: the profiler's object; the runtime's outlives it.
         let result = inner.enter("Initialize", || unsafe { target.first.Initialize(self.info()) });
         runtime.change_process(|process| process.profiler = ProfilerStatus::Active);

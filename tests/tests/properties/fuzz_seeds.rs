@@ -205,11 +205,12 @@ fn schedule() {
 }
 
 /// What the other seeds of `host_calls` do: a name, and words that their stories contain.
-const HOST_CALLS: [(&str, &[&str]); 7] = [
+const HOST_CALLS: [(&str, &[&str]); 8] = [
     ("hooks", &["hook FunctionEnter 0x"]),
     ("hooks_2", &["hook FunctionLeave2 0x"]),
     ("hooks_3", &["hook FunctionLeave3 0x"]),
     ("mapper", &["callback FunctionIDMapper", "hook Function"]),
+    ("events", &["callback EventPipeEventDelivered", "called: EventPipeStopSession"]),
     ("detach", &["RequestProfilerDetach", "callback ProfilerDetachSucceeded"]),
     ("assembly", &["called: EnumAssemblyRefs"]),
     ("emit", &["not simulated: Define", "not simulated: Set"]),

@@ -125,8 +125,9 @@ fn a_process_that_has_ended_does_not_begin_again_with_hooks() {
 #[test]
 fn another_profiler_does_not_have_the_hooks_of_the_first() {
     let probe = Probe::new(Session::open(TEXT, Generation::Net8Unix).unwrap());
+    // In no callback: the method may be called at any time, on any thread of the runtime.
     let detach = || {
-        probe.with_session(|session| session.act_as(clrsim::Role::Native));
+        probe.with_session(|session| session.act_as(clrsim::Role::Managed));
         HResult(call(&probe, 0, "RequestProfilerDetach", &[Value::Number(0)]).result as u32)
     };
     assert_eq!(probe.initialize(&Hooks { sets: true, ends: false }), Some(HResult::OK));

@@ -1,7 +1,7 @@
 //! Blocks of memory behind the arguments of a call.
 
 use super::{ArgumentKind, ArgumentSignature, MethodSignature, ROOM, Value};
-use clr_com::AssemblyMetadata;
+use clr_com::{AssemblyMetadata, EventData, EventParameter, EventProviderConfig};
 use std::cell::Cell;
 use std::mem::offset_of;
 
@@ -55,6 +55,58 @@ impl Block {
         Self { inner: locale, ..Self::new(start.len(), &start, 0) }
     }
 
+    /// Makes an array of structures of EventPipe, if it is one: each points to a text or to data that begins
+    /// with some bytes.
+    fn events(name: &str, count: usize, start: &[u8]) -> Option<Self> {
+        let first = u32::from(start.first().copied().unwrap_or_default());
+        let text = || {
+            let mut text: Vec<u8> = start.iter().copied().take(2 * ROOM as usize).collect();
+            text.truncate(text.len() & !1);
+            text.extend([0, 0]);
+            Box::new(Self::new(text.len(), &text, 0))
+        };
+        let (inner, size, pointer, fields) = match name {
+            "provider_configs" | "provider_config" => (
+                text(),
+                size_of::<EventProviderConfig>(),
+                offset_of!(EventProviderConfig, name),
+                [
+                    (offset_of!(EventProviderConfig, keywords), u32::MAX),
+                    (offset_of!(EventProviderConfig, level), first & 7),
+                ],
+            ),
+            "parameters" => (
+                text(),
+                size_of::<EventParameter>(),
+                offset_of!(EventParameter, name),
+                [
+                    (offset_of!(EventParameter, kind), first & 0x1F),
+                    (offset_of!(EventParameter, element), 6),
+                ],
+            ),
+            "data" => (
+                Box::new(Self::new(start.len(), start, 0)),
+                size_of::<EventData>(),
+                offset_of!(EventData, data),
+                [
+                    (offset_of!(EventData, size), start.len() as u32),
+                    (offset_of!(EventData, reserved), 0),
+                ],
+            ),
+            _ => return None,
+        };
+        let mut element = vec![0; size];
+        let mut set = |at: usize, bytes: &[u8]| {
+            element.iter_mut().skip(at).zip(bytes).for_each(|(to, from)| *to = *from);
+        };
+        set(pointer, &inner.address().to_ne_bytes());
+        for (at, field) in fields {
+            set(at, &field.to_ne_bytes());
+        }
+        let array = element.repeat(count);
+        Some(Self { inner: Some(inner), ..Self::new(array.len(), &array, 0) })
+    }
+
     pub(super) fn address(&self) -> u64 {
         (self.words.as_ptr() as usize + FENCE) as u64
     }
@@ -98,7 +150,7 @@ fn room_of(method: &MethodSignature, index: usize) -> Option<usize> {
             .filter(|_| !is_count)
     };
     let reads = matches!(method.arguments.get(index)?.kind, ArgumentKind::In { .. });
-    let sized = || if reads { named("_size") } else { None };
+    let sized = || if reads { named("_size").or_else(|| named("_len")) } else { None };
     named("_room").or_else(beside).or_else(sized)
 }
 
@@ -146,6 +198,7 @@ pub(super) fn block_of(method: &MethodSignature, values: &[Value], index: usize)
         return Some(Block::metadata(start.first().map_or(0, |room| room % MOST_LOCALE)));
     }
     let room = room_of(method, index);
+    let start_of_events = start.as_slice();
     let start = if takes_bytes(argument) { start.as_slice() } else { &[] };
     let elements = room.map(|room| number(values, room).min(ROOM.into()) as usize);
     match argument.kind {
@@ -157,6 +210,10 @@ pub(super) fn block_of(method: &MethodSignature, values: &[Value], index: usize)
             text.truncate(text.len() & !1);
             text.extend([0, 0]);
             Some(Block::new(text.len(), &text, 0))
+        }
+        ArgumentKind::In { size: 16 | 32 } if method.name.starts_with("EventPipe") => {
+            Block::events(argument.name, elements.unwrap_or(1), start_of_events)
+                .or_else(|| Some(Block::new(16, &[], 0)))
         }
         ArgumentKind::In { size } => {
             let known = (argument.name == "riid").then_some(size);

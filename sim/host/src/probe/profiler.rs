@@ -3,13 +3,13 @@
 use super::{Probe, Receiver};
 use crate::session::Session;
 use clr_com::{
-    Bool, FrameHandle, ICorProfilerCallback2Methods, ICorProfilerCallback3Methods,
+    Bool, FrameHandle, Guid, ICorProfilerCallback2Methods, ICorProfilerCallback3Methods,
     ICorProfilerCallback4Methods, ICorProfilerCallback5Methods, ICorProfilerCallback6Methods,
     ICorProfilerCallback7Methods, ICorProfilerCallback8Methods, ICorProfilerCallback9Methods,
     ICorProfilerCallback10Methods, ICorProfilerCallback11, ICorProfilerCallback11Methods,
     ICorProfilerCallbackMethods, IUnknownMethods, ModuleId, create,
 };
-use clr_walker::profiling::{FunctionId, HResult};
+use clr_walker::profiling::{FunctionId, HResult, ThreadId};
 use std::cell::RefCell;
 use std::ffi::c_void;
 
@@ -147,6 +147,36 @@ impl ICorProfilerCallbackMethods for Profiler {
     }
 }
 
+impl ICorProfilerCallback10Methods for Profiler {
+    unsafe fn EventPipeEventDelivered(
+        &self,
+        provider: u64,
+        _event_id: u32,
+        _event_version: u32,
+        metadata_blob_len: u32,
+        metadata_blob: *const u8,
+        event_data_len: u32,
+        event_data: *const u8,
+        _activity_id: *const Guid,
+        _related_activity_id: *const Guid,
+        _event_thread: ThreadId,
+        _stack_frames_len: u32,
+        _stack_frames: *const u64,
+    ) -> HResult {
+        for (from, len) in [(metadata_blob, metadata_blob_len), (event_data, event_data_len)] {
+            // SAFETY: the runtime passes this number of bytes, for the time of the call.
+            std::hint::black_box(
+                unsafe { std::slice::from_raw_parts(from, len as usize) }.to_vec(),
+            );
+        }
+        pass(&mut Event::Callback("EventPipeEventDelivered", provider))
+    }
+
+    unsafe fn EventPipeProviderCreated(&self, provider: u64) -> HResult {
+        pass(&mut Event::Callback("EventPipeProviderCreated", provider))
+    }
+}
+
 macro_rules! nothing_else {
     ($($methods:ident)*) => { $(impl $methods for Profiler {})* };
 }
@@ -154,8 +184,7 @@ macro_rules! nothing_else {
 nothing_else! {
     ICorProfilerCallback2Methods ICorProfilerCallback3Methods ICorProfilerCallback4Methods
     ICorProfilerCallback5Methods ICorProfilerCallback6Methods ICorProfilerCallback7Methods
-    ICorProfilerCallback8Methods ICorProfilerCallback9Methods ICorProfilerCallback10Methods
-    ICorProfilerCallback11Methods
+    ICorProfilerCallback8Methods ICorProfilerCallback9Methods ICorProfilerCallback11Methods
 }
 
 /// Loads a profiler. The session takes references of its own.

@@ -77,6 +77,7 @@ impl<'d> Source<'d> {
             }
             ArgumentKind::In { size: 1 } if argument.name == "context" => self.seed(),
             ArgumentKind::In { size: 2 } => self.name(),
+            ArgumentKind::In { size: 32 } => self.provider(),
             ArgumentKind::In { size: 16 } => self.iid(),
             ArgumentKind::Out { size: 8 } if argument.name == "enumerator" => {
                 let known = self.bytes.ratio(1_u8, 2_u8)?;
@@ -169,6 +170,15 @@ impl<'d> Source<'d> {
             (0..len).map(|_| self.bytes.arbitrary()).collect::<Result<_>>()?
         };
         Ok(Value::Block(units.into_iter().flat_map(u16::to_le_bytes).collect()))
+    }
+
+    /// Draws the name of a provider of events.
+    fn provider(&mut self) -> Result<Value> {
+        if self.bytes.ratio(1_u8, 2_u8)? {
+            return self.name();
+        }
+        let name = "Microsoft-Windows-DotNETRuntime";
+        Ok(Value::Block(name.encode_utf16().flat_map(u16::to_le_bytes).collect()))
     }
 
     /// Draws an id of an interface.

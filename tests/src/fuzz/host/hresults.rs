@@ -171,6 +171,21 @@ fn info_results(method: &str) -> Option<&'static [HResult]> {
             SEQUENCE,
         ],
         "ResumeRuntime" => &[H::OK, H::NOT_IMPLEMENTED, H::RUNTIME_UNINITIALIZED, SEQUENCE],
+        _ => return event_results(method),
+    })
+}
+
+/// Returns the HRESULTs of a method of EventPipe.
+fn event_results(method: &str) -> Option<&'static [HResult]> {
+    type H = HResult;
+    Some(match method {
+        "EventPipeStartSession" => &[H::OK, H::FAIL, H::INVALID_ARGUMENT],
+        "EventPipeAddProviderToSession"
+        | "EventPipeCreateProvider"
+        | "EventPipeDefineEvent"
+        | "EventPipeWriteEvent" => &[H::OK, H::INVALID_ARGUMENT],
+        "EventPipeStopSession" => &[H::OK],
+        "EventPipeGetProviderInfo" => &[H::OK, H::INVALID_ARGUMENT, results::INSUFFICIENT_BUFFER],
         _ => return None,
     })
 }

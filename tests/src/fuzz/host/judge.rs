@@ -241,6 +241,7 @@ fn writes_though_refused(method: &str, result: HResult) -> &'static [&'static st
         // NULL, first of all.
         ("EnumThreads", _) => &["enumerator"],
         ("FindTypeDefByName", results::RECORD_NOT_FOUND) => &["type_def"],
+        ("EventPipeGetProviderInfo", results::INSUFFICIENT_BUFFER) => &["name_len"],
         ("GetFunctionEnter3Info", results::INSUFFICIENT_BUFFER) => {
             &["frame_info", "argument_info_size"]
         }
@@ -268,7 +269,9 @@ pub(super) fn slots(table: Table, are_simulated: bool) -> &'static [u32] {
 }
 
 /// Methods that profilers call in `Initialize`.
-const STARTING: [&str; 8] = [
+const STARTING: [&str; 10] = [
+    "EventPipeStartSession",
+    "EventPipeCreateProvider",
     "SetEventMask",
     "SetEventMask2",
     "SetEnterLeaveFunctionHooks",

@@ -157,3 +157,23 @@ fn the_interfaces_of_metadata_are_of_one_object() {
     let metadata = [Table::Import, Table::AssemblyImport, Table::Emit, Table::AssemblyEmit];
     assert_eq!(tables[2..], metadata);
 }
+
+#[test]
+fn a_refused_call_writes_nothing() {
+    let probe = open(Generation::Net8Unix);
+    let modules = call(&probe, 0, "EnumModules", &[ROOM]).given.unwrap();
+    let module = call(&probe, modules, "Next", &[Value::Number(1), ROOM, NULL]).written;
+    let module = u64::from_le_bytes(module[0].bytes[..8].try_into().unwrap());
+    let imports = Value::Block(clrsim::probe::interface_ids()[3].to_vec());
+    let given = call(&probe, 0, "GetModuleMetaData", &[Value::Number(module), NULL, imports, ROOM]);
+    let imports = given.given.unwrap();
+    assert_eq!(probe.tables()[imports], Table::AssemblyImport);
+    let token = Value::Number(0x2300_0001);
+    // The hash without its size.
+    let values = [token, ROOM, ROOM, NULL, NULL, NULL, NULL, ROOM, NULL, NULL];
+    let refused = call(&probe, imports, "GetAssemblyRefProps", &values);
+    assert_eq!(HResult(refused.result as u32), HResult::INVALID_ARGUMENT);
+    assert_eq!(refused.written, []);
+    let null = Finding::NullPointer { method: "GetAssemblyRefProps", argument: "pcb" };
+    assert_eq!(findings(&probe), [null]);
+}

@@ -19,12 +19,16 @@
 
 pub(crate) mod blobs;
 
+use crate::out::count;
+use crate::raise::Target;
 use crate::session::Inner;
 use blobs::{allocation_tick, process_info};
 use clr_com::Guid;
 use clr_runtime::profiling::CallbackKind as Kind;
+use clr_walker::profiling::{HResult, ThreadId};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ptr::null;
 
 /// `EP_MAX_NUMBER_OF_SESSIONS`.
 const MOST_SESSIONS: usize = 64;
@@ -249,7 +253,7 @@ impl Inner {
             return;
         }
         let info = process_info(self.generation.is_unix());
-        self.write_event(PROCESS_INFO, &info, [std::ptr::null(); 2]);
+        self.write_event(PROCESS_INFO, &info, [null(); 2]);
         {
             let mut state = self.events.0.borrow_mut();
             state.sessions.remove(&session);
@@ -296,7 +300,7 @@ impl Inner {
     /// Writes AllocationTick: the calling thread has allocated an object.
     pub(crate) fn write_allocation_tick(&self) {
         let class = self.stage().map_or(0, |stage| stage.runtime().metadata.object_class());
-        self.write_event(ALLOCATION_TICK, &allocation_tick(class), [std::ptr::null(); 2]);
+        self.write_event(ALLOCATION_TICK, &allocation_tick(class), [null(); 2]);
     }
 
     /// Writes an event on the calling thread: delivers it to the sessions that it is enabled for.
@@ -330,6 +334,45 @@ impl Inner {
                     target.event_delivered(provider, &event, data, [activity, related])
                 });
             });
+        }
+    }
+}
+
+impl Target {
+    /// Calls `EventPipeProviderCreated`.
+    pub(crate) fn provider_created(&self, provider: u64) -> HResult {
+        // SAFETY: the profiler's object, which there is a reference to.
+        self.tenth
+            .as_ref()
+            .map_or(HResult::OK, |to| unsafe { to.EventPipeProviderCreated(provider) })
+    }
+
+    /// Calls `EventPipeEventDelivered`.
+    pub(crate) fn event_delivered(
+        &self,
+        provider: u64,
+        event: &Event,
+        data: &[u8],
+        [activity, related]: [*const Guid; 2],
+    ) -> HResult {
+        let Some(to) = &self.tenth else { return HResult::OK };
+        let metadata = &event.metadata;
+        // SAFETY: as above; the pointers are to what is announced with them, or the profiler's own.
+        unsafe {
+            to.EventPipeEventDelivered(
+                provider,
+                event.id,
+                event.version,
+                count(metadata.len()),
+                metadata.as_ptr(),
+                count(data.len()),
+                data.as_ptr(),
+                activity,
+                related,
+                ThreadId(0),
+                0,
+                null(),
+            )
         }
     }
 }

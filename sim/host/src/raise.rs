@@ -1,14 +1,12 @@
 //! Callbacks into the profiler.
 
-use crate::events::Event;
 use crate::journal::Entry;
-use crate::out::count;
 use crate::report::Finding;
 use crate::session::{Inner, Session, SessionError};
 use crate::stage::Stage;
 use clr_com::{
-    AppDomainId, AssemblyId, Bool, Guid, ICorProfilerCallback, ICorProfilerCallback2,
-    ICorProfilerCallback3, ICorProfilerCallback10, IUnknown, Interface, ModuleId,
+    AppDomainId, AssemblyId, Bool, ClassId, ICorProfilerCallback, ICorProfilerCallback2,
+    ICorProfilerCallback3, ICorProfilerCallback10, IUnknown, Interface, ModuleId, ObjectId,
 };
 use clr_machine::Machine;
 use clr_runtime::metadata::APP_DOMAIN;
@@ -19,7 +17,7 @@ use clr_walker::profiling::{EventMask, FunctionId, HResult, ProfilerCallback, Th
 use clr_world::{StepEvent, Waiting};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
 use std::rc::Rc;
 
 /// `COR_PRF_SUSPEND_FOR_PROFILER`.
@@ -32,6 +30,9 @@ const ASSEMBLY_LOADS: EventMask = EventMask(0x8);
 const APP_DOMAIN_LOADS: EventMask = EventMask(0x10);
 /// The name that `name-thread` gives: `worker`.
 const NAME: [u16; 6] = [0x77, 0x6F, 0x72, 0x6B, 0x65, 0x72];
+/// Id of the first object, and the distance to the next: the size of an object without fields.
+const OBJECTS: u64 = 0x7000_0000_1000;
+const OBJECT_PITCH: u64 = 24;
 /// Maximum number of steps of a program.
 const STEPS: u64 = 1_000_000;
 
@@ -40,7 +41,7 @@ pub(crate) struct Target {
     first: ManuallyDrop<ICorProfilerCallback>,
     second: Option<ManuallyDrop<ICorProfilerCallback2>>,
     third: Option<ManuallyDrop<ICorProfilerCallback3>>,
-    tenth: Option<ManuallyDrop<ICorProfilerCallback10>>,
+    pub(crate) tenth: Option<ManuallyDrop<ICorProfilerCallback10>>,
     /// References for as long as this exists, if nothing else holds them.
     _held: Vec<IUnknown>,
 }
@@ -144,43 +145,6 @@ impl Target {
         self.third.as_ref().map_or(HResult::OK, |to| unsafe { to.ProfilerDetachSucceeded() })
     }
 
-    /// Calls `EventPipeProviderCreated`.
-    pub(crate) fn provider_created(&self, provider: u64) -> HResult {
-        // SAFETY: the same.
-        self.tenth
-            .as_ref()
-            .map_or(HResult::OK, |to| unsafe { to.EventPipeProviderCreated(provider) })
-    }
-
-    /// Calls `EventPipeEventDelivered`.
-    pub(crate) fn event_delivered(
-        &self,
-        provider: u64,
-        event: &Event,
-        data: &[u8],
-        [activity, related]: [*const Guid; 2],
-    ) -> HResult {
-        let Some(to) = &self.tenth else { return HResult::OK };
-        let metadata = &event.metadata;
-        // SAFETY: the same; the pointers are to what is announced with them, or the profiler's own.
-        unsafe {
-            to.EventPipeEventDelivered(
-                provider,
-                event.id,
-                event.version,
-                count(metadata.len()),
-                metadata.as_ptr(),
-                count(data.len()),
-                data.as_ptr(),
-                activity,
-                related,
-                ThreadId(0),
-                0,
-                null(),
-            )
-        }
-    }
-
     /// Calls `Shutdown`.
     pub(crate) fn shutdown(&self) -> HResult {
         // SAFETY: the same.
@@ -260,6 +224,15 @@ impl Target {
                 Kind::RuntimeResumeFinished => call(&mut || to.RuntimeResumeFinished()),
                 Kind::Shutdown => call(&mut || to.Shutdown()),
                 Kind::EventPipeEventDelivered => inner.write_allocation_tick(),
+                Kind::ObjectAllocated => {
+                    let (object, class) = (inner.new_object(), inner.object_class());
+                    call(&mut || to.ObjectAllocated(object, class));
+                }
+                // The exception was made without a callback: only objects of `new` have one.
+                Kind::ExceptionThrown => {
+                    let exception = inner.new_object();
+                    call(&mut || to.ExceptionThrown(exception));
+                }
                 Kind::GarbageCollectionFinished => match &self.second {
                     Some(to) => call(&mut || to.GarbageCollectionFinished()),
                     None => return false,
@@ -276,6 +249,20 @@ impl Target {
             }
         }
         true
+    }
+}
+
+impl Inner {
+    /// Returns the id of the next object: an address that nothing is at. Objects do not move.
+    fn new_object(&self) -> ObjectId {
+        let made = self.objects_made.get();
+        self.objects_made.set(made + 1);
+        ObjectId(OBJECTS + made * OBJECT_PITCH)
+    }
+
+    /// Returns the class of all objects, as texts say none: `System.Object`.
+    fn object_class(&self) -> ClassId {
+        ClassId(self.stage().map_or(0, |stage| stage.runtime().metadata.object_class()))
     }
 }
 

@@ -131,6 +131,8 @@ pub(crate) struct Inner {
     watcher: RefCell<Option<Box<Watcher>>>,
     pub(crate) hooks: Hooks,
     pub(crate) events: Events,
+    /// Number of objects that callbacks have told of.
+    pub(crate) objects_made: Cell<u64>,
     /// Called when the profiler has been detached.
     pub(crate) on_detach: RefCell<Option<Box<dyn FnOnce()>>>,
 }
@@ -320,6 +322,7 @@ impl Session {
             watcher: RefCell::default(),
             hooks: Hooks::default(),
             events: Events::default(),
+            objects_made: Cell::new(0),
             on_detach: RefCell::default(),
         });
         inner.set(stage);

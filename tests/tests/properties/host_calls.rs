@@ -177,3 +177,49 @@ fn a_refused_call_writes_nothing() {
     let null = Finding::NullPointer { method: "GetAssemblyRefProps", argument: "pcb" };
     assert_eq!(findings(&probe), [null]);
 }
+
+/// A profiler that asks for allocations and exceptions, and notes their objects.
+#[derive(Default)]
+struct Objects(std::cell::RefCell<Vec<(&'static str, u64)>>);
+
+impl Receiver for Objects {
+    fn receive(&self, probe: &Probe, event: &mut Event<'_>) -> HResult {
+        match event {
+            Event::Callback("Initialize", _) => {
+                call(probe, 0, "SetEventMask", &[Value::Number(0x140)]);
+            }
+            Event::Callback(name @ ("ObjectAllocated" | "ExceptionThrown"), object) => {
+                self.0.borrow_mut().push((name, *object));
+            }
+            _ => {}
+        }
+        HResult::OK
+    }
+}
+
+#[test]
+fn allocations_and_exceptions_have_objects() {
+    let text = r#"
+function "App.Main" kind="jit" {
+    push "rbp"
+    frame "rbp" set="after-saves"
+    body { new; guarded { call "App.Throw" }; on-catch { new } }
+}
+function "App.Throw" kind="jit" { body { raise } }
+stop at="App.Throw"
+"#;
+    for generation in Generation::ALL {
+        let probe = Probe::new(Session::open(text, generation).unwrap());
+        let objects = Objects::default();
+        assert_eq!(probe.initialize(&objects), Some(HResult::OK));
+        assert!(probe.run(&objects), "{generation}");
+        let told = objects.0.take();
+        let names: Vec<_> = told.iter().map(|(name, _)| *name).collect();
+        let expected = ["ObjectAllocated", "ExceptionThrown", "ObjectAllocated"];
+        assert_eq!(names, expected, "{generation}");
+        let ids: std::collections::BTreeSet<_> = told.iter().map(|(_, id)| *id).collect();
+        assert!(ids.len() == 3 && !ids.contains(&0), "{generation}: {ids:x?}");
+        let report = probe.with_session(|session| session.report().to_string()).unwrap();
+        assert!(!report.contains("not raised: ObjectAllocated"), "{report}");
+    }
+}

@@ -3,11 +3,11 @@
 use super::{Probe, Receiver};
 use crate::session::Session;
 use clr_com::{
-    Bool, FrameHandle, Guid, ICorProfilerCallback2Methods, ICorProfilerCallback3Methods,
+    Bool, ClassId, FrameHandle, Guid, ICorProfilerCallback2Methods, ICorProfilerCallback3Methods,
     ICorProfilerCallback4Methods, ICorProfilerCallback5Methods, ICorProfilerCallback6Methods,
     ICorProfilerCallback7Methods, ICorProfilerCallback8Methods, ICorProfilerCallback9Methods,
     ICorProfilerCallback10Methods, ICorProfilerCallback11, ICorProfilerCallback11Methods,
-    ICorProfilerCallbackMethods, IUnknownMethods, ModuleId, create,
+    ICorProfilerCallbackMethods, IUnknownMethods, ModuleId, ObjectId, create,
 };
 use clr_walker::profiling::{FunctionId, HResult, ThreadId};
 use std::cell::RefCell;
@@ -131,6 +131,14 @@ impl ICorProfilerCallbackMethods for Profiler {
 
     unsafe fn ModuleLoadFinished(&self, module: ModuleId, _status: HResult) -> HResult {
         pass(&mut Event::Callback("ModuleLoadFinished", module.0))
+    }
+
+    unsafe fn ObjectAllocated(&self, object: ObjectId, _class: ClassId) -> HResult {
+        pass(&mut Event::Callback("ObjectAllocated", object.0))
+    }
+
+    unsafe fn ExceptionThrown(&self, exception: ObjectId) -> HResult {
+        pass(&mut Event::Callback("ExceptionThrown", exception.0))
     }
 
     unsafe fn JITCompilationStarted(&self, function: FunctionId, _is_safe: Bool) -> HResult {

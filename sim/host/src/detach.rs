@@ -12,7 +12,7 @@ impl Call<'_> {
     /// returned. `EnsureProfilerDetachable` has the refusals. The time that it
     /// gives is not waited for.
     pub(crate) fn request_detach(&self, _milliseconds: u32) -> Answer {
-        self.caller().begin(Accepts::TriggeringCallbacks)?;
+        self.caller().begin(Accepts::All)?;
         let process = self.runtime().process.get();
         if !process.started {
             return Ok(HResult::RUNTIME_UNINITIALIZED);

@@ -104,6 +104,14 @@ impl Mapper {
 }
 
 impl Hooks {
+    /// Forgets the hooks of a profiler that was here before.
+    pub(crate) fn clear(&self) {
+        self.set_by.take();
+        self.addresses.take();
+        self.mapper.take();
+        self.clients.take();
+    }
+
     /// Sets hooks, with the CLR's order of precedence: those of a newer method stay.
     pub(crate) fn set(&self, by: SetBy, hooks: [FunctionHook; 3], events: EventMask) -> HResult {
         if hooks.iter().all(|hook| hook.is_null()) {

@@ -2,6 +2,7 @@
 //! src/vm/proftoeeinterfaceimpl.cpp of CoreCLR 3.1, in the functions of the same names.
 
 mod code;
+mod events;
 mod hooks;
 mod methods;
 mod names;
@@ -17,9 +18,8 @@ use crate::session::Inner;
 use crate::stage::Stage;
 use clr_com::{
     ICorProfilerInfo5Methods, ICorProfilerInfo6Methods, ICorProfilerInfo7Methods,
-    ICorProfilerInfo11Methods, ICorProfilerInfo12Methods, ICorProfilerInfo13Methods,
-    ICorProfilerInfo14Methods, ICorProfilerInfo15, ICorProfilerInfo15Methods, IUnknownMethods,
-    OwnedObject,
+    ICorProfilerInfo11Methods, ICorProfilerInfo13Methods, ICorProfilerInfo14Methods,
+    ICorProfilerInfo15, ICorProfilerInfo15Methods, IUnknownMethods, OwnedObject,
 };
 use clr_machine::Machine;
 use clr_runtime::metadata::{Module, TypeDef};
@@ -122,7 +122,6 @@ impl ICorProfilerInfo5Methods for Info {
 impl ICorProfilerInfo6Methods for Info {}
 impl ICorProfilerInfo7Methods for Info {}
 impl ICorProfilerInfo11Methods for Info {}
-impl ICorProfilerInfo12Methods for Info {}
 impl ICorProfilerInfo13Methods for Info {}
 impl ICorProfilerInfo14Methods for Info {}
 impl ICorProfilerInfo15Methods for Info {}

@@ -38,6 +38,7 @@
 //! | `refusals` | reasons of HRESULTs |
 //! | `raise` | callbacks into the profiler |
 //! | `elt` | enter, leave and tailcall hooks |
+//! | `events` | EventPipe: sessions, providers, events |
 //! | `detach` | the end of profiling |
 //! | `walks` | walks and their explanations |
 //! | `guest` | a profiler's library, loaded as a CLR does |
@@ -68,6 +69,7 @@ pub mod c;
 mod current;
 mod detach;
 mod elt;
+mod events;
 mod guest;
 mod import;
 mod info;

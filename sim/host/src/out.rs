@@ -58,6 +58,16 @@ pub(crate) unsafe fn put_cut(to: *mut u16, room: u32, text: &[u16]) -> bool {
 /// # Safety
 /// `from` is not NULL, and points to units of which one is 0.
 pub(crate) unsafe fn read_wide(from: *const u16) -> String {
+    // SAFETY: the caller's promise.
+    let units = unsafe { read_units(from) };
+    String::from_utf16_lossy(units.split_last().map_or(&[], |(_, units)| units))
+}
+
+/// Reads a text with its final 0.
+///
+/// # Safety
+/// As [`read_wide`].
+pub(crate) unsafe fn read_units(from: *const u16) -> Vec<u16> {
     /// No name is longer.
     const LIMIT: usize = 0x1000;
     let mut units = Vec::new();
@@ -69,7 +79,8 @@ pub(crate) unsafe fn read_wide(from: *const u16) -> String {
         }
         units.push(unit);
     }
-    String::from_utf16_lossy(&units)
+    units.push(0);
+    units
 }
 
 /// The final result of a method.

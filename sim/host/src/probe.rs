@@ -5,84 +5,23 @@
 //! much room as the call announces. So all calls keep the promises of a profiler, and none is unsafe.
 
 mod blocks;
+mod hooks;
 mod profiler;
+mod table;
 
 use crate::session::Session;
 use blocks::Block;
-use clr_com::{
-    Callable, Guid, ICorProfilerInfo15, ICorProfilerModuleEnum, ICorProfilerThreadEnum,
-    IMetaDataImport, IMetaDataImport2, Interface,
-};
+use clr_com::{IUnknown, Interface};
 use clr_walker::profiling::HResult;
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
 
 pub use clr_com::{ArgumentKind, ArgumentSignature, MethodSignature};
-pub use profiler::{Event, Frame};
+pub use profiler::{Event, Frame, Hook};
+pub use table::{METADATA_IDS, Table, interface_ids};
 
 /// The greatest number of elements that a block has room for.
 pub const ROOM: u32 = 0x400;
-
-/// The tables of methods that objects have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Table {
-    /// `ICorProfilerInfo15`.
-    Info,
-    /// `ICorProfilerThreadEnum`.
-    Threads,
-    /// `ICorProfilerModuleEnum`.
-    Modules,
-    /// `IMetaDataImport2`.
-    Import,
-}
-
-impl Table {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Info, Self::Threads, Self::Modules, Self::Import];
-
-    /// Returns the method in a slot.
-    #[must_use]
-    pub fn method(self, slot: u32) -> Option<MethodSignature> {
-        match self {
-            Self::Info => ICorProfilerInfo15::method(slot),
-            Self::Threads => ICorProfilerThreadEnum::method(slot),
-            Self::Modules => ICorProfilerModuleEnum::method(slot),
-            Self::Import => IMetaDataImport2::method(slot),
-        }
-    }
-
-    /// Returns the number of slots.
-    #[must_use]
-    pub fn slots(self) -> u32 {
-        (0..u32::MAX).take_while(|slot| self.method(*slot).is_some()).count() as u32
-    }
-
-    /// Calls the method in a slot of an object.
-    ///
-    /// # Safety
-    /// The address is that of an object with this table, and the words keep a profiler's promises.
-    unsafe fn call(self, object: usize, slot: u32, words: &[u64]) -> Option<u64> {
-        unsafe fn through<I: Interface + Callable>(
-            object: usize,
-            slot: u32,
-            words: &[u64],
-        ) -> Option<u64> {
-            // SAFETY: the caller's promise. The reference is not this pointer's, so it is not released.
-            let pointer = ManuallyDrop::new(unsafe { I::from_raw(object as *mut _) }?);
-            // SAFETY: the caller's promise.
-            unsafe { pointer.call(slot, words) }
-        }
-        // SAFETY: the caller's promise.
-        unsafe {
-            match self {
-                Self::Info => through::<ICorProfilerInfo15>(object, slot, words),
-                Self::Threads => through::<ICorProfilerThreadEnum>(object, slot, words),
-                Self::Modules => through::<ICorProfilerModuleEnum>(object, slot, words),
-                Self::Import => through::<IMetaDataImport2>(object, slot, words),
-            }
-        }
-    }
-}
 
 /// An argument of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,23 +47,25 @@ pub struct Written {
 pub struct Called {
     /// The method.
     pub method: &'static str,
-    /// The object, by number.
-    pub object: usize,
+    /// The pointer that it was called through, by number.
+    pub pointer: usize,
     /// The result: an HRESULT, a number of references or a BOOL.
     pub result: u64,
     /// The blocks that have changed.
     pub written: Vec<Written>,
     /// The argument behind or before whose block the method wrote, if there is one.
     pub overrun: Option<&'static str>,
-    /// Number of the object that the method gave away, if it did.
+    /// Number of the pointer that the method gave away, if it did.
     pub given: Option<usize>,
 }
 
-/// An object that the runtime has given away.
+/// A pointer that the runtime has given away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Object {
+struct Pointer {
     address: usize,
     table: Table,
+    /// Number of its object: pointers to one object share its references.
+    object: usize,
 }
 
 /// The receiver of frames and of callbacks, which may make calls itself. A frame's result is the
@@ -134,22 +75,25 @@ pub trait Receiver {
     fn receive(&self, probe: &Probe, event: &mut Event<'_>) -> HResult;
 }
 
-/// A session, and the objects that its runtime has given away.
+/// A session, and the pointers that its runtime has given away.
 #[derive(Debug)]
 pub struct Probe {
     session: RefCell<Option<Session>>,
-    objects: RefCell<Vec<Object>>,
+    pointers: RefCell<Vec<Pointer>>,
+    /// What each object answers if it is asked for `IUnknown`: its identity.
+    identities: RefCell<Vec<usize>>,
     elsewhere: Cell<bool>,
 }
 
 impl Probe {
-    /// Begins with the runtime's object of a session, which is object 0.
+    /// Begins with the runtime's object of a session: object 0, pointer 0.
     #[must_use]
     pub fn new(session: Session) -> Self {
-        let info = Object { address: session.info() as usize, table: Table::Info };
+        let info = session.info() as usize;
         Self {
             session: RefCell::new(Some(session)),
-            objects: RefCell::new(vec![info]),
+            pointers: RefCell::new(vec![Pointer { address: info, table: Table::Info, object: 0 }]),
+            identities: RefCell::new(vec![info]),
             elsewhere: Cell::new(false),
         }
     }
@@ -177,10 +121,16 @@ impl Probe {
         self.elsewhere.get()
     }
 
-    /// Returns the table of each object.
+    /// Returns the table of each pointer.
     #[must_use]
     pub fn tables(&self) -> Vec<Table> {
-        self.objects.borrow().iter().map(|object| object.table).collect()
+        self.pointers.borrow().iter().map(|pointer| pointer.table).collect()
+    }
+
+    /// Returns the number of the object that a pointer is one of.
+    #[must_use]
+    pub fn object_of(&self, pointer: usize) -> Option<usize> {
+        self.pointers.borrow().get(pointer).map(|pointer| pointer.object)
     }
 
     /// Loads a profiler that passes its callbacks to a receiver. Returns the result of `Initialize`.
@@ -194,15 +144,15 @@ impl Probe {
         profiler::receiving(self, receiver, run) == Some(true)
     }
 
-    /// Calls the method in a slot of an object. Events during the call go to a receiver.
+    /// Calls the method in a slot of a pointer's table. Events during the call go to a receiver.
     pub fn call(
         &self,
-        object: usize,
+        pointer: usize,
         slot: u32,
         values: &[Value],
         receiver: &dyn Receiver,
     ) -> Option<Called> {
-        let of = *self.objects.borrow().get(object)?;
+        let of = *self.pointers.borrow().get(pointer)?;
         let method = of.table.method(slot)?;
         if values.len() < method.arguments.len() {
             return None;
@@ -230,21 +180,21 @@ impl Probe {
         } else {
             profiler::receiving(self, receiver, call)
         }?;
-        Some(self.judge(&method, of.table, object, result, &blocks))
+        Some(self.judge(&method, of.table, (pointer, values), result, &blocks))
     }
 
     fn judge(
         &self,
         method: &MethodSignature,
         table: Table,
-        object: usize,
+        (pointer, values): (usize, &[Value]),
         result: u64,
         blocks: &[(ArgumentSignature, Block)],
     ) -> Called {
         let overrun = blocks.iter().find(|(_, block)| !block.is_fenced());
         let mut called = Called {
             method: method.name,
-            object,
+            pointer,
             result,
             written: Vec::new(),
             overrun: overrun.map(|(argument, _)| argument.name),
@@ -256,65 +206,67 @@ impl Probe {
             }
         }
         if !HResult(result as u32).is_failure() {
-            called.given = self.given(method, table, object, &called);
+            called.given = self.given(method, table, values, &called);
             blocks::read_lent(method, blocks);
         }
         called
     }
 
-    /// Takes the object that a method gave away.
+    /// Takes the pointer that a method gave away.
     fn given(
         &self,
         method: &MethodSignature,
         table: Table,
-        object: usize,
+        values: &[Value],
         called: &Called,
     ) -> Option<usize> {
         let given = match (table, method.name) {
-            (_, "QueryInterface" | "Clone") => table,
+            (_, "QueryInterface") => table.of(&iid_of(method, values)),
+            (_, "Clone") => table,
             (Table::Info, "EnumThreads") => Table::Threads,
             (Table::Info, "EnumModules") => Table::Modules,
-            (Table::Info, "GetModuleMetaData" | "GetTokenAndMetaDataFromFunction") => Table::Import,
+            (Table::Info, "GetModuleMetaData" | "GetTokenAndMetaDataFromFunction") => {
+                Table::Import.of(&iid_of(method, values))
+            }
             _ => return None,
         };
         let pointers = ["object", "enumerator", "out", "import"];
         let pointer = called.written.iter().find(|one| pointers.contains(&one.argument))?;
         let address = u64::from_ne_bytes(pointer.bytes.as_slice().try_into().ok()?) as usize;
-        let mut objects = self.objects.borrow_mut();
-        let mut known = objects.iter();
+        let mut pointers = self.pointers.borrow_mut();
+        let mut known = pointers.iter();
         let found = known.position(|known| known.address == address && known.table == given);
-        if method.name == "QueryInterface" {
-            debug_assert_eq!(found, Some(object), "an object of this table answers for itself");
-        }
         if address == 0 || found.is_some() {
             return found;
         }
-        objects.push(Object { address, table: given });
-        Some(objects.len() - 1)
+        let object = self.object_at(address);
+        pointers.push(Pointer { address, table: given, object });
+        Some(pointers.len() - 1)
+    }
+
+    /// Returns the number of the object behind a pointer, by COM's rule of identity: all pointers to an
+    /// object answer with the same one if they are asked for `IUnknown`.
+    fn object_at(&self, address: usize) -> usize {
+        // SAFETY: the runtime has given the pointer away. Its reference is the test's.
+        let pointer = ManuallyDrop::new(unsafe { IUnknown::from_raw(address as *mut _) });
+        // The new reference is given back at once.
+        let identity = pointer.as_ref().and_then(|one| one.cast::<IUnknown>().ok());
+        let identity = identity.map_or(address, |identity| identity.as_raw() as usize);
+        let mut identities = self.identities.borrow_mut();
+        if let Some(known) = identities.iter().position(|known| *known == identity) {
+            return known;
+        }
+        identities.push(identity);
+        identities.len() - 1
     }
 }
 
-/// Returns the ids of interfaces that a test may ask for, as they are in memory; those of metadata
-/// come first.
-#[must_use]
-pub fn interface_ids() -> Vec<[u8; 16]> {
-    let others = [
-        IMetaDataImport2::IID,
-        IMetaDataImport::IID,
-        clr_com::IUnknown::IID,
-        ICorProfilerThreadEnum::IID,
-        ICorProfilerModuleEnum::IID,
-    ];
-    let bytes = |iid: Guid| {
-        let mut bytes = [0; 16];
-        let fields = [
-            &iid.data1.to_ne_bytes()[..],
-            &iid.data2.to_ne_bytes(),
-            &iid.data3.to_ne_bytes(),
-            &iid.data4,
-        ];
-        bytes.iter_mut().zip(fields.concat()).for_each(|(to, from)| *to = from);
-        bytes
-    };
-    others.into_iter().chain(crate::object::INFO_IDS).map(bytes).collect()
+/// Returns the id that a call asks for.
+fn iid_of(method: &MethodSignature, values: &[Value]) -> [u8; 16] {
+    let mut iid = [0; 16];
+    let at = method.arguments.iter().position(|argument| argument.name == "riid");
+    if let Some(Value::Block(bytes)) = at.and_then(|at| values.get(at)) {
+        iid.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+    }
+    iid
 }

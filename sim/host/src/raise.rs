@@ -5,8 +5,8 @@ use crate::report::Finding;
 use crate::session::{Inner, Session, SessionError};
 use crate::stage::Stage;
 use clr_com::{
-    AppDomainId, AssemblyId, Bool, ICorProfilerCallback, ICorProfilerCallback2,
-    ICorProfilerCallback3, IUnknown, Interface, ModuleId,
+    AppDomainId, AssemblyId, Bool, ClassId, ICorProfilerCallback, ICorProfilerCallback2,
+    ICorProfilerCallback3, ICorProfilerCallback10, IUnknown, Interface, ModuleId, ObjectId,
 };
 use clr_machine::Machine;
 use clr_runtime::metadata::APP_DOMAIN;
@@ -30,6 +30,9 @@ const ASSEMBLY_LOADS: EventMask = EventMask(0x8);
 const APP_DOMAIN_LOADS: EventMask = EventMask(0x10);
 /// The name that `name-thread` gives: `worker`.
 const NAME: [u16; 6] = [0x77, 0x6F, 0x72, 0x6B, 0x65, 0x72];
+/// Id of the first object, and the distance to the next: the size of an object without fields.
+const OBJECTS: u64 = 0x7000_0000_1000;
+const OBJECT_PITCH: u64 = 24;
 /// Maximum number of steps of a program.
 const STEPS: u64 = 1_000_000;
 
@@ -38,6 +41,7 @@ pub(crate) struct Target {
     first: ManuallyDrop<ICorProfilerCallback>,
     second: Option<ManuallyDrop<ICorProfilerCallback2>>,
     third: Option<ManuallyDrop<ICorProfilerCallback3>>,
+    pub(crate) tenth: Option<ManuallyDrop<ICorProfilerCallback10>>,
     /// References for as long as this exists, if nothing else holds them.
     _held: Vec<IUnknown>,
 }
@@ -89,15 +93,16 @@ impl Target {
     /// Makes the target of an object that its owner keeps.
     ///
     /// # Safety
-    /// `second` and `third` are NULL, or point to an object with `ICorProfilerCallback2` and 3, which lives
-    /// for as long as the target.
-    pub(crate) unsafe fn of_guest(second: *mut c_void, third: *mut c_void) -> Option<Self> {
+    /// The pointers are NULL, or point to an object with `ICorProfilerCallback2`, 3 and 10, which lives for as
+    /// long as the target.
+    pub(crate) unsafe fn of_guest([second, third, tenth]: [*mut c_void; 3]) -> Option<Self> {
         // SAFETY: the caller's promise. The references are not given up.
         unsafe {
             Some(Self {
                 first: ManuallyDrop::new(ICorProfilerCallback::from_raw(second)?),
                 second: ICorProfilerCallback2::from_raw(second).map(ManuallyDrop::new),
                 third: ICorProfilerCallback3::from_raw(third).map(ManuallyDrop::new),
+                tenth: ICorProfilerCallback10::from_raw(tenth).map(ManuallyDrop::new),
                 _held: Vec::new(),
             })
         }
@@ -108,6 +113,7 @@ impl Target {
         let first: IUnknown = object.cast::<ICorProfilerCallback>()?.into();
         let second = object.cast::<ICorProfilerCallback2>().ok().map(IUnknown::from);
         let third = object.cast::<ICorProfilerCallback3>().ok().map(IUnknown::from);
+        let tenth = object.cast::<ICorProfilerCallback10>().ok().map(IUnknown::from);
         let raw = |one: &Option<IUnknown>| one.as_ref().map_or(null_mut(), IUnknown::as_raw);
         // SAFETY: pointers to these interfaces, whose references are held below.
         let pointers = unsafe {
@@ -115,14 +121,16 @@ impl Target {
                 ICorProfilerCallback::from_raw(first.as_raw()),
                 ICorProfilerCallback2::from_raw(raw(&second)),
                 ICorProfilerCallback3::from_raw(raw(&third)),
+                ICorProfilerCallback10::from_raw(raw(&tenth)),
             )
         };
-        let (Some(one), two, three) = pointers else { return Err(HResult::NO_INTERFACE) };
+        let (Some(one), two, three, ten) = pointers else { return Err(HResult::NO_INTERFACE) };
         Ok(Self {
             first: ManuallyDrop::new(one),
             second: two.map(ManuallyDrop::new),
             third: three.map(ManuallyDrop::new),
-            _held: [Some(first), second, third].into_iter().flatten().collect(),
+            tenth: ten.map(ManuallyDrop::new),
+            _held: [Some(first), second, third, tenth].into_iter().flatten().collect(),
         })
     }
 
@@ -215,6 +223,16 @@ impl Target {
                 Kind::RuntimeResumeStarted => call(&mut || to.RuntimeResumeStarted()),
                 Kind::RuntimeResumeFinished => call(&mut || to.RuntimeResumeFinished()),
                 Kind::Shutdown => call(&mut || to.Shutdown()),
+                Kind::EventPipeEventDelivered => inner.write_allocation_tick(),
+                Kind::ObjectAllocated => {
+                    let (object, class) = (inner.new_object(), inner.object_class());
+                    call(&mut || to.ObjectAllocated(object, class));
+                }
+                // The exception was made without a callback: only objects of `new` have one.
+                Kind::ExceptionThrown => {
+                    let exception = inner.new_object();
+                    call(&mut || to.ExceptionThrown(exception));
+                }
                 Kind::GarbageCollectionFinished => match &self.second {
                     Some(to) => call(&mut || to.GarbageCollectionFinished()),
                     None => return false,
@@ -231,6 +249,20 @@ impl Target {
             }
         }
         true
+    }
+}
+
+impl Inner {
+    /// Returns the id of the next object: an address that nothing is at. Objects do not move.
+    fn new_object(&self) -> ObjectId {
+        let made = self.objects_made.get();
+        self.objects_made.set(made + 1);
+        ObjectId(OBJECTS + made * OBJECT_PITCH)
+    }
+
+    /// Returns the class of all objects, as texts say none: `System.Object`.
+    fn object_class(&self) -> ClassId {
+        ClassId(self.stage().map_or(0, |stage| stage.runtime().metadata.object_class()))
     }
 }
 
@@ -263,10 +295,13 @@ impl Session {
         runtime.change_process(|process| {
             process.profiler = ProfilerStatus::InitializingForStartup;
             process.event_mask = EventMask(0);
+            process.allocation_ticks = false;
             // Profilers are loaded before the runtime counts as started (C-002).
             process.started &= !is_new;
         });
         inner.high_events.set(0);
+        inner.hooks.clear();
+        inner.events.clear();
         // SAFETY: the profiler's object; the runtime's outlives it.
         let result = inner.enter("Initialize", || unsafe { target.first.Initialize(self.info()) });
         runtime.change_process(|process| process.profiler = ProfilerStatus::Active);
@@ -287,7 +322,7 @@ impl Session {
         let inner = self.inner();
         let process = stage.runtime().process.get();
         let hooks = inner.hooks.in_code(process.event_mask);
-        if stage.world().is_none() || !inner.hooks.are_set() {
+        if stage.world().is_none() || !inner.hooks.are_set() || inner.has_ended() {
             return;
         }
         let mut scenario = inner.scenario.clone();

@@ -2,6 +2,7 @@
 
 use crate::current::Current;
 use crate::elt::Hooks;
+use crate::events::Events;
 use crate::import::{Scope, TokenEnumeration};
 use crate::info::Info;
 use crate::journal::{Entry, Journal};
@@ -129,6 +130,9 @@ pub(crate) struct Inner {
     /// Called after each callback, with its name.
     watcher: RefCell<Option<Box<Watcher>>>,
     pub(crate) hooks: Hooks,
+    pub(crate) events: Events,
+    /// Number of objects that callbacks have told of.
+    pub(crate) objects_made: Cell<u64>,
     /// Called when the profiler has been detached.
     pub(crate) on_detach: RefCell<Option<Box<dyn FnOnce()>>>,
 }
@@ -317,6 +321,8 @@ impl Session {
             within: Cell::new(None),
             watcher: RefCell::default(),
             hooks: Hooks::default(),
+            events: Events::default(),
+            objects_made: Cell::new(0),
             on_detach: RefCell::default(),
         });
         inner.set(stage);
@@ -345,6 +351,7 @@ impl Session {
     /// Returns [`SessionError::Run`]; the process is then the one from before.
     pub fn run_to_stop(&self, stop: usize) -> Result<(), SessionError> {
         self.inner.set(Stage::at_stop(&self.inner.scenario, self.inner.generation, stop)?);
+        self.inner.events.clear();
         Ok(())
     }
 

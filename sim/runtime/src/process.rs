@@ -76,6 +76,9 @@ pub struct Process {
     pub stress_log: bool,
     /// The process is ending: threads that end from now on are not reported (G16).
     pub shutting_down: bool,
+    /// A session of the profiler's receives AllocationTick, an event of EventPipe: each allocation that
+    /// takes memory from the GC delivers it.
+    pub allocation_ticks: bool,
     /// GS cookie of the process; `None` if cookies are not checked.
     pub gs_cookie: Option<u64>,
 }
@@ -96,6 +99,7 @@ impl Default for Process {
             thread_store_forgotten: false,
             stress_log: false,
             shutting_down: false,
+            allocation_ticks: false,
             gs_cookie: None,
         }
     }

@@ -135,6 +135,10 @@ impl World<'_> {
             ],
             Service::NameThread => &[Kind::ThreadNameChanged],
             Service::SlowHook => &[Kind::EnterLeaveSlow],
+            // The GC writes the event before the runtime notifies the profiler of the object.
+            Service::Allocated if self.runtime.process.get().allocation_ticks => {
+                &[Kind::EventPipeEventDelivered, Kind::ObjectAllocated]
+            }
             Service::Allocated => &[Kind::ObjectAllocated],
             Service::ManagedToUnmanagedCall | Service::ManagedToUnmanagedReturn => {
                 &[Kind::ManagedToUnmanagedTransition]
@@ -382,6 +386,7 @@ const fn event(kind: Kind) -> u32 {
         | Kind::RuntimeThreadSuspended
         | Kind::RuntimeThreadResumed => 0x1_0000,
         Kind::JITCachedFunctionSearchStarted | Kind::JITCachedFunctionSearchFinished => 0x2_0000,
-        Kind::Shutdown => 0,
+        // Sessions of EventPipe choose their events.
+        Kind::Shutdown | Kind::EventPipeEventDelivered | Kind::EventPipeProviderCreated => 0,
     }
 }

@@ -1,6 +1,7 @@
 //! Fuzz target of libclrsim: any calls of a profiler, in any order, with any arguments.
 
 mod arguments;
+mod hresults;
 mod judge;
 
 use arbitrary::{Result, Unstructured};
@@ -8,7 +9,7 @@ use arguments::Source;
 use clr_runtime::generation::Generation;
 use clr_scenario::Scenario;
 use clr_walker::profiling::HResult;
-use clrsim::probe::{Called, Event, Probe, Receiver, Table};
+use clrsim::probe::{Called, Event, MethodSignature, Probe, Receiver, Table, Value};
 use clrsim::{Role, Session};
 use judge::{Expectation, Model};
 use std::cell::{Cell, RefCell};
@@ -98,6 +99,7 @@ fn play(data: &[u8], tells: bool) -> core::result::Result<String, String> {
         actions: Cell::new(0),
         processes: Cell::new(0),
         depth: Cell::new(0),
+        starts: Cell::new(false),
         tells,
         story: RefCell::default(),
         wrong: RefCell::default(),
@@ -119,24 +121,24 @@ struct Play<'d> {
     /// Number of processes that were begun or executed.
     processes: Cell<u32>,
     depth: Cell<u32>,
+    /// In `Initialize`, and not in a callback there.
+    starts: Cell<bool>,
     tells: bool,
     story: RefCell<String>,
     wrong: RefCell<Option<String>>,
 }
 
-/// Methods that are not drawn: the runtime would call the drawn addresses of hooks and mappers, the three
-/// that describe a hook's arguments answer in hooks alone, and detaching ends the session's profiler.
-const NOT_CALLED: [&str; 10] = [
-    "SetEnterLeaveFunctionHooks",
-    "SetEnterLeaveFunctionHooks2",
-    "SetEnterLeaveFunctionHooks3",
-    "SetEnterLeaveFunctionHooks3WithInfo",
-    "SetFunctionIDMapper",
-    "SetFunctionIDMapper2",
-    "GetFunctionEnter3Info",
-    "GetFunctionLeave3Info",
-    "GetFunctionTailcall3Info",
-    "RequestProfilerDetach",
+/// Arguments in which methods write addresses.
+const ADDRESSES: [&str; 9] = [
+    "object",
+    "enumerator",
+    "out",
+    "import",
+    "signature",
+    "data",
+    "public_key",
+    "hash",
+    "metadata",
 ];
 
 impl Play<'_> {
@@ -172,7 +174,7 @@ impl Play<'_> {
         }
         self.actions.set(self.actions.get() + 1);
         let which: u8 = self.draw(|bytes| bytes.int_in_range(0..=0xFF))?;
-        if matches!(which, 0..=3 | 11..=17) {
+        if matches!(which, 0..=3 | 11..=25) {
             if self.processes.get() == PROCESSES {
                 return Ok(true);
             }
@@ -196,24 +198,25 @@ impl Play<'_> {
                 }
                 self.tell(|| format!("act as {role:?}"));
             }
-            11..=13 => {
+            11..=17 => {
                 let result = self.probe.initialize(self);
                 self.tell(|| format!("Initialize: {result:?}"));
             }
-            14..=17 => {
+            18..=25 => {
                 let ended = self.probe.run(self);
                 self.tell(|| format!("run: {ended}"));
             }
-            18 => {
+            26 => {
                 self.end();
                 self.tell(|| "close".to_owned());
             }
-            19..=21 => {
+            27..=29 => {
                 self.probe.set_elsewhere(true);
                 let called = self.call();
                 self.probe.set_elsewhere(false);
                 called?;
             }
+            30..=37 => self.ask_for_metadata()?,
             _ => self.call()?,
         }
         Ok(true)
@@ -222,39 +225,75 @@ impl Play<'_> {
     /// Makes a call.
     fn call(&self) -> Result<()> {
         let tables = self.probe.tables();
-        let (object, slot) = self.draw(|bytes| {
+        let starts = self.starts.get();
+        let (pointer, slot) = self.draw(|bytes| {
+            // What profilers do in Initialize.
+            if starts && bytes.ratio(1_u8, 2_u8)? {
+                return Ok((0, *bytes.choose(judge::starting_slots())?));
+            }
             // The runtime's object, or one of the others.
             let last = tables.len() - 1;
             let others = last > 0 && bytes.ratio(1_u8, 2_u8)?;
-            let object = if others { 1 + bytes.choose_index(last)? } else { 0 };
+            let pointer = if others { 1 + bytes.choose_index(last)? } else { 0 };
             // Methods that are simulated are called more often.
-            let slots = judge::slots(tables[object], bytes.ratio(7_u8, 8_u8)?);
-            Ok((object, *bytes.choose(slots)?))
+            let slots = judge::slots(tables[pointer], bytes.ratio(7_u8, 8_u8)?);
+            Ok((pointer, *bytes.choose(slots)?))
         })?;
-        self.call_slot(object, tables[object], slot)
+        self.call_slot(pointer, tables[pointer], slot)
     }
 
-    fn call_slot(&self, object: usize, table: Table, slot: u32) -> Result<()> {
+    fn call_slot(&self, pointer: usize, table: Table, slot: u32) -> Result<()> {
         let Some(method) = table.method(slot) else { return Ok(()) };
-        if NOT_CALLED.contains(&method.name) {
-            return Ok(());
-        }
         let values = self.source.borrow_mut().values(&method)?;
-        let elsewhere = self.probe.is_elsewhere();
-        let expected = self.model.borrow().expect(object, table, (slot, &method), elsewhere);
-        let Some(called) = self.probe.call(object, slot, &values, self) else { return Ok(()) };
-        self.tell(|| format!("{}({values:?}) on {object}: {:#x}", called.method, called.result));
-        self.check(table, &called, &expected);
+        self.call_with(pointer, (table, slot, &method), &values);
         Ok(())
     }
 
+    /// Asks for an interface of the metadata of a module.
+    fn ask_for_metadata(&self) -> Result<()> {
+        let room = || Value::Block(Vec::new());
+        let modules = self.call_named(0, "EnumModules", &[room()]);
+        let Some(modules) = modules.and_then(|called| called.given) else { return Ok(()) };
+        let next = self.call_named(modules, "Next", &[Value::Number(1), room(), room()]);
+        let module = next.and_then(|called| {
+            let written = called.written.into_iter().find(|written| written.argument == "to")?;
+            Some(u64::from_le_bytes(written.bytes.first_chunk().copied()?))
+        });
+        let iid = self.source.borrow_mut().iid()?;
+        let module = Value::Number(module.unwrap_or_default());
+        self.call_named(0, "GetModuleMetaData", &[module, Value::Number(0), iid, room()]);
+        Ok(())
+    }
+
+    fn call_named(&self, pointer: usize, name: &str, values: &[Value]) -> Option<Called> {
+        let table = *self.probe.tables().get(pointer)?;
+        let slot = (0..table.slots()).find(|slot| table.method(*slot).unwrap().name == name)?;
+        self.call_with(pointer, (table, slot, &table.method(slot)?), values)
+    }
+
+    fn call_with(
+        &self,
+        pointer: usize,
+        (table, slot, method): (Table, u32, &MethodSignature),
+        values: &[Value],
+    ) -> Option<Called> {
+        let elsewhere = self.probe.is_elsewhere();
+        let object = self.probe.object_of(pointer).unwrap_or_default();
+        let expected = self.model.borrow().expect(object, table, (slot, method), elsewhere);
+        let called = self.probe.call(pointer, slot, values, self)?;
+        self.tell(|| format!("{}({values:?}) on {pointer}: {:#x}", called.method, called.result));
+        self.check(table, &called, &expected);
+        Some(called)
+    }
+
     fn check(&self, table: Table, called: &Called, expected: &Expectation) {
-        if let Err(wrong) = self.model.borrow_mut().judge(table, called, expected) {
+        let object = |pointer| self.probe.object_of(pointer);
+        let object_of = (object(called.pointer).unwrap_or_default(), called.given.and_then(object));
+        if let Err(wrong) = self.model.borrow_mut().judge(table, called, object_of, expected) {
             self.fail(&format!("{}: {wrong}\n{called:?}", called.method));
         }
         for written in &called.written {
-            let is_address = ["object", "enumerator", "out", "import", "signature", "data"]
-                .contains(&written.argument);
+            let is_address = ADDRESSES.contains(&written.argument);
             // Addresses are not the same next time, except handles of enumerations.
             if !is_address {
                 let bytes: Vec<_> = written.bytes.iter().take(0x20).collect();
@@ -297,9 +336,16 @@ impl Receiver for Play<'_> {
                 self.tell(|| format!("callback {name} {id:#x}"));
                 self.source.borrow_mut().learn(*id);
             }
+            Event::Hook(hook) => {
+                self.tell(|| format!("hook {} {:#x} {:#x}", hook.name, hook.client, hook.info));
+                let mut source = self.source.borrow_mut();
+                source.learn(hook.info);
+                source.learn(hook.client);
+            }
         }
         let (depth, before) = (self.depth.get(), self.probe.is_elsewhere());
         self.depth.set(depth + 1);
+        let started = self.starts.replace(matches!(event, Event::Callback("Initialize", _)));
         self.probe.set_elsewhere(false);
         if depth < DEPTH {
             while self.draw(|bytes| bytes.ratio(1_u8, 3_u8)).unwrap_or_default()
@@ -307,6 +353,7 @@ impl Receiver for Play<'_> {
             {}
         }
         self.depth.set(depth);
+        self.starts.set(started);
         self.probe.set_elsewhere(before);
         let fails = self.draw(|bytes| bytes.ratio(1_u8, 16_u8)).unwrap_or_default();
         if fails { HResult::FAIL } else { HResult::OK }

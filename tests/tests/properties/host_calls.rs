@@ -32,11 +32,11 @@ fn findings(probe: &Probe) -> Vec<Finding> {
 }
 
 /// Calls a method by name.
-fn call(probe: &Probe, object: usize, method: &str, values: &[Value]) -> Called {
-    let table = probe.tables()[object];
+fn call(probe: &Probe, pointer: usize, method: &str, values: &[Value]) -> Called {
+    let table = probe.tables()[pointer];
     let named = |slot: &u32| table.method(*slot).unwrap().name == method;
     let slot = (0..table.slots()).find(named).unwrap();
-    probe.call(object, slot, values, &Nobody).unwrap()
+    probe.call(pointer, slot, values, &Nobody).unwrap()
 }
 
 const ROOM: Value = Value::Block(Vec::new());
@@ -89,5 +89,137 @@ fn each_runtime_has_the_methods_of_its_interfaces() {
             let lacks = generation.profiler_info() < interface;
             assert_eq!(findings(&probe).len() > before, lacks, "{generation} {method}");
         }
+    }
+}
+
+/// A profiler that sets hooks in `Initialize` and then passes an id there that a CLR reads memory at.
+struct Hooks {
+    sets: bool,
+    ends: bool,
+}
+
+impl Receiver for Hooks {
+    fn receive(&self, probe: &Probe, event: &mut Event<'_>) -> HResult {
+        if let Event::Callback("Initialize", _) = event {
+            if self.sets {
+                let set = call(probe, 0, "SetEnterLeaveFunctionHooks3", &[ROOM, ROOM, ROOM]);
+                assert_eq!(HResult(set.result as u32), HResult::OK);
+            }
+            if self.ends {
+                let ended = call(probe, 0, "GetThreadInfo", &[Value::Number(0x16), ROOM]);
+                assert_eq!(HResult(ended.result as u32), clrsim::results::ENDED);
+            }
+        }
+        HResult::OK
+    }
+}
+
+#[test]
+fn a_process_that_has_ended_does_not_begin_again_with_hooks() {
+    let probe = Probe::new(Session::open(TEXT, Generation::Net8Unix).unwrap());
+    assert_eq!(probe.initialize(&Hooks { sets: true, ends: true }), Some(HResult::OK));
+    let mask = call(&probe, 0, "GetEventMask", &[ROOM]).result;
+    assert_eq!(HResult(mask as u32), clrsim::results::ENDED);
+}
+
+#[test]
+fn another_profiler_does_not_have_the_hooks_of_the_first() {
+    let probe = Probe::new(Session::open(TEXT, Generation::Net8Unix).unwrap());
+    // In no callback: the method may be called at any time, on any thread of the runtime.
+    let detach = || {
+        probe.with_session(|session| session.act_as(clrsim::Role::Managed));
+        HResult(call(&probe, 0, "RequestProfilerDetach", &[Value::Number(0)]).result as u32)
+    };
+    assert_eq!(probe.initialize(&Hooks { sets: true, ends: false }), Some(HResult::OK));
+    assert_eq!(detach(), HResult::IRREVERSIBLE_INSTRUMENTATION_PRESENT);
+    assert_eq!(probe.initialize(&Hooks { sets: false, ends: false }), Some(HResult::OK));
+    assert_eq!(detach(), HResult::OK);
+}
+
+#[test]
+fn the_interfaces_of_metadata_are_of_one_object() {
+    let probe = open(Generation::Net8Unix);
+    let modules = call(&probe, 0, "EnumModules", &[ROOM]).given.unwrap();
+    let module = call(&probe, modules, "Next", &[Value::Number(1), ROOM, NULL]).written;
+    let module = u64::from_le_bytes(module[0].bytes[..8].try_into().unwrap());
+    let ids = clrsim::probe::interface_ids();
+    let ids = &ids[..clrsim::probe::METADATA_IDS];
+    for (references, iid) in (1..).zip(ids) {
+        let iid = Value::Block(iid.to_vec());
+        let values = [Value::Number(module), NULL, iid, ROOM];
+        let given = call(&probe, 0, "GetModuleMetaData", &values).given.unwrap();
+        assert_eq!(probe.object_of(given), Some(2));
+        let more = call(&probe, given, "AddRef", &[]).result;
+        let less = call(&probe, given, "Release", &[]).result;
+        assert_eq!((more, less), (references + 1, references));
+    }
+    let tables = probe.tables();
+    let metadata = [Table::Import, Table::AssemblyImport, Table::Emit, Table::AssemblyEmit];
+    assert_eq!(tables[2..], metadata);
+}
+
+#[test]
+fn a_refused_call_writes_nothing() {
+    let probe = open(Generation::Net8Unix);
+    let modules = call(&probe, 0, "EnumModules", &[ROOM]).given.unwrap();
+    let module = call(&probe, modules, "Next", &[Value::Number(1), ROOM, NULL]).written;
+    let module = u64::from_le_bytes(module[0].bytes[..8].try_into().unwrap());
+    let imports = Value::Block(clrsim::probe::interface_ids()[3].to_vec());
+    let given = call(&probe, 0, "GetModuleMetaData", &[Value::Number(module), NULL, imports, ROOM]);
+    let imports = given.given.unwrap();
+    assert_eq!(probe.tables()[imports], Table::AssemblyImport);
+    let token = Value::Number(0x2300_0001);
+    // The hash without its size.
+    let values = [token, ROOM, ROOM, NULL, NULL, NULL, NULL, ROOM, NULL, NULL];
+    let refused = call(&probe, imports, "GetAssemblyRefProps", &values);
+    assert_eq!(HResult(refused.result as u32), HResult::INVALID_ARGUMENT);
+    assert_eq!(refused.written, []);
+    let null = Finding::NullPointer { method: "GetAssemblyRefProps", argument: "pcb" };
+    assert_eq!(findings(&probe), [null]);
+}
+
+/// A profiler that asks for allocations and exceptions, and notes their objects.
+#[derive(Default)]
+struct Objects(std::cell::RefCell<Vec<(&'static str, u64)>>);
+
+impl Receiver for Objects {
+    fn receive(&self, probe: &Probe, event: &mut Event<'_>) -> HResult {
+        match event {
+            Event::Callback("Initialize", _) => {
+                call(probe, 0, "SetEventMask", &[Value::Number(0x140)]);
+            }
+            Event::Callback(name @ ("ObjectAllocated" | "ExceptionThrown"), object) => {
+                self.0.borrow_mut().push((name, *object));
+            }
+            _ => {}
+        }
+        HResult::OK
+    }
+}
+
+#[test]
+fn allocations_and_exceptions_have_objects() {
+    let text = r#"
+function "App.Main" kind="jit" {
+    push "rbp"
+    frame "rbp" set="after-saves"
+    body { new; guarded { call "App.Throw" }; on-catch { new } }
+}
+function "App.Throw" kind="jit" { body { raise } }
+stop at="App.Throw"
+"#;
+    for generation in Generation::ALL {
+        let probe = Probe::new(Session::open(text, generation).unwrap());
+        let objects = Objects::default();
+        assert_eq!(probe.initialize(&objects), Some(HResult::OK));
+        assert!(probe.run(&objects), "{generation}");
+        let told = objects.0.take();
+        let names: Vec<_> = told.iter().map(|(name, _)| *name).collect();
+        let expected = ["ObjectAllocated", "ExceptionThrown", "ObjectAllocated"];
+        assert_eq!(names, expected, "{generation}");
+        let ids: std::collections::BTreeSet<_> = told.iter().map(|(_, id)| *id).collect();
+        assert!(ids.len() == 3 && !ids.contains(&0), "{generation}: {ids:x?}");
+        let report = probe.with_session(|session| session.report().to_string()).unwrap();
+        assert!(!report.contains("not raised: ObjectAllocated"), "{report}");
     }
 }

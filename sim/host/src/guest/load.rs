@@ -156,14 +156,11 @@ impl Visit<'_> {
 }
 
 impl Loaded {
-    /// Returns `ICorProfilerCallback2` of the object.
-    pub(crate) fn second(&self) -> *mut c_void {
-        self.references.first().map_or_else(null_mut, IUnknown::as_raw)
-    }
-
-    /// Returns `ICorProfilerCallback3` of the object, or NULL.
-    pub(crate) fn third(&self) -> *mut c_void {
-        self.references.get(1).map_or_else(null_mut, IUnknown::as_raw)
+    /// Returns `ICorProfilerCallback2`, 3 and 10 of the object, or NULL.
+    pub(crate) fn callbacks(&self) -> [*mut c_void; 3] {
+        let at =
+            |number: usize| self.references.get(number - 2).map_or_else(null_mut, IUnknown::as_raw);
+        [2, 3, 10].map(at)
     }
 
     /// Asks a profiler with `ICorProfilerCallback11` whether it only wants notifications (assumed: after

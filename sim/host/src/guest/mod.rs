@@ -63,7 +63,7 @@ impl Visit<'_> {
         };
         // SAFETY: the pointers are NULL or to the profiler's object, with these interfaces; `loaded` has
         // references for as long as the target is used.
-        let target = unsafe { Target::of_guest(loaded.second(), loaded.third()) };
+        let target = unsafe { Target::of_guest(loaded.callbacks()) };
         let loaded = Rc::new(RefCell::new(Some(loaded)));
         inner.on_detach.replace(Some(Box::new({
             let (loaded, shared) = (Rc::clone(&loaded), inner.shared.clone());

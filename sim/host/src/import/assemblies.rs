@@ -114,6 +114,10 @@ impl IMetaDataAssemblyImportMethods for Assemblies {
             };
             // SAFETY: the profiler's pointers.
             unsafe {
+                // The refusal of one writes nothing of the other.
+                if !hash.is_null() && hash_size.is_null() {
+                    return Ok(call.null("pcb"));
+                }
                 if let Err(refused) = call
                     .put_blob(&CORE_TOKEN, (public_key, public_key_size))
                     .and_then(|()| call.put_blob(&[], (hash, hash_size)))

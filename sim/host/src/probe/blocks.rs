@@ -1,7 +1,9 @@
 //! Blocks of memory behind the arguments of a call.
 
 use super::{ArgumentKind, ArgumentSignature, MethodSignature, ROOM, Value};
+use clr_com::{AssemblyMetadata, EventData, EventParameter, EventProviderConfig};
 use std::cell::Cell;
+use std::mem::offset_of;
 
 /// Number of bytes before and behind each block that nothing may write to.
 const FENCE: usize = 0x40;
@@ -11,11 +13,16 @@ const FENCED: u8 = 0x5A;
 /// Number of bytes that a method may read if it is not known how many it reads.
 const READABLE: usize = 0x200;
 
+/// Limit of the room for a locale in UTF-16 units.
+const MOST_LOCALE: u8 = 16;
+
 /// Memory between two fences.
 pub(super) struct Block {
     /// Cells, because methods write here.
     words: Vec<Cell<u64>>,
     before: Vec<u8>,
+    /// The block that this one points to.
+    inner: Option<Box<Block>>,
 }
 
 impl Block {
@@ -30,7 +37,74 @@ impl Block {
             word.iter_mut().zip(chunk).for_each(|(to, from)| *to = *from);
             Cell::new(u64::from_ne_bytes(word))
         });
-        Self { words: words.collect(), before }
+        Self { words: words.collect(), before, inner: None }
+    }
+
+    /// Makes an `ASSEMBLYMETADATA` with room for a number of units of the locale.
+    fn metadata(room: u8) -> Self {
+        let locale = (room > 0).then(|| Box::new(Self::new(2 * usize::from(room), &[], PATTERN)));
+        let address = locale.as_ref().map_or(0, |locale| locale.address());
+        let mut start = [0; size_of::<AssemblyMetadata>()];
+        let fields = [
+            (offset_of!(AssemblyMetadata, locale), &address.to_ne_bytes()[..]),
+            (offset_of!(AssemblyMetadata, locale_len), &u32::from(room).to_ne_bytes()),
+        ];
+        for (at, field) in fields {
+            start.iter_mut().skip(at).zip(field).for_each(|(to, from)| *to = *from);
+        }
+        Self { inner: locale, ..Self::new(start.len(), &start, 0) }
+    }
+
+    /// Makes an array of structures of EventPipe, if it is one: each points to a text or to data that begins
+    /// with some bytes.
+    fn events(name: &str, count: usize, start: &[u8]) -> Option<Self> {
+        let first = u32::from(start.first().copied().unwrap_or_default());
+        let text = || {
+            let mut text: Vec<u8> = start.iter().copied().take(2 * ROOM as usize).collect();
+            text.truncate(text.len() & !1);
+            text.extend([0, 0]);
+            Box::new(Self::new(text.len(), &text, 0))
+        };
+        let (inner, size, pointer, fields) = match name {
+            "provider_configs" | "provider_config" => (
+                text(),
+                size_of::<EventProviderConfig>(),
+                offset_of!(EventProviderConfig, name),
+                [
+                    (offset_of!(EventProviderConfig, keywords), u32::MAX),
+                    (offset_of!(EventProviderConfig, level), first & 7),
+                ],
+            ),
+            "parameters" => (
+                text(),
+                size_of::<EventParameter>(),
+                offset_of!(EventParameter, name),
+                [
+                    (offset_of!(EventParameter, kind), first & 0x1F),
+                    (offset_of!(EventParameter, element), 6),
+                ],
+            ),
+            "data" => (
+                Box::new(Self::new(start.len(), start, 0)),
+                size_of::<EventData>(),
+                offset_of!(EventData, data),
+                [
+                    (offset_of!(EventData, size), start.len() as u32),
+                    (offset_of!(EventData, reserved), 0),
+                ],
+            ),
+            _ => return None,
+        };
+        let mut element = vec![0; size];
+        let mut set = |at: usize, bytes: &[u8]| {
+            element.iter_mut().skip(at).zip(bytes).for_each(|(to, from)| *to = *from);
+        };
+        set(pointer, &inner.address().to_ne_bytes());
+        for (at, field) in fields {
+            set(at, &field.to_ne_bytes());
+        }
+        let array = element.repeat(count);
+        Some(Self { inner: Some(inner), ..Self::new(array.len(), &array, 0) })
     }
 
     pub(super) fn address(&self) -> u64 {
@@ -41,8 +115,11 @@ impl Block {
         self.words.iter().flat_map(|word| word.get().to_ne_bytes()).collect()
     }
 
-    /// Returns true if nothing was written around the block.
+    /// Returns true if nothing was written around the block, and the one that it points to.
     pub(super) fn is_fenced(&self) -> bool {
+        if self.inner.as_ref().is_some_and(|inner| !inner.is_fenced()) {
+            return false;
+        }
         let now = self.now();
         let (front, rest) = now.split_at(FENCE.min(now.len()));
         let behind = rest.iter().skip(self.before.len());
@@ -73,7 +150,7 @@ fn room_of(method: &MethodSignature, index: usize) -> Option<usize> {
             .filter(|_| !is_count)
     };
     let reads = matches!(method.arguments.get(index)?.kind, ArgumentKind::In { .. });
-    let sized = || if reads { named("_size") } else { None };
+    let sized = || if reads { named("_size").or_else(|| named("_len")) } else { None };
     named("_room").or_else(beside).or_else(sized)
 }
 
@@ -104,6 +181,8 @@ fn takes_bytes(argument: &ArgumentSignature) -> bool {
         ArgumentKind::In { size: 2 } => true,
         ArgumentKind::In { .. } => matches!(argument.name, "riid" | "context"),
         ArgumentKind::Out { size: 8 } => argument.name == "enumerator",
+        // The method reads how much there is room for.
+        ArgumentKind::Out { size: 4 } => argument.name == "argument_info_size",
         _ => false,
     }
 }
@@ -115,11 +194,15 @@ pub(super) fn block_of(method: &MethodSignature, values: &[Value], index: usize)
     if is_number(argument) {
         return None;
     }
+    if let (ArgumentKind::Out { .. }, "metadata") = (argument.kind, argument.name) {
+        return Some(Block::metadata(start.first().map_or(0, |room| room % MOST_LOCALE)));
+    }
     let room = room_of(method, index);
+    let start_of_events = start.as_slice();
     let start = if takes_bytes(argument) { start.as_slice() } else { &[] };
     let elements = room.map(|room| number(values, room).min(ROOM.into()) as usize);
     match argument.kind {
-        // Code is called, and never a function of a test.
+        // Code is called: it is a function of the probe, or none.
         ArgumentKind::In { .. } if is_code(argument) => None,
         // A text, which ends with 0.
         ArgumentKind::In { size: 2 } => {
@@ -127,6 +210,10 @@ pub(super) fn block_of(method: &MethodSignature, values: &[Value], index: usize)
             text.truncate(text.len() & !1);
             text.extend([0, 0]);
             Some(Block::new(text.len(), &text, 0))
+        }
+        ArgumentKind::In { size: 16 | 32 } if method.name.starts_with("EventPipe") => {
+            Block::events(argument.name, elements.unwrap_or(1), start_of_events)
+                .or_else(|| Some(Block::new(16, &[], 0)))
         }
         ArgumentKind::In { size } => {
             let known = (argument.name == "riid").then_some(size);
@@ -151,6 +238,9 @@ pub(super) fn word_of(method: &MethodSignature, values: &[Value], index: usize) 
     let Some(argument) = method.arguments.get(index) else { return 0 };
     match (argument.kind, values.get(index)) {
         (ArgumentKind::Function, Some(Value::Block(_))) => super::profiler::on_frame(),
+        (ArgumentKind::In { .. }, Some(Value::Block(_))) if is_code(argument) => {
+            super::hooks::address(method.name, argument.name).unwrap_or_default()
+        }
         _ if !is_number(argument) => 0,
         (_, Some(Value::Number(number))) if is_room_of_a_block(method, values, index) => {
             (*number).min(ROOM.into())
@@ -171,7 +261,15 @@ fn is_room_of_a_block(method: &MethodSignature, values: &[Value], index: usize) 
     })
 }
 
-/// Reads what a method lends: a signature, or the data of an attribute.
+/// Arguments in which methods lend memory, and those for its size.
+const LENT: [(&str, &str); 4] = [
+    ("signature", "signature_size"),
+    ("data", "data_len"),
+    ("public_key", "public_key_size"),
+    ("hash", "hash_size"),
+];
+
+/// Reads what a method lends: a signature, the data of an attribute, or a key.
 pub(super) fn read_lent(method: &MethodSignature, blocks: &[(ArgumentSignature, Block)]) {
     let value = |name: &str| {
         let (_, block) = blocks.iter().find(|(argument, _)| argument.name == name)?;
@@ -180,7 +278,7 @@ pub(super) fn read_lent(method: &MethodSignature, blocks: &[(ArgumentSignature, 
         word.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
         Some(u64::from_le_bytes(word))
     };
-    for (pointer, len) in [("signature", "signature_size"), ("data", "data_len")] {
+    for (pointer, len) in LENT {
         let is_lent = method.arguments.iter().any(|argument| {
             argument.name == pointer && matches!(argument.kind, ArgumentKind::Out { .. })
         });

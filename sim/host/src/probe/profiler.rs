@@ -3,13 +3,13 @@
 use super::{Probe, Receiver};
 use crate::session::Session;
 use clr_com::{
-    Bool, FrameHandle, ICorProfilerCallback2Methods, ICorProfilerCallback3Methods,
+    Bool, ClassId, FrameHandle, Guid, ICorProfilerCallback2Methods, ICorProfilerCallback3Methods,
     ICorProfilerCallback4Methods, ICorProfilerCallback5Methods, ICorProfilerCallback6Methods,
     ICorProfilerCallback7Methods, ICorProfilerCallback8Methods, ICorProfilerCallback9Methods,
     ICorProfilerCallback10Methods, ICorProfilerCallback11, ICorProfilerCallback11Methods,
-    ICorProfilerCallbackMethods, IUnknownMethods, ModuleId, create,
+    ICorProfilerCallbackMethods, IUnknownMethods, ModuleId, ObjectId, create,
 };
-use clr_walker::profiling::{FunctionId, HResult};
+use clr_walker::profiling::{FunctionId, HResult, ThreadId};
 use std::cell::RefCell;
 use std::ffi::c_void;
 
@@ -28,6 +28,17 @@ pub struct Frame<'c> {
     pub client_data: u64,
 }
 
+/// A call of a hook for entering, leaving or a tail call.
+#[derive(Clone, Copy, Debug)]
+pub struct Hook {
+    /// The documentation's name for a hook of its method.
+    pub name: &'static str,
+    /// The client's id of the method.
+    pub client: u64,
+    /// The `COR_PRF_ELT_INFO`, or the size of the arguments.
+    pub info: u64,
+}
+
 /// A call of the profiler.
 #[derive(Debug)]
 pub enum Event<'c> {
@@ -35,6 +46,8 @@ pub enum Event<'c> {
     Frame(Frame<'c>),
     /// A callback with a function or a module, or 0.
     Callback(&'static str, u64),
+    /// A call of a hook.
+    Hook(Hook),
 }
 
 /// The probe and the receiver of a call in progress.
@@ -63,7 +76,7 @@ pub(super) fn receiving<T>(probe: &Probe, receiver: &dyn Receiver, act: impl FnO
 }
 
 /// Passes an event on.
-fn pass(event: &mut Event<'_>) -> HResult {
+pub(super) fn pass(event: &mut Event<'_>) -> HResult {
     let Some((probe, receiver)) = CURRENT.with_borrow(|current| current.last().copied()) else {
         return HResult::OK;
     };
@@ -120,6 +133,14 @@ impl ICorProfilerCallbackMethods for Profiler {
         pass(&mut Event::Callback("ModuleLoadFinished", module.0))
     }
 
+    unsafe fn ObjectAllocated(&self, object: ObjectId, _class: ClassId) -> HResult {
+        pass(&mut Event::Callback("ObjectAllocated", object.0))
+    }
+
+    unsafe fn ExceptionThrown(&self, exception: ObjectId) -> HResult {
+        pass(&mut Event::Callback("ExceptionThrown", exception.0))
+    }
+
     unsafe fn JITCompilationStarted(&self, function: FunctionId, _is_safe: Bool) -> HResult {
         pass(&mut Event::Callback("JITCompilationStarted", function.0))
     }
@@ -134,6 +155,36 @@ impl ICorProfilerCallbackMethods for Profiler {
     }
 }
 
+impl ICorProfilerCallback10Methods for Profiler {
+    unsafe fn EventPipeEventDelivered(
+        &self,
+        provider: u64,
+        _event_id: u32,
+        _event_version: u32,
+        metadata_blob_len: u32,
+        metadata_blob: *const u8,
+        event_data_len: u32,
+        event_data: *const u8,
+        _activity_id: *const Guid,
+        _related_activity_id: *const Guid,
+        _event_thread: ThreadId,
+        _stack_frames_len: u32,
+        _stack_frames: *const u64,
+    ) -> HResult {
+        for (from, len) in [(metadata_blob, metadata_blob_len), (event_data, event_data_len)] {
+            // SAFETY: the runtime passes this number of bytes, for the time of the call.
+            std::hint::black_box(
+                unsafe { std::slice::from_raw_parts(from, len as usize) }.to_vec(),
+            );
+        }
+        pass(&mut Event::Callback("EventPipeEventDelivered", provider))
+    }
+
+    unsafe fn EventPipeProviderCreated(&self, provider: u64) -> HResult {
+        pass(&mut Event::Callback("EventPipeProviderCreated", provider))
+    }
+}
+
 macro_rules! nothing_else {
     ($($methods:ident)*) => { $(impl $methods for Profiler {})* };
 }
@@ -141,8 +192,7 @@ macro_rules! nothing_else {
 nothing_else! {
     ICorProfilerCallback2Methods ICorProfilerCallback3Methods ICorProfilerCallback4Methods
     ICorProfilerCallback5Methods ICorProfilerCallback6Methods ICorProfilerCallback7Methods
-    ICorProfilerCallback8Methods ICorProfilerCallback9Methods ICorProfilerCallback10Methods
-    ICorProfilerCallback11Methods
+    ICorProfilerCallback8Methods ICorProfilerCallback9Methods ICorProfilerCallback11Methods
 }
 
 /// Loads a profiler. The session takes references of its own.

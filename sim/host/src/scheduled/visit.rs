@@ -128,7 +128,7 @@ impl Guest {
         let Some(loaded) = loaded else { return me.fail("the profiler is not loaded") };
         // SAFETY: the pointers are NULL or to the profiler's object, with these interfaces; `loaded` has
         // references until the process ends.
-        let target = unsafe { Target::of_guest(loaded.second(), loaded.third()) };
+        let target = unsafe { Target::of_guest(loaded.callbacks()) };
         *self.loaded.borrow_mut() = Some(loaded);
         // SAFETY: the session's runtime is that of the history.
         let refused = unsafe { inner.on_behalf_of(me, || self.session.load(target).is_failure()) };

@@ -129,6 +129,57 @@ static void continuous(const std::string &runtime) {
     EXPECT_EQ(stopped.findings(), 0u);
 }
 
+static const char *ALLOCATES = R"(
+function "Prog.Main" kind="jit" { body { call "Prog.Load"; new } }
+function "Prog.Load" kind="jit" { body { new } }
+)";
+
+static HRESULT count_frame(uint64_t, uint64_t, uint64_t, uint32_t, uint8_t *, void *count) {
+    ++*static_cast<unsigned *>(count);
+    return S_OK;
+}
+
+// Walks the stack of each allocation that AllocationTick tells of.
+struct Allocations : clrsim::Profiler {
+    ICorProfilerInfo12 *info = nullptr;
+    uint64_t session = 0;
+    std::vector<unsigned> depths;
+
+    HRESULT Initialize(void *unknown) override {
+        info = query<ICorProfilerInfo12>(static_cast<clrsim::IUnknown *>(unknown));
+        if (!info) return E_FAIL;
+        EXPECT_EQ(info->SetEventMask2(0x10000000, 0x80), S_OK);
+        EventProviderConfig config = {u"Microsoft-Windows-DotNETRuntime", 1, 5, nullptr};
+        EXPECT_EQ(info->EventPipeStartSession(0, &config, 0, &session), E_INVALIDARG);
+        EXPECT_EQ(info->EventPipeStartSession(1, &config, 0, &session), S_OK);
+        EventProviderConfig own = {u"Own", 1, 5, nullptr};
+        EXPECT_EQ(info->EventPipeAddProviderToSession(session, own), S_OK);
+        EXPECT_EQ(info->EventPipeAddProviderToSession(session + 1, own), E_INVALIDARG);
+        return S_OK;
+    }
+    HRESULT EventPipeEventDelivered(uint64_t, uint32_t event, uint32_t, uint32_t, const uint8_t *, uint32_t, const uint8_t *, const GUID *, const GUID *, uint64_t, uint32_t, const uint64_t *) override {
+        unsigned depth = 0;
+        EXPECT_EQ(event, 10u);
+        EXPECT_EQ(info->DoStackSnapshot(0, count_frame, 0, &depth, nullptr, 0), S_OK);
+        depths.push_back(depth);
+        return S_OK;
+    }
+};
+
+static void allocations(const std::string &runtime) {
+    Allocations profiler;
+    clrsim::Session session(ALLOCATES, runtime);
+    if (session.initialize(&profiler) != S_OK) {
+        // Without ICorProfilerInfo12 there are no sessions.
+        EXPECT(contains(session.report(), "Initialize returned"));
+        return;
+    }
+    session.run();
+    EXPECT_EQ(profiler.depths.size(), 2u);
+    if (profiler.depths.size() == 2) EXPECT_EQ(profiler.depths[0], profiler.depths[1] + 1);
+    EXPECT_EQ(session.findings(), 0u);
+}
+
 static HRESULT ignore_frame(uint64_t, uint64_t, uint64_t, uint32_t, uint8_t *, void *) { return S_OK; }
 
 static void misuse(const std::string &runtime) {
@@ -224,6 +275,7 @@ int main(int count, char **words) {
     sample(runtime);
     handler(runtime);
     continuous(runtime);
+    allocations(runtime);
     misuse(runtime);
     std::printf("%d failures\n", failures);
     return failures != 0;

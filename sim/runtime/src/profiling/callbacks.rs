@@ -115,6 +115,8 @@ callbacks! {
     AssemblyUnloadStarted Preemptive true,
     AssemblyUnloadFinished Preemptive true,
     FunctionUnloadStarted Preemptive true,
+    EventPipeEventDelivered Any false,
+    EventPipeProviderCreated Any true,
 }
 
 impl CallbackKind {

@@ -1,12 +1,20 @@
 //! Arguments made from bytes.
 
 use arbitrary::{Result, Unstructured};
-use clrsim::probe::{ArgumentKind, ArgumentSignature, MethodSignature, Value, interface_ids};
+use clrsim::probe::{
+    ArgumentKind, ArgumentSignature, METADATA_IDS, MethodSignature, Value, interface_ids,
+};
 
 /// Maximum number of numbers that are remembered.
 const KNOWN: usize = 64;
 /// Names that metadata has, and one that it has not.
 const NAMES: [&str; 6] = ["Prog", "Inner", "Pool`1", "Acme.Traced", "App", "None"];
+/// Arguments that are event masks.
+const EVENTS: [&str; 2] = ["events", "events_low"];
+/// Events that programs raise, and what else methods need: loads, compilations and their search,
+/// exceptions, threads; hooks, with arguments, return values and frames; snapshots.
+const MASKS: [u32; 8] =
+    [0x1C, 0x820, 0x40, 0x0101_0200, 0x1000, 0x0600_1000, 0x0800_1000, 0x1000_0000];
 /// Tables of metadata with rows, and one without.
 const TABLES: [u32; 8] = [0, 1, 2, 4, 6, 0x20, 0x23, 0x2A];
 
@@ -60,6 +68,7 @@ impl<'d> Source<'d> {
         let is_room = argument.name.ends_with("room") || argument.name.ends_with("_size");
         match argument.kind {
             ArgumentKind::Number { size: 4 } if is_room => self.room(),
+            ArgumentKind::Number { size: 4 } if EVENTS.contains(&argument.name) => self.events(),
             ArgumentKind::Number { .. } => self.number().map(Value::Number),
             _ if self.bytes.ratio(1_u8, 6_u8)? => Ok(Value::Number(0)),
             ArgumentKind::Out { size: 1 } => self.number().map(Value::Number),
@@ -68,16 +77,37 @@ impl<'d> Source<'d> {
             }
             ArgumentKind::In { size: 1 } if argument.name == "context" => self.seed(),
             ArgumentKind::In { size: 2 } => self.name(),
+            ArgumentKind::In { size: 32 } => self.provider(),
             ArgumentKind::In { size: 16 } => self.iid(),
             ArgumentKind::Out { size: 8 } if argument.name == "enumerator" => {
                 let known = self.bytes.ratio(1_u8, 2_u8)?;
                 let handle = if known { self.number()? } else { 0 };
                 Ok(Value::Block(handle.to_le_bytes().to_vec()))
             }
+            ArgumentKind::Out { size: 4 } if argument.name == "argument_info_size" => {
+                let room = u32::from(self.bytes.arbitrary::<u8>()? & 0x3F);
+                Ok(Value::Block(room.to_le_bytes().to_vec()))
+            }
+            ArgumentKind::Out { .. } if argument.name == "metadata" => {
+                Ok(Value::Block(vec![self.bytes.arbitrary()?]))
+            }
             ArgumentKind::In { .. } | ArgumentKind::Out { .. } | ArgumentKind::Function => {
                 Ok(Value::Block(Vec::new()))
             }
         }
+    }
+
+    /// Draws an event mask.
+    fn events(&mut self) -> Result<Value> {
+        let mut events = 0;
+        if self.bytes.ratio(3_u8, 4_u8)? {
+            for _ in 0..self.bytes.int_in_range(0..=4_u8)? {
+                events |= self.bytes.choose(&MASKS)?;
+            }
+        } else {
+            events = self.number()? as u32;
+        }
+        Ok(Value::Number(events.into()))
     }
 
     fn room(&mut self) -> Result<Value> {
@@ -142,11 +172,22 @@ impl<'d> Source<'d> {
         Ok(Value::Block(units.into_iter().flat_map(u16::to_le_bytes).collect()))
     }
 
-    fn iid(&mut self) -> Result<Value> {
+    /// Draws the name of a provider of events.
+    fn provider(&mut self) -> Result<Value> {
+        if self.bytes.ratio(1_u8, 2_u8)? {
+            return self.name();
+        }
+        let name = "Microsoft-Windows-DotNETRuntime";
+        Ok(Value::Block(name.encode_utf16().flat_map(u16::to_le_bytes).collect()))
+    }
+
+    /// Draws an id of an interface.
+    pub(super) fn iid(&mut self) -> Result<Value> {
         let ids = interface_ids();
         // Those of metadata are asked for more often.
         let few = self.bytes.ratio(1_u8, 2_u8)?;
-        let mut iid = *self.bytes.choose(ids.get(..3).filter(|_| few).unwrap_or(&ids))?;
+        let mut iid =
+            *self.bytes.choose(ids.get(..METADATA_IDS).filter(|_| few).unwrap_or(&ids))?;
         if self.bytes.ratio(1_u8, 16_u8)? {
             iid[0] ^= 1;
         }

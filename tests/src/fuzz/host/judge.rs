@@ -1,5 +1,6 @@
 //! The answers that the runtime must give.
 
+use super::hresults::results_of;
 use clr_runtime::generation::Generation;
 use clr_walker::profiling::HResult;
 use clrsim::probe::{Called, MethodSignature, Table};
@@ -91,13 +92,15 @@ impl Model {
     }
 
     /// Judges a call, and learns from it.
+    /// `object` is the one that was called, `given` the one that the call gave away.
     pub(super) fn judge(
         &mut self,
         table: Table,
         called: &Called,
+        (object, given): (usize, Option<usize>),
         expected: &Expectation,
     ) -> Result<(), String> {
-        let (name, object) = (called.method, called.object);
+        let name = called.method;
         if let Some(argument) = called.overrun {
             return Err(format!("it writes around {argument}"));
         }
@@ -118,7 +121,10 @@ impl Model {
         if !fails {
             check_counts(called)?;
         }
-        self.count(called, object, name);
+        if name == "QueryInterface" && given.is_some_and(|given| given != object) {
+            return Err("the interface is one of another object".to_owned());
+        }
+        self.count(called, (object, given), name);
         Ok(())
     }
 
@@ -144,8 +150,8 @@ impl Model {
         }
     }
 
-    fn count(&mut self, called: &Called, object: usize, name: &str) {
-        if let Some(given) = called.given {
+    fn count(&mut self, called: &Called, (object, given): (usize, Option<usize>), name: &str) {
+        if let Some(given) = given {
             if given >= self.references.len() {
                 self.references.resize(given + 1, Some(0));
             }
@@ -224,6 +230,8 @@ fn writes_though_refused(method: &str, result: HResult) -> &'static [&'static st
         ("QueryInterface", _) => &["object"],
         ("GetModuleMetaData", HResult::NO_INTERFACE) => &["out"],
         ("GetTokenAndMetaDataFromFunction", HResult::NO_INTERFACE) => &["import", "token"],
+        // The token comes before NULL for the id of the interface is read.
+        ("GetTokenAndMetaDataFromFunction", HResult::INVALID_ARGUMENT) => &["token"],
         // ProfToEEInterfaceImpl::GetModuleInfo2.
         ("GetModuleInfo" | "GetModuleInfo2", results::INSUFFICIENT_BUFFER) => {
             &["name", "name_len", "base_load_address", "assembly", "module_flags"]
@@ -233,6 +241,11 @@ fn writes_though_refused(method: &str, result: HResult) -> &'static [&'static st
         // NULL, first of all.
         ("EnumThreads", _) => &["enumerator"],
         ("FindTypeDefByName", results::RECORD_NOT_FOUND) => &["type_def"],
+        ("EventPipeGetProviderInfo", results::INSUFFICIENT_BUFFER) => &["name_len"],
+        ("GetFunctionEnter3Info", results::INSUFFICIENT_BUFFER) => {
+            &["frame_info", "argument_info_size"]
+        }
+        ("GetFunctionEnter3Info", HResult::INVALID_ARGUMENT) => &["frame_info"],
         _ => &[],
     }
 }
@@ -241,7 +254,7 @@ fn writes_though_refused(method: &str, result: HResult) -> &'static [&'static st
 pub(super) fn slots(table: Table, are_simulated: bool) -> &'static [u32] {
     type Slots = BTreeMap<(Table, bool), Vec<u32>>;
     static SLOTS: LazyLock<Slots> = LazyLock::new(|| {
-        let kinds = Table::ALL.into_iter().flat_map(|table| [(table, true), (table, false)]);
+        let kinds = Table::ALL.iter().flat_map(|table| [(*table, true), (*table, false)]);
         let slots = |(table, only): (Table, bool)| {
             let is_simulated = |slot: &u32| {
                 let name = table.method(*slot).map_or("", |method| method.name);
@@ -255,128 +268,27 @@ pub(super) fn slots(table: Table, are_simulated: bool) -> &'static [u32] {
     SLOTS.get(&(table, are_simulated)).map_or(&[], Vec::as_slice)
 }
 
-/// Returns the HRESULTs of a method, or `None` if it is not simulated. Sources: the functions of
-/// these names in src/vm/proftoeeinterfaceimpl.cpp and src/md/compiler of CoreCLR 3.1, and the
-/// documentation.
-fn results_of(table: Table, method: &str) -> Option<&'static [HResult]> {
-    type H = HResult;
-    if method == "QueryInterface" {
-        return Some(&[H::OK, H::NO_INTERFACE, results::POINTER]);
-    }
-    match table {
-        Table::Info => info_results(method),
-        Table::Threads | Table::Modules => Some(match method {
-            "Skip" => &[H::OK, H::FALSE],
-            "Reset" => &[H::OK],
-            "Clone" | "GetCount" => &[H::OK, H::INVALID_ARGUMENT],
-            "Next" => &[H::OK, H::FALSE, H::INVALID_ARGUMENT],
-            _ => return None,
-        }),
-        Table::Import => Some(match method {
-            "CountEnum" | "ResetEnum" | "GetModuleFromScope" => &[H::OK, H::INVALID_ARGUMENT],
-            "EnumTypeDefs" | "EnumTypeRefs" | "EnumMethods" | "EnumGenericParams" => {
-                &[H::OK, H::FALSE, H::INVALID_ARGUMENT]
-            }
-            "FindTypeDefByName" => &[H::OK, H::INVALID_ARGUMENT, results::RECORD_NOT_FOUND],
-            "GetScopeProps" => &[H::OK, results::TRUNCATION],
-            "GetTypeDefProps" | "GetTypeRefProps" => {
-                &[H::OK, H::FALSE, results::TRUNCATION, results::INDEX_NOT_FOUND]
-            }
-            "GetMethodProps" | "GetMemberProps" => {
-                &[H::OK, results::TRUNCATION, results::INDEX_NOT_FOUND]
-            }
-            "GetTypeSpecFromToken" => &[results::INDEX_NOT_FOUND],
-            "GetRVA" => &[H::OK, results::INDEX_NOT_FOUND],
-            "GetCustomAttributeByName" => &[H::OK, H::FALSE, H::INVALID_ARGUMENT],
-            "GetNestedClassProps" => &[
-                H::OK,
-                H::INVALID_ARGUMENT,
-                results::INVALID_TOKEN_TYPE,
-                results::RECORD_NOT_FOUND,
-            ],
-            "GetGenericParamProps" => &[
-                H::OK,
-                results::TRUNCATION,
-                results::BAD_INPUT_PARAMETER,
-                results::INDEX_NOT_FOUND,
-            ],
-            _ => return None,
-        }),
-    }
-}
+/// Methods that profilers call in `Initialize`.
+const STARTING: [&str; 10] = [
+    "EventPipeStartSession",
+    "EventPipeCreateProvider",
+    "SetEventMask",
+    "SetEventMask2",
+    "SetEnterLeaveFunctionHooks",
+    "SetEnterLeaveFunctionHooks2",
+    "SetEnterLeaveFunctionHooks3",
+    "SetEnterLeaveFunctionHooks3WithInfo",
+    "SetFunctionIDMapper",
+    "SetFunctionIDMapper2",
+];
 
-fn info_results(method: &str) -> Option<&'static [HResult]> {
-    type H = HResult;
-    const SEQUENCE: HResult = HResult::UNSUPPORTED_CALL_SEQUENCE;
-    Some(match method {
-        "GetEventMask" | "GetEventMask2" | "GetClassIDInfo" | "GetClassIDInfo2"
-        | "IsFunctionDynamic" => &[H::OK, H::INVALID_ARGUMENT],
-        "SetEventMask" | "SetEventMask2" => {
-            &[H::OK, H::FAIL, H::UNSUPPORTED_FOR_ATTACHING_PROFILER]
-        }
-        "GetFunctionFromIP" => &[H::OK, H::FAIL, H::ASYNCHRONOUS_UNSAFE, H::NOT_YET_AVAILABLE],
-        "GetFunctionFromIP2" | "GetFunctionFromIP3" => {
-            &[H::OK, H::FAIL, H::ASYNCHRONOUS_UNSAFE, H::NOT_YET_AVAILABLE, SEQUENCE]
-        }
-        "GetCodeInfo" | "GetCodeInfo2" => &[
-            H::OK,
-            H::INVALID_ARGUMENT,
-            H::ASYNCHRONOUS_UNSAFE,
-            H::FUNCTION_NOT_COMPILED,
-            H::DATA_INCOMPLETE,
-        ],
-        "GetCodeInfo3" | "GetCodeInfo4" => &[
-            H::OK,
-            H::INVALID_ARGUMENT,
-            H::ASYNCHRONOUS_UNSAFE,
-            H::FUNCTION_NOT_COMPILED,
-            H::DATA_INCOMPLETE,
-            SEQUENCE,
-        ],
-        "GetHandleFromThread"
-        | "GetThreadInfo"
-        | "GetThreadAppDomain"
-        | "EnumThreads"
-        | "EnumModules"
-        | "GetAppDomainInfo"
-        | "GetAssemblyInfo" => &[H::OK, H::INVALID_ARGUMENT, SEQUENCE],
-        "GetCurrentThreadID" => &[H::OK, H::NOT_MANAGED_THREAD],
-        "GetFunctionInfo" | "GetFunctionInfo2" => &[H::OK, H::INVALID_ARGUMENT, H::DATA_INCOMPLETE],
-        "GetModuleInfo" | "GetModuleInfo2" => {
-            &[H::OK, H::INVALID_ARGUMENT, results::INSUFFICIENT_BUFFER]
-        }
-        "GetModuleMetaData" => &[H::OK, H::INVALID_ARGUMENT, H::NO_INTERFACE, SEQUENCE],
-        "GetTokenAndMetaDataFromFunction" => {
-            &[H::OK, H::INVALID_ARGUMENT, H::NO_INTERFACE, H::DATA_INCOMPLETE, SEQUENCE]
-        }
-        "DoStackSnapshot" => &[
-            H::OK,
-            H::FAIL,
-            H::INVALID_ARGUMENT,
-            H::INVALID_TARGET_THREAD,
-            H::UNMANAGED_CONTEXT,
-            H::UNSAFE,
-            H::ABORTED,
-            H::ASYNCHRONOUS_UNSAFE,
-            H::INCONSISTENT_WITH_FLAGS,
-            // On Unix (row 10 of contract §2.2).
-            H::NOT_IMPLEMENTED,
-            // .NET Framework 2: the walk faulted.
-            H::UNEXPECTED,
-            SEQUENCE,
-        ],
-        "GetRuntimeInformation" => {
-            &[H::OK, H::INVALID_ARGUMENT, results::INSUFFICIENT_BUFFER, results::POINTER, SEQUENCE]
-        }
-        "InitializeCurrentThread" => &[H::OK, SEQUENCE],
-        "SuspendRuntime" => &[
-            H::OK,
-            H::NOT_IMPLEMENTED,
-            H::RUNTIME_UNINITIALIZED,
-            H::SUSPENSION_IN_PROGRESS,
-            SEQUENCE,
-        ],
-        "ResumeRuntime" => &[H::OK, H::NOT_IMPLEMENTED, H::RUNTIME_UNINITIALIZED, SEQUENCE],
-        _ => return None,
-    })
+/// Returns the slots of the runtime's methods that profilers call in `Initialize`.
+pub(super) fn starting_slots() -> &'static [u32] {
+    static SLOTS: LazyLock<Vec<u32>> = LazyLock::new(|| {
+        let starts = |slot: &u32| {
+            Table::Info.method(*slot).is_some_and(|method| STARTING.contains(&method.name))
+        };
+        (0..Table::Info.slots()).filter(starts).collect()
+    });
+    &SLOTS
 }

@@ -138,7 +138,7 @@ fn callbacks_have_the_mode_and_the_triggers_of_the_contract() {
         DynamicMethodJITCompilationFinished p T, EnterLeaveSlow c T, Shutdown a T,
         ModuleUnloadStarted p T, ModuleUnloadFinished p T, ClassUnloadStarted p T,
         ClassUnloadFinished p T, AssemblyUnloadStarted p T, AssemblyUnloadFinished p T,
-        FunctionUnloadStarted p T";
+        FunctionUnloadStarted p T, EventPipeEventDelivered a -, EventPipeProviderCreated a T";
     let mut left = CallbackKind::ALL.to_vec();
     let mut check = |name: &str, mode: &str, triggers: bool, generation: Generation| {
         let kind = CallbackKind::from_name(name).unwrap_or_else(|| panic!("{name}"));

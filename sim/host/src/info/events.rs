@@ -1,0 +1,268 @@
+//! EventPipe. Results are those of proftoeeinterfaceimpl.cpp and eventpipeadapter.h of dotnet/runtime, main
+//! branch: its methods may be called at any time, on any thread.
+
+use super::{Call, Info};
+use crate::events::blobs::{Head, Parameter, metadata};
+use crate::events::{Event, Wanted};
+use crate::out::{Answer, count, put, put_all, read_units, read_wide, wide};
+use crate::results;
+use clr_com::{
+    Bool, EventData, EventParameter, EventProviderConfig, Guid, ICorProfilerInfo12Methods,
+};
+use clr_runtime::profiling::Accepts;
+use clr_walker::profiling::HResult;
+
+/// `EP_PARAMETER_TYPE_OBJECT`.
+const OBJECT: u32 = 1;
+/// Largest number of providers of a session, of parameters and of parts of an event's data: a CLR has no
+/// limit, but reads an array of this length.
+const MOST: u32 = 0x1000;
+/// Largest part of an event's data in bytes.
+const LARGEST: u32 = 0x10_0000;
+
+impl Call<'_> {
+    /// Reads what a session wants of a provider.
+    unsafe fn wanted(&self, config: &EventProviderConfig) -> Result<Wanted, HResult> {
+        if config.name.is_null() {
+            self.session.shared.find_null(self.method, "providerName");
+            return Err(HResult::INVALID_ARGUMENT);
+        }
+        // SAFETY: the profiler's pointer, which is not NULL.
+        let provider = unsafe { read_wide(config.name) };
+        Ok(Wanted { provider, keywords: config.keywords, level: config.level })
+    }
+
+    unsafe fn start_session(
+        &self,
+        configs: *const EventProviderConfig,
+        len: u32,
+        session: *mut u64,
+    ) -> Answer {
+        self.caller().begin(Accepts::All)?;
+        if len == 0 || configs.is_null() || session.is_null() {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        let mut wanted = Vec::new();
+        for index in 0..len.min(MOST) as usize {
+            // SAFETY: the profiler's array has this number of elements.
+            match unsafe { self.wanted(&configs.add(index).read_unaligned()) } {
+                Ok(one) => wanted.push(one),
+                Err(refused) => return Ok(refused),
+            }
+        }
+        let Some(id) = self.session.begin_events(wanted) else { return Ok(HResult::FAIL) };
+        // SAFETY: the profiler's pointer, which is not NULL.
+        unsafe { put(session, id) };
+        Ok(HResult::OK)
+    }
+
+    unsafe fn add_to_session(&self, session: u64, config: &EventProviderConfig) -> Answer {
+        self.caller().begin(Accepts::All)?;
+        if config.name.is_null() {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        // SAFETY: the profiler's pointer.
+        let wanted = unsafe { self.wanted(config) };
+        let added = wanted.is_ok_and(|wanted| self.session.events.add(session, wanted));
+        Ok(if added { HResult::OK } else { HResult::INVALID_ARGUMENT })
+    }
+
+    unsafe fn create_provider(&self, name: *const u16, provider: *mut u64) -> Answer {
+        self.caller().begin(Accepts::All)?;
+        if name.is_null() || provider.is_null() {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        // SAFETY: the profiler's pointers, which are not NULL.
+        unsafe { put(provider, self.session.create_provider(read_wide(name))) };
+        Ok(HResult::OK)
+    }
+
+    unsafe fn provider_info(
+        &self,
+        provider: u64,
+        (room, len, name): (u32, *mut u32, *mut u16),
+    ) -> Answer {
+        self.caller().begin(Accepts::All)?;
+        if room > 0 && name.is_null() || provider == 0 {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        let Some((_, found)) = self.session.events.provider(provider) else {
+            return self.unknown(provider);
+        };
+        let text = wide(&found);
+        // SAFETY: the profiler's pointers.
+        unsafe {
+            put(len, count(text.len()));
+            // Of the exact size a buffer is too small.
+            if text.len() >= room as usize {
+                return Ok(results::INSUFFICIENT_BUFFER);
+            }
+            put_all(name, room, &text);
+        }
+        Ok(HResult::OK)
+    }
+
+    unsafe fn define_event(
+        &self,
+        provider: u64,
+        (name, head): (*const u16, Head<'_>),
+        (parameters, len): (*const EventParameter, u32),
+        event: *mut u64,
+    ) -> Answer {
+        self.caller().begin(Accepts::All)?;
+        if provider == 0 || name.is_null() || event.is_null() || parameters.is_null() && len > 0 {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        let Some((index, _)) = self.session.events.provider(provider) else {
+            return self.unknown(provider);
+        };
+        let mut read = Vec::new();
+        for at in 0..len.min(MOST) as usize {
+            // SAFETY: the profiler's array has this number of elements.
+            let EventParameter { kind, element, name } =
+                unsafe { parameters.add(at).read_unaligned() };
+            if kind == OBJECT {
+                return Ok(HResult::INVALID_ARGUMENT);
+            }
+            if name.is_null() {
+                return self.null("pParamDescs[].name");
+            }
+            // SAFETY: the profiler's pointer, which is not NULL.
+            read.push(Parameter { kind, element, name: unsafe { read_units(name) } });
+        }
+        // SAFETY: the profiler's pointer, which is not NULL.
+        let name = unsafe { read_units(name) };
+        let head = Head { name: &name, ..head };
+        let (numbers, filter) = ((head.id, head.version), (head.keywords, head.level));
+        let defined = Event::new(index, numbers, filter, metadata(&head, &read));
+        // SAFETY: the profiler's pointer, which is not NULL.
+        unsafe { put(event, self.session.events.define(defined)) };
+        Ok(HResult::OK)
+    }
+
+    unsafe fn write_event(
+        &self,
+        event: u64,
+        (parts, len): (*const EventData, u32),
+        activities: [*const Guid; 2],
+    ) -> Answer {
+        self.caller().begin(Accepts::All)?;
+        if event == 0 {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        let Some(index) = self.session.events.event(event) else { return self.unknown(event) };
+        let mut data = Vec::new();
+        if parts.is_null() && len > 0 {
+            return self.null("data");
+        }
+        for at in 0..len.min(MOST) as usize {
+            // SAFETY: the profiler's array has this number of elements.
+            let EventData { data: address, size, .. } = unsafe { parts.add(at).read_unaligned() };
+            let from = address as usize as *const u8;
+            if from.is_null() {
+                continue;
+            }
+            // SAFETY: the profiler's pointer, to this number of bytes.
+            let bytes = unsafe { std::slice::from_raw_parts(from, size.min(LARGEST) as usize) };
+            data.extend_from_slice(bytes);
+        }
+        self.session.write_event(index, &data, activities);
+        Ok(HResult::OK)
+    }
+}
+
+impl ICorProfilerInfo12Methods for Info {
+    unsafe fn EventPipeStartSession(
+        &self,
+        provider_configs_len: u32,
+        provider_configs: *const EventProviderConfig,
+        _request_rundown: Bool,
+        session: *mut u64,
+    ) -> HResult {
+        // SAFETY: the profiler's pointers, here and below. A synchronous session has no rundown.
+        self.on("EventPipeStartSession", |call| unsafe {
+            call.start_session(provider_configs, provider_configs_len, session)
+        })
+    }
+
+    unsafe fn EventPipeAddProviderToSession(
+        &self,
+        session: u64,
+        provider_config: EventProviderConfig,
+    ) -> HResult {
+        // SAFETY: as above.
+        self.on("EventPipeAddProviderToSession", |call| unsafe {
+            call.add_to_session(session, &provider_config)
+        })
+    }
+
+    unsafe fn EventPipeStopSession(&self, session: u64) -> HResult {
+        self.on("EventPipeStopSession", |call| {
+            call.caller().begin(Accepts::All)?;
+            call.session.end_events(session);
+            Ok(HResult::OK)
+        })
+    }
+
+    unsafe fn EventPipeCreateProvider(
+        &self,
+        provider_name: *const u16,
+        provider: *mut u64,
+    ) -> HResult {
+        // SAFETY: as above.
+        self.on("EventPipeCreateProvider", |call| unsafe {
+            call.create_provider(provider_name, provider)
+        })
+    }
+
+    unsafe fn EventPipeGetProviderInfo(
+        &self,
+        provider: u64,
+        name_room: u32,
+        name_len: *mut u32,
+        name: *mut u16,
+    ) -> HResult {
+        // SAFETY: as above.
+        self.on("EventPipeGetProviderInfo", |call| unsafe {
+            call.provider_info(provider, (name_room, name_len, name))
+        })
+    }
+
+    unsafe fn EventPipeDefineEvent(
+        &self,
+        provider: u64,
+        event_name: *const u16,
+        event_id: u32,
+        keywords: u64,
+        event_version: u32,
+        level: u32,
+        opcode: u8,
+        _need_stack: Bool,
+        parameters_len: u32,
+        parameters: *const EventParameter,
+        event: *mut u64,
+    ) -> HResult {
+        let version = event_version;
+        let head = Head { id: event_id, name: &[], keywords, version, level, opcode };
+        let parameters = (parameters, parameters_len);
+        // SAFETY: as above.
+        self.on("EventPipeDefineEvent", |call| unsafe {
+            call.define_event(provider, (event_name, head), parameters, event)
+        })
+    }
+
+    unsafe fn EventPipeWriteEvent(
+        &self,
+        event: u64,
+        data_len: u32,
+        data: *const EventData,
+        activity_id: *const Guid,
+        related_activity_id: *const Guid,
+    ) -> HResult {
+        let activities = [activity_id, related_activity_id];
+        // SAFETY: as above.
+        self.on("EventPipeWriteEvent", |call| unsafe {
+            call.write_event(event, (data, data_len), activities)
+        })
+    }
+}

@@ -1,0 +1,191 @@
+//! The HRESULTs of methods.
+
+use clr_walker::profiling::HResult;
+use clrsim::probe::Table;
+use clrsim::results;
+
+/// Returns the HRESULTs of a method, or `None` if it is not simulated. Sources: the functions of
+/// these names in src/vm/proftoeeinterfaceimpl.cpp and src/md/compiler of CoreCLR 3.1, and the
+/// documentation.
+pub(super) fn results_of(table: Table, method: &str) -> Option<&'static [HResult]> {
+    type H = HResult;
+    if method == "QueryInterface" {
+        return Some(&[H::OK, H::NO_INTERFACE, results::POINTER]);
+    }
+    match table {
+        Table::Info => info_results(method),
+        // Nothing can be changed.
+        Table::Emit | Table::AssemblyEmit => None,
+        Table::AssemblyImport => Some(match method {
+            "GetAssemblyProps" | "GetAssemblyRefProps" => {
+                &[H::OK, H::INVALID_ARGUMENT, results::TRUNCATION, results::INDEX_NOT_FOUND]
+            }
+            "GetFileProps" | "GetExportedTypeProps" | "GetManifestResourceProps" => {
+                &[results::INDEX_NOT_FOUND]
+            }
+            "EnumAssemblyRefs" | "EnumFiles" | "EnumExportedTypes" | "EnumManifestResources" => {
+                &[H::OK, H::FALSE, H::INVALID_ARGUMENT]
+            }
+            "GetAssemblyFromScope" => &[H::OK, H::INVALID_ARGUMENT],
+            "FindExportedTypeByName" | "FindManifestResourceByName" => {
+                &[H::INVALID_ARGUMENT, results::RECORD_NOT_FOUND]
+            }
+            _ => return None,
+        }),
+        Table::Threads | Table::Modules => Some(match method {
+            "Skip" => &[H::OK, H::FALSE],
+            "Reset" => &[H::OK],
+            "Clone" | "GetCount" => &[H::OK, H::INVALID_ARGUMENT],
+            "Next" => &[H::OK, H::FALSE, H::INVALID_ARGUMENT],
+            _ => return None,
+        }),
+        Table::Import => Some(match method {
+            "CountEnum" | "ResetEnum" | "GetModuleFromScope" => &[H::OK, H::INVALID_ARGUMENT],
+            "EnumTypeDefs" | "EnumTypeRefs" | "EnumMethods" | "EnumGenericParams" => {
+                &[H::OK, H::FALSE, H::INVALID_ARGUMENT]
+            }
+            "FindTypeDefByName" => &[H::OK, H::INVALID_ARGUMENT, results::RECORD_NOT_FOUND],
+            "GetScopeProps" => &[H::OK, results::TRUNCATION],
+            "GetTypeDefProps" | "GetTypeRefProps" => {
+                &[H::OK, H::FALSE, results::TRUNCATION, results::INDEX_NOT_FOUND]
+            }
+            "GetMethodProps" | "GetMemberProps" => {
+                &[H::OK, results::TRUNCATION, results::INDEX_NOT_FOUND]
+            }
+            "GetTypeSpecFromToken" => &[results::INDEX_NOT_FOUND],
+            "GetRVA" => &[H::OK, results::INDEX_NOT_FOUND],
+            "GetCustomAttributeByName" => &[H::OK, H::FALSE, H::INVALID_ARGUMENT],
+            "GetNestedClassProps" => &[
+                H::OK,
+                H::INVALID_ARGUMENT,
+                results::INVALID_TOKEN_TYPE,
+                results::RECORD_NOT_FOUND,
+            ],
+            "GetGenericParamProps" => &[
+                H::OK,
+                results::TRUNCATION,
+                results::BAD_INPUT_PARAMETER,
+                results::INDEX_NOT_FOUND,
+            ],
+            _ => return None,
+        }),
+    }
+}
+
+fn info_results(method: &str) -> Option<&'static [HResult]> {
+    type H = HResult;
+    const SEQUENCE: HResult = HResult::UNSUPPORTED_CALL_SEQUENCE;
+    Some(match method {
+        "GetEventMask" | "GetEventMask2" | "GetClassIDInfo" | "GetClassIDInfo2"
+        | "IsFunctionDynamic" => &[H::OK, H::INVALID_ARGUMENT],
+        "SetEventMask" | "SetEventMask2" => {
+            &[H::OK, H::FAIL, H::UNSUPPORTED_FOR_ATTACHING_PROFILER]
+        }
+        "GetFunctionFromIP" => &[H::OK, H::FAIL, H::ASYNCHRONOUS_UNSAFE, H::NOT_YET_AVAILABLE],
+        "GetFunctionFromIP2" | "GetFunctionFromIP3" => {
+            &[H::OK, H::FAIL, H::ASYNCHRONOUS_UNSAFE, H::NOT_YET_AVAILABLE, SEQUENCE]
+        }
+        "GetCodeInfo" | "GetCodeInfo2" => &[
+            H::OK,
+            H::INVALID_ARGUMENT,
+            H::ASYNCHRONOUS_UNSAFE,
+            H::FUNCTION_NOT_COMPILED,
+            H::DATA_INCOMPLETE,
+        ],
+        "GetCodeInfo3" | "GetCodeInfo4" => &[
+            H::OK,
+            H::INVALID_ARGUMENT,
+            H::ASYNCHRONOUS_UNSAFE,
+            H::FUNCTION_NOT_COMPILED,
+            H::DATA_INCOMPLETE,
+            SEQUENCE,
+        ],
+        "GetHandleFromThread"
+        | "GetThreadInfo"
+        | "GetThreadAppDomain"
+        | "EnumThreads"
+        | "EnumModules"
+        | "GetAppDomainInfo"
+        | "GetAssemblyInfo" => &[H::OK, H::INVALID_ARGUMENT, SEQUENCE],
+        "GetCurrentThreadID" => &[H::OK, H::NOT_MANAGED_THREAD],
+        "GetFunctionInfo" | "GetFunctionInfo2" => &[H::OK, H::INVALID_ARGUMENT, H::DATA_INCOMPLETE],
+        "GetModuleInfo" | "GetModuleInfo2" => {
+            &[H::OK, H::INVALID_ARGUMENT, results::INSUFFICIENT_BUFFER]
+        }
+        "GetModuleMetaData" => &[H::OK, H::INVALID_ARGUMENT, H::NO_INTERFACE, SEQUENCE],
+        "GetTokenAndMetaDataFromFunction" => {
+            &[H::OK, H::INVALID_ARGUMENT, H::NO_INTERFACE, H::DATA_INCOMPLETE, SEQUENCE]
+        }
+        "DoStackSnapshot" => &[
+            H::OK,
+            H::FAIL,
+            H::INVALID_ARGUMENT,
+            H::INVALID_TARGET_THREAD,
+            H::UNMANAGED_CONTEXT,
+            H::UNSAFE,
+            H::ABORTED,
+            H::ASYNCHRONOUS_UNSAFE,
+            H::INCONSISTENT_WITH_FLAGS,
+            // On Unix (row 10 of contract §2.2).
+            H::NOT_IMPLEMENTED,
+            // .NET Framework 2: the walk faulted.
+            H::UNEXPECTED,
+            SEQUENCE,
+        ],
+        "GetRuntimeInformation" => {
+            &[H::OK, H::INVALID_ARGUMENT, results::INSUFFICIENT_BUFFER, results::POINTER, SEQUENCE]
+        }
+        "InitializeCurrentThread" => &[H::OK, SEQUENCE],
+        "SuspendRuntime" => &[
+            H::OK,
+            H::NOT_IMPLEMENTED,
+            H::RUNTIME_UNINITIALIZED,
+            H::SUSPENSION_IN_PROGRESS,
+            SEQUENCE,
+        ],
+        "SetEnterLeaveFunctionHooks" | "SetEnterLeaveFunctionHooks2" => {
+            &[H::OK, H::INVALID_ARGUMENT, H::CALL_ONLY_FROM_INIT]
+        }
+        "SetEnterLeaveFunctionHooks3" | "SetEnterLeaveFunctionHooks3WithInfo" => {
+            &[H::OK, H::INVALID_ARGUMENT, H::CALL_ONLY_FROM_INIT, H::INCONSISTENT_WITH_FLAGS]
+        }
+        "SetFunctionIDMapper" | "SetFunctionIDMapper2" => &[H::OK],
+        "GetFunctionEnter3Info" => &[
+            H::OK,
+            H::INVALID_ARGUMENT,
+            H::INCONSISTENT_WITH_FLAGS,
+            results::INSUFFICIENT_BUFFER,
+            SEQUENCE,
+        ],
+        "GetFunctionLeave3Info" | "GetFunctionTailcall3Info" => {
+            &[H::OK, H::INVALID_ARGUMENT, H::INCONSISTENT_WITH_FLAGS, SEQUENCE]
+        }
+        // EnsureProfilerDetachable of src/vm/profdetach.cpp.
+        "RequestProfilerDetach" => &[
+            H::OK,
+            H::RUNTIME_UNINITIALIZED,
+            H::PROFILER_NOT_YET_INITIALIZED,
+            H::CALLBACK3_REQUIRED,
+            H::IMMUTABLE_FLAGS_SET,
+            H::IRREVERSIBLE_INSTRUMENTATION_PRESENT,
+            SEQUENCE,
+        ],
+        "ResumeRuntime" => &[H::OK, H::NOT_IMPLEMENTED, H::RUNTIME_UNINITIALIZED, SEQUENCE],
+        _ => return event_results(method),
+    })
+}
+
+/// Returns the HRESULTs of a method of EventPipe.
+fn event_results(method: &str) -> Option<&'static [HResult]> {
+    type H = HResult;
+    Some(match method {
+        "EventPipeStartSession" => &[H::OK, H::FAIL, H::INVALID_ARGUMENT],
+        "EventPipeAddProviderToSession"
+        | "EventPipeCreateProvider"
+        | "EventPipeDefineEvent"
+        | "EventPipeWriteEvent" => &[H::OK, H::INVALID_ARGUMENT],
+        "EventPipeStopSession" => &[H::OK],
+        "EventPipeGetProviderInfo" => &[H::OK, H::INVALID_ARGUMENT, results::INSUFFICIENT_BUFFER],
+        _ => return None,
+    })
+}

@@ -53,7 +53,7 @@ const NO_ACTIVITY: Guid = Guid { data1: 0, data2: 0, data3: 0, data4: [0; 8] };
 /// `COR_PRF_HIGH_MONITOR_EVENT_PIPE`.
 const HIGH_EVENT_PIPE: u32 = 0x80;
 
-/// What a session wants of a provider.
+/// The part of a provider's events that a session asks for.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     /// Name of the provider.
@@ -243,7 +243,7 @@ impl Inner {
             }
             id
         };
-        self.tell_allocations();
+        self.deliver_allocations();
         Some(id)
     }
 
@@ -264,7 +264,7 @@ impl Inner {
                 state.refresh(provider);
             }
         }
-        self.tell_allocations();
+        self.deliver_allocations();
     }
 
     /// Makes a provider, and returns its id. The profiler is called if it has asked for that.
@@ -288,8 +288,8 @@ impl Inner {
         id
     }
 
-    /// Tells the program whether to deliver AllocationTick.
-    fn tell_allocations(&self) {
+    /// Makes the program deliver AllocationTick as long as a session has enabled it.
+    fn deliver_allocations(&self) {
         let events = self.events.0.borrow();
         let ticks = events.events.get(ALLOCATION_TICK).is_some_and(|tick| !tick.enabled.is_empty());
         if let Some(stage) = self.stage() {
@@ -299,8 +299,7 @@ impl Inner {
 
     /// Writes AllocationTick: the calling thread has allocated an object.
     pub(crate) fn write_allocation_tick(&self) {
-        let class = self.stage().map_or(0, |stage| stage.runtime().metadata.object_class());
-        self.write_event(ALLOCATION_TICK, &allocation_tick(class), [null(); 2]);
+        self.write_event(ALLOCATION_TICK, &allocation_tick(self.object_class()), [null(); 2]);
     }
 
     /// Writes an event on the calling thread: delivers it to the sessions that it is enabled for.

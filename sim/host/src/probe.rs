@@ -80,7 +80,7 @@ pub trait Receiver {
 pub struct Probe {
     session: RefCell<Option<Session>>,
     pointers: RefCell<Vec<Pointer>>,
-    /// What each object answers if it is asked for `IUnknown`: its identity.
+    /// The pointer to `IUnknown` of each object, which is its identity.
     identities: RefCell<Vec<usize>>,
     elsewhere: Cell<bool>,
 }

@@ -30,9 +30,10 @@ const ASSEMBLY_LOADS: EventMask = EventMask(0x8);
 const APP_DOMAIN_LOADS: EventMask = EventMask(0x10);
 /// The name that `name-thread` gives: `worker`.
 const NAME: [u16; 6] = [0x77, 0x6F, 0x72, 0x6B, 0x65, 0x72];
-/// Id of the first object, and the distance to the next: the size of an object without fields.
-const OBJECTS: u64 = 0x7000_0000_1000;
-const OBJECT_PITCH: u64 = 24;
+/// Id of the first object: an address that nothing is at (assumed: texts say no addresses).
+pub(crate) const OBJECTS: u64 = 0x7000_0000_1000;
+/// Size of an object without fields in bytes, and the distance to the next one.
+pub(crate) const OBJECT_SIZE: u64 = 24;
 /// Maximum number of steps of a program.
 const STEPS: u64 = 1_000_000;
 
@@ -253,15 +254,15 @@ impl Target {
 }
 
 impl Inner {
-    /// Returns the id of the next object: an address that nothing is at. Objects do not move.
+    /// Returns the id of the next object. Objects do not move.
     fn new_object(&self) -> ObjectId {
         let made = self.objects_made.get();
         self.objects_made.set(made + 1);
-        ObjectId(OBJECTS + made * OBJECT_PITCH)
+        ObjectId(OBJECTS + made * OBJECT_SIZE)
     }
 
-    /// Returns the class of all objects, as texts say none: `System.Object`.
-    fn object_class(&self) -> ClassId {
+    /// Returns the class of all objects: `System.Object` (assumed: texts say no classes of objects).
+    pub(crate) fn object_class(&self) -> ClassId {
         ClassId(self.stage().map_or(0, |stage| stage.runtime().metadata.object_class()))
     }
 }

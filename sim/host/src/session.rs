@@ -131,7 +131,7 @@ pub(crate) struct Inner {
     watcher: RefCell<Option<Box<Watcher>>>,
     pub(crate) hooks: Hooks,
     pub(crate) events: Events,
-    /// Number of objects that callbacks have told of.
+    /// Number of objects that callbacks have reported.
     pub(crate) objects_made: Cell<u64>,
     /// Called when the profiler has been detached.
     pub(crate) on_detach: RefCell<Option<Box<dyn FnOnce()>>>,

@@ -26,7 +26,7 @@ struct Delivered {
     version: u32,
     metadata: Vec<u8>,
     data: Vec<u8>,
-    /// Whether there is an activity, and another that it is related to.
+    /// True for an activity that is not NULL, and for a related one.
     activities: [bool; 2],
     walked: HResult,
     frames: Vec<FunctionId>,

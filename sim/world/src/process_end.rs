@@ -13,7 +13,7 @@ pub enum ProcessEnd {
     Exit(usize),
     /// This thread executes `Main`: once it has returned, it waits for the end of the other foreground
     /// threads, then the process ends (`RunMainPost` of vm/assembly.cpp of CoreCLR 3.1.23). A thread that
-    /// came from unmanaged code is a background thread.
+    /// came from unmanaged code is a background thread (`SetupThread` of vm/threads.cpp).
     Return(usize),
 }
 

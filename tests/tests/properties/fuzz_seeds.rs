@@ -204,7 +204,7 @@ fn schedule() {
     assert!(count >= Generation::ALL.len() + VERDICTS.len());
 }
 
-/// What the other seeds of `host_calls` do: a name, and words that their stories contain.
+/// The other seeds of `host_calls`: file names, and words that the stories of their calls contain.
 const HOST_CALLS: [(&str, &[&str]); 8] = [
     ("hooks", &["hook FunctionEnter 0x"]),
     ("hooks_2", &["hook FunctionLeave2 0x"]),

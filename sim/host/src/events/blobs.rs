@@ -1,6 +1,8 @@
 //! Bytes of events: metadata (`ep_metadata_generator_generate_event_metadata`) and data.
 
 use crate::out::wide;
+use crate::raise::{OBJECT_SIZE, OBJECTS};
+use clr_com::ClassId;
 
 /// `EP_PARAMETER_TYPE_STRING`, `EP_PARAMETER_TYPE_ARRAY`.
 const STRING: u32 = 18;
@@ -10,9 +12,6 @@ const OPCODE: u8 = 1;
 const PARAMETERS: u8 = 2;
 /// Amount of an AllocationTick in bytes: about 100 KiB.
 const AMOUNT: u32 = 0x1_9190;
-/// Size of an object without fields in bytes, and where it is.
-const OBJECT_SIZE: u64 = 24;
-const OBJECT: u64 = 0x7000_0000_1000;
 
 /// A parameter of an event.
 pub(crate) struct Parameter {
@@ -105,17 +104,17 @@ pub(super) fn process_info(is_unix: bool) -> Vec<u8> {
 }
 
 /// Returns the data of AllocationTick, version 4 (`GCAllocationTick_V4` of ClrEtwAll.man): amount, kind (0:
-/// small objects), the runtime's number, amount, class, its name, heap, address and size of the object. A text
-/// says no classes of objects: each is a `System.Object`.
-pub(super) fn allocation_tick(class: u64) -> Vec<u8> {
+/// small objects), the runtime's number, amount, class, its name, heap, address and size of the object. The
+/// object is always the first one.
+pub(super) fn allocation_tick(class: ClassId) -> Vec<u8> {
     let mut bytes = AMOUNT.to_le_bytes().to_vec();
     bytes.extend(0_u32.to_le_bytes());
     bytes.extend(0_u16.to_le_bytes());
     bytes.extend(u64::from(AMOUNT).to_le_bytes());
-    bytes.extend(class.to_le_bytes());
+    bytes.extend(class.0.to_le_bytes());
     bytes.extend(text(&wide("System.Object")));
     bytes.extend(0_u32.to_le_bytes());
-    bytes.extend(OBJECT.to_le_bytes());
+    bytes.extend(OBJECTS.to_le_bytes());
     bytes.extend(OBJECT_SIZE.to_le_bytes());
     bytes
 }

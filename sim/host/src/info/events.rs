@@ -20,18 +20,17 @@ const MOST: u32 = 0x1000;
 /// Largest part of an event's data in bytes.
 const LARGEST: u32 = 0x10_0000;
 
-impl Call<'_> {
-    /// Reads what a session wants of a provider.
-    unsafe fn wanted(&self, config: &EventProviderConfig) -> Result<Wanted, HResult> {
-        if config.name.is_null() {
-            self.session.shared.find_null(self.method, "providerName");
-            return Err(HResult::INVALID_ARGUMENT);
-        }
-        // SAFETY: the profiler's pointer, which is not NULL.
-        let provider = unsafe { read_wide(config.name) };
-        Ok(Wanted { provider, keywords: config.keywords, level: config.level })
-    }
+/// Reads the part of a provider's events that a session asks for.
+///
+/// # Safety
+/// The name is not NULL, and ends with a 0.
+unsafe fn wanted(config: &EventProviderConfig) -> Wanted {
+    // SAFETY: the caller's promise.
+    let provider = unsafe { read_wide(config.name) };
+    Wanted { provider, keywords: config.keywords, level: config.level }
+}
 
+impl Call<'_> {
     unsafe fn start_session(
         &self,
         configs: *const EventProviderConfig,
@@ -42,15 +41,17 @@ impl Call<'_> {
         if len == 0 || configs.is_null() || session.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }
-        let mut wanted = Vec::new();
+        let mut all = Vec::new();
         for index in 0..len.min(MOST) as usize {
             // SAFETY: the profiler's array has this number of elements.
-            match unsafe { self.wanted(&configs.add(index).read_unaligned()) } {
-                Ok(one) => wanted.push(one),
-                Err(refused) => return Ok(refused),
+            let config = unsafe { configs.add(index).read_unaligned() };
+            if config.name.is_null() {
+                return self.null("providerName");
             }
+            // SAFETY: the profiler's text.
+            all.push(unsafe { wanted(&config) });
         }
-        let Some(id) = self.session.begin_events(wanted) else { return Ok(HResult::FAIL) };
+        let Some(id) = self.session.begin_events(all) else { return Ok(HResult::FAIL) };
         // SAFETY: the profiler's pointer, which is not NULL.
         unsafe { put(session, id) };
         Ok(HResult::OK)
@@ -61,9 +62,8 @@ impl Call<'_> {
         if config.name.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }
-        // SAFETY: the profiler's pointer.
-        let wanted = unsafe { self.wanted(config) };
-        let added = wanted.is_ok_and(|wanted| self.session.events.add(session, wanted));
+        // SAFETY: the profiler's text.
+        let added = self.session.events.add(session, unsafe { wanted(config) });
         Ok(if added { HResult::OK } else { HResult::INVALID_ARGUMENT })
     }
 

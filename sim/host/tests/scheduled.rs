@@ -90,7 +90,7 @@ mod linux {
             return;
         }
         let library = ScheduledLibrary::load(&path).unwrap();
-        let expected: [(&str, &[&str]); 7] = [
+        let expected: [(&str, &[&str]); 15] = [
             ("hand_over", &["ends"]),
             ("lost_wake_up", &["ends", "lost wake-up"]),
             ("crossed_locks", &["deadlock: profiler's lock 1, profiler's lock 2", "ends"]),
@@ -98,21 +98,41 @@ mod linux {
             ("patience", &["ends"]),
             ("the_rest", &["ends"]),
             ("leaves", &["Exit(3)"]),
+            ("semaphores", &["ends"]),
+            ("drained_semaphore", &["ends", "lost wake-up"]),
+            ("barriers", &["ends"]),
+            ("lonely_barrier", &["lost wake-up"]),
+            ("futexes", &["ends"]),
+            ("futex_read_again", &["ends", "lost wake-up"]),
+            ("locks_with_limits", &["ends"]),
+            ("random_numbers", &["ends"]),
         ];
+        check(&library, &expected);
+        let [spins] = &histories(&library, "spins", 1)[..] else { panic!("one history") };
+        let verdict = spins.clone().unwrap().verdict.unwrap();
+        assert!(verdict.contains("left the simulation"), "{verdict}");
+        let path = folder.path().join("atomics.so");
+        assert!(compile("atomics.cpp", &["-std=c++20"], &path));
+        let library = ScheduledLibrary::load(&path).unwrap();
+        check(
+            &library,
+            &[("atomic_turns", &["ends"]), ("atomic_not_notified", &["ends", "lost wake-up"])],
+        );
+        profilers(folder.path());
+    }
+
+    /// Checks the outcomes of the histories of exports, and that they repeat.
+    fn check(library: &ScheduledLibrary, expected: &[(&str, &[&str])]) {
         for (name, kinds) in expected {
-            let outcomes = histories(&library, name, HISTORIES);
+            let outcomes = histories(library, name, HISTORIES);
             let told = told(&outcomes);
             println!("{name}: {told:?}");
-            assert_eq!(told.keys().collect::<Vec<_>>(), kinds, "{name}");
-            assert_eq!(outcomes, histories(&library, name, HISTORIES), "{name}: the same seed");
+            assert_eq!(told.keys().collect::<Vec<_>>(), *kinds, "{name}");
+            assert_eq!(outcomes, histories(library, name, HISTORIES), "{name}: the same seed");
             let digests = outcomes.iter().flatten().map(|ending| ending.digest);
             let different = digests.collect::<std::collections::BTreeSet<_>>().len();
             println!("  {different} different histories");
         }
-        let [spins] = &histories(&library, "spins", 1)[..] else { panic!("one history") };
-        let verdict = spins.clone().unwrap().verdict.unwrap();
-        assert!(verdict.contains("left the simulation"), "{verdict}");
-        profilers(folder.path());
     }
 
     /// A program with two threads, of which one compiles a method and both call native code.

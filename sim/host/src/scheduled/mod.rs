@@ -10,15 +10,19 @@
 //! | `imports` | imports of loaded objects, replaced |
 //! | `carrier` | threads of the system, paired with coroutines |
 //! | `objects` | the guest's objects, by address |
-//! | `sync`, `once`, `threads`, `time` | the functions that imports lead to |
+//! | `sync`, `semaphore`, `barrier`, `futex`, `once`, `threads`, `time`, `random` | the functions that imports lead to |
 //! | `fork` | a process for each history |
 //! | `visit` | a profiler over a text, in histories |
 
+mod barrier;
 mod carrier;
 mod fork;
+mod futex;
 mod imports;
 mod objects;
 mod once;
+mod random;
+mod semaphore;
 mod sync;
 mod threads;
 mod time;
@@ -34,7 +38,7 @@ use clr_explore::{
 use clr_walker::profiling::HResult;
 use clr_world::BuildError;
 use imports::{Replacement, loaded_objects};
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::path::Path;
 
 macro_rules! replacements {
@@ -44,7 +48,7 @@ macro_rules! replacements {
 }
 
 /// Returns the functions that the guest's imports are to lead to.
-fn replacements() -> [Replacement; 34] {
+fn replacements() -> [Replacement; 53] {
     replacements! {
         "pthread_create" => threads::create,
         "pthread_join" => threads::join,
@@ -72,6 +76,25 @@ fn replacements() -> [Replacement; 34] {
         "pthread_rwlock_trywrlock" => sync::try_write_lock,
         "pthread_rwlock_unlock" => sync::release_shared,
         "pthread_rwlock_destroy" => sync::destroy_shared,
+        "pthread_rwlock_timedrdlock" => sync::read_lock_timed,
+        "pthread_rwlock_clockrdlock" => sync::read_lock_clock,
+        "pthread_rwlock_timedwrlock" => sync::write_lock_timed,
+        "pthread_rwlock_clockwrlock" => sync::write_lock_clock,
+        "sem_wait" => semaphore::wait,
+        "sem_trywait" => semaphore::try_wait,
+        "sem_timedwait" => semaphore::timed_wait,
+        "sem_clockwait" => semaphore::clock_wait,
+        "sem_post" => semaphore::post,
+        "sem_destroy" => semaphore::destroy,
+        "pthread_barrier_wait" => barrier::barrier_wait,
+        "pthread_barrier_destroy" => barrier::barrier_destroy,
+        "pthread_spin_lock" => barrier::spin_lock,
+        "pthread_spin_trylock" => barrier::spin_try,
+        "pthread_spin_unlock" => barrier::spin_unlock,
+        "pthread_spin_destroy" => barrier::spin_destroy,
+        "syscall" => futex::syscall,
+        "getrandom" => random::getrandom,
+        "getentropy" => random::getentropy,
         "clock_gettime" => time::clock_gettime,
         "gettimeofday" => time::gettimeofday,
         "time" => time::seconds,
@@ -81,6 +104,13 @@ fn replacements() -> [Replacement; 34] {
         "sleep" => time::sleep,
         "sched_yield" => time::sched_yield,
     }
+}
+
+/// Returns -1, with an error of the system in `errno`.
+fn refuse(error: c_int) -> c_int {
+    // SAFETY: the variable of this thread.
+    unsafe { *libc::__errno_location() = error };
+    -1
 }
 
 /// Returns true if this thread of the system is a thread of a history.

@@ -15,6 +15,12 @@ struct Objects {
     conditions: BTreeMap<usize, ConditionVariable>,
     /// Initialisations that are over.
     done: Vec<usize>,
+    /// Rounds of barriers that are over, and threads that wait in the current one.
+    barriers: BTreeMap<usize, (u64, u32)>,
+    /// Numbers of threads that wait for futexes and that nothing has woken.
+    sleepers: BTreeMap<usize, u32>,
+    /// Number of random words so far.
+    drawn: u64,
     /// Threads, by what `pthread_create` has returned.
     threads: BTreeMap<u64, ThreadIndex>,
     /// Results of threads.
@@ -65,7 +71,51 @@ pub(super) fn forget(at: usize) {
         objects.locks.remove(&at);
         objects.conditions.remove(&at);
         objects.done.retain(|done| *done != at);
+        objects.barriers.remove(&at);
     });
+}
+
+/// Adds a thread to those that wait in a barrier of `count` threads. Returns the round, and true if the thread
+/// is its last.
+pub(super) fn arrive(at: usize, count: u32) -> (u64, bool) {
+    with(|objects| {
+        let (round, waiting) = objects.barriers.entry(at).or_default();
+        let mine = *round;
+        *waiting += 1;
+        let is_last = *waiting >= count;
+        if is_last {
+            (*round, *waiting) = (mine + 1, 0);
+        }
+        (mine, is_last)
+    })
+}
+
+/// Returns the number of rounds of a barrier that are over.
+pub(super) fn round(at: usize) -> u64 {
+    with(|objects| objects.barriers.get(&at).map_or(0, |(round, _)| *round))
+}
+
+/// Adds a thread to those that wait for a futex.
+pub(super) fn add_sleeper(at: usize) {
+    with(|objects| *objects.sleepers.entry(at).or_default() += 1);
+}
+
+/// Removes at most this number of threads from those that wait for a futex. Returns their number.
+pub(super) fn wake_sleepers(at: usize, most: u32) -> u32 {
+    with(|objects| {
+        let Some(sleepers) = objects.sleepers.get_mut(&at) else { return 0 };
+        let woken = most.min(*sleepers);
+        *sleepers -= woken;
+        woken
+    })
+}
+
+/// Returns the number of the next random word.
+pub(super) fn next_random() -> u64 {
+    with(|objects| {
+        objects.drawn += 1;
+        objects.drawn
+    })
 }
 
 /// Returns true if the initialisation at an address is over.

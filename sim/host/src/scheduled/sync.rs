@@ -6,6 +6,11 @@ use super::{carrier, objects, time};
 use clr_explore::{CurrentThread, LockKind, ProfilerLock};
 use libc::{c_int, clockid_t, pthread_cond_t, pthread_mutex_t, pthread_rwlock_t, timespec};
 
+unsafe extern "C" {
+    fn pthread_rwlock_timedrdlock(lock: *mut pthread_rwlock_t, until: *const timespec) -> c_int;
+    fn pthread_rwlock_timedwrlock(lock: *mut pthread_rwlock_t, until: *const timespec) -> c_int;
+}
+
 /// Offset of the kind in glibc's `pthread_mutex_t`, in words of 4 bytes, and the bits of the type in it,
 /// in which `PTHREAD_MUTEX_RECURSIVE` is 1 and `PTHREAD_MUTEX_ERRORCHECK` is 2
 /// (sysdeps/x86/nptl/bits/struct_mutex.h).
@@ -22,6 +27,7 @@ macro_rules! scheduled {
         }
     };
 }
+pub(super) use scheduled;
 
 /// The type of a mutex.
 unsafe fn type_of(mutex: *mut pthread_mutex_t) -> i32 {
@@ -197,6 +203,29 @@ pub(super) unsafe extern "C" fn try_read_lock(lock: *mut pthread_rwlock_t) -> c_
     })
 }
 
+pub(super) unsafe extern "C" fn read_lock_timed(
+    lock: *mut pthread_rwlock_t,
+    until: *const timespec,
+) -> c_int {
+    let at = lock as usize;
+    // SAFETY: the guest's time.
+    let deadline = unsafe { time::read(until) };
+    scheduled!(pthread_rwlock_timedrdlock(lock, until), |me| {
+        // A limit of 0 is another call's.
+        let limit = time::micros_until(me, deadline).max(1);
+        if me.try_share(shared_lock(me, at), limit) { 0 } else { libc::ETIMEDOUT }
+    })
+}
+
+pub(super) unsafe extern "C" fn read_lock_clock(
+    lock: *mut pthread_rwlock_t,
+    _: clockid_t,
+    until: *const timespec,
+) -> c_int {
+    // SAFETY: the guest's lock and time. All clocks are the same one.
+    unsafe { read_lock_timed(lock, until) }
+}
+
 pub(super) unsafe extern "C" fn write_lock(lock: *mut pthread_rwlock_t) -> c_int {
     let at = lock as usize;
     scheduled!(libc::pthread_rwlock_wrlock(lock), |me| {
@@ -207,6 +236,32 @@ pub(super) unsafe extern "C" fn write_lock(lock: *mut pthread_rwlock_t) -> c_int
         me.acquire(lock);
         0
     })
+}
+
+pub(super) unsafe extern "C" fn write_lock_timed(
+    lock: *mut pthread_rwlock_t,
+    until: *const timespec,
+) -> c_int {
+    let at = lock as usize;
+    // SAFETY: the guest's time.
+    let deadline = unsafe { time::read(until) };
+    scheduled!(pthread_rwlock_timedwrlock(lock, until), |me| {
+        let lock = shared_lock(me, at);
+        if me.owns(lock) {
+            return libc::EDEADLK;
+        }
+        let limit = time::micros_until(me, deadline).max(1);
+        if me.try_acquire(lock, limit) { 0 } else { libc::ETIMEDOUT }
+    })
+}
+
+pub(super) unsafe extern "C" fn write_lock_clock(
+    lock: *mut pthread_rwlock_t,
+    _: clockid_t,
+    until: *const timespec,
+) -> c_int {
+    // SAFETY: the guest's lock and time. All clocks are the same one.
+    unsafe { write_lock_timed(lock, until) }
 }
 
 pub(super) unsafe extern "C" fn try_write_lock(lock: *mut pthread_rwlock_t) -> c_int {

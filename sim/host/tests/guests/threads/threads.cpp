@@ -1,11 +1,39 @@
 // Programs with threads, one for each export: right ones, and each mistake that a search has to find.
+#include <cerrno>
 #include <chrono>
+#include <climits>
 #include <condition_variable>
 #include <cstdlib>
+#include <linux/futex.h>
 #include <mutex>
+#include <pthread.h>
+#include <semaphore.h>
 #include <shared_mutex>
+#include <sys/random.h>
+#include <sys/syscall.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
+
+namespace {
+
+// A time of the real-time clock, this long from now.
+timespec in_seconds(long seconds) {
+    timespec time;
+    clock_gettime(CLOCK_REALTIME, &time);
+    time.tv_sec += seconds;
+    return time;
+}
+
+long futex(int *word, int operation, int value, const timespec *limit = nullptr) {
+    return syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, limit, nullptr, 0);
+}
+
+void require(bool holds) {
+    if (!holds) std::abort();
+}
+
+}
 
 extern "C" {
 
@@ -138,6 +166,143 @@ void the_rest() {
     }
     one.join();
     if (read != 15 || ended != 2) std::abort();
+}
+
+// A semaphore counts what two workers have made; time limits end when nothing more comes.
+void semaphores() {
+    sem_t made, never;
+    require(sem_init(&made, 0, 0) == 0 && sem_init(&never, 0, 0) == 0);
+    auto work = [&] { for (int item = 0; item < 2; item++) sem_post(&made); };
+    std::thread one(work), two(work);
+    for (int item = 0; item < 4; item++) require(sem_wait(&made) == 0);
+    one.join();
+    two.join();
+    require(sem_trywait(&made) == -1 && errno == EAGAIN);
+    timespec until = in_seconds(5);
+    require(sem_timedwait(&never, &until) == -1 && errno == ETIMEDOUT);
+    timespec now = in_seconds(0);
+    require(now.tv_sec >= until.tv_sec);
+    sem_post(&never);
+    require(sem_timedwait(&never, &until) == 0);
+    sem_destroy(&made);
+    sem_destroy(&never);
+}
+
+// What is drained before the wait may be the post that the wait is for.
+void drained_semaphore() {
+    sem_t ready;
+    sem_init(&ready, 0, 0);
+    std::thread worker([&] {
+        sem_trywait(&ready);
+        sem_wait(&ready);
+    });
+    sem_post(&ready);
+    worker.join();
+}
+
+// Three threads meet twice: each time one of them is the serial one.
+void barriers() {
+    pthread_barrier_t meeting;
+    pthread_barrier_init(&meeting, nullptr, 3);
+    int arrived[2] = {0, 0}, serial = 0;
+    auto meet = [&] {
+        for (int &count : arrived) {
+            count++;
+            if (pthread_barrier_wait(&meeting) == PTHREAD_BARRIER_SERIAL_THREAD) serial++;
+            require(count == 3);
+        }
+    };
+    std::thread one(meet), two(meet);
+    meet();
+    one.join();
+    two.join();
+    require(serial == 2);
+    pthread_barrier_destroy(&meeting);
+}
+
+// The barrier waits for one thread more than there are.
+void lonely_barrier() {
+    pthread_barrier_t meeting;
+    pthread_barrier_init(&meeting, nullptr, 3);
+    std::thread one([&] { pthread_barrier_wait(&meeting); });
+    std::thread two([&] { pthread_barrier_wait(&meeting); });
+    one.join();
+    two.join();
+}
+
+// A word that a futex guards: waiting ends by a value that is another one already, a wake, or a time limit.
+void futexes() {
+    int word = 0, other = 0;
+    std::thread worker([&] {
+        __atomic_store_n(&word, 1, __ATOMIC_SEQ_CST);
+        require(futex(&word, FUTEX_WAKE, INT_MAX) <= 1);
+    });
+    while (__atomic_load_n(&word, __ATOMIC_SEQ_CST) == 0) {
+        long waited = futex(&word, FUTEX_WAIT, 0);
+        require(waited == 0 || errno == EAGAIN);
+    }
+    worker.join();
+    require(futex(&word, FUTEX_WAKE, 1) == 0);
+    timespec limit = {3, 0};
+    require(futex(&other, FUTEX_WAIT, 0, &limit) == -1 && errno == ETIMEDOUT);
+    require(syscall(SYS_getpid) == getpid());
+}
+
+// The value is read again for the wait: a change between the test and the wait is not seen.
+void futex_read_again() {
+    int word = 0;
+    std::thread worker([&] {
+        if (__atomic_load_n(&word, __ATOMIC_SEQ_CST) != 0) return;
+        std::this_thread::yield();
+        futex(&word, FUTEX_WAIT, __atomic_load_n(&word, __ATOMIC_SEQ_CST));
+    });
+    std::this_thread::yield();
+    __atomic_store_n(&word, 1, __ATOMIC_SEQ_CST);
+    futex(&word, FUTEX_WAKE, 1);
+    worker.join();
+}
+
+// Spin locks, and read-write locks with time limits.
+void locks_with_limits() {
+    pthread_spinlock_t spin;
+    pthread_spin_init(&spin, PTHREAD_PROCESS_PRIVATE);
+    pthread_rwlock_t tables = PTHREAD_RWLOCK_INITIALIZER;
+    int sum = 0;
+    auto add = [&] {
+        pthread_spin_lock(&spin);
+        int before = sum;
+        std::this_thread::yield();
+        sum = before + 1;
+        pthread_spin_unlock(&spin);
+    };
+    pthread_rwlock_wrlock(&tables);
+    std::thread worker([&] {
+        timespec until = in_seconds(2);
+        require(pthread_rwlock_timedrdlock(&tables, &until) == ETIMEDOUT);
+        until = in_seconds(2);
+        require(pthread_rwlock_timedwrlock(&tables, &until) == ETIMEDOUT);
+        add();
+    });
+    add();
+    worker.join();
+    pthread_rwlock_unlock(&tables);
+    timespec until = in_seconds(2);
+    require(pthread_rwlock_timedrdlock(&tables, &until) == 0);
+    pthread_rwlock_unlock(&tables);
+    require(sum == 2 && pthread_spin_trylock(&spin) == 0);
+    require(pthread_spin_trylock(&spin) == EBUSY);
+    pthread_spin_unlock(&spin);
+    pthread_spin_destroy(&spin);
+}
+
+// Two threads draw numbers, which depend on the order of the threads alone.
+void random_numbers() {
+    unsigned char one[5], two[11];
+    std::thread worker([&] { require(getrandom(one, sizeof one, 0) == sizeof one); });
+    require(getentropy(two, sizeof two) == 0);
+    worker.join();
+    // As many turns as the number says: other numbers are another history.
+    for (int turn = two[10] % 8; turn > 0; turn--) std::this_thread::yield();
 }
 
 // The scheduler cannot see it.

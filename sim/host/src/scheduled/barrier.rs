@@ -1,0 +1,79 @@
+//! Barriers and spin locks of POSIX threads.
+
+use super::sync::scheduled;
+use super::{carrier, objects};
+use clr_explore::{CurrentThread, LockKind, ProfilerLock};
+use libc::{c_int, pthread_barrier_t, pthread_spinlock_t};
+
+/// Place of the number of threads in glibc's `pthread_barrier_t`, in words of 4 bytes: behind the threads
+/// that came in, and the round (sysdeps/nptl/internaltypes.h, since 2.25).
+const COUNT: usize = 2;
+
+/// Waits until `count` threads wait. Returns true in one of them.
+fn wait(me: &CurrentThread<'_, '_>, at: usize, count: u32) -> bool {
+    let lock = objects::lock(me, at, LockKind::Plain, "barrier");
+    let passed = objects::condition(me, at);
+    me.acquire(lock);
+    let (round, is_last) = objects::arrive(at, count);
+    if is_last {
+        me.notify_all(passed);
+    }
+    while objects::round(at) == round && !me.is_over() {
+        me.wait_on(passed, lock, None);
+    }
+    me.unlock(lock);
+    is_last
+}
+
+pub(super) unsafe extern "C" fn barrier_wait(barrier: *mut pthread_barrier_t) -> c_int {
+    // SAFETY: the guest's barrier, which is initialised.
+    let count = unsafe { barrier.cast::<u32>().add(COUNT).read() };
+    let at = barrier as usize;
+    scheduled!(libc::pthread_barrier_wait(barrier), |me| {
+        if wait(me, at, count) { libc::PTHREAD_BARRIER_SERIAL_THREAD } else { 0 }
+    })
+}
+
+pub(super) unsafe extern "C" fn barrier_destroy(barrier: *mut pthread_barrier_t) -> c_int {
+    let at = barrier as usize;
+    // The C library's own has no threads: nothing waits in it.
+    scheduled!(libc::pthread_barrier_destroy(barrier), |_me| {
+        objects::forget(at);
+        0
+    })
+}
+
+fn spin_lock_of(me: &CurrentThread<'_, '_>, at: usize) -> ProfilerLock {
+    objects::lock(me, at, LockKind::Plain, "spin lock")
+}
+
+pub(super) unsafe extern "C" fn spin_lock(lock: *mut pthread_spinlock_t) -> c_int {
+    let at = lock as usize;
+    scheduled!(libc::pthread_spin_lock(lock), |me| {
+        me.acquire(spin_lock_of(me, at));
+        0
+    })
+}
+
+pub(super) unsafe extern "C" fn spin_try(lock: *mut pthread_spinlock_t) -> c_int {
+    let at = lock as usize;
+    scheduled!(libc::pthread_spin_trylock(lock), |me| {
+        if me.try_acquire(spin_lock_of(me, at), 0) { 0 } else { libc::EBUSY }
+    })
+}
+
+pub(super) unsafe extern "C" fn spin_unlock(lock: *mut pthread_spinlock_t) -> c_int {
+    let at = lock as usize;
+    scheduled!(libc::pthread_spin_unlock(lock), |me| {
+        me.unlock(spin_lock_of(me, at));
+        0
+    })
+}
+
+pub(super) unsafe extern "C" fn spin_destroy(lock: *mut pthread_spinlock_t) -> c_int {
+    let at = lock as usize;
+    scheduled!(libc::pthread_spin_destroy(lock), |_me| {
+        objects::forget(at);
+        0
+    })
+}

@@ -1,0 +1,50 @@
+//! Random numbers of the system, the same ones in each history.
+
+use super::{carrier, objects};
+use libc::{c_int, c_uint, c_void, ssize_t};
+
+/// Returns the word with this number: SplitMix64 (Steele, Lea and Flood, 2014).
+const fn word(number: u64) -> u64 {
+    let mut word = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    word ^ (word >> 31)
+}
+
+/// Fills a buffer. Returns false if this is no thread of a history.
+///
+/// # Safety
+/// The buffer has this length, in bytes.
+unsafe fn fill(buffer: *mut c_void, len: usize) -> bool {
+    let Some(carrier) = carrier::current() else { return false };
+    let count = len.div_ceil(8);
+    let words =
+        carrier.ask(move |_| (0..count).map(|_| objects::next_random()).collect::<Vec<_>>());
+    let Some(words) = words else { return false };
+    let bytes: Vec<u8> = words.into_iter().flat_map(|number| word(number).to_le_bytes()).collect();
+    // SAFETY: the caller's promise; there are at least `len` bytes.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), buffer.cast(), len) };
+    true
+}
+
+pub(super) unsafe extern "C" fn getrandom(
+    buffer: *mut c_void,
+    len: usize,
+    flags: c_uint,
+) -> ssize_t {
+    // SAFETY: the guest's buffer.
+    if unsafe { fill(buffer, len) } {
+        return len.cast_signed();
+    }
+    // SAFETY: the guest's arguments.
+    unsafe { libc::getrandom(buffer, len, flags) }
+}
+
+pub(super) unsafe extern "C" fn getentropy(buffer: *mut c_void, len: usize) -> c_int {
+    // SAFETY: the guest's buffer. More than 256 bytes are an error, which the system reports.
+    if len <= 256 && unsafe { fill(buffer, len) } {
+        return 0;
+    }
+    // SAFETY: the guest's arguments.
+    unsafe { libc::getentropy(buffer, len) }
+}

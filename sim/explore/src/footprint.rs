@@ -46,6 +46,16 @@ impl Footprint {
         Self(1 << (thread.0 % 32))
     }
 
+    /// Returns the set as a word.
+    pub(super) const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// Returns the set of a word.
+    pub(super) const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
     /// Returns true if both sets have something in common.
     #[must_use]
     pub const fn meets(self, other: Self) -> bool {

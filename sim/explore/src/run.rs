@@ -10,7 +10,7 @@ use super::kernel::{Activity, Kernel, State, Thread as Known, Waiting};
 use super::lock::LockState;
 use super::planted_bug::Bug;
 use super::schedule_string::ScheduleString;
-use super::search::{Choice, Search};
+use super::search::{Choice, Search, State as ChoiceState};
 use super::setup::{Body, Setup};
 use super::thread::{CurrentThread, Handlers};
 use super::verdict::Verdict;
@@ -205,7 +205,8 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                 let next = runnable.iter().find(|thread| Some(**thread) > last);
                 next.or(runnable.first()).copied()
             } else {
-                let at = Choice { turn: turns, runnable: &runnable, last, kernel };
+                let state = ChoiceState::Kernel(kernel);
+                let at = Choice { turn: turns, runnable: &runnable, last, state };
                 search.choose(&at).filter(|chosen| runnable.contains(chosen))
             };
             // The search has explored enough of this history.

@@ -134,6 +134,10 @@ impl Search for Exhaustive {
         self.beyond |= ending.in_turn;
     }
 
+    fn has_strayed(&self) -> bool {
+        self.strayed
+    }
+
     fn covered(&self) -> Option<Coverage> {
         // At each choice on the path, the alternatives tried before count as their share.
         const WHOLE: u64 = 1 << 40;

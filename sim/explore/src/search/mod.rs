@@ -3,12 +3,14 @@
 mod dice;
 mod exhaustive;
 mod guided;
+mod noted;
 mod pct;
 mod random;
 mod replay;
 
 pub use exhaustive::Exhaustive;
 pub use guided::Guided;
+pub use noted::{NotedHistory, NotingSearch};
 pub use pct::Pct;
 pub use random::Random;
 pub use replay::ReplaySearch;
@@ -27,7 +29,16 @@ pub struct Choice<'c, 'b> {
     pub runnable: &'c [ThreadIndex],
     /// Thread of the last turn.
     pub last: Option<ThreadIndex>,
-    pub(super) kernel: &'c Kernel<'b>,
+    pub(super) state: State<'c, 'b>,
+}
+
+/// The source of the state at a switch point.
+#[derive(Debug)]
+pub(super) enum State<'c, 'b> {
+    /// The history that is being executed.
+    Kernel(&'c Kernel<'b>),
+    /// A history that was executed elsewhere: the state's hash.
+    Known(u64),
 }
 
 impl Choice<'_, '_> {
@@ -35,7 +46,10 @@ impl Choice<'_, '_> {
     /// modes.
     #[must_use]
     pub fn state(&self) -> u64 {
-        self.kernel.abstract_state()
+        match self.state {
+            State::Kernel(kernel) => kernel.abstract_state(),
+            State::Known(state) => state,
+        }
     }
 }
 
@@ -72,6 +86,12 @@ pub trait Search {
     /// Reports the end of the history.
     fn end(&mut self, ending: &Ending) {
         let _ = ending;
+    }
+
+    /// Returns true if the history was another one than the search expected: the code depends on something
+    /// else than the schedule, or has changed.
+    fn has_strayed(&self) -> bool {
+        false
     }
 
     /// Returns the share that has been explored, if it is known.

@@ -18,13 +18,6 @@ impl ReplaySearch {
     pub const fn new(schedule: ScheduleString) -> Self {
         Self { schedule, next: 0, strayed: false }
     }
-
-    /// Returns true if a chosen thread could not run at its turn, or the turn was never reached:
-    /// then the history is a different one.
-    #[must_use]
-    pub fn has_strayed(&self) -> bool {
-        self.strayed || self.next < self.schedule.turns.len()
-    }
 }
 
 impl Search for ReplaySearch {
@@ -48,5 +41,10 @@ impl Search for ReplaySearch {
         }
         self.strayed = true;
         usual
+    }
+
+    /// Returns true if a chosen thread could not run at its turn, or the turn was never reached.
+    fn has_strayed(&self) -> bool {
+        self.strayed || self.next < self.schedule.turns.len()
     }
 }

@@ -1,0 +1,162 @@
+//! Searches of histories that are executed elsewhere: in a copy of the process, whose search is lost with it.
+
+use super::{Choice, Coverage, Search, State};
+use crate::ending::Ending;
+use crate::footprint::Footprint;
+use crate::history::ThreadIndex;
+use crate::schedule_string::ScheduleString;
+use core::fmt;
+use core::str::FromStr;
+
+/// A switch point of a history, as its search saw it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct NotedTurn {
+    turn: u64,
+    runnable: Vec<ThreadIndex>,
+    last: Option<ThreadIndex>,
+    state: u64,
+    /// The thread that had the turn, with the turn's access set. `None` if the search gave up the history.
+    ran: Option<(ThreadIndex, Footprint)>,
+}
+
+/// The questions that a search was asked in a history. Another search of the same state learns from them as
+/// if it had been asked itself.
+///
+/// Its text form is for the way between two processes of the same build.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NotedHistory(Vec<NotedTurn>);
+
+/// A search that notes what it is asked.
+pub struct NotingSearch<'s> {
+    search: &'s mut dyn Search,
+    noted: NotedHistory,
+}
+
+impl<'s> NotingSearch<'s> {
+    /// Creates a search that answers as another one.
+    pub fn new(search: &'s mut dyn Search) -> Self {
+        Self { search, noted: NotedHistory::default() }
+    }
+
+    /// Returns what was noted.
+    #[must_use]
+    pub fn into_noted(self) -> NotedHistory {
+        self.noted
+    }
+}
+
+impl fmt::Debug for NotingSearch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NotingSearch").field("noted", &self.noted).finish_non_exhaustive()
+    }
+}
+
+impl Search for NotingSearch<'_> {
+    fn begin(&mut self, number: u64) -> bool {
+        self.noted = NotedHistory::default();
+        self.search.begin(number)
+    }
+
+    fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
+        let (turn, runnable, last) = (at.turn, at.runnable.to_vec(), at.last);
+        self.noted.0.push(NotedTurn { turn, runnable, last, state: at.state(), ran: None });
+        self.search.choose(at)
+    }
+
+    fn ran(&mut self, thread: ThreadIndex, footprint: Footprint) {
+        if let Some(turn) = self.noted.0.last_mut() {
+            turn.ran = Some((thread, footprint));
+        }
+        self.search.ran(thread, footprint);
+    }
+
+    fn end(&mut self, ending: &Ending) {
+        self.search.end(ending);
+    }
+
+    fn has_strayed(&self) -> bool {
+        self.search.has_strayed()
+    }
+
+    fn covered(&self) -> Option<Coverage> {
+        self.search.covered()
+    }
+}
+
+impl NotedHistory {
+    /// Makes a search that has begun this history learn from it: its choices are asked for again, and the end is
+    /// reported.
+    pub fn teach(&self, search: &mut dyn Search, schedule: &ScheduleString, in_turn: bool) {
+        for noted in &self.0 {
+            let NotedTurn { turn, runnable, last, state, ran } = noted;
+            let state = State::Known(*state);
+            search.choose(&Choice { turn: *turn, runnable, last: *last, state });
+            if let Some((thread, footprint)) = ran {
+                search.ran(*thread, *footprint);
+            }
+        }
+        search.end(&Ending {
+            verdict: None,
+            broken: Vec::new(),
+            turns: self.0.len() as u64,
+            in_turn,
+            schedule: schedule.clone(),
+            history: None,
+        });
+    }
+}
+
+/// Writes a switch point a word: `turn:runnable,…:last:state:thread:footprint`.
+impl fmt::Display for NotedHistory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, noted) in self.0.iter().enumerate() {
+            let NotedTurn { turn, runnable, last, state, ran } = noted;
+            f.write_str(if place == 0 { "" } else { " " })?;
+            write!(f, "{turn}:")?;
+            for (place, thread) in runnable.iter().enumerate() {
+                write!(f, "{}{}", if place == 0 { "" } else { "," }, thread.0)?;
+            }
+            f.write_str(":")?;
+            if let Some(last) = last {
+                write!(f, "{}", last.0)?;
+            }
+            write!(f, ":{state:x}:")?;
+            match ran {
+                Some((thread, footprint)) => write!(f, "{}:{:x}", thread.0, footprint.bits())?,
+                None => f.write_str(":")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for NotedHistory {
+    /// A word that is no switch point, by its number.
+    type Err = usize;
+
+    fn from_str(text: &str) -> Result<Self, usize> {
+        let words = text.split(' ').filter(|word| !word.is_empty()).enumerate();
+        words.map(|(place, word)| turn(word).ok_or(place)).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+fn turn(word: &str) -> Option<NotedTurn> {
+    let mut parts = word.split(':');
+    let mut part = || parts.next();
+    let thread = |text: &str| text.parse().ok().map(ThreadIndex);
+    let turn = part()?.parse().ok()?;
+    let runnable = part()?.split(',').map(thread).collect::<Option<_>>()?;
+    let last = part().filter(|last| !last.is_empty()).map(thread);
+    let state = u64::from_str_radix(part()?, 16).ok()?;
+    let ran = part().filter(|ran| !ran.is_empty()).map(thread);
+    let footprint = u64::from_str_radix(part()?, 16).ok().map(Footprint::from_bits);
+    let ran = match ran {
+        Some(ran) => Some((ran?, footprint?)),
+        None => None,
+    };
+    let last = match last {
+        Some(last) => Some(last?),
+        None => None,
+    };
+    Some(NotedTurn { turn, runnable, last, state, ran })
+}

@@ -1,0 +1,74 @@
+//! Tests that a search that learns from notes makes the same choices as one that has executed the histories.
+
+use super::nothing;
+use crate::{
+    Ending, Exhaustive, Explorer, Guided, HistoryDetail, Limits, NotedHistory, NotingSearch, Search,
+    Setup,
+};
+
+/// Maximum number of histories.
+const MOST: u64 = 200;
+
+/// Two threads that take two locks in different order, and a third that takes one of them.
+fn load(setup: &mut Setup<'_>) {
+    let (one, two) = (setup.lock("one"), setup.lock("two"));
+    setup.thread("forward", move |me| {
+        let _one = me.lock(one);
+        let _two = me.lock(two);
+    });
+    setup.thread("backward", move |me| {
+        let _two = me.lock(two);
+        let _one = me.lock(one);
+    });
+    setup.thread("third", move |me| drop(me.lock(one)));
+}
+
+fn execute(explorer: &mut Explorer<'_>, search: &mut dyn Search) -> Ending {
+    explorer.run(&load, search, Limits::default(), HistoryDetail::Nothing)
+}
+
+/// Checks that a search that is taught follows one that executes its histories. Returns their number.
+fn follows(mut search: impl Search + Clone) -> u64 {
+    let mut taught = search.clone();
+    let process = nothing();
+    let mut explorer = Explorer::new(&process).unwrap();
+    for number in 0..MOST {
+        let is_left = search.begin(number);
+        assert_eq!(is_left, taught.begin(number), "history {number}");
+        if !is_left {
+            assert_eq!(search.covered(), taught.covered());
+            return number;
+        }
+        let executed = execute(&mut explorer, &mut search);
+        search.end(&executed);
+        // The copy is lost with the process in which the history is executed.
+        let mut copy = taught.clone();
+        let mut noting = NotingSearch::new(&mut copy);
+        let elsewhere = execute(&mut explorer, &mut noting);
+        assert_eq!(executed, elsewhere, "history {number}");
+        let noted = noting.into_noted();
+        assert_eq!(noted.to_string().parse().as_ref(), Ok(&noted));
+        noted.teach(&mut taught, &elsewhere.schedule, elsewhere.in_turn);
+    }
+    MOST
+}
+
+#[test]
+fn an_exhaustive_search_learns_from_notes() {
+    let histories = follows(Exhaustive::new(None));
+    assert!((10..MOST).contains(&histories), "{histories}");
+    let bounded = follows(Exhaustive::new(Some(1)));
+    assert!((4..MOST).contains(&bounded), "{bounded}");
+}
+
+#[test]
+fn a_guided_search_learns_from_notes() {
+    assert_eq!(follows(Guided::new(7)), MOST);
+}
+
+#[test]
+fn a_word_that_is_no_switch_point_is_named_by_its_number() {
+    assert_eq!("".parse(), Ok(NotedHistory::default()));
+    assert_eq!("0:0,1::ff:1:2 1:0".parse::<NotedHistory>(), Err(1));
+    assert_eq!("0:0,x::ff:1:2".parse::<NotedHistory>(), Err(0));
+}

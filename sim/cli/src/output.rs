@@ -31,6 +31,11 @@ impl Replacing {
         }
     }
 
+    /// Checks that [`write_page`](Self::write_page) can make a page.
+    pub(crate) fn check_page(self, path: &Path) -> Result<(), CliError> {
+        Self { force: self.force || is_page(path) }.check(path)
+    }
+
     /// Writes a file. One that is there already is an error without `--force`.
     pub(crate) fn write(self, path: &Path, content: impl AsRef<[u8]>) -> Result<(), CliError> {
         let create = if self.force { File::create(path) } else { File::create_new(path) };

@@ -5,110 +5,14 @@
 
 #[path = "../src/tests/fields.rs"]
 mod fields;
+mod tool;
 
 use fields::{described, fields};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::sync::OnceLock;
-use tempfile::TempDir;
-
-/// The folder of the guests' sources and texts.
-fn sources() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/guests")
-}
-
-/// The folder of the compiled guests.
-fn folder() -> &'static Path {
-    static FOLDER: OnceLock<TempDir> = OnceLock::new();
-    FOLDER.get_or_init(|| TempDir::new().unwrap()).path()
-}
-
-/// Says that a test was not run, which is a failure where it must be.
-fn skipped(why: &str) {
-    assert!(std::env::var_os("CLR_TESTS_COMPLETE").is_none(), "not run: {why}");
-    eprintln!("not run: {why}");
-}
-
-/// Returns true if the compiler makes code for this process, which may run in an emulator.
-fn is_for_this_processor(compiler: &str) -> bool {
-    let answer = Command::new(compiler).arg("-dumpmachine").output();
-    answer.is_ok_and(|answer| {
-        String::from_utf8_lossy(&answer.stdout).starts_with(std::env::consts::ARCH)
-    })
-}
-
-/// Compiles a guest as a library. Returns `None`, and says so, if there is no compiler.
-fn guest(name: &str, flags: &[&str]) -> Option<PathBuf> {
-    let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
-    if !is_for_this_processor(&compiler) {
-        skipped("no C++ compiler for this processor");
-        return None;
-    }
-    let library = TempDir::new_in(folder()).unwrap().keep().join(format!("lib{name}.so"));
-    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/include");
-    let output = Command::new(compiler)
-        .args(["-std=c++17", "-g", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-pthread"])
-        .args(flags)
-        .arg("-I")
-        .arg(include)
-        .arg(sources().join(name).with_extension("cpp"))
-        .arg("-o")
-        .arg(&library)
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(library)
-}
-
-/// The tool, with a guest and a text.
-struct Host {
-    command: Command,
-    library: String,
-}
-
-impl Host {
-    fn new(library: &Path, text: &str) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_clrsim"));
-        command.arg("host").arg(library).arg(sources().join(text));
-        Self { command, library: library.to_string_lossy().into_owned() }
-    }
-
-    fn args(mut self, args: &[&str]) -> Self {
-        self.command.args(args);
-        self
-    }
-
-    fn env(mut self, name: &str, value: &str) -> Self {
-        self.command.env(name, value);
-        self
-    }
-
-    /// Returns the exit code and what was printed; the library is called LIBRARY.
-    fn run(mut self) -> (i32, String) {
-        let Output { status, stdout, stderr } = self.command.output().unwrap();
-        let errors = String::from_utf8_lossy(&stderr);
-        assert_eq!(errors, "");
-        let text = String::from_utf8(stdout).unwrap();
-        (status.code().unwrap(), text.replace(&self.library, "LIBRARY"))
-    }
-
-    /// Returns the exit code and the objects of `--json`.
-    fn objects(self) -> (i32, Vec<Value>) {
-        let (code, text) = self.args(&["--json"]).run();
-        (code, text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
-    }
-
-    /// Returns the only object of `--json`, whose verdict the exit code agrees with.
-    #[track_caller]
-    fn object(self) -> Value {
-        let (code, objects) = self.objects();
-        let [object] = <[Value; 1]>::try_from(objects).unwrap();
-        assert_eq!(code == 0, object["verdict"] == "clean", "{object:#}");
-        object
-    }
-}
+use std::process::Command;
+use tool::{Host, folder, guest, skipped, sources};
 
 fn findings(account: &Value) -> Vec<&str> {
     let all = account["findings"].as_array().unwrap();
@@ -393,38 +297,6 @@ fn sanitizers_find_nothing_in_guests() {
         let account = host.env(variable, value).object();
         assert_eq!(account["verdict"], "clean", "{name} {value}: {account:#}");
     }
-}
-
-/// A profiler with a thread of its own, under the scheduler: the right one survives, and of one with a
-/// mistake the first failure comes with its story and repeats.
-#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
-#[test]
-fn histories_of_a_profiler_with_threads_are_searched() {
-    let search = |mistake: &str| {
-        let library = guest("thread_sampler", &[&format!("-DMISTAKE={mistake}")])?;
-        let host = Host::new(&library, "threads.kdl");
-        Some(host.args(&["--on", "net8-unix", "--schedules", "200"]))
-    };
-    let Some(right) = search("RIGHT") else { return };
-    assert_eq!(right.run().0, 0);
-    let (code, output) = search("LOCK_IN_THREAD_DESTROYED").unwrap().run();
-    assert_eq!(code, 1, "{output}");
-    // The numbers depend on the compiler's library.
-    for line in [
-        "deadlock: profiler's lock 1, thread store",
-        "    thread 1 of the profiler waits for the thread store, which is owned by other",
-        "    owns the profiler's lock \"mutex 1\"",
-        "  H-05: ThreadDestroyed waits for a walker that waits for it",
-        "  again: clrsim host LIBRARY ",
-    ] {
-        assert!(output.contains(line), "{line}: {output}");
-    }
-    let lost = search("NOTIFY_WITHOUT_LOCK").unwrap().args(&["--seed", "1"]).object();
-    assert_eq!(lost["outcomes"][1]["end"], "lost wake-up", "{lost:#}");
-    assert_eq!(lost["outcomes"][1]["repeats"], true);
-    let mut printed = BTreeSet::new();
-    fields(&lost, &mut printed);
-    assert_eq!(printed, described("host --schedules"));
 }
 
 #[test]

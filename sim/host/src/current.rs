@@ -33,16 +33,24 @@ impl Inner {
         // SAFETY: the reference is given up below, before the thread's own borrow ends. Of the second
         // lifetime, which is that of the history's process, the session holds the runtime itself.
         let me = unsafe { std::mem::transmute::<&CurrentThread<'_, '_>, Caller>(me) };
-        let before = self.current.0.replace(Some(me));
+        let (before, within) = (self.current.0.replace(Some(me)), self.within.take());
         let done = self.acting_as(me.os(), act);
         self.current.0.set(before);
+        self.within.set(within);
         done
     }
 
     /// Calls `act`, in which other threads may run.
     pub(crate) fn switching<T>(&self, act: impl FnOnce() -> T) -> T {
         let (current, caller, within) = (self.current.0.get(), self.caller(), self.within.get());
+        let walks = self.walks.take();
+        let stage = self.stage();
+        let log = stage.as_ref().map(|stage| stage.runtime().log.interrupt());
         let done = act();
+        if let (Some(stage), Some(log)) = (stage, log) {
+            stage.runtime().log.resume(log);
+        }
+        self.walks.set(walks);
         self.current.0.set(current);
         self.set_caller(caller);
         self.within.set(within);

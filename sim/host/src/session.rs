@@ -224,12 +224,15 @@ impl Inner {
 
     /// Calls the profiler.
     pub(crate) fn enter(&self, callback: &'static str, call: impl FnOnce() -> HResult) -> HResult {
-        #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
-        if let Some(me) = self.current() {
-            return self.switching(|| crate::scheduled::execute(me, call));
-        }
         self.shared.write(&Entry::Enters(callback));
         let before = self.within.replace(Some(callback));
+        // In a history the thread of the system that carries the guest's code executes it.
+        #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+        let result = match self.current() {
+            Some(me) => self.switching(|| crate::scheduled::execute(me, call)),
+            None => call(),
+        };
+        #[cfg(not(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")))]
         let result = call();
         self.within.set(before);
         self.shared.write(&Entry::Leaves { callback, result });

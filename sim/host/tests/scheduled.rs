@@ -94,10 +94,10 @@ mod linux {
             ("hand_over", &["ends"]),
             ("lost_wake_up", &["ends", "lost wake-up"]),
             ("crossed_locks", &["deadlock: profiler's lock 1, profiler's lock 2", "ends"]),
-            ("used_too_early", &["Signal(11)", "ends"]),
+            ("used_too_early", &["ends", "failed: SIGSEGV in used_too_early"]),
             ("patience", &["ends"]),
             ("the_rest", &["ends"]),
-            ("leaves", &["Exit(3)"]),
+            ("leaves", &["failed: ends the process by _exit"]),
             ("semaphores", &["ends"]),
             ("drained_semaphore", &["ends", "lost wake-up"]),
             ("barriers", &["ends"]),
@@ -165,7 +165,8 @@ thread "other" start="App.Other"
                 &path
             ));
             let class = clrsim::Guid::parse("00000000-0000-0000-0000-000000000000").unwrap();
-            let mut visit = ScheduledVisit::open(&path, class, TEXT, Generation::Net8Unix).unwrap();
+            let mut visit =
+                ScheduledVisit::open(&path, class, TEXT, Generation::Net8Unix, None).unwrap();
             let mut histories = |count| {
                 let mut search = Random::new(1);
                 let run = |number| {

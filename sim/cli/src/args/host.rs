@@ -1,8 +1,11 @@
 //! Arguments of `clrsim host`.
 
 use super::sets;
+use crate::args::StrategyChoice;
+use crate::output::Replacing;
 use clap::Args;
 use clr_runtime::generation::Generations;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 const HOST_EXAMPLES: &str = "\
@@ -12,6 +15,10 @@ Examples:
   clrsim host MyProfiler.dll my.kdl --clsid {3c2a5b7e-6d0f-4f0e-9c51-0a6b9d3f2c11} --json
   clrsim host libMyProfiler.so my.kdl --matrix
   clrsim host libMyProfiler.so my.kdl --schedules 1000 --seed 7
+  clrsim host libMyProfiler.so my.kdl --schedules 100000 --strategy pct --jobs 8
+  clrsim host libMyProfiler.so my.kdl --replay net8-unix:clr1:14b3a:6ac5a404:0d9f1c3e
+  clrsim host libMyProfiler.so my.kdl --replay net8-unix:clr1:14b3a --html history.html
+  clrsim host libMyProfiler.so my.kdl --replay net8-unix:clr1:14b3a --gdb
 
 The library is that of a profiler, as it is shipped. It is loaded as a CLR does: DllGetClassObject
 for IClassFactory, CreateInstance and QueryInterface for ICorProfilerCallback2, QueryInterface for
@@ -27,7 +34,14 @@ Without --schedules threads of the profiler run, but the runtime refuses their c
 With --schedules (Linux on x86-64 with glibc) the profiler's own threads are scheduled, together
 with those of the program: one runs at a time, and where they could observe each other a search
 chooses the next one. Each history has a process of its own. The outcomes are counted; the first
-history of each failure comes with its story and with the command that repeats it.
+history of each failure comes with its story, with the stacks of the profiler's threads, and with
+the command that replays it. A crash, an exit and references that are left are failures, too. The
+histories of random and pct depend on the seed and their number alone: machines can share them by
+--first and --schedules, and the result does not depend on --jobs.
+
+--replay executes one history again: its story, and each walk of a stack with the runtime's
+decisions; or, drawn, its timeline. It works with another build of the library as long as that goes
+the same way; a note says if the library or the text has changed.
 
 The verdict is one of
 
@@ -42,8 +56,8 @@ The verdict is one of
   hung           the profiler did not return in time
 
 Exit codes:
-  0  every verdict is clean; with --schedules, every history ends well
-  1  some verdict is another one; with --schedules, some history fails
+  0  every verdict is clean; with --schedules or --replay, every history ends well
+  1  some verdict is another one; with --schedules or --replay, some history fails
   2  the arguments are wrong, a file is missing, or the text is no program";
 
 /// Load a profiler's library, unmodified, and run it over a text on a simulated runtime.
@@ -86,13 +100,54 @@ pub(crate) struct HostArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 0, requires = "schedules")]
     pub(crate) first: u64,
 
+    /// The way to search [default: random]
+    #[arg(long, value_name = "STRATEGY", requires = "schedules")]
+    pub(crate) strategy: Option<StrategyChoice>,
+
+    /// With pct: in how many steps in order a bug may lie [default: 3]
+    #[arg(long, value_name = "N", requires = "schedules", value_parser = clap::value_parser!(u32).range(1..=255))]
+    pub(crate) depth: Option<u32>,
+
+    /// With exhaustive: the most preemptions of a history
+    #[arg(long, value_name = "N", requires = "schedules", value_parser = clap::value_parser!(u32).range(0..=255))]
+    pub(crate) preemptions: Option<u32>,
+
+    /// Processes to search in; the result does not depend on it [default: 1]
+    #[arg(long, value_name = "N", requires = "schedules")]
+    pub(crate) jobs: Option<NonZeroUsize>,
+
+    /// Execute one history again, by its name: RUNTIME:clr1:…
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["schedules", "matrix", "journal", "on"])]
+    pub(crate) replay: Option<String>,
+
+    /// With --replay: draw the history, threads as lanes over time
+    #[arg(long, requires = "replay")]
+    pub(crate) timeline: bool,
+
+    /// With --timeline: its width in characters
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "timeline")]
+    pub(crate) width: usize,
+
+    /// With --replay: draw the history as a page, and write it to this file
+    #[arg(long, value_name = "FILE", requires = "replay")]
+    pub(crate) html: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) replacing: Replacing,
+
+    /// With --replay: stop at the end of the history, before the guest's threads go on, and start gdb there;
+    /// with commands, separated by ;, gdb executes these alone
+    #[arg(long, value_name = "COMMANDS", requires = "replay", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) gdb: Option<String>,
+
     /// Print a table instead: on which runtimes the profiler loads, and how it fares there
     #[arg(long)]
     pub(crate) matrix: bool,
 
-    /// The time after which a profiler that does not return is ended
-    #[arg(long, value_name = "SECONDS", default_value_t = 20)]
-    pub(crate) timeout: u64,
+    /// The time after which a profiler that does not return is ended; in histories, that a thread may
+    /// go on without a call that is simulated [default: 20; in histories 10]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) timeout: Option<u64>,
 
     /// One JSON object a line for each runtime
     #[arg(long)]

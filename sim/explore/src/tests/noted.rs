@@ -2,8 +2,8 @@
 
 use super::nothing;
 use crate::{
-    Ending, Exhaustive, Explorer, Guided, HistoryDetail, Limits, NotedHistory, NotingSearch, Search,
-    Setup,
+    Ending, Exhaustive, Explorer, Guided, HistoryDetail, Limits, NotedHistory, NotingSearch,
+    Search, Setup,
 };
 
 /// Maximum number of histories.

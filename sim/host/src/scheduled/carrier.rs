@@ -5,14 +5,21 @@
 //! other threads could observe. One of the two runs, and the other waits: the guest's thread asks, and
 //! the coroutine answers, or has the thread execute something first, such as a callback.
 
+use super::{backtrace, stopped};
 use clr_explore::{CurrentThread, ThreadIndex};
-use std::cell::RefCell;
+use clr_walker::registers::Registers;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Real time after which a guest that has not given back control has left the simulation.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Real time after which a guest that has not given back control has left the simulation, unless another one
+/// is set.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// Real time that a thread has to stop.
+const TO_STOP: Duration = Duration::from_secs(1);
 
 /// Something that a coroutine does for a guest's thread.
 type Request = Box<dyn FnOnce(&CurrentThread<'_, '_>) + Send>;
@@ -24,6 +31,8 @@ enum FromGuest {
     Does(Request),
     HasExecuted,
     HasEnded,
+    /// A signal would have ended the process.
+    Faults(c_int),
 }
 
 /// A message to the guest's thread.
@@ -70,6 +79,10 @@ impl<T> Slot<T> {
 pub(super) struct Carrier {
     from_guest: Slot<FromGuest>,
     to_guest: Slot<ToGuest>,
+    /// The thread of the system; 0 until it has begun, and when it has ended.
+    thread: AtomicI32,
+    /// The registers with which the thread has stopped.
+    stopped: Slot<Registers>,
 }
 
 thread_local! {
@@ -77,6 +90,13 @@ thread_local! {
     static CARRIER: RefCell<Option<Arc<Carrier>>> = const { RefCell::new(None) };
     /// The carriers of a history's threads, on the scheduler's thread.
     static CARRIERS: RefCell<BTreeMap<ThreadIndex, Arc<Carrier>>> = RefCell::default();
+    /// The time that guests have, on the scheduler's thread.
+    static LIMIT: Cell<Duration> = const { Cell::new(PATIENCE) };
+}
+
+/// Sets the real time after which a guest that has not given back control has left the simulation.
+pub(super) fn set_patience(limit: Duration) {
+    LIMIT.set(limit);
 }
 
 /// Notes the carrier of a thread that the guest has started.
@@ -108,18 +128,31 @@ pub(super) fn current() -> Option<Arc<Carrier>> {
 
 impl Carrier {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self { from_guest: Slot::new(), to_guest: Slot::new() })
+        Arc::new(Self {
+            from_guest: Slot::new(),
+            to_guest: Slot::new(),
+            thread: AtomicI32::new(0),
+            stopped: Slot::new(),
+        })
+    }
+
+    /// Makes this thread of the system the carrier's.
+    fn settle(self: &Arc<Self>) {
+        CARRIER.with(|carrier| *carrier.borrow_mut() = Some(Arc::clone(self)));
+        // SAFETY: no pointers.
+        self.thread.store(unsafe { libc::gettid() }, Ordering::Relaxed);
+        stopped::add_stack();
     }
 
     /// Makes this thread of the system execute tasks until it is to end.
     pub(super) fn carry(self: &Arc<Self>) {
-        CARRIER.with(|carrier| *carrier.borrow_mut() = Some(Arc::clone(self)));
+        self.settle();
         self.execute_until(|message| matches!(message, ToGuest::End));
     }
 
     /// Waits until the coroutine of a thread that the guest has started lets it execute its code.
     pub(super) fn begin(self: &Arc<Self>) {
-        CARRIER.with(|carrier| *carrier.borrow_mut() = Some(Arc::clone(self)));
+        self.settle();
         self.execute_until(|message| matches!(message, ToGuest::Answered));
     }
 
@@ -134,7 +167,34 @@ impl Carrier {
     pub(super) fn end(&self) {
         // At the end of a thread there may be no variable any more.
         let _ = CARRIER.try_with(|carrier| carrier.borrow_mut().take());
+        self.thread.store(0, Ordering::Relaxed);
         self.from_guest.put(FromGuest::HasEnded);
+    }
+
+    /// Returns the thread of the system, if it executes.
+    pub(super) fn id(&self) -> Option<c_int> {
+        Some(self.thread.load(Ordering::Relaxed)).filter(|id| *id != 0)
+    }
+
+    /// Notes that the thread executes nothing more: it has stopped with these registers, by a fault if there is
+    /// one. Called in a signal handler of the thread, which does not return.
+    pub(super) fn stops(&self, registers: &Registers, fault: Option<c_int>) {
+        self.stopped.put(*registers);
+        if let Some(signal) = fault {
+            self.from_guest.put(FromGuest::Faults(signal));
+        }
+    }
+
+    /// Returns the registers with which the thread has stopped, if it has.
+    pub(super) fn stopped(&self) -> Option<Registers> {
+        *self.stopped.message.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a thread that is about to stop.
+    pub(super) fn wait_until_stopped(&self) -> Option<Registers> {
+        let registers = self.stopped.take_within(TO_STOP)?;
+        self.stopped.put(registers);
+        Some(registers)
     }
 
     fn execute_until(&self, is_last: impl Fn(&ToGuest) -> bool) {
@@ -201,17 +261,38 @@ impl Carrier {
 
     fn serve(&self, me: &CurrentThread<'_, '_>, is_last: impl Fn(&FromGuest) -> bool) {
         loop {
-            let Some(message) = self.from_guest.take_within(PATIENCE) else {
+            let Some(message) = self.from_guest.take_within(LIMIT.get()) else {
                 return me
                     .fail("the profiler has left the simulation: it has not given back control");
             };
             if is_last(&message) {
                 return;
             }
-            if let FromGuest::Does(request) = message {
-                request(me);
-                self.to_guest.put(ToGuest::Answered);
+            match message {
+                FromGuest::Does(request) => {
+                    request(me);
+                    self.to_guest.put(ToGuest::Answered);
+                }
+                FromGuest::Faults(signal) => return me.fail(self.fault(signal)),
+                FromGuest::HasExecuted | FromGuest::HasEnded => {}
             }
         }
     }
+
+    /// Returns a fault in words.
+    fn fault(&self, signal: c_int) -> String {
+        let registers = self.stopped();
+        let (function, terminates) = registers.as_ref().map(backtrace::place).unwrap_or_default();
+        let what = if terminates { "std::terminate" } else { stopped::name(signal) };
+        function.map_or_else(|| what.to_owned(), |function| format!("{what} in {function}"))
+    }
+}
+
+/// Calls `each` with the threads of the history that have executed code of the guest.
+pub(super) fn for_each(mut each: impl FnMut(ThreadIndex, &Arc<Carrier>)) {
+    CARRIERS.with(|carriers| {
+        for (thread, carrier) in &*carriers.borrow() {
+            each(*thread, carrier);
+        }
+    });
 }

@@ -43,12 +43,17 @@ pub fn fix_addresses() -> bool {
     unsafe { libc::personality(u64::from((flags | libc::ADDR_NO_RANDOMIZE).cast_unsigned())) >= 0 }
 }
 
-/// Executes `act` in a copy of this process, which ends after it, and returns its bytes.
+/// Executes `act` in a copy of this process, which ends after it, and returns its bytes. With `then` the copy
+/// stops before its end, and `then` is called with its process id.
 ///
 /// # Errors
 /// Returns [`Died`] if the copy ended otherwise. If this process has other threads there is none: a lock that
 /// one of them owns would never be released in the copy.
-pub(super) fn in_copy(silent: bool, act: impl FnOnce() -> Vec<u8>) -> Result<Vec<u8>, Died> {
+pub(super) fn in_copy(
+    silent: bool,
+    then: Option<&dyn Fn(u32)>,
+    act: impl FnOnce() -> Vec<u8>,
+) -> Result<Vec<u8>, Died> {
     let threads = std::fs::read_dir("/proc/self/task").map(Iterator::count);
     if !matches!(threads, Ok(1)) {
         return Err(Died::NoProcess);
@@ -73,6 +78,14 @@ pub(super) fn in_copy(silent: bool, act: impl FnOnce() -> Vec<u8>) -> Result<Vec
             let mut to = to;
             // If the other process has ended, nobody waits for the bytes.
             let _ = to.write_all(&bytes);
+            drop(to);
+            if then.is_some() {
+                // SAFETY: no pointers: any process may trace this one, which stops here.
+                unsafe {
+                    libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY);
+                    libc::raise(libc::SIGSTOP);
+                }
+            }
             // SAFETY: no destructors are executed: the guest's threads may wait for ever.
             unsafe { libc::_exit(0) }
         }
@@ -82,6 +95,18 @@ pub(super) fn in_copy(silent: bool, act: impl FnOnce() -> Vec<u8>) -> Result<Vec
             let mut from = from;
             let read = from.read_to_end(&mut bytes);
             let mut status = 0;
+            if let Some(then) = then {
+                // SAFETY: room for a status; the process is this one's child.
+                unsafe { libc::waitpid(child, &raw mut status, libc::WUNTRACED) };
+                if libc::WIFSTOPPED(status) {
+                    then(child.cast_unsigned());
+                    // SAFETY: no pointers; nothing waits for its end but this.
+                    unsafe { libc::kill(child, libc::SIGKILL) };
+                    // SAFETY: room for a status.
+                    unsafe { libc::waitpid(child, &raw mut status, 0) };
+                    return read.map(|_| bytes).map_err(|_| Died::NoProcess);
+                }
+            }
             // SAFETY: room for a status.
             unsafe { libc::waitpid(child, &raw mut status, 0) };
             if libc::WIFSIGNALED(status) {
@@ -114,5 +139,97 @@ fn stay_here() {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(processor, &mut set);
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
+    }
+}
+
+/// Calls `work` in copies of this process, side by side, with their numbers and a function that sends a record;
+/// `receive` gets the records as they come. Returns when all copies have ended.
+///
+/// # Errors
+/// Returns [`Died`] if a copy cannot be made, or has not returned from `work`; records may have come before.
+pub fn in_workers(
+    count: usize,
+    mut work: impl FnMut(usize, &mut dyn FnMut(&[u8])),
+    mut receive: impl FnMut(&[u8]),
+) -> Result<(), Died> {
+    let mut workers = Vec::new();
+    for number in 0..count {
+        let mut ends = [0; 2];
+        // SAFETY: room for two descriptors.
+        if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+            return Err(Died::NoProcess);
+        }
+        // SAFETY: two descriptors that nothing else owns.
+        let [from, mut to] = ends.map(|end| File::from(unsafe { OwnedFd::from_raw_fd(end) }));
+        // SAFETY: no other thread is needed in the copy.
+        match unsafe { libc::fork() } {
+            -1 => return Err(Died::NoProcess),
+            0 => {
+                drop(from);
+                stay_on(number);
+                let mut is_heard = true;
+                work(number, &mut |record| {
+                    let size = (record.len() as u64).to_le_bytes();
+                    is_heard = is_heard && to.write_all(&[&size, record].concat()).is_ok();
+                });
+                // SAFETY: no destructors are executed, as in a history.
+                unsafe { libc::_exit(i32::from(!is_heard)) }
+            }
+            child => workers.push((child, from)),
+        }
+    }
+    let mut polled: Vec<_> = workers
+        .iter()
+        .map(|(_, from)| libc::pollfd { fd: from.as_raw_fd(), events: libc::POLLIN, revents: 0 })
+        .collect();
+    while polled.iter().any(|one| one.fd >= 0) {
+        // SAFETY: the descriptors of the pipes; those that have ended are negative, and left out.
+        unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as u64, -1) };
+        for (one, (_, from)) in polled.iter_mut().zip(&mut workers) {
+            if one.fd < 0 || one.revents == 0 {
+                continue;
+            }
+            match read_record(from) {
+                Some(record) => receive(&record),
+                None => one.fd = -1,
+            }
+        }
+    }
+    let mut ended = Ok(());
+    for (child, _) in workers {
+        let mut status = 0;
+        // SAFETY: room for a status.
+        unsafe { libc::waitpid(child, &raw mut status, 0) };
+        if libc::WIFSIGNALED(status) {
+            ended = Err(Died::Signal(libc::WTERMSIG(status)));
+        } else if libc::WEXITSTATUS(status) != 0 {
+            ended = Err(Died::Exit(libc::WEXITSTATUS(status)));
+        }
+    }
+    ended
+}
+
+fn read_record(from: &mut File) -> Option<Vec<u8>> {
+    let mut size = [0; 8];
+    from.read_exact(&mut size).ok()?;
+    let mut record = vec![0; usize::try_from(u64::from_le_bytes(size)).ok()?];
+    from.read_exact(&mut record).ok()?;
+    Some(record)
+}
+
+/// Keeps this process, and its copies, on one of the processors that it may use.
+fn stay_on(number: usize) {
+    // SAFETY: a set of processors is plain data; the calls have no other pointers. Without success copies may
+    // share processors.
+    unsafe {
+        let (mut allowed, mut own): (libc::cpu_set_t, libc::cpu_set_t) =
+            (std::mem::zeroed(), std::mem::zeroed());
+        let size = size_of::<libc::cpu_set_t>();
+        libc::sched_getaffinity(0, size, &raw mut allowed);
+        let all = || 0..libc::CPU_SETSIZE as usize;
+        let processors = || all().filter(|processor| libc::CPU_ISSET(*processor, &allowed));
+        let Some(processor) = processors().cycle().nth(number) else { return };
+        libc::CPU_SET(processor, &mut own);
+        libc::sched_setaffinity(0, size, &raw const own);
     }
 }

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_int, c_void};
+use std::ops::Range;
+use std::path::PathBuf;
 
 /// Entries of the dynamic section.
 const DT_PLTRELSZ: i64 = 2;
@@ -24,11 +26,13 @@ const SYMBOL_SIZE: u64 = 24;
 /// Objects whose imports stay: the C library calls itself, and the others have no threads.
 const KEPT: [&str; 5] = ["libc.so", "ld-linux", "libm.so", "libgcc_s.so", "libdl.so"];
 
-/// A loaded object: its base address and its dynamic section (VA).
+/// A loaded object: the addresses (VA) of its base, of its first and last bytes, and of its dynamic section.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LoadedObject {
     name: String,
     base: u64,
+    start: u64,
+    end: u64,
     dynamic: u64,
 }
 
@@ -63,8 +67,14 @@ pub(super) fn loaded_objects() -> BTreeSet<LoadedObject> {
         };
         if let Some(dynamic) = dynamic {
             let base = info.dlpi_addr;
-            let dynamic = base.wrapping_add(dynamic.p_vaddr);
-            found.insert(LoadedObject { name, base, dynamic });
+            let loaded = headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
+            let bounds = loaded.map(|header| (header.p_vaddr, header.p_vaddr + header.p_memsz));
+            let (start, end) = bounds
+                .reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
+                .unwrap_or_default();
+            let [start, end, dynamic] =
+                [start, end, dynamic.p_vaddr].map(|at| base.wrapping_add(at));
+            found.insert(LoadedObject { name, base, start, end, dynamic });
         }
         0
     }
@@ -83,6 +93,27 @@ struct Tables {
 }
 
 impl LoadedObject {
+    /// Returns the path of the object's file.
+    pub(super) fn path(&self) -> PathBuf {
+        let is_program = self.name.is_empty();
+        if is_program { PathBuf::from("/proc/self/exe") } else { PathBuf::from(&self.name) }
+    }
+
+    /// Returns the address that its file's addresses are relative to (VA).
+    pub(super) const fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Returns the address of the first byte (VA).
+    pub(super) const fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Returns the addresses of its bytes (VA).
+    pub(super) const fn code(&self) -> Range<u64> {
+        self.start..self.end
+    }
+
     /// Returns true if the object's imports are to be replaced.
     pub(super) fn is_replaced(&self) -> bool {
         let file = self.name.rsplit('/').next().unwrap_or_default();

@@ -10,12 +10,15 @@
 //! | `imports` | imports of loaded objects, replaced |
 //! | `carrier` | threads of the system, paired with coroutines |
 //! | `objects` | the guest's objects, by address |
-//! | `sync`, `semaphore`, `barrier`, `futex`, `once`, `threads`, `time`, `random` | the functions that imports lead to |
+//! | `sync`, `semaphore`, `barrier`, `futex`, `once`, `threads`, `time`, `random`, `ends` | the functions that imports lead to |
+//! | `stopped`, `backtrace` | threads that have stopped, and their stacks |
 //! | `fork` | a process for each history |
 //! | `visit` | a profiler over a text, in histories |
 
+mod backtrace;
 mod barrier;
 mod carrier;
+mod ends;
 mod fork;
 mod futex;
 mod imports;
@@ -23,20 +26,24 @@ mod objects;
 mod once;
 mod random;
 mod semaphore;
+mod stopped;
 mod sync;
 mod threads;
 mod time;
 mod visit;
 
-pub use fork::{Died, fix_addresses};
+pub use fork::{Died, fix_addresses, in_workers};
 pub use visit::{ScheduledVisit, VisitError};
 
 use crate::guest::library::Library;
+use crate::report::Finding;
 use clr_explore::{
-    CurrentThread, Ending, Explorer, HistoryDetail, Limits, Search, Setup, TestedProcess, story,
+    CurrentThread, Ending, Explorer, HistoryDetail, Limits, NotedHistory, NotingSearch,
+    ScheduleString, Search, Setup, TestedProcess, Verdict,
 };
 use clr_walker::profiling::HResult;
 use clr_world::BuildError;
+use core::fmt;
 use imports::{Replacement, loaded_objects};
 use std::ffi::{CStr, c_int, c_void};
 use std::path::Path;
@@ -48,7 +55,7 @@ macro_rules! replacements {
 }
 
 /// Returns the functions that the guest's imports are to lead to.
-fn replacements() -> [Replacement; 53] {
+fn replacements() -> [Replacement; 57] {
     replacements! {
         "pthread_create" => threads::create,
         "pthread_join" => threads::join,
@@ -93,6 +100,10 @@ fn replacements() -> [Replacement; 53] {
         "pthread_spin_unlock" => barrier::spin_unlock,
         "pthread_spin_destroy" => barrier::spin_destroy,
         "syscall" => futex::syscall,
+        "exit" => ends::exit,
+        "_exit" => ends::_exit,
+        "_Exit" => ends::_exit,
+        "quick_exit" => ends::quick_exit,
         "getrandom" => random::getrandom,
         "getentropy" => random::getentropy,
         "clock_gettime" => time::clock_gettime,
@@ -141,6 +152,12 @@ impl ScheduledLibrary {
     pub fn load(path: &Path) -> Result<Self, String> {
         let before = loaded_objects();
         let library = Library::load(path)?;
+        for object in &before {
+            backtrace::note(object, false);
+        }
+        for object in loaded_objects().difference(&before) {
+            backtrace::note(object, true);
+        }
         for object in loaded_objects().difference(&before).filter(|it| it.is_replaced()) {
             let changed = object.replace_imports(&replacements());
             changed.map_err(|page| format!("the page at {page:#x} stays read-only"))?;
@@ -155,30 +172,66 @@ impl ScheduledLibrary {
     }
 }
 
+/// A history that has ended, in the copy of the process in which it was executed.
+#[derive(Debug)]
+pub struct Executed<'e> {
+    /// The end of the history. The last turn has the stacks of the guest's threads.
+    pub ending: &'e Ending,
+    /// The mistakes of the guest that are no verdict of the search: references that are left, for example.
+    pub findings: &'e [Finding],
+}
+
+/// Makes bytes of a history in the copy of the process in which it was executed.
+pub type Describe<'d> = dyn Fn(&Executed<'_>) -> Vec<u8> + 'd;
+
 /// The parts of a history that are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+#[derive(Clone, Copy)]
+pub enum Kept<'k> {
     /// The ending. The guest's output is dropped.
     Ending,
-    /// The ending, and the story of a failure. The guest's output is printed.
-    Story,
+    /// The ending, and what this function makes of the history with its events, statuses and stacks. The
+    /// guest's output is dropped.
+    Description(&'k Describe<'k>),
+    /// The same, and the guest's output is printed.
+    Printed(&'k Describe<'k>),
+    /// The same; the copy then stops, and this function is called with its process id.
+    Stopped(&'k Describe<'k>, &'k dyn Fn(u32)),
+}
+
+impl fmt::Debug for Kept<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ending => "Ending",
+            Self::Description(_) => "Description",
+            Self::Printed(_) => "Printed",
+            Self::Stopped(..) => "Stopped",
+        })
+    }
 }
 
 /// The end of a history of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct GuestEnding {
-    /// The fingerprint of the verdict, if the history failed.
+    /// The fingerprint of the verdict, or the findings, if the history failed.
     pub verdict: Option<String>,
     /// Number of turns.
     pub turns: u64,
     /// Digest of all turns: the same history has the same digest.
     pub digest: u64,
-    /// The verdict and how it came about, in lines, if the history failed and its story is kept.
-    pub story: Vec<String>,
+    /// The choices of the history.
+    pub schedule: ScheduleString,
+    /// True if a replay came to another history.
+    pub strayed: bool,
+    /// True if the history exceeded its limit of turns.
+    pub in_turn: bool,
+    /// What was made of the history.
+    pub description: Vec<u8>,
+    noted: NotedHistory,
 }
 
 impl GuestEnding {
-    fn of(ending: &Ending, kept: Kept) -> Self {
+    fn of(ending: &Ending, findings: &[Finding]) -> Self {
         let turns = ending.history.iter().flat_map(|history| &history.turns);
         let mut digest = 0xCBF2_9CE4_8422_2325_u64;
         for turn in turns {
@@ -186,32 +239,81 @@ impl GuestEnding {
                 digest = (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
             }
         }
-        let mut found = Self { verdict: None, turns: ending.turns, digest, story: Vec::new() };
-        if let (Some(verdict), Some(history)) = (&ending.verdict, &ending.history) {
-            found.verdict = Some(verdict.fingerprint());
-            if kept == Kept::Story {
-                let rows = story::story(verdict, history);
-                found.story.extend(rows.iter().map(ToString::to_string));
-            }
+        let verdict = ending.verdict.as_ref().map(Verdict::fingerprint);
+        Self {
+            verdict: verdict.or_else(|| in_words(findings)),
+            turns: ending.turns,
+            digest,
+            schedule: ending.schedule.clone(),
+            strayed: false,
+            in_turn: ending.in_turn,
+            description: Vec::new(),
+            noted: NotedHistory::default(),
         }
-        found
+    }
+
+    /// Makes the search learn from this history, which it has begun.
+    pub fn teach(&self, search: &mut dyn Search) {
+        self.noted.teach(search, &self.schedule, self.in_turn);
     }
 
     fn to_bytes(&self) -> Vec<u8> {
-        let verdict = self.verdict.as_deref().unwrap_or_default();
-        let lines = self.story.iter().flat_map(|line| ["\n", line]);
-        let story: String = lines.collect();
-        format!("{} {} {verdict}{story}", self.turns, self.digest).into_bytes()
+        let Self { verdict, turns, digest, schedule, strayed, in_turn, description, noted } = self;
+        let verdict = verdict.as_deref().unwrap_or_default();
+        let numbers = format!("{turns} {digest} {} {}", u8::from(*strayed), u8::from(*in_turn));
+        let mut bytes = format!("{numbers}\n{schedule}\n{verdict}\n{noted}\n").into_bytes();
+        bytes.extend(description);
+        bytes
     }
 
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut lines = std::str::from_utf8(bytes).ok()?.split('\n');
-        let mut parts = lines.next()?.splitn(3, ' ');
-        let turns = parts.next()?.parse().ok()?;
-        let digest = parts.next()?.parse().ok()?;
-        let verdict = parts.next().filter(|verdict| !verdict.is_empty()).map(str::to_owned);
-        Some(Self { verdict, turns, digest, story: lines.map(str::to_owned).collect() })
+        let mut parts = bytes.splitn(5, |byte| *byte == b'\n');
+        let mut line = || std::str::from_utf8(parts.next()?).ok();
+        let mut numbers = line()?.split(' ').map(str::parse);
+        let mut number = || numbers.next()?.ok();
+        let (turns, digest, strayed, in_turn) = (number()?, number()?, number()?, number()?);
+        let schedule = line()?.parse().ok()?;
+        let verdict = line().filter(|verdict| !verdict.is_empty()).map(str::to_owned);
+        let noted = line()?.parse().ok()?;
+        let description = parts.next()?.to_vec();
+        let (strayed, in_turn) = (strayed != 0, in_turn != 0);
+        Some(Self { verdict, turns, digest, schedule, strayed, in_turn, description, noted })
     }
+}
+
+/// Returns findings in words, each kind once.
+fn in_words(findings: &[Finding]) -> Option<String> {
+    let mut words: Vec<String> = Vec::new();
+    for finding in findings {
+        let one = match finding {
+            Finding::Leak { interface, .. } => format!("references to {interface} are left"),
+            other => other.to_string(),
+        };
+        if !words.contains(&one) {
+            words.push(one);
+        }
+    }
+    (!words.is_empty()).then(|| format!("findings: {}", words.join("; ")))
+}
+
+/// Adds the stacks of the guest's threads to the last turn of a history. The threads then stay where they are.
+fn add_stacks(ending: &mut Ending) {
+    let Some(turn) = ending.history.as_mut().and_then(|history| history.turns.last_mut()) else {
+        return;
+    };
+    let imports = replacements().map(|it| (it.with as u64, it.name)).into_iter().collect();
+    carrier::for_each(|thread, carrier| {
+        let Some(registers) = stopped::registers(carrier) else { return };
+        let frames = backtrace::frames(&registers, &imports);
+        if let Some(status) = turn.statuses.get_mut(thread.index())
+            && !frames.is_empty()
+        {
+            // The innermost activity is what the thread of the system executes.
+            let rest = status.stack.split_off(1.min(status.stack.len()));
+            let known = std::mem::replace(&mut status.stack, frames);
+            status.stack.extend(known.into_iter().chain(rest));
+        }
+    });
 }
 
 /// Executes a history in a copy of this process.
@@ -219,14 +321,30 @@ fn run_in_copy<'p>(
     explorer: &mut Explorer<'_>,
     load: &(dyn Fn(&mut Setup<'p>) + 'p),
     search: &mut dyn Search,
-    kept: Kept,
+    findings: &dyn Fn() -> Vec<Finding>,
+    kept: Kept<'_>,
 ) -> Result<GuestEnding, Died> {
     let detail = match kept {
         Kept::Ending => HistoryDetail::Events,
-        Kept::Story => HistoryDetail::Statuses,
+        _ => HistoryDetail::Statuses,
     };
-    let bytes = fork::in_copy(kept == Kept::Ending, || {
-        GuestEnding::of(&explorer.run(load, search, Limits::default(), detail), kept).to_bytes()
+    let then = if let Kept::Stopped(_, then) = kept { Some(then) } else { None };
+    let is_silent = matches!(kept, Kept::Ending | Kept::Description(_));
+    let bytes = fork::in_copy(is_silent, then, || {
+        stopped::handle_signals();
+        let mut noting = NotingSearch::new(search);
+        let mut ending = explorer.run(load, &mut noting, Limits::default(), detail);
+        let strayed = noting.has_strayed();
+        let found = if ending.verdict.is_none() { findings() } else { Vec::new() };
+        let mut told = GuestEnding { strayed, ..GuestEnding::of(&ending, &found) };
+        match kept {
+            Kept::Ending => told.noted = noting.into_noted(),
+            Kept::Description(describe) | Kept::Printed(describe) | Kept::Stopped(describe, _) => {
+                add_stacks(&mut ending);
+                told.description = describe(&Executed { ending: &ending, findings: &found });
+            }
+        }
+        told.to_bytes()
     })?;
     GuestEnding::from_bytes(&bytes).ok_or(Died::Exit(0))
 }
@@ -265,6 +383,6 @@ impl<'b> GuestProcess<'b> {
                 carrier.finish(me);
             });
         };
-        run_in_copy(&mut self.explorer, &load, search, Kept::Ending)
+        run_in_copy(&mut self.explorer, &load, search, &Vec::new, Kept::Ending)
     }
 }

@@ -2,7 +2,9 @@
 
 use super::{Died, GuestEnding, Kept, ScheduledLibrary, carrier, run_in_copy};
 use crate::guest::{Loaded, Visit};
+use crate::journal::Journal;
 use crate::raise::Target;
+use crate::report::Finding;
 use crate::session::{Inner, Session};
 use crate::stage::{Anchor, Stage};
 use clr_com::Guid;
@@ -16,6 +18,7 @@ use clr_world::BuildError;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::Duration;
 use thiserror::Error;
 
 /// The reason why a profiler cannot be visited.
@@ -45,11 +48,13 @@ pub struct ScheduledVisit {
     _process: Anchor<TestedProcess>,
     library: PathBuf,
     class: Guid,
+    patience: Duration,
     _loaded: ScheduledLibrary,
 }
 
 impl ScheduledVisit {
-    /// Loads a library, and sets a text up. Nothing of the library is called but its initialisers.
+    /// Loads a library, and sets a text up. Nothing of the library is called but its initialisers. What happens
+    /// in a history is written to the journal, in the copy of the process in which it is executed.
     ///
     /// # Errors
     /// Returns [`VisitError`].
@@ -58,6 +63,7 @@ impl ScheduledVisit {
         class: Guid,
         text: &str,
         generation: Generation,
+        journal: Option<Box<dyn Journal>>,
     ) -> Result<Self, VisitError> {
         let scenario = Scenario::parse(text)?;
         let process = scenario.process_on(generation)?.ending_by(scenario.process_end());
@@ -67,10 +73,17 @@ impl ScheduledVisit {
         let explorer = Explorer::new(unsafe { process.get() })?;
         let main = OsThreadId(1);
         let stage = Stage::scheduled(explorer.runtime(), main);
-        let session = Session::of_stage(scenario, generation, stage, None);
+        let session = Session::of_stage(scenario, generation, stage, journal);
         let loaded = ScheduledLibrary::load(library).map_err(VisitError::Library)?;
         let library = library.to_owned();
-        Ok(Self { explorer, session, _process: process, library, class, _loaded: loaded })
+        let patience = carrier::PATIENCE;
+        Ok(Self { explorer, session, _process: process, library, class, patience, _loaded: loaded })
+    }
+
+    /// Sets the real time after which a guest that has not given back control has left the simulation: it spins,
+    /// or waits for something that is not simulated. It is 10 seconds unless it is set.
+    pub fn set_patience(&mut self, limit: Duration) {
+        self.patience = limit;
     }
 
     /// Executes a history in a copy of this process. A strategy that learns from the histories before does
@@ -81,9 +94,10 @@ impl ScheduledVisit {
     pub fn run_in_copy(
         &mut self,
         search: &mut dyn Search,
-        kept: Kept,
+        kept: Kept<'_>,
     ) -> Result<GuestEnding, Died> {
-        let Self { explorer, session, library, class, .. } = self;
+        let Self { explorer, session, library, class, patience, .. } = self;
+        carrier::set_patience(*patience);
         let guest = Rc::new(Guest {
             session: session.share(),
             library: library.clone(),
@@ -98,8 +112,26 @@ impl ScheduledVisit {
                 setup.on(*kind, move |me| raises.raise(me));
             }
         };
-        run_in_copy(explorer, &load, search, kept)
+        let guest = session.share();
+        run_in_copy(explorer, &load, search, &|| mistakes(&guest), kept)
     }
+}
+
+/// Returns the mistakes of a profiler that its histories have to show. A CLR does not release the profiler's
+/// object when the process ends (`EEShutDownHelper` in src/coreclr/vm/ceemain.cpp of dotnet/runtime), so its
+/// references to the runtime's object may be left.
+fn mistakes(session: &Session) -> Vec<Finding> {
+    let report = session.final_report();
+    let found = report.findings().iter().filter(|finding| match finding {
+        Finding::Leak { object, .. } => *object > 0,
+        Finding::Rule(_)
+        | Finding::Refused(_)
+        | Finding::StartedThreads { .. }
+        | Finding::WrongThread { .. }
+        | Finding::Ended { .. } => false,
+        _ => true,
+    });
+    found.copied().collect()
 }
 
 /// The profiler in one history.

@@ -19,6 +19,13 @@ pub use story::{StoryLine, StoryWriter, Topic};
 
 use core::cell::{Cell, RefCell};
 
+/// Recorded events that were put aside.
+#[derive(Debug)]
+pub struct InterruptedLog {
+    listening: bool,
+    events: Vec<Event>,
+}
+
 /// The recorded events of calls, in order.
 #[derive(Debug, Default)]
 pub struct Log {
@@ -36,6 +43,19 @@ impl Log {
     pub fn take(&self) -> Vec<Event> {
         self.listening.set(false);
         self.events.take()
+    }
+
+    /// Puts aside what is being recorded: another thread's calls come between. [`resume`](Self::resume) goes on
+    /// with it.
+    #[must_use]
+    pub fn interrupt(&self) -> InterruptedLog {
+        InterruptedLog { listening: self.listening.take(), events: self.events.take() }
+    }
+
+    /// Goes on recording where [`interrupt`](Self::interrupt) has ended.
+    pub fn resume(&self, log: InterruptedLog) {
+        self.listening.set(log.listening);
+        self.events.replace(log.events);
     }
 
     #[inline]

@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 /// The class of profilers that ignore it.
 const NO_CLASS: &str = "00000000-0000-0000-0000-000000000000";
+/// Time that a profiler has to return, in seconds.
+const TIMEOUT: u64 = 20;
 /// Longest pause between two looks at a process.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Most folders that are tried.
@@ -107,7 +109,7 @@ pub(super) fn run(args: &HostArgs, generation: Generation) -> io::Result<Remains
     command.arg("--journal").arg(&journal);
     command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out);
     let mut child = command.spawn()?;
-    let status = wait(&mut child, Duration::from_secs(args.timeout))?;
+    let status = wait(&mut child, Duration::from_secs(args.timeout.unwrap_or(TIMEOUT)))?;
     let journal = read(&fs::read_to_string(&journal)?);
     let mut printed = fs::read(&printed)?;
     printed.truncate(PRINTED);

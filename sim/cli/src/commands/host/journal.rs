@@ -89,7 +89,8 @@ pub(super) struct Sentence {
 }
 
 impl Line {
-    fn new(entry: &Entry<'_>) -> Option<Self> {
+    /// Returns the line of an entry.
+    pub(super) fn new(entry: &Entry<'_>) -> Option<Self> {
         Some(match *entry {
             Entry::Begins(step) => Self::Begins(step.to_owned()),
             Entry::Loaded { step, result } => {

@@ -34,6 +34,9 @@ pub(crate) fn host(args: &HostArgs, console: &mut Console<'_>) -> Result<u8, Cli
         Ok(_) => {}
         Err(error) => return Err(CliError::new(&library, error.kind())),
     }
+    if let Some(name) = &args.replay {
+        return histories::replay(args, name, &source, console);
+    }
     if let Some(schedules) = args.schedules {
         return histories::search(args, schedules, &source, console);
     }

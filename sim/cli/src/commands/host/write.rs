@@ -55,7 +55,7 @@ impl Account {
         write_counts(of, &self.not_simulated, out)?;
         let of = "not raised: the program has these callbacks, and they are not simulated";
         write_counts(of, &self.not_raised, out)?;
-        self.write_walks(out)?;
+        write_walks(&self.walks, out)?;
         self.write_printed(out)?;
         writeln!(out)
     }
@@ -98,25 +98,6 @@ impl Account {
         Ok(())
     }
 
-    fn write_walks(&self, out: &mut dyn Write) -> io::Result<()> {
-        // Equal walks are written once.
-        let mut groups: Vec<(&Walked, usize)> = Vec::new();
-        for walk in &self.walks {
-            match groups.iter_mut().find(|(one, _)| one.is_like(walk)) {
-                Some((_, count)) => *count += 1,
-                None => groups.push((walk, 1)),
-            }
-        }
-        head("walks", groups.is_empty(), out)?;
-        for (walk, count) in groups.iter().take(WALKS) {
-            walk.write(*count, out)?;
-        }
-        match groups.len().saturating_sub(WALKS) {
-            0 => Ok(()),
-            more => writeln!(out, "  {more} more are in the output of --json"),
-        }
-    }
-
     fn write_printed(&self, out: &mut dyn Write) -> io::Result<()> {
         head("printed by the profiler", self.printed.is_empty(), out)?;
         for line in self.printed.lines().take(PRINTED) {
@@ -126,6 +107,26 @@ impl Account {
             0 => Ok(()),
             more => writeln!(out, "  {more} more lines are in the output of --json"),
         }
+    }
+}
+
+/// Writes walks, equal ones once.
+pub(super) fn write_walks(walks: &[Walked], out: &mut dyn Write) -> io::Result<()> {
+    // Equal walks are written once.
+    let mut groups: Vec<(&Walked, usize)> = Vec::new();
+    for walk in walks {
+        match groups.iter_mut().find(|(one, _)| one.is_like(walk)) {
+            Some((_, count)) => *count += 1,
+            None => groups.push((walk, 1)),
+        }
+    }
+    head("walks", groups.is_empty(), out)?;
+    for (walk, count) in groups.iter().take(WALKS) {
+        walk.write(*count, out)?;
+    }
+    match groups.len().saturating_sub(WALKS) {
+        0 => Ok(()),
+        more => writeln!(out, "  {more} more are in the output of --json"),
     }
 }
 

@@ -1,0 +1,141 @@
+//! The guest of a search or a replay: a profiler over a text on a runtime.
+
+use super::super::child;
+use super::description::{Description, Drawing, Walks};
+use super::name::{HistoryName, LibraryDigest};
+use crate::args::HostArgs;
+use crate::input::program::ProgramFixture;
+use crate::input::{Source, slashed};
+use crate::render::error::CliError;
+use clr_explore::{ScheduleString, Search};
+use clr_runtime::generation::Generation;
+use clr_scenario::TextDigest;
+use clrsim::scheduled::{Died, Executed, GuestEnding, Kept, ScheduledVisit, fix_addresses};
+use std::convert::Infallible;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+
+/// The end of a history, or of its process.
+pub(super) type Ended = Result<GuestEnding, Died>;
+
+/// The fingerprint of histories that do not fail.
+pub(super) const ENDS: &str = "ends";
+
+/// Returns the fingerprint of an end.
+pub(super) fn fingerprint(ended: &Ended) -> String {
+    match ended {
+        Ok(ending) => ending.verdict.clone().unwrap_or_else(|| ENDS.to_owned()),
+        Err(died) => died.to_string(),
+    }
+}
+
+/// An act beside the description of a history.
+#[derive(Clone, Copy)]
+pub(super) enum And<'a> {
+    Nothing,
+    /// The output of the guest is printed.
+    Prints,
+    /// The same, and the process stops at the end of the history, and this function gets its id.
+    Stops(&'a dyn Fn(u32)),
+}
+
+/// A profiler over a text on a runtime.
+pub(super) struct Guest {
+    pub(super) library: String,
+    pub(super) text: String,
+    pub(super) generation: Generation,
+    title: String,
+    digests: (TextDigest, LibraryDigest),
+    visit: ScheduledVisit,
+    walks: Walks,
+}
+
+/// Starts the tool again with fixed addresses, if they are not: containers that are ordered by address are
+/// then traversed in the same order. With random addresses everything works as well.
+pub(super) fn with_fixed_addresses() {
+    if fix_addresses() {
+        let again = || -> io::Result<Infallible> {
+            let tool = std::env::current_exe()?;
+            Err(Command::new(tool).args(std::env::args_os().skip(1)).exec())
+        };
+        let _ = again();
+    }
+}
+
+impl Guest {
+    /// Loads the profiler.
+    pub(super) fn new(
+        args: &HostArgs,
+        source: &Source,
+        generation: Generation,
+    ) -> Result<Self, CliError> {
+        let library = slashed(&args.library);
+        let refused = |error: &dyn std::fmt::Display| CliError::new(&library, error);
+        let fixture = ProgramFixture::read(source)?;
+        let path = std::path::absolute(&args.library).map_err(|error| refused(&error.kind()))?;
+        let digest = LibraryDigest::of(&path).map_err(|error| refused(&error.kind()))?;
+        let walks = Walks::default();
+        let journal = Some(Box::new(walks.clone()) as _);
+        let text = source.read_text()?;
+        let mut visit =
+            ScheduledVisit::open(&path, child::class(args)?, &text, generation, journal)
+                .map_err(|error| refused(&error))?;
+        if let Some(seconds) = args.timeout {
+            visit.set_patience(Duration::from_secs(seconds));
+        }
+        let title = fixture.scenario.about.shows.clone();
+        Ok(Self {
+            library,
+            text: source.name.clone(),
+            generation,
+            title: title.unwrap_or_else(|| source.name.clone()),
+            digests: (fixture.scenario.digest(), digest),
+            visit,
+            walks,
+        })
+    }
+
+    /// Returns the name of a history.
+    pub(super) fn name(&self, schedule: &ScheduleString) -> HistoryName {
+        let Self { generation, digests, .. } = *self;
+        HistoryName { generation, schedule: schedule.clone(), digests: Some(digests) }
+    }
+
+    /// Returns true for the text, and for the library, if it is another one than when a history was found;
+    /// `None` if its name does not say.
+    pub(super) fn is_changed(&self, name: &HistoryName) -> Option<(bool, bool)> {
+        let (text, library) = name.digests.as_ref()?;
+        Some((*text != self.digests.0, *library != self.digests.1))
+    }
+
+    /// Executes the history that a search has begun.
+    pub(super) fn execute(&mut self, search: &mut dyn Search) -> Ended {
+        self.visit.run_in_copy(search, Kept::Ending)
+    }
+
+    /// Executes the history that a search has begun, and describes it.
+    pub(super) fn describe(
+        &mut self,
+        search: &mut dyn Search,
+        drawing: &Drawing,
+        and: And<'_>,
+    ) -> (Ended, Description) {
+        let drawing = Drawing { title: self.title.clone(), ..drawing.clone() };
+        let walks = self.walks.clone();
+        let describe =
+            move |executed: &Executed<'_>| Description::new(executed, &walks, &drawing).to_bytes();
+        self.walks.write_down(true);
+        let kept = match and {
+            And::Nothing => Kept::Description(&describe),
+            And::Prints => Kept::Printed(&describe),
+            And::Stops(then) => Kept::Stopped(&describe, then),
+        };
+        let mut ended = self.visit.run_in_copy(search, kept);
+        self.walks.write_down(false);
+        let take = |ending: &mut GuestEnding| std::mem::take(&mut ending.description);
+        let bytes = ended.as_mut().map(take).unwrap_or_default();
+        (ended, Description::from_bytes(&bytes))
+    }
+}

@@ -1,0 +1,147 @@
+//! A history of a guest, executed once more: explained, drawn, or stopped for a debugger.
+
+use super::description::{Description, Drawing};
+use super::guest::{And, ENDS, Guest, fingerprint, with_fixed_addresses};
+use super::name::HistoryName;
+use crate::args::HostArgs;
+use crate::input::{Source, slashed};
+use crate::render::console::{BAD, Console, GOOD, HEAD};
+use crate::render::error::CliError;
+use crate::render::json::write_json;
+use crate::{FAILED, PASSED};
+use clr_explore::{ReplaySearch, Search as _};
+use serde::Serialize;
+use std::process::Command;
+
+/// A replayed history.
+#[derive(Debug, Serialize)]
+struct Replayed {
+    kind: &'static str,
+    library: String,
+    file: String,
+    runtime: &'static str,
+    replay: String,
+    /// `None` if the name does not say with which text the history was found.
+    text_edited: Option<bool>,
+    /// The same for the library.
+    library_changed: Option<bool>,
+    /// True if a thread could not go on where the history has it go on: this is another history.
+    strayed: bool,
+    turns: u64,
+    /// The fingerprint of the verdict; `ends` if the history does not fail.
+    end: String,
+    #[serde(flatten)]
+    description: Description,
+}
+
+/// Replays a history. Returns the exit code.
+pub(in super::super) fn replay(
+    args: &HostArgs,
+    name: &str,
+    source: &Source,
+    console: &mut Console<'_>,
+) -> Result<u8, CliError> {
+    let name = HistoryName::parse(name)?;
+    with_fixed_addresses();
+    if let Some(page) = &args.html {
+        args.replacing.check_page(page)?;
+    }
+    let mut guest = Guest::new(args, source, name.generation)?;
+    let mut replay = ReplaySearch::new(name.schedule.clone());
+    replay.begin(0);
+    let drawing = Drawing {
+        rows: args.timeline.then_some(args.width),
+        page: args.html.is_some(),
+        title: String::new(),
+        replay: format!("clrsim host {} {} --replay {name}", guest.library, guest.text),
+    };
+    let debug = |process: u32| debug(process, args.gdb.as_deref().unwrap_or_default());
+    let and = match &args.gdb {
+        Some(_) => And::Stops(&debug),
+        None if args.json => And::Nothing,
+        None => And::Prints,
+    };
+    let (ended, mut description) = guest.describe(&mut replay, &drawing, and);
+    let changed = guest.is_changed(&name);
+    let page = description.page.take();
+    let replayed = Replayed {
+        kind: "guest-history",
+        library: guest.library.clone(),
+        file: guest.text.clone(),
+        runtime: name.generation.name(),
+        replay: name.to_string(),
+        text_edited: changed.map(|(text, _)| text),
+        library_changed: changed.map(|(_, library)| library),
+        strayed: ended.as_ref().is_ok_and(|ending| ending.strayed),
+        turns: ended.as_ref().map_or(0, |ending| ending.turns),
+        end: fingerprint(&ended),
+        description,
+    };
+    let code = if replayed.end == ENDS { PASSED } else { FAILED };
+    if let (Some(path), Some(page)) = (&args.html, page) {
+        args.replacing.write_page(path, &page)?;
+        let name = slashed(path);
+        writeln!(console.err, "{GOOD}written{GOOD:#}: {HEAD}{name}{HEAD:#}")?;
+    }
+    if args.json {
+        write_json(&replayed, console)?;
+    } else {
+        replayed.write(console)?;
+    }
+    Ok(code)
+}
+
+/// Runs the debugger on a process that has stopped: with commands, or on the terminal.
+fn debug(process: u32, commands: &str) {
+    let mut gdb = Command::new("gdb");
+    gdb.arg("-q").arg("-p").arg(process.to_string());
+    if !commands.is_empty() {
+        gdb.arg("-batch");
+        for command in commands.split(';') {
+            gdb.arg("-ex").arg(command.trim());
+        }
+    }
+    if let Err(error) = gdb.status() {
+        eprintln!("gdb cannot be started: {error}");
+    }
+}
+
+impl Replayed {
+    fn write(&self, console: &mut Console<'_>) -> Result<(), CliError> {
+        let Self { library, file, runtime, turns, end, description, .. } = self;
+        let note = |is_so: Option<bool>, what: &str| {
+            (is_so == Some(true)).then(|| format!("{what} after this history was found"))
+        };
+        let notes = [
+            note(self.library_changed, "the library was built again"),
+            note(self.text_edited, "the text was edited"),
+            self.strayed.then(|| {
+                "this is another history: a thread could not go on where it did".to_owned()
+            }),
+        ];
+        for note in notes.into_iter().flatten() {
+            writeln!(console.err, "{BAD}note:{BAD:#} {note}")?;
+        }
+        let out = &mut *console.out;
+        writeln!(out, "{HEAD}{library}{HEAD:#} over {file} on {runtime}, {turns} turns")?;
+        if !description.rows.is_empty() {
+            for row in &description.rows {
+                writeln!(out, "{row}")?;
+            }
+            return Ok(());
+        }
+        for line in &description.story {
+            writeln!(out, "{}", format!("  {line}").trim_end())?;
+        }
+        if description.story.is_empty() {
+            let style = if end == ENDS { GOOD } else { BAD };
+            let words = if end == ENDS { "ends well" } else { end };
+            writeln!(out, "  {style}{words}{style:#}")?;
+        }
+        for found in &description.findings {
+            writeln!(out, "  {BAD}{}{BAD:#} {}", found.finding, found.text)?;
+        }
+        super::super::write::write_walks(&description.walks, out)?;
+        Ok(())
+    }
+}

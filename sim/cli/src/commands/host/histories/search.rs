@@ -1,0 +1,355 @@
+//! Searches of a guest's histories.
+
+use super::super::newest;
+use super::description::Drawing;
+use super::guest::{And, ENDS, Ended, Guest, fingerprint, with_fixed_addresses};
+use crate::args::{HostArgs, StrategyChoice};
+use crate::input::Source;
+use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
+use crate::render::error::CliError;
+use crate::render::json::write_json;
+use crate::render::progress::Progress;
+use crate::{FAILED, PASSED};
+use clr_explore::{Coverage, Pct, ReplaySearch, ScheduleString, Search, Strategy};
+use clr_runtime::generation::Generation;
+use clrsim::scheduled::in_workers;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::cmp::Reverse;
+use std::io;
+use std::num::NonZeroUsize;
+
+/// Number of histories that may leave the simulation: each costs seconds.
+const LEFT: u64 = 5;
+/// The words of their verdict.
+const HAS_LEFT: &str = "left the simulation";
+
+/// An outcome of histories.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    /// The fingerprint of the verdict, or the end of the process; `ends` for histories that do not fail.
+    end: String,
+    count: u64,
+    /// Number of the first such history.
+    first: u64,
+    /// The name of that history, for `--replay`. `None` if its process ended without it.
+    replay: Option<String>,
+    /// The verdict with its waits and its hazard.
+    failed: Option<Box<RawValue>>,
+    findings: Vec<super::super::journal::Found>,
+    /// True if the first history came out the same once more.
+    repeats: bool,
+    #[serde(skip)]
+    story: Vec<String>,
+}
+
+/// The histories of a profiler on a runtime.
+#[derive(Debug, Serialize)]
+struct Histories {
+    kind: &'static str,
+    library: String,
+    file: String,
+    runtime: &'static str,
+    strategy: &'static str,
+    seed: u64,
+    first: u64,
+    /// Number of histories that were executed.
+    schedules: u64,
+    /// True if these are all, up to the order of independent steps; `None` if that is not known.
+    everything: Option<bool>,
+    /// The reason why the search ended early.
+    stopped: Option<&'static str>,
+    outcomes: Vec<Outcome>,
+}
+
+/// A history, as the process that has executed it reports it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+struct Executed {
+    number: u64,
+    end: String,
+    /// The digest of its turns, and its choices. `None` if its process has ended.
+    choices: Option<(u64, String)>,
+}
+
+impl Executed {
+    fn new(number: u64, ended: &Ended) -> Self {
+        let choices = ended.as_ref().ok().map(|it| (it.digest, it.schedule.to_string()));
+        Self { number, end: fingerprint(ended), choices }
+    }
+}
+
+/// The histories with the same end: their number, and the first of them.
+struct Group {
+    count: u64,
+    first: Executed,
+}
+
+/// The results of a search.
+#[derive(Default)]
+struct Found {
+    groups: Vec<Group>,
+    covered: Option<Coverage>,
+    stopped: Option<&'static str>,
+}
+
+impl Found {
+    fn add(&mut self, executed: Executed) {
+        let known = self.groups.iter_mut().find(|known| known.first.end == executed.end);
+        let Some(known) = known else {
+            return self.groups.push(Group { count: 1, first: executed });
+        };
+        known.count += 1;
+        if executed.number < known.first.number {
+            known.first = executed;
+        }
+    }
+
+    fn total(&self) -> u64 {
+        self.groups.iter().map(|group| group.count).sum()
+    }
+}
+
+/// Returns the strategy that the arguments name.
+fn strategy(args: &HostArgs) -> Result<Strategy, CliError> {
+    let found = match args.strategy {
+        None | Some(StrategyChoice::Random) => Strategy::Random,
+        Some(StrategyChoice::Pct) => Strategy::Pct { depth: args.depth.unwrap_or(3) },
+        Some(StrategyChoice::Exhaustive) => Strategy::Exhaustive { preemptions: args.preemptions },
+        Some(StrategyChoice::Guided) => Strategy::Guided,
+    };
+    let refuse = |flag: &str, only: &str| {
+        let what = format!("is for {only}, and the search is {}", word(found));
+        Err(CliError::new(flag, what))
+    };
+    if args.depth.is_some() && !matches!(found, Strategy::Pct { .. }) {
+        return refuse("--depth", "--strategy pct");
+    }
+    if args.preemptions.is_some() && !matches!(found, Strategy::Exhaustive { .. }) {
+        return refuse("--preemptions", "--strategy exhaustive");
+    }
+    if args.first > 0 && !found.can_be_shared() {
+        return refuse("--first", "--strategy random or pct");
+    }
+    Ok(found)
+}
+
+const fn word(strategy: Strategy) -> &'static str {
+    match strategy {
+        Strategy::Random => "random",
+        Strategy::Pct { .. } => "pct",
+        Strategy::Exhaustive { .. } => "exhaustive",
+        Strategy::Guided => "guided",
+    }
+}
+
+/// Searches histories on each of the runtimes. Returns the exit code.
+pub(in super::super) fn search(
+    args: &HostArgs,
+    schedules: u64,
+    source: &Source,
+    console: &mut Console<'_>,
+) -> Result<u8, CliError> {
+    with_fixed_addresses();
+    let by = strategy(args)?;
+    let mut code = PASSED;
+    for generation in args.on.unwrap_or(newest()).iter() {
+        let mut guest = Guest::new(args, source, generation)?;
+        let found = explore(args, by, schedules, &mut guest, console)?;
+        let outcomes = outcomes(&mut guest, &found);
+        if outcomes.iter().any(|outcome| outcome.end != ENDS) {
+            code = FAILED;
+        }
+        let found = Histories {
+            kind: "histories",
+            library: guest.library.clone(),
+            file: guest.text.clone(),
+            runtime: generation.name(),
+            strategy: word(by),
+            seed: args.seed,
+            first: args.first,
+            schedules: found.total(),
+            everything: found.covered.map(|covered| covered.everything),
+            stopped: found.stopped,
+            outcomes,
+        };
+        if args.json {
+            write_json(&found, console)?;
+        } else {
+            found.write(&guest, generation, console)?;
+        }
+    }
+    Ok(code)
+}
+
+/// Prepares a search. A search by priorities needs the length of histories: that of the history without
+/// choices.
+fn prepare(args: &HostArgs, by: Strategy, guest: &mut Guest) -> Box<dyn Search> {
+    let Strategy::Pct { depth } = by else { return by.search(args.seed) };
+    let mut usual = ReplaySearch::new(ScheduleString::default());
+    usual.begin(0);
+    let turns = guest.execute(&mut usual).map_or(0, |ending| ending.turns);
+    Box::new(Pct::new(args.seed, depth).over(turns))
+}
+
+/// Executes histories, and groups them by their ends.
+fn explore(
+    args: &HostArgs,
+    by: Strategy,
+    schedules: u64,
+    guest: &mut Guest,
+    console: &mut Console<'_>,
+) -> Result<Found, CliError> {
+    let message = guest.generation.to_string();
+    let progress = Progress::with_rate(console.progress, schedules, message);
+    let mut search = prepare(args, by, guest);
+    let jobs = args.jobs.map_or(1, NonZeroUsize::get) as u64;
+    let mut found = Found::default();
+    if by.can_be_shared() && jobs > 1 {
+        let numbers = args.first..args.first.saturating_add(schedules);
+        let work = |worker: usize, send: &mut dyn FnMut(&[u8])| {
+            let mut left = 0;
+            let own = numbers.clone().skip(worker).step_by(jobs as usize);
+            for number in own {
+                search.begin(number);
+                let executed = Executed::new(number, &guest.execute(&mut *search));
+                left += u64::from(executed.end.contains(HAS_LEFT));
+                send(&serde_json::to_vec(&executed).unwrap_or_default());
+                if left >= LEFT {
+                    return;
+                }
+            }
+        };
+        let ended = in_workers(jobs as usize, work, |record| {
+            if let Ok(executed) = serde_json::from_slice(record) {
+                found.add(executed);
+                progress.step();
+            }
+        });
+        progress.finish();
+        ended.map_err(|died| CliError::new("--jobs", format_args!("a process ended: {died}")))?;
+        if found.total() < schedules {
+            found.stopped = Some(STOPPED_LEFT);
+        }
+        return Ok(found);
+    }
+    let mut left = 0;
+    for number in args.first..args.first.saturating_add(schedules) {
+        if !search.begin(number) {
+            break;
+        }
+        let ended = guest.execute(&mut *search);
+        let executed = Executed::new(number, &ended);
+        left += u64::from(executed.end.contains(HAS_LEFT));
+        found.add(executed);
+        progress.set(number - args.first + 1);
+        match &ended {
+            Ok(ending) if !by.can_be_shared() => ending.teach(&mut *search),
+            Err(_) if !by.can_be_shared() => {
+                found.stopped = Some("the process of a history has ended, and its choices with it");
+                break;
+            }
+            _ => {}
+        }
+        if left >= LEFT {
+            found.stopped = Some(STOPPED_LEFT);
+            break;
+        }
+    }
+    progress.finish();
+    found.covered = search.covered().filter(|_| found.stopped.is_none());
+    Ok(found)
+}
+
+/// The reason why a search ends early: its histories cost seconds.
+const STOPPED_LEFT: &str = "the profiler has left the simulation again and again";
+
+/// Executes the first history of each outcome once more, and describes it.
+fn outcomes(guest: &mut Guest, found: &Found) -> Vec<Outcome> {
+    let mut groups: Vec<&Group> = found.groups.iter().collect();
+    groups.sort_by_key(|group| (Reverse(group.count), group.first.number));
+    groups.into_iter().map(|group| outcome(guest, group)).collect()
+}
+
+fn outcome(guest: &mut Guest, group: &Group) -> Outcome {
+    let Executed { number, end, choices } = &group.first;
+    let mut outcome = Outcome {
+        end: end.clone(),
+        count: group.count,
+        first: *number,
+        replay: None,
+        failed: None,
+        findings: Vec::new(),
+        repeats: true,
+        story: Vec::new(),
+    };
+    let parse = |(digest, choices): &(u64, String)| Some((*digest, choices.parse().ok()?));
+    let Some((digest, schedule)) = choices.as_ref().and_then(parse) else { return outcome };
+    outcome.replay = Some(guest.name(&schedule).to_string());
+    if end != ENDS {
+        let mut replay = ReplaySearch::new(schedule);
+        replay.begin(0);
+        let (again, description) = guest.describe(&mut replay, &Drawing::default(), And::Nothing);
+        outcome.repeats = again.is_ok_and(|again| again.digest == digest);
+        (outcome.failed, outcome.story) = (description.failed, description.story);
+        outcome.findings = description.findings;
+    }
+    outcome
+}
+
+impl Histories {
+    /// Writes the outcomes, and the story of each failure.
+    fn write(
+        &self,
+        guest: &Guest,
+        generation: Generation,
+        console: &mut Console<'_>,
+    ) -> io::Result<()> {
+        let Self { library, file, strategy, seed, first, schedules, outcomes, .. } = self;
+        let out = &mut *console.out;
+        let by = if *strategy == "random" { String::new() } else { format!(", {strategy}") };
+        let all = if self.everything == Some(true) { ", which are all" } else { "" };
+        writeln!(
+            out,
+            "{HEAD}{library}{HEAD:#} over {file} on {}: {schedules} histories{all} from {first}{by}, seed {seed}",
+            generation.name()
+        )?;
+        for Outcome { end, count, first, .. } in outcomes {
+            let style = if end == ENDS { GOOD } else { BAD };
+            let since =
+                if end == ENDS { String::new() } else { format!("   first: history {first}") };
+            writeln!(out, "  {count:>8}  {style}{end}{style:#}{since}")?;
+        }
+        if let Some(why) = self.stopped {
+            writeln!(out, "  stopped: {why}")?;
+        }
+        for outcome in outcomes.iter().filter(|outcome| outcome.end != ENDS) {
+            outcome.write(guest, out)?;
+        }
+        Ok(())
+    }
+}
+
+impl Outcome {
+    fn write(&self, guest: &Guest, out: &mut dyn io::Write) -> io::Result<()> {
+        let Self { end, first, story, findings, repeats, replay, .. } = self;
+        let headline = story.first().unwrap_or(end);
+        writeln!(out, "\n{BAD}history {first}:{BAD:#} {headline}")?;
+        for line in story.iter().skip(1) {
+            writeln!(out, "{}", format!("  {line}").trim_end())?;
+        }
+        for found in findings {
+            writeln!(out, "  {BAD}{}{BAD:#} {}", found.finding, found.text)?;
+        }
+        if !repeats {
+            writeln!(
+                out,
+                "  it did not come out the same once more: the profiler depends on something that is not scheduled"
+            )?;
+        }
+        if let Some(replay) = replay {
+            let Guest { library, text, .. } = guest;
+            writeln!(out, "  {DIM}again:{DIM:#} clrsim host {library} {text} --replay {replay}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,266 @@
+//! `clrsim host --schedules` and `--replay`: histories of guests with threads of their own.
+#![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+
+#[path = "../src/tests/fields.rs"]
+mod fields;
+mod tool;
+
+use fields::{described, fields};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+use tool::{Host, guest};
+
+/// A search of a guest's histories.
+fn search(library: &Path, failure: &str, histories: &str) -> Host {
+    Host::new(library, "two_threads.kdl")
+        .args(&["--on", "net8-unix", "--schedules", histories, "--timeout", "3"])
+        .env("GUEST_FAILURE", failure)
+}
+
+fn replay(library: &Path, failure: &str, name: &str) -> Host {
+    Host::new(library, "two_threads.kdl").args(&["--replay", name]).env("GUEST_FAILURE", failure)
+}
+
+/// Returns the outcomes that fail, by their ends.
+fn failures(found: &Value) -> Vec<&str> {
+    let outcomes = found["outcomes"].as_array().unwrap();
+    outcomes.iter().map(|it| it["end"].as_str().unwrap()).filter(|end| *end != "ends").collect()
+}
+
+/// Returns the name of the first failure's history.
+#[track_caller]
+fn name(found: &Value) -> String {
+    let outcomes = found["outcomes"].as_array().unwrap();
+    let failed = outcomes.iter().find(|it| it["end"] != "ends").expect("a failure");
+    failed["replay"].as_str().unwrap().to_owned()
+}
+
+/// The source of the guest.
+const SOURCE: &str = include_str!("guests/failing_thread.cpp");
+
+/// A way to fail, its verdict, and the frames from the failure on: a name, or a method of the guest and the
+/// code of its line.
+type Failure = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+const WORK: &str = "guest::Failing::work";
+const FAILURES: [Failure; 6] = [
+    (
+        "unpublished",
+        "failed: SIGSEGV in guest::Failing::use",
+        &[("guest::Failing::use", "*made += 1"), (WORK, "use();")],
+    ),
+    ("throw", "failed: std::terminate in guest::Failing::work", &[(WORK, "throw std::")]),
+    ("abort", "failed: SIGABRT in guest::Failing::work", &[("abort", ""), (WORK, "std::abort()")]),
+    ("exit", "failed: ends the process by exit", &[("exit", ""), (WORK, "std::exit(7)")]),
+    (
+        "overflow",
+        "failed: SIGSEGV in guest::Failing::overflow",
+        &[("guest::Failing::overflow", "int overflow(")],
+    ),
+    (
+        "spin",
+        "failed: the profiler has left the simulation: it has not given back control",
+        &[("guest::Failing::spin", "for (;;)"), (WORK, "spin();")],
+    ),
+];
+
+/// Returns frames as stories print them.
+fn stack(frames: &[(&str, &str)]) -> String {
+    let frame = |(name, code): &(&str, &str)| {
+        if code.is_empty() {
+            return (*name).to_owned();
+        }
+        let line = SOURCE.lines().position(|line| line.contains(code)).unwrap() + 1;
+        format!("{name} (failing_thread.cpp:{line})")
+    };
+    frames.iter().map(frame).collect::<Vec<_>>().join(" < ")
+}
+
+#[test]
+fn each_failure_has_its_verdict_and_its_stack() {
+    let Some(library) = guest("failing_thread", &[]) else { return };
+    assert_eq!(search(&library, "none", "40").run().0, 0);
+    for (failure, verdict, frames) in FAILURES {
+        // Each such history takes seconds.
+        let histories = if failure == "spin" { "1" } else { "40" };
+        let (code, objects) = search(&library, failure, histories).objects();
+        assert_eq!(code, 1, "{failure}");
+        assert_eq!(failures(&objects[0]), [verdict], "{failure}: {:#}", objects[0]);
+        let failed =
+            objects[0]["outcomes"].as_array().unwrap().iter().find(|it| it["end"] != "ends");
+        let story = failed.unwrap()["failed"]["story"].to_string();
+        assert!(story.contains(&stack(frames)), "{failure}: {}: {story}", stack(frames));
+        assert_eq!(failed.unwrap()["repeats"], true, "{failure}");
+    }
+}
+
+#[test]
+fn mistakes_without_a_verdict_are_failures() {
+    let Some(library) = guest("failing_thread", &[]) else { return };
+    for (failure, end, finding) in [
+        ("leak", "findings: references to ICorProfilerThreadEnum are left", "leak"),
+        ("released", "was called on object 1, which had been released", "use-after-release"),
+    ] {
+        let (code, objects) = search(&library, failure, "40").objects();
+        assert_eq!(code, 1, "{failure}");
+        let [found] = failures(&objects[0])[..] else { panic!("{:#}", objects[0]) };
+        assert!(found.contains(end), "{found}");
+        let (code, replayed) = replay(&library, failure, &name(&objects[0])).objects();
+        assert_eq!(code, 1);
+        assert_eq!(replayed[0]["findings"][0]["finding"], finding, "{:#}", replayed[0]);
+    }
+}
+
+#[test]
+fn the_result_does_not_depend_on_the_number_of_processes() {
+    let Some(library) = guest("failing_thread", &[]) else { return };
+    for strategy in ["random", "pct"] {
+        let found = |jobs| {
+            search(&library, "unpublished", "60")
+                .args(&["--strategy", strategy, "--jobs", jobs, "--first", "7"])
+                .objects()
+        };
+        let one = found("1");
+        assert_eq!(one.1[0]["outcomes"].as_array().unwrap().len(), 2, "{:#}", one.1[0]);
+        assert_eq!(one, found("3"), "{strategy}");
+    }
+}
+
+#[test]
+fn searches_that_learn_go_from_history_to_history() {
+    let Some(library) = guest("failing_thread", &[]) else { return };
+    let found = |strategy: &[&str]| {
+        let mut objects = search(&library, "none", "5000").args(strategy).objects().1;
+        objects.remove(0)
+    };
+    let all = found(&["--strategy", "exhaustive", "--preemptions", "0"]);
+    assert_eq!(all["everything"], true, "{all:#}");
+    let histories = all["schedules"].as_u64().unwrap();
+    assert!((2..5000).contains(&histories), "{histories}");
+    let guided = |seed| {
+        let args = ["--strategy", "guided", "--seed", seed];
+        search(&library, "unpublished", "40").args(&args).objects()
+    };
+    assert_eq!(guided("1"), guided("1"));
+}
+
+/// A profiler with a thread of its own, under the scheduler: the right one survives, and of one with a
+/// mistake the first failure comes with its story and repeats.
+#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+#[test]
+fn histories_of_a_profiler_with_threads_are_searched() {
+    let search = |mistake: &str| {
+        let library = guest("thread_sampler", &[&format!("-DMISTAKE={mistake}")])?;
+        let host = Host::new(&library, "threads.kdl");
+        Some(host.args(&["--on", "net8-unix", "--schedules", "200"]))
+    };
+    let Some(right) = search("RIGHT") else { return };
+    assert_eq!(right.run().0, 0);
+    let (code, output) = search("LOCK_IN_THREAD_DESTROYED").unwrap().run();
+    assert_eq!(code, 1, "{output}");
+    // The numbers depend on the compiler's library.
+    for line in [
+        "deadlock: profiler's lock 1, thread store",
+        "    thread 1 of the profiler waits for the thread store, which is owned by other",
+        "    owns the profiler's lock \"mutex 1\"",
+        "  H-05: ThreadDestroyed waits for a walker that waits for it",
+        "  again: clrsim host LIBRARY ",
+    ] {
+        assert!(output.contains(line), "{line}: {output}");
+    }
+    let lost = search("NOTIFY_WITHOUT_LOCK").unwrap().args(&["--seed", "1"]).object();
+    assert_eq!(lost["outcomes"][1]["end"], "lost wake-up", "{lost:#}");
+    assert_eq!(lost["outcomes"][1]["repeats"], true);
+}
+
+/// A thread samples all others; ThreadDestroyed waits for it.
+fn sampler() -> Option<std::path::PathBuf> {
+    guest("thread_sampler", &["-DMISTAKE=LOCK_IN_THREAD_DESTROYED"])
+}
+
+#[test]
+fn a_history_is_replayed_explained_and_drawn() {
+    let Some(library) = sampler() else { return };
+    let mut printed = BTreeSet::new();
+    let host = |args: &[&str]| Host::new(&library, "threads.kdl").args(args);
+    let found = host(&["--on", "net8-unix", "--schedules", "200"]).objects().1.remove(0);
+    fields(&found, &mut printed);
+    assert_eq!(printed, described("host --schedules"));
+    let name = name(&found);
+    let (code, mut replayed) = host(&["--replay", &name]).objects();
+    let replayed = replayed.remove(0);
+    assert_eq!(code, 1);
+    assert_eq!(replayed["end"], "deadlock: profiler's lock 1, thread store");
+    assert_eq!(
+        (&replayed["library_changed"], &replayed["text_edited"], &replayed["strayed"]),
+        (&Value::Bool(false), &Value::Bool(false), &Value::Bool(false))
+    );
+    let mut printed = BTreeSet::new();
+    fields(&replayed, &mut printed);
+    // Histories that end well have names, too.
+    let walking = (0..20).map(|first: u32| {
+        let args = ["--on", "net8-unix", "--schedules", "1", "--first", &first.to_string()];
+        host(&args).objects().1.remove(0)["outcomes"][0]["replay"].as_str().unwrap().to_owned()
+    });
+    let mut walking = walking.map(|name| (host(&["--replay", &name]).objects().1.remove(0), name));
+    let walks = |(replayed, _): &(Value, String)| {
+        let mut walks = replayed["walks"].as_array().unwrap().iter();
+        replayed["end"] == "ends" && walks.any(|walk| walk["frames"] != Value::Array(Vec::new()))
+    };
+    let (walked, walking) = walking.find(walks).expect("a history with walks");
+    fields(&walked, &mut printed);
+    printed.insert("finding".to_owned());
+    assert_eq!(printed, described("host --replay"));
+    let (code, story) = host(&["--replay", &walking]).run();
+    assert_eq!(code, 0, "{story}");
+    for line in ["ends well", "walks", "in no callback, without a seed", "App."] {
+        assert!(story.contains(line), "{line}: {story}");
+    }
+    let (_, drawn) = host(&["--replay", &name, "--timeline"]).run();
+    assert!(drawn.contains("has to wait for the thread store"), "{drawn}");
+    let folder = TempDir::new().unwrap();
+    let page = folder.path().join("history.html");
+    let mut drawing = Command::new(env!("CARGO_BIN_EXE_clrsim"));
+    drawing.arg("host").arg(&library).arg(tool::sources().join("threads.kdl"));
+    let drawn = drawing.args(["--replay", &name, "--html"]).arg(&page).output().unwrap();
+    assert_eq!(drawn.status.code(), Some(1));
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("guest::Sampler::ThreadDestroyed"), "the stack is in the last turn");
+}
+
+/// A name works with another build of the guest, and a note says that it is another one.
+#[test]
+fn a_changed_guest_is_noted() {
+    let Some(library) = sampler() else { return };
+    let host = |library: &Path, args: &[&str]| Host::new(library, "threads.kdl").args(args);
+    let found = host(&library, &["--on", "net8-unix", "--schedules", "200"]).objects().1.remove(0);
+    let flags = ["-DMISTAKE=LOCK_IN_THREAD_DESTROYED", "-O2"];
+    let Some(other) = guest("thread_sampler", &flags) else { return };
+    let (code, replayed) = host(&other, &["--replay", &name(&found), "--json"]).noted();
+    let replayed: Value = serde_json::from_str(&replayed).unwrap();
+    assert_eq!((code, &replayed["library_changed"]), (1, &Value::Bool(true)));
+    assert_eq!(replayed["end"], "deadlock: profiler's lock 1, thread store");
+    let Some(right) = guest("thread_sampler", &["-DMISTAKE=RIGHT"]) else { return };
+    let (_, replayed) = host(&right, &["--replay", &name(&found), "--json"]).noted();
+    let replayed: Value = serde_json::from_str(&replayed).unwrap();
+    assert_ne!(replayed["end"], "deadlock: profiler's lock 1, thread store");
+}
+
+#[test]
+fn a_debugger_sees_the_threads_where_the_history_ends() {
+    if Command::new("gdb").arg("--version").output().is_err() {
+        return eprintln!("not run: no gdb");
+    }
+    let Some(library) = sampler() else { return };
+    let host = |args: &[&str]| Host::new(&library, "threads.kdl").args(args);
+    let found = host(&["--on", "net8-unix", "--schedules", "200"]).objects().1.remove(0);
+    let (_, seen) = host(&["--replay", &name(&found), "--gdb", "thread apply all bt"]).noted();
+    if seen.contains("Operation not permitted") {
+        return eprintln!("not run: processes may not be traced here");
+    }
+    assert!(seen.contains("guest::Sampler::ThreadDestroyed"), "{seen}");
+    assert!(seen.contains("guest::Sampler::sample"), "{seen}");
+}

@@ -1,0 +1,255 @@
+//! Stacks of the guest's threads: unwound by clr-walker, named by symbols and by DWARF's line tables.
+
+use super::imports::LoadedObject;
+use addr2line::Loader;
+use clr_walker::code_map::CodeMap;
+use clr_walker::image::elf::ElfImage;
+use clr_walker::memory::{Memory, Unreadable};
+use clr_walker::registers::Registers;
+use clr_walker::unwind::{Frame, Position, Unwinder};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+/// Maximum number of frames of a stack.
+const FRAMES: u32 = 200;
+
+/// The origin of a loaded object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// The library, or one that came with it and is not of the system.
+    Guest,
+    /// A library of the system or of a language.
+    System,
+    /// This tool, and what it uses.
+    Tool,
+}
+
+/// Beginnings of the names of libraries of the system and of languages.
+const SYSTEM: [&str; 7] =
+    ["libc.so", "libm.so", "ld-linux", "libgcc_s.so", "libstdc++.so", "libc++.so", "libc++abi.so"];
+
+/// Beginnings of the paths of code that comes with a language, and not from the guest: templates and inlined
+/// functions, which stand for nothing that the guest's authors have written.
+const OF_LANGUAGES: [&str; 3] = ["/usr/include/", "/usr/lib/", "/rustc/"];
+
+/// An object with code.
+struct Object {
+    loaded: LoadedObject,
+    origin: Origin,
+    image: ElfImage<'static>,
+}
+
+/// The objects of this process.
+#[derive(Default)]
+struct Objects {
+    map: CodeMap<'static>,
+    objects: Vec<Object>,
+}
+
+thread_local! {
+    /// The objects, on the scheduler's thread.
+    static OBJECTS: RefCell<Objects> = RefCell::default();
+}
+
+/// Notes an object. `is_guests`: it was loaded with the guest.
+pub(super) fn note(loaded: &LoadedObject, is_guests: bool) {
+    let path = loaded.path();
+    let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let is_system = SYSTEM.iter().any(|name| file.starts_with(name));
+    let origin = match is_guests {
+        _ if is_system => Origin::System,
+        true => Origin::Guest,
+        false => Origin::Tool,
+    };
+    // An object without a file, such as the kernel's, is code that no walk goes through.
+    let Some(bytes) = map_file(&path) else { return };
+    let Ok(image) = ElfImage::parse(bytes) else { return };
+    OBJECTS.with_borrow_mut(|objects| {
+        // What was noted before is refused as an overlap.
+        if objects.map.insert_elf(loaded.start(), &image).is_ok() {
+            objects.objects.push(Object { loaded: loaded.clone(), origin, image });
+        }
+    });
+}
+
+/// Maps a file for as long as the process lives.
+fn map_file(path: &Path) -> Option<&'static [u8]> {
+    let file = File::open(path).ok()?;
+    let size = usize::try_from(file.metadata().ok()?.len()).ok().filter(|size| *size > 0)?;
+    let (protection, flags) = (libc::PROT_READ, libc::MAP_PRIVATE);
+    // SAFETY: a new mapping, which nobody unmaps. A library is not changed while it is loaded: that would
+    // break its own code, too.
+    unsafe {
+        let start = libc::mmap(std::ptr::null_mut(), size, protection, flags, file.as_raw_fd(), 0);
+        (start != libc::MAP_FAILED)
+            .then(|| std::slice::from_raw_parts(start.cast_const().cast(), size))
+    }
+}
+
+/// The memory of this process: a read of what is not mapped fails.
+struct OwnMemory;
+
+impl Memory for OwnMemory {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+        let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: buffer.len() };
+        // SAFETY: the local range is `buffer`; the kernel checks the other one.
+        let read = unsafe {
+            let process = libc::getpid();
+            libc::process_vm_readv(process, &raw const local, 1, &raw const remote, 1, 0)
+        };
+        if usize::try_from(read) == Ok(buffer.len()) {
+            Ok(())
+        } else {
+            Err(Unreadable { address, len: buffer.len() as u32 })
+        }
+    }
+}
+
+/// A frame, with the index of its object.
+struct Found {
+    /// An address in the code that the frame executes, or has called from (VA).
+    address: u64,
+    object: Option<usize>,
+}
+
+impl Objects {
+    /// Returns the frames of a stack, the most recent one first.
+    fn walk(&self, registers: &Registers) -> Vec<Found> {
+        let frames = Unwinder::new(&self.map).walk(registers, &OwnMemory).with_limit(FRAMES);
+        let found = |frame: Frame| {
+            let back = u64::from(frame.position == Position::ReturnAddress);
+            let address = frame.registers.rip.wrapping_sub(back);
+            let is_in = |object: &Object| object.loaded.code().contains(&address);
+            Found { address, object: self.objects.iter().position(is_in) }
+        };
+        frames.map_while(Result::ok).map(found).collect()
+    }
+
+    fn origin(&self, found: &Found) -> Option<Origin> {
+        found.object.and_then(|at| self.objects.get(at)).map(|object| object.origin)
+    }
+
+    /// Returns the name of the function that a frame executes. Functions of stripped objects have none: the name
+    /// before them is another function's.
+    fn symbol(&self, found: &Found) -> Option<String> {
+        let object = self.objects.get(found.object?)?;
+        let rva = u32::try_from(found.address.checked_sub(object.loaded.start())?).ok()?;
+        let symbols = object.image.symbols();
+        let (name, distance) = symbols.find(rva)?;
+        let start = found.address - u64::from(distance);
+        self.start_of(found).is_none_or(|function| function <= start).then(|| demangled(name))
+    }
+
+    /// Returns the start of the function that a frame executes (VA).
+    fn start_of(&self, found: &Found) -> Option<u64> {
+        let (region, rva) = self.map.find(found.address)?;
+        let function = region.cfi()?.function(rva)?;
+        Some(found.address - u64::from(rva - function.start))
+    }
+}
+
+/// Returns a function's name as its source has it, without its parameters.
+fn demangled(name: &str) -> String {
+    if let Ok(rust) = rustc_demangle::try_demangle(name) {
+        return format!("{rust:#}");
+    }
+    let options = cpp_demangle::DemangleOptions::new().no_params().no_return_type();
+    let symbol = cpp_demangle::Symbol::new(name.as_bytes()).ok();
+    symbol
+        .and_then(|symbol| symbol.demangle_with_options(&options).ok())
+        .unwrap_or_else(|| name.to_owned())
+}
+
+/// Returns the guest's function that a stopped thread is in, or was called from last; and that it is about to
+/// end the process by `std::terminate`, if it is.
+pub(super) fn place(registers: &Registers) -> (Option<String>, bool) {
+    OBJECTS.with_borrow(|objects| {
+        let frames = objects.walk(registers);
+        let terminates = frames
+            .iter()
+            .take_while(|frame| objects.origin(frame) != Some(Origin::Guest))
+            .filter_map(|frame| objects.symbol(frame))
+            .any(|name| name == "std::terminate" || name == "__cxxabiv1::__terminate");
+        let own = frames.iter().find(|frame| objects.origin(frame) == Some(Origin::Guest));
+        (own.and_then(|frame| objects.symbol(frame)), terminates)
+    })
+}
+
+/// Returns the frames of a stopped thread down to its oldest one of the guest, the most recent one first.
+/// `imports` names the functions of this tool that imports lead to, by address (VA).
+pub(super) fn frames(registers: &Registers, imports: &BTreeMap<u64, &str>) -> Vec<String> {
+    OBJECTS.with_borrow(|objects| {
+        let mut frames = objects.walk(registers);
+        let is_guests = |found: &Found| objects.origin(found) == Some(Origin::Guest);
+        frames.truncate(frames.iter().rposition(is_guests).map_or(0, |last| last + 1));
+        let mut loaders = BTreeMap::new();
+        let (mut names, mut has_own): (Vec<String>, bool) = (Vec::new(), false);
+        let runs = frames.chunk_by(|one, next| {
+            objects.origin(one) == Some(Origin::Tool) && objects.origin(next) == Some(Origin::Tool)
+        });
+        for run in runs {
+            let Some(first) = run.first() else { continue };
+            if objects.origin(first) == Some(Origin::Tool) {
+                if !has_own {
+                    // The wait of the tool itself.
+                    names.clear();
+                }
+                let import =
+                    run.iter().rev().find_map(|found| imports.get(&objects.start_of(found)?));
+                names.push(import.map_or("the runtime", |name| name).to_owned());
+            } else {
+                has_own |= is_guests(first);
+                names.extend(objects.names(first, &mut loaders));
+            }
+        }
+        names
+    })
+}
+
+impl Objects {
+    /// Returns the names of a frame: of inlined functions, too, but none of a language's own code.
+    fn names(&self, found: &Found, loaders: &mut BTreeMap<usize, Option<Loader>>) -> Vec<String> {
+        let unknown = || format!("{:#x}", found.address);
+        let Some((at, object)) = found.object.and_then(|at| Some((at, self.objects.get(at)?)))
+        else {
+            return vec![unknown()];
+        };
+        if object.origin == Origin::System {
+            return self.symbol(found).into_iter().collect();
+        }
+        let name = || self.symbol(found).unwrap_or_else(unknown);
+        let loader = loaders.entry(at).or_insert_with(|| Loader::new(object.loaded.path()).ok());
+        let (mut names, mut is_of_language) = (Vec::new(), false);
+        let probe = found.address.wrapping_sub(object.loaded.base());
+        if let Some(mut inlined) = loader.as_ref().and_then(|it| it.find_frames(probe).ok()) {
+            while let Ok(Some(frame)) = inlined.next() {
+                let function = frame.function.as_ref().and_then(|it| it.raw_name().ok());
+                let function = function.map_or_else(name, |raw| demangled(&raw));
+                let location = frame.location.and_then(|it| Some((it.file?, it.line)));
+                if location
+                    .is_some_and(|(file, _)| OF_LANGUAGES.iter().any(|it| file.starts_with(it)))
+                {
+                    is_of_language = true;
+                    continue;
+                }
+                names.push(match location {
+                    Some((file, Some(line))) => format!("{function} ({}:{line})", base_name(file)),
+                    _ => function,
+                });
+            }
+        }
+        if names.is_empty() && !is_of_language {
+            names.push(name());
+        }
+        names
+    }
+}
+
+fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}

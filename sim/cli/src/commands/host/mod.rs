@@ -35,6 +35,9 @@ pub(crate) fn host(args: &HostArgs, console: &mut Console<'_>) -> Result<u8, Cli
         Err(error) => return Err(CliError::new(&library, error.kind())),
     }
     if let Some(name) = &args.replay {
+        if let Some(page) = &args.html {
+            args.replacing.check_page(page)?;
+        }
         return histories::replay(args, name, &source, console);
     }
     if let Some(schedules) = args.schedules {

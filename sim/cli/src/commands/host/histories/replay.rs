@@ -43,9 +43,6 @@ pub(in super::super) fn replay(
 ) -> Result<u8, CliError> {
     let name = HistoryName::parse(name)?;
     with_fixed_addresses();
-    if let Some(page) = &args.html {
-        args.replacing.check_page(page)?;
-    }
     let mut guest = Guest::new(args, source, name.generation)?;
     let mut replay = ReplaySearch::new(name.schedule.clone());
     replay.begin(0);

@@ -11,8 +11,19 @@
 //! | `carrier` | threads of the system, paired with coroutines |
 //! | `objects` | the guest's objects, by address |
 //! | `sync`, `semaphore`, `barrier`, `futex`, `once`, `threads`, `time`, `random` | the functions that imports lead to |
+//! | `refused` | calls of the system that wait outside of the simulation |
 //! | `fork` | a process for each history |
 //! | `visit` | a profiler over a text, in histories |
+
+/// Lists names of imports, and the functions that they are to lead to.
+macro_rules! replacements {
+    ($($name:literal => $with:path),* $(,)?) => {
+        [$($crate::scheduled::imports::Replacement {
+            name: $name,
+            with: $with as *const std::ffi::c_void,
+        }),*]
+    };
+}
 
 mod barrier;
 mod carrier;
@@ -22,6 +33,7 @@ mod imports;
 mod objects;
 mod once;
 mod random;
+mod refused;
 mod semaphore;
 mod sync;
 mod threads;
@@ -33,7 +45,8 @@ pub use visit::{ScheduledVisit, VisitError};
 
 use crate::guest::library::Library;
 use clr_explore::{
-    CurrentThread, Ending, Explorer, HistoryDetail, Limits, Search, Setup, TestedProcess, story,
+    CurrentThread, Ending, Explorer, HistoryDetail, Limits, ProfilerRule, Search, Setup,
+    TestedProcess, Verdict, story,
 };
 use clr_walker::profiling::HResult;
 use clr_world::BuildError;
@@ -41,15 +54,9 @@ use imports::{Replacement, loaded_objects};
 use std::ffi::{CStr, c_int, c_void};
 use std::path::Path;
 
-macro_rules! replacements {
-    ($($name:literal => $with:path),* $(,)?) => {
-        [$(Replacement { name: $name, with: $with as *const c_void }),*]
-    };
-}
-
 /// Returns the functions that the guest's imports are to lead to.
-fn replacements() -> [Replacement; 53] {
-    replacements! {
+fn replacements() -> Vec<Replacement> {
+    let own = replacements! {
         "pthread_create" => threads::create,
         "pthread_join" => threads::join,
         "pthread_detach" => threads::detach,
@@ -103,7 +110,8 @@ fn replacements() -> [Replacement; 53] {
         "usleep" => time::usleep,
         "sleep" => time::sleep,
         "sched_yield" => time::sched_yield,
-    }
+    };
+    own.into_iter().chain(refused::replacements()).collect()
 }
 
 /// Returns -1, with an error of the system in `errno`.
@@ -187,7 +195,13 @@ impl GuestEnding {
             }
         }
         let mut found = Self { verdict: None, turns: ending.turns, digest, story: Vec::new() };
-        if let (Some(verdict), Some(history)) = (&ending.verdict, &ending.history) {
+        // Of the rules that do no harm in the simulation this one does in a CLR: it has freed the thread.
+        let outlives = |(_, rule): &&(_, ProfilerRule)| *rule == ProfilerRule::WalkOutlivesThread;
+        let of_rule = ending.broken.iter().find(outlives);
+        let of_rule = of_rule.map(|(by, rule)| Verdict::Broken { by: *by, rule: *rule });
+        if let (Some(verdict), Some(history)) =
+            (ending.verdict.as_ref().or(of_rule.as_ref()), &ending.history)
+        {
             found.verdict = Some(verdict.fingerprint());
             if kept == Kept::Story {
                 let rows = story::story(verdict, history);

@@ -32,7 +32,7 @@ fn now() -> Option<u64> {
 }
 
 /// Sleeps. Returns false if this is no thread of the guest.
-fn sleeps(micros: u64) -> bool {
+pub(super) fn sleeps(micros: u64) -> bool {
     carrier::current().and_then(|carrier| carrier.ask(move |me| me.sleep(micros))).is_some()
 }
 

@@ -121,6 +121,7 @@ mod linux {
             &library,
             &[("atomic_turns", &["ends"]), ("atomic_not_notified", &["ends", "lost wake-up"])],
         );
+        signals(&folder.path().join("signals.so"));
         refused(&folder.path().join("leaves.so"));
         profilers::check(folder.path());
     }
@@ -137,6 +138,30 @@ mod linux {
             let different = digests.collect::<std::collections::BTreeSet<_>>().len();
             println!("  {different} different histories");
         }
+    }
+
+    /// Checks signals and their handlers.
+    fn signals(path: &Path) {
+        assert!(compile("threads/signals.cpp", &[], path));
+        let library = ScheduledLibrary::load(path).unwrap();
+        check(
+            &library,
+            &[
+                ("signal_handled", &["ends"]),
+                ("signal_to_itself", &["ends"]),
+                ("handler_with_information", &["ends"]),
+                ("signal_to_nobody", &["ends"]),
+                (
+                    "signal_without_handler",
+                    &[
+                        "failed: the profiler sends signal #, for which it has no handler: it ends the process",
+                    ],
+                ),
+                ("lock_in_handler", &["deadlock: profiler's lock 1", "ends"]),
+                ("allocation_in_handler", &["deadlock: profiler's lock 1", "ends"]),
+                ("allocation_while_stopped", &["ends", "lost wake-up"]),
+            ],
+        );
     }
 
     /// Checks that calls which wait outside of the simulation, or leave its process, end the history with a message

@@ -11,6 +11,8 @@
 //! | `carrier` | threads of the system, paired with coroutines |
 //! | `objects` | the guest's objects, by address |
 //! | `sync`, `semaphore`, `barrier`, `futex`, `once`, `threads`, `time`, `random` | the functions that imports lead to |
+//! | `signals` | signals, and their handlers |
+//! | `system_locks` | the locks of the heap and the loader |
 //! | `refused` | calls of the system that wait outside of the simulation |
 //! | `fork` | a process for each history |
 //! | `visit` | a profiler over a text, in histories |
@@ -35,7 +37,9 @@ mod once;
 mod random;
 mod refused;
 mod semaphore;
+mod signals;
 mod sync;
+mod system_locks;
 mod threads;
 mod time;
 mod visit;
@@ -110,8 +114,15 @@ fn replacements() -> Vec<Replacement> {
         "usleep" => time::usleep,
         "sleep" => time::sleep,
         "sched_yield" => time::sched_yield,
+        "pthread_kill" => signals::thread_kill,
+        "tgkill" => signals::tgkill,
+        "raise" => signals::raise,
+        "pthread_self" => signals::thread_self,
+        "gettid" => signals::gettid,
+        "sigaction" => signals::sigaction,
+        "signal" => signals::signal,
     };
-    own.into_iter().chain(refused::replacements()).collect()
+    own.into_iter().chain(refused::replacements()).chain(system_locks::replaced()).collect()
 }
 
 /// Returns -1, with an error of the system in `errno`.
@@ -278,6 +289,7 @@ impl<'b> GuestProcess<'b> {
                 carrier.execute(me, || main());
                 carrier.finish(me);
             });
+            setup.on_signal(signals::handle);
         };
         run_in_copy(&mut self.explorer, &load, search, Kept::Ending)
     }

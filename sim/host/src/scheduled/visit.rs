@@ -1,6 +1,6 @@
 //! A profiler's library over a text's program, in histories.
 
-use super::{Died, GuestEnding, Kept, ScheduledLibrary, carrier, run_in_copy};
+use super::{Died, GuestEnding, Kept, ScheduledLibrary, carrier, run_in_copy, signals};
 use crate::guest::{Loaded, Visit};
 use crate::raise::Target;
 use crate::session::{Inner, Session};
@@ -94,6 +94,7 @@ impl ScheduledVisit {
         let load = move |setup: &mut Setup<'_>| {
             let starts = Rc::clone(&guest);
             setup.before_program("the runtime's start", move |me| starts.start(me));
+            setup.on_signal(signals::handle);
             let exports = Rc::clone(&guest);
             setup.on_export(move |me, function| exports.export(me, function));
             for kind in Kind::ALL {

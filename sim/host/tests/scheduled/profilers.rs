@@ -61,6 +61,22 @@ thread "main" start="App.Main"
 thread "other" start="App.Other"
 "#;
 
+/// A thread compiles a method, and calls native code that allocates.
+const MALLOCS: &str = r#"
+function "App.Main" kind="jit" { body { first-call "App.Load"; p-invoke "Lib.Sort" } }
+function "App.Load" kind="jit" { body { work 1 } }
+function "Lib.Sort" { body { malloc; malloc } }
+"#;
+
+/// A thread of an image's code, and another one that makes a GC.
+const COLLECTS: &str = r#"
+function "App.Main" kind="ready-to-run" { body { first-call "App.Load"; loop 200 { work 50 } } }
+function "App.Load" kind="jit" { body { work 1 } }
+function "App.Other" kind="jit" { body { loop 6 { collect } } }
+thread "main" start="App.Main"
+thread "other" start="App.Other"
+"#;
+
 /// A guest over a text.
 struct Case {
     source: &'static str,
@@ -76,10 +92,12 @@ struct Case {
 }
 
 const ENDS: &[&str] = &["ends"];
+const DEADLOCK: &[&str] = &["deadlock: profiler's lock 1", "ends"];
 const LOST: &[&str] = &["ends", "lost wake-up"];
 const OUTLIVED: &[&str] = &["ends", "rule broken: WalkOutlivesThread"];
 const SAMPLER: &str = "../../../cli/tests/guests/thread_sampler.cpp";
 const REQUEST: &str = "samplers/request_sampler.cpp";
+const SIGNAL: &str = "samplers/signal_sampler.cpp";
 const ALLOCATION: &str = "samplers/allocation_sampler.cpp";
 
 const fn case(
@@ -162,6 +180,22 @@ const CASES: &[Case] = &[
         &["deadlock: profiler's lock 1, suspension of the runtime", "ends"],
         "H-23",
     ),
+    case(SIGNAL, "RIGHT", MALLOCS, 200, ENDS, ""),
+    case(SIGNAL, "RIGHT", COLLECTS, 200, ENDS, ""),
+    case(SIGNAL, "LOCK_IN_HANDLER", MALLOCS, 60, DEADLOCK, "H-28"),
+    case(SIGNAL, "ALLOCATES_IN_HANDLER", MALLOCS, 60, DEADLOCK, "H-28"),
+    // The sampler waits for the heap, whose owner waits in its handler for the sampler.
+    case(SIGNAL, "ALLOCATES_WHILE_STOPPED", MALLOCS, 60, LOST, ""),
+    case(SIGNAL, "ASKS_IN_HANDLER", COLLECTS, 300, &["deadlock: interrupted wait", "ends"], "H-31"),
+    case(SIGNAL, "WAITS_FOR_EVER", THREADS, 600, LOST, ""),
+    on_windows(case(
+        SIGNAL,
+        "RIGHT",
+        MALLOCS,
+        20,
+        &["failed: the profiler sends a signal, which threads on Windows do not take"],
+        "",
+    )),
 ];
 
 const fn on_windows(case: Case) -> Case {

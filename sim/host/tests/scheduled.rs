@@ -160,6 +160,7 @@ mod linux {
                 ("lock_in_handler", &["deadlock: profiler's lock 1", "ends"]),
                 ("allocation_in_handler", &["deadlock: profiler's lock 1", "ends"]),
                 ("allocation_while_stopped", &["ends", "lost wake-up"]),
+                ("loading_while_stopped", &["ends", "lost wake-up"]),
             ],
         );
     }

@@ -96,12 +96,6 @@ unsafe extern "C" fn close(library: *mut c_void) -> c_int {
     unsafe { libc::dlclose(library) }
 }
 
-unsafe extern "C" fn symbol(library: *mut c_void, name: *const c_char) -> *mut c_void {
-    takes(|me| me.load_library());
-    // SAFETY: as above.
-    unsafe { libc::dlsym(library, name) }
-}
-
 unsafe extern "C" fn each_object(
     callback: Option<unsafe extern "C" fn(*mut dl_phdr_info, size_t, *mut c_void) -> c_int>,
     data: *mut c_void,
@@ -118,8 +112,8 @@ unsafe extern "C" fn trace(callback: *mut c_void, argument: *mut c_void) -> c_in
 }
 
 /// Returns the functions that imports of the guest are to lead to. `operator new` is one of the library of C++, which
-/// calls `malloc`.
-pub(super) fn replaced() -> [Replacement; 12] {
+/// calls `malloc`. `dlsym` stays: what it finds may depend on the library that calls it.
+pub(super) fn replaced() -> [Replacement; 11] {
     replacements! {
         "malloc" => malloc,
         "calloc" => calloc,
@@ -130,7 +124,6 @@ pub(super) fn replaced() -> [Replacement; 12] {
         "posix_memalign" => aligned_by_pointer,
         "dlopen" => open,
         "dlclose" => close,
-        "dlsym" => symbol,
         "dl_iterate_phdr" => each_object,
         "_Unwind_Backtrace" => trace,
     }

@@ -1,8 +1,11 @@
 // Programs whose threads send signals, one for each export: right ones, and each mistake that a search has to find.
 #include <atomic>
 #include <chrono>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <dlfcn.h>
+#include <link.h>
 #include <mutex>
 #include <pthread.h>
 #include <semaphore.h>
@@ -34,7 +37,7 @@ void on(int number, void (*handler)(int)) {
 }
 
 // Sends a signal to a thread that does this again and again.
-template <typename Does> void interrupt(void (*handler)(int), Does does) {
+template <typename Does> void interrupt(void (*handler)(int), Does does, void (*meanwhile)() = use_heap) {
     on(SIGUSR2, handler);
     require(sem_init(&stopped, 0, 0) == 0 && sem_init(&goes_on, 0, 0) == 0);
     std::thread worker([does] {
@@ -42,8 +45,8 @@ template <typename Does> void interrupt(void (*handler)(int), Does does) {
     });
     require(pthread_kill(worker.native_handle(), SIGUSR2) == 0);
     sem_wait(&stopped);
-    // Whoever is stopped in the handler waits for this.
-    use_heap();
+    // A thread that is stopped in the handler waits for this.
+    meanwhile();
     sem_post(&goes_on);
     over = true;
     worker.join();
@@ -54,6 +57,11 @@ void allocate() {
     use_heap();
     nap();
 }
+void look_up_objects() {
+    dl_iterate_phdr([](dl_phdr_info *, size_t, void *) { return 1; }, nullptr);
+    nap();
+}
+void load() { dlclose(dlopen(nullptr, RTLD_LAZY)); }
 void own_lock() {
     std::lock_guard<std::mutex> guard(lock);
     nap();
@@ -125,6 +133,14 @@ void allocation_in_handler() {
         use_heap();
         sem_post(&stopped);
     }, allocate);
+}
+
+// The thread that has stopped another one in its handler loads a library meanwhile.
+void loading_while_stopped() {
+    interrupt([](int) {
+        sem_post(&stopped);
+        sem_wait(&goes_on);
+    }, look_up_objects, load);
 }
 
 // The thread that has stopped another one in its handler allocates meanwhile.

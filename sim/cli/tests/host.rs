@@ -299,6 +299,35 @@ fn sanitizers_find_nothing_in_guests() {
     }
 }
 
+/// The program calls an export of the library, in preemptive mode and with the text's numbers. One that the
+/// library does not have is named.
+#[test]
+fn exports_of_the_library_are_called() {
+    let Some(library) = guest("exports", &[]) else { return };
+    let host = |text: &str| Host::new(&library, text).args(&["--on", "net8-unix"]);
+    let account = host("exports.kdl").object();
+    assert_eq!(account["verdict"], "clean", "{account:#}");
+    assert_eq!(account["printed"], "1 4000000000 fedcba9876543210 255 0 7\n0 0 0 0 0 0\n");
+    let walks = account["walks"].as_array().unwrap();
+    assert_eq!(walks.len(), 2);
+    for walk in walks {
+        let frames = walk["frames"].as_array().unwrap().iter();
+        let places: Vec<_> = frames.map(|frame| frame["place"].as_str().unwrap()).collect();
+        assert!(matches!(&places[..], ["App.Load", "App.Main", _]), "{places:?}");
+        assert_eq!((&walk["result"], &walk["within"]), (&"S_OK".into(), &"Note".into()));
+    }
+    let missing = host("missing_export.kdl").object();
+    assert_eq!(missing["verdict"], "unloadable", "{missing:#}");
+    assert_eq!(missing["because"], "it does not export NoteTwice, which the text calls");
+    #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+    {
+        let (code, output) = host("missing_export.kdl").args(&["--schedules", "2"]).run();
+        assert!(code == 1 && output.contains("it does not export NoteTwice"), "{output}");
+        let (code, output) = host("exports.kdl").args(&["--schedules", "2"]).run();
+        assert!(code == 0, "{output}");
+    }
+}
+
 #[test]
 fn what_is_no_profiler_is_said() {
     let text = sources().join("jumps.kdl");

@@ -29,6 +29,7 @@ pub struct TestedProcess {
     stop_by: StopBy,
     signal_stack: SignalStack,
     process_end: Option<ProcessEnd>,
+    exports: Vec<FunctionIndex>,
 }
 
 impl TestedProcess {
@@ -55,7 +56,7 @@ impl TestedProcess {
     pub fn from_build(build: Build, threads: &[(&str, ThreadStart)]) -> Self {
         let threads = threads.iter().map(|(name, start)| (Rc::from(*name), *start)).collect();
         let (stop_by, signal_stack) = (StopBy::default(), SignalStack::Own);
-        Self { build, threads, stop_by, signal_stack, process_end: None }
+        Self { build, threads, stop_by, signal_stack, process_end: None, exports: Vec::new() }
     }
 
     /// Sets how threads in managed code are stopped.
@@ -76,6 +77,13 @@ impl TestedProcess {
     #[must_use]
     pub const fn ending_by(mut self, end: ProcessEnd) -> Self {
         self.process_end = Some(end);
+        self
+    }
+
+    /// Sets the functions of the program that stand for exports of the profiler.
+    #[must_use]
+    pub fn exporting(mut self, functions: impl IntoIterator<Item = FunctionIndex>) -> Self {
+        self.exports = functions.into_iter().collect();
         self
     }
 
@@ -230,6 +238,7 @@ impl<'b> Explorer<'b> {
         if let Some(end) = process.process_end {
             world.end_by(end);
         }
+        world.report_entries(process.exports.iter().copied());
         let start = world.save();
         let names = process.threads.iter().map(|(name, _)| Rc::clone(name)).collect();
         Ok(Self {

@@ -7,6 +7,7 @@ use super::lock::LockName;
 use super::planted_bug::Bug;
 use super::run::Run;
 use super::verdict::Verdict;
+use clr_codegen::FunctionIndex;
 use clr_runtime::Outcome;
 use clr_runtime::profiling::CallbackKind;
 use clr_runtime::{Suspension, Wait};
@@ -17,6 +18,8 @@ pub(super) enum Came {
     Point,
     Callback(CallbackKind),
     Hook,
+    /// The thread has entered a function that is an export of the profiler.
+    Entered(FunctionIndex),
     /// The thread's exception was not caught.
     Crash,
 }
@@ -62,8 +65,12 @@ impl Run<'_, '_, '_, '_, '_> {
                     Some(Came::Callback(kind))
                 }
                 Ok(StepEvent::Hook) if self.setup.hook.is_some() => Some(Came::Hook),
+                Ok(StepEvent::Entered(function)) if self.setup.export.is_some() => {
+                    Some(Came::Entered(function))
+                }
                 Ok(
                     StepEvent::Stepped
+                    | StepEvent::Entered(_)
                     | StepEvent::Waits
                     | StepEvent::Callback(_)
                     | StepEvent::Hook,

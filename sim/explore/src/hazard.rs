@@ -2,7 +2,7 @@
 
 use super::history::{History, ThreadIndex, ThreadKind, TurnEvent};
 use super::lock::LockName;
-use super::profiler_ops::{CLAIMS, ESCAPES, REDIRECTS, UNTRUE};
+use super::profiler_ops::{CLAIMS, ESCAPES, REDIRECTS, UNTRUE, UNTRUE_SEED};
 use super::verdict::{BlockReason, Edge, ProfilerRule, Verdict};
 use clr_runtime::Lock;
 use clr_runtime::Outcome;
@@ -336,6 +336,9 @@ fn of_failure(by: ThreadIndex, history: &History) -> Option<Hazard> {
     }
     if is_last(CLAIMS) {
         return Some(Hazard::ValueInSlot);
+    }
+    if is_last(UNTRUE_SEED) {
+        return Some(Hazard::BogusSeed);
     }
     if is_last(UNTRUE) {
         // The walk started from registers that the thread had read, or happened while another

@@ -79,6 +79,10 @@ pub enum TurnEvent {
     Hook,
     /// A hook of the profiler ends.
     HookOver,
+    /// A call of an export of the profiler begins.
+    Export,
+    /// A call of an export of the profiler ends.
+    ExportOver,
     /// A signal handler begins.
     Signal,
     /// A signal handler ends.
@@ -122,6 +126,8 @@ impl fmt::Display for TurnEvent {
             Self::CallbackOver(kind) => write!(f, "leaves {}", kind.name()),
             Self::Hook => f.write_str("enters a hook"),
             Self::HookOver => f.write_str("leaves a hook"),
+            Self::Export => f.write_str("calls an export of the profiler"),
+            Self::ExportOver => f.write_str("has called an export of the profiler"),
             Self::Signal => f.write_str("handles a signal"),
             Self::SignalOver => f.write_str("has handled a signal"),
             Self::Called(method) => write!(f, "calls {method}"),

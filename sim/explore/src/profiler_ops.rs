@@ -12,6 +12,8 @@ pub(super) const REDIRECTS: &str = "writes the registers of a thread";
 pub(super) const ESCAPES: &str = "leaves the callback of a walk by a jump";
 /// Text of the event "a walk reported a frame that is not on the stack".
 pub(super) const UNTRUE: &str = "gets a frame that is not on the stack";
+/// Text of the event "a walk from a seed reported a frame that is not on the stack".
+pub(super) const UNTRUE_SEED: &str = "gets a frame from a seed that is not on the stack";
 /// Text of the event "a walk claims to have the whole stack, and has not".
 pub(super) const CLAIMS: &str = "takes a part of a stack for the whole";
 
@@ -51,6 +53,12 @@ impl CurrentThread<'_, '_> {
     pub fn report_false_frame(&self) {
         self.record(TurnEvent::System(UNTRUE));
         self.fail("a reported frame is not on the stack");
+    }
+
+    /// Ends the history as failed, because a walk from a seed reported a frame that is not on the stack (H-17).
+    pub fn report_wrong_seed(&self) {
+        self.record(TurnEvent::System(UNTRUE_SEED));
+        self.fail("a frame of a walk from a seed is not on the stack");
     }
 
     /// Ends the history as failed, because a walk claims to have the whole stack, and has not.

@@ -270,6 +270,14 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                         });
                     }
                 }
+                Came::Entered(function) => {
+                    if let Some(handler) = self.setup.export.clone() {
+                        kernel.record(thread, TurnEvent::Export);
+                        self.activity(thread, TurnEvent::ExportOver, move |thread| {
+                            handler(thread, function);
+                        });
+                    }
+                }
                 Came::Hook => {
                     if let Some(handler) = self.setup.hook.clone() {
                         kernel.record(thread, TurnEvent::Hook);

@@ -4,6 +4,7 @@ use super::callback::Callback;
 use super::history::ThreadKind;
 use super::lock::{ConditionVariable, EventObject, LockKind, ProfilerLock};
 use super::thread::{CurrentThread, Handlers};
+use clr_codegen::FunctionIndex;
 use clr_runtime::profiling::CallbackKind;
 use std::rc::Rc;
 
@@ -11,6 +12,9 @@ use std::rc::Rc;
 pub(super) type Body<'p> = Box<dyn FnOnce(&CurrentThread<'_, '_>) + 'p>;
 /// Code of the profiler that is executed on each callback, hook or signal.
 pub(super) type Handler<'p> = Rc<dyn Fn(&CurrentThread<'_, '_>) + 'p>;
+
+/// Code of the profiler that is executed when a thread of the program calls an export.
+pub(super) type ExportHandler<'p> = Rc<dyn Fn(&CurrentThread<'_, '_>, FunctionIndex) + 'p>;
 
 /// A thread of the profiler that will be started.
 pub(super) struct Beginning<'p> {
@@ -31,6 +35,7 @@ pub struct Setup<'p> {
     pub(super) events: u32,
     pub(super) callbacks: Vec<(CallbackKind, Handler<'p>)>,
     pub(super) hook: Option<Handler<'p>>,
+    pub(super) export: Option<ExportHandler<'p>>,
     pub(super) signal: Option<Handler<'p>>,
     pub(super) crash: Option<Handler<'p>>,
 }
@@ -98,6 +103,12 @@ impl<'p> Setup<'p> {
     /// Sets the handler of the hooks that code calls directly.
     pub fn on_hook(&mut self, handler: impl Fn(&CurrentThread<'_, '_>) + 'p) {
         self.hook = Some(Rc::new(handler));
+    }
+
+    /// Sets the handler of calls of the profiler's exports, which is executed on the thread that calls, as it
+    /// enters the function of the program that [stands for](super::TestedProcess::exporting) the export.
+    pub fn on_export(&mut self, handler: impl Fn(&CurrentThread<'_, '_>, FunctionIndex) + 'p) {
+        self.export = Some(Rc::new(handler));
     }
 
     /// Sets the handler of signals.

@@ -7,6 +7,7 @@ use super::lock::{LockKind, LockState, ProfilerLock};
 use super::planted_bug::Bug;
 use super::setup::Body;
 use super::thread::CurrentThread;
+use clr_runtime::OsThreadId;
 use core::cell::RefCell;
 use core::fmt;
 
@@ -60,6 +61,26 @@ impl CurrentThread<'_, '_> {
         kernel.spawned.0.borrow_mut().push((thread, Box::new(body)));
         self.switch();
         thread
+    }
+
+    /// Returns true if a thread has ended.
+    #[must_use]
+    pub fn has_ended(&self, thread: ThreadIndex) -> bool {
+        self.kernel.touch(Footprint::thread(thread));
+        let state = self.kernel.state.borrow();
+        state.threads.get(thread.index()).is_none_or(|thread| thread.ended)
+    }
+
+    /// Returns true if threads take [signals](Self::signal): the runtime is one of Unix.
+    #[must_use]
+    pub fn has_signals(&self) -> bool {
+        self.kernel.runtime.generation.is_unix()
+    }
+
+    /// Returns the thread with this OS id.
+    #[must_use]
+    pub fn thread_with(&self, os: OsThreadId) -> Option<ThreadIndex> {
+        self.kernel.index_of(os)
     }
 
     /// Creates a lock.

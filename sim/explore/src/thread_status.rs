@@ -61,6 +61,7 @@ fn stack(kernel: &Kernel<'_>, index: ThreadIndex, thread: &Thread) -> Vec<String
     let of_profiler = thread.activities.iter().rev().map(|activity| match activity.ends_with {
         TurnEvent::CallbackOver(kind) => format!("profiler: {}", kind.name()),
         TurnEvent::HookOver => "profiler: hook".to_owned(),
+        TurnEvent::ExportOver => "profiler: export".to_owned(),
         TurnEvent::SignalOver => "profiler: signal handler".to_owned(),
         _ => format!("profiler: {}", thread.name),
     });

@@ -32,6 +32,15 @@ impl CurrentThread<'_, '_> {
         })
     }
 
+    /// Returns true if a walk of `id` may report this `ip` (VA): it is that of an activation on the thread's stack,
+    /// or the thread is none of the program's.
+    #[must_use]
+    pub fn is_on_stack(&self, id: ThreadId, ip: u64) -> bool {
+        let index = self.target_of(id).unwrap_or(self.me);
+        index.0 >= self.kernel.apps
+            || self.target(index).is_none_or(|target| target.is_on_stack(ip))
+    }
+
     /// Begins a callback of the walk that this thread makes. Other threads may run before.
     pub fn begin_walk_callback(&self) {
         self.record(TurnEvent::SnapshotCallback);

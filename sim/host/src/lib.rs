@@ -70,6 +70,7 @@ mod current;
 mod detach;
 mod elt;
 mod events;
+mod exports;
 mod guest;
 mod import;
 mod info;

@@ -362,7 +362,7 @@ impl Session {
                     let waits = waiting.get_mut(thread).is_some_and(|one| one.is_for_others(event));
                     match event {
                         StepEvent::Stepped => went_on = true,
-                        StepEvent::Hook | StepEvent::Callback(_) => {
+                        StepEvent::Hook | StepEvent::Entered(_) | StepEvent::Callback(_) => {
                             went_on = true;
                             self.raise(&stage, event, thread);
                             inner.detach_if_asked();
@@ -461,6 +461,10 @@ impl Session {
         let raised = inner.acting_as(os, || match event {
             StepEvent::Callback(kind) if kind != Kind::EnterLeaveSlow => {
                 target.raise(inner, kind, object, os, function)
+            }
+            StepEvent::Entered(function) => {
+                inner.call_export(function);
+                true
             }
             _ => {
                 inner.call_hook(stage, thread);

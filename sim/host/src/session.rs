@@ -3,6 +3,7 @@
 use crate::current::Current;
 use crate::elt::Hooks;
 use crate::events::Events;
+use crate::exports::Exports;
 use crate::import::{Scope, TokenEnumeration};
 use crate::info::Info;
 use crate::journal::{Entry, Journal};
@@ -131,6 +132,8 @@ pub(crate) struct Inner {
     watcher: RefCell<Option<Box<Watcher>>>,
     pub(crate) hooks: Hooks,
     pub(crate) events: Events,
+    /// The exports that the program calls.
+    pub(crate) exports: RefCell<Exports>,
     /// Number of objects that callbacks have reported.
     pub(crate) objects_made: Cell<u64>,
     /// Called when the profiler has been detached.
@@ -325,6 +328,7 @@ impl Session {
             watcher: RefCell::default(),
             hooks: Hooks::default(),
             events: Events::default(),
+            exports: RefCell::default(),
             objects_made: Cell::new(0),
             on_detach: RefCell::default(),
         });

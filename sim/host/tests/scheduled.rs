@@ -12,12 +12,15 @@ fn main() {
 }
 
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+#[path = "scheduled/profilers.rs"]
+mod profilers;
+
+#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 mod linux {
+    use super::profilers;
     use clr_explore::{Random, Search as _, TestedProcess};
     use clr_runtime::generation::Generation;
-    use clrsim::scheduled::{
-        Died, GuestEnding, GuestProcess, Kept, ScheduledLibrary, ScheduledVisit,
-    };
+    use clrsim::scheduled::{Died, GuestEnding, GuestProcess, ScheduledLibrary};
     use std::collections::BTreeMap;
     use std::ffi::CString;
     use std::path::Path;
@@ -26,12 +29,12 @@ mod linux {
     /// Number of histories of each program.
     const HISTORIES: u64 = 60;
 
-    type Outcome = Result<GuestEnding, Died>;
+    pub(super) type Outcome = Result<GuestEnding, Died>;
 
     /// Compiles a guest. Returns false, and says so, if there is no compiler.
-    fn compile(guest: &str, flags: &[&str], to: &Path) -> bool {
+    pub(super) fn compile(guest: &str, flags: &[&str], to: &Path) -> bool {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let source = here.join("tests/guests/threads").join(guest);
+        let source = here.join("tests/guests").join(guest);
         let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
         let mut command = Command::new(&compiler);
         command.args([
@@ -71,7 +74,7 @@ mod linux {
     }
 
     /// Returns the number of histories with each outcome.
-    fn told(outcomes: &[Outcome]) -> BTreeMap<String, usize> {
+    pub(super) fn told(outcomes: &[Outcome]) -> BTreeMap<String, usize> {
         let mut told = BTreeMap::new();
         for outcome in outcomes {
             let words = match outcome {
@@ -86,7 +89,7 @@ mod linux {
     pub(super) fn main() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("threads.so");
-        if !compile("threads.cpp", &[], &path) {
+        if !compile("threads/threads.cpp", &[], &path) {
             return;
         }
         let library = ScheduledLibrary::load(&path).unwrap();
@@ -112,13 +115,15 @@ mod linux {
         let verdict = spins.clone().unwrap().verdict.unwrap();
         assert!(verdict.contains("left the simulation"), "{verdict}");
         let path = folder.path().join("atomics.so");
-        assert!(compile("atomics.cpp", &["-std=c++20"], &path));
+        assert!(compile("threads/atomics.cpp", &["-std=c++20"], &path));
         let library = ScheduledLibrary::load(&path).unwrap();
         check(
             &library,
             &[("atomic_turns", &["ends"]), ("atomic_not_notified", &["ends", "lost wake-up"])],
         );
-        profilers(folder.path());
+        signals(&folder.path().join("signals.so"));
+        refused(&folder.path().join("leaves.so"));
+        profilers::check(folder.path());
     }
 
     /// Checks the outcomes of the histories of exports, and that they repeat.
@@ -135,51 +140,57 @@ mod linux {
         }
     }
 
-    /// A program with two threads, of which one compiles a method and both call native code.
-    const TEXT: &str = r#"
-function "App.Main" kind="jit" { body { first-call "App.Load"; p-invoke "Lib.Sleep" } }
-function "App.Load" kind="jit" { body { work 1 } }
-function "App.Other" kind="jit" { body { p-invoke "Lib.Sleep"; new } }
-function "Lib.Sleep" { body { work 3 } }
-thread "main" start="App.Main"
-thread "other" start="App.Other"
-"#;
+    /// Checks signals and their handlers.
+    fn signals(path: &Path) {
+        assert!(compile("threads/signals.cpp", &[], path));
+        let library = ScheduledLibrary::load(path).unwrap();
+        check(
+            &library,
+            &[
+                ("signal_handled", &["ends"]),
+                ("signal_to_itself", &["ends"]),
+                ("handler_with_information", &["ends"]),
+                ("signal_to_nobody", &["ends"]),
+                (
+                    "signal_without_handler",
+                    &[
+                        "failed: the profiler sends signal #, for which it has no handler: it ends the process",
+                    ],
+                ),
+                ("lock_in_handler", &["deadlock: profiler's lock 1", "ends"]),
+                ("allocation_in_handler", &["deadlock: profiler's lock 1", "ends"]),
+                ("allocation_while_stopped", &["ends", "lost wake-up"]),
+                ("loading_while_stopped", &["ends", "lost wake-up"]),
+            ],
+        );
+    }
 
-    /// A profiler that samples from a thread of its own, and the same with a mistake.
-    fn profilers(folder: &Path) {
-        let mistakes: [(&str, u64, &[&str]); 4] = [
-            ("RIGHT", 200, &["ends"]),
-            (
-                "LOCK_IN_THREAD_DESTROYED",
-                200,
-                &["deadlock: profiler's lock 1, thread store", "ends"],
-            ),
-            ("NOTIFY_WITHOUT_LOCK", 500, &["ends", "lost wake-up"]),
-            ("RESUME_FORGOTTEN", 60, &["ends", "lost wake-up"]),
-        ];
-        for (mistake, count, kinds) in mistakes {
-            let path = folder.join(mistake).with_extension("so");
-            assert!(compile(
-                "../../../../cli/tests/guests/thread_sampler.cpp",
-                &[&format!("-DMISTAKE={mistake}")],
-                &path
-            ));
-            let class = clrsim::Guid::parse("00000000-0000-0000-0000-000000000000").unwrap();
-            let mut visit =
-                ScheduledVisit::open(&path, class, TEXT, Generation::Net8Unix, None).unwrap();
-            let mut histories = |count| {
-                let mut search = Random::new(1);
-                let run = |number| {
-                    assert!(search.begin(number));
-                    visit.run_in_copy(&mut search, Kept::Ending)
-                };
-                (0..count).map(run).collect::<Vec<_>>()
-            };
-            let outcomes = histories(count);
-            let told = told(&outcomes);
-            println!("{mistake}: {told:?}");
-            assert_eq!(told.keys().collect::<Vec<_>>(), kinds, "{mistake}");
-            assert_eq!(outcomes[..20], histories(20), "{mistake}: the same seed");
+    /// Checks that calls which wait outside of the simulation, or leave its process, end the history with a message
+    /// that names them.
+    fn refused(path: &Path) {
+        assert!(compile("threads/leaves.cpp", &[], path));
+        let library = ScheduledLibrary::load(path).unwrap();
+        for (name, call) in [
+            ("polls", "poll"),
+            ("polls_within_a_time", "poll"),
+            ("selects", "select"),
+            ("waits_for_events", "epoll_wait"),
+            ("receives", "recv"),
+            ("accepts", "accept"),
+            ("reads_a_pipe", "read"),
+            ("forks", "fork"),
+            ("executes", "execl"),
+            ("asks_a_shell", "system"),
+            ("spawns", "posix_spawn"),
+            ("waits_for_a_child", "waitpid"),
+            ("sets_a_timer", "setitimer"),
+            ("polls_by_number", "poll"),
+        ] {
+            let [history] = &histories(&library, name, 1)[..] else { panic!("one history") };
+            let verdict = history.clone().unwrap().verdict.unwrap();
+            let words = format!("the profiler has left the simulation: it called {call}");
+            assert!(verdict.ends_with(&words), "{name}: {verdict}");
         }
+        check(&library, &[("simulated", &["ends"])]);
     }
 }

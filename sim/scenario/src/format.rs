@@ -261,6 +261,10 @@ impl Printer<'_> {
         let line = line.term_unless_default("method", method);
         self.block(&line, |printer| {
             printer.shape(&function.shape);
+            if let Some(export) = printer.scenario.exports.get(&id) {
+                let line = Line::new("export").text(&export.name);
+                printer.line(&export.arguments.iter().copied().fold(line, Line::arg));
+            }
             if !function.body.is_empty() {
                 printer.block(&Line::new("body"), |printer| printer.body(&function.body));
             }

@@ -119,7 +119,9 @@ impl Passed {
                 let visit = *self.callbacks.get(&kind)?;
                 return Some(StopAt::Callback { kind, visit });
             }
-            Some(StepEvent::Stepped | StepEvent::Hook | StepEvent::Waits) => {}
+            Some(
+                StepEvent::Stepped | StepEvent::Hook | StepEvent::Entered(_) | StepEvent::Waits,
+            ) => {}
         }
         let rip = world.rip(thread).filter(|_| !world.is_serving(thread))?;
         let (linked, expanded) = (world.linked(), world.expanded());

@@ -86,7 +86,7 @@ pub(super) enum Kind {
     Schedule,
 }
 
-/// The arguments of a node, all of one kind.
+/// The arguments of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Args {
     /// No arguments.
@@ -97,6 +97,8 @@ pub(super) enum Args {
     Optional(Kind),
     /// Any number of arguments up to a limit.
     Many(Kind, usize),
+    /// A name, and any number of arguments up to a limit.
+    Named(Kind, usize),
 }
 
 /// A property of a node.

@@ -110,6 +110,8 @@ pub struct Scenario {
     pub program: Program,
     /// Kinds of the methods that are not ordinary.
     pub methods: BTreeMap<FunctionIndex, MethodKind>,
+    /// Functions of unmanaged code that stand for exports of a profiler's library.
+    pub exports: BTreeMap<FunctionIndex, Export>,
     /// Hooks that the methods call.
     pub hooks: Hooks,
     /// The mechanism that stops threads in managed code, in searches.
@@ -125,6 +127,20 @@ pub struct Scenario {
     pub explore: Vec<Exploration>,
     /// Stack placed by hand, instead of a program.
     pub stack: Option<PlacedStack>,
+}
+
+/// An export of a profiler's library, and the arguments of its calls.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Export {
+    /// Name of the export.
+    pub name: String,
+    /// Arguments, at most [`MOST_ARGUMENTS`](Self::MOST_ARGUMENTS).
+    pub arguments: Vec<u64>,
+}
+
+impl Export {
+    /// The maximum number of arguments.
+    pub const MOST_ARGUMENTS: usize = 6;
 }
 
 /// The description of a scenario.

@@ -150,6 +150,9 @@ pub enum ProblemKind {
     /// The thread starts in a function that cannot be called.
     #[error("a thread must start in a function with the entry `call`")]
     ThreadStart,
+    /// An export that no call can reach through the transition of a P/Invoke.
+    #[error("an export belongs to a function of unmanaged code in which no thread starts")]
+    ExportPlace,
     /// A `catch` without a `try`.
     #[error("`catch` must directly follow a `try`")]
     CatchWithoutTry,

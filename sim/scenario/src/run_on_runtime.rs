@@ -105,6 +105,7 @@ impl Scenario {
     /// Returns [`BuildError`] if the code cannot be loaded.
     pub fn world<'b>(&self, build: &'b Build) -> Result<World<'b>, BuildError> {
         let mut world = build.world(&self.starts())?;
+        world.report_entries(self.exports.keys().copied());
         if let Some(thread) = self.exits_with() {
             world.end_by(ProcessEnd::Exit(thread));
         }
@@ -333,7 +334,13 @@ fn run_thread(
                     return Err(RunOnError::NotReached { stop, thread, steps });
                 }
             }
-            (StepEvent::Callback(_) | StepEvent::Hook | StepEvent::Stepped, _) => {}
+            (
+                StepEvent::Callback(_)
+                | StepEvent::Hook
+                | StepEvent::Entered(_)
+                | StepEvent::Stepped,
+                _,
+            ) => {}
         }
     }
     Err(RunOnError::NotReached { stop, thread, steps: STEP_LIMIT })

@@ -190,6 +190,7 @@ impl Build {
             gcs_made: 0,
             trap: false,
             process_end: None,
+            reported: Vec::new(),
         })
     }
 

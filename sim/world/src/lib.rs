@@ -60,9 +60,9 @@ pub use thread::{Activation, ThreadStart};
 pub use waiting::Waiting;
 
 use crate::stubs::{Expanded, Shared};
-use clr_codegen::LinkedProgram;
 use clr_codegen::Service;
 use clr_codegen::shadow_stack::{Broken, ShadowStack};
+use clr_codegen::{FunctionIndex, LinkedProgram};
 use clr_machine::{SavePoint, StopReason};
 use clr_runtime::Context;
 use clr_runtime::generation::Generation;
@@ -86,6 +86,9 @@ pub enum StepEvent {
     /// The thread is in a profiler hook that its code has called directly, without the knowledge of
     /// the runtime. The next step continues after the hook.
     Hook,
+    /// The thread has entered a function whose [entries are reported](World::report_entries): the next step
+    /// executes its first instruction.
+    Entered(FunctionIndex),
     /// The thread waits for others.
     Waits,
     /// The thread has ended.
@@ -147,6 +150,8 @@ pub struct World<'b> {
     /// Threads that return to managed code have to wait: a copy of the word in memory.
     trap: bool,
     process_end: Option<ProcessEnd>,
+    /// Functions whose entries are reported, by entry (VA).
+    reported: Vec<(u64, FunctionIndex)>,
 }
 
 impl<'b> World<'b> {
@@ -292,6 +297,22 @@ impl<'b> World<'b> {
         self.threads.get(thread).map(|thread| &thread.shadow_stack)
     }
 
+    /// Reports from now on when a thread enters one of these functions of the program. Functions do not jump to
+    /// their own first instruction.
+    pub fn report_entries(&mut self, functions: impl IntoIterator<Item = FunctionIndex>) {
+        let entry = |function: FunctionIndex| {
+            let placed = self.expanded.placed.get(function.index())?;
+            Some((*self.linked.entries.get(placed.index())?, function))
+        };
+        self.reported = functions.into_iter().filter_map(entry).collect();
+    }
+
+    /// Returns the reported function that the current thread has entered.
+    fn entered(&self) -> Option<FunctionIndex> {
+        let rip = self.runtime.memory.borrow().cpu().rip();
+        self.reported.iter().find(|(entry, _)| *entry == rip).map(|(_, function)| *function)
+    }
+
     /// Executes the next instruction of a thread, or the next part of its current service.
     ///
     /// # Errors
@@ -337,7 +358,8 @@ impl<'b> World<'b> {
         match stepped {
             Ok(()) => match executed.shadow_stack.broken() {
                 Some(broken) => Err(WorldError::Broken(broken)),
-                None => Ok(StepEvent::Stepped),
+                None if self.reported.is_empty() => Ok(StepEvent::Stepped),
+                None => Ok(self.entered().map_or(StepEvent::Stepped, StepEvent::Entered)),
             },
             Err(StopReason::Trap { id, .. }) => {
                 let Some(service) = Service::from_number(id) else {

@@ -199,7 +199,7 @@ pub fn examine<W: Way>(
                 before = leaf(&world, thread);
             }
             match world.step(thread)? {
-                StepEvent::Stepped => {}
+                StepEvent::Stepped | StepEvent::Entered(_) => {}
                 StepEvent::Callback(_) => in_callback = true,
                 StepEvent::Hook | StepEvent::Waits => break,
                 StepEvent::Ended => {

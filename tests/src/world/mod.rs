@@ -139,7 +139,7 @@ pub fn examine(
             done += 1;
             examined.steps += 1;
             match world.step(thread).map_err(stuck)? {
-                StepEvent::Stepped => {}
+                StepEvent::Stepped | StepEvent::Entered(_) => {}
                 StepEvent::Callback(kind) => in_callback = Some(kind),
                 StepEvent::Hook | StepEvent::Waits => break,
                 StepEvent::Ended => {
@@ -203,7 +203,10 @@ fn length(build: &Build, program: &WorldProgram) -> Result<u32, Failure> {
         steps += 1;
         let stuck = |error| Failure::World(Box::new((program.clone(), error)));
         match world.step(thread).map_err(stuck)? {
-            StepEvent::Stepped | StepEvent::Callback(_) | StepEvent::Hook => idle = 0,
+            StepEvent::Stepped
+            | StepEvent::Callback(_)
+            | StepEvent::Hook
+            | StepEvent::Entered(_) => idle = 0,
             StepEvent::Waits => {
                 running.rotate_left(1);
                 idle += 1;

@@ -3,19 +3,42 @@
 #include "guest.hpp"
 
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <set>
 #include <thread>
 
 #define RIGHT 0
+// ThreadDestroyed takes a lock that is held during a sample.
 #define LOCK_IN_THREAD_DESTROYED 1
+// The worker is notified without the lock that it waits with.
 #define NOTIFY_WITHOUT_LOCK 2
+// The runtime stays suspended.
 #define RESUME_FORGOTTEN 3
+// The threads are walked as they run.
+#define WITHOUT_SUSPENSION 4
+// The threads are listed before the suspension.
+#define LISTED_BEFORE_SUSPENSION 5
+// The worker uses a pointer that is set after its start.
+#define PUBLISHED_LATE 6
+// Shutdown waits for the worker with a lock that the worker takes.
+#define JOIN_UNDER_LOCK 7
+// The worker logs while the runtime is suspended.
+#define LOG_WHILE_SUSPENDED 8
+// No mistake: it logs when the runtime runs again.
+#define LOG_AFTER_RESUME 9
+// A thread is walked from where it was at the sample before.
+#define OLD_SEED 10
 #ifndef MISTAKE
 #define MISTAKE RIGHT
 #endif
 
 namespace guest {
+
+struct Sampler;
+
+/// The profiler, for the functions that have no pointer to it.
+Sampler *volatile instance = nullptr;
 
 struct Sampler : Profiler {
     ICorProfilerInfo2 *info = nullptr;
@@ -25,6 +48,10 @@ struct Sampler : Profiler {
     volatile bool wanted = false, ends = false;
     std::mutex listed;
     std::set<uint64_t> gone;
+    std::mutex log;
+    volatile uint64_t logged_ip = 0;
+    uint64_t walked = 0;
+    std::map<uint64_t, std::vector<uint8_t>> seeds;
     std::thread worker;
 
     HRESULT Initialize(void *unknown) override {
@@ -33,7 +60,9 @@ struct Sampler : Profiler {
         if (!info || !runtime) return E_FAIL;
         // JIT_COMPILATION, THREADS, ENABLE_STACK_SNAPSHOT.
         HRESULT result = info->SetEventMask(0x10000220);
-        worker = std::thread([this] { work(); });
+        if (MISTAKE != PUBLISHED_LATE) instance = this;
+        worker = std::thread([] { instance->work(); });
+        instance = this;
         return result;
     }
 
@@ -65,14 +94,38 @@ struct Sampler : Profiler {
         // ThreadDestroyed takes this lock, and the runtime waits there with the lock of its list of threads.
         std::unique_lock<std::mutex> guard(listed, std::defer_lock);
         if (MISTAKE == LOCK_IN_THREAD_DESTROYED) guard.lock();
-        if (runtime->SuspendRuntime() < 0) return;
-        for (uint64_t id : threads()) walk(id);
-        if (MISTAKE != RESUME_FORGOTTEN) runtime->ResumeRuntime();
+        std::vector<uint64_t> early;
+        if (MISTAKE == LISTED_BEFORE_SUSPENSION) early = threads();
+        if (MISTAKE != WITHOUT_SUSPENSION && runtime->SuspendRuntime() < 0) return;
+        for (uint64_t id : MISTAKE == LISTED_BEFORE_SUSPENSION ? early : threads()) walk(id);
+        if (MISTAKE == LOG_WHILE_SUSPENDED) write_log(0);
+        if (MISTAKE != RESUME_FORGOTTEN && MISTAKE != WITHOUT_SUSPENSION) runtime->ResumeRuntime();
+        if (MISTAKE == LOG_AFTER_RESUME) write_log(0);
+    }
+
+    static HRESULT on_frame(uint64_t function, uint64_t ip, uint64_t, uint32_t size, uint8_t *context, void *data) {
+        auto *self = static_cast<Sampler *>(data);
+        if (function) self->logged_ip = ip;
+        if (MISTAKE == OLD_SEED && function && context && !self->seeds.count(self->walked)) {
+            self->seeds[self->walked].assign(context, context + size);
+        }
+        return S_OK;
     }
 
     void walk(uint64_t id) {
-        Frames frames{info};
-        info->DoStackSnapshot(id, Frames::on_frame, 0, &frames, nullptr, 0);
+        walked = id;
+        auto seed = seeds.find(id);
+        uint8_t *from = seed == seeds.end() ? nullptr : seed->second.data();
+        uint32_t size = seed == seeds.end() ? 0 : static_cast<uint32_t>(seed->second.size());
+        // COR_PRF_SNAPSHOT_REGISTER_CONTEXT.
+        info->DoStackSnapshot(id, on_frame, MISTAKE == OLD_SEED, this, from, size);
+    }
+
+    // The logger has a lock, as loggers have, and writes the name of the code at an address.
+    void write_log(uint64_t ip) {
+        std::lock_guard<std::mutex> guard(log);
+        uint64_t function = 0;
+        if (ip) info->GetFunctionFromIP(reinterpret_cast<const uint8_t *>(ip), &function);
     }
 
     void notify() {
@@ -87,6 +140,7 @@ struct Sampler : Profiler {
     HRESULT JITCompilationFinished(uint64_t, HRESULT, BOOL) override {
         wanted = true;
         notify();
+        if (MISTAKE == LOG_WHILE_SUSPENDED || MISTAKE == LOG_AFTER_RESUME) write_log(logged_ip);
         return S_OK;
     }
     HRESULT ThreadDestroyed(uint64_t id) override {
@@ -97,7 +151,11 @@ struct Sampler : Profiler {
     HRESULT Shutdown() override {
         ends = true;
         notify();
-        worker.join();
+        {
+            std::unique_lock<std::mutex> guard(lock, std::defer_lock);
+            if (MISTAKE == JOIN_UNDER_LOCK) guard.lock();
+            worker.join();
+        }
         runtime->Release();
         info->Release();
         return S_OK;

@@ -1,6 +1,7 @@
 mod counting;
 mod determinism;
 mod drawn;
+mod exports;
 mod noted;
 mod objects;
 mod planted_bugs;

@@ -131,8 +131,13 @@ const fn word(event: TurnEvent) -> &'static str {
         TurnEvent::Resumed(_) => "resumes",
         TurnEvent::Started(_) => "starts",
         TurnEvent::Mode { .. } => "mode",
-        TurnEvent::Callback(_) | TurnEvent::Hook | TurnEvent::Signal => "enters",
-        TurnEvent::CallbackOver(_) | TurnEvent::HookOver | TurnEvent::SignalOver => "leaves",
+        TurnEvent::Callback(_) | TurnEvent::Hook | TurnEvent::Export | TurnEvent::Signal => {
+            "enters"
+        }
+        TurnEvent::CallbackOver(_)
+        | TurnEvent::HookOver
+        | TurnEvent::ExportOver
+        | TurnEvent::SignalOver => "leaves",
         TurnEvent::Called(_) => "calls",
         TurnEvent::Returned(..) => "returns",
         TurnEvent::SnapshotCallback => "frame",

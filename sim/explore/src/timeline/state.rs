@@ -111,6 +111,8 @@ fn apply_event(state: &mut State<'_>, event: TurnEvent) {
         TurnEvent::CallbackOver(kind) => leave(&mut state.inside, kind.name()),
         TurnEvent::Hook => state.inside.push("hook"),
         TurnEvent::HookOver => leave(&mut state.inside, "hook"),
+        TurnEvent::Export => state.inside.push("export"),
+        TurnEvent::ExportOver => leave(&mut state.inside, "export"),
         TurnEvent::Signal => state.inside.push("signal handler"),
         TurnEvent::SignalOver => leave(&mut state.inside, "signal handler"),
         TurnEvent::Called(method) => state.inside.push(method),

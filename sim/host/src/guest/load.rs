@@ -4,8 +4,9 @@
 
 use super::Visit;
 use super::library::Library;
+use crate::exports::Exports;
 use crate::journal::Entry;
-use crate::session::Shared;
+use crate::session::{Inner, Shared};
 use clr_com::{
     Bool, Guid, IClassFactory, ICorProfilerCallback2, ICorProfilerCallback3, ICorProfilerCallback4,
     ICorProfilerCallback5, ICorProfilerCallback6, ICorProfilerCallback7, ICorProfilerCallback8,
@@ -161,6 +162,16 @@ impl Loaded {
         let at =
             |number: usize| self.references.get(number - 2).map_or_else(null_mut, IUnknown::as_raw);
         [2, 3, 10].map(at)
+    }
+
+    /// Finds the exports that the session's program calls.
+    ///
+    /// # Errors
+    /// Returns a sentence that names an export which the library does not have.
+    pub(crate) fn find_exports(&self, inner: &Inner) -> Result<(), String> {
+        let found = Exports::find(&inner.scenario, &self.library)?;
+        *inner.exports.borrow_mut() = found;
+        Ok(())
     }
 
     /// Asks a profiler with `ICorProfilerCallback11` whether it only wants notifications (assumed: after

@@ -61,6 +61,12 @@ impl Visit<'_> {
             shared.write(&Entry::Over);
             return Ok(());
         };
+        if let Err(why) = loaded.find_exports(&inner) {
+            shared.write(&Entry::Unloadable(&why));
+            loaded.end(shared, threads.were_found());
+            shared.write(&Entry::Over);
+            return Ok(());
+        }
         // SAFETY: the pointers are NULL or to the profiler's object, with these interfaces; `loaded` has
         // references for as long as the target is used.
         let target = unsafe { Target::of_guest(loaded.callbacks()) };

@@ -42,6 +42,7 @@ impl Call<'_> {
             // callback may change it.
             unsafe { std::slice::from_raw_parts(context, len) }.to_vec()
         });
+        let seeded = seed.is_some();
         let mut room = Box::new(Context([BEHIND; CONTEXT_ROOM + GUARD]));
         let mut frames = Vec::new();
         let mut wrote_behind = None;
@@ -60,6 +61,10 @@ impl Call<'_> {
             frames.push(WalkedFrame::new(self.stage, function, frame.ip));
             let me = self.session.current();
             if let Some(me) = me {
+                // Names of frames that the thread is not in are worse than none.
+                if function.0 != 0 && !me.is_on_stack(thread, frame.ip) {
+                    if seeded { me.report_wrong_seed() } else { me.report_false_frame() }
+                }
                 self.session.switching(|| me.begin_walk_callback());
             }
             let result = self.session.enter("StackSnapshotCallback", || {
@@ -103,7 +108,6 @@ impl Call<'_> {
             let (callback, buffer) = ("StackSnapshotCallback", "context");
             self.session.shared.find(Finding::WroteBehind { callback, buffer, size });
         }
-        let seeded = seed.is_some();
         let walk = Walk { within, thread, flags, seeded, outcome, frames, story };
         self.session.shared.write(&Entry::Walked(&walk));
         match outcome {

@@ -1,7 +1,8 @@
 //! Calls of the system by number, of which futexes are the scheduler's (futex(2)): waits on atomic variables of
-//! C++20 and locks of Rust are made of them. All other calls reach the system.
+//! C++20 and locks of Rust are made of them. Signals are those of `signals`, some calls are refused, and all others reach
+//! the system.
 
-use super::{carrier, objects, refuse, time};
+use super::{carrier, objects, refuse, refused, signals, time};
 use clr_explore::{CurrentThread, LockKind, ProfilerLock};
 use libc::{c_int, c_long, timespec};
 
@@ -92,6 +93,19 @@ pub(super) unsafe extern "C" fn syscall(
     other: usize,
     bits: usize,
 ) -> c_long {
+    if let Some(name) = refused::refused_number(number) {
+        refused::refuse(name);
+    }
+    if number == libc::SYS_gettid
+        && let Some(own) = signals::own_number()
+    {
+        return own.into();
+    }
+    match signals::by_number(number, [word, operation, value]) {
+        None => {}
+        Some(0) => return 0,
+        Some(error) => return refuse(error).into(),
+    }
     let carrier = carrier::current().filter(|_| number == libc::SYS_futex);
     let Some(carrier) = carrier else {
         // SAFETY: the guest's own call.

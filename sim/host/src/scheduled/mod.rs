@@ -11,9 +11,22 @@
 //! | `carrier` | threads of the system, paired with coroutines |
 //! | `objects` | the guest's objects, by address |
 //! | `sync`, `semaphore`, `barrier`, `futex`, `once`, `threads`, `time`, `random`, `ends` | the functions that imports lead to |
+//! | `signals` | signals, and their handlers |
+//! | `system_locks` | the locks of the heap and the loader |
+//! | `refused` | calls of the system that wait outside of the simulation |
 //! | `stopped`, `backtrace` | threads that have stopped, and their stacks |
 //! | `fork` | a process for each history |
 //! | `visit` | a profiler over a text, in histories |
+
+/// Lists names of imports, and the functions that they are to lead to.
+macro_rules! replacements {
+    ($($name:literal => $with:path),* $(,)?) => {
+        [$($crate::scheduled::imports::Replacement {
+            name: $name,
+            with: $with as *const std::ffi::c_void,
+        }),*]
+    };
+}
 
 mod backtrace;
 mod barrier;
@@ -25,9 +38,12 @@ mod imports;
 mod objects;
 mod once;
 mod random;
+mod refused;
 mod semaphore;
+mod signals;
 mod stopped;
 mod sync;
+mod system_locks;
 mod threads;
 mod time;
 mod visit;
@@ -39,7 +55,7 @@ use crate::guest::library::Library;
 use crate::report::Finding;
 use clr_explore::{
     CurrentThread, Ending, Explorer, HistoryDetail, Limits, NotedHistory, NotingSearch,
-    ScheduleString, Search, Setup, TestedProcess, Verdict,
+    ProfilerRule, ScheduleString, Search, Setup, TestedProcess, Verdict,
 };
 use clr_walker::profiling::HResult;
 use clr_world::BuildError;
@@ -48,15 +64,9 @@ use imports::{Replacement, loaded_objects};
 use std::ffi::{CStr, c_int, c_void};
 use std::path::Path;
 
-macro_rules! replacements {
-    ($($name:literal => $with:path),* $(,)?) => {
-        [$(Replacement { name: $name, with: $with as *const c_void }),*]
-    };
-}
-
 /// Returns the functions that the guest's imports are to lead to.
-fn replacements() -> [Replacement; 57] {
-    replacements! {
+fn replacements() -> Vec<Replacement> {
+    let own = replacements! {
         "pthread_create" => threads::create,
         "pthread_join" => threads::join,
         "pthread_detach" => threads::detach,
@@ -114,7 +124,15 @@ fn replacements() -> [Replacement; 57] {
         "usleep" => time::usleep,
         "sleep" => time::sleep,
         "sched_yield" => time::sched_yield,
-    }
+        "pthread_kill" => signals::thread_kill,
+        "tgkill" => signals::tgkill,
+        "raise" => signals::raise,
+        "pthread_self" => signals::thread_self,
+        "gettid" => signals::gettid,
+        "sigaction" => signals::sigaction,
+        "signal" => signals::signal,
+    };
+    own.into_iter().chain(refused::replacements()).chain(system_locks::replaced()).collect()
 }
 
 /// Returns -1, with an error of the system in `errno`.
@@ -281,6 +299,14 @@ impl GuestEnding {
     }
 }
 
+/// Returns the verdict on a walk that outlives its thread. Of the rules that do no harm in the simulation this one
+/// does in a CLR: it has freed the thread.
+fn outlived(ending: &Ending) -> Option<Verdict> {
+    let mut broken = ending.broken.iter();
+    let of_rule = broken.find(|(_, rule)| *rule == ProfilerRule::WalkOutlivesThread);
+    of_rule.map(|(by, rule)| Verdict::Broken { by: *by, rule: *rule })
+}
+
 /// Returns findings in words, each kind once.
 fn in_words(findings: &[Finding]) -> Option<String> {
     let mut words: Vec<String> = Vec::new();
@@ -301,7 +327,7 @@ fn add_stacks(ending: &mut Ending) {
     let Some(turn) = ending.history.as_mut().and_then(|history| history.turns.last_mut()) else {
         return;
     };
-    let imports = replacements().map(|it| (it.with as u64, it.name)).into_iter().collect();
+    let imports = replacements().into_iter().map(|it| (it.with as u64, it.name)).collect();
     carrier::for_each(|thread, carrier| {
         let Some(registers) = stopped::registers(carrier) else { return };
         let frames = backtrace::frames(&registers, &imports);
@@ -335,6 +361,7 @@ fn run_in_copy<'p>(
         let mut noting = NotingSearch::new(search);
         let mut ending = explorer.run(load, &mut noting, Limits::default(), detail);
         let strayed = noting.has_strayed();
+        ending.verdict = ending.verdict.take().or_else(|| outlived(&ending));
         let found = if ending.verdict.is_none() { findings() } else { Vec::new() };
         let mut told = GuestEnding { strayed, ..GuestEnding::of(&ending, &found) };
         match kept {
@@ -382,6 +409,7 @@ impl<'b> GuestProcess<'b> {
                 carrier.execute(me, || main());
                 carrier.finish(me);
             });
+            setup.on_signal(signals::handle);
         };
         run_in_copy(&mut self.explorer, &load, search, &Vec::new, Kept::Ending)
     }

@@ -1,6 +1,14 @@
 //! Virtual time: what the guest's clocks show, and how long it sleeps.
 //!
-//! All clocks show the same time, which begins with the history.
+//! All clocks show the same time, which begins with the history. Only sleeps and limits of waits let it pass:
+//!
+//! * Of the threads that sleep the one that wakes first may be chosen at any time, whatever others do meanwhile: they
+//!   may be slow. Time is then its deadline.
+//! * A wait with a limit ends by its limit only when no thread can go on and no sleeper wakes before it: then time jumps
+//!   to the limit. A history in which the limit is over although the thread that would notify can run is not searched,
+//!   even if sleepers wake after the limit meanwhile.
+//!
+//! `Kernel::runnable` and `Kernel::jump` of `clr-explore` do this.
 
 use super::carrier;
 use clr_explore::CurrentThread;
@@ -32,7 +40,7 @@ fn now() -> Option<u64> {
 }
 
 /// Sleeps. Returns false if this is no thread of the guest.
-fn sleeps(micros: u64) -> bool {
+pub(super) fn sleeps(micros: u64) -> bool {
     carrier::current().and_then(|carrier| carrier.ask(move |me| me.sleep(micros))).is_some()
 }
 

@@ -1,12 +1,13 @@
 //! A profiler's library over a text's program, in histories.
 
-use super::{Died, GuestEnding, Kept, ScheduledLibrary, carrier, run_in_copy};
+use super::{Died, GuestEnding, Kept, ScheduledLibrary, carrier, run_in_copy, signals};
 use crate::guest::{Loaded, Visit};
 use crate::journal::Journal;
 use crate::raise::Target;
 use crate::report::Finding;
 use crate::session::{Inner, Session};
 use crate::stage::{Anchor, Stage};
+use clr_codegen::FunctionIndex;
 use clr_com::Guid;
 use clr_explore::{CurrentThread, Explorer, Search, Setup, TestedProcess};
 use clr_runtime::OsThreadId;
@@ -107,6 +108,9 @@ impl ScheduledVisit {
         let load = move |setup: &mut Setup<'_>| {
             let starts = Rc::clone(&guest);
             setup.before_program("the runtime's start", move |me| starts.start(me));
+            setup.on_signal(signals::handle);
+            let exports = Rc::clone(&guest);
+            setup.on_export(move |me, function| exports.export(me, function));
             for kind in Kind::ALL {
                 let raises = Rc::clone(&guest);
                 setup.on(*kind, move |me| raises.raise(me));
@@ -158,6 +162,9 @@ impl Guest {
         };
         let loaded = carrier::of(me).execute(me, || visit.load(&inner.shared)).flatten();
         let Some(loaded) = loaded else { return me.fail("the profiler is not loaded") };
+        if let Err(why) = loaded.find_exports(inner) {
+            return me.fail(format!("the profiler's library is another one: {why}"));
+        }
         // SAFETY: the pointers are NULL or to the profiler's object, with these interfaces; `loaded` has
         // references until the process ends.
         let target = unsafe { Target::of_guest(loaded.callbacks()) };
@@ -170,6 +177,13 @@ impl Guest {
         let Some(stage) = inner.stage() else { return };
         // SAFETY: the same.
         unsafe { inner.on_behalf_of(me, || self.session.load_modules(&stage)) };
+    }
+
+    /// Calls the export that a function of the program stands for, on the thread that enters the function.
+    fn export(&self, me: &CurrentThread<'_, '_>, function: FunctionIndex) {
+        let inner = self.inner();
+        // SAFETY: the session's runtime is that of the history.
+        unsafe { inner.on_behalf_of(me, || inner.call_export(function)) };
     }
 
     /// Makes a callback of the thread.

@@ -5,6 +5,7 @@ mod histories;
 pub(super) use histories::{ACTION, EXPLORE, HISTORY, PROFILER};
 
 use super::{Args, Kind, Level, MAX_ROOM, MAX_WORDS, NodeRule, PropertyRule};
+use crate::Export;
 use crate::expect::WalkEnd;
 use crate::hand_stack::{PlacedThread, SuspensionState, ThreadMode};
 use crate::keywords::Keyword;
@@ -215,6 +216,7 @@ pub(super) static FUNCTION: &[NodeRule] = &[
     node("realign", Args::One(Kind::Word(Realign::WORDS))).once(),
     node("arguments", Args::One(Kind::Number(0, MAX_ARGUMENTS as u64))).once(),
     node("epilogue-cfi", Args::One(Kind::Word(EpilogueCfi::WORDS))).once(),
+    node("export", Args::Named(ANY_U64, Export::MOST_ARGUMENTS)).once(),
     node("body", Args::None).block(Level::Body).once(),
     node("return", RETURN).once(),
     node("tail-call", Args::One(Kind::Function)).with(TAIL_CALL).once(),

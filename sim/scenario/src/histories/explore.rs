@@ -310,7 +310,7 @@ impl Scenario {
         let starts = threads.iter().zip(self.starts());
         let threads: Vec<_> = starts.map(|(thread, start)| (&*thread.name, start)).collect();
         let process = TestedProcess::new(program, methods, *hooks, generation, &threads)?;
-        let process = process.stopping_by(self.stop_by);
+        let process = process.stopping_by(self.stop_by).exporting(self.exports.keys().copied());
         let process = match self.exits_with() {
             Some(thread) => process.ending_by(ProcessEnd::Exit(thread)),
             None => process,

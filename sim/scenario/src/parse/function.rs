@@ -3,6 +3,7 @@
 use super::node::{Fields, Value};
 use super::reader::Reader;
 use super::rules::FunctionPlaces;
+use crate::Export;
 use crate::grammar::Level;
 use crate::problem::ProblemKind;
 use clr_codegen::{
@@ -14,7 +15,10 @@ use clr_walker::registers::Gpr;
 const ENDS: [&str; 3] = ["return", "tail-call", "no-end"];
 
 impl Reader {
-    pub(super) fn function(&mut self, fields: &Fields<'_>) -> (Function, FunctionPlaces) {
+    pub(super) fn function(
+        &mut self,
+        fields: &Fields<'_>,
+    ) -> (Function, Option<Export>, FunctionPlaces) {
         let mut function = Function {
             name: fields.arg_text().to_owned(),
             kind: fields.term::<CodeKind>("kind").unwrap_or_default(),
@@ -23,7 +27,7 @@ impl Reader {
             end: Some(Exit::Return(ReturnForm::default())),
         };
         let mut places = FunctionPlaces::new(fields.span());
-        let mut end = None;
+        let (mut end, mut export) = (None, None);
         for part in self.nodes(fields.children(), Level::Function) {
             let name = part.rule.name;
             places.parts.push((name, part.span()));
@@ -34,13 +38,16 @@ impl Reader {
                 end = Some(name);
                 places.end = part.span();
                 function.end = exit(&part);
+            } else if name == "export" {
+                let (name, arguments) = (part.arg_text().to_owned(), part.arg_numbers());
+                export = Some(Export { name, arguments });
             } else if name == "body" {
                 function.body = self.body(part.children(), &mut places.statements);
             } else {
                 shape(&mut function.shape, &part);
             }
         }
-        (function, places)
+        (function, export, places)
     }
 }
 

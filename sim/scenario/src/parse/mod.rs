@@ -137,11 +137,12 @@ impl Reader {
                     scenario.program.convention = fields.arg_term::<CallingConvention>();
                 }
                 "function" => {
-                    let (function, place) = self.function(&fields);
+                    let (function, export, place) = self.function(&fields);
                     let id = FunctionIndex(scenario.program.functions.len() as u32);
                     if let Some(method) = fields.term::<MethodKind>("method") {
                         scenario.methods.insert(id, method);
                     }
+                    scenario.exports.extend(export.map(|export| (id, export)));
                     scenario.program.functions.push(function);
                     places.functions.push(place);
                 }

@@ -107,6 +107,15 @@ impl<'t> Fields<'t> {
         }
     }
 
+    /// Returns the arguments that are numbers.
+    pub(super) fn arg_numbers(&self) -> Vec<u64> {
+        let number = |value: &Value| match value {
+            Value::Number(number) => Some(*number),
+            _ => None,
+        };
+        self.args.iter().filter_map(number).collect()
+    }
+
     pub(super) fn arg_flag(&self) -> bool {
         matches!(self.args.first(), Some(Value::Flag(true)))
     }

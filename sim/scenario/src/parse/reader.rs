@@ -119,11 +119,12 @@ impl Reader {
 
     fn fields<'t>(&mut self, node: &'t KdlNode, rule: &'static NodeRule) -> Fields<'t> {
         let name_span: Span = node.name().span().into();
-        let (kind, least, limit) = match rule.args {
-            Args::None => (Kind::Flag, 0, 0),
-            Args::One(kind) => (kind, 1, 1),
-            Args::Optional(kind) => (kind, 0, 1),
-            Args::Many(kind, limit) => (kind, 0, limit),
+        let (first, kind, least, limit) = match rule.args {
+            Args::None => (Kind::Flag, Kind::Flag, 0, 0),
+            Args::One(kind) => (kind, kind, 1, 1),
+            Args::Optional(kind) => (kind, kind, 0, 1),
+            Args::Many(kind, limit) => (kind, kind, 0, limit),
+            Args::Named(kind, limit) => (Kind::Name, kind, 1, 1 + limit),
         };
         let mut fields = Fields { node, rule, args: Vec::new(), properties: Vec::new() };
         let mut count = 0;
@@ -142,11 +143,12 @@ impl Reader {
             if count > limit {
                 self.problem(span, ProblemKind::ExtraArgument { node: rule.name, limit });
             } else {
+                let kind = if count == 1 { first } else { kind };
                 fields.args.extend(self.value(kind, entry.value(), span));
             }
         }
         if count < least {
-            let expected = expected(kind);
+            let expected = expected(first);
             self.problem(name_span, ProblemKind::MissingArgument { node: rule.name, expected });
         }
         for property in rule.properties {

@@ -4,7 +4,7 @@ use super::fit::StackPlaces;
 use crate::Scenario;
 use crate::error::Span;
 use crate::problem::ProblemKind;
-use clr_codegen::{EntryForm, FunctionPart, ProgramError, ProgramRule};
+use clr_codegen::{CodeKind, EntryForm, FunctionPart, ProgramError, ProgramRule};
 use std::collections::BTreeSet;
 
 /// Source ranges of the parts of a scenario.
@@ -92,6 +92,17 @@ pub(super) fn check(scenario: &Scenario, places: &Places, problems: &mut Vec<(Sp
         let start = scenario.program.functions.get(thread.start.index());
         if start.is_none_or(|start| start.shape.entry != EntryForm::Call) {
             problems.push((*span, ProblemKind::ThreadStart));
+        }
+    }
+    for function in scenario.exports.keys() {
+        let kind = scenario.program.functions.get(function.index()).map(|function| function.kind);
+        let starts = scenario.threads.iter().any(|thread| !thread.gc && thread.start == *function);
+        if let Some(places) = places.functions.get(function.index())
+            && (kind != Some(CodeKind::Native) || starts)
+        {
+            let export = places.parts.iter().find(|(part, _)| *part == "export");
+            let span = export.map_or(places.function, |(_, span)| *span);
+            problems.push((span, ProblemKind::ExportPlace));
         }
     }
     let profiler = scenario.profiler.iter().flat_map(|profiler| &profiler.threads);

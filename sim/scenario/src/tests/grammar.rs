@@ -82,6 +82,7 @@ fn row(rule: &NodeRule) -> String {
         Args::One(one) => kind(one),
         Args::Optional(one) => format!("{}, optional", kind(one)),
         Args::Many(many, _) => format!("{}, any number", kind(many)),
+        Args::Named(many, limit) => format!("name, then {}, at most {limit}", kind(many)),
     };
     let mut properties = Vec::new();
     let all_registers = rule.properties.iter().any(|property| property.name == "rax");

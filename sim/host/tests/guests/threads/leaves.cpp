@@ -1,0 +1,112 @@
+// Functions that call the system in ways that are not simulated, one for each export, and in ways that are.
+#include <cstdlib>
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <ctime>
+#include <unistd.h>
+
+namespace {
+
+int descriptors[2];
+
+int pipe_end() {
+    if (pipe(descriptors) != 0) std::abort();
+    return descriptors[0];
+}
+
+void require(bool holds) {
+    if (!holds) std::abort();
+}
+
+}
+
+extern "C" {
+
+void polls() {
+    pollfd polled = {pipe_end(), POLLIN, 0};
+    poll(&polled, 1, -1);
+}
+
+void polls_within_a_time() {
+    pollfd polled = {pipe_end(), POLLIN, 0};
+    poll(&polled, 1, 1000);
+}
+
+void selects() {
+    fd_set set;
+    FD_ZERO(&set);
+    FD_SET(pipe_end(), &set);
+    select(descriptors[0] + 1, &set, nullptr, nullptr, nullptr);
+}
+
+void waits_for_events() {
+    epoll_event event;
+    epoll_wait(epoll_create1(0), &event, 1, -1);
+}
+
+void receives() {
+    int pair[2];
+    char byte;
+    require(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+    recv(pair[0], &byte, 1, 0);
+}
+
+void accepts() { accept(socket(AF_UNIX, SOCK_STREAM, 0), nullptr, nullptr); }
+
+void reads_a_pipe() {
+    char byte;
+    require(read(pipe_end(), &byte, 1) == 1);
+}
+
+void forks() {
+    if (fork() == 0) _exit(0);
+}
+
+void executes() { execl("/bin/true", "true", static_cast<char *>(nullptr)); }
+
+void asks_a_shell() { require(system("true") == 0); }
+
+void spawns() {
+    pid_t child;
+    char name[] = "true", *arguments[] = {name, nullptr};
+    posix_spawn(&child, "/bin/true", nullptr, nullptr, arguments, nullptr);
+}
+
+void waits_for_a_child() { waitpid(-1, nullptr, 0); }
+
+void sets_a_timer() {
+    itimerval timer = {{0, 1000}, {0, 1000}};
+    setitimer(ITIMER_PROF, &timer, nullptr);
+}
+
+void polls_by_number() {
+    pollfd polled = {pipe_end(), POLLIN, 0};
+    syscall(SYS_poll, &polled, 1, -1);
+}
+
+// What does not wait, and what waits for a time alone.
+void simulated() {
+    pollfd polled = {pipe_end(), POLLIN, 0};
+    require(poll(&polled, 1, 0) == 0);
+    timeval now = {0, 0}, second = {1, 0};
+    require(select(0, nullptr, nullptr, nullptr, &now) == 0);
+    timespec before, after;
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    require(poll(nullptr, 0, 2000) == 0);
+    require(select(0, nullptr, nullptr, nullptr, &second) == 0);
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    require(after.tv_sec >= before.tv_sec + 3);
+    char byte;
+    int file = open("/proc/self/exe", O_RDONLY);
+    require(read(file, &byte, 1) == 1 && byte == 0x7F);
+    require(syscall(SYS_getpid) == getpid());
+}
+
+}

@@ -97,7 +97,9 @@ impl Head {
     ) -> HResult {
         #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
         if crate::scheduled::is_in_history() {
+            crate::scheduled::sanitizer::begins_call(method);
             let answer = crate::scheduled::ask(|me| self.answer_in_history(me, method, act));
+            crate::scheduled::sanitizer::ends_call(method);
             return answer.unwrap_or(results::ENDED);
         }
         self.shared.write(&Entry::Calls(method));

@@ -62,7 +62,7 @@ struct Sampler : Profiler {
         HRESULT result = info->SetEventMask(0x10000220);
         if (MISTAKE != PUBLISHED_LATE) instance = this;
         worker = std::thread([] { instance->work(); });
-        instance = this;
+        if (MISTAKE == PUBLISHED_LATE) instance = this;
         return result;
     }
 

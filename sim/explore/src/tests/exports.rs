@@ -31,8 +31,11 @@ fn program(generation: Generation) -> Program {
         ..function(name, vec![Statement::Loop(3, vec![Statement::Work(2)])])
     };
     let functions = vec![main, unmanaged("Export"), unmanaged("Other")];
-    let convention =
-        if generation.is_unix() { CallingConvention::SystemV } else { Default::default() };
+    let convention = if generation.is_unix() {
+        CallingConvention::SystemV
+    } else {
+        CallingConvention::default()
+    };
     Program { convention, functions, ..Program::default() }
 }
 

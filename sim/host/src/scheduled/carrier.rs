@@ -5,7 +5,7 @@
 //! other threads could observe. One of the two runs, and the other waits: the guest's thread asks, and
 //! the coroutine answers, or has the thread execute something first, such as a callback.
 
-use super::{backtrace, stopped};
+use super::{backtrace, sanitizer, stopped};
 use clr_explore::{CurrentThread, ThreadIndex};
 use clr_walker::registers::Registers;
 use std::cell::{Cell, RefCell};
@@ -147,13 +147,17 @@ impl Carrier {
     /// Makes this thread of the system execute tasks until it is to end.
     pub(super) fn carry(self: &Arc<Self>) {
         self.settle();
+        sanitizer::enters_tool();
         self.execute_until(|message| matches!(message, ToGuest::End));
+        sanitizer::leaves_tool();
     }
 
     /// Waits until the coroutine of a thread that the guest has started lets it execute its code.
     pub(super) fn begin(self: &Arc<Self>) {
         self.settle();
+        sanitizer::enters_tool();
         self.execute_until(|message| matches!(message, ToGuest::Answered));
+        sanitizer::leaves_tool();
     }
 
     /// Lets a thread that the guest has started execute its code, and serves it until it has ended, with the
@@ -213,6 +217,7 @@ impl Carrier {
     /// Has the coroutine do something, and waits for it. Meanwhile this thread executes what the
     /// coroutine gives it. What is handed over need not be `Send`: one of the two threads runs at a time.
     pub(super) fn ask<T>(&self, what: impl FnOnce(&CurrentThread<'_, '_>) -> T) -> Option<T> {
+        sanitizer::enters_tool();
         let mut answer = None;
         let request = {
             let answer = &mut answer;
@@ -229,6 +234,7 @@ impl Carrier {
         };
         self.from_guest.put(FromGuest::Does(request));
         self.execute_until(|message| matches!(message, ToGuest::Answered));
+        sanitizer::leaves_tool();
         answer
     }
 
@@ -242,7 +248,14 @@ impl Carrier {
         let mut result = None;
         let task = {
             let result = &mut result;
-            let task: Box<dyn FnOnce() + '_> = Box::new(move || *result = Some(task()));
+            let task: Box<dyn FnOnce() + '_> = Box::new(move || {
+                sanitizer::leaves_tool();
+                sanitizer::enters_guest();
+                let done = task();
+                sanitizer::leaves_guest();
+                sanitizer::enters_tool();
+                *result = Some(done);
+            });
             // SAFETY: the coroutine goes on only when the guest's thread has executed the task and
             // dropped it, or never: a process whose guest has left the simulation ends. Nothing is used by
             // two threads at a time.

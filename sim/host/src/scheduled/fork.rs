@@ -22,6 +22,7 @@ impl fmt::Display for Died {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Signal(libc::SIGSEGV) => f.write_str("SIGSEGV ended the process"),
+            Self::Signal(libc::SIGALRM) => f.write_str("the process hung after a fault"),
             Self::Signal(libc::SIGABRT) => f.write_str("SIGABRT ended the process"),
             Self::Signal(signal) => write!(f, "signal {signal} ended the process"),
             Self::Exit(code) => write!(f, "the profiler ended its process with {code}"),

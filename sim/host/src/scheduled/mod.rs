@@ -15,6 +15,7 @@
 //! | `system_locks` | the locks of the heap and the loader |
 //! | `refused` | calls of the system that wait outside of the simulation |
 //! | `stopped`, `backtrace` | threads that have stopped, and their stacks |
+//! | `sanitizer` | what ThreadSanitizer learns of the scheduler |
 //! | `fork` | a process for each history |
 //! | `visit` | a profiler over a text, in histories |
 
@@ -39,6 +40,7 @@ mod objects;
 mod once;
 mod random;
 mod refused;
+pub(crate) mod sanitizer;
 mod semaphore;
 mod signals;
 mod stopped;
@@ -358,6 +360,7 @@ fn run_in_copy<'p>(
     let is_silent = matches!(kept, Kept::Ending | Kept::Description(_));
     let bytes = fork::in_copy(is_silent, then, || {
         stopped::handle_signals();
+        sanitizer::enters_tool();
         let mut noting = NotingSearch::new(search);
         let mut ending = explorer.run(load, &mut noting, Limits::default(), detail);
         let strayed = noting.has_strayed();
@@ -371,6 +374,7 @@ fn run_in_copy<'p>(
                 told.description = describe(&Executed { ending: &ending, findings: &found });
             }
         }
+        sanitizer::leaves_tool();
         told.to_bytes()
     })?;
     GuestEnding::from_bytes(&bytes).ok_or(Died::Exit(0))

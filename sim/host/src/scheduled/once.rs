@@ -1,14 +1,14 @@
 //! Initialisations that are executed once: `pthread_once`, and the guards of static variables (Itanium
 //! C++ ABI, 3.3.3 "One-time Construction API").
 
-use super::{carrier, objects};
+use super::{carrier, objects, sanitizer};
 use clr_explore::LockKind;
 use libc::c_int;
 
 /// Waits for the turn of this thread. Returns true if it is to initialise.
 fn begins(at: usize) -> bool {
     let Some(carrier) = carrier::current() else { return false };
-    carrier
+    let begins = carrier
         .ask(move |me| {
             if objects::is_done(at) {
                 return false;
@@ -21,12 +21,15 @@ fn begins(at: usize) -> bool {
             }
             !is_late
         })
-        .unwrap_or_default()
+        .unwrap_or_default();
+    sanitizer::acquires(at);
+    begins
 }
 
 /// Ends the turn of this thread: the initialisation is over, or has failed.
 fn ends(at: usize, done: bool) {
     let Some(carrier) = carrier::current() else { return };
+    sanitizer::releases(at);
     carrier.ask(move |me| {
         if done {
             objects::set_done(at);
@@ -42,6 +45,7 @@ pub(super) unsafe extern "C" fn once(control: *mut c_int, initialise: extern "C"
     }
     // SAFETY: the guest's variable. glibc sets bit 1 when the initialisation is over.
     let before = unsafe { control.read() } & 2 != 0;
+    sanitizer::acquires(control as usize);
     if !before && begins(control as usize) {
         initialise();
         ends(control as usize, true);
@@ -53,6 +57,7 @@ pub(super) unsafe extern "C" fn once(control: *mut c_int, initialise: extern "C"
 pub(super) unsafe extern "C" fn guard_acquire(guard: *mut u8) -> c_int {
     // SAFETY: the guest's guard, whose first byte says whether the variable is initialised.
     let done = unsafe { guard.read() } != 0;
+    sanitizer::acquires(guard as usize);
     c_int::from(!done && (carrier::current().is_none() || begins(guard as usize)))
 }
 

@@ -1,7 +1,7 @@
 //! Semaphores of POSIX threads. The count stays in the guest's own `sem_t`, by the calls of the C library that
 //! do not wait; the scheduler does the waiting.
 
-use super::{carrier, objects, refuse, time};
+use super::{carrier, objects, refuse, sanitizer, time};
 use clr_explore::{CurrentThread, LockKind, ProfilerLock};
 use libc::{c_int, clockid_t, sem_t, timespec};
 
@@ -41,10 +41,9 @@ pub(super) unsafe extern "C" fn wait(semaphore: *mut sem_t) -> c_int {
         return unsafe { libc::sem_wait(semaphore) };
     };
     let at = semaphore as usize;
-    match carrier.ask(move |me| take(me, at, None)) {
-        Some(true) => 0,
-        _ => refuse(libc::EINTR),
-    }
+    let taken = carrier.ask(move |me| take(me, at, None));
+    sanitizer::acquires(at);
+    if taken == Some(true) { 0 } else { refuse(libc::EINTR) }
 }
 
 pub(super) unsafe extern "C" fn try_wait(semaphore: *mut sem_t) -> c_int {
@@ -60,6 +59,7 @@ pub(super) unsafe extern "C" fn try_wait(semaphore: *mut sem_t) -> c_int {
         me.unlock(lock);
         taken
     });
+    sanitizer::acquires(at);
     if taken == Some(true) { 0 } else { refuse(libc::EAGAIN) }
 }
 
@@ -71,10 +71,9 @@ pub(super) unsafe extern "C" fn timed_wait(semaphore: *mut sem_t, until: *const 
     // SAFETY: the guest's time.
     let until = unsafe { time::read(until) };
     let at = semaphore as usize;
-    match carrier.ask(move |me| take(me, at, Some(until))) {
-        Some(true) => 0,
-        _ => refuse(libc::ETIMEDOUT),
-    }
+    let taken = carrier.ask(move |me| take(me, at, Some(until)));
+    sanitizer::acquires(at);
+    if taken == Some(true) { 0 } else { refuse(libc::ETIMEDOUT) }
 }
 
 pub(super) unsafe extern "C" fn clock_wait(
@@ -96,6 +95,7 @@ pub(super) unsafe extern "C" fn post(semaphore: *mut sem_t) -> c_int {
         return unsafe { libc::sem_post(semaphore) };
     };
     let at = semaphore as usize;
+    sanitizer::releases(at);
     let posted = carrier.ask(move |me| {
         let lock = lock_of(me, at);
         me.acquire(lock);

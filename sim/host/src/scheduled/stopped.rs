@@ -12,6 +12,9 @@ use std::sync::Arc;
 const FAULTS: [c_int; 6] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT, libc::SIGTRAP];
 
+/// Real time that a process has after a fault, in seconds.
+const AFTER_FAULT: u32 = 10;
+
 /// Size of a stack for handlers in bytes: the frame of a signal has the vector registers.
 const STACK: usize = 64 << 10;
 
@@ -75,6 +78,14 @@ unsafe extern "C" fn stop(signal: c_int, _: *mut libc::siginfo_t, ucontext: *mut
     let registers = unsafe { &*ucontext.cast::<[u8; Registers::LINUX_UCONTEXT_SIZE]>() };
     let registers = Registers::from_linux_ucontext(registers);
     let fault = (signal != stop_signal()).then_some(signal);
+    if fault.is_some() {
+        // The thread may own a lock, of the heap for example, that the end of the history needs.
+        // SAFETY: no pointers.
+        unsafe {
+            libc::signal(libc::SIGALRM, libc::SIG_DFL);
+            libc::alarm(AFTER_FAULT);
+        }
+    }
     carrier.stops(&registers, fault);
     loop {
         // SAFETY: no pointers.

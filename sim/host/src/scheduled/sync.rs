@@ -17,13 +17,18 @@ unsafe extern "C" {
 const KIND: usize = 4;
 const TYPE: i32 = 3;
 
-/// Asks the scheduler, or calls the C library.
+/// Asks the scheduler, or calls the C library. The arguments are objects that order threads.
 macro_rules! scheduled {
-    ($real:expr, |$me:ident| $body:expr) => {
+    ($($function:ident)::+ ($($object:expr),+), |$me:ident| $body:expr) => {
         match carrier::current() {
-            Some(carrier) => carrier.ask(move |$me| $body).unwrap_or(libc::EINVAL),
+            Some(carrier) => {
+                $($crate::scheduled::sanitizer::releases($object as usize);)+
+                let answer = carrier.ask(move |$me| $body).unwrap_or(libc::EINVAL);
+                $($crate::scheduled::sanitizer::acquires($object as usize);)+
+                answer
+            }
             // SAFETY: the guest's own arguments.
-            None => unsafe { $real },
+            None => unsafe { $($function)::+ ($($object),+) },
         }
     };
 }

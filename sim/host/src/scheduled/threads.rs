@@ -1,6 +1,6 @@
 //! Threads that the guest starts.
 
-use super::{carrier, carrier::Carrier, objects};
+use super::{carrier, carrier::Carrier, objects, sanitizer};
 use libc::{c_int, c_void, pthread_attr_t, pthread_t};
 use std::cell::Cell;
 use std::ptr::null_mut;
@@ -32,6 +32,8 @@ fn last_key() -> libc::pthread_key_t {
         let carrier = unsafe { Arc::from_raw(value.cast::<Carrier>()) };
         let left = LEFT.get().saturating_sub(1);
         LEFT.set(left);
+        // SAFETY: no pointers.
+        sanitizer::releases(unsafe { libc::pthread_self() } as usize);
         if left > 0 {
             // SAFETY: the key is one.
             unsafe { libc::pthread_setspecific(last_key(), Arc::into_raw(carrier).cast()) };
@@ -124,6 +126,7 @@ pub(super) unsafe extern "C" fn join(thread: pthread_t, result: *mut *mut c_void
         me.join(index);
         Some(objects::result(thread))
     });
+    sanitizer::acquires(thread as usize);
     let Some(Some(found)) = found else { return libc::ESRCH };
     if !result.is_null() {
         // SAFETY: the guest's room for a pointer.

@@ -1,6 +1,6 @@
 //! A profiler's library over a text's program, in histories.
 
-use super::{Died, GuestEnding, Kept, ScheduledLibrary, carrier, run_in_copy, signals};
+use super::{Died, GuestEnding, Kept, ScheduledLibrary, carrier, run_in_copy, sanitizer, signals};
 use crate::guest::{Loaded, Visit};
 use crate::journal::Journal;
 use crate::raise::Target;
@@ -177,6 +177,7 @@ impl Guest {
         let Some(stage) = inner.stage() else { return };
         // SAFETY: the same.
         unsafe { inner.on_behalf_of(me, || self.session.load_modules(&stage)) };
+        carrier::of(me).execute(me, sanitizer::has_started);
     }
 
     /// Calls the export that a function of the program stands for, on the thread that enters the function.

@@ -59,7 +59,8 @@ impl World<'_> {
     }
 
     /// Returns the steps of a GC (contract §6): threads are stopped in preemptive mode, memory is
-    /// collected in cooperative mode.
+    /// collected in cooperative mode. The roots are reported after the GC (`DiagGCEnd` of src/vm/gcenv.ee.cpp
+    /// of CoreCLR 3.1.23).
     pub(super) fn collection(&mut self) -> Vec<Step> {
         self.collections += 1;
         // A GC that does not move objects reports the survivors instead.
@@ -71,8 +72,8 @@ impl World<'_> {
         let mut steps = self.stopping();
         steps.extend([
             Step::Callback(Kind::GarbageCollectionStarted),
-            Step::Callback(Kind::RootReferences),
             Step::Callback(references),
+            Step::Callback(Kind::RootReferences),
             Step::Callback(Kind::GarbageCollectionFinished),
         ]);
         steps.extend(self.resuming());

@@ -20,8 +20,8 @@
 pub(crate) mod blobs;
 
 use crate::out::count;
-use crate::raise::Target;
 use crate::session::Inner;
+use crate::target::Target;
 use blobs::{allocation_tick, process_info};
 use clr_com::Guid;
 use clr_runtime::profiling::CallbackKind as Kind;

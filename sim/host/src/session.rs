@@ -116,7 +116,7 @@ pub(crate) struct Inner {
     ended: Cell<bool>,
     pub(crate) high_events: Cell<u32>,
     /// The profiler's object, while callbacks are raised.
-    pub(crate) profiler: RefCell<Option<Rc<crate::raise::Target>>>,
+    pub(crate) profiler: RefCell<Option<Rc<crate::target::Target>>>,
     info: RefCell<Option<OwnedObject<Info>>>,
     objects: RefCell<Vec<Box<dyn Kept>>>,
     /// The metadata of modules that were asked for, by number of the process and ModuleID.
@@ -131,8 +131,6 @@ pub(crate) struct Inner {
     watcher: RefCell<Option<Box<Watcher>>>,
     pub(crate) hooks: Hooks,
     pub(crate) events: Events,
-    /// Number of objects that callbacks have reported.
-    pub(crate) objects_made: Cell<u64>,
     /// Called when the profiler has been detached.
     pub(crate) on_detach: RefCell<Option<Box<dyn FnOnce()>>>,
 }
@@ -322,7 +320,6 @@ impl Session {
             watcher: RefCell::default(),
             hooks: Hooks::default(),
             events: Events::default(),
-            objects_made: Cell::new(0),
             on_detach: RefCell::default(),
         });
         inner.set(stage);

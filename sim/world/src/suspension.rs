@@ -45,7 +45,11 @@ impl World<'_> {
     }
 
     /// Returns the steps of a thread that needs a GC: it collects, or has the server GC collect.
-    pub(super) fn collect(&mut self) -> Vec<Step> {
+    pub(super) fn collect(&mut self, thread: usize) -> Vec<Step> {
+        let induced = self.is_induced(thread);
+        if let Some(executed) = self.threads.get_mut(thread) {
+            executed.induced = induced;
+        }
         let mut steps = if self.threads.iter().any(|thread| thread.serves_gc) {
             vec![Step::Cooperative(false), Step::AskForGc]
         } else {

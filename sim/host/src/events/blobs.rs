@@ -1,7 +1,7 @@
 //! Bytes of events: metadata (`ep_metadata_generator_generate_event_metadata`) and data.
 
+use crate::callbacks::{OBJECT_SIZE, OBJECTS};
 use crate::out::wide;
-use crate::raise::{OBJECT_SIZE, OBJECTS};
 use clr_com::ClassId;
 
 /// `EP_PARAMETER_TYPE_STRING`, `EP_PARAMETER_TYPE_ARRAY`.

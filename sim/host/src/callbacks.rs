@@ -28,7 +28,7 @@ const NAME: [u16; 6] = [0x77, 0x6F, 0x72, 0x6B, 0x65, 0x72];
 /// src/vm/ilstubresolver.cpp of CoreCLR 3.1.23); that it is this is assumed.
 const CODE: [u8; 1] = [0x2A];
 /// Id of the first object: an address that nothing is at (assumed: texts say no addresses).
-pub(crate) const OBJECTS: u64 = 0x7000_0000_1000;
+const OBJECTS: u64 = 0x7000_0000_1000;
 /// Size of an object without fields in bytes, and the distance to the next one.
 pub(crate) const OBJECT_SIZE: u64 = 24;
 /// Id of the first handle, which nothing is at either (assumed), and the distance to the next one.
@@ -140,7 +140,9 @@ impl Target {
                 Kind::RuntimeThreadSuspended => call(&mut || to.RuntimeThreadSuspended(thread)),
                 Kind::RuntimeThreadResumed => call(&mut || to.RuntimeThreadResumed(thread)),
                 Kind::Shutdown => call(&mut || to.Shutdown()),
-                Kind::EventPipeEventDelivered => inner.write_allocation_tick(),
+                Kind::EventPipeEventDelivered => {
+                    inner.write_allocation_tick(object_id(arguments.object));
+                }
                 _ => return false,
             }
         }

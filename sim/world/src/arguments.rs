@@ -83,7 +83,9 @@ impl World<'_> {
         CallbackArguments {
             function: self.function_of_callback(thread, kind),
             object: match kind {
-                Kind::ObjectAllocated | Kind::HandleCreated => executed.object,
+                Kind::ObjectAllocated | Kind::EventPipeEventDelivered | Kind::HandleCreated => {
+                    executed.object
+                }
                 Kind::ExceptionThrown | Kind::ExceptionCatcherEnter => {
                     executed.dispatches.last().map_or(0, |dispatch| dispatch.object)
                 }

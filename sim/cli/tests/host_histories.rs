@@ -264,3 +264,38 @@ fn a_debugger_sees_the_threads_where_the_history_ends() {
     assert!(seen.contains("guest::Sampler::ThreadDestroyed"), "{seen}");
     assert!(seen.contains("guest::Sampler::sample"), "{seen}");
 }
+
+/// Returns the path of a sanitizer's library, which has to be in the process before the guest.
+fn sanitizer(name: &str) -> Option<String> {
+    let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
+    let answer = Command::new(compiler).arg(format!("-print-file-name={name}")).output().ok()?;
+    let found = String::from_utf8(answer.stdout).ok()?.trim().to_owned();
+    Path::new(&found).is_absolute().then_some(found)
+}
+
+#[test]
+fn sanitizers_find_nothing_of_the_scheduler() {
+    for (flag, library, histories, options) in [
+        ("-fsanitize=address,undefined", "libasan.so", "40", "detect_leaks=0"),
+        ("-fsanitize=thread", "libtsan.so", "6", "halt_on_error=1"),
+    ] {
+        let Some(preloaded) = sanitizer(library) else {
+            tool::skipped("the C++ compiler has no sanitizers of its own");
+            return;
+        };
+        let found = |mistake: &str| {
+            let flags = [flag, "-fno-sanitize-recover=all", "-O1", &format!("-DMISTAKE={mistake}")];
+            let library = guest("thread_sampler", &flags)?;
+            let host = Host::new(&library, "threads.kdl");
+            let host = host.args(&["--on", "net8-unix", "--schedules", histories]);
+            let host = host.env("LD_PRELOAD", &preloaded).env("ASAN_OPTIONS", options);
+            Some(host.env("TSAN_OPTIONS", options).objects().1.remove(0))
+        };
+        let Some(right) = found("RIGHT") else { return };
+        assert_eq!(failures(&right), Vec::<&str>::new(), "{library}: {right:#}");
+        // The flag is a data race, whatever the order of the threads.
+        let racy = found("NOTIFY_WITHOUT_LOCK").unwrap();
+        let race = "the profiler ended its process with 66";
+        assert_eq!(failures(&racy).contains(&race), library == "libtsan.so", "{racy:#}");
+    }
+}

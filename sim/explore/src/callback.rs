@@ -2,18 +2,19 @@
 
 use super::thread::CurrentThread;
 use clr_runtime::profiling::CallbackKind;
-use clr_walker::profiling::{FunctionId, ProfilerCallback, ThreadId};
+use clr_walker::profiling::{ProfilerCallback, ThreadId};
+use clr_world::CallbackArguments;
 
 /// A callback of the profiler, with the arguments that the simulated runtime knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callback {
     /// The method of `ICorProfilerCallback`.
     pub kind: CallbackKind,
     /// The thread that the callback is about: the thread that it is made on, unless it is about
     /// another one. 0 is a thread that the runtime does not know.
     pub thread: ThreadId,
-    /// The method that the callback is about, or 0.
-    pub function: FunctionId,
+    /// The arguments that the program decides.
+    pub arguments: CallbackArguments,
 }
 
 impl From<ProfilerCallback> for Callback {
@@ -23,7 +24,7 @@ impl From<ProfilerCallback> for Callback {
             | ProfilerCallback::RuntimeThreadResumed(thread) => thread,
             _ => ThreadId(0),
         };
-        Self { kind: callback.into(), thread, function: FunctionId(0) }
+        Self { kind: callback.into(), thread, arguments: CallbackArguments::default() }
     }
 }
 
@@ -33,7 +34,7 @@ impl CurrentThread<'_, '_> {
     pub fn callback(&self) -> Option<Callback> {
         let state = self.kernel.state.borrow();
         let me = state.threads.get(self.me.index());
-        me.and_then(|me| me.callbacks.last().copied())
+        me.and_then(|me| me.callbacks.last().cloned())
     }
 
     /// Executes a handler of a callback.

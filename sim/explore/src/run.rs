@@ -18,7 +18,6 @@ use super::{deadlock, thread_status};
 use clr_coroutine::{Id, Scope, Stacks, State as Was};
 use clr_runtime::Outcome;
 use clr_runtime::profiling::CallbackKind;
-use clr_walker::profiling::FunctionId;
 use clr_walker::registers::Registers;
 use clr_world::{SignalError, SignalStack, WorldState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -362,8 +361,8 @@ impl Kernel<'_> {
     fn callback_of_program(&self, thread: ThreadIndex, kind: CallbackKind) -> Callback {
         let mut world = self.world.borrow_mut();
         world.sync();
-        let function = FunctionId(world.method_of_callback(thread.index()));
-        Callback { kind, thread: world.object(thread.index()).unwrap_or_default(), function }
+        let arguments = world.callback_arguments(thread.index());
+        Callback { kind, thread: world.object(thread.index()).unwrap_or_default(), arguments }
     }
 
     /// Consumes a signal of a thread.

@@ -20,10 +20,10 @@
 pub(crate) mod blobs;
 
 use crate::out::count;
-use crate::raise::Target;
 use crate::session::Inner;
+use crate::target::Target;
 use blobs::{allocation_tick, process_info};
-use clr_com::Guid;
+use clr_com::{Guid, ObjectId};
 use clr_runtime::profiling::CallbackKind as Kind;
 use clr_walker::profiling::{HResult, ThreadId};
 use std::cell::RefCell;
@@ -298,8 +298,9 @@ impl Inner {
     }
 
     /// Writes AllocationTick: the calling thread has allocated an object.
-    pub(crate) fn write_allocation_tick(&self) {
-        self.write_event(ALLOCATION_TICK, &allocation_tick(self.object_class()), [null(); 2]);
+    pub(crate) fn write_allocation_tick(&self, object: ObjectId) {
+        let data = allocation_tick(object, self.object_class());
+        self.write_event(ALLOCATION_TICK, &data, [null(); 2]);
     }
 
     /// Writes an event on the calling thread: delivers it to the sessions that it is enabled for.

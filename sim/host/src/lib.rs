@@ -36,7 +36,9 @@
 //! | `threads` | enumerators |
 //! | `import` | `IMetaDataImport2` |
 //! | `refusals` | reasons of HRESULTs |
-//! | `raise` | callbacks into the profiler |
+//! | `raise` | the program's execution, with callbacks into the profiler |
+//! | `callbacks` | the program's callbacks, with their arguments |
+//! | `target` | the object that callbacks are raised into |
 //! | `elt` | enter, leave and tailcall hooks |
 //! | `events` | EventPipe: sessions, providers, events |
 //! | `detach` | the end of profiling |
@@ -66,6 +68,7 @@
 #![allow(non_snake_case)]
 
 pub mod c;
+mod callbacks;
 mod current;
 mod detach;
 mod elt;
@@ -87,6 +90,7 @@ pub mod results;
 pub mod scheduled;
 mod session;
 mod stage;
+mod target;
 mod threads;
 mod walks;
 

@@ -1,51 +1,29 @@
 //! Callbacks into the profiler.
 
+use crate::callbacks::Raised;
 use crate::journal::Entry;
 use crate::report::Finding;
 use crate::session::{Inner, Session, SessionError};
 use crate::stage::Stage;
-use clr_com::{
-    AppDomainId, AssemblyId, Bool, ClassId, ICorProfilerCallback, ICorProfilerCallback2,
-    ICorProfilerCallback3, ICorProfilerCallback10, IUnknown, Interface, ModuleId, ObjectId,
-};
+use crate::target::Target;
+use clr_com::{AppDomainId, AssemblyId, IUnknown, Interface, ModuleId};
 use clr_machine::Machine;
 use clr_runtime::metadata::APP_DOMAIN;
 use clr_runtime::profiling::CallbackKind as Kind;
 use clr_runtime::{OsThreadId, Profiler, ProfilerStatus, Runtime, Wait};
 use clr_scenario::RunOnError;
-use clr_walker::profiling::{EventMask, FunctionId, HResult, ProfilerCallback, ThreadId};
+use clr_walker::profiling::{EventMask, HResult, ProfilerCallback};
 use clr_world::{StepEvent, Waiting};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
-use std::ptr::null_mut;
 use std::rc::Rc;
 
-/// `COR_PRF_SUSPEND_FOR_PROFILER`.
-const SUSPEND_FOR_PROFILER: u32 = 9;
-/// `COR_PRF_CACHED_FUNCTION_FOUND`.
-const CACHED_FUNCTION_FOUND: u32 = 0;
 /// `COR_PRF_MONITOR_MODULE_LOADS`, `_ASSEMBLY_LOADS`, `_APPDOMAIN_LOADS`.
 const MODULE_LOADS: EventMask = EventMask(0x4);
 const ASSEMBLY_LOADS: EventMask = EventMask(0x8);
 const APP_DOMAIN_LOADS: EventMask = EventMask(0x10);
-/// The name that `name-thread` gives: `worker`.
-const NAME: [u16; 6] = [0x77, 0x6F, 0x72, 0x6B, 0x65, 0x72];
-/// Id of the first object: an address that nothing is at (assumed: texts say no addresses).
-pub(crate) const OBJECTS: u64 = 0x7000_0000_1000;
-/// Size of an object without fields in bytes, and the distance to the next one.
-pub(crate) const OBJECT_SIZE: u64 = 24;
 /// Maximum number of steps of a program.
 const STEPS: u64 = 1_000_000;
-
-/// The object that callbacks are raised into. Its pointers are not counted.
-pub(crate) struct Target {
-    first: ManuallyDrop<ICorProfilerCallback>,
-    second: Option<ManuallyDrop<ICorProfilerCallback2>>,
-    third: Option<ManuallyDrop<ICorProfilerCallback3>>,
-    pub(crate) tenth: Option<ManuallyDrop<ICorProfilerCallback10>>,
-    /// References for as long as this exists, if nothing else holds them.
-    _held: Vec<IUnknown>,
-}
 
 /// The receiver of the callbacks that methods of the runtime make.
 pub(crate) struct Receiver<'s>(pub(crate) &'s Inner);
@@ -90,183 +68,6 @@ impl Profiler<'static, Machine> for Receiver<'_> {
     }
 }
 
-impl Target {
-    /// Makes the target of an object that its owner keeps.
-    ///
-    /// # Safety
-    /// The pointers are NULL, or point to an object with `ICorProfilerCallback2`, 3 and 10, which lives for as
-    /// long as the target.
-    pub(crate) unsafe fn of_guest([second, third, tenth]: [*mut c_void; 3]) -> Option<Self> {
-        // SAFETY: the caller's promise. The references are not given up.
-        unsafe {
-            Some(Self {
-                first: ManuallyDrop::new(ICorProfilerCallback::from_raw(second)?),
-                second: ICorProfilerCallback2::from_raw(second).map(ManuallyDrop::new),
-                third: ICorProfilerCallback3::from_raw(third).map(ManuallyDrop::new),
-                tenth: ICorProfilerCallback10::from_raw(tenth).map(ManuallyDrop::new),
-                _held: Vec::new(),
-            })
-        }
-    }
-
-    /// Makes the target of an object, which is asked for its interfaces.
-    fn of_object(object: &IUnknown) -> Result<Self, HResult> {
-        let first: IUnknown = object.cast::<ICorProfilerCallback>()?.into();
-        let second = object.cast::<ICorProfilerCallback2>().ok().map(IUnknown::from);
-        let third = object.cast::<ICorProfilerCallback3>().ok().map(IUnknown::from);
-        let tenth = object.cast::<ICorProfilerCallback10>().ok().map(IUnknown::from);
-        let raw = |one: &Option<IUnknown>| one.as_ref().map_or(null_mut(), IUnknown::as_raw);
-        // SAFETY: pointers to these interfaces, whose references are held below.
-        let pointers = unsafe {
-            (
-                ICorProfilerCallback::from_raw(first.as_raw()),
-                ICorProfilerCallback2::from_raw(raw(&second)),
-                ICorProfilerCallback3::from_raw(raw(&third)),
-                ICorProfilerCallback10::from_raw(raw(&tenth)),
-            )
-        };
-        let (Some(one), two, three, ten) = pointers else { return Err(HResult::NO_INTERFACE) };
-        Ok(Self {
-            first: ManuallyDrop::new(one),
-            second: two.map(ManuallyDrop::new),
-            third: three.map(ManuallyDrop::new),
-            tenth: ten.map(ManuallyDrop::new),
-            _held: [Some(first), second, third, tenth].into_iter().flatten().collect(),
-        })
-    }
-
-    /// Returns true if the object has `ICorProfilerCallback3`.
-    pub(crate) const fn has_third(&self) -> bool {
-        self.third.is_some()
-    }
-
-    /// Calls `ProfilerDetachSucceeded`.
-    pub(crate) fn detach_succeeded(&self) -> HResult {
-        // SAFETY: the profiler's object, which there is a reference to.
-        self.third.as_ref().map_or(HResult::OK, |to| unsafe { to.ProfilerDetachSucceeded() })
-    }
-
-    /// Calls `Shutdown`.
-    pub(crate) fn shutdown(&self) -> HResult {
-        // SAFETY: the same.
-        unsafe { self.first.Shutdown() }
-    }
-
-    /// Makes one of the callbacks of suspensions.
-    pub(crate) fn tell(&self, callback: ProfilerCallback) -> HResult {
-        let to = &self.first;
-        // SAFETY: the profiler's object, which there is a reference to. The callbacks have no pointers.
-        unsafe {
-            match callback {
-                ProfilerCallback::RuntimeThreadSuspended(thread) => {
-                    to.RuntimeThreadSuspended(thread)
-                }
-                ProfilerCallback::RuntimeThreadResumed(thread) => to.RuntimeThreadResumed(thread),
-                ProfilerCallback::RuntimeSuspendStarted => {
-                    to.RuntimeSuspendStarted(SUSPEND_FOR_PROFILER)
-                }
-                ProfilerCallback::RuntimeSuspendFinished => to.RuntimeSuspendFinished(),
-                ProfilerCallback::RuntimeResumeStarted => to.RuntimeResumeStarted(),
-                ProfilerCallback::RuntimeResumeFinished => to.RuntimeResumeFinished(),
-            }
-        }
-    }
-
-    /// Makes a callback of a thread of the program, if its arguments are known. Returns true if it
-    /// was made.
-    pub(crate) fn raise(
-        &self,
-        inner: &Inner,
-        kind: Kind,
-        thread: Option<ThreadId>,
-        os: OsThreadId,
-        function: FunctionId,
-    ) -> bool {
-        let (to, thread) = (&self.first, thread.unwrap_or_default());
-        let is_method = function.0 != 0;
-        let call = |act: &mut dyn FnMut() -> HResult| {
-            inner.enter(kind.name(), act);
-        };
-        // SAFETY: the profiler's object, which there is a reference to; pointers are to locals.
-        unsafe {
-            match kind {
-                Kind::ThreadCreated => call(&mut || to.ThreadCreated(thread)),
-                Kind::ThreadDestroyed => call(&mut || to.ThreadDestroyed(thread)),
-                Kind::ThreadAssignedToOSThread => {
-                    call(&mut || to.ThreadAssignedToOSThread(thread, os.0));
-                }
-                Kind::JITCompilationStarted if is_method => {
-                    call(&mut || to.JITCompilationStarted(function, 1));
-                }
-                Kind::JITCompilationFinished if is_method => {
-                    call(&mut || to.JITCompilationFinished(function, HResult::OK, 1));
-                }
-                Kind::JITCachedFunctionSearchStarted if is_method => {
-                    let mut uses: Bool = 1;
-                    call(&mut || to.JITCachedFunctionSearchStarted(function, &raw mut uses));
-                }
-                Kind::JITCachedFunctionSearchFinished if is_method => {
-                    call(&mut || {
-                        to.JITCachedFunctionSearchFinished(function, CACHED_FUNCTION_FOUND)
-                    });
-                }
-                Kind::ExceptionSearchFunctionLeave => {
-                    call(&mut || to.ExceptionSearchFunctionLeave());
-                }
-                Kind::ExceptionSearchFilterLeave => call(&mut || to.ExceptionSearchFilterLeave()),
-                Kind::ExceptionUnwindFunctionLeave => {
-                    call(&mut || to.ExceptionUnwindFunctionLeave());
-                }
-                Kind::ExceptionUnwindFinallyLeave => call(&mut || to.ExceptionUnwindFinallyLeave()),
-                Kind::ExceptionCatcherLeave => call(&mut || to.ExceptionCatcherLeave()),
-                Kind::RuntimeSuspendFinished => call(&mut || to.RuntimeSuspendFinished()),
-                Kind::RuntimeSuspendAborted => call(&mut || to.RuntimeSuspendAborted()),
-                Kind::RuntimeResumeStarted => call(&mut || to.RuntimeResumeStarted()),
-                Kind::RuntimeResumeFinished => call(&mut || to.RuntimeResumeFinished()),
-                Kind::Shutdown => call(&mut || to.Shutdown()),
-                Kind::EventPipeEventDelivered => inner.write_allocation_tick(),
-                Kind::ObjectAllocated => {
-                    let (object, class) = (inner.new_object(), inner.object_class());
-                    call(&mut || to.ObjectAllocated(object, class));
-                }
-                // The exception was made without a callback: only objects of `new` have one.
-                Kind::ExceptionThrown => {
-                    let exception = inner.new_object();
-                    call(&mut || to.ExceptionThrown(exception));
-                }
-                Kind::GarbageCollectionFinished => match &self.second {
-                    Some(to) => call(&mut || to.GarbageCollectionFinished()),
-                    None => return false,
-                },
-                Kind::ThreadNameChanged => match &self.second {
-                    Some(to) => {
-                        call(&mut || {
-                            to.ThreadNameChanged(thread, NAME.len() as u32, NAME.as_ptr())
-                        });
-                    }
-                    None => return false,
-                },
-                _ => return false,
-            }
-        }
-        true
-    }
-}
-
-impl Inner {
-    /// Returns the id of the next object. Objects do not move.
-    fn new_object(&self) -> ObjectId {
-        let made = self.objects_made.get();
-        self.objects_made.set(made + 1);
-        ObjectId(OBJECTS + made * OBJECT_SIZE)
-    }
-
-    /// Returns the class of all objects: `System.Object` (assumed: texts say no classes of objects).
-    pub(crate) fn object_class(&self) -> ClassId {
-        ClassId(self.stage().map_or(0, |stage| stage.runtime().metadata.object_class()))
-    }
-}
-
 impl Session {
     /// Loads a profiler: calls `Initialize` with the runtime's object. Until `Initialize` returns,
     /// all events can be chosen; before that, none is.
@@ -277,7 +78,7 @@ impl Session {
         // SAFETY: the caller's promise; the caller keeps its reference, and this takes others.
         let unknown = ManuallyDrop::new(unsafe { IUnknown::from_raw(profiler) });
         let Some(unknown) = unknown.as_ref() else { return HResult::INVALID_ARGUMENT };
-        match Target::of_object(unknown) {
+        match Target::of_object(unknown, self.inner().generation) {
             Ok(target) => self.load(Some(target)),
             Err(refused) => refused,
         }
@@ -303,8 +104,8 @@ impl Session {
         inner.high_events.set(0);
         inner.hooks.clear();
         inner.events.clear();
-        // SAFETY: the profiler's object; the runtime's outlives it.
-        let result = inner.enter("Initialize", || unsafe { target.first.Initialize(self.info()) });
+        // SAFETY: the runtime's object outlives the profiler's.
+        let result = unsafe { target.initialize(inner, self.info()) };
         runtime.change_process(|process| process.profiler = ProfilerStatus::Active);
         if result.is_failure() {
             inner.shared.find(Finding::Refused(result));
@@ -452,15 +253,15 @@ impl Session {
         }
         let Some(target) = inner.profiler.borrow().clone() else { return };
         let Some(world) = stage.world() else { return };
-        let (os, object, function) = {
+        let (os, object, arguments) = {
             let mut world = world.borrow_mut();
             world.sync();
             let os = world.os(thread).unwrap_or_default();
-            (os, world.object(thread), FunctionId(world.method_of_callback(thread)))
+            (os, world.object(thread).unwrap_or_default(), world.callback_arguments(thread))
         };
         let raised = inner.acting_as(os, || match event {
             StepEvent::Callback(kind) if kind != Kind::EnterLeaveSlow => {
-                target.raise(inner, kind, object, os, function)
+                target.raise(inner, &Raised { kind, thread: object, os, arguments: &arguments })
             }
             StepEvent::Entered(function) => {
                 inner.call_export(function);

@@ -117,7 +117,7 @@ pub(crate) struct Inner {
     ended: Cell<bool>,
     pub(crate) high_events: Cell<u32>,
     /// The profiler's object, while callbacks are raised.
-    pub(crate) profiler: RefCell<Option<Rc<crate::raise::Target>>>,
+    pub(crate) profiler: RefCell<Option<Rc<crate::target::Target>>>,
     info: RefCell<Option<OwnedObject<Info>>>,
     objects: RefCell<Vec<Box<dyn Kept>>>,
     /// The metadata of modules that were asked for, by number of the process and ModuleID.
@@ -134,8 +134,6 @@ pub(crate) struct Inner {
     pub(crate) events: Events,
     /// The exports that the program calls.
     pub(crate) exports: RefCell<Exports>,
-    /// Number of objects that callbacks have reported.
-    pub(crate) objects_made: Cell<u64>,
     /// Called when the profiler has been detached.
     pub(crate) on_detach: RefCell<Option<Box<dyn FnOnce()>>>,
 }
@@ -329,7 +327,6 @@ impl Session {
             hooks: Hooks::default(),
             events: Events::default(),
             exports: RefCell::default(),
-            objects_made: Cell::new(0),
             on_detach: RefCell::default(),
         });
         inner.set(stage);

@@ -212,6 +212,11 @@ fn allocations_are_delivered_on_their_thread_which_can_be_walked() {
         // App.Load was called by App.Main, which allocates then itself.
         let depth: Vec<_> = events.iter().map(|event| event.frames.len()).collect();
         assert_eq!(depth[0], depth[1] + 1, "{generation}");
+        // The address of the object: that of ObjectAllocated.
+        let object = |event: &Delivered| event.data[event.data.len() - 16..][..8].to_vec();
+        let objects: Vec<_> = events.iter().map(object).collect();
+        let ids = [0x7000_0000_1000_u64, 0x7000_0000_1018];
+        assert_eq!(objects, ids.map(u64::to_le_bytes), "{generation}");
         for event in &events {
             assert_eq!((event.version, event.walked), (4, HResult::OK), "{generation}");
             assert_eq!(event.activities, [true, false]);

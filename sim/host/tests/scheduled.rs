@@ -20,7 +20,9 @@ mod linux {
     use super::profilers;
     use clr_explore::{Random, Search as _, TestedProcess};
     use clr_runtime::generation::Generation;
-    use clrsim::scheduled::{Died, GuestEnding, GuestProcess, ScheduledLibrary};
+    use clrsim::scheduled::{
+        Died, GuestEnding, GuestProcess, Kept, ScheduledLibrary, ScheduledVisit,
+    };
     use std::collections::BTreeMap;
     use std::ffi::CString;
     use std::path::Path;
@@ -124,6 +126,52 @@ mod linux {
         signals(&folder.path().join("signals.so"));
         refused(&folder.path().join("leaves.so"));
         profilers::check(folder.path());
+        arguments(folder.path());
+    }
+
+    /// A program whose threads throw, with a handle, a GC and a call of native code.
+    const CALLBACKS: &str = r#"
+function "App.Main" kind="jit" {
+    push "rbp"
+    frame "rbp" set="after-saves"
+    body {
+        guarded { call "App.Thrower" }
+        on-catch { work 1 }
+        create-handle
+        collect
+        p-invoke-stub "Lib.Sleep"
+    }
+}
+function "App.Other" kind="jit" {
+    push "rbp"
+    frame "rbp" set="after-saves"
+    body {
+        guarded { call "App.Thrower" }
+        on-catch { work 1 }
+    }
+}
+function "App.Thrower" kind="jit" { body { raise } }
+function "Lib.Sleep" { body { work 3 } }
+thread "main" start="App.Main"
+thread "other" start="App.Other"
+"#;
+
+    /// Checks the arguments of callbacks in histories: the guest ends the process if one is wrong.
+    fn arguments(folder: &Path) {
+        let path = folder.join("callbacks.so");
+        assert!(compile("threads/callbacks.cpp", &[], &path));
+        let class = clrsim::Guid::parse("00000000-0000-0000-0000-000000000000").unwrap();
+        let mut visit =
+            ScheduledVisit::open(&path, class, CALLBACKS, Generation::Net8Unix, None).unwrap();
+        let mut search = Random::new(1);
+        let run = |number| {
+            assert!(search.begin(number));
+            visit.run_in_copy(&mut search, Kept::Ending)
+        };
+        let outcomes: Vec<_> = (0..HISTORIES).map(run).collect();
+        let told = told(&outcomes);
+        println!("callbacks: {told:?}");
+        assert_eq!(told.keys().collect::<Vec<_>>(), ["ends"]);
     }
 
     /// Checks the outcomes of the histories of exports, and that they repeat.

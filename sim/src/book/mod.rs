@@ -15,12 +15,13 @@
 //! 13. [The recorder: your walks, checked in a real CLR](the_recorder)
 //! 14. [From a customer's process to a red test](from_a_customer)
 //! 15. [I have a C++ profiler](a_cpp_profiler)
-//! 16. [The speed of the unwinder](speed)
-//! 17. [Is the unwind data of your image right?](unwind_data)
-//! 18. [The grammar](clr_scenario)
-//! 19. [The contract](contract): the rules of the CLR, by section
-//! 20. [The clauses](the_clauses)
-//! 21. [The evidence](the_evidence): what supports each clause on each runtime
+//! 16. [The callbacks of `libclrsim`](the_callbacks)
+//! 17. [The speed of the unwinder](speed)
+//! 18. [Is the unwind data of your image right?](unwind_data)
+//! 19. [The grammar](clr_scenario)
+//! 20. [The contract](contract): the rules of the CLR, by section
+//! 21. [The clauses](the_clauses)
+//! 22. [The evidence](the_evidence): what supports each clause on each runtime
 //!
 //! The tests run every text of the book on every generation and check the results that it states.
 
@@ -56,6 +57,7 @@ chapters! {
     the_recorder "recorder.md",
     from_a_customer "customer.md",
     a_cpp_profiler "cpp_profiler.md",
+    the_callbacks "callbacks.md",
     speed "speed.md",
     unwind_data "lint.md",
     the_clauses "clauses.md",

@@ -1,10 +1,11 @@
 //! Builds worlds from programs: code for the machine, the runtime and the walker.
 
+use super::arguments::Made;
 use super::services::ALL_EVENTS;
 use super::suspension::StopBy;
 use super::thread::Executed;
 use super::{ThreadStart, World};
-use crate::stubs::{Expanded, Hooks, Identity, Shared, expand, method_id};
+use crate::stubs::{Expanded, Hooks, Identity, Shared, Stub, expand, method_id};
 use clr_codegen::Service;
 use clr_codegen::execution::{BASE, ProgramLoadError, STACK_TOP, initial_registers, load};
 use clr_codegen::shadow_stack::ShadowStack;
@@ -188,6 +189,7 @@ impl Build {
             collections: 0,
             gcs_wanted: 0,
             gcs_made: 0,
+            made: Made::default(),
             trap: false,
             process_end: None,
             reported: Vec::new(),
@@ -265,6 +267,11 @@ impl Build {
             shadow_stack,
             pending: VecDeque::new(),
             in_callback: None,
+            served: None,
+            induced: false,
+            object: 0,
+            handle: 0,
+            carried: None,
             own,
             stack,
             interrupted: None,
@@ -331,6 +338,7 @@ impl Build {
                 blocks.push((start, block));
             }
         }
+        self.add_native_methods(&mut manager);
         let [heap, image] = blocks;
         if let Some(unit) = self.unit(CodeKind::Jit) {
             let high = unit.base + unit.bytes.len() as u64;
@@ -351,6 +359,31 @@ impl Build {
             manager.add_section(section, region)?;
         }
         Ok(manager)
+    }
+
+    /// Adds the methods that stand for functions called by P/Invoke or COM: they have a FunctionID and no code.
+    fn add_native_methods(&self, manager: &mut CodeManager<'_>) {
+        let mut targets: Vec<_> = self
+            .expanded
+            .stubs
+            .keys()
+            .filter_map(|(target, stub)| {
+                let is_called = matches!(stub, Stub::PInvoke | Stub::ComCall);
+                is_called.then(|| self.expanded.placed.get(target.index()).copied()).flatten()
+            })
+            .collect();
+        targets.dedup();
+        for id in targets {
+            let function = self.expanded.program.functions.get(id.index());
+            let is_native = self.expanded.identities.get(id.index()) == Some(&Identity::Native);
+            if let Some(function) = function.filter(|_| is_native) {
+                manager.add_method(Method {
+                    id: MethodId(method_id(id)),
+                    name: function.name.clone(),
+                    ..Method::default()
+                });
+            }
+        }
     }
 
     fn native(&self) -> Result<NativeCode<'_>, BuildError> {

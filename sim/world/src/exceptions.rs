@@ -18,11 +18,8 @@ use super::services::Step;
 use super::{StepEvent, World, WorldError};
 use crate::stubs::{RuntimeFunction, Shared};
 use clr_codegen::FuncletKind;
-use clr_runtime::frame::layout;
 use clr_runtime::profiling::CallbackKind;
-use clr_runtime::thread::{ThreadObject, offset};
-use clr_runtime::{ExceptionTracker, FRAME_TOP, Pass, RunningFunclet};
-use clr_walker::memory::Memory as _;
+use clr_runtime::{ExceptionTracker, Pass, RunningFunclet};
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::Position;
 use std::collections::VecDeque;
@@ -89,7 +86,9 @@ impl Target {
 #[derive(Clone, Debug)]
 pub(super) struct Dispatch {
     /// Stack address of the exception's data, below the throwing frame (VA).
-    sp: u64,
+    pub sp: u64,
+    /// Number of the object that was thrown.
+    pub object: u64,
     pub origin: Frame,
     pub at: Frame,
     pub pass: Pass,
@@ -117,9 +116,11 @@ impl World<'_> {
             return vec![Step::Exception(Action::Unhandled)];
         };
         let sp = origin.registers.rsp().wrapping_sub(1);
+        let object = self.thrown_object(thread);
         if let Some(executed) = self.threads.get_mut(thread) {
             executed.dispatches.push(Dispatch {
                 sp,
+                object,
                 origin,
                 at: origin,
                 pass: Pass::First,
@@ -367,10 +368,14 @@ impl World<'_> {
         self.unhijack(thread);
         let managed = self.runtime.generation.hides_exception_handling();
         let Some(dispatch) = self.current(thread) else { return Ok(()) };
-        let (at, result) = (dispatch.at, dispatch.result);
+        let (at, result, object) = (dispatch.at, dispatch.result, dispatch.object);
         let caller_sp = at.caller_sp();
         let mut registers = at.caller;
-        match dispatch.target.map(|target| target.end) {
+        let end = dispatch.target.map(|target| target.end);
+        if let Some(executed) = self.threads.get_mut(thread) {
+            executed.carried = (end == Some(End::Native)).then_some(object);
+        }
+        match end {
             Some(End::Native) if managed => {
                 let entry = self.entry_of(Shared::Propagate)?;
                 self.cut(thread, caller_sp, 1);
@@ -416,60 +421,6 @@ impl World<'_> {
         self.cut(thread, catcher.rsp(), 1);
         self.call_from(thread, catcher, entry);
         Ok(())
-    }
-
-    /// Cuts the shadow stack after the frame whose caller has this rsp (VA), keeping `more` further
-    /// callers.
-    fn cut(&mut self, thread: usize, caller_sp: u64, more: usize) {
-        if let Some(executed) = self.threads.get_mut(thread) {
-            let callers = executed.shadow_stack.callers();
-            let own = callers.iter().rposition(|caller| caller.registers.rsp() == caller_sp);
-            if let Some(own) = own {
-                executed.shadow_stack.cut(own + more);
-            }
-        }
-    }
-
-    /// Continues with a function (VA) as if a frame with these registers had called it.
-    fn call_from(&mut self, thread: usize, from: &Registers, function: u64) {
-        let mut registers = *from;
-        let sp = registers.rsp();
-        let return_address = registers.rip.to_le_bytes();
-        // The slot is writable: the frame has made a call before.
-        let _ = self.runtime.memory.borrow_mut().write(sp.wrapping_sub(8), &return_address);
-        registers.set(Gpr::Rsp, sp.wrapping_sub(8));
-        registers.rip = function;
-        self.go_on_with(thread, &registers, sp);
-    }
-
-    /// Continues with these registers; Frames below `limit` (VA) are gone.
-    fn go_on_with(&mut self, thread: usize, registers: &Registers, limit: u64) {
-        let sp = registers.rsp();
-        if let Some(executed) = self.threads.get_mut(thread) {
-            executed.pending.clear();
-            executed.dispatches.retain(|dispatch| dispatch.sp >= sp);
-        }
-        self.runtime.memory.borrow_mut().cpu_mut().set_registers(registers);
-        self.pop_frames(thread, limit);
-        self.set_cooperative(thread, true);
-        self.publish(thread);
-    }
-
-    /// Removes the Frames from the chain whose stack is gone.
-    fn pop_frames(&mut self, thread: usize, limit: u64) {
-        let Some(object) = self.object(thread) else { return };
-        let memory = &mut *self.runtime.memory.borrow_mut();
-        let top = object.0.wrapping_add(offset::TOP_FRAME);
-        let Ok(first) = ThreadObject(object).top_frame(memory) else { return };
-        let mut frame = first;
-        while frame != FRAME_TOP && frame < limit {
-            let Ok(next) = memory.read_u64(frame.wrapping_add(layout::NEXT)) else { return };
-            frame = next;
-        }
-        if frame != first {
-            // A Thread object of the world is always there.
-            let _ = memory.write(top, &frame.to_le_bytes());
-        }
     }
 
     /// Publishes the exceptions to stack walks.

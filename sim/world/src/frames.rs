@@ -4,6 +4,7 @@ use super::World;
 use crate::stubs::{Identity, Shared, Stub};
 use clr_codegen::HandlerKind;
 use clr_runtime::{Funclet, MethodKind, RunningFunclet};
+use clr_walker::profiling::FunctionId;
 use clr_walker::registers::Registers;
 use clr_walker::unwind::{Position, Unwinder};
 
@@ -25,6 +26,8 @@ pub(super) struct Frame {
     pub establisher: u64,
     /// The exception comes from a funclet of this frame.
     pub from_funclet: bool,
+    /// The method.
+    pub method: FunctionId,
     /// The method has metadata, so that exception callbacks are made for it.
     pub has_metadata: bool,
 }
@@ -84,6 +87,7 @@ impl World<'_> {
             funclet: managed.code.funclet(own),
             establisher: step.establisher_frame,
             from_funclet: inner.is_some(),
+            method: managed.method.id,
             has_metadata: !matches!(managed.method.kind, MethodKind::IlStub | MethodKind::Dynamic),
         })
     }

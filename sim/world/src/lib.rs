@@ -32,11 +32,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod arguments;
 mod build;
 mod exceptions;
 mod fault;
 mod frames;
 mod hooks;
+mod landing;
 mod managed;
 mod passes;
 mod process_end;
@@ -50,6 +52,7 @@ mod thread;
 mod unloading;
 mod waiting;
 
+pub use arguments::{CallbackArguments, SuspensionReason};
 pub use build::{Build, BuildError};
 pub use hooks::HookKind;
 pub use process_end::ProcessEnd;
@@ -60,6 +63,7 @@ pub use thread::{Activation, ThreadStart};
 pub use waiting::Waiting;
 
 use crate::stubs::{Expanded, Shared};
+use arguments::Made;
 use clr_codegen::Service;
 use clr_codegen::shadow_stack::{Broken, ShadowStack};
 use clr_codegen::{FunctionIndex, LinkedProgram};
@@ -127,6 +131,7 @@ pub struct WorldState {
     collections: u32,
     gcs_wanted: u32,
     gcs_made: u32,
+    made: Made,
     freed: usize,
     trap: bool,
 }
@@ -147,6 +152,8 @@ pub struct World<'b> {
     /// The numbers of GCs requested from the server GC's thread, and made by it.
     gcs_wanted: u32,
     gcs_made: u32,
+    /// The objects and handles of the program.
+    made: Made,
     /// Threads that return to managed code have to wait: a copy of the word in memory.
     trap: bool,
     process_end: Option<ProcessEnd>,
@@ -253,6 +260,7 @@ impl<'b> World<'b> {
             collections: self.collections,
             gcs_wanted: self.gcs_wanted,
             gcs_made: self.gcs_made,
+            made: self.made.clone(),
             freed: self.runtime.code.freed_count(),
             trap: self.trap,
         }
@@ -271,6 +279,7 @@ impl<'b> World<'b> {
         self.collections = state.collections;
         self.gcs_wanted = state.gcs_wanted;
         self.gcs_made = state.gcs_made;
+        self.made.clone_from(&state.made);
         self.runtime.code.unfree(state.freed);
         self.trap = state.trap;
         true

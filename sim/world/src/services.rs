@@ -2,12 +2,12 @@
 
 use super::exceptions::Action;
 use super::{ProcessEnd, World};
-use crate::stubs::method_of;
+use crate::stubs::{Identity, method_of};
 use clr_codegen::Service;
 use clr_codegen::{CodeKind, FunctionIndex};
-use clr_runtime::Lock;
 use clr_runtime::profiling::{CallbackKind as Kind, CallbackMode};
-use clr_walker::profiling::{EventMask, FunctionId};
+use clr_runtime::{Lock, MethodKind};
+use clr_walker::profiling::EventMask;
 use clr_walker::registers::Gpr;
 
 /// A part of a service.
@@ -89,6 +89,7 @@ impl World<'_> {
     /// Returns the steps of a service that a thread has called.
     pub(super) fn serve(&mut self, thread: usize, service: Service) -> Vec<Step> {
         let managed = self.runtime.generation.hides_exception_handling();
+        self.note_service(thread, service);
         let callbacks: &[Kind] = match service {
             Service::ThreadStart => return self.thread_start(thread),
             Service::ThreadEnd => return self.thread_end(thread),
@@ -100,7 +101,7 @@ impl World<'_> {
             Service::Wait => return vec![Step::Wait(1), Step::Return(0)],
             Service::FastHook => return vec![Step::Hook, Step::Return(0)],
             Service::FindCode => return vec![Step::Return(self.code_of(self.method()))],
-            Service::Collect => return self.collect(),
+            Service::Collect => return self.collect(thread),
             Service::ServeGc => return vec![Step::ServeGc],
             Service::Unload => return self.unload(),
             Service::Unloaded => return self.unloaded(),
@@ -117,7 +118,10 @@ impl World<'_> {
             Service::CreateHandle => &[Kind::HandleCreated],
             Service::DestroyHandle => &[Kind::HandleDestroyed],
             Service::Compile => return self.compilation(),
-            Service::Compiled => &[Kind::JITCompilationFinished],
+            Service::Compiled if self.has_metadata(method_of(self.method())) => {
+                &[Kind::JITCompilationFinished]
+            }
+            Service::Compiled => &[Kind::DynamicMethodJITCompilationFinished],
             Service::CompileStub => &[
                 Kind::DynamicMethodJITCompilationStarted,
                 Kind::DynamicMethodJITCompilationFinished,
@@ -228,14 +232,27 @@ impl World<'_> {
                 Step::Return(0),
             ];
         }
-        let mut steps = Self::class_load().to_vec();
+        let has_metadata = self.has_metadata(function);
+        let mut steps = if has_metadata { Self::class_load().to_vec() } else { Vec::new() };
         steps.extend([
-            Step::Callback(Kind::JITCompilationStarted),
+            Step::Callback(if has_metadata {
+                Kind::JITCompilationStarted
+            } else {
+                Kind::DynamicMethodJITCompilationStarted
+            }),
             Step::Acquire(Lock::LoaderHeap),
             Step::Release(Lock::LoaderHeap),
             Step::Return(1),
         ]);
         steps
+    }
+
+    /// Returns true if a method is not dynamic: the callbacks of its compilation are other ones
+    /// (`JitCompileCodeLockedEventWrapper` of src/vm/prestub.cpp of CoreCLR 3.1.23).
+    fn has_metadata(&self, function: Option<FunctionIndex>) -> bool {
+        let identity = function.and_then(|id| self.expanded.identities.get(id.index()));
+        let dynamic = [MethodKind::Dynamic, MethodKind::IlStub].map(Identity::Method);
+        identity.is_none_or(|identity| !dynamic.contains(identity))
     }
 
     /// Loads a class: its data is allocated from a loader heap in any mode (G14).
@@ -278,28 +295,6 @@ impl World<'_> {
     /// Returns the method that the current thread names in r10.
     fn method(&self) -> u64 {
         self.runtime.memory.borrow().cpu().get(Gpr::R10)
-    }
-
-    /// Returns the FunctionID of the method that a thread is in a callback about, of its
-    /// compilation or of the search for its code; 0 for other callbacks.
-    #[must_use]
-    pub fn method_of_callback(&self, thread: usize) -> u64 {
-        let is_about_method = matches!(
-            self.callback(thread),
-            Some(
-                Kind::JITCompilationStarted
-                    | Kind::JITCompilationFinished
-                    | Kind::JITCachedFunctionSearchStarted
-                    | Kind::JITCachedFunctionSearchFinished
-            )
-        );
-        let method = match self.threads.get(thread) {
-            _ if !is_about_method => 0,
-            _ if thread == self.current => self.method(),
-            Some(thread) => thread.cpu.get(Gpr::R10),
-            None => 0,
-        };
-        if self.runtime.code.method(FunctionId(method)).is_some() { method } else { 0 }
     }
 
     /// Returns the address of a thread's first function after the runtime has set the thread up

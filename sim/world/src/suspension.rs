@@ -45,7 +45,11 @@ impl World<'_> {
     }
 
     /// Returns the steps of a thread that needs a GC: it collects, or has the server GC collect.
-    pub(super) fn collect(&mut self) -> Vec<Step> {
+    pub(super) fn collect(&mut self, thread: usize) -> Vec<Step> {
+        let induced = self.is_induced(thread);
+        if let Some(executed) = self.threads.get_mut(thread) {
+            executed.induced = induced;
+        }
         let mut steps = if self.threads.iter().any(|thread| thread.serves_gc) {
             vec![Step::Cooperative(false), Step::AskForGc]
         } else {
@@ -59,7 +63,8 @@ impl World<'_> {
     }
 
     /// Returns the steps of a GC (contract §6): threads are stopped in preemptive mode, memory is
-    /// collected in cooperative mode.
+    /// collected in cooperative mode. The roots are reported after the GC (`DiagGCEnd` of src/vm/gcenv.ee.cpp
+    /// of CoreCLR 3.1.23).
     pub(super) fn collection(&mut self) -> Vec<Step> {
         self.collections += 1;
         // A GC that does not move objects reports the survivors instead.
@@ -71,8 +76,8 @@ impl World<'_> {
         let mut steps = self.stopping();
         steps.extend([
             Step::Callback(Kind::GarbageCollectionStarted),
-            Step::Callback(Kind::RootReferences),
             Step::Callback(references),
+            Step::Callback(Kind::RootReferences),
             Step::Callback(Kind::GarbageCollectionFinished),
         ]);
         steps.extend(self.resuming());

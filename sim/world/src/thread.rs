@@ -5,8 +5,8 @@ use super::exceptions::Dispatch;
 use super::services::Step;
 use super::signal::Interrupted;
 use crate::stubs::Identity;
-use clr_codegen::FunctionIndex;
 use clr_codegen::shadow_stack::ShadowStack;
+use clr_codegen::{FunctionIndex, Service};
 use clr_machine::Cpu;
 use clr_runtime::frame::layout;
 use clr_runtime::profiling::CallbackKind;
@@ -43,6 +43,16 @@ pub(super) struct Executed {
     /// Remaining steps of the current service.
     pub pending: VecDeque<Step>,
     pub in_callback: Option<CallbackKind>,
+    /// The last service that the thread's code has called.
+    pub served: Option<Service>,
+    /// The GC that the thread makes was induced by the program.
+    pub induced: bool,
+    /// Number of the object that the thread has made last, from 1; 0 if it has made none.
+    pub object: u64,
+    /// Number of the handle that the thread has made or destroyed last, from 1.
+    pub handle: u64,
+    /// Number of the exception's object that native code has caught and is about to throw again.
+    pub carried: Option<u64>,
     /// Memory of the thread (VA): contains the Thread object, if it has one.
     pub own: u64,
     /// Bounds of the stack (VA).

@@ -89,6 +89,11 @@ impl World<'_> {
             }
             Step::Write(begins) => self.write(thread, begins),
             Step::AskForGc => {
+                // One GC serves all that wait for it.
+                if self.gcs_wanted == self.gcs_made {
+                    self.made.induced =
+                        self.threads.get(thread).is_some_and(|executed| executed.induced);
+                }
                 self.gcs_wanted += 1;
                 // The thread waits from its next step on: the server GC's thread can go on now.
                 self.wait(thread, Step::AwaitGc(self.gcs_wanted));
@@ -121,9 +126,11 @@ impl World<'_> {
     fn serve_gc(&mut self, thread: usize) -> StepEvent {
         let wanted = self.gcs_wanted;
         if self.gcs_made < wanted {
+            let induced = self.made.induced;
             let mut steps = self.collection();
             steps.extend([Step::MadeGc(wanted), Step::ServeGc]);
             if let Some(executed) = self.threads.get_mut(thread) {
+                executed.induced = induced;
                 executed.pending.extend(steps);
             }
             return StepEvent::Stepped;

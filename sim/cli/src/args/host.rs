@@ -88,7 +88,7 @@ pub(crate) struct HostArgs {
     #[arg(long, value_name = "CLSID", value_parser = class)]
     pub(crate) clsid: Option<String>,
 
-    /// Search this number of histories for one that fails
+    /// Search this number of histories for one that fails; of a single one the profiler's output is printed
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["matrix", "journal"])]
     pub(crate) schedules: Option<u64>,
 

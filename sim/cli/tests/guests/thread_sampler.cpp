@@ -128,18 +128,19 @@ struct Sampler : Profiler {
         if (ip) info->GetFunctionFromIP(reinterpret_cast<const uint8_t *>(ip), &function);
     }
 
-    void notify() {
+    void set(volatile bool &flag) {
         if (MISTAKE == NOTIFY_WITHOUT_LOCK) {
+            flag = true;
             changed.notify_one();
             return;
         }
         std::lock_guard<std::mutex> guard(lock);
+        flag = true;
         changed.notify_one();
     }
 
     HRESULT JITCompilationFinished(uint64_t, HRESULT, BOOL) override {
-        wanted = true;
-        notify();
+        set(wanted);
         if (MISTAKE == LOG_WHILE_SUSPENDED || MISTAKE == LOG_AFTER_RESUME) write_log(logged_ip);
         return S_OK;
     }
@@ -149,8 +150,7 @@ struct Sampler : Profiler {
         return S_OK;
     }
     HRESULT Shutdown() override {
-        ends = true;
-        notify();
+        set(ends);
         {
             std::unique_lock<std::mutex> guard(lock, std::defer_lock);
             if (MISTAKE == JOIN_UNDER_LOCK) guard.lock();

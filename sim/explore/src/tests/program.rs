@@ -35,6 +35,28 @@ fn counting(setup: &mut Setup<'_>, lock: ProfilerLock, counted: &Rc<Cell<u32>>) 
 }
 
 #[test]
+fn callbacks_have_arguments_in_the_order_of_the_history() {
+    let histories = 100;
+    let objects = Rc::new(RefCell::new(Vec::new()));
+    let load = |setup: &mut Setup<'_>| {
+        let objects = Rc::clone(&objects);
+        setup.on(CallbackKind::ObjectAllocated, move |me| {
+            let arguments = me.callback().unwrap().arguments;
+            assert!(arguments.object <= arguments.objects);
+            objects.borrow_mut().push(arguments.object);
+        });
+    };
+    let report = check(&allocating(), &load, &Budget::random(2, histories)).unwrap();
+    assert!(report.survives(), "{:?}", report.failure);
+    let mut objects = objects.take();
+    assert_eq!(objects.len() as u64, 4 * histories);
+    for of_history in objects.chunks_mut(4) {
+        of_history.sort_unstable();
+        assert_eq!(of_history, [1, 2, 3, 4]);
+    }
+}
+
+#[test]
 fn handlers_run_on_the_threads_that_they_are_called_on() {
     let allocations = Rc::new(Cell::new(0));
     let created = Rc::new(RefCell::new(Vec::new()));

@@ -1,8 +1,8 @@
 //! Bytes of events: metadata (`ep_metadata_generator_generate_event_metadata`) and data.
 
+use crate::callbacks::OBJECT_SIZE;
 use crate::out::wide;
-use crate::raise::{OBJECT_SIZE, OBJECTS};
-use clr_com::ClassId;
+use clr_com::{ClassId, ObjectId};
 
 /// `EP_PARAMETER_TYPE_STRING`, `EP_PARAMETER_TYPE_ARRAY`.
 const STRING: u32 = 18;
@@ -104,9 +104,8 @@ pub(super) fn process_info(is_unix: bool) -> Vec<u8> {
 }
 
 /// Returns the data of AllocationTick, version 4 (`GCAllocationTick_V4` of ClrEtwAll.man): amount, kind (0:
-/// small objects), the runtime's number, amount, class, its name, heap, address and size of the object. The
-/// object is always the first one.
-pub(super) fn allocation_tick(class: ClassId) -> Vec<u8> {
+/// small objects), the runtime's number, amount, class, its name, heap, address and size of the object.
+pub(super) fn allocation_tick(object: ObjectId, class: ClassId) -> Vec<u8> {
     let mut bytes = AMOUNT.to_le_bytes().to_vec();
     bytes.extend(0_u32.to_le_bytes());
     bytes.extend(0_u16.to_le_bytes());
@@ -114,7 +113,7 @@ pub(super) fn allocation_tick(class: ClassId) -> Vec<u8> {
     bytes.extend(class.0.to_le_bytes());
     bytes.extend(text(&wide("System.Object")));
     bytes.extend(0_u32.to_le_bytes());
-    bytes.extend(OBJECTS.to_le_bytes());
+    bytes.extend(object.0.to_le_bytes());
     bytes.extend(OBJECT_SIZE.to_le_bytes());
     bytes
 }

@@ -7,12 +7,12 @@ use super::library::Library;
 use crate::exports::Exports;
 use crate::journal::Entry;
 use crate::session::{Inner, Shared};
+use crate::target::{OTHERS, Pointers, newest_callback};
 use clr_com::{
     Bool, Guid, IClassFactory, ICorProfilerCallback2, ICorProfilerCallback3, ICorProfilerCallback4,
     ICorProfilerCallback5, ICorProfilerCallback6, ICorProfilerCallback7, ICorProfilerCallback8,
     ICorProfilerCallback9, ICorProfilerCallback10, ICorProfilerCallback11, IUnknown, Interface,
 };
-use clr_runtime::generation::Generation;
 use clr_walker::profiling::HResult;
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
@@ -41,18 +41,6 @@ const CALLBACKS: [(Guid, &str); 9] = [
     (ICorProfilerCallback10::IID, "QueryInterface(ICorProfilerCallback10)"),
     (ICorProfilerCallback11::IID, "QueryInterface(ICorProfilerCallback11)"),
 ];
-
-/// Returns the number of the newest `ICorProfilerCallback` that a runtime asks for: 9 in CoreCLR 3.1, 11 in
-/// dotnet/runtime since it has that interface (both read in eetoprofinterfaceimpl.cpp). Of the others it is
-/// assumed: .NET Framework 2 knows 2, and each callback came with an ICorProfilerInfo.
-const fn newest_callback(generation: Generation) -> usize {
-    match generation.profiler_info() {
-        0..=2 => 2,
-        3..=11 => 9,
-        12 => 10,
-        _ => 11,
-    }
-}
 
 /// A loaded profiler, with the references that a CLR holds to its object.
 pub(crate) struct Loaded {
@@ -157,11 +145,11 @@ impl Visit<'_> {
 }
 
 impl Loaded {
-    /// Returns `ICorProfilerCallback2`, 3 and 10 of the object, or NULL.
-    pub(crate) fn callbacks(&self) -> [*mut c_void; 3] {
+    /// Returns pointers to the object, which are valid for as long as this has its references.
+    pub(crate) fn callbacks(&self) -> Pointers {
         let at =
             |number: usize| self.references.get(number - 2).map_or_else(null_mut, IUnknown::as_raw);
-        [2, 3, 10].map(at)
+        Pointers { first: at(2), others: OTHERS.map(at) }
     }
 
     /// Finds the exports that the session's program calls.

@@ -5,9 +5,9 @@ mod load;
 mod threads;
 
 use crate::journal::{Entry, Journal};
-use crate::raise::Target;
 use crate::report::Finding;
 use crate::session::{Session, SessionError, Shared};
+use crate::target::Target;
 use clr_com::Guid;
 use clr_runtime::generation::Generation;
 pub(crate) use load::Loaded;
@@ -69,7 +69,7 @@ impl Visit<'_> {
         }
         // SAFETY: the pointers are NULL or to the profiler's object, with these interfaces; `loaded` has
         // references for as long as the target is used.
-        let target = unsafe { Target::of_guest(loaded.callbacks()) };
+        let target = unsafe { Target::new(loaded.callbacks()) };
         let loaded = Rc::new(RefCell::new(Some(loaded)));
         inner.on_detach.replace(Some(Box::new({
             let (loaded, shared) = (Rc::clone(&loaded), inner.shared.clone());

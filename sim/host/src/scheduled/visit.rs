@@ -1,12 +1,13 @@
 //! A profiler's library over a text's program, in histories.
 
 use super::{Died, GuestEnding, Kept, ScheduledLibrary, carrier, run_in_copy, sanitizer, signals};
+use crate::callbacks::Raised;
 use crate::guest::{Loaded, Visit};
 use crate::journal::Journal;
-use crate::raise::Target;
 use crate::report::Finding;
 use crate::session::{Inner, Session};
 use crate::stage::{Anchor, Stage};
+use crate::target::Target;
 use clr_codegen::FunctionIndex;
 use clr_com::Guid;
 use clr_explore::{CurrentThread, Explorer, Search, Setup, TestedProcess};
@@ -14,7 +15,6 @@ use clr_runtime::OsThreadId;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::CallbackKind as Kind;
 use clr_scenario::{RunOnError, Scenario, ScenarioError};
-use clr_walker::profiling::ProfilerCallback;
 use clr_world::BuildError;
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -167,7 +167,7 @@ impl Guest {
         }
         // SAFETY: the pointers are NULL or to the profiler's object, with these interfaces; `loaded` has
         // references until the process ends.
-        let target = unsafe { Target::of_guest(loaded.callbacks()) };
+        let target = unsafe { Target::new(loaded.callbacks()) };
         *self.loaded.borrow_mut() = Some(loaded);
         // SAFETY: the session's runtime is that of the history.
         let refused = unsafe { inner.on_behalf_of(me, || self.session.load(target).is_failure()) };
@@ -192,23 +192,10 @@ impl Guest {
         let inner = self.inner();
         let target = inner.profiler.borrow().clone();
         let (Some(callback), Some(target)) = (me.callback(), target) else { return };
-        let (kind, thread) = (callback.kind, callback.thread);
-        let suspension = match kind {
-            Kind::RuntimeSuspendStarted => Some(ProfilerCallback::RuntimeSuspendStarted),
-            Kind::RuntimeThreadSuspended => Some(ProfilerCallback::RuntimeThreadSuspended(thread)),
-            Kind::RuntimeThreadResumed => Some(ProfilerCallback::RuntimeThreadResumed(thread)),
-            _ => None,
-        };
+        let (kind, thread, arguments) = (callback.kind, callback.thread, &callback.arguments);
+        let raised = Raised { kind, thread, os: me.os(), arguments };
         // SAFETY: the session's runtime is that of the history.
-        let raised = unsafe {
-            inner.on_behalf_of(me, || match suspension {
-                Some(callback) => {
-                    inner.enter(kind.name(), || target.tell(callback));
-                    true
-                }
-                None => target.raise(inner, kind, Some(thread), me.os(), callback.function),
-            })
-        };
+        let raised = unsafe { inner.on_behalf_of(me, || target.raise(inner, &raised)) };
         if !raised {
             inner.shared.with(|report| report.not_raised(kind.name()));
         }

@@ -86,10 +86,17 @@ impl Plan {
         let keep = shape.locals;
         shape.locals += 0x10;
         let mut body = vec![set(Word::Local(keep), Value::Register(Gpr::R10))];
-        if !fixup.named {
-            body.push(set(Word::Register(Gpr::R10), Value::Number(0)));
+        if fixup.frame == FrameKind::PInvokeCalli {
+            // The helper that looks for the stub needs its name.
+            let block = Value::Register(self.frames.first_argument());
+            let method = Value::Number(0);
+            body.extend(self.frames.transition_frame_of(at, fixup.frame, block, method));
+        } else {
+            if !fixup.named {
+                body.push(set(Word::Register(Gpr::R10), Value::Number(0)));
+            }
+            body.extend(self.frames.transition_frame(at, fixup.frame));
         }
-        body.extend(self.frames.transition_frame(at, fixup.frame));
         if fixup.cooperative > 0 {
             body.push(Statement::Work(fixup.cooperative));
         }

@@ -115,6 +115,11 @@ impl Guest {
         self.visit.run_in_copy(search, Kept::Ending)
     }
 
+    /// Executes the history that a search has begun, and prints the output of the guest.
+    pub(super) fn execute_aloud(&mut self, search: &mut dyn Search) -> Ended {
+        self.visit.run_in_copy(search, Kept::Printed(&|_| Vec::new()))
+    }
+
     /// Executes the history that a search has begun, and describes it.
     pub(super) fn describe(
         &mut self,

@@ -237,7 +237,11 @@ fn explore(
         if !search.begin(number) {
             break;
         }
-        let ended = guest.execute(&mut *search);
+        // The output of a single history, such as a sanitizer's report, may be what is wanted.
+        let ended = match schedules {
+            1 if !args.json => guest.execute_aloud(&mut *search),
+            _ => guest.execute(&mut *search),
+        };
         let executed = Executed::new(number, &ended);
         left += u64::from(executed.end.contains(HAS_LEFT));
         found.add(executed);
@@ -322,15 +326,20 @@ impl Histories {
         if let Some(why) = self.stopped {
             writeln!(out, "  stopped: {why}")?;
         }
+        let way = match *strategy {
+            "random" => format!("--seed {seed}"),
+            strategy => format!("--strategy {strategy} --seed {seed}"),
+        };
         for outcome in outcomes.iter().filter(|outcome| outcome.end != ENDS) {
-            outcome.write(guest, out)?;
+            outcome.write(guest, &way, out)?;
         }
         Ok(())
     }
 }
 
 impl Outcome {
-    fn write(&self, guest: &Guest, out: &mut dyn io::Write) -> io::Result<()> {
+    /// Writes the failure; `by` is the way of the search, as arguments.
+    fn write(&self, guest: &Guest, by: &str, out: &mut dyn io::Write) -> io::Result<()> {
         let Self { end, first, story, findings, repeats, replay, .. } = self;
         let headline = story.first().unwrap_or(end);
         writeln!(out, "\n{BAD}history {first}:{BAD:#} {headline}")?;
@@ -346,10 +355,12 @@ impl Outcome {
                 "  it did not come out the same once more: the profiler depends on something that is not scheduled"
             )?;
         }
-        if let Some(replay) = replay {
-            let Guest { library, text, .. } = guest;
-            writeln!(out, "  {DIM}again:{DIM:#} clrsim host {library} {text} --replay {replay}")?;
-        }
-        Ok(())
+        let Guest { library, text, generation, .. } = guest;
+        let again = match replay {
+            Some(replay) => format!("--replay {replay}"),
+            // The process took its choices along.
+            None => format!("--on {generation} {by} --first {first} --schedules 1"),
+        };
+        writeln!(out, "  {DIM}again:{DIM:#} clrsim host {library} {text} {again}")
     }
 }

@@ -1,0 +1,275 @@
+//! Callbacks of the program with their arguments, made as src/vm/eetoprofinterfaceimpl.cpp of CoreCLR 3.1.23
+//! makes them: `EEToProfInterfaceImpl` has a function of the name of each callback. A callback of a newer
+//! interface is not made into an object that does not have it.
+
+mod gc;
+
+use crate::session::Inner;
+use crate::stage::Stage;
+use crate::target::{SUSPEND_FOR_PROFILER, Target};
+use clr_com::{AssemblyId, Bool, ClassId, GcHandleId, ModuleId, ObjectId};
+use clr_runtime::OsThreadId;
+use clr_runtime::profiling::CallbackKind as Kind;
+use clr_walker::profiling::{HResult, ThreadId};
+use clr_world::{CallbackArguments, SuspensionReason};
+
+/// `COR_PRF_CACHED_FUNCTION_FOUND`.
+const CACHED_FUNCTION_FOUND: u32 = 0;
+/// `COR_PRF_SUSPEND_FOR_GC`, `COR_PRF_SUSPEND_FOR_APPDOMAIN_SHUTDOWN`.
+const SUSPEND_FOR_GC: u32 = 1;
+const SUSPEND_FOR_APP_DOMAIN_SHUTDOWN: u32 = 2;
+/// `COR_PRF_TRANSITION_CALL`, `COR_PRF_TRANSITION_RETURN`.
+const TRANSITION_CALL: u32 = 0;
+const TRANSITION_RETURN: u32 = 1;
+/// The name that `name-thread` gives: `worker`.
+const NAME: [u16; 6] = [0x77, 0x6F, 0x72, 0x6B, 0x65, 0x72];
+/// The code of a dynamic method: `ret`. A CLR passes the code of a dynamic method without its header, never NULL
+/// (`LCGMethodResolver::GetCodeInfo` of src/vm/dynamicmethod.cpp, `ILStubResolver::GetCodeInfo` of
+/// src/vm/ilstubresolver.cpp of CoreCLR 3.1.23); that it is this is assumed.
+const CODE: [u8; 1] = [0x2A];
+/// Id of the first object: an address that nothing is at (assumed: texts say no addresses).
+const OBJECTS: u64 = 0x7000_0000_1000;
+/// Size of an object without fields in bytes, and the distance to the next one.
+pub(crate) const OBJECT_SIZE: u64 = 24;
+/// Id of the first handle, which nothing is at either (assumed), and the distance to the next one.
+const HANDLES: u64 = 0x7100_0000_1000;
+const HANDLE_SIZE: u64 = 8;
+
+/// Returns the id of an object, given its number from 1; 0 is none. Objects do not move.
+pub(crate) const fn object_id(number: u64) -> ObjectId {
+    match number.checked_sub(1) {
+        Some(index) => ObjectId(OBJECTS + index * OBJECT_SIZE),
+        None => ObjectId(0),
+    }
+}
+
+/// Returns the id of a handle, given its number from 1.
+const fn handle_id(number: u64) -> GcHandleId {
+    GcHandleId(HANDLES + number.saturating_sub(1) * HANDLE_SIZE)
+}
+
+/// A callback of a thread of the program.
+pub(crate) struct Raised<'r> {
+    pub(crate) kind: Kind,
+    /// The thread that the callback is about.
+    pub(crate) thread: ThreadId,
+    pub(crate) os: OsThreadId,
+    pub(crate) arguments: &'r CallbackArguments,
+}
+
+/// The class, module and assembly of a method.
+#[derive(Clone, Copy)]
+struct Home {
+    class: ClassId,
+    module: ModuleId,
+    assembly: AssemblyId,
+}
+
+impl Inner {
+    /// Returns the class of all objects: `System.Object` (assumed: texts say no classes of objects).
+    pub(crate) fn object_class(&self) -> ClassId {
+        ClassId(self.stage().map_or(0, |stage| stage.runtime().metadata.object_class()))
+    }
+}
+
+impl Raised<'_> {
+    /// Calls the profiler.
+    fn call(&self, inner: &Inner, act: &mut dyn FnMut() -> HResult) {
+        inner.enter(self.kind.name(), act);
+    }
+
+    /// Returns the class, module and assembly of the method that the callback names.
+    fn home(&self, stage: &Stage) -> Option<Home> {
+        let runtime = stage.runtime();
+        let (_, method) = runtime.code.method(self.arguments.function)?;
+        let assembly = runtime.metadata.module(method.module)?.assembly;
+        let (class, module) = (ClassId(method.class), ModuleId(method.module));
+        Some(Home { class, module, assembly: AssemblyId(assembly) })
+    }
+}
+
+impl Target {
+    /// Makes a callback of a thread of the program, if its arguments are known. Returns true if it
+    /// was made, or a CLR would not make it into this object.
+    pub(crate) fn raise(&self, inner: &Inner, raised: &Raised<'_>) -> bool {
+        self.raise_of_thread(inner, raised)
+            || self.raise_of_code(inner, raised)
+            || self.raise_of_exception(inner, raised)
+            || self.raise_of_home(inner, raised)
+            || self.raise_of_gc(inner, raised)
+    }
+
+    /// Makes a callback of threads, transitions, suspensions or the process.
+    fn raise_of_thread(&self, inner: &Inner, raised: &Raised<'_>) -> bool {
+        let (to, thread, arguments) = (&self.first, raised.thread, raised.arguments);
+        let call = |act: &mut dyn FnMut() -> HResult| raised.call(inner, act);
+        let function = arguments.function;
+        let reason = if arguments.returns { TRANSITION_RETURN } else { TRANSITION_CALL };
+        // SAFETY: the profiler's object, which there is a reference to; pointers are to locals.
+        unsafe {
+            match raised.kind {
+                Kind::ThreadCreated => call(&mut || to.ThreadCreated(thread)),
+                Kind::ThreadDestroyed => call(&mut || to.ThreadDestroyed(thread)),
+                Kind::ThreadAssignedToOSThread => {
+                    call(&mut || to.ThreadAssignedToOSThread(thread, raised.os.0));
+                }
+                Kind::ThreadNameChanged => {
+                    let Some(to) = &self.second else { return false };
+                    let name = NAME;
+                    let len = name.len() as u32;
+                    call(&mut || to.ThreadNameChanged(thread, len, name.as_ptr()));
+                }
+                Kind::ManagedToUnmanagedTransition => {
+                    call(&mut || to.ManagedToUnmanagedTransition(function, reason));
+                }
+                Kind::UnmanagedToManagedTransition => {
+                    call(&mut || to.UnmanagedToManagedTransition(function, reason));
+                }
+                Kind::RuntimeSuspendStarted => {
+                    let reason = match arguments.suspension {
+                        SuspensionReason::Profiler => SUSPEND_FOR_PROFILER,
+                        SuspensionReason::Gc => SUSPEND_FOR_GC,
+                        SuspensionReason::Unload => SUSPEND_FOR_APP_DOMAIN_SHUTDOWN,
+                    };
+                    call(&mut || to.RuntimeSuspendStarted(reason));
+                }
+                Kind::RuntimeSuspendFinished => call(&mut || to.RuntimeSuspendFinished()),
+                Kind::RuntimeSuspendAborted => call(&mut || to.RuntimeSuspendAborted()),
+                Kind::RuntimeResumeStarted => call(&mut || to.RuntimeResumeStarted()),
+                Kind::RuntimeResumeFinished => call(&mut || to.RuntimeResumeFinished()),
+                Kind::RuntimeThreadSuspended => call(&mut || to.RuntimeThreadSuspended(thread)),
+                Kind::RuntimeThreadResumed => call(&mut || to.RuntimeThreadResumed(thread)),
+                Kind::Shutdown => call(&mut || to.Shutdown()),
+                Kind::EventPipeEventDelivered => {
+                    inner.write_allocation_tick(object_id(arguments.object));
+                }
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// Makes a callback of the compilation of a method, or of the end of its code.
+    fn raise_of_code(&self, inner: &Inner, raised: &Raised<'_>) -> bool {
+        let (to, function) = (&self.first, raised.arguments.function);
+        if function.0 == 0 {
+            return false;
+        }
+        let call = |act: &mut dyn FnMut() -> HResult| raised.call(inner, act);
+        // SAFETY: the profiler's object, which there is a reference to; pointers are to locals.
+        unsafe {
+            match (raised.kind, &self.eighth, &self.ninth) {
+                (Kind::JITCompilationStarted, ..) => {
+                    call(&mut || to.JITCompilationStarted(function, 1));
+                }
+                (Kind::JITCompilationFinished, ..) => {
+                    call(&mut || to.JITCompilationFinished(function, HResult::OK, 1));
+                }
+                (Kind::JITCachedFunctionSearchStarted, ..) => {
+                    let mut uses: Bool = 1;
+                    call(&mut || to.JITCachedFunctionSearchStarted(function, &raw mut uses));
+                }
+                (Kind::JITCachedFunctionSearchFinished, ..) => {
+                    call(&mut || {
+                        to.JITCachedFunctionSearchFinished(function, CACHED_FUNCTION_FOUND)
+                    });
+                }
+                (Kind::DynamicMethodJITCompilationStarted, Some(to), _) => {
+                    let code = CODE;
+                    let len = code.len() as u32;
+                    call(&mut || {
+                        to.DynamicMethodJITCompilationStarted(function, 1, code.as_ptr(), len)
+                    });
+                }
+                (Kind::DynamicMethodJITCompilationFinished, Some(to), _) => {
+                    call(&mut || to.DynamicMethodJITCompilationFinished(function, HResult::OK, 1));
+                }
+                (Kind::DynamicMethodUnloaded, _, Some(to)) => {
+                    call(&mut || to.DynamicMethodUnloaded(function));
+                }
+                (
+                    Kind::DynamicMethodJITCompilationStarted
+                    | Kind::DynamicMethodJITCompilationFinished
+                    | Kind::DynamicMethodUnloaded,
+                    ..,
+                ) => {}
+                (Kind::FunctionUnloadStarted, ..) => {
+                    call(&mut || to.FunctionUnloadStarted(function));
+                }
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// Makes a callback of an exception.
+    fn raise_of_exception(&self, inner: &Inner, raised: &Raised<'_>) -> bool {
+        let (to, function) = (&self.first, raised.arguments.function);
+        let thrown = object_id(raised.arguments.object);
+        let call = |act: &mut dyn FnMut() -> HResult| raised.call(inner, act);
+        // SAFETY: the profiler's object, which there is a reference to.
+        unsafe {
+            match raised.kind {
+                Kind::ExceptionThrown => call(&mut || to.ExceptionThrown(thrown)),
+                Kind::ExceptionSearchFunctionEnter => {
+                    call(&mut || to.ExceptionSearchFunctionEnter(function));
+                }
+                Kind::ExceptionSearchFunctionLeave => {
+                    call(&mut || to.ExceptionSearchFunctionLeave());
+                }
+                Kind::ExceptionSearchFilterEnter => {
+                    call(&mut || to.ExceptionSearchFilterEnter(function));
+                }
+                Kind::ExceptionSearchFilterLeave => call(&mut || to.ExceptionSearchFilterLeave()),
+                Kind::ExceptionSearchCatcherFound => {
+                    call(&mut || to.ExceptionSearchCatcherFound(function));
+                }
+                Kind::ExceptionUnwindFunctionEnter => {
+                    call(&mut || to.ExceptionUnwindFunctionEnter(function));
+                }
+                Kind::ExceptionUnwindFunctionLeave => {
+                    call(&mut || to.ExceptionUnwindFunctionLeave());
+                }
+                Kind::ExceptionUnwindFinallyEnter => {
+                    call(&mut || to.ExceptionUnwindFinallyEnter(function));
+                }
+                Kind::ExceptionUnwindFinallyLeave => call(&mut || to.ExceptionUnwindFinallyLeave()),
+                Kind::ExceptionCatcherEnter => {
+                    call(&mut || to.ExceptionCatcherEnter(function, thrown));
+                }
+                Kind::ExceptionCatcherLeave => call(&mut || to.ExceptionCatcherLeave()),
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// Makes a callback of the class, the module or the assembly of a method that the program names.
+    fn raise_of_home(&self, inner: &Inner, raised: &Raised<'_>) -> bool {
+        let to = &self.first;
+        let Some(home) = inner.stage().and_then(|stage| raised.home(&stage)) else { return false };
+        let Home { class, module, assembly } = home;
+        let call = |act: &mut dyn FnMut() -> HResult| raised.call(inner, act);
+        // SAFETY: the profiler's object, which there is a reference to.
+        unsafe {
+            match raised.kind {
+                Kind::ClassLoadStarted => call(&mut || to.ClassLoadStarted(class)),
+                Kind::ClassLoadFinished => call(&mut || to.ClassLoadFinished(class, HResult::OK)),
+                Kind::ClassUnloadStarted => call(&mut || to.ClassUnloadStarted(class)),
+                Kind::ClassUnloadFinished => {
+                    call(&mut || to.ClassUnloadFinished(class, HResult::OK));
+                }
+                Kind::ModuleUnloadStarted => call(&mut || to.ModuleUnloadStarted(module)),
+                Kind::ModuleUnloadFinished => {
+                    call(&mut || to.ModuleUnloadFinished(module, HResult::OK));
+                }
+                Kind::AssemblyUnloadStarted => call(&mut || to.AssemblyUnloadStarted(assembly)),
+                Kind::AssemblyUnloadFinished => {
+                    call(&mut || to.AssemblyUnloadFinished(assembly, HResult::OK));
+                }
+                _ => return false,
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,166 @@
+//! Callbacks of objects, handles and the GC.
+//!
+//! The simulated heap is one range: all objects survive each GC, where they were, whether it is one that
+//! compacts or not. Of the roots the handles are known.
+
+use super::{OBJECT_SIZE, Raised, handle_id, object_id};
+use crate::session::Inner;
+use crate::target::Target;
+use clr_com::{Bool, ObjectId};
+use clr_runtime::profiling::CallbackKind as Kind;
+use clr_walker::profiling::HResult;
+
+/// Numbers of generations: 0 to 2 and the large-object heap; since .NET 5 the heap of pinned objects, too
+/// (`GarbageCollectionStartedCallback` of src/vm/proftoeeinterfaceimpl.cpp of CoreCLR 3.1.23, and of
+/// dotnet/runtime, commit 0049981b).
+const GENERATIONS: i32 = 4;
+const GENERATIONS_SINCE_5: i32 = 5;
+/// `COR_PRF_GC_OTHER`, `COR_PRF_GC_INDUCED`.
+const GC_OTHER: u32 = 0;
+const GC_INDUCED: u32 = 1;
+/// `COR_PRF_GC_ROOT_HANDLE`, and no flags: the handle is strong.
+const ROOT_HANDLE: u32 = 3;
+const NO_FLAGS: u32 = 0;
+
+impl Target {
+    /// Makes a callback of objects, handles or the GC.
+    pub(super) fn raise_of_gc(&self, inner: &Inner, raised: &Raised<'_>) -> bool {
+        let (to, arguments) = (&self.first, raised.arguments);
+        let object = object_id(arguments.object);
+        if raised.kind == Kind::ObjectAllocated {
+            let class = inner.object_class();
+            // SAFETY: the profiler's object, which there is a reference to.
+            raised.call(inner, &mut || unsafe { to.ObjectAllocated(object, class) });
+            return true;
+        }
+        let Some(second) = &self.second else { return false };
+        let call = |act: &mut dyn FnMut() -> HResult| raised.call(inner, act);
+        // SAFETY: as above; pointers are to locals.
+        unsafe {
+            match raised.kind {
+                Kind::HandleCreated => {
+                    let handle = handle_id(arguments.handle);
+                    call(&mut || second.HandleCreated(handle, object));
+                }
+                Kind::HandleDestroyed => {
+                    let handle = handle_id(arguments.handle);
+                    call(&mut || second.HandleDestroyed(handle));
+                }
+                Kind::GarbageCollectionStarted => {
+                    // Texts do not say which generations a GC collects: all if the program asks for it, as
+                    // GC.Collect() does, otherwise the youngest one (assumed).
+                    let collected = [1, 0, 0, 0, 0].map(|one| Bool::from(arguments.induced) | one);
+                    let since_5 = inner.generation.family().is_core_since(5);
+                    let count = if since_5 { GENERATIONS_SINCE_5 } else { GENERATIONS };
+                    let reason = if arguments.induced { GC_INDUCED } else { GC_OTHER };
+                    call(&mut || {
+                        second.GarbageCollectionStarted(count, collected.as_ptr(), reason)
+                    });
+                }
+                Kind::GarbageCollectionFinished => {
+                    call(&mut || second.GarbageCollectionFinished());
+                }
+                Kind::MovedReferences => self.moved(inner, arguments.objects),
+                Kind::SurvivingReferences => self.survived(inner, arguments.objects),
+                Kind::RootReferences => self.roots(inner, &arguments.roots),
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// Calls `MovedReferences2` and `MovedReferences`: the second not if the first fails, and none without
+    /// objects (`EEToProfInterfaceImpl::MovedReferences`, `EndMovedReferences`).
+    fn moved(&self, inner: &Inner, objects: u64) {
+        let Some(range) = Range::of(objects) else { return };
+        let (start, size, short) = (range.start, range.size, range.short_size());
+        let mut result = HResult::OK;
+        // SAFETY: the profiler's object, which there is a reference to; the pointers are to locals, one each.
+        unsafe {
+            if let Some(to) = &self.fourth {
+                result = inner.enter("MovedReferences2", || {
+                    to.MovedReferences2(1, &raw const start, &raw const start, &raw const size)
+                });
+            }
+            if !result.is_failure() {
+                let to = &self.first;
+                inner.enter("MovedReferences", || {
+                    to.MovedReferences(1, &raw const start, &raw const start, &raw const short)
+                });
+            }
+        }
+    }
+
+    /// Calls `SurvivingReferences2` and `SurvivingReferences` in the same way.
+    fn survived(&self, inner: &Inner, objects: u64) {
+        let Some(range) = Range::of(objects) else { return };
+        let (start, size, short) = (range.start, range.size, range.short_size());
+        let mut result = HResult::OK;
+        // SAFETY: the profiler's object, which there is a reference to; the pointers are to locals, one each.
+        unsafe {
+            if let Some(to) = &self.fourth {
+                result = inner.enter("SurvivingReferences2", || {
+                    to.SurvivingReferences2(1, &raw const start, &raw const size)
+                });
+            }
+            if let (Some(to), false) = (&self.second, result.is_failure()) {
+                inner.enter("SurvivingReferences", || {
+                    to.SurvivingReferences(1, &raw const start, &raw const short)
+                });
+            }
+        }
+    }
+
+    /// Calls `RootReferences2` and `RootReferences` with the objects of the handles that exist, in the same way
+    /// (`EEToProfInterfaceImpl::RootReferences2`; the id of such a root is its handle: `ScanHandleForProfilerAndETW`
+    /// of src/vm/gcenv.ee.cpp of CoreCLR 3.1.23).
+    fn roots(&self, inner: &Inner, handles: &[(u64, u64)]) {
+        if handles.is_empty() {
+            return;
+        }
+        let objects: Vec<_> = handles.iter().map(|(_, object)| object_id(*object)).collect();
+        let ids: Vec<_> = handles.iter().map(|(handle, _)| handle_id(*handle).0).collect();
+        let kinds = vec![ROOT_HANDLE; handles.len()];
+        let flags = vec![NO_FLAGS; handles.len()];
+        let len = handles.len() as u32;
+        let mut result = HResult::OK;
+        // SAFETY: the profiler's object, which there is a reference to; each pointer is to this number of values.
+        unsafe {
+            if let Some(to) = &self.second {
+                result = inner.enter("RootReferences2", || {
+                    to.RootReferences2(
+                        len,
+                        objects.as_ptr(),
+                        kinds.as_ptr(),
+                        flags.as_ptr(),
+                        ids.as_ptr(),
+                    )
+                });
+            }
+            if !result.is_failure() {
+                let to = &self.first;
+                inner.enter("RootReferences", || to.RootReferences(len, objects.as_ptr()));
+            }
+        }
+    }
+}
+
+/// The range of all objects.
+#[derive(Clone, Copy)]
+struct Range {
+    start: ObjectId,
+    /// Size in bytes.
+    size: u64,
+}
+
+impl Range {
+    /// Returns the range of the first N objects.
+    fn of(objects: u64) -> Option<Self> {
+        (objects > 0).then(|| Self { start: object_id(1), size: objects * OBJECT_SIZE })
+    }
+
+    /// Returns the size for callbacks with 32 bits, which get the greatest number instead of a greater one.
+    fn short_size(self) -> u32 {
+        u32::try_from(self.size).unwrap_or(u32::MAX)
+    }
+}

@@ -1,0 +1,152 @@
+//! The object that callbacks are raised into.
+
+use crate::session::Inner;
+use clr_com::{
+    ICorProfilerCallback, ICorProfilerCallback2, ICorProfilerCallback3, ICorProfilerCallback4,
+    ICorProfilerCallback8, ICorProfilerCallback9, ICorProfilerCallback10, IUnknown, Interface,
+};
+use clr_runtime::generation::Generation;
+use clr_walker::profiling::{HResult, ProfilerCallback};
+use std::ffi::c_void;
+use std::mem::ManuallyDrop;
+use std::ptr::null_mut;
+
+/// `COR_PRF_SUSPEND_FOR_PROFILER`.
+pub(crate) const SUSPEND_FOR_PROFILER: u32 = 9;
+
+/// Returns the number of the newest `ICorProfilerCallback` that a runtime asks for: 9 in CoreCLR 3.1, 11 in
+/// dotnet/runtime since it has that interface (both read in eetoprofinterfaceimpl.cpp). Of the others it is
+/// assumed: .NET Framework 2 knows 2, and each callback came with an ICorProfilerInfo.
+pub(crate) const fn newest_callback(generation: Generation) -> usize {
+    match generation.profiler_info() {
+        0..=2 => 2,
+        3..=11 => 9,
+        12 => 10,
+        _ => 11,
+    }
+}
+
+/// Pointers to an object, with `ICorProfilerCallback` or 2, and 2, 3, 4, 8, 9 and 10; those that it does not have,
+/// and those that the runtime does not ask for, are NULL.
+#[derive(Clone, Copy)]
+pub(crate) struct Pointers {
+    pub(crate) first: *mut c_void,
+    pub(crate) others: [*mut c_void; 6],
+}
+
+/// The numbers of the interfaces in [`Pointers::others`].
+pub(crate) const OTHERS: [usize; 6] = [2, 3, 4, 8, 9, 10];
+
+/// The object that callbacks are raised into. Its pointers are not counted.
+pub(crate) struct Target {
+    pub(crate) first: ManuallyDrop<ICorProfilerCallback>,
+    pub(crate) second: Option<ManuallyDrop<ICorProfilerCallback2>>,
+    third: Option<ManuallyDrop<ICorProfilerCallback3>>,
+    pub(crate) fourth: Option<ManuallyDrop<ICorProfilerCallback4>>,
+    pub(crate) eighth: Option<ManuallyDrop<ICorProfilerCallback8>>,
+    pub(crate) ninth: Option<ManuallyDrop<ICorProfilerCallback9>>,
+    pub(crate) tenth: Option<ManuallyDrop<ICorProfilerCallback10>>,
+    /// References for as long as this exists, if nothing else holds them.
+    _held: Vec<IUnknown>,
+}
+
+impl Target {
+    /// Makes the target of an object that its owner keeps.
+    ///
+    /// # Safety
+    /// The pointers are NULL, or point to an object with these interfaces, which lives for as long as the
+    /// target.
+    pub(crate) unsafe fn new(pointers: Pointers) -> Option<Self> {
+        let [second, third, fourth, eighth, ninth, tenth] = pointers.others;
+        // SAFETY: the caller's promise. The references are not given up.
+        unsafe {
+            Some(Self {
+                first: ManuallyDrop::new(ICorProfilerCallback::from_raw(pointers.first)?),
+                second: ICorProfilerCallback2::from_raw(second).map(ManuallyDrop::new),
+                third: ICorProfilerCallback3::from_raw(third).map(ManuallyDrop::new),
+                fourth: ICorProfilerCallback4::from_raw(fourth).map(ManuallyDrop::new),
+                eighth: ICorProfilerCallback8::from_raw(eighth).map(ManuallyDrop::new),
+                ninth: ICorProfilerCallback9::from_raw(ninth).map(ManuallyDrop::new),
+                tenth: ICorProfilerCallback10::from_raw(tenth).map(ManuallyDrop::new),
+                _held: Vec::new(),
+            })
+        }
+    }
+
+    /// Makes the target of an object, which is asked for the interfaces that a runtime knows.
+    pub(crate) fn of_object(object: &IUnknown, generation: Generation) -> Result<Self, HResult> {
+        let newest = newest_callback(generation);
+        let mut held = vec![IUnknown::from(object.cast::<ICorProfilerCallback>()?)];
+        let first = held.iter().map(IUnknown::as_raw).next().unwrap_or_else(null_mut);
+        let all = [
+            ICorProfilerCallback2::IID,
+            ICorProfilerCallback3::IID,
+            ICorProfilerCallback4::IID,
+            ICorProfilerCallback8::IID,
+            ICorProfilerCallback9::IID,
+            ICorProfilerCallback10::IID,
+        ];
+        let mut others = [null_mut(); 6];
+        for ((iid, number), pointer) in all.iter().zip(OTHERS).zip(&mut others) {
+            let mut found = null_mut();
+            // SAFETY: a pointer to an id, and to room for a pointer.
+            if number > newest || unsafe { object.query(iid, &raw mut found) }.is_failure() {
+                continue;
+            }
+            // SAFETY: the object has set it to NULL or to the interface, with a reference.
+            if let Some(interface) = unsafe { IUnknown::from_raw(found) } {
+                *pointer = interface.as_raw();
+                held.push(interface);
+            }
+        }
+        // SAFETY: pointers to these interfaces, whose references are held below.
+        let target = unsafe { Self::new(Pointers { first, others }) };
+        target.map(|target| Self { _held: held, ..target }).ok_or(HResult::NO_INTERFACE)
+    }
+
+    /// Returns true if the object has `ICorProfilerCallback3`.
+    pub(crate) const fn has_third(&self) -> bool {
+        self.third.is_some()
+    }
+
+    /// Calls `Initialize` with the runtime's object.
+    ///
+    /// # Safety
+    /// The pointer is to an `ICorProfilerInfo` that outlives the target.
+    pub(crate) unsafe fn initialize(&self, inner: &Inner, info: *mut c_void) -> HResult {
+        // SAFETY: the profiler's object, which there is a reference to; the caller's promise.
+        inner.enter("Initialize", || unsafe { self.first.Initialize(info) })
+    }
+
+    /// Calls `ProfilerDetachSucceeded`.
+    pub(crate) fn detach_succeeded(&self) -> HResult {
+        // SAFETY: the profiler's object, which there is a reference to.
+        self.third.as_ref().map_or(HResult::OK, |to| unsafe { to.ProfilerDetachSucceeded() })
+    }
+
+    /// Calls `Shutdown`.
+    pub(crate) fn shutdown(&self) -> HResult {
+        // SAFETY: the same.
+        unsafe { self.first.Shutdown() }
+    }
+
+    /// Makes one of the callbacks of a suspension that the profiler has asked for.
+    pub(crate) fn tell(&self, callback: ProfilerCallback) -> HResult {
+        let to = &self.first;
+        // SAFETY: the profiler's object, which there is a reference to. The callbacks have no pointers.
+        unsafe {
+            match callback {
+                ProfilerCallback::RuntimeThreadSuspended(thread) => {
+                    to.RuntimeThreadSuspended(thread)
+                }
+                ProfilerCallback::RuntimeThreadResumed(thread) => to.RuntimeThreadResumed(thread),
+                ProfilerCallback::RuntimeSuspendStarted => {
+                    to.RuntimeSuspendStarted(SUSPEND_FOR_PROFILER)
+                }
+                ProfilerCallback::RuntimeSuspendFinished => to.RuntimeSuspendFinished(),
+                ProfilerCallback::RuntimeResumeStarted => to.RuntimeResumeStarted(),
+                ProfilerCallback::RuntimeResumeFinished => to.RuntimeResumeFinished(),
+            }
+        }
+    }
+}

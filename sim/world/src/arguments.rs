@@ -1,0 +1,275 @@
+//! The arguments of the callback that a thread is in.
+//!
+//! Read in CoreCLR 3.1.23, in src/vm: exceptions in eetoprofinterfacewrapper.inl and exceptionhandling.cpp
+//! (`ProcessManagedCallFrame`, `MakeCallbacksRelatedToHandler`: the method of the frame, and the thrown
+//! object); transitions in stubhelpers.cpp (`ProfilerBeginTransitionCallback`: the method that was called, NULL
+//! for calli), and comtoclrcall.cpp (`ProfilerTransitionCallbackHelper`); compilation in prestub.cpp
+//! (`JitCompileCodeLockedEventWrapper`); unloading in class.cpp (`EEClass::Destruct`), ceeload.cpp and
+//! assembly.cpp; suspensions in loaderallocator.cpp (`GCLoaderAllocators`) and threadsuspend.cpp
+//! (`GCSuspendReasonToProfSuspendReason`); handles in gchandleutilities.cpp; the GC in
+//! proftoeeinterfaceimpl.cpp (`GarbageCollectionStartedCallback`).
+
+use super::World;
+use super::thread::Activation;
+use crate::stubs::{Shared, Stub, method_id};
+use clr_codegen::{FunctionIndex, Service};
+use clr_runtime::profiling::CallbackKind as Kind;
+use clr_walker::memory::Memory as _;
+use clr_walker::profiling::FunctionId;
+use clr_walker::registers::Gpr;
+use clr_walker::unwind::Position;
+
+/// `call [rip + disp]`: its opcode and ModRM.
+const CALL_MEMORY: (u8, u8) = (0xFF, 0x15);
+/// `call rel32`.
+const CALL_NEAR: u8 = 0xE8;
+/// Size of the longer one in bytes.
+const CALL: usize = 6;
+
+/// The arguments of a callback, as far as the program decides them. Objects and handles are numbered from 1 in
+/// the order in which the program makes them; 0 is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallbackArguments {
+    /// The method that the callback is about, or a method of the class, module or assembly that it is about;
+    /// 0 if the program names none.
+    pub function: FunctionId,
+    /// The object that the callback is about.
+    pub object: u64,
+    /// The handle that the callback is about.
+    pub handle: u64,
+    /// Number of objects that the program has made.
+    pub objects: u64,
+    /// The handles that have an object, with it, in the callback of the roots.
+    pub roots: Vec<(u64, u64)>,
+    /// Control returns from the other side, in a callback of a transition.
+    pub returns: bool,
+    /// The program has asked for the GC.
+    pub induced: bool,
+    /// The reason for a suspension of the runtime.
+    pub suspension: SuspensionReason,
+}
+
+/// A reason for which the runtime is suspended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SuspensionReason {
+    /// The profiler has asked for it.
+    #[default]
+    Profiler,
+    /// A GC.
+    Gc,
+    /// An assembly is unloaded.
+    Unload,
+}
+
+/// The objects and handles that a program has made.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Made {
+    objects: u64,
+    handles: u64,
+    /// The handles that exist, with their objects.
+    live: Vec<(u64, u64)>,
+    /// The GC that the server GC's thread has been asked for was induced by the program.
+    pub induced: bool,
+}
+
+impl World<'_> {
+    /// Returns the arguments of the callback that a thread is in.
+    #[must_use]
+    pub fn callback_arguments(&self, thread: usize) -> CallbackArguments {
+        let (Some(executed), Some(kind)) = (self.threads.get(thread), self.callback(thread)) else {
+            return CallbackArguments::default();
+        };
+        let served = executed.served;
+        CallbackArguments {
+            function: self.function_of_callback(thread, kind),
+            object: match kind {
+                Kind::ObjectAllocated | Kind::EventPipeEventDelivered | Kind::HandleCreated => {
+                    executed.object
+                }
+                Kind::ExceptionThrown | Kind::ExceptionCatcherEnter => {
+                    executed.dispatches.last().map_or(0, |dispatch| dispatch.object)
+                }
+                _ => 0,
+            },
+            handle: match kind {
+                Kind::HandleCreated | Kind::HandleDestroyed => executed.handle,
+                _ => 0,
+            },
+            objects: self.made.objects,
+            roots: match kind {
+                Kind::RootReferences => {
+                    self.made.live.iter().copied().filter(|(_, object)| *object != 0).collect()
+                }
+                _ => Vec::new(),
+            },
+            returns: matches!(
+                served,
+                Some(Service::ManagedToUnmanagedReturn | Service::UnmanagedToManagedReturn)
+            ),
+            induced: executed.induced,
+            suspension: match served {
+                Some(Service::Unload) => SuspensionReason::Unload,
+                _ => SuspensionReason::Gc,
+            },
+        }
+    }
+
+    /// Returns the method that a callback is about, or 0.
+    fn function_of_callback(&self, thread: usize, kind: Kind) -> FunctionId {
+        let named_in = |register| {
+            FunctionId(self.registers_of(thread).map_or(0, |registers| registers.get(register)))
+        };
+        let function = match kind {
+            Kind::JITCompilationStarted
+            | Kind::JITCompilationFinished
+            | Kind::JITCachedFunctionSearchStarted
+            | Kind::JITCachedFunctionSearchFinished
+            | Kind::DynamicMethodJITCompilationStarted
+            | Kind::DynamicMethodJITCompilationFinished
+            | Kind::ClassLoadStarted
+            | Kind::ClassLoadFinished => named_in(Gpr::R10),
+            Kind::DynamicMethodUnloaded
+            | Kind::FunctionUnloadStarted
+            | Kind::ClassUnloadStarted
+            | Kind::ClassUnloadFinished
+            | Kind::ModuleUnloadStarted
+            | Kind::ModuleUnloadFinished
+            | Kind::AssemblyUnloadStarted
+            | Kind::AssemblyUnloadFinished => named_in(Gpr::Rbx),
+            Kind::ManagedToUnmanagedTransition | Kind::UnmanagedToManagedTransition => {
+                FunctionId(self.called_across(thread).map_or(0, method_id))
+            }
+            Kind::ExceptionSearchFunctionEnter
+            | Kind::ExceptionSearchFilterEnter
+            | Kind::ExceptionSearchCatcherFound
+            | Kind::ExceptionUnwindFunctionEnter
+            | Kind::ExceptionUnwindFinallyEnter
+            | Kind::ExceptionCatcherEnter => {
+                let dispatch = self.threads.get(thread).and_then(|one| one.dispatches.last());
+                dispatch.map_or(FunctionId(0), |dispatch| dispatch.at.method)
+            }
+            _ => FunctionId(0),
+        };
+        if self.runtime.code.method(function).is_some() { function } else { FunctionId(0) }
+    }
+
+    /// Returns the function that is called from managed code to unmanaged, or the other way, through the
+    /// innermost stub. A call by function pointer (calli) names none.
+    fn called_across(&self, thread: usize) -> Option<FunctionIndex> {
+        let activations = self.activations(thread);
+        let mut callers = activations.iter().skip(1);
+        for activation in &activations {
+            let caller = callers.next();
+            let Some(function) = activation.function else { continue };
+            let target = |stub| {
+                let (target, stub) = self.target_of(stub)?;
+                let is_calli = stub == Stub::PInvoke && self.calls_by_pointer(caller);
+                (!is_calli).then(|| self.expanded.placed.get(target.index()).copied()).flatten()
+            };
+            if self.target_of(function).is_some() {
+                return target(function);
+            }
+            if self.expanded.shared.get(&Shared::GenericComCallStub) == Some(&function) {
+                let stub = self.registers_of(thread)?.get(Gpr::Rbx);
+                return target(self.linked.function_of(stub, Position::Interrupted)?);
+            }
+        }
+        None
+    }
+
+    /// Returns the target of a stub between managed and unmanaged code, by its place in the source.
+    fn target_of(&self, function: FunctionIndex) -> Option<(FunctionIndex, Stub)> {
+        let found = self.expanded.stubs.iter().find(|(_, stub)| **stub == function);
+        found.map(|(key, _)| *key).filter(|(_, stub)| {
+            matches!(stub, Stub::PInvoke | Stub::ComCall | Stub::ReversePInvoke | Stub::ComMethod)
+        })
+    }
+
+    /// Returns true if the call that a frame is in leads to the helper of calli.
+    fn calls_by_pointer(&self, frame: Option<&Activation>) -> bool {
+        let Some(helper) = self.expanded.shared.get(&Shared::GenericPInvokeCalliHelper) else {
+            return false;
+        };
+        let Some(rip) = frame.map(|frame| frame.registers.rip) else { return false };
+        let memory = self.runtime.memory.borrow();
+        let mut code = [0; CALL];
+        if memory.read(rip.wrapping_sub(CALL as u64), &mut code).is_err() {
+            return false;
+        }
+        let [first, second, displacement @ ..] = code;
+        let there = rip.wrapping_add_signed(i32::from_le_bytes(displacement).into());
+        let callee = match (first, second) {
+            CALL_MEMORY => memory.read_u64(there).unwrap_or_default(),
+            (_, CALL_NEAR) => there,
+            _ => return false,
+        };
+        self.linked.function_of(callee, Position::Interrupted) == Some(*helper)
+    }
+
+    /// Notes the service that a thread calls, with what it makes.
+    pub(super) fn note_service(&mut self, thread: usize, service: Service) {
+        let Some(executed) = self.threads.get_mut(thread) else { return };
+        executed.served = Some(service);
+        let made = &mut self.made;
+        match service {
+            Service::Allocated => {
+                made.objects += 1;
+                executed.object = made.objects;
+            }
+            Service::CreateHandle => {
+                made.handles += 1;
+                executed.handle = made.handles;
+                made.live.push((made.handles, executed.object));
+            }
+            Service::DestroyHandle => {
+                // The newest one (assumed: texts do not say which); a handle that was made unseen, if none is left.
+                executed.handle = if let Some((handle, _)) = made.live.pop() {
+                    handle
+                } else {
+                    made.handles += 1;
+                    made.handles
+                };
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the number of the object that a thread throws: a new one, or that of the exception that it
+    /// throws again (`IL_Rethrow` of src/vm/jithelpers.cpp, and `UnwindAndContinueRethrowHelperAfterCatch` of
+    /// src/vm/excep.cpp of CoreCLR 3.1.23).
+    pub(super) fn thrown_object(&mut self, thread: usize) -> u64 {
+        let is_again = self.rethrows(thread);
+        let Some(executed) = self.threads.get_mut(thread) else { return 0 };
+        let caught = executed.dispatches.last().filter(|_| is_again).map(|caught| caught.object);
+        if let Some(object) = executed.carried.take().or(caught) {
+            return object;
+        }
+        self.made.objects += 1;
+        executed.object = self.made.objects;
+        executed.object
+    }
+
+    fn rethrows(&self, thread: usize) -> bool {
+        let is = |function, shared| self.expanded.shared.get(&shared) == Some(&function);
+        let activations = self.activations(thread);
+        let mut functions = activations.iter().filter_map(|activation| activation.function);
+        let found = functions.find(|function| {
+            is(*function, Shared::Rethrow)
+                || is(*function, Shared::Throw)
+                || is(*function, Shared::HardwareFault)
+                || is(*function, Shared::RethrowHelper)
+        });
+        found.is_some_and(|function| is(function, Shared::Rethrow))
+    }
+
+    /// Returns true if the program has asked for the GC that a thread needs; otherwise an allocation needs it.
+    pub(super) fn is_induced(&self, thread: usize) -> bool {
+        let is = |function, shared| self.expanded.shared.get(&shared) == Some(&function);
+        let activations = self.activations(thread);
+        let mut functions = activations.iter().filter_map(|activation| activation.function);
+        let found = functions.find(|function| {
+            is(*function, Shared::GcInterfaceCollect) || is(*function, Shared::Allocate)
+        });
+        found.is_some_and(|function| is(function, Shared::GcInterfaceCollect))
+    }
+}

@@ -63,10 +63,11 @@ impl Inner {
     /// Calls the export that a function of the program stands for, if the library is loaded.
     pub(crate) fn call_export(&self, function: FunctionIndex) {
         let call = self.exports.borrow().0.get(&function).copied();
-        let Some(Call { name, function, arguments: [a, b, c, d, e, f] }) = call else { return };
+        let Some(Call { name, function, arguments }) = call else { return };
+        let [first, second, third, fourth, fifth, sixth] = arguments;
         self.enter(name, || {
             // SAFETY: an export of the loaded library, with the arguments that the text gives it.
-            unsafe { function(a, b, c, d, e, f) };
+            unsafe { function(first, second, third, fourth, fifth, sixth) };
             HResult::OK
         });
     }

@@ -41,6 +41,7 @@
 //! | `target` | the object that callbacks are raised into |
 //! | `elt` | enter, leave and tailcall hooks |
 //! | `events` | EventPipe: sessions, providers, events |
+//! | `exports` | exports of the library that the program calls |
 //! | `detach` | the end of profiling |
 //! | `walks` | walks and their explanations |
 //! | `guest` | a profiler's library, loaded as a CLR does |

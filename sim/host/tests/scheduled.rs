@@ -95,7 +95,8 @@ mod linux {
             return;
         }
         let library = ScheduledLibrary::load(&path).unwrap();
-        let expected: [(&str, &[&str]); 15] = [
+        let expected: [(&str, &[&str]); 17] = [
+            ("fresh_globals", &["ends"]),
             ("hand_over", &["ends"]),
             ("lost_wake_up", &["ends", "lost wake-up"]),
             ("crossed_locks", &["deadlock: profiler's lock 1, profiler's lock 2", "ends"]),
@@ -111,6 +112,7 @@ mod linux {
             ("futex_read_again", &["ends", "lost wake-up"]),
             ("locks_with_limits", &["ends"]),
             ("random_numbers", &["ends"]),
+            ("woken_out_of_order", &["Exit(4)", "ends"]),
         ];
         check(&library, &expected);
         let [spins] = &histories(&library, "spins", 1)[..] else { panic!("one history") };

@@ -148,7 +148,8 @@ fn a_program_runs_through_the_runtime_to_its_end() {
                     let walk = walk(&mut world, 0);
                     writeln!(log, "  {}: {walk}", CallbackKind::name(kind)).unwrap();
                 }
-                StepEvent::Stepped | StepEvent::Waits | StepEvent::Hook => {}
+                StepEvent::Stepped | StepEvent::Entered(_) | StepEvent::Waits | StepEvent::Hook => {
+                }
             }
         }
         assert_eq!(world.shadow_stack(0).unwrap().callers(), []);

@@ -36,6 +36,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "clr-walker",
             "clr-com",
+            "clr-codegen",
             "clr-explore",
             "clr-machine",
             "clr-runtime",

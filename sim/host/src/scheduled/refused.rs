@@ -26,32 +26,39 @@ type Real = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize) -> is
 /// Calls the function of the C library that a thread outside of histories wants.
 ///
 /// # Safety
-/// The arguments are those of the function, of which at most six are integers or pointers, and none others.
+/// The arguments are those of the function, whose arguments are at most six integers or pointers, unless it is one of
+/// `execl`, `execlp` and `execle`.
 unsafe fn real(name: &str, arguments: [usize; 6]) -> isize {
     let Ok(name) = CString::new(name) else { return -1 };
     // SAFETY: a text with a final NUL.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-    if found.is_null() {
+    // The arguments of these are as many as the caller likes.
+    if found.is_null() || name.to_bytes().starts_with(b"execl") {
         return super::refuse(libc::ENOSYS) as isize;
     }
-    let [a, b, c, d, e, f] = arguments;
+    let [first, second, third, fourth, fifth, sixth] = arguments;
     // SAFETY: the function of this name, and the caller's promise.
-    unsafe { std::mem::transmute::<*mut c_void, Real>(found)(a, b, c, d, e, f) }
+    unsafe {
+        let real = std::mem::transmute::<*mut c_void, Real>(found);
+        real(first, second, third, fourth, fifth, sixth)
+    }
 }
 
 macro_rules! refused {
     ($($name:ident)*) => {
         $(unsafe extern "C" fn $name(
-            a: usize,
-            b: usize,
-            c: usize,
-            d: usize,
-            e: usize,
-            f: usize,
+            first: usize,
+            second: usize,
+            third: usize,
+            fourth: usize,
+            fifth: usize,
+            sixth: usize,
         ) -> isize {
             refuse(stringify!($name));
             // SAFETY: the guest's own call.
-            unsafe { real(stringify!($name), [a, b, c, d, e, f]) }
+            unsafe {
+                real(stringify!($name), [first, second, third, fourth, fifth, sixth])
+            }
         })*
 
         /// Returns the functions that are refused whatever their arguments are.

@@ -94,7 +94,8 @@ pub(super) fn handle(me: &CurrentThread<'_, '_>) {
     if let Some(found) = me.target(me.index()).and_then(|own| own.context().ok()) {
         let registers = &mut context.uc_mcontext.gregs;
         let mut set = |name: c_int, value: u64| {
-            if let Some(register) = registers.get_mut(name as usize) {
+            if let Some(register) = usize::try_from(name).ok().and_then(|at| registers.get_mut(at))
+            {
                 *register = value.cast_signed();
             }
         };

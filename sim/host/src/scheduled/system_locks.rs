@@ -21,7 +21,7 @@ fn takes(lock: fn(&CurrentThread<'_, '_>)) {
     if signals::may_interrupt()
         && let Some(carrier) = carrier::current()
     {
-        carrier.ask(|me| lock(me));
+        carrier.ask(lock);
     }
 }
 
@@ -33,6 +33,14 @@ fn heap() {
         me.allocate();
         me.unlock(own);
     });
+}
+
+fn loader(me: &CurrentThread<'_, '_>) {
+    me.load_library();
+}
+
+fn objects_of_loader(me: &CurrentThread<'_, '_>) {
+    me.look_up_function_entry();
 }
 
 unsafe extern "C" fn malloc(size: size_t) -> *mut c_void {
@@ -79,7 +87,7 @@ unsafe extern "C" fn aligned_by_pointer(
 
 /// Loads a library, whose imports lead to the scheduler from then on.
 unsafe extern "C" fn open(path: *const c_char, flags: c_int) -> *mut c_void {
-    takes(|me| me.load_library());
+    takes(loader);
     let before = loaded_objects();
     // SAFETY: as above.
     let library = unsafe { libc::dlopen(path, flags) };
@@ -91,7 +99,7 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int) -> *mut c_void {
 }
 
 unsafe extern "C" fn close(library: *mut c_void) -> c_int {
-    takes(|me| me.load_library());
+    takes(loader);
     // SAFETY: as above.
     unsafe { libc::dlclose(library) }
 }
@@ -100,13 +108,13 @@ unsafe extern "C" fn each_object(
     callback: Option<unsafe extern "C" fn(*mut dl_phdr_info, size_t, *mut c_void) -> c_int>,
     data: *mut c_void,
 ) -> c_int {
-    takes(|me| me.look_up_function_entry());
+    takes(objects_of_loader);
     // SAFETY: as above.
     unsafe { libc::dl_iterate_phdr(callback, data) }
 }
 
 unsafe extern "C" fn trace(callback: *mut c_void, argument: *mut c_void) -> c_int {
-    takes(|me| me.look_up_function_entry());
+    takes(objects_of_loader);
     // SAFETY: as above.
     unsafe { _Unwind_Backtrace(callback, argument) }
 }

@@ -75,6 +75,7 @@ thread "other" start="App.Other"
 "#;
 
 /// A guest over a text.
+#[derive(Clone, Copy)]
 struct Case {
     source: &'static str,
     mistake: &'static str,

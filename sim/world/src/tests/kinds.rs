@@ -46,7 +46,7 @@ fn callbacks(program: &Program, generation: Generation, hooks: Hooks) -> String 
                 writeln!(log, "    {}: {}", kind.name(), walk(&mut world, 0)).unwrap();
             }
             StepEvent::Hook => writeln!(log, "    (hook): {}", walk(&mut world, 0)).unwrap(),
-            StepEvent::Stepped | StepEvent::Waits => {}
+            StepEvent::Stepped | StepEvent::Entered(_) | StepEvent::Waits => {}
         }
     }
     // Nothing returns to its caller where nothing catches.

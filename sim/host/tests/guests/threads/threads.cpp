@@ -37,6 +37,12 @@ void require(bool holds) {
 
 extern "C" {
 
+// A history begins with the variables as the loader has left them.
+void fresh_globals() {
+    static int histories = 0;
+    require(++histories == 1);
+}
+
 // A worker takes what the main thread has put, in this order.
 void hand_over() {
     std::mutex lock;
@@ -312,5 +318,28 @@ void spins() {
 
 // Ends its process.
 void leaves() { std::_Exit(3); }
+
+// Of two threads that wait the one that is notified first need not be the one that has waited longer.
+void woken_out_of_order() {
+    std::mutex lock;
+    std::condition_variable changed;
+    int waiting = 0, woken = 0;
+    auto wait = [&] {
+        std::unique_lock<std::mutex> guard(lock);
+        int mine = waiting++;
+        changed.wait(guard);
+        if (woken++ == 0 && mine != 0) _exit(4);
+    };
+    std::thread one(wait), other(wait);
+    for (bool both = false; !both;) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        std::lock_guard<std::mutex> guard(lock);
+        both = waiting == 2;
+    }
+    changed.notify_one();
+    changed.notify_one();
+    one.join();
+    other.join();
+}
 
 }

@@ -296,7 +296,7 @@ fn sanitizers_find_nothing_of_the_scheduler() {
         assert_eq!(failures(&right), Vec::<&str>::new(), "{library}: {right:#}");
         // The flag is a data race, whatever the order of the threads.
         let racy = found("NOTIFY_WITHOUT_LOCK").unwrap();
-        let race = "the profiler ended its process with 66";
-        assert_eq!(failures(&racy).contains(&race), library == "libtsan.so", "{racy:#}");
+        let found_it = "the profiler ended its process with 66";
+        assert_eq!(failures(&racy).contains(&found_it), library == "libtsan.so", "{racy:#}");
     }
 }

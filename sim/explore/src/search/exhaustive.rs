@@ -134,6 +134,10 @@ impl Search for Exhaustive {
         self.beyond |= ending.in_turn;
     }
 
+    fn learns(&self) -> bool {
+        true
+    }
+
     fn has_strayed(&self) -> bool {
         self.strayed
     }

@@ -83,6 +83,10 @@ impl Search for Guided {
         self.dice.one(at.runnable)
     }
 
+    fn learns(&self) -> bool {
+        true
+    }
+
     fn end(&mut self, ending: &Ending) {
         if !self.is_new {
             return;

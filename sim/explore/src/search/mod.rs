@@ -88,6 +88,11 @@ pub trait Search {
         let _ = ending;
     }
 
+    /// Returns true if the choices of a history depend on the histories before.
+    fn learns(&self) -> bool {
+        false
+    }
+
     /// Returns true if the history was another one than the search expected: the code depends on something
     /// else than the schedule, or has changed.
     fn has_strayed(&self) -> bool {

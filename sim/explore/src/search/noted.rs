@@ -26,7 +26,7 @@ struct NotedTurn {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NotedHistory(Vec<NotedTurn>);
 
-/// A search that notes what it is asked.
+/// A search that notes what it is asked, if it learns from that.
 pub struct NotingSearch<'s> {
     search: &'s mut dyn Search,
     noted: NotedHistory,
@@ -58,8 +58,10 @@ impl Search for NotingSearch<'_> {
     }
 
     fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
-        let (turn, runnable, last) = (at.turn, at.runnable.to_vec(), at.last);
-        self.noted.0.push(NotedTurn { turn, runnable, last, state: at.state(), ran: None });
+        if self.search.learns() {
+            let (turn, runnable, last) = (at.turn, at.runnable.to_vec(), at.last);
+            self.noted.0.push(NotedTurn { turn, runnable, last, state: at.state(), ran: None });
+        }
         self.search.choose(at)
     }
 
@@ -72,6 +74,10 @@ impl Search for NotingSearch<'_> {
 
     fn end(&mut self, ending: &Ending) {
         self.search.end(ending);
+    }
+
+    fn learns(&self) -> bool {
+        self.search.learns()
     }
 
     fn has_strayed(&self) -> bool {

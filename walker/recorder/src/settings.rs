@@ -16,13 +16,15 @@ pub(crate) enum Mode {
     Check,
     /// Writes calls of `DoStackSnapshot` as a recording.
     Record,
+    /// Writes what the runtime answers in each callback, as text without addresses.
+    Calls,
 }
 
 /// The settings of a recorder.
 #[expect(clippy::struct_excessive_bools, reason = "they are independent")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// `mode=sample`, `mode=check` or `mode=record`.
+    /// `mode=sample`, `mode=check`, `mode=record` or `mode=calls`.
     pub(crate) mode: Mode,
     /// `policy=NAME`: on Linux `signal`, `signal-snapshot` or `runtime-suspended`, on Windows
     /// `seeded`, `unseeded` or `frame-pointers`.
@@ -47,7 +49,9 @@ pub(crate) struct Settings {
     pub(crate) label: String,
     /// `hang=SECONDS`: the time without a sample after which the process is ended. 0: never.
     pub(crate) hang: u32,
-    /// `events=LIST`: the groups of callbacks in which `mode=record` makes calls, separated
+    /// `module=NAME`: the file name of the module whose code `mode=calls` is about.
+    pub(crate) module: String,
+    /// `events=LIST`: the groups of callbacks in which `mode=record` and `mode=calls` make calls, separated
     /// by commas (`events`); as an event mask.
     pub(crate) events: u32,
     /// `repeat=N`: calls of the same situation, arguments and result that `mode=record` writes.
@@ -73,6 +77,7 @@ impl Default for Settings {
             out: None,
             format: None,
             label: String::new(),
+            module: String::new(),
             hang: 0,
             events: events::mask(USUAL_EVENTS).unwrap_or(events::ALWAYS),
             repeat: 2,
@@ -107,9 +112,10 @@ impl Settings {
                         "sample" => Mode::Sample,
                         "check" => Mode::Check,
                         "record" => Mode::Record,
+                        "calls" => Mode::Calls,
                         _ => {
                             return Err(format!(
-                                "`{word}`: the modes are sample, check and record"
+                                "`{word}`: the modes are sample, check, record and calls"
                             ));
                         }
                     }
@@ -130,6 +136,7 @@ impl Settings {
                         format!("`{word}`: the formats are folded, speedscope and pprof")
                     })?);
                 }
+                "module" => value.clone_into(&mut settings.module),
                 "label" => value.clone_into(&mut settings.label),
                 "hang" => settings.hang = number(word, value)?,
                 "events" => {

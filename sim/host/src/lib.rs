@@ -36,6 +36,7 @@
 //! | `threads` | enumerators |
 //! | `import` | `IMetaDataImport2` |
 //! | `refusals` | reasons of HRESULTs |
+//! | `start` | the start of a profiler, and the modules that a process has from its start |
 //! | `raise` | callbacks into the profiler |
 //! | `elt` | enter, leave and tailcall hooks |
 //! | `events` | EventPipe: sessions, providers, events |
@@ -86,6 +87,7 @@ pub mod results;
 pub mod scheduled;
 mod session;
 mod stage;
+mod start;
 mod threads;
 mod walks;
 

@@ -1,33 +1,32 @@
 //! Callbacks into the profiler.
 
 use crate::journal::Entry;
-use crate::report::Finding;
 use crate::session::{Inner, Session, SessionError};
 use crate::stage::Stage;
 use clr_com::{
-    AppDomainId, AssemblyId, Bool, ClassId, ICorProfilerCallback, ICorProfilerCallback2,
-    ICorProfilerCallback3, ICorProfilerCallback10, IUnknown, Interface, ModuleId, ObjectId,
+    Bool, ClassId, ICorProfilerCallback, ICorProfilerCallback2, ICorProfilerCallback3,
+    ICorProfilerCallback10, IUnknown, Interface, ObjectId,
 };
 use clr_machine::Machine;
-use clr_runtime::metadata::APP_DOMAIN;
 use clr_runtime::profiling::CallbackKind as Kind;
-use clr_runtime::{OsThreadId, Profiler, ProfilerStatus, Runtime, Wait};
+use clr_runtime::{OsThreadId, Profiler, Runtime, Wait};
 use clr_scenario::RunOnError;
-use clr_walker::profiling::{EventMask, FunctionId, HResult, ProfilerCallback, ThreadId};
+use clr_walker::profiling::{FunctionId, HResult, ProfilerCallback, ThreadId};
 use clr_world::{StepEvent, Waiting};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
-use std::rc::Rc;
 
 /// `COR_PRF_SUSPEND_FOR_PROFILER`.
 const SUSPEND_FOR_PROFILER: u32 = 9;
+/// `COR_PRF_SUSPEND_FOR_GC`.
+const SUSPEND_FOR_GC: u32 = 1;
+/// `COR_PRF_GC_INDUCED` (assumed: texts do not say why there is a GC).
+const GC_INDUCED: u32 = 1;
 /// `COR_PRF_CACHED_FUNCTION_FOUND`.
 const CACHED_FUNCTION_FOUND: u32 = 0;
-/// `COR_PRF_MONITOR_MODULE_LOADS`, `_ASSEMBLY_LOADS`, `_APPDOMAIN_LOADS`.
-const MODULE_LOADS: EventMask = EventMask(0x4);
-const ASSEMBLY_LOADS: EventMask = EventMask(0x8);
-const APP_DOMAIN_LOADS: EventMask = EventMask(0x10);
+/// Number of the GC's generations, with the large object heap.
+const GENERATIONS: i32 = 4;
 /// The name that `name-thread` gives: `worker`.
 const NAME: [u16; 6] = [0x77, 0x6F, 0x72, 0x6B, 0x65, 0x72];
 /// Id of the first object: an address that nothing is at (assumed: texts say no addresses).
@@ -110,7 +109,7 @@ impl Target {
     }
 
     /// Makes the target of an object, which is asked for its interfaces.
-    fn of_object(object: &IUnknown) -> Result<Self, HResult> {
+    pub(crate) fn of_object(object: &IUnknown) -> Result<Self, HResult> {
         let first: IUnknown = object.cast::<ICorProfilerCallback>()?.into();
         let second = object.cast::<ICorProfilerCallback2>().ok().map(IUnknown::from);
         let third = object.cast::<ICorProfilerCallback3>().ok().map(IUnknown::from);
@@ -133,6 +132,20 @@ impl Target {
             tenth: ten.map(ManuallyDrop::new),
             _held: [Some(first), second, third, tenth].into_iter().flatten().collect(),
         })
+    }
+
+    /// Calls `Initialize`.
+    ///
+    /// # Safety
+    /// The pointer is to the runtime's object, which outlives the profiler's.
+    pub(crate) unsafe fn initialize(&self, info: *mut c_void) -> HResult {
+        // SAFETY: the caller's promise.
+        unsafe { self.first.Initialize(info) }
+    }
+
+    /// Returns the first interface.
+    pub(crate) fn first(&self) -> &ICorProfilerCallback {
+        &self.first
     }
 
     /// Returns true if the object has `ICorProfilerCallback3`.
@@ -196,9 +209,11 @@ impl Target {
                     call(&mut || to.ThreadAssignedToOSThread(thread, os.0));
                 }
                 Kind::JITCompilationStarted if is_method => {
+                    inner.compiling.borrow_mut().insert(function);
                     call(&mut || to.JITCompilationStarted(function, 1));
                 }
                 Kind::JITCompilationFinished if is_method => {
+                    inner.compiling.borrow_mut().remove(&function);
                     call(&mut || to.JITCompilationFinished(function, HResult::OK, 1));
                 }
                 Kind::JITCachedFunctionSearchStarted if is_method => {
@@ -210,6 +225,25 @@ impl Target {
                         to.JITCachedFunctionSearchFinished(function, CACHED_FUNCTION_FOUND)
                     });
                 }
+                Kind::ExceptionSearchFunctionEnter if is_method => {
+                    call(&mut || to.ExceptionSearchFunctionEnter(function));
+                }
+                Kind::ExceptionSearchFilterEnter if is_method => {
+                    call(&mut || to.ExceptionSearchFilterEnter(function));
+                }
+                Kind::ExceptionSearchCatcherFound if is_method => {
+                    call(&mut || to.ExceptionSearchCatcherFound(function));
+                }
+                Kind::ExceptionUnwindFunctionEnter if is_method => {
+                    call(&mut || to.ExceptionUnwindFunctionEnter(function));
+                }
+                Kind::ExceptionUnwindFinallyEnter if is_method => {
+                    call(&mut || to.ExceptionUnwindFinallyEnter(function));
+                }
+                Kind::ExceptionCatcherEnter if is_method => {
+                    let exception = inner.thrown.get();
+                    call(&mut || to.ExceptionCatcherEnter(function, exception));
+                }
                 Kind::ExceptionSearchFunctionLeave => {
                     call(&mut || to.ExceptionSearchFunctionLeave());
                 }
@@ -219,6 +253,11 @@ impl Target {
                 }
                 Kind::ExceptionUnwindFinallyLeave => call(&mut || to.ExceptionUnwindFinallyLeave()),
                 Kind::ExceptionCatcherLeave => call(&mut || to.ExceptionCatcherLeave()),
+                Kind::RuntimeSuspendStarted => {
+                    call(&mut || to.RuntimeSuspendStarted(SUSPEND_FOR_GC));
+                }
+                Kind::RuntimeThreadSuspended => call(&mut || to.RuntimeThreadSuspended(thread)),
+                Kind::RuntimeThreadResumed => call(&mut || to.RuntimeThreadResumed(thread)),
                 Kind::RuntimeSuspendFinished => call(&mut || to.RuntimeSuspendFinished()),
                 Kind::RuntimeSuspendAborted => call(&mut || to.RuntimeSuspendAborted()),
                 Kind::RuntimeResumeStarted => call(&mut || to.RuntimeResumeStarted()),
@@ -232,8 +271,18 @@ impl Target {
                 // The exception was made without a callback: only objects of `new` have one.
                 Kind::ExceptionThrown => {
                     let exception = inner.new_object();
+                    inner.thrown.set(exception);
                     call(&mut || to.ExceptionThrown(exception));
                 }
+                Kind::GarbageCollectionStarted => match &self.second {
+                    Some(to) => {
+                        let all: [Bool; GENERATIONS as usize] = [1; GENERATIONS as usize];
+                        call(&mut || {
+                            to.GarbageCollectionStarted(GENERATIONS, all.as_ptr(), GC_INDUCED)
+                        });
+                    }
+                    None => return false,
+                },
                 Kind::GarbageCollectionFinished => match &self.second {
                     Some(to) => call(&mut || to.GarbageCollectionFinished()),
                     None => return false,
@@ -261,6 +310,14 @@ impl Inner {
         ObjectId(OBJECTS + made * OBJECT_SIZE)
     }
 
+    /// Returns true for the id of an object.
+    pub(crate) fn is_object(&self, object: ObjectId) -> bool {
+        let offset = object.0.checked_sub(OBJECTS);
+        offset.is_some_and(|offset| {
+            offset % OBJECT_SIZE == 0 && offset / OBJECT_SIZE < self.objects_made.get()
+        })
+    }
+
     /// Returns the class of all objects: `System.Object` (assumed: texts say no classes of objects).
     pub(crate) fn object_class(&self) -> ClassId {
         ClassId(self.stage().map_or(0, |stage| stage.runtime().metadata.object_class()))
@@ -268,72 +325,6 @@ impl Inner {
 }
 
 impl Session {
-    /// Loads a profiler: calls `Initialize` with the runtime's object. Until `Initialize` returns,
-    /// all events can be chosen; before that, none is.
-    ///
-    /// # Safety
-    /// `profiler` is NULL, or points to an object with `ICorProfilerCallback`.
-    pub unsafe fn initialize(&self, profiler: *mut c_void) -> HResult {
-        // SAFETY: the caller's promise; the caller keeps its reference, and this takes others.
-        let unknown = ManuallyDrop::new(unsafe { IUnknown::from_raw(profiler) });
-        let Some(unknown) = unknown.as_ref() else { return HResult::INVALID_ARGUMENT };
-        match Target::of_object(unknown) {
-            Ok(target) => self.load(Some(target)),
-            Err(refused) => refused,
-        }
-    }
-
-    /// Loads a profiler: calls `Initialize`. The code of the program's methods then has its hooks.
-    pub(crate) fn load(&self, target: Option<Target>) -> HResult {
-        let inner = self.inner();
-        let (Some(stage), Some(target)) = (inner.stage(), target) else {
-            return HResult::UNEXPECTED;
-        };
-        let target = Rc::new(target);
-        *inner.profiler.borrow_mut() = Some(Rc::clone(&target));
-        let runtime = stage.runtime();
-        let is_new = stage.is_new();
-        runtime.change_process(|process| {
-            process.profiler = ProfilerStatus::InitializingForStartup;
-            process.event_mask = EventMask(0);
-            process.allocation_ticks = false;
-            // Profilers are loaded before the runtime counts as started (C-002).
-            process.started &= !is_new;
-        });
-        inner.high_events.set(0);
-        inner.hooks.clear();
-        inner.events.clear();
-        // SAFETY: the profiler's object; the runtime's outlives it.
-        let result = inner.enter("Initialize", || unsafe { target.first.Initialize(self.info()) });
-        runtime.change_process(|process| process.profiler = ProfilerStatus::Active);
-        if result.is_failure() {
-            inner.shared.find(Finding::Refused(result));
-            *inner.profiler.borrow_mut() = None;
-        } else if is_new {
-            self.add_hooks(&stage);
-        }
-        if let Some(stage) = inner.stage() {
-            stage.runtime().change_process(|process| process.started = true);
-        }
-        result
-    }
-
-    /// Sets the program up again if the profiler's hooks are not those of the code.
-    fn add_hooks(&self, stage: &Stage) {
-        let inner = self.inner();
-        let process = stage.runtime().process.get();
-        let hooks = inner.hooks.in_code(process.event_mask);
-        if stage.world().is_none() || !inner.hooks.are_set() || inner.has_ended() {
-            return;
-        }
-        let mut scenario = inner.scenario.clone();
-        scenario.hooks = hooks;
-        if let Ok(stage) = Stage::new(&scenario, inner.generation) {
-            stage.runtime().process.set(process);
-            inner.set(stage);
-        }
-    }
-
     /// Executes the text's program from where it is to its end, and makes the callbacks that the
     /// profiler has asked for. The profiler was loaded by [`initialize`](Self::initialize).
     ///
@@ -390,58 +381,6 @@ impl Session {
             return Ok(());
         }
         Err(RunOnError::NotReached { stop: 0, thread: thread as u32, steps }.into())
-    }
-
-    /// Reports the modules that a process has from its start, during which the runtime does not count as
-    /// started.
-    pub(crate) fn load_modules(&self, stage: &Stage) {
-        let inner = self.inner();
-        let Some(target) = inner.profiler.borrow().clone() else { return };
-        let runtime = stage.runtime();
-        runtime.change_process(|process| process.started = false);
-        let wants = |events| runtime.process.get().event_mask.contains(events);
-        let to = &target.first;
-        let caller = runtime.on(stage.stopped());
-        let call = |kind: Kind, name: &'static str, act: &dyn Fn() -> HResult| {
-            if inner.is_detaching() {
-                return;
-            }
-            inner.acting_as(stage.stopped(), || {
-                caller.in_callback(kind, |_| inner.enter(name, act));
-            });
-        };
-        let call_of = |kind: Kind, act: &dyn Fn() -> HResult| call(kind, kind.name(), act);
-        // SAFETY: the profiler's object; the callbacks have no pointers.
-        unsafe {
-            if wants(APP_DOMAIN_LOADS) {
-                let domain = AppDomainId(APP_DOMAIN);
-                call_of(Kind::AppDomainCreationStarted, &|| to.AppDomainCreationStarted(domain));
-                call_of(Kind::AppDomainCreationFinished, &|| {
-                    to.AppDomainCreationFinished(domain, HResult::OK)
-                });
-            }
-            // The core library comes first.
-            for module in runtime.metadata.modules().iter().rev() {
-                let (id, assembly) = (ModuleId(module.id), AssemblyId(module.assembly));
-                if wants(ASSEMBLY_LOADS) {
-                    call_of(Kind::AssemblyLoadStarted, &|| to.AssemblyLoadStarted(assembly));
-                }
-                if wants(MODULE_LOADS) {
-                    call_of(Kind::ModuleLoadStarted, &|| to.ModuleLoadStarted(id));
-                    call_of(Kind::ModuleLoadFinished, &|| to.ModuleLoadFinished(id, HResult::OK));
-                    call(Kind::ModuleLoadFinished, "ModuleAttachedToAssembly", &|| {
-                        to.ModuleAttachedToAssembly(id, assembly)
-                    });
-                }
-                if wants(ASSEMBLY_LOADS) {
-                    call_of(Kind::AssemblyLoadFinished, &|| {
-                        to.AssemblyLoadFinished(assembly, HResult::OK)
-                    });
-                }
-            }
-        }
-        runtime.change_process(|process| process.started = true);
-        inner.detach_if_asked();
     }
 
     /// Makes a callback or calls a hook of the program. The profiler acts as the program's thread.

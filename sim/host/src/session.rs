@@ -9,15 +9,15 @@ use crate::journal::{Entry, Journal};
 use crate::object::{Headed, Kind, bury};
 use crate::report::{Finding, Report};
 use crate::stage::Stage;
-use clr_com::OwnedObject;
+use clr_com::{ObjectId, OwnedObject};
 use clr_runtime::OsThreadId;
 use clr_runtime::generation::Generation;
 use clr_scenario::{RunOnError, Scenario, ScenarioError};
-use clr_walker::profiling::{HResult, ThreadId};
+use clr_walker::profiling::{FunctionId, HResult, ThreadId};
 use core::fmt;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_void;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -133,6 +133,13 @@ pub(crate) struct Inner {
     pub(crate) events: Events,
     /// Number of objects that callbacks have reported.
     pub(crate) objects_made: Cell<u64>,
+    /// Number of modules that are loaded, of those that a process has from its start; more than there are
+    /// when all are.
+    pub(crate) modules_loaded: Cell<usize>,
+    /// The functions that the JIT compiles.
+    pub(crate) compiling: RefCell<BTreeSet<FunctionId>>,
+    /// The exception that was thrown last.
+    pub(crate) thrown: Cell<ObjectId>,
     /// Called when the profiler has been detached.
     pub(crate) on_detach: RefCell<Option<Box<dyn FnOnce()>>>,
 }
@@ -323,6 +330,9 @@ impl Session {
             hooks: Hooks::default(),
             events: Events::default(),
             objects_made: Cell::new(0),
+            modules_loaded: Cell::new(usize::MAX),
+            compiling: RefCell::default(),
+            thrown: Cell::default(),
             on_detach: RefCell::default(),
         });
         inner.set(stage);

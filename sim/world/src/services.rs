@@ -280,10 +280,21 @@ impl World<'_> {
         self.runtime.memory.borrow().cpu().get(Gpr::R10)
     }
 
-    /// Returns the FunctionID of the method that a thread is in a callback about, of its
-    /// compilation or of the search for its code; 0 for other callbacks.
+    /// Returns the FunctionID of the method that a thread is in a callback about: of its compilation,
+    /// of the search for its code, or of its part in an exception; 0 for other callbacks.
     #[must_use]
     pub fn method_of_callback(&self, thread: usize) -> u64 {
+        if let Some(
+            Kind::ExceptionSearchFunctionEnter
+            | Kind::ExceptionSearchFilterEnter
+            | Kind::ExceptionSearchCatcherFound
+            | Kind::ExceptionUnwindFunctionEnter
+            | Kind::ExceptionUnwindFinallyEnter
+            | Kind::ExceptionCatcherEnter,
+        ) = self.callback(thread)
+        {
+            return self.method_in_pass(thread);
+        }
         let is_about_method = matches!(
             self.callback(thread),
             Some(

@@ -1,4 +1,4 @@
-// The program of the trace of calls (`.ci/live --doors`): the same shape as sim/host/tests/doors/doors.kdl.
+// The program of the trace of calls (`.ci/live --doors`): the same shape as sim/cli/tests/doors/doors.kdl.
 // Each method comes first in one place, so that it is compiled there; nothing is inlined, and no call is the
 // last thing that a method does, so that none becomes a jump.
 using System;
@@ -8,7 +8,7 @@ using System.Threading;
 
 public static class Doors
 {
-    static object kept;
+    static volatile object kept;
     static int count;
 
     static int Main()
@@ -19,7 +19,7 @@ public static class Doors
         Collects();
         Calls();
         Starts();
-        return count == 12 ? 0 : 1;
+        return count == 13 ? 0 : 1;
     }
 
     [MethodImpl(MethodImplOptions.NoInlining)]
@@ -59,8 +59,14 @@ public static class Doors
         finally { kept = new object(); }
     }
 
+    // By a delegate: GC.Collect would be inlined.
     [MethodImpl(MethodImplOptions.NoInlining)]
-    static void Collects() { GC.Collect(); count++; }
+    static void Collects()
+    {
+        Action collect = GC.Collect;
+        collect();
+        count++;
+    }
 
     // Native code, which calls back.
     [UnmanagedFunctionPointer(CallingConvention.Cdecl)] delegate int Callback(int value);
@@ -75,11 +81,14 @@ public static class Doors
     [MethodImpl(MethodImplOptions.NoInlining)]
     static void Starts()
     {
-        var thread = new Thread(Works);
+        var thread = new Thread(Begins);
         thread.Start();
         thread.Join();
         count++;
     }
 
+    static void Begins() { Works(); count++; }
+
+    [MethodImpl(MethodImplOptions.NoInlining)]
     static void Works() { kept = new object(); count++; }
 }

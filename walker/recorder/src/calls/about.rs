@@ -1,12 +1,16 @@
 //! Calls about the subject of a callback.
 
-use super::names::{metadata, method};
+use super::names::{Names, metadata, method};
 use super::subject::Subject;
 use super::walks::result;
 use super::{Block, Trace};
 use clr_com::{AssemblyId, Bool, ClassId, IMetaDataImport, Interface, ModuleId, ObjectId, Token};
 use clr_walker::profiling::{CodeRange, FunctionId, HResult, ProfilerInfo as _, ReJitId};
 use std::ptr::null_mut;
+
+const fn same(is_same: bool) -> &'static str {
+    if is_same { "the same" } else { "another" }
+}
 
 impl Trace {
     /// Asks about the subject of a callback.
@@ -28,14 +32,14 @@ impl Trace {
     fn ask_function(&self, block: &mut Block, function: FunctionId) {
         let found = self.info.get_function_info2(function, None, 0);
         let name = self.names.function(&self.raw, function).text;
-        block.add("GetFunctionInfo2", result(&found), &name);
+        block.add("GetFunctionInfo2", result(&found), "");
         let (mut class, mut module, mut token) = (ClassId(0), ModuleId(0), 0);
         // SAFETY: the pointers are to locals.
         let older = unsafe {
             self.raw.GetFunctionInfo(function, &raw mut class, &raw mut module, &raw mut token)
         };
         block.add("GetFunctionInfo", older, &self.names.class(&self.raw, class).text);
-        self.ask_metadata(block, function);
+        self.ask_metadata(block, function, &name);
         let mut ranges = [CodeRange { start: 0, size: 0 }; 4];
         let counted = |number: Option<u32>| number.map_or_else(String::new, |n| n.to_string());
         let code = self.info.get_code_info(function);
@@ -50,15 +54,7 @@ impl Trace {
             block.add("GetCodeInfo4", result(&code), &counted(code.ok()));
             let at_start = self.info.get_function_from_ip(first.start);
             let is_same = at_start.is_ok_and(|found| found == function);
-            let same = if is_same { "the same" } else { "" };
-            block.add("GetFunctionFromIP(of its code)", result(&at_start), same);
-            let behind = self.info.get_function_from_ip3(first.start + first.size);
-            let is_other = behind.is_ok_and(|(found, _)| found != function) || behind.is_err();
-            block.add(
-                "GetFunctionFromIP3(behind its code)",
-                HResult::OK,
-                if is_other { "not it" } else { "it" },
-            );
+            block.add("GetFunctionFromIP(of its code)", result(&at_start), same(is_same));
         }
         let mut is_dynamic: Bool = 7;
         // SAFETY: the pointer is to a local.
@@ -70,7 +66,8 @@ impl Trace {
         }
     }
 
-    fn ask_metadata(&self, block: &mut Block, function: FunctionId) {
+    /// Asks for the metadata of a function, by which it should have this name.
+    fn ask_metadata(&self, block: &mut Block, function: FunctionId, name: &str) {
         let (mut import, mut token): (_, Token) = (null_mut(), 0);
         // SAFETY: the pointers are to an id and to locals.
         let result = unsafe {
@@ -79,8 +76,8 @@ impl Trace {
         };
         // SAFETY: NULL, or the reference that the successful call has given.
         let import = unsafe { IMetaDataImport::from_raw(import) };
-        let name = import.and_then(|import| method(&import, token).ok()).unwrap_or_default();
-        block.add("GetTokenAndMetaDataFromFunction", result, &name);
+        let found = import.and_then(|import| method(&import, token).ok());
+        block.add("GetTokenAndMetaDataFromFunction", result, same(found.as_deref() == Some(name)));
     }
 
     fn ask_class(&self, block: &mut Block, class: ClassId) {
@@ -99,7 +96,7 @@ impl Trace {
         block.add("GetClassIDInfo2", result, &format!("{name} of {parent}, {arguments} arguments"));
         // SAFETY: the pointers are to locals.
         let older = unsafe { self.raw.GetClassIDInfo(class, &raw mut module, &raw mut token) };
-        block.add("GetClassIDInfo", older, &self.names.module(&self.raw, module));
+        block.add("GetClassIDInfo", older, &Names::module(&self.raw, module));
     }
 
     fn ask_module(&self, block: &mut Block, module: ModuleId) {
@@ -110,7 +107,7 @@ impl Trace {
             let (base, len, name) = (null_mut(), null_mut(), null_mut());
             self.raw.GetModuleInfo2(module, base, 0, len, name, assembly, flags)
         };
-        let name = self.names.module(&self.raw, module);
+        let name = Names::module(&self.raw, module);
         block.add("GetModuleInfo2", result, &format!("{name} {flags:#x}"));
         let has_metadata = metadata(&self.raw, module);
         block.add("GetModuleMetaData", has_metadata.err().unwrap_or(HResult::OK), "");
@@ -120,7 +117,7 @@ impl Trace {
     }
 
     fn ask_assembly(&self, block: &mut Block, assembly: AssemblyId) {
-        let (result, name) = self.names.assembly(&self.raw, assembly);
+        let (result, name) = Names::assembly(&self.raw, assembly);
         block.add("GetAssemblyInfo", result, &name);
     }
 

@@ -1,5 +1,6 @@
 //! Calls about threads and about the process.
 
+use super::names::Names;
 use super::walks::{Walk, result};
 use super::{Block, Trace};
 use clr_com::{AppDomainId, ICorProfilerModuleEnum, Interface, ModuleId};
@@ -44,7 +45,7 @@ impl Trace {
         let other = threads.ok().and_then(|threads| threads.into_iter().find(|id| *id != own));
         if let Some(other) = other {
             let walk = self.walk(Walk::of(other, 0), &mut Vec::new());
-            block.add("DoStackSnapshot(another's id, 0)", walk.result, "");
+            block.add_walk("DoStackSnapshot(another's id, 0)", &walk);
         }
     }
 
@@ -119,7 +120,7 @@ impl Trace {
             if next.is_failure() || count == 0 {
                 break;
             }
-            listed |= self.names.is_own(&self.names.module(&self.raw, module));
+            listed |= self.names.is_own(&Names::module(&self.raw, module));
         }
         block.add("EnumModules with the program's", result, yes_or_no(listed));
     }

@@ -4,12 +4,12 @@
 //! results: HRESULTs, names, and the shapes of walks. No line has an address, an id, the number of a
 //! thread or a time, and nothing is asked of the process but the profiling interface. So the trace of a
 //! program in a CLR can be compared with that of the same program in a simulated runtime
-//! (`sim/host/tests/doors.rs`).
+//! (`sim/cli/tests/doors.rs`).
 //!
 //! ```text
 //! JITCompilationStarted Doors.B (41 calls)
 //!   DoStackSnapshot(NULL, 0): S_OK Doors.A Doors.Main *
-//!   GetFunctionInfo2: S_OK Doors.B
+//!   GetCodeInfo: CORPROF_E_FUNCTION_NOT_COMPILED
 //! ```
 //!
 //! A walk's methods of the program have their names; all others are `+`, markers are `*`, and equal

@@ -70,7 +70,7 @@ impl Names {
             info.GetFunctionInfo2(function, 0, none, module, token, 0, no_len, null_mut())
         })?;
         let text = method(&metadata(info, module)?, token)?;
-        Ok(Named { text, is_own: self.is_own(&self.module(info, module)) })
+        Ok(Named { text, is_own: self.is_own(&Self::module(info, module)) })
     }
 
     /// Returns the name of a class with its namespace, without type arguments.
@@ -87,11 +87,11 @@ impl Names {
             info.GetClassIDInfo2(class, module, token, null_mut(), 0, null_mut(), null_mut())
         })?;
         let text = class_name(&metadata(info, module)?, token)?;
-        Ok(Named { text, is_own: self.is_own(&self.module(info, module)) })
+        Ok(Named { text, is_own: self.is_own(&Self::module(info, module)) })
     }
 
     /// Returns the file name of a module.
-    pub(super) fn module(&self, info: &ICorProfilerInfo10, module: ModuleId) -> String {
+    pub(super) fn module(info: &ICorProfilerInfo10, module: ModuleId) -> String {
         let path = text(|name, room, len| {
             // SAFETY: the pointers are to locals of `text`, or NULL.
             unsafe { info.GetModuleInfo(module, null_mut(), room, len, name, null_mut()) }
@@ -101,11 +101,7 @@ impl Names {
     }
 
     /// Returns the result of GetAssemblyInfo, and the assembly's name.
-    pub(super) fn assembly(
-        &self,
-        info: &ICorProfilerInfo10,
-        assembly: AssemblyId,
-    ) -> (HResult, String) {
+    pub(super) fn assembly(info: &ICorProfilerInfo10, assembly: AssemblyId) -> (HResult, String) {
         let mut result = HResult::OK;
         let name = text(|name, room, len| {
             // SAFETY: the pointers are to locals of `text`, or NULL.

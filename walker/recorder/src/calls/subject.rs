@@ -26,8 +26,10 @@ impl Subject {
     pub(super) fn is_of_program(self, names: &Names, info: &ICorProfilerInfo10) -> bool {
         match self {
             Self::Function(function) => names.function(info, function).is_own,
-            Self::Module(module) | Self::Early(module) => names.is_own(&names.module(info, module)),
-            Self::Assembly(assembly) => names.is_own_assembly(&names.assembly(info, assembly).1),
+            Self::Module(module) | Self::Early(module) => {
+                names.is_own(&Names::module(info, module))
+            }
+            Self::Assembly(assembly) => names.is_own_assembly(&Names::assembly(info, assembly).1),
             Self::Class(class) => names.class(info, class).is_own,
             Self::Nothing | Self::Thread(_) | Self::Object(..) | Self::Thrown(_) => false,
         }
@@ -38,8 +40,8 @@ impl Subject {
         match self {
             Self::Nothing | Self::Thrown(_) => String::new(),
             Self::Function(function) => names.function(info, function).text,
-            Self::Module(module) | Self::Early(module) => names.module(info, module),
-            Self::Assembly(assembly) => names.assembly(info, assembly).1,
+            Self::Module(module) | Self::Early(module) => Names::module(info, module),
+            Self::Assembly(assembly) => Names::assembly(info, assembly).1,
             Self::Class(class) | Self::Object(_, class) => names.class(info, class).text,
             Self::Thread(thread) if thread == own => "own".to_owned(),
             Self::Thread(_) => "other".to_owned(),

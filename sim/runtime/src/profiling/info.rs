@@ -413,14 +413,16 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         self.report_own_suspension()?;
         // Without a profiler to decide about waits, no other thread runs.
         self.wait(Wait::ThreadsToStop);
-        if marks_first {
-            // In these runtimes the last callback is still part of the suspending phase (C-017,
-            // C-168).
-            self.report_suspension(ProfilerCallback::RuntimeSuspendFinished);
+        let end = || {
             runtime.change_process(|process| process.suspension = Suspension::Suspended(os));
+        };
+        if runtime.generation.suspends_before_finished() {
+            end();
+            self.report_suspension(ProfilerCallback::RuntimeSuspendFinished);
         } else {
-            runtime.change_process(|process| process.suspension = Suspension::Suspended(os));
+            // The last callback is still part of the suspending phase (C-017, C-168).
             self.report_suspension(ProfilerCallback::RuntimeSuspendFinished);
+            end();
         }
         runtime.change_process(|process| {
             process.suspended_by_profiler = true;

@@ -2,13 +2,25 @@
 
 use super::names::Names;
 use super::walks::{Walk, result};
-use super::{Block, Trace};
+use super::{Block, Trace, lock};
 use clr_com::{AppDomainId, ICorProfilerModuleEnum, Interface, ModuleId};
 use clr_walker::profiling::{ProfilerInfo as _, ThreadId};
 use std::ptr::{null, null_mut};
 
 /// COR_PRF_ENABLE_REJIT: it can only be set in `Initialize`.
 const ENABLE_REJIT: u32 = 0x0004_0000;
+
+/// The callbacks of a suspension in which EnumThreads is not called: a .NET 9 may wait for itself
+/// (dotnet/runtime#110062).
+const IN_SUSPENSIONS: [&str; 7] = [
+    "RuntimeSuspendStarted",
+    "RuntimeThreadSuspended",
+    "RuntimeSuspendFinished",
+    "GarbageCollectionStarted",
+    "GarbageCollectionFinished",
+    "RuntimeResumeStarted",
+    "RuntimeThreadResumed",
+];
 
 /// A byte that is no code.
 static DATA: u8 = 0;
@@ -19,7 +31,7 @@ const fn yes_or_no(is: bool) -> &'static str {
 
 impl Trace {
     /// Asks about the calling thread, and about another one.
-    pub(super) fn ask_threads(&self, block: &mut Block, own: ThreadId) {
+    pub(super) fn ask_threads(&self, block: &mut Block, callback: &str, own: ThreadId) {
         block.add("GetCurrentThreadID", result(&self.info.get_current_thread_id()), "");
         if own.0 != 0 {
             let os = self.info.get_thread_info(own);
@@ -39,11 +51,16 @@ impl Trace {
             }
         }
         block.add("InitializeCurrentThread", result(&self.info.initialize_current_thread()), "");
-        let threads = self.info.enum_threads();
-        let listed = threads.as_ref().is_ok_and(|threads| threads.contains(&own));
-        block.add("EnumThreads with the own one", result(&threads), yes_or_no(listed));
-        let other = threads.ok().and_then(|threads| threads.into_iter().find(|id| *id != own));
-        if let Some(other) = other {
+        if !IN_SUSPENSIONS.contains(&callback) {
+            let threads = self.info.enum_threads();
+            let listed = threads.as_ref().is_ok_and(|threads| threads.contains(&own));
+            block.add("EnumThreads with the own one", result(&threads), yes_or_no(listed));
+            let mut other = lock(&self.other);
+            let first = || threads.ok()?.into_iter().find(|id| *id != own);
+            *other = other.or_else(first);
+        }
+        let other = *lock(&self.other);
+        if let Some(other) = other.filter(|other| *other != own) {
             let walk = self.walk(Walk::of(other, 0), &mut Vec::new());
             block.add_walk("DoStackSnapshot(another's id, 0)", &walk);
         }

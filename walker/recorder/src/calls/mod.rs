@@ -59,6 +59,8 @@ pub(crate) struct Trace {
     raw: ICorProfilerInfo10,
     names: Names,
     state: Mutex<State>,
+    /// The first other thread that was listed: in a CLR that of the finalizers, which goes on to the end.
+    other: Mutex<Option<ThreadId>>,
 }
 
 #[derive(Debug)]
@@ -70,6 +72,8 @@ struct State {
     in_program: BTreeSet<ThreadId>,
     /// True if a thread has been in the program's code.
     has_begun: bool,
+    /// The thread that suspends the runtime, or has suspended it.
+    suspending: Option<ThreadId>,
 }
 
 /// The lines of a callback.
@@ -137,9 +141,10 @@ impl Trace {
             written: BTreeSet::new(),
             in_program: BTreeSet::new(),
             has_begun: false,
+            suspending: None,
         };
         let names = Names::new(&settings.module);
-        Ok(Self { info, raw, names, state: Mutex::new(state) })
+        Ok(Self { info, raw, names, state: Mutex::new(state), other: Mutex::new(None) })
     }
 
     /// Makes the calls of a callback, and writes their results if it is about the program's code.
@@ -167,7 +172,7 @@ impl Trace {
         let mut block = Block::default();
         self.ask_walks(&mut block, own, &walk);
         self.ask_about(&mut block, subject);
-        self.ask_threads(&mut block, own);
+        self.ask_threads(&mut block, callback, own);
         self.ask_process(&mut block);
         if callback != "Initialize" {
             self.ask_too_late(&mut block);
@@ -189,6 +194,15 @@ impl Trace {
             state.has_begun = true;
         } else {
             state.in_program.remove(&own);
+        }
+        match callback {
+            "RuntimeSuspendStarted" => state.suspending = Some(own),
+            "RuntimeResumeFinished" | "RuntimeSuspendAborted" => state.suspending = None,
+            // Another thread that comes to a suspension depends on the time.
+            "RuntimeThreadSuspended" | "RuntimeThreadResumed" if state.suspending != Some(own) => {
+                return false;
+            }
+            _ => {}
         }
         match subject {
             Subject::Nothing => in_program || matches!(callback, "Initialize" | "Shutdown"),

@@ -5,9 +5,9 @@ use crate::out::{Answer, count, put, put_all, put_cut, wide};
 use crate::results;
 use crate::threads::{Modules, Threads};
 use clr_com::{Handle, ICorProfilerInfo4Methods, ICorProfilerInfo10Methods, ModuleId, ObjectId};
-use clr_runtime::ProfilerStatus;
 use clr_runtime::metadata::APP_DOMAIN;
 use clr_runtime::profiling::Accepts;
+use clr_runtime::{Lock, ProfilerStatus};
 use clr_walker::profiling::{
     CodeRange, EventMask, FunctionId, HResult, ProfilerInfo as _, ReJitId, ThreadId,
 };
@@ -156,6 +156,12 @@ impl Call<'_> {
         self.caller().begin(Accepts::TriggeringCallbacks)?;
         if enumerator.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
+        }
+        // SAFETY: the profiler's pointer, which is not NULL.
+        unsafe { put(enumerator, std::ptr::null_mut()) };
+        let process = self.runtime().process.get();
+        if process.owner(Lock::ThreadStore) == Some(self.session.caller()) {
+            return Ok(HResult::UNSUPPORTED_CALL_SEQUENCE);
         }
         // The last one is loaded first.
         let modules = self.runtime().metadata.modules();

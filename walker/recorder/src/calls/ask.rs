@@ -55,12 +55,13 @@ impl Trace {
             let threads = self.info.enum_threads();
             let listed = threads.as_ref().is_ok_and(|threads| threads.contains(&own));
             block.add("EnumThreads with the own one", result(&threads), yes_or_no(listed));
-            let mut other = lock(&self.other);
-            let first = || threads.ok()?.into_iter().find(|id| *id != own);
-            *other = other.or_else(first);
+            let mut lasting = lock(&self.lasting);
+            if lasting.is_empty() {
+                lasting.extend(threads.unwrap_or_default().into_iter().take(2));
+            }
         }
-        let other = *lock(&self.other);
-        if let Some(other) = other.filter(|other| *other != own) {
+        let other = lock(&self.lasting).iter().copied().find(|id| *id != own);
+        if let Some(other) = other {
             let walk = self.walk(Walk::of(other, 0), &mut Vec::new());
             block.add_walk("DoStackSnapshot(another's id, 0)", &walk);
         }

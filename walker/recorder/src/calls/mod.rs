@@ -14,7 +14,7 @@
 //!
 //! A walk's methods of the program have their names; all others are `+`, markers are `*`, and equal
 //! neighbours of these two are one. The first walk is written in each callback, and others if they come out
-//! differently; another call when its answer is the first of its kind in callbacks of this name.
+//! differently, from it and from the one before; another call when its answer is the first of its kind in callbacks of this name.
 //!
 //! | module | content |
 //! |---|---|
@@ -59,8 +59,9 @@ pub(crate) struct Trace {
     raw: ICorProfilerInfo10,
     names: Names,
     state: Mutex<State>,
-    /// The first other thread that was listed: in a CLR that of the finalizers, which goes on to the end.
-    other: Mutex<Option<ThreadId>>,
+    /// The first two threads that were listed: in a CLR the first one and that of the finalizers, which go
+    /// on to the end.
+    lasting: Mutex<Vec<ThreadId>>,
 }
 
 #[derive(Debug)]
@@ -80,8 +81,9 @@ struct State {
 #[derive(Debug, Default)]
 struct Block {
     lines: Vec<Line>,
-    /// The first walk, without the call's name.
+    /// The first walk and the last one, without the calls' names.
     first: Option<String>,
+    last: Option<String>,
     /// Number of calls.
     calls: usize,
 }
@@ -101,14 +103,15 @@ impl Block {
         self.lines.push(Line { text, is_walk: false });
     }
 
-    /// Adds a walk. One that comes out as the first one gets no line.
+    /// Adds a walk. One that comes out as the first one, or as the one before, gets no line.
     fn add_walk(&mut self, call: &str, shape: &Shape) {
         self.calls += 1;
         let answer = answer(shape.result, &shape.text());
-        if self.first.as_ref() != Some(&answer) {
+        if self.first.as_ref() != Some(&answer) && self.last.as_ref() != Some(&answer) {
             self.lines.push(Line { text: format!("{call}: {answer}"), is_walk: true });
         }
-        self.first.get_or_insert(answer);
+        self.first.get_or_insert_with(|| answer.clone());
+        self.last = Some(answer);
     }
 }
 
@@ -144,7 +147,7 @@ impl Trace {
             suspending: None,
         };
         let names = Names::new(&settings.module);
-        Ok(Self { info, raw, names, state: Mutex::new(state), other: Mutex::new(None) })
+        Ok(Self { info, raw, names, state: Mutex::new(state), lasting: Mutex::default() })
     }
 
     /// Makes the calls of a callback, and writes their results if it is about the program's code.
@@ -172,8 +175,8 @@ impl Trace {
         let mut block = Block::default();
         self.ask_walks(&mut block, own, &walk);
         self.ask_about(&mut block, subject);
-        self.ask_threads(&mut block, callback, own);
         self.ask_process(&mut block);
+        self.ask_threads(&mut block, callback, own);
         if callback != "Initialize" {
             self.ask_too_late(&mut block);
         }

@@ -133,7 +133,7 @@ impl Trace {
             block.add_walk(&call, &self.walk(stopped, &mut Vec::new()));
         }
         let bad = self.walk(Walk::of(ThreadId(0), 2), &mut Vec::new());
-        block.add_walk("DoStackSnapshot(NULL, 2)", &bad);
+        block.add("DoStackSnapshot(NULL, 2)", bad.result, &bad.text());
         if let Some((function, ip)) = first.innermost {
             let found = self.info.get_function_from_ip(ip);
             let is_same = found.is_ok_and(|found| found == function);

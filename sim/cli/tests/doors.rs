@@ -141,7 +141,7 @@ impl Known {
             None => difference == *pattern,
         };
         let is_on = self.on.is_empty() || self.on.contains(&runtime);
-        self.differences.iter().position(|pattern| is_on && matches(&pattern))
+        self.differences.iter().position(|pattern| is_on && matches(pattern))
     }
 }
 

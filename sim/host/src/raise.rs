@@ -185,6 +185,57 @@ impl Target {
         }
     }
 
+    /// Makes a callback about a method of the program. Returns false if the callback is none.
+    fn raise_of_method(&self, inner: &Inner, kind: Kind, function: FunctionId) -> bool {
+        let to = &self.first;
+        let call = |act: &mut dyn FnMut() -> HResult| {
+            inner.enter(kind.name(), act);
+        };
+        // SAFETY: the profiler's object, which there is a reference to; pointers are to locals.
+        unsafe {
+            match kind {
+                Kind::JITCompilationStarted => {
+                    inner.compiling.borrow_mut().insert(function);
+                    call(&mut || to.JITCompilationStarted(function, 1));
+                }
+                Kind::JITCompilationFinished => {
+                    inner.compiling.borrow_mut().remove(&function);
+                    call(&mut || to.JITCompilationFinished(function, HResult::OK, 1));
+                }
+                Kind::JITCachedFunctionSearchStarted => {
+                    let mut uses: Bool = 1;
+                    call(&mut || to.JITCachedFunctionSearchStarted(function, &raw mut uses));
+                }
+                Kind::JITCachedFunctionSearchFinished => {
+                    call(&mut || {
+                        to.JITCachedFunctionSearchFinished(function, CACHED_FUNCTION_FOUND)
+                    });
+                }
+                Kind::ExceptionSearchFunctionEnter => {
+                    call(&mut || to.ExceptionSearchFunctionEnter(function));
+                }
+                Kind::ExceptionSearchFilterEnter => {
+                    call(&mut || to.ExceptionSearchFilterEnter(function));
+                }
+                Kind::ExceptionSearchCatcherFound => {
+                    call(&mut || to.ExceptionSearchCatcherFound(function));
+                }
+                Kind::ExceptionUnwindFunctionEnter => {
+                    call(&mut || to.ExceptionUnwindFunctionEnter(function));
+                }
+                Kind::ExceptionUnwindFinallyEnter => {
+                    call(&mut || to.ExceptionUnwindFinallyEnter(function));
+                }
+                Kind::ExceptionCatcherEnter => {
+                    let exception = inner.thrown.get();
+                    call(&mut || to.ExceptionCatcherEnter(function, exception));
+                }
+                _ => return false,
+            }
+        }
+        true
+    }
+
     /// Makes a callback of a thread of the program, if its arguments are known. Returns true if it
     /// was made.
     pub(crate) fn raise(
@@ -195,8 +246,10 @@ impl Target {
         os: OsThreadId,
         function: FunctionId,
     ) -> bool {
+        if function.0 != 0 && self.raise_of_method(inner, kind, function) {
+            return true;
+        }
         let (to, thread) = (&self.first, thread.unwrap_or_default());
-        let is_method = function.0 != 0;
         let call = |act: &mut dyn FnMut() -> HResult| {
             inner.enter(kind.name(), act);
         };
@@ -207,42 +260,6 @@ impl Target {
                 Kind::ThreadDestroyed => call(&mut || to.ThreadDestroyed(thread)),
                 Kind::ThreadAssignedToOSThread => {
                     call(&mut || to.ThreadAssignedToOSThread(thread, os.0));
-                }
-                Kind::JITCompilationStarted if is_method => {
-                    inner.compiling.borrow_mut().insert(function);
-                    call(&mut || to.JITCompilationStarted(function, 1));
-                }
-                Kind::JITCompilationFinished if is_method => {
-                    inner.compiling.borrow_mut().remove(&function);
-                    call(&mut || to.JITCompilationFinished(function, HResult::OK, 1));
-                }
-                Kind::JITCachedFunctionSearchStarted if is_method => {
-                    let mut uses: Bool = 1;
-                    call(&mut || to.JITCachedFunctionSearchStarted(function, &raw mut uses));
-                }
-                Kind::JITCachedFunctionSearchFinished if is_method => {
-                    call(&mut || {
-                        to.JITCachedFunctionSearchFinished(function, CACHED_FUNCTION_FOUND)
-                    });
-                }
-                Kind::ExceptionSearchFunctionEnter if is_method => {
-                    call(&mut || to.ExceptionSearchFunctionEnter(function));
-                }
-                Kind::ExceptionSearchFilterEnter if is_method => {
-                    call(&mut || to.ExceptionSearchFilterEnter(function));
-                }
-                Kind::ExceptionSearchCatcherFound if is_method => {
-                    call(&mut || to.ExceptionSearchCatcherFound(function));
-                }
-                Kind::ExceptionUnwindFunctionEnter if is_method => {
-                    call(&mut || to.ExceptionUnwindFunctionEnter(function));
-                }
-                Kind::ExceptionUnwindFinallyEnter if is_method => {
-                    call(&mut || to.ExceptionUnwindFinallyEnter(function));
-                }
-                Kind::ExceptionCatcherEnter if is_method => {
-                    let exception = inner.thrown.get();
-                    call(&mut || to.ExceptionCatcherEnter(function, exception));
                 }
                 Kind::ExceptionSearchFunctionLeave => {
                     call(&mut || to.ExceptionSearchFunctionLeave());

@@ -143,13 +143,6 @@ impl World<'_> {
         rest.unwrap_or_default().into()
     }
 
-    /// Returns the FunctionID of the method whose frame a pass is at, or 0.
-    pub(super) fn method_in_pass(&self, thread: usize) -> u64 {
-        let dispatch = self.threads.get(thread).and_then(|thread| thread.dispatches.last());
-        let managed = dispatch.and_then(|pass| self.runtime.code.find(pass.at.registers.rip));
-        managed.map_or(0, |managed| managed.method.id.0)
-    }
-
     pub(super) fn current(&mut self, thread: usize) -> Option<&mut Dispatch> {
         self.threads.get_mut(thread)?.dispatches.last_mut()
     }

@@ -313,6 +313,13 @@ impl World<'_> {
         if self.runtime.code.method(FunctionId(method)).is_some() { method } else { 0 }
     }
 
+    /// Returns the FunctionID of the method whose frame a pass is at, or 0.
+    fn method_in_pass(&self, thread: usize) -> u64 {
+        let dispatch = self.threads.get(thread).and_then(|thread| thread.dispatches.last());
+        let managed = dispatch.and_then(|pass| self.runtime.code.find(pass.at.registers.rip));
+        managed.map_or(0, |managed| managed.method.id.0)
+    }
+
     /// Returns the address of a thread's first function after the runtime has set the thread up
     /// (VA).
     fn start_address(&self, thread: usize) -> u64 {

@@ -173,6 +173,9 @@ mod tests {
         assert_eq!(settings.mode, Mode::Check);
         assert_eq!((settings.rate, settings.hang), (0, 9));
         assert_eq!(settings.out, Some("/tmp/a".into()));
+        let settings = Settings::parse("mode=calls module=App.dll").unwrap();
+        assert_eq!((settings.mode, settings.module.as_str()), (Mode::Calls, "App.dll"));
+        let settings = Settings::parse("mode=check rate=0 out=/tmp/a label=linq hang=9").unwrap();
         assert_eq!(settings.label, "linq");
         assert_eq!(Settings::parse(""), Ok(Settings::default()));
     }

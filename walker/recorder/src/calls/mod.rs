@@ -105,8 +105,11 @@ impl Block {
 
     /// Adds a walk. One that comes out as the first one, or as the one before, gets no line.
     fn add_walk(&mut self, call: &str, shape: &Shape) {
+        self.add_answer(call, answer(shape.result, &shape.text()));
+    }
+
+    fn add_answer(&mut self, call: &str, answer: String) {
         self.calls += 1;
-        let answer = answer(shape.result, &shape.text());
         if self.first.as_ref() != Some(&answer) && self.last.as_ref() != Some(&answer) {
             self.lines.push(Line { text: format!("{call}: {answer}"), is_walk: true });
         }
@@ -242,5 +245,21 @@ impl Trace {
             }
             None => eprint!("{text}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn walks_that_come_out_as_the_first_or_the_last_get_no_line() {
+        let mut block = Block::default();
+        for answer in ["A", "A", "B", "B", "A", "B"] {
+            block.add_answer("walk", answer.to_owned());
+        }
+        let lines: Vec<_> = block.lines.iter().map(|line| line.text.as_str()).collect();
+        assert_eq!(lines, ["walk: A", "walk: B", "walk: B"]);
+        assert_eq!(block.calls, 6);
     }
 }

@@ -155,3 +155,29 @@ pub(super) fn result<T>(called: &Result<T, CallError<std::convert::Infallible>>)
         Err(CallError::Fatal(never)) => match *never {},
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_name_the_program_and_fold_the_rest() {
+        let named = |text: &str, is_own| Some(Named { text: text.to_owned(), is_own });
+        let shape = |frames| Shape { result: HResult::OK, frames, innermost: None };
+        let library = || named("System.GC.Collect", false);
+        let found = shape(vec![
+            library(),
+            library(),
+            named("Doors.A", true),
+            named("Doors.A", true),
+            None,
+            None,
+            library(),
+            None,
+        ]);
+        assert_eq!(found.text(), "+ Doors.A Doors.A * + *");
+        assert!(found.is_in_program() && !found.is_innermost_of_program());
+        assert!(shape(vec![None, named("Doors.A", true)]).is_innermost_of_program());
+        assert!(!shape(vec![library()]).is_in_program());
+    }
+}

@@ -117,20 +117,33 @@ const KNOWN: [Known; 7] = [
     },
 ];
 
-/// Runs the recorder as a guest, and returns its trace.
-fn trace_of_guest(library: &Path, runtime: &str) -> String {
+/// Runs the recorder as a guest with more settings and arguments, and returns its trace and what was printed.
+fn guest(library: &Path, runtime: &str, settings: &str, arguments: &[&str]) -> (String, String) {
     let folder = TempDir::new().unwrap();
     let trace = folder.path().join("trace");
     let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/doors/doors.kdl");
-    let settings = format!("mode=calls module=Doors.dll events={EVENTS} out={}", trace.display());
+    let settings = format!("mode=calls module=Doors.dll {settings} out={}", trace.display());
     let mut command = Command::new(env!("CARGO_BIN_EXE_clrsim"));
-    command.arg("host").arg(library).arg(text).args(["--on", runtime]);
+    command.arg("host").arg(library).arg(text).args(["--on", runtime]).args(arguments);
     command.args(["--clsid", recorder::CLASS]).env("CLR_RECORDER", settings);
     let output = command.output().unwrap();
-    let printed = String::from_utf8_lossy(&output.stdout);
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{runtime}: {printed}");
-    assert!(printed.contains("clean: it was loaded, and nothing was wrong"), "{printed}");
-    std::fs::read_to_string(trace).unwrap()
+    (std::fs::read_to_string(trace).unwrap(), printed)
+}
+
+/// The recorder's own thread samples meanwhile, in many orders.
+#[cfg(target_env = "gnu")]
+#[test]
+fn the_recorders_sampling_thread_is_scheduled() {
+    let Some(library) = recorder::library() else {
+        eprintln!("not run: cargo of the build does not run here");
+        return;
+    };
+    let settings = "sampler=1 events=threads,exceptions,gc,suspensions";
+    let (trace, printed) = guest(&library, "net8-unix", settings, &["--schedules", "40"]);
+    assert!(printed.contains("40  ends"), "{printed}");
+    assert!(trace.contains("walks of the sampler: S_OK with frames"), "{trace}");
 }
 
 impl Known {
@@ -155,7 +168,9 @@ fn the_recorder_gets_the_same_answers_in_a_clr_and_in_the_simulated_runtime() {
     let (mut used, mut unknown) = (BTreeSet::new(), Vec::new());
     for runtime in ["coreclr-3.1-unix", "net8-unix", "net9-unix"] {
         let real = std::fs::read_to_string(folder.join(format!("{runtime}.txt"))).unwrap();
-        let (real, simulated) = (read(&real), read(&trace_of_guest(&library, runtime)));
+        let (trace, printed) = guest(&library, runtime, &format!("events={EVENTS}"), &[]);
+        assert!(printed.contains("clean: it was loaded, and nothing was wrong"), "{printed}");
+        let (real, simulated) = (read(&real), read(&trace));
         let Comparison { callbacks, calls, differences } = compare(&real, &simulated);
         let mut of_simulator = 0;
         for difference in &differences {

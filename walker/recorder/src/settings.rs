@@ -51,6 +51,8 @@ pub(crate) struct Settings {
     pub(crate) hang: u32,
     /// `module=NAME`: the file name of the module whose code `mode=calls` is about.
     pub(crate) module: String,
+    /// `sampler=1`: a thread of `mode=calls` samples all threads meanwhile.
+    pub(crate) sampler: bool,
     /// `events=LIST`: the groups of callbacks in which `mode=record` and `mode=calls` make calls, separated
     /// by commas (`events`); as an event mask.
     pub(crate) events: u32,
@@ -78,6 +80,7 @@ impl Default for Settings {
             format: None,
             label: String::new(),
             module: String::new(),
+            sampler: false,
             hang: 0,
             events: events::mask(USUAL_EVENTS).unwrap_or(events::ALWAYS),
             repeat: 2,
@@ -137,6 +140,7 @@ impl Settings {
                     })?);
                 }
                 "module" => value.clone_into(&mut settings.module),
+                "sampler" => settings.sampler = number::<u32>(word, value)? != 0,
                 "label" => value.clone_into(&mut settings.label),
                 "hang" => settings.hang = number(word, value)?,
                 "events" => {

@@ -23,12 +23,14 @@
 //! | `names` | names of functions, classes and modules, as the runtime says them |
 //! | `walks` | walks, and their shapes |
 //! | `ask` | calls about threads and the process |
+//! | `sampler` | a thread that samples meanwhile |
 //! | `about` | calls about the subject of a callback |
 
 mod about;
 mod ask;
 mod callbacks;
 mod names;
+mod sampler;
 mod subject;
 mod walks;
 
@@ -37,6 +39,7 @@ pub(crate) use callbacks::CallingProfiler;
 use clr_com::{ICorProfilerInfo10, IUnknown, RuntimeInfo};
 use clr_walker::profiling::{HResult, ProfilerInfo as _, ThreadId};
 use names::Names;
+use sampler::Sampler;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -62,6 +65,7 @@ pub(crate) struct Trace {
     /// The first two threads that were listed: in a CLR the first one and that of the finalizers, which go
     /// on to the end.
     lasting: Mutex<Vec<ThreadId>>,
+    sampler: Sampler,
 }
 
 #[derive(Debug)]
@@ -149,8 +153,12 @@ impl Trace {
             has_begun: false,
             suspending: None,
         };
+        let sampler = Sampler::default();
+        if settings.sampler {
+            sampler.start(info.clone())?;
+        }
         let names = Names::new(&settings.module);
-        Ok(Self { info, raw, names, state: Mutex::new(state), lasting: Mutex::default() })
+        Ok(Self { info, raw, names, state: Mutex::new(state), lasting: Mutex::default(), sampler })
     }
 
     /// Makes the calls of a callback, and writes their results if it is about the program's code.
@@ -176,6 +184,12 @@ impl Trace {
             return;
         }
         let mut block = Block::default();
+        if callback == "Shutdown"
+            && let Some(walks) = self.sampler.stop()
+        {
+            let given = if walks > 0 { "with frames" } else { "without frames" };
+            block.add("walks of the sampler", HResult::OK, given);
+        }
         self.ask_walks(&mut block, own, &walk);
         self.ask_about(&mut block, subject);
         self.ask_process(&mut block);

@@ -5,12 +5,13 @@
 
 #[path = "../src/tests/fields.rs"]
 mod fields;
+mod recorder;
 mod tool;
 
 use fields::{described, fields};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use tool::{Host, folder, guest, skipped, sources};
 
@@ -234,23 +235,9 @@ fn a_hook_in_c_is_noticed() {
 /// The recorder is a guest in Rust. It needs a thread of its own, which is the verdict.
 #[test]
 fn the_recorder_is_loaded_and_starts_a_thread() {
-    let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--offline", "-p", "clr-recorder", "--message-format=json"]);
-    let Ok(output) = build.current_dir(env!("CARGO_MANIFEST_DIR")).output() else {
+    let Some(library) = recorder::library() else {
         return skipped("cargo of the build does not run here");
     };
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let messages = String::from_utf8(output.stdout).unwrap();
-    let library =
-        messages.lines().find_map(|line| {
-            let message: Value = serde_json::from_str(line).ok()?;
-            let is_recorder = message["target"]["name"] == "clr_recorder";
-            let files = message["filenames"].as_array().filter(|_| is_recorder)?;
-            files.iter().filter_map(Value::as_str).map(PathBuf::from).find(|file| {
-                file.extension().is_some_and(|end| end == std::env::consts::DLL_EXTENSION)
-            })
-        });
-    let library = library.unwrap();
     let out = folder().join("recorder.folded");
     let settings = format!("mode=sample out={}", out.display());
     let host = || {
@@ -264,7 +251,7 @@ fn the_recorder_is_loaded_and_starts_a_thread() {
         account["because"],
         "DllGetClassObject: CLASS_E_CLASSNOTAVAILABLE: --clsid names the class"
     );
-    let account = host().args(&["--clsid", "{3c2a5b7e-6d0f-4f0e-9c51-0a6b9d3f2c11}"]).object();
+    let account = host().args(&["--clsid", recorder::CLASS]).object();
     if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         assert_eq!(account["verdict"], "threads", "{account:#}");
         assert_eq!(account["references_left"], 0);

@@ -66,6 +66,12 @@ struct Home {
 }
 
 impl Inner {
+    /// Returns true for the id of an object that the program has made.
+    pub(crate) fn is_object(&self, object: ObjectId) -> bool {
+        (1..=self.objects_made.get()).contains(&(object.0.wrapping_sub(OBJECTS) / OBJECT_SIZE + 1))
+            && object.0.wrapping_sub(OBJECTS) % OBJECT_SIZE == 0
+    }
+
     /// Returns the class of all objects: `System.Object` (assumed: texts say no classes of objects).
     pub(crate) fn object_class(&self) -> ClassId {
         ClassId(self.stage().map_or(0, |stage| stage.runtime().metadata.object_class()))
@@ -92,6 +98,7 @@ impl Target {
     /// Makes a callback of a thread of the program, if its arguments are known. Returns true if it
     /// was made, or a CLR would not make it into this object.
     pub(crate) fn raise(&self, inner: &Inner, raised: &Raised<'_>) -> bool {
+        inner.objects_made.set(raised.arguments.objects);
         self.raise_of_thread(inner, raised)
             || self.raise_of_code(inner, raised)
             || self.raise_of_exception(inner, raised)
@@ -160,9 +167,11 @@ impl Target {
         unsafe {
             match (raised.kind, &self.eighth, &self.ninth) {
                 (Kind::JITCompilationStarted, ..) => {
+                    inner.compiling.borrow_mut().insert(function);
                     call(&mut || to.JITCompilationStarted(function, 1));
                 }
                 (Kind::JITCompilationFinished, ..) => {
+                    inner.compiling.borrow_mut().remove(&function);
                     call(&mut || to.JITCompilationFinished(function, HResult::OK, 1));
                 }
                 (Kind::JITCachedFunctionSearchStarted, ..) => {
@@ -253,10 +262,17 @@ impl Target {
         // SAFETY: the profiler's object, which there is a reference to.
         unsafe {
             match raised.kind {
+                // A class is loaded once.
+                Kind::ClassLoadStarted | Kind::ClassLoadFinished
+                    if inner.loaded_classes.borrow().contains(&class.0) => {}
                 Kind::ClassLoadStarted => call(&mut || to.ClassLoadStarted(class)),
-                Kind::ClassLoadFinished => call(&mut || to.ClassLoadFinished(class, HResult::OK)),
+                Kind::ClassLoadFinished => {
+                    inner.loaded_classes.borrow_mut().insert(class.0);
+                    call(&mut || to.ClassLoadFinished(class, HResult::OK));
+                }
                 Kind::ClassUnloadStarted => call(&mut || to.ClassUnloadStarted(class)),
                 Kind::ClassUnloadFinished => {
+                    inner.loaded_classes.borrow_mut().remove(&class.0);
                     call(&mut || to.ClassUnloadFinished(class, HResult::OK));
                 }
                 Kind::ModuleUnloadStarted => call(&mut || to.ModuleUnloadStarted(module)),

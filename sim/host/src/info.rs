@@ -6,6 +6,7 @@ mod events;
 mod hooks;
 mod methods;
 mod names;
+mod objects;
 mod state;
 mod walk;
 
@@ -98,6 +99,14 @@ impl Call<'_> {
 
     fn class(&self, id: u64) -> Result<(&Module, &TypeDef), CallError<Outcome>> {
         self.runtime().metadata.class(id).map_or_else(|| self.unknown(id), Ok)
+    }
+
+    /// Refuses a function that the JIT compiles: it has no code yet.
+    fn check_compiled(&self, function: FunctionId) -> Result<(), CallError<Outcome>> {
+        if self.session.compiling.borrow().contains(&function) {
+            return Err(HResult::FUNCTION_NOT_COMPILED.into());
+        }
+        Ok(())
     }
 
     /// Notes an id that is no FunctionID.

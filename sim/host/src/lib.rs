@@ -36,6 +36,7 @@
 //! | `threads` | enumerators |
 //! | `import` | `IMetaDataImport2` |
 //! | `refusals` | reasons of HRESULTs |
+//! | `start` | the start of a profiler, and the modules that a process has from its start |
 //! | `raise` | the program's execution, with callbacks into the profiler |
 //! | `callbacks` | the program's callbacks, with their arguments |
 //! | `target` | the object that callbacks are raised into |
@@ -91,6 +92,7 @@ pub mod results;
 pub mod scheduled;
 mod session;
 mod stage;
+mod start;
 mod target;
 mod threads;
 mod walks;

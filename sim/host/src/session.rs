@@ -14,11 +14,11 @@ use clr_com::OwnedObject;
 use clr_runtime::OsThreadId;
 use clr_runtime::generation::Generation;
 use clr_scenario::{RunOnError, Scenario, ScenarioError};
-use clr_walker::profiling::{HResult, ThreadId};
+use clr_walker::profiling::{FunctionId, HResult, ThreadId};
 use core::fmt;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_void;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -134,6 +134,15 @@ pub(crate) struct Inner {
     pub(crate) events: Events,
     /// The exports that the program calls.
     pub(crate) exports: RefCell<Exports>,
+    /// Number of objects that the program has made, as of the last callback.
+    pub(crate) objects_made: Cell<u64>,
+    /// Number of modules that are loaded, of those that a process has from its start; more than there are
+    /// when all are.
+    pub(crate) modules_loaded: Cell<usize>,
+    /// The ids of the classes that callbacks have reported as loaded.
+    pub(crate) loaded_classes: RefCell<BTreeSet<u64>>,
+    /// The functions that the JIT compiles.
+    pub(crate) compiling: RefCell<BTreeSet<FunctionId>>,
     /// Called when the profiler has been detached.
     pub(crate) on_detach: RefCell<Option<Box<dyn FnOnce()>>>,
 }
@@ -327,6 +336,10 @@ impl Session {
             hooks: Hooks::default(),
             events: Events::default(),
             exports: RefCell::default(),
+            objects_made: Cell::new(0),
+            modules_loaded: Cell::new(usize::MAX),
+            loaded_classes: RefCell::default(),
+            compiling: RefCell::default(),
             on_detach: RefCell::default(),
         });
         inner.set(stage);

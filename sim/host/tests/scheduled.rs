@@ -112,7 +112,7 @@ mod linux {
             ("futex_read_again", &["ends", "lost wake-up"]),
             ("locks_with_limits", &["ends"]),
             ("random_numbers", &["ends"]),
-            ("woken_out_of_order", &["Exit(4)", "ends"]),
+            ("woken_out_of_order", &["ends", "failed: ends the process by _exit"]),
         ];
         check(&library, &expected);
         let [spins] = &histories(&library, "spins", 1)[..] else { panic!("one history") };

@@ -109,6 +109,8 @@ pub struct Thread {
     /// The thread leaves cooperative mode while it is being examined, which is possible only while
     /// it is not stopped (C-034).
     pub leaves_cooperative_mode: bool,
+    /// The profiler has got ThreadDestroyed for the thread, or gets it now.
+    pub reported_dead: bool,
     /// Exceptions in progress.
     pub exceptions: ExceptionState,
 }

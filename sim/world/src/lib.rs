@@ -495,6 +495,11 @@ impl<'b> World<'b> {
             CallbackMode::Any => before,
         };
         self.set_cooperative(thread, within);
+        if kind == CallbackKind::ThreadDestroyed
+            && let Some(os) = self.os(thread)
+        {
+            self.runtime.change_thread(os, |thread| thread.reported_dead = true);
+        }
         if let Some(executed) = self.threads.get_mut(thread) {
             executed.in_callback = Some(kind);
             executed.was_cooperative = before;

@@ -2,8 +2,8 @@
 //! (.NET 9 and newer; from the public source of its `ExceptionHandling.cs` and of the helpers, and
 //! observed on U9).
 //!
-//! The helpers make the callbacks. The callback on leaving a frame is made when the next frame, or
-//! the handler, has been found. So the last frame of a first pass that finds no handler is reported
+//! The helpers make the callbacks. The callback on leaving a frame is made when the next frame has been
+//! found. So the last frame of a first pass that finds no handler is reported
 //! as left in the second pass (C-166).
 
 use super::World;
@@ -120,14 +120,13 @@ impl World<'_> {
             return [Action::Forget, Action::Resume].map(Step::Exception).into();
         };
         let is_reported = dispatch.at.has_metadata;
-        let mut left = None;
-        if self.catches_by(clause, kind) {
-            left = self.current(thread).and_then(|dispatch| dispatch.to_leave.take());
+        // The frame that catches is not reported as left (recorded on 9.0.7).
+        if self.catches_by(clause, kind)
+            && let Some(dispatch) = self.current(thread)
+        {
+            dispatch.to_leave = None;
         }
         let mut steps = Vec::new();
-        if left.is_some_and(|left| left.has_metadata) {
-            steps.push(Step::Callback(CallbackKind::ExceptionUnwindFunctionLeave));
-        }
         if kind == FuncletKind::Handler {
             steps.push(Step::Exception(Action::Entered(true)));
         }

@@ -76,7 +76,8 @@ impl Steps {
                 );
             }
         }
-        self.callback(CallbackKind::ExceptionUnwindFunctionLeave);
+        // The frame that catches is not reported as left (`ExceptionTracker::ProcessManagedCallFrame` in
+        // src/vm/exceptionhandling.cpp of 3.1: only while the unwinding has not finished).
         if let Some(clause) = target {
             self.handler(
                 clause,
@@ -86,6 +87,7 @@ impl Steps {
             self.action(Action::Forget);
             self.action(Action::Resume);
         } else {
+            self.callback(CallbackKind::ExceptionUnwindFunctionLeave);
             self.action(Action::Next);
         }
     }

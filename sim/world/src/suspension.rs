@@ -6,7 +6,6 @@ use super::{StepEvent, World};
 use crate::stubs::{Shared, TRAP_RETURNING_THREADS};
 use clr_machine::Observer as _;
 use clr_runtime::Context;
-use clr_runtime::generation::ProfilerSuspension;
 use clr_runtime::profiling::{CallbackKind as Kind, CallbackMode};
 use clr_runtime::thread::ThreadObject;
 use clr_runtime::{Lock, OsThreadId, Suspension};
@@ -102,15 +101,11 @@ impl World<'_> {
             ]);
         }
         steps.push(Step::StopOthers);
-        // Where the profiler's mark is set last, the last callback is no longer in the suspending
-        // phase (C-017, C-168).
+        // In newer runtimes the last callback is no longer in the suspending phase (C-017, C-168).
         let done = Step::Suspend(Phase::Suspended);
         let finished = Step::Callback(Kind::RuntimeSuspendFinished);
-        let after = self.runtime.generation.profiler_suspension();
-        steps.extend(match after {
-            ProfilerSuspension::MarkedAfter => [done, finished],
-            _ => [finished, done],
-        });
+        let is_over = self.runtime.generation.suspends_before_finished();
+        steps.extend(if is_over { [done, finished] } else { [finished, done] });
         steps.push(Step::AwaitResume);
         steps
     }

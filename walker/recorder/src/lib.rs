@@ -27,6 +27,7 @@
 //! | `profile` | stacks and counts, and the formats of files |
 //! | `check` | second opinions on each walk |
 //! | `record` | calls of `DoStackSnapshot` in all situations, written as a file |
+//! | `calls` | what the runtime answers in each callback, as text that a simulated runtime can repeat |
 //! | `os` | the operating system: signals, memory, files. Nearly all `unsafe` is there |
 //!
 //! A sample goes this way:
@@ -40,6 +41,7 @@
 #![cfg(all(any(target_os = "linux", windows), target_arch = "x86_64"))]
 
 mod allocations;
+mod calls;
 mod check;
 mod code;
 mod events;

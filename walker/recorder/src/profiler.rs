@@ -41,10 +41,11 @@ pub unsafe extern "system" fn DllGetClassObject(
 
 /// Makes the object with the callbacks for the mode of the settings.
 fn make() -> ICorProfilerCallback9 {
-    if Settings::from_environment().is_ok_and(|settings| settings.mode == Mode::Record) {
-        return create(crate::record::RecordingProfiler(Profiler));
+    match Settings::from_environment().map(|settings| settings.mode) {
+        Ok(Mode::Record) => create(crate::record::RecordingProfiler(Profiler)),
+        Ok(Mode::Calls) => create(crate::calls::CallingProfiler::default()),
+        _ => create(Profiler),
     }
-    create(Profiler)
 }
 
 /// The callbacks. All state is in the recorder.

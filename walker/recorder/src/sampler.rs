@@ -150,7 +150,7 @@ impl Outcome {
     /// Makes an empty one.
     pub(crate) fn new(mode: Mode) -> Self {
         match mode {
-            Mode::Sample | Mode::Record => Self::Profile(Named::default()),
+            Mode::Sample | Mode::Record | Mode::Calls => Self::Profile(Named::default()),
             Mode::Check => Self::Check(Box::new(Check::new())),
         }
     }

@@ -16,13 +16,15 @@ pub(crate) enum Mode {
     Check,
     /// Writes calls of `DoStackSnapshot` as a recording.
     Record,
+    /// Writes what the runtime answers in each callback, as text without addresses.
+    Calls,
 }
 
 /// The settings of a recorder.
 #[expect(clippy::struct_excessive_bools, reason = "they are independent")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
-    /// `mode=sample`, `mode=check` or `mode=record`.
+    /// `mode=sample`, `mode=check`, `mode=record` or `mode=calls`.
     pub(crate) mode: Mode,
     /// `policy=NAME`: on Linux `signal`, `signal-snapshot` or `runtime-suspended`, on Windows
     /// `seeded`, `unseeded` or `frame-pointers`.
@@ -47,7 +49,11 @@ pub(crate) struct Settings {
     pub(crate) label: String,
     /// `hang=SECONDS`: the time without a sample after which the process is ended. 0: never.
     pub(crate) hang: u32,
-    /// `events=LIST`: the groups of callbacks in which `mode=record` makes calls, separated
+    /// `module=NAME`: the file name of the module whose code `mode=calls` is about.
+    pub(crate) module: String,
+    /// `sampler=1`: a thread of `mode=calls` samples all threads meanwhile.
+    pub(crate) sampler: bool,
+    /// `events=LIST`: the groups of callbacks in which `mode=record` and `mode=calls` make calls, separated
     /// by commas (`events`); as an event mask.
     pub(crate) events: u32,
     /// `repeat=N`: calls of the same situation, arguments and result that `mode=record` writes.
@@ -73,6 +79,8 @@ impl Default for Settings {
             out: None,
             format: None,
             label: String::new(),
+            module: String::new(),
+            sampler: false,
             hang: 0,
             events: events::mask(USUAL_EVENTS).unwrap_or(events::ALWAYS),
             repeat: 2,
@@ -107,9 +115,10 @@ impl Settings {
                         "sample" => Mode::Sample,
                         "check" => Mode::Check,
                         "record" => Mode::Record,
+                        "calls" => Mode::Calls,
                         _ => {
                             return Err(format!(
-                                "`{word}`: the modes are sample, check and record"
+                                "`{word}`: the modes are sample, check, record and calls"
                             ));
                         }
                     }
@@ -130,6 +139,8 @@ impl Settings {
                         format!("`{word}`: the formats are folded, speedscope and pprof")
                     })?);
                 }
+                "module" => value.clone_into(&mut settings.module),
+                "sampler" => settings.sampler = number::<u32>(word, value)? != 0,
                 "label" => value.clone_into(&mut settings.label),
                 "hang" => settings.hang = number(word, value)?,
                 "events" => {
@@ -166,6 +177,9 @@ mod tests {
         assert_eq!(settings.mode, Mode::Check);
         assert_eq!((settings.rate, settings.hang), (0, 9));
         assert_eq!(settings.out, Some("/tmp/a".into()));
+        let settings = Settings::parse("mode=calls module=App.dll").unwrap();
+        assert_eq!((settings.mode, settings.module.as_str()), (Mode::Calls, "App.dll"));
+        let settings = Settings::parse("mode=check rate=0 out=/tmp/a label=linq hang=9").unwrap();
         assert_eq!(settings.label, "linq");
         assert_eq!(Settings::parse(""), Ok(Settings::default()));
     }

@@ -43,6 +43,7 @@ impl Call<'_> {
     ) -> Answer {
         self.check_function(function);
         let found = self.caller().get_code_info(function)?;
+        self.check_compiled(function)?;
         // SAFETY: the profiler's pointers. The address is of the simulated process.
         unsafe {
             put(start, found.start as *const u8);

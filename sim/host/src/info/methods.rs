@@ -5,8 +5,8 @@ use crate::elt::SetBy;
 use clr_com::{
     AppDomainId, ArgumentRange, AssemblyId, ClassId, EltInfo, FrameHandle, FunctionArguments,
     FunctionHook, FunctionIdMapper, Guid, Handle, ICorProfilerInfo2Methods,
-    ICorProfilerInfo3Methods, ICorProfilerInfoMethods, ModuleId, ProcessId, StackSnapshotCallback,
-    Token,
+    ICorProfilerInfo3Methods, ICorProfilerInfoMethods, ModuleId, ObjectId, ProcessId,
+    StackSnapshotCallback, Token,
 };
 use clr_walker::profiling::{CodeRange, FunctionId, HResult, ProfilerInfo as _, ThreadId};
 use std::ffi::c_void;
@@ -20,6 +20,16 @@ impl ICorProfilerInfoMethods for Info {
     ) -> HResult {
         // SAFETY: the profiler's pointers, here and below.
         self.on("GetCodeInfo", |call| unsafe { call.get_code_info(function, start, size) })
+    }
+
+    unsafe fn GetClassFromObject(&self, object: ObjectId, class: *mut ClassId) -> HResult {
+        // SAFETY: as above.
+        self.on("GetClassFromObject", |call| unsafe { call.get_class_from_object(object, class) })
+    }
+
+    unsafe fn GetObjectSize(&self, object: ObjectId, size: *mut u32) -> HResult {
+        // SAFETY: as above.
+        self.on("GetObjectSize", |call| unsafe { call.get_object_size(object, size) })
     }
 
     unsafe fn GetEventMask(&self, events: *mut u32) -> HResult {
@@ -236,7 +246,9 @@ impl ICorProfilerInfo2Methods for Info {
         self.on("GetCodeInfo2", |call| unsafe {
             call.check_function(function);
             call.code_info((ranges_room, ranges_len, ranges), |ranges| {
-                call.caller().get_code_info2(function, ranges)
+                let count = call.caller().get_code_info2(function, ranges)?;
+                call.check_compiled(function)?;
+                Ok(count)
             })
         })
     }

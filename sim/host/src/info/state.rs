@@ -4,10 +4,10 @@ use super::{Call, Info};
 use crate::out::{Answer, count, put, put_all, put_cut, wide};
 use crate::results;
 use crate::threads::{Modules, Threads};
-use clr_com::{Handle, ICorProfilerInfo4Methods, ICorProfilerInfo10Methods, ModuleId};
-use clr_runtime::ProfilerStatus;
+use clr_com::{Handle, ICorProfilerInfo4Methods, ICorProfilerInfo10Methods, ModuleId, ObjectId};
 use clr_runtime::metadata::APP_DOMAIN;
 use clr_runtime::profiling::Accepts;
+use clr_runtime::{Lock, ProfilerStatus};
 use clr_walker::profiling::{
     CodeRange, EventMask, FunctionId, HResult, ProfilerInfo as _, ReJitId, ThreadId,
 };
@@ -153,11 +153,20 @@ impl Call<'_> {
     }
 
     pub(super) unsafe fn enum_modules(&self, enumerator: *mut *mut c_void) -> Answer {
-        self.caller().begin(Accepts::Callbacks)?;
+        self.caller().begin(Accepts::TriggeringCallbacks)?;
         if enumerator.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }
-        let modules = self.runtime().metadata.modules().iter().map(|module| ModuleId(module.id));
+        // SAFETY: the profiler's pointer, which is not NULL.
+        unsafe { put(enumerator, std::ptr::null_mut()) };
+        let process = self.runtime().process.get();
+        if process.owner(Lock::ThreadStore) == Some(self.session.caller()) {
+            return Ok(HResult::UNSUPPORTED_CALL_SEQUENCE);
+        }
+        // The last one is loaded first.
+        let modules = self.runtime().metadata.modules();
+        let waiting = modules.len().saturating_sub(self.session.modules_loaded.get());
+        let modules = modules.iter().skip(waiting).map(|module| ModuleId(module.id));
         let modules = Modules::make(self.session, modules.collect());
         // SAFETY: the profiler's pointer, which is not NULL.
         unsafe { put(enumerator, modules) };
@@ -174,7 +183,11 @@ impl ICorProfilerInfo4Methods for Info {
             }
             // SAFETY: the profiler's pointer, which is not NULL.
             unsafe { put(enumerator, std::ptr::null_mut()) };
-            let threads = call.caller().enum_threads()?;
+            let mut threads = call.caller().enum_threads()?;
+            if !call.runtime().process.get().gc_initialized {
+                // Profilers are loaded before the first Thread object is made (recorded on Unix).
+                threads.clear();
+            }
             let threads = Threads::make(call.session, threads);
             // SAFETY: as above.
             unsafe { put(enumerator, threads) };
@@ -202,10 +215,17 @@ impl ICorProfilerInfo4Methods for Info {
             // SAFETY: the profiler's pointers.
             unsafe {
                 call.code_info((ranges_room, ranges_len, ranges), |ranges| {
-                    call.caller().get_code_info3(function, rejit, ranges)
+                    let count = call.caller().get_code_info3(function, rejit, ranges)?;
+                    call.check_compiled(function)?;
+                    Ok(count)
                 })
             }
         })
+    }
+
+    unsafe fn GetObjectSize2(&self, object: ObjectId, size: *mut u64) -> HResult {
+        // SAFETY: the profiler's pointer.
+        self.on("GetObjectSize2", |call| unsafe { call.get_object_size(object, size) })
     }
 
     unsafe fn GetFunctionFromIP2(

@@ -77,6 +77,10 @@ pub(super) const ANSWERS: Answers = Answers {
         ProfilerSuspension::MarkedBefore,
         "src/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::SuspendRuntime",
     ),
+    suspends_before_finished: read(
+        false,
+        "src/vm/threadsuspend.cpp: ThreadSuspend::SuspendRuntime",
+    ),
     forgets_who_locked_threads: read(
         false,
         "src/vm/profilingenumerators.cpp: ProfilerThreadEnum::Init",

@@ -145,6 +145,7 @@ pub(super) const ANSWERS: Answers = Answers {
         ProfilerSuspension::None,
         "ICorProfilerInfo10 came with .NET Core 3.0",
     ),
+    suspends_before_finished: assumed(false, "as CoreCLR 3.1"),
     forgets_who_locked_threads: assumed(false, "EnumThreads does not exist"),
     locks_threads_twice: assumed(true, "EnumThreads does not exist"),
     looks_images_up_cooperatively: assumed(false, "there is no ReadyToRun code"),

@@ -65,6 +65,7 @@ pub(super) const ANSWERS: Answers = Answers {
         ProfilerSuspension::None,
         "ICorProfilerInfo10 came with .NET Core 3.0",
     ),
+    suspends_before_finished: assumed(false, AS_3_1),
     forgets_who_locked_threads: assumed(false, AS_3_1),
     locks_threads_twice: assumed(true, AS_3_1),
     looks_images_up_cooperatively: assumed(false, "there is no ReadyToRun code"),

@@ -74,6 +74,7 @@ pub(super) const ANSWERS: Answers = Answers {
     faulting_context_flags_lost: assumed(0x0, NEIGHBORS),
     faulting_context_flags: assumed(0x810_0003, "as .NET 9 on Unix"),
     profiler_suspension: observed(ProfilerSuspension::MarkedAfter),
+    suspends_before_finished: assumed(true, "as .NET 9 on Unix, where it was observed"),
     forgets_who_locked_threads: assumed(false, "as the list is not locked twice"),
     locks_threads_twice: assumed(
         false,

@@ -131,6 +131,7 @@ pub(super) const ANSWERS: Answers = Answers {
         ProfilerSuspension::MarkedAfter,
         "as .NET 8 on Windows and .NET 10 on Unix, where it was observed",
     ),
+    suspends_before_finished: assumed(true, "as .NET 9 on Unix, where it was observed"),
     forgets_who_locked_threads: assumed(
         false,
         "as the list is not locked twice: src/coreclr/vm/profilingenumerators.cpp at main after \

@@ -71,6 +71,7 @@ pub(super) const ANSWERS: Answers = Answers {
         ProfilerSuspension::MarkedAfter,
         "as .NET 8 on Windows, where it was observed",
     ),
+    suspends_before_finished: observed(false),
     forgets_who_locked_threads: assumed(
         false,
         "as CoreCLR 3.1: dotnet/runtime#110062 is about .NET 9",

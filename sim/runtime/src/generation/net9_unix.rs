@@ -107,6 +107,7 @@ pub(super) const ANSWERS: Answers = Answers {
     faulting_context_flags_lost: assumed(0x0, "as .NET 8, where it was observed"),
     faulting_context_flags: observed(0x810_0003),
     profiler_suspension: observed(ProfilerSuspension::MarkedAfter),
+    suspends_before_finished: observed(true),
     forgets_who_locked_threads: assumed(true, "dotnet/runtime#110062 reports it for .NET 9"),
     locks_threads_twice: assumed(
         true,

@@ -108,6 +108,7 @@ pub(super) const ANSWERS: Answers = Answers {
     faulting_context_flags_lost: observed(0x40),
     faulting_context_flags: observed(0x810_004B),
     profiler_suspension: observed(ProfilerSuspension::MarkedAfter),
+    suspends_before_finished: observed(true),
     forgets_who_locked_threads: assumed(true, "dotnet/runtime#110062 reports it for .NET 9"),
     locks_threads_twice: assumed(
         true,

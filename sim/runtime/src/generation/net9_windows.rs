@@ -71,6 +71,7 @@ pub(super) const ANSWERS: Answers = Answers {
     faulting_context_flags_lost: assumed(0x0, NEIGHBORS),
     faulting_context_flags: assumed(0x10_005F, "as .NET 8 and .NET 10 on Windows, which agree"),
     profiler_suspension: assumed(ProfilerSuspension::MarkedAfter, NEIGHBORS),
+    suspends_before_finished: assumed(true, AS_UNIX),
     forgets_who_locked_threads: assumed(true, AS_UNIX),
     locks_threads_twice: assumed(true, AS_UNIX),
     looks_images_up_cooperatively: assumed(true, NEIGHBORS),

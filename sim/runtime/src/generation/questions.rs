@@ -360,6 +360,10 @@ questions! {
     /// SuspendRuntime and ResumeRuntime (contract §5.9, C-168).
     profiler_suspension: ProfilerSuspension,
 
+    /// Returns true if RuntimeSuspendFinished is made when the suspension is no longer in progress, so that
+    /// walks of other threads are not refused for that (C-017, C-168).
+    suspends_before_finished: bool,
+
     /// Returns true if EnumThreads in a suspension callback makes the runtime lose the owner of the
     /// thread list's lock, so that the suspending thread then waits for itself (G17,
     /// dotnet/runtime#110062; later runtimes do not lock the list twice, #110548).

@@ -4,7 +4,7 @@
 use super::{Call, Caller, HResult};
 use crate::code_manager::{CodeVersion, Method, MethodIndex};
 use crate::generation::ProfilerSuspension;
-use crate::thread::ThreadObject;
+use crate::thread::{Thread, ThreadObject};
 use crate::{
     CallbackState, Lock, Managed, MethodKind, ProfilerStatus, Suspension, TargetMemory, ThreadLife,
     Wait,
@@ -375,7 +375,8 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         self.synchronous(CallbackState::IN_CALLBACK)?;
         self.lock_threads()?;
         let threads = self.runtime.threads.borrow();
-        let live = threads.iter().filter(|thread| thread.life == ThreadLife::Running);
+        let live = |thread: &&Thread| thread.life == ThreadLife::Running && !thread.reported_dead;
+        let live = threads.iter().filter(live);
         Ok(live.filter(|thread| !thread.is_gc_special).filter_map(|thread| thread.object).collect())
     }
 
@@ -391,8 +392,9 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         let (runtime, os) = (self.runtime, self.os);
         match runtime.process.get().suspension {
             Suspension::None => {}
-            // The suspension is counted once more, but never counted down again (contract §5.9).
-            Suspension::Suspended(owner) if owner == os => {
+            // The CLR knows the suspending thread by its Thread object. Without one the suspension is
+            // counted once more, but never counted down again (contract §5.9).
+            Suspension::Suspended(owner) if owner == os && runtime.object_of(os).is_none() => {
                 runtime.change_process(|process| {
                     process.profiler_suspensions += 1;
                     process.suspended_by_profiler = true;
@@ -411,14 +413,16 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         self.report_own_suspension()?;
         // Without a profiler to decide about waits, no other thread runs.
         self.wait(Wait::ThreadsToStop);
-        if marks_first {
-            // In these runtimes the last callback is still part of the suspending phase (C-017,
-            // C-168).
-            self.report_suspension(ProfilerCallback::RuntimeSuspendFinished);
+        let end = || {
             runtime.change_process(|process| process.suspension = Suspension::Suspended(os));
+        };
+        if runtime.generation.suspends_before_finished() {
+            end();
+            self.report_suspension(ProfilerCallback::RuntimeSuspendFinished);
         } else {
-            runtime.change_process(|process| process.suspension = Suspension::Suspended(os));
+            // The last callback is still part of the suspending phase (C-017, C-168).
             self.report_suspension(ProfilerCallback::RuntimeSuspendFinished);
+            end();
         }
         runtime.change_process(|process| {
             process.suspended_by_profiler = true;
@@ -438,6 +442,9 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
             runtime.generation.profiler_suspension() == ProfilerSuspension::MarkedBefore;
         runtime.change_process(|process| process.suspended_by_profiler = unmarks_last);
         self.report_suspension(ProfilerCallback::RuntimeResumeStarted);
+        if let Some(own) = self.reported_as_suspending() {
+            self.report_suspension(ProfilerCallback::RuntimeThreadResumed(own));
+        }
         runtime.change_process(|process| {
             process.profiler_suspensions = process.profiler_suspensions.saturating_sub(1);
             if process.profiler_suspensions == 0 {

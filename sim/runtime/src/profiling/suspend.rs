@@ -5,7 +5,7 @@ use super::{Caller, HResult, Outcome};
 use crate::explain::Event;
 use crate::thread::{ThreadLife, ThreadObject};
 use crate::{Lock, OsThreadId, TargetMemory};
-use clr_walker::profiling::{EventMask, ProfilerCallback};
+use clr_walker::profiling::{EventMask, ProfilerCallback, ThreadId};
 
 impl<M: TargetMemory> Caller<'_, '_, M> {
     /// Suspends the target, with one try. A target that is not a live thread ends the process
@@ -107,10 +107,17 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
     /// Reports the suspension of the suspending thread itself, which counts as suspended. It must
     /// not be walked during this callback (C-132).
     pub(super) fn report_own_suspension(&self) -> Result<(), Outcome> {
-        let Some(id) = self.runtime.object_of(self.os) else { return Ok(()) };
+        let Some(id) = self.reported_as_suspending() else { return Ok(()) };
         self.forbid_own_suspension(true)?;
         self.report_suspension(ProfilerCallback::RuntimeThreadSuspended(id));
         self.forbid_own_suspension(false)
+    }
+
+    /// Returns the suspending thread if the profiler knows it: nothing more is reported of a thread for
+    /// which ThreadDestroyed was made (`EEToProfInterfaceImpl::RuntimeThreadSuspended` of 3.1).
+    pub(super) fn reported_as_suspending(&self) -> Option<ThreadId> {
+        let is_dead = self.runtime.thread(self.os, |thread| thread.reported_dead);
+        self.runtime.object_of(self.os).filter(|_| is_dead != Some(true))
     }
 
     /// Enters or leaves a forbid-suspend region of the caller, if the runtime knows the caller.

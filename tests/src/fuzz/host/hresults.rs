@@ -107,6 +107,9 @@ fn info_results(method: &str) -> Option<&'static [HResult]> {
         | "EnumModules"
         | "GetAppDomainInfo"
         | "GetAssemblyInfo" => &[H::OK, H::INVALID_ARGUMENT, SEQUENCE],
+        "GetClassFromObject" | "GetObjectSize" | "GetObjectSize2" => {
+            &[H::OK, H::INVALID_ARGUMENT, H::NOT_MANAGED_THREAD, SEQUENCE]
+        }
         "GetCurrentThreadID" => &[H::OK, H::NOT_MANAGED_THREAD],
         "GetFunctionInfo" | "GetFunctionInfo2" => &[H::OK, H::INVALID_ARGUMENT, H::DATA_INCOMPLETE],
         "GetModuleInfo" | "GetModuleInfo2" => {

@@ -1,0 +1,54 @@
+//! Objects: their classes and sizes.
+
+use super::Call;
+use crate::callbacks::OBJECT_SIZE;
+use crate::out::{Answer, put};
+use clr_com::{ClassId, ObjectId};
+use clr_runtime::profiling::Accepts;
+use clr_runtime::thread::ThreadObject;
+use clr_walker::profiling::HResult;
+
+impl Call<'_> {
+    /// Checks that an object may be looked at: by a thread of the runtime in cooperative mode
+    /// (`AllowObjectInspection`; in a GC any thread may, which is not simulated).
+    fn look_at(
+        &self,
+        object: ObjectId,
+    ) -> Result<(), clr_walker::profiling::CallError<clr_runtime::Outcome>> {
+        self.caller().begin(Accepts::Callbacks)?;
+        if object.0 == 0 {
+            return Err(HResult::INVALID_ARGUMENT.into());
+        }
+        let Some(own) = self.runtime().object_of(self.session.caller()) else {
+            return Err(HResult::NOT_MANAGED_THREAD.into());
+        };
+        let memory = self.runtime().memory.borrow();
+        if !ThreadObject(own).is_cooperative(&*memory).unwrap_or_default() {
+            return Err(HResult::UNSUPPORTED_CALL_SEQUENCE.into());
+        }
+        if self.session.is_object(object) { Ok(()) } else { self.unknown(object.0) }
+    }
+
+    pub(super) unsafe fn get_class_from_object(
+        &self,
+        object: ObjectId,
+        class: *mut ClassId,
+    ) -> Answer {
+        self.look_at(object)?;
+        // SAFETY: the profiler's pointer.
+        unsafe { put(class, self.session.object_class()) };
+        Ok(HResult::OK)
+    }
+
+    /// Answers GetObjectSize and GetObjectSize2.
+    pub(super) unsafe fn get_object_size<T: From<u32>>(
+        &self,
+        object: ObjectId,
+        size: *mut T,
+    ) -> Answer {
+        self.look_at(object)?;
+        // SAFETY: the profiler's pointer.
+        unsafe { put(size, T::from(OBJECT_SIZE as u32)) };
+        Ok(HResult::OK)
+    }
+}

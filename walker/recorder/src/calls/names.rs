@@ -1,0 +1,173 @@
+//! Names of functions, classes and modules, as the runtime says them.
+
+use clr_com::{
+    AssemblyId, ClassId, ICorProfilerInfo10, IMetaDataImport, Interface, ModuleId, Token,
+};
+use clr_walker::profiling::{FunctionId, HResult};
+use std::collections::HashMap;
+use std::ptr::null_mut;
+use std::sync::{Mutex, PoisonError};
+
+/// Length of the longest name that is read, in UTF-16 units.
+const ROOM: usize = 1024;
+/// Open flags of metadata: ofRead.
+const READ: u32 = 0;
+
+/// A name, and whether it is one of the program's module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Named {
+    pub(super) text: String,
+    pub(super) is_own: bool,
+}
+
+/// Names, by which the program's code is told from all other.
+#[derive(Debug)]
+pub(super) struct Names {
+    /// The file name of the program's module.
+    program: String,
+    /// The names that were asked for, by FunctionID.
+    functions: Mutex<HashMap<FunctionId, Named>>,
+}
+
+impl Names {
+    pub(super) fn new(program: &str) -> Self {
+        Self { program: program.to_owned(), functions: Mutex::default() }
+    }
+
+    /// Returns true for the name of the program's module.
+    pub(super) fn is_own(&self, module: &str) -> bool {
+        module == self.program
+    }
+
+    /// Returns true for the name of the program's assembly.
+    pub(super) fn is_own_assembly(&self, assembly: &str) -> bool {
+        self.program.strip_suffix(".dll") == Some(assembly)
+    }
+
+    /// Returns `Type.Method`; of a function without metadata `?`.
+    pub(super) fn function(&self, info: &ICorProfilerInfo10, function: FunctionId) -> Named {
+        let known = || self.functions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known().get(&function) {
+            return found.clone();
+        }
+        let named = self
+            .ask_function(info, function)
+            .unwrap_or_else(|_| Named { text: "?".to_owned(), is_own: false });
+        known().insert(function, named.clone());
+        named
+    }
+
+    fn ask_function(
+        &self,
+        info: &ICorProfilerInfo10,
+        function: FunctionId,
+    ) -> Result<Named, HResult> {
+        let (mut module, mut token) = (ModuleId(0), 0);
+        // SAFETY: the pointers are to locals, or NULL where the result is not wanted.
+        succeeded(unsafe {
+            let (module, token) = (&raw mut module, &raw mut token);
+            let (none, no_len) = (null_mut(), null_mut());
+            info.GetFunctionInfo2(function, 0, none, module, token, 0, no_len, null_mut())
+        })?;
+        let text = method(&metadata(info, module)?, token)?;
+        Ok(Named { text, is_own: self.is_own(&Self::module(info, module)) })
+    }
+
+    /// Returns the name of a class with its namespace, without type arguments.
+    pub(super) fn class(&self, info: &ICorProfilerInfo10, class: ClassId) -> Named {
+        self.ask_class(info, class)
+            .unwrap_or_else(|result| Named { text: format!("?{result}"), is_own: false })
+    }
+
+    fn ask_class(&self, info: &ICorProfilerInfo10, class: ClassId) -> Result<Named, HResult> {
+        let (mut module, mut token) = (ModuleId(0), 0);
+        // SAFETY: the pointers are to locals, or NULL where the result is not wanted.
+        succeeded(unsafe {
+            let (module, token) = (&raw mut module, &raw mut token);
+            info.GetClassIDInfo2(class, module, token, null_mut(), 0, null_mut(), null_mut())
+        })?;
+        let text = class_name(&metadata(info, module)?, token)?;
+        Ok(Named { text, is_own: self.is_own(&Self::module(info, module)) })
+    }
+
+    /// Returns the file name of a module.
+    pub(super) fn module(info: &ICorProfilerInfo10, module: ModuleId) -> String {
+        let path = text(|name, room, len| {
+            // SAFETY: the pointers are to locals of `text`, or NULL.
+            unsafe { info.GetModuleInfo(module, null_mut(), room, len, name, null_mut()) }
+        });
+        let path = path.unwrap_or_default();
+        path.rsplit(['/', '\\']).next().unwrap_or_default().to_owned()
+    }
+
+    /// Returns the result of GetAssemblyInfo, and the assembly's name.
+    pub(super) fn assembly(info: &ICorProfilerInfo10, assembly: AssemblyId) -> (HResult, String) {
+        let mut result = HResult::OK;
+        let name = text(|name, room, len| {
+            // SAFETY: the pointers are to locals of `text`, or NULL.
+            result =
+                unsafe { info.GetAssemblyInfo(assembly, room, len, name, null_mut(), null_mut()) };
+            result
+        });
+        (result, name.unwrap_or_default())
+    }
+}
+
+fn succeeded(result: HResult) -> Result<(), HResult> {
+    if result.is_failure() { Err(result) } else { Ok(()) }
+}
+
+/// Returns the metadata of a module.
+pub(super) fn metadata(
+    info: &ICorProfilerInfo10,
+    module: ModuleId,
+) -> Result<IMetaDataImport, HResult> {
+    let mut import = null_mut();
+    // SAFETY: the pointers are to an id and to a local.
+    let result =
+        unsafe { info.GetModuleMetaData(module, READ, &IMetaDataImport::IID, &raw mut import) };
+    succeeded(result)?;
+    // SAFETY: NULL, or the reference that the successful call has given.
+    unsafe { IMetaDataImport::from_raw(import) }.ok_or(HResult::UNEXPECTED)
+}
+
+/// Returns `Type.Method` of a method.
+pub(super) fn method(import: &IMetaDataImport, token: Token) -> Result<String, HResult> {
+    let mut class = 0;
+    let name = text(|name, room, len| {
+        let (class, flags, none) = (&raw mut class, null_mut(), null_mut());
+        let (size, rva, implementation) = (null_mut(), null_mut(), null_mut());
+        // SAFETY: the pointers are to locals of this function and of `text`, or NULL.
+        unsafe {
+            import.GetMethodProps(
+                token,
+                class,
+                name,
+                room,
+                len,
+                flags,
+                none,
+                size,
+                rva,
+                implementation,
+            )
+        }
+    })?;
+    Ok(format!("{}.{name}", class_name(import, class)?))
+}
+
+fn class_name(import: &IMetaDataImport, token: Token) -> Result<String, HResult> {
+    text(|name, room, len| {
+        // SAFETY: the pointers are to locals of `text`, or NULL.
+        unsafe { import.GetTypeDefProps(token, name, room, len, null_mut(), null_mut()) }
+    })
+}
+
+/// Returns the text that a call writes: it gets a buffer, its length, and the place for the text's.
+fn text(mut call: impl FnMut(*mut u16, u32, *mut u32) -> HResult) -> Result<String, HResult> {
+    let mut name = [0; ROOM];
+    let mut len = 0;
+    succeeded(call(name.as_mut_ptr(), ROOM as u32, &raw mut len))?;
+    let name = name.get(..(len as usize).min(ROOM)).unwrap_or_default();
+    Ok(String::from_utf16_lossy(name.strip_suffix(&[0]).unwrap_or(name)))
+}

@@ -68,8 +68,8 @@ struct Home {
 impl Inner {
     /// Returns true for the id of an object that the program has made.
     pub(crate) fn is_object(&self, object: ObjectId) -> bool {
-        (1..=self.objects_made.get()).contains(&(object.0.wrapping_sub(OBJECTS) / OBJECT_SIZE + 1))
-            && object.0.wrapping_sub(OBJECTS) % OBJECT_SIZE == 0
+        let offset = object.0.wrapping_sub(OBJECTS);
+        offset.is_multiple_of(OBJECT_SIZE) && offset / OBJECT_SIZE < self.objects_made.get()
     }
 
     /// Returns the class of all objects: `System.Object` (assumed: texts say no classes of objects).

@@ -300,3 +300,21 @@ fn sanitizers_find_nothing_of_the_scheduler() {
         assert_eq!(failures(&racy).contains(&found_it), library == "libtsan.so", "{racy:#}");
     }
 }
+
+/// A profiler that is loaded by its class alone: the commands name it.
+#[test]
+fn the_class_is_named_where_it_is_needed() {
+    let Some(library) = guest("failing_thread", &["-DCLASS_IS_CHECKED"]) else { return };
+    let host = |args: &[&str]| {
+        let host = Host::new(&library, "two_threads.kdl").args(&["--on", "net8-unix"]);
+        host.args(args).env("GUEST_FAILURE", "abort").run().1
+    };
+    let refused = host(&["--schedules", "1"]);
+    let why = "the profiler is not loaded: DllGetClassObject returned CLASS_E_CLASSNOTAVAILABLE";
+    assert!(refused.contains(why), "{refused}");
+    let class = "{6f0e1c52-3d1a-4b7e-9a0c-2d5e8f7b1a43}";
+    let found = host(&["--schedules", "20", "--clsid", class]);
+    assert!(found.contains("SIGABRT in"), "{found}");
+    let again = "two_threads.kdl --clsid 6f0e1c52-3d1a-4b7e-9a0c-2d5e8f7b1a43 --replay net8-unix:";
+    assert!(found.contains(again), "{found}");
+}

@@ -54,9 +54,21 @@ pub(crate) struct Shared {
     report: Mutex<Report>,
     open: AtomicBool,
     journal: Option<Box<dyn Journal>>,
+    /// The last step of loading that gave no object, with its result.
+    refused: Mutex<Option<(&'static str, HResult)>>,
 }
 
 impl Shared {
+    /// Notes a step of loading that gives no object.
+    pub(crate) fn refuse(&self, step: &'static str, result: HResult) {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some((step, result));
+    }
+
+    /// Returns the last step of loading that gave no object, with its result.
+    pub(crate) fn refused(&self) -> Option<(&'static str, HResult)> {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn with(&self, change: impl FnOnce(&mut Report)) {
         change(&mut self.report.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -313,7 +325,8 @@ impl Session {
         journal: Option<Box<dyn Journal>>,
     ) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        let shared = Shared { report: Mutex::default(), open: AtomicBool::new(true), journal };
+        let (report, refused) = Default::default();
+        let shared = Shared { report, open: AtomicBool::new(true), journal, refused };
         let inner = Rc::new(Inner {
             key: NEXT.fetch_add(1, Ordering::Relaxed),
             shared: Arc::new(shared),

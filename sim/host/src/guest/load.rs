@@ -213,6 +213,9 @@ fn step(
     let is_missing = made.is_none() && !result.is_failure();
     let result = if is_missing { HResult::NO_INTERFACE } else { result };
     shared.write(&Entry::Loaded { step: name, result });
+    if made.is_none() {
+        shared.refuse(name, result);
+    }
     made
 }
 

@@ -161,7 +161,11 @@ impl Guest {
             generation: inner.generation,
         };
         let loaded = carrier::of(me).execute(me, || visit.load(&inner.shared)).flatten();
-        let Some(loaded) = loaded else { return me.fail("the profiler is not loaded") };
+        let Some(loaded) = loaded else {
+            let refused = inner.shared.refused();
+            let why = refused.map(|(step, result)| format!(": {step} returned {result}"));
+            return me.fail(format!("the profiler is not loaded{}", why.unwrap_or_default()));
+        };
         if let Err(why) = loaded.find_exports(inner) {
             return me.fail(format!("the profiler's library is another one: {why}"));
         }

@@ -45,6 +45,8 @@ pub(super) enum And<'a> {
 pub(super) struct Guest {
     pub(super) library: String,
     pub(super) text: String,
+    /// `--clsid` with the class, if it was given.
+    class: String,
     pub(super) generation: Generation,
     title: String,
     digests: (TextDigest, LibraryDigest),
@@ -89,12 +91,19 @@ impl Guest {
         Ok(Self {
             library,
             text: source.name.clone(),
+            class: args.clsid.as_ref().map(|id| format!(" --clsid {id}")).unwrap_or_default(),
             generation,
             title: title.unwrap_or_else(|| source.name.clone()),
             digests: (fixture.scenario.digest(), digest),
             visit,
             walks,
         })
+    }
+
+    /// Returns the beginning of the commands for this guest.
+    pub(super) fn command(&self) -> String {
+        let Self { library, text, class, .. } = self;
+        format!("clrsim host {library} {text}{class}")
     }
 
     /// Returns the name of a history.

@@ -50,7 +50,7 @@ pub(in super::super) fn replay(
         rows: args.timeline.then_some(args.width),
         page: args.html.is_some(),
         title: String::new(),
-        replay: format!("clrsim host {} {} --replay {name}", guest.library, guest.text),
+        replay: format!("{} --replay {name}", guest.command()),
     };
     let debug = |process: u32| debug(process, args.gdb.as_deref().unwrap_or_default());
     let and = match &args.gdb {

@@ -355,12 +355,11 @@ impl Outcome {
                 "  it did not come out the same once more: the profiler depends on something that is not scheduled"
             )?;
         }
-        let Guest { library, text, generation, .. } = guest;
         let again = match replay {
             Some(replay) => format!("--replay {replay}"),
             // The process took its choices along.
-            None => format!("--on {generation} {by} --first {first} --schedules 1"),
+            None => format!("--on {} {by} --first {first} --schedules 1", guest.generation),
         };
-        writeln!(out, "  {DIM}again:{DIM:#} clrsim host {library} {text} {again}")
+        writeln!(out, "  {DIM}again:{DIM:#} {} {again}", guest.command())
     }
 }

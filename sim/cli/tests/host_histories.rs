@@ -301,6 +301,27 @@ fn sanitizers_find_nothing_of_the_scheduler() {
     }
 }
 
+/// A text says that a broken rule is a failure, and that each instruction is a switch point.
+#[test]
+fn the_text_says_what_fails_a_history() {
+    let Some(library) = guest("thread_sampler", &["-DMISTAKE=LOG_WHILE_SUSPENDED"]) else { return };
+    let folder = TempDir::new().unwrap();
+    let text = std::fs::read_to_string(tool::sources().join("threads.kdl")).unwrap();
+    let search = |explore: &str| {
+        let path = folder.path().join("text.kdl");
+        std::fs::write(&path, format!("{text}\n{explore}\n")).unwrap();
+        let host = Host::new(&library, path.to_str().unwrap());
+        host.args(&["--on", "net8-unix", "--schedules", "40"]).objects().1.remove(0)
+    };
+    assert_eq!(failures(&search("")), Vec::<&str>::new());
+    let rules = search("explore rules=#true");
+    assert_eq!(failures(&rules), ["rule broken: LockWhileSuspended"]);
+    let instructions = search("explore instructions=#true");
+    assert_eq!(failures(&instructions), Vec::<&str>::new());
+    let digest = |found: &Value| found["outcomes"][0]["replay"].as_str().unwrap().len();
+    assert!(digest(&instructions) > digest(&search("")), "there are more turns");
+}
+
 /// A profiler that is loaded by its class alone: the commands name it.
 #[test]
 fn the_class_is_named_where_it_is_needed() {

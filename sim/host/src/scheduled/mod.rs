@@ -301,12 +301,23 @@ impl GuestEnding {
     }
 }
 
-/// Returns the verdict on a walk that outlives its thread. Of the rules that do no harm in the simulation this one
-/// does in a CLR: it has freed the thread.
-fn outlived(ending: &Ending) -> Option<Verdict> {
-    let mut broken = ending.broken.iter();
-    let of_rule = broken.find(|(_, rule)| *rule == ProfilerRule::WalkOutlivesThread);
-    of_rule.map(|(by, rule)| Verdict::Broken { by: *by, rule: *rule })
+/// The limits of histories, and what fails them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rules {
+    limits: Limits,
+    /// A violation of any documented rule is a failure.
+    all: bool,
+}
+
+impl Rules {
+    /// Returns the verdict on the first violation of a rule that is a failure. Of those that do no harm in the
+    /// simulation a walk that outlives its thread does in a CLR, which has freed the thread.
+    fn broken(self, ending: &Ending) -> Option<Verdict> {
+        let fails = |rule| self.all || rule == ProfilerRule::WalkOutlivesThread;
+        let mut broken = ending.broken.iter();
+        let of_rule = broken.find(|(_, rule)| fails(*rule));
+        of_rule.map(|(by, rule)| Verdict::Broken { by: *by, rule: *rule })
+    }
 }
 
 /// Returns findings in words, each kind once.
@@ -349,6 +360,7 @@ fn run_in_copy<'p>(
     explorer: &mut Explorer<'_>,
     load: &(dyn Fn(&mut Setup<'p>) + 'p),
     search: &mut dyn Search,
+    rules: Rules,
     findings: &dyn Fn() -> Vec<Finding>,
     kept: Kept<'_>,
 ) -> Result<GuestEnding, Died> {
@@ -362,9 +374,9 @@ fn run_in_copy<'p>(
         stopped::handle_signals();
         sanitizer::enters_tool();
         let mut noting = NotingSearch::new(search);
-        let mut ending = explorer.run(load, &mut noting, Limits::default(), detail);
+        let mut ending = explorer.run(load, &mut noting, rules.limits, detail);
         let strayed = noting.has_strayed();
-        ending.verdict = ending.verdict.take().or_else(|| outlived(&ending));
+        ending.verdict = ending.verdict.take().or_else(|| rules.broken(&ending));
         let found = if ending.verdict.is_none() { findings() } else { Vec::new() };
         let mut told = GuestEnding { strayed, ..GuestEnding::of(&ending, &found) };
         match kept {
@@ -415,6 +427,6 @@ impl<'b> GuestProcess<'b> {
             });
             setup.on_signal(signals::handle);
         };
-        run_in_copy(&mut self.explorer, &load, search, &Vec::new, Kept::Ending)
+        run_in_copy(&mut self.explorer, &load, search, Rules::default(), &Vec::new, Kept::Ending)
     }
 }

@@ -1,6 +1,8 @@
 //! A profiler's library over a text's program, in histories.
 
-use super::{Died, GuestEnding, Kept, ScheduledLibrary, carrier, run_in_copy, sanitizer, signals};
+use super::{
+    Died, GuestEnding, Kept, Rules, ScheduledLibrary, carrier, run_in_copy, sanitizer, signals,
+};
 use crate::callbacks::Raised;
 use crate::guest::{Loaded, Visit};
 use crate::journal::Journal;
@@ -50,12 +52,14 @@ pub struct ScheduledVisit {
     library: PathBuf,
     class: Guid,
     patience: Duration,
+    rules: Rules,
     _loaded: ScheduledLibrary,
 }
 
 impl ScheduledVisit {
     /// Loads a library, and sets a text up. Nothing of the library is called but its initialisers. What happens
-    /// in a history is written to the journal, in the copy of the process in which it is executed.
+    /// in a history is written to the journal, in the copy of the process in which it is executed. The text's first
+    /// `explore` node says whether a violation of a rule is a failure, and whether each instruction is a switch point.
     ///
     /// # Errors
     /// Returns [`VisitError`].
@@ -67,6 +71,8 @@ impl ScheduledVisit {
         journal: Option<Box<dyn Journal>>,
     ) -> Result<Self, VisitError> {
         let scenario = Scenario::parse(text)?;
+        let budget = scenario.explore.first().cloned().unwrap_or_default().budget();
+        let rules = Rules { limits: budget.limits, all: budget.rules };
         let process = scenario.process_on(generation)?.ending_by(scenario.process_end());
         let process = Anchor::new(process);
         // SAFETY: the explorer is dropped before the anchor: see the order of the fields. It is never
@@ -78,7 +84,16 @@ impl ScheduledVisit {
         let loaded = ScheduledLibrary::load(library).map_err(VisitError::Library)?;
         let library = library.to_owned();
         let patience = carrier::PATIENCE;
-        Ok(Self { explorer, session, _process: process, library, class, patience, _loaded: loaded })
+        Ok(Self {
+            explorer,
+            session,
+            _process: process,
+            library,
+            class,
+            patience,
+            rules,
+            _loaded: loaded,
+        })
     }
 
     /// Sets the real time after which a guest that has not given back control has left the simulation: it spins,
@@ -97,7 +112,7 @@ impl ScheduledVisit {
         search: &mut dyn Search,
         kept: Kept<'_>,
     ) -> Result<GuestEnding, Died> {
-        let Self { explorer, session, library, class, patience, .. } = self;
+        let Self { explorer, session, library, class, patience, rules, .. } = self;
         carrier::set_patience(*patience);
         let guest = Rc::new(Guest {
             session: session.share(),
@@ -117,7 +132,7 @@ impl ScheduledVisit {
             }
         };
         let guest = session.share();
-        run_in_copy(explorer, &load, search, &|| mistakes(&guest), kept)
+        run_in_copy(explorer, &load, search, *rules, &|| mistakes(&guest), kept)
     }
 }
 

@@ -178,6 +178,28 @@ fn a_refused_call_writes_nothing() {
     assert_eq!(findings(&probe), [null]);
 }
 
+/// The owner of the thread store is refused, as after SuspendRuntime.
+#[test]
+fn a_list_of_modules_is_null_before_it_is_refused() {
+    let probe = open(Generation::Net8Unix);
+    assert_eq!(call(&probe, 0, "SuspendRuntime", &[]).result, 0);
+    let refused = call(&probe, 0, "EnumModules", &[ROOM]);
+    assert_eq!(HResult(refused.result as u32), HResult::UNSUPPORTED_CALL_SEQUENCE);
+    let [written] = &refused.written[..] else { panic!("{refused:?}") };
+    assert_eq!((written.argument, &written.bytes[..]), ("enumerator", &[0; 8][..]));
+    // The calls with which the fuzz target found it.
+    let calls = [
+        6, 1, 0, 0, 0, 218, 179, 90, 125, 101, 148, 91, 142, 247, 62, 182, 12, 135, 232, 117, 69,
+        197, 87, 61, 148, 219, 213, 21, 114, 250, 60, 237, 234, 76, 208, 165, 71, 101, 116, 73,
+        110, 112, 114, 111, 99, 73, 110, 115, 112, 101, 99, 116, 105, 208, 21, 16, 158, 252, 1,
+        182, 146, 75, 155, 233, 17, 123, 113, 116, 90, 213, 47, 159, 0, 20, 234, 12, 191, 49, 97,
+        127, 59, 208, 103, 94, 195, 203, 208, 16, 129, 197, 83, 151, 2, 149, 53, 121, 29, 5, 153,
+        189, 173, 91, 20, 209, 185, 49, 146, 85, 99, 126, 168, 213, 193, 8, 194, 120, 110, 25, 216,
+        204, 37, 236,
+    ];
+    clr_tests::fuzz::host_calls(&calls);
+}
+
 /// A profiler that asks for allocations and exceptions, and notes their objects.
 #[derive(Default)]
 struct Objects(std::cell::RefCell<Vec<(&'static str, u64)>>);

@@ -1,6 +1,6 @@
 //! Comparison of the machine with a processor.
 
-use crate::host_cpu::defined::{is_undefined, undefined_flags};
+use crate::host_cpu::defined::{is_undefined, undefined_between, undefined_flags};
 use crate::host_cpu::encodings::Encoding;
 use crate::host_cpu::state::{FLAGS, Outcome, Start, State, WINDOW, Window, window};
 use clr_machine::Machine;
@@ -51,7 +51,8 @@ pub(crate) fn check(
         if is_undefined(i, &start.state, &truth.state) {
             return Ok(());
         }
-        let defined = FLAGS & !undefined_flags(i, &start.state);
+        let between = undefined_between(i, &start.state, &truth.state);
+        let defined = FLAGS & !undefined_flags(i, &start.state) & !between;
         expected.flags &= defined;
         after.flags &= defined;
     }

@@ -61,6 +61,25 @@ pub(crate) fn undefined_flags(i: &Instruction, before: &State) -> u64 {
     }
 }
 
+/// Returns the flags that are undefined after a step, if the processor has to stay at the instruction: between the
+/// comparisons of a repeated one some processors have those of the last comparison, others those from before
+/// the instruction, which a page fault brings back on all (Intel's manual, volume 2, REP).
+pub(crate) fn undefined_between(i: &Instruction, before: &State, after: &State) -> u64 {
+    let repeats = i.has_repe_prefix() || i.has_repne_prefix();
+    let compares = matches!(
+        i.mnemonic(),
+        Mnemonic::Cmpsb
+            | Mnemonic::Cmpsw
+            | Mnemonic::Cmpsd
+            | Mnemonic::Cmpsq
+            | Mnemonic::Scasb
+            | Mnemonic::Scasw
+            | Mnemonic::Scasd
+            | Mnemonic::Scasq
+    );
+    if repeats && compares && after.rip == before.rip { FLAGS & !DF } else { 0 }
+}
+
 /// Returns true if the whole result is undefined: double shifts by more than the size of the
 /// operand; and bsf and bsr of 0 into 32 bits, where some processors clear the upper half of the
 /// register.

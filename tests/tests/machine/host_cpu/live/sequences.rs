@@ -4,7 +4,7 @@ use super::host;
 use super::host::Host;
 use super::program::{Program, Supply};
 use crate::host_cpu::check::Complaints;
-use crate::host_cpu::defined::undefined_flags;
+use crate::host_cpu::defined::{undefined_between, undefined_flags};
 use crate::host_cpu::random::Random;
 use crate::host_cpu::samples::background;
 use crate::host_cpu::state::{
@@ -46,7 +46,11 @@ pub(super) fn step(
     }
     let mut after = State::of(machine);
     let mut truth = host.state();
-    let undefined = if expected == Outcome::Done { undefined_flags(&i, &before) } else { 0 };
+    let undefined = if expected == Outcome::Done {
+        undefined_flags(&i, &before) | undefined_between(&i, &before, &truth)
+    } else {
+        0
+    };
     if undefined != 0 {
         let others = machine.cpu().rflags() & !FLAGS;
         machine.cpu_mut().set_rflags(others | truth.flags);

@@ -54,7 +54,11 @@ pub(crate) struct Shared {
     report: Mutex<Report>,
     open: AtomicBool,
     journal: Option<Box<dyn Journal>>,
-    /// The last step of loading that gave no object, with its result.
+    /// The last step of loading that gave no object, with its result: histories say it.
+    #[cfg_attr(
+        not(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")),
+        allow(dead_code, reason = "elsewhere there are no histories of libraries")
+    )]
     refused: Mutex<Option<(&'static str, HResult)>>,
 }
 
@@ -65,6 +69,7 @@ impl Shared {
     }
 
     /// Returns the last step of loading that gave no object, with its result.
+    #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
     pub(crate) fn refused(&self) -> Option<(&'static str, HResult)> {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -101,13 +101,6 @@ const KNOWN: [Known; 7] = [
                  CORPROF_E_STACKSNAPSHOT_UNSAFE (C-017)",
     },
     Known {
-        on: &[],
-        differences: &["ThreadDestroyed, EnumModules with the program's: *"],
-        side: Side::Simulator,
-        reason: "a thread that ends by itself does not hold the lock of the thread list in ThreadDestroyed \
-                 (`Thread::OnThreadTerminate`, src/vm/threads.cpp of 3.1); simulated it does (H-05)",
-    },
-    Known {
         on: &["coreclr-3.1-unix"],
         differences: &[
             "JITCompilationStarted Doors.Works: *",

@@ -112,12 +112,14 @@ const fn case(
 const CASES: &[Case] = &[
     case(SAMPLER, "RIGHT", THREADS, 200, ENDS, ""),
     case(SAMPLER, "RIGHT", IMAGE, 200, ENDS, ""),
+    // A thread that ends by itself does not hold the lock of the list of threads in ThreadDestroyed.
+    case(SAMPLER, "LOCK_IN_THREAD_DESTROYED", THREADS, 200, ENDS, ""),
     case(
         SAMPLER,
-        "LOCK_IN_THREAD_DESTROYED",
+        "WAIT_WITH_LOCK",
         THREADS,
         200,
-        &["deadlock: profiler's lock 1, thread store", "ends"],
+        &["deadlock: profiler's lock 1, profiler's lock 2", "ends"],
         "H-05",
     ),
     case(SAMPLER, "NOTIFY_WITHOUT_LOCK", THREADS, 500, LOST, ""),

@@ -10,8 +10,9 @@ use clr_walker::profiling::ThreadId;
 
 impl CurrentThread<'_, '_> {
     /// Calls `walk`, which is a call of `DoStackSnapshot` for the thread `id`: 0 is the caller. While it lasts
-    /// the target counts as walked by this thread. A target that has ended when it is over, or whose
-    /// `ThreadDestroyed` has returned, is noted (H-04).
+    /// the target counts as walked by this thread. A target that has ended when it is over is noted, and so is
+    /// one whose `ThreadDestroyed` has returned (H-04), unless the profiler has the runtime suspended: the lock
+    /// of the list of threads, which the suspension holds, keeps the thread from leaving the list (contract §6).
     pub fn walk<T>(&self, id: ThreadId, walk: impl FnOnce() -> T) -> T {
         let target = self.target_of(id);
         let looks_at = target.map_or_else(Footprint::default, Footprint::thread);
@@ -24,7 +25,9 @@ impl CurrentThread<'_, '_> {
             let before = self.set_walks(target);
             let ended = walk();
             self.set_walks(before);
-            let is_over = |target: &Thread| target.id_is_over || target.life == ThreadLife::Dead;
+            let kept = self.kernel.runtime.process.get().suspended_by_profiler;
+            let is_over =
+                |target: &Thread| target.id_is_over && !kept || target.life == ThreadLife::Dead;
             if target.is_some() && self.kernel.runtime.thread_of(id, is_over) == Some(true) {
                 // The thread ended before or during the walk: its ThreadDestroyed did not wait for the walk.
                 self.kernel.broke(self.me, ProfilerRule::WalkOutlivesThread);

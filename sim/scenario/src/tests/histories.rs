@@ -278,6 +278,25 @@ fn a_destruction_is_blocked_by_its_own_walker_alone() {
     assert_eq!(told(in_gc), found(Some(Hazard::LockOverGcTrigger)));
 }
 
+/// The id of a thread is over with ThreadDestroyed, though the thread cannot leave the list of threads while a GC holds
+/// its lock (C-149).
+#[test]
+fn a_thread_that_waits_to_be_removed_is_not_to_be_walked() {
+    let waits = "function App.Main kind=jit { body { name-thread; collect } }
+        function App.Other kind=jit { body { new } }
+        thread main start=App.Main; thread other start=App.Other
+        profiler {
+            event alive begun gone walked
+            on ObjectAllocated { set alive }
+            on ThreadNameChanged { wait alive }
+            on GarbageCollectionStarted { set begun; wait walked }
+            on ThreadDestroyed { wait begun; set gone }
+            thread sampler { prepare; wait gone; sleep 50; snapshot other; set walked }
+        }
+        explore schedules=50 rules=#true { expect { rule walk-outlives-thread; hazard H-04 } }";
+    assert_eq!(differences(waits), []);
+}
+
 #[test]
 fn the_memory_of_a_script_is_shared() {
     // In all histories but one, the registers are written at the position where they were read.

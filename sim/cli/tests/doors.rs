@@ -37,7 +37,7 @@ struct Known {
     reason: &'static str,
 }
 
-const KNOWN: [Known; 7] = [
+const KNOWN: [Known; 6] = [
     Known {
         on: &[],
         differences: &[
@@ -99,13 +99,6 @@ const KNOWN: [Known; 7] = [
         reason: "the suspending phase begins after the suspending thread's own callback \
                  (`ThreadSuspend::SuspendRuntime`, src/vm/threadsuspend.cpp of 3.1), simulated before it: \
                  CORPROF_E_STACKSNAPSHOT_UNSAFE (C-017)",
-    },
-    Known {
-        on: &[],
-        differences: &["ThreadDestroyed, EnumModules with the program's: *"],
-        side: Side::Simulator,
-        reason: "a thread that ends by itself does not hold the lock of the thread list in ThreadDestroyed \
-                 (`Thread::OnThreadTerminate`, src/vm/threads.cpp of 3.1); simulated it does (H-05)",
     },
     Known {
         on: &["coreclr-3.1-unix"],

@@ -159,13 +159,14 @@ fn histories_of_a_profiler_with_threads_are_searched() {
     };
     let Some(right) = search("RIGHT") else { return };
     assert_eq!(right.run().0, 0);
-    let (code, output) = search("LOCK_IN_THREAD_DESTROYED").unwrap().run();
+    let (code, output) = search("WAIT_WITH_LOCK").unwrap().run();
     assert_eq!(code, 1, "{output}");
     // The numbers depend on the compiler's library.
     for line in [
-        "deadlock: profiler's lock 1, thread store",
-        "    thread 1 of the profiler waits for the thread store, which is owned by other",
-        "    owns the profiler's lock \"mutex 1\"",
+        "deadlock: profiler's lock 1, profiler's lock 2",
+        "    thread 1 of the profiler waits for the profiler's lock \"mutex 2\", which is owned by other",
+        "    owns the profiler's lock \"mutex 2\"",
+        "    owns the thread store and the profiler's lock \"mutex 1\"",
         "  H-05: ThreadDestroyed waits for a walker that waits for it",
         "  again: clrsim host LIBRARY ",
     ] {
@@ -176,9 +177,9 @@ fn histories_of_a_profiler_with_threads_are_searched() {
     assert_eq!(lost["outcomes"][1]["repeats"], true);
 }
 
-/// A thread samples all others; ThreadDestroyed waits for it.
+/// A thread samples all others; ThreadDestroyed waits for it with a lock that the walks' callback takes.
 fn sampler() -> Option<std::path::PathBuf> {
-    guest("thread_sampler", &["-DMISTAKE=LOCK_IN_THREAD_DESTROYED"])
+    guest("thread_sampler", &["-DMISTAKE=WAIT_WITH_LOCK"])
 }
 
 #[test]
@@ -193,7 +194,7 @@ fn a_history_is_replayed_explained_and_drawn() {
     let (code, mut replayed) = host(&["--replay", &name]).objects();
     let replayed = replayed.remove(0);
     assert_eq!(code, 1);
-    assert_eq!(replayed["end"], "deadlock: profiler's lock 1, thread store");
+    assert_eq!(replayed["end"], "deadlock: profiler's lock 1, profiler's lock 2");
     assert_eq!(
         (&replayed["library_changed"], &replayed["text_edited"], &replayed["strayed"]),
         (&Value::Bool(false), &Value::Bool(false), &Value::Bool(false))
@@ -220,7 +221,8 @@ fn a_history_is_replayed_explained_and_drawn() {
         assert!(story.contains(line), "{line}: {story}");
     }
     let (_, drawn) = host(&["--replay", &name, "--timeline"]).run();
-    assert!(drawn.contains("has to wait for the thread store"), "{drawn}");
+    let waits = "waits for the profiler's lock \"mutex 2\", which is owned by ┄▷ other";
+    assert!(drawn.contains(waits), "{drawn}");
     let folder = TempDir::new().unwrap();
     let page = folder.path().join("history.html");
     let mut drawing = Command::new(env!("CARGO_BIN_EXE_clrsim"));
@@ -237,16 +239,16 @@ fn a_changed_guest_is_noted() {
     let Some(library) = sampler() else { return };
     let host = |library: &Path, args: &[&str]| Host::new(library, "threads.kdl").args(args);
     let found = host(&library, &["--on", "net8-unix", "--schedules", "200"]).objects().1.remove(0);
-    let flags = ["-DMISTAKE=LOCK_IN_THREAD_DESTROYED", "-O2"];
+    let flags = ["-DMISTAKE=WAIT_WITH_LOCK", "-O2"];
     let Some(other) = guest("thread_sampler", &flags) else { return };
     let (code, replayed) = host(&other, &["--replay", &name(&found), "--json"]).noted();
     let replayed: Value = serde_json::from_str(&replayed).unwrap();
     assert_eq!((code, &replayed["library_changed"]), (1, &Value::Bool(true)));
-    assert_eq!(replayed["end"], "deadlock: profiler's lock 1, thread store");
+    assert_eq!(replayed["end"], "deadlock: profiler's lock 1, profiler's lock 2");
     let Some(right) = guest("thread_sampler", &["-DMISTAKE=RIGHT"]) else { return };
     let (_, replayed) = host(&right, &["--replay", &name(&found), "--json"]).noted();
     let replayed: Value = serde_json::from_str(&replayed).unwrap();
-    assert_ne!(replayed["end"], "deadlock: profiler's lock 1, thread store");
+    assert_ne!(replayed["end"], "deadlock: profiler's lock 1, profiler's lock 2");
 }
 
 #[test]

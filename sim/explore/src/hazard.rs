@@ -68,8 +68,7 @@ hazards! {
         "block in ThreadDestroyed until the walk of that thread is over";
     /// Blocked destruction: H-05.
     BlockedDestruction 5 [149] "ThreadDestroyed waits for a walker that waits for it",
-        "in ThreadDestroyed wait for the walk only; in a walk need neither a GC nor the thread \
-         store";
+        "in ThreadDestroyed wait for the walk only, and hold no lock that the walker takes";
     /// Lock over a GC trigger: H-06.
     LockOverGcTrigger 6 [150] "a lock is held over a call that may trigger a GC",
         "hold no lock over calls of the runtime that callbacks of the GC take too";
@@ -430,11 +429,6 @@ fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
             _ => None,
         };
     }
-    let destroys =
-        |edge: &Edge| doing(edge.waits).callbacks.contains(&CallbackKind::ThreadDestroyed);
-    if edges.iter().any(destroys) {
-        return Some(Hazard::BlockedDestruction);
-    }
     let in_gc = |thread| {
         doing(thread).callbacks.last().is_some_and(|kind| {
             kind.name().starts_with("Garbage") || kind.name().starts_with("Runtime")
@@ -446,7 +440,7 @@ fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
         by_gc(edge.why) || edge.why == list && in_gc(edge.for_whom)
     };
     if !edges.iter().any(for_gc) {
-        return None;
+        return is_blocked_destruction(edges, history).then_some(Hazard::BlockedDestruction);
     }
     let is_profilers = |thread: ThreadIndex| {
         history.threads.get(thread.index()).is_some_and(|thread| thread.kind != ThreadKind::App)
@@ -470,4 +464,41 @@ fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
         }
         _ => Some(Hazard::CooperativeWalker),
     }
+}
+
+/// Returns true if a thread in ThreadDestroyed waits, directly or through others, for one that walks or is the
+/// profiler's own, and that waits for a lock of the first: one of the profiler's, or the thread store, which the
+/// runtime may hold in that callback.
+fn is_blocked_destruction(edges: &[Edge], history: &History) -> bool {
+    let destroys = |thread: ThreadIndex| {
+        Doing::of(thread, history).callbacks.last() == Some(&CallbackKind::ThreadDestroyed)
+    };
+    let walks = |thread: ThreadIndex| {
+        let own = history.threads.get(thread.index()).is_some_and(|it| !it.kind.is_app());
+        own || Doing::of(thread, history).calls.contains(&WALK)
+    };
+    let is_lock = |why| {
+        let list = LockName::Runtime(Lock::ThreadStore);
+        matches!(why, BlockReason::Lock(lock) if lock == list || matches!(lock, LockName::Profiler(_)))
+    };
+    edges.iter().any(|edge| {
+        let (walker, destroyed) = (edge.waits, edge.for_whom);
+        is_lock(edge.why)
+            && destroys(destroyed)
+            && walks(walker)
+            && waits_for(edges, destroyed, walker)
+    })
+}
+
+/// Returns true if a thread waits for another one, directly or through others.
+fn waits_for(edges: &[Edge], thread: ThreadIndex, other: ThreadIndex) -> bool {
+    let mut reached = BTreeSet::from([thread]);
+    let mut before = 0;
+    while before < reached.len() {
+        before = reached.len();
+        let next = edges.iter().filter(|edge| reached.contains(&edge.waits));
+        let next: Vec<_> = next.map(|edge| edge.for_whom).collect();
+        reached.extend(next);
+    }
+    reached.contains(&other)
 }

@@ -5,12 +5,14 @@ use super::history::{ThreadIndex, TurnEvent};
 use super::planted_bug::Bug;
 use super::thread::CurrentThread;
 use super::verdict::ProfilerRule;
-use clr_runtime::ThreadLife;
+use clr_runtime::{Thread, ThreadLife};
 use clr_walker::profiling::ThreadId;
 
 impl CurrentThread<'_, '_> {
     /// Calls `walk`, which is a call of `DoStackSnapshot` for the thread `id`: 0 is the caller. While it lasts
-    /// the target counts as walked by this thread. A target that has ended when it is over is noted (H-04).
+    /// the target counts as walked by this thread. A target that has ended when it is over is noted, and so is
+    /// one whose `ThreadDestroyed` has returned (H-04), unless the profiler has the runtime suspended: the lock
+    /// of the list of threads, which the suspension holds, keeps the thread from leaving the list (contract §6).
     pub fn walk<T>(&self, id: ThreadId, walk: impl FnOnce() -> T) -> T {
         let target = self.target_of(id);
         let looks_at = target.map_or_else(Footprint::default, Footprint::thread);
@@ -23,8 +25,10 @@ impl CurrentThread<'_, '_> {
             let before = self.set_walks(target);
             let ended = walk();
             self.set_walks(before);
-            let life = self.kernel.runtime.thread_of(id, |target| target.life);
-            if target.is_some() && life == Some(ThreadLife::Dead) {
+            let kept = self.kernel.runtime.process.get().suspended_by_profiler;
+            let is_over =
+                |target: &Thread| target.id_is_over && !kept || target.life == ThreadLife::Dead;
+            if target.is_some() && self.kernel.runtime.thread_of(id, is_over) == Some(true) {
                 // The thread ended before or during the walk: its ThreadDestroyed did not wait for the walk.
                 self.kernel.broke(self.me, ProfilerRule::WalkOutlivesThread);
             }

@@ -36,8 +36,8 @@ locks! {
     FunctionTables "inverted function table",
     /// Lock of the heaps that classes and code are allocated in (G14).
     LoaderHeap "loader heap",
-    /// Lock of the runtime's list of threads: no thread is created, destroyed or suspended while it
-    /// is held (H-05).
+    /// Lock of the runtime's list of threads: no thread is created, removed or suspended while it
+    /// is held. An ending thread takes it after ThreadDestroyed (contract §6).
     ThreadStore "thread store",
     /// Lock of the stress log (contract §2.4, H-03).
     StressLog "stress log",

@@ -111,6 +111,9 @@ pub struct Thread {
     pub leaves_cooperative_mode: bool,
     /// The profiler has got ThreadDestroyed for the thread, or gets it now.
     pub reported_dead: bool,
+    /// ThreadDestroyed has returned for the thread: the profiler must not use its id any more
+    /// (C-149), though the runtime removes the thread later.
+    pub id_is_over: bool,
     /// Exceptions in progress.
     pub exceptions: ExceptionState,
 }

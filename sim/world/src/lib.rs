@@ -436,6 +436,12 @@ impl<'b> World<'b> {
                 self.runtime.change_process(|process| process.shutting_down = true);
                 StepEvent::Stepped
             }
+            Step::IdOver => {
+                if let Some(os) = self.os(thread) {
+                    self.runtime.change_thread(os, |thread| thread.id_is_over = true);
+                }
+                StepEvent::Stepped
+            }
             Step::Gone => {
                 if let Some(os) = self.os(thread) {
                     self.runtime.change_thread(os, |thread| thread.life = ThreadLife::Dead);

@@ -25,6 +25,8 @@ pub(super) enum Step {
     Attach,
     /// The thread is no longer a thread of the runtime.
     Gone,
+    /// The thread's id is over for the profiler, though the thread is not removed yet.
+    IdOver,
     /// The thread waits until no other foreground thread is left.
     AwaitForeground,
     /// The runtime marks itself as shutting down.
@@ -199,8 +201,9 @@ impl World<'_> {
         steps
     }
 
-    /// Ends a thread. The callback is made under the lock (contract §6): a profiler that blocks in
-    /// it blocks every thread that needs the thread store (H-05).
+    /// Ends a thread. The profiler is notified first, and the thread store is locked only for the
+    /// removal of the thread (contract §6; `Thread::OnThreadTerminate` of src/vm/threads.cpp of
+    /// CoreCLR 3.1): a profiler that blocks in the callback blocks no other thread of the runtime.
     fn thread_end(&self, thread: usize) -> Vec<Step> {
         let shut_down = [Step::ShutDown, Step::Callback(Kind::Shutdown), Step::Return(0)];
         match self.process_end {
@@ -211,8 +214,9 @@ impl World<'_> {
             _ => {}
         }
         vec![
-            Step::Acquire(Lock::ThreadStore),
             Step::Callback(Kind::ThreadDestroyed),
+            Step::IdOver,
+            Step::Acquire(Lock::ThreadStore),
             Step::Gone,
             Step::Release(Lock::ThreadStore),
             Step::Return(0),

@@ -171,8 +171,8 @@ fn count(
 }
 
 /// Walks all threads while the runtime is suspended. The list is locked only after the suspension:
-/// suspending the runtime needs the runtime's own list of threads, which a thread that waits in
-/// `ThreadDestroyed` has locked (H-05).
+/// suspending the runtime needs the runtime's own list of threads, which a CLR may have locked while it
+/// waits in `ThreadDestroyed` for a thread from unmanaged code (contract §6).
 fn suspended_round(
     me: &CurrentThread<'_, '_>,
     list: clr_explore::ProfilerLock,

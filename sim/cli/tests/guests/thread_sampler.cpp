@@ -9,7 +9,7 @@
 #include <thread>
 
 #define RIGHT 0
-// ThreadDestroyed takes a lock that is held during a sample.
+// No mistake: ThreadDestroyed takes a lock that is held during a sample, and has none that the sample needs.
 #define LOCK_IN_THREAD_DESTROYED 1
 // The worker is notified without the lock that it waits with.
 #define NOTIFY_WITHOUT_LOCK 2
@@ -29,6 +29,8 @@
 #define LOG_AFTER_RESUME 9
 // A thread is walked from where it was at the sample before.
 #define OLD_SEED 10
+// ThreadDestroyed waits for the end of a sample with a lock that the callback of its walks takes.
+#define WAIT_WITH_LOCK 11
 #ifndef MISTAKE
 #define MISTAKE RIGHT
 #endif
@@ -46,7 +48,7 @@ struct Sampler : Profiler {
     std::mutex lock;
     std::condition_variable changed;
     volatile bool wanted = false, ends = false;
-    std::mutex listed;
+    std::mutex listed, sampling;
     std::set<uint64_t> gone;
     std::mutex log;
     volatile uint64_t logged_ip = 0;
@@ -91,9 +93,10 @@ struct Sampler : Profiler {
     }
 
     void sample() {
-        // ThreadDestroyed takes this lock, and the runtime waits there with the lock of its list of threads.
-        std::unique_lock<std::mutex> guard(listed, std::defer_lock);
+        // ThreadDestroyed takes this lock. A thread that ends by itself is there without the runtime's locks.
+        std::unique_lock<std::mutex> guard(listed, std::defer_lock), whole(sampling, std::defer_lock);
         if (MISTAKE == LOCK_IN_THREAD_DESTROYED) guard.lock();
+        if (MISTAKE == WAIT_WITH_LOCK) whole.lock();
         std::vector<uint64_t> early;
         if (MISTAKE == LISTED_BEFORE_SUSPENSION) early = threads();
         if (MISTAKE != WITHOUT_SUSPENSION && runtime->SuspendRuntime() < 0) return;
@@ -105,6 +108,10 @@ struct Sampler : Profiler {
 
     static HRESULT on_frame(uint64_t function, uint64_t ip, uint64_t, uint32_t size, uint8_t *context, void *data) {
         auto *self = static_cast<Sampler *>(data);
+        if (MISTAKE == WAIT_WITH_LOCK) {
+            std::lock_guard<std::mutex> guard(self->listed);
+            if (self->gone.count(self->walked)) return E_FAIL;
+        }
         if (function) self->logged_ip = ip;
         if (MISTAKE == OLD_SEED && function && context && !self->seeds.count(self->walked)) {
             self->seeds[self->walked].assign(context, context + size);
@@ -147,6 +154,7 @@ struct Sampler : Profiler {
     HRESULT ThreadDestroyed(uint64_t id) override {
         std::lock_guard<std::mutex> guard(listed);
         gone.insert(id);
+        if (MISTAKE == WAIT_WITH_LOCK) std::lock_guard<std::mutex>{sampling};
         return S_OK;
     }
     HRESULT Shutdown() override {

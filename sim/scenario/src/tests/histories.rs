@@ -224,6 +224,79 @@ fn similar_histories_are_no_hazard() {
     assert_eq!(told(late), (ExpectedEnd::Watchdog, None));
 }
 
+/// H-05 needs a walker that waits for the destroyed thread, and a lock of the profiler.
+#[test]
+fn a_destruction_is_blocked_by_its_own_walker_alone() {
+    let explore = "explore schedules=300 { expect { deadlock } }";
+    let ends = |threads: &str| told(&text(threads, explore));
+    let found = |hazard| (ExpectedEnd::Deadlock, hazard);
+    let blocked = found(Some(Hazard::BlockedDestruction));
+    // The end of the sampler is waited for, or the end of its walk.
+    let joined = "thread a { prepare; sleep 5; lock one; snapshot main }
+        on ThreadDestroyed { lock one { join a } }";
+    assert_eq!(ends(joined), blocked);
+    let through = "thread a { prepare; lock two { sleep 5; lock one } }; thread b { join a }
+        on ThreadDestroyed { lock one { join b } }";
+    assert_eq!(ends(through), blocked);
+    // A thread that ends by itself does not hold the lock of the list of threads.
+    let listed = "thread a { prepare; lock one { call EnumThreads } }
+        on ThreadDestroyed { lock one { set done } }";
+    let survives = ExpectedEnd::Survives { everything: false };
+    assert_eq!(ends(listed), (survives, None));
+    // No walker waits: two threads of the program take two locks in different orders.
+    let program = |callbacks: &str| {
+        format!(
+            "function App.Main kind=jit {{ body {{ new }} }}
+            function App.Other kind=jit {{ body {{ work 1 }} }}
+            thread main start=App.Main; thread other start=App.Other
+            profiler {{ lock one two; {callbacks} }}
+            {explore}"
+        )
+    };
+    let crossed = "on ObjectAllocated { lock two { sleep 5; lock one } }
+        on ThreadDestroyed { lock one { sleep 5; lock two } }";
+    assert_eq!(told(&program(crossed)), found(None));
+    // The same order, but one of them walks in the callback.
+    let walks = "on ObjectAllocated { lock two { snapshot own { lock one } } }
+        on ThreadDestroyed { lock one { sleep 5; lock two } }";
+    assert_eq!(told(&program(walks)), blocked);
+    // Its own walker waits for nothing: the deadlock is of the other threads.
+    let others =
+        "thread a { lock one { sleep 5; lock two } }; thread b { lock two { sleep 5; lock one } }
+        on ThreadDestroyed { join a; join b }";
+    assert_eq!(ends(others), found(None));
+    // A GC holds the lock of the list of threads, which EnumThreads waits for.
+    let in_gc = "function App.Main kind=jit { body { collect } }
+        function App.Other kind=jit { body { work 1 } }
+        thread main start=App.Main; thread other start=App.Other
+        profiler {
+            lock one
+            on GarbageCollectionStarted { lock one }
+            on ThreadDestroyed { lock one { sleep 5; call EnumThreads } }
+        }
+        explore schedules=300 { expect { deadlock } }";
+    assert_eq!(told(in_gc), found(Some(Hazard::LockOverGcTrigger)));
+}
+
+/// The id of a thread is over with ThreadDestroyed, though the thread cannot leave the list of threads while a GC holds
+/// its lock (C-149).
+#[test]
+fn a_thread_that_waits_to_be_removed_is_not_to_be_walked() {
+    let waits = "function App.Main kind=jit { body { name-thread; collect } }
+        function App.Other kind=jit { body { new } }
+        thread main start=App.Main; thread other start=App.Other
+        profiler {
+            event alive begun gone walked
+            on ObjectAllocated { set alive }
+            on ThreadNameChanged { wait alive }
+            on GarbageCollectionStarted { set begun; wait walked }
+            on ThreadDestroyed { wait begun; set gone }
+            thread sampler { prepare; wait gone; sleep 50; snapshot other; set walked }
+        }
+        explore schedules=50 rules=#true { expect { rule walk-outlives-thread; hazard H-04 } }";
+    assert_eq!(differences(waits), []);
+}
+
 #[test]
 fn the_memory_of_a_script_is_shared() {
     // In all histories but one, the registers are written at the position where they were read.

@@ -7,7 +7,7 @@ use clr_machine::Machine;
 use clr_runtime::Outcome;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::{Call, CallbackKind};
-use clr_runtime::{Lock, OsThreadId, Profiler, Runtime, Suspension, Wait};
+use clr_runtime::{Lock, OsThreadId, Profiler, Runtime, Suspension, ThreadLife, Wait};
 use clr_walker::profiling::{CallError, ProfilerCallback, ProfilerInfo as _};
 use core::cell::RefCell;
 use std::collections::BTreeMap;
@@ -170,20 +170,60 @@ fn a_library_is_loaded_under_the_loader_lock() {
     }
 }
 
-/// H-05: a thread in ThreadDestroyed holds the thread store, which a collecting thread needs.
+/// Contract §6: a thread in ThreadDestroyed does not hold the thread store, which a collecting thread needs; it
+/// takes the thread store to leave it.
 #[test]
-fn an_ending_thread_delays_a_collecting_thread() {
+fn an_ending_thread_delays_a_collecting_thread_only_when_it_leaves() {
     for generation in Generation::ALL {
         let (build, starts) = build(&[Kind::WriteBarrier, Kind::Collect], generation);
-        let mut world = build.world(&starts).unwrap();
-        run_until(&mut world, 0, |w| w.callback(0) == Some(CallbackKind::ThreadDestroyed));
+        let begin = || {
+            let mut world = build.world(&starts).unwrap();
+            let in_callback = |w: &World<'_>| w.callback(0) == Some(CallbackKind::ThreadDestroyed);
+            run_until(&mut world, 0, in_callback);
+            world
+        };
+        let mut world = begin();
+        assert_eq!(owner(&world, Lock::ThreadStore), None, "{generation}");
+        // The callback does not return, and the other thread begins, collects and ends.
+        while !matches!(world.step(1), Ok(StepEvent::Ended)) {
+            assert_eq!(world.waits_for(1), None, "{generation}");
+        }
+        assert_eq!(world.callback(0), Some(CallbackKind::ThreadDestroyed), "{generation}");
+        let mut world = begin();
+        let first = world.os(0).unwrap();
+        run_until(&mut world, 0, |world| owner(world, Lock::ThreadStore) == Some(first));
         // A thread that begins needs the thread store too.
         run_until(&mut world, 1, |world| world.waits_for(1).is_some());
         let wait = Some(Wait::Lock(Lock::ThreadStore));
-        let first = world.os(0).unwrap();
         assert_eq!((world.waits_for(1), world.others(1)), (wait, vec![first]), "{generation}");
         while step_all(&mut world) {}
         assert!(matches!(world.step(1), Ok(StepEvent::Ended)), "{generation}");
+    }
+}
+
+/// The id of a thread is over when ThreadDestroyed has returned, though the thread has to wait before it is removed
+/// (C-149).
+#[test]
+fn the_id_of_a_thread_is_over_before_the_thread_is() {
+    for generation in Generation::ALL {
+        let (build, starts) = build(&[Kind::WriteBarrier], generation);
+        let mut world = build.world(&starts).unwrap();
+        let first = world.os(0).unwrap();
+        let state = |world: &World<'_>| {
+            let runtime = world.as_synced();
+            runtime.thread(first, |it| (it.reported_dead, it.id_is_over, it.life))
+        };
+        let (lives, dead) = (ThreadLife::Running, ThreadLife::Dead);
+        run_until(&mut world, 0, |w| w.callback(0) == Some(CallbackKind::ThreadDestroyed));
+        assert_eq!(state(&world), Some((true, false, lives)), "{generation}");
+        let runtime = world.as_synced();
+        runtime.change_process(|process| assert!(process.try_acquire(Lock::ThreadStore, NOBODY)));
+        run_until(&mut world, 0, |world| world.waits_for(0).is_some());
+        assert_eq!(state(&world), Some((true, true, lives)), "{generation}");
+        let runtime = world.as_synced();
+        runtime.change_process(|process| assert!(process.release(Lock::ThreadStore, NOBODY)));
+        while step_all(&mut world) {}
+        assert_eq!(state(&world), Some((true, true, dead)), "{generation}");
     }
 }
 

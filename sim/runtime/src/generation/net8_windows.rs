@@ -68,10 +68,7 @@ pub(super) const ANSWERS: Answers = Answers {
     faulting_context_flags_lost: observed(0x0),
     faulting_context_flags: observed(0x10_005F),
     profiler_suspension: observed(ProfilerSuspension::MarkedAfter),
-    suspends_before_finished: assumed(
-        false,
-        "as .NET 8 on Unix, where it was observed",
-    ),
+    suspends_before_finished: assumed(false, "as .NET 8 on Unix, where it was observed"),
     forgets_who_locked_threads: assumed(false, AS_3_1),
     locks_threads_twice: assumed(true, AS_3_1),
     looks_images_up_cooperatively: observed(true),

@@ -238,10 +238,8 @@ fn writes_though_refused(method: &str, result: HResult) -> &'static [&'static st
         }
         // GetCORVersionInternal.
         ("GetRuntimeInformation", _) => &["version_string", "version_string_len"],
-        // NULL, first of all.
-        ("EnumThreads", _) => &["enumerator"],
-        // NULL, before the owner of the thread store is refused (ProfToEEInterfaceImpl::EnumModules).
-        ("EnumModules", HResult::UNSUPPORTED_CALL_SEQUENCE) => &["enumerator"],
+        // NULL, first of all; in EnumModules before the owner of the thread store is refused.
+        ("EnumThreads", _) | ("EnumModules", HResult::UNSUPPORTED_CALL_SEQUENCE) => &["enumerator"],
         ("FindTypeDefByName", results::RECORD_NOT_FOUND) => &["type_def"],
         ("EventPipeGetProviderInfo", results::INSUFFICIENT_BUFFER) => &["name_len"],
         ("GetFunctionEnter3Info", results::INSUFFICIENT_BUFFER) => {

@@ -6,6 +6,13 @@
 
 using namespace guest;
 
+// A text of WCHAR, which is wchar_t on Windows.
+#ifdef _WIN32
+#define WIDE(text) L##text
+#else
+#define WIDE(text) u##text
+#endif
+
 static const char *TEXT = R"(
 module "/app/App.dll" {
     type "Prog" {
@@ -149,10 +156,10 @@ struct Allocations : clrsim::Profiler {
         info = query<ICorProfilerInfo12>(static_cast<clrsim::IUnknown *>(unknown));
         if (!info) return E_FAIL;
         EXPECT_EQ(info->SetEventMask2(0x10000000, 0x80), S_OK);
-        EventProviderConfig config = {u"Microsoft-Windows-DotNETRuntime", 1, 5, nullptr};
+        EventProviderConfig config = {WIDE("Microsoft-Windows-DotNETRuntime"), 1, 5, nullptr};
         EXPECT_EQ(info->EventPipeStartSession(0, &config, 0, &session), E_INVALIDARG);
         EXPECT_EQ(info->EventPipeStartSession(1, &config, 0, &session), S_OK);
-        EventProviderConfig own = {u"Own", 1, 5, nullptr};
+        EventProviderConfig own = {WIDE("Own"), 1, 5, nullptr};
         EXPECT_EQ(info->EventPipeAddProviderToSession(session, own), S_OK);
         EXPECT_EQ(info->EventPipeAddProviderToSession(session + 1, own), E_INVALIDARG);
         return S_OK;

@@ -81,7 +81,7 @@ fn cycle(edges: &[Edge]) -> Option<Vec<Edge>> {
 }
 
 /// Returns the shortest path that begins with an edge and ends where it began.
-fn shortest_path(edges: &[Edge], first: &Edge) -> Option<Vec<Edge>> {
+pub(super) fn shortest_path(edges: &[Edge], first: &Edge) -> Option<Vec<Edge>> {
     // Breadth-first: each entry is an edge and the entry that it follows.
     let mut queue: Vec<(Edge, Option<usize>)> = vec![(*first, None)];
     let mut next = 0;

@@ -1,5 +1,6 @@
 //! Known hazards of sampling profilers, and their assignment to verdicts.
 
+use super::deadlock::shortest_path;
 use super::history::{History, ThreadIndex, ThreadKind, TurnEvent};
 use super::lock::LockName;
 use super::profiler_ops::{CLAIMS, ESCAPES, REDIRECTS, UNTRUE, UNTRUE_SEED};
@@ -486,19 +487,6 @@ fn is_blocked_destruction(edges: &[Edge], history: &History) -> bool {
         is_lock(edge.why)
             && destroys(destroyed)
             && walks(walker)
-            && waits_for(edges, destroyed, walker)
+            && shortest_path(edges, edge).is_some()
     })
-}
-
-/// Returns true if a thread waits for another one, directly or through others.
-fn waits_for(edges: &[Edge], thread: ThreadIndex, other: ThreadIndex) -> bool {
-    let mut reached = BTreeSet::from([thread]);
-    let mut before = 0;
-    while before < reached.len() {
-        before = reached.len();
-        let next = edges.iter().filter(|edge| reached.contains(&edge.waits));
-        let next: Vec<_> = next.map(|edge| edge.for_whom).collect();
-        reached.extend(next);
-    }
-    reached.contains(&other)
 }

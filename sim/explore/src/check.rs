@@ -6,7 +6,7 @@ use super::kernel::Kernel;
 use super::run::{SearchData, run};
 use super::schedule_string::ScheduleString;
 use super::search::ReplaySearch;
-use super::search::{Coverage, Pct, Search, Strategy};
+use super::search::{Coverage, Search, Strategy};
 use super::setup::Setup;
 use super::verdict::{ProfilerRule, Verdict};
 use clr_codegen::{FunctionIndex, Program};
@@ -283,20 +283,15 @@ impl<'b> Explorer<'b> {
         (!replay.has_strayed()).then_some(ending)
     }
 
-    /// Creates the search. A priority-based search needs the approximate length of histories:
-    /// regardless of their numbers, all machines of a campaign measure the same one, which takes
-    /// only default choices.
+    /// Creates the search.
     pub(super) fn prepare<'p>(
         &mut self,
         load: &(dyn Fn(&mut Setup<'p>) + 'p),
         budget: &Budget,
     ) -> Box<dyn Search> {
-        let Strategy::Pct { depth } = budget.strategy else {
-            return budget.strategy.search(budget.seed);
-        };
-        let mut usual = ReplaySearch::new(ScheduleString::default());
-        let ending = self.run(load, &mut usual, budget.limits, HistoryDetail::Nothing);
-        Box::new(Pct::new(budget.seed, depth).over(ending.turns))
+        budget.strategy.prepare(budget.seed, |usual| {
+            self.run(load, usual, budget.limits, HistoryDetail::Nothing).turns
+        })
     }
 
     /// Searches for a history that fails.

@@ -1,8 +1,9 @@
 //! `clrsim explore`: searches the histories of a program for one that fails.
 
-use crate::args::{ExploreArgs, StrategyChoice};
+use crate::args::ExploreArgs;
 use crate::commands::history::{find, read, search, write_smallest};
 use crate::commands::matrix::WIDTH;
+use crate::commands::strategy::{self, choose};
 use crate::input::program::ProgramFixture;
 use crate::input::{Source, slashed};
 use crate::output::Replacing;
@@ -74,21 +75,8 @@ struct Found {
 /// Returns the settings of the search: those of the arguments, then those of the text.
 fn settings(args: &ExploreArgs, scenario: &Scenario) -> Exploration {
     let usual = usual(scenario);
-    let by = match args.strategy {
-        None => usual.by,
-        Some(StrategyChoice::Random) => Strategy::Random,
-        Some(StrategyChoice::Pct) => Strategy::Pct { depth: 3 },
-        Some(StrategyChoice::Exhaustive) => Strategy::Exhaustive { preemptions: None },
-        Some(StrategyChoice::Guided) => Strategy::Guided,
-    };
     Exploration {
-        by: match by {
-            Strategy::Pct { depth } => Strategy::Pct { depth: args.depth.unwrap_or(depth) },
-            Strategy::Exhaustive { preemptions } => {
-                Strategy::Exhaustive { preemptions: args.preemptions.or(preemptions) }
-            }
-            other => other,
-        },
+        by: choose(usual.by, args.strategy, args.depth, args.preemptions),
         schedules: args.schedules.unwrap_or(usual.schedules),
         seed: args.seed.unwrap_or(usual.seed),
         instructions: args.instructions || usual.instructions,
@@ -102,15 +90,6 @@ fn runtimes(args: &ExploreArgs, settings: &Exploration) -> Generations {
     let expected = || Generations::of(&settings.generations().collect::<Vec<_>>());
     let on = args.on.unwrap_or_else(expected);
     if on.is_empty() { Generations::ALL } else { on }
-}
-
-const fn strategy(strategy: Strategy) -> &'static str {
-    match strategy {
-        Strategy::Random => "random",
-        Strategy::Pct { .. } => "pct",
-        Strategy::Exhaustive { .. } => "exhaustive",
-        Strategy::Guided => "guided",
-    }
 }
 
 /// Searches the histories that `args` name and returns the exit code.
@@ -165,21 +144,7 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
 
 /// Checks that the arguments fit together and fit the settings of the text.
 fn check(args: &ExploreArgs, settings: &Exploration) -> Result<(), CliError> {
-    let by = settings.by;
-    let refuse = |flag: &str, only: &str| {
-        let found = strategy(by);
-        let what = format!("is for {only}, and the search is {found}: leave it out, or say {only}");
-        Err(CliError::new(flag, what))
-    };
-    if args.depth.is_some() && !matches!(by, Strategy::Pct { .. }) {
-        return refuse("--depth", "--strategy pct");
-    }
-    if args.preemptions.is_some() && !matches!(by, Strategy::Exhaustive { .. }) {
-        return refuse("--preemptions", "--strategy exhaustive");
-    }
-    if args.first > 0 && !by.can_be_shared() {
-        return refuse("--first", "--strategy random or pct");
-    }
+    strategy::check(settings.by, args.depth, args.preemptions, args.first)?;
     if args.first.checked_add(settings.schedules).is_none() {
         let most = u64::MAX - settings.schedules;
         let what = format!("{} histories from there on have no numbers", settings.schedules);
@@ -226,7 +191,7 @@ fn head(
         Strategy::Exhaustive { preemptions: Some(preemptions) } => {
             format!("exhaustive up to {preemptions} preemptions")
         }
-        other => strategy(other).to_owned(),
+        other => strategy::word(other).to_owned(),
     };
     let Exploration { schedules, seed, .. } = settings;
     let rules = if settings.rules { ", rules as failures" } else { "" };
@@ -309,7 +274,7 @@ impl Found {
             kind: "explored",
             file: &source.name,
             generation: generation.name(),
-            strategy: strategy(settings.by),
+            strategy: strategy::word(settings.by),
             seed: settings.seed,
             first,
             schedules: report.schedules,

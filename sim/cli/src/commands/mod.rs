@@ -22,4 +22,5 @@ pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod runtimes;
 pub(crate) mod show;
+mod strategy;
 pub(crate) mod trace;

@@ -19,6 +19,7 @@ use super::ending::Ending;
 use super::footprint::Footprint;
 use super::history::ThreadIndex;
 use super::kernel::Kernel;
+use super::schedule_string::ScheduleString;
 
 /// A switch point, at which a thread is chosen.
 #[derive(Debug)]
@@ -137,6 +138,21 @@ impl Strategy {
             Self::Exhaustive { preemptions } => Box::new(Exhaustive::new(preemptions)),
             Self::Guided => Box::new(Guided::new(seed)),
         }
+    }
+
+    /// Creates the search. A search by priorities needs the approximate length of histories: regardless of their
+    /// numbers, all machines of a campaign measure the same one, which takes only default choices. `turns` executes
+    /// it and returns its number of turns.
+    #[must_use]
+    pub fn prepare(
+        self,
+        seed: u64,
+        turns: impl FnOnce(&mut ReplaySearch) -> u64,
+    ) -> Box<dyn Search> {
+        let Self::Pct { depth } = self else { return self.search(seed) };
+        let mut usual = ReplaySearch::new(ScheduleString::default());
+        usual.begin(0);
+        Box::new(Pct::new(seed, depth).over(turns(&mut usual)))
     }
 
     /// Returns true if each history depends only on its number, so that several machines can share

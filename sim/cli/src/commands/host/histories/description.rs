@@ -29,12 +29,13 @@ pub(super) struct Description {
     pub(super) page: Option<String>,
 }
 
-/// What is drawn of a history.
+/// The drawings of a history that are wanted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Drawing {
+    /// The width of the rows in characters, if there are to be any.
     pub(super) rows: Option<usize>,
     pub(super) page: bool,
-    pub(super) title: String,
+    /// The command that replays the history.
     pub(super) replay: String,
 }
 
@@ -65,8 +66,13 @@ impl Journal for Walks {
 }
 
 impl Description {
-    /// Describes a history.
-    pub(super) fn new(executed: &Executed<'_>, walks: &Walks, drawing: &Drawing) -> Self {
+    /// Describes a history of a text with this title.
+    pub(super) fn new(
+        executed: &Executed<'_>,
+        walks: &Walks,
+        title: &str,
+        drawing: &Drawing,
+    ) -> Self {
         let verdict = executed.ending.verdict.as_ref();
         let empty = History::default();
         let history = executed.ending.history.as_ref().unwrap_or(&empty);
@@ -76,7 +82,7 @@ impl Description {
             finding: finding.kind().to_owned(),
             text: finding.to_string(),
         };
-        let (rows, page) = drawing.draw(verdict, history);
+        let (rows, page) = drawing.draw(verdict, history, title);
         Self {
             failed,
             findings: executed.findings.iter().map(found).collect(),
@@ -100,19 +106,18 @@ impl Description {
 }
 
 impl Drawing {
-    fn draw(&self, verdict: Option<&Verdict>, history: &History) -> (Vec<String>, Option<String>) {
+    fn draw(
+        &self,
+        verdict: Option<&Verdict>,
+        history: &History,
+        title: &str,
+    ) -> (Vec<String>, Option<String>) {
         let edges: &[Edge] = match verdict {
             Some(Verdict::Deadlock(edges)) => edges,
             _ => &[],
         };
         let ending = verdict.map(|verdict| headline(verdict, history)).unwrap_or_default();
-        let drawn = Timeline {
-            history,
-            title: &self.title,
-            ending: &ending,
-            edges,
-            replay: Some(&self.replay),
-        };
+        let drawn = Timeline { history, title, ending: &ending, edges, replay: Some(&self.replay) };
         let options = |width| RowOptions { width, ..RowOptions::default() };
         let rows = self.rows.map(|width| lines(&drawn.rows(options(width)))).unwrap_or_default();
         (rows, self.page.then(|| drawn.page()))

@@ -136,18 +136,17 @@ impl Guest {
         drawing: &Drawing,
         and: And<'_>,
     ) -> (Ended, Description) {
-        let drawing = Drawing { title: self.title.clone(), ..drawing.clone() };
-        let walks = self.walks.clone();
+        let Self { visit, walks, title, .. } = self;
         let describe =
-            move |executed: &Executed<'_>| Description::new(executed, &walks, &drawing).to_bytes();
-        self.walks.write_down(true);
+            |executed: &Executed<'_>| Description::new(executed, walks, title, drawing).to_bytes();
+        walks.write_down(true);
         let kept = match and {
             And::Nothing => Kept::Description(&describe),
             And::Prints => Kept::Printed(&describe),
             And::Stops(then) => Kept::Stopped(&describe, then),
         };
-        let mut ended = self.visit.run_in_copy(search, kept);
-        self.walks.write_down(false);
+        let mut ended = visit.run_in_copy(search, kept);
+        walks.write_down(false);
         let take = |ending: &mut GuestEnding| std::mem::take(&mut ending.description);
         let bytes = ended.as_mut().map(take).unwrap_or_default();
         (ended, Description::from_bytes(&bytes))

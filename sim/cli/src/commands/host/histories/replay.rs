@@ -49,7 +49,6 @@ pub(in super::super) fn replay(
     let drawing = Drawing {
         rows: args.timeline.then_some(args.width),
         page: args.html.is_some(),
-        title: String::new(),
         replay: format!("{} --replay {name}", guest.command()),
     };
     let debug = |process: u32| debug(process, args.gdb.as_deref().unwrap_or_default());

@@ -3,26 +3,30 @@
 use super::super::newest;
 use super::description::Drawing;
 use super::guest::{And, ENDS, Ended, Guest, fingerprint, with_fixed_addresses};
-use crate::args::{HostArgs, StrategyChoice};
+use crate::args::HostArgs;
+use crate::commands::strategy::{self, choose};
 use crate::input::Source;
 use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
 use crate::render::progress::Progress;
 use crate::{FAILED, PASSED};
-use clr_explore::{Coverage, Pct, ReplaySearch, ScheduleString, Search, Strategy};
+use clr_explore::{Coverage, ReplaySearch, Search, Strategy};
 use clr_runtime::generation::Generation;
-use clrsim::scheduled::in_workers;
+use clrsim::scheduled::{Died, in_workers};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::cmp::Reverse;
 use std::io;
 use std::num::NonZeroUsize;
+use std::ops::Range;
 
 /// Number of histories that may leave the simulation: each costs seconds.
 const LEFT: u64 = 5;
 /// The words of their verdict.
 const HAS_LEFT: &str = "left the simulation";
+/// The reason why a search ends after them.
+const STOPPED_LEFT: &str = "the profiler has left the simulation again and again";
 
 /// An outcome of histories.
 #[derive(Debug, Serialize)]
@@ -76,6 +80,11 @@ impl Executed {
         let choices = ended.as_ref().ok().map(|it| (it.digest, it.schedule.to_string()));
         Self { number, end: fingerprint(ended), choices }
     }
+
+    /// Returns true if the profiler has left the simulation.
+    fn has_left(&self) -> bool {
+        self.end.contains(HAS_LEFT)
+    }
 }
 
 /// The histories with the same end: their number, and the first of them.
@@ -109,39 +118,6 @@ impl Found {
     }
 }
 
-/// Returns the strategy that the arguments name.
-fn strategy(args: &HostArgs) -> Result<Strategy, CliError> {
-    let found = match args.strategy {
-        None | Some(StrategyChoice::Random) => Strategy::Random,
-        Some(StrategyChoice::Pct) => Strategy::Pct { depth: args.depth.unwrap_or(3) },
-        Some(StrategyChoice::Exhaustive) => Strategy::Exhaustive { preemptions: args.preemptions },
-        Some(StrategyChoice::Guided) => Strategy::Guided,
-    };
-    let refuse = |flag: &str, only: &str| {
-        let what = format!("is for {only}, and the search is {}", word(found));
-        Err(CliError::new(flag, what))
-    };
-    if args.depth.is_some() && !matches!(found, Strategy::Pct { .. }) {
-        return refuse("--depth", "--strategy pct");
-    }
-    if args.preemptions.is_some() && !matches!(found, Strategy::Exhaustive { .. }) {
-        return refuse("--preemptions", "--strategy exhaustive");
-    }
-    if args.first > 0 && !found.can_be_shared() {
-        return refuse("--first", "--strategy random or pct");
-    }
-    Ok(found)
-}
-
-const fn word(strategy: Strategy) -> &'static str {
-    match strategy {
-        Strategy::Random => "random",
-        Strategy::Pct { .. } => "pct",
-        Strategy::Exhaustive { .. } => "exhaustive",
-        Strategy::Guided => "guided",
-    }
-}
-
 /// Searches histories on each of the runtimes. Returns the exit code.
 pub(in super::super) fn search(
     args: &HostArgs,
@@ -150,7 +126,8 @@ pub(in super::super) fn search(
     console: &mut Console<'_>,
 ) -> Result<u8, CliError> {
     with_fixed_addresses();
-    let by = strategy(args)?;
+    let by = choose(Strategy::Random, args.strategy, args.depth, args.preemptions);
+    strategy::check(by, args.depth, args.preemptions, args.first)?;
     let mut code = PASSED;
     for generation in args.on.unwrap_or(newest()).iter() {
         let mut guest = Guest::new(args, source, generation)?;
@@ -164,7 +141,7 @@ pub(in super::super) fn search(
             library: guest.library.clone(),
             file: guest.text.clone(),
             runtime: generation.name(),
-            strategy: word(by),
+            strategy: strategy::word(by),
             seed: args.seed,
             first: args.first,
             schedules: found.total(),
@@ -181,14 +158,9 @@ pub(in super::super) fn search(
     Ok(code)
 }
 
-/// Prepares a search. A search by priorities needs the length of histories: that of the history without
-/// choices.
+/// Prepares the search of a guest's histories.
 fn prepare(args: &HostArgs, by: Strategy, guest: &mut Guest) -> Box<dyn Search> {
-    let Strategy::Pct { depth } = by else { return by.search(args.seed) };
-    let mut usual = ReplaySearch::new(ScheduleString::default());
-    usual.begin(0);
-    let turns = guest.execute(&mut usual).map_or(0, |ending| ending.turns);
-    Box::new(Pct::new(args.seed, depth).over(turns))
+    by.prepare(args.seed, |usual| guest.execute(usual).map_or(0, |ending| ending.turns))
 }
 
 /// Executes histories, and groups them by their ends.
@@ -201,71 +173,88 @@ fn explore(
 ) -> Result<Found, CliError> {
     let message = guest.generation.to_string();
     let progress = Progress::with_rate(console.progress, schedules, message);
-    let mut search = prepare(args, by, guest);
-    let jobs = args.jobs.map_or(1, NonZeroUsize::get) as u64;
+    let search = prepare(args, by, guest);
+    let numbers = args.first..args.first.saturating_add(schedules);
+    let jobs = args.jobs.map_or(1, NonZeroUsize::get);
+    let found = if by.can_be_shared() && jobs > 1 {
+        share(numbers, jobs, search, guest, &progress)
+            .map_err(|died| CliError::new("--jobs", format_args!("a process ended: {died}")))
+    } else {
+        Ok(one_by_one(numbers, search, guest, !args.json, &progress))
+    };
+    progress.finish();
+    found
+}
+
+/// Executes histories in several processes: each takes every N-th one.
+fn share(
+    numbers: Range<u64>,
+    jobs: usize,
+    mut search: Box<dyn Search>,
+    guest: &mut Guest,
+    progress: &Progress,
+) -> Result<Found, Died> {
     let mut found = Found::default();
-    if by.can_be_shared() && jobs > 1 {
-        let numbers = args.first..args.first.saturating_add(schedules);
-        let work = |worker: usize, send: &mut dyn FnMut(&[u8])| {
-            let mut left = 0;
-            let own = numbers.clone().skip(worker).step_by(jobs as usize);
-            for number in own {
-                search.begin(number);
-                let executed = Executed::new(number, &guest.execute(&mut *search));
-                left += u64::from(executed.end.contains(HAS_LEFT));
-                send(&serde_json::to_vec(&executed).unwrap_or_default());
-                if left >= LEFT {
-                    return;
-                }
+    let work = |worker: usize, send: &mut dyn FnMut(&[u8])| {
+        let mut left = 0;
+        for number in numbers.clone().skip(worker).step_by(jobs) {
+            search.begin(number);
+            let executed = Executed::new(number, &guest.execute(&mut *search));
+            send(&serde_json::to_vec(&executed).unwrap_or_default());
+            left += u64::from(executed.has_left());
+            if left >= LEFT {
+                return;
             }
-        };
-        let ended = in_workers(jobs as usize, work, |record| {
-            if let Ok(executed) = serde_json::from_slice(record) {
-                found.add(executed);
-                progress.step();
-            }
-        });
-        progress.finish();
-        ended.map_err(|died| CliError::new("--jobs", format_args!("a process ended: {died}")))?;
-        if found.total() < schedules {
-            found.stopped = Some(STOPPED_LEFT);
         }
-        return Ok(found);
+    };
+    in_workers(jobs, work, |record| {
+        if let Ok(executed) = serde_json::from_slice(record) {
+            found.add(executed);
+            progress.step();
+        }
+    })?;
+    if found.total() < numbers.end - numbers.start {
+        found.stopped = Some(STOPPED_LEFT);
     }
-    let mut left = 0;
-    for number in args.first..args.first.saturating_add(schedules) {
+    Ok(found)
+}
+
+/// Executes histories one after the other; a search that learns from them does. The output of a single history,
+/// such as a sanitizer's report, may be what is wanted: with `prints` it is printed.
+fn one_by_one(
+    numbers: Range<u64>,
+    mut search: Box<dyn Search>,
+    guest: &mut Guest,
+    prints: bool,
+    progress: &Progress,
+) -> Found {
+    let (mut found, mut left) = (Found::default(), 0);
+    let prints = prints && numbers.end - numbers.start == 1;
+    for number in numbers {
         if !search.begin(number) {
             break;
         }
-        // The output of a single history, such as a sanitizer's report, may be what is wanted.
-        let ended = match schedules {
-            1 if !args.json => guest.execute_aloud(&mut *search),
-            _ => guest.execute(&mut *search),
-        };
+        let execute = if prints { Guest::execute_aloud } else { Guest::execute };
+        let ended = execute(guest, &mut *search);
         let executed = Executed::new(number, &ended);
-        left += u64::from(executed.end.contains(HAS_LEFT));
+        left += u64::from(executed.has_left());
         found.add(executed);
-        progress.set(number - args.first + 1);
-        match &ended {
-            Ok(ending) if !by.can_be_shared() => ending.teach(&mut *search),
-            Err(_) if !by.can_be_shared() => {
+        progress.step();
+        if search.learns() {
+            let Ok(ending) = &ended else {
                 found.stopped = Some("the process of a history has ended, and its choices with it");
                 break;
-            }
-            _ => {}
+            };
+            ending.teach(&mut *search);
         }
         if left >= LEFT {
             found.stopped = Some(STOPPED_LEFT);
             break;
         }
     }
-    progress.finish();
     found.covered = search.covered().filter(|_| found.stopped.is_none());
-    Ok(found)
+    found
 }
-
-/// The reason why a search ends early: its histories cost seconds.
-const STOPPED_LEFT: &str = "the profiler has left the simulation again and again";
 
 /// Executes the first history of each outcome once more, and describes it.
 fn outcomes(guest: &mut Guest, found: &Found) -> Vec<Outcome> {

@@ -3,11 +3,12 @@
 use super::imports::LoadedObject;
 use addr2line::Loader;
 use clr_walker::code_map::CodeMap;
+use clr_walker::image::Symbols;
 use clr_walker::image::elf::ElfImage;
 use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::registers::Registers;
 use clr_walker::unwind::{Frame, Position, Unwinder};
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::fs::File;
@@ -41,6 +42,8 @@ struct Object {
     loaded: LoadedObject,
     origin: Origin,
     image: ElfImage<'static>,
+    /// The symbols of the image, once a frame is in it.
+    symbols: OnceCell<Symbols<'static>>,
 }
 
 /// The objects of this process.
@@ -71,7 +74,12 @@ pub(super) fn note(loaded: &LoadedObject, is_guests: bool) {
     OBJECTS.with_borrow_mut(|objects| {
         // What was noted before is refused as an overlap.
         if objects.map.insert_elf(loaded.start(), &image).is_ok() {
-            objects.objects.push(Object { loaded: loaded.clone(), origin, image });
+            objects.objects.push(Object {
+                loaded: loaded.clone(),
+                origin,
+                image,
+                symbols: OnceCell::new(),
+            });
         }
     });
 }
@@ -139,7 +147,7 @@ impl Objects {
     fn symbol(&self, found: &Found) -> Option<String> {
         let object = self.objects.get(found.object?)?;
         let rva = u32::try_from(found.address.checked_sub(object.loaded.start())?).ok()?;
-        let symbols = object.image.symbols();
+        let symbols = object.symbols.get_or_init(|| object.image.symbols());
         let (name, distance) = symbols.find(rva)?;
         let start = found.address - u64::from(distance);
         self.start_of(found).is_none_or(|function| function <= start).then(|| demangled(name))

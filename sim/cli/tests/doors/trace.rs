@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A callback of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Callback {
-    /// Its name, and what it is about.
+    /// The name of the callback, and its subject.
     pub(crate) title: String,
     /// Number of calls that were made in it.
     pub(crate) calls: usize,

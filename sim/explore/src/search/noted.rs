@@ -22,7 +22,7 @@ struct NotedTurn {
 /// The questions that a search was asked in a history. Another search of the same state learns from them as
 /// if it had been asked itself.
 ///
-/// Its text form is for the way between two processes of the same build.
+/// The text form is read by another process of the same build.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NotedHistory(Vec<NotedTurn>);
 

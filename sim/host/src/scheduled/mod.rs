@@ -245,7 +245,7 @@ pub struct GuestEnding {
     pub strayed: bool,
     /// True if the history exceeded its limit of turns.
     pub in_turn: bool,
-    /// What was made of the history.
+    /// The description of the history, as the bytes that `Kept` asked for.
     pub description: Vec<u8>,
     noted: NotedHistory,
 }

@@ -136,9 +136,10 @@ impl ScheduledVisit {
     }
 }
 
-/// Returns the mistakes of a profiler that its histories have to show. A CLR does not release the profiler's
-/// object when the process ends (`EEShutDownHelper` in src/coreclr/vm/ceemain.cpp of dotnet/runtime), so its
-/// references to the runtime's object may be left.
+/// Returns the mistakes of a profiler that its histories have to show. References to the runtime's object may
+/// be left: not each CLR releases the profiler's object when the process ends. CoreCLR 3.1 does so after
+/// `Shutdown` (`EEShutDownHelper` calls `TerminateProfiling` in src/vm/ceemain.cpp); the same function in
+/// src/coreclr/vm/ceemain.cpp of dotnet/runtime does not.
 fn mistakes(session: &Session) -> Vec<Finding> {
     let report = session.final_report();
     let found = report.findings().iter().filter(|finding| match finding {

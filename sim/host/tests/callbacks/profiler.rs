@@ -13,7 +13,7 @@ use std::ptr::null_mut;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Raised {
     pub(crate) name: &'static str,
-    /// Its arguments; in place of a pointer, the values that it points to.
+    /// The arguments of the call. A pointer is replaced by the values that it points to.
     pub(crate) words: Vec<u64>,
     /// The name of the method that it is about.
     pub(crate) method: String,

@@ -19,7 +19,7 @@
 //! | module | content |
 //! |---|---|
 //! | `callbacks` | the object that the runtime loads |
-//! | `subject` | what a callback is about |
+//! | `subject` | subjects of callbacks |
 //! | `names` | names of functions, classes and modules, as the runtime says them |
 //! | `walks` | walks, and their shapes |
 //! | `ask` | calls about threads and the process |

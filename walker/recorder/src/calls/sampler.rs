@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Pause between two samples.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// What both threads know.
+/// The state that both threads share.
 #[derive(Debug, Default)]
 struct Shared {
     is_over: AtomicBool,

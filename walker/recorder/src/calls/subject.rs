@@ -1,4 +1,4 @@
-//! What a callback is about.
+//! Subjects of callbacks: the thread, module, class or method that one names.
 
 use super::names::Names;
 use clr_com::{AssemblyId, ClassId, ICorProfilerInfo10, ModuleId, ObjectId};
@@ -22,7 +22,7 @@ pub(super) enum Subject {
 }
 
 impl Subject {
-    /// Returns true for what belongs to the program's module.
+    /// Returns true if the subject belongs to the program's module.
     pub(super) fn is_of_program(self, names: &Names, info: &ICorProfilerInfo10) -> bool {
         match self {
             Self::Function(function) => names.function(info, function).is_own,

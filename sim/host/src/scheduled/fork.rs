@@ -59,13 +59,7 @@ pub(super) fn in_copy(
     if !matches!(threads, Ok(1)) {
         return Err(Died::NoProcess);
     }
-    let mut ends = [0; 2];
-    // SAFETY: room for two descriptors.
-    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-        return Err(Died::NoProcess);
-    }
-    // SAFETY: two descriptors that nothing else owns.
-    let [from, to] = ends.map(|end| File::from(unsafe { OwnedFd::from_raw_fd(end) }));
+    let [mut from, mut to] = pipe()?;
     // SAFETY: this thread is the only one.
     match unsafe { libc::fork() } {
         -1 => Err(Died::NoProcess),
@@ -76,7 +70,6 @@ pub(super) fn in_copy(
                 be_silent();
             }
             let bytes = act();
-            let mut to = to;
             // If the other process has ended, nobody waits for the bytes.
             let _ = to.write_all(&bytes);
             drop(to);
@@ -93,31 +86,50 @@ pub(super) fn in_copy(
         child => {
             drop(to);
             let mut bytes = Vec::new();
-            let mut from = from;
             let read = from.read_to_end(&mut bytes);
-            let mut status = 0;
-            if let Some(then) = then {
-                // SAFETY: room for a status; the process is this one's child.
-                unsafe { libc::waitpid(child, &raw mut status, libc::WUNTRACED) };
-                if libc::WIFSTOPPED(status) {
-                    then(child.cast_unsigned());
-                    // SAFETY: no pointers; nothing waits for its end but this.
-                    unsafe { libc::kill(child, libc::SIGKILL) };
-                    // SAFETY: room for a status.
-                    unsafe { libc::waitpid(child, &raw mut status, 0) };
-                    return read.map(|_| bytes).map_err(|_| Died::NoProcess);
-                }
+            let status = wait(child, if then.is_some() { libc::WUNTRACED } else { 0 });
+            if let Some(then) = then
+                && libc::WIFSTOPPED(status)
+            {
+                then(child.cast_unsigned());
+                // SAFETY: no pointers; nothing waits for its end but this.
+                unsafe { libc::kill(child, libc::SIGKILL) };
+                wait(child, 0);
+                return read.map(|_| bytes).map_err(|_| Died::NoProcess);
             }
-            // SAFETY: room for a status.
-            unsafe { libc::waitpid(child, &raw mut status, 0) };
-            if libc::WIFSIGNALED(status) {
-                return Err(Died::Signal(libc::WTERMSIG(status)));
-            }
-            match read {
-                Ok(_) if !bytes.is_empty() => Ok(bytes),
-                _ => Err(Died::Exit(libc::WEXITSTATUS(status))),
+            match (died(status), read) {
+                (Died::Exit(_), Ok(_)) if !bytes.is_empty() => Ok(bytes),
+                (died, _) => Err(died),
             }
         }
+    }
+}
+
+/// Creates a pipe. Returns the end to read from, and the end to write to.
+fn pipe() -> Result<[File; 2], Died> {
+    let mut ends = [0; 2];
+    // SAFETY: room for two descriptors.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return Err(Died::NoProcess);
+    }
+    // SAFETY: two descriptors that nothing else owns.
+    Ok(ends.map(|end| File::from(unsafe { OwnedFd::from_raw_fd(end) })))
+}
+
+/// Waits for a child of this process, and returns its status.
+fn wait(child: libc::pid_t, options: i32) -> i32 {
+    let mut status = 0;
+    // SAFETY: room for a status.
+    unsafe { libc::waitpid(child, &raw mut status, options) };
+    status
+}
+
+/// Returns the way in which a process with this status ended.
+fn died(status: i32) -> Died {
+    if libc::WIFSIGNALED(status) {
+        Died::Signal(libc::WTERMSIG(status))
+    } else {
+        Died::Exit(libc::WEXITSTATUS(status))
     }
 }
 
@@ -155,13 +167,7 @@ pub fn in_workers(
 ) -> Result<(), Died> {
     let mut workers = Vec::new();
     for number in 0..count {
-        let mut ends = [0; 2];
-        // SAFETY: room for two descriptors.
-        if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-            return Err(Died::NoProcess);
-        }
-        // SAFETY: two descriptors that nothing else owns.
-        let [from, mut to] = ends.map(|end| File::from(unsafe { OwnedFd::from_raw_fd(end) }));
+        let [from, mut to] = pipe()?;
         // SAFETY: no other thread is needed in the copy.
         match unsafe { libc::fork() } {
             -1 => return Err(Died::NoProcess),
@@ -198,13 +204,9 @@ pub fn in_workers(
     }
     let mut ended = Ok(());
     for (child, _) in workers {
-        let mut status = 0;
-        // SAFETY: room for a status.
-        unsafe { libc::waitpid(child, &raw mut status, 0) };
-        if libc::WIFSIGNALED(status) {
-            ended = Err(Died::Signal(libc::WTERMSIG(status)));
-        } else if libc::WEXITSTATUS(status) != 0 {
-            ended = Err(Died::Exit(libc::WEXITSTATUS(status)));
+        match died(wait(child, 0)) {
+            Died::Exit(0) => {}
+            other => ended = Err(other),
         }
     }
     ended

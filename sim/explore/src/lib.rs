@@ -83,8 +83,8 @@ pub use info::Info;
 pub use lock::{ConditionVariable, EventObject, LockKind, LockName, ProfilerLock};
 pub use schedule_string::{ScheduleString, ScheduleStringError};
 pub use search::{
-    Choice, Coverage, Exhaustive, Guided, NotedHistory, NotingSearch, Pct, Random, ReplaySearch,
-    Search, Strategy,
+    Choice, Coverage, Exhaustive, Guided, NotALine, NotedHistory, NotingSearch, Pct, Random,
+    RemoteSearch, ReplaySearch, Search, Strategy, answer,
 };
 pub use setup::Setup;
 pub use target::ExaminedThread;

@@ -83,6 +83,21 @@ impl CurrentThread<'_, '_> {
         self.kernel.index_of(os)
     }
 
+    /// Returns the thread for which the runtime has this handle.
+    #[must_use]
+    pub fn thread_with_handle(&self, handle: u64) -> Option<ThreadIndex> {
+        let threads = self.kernel.runtime.threads.borrow();
+        let os = threads.iter().find(|thread| handle != 0 && thread.handle == handle)?.os;
+        drop(threads);
+        self.kernel.index_of(os)
+    }
+
+    /// Returns the OS id of a thread.
+    #[must_use]
+    pub fn os_of(&self, thread: ThreadIndex) -> Option<OsThreadId> {
+        Some(self.kernel.state.borrow().threads.get(thread.index())?.os)
+    }
+
     /// Creates a lock.
     #[must_use]
     pub fn new_lock(&self, name: &str, kind: LockKind) -> ProfilerLock {

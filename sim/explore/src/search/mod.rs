@@ -6,6 +6,7 @@ mod guided;
 mod noted;
 mod pct;
 mod random;
+mod remote;
 mod replay;
 
 pub use exhaustive::Exhaustive;
@@ -13,6 +14,7 @@ pub use guided::Guided;
 pub use noted::{NotedHistory, NotingSearch};
 pub use pct::Pct;
 pub use random::Random;
+pub use remote::{NotALine, RemoteSearch, answer};
 pub use replay::ReplaySearch;
 
 use super::ending::Ending;

@@ -2,8 +2,8 @@
 
 use super::nothing;
 use crate::{
-    Ending, Exhaustive, Explorer, Guided, HistoryDetail, Limits, NotedHistory, NotingSearch,
-    Search, Setup,
+    Ending, Exhaustive, Explorer, Guided, HistoryDetail, Limits, NotALine, NotedHistory,
+    NotingSearch, Pct, Random, RemoteSearch, Search, Setup, answer,
 };
 
 /// Maximum number of histories.
@@ -51,6 +51,45 @@ fn follows(mut search: impl Search + Clone) -> u64 {
         noted.teach(&mut taught, &elsewhere.schedule, elsewhere.in_turn);
     }
     MOST
+}
+
+/// Checks that a search that is asked by lines makes the same choices as one that is asked directly, and learns alike.
+fn answers(mut search: impl Search + Clone) -> u64 {
+    let mut asked = search.clone();
+    let process = nothing();
+    let mut explorer = Explorer::new(&process).unwrap();
+    for number in 0..MOST {
+        let is_left = search.begin(number);
+        assert_eq!(is_left, asked.begin(number), "history {number}");
+        if !is_left {
+            assert_eq!(search.covered(), asked.covered());
+            return number;
+        }
+        let executed = execute(&mut explorer, &mut search);
+        search.end(&executed);
+        let learns = asked.learns();
+        let mut remote = RemoteSearch::new(learns, |line: &str, is_question| {
+            let answered = answer(&mut asked, line).unwrap();
+            assert_eq!(answered.is_some(), is_question, "{line}");
+            answered
+        });
+        let elsewhere = execute(&mut explorer, &mut remote);
+        assert_eq!(executed, elsewhere, "history {number}");
+        asked.end(&elsewhere);
+    }
+    MOST
+}
+
+#[test]
+fn a_search_is_asked_by_lines() {
+    assert_eq!(answers(Random::new(3)), MOST);
+    assert_eq!(answers(Guided::new(3)), MOST);
+    assert_eq!(answers(Pct::new(3, 3)), MOST);
+    let histories = answers(Exhaustive::new(None));
+    assert!((10..MOST).contains(&histories), "{histories}");
+    for line in ["", "choose", "choose 1 0,x :0", "choose 1 0 0", "ran 1", "ran 1 g", "runs 1 2"] {
+        assert_eq!(answer(&mut Random::new(1), line), Err(NotALine), "{line}");
+    }
 }
 
 #[test]

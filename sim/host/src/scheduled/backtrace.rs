@@ -1,19 +1,13 @@
 //! Stacks of the guest's threads: unwound by clr-walker, named by symbols and by DWARF's line tables.
 
-use super::imports::LoadedObject;
+use super::system::{self, Image, LoadedObject, OwnMemory};
 use addr2line::Loader;
 use clr_walker::code_map::CodeMap;
 use clr_walker::image::Symbols;
-use clr_walker::image::elf::ElfImage;
-use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::registers::Registers;
 use clr_walker::unwind::{Frame, Position, Unwinder};
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
-use std::ffi::c_void;
-use std::fs::File;
-use std::os::fd::AsRawFd;
-use std::path::Path;
 
 /// Maximum number of frames of a stack.
 const FRAMES: u32 = 200;
@@ -29,10 +23,6 @@ enum Origin {
     Tool,
 }
 
-/// Beginnings of the names of libraries of the system and of languages.
-const SYSTEM: [&str; 7] =
-    ["libc.so", "libm.so", "ld-linux", "libgcc_s.so", "libstdc++.so", "libc++.so", "libc++abi.so"];
-
 /// Beginnings of the paths of code that comes with a language, and not from the guest: templates and inlined
 /// functions, which stand for nothing that the guest's authors have written.
 const OF_LANGUAGES: [&str; 3] = ["/usr/include/", "/usr/lib/", "/rustc/"];
@@ -41,7 +31,7 @@ const OF_LANGUAGES: [&str; 3] = ["/usr/include/", "/usr/lib/", "/rustc/"];
 struct Object {
     loaded: LoadedObject,
     origin: Origin,
-    image: ElfImage<'static>,
+    image: Image<'static>,
     /// The symbols of the image, once a frame is in it.
     symbols: OnceCell<Symbols<'static>>,
 }
@@ -61,19 +51,18 @@ thread_local! {
 /// Notes an object. `is_guests`: it was loaded with the guest.
 pub(super) fn note(loaded: &LoadedObject, is_guests: bool) {
     let path = loaded.path();
-    let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let is_system = SYSTEM.iter().any(|name| file.starts_with(name));
+    let is_system = system::is_of_system(&path);
     let origin = match is_guests {
         _ if is_system => Origin::System,
         true => Origin::Guest,
         false => Origin::Tool,
     };
     // An object without a file, such as the kernel's, is code that no walk goes through.
-    let Some(bytes) = map_file(&path) else { return };
-    let Ok(image) = ElfImage::parse(bytes) else { return };
+    let Some(bytes) = system::map_file(&path) else { return };
+    let Ok(image) = Image::parse(bytes) else { return };
     OBJECTS.with_borrow_mut(|objects| {
         // What was noted before is refused as an overlap.
-        if objects.map.insert_elf(loaded.start(), &image).is_ok() {
+        if system::insert(&mut objects.map, loaded, &image) {
             objects.objects.push(Object {
                 loaded: loaded.clone(),
                 origin,
@@ -82,40 +71,6 @@ pub(super) fn note(loaded: &LoadedObject, is_guests: bool) {
             });
         }
     });
-}
-
-/// Maps a file for as long as the process lives.
-fn map_file(path: &Path) -> Option<&'static [u8]> {
-    let file = File::open(path).ok()?;
-    let size = usize::try_from(file.metadata().ok()?.len()).ok().filter(|size| *size > 0)?;
-    let (protection, flags) = (libc::PROT_READ, libc::MAP_PRIVATE);
-    // SAFETY: a new mapping, which nobody unmaps. A library is not changed while it is loaded: that would
-    // break its own code, too.
-    unsafe {
-        let start = libc::mmap(std::ptr::null_mut(), size, protection, flags, file.as_raw_fd(), 0);
-        (start != libc::MAP_FAILED)
-            .then(|| std::slice::from_raw_parts(start.cast_const().cast(), size))
-    }
-}
-
-/// The memory of this process: a read of what is not mapped fails.
-struct OwnMemory;
-
-impl Memory for OwnMemory {
-    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
-        let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-        let remote = libc::iovec { iov_base: address as *mut c_void, iov_len: buffer.len() };
-        // SAFETY: the local range is `buffer`; the kernel checks the other one.
-        let read = unsafe {
-            let process = libc::getpid();
-            libc::process_vm_readv(process, &raw const local, 1, &raw const remote, 1, 0)
-        };
-        if usize::try_from(read) == Ok(buffer.len()) {
-            Ok(())
-        } else {
-            Err(Unreadable { address, len: buffer.len() as u32 })
-        }
-    }
 }
 
 /// A frame, with the index of its object.
@@ -155,9 +110,7 @@ impl Objects {
 
     /// Returns the start of the function that a frame executes (VA).
     fn start_of(&self, found: &Found) -> Option<u64> {
-        let (region, rva) = self.map.find(found.address)?;
-        let function = region.cfi()?.function(rva)?;
-        Some(found.address - u64::from(rva - function.start))
+        system::function_start(&self.map, found.address)
     }
 }
 
@@ -233,7 +186,7 @@ impl Objects {
         let name = || self.symbol(found).unwrap_or_else(unknown);
         let loader = loaders.entry(at).or_insert_with(|| Loader::new(object.loaded.path()).ok());
         let (mut names, mut is_of_language) = (Vec::new(), false);
-        let probe = found.address.wrapping_sub(object.loaded.base());
+        let probe = found.address.wrapping_sub(system::bias(&object.loaded, &object.image));
         if let Some(mut inlined) = loader.as_ref().and_then(|it| it.find_frames(probe).ok()) {
             while let Ok(Some(frame)) = inlined.next() {
                 let function = frame.function.as_ref().and_then(|it| it.raw_name().ok());

@@ -5,7 +5,8 @@
 //! other threads could observe. One of the two runs, and the other waits: the guest's thread asks, and
 //! the coroutine answers, or has the thread execute something first, such as a callback.
 
-use super::{backtrace, sanitizer, stopped};
+use super::system::stopped;
+use super::{backtrace, sanitizer, system};
 use clr_explore::{CurrentThread, ThreadIndex};
 use clr_walker::registers::Registers;
 use std::cell::{Cell, RefCell};
@@ -31,7 +32,7 @@ enum FromGuest {
     Does(Request),
     HasExecuted,
     HasEnded,
-    /// A signal would have ended the process.
+    /// A fault, by its number, would have ended the process.
     Faults(c_int),
 }
 
@@ -139,8 +140,7 @@ impl Carrier {
     /// Makes this thread of the system the carrier's.
     fn settle(self: &Arc<Self>) {
         CARRIER.with(|carrier| *carrier.borrow_mut() = Some(Arc::clone(self)));
-        // SAFETY: no pointers.
-        self.thread.store(unsafe { libc::gettid() }, Ordering::Relaxed);
+        self.thread.store(system::thread_id(), Ordering::Relaxed);
         stopped::add_stack();
     }
 

@@ -1,7 +1,7 @@
-//! Random numbers of the system, the same ones in each history.
+//! Random numbers of a history: the same ones in each.
 
 use super::{carrier, objects};
-use libc::{c_int, c_uint, c_void, ssize_t};
+use std::ffi::c_void;
 
 /// Returns the word with this number: SplitMix64 (Steele, Lea and Flood, 2014).
 const fn word(number: u64) -> u64 {
@@ -15,7 +15,7 @@ const fn word(number: u64) -> u64 {
 ///
 /// # Safety
 /// The buffer has this length, in bytes.
-unsafe fn fill(buffer: *mut c_void, len: usize) -> bool {
+pub(super) unsafe fn fill(buffer: *mut c_void, len: usize) -> bool {
     let Some(carrier) = carrier::current() else { return false };
     let count = len.div_ceil(8);
     let words =
@@ -25,26 +25,4 @@ unsafe fn fill(buffer: *mut c_void, len: usize) -> bool {
     // SAFETY: the caller's promise; there are at least `len` bytes.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), buffer.cast(), len) };
     true
-}
-
-pub(super) unsafe extern "C" fn getrandom(
-    buffer: *mut c_void,
-    len: usize,
-    flags: c_uint,
-) -> ssize_t {
-    // SAFETY: the guest's buffer.
-    if unsafe { fill(buffer, len) } {
-        return len.cast_signed();
-    }
-    // SAFETY: the guest's arguments.
-    unsafe { libc::getrandom(buffer, len, flags) }
-}
-
-pub(super) unsafe extern "C" fn getentropy(buffer: *mut c_void, len: usize) -> c_int {
-    // SAFETY: the guest's buffer. More than 256 bytes are an error, which the system reports.
-    if len <= 256 && unsafe { fill(buffer, len) } {
-        return 0;
-    }
-    // SAFETY: the guest's arguments.
-    unsafe { libc::getentropy(buffer, len) }
 }

@@ -21,6 +21,20 @@ struct Annotations {
     end: [Plain; 2],
 }
 
+/// Returns a function of the sanitizer.
+#[cfg(target_os = "linux")]
+fn find(name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: a text with a final NUL.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    (!found.is_null()).then_some(found)
+}
+
+/// Returns none: the sanitizer is not for this system.
+#[cfg(not(target_os = "linux"))]
+const fn find(_: &CStr) -> Option<*mut c_void> {
+    None
+}
+
 const HERE: *const c_char = c"clr-host".as_ptr();
 
 /// Places for orders that no object of the guest stands for: what threads have done when they are suspended, and
@@ -32,11 +46,6 @@ static BEFORE: u8 = 0;
 
 fn annotations() -> Option<&'static Annotations> {
     static FOUND: OnceLock<Option<Annotations>> = OnceLock::new();
-    let find = |name: &CStr| {
-        // SAFETY: a text with a final NUL.
-        let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
-        (!found.is_null()).then_some(found)
-    };
     let all = || {
         // Valgrind's tools have annotations of the same names; ThreadSanitizer has this function, too.
         find(c"__tsan_acquire")?;

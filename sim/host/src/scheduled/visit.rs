@@ -1,8 +1,10 @@
 //! A profiler's library over a text's program, in histories.
 
-use super::{
-    Died, GuestEnding, Kept, Rules, ScheduledLibrary, carrier, run_in_copy, sanitizer, signals,
-};
+#[cfg(target_os = "linux")]
+use super::ending::Died;
+use super::ending::{GuestEnding, Kept, Rules};
+use super::run::run;
+use super::{ScheduledLibrary, carrier, sanitizer, system};
 use crate::callbacks::Raised;
 use crate::guest::{Loaded, Visit};
 use crate::journal::Journal;
@@ -107,11 +109,17 @@ impl ScheduledVisit {
     ///
     /// # Errors
     /// Returns [`Died`] if the profiler ended its process, or this one has other threads.
+    #[cfg(target_os = "linux")]
     pub fn run_in_copy(
         &mut self,
         search: &mut dyn Search,
         kept: Kept<'_>,
     ) -> Result<GuestEnding, Died> {
+        system::fork::run_in_copy(kept, || self.run_here(search, kept))
+    }
+
+    /// Executes a history in this process, whose last act it is: threads of the profiler may wait for ever.
+    pub fn run_here(&mut self, search: &mut dyn Search, kept: Kept<'_>) -> GuestEnding {
         let Self { explorer, session, library, class, patience, rules, .. } = self;
         carrier::set_patience(*patience);
         let guest = Rc::new(Guest {
@@ -123,7 +131,7 @@ impl ScheduledVisit {
         let load = move |setup: &mut Setup<'_>| {
             let starts = Rc::clone(&guest);
             setup.before_program("the runtime's start", move |me| starts.start(me));
-            setup.on_signal(signals::handle);
+            system::set_up(setup);
             let exports = Rc::clone(&guest);
             setup.on_export(move |me, function| exports.export(me, function));
             for kind in Kind::ALL {
@@ -132,7 +140,7 @@ impl ScheduledVisit {
             }
         };
         let guest = session.share();
-        run_in_copy(explorer, &load, search, *rules, &|| mistakes(&guest), kept)
+        run(explorer, &load, search, *rules, &|| mistakes(&guest), kept)
     }
 }
 

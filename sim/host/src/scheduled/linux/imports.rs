@@ -1,6 +1,7 @@
 //! Imports of loaded objects, replaced in memory: the relocations of ELF's dynamic section
 //! (System V ABI, AMD64 supplement, "Relocation Types").
 
+use super::Replacement;
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_int, c_void};
 use std::ops::Range;
@@ -28,7 +29,7 @@ const KEPT: [&str; 5] = ["libc.so", "ld-linux", "libm.so", "libgcc_s.so", "libdl
 
 /// A loaded object: the addresses (VA) of its base, of its first and last bytes, and of its dynamic section.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct LoadedObject {
+pub(in crate::scheduled) struct LoadedObject {
     name: String,
     base: u64,
     start: u64,
@@ -36,15 +37,8 @@ pub(super) struct LoadedObject {
     dynamic: u64,
 }
 
-/// A function that an import is to lead to.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Replacement {
-    pub name: &'static str,
-    pub with: *const c_void,
-}
-
 /// Returns the loaded objects.
-pub(super) fn loaded_objects() -> BTreeSet<LoadedObject> {
+pub(in crate::scheduled) fn loaded_objects() -> BTreeSet<LoadedObject> {
     unsafe extern "C" fn collect(
         info: *mut libc::dl_phdr_info,
         _: usize,
@@ -94,28 +88,28 @@ struct Tables {
 
 impl LoadedObject {
     /// Returns the path of the object's file.
-    pub(super) fn path(&self) -> PathBuf {
+    pub(in crate::scheduled) fn path(&self) -> PathBuf {
         let is_program = self.name.is_empty();
         if is_program { PathBuf::from("/proc/self/exe") } else { PathBuf::from(&self.name) }
     }
 
     /// Returns the address that its file's addresses are relative to (VA).
-    pub(super) const fn base(&self) -> u64 {
+    pub(in crate::scheduled) const fn base(&self) -> u64 {
         self.base
     }
 
     /// Returns the address of the first byte (VA).
-    pub(super) const fn start(&self) -> u64 {
+    pub(in crate::scheduled) const fn start(&self) -> u64 {
         self.start
     }
 
     /// Returns the addresses of its bytes (VA).
-    pub(super) const fn code(&self) -> Range<u64> {
+    pub(in crate::scheduled) const fn code(&self) -> Range<u64> {
         self.start..self.end
     }
 
     /// Returns true if the object's imports are to be replaced.
-    pub(super) fn is_replaced(&self) -> bool {
+    pub(in crate::scheduled) fn is_replaced(&self) -> bool {
         let file = self.name.rsplit('/').next().unwrap_or_default();
         !file.is_empty() && !KEPT.iter().any(|kept| file.starts_with(kept))
     }
@@ -160,7 +154,10 @@ impl LoadedObject {
     ///
     /// # Errors
     /// Returns the address (VA) of a page that cannot be made writable.
-    pub(super) fn replace_imports(&self, replacements: &[Replacement]) -> Result<usize, u64> {
+    pub(in crate::scheduled) fn replace_imports(
+        &self,
+        replacements: &[Replacement],
+    ) -> Result<usize, u64> {
         let Tables { strings, symbols, relocations } = self.tables();
         let mut changed = 0;
         for (table, size) in relocations {

@@ -2,8 +2,7 @@
 //! one would wait with the baton in its hand, for something that no simulated thread does: the history ends with a
 //! message that names the call. Those that wait for a time alone are sleeps.
 
-use super::imports::Replacement;
-use super::{carrier, time};
+use super::{Replacement, carrier, time};
 use clr_explore::CurrentThread;
 use libc::{c_int, c_long, c_void, nfds_t, pollfd, timespec, timeval};
 use std::ffi::CString;

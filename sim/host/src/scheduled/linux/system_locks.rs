@@ -3,8 +3,8 @@
 //! A thread that is in the heap or the loader goes on whatever others do, unless a handler of a signal interrupts it
 //! there: only then others wait for it. Until the guest has set a handler these calls are no switch points.
 
-use super::imports::{Replacement, loaded_objects};
-use super::{carrier, objects, replacements, signals};
+use super::imports::loaded_objects;
+use super::{Replacement, carrier, objects, replacements, signals};
 use clr_explore::{CurrentThread, LockKind};
 use libc::{c_char, c_int, c_void, dl_phdr_info, size_t};
 

@@ -2,34 +2,10 @@
 //! cannot be undone, so each history begins with a copy of a process that has loaded the guest, and called
 //! nothing.
 
-use core::fmt;
+use crate::scheduled::ending::{Died, GuestEnding, Kept};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-
-/// The reason why a process has not reported the end of its history.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Died {
-    /// A signal ended it: the guest has crashed, or called `abort`.
-    Signal(i32),
-    /// The guest ended it with this code.
-    Exit(i32),
-    /// The system has no process, or no pipe, for it, or this process has other threads.
-    NoProcess,
-}
-
-impl fmt::Display for Died {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Signal(libc::SIGSEGV) => f.write_str("SIGSEGV ended the process"),
-            Self::Signal(libc::SIGALRM) => f.write_str("the process hung after a fault"),
-            Self::Signal(libc::SIGABRT) => f.write_str("SIGABRT ended the process"),
-            Self::Signal(signal) => write!(f, "signal {signal} ended the process"),
-            Self::Exit(code) => write!(f, "the profiler ended its process with {code}"),
-            Self::NoProcess => f.write_str("the system has no process for it"),
-        }
-    }
-}
 
 /// Gives this process the same addresses each time it is started, so that containers that are ordered by
 /// address are traversed in the same order. Returns true if the process has to be started again for that.
@@ -44,13 +20,23 @@ pub fn fix_addresses() -> bool {
     unsafe { libc::personality(u64::from((flags | libc::ADDR_NO_RANDOMIZE).cast_unsigned())) >= 0 }
 }
 
+/// Executes a history in a copy of this process.
+pub(in crate::scheduled) fn run_in_copy(
+    kept: Kept<'_>,
+    run: impl FnOnce() -> GuestEnding,
+) -> Result<GuestEnding, Died> {
+    let then = if let Kept::Stopped(_, then) = kept { Some(then) } else { None };
+    let bytes = in_copy(kept.is_silent(), then, || run().to_bytes())?;
+    GuestEnding::from_bytes(&bytes).ok_or(Died::Exit(0))
+}
+
 /// Executes `act` in a copy of this process, which ends after it, and returns its bytes. With `then` the copy
 /// stops before its end, and `then` is called with its process id.
 ///
 /// # Errors
 /// Returns [`Died`] if the copy ended otherwise. If this process has other threads there is none: a lock that
 /// one of them owns would never be released in the copy.
-pub(super) fn in_copy(
+fn in_copy(
     silent: bool,
     then: Option<&dyn Fn(u32)>,
     act: impl FnOnce() -> Vec<u8>,

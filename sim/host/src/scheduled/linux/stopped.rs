@@ -2,7 +2,8 @@
 //!
 //! A thread that is stopped waits in a signal handler until its process ends.
 
-use super::carrier::{self, Carrier};
+use super::carrier;
+use crate::scheduled::carrier::Carrier;
 use clr_walker::registers::Registers;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
@@ -24,7 +25,7 @@ fn stop_signal() -> c_int {
 }
 
 /// Returns the name of a signal.
-pub(super) fn name(signal: c_int) -> &'static str {
+pub(in crate::scheduled) fn name(signal: c_int) -> &'static str {
     match signal {
         libc::SIGSEGV => "SIGSEGV",
         libc::SIGBUS => "SIGBUS",
@@ -37,7 +38,7 @@ pub(super) fn name(signal: c_int) -> &'static str {
 }
 
 /// Has faults of the guest's threads, and the signal that stops them, handled in this process.
-pub(super) fn handle_signals() {
+pub(in crate::scheduled) fn handle_faults() {
     for signal in FAULTS.into_iter().chain([stop_signal()]) {
         // SAFETY: all zero is a valid sigaction; the handler has the type that SA_SIGINFO demands.
         unsafe {
@@ -52,7 +53,7 @@ pub(super) fn handle_signals() {
 }
 
 /// Gives this thread a stack for handlers, for as long as the process lives: it may have exhausted its own.
-pub(super) fn add_stack() {
+pub(in crate::scheduled) fn add_stack() {
     let (protection, flags) =
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a new mapping, which nobody unmaps, becomes the stack; a failed call leaves the thread as it is.
@@ -94,7 +95,7 @@ unsafe extern "C" fn stop(signal: c_int, _: *mut libc::siginfo_t, ucontext: *mut
 }
 
 /// Stops a thread, and returns its registers. `None` if it does not stop, or has ended.
-pub(super) fn registers(carrier: &Arc<Carrier>) -> Option<Registers> {
+pub(in crate::scheduled) fn registers(carrier: &Arc<Carrier>) -> Option<Registers> {
     if let Some(registers) = carrier.stopped() {
         return Some(registers);
     }

@@ -1,6 +1,7 @@
 //! Threads that the guest starts.
 
-use super::{carrier, carrier::Carrier, objects, sanitizer};
+use super::{carrier, objects, sanitizer};
+use crate::scheduled::carrier::Carrier;
 use libc::{c_int, c_void, pthread_attr_t, pthread_t};
 use std::cell::Cell;
 use std::ptr::null_mut;

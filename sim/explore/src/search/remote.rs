@@ -1,0 +1,90 @@
+//! Searches that another process makes: a history asks for each choice in a line of text.
+
+use super::{Choice, Search, State};
+use crate::footprint::Footprint;
+use crate::history::ThreadIndex;
+use core::fmt;
+
+/// A search that asks another one, by lines of text that [`answer`] understands. A line is read by a process of
+/// the same build.
+///
+/// `ask` sends a line without its end, and returns the answer if the line is a question: `None` if the other process
+/// does not answer, which gives the history up.
+pub struct RemoteSearch<F> {
+    learns: bool,
+    ask: F,
+}
+
+impl<F: FnMut(&str, bool) -> Option<String>> RemoteSearch<F> {
+    /// Creates a search. `learns`: the other search learns from histories, and needs the states of switch points.
+    pub const fn new(learns: bool, ask: F) -> Self {
+        Self { learns, ask }
+    }
+}
+
+impl<F> fmt::Debug for RemoteSearch<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteSearch").field("learns", &self.learns).finish_non_exhaustive()
+    }
+}
+
+impl<F: FnMut(&str, bool) -> Option<String>> Search for RemoteSearch<F> {
+    fn begin(&mut self, _: u64) -> bool {
+        true
+    }
+
+    fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
+        let threads: Vec<String> = at.runnable.iter().map(|it| it.0.to_string()).collect();
+        let last = at.last.map(|last| last.0.to_string()).unwrap_or_default();
+        let state = if self.learns { at.state() } else { 0 };
+        let question = format!("choose {} {} {last}:{state:x}", at.turn, threads.join(","));
+        (self.ask)(&question, true)?.parse().ok().map(ThreadIndex)
+    }
+
+    fn ran(&mut self, thread: ThreadIndex, footprint: Footprint) {
+        if self.learns {
+            (self.ask)(&format!("ran {} {:x}", thread.0, footprint.bits()), false);
+        }
+    }
+}
+
+/// Has a search, which has begun the history, answer a line of a [`RemoteSearch`]. Returns the line to send back if there
+/// is one: it is empty if the search gives up the history.
+///
+/// # Errors
+/// Returns [`NotALine`] for any other text.
+pub fn answer(search: &mut dyn Search, line: &str) -> Result<Option<String>, NotALine> {
+    let mut words = line.split(' ');
+    let mut word = || words.next().ok_or(NotALine);
+    let thread = |text: &str| text.parse().map(ThreadIndex).map_err(|_| NotALine);
+    match word()? {
+        "choose" => {
+            let turn = word()?.parse().map_err(|_| NotALine)?;
+            let runnable = word()?.split(',').map(thread).collect::<Result<Vec<_>, _>>()?;
+            let (last, state) = word()?.split_once(':').ok_or(NotALine)?;
+            let last = if last.is_empty() { None } else { Some(thread(last)?) };
+            let state = State::Known(u64::from_str_radix(state, 16).map_err(|_| NotALine)?);
+            let chosen = search.choose(&Choice { turn, runnable: &runnable, last, state });
+            Ok(Some(chosen.map(|chosen| chosen.0.to_string()).unwrap_or_default()))
+        }
+        "ran" => {
+            let thread = thread(word()?)?;
+            let bits = u64::from_str_radix(word()?, 16).map_err(|_| NotALine)?;
+            search.ran(thread, Footprint::from_bits(bits));
+            Ok(None)
+        }
+        _ => Err(NotALine),
+    }
+}
+
+/// The error of a text that is no line of a [`RemoteSearch`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotALine;
+
+impl fmt::Display for NotALine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("this is no line of a search in another process")
+    }
+}
+
+impl core::error::Error for NotALine {}

@@ -24,7 +24,7 @@ impl Inner {
     ///
     /// # Safety
     /// The session's runtime is that of the history.
-    #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+    #[cfg(scheduled)]
     pub(crate) unsafe fn on_behalf_of<T>(
         &self,
         me: &CurrentThread<'_, '_>,

@@ -49,7 +49,7 @@
 //! | `journal` | events, as they happen |
 //! | `out` | pointers of the profiler |
 //! | `current` | the thread of a history that has the turn |
-//! | `scheduled` | a guest's threads under the scheduler (Linux) |
+//! | `scheduled` | a guest's threads under the scheduler (x86-64: Linux with glibc, Windows) |
 //! | `c` | the functions of `clrsim.h` |
 //! | `probe` | a profiler that makes any call, for tests and fuzzing |
 //!
@@ -88,7 +88,7 @@ mod raise;
 mod refusals;
 mod report;
 pub mod results;
-#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+#[cfg(scheduled)]
 pub mod scheduled;
 mod session;
 mod stage;

@@ -95,7 +95,7 @@ impl Head {
         method: &'static str,
         act: impl FnOnce(&Rc<Inner>) -> Result<HResult, CallError<Outcome>>,
     ) -> HResult {
-        #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+        #[cfg(scheduled)]
         if crate::scheduled::is_in_history() {
             crate::scheduled::sanitizer::begins_call(method);
             let answer = crate::scheduled::ask(|me| self.answer_in_history(me, method, act));
@@ -128,7 +128,7 @@ impl Head {
     }
 
     /// Calls `act` for a thread of a history. Other threads may run before.
-    #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+    #[cfg(scheduled)]
     fn answer_in_history(
         &self,
         me: &clr_explore::CurrentThread<'_, '_>,

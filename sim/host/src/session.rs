@@ -56,7 +56,7 @@ pub(crate) struct Shared {
     journal: Option<Box<dyn Journal>>,
     /// The last step of loading that gave no object, with its result: histories say it.
     #[cfg_attr(
-        not(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")),
+        not(scheduled),
         allow(dead_code, reason = "elsewhere there are no histories of libraries")
     )]
     refused: Mutex<Option<(&'static str, HResult)>>,
@@ -69,7 +69,7 @@ impl Shared {
     }
 
     /// Returns the last step of loading that gave no object, with its result.
-    #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+    #[cfg(scheduled)]
     pub(crate) fn refused(&self) -> Option<(&'static str, HResult)> {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -254,12 +254,12 @@ impl Inner {
         self.shared.write(&Entry::Enters(callback));
         let before = self.within.replace(Some(callback));
         // In a history the thread of the system that carries the guest's code executes it.
-        #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+        #[cfg(scheduled)]
         let result = match self.current() {
             Some(me) => self.switching(|| crate::scheduled::execute(me, call)),
             None => call(),
         };
-        #[cfg(not(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")))]
+        #[cfg(not(scheduled))]
         let result = call();
         self.within.set(before);
         self.shared.write(&Entry::Leaves { callback, result });

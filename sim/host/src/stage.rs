@@ -87,7 +87,7 @@ impl Stage {
     }
 
     /// Returns the process of a search of histories, by its runtime. `main` is the program's first thread.
-    #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+    #[cfg(scheduled)]
     pub(crate) const fn scheduled(runtime: Rc<Runtime<'static>>, main: OsThreadId) -> Self {
         let threads = Threads { stopped: main, native: OsThreadId(0), managed: OsThreadId(0) };
         Self { runtime, world: None, threads, scheduled: true, _build: None, _process: None }

@@ -156,6 +156,11 @@ pub(crate) struct HostArgs {
     /// Be the process of one runtime, and write its journal into this file
     #[arg(long, hide = true, value_name = "FILE")]
     pub(crate) journal: Option<PathBuf>,
+
+    /// Be the process of one history, and keep of it what this says
+    #[cfg(all(windows, target_arch = "x86_64"))]
+    #[arg(long, hide = true, value_name = "JSON")]
+    pub(crate) history: Option<String>,
 }
 
 /// Returns a class id without braces.

@@ -20,6 +20,7 @@ use std::time::Duration;
 /// is set.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// Real time that a thread has to stop.
+#[cfg(target_os = "linux")]
 const TO_STOP: Duration = Duration::from_secs(1);
 
 /// Something that a coroutine does for a guest's thread.
@@ -40,6 +41,7 @@ enum FromGuest {
 enum ToGuest {
     Execute(Task),
     Answered,
+    #[cfg(target_os = "linux")]
     End,
 }
 
@@ -148,7 +150,11 @@ impl Carrier {
     pub(super) fn carry(self: &Arc<Self>) {
         self.settle();
         sanitizer::enters_tool();
+        #[cfg(target_os = "linux")]
         self.execute_until(|message| matches!(message, ToGuest::End));
+        // Nothing ends it before its process.
+        #[cfg(windows)]
+        self.execute_until(|_| false);
         sanitizer::leaves_tool();
     }
 
@@ -195,6 +201,7 @@ impl Carrier {
     }
 
     /// Waits for a thread that is about to stop.
+    #[cfg(target_os = "linux")]
     pub(super) fn wait_until_stopped(&self) -> Option<Registers> {
         let registers = self.stopped.take_within(TO_STOP)?;
         self.stopped.put(registers);
@@ -267,6 +274,7 @@ impl Carrier {
     }
 
     /// Ends the guest's thread, and serves it until it has: it may have destructors to execute.
+    #[cfg(target_os = "linux")]
     pub(super) fn finish(&self, me: &CurrentThread<'_, '_>) {
         self.to_guest.put(ToGuest::End);
         self.serve(me, |message| matches!(message, FromGuest::HasEnded));

@@ -61,13 +61,6 @@ pub enum Kept<'k> {
     Stopped(&'k Describe<'k>, &'k dyn Fn(u32)),
 }
 
-impl Kept<'_> {
-    /// Returns true if the guest's output is dropped.
-    pub(super) const fn is_silent(&self) -> bool {
-        matches!(self, Self::Ending | Self::Description(_))
-    }
-}
-
 impl fmt::Debug for Kept<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

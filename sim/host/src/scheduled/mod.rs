@@ -44,6 +44,8 @@ pub use ending::{Describe, Died, Executed, GuestEnding, Kept};
 #[cfg(target_os = "linux")]
 pub use linux::{GuestProcess, fix_addresses, in_workers};
 pub use visit::{ScheduledVisit, VisitError};
+#[cfg(windows)]
+pub use windows::{answer_history, run_history};
 
 #[cfg(target_os = "linux")]
 use linux as system;

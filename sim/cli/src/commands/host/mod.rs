@@ -2,6 +2,10 @@
 
 mod account;
 mod child;
+#[cfg_attr(
+    not(all(target_arch = "x86_64", any(windows, all(target_os = "linux", target_env = "gnu")))),
+    path = "no_histories.rs"
+)]
 mod histories;
 mod journal;
 mod table;
@@ -22,6 +26,10 @@ use std::io;
 pub(crate) fn host(args: &HostArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     if let Some(journal) = &args.journal {
         return child::visit(args, journal);
+    }
+    #[cfg(all(windows, target_arch = "x86_64"))]
+    if let Some(asked) = &args.history {
+        return histories::execute(args, asked);
     }
     let source = Source::find(&args.text)?;
     let fixture = ProgramFixture::read(&source)?;

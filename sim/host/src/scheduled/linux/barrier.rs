@@ -4,21 +4,48 @@ use super::sync::scheduled;
 use super::{carrier, objects};
 use clr_explore::{CurrentThread, LockKind, ProfilerLock};
 use libc::{c_int, pthread_barrier_t, pthread_spinlock_t};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 /// Place of the number of threads in glibc's `pthread_barrier_t`, in words of 4 bytes: behind the threads
 /// that came in, and the round (sysdeps/nptl/internaltypes.h, since 2.25).
 const COUNT: usize = 2;
+
+thread_local! {
+    /// Rounds of barriers that are over, and threads that wait in the current one, on the scheduler's thread.
+    static BARRIERS: RefCell<BTreeMap<usize, (u64, u32)>> = RefCell::default();
+}
+
+/// Adds a thread to those that wait in a barrier of `count` threads. Returns the round, and true if the thread
+/// is its last.
+fn arrive(at: usize, count: u32) -> (u64, bool) {
+    BARRIERS.with_borrow_mut(|barriers| {
+        let (round, waiting) = barriers.entry(at).or_default();
+        let mine = *round;
+        *waiting += 1;
+        let is_last = *waiting >= count;
+        if is_last {
+            (*round, *waiting) = (mine + 1, 0);
+        }
+        (mine, is_last)
+    })
+}
+
+/// Returns the number of rounds of a barrier that are over.
+fn round(at: usize) -> u64 {
+    BARRIERS.with_borrow(|barriers| barriers.get(&at).map_or(0, |(round, _)| *round))
+}
 
 /// Waits until `count` threads wait. Returns true in one of them.
 fn wait(me: &CurrentThread<'_, '_>, at: usize, count: u32) -> bool {
     let lock = objects::lock(me, at, LockKind::Plain, "barrier");
     let passed = objects::condition(me, at);
     me.acquire(lock);
-    let (round, is_last) = objects::arrive(at, count);
+    let (mine, is_last) = arrive(at, count);
     if is_last {
         me.notify_all(passed);
     }
-    while objects::round(at) == round && !me.is_over() {
+    while round(at) == mine && !me.is_over() {
         me.wait_on(passed, lock, None);
     }
     me.unlock(lock);
@@ -39,6 +66,7 @@ pub(super) unsafe extern "C" fn barrier_destroy(barrier: *mut pthread_barrier_t)
     // The C library's own has no threads: nothing waits in it.
     scheduled!(libc::pthread_barrier_destroy(barrier), |_me| {
         objects::forget(at);
+        BARRIERS.with_borrow_mut(|barriers| barriers.remove(&at));
         0
     })
 }

@@ -26,7 +26,8 @@ pub(in crate::scheduled) fn run_in_copy(
     run: impl FnOnce() -> GuestEnding,
 ) -> Result<GuestEnding, Died> {
     let then = if let Kept::Stopped(_, then) = kept { Some(then) } else { None };
-    let bytes = in_copy(kept.is_silent(), then, || run().to_bytes())?;
+    let is_silent = matches!(kept, Kept::Ending | Kept::Description(_));
+    let bytes = in_copy(is_silent, then, || run().to_bytes())?;
     GuestEnding::from_bytes(&bytes).ok_or(Died::Exit(0))
 }
 

@@ -5,6 +5,8 @@
 use super::{carrier, objects, refuse, refused, signals, time};
 use clr_explore::{CurrentThread, LockKind, ProfilerLock};
 use libc::{c_int, c_long, timespec};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 /// Operations without the bits that choose a clock, and processes.
 const OPERATION: c_int = !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
@@ -18,6 +20,26 @@ enum Futex {
     Wake(u32),
     /// Another operation, or some bits of a set alone.
     Unknown,
+}
+
+thread_local! {
+    /// Numbers of threads that wait for futexes and that nothing has woken, on the scheduler's thread.
+    static SLEEPERS: RefCell<BTreeMap<usize, u32>> = RefCell::default();
+}
+
+/// Adds a thread to those that wait for a futex.
+fn add_sleeper(at: usize) {
+    SLEEPERS.with_borrow_mut(|sleepers| *sleepers.entry(at).or_default() += 1);
+}
+
+/// Removes at most this number of threads from those that wait for a futex. Returns their number.
+fn wake_sleepers(at: usize, most: u32) -> u32 {
+    SLEEPERS.with_borrow_mut(|sleepers| {
+        let Some(count) = sleepers.get_mut(&at) else { return 0 };
+        let woken = most.min(*count);
+        *count -= woken;
+        woken
+    })
 }
 
 fn lock_of(me: &CurrentThread<'_, '_>, at: usize) -> ProfilerLock {
@@ -60,10 +82,10 @@ fn wait(
         me.unlock(lock);
         return libc::EAGAIN;
     }
-    objects::add_sleeper(at);
+    add_sleeper(at);
     let woken = me.wait_on(changed, lock, limit);
     if !woken {
-        objects::wake_sleepers(at, 1);
+        wake_sleepers(at, 1);
     }
     me.unlock(lock);
     if woken || limit.is_none() { 0 } else { libc::ETIMEDOUT }
@@ -74,7 +96,7 @@ fn wake(me: &CurrentThread<'_, '_>, at: usize, most: u32) -> u32 {
     let lock = lock_of(me, at);
     let changed = objects::condition(me, at);
     me.acquire(lock);
-    let woken = objects::wake_sleepers(at, most);
+    let woken = wake_sleepers(at, most);
     for _ in 0..woken {
         me.notify_one(changed);
     }

@@ -6,7 +6,7 @@
 //! profiler they are 0. To the guest a thread is what `pthread_self` returns on it, and, by number, what the runtime
 //! calls it in `ThreadAssignedToOSThread` and `GetThreadInfo`, which is what `gettid` returns.
 
-use super::{carrier, objects, refuse, refused};
+use super::{carrier, refuse, refused, threads};
 use clr_explore::{CurrentThread, ThreadIndex};
 use clr_runtime::OsThreadId;
 use clr_walker::profiling::TargetThread as _;
@@ -150,7 +150,7 @@ pub(super) unsafe extern "C" fn thread_kill(thread: pthread_t, number: c_int) ->
     };
     let sent = carrier.ask(move |me| {
         let known = with(|signals| signals.known.get(&thread).copied());
-        send(me, objects::thread(thread).or(known), number)
+        send(me, threads::known(thread).or(known), number)
     });
     sent.unwrap_or(libc::ESRCH)
 }

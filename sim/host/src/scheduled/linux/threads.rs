@@ -2,8 +2,10 @@
 
 use super::{carrier, objects, sanitizer};
 use crate::scheduled::carrier::Carrier;
+use clr_explore::ThreadIndex;
 use libc::{c_int, c_void, pthread_attr_t, pthread_t};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
@@ -20,9 +22,23 @@ struct Start {
 // SAFETY: the guest gives the argument to another thread itself.
 unsafe impl Send for Start {}
 
+/// The threads that the guest has started, by what `pthread_create` has returned.
+#[derive(Default)]
+struct Started {
+    threads: BTreeMap<u64, ThreadIndex>,
+    results: BTreeMap<u64, usize>,
+}
+
 thread_local! {
+    /// The started threads, on the scheduler's thread.
+    static STARTED: RefCell<Started> = RefCell::default();
     /// Rounds of destructors that are left.
     static LEFT: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Returns the thread that `pthread_create` has returned this for.
+pub(super) fn known(thread: pthread_t) -> Option<ThreadIndex> {
+    STARTED.with_borrow(|started| started.threads.get(&thread).copied())
 }
 
 /// Returns the key whose destructor ends a carrier in the last round, after the guest's own destructors.
@@ -70,7 +86,7 @@ fn note_result(carrier: &Carrier, result: *mut c_void) {
     // SAFETY: no pointers.
     let id = unsafe { libc::pthread_self() };
     let result = result as usize;
-    carrier.ask(move |_| objects::set_result(id, result));
+    carrier.ask(move |_| STARTED.with_borrow_mut(|started| started.results.insert(id, result)));
 }
 
 pub(super) unsafe extern "C" fn create(
@@ -103,7 +119,7 @@ pub(super) unsafe extern "C" fn create(
             // SAFETY: a thread that was started above, and is joined once.
             unsafe { libc::pthread_join(id, null_mut()) };
         });
-        objects::add_thread(id, index);
+        STARTED.with_borrow_mut(|started| started.threads.insert(id, index));
     });
     0
 }
@@ -123,9 +139,13 @@ pub(super) unsafe extern "C" fn join(thread: pthread_t, result: *mut *mut c_void
         return unsafe { libc::pthread_join(thread, result) };
     };
     let found = mine.ask(move |me| {
-        let index = objects::thread(thread)?;
+        let index = known(thread)?;
         me.join(index);
-        Some(objects::result(thread))
+        Some(
+            STARTED
+                .with_borrow(|started| started.results.get(&thread).copied())
+                .unwrap_or_default(),
+        )
     });
     sanitizer::acquires(thread as usize);
     let Some(Some(found)) = found else { return libc::ESRCH };

@@ -30,7 +30,7 @@ pub(super) struct Description {
 }
 
 /// The drawings of a history that are wanted.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Drawing {
     /// The width of the rows in characters, if there are to be any.
     pub(super) rows: Option<usize>,

@@ -1,7 +1,8 @@
 //! The guest of a search or a replay: a profiler over a text on a runtime.
 
 use super::super::child;
-use super::description::{Description, Drawing, Walks};
+use super::description::{Description, Drawing};
+use super::executor::Executor;
 use super::name::{HistoryName, LibraryDigest};
 use crate::args::HostArgs;
 use crate::input::program::ProgramFixture;
@@ -10,15 +11,17 @@ use crate::render::error::CliError;
 use clr_explore::{ScheduleString, Search};
 use clr_runtime::generation::Generation;
 use clr_scenario::TextDigest;
-use clrsim::scheduled::{Died, Executed, GuestEnding, Kept, ScheduledVisit, fix_addresses};
-use std::convert::Infallible;
-use std::io;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
-use std::time::Duration;
+use clrsim::scheduled::{Died, GuestEnding};
 
 /// The end of a history, or of its process.
 pub(super) type Ended = Result<GuestEnding, Died>;
+
+/// Makes a search of a guest's histories.
+pub(super) type Prepare<'p> = dyn Fn(&mut Guest) -> Box<dyn Search> + Sync + 'p;
+
+/// Executes the share of a worker with this number, and sends a record of each history.
+pub(super) type Work<'w> =
+    dyn Fn(usize, &mut dyn Search, &mut Guest, &mut dyn FnMut(&[u8])) + Sync + 'w;
 
 /// The fingerprint of histories that do not fail.
 pub(super) const ENDS: &str = "ends";
@@ -38,10 +41,12 @@ pub(super) enum And<'a> {
     /// The output of the guest is printed.
     Prints,
     /// The same, and the process stops at the end of the history, and this function gets its id.
+    #[cfg_attr(windows, expect(dead_code, reason = "there no process stops"))]
     Stops(&'a dyn Fn(u32)),
 }
 
 /// A profiler over a text on a runtime.
+#[cfg_attr(windows, derive(Clone))]
 pub(super) struct Guest {
     pub(super) library: String,
     pub(super) text: String,
@@ -50,20 +55,7 @@ pub(super) struct Guest {
     pub(super) generation: Generation,
     title: String,
     digests: (TextDigest, LibraryDigest),
-    visit: ScheduledVisit,
-    walks: Walks,
-}
-
-/// Starts the tool again with fixed addresses, if they are not: containers that are ordered by address are
-/// then traversed in the same order. With random addresses everything works as well.
-pub(super) fn with_fixed_addresses() {
-    if fix_addresses() {
-        let again = || -> io::Result<Infallible> {
-            let tool = std::env::current_exe()?;
-            Err(Command::new(tool).args(std::env::args_os().skip(1)).exec())
-        };
-        let _ = again();
-    }
+    executor: Executor,
 }
 
 impl Guest {
@@ -78,15 +70,9 @@ impl Guest {
         let fixture = ProgramFixture::read(source)?;
         let path = std::path::absolute(&args.library).map_err(|error| refused(&error.kind()))?;
         let digest = LibraryDigest::of(&path).map_err(|error| refused(&error.kind()))?;
-        let walks = Walks::default();
-        let journal = Some(Box::new(walks.clone()) as _);
-        let text = source.read_text()?;
-        let mut visit =
-            ScheduledVisit::open(&path, child::class(args)?, &text, generation, journal)
-                .map_err(|error| refused(&error))?;
-        if let Some(seconds) = args.timeout {
-            visit.set_patience(Duration::from_secs(seconds));
-        }
+        let (text, class) = (source.read_text()?, child::class(args)?);
+        let executor = Executor::new(args, &path, class, &text, generation)
+            .map_err(|error| refused(&error))?;
         let title = fixture.scenario.about.shows.clone();
         Ok(Self {
             library,
@@ -95,8 +81,7 @@ impl Guest {
             generation,
             title: title.unwrap_or_else(|| source.name.clone()),
             digests: (fixture.scenario.digest(), digest),
-            visit,
-            walks,
+            executor,
         })
     }
 
@@ -121,12 +106,12 @@ impl Guest {
 
     /// Executes the history that a search has begun.
     pub(super) fn execute(&mut self, search: &mut dyn Search) -> Ended {
-        self.visit.run_in_copy(search, Kept::Ending)
+        self.executor.execute(search)
     }
 
     /// Executes the history that a search has begun, and prints the output of the guest.
     pub(super) fn execute_aloud(&mut self, search: &mut dyn Search) -> Ended {
-        self.visit.run_in_copy(search, Kept::Printed(&|_| Vec::new()))
+        self.executor.execute_aloud(search)
     }
 
     /// Executes the history that a search has begun, and describes it.
@@ -136,19 +121,7 @@ impl Guest {
         drawing: &Drawing,
         and: And<'_>,
     ) -> (Ended, Description) {
-        let Self { visit, walks, title, .. } = self;
-        let describe =
-            |executed: &Executed<'_>| Description::new(executed, walks, title, drawing).to_bytes();
-        walks.write_down(true);
-        let kept = match and {
-            And::Nothing => Kept::Description(&describe),
-            And::Prints => Kept::Printed(&describe),
-            And::Stops(then) => Kept::Stopped(&describe, then),
-        };
-        let mut ended = visit.run_in_copy(search, kept);
-        walks.write_down(false);
-        let take = |ending: &mut GuestEnding| std::mem::take(&mut ending.description);
-        let bytes = ended.as_mut().map(take).unwrap_or_default();
+        let (ended, bytes) = self.executor.describe(search, (&self.title, drawing), and);
         (ended, Description::from_bytes(&bytes))
     }
 }

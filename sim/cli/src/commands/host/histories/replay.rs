@@ -1,7 +1,8 @@
 //! A history of a guest, executed once more: explained, drawn, or stopped for a debugger.
 
 use super::description::{Description, Drawing};
-use super::guest::{And, ENDS, Guest, fingerprint, with_fixed_addresses};
+use super::executor::with_fixed_addresses;
+use super::guest::{And, ENDS, Guest, fingerprint};
 use super::name::HistoryName;
 use crate::args::HostArgs;
 use crate::input::{Source, slashed};
@@ -42,6 +43,9 @@ pub(in super::super) fn replay(
     console: &mut Console<'_>,
 ) -> Result<u8, CliError> {
     let name = HistoryName::parse(name)?;
+    if cfg!(windows) && args.gdb.is_some() {
+        return Err(CliError::new("--gdb", "is for Linux: here no process stops for a debugger"));
+    }
     with_fixed_addresses();
     let mut guest = Guest::new(args, source, name.generation)?;
     let mut replay = ReplaySearch::new(name.schedule.clone());

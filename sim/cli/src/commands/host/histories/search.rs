@@ -2,7 +2,8 @@
 
 use super::super::newest;
 use super::description::Drawing;
-use super::guest::{And, ENDS, Ended, Guest, fingerprint, with_fixed_addresses};
+use super::executor::{self, with_fixed_addresses};
+use super::guest::{And, ENDS, Ended, Guest, Prepare, fingerprint};
 use crate::args::HostArgs;
 use crate::commands::strategy::{self, choose};
 use crate::input::Source;
@@ -13,7 +14,7 @@ use crate::render::progress::Progress;
 use crate::{FAILED, PASSED};
 use clr_explore::{Coverage, ReplaySearch, Search, Strategy};
 use clr_runtime::generation::Generation;
-use clrsim::scheduled::{Died, in_workers};
+use clrsim::scheduled::Died;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::cmp::Reverse;
@@ -173,13 +174,14 @@ fn explore(
 ) -> Result<Found, CliError> {
     let message = guest.generation.to_string();
     let progress = Progress::with_rate(console.progress, schedules, message);
-    let search = prepare(args, by, guest);
     let numbers = args.first..args.first.saturating_add(schedules);
     let jobs = args.jobs.map_or(1, NonZeroUsize::get);
     let found = if by.can_be_shared() && jobs > 1 {
-        share(numbers, jobs, search, guest, &progress)
+        let prepare = |guest: &mut Guest| prepare(args, by, guest);
+        share(numbers, jobs, &prepare, guest, &progress)
             .map_err(|died| CliError::new("--jobs", format_args!("a process ended: {died}")))
     } else {
+        let search = prepare(args, by, guest);
         Ok(one_by_one(numbers, search, guest, !args.json, &progress))
     };
     progress.finish();
@@ -190,24 +192,25 @@ fn explore(
 fn share(
     numbers: Range<u64>,
     jobs: usize,
-    mut search: Box<dyn Search>,
+    prepare: &Prepare<'_>,
     guest: &mut Guest,
     progress: &Progress,
 ) -> Result<Found, Died> {
     let mut found = Found::default();
-    let work = |worker: usize, send: &mut dyn FnMut(&[u8])| {
-        let mut left = 0;
-        for number in numbers.clone().skip(worker).step_by(jobs) {
-            search.begin(number);
-            let executed = Executed::new(number, &guest.execute(&mut *search));
-            send(&serde_json::to_vec(&executed).unwrap_or_default());
-            left += u64::from(executed.has_left());
-            if left >= LEFT {
-                return;
+    let work =
+        |worker: usize, search: &mut dyn Search, guest: &mut Guest, send: &mut dyn FnMut(&[u8])| {
+            let mut left = 0;
+            for number in numbers.clone().skip(worker).step_by(jobs) {
+                search.begin(number);
+                let executed = Executed::new(number, &guest.execute(search));
+                send(&serde_json::to_vec(&executed).unwrap_or_default());
+                left += u64::from(executed.has_left());
+                if left >= LEFT {
+                    return;
+                }
             }
-        }
-    };
-    in_workers(jobs, work, |record| {
+        };
+    executor::share(jobs, guest, prepare, &work, &mut |record| {
         if let Ok(executed) = serde_json::from_slice(record) {
             found.add(executed);
             progress.step();

@@ -1,0 +1,101 @@
+//! Histories in copies of this process.
+
+use super::description::{Description, Drawing, Walks};
+use super::guest::{And, Ended, Guest, Prepare, Work};
+use crate::args::HostArgs;
+use clr_explore::Search;
+use clr_runtime::generation::Generation;
+use clrsim::Guid;
+use clrsim::scheduled::{
+    Died, Executed, GuestEnding, Kept, ScheduledVisit, fix_addresses, in_workers,
+};
+use std::convert::Infallible;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+/// A loaded profiler.
+pub(super) struct Executor {
+    visit: ScheduledVisit,
+    walks: Walks,
+}
+
+/// Starts the tool again with fixed addresses, if they are not: containers that are ordered by address are
+/// then traversed in the same order. With random addresses everything works as well.
+pub(super) fn with_fixed_addresses() {
+    if fix_addresses() {
+        let again = || -> io::Result<Infallible> {
+            let tool = std::env::current_exe()?;
+            Err(Command::new(tool).args(std::env::args_os().skip(1)).exec())
+        };
+        let _ = again();
+    }
+}
+
+/// Executes histories in several processes. `prepare` makes the search of each, `work` executes histories with it and
+/// sends records, and `receive` gets them as they come.
+pub(super) fn share(
+    jobs: usize,
+    guest: &mut Guest,
+    prepare: &Prepare<'_>,
+    work: &Work<'_>,
+    receive: &mut dyn FnMut(&[u8]),
+) -> Result<(), Died> {
+    let mut search = prepare(guest);
+    in_workers(jobs, |worker, send| work(worker, &mut *search, guest, send), receive)
+}
+
+impl Executor {
+    /// Loads the profiler at an absolute path.
+    pub(super) fn new(
+        args: &HostArgs,
+        path: &Path,
+        class: Guid,
+        text: &str,
+        generation: Generation,
+    ) -> Result<Self, String> {
+        let walks = Walks::default();
+        let journal = Some(Box::new(walks.clone()) as _);
+        let mut visit = ScheduledVisit::open(path, class, text, generation, journal)
+            .map_err(|error| error.to_string())?;
+        if let Some(seconds) = args.timeout {
+            visit.set_patience(Duration::from_secs(seconds));
+        }
+        Ok(Self { visit, walks })
+    }
+
+    /// Executes the history that a search has begun.
+    pub(super) fn execute(&mut self, search: &mut dyn Search) -> Ended {
+        self.visit.run_in_copy(search, Kept::Ending)
+    }
+
+    /// Executes the history that a search has begun, and prints the output of the guest.
+    pub(super) fn execute_aloud(&mut self, search: &mut dyn Search) -> Ended {
+        self.visit.run_in_copy(search, Kept::Printed(&|_| Vec::new()))
+    }
+
+    /// Executes the history that a search has begun, and describes it under a title. Returns the description as bytes.
+    pub(super) fn describe(
+        &mut self,
+        search: &mut dyn Search,
+        (title, drawing): (&str, &Drawing),
+        and: And<'_>,
+    ) -> (Ended, Vec<u8>) {
+        let Self { visit, walks } = self;
+        let describe =
+            |executed: &Executed<'_>| Description::new(executed, walks, title, drawing).to_bytes();
+        walks.write_down(true);
+        let kept = match and {
+            And::Nothing => Kept::Description(&describe),
+            And::Prints => Kept::Printed(&describe),
+            And::Stops(then) => Kept::Stopped(&describe, then),
+        };
+        let mut ended = visit.run_in_copy(search, kept);
+        walks.write_down(false);
+        let take = |ending: &mut GuestEnding| std::mem::take(&mut ending.description);
+        let bytes = ended.as_mut().map(take).unwrap_or_default();
+        (ended, bytes)
+    }
+}

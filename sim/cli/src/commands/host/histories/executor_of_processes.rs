@@ -1,0 +1,156 @@
+//! Histories in processes of their own, each of which is the tool with an argument that says what to keep.
+
+use super::super::child;
+use super::description::{Description, Drawing, Walks};
+use super::guest::{And, Ended, Guest, Prepare, Work};
+use crate::PASSED;
+use crate::args::HostArgs;
+use crate::input::Source;
+use crate::render::error::CliError;
+use clr_explore::Search;
+use clr_runtime::generation::Generation;
+use clrsim::Guid;
+use clrsim::scheduled::{Died, Executed, Kept, ScheduledVisit, answer_history, run_history};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+/// What is kept of a history.
+#[derive(Debug, Deserialize, Serialize)]
+struct Asked {
+    /// The search learns from histories.
+    learns: bool,
+    /// The title of the text, and the drawings, if the history is described.
+    described: Option<(String, Drawing)>,
+}
+
+/// A profiler, which each history loads.
+#[derive(Clone)]
+pub(super) struct Executor {
+    library: PathBuf,
+    text: PathBuf,
+    class: Option<String>,
+    timeout: Option<u64>,
+    generation: Generation,
+}
+
+/// Does nothing: the system chooses addresses.
+pub(super) const fn with_fixed_addresses() {}
+
+/// Executes histories side by side. `prepare` makes the search of each of the threads here that wait for processes,
+/// `work` executes histories with it and sends records, and `receive` gets them as they come.
+pub(super) fn share(
+    jobs: usize,
+    guest: &mut Guest,
+    prepare: &Prepare<'_>,
+    work: &Work<'_>,
+    receive: &mut dyn FnMut(&[u8]),
+) -> Result<(), Died> {
+    let (to, from) = channel::<Vec<u8>>();
+    std::thread::scope(|scope| {
+        for worker in 0..jobs {
+            let (mut guest, to) = (guest.clone(), to.clone());
+            scope.spawn(move || {
+                let mut search = prepare(&mut guest);
+                // Nobody listens only after a panic.
+                work(worker, &mut *search, &mut guest, &mut |record| _ = to.send(record.to_vec()));
+            });
+        }
+        drop(to);
+        from.iter().for_each(|record| receive(&record));
+    });
+    Ok(())
+}
+
+impl Executor {
+    /// Notes the profiler at an absolute path. It is loaded once, so that one that cannot be is an error.
+    pub(super) fn new(
+        args: &HostArgs,
+        path: &Path,
+        class: Guid,
+        text: &str,
+        generation: Generation,
+    ) -> Result<Self, String> {
+        ScheduledVisit::open(path, class, text, generation, None)
+            .map_err(|error| error.to_string())?;
+        let (library, text) = (path.to_owned(), args.text.clone());
+        let (class, timeout) = (args.clsid.clone(), args.timeout);
+        Ok(Self { library, text, class, timeout, generation })
+    }
+
+    fn run(
+        &self,
+        search: &mut dyn Search,
+        described: Option<(String, Drawing)>,
+        aloud: bool,
+    ) -> Ended {
+        let asked = Asked { learns: search.learns(), described };
+        let asked = serde_json::to_string(&asked).map_err(|_| Died::NoProcess)?;
+        let mut command = Command::new(std::env::current_exe().map_err(|_| Died::NoProcess)?);
+        command.arg("host").arg(&self.library).arg(&self.text);
+        command.args(["--on", self.generation.name()]);
+        if let Some(class) = &self.class {
+            command.args(["--clsid", class]);
+        }
+        if let Some(seconds) = self.timeout {
+            command.args(["--timeout", &seconds.to_string()]);
+        }
+        command.arg("--history").arg(asked);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stderr(if aloud { Stdio::inherit() } else { Stdio::null() });
+        let mut child = command.spawn().map_err(|_| Died::NoProcess)?;
+        answer_history(&mut child, search)
+    }
+
+    /// Executes the history that a search has begun.
+    pub(super) fn execute(&self, search: &mut dyn Search) -> Ended {
+        self.run(search, None, false)
+    }
+
+    /// Executes the history that a search has begun, and prints the output of the guest.
+    pub(super) fn execute_aloud(&self, search: &mut dyn Search) -> Ended {
+        self.run(search, None, true)
+    }
+
+    /// Executes the history that a search has begun, and describes it under a title. Returns the description as bytes.
+    pub(super) fn describe(
+        &self,
+        search: &mut dyn Search,
+        (title, drawing): (&str, &Drawing),
+        and: And<'_>,
+    ) -> (Ended, Vec<u8>) {
+        let described = Some((title.to_owned(), drawing.clone()));
+        let mut ended = self.run(search, described, !matches!(and, And::Nothing));
+        let take =
+            |ending: &mut clrsim::scheduled::GuestEnding| std::mem::take(&mut ending.description);
+        let bytes = ended.as_mut().map(take).unwrap_or_default();
+        (ended, bytes)
+    }
+}
+
+/// Executes a history: this process is the profiler's. It answers on its standard output, and ends.
+pub(in super::super) fn execute(args: &HostArgs, asked: &str) -> Result<u8, CliError> {
+    let refused = |why: &dyn std::fmt::Display| CliError::new("--history", why);
+    let asked: Asked = serde_json::from_str(asked).map_err(|error| refused(&error))?;
+    let text = Source::find(&args.text)?.read_text()?;
+    let generation = args.on.and_then(|on| on.iter().next());
+    let generation = generation.ok_or_else(|| refused(&"needs the runtime, by --on"))?;
+    let walks = Walks::default();
+    let journal = Some(Box::new(walks.clone()) as _);
+    let class = child::class(args)?;
+    let mut visit = ScheduledVisit::open(&args.library, class, &text, generation, journal)
+        .map_err(|error| refused(&error))?;
+    if let Some(seconds) = args.timeout {
+        visit.set_patience(Duration::from_secs(seconds));
+    }
+    walks.write_down(asked.described.is_some());
+    let describe = |executed: &Executed<'_>| {
+        let Some((title, drawing)) = &asked.described else { return Vec::new() };
+        Description::new(executed, &walks, title, drawing).to_bytes()
+    };
+    let kept = if asked.described.is_some() { Kept::Description(&describe) } else { Kept::Ending };
+    run_history(&mut visit, asked.learns, kept).map_err(|error| refused(&error))?;
+    Ok(PASSED)
+}

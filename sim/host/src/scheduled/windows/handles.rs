@@ -1,0 +1,559 @@
+//! Kernel objects by handle: events, semaphores, mutexes and threads, and waits for them.
+//!
+//! The system makes the objects, so that their handles are handles, and the scheduler has their states.
+
+use super::locks::limit_of;
+use super::{Bool, current, succeeds};
+use crate::scheduled::{Replacement, carrier, objects};
+use clr_explore::{ConditionVariable, CurrentThread, LockKind, ProfilerLock, ThreadIndex};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use windows_sys::Win32::Foundation::{
+    CloseHandle, DuplicateHandle, ERROR_ALREADY_EXISTS, ERROR_INVALID_HANDLE, ERROR_NOT_OWNER,
+    ERROR_TOO_MANY_POSTS, HANDLE, WAIT_FAILED, WAIT_OBJECT_0, WAIT_TIMEOUT,
+};
+use windows_sys::Win32::Security::SECURITY_ATTRIBUTES;
+use windows_sys::Win32::System::Threading::{
+    CreateEventA, CreateEventExA, CreateEventExW, CreateEventW, CreateMutexA, CreateMutexExA,
+    CreateMutexExW, CreateMutexW, CreateSemaphoreA, CreateSemaphoreExA, CreateSemaphoreExW,
+    CreateSemaphoreW, GetCurrentThread, ReleaseMutex, ReleaseSemaphore, ResetEvent, SetEvent,
+    WaitForMultipleObjects, WaitForSingleObject,
+};
+
+/// Place of the lock and the condition variable of all handles among the guest's objects: none of the guest's is there.
+const HANDLES: usize = 2;
+/// Bits of the places of mutexes, which no address has.
+const MUTEXES: usize = 1 << 62;
+
+/// `CREATE_EVENT_MANUAL_RESET`, `CREATE_EVENT_INITIAL_SET`, and `CREATE_MUTEX_INITIAL_OWNER`.
+const EVENT_MANUAL: u32 = 1;
+const EVENT_SET: u32 = 2;
+const MUTEX_OWNED: u32 = 1;
+
+/// A kernel object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Event {
+        manual: bool,
+    },
+    /// A semaphore with the largest count that it may have.
+    Semaphore(i64),
+    Mutex,
+    Thread(ThreadIndex),
+}
+
+/// The state of an object.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Object {
+    pub(super) kind: Kind,
+    /// 1 for an event that is set and a thread that has ended; the count of a semaphore.
+    pub(super) count: i64,
+    /// Number of suspensions of a thread.
+    pub(super) suspensions: u32,
+    /// True for a thread that was started suspended, and has not begun.
+    pub(super) is_held_back: bool,
+}
+
+impl Object {
+    const fn new(kind: Kind, count: i64) -> Self {
+        Self { kind, count, suspensions: 0, is_held_back: false }
+    }
+}
+
+/// The objects of a history.
+#[derive(Default)]
+struct Handles {
+    objects: Vec<Object>,
+    /// Indices of objects by handle.
+    handles: BTreeMap<usize, usize>,
+}
+
+thread_local! {
+    /// The objects, on the scheduler's thread.
+    static STATE: RefCell<Handles> = RefCell::default();
+}
+
+fn with<T>(act: impl FnOnce(&mut Handles) -> T) -> T {
+    STATE.with(|state| act(&mut state.borrow_mut()))
+}
+
+/// Notes a handle of a new object.
+pub(super) fn add(handle: usize, kind: Kind, count: i64) {
+    with(|state| {
+        state.objects.push(Object::new(kind, count));
+        state.handles.insert(handle, state.objects.len() - 1);
+    });
+}
+
+/// Notes the handle of a thread, unless it is known.
+pub(super) fn add_thread(handle: usize, thread: ThreadIndex, is_suspended: bool) {
+    if with(|state| state.handles.contains_key(&handle)) {
+        return;
+    }
+    add(handle, Kind::Thread(thread), 0);
+    with(|state| {
+        if let Some(new) = state.objects.last_mut() {
+            (new.suspensions, new.is_held_back) = (is_suspended.into(), is_suspended);
+        }
+    });
+}
+
+/// Forgets a handle.
+pub(super) fn forget(handle: usize) {
+    with(|state| state.handles.remove(&handle));
+}
+
+/// Returns the object of a handle: a handle that the runtime has given stands for a thread of the program.
+pub(super) fn find(me: &CurrentThread<'_, '_>, handle: usize) -> Option<(usize, Object)> {
+    let known = || {
+        with(|state| {
+            let at = *state.handles.get(&handle)?;
+            Some((at, *state.objects.get(at)?))
+        })
+    };
+    // SAFETY: no pointers.
+    if handle == unsafe { GetCurrentThread() } as usize {
+        return Some((usize::MAX, Object::new(Kind::Thread(me.index()), 0)));
+    }
+    known().or_else(|| {
+        let thread = me.thread_with_handle(handle as u64)?;
+        add(handle, Kind::Thread(thread), 0);
+        known()
+    })
+}
+
+/// Changes the state of an object.
+pub(super) fn change<T>(at: usize, change: impl FnOnce(&mut Object) -> T) -> Option<T> {
+    with(|state| state.objects.get_mut(at).map(change))
+}
+
+/// Returns the lock of all handles, and the condition variable of their changes.
+fn shared(me: &CurrentThread<'_, '_>) -> (ProfilerLock, ConditionVariable) {
+    let lock = objects::lock(me, HANDLES, LockKind::Plain, "handles of the process");
+    (lock, objects::condition(me, HANDLES))
+}
+
+fn mutex_lock(me: &CurrentThread<'_, '_>, at: usize) -> ProfilerLock {
+    objects::lock(me, MUTEXES | at, LockKind::Reentrant, "mutex")
+}
+
+/// Changes an object, and lets the threads that wait look again. `None` if the handle is of no such object.
+pub(super) fn change_and_notify<T>(
+    me: &CurrentThread<'_, '_>,
+    handle: usize,
+    act: impl FnOnce(&mut Object) -> T,
+) -> Option<T> {
+    let (at, _) = find(me, handle)?;
+    let (lock, changed) = shared(me);
+    me.acquire(lock);
+    let done = change(at, act);
+    me.notify_all(changed);
+    me.unlock(lock);
+    done
+}
+
+/// Waits until an object is as wanted.
+pub(super) fn wait_until(
+    me: &CurrentThread<'_, '_>,
+    handle: usize,
+    is_so: impl Fn(&Object) -> bool,
+) {
+    let (lock, changed) = shared(me);
+    me.acquire(lock);
+    while !me.is_over() && find(me, handle).is_some_and(|(_, object)| !is_so(&object)) {
+        me.wait_on(changed, lock, None);
+    }
+    me.unlock(lock);
+}
+
+/// Makes an object known that the system has made.
+fn made(handle: HANDLE, kind: Kind, count: i64) -> HANDLE {
+    let exists = super::last_error() == ERROR_ALREADY_EXISTS;
+    if let Some(carrier) = current().filter(|_| !handle.is_null()) {
+        let at = handle as usize;
+        carrier.ask(move |me| {
+            if exists {
+                me.fail("the profiler has left the simulation: it opens an object that exists");
+            }
+            let owned = kind == Kind::Mutex && count != 0;
+            add(at, kind, if kind == Kind::Mutex { 0 } else { count });
+            if let Some((at, _)) = find(me, at).filter(|_| owned) {
+                me.acquire(mutex_lock(me, at));
+            }
+        });
+    }
+    handle
+}
+
+macro_rules! events {
+    ($plain:ident $real:ident, $extended:ident $real_extended:ident, $text:ty) => {
+        unsafe extern "system" fn $plain(
+            security: *const SECURITY_ATTRIBUTES,
+            manual: Bool,
+            set: Bool,
+            name: *const $text,
+        ) -> HANDLE {
+            // SAFETY: the guest's arguments, here and below.
+            let handle = unsafe { $real(security, manual, set, name) };
+            made(handle, Kind::Event { manual: manual != 0 }, i64::from(set != 0))
+        }
+
+        unsafe extern "system" fn $extended(
+            security: *const SECURITY_ATTRIBUTES,
+            name: *const $text,
+            flags: u32,
+            access: u32,
+        ) -> HANDLE {
+            // SAFETY: as above.
+            let handle = unsafe { $real_extended(security, name, flags, access) };
+            let manual = flags & EVENT_MANUAL != 0;
+            made(handle, Kind::Event { manual }, i64::from(flags & EVENT_SET != 0))
+        }
+    };
+}
+
+macro_rules! semaphores_and_mutexes {
+    (
+        $semaphore:ident $real_semaphore:ident, $semaphore_ex:ident $real_semaphore_ex:ident,
+        $mutex:ident $real_mutex:ident, $mutex_ex:ident $real_mutex_ex:ident, $text:ty
+    ) => {
+        unsafe extern "system" fn $semaphore(
+            security: *const SECURITY_ATTRIBUTES,
+            count: i32,
+            most: i32,
+            name: *const $text,
+        ) -> HANDLE {
+            // SAFETY: the guest's arguments, here and below.
+            let handle = unsafe { $real_semaphore(security, count, most, name) };
+            made(handle, Kind::Semaphore(most.into()), count.into())
+        }
+
+        unsafe extern "system" fn $semaphore_ex(
+            security: *const SECURITY_ATTRIBUTES,
+            count: i32,
+            most: i32,
+            name: *const $text,
+            flags: u32,
+            access: u32,
+        ) -> HANDLE {
+            // SAFETY: as above.
+            let handle = unsafe { $real_semaphore_ex(security, count, most, name, flags, access) };
+            made(handle, Kind::Semaphore(most.into()), count.into())
+        }
+
+        unsafe extern "system" fn $mutex(
+            security: *const SECURITY_ATTRIBUTES,
+            owned: Bool,
+            name: *const $text,
+        ) -> HANDLE {
+            // SAFETY: as above. The system's mutex has no owner.
+            made(unsafe { $real_mutex(security, 0, name) }, Kind::Mutex, i64::from(owned != 0))
+        }
+
+        unsafe extern "system" fn $mutex_ex(
+            security: *const SECURITY_ATTRIBUTES,
+            name: *const $text,
+            flags: u32,
+            access: u32,
+        ) -> HANDLE {
+            // SAFETY: as above.
+            let handle = unsafe { $real_mutex_ex(security, name, 0, access) };
+            made(handle, Kind::Mutex, i64::from(flags & MUTEX_OWNED != 0))
+        }
+    };
+}
+
+events!(event_a CreateEventA, event_ex_a CreateEventExA, u8);
+events!(event_w CreateEventW, event_ex_w CreateEventExW, u16);
+semaphores_and_mutexes!(
+    semaphore_a CreateSemaphoreA, semaphore_ex_a CreateSemaphoreExA,
+    mutex_a CreateMutexA, mutex_ex_a CreateMutexExA, u8
+);
+semaphores_and_mutexes!(
+    semaphore_w CreateSemaphoreW, semaphore_ex_w CreateSemaphoreExW,
+    mutex_w CreateMutexW, mutex_ex_w CreateMutexExW, u16
+);
+
+unsafe extern "system" fn close(handle: HANDLE) -> Bool {
+    let at = handle as usize;
+    if let Some(carrier) = current() {
+        carrier.ask(move |_| forget(at));
+    }
+    // SAFETY: the guest's handle.
+    unsafe { CloseHandle(handle) }
+}
+
+unsafe extern "system" fn duplicate(
+    from: HANDLE,
+    handle: HANDLE,
+    to: HANDLE,
+    new: *mut HANDLE,
+    access: u32,
+    inherit: Bool,
+    options: u32,
+) -> Bool {
+    // SAFETY: the guest's arguments.
+    let done = unsafe { DuplicateHandle(from, handle, to, new, access, inherit, options) };
+    if let Some(carrier) = current().filter(|_| done != 0 && !new.is_null()) {
+        // SAFETY: the system has written a handle.
+        let (at, new) = (handle as usize, unsafe { new.read() } as usize);
+        carrier.ask(move |me| match find(me, at) {
+            Some((usize::MAX, own)) => add(new, own.kind, 0),
+            Some((object, _)) => _ = with(|state| state.handles.insert(new, object)),
+            None => {}
+        });
+    }
+    done
+}
+
+/// Changes an object of the scheduler's, or calls the system.
+macro_rules! changes {
+    ($handle:expr, $real:expr, $error:expr, |$object:ident| $body:expr) => {{
+        let at = $handle as usize;
+        let known = current().and_then(|carrier| {
+            carrier.ask(move |me| change_and_notify(me, at, |$object| $body)).flatten()
+        });
+        match known {
+            Some(done) => succeeds(done, $error),
+            // SAFETY: the guest's arguments.
+            None => unsafe { $real },
+        }
+    }};
+}
+
+unsafe extern "system" fn set_event(event: HANDLE) -> Bool {
+    changes!(event, SetEvent(event), ERROR_INVALID_HANDLE, |object| {
+        object.count = 1;
+        matches!(object.kind, Kind::Event { .. })
+    })
+}
+
+unsafe extern "system" fn reset_event(event: HANDLE) -> Bool {
+    changes!(event, ResetEvent(event), ERROR_INVALID_HANDLE, |object| {
+        object.count = 0;
+        matches!(object.kind, Kind::Event { .. })
+    })
+}
+
+unsafe extern "system" fn release_semaphore(
+    semaphore: HANDLE,
+    more: i32,
+    before: *mut i32,
+) -> Bool {
+    let mut old = None;
+    let into = &mut old;
+    let done = changes!(
+        semaphore,
+        ReleaseSemaphore(semaphore, more, before),
+        ERROR_TOO_MANY_POSTS,
+        |object| {
+            let now = object.count + i64::from(more);
+            let fits = matches!(object.kind, Kind::Semaphore(most) if more > 0 && now <= most);
+            if fits {
+                *into = Some(object.count as i32);
+                object.count = now;
+            }
+            fits
+        }
+    );
+    if let (Some(old), false) = (old, before.is_null()) {
+        // SAFETY: the guest's room for a number.
+        unsafe { before.write(old) };
+    }
+    done
+}
+
+unsafe extern "system" fn release_mutex(mutex: HANDLE) -> Bool {
+    let at = mutex as usize;
+    let known = current().and_then(|carrier| {
+        carrier
+            .ask(move |me| {
+                let (at, _) = find(me, at).filter(|(_, object)| object.kind == Kind::Mutex)?;
+                let lock = mutex_lock(me, at);
+                let owns = me.owns(lock);
+                me.unlock(lock);
+                Some(owns)
+            })
+            .flatten()
+    });
+    match known {
+        Some(owned) => succeeds(owned, ERROR_NOT_OWNER),
+        // SAFETY: the guest's handle.
+        None => unsafe { ReleaseMutex(mutex) },
+    }
+}
+
+impl Object {
+    /// Returns true if a wait for the object is over.
+    fn is_signalled(&self, me: &CurrentThread<'_, '_>) -> bool {
+        match self.kind {
+            Kind::Thread(thread) => self.count > 0 || me.has_ended(thread),
+            _ => self.count > 0,
+        }
+    }
+
+    /// Does what the end of a wait does.
+    const fn take(&mut self) {
+        match self.kind {
+            Kind::Event { manual: false } | Kind::Semaphore(_) => self.count -= 1,
+            _ => {}
+        }
+    }
+}
+
+/// Takes the first of the objects that can be taken, or all of them. Returns its place.
+fn take(me: &CurrentThread<'_, '_>, wanted: &[usize], all: bool) -> Option<u32> {
+    let is_ready = |at: &usize| {
+        with(|state| state.objects.get(*at).copied()).is_some_and(|it| it.is_signalled(me))
+    };
+    if all {
+        if !wanted.iter().all(is_ready) {
+            return None;
+        }
+        for at in wanted {
+            change(*at, Object::take);
+        }
+        return Some(0);
+    }
+    let place = wanted.iter().position(is_ready)?;
+    change(*wanted.get(place)?, Object::take);
+    Some(place as u32)
+}
+
+/// Waits. Returns what the system's function does; `None` if the scheduler does not know a handle.
+fn waits(
+    me: &CurrentThread<'_, '_>,
+    handles: &[usize],
+    all: bool,
+    milliseconds: u32,
+) -> Option<u32> {
+    let found: Option<Vec<_>> = handles.iter().map(|handle| find(me, *handle)).collect();
+    let found = found?;
+    let limit = limit_of(milliseconds);
+    if let [(at, object)] = &found[..] {
+        match (object.kind, limit) {
+            (Kind::Mutex, None) => {
+                me.acquire(mutex_lock(me, *at));
+                return Some(WAIT_OBJECT_0);
+            }
+            (Kind::Mutex, Some(limit)) => {
+                let taken = me.try_acquire(mutex_lock(me, *at), limit);
+                return Some(if taken { WAIT_OBJECT_0 } else { WAIT_TIMEOUT });
+            }
+            (Kind::Thread(thread), None) => {
+                me.join(thread);
+                return Some(WAIT_OBJECT_0);
+            }
+            _ => {}
+        }
+    }
+    if found.iter().any(|(_, object)| object.kind == Kind::Mutex) {
+        me.fail("the profiler has left the simulation: it waits for a mutex and something else");
+    }
+    let wanted: Vec<usize> = found.iter().map(|(at, _)| *at).collect();
+    let (lock, changed) = shared(me);
+    me.acquire(lock);
+    let until = limit.map(|limit| me.now().saturating_add(limit));
+    let mut in_time = limit != Some(0);
+    let taken = loop {
+        let taken = take(me, &wanted, all);
+        if taken.is_some() || !in_time || me.is_over() {
+            break taken;
+        }
+        let left = until.map(|until| until.saturating_sub(me.now()));
+        in_time = me.wait_on(changed, lock, left) || left.is_none();
+    };
+    me.unlock(lock);
+    Some(taken.map_or(WAIT_TIMEOUT, |place| WAIT_OBJECT_0 + place))
+}
+
+/// Waits for handles, as the scheduler has them, or calls the system.
+fn wait(handles: Vec<usize>, all: bool, milliseconds: u32, real: impl FnOnce() -> u32) -> u32 {
+    let Some(carrier) = current() else { return real() };
+    let known = carrier.ask(move |me| {
+        let ended = waits(me, &handles, all, milliseconds);
+        if ended.is_none() && milliseconds != 0 {
+            me.fail(
+                "the profiler has left the simulation: it waits for a handle of something else",
+            );
+        }
+        ended
+    });
+    match known {
+        Some(Some(ended)) => ended,
+        Some(None) => real(),
+        None => WAIT_FAILED,
+    }
+}
+
+unsafe extern "system" fn wait_single(handle: HANDLE, milliseconds: u32) -> u32 {
+    wait(vec![handle as usize], false, milliseconds, || {
+        // SAFETY: the guest's handle.
+        unsafe { WaitForSingleObject(handle, milliseconds) }
+    })
+}
+
+/// There are no asynchronous procedure calls that could end the wait.
+unsafe extern "system" fn wait_single_ex(handle: HANDLE, milliseconds: u32, _: Bool) -> u32 {
+    // SAFETY: the guest's handle.
+    unsafe { wait_single(handle, milliseconds) }
+}
+
+unsafe extern "system" fn wait_multiple(
+    count: u32,
+    handles: *const HANDLE,
+    all: Bool,
+    milliseconds: u32,
+) -> u32 {
+    let list = if carrier::current().is_none() || handles.is_null() {
+        Vec::new()
+    } else {
+        // SAFETY: the guest's array.
+        let handles = unsafe { std::slice::from_raw_parts(handles, count as usize) };
+        handles.iter().map(|handle| *handle as usize).collect()
+    };
+    wait(list, all != 0, milliseconds, || {
+        // SAFETY: the guest's arguments.
+        unsafe { WaitForMultipleObjects(count, handles, all, milliseconds) }
+    })
+}
+
+unsafe extern "system" fn wait_multiple_ex(
+    count: u32,
+    handles: *const HANDLE,
+    all: Bool,
+    milliseconds: u32,
+    _: Bool,
+) -> u32 {
+    // SAFETY: the guest's arguments.
+    unsafe { wait_multiple(count, handles, all, milliseconds) }
+}
+
+/// Returns the functions that imports of the guest are to lead to.
+pub(super) fn replaced() -> Vec<Replacement> {
+    let all = replacements! {
+        "CreateEventA" => event_a,
+        "CreateEventW" => event_w,
+        "CreateEventExA" => event_ex_a,
+        "CreateEventExW" => event_ex_w,
+        "CreateSemaphoreA" => semaphore_a,
+        "CreateSemaphoreW" => semaphore_w,
+        "CreateSemaphoreExA" => semaphore_ex_a,
+        "CreateSemaphoreExW" => semaphore_ex_w,
+        "CreateMutexA" => mutex_a,
+        "CreateMutexW" => mutex_w,
+        "CreateMutexExA" => mutex_ex_a,
+        "CreateMutexExW" => mutex_ex_w,
+        "CloseHandle" => close,
+        "DuplicateHandle" => duplicate,
+        "SetEvent" => set_event,
+        "ResetEvent" => reset_event,
+        "ReleaseSemaphore" => release_semaphore,
+        "ReleaseMutex" => release_mutex,
+        "WaitForSingleObject" => wait_single,
+        "WaitForSingleObjectEx" => wait_single_ex,
+        "WaitForMultipleObjects" => wait_multiple,
+        "WaitForMultipleObjectsEx" => wait_multiple_ex,
+    };
+    all.to_vec()
+}

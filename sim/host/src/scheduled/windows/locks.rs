@@ -1,0 +1,243 @@
+//! Critical sections, slim read-write locks, condition variables, and initialisations that are executed once.
+
+use super::{Bool, current, last_error, scheduled, set_last_error, succeeds};
+use crate::scheduled::{Replacement, objects};
+use clr_explore::{CurrentThread, LockKind, ProfilerLock};
+use std::ffi::c_void;
+use windows_sys::Win32::Foundation::ERROR_TIMEOUT;
+use windows_sys::Win32::System::Threading::{
+    AcquireSRWLockExclusive, AcquireSRWLockShared, CONDITION_VARIABLE,
+    CONDITION_VARIABLE_LOCKMODE_SHARED, CRITICAL_SECTION, DeleteCriticalSection,
+    EnterCriticalSection, INFINITE, INIT_ONCE, INIT_ONCE_ASYNC, INIT_ONCE_CHECK_ONLY,
+    INIT_ONCE_INIT_FAILED, InitOnceBeginInitialize, InitOnceComplete, InitOnceExecuteOnce,
+    LeaveCriticalSection, PINIT_ONCE_FN, ReleaseSRWLockExclusive, ReleaseSRWLockShared, SRWLOCK,
+    SleepConditionVariableCS, SleepConditionVariableSRW, TryAcquireSRWLockExclusive,
+    TryAcquireSRWLockShared, TryEnterCriticalSection, WakeAllConditionVariable,
+    WakeConditionVariable,
+};
+
+/// Returns a limit in µs: `None` for no limit.
+pub(super) const fn limit_of(milliseconds: u32) -> Option<u64> {
+    if milliseconds == INFINITE { None } else { Some(milliseconds as u64 * 1_000) }
+}
+
+fn section(me: &CurrentThread<'_, '_>, at: usize) -> ProfilerLock {
+    objects::lock(me, at, LockKind::Reentrant, "critical section")
+}
+
+fn slim(me: &CurrentThread<'_, '_>, at: usize) -> ProfilerLock {
+    objects::lock(me, at, LockKind::Plain, "slim lock")
+}
+
+unsafe extern "system" fn enter(section_: *mut CRITICAL_SECTION) {
+    let at = section_ as usize;
+    scheduled!(EnterCriticalSection(section_), |me| me.acquire(section(me, at)));
+}
+
+unsafe extern "system" fn try_enter(section_: *mut CRITICAL_SECTION) -> Bool {
+    let at = section_ as usize;
+    scheduled!(TryEnterCriticalSection(section_), |me| {
+        Bool::from(me.try_acquire(section(me, at), 0))
+    })
+}
+
+unsafe extern "system" fn leave(section_: *mut CRITICAL_SECTION) {
+    let at = section_ as usize;
+    scheduled!(LeaveCriticalSection(section_), |me| me.unlock(section(me, at)));
+}
+
+unsafe extern "system" fn delete(section_: *mut CRITICAL_SECTION) {
+    let at = section_ as usize;
+    if let Some(carrier) = current() {
+        carrier.ask(move |_| objects::forget(at));
+    }
+    // SAFETY: the guest's section, of which the system has had no owner.
+    unsafe { DeleteCriticalSection(section_) };
+}
+
+unsafe extern "system" fn exclusive(lock: *mut SRWLOCK) {
+    let at = lock as usize;
+    scheduled!(AcquireSRWLockExclusive(lock), |me| me.acquire(slim(me, at)));
+}
+
+unsafe extern "system" fn try_exclusive(lock: *mut SRWLOCK) -> bool {
+    let at = lock as usize;
+    scheduled!(TryAcquireSRWLockExclusive(lock), |me| me.try_acquire(slim(me, at), 0))
+}
+
+unsafe extern "system" fn release_exclusive(lock: *mut SRWLOCK) {
+    let at = lock as usize;
+    scheduled!(ReleaseSRWLockExclusive(lock), |me| me.unlock(slim(me, at)));
+}
+
+unsafe extern "system" fn shared(lock: *mut SRWLOCK) {
+    let at = lock as usize;
+    scheduled!(AcquireSRWLockShared(lock), |me| me.share(slim(me, at)));
+}
+
+unsafe extern "system" fn try_shared(lock: *mut SRWLOCK) -> bool {
+    let at = lock as usize;
+    scheduled!(TryAcquireSRWLockShared(lock), |me| me.try_share(slim(me, at), 0))
+}
+
+unsafe extern "system" fn release_shared(lock: *mut SRWLOCK) {
+    let at = lock as usize;
+    scheduled!(ReleaseSRWLockShared(lock), |me| me.unlock(slim(me, at)));
+}
+
+/// Waits on a condition variable. Returns false if the limit is over.
+fn wait(
+    me: &CurrentThread<'_, '_>,
+    condition: usize,
+    lock: ProfilerLock,
+    milliseconds: u32,
+) -> bool {
+    let limit = limit_of(milliseconds);
+    me.wait_on(objects::condition(me, condition), lock, limit) || limit.is_none()
+}
+
+unsafe extern "system" fn wait_with_section(
+    condition: *mut CONDITION_VARIABLE,
+    section_: *mut CRITICAL_SECTION,
+    milliseconds: u32,
+) -> Bool {
+    let Some(carrier) = current() else {
+        // SAFETY: the guest's arguments.
+        return unsafe { SleepConditionVariableCS(condition, section_, milliseconds) };
+    };
+    let (at, lock) = (condition as usize, section_ as usize);
+    let woken = carrier.ask(move |me| wait(me, at, section(me, lock), milliseconds));
+    succeeds(woken == Some(true), ERROR_TIMEOUT)
+}
+
+unsafe extern "system" fn wait_with_slim(
+    condition: *mut CONDITION_VARIABLE,
+    lock: *mut SRWLOCK,
+    milliseconds: u32,
+    flags: u32,
+) -> Bool {
+    let Some(carrier) = current() else {
+        // SAFETY: the guest's arguments.
+        return unsafe { SleepConditionVariableSRW(condition, lock, milliseconds, flags) };
+    };
+    let (at, lock) = (condition as usize, lock as usize);
+    let woken = carrier.ask(move |me| {
+        if flags & CONDITION_VARIABLE_LOCKMODE_SHARED != 0 {
+            me.fail("the profiler has left the simulation: it waits with a lock that it shares");
+        }
+        wait(me, at, slim(me, lock), milliseconds)
+    });
+    succeeds(woken == Some(true), ERROR_TIMEOUT)
+}
+
+unsafe extern "system" fn wake(condition: *mut CONDITION_VARIABLE) {
+    let at = condition as usize;
+    scheduled!(WakeConditionVariable(condition), |me| me.notify_one(objects::condition(me, at)));
+}
+
+unsafe extern "system" fn wake_all(condition: *mut CONDITION_VARIABLE) {
+    let at = condition as usize;
+    scheduled!(WakeAllConditionVariable(condition), |me| {
+        me.notify_all(objects::condition(me, at));
+    });
+}
+
+/// Waits for the turn of this thread. Returns true if it is to initialise.
+pub(super) fn begins(me: &CurrentThread<'_, '_>, at: usize) -> bool {
+    if objects::is_done(at) {
+        return false;
+    }
+    let lock = objects::lock(me, at, LockKind::Plain, "initialisation");
+    me.acquire(lock);
+    let is_late = objects::is_done(at);
+    if is_late {
+        me.unlock(lock);
+    }
+    !is_late
+}
+
+/// Ends the turn of this thread: the initialisation is over, or has failed.
+pub(super) fn ends(me: &CurrentThread<'_, '_>, at: usize, done: bool) {
+    if done {
+        objects::set_done(at);
+    }
+    me.unlock(objects::lock(me, at, LockKind::Plain, "initialisation"));
+}
+
+/// The system keeps the state, of which no thread waits for another one there.
+unsafe extern "system" fn once(
+    once: *mut INIT_ONCE,
+    initialise: PINIT_ONCE_FN,
+    argument: *mut c_void,
+    context: *mut *mut c_void,
+) -> Bool {
+    let at = once as usize;
+    let first = current().and_then(|carrier| carrier.ask(move |me| begins(me, at)));
+    // SAFETY: the guest's arguments.
+    let done = unsafe { InitOnceExecuteOnce(once, initialise, argument, context) };
+    if first == Some(true) {
+        let error = last_error();
+        current().and_then(|carrier| carrier.ask(move |me| ends(me, at, done != 0)));
+        set_last_error(error);
+    }
+    done
+}
+
+unsafe extern "system" fn begin_once(
+    once: *mut INIT_ONCE,
+    flags: u32,
+    pending: *mut Bool,
+    context: *mut *mut c_void,
+) -> Bool {
+    let at = once as usize;
+    let mut first = None;
+    if flags & (INIT_ONCE_CHECK_ONLY | INIT_ONCE_ASYNC) == 0 {
+        first = current().and_then(|carrier| carrier.ask(move |me| begins(me, at)));
+    }
+    // SAFETY: the guest's arguments.
+    let begun = unsafe { InitOnceBeginInitialize(once, flags, pending, context) };
+    // SAFETY: the guest's room for an answer.
+    if first == Some(true) && (begun == 0 || unsafe { pending.read() } == 0) {
+        // An initialiser of the library has done it before the history.
+        current().and_then(|carrier| carrier.ask(move |me| ends(me, at, true)));
+    }
+    begun
+}
+
+unsafe extern "system" fn complete_once(
+    once: *mut INIT_ONCE,
+    flags: u32,
+    context: *mut c_void,
+) -> Bool {
+    let at = once as usize;
+    // SAFETY: the guest's arguments.
+    let completed = unsafe { InitOnceComplete(once, flags, context) };
+    if flags & INIT_ONCE_ASYNC == 0 {
+        let done = flags & INIT_ONCE_INIT_FAILED == 0;
+        current().and_then(|carrier| carrier.ask(move |me| ends(me, at, done)));
+    }
+    completed
+}
+
+/// Returns the functions that imports of the guest are to lead to.
+pub(super) fn replaced() -> [Replacement; 17] {
+    replacements! {
+        "EnterCriticalSection" => enter,
+        "TryEnterCriticalSection" => try_enter,
+        "LeaveCriticalSection" => leave,
+        "DeleteCriticalSection" => delete,
+        "AcquireSRWLockExclusive" => exclusive,
+        "TryAcquireSRWLockExclusive" => try_exclusive,
+        "ReleaseSRWLockExclusive" => release_exclusive,
+        "AcquireSRWLockShared" => shared,
+        "TryAcquireSRWLockShared" => try_shared,
+        "ReleaseSRWLockShared" => release_shared,
+        "SleepConditionVariableCS" => wait_with_section,
+        "SleepConditionVariableSRW" => wait_with_slim,
+        "WakeConditionVariable" => wake,
+        "WakeAllConditionVariable" => wake_all,
+        "InitOnceExecuteOnce" => once,
+        "InitOnceBeginInitialize" => begin_once,
+        "InitOnceComplete" => complete_once,
+    }
+}

@@ -1,0 +1,80 @@
+//! The code and the memory of this process.
+
+use super::{LoadedObject, imports};
+use clr_walker::code_map::CodeMap;
+pub(in crate::scheduled) use clr_walker::image::pe::PeImage as Image;
+use clr_walker::memory::{Memory, Unreadable};
+use std::fs::File;
+use std::os::windows::io::AsRawHandle as _;
+use std::path::Path;
+use std::ptr::{null, null_mut};
+use windows_sys::Win32::System::Diagnostics::Debug::ReadProcessMemory;
+use windows_sys::Win32::System::Memory::{
+    CreateFileMappingW, FILE_MAP_READ, MapViewOfFile, PAGE_READONLY,
+};
+use windows_sys::Win32::System::Threading::GetCurrentProcess;
+
+/// Beginnings of the names of libraries of languages, outside of the system's folder.
+const OF_LANGUAGES: [&str; 7] = [
+    "libstdc++-",
+    "libgcc_s_",
+    "libwinpthread-",
+    "libc++.",
+    "libunwind.",
+    "msvcp140",
+    "vcruntime140",
+];
+
+/// Returns true if a library is of the system or of a language.
+pub(in crate::scheduled) fn is_of_system(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    imports::is_in_system_folder(path) || OF_LANGUAGES.iter().any(|it| name.starts_with(it))
+}
+
+/// Returns the difference between the addresses of a loaded module and those of its file.
+pub(in crate::scheduled) fn bias(loaded: &LoadedObject, image: &Image<'_>) -> u64 {
+    loaded.start().wrapping_sub(image.preferred_base())
+}
+
+/// Adds a module's code to a map. Returns false if it overlaps with code that is known.
+pub(in crate::scheduled) fn insert(
+    map: &mut CodeMap<'static>,
+    loaded: &LoadedObject,
+    image: &Image<'static>,
+) -> bool {
+    map.insert_image(loaded.start(), image).is_ok()
+}
+
+/// Returns the start of the function with an address (VA), if its unwind data say it.
+pub(in crate::scheduled) fn function_start(map: &CodeMap<'_>, address: u64) -> Option<u64> {
+    let (region, function) = map.find_function(address)?;
+    Some(region.base() + u64::from(function.begin))
+}
+
+/// Maps a file for as long as the process lives.
+pub(in crate::scheduled) fn map_file(path: &Path) -> Option<&'static [u8]> {
+    let file = File::open(path).ok()?;
+    let size = usize::try_from(file.metadata().ok()?.len()).ok().filter(|size| *size > 0)?;
+    // SAFETY: a new mapping, which nobody unmaps. A library cannot be changed while it is loaded.
+    unsafe {
+        let mapping = CreateFileMappingW(file.as_raw_handle(), null(), PAGE_READONLY, 0, 0, null());
+        if mapping.is_null() {
+            return None;
+        }
+        let start = MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, 0).Value;
+        (!start.is_null()).then(|| std::slice::from_raw_parts(start.cast_const().cast(), size))
+    }
+}
+
+/// The memory of this process: a read of what is not mapped fails.
+pub(in crate::scheduled) struct OwnMemory;
+
+impl Memory for OwnMemory {
+    fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+        let (from, to) = (address as *const _, buffer.as_mut_ptr().cast());
+        // SAFETY: room for as many bytes; the system checks the other range.
+        let read =
+            unsafe { ReadProcessMemory(GetCurrentProcess(), from, to, buffer.len(), null_mut()) };
+        if read == 0 { Err(Unreadable { address, len: buffer.len() as u32 }) } else { Ok(()) }
+    }
+}

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Builds guests with mingw, and searches their histories under wine.
 
-usage: .ci/wine_histories.py TOOL BUILD_FOLDER
+usage: .ci/wine_histories.py CARGO_FOLDER BUILD_FOLDER
 
-TOOL is clrsim.exe, and BUILD_FOLDER gets the guests; libwinpthread-1.dll is there. .ci/wine_guests calls it. Profilers that
+CARGO_FOLDER has clrsim.exe and clr_recorder.dll, and BUILD_FOLDER gets the guests; libwinpthread-1.dll is there. .ci/wine_guests calls it. Profilers that
 are right are searched twice, with the same result; of all others the first history of each outcome comes out again.
 """
 
@@ -18,6 +18,9 @@ HOST = Path(__file__).resolve().parent.parent / "sim/host"
 CLI = HOST.parent / "cli/tests/guests"
 SAMPLERS = HOST / "tests/guests/samplers"
 WINDOWS = HOST / "tests/guests/windows"
+
+# The class of clr-recorder's profiler, which others ignore.
+RECORDER = "3c2a5b7e-6d0f-4f0e-9c51-0a6b9d3f2c11"
 
 REQUESTS = """shows "Two threads ask the profiler for a sample."
 function "App.Main" kind="jit" { body { p-invoke "Lib.Request"; p-invoke "Lib.Nothing" } }
@@ -93,6 +96,7 @@ CALLS = [
     ("thread_begun_suspended", 10, ["ends"]),
     ("ends_of_threads", 10, ["ends"]),
     ("clocks", 10, ["ends"]),
+    ("timers", 10, ["ends"]),
     ("functions_by_name", 5, ["ends"]),
     ("leaves_by_exit", 5, ["failed: ends the process by ExitProcess"]),
     ("leaves_by_abort", 5, ["failed: abort in leaves_by_abort"]),
@@ -116,8 +120,9 @@ def compile_guest(source, flags, library):
 def search(tool, library, text, count):
     """Returns the object that the tool prints of a search."""
     command = ["wine", tool, "host", library, text, "--on", "net8-windows", "--schedules", str(count), "--timeout", "4",
-               "--json"]
-    output = subprocess.run(command, capture_output=True, text=True, cwd=library.parent)
+               "--clsid", RECORDER, "--json"]
+    environment = {**os.environ, "CLR_RECORDER": "mode=sample rate=500 out=recorder.folded"}
+    output = subprocess.run(command, capture_output=True, text=True, cwd=library.parent, env=environment)
     try:
         return json.loads(output.stdout)
     except json.JSONDecodeError:
@@ -151,8 +156,10 @@ def main():
     built, build = (Path(argument).resolve() for argument in sys.argv[1:])
     build.mkdir(exist_ok=True)
     # Each history is a process, which starts faster without the symbols.
-    tool = build / built.name
-    subprocess.run(["x86_64-w64-mingw32-strip", "-o", tool, built], check=True)
+    tool = build / "clrsim.exe"
+    recorder = build / "clr_recorder-RIGHT.dll"
+    for name, stripped in [("clrsim.exe", tool), ("clr_recorder.dll", recorder)]:
+        subprocess.run(["x86_64-w64-mingw32-strip", "-o", stripped, built / name], check=True)
     rows = []
 
     def text_file(text, name):
@@ -170,6 +177,8 @@ def main():
     library = build / "static-RIGHT.dll"
     compile_guest(CLI / "thread_sampler.cpp", ["-DMISTAKE=RIGHT", "-static"], library)
     rows.append((library, CLI / "threads.kdl", 10, ["ends"]))
+    # A guest in Rust.
+    rows.append((recorder, WINDOWS / "suspended.kdl", 20, ["ends"]))
     library = build / "win32.dll"
     compile_guest(WINDOWS / "win32.cpp", [], library)
     for export, count, outcomes in CALLS:

@@ -31,13 +31,13 @@ returns, loses that process alone. The profiler's output is printed at the end.
 
 Without --schedules threads of the profiler run, but the runtime refuses their calls.
 
-With --schedules (Linux on x86-64 with glibc) the profiler's own threads are scheduled, together
-with those of the program: one runs at a time, and where they could observe each other a search
-chooses the next one. Each history has a process of its own. The outcomes are counted; the first
-history of each failure comes with its story, with the stacks of the profiler's threads, and with
-the command that replays it. A crash, an exit and references that are left are failures, too. The
-histories of random and pct depend on the seed and their number alone: machines can share them by
---first and --schedules, and the result does not depend on --jobs.
+With --schedules (x86-64: Linux with glibc, Windows) the profiler's own threads are scheduled,
+together with those of the program: one runs at a time, and where they could observe each other a
+search chooses the next one. Each history has a process of its own. The outcomes are counted; the
+first history of each failure comes with its story, with the stacks of the profiler's threads, and
+with the command that replays it. A crash, an exit and references that are left are failures, too.
+The histories of random and pct depend on the seed and their number alone: machines can share them
+by --first and --schedules, and the result does not depend on --jobs.
 
 --replay executes one history again: its story, and each walk of a stack with the runtime's
 decisions; or, drawn, its timeline. It works with another build of the library as long as that goes
@@ -135,7 +135,7 @@ pub(crate) struct HostArgs {
     #[command(flatten)]
     pub(crate) replacing: Replacing,
 
-    /// With --replay: stop at the end of the history, before the guest's threads go on, and start gdb there;
+    /// With --replay: stop at the end of the history, before the guest's threads go on, and start gdb there (Linux);
     /// with commands, separated by ;, gdb executes these alone
     #[arg(long, value_name = "COMMANDS", requires = "replay", num_args = 0..=1, default_missing_value = "")]
     pub(crate) gdb: Option<String>,

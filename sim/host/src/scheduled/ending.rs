@@ -16,8 +16,8 @@ pub enum Died {
     Signal(i32),
     /// The guest ended it with this code.
     Exit(i32),
-    /// The system has no process, or no pipe, for it, or this process has other threads.
-    NoProcess,
+    /// The system has no process, or no pipe, for it: its error. Without one this process has other threads.
+    NoProcess(Option<i32>),
 }
 
 impl fmt::Display for Died {
@@ -30,8 +30,18 @@ impl fmt::Display for Died {
             // A status of NT, such as the one of an access violation.
             Self::Exit(code @ ..0) => write!(f, "the profiler's process ended with {code:#x}"),
             Self::Exit(code) => write!(f, "the profiler ended its process with {code}"),
-            Self::NoProcess => f.write_str("the system has no process for it"),
+            Self::NoProcess(None) => f.write_str("its process has other threads before it begins"),
+            Self::NoProcess(Some(error)) => {
+                let error = std::io::Error::from_raw_os_error(*error);
+                write!(f, "the system has no process for it: {error}")
+            }
         }
+    }
+}
+
+impl From<std::io::Error> for Died {
+    fn from(error: std::io::Error) -> Self {
+        Self::NoProcess(Some(error.raw_os_error().unwrap_or_default()))
     }
 }
 

@@ -92,6 +92,8 @@ impl ScheduledLibrary {
     /// # Errors
     /// Returns the system's message.
     pub fn load(path: &Path) -> Result<Self, String> {
+        #[cfg(windows)]
+        system::reserve_simulated();
         let before = loaded_objects();
         let library = Library::load(path)?;
         for object in &before {

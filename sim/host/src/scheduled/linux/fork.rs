@@ -4,7 +4,7 @@
 
 use crate::scheduled::ending::{Died, GuestEnding, Kept};
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{Error, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// Gives this process the same addresses each time it is started, so that containers that are ordered by
@@ -44,12 +44,12 @@ fn in_copy(
 ) -> Result<Vec<u8>, Died> {
     let threads = std::fs::read_dir("/proc/self/task").map(Iterator::count);
     if !matches!(threads, Ok(1)) {
-        return Err(Died::NoProcess);
+        return Err(Died::NoProcess(None));
     }
     let [mut from, mut to] = pipe()?;
     // SAFETY: this thread is the only one.
     match unsafe { libc::fork() } {
-        -1 => Err(Died::NoProcess),
+        -1 => Err(Error::last_os_error().into()),
         0 => {
             drop(from);
             stay_here();
@@ -82,7 +82,8 @@ fn in_copy(
                 // SAFETY: no pointers; nothing waits for its end but this.
                 unsafe { libc::kill(child, libc::SIGKILL) };
                 wait(child, 0);
-                return read.map(|_| bytes).map_err(|_| Died::NoProcess);
+                read?;
+                return Ok(bytes);
             }
             match (died(status), read) {
                 (Died::Exit(_), Ok(_)) if !bytes.is_empty() => Ok(bytes),
@@ -97,7 +98,7 @@ fn pipe() -> Result<[File; 2], Died> {
     let mut ends = [0; 2];
     // SAFETY: room for two descriptors.
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-        return Err(Died::NoProcess);
+        return Err(Error::last_os_error().into());
     }
     // SAFETY: two descriptors that nothing else owns.
     Ok(ends.map(|end| File::from(unsafe { OwnedFd::from_raw_fd(end) })))
@@ -157,7 +158,7 @@ pub fn in_workers(
         let [from, mut to] = pipe()?;
         // SAFETY: no other thread is needed in the copy.
         match unsafe { libc::fork() } {
-            -1 => return Err(Died::NoProcess),
+            -1 => return Err(Error::last_os_error().into()),
             0 => {
                 drop(from);
                 stay_on(number);

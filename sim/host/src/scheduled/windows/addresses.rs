@@ -67,9 +67,9 @@ fn wakes(me: &CurrentThread<'_, '_>, at: usize, all: bool) {
     let changed = objects::condition(me, at);
     me.acquire(lock);
     if all {
-        me.notify_all(changed)
+        me.notify_all(changed);
     } else {
-        me.notify_one(changed)
+        me.notify_one(changed);
     }
     me.unlock(lock);
 }

@@ -40,6 +40,9 @@ pub(super) enum Kind {
     Semaphore(i64),
     Mutex,
     Thread(ThreadIndex),
+    Timer {
+        manual: bool,
+    },
 }
 
 /// The state of an object.
@@ -52,11 +55,13 @@ pub(super) struct Object {
     pub(super) suspensions: u32,
     /// True for a thread that was started suspended, and has not begun.
     pub(super) is_held_back: bool,
+    /// The time (µs) that a timer is set to.
+    pub(super) due: Option<u64>,
 }
 
 impl Object {
     const fn new(kind: Kind, count: i64) -> Self {
-        Self { kind, count, suspensions: 0, is_held_back: false }
+        Self { kind, count, suspensions: 0, is_held_back: false, due: None }
     }
 }
 
@@ -167,7 +172,7 @@ pub(super) fn wait_until(
 }
 
 /// Makes an object known that the system has made.
-fn made(handle: HANDLE, kind: Kind, count: i64) -> HANDLE {
+pub(super) fn made(handle: HANDLE, kind: Kind, count: i64) -> HANDLE {
     let exists = super::last_error() == ERROR_ALREADY_EXISTS;
     if let Some(carrier) = current().filter(|_| !handle.is_null()) {
         let at = handle as usize;
@@ -388,6 +393,7 @@ impl Object {
     fn is_signalled(&self, me: &CurrentThread<'_, '_>) -> bool {
         match self.kind {
             Kind::Thread(thread) => self.count > 0 || me.has_ended(thread),
+            Kind::Timer { .. } => self.due.is_some_and(|due| due <= me.now()),
             _ => self.count > 0,
         }
     }
@@ -396,6 +402,7 @@ impl Object {
     const fn take(&mut self) {
         match self.kind {
             Kind::Event { manual: false } | Kind::Semaphore(_) => self.count -= 1,
+            Kind::Timer { manual: false } => self.due = None,
             _ => {}
         }
     }
@@ -444,6 +451,13 @@ fn waits(
                 me.join(thread);
                 return Some(WAIT_OBJECT_0);
             }
+            // It is a sleep, after which others may have done much or little.
+            (Kind::Timer { .. }, limit) => {
+                let left = object.due.map(|due| due.saturating_sub(me.now()));
+                if let Some(shortest) = left.into_iter().chain(limit).min() {
+                    me.sleep(shortest);
+                }
+            }
             _ => {}
         }
     }
@@ -460,8 +474,14 @@ fn waits(
         if taken.is_some() || !in_time || me.is_over() {
             break taken;
         }
-        let left = until.map(|until| until.saturating_sub(me.now()));
-        in_time = me.wait_on(changed, lock, left) || left.is_none();
+        // A timer ends the wait as well.
+        let dues = with(|state| {
+            let of = |at: &usize| state.objects.get(*at).and_then(|object| object.due);
+            wanted.iter().filter_map(of).min()
+        });
+        let next = until.into_iter().chain(dues).min();
+        let woken = me.wait_on(changed, lock, next.map(|next| next.saturating_sub(me.now())));
+        in_time = woken || until.is_none_or(|until| me.now() < until);
     };
     me.unlock(lock);
     Some(taken.map_or(WAIT_TIMEOUT, |place| WAIT_OBJECT_0 + place))

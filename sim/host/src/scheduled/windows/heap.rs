@@ -88,7 +88,7 @@ unsafe extern "C" fn free(block: *mut c_void) {
     // SAFETY: as above.
     unsafe {
         let real = std::mem::transmute::<usize, Free>(FREE.load(Ordering::Relaxed));
-        real(block)
+        real(block);
     }
 }
 

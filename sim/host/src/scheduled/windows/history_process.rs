@@ -47,7 +47,7 @@ pub fn run_history(visit: &mut ScheduledVisit, learns: bool, kept: Kept<'_>) -> 
 /// Returns [`Died`] if the profiler ended its process.
 pub fn answer_history(child: &mut Child, search: &mut dyn Search) -> Result<GuestEnding, Died> {
     let ending = follow(child, search);
-    let status = child.wait().map_err(|_| Died::NoProcess)?;
+    let status = child.wait()?;
     let mut ending = ending.ok_or_else(|| Died::Exit(status.code().unwrap_or_default()))?;
     ending.strayed |= search.has_strayed();
     Ok(ending)

@@ -18,7 +18,9 @@ fn load(load: impl FnOnce() -> HMODULE) -> HMODULE {
         && let Some(carrier) = super::current()
     {
         // A thread that is suspended in the loader keeps its lock (H-12).
-        carrier.ask(|me| me.load_library());
+        carrier.ask(|me| {
+            me.load_library();
+        });
     }
     in_loader(|| {
         let before = loaded_objects();

@@ -9,7 +9,7 @@
 //! | `addresses` | waits for addresses, of which Rust and C++20 make theirs |
 //! | `threads` | threads that the guest starts |
 //! | `suspension` | threads of the program, suspended and read by the guest |
-//! | `time`, `random`, `ends` | clocks and sleeps, random numbers, ends of the process |
+//! | `time`, `timers`, `random`, `ends` | clocks and sleeps, waitable timers, random numbers, ends of the process |
 //! | `heap` | the lock of the heap |
 //! | `loader` | libraries and functions that the guest asks for |
 //! | `refused` | calls of the system that wait outside of the simulation |
@@ -34,10 +34,13 @@ mod streams;
 mod suspension;
 mod threads;
 mod time;
+mod timers;
 
 pub use history_process::{answer_history, run_history};
 pub(super) use imports::{LoadedObject, loaded_objects};
-pub(super) use own::{Image, OwnMemory, bias, function_start, insert, is_of_system, map_file};
+pub(super) use own::{
+    Image, OwnMemory, bias, function_start, insert, is_of_system, map_file, reserve_simulated,
+};
 
 use super::{Replacement, carrier};
 use clr_explore::{CurrentThread, Setup};
@@ -112,6 +115,7 @@ pub(super) fn replacements() -> Vec<Replacement> {
     all.extend(threads::replaced());
     all.extend(suspension::replaced());
     all.extend(time::replaced());
+    all.extend(timers::replaced());
     all.extend(random::replaced());
     all.extend(ends::replaced());
     all.extend(loader::replaced());

@@ -5,12 +5,14 @@ use clr_walker::code_map::CodeMap;
 pub(in crate::scheduled) use clr_walker::image::pe::PeImage as Image;
 use clr_walker::memory::{Memory, Unreadable};
 use std::fs::File;
+use std::ops::Range;
 use std::os::windows::io::AsRawHandle as _;
 use std::path::Path;
 use std::ptr::{null, null_mut};
 use windows_sys::Win32::System::Diagnostics::Debug::ReadProcessMemory;
 use windows_sys::Win32::System::Memory::{
-    CreateFileMappingW, FILE_MAP_READ, MapViewOfFile, PAGE_READONLY,
+    CreateFileMappingW, FILE_MAP_READ, MEM_RESERVE, MapViewOfFile, PAGE_NOACCESS, PAGE_READONLY,
+    VirtualAlloc,
 };
 use windows_sys::Win32::System::Threading::GetCurrentProcess;
 
@@ -49,6 +51,20 @@ pub(in crate::scheduled) fn insert(
 pub(in crate::scheduled) fn function_start(map: &CodeMap<'_>, address: u64) -> Option<u64> {
     let (region, function) = map.find_function(address)?;
     Some(region.base() + u64::from(function.begin))
+}
+
+/// Addresses (VA) at which the simulated process has its code (`clr_codegen::CodeKind::base`), and the size of the parts
+/// in which they are reserved.
+const SIMULATED: Range<usize> = 0x1_7000_0000..0x1_C000_0000;
+const PART: usize = 0x100_0000;
+
+/// Keeps libraries from addresses at which the simulated process has code, as `RtlLookupFunctionEntry` is asked for the
+/// code of both. What is loaded already stays.
+pub(in crate::scheduled) fn reserve_simulated() {
+    for start in SIMULATED.step_by(PART) {
+        // SAFETY: addresses that nothing uses yet, or the call fails.
+        unsafe { VirtualAlloc(start as *const _, PART, MEM_RESERVE, PAGE_NOACCESS) };
+    }
 }
 
 /// Maps a file for as long as the process lives.

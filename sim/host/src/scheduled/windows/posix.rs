@@ -43,7 +43,7 @@ impl Timespec {
     }
 
     /// Returns the time (µs) from now to this one of one of the clocks, or 0.
-    fn from_now(self, me: &CurrentThread<'_, '_>) -> u64 {
+    fn micros_left(self, me: &CurrentThread<'_, '_>) -> u64 {
         let until = self.micros();
         let begin = if until < BEGIN { SINCE_START } else { BEGIN };
         until.saturating_sub(begin + me.now())
@@ -90,7 +90,7 @@ unsafe extern "C" fn mutex_timed(mutex: Object, until: *const Timespec) -> c_int
     let at = mutex as usize;
     ask(|me| {
         // A limit of 0 is another call's.
-        let limit = until.from_now(me).max(1);
+        let limit = until.micros_left(me).max(1);
         if me.try_acquire(mutex_of(me, at), limit) { 0 } else { ETIMEDOUT }
     })
 }
@@ -135,7 +135,7 @@ fn wait(
     [condition, mutex]: [usize; 2],
     until: Option<Timespec>,
 ) -> c_int {
-    let limit = until.map(|until| until.from_now(me));
+    let limit = until.map(|until| until.micros_left(me));
     let woken = me.wait_on(objects::condition(me, condition), mutex_of(me, mutex), limit);
     if woken || limit.is_none() { 0 } else { ETIMEDOUT }
 }

@@ -28,7 +28,7 @@ type Real = unsafe extern "system" fn(
 ///
 /// # Safety
 /// The arguments are those of the function; what it does not use may be anything.
-unsafe fn real(name: &str, [a, b, c, d, e, f, g, h, i, j]: [usize; 10]) -> usize {
+unsafe fn real(name: &str, arguments: [usize; 10]) -> usize {
     let Ok(name) = CString::new(name) else { return 0 };
     let found = LIBRARIES.iter().find_map(|library| {
         // SAFETY: texts with a final NUL.
@@ -38,7 +38,8 @@ unsafe fn real(name: &str, [a, b, c, d, e, f, g, h, i, j]: [usize; 10]) -> usize
     // SAFETY: the function of this name, and the caller's promise.
     unsafe {
         let real = std::mem::transmute::<unsafe extern "system" fn() -> isize, Real>(found);
-        real(a, b, c, d, e, f, g, h, i, j)
+        let [a1, a2, a3, a4, a5, a6, a7, a8, a9, a10] = arguments;
+        real(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10)
     }
 }
 
@@ -46,16 +47,16 @@ macro_rules! refused {
     ($($name:ident)*) => {
         $(#[allow(clippy::too_many_arguments, reason = "those of CreateProcess")]
         unsafe extern "system" fn $name(
-            a: usize,
-            b: usize,
-            c: usize,
-            d: usize,
-            e: usize,
-            f: usize,
-            g: usize,
-            h: usize,
-            i: usize,
-            j: usize,
+            a1: usize,
+            a2: usize,
+            a3: usize,
+            a4: usize,
+            a5: usize,
+            a6: usize,
+            a7: usize,
+            a8: usize,
+            a9: usize,
+            a10: usize,
         ) -> usize {
             let name = stringify!($name);
             if let Some(carrier) = current() {
@@ -63,7 +64,7 @@ macro_rules! refused {
                 carrier.ask(|me| me.fail(end));
             }
             // SAFETY: the guest's own call.
-            unsafe { real(name, [a, b, c, d, e, f, g, h, i, j]) }
+            unsafe { real(name, [a1, a2, a3, a4, a5, a6, a7, a8, a9, a10]) }
         })*
 
         /// Returns the functions that imports of the guest are to lead to.
@@ -78,7 +79,7 @@ macro_rules! refused {
 
 refused! {
     PulseEvent SignalObjectAndWait RegisterWaitForSingleObject QueueUserAPC TerminateThread CreateRemoteThread
-    CreateWaitableTimerA CreateWaitableTimerW CreateWaitableTimerExW CreateTimerQueueTimer
+    CreateWaitableTimerA CreateWaitableTimerExA CreateTimerQueueTimer
     QueueUserWorkItem TrySubmitThreadpoolCallback CreateThreadpoolWork CreateThreadpoolTimer CreateThreadpoolWait
     ConvertThreadToFiber ConvertThreadToFiberEx EnterSynchronizationBarrier
     MsgWaitForMultipleObjects MsgWaitForMultipleObjectsEx GetMessageA GetMessageW WaitMessage

@@ -17,15 +17,15 @@ use windows_sys::Win32::System::Threading::{Sleep, SleepEx, SwitchToThread};
 
 /// Time at which each history begins: 2026-01-01 (µs since 1970), and the beginning of 1970 in units of 100 ns since 1601.
 pub(super) const BEGIN: u64 = 1_767_225_600_000_000;
-const UNIX: u64 = 116_444_736_000_000_000;
+pub(super) const UNIX: u64 = 116_444_736_000_000_000;
 /// Time since the system's start at which each history begins (µs).
 pub(super) const SINCE_START: u64 = 1_000_000_000;
 /// Ticks of the performance counter in a second: those of newer Windows.
 const FREQUENCY: i64 = 10_000_000;
 
-/// Returns the time since the history's beginning (µs).
-fn elapsed() -> Option<u64> {
-    current()?.ask(|me| me.now())
+/// Returns the time since the system's start (µs).
+fn since_start() -> Option<u64> {
+    current()?.ask(|me| SINCE_START + me.now())
 }
 
 /// Sleeps for a time (µs); 0 lets other threads run.
@@ -66,26 +66,26 @@ unsafe extern "system" fn switch_thread() -> Bool {
 }
 
 unsafe extern "system" fn tick_count() -> u32 {
-    elapsed().map_or_else(
+    since_start().map_or_else(
         // SAFETY: no pointers.
         || unsafe { GetTickCount() },
-        |now| ((SINCE_START + now) / 1_000) as u32,
+        |now| (now / 1_000) as u32,
     )
 }
 
 unsafe extern "system" fn tick_count_64() -> u64 {
-    elapsed().map_or_else(
+    since_start().map_or_else(
         // SAFETY: no pointers.
         || unsafe { GetTickCount64() },
-        |now| (SINCE_START + now) / 1_000,
+        |now| now / 1_000,
     )
 }
 
 unsafe extern "system" fn counter(count: *mut i64) -> Bool {
-    match elapsed() {
+    match since_start() {
         Some(now) => {
             // SAFETY: the guest's room for a number.
-            unsafe { count.write((SINCE_START + now).cast_signed() * FREQUENCY / 1_000_000) };
+            unsafe { count.write(now.cast_signed() * FREQUENCY / 1_000_000) };
             1
         }
         // SAFETY: the guest's argument.
@@ -108,8 +108,8 @@ unsafe extern "system" fn frequency(count: *mut i64) -> Bool {
 /// # Safety
 /// There is room for a time.
 unsafe fn write(time: *mut FILETIME) -> bool {
-    let Some(now) = elapsed() else { return false };
-    let units = UNIX + (BEGIN + now) * 10;
+    let Some(now) = since_start() else { return false };
+    let units = UNIX + (BEGIN - SINCE_START + now) * 10;
     let (dwLowDateTime, dwHighDateTime) = (units as u32, (units >> 32) as u32);
     // SAFETY: the caller's promise.
     unsafe { time.write(FILETIME { dwLowDateTime, dwHighDateTime }) };
@@ -135,7 +135,7 @@ unsafe extern "system" fn precise_time(time: *mut FILETIME) {
 }
 
 unsafe extern "C" fn seconds(time: *mut i64) -> i64 {
-    let now = elapsed().map(|now| (BEGIN + now) / 1_000_000);
+    let now = since_start().map(|now| (BEGIN - SINCE_START + now) / 1_000_000);
     let now = now.unwrap_or_else(|| {
         let since = std::time::SystemTime::UNIX_EPOCH.elapsed();
         since.map(|since| since.as_secs()).unwrap_or_default()
@@ -151,7 +151,7 @@ unsafe extern "C" fn seconds(time: *mut i64) -> i64 {
 unsafe extern "C" fn clock() -> c_int {
     static BEGUN: OnceLock<std::time::Instant> = OnceLock::new();
     let real = || BEGUN.get_or_init(std::time::Instant::now).elapsed().as_millis() as u64;
-    let milliseconds = elapsed().map_or_else(real, |now| now / 1_000);
+    let milliseconds = since_start().map_or_else(real, |now| (now - SINCE_START) / 1_000);
     (milliseconds as u32).cast_signed()
 }
 

@@ -257,6 +257,24 @@ GUEST_EXPORT void clocks() {
     CHECK(FileTimeToSystemTime(&now, &date) && date.wYear == 2026 && date.wMonth == 1 && date.wMilliseconds == 250);
 }
 
+GUEST_EXPORT void timers() {
+    HANDLE timer = CreateWaitableTimerW(nullptr, FALSE, nullptr);
+    HANDLE event = CreateEventW(nullptr, TRUE, FALSE, nullptr);
+    HANDLE list[] = {event, timer};
+    LARGE_INTEGER due;
+    due.QuadPart = -300'000;
+    ULONGLONG ticks = GetTickCount64();
+    CHECK(SetWaitableTimer(timer, &due, 0, nullptr, nullptr, FALSE));
+    CHECK(WaitForSingleObject(timer, 10) == WAIT_TIMEOUT);
+    CHECK(WaitForSingleObject(timer, INFINITE) == WAIT_OBJECT_0);
+    CHECK(GetTickCount64() == ticks + 30);
+    CHECK(SetWaitableTimer(timer, &due, 0, nullptr, nullptr, FALSE));
+    CHECK(WaitForMultipleObjects(2, list, FALSE, INFINITE) == WAIT_OBJECT_0 + 1);
+    CHECK(GetTickCount64() == ticks + 60);
+    CHECK(WaitForSingleObject(timer, 0) == WAIT_TIMEOUT);
+    CHECK(CloseHandle(timer) && CloseHandle(event));
+}
+
 GUEST_EXPORT void functions_by_name() {
     auto sleep = reinterpret_cast<decltype(&Sleep)>(reinterpret_cast<void *>(GetProcAddress(GetModuleHandleW(L"kernel32.dll"), "Sleep")));
     ULONGLONG ticks = GetTickCount64();

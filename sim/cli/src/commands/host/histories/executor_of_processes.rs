@@ -87,8 +87,8 @@ impl Executor {
         aloud: bool,
     ) -> Ended {
         let asked = Asked { learns: search.learns(), described };
-        let asked = serde_json::to_string(&asked).map_err(|_| Died::NoProcess)?;
-        let mut command = Command::new(std::env::current_exe().map_err(|_| Died::NoProcess)?);
+        let asked = serde_json::to_string(&asked).unwrap_or_default();
+        let mut command = Command::new(std::env::current_exe()?);
         command.arg("host").arg(&self.library).arg(&self.text);
         command.args(["--on", self.generation.name()]);
         if let Some(class) = &self.class {
@@ -100,7 +100,7 @@ impl Executor {
         command.arg("--history").arg(asked);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         command.stderr(if aloud { Stdio::inherit() } else { Stdio::null() });
-        let mut child = command.spawn().map_err(|_| Died::NoProcess)?;
+        let mut child = command.spawn()?;
         answer_history(&mut child, search)
     }
 

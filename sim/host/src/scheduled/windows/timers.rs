@@ -1,0 +1,112 @@
+//! Waitable timers, by which Rust's threads sleep.
+
+use super::handles::{self, Kind, made};
+use super::{Bool, current, succeeds, time};
+use crate::scheduled::Replacement;
+use std::ffi::c_void;
+use windows_sys::Win32::Foundation::{ERROR_INVALID_HANDLE, HANDLE};
+use windows_sys::Win32::Security::SECURITY_ATTRIBUTES;
+use windows_sys::Win32::System::Threading::{
+    CancelWaitableTimer, CreateWaitableTimerExW, CreateWaitableTimerW, SetWaitableTimer,
+    SetWaitableTimerEx,
+};
+
+/// `CREATE_WAITABLE_TIMER_MANUAL_RESET`.
+const MANUAL: u32 = 1;
+
+unsafe extern "system" fn create(
+    security: *const SECURITY_ATTRIBUTES,
+    manual: Bool,
+    name: *const u16,
+) -> HANDLE {
+    // SAFETY: the guest's arguments.
+    let timer = unsafe { CreateWaitableTimerW(security, manual, name) };
+    made(timer, Kind::Timer { manual: manual != 0 }, 0)
+}
+
+unsafe extern "system" fn create_ex(
+    security: *const SECURITY_ATTRIBUTES,
+    name: *const u16,
+    flags: u32,
+    access: u32,
+) -> HANDLE {
+    // SAFETY: the guest's arguments.
+    let timer = unsafe { CreateWaitableTimerExW(security, name, flags, access) };
+    made(timer, Kind::Timer { manual: flags & MANUAL != 0 }, 0)
+}
+
+/// Sets a timer to a time in units of 100 ns: negative from now, or since 1601. `None` if this is no thread of a history.
+unsafe fn sets(timer: HANDLE, due: *const i64, period: i32, callback: bool) -> Option<Bool> {
+    let carrier = current()?;
+    let at = timer as usize;
+    // SAFETY: the caller has the guest's time.
+    let due = unsafe { due.read() };
+    let done = carrier.ask(move |me| {
+        if callback || period != 0 {
+            me.fail("the profiler has left the simulation: a timer calls it, or is periodic");
+        }
+        let micros = due.unsigned_abs().div_ceil(10);
+        let since_begin = (time::UNIX / 10) + time::BEGIN;
+        let due = if due < 0 { me.now() + micros } else { micros.saturating_sub(since_begin) };
+        handles::change_and_notify(me, at, |timer| {
+            (timer.count, timer.due) = (0, Some(due));
+            matches!(timer.kind, Kind::Timer { .. })
+        })
+    });
+    Some(succeeds(done.flatten() == Some(true), ERROR_INVALID_HANDLE))
+}
+
+unsafe extern "system" fn set(
+    timer: HANDLE,
+    due: *const i64,
+    period: i32,
+    callback: *const c_void,
+    argument: *const c_void,
+    resume: Bool,
+) -> Bool {
+    // SAFETY: the guest's arguments, here and below.
+    unsafe {
+        sets(timer, due, period, !callback.is_null())
+            .unwrap_or_else(|| SetWaitableTimer(timer, due, period, None, argument, resume))
+    }
+}
+
+unsafe extern "system" fn set_ex(
+    timer: HANDLE,
+    due: *const i64,
+    period: i32,
+    callback: *const c_void,
+    argument: *const c_void,
+    reason: *const c_void,
+    delay: u32,
+) -> Bool {
+    // SAFETY: as above.
+    unsafe {
+        sets(timer, due, period, !callback.is_null()).unwrap_or_else(|| {
+            SetWaitableTimerEx(timer, due, period, None, argument, reason.cast(), delay)
+        })
+    }
+}
+
+unsafe extern "system" fn cancel(timer: HANDLE) -> Bool {
+    let at = timer as usize;
+    let done = current().and_then(|carrier| {
+        carrier.ask(move |me| handles::change_and_notify(me, at, |timer| timer.due = None))
+    });
+    match done {
+        Some(known) => succeeds(known.is_some(), ERROR_INVALID_HANDLE),
+        // SAFETY: as above.
+        None => unsafe { CancelWaitableTimer(timer) },
+    }
+}
+
+/// Returns the functions that imports of the guest are to lead to.
+pub(super) fn replaced() -> [Replacement; 5] {
+    replacements! {
+        "CreateWaitableTimerW" => create,
+        "CreateWaitableTimerExW" => create_ex,
+        "SetWaitableTimer" => set,
+        "SetWaitableTimerEx" => set_ex,
+        "CancelWaitableTimer" => cancel,
+    }
+}

@@ -10,7 +10,7 @@ use clr_codegen::execution::{Execution, ExecutionEnd, ProgramLoadError, SIGNAL_S
 use clr_codegen::shadow_stack::CallerState;
 use clr_codegen::{
     CallingConvention, CfiMistake, FrameLayout, FunctionIndex, LinkError, LinkedProgram, Program,
-    WindowsMistake,
+    UnwindData, WindowsMistake,
 };
 use clr_machine::Machine;
 use clr_walker::code_map::CodeMap;
@@ -304,7 +304,7 @@ pub fn check_stack(
     Ok(frames)
 }
 
-/// Checks the first `limit` boundaries of a run under `rules` of Windows: each step from a frame's true
+/// Checks the first `limit` boundaries of a run under `rules` of Windows, for CoreCLR's without functions of version 3: each step from a frame's true
 /// registers must be right, or wrong where [`LinkedProgram::windows_mistake`] expects so. Calls
 /// `met` with each mistake that occurred.
 ///
@@ -316,6 +316,16 @@ pub fn windows(
     limit: u64,
     mut met: impl FnMut(WindowsMistake),
 ) -> Result<Checked, Failure> {
+    let mut program = program.clone();
+    if rules == Rules::CoreClr {
+        // CoreCLR's source reads version 3 as version 2.
+        for function in &mut program.functions {
+            if function.shape.unwind == UnwindData::Version3 {
+                function.shape.unwind = UnwindData::Version1;
+            }
+        }
+    }
+    let program = &program;
     let linked = program.link()?;
     let map = linked.code_map().map_err(ProgramLoadError::ReadBack)?;
     let unwinder = Unwinder::new(&map).with_rules(rules);

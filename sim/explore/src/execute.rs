@@ -92,7 +92,7 @@ impl Run<'_, '_, '_, '_, '_> {
                 kernel.changed(thread, &before, &now);
             }
             if cooperative != mode {
-                kernel.touch(Footprint::SUSPENSION);
+                kernel.touch(Footprint::SUSPENSION.read());
                 kernel.record(thread, TurnEvent::Mode { cooperative });
             }
             if event == Ok(StepEvent::Ended) {
@@ -141,7 +141,7 @@ impl Kernel<'_> {
             known.ended = true;
         }
         self.record(thread, TurnEvent::Ends);
-        self.touch(Footprint::SUSPENSION);
+        self.touch(Footprint::SUSPENSION.read());
     }
 
     /// Ends the process with all its threads.

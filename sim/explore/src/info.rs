@@ -4,6 +4,7 @@
 use super::callback::Callback;
 use super::footprint::Footprint;
 use super::history::TurnEvent;
+use super::lock::LockName;
 use super::planted_bug::Bug;
 use super::thread::CurrentThread;
 use super::verdict::ProfilerRule;
@@ -61,10 +62,16 @@ impl<'b> Profiler<'b, Machine> for CurrentThread<'_, 'b> {
 
     /// Lets other threads run while this thread owns a resource that they may need.
     fn between(&self, runtime: &Runtime<'b>, os: OsThreadId) {
-        let owns = runtime.process.get().locks_of(os).next().is_some();
-        let reads = || runtime.thread(os, |thread| thread.code_manager_reads > 0);
-        if owns || reads() == Some(true) {
-            self.touching(Footprint::ALL, || self.switch());
+        let process = runtime.process.get();
+        let locks = process.locks_of(os).map(|lock| Footprint::lock(LockName::Runtime(lock)));
+        let owned = locks.reduce(|one, other| one | other);
+        let reads = runtime.thread(os, |thread| thread.code_manager_reads > 0) == Some(true);
+        if owned.is_some() || reads {
+            // A writer waits for the readers of the code manager's tables.
+            let readers = if reads { Footprint::CODE } else { Footprint::default() };
+            let seen = (Footprint::CODE | Footprint::RUNTIME | Footprint::SUSPENSION).read();
+            let touches = owned.unwrap_or_default() | readers | seen;
+            self.touching(touches, || self.switch());
         }
     }
 
@@ -90,6 +97,16 @@ impl<'b> CurrentThread<'_, 'b> {
         name: &'static str,
         method: impl FnOnce(Caller<'_, 'b, Machine>) -> Result<T>,
     ) -> Result<T> {
+        self.call_touching(name, Footprint::CODE | Footprint::RUNTIME, method)
+    }
+
+    /// Calls a method of the runtime all of whose turns touch `what`.
+    fn call_touching<T>(
+        &self,
+        name: &'static str,
+        what: Footprint,
+        method: impl FnOnce(Caller<'_, 'b, Machine>) -> Result<T>,
+    ) -> Result<T> {
         let thread = self;
         thread.switch();
         thread.record(TurnEvent::Called(name));
@@ -105,9 +122,7 @@ impl<'b> CurrentThread<'_, 'b> {
         if runtime.thread(thread.os, |thread| thread.initialized) == Some(false) {
             thread.does(ProfilerRule::FirstCallWhileSuspended);
         }
-        let result = thread.touching(Footprint::CODE | Footprint::RUNTIME, || {
-            method(runtime.on(thread.os).with_profiler(thread))
-        });
+        let result = thread.touching(what, || method(runtime.on(thread.os).with_profiler(thread)));
         thread.kernel.change_thread(thread.me, |me| me.calls = me.calls.saturating_sub(1));
         let outcome = match &result {
             Ok(_) => Outcome::Returned(HResult::OK),
@@ -127,6 +142,16 @@ impl<'b> CurrentThread<'_, 'b> {
 }
 
 impl<'b> Info<'_, '_, 'b> {
+    /// Calls a method that asks the runtime for something, and changes nothing that others ask for.
+    fn asks<T>(
+        self,
+        name: &'static str,
+        method: impl FnOnce(Caller<'_, 'b, Machine>) -> Result<T>,
+    ) -> Result<T> {
+        let what = (Footprint::CODE | Footprint::RUNTIME).read();
+        self.thread.call_touching(name, what, method)
+    }
+
     fn call<T>(
         self,
         name: &'static str,
@@ -162,7 +187,7 @@ impl ProfilerInfo for Info<'_, '_, '_> {
         context_size: u32,
     ) -> Result<()> {
         let thread = self.thread;
-        self.call("DoStackSnapshot", |info| {
+        self.asks("DoStackSnapshot", |info| {
             thread.walk(id, || {
                 let mut recording_callback = callback.map(|callback| {
                     |frame: &mut SnapshotFrame<'_>| {
@@ -189,25 +214,25 @@ impl ProfilerInfo for Info<'_, '_, '_> {
     }
 
     fn get_function_from_ip(&self, ip: u64) -> Result<FunctionId> {
-        self.call("GetFunctionFromIP", |info| info.get_function_from_ip(ip))
+        self.asks("GetFunctionFromIP", |info| info.get_function_from_ip(ip))
     }
 
     fn get_function_from_ip2(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
         self.may_trigger();
-        self.call("GetFunctionFromIP2", |info| info.get_function_from_ip2(ip))
+        self.asks("GetFunctionFromIP2", |info| info.get_function_from_ip2(ip))
     }
 
     fn get_function_from_ip3(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
         self.may_trigger();
-        self.call("GetFunctionFromIP3", |info| info.get_function_from_ip3(ip))
+        self.asks("GetFunctionFromIP3", |info| info.get_function_from_ip3(ip))
     }
 
     fn get_code_info(&self, function: FunctionId) -> Result<CodeRange> {
-        self.call("GetCodeInfo", |info| info.get_code_info(function))
+        self.asks("GetCodeInfo", |info| info.get_code_info(function))
     }
 
     fn get_code_info2(&self, function: FunctionId, ranges: &mut [CodeRange]) -> Result<u32> {
-        self.call("GetCodeInfo2", |info| info.get_code_info2(function, ranges))
+        self.asks("GetCodeInfo2", |info| info.get_code_info2(function, ranges))
     }
 
     fn get_code_info3(
@@ -217,12 +242,12 @@ impl ProfilerInfo for Info<'_, '_, '_> {
         ranges: &mut [CodeRange],
     ) -> Result<u32> {
         self.may_trigger();
-        self.call("GetCodeInfo3", |info| info.get_code_info3(function, rejit, ranges))
+        self.asks("GetCodeInfo3", |info| info.get_code_info3(function, rejit, ranges))
     }
 
     fn get_code_info4(&self, start: u64, ranges: &mut [CodeRange]) -> Result<u32> {
         self.may_trigger();
-        self.call("GetCodeInfo4", |info| info.get_code_info4(start, ranges))
+        self.asks("GetCodeInfo4", |info| info.get_code_info4(start, ranges))
     }
 
     fn get_function_info2(
@@ -231,27 +256,27 @@ impl ProfilerInfo for Info<'_, '_, '_> {
         frame_info: Option<FrameInfo<'_>>,
         type_arguments: u32,
     ) -> Result<FunctionInfo> {
-        self.call("GetFunctionInfo2", |info| {
+        self.asks("GetFunctionInfo2", |info| {
             info.get_function_info2(function, frame_info, type_arguments)
         })
     }
 
     fn get_current_thread_id(&self) -> Result<ThreadId> {
-        self.call("GetCurrentThreadID", |info| info.get_current_thread_id())
+        self.asks("GetCurrentThreadID", |info| info.get_current_thread_id())
     }
 
     fn get_thread_info(&self, thread: ThreadId) -> Result<u32> {
-        self.call("GetThreadInfo", |info| info.get_thread_info(thread))
+        self.asks("GetThreadInfo", |info| info.get_thread_info(thread))
     }
 
     fn get_handle_from_thread(&self, thread: ThreadId) -> Result<u64> {
-        self.call("GetHandleFromThread", |info| info.get_handle_from_thread(thread))
+        self.asks("GetHandleFromThread", |info| info.get_handle_from_thread(thread))
     }
 
     fn enum_threads(&self) -> Result<Vec<ThreadId>> {
         // It takes the lock of the thread list, which a GC holds.
         self.may_trigger();
-        self.call("EnumThreads", |info| info.enum_threads())
+        self.asks("EnumThreads", |info| info.enum_threads())
     }
 
     fn initialize_current_thread(&self) -> Result<()> {
@@ -274,7 +299,7 @@ impl ProfilerInfo for Info<'_, '_, '_> {
     }
 
     fn get_event_mask(&self) -> Result<EventMask> {
-        self.call("GetEventMask", |info| info.get_event_mask())
+        self.asks("GetEventMask", |info| info.get_event_mask())
     }
 
     fn set_event_mask(&self, mask: EventMask) -> Result<()> {

@@ -19,6 +19,8 @@ pub(super) enum Bug {
     EventWithoutFootprint,
     /// Steps keep sleeping, whatever other threads touch.
     NeverAwake,
+    /// States are distinguished by the steps before them, whatever their order.
+    OrderIsForgotten,
     /// A timed wait is not ended by time.
     TimersForgotten,
     /// State of one history is carried over to the next.

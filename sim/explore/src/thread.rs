@@ -407,7 +407,7 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
 
     /// Waits for the end of another thread.
     pub fn join(&self, thread: ThreadIndex) {
-        self.kernel.touch(Footprint::thread(thread));
+        // The begin of the wait observes nothing of the other thread.
         self.pause(Some(Waiting::Join(thread)), None);
         self.kernel.touch(Footprint::thread(thread));
     }

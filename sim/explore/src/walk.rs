@@ -19,7 +19,7 @@ impl CurrentThread<'_, '_> {
         let touches = if Bug::WalkWithoutFootprint.is_planted() {
             Footprint::default()
         } else {
-            looks_at | Footprint::SUSPENSION
+            looks_at | Footprint::SUSPENSION.read()
         };
         self.touching(touches, || {
             let before = self.set_walks(target);

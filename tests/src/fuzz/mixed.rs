@@ -1,6 +1,6 @@
 //! Walks of whole stacks by each policy, for threads of any shape.
 
-use crate::mixed::{Failure, First, Plan, examine};
+use crate::mixed::{Failure, First, Plan, examine_build};
 use arbitrary::{Arbitrary as _, Unstructured};
 use clr_codegen::execution::BASE;
 use clr_generate::{SyntheticCall, WorldCase};
@@ -11,6 +11,7 @@ use clr_walker::mixed::{
     Completeness, FrameKind, Gap, MixedFrame, MixedStack, Policy, Reason, SignalVeto, Source,
     WalkBuffer, Walker,
 };
+use clr_world::Build;
 use clr_world::reference::{ProgramFacts, ThreadFacts};
 use clr_world::synthetic::{
     CodeLocation, NATIVE_WALKER, SELF, SyntheticActivation, SyntheticProcess, SyntheticThread,
@@ -85,10 +86,11 @@ pub fn mixed_walk(data: &[u8]) {
         staged(&case.target, &mut buffer);
     } else {
         let Ok(case) = WorldCase::arbitrary(&mut bytes) else { return };
-        stopped(&case, &mut buffer);
+        let Ok(build) = case.program.build() else { return };
+        stopped(&case, &build, &mut buffer);
         let seed = case.turns.iter().fold(0, |seed, turn| seed << 8 ^ u64::from(turn.steps));
         let plan = Plan { seed, walks: WALK_LIMIT, stride: STRIDE, only: None };
-        match examine(&case.program, plan, &mut First::default(), |_| ()) {
+        match examine_build(&case.program, &build, plan, &mut First::default(), |_| ()) {
             Ok(_) | Err(Failure::Build(_)) => {}
             Err(failure) => panic!("{failure}"),
         }
@@ -96,9 +98,8 @@ pub fn mixed_walk(data: &[u8]) {
 }
 
 /// Walks a program's thread where it is stopped.
-fn stopped(case: &WorldCase, buffer: &mut WalkBuffer) {
-    let Ok(build) = case.program.build() else { return };
-    let Ok(mut world) = case.program.world(&build) else { return };
+fn stopped(case: &WorldCase, build: &Build, buffer: &mut WalkBuffer) {
+    let Ok(mut world) = case.program.world(build) else { return };
     // The steps of a case may exceed those that its threads can make.
     for turn in &case.turns {
         for _ in 0..turn.steps {

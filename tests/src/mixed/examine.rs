@@ -179,10 +179,23 @@ pub fn examine<W: Way>(
     program: &WorldProgram,
     plan: Plan,
     way: &mut W,
+    see: impl FnMut(&Case<'_>),
+) -> Result<Examined, Failure> {
+    examine_build(program, &program.build()?, plan, way, see)
+}
+
+/// Does as [`examine`] for a program that is built.
+///
+/// # Errors
+/// [`Failure`].
+pub fn examine_build<W: Way>(
+    program: &WorldProgram,
+    build: &Build,
+    plan: Plan,
+    way: &mut W,
     mut see: impl FnMut(&Case<'_>),
 ) -> Result<Examined, Failure> {
-    let build = program.build()?;
-    let mut world = program.world(&build)?;
+    let mut world = program.world(build)?;
     let facts = ProgramFacts::new(build.expanded(), build.linked());
     let maps = Maps::new(&mut world).map_err(BuildError::from)?;
     let mut choices = Seeded::new(plan.seed);

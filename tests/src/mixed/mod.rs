@@ -14,7 +14,9 @@ mod staged;
 mod truth;
 
 pub use bug::Bug;
-pub use examine::{Case, Claims, Examined, Failure, Plan, What, WrongWalk, examine, shrink};
+pub use examine::{
+    Case, Claims, Examined, Failure, Plan, What, WrongWalk, examine, examine_build, shrink,
+};
 pub use judge::{Found, Wrong, judge};
 pub use reference_walker::ReferenceWalker;
 pub use staged::{Broken, Staged, walk_staged};

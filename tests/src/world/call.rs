@@ -6,10 +6,10 @@ use clr_runtime::OsThreadId;
 use clr_runtime::profiling::{Call, CallbackKind};
 use clr_runtime::{Context, Outcome};
 use clr_walker::profiling::{FunctionId, HResult, SnapshotFrame, ThreadId};
-use clr_world::World;
 use clr_world::reference::{
     CallFacts, CallerKind, ExpectedCall, ExpectedReport, ProgramFacts, ThreadFacts, expected,
 };
+use clr_world::{Build, World};
 use std::fmt;
 
 /// An operating system thread that the profiler has created.
@@ -212,8 +212,13 @@ pub fn compare<'s>(
 /// Executes a case. Returns the mismatch if the call differs from the model.
 #[must_use]
 pub fn make(case: &WorldCase) -> Option<Box<Mismatch>> {
-    let build = case.program.build().ok()?;
-    let mut world = case.program.world(&build).ok()?;
+    make_in(case, &case.program.build().ok()?)
+}
+
+/// Executes a case of a program that is built. Returns the mismatch if the call differs from the model.
+#[must_use]
+pub fn make_in(case: &WorldCase, build: &Build) -> Option<Box<Mismatch>> {
+    let mut world = case.program.world(build).ok()?;
     let facts = ProgramFacts::new(build.expanded(), build.linked());
     case.execute(&mut world).ok()?;
     let seen = ThreadFacts::new(&facts, &mut world, case.call.target)?;

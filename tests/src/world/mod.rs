@@ -6,7 +6,7 @@
 mod call;
 mod print;
 
-pub use call::{Case, Mismatch, compare, make};
+pub use call::{Case, Mismatch, compare, make, make_in};
 
 use clr_generate::world::{By, WorldCall, WorldSeed, WorldTurn};
 use clr_generate::{Choices, Seeded, WorldCase, WorldProgram, minimize, world_call};
@@ -109,11 +109,23 @@ impl fmt::Display for Failure {
 pub fn examine(
     program: &WorldProgram,
     plan: Plan,
+    see: impl FnMut(&Case<'_>),
+) -> Result<Examined, Failure> {
+    examine_build(program, &program.build().map_err(Failure::Build)?, plan, see)
+}
+
+/// Does as [`examine`] for a program that is built.
+///
+/// # Errors
+/// [`Failure`].
+pub fn examine_build(
+    program: &WorldProgram,
+    build: &Build,
+    plan: Plan,
     mut see: impl FnMut(&Case<'_>),
 ) -> Result<Examined, Failure> {
     let stuck = |error| Failure::World(Box::new((program.clone(), error)));
-    let build = program.build().map_err(Failure::Build)?;
-    let mut world = program.world(&build).map_err(Failure::Build)?;
+    let mut world = program.world(build).map_err(Failure::Build)?;
     let facts = ProgramFacts::new(build.expanded(), build.linked());
     let mut choices = Seeded::new(plan.seed);
     let mut examined = Examined::default();
@@ -123,7 +135,7 @@ pub fn examine(
     // Some programs are examined closely in one place, most at larger intervals throughout.
     let (mut run_up, mut every) = (0, 1);
     if !plan.thorough {
-        let length = length(&build, program)?;
+        let length = length(build, program)?;
         if choices.chance(1, 4) {
             run_up = choices.below(length);
         } else {

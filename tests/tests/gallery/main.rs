@@ -2,6 +2,7 @@
 
 mod field;
 mod hazards;
+mod reductions;
 mod sampler;
 mod situations;
 mod stories;

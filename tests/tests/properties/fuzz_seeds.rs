@@ -95,6 +95,23 @@ fn program() {
     assert!(replay("program", clr_tests::fuzz::program) >= 10);
 }
 
+/// A target that fails for ordinary input is of no use to a campaign, whatever it does with the seeds.
+#[test]
+fn drawn_inputs() {
+    let targets: [fn(&[u8]); 5] = [
+        clr_tests::fuzz::mixed_walk,
+        clr_tests::fuzz::program,
+        clr_tests::fuzz::scenario,
+        clr_tests::fuzz::schedule,
+        clr_tests::fuzz::snapshot,
+    ];
+    for bytes in (0..40).map(long_random_bytes) {
+        for target in targets {
+            target(&bytes);
+        }
+    }
+}
+
 #[test]
 fn recording() {
     assert!(replay("recording", clr_tests::fuzz::recording) >= 5);

@@ -3,15 +3,21 @@
 //! The search is depth-first, and executes each history from its beginning. A step that was tried
 //! at a switch point sleeps in the alternatives tried there next, until another step touches
 //! something that it touches (sleep sets: Godefroid 1996): a history in which only sleepers can run
-//! is a reordering of another one. With a bound on preemptions nothing sleeps, because the other
-//! order might exceed the bound.
+//! is a reordering of another one.
+//!
+//! With a bound on preemptions nothing sleeps, because the other order might exceed the bound. There a history
+//! is given up at a switch point that another one has reached by the same partial order of steps, so in the same state,
+//! with no more preemptions (Musuvathi and Qadeer, "Partial-order reduction for context-bounded state exploration",
+//! MSR-TR-2007-12).
 
+use super::partial_order::PartialOrder;
 use super::{Choice, Coverage, Search};
 use crate::ending::Ending;
 use crate::footprint::Footprint;
 use crate::history::ThreadIndex;
 use crate::planted_bug::Bug;
 use crate::schedule_string::by_itself;
+use std::collections::HashMap;
 
 /// A known step: its thread and its access set.
 type Step = (ThreadIndex, Footprint);
@@ -33,6 +39,10 @@ struct Node {
     last: Option<ThreadIndex>,
 }
 
+/// The ways in which a state has been reached: the thread that could continue without a preemption, and the number of
+/// preemptions.
+type Arrivals = Vec<(Option<ThreadIndex>, u32)>;
+
 /// Explores all histories.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
@@ -49,14 +59,60 @@ pub struct Exhaustive {
     strayed: bool,
     /// A history exceeded its limit.
     beyond: bool,
+    /// With a bound: the steps of the current history so far, and the states that were reached.
+    order: PartialOrder,
+    reached: HashMap<u64, Arrivals>,
+    /// Each interleaving is a history.
+    all_orders: bool,
 }
 
 impl Exhaustive {
     /// Creates the search, with or without a bound on preemptions.
     #[must_use]
-    pub const fn new(preemptions: Option<u32>) -> Self {
-        let (begun, done, strayed, beyond) = (false, false, false, false);
-        Self { preemptions, path: Vec::new(), depth: 0, cut: 0, begun, done, strayed, beyond }
+    pub fn new(preemptions: Option<u32>) -> Self {
+        let (begun, done, strayed, beyond, all_orders) = (false, false, false, false, false);
+        let (path, order, reached) = (Vec::new(), PartialOrder::default(), HashMap::new());
+        let (depth, cut) = (0, 0);
+        Self {
+            preemptions,
+            path,
+            depth,
+            cut,
+            begun,
+            done,
+            strayed,
+            beyond,
+            order,
+            reached,
+            all_orders,
+        }
+    }
+
+    /// Creates a search of all interleavings, with or without a bound on preemptions, also those that differ in the order of independent steps alone: what any
+    /// other search finds in small programs is checked with it.
+    #[must_use]
+    pub fn of_all_orders(preemptions: Option<u32>) -> Self {
+        Self { all_orders: true, ..Self::new(Some(preemptions.unwrap_or(u32::MAX))) }
+    }
+
+    /// Notes that the current state is reached at a node. Returns true if all that can follow has been explored, or is
+    /// about to be, from an arrival that left no fewer preemptions.
+    fn was_reached(&mut self, node: &Node) -> bool {
+        if self.preemptions.is_none() || self.all_orders {
+            return false;
+        }
+        let arrivals = self.reached.entry(self.order.hash()).or_default();
+        let Node { last, preemptions, .. } = *node;
+        // From the other arrival, the first step costs at most one preemption more than from here.
+        let covers = |(other, before): &(Option<ThreadIndex>, u32)| {
+            let more = u32::from(other.is_some() && *other != last);
+            before.saturating_add(more) <= preemptions
+        };
+        if arrivals.iter().any(covers) {
+            return true;
+        }
+        arrivals.push((last, preemptions));
+        false
     }
 
     fn node(&self, at: &Choice<'_, '_>) -> Node {
@@ -92,6 +148,7 @@ impl Exhaustive {
 impl Search for Exhaustive {
     fn begin(&mut self, _: u64) -> bool {
         self.depth = 0;
+        self.order = PartialOrder::default();
         if !core::mem::replace(&mut self.begun, true) {
             return true;
         }
@@ -113,7 +170,7 @@ impl Search for Exhaustive {
             return Some(node.chosen);
         }
         let node = self.node(at);
-        if node.all == 0 {
+        if node.all == 0 || self.was_reached(&node) {
             self.cut += 1;
             return None;
         }
@@ -122,7 +179,10 @@ impl Search for Exhaustive {
         Some(chosen)
     }
 
-    fn ran(&mut self, _: ThreadIndex, footprint: Footprint) {
+    fn ran(&mut self, thread: ThreadIndex, footprint: Footprint) {
+        if self.preemptions.is_some() {
+            self.order.add(thread, footprint);
+        }
         if let Some(node) = self.path.get_mut(self.depth) {
             node.touched = footprint;
         }

@@ -4,6 +4,7 @@ mod dice;
 mod exhaustive;
 mod guided;
 mod noted;
+mod partial_order;
 mod pct;
 mod random;
 mod remote;

@@ -128,7 +128,7 @@ impl fmt::Display for NotedHistory {
             }
             write!(f, ":{state:x}:")?;
             match ran {
-                Some((thread, footprint)) => write!(f, "{}:{:x}", thread.0, footprint.bits())?,
+                Some((thread, footprint)) => write!(f, "{}:{footprint}", thread.0)?,
                 None => f.write_str(":")?,
             }
         }
@@ -155,7 +155,7 @@ fn turn(word: &str) -> Option<NotedTurn> {
     let last = part().filter(|last| !last.is_empty()).map(thread);
     let state = u64::from_str_radix(part()?, 16).ok()?;
     let ran = part().filter(|ran| !ran.is_empty()).map(thread);
-    let footprint = u64::from_str_radix(part()?, 16).ok().map(Footprint::from_bits);
+    let footprint = part()?.parse().ok();
     let ran = match ran {
         Some(ran) => Some((ran?, footprint?)),
         None => None,

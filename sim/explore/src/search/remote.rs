@@ -43,7 +43,7 @@ impl<F: FnMut(&str, bool) -> Option<String>> Search for RemoteSearch<F> {
 
     fn ran(&mut self, thread: ThreadIndex, footprint: Footprint) {
         if self.learns {
-            (self.ask)(&format!("ran {} {:x}", thread.0, footprint.bits()), false);
+            (self.ask)(&format!("ran {} {footprint}", thread.0), false);
         }
     }
 }
@@ -69,8 +69,7 @@ pub fn answer(search: &mut dyn Search, line: &str) -> Result<Option<String>, Not
         }
         "ran" => {
             let thread = thread(word()?)?;
-            let bits = u64::from_str_radix(word()?, 16).map_err(|_| NotALine)?;
-            search.ran(thread, Footprint::from_bits(bits));
+            search.ran(thread, word()?.parse().map_err(|_| NotALine)?);
             Ok(None)
         }
         _ => Err(NotALine),

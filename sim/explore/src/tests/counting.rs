@@ -42,7 +42,7 @@ fn there_is_one_history_for_each_order_of_dependent_steps() {
 fn without_sleeping_steps_there_are_as_many_as_interleavings() {
     // Three turns of each thread: it begins and reaches the lock, owns it, releases it.
     let brute = |load: &dyn Fn(&mut Setup<'_>)| {
-        all(&nothing(), load, Exhaustive::new(Some(u32::MAX)), drop)
+        all(&nothing(), load, Exhaustive::of_all_orders(None), drop)
     };
     assert_eq!(brute(&taking(&[0, 1], 1)), (20, 0));
     let (a, b) = (brute(&taking(&[0, 0], 1)), brute(&taking(&[0, 0, 0], 1)));

@@ -1,8 +1,9 @@
-//! Tests on small generated programs that sleeping steps leave out no outcome.
+//! Tests on small generated programs that sleeping steps, and states that were reached before, leave out no outcome.
 
-use super::outcomes;
+use super::{outcomes, outcomes_of};
 use crate::{
-    ConditionVariable, CurrentThread, EventObject, ProfilerLock, Setup, ThreadIndex, Verdict,
+    ConditionVariable, CurrentThread, EventObject, Exhaustive, ProfilerLock, Setup, ThreadIndex,
+    Verdict,
 };
 use clr_generate::{Choices as _, Seeded};
 use clr_walker::profiling::TargetThread as _;
@@ -146,7 +147,7 @@ fn told(verdict: Option<Verdict>, log: &Log) -> String {
     format!("{verdict} {seen:?}")
 }
 
-/// Returns the first generated program for which sleeping steps leave out an outcome.
+/// Returns the first generated program for which a search leaves out an outcome.
 pub(super) fn difference(seeds: core::ops::Range<u64>) -> Option<String> {
     difference_of(action, [4, 2], seeds)
 }
@@ -180,11 +181,14 @@ fn difference_of(
                 });
             }
         };
-        let all = outcomes(&load, false, |verdict| told(verdict, &log));
-        let some = outcomes(&load, true, |verdict| told(verdict, &log));
-        if all != some {
-            let lost: Vec<_> = all.difference(&some).collect();
-            return Some(format!("seed {seed}: {actions:?}\nlost {lost:#?}"));
+        for bound in [None, Some(1), Some(2)] {
+            let found = |search| outcomes_of(search, &load, |verdict| told(verdict, &log));
+            let (all, _) = found(Exhaustive::of_all_orders(bound));
+            let (some, _) = found(Exhaustive::new(bound));
+            if all != some {
+                let lost: Vec<_> = all.difference(&some).collect();
+                return Some(format!("seed {seed}, bound {bound:?}: {actions:?}\nlost {lost:#?}"));
+            }
         }
     }
     None
@@ -220,6 +224,6 @@ fn conditions_shared_locks_and_new_threads_leave_out_none_either() {
 }
 
 #[test]
-fn sleeping_steps_leave_out_no_outcome() {
+fn reductions_leave_out_no_outcome() {
     assert_eq!(difference(0..400), None);
 }

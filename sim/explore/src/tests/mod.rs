@@ -103,6 +103,7 @@ fn all(
     let (mut count, mut cut) = (0, 0);
     while search.begin(count) {
         let ending = explorer.run(load, &mut search, Limits::default(), HistoryDetail::Nothing);
+        search.end(&ending);
         let now = search.covered().unwrap().cut;
         if now == cut {
             ended(ending);
@@ -126,11 +127,19 @@ fn outcomes(
     sleeping: bool,
     tell: impl Fn(Option<Verdict>) -> String,
 ) -> BTreeSet<String> {
-    // With bounded preemptions nothing sleeps.
-    let search = Exhaustive::new((!sleeping).then_some(u32::MAX));
+    let search = if sleeping { Exhaustive::new(None) } else { Exhaustive::of_all_orders(None) };
+    outcomes_of(search, load, tell).0
+}
+
+/// Returns the outcomes of a search, and the number of its histories.
+fn outcomes_of(
+    search: Exhaustive,
+    load: &Load<'_>,
+    tell: impl Fn(Option<Verdict>) -> String,
+) -> (BTreeSet<String>, u64) {
     let mut found = BTreeSet::new();
-    all(&nothing(), load, search, |ending| {
+    let (whole, cut) = all(&nothing(), load, search, |ending| {
         found.insert(tell(ending.verdict));
     });
-    found
+    (found, whole + cut)
 }

@@ -32,7 +32,7 @@ const TESTS: [(&str, fn()); 20] = [
     ("a thread started later", objects::started_later),
 ];
 
-const BUGS: [Bug; 19] = [
+const BUGS: [Bug; 20] = [
     Bug::LostResume,
     Bug::DoubleSuspension,
     Bug::SuspensionIgnored,
@@ -41,6 +41,7 @@ const BUGS: [Bug; 19] = [
     Bug::ReplayOffByOne,
     Bug::EventWithoutFootprint,
     Bug::NeverAwake,
+    Bug::OrderIsForgotten,
     Bug::TimersForgotten,
     Bug::StateCarriedOver,
     Bug::WaitingTakesNoSignals,

@@ -41,6 +41,7 @@ pub(super) fn in_order(
                     if place > 0 {
                         me.point();
                     }
+                    me.shares();
                     said.borrow_mut().push(*step);
                     if *said.borrow() == wrong {
                         me.fail("in this order");

@@ -1,0 +1,111 @@
+//! The partial order of a history's steps, as a hash: two interleavings have the same one if they differ in the order of
+//! independent steps alone.
+
+use crate::footprint::Footprint;
+use crate::history::ThreadIndex;
+use crate::planted_bug::Bug;
+use std::collections::BTreeMap;
+
+/// Number of bits of a footprint.
+const BITS: usize = u64::BITS as usize;
+
+/// The steps so far. The state of the process after them depends on their partial order alone.
+#[derive(Clone, Debug)]
+pub(super) struct PartialOrder {
+    /// Hashes of the last steps of threads.
+    of_threads: BTreeMap<ThreadIndex, u64>,
+    /// For each bit of footprints the hash of the last step that changed it, and the sum of those that have read it
+    /// since.
+    on: [[u64; 2]; BITS],
+    sum: u64,
+}
+
+impl Default for PartialOrder {
+    fn default() -> Self {
+        Self { of_threads: BTreeMap::new(), on: [[0; 2]; BITS], sum: 0 }
+    }
+}
+
+/// Returns a word whose bits all depend on all bits of two others: the finalizer of SplitMix64 (Steele, Lea and
+/// Flood, 2014).
+const fn mix(one: u64, other: u64) -> u64 {
+    let mut word = one.rotate_left(23) ^ other.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    word ^ (word >> 31)
+}
+
+impl PartialOrder {
+    /// Adds a step of a thread: it comes after that thread's last one, and after all that it depends on.
+    pub(super) fn add(&mut self, thread: ThreadIndex, footprint: Footprint) {
+        let before = self.of_threads.get(&thread).copied().unwrap_or_default();
+        let mut step = mix(u64::from(thread.0) + 1, before);
+        let [changed, read] = footprint.bits();
+        let has = |bits: u64, bit: usize| bits >> bit & 1 == 1;
+        for (bit, [last, readers]) in self.on.iter().enumerate() {
+            if has(changed, bit) {
+                step = mix(step, mix(bit as u64, last.wrapping_add(*readers)));
+            } else if has(read, bit) {
+                step = mix(step, mix(!(bit as u64), *last));
+            }
+        }
+        for (bit, [last, readers]) in self.on.iter_mut().enumerate() {
+            if has(changed, bit) {
+                (*last, *readers) = (step, 0);
+            } else if has(read, bit) {
+                *readers = readers.wrapping_add(step);
+            }
+        }
+        self.of_threads.insert(thread, step);
+        // The order of independent steps must not matter.
+        self.sum = if Bug::OrderIsForgotten.is_planted() {
+            self.sum.wrapping_add(mix(u64::from(thread.0), changed | read))
+        } else {
+            self.sum.wrapping_add(step)
+        };
+    }
+
+    /// Returns the hash.
+    pub(super) const fn hash(&self) -> u64 {
+        self.sum
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(steps: &[(u32, u64)]) -> u64 {
+        let mut order = PartialOrder::default();
+        for (thread, touched) in steps {
+            let own = Footprint::thread(ThreadIndex(*thread));
+            order.add(ThreadIndex(*thread), own | Footprint::from_bits([*touched << 40, 0]));
+        }
+        order.hash()
+    }
+
+    #[test]
+    fn only_the_order_of_dependent_steps_matters() {
+        assert_eq!(hash(&[(0, 1), (1, 2)]), hash(&[(1, 2), (0, 1)]));
+        assert_eq!(hash(&[(0, 1), (1, 2), (0, 3)]), hash(&[(1, 2), (0, 1), (0, 3)]));
+        assert_ne!(hash(&[(0, 1), (1, 1)]), hash(&[(1, 1), (0, 1)]));
+        assert_ne!(hash(&[(0, 1), (1, 1), (0, 1)]), hash(&[(0, 1), (0, 1), (1, 1)]));
+        assert_ne!(hash(&[(0, 1)]), hash(&[(1, 1)]));
+        assert_ne!(hash(&[(0, 1)]), hash(&[(0, 2)]));
+        assert_ne!(hash(&[]), hash(&[(0, 0)]));
+        let reads = |threads: [u32; 3]| {
+            let mut order = PartialOrder::default();
+            for thread in threads {
+                let changes = Footprint::from_bits([1 << 40, 0]);
+                // The thread 2 changes what the others read.
+                order.add(ThreadIndex(thread), if thread == 2 { changes } else { changes.read() });
+            }
+            order.hash()
+        };
+        assert_eq!(reads([0, 1, 2]), reads([1, 0, 2]));
+        assert_ne!(reads([0, 1, 2]), reads([0, 2, 1]));
+        // A step between two others orders them.
+        let (one, other) = ([(0, 1), (1, 3), (2, 2)], [(2, 2), (1, 3), (0, 1)]);
+        assert_ne!(hash(&one), hash(&other));
+    }
+}

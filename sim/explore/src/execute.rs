@@ -142,6 +142,10 @@ impl Kernel<'_> {
         }
         self.record(thread, TurnEvent::Ends);
         self.touch(Footprint::SUSPENSION.read());
+        if self.has_program_ended() {
+            // Other threads do not go on for ever after it.
+            self.touch(Footprint::ALL);
+        }
     }
 
     /// Ends the process with all its threads.

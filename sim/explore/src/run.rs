@@ -216,6 +216,9 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
             kernel.begin_turn(thread);
             self.begin_turn(thread);
             self.start(kernel.take_spawned());
+            if kernel.world.borrow().has_exited() {
+                kernel.all_ended();
+            }
             if !in_turn {
                 search.ran(thread, kernel.footprint());
             }
@@ -223,9 +226,6 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                 thread_status::record_statuses(kernel);
             }
             last = Some(thread);
-            if kernel.world.borrow().has_exited() {
-                kernel.all_ended();
-            }
             self.stopped = self.stopped || kernel.has_program_ended();
         }
     }
@@ -383,7 +383,8 @@ impl Kernel<'_> {
         });
     }
 
-    fn has_program_ended(&self) -> bool {
+    /// Returns true if all threads of the program have ended, and there are some.
+    pub(super) fn has_program_ended(&self) -> bool {
         let state = self.state.borrow();
         let mut apps = state.threads.iter().filter(|thread| thread.kind.is_app()).peekable();
         apps.peek().is_some() && apps.all(|thread| thread.ended)

@@ -22,29 +22,6 @@ WINDOWS = HOST / "tests/guests/windows"
 # The class of clr-recorder's profiler, which others ignore.
 RECORDER = "3c2a5b7e-6d0f-4f0e-9c51-0a6b9d3f2c11"
 
-REQUESTS = """shows "Two threads ask the profiler for a sample."
-function "App.Main" kind="jit" { body { p-invoke "Lib.Request"; p-invoke "Lib.Nothing" } }
-function "App.Other" kind="jit" { body { p-invoke-stub "Lib.Request" } }
-function "Lib.Request" { export "RequestSample" 1 100; body { work 1 } }
-function "Lib.Nothing" { export "RequestSample" 0 50 }
-thread "main" start="App.Main"
-thread "other" start="App.Other"
-"""
-ALLOCATIONS = """shows "Two threads: one compiles, and both allocate."
-function "App.Main" kind="jit" { body { first-call "App.Load"; new } }
-function "App.Load" kind="jit" { body { new } }
-function "App.Other" kind="jit" { body { new; new } }
-thread "main" start="App.Main"
-thread "other" start="App.Other"
-"""
-IMAGE = """shows "A thread of an image's code compiles two methods."
-function "App.Main" kind="ready-to-run" {
-    body { first-call "App.Load"; p-invoke "Lib.Sleep"; first-call "App.More" }
-}
-function "App.Load" kind="jit" { body { work 1 } }
-function "App.More" kind="jit" { body { work 1 } }
-function "Lib.Sleep" { body { work 3 } }
-"""
 # The export is named in it.
 CALL = """shows "A method calls an export."
 function "App.Main" kind="jit" { body { p-invoke "Lib.Call" } }
@@ -61,14 +38,14 @@ PROFILERS = [
      ["ends", "failed: EXCEPTION_ACCESS_VIOLATION"]),
     (CLI / "thread_sampler.cpp", "JOIN_UNDER_LOCK", CLI / "threads.kdl", 20,
      ["deadlock: end of a thread, profiler's lock 1", "ends"]),
-    (CLI / "thread_sampler.cpp", "LOG_WHILE_SUSPENDED", IMAGE, 20,
+    (CLI / "thread_sampler.cpp", "LOG_WHILE_SUSPENDED", SAMPLERS / "image.kdl", 20,
      ["deadlock: profiler's lock 1, suspended runtime", "ends"]),
-    (CLI / "thread_sampler.cpp", "OLD_SEED", IMAGE, 60,
+    (CLI / "thread_sampler.cpp", "OLD_SEED", SAMPLERS / "image.kdl", 60,
      ["ends", "failed: a frame of a walk from a seed is not on the stack"]),
-    (SAMPLERS / "request_sampler.cpp", "RIGHT", REQUESTS, 20, ["ends"]),
-    (SAMPLERS / "request_sampler.cpp", "PUBLISHED_UNDER_LOCK", REQUESTS, 10, ["lost wake-up"]),
-    (SAMPLERS / "allocation_sampler.cpp", "RIGHT", ALLOCATIONS, 20, ["ends"]),
-    (SAMPLERS / "allocation_sampler.cpp", "WAIT_IN_CALLBACK", ALLOCATIONS, 20,
+    (SAMPLERS / "request_sampler.cpp", "RIGHT", SAMPLERS / "requests.kdl", 20, ["ends"]),
+    (SAMPLERS / "request_sampler.cpp", "PUBLISHED_UNDER_LOCK", SAMPLERS / "requests.kdl", 10, ["lost wake-up"]),
+    (SAMPLERS / "allocation_sampler.cpp", "RIGHT", SAMPLERS / "allocations.kdl", 20, ["ends"]),
+    (SAMPLERS / "allocation_sampler.cpp", "WAIT_IN_CALLBACK", SAMPLERS / "allocations.kdl", 20,
      ["deadlock: profiler's lock 1, suspension of the runtime", "ends"]),
     (WINDOWS / "suspending_sampler.cpp", "RIGHT", WINDOWS / "suspended.kdl", 30, ["ends"]),
     (WINDOWS / "suspending_sampler.cpp", "ALLOCATES_WHILE_SUSPENDED", WINDOWS / "suspended.kdl", 40,
@@ -162,17 +139,10 @@ def main():
         subprocess.run(["x86_64-w64-mingw32-strip", "-o", stripped, built / name], check=True)
     rows = []
 
-    def text_file(text, name):
-        if isinstance(text, str):
-            path = build / name
-            path.write_text(text)
-            return path
-        return text
-
     for source, mistake, text, count, outcomes in PROFILERS:
         library = build / f"{source.stem}-{mistake}.dll"
         compile_guest(source, [f"-DMISTAKE={mistake}"], library)
-        rows.append((library, text_file(text, library.stem + ".kdl"), count, outcomes))
+        rows.append((library, text, count, outcomes))
     # winpthreads in the library itself are seen as events, and as critical sections.
     library = build / "static-RIGHT.dll"
     compile_guest(CLI / "thread_sampler.cpp", ["-DMISTAKE=RIGHT", "-static"], library)
@@ -182,7 +152,9 @@ def main():
     library = build / "win32.dll"
     compile_guest(WINDOWS / "win32.cpp", [], library)
     for export, count, outcomes in CALLS:
-        rows.append((library, text_file(CALL % export, f"{export}.kdl"), count, outcomes))
+        text = build / f"{export}.kdl"
+        text.write_text(CALL % export)
+        rows.append((library, text, count, outcomes))
     with ThreadPoolExecutor(2) as pool:
         wrong = [why for why in pool.map(lambda row: check(tool, row), rows) if why]
     for why in wrong:

@@ -44,7 +44,7 @@ struct Node {
 type Arrivals = Vec<(Option<ThreadIndex>, u32)>;
 
 /// Explores all histories.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub struct Exhaustive {
     preemptions: Option<u32>,
@@ -70,26 +70,11 @@ impl Exhaustive {
     /// Creates the search, with or without a bound on preemptions.
     #[must_use]
     pub fn new(preemptions: Option<u32>) -> Self {
-        let (begun, done, strayed, beyond, all_orders) = (false, false, false, false, false);
-        let (path, order, reached) = (Vec::new(), PartialOrder::default(), HashMap::new());
-        let (depth, cut) = (0, 0);
-        Self {
-            preemptions,
-            path,
-            depth,
-            cut,
-            begun,
-            done,
-            strayed,
-            beyond,
-            order,
-            reached,
-            all_orders,
-        }
+        Self { preemptions, ..Self::default() }
     }
 
-    /// Creates a search of all interleavings, with or without a bound on preemptions, also those that differ in the order of independent steps alone: what any
-    /// other search finds in small programs is checked with it.
+    /// Creates a search of all interleavings, with or without a bound on preemptions, also of those that differ in the
+    /// order of independent steps alone: what any other search finds in small programs is checked with it.
     #[must_use]
     pub fn of_all_orders(preemptions: Option<u32>) -> Self {
         Self { all_orders: true, ..Self::new(Some(preemptions.unwrap_or(u32::MAX))) }

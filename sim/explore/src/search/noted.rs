@@ -10,13 +10,28 @@ use core::str::FromStr;
 
 /// A switch point of a history, as its search saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct NotedTurn {
+pub(super) struct NotedTurn {
     turn: u64,
     runnable: Vec<ThreadIndex>,
     last: Option<ThreadIndex>,
     state: u64,
     /// The thread that had the turn, with the turn's access set. `None` if the search gave up the history.
     ran: Option<(ThreadIndex, Footprint)>,
+}
+
+impl NotedTurn {
+    /// Notes a switch point; with its state, if `has_state`.
+    pub(super) fn new(at: &Choice<'_, '_>, has_state: bool) -> Self {
+        let (turn, runnable, last) = (at.turn, at.runnable.to_vec(), at.last);
+        let state = if has_state { at.state() } else { 0 };
+        Self { turn, runnable, last, state, ran: None }
+    }
+
+    /// Returns the switch point.
+    pub(super) fn choice(&self) -> Choice<'_, '_> {
+        let Self { turn, runnable, last, state, .. } = self;
+        Choice { turn: *turn, runnable, last: *last, state: State::Known(*state) }
+    }
 }
 
 /// The questions that a search was asked in a history. Another search of the same state learns from them as
@@ -59,8 +74,7 @@ impl Search for NotingSearch<'_> {
 
     fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
         if self.search.learns() {
-            let (turn, runnable, last) = (at.turn, at.runnable.to_vec(), at.last);
-            self.noted.0.push(NotedTurn { turn, runnable, last, state: at.state(), ran: None });
+            self.noted.0.push(NotedTurn::new(at, true));
         }
         self.search.choose(at)
     }
@@ -94,11 +108,9 @@ impl NotedHistory {
     /// reported.
     pub fn teach(&self, search: &mut dyn Search, schedule: &ScheduleString, in_turn: bool) {
         for noted in &self.0 {
-            let NotedTurn { turn, runnable, last, state, ran } = noted;
-            let state = State::Known(*state);
-            search.choose(&Choice { turn: *turn, runnable, last: *last, state });
-            if let Some((thread, footprint)) = ran {
-                search.ran(*thread, *footprint);
+            search.choose(&noted.choice());
+            if let Some((thread, footprint)) = noted.ran {
+                search.ran(thread, footprint);
             }
         }
         search.end(&Ending {
@@ -112,25 +124,30 @@ impl NotedHistory {
     }
 }
 
-/// Writes a switch point a word: `turn:runnable,…:last:state:thread:footprint`.
+/// Writes a switch point as a word: `turn:runnable,…:last:state:thread:footprint`.
+impl fmt::Display for NotedTurn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { turn, runnable, last, state, ran } = self;
+        write!(f, "{turn}:")?;
+        for (place, thread) in runnable.iter().enumerate() {
+            write!(f, "{}{}", if place == 0 { "" } else { "," }, thread.0)?;
+        }
+        f.write_str(":")?;
+        if let Some(last) = last {
+            write!(f, "{}", last.0)?;
+        }
+        write!(f, ":{state:x}:")?;
+        match ran {
+            Some((thread, footprint)) => write!(f, "{}:{footprint}", thread.0),
+            None => f.write_str(":"),
+        }
+    }
+}
+
 impl fmt::Display for NotedHistory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, noted) in self.0.iter().enumerate() {
-            let NotedTurn { turn, runnable, last, state, ran } = noted;
-            f.write_str(if place == 0 { "" } else { " " })?;
-            write!(f, "{turn}:")?;
-            for (place, thread) in runnable.iter().enumerate() {
-                write!(f, "{}{}", if place == 0 { "" } else { "," }, thread.0)?;
-            }
-            f.write_str(":")?;
-            if let Some(last) = last {
-                write!(f, "{}", last.0)?;
-            }
-            write!(f, ":{state:x}:")?;
-            match ran {
-                Some((thread, footprint)) => write!(f, "{}:{footprint}", thread.0)?,
-                None => f.write_str(":")?,
-            }
+            write!(f, "{}{noted}", if place == 0 { "" } else { " " })?;
         }
         Ok(())
     }
@@ -146,7 +163,8 @@ impl FromStr for NotedHistory {
     }
 }
 
-fn turn(word: &str) -> Option<NotedTurn> {
+/// Reads a switch point. `None` if the word is none.
+pub(super) fn turn(word: &str) -> Option<NotedTurn> {
     let mut parts = word.split(':');
     let mut part = || parts.next();
     let thread = |text: &str| text.parse().ok().map(ThreadIndex);

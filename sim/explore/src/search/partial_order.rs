@@ -1,10 +1,10 @@
 //! The partial order of a history's steps, as a hash: two interleavings have the same one if they differ in the order of
 //! independent steps alone.
 
+use super::dice::{STEP, finished};
 use crate::footprint::Footprint;
 use crate::history::ThreadIndex;
 use crate::planted_bug::Bug;
-use std::collections::BTreeMap;
 
 /// Number of bits of a footprint.
 const BITS: usize = u64::BITS as usize;
@@ -12,8 +12,6 @@ const BITS: usize = u64::BITS as usize;
 /// The steps so far. The state of the process after them depends on their partial order alone.
 #[derive(Clone, Debug)]
 pub(super) struct PartialOrder {
-    /// Hashes of the last steps of threads.
-    of_threads: BTreeMap<ThreadIndex, u64>,
     /// For each bit of footprints the hash of the last step that changed it, and the sum of those that have read it
     /// since.
     on: [[u64; 2]; BITS],
@@ -22,24 +20,20 @@ pub(super) struct PartialOrder {
 
 impl Default for PartialOrder {
     fn default() -> Self {
-        Self { of_threads: BTreeMap::new(), on: [[0; 2]; BITS], sum: 0 }
+        Self { on: [[0; 2]; BITS], sum: 0 }
     }
 }
 
-/// Returns a word whose bits all depend on all bits of two others: the finalizer of SplitMix64 (Steele, Lea and
-/// Flood, 2014).
+/// Returns a word whose bits all depend on all bits of two others.
 const fn mix(one: u64, other: u64) -> u64 {
-    let mut word = one.rotate_left(23) ^ other.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    word ^ (word >> 31)
+    finished(one.rotate_left(23) ^ other.wrapping_mul(STEP))
 }
 
 impl PartialOrder {
-    /// Adds a step of a thread: it comes after that thread's last one, and after all that it depends on.
+    /// Adds a step of a thread: it comes after all that it depends on. Each step changes its
+    /// thread's own state, so that the thread's last one is among these.
     pub(super) fn add(&mut self, thread: ThreadIndex, footprint: Footprint) {
-        let before = self.of_threads.get(&thread).copied().unwrap_or_default();
-        let mut step = mix(u64::from(thread.0) + 1, before);
+        let mut step = mix(u64::from(thread.0) + 1, 0);
         let [changed, read] = footprint.bits();
         let has = |bits: u64, bit: usize| bits >> bit & 1 == 1;
         for (bit, [last, readers]) in self.on.iter().enumerate() {
@@ -56,7 +50,6 @@ impl PartialOrder {
                 *readers = readers.wrapping_add(step);
             }
         }
-        self.of_threads.insert(thread, step);
         // The order of independent steps must not matter.
         self.sum = if Bug::OrderIsForgotten.is_planted() {
             self.sum.wrapping_add(mix(u64::from(thread.0), changed | read))

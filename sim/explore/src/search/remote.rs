@@ -1,6 +1,7 @@
 //! Searches that another process makes: a history asks for each choice in a line of text.
 
-use super::{Choice, Search, State};
+use super::noted::{NotedTurn, turn};
+use super::{Choice, Search};
 use crate::footprint::Footprint;
 use crate::history::ThreadIndex;
 use core::fmt;
@@ -34,10 +35,7 @@ impl<F: FnMut(&str, bool) -> Option<String>> Search for RemoteSearch<F> {
     }
 
     fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
-        let threads: Vec<String> = at.runnable.iter().map(|it| it.0.to_string()).collect();
-        let last = at.last.map(|last| last.0.to_string()).unwrap_or_default();
-        let state = if self.learns { at.state() } else { 0 };
-        let question = format!("choose {} {} {last}:{state:x}", at.turn, threads.join(","));
+        let question = format!("choose {}", NotedTurn::new(at, self.learns));
         (self.ask)(&question, true)?.parse().ok().map(ThreadIndex)
     }
 
@@ -56,19 +54,14 @@ impl<F: FnMut(&str, bool) -> Option<String>> Search for RemoteSearch<F> {
 pub fn answer(search: &mut dyn Search, line: &str) -> Result<Option<String>, NotALine> {
     let mut words = line.split(' ');
     let mut word = || words.next().ok_or(NotALine);
-    let thread = |text: &str| text.parse().map(ThreadIndex).map_err(|_| NotALine);
     match word()? {
         "choose" => {
-            let turn = word()?.parse().map_err(|_| NotALine)?;
-            let runnable = word()?.split(',').map(thread).collect::<Result<Vec<_>, _>>()?;
-            let (last, state) = word()?.split_once(':').ok_or(NotALine)?;
-            let last = if last.is_empty() { None } else { Some(thread(last)?) };
-            let state = State::Known(u64::from_str_radix(state, 16).map_err(|_| NotALine)?);
-            let chosen = search.choose(&Choice { turn, runnable: &runnable, last, state });
+            let noted = turn(word()?).ok_or(NotALine)?;
+            let chosen = search.choose(&noted.choice());
             Ok(Some(chosen.map(|chosen| chosen.0.to_string()).unwrap_or_default()))
         }
         "ran" => {
-            let thread = thread(word()?)?;
+            let thread = ThreadIndex(word()?.parse().map_err(|_| NotALine)?);
             search.ran(thread, word()?.parse().map_err(|_| NotALine)?);
             Ok(None)
         }

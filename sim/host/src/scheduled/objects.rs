@@ -77,13 +77,55 @@ pub(super) fn next_random() -> u64 {
 }
 
 /// Returns true if the initialisation at an address is over.
-pub(super) fn is_done(at: usize) -> bool {
+fn is_done(at: usize) -> bool {
     with(|objects| objects.done.contains(&at))
 }
 
-/// Notes that the initialisation at an address is over.
-pub(super) fn set_done(at: usize) {
-    with(|objects| objects.done.push(at));
+fn initialisation(me: &CurrentThread<'_, '_>, at: usize) -> ProfilerLock {
+    lock(me, at, LockKind::Plain, "initialisation")
+}
+
+/// Waits for the turn of this thread to initialise the object at an address. Returns true if it is to do so.
+pub(super) fn begin_initialisation(me: &CurrentThread<'_, '_>, at: usize) -> bool {
+    if is_done(at) {
+        return false;
+    }
+    let lock = initialisation(me, at);
+    me.acquire(lock);
+    let is_late = is_done(at);
+    if is_late {
+        me.unlock(lock);
+    }
+    !is_late
+}
+
+/// Ends the turn of this thread: the initialisation is over, or has failed.
+pub(super) fn end_initialisation(me: &CurrentThread<'_, '_>, at: usize, done: bool) {
+    if done {
+        with(|objects| objects.done.push(at));
+    }
+    me.unlock(initialisation(me, at));
+}
+
+/// Places of locks of the process among the guest's objects: no object of the guest is there.
+pub(super) mod place {
+    /// The heap.
+    pub(in crate::scheduled) const HEAP: usize = 1;
+    /// All handles.
+    #[cfg(windows)]
+    pub(in crate::scheduled) const HANDLES: usize = 2;
+    /// The loader.
+    #[cfg(windows)]
+    pub(in crate::scheduled) const LOADER: usize = 3;
+}
+
+/// Takes the lock of the heap, and releases it: that of the simulated process, and that of the guest's own one, which
+/// its owner cannot take again.
+pub(super) fn go_through_heap(me: &CurrentThread<'_, '_>) {
+    let own = lock(me, place::HEAP, LockKind::Plain, "heap of the process");
+    me.acquire(own);
+    me.allocate();
+    me.unlock(own);
 }
 
 /// Returns the name of the next thread that is started.

@@ -8,34 +8,13 @@ use clrsim::scheduled::{Executed, Kept, ScheduledVisit};
 use std::path::Path;
 
 /// Two threads: one compiles a method, and both call native code.
-const THREADS: &str = r#"
-function "App.Main" kind="jit" { body { first-call "App.Load"; p-invoke "Lib.Sleep" } }
-function "App.Load" kind="jit" { body { work 1 } }
-function "App.Other" kind="jit" { body { p-invoke "Lib.Sleep"; new } }
-function "Lib.Sleep" { body { work 3 } }
-thread "main" start="App.Main"
-thread "other" start="App.Other"
-"#;
+const THREADS: &str = include_str!("../../../cli/tests/guests/threads.kdl");
 
 /// A thread of an image's code compiles two methods, one after the other.
-const IMAGE: &str = r#"
-function "App.Main" kind="ready-to-run" {
-    body { first-call "App.Load"; p-invoke "Lib.Sleep"; first-call "App.More" }
-}
-function "App.Load" kind="jit" { body { work 1 } }
-function "App.More" kind="jit" { body { work 1 } }
-function "Lib.Sleep" { body { work 3 } }
-"#;
+const IMAGE: &str = include_str!("../guests/samplers/image.kdl");
 
 /// Two threads ask the profiler for a sample.
-const REQUESTS: &str = r#"
-function "App.Main" kind="jit" { body { p-invoke "Lib.Request"; p-invoke "Lib.Nothing" } }
-function "App.Other" kind="jit" { body { p-invoke-stub "Lib.Request" } }
-function "Lib.Request" { export "RequestSample" 1 100; body { work 1 } }
-function "Lib.Nothing" { export "RequestSample" 0 50 }
-thread "main" start="App.Main"
-thread "other" start="App.Other"
-"#;
+const REQUESTS: &str = include_str!("../guests/samplers/requests.kdl");
 
 /// A thread asks the profiler for a sample.
 const REQUEST_ALONE: &str = r#"
@@ -50,13 +29,7 @@ function "Lib.Request" { export "RequestSample" 1 100 }
 "#;
 
 /// Two threads: one compiles, and both allocate.
-const ALLOCATIONS: &str = r#"
-function "App.Main" kind="jit" { body { first-call "App.Load"; new } }
-function "App.Load" kind="jit" { body { new } }
-function "App.Other" kind="jit" { body { new; new } }
-thread "main" start="App.Main"
-thread "other" start="App.Other"
-"#;
+const ALLOCATIONS: &str = include_str!("../guests/samplers/allocations.kdl");
 
 /// A thread compiles a method, and calls native code that allocates.
 const MALLOCS: &str = r#"

@@ -2,26 +2,12 @@
 //! C++ ABI, 3.3.3 "One-time Construction API").
 
 use super::{carrier, objects, sanitizer};
-use clr_explore::LockKind;
 use libc::c_int;
 
 /// Waits for the turn of this thread. Returns true if it is to initialise.
 fn begins(at: usize) -> bool {
     let Some(carrier) = carrier::current() else { return false };
-    let begins = carrier
-        .ask(move |me| {
-            if objects::is_done(at) {
-                return false;
-            }
-            let lock = objects::lock(me, at, LockKind::Plain, "initialisation");
-            me.acquire(lock);
-            let is_late = objects::is_done(at);
-            if is_late {
-                me.unlock(lock);
-            }
-            !is_late
-        })
-        .unwrap_or_default();
+    let begins = carrier.ask(move |me| objects::begin_initialisation(me, at)).unwrap_or_default();
     sanitizer::acquires(at);
     begins
 }
@@ -30,12 +16,7 @@ fn begins(at: usize) -> bool {
 fn ends(at: usize, done: bool) {
     let Some(carrier) = carrier::current() else { return };
     sanitizer::releases(at);
-    carrier.ask(move |me| {
-        if done {
-            objects::set_done(at);
-        }
-        me.unlock(objects::lock(me, at, LockKind::Plain, "initialisation"));
-    });
+    carrier.ask(move |me| objects::end_initialisation(me, at, done));
 }
 
 pub(super) unsafe extern "C" fn once(control: *mut c_int, initialise: extern "C" fn()) -> c_int {

@@ -5,11 +5,8 @@
 
 use super::imports::loaded_objects;
 use super::{Replacement, carrier, objects, replacements, signals};
-use clr_explore::{CurrentThread, LockKind};
+use clr_explore::CurrentThread;
 use libc::{c_char, c_int, c_void, dl_phdr_info, size_t};
-
-/// Place of the heap's lock among the guest's objects: no object of the guest is there.
-const HEAP: usize = 1;
 
 unsafe extern "C" {
     fn _Unwind_Backtrace(trace: *mut c_void, argument: *mut c_void) -> c_int;
@@ -25,14 +22,8 @@ fn takes(lock: fn(&CurrentThread<'_, '_>)) {
     }
 }
 
-/// Takes the lock of the heap: that of the simulated process, and the C library's, which its owner cannot take again.
 fn heap() {
-    takes(|me| {
-        let own = objects::lock(me, HEAP, LockKind::Plain, "heap of the process");
-        me.acquire(own);
-        me.allocate();
-        me.unlock(own);
-    });
+    takes(objects::go_through_heap);
 }
 
 fn loader(me: &CurrentThread<'_, '_>) {

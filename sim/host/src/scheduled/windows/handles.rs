@@ -1,27 +1,24 @@
-//! Kernel objects by handle: events, semaphores, mutexes and threads, and waits for them.
+//! Kernel objects by handle: events, semaphores, mutexes and threads. `waits` waits for them.
 //!
 //! The system makes the objects, so that their handles are handles, and the scheduler has their states.
 
-use super::locks::limit_of;
 use super::{Bool, current, succeeds};
-use crate::scheduled::{Replacement, carrier, objects};
+use crate::scheduled::Replacement;
+use crate::scheduled::objects::{self, place};
 use clr_explore::{ConditionVariable, CurrentThread, LockKind, ProfilerLock, ThreadIndex};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use windows_sys::Win32::Foundation::{
     CloseHandle, DuplicateHandle, ERROR_ALREADY_EXISTS, ERROR_INVALID_HANDLE, ERROR_NOT_OWNER,
-    ERROR_TOO_MANY_POSTS, HANDLE, WAIT_FAILED, WAIT_OBJECT_0, WAIT_TIMEOUT,
+    ERROR_TOO_MANY_POSTS, HANDLE,
 };
 use windows_sys::Win32::Security::SECURITY_ATTRIBUTES;
 use windows_sys::Win32::System::Threading::{
     CreateEventA, CreateEventExA, CreateEventExW, CreateEventW, CreateMutexA, CreateMutexExA,
     CreateMutexExW, CreateMutexW, CreateSemaphoreA, CreateSemaphoreExA, CreateSemaphoreExW,
     CreateSemaphoreW, GetCurrentThread, ReleaseMutex, ReleaseSemaphore, ResetEvent, SetEvent,
-    WaitForMultipleObjects, WaitForSingleObject,
 };
 
-/// Place of the lock and the condition variable of all handles among the guest's objects: none of the guest's is there.
-const HANDLES: usize = 2;
 /// Bits of the places of mutexes, which no address has.
 const MUTEXES: usize = 1 << 62;
 
@@ -83,24 +80,24 @@ fn with<T>(act: impl FnOnce(&mut Handles) -> T) -> T {
 }
 
 /// Notes a handle of a new object.
-pub(super) fn add(handle: usize, kind: Kind, count: i64) {
+fn insert(handle: usize, object: Object) {
     with(|state| {
-        state.objects.push(Object::new(kind, count));
+        state.objects.push(object);
         state.handles.insert(handle, state.objects.len() - 1);
     });
 }
 
+/// Notes a handle of a new object with a count.
+pub(super) fn add(handle: usize, kind: Kind, count: i64) {
+    insert(handle, Object::new(kind, count));
+}
+
 /// Notes the handle of a thread, unless it is known.
-pub(super) fn add_thread(handle: usize, thread: ThreadIndex, is_suspended: bool) {
-    if with(|state| state.handles.contains_key(&handle)) {
-        return;
+pub(super) fn add_thread(handle: usize, thread: ThreadIndex, is_held_back: bool) {
+    if !with(|state| state.handles.contains_key(&handle)) {
+        let new = Object::new(Kind::Thread(thread), 0);
+        insert(handle, Object { suspensions: is_held_back.into(), is_held_back, ..new });
     }
-    add(handle, Kind::Thread(thread), 0);
-    with(|state| {
-        if let Some(new) = state.objects.last_mut() {
-            (new.suspensions, new.is_held_back) = (is_suspended.into(), is_suspended);
-        }
-    });
 }
 
 /// Forgets a handle.
@@ -127,18 +124,24 @@ pub(super) fn find(me: &CurrentThread<'_, '_>, handle: usize) -> Option<(usize, 
     })
 }
 
+/// Returns the state of an object.
+pub(super) fn state(at: usize) -> Option<Object> {
+    with(|state| state.objects.get(at).copied())
+}
+
 /// Changes the state of an object.
 pub(super) fn change<T>(at: usize, change: impl FnOnce(&mut Object) -> T) -> Option<T> {
     with(|state| state.objects.get_mut(at).map(change))
 }
 
 /// Returns the lock of all handles, and the condition variable of their changes.
-fn shared(me: &CurrentThread<'_, '_>) -> (ProfilerLock, ConditionVariable) {
-    let lock = objects::lock(me, HANDLES, LockKind::Plain, "handles of the process");
-    (lock, objects::condition(me, HANDLES))
+pub(super) fn shared(me: &CurrentThread<'_, '_>) -> (ProfilerLock, ConditionVariable) {
+    let lock = objects::lock(me, place::HANDLES, LockKind::Plain, "handles of the process");
+    (lock, objects::condition(me, place::HANDLES))
 }
 
-fn mutex_lock(me: &CurrentThread<'_, '_>, at: usize) -> ProfilerLock {
+/// Returns the lock of a mutex.
+pub(super) fn mutex_lock(me: &CurrentThread<'_, '_>, at: usize) -> ProfilerLock {
     objects::lock(me, MUTEXES | at, LockKind::Reentrant, "mutex")
 }
 
@@ -388,167 +391,6 @@ unsafe extern "system" fn release_mutex(mutex: HANDLE) -> Bool {
     }
 }
 
-impl Object {
-    /// Returns true if a wait for the object is over.
-    fn is_signalled(&self, me: &CurrentThread<'_, '_>) -> bool {
-        match self.kind {
-            Kind::Thread(thread) => self.count > 0 || me.has_ended(thread),
-            Kind::Timer { .. } => self.due.is_some_and(|due| due <= me.now()),
-            _ => self.count > 0,
-        }
-    }
-
-    /// Does what the end of a wait does.
-    const fn take(&mut self) {
-        match self.kind {
-            Kind::Event { manual: false } | Kind::Semaphore(_) => self.count -= 1,
-            Kind::Timer { manual: false } => self.due = None,
-            _ => {}
-        }
-    }
-}
-
-/// Takes the first of the objects that can be taken, or all of them. Returns its place.
-fn take(me: &CurrentThread<'_, '_>, wanted: &[usize], all: bool) -> Option<u32> {
-    let is_ready = |at: &usize| {
-        with(|state| state.objects.get(*at).copied()).is_some_and(|it| it.is_signalled(me))
-    };
-    if all {
-        if !wanted.iter().all(is_ready) {
-            return None;
-        }
-        for at in wanted {
-            change(*at, Object::take);
-        }
-        return Some(0);
-    }
-    let place = wanted.iter().position(is_ready)?;
-    change(*wanted.get(place)?, Object::take);
-    Some(place as u32)
-}
-
-/// Waits. Returns what the system's function does; `None` if the scheduler does not know a handle.
-fn waits(
-    me: &CurrentThread<'_, '_>,
-    handles: &[usize],
-    all: bool,
-    milliseconds: u32,
-) -> Option<u32> {
-    let found: Option<Vec<_>> = handles.iter().map(|handle| find(me, *handle)).collect();
-    let found = found?;
-    let limit = limit_of(milliseconds);
-    if let [(at, object)] = &found[..] {
-        match (object.kind, limit) {
-            (Kind::Mutex, None) => {
-                me.acquire(mutex_lock(me, *at));
-                return Some(WAIT_OBJECT_0);
-            }
-            (Kind::Mutex, Some(limit)) => {
-                let taken = me.try_acquire(mutex_lock(me, *at), limit);
-                return Some(if taken { WAIT_OBJECT_0 } else { WAIT_TIMEOUT });
-            }
-            (Kind::Thread(thread), None) => {
-                me.join(thread);
-                return Some(WAIT_OBJECT_0);
-            }
-            // It is a sleep, after which others may have done much or little.
-            (Kind::Timer { .. }, limit) => {
-                let left = object.due.map(|due| due.saturating_sub(me.now()));
-                if let Some(shortest) = left.into_iter().chain(limit).min() {
-                    me.sleep(shortest);
-                }
-            }
-            _ => {}
-        }
-    }
-    if found.iter().any(|(_, object)| object.kind == Kind::Mutex) {
-        me.fail("the profiler has left the simulation: it waits for a mutex and something else");
-    }
-    let wanted: Vec<usize> = found.iter().map(|(at, _)| *at).collect();
-    let (lock, changed) = shared(me);
-    me.acquire(lock);
-    let until = limit.map(|limit| me.now().saturating_add(limit));
-    let mut in_time = limit != Some(0);
-    let taken = loop {
-        let taken = take(me, &wanted, all);
-        if taken.is_some() || !in_time || me.is_over() {
-            break taken;
-        }
-        // A timer ends the wait as well.
-        let dues = with(|state| {
-            let of = |at: &usize| state.objects.get(*at).and_then(|object| object.due);
-            wanted.iter().filter_map(of).min()
-        });
-        let next = until.into_iter().chain(dues).min();
-        let woken = me.wait_on(changed, lock, next.map(|next| next.saturating_sub(me.now())));
-        in_time = woken || until.is_none_or(|until| me.now() < until);
-    };
-    me.unlock(lock);
-    Some(taken.map_or(WAIT_TIMEOUT, |place| WAIT_OBJECT_0 + place))
-}
-
-/// Waits for handles, as the scheduler has them, or calls the system.
-fn wait(handles: Vec<usize>, all: bool, milliseconds: u32, real: impl FnOnce() -> u32) -> u32 {
-    let Some(carrier) = current() else { return real() };
-    let known = carrier.ask(move |me| {
-        let ended = waits(me, &handles, all, milliseconds);
-        if ended.is_none() && milliseconds != 0 {
-            me.fail(
-                "the profiler has left the simulation: it waits for a handle of something else",
-            );
-        }
-        ended
-    });
-    match known {
-        Some(Some(ended)) => ended,
-        Some(None) => real(),
-        None => WAIT_FAILED,
-    }
-}
-
-unsafe extern "system" fn wait_single(handle: HANDLE, milliseconds: u32) -> u32 {
-    wait(vec![handle as usize], false, milliseconds, || {
-        // SAFETY: the guest's handle.
-        unsafe { WaitForSingleObject(handle, milliseconds) }
-    })
-}
-
-/// There are no asynchronous procedure calls that could end the wait.
-unsafe extern "system" fn wait_single_ex(handle: HANDLE, milliseconds: u32, _: Bool) -> u32 {
-    // SAFETY: the guest's handle.
-    unsafe { wait_single(handle, milliseconds) }
-}
-
-unsafe extern "system" fn wait_multiple(
-    count: u32,
-    handles: *const HANDLE,
-    all: Bool,
-    milliseconds: u32,
-) -> u32 {
-    let list = if carrier::current().is_none() || handles.is_null() {
-        Vec::new()
-    } else {
-        // SAFETY: the guest's array.
-        let handles = unsafe { std::slice::from_raw_parts(handles, count as usize) };
-        handles.iter().map(|handle| *handle as usize).collect()
-    };
-    wait(list, all != 0, milliseconds, || {
-        // SAFETY: the guest's arguments.
-        unsafe { WaitForMultipleObjects(count, handles, all, milliseconds) }
-    })
-}
-
-unsafe extern "system" fn wait_multiple_ex(
-    count: u32,
-    handles: *const HANDLE,
-    all: Bool,
-    milliseconds: u32,
-    _: Bool,
-) -> u32 {
-    // SAFETY: the guest's arguments.
-    unsafe { wait_multiple(count, handles, all, milliseconds) }
-}
-
 /// Returns the functions that imports of the guest are to lead to.
 pub(super) fn replaced() -> Vec<Replacement> {
     let all = replacements! {
@@ -570,10 +412,6 @@ pub(super) fn replaced() -> Vec<Replacement> {
         "ResetEvent" => reset_event,
         "ReleaseSemaphore" => release_semaphore,
         "ReleaseMutex" => release_mutex,
-        "WaitForSingleObject" => wait_single,
-        "WaitForSingleObjectEx" => wait_single_ex,
-        "WaitForMultipleObjects" => wait_multiple,
-        "WaitForMultipleObjectsEx" => wait_multiple_ex,
     };
     all.to_vec()
 }

@@ -5,14 +5,10 @@
 
 use super::{Bool, suspension};
 use crate::scheduled::{Replacement, carrier, objects};
-use clr_explore::LockKind;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use windows_sys::Win32::Foundation::HANDLE;
 use windows_sys::Win32::System::Memory::{HeapAlloc, HeapFree, HeapReAlloc};
-
-/// Place of the heap's lock among the guest's objects: no object of the guest is there.
-const HEAP: usize = 1;
 
 /// Functions of the library of C whose heap the guest uses, of which a process may have several.
 static MALLOC: AtomicUsize = AtomicUsize::new(0);
@@ -45,12 +41,7 @@ fn takes() {
     if suspension::has_begun()
         && let Some(carrier) = carrier::current()
     {
-        carrier.ask(|me| {
-            let own = objects::lock(me, HEAP, LockKind::Plain, "heap of the process");
-            me.acquire(own);
-            me.allocate();
-            me.unlock(own);
-        });
+        carrier.ask(objects::go_through_heap);
     }
 }
 

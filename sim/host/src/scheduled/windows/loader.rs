@@ -78,16 +78,17 @@ unsafe extern "system" fn export(library: HMODULE, name: *const u8) -> FARPROC {
     // SAFETY: a text with a final NUL.
     let name = unsafe { CStr::from_ptr(name.cast::<c_char>()) };
     let replacement = replacements().into_iter().find(|it| it.name.as_bytes() == name.to_bytes());
+    let Some(replacement) = replacement else { return Some(found) };
     let is_of_system = loaded_objects()
         .iter()
         .any(|object| object.code().contains(&(found as usize as u64)) && !object.is_replaced());
-    match replacement.filter(|_| is_of_system) {
-        // SAFETY: a function of the same type.
-        Some(it) => Some(unsafe {
-            std::mem::transmute::<*const c_void, unsafe extern "system" fn() -> isize>(it.with)
-        }),
-        None => Some(found),
+    if !is_of_system {
+        return Some(found);
     }
+    // SAFETY: a function of the same type.
+    Some(unsafe {
+        std::mem::transmute::<*const c_void, unsafe extern "system" fn() -> isize>(replacement.with)
+    })
 }
 
 /// Returns the functions that imports of the guest are to lead to.

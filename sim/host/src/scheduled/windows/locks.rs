@@ -142,28 +142,6 @@ unsafe extern "system" fn wake_all(condition: *mut CONDITION_VARIABLE) {
     });
 }
 
-/// Waits for the turn of this thread. Returns true if it is to initialise.
-pub(super) fn begins(me: &CurrentThread<'_, '_>, at: usize) -> bool {
-    if objects::is_done(at) {
-        return false;
-    }
-    let lock = objects::lock(me, at, LockKind::Plain, "initialisation");
-    me.acquire(lock);
-    let is_late = objects::is_done(at);
-    if is_late {
-        me.unlock(lock);
-    }
-    !is_late
-}
-
-/// Ends the turn of this thread: the initialisation is over, or has failed.
-pub(super) fn ends(me: &CurrentThread<'_, '_>, at: usize, done: bool) {
-    if done {
-        objects::set_done(at);
-    }
-    me.unlock(objects::lock(me, at, LockKind::Plain, "initialisation"));
-}
-
 /// The system keeps the state, of which no thread waits for another one there.
 unsafe extern "system" fn once(
     once: *mut INIT_ONCE,
@@ -172,12 +150,15 @@ unsafe extern "system" fn once(
     context: *mut *mut c_void,
 ) -> Bool {
     let at = once as usize;
-    let first = current().and_then(|carrier| carrier.ask(move |me| begins(me, at)));
+    let first =
+        current().and_then(|carrier| carrier.ask(move |me| objects::begin_initialisation(me, at)));
     // SAFETY: the guest's arguments.
     let done = unsafe { InitOnceExecuteOnce(once, initialise, argument, context) };
     if first == Some(true) {
         let error = last_error();
-        current().and_then(|carrier| carrier.ask(move |me| ends(me, at, done != 0)));
+        current().and_then(|carrier| {
+            carrier.ask(move |me| objects::end_initialisation(me, at, done != 0))
+        });
         set_last_error(error);
     }
     done
@@ -192,14 +173,16 @@ unsafe extern "system" fn begin_once(
     let at = once as usize;
     let mut first = None;
     if flags & (INIT_ONCE_CHECK_ONLY | INIT_ONCE_ASYNC) == 0 {
-        first = current().and_then(|carrier| carrier.ask(move |me| begins(me, at)));
+        first = current()
+            .and_then(|carrier| carrier.ask(move |me| objects::begin_initialisation(me, at)));
     }
     // SAFETY: the guest's arguments.
     let begun = unsafe { InitOnceBeginInitialize(once, flags, pending, context) };
     // SAFETY: the guest's room for an answer.
     if first == Some(true) && (begun == 0 || unsafe { pending.read() } == 0) {
         // An initialiser of the library has done it before the history.
-        current().and_then(|carrier| carrier.ask(move |me| ends(me, at, true)));
+        current()
+            .and_then(|carrier| carrier.ask(move |me| objects::end_initialisation(me, at, true)));
     }
     begun
 }
@@ -214,7 +197,8 @@ unsafe extern "system" fn complete_once(
     let completed = unsafe { InitOnceComplete(once, flags, context) };
     if flags & INIT_ONCE_ASYNC == 0 {
         let done = flags & INIT_ONCE_INIT_FAILED == 0;
-        current().and_then(|carrier| carrier.ask(move |me| ends(me, at, done)));
+        current()
+            .and_then(|carrier| carrier.ask(move |me| objects::end_initialisation(me, at, done)));
     }
     completed
 }

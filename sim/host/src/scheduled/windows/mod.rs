@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `imports` | import address tables of loaded modules, replaced: PE |
 //! | `locks` | critical sections, slim locks, condition variables, initialisations |
-//! | `handles` | events, semaphores, mutexes and threads by handle, and waits for them |
+//! | `handles`, `waits` | events, semaphores, mutexes and threads by handle, and waits for them |
 //! | `posix` | locks and threads of winpthreads, which programs of mingw use |
 //! | `addresses` | waits for addresses, of which Rust and C++20 make theirs |
 //! | `threads` | threads that the guest starts |
@@ -35,6 +35,7 @@ mod suspension;
 mod threads;
 mod time;
 mod timers;
+mod waits;
 
 pub use history_process::{answer_history, run_history};
 pub(super) use imports::{LoadedObject, loaded_objects};
@@ -109,6 +110,7 @@ pub(super) fn replacements() -> Vec<Replacement> {
     let mut all = Vec::new();
     all.extend(locks::replaced());
     all.extend(handles::replaced());
+    all.extend(waits::replaced());
     all.extend(heap::replaced());
     all.extend(posix::replaced());
     all.extend(addresses::replaced());

@@ -215,13 +215,13 @@ unsafe extern "C" fn once(control: *mut c_void, initialise: extern "C" fn()) -> 
     let mut first = false;
     let is_first = &mut first;
     ask(|me| {
-        *is_first = super::locks::begins(me, at);
+        *is_first = objects::begin_initialisation(me, at);
         0
     });
     if first {
         initialise();
         ask(|me| {
-            super::locks::ends(me, at, true);
+            objects::end_initialisation(me, at, true);
             0
         });
     }

@@ -18,10 +18,6 @@ use windows_sys::Win32::System::Threading::{
     GetCurrentThreadId, INFINITE, OpenThread, WaitForSingleObject,
 };
 
-/// Place of the loader's lock among the guest's objects: none of the guest's is there. The system's loader calls the
-/// guest at the begin and at the end of each thread.
-const LOADER: usize = 3;
-
 /// Real time that a thread has to begin.
 const TO_BEGIN: Duration = Duration::from_secs(5);
 
@@ -35,8 +31,9 @@ struct Start {
     argument: *mut c_void,
 }
 
+/// Returns the lock of the system's loader, which calls the guest at the begin and at the end of each thread.
 fn loader(me: &CurrentThread<'_, '_>) -> ProfilerLock {
-    objects::lock(me, LOADER, LockKind::Reentrant, "loader of the process")
+    objects::lock(me, objects::place::LOADER, LockKind::Reentrant, "loader of the process")
 }
 
 /// Calls the system's loader, which calls libraries of the guest, as the only thread.

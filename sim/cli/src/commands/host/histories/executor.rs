@@ -1,20 +1,17 @@
 //! Histories in copies of this process.
 
 use super::description::{Description, Drawing, Walks};
-use super::guest::{And, Ended, Guest, Prepare, Work};
+use super::guest::{And, Ended, Guest, Prepare, Work, open_visit};
 use crate::args::HostArgs;
+use crate::render::error::CliError;
 use clr_explore::Search;
 use clr_runtime::generation::Generation;
-use clrsim::Guid;
-use clrsim::scheduled::{
-    Died, Executed, GuestEnding, Kept, ScheduledVisit, fix_addresses, in_workers,
-};
+use clrsim::scheduled::{Died, Executed, Kept, ScheduledVisit, fix_addresses, in_workers};
 use std::convert::Infallible;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 /// A loaded profiler.
 pub(super) struct Executor {
@@ -52,18 +49,11 @@ impl Executor {
     pub(super) fn new(
         args: &HostArgs,
         path: &Path,
-        class: Guid,
         text: &str,
         generation: Generation,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, CliError> {
         let walks = Walks::default();
-        let journal = Some(Box::new(walks.clone()) as _);
-        let mut visit = ScheduledVisit::open(path, class, text, generation, journal)
-            .map_err(|error| error.to_string())?;
-        if let Some(seconds) = args.timeout {
-            visit.set_patience(Duration::from_secs(seconds));
-        }
-        Ok(Self { visit, walks })
+        Ok(Self { visit: open_visit(args, path, text, generation, &walks)?, walks })
     }
 
     /// Executes the history that a search has begun.
@@ -76,13 +66,13 @@ impl Executor {
         self.visit.run_in_copy(search, Kept::Printed(&|_| Vec::new()))
     }
 
-    /// Executes the history that a search has begun, and describes it under a title. Returns the description as bytes.
+    /// Executes the history that a search has begun, and describes it under a title.
     pub(super) fn describe(
         &mut self,
         search: &mut dyn Search,
         (title, drawing): (&str, &Drawing),
         and: And<'_>,
-    ) -> (Ended, Vec<u8>) {
+    ) -> Ended {
         let Self { visit, walks } = self;
         let describe =
             |executed: &Executed<'_>| Description::new(executed, walks, title, drawing).to_bytes();
@@ -92,10 +82,8 @@ impl Executor {
             And::Prints => Kept::Printed(&describe),
             And::Stops(then) => Kept::Stopped(&describe, then),
         };
-        let mut ended = visit.run_in_copy(search, kept);
+        let ended = visit.run_in_copy(search, kept);
         walks.write_down(false);
-        let take = |ending: &mut GuestEnding| std::mem::take(&mut ending.description);
-        let bytes = ended.as_mut().map(take).unwrap_or_default();
-        (ended, bytes)
+        ended
     }
 }

@@ -1,23 +1,20 @@
 //! Histories in processes of their own, each of which is the tool with an argument that says what to keep.
 
-use super::super::child;
 use super::description::{Description, Drawing, Walks};
-use super::guest::{And, Ended, Guest, Prepare, Work};
+use super::guest::{And, Ended, Guest, Prepare, Work, open_visit};
 use crate::PASSED;
 use crate::args::HostArgs;
 use crate::input::Source;
 use crate::render::error::CliError;
 use clr_explore::Search;
 use clr_runtime::generation::Generation;
-use clrsim::Guid;
-use clrsim::scheduled::{Died, Executed, Kept, ScheduledVisit, answer_history, run_history};
+use clrsim::scheduled::{Died, Executed, Kept, answer_history, run_history};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
-use std::time::Duration;
 
-/// What is kept of a history.
+/// The request to the process of a history.
 #[derive(Debug, Deserialize, Serialize)]
 struct Asked {
     /// The search learns from histories.
@@ -69,12 +66,10 @@ impl Executor {
     pub(super) fn new(
         args: &HostArgs,
         path: &Path,
-        class: Guid,
         text: &str,
         generation: Generation,
-    ) -> Result<Self, String> {
-        ScheduledVisit::open(path, class, text, generation, None)
-            .map_err(|error| error.to_string())?;
+    ) -> Result<Self, CliError> {
+        open_visit(args, path, text, generation, &Walks::default())?;
         let (library, text) = (path.to_owned(), args.text.clone());
         let (class, timeout) = (args.clsid.clone(), args.timeout);
         Ok(Self { library, text, class, timeout, generation })
@@ -114,19 +109,15 @@ impl Executor {
         self.run(search, None, true)
     }
 
-    /// Executes the history that a search has begun, and describes it under a title. Returns the description as bytes.
+    /// Executes the history that a search has begun, and describes it under a title.
     pub(super) fn describe(
         &self,
         search: &mut dyn Search,
         (title, drawing): (&str, &Drawing),
         and: And<'_>,
-    ) -> (Ended, Vec<u8>) {
+    ) -> Ended {
         let described = Some((title.to_owned(), drawing.clone()));
-        let mut ended = self.run(search, described, !matches!(and, And::Nothing));
-        let take =
-            |ending: &mut clrsim::scheduled::GuestEnding| std::mem::take(&mut ending.description);
-        let bytes = ended.as_mut().map(take).unwrap_or_default();
-        (ended, bytes)
+        self.run(search, described, !matches!(and, And::Nothing))
     }
 }
 
@@ -138,13 +129,7 @@ pub(in super::super) fn execute(args: &HostArgs, asked: &str) -> Result<u8, CliE
     let generation = args.on.and_then(|on| on.iter().next());
     let generation = generation.ok_or_else(|| refused(&"needs the runtime, by --on"))?;
     let walks = Walks::default();
-    let journal = Some(Box::new(walks.clone()) as _);
-    let class = child::class(args)?;
-    let mut visit = ScheduledVisit::open(&args.library, class, &text, generation, journal)
-        .map_err(|error| refused(&error))?;
-    if let Some(seconds) = args.timeout {
-        visit.set_patience(Duration::from_secs(seconds));
-    }
+    let mut visit = open_visit(args, &args.library, &text, generation, &walks)?;
     walks.write_down(asked.described.is_some());
     let describe = |executed: &Executed<'_>| {
         let Some((title, drawing)) = &asked.described else { return Vec::new() };

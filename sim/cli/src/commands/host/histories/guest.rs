@@ -1,7 +1,7 @@
 //! The guest of a search or a replay: a profiler over a text on a runtime.
 
 use super::super::child;
-use super::description::{Description, Drawing};
+use super::description::{Description, Drawing, Walks};
 use super::executor::Executor;
 use super::name::{HistoryName, LibraryDigest};
 use crate::args::HostArgs;
@@ -11,7 +11,9 @@ use crate::render::error::CliError;
 use clr_explore::{ScheduleString, Search};
 use clr_runtime::generation::Generation;
 use clr_scenario::TextDigest;
-use clrsim::scheduled::{Died, GuestEnding};
+use clrsim::scheduled::{Died, GuestEnding, ScheduledVisit};
+use std::path::Path;
+use std::time::Duration;
 
 /// The end of a history, or of its process.
 pub(super) type Ended = Result<GuestEnding, Died>;
@@ -45,6 +47,23 @@ pub(super) enum And<'a> {
     Stops(&'a dyn Fn(u32)),
 }
 
+/// Loads a profiler over a text, with the patience of the arguments.
+pub(super) fn open_visit(
+    args: &HostArgs,
+    library: &Path,
+    text: &str,
+    generation: Generation,
+    walks: &Walks,
+) -> Result<ScheduledVisit, CliError> {
+    let journal = Some(Box::new(walks.clone()) as _);
+    let mut visit = ScheduledVisit::open(library, child::class(args)?, text, generation, journal)
+        .map_err(|error| CliError::new(&slashed(&args.library), error))?;
+    if let Some(seconds) = args.timeout {
+        visit.set_patience(Duration::from_secs(seconds));
+    }
+    Ok(visit)
+}
+
 /// A profiler over a text on a runtime.
 #[cfg_attr(windows, derive(Clone))]
 pub(super) struct Guest {
@@ -70,9 +89,7 @@ impl Guest {
         let fixture = ProgramFixture::read(source)?;
         let path = std::path::absolute(&args.library).map_err(|error| refused(&error.kind()))?;
         let digest = LibraryDigest::of(&path).map_err(|error| refused(&error.kind()))?;
-        let (text, class) = (source.read_text()?, child::class(args)?);
-        let executor = Executor::new(args, &path, class, &text, generation)
-            .map_err(|error| refused(&error))?;
+        let executor = Executor::new(args, &path, &source.read_text()?, generation)?;
         let title = fixture.scenario.about.shows.clone();
         Ok(Self {
             library,
@@ -121,7 +138,9 @@ impl Guest {
         drawing: &Drawing,
         and: And<'_>,
     ) -> (Ended, Description) {
-        let (ended, bytes) = self.executor.describe(search, (&self.title, drawing), and);
+        let mut ended = self.executor.describe(search, (&self.title, drawing), and);
+        let take = |ending: &mut GuestEnding| std::mem::take(&mut ending.description);
+        let bytes = ended.as_mut().map(take).unwrap_or_default();
         (ended, Description::from_bytes(&bytes))
     }
 }

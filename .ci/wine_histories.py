@@ -72,6 +72,7 @@ CALLS = [
     ("initialised_once", 10, ["ends"]),
     ("thread_begun_suspended", 10, ["ends"]),
     ("ends_of_threads", 10, ["ends"]),
+    ("recursive_mutex", 10, ["ends"]),
     ("clocks", 10, ["ends"]),
     ("timers", 10, ["ends"]),
     ("functions_by_name", 5, ["ends"]),

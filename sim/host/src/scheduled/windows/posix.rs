@@ -13,9 +13,9 @@ use std::ffi::{c_int, c_long, c_uint, c_void};
 /// with a static initialiser (pthread.h of mingw-w64).
 type Object = *mut isize;
 
-/// `PTHREAD_MUTEX_INITIALIZER`, and the initialiser of a recursive mutex.
+/// `PTHREAD_MUTEX_INITIALIZER` and `PTHREAD_RECURSIVE_MUTEX_INITIALIZER` (pthread.h of mingw-w64).
 const STATIC: isize = -1;
-const STATIC_RECURSIVE: isize = -2;
+const STATIC_RECURSIVE: isize = -3;
 /// Bits of the type in `pthread_mutexattr_t`, and `PTHREAD_MUTEX_RECURSIVE`.
 const TYPE: c_uint = 3;
 const RECURSIVE: c_uint = 2;

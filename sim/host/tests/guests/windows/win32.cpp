@@ -7,6 +7,8 @@
 
 #include <process.h>
 
+#include <mutex>
+
 #define CHECK(condition) \
     if (!(condition)) _exit(__LINE__)
 
@@ -241,6 +243,17 @@ GUEST_EXPORT void ends_of_threads() {
     // What the loader calls at the end of a thread belongs to it.
     CHECK(detached == 1);
     CHECK(CloseHandle(thread));
+}
+
+// A lock of winpthreads with the initialiser of a recursive one.
+GUEST_EXPORT void recursive_mutex() {
+    static std::recursive_mutex mutex;
+    auto twice = [] {
+        std::lock_guard<std::recursive_mutex> one(mutex);
+        std::lock_guard<std::recursive_mutex> two(mutex);
+    };
+    Started worker(twice);
+    twice();
 }
 
 GUEST_EXPORT void clocks() {

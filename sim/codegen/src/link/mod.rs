@@ -1,5 +1,6 @@
 //! Linker: turns functions into images and heaps with all their bytes.
 
+mod assemble;
 mod eh_clauses;
 mod place;
 mod tables;

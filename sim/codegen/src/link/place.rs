@@ -1,12 +1,12 @@
-//! Placement of instructions: encoding, alignment, addresses.
+//! Placement of instructions in images and heaps.
 
 use super::super::lower::{Cells, Lowered, Part, PartKind, lower};
 use super::super::marks::PlacedInstruction;
 use super::super::program::{CodeKind, Program};
 use super::super::shape::CallingConvention;
+use super::assemble::{Assembled, Layout, assemble};
 use super::{Format, LinkError, LinkedProgram, MethodHeader, PlacedPart};
 use core::ops::Range;
-use iced_x86::{BlockEncoder, BlockEncoderOptions, BlockEncoderResult, InstructionBlock};
 
 impl CodeKind {
     /// Minimum distance between the bases of images and heaps in bytes.
@@ -114,93 +114,19 @@ pub(super) fn encode(
     };
     let failed = LinkError::Encoding { kind };
     let lowered = lower(program, kind, cells, stack_stride).map_err(|_| failed)?;
-    let blocks = match kind.alignment() {
-        1 => assemble(&[InstructionBlock::new(&lowered.stream.instructions, start)]),
-        alignment => assemble_aligned(&lowered, start, alignment),
+    let instructions = &lowered.stream.instructions;
+    let alignment = kind.alignment();
+    let pieces: Vec<_> = match alignment {
+        1 => core::iter::once(0..instructions.len()).collect(),
+        _ => ranges(&lowered).collect(),
     };
-    let blocks = blocks.ok_or(failed)?;
-    let mut code = Vec::new();
-    let (mut addresses, mut lengths) = (Vec::new(), Vec::new());
-    for block in blocks {
-        // int3 between functions.
-        code.resize((block.rip - start) as usize, 0xCC);
-        code.extend_from_slice(&block.code_buffer);
-        let mut at = block.rip;
-        for size in sizes(&block) {
-            addresses.push(at);
-            lengths.push(size as u8);
-            at += u64::from(size);
-        }
-    }
-    addresses.push(start + code.len() as u64);
+    let layout = Layout { start, alignment, gap: MethodHeader::SIZE as u64 };
+    let assembled = assemble(instructions, &pieces, layout).map_err(|_| failed)?;
+    let Assembled { code, addresses, lengths } = assembled;
     if code.len() as u64 > MAX_CODE {
         return Err(LinkError::TooLarge { kind });
     }
     Ok(Encoded { kind, format, lowered, cells, start, code, addresses, lengths })
-}
-
-/// Encodes instructions that move as one block, with the shortest possible branches.
-fn assemble(blocks: &[InstructionBlock<'_>]) -> Option<Vec<BlockEncoderResult>> {
-    let options = BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS;
-    BlockEncoder::encode_slice(64, blocks, options).ok()
-}
-
-/// Encodes pieces that are aligned individually. Branches between pieces are never short.
-fn assemble_aligned(
-    lowered: &Lowered,
-    start: u64,
-    alignment: u64,
-) -> Option<Vec<BlockEncoderResult>> {
-    /// Maximum length of an instruction in bytes.
-    const LONGEST: u64 = 15;
-    /// Maximum distance over which the pieces may be spread, so that branches reach.
-    const SPREAD: u64 = 0x4000_0000;
-    /// Length of the longest short branch, including prefixes.
-    const SHORT: u32 = 2;
-    let mut instructions = lowered.stream.instructions.clone();
-    let ranges: Vec<_> = ranges(lowered).collect();
-    // Place the pieces so far apart that no branch between them is short and no two pieces overlap.
-    let most = ranges.iter().map(Range::len).max().unwrap_or(0) as u64;
-    let apart = (LONGEST * most).next_multiple_of(0x1000) + 0x1000;
-    if apart.saturating_mul(ranges.len() as u64) > SPREAD {
-        return None;
-    }
-    let blocks: Vec<_> = ranges
-        .iter()
-        .zip((start..).step_by(apart as usize))
-        .filter_map(|(range, at)| Some(InstructionBlock::new(instructions.get(range.clone())?, at)))
-        .collect();
-    let apart = assemble(&blocks)?;
-    // Now all sizes are known. The encoder must not choose sizes again: as a piece gets smaller, a
-    // branch to it from a fixed place becomes longer.
-    let mut next = start;
-    let mut starts = Vec::new();
-    for (range, block) in ranges.iter().zip(&apart) {
-        let at = next.next_multiple_of(alignment);
-        starts.push(at);
-        next = at + block.code_buffer.len() as u64 + MethodHeader::SIZE as u64;
-        let sizes = sizes(block);
-        for (instruction, size) in instructions.get_mut(range.clone())?.iter_mut().zip(sizes) {
-            if size <= SHORT && (instruction.is_jmp_near() || instruction.is_jcc_near()) {
-                instruction.as_short_branch();
-            }
-        }
-    }
-    let blocks: Vec<_> = ranges
-        .iter()
-        .zip(starts)
-        .filter_map(|(range, at)| Some(InstructionBlock::new(instructions.get(range.clone())?, at)))
-        .collect();
-    let options = BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS
-        | BlockEncoderOptions::DONT_FIX_BRANCHES;
-    BlockEncoder::encode_slice(64, &blocks, options).ok()
-}
-
-/// Returns the sizes of a block's instructions in bytes.
-fn sizes(block: &BlockEncoderResult) -> impl Iterator<Item = u32> + '_ {
-    let offsets = &block.new_instruction_offsets;
-    let ends = offsets.iter().skip(1).copied().chain([block.code_buffer.len() as u32]);
-    offsets.iter().zip(ends).map(|(offset, end)| end.wrapping_sub(*offset))
 }
 
 /// Returns the range of instructions of each piece.

@@ -133,7 +133,7 @@ impl Stream {
     }
 
     /// Sets each instruction's address to its index + 1, and each branch's target to the address of
-    /// its label, as iced's block encoder requires.
+    /// its label.
     pub(crate) fn resolve(&mut self) {
         for index in 0..self.instructions.len() {
             let instruction = &mut self.instructions[index];

@@ -20,7 +20,8 @@ pub use native::{eh_frame, elf_image};
 pub use schedule::{ending_of_schedule, schedule};
 
 use crate::every_instruction::{self, Failure};
-use crate::world::{self, Plan, examine_build};
+use crate::loaded::Loaded;
+use crate::world::{self, Plan, examine_loaded};
 use arbitrary::{Arbitrary as _, Unstructured};
 use clr_generate::{SmallProgram, SyntheticCall, WorldCase};
 use clr_recording::vectors::fuzz::{FuzzFile, FuzzMemory, IMAGE_BASE, STACK, stack_word};
@@ -468,11 +469,12 @@ pub fn scenario(data: &[u8]) {
     let plan = Plan { seed, cases: CALL_LIMIT, thorough: false };
     // A few programs are too large for the formats.
     let Ok(build) = case.program.build() else { return };
-    match examine_build(&case.program, &build, plan, |_| ()) {
+    let Ok(mut loaded) = Loaded::new(&case.program, &build) else { return };
+    match examine_loaded(&case.program, &mut loaded, plan, |_| ()) {
         Ok(_) | Err(world::Failure::Build(_)) => {}
         Err(failure) => panic!("{failure}"),
     }
-    if let Some(mismatch) = world::make_in(&case, &build) {
+    if let Some(mismatch) = world::make_loaded(&case, &mut loaded) {
         panic!("{mismatch}");
     }
 }

@@ -6,6 +6,7 @@ pub mod every_instruction;
 pub mod fragments;
 pub mod funclets;
 pub mod fuzz;
+pub mod loaded;
 pub mod lookups;
 pub mod mixed;
 pub mod mutants;

@@ -134,6 +134,7 @@ pub struct WorldState {
     made: Made,
     freed: usize,
     trap: bool,
+    process_end: Option<ProcessEnd>,
 }
 
 /// A program under execution together with a runtime.
@@ -263,6 +264,7 @@ impl<'b> World<'b> {
             made: self.made.clone(),
             freed: self.runtime.code.freed_count(),
             trap: self.trap,
+            process_end: self.process_end,
         }
     }
 
@@ -282,6 +284,7 @@ impl<'b> World<'b> {
         self.made.clone_from(&state.made);
         self.runtime.code.unfree(state.freed);
         self.trap = state.trap;
+        self.process_end = state.process_end;
         true
     }
 

@@ -1,6 +1,7 @@
 //! Walks of whole stacks by each policy, for threads of any shape.
 
-use crate::mixed::{Failure, First, Plan, examine_build};
+use crate::loaded::Loaded;
+use crate::mixed::{Failure, First, Plan, examine_loaded};
 use arbitrary::{Arbitrary as _, Unstructured};
 use clr_codegen::execution::BASE;
 use clr_generate::{SyntheticCall, WorldCase};
@@ -11,8 +12,7 @@ use clr_walker::mixed::{
     Completeness, FrameKind, Gap, MixedFrame, MixedStack, Policy, Reason, SignalVeto, Source,
     WalkBuffer, Walker,
 };
-use clr_world::Build;
-use clr_world::reference::{ProgramFacts, ThreadFacts};
+use clr_world::reference::ThreadFacts;
 use clr_world::synthetic::{
     CodeLocation, NATIVE_WALKER, SELF, SyntheticActivation, SyntheticProcess, SyntheticThread,
 };
@@ -87,10 +87,11 @@ pub fn mixed_walk(data: &[u8]) {
     } else {
         let Ok(case) = WorldCase::arbitrary(&mut bytes) else { return };
         let Ok(build) = case.program.build() else { return };
-        stopped(&case, &build, &mut buffer);
+        let Ok(mut loaded) = Loaded::new(&case.program, &build) else { return };
+        stopped(&case, &mut loaded, &mut buffer);
         let seed = case.turns.iter().fold(0, |seed, turn| seed << 8 ^ u64::from(turn.steps));
         let plan = Plan { seed, walks: WALK_LIMIT, stride: STRIDE, only: None };
-        match examine_build(&case.program, &build, plan, &mut First::default(), |_| ()) {
+        match examine_loaded(&case.program, &mut loaded, plan, &mut First::default(), |_| ()) {
             Ok(_) | Err(Failure::Build(_)) => {}
             Err(failure) => panic!("{failure}"),
         }
@@ -98,8 +99,8 @@ pub fn mixed_walk(data: &[u8]) {
 }
 
 /// Walks a program's thread where it is stopped.
-fn stopped(case: &WorldCase, build: &Build, buffer: &mut WalkBuffer) {
-    let Ok(mut world) = case.program.world(build) else { return };
+fn stopped(case: &WorldCase, loaded: &mut Loaded<'_>, buffer: &mut WalkBuffer) {
+    let (world, facts) = loaded.from_start();
     // The steps of a case may exceed those that its threads can make.
     for turn in &case.turns {
         for _ in 0..turn.steps {
@@ -109,9 +110,8 @@ fn stopped(case: &WorldCase, build: &Build, buffer: &mut WalkBuffer) {
         }
     }
     let thread = case.call.target;
-    let facts = ProgramFacts::new(build.expanded(), build.linked());
     // Threads are not walked after their ThreadDestroyed (H-04).
-    let truth = ThreadFacts::new(&facts, &mut world, thread).filter(|truth| !truth.gone);
+    let truth = ThreadFacts::new(facts, world, thread).filter(|truth| !truth.gone);
     let (Some(target), Some(_)) = (world.os(thread), truth) else { return };
     for policy in Policy::ALL {
         let before = world.save();

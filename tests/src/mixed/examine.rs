@@ -2,6 +2,7 @@
 
 use super::truth::Leaf;
 use super::{CAPACITY, Found, Stop, Truth, Way, Wrong, judge};
+use crate::loaded::Loaded;
 use clr_generate::world::{By, WorldCall, WorldSeed, WorldTurn};
 use clr_generate::{Choices, Seeded, WorldCase, WorldProgram, minimize};
 use clr_runtime::Outcome;
@@ -181,23 +182,23 @@ pub fn examine<W: Way>(
     way: &mut W,
     see: impl FnMut(&Case<'_>),
 ) -> Result<Examined, Failure> {
-    examine_build(program, &program.build()?, plan, way, see)
+    let build = program.build()?;
+    examine_loaded(program, &mut Loaded::new(program, &build)?, plan, way, see)
 }
 
-/// Does as [`examine`] for a program that is built.
+/// Does as [`examine`] for a program that is loaded.
 ///
 /// # Errors
 /// [`Failure`].
-pub fn examine_build<W: Way>(
+pub fn examine_loaded<W: Way>(
     program: &WorldProgram,
-    build: &Build,
+    loaded: &mut Loaded<'_>,
     plan: Plan,
     way: &mut W,
     mut see: impl FnMut(&Case<'_>),
 ) -> Result<Examined, Failure> {
-    let mut world = program.world(build)?;
-    let facts = ProgramFacts::new(build.expanded(), build.linked());
-    let maps = Maps::new(&mut world).map_err(BuildError::from)?;
+    let (world, facts) = loaded.from_start();
+    let maps = Maps::new(world).map_err(BuildError::from)?;
     let mut choices = Seeded::new(plan.seed);
     let mut examined = Examined::default();
     let mut turns: Vec<WorldTurn> = Vec::new();
@@ -209,7 +210,7 @@ pub fn examine_build<W: Way>(
         while done < wanted && !in_callback {
             done += 1;
             if done == wanted {
-                before = leaf(&world, thread);
+                before = leaf(world, thread);
             }
             match world.step(thread)? {
                 StepEvent::Stepped | StepEvent::Entered(_) => {}
@@ -226,7 +227,7 @@ pub fn examine_build<W: Way>(
             Some(last) => last.steps += done,
             None => turns.push(WorldTurn { thread, steps: done }),
         }
-        let mut at_step = AtStep { world: &mut world, maps: &maps, facts: &facts, thread };
+        let mut at_step = AtStep { world: &mut *world, maps: &maps, facts, thread };
         let Some(truth) = at_step.truth() else { continue };
         for policy in Policy::ALL {
             let fits = plan.only.is_none_or(|only| only == policy);

@@ -15,7 +15,7 @@ mod truth;
 
 pub use bug::Bug;
 pub use examine::{
-    Case, Claims, Examined, Failure, Plan, What, WrongWalk, examine, examine_build, shrink,
+    Case, Claims, Examined, Failure, Plan, What, WrongWalk, examine, examine_loaded, shrink,
 };
 pub use judge::{Found, Wrong, judge};
 pub use reference_walker::ReferenceWalker;

@@ -1,15 +1,16 @@
 //! A call, compared with the model.
 
+use crate::loaded::Loaded;
 use clr_generate::WorldCase;
 use clr_generate::world::{By, WorldCall};
 use clr_runtime::OsThreadId;
 use clr_runtime::profiling::{Call, CallbackKind};
 use clr_runtime::{Context, Outcome};
 use clr_walker::profiling::{FunctionId, HResult, SnapshotFrame, ThreadId};
+use clr_world::World;
 use clr_world::reference::{
-    CallFacts, CallerKind, ExpectedCall, ExpectedReport, ProgramFacts, ThreadFacts, expected,
+    CallFacts, CallerKind, ExpectedCall, ExpectedReport, ThreadFacts, expected,
 };
-use clr_world::{Build, World};
 use std::fmt;
 
 /// An operating system thread that the profiler has created.
@@ -212,17 +213,17 @@ pub fn compare<'s>(
 /// Executes a case. Returns the mismatch if the call differs from the model.
 #[must_use]
 pub fn make(case: &WorldCase) -> Option<Box<Mismatch>> {
-    make_in(case, &case.program.build().ok()?)
+    let build = case.program.build().ok()?;
+    make_loaded(case, &mut Loaded::new(&case.program, &build).ok()?)
 }
 
-/// Executes a case of a program that is built. Returns the mismatch if the call differs from the model.
+/// Executes a case of a program that is loaded. Returns the mismatch if the call differs from the model.
 #[must_use]
-pub fn make_in(case: &WorldCase, build: &Build) -> Option<Box<Mismatch>> {
-    let mut world = case.program.world(build).ok()?;
-    let facts = ProgramFacts::new(build.expanded(), build.linked());
-    case.execute(&mut world).ok()?;
-    let seen = ThreadFacts::new(&facts, &mut world, case.call.target)?;
-    compare(&mut world, &seen, &case.call).err()
+pub fn make_loaded(case: &WorldCase, loaded: &mut Loaded<'_>) -> Option<Box<Mismatch>> {
+    let (world, facts) = loaded.from_start();
+    case.execute(world).ok()?;
+    let seen = ThreadFacts::new(facts, world, case.call.target)?;
+    compare(world, &seen, &case.call).err()
 }
 
 impl fmt::Display for Mismatch {

@@ -6,8 +6,9 @@
 mod call;
 mod print;
 
-pub use call::{Case, Mismatch, compare, make, make_in};
+pub use call::{Case, Mismatch, compare, make, make_loaded};
 
+use crate::loaded::Loaded;
 use clr_generate::world::{By, WorldCall, WorldSeed, WorldTurn};
 use clr_generate::{Choices, Seeded, WorldCase, WorldProgram, minimize, world_call};
 use clr_runtime::Outcome;
@@ -15,7 +16,7 @@ use clr_runtime::profiling::CallbackKind;
 use clr_walker::memory::Memory as _;
 use clr_walker::profiling::SnapshotFlags;
 use clr_world::reference::{ProgramFacts, ThreadFacts};
-use clr_world::{Build, StepEvent, StopBy, ThreadStart, World, WorldError};
+use clr_world::{StepEvent, StopBy, ThreadStart, World, WorldError};
 use std::fmt;
 
 /// Maximum number of steps that a program is executed.
@@ -111,22 +112,22 @@ pub fn examine(
     plan: Plan,
     see: impl FnMut(&Case<'_>),
 ) -> Result<Examined, Failure> {
-    examine_build(program, &program.build().map_err(Failure::Build)?, plan, see)
+    let build = program.build().map_err(Failure::Build)?;
+    let mut loaded = Loaded::new(program, &build).map_err(Failure::Build)?;
+    examine_loaded(program, &mut loaded, plan, see)
 }
 
-/// Does as [`examine`] for a program that is built.
+/// Does as [`examine`] for a program that is loaded.
 ///
 /// # Errors
 /// [`Failure`].
-pub fn examine_build(
+pub fn examine_loaded(
     program: &WorldProgram,
-    build: &Build,
+    loaded: &mut Loaded<'_>,
     plan: Plan,
     mut see: impl FnMut(&Case<'_>),
 ) -> Result<Examined, Failure> {
     let stuck = |error| Failure::World(Box::new((program.clone(), error)));
-    let mut world = program.world(build).map_err(Failure::Build)?;
-    let facts = ProgramFacts::new(build.expanded(), build.linked());
     let mut choices = Seeded::new(plan.seed);
     let mut examined = Examined::default();
     let mut turns: Vec<WorldTurn> = Vec::new();
@@ -135,13 +136,14 @@ pub fn examine_build(
     // Some programs are examined closely in one place, most at larger intervals throughout.
     let (mut run_up, mut every) = (0, 1);
     if !plan.thorough {
-        let length = length(build, program)?;
+        let length = length(loaded.from_start().0, program)?;
         if choices.chance(1, 4) {
             run_up = choices.below(length);
         } else {
             every = (length / (plan.cases as u32 / calls).max(1)).max(1);
         }
     }
+    let (world, facts) = loaded.from_start();
     while examined.steps < STEP_LIMIT && examined.cases + examined.unsaid < plan.cases {
         let Some(thread) = choices.pick(&running) else { break };
         let wanted = std::mem::take(&mut run_up).max(choices.between(1, 2 * every - 1));
@@ -169,11 +171,11 @@ pub fn examine_build(
         // A walk undoes hijacks (C-077).
         let watched = plan.thorough || choices.below(64) == 0;
         let watched = watched && program.stop_by != StopBy::Hijack;
-        let before = watched.then(|| memory(&mut world, program.threads.len()));
+        let before = watched.then(|| memory(world, program.threads.len()));
         let mut stop = Stop {
             program,
-            facts: &facts,
-            world: &mut world,
+            facts,
+            world: &mut *world,
             seen: (0..program.threads.len()).map(|_| None).collect(),
             turns: &turns,
             in_callback,
@@ -192,9 +194,8 @@ pub fn examine_build(
             }
         }
         if let Some(before) = before {
-            let after = memory(&mut world, program.threads.len());
-            if let Some(at) = changed(&before, &after, &helper_frames(&facts, &mut world, program))
-            {
+            let after = memory(world, program.threads.len());
+            if let Some(at) = changed(&before, &after, &helper_frames(facts, world, program)) {
                 let call = world_call(&mut choices, &program.threads);
                 let case = WorldCase { program: program.clone(), turns, call };
                 return Err(Failure::Changed(Box::new((case, at))));
@@ -206,8 +207,7 @@ pub fn examine_build(
 }
 
 /// Returns the number of steps of a program.
-fn length(build: &Build, program: &WorldProgram) -> Result<u32, Failure> {
-    let mut world = program.world(build).map_err(Failure::Build)?;
+fn length(world: &mut World<'_>, program: &WorldProgram) -> Result<u32, Failure> {
     let (mut steps, mut idle) = (0, 0);
     let mut running: Vec<usize> = (0..program.threads.len()).collect();
     while steps < STEP_LIMIT as u32 && idle < 100 {

@@ -6,6 +6,7 @@ use clr_runtime::OsThreadId;
 use clr_runtime::Outcome;
 use clr_runtime::profiling::CallbackKind;
 use core::fmt;
+use std::sync::Arc;
 
 /// Index of a thread in a history; threads of the program come first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -148,8 +149,8 @@ impl fmt::Display for TurnEvent {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadStatus {
     /// Stack, leaf first: functions of the program and of the runtime, and code of the profiler
-    /// that runs on the thread.
-    pub stack: Vec<String>,
+    /// that runs on the thread. Turns that do not change it share it.
+    pub stack: Arc<[String]>,
     /// Locks that the thread owns.
     pub holds: Vec<LockName>,
     /// Threads that block this one, with the reasons.

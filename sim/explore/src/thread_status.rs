@@ -1,14 +1,22 @@
 //! Recording of the thread status.
 
 use super::history::{ThreadIndex, ThreadStatus, TurnEvent};
-use super::kernel::{Kernel, Thread, Waiting};
+use super::kernel::{Kernel, State, Thread, Waiting};
 use super::lock::LockName;
 use super::verdict::BlockReason;
+use std::sync::Arc;
 
 /// Adds the status of each thread to the last turn.
 pub(super) fn record_statuses(kernel: &Kernel<'_>) {
-    let count = kernel.state.borrow().threads.len() as u32;
-    let statuses = (0..count).map(|index| of(kernel, ThreadIndex(index))).collect();
+    let statuses = {
+        let state = kernel.state.borrow();
+        let before = match state.history.as_ref().map(|history| &*history.turns) {
+            Some([.., before, _]) => &*before.statuses,
+            _ => &[],
+        };
+        let threads = (0..state.threads.len() as u32).map(ThreadIndex);
+        threads.map(|index| of(kernel, &state, index, before.get(index.index()))).collect()
+    };
     let mut state = kernel.state.borrow_mut();
     let turn = state.history.as_mut().and_then(|history| history.turns.last_mut());
     if let Some(turn) = turn {
@@ -16,10 +24,14 @@ pub(super) fn record_statuses(kernel: &Kernel<'_>) {
     }
 }
 
-fn of(kernel: &Kernel<'_>, index: ThreadIndex) -> ThreadStatus {
+fn of(
+    kernel: &Kernel<'_>,
+    state: &State,
+    index: ThreadIndex,
+    before: Option<&ThreadStatus>,
+) -> ThreadStatus {
     let mut edges = Vec::new();
     kernel.edges_of(index, &mut edges);
-    let state = kernel.state.borrow();
     let Some(thread) = state.threads.get(index.index()) else { return ThreadStatus::default() };
     let process = kernel.runtime.process.get();
     let mut holds: Vec<_> = process.locks_of(thread.os).map(LockName::Runtime).collect();
@@ -36,7 +48,7 @@ fn of(kernel: &Kernel<'_>, index: ThreadIndex) -> ThreadStatus {
     let world = kernel.world.borrow();
     let known = is_app && world.object(index.index()).is_some();
     ThreadStatus {
-        stack: stack(kernel, index, thread),
+        stack: stack(kernel, index, thread, before.map(|before| &before.stack)),
         holds,
         edges,
         waits,
@@ -57,22 +69,37 @@ fn waits(thread: &Thread) -> Option<String> {
     }
 }
 
-fn stack(kernel: &Kernel<'_>, index: ThreadIndex, thread: &Thread) -> Vec<String> {
+/// Returns the stack of a thread: `before` itself if it has not changed.
+fn stack(
+    kernel: &Kernel<'_>,
+    index: ThreadIndex,
+    thread: &Thread,
+    before: Option<&Arc<[String]>>,
+) -> Arc<[String]> {
     let of_profiler = thread.activities.iter().rev().map(|activity| match activity.ends_with {
-        TurnEvent::CallbackOver(kind) => format!("profiler: {}", kind.name()),
-        TurnEvent::HookOver => "profiler: hook".to_owned(),
-        TurnEvent::ExportOver => "profiler: export".to_owned(),
-        TurnEvent::SignalOver => "profiler: signal handler".to_owned(),
-        _ => format!("profiler: {}", thread.name),
+        TurnEvent::CallbackOver(kind) => kind.name(),
+        TurnEvent::HookOver => "hook",
+        TurnEvent::ExportOver => "export",
+        TurnEvent::SignalOver => "signal handler",
+        _ => &thread.name,
     });
-    let mut stack: Vec<_> = of_profiler.collect();
-    if thread.kind.is_app() && !thread.ended {
-        let world = kernel.world.borrow();
-        let functions = &world.expanded().program.functions;
-        stack.extend(world.activations(index.index()).iter().map(|activation| {
-            let function = activation.function.and_then(|id| functions.get(id.index()));
-            function.map_or_else(|| "the runtime".to_owned(), |function| function.name.clone())
-        }));
+    let world = kernel.world.borrow();
+    let functions = &world.expanded().program.functions;
+    let is_there = thread.kind.is_app() && !thread.ended;
+    let of_program = is_there.then(|| world.functions(index.index())).into_iter().flatten();
+    let of_program = of_program.map(|function| {
+        let function = function.and_then(|id| functions.get(id.index()));
+        function.map_or("the runtime", |function| &*function.name)
+    });
+    let names: Vec<_> =
+        of_profiler.map(|name| ("profiler: ", name)).chain(of_program.map(|it| ("", it))).collect();
+    let is_same = |(text, (by, name)): (&String, &(&str, &str))| {
+        text.strip_prefix(by).is_some_and(|rest| rest == *name)
+    };
+    match before {
+        Some(before) if before.len() == names.len() && before.iter().zip(&names).all(is_same) => {
+            Arc::clone(before)
+        }
+        _ => names.iter().map(|(by, name)| format!("{by}{name}")).collect(),
     }
-    stack
 }

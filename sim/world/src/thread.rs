@@ -123,6 +123,22 @@ impl World<'_> {
         activations
     }
 
+    /// Returns the functions of a thread's [activations](Self::activations), innermost first; `None`
+    /// for code that belongs to no function.
+    pub fn functions(&self, thread: usize) -> impl Iterator<Item = Option<FunctionIndex>> {
+        let rip = self.rip(thread).unwrap_or_default();
+        let mut at = (rip, Position::Interrupted);
+        let executed = self.threads.get(thread);
+        let hijack = executed.and_then(|executed| executed.hijack);
+        let callers = executed.map_or(&[][..], |executed| executed.shadow_stack.callers());
+        let callers = callers.iter().enumerate().rev();
+        callers.filter(move |(index, _)| hijack != Some(*index)).map(move |(_, caller)| {
+            let next = (caller.registers.rip, caller.position);
+            let (rip, position) = core::mem::replace(&mut at, next);
+            self.linked.function_of(rip, position)
+        })
+    }
+
     /// Returns true if a walk of a thread may report this `ip` (VA): it is that of an activation, or
     /// the return address that an InlinedCallFrame in the activation records. In ready-to-run code
     /// the latter is not the address to which the native call returns (C-156).

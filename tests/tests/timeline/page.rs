@@ -25,7 +25,7 @@ fn cards(history: &History, index: usize) -> Value {
             status.holds.iter().map(|lock| format!("owns {}", history.lock_name(*lock))).collect();
         json!({
             "name": history.threads[thread].name,
-            "stack": if begun(history, index, thread) { status.stack.clone() } else { Vec::new() },
+            "stack": if begun(history, index, thread) { &*status.stack } else { &[] },
             "waits": waits(history, status),
             "suspended": status.suspended_by.first()
                 .map(|by| format!("suspended by {}", history.name(*by))),
@@ -249,7 +249,7 @@ fn names_are_words_and_nothing_else() {
     };
     browser.open(&timeline.page(), "");
     assert_eq!(browser.value("typeof pwned"), "undefined");
-    assert_eq!(browser.value(CARDS)[0]["stack"], json!(history.turns[0].statuses[0].stack));
+    assert_eq!(browser.value(CARDS)[0]["stack"], json!(&*history.turns[0].statuses[0].stack));
     assert_eq!(browser.value(CARDS)[2]["name"], history.threads[2].name);
     assert_eq!(browser.value("document.title"), HOSTILE);
     let code = browser.value("document.querySelector('#replay code').textContent");

@@ -40,7 +40,7 @@ fn statuses(data: &Value, turn: &Value, history: &History, own: &Turn) -> [Vec<V
             json!([edge.for_whom.0, why])
         });
         json!({
-            "stack": status.stack,
+            "stack": &*status.stack,
             "holds": names.collect::<Vec<_>>(),
             "waits": waits(history, status),
             "edges": edges.collect::<Vec<_>>(),

@@ -18,9 +18,9 @@ fn add_stacks(ending: &mut Ending) {
             && !frames.is_empty()
         {
             // The innermost activity is what the thread of the system executes.
-            let rest = status.stack.split_off(1.min(status.stack.len()));
-            let known = std::mem::replace(&mut status.stack, frames);
-            status.stack.extend(known.into_iter().chain(rest));
+            let (innermost, rest) = status.stack.split_at(1.min(status.stack.len()));
+            status.stack =
+                innermost.iter().cloned().chain(frames).chain(rest.iter().cloned()).collect();
         }
     });
 }

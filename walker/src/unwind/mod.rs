@@ -303,6 +303,9 @@ impl<'c, 'a> Unwinder<'c, 'a> {
                 }
                 return self.step_and_keep((region, rva), registers, position, memory);
             }
+            if position == Position::Interrupted {
+                return self.windows_step((region, rva), registers, memory);
+            }
         }
         self.any_step(registers, position, memory)
     }
@@ -322,6 +325,20 @@ impl<'c, 'a> Unwinder<'c, 'a> {
             return dwarf::step(place, self.guesses, registers, position, memory);
         }
         let step = win64::step(self.map, self.reading(), registers, position, memory)?;
+        Ok(step.within(self.preserved))
+    }
+
+    /// Makes a step by the rules of Windows from interrupted code in a region without call frame
+    /// information.
+    #[inline(never)]
+    fn windows_step<M: Memory + ?Sized>(
+        &self,
+        found: (&'c CodeRegion<'a>, u32),
+        registers: &mut Registers,
+        memory: &M,
+    ) -> Result<Step, UnwindError> {
+        let (reading, position) = (self.reading(), Position::Interrupted);
+        let step = win64::step_from(self.map, found, reading, registers, position, memory)?;
         Ok(step.within(self.preserved))
     }
 

@@ -189,14 +189,26 @@ pub(super) fn step<M: Memory + ?Sized>(
     // function. Windows ignores this, and compilers put a nop or int3 there for its sake.
     let interrupted = position == Position::Interrupted || rules.is_windows();
     let lookup = if interrupted { rip } else { rip.wrapping_sub(1) };
-    let Some((region, lookup_rva)) = map.find(lookup) else {
-        return if rules.is_windows() {
-            leaf(registers, memory)
-        } else {
-            Err(UnwindError::UnknownCode { address: rip })
-        };
-    };
-    let rva = lookup_rva.wrapping_add(rip.wrapping_sub(lookup) as u32);
+    match map.find(lookup) {
+        Some(found) => step_from(map, found, reading, registers, position, memory),
+        None if rules.is_windows() => leaf(registers, memory),
+        None => Err(UnwindError::UnknownCode { address: rip }),
+    }
+}
+
+/// Does the same as [`step`] where the address that is looked up was found at this RVA: rip, or with precise
+/// rules the byte before a return address.
+pub(super) fn step_from<M: Memory + ?Sized>(
+    map: &CodeMap<'_>,
+    (region, lookup_rva): (&CodeRegion<'_>, u32),
+    reading: Reading,
+    registers: &mut Registers,
+    position: Position,
+    memory: &M,
+) -> Result<Step, UnwindError> {
+    let rules = reading.rules;
+    let interrupted = position == Position::Interrupted || rules.is_windows();
+    let rva = if interrupted { lookup_rva } else { lookup_rva.wrapping_add(1) };
     let Some(function) = region.functions().find(lookup_rva) else {
         return without_entry(region, rva, rules, registers, position, memory);
     };

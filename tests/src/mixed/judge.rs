@@ -1,6 +1,6 @@
 //! Verdicts on walks: the claims that a walk may make about a thread.
 
-use super::truth::{Leaf, Truth};
+use super::truth::{Leaf, Truth, lacks_metadata};
 use clr_codegen::{CallingConvention, FuncletKind};
 use clr_runtime::MethodKind;
 use clr_runtime::Outcome;
@@ -91,11 +91,7 @@ pub enum Wrong {
 /// Returns true if `DoStackSnapshot` hides a row even without exceptions: code without metadata,
 /// and funclets that their method has called (C-084).
 fn is_hidden(activation: &ReferenceActivation) -> bool {
-    activation.funclet == Some(FuncletKind::Handler)
-        || matches!(
-            activation.code,
-            ActivationCode::Managed(_, MethodKind::IlStub | MethodKind::Dynamic)
-        )
+    activation.funclet == Some(FuncletKind::Handler) || lacks_metadata(activation)
 }
 
 /// Returns true if exceptions are in flight: the frames that they have skipped are not reported.

@@ -177,23 +177,22 @@ impl Truth {
         None
     }
 
-    /// Returns the row that makes the seed: the first named row, or else the row where unwinding
-    /// ends, if that is code without metadata.
+    /// Returns the row that makes the seed: the first named row; or else, of code without metadata, the
+    /// caller of a stub that is left, or the row where unwinding ends.
     fn seed(&self, leaf: Leaf) -> Option<usize> {
         let named = self.first_managed(leaf.leaves_stub());
         if named.is_some() || !leaf.seeds() {
             return named;
         }
-        let first = usize::from(leaf.leaves_stub() && self.is_in_stub());
-        let last = (first..self.seen.activations.len())
-            .find(|activation| !self.can_be_left(*activation))?;
-        let activation = self.seen.activations.get(last)?;
-        let hidden = matches!(
-            activation.code,
-            ActivationCode::Managed(_, MethodKind::IlStub | MethodKind::Dynamic)
-        );
+        let is_hidden = |row: usize| self.seen.activations.get(row).is_some_and(lacks_metadata);
+        let leaves = leaf.leaves_stub() && self.is_in_stub();
+        if leaves && is_hidden(1) {
+            return Some(1);
+        }
+        let first = usize::from(leaves);
+        let last = (first..self.seen.activations.len()).find(|row| !self.can_be_left(*row))?;
         let known = self.known.get(last).is_none_or(|known| known.unwinds);
-        (hidden && !known).then_some(last)
+        (is_hidden(last) && !known).then_some(last)
     }
 
     /// Returns true if unwinding a row leads to its caller.
@@ -209,12 +208,9 @@ impl Truth {
     /// word that a stub has pushed.
     #[must_use]
     pub fn is_in_stub(&self) -> bool {
-        let leaf = self.seen.activations.first().filter(|leaf| match leaf.code {
-            ActivationCode::Unmanaged => true,
-            ActivationCode::Managed(_, kind) => {
-                matches!(kind, MethodKind::IlStub | MethodKind::Dynamic)
-            }
-        });
+        let leaf = self.seen.activations.first();
+        let leaf =
+            leaf.filter(|leaf| leaf.code == ActivationCode::Unmanaged || lacks_metadata(leaf));
         let known = self.known.first().is_none_or(|known| known.unwinds);
         !known && leaf.is_some() && (self.is_at_return_address() || self.dispatches)
     }
@@ -266,4 +262,9 @@ impl Truth {
         }
         expected(&self.seen, &self.question(policy, leaf))
     }
+}
+
+/// Returns true for a method without metadata, which the runtime does not name.
+pub(super) fn lacks_metadata(activation: &ReferenceActivation) -> bool {
+    matches!(activation.code, ActivationCode::Managed(_, MethodKind::IlStub | MethodKind::Dynamic))
 }

@@ -2,6 +2,9 @@
 //! chain, with and without explanations; unwinding the same stack alone; and all embedded
 //! recordings.
 
+#[path = "shared/summary.rs"]
+mod summary;
+
 use clr_recording::vectors::decompress;
 use clr_recording::{RecordedCode, Recording, RecordingReplay};
 use clr_runtime::generation::Generation;
@@ -10,10 +13,11 @@ use clr_runtime::{Context, Outcome};
 use clr_runtime::{FrameKind, Runtime};
 use clr_walker::profiling::{SnapshotCallback, SnapshotFlags};
 use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::{Cache, Position, Unwinder};
+use clr_walker::unwind::{Cache, Position, Step, UnwindError, Unwinder};
 use clr_world::synthetic::{SELF, SyntheticProcess, SyntheticThread};
 use std::hint::black_box;
 use std::time::Instant;
+use summary::Summary;
 
 const ROUNDS: usize = 301;
 /// Number of snapshots in one round.
@@ -21,35 +25,21 @@ const SNAPSHOTS: u32 = 200;
 /// Number of callbacks of a snapshot: a marker, and managed frames.
 const FRAMES: u32 = 32;
 
-/// A time in microseconds.
-#[derive(Clone, Copy)]
-struct Time {
-    median: f64,
-    /// The best time, which is the one with the least disturbance.
-    best: f64,
-}
-
-impl Time {
-    fn activation(self, name: &str) {
-        let Self { median, best } = self;
-        let (frame, rate) = (1000.0 * median / f64::from(FRAMES), 1e6 / median);
-        println!("{name:48} {median:8.2} ({best:6.2}) {frame:8.1} {rate:12.0}");
-    }
-}
-
-/// Measures the median and the best time of one call of `once`.
-fn measure(rounds: usize, mut once: impl FnMut()) -> Time {
-    let mut samples: Vec<_> = (0..rounds)
-        .map(|_| {
+/// Measures a round of all contenders, one after the other, as often as `rounds`. Returns the
+/// microseconds of one call of each.
+fn measure<const N: usize>(rounds: usize, contenders: [&mut dyn FnMut(); N]) -> [Summary; N] {
+    let mut samples = [const { Vec::new() }; N];
+    let mut contenders = contenders;
+    for _ in 0..rounds {
+        for (once, samples) in contenders.iter_mut().zip(&mut samples) {
             let start = Instant::now();
             for _ in 0..SNAPSHOTS {
                 once();
             }
-            1e6 * start.elapsed().as_secs_f64() / f64::from(SNAPSHOTS)
-        })
-        .collect();
-    samples.sort_by(f64::total_cmp);
-    Time { median: samples[rounds / 2], best: samples[0] }
+            samples.push(1e6 * start.elapsed().as_secs_f64() / f64::from(SNAPSHOTS));
+        }
+    }
+    samples.map(Summary::of)
 }
 
 /// Builds a helper called by 31 methods, with its Frame; or the same stack of native functions
@@ -85,7 +75,19 @@ fn snapshot(runtime: &Runtime<'_>, call: &Call<'_>) -> u32 {
     frames
 }
 
-fn snapshots(rounds: usize, generation: Generation) {
+/// The contenders, in the order of their columns.
+const NAMES: [&str; 7] = [
+    "a snapshot from the Frame chain",
+    "the same, with contexts",
+    "the same, with contexts and explained",
+    "a snapshot from a seed",
+    "the runtime's unwinding of the same methods, without a walk",
+    "clr-walker's unwinding of native functions with the same frames",
+    "the same, warm cache",
+];
+
+/// Measures all contenders on a runtime.
+fn measure_on(rounds: usize, generation: Generation) -> [Summary; NAMES.len()] {
     let set = target(generation, false).build().expect("the stack is consistent");
     let runtime = set.runtime();
     let seed = set.seed("App.F1").as_ref().map(Context::to_bytes).map(|seed| {
@@ -93,56 +95,67 @@ fn snapshots(rounds: usize, generation: Generation) {
         bytes[..seed.len()].copy_from_slice(&seed);
         bytes
     });
-    for (seeded, seed) in [("unseeded", None), ("seeded", seed.as_ref())] {
-        for (contexts, flags) in
-            [("", SnapshotFlags::DEFAULT), (", contexts", SnapshotFlags::REGISTER_CONTEXT)]
-        {
-            let call = Call { seed: seed.map(|seed| &seed[..]), flags, ..set.call() };
-            assert_eq!(snapshot(&runtime, &call), FRAMES);
-            let plain = measure(rounds, || assert_eq!(snapshot(&runtime, &call), FRAMES));
-            plain.activation(&format!("{generation}, {seeded}{contexts}"));
-            if flags == SnapshotFlags::REGISTER_CONTEXT {
-                let explained = measure(rounds, || {
-                    runtime.log.listen();
-                    snapshot(&runtime, &call);
-                    black_box(runtime.log.take());
+    let plain = Call { flags: SnapshotFlags::DEFAULT, ..set.call() };
+    let contexts = Call { flags: SnapshotFlags::REGISTER_CONTEXT, ..set.call() };
+    let seeded = Call { seed: seed.as_ref().map(|seed| &seed[..]), ..plain };
+    let methods = Frames::of(&set, 1);
+
+    let of_native = target(generation, true).build().expect("the stack is consistent");
+    let native_runtime = of_native.runtime();
+    let native = Frames::of(&of_native, 1);
+    let unwinder = Unwinder::new(native_runtime.native.map()).with_rules(generation.unwind_rules());
+    // As in a profiler, which knows that all these frames have made a call.
+    let caching = Unwinder::new(native_runtime.native.map());
+    let mut cache = Cache::new();
+    let memory = &*native_runtime.memory.borrow();
+    measure(
+        rounds,
+        [
+            &mut || assert_eq!(snapshot(&runtime, &plain), FRAMES),
+            &mut || assert_eq!(snapshot(&runtime, &contexts), FRAMES),
+            &mut || {
+                runtime.log.listen();
+                snapshot(&runtime, &contexts);
+                black_box(runtime.log.take());
+            },
+            &mut || assert_eq!(snapshot(&runtime, &seeded), FRAMES),
+            &mut || {
+                let memory = &*runtime.memory.borrow();
+                methods.unwind(|registers| {
+                    let managed = runtime.code.find(registers.rip).expect("it is a method");
+                    let rules = generation.unwind_rules();
+                    runtime.code.unwind(managed, rules, registers, memory)
                 });
-                explained.activation(&format!("{generation}, {seeded}{contexts}, explained"));
-            }
-        }
-    }
-    unwinding_alone(rounds, &target(generation, true).build().expect("the stack is consistent"));
+            },
+            &mut || native.unwind(|it| unwinder.step(it, Position::Interrupted, memory)),
+            &mut || {
+                native.unwind(|it| {
+                    caching.step_cached(&mut cache, it, Position::ReturnAddress, memory)
+                });
+            },
+        ],
+    )
 }
 
-/// Measures the walker's own unwinder on the same frames.
-fn unwinding_alone(rounds: usize, set: &SyntheticProcess) {
-    let generation = set.synthetic_thread().generation;
-    let runtime = set.runtime();
-    let memory = &*runtime.memory.borrow();
-    let unwinder = Unwinder::new(runtime.native.map()).with_rules(generation.unwind_rules());
-    let start = set.registers(1).expect("there are 33 activations");
-    let end = set.registers(FRAMES as usize).expect("there are 33 activations");
-    let steps = |step: &mut dyn FnMut(&mut Registers)| {
-        let mut registers = black_box(start);
+/// A stack's frames that are unwound one after the other.
+struct Frames {
+    start: Registers,
+    end: Registers,
+}
+
+impl Frames {
+    fn of(set: &SyntheticProcess, first: usize) -> Self {
+        let registers = |at| set.registers(at).expect("there are 33 activations");
+        Self { start: registers(first), end: registers(FRAMES as usize) }
+    }
+
+    fn unwind(&self, mut step: impl FnMut(&mut Registers) -> Result<Step, UnwindError>) {
+        let mut registers = black_box(self.start);
         for _ in 1..FRAMES {
-            step(&mut registers);
+            black_box(step(&mut registers).expect("the stack can be unwound"));
         }
-        assert_eq!(registers.rsp(), end.rsp());
-    };
-    let mut plain = |registers: &mut Registers| {
-        let step = unwinder.step(registers, Position::Interrupted, memory);
-        black_box(step.expect("the stack can be unwound"));
-    };
-    measure(rounds, || steps(&mut plain)).activation(&format!("{generation}, unwinding alone"));
-    // As in a profiler, which knows that all these frames have made a call.
-    let unwinder = Unwinder::new(runtime.native.map());
-    let mut cache = Cache::new();
-    let mut cached = |registers: &mut Registers| {
-        let step = unwinder.step_cached(&mut cache, registers, Position::ReturnAddress, memory);
-        black_box(step.expect("the stack can be unwound"));
-    };
-    measure(rounds, || steps(&mut cached))
-        .activation(&format!("{generation}, unwinding alone, cached"));
+        assert_eq!(registers.rsp(), self.end.rsp());
+    }
 }
 
 /// Replays all embedded recordings, and prints the number of walks and the time.
@@ -167,15 +180,22 @@ fn recordings() {
         }
     }
     let time = start.elapsed().as_secs_f64();
-    println!("{} recordings, {walks} walks: {time:.3} s", recordings.len());
+    println!("All {} recordings, {walks} walks, are replayed in {time:.3} s.", recordings.len());
 }
+
+const RUNTIMES: [Generation; 2] = [Generation::CoreClr31Windows, Generation::Net9Unix];
 
 fn main() {
     // One round is enough without `--bench`, as with `cargo test --benches`.
     let rounds = if std::env::args().any(|argument| argument == "--bench") { ROUNDS } else { 1 };
-    println!("{:48} {:>17} {:>8} {:>12}", "", "us: median (best)", "ns/frame", "1/s");
-    for generation in [Generation::CoreClr31Windows, Generation::Net9Unix] {
-        snapshots(rounds, generation);
+    let columns = RUNTIMES.map(|generation| measure_on(rounds, generation));
+    println!("| µs for {FRAMES} frames | {} | {} |\n| --- | --: | --: |", RUNTIMES[0], RUNTIMES[1]);
+    for (at, name) in NAMES.iter().enumerate() {
+        let [first, second] = columns.map(|column| format!("{:.2}", column[at]));
+        println!("| {name} | {first} | {second} |");
     }
+    println!(
+        "\nMedians of {rounds} interleaved rounds, ± half the distance between the quartiles."
+    );
     recordings();
 }

@@ -1,9 +1,9 @@
 //! Walks as a signal handler makes them: the thread that was interrupted walks its own stack, and asks
 //! the runtime nothing.
 
-use crate::median;
 use crate::process::target;
 use crate::scripted::Scripted;
+use crate::summary::Summary;
 use crate::unwinders::{framehop, framehop_unwinder};
 use allocation_counter::measure;
 use clr_runtime::Runtime;
@@ -119,8 +119,8 @@ fn unused<'a>(region: &CodeRegion<'a>) -> CodeRegion<'a> {
     }
 }
 
-/// Measures the walks of a runtime's stack, and returns the median of each in microseconds.
-fn run(generation: Generation, rounds: u32) -> [f64; NAMES.len()] {
+/// Measures the walks of a runtime's stack, and returns the microseconds of each.
+fn run(generation: Generation, rounds: u32) -> [Summary; NAMES.len()] {
     let set = target(generation, DEPTH).build().expect("it fits together");
     let runtime = set.runtime();
     let script = Scripted::record(&set, &runtime);
@@ -167,7 +167,7 @@ fn run(generation: Generation, rounds: u32) -> [f64; NAMES.len()] {
         read_other();
         sample(5, 1, &mut || peer(&mut warm));
     }
-    samples.map(median)
+    samples.map(Summary::of)
 }
 
 fn take(
@@ -206,7 +206,7 @@ pub(crate) fn markdown(rounds: u32) -> String {
          interrupted thread's own: word by word, with a check of the range. All contenders read the same \
          memory and find all frames; framehop finds rip, rsp and rbp. After reading 8 MiB the core's caches are \
          cold, but not its branch predictors, as they are after a switch of threads. Medians of {rounds} rounds, in which \
-         the contenders take turns, on {} {}.",
+         the contenders take turns, ± half the distance between the quartiles, on {} {}.",
         std::env::consts::OS,
         std::env::consts::ARCH,
     )

@@ -1,9 +1,8 @@
 //! Benchmark of walks of whole stacks, managed and native, through `DoStackSnapshot` and the
 //! walker's own unwinder.
 //!
-//! `cargo bench -p clr-tests --bench mixed` prints tables; with `-- --page PATH` it only measures walks in a
-//! signal handler, and replaces the text between the two marks in that file. Without `--bench`, as `cargo test --benches`
-//! runs it, it takes one round only.
+//! `cargo bench -p clr-tests --bench mixed` prints tables. Without `--bench`, as `cargo test --benches` runs it,
+//! it takes one round only.
 //!
 //! Half of each stack is native, in runs of four. A scripted runtime only replays the reports of
 //! the simulated one, so that the walker itself is measured; the simulated runtime walks as well.
@@ -11,10 +10,10 @@
 //! same memory.
 
 mod handler;
-#[path = "../shared/page.rs"]
-mod page;
 mod process;
 mod scripted;
+#[path = "../shared/summary.rs"]
+mod summary;
 mod unwinders;
 
 use allocation_counter::measure;
@@ -28,9 +27,9 @@ use clr_world::synthetic::{NATIVE_WALKER, SELF};
 use framehop::x86_64::CacheX86_64;
 use process::target;
 use scripted::Scripted;
-use std::error::Error;
 use std::hint::black_box;
 use std::time::Instant;
+use summary::Summary;
 use unwinders::{all_code, bare, cached, framehop, framehop_unwinder};
 
 const ROUNDS: u32 = 201;
@@ -59,21 +58,16 @@ const NAMES: [&str; 8] = [
 /// Nanoseconds per frame by contender, one for each round.
 type Samples = [Vec<f64>; NAMES.len()];
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() {
     let bench = std::env::args().any(|argument| argument == "--bench");
     let rounds = if bench { ROUNDS } else { 1 };
-    let page = page::argument()?;
-    let of_handlers = handler::markdown(rounds);
-    println!("{of_handlers}");
-    if let Some(page) = page.filter(|_| bench) {
-        return Ok(page::replace(&page, "walk", &of_handlers)?);
-    }
+    println!("{}", handler::markdown(rounds));
     let mut table = Vec::new();
     for (generation, policy, expected) in SYSTEMS {
         for depth in DEPTHS {
             let mut samples = Samples::default();
             run(generation, policy, expected, depth, rounds, &mut samples);
-            table.push((format!("{generation}, {depth}"), samples.map(median)));
+            table.push((format!("{generation}, {depth}"), samples.map(Summary::of)));
         }
     }
     let heads: Vec<_> = table.iter().map(|(head, _)| head.as_str()).collect();
@@ -83,14 +77,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("| {name} | {} |", cells.join(" | "));
     }
     println!(
-        "\nMedians of {rounds} interleaved rounds; nothing is allocated while the thread stands still."
+        "\nMedians of {rounds} interleaved rounds, ± half the distance between the quartiles; nothing is allocated while the thread stands still."
     );
-    Ok(())
-}
-
-fn median(mut samples: Vec<f64>) -> f64 {
-    samples.sort_by(f64::total_cmp);
-    samples[samples.len() / 2]
 }
 
 /// Measures a system's stack of `depth` frames.

@@ -1,34 +1,30 @@
 //! Benchmark of steps, against other unwinders of Windows x64 code.
 //!
-//! `cargo bench -p clr-tests --bench unwind` prints a table; with `-- --page PATH` it also
-//! replaces the text between the two marks in that file, whose path is relative to the workspace.
-//! Without `--bench`, as `cargo test --benches` runs it, it takes one round only.
+//! `cargo bench -p clr-tests --bench unwind` prints a table. Without `--bench`, as `cargo test --benches` runs it, it takes one round only.
 
 mod adding;
 mod contenders;
 mod first;
 mod images;
 mod measure;
-#[path = "../shared/page.rs"]
-mod page;
 mod report;
 mod stacks;
+#[path = "../shared/summary.rs"]
+mod summary;
 
 use adding::Adding;
 use first::First;
 use images::Images;
 use measure::{Workload, all_agree};
 use stacks::{CallSite, Random, Stack, call_sites, deep, recorded};
-use std::error::Error;
 
 const ROUNDS: u32 = 301;
 const DEPTHS: [usize; 2] = [64, 512];
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() {
     let is = |name: &str| std::env::args().any(|argument| argument == name);
     // Cargo passes `--bench` only to benchmarks.
     let quick = is("--test") || !is("--bench");
-    let page = page::argument()?;
     let rounds = if quick { 1 } else { ROUNDS };
 
     let images = Images::load();
@@ -57,14 +53,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 
     let report = report::Report { rounds, left_out, sites: sites.len(), workloads, adding, first };
-    let markdown = report.markdown();
-    print!("{markdown}");
-    if let Some(page) = page
-        && !quick
-    {
-        page::replace(&page, "bench", &markdown)?;
-    }
-    Ok(())
+    print!("{}", report.markdown());
 }
 
 /// Builds a stack of `depth` frames with as few repeated call sites as possible.

@@ -92,19 +92,3 @@ fn is_right(contender: &Contender, walk: &mut Walk<'_>, stack: &Stack) -> bool {
 pub(crate) fn nanoseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e9
 }
-
-/// The median of the samples, and half of the distance between their quartiles.
-#[derive(Clone, Copy)]
-pub(crate) struct Summary {
-    pub(crate) median: f64,
-    pub(crate) spread: f64,
-}
-
-impl Summary {
-    pub(crate) fn of(samples: impl IntoIterator<Item = f64>) -> Self {
-        let mut samples: Vec<_> = samples.into_iter().collect();
-        samples.sort_by(f64::total_cmp);
-        let quartile = |n| samples[n * (samples.len() - 1) / 4];
-        Self { median: quartile(2), spread: (quartile(3) - quartile(1)) / 2.0 }
-    }
-}

@@ -6,7 +6,8 @@ use crate::contenders::{
     CONTENDERS, FRAMEHOP, FRAMEHOP_CACHED, FRAMEHOP_NEW_CACHE, OURS, OURS_CACHED,
 };
 use crate::first::First;
-use crate::measure::{Samples, Summary, Workload};
+use crate::measure::{Samples, Workload};
+use crate::summary::Summary;
 use std::fmt::Write as _;
 
 /// All measurements.
@@ -42,10 +43,7 @@ impl Report<'_> {
     }
 
     fn cells(&self, summary: impl Fn(&[Samples]) -> Summary) -> String {
-        let cell = |workload: &Workload<'_>| {
-            let Summary { median, spread } = summary(&workload.samples);
-            format!("{median:.1} ± {spread:.1}")
-        };
+        let cell = |workload: &Workload<'_>| format!("{:.1}", summary(&workload.samples));
         self.workloads.each_ref().map(cell).join(" | ")
     }
 

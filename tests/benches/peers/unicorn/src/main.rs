@@ -9,16 +9,20 @@
 
 #[path = "../../../programs/mod.rs"]
 mod programs;
+#[path = "../../../shared/summary.rs"]
+mod summary;
 
 use clr_machine::{Machine, PAGE_SIZE};
 use clr_walker::registers::Gpr;
 use programs::{BACK, CODE, Program, STACK, STACK_SIZE, TOP};
 use std::error::Error;
 use std::time::Instant;
+use summary::Summary;
 use unicorn_engine::{Arch, Mode, Prot, RegisterX86, Unicorn, uc_error};
 
 const ROUNDS: usize = 31;
-const CONTENDERS: [&str; 4] = ["machine", "truth", "Unicorn", "code hook"];
+const CONTENDERS: [&str; 4] =
+    ["clr-machine", "with the shadow stack", "Unicorn", "Unicorn with a code hook"];
 
 /// Unicorn, with the number of instructions that its code hook has counted.
 type Emulator = Unicorn<'static, u64>;
@@ -65,8 +69,8 @@ fn time<T>(work: impl FnOnce() -> T) -> (f64, T) {
     (start.elapsed().as_secs_f64(), result)
 }
 
-/// Returns the median of every contender in millions of instructions per second.
-fn measure(program: &Program) -> Result<[f64; CONTENDERS.len()], Box<dyn Error>> {
+/// Returns the rate of every contender in millions of instructions per second.
+fn measure(program: &Program) -> Result<[Summary; CONTENDERS.len()], Box<dyn Error>> {
     let mut machine = programs::load(program);
     let mut plain = load(program)?;
     let mut hooked = load(program)?;
@@ -96,18 +100,18 @@ fn measure(program: &Program) -> Result<[f64; CONTENDERS.len()], Box<dyn Error>>
             rates[round] = rate;
         }
     }
-    Ok(rates.map(|mut rates| {
-        rates.sort_by(f64::total_cmp);
-        rates[ROUNDS / 2]
-    }))
+    Ok(rates.map(Summary::of))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    println!("M instructions/s: medians of {ROUNDS} interleaved rounds");
-    println!("{:10} {}", "", CONTENDERS.map(|name| format!("{name:>12}")).join(" "));
+    println!("| M instructions/s | {} | times Unicorn |", CONTENDERS.join(" | "));
+    println!("| --- | {} | --: |", ["--:"; CONTENDERS.len()].join(" | "));
     for program in &programs::all()? {
-        let rates = measure(program)?.map(|rate| format!("{rate:12.1}"));
-        println!("{:10} {}", program.name, rates.join(" "));
+        let rates = measure(program)?;
+        let [machine, _, unicorn, _] = rates.map(|rate| rate.median);
+        let rates = rates.map(|rate| format!("{rate:.0}"));
+        println!("| {} | {} | {:.2} |", program.name, rates.join(" | "), machine / unicorn);
     }
+    println!("\nMedians of {ROUNDS} interleaved rounds, ± half the distance between the quartiles.");
     Ok(())
 }

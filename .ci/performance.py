@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""Measures all that the chapter on speed says, and writes it.
+
+    .ci/performance.py [--only NAME ...] [--fuzz SECONDS]
+
+replaces the text between the marks of `sim/src/book/speed.md`: the tables of the benchmarks, each of which
+runs its peers in the same process; CPU seconds of `clrsim run`; and, with --fuzz, how fast libFuzzer runs each
+target of `fuzz/Cargo.toml` from its seeds on one processor, without and with AddressSanitizer. The row of
+this version in the table of releases gets the ratios of this run. NAME is a mark. A run takes half an
+hour; unicorn needs cmake, a C compiler and libclang, fuzzing needs nightly Rust and cargo-fuzz.
+
+Nothing else should run on the machine: the page says how loaded it was.
+"""
+
+import argparse
+import os
+import platform
+import re
+import resource
+import shutil
+import subprocess
+import tempfile
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "sim/src/book/speed.md"
+PEERS = ["--manifest-path", "tests/benches/peers/Cargo.toml"]
+# The benchmarks by their marks.
+BENCHES = {
+    "unwind": ["-p", "clr-tests", "--bench", "unwind"],
+    "dwarf": ["-p", "clr-walker", "--bench", "dwarf"],
+    "own_stack": [*PEERS, "--bench", "own_stack"],
+    "mixed": ["-p", "clr-tests", "--bench", "mixed"],
+    "snapshot": ["-p", "clr-tests", "--bench", "snapshot"],
+    "machine": [*PEERS, "--bench", "unicorn"],
+    "schedules": [*PEERS, "--bench", "schedules"],
+    "switches": [*PEERS, "--bench", "switches"],
+}
+# Without code of `unsafe`, sanitizer and traces of comparisons only cost time.
+FAST = ["-s", "none", "--no-trace-compares"]
+
+
+def run(command, **options):
+    """Returns what a command prints."""
+    return subprocess.run(command, cwd=ROOT, check=True, text=True, **options).stdout
+
+
+def machine():
+    """Returns the processor, its number, the system and the compiler."""
+    model = platform.processor()
+    if Path("/proc/cpuinfo").exists():
+        model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())[1]
+    compiler = run(["rustc", "--version"], capture_output=True).split(" (")[0]
+    return f"{model}, {os.cpu_count()} processors, {platform.system()} {platform.machine()}, {compiler}"
+
+
+def load():
+    """Returns the average number of running processes in the last minute."""
+    return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
+
+
+def bench(arguments):
+    """Returns the Markdown that a benchmark prints, with the load before it."""
+    run(["cargo", "bench", *arguments, "--no-run", "-q"])
+    before = load()
+    text = run(["cargo", "bench", "-q", *arguments], stdout=subprocess.PIPE).strip()
+    # A table needs an empty line before it, and after it.
+    text = re.sub(r"^(?!\|)(.+)\n(?=\|)", r"\1\n\n", text, flags=re.M)
+    text = re.sub(r"^(\|.*)\n(?![|\n])", r"\1\n\n", text, flags=re.M)
+    return f"{text}\n\nLoad before: {before}."
+
+
+def embedded():
+    """Returns the CPU seconds that `clrsim run` takes for all embedded texts and recordings."""
+    run(["cargo", "build", "-q", "--release"])
+    tool = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "release/clrsim"
+    samples = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        run([tool, "run"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        samples.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    samples.sort()
+    return (f"| CPU seconds | median | least | most |\n| --- | --: | --: | --: |\n| `clrsim run`, all "
+            f"embedded texts and recordings | {samples[1]:.1f} | {samples[0]:.1f} | {samples[-1]:.1f} |")
+
+
+def fuzz(seconds):
+    """Returns the table of the fuzz targets."""
+    manifest = tomllib.loads((ROOT / "fuzz/Cargo.toml").read_text())
+    names = [binary["name"] for binary in manifest["bin"]]
+    rows = {name: [] for name in names}
+    for flags in [FAST, []]:
+        for name in names:
+            run(["cargo", "+nightly", "fuzz", "build", *flags, name], stderr=subprocess.DEVNULL)
+            with tempfile.TemporaryDirectory() as folder:
+                corpus = Path(folder)
+                seeds = ROOT / "fuzz/seeds" / name
+                if seeds.exists():
+                    shutil.copytree(seeds, corpus, dirs_exist_ok=True)
+                before = len(list(corpus.iterdir()))
+                found = subprocess.run(
+                    ["cargo", "+nightly", "fuzz", "run", *flags, name, corpus, "--", "-seed=1",
+                     f"-max_total_time={seconds}", "-print_final_stats=1"],
+                    cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                if found.returncode != 0:
+                    raise SystemExit(f"{name} fails:\n{found.stderr[-3000:]}")
+                new = len(list(corpus.iterdir())) - before
+            runs = int(re.search(r"stat::number_of_executed_units:\s*(\d+)", found.stderr)[1])
+            edges = re.findall(r"cov: (\d+)", found.stderr)[-1]
+            rows[name] += [f"{runs / seconds:,.0f}", edges, f"{60 * new / seconds:,.0f}"]
+    lines = ["| target | runs/s | edges | new inputs/min | with AddressSanitizer: runs/s | edges | new inputs/min |",
+             "| --- | --: | --: | --: | --: | --: | --: |"]
+    lines += [f"| `{name}` | {' | '.join(cells)} |" for name, cells in rows.items()]
+    return "\n".join(lines) + (
+        f"\n\nlibFuzzer from the seeds, {seconds} s for each, one processor. The first columns are without "
+        f"sanitizer and traces of comparisons (`{' '.join(FAST)}`). Load before: {load()}.")
+
+
+def number(text, row, column):
+    """Returns the first number in a column of the table's row that begins like this."""
+    found = [line for line in text.splitlines() if line.startswith(f"| {row}")]
+    cell = found[0].strip("|").split("|")[column] if found else ""
+    digits = re.search(r"[\d.]+", cell)
+    return float(digits[0]) if digits else None
+
+
+def ratios(page):
+    """Returns the ratios of the page's figures to those of their peers."""
+    def of(one, other):
+        return "–" if not one or not other else f"{one / other:.1f}"
+    unwind, walk = marked(page, "unwind"), marked(page, "schedules")
+    snapshot, machine_text = marked(page, "snapshot"), marked(page, "machine")
+    return [
+        of(number(unwind, "framehop 0.16, new cache", 2), number(unwind, "clr-walker, no cache", 2)),
+        of(number(unwind, "framehop 0.16, warm", 2), number(unwind, "clr-walker, warm", 2)),
+        of(number(snapshot, "a snapshot from the Frame chain", 2),
+           number(snapshot, "the runtime's unwinding", 2)),
+        of(number(machine_text, "mixed", 1), number(machine_text, "mixed", 3)),
+        of(number(walk, "clr-sim | 3", 4), number(walk, "shuttle", 4)),
+    ]
+
+
+def marked(page, name):
+    """Returns the text between two marks."""
+    return page.split(f"<!-- {name}:begin -->", 1)[1].split(f"<!-- {name}:end -->", 1)[0]
+
+
+def replace(name, text):
+    """Writes a text between two marks of the page."""
+    page = PAGE.read_text()
+    begin, end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+    before, rest = page.split(begin, 1)
+    PAGE.write_text(f"{before}{begin}\n{text}\n{end}{rest.split(end, 1)[1]}")
+
+
+def release():
+    """Adds this version's row to the table of releases, or replaces it."""
+    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    page = PAGE.read_text()
+    row = f"| {version} | {' | '.join(ratios(page))} |"
+    rows = [line for line in marked(page, "releases").strip().splitlines()
+            if not line.startswith(f"| {version} |")]
+    replace("releases", "\n".join([*rows, row]))
+
+
+def main():
+    """Measures what the arguments name."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--only", nargs="+", choices=[*BENCHES, "embedded"], help="marks")
+    parser.add_argument("--fuzz", type=int, metavar="SECONDS", help="measure the fuzz targets too")
+    arguments = parser.parse_args()
+    wanted = arguments.only or [*BENCHES, "embedded"]
+    for name in wanted:
+        print(name, flush=True)
+        replace(name, embedded() if name == "embedded" else bench(BENCHES[name]))
+    if arguments.fuzz:
+        replace("fuzz", fuzz(arguments.fuzz))
+    replace("machine_line", machine() + ".")
+    release()
+
+
+main()

@@ -24,6 +24,7 @@ mod choices;
 mod clauses;
 mod edit;
 mod exits;
+mod fewer;
 mod generate;
 mod measure;
 pub mod near_valid;
@@ -47,6 +48,7 @@ pub use self::proptest::{
 #[cfg(feature = "arbitrary")]
 pub use arbitrary::SmallProgram;
 pub use choices::{Choices, Seeded};
+pub use fewer::{minimize_bytes, minimize_list};
 pub use generate::program;
 pub use measure::Measure;
 pub use shrink::{

@@ -24,6 +24,13 @@ pub fn format_text(text: &str) -> Result<String, ScenarioError> {
     Ok(layout.finish())
 }
 
+/// Returns the number of comments in a text.
+#[must_use]
+pub fn comment_count(text: &str) -> usize {
+    let is_comment = |token| matches!(token, Ok(Token::LineComment | Token::BlockComment));
+    Tokens::new(text).filter(|(_, token)| is_comment(*token)).count()
+}
+
 /// The state of the current line.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Line {

@@ -66,7 +66,7 @@ pub use histories::{
     TextDigest, TextDigestError, ThreadName, WaitKind,
 };
 pub use keywords::Keyword;
-pub use layout::format_text;
+pub use layout::{comment_count, format_text};
 pub use mixed::{
     Compared, EachMixed, ExpectedMixed, ExpectedMixedFrame, ExpectedMixedItem, FoundMixed,
     FoundMixedFrame, FoundMixedItem, MIXED_ROOM, MixedAt, MixedClaim, MixedDifference,

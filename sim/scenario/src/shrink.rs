@@ -10,6 +10,8 @@ use clr_runtime::generation::{Generation, Generations};
 pub enum ScenarioStep {
     /// Removes a snapshot.
     Snapshot(usize),
+    /// Removes a mixed walk.
+    MixedWalk(usize),
     /// Removes a stop.
     Stop(usize),
     /// Restricts the text to one generation.
@@ -53,8 +55,10 @@ impl Shrink for Scenario {
         let calls: Vec<_> = self.snapshots().map(|at| at.call).collect();
         let nodes = self.stack.as_ref().map_or(0, |stack| stack.items.len());
         let mut steps = Vec::new();
-        if calls.len() > 1 {
+        let mixed_walks = self.mixed_walks().count();
+        if calls.len() + mixed_walks > 1 {
             steps.extend((0..calls.len()).map(ScenarioStep::Snapshot));
+            steps.extend((0..mixed_walks).map(ScenarioStep::MixedWalk));
         }
         steps.extend((0..self.stops.len()).map(ScenarioStep::Stop));
         if calls.iter().any(|call| call.expect.iter().any(|expect| expect.on.iter().count() > 1)) {
@@ -92,6 +96,7 @@ impl Shrink for Scenario {
         let mut simpler = self.clone();
         match step {
             ScenarioStep::Snapshot(index) => simpler.drop_snapshot(index)?,
+            ScenarioStep::MixedWalk(index) => simpler.drop_mixed_walk(index)?,
             ScenarioStep::Stop(index) => drop(simpler.stops.remove(index)),
             ScenarioStep::Only(generation) => simpler.only(generation),
             ScenarioStep::Nodes(at, size) => {
@@ -132,17 +137,16 @@ impl Shrink for Scenario {
 }
 
 impl Scenario {
-    fn drop_snapshot(&mut self, mut index: usize) -> Option<()> {
+    fn drop_snapshot(&mut self, index: usize) -> Option<()> {
         let stops = self.stops.iter_mut().map(|stop| &mut stop.snapshots);
         let stack = self.stack.iter_mut().map(|stack| &mut stack.snapshots);
-        for snapshots in stops.chain(stack) {
-            if index < snapshots.len() {
-                snapshots.remove(index);
-                return Some(());
-            }
-            index -= snapshots.len();
-        }
-        None
+        remove(stops.chain(stack), index)
+    }
+
+    fn drop_mixed_walk(&mut self, index: usize) -> Option<()> {
+        let stops = self.stops.iter_mut().map(|stop| &mut stop.mixed_walks);
+        let stack = self.stack.iter_mut().map(|stack| &mut stack.mixed_walks);
+        remove(stops.chain(stack), index)
     }
 
     /// Keeps the expectations and nodes of one generation only.
@@ -196,4 +200,16 @@ impl Scenario {
         self.exports = exports.filter_map(|(id, export)| Some((number(id)?, export))).collect();
         Some(())
     }
+}
+
+/// Removes an item by its index in all lists together.
+fn remove<'a, T: 'a>(lists: impl Iterator<Item = &'a mut Vec<T>>, mut index: usize) -> Option<()> {
+    for list in lists {
+        if index < list.len() {
+            list.remove(index);
+            return Some(());
+        }
+        index -= list.len();
+    }
+    None
 }

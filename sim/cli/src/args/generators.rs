@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::Generations;
 use clr_runtime::profiling::HResult;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 const GENERATE_EXAMPLES: &str = "\
@@ -27,22 +28,34 @@ Examples:
   clrsim minimize my/large.kdl --hresult 0x8013135F -o my/small.kdl
   clrsim minimize my/large.kdl --hresult E_FAIL --clause C-039 -o my/small.kdl
 
-The input is a text, or bytes that one of the fuzz targets snapshot, scenario and fixture_text
-was given. Without --target it is that of the folder that the input lies in, as fuzzers name
-folders; else what can be read as a text is of fixture_text, and all other bytes are of snapshot.
+The input is a text, or what a fuzz target was given. Without --target it is that of the folder that
+the input lies in, as fuzzers name folders; else what can be read as a text is of fixture_text, and
+all other bytes are of snapshot.
 
 A text that fails is made smaller as long as it fails in the same way: the same kinds of
-differences, decided by the same clauses, in a snapshot or a walk of a stop. One of which histories
-are searched, as clrsim explore does it, is made smaller as long as one of them fails in the same
-way; the string of that history is written, too. Bytes of scenario are made smaller as long as a
-call does not come out as the model says; those for which all do, and those of snapshot, as long
-as the call ends as it did. With --hresult or --clause, whatever the input is, it is made smaller
-as long as some snapshot ends so, or has the clause in its story, and for the same reason: the
-clauses that decided it. Expectations are kept where they still hold, and never changed; a text
-does not grow. The dropped parts are printed.
+differences, decided by the same clauses, in a snapshot, a walk of a stop or a mixed walk. One of
+which histories are searched, as clrsim explore does it, is made smaller as long as one of them
+fails in the same way; the string of that history is written, too. Bytes of scenario are made
+smaller as long as a call does not come out as the model says; those for which all do, and those of
+snapshot, as long as the call ends as it did. With --hresult or --clause, whatever the input is, it
+is made smaller as long as some snapshot ends so, or has the clause in its story, and for the same
+reason: the clauses that decided it. Expectations are kept where they still hold, and never changed.
+
+A command after -- is run with a file behind its other arguments, for findings of every target:
+
+  clrsim minimize crash-1a2b --target pe_image -o small -- path/of/built/pe_image
+
+The input is made smaller as long as the command fails in the same way: it panics at the same place
+with the same message, apart from numbers and quoted words, or the summary of its sanitizer is the
+same, or else its exit code or signal. If the output is called *.kdl, the program or stack in the
+input is made smaller as a text, which fixture_text, program, scenario, mixed_walk and schedule take
+as well as bytes. With any other name it is made smaller as bytes.
+
+Nothing grows: the written text has no more lines and no more bytes than the text that was given,
+which is written as it is if no smaller one is found. The dropped parts are printed.
 
 Exit codes:
-  0  the smallest text was written
+  0  the smallest input was written
   1  the input does not fail, or nothing in it ends so: there is nothing to keep
   2  the arguments are wrong, the input is missing or cannot be run, or the file is there already";
 
@@ -82,7 +95,7 @@ pub(crate) enum GenerateKind {
     Program,
 }
 
-/// The fuzz target that bytes were given to.
+/// The fuzz target that an input was given to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub(crate) enum FuzzTarget {
@@ -92,6 +105,28 @@ pub(crate) enum FuzzTarget {
     Scenario,
     /// A text
     FixtureText,
+    /// A program without a runtime
+    Program,
+    /// A thread or a program, and walks of whole stacks
+    MixedWalk,
+    /// A program, a profiler and scheduling choices
+    Schedule,
+    /// Calls of a profiler
+    HostCalls,
+    /// Recorded walks
+    Recording,
+    /// A file of vectors
+    VectorFile,
+    /// A function table, unwind data and registers
+    UnwindInfo,
+    /// Call frame information and registers
+    EhFrame,
+    /// Compact unwind information, code and registers
+    CompactUnwind,
+    /// A PE image
+    PeImage,
+    /// An ELF or Mach-O image
+    ElfImage,
 }
 
 /// Results without an HRESULT that `--hresult` accepts too.
@@ -167,7 +202,7 @@ fn walk(text: &str) -> Result<u32, String> {
         .map_err(|_| "say a number, such as 7, or a name, such as `FILE walk 7`".to_owned())
 }
 
-/// Make a text smaller as long as it still fails, or turn a fuzzer's input into one.
+/// Make a text or a fuzzer's input smaller as long as it still fails.
 #[derive(Debug, Args)]
 #[command(after_help = MINIMIZE_EXAMPLES)]
 pub(crate) struct MinimizeArgs {
@@ -179,8 +214,8 @@ pub(crate) struct MinimizeArgs {
     #[arg(long, value_name = "TARGET")]
     pub(crate) target: Option<FuzzTarget>,
 
-    /// The file to write
-    #[arg(short, long, value_name = "FIXTURE")]
+    /// The file to write: a text if it is called *.kdl
+    #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
 
     #[command(flatten)]
@@ -198,4 +233,8 @@ pub(crate) struct MinimizeArgs {
     /// The runtimes to look at [default: all]
     #[arg(long, value_name = "RUNTIMES", value_parser = sets)]
     pub(crate) on: Option<Generations>,
+
+    /// The command that fails on the input, such as a built fuzz target; the file is its last argument
+    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["hresult", "clause", "on"])]
+    pub(crate) command: Vec<OsString>,
 }

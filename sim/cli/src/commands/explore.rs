@@ -3,10 +3,10 @@
 use crate::args::ExploreArgs;
 use crate::commands::history::{find, read, search, write_smallest};
 use crate::commands::matrix::WIDTH;
+use crate::commands::smaller::Output;
 use crate::commands::strategy::{self, choose};
 use crate::input::program::ProgramFixture;
 use crate::input::{Source, slashed};
-use crate::output::Replacing;
 use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
@@ -21,7 +21,6 @@ use clr_explore::{Coverage, Failure, Report, Strategy, ThreadIndex};
 use clr_runtime::generation::{Generation, Generations};
 use clr_scenario::{Exploration, Scenario, ThreadName};
 use serde::Serialize;
-use std::path::Path;
 
 /// The result of a search on one runtime, for JSON.
 #[derive(Serialize)]
@@ -136,7 +135,8 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
         stories(&all, console)?;
     }
     if let Some(path) = &args.minimize {
-        minimize(&fixture, &settings, &all, (path, args.replacing), console)?;
+        let output = Output { path, replacing: args.replacing };
+        minimize(&fixture, &settings, &all, output, console)?;
     }
     let fails = all.iter().any(|found| found.failed.is_some());
     Ok(if fails { FAILED } else { PASSED })
@@ -159,18 +159,18 @@ fn minimize(
     fixture: &ProgramFixture,
     settings: &Exploration,
     all: &[Found],
-    file: (&Path, Replacing),
+    output: Output<'_>,
     console: &mut Console<'_>,
 ) -> Result<(), CliError> {
     let failures = all.iter().filter_map(|found| Some((found, found.report.failure.as_ref()?)));
     let mut why = "no history fails";
     for (found, failure) in failures {
-        if write_smallest(fixture, found.generation, settings, failure, file, console)? {
+        if write_smallest(fixture, found.generation, settings, failure, output, console)? {
             return Ok(());
         }
         why = "no history that fails could be replayed";
     }
-    let name = slashed(file.0);
+    let name = slashed(output.path);
     writeln!(console.out, "\n{HEAD}{name}{HEAD:#} is not written: {why}")?;
     Ok(())
 }

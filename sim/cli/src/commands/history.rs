@@ -1,10 +1,10 @@
 //! Histories of texts in commands: their strings, and searches on several threads.
 
 use crate::args::HistoryArgs;
+use crate::commands::smaller::{Output, head, is_smaller, write_text};
 use crate::input::program::ProgramFixture;
 use crate::input::{Source, slashed};
-use crate::output::Replacing;
-use crate::render::console::{Console, GOOD, HEAD};
+use crate::render::console::Console;
 use crate::render::error::CliError;
 use crate::render::progress::Progress;
 use crate::report::history::usual;
@@ -163,21 +163,19 @@ pub(crate) fn write_smallest(
     generation: Generation,
     settings: &Exploration,
     failure: &Failure,
-    (path, replacing): (&Path, Replacing),
+    output: Output<'_>,
     console: &mut Console<'_>,
 ) -> Result<bool, CliError> {
     let small = fixture.scenario.smallest_that_fails(generation, settings, failure);
     let Some(small) = small else {
         return Ok(false);
     };
-    let text = small.to_string();
-    let (before, after) = (fixture.text.lines().count(), text.lines().count());
-    let head = format!("// Made smaller by clrsim, from {before} lines.\n");
-    replacing.write(path, head + &text)?;
-    let name = slashed(path);
-    writeln!(
-        console.out,
-        "\n{GOOD}written{GOOD:#}: {HEAD}{name}{HEAD:#}, {after} lines of {before}"
-    )?;
+    let original = &fixture.text;
+    let small = small.to_string();
+    let candidates = [head(original) + &small, small];
+    // The search has judged the text; it says the same with and without its head.
+    let smaller = candidates.iter().find(|text| is_smaller(text, original));
+    writeln!(console.out)?;
+    write_text(output, original, smaller.map(String::as_str), console)?;
     Ok(true)
 }

@@ -22,5 +22,6 @@ pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod runtimes;
 pub(crate) mod show;
+mod smaller;
 mod strategy;
 pub(crate) mod trace;

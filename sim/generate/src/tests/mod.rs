@@ -1,6 +1,7 @@
 #[cfg(feature = "arbitrary")]
 mod arbitrary;
 mod coverage;
+mod fewer;
 mod generate;
 mod near_valid;
 #[cfg(feature = "proptest")]

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::Scenario;
 use crate::snapshot::Provenance;
-use clr_explore::{Budget, Failure, Hazard, ScheduleString};
+use clr_explore::{Budget, Failure, Hazard, History, ScheduleString, Verdict};
 use clr_generate::minimize;
 use clr_runtime::generation::{Generation, Generations};
 use std::collections::BTreeSet;
@@ -47,17 +47,22 @@ impl ProfilerScript {
         threads.chain(callbacks).chain(others.into_iter().flatten())
     }
 
+    /// Returns the number of actions, including those in blocks.
+    #[must_use]
+    pub fn action_count(&self) -> usize {
+        let threads = self.threads.iter().flat_map(|thread| &thread.actions);
+        let callbacks = self.callbacks.iter().flat_map(|(_, actions)| actions);
+        let others = self.hook.iter().chain(&self.signal).chain(&self.crash).flatten();
+        threads.chain(callbacks).chain(others).map(count).sum()
+    }
+
     pub(crate) fn steps(&self) -> Vec<ScriptStep> {
+        let all = self.action_count();
         let mut steps: Vec<_> = (0..self.threads.len()).map(ScriptStep::Thread).collect();
         steps.extend((0..self.callbacks.len()).map(ScriptStep::Callback));
         steps.extend(self.hook.as_ref().map(|_| ScriptStep::Hook));
         steps.extend(self.signal.as_ref().map(|_| ScriptStep::Signal));
         steps.extend(self.crash.as_ref().map(|_| ScriptStep::Crash));
-        let threads = self.threads.iter().flat_map(|thread| &thread.actions);
-        let callbacks = self.callbacks.iter().flat_map(|(_, actions)| actions);
-        let others = self.hook.iter().chain(&self.signal).chain(&self.crash).flatten();
-        let outer = threads.chain(callbacks).chain(others);
-        let all: usize = outer.map(count).sum();
         steps.extend((0..all).map(ScriptStep::Action));
         steps.extend((0..all).map(ScriptStep::Inner));
         steps.push(ScriptStep::Names);
@@ -224,28 +229,37 @@ const fn event_mut(action: &mut Action) -> Option<&mut u32> {
 }
 
 /// Properties of a failure that minimisation must keep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Kept {
+    /// The verdict's fingerprint: another cycle of waits is another bug.
+    fingerprint: String,
     ends: ExpectedEnd,
     hazard: Option<Hazard>,
 }
 
 impl Kept {
-    fn of(failure: &Failure) -> Self {
-        let ends = ExpectedEnd::of(Some(&failure.verdict));
-        Self { ends, hazard: Hazard::of(&failure.verdict, &failure.history) }
+    fn of(verdict: &Verdict, history: &History) -> Self {
+        Self {
+            fingerprint: verdict.fingerprint(),
+            ends: ExpectedEnd::of(Some(verdict)),
+            hazard: Hazard::of(verdict, history),
+        }
+    }
+
+    fn of_failure(failure: &Failure) -> Self {
+        Self::of(&failure.verdict, &failure.history)
     }
 
     /// Returns the first failure of a text if it has these properties.
-    fn found(self, scenario: &Scenario, on: Generation, budget: &Budget) -> Option<Failure> {
+    fn found(&self, scenario: &Scenario, on: Generation, budget: &Budget) -> Option<Failure> {
         let exploring = Exploring::new(scenario, on).ok()?;
         let found = exploring.search(budget, |_| true).ok()?;
-        found.failure.filter(|failure| Self::of(failure) == self)
+        found.failure.filter(|failure| Self::of_failure(failure) == *self)
     }
 
     /// Returns a schedule string with as few choices as possible that still leads to this failure.
     fn shortest(
-        self,
+        &self,
         scenario: &Scenario,
         on: Generation,
         budget: &Budget,
@@ -259,8 +273,7 @@ impl Kept {
             let Some((Some(verdict), history)) = exploring.replay(&shorter, budget).ok()? else {
                 continue;
             };
-            let ends = ExpectedEnd::of(Some(&verdict));
-            if (Self { ends, hazard: Hazard::of(&verdict, &history) }) == self {
+            if Self::of(&verdict, &history) == *self {
                 schedule = shorter;
                 place = schedule.len();
             }
@@ -272,7 +285,7 @@ impl Kept {
 impl Scenario {
     /// Returns the smallest text that still fails in the same way on a generation, with the
     /// schedule string of a failing history. Nothing can be removed from it without losing the
-    /// failure. Only the kind of the verdict and the hazard are kept. Returns `None` if the text
+    /// failure: the fingerprint of the verdict and the hazard are kept. Returns `None` if the text
     /// does not fail this way.
     #[must_use]
     pub fn smallest_that_fails(
@@ -281,7 +294,7 @@ impl Scenario {
         settings: &Exploration,
         failure: &Failure,
     ) -> Option<Self> {
-        let kept = Kept::of(failure);
+        let kept = Kept::of_failure(failure);
         let full = settings.budget();
         let schedules = failure.number.saturating_mul(PATIENCE).saturating_add(LEAST);
         let budget = Budget { schedules: schedules.min(full.schedules), ..full };

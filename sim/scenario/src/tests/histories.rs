@@ -1,7 +1,7 @@
 //! Tests of searches of the histories of texts.
 
 use super::{parse, round_trip};
-use crate::{ExpectedEnd, HistoryDifference, Results, bless};
+use crate::{ExpectedEnd, Exploration, Exploring, HistoryDifference, Results, bless};
 use clr_explore::{Hazard, ProfilerRule};
 use clr_runtime::generation::Generation;
 
@@ -355,4 +355,31 @@ fn a_jump_leaves_locks_behind_and_others_alone() {
         }
         explore schedules=1000 { expect { survives } }";
     assert_eq!(told(jumps), (ExpectedEnd::Survives { everything: false }, None));
+}
+
+/// Minimisation keeps the cycle of waits: with one of three threads less, two would wait for each
+/// other, which is another bug.
+#[test]
+fn a_smaller_text_has_the_same_fingerprint() {
+    let ring =
+        "thread a { lock one { lock two { log } } }; thread b { lock two { lock three { log } } }
+        thread c { lock three { lock one { log } } }; thread d { lock two { lock one { log } } }";
+    let text = text(ring, "explore { expect on=net10-windows { deadlock } }");
+    let scenario = parse(&text.replace("lock one two;", "lock one two three;"));
+    let on = Generation::Net10Windows;
+    let (settings, failure) = (0..)
+        .find_map(|seed| {
+            let settings = Exploration { seed, ..scenario.explore[0].clone() };
+            let exploring = Exploring::new(&scenario, on).unwrap();
+            let failure = exploring.search(&settings.budget(), |_| true).unwrap().failure?;
+            let is_ring = failure.verdict.fingerprint().ends_with("lock 3");
+            is_ring.then_some((settings, failure))
+        })
+        .unwrap();
+    let small = scenario.smallest_that_fails(on, &settings, &failure).unwrap();
+    assert_eq!(small.profiler.as_ref().unwrap().threads.len(), 3, "{small}");
+    let schedule = small.explore[0].expect[0].replay.clone().unwrap();
+    let exploring = Exploring::new(&small, on).unwrap();
+    let (verdict, _) = exploring.replay(&schedule, &settings.budget()).unwrap().unwrap();
+    assert_eq!(verdict.unwrap().fingerprint(), failure.verdict.fingerprint());
 }

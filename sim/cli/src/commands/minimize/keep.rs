@@ -4,19 +4,35 @@ use clr_runtime::Outcome;
 use clr_runtime::clause::Clause;
 use clr_runtime::explain::deciding;
 use clr_runtime::generation::{Generation, Generations};
-use clr_scenario::{ExplainedSnapshot, Scenario, SnapshotDifference};
-use std::mem::discriminant;
+use clr_scenario::{
+    ExplainedSnapshot, MixedDifference, NotReached, Scenario, ShadowStackDifference,
+    SnapshotDifference, UnwindDifference,
+};
+use std::mem::{Discriminant, discriminant};
 
 /// The property that a smaller text must keep.
 pub(super) enum Keep {
     /// A snapshot that ends so.
     Ending(Ending),
     /// Differences of these kinds and of no other, one of them in a call with this reason.
-    Differences(Vec<SnapshotDifference>, Reason),
-    /// A walk of a stop that is not as expected, or a stop that is not reached.
-    Walk,
+    Differences(Vec<Discriminant<SnapshotDifference>>, Reason),
+    /// Walks of stops that differ in these ways and in no other, or stops that are not reached.
+    Walks(Vec<WalkFault>),
+    /// Mixed walks with differences of these kinds and of no other, on this generation.
+    MixedWalks(Vec<Discriminant<MixedDifference>>, Generation),
     /// A call whose result differs from the model's, on this generation.
     Model(Generation),
+}
+
+/// A way in which a walk of a stop is wrong.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum WalkFault {
+    /// A difference from the expectation.
+    Unexpected(Discriminant<UnwindDifference>),
+    /// A difference from the shadow stack.
+    Untrue(Discriminant<ShadowStackDifference>),
+    /// The stop is not reached.
+    NotReached(Discriminant<NotReached>),
 }
 
 /// The end of a call.
@@ -86,20 +102,21 @@ impl Keep {
 
     /// Returns the failure of a text, if it has one.
     pub(super) fn failure(scenario: &Scenario, on: Generations) -> Option<Self> {
-        let mut kinds: Vec<SnapshotDifference> = Vec::new();
-        for difference in differences(scenario, on) {
-            if kinds.iter().all(|kind| discriminant(kind) != discriminant(&difference)) {
-                kinds.push(difference);
-            }
-        }
         let reason = on.iter().find_map(|on| {
             let wrong = made_on(scenario, on).find(|made| !made.report.is_right())?;
             Some(Reason(on, why(&wrong)))
         });
         if let Some(reason) = reason {
-            return Some(Self::Differences(kinds, reason));
+            return Some(Self::Differences(snapshot_kinds(scenario, on), reason));
         }
-        Self::Walk.holds(scenario, on).then_some(Self::Walk)
+        let walks = walk_faults(scenario);
+        if !walks.is_empty() {
+            return Some(Self::Walks(walks));
+        }
+        on.iter().find_map(|on| {
+            let kinds = mixed_kinds(scenario, on);
+            (!kinds.is_empty()).then_some(Self::MixedWalks(kinds, on))
+        })
     }
 
     /// Returns the result of the only call of a fuzzer's input.
@@ -113,32 +130,59 @@ impl Keep {
     pub(super) fn holds(&self, scenario: &Scenario, on: Generations) -> bool {
         match self {
             Self::Ending(ending) => made_on(scenario, ending.on).any(|made| ending.is_of(&made)),
+            // A difference of another kind is another failure.
             Self::Differences(kinds, Reason(generation, clauses)) => {
-                // A difference of another kind is another failure.
-                let found = differences(scenario, on);
-                let are_in = |these: &[SnapshotDifference], those: &[SnapshotDifference]| {
-                    let is_in = |one| those.iter().any(|other| discriminant(other) == one);
-                    these.iter().map(discriminant).all(is_in)
-                };
                 let mut made = made_on(scenario, *generation);
-                are_in(kinds, &found)
-                    && are_in(&found, kinds)
+                are_same(kinds, &snapshot_kinds(scenario, on))
                     && made.any(|made| !made.report.is_right() && why(&made) == *clauses)
             }
+            Self::Walks(faults) => are_same(faults, &walk_faults(scenario)),
+            Self::MixedWalks(kinds, on) => are_same(kinds, &mixed_kinds(scenario, *on)),
             Self::Model(generation) => {
                 scenario.against_model(*generation).is_ok_and(|wrong| !wrong.is_empty())
             }
-            Self::Walk => scenario.run().is_ok_and(|reports| {
-                let mut walks = reports.iter().filter_map(|report| report.reached.as_ref().ok());
-                walks.any(|reached| reached.walks.iter().any(|walk| !walk.is_right()))
-            }),
         }
     }
 }
 
-/// Returns all differences from the expectations.
-fn differences(scenario: &Scenario, on: Generations) -> Vec<SnapshotDifference> {
+/// Returns true if two lists have the same elements, in whatever order and number.
+fn are_same<T: PartialEq>(some: &[T], others: &[T]) -> bool {
+    some.iter().all(|one| others.contains(one)) && others.iter().all(|one| some.contains(one))
+}
+
+/// Returns the kinds of all differences of snapshots from their expectations.
+fn snapshot_kinds(scenario: &Scenario, on: Generations) -> Vec<Discriminant<SnapshotDifference>> {
     let each = on.iter().flat_map(|generation| scenario.each_on(generation));
     let made = each.filter_map(|(_, made)| made.ok());
-    made.flat_map(|made| made.differences).collect()
+    made.flat_map(|made| made.differences).map(|difference| discriminant(&difference)).collect()
+}
+
+/// Returns the kinds of all differences of mixed walks from their expectations.
+fn mixed_kinds(scenario: &Scenario, on: Generation) -> Vec<Discriminant<MixedDifference>> {
+    let made = scenario.each_mixed_on(on).into_iter().filter_map(|(_, made)| made.ok());
+    made.flat_map(|made| made.differences).map(|difference| discriminant(&difference)).collect()
+}
+
+/// Returns the ways in which walks of stops are wrong.
+fn walk_faults(scenario: &Scenario) -> Vec<WalkFault> {
+    let mut faults = Vec::new();
+    for report in scenario.run().unwrap_or_default() {
+        let reached = match report.reached {
+            Ok(reached) => reached,
+            Err(not_reached) => {
+                // With a runtime, stops without walks may be reached.
+                let has_walks =
+                    scenario.stops.get(report.stop).is_some_and(|stop| !stop.expect.is_empty());
+                faults.extend(has_walks.then(|| WalkFault::NotReached(discriminant(&not_reached))));
+                continue;
+            }
+        };
+        for walk in reached.walks {
+            let differences = walk.differences.iter().map(discriminant);
+            faults.extend(differences.map(WalkFault::Unexpected));
+            let untrue = walk.shadow_stack_difference.as_ref().map(discriminant);
+            faults.extend(untrue.map(WalkFault::Untrue));
+        }
+    }
+    faults
 }

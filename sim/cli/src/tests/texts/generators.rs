@@ -2,6 +2,9 @@
 
 use super::super::{Numbers, clrsim};
 use super::{BARRIER, Folder};
+use crate::args::FuzzTarget;
+use clap::ValueEnum;
+use std::collections::BTreeSet;
 use std::fs;
 
 #[test]
@@ -204,11 +207,126 @@ fn the_input_of_each_target_is_known() {
     let (_, text) = smaller(&folder, &[&elsewhere, "--target", "snapshot"]);
     assert!(text.contains("stack {") && !text.contains("App.Bar"), "{text}");
     let (code, text) = smaller(&folder, &[&path, "--target", "program"]);
-    assert!(
-        code == 2 && text.contains("[possible values: snapshot, scenario, fixture_text]"),
-        "{text}"
-    );
+    assert!(code == 2 && text.contains("path/of/built/program"), "{text}");
+    let (code, text) = smaller(&folder, &[&path, "--target", "programs"]);
+    assert!(code == 2 && text.contains("possible values: snapshot, scenario, fixture_"), "{text}");
     let broken = folder.write("fixture_text/crash-2", b"stick");
     let (code, text) = smaller(&folder, &[&broken]);
     assert!(code == 2 && text.contains("unknown"), "{text}");
+}
+
+/// The targets of `fuzz/Cargo.toml`, and no other.
+#[test]
+fn all_targets_are_known() {
+    let manifest = include_str!("../../../../../fuzz/Cargo.toml");
+    let tables = manifest.split("[[bin]]").skip(1);
+    let names = tables.filter_map(|table| table.split('"').nth(1)).map(ToOwned::to_owned);
+    let known = FuzzTarget::value_variants().iter().filter_map(ValueEnum::to_possible_value);
+    let known: BTreeSet<_> = known.map(|value| value.get_name().to_owned()).collect();
+    assert_eq!(known, names.collect());
+}
+
+/// Returns the number of lines, and of bytes.
+fn size(text: &str) -> (usize, usize) {
+    (text.lines().count(), text.len())
+}
+
+/// Texts of a few lines, each with a result that another reason gives, too, and the clause that
+/// decides it. What is written has neither more lines nor more bytes.
+#[test]
+fn small_texts_do_not_grow_and_keep_their_reason() {
+    const STACK: &str = "\
+stack {
+    mode \"cooperative\"
+    jit \"App.Foo+0x20\" rsp=0x1fe000
+    jit \"App.Main+0x20\" rsp=0x1fe050
+}
+";
+    let compact = STACK.replace('\n', "; ").replace("{; ", "{ ").replace("}; ", "}\n");
+    let table: &[(&str, &str, &str, &str)] = &[
+        // (stack, calls, result, clause)
+        (
+            STACK,
+            "snapshot by=\"native-walker\" suspended=#true\nsnapshot \"other\" by=\"native-walker\"\n",
+            "E_NOTIMPL",
+            "C-020",
+        ),
+        (STACK, "snapshot by=\"native-walker\"\nsnapshot \"other\"\n", "E_NOTIMPL", "C-019"),
+        (&compact, "snapshot by=\"native-walker\" suspended=#true\n", "E_NOTIMPL", "C-020"),
+        (&compact, "snapshot by=\"native-walker\"; snapshot flags=0\n", "E_NOTIMPL", "C-019"),
+        ("stack {}\n", "snapshot by=\"native-walker\"\n", "E_NOTIMPL", "C-019"),
+    ];
+    let folder = Folder::new();
+    for (stack, calls, result, clause) in table {
+        let text = format!("{stack}{calls}");
+        let path = folder.write("small.in.kdl", text.as_bytes());
+        let (code, small) = smaller(&folder, &[&path, "--hresult", result, "--on", "net10-unix"]);
+        assert_eq!(code, 0, "{text}\n{small}");
+        let (lines, bytes) = size(&small);
+        assert!(lines <= size(&text).0 && bytes <= size(&text).1, "{text}\n{small}");
+        let small = folder.path("small.kdl");
+        let why = folder.clrsim(&["explain", &small, "--on", "net10-unix"]).out;
+        assert!(why.contains(result) && why.contains(clause), "{text}\n{why}");
+    }
+}
+
+/// A text from which nothing can be removed is written as it is, and that is printed.
+#[test]
+fn a_text_that_is_small_stays_as_it_is() {
+    let folder = Folder::new();
+    let text = "// mine\nstack {}\nsnapshot by=\"native-walker\"\n";
+    let path = folder.write("small.in.kdl", text.as_bytes());
+    let small = folder.path("small.kdl");
+    let args = ["minimize", &path, "-o", &small, "--hresult", "E_NOTIMPL", "--on", "net10-unix"];
+    insta::assert_snapshot!(folder.clrsim(&args).text(), @"
+    exit code 0
+    -- stdout
+    written: DIR/small.kdl, unchanged: nothing smaller was found than its 3 lines
+    ");
+    assert_eq!(fs::read_to_string(&small).unwrap(), text);
+}
+
+/// Mixed walks fail, too; the kind of the difference is kept.
+#[test]
+fn mixed_walks_are_made_smaller() {
+    let folder = Folder::new();
+    let text = "\
+// two walks, one of them wrong
+stack {
+    mode \"cooperative\"
+    jit \"App.Foo+0x20\" rsp=0x1fe000
+    jit \"App.Bar+0x20\" rsp=0x1fe050
+    jit \"App.Main+0x20\" rsp=0x1fe0a0
+}
+snapshot
+mixed-walk policy=\"unseeded\"
+mixed-walk policy=\"seeded\" {
+    expect on=\"net10-windows\" {
+        complete \"whole\"
+        result \"E_FAIL\"
+    }
+}
+";
+    let path = folder.write("mixed.in.kdl", text.as_bytes());
+    let small = folder.path("small.kdl");
+    let answer = folder.clrsim(&["minimize", &path, "-o", &small, "--on", "net10-windows"]);
+    insta::assert_snapshot!(answer.text() + &fs::read_to_string(&small).unwrap(), @r#"
+    exit code 0
+    -- stdout
+    written: DIR/small.kdl, 12 lines of 15
+      dropped: 1 comment, 1 node of the stack, 1 snapshot, 1 mixed walk
+    // Made smaller by clrsim minimize, from 15 lines.
+    stack {
+        mode "cooperative"
+        jit "App.Bar+0x20" rsp=0x1fe050
+        jit "App.Main+0x20" rsp=0x1fe0a0
+    }
+
+    mixed-walk policy="seeded" {
+        expect on="net10-windows" {
+            complete "whole"
+            result "E_FAIL"
+        }
+    }
+    "#);
 }

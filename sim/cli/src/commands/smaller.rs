@@ -1,0 +1,166 @@
+//! Texts that were made smaller: never larger than what was given, and with an account of what is
+//! missing.
+
+use crate::args::MinimizeArgs;
+use crate::input::slashed;
+use crate::output::Replacing;
+use crate::render::console::{Console, GOOD, HEAD};
+use crate::render::error::CliError;
+use clr_generate::minimize_list;
+use clr_scenario::{ExpectedSnapshot, Provenance, Scenario, comment_count};
+use std::io;
+use std::path::Path;
+
+/// A file to write, and the permission to replace one.
+#[derive(Clone, Copy)]
+pub(crate) struct Output<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) replacing: Replacing,
+}
+
+impl<'a> From<&'a MinimizeArgs> for Output<'a> {
+    fn from(args: &'a MinimizeArgs) -> Self {
+        Self { path: &args.output, replacing: args.replacing }
+    }
+}
+
+/// Returns the first line of a text that was made smaller.
+pub(crate) fn head(original: &str) -> String {
+    format!("// Made smaller by clrsim minimize, from {} lines.\n", original.lines().count())
+}
+
+/// Returns true if a text is smaller than another one, and has not more lines.
+pub(crate) fn is_smaller(text: &str, original: &str) -> bool {
+    text.len() < original.len() && text.lines().count() <= original.lines().count()
+}
+
+/// Returns the first of the candidates that is smaller than the original and `holds`. If there is
+/// none, whole lines of the original are removed as long as it holds: the layout of the candidates
+/// may need more lines than that of the original.
+pub(crate) fn smaller_text(
+    original: &str,
+    candidates: &[String],
+    mut holds: impl FnMut(&str) -> bool,
+) -> Option<String> {
+    let first = candidates.iter().find(|text| is_smaller(text, original) && holds(text));
+    if let Some(first) = first {
+        return Some(first.clone());
+    }
+    let text = fewer_lines(original, holds);
+    is_smaller(&text, original).then_some(text)
+}
+
+/// Removes lines as long as the rest holds.
+pub(crate) fn fewer_lines(text: &str, mut holds: impl FnMut(&str) -> bool) -> String {
+    let lines: Vec<_> = text.split_inclusive('\n').collect();
+    minimize_list(lines, |lines| holds(&lines.concat())).concat()
+}
+
+/// Removes lines, and then characters, as long as the rest holds.
+pub(crate) fn fewer_characters(text: &str, mut holds: impl FnMut(&str) -> bool) -> String {
+    let text = fewer_lines(text, &mut holds);
+    let of = |characters: &[char]| characters.iter().collect::<String>();
+    of(&minimize_list(text.chars().collect(), |characters| holds(&of(characters))))
+}
+
+/// Writes the smaller text, or the original if there is none, and prints what is missing in it.
+pub(crate) fn write_text(
+    output: Output<'_>,
+    original: &str,
+    smaller: Option<&str>,
+    console: &mut Console<'_>,
+) -> Result<(), CliError> {
+    let text = smaller.unwrap_or(original);
+    output.replacing.write(output.path, text)?;
+    let before = original.lines().count();
+    let Some(text) = smaller else {
+        return Ok(unchanged(output, &format!("{before} lines"), console)?);
+    };
+    let after = text.lines().filter(|line| !line.starts_with("//")).count();
+    written(output, &format!("{after} lines of {before}"), console)?;
+    if let Some(dropped) = dropped(original, text) {
+        writeln!(console.out, "  dropped: {dropped}")?;
+    }
+    Ok(())
+}
+
+/// Writes smaller bytes, or the original if there are none.
+pub(crate) fn write_bytes(
+    output: Output<'_>,
+    original: &[u8],
+    bytes: &[u8],
+    console: &mut Console<'_>,
+) -> Result<(), CliError> {
+    output.replacing.write(output.path, bytes)?;
+    let (before, after) = (original.len(), bytes.len());
+    if bytes == original {
+        unchanged(output, &format!("{before} bytes"), console)?;
+    } else {
+        written(output, &format!("{after} bytes of {before}"), console)?;
+    }
+    Ok(())
+}
+
+fn written(output: Output<'_>, size: &str, console: &mut Console<'_>) -> io::Result<()> {
+    let name = slashed(output.path);
+    writeln!(console.out, "{GOOD}written{GOOD:#}: {HEAD}{name}{HEAD:#}, {size}")
+}
+
+fn unchanged(output: Output<'_>, size: &str, console: &mut Console<'_>) -> io::Result<()> {
+    let name = slashed(output.path);
+    writeln!(
+        console.out,
+        "{GOOD}written{GOOD:#}: {HEAD}{name}{HEAD:#}, unchanged: nothing smaller was found than its {size}"
+    )
+}
+
+/// Returns the numbers of parts that a smaller text has not any more; `None` if it has all, or if
+/// one of them is no scenario.
+fn dropped(original: &str, smaller: &str) -> Option<String> {
+    let (Ok(old), Ok(new)) = (Scenario::parse(original), Scenario::parse(smaller)) else {
+        return None;
+    };
+    // The head is a comment, too.
+    let comments = |text: &str| {
+        let own = text.lines().take_while(|line| line.starts_with("// Made smaller by")).count();
+        comment_count(text) - own
+    };
+    let gone = parts(&old, comments(original)).into_iter().zip(parts(&new, comments(smaller)));
+    let gone = gone.filter(|((_, before), (_, after))| after < before);
+    let gone: Vec<_> = gone
+        .map(|(([one, many], before), (_, after))| {
+            let count = before - after;
+            format!("{count} {}", if count == 1 { one } else { many })
+        })
+        .collect();
+    (!gone.is_empty()).then(|| gone.join(", "))
+}
+
+/// Returns the numbers of the parts of a text, with their names: for one, and for several.
+fn parts(scenario: &Scenario, comments: usize) -> [([&'static str; 2], usize); 13] {
+    let calls = || scenario.snapshots().map(|at| at.call);
+    let expectations = || calls().flat_map(|call| &call.expect);
+    let is_observed = |one: &&ExpectedSnapshot| matches!(one.from, Provenance::Observed(_));
+    let profiler = scenario.profiler.as_ref();
+    let (threads, callbacks, actions) = profiler.map_or((0, 0, 0), |profiler| {
+        (profiler.threads.len(), profiler.callbacks.len(), profiler.action_count())
+    });
+    [
+        (["comment", "comments"], comments),
+        (["function", "functions"], scenario.program.functions.len()),
+        (["thread", "threads"], scenario.threads.len() + threads),
+        (["callback", "callbacks"], callbacks),
+        (["action", "actions"], actions),
+        (["stop", "stops"], scenario.stops.len()),
+        (
+            ["node of the stack", "nodes of the stack"],
+            scenario.stack.as_ref().map_or(0, |stack| stack.items.len()),
+        ),
+        (["snapshot", "snapshots"], calls().count()),
+        (["mixed walk", "mixed walks"], scenario.mixed_walks().count()),
+        (["search", "searches"], scenario.explore.len()),
+        (["expectation", "expectations"], expectations().count()),
+        (["of them observed"; 2], expectations().filter(is_observed).count()),
+        (["tag", "tags"], scenario.about.tags.len()),
+    ]
+}

@@ -107,7 +107,7 @@ fn size(value: u64) -> String {
     if value < 0x40 { value.to_string() } else { format!("{value:#x}") }
 }
 
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for c in text.chars() {

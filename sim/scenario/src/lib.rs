@@ -38,6 +38,7 @@ mod histories;
 mod keywords;
 mod layout;
 mod mixed;
+mod mutate;
 mod parse;
 mod problem;
 mod reference_check;

@@ -139,9 +139,10 @@ impl Reader {
                 "function" => {
                     let (function, export, place) = self.function(&fields);
                     let id = FunctionIndex(scenario.program.functions.len() as u32);
-                    if let Some(method) = fields.term::<MethodKind>("method") {
-                        scenario.methods.insert(id, method);
-                    }
+                    // The default that is written out is the same as none.
+                    let method = fields.term::<MethodKind>("method");
+                    let method = method.filter(|method| *method != MethodKind::Ordinary);
+                    scenario.methods.extend(method.map(|method| (id, method)));
                     scenario.exports.extend(export.map(|export| (id, export)));
                     scenario.program.functions.push(function);
                     places.functions.push(place);

@@ -12,6 +12,7 @@ mod grammar;
 mod histories;
 mod hostile;
 mod mixed;
+mod mutate;
 mod round_trip;
 mod run_bare;
 mod run_on_runtime;

@@ -120,3 +120,10 @@ fn generated_scenarios_round_trip() {
         round_trip(&scenario);
     }
 }
+
+/// A property with its default value is the same as none.
+#[test]
+fn an_ordinary_method_is_no_other_than_one_without_the_word() {
+    let text = |method: &str| format!("function f kind=jit {method} {{ body {{ work 1 }} }}");
+    assert_eq!(super::parse(&text("method=ordinary")), super::parse(&text("")));
+}

@@ -33,6 +33,13 @@ fn in_the_red_zone_the_slot_counts() {
 }
 
 #[test]
+fn a_register_in_the_red_zone_is_found_and_no_other() {
+    let alone = [Cfi::DefCfaOffset(8), Cfi::Offset(R15, 2)];
+    let (_, step) = Case::function(&alone, 0).step().unwrap();
+    assert_eq!(step.found, RegisterSet::of(&[R15, Rsp]));
+}
+
+#[test]
 fn a_popped_register_keeps_its_value_where_the_stack_copy_begins_at_rsp() {
     let endings: [&[u8]; 6] = [
         &[0xC3],

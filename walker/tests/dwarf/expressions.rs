@@ -61,7 +61,7 @@ fn operations_compute() {
         ("mul", vec![0x36, 0x37, 0x1E], 42),
         ("neg", vec![0x31, 0x1F], minus(-1)),
         ("not", vec![0x30, 0x20], u64::MAX),
-        ("or", vec![0x31, 0x34, 0x21], 5),
+        ("or", vec![0x33, 0x36, 0x21], 7),
         ("plus_uconst", vec![0x31, 0x23, 0x90, 1], 0x91),
         ("shl", vec![0x31, 0x33, 0x24], 8),
         ("shl by 64", vec![0x31, 0x08, 64, 0x24], 0),
@@ -80,8 +80,10 @@ fn operations_compute() {
         ("eq", vec![0x31, 0x31, 0x29], 1),
         ("ge is signed", vec![0x09, 0xFF, 0x31, 0x2A], 0),
         ("gt", vec![0x32, 0x31, 0x2B], 1),
+        ("gt of equals", vec![0x32, 0x32, 0x2B], 0),
         ("le", vec![0x32, 0x31, 0x2C], 0),
         ("lt", vec![0x09, 0xFF, 0x31, 0x2D], 1),
+        ("lt of equals", vec![0x31, 0x31, 0x2D], 0),
         ("ne", vec![0x32, 0x31, 0x2E], 1),
         ("bra taken", vec![0x31, 0x31, 0x28, 1, 0, 0x32], 1),
         ("bra not taken", vec![0x31, 0x30, 0x28, 1, 0, 0x32], 2),
@@ -131,6 +133,9 @@ fn faulty_expressions_are_errors() {
         (&[0x0E, 1], operation),
         (&[0x94, 0], operation),
         (&[0x94, 9], operation),
+        // regval_type and deref_type: nothing here has a type.
+        (&[0xA5, 3, 1], operation),
+        (&[0xA6, 8, 1], operation),
         (&[0x92, 20, 0], "DWARF register 20 is not tracked"),
     ];
     for (code, expected) in cases {

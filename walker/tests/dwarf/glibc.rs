@@ -1,8 +1,8 @@
 //! Code of glibc with unusual call frame information.
 
-use crate::case::{CODE, Case, Cfi, Cie, EH_FRAME, Frames, at, slot, word};
+use crate::case::{CODE, Case, Cfi, Cie, EH_FRAME, Frames, at, number, slot, word};
 use clr_walker::memory::Segment;
-use clr_walker::registers::Gpr;
+use clr_walker::registers::{Gpr, RegisterSet};
 use clr_walker::unwind::{Frame, Position, Trust, UnwindError, Unwinder};
 
 /// The offsets of the outlined part's instructions: `lea rdi, lock`, `sub rsp, 128`, `call`, `add rsp, 128`,
@@ -127,6 +127,25 @@ fn other_steps_down_are_refused() {
     assert_eq!(returned.step(), Err(no_progress));
 }
 
+/// What both steps find, and only what both keep, is found and kept. The second one needs nothing that the first one
+/// finds.
+#[test]
+fn two_steps_find_what_both_find() {
+    let to = Cfi::ValExpression(16, vec![0x80, 0x20]);
+    let mut frames = Frames::new();
+    let cie = frames.cie(&Cie::default());
+    let first = [Cfi::DefCfaOffset(0), to.clone(), Cfi::ValOffset(Gpr::Rbx, 1), Cfi::Undefined(12)];
+    let copied = Cfi::Register(13, number(Gpr::Rbx));
+    frames.fde(cie, CODE, 0x10, &first);
+    frames.fde(cie, CODE + 0x10, 0x20, &[Cfi::DefCfa(Gpr::Rbp, 8), to, copied]);
+    let case = Case::new(&frames, 0).register(Gpr::Rbp, slot(3));
+    let (after, step) = case.step().unwrap();
+    assert_eq!((after.rip, after.rsp(), after.get(Gpr::R13)), (at(0x40), slot(4), slot(-1)));
+    assert_eq!(step.found, RegisterSet::of(&[Gpr::Rsp, Gpr::Rbx, Gpr::R13]));
+    assert_eq!(step.kept, RegisterSet::of(&[Gpr::Rbp, Gpr::R14, Gpr::R15]));
+    assert_eq!(step.needed, RegisterSet::of(&[Gpr::Rsp, Gpr::Rbp]));
+}
+
 /// `__clone` of glibc 2.36 (Debian 12): from `mov eax, 56` to the child's first instruction. Its
 /// FDE ends before the system call.
 const CLONE: [u8; 17] =
@@ -164,6 +183,14 @@ fn clone_returns_in_the_parent_and_ends_the_stack_in_the_child() {
         }
         let end = UnwindError::EndOfStack { address: at(child) };
         assert_eq!(clone(code, child, 0).step(), Err(end));
+        // A jump under another condition: js and jns.
+        for (jump, other) in [(jl, 8), (jz, 9)] {
+            let mut code = code.to_vec();
+            let at_condition = jump as usize + usize::from(code.len() > CLONE.len());
+            code[at_condition] = code[at_condition] & 0xF0 | other;
+            let error = UnwindError::NoFrameInformation { address: at(syscall) };
+            assert_eq!(clone(&code, syscall, 12345).step(), Err(error));
+        }
     }
 }
 

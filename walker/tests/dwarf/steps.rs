@@ -158,10 +158,18 @@ fn a_stack_that_cannot_be_read_is_an_error() {
     assert!(matches!(error, UnwindError::Stack(_)), "{error}");
     // The return address can be read, the register below it cannot, though it looks like an epilogue.
     let saved = [Cfi::DefCfa(Gpr::Rbp, 16), Cfi::Offset(Gpr::Rbx, 3)];
-    let case = Case::function(&saved, 0).register(Gpr::Rbp, slot(1)).code(0, &[0x5B, 0xC3]);
-    assert_eq!(case.clone().readable_from(0).changes(), "rbx=[0] rip=[2] rsp=3");
-    let error = case.readable_from(1).step().unwrap_err();
-    assert_eq!(error, UnwindError::Stack(Unreadable { address: slot(0), len: 8 }));
+    let in_no_simple_form = [&saved[..], &[Cfi::ValOffset(Gpr::R15, 2)]].concat();
+    let with_one_below = [&saved[..], &[Cfi::Offset(Gpr::R12, 4)]].concat();
+    for (saved, changes) in [
+        (saved.to_vec(), "rbx=[0] rip=[2] rsp=3"),
+        (in_no_simple_form, "rbx=[0] r15=1 rip=[2] rsp=3"),
+        (with_one_below, "rbx=[0] rip=[2] rsp=3"),
+    ] {
+        let case = Case::function(&saved, 0).register(Gpr::Rbp, slot(1)).code(0, &[0x5B, 0xC3]);
+        assert_eq!(case.clone().readable_from(0).changes(), changes);
+        let error = case.readable_from(1).step().unwrap_err();
+        assert_eq!(error, UnwindError::Stack(Unreadable { address: slot(0), len: 8 }));
+    }
 }
 
 #[test]
@@ -209,6 +217,13 @@ fn stubs_are_known_by_their_bytes() {
             assert_eq!(case.returned_to().step(), Err(error));
         }
     }
+    // A push of the same form before, or without, a jump that leaves is any code.
+    let call: &[u8] = &[0xFF, 0x15, 0x10, 0x20, 0, 0];
+    for (code, offset) in [([first, call], 0), ([first, call], 6)] {
+        let case = Case::function(&[], 0x200 + offset).code(0x200, &code.concat());
+        let error = UnwindError::NoFrameInformation { address: at(0x200 + offset) };
+        assert_eq!(case.step(), Err(error));
+    }
     // Information comes first.
     let mut case = Case::function(&[Cfi::DefCfaOffset(32)], 0);
     case.code[..6].copy_from_slice(jump);
@@ -224,6 +239,8 @@ fn frame_pointers_are_followed_on_demand_and_only_where_they_look_right() {
     let base = Case { guesses: Guesses::FramePointers, ..base };
     assert_eq!(base.changes(), format!("rbp=8 rip={:#x} rsp=5", at(0x51)));
     assert_eq!(base.step().unwrap().1.trust, Trust::FramePointer);
+    let at_rsp = base.clone().register(Gpr::Rbp, slot(0)).word(0, slot(8)).word(1, at(0x51));
+    assert_eq!(at_rsp.changes(), format!("rbp=8 rip={:#x} rsp=2", at(0x51)));
     let frameless_caller = base.clone().word(3, slot(5));
     assert_eq!(frameless_caller.changes(), format!("rbp=5 rip={:#x} rsp=5", at(0x51)));
     let outermost = base.clone().word(3, 0);

@@ -1,7 +1,7 @@
 //! Epilogues that are found by their code.
 
 use crate::case::{BASE, Case, Info, Op, SIZE, slot, word};
-use Op::{Epilog, Push, SetFrame, Small};
+use Op::{Epilog, Push, Save, SetFrame, Small};
 use clr_walker::registers::Gpr::{self, R12, R13, R15, Rax, Rbp, Rbx, Rcx, Rdi, Rsi, Rsp};
 use clr_walker::unwind::{Rules, UnwindError};
 
@@ -179,6 +179,42 @@ fn of_a_long_run_of_nops_only_a_part_is_read() {
         assert_eq!(program().put(PC, &behind).at(PC + 4), expected, "{count}");
         let expected = if is_read { "EpilogueInstructions rip=[0] rsp=1" } else { NO_EPILOGUE };
         assert_eq!(program().put(PC, &behind).at(PC + 6), expected, "{count}");
+    }
+}
+
+#[test]
+fn of_many_vzerouppers_only_some_are_read() {
+    for (count, is_read) in [(32, true), (33, false)] {
+        let code = [[0xC5, 0xF8, 0x77].repeat(count), vec![0xC3]].concat();
+        let expected = if is_read { "EpilogueInstructions rip=[0] rsp=1" } else { NO_EPILOGUE };
+        assert_eq!(program().put(PC, &code).at(PC), expected, "{count}");
+    }
+}
+
+/// Before a return, nops count only behind the instructions that undo what the codes describe.
+#[test]
+fn nops_before_a_return_are_an_epilogue_behind_one_that_undoes_the_frame() {
+    const RELEASE: [u8; 4] = [0x48, 0x83, 0xC4, 0x20];
+    let pops = [(2, Push(Rbx)), (1, Push(Rbp))];
+    let saves = [(9, Save(Rsi, 0x28)), (5, Small(0x20)), (1, Push(Rbx))];
+    let frame = [(9, SetFrame), (5, Small(0x20)), (1, Push(Rbx))];
+    let early = [(5, Push(Rbx)), (4, Small(0x20))];
+    let none = Info::new(9, &[(9, Save(Rbx, 8))]);
+    for (info, before, undoes) in [
+        (Info::new(9, &pops), &[0x5B, 0x5D][..], true),
+        // pop r11
+        (Info::new(9, &pops), &[0x41, 0x5B, 0x5D], false),
+        (Info::new(9, &saves), &[&RELEASE[..], &[0x5B]].concat(), true),
+        // The frame register is not given back.
+        (Info::new(9, &frame).frame(Rbp, 0), &[&RELEASE[..], &[0x5B]].concat(), false),
+        // An allocation before the push would be released behind the pop.
+        (Info::new(9, &early), &[&RELEASE[..], &[0x5B]].concat(), false),
+        (none, &[], false),
+    ] {
+        let code = [before, &[0x90, 0xC3]].concat();
+        let case = Case::new().function(FUNCTION, &info).put(PC, &code).with(Rbp, slot(20));
+        let step = case.at(PC + before.len() as u32);
+        assert_eq!(step.starts_with("EpilogueInstructions rip=[0]"), undoes, "{code:02x?} {step}");
     }
 }
 

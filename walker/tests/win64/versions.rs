@@ -168,6 +168,28 @@ fn a_chunks_epilogue_pops_the_registers_of_its_nearest_parent() {
     }
 }
 
+/// What follows the codes may look like more of them.
+#[test]
+fn bytes_behind_the_codes_are_no_codes() {
+    let codes = [(4, Epilog(1)), (0, Epilog(0)), (3, Push(R12)), (1, Push(Rbx))];
+    for (other, count) in [(Push(Rdi), 4), (Small(8), 4), (MachineFrame, 4)] {
+        let info = Info::new(4, &[&codes[..], &[(0, other)]].concat()).version(2);
+        let case = Case::new().function(FUNCTION, &info);
+        let case = case.put(FUNCTION[2], &info.bytes_with_count(count));
+        assert_eq!(at(&case, 0x3FC), "EpilogueCodes rbx=[1] r12=[0] rip=[2] rsp=3", "{other:?}");
+    }
+    let info = Info::new(4, &[(4, Epilog(1)), (0, Epilog(0)), (0x50, Epilog(0))]).version(2);
+    let case = Case::new().function(FUNCTION, &info);
+    let case = case.put(FUNCTION[2], &info.bytes_with_count(2));
+    assert_eq!(at(&case, 0x400 - 0x50), "Body rip=[0] rsp=1");
+    // The parent's begin, 0x10, would be a push of rax.
+    let parent = [0x10, 0x400, 0x800];
+    let chunk = Info::new(4, &codes[..2]).version(2).parent(parent);
+    let case = Case::new().function(parent, &Info::new(4, &codes[2..]));
+    let case = case.function([0x500, 0x580, 0x900], &chunk);
+    assert_eq!(at(&case, 0x57C), "EpilogueCodes rbx=[1] r12=[0] rip=[2] rsp=3");
+}
+
 #[test]
 fn an_epilogue_without_any_push_only_returns() {
     let info = Info::new(4, &[(1, Epilog(1)), (0, Epilog(0)), (4, Small(8))]).version(2);

@@ -64,7 +64,6 @@ impl General {
         if !place.table.general(rva, &mut rule) || !computes_rip(&rule) {
             return None;
         }
-        let place = Place { rva, ..place };
         let step = rule.move_to_caller(place, registers, Position::ReturnAddress, memory).ok()?;
         Some(Step {
             found: first.found.union(step.found),

@@ -1,5 +1,6 @@
-//! The tables of the mutants: whether texts notice that a rule is missing, and which oracle sees a
-//! planted bug. `.ci/mutants.py` and `.ci/planted.py` write them.
+//! The tables of the mutants: whether texts notice that a rule is missing, which oracle sees a
+//! planted bug, and which fuzz target finds a known one. `.ci/mutants.py`, `.ci/planted.py` and
+//! `.ci/known_bugs.py` write them.
 
 use crate::repository::{path, read};
 use clr_runtime::clause::{self, Clause};
@@ -17,6 +18,11 @@ fn rows(table: &str) -> impl Iterator<Item = Vec<&str>> {
 /// Returns a text without white space.
 fn squeezed(text: &str) -> String {
     text.split_whitespace().collect()
+}
+
+/// Returns the number of places of a piece of code in a file; white space does not count.
+fn places(file: &str, code: &str) -> usize {
+    squeezed(&read(file)).matches(&squeezed(&code.replace(['«', '»'], ""))).count()
 }
 
 /// Returns true if the gallery has this text, or if none is named.
@@ -61,7 +67,6 @@ fn every_clause_has_a_row_in_the_table_of_mutants() {
 #[test]
 fn every_planted_bug_has_its_place_and_is_seen_by_an_oracle() {
     let table = read("tests/planted.tsv");
-    let mut sources = BTreeMap::new();
     let mut known = BTreeSet::new();
     for row in rows(&table) {
         let [bug, clauses, before, file, code, instead, ref oracles @ ..] = row[..] else {
@@ -71,9 +76,7 @@ fn every_planted_bug_has_its_place_and_is_seen_by_an_oracle() {
             assert!(clause.parse::<Clause>().is_ok(), "{row:?}");
         }
         assert!(!before.is_empty() && code != instead, "{row:?}");
-        let source = sources.entry(file.to_owned()).or_insert_with(|| squeezed(&read(file)));
-        let found = source.matches(&squeezed(&code.replace(['«', '»'], ""))).count();
-        assert_eq!(found, 1, "{bug}: {code} in {file}");
+        assert_eq!(places(file, code), 1, "{bug}: {code} in {file}");
         // A bug in several places has its results in the first row.
         match *oracles {
             [] => assert!(known.contains(bug), "{row:?}"),
@@ -87,6 +90,33 @@ fn every_planted_bug_has_its_place_and_is_seen_by_an_oracle() {
             _ => panic!("{row:?}"),
         }
     }
+}
+
+/// A change of code in which bugs are planted moves them along.
+#[test]
+fn every_known_bug_has_its_place() {
+    let planted = read("tests/planted.tsv");
+    let planted: BTreeSet<_> = rows(&planted).map(|row| row[0]).collect();
+    let table = read("tests/known_bugs.tsv");
+    let mut bugs = BTreeMap::new();
+    for row in rows(&table) {
+        let [bug, layer, targets, file, ref code @ ..] = row[..] else { panic!("{row:?}") };
+        match *code {
+            [] => assert!(file == "tests/planted.tsv" && planted.contains(bug), "{row:?}"),
+            [code, instead] => {
+                assert!(code != instead && !planted.contains(bug), "{row:?}");
+                assert_eq!(places(file, code), 1, "{bug}: {code} in {file}");
+            }
+            _ => panic!("{row:?}"),
+        }
+        for target in targets.split(' ') {
+            assert!(path(&format!("fuzz/fuzz_targets/{target}.rs")).is_file(), "{row:?}");
+        }
+        bugs.insert(bug, (layer, targets));
+    }
+    assert_eq!(bugs.len(), 40);
+    let layers: BTreeSet<_> = bugs.values().map(|(layer, _)| *layer).collect();
+    assert_eq!(layers, BTreeSet::from(["mixed", "parser", "runtime", "schedule", "walker"]));
 }
 
 /// The tables name the models' own mistakes as they are: each planted in the runtime, too.

@@ -18,6 +18,8 @@ use crate::history::ThreadIndex;
 use crate::planted_bug::Bug;
 use crate::schedule_string::by_itself;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// A known step: its thread and its access set.
 type Step = (ThreadIndex, Footprint);
@@ -39,9 +41,30 @@ struct Node {
     last: Option<ThreadIndex>,
 }
 
-/// The ways in which a state has been reached: the thread that could continue without a preemption, and the number of
+/// A way in which a state has been reached: the thread that could continue without a preemption, and the number of
 /// preemptions.
-type Arrivals = Vec<(Option<ThreadIndex>, u32)>;
+type Arrival = (Option<ThreadIndex>, u32);
+
+/// The first arrival at a state, and those that left more preemptions than all before. Most states have one.
+type Arrivals = (Arrival, Vec<Arrival>);
+
+/// The hasher of keys that are hashes already.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known(u64);
+
+impl Hasher for Known {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |hash, byte| hash.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 /// Explores all histories.
 #[derive(Clone, Debug, Default)]
@@ -61,7 +84,7 @@ pub struct Exhaustive {
     beyond: bool,
     /// With a bound: the steps of the current history so far, and the states that were reached.
     order: PartialOrder,
-    reached: HashMap<u64, Arrivals>,
+    reached: HashMap<u64, Arrivals, BuildHasherDefault<Known>>,
     /// Each interleaving is a history.
     all_orders: bool,
 }
@@ -86,18 +109,27 @@ impl Exhaustive {
         if self.preemptions.is_none() || self.all_orders {
             return false;
         }
-        let arrivals = self.reached.entry(self.order.hash()).or_default();
         let Node { last, preemptions, .. } = *node;
         // From the other arrival, the first step costs at most one preemption more than from here.
-        let covers = |(other, before): &(Option<ThreadIndex>, u32)| {
+        let covers = |(other, before): &Arrival| {
             let more = u32::from(other.is_some() && *other != last);
             before.saturating_add(more) <= preemptions
         };
-        if arrivals.iter().any(covers) {
-            return true;
+        let arrival = (last, preemptions);
+        match self.reached.entry(self.order.hash()) {
+            Entry::Vacant(place) => {
+                place.insert((arrival, Vec::new()));
+                false
+            }
+            Entry::Occupied(mut place) => {
+                let (first, later) = place.get_mut();
+                let covered = covers(first) || later.iter().any(covers);
+                if !covered {
+                    later.push(arrival);
+                }
+                covered
+            }
         }
-        arrivals.push((last, preemptions));
-        false
     }
 
     fn node(&self, at: &Choice<'_, '_>) -> Node {

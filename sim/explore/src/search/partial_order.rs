@@ -29,26 +29,35 @@ const fn mix(one: u64, other: u64) -> u64 {
     finished(one.rotate_left(23) ^ other.wrapping_mul(STEP))
 }
 
+/// Returns the places of the bits that are set, the lowest first.
+fn places(mut bits: u64) -> impl Iterator<Item = usize> {
+    core::iter::from_fn(move || {
+        let place = bits.trailing_zeros() as usize;
+        bits &= bits.wrapping_sub(1);
+        (place < BITS).then_some(place)
+    })
+}
+
 impl PartialOrder {
     /// Adds a step of a thread: it comes after all that it depends on. Each step changes its
     /// thread's own state, so that the thread's last one is among these.
     pub(super) fn add(&mut self, thread: ThreadIndex, footprint: Footprint) {
         let mut step = mix(u64::from(thread.0) + 1, 0);
         let [changed, read] = footprint.bits();
-        let has = |bits: u64, bit: usize| bits >> bit & 1 == 1;
-        for (bit, [last, readers]) in self.on.iter().enumerate() {
-            if has(changed, bit) {
-                step = mix(step, mix(bit as u64, last.wrapping_add(*readers)));
-            } else if has(read, bit) {
-                step = mix(step, mix(!(bit as u64), *last));
-            }
+        for bit in places(changed | read) {
+            let [last, readers] = self.on[bit];
+            step = if changed >> bit & 1 == 1 {
+                mix(step, mix(bit as u64, last.wrapping_add(readers)))
+            } else {
+                mix(step, mix(!(bit as u64), last))
+            };
         }
-        for (bit, [last, readers]) in self.on.iter_mut().enumerate() {
-            if has(changed, bit) {
-                (*last, *readers) = (step, 0);
-            } else if has(read, bit) {
-                *readers = readers.wrapping_add(step);
-            }
+        for bit in places(changed) {
+            self.on[bit] = [step, 0];
+        }
+        for bit in places(read) {
+            let [_, readers] = &mut self.on[bit];
+            *readers = readers.wrapping_add(step);
         }
         // The order of independent steps must not matter.
         self.sum = if Bug::OrderIsForgotten.is_planted() {

@@ -127,10 +127,11 @@ impl Cpu {
     /// Returns the registers that a stack walk needs.
     #[must_use]
     pub fn registers(&self) -> Registers {
-        let mut registers = Registers { rip: self.rip(), ..Registers::default() };
-        registers.gpr.copy_from_slice(&self.slots[..16]);
-        registers.xmm.copy_from_slice(&self.xmm[6..]);
-        registers
+        Registers {
+            rip: self.rip(),
+            gpr: std::array::from_fn(|n| self.slots[n]),
+            xmm: std::array::from_fn(|n| self.xmm[6 + n]),
+        }
     }
 
     /// Sets the registers that a stack walk needs, and no others.

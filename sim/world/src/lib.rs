@@ -68,7 +68,6 @@ use clr_codegen::Service;
 use clr_codegen::shadow_stack::{Broken, ShadowStack};
 use clr_codegen::{FunctionIndex, LinkedProgram};
 use clr_machine::{SavePoint, StopReason};
-use clr_runtime::Context;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::{CallbackKind, CallbackMode};
 use clr_runtime::thread::ThreadObject;
@@ -191,7 +190,8 @@ impl<'b> World<'b> {
         let machine = self.runtime.memory.borrow();
         for (index, (thread, known)) in self.threads.iter().zip(known.iter_mut()).enumerate() {
             let cpu = if index == self.current { machine.cpu() } else { &thread.cpu };
-            known.current = Context { registers: cpu.registers(), flags };
+            known.current.registers = cpu.registers();
+            known.current.flags = flags;
             known.callback_state = thread.in_callback.map(CallbackKind::state).unwrap_or_default();
         }
     }

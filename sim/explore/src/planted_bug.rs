@@ -35,6 +35,8 @@ pub(super) enum Bug {
     WalkWithoutFootprint,
     /// `SuspendRuntime` does not count as an access to the threads.
     SuspensionWithoutFootprint,
+    /// A method that asks the runtime does not count as an access to its data.
+    QuestionWithoutFootprint,
     /// A signal that finds a thread in a wait for the end of a suspension comes after the wait.
     SignalsAwaitResume,
     /// A thread begins to wait on a condition variable without a switch point.

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The tests, by name.
-const TESTS: [(&str, fn()); 20] = [
+const TESTS: [(&str, fn()); 21] = [
     ("counts", counting::counts),
     ("no outcome left out", || assert_eq!(drawn::difference(0..60), None)),
     ("reset events", drawn::reset_events),
@@ -26,13 +26,14 @@ const TESTS: [(&str, fn()); 20] = [
     ("signals in waits", waiting::signals_in_waits),
     ("walks beside a program", sleep_sets::walks),
     ("suspensions beside a program", sleep_sets::suspensions),
+    ("questions", sleep_sets::questions),
     ("a signal in a suspension", signals::in_a_suspension),
     ("a lost wake-up", objects::lost_wake_up),
     ("any waiter is woken", objects::wakes_any),
     ("a thread started later", objects::started_later),
 ];
 
-const BUGS: [Bug; 20] = [
+const BUGS: [Bug; 21] = [
     Bug::LostResume,
     Bug::DoubleSuspension,
     Bug::SuspensionIgnored,
@@ -49,6 +50,7 @@ const BUGS: [Bug; 20] = [
     Bug::LongestSleeperFirst,
     Bug::WalkWithoutFootprint,
     Bug::SuspensionWithoutFootprint,
+    Bug::QuestionWithoutFootprint,
     Bug::SignalsAwaitResume,
     Bug::WaitIsNoPoint,
     Bug::OldestWaiterFirst,

@@ -82,3 +82,30 @@ pub(super) fn suspensions() {
 fn a_suspension_of_the_runtime_accesses_all_threads() {
     suspensions();
 }
+
+/// A question has another answer behind a change, and each order of questions has the same answers.
+pub(super) fn questions() {
+    let process = executing_on(Generation::Net9Unix, &[("Main", vec![Statement::Work(6)])]);
+    let mut explorer = Explorer::new(&process).unwrap();
+    let mut search = Watching { inner: Random::new(0), accesses: Vec::new() };
+    let load = |setup: &mut Setup<'_>| {
+        setup.thread("sampler", |me| {
+            me.info().get_event_mask().unwrap();
+            me.info().get_thread_info(me.target(MAIN).unwrap().id()).unwrap_or_default();
+        });
+    };
+    search.begin(0);
+    explorer.run(&load, &mut search, Limits::default(), HistoryDetail::Nothing);
+    let in_calls = &search.accesses[1..];
+    assert!(in_calls.len() >= 2, "{in_calls:?}");
+    for access in in_calls {
+        for table in [Footprint::CODE, Footprint::RUNTIME] {
+            assert!(access.meets(table) && !access.meets(table.read()), "{access}");
+        }
+    }
+}
+
+#[test]
+fn questions_read_all_tables_and_change_none() {
+    questions();
+}

@@ -94,7 +94,7 @@ fn every_planted_bug_has_its_place_and_is_seen_by_an_oracle() {
 
 /// A change of code in which bugs are planted moves them along.
 #[test]
-fn every_known_bug_has_its_place() {
+fn every_known_bug_has_its_place_and_was_searched_for() {
     let planted = read("tests/planted.tsv");
     let planted: BTreeSet<_> = rows(&planted).map(|row| row[0]).collect();
     let table = read("tests/known_bugs.tsv");
@@ -117,6 +117,13 @@ fn every_known_bug_has_its_place() {
     assert_eq!(bugs.len(), 40);
     let layers: BTreeSet<_> = bugs.values().map(|(layer, _)| *layer).collect();
     assert_eq!(layers, BTreeSet::from(["mixed", "parser", "runtime", "schedule", "walker"]));
+    let wanted: BTreeSet<_> = bugs
+        .iter()
+        .flat_map(|(bug, (layer, targets))| targets.split(' ').map(move |it| [*bug, *layer, it]))
+        .collect();
+    let found = read("tests/known_bugs_found.tsv");
+    let found: BTreeSet<_> = rows(&found).map(|row| [row[0], row[1], row[2]]).collect();
+    assert_eq!(found, wanted, "run .ci/known_bugs.py anew");
 }
 
 /// The tables name the models' own mistakes as they are: each planted in the runtime, too.

@@ -111,11 +111,11 @@ impl Printer<'_> {
         } else {
             Line::new("saves").gprs(&activation.saves)
         };
-        // The block is short: print it on the same line.
-        if saves_all || !activation.saves.is_empty() {
-            line = line.arg(format_args!("{{ {} }}", saves.0));
-        }
-        self.line(&line);
+        self.block(&line, |printer| {
+            if saves_all || !activation.saves.is_empty() {
+                printer.line(&saves);
+            }
+        });
     }
 }
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Measures all that the chapter on speed says, and writes it.
 
-    .ci/performance.py [--only NAME ...] [--fuzz SECONDS]
+    .ci/performance.py [--only NAME ...] [--fuzz SECONDS] [--asan SECONDS]
 
 replaces the text between the marks of `sim/src/book/speed.md`: the tables of the benchmarks, each of which
-runs its peers in the same process; CPU seconds of `clrsim run`; and, with --fuzz, how fast libFuzzer runs each
-target of `fuzz/Cargo.toml` from its seeds on one processor, without and with AddressSanitizer. The row of
-this version in the table of releases gets the ratios of this run. NAME is a mark. A run takes half an
+runs its peers in the same process; CPU seconds of `clrsim run`; and how fast libFuzzer runs each target of
+`fuzz/Cargo.toml` from its seeds on one processor: with --fuzz without sanitizer and traces of comparisons, with --asan
+with AddressSanitizer and the traces. The row of this version in the table of releases gets the ratios of this run. NAME is a mark. A run takes half an
 hour; unicorn needs cmake, a C compiler and libclang, fuzzing needs nightly Rust and cargo-fuzz.
 
 Nothing else should run on the machine: the page says how loaded it was.
@@ -86,36 +86,33 @@ def embedded():
             f"embedded texts and recordings | {samples[1]:.1f} | {samples[0]:.1f} | {samples[-1]:.1f} |")
 
 
-def fuzz(seconds):
-    """Returns the table of the fuzz targets."""
+def fuzz(seconds, flags):
+    """Returns the table of the fuzz targets, built with these flags."""
     manifest = tomllib.loads((ROOT / "fuzz/Cargo.toml").read_text())
-    names = [binary["name"] for binary in manifest["bin"]]
-    rows = {name: [] for name in names}
-    for flags in [FAST, []]:
-        for name in names:
-            run(["cargo", "+nightly", "fuzz", "build", *flags, name], stderr=subprocess.DEVNULL)
-            with tempfile.TemporaryDirectory() as folder:
-                corpus = Path(folder)
-                seeds = ROOT / "fuzz/seeds" / name
-                if seeds.exists():
-                    shutil.copytree(seeds, corpus, dirs_exist_ok=True)
-                before = len(list(corpus.iterdir()))
-                found = subprocess.run(
-                    ["cargo", "+nightly", "fuzz", "run", *flags, name, corpus, "--", "-seed=1",
-                     f"-max_total_time={seconds}", "-print_final_stats=1"],
-                    cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-                if found.returncode != 0:
-                    raise SystemExit(f"{name} fails:\n{found.stderr[-3000:]}")
-                new = len(list(corpus.iterdir())) - before
-            runs = int(re.search(r"stat::number_of_executed_units:\s*(\d+)", found.stderr)[1])
-            edges = re.findall(r"cov: (\d+)", found.stderr)[-1]
-            rows[name] += [f"{runs / seconds:,.0f}", edges, f"{60 * new / seconds:,.0f}"]
-    lines = ["| target | runs/s | edges | new inputs/min | with AddressSanitizer: runs/s | edges | new inputs/min |",
-             "| --- | --: | --: | --: | --: | --: | --: |"]
-    lines += [f"| `{name}` | {' | '.join(cells)} |" for name, cells in rows.items()]
-    return "\n".join(lines) + (
-        f"\n\nlibFuzzer from the seeds, {seconds} s for each, one processor. The first columns are without "
-        f"sanitizer and traces of comparisons (`{' '.join(FAST)}`). Load before: {load()}.")
+    run(["cargo", "+nightly", "fuzz", "build", *flags])
+    before = load()
+    rows = []
+    for name in [binary["name"] for binary in manifest["bin"]]:
+        with tempfile.TemporaryDirectory() as folder:
+            corpus = Path(folder)
+            seeds = ROOT / "fuzz/seeds" / name
+            if seeds.exists():
+                shutil.copytree(seeds, corpus, dirs_exist_ok=True)
+            seeds = len(list(corpus.iterdir()))
+            found = subprocess.run(
+                ["cargo", "+nightly", "fuzz", "run", *flags, name, corpus, "--", "-seed=1",
+                 f"-max_total_time={seconds}", "-print_final_stats=1"],
+                cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            if found.returncode != 0:
+                raise SystemExit(f"{name} fails:\n{found.stderr[-3000:]}")
+            new = len(list(corpus.iterdir())) - seeds
+        runs = int(re.search(r"stat::number_of_executed_units:\s*(\d+)", found.stderr)[1])
+        edges = re.findall(r"cov: (\d+)", found.stderr)[-1]
+        rows.append(f"| `{name}` | {runs / seconds:,.0f} | {edges} | {60 * new / seconds:,.0f} |")
+    return "\n".join([
+        "| target | runs/s | edges | new inputs/min |", "| --- | --: | --: | --: |", *rows,
+        f"\nlibFuzzer from the seeds, {seconds} s for each, one processor; `cargo fuzz` with "
+        f"`{' '.join(flags) or 'its defaults'}`. Load before: {before}."])
 
 
 def number(text, row, column):
@@ -168,15 +165,18 @@ def release():
 def main():
     """Measures what the arguments name."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--only", nargs="+", choices=[*BENCHES, "embedded"], help="marks")
+    parser.add_argument("--only", nargs="+", choices=[*BENCHES, "embedded", "none"], help="marks, or `none`")
     parser.add_argument("--fuzz", type=int, metavar="SECONDS", help="measure the fuzz targets too")
+    parser.add_argument("--asan", type=int, metavar="SECONDS", help="the same with AddressSanitizer")
     arguments = parser.parse_args()
     wanted = arguments.only or [*BENCHES, "embedded"]
-    for name in wanted:
+    for name in [name for name in wanted if name != "none"]:
         print(name, flush=True)
         replace(name, embedded() if name == "embedded" else bench(BENCHES[name]))
     if arguments.fuzz:
-        replace("fuzz", fuzz(arguments.fuzz))
+        replace("fuzz", fuzz(arguments.fuzz, FAST))
+    if arguments.asan:
+        replace("asan", fuzz(arguments.asan, []))
     replace("machine_line", machine() + ".")
     release()
 

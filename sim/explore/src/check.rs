@@ -109,6 +109,8 @@ pub struct Budget {
     pub limits: Limits,
     /// A violation of a documented rule counts as a failure, even if it does no harm.
     pub rules: bool,
+    /// The search goes on after a failure, and reports each fault once.
+    pub keep_going: bool,
 }
 
 impl Budget {
@@ -122,6 +124,7 @@ impl Budget {
             first: 0,
             limits: Limits::default(),
             rules: false,
+            keep_going: false,
         }
     }
 
@@ -158,6 +161,9 @@ pub struct Failure {
     pub schedule: ScheduleString,
     /// Turns and events of the history.
     pub history: History,
+    /// Number of histories with the same fault, this one included. More than one only if the search
+    /// [keeps going](Budget::keep_going).
+    pub times: u64,
     /// True if the schedule string reproduced the history with the same end. Otherwise code of the
     /// profiler depends on state outside of the schedule, such as a clock, an address or an earlier
     /// history, and `history` may be a different one, or empty.
@@ -170,6 +176,9 @@ pub struct Failure {
 pub struct Report {
     /// First history that failed.
     pub failure: Option<Failure>,
+    /// The first history of each other fault, in the order of their numbers, if the search
+    /// [keeps going](Budget::keep_going).
+    pub further: Vec<Failure>,
     /// Number of histories.
     pub schedules: u64,
     /// Number of turns in all histories.
@@ -190,17 +199,47 @@ impl Report {
     /// Appends the report of a search of the following histories, as if both were one search, which
     /// ends at the first failure. For strategies that [can be shared](Strategy::can_be_shared).
     #[must_use]
-    pub fn then(mut self, next: Self) -> Self {
-        if self.failure.is_some() {
-            return self;
+    pub fn then(self, next: Self) -> Self {
+        if self.failure.is_some() { self } else { self.and(next) }
+    }
+
+    /// Appends the report of a search of the following histories, as if both were one search that
+    /// [keeps going](Budget::keep_going).
+    #[must_use]
+    pub fn and(mut self, next: Self) -> Self {
+        for failure in next.failure.into_iter().chain(next.further) {
+            match self.known(&failure.verdict) {
+                Some(known) => known.times += failure.times,
+                None => self.add(failure),
+            }
         }
-        self.failure = next.failure;
         self.schedules += next.schedules;
         self.turns += next.turns;
         for (by, rule, schedule) in next.broken {
             self.note(by, rule, || schedule);
         }
         self
+    }
+
+    /// Returns the failures, each of another fault, in the order of their numbers.
+    pub fn failures(&self) -> impl Iterator<Item = &Failure> {
+        self.failure.iter().chain(&self.further)
+    }
+
+    /// Returns the failure with the same fault as a verdict.
+    fn known(&mut self, verdict: &Verdict) -> Option<&mut Failure> {
+        let key = verdict.fingerprint();
+        let mut known = self.failure.iter_mut().chain(&mut self.further);
+        known.find(|known| known.verdict.fingerprint() == key)
+    }
+
+    /// Adds the first failure with its fault.
+    fn add(&mut self, failure: Failure) {
+        if self.failure.is_none() {
+            self.failure = Some(failure);
+        } else {
+            self.further.push(failure);
+        }
     }
 
     /// Records a rule violation, with the first history in which it occurred.
@@ -294,7 +333,8 @@ impl<'b> Explorer<'b> {
         })
     }
 
-    /// Searches for a history that fails.
+    /// Searches for a history that fails. `progress` gets the number of histories executed, and
+    /// returns false to stop the search.
     pub fn search<'p>(
         &mut self,
         load: &(dyn Fn(&mut Setup<'p>) + 'p),
@@ -317,12 +357,19 @@ impl<'b> Explorer<'b> {
             let of_rule = ending.broken.first().filter(|_| budget.rules);
             let of_rule = of_rule.map(|(by, rule)| Verdict::Broken { by: *by, rule: *rule });
             if let Some(verdict) = ending.verdict.clone().or(of_rule) {
+                if let Some(known) = report.known(&verdict) {
+                    known.times += 1;
+                    continue;
+                }
                 let schedule = ending.schedule.clone();
                 let again = self.replay(load, &schedule, budget.limits, HistoryDetail::Statuses);
                 let repeats = again.as_ref().is_some_and(|again| again.is_like(&ending));
                 let history = again.and_then(|again| again.history).unwrap_or_default();
-                report.failure = Some(Failure { verdict, number, schedule, history, repeats });
-                break;
+                let times = 1;
+                report.add(Failure { verdict, number, schedule, history, times, repeats });
+                if !budget.keep_going {
+                    break;
+                }
             }
         }
         report.covered = search.covered();

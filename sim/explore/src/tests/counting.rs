@@ -1,7 +1,7 @@
 //! Tests that the number of histories is right, and that each is explored.
 
 use super::priorities::in_order;
-use super::{Exhaustive, all, count, nothing, search};
+use super::{BTreeSet, Exhaustive, all, check, count, nothing, search};
 use crate::{Budget, Setup, Strategy, ThreadIndex, Verdict};
 
 /// Loads threads that each take a lock `times` times; `which` assigns a lock to each thread.
@@ -117,4 +117,45 @@ fn code_that_depends_on_something_else_is_noticed() {
     );
     assert_eq!(report.covered, None);
     assert!(!matches!(report.failure, Some(failure) if failure.verdict == Verdict::LiveLock));
+}
+
+/// A search that keeps going counts the histories of each fault, and finds the first one at the same
+/// number.
+#[test]
+fn a_search_that_keeps_going_counts_each_fault() {
+    let load = |profiler: &mut Setup<'_>| {
+        let locks: Vec<_> = ["a", "b", "c", "d", "e"].map(|name| profiler.lock(name)).into();
+        for (name, outer, inner) in
+            [("v", 0, 1), ("w", 1, 0), ("x", 2, 3), ("y", 3, 4), ("z", 4, 2)]
+        {
+            let (outer, inner) = (locks[outer], locks[inner]);
+            profiler.thread(name, move |me| {
+                let _outer = me.lock(outer);
+                let _inner = me.lock(inner);
+            });
+        }
+    };
+    let process = nothing();
+    let budget = Budget { keep_going: true, ..Budget::random(3, 400) };
+    let first = check(&process, &load, &Budget::random(3, 400)).unwrap().failure.unwrap();
+    let all = check(&process, &load, &budget).unwrap();
+    assert_eq!(all.schedules, 400);
+    let failures: Vec<_> = all.failures().collect();
+    assert!(failures.len() > 1);
+    assert_eq!((failures[0].number, &failures[0].verdict), (first.number, &first.verdict));
+    assert!(failures.windows(2).all(|pair| pair[0].number < pair[1].number));
+    let keys: BTreeSet<_> = failures.iter().map(|one| one.verdict.fingerprint()).collect();
+    assert_eq!(keys.len(), failures.len(), "each fault once");
+    // As many histories fail as single searches find one after the other.
+    let (mut number, mut failed) = (0, 0);
+    while number < 400 {
+        let rest = Budget { first: number, schedules: 400 - number, ..Budget::random(3, 0) };
+        let Some(failure) = check(&process, &load, &rest).unwrap().failure else { break };
+        failed += 1;
+        number = failure.number + 1;
+    }
+    assert_eq!(failures.iter().map(|one| one.times).sum::<u64>(), failed);
+    // Two halves joined are the whole.
+    let half = |first| check(&process, &load, &Budget { first, schedules: 200, ..budget }).unwrap();
+    assert_eq!(half(0).and(half(200)), all);
 }

@@ -98,11 +98,17 @@ impl SourceCode for Source {
     }
 }
 
-/// Returns true if a text has no word that is a node of scenarios outside of blocks.
-fn is_foreign(text: &str) -> bool {
-    let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '-');
-    let nodes = Level::Text.nodes();
-    !words.any(|word| nodes.iter().any(|node| node.name == word.trim_start_matches('-')))
+/// Returns true if a text with these problems was not written as a scenario: no line begins with one of
+/// the outermost nodes, or hardly any in a text that is not even KDL.
+fn is_foreign(text: &str, problems: &[(Span, ProblemKind)]) -> bool {
+    let is_node = |line: &&str| {
+        let line = line.trim_start_matches("/-");
+        let rest = Level::Text.nodes().iter().find_map(|node| line.strip_prefix(node.name));
+        rest.is_some_and(|rest| rest.starts_with([' ', '\t', '{', ';', '\r']) || rest.is_empty())
+    };
+    let nodes = text.lines().filter(is_node).count();
+    let is_kdl = !matches!(problems.first(), Some((_, ProblemKind::Syntax(_))));
+    nodes == 0 || !is_kdl && nodes.saturating_mul(ScenarioError::LINES_OF_NODE) < problems.len()
 }
 
 /// The reasons why a text is not a scenario. `Display` prints one line for each problem, as
@@ -119,7 +125,7 @@ impl ScenarioError {
     pub(super) fn new(text: &str, mut found: Vec<(Span, ProblemKind)>) -> Self {
         let source = Arc::new(Source { name: None, text: text.to_owned() });
         found.sort_by_key(|(span, _)| span.offset);
-        if found.len() > Self::MOST_OF_FOREIGN && is_foreign(text) {
+        if found.len() > Self::MOST_OF_FOREIGN && is_foreign(text, &found) {
             let start = found.first().map_or(0, |(span, _)| span.offset);
             found = vec![(Span::between(start, start), ProblemKind::Foreign)];
         }
@@ -139,6 +145,10 @@ impl ScenarioError {
     /// Maximum number of problems that a text without any known node has, each with a place: with
     /// more it was not written as a scenario.
     const MOST_OF_FOREIGN: usize = 4;
+
+    /// Number of problems for each outermost node with which a text that is not KDL was not written as
+    /// a scenario.
+    const LINES_OF_NODE: usize = 20;
 
     /// Adds the name of the text's file, for messages.
     #[must_use]
@@ -216,6 +226,20 @@ pub struct Problem {
     pub position: LineColumn,
     /// Kind of the problem.
     pub kind: ProblemKind,
+}
+
+impl Problem {
+    /// Returns the name of the text's file, if it is known.
+    #[must_use]
+    pub fn file_name(&self) -> Option<&str> {
+        self.source.name.as_deref()
+    }
+
+    /// Returns the part of the text that the problem is about.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.source.text.get(self.span.offset..self.span.end()).unwrap_or_default()
+    }
 }
 
 impl fmt::Display for Problem {

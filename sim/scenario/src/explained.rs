@@ -8,6 +8,7 @@ use super::{Scenario, SnapshotResult};
 use clr_runtime::Runtime;
 use clr_runtime::explain::{Event, StoryLine, StoryWriter, frame_chain};
 use clr_runtime::generation::Generation;
+use std::collections::BTreeMap;
 
 /// A call of a text, with its explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,18 +51,19 @@ impl Scenario {
     }
 
     fn each<R: SnapshotRecord>(&self, generation: Generation) -> EachSnapshot<'_, R> {
-        let mut errors = vec![None; self.stops.len()];
-        let mut reachable = None;
+        let mut errors = BTreeMap::new();
+        let mut possible = None;
         let mut made = self.snapshots_on(generation);
-        // Each error removes a stop.
-        while let Err(RunOnError::World { stop, .. } | RunOnError::NotReached { stop, .. }) = made
-            && let Some(error) = errors.get_mut(stop)
-            && error.is_none()
+        // Each error removes a stop, or a call.
+        while let Err(error) = made
+            && let Some((stop, snapshot)) = error.place()
+            && errors.insert((stop, snapshot), error).is_none()
         {
-            *error = made.err();
-            let rest = reachable.get_or_insert_with(|| self.clone());
+            let rest = possible.get_or_insert_with(|| self.clone());
             if let Some(stop) = rest.stops.get_mut(stop) {
-                stop.snapshots.clear();
+                let removed = |index: usize| snapshot.is_none_or(|snapshot| snapshot == index);
+                let calls = stop.snapshots.iter_mut().enumerate();
+                calls.filter(|(index, _)| removed(*index)).for_each(|(_, call)| call.never());
             }
             made = rest.snapshots_on(generation);
         }
@@ -71,7 +73,8 @@ impl Scenario {
         };
         let calls = self.snapshots().filter(|at| at.call.applies_to(generation));
         let mut result = |at: SnapshotAt<'_>| {
-            let own = at.stop.and_then(|stop| *errors.get(stop)?);
+            let of = |snapshot| Some(*errors.get(&(at.stop?, snapshot))?);
+            let own = of(None).or_else(|| of(Some(at.snapshot)));
             match own.or(all) {
                 Some(error) => Some(Err(error)),
                 None => made.next().map(Ok),

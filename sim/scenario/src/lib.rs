@@ -34,13 +34,16 @@ mod from_world;
 mod grammar;
 mod hand_stack;
 mod hand_stack_run;
+mod hint;
 mod histories;
 mod keywords;
 mod layout;
 mod mixed;
 mod mutate;
+mod named;
 mod parse;
 mod problem;
+mod problem_code;
 mod reference_check;
 mod run_bare;
 mod run_on_runtime;
@@ -73,6 +76,7 @@ pub use mixed::{
     FoundMixedFrame, FoundMixedItem, MIXED_ROOM, MixedAt, MixedClaim, MixedDifference,
     MixedFrameKind, MixedReport, MixedWalk, ReasonKind, ShadowFrame,
 };
+pub use named::NamedError;
 pub use problem::{ProblemKind, SyntaxError};
 pub use reference_check::ReferencePrediction;
 pub use run_bare::{INSTRUCTION_LIMIT, NotReached, RunError, StopReport, StopResult, WalkReport};
@@ -237,6 +241,28 @@ pub enum StopAt {
     End,
 }
 
+impl Stop {
+    /// Returns the index of the thread that a call at the stop walks, as far as the text says it.
+    #[must_use]
+    pub fn walks(&self, call: &SnapshotCall) -> Option<u32> {
+        match (call.thread, call.by) {
+            (SnapshotThread::Own, _) | (SnapshotThread::Null, SnapshotCaller::Own) => {
+                Some(self.thread)
+            }
+            (SnapshotThread::Thread(thread), _)
+            | (SnapshotThread::Null, SnapshotCaller::Thread(thread)) => Some(thread),
+            (SnapshotThread::Null | SnapshotThread::Value(_), _) => None,
+        }
+    }
+
+    /// Returns the position to which a thread is brought; `None` if it stays where it is.
+    #[must_use]
+    pub fn place_of(&self, thread: u32) -> Option<StopAt> {
+        let other = || self.others.iter().rev().find(|(other, _)| *other == thread);
+        if thread == self.thread { Some(self.at) } else { other().map(|(_, at)| *at) }
+    }
+}
+
 impl Scenario {
     /// Creates a scenario of a program alone, with one thread that starts in the first function.
     #[must_use]
@@ -268,13 +294,21 @@ impl Scenario {
         }
     }
 
-    /// Returns the callback that a call is made in: its own, or the one that its thread has stopped
-    /// in.
+    /// Returns the callback that a call is made in: its own, or the one that the calling thread has
+    /// stopped in.
     #[must_use]
     pub fn callback_of(&self, stop: Option<usize>, call: &SnapshotCall) -> Option<CallbackKind> {
-        let stopped_in = || match self.stops.get(stop?)?.at {
-            StopAt::Callback { kind, .. } if call.by == SnapshotCaller::Own => Some(kind),
-            _ => None,
+        let stopped_in = || {
+            let stop = self.stops.get(stop?)?;
+            let at = match call.by {
+                SnapshotCaller::Own => Some(stop.at),
+                SnapshotCaller::Thread(caller) => stop.place_of(caller),
+                SnapshotCaller::NativeWalker | SnapshotCaller::ManagedWalker => None,
+            };
+            match at? {
+                StopAt::Callback { kind, .. } => Some(kind),
+                _ => None,
+            }
         };
         call.in_callback.or_else(stopped_in)
     }

@@ -176,6 +176,17 @@ pub enum ProblemKind {
     /// A snapshot or a walk without a thread.
     #[error("a snapshot or a walk needs a `stack`, or must be in a `stop`")]
     SnapshotOfNothing,
+    /// A seed of the registers at a previous stop, of a thread that has none.
+    #[error("`stale` is the registers at the walked thread's previous stop, and it has none")]
+    NoPreviousStop,
+    /// A stop at an instruction that the function does not have.
+    #[error("`{function}` has no such instruction")]
+    NoInstruction {
+        /// Name of the function.
+        function: String,
+        /// Number of its instructions, on the generation where it has most.
+        count: u32,
+    },
     /// A node of a stack is present twice on a generation.
     #[error("`{node}` is already present on {generation}")]
     Again {
@@ -431,7 +442,11 @@ impl ProblemKind {
             | Self::WrongType { expected, .. }
             | Self::UnknownWord { expected, .. }
             | Self::OutOfRange { expected, .. } => expected.to_string(),
-            Self::Excluded(..) => "remove one of them".to_owned(),
+            Self::Excluded(..) | Self::DuplicateNode(_) | Self::DuplicateProperty(_) => {
+                "remove one of them".to_owned()
+            }
+            Self::MissingNode { missing, .. } => format!("expected `{missing} …` in its block"),
+            Self::Without(part, other) => format!("add `{other}`, or remove `{part}`"),
             Self::ExtraBlock(_) => "expected the end of the line".to_owned(),
             Self::CatchWithoutTry => "expected `try { … }` before it".to_owned(),
             Self::ClauseWithoutGuarded(_) => "expected `guarded { … }` before it".to_owned(),
@@ -440,6 +455,17 @@ impl ProblemKind {
                                 `instruction=` goes with `at=`, `visit=` with `at=` or `callback=`"
                 .to_owned(),
             Self::Syntax(error) => error.help()?.to_owned(),
+            Self::SnapshotOfNothing => {
+                "expected `stack { … }` beside it, or `stop … { … }` around it".to_owned()
+            }
+            Self::NoPreviousStop => {
+                "expected a `stop` of that thread before this one, and in this \
+                                     one its position"
+                    .to_owned()
+            }
+            Self::NoInstruction { count, .. } => {
+                format!("its instructions are 0 to {}", count.saturating_sub(1))
+            }
             _ => return None,
         };
         Some(help)
@@ -457,6 +483,7 @@ impl SyntaxError {
             Self::Keyword | Self::ReservedWord => "expected one of: `#true`, `#false`",
             Self::NodeName => "expected a word or a string; numbers and blocks come after it",
             Self::Entry => "expected an argument, a property, a block, `;`, or the line's end",
+            Self::Space => "a string before it may lack its end; there are no commas",
             Self::BehindBlock => "expected `;`, `}`, or the line's end",
             Self::Slashdash => "expected a node's name after it, or a value; not a block",
             _ => return None,

@@ -2,20 +2,21 @@
 
 use super::explained::SnapshotRecord;
 use super::mixed::{MixedFrameKind, UnlabelledFrame};
-use super::snapshot::{SeedSource, SnapshotCaller};
+use super::snapshot::{SeedSource, SnapshotCall, SnapshotCaller};
 use super::stopped_thread::{Site, SnapshotReport};
 use super::{Scenario, Stop, StopAt};
 use clr_codegen::Service;
-use clr_codegen::{CodeKind, SERVICE_SIZE, SERVICES};
+use clr_codegen::{CodeKind, LinkedProgram, SERVICE_SIZE, SERVICES};
 use clr_runtime::generation::Generation;
 use clr_runtime::{OsThreadId, Runtime};
 use clr_walker::profiling::{FunctionId as MethodId, ThreadId};
 use clr_walker::registers::Registers;
-use clr_world::stubs::Identity;
+use clr_world::stubs::{Expanded, Identity};
 use clr_world::synthetic::SyntheticError;
 use clr_world::{
     Activation, Build, BuildError, ProcessEnd, StepEvent, ThreadStart, Waiting, World, WorldError,
 };
+use std::collections::BTreeMap;
 use thiserror::Error;
 
 /// Maximum number of steps of a thread up to a stop.
@@ -48,6 +49,26 @@ pub enum RunOnError {
         /// Index of the stop, from 0.
         stop: usize,
     },
+    /// A function has fewer instructions than a stop, or the position of another thread, counts.
+    #[error("stop {stop}: the function of thread {thread} has {count} instructions")]
+    NoInstruction {
+        /// Index of the stop, from 0.
+        stop: usize,
+        /// Index of the thread, from 0.
+        thread: u32,
+        /// Number of instructions of the function.
+        count: u32,
+    },
+    /// The thread that a call walks does not have what the call's seed is made from.
+    #[error(
+        "stop {stop}: the walked thread does not have the source of the seed of snapshot {snapshot}"
+    )]
+    NoSeed {
+        /// Index of the stop, from 0.
+        stop: usize,
+        /// Index of the call among those of the stop.
+        snapshot: usize,
+    },
     /// A thread ends, or waits for ever, before it reaches its stop.
     #[error("stop {stop} is not reached: thread {thread} did {steps} steps")]
     NotReached {
@@ -58,6 +79,19 @@ pub enum RunOnError {
         /// Number of steps that the thread executed.
         steps: u64,
     },
+}
+
+impl RunOnError {
+    /// Returns the index of the stop that cannot be made, and of its only call that cannot.
+    pub(super) const fn place(self) -> Option<(usize, Option<usize>)> {
+        match self {
+            Self::World { stop, .. }
+            | Self::NotReached { stop, .. }
+            | Self::NoInstruction { stop, .. } => Some((stop, None)),
+            Self::NoSeed { stop, snapshot } => Some((stop, Some(snapshot))),
+            Self::Synthetic(_) | Self::Build(_) | Self::UnknownThread | Self::NoStop { .. } => None,
+        }
+    }
 }
 
 impl Scenario {
@@ -188,20 +222,27 @@ impl Scenario {
     ) -> Result<Arrived<'b>, RunOnError> {
         let mut world = self.world(build)?;
         let walkers = world.add_walkers()?;
-        for (thread, at) in &stop.others {
-            run_thread(&mut world, index, *thread, *at)?;
+        let mut stale = BTreeMap::new();
+        let places = stop.others.iter().copied().chain([(stop.thread, stop.at)]);
+        for (thread, at) in places {
+            if let Some(before) = self.stale_place(index, stop, thread) {
+                run_thread(&mut world, index, thread, before)?;
+                stale.extend(world.top_managed(thread as usize).map(|it| (thread as usize, it)));
+            }
+            run_thread(&mut world, index, thread, at)?;
         }
-        let mut seeds = stop.snapshots.iter().filter_map(|call| call.seed.as_ref());
-        let wants_stale = seeds.any(|seed| seed.from == SeedSource::Stale);
-        let before = self.stops.get(..index).unwrap_or_default().iter().rev();
-        let before = before.into_iter().find(|before| before.thread == stop.thread);
-        let mut stale = None;
-        if let Some(before) = before.filter(|_| wants_stale) {
-            run_thread(&mut world, index, stop.thread, before.at)?;
-            stale = world.top_managed(stop.thread as usize);
-        }
-        run_thread(&mut world, index, stop.thread, stop.at)?;
         Ok(Arrived { world, walkers, stale })
+    }
+
+    /// Returns the position at which a thread has the registers of a stop's stale seeds: its previous
+    /// stop in the text, if a call walks it with such a seed.
+    fn stale_place(&self, index: usize, stop: &Stop, thread: u32) -> Option<StopAt> {
+        let wants = |call: &SnapshotCall| {
+            call.seed.as_ref().is_some_and(|seed| seed.from == SeedSource::Stale)
+                && stop.walks(call) == Some(thread)
+        };
+        let before = self.stops.get(..index)?.iter().rev().find(|before| before.thread == thread);
+        Some(before.filter(|_| stop.snapshots.iter().any(wants))?.at)
     }
 
     /// Makes the calls of a stop.
@@ -214,16 +255,15 @@ impl Scenario {
         let generation = build.generation();
         let calls = stop.snapshots.iter().enumerate();
         let calls = calls.filter(|(_, call)| call.applies_to(generation));
-        records.extend(self.inspect(
-            build,
-            (index, stop),
-            calls,
-            |stopped, (snapshot, call)| {
-                call.suspend(stopped, stopped.runtime());
-                let compare = |found| call.compare(Some(index), snapshot, generation, found);
-                R::make(call, stopped, stopped.runtime(), compare)
-            },
-        )?);
+        let made = self.inspect(build, (index, stop), calls, |stopped, (snapshot, call)| {
+            if !call.has_its_seed(stopped) {
+                return Err(RunOnError::NoSeed { stop: index, snapshot });
+            }
+            call.suspend(stopped, stopped.runtime());
+            let compare = |found| call.compare(Some(index), snapshot, generation, found);
+            Ok(R::make(call, stopped, stopped.runtime(), compare))
+        })?;
+        records.extend(made.into_iter().collect::<Result<Vec<_>, _>>()?);
         Ok(())
     }
 
@@ -243,7 +283,8 @@ impl Scenario {
         for item in items {
             let saved = world.save();
             world.sync();
-            seen.push(look(&Stopped { world: &world, thread, cooperative, stale, walkers }, item));
+            let stopped = Stopped { world: &world, thread, cooperative, stale: &stale, walkers };
+            seen.push(look(&stopped, item));
             world.restore(&saved);
         }
         Ok(seen)
@@ -267,9 +308,31 @@ pub struct ThreadAtStop<'w, 'b> {
 struct Arrived<'b> {
     world: World<'b>,
     walkers: [OsThreadId; 2],
-    /// Registers of the thread's first managed activation at its previous stop, if a seed is made
-    /// from them.
-    stale: Option<Registers>,
+    /// Registers of the first managed activation of threads at their previous stops, as far as seeds
+    /// are made from them.
+    stale: BTreeMap<usize, Registers>,
+}
+
+/// Returns the address of a position at an instruction (VA), if the generation has the function.
+///
+/// # Errors
+/// Returns the number of the function's instructions, if it has fewer.
+pub(super) fn place_of(
+    at: StopAt,
+    expanded: &Expanded,
+    linked: &LinkedProgram,
+) -> Result<Option<u64>, u32> {
+    let (function, index) = match at {
+        StopAt::Instruction { function, index, .. } => {
+            (expanded.placed.get(function.index()).copied(), index)
+        }
+        StopAt::Runtime { function, index, .. } => (expanded.find(function), index),
+        StopAt::After(_) | StopAt::Callback { .. } | StopAt::Hook(_) | StopAt::End => (None, 0),
+    };
+    let Some(function) = function else { return Ok(None) };
+    let own = || linked.instructions.iter().filter(|placed| placed.function == Some(function));
+    let address = linked.instruction_of(function, index);
+    address.map(Some).ok_or_else(|| own().count() as u32)
 }
 
 /// Runs a thread up to a position.
@@ -280,17 +343,8 @@ fn run_thread(
     at: StopAt,
 ) -> Result<(), RunOnError> {
     let index = thread as usize;
-    let address = match at {
-        StopAt::Instruction { function, index, .. } => {
-            let placed = world.expanded().placed.get(function.index()).copied();
-            placed.and_then(|function| world.linked().instruction_of(function, index))
-        }
-        StopAt::Runtime { function, index, .. } => {
-            let placed = world.expanded().find(function);
-            placed.and_then(|function| world.linked().instruction_of(function, index))
-        }
-        StopAt::After(_) | StopAt::Callback { .. } | StopAt::Hook(_) | StopAt::End => None,
-    };
+    let place = place_of(at, world.expanded(), world.linked());
+    let address = place.map_err(|count| RunOnError::NoInstruction { stop, thread, count })?;
     let mut visits = 0;
     let mut waiting = Waiting::default();
     let mut executed = 0;
@@ -380,8 +434,8 @@ pub(super) struct Stopped<'w, 'b> {
     thread: usize,
     /// For each thread, whether it was in cooperative mode before the call.
     cooperative: &'w [bool],
-    /// Registers of the first managed activation at the thread's previous stop.
-    stale: Option<Registers>,
+    /// Registers of the first managed activation of threads at their previous stops.
+    stale: &'w BTreeMap<usize, Registers>,
     /// One thread unknown to the runtime, and one known to it.
     walkers: [OsThreadId; 2],
 }
@@ -439,7 +493,7 @@ impl Site for Stopped<'_, '_> {
             }
             SeedSource::Leaf => Some(self.world.activations(thread).first()?.registers),
             SeedSource::TopManaged => self.world.top_managed(thread),
-            SeedSource::Stale => self.stale.filter(|_| thread == self.thread),
+            SeedSource::Stale => self.stale.get(&thread).copied(),
             SeedSource::Bytes(_) => None,
         }
     }

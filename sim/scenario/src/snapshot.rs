@@ -60,6 +60,13 @@ impl SnapshotCall {
         self.expect.iter().enumerate().find(|(_, expect)| expect.on.contains(generation))
     }
 
+    /// Makes the call one that is made on no generation.
+    pub(super) fn never(&mut self) {
+        self.expect.truncate(1);
+        self.expect.resize_with(1, || ExpectedSnapshot::nothing_on(Generations::NONE));
+        self.expect.iter_mut().for_each(|expect| expect.on = Generations::NONE);
+    }
+
     /// Returns true if the call is made on a generation: one with an expectation, or every one if
     /// the call has no expectations.
     #[must_use]
@@ -146,6 +153,19 @@ pub enum SeedSource {
     Bytes(u8),
 }
 
+/// Prints the source in words that follow "the" or "no".
+impl fmt::Display for SeedSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Function(function) => write!(f, "activation of {function}"),
+            Self::Leaf => f.write_str("leaf"),
+            Self::TopManaged => f.write_str("managed activation"),
+            Self::Stale => f.write_str("managed activation at its previous stop"),
+            Self::Bytes(_) => f.write_str("bytes"),
+        }
+    }
+}
+
 /// The value of rip in a seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SeedAddress {
@@ -213,6 +233,22 @@ pub struct ExpectedSnapshot {
     pub result: ExpectedOutcome,
     /// Clauses that state the rule.
     pub clauses: Vec<Clause>,
+}
+
+impl ExpectedSnapshot {
+    /// Creates the expectation of a call that makes no callbacks and returns S_OK.
+    pub(super) fn nothing_on(on: Generations) -> Self {
+        Self {
+            on,
+            from: Provenance::default(),
+            others: false,
+            context_flags: None,
+            frames: Vec::new(),
+            nested: Vec::new(),
+            result: ExpectedOutcome::default(),
+            clauses: Vec::new(),
+        }
+    }
 }
 
 /// An expected callback.

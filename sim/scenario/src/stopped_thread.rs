@@ -173,6 +173,12 @@ impl SnapshotCall {
         }
     }
 
+    /// Returns true if the walked thread has what the call's seed is made from, or there is no seed.
+    pub(super) fn has_its_seed(&self, site: &impl Site) -> bool {
+        let source = site.walked(self).unwrap_or(site.stopped());
+        self.seed.as_ref().is_none_or(|seed| seed.bytes_at(site, source).is_some())
+    }
+
     /// Makes the call on a process.
     pub(super) fn make_at(&self, site: &impl Site, runtime: &Runtime<'_>) -> SnapshotResult {
         let walked = site.walked(self);

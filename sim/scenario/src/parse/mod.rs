@@ -12,6 +12,7 @@ mod rules;
 mod snapshot;
 mod stack;
 mod stop;
+mod stops;
 pub(crate) mod syntax;
 pub(crate) mod tokens;
 mod words;
@@ -40,19 +41,26 @@ impl Scenario {
         scenario.map_err(|problems| ScenarioError::new(text, problems))
     }
 
-    /// Parses a text, and finds the positions of its stops, calls and expectations.
+    /// Parses a text, and finds the positions of its stops, calls and expectations. The program is
+    /// linked, to check that stops name instructions that exist.
     ///
     /// # Errors
-    /// Returns what [`Scenario::parse`] returns.
+    /// Returns what [`Scenario::parse`] returns, and stops at instructions that their functions lack
+    /// on every generation.
     pub fn parse_with_places(text: &str) -> Result<(Self, SourceMap), ScenarioError> {
         let both = read(text).and_then(|document| {
-            let scenario = Self::of_document(&document)?;
+            let (scenario, places) = Self::and_places(&document)?;
+            stops::check(&scenario, &places.stops)?;
             Ok((scenario, SourceMap::of_document(&document, text)))
         });
         both.map_err(|problems| ScenarioError::new(text, problems))
     }
 
     fn of_document(document: &KdlDocument) -> Result<Self, Problems> {
+        Ok(Self::and_places(document)?.0)
+    }
+
+    fn and_places(document: &KdlDocument) -> Result<(Self, rules::Places), Problems> {
         let mut reader = Reader::new(document);
         let (scenario, places) = reader.scenario(document);
         if reader.problems.is_empty() {
@@ -61,7 +69,7 @@ impl Scenario {
                 None => rules::check(&scenario, &places, &mut reader.problems),
             }
         }
-        if reader.problems.is_empty() { Ok(scenario) } else { Err(reader.problems) }
+        if reader.problems.is_empty() { Ok((scenario, places)) } else { Err(reader.problems) }
     }
 }
 
@@ -159,7 +167,11 @@ impl Reader {
                     scenario.threads.push(ScenarioThread { name, start, gc, exits });
                     places.threads.push(fields.span());
                 }
-                _ => scenario.stops.push(self.stop(&fields)),
+                _ => {
+                    let stop = self.stop(&fields, &scenario.stops);
+                    scenario.stops.push(stop);
+                    places.stops.push(fields.span());
+                }
             }
             if !matches!(name, "shows" | "tag") {
                 places.program.get_or_insert((name, fields.span()));

@@ -10,12 +10,13 @@ use crate::histories::ThreadName;
 use crate::keywords::{Keyword, XMM, xmm_number};
 use crate::problem::{ExpectedSyntax, ProblemKind};
 use crate::snapshot::{SnapshotCaller, SnapshotThread};
+use crate::suggest::nearest;
 use clr_codegen::FunctionIndex;
 use clr_explore::LockName;
 use clr_runtime::Lock;
 use clr_runtime::generation::Generations;
 use clr_walker::registers::Gpr;
-use clr_world::stubs::RuntimeFunction;
+use clr_world::stubs::{RuntimeFunction, Shared};
 use kdl::{KdlDocument, KdlEntry, KdlNode, KdlValue};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,6 +25,8 @@ use std::sync::Arc;
 /// defined.
 pub(super) struct Reader {
     pub(super) problems: Vec<(Span, ProblemKind)>,
+    /// The text has a stack placed by hand.
+    is_stack: bool,
     functions: Names,
     threads: Names,
     /// Threads of the program, followed by those of the profiler.
@@ -83,6 +86,7 @@ impl Reader {
         let of_profiler = |node, before: &[String]| Names::of_profiler(document, node, before);
         Self {
             problems: Vec::new(),
+            is_stack,
             functions: Names::of(document, "function"),
             parties: of_profiler("thread", &threads.in_order),
             locks: of_profiler("lock", &[]),
@@ -178,6 +182,27 @@ impl Reader {
         }
     }
 
+    /// Reports a name of neither a function of the program nor one of the runtime. On a stack placed by
+    /// hand, names are those of the stack.
+    pub(super) fn function_of_program(&mut self, fields: &Fields<'_>, name: &str) {
+        let is_written = |entry: &&KdlEntry| {
+            entry.value().as_string().is_some_and(|text| text.split("+0x").next() == Some(name))
+        };
+        if !self.is_stack && self.code(name).is_none() {
+            let entry = fields.node.entries().iter().find(is_written);
+            let span = entry.map_or(fields.span(), |entry| value_span(entry, entry.span().into()));
+            let allowed = Arc::clone(&self.functions.in_order);
+            self.problem(span, ProblemKind::UnknownFunction { found: name.to_owned(), allowed });
+        }
+    }
+
+    /// Returns the function of the runtime or of the program with the given name.
+    fn code(&self, name: &str) -> Option<Value> {
+        let function = |name: &str| self.functions.numbers.get(name).copied().map(FunctionIndex);
+        let runtime = || RuntimeFunction::from_name(name, function).map(Value::Runtime);
+        function(name).map(Value::Function).or_else(runtime)
+    }
+
     fn value(&mut self, kind: Kind, value: &KdlValue, span: Span) -> Option<Value> {
         match self.typed(kind, value) {
             Ok(value) => Some(value),
@@ -210,17 +235,15 @@ impl Reader {
         let found = || text.to_owned();
         let value = match kind {
             Kind::Name => Some(Value::Name(text.to_owned())),
-            Kind::Code if !self.functions.numbers.contains_key(text) => {
-                let function =
-                    |name: &str| self.functions.numbers.get(name).copied().map(FunctionIndex);
-                let found = RuntimeFunction::from_name(text, function);
-                let found = found.ok_or_else(|| {
-                    let allowed = Arc::clone(&self.functions.in_order);
-                    ProblemKind::UnknownFunction { found: text.to_owned(), allowed }
-                })?;
-                Some(Value::Runtime(found))
-            }
-            Kind::Function | Kind::Code => {
+            Kind::Code => Some(self.code(text).ok_or_else(|| {
+                // The runtime's functions are many: those that may be meant are enough.
+                let runtime = Shared::ALL.iter().map(|shared| shared.name());
+                let runtime = runtime.filter(|name| nearest(text, &[name]).is_some());
+                let own = self.functions.in_order.iter().cloned();
+                let allowed = own.chain(runtime.map(str::to_owned)).collect();
+                ProblemKind::UnknownFunction { found: found(), allowed }
+            })?),
+            Kind::Function => {
                 let number = self.functions.numbers.get(text).ok_or_else(|| {
                     let allowed = Arc::clone(&self.functions.in_order);
                     ProblemKind::UnknownFunction { found: found(), allowed }

@@ -13,6 +13,7 @@ pub(super) struct Places {
     pub(super) functions: Vec<FunctionPlaces>,
     pub(super) interrupts: Vec<Span>,
     pub(super) threads: Vec<Span>,
+    pub(super) stops: Vec<Span>,
     /// First node that belongs to a program.
     pub(super) program: Option<(&'static str, Span)>,
     pub(super) stack: StackPlaces,

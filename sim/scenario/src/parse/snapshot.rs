@@ -6,7 +6,7 @@ use crate::grammar::Level;
 use crate::problem::ProblemKind;
 use crate::snapshot::{
     ExpectedFrameReport, ExpectedOutcome, ExpectedSnapshot, LastCallback, NestedCall, Provenance,
-    SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed, SnapshotThread,
+    SeedAddress, SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed, SnapshotThread,
 };
 use clr_runtime::profiling::HResult;
 use clr_walker::profiling::SnapshotFlags;
@@ -41,6 +41,7 @@ fn thread(fields: &Fields<'_>) -> SnapshotThread {
 impl Reader {
     pub(super) fn snapshot(&mut self, fields: &Fields<'_>) -> SnapshotCall {
         let seed = fields.text("seed").and_then(seed_source);
+        self.seed_function(fields, seed.as_ref());
         let mut call = SnapshotCall {
             title: fields.args.first().map(|_| fields.arg_text().to_owned()),
             by: caller(fields),
@@ -76,15 +77,28 @@ impl Reader {
         call
     }
 
+    /// Reports a seed of a function that the program does not have.
+    fn seed_function(&mut self, fields: &Fields<'_>, from: Option<&SeedSource>) {
+        if let Some(SeedSource::Function(name)) = from {
+            self.function_of_program(fields, name);
+        }
+    }
+
     fn seed(&mut self, fields: &Fields<'_>) -> Option<SnapshotSeed> {
         let parts = self.nodes(fields.children(), Level::Seed);
         let mut seed = SnapshotSeed::new(seed_source(fields.arg_text())?);
+        self.seed_function(fields, Some(&seed.from));
         for part in &parts {
             match part.rule.name {
                 "rip" => {
                     seed.rip = match part.args.first() {
                         Some(Value::Address(address)) => Some(address.clone()),
                         _ => None,
+                    };
+                    if let Some(SeedAddress::Label(label)) = &seed.rip {
+                        let name =
+                            label.rsplit_once("+0x").map_or(label.as_str(), |(name, _)| name);
+                        self.function_of_program(part, name);
                     }
                 }
                 "flags" => seed.flags = Some(part.arg_number()),

@@ -5,15 +5,19 @@ use super::reader::Reader;
 use crate::expect::{Expectation, ExpectedFrame};
 use crate::grammar::Level;
 use crate::problem::ProblemKind;
+use crate::snapshot::SeedSource;
 use crate::{Stop, StopAt};
 
 impl Reader {
-    pub(super) fn stop(&mut self, fields: &Fields<'_>) -> Stop {
+    /// Reads a stop that comes after those `before` it.
+    pub(super) fn stop(&mut self, fields: &Fields<'_>, before: &[Stop]) -> Stop {
         let (mut expect, mut snapshots, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        let mut spans = Vec::new();
         let mut mixed_walks = Vec::new();
         for node in self.nodes(fields.children(), Level::Stop) {
             if node.rule.name == "snapshot" {
                 snapshots.push(self.snapshot(&node));
+                spans.push(node.span());
                 continue;
             }
             if node.rule.name == "mixed-walk" {
@@ -32,14 +36,24 @@ impl Reader {
                 ends: node.term("ends").unwrap_or_default(),
             });
         }
-        Stop {
+        let stop = Stop {
             thread: fields.thread("thread").unwrap_or_default(),
             at: self.stop_at(fields, fields.node.entry(0).is_some()),
             expect,
             others,
             snapshots,
             mixed_walks,
+        };
+        for (call, span) in stop.snapshots.iter().zip(spans) {
+            let is_stale = call.seed.as_ref().is_some_and(|seed| seed.from == SeedSource::Stale);
+            if let Some(walked) = stop.walks(call).filter(|_| is_stale)
+                && (stop.place_of(walked).is_none()
+                    || !before.iter().any(|before| before.thread == walked))
+            {
+                self.problem(span, ProblemKind::NoPreviousStop);
+            }
         }
+        stop
     }
 
     fn stop_at(&mut self, fields: &Fields<'_>, at_end: bool) -> StopAt {

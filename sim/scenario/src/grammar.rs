@@ -167,7 +167,6 @@ pub(super) enum Level {
 
 impl Level {
     /// All levels, outermost first.
-    #[cfg(test)]
     pub(super) const ALL: [Self; 19] = [
         Self::Text,
         Self::Module,
@@ -213,6 +212,31 @@ impl Level {
             Self::Action => ACTION,
             Self::Explore => EXPLORE,
             Self::History => HISTORY,
+        }
+    }
+
+    /// Returns the name of the level for tools.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Module => "module",
+            Self::Type => "type",
+            Self::Method => "method",
+            Self::Function => "function",
+            Self::Body => "body",
+            Self::Stop => "stop",
+            Self::Expect => "expect",
+            Self::Stack => "stack",
+            Self::Activation => "activation",
+            Self::Snapshot => "snapshot",
+            Self::Seed => "seed",
+            Self::Report => "snapshot-expect",
+            Self::MixedWalk => "mixed-walk",
+            Self::MixedReport => "mixed-walk-expect",
+            Self::Profiler => "profiler",
+            Self::Action => "action",
+            Self::Explore => "explore",
+            Self::History => "explore-expect",
         }
     }
 

@@ -8,6 +8,7 @@
 mod args;
 mod commands;
 mod input;
+mod interrupt;
 mod output;
 mod render;
 mod report;
@@ -16,16 +17,17 @@ mod report;
 mod tests;
 
 use args::{Cli, Command};
-use clap::Parser as _;
 use commands::{
-    clauses, compare, dump, emit, explain, explore, fmt, from_recording, generate, lint, list,
-    matrix, minimize, new, replay, run, runtimes, show, trace,
+    begin, cat, clauses, compare, dump, emit, explain, explore, fmt, from_recording, generate,
+    lint, list, matrix, minimize, new, replay, run, runtimes, schema, show, trace,
 };
 use render::console::{Console, Quiet};
 use render::error::CliError;
+use render::wrap::{fit_terminal, width};
 use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal as _};
 use std::process::ExitCode;
+use terminal_size::{Width, terminal_size_of};
 
 /// Exit code if every case passed and every command did its work.
 const PASSED: u8 = 0;
@@ -38,14 +40,21 @@ fn main() -> ExitCode {
     // The streams remove colours if the terminal cannot show them, or NO_COLOR is set.
     let mut out = BufWriter::new(Quiet::new(anstream::stdout()));
     let mut err = Quiet::new(anstream::stderr());
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    let progress = io::stderr().is_terminal() && !is_dumb;
+    let columns = std::env::var("COLUMNS").ok();
+    let terminal = terminal_size_of(io::stdout()).map(|(Width(width), _)| usize::from(width));
+    fit_terminal(columns.as_deref(), terminal);
     let mut console =
-        Console { out: &mut out, err: &mut err, progress: io::stderr().is_terminal() };
+        Console { out: &mut out, err: &mut err, progress, json: false, owns_signals: true };
     ExitCode::from(run_tool(std::env::args_os(), &mut console))
 }
 
 /// Runs the tool and returns its exit code. The first of `args` is the name of the tool.
 fn run_tool(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>) -> u8 {
-    let result = match Cli::try_parse_from(args) {
+    let args: Vec<_> = args.into_iter().collect();
+    console.json = args.iter().any(|arg| arg == "--json");
+    let result = match Cli::parse_within(args, width()) {
         Ok(cli) => command(cli, console),
         Err(answer) => help_or_usage(&answer, console),
     };
@@ -60,7 +69,7 @@ fn run_tool(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>)
 }
 
 fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let Some(command) = cli.command else { return run::summary(console) };
+    let Some(command) = cli.command else { return begin::begin(console) };
     match command {
         Command::Run(args) => run::run(&args, console),
         Command::Matrix(args) => matrix::matrix(&args, console),
@@ -88,6 +97,10 @@ fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, CliError> {
         Command::Explain(args) => explain::explain(&args, console),
         Command::Clauses(args) => clauses::clauses(&args, console),
         Command::Runtimes(args) => runtimes::runtimes(&args, console),
+        Command::Schema(args) => schema::schema(&args, console),
+        Command::Cat(args) => cat::cat(&args, console),
+        Command::Completions(args) => begin::completions(&args, console),
+        Command::Man(args) => begin::man(&args, console),
     }
 }
 

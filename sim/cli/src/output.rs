@@ -1,6 +1,6 @@
 //! Files that commands write. A file that is there is replaced only if somebody says so.
 
-use crate::input::slashed;
+use crate::input::{Source, slashed};
 use crate::render::error::CliError;
 use clap::Args;
 use std::fs::{self, File};
@@ -29,6 +29,15 @@ impl Replacing {
                 Err(CliError::new(&slashed(path), what))
             }
         }
+    }
+
+    /// Checks that a file is not the input, which no command replaces, not even with `--force`.
+    pub(crate) fn check_is_not(path: &Path, source: &Source) -> Result<(), CliError> {
+        if source.is_at(path) {
+            let what = "is the input, which is not replaced, not even with --force";
+            return Err(CliError::new(&slashed(path), what).with_code("is-input"));
+        }
+        Ok(())
     }
 
     /// Checks that [`write_page`](Self::write_page) can make a page.
@@ -65,7 +74,7 @@ fn is_page(path: &Path) -> bool {
 }
 
 fn is_there(path: &Path) -> CliError {
-    CliError::new(&slashed(path), "is there already; --force replaces it")
+    CliError::new(&slashed(path), "is there already; --force replaces it").with_code("file-exists")
 }
 
 pub(crate) fn unwritable(name: &str, error: &io::Error) -> CliError {

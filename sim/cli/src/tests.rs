@@ -1,5 +1,6 @@
 //! The tool as its user sees it, run in this process: under an emulator there is no other.
 
+mod begin;
 mod clauses;
 mod compare;
 mod dump;
@@ -10,6 +11,7 @@ mod fields;
 mod from_recording;
 mod histories;
 mod lint;
+mod mistakes;
 mod programs;
 mod readme;
 mod recordings;
@@ -77,7 +79,8 @@ fn objects(command: &str, args: &[&str]) -> Vec<Value> {
 /// Runs the tool without a terminal.
 fn clrsim(args: &[&str]) -> Answer {
     let (mut out, mut err) = (StripStream::new(Vec::new()), StripStream::new(Vec::new()));
-    let mut console = Console { out: &mut out, err: &mut err, progress: false };
+    let mut console =
+        Console { out: &mut out, err: &mut err, progress: false, json: false, owns_signals: false };
     let args = ["clrsim"].iter().chain(args).map(OsString::from);
     let code = run_tool(args, &mut console);
     let text = |stream: StripStream<Vec<u8>>| String::from_utf8(stream.into_inner()).unwrap();
@@ -171,6 +174,10 @@ fn help_is_the_same_everywhere() {
         ("help_replay", &["replay", "--help"]),
         ("help_timeline", &["timeline", "--help"]),
         ("help_host", &["host", "--help"]),
+        ("help_cat", &["cat", "--help"]),
+        ("help_completions", &["completions", "--help"]),
+        ("help_man", &["man", "--help"]),
+        ("help_schema", &["schema", "--help"]),
     ] {
         let answer = clrsim(args);
         assert_eq!((answer.code, answer.err.as_str()), (0, ""));
@@ -251,7 +258,8 @@ impl Write for Closing {
 fn into_closing_pipes(args: &[&str], left: usize) -> u8 {
     let mut out = Quiet::new(Closing { left });
     let mut err = Quiet::new(Closing { left });
-    let mut console = Console { out: &mut out, err: &mut err, progress: false };
+    let mut console =
+        Console { out: &mut out, err: &mut err, progress: false, json: false, owns_signals: false };
     run_tool(["clrsim"].iter().chain(args).map(OsString::from), &mut console)
 }
 
@@ -290,7 +298,8 @@ fn output_that_cannot_be_written_is_an_error() {
     let outputs: [&mut dyn Write; 2] = [&mut Quiet::new(Full), &mut buffered];
     for out in outputs {
         let mut err = StripStream::new(Vec::new());
-        let mut console = Console { out, err: &mut err, progress: false };
+        let mut console =
+            Console { out, err: &mut err, progress: false, json: false, owns_signals: false };
         let args = ["clrsim", "dump", "win64/img/gcc_O2.dll", "--function", "t_ack"];
         assert_eq!(run_tool(args.map(OsString::from), &mut console), 2);
         let err = String::from_utf8(err.into_inner()).unwrap();
@@ -302,7 +311,13 @@ fn output_that_cannot_be_written_is_an_error() {
 fn colours_are_for_people_only() {
     let coloured = |args: &[&str]| {
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let mut console = Console { out: &mut out, err: &mut err, progress: false };
+        let mut console = Console {
+            out: &mut out,
+            err: &mut err,
+            progress: false,
+            json: false,
+            owns_signals: false,
+        };
         run_tool(["clrsim"].iter().chain(args).map(OsString::from), &mut console);
         (out.contains(&0x1B), err.contains(&0x1B))
     };

@@ -22,6 +22,7 @@
 //! 20. [The contract](contract): the rules of the CLR, by section
 //! 21. [The clauses](the_clauses)
 //! 22. [The evidence](the_evidence): what supports each clause on each runtime
+//! 23. [Errors](errors): the codes of the tool's errors
 //!
 //! The tests run every text of the book on every generation and check the results that it states.
 
@@ -62,6 +63,7 @@ chapters! {
     unwind_data "lint.md",
     the_clauses "clauses.md",
     the_evidence "evidence.md",
+    errors "errors.md",
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ Examples:
   clrsim explore my.kdl --strategy exhaustive --preemptions 2
   clrsim explore my.kdl --strategy pct --depth 4 --seed 7 --first 100000
   clrsim explore my.kdl --rules --json
+  clrsim explore my.kdl --keep-going
   clrsim explore my.kdl --minimize my/small.kdl
 
 The text is a program, mostly with a profiler. Options that are not given are those of its first
@@ -27,10 +28,13 @@ The histories of random and pct depend on their number and the seed alone: machi
 by --first and --schedules, and the result does not depend on --jobs. The others go from one
 history to the next, on one thread.
 
+Ctrl-C ends a search with what was found so far, and prints how to go on; once more, at once.
+
 Exit codes:
-  0  no history failed
-  1  some history failed
-  2  the arguments are wrong, the input is missing or is no program, or cannot be run";
+  0    no history failed
+  1    some history failed
+  2    the arguments are wrong, the input is missing or is no program, or cannot be run
+  130  Ctrl-C ended the search, and no history had failed";
 
 const REPLAY_EXAMPLES: &str = "\
 Examples:
@@ -87,6 +91,7 @@ pub(crate) enum StrategyChoice {
 /// Search the histories of a program with a profiler in it for one that fails.
 #[derive(Debug, Args)]
 #[command(after_help = EXPLORE_EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct ExploreArgs {
     /// A program (*.kdl), or the name of an embedded one
     #[arg(value_name = "FIXTURE")]
@@ -131,6 +136,10 @@ pub(crate) struct ExploreArgs {
     /// Threads to search on; the result does not depend on it [default: one for each processor]
     #[arg(long, value_name = "N")]
     pub(crate) jobs: Option<NonZeroUsize>,
+
+    /// Go on after a history that fails, and print each fault once
+    #[arg(long)]
+    pub(crate) keep_going: bool,
 
     /// Write the smallest text that still fails so to this file, with the string of its history
     #[arg(long, value_name = "FILE", conflicts_with = "json")]

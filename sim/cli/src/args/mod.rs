@@ -1,5 +1,6 @@
 //! Arguments of the commands.
 
+mod begin;
 mod generators;
 mod histories;
 mod host;
@@ -7,6 +8,7 @@ mod lint;
 mod run;
 mod scenarios;
 
+pub(crate) use begin::{CatArgs, CompletionsArgs, ManArgs, SchemaArgs, SchemaOf};
 pub(crate) use generators::{
     FromRecordingArgs, FuzzTarget, GenerateArgs, GenerateKind, MinimizeArgs,
 };
@@ -19,16 +21,14 @@ pub(crate) use scenarios::{CompareArgs, FmtArgs, ListArgs, MatrixArgs, NewArgs, 
 use crate::output::Replacing;
 use crate::render::export::Format;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use clr_runtime::clause::Chapter;
 use clr_runtime::generation::{Generation, Generations};
 use clr_scenario::nearest;
 use clr_sim::book::references::{Reference, find};
 use clr_walker::unwind::Rules;
+use std::ffi::OsString;
 use std::path::PathBuf;
-
-/// Width of the help in characters; fixed, so that it is the same on every terminal.
-const HELP_WIDTH: usize = 100;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -38,13 +38,17 @@ Exit codes:
 
 const CLI_EXAMPLES: &str = "\
 Examples:
-  clrsim                                   run the embedded fixtures, and print a summary
+  clrsim                                   print where to begin
+  clrsim run --summary                     run the embedded fixtures, and print a summary
   clrsim run my/fixtures                   run all files of a folder
   clrsim matrix my.kdl                     a text's snapshots on all runtimes, side by side
   clrsim compare my.kdl                    the frames that each kind of profiler finds
   clrsim explore my.kdl                    search a profiler's histories for one that fails
   clrsim host libMyProfiler.so my.kdl      run a profiler's library over a text
   clrsim list --clause C-044               the embedded texts about a rule
+  clrsim list stackwalk lock               the embedded texts with these words
+  clrsim cat gallery/seeds/hole-at-the-leaf.kdl
+                                           print an embedded text
   clrsim new my.kdl                        write a text to start from
   clrsim show win64/vec/gcc_O2.vec.gz      draw the first case of a file
   clrsim explain clr/win31-async-alloc.walks.jsonl.gz --walk 12
@@ -229,13 +233,21 @@ Exit codes:
 /// Runs stacks and programs written as text on simulated .NET runtimes, holds what stack walks find
 /// there against what is known, and says why; replays and explains walks recorded in real runtimes.
 ///
-/// Without a command: `run` on the embedded fixtures, and a summary.
+/// Without a command: where to begin.
 #[derive(Debug, Parser)]
-#[command(name = "clrsim", bin_name = "clrsim", version, term_width = HELP_WIDTH)]
+#[command(name = "clrsim", bin_name = "clrsim", version)]
 #[command(after_help = CLI_EXAMPLES, after_long_help = format!("{CLI_EXAMPLES}\n\n{EXIT_CODES}"))]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
+}
+
+impl Cli {
+    /// Parses the arguments. Help and errors are wrapped at a number of characters.
+    pub(crate) fn parse_within(args: Vec<OsString>, width: usize) -> Result<Self, clap::Error> {
+        let matches = Self::command().term_width(width).try_get_matches_from(args)?;
+        Self::from_arg_matches(&matches)
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -261,6 +273,10 @@ pub(crate) enum Command {
     Lint(LintArgs),
     Clauses(ClausesArgs),
     Runtimes(RuntimesArgs),
+    Cat(CatArgs),
+    Schema(SchemaArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
 }
 
 /// Draw one recorded unwind: code, unwind data, stack and frames; or the stack of a recorded walk.

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 const RUN_EXAMPLES: &str = "\
 Examples:
   clrsim run
+  clrsim run --summary
   clrsim run my/fixtures --on windows,net9-unix
   clrsim run my/stack.kdl --bless --dry-run
   clrsim run my/fixtures --filter gcc --rules coreclr
@@ -47,6 +48,7 @@ Exit codes:
 /// it: then it is replayed all the same, and only has to come to an end.
 #[derive(Debug, Default, Args)]
 #[command(after_help = RUN_EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct RunArgs {
     /// Texts, recordings of walks, files of vectors or fuzz records, or folders of them: in
     /// folders, *.kdl, *.walks.jsonl.gz, *.walks.jsonl, *.vec.gz and *.bin.gz. Without any: the
@@ -81,6 +83,10 @@ pub(crate) struct RunArgs {
     /// With --bless: show the change, and write nothing
     #[arg(long, requires = "bless")]
     pub(crate) dry_run: bool,
+
+    /// A line for each kind of case, for readers who do not know the tool
+    #[arg(long, conflicts_with_all = ["json", "bless"])]
+    pub(crate) summary: bool,
 
     /// One JSON object a line: one for each file, and a total
     #[arg(long)]

@@ -63,6 +63,7 @@ const LIST_EXAMPLES: &str = "\
 Examples:
   clrsim list
   clrsim list --chapter programs
+  clrsim list lock callback
   clrsim list my/fixtures --clause C-044 --json
 
 Exit codes:
@@ -155,8 +156,9 @@ fn policies() -> PossibleValuesParser {
 #[derive(Debug, Args)]
 #[command(after_help = LIST_EXAMPLES)]
 pub(crate) struct ListArgs {
-    /// Texts (*.kdl), or folders of them [default: the embedded ones]
-    #[arg(value_name = "PATH")]
+    /// Texts (*.kdl), or folders of them [default: the embedded ones]; words that are no paths: only
+    /// texts with all of these in their names, descriptions, tags or clauses
+    #[arg(value_name = "PATH|WORD")]
     pub(crate) paths: Vec<PathBuf>,
 
     /// Only this chapter: the folder that a text lies in

@@ -9,8 +9,8 @@ use crate::render::error::CliError;
 use crate::render::json::write_json;
 use crate::render::patch::{patch, write_patch};
 use crate::{PASSED, UNUSABLE};
-use clr_runtime::generation::Generations;
-use clr_scenario::Results;
+use clr_runtime::generation::{Generation, Generations};
+use clr_scenario::{Results, RunOnError};
 use serde::Serialize;
 
 /// The result for one text.
@@ -78,20 +78,20 @@ fn change(
     dry_run: bool,
 ) -> Result<Option<(String, String)>, CliError> {
     let fixture = ProgramFixture::read(source)?;
+    let refused = |generation: Generation, error: RunOnError| {
+        let error = fixture.scenario.named(error);
+        source.error(format_args!("cannot be run on {generation}: {error}"))
+    };
     let reports = on.iter().map(|generation| {
         let reports = fixture.scenario.run_on(generation);
-        reports
-            .map(|reports| (generation, reports))
-            .map_err(|error| source.error(format_args!("cannot be run on {generation}: {error}")))
+        reports.map(|reports| (generation, reports)).map_err(|error| refused(generation, error))
     });
     let reports: Vec<_> = reports.collect::<Result<_, _>>()?;
     let mut new = clr_scenario::bless(&fixture.text, Results::Snapshots(&reports))?;
     if fixture.scenario.mixed_walks().next().is_some() {
         let reports = on.iter().map(|generation| {
             let reports = fixture.scenario.mixed_on(generation);
-            reports.map(|reports| (generation, reports)).map_err(|error| {
-                source.error(format_args!("cannot be run on {generation}: {error}"))
-            })
+            reports.map(|reports| (generation, reports)).map_err(|error| refused(generation, error))
         });
         let reports: Vec<_> = reports.collect::<Result<_, _>>()?;
         new = clr_scenario::bless(&new, Results::MixedWalks(&reports))?;
@@ -99,9 +99,12 @@ fn change(
     if !fixture.scenario.explore.is_empty() {
         let mut explored = Vec::new();
         for generation in on.iter() {
-            explored.extend(fixture.scenario.explore_on(generation).map_err(|error| {
-                source.error(format_args!("cannot be run on {generation}: {error}"))
-            })?);
+            explored.extend(
+                fixture
+                    .scenario
+                    .explore_on(generation)
+                    .map_err(|error| refused(generation, error))?,
+            );
         }
         new = clr_scenario::bless(&new, Results::Histories(&explored))?;
     }

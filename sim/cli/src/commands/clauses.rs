@@ -6,7 +6,7 @@ use crate::render::console::{Console, DIM, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
 use crate::render::words::in_words;
-use crate::render::wrap::{WIDTH, wrapped};
+use crate::render::wrap::{width, wrapped};
 use clr_runtime::clause::{self, ClauseEntry};
 use clr_runtime::generation::Generation;
 use clr_sim::book::references::{self, Kind, Reference};
@@ -72,10 +72,10 @@ impl ClausesArgs {
 fn write(entry: &ClauseEntry, console: &mut Console<'_>) -> Result<(), CliError> {
     let ClauseEntry { clause, rule, generations, source, evidence, .. } = entry;
     writeln!(console.out, "\n{HEAD}{clause}{HEAD:#}  {evidence:10}  {}", in_words(*generations))?;
-    for line in wrapped(rule, WIDTH - INDENT.len()) {
+    for line in wrapped(rule, width() - INDENT.len()) {
         writeln!(console.out, "{INDENT}{line}")?;
     }
-    for line in wrapped(source, WIDTH - INDENT.len()) {
+    for line in wrapped(source, width() - INDENT.len()) {
         writeln!(console.out, "{INDENT}{DIM}{line}{DIM:#}")?;
     }
     Ok(())
@@ -87,7 +87,7 @@ fn write_other(reference: &Reference, console: &mut Console<'_>) -> Result<(), C
     writeln!(console.out, "{HEAD}{id}{HEAD:#}  {title}")?;
     for line in text.lines() {
         let lines =
-            if line.starts_with('|') { vec![line.to_owned()] } else { wrapped(line, WIDTH) };
+            if line.starts_with('|') { vec![line.to_owned()] } else { wrapped(line, width()) };
         for line in lines {
             writeln!(console.out, "{line}")?;
         }

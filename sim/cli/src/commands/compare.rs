@@ -2,7 +2,7 @@
 
 use crate::PASSED;
 use crate::args::{CompareArgs, TRUTH};
-use crate::commands::matrix::{WIDTH, cut, letter};
+use crate::commands::matrix::{cut, letter};
 use crate::input::Source;
 use crate::input::program::ProgramFixture;
 use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
@@ -11,7 +11,7 @@ use crate::render::export::{Exported, Frame};
 use crate::render::json::write_json;
 use crate::render::unwind_data::Hex;
 use crate::render::words::in_words;
-use crate::render::wrap::wrapped;
+use crate::render::wrap::{narrow, room, wrapped};
 use crate::report::runtimes::{OnRuntimes, Runtimes, keep};
 use anstyle::Style;
 use clr_runtime::generation::{Generation, Generations};
@@ -128,7 +128,7 @@ pub(crate) fn compare(args: &CompareArgs, console: &mut Console<'_>) -> Result<u
     if !args.json {
         let shows = scenario.about.shows.as_deref().unwrap_or_default();
         writeln!(console.out, "{HEAD}{}{HEAD:#}", source.name)?;
-        for line in wrapped(shows, WIDTH - 2).iter().filter(|line| !line.is_empty()) {
+        for line in wrapped(shows, narrow() - 2).iter().filter(|line| !line.is_empty()) {
             writeln!(console.out, "  {line}")?;
         }
     }
@@ -237,7 +237,7 @@ impl Comparison {
         };
         match compared {
             Ok(compared) => comparison.fill(&compared),
-            Err(error) => comparison.error = Some(error.to_string()),
+            Err(error) => comparison.error = Some(scenario.named(error).to_string()),
         }
         comparison
     }
@@ -350,7 +350,7 @@ impl Comparison {
     }
 
     fn write_table(&self, out: &mut dyn Write) -> io::Result<()> {
-        let most = WIDTH.saturating_sub(self.columns.len() * (CELL + 2) + 2).max(LEAST_PLACE);
+        let most = room().saturating_sub(self.columns.len() * (CELL + 2) + 2).max(LEAST_PLACE);
         let texts: Vec<_> = self.rows.iter().map(Row::text).collect();
         let longest = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0);
         let place = longest.clamp(LEAST_PLACE, most);
@@ -429,7 +429,7 @@ impl Column {
                 None => "at the leaf".to_owned(),
             };
             let text = format!("gap {place}: {}", gap.text);
-            for (n, line) in wrapped(&text, WIDTH - 6).iter().enumerate() {
+            for (n, line) in wrapped(&text, narrow() - 6).iter().enumerate() {
                 let indent = if n == 0 { "    " } else { "      " };
                 writeln!(out, "{indent}{line}")?;
             }

@@ -4,6 +4,7 @@ use crate::PASSED;
 use crate::args::EmitArgs;
 use crate::input::Source;
 use crate::input::program::{self, Names, ProgramFixture};
+use crate::output::Replacing;
 use crate::render::console::Console;
 use crate::render::error::CliError;
 use crate::render::unwind_data::Hex;
@@ -108,6 +109,7 @@ pub(crate) fn emit(args: &EmitArgs, console: &mut Console<'_>) -> Result<u8, Cli
         CliError::new(&name, format_args!("no folder can be made there: {}", error.kind()))
     })?;
     for (name, _) in &files {
+        Replacing::check_is_not(&folder.join(name), &source)?;
         args.replacing.check(&folder.join(name))?;
     }
     for (name, bytes) in &files {

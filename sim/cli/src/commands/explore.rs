@@ -1,23 +1,24 @@
 //! `clrsim explore`: searches the histories of a program for one that fails.
 
 use crate::args::ExploreArgs;
-use crate::commands::history::{find, read, search, write_smallest};
-use crate::commands::matrix::WIDTH;
+use crate::commands::history::{Searched, find, read, search, write_smallest};
 use crate::commands::smaller::Output;
 use crate::commands::strategy::{self, choose};
 use crate::input::program::ProgramFixture;
 use crate::input::{Source, slashed};
+use crate::interrupt::INTERRUPTED;
+use crate::output::Replacing;
 use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
 use crate::render::progress::Progress;
 use crate::render::words::in_words;
-use crate::render::wrap::wrapped;
+use crate::render::wrap::{narrow, wrapped};
 use crate::report::history::{
     Failed, flags, flags_of, name, replay_arguments, usual, write_failure,
 };
 use crate::{FAILED, PASSED};
-use clr_explore::{Coverage, Failure, Report, Strategy, ThreadIndex};
+use clr_explore::{Budget, Coverage, Failure, Report, Strategy, ThreadIndex};
 use clr_runtime::generation::{Generation, Generations};
 use clr_scenario::{Exploration, Scenario, ThreadName};
 use serde::Serialize;
@@ -37,13 +38,30 @@ struct Explored<'e> {
     turns: u64,
     covered: Option<Share>,
     broken: Vec<Broken>,
+    /// True if Ctrl-C ended the search.
+    interrupted: bool,
     /// Number of the failed history.
     number: Option<u64>,
     replay: Option<&'e str>,
     /// Flags that `clrsim replay` needs beside the string.
     replay_flags: Vec<&'static str>,
+    /// Number of histories with the same fault.
+    times: Option<u64>,
     #[serde(flatten)]
     failed: Option<&'e Failed>,
+    /// The first histories with other faults.
+    further: Vec<Further<'e>>,
+}
+
+/// A failed history after the first one.
+#[derive(Serialize)]
+struct Further<'e> {
+    number: u64,
+    replay: &'e str,
+    replay_flags: &'e [&'static str],
+    times: u64,
+    #[serde(flatten)]
+    failed: &'e Failed,
 }
 
 /// The part of all histories that was searched.
@@ -66,7 +84,16 @@ struct Broken {
 struct Found {
     generation: Generation,
     report: Report,
-    failed: Option<(Failed, String)>,
+    /// True if Ctrl-C ended the search.
+    is_cut: bool,
+    /// The failures of the report.
+    failed: Vec<FailedHistory>,
+}
+
+/// A failed history with the arguments that replay it.
+struct FailedHistory {
+    failed: Failed,
+    replay: String,
     /// Flags that `clrsim replay` needs beside the string.
     flags: Vec<&'static str>,
 }
@@ -99,10 +126,13 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
     let settings = settings(args, scenario);
     check(args, &settings)?;
     if let Some(path) = &args.minimize {
+        Replacing::check_is_not(path, &source)?;
         args.replacing.check(path)?;
     }
     let usual = usual(scenario);
-    let budget = clr_explore::Budget { first: args.first, ..settings.budget() };
+    let keep_going = args.keep_going;
+    let budget = Budget { first: args.first, keep_going, ..settings.budget() };
+    console.watch_interrupts();
     if !args.json {
         head(&source, scenario, &settings, console)?;
     }
@@ -110,18 +140,18 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
     for generation in runtimes(args, &settings).iter() {
         let message = generation.to_string();
         let progress = Progress::with_rate(console.progress, budget.schedules, message);
-        let report = search(scenario, generation, &budget, args.jobs, &progress);
+        let searched = search(scenario, generation, &budget, args.jobs, &progress);
         progress.finish();
-        let report = report.map_err(|error| {
-            source.error(format_args!("cannot be run on {generation}: {error}"))
+        let Searched { report, is_cut } = searched.map_err(|error| {
+            source.error(format_args!("cannot be run on {generation}: {}", scenario.named(error)))
         })?;
-        let failed = report.failure.as_ref().map(|failure| {
-            let failed = Failed::new(&failure.verdict, &failure.history);
-            (failed, name(&source.name, scenario, generation, &failure.schedule))
-        });
-        let failure = report.failure.as_ref();
-        let needed = failure.map(|it| flags_of(&usual, &settings, &it.verdict));
-        let found = Found { generation, failed, flags: needed.unwrap_or_default(), report };
+        let failed = |failure: &Failure| FailedHistory {
+            failed: Failed::new(&failure.verdict, &failure.history),
+            replay: name(&source.name, scenario, generation, &failure.schedule),
+            flags: flags_of(&usual, &settings, &failure.verdict),
+        };
+        let failed = report.failures().map(failed).collect();
+        let found = Found { generation, report, is_cut, failed };
         if args.json {
             let of_rule = flags(&usual, &settings, true);
             let found = found.as_json(&source, scenario, &settings, args.first, &of_rule);
@@ -130,16 +160,29 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
             found.write_line(scenario, console)?;
         }
         all.push(found);
+        if is_cut {
+            break;
+        }
     }
     if !args.json {
         stories(&all, console)?;
+        if let Some(last) = all.last().filter(|last| last.is_cut) {
+            last.write_how_to_go_on(args, &budget, console)?;
+        }
     }
     if let Some(path) = &args.minimize {
         let output = Output { path, replacing: args.replacing };
         minimize(&fixture, &settings, &all, output, console)?;
     }
-    let fails = all.iter().any(|found| found.failed.is_some());
-    Ok(if fails { FAILED } else { PASSED })
+    let fails = all.iter().any(|found| !found.failed.is_empty());
+    let is_cut = all.iter().any(|found| found.is_cut);
+    Ok(if fails {
+        FAILED
+    } else if is_cut {
+        INTERRUPTED
+    } else {
+        PASSED
+    })
 }
 
 /// Checks that the arguments fit together and fit the settings of the text.
@@ -183,7 +226,7 @@ fn head(
 ) -> Result<(), CliError> {
     writeln!(console.out, "{HEAD}{}{HEAD:#}", source.name)?;
     let shows = scenario.about.shows.as_deref().unwrap_or_default();
-    for line in wrapped(shows, WIDTH - 2).iter().filter(|line| !line.is_empty()) {
+    for line in wrapped(shows, narrow() - 2).iter().filter(|line| !line.is_empty()) {
         writeln!(console.out, "  {line}")?;
     }
     let by = match settings.by {
@@ -203,22 +246,20 @@ fn head(
 /// Prints each failure once.
 fn stories(all: &[Found], console: &mut Console<'_>) -> Result<(), CliError> {
     let mut distinct: Vec<&Failed> = Vec::new();
-    for found in all {
-        let (Some((failed, replay)), Some(failure)) = (&found.failed, &found.report.failure) else {
-            continue;
-        };
+    let histories = all.iter().flat_map(|found| found.failed.iter().zip(found.report.failures()));
+    for (FailedHistory { failed, replay, flags }, failure) in histories {
         if distinct.iter().any(|other| other.is_like(failed)) {
             continue;
         }
         distinct.push(failed);
         let alike = all
             .iter()
-            .filter(|other| other.failed.as_ref().is_some_and(|(other, _)| other.is_like(failed)));
+            .filter(|other| other.failed.iter().any(|other| other.failed.is_like(failed)));
         let on: Vec<_> = alike.map(|found| found.generation).collect();
         let Failure { verdict, history, repeats, .. } = failure;
         writeln!(console.out, "\n{HEAD}{}{HEAD:#}", in_words(Generations::of(&on)))?;
         write_failure(verdict, history, console)?;
-        let replay = replay_arguments(&found.flags, replay);
+        let replay = replay_arguments(flags, replay);
         writeln!(console.out, "\n  {DIM}again:{DIM:#} clrsim replay {replay}")?;
         if !repeats {
             // A text's code depends on the history alone, so that this is a fault of the simulator.
@@ -238,22 +279,55 @@ impl Found {
         let width = Generation::ALL.iter().map(|it| it.name().len()).max().unwrap_or(0);
         let name = generation.name();
         write!(console.out, "  {name:width$}  ")?;
-        match failed {
+        let cut = if self.is_cut { ", then interrupted" } else { "" };
+        match failed.first() {
             None => {
                 let seen = covered(report.covered);
-                writeln!(console.out, "{GOOD}survives{GOOD:#} {count}{seen}")?;
+                writeln!(console.out, "{GOOD}survives{GOOD:#} {count}{seen}{cut}")?;
             }
-            Some((failed, _)) => {
-                let hazard = failed.hazard().map(|it| format!(" {it}")).unwrap_or_default();
-                writeln!(console.out, "{BAD}{}{BAD:#}{hazard}, found in {count}", failed.ends)?;
+            Some(FailedHistory { failed: first, .. }) => {
+                let hazard = first.hazard().map(|it| format!(" {it}")).unwrap_or_default();
+                let further = match failed.len() - 1 {
+                    0 => String::new(),
+                    1 => " and 1 other fault".to_owned(),
+                    others => format!(" and {others} other faults"),
+                };
+                let ends = &first.ends;
+                writeln!(
+                    console.out,
+                    "{BAD}{ends}{BAD:#}{hazard}{further}, found in {count}{cut}"
+                )?;
             }
         }
-        for (by, rule, _) in report.broken.iter().filter(|_| failed.is_none()) {
+        for (by, rule, _) in report.broken.iter().filter(|_| failed.is_empty()) {
             let indent = width + 4;
             let by = thread_name(scenario, *by);
             writeln!(console.out, "{:indent$}{DIM}{by} breaks a rule: {rule}{DIM:#}", "")?;
         }
         Ok(())
+    }
+
+    /// Prints the command that goes on with a search that was ended early.
+    fn write_how_to_go_on(
+        &self,
+        args: &ExploreArgs,
+        budget: &Budget,
+        console: &mut Console<'_>,
+    ) -> Result<(), CliError> {
+        let (generation, done) = (self.generation, self.report.schedules);
+        if !budget.strategy.can_be_shared() {
+            let what = "this strategy goes from one history to the next, and has to begin anew";
+            return Ok(writeln!(console.out, "\n  {DIM}to go on: {what}{DIM:#}")?);
+        }
+        let file = slashed(&args.fixture);
+        let (first, left) = (budget.first + done, budget.schedules - done);
+        let command = format!(
+            "clrsim explore {file} --on {generation} --strategy {} --seed {} --first {first} \
+             --schedules {left}",
+            strategy::word(budget.strategy),
+            budget.seed
+        );
+        Ok(writeln!(console.out, "\n  {DIM}to go on:{DIM:#} {command}")?)
     }
 
     fn as_json<'e>(
@@ -264,7 +338,16 @@ impl Found {
         first: u64,
         of_rule: &[&'static str],
     ) -> Explored<'e> {
-        let Self { generation, report, failed, flags } = self;
+        let Self { generation, report, failed, is_cut } = self;
+        let further = failed.iter().zip(report.failures()).skip(1);
+        let further = further.map(|(own, failure)| Further {
+            number: failure.number,
+            replay: &own.replay,
+            replay_flags: &own.flags,
+            times: failure.times,
+            failed: &own.failed,
+        });
+        let earliest = failed.first();
         let broken = report.broken.iter().map(|(_, rule, schedule)| Broken {
             rule: clr_scenario::Keyword::word(*rule).to_owned(),
             replay: name(&source.name, scenario, *generation, schedule),
@@ -286,9 +369,12 @@ impl Found {
             }),
             broken: broken.collect(),
             number: report.failure.as_ref().map(|failure| failure.number),
-            replay: failed.as_ref().map(|(_, replay)| replay.as_str()),
-            replay_flags: flags.clone(),
-            failed: failed.as_ref().map(|(failed, _)| failed),
+            interrupted: *is_cut,
+            replay: earliest.map(|first| first.replay.as_str()),
+            replay_flags: earliest.map_or_else(Vec::new, |first| first.flags.clone()),
+            times: report.failure.as_ref().map(|failure| failure.times),
+            failed: earliest.map(|first| &first.failed),
+            further: further.collect(),
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::args::HistoryArgs;
 use crate::commands::smaller::{Output, head, is_smaller, write_text};
 use crate::input::program::ProgramFixture;
 use crate::input::{Source, slashed};
+use crate::interrupt::is_interrupted;
 use crate::render::console::Console;
 use crate::render::error::CliError;
 use crate::render::progress::Progress;
@@ -87,34 +88,54 @@ impl Named {
     }
 }
 
-/// Searches on several threads. The result does not depend on their number.
+/// The result of a search that Ctrl-C may have ended.
+#[derive(Default)]
+pub(crate) struct Searched {
+    pub(crate) report: Report,
+    /// True if the search was ended early.
+    pub(crate) is_cut: bool,
+}
+
+/// A part of a search that a thread has made.
+struct Part {
+    chunk: u64,
+    report: Report,
+    is_cut: bool,
+}
+
+/// Searches on several threads. The result does not depend on their number, unless Ctrl-C ends the
+/// search: then it is that of all histories up to the first one that was not executed, and the failures
+/// that are known beyond.
 pub(crate) fn search(
     scenario: &Scenario,
     generation: Generation,
     budget: &Budget,
     jobs: Option<NonZeroUsize>,
     progress: &Progress,
-) -> Result<Report, RunOnError> {
+) -> Result<Searched, RunOnError> {
     let available = || thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let jobs = jobs.map_or_else(available, NonZeroUsize::get);
     let chunks = budget.schedules.div_ceil(CHUNK);
     let jobs = jobs.min(usize::try_from(chunks).unwrap_or(usize::MAX));
     if jobs <= 1 || !budget.strategy.can_be_shared() {
         let exploring = Exploring::new(scenario, generation)?;
-        return exploring.search(budget, |done| {
+        let mut is_cut = false;
+        let report = exploring.search(budget, |done| {
             progress.set(done);
-            true
-        });
+            is_cut = is_interrupted();
+            !is_cut
+        })?;
+        return Ok(Searched { report, is_cut });
     }
     let (next, failed) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
-    let work = || -> Result<Vec<(u64, Report)>, RunOnError> {
+    let work = || -> Result<Vec<Part>, RunOnError> {
         let exploring = Exploring::new(scenario, generation)?;
         let mut explorer = exploring.explorer()?;
-        let mut reports = Vec::new();
+        let mut parts = Vec::new();
         loop {
             let chunk = next.fetch_add(1, Ordering::Relaxed);
-            if chunk >= chunks || chunk > failed.load(Ordering::Relaxed) {
-                return Ok(reports);
+            if chunk >= chunks || chunk > failed.load(Ordering::Relaxed) || is_interrupted() {
+                return Ok(parts);
             }
             let before = chunk * CHUNK;
             let budget = Budget {
@@ -122,17 +143,19 @@ pub(crate) fn search(
                 schedules: CHUNK.min(budget.schedules - before),
                 ..*budget
             };
+            let mut is_cut = false;
             let report = explorer.search(&|setup| exploring.load(setup), &budget, |_| {
                 progress.step();
-                chunk <= failed.load(Ordering::Relaxed)
+                is_cut = is_interrupted();
+                !is_cut && chunk <= failed.load(Ordering::Relaxed)
             });
-            if report.failure.is_some() {
+            if report.failure.is_some() && !budget.keep_going {
                 failed.fetch_min(chunk, Ordering::Relaxed);
             }
-            reports.push((chunk, report));
+            parts.push(Part { chunk, report, is_cut });
         }
     };
-    let mut reports = thread::scope(|scope| {
+    let parts = thread::scope(|scope| {
         let spawn = |_| {
             let work = &work;
             // If the system cannot start another thread, this one does the work.
@@ -148,13 +171,31 @@ pub(crate) fn search(
         }
         Ok::<_, RunOnError>(all)
     })?;
-    reports.sort_by_key(|(chunk, _)| *chunk);
-    let mut reports = reports.into_iter().map(|(_, report)| report);
-    let mut all = reports.next().unwrap_or_default();
-    for report in reports {
-        all = all.then(report);
+    Ok(joined(parts, chunks, budget.keep_going))
+}
+
+/// Joins the parts of a search of a number of chunks in the order of their histories.
+fn joined(mut parts: Vec<Part>, chunks: u64, keep_going: bool) -> Searched {
+    parts.sort_by_key(|part| part.chunk);
+    let mut all = Searched::default();
+    let mut expected = 0;
+    for Part { chunk, mut report, is_cut } in parts {
+        if all.report.failure.is_some() && !keep_going {
+            break;
+        }
+        if all.is_cut || chunk != expected {
+            // Histories before these are missing: only failures count.
+            all.is_cut = true;
+            (report.schedules, report.turns) = (0, 0);
+        }
+        all.is_cut |= is_cut;
+        expected = chunk + 1;
+        let before = all.report;
+        all.report = if keep_going { before.and(report) } else { before.then(report) };
     }
-    Ok(all)
+    let is_done = expected == chunks || all.report.failure.is_some() && !keep_going;
+    all.is_cut |= !is_done;
+    all
 }
 
 /// Writes the smallest text that fails as a history does. Returns false if there is none.

@@ -2,15 +2,16 @@
 
 use crate::PASSED;
 use crate::args::ListArgs;
-use crate::input;
 use crate::input::program::ProgramFixture;
+use crate::input::{self, PROGRAM, slashed};
 use crate::render::console::{Console, DIM, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
-use crate::render::wrap::{WIDTH, wrapped};
+use crate::render::wrap::{width, wrapped};
 use crate::report::snapshot::chapter;
 use clr_runtime::clause::Clause;
 use serde::Serialize;
+use std::path::PathBuf;
 
 /// Indentation of a text's description.
 const INDENT: &str = "      ";
@@ -66,6 +67,18 @@ fn clauses(fixture: &ProgramFixture) -> Vec<Clause> {
 }
 
 impl ListArgs {
+    /// Returns the paths among the arguments, and the words in lower case. A word is neither there nor
+    /// has the form of a path.
+    fn paths_and_words(&self) -> (Vec<PathBuf>, Vec<String>) {
+        let is_path = |path: &PathBuf| {
+            let name = slashed(path);
+            path.exists() || name.contains('/') || name.ends_with(PROGRAM)
+        };
+        let (paths, words): (Vec<_>, Vec<_>) = self.paths.iter().cloned().partition(is_path);
+        let words = words.iter().map(|word| word.to_string_lossy().to_lowercase());
+        (paths, words.collect())
+    }
+
     fn wants(&self, name: &str, fixture: &ProgramFixture) -> bool {
         self.chapter.as_ref().is_none_or(|wanted| chapter(name) == *wanted)
             && self.tag.as_ref().is_none_or(|tag| fixture.scenario.about.tags.contains(tag))
@@ -73,22 +86,36 @@ impl ListArgs {
     }
 }
 
+impl Listed {
+    /// Returns true if the text has a word, given in lower case, in its name, description, tags or
+    /// clauses.
+    fn has(&self, word: &str) -> bool {
+        let parts = [Some(&self.file), self.shows.as_ref()].into_iter().flatten();
+        let mut parts = parts.chain(&self.tags).chain(&self.clauses);
+        parts.any(|part| part.to_lowercase().contains(word))
+    }
+}
+
 /// Lists the texts that `args` name and returns the exit code.
 pub(crate) fn list(args: &ListArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let mut listed = Vec::new();
-    for source in input::sources(&args.paths)? {
+    let (paths, words) = args.paths_and_words();
+    for source in input::sources(&paths)? {
         if !source.is_program() {
             continue;
         }
         let fixture = ProgramFixture::read(&source)?;
         if args.wants(&source.name, &fixture) {
-            listed.push(Listed::new(&source.name, &fixture));
+            let text = Listed::new(&source.name, &fixture);
+            if words.iter().all(|word| text.has(word)) {
+                listed.push(text);
+            }
         }
     }
     if listed.is_empty() {
         return Err(CliError::new(
             "list",
-            "no text meets all conditions; try fewer of PATH, --chapter, --tag and --clause",
+            "no text meets all conditions; try fewer of PATH, WORD, --chapter, --tag and --clause",
         ));
     }
     // Folders may be given in any order; within one, texts keep theirs.
@@ -114,13 +141,13 @@ pub(crate) fn list(args: &ListArgs, console: &mut Console<'_>) -> Result<u8, Cli
 fn write(text: &Listed, console: &mut Console<'_>) -> Result<(), CliError> {
     let Listed { file, shows, tags, clauses, .. } = text;
     writeln!(console.out, "  {file}")?;
-    for line in wrapped(shows.as_deref().unwrap_or_default(), WIDTH - INDENT.len()) {
+    for line in wrapped(shows.as_deref().unwrap_or_default(), width() - INDENT.len()) {
         if !line.is_empty() {
             writeln!(console.out, "{INDENT}{line}")?;
         }
     }
     let about: Vec<_> = clauses.iter().chain(tags).map(String::as_str).collect();
-    for line in wrapped(&about.join(" "), WIDTH - INDENT.len()) {
+    for line in wrapped(&about.join(" "), width() - INDENT.len()) {
         if !line.is_empty() {
             writeln!(console.out, "{INDENT}{DIM}{line}{DIM:#}")?;
         }

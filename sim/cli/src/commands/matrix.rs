@@ -9,7 +9,7 @@ use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
 use crate::render::words::in_words;
-use crate::render::wrap::wrapped;
+use crate::render::wrap::{narrow, room, wrapped};
 use crate::report::callback::{self, Callback};
 use crate::report::runtimes::{OnRuntimes, Runtimes, keep};
 use crate::report::snapshot::Why;
@@ -21,8 +21,6 @@ use clr_scenario::{ExplainedSnapshot, Scenario, SnapshotAt, SnapshotResult};
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// Width of tables in characters: that of a small terminal.
-pub(crate) const WIDTH: usize = 80;
 /// Smallest width of the column of callbacks' places.
 const LEAST_PLACE: usize = 20;
 
@@ -85,7 +83,7 @@ pub(crate) fn matrix(args: &MatrixArgs, console: &mut Console<'_>) -> Result<u8,
     if !args.json {
         let shows = fixture.scenario.about.shows.as_deref().unwrap_or_default();
         writeln!(console.out, "{HEAD}{}{HEAD:#}", source.name)?;
-        let lines = wrapped(shows, WIDTH - 2);
+        let lines = wrapped(shows, narrow() - 2);
         for line in lines.iter().filter(|line| !line.is_empty()) {
             writeln!(console.out, "  {line}")?;
         }
@@ -137,7 +135,8 @@ pub(crate) fn wanted<'s>(
 fn missing(scenario: &Scenario) -> String {
     let titles: Vec<_> = scenario.snapshots().filter_map(|at| at.call.title.as_deref()).collect();
     match (scenario.snapshots().count(), titles.as_slice()) {
-        (0, _) => "has no snapshots".to_owned(),
+        (0, _) if scenario.stops.is_empty() => "has no snapshots: add one".to_owned(),
+        (0, _) => "has no snapshots: add one, or use clrsim compare".to_owned(),
         (count, []) => format!("has no such snapshot; they are 1 to {count}"),
         (count, titles) => {
             format!("has no such snapshot; they are 1 to {count}: {}", titles.join("; "))
@@ -319,7 +318,7 @@ impl Matrix {
         let widths: Vec<_> =
             self.columns.iter().map(|column| column.short.chars().count().max(3)).collect();
         let all: usize = widths.iter().map(|width| width + 2).sum();
-        let most = WIDTH.saturating_sub(all + 2).max(LEAST_PLACE);
+        let most = room().saturating_sub(all + 2).max(LEAST_PLACE);
         let texts: Vec<_> = self.rows.iter().map(|row| row.callback.text()).collect();
         let longest = texts.iter().map(|text| text.chars().count()).max().unwrap_or(0);
         let place = longest.clamp("HRESULT".len(), most);
@@ -380,7 +379,7 @@ impl Column {
         for why in [&self.parts, &self.why].into_iter().flatten() {
             if said != Some(why) {
                 write!(out, "    ")?;
-                why.write(4, WIDTH, out)?;
+                why.write(4, narrow(), out)?;
             }
             said = Some(why);
         }

@@ -8,6 +8,7 @@ mod text;
 
 use crate::args::MinimizeArgs;
 use crate::input::{PROGRAM, Source, slashed};
+use crate::output::Replacing;
 use crate::render::console::Console;
 use crate::render::error::CliError;
 
@@ -19,6 +20,7 @@ pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result
     if !becomes_text && args.command.is_empty() {
         return Err(CliError::new(&name, "texts are called *.kdl"));
     }
+    Replacing::check_is_not(&args.output, &source)?;
     args.replacing.check(&args.output)?;
     match (args.command.split_first(), becomes_text) {
         (Some(command), true) => by_command::minimize_text(&source, args, command, console),

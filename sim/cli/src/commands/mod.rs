@@ -1,6 +1,8 @@
 //! The commands of the tool, one for each file.
 
+pub(crate) mod begin;
 pub(crate) mod bless;
+pub(crate) mod cat;
 pub(crate) mod clauses;
 pub(crate) mod compare;
 pub(crate) mod dump;
@@ -21,6 +23,7 @@ pub(crate) mod new;
 pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod runtimes;
+pub(crate) mod schema;
 pub(crate) mod show;
 mod smaller;
 mod strategy;

@@ -3,6 +3,7 @@
 use crate::args::{ReplayArgs, TimelineArgs};
 use crate::commands::history::{Named, find, read, search, usual_but};
 use crate::input::{Source, slashed};
+use crate::output::Replacing;
 use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
@@ -50,11 +51,11 @@ fn make(
     budget: &Budget,
     is_edited: Option<bool>,
 ) -> Result<Made, CliError> {
-    let refused = |error: &dyn std::fmt::Display| {
-        source.error(format_args!("cannot be run on {generation}: {error}"))
+    let refused = |error| {
+        source.error(format_args!("cannot be run on {generation}: {}", scenario.named(error)))
     };
-    let exploring = Exploring::new(scenario, generation).map_err(|error| refused(&error))?;
-    let made = exploring.replay(schedule, budget).map_err(|error| refused(&error))?;
+    let exploring = Exploring::new(scenario, generation).map_err(refused)?;
+    let made = exploring.replay(schedule, budget).map_err(refused)?;
     let (verdict, history) = made.ok_or_else(|| {
         let switched = "every instruction was a switch point (--instructions), or was not \
                         (--instructions=false)";
@@ -127,6 +128,10 @@ fn needed(
 pub(crate) fn timeline(args: &TimelineArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let named = if args.history.contains('@') { Some(Named::parse(&args.history)?) } else { None };
     let source = find(named.as_ref().map_or(&args.history, |named| &named.file))?;
+    if let Some(page) = &args.html {
+        Replacing::check_is_not(page, &source)?;
+        args.replacing.check_page(page)?;
+    }
     let fixture = read(&source)?;
     let scenario = &fixture.scenario;
     let settings = usual_but(scenario, &args.found);
@@ -143,9 +148,9 @@ pub(crate) fn timeline(args: &TimelineArgs, console: &mut Console<'_>) -> Result
         let report = search(scenario, generation, &budget, None, &progress);
         progress.finish();
         let report = report.map_err(|error| {
-            source.error(format_args!("cannot be run on {generation}: {error}"))
+            source.error(format_args!("cannot be run on {generation}: {}", scenario.named(error)))
         })?;
-        report.failure.map(|failure| failure.schedule).unwrap_or_default()
+        report.report.failure.map(|failure| failure.schedule).unwrap_or_default()
     };
     let Made { verdict, history } =
         make(&source, scenario, generation, &schedule, &budget, is_edited)?;

@@ -52,13 +52,12 @@ fn saturating(count: u64) -> usize {
 
 /// Replays the files that `args` name and returns the exit code.
 pub(crate) fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let view = if args.json { View::Json } else { View::Table };
+    let view = match (args.json, args.summary) {
+        (true, _) => View::Json,
+        (false, true) => View::Summary,
+        (false, false) => View::Table,
+    };
     replay(args, view, console)
-}
-
-/// Replays the embedded fixtures, prints a summary and returns the exit code.
-pub(crate) fn summary(console: &mut Console<'_>) -> Result<u8, CliError> {
-    replay(&RunArgs::default(), View::Summary, console)
 }
 
 fn replay(args: &RunArgs, view: View, console: &mut Console<'_>) -> Result<u8, CliError> {

@@ -9,6 +9,7 @@ use clr_recording::vectors::fuzz::FuzzFile;
 use clr_recording::vectors::replay::VectorReplay;
 use clr_recording::vectors::win64::VectorFile;
 use clr_recording::vectors::{self, FormatError};
+use clr_scenario::nearest;
 use clr_walker::image::pe::PeImage;
 use clr_walker::unwind::Rules;
 use std::borrow::Cow;
@@ -83,6 +84,17 @@ impl Source {
                 Err(error) => Err(unreadable(&self.name, &error)),
             },
             Place::Embedded(bytes) => Ok(Cow::Borrowed(bytes)),
+        }
+    }
+
+    /// Returns true if the input is the file at a path, however it is named there.
+    pub(crate) fn is_at(&self, path: &Path) -> bool {
+        match &self.place {
+            Place::Disk(own) => {
+                let (own, path) = (fs::canonicalize(own), fs::canonicalize(path));
+                own.is_ok_and(|own| path.is_ok_and(|path| path == own))
+            }
+            Place::Embedded(_) => false,
         }
     }
 
@@ -321,10 +333,15 @@ pub(crate) fn slashed(path: &Path) -> String {
 
 fn unreadable(name: &str, error: &io::Error) -> CliError {
     match error.kind() {
-        ErrorKind::NotFound => CliError::new(name, not_there(name)),
+        ErrorKind::NotFound => CliError::new(name, not_there(name)).with_code("not-found"),
         // The kind has the same words on every system.
         kind => CliError::new(name, format_args!("cannot be read: {kind}")),
     }
+}
+
+/// Returns the part of a name behind its folders.
+fn end_of(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
 }
 
 /// Returns the message for a name of neither a file nor an embedded fixture.
@@ -336,6 +353,15 @@ fn not_there(name: &str) -> String {
             "no such file; it is a folder of embedded fixtures, all of which are run by \
              clrsim run --filter {inside}/"
         );
+    }
+    let names: Vec<_> = clr_fixtures::all().iter().map(|fixture| fixture.name).collect();
+    let ends: Vec<_> = names.iter().map(|name| end_of(name)).collect();
+    let near = nearest(inside, &names).or_else(|| {
+        let near = nearest(end_of(inside), &ends)?;
+        names.iter().copied().find(|name| end_of(name) == near)
+    });
+    if let Some(near) = near {
+        return format!("no such file, and no embedded fixture of that name; did you mean {near}?");
     }
     let known = if name.ends_with(PROGRAM) {
         "clrsim list prints the names of the embedded texts"

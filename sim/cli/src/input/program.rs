@@ -38,14 +38,41 @@ impl ProgramFixture {
 
     /// Links the program for a command that works without a runtime.
     pub(crate) fn link(&self, source: &Source, command: &str) -> Result<LinkedProgram, CliError> {
+        if self.scenario.stack.is_some() {
+            let what = format!("is a stack placed by hand, and clrsim {command} is for programs");
+            return Err(source.error(format_args!("{what}: {}", self.commands())));
+        }
         self.scenario.program.link().map_err(|error| match error {
             LinkError::NeedsRuntime { function } => source.error(format_args!(
                 "its function {} goes through the runtime, and clrsim {command} is for programs \
-                 without one: use clrsim matrix, clrsim compare or clrsim timeline",
-                self.scenario.function_name(function).unwrap_or("?")
+                 without one: {}",
+                self.scenario.function_name(function).unwrap_or("?"),
+                self.commands()
             )),
             error => source.error(error),
         })
+    }
+
+    /// Returns the commands that show something of the text, in words.
+    pub(crate) fn commands(&self) -> String {
+        let scenario = &self.scenario;
+        let is_stack = scenario.stack.is_some();
+        let is_bare = !is_stack && scenario.program.link().is_ok();
+        let has_snapshots = scenario.snapshots().next().is_some();
+        let all = [
+            ("matrix", has_snapshots),
+            ("explain", has_snapshots),
+            ("compare", is_stack || !scenario.stops.is_empty()),
+            ("trace", is_bare),
+            ("timeline", !is_stack && !is_bare),
+        ];
+        let names = all.into_iter().filter(|(_, works)| *works);
+        let names: Vec<_> = names.map(|(name, _)| format!("clrsim {name}")).collect();
+        match names.as_slice() {
+            [] => "add a snapshot to it, and use clrsim matrix".to_owned(),
+            [name] => format!("use {name}"),
+            [names @ .., last] => format!("use {} or {last}", names.join(", ")),
+        }
     }
 
     /// Returns line and column of a snapshot, or of one of its expectations.

@@ -1,6 +1,8 @@
 //! Streams and styles of the output.
 
+use crate::interrupt;
 use crate::render::error::CliError;
+use crate::render::json::write_json;
 use anstyle::{AnsiColor, Style};
 use std::io::{self, ErrorKind, Write};
 
@@ -21,12 +23,28 @@ pub(crate) struct Console<'w> {
     pub(crate) err: &'w mut dyn Write,
     /// True if progress may be drawn on the terminal.
     pub(crate) progress: bool,
+    /// True if results are objects of JSON: then errors are, too.
+    pub(crate) json: bool,
+    /// True if commands may handle the signals of the process.
+    pub(crate) owns_signals: bool,
 }
 
 impl Console<'_> {
+    /// Handles Ctrl-C from now on, for a search that can end early.
+    pub(crate) fn watch_interrupts(&self) {
+        if self.owns_signals {
+            interrupt::watch();
+        }
+    }
+
     /// Prints an error. A failure to print it is ignored: the exit code is left.
     pub(crate) fn print_error(&mut self, error: &CliError) {
         let _: io::Result<()> = write!(self.err, "{}", error.render(self.progress));
+        if self.json {
+            for diagnostic in error.diagnostics() {
+                let _: Result<(), CliError> = write_json(&diagnostic, self);
+            }
+        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! Errors of commands, and how they are printed.
 
 use crate::render::console::BAD;
-use crate::render::wrap::{WIDTH, wrapped};
+use crate::render::wrap::{width, wrapped};
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
-use clr_scenario::{Problem, ScenarioError};
+use clr_scenario::{Problem, ProblemKind, ScenarioError};
 use miette::{Diagnostic as _, SourceCode};
+use serde::Serialize;
 use std::fmt::{self, Display};
 use std::io;
 use std::ops::Range;
@@ -15,6 +16,13 @@ use std::ops::Range;
 pub(crate) enum CliError {
     /// An error without a place in a text.
     Text(String),
+    /// An error of an input or an output.
+    Input {
+        /// The name of the file, or of the argument.
+        name: String,
+        problem: String,
+        code: &'static str,
+    },
     /// Problems with places in a text.
     Scenario(Box<ScenarioError>),
 }
@@ -22,18 +30,91 @@ pub(crate) enum CliError {
 impl CliError {
     /// Creates the error `problem` of the input called `name`.
     pub(crate) fn new(name: &str, problem: impl Display) -> Self {
-        Self::Text(format!("{name}: {problem}"))
+        Self::Input { name: name.to_owned(), problem: problem.to_string(), code: INPUT }
+    }
+
+    /// Sets the code of an error of an input.
+    pub(crate) fn with_code(self, code: &'static str) -> Self {
+        match self {
+            Self::Input { name, problem, .. } => Self::Input { name, problem, code },
+            other => other,
+        }
     }
 
     /// Returns the text that is printed for the error. `terminal` is true if lines may be drawn with
     /// characters beyond ASCII.
     pub(crate) fn render(&self, terminal: bool) -> String {
         match self {
-            Self::Text(text) => format!("{BAD}error:{BAD:#} {text}\n"),
-            Self::Scenario(error) => {
-                let problems = problems(error, terminal);
-                format!("{BAD}error:{BAD:#} this text is not a scenario\n{problems}\n")
+            Self::Scenario(error) => match error.problems() {
+                [problem] if problem.kind == ProblemKind::Foreign => {
+                    let help = problem.kind.help().unwrap_or_default();
+                    format!("{BAD}error:{BAD:#} {problem}; {help}\n")
+                }
+                _ => {
+                    let problems = problems(error, terminal);
+                    format!("{BAD}error:{BAD:#} this text is not a scenario\n{problems}\n")
+                }
+            },
+            other => format!("{BAD}error:{BAD:#} {other}\n"),
+        }
+    }
+
+    /// Returns the error as objects, one for each problem.
+    pub(crate) fn diagnostics(&self) -> Vec<Diagnostic> {
+        match self {
+            Self::Text(text) => vec![Diagnostic::new(None, OTHER, text.clone())],
+            Self::Input { name, problem, code } => {
+                vec![Diagnostic::new(Some(name.clone()), code, problem.clone())]
             }
+            Self::Scenario(error) => error.problems().iter().map(Diagnostic::of).collect(),
+        }
+    }
+}
+
+/// The code of errors of inputs that have no other.
+const INPUT: &str = "input";
+/// The code of errors that are not of an input.
+const OTHER: &str = "other";
+
+/// Codes of errors beside [`ProblemKind::CODES`].
+#[cfg(test)]
+pub(crate) const CODES: [&str; 6] =
+    [INPUT, OTHER, "checks-nothing", "file-exists", "is-input", "not-found"];
+
+/// An error as an object of JSON.
+#[derive(Debug, Serialize)]
+pub(crate) struct Diagnostic {
+    kind: &'static str,
+    severity: &'static str,
+    /// The name of the file, or of the argument.
+    file: Option<String>,
+    /// The place in the file, from 1.
+    line: Option<u32>,
+    column: Option<u32>,
+    /// Length of the text in characters that the problem is about.
+    length: Option<usize>,
+    code: &'static str,
+    message: String,
+    help: Option<String>,
+}
+
+impl Diagnostic {
+    /// Creates the description of an error without a place.
+    pub(crate) const fn new(file: Option<String>, code: &'static str, message: String) -> Self {
+        let (line, column, length, help) = (None, None, None, None);
+        let (kind, severity) = ("diagnostic", "error");
+        Self { kind, severity, file, line, column, length, code, message, help }
+    }
+
+    /// Creates the description of a problem of a text.
+    fn of(problem: &Problem) -> Self {
+        let file = problem.file_name().map(str::to_owned);
+        Self {
+            line: Some(problem.position.line),
+            column: Some(problem.position.column),
+            length: Some(problem.text().chars().count()),
+            help: problem.kind.help(),
+            ..Self::new(file, problem.kind.code(), problem.kind.to_string())
         }
     }
 }
@@ -49,6 +130,7 @@ impl Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.write_str(text),
+            Self::Input { name, problem, .. } => write!(f, "{name}: {problem}"),
             Self::Scenario(error) => error.fmt(f),
         }
     }
@@ -65,7 +147,7 @@ impl From<io::Error> for CliError {
 /// characters beyond ASCII.
 fn problems(error: &ScenarioError, unicode: bool) -> String {
     let style = if unicode { DecorStyle::Unicode } else { DecorStyle::Ascii };
-    let renderer = Renderer::styled().decor_style(style).term_width(WIDTH);
+    let renderer = Renderer::styled().decor_style(style).term_width(width());
     let shown = error.problems().iter().take(MOST_PROBLEMS);
     let mut texts: Vec<_> = shown.map(|problem| text(problem, &renderer)).collect();
     if let more @ 1.. = error.problems().len().saturating_sub(MOST_PROBLEMS) {
@@ -85,9 +167,10 @@ const HELP_INDENT: usize = 14;
 
 fn text(problem: &Problem, renderer: &Renderer) -> String {
     let help =
-        problem.help().map(|help| wrapped(&help.to_string(), WIDTH - HELP_INDENT).join("\n"));
+        problem.help().map(|help| wrapped(&help.to_string(), width() - HELP_INDENT).join("\n"));
     let help = help.map(|help| Level::HELP.message(help));
     let excerpt = problem.source_code().and_then(|source| Excerpt::new(source, problem));
+    let titled = |title: String| Level::ERROR.primary_title(title).id(problem.kind.code());
     let group = match &excerpt {
         Some(excerpt) => {
             let label = problem.labels().and_then(|mut labels| labels.next());
@@ -98,9 +181,9 @@ fn text(problem: &Problem, renderer: &Renderer) -> String {
                 .path(excerpt.path.as_deref())
                 .fold(false)
                 .annotation(annotation);
-            Level::ERROR.primary_title(problem.kind.to_string()).element(snippet)
+            titled(problem.kind.to_string()).element(snippet)
         }
-        None => Group::with_title(Level::ERROR.primary_title(problem.to_string())),
+        None => Group::with_title(titled(problem.to_string())),
     };
     let group = match help {
         Some(help) => group.element(help),

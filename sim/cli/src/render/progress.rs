@@ -110,10 +110,23 @@ impl Line {
         if self.has_rate {
             let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX).max(1);
             let _ = write!(text, " {}/s", done.saturating_mul(1000) / millis);
+            let left = len.saturating_sub(*done).saturating_mul(millis).checked_div(*done);
+            if let Some(left) = left.filter(|_| *len > *done) {
+                let _ = write!(text, ", {} left", in_time(left / 1000));
+            }
         }
         // A line that the terminal breaks could not be removed.
         text.extend([" "].into_iter().chain([message.as_str()]).flat_map(str::chars).take(40));
         text
+    }
+}
+
+/// Returns a number of seconds in the largest two units.
+fn in_time(seconds: u64) -> String {
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, seconds) => format!("{seconds} s"),
+        (0, minutes, seconds) => format!("{minutes} min {seconds} s"),
+        (hours, minutes, _) => format!("{hours} h {minutes} min"),
     }
 }
 
@@ -132,7 +145,12 @@ mod tests {
     #[test]
     fn line_has_bar_steps_rate_and_message() {
         let half = format!("{}{}", "█".repeat(15), "░".repeat(15));
-        assert_eq!(text(50, 100, "net10-windows"), format!("{half} 50/100 25/s net10-windows"));
+        assert_eq!(
+            text(50, 100, "net10-windows"),
+            format!("{half} 50/100 25/s, 2 s left net10-windows")
+        );
+        assert!(text(1, 100_000, "x").ends_with(" 1/100000 0/s, 55 h 33 min left x"));
+        assert!(text(1, 60, "").ends_with(" 1/60 0/s, 1 min 58 s left "));
         assert_eq!(text(3, 0, ""), format!("{} 3/0 1/s ", "░".repeat(30)));
         assert_eq!(text(9, 1, ""), format!("{} 9/1 4/s ", "█".repeat(30)));
         assert_eq!(text(0, 1, &"x".repeat(300)).chars().count(), 30 + 8 + 40);

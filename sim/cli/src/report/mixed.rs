@@ -86,7 +86,7 @@ fn mismatch(
     match (made, expect) {
         (Ok(made), Some(expect)) => outline.with_found(Found { items: rows(expect, &made.found) }),
         (Ok(_), None) => outline,
-        (Err(error), _) => outline.with_error(&error),
+        (Err(error), _) => outline.with_error(&fixture.scenario.named(error)),
     }
 }
 

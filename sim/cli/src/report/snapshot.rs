@@ -4,7 +4,7 @@ use crate::input::program::ProgramFixture;
 use crate::render::alignment::aligned;
 use crate::render::console::{BAD, DIM};
 use crate::render::differences::write_pair;
-use crate::render::wrap::{WIDTH, write_within};
+use crate::render::wrap::{width, write_within, write_wrapped};
 use crate::report::callback::{self, Callback};
 use crate::report::expectation::Basis;
 use crate::report::mismatch::{Mismatch, Mismatches, Subject};
@@ -54,6 +54,8 @@ struct Found {
     result: Option<Ends>,
     /// Other differences: of registers, contexts and nested calls.
     differences: Vec<String>,
+    /// What to add to the expectation for those that it does not mention.
+    hints: Vec<String>,
     /// The sentence of the call's story that decided it.
     why: Option<Why>,
 }
@@ -187,7 +189,7 @@ impl Words<'_> {
 
     fn impossible(&self, error: &RunOnError) -> Mismatch<Snapshot> {
         let expected = self.at.call.expected_on(self.generation).map(|(index, _)| index);
-        self.outline(expected).with_error(error)
+        self.outline(expected).with_error(&self.fixture.scenario.named(*error))
     }
 
     fn different(&self, report: &SnapshotReport, why: Option<Why>) -> Mismatch<Snapshot> {
@@ -226,6 +228,7 @@ impl Words<'_> {
                 is_wrong: !expect.result.is(report.found.outcome),
             }),
             differences: others.map(ToString::to_string).collect(),
+            hints: expect.hints(&report.found, &report.differences),
             why,
         })
     }
@@ -263,9 +266,13 @@ impl Subject for Snapshot {
         for difference in &found.differences {
             writeln!(out, "  {BAD}*{BAD:#} {difference}")?;
         }
+        for hint in &found.hints {
+            write!(out, "  {DIM}hint:{DIM:#}     ")?;
+            write_wrapped(out, 13, Style::new(), hint, "")?;
+        }
         if let Some(why) = &found.why {
             write!(out, "  {DIM}why:{DIM:#}      ")?;
-            why.write(13, WIDTH, out)?;
+            why.write(13, width(), out)?;
         }
         Ok(())
     }

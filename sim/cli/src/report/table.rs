@@ -22,7 +22,7 @@ const NAMES: usize = 86;
 
 /// The next commands to try, in the summary.
 const NEXT: [(&str, &str); 4] = [
-    ("matrix gallery/seeds/hole-at-the-leaf.kdl", "one text on all runtimes, and why"),
+    ("matrix gallery/seeds/c-039-stubs.kdl", "one text on all runtimes, and why"),
     ("explore gallery/hazards/h-08-callback-takes-a-lock.kdl", "find a profiler's deadlock"),
     ("new my.kdl", "write a stack of your own"),
     ("run", "this run, file by file"),

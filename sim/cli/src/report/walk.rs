@@ -97,7 +97,8 @@ pub(crate) fn run(
     let is_stack = fixture.scenario.stack.is_some();
     if !checks(&fixture.scenario) {
         let needed = if is_stack { "a snapshot or a mixed-walk" } else { "a stop or an explore" };
-        return Err(source.error(format_args!("checks nothing: add {needed}")));
+        let error = source.error(format_args!("checks nothing: add {needed}"));
+        return Err(error.with_code("checks-nothing"));
     }
     let kind = if is_stack { "stack" } else { "program" };
     let mut report = FileReport::new(&source.name, kind);

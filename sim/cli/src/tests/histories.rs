@@ -231,12 +231,83 @@ fn a_page_replaces_nothing_but_a_page() {
     }
     let over_text = folder.clrsim(&["timeline", &path, "--html", &path]);
     assert_eq!(over_text.code, 2);
-    insta::assert_snapshot!(over_text.err, @"error: DIR/callback.kdl: is there already; --force replaces it");
+    insta::assert_snapshot!(over_text.err, @"error: DIR/callback.kdl: is the input, which is not replaced, not even with --force");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), CALLBACK);
     let other = folder.write("other.html", b"<!doctype html><p>mine");
     assert_eq!(folder.clrsim(&["timeline", &path, "--html", &other]).code, 2);
     assert_eq!(folder.clrsim(&["timeline", &path, "--html", &other, "--force"]).code, 0);
     assert!(std::fs::read_to_string(other).unwrap().contains("JITCompilationFinished"));
+}
+
+/// No command writes over its input, however the path is written.
+#[test]
+fn the_input_is_never_replaced() {
+    let folder = Folder::new();
+    let text = folder.write("callback.kdl", CALLBACK.as_bytes());
+    let detour = folder.path("./callback.kdl");
+    for command in [
+        &["minimize", &text, "--on", "net10-windows", "--force", "-o", &text][..],
+        &["explore", &text, "--on", "net10-windows", "--force", "--minimize", &detour],
+        &["timeline", &text, "--force", "--html", &text],
+        &["timeline", &text, "--force", "--html", &detour],
+    ] {
+        let refused = folder.clrsim(command);
+        assert_eq!(refused.code, 2, "{command:?}: {}", refused.text());
+        assert!(refused.err.contains("is the input"), "{command:?}: {}", refused.err);
+        assert_eq!(std::fs::read_to_string(&text).unwrap(), CALLBACK, "{command:?}");
+    }
+    let walks = folder.write("some.kdl", super::fixture(super::WALKS));
+    let over = folder.clrsim(&["from-recording", &walks, "--walk", "1", "--force", "-o", &walks]);
+    assert_eq!(over.code, 2, "{}", over.text());
+    assert_eq!(std::fs::read(&walks).unwrap(), super::fixture(super::WALKS));
+}
+
+/// A search that keeps going prints each fault once, with the first history that has it.
+#[test]
+fn a_search_keeps_going_after_a_failure() {
+    let folder = Folder::new();
+    let text = "function \"App.Main\" kind=\"jit\" { body { work 9 } }
+profiler {
+    lock \"a\" \"b\" \"c\" \"d\" \"e\"
+    thread \"v\" { lock \"a\" { lock \"b\" } }
+    thread \"w\" { lock \"b\" { lock \"a\" } }
+    thread \"x\" { lock \"c\" { lock \"d\" } }
+    thread \"y\" { lock \"d\" { lock \"e\" } }
+    thread \"z\" { lock \"e\" { lock \"c\" } }
+}
+";
+    let path = folder.write("two.kdl", text.as_bytes());
+    let args = ["explore", &path, "--on", "net10-windows", "--schedules", "600", "--json"];
+    let search = |more: &[&str]| -> Value {
+        let answer = folder.clrsim(&[&args[..], more].concat());
+        assert_eq!(answer.code, 1, "{}", answer.text());
+        serde_json::from_str(&answer.out).unwrap()
+    };
+    let (first, all) = (search(&[]), search(&["--keep-going"]));
+    assert_eq!(first["number"], all["number"]);
+    assert_eq!(first["key"], all["key"]);
+    assert_eq!((&first["times"], &first["further"]), (&Value::from(1), &Value::Array(vec![])));
+    assert_eq!(all["schedules"], 600);
+    let further = all["further"].as_array().unwrap();
+    assert!(!further.is_empty());
+    let mut keys: Vec<_> = further.iter().map(|one| one["key"].as_str().unwrap()).collect();
+    keys.push(all["key"].as_str().unwrap());
+    let count = keys.len();
+    keys.sort_unstable();
+    keys.dedup();
+    assert_eq!(keys.len(), count, "each once");
+    assert!(all["times"].as_u64().unwrap() > 1);
+    // The result does not depend on the number of threads, and each history can be replayed.
+    assert_eq!(all, search(&["--keep-going", "--jobs", "1"]));
+    let replay = folder.path("").trim_end_matches(['/', '\\']).replace('\\', "/");
+    for one in further {
+        let replay = one["replay"].as_str().unwrap().replace("DIR", &replay);
+        let again = folder.clrsim(&["replay", &replay, "--json"]);
+        let again: Value = serde_json::from_str(&again.out).unwrap();
+        assert_eq!(again["key"], one["key"]);
+    }
+    let shown = folder.clrsim(&[&args[..6], &["--keep-going"]].concat()).out;
+    assert_eq!(shown.matches("again: ").count(), count, "{shown}");
 }
 
 /// Each command that writes a file keeps the one that is there, and says how it is replaced.

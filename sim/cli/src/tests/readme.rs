@@ -22,9 +22,10 @@ fn readme() -> String {
 #[test]
 fn the_main_command_prints_what_the_readme_shows() {
     let readme = readme();
-    let (_, block) = readme.split_once("```console\n$ cargo run --release\n").unwrap();
+    let (_, block) =
+        readme.split_once("```console\n$ cargo run --release -- run --summary\n").unwrap();
     let (output, _) = block.split_once("```").unwrap();
-    assert_eq!(clrsim(&[]).out, output);
+    assert_eq!(clrsim(&["run", "--summary"]).out, output);
 }
 
 /// The commands of a page.

@@ -100,9 +100,136 @@ fn every_field_is_described() {
         include_str!("snapshots/clrsim__tests__texts__failures_json.snap"),
         include_str!("snapshots/clrsim__tests__dump__version_3_json.snap"),
     ]);
-    let mut all = BTreeSet::new();
+    let (mut all, mut errors) = (BTreeSet::new(), BTreeSet::new());
     for line in recorded {
-        fields(&serde_json::from_str(line).unwrap(), &mut all);
+        let object: Value = serde_json::from_str(line).unwrap();
+        let is_error = object["kind"] == "diagnostic";
+        fields(&object, if is_error { &mut errors } else { &mut all });
     }
     assert_eq!(all, run);
+    assert_eq!(errors, described("errors"));
+}
+
+/// Returns true if a schema of this tool accepts a value: the parts of JSON Schema that it uses.
+fn accepts(schema: &Value, root: &Value, value: &Value) -> bool {
+    let Some(rules) = schema.as_object() else { return schema == &Value::Bool(true) };
+    let object = value.as_object();
+    let list = value.as_array();
+    let is = |name: &str| match name {
+        "object" => object.is_some(),
+        "array" => list.is_some(),
+        "integer" => value.is_u64(),
+        "boolean" => value.is_boolean(),
+        _ => value.is_string(),
+    };
+    let number = |value: &Value| value.as_u64().unwrap_or_default();
+    let fits = |(rule, of): (&String, &Value)| match rule.as_str() {
+        "$ref" => accepts(root.pointer(&of.as_str().unwrap()[1..]).unwrap(), root, value),
+        "type" => match of.as_array() {
+            Some(all) => all.iter().any(|one| is(one.as_str().unwrap())),
+            None => is(of.as_str().unwrap()),
+        },
+        "const" => value == of,
+        "enum" => of.as_array().unwrap().contains(value),
+        "anyOf" => of.as_array().unwrap().iter().any(|one| accepts(one, root, value)),
+        "minimum" => number(value) >= number(of),
+        "maximum" => number(value) <= number(of),
+        "minItems" => list.is_none_or(|list| list.len() as u64 >= number(of)),
+        "maxItems" => list.is_none_or(|list| list.len() as u64 <= number(of)),
+        "required" => {
+            let mut names = of.as_array().unwrap().iter().map(|name| name.as_str().unwrap());
+            object.is_none_or(|object| names.all(|name| object.contains_key(name)))
+        }
+        "properties" => object.is_none_or(|object| {
+            let known = |(name, value): (&String, &Value)| {
+                of.get(name).is_none_or(|of| accepts(of, root, value))
+            };
+            object.iter().all(known)
+        }),
+        "additionalProperties" => object
+            .is_none_or(|object| object.keys().all(|name| rules["properties"].get(name).is_some())),
+        "prefixItems" => list.is_none_or(|list| {
+            list.iter().zip(of.as_array().unwrap()).all(|(value, of)| accepts(of, root, value))
+        }),
+        "items" => list.is_none_or(|list| {
+            let before = rules.get("prefixItems").map_or(0, |it| it.as_array().unwrap().len());
+            list.iter().skip(before).all(|value| accepts(of, root, value))
+        }),
+        "then" => !accepts(&rules["if"], root, value) || accepts(of, root, value),
+        "else" => accepts(&rules["if"], root, value) || accepts(of, root, value),
+        "if" | "title" | "description" | "$schema" | "$defs" => true,
+        other => panic!("{other} is not part of these schemas"),
+    };
+    rules.iter().all(fits)
+}
+
+fn schema_of(what: &str) -> Value {
+    serde_json::from_str(&super::printed("schema", &[what])).unwrap()
+}
+
+/// The printed schema accepts what commands print, and nothing with another field.
+#[test]
+fn output_is_as_its_schema_says() {
+    let schema = schema_of("output");
+    let folder = Folder::new();
+    let right = folder.write("right.kdl", BARRIER.as_bytes());
+    let wrong = BARRIER.replace("\"E_NOTIMPL\"", "\"S_OK\"");
+    let wrong = folder.write("wrong.kdl", wrong.as_bytes());
+    let history = folder.write("history.kdl", super::histories::CROSSED.as_bytes());
+    let mut count = 0;
+    for args in [
+        &["run", "--json", &right, &wrong, "nowhere.kdl"][..],
+        &["matrix", "--json", &right],
+        &["compare", "--json", &right],
+        &["list", "--json", &right],
+        &[
+            "explore",
+            "--json",
+            "--on",
+            "net8-windows",
+            "--keep-going",
+            "--schedules",
+            "50",
+            &history,
+        ],
+        &["clauses", "--json", "C-044", "H-08"],
+        &["runtimes", "--json", "net8"],
+        &["lint", "--json", "win64/img/gcc_O2.dll"],
+    ] {
+        for line in folder.clrsim(args).out.lines() {
+            let mut object: Value = serde_json::from_str(line).unwrap();
+            assert!(accepts(&schema, &schema, &object), "{args:?}: {line}");
+            object["no_such_field"] = Value::Null;
+            assert!(!accepts(&schema, &schema, &object), "{args:?}");
+            count += 1;
+        }
+    }
+    assert!(count > 15, "{count}");
+}
+
+/// The schema of texts knows the nodes of the grammar with their values.
+#[test]
+fn nodes_are_as_their_schema_says() {
+    let schema = schema_of("text");
+    let snapshot = |by: Value, frame: &str| {
+        serde_json::json!([
+            { "name": "function", "arguments": ["App.Main"], "properties": { "kind": "jit" },
+              "children": [{ "name": "body", "children": [{ "name": "new" }] }] },
+            { "name": "stop", "properties": { "at": "App.Main", "instruction": 1 }, "children": [
+                { "name": "snapshot", "properties": { "by": by }, "children": [
+                    { "name": "expect", "properties": { "on": "windows" }, "children": [
+                        { "name": frame, "arguments": ["App.Main"], "properties": { "stale": true } },
+                        { "name": "result", "arguments": ["S_OK"] },
+                    ] },
+                ] },
+            ] },
+        ])
+    };
+    let accepted = |value: &Value| accepts(&schema, &schema, value);
+    assert!(accepted(&snapshot("native-walker".into(), "frame")));
+    assert!(!accepted(&snapshot(7.into(), "frame")), "a number");
+    assert!(!accepted(&snapshot("native-walker".into(), "farme")), "another node");
+    assert!(!accepted(&serde_json::json!([{ "name": "function" }])), "no name");
+    assert!(!accepted(&serde_json::json!([{ "name": "hooks", "arguments": ["quick"] }])), "a word");
+    assert!(accepted(&serde_json::json!([{ "name": "hooks", "arguments": ["slow"] }])));
 }

@@ -2,14 +2,14 @@
 
 use crate::args::ExplainArgs;
 use crate::commands::explain::{Sentence, write_line};
-use crate::commands::matrix::{WIDTH, clear_expectations, wanted};
+use crate::commands::matrix::{clear_expectations, wanted};
 use crate::input::Source;
 use crate::input::program::ProgramFixture;
 use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
 use crate::render::words::in_words;
-use crate::render::wrap::wrapped;
+use crate::render::wrap::{narrow, wrapped};
 use crate::report::callback;
 use crate::report::runtimes::{OnRuntimes, Runtimes, keep};
 use clr_runtime::explain::StoryLine;
@@ -62,7 +62,7 @@ pub(crate) fn explain(
     if !args.json {
         writeln!(console.out, "{HEAD}{}{HEAD:#}", source.name)?;
         let shows = fixture.scenario.about.shows.as_deref().unwrap_or_default();
-        for line in wrapped(shows, WIDTH - 2).iter().filter(|line| !line.is_empty()) {
+        for line in wrapped(shows, narrow() - 2).iter().filter(|line| !line.is_empty()) {
             writeln!(console.out, "  {line}")?;
         }
     }
@@ -122,9 +122,10 @@ impl<'s> SnapshotStory<'s> {
             call: callback::call(scenario, at),
             runtimes: Runtimes::one(generation),
             story: lines.iter().cloned().map(Sentence::from).collect(),
-            result: made.map_or_else(ToString::to_string, |explained| {
-                explained.report.found.outcome.to_string()
-            }),
+            result: made.map_or_else(
+                |error| scenario.named(*error).to_string(),
+                |explained| explained.report.found.outcome.to_string(),
+            ),
             as_expected: differences.as_ref().map(Vec::is_empty),
             differences: differences.iter().flatten().map(ToString::to_string).collect(),
             outline: lines.iter().map(outline).collect(),

@@ -14,6 +14,7 @@ use crate::PASSED;
 use crate::args::FromRecordingArgs;
 use crate::commands::explain::recorded::{pick, recording_of};
 use crate::input::{PROGRAM, Source, slashed};
+use crate::output::Replacing;
 use crate::render::console::{Console, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::report::recording::recorded_end;
@@ -38,6 +39,7 @@ pub(crate) fn from_recording(
         if !name.ends_with(PROGRAM) {
             return Err(CliError::new(&name, "texts are called *.kdl"));
         }
+        Replacing::check_is_not(path, &source)?;
         args.replacing.check(path)?;
     }
     let code = RecordedCode::new(&recording);

@@ -14,6 +14,7 @@ mod write;
 use crate::args::HostArgs;
 use crate::input::program::ProgramFixture;
 use crate::input::{Source, slashed};
+use crate::output::Replacing;
 use crate::render::console::Console;
 use crate::render::error::CliError;
 use crate::render::json::write_json;
@@ -44,6 +45,8 @@ pub(crate) fn host(args: &HostArgs, console: &mut Console<'_>) -> Result<u8, Cli
     }
     if let Some(name) = &args.replay {
         if let Some(page) = &args.html {
+            Replacing::check_is_not(page, &source)?;
+            Replacing::check_is_not(page, &Source::find(&args.library)?)?;
             args.replacing.check_page(page)?;
         }
         return histories::replay(args, name, &source, console);

@@ -151,7 +151,7 @@ fn of_history(
             let found = search(scenario, generation, &settings.budget(), None, &progress);
             progress.finish();
             let found = found.map_err(|error| source.error(error))?;
-            let Some(failure) = found.failure else { continue };
+            let Some(failure) = found.report.failure else { continue };
             let output = Output::from(args);
             if write_smallest(&fixture, generation, settings, &failure, output, console)? {
                 return Ok(Some(PASSED));

@@ -7,6 +7,7 @@ mod recorded;
 use crate::PASSED;
 use crate::args::ShowArgs;
 use crate::commands::explain::recorded::with_walk;
+use crate::input::program::ProgramFixture;
 use crate::input::{self, Kind, Source};
 use crate::render::code::{self, Code, Line};
 use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
@@ -43,6 +44,11 @@ pub(crate) fn show(args: &ShowArgs, console: &mut Console<'_>) -> Result<u8, Cli
             None => Ok(recorded::draw(replayed, console.out)?),
         })?;
         return Ok(PASSED);
+    }
+    if source.is_program() {
+        let fixture = ProgramFixture::read(&source)?;
+        let what = "is a text, and clrsim show is for recorded walks and unwinds";
+        return Err(source.error(format_args!("{what}: {}", fixture.commands())));
     }
     let case = args.case.unwrap_or(0);
     let (kind, content) = source.read_fixture()?;

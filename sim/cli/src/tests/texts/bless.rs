@@ -64,6 +64,23 @@ fn some_texts_cannot_be_blessed() {
     insta::assert_snapshot!("refusals", without_layout(&text));
 }
 
+/// A call that cannot be made with its seed is no result to expect.
+#[test]
+fn a_call_without_its_seed_is_not_blessed() {
+    let folder = Folder::new();
+    let text = "function \"App.Main\" kind=\"jit\" { body { new } }
+function \"App.Other\" kind=\"jit\"
+stop at=\"AllocateObject\" {
+    snapshot by=\"native-walker\" seed=\"App.Other\" { expect on=\"windows\" { result \"E_FAIL\" } }
+}
+";
+    let path = folder.write("seed.kdl", text.as_bytes());
+    let answer = folder.clrsim(&["run", "--bless", "--on", "net8-windows", &path]);
+    assert_eq!(answer.code, 2, "{}", answer.text());
+    insta::assert_snapshot!(answer.err, @"error: DIR/seed.kdl: cannot be run on net8-windows: thread main has no activation of App.Other for the seed there");
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+}
+
 /// The results of walks at the stops of a program are written too.
 #[test]
 fn walks_are_blessed() {

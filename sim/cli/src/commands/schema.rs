@@ -1,0 +1,159 @@
+//! `clrsim schema`: the JSON Schemas of the output and of the nodes of texts.
+
+use crate::PASSED;
+use crate::args::{SchemaArgs, SchemaOf};
+use crate::render::console::Console;
+use crate::render::error::CliError;
+use crate::render::json::SCHEMA;
+use clr_scenario::{GrammarNode, Scenario, ValueForm};
+use serde_json::{Map, Value, json};
+use std::io;
+
+/// The tables of the output.
+const TABLES: &str = include_str!("../schema.md");
+/// The version of JSON Schema.
+const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+/// Prints the schema that `args` name and returns the exit code.
+pub(crate) fn schema(args: &SchemaArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let schema = match args.of {
+        SchemaOf::Output => output(),
+        SchemaOf::Text => text(),
+    };
+    let text = serde_json::to_string_pretty(&schema).map_err(io::Error::from)?;
+    writeln!(console.out, "{text}")?;
+    Ok(PASSED)
+}
+
+/// Returns the schema of a line of output: an object of one of the sections of the tables, in which
+/// objects at any depth have the section's fields.
+fn output() -> Value {
+    let (mut definitions, mut any) = (Map::new(), Vec::new());
+    for section in TABLES.split("\n## ").skip(1) {
+        let title = section.lines().next().unwrap_or_default();
+        let name: String = title
+            .chars()
+            .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
+            .collect();
+        let rows = section.lines().filter_map(|line| {
+            let mut cells = line.strip_prefix("| `")?.splitn(2, "` | ");
+            Some((cells.next()?, cells.next()?.trim_end_matches(" |")))
+        });
+        let within = format!("{name}.value");
+        let mut fields = Map::new();
+        for (field, meaning) in rows {
+            let field_of = json!({ "description": meaning, "$ref": format!("#/$defs/{within}") });
+            fields.insert(field.to_owned(), field_of);
+        }
+        if fields.is_empty() {
+            continue;
+        }
+        let mut own = fields.clone();
+        own.insert("schema".to_owned(), json!({ "const": SCHEMA }));
+        let value = json!({
+            "if": { "type": "object" },
+            "then": { "properties": fields, "additionalProperties": false },
+            "else": { "items": { "$ref": format!("#/$defs/{within}") } },
+        });
+        definitions.insert(within, value);
+        let object = json!({
+            "title": title,
+            "type": "object",
+            "required": ["schema"],
+            "properties": own,
+            "additionalProperties": false,
+        });
+        any.push(json!({ "$ref": format!("#/$defs/{name}") }));
+        definitions.insert(name, object);
+    }
+    json!({
+        "$schema": DRAFT,
+        "title": "A line that clrsim prints with --json",
+        "anyOf": any,
+        "$defs": definitions,
+    })
+}
+
+/// Returns the schema of a text as a list of nodes: objects with a name, arguments, properties and
+/// children.
+fn text() -> Value {
+    let grammar = Scenario::grammar();
+    let mut places = Map::new();
+    for node in &grammar {
+        let nodes = places.entry(node.place).or_insert_with(|| json!({ "anyOf": [] }));
+        if let Some(any) = nodes["anyOf"].as_array_mut() {
+            any.push(of_node(node));
+        }
+    }
+    json!({
+        "$schema": DRAFT,
+        "title": "The nodes of a clr-sim text",
+        "type": "array",
+        "items": { "$ref": "#/$defs/text" },
+        "$defs": places,
+    })
+}
+
+/// Returns the schema of a node.
+fn of_node(node: &GrammarNode) -> Value {
+    let form = |value: &Option<ValueForm>| value.as_ref().map_or(Value::Bool(false), of_value);
+    let properties: Map<_, _> = node
+        .properties
+        .iter()
+        .map(|property| (property.name.to_owned(), of_value(&property.form)))
+        .collect();
+    let required: Vec<_> = node
+        .properties
+        .iter()
+        .filter(|property| property.required)
+        .map(|property| property.name)
+        .collect();
+    let arguments = json!({
+        "type": "array",
+        "prefixItems": [form(&node.first)],
+        "items": form(&node.rest),
+        "minItems": node.least,
+        "maxItems": node.most,
+    });
+    let children = match node.block {
+        Some(place) => json!({
+            "type": "array",
+            "items": { "$ref": format!("#/$defs/{place}") },
+        }),
+        None => json!({ "type": "array", "maxItems": 0 }),
+    };
+    let parts =
+        [("name", true), ("arguments", node.least > 0), ("properties", !required.is_empty())];
+    let parts: Vec<_> =
+        parts.into_iter().filter(|(_, needed)| *needed).map(|(part, _)| part).collect();
+    json!({
+        "type": "object",
+        "required": parts,
+        "properties": {
+            "name": { "const": node.name },
+            "arguments": arguments,
+            "properties": {
+                "type": "object",
+                "properties": properties,
+                "required": required,
+                "additionalProperties": false,
+            },
+            "children": children,
+        },
+        "additionalProperties": false,
+    })
+}
+
+/// Returns the schema of a value.
+fn of_value(form: &ValueForm) -> Value {
+    match form {
+        ValueForm::Number(least, most) => {
+            json!({ "type": "integer", "minimum": least, "maximum": most })
+        }
+        ValueForm::Flag => json!({ "type": "boolean" }),
+        ValueForm::Word(words) => json!({ "enum": words }),
+        ValueForm::TextOrNumber => json!({ "type": ["string", "integer"] }),
+        ValueForm::TextOrFlag => json!({ "type": ["string", "boolean"] }),
+        _ => json!({ "type": "string" }),
+    }
+}

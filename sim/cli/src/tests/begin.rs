@@ -1,0 +1,114 @@
+//! Where to begin, texts by name and by word, and what shells need to know.
+
+use super::{Folder, clrsim, fixture, printed};
+use crate::args::Cli;
+use clap::CommandFactory as _;
+
+#[test]
+fn without_a_command_it_says_where_to_begin() {
+    let answer = clrsim(&[]);
+    insta::assert_snapshot!("begin", answer.text());
+    let commands = answer.out.lines().filter_map(|line| line.strip_prefix("  clrsim "));
+    let mut count = 0;
+    for command in commands.filter(|command| !command.contains("my.kdl") && !command.contains("--"))
+    {
+        let args: Vec<_> = command.split_whitespace().collect();
+        let code = u8::from(command.starts_with("explore "));
+        assert_eq!(clrsim(&args).code, code, "{command}");
+        count += 1;
+    }
+    assert_eq!(count, 3);
+}
+
+#[test]
+fn embedded_texts_are_printed_as_they_are() {
+    let name = "gallery/seeds/hole-at-the-leaf.kdl";
+    let text = std::str::from_utf8(fixture(name)).unwrap();
+    assert_eq!(printed("cat", &[name]), text);
+    assert_eq!(printed("cat", &[&format!("fixtures/{name}")]), text);
+    let folder = Folder::new();
+    let path = folder.write("my.kdl", b"// mine\n");
+    assert_eq!(printed("cat", &[&path]), "// mine\n");
+    let near = clrsim(&["cat", "gallery/seeds/hole-at-leaf.kdl"]);
+    assert_eq!(near.code, 2);
+    insta::assert_snapshot!(near.err, @"error: gallery/seeds/hole-at-leaf.kdl: no such file, and no embedded fixture of that name; did you mean gallery/seeds/hole-at-the-leaf.kdl?");
+    let folderless = clrsim(&["cat", "hole-at-the-leaf.kdl"]).err;
+    assert!(
+        folderless.contains("did you mean gallery/seeds/hole-at-the-leaf.kdl?"),
+        "{folderless}"
+    );
+}
+
+#[test]
+fn texts_are_found_by_words() {
+    let names = |args: &[&str]| -> Vec<String> {
+        let listed = super::objects("list", args);
+        listed.iter().map(|text| text["file"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = names(&[]);
+    let locks = names(&["lock"]);
+    assert!(!locks.is_empty() && locks.len() < all.len() / 2, "{}", locks.len());
+    let both = names(&["lock", "CALLBACK"]);
+    assert!(!both.is_empty() && both.len() < locks.len());
+    assert!(both.iter().all(|name| locks.contains(name)));
+    assert!(names(&["C-044"]).len() >= names(&["--clause", "C-044"]).len());
+    let folder = Folder::new();
+    let path = folder.write("my/lock.kdl", super::texts::BARRIER.as_bytes());
+    assert_eq!(names(&[&path, "lock"]), [path.replace('\\', "/")]);
+    assert_eq!(clrsim(&["list", "no-text-has-this-word"]).code, 2);
+}
+
+/// A text is shown by each command that a refusal names.
+#[test]
+fn refusals_name_commands_that_work() {
+    let folder = Folder::new();
+    let stack = folder.write("stack.kdl", super::texts::BARRIER.as_bytes());
+    let out = folder.path("out");
+    let texts = [&stack, "gallery/seeds/hole-at-the-leaf.kdl", "programs/tail_call.kdl"];
+    let mut named = 0;
+    for text in texts {
+        for command in [&["show", text][..], &["trace", text], &["emit", text, "-o", &out]] {
+            let answer = clrsim(command);
+            if answer.code == 0 {
+                continue;
+            }
+            let (_, uses) = answer.err.split_once(": use ").unwrap();
+            let uses = uses.trim().replace(" or ", ", ");
+            for command in uses.split(", ").map(|command| command.strip_prefix("clrsim ").unwrap())
+            {
+                let works = clrsim(&[command, text]);
+                assert_eq!(works.code, 0, "{command} {text}: {}", works.err);
+                named += 1;
+            }
+        }
+    }
+    assert_eq!(named, 17);
+}
+
+#[test]
+fn shells_complete_every_command() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let completions = printed("completions", &[shell]);
+        for command in Cli::command().get_subcommands() {
+            assert!(completions.contains(command.get_name()), "{shell}: {}", command.get_name());
+        }
+        assert!(completions.contains("max-failures"), "{shell}");
+    }
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let page = printed("man", &[]);
+    assert!(page.contains(".SH NAME\nclrsim "), "{page}");
+    let folder = Folder::new();
+    std::fs::create_dir(folder.path("man1")).unwrap();
+    let written = folder.clrsim(&["man", "-o", &folder.path("man1")]);
+    assert_eq!(written.code, 0, "{}", written.text());
+    for command in Cli::command().get_subcommands() {
+        let name = command.get_name();
+        let page = std::fs::read_to_string(folder.path(&format!("man1/clrsim-{name}.1"))).unwrap();
+        assert!(page.contains(&format!(".TH clrsim-{name} 1")), "{name}: {page}");
+    }
+    let again = folder.clrsim(&["man", "-o", &folder.path("man1")]);
+    assert_eq!(again.code, 2, "{}", again.text());
+}

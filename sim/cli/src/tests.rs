@@ -223,7 +223,7 @@ fn examples_of_the_help_work() {
             count += 1;
         }
     }
-    assert_eq!(count, 24);
+    assert_eq!(count, 26);
 }
 
 #[test]

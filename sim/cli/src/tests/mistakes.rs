@@ -143,7 +143,7 @@ const PROFILERS: &[Mistake] = &[
     ("an `else` alone", "profiler { thread \"t\" { else { log } } }\nexplore\n"),
     ("an action that is not there", "profiler { thread \"t\" { unlock } }\nexplore\n"),
     ("a history in another form", "explore { expect { deadlock; replay \"14b3a\" } }\n"),
-    ("a hazard that is not there", "explore { expect { deadlock; hazard \"H-99\" } }\n"),
+    ("a hazard in another form", "explore { expect { deadlock; hazard \"H06\" } }\n"),
 ];
 
 /// Returns what the tool says of a text with a mistake.

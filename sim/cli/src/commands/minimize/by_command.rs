@@ -18,7 +18,8 @@ use std::ffi::OsString;
 /// A program and its first arguments.
 type CommandLine<'a> = (&'a OsString, &'a [OsString]);
 
-/// The error of the last run of a command that could not be run.
+/// Runs of a command on smaller inputs, each compared with the run on the original. After an error
+/// nothing is run any more.
 struct Runs<'a> {
     runner: Runner<'a>,
     wanted: String,

@@ -70,10 +70,10 @@ def event_clauses():
     return found
 
 
-def blanked(text):
-    """Returns the text with blanks in place of comments, strings and characters."""
+def blanked(text, filler=" "):
+    """Returns the text with blanks in place of comments, and a filler in place of strings and characters."""
     def blank(match):
-        return re.sub(r"[^\n]", " ", match[0])
+        return re.sub(r"[^\n]", " " if match[0].startswith("/") else filler, match[0])
     return re.sub(r'//[^\n]*|/\*.*?\*/|b?"(?:\\.|[^"\\])*"|b?\'(?:\\[^\n]{1,8}?|[^\'\\\n])\'', blank,
                   text, flags=re.S)
 

@@ -1,6 +1,6 @@
 //! The tables of the mutants: whether texts notice that a rule is missing, which oracle sees a
-//! planted bug, and which fuzz target finds a known one. `.ci/mutants.py`, `.ci/planted.py` and
-//! `.ci/known_bugs.py` write them.
+//! planted bug, which fuzz target finds a known one, and how many mutants of all code the tests see.
+//! `.ci/mutants.py`, `.ci/planted.py`, `.ci/known_bugs.py` and `.ci/mutation_score.py` write them.
 
 use crate::repository::{path, read};
 use clr_runtime::clause::{self, Clause};
@@ -138,4 +138,30 @@ fn the_mistakes_of_the_models_are_planted_in_the_runtime_too() {
         let model = of_model.get(mistake.as_str());
         assert!(model.is_some_and(|model| *model != "-"), "{mistake}: {model:?}");
     }
+}
+
+/// The table of scores counts the survivors that are listed, and each of them is in a file that exists.
+#[test]
+fn each_mutant_that_survives_is_listed() {
+    let (scores, survivors) = (read("tests/mutation_score.tsv"), read("tests/survivors.tsv"));
+    let mut listed = BTreeMap::<_, [usize; 2]>::new();
+    for row in rows(&survivors) {
+        let [result, mutant, ref reason @ ..] = row[..] else { panic!("{row:?}") };
+        assert!(["survived", "not reached"].contains(&result) && reason.len() < 2, "{row:?}");
+        let (file, _) = mutant.split_once(": ").unwrap();
+        assert!(path(file).is_file(), "{row:?}");
+        let (folder, _) = file.rsplit_once('/').unwrap();
+        let is_open = reason.is_empty();
+        listed.entry(folder.to_owned()).or_default()[usize::from(is_open)] += 1;
+    }
+    for row in rows(&scores).filter(|row| row[0].contains("/src")) {
+        let numbers: Vec<usize> = row[1..7].iter().map(|number| number.parse().unwrap()).collect();
+        let [_, _, caught, timeout, argued, open] = numbers[..] else { panic!("{row:?}") };
+        assert_eq!(listed.remove(row[0]).unwrap_or_default(), [argued, open], "{row:?}");
+        // In tenths of a per cent.
+        let (seen, all) = (caught + timeout, caught + timeout + open);
+        let share = row[7].replace('.', "").parse().unwrap_or(0_usize);
+        assert!((share * all).abs_diff(1_000 * seen) <= all, "{row:?}");
+    }
+    assert!(listed.is_empty(), "{listed:?}");
 }

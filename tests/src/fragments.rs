@@ -1,4 +1,4 @@
-//! Random functions of UNWIND_INFO version 3: mostly well-formed ones, with code that does not belong to
+//! Random functions of UNWIND_INFO versions 1 and 3: mostly well-formed ones, with code that does not belong to
 //! them.
 
 use clr_walker::image::RuntimeFunction;
@@ -50,7 +50,8 @@ pub fn image(random: &mut impl FnMut(usize) -> usize) -> Image {
     }
     for (index, function) in FUNCTIONS.into_iter().enumerate() {
         let mut info = match random(10) {
-            0 => version_1(random),
+            0 => small_function(),
+            1..=3 => version_1(random),
             _ => version_3(random, function.end - function.begin),
         };
         if index == 1 && random(4) > 0 {
@@ -73,9 +74,38 @@ fn fields(function: RuntimeFunction) -> [u32; 3] {
 }
 
 /// Returns a function that pushes rbx and allocates.
+fn small_function() -> Vec<u8> {
+    vec![1, 5, 2, 0, 5, 0x32, 1, 0x30]
+}
+
 fn version_1(random: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
-    let frame = if random(2) == 0 { 0 } else { 0x15 };
-    vec![1, 5, 2, frame, 5, 0x32, 1, 0x30]
+    let mut slots: Vec<u8> = Vec::new();
+    let mut offset = random(16);
+    let size = offset + random(4);
+    for _ in 0..random(7) {
+        // Of each operation, its number and the number of its further slots.
+        let [operation, operands] = match random(12) {
+            0..=3 => [0, 0],
+            4 => [0x11, 2],
+            5 | 6 => [2 | random(16) << 4, 0],
+            7 => [3, 0],
+            8 => [4 | random(16) << 4, 1],
+            9 => [8 | random(10) << 4, 1],
+            10 => [1, 1],
+            _ => [10 | random(2) << 4, 0],
+        };
+        let push = [3, 5, 6, 7, 12, 13, 14, 15][random(8)] << 4;
+        slots.extend([offset as u8, if operation == 0 { push } else { operation } as u8]);
+        slots.extend(
+            (0..operands).flat_map(|at| [if at == 0 { random(16) as u8 * 8 } else { 0 }, 0]),
+        );
+        offset = offset.saturating_sub(random(6));
+    }
+    let frame = if random(2) == 0 { 0 } else { [5, 13, 12, 3][random(4)] | random(4) << 4 };
+    let mut info = vec![1, size as u8, (slots.len() / 2) as u8, frame as u8];
+    info.extend(slots);
+    info.resize(info.len().next_multiple_of(4), 0);
+    info
 }
 
 fn version_3(random: &mut impl FnMut(usize) -> usize, len: u32) -> Vec<u8> {

@@ -4,22 +4,28 @@
 //! Each function accepts any bytes. It panics only if the code under test panics or violates a
 //! property that holds for all input.
 
+mod changes;
 mod compact;
 #[cfg(target_pointer_width = "64")]
 mod host;
 mod mixed;
 mod native;
+mod orders;
 mod schedule;
 mod script;
+mod second;
+mod texts;
 
+pub use changes::{elf_image, pe_image, recording, vector_file};
 pub use compact::compact_unwind;
 #[cfg(target_pointer_width = "64")]
 pub use host::{host_calls, story_of_host_calls};
 pub use mixed::mixed_walk;
-pub use native::{eh_frame, elf_image};
+pub use native::eh_frame;
 pub use schedule::{ending_of_schedule, schedule};
 
 use crate::every_instruction::{self, Failure};
+use crate::fragments;
 use crate::loaded::Loaded;
 use crate::world::{self, Plan, examine_loaded};
 use arbitrary::{Arbitrary as _, Unstructured};
@@ -94,10 +100,10 @@ pub fn story_of_host_calls(_: &[u8]) -> String {
 /// | 3 | value of rsp |
 /// | 4 to 7 | seed of the other registers |
 /// | then | the RUNTIME_FUNCTIONs |
-/// | then | the image from RVA 0 |
+/// | then | the image from RVA 0; without RUNTIME_FUNCTIONs, the choices of [`fragments::image`] |
 ///
 /// # Panics
-/// If a step that failed changed a register, if the same step gives two answers, or if one of the
+/// If a step that failed changed a register, if the second unwinder disagrees, if the same step gives two answers, or if one of the
 /// crate's iterators does not end.
 pub fn unwind_info(data: &[u8]) {
     let Some((&[pc_low, pc_high, kind, stack, s0, s1, s2, s3], rest)) = data.split_first_chunk()
@@ -108,6 +114,10 @@ pub fn unwind_info(data: &[u8]) {
     let Some((table, image)) = rest.split_at_checked(table_len) else {
         return;
     };
+    let mut rest = image.iter();
+    let mut draw = |below: usize| usize::from(*rest.next().unwrap_or(&0)) % below;
+    let made = table.is_empty().then(|| fragments::image(&mut draw));
+    let (table, image) = made.as_ref().map_or((table, image), |it| (&it.table[..], &it.bytes[..]));
     let functions = FunctionTable::new(table);
     let Ok(region) = CodeRegion::heap(IMAGE_BASE, image, functions) else {
         return;
@@ -126,10 +136,13 @@ pub fn unwind_info(data: &[u8]) {
     // With the second seed, the cache holds steps that it learned with the first one.
     for seed in [seed, !seed] {
         let registers = make_registers(kind >> 4, stack, seed);
-        let ends = functions.iter().flat_map(|f| [f.begin, f.begin.wrapping_add(1), f.end]);
+        let ends = functions
+            .iter()
+            .flat_map(|f| [f.begin, f.begin.wrapping_add(1), f.begin.midpoint(f.end), f.end]);
         for rva in core::iter::once(pc).chain(ends) {
             let registers = Registers { rip: IMAGE_BASE + u64::from(rva), ..registers };
             unwind(&map, &mut cache, &registers, &memories);
+            second::compare(&map, &registers, &memories.copied);
         }
     }
 }
@@ -242,7 +255,7 @@ fn step<M: Memory>(
 ///
 /// # Panics
 /// As [`unwind_info`] does; also if a look-up in the image contradicts its sections or symbols.
-pub fn pe_image(data: &[u8]) {
+fn examine_pe_image(data: &[u8]) {
     let Ok(image) = PeImage::parse(data) else {
         return;
     };
@@ -292,7 +305,7 @@ pub fn pe_image(data: &[u8]) {
 ///
 /// # Panics
 /// If two ways to read the same bytes disagree, or a replay does not repeat.
-pub fn vector_file(data: &[u8]) {
+fn examine_vector_file(data: &[u8]) {
     vectors(data);
     fuzz_records(data);
     match decompress(data, DECOMPRESSED_LIMIT) {
@@ -361,15 +374,21 @@ fn fuzz_records(data: &[u8]) {
 /// Maximum number of stops at which the calls of a text are made.
 const STOP_LIMIT: usize = 2;
 
-/// Parses a text as a scenario, formats it, and makes its calls on one generation.
+/// Parses a text as a scenario, formats it, and makes its calls on one generation. Bytes that are no text are
+/// a scenario, which is printed first.
 ///
 /// # Panics
 /// If a problem is reported at a place outside the text, if the scenario's own text does not parse
 /// to the scenario, if a run does not repeat, or if formatting changes the scenario or is not
 /// idempotent.
 pub fn fixture_text(data: &[u8]) {
-    let Ok(text) = core::str::from_utf8(data) else {
-        return;
+    let made;
+    let text = match core::str::from_utf8(data) {
+        Ok(text) => text,
+        Err(_) => {
+            made = texts::made(data).unwrap_or_default();
+            &made
+        }
     };
     let scenario = Scenario::parse(text);
     match &scenario {
@@ -429,7 +448,7 @@ pub fn program(data: &[u8]) {
 const WALK_LIMIT: usize = 4;
 
 /// Parses a recording, and replays its first walks.
-pub fn recording(data: &[u8]) {
+fn examine_recording(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(recording) = Recording::parse(text) else { return };
     let code = RecordedCode::new(&recording);

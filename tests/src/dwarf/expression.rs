@@ -42,8 +42,8 @@ impl<M: Memory + ?Sized> Frame<'_, M> {
                 0x22 => pop()?.wrapping_add(pop()?),
                 0x23 => pop()?.wrapping_add(expression.unsigned()?),
                 0x24 => {
-                    let bits = pop()?;
-                    pop()?.checked_shl(bits as u32).unwrap_or(0)
+                    let bits = u32::try_from(pop()?).unwrap_or(u32::MAX);
+                    pop()?.checked_shl(bits).unwrap_or(0)
                 }
                 // DW_OP_ge
                 0x2A => {

@@ -65,9 +65,23 @@ impl<'a> Image<'a> {
         let mut header = at(frame_header.ok_or(Error::BadImage)?)?;
         let [_, pointer, ..] = header.bytes(4)? else { return Err(Error::BadImage) };
         let frames = header.pointer(*pointer)?;
-        let mut fdes = entries(at(frames.wrapping_sub(base))?)?;
+        Self::of_eh_frame(base, size, bytes, frames.wrapping_sub(base))
+    }
+
+    /// Reads the `.eh_frame` at an offset of the image's bytes.
+    pub(super) fn of_eh_frame(
+        base: u64,
+        size: u64,
+        bytes: &'a [u8],
+        offset: u64,
+    ) -> Result<Self, Error> {
+        let mut fdes = entries(Reader::new(bytes, offset, base)?)?;
         fdes.sort_by_key(|fde| fde.begin);
         Ok(Self { base, size, fdes })
+    }
+
+    pub(super) fn begins(&self) -> impl Iterator<Item = u64> {
+        self.fdes.iter().map(|fde| fde.begin)
     }
 
     pub(super) fn contains(&self, address: u64) -> bool {

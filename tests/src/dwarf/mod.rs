@@ -65,6 +65,27 @@ impl<'a> Unwinder<'a> {
         Ok(Self { images: images.collect::<Result<_, _>>()?, bug: None })
     }
 
+    /// Creates an unwinder for an image that is not a file: its bytes from RVA 0 to the end of its
+    /// `.eh_frame`, which begins at `eh_frame` (RVA) and ends with a length of 0. `size` is the image's size
+    /// in bytes.
+    ///
+    /// # Errors
+    /// [`Error::BadTable`] if the section cannot be parsed.
+    pub fn of_eh_frame(
+        base: u64,
+        size: u64,
+        bytes: &'a [u8],
+        eh_frame: u32,
+    ) -> Result<Self, Error> {
+        let image = Image::of_eh_frame(base, size, bytes, eh_frame.into())?;
+        Ok(Self { images: vec![image], bug: None })
+    }
+
+    /// Returns the addresses (VA) at which functions begin.
+    pub fn functions(&self) -> impl Iterator<Item = u64> {
+        self.images.iter().flat_map(Image::begins)
+    }
+
     /// Plants this bug, and no other.
     #[must_use]
     pub fn with_bug(self, bug: Bug) -> Self {

@@ -55,6 +55,10 @@ pub(super) fn row<'a>(fde: &Fde<'a>, address: u64, bug: Option<Bug>) -> Result<R
         address,
     };
     state.run(fde.cie.program)?;
+    // The rules of a CIE have no locations.
+    if state.location != fde.begin {
+        return Err(Error::BadTable);
+    }
     state.initial = state.row.clone();
     state.run(fde.program)?;
     Ok(state.row)
@@ -89,7 +93,8 @@ impl<'a> State<'_, 'a> {
 
     /// Advances the location. Returns true if the row of interest is not complete yet.
     fn advance(&mut self, delta: u64) -> bool {
-        self.location = self.location.wrapping_add(delta.wrapping_mul(self.fde.cie.code_factor));
+        let bytes = delta.saturating_mul(self.fde.cie.code_factor);
+        self.location = self.location.saturating_add(bytes);
         let late = u64::from(self.has(Bug::AdvanceLocOffByOne));
         let reached = self.location.wrapping_add(late) <= self.address;
         if reached && let Some(cfa) = self.late.take() {

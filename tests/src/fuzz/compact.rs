@@ -13,6 +13,9 @@ use clr_walker::unwind::Cache;
 const CODE: u32 = 0x1000;
 const UNWIND_INFO: u32 = 0x2_0000;
 
+/// Version of `__unwind_info`, its first word.
+const VERSION: u32 = 1;
+
 /// Size of the code that counts as `__stub_helper`, at its end, in bytes.
 const STUB_HELPER: u32 = 16;
 
@@ -26,7 +29,8 @@ const STUB_HELPER: u32 = 16;
 /// | 4 to 7 | seed of the registers |
 /// | 8, 9 | length of `__unwind_info`, which follows; after it is the code |
 ///
-/// The code is at RVA 0x1000, and its last 16 bytes are a stub helper.
+/// The code is at RVA 0x1000, and its last 16 bytes are a stub helper. A `__unwind_info` that does not begin with
+/// the version of one is a list of entries, from which the table is made.
 ///
 /// # Panics
 /// As [`unwind_info`](super::unwind_info) does; also if entries do not ascend or do not contain the
@@ -45,6 +49,13 @@ pub fn compact_unwind(data: &[u8]) {
         return;
     }
     let end = CODE + code.len() as u32;
+    let made;
+    let unwind_info = if unwind_info.starts_with(&VERSION.to_le_bytes()) {
+        unwind_info
+    } else {
+        made = make(unwind_info);
+        &made
+    };
     let unwind_info = Section { rva: UNWIND_INFO, bytes: unwind_info, executable: false };
     let code = Section { rva: CODE, bytes: code, executable: true };
     let sections = Sections::new(vec![code, unwind_info]).expect("the sections do not overlap");
@@ -71,6 +82,44 @@ pub fn compact_unwind(data: &[u8]) {
         let registers = Registers { rip: IMAGE_BASE + u64::from(rva), ..registers };
         unwind(&map, &mut cache, &registers, &memories);
     }
+}
+
+/// Makes a `__unwind_info` of one page from a list of entries, and checks that it has them. The lowest bit of the
+/// first byte selects the kind of page.
+fn make(list: &[u8]) -> Vec<u8> {
+    const HEADER: u32 = 28;
+    const PAGE: u32 = HEADER + 2 * 12;
+    let mut end = CODE;
+    let entries: Vec<_> = list
+        .as_chunks()
+        .0
+        .iter()
+        .take(FUNCTION_LIMIT)
+        .map(|&[len, low, middle, high, mode]| {
+            let start = end;
+            end += u32::from(len) + 1;
+            (start..end, u32::from_le_bytes([low, middle, high, mode % 6]))
+        })
+        .collect();
+    let count = entries.len() as u32;
+    let index = [CODE, PAGE, 0, end, 0, 0];
+    let mut words = vec![VERSION, HEADER, 0, HEADER, 0, HEADER, 2];
+    words.extend(index);
+    if list.first().is_some_and(|byte| byte & 1 == 1) {
+        words.extend([3, count << 16 | 12, count << 16 | (12 + 4 * count)]);
+        words.extend((0..).zip(&entries).map(|(n, (range, _))| n << 24 | (range.start - CODE)));
+        words.extend(entries.iter().map(|(_, encoding)| encoding));
+    } else {
+        words.extend([2, count << 16 | 8]);
+        words.extend(entries.iter().flat_map(|(range, encoding)| [range.start, *encoding]));
+    }
+    let bytes: Vec<_> = words.into_iter().flat_map(u32::to_le_bytes).collect();
+    let section = Section { rva: UNWIND_INFO, bytes: &bytes, executable: false };
+    let table =
+        CompactTable::new(&CompactSections { unwind_info: Some(section), stub_helper: 0..0 });
+    let found = table.entries().map(|entry| entry.map(|it| (it.range, it.encoding.0)));
+    assert_eq!(found.collect::<Result<Vec<_>, _>>(), Ok(entries));
+    bytes
 }
 
 /// Checks that entries ascend and are found again. Returns some addresses in them.

@@ -1,13 +1,14 @@
 //! Fuzz targets of native code: call frame information, ELF and Mach-O images.
 
-use super::{FUNCTION_LIMIT, Memories, POSITIONS, make_registers, step, unwind};
+use super::{FUNCTION_LIMIT, Memories, POSITIONS, make_registers, second, step, unwind};
+use crate::dwarf;
 use clr_recording::vectors::fuzz::IMAGE_BASE;
-use clr_walker::cfi::{CfiProblem, CfiTable};
+use clr_walker::cfi::{CfiProblem, CfiTable, RegisterRule};
 use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
 use clr_walker::image::elf::ElfImage;
 use clr_walker::image::macho::MachoImage;
 use clr_walker::image::{CfiSections, FunctionTable, Section, Sections, Symbols};
-use clr_walker::registers::Registers;
+use clr_walker::registers::{Convention, Registers};
 use clr_walker::unwind::{Cache, Guesses, Unwinder};
 
 /// RVAs of the code and of the `.eh_frame` in [`eh_frame`].
@@ -24,7 +25,8 @@ const NATIVE_EH_FRAME: u32 = 0x2000;
 /// | 4 to 7 | seed of the registers |
 /// | 8, 9 | length of `.eh_frame`, which follows; after it is `.debug_frame` |
 ///
-/// There are 4 KiB of code at RVA 0x1000, and `.eh_frame` is at 0x2000.
+/// There are 4 KiB of code at RVA 0x1000, and `.eh_frame` is at 0x2000. If the length of its first entry goes beyond it,
+/// it is the program of a function instead.
 ///
 /// # Panics
 /// As [`unwind_info`](super::unwind_info) does; also if the table contradicts itself or is out of
@@ -42,6 +44,9 @@ pub fn eh_frame(data: &[u8]) {
     if rest.len() > 1 << 16 {
         return;
     }
+    let first = eh_frame.first_chunk().map(|length| u32::from_le_bytes(*length));
+    let made = first.filter(|length| *length as usize > eh_frame.len()).map(|_| section(eh_frame));
+    let eh_frame = made.as_deref().unwrap_or(eh_frame);
     // Code that begins with the entries of a PLT.
     let mut code = [0x90; 0x1000];
     let plt = b"\xFF\x35\x02\0\0\0\xFF\x25\x04\0\0\0\x68\0\0\0\0\xE9\0\0\0\0";
@@ -57,6 +62,14 @@ pub fn eh_frame(data: &[u8]) {
         ..CfiSections::default()
     };
     let table = CfiTable::new(&cfi, &sections);
+    // The second unwinder knows nothing of the linker's choice between functions.
+    let bytes = [&[0; NATIVE_EH_FRAME as usize], eh_frame.bytes, &[0; 4]].concat();
+    let size = NATIVE_EH_FRAME.into();
+    let second = dwarf::Unwinder::of_eh_frame(IMAGE_BASE, size, &bytes, NATIVE_EH_FRAME);
+    let second = second.ok().filter(|second| {
+        let starts = table.functions().map(|function| IMAGE_BASE + u64::from(function.start));
+        second.functions().count() == 1 && second.functions().eq(starts)
+    });
     check_lazy(&CfiTable::lazy(&cfi, &sections), &table);
     // Each byte of instructions yields at most one row, and the number of general rules is limited.
     assert!(table.size() <= (1 << 20) + 128 * rest.len(), "{} bytes", table.size());
@@ -73,11 +86,17 @@ pub fn eh_frame(data: &[u8]) {
     let pc = NATIVE_CODE + u32::from(u16::from_le_bytes([pc_low, pc_high]));
     let memories = Memories::new(rest);
     let registers = make_registers(kind >> 4, stack, seed);
-    let ends = starts.iter().flat_map(|function| [function.start, function.end - 1, function.end]);
+    let ends = starts.iter().flat_map(|function| {
+        let middle = function.start.midpoint(function.end);
+        [function.start, middle, function.end - 1, function.end]
+    });
     let mut cache = Cache::new();
     for rva in core::iter::once(pc).chain(ends) {
         let registers = Registers { rip: IMAGE_BASE + u64::from(rva), ..registers };
         unwind(&map, &mut cache, &registers, &memories);
+        if let Some(second) = &second {
+            second::compare_dwarf(&map, second, &registers, &memories.copied);
+        }
         let guessing = Unwinder::new(&map).with_guesses(Guesses::FramePointers);
         for position in POSITIONS {
             let first = step(guessing, &registers, position, &memories.computed);
@@ -85,6 +104,33 @@ pub fn eh_frame(data: &[u8]) {
             assert_eq!(first, other, "{position:?}: guessing");
         }
     }
+}
+
+/// Returns a `.eh_frame` with one function, whose program is given. The lowest bit of its first byte says if the
+/// function is the frame of a signal.
+fn section(program: &[u8]) -> Vec<u8> {
+    const FUNCTION: u32 = NATIVE_CODE + 0x100;
+    const LEN: u32 = 0x40;
+    let is_signal = program.first().is_some_and(|byte| byte & 1 == 1);
+    let letters: &[u8] = if is_signal { b"zRS\0" } else { b"zR\0" };
+    // Factors 1 and -8; the return address in column 16; addresses of 32 bits from their own place. At the entry, the
+    // CFA is rsp + 8, and the return address is below it.
+    let rules = [1, 0x78, 16, 1, 0x1B, 0x0C, 7, 8, 0x90, 1];
+    let mut section = entry(&[&[0, 0, 0, 0, 1], letters, &rules].concat());
+    let (back, place) = (section.len() as u32 + 4, section.len() as u32 + 8);
+    let begin = FUNCTION.wrapping_sub(NATIVE_EH_FRAME + place);
+    let header: Vec<u8> = [back, begin, LEN].into_iter().flat_map(u32::to_le_bytes).collect();
+    section.extend(entry(&[&header[..], &[0], program].concat()));
+    section
+}
+
+/// Returns an entry with its length, and with padding.
+fn entry(content: &[u8]) -> Vec<u8> {
+    let len = content.len().next_multiple_of(4);
+    let mut entry = (len as u32).to_le_bytes().to_vec();
+    entry.extend(content);
+    entry.resize(4 + len, 0);
+    entry
 }
 
 /// Checks that functions ascend and do not overlap, and that rows contain the addresses at which
@@ -117,11 +163,18 @@ fn check_lazy(lazy: &CfiTable<'_>, eager: &CfiTable<'_>) {
             assert_eq!(lazy.function(rva).as_ref(), Some(&function));
             match (lazy.row(rva), eager.row(rva)) {
                 // Neighbouring rows with the same rules are one there.
-                (Ok(Some(mut ours)), Ok(Some(row))) => {
+                (Ok(Some(mut ours)), Ok(Some(mut row))) => {
                     let range = row.range.clone();
                     assert!(range.start <= ours.range.start && ours.range.end <= range.end);
                     assert!(ours.range.contains(&rva));
                     ours.range = range;
+                    // A row of the usual form does not say which of these registers are kept.
+                    for registers in [&mut ours.registers, &mut row.registers] {
+                        for register in Convention::SystemV.nonvolatile().gprs() {
+                            let rule = &mut registers[register as usize];
+                            *rule = rule.filter(|rule| *rule != RegisterRule::SameValue);
+                        }
+                    }
                     assert_eq!(ours, row);
                 }
                 (Ok(Some(_)), Err(error)) => {
@@ -139,7 +192,7 @@ fn check_lazy(lazy: &CfiTable<'_>, eager: &CfiTable<'_>) {
 ///
 /// # Panics
 /// As [`eh_frame`] does; also if a look-up in the image contradicts its sections or symbols.
-pub fn elf_image(data: &[u8]) {
+pub(super) fn examine_images(data: &[u8]) {
     if let Ok(image) = ElfImage::parse(data) {
         native_image(data, image.sections(), &image.cfi(), &image.symbols(), |map, base| {
             map.insert_elf(base, &image).is_ok()

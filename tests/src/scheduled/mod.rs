@@ -1,7 +1,7 @@
 //! The reference walker in a profiler that follows its documentation, under schedules. Nothing may
 //! fail while threads of the program allocate, compile, load, throw, begin and end.
 
-use clr_explore::{CurrentThread, Setup, TestedProcess, ThreadIndex};
+use clr_explore::{CurrentThread, Ending, Setup, TestedProcess, ThreadIndex, TurnEvent, Verdict};
 use clr_generate::WorldProgram;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::CallbackKind;
@@ -9,7 +9,7 @@ use clr_walker::mixed::{Policy, RuntimeSuspension, SignalVeto, WalkBuffer, Walke
 use clr_walker::profiling::{ProfilerInfo as _, TargetThread as _, ThreadId};
 use clr_world::BuildError;
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::rc::Rc;
 
@@ -22,6 +22,23 @@ pub fn process(program: &WorldProgram) -> Result<TestedProcess, BuildError> {
     let threads: Vec<_> = threads.map(|(index, start)| (format!("app{index}"), *start)).collect();
     let threads: Vec<_> = threads.iter().map(|(name, start)| (name.as_str(), *start)).collect();
     Ok(TestedProcess::from_build(program.build()?, &threads).stopping_by(program.stop_by))
+}
+
+/// Returns what a recorded history shows: its verdict, the rules that were broken, and the events of each thread.
+///
+/// # Panics
+/// If the history was not recorded.
+#[must_use]
+pub fn observed(ending: &Ending) -> String {
+    let mut events: BTreeMap<ThreadIndex, Vec<String>> = BTreeMap::new();
+    for turn in &ending.history.as_ref().expect("the history was recorded").turns {
+        // The begin of a wait is observed by nobody.
+        let seen = turn.events.iter().filter(|event| **event != TurnEvent::Waits);
+        events.entry(turn.thread).or_default().extend(seen.map(|event| format!("{event:?}")));
+    }
+    let mut broken = ending.broken.clone();
+    broken.sort_unstable();
+    format!("{:?} {broken:?} {events:#?}", ending.verdict.as_ref().map(Verdict::fingerprint))
 }
 
 /// Maximum number of frames in a walk.

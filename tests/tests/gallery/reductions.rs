@@ -4,11 +4,10 @@
 use super::gallery;
 use clr_explore::{
     Choice, Ending, Explorer, Footprint, HistoryDetail, Limits, Random, Search, Setup, ThreadIndex,
-    TurnEvent, Verdict,
 };
 use clr_runtime::generation::Generation;
 use clr_scenario::{Exploring, Scenario};
-use std::collections::BTreeMap;
+use clr_tests::scheduled::observed;
 
 /// Number of drawn histories of a text on a runtime, and maximum number of swaps in each.
 const HISTORIES: u64 = 20;
@@ -50,19 +49,6 @@ impl Search for Sequence {
     fn ran(&mut self, thread: ThreadIndex, footprint: Footprint) {
         self.steps.push((thread, footprint));
     }
-}
-
-/// Returns what a history shows: its verdict, the rules that were broken, and the events of each thread.
-fn observed(ending: &Ending) -> String {
-    let mut events: BTreeMap<ThreadIndex, Vec<String>> = BTreeMap::new();
-    for turn in &ending.history.as_ref().unwrap().turns {
-        // The begin of a wait is observed by nobody.
-        let seen = turn.events.iter().filter(|event| **event != TurnEvent::Waits);
-        events.entry(turn.thread).or_default().extend(seen.map(|event| format!("{event:?}")));
-    }
-    let mut broken = ending.broken.clone();
-    broken.sort_unstable();
-    format!("{:?} {broken:?} {events:#?}", ending.verdict.as_ref().map(Verdict::fingerprint))
 }
 
 /// Swaps independent steps of drawn histories. Returns the number of swaps.

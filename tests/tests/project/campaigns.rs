@@ -108,7 +108,10 @@ for name in $names; do echo "built $*" > "$CARGO_TARGET_DIR/x86_64-unknown-linux
         let zipped = std::fs::read_to_string(out.join(&corpus)).unwrap();
         let seeds = std::fs::read_dir(path(&format!("fuzz/seeds/{name}"))).unwrap();
         assert_eq!(zipped.lines().count(), seeds.count(), "{name}");
-        expected.extend([name, corpus]);
+        let options = format!("{name}.options");
+        let given = std::fs::read_to_string(out.join(&options)).unwrap();
+        assert_eq!(given, "[libfuzzer]\nlen_control = 0\n");
+        expected.extend([name, corpus, options]);
     }
     let dictionaries = names("fuzz/dictionaries").into_iter().map(|name| format!("{name}.dict"));
     expected.extend(dictionaries);

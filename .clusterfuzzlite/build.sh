@@ -1,5 +1,5 @@
 #!/bin/bash -eu
-# Puts every fuzz target into $OUT, with its seeds and, where there is one, its dictionary.
+# Puts every fuzz target into $OUT, with its seeds, its options and, where there is one, its dictionary.
 # ClusterFuzzLite and OSS-Fuzz run this in their image for Rust, which sets SRC, OUT and the flags.
 
 cd "$SRC/clr-sim"
@@ -13,6 +13,8 @@ built=${CARGO_TARGET_DIR:-fuzz/target}/x86_64-unknown-linux-gnu/release
 for target in $targets; do
   cp "$built/$target" "$OUT/"
   zip -q -r -j "$OUT/${target}_seed_corpus.zip" "fuzz/seeds/$target"
+  # libFuzzer begins with inputs of a few bytes, and takes hours to reach those that a program needs.
+  printf '[libfuzzer]\nlen_control = 0\n' >"$OUT/$target.options"
   dictionary=fuzz/dictionaries/$target.dict
   if [ -f "$dictionary" ]; then cp "$dictionary" "$OUT/"; fi
 done

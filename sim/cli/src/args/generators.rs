@@ -48,8 +48,8 @@ A command after -- is run with a file behind its other arguments, for findings o
 The input is made smaller as long as the command fails in the same way: it panics at the same place
 with the same message, apart from numbers and quoted words, or the summary of its sanitizer is the
 same, or else its exit code or signal. If the output is called *.kdl, the program or stack in the
-input is made smaller as a text, which fixture_text, program, scenario, mixed_walk and schedule take
-as well as bytes. With any other name it is made smaller as bytes.
+input is made smaller as a text, for commands that take texts, such as fixture_text. With any other
+name it is made smaller as bytes.
 
 Nothing grows: the written text has no more lines and no more bytes than the text that was given,
 which is written as it is if no smaller one is found. The dropped parts are printed.

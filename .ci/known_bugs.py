@@ -160,7 +160,7 @@ def table(folder, columns):
                 cells[at:at + 3] = new[bug, target]
             rows.append([bug, layer, target, *cells])
     text = ["# Known bugs that the fuzz targets find from an empty corpus; .ci/known_bugs.py writes this table: in how many",
-            "# runs, and the medians of the seconds of processor time and of the executions until then.",
+            "# runs, and the medians of the seconds of processor time and of the executions until then. `-`: not measured.",
             "# Bugs of each layer that most runs of some target find, in the first campaign and now:"]
     for layer in LAYERS:
         every = {row[0] for row in rows if row[1] == layer}

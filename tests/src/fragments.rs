@@ -92,7 +92,7 @@ fn version_1(random: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
             8 => [4 | random(16) << 4, 1],
             9 => [8 | random(10) << 4, 1],
             10 => [1, 1],
-            _ => [10 | random(2) << 4, 0],
+            _ => [0xA | random(2) << 4, 0],
         };
         let push = [3, 5, 6, 7, 12, 13, 14, 15][random(8)] << 4;
         slots.extend([offset as u8, if operation == 0 { push } else { operation } as u8]);

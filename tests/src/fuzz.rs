@@ -383,12 +383,11 @@ const STOP_LIMIT: usize = 2;
 /// idempotent.
 pub fn fixture_text(data: &[u8]) {
     let made;
-    let text = match core::str::from_utf8(data) {
-        Ok(text) => text,
-        Err(_) => {
-            made = texts::made(data).unwrap_or_default();
-            &made
-        }
+    let text = if let Ok(text) = core::str::from_utf8(data) {
+        text
+    } else {
+        made = texts::made(data).unwrap_or_default();
+        &made
     };
     let scenario = Scenario::parse(text);
     match &scenario {

@@ -106,7 +106,8 @@ fn make(list: &[u8]) -> Vec<u8> {
     let mut words = vec![VERSION, HEADER, 0, HEADER, 0, HEADER, 2];
     words.extend(index);
     if list.first().is_some_and(|byte| byte & 1 == 1) {
-        words.extend([3, count << 16 | 12, count << 16 | (12 + 4 * count)]);
+        let head = |at: u32| count << 16 | at;
+        words.extend([3, head(12), head(12 + 4 * count)]);
         words.extend((0..).zip(&entries).map(|(n, (range, _))| n << 24 | (range.start - CODE)));
         words.extend(entries.iter().map(|(_, encoding)| encoding));
     } else {

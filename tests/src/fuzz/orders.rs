@@ -57,7 +57,7 @@ impl Search for Sequence {
     }
 }
 
-impl<'p> Histories<'_, '_, 'p> {
+impl Histories<'_, '_, '_> {
     fn run(&mut self, search: &mut dyn Search) -> Ending {
         self.explorer.run(self.load, search, self.limits, HistoryDetail::Events)
     }

@@ -8,7 +8,7 @@ macro_rules! seeds {
 }
 
 /// Parses `data` as a PE image, examines its content, and unwinds from the first and last byte of its functions.
-/// Does the same with a [changed](with_changes) image.
+/// Does the same with a changed image.
 ///
 /// # Panics
 /// As [`unwind_info`](super::unwind_info) does; also if a look-up in the image contradicts its sections or symbols.
@@ -18,7 +18,7 @@ pub fn pe_image(data: &[u8]) {
 }
 
 /// Parses `data` as an ELF image and as a Mach-O image, examines its content, and unwinds from the first and last
-/// byte of its functions. Does the same with a [changed](with_changes) image.
+/// byte of its functions. Does the same with a changed image.
 ///
 /// # Panics
 /// As [`eh_frame`](super::eh_frame) does; also if a look-up in the image contradicts its sections or symbols.
@@ -29,7 +29,7 @@ pub fn elf_image(data: &[u8]) {
 }
 
 /// Parses `data` as a file of vectors and as one of fuzz records, compressed or not, and replays its content. Does
-/// the same with a [changed](with_changes) file.
+/// the same with a changed file.
 ///
 /// # Panics
 /// If two ways to read the same bytes disagree, or a replay does not repeat.
@@ -38,7 +38,7 @@ pub fn vector_file(data: &[u8]) {
     with_changes(data, &seeds, examine_vector_file);
 }
 
-/// Parses `data` as a recording, and replays its first walks. Does the same with a [changed](with_changes)
+/// Parses `data` as a recording, and replays its first walks. Does the same with a changed
 /// recording.
 ///
 /// # Panics

@@ -11,7 +11,7 @@ pub struct Loaded<'b> {
     world: World<'b>,
     start: WorldState,
     /// The facts about the program that the model uses.
-    pub facts: ProgramFacts,
+    facts: ProgramFacts,
 }
 
 impl<'b> Loaded<'b> {
@@ -29,7 +29,7 @@ impl<'b> Loaded<'b> {
     /// Returns the program before its first instruction, and the facts about it.
     ///
     /// # Panics
-    /// If a save point from before the first call was restored, which no borrower can do.
+    /// If the start cannot be restored: nobody else has an earlier save point.
     pub fn from_start(&mut self) -> (&mut World<'b>, &ProgramFacts) {
         assert!(self.world.restore(&self.start), "the first save point stays valid");
         (&mut self.world, &self.facts)

@@ -5,7 +5,7 @@ use super::exceptions::Dispatch;
 use super::services::Step;
 use super::signal::Interrupted;
 use crate::stubs::Identity;
-use clr_codegen::shadow_stack::ShadowStack;
+use clr_codegen::shadow_stack::{CallerState, ShadowStack};
 use clr_codegen::{FunctionIndex, Service};
 use clr_machine::Cpu;
 use clr_runtime::frame::layout;
@@ -79,6 +79,13 @@ pub(super) struct Executed {
 }
 
 impl Executed {
+    /// Returns the callers of the thread's functions, innermost first. No function has called the stub that a
+    /// hijacked return address leads to.
+    fn callers(&self) -> impl Iterator<Item = &CallerState> {
+        let callers = self.shadow_stack.callers().iter().enumerate().rev();
+        callers.filter(|(index, _)| self.hijack != Some(*index)).map(|(_, caller)| caller)
+    }
+
     /// Returns true if the thread is in the middle of a service, or in a callback.
     pub(super) fn is_busy(&self) -> bool {
         self.in_callback.is_some() || !self.pending.is_empty()
@@ -107,11 +114,7 @@ impl World<'_> {
         let mut registers = self.registers_of(thread).unwrap_or_default().registers();
         let mut position = Position::Interrupted;
         let mut activations = Vec::new();
-        for (index, caller) in executed.shadow_stack.callers().iter().enumerate().rev() {
-            // No function has called the stub that a hijacked return address leads to.
-            if executed.hijack == Some(index) {
-                continue;
-            }
+        for caller in executed.callers() {
             activations.push(Activation {
                 registers,
                 position,
@@ -128,11 +131,8 @@ impl World<'_> {
     pub fn functions(&self, thread: usize) -> impl Iterator<Item = Option<FunctionIndex>> {
         let rip = self.rip(thread).unwrap_or_default();
         let mut at = (rip, Position::Interrupted);
-        let executed = self.threads.get(thread);
-        let hijack = executed.and_then(|executed| executed.hijack);
-        let callers = executed.map_or(&[][..], |executed| executed.shadow_stack.callers());
-        let callers = callers.iter().enumerate().rev();
-        callers.filter(move |(index, _)| hijack != Some(*index)).map(move |(_, caller)| {
+        let callers = self.threads.get(thread).into_iter().flat_map(Executed::callers);
+        callers.map(move |caller| {
             let next = (caller.registers.rip, caller.position);
             let (rip, position) = core::mem::replace(&mut at, next);
             self.linked.function_of(rip, position)

@@ -1,10 +1,7 @@
 //! Orders of steps: those of which searches leave out histories must not matter.
 
-use crate::scheduled::observed;
-use clr_explore::{
-    Choice, Ending, Exhaustive, Explorer, Footprint, HistoryDetail, Limits, Search, Setup,
-    ThreadIndex,
-};
+use crate::scheduled::{Sequence, Step, independent, observed};
+use clr_explore::{Ending, Exhaustive, Explorer, HistoryDetail, Limits, Search, Setup};
 use std::collections::BTreeSet;
 
 /// The histories of a process with a profiler.
@@ -12,49 +9,6 @@ pub(super) struct Histories<'h, 'b, 'p> {
     pub(super) explorer: &'h mut Explorer<'b>,
     pub(super) load: &'h (dyn Fn(&mut Setup<'p>) + 'p),
     pub(super) limits: Limits,
-}
-
-/// A thread's turn, and its accesses.
-type Step = (ThreadIndex, Footprint);
-
-/// A search that notes the steps.
-pub(super) struct Noted<S> {
-    pub(super) search: S,
-    pub(super) steps: Vec<Step>,
-}
-
-impl<S: Search> Search for Noted<S> {
-    fn begin(&mut self, number: u64) -> bool {
-        self.search.begin(number)
-    }
-
-    fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
-        self.search.choose(at)
-    }
-
-    fn ran(&mut self, thread: ThreadIndex, footprint: Footprint) {
-        self.steps.push((thread, footprint));
-        self.search.ran(thread, footprint);
-    }
-}
-
-/// A search that gives each turn to the next thread of a sequence.
-struct Sequence {
-    threads: std::vec::IntoIter<ThreadIndex>,
-    /// True if a thread could not run.
-    strayed: bool,
-}
-
-impl Search for Sequence {
-    fn begin(&mut self, number: u64) -> bool {
-        number == 0
-    }
-
-    fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
-        let next = self.threads.next().filter(|next| at.runnable.contains(next));
-        self.strayed |= next.is_none();
-        next
-    }
 }
 
 impl Histories<'_, '_, '_> {
@@ -73,21 +27,13 @@ impl Histories<'_, '_, '_> {
         steps: &[Step],
         number: u8,
     ) -> Result<(), String> {
-        let independent = |pair: &[Step]| match pair {
-            [(one, of_one), (other, of_other)] => one != other && !of_one.meets(*of_other),
-            _ => false,
-        };
-        let pairs = steps.windows(2).enumerate().filter(|(_, pair)| independent(pair));
-        let pairs: Vec<_> = pairs.map(|(at, _)| at).collect();
+        let pairs = independent(steps);
         if pairs.is_empty() || ending.in_turn {
             return Ok(());
         }
-        let at = pairs[usize::from(number) % pairs.len()];
-        let mut threads: Vec<_> = steps.iter().map(|(thread, _)| *thread).collect();
-        threads.swap(at, at + 1);
-        let mut sequence = Sequence { threads: threads.into_iter(), strayed: false };
+        let mut sequence = Sequence::swapped(steps, pairs[usize::from(number) % pairs.len()]);
         let swapped = self.run(&mut sequence);
-        if sequence.strayed {
+        if sequence.strayed.is_some() {
             return Err("after independent steps in another order, a thread cannot run".to_owned());
         }
         if observed(&swapped) != observed(ending) {

@@ -1,7 +1,8 @@
 //! Fuzz target of schedules: a program, a profiler and a schedule made from the same bytes.
 
-use super::orders::{Histories, Noted};
+use super::orders::Histories;
 use super::script::Script;
+use crate::scheduled::Noted;
 use arbitrary::{Arbitrary as _, Unstructured};
 use clr_explore::{
     Choice, Ending, Explorer, History, HistoryDetail, Limits, LockName, ReplaySearch,
@@ -86,8 +87,7 @@ pub fn schedule(data: &[u8]) {
         turn.statuses.clear();
     }
     second.history = Some(history);
-    let mut noted = Noted { search: ReplaySearch::new(schedule.clone()), steps: Vec::new() };
-    noted.begin(0);
+    let mut noted = Noted::new(ReplaySearch::new(schedule.clone()), 0);
     assert_eq!(other.run(&load, &mut noted, limits, HistoryDetail::Events), second, "{}", told());
     let mut histories = Histories { explorer: &mut other, load: &load, limits };
     let number = case.schedule.first().copied();

@@ -1,6 +1,10 @@
 //! The reference walker in a profiler that follows its documentation, under schedules. Nothing may
 //! fail while threads of the program allocate, compile, load, throw, begin and end.
 
+mod steps;
+
+pub use steps::{Noted, Sequence, Step, independent};
+
 use clr_explore::{CurrentThread, Ending, Setup, TestedProcess, ThreadIndex, TurnEvent, Verdict};
 use clr_generate::WorldProgram;
 use clr_runtime::generation::Generation;

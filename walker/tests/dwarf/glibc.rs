@@ -127,8 +127,8 @@ fn other_steps_down_are_refused() {
     assert_eq!(returned.step(), Err(no_progress));
 }
 
-/// What both steps find, and only what both keep, is found and kept. The second one needs nothing that the first one
-/// finds.
+/// Registers that either step finds are found, and those that both keep are kept. The second one needs nothing that the
+/// first one finds.
 #[test]
 fn two_steps_find_what_both_find() {
     let to = Cfi::ValExpression(16, vec![0x80, 0x20]);

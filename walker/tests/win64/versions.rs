@@ -168,7 +168,7 @@ fn a_chunks_epilogue_pops_the_registers_of_its_nearest_parent() {
     }
 }
 
-/// What follows the codes may look like more of them.
+/// Bytes after the codes may look like more of them.
 #[test]
 fn bytes_behind_the_codes_are_no_codes() {
     let codes = [(4, Epilog(1)), (0, Epilog(0)), (3, Push(R12)), (1, Push(Rbx))];

@@ -54,7 +54,7 @@ struct Found {
     result: Option<Ends>,
     /// Other differences: of registers, contexts and nested calls.
     differences: Vec<String>,
-    /// What to add to the expectation for those that it does not mention.
+    /// Additions to the expectation, for differences that it does not mention.
     hints: Vec<String>,
     /// The sentence of the call's story that decided it.
     why: Option<Why>,

@@ -1,4 +1,4 @@
-//! Where to begin, texts by name and by word, and what shells need to know.
+//! Tests of the first steps: the tool without a command, texts by name and by word, and completions.
 
 use super::{Folder, clrsim, fixture, printed};
 use crate::args::Cli;

@@ -3,7 +3,7 @@
 use core::ops::Range;
 use iced_x86::{Encoder, IcedError, Instruction};
 
-/// Where the code is placed.
+/// The placement of the pieces.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     /// Address of the first piece (VA).

@@ -213,7 +213,7 @@ stop thread="main" at="Lib.Sleep" {{
     assert_eq!(kinds, [Some(allocated), None, None]);
 }
 
-/// What differs and was never mentioned comes with the words that state it, and these mend the text.
+/// Hints for differences that an expectation does not mention mend the text.
 #[test]
 fn hints_mend_an_expectation_with_no_word_about_registers() {
     let text = |frame: &str| {

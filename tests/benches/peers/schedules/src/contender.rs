@@ -1,6 +1,7 @@
 //! The contenders of the benchmark.
 
 use crate::Program;
+use crate::summary::Summary;
 use std::fmt;
 use std::time::Instant;
 
@@ -40,15 +41,11 @@ impl Contender {
     pub(crate) fn milliseconds(&self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a time")]
         let schedules = self.schedules as f64;
-        schedules / self.rate().0 * 1e3
+        schedules / self.rate().median * 1e3
     }
 
-    /// Returns the median, and half the distance between the quartiles.
-    fn rate(&self) -> (f64, f64) {
-        let mut rates = self.rates.clone();
-        rates.sort_by(f64::total_cmp);
-        let at = |quarter| rates[(rates.len() - 1) * quarter / 4];
-        (at(2), (at(3) - at(1)) / 2.0)
+    fn rate(&self) -> Summary {
+        Summary::of(self.rates.iter().copied())
     }
 }
 
@@ -57,8 +54,7 @@ impl fmt::Display for Contender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, way, program, schedules, .. } = self;
         let Program { threads, rounds } = program;
-        let (median, spread) = self.rate();
         write!(f, "| {name} | {threads} × 2 × {rounds} | {way} ")?;
-        write!(f, "| {schedules} | {median:.0} ± {spread:.0} |")
+        write!(f, "| {schedules} | {:.0} |", self.rate())
     }
 }

@@ -9,6 +9,8 @@
 mod contender;
 mod ours;
 mod peers;
+#[path = "../../../shared/summary.rs"]
+mod summary;
 
 use contender::Contender;
 

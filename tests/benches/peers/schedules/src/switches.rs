@@ -6,12 +6,16 @@
 //! $ cargo bench --manifest-path tests/benches/peers/Cargo.toml --bench switches
 //! ```
 
+#[path = "../../../shared/summary.rs"]
+mod summary;
+
 use clr_coroutine::{Id, Scope, Stacks, State, scope};
 use std::error::Error;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Instant;
+use summary::Summary;
 
 const ROUNDS: usize = 31;
 /// Number of switches in one sample of coroutines, and in one sample of threads, which are slower.
@@ -43,9 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("| ns per switch | |");
     println!("| --- | --: |");
     for ((name, ..), samples) in CONTENDERS.iter().zip(&mut samples) {
-        samples.sort_by(f64::total_cmp);
-        let at = |quarter| samples[(samples.len() - 1) * quarter / 4];
-        println!("| {name} | {:.1} ± {:.1} |", at(2), (at(3) - at(1)) / 2.0);
+        println!("| {name} | {:.1} |", Summary::of(samples.iter().copied()));
     }
     Ok(())
 }

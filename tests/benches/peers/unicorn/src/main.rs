@@ -112,6 +112,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let rates = rates.map(|rate| format!("{rate:.0}"));
         println!("| {} | {} | {:.2} |", program.name, rates.join(" | "), machine / unicorn);
     }
-    println!("\nMedians of {ROUNDS} interleaved rounds, ± half the distance between the quartiles.");
+    println!(
+        "\nMedians of {ROUNDS} interleaved rounds, ± half the distance between the quartiles."
+    );
     Ok(())
 }

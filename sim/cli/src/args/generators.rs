@@ -129,6 +129,13 @@ pub(crate) enum FuzzTarget {
     ElfImage,
 }
 
+impl FuzzTarget {
+    /// Returns the target's name in arguments, which is that of its folders and of its binary.
+    pub(crate) fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+}
+
 /// Results without an HRESULT that `--hresult` accepts too.
 const WITHOUT_HRESULT: [&str; 4] = ["killed", "access-violation", "blocked", "endless"];
 

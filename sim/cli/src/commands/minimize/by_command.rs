@@ -10,7 +10,6 @@ use crate::input::{PROGRAM, Source};
 use crate::render::console::Console;
 use crate::render::error::CliError;
 use crate::{FAILED, PASSED};
-use clap::ValueEnum as _;
 use clr_generate::minimize as smallest;
 use clr_scenario::Scenario;
 use std::ffi::OsString;
@@ -42,13 +41,16 @@ impl Runs<'_> {
     }
 }
 
-/// Runs the command on the original. Returns `None`, after saying so, if it does not fail.
+/// Runs the command on the original, `bytes`, in a file whose name ends with `ending`. Returns `None`, after
+/// saying so, if it does not fail.
 fn on_original<'a>(
     source: &Source,
-    runner: Runner<'a>,
     bytes: &[u8],
+    args: &MinimizeArgs,
+    (command, ending): (CommandLine<'a>, &str),
     console: &mut Console<'_>,
 ) -> Result<Option<Runs<'a>>, CliError> {
+    let runner = Runner::new(command, &args.output, ending)?;
     let Some(wanted) = runner.finding(bytes)? else {
         let name = &source.name;
         writeln!(console.out, "{name}: the command does not fail, so there is nothing to keep")?;
@@ -67,8 +69,9 @@ pub(super) fn minimize_bytes(
     console: &mut Console<'_>,
 ) -> Result<u8, CliError> {
     let bytes = source.read()?;
-    let runner = Runner::new(command, &args.output, "")?;
-    let Some(mut runs) = on_original(source, runner, &bytes, console)? else { return Ok(FAILED) };
+    let Some(mut runs) = on_original(source, &bytes, args, (command, ""), console)? else {
+        return Ok(FAILED);
+    };
     let small = clr_generate::minimize_bytes(bytes.to_vec(), |bytes| runs.fails(bytes));
     if let Some(error) = runs.error {
         return Err(error);
@@ -85,16 +88,16 @@ pub(super) fn minimize_text(
     console: &mut Console<'_>,
 ) -> Result<u8, CliError> {
     let bytes = source.read()?;
-    let runner = Runner::new(command, &args.output, PROGRAM)?;
-    let Some(mut runs) = on_original(source, runner, &bytes, console)? else { return Ok(FAILED) };
+    let Some(mut runs) = on_original(source, &bytes, args, (command, PROGRAM), console)? else {
+        return Ok(FAILED);
+    };
     let target = target(source, args);
     let given = str::from_utf8(&bytes)
         .ok()
         .filter(|text| target == FuzzTarget::FixtureText || Scenario::parse(text).is_ok());
     let of_bytes = || text_of(target, &bytes).map(|scenario| scenario.to_string());
     let Some(original) = given.map(ToOwned::to_owned).or_else(of_bytes) else {
-        let value = target.to_possible_value();
-        let target = value.as_ref().map_or("", |value| value.get_name());
+        let target = target.name();
         return Err(source.error(format_args!(
             "is no text, and none can stand for it: bytes of {target} become a file that is not \
              called *.kdl"

@@ -12,7 +12,6 @@ use crate::render::console::Console;
 use crate::render::error::CliError;
 use crate::render::progress::Progress;
 use crate::{FAILED, PASSED};
-use clap::ValueEnum as _;
 use clr_generate::minimize as smallest;
 use clr_runtime::generation::Generations;
 use clr_scenario::Scenario;
@@ -58,8 +57,7 @@ pub(super) fn minimize(
             (scenario, keep)
         }
         other => {
-            let value = other.to_possible_value();
-            let target = value.as_ref().map_or("", |value| value.get_name());
+            let target = other.name();
             return Err(source.error(format_args!(
                 "is an input of {target}, which needs a command that fails on it: \
                  clrsim minimize INPUT -o FILE -- path/of/built/{target}"
@@ -150,7 +148,7 @@ fn of_history(
             let progress = Progress::with_rate(console.progress, settings.schedules, message);
             let found = search(scenario, generation, &settings.budget(), None, &progress);
             progress.finish();
-            let found = found.map_err(|error| source.error(error))?;
+            let found = found.map_err(|error| source.error(scenario.named(error)))?;
             let Some(failure) = found.report.failure else { continue };
             let output = Output::from(args);
             if write_smallest(&fixture, generation, settings, &failure, output, console)? {

@@ -159,6 +159,8 @@ pub struct ThreadStatus {
     pub waits: Option<String>,
     /// Threads that have suspended this one, once for each suspension.
     pub suspended_by: Vec<ThreadIndex>,
+    /// The thread is in a call of the system, which it finishes even if it is suspended (H-01).
+    pub in_system: bool,
     /// Mode, if the runtime knows the thread.
     pub cooperative: Option<bool>,
     /// The thread has ended.

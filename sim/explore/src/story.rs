@@ -204,7 +204,8 @@ fn status_rows(history: &History, status: &ThreadStatus, rows: &mut Vec<Timeline
     let name = |thread: &ThreadIndex| visible(history.name(*thread));
     if !status.suspended_by.is_empty() {
         let by = list(status.suspended_by.iter().map(name));
-        rows.push(row([(format!("  suspended by {by}"), Tone::Suspended)]));
+        let once = if status.in_system { ", once its call of the system returns" } else { "" };
+        rows.push(row([(format!("  suspended by {by}{once}"), Tone::Suspended)]));
     }
     if !status.holds.is_empty() {
         let locks = list(status.holds.iter().map(|lock| visible(&history.lock_name(*lock))));

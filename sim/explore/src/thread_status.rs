@@ -53,6 +53,7 @@ fn of(
         edges,
         waits,
         suspended_by,
+        in_system: thread.in_system,
         cooperative: known.then(|| world.is_cooperative(index.index())),
         ended: thread.ended,
     }

@@ -2,6 +2,7 @@
 
 use crate::loaded::Loaded;
 use crate::mixed::{Failure, First, Plan, examine_loaded};
+use crate::snapshot::{is_whole, leads_active_calls_astray};
 use arbitrary::{Arbitrary as _, Unstructured};
 use clr_codegen::execution::BASE;
 use clr_generate::{SyntheticCall, WorldCase};
@@ -129,14 +130,15 @@ fn staged(target: &SyntheticThread, buffer: &mut WalkBuffer) {
     };
     let calls = !target.generation.is_unix() || target.activations.iter().skip(1).all(calls);
     // A thread without rows executes no code.
-    let whole = crate::snapshot::is_whole(target) && !target.activations.is_empty() && calls;
+    let whole = is_whole(target) && !target.activations.is_empty() && calls;
     for policy in Policy::ALL {
         let stack = match walk(&set.runtime(), [SELF, NATIVE_WALKER], 0, policy, buffer) {
             Ok(stack) => stack,
             Err(outcome) => {
                 // Another thread may hold the code tables' writer lock forever.
                 let waits = target.process.code_manager_writer.is_some();
-                let may_end = !whole || waits || target.life != ThreadLife::Running;
+                let lost = outcome == Outcome::Endless && leads_active_calls_astray(target);
+                let may_end = !whole || lost || waits || target.life != ThreadLife::Running;
                 assert!(may_end, "{policy:?}: {outcome}\n{target:#x?}");
                 continue;
             }

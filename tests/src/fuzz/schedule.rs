@@ -46,7 +46,7 @@ impl Search for Bytes<'_> {
 ///
 /// - replaying the choices yields the same history, event by event, also from their string form,
 ///   and recorded or not;
-/// - no thread has a turn while it is suspended, or after its end;
+/// - no thread has a turn while it is suspended, except to finish a call of the system, or after its end;
 /// - no thread owns a lock that another thread owns;
 /// - a deadlock names existing threads, and has a key;
 /// - steps whose accesses do not meet can change places, and each thread observes the same; and if there is no
@@ -171,7 +171,7 @@ fn judge(history: &History, verdict: Option<&Verdict>) -> Result<(), String> {
                 return Err("time decreases".to_owned());
             }
             let stood = then.get(turn.thread.index());
-            if stood.is_some_and(|stood| !stood.suspended_by.is_empty()) {
+            if stood.is_some_and(|stood| !stood.suspended_by.is_empty() && !stood.in_system) {
                 return Err("a suspended thread has a turn".to_owned());
             }
             if stood.is_some_and(|stood| stood.ended) {

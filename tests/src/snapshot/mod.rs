@@ -60,6 +60,19 @@ pub fn is_linked(target: &SyntheticThread) -> bool {
     })
 }
 
+/// Returns true if an active call returns to native code: a walk that comes to its Frame never ends
+/// (C-079).
+#[must_use]
+pub fn leads_active_calls_astray(synthetic: &SyntheticThread) -> bool {
+    let native = |name: &String| {
+        let mut rows = synthetic.activations.iter();
+        rows.any(|row| row.function == *name && row.place == CodeLocation::Native)
+    };
+    let mut calls =
+        synthetic.frames.iter().filter(|frame| frame.kind.shape() == FrameShape::InlinedCall);
+    calls.any(|frame| frame.leads_to.as_ref().is_some_and(native))
+}
+
 /// Returns a call whose target returns to native code from its topmost InlinedCallFrame, if it has
 /// one. No compiler makes such a Frame; stubs without a known method do (C-079).
 #[must_use]

@@ -159,7 +159,7 @@ impl<'c> Properties<'c> {
                 unguarded || unix && (!whole || self.case.seed.is_some())
             }
             Outcome::Blocked => busy,
-            Outcome::Endless => !whole || leads_active_calls_astray(synthetic),
+            Outcome::Endless => !whole || super::leads_active_calls_astray(synthetic),
         };
         promise("the outcome is one of those of the runtime", allowed, || {
             format!("{} on {}", full.outcome, synthetic.generation)
@@ -472,18 +472,6 @@ impl<'c> Properties<'c> {
 
 fn has_helper(synthetic: &SyntheticThread) -> bool {
     synthetic.frames.iter().any(|frame| frame.kind.shape() == FrameShape::HelperMethod)
-}
-
-/// Returns true if an active call returns to native code: a walk that comes to its Frame never ends
-/// (C-079).
-fn leads_active_calls_astray(synthetic: &SyntheticThread) -> bool {
-    let native = |name: &String| {
-        let mut rows = synthetic.activations.iter();
-        rows.any(|row| row.function == *name && row.place == CodeLocation::Native)
-    };
-    let mut calls =
-        synthetic.frames.iter().filter(|frame| frame.kind.shape() == FrameShape::InlinedCall);
-    calls.any(|frame| frame.leads_to.as_ref().is_some_and(native))
 }
 
 /// Returns true if methods of the stage are hidden together with the native runs that called them.

@@ -1,9 +1,10 @@
 //! Tests of the verdicts on histories in which threads wait forever.
 
-use super::{Load, cycle, executing, executing_on, search, verdict};
+use super::{Load, cycle, executing, executing_on, nothing, search, verdict};
+use crate::check::Explorer;
 use crate::{
-    BlockReason, Budget, LockName, ProfilerRule, Setup, Strategy, TestedProcess, ThreadIndex,
-    Verdict, check,
+    BlockReason, Budget, HistoryDetail, Limits, LockName, ProfilerRule, Setup, Strategy,
+    TestedProcess, ThreadIndex, Verdict, check,
 };
 use clr_codegen::Statement;
 use clr_runtime::generation::Generation;
@@ -129,18 +130,39 @@ fn a_suspended_thread_does_not_run() {
     suspended_stands_still();
 }
 
+/// Loads two threads, each of which suspends the other one.
+fn suspend_each_other(setup: &mut Setup<'_>) {
+    for other in [1, 0] {
+        setup.thread("", move |me| {
+            let other = me.target(thread(other)).unwrap();
+            if other.suspend().is_ok() {
+                other.resume().unwrap();
+            }
+        });
+    }
+}
+
+#[test]
+fn a_suspended_thread_only_finishes_its_call_of_the_system() {
+    let load: &Load<'_> = &suspend_each_other;
+    let process = nothing();
+    let failure = search(load, &Budget::exhaustive(100_000)).failure.unwrap();
+    let mut explorer = Explorer::new(&process).unwrap();
+    let (limits, detail) = (Limits::default(), HistoryDetail::Statuses);
+    let ending = explorer.replay(load, &failure.schedule, limits, detail).unwrap();
+    let turns = ending.history.unwrap().turns;
+    let pairs = turns.iter().zip(turns.iter().skip(1));
+    let suspended: Vec<_> = pairs
+        .map(|(before, after)| &before.statuses[after.thread.index()])
+        .filter(|status| !status.suspended_by.is_empty())
+        .map(|status| status.in_system)
+        .collect();
+    assert_eq!(suspended, [true]);
+}
+
 #[test]
 fn threads_may_suspend_each_other_and_themselves() {
-    let each_other = verdict(&|setup| {
-        for other in [1, 0] {
-            setup.thread("", move |me| {
-                let other = me.target(thread(other)).unwrap();
-                if other.suspend().is_ok() {
-                    other.resume().unwrap();
-                }
-            });
-        }
-    });
+    let each_other = verdict(&suspend_each_other);
     // A thread that is suspended in its own suspending call finishes the call (H-01).
     assert_eq!(cycle(each_other), [(0, 1), (1, 0)]);
     let itself = verdict(&|setup| {

@@ -1,3 +1,4 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| clr_tests::fuzz::fixture_text(data));
+clr_fuzz::mutates_texts!();

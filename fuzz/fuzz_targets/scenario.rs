@@ -1,3 +1,4 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| clr_tests::fuzz::scenario(data));
+clr_fuzz::mutates_texts!();

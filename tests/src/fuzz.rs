@@ -3,17 +3,22 @@
 //!
 //! Each function accepts any bytes. It panics only if the code under test panics or violates a
 //! property that holds for all input.
+//!
+//! Where the bytes are choices of a generator, a text of the fixture format is an input, too: it has a
+//! program, a thread or a history that is like the generated ones, and it can be mutated as such.
 
 mod changes;
 mod compact;
 #[cfg(target_pointer_width = "64")]
 mod host;
 mod mixed;
+mod mutation;
 mod native;
 mod orders;
 mod schedule;
 mod script;
 mod second;
+mod text;
 mod texts;
 
 pub use changes::{elf_image, pe_image, recording, vector_file};
@@ -21,6 +26,7 @@ pub use compact::compact_unwind;
 #[cfg(target_pointer_width = "64")]
 pub use host::{host_calls, story_of_host_calls};
 pub use mixed::mixed_walk;
+pub use mutation::{crossed, mutant};
 pub use native::eh_frame;
 pub use schedule::{ending_of_schedule, schedule};
 
@@ -395,7 +401,8 @@ pub fn fixture_text(data: &[u8]) {
             let canonical = scenario.to_string();
             assert_eq!(Scenario::parse(&canonical).as_ref(), Ok(scenario));
             assert_eq!(format_text(&canonical).as_ref(), Ok(&canonical));
-            let generation = Generation::ALL[data.len() % Generation::ALL.len()];
+            let by_length = Generation::ALL[data.len() % Generation::ALL.len()];
+            let generation = scenario.expected_generation().unwrap_or(by_length);
             if scenario.stops.len() <= STOP_LIMIT {
                 assert_eq!(scenario.each_mixed_on(generation), scenario.each_mixed_on(generation));
                 let found = scenario.run_on(generation);
@@ -420,15 +427,17 @@ pub fn fixture_text(data: &[u8]) {
 /// Maximum number of instruction boundaries checked in a program's run.
 const BOUNDARY_LIMIT: u64 = 3000;
 
-/// Makes a program from `data` and checks it at every instruction: precise rules find the truth,
+/// Makes a program from `data`, which may be a text, and checks it at every instruction: precise rules find the truth,
 /// Windows' rules are wrong exactly where they are known to be.
 ///
 /// # Panics
 /// If the check fails, with the program's text.
 pub fn program(data: &[u8]) {
-    let Ok(SmallProgram(program)) = SmallProgram::arbitrary(&mut Unstructured::new(data)) else {
-        return;
+    let program = match text::scenario(data) {
+        Some(scenario) => text::program(scenario),
+        None => SmallProgram::arbitrary(&mut Unstructured::new(data)).ok().map(|drawn| drawn.0),
     };
+    let Some(program) = program else { return };
     let results = [
         every_instruction::precise(&program, BOUNDARY_LIMIT),
         every_instruction::windows(&program, Rules::CoreClr, BOUNDARY_LIMIT, |_| ()),
@@ -474,12 +483,15 @@ pub fn snapshot(data: &[u8]) {
 /// Maximum number of calls made for a program.
 const CALL_LIMIT: u64 = 100;
 
-/// Makes a program that calls the runtime from `data`, executes it, and compares the results of
+/// Makes a program that calls the runtime from `data`, which may be a text, executes it, and compares the results of
 /// `DoStackSnapshot` with the model's.
 ///
 /// # Panics
 /// If a program cannot be executed, or a call's result differs from the model's.
 pub fn scenario(data: &[u8]) {
+    if let Some(scenario) = text::scenario(data) {
+        return text::examine(&scenario, CALL_LIMIT);
+    }
     let Ok(case) = WorldCase::arbitrary(&mut Unstructured::new(data)) else {
         return;
     };

@@ -31,6 +31,7 @@ pub mod near_valid;
 #[cfg(feature = "proptest")]
 mod proptest;
 mod repair;
+mod repaired;
 mod shape;
 mod shrink;
 mod size;
@@ -51,6 +52,7 @@ pub use choices::{Choices, Seeded};
 pub use fewer::{minimize_bytes, minimize_list};
 pub use generate::program;
 pub use measure::Measure;
+pub use repaired::{repaired_program, repaired_world};
 pub use shrink::{
     MAX_TRIALS, ProgramStep, Shrink, StageStep, WorldCaseStep, WorldProgramStep, minimize, shrunk,
 };

@@ -55,6 +55,7 @@ mod source_map;
 mod stopped_thread;
 mod stops;
 mod suggest;
+mod to_world;
 mod walk;
 
 pub use bless::{Results, bless};

@@ -1,5 +1,6 @@
 //! Walks of whole stacks by each policy, for threads of any shape.
 
+use super::text;
 use crate::loaded::Loaded;
 use crate::mixed::{Failure, First, Plan, examine_loaded};
 use crate::snapshot::{is_whole, leads_active_calls_astray};
@@ -9,6 +10,7 @@ use clr_generate::{SyntheticCall, WorldCase};
 use clr_runtime::Outcome;
 use clr_runtime::profiling::SimulatedThread;
 use clr_runtime::{OsThreadId, Runtime, ThreadLife};
+use clr_scenario::Scenario;
 use clr_walker::mixed::{
     Completeness, FrameKind, Gap, MixedFrame, MixedStack, Policy, Reason, SignalVeto, Source,
     WalkBuffer, Walker,
@@ -26,6 +28,8 @@ const SIZE_OF_CALL: u32 = 2;
 /// Maximum number of walks judged per program, and maximum number of steps between them.
 const WALK_LIMIT: u64 = 60;
 const STRIDE: u32 = 20;
+/// Number of frames in the buffer of walks of a text.
+const CAPACITY: usize = 64;
 
 /// Returns the number of suspensions of each thread, and the number of runtime suspensions by the
 /// profiler.
@@ -78,7 +82,12 @@ fn walk(
 /// # Panics
 /// If the thread is left suspended, if the walk calls something that may wait for the thread, if
 /// the stack has more frames than the buffer's capacity, or if a walk of a whole thread is wrong.
+///
+/// A text stands for the thread that it places, or for its program.
 pub fn mixed_walk(data: &[u8]) {
+    if let Some(scenario) = text::scenario(data) {
+        return of_text(&scenario);
+    }
     let Some((&first, rest)) = data.split_first() else { return };
     let mut buffer = WalkBuffer::new(usize::from(first >> 1));
     let mut bytes = Unstructured::new(rest);
@@ -96,6 +105,23 @@ pub fn mixed_walk(data: &[u8]) {
             Ok(_) | Err(Failure::Build(_)) => {}
             Err(failure) => panic!("{failure}"),
         }
+    }
+}
+
+/// Walks the thread that a text places, or those of its program.
+fn of_text(scenario: &Scenario) {
+    let generation = text::generation(scenario);
+    if let Some(stack) = &scenario.stack {
+        return staged(&stack.synthetic_thread(generation), &mut WalkBuffer::new(CAPACITY));
+    }
+    let Some(program) = scenario.world_program(generation) else { return };
+    let Ok(build) = program.build() else { return };
+    let Ok(mut loaded) = Loaded::new(&program, &build) else { return };
+    let plan = Plan { seed: 1, walks: WALK_LIMIT, stride: STRIDE, only: None };
+    match examine_loaded(&program, &mut loaded, plan, &mut First::default(), |_| ()) {
+        Ok(_) | Err(Failure::Build(_)) => {}
+        Err(Failure::World(error)) if text::ends_by_fault(error) => {}
+        Err(failure) => panic!("{failure}"),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::orders::Histories;
 use super::script::Script;
+use super::text;
 use crate::scheduled::Noted;
 use arbitrary::{Arbitrary as _, Unstructured};
 use clr_explore::{
@@ -10,7 +11,9 @@ use clr_explore::{
 };
 use clr_generate::WorldProgram;
 use clr_runtime::generation::Generation;
+use clr_scenario::{Exploring, Scenario};
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 
 /// Limits of a history.
 const LIMITS: Limits = Limits { turns: 1500, instructions: 300, every_instruction: false };
@@ -58,23 +61,60 @@ impl Search for Bytes<'_> {
 /// | then | the schedule |
 /// | then | the profiler, and the program |
 ///
+/// A text has all of these, and a history is chosen by the first search in it.
+///
 /// # Panics
 /// If a property does not hold, with the history's string.
 pub fn schedule(data: &[u8]) {
+    if let Some(scenario) = text::scenario(data) {
+        return of_text(&scenario);
+    }
     let Some(case) = Case::new(data) else { return };
     // A few programs are too large for the formats.
     let Some(process) = case.process() else { return };
-    let Ok(mut explorer) = Explorer::new(&process) else { return };
-    let (load, limits) = (case.loader(), case.limits);
+    let number = case.schedule.first().copied();
+    let (load, mut search) = (case.loader(), case.search());
+    let ending = run(&process, &load, &mut search, case.limits, number, &case.script);
+    // Scripts never report failures themselves, so this one is a panic.
+    if let Some(Ending { schedule, verdict: Some(Verdict::Failed { words, .. }), .. }) = ending {
+        panic!("assertion failed: a panic: {words}\n{schedule}\n{:?}", case.script);
+    }
+}
 
-    let first = explorer.run(&load, &mut case.search(), limits, HistoryDetail::Nothing);
+/// Runs one history of a text: that of its first schedule string, as far as it can be followed, or
+/// the first one of its search.
+fn of_text(scenario: &Scenario) {
+    let Some(settings) = scenario.explore.first() else { return };
+    let Ok(exploring) = Exploring::new(scenario, text::generation(scenario)) else { return };
+    let limits = Limits { every_instruction: settings.instructions, ..LIMITS };
+    let replay = settings.expect.iter().find_map(|expect| expect.replay.clone());
+    let mut search: Box<dyn Search> = match replay {
+        Some(schedule) => Box::new(ReplaySearch::new(schedule)),
+        None => settings.by.search(settings.seed),
+    };
+    let text = format_args!("{scenario}");
+    run(exploring.process(), &|setup| exploring.load(setup), &mut *search, limits, Some(0), &text);
+}
+
+/// Runs a history, and checks its properties. `number` selects two independent steps that change places; without, all
+/// histories are explored, too. Returns `None` if the process cannot be created.
+fn run<'p>(
+    process: &'p TestedProcess,
+    load: &(dyn Fn(&mut Setup<'p>) + 'p),
+    search: &mut dyn Search,
+    limits: Limits,
+    number: Option<u8>,
+    profiler: &dyn Debug,
+) -> Option<Ending> {
+    let mut explorer = Explorer::new(process).ok()?;
+    let first = explorer.run(load, search, limits, HistoryDetail::Nothing);
     let text = first.schedule.to_string();
-    let told = || format!("{text}\n{:?}", case.script);
+    let told = || format!("{text}\n{profiler:?}");
     let schedule: ScheduleString =
         text.parse().unwrap_or_else(|error| panic!("{error}: {}", told()));
     assert_eq!(schedule, first.schedule, "{}", told());
     let again = |explorer: &mut Explorer<'_>, detail| {
-        let ending = explorer.replay(&load, &schedule, limits, detail);
+        let ending = explorer.replay(load, &schedule, limits, detail);
         ending.unwrap_or_else(|| panic!("the replay diverges: {}", told()))
     };
     let mut second = again(&mut explorer, HistoryDetail::Statuses);
@@ -82,20 +122,20 @@ pub fn schedule(data: &[u8]) {
     assert_eq!(first, second, "{}", told());
     let judged = judge(&history, first.verdict.as_ref());
     // A new process has no state left from earlier histories. Recording statuses takes most of a history's time.
-    let mut other = Explorer::new(&process).expect("the process could be created before");
+    let mut other = Explorer::new(process).expect("the process could be created before");
     for turn in &mut history.turns {
         turn.statuses.clear();
     }
     second.history = Some(history);
     let mut noted = Noted::new(ReplaySearch::new(schedule.clone()), 0);
-    assert_eq!(other.run(&load, &mut noted, limits, HistoryDetail::Events), second, "{}", told());
-    let mut histories = Histories { explorer: &mut other, load: &load, limits };
-    let number = case.schedule.first().copied();
+    assert_eq!(other.run(load, &mut noted, limits, HistoryDetail::Events), second, "{}", told());
+    let mut histories = Histories { explorer: &mut other, load, limits };
     let same = histories.swap(&second, &noted.steps, number.unwrap_or(0));
     let same = if number.is_none() { same.and_then(|()| histories.explore_all()) } else { same };
     if let Err(wrong) = same.and(judged) {
         panic!("assertion failed: {wrong}\n{}\n{:?}", told(), first.verdict);
     }
+    Some(first)
 }
 
 /// Returns the generation and the ending of the history of [`schedule`]. The seeds are chosen by
@@ -189,16 +229,11 @@ fn judge(history: &History, verdict: Option<&Verdict>) -> Result<(), String> {
             }
         }
     }
-    match verdict {
-        Some(Verdict::Deadlock(edges)) => {
-            let is_there = |thread: ThreadIndex| thread.index() < history.threads.len();
-            if !edges.iter().all(|edge| is_there(edge.waits) && is_there(edge.for_whom)) {
-                return Err("a deadlock of unknown threads".to_owned());
-            }
+    if let Some(Verdict::Deadlock(edges)) = verdict {
+        let is_there = |thread: ThreadIndex| thread.index() < history.threads.len();
+        if !edges.iter().all(|edge| is_there(edge.waits) && is_there(edge.for_whom)) {
+            return Err("a deadlock of unknown threads".to_owned());
         }
-        // Scripts never report failures themselves, so this one is a panic.
-        Some(Verdict::Failed { words, .. }) => return Err(format!("a panic: {words}")),
-        _ => {}
     }
     Ok(())
 }

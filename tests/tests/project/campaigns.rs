@@ -2,7 +2,6 @@
 //! dictionaries.
 
 use crate::repository::{path, read};
-use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Returns the names of a folder's entries, without extensions.
@@ -119,70 +118,4 @@ for name in $names; do echo "built $*" > "$CARGO_TARGET_DIR/x86_64-unknown-linux
     let found: BTreeSet<_> =
         found.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     assert_eq!(found, expected);
-}
-
-/// Compares a dictionary of libFuzzer with the words that it must have.
-fn check_dictionary(target: &str, words: &BTreeSet<String>) {
-    let file = format!("fuzz/dictionaries/{target}.dict");
-    let quote = |word: &String| {
-        let plain = word.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
-        assert!(plain && word.len() <= 64, "{word:?}");
-        format!("\"{}\"\n", word.replace('\\', "\\\\").replace('"', "\\\""))
-    };
-    let text: String = words.iter().map(quote).collect();
-    if std::env::var_os("CLR_BLESS").is_some() {
-        std::fs::write(path(&file), &text).unwrap();
-    }
-    let found = read(&file);
-    let words = |text: &str| text.lines().map(ToOwned::to_owned).collect::<BTreeSet<_>>();
-    let (found_words, wanted) = (words(&found), words(&text));
-    let missing: Vec<_> = wanted.difference(&found_words).collect();
-    let surplus: Vec<_> = found_words.difference(&wanted).collect();
-    assert_eq!((missing, surplus), (vec![], vec![]), "CLR_BLESS=1 rewrites the dictionary");
-    assert_eq!(found, text, "CLR_BLESS=1 rewrites the dictionary");
-}
-
-/// The dictionary of texts must have all nodes, arguments and properties in the grammar's tables.
-#[test]
-fn the_dictionary_of_texts_has_all_words() {
-    let grammar = read("sim/scenario/src/grammar.md");
-    let rows = grammar.lines().filter_map(|line| line.strip_prefix("| "));
-    // The last column is prose.
-    let cells = rows.flat_map(|row| row.split(" | ").take(3));
-    let quoted = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
-    let words: BTreeSet<_> = quoted.filter(|word| *word != "{ }").map(ToOwned::to_owned).collect();
-    for word in ["function", "kind=", "ready-to-run", "policy=", "#true"] {
-        assert!(words.contains(word), "{word}");
-    }
-    check_dictionary("fixture_text", &words);
-}
-
-/// The dictionary of recordings must have the keys of all objects in the seeds, and the kinds of
-/// lines.
-#[test]
-fn the_dictionary_of_recordings_has_all_keys() {
-    let mut words = BTreeSet::new();
-    for seed in std::fs::read_dir(path("fuzz/seeds/recording")).unwrap() {
-        let text = std::fs::read_to_string(seed.unwrap().path()).unwrap();
-        for line in text.lines() {
-            let line: Value = serde_json::from_str(line).unwrap();
-            words.insert(format!("\"t\":{}", line["t"]));
-            keys(&line, &mut words);
-        }
-    }
-    assert!(words.contains("\"t\":\"walk\"") && words.contains("\"ranges\":"), "{words:?}");
-    check_dictionary("recording", &words);
-}
-
-fn keys(value: &Value, words: &mut BTreeSet<String>) {
-    match value {
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                words.insert(format!("\"{key}\":"));
-                keys(value, words);
-            }
-        }
-        Value::Array(values) => values.iter().for_each(|value| keys(value, words)),
-        _ => {}
-    }
 }

@@ -5,6 +5,7 @@ mod arrows;
 mod campaigns;
 mod contributing;
 mod coverage;
+mod dictionaries;
 mod evidence;
 mod labels;
 mod mutants;

@@ -1,6 +1,7 @@
 //! Properties of generated inputs: the bodies of the fuzz targets, and programs with a runtime.
 
 mod fuzz_seeds;
+mod fuzz_texts;
 mod fuzzed;
 mod host_calls;
 mod jitted_code;

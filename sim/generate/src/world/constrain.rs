@@ -40,7 +40,7 @@ pub(super) fn native_shape(shape: &mut FunctionShape) {
 }
 
 /// Repairs a program; nothing is added.
-pub(super) fn repair(world: &mut WorldProgram) {
+pub(crate) fn repair(world: &mut WorldProgram) {
     let convention = world.program.convention;
     for function in &mut world.program.functions {
         if function.kind == CodeKind::Native {

@@ -6,7 +6,7 @@
 //! thread gets as far as the case describes.
 
 mod calls;
-mod constrain;
+pub(super) mod constrain;
 mod generate;
 mod guards;
 mod shrink;

@@ -251,6 +251,12 @@ impl<'s> Exploring<'s> {
         Ok(Self { scenario, process: scenario.process_on(generation)? })
     }
 
+    /// Returns the process, for searches of histories by other means.
+    #[must_use]
+    pub const fn process(&self) -> &TestedProcess {
+        &self.process
+    }
+
     /// Prepares the process for the execution of histories.
     ///
     /// # Errors

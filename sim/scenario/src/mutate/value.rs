@@ -16,7 +16,8 @@ pub(super) type Pool = Vec<(Kind, Value)>;
 const fn words(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Word(words) => words,
-        Kind::Gpr | Kind::Slot | Kind::Register | Kind::Saved => Gpr::WORDS,
+        Kind::Gpr | Kind::Slot | Kind::Register => Gpr::WORDS,
+        Kind::Saved => &["rbx", "rbp", "rsi", "r12", "r15", "rax"],
         Kind::Caller => &["own", "native-walker", "managed-walker"],
         Kind::Target => &["own", "null"],
         Kind::Seed => &["none", "leaf", "top-managed", "stale", "bytes"],

@@ -1,7 +1,7 @@
 //! Checking of nodes against the grammar's tables. Every problem is reported.
 
 use super::node::{Fields, Value};
-use super::words::{ALL_SAVED, caller, number_of, target, word};
+use super::words::{ALL_SAVED, caller, can_be_saved, number_of, target, word};
 use crate::ScenarioThread;
 use crate::error::Span;
 use crate::grammar::{Args, Kind, Level, NodeRule};
@@ -334,7 +334,10 @@ fn expected(kind: Kind) -> ExpectedSyntax {
         Kind::Gpr => ExpectedSyntax::Word(registers()),
         Kind::Slot => ExpectedSyntax::Word([registers(), vec![FREE_SLOT]].concat()),
         Kind::Register => ExpectedSyntax::Word([registers(), XMM.to_vec()].concat()),
-        Kind::Saved => ExpectedSyntax::Word([registers(), vec![ALL_SAVED]].concat()),
+        Kind::Saved => {
+            let saved = Gpr::ALL.into_iter().filter(|it| can_be_saved(*it)).map(Gpr::name);
+            ExpectedSyntax::Word(saved.chain([ALL_SAVED]).collect())
+        }
         Kind::Tag => ExpectedSyntax::Tag,
         Kind::Label => ExpectedSyntax::Label,
         Kind::Address => ExpectedSyntax::Address,

@@ -7,7 +7,7 @@ use crate::grammar::Level;
 use crate::hand_stack::{PlacedItem, PlacedThread, StackNode, SuspensionState};
 use crate::problem::ProblemKind;
 use clr_runtime::code_manager::StubKind;
-use clr_runtime::frame::LazyFields;
+use clr_runtime::frame::{FrameShape, LazyFields};
 use clr_runtime::{ExceptionTracker, FrameKind, MethodKind, RunningFunclet};
 use clr_world::synthetic::{CodeLocation, SyntheticActivation, SyntheticFrame};
 
@@ -110,12 +110,16 @@ impl Reader {
                 self.problem(node.span(), ProblemKind::Without(written, "captured-in="));
             }
         }
+        let kind = node.arg_word::<FrameKind>()?;
+        if captured.is_some() && kind.shape() != FrameShape::HelperMethod {
+            self.problem(node.span(), ProblemKind::Excluded("captured-in=", kind.name()));
+        }
         let fields = LazyFields {
             fcall_entry: node.number("fcall-entry").unwrap_or_default(),
             attributes: node.number("attributes").unwrap_or_default(),
         };
         Some(SyntheticFrame {
-            kind: node.arg_word::<FrameKind>()?,
+            kind,
             at: node.number("at")?,
             leads_to: node.text("to").map(str::to_owned),
             method: node.text("method").map(str::to_owned),

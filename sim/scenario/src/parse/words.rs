@@ -29,7 +29,9 @@ pub(super) fn word(kind: Kind, text: &str) -> Option<Value> {
     let hresult = || HResult::NAMED.iter().copied().find(|it| it.name() == Some(text));
     match kind {
         Kind::Saved if text == ALL_SAVED => Some(Value::All),
-        Kind::Saved => Gpr::from_word(text).map(Value::Gpr),
+        Kind::Saved => {
+            Gpr::from_word(text).filter(|register| can_be_saved(*register)).map(Value::Gpr)
+        }
         Kind::Tag => is_tag(text).then(|| Value::Name(text.to_owned())),
         Kind::Label => label().map(|(function, offset)| Value::Label(function, offset)),
         Kind::Address => label().map(|_| Value::Address(SeedAddress::Label(text.to_owned()))),
@@ -106,6 +108,11 @@ pub(super) fn target(text: &str) -> Option<SnapshotThread> {
 
 /// The word for all nonvolatile registers.
 pub(crate) const ALL_SAVED: &str = "all";
+
+/// Returns true if a prologue may save a register: RSP is not saved, as the position of the frame gives it.
+pub(crate) const fn can_be_saved(register: Gpr) -> bool {
+    !matches!(register, Gpr::Rsp)
+}
 
 /// The word for the ContextFlags that the runtime gets from a stopped thread.
 pub(crate) const OWN_FLAGS: &str = "own";

@@ -53,7 +53,7 @@ fn kind(kind: Kind) -> String {
         Kind::Gpr => "register".to_owned(),
         Kind::Slot => "register or `none`".to_owned(),
         Kind::Register => "register or vector register".to_owned(),
-        Kind::Saved => "register or `all`".to_owned(),
+        Kind::Saved => "register but rsp, or `all`".to_owned(),
         Kind::Tag => "tag".to_owned(),
         Kind::Label => "label".to_owned(),
         Kind::Address => "label or number (64 bits)".to_owned(),

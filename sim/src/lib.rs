@@ -13,7 +13,7 @@
 //! "#;
 //! // The sampler of this crate. A test of a profiler implements `StackWalker` for its own walker.
 //! let verdicts = judge(&Sampler, text)?;
-//! assert!(verdicts.iter().all(|verdict| verdict.is_right()));
+//! assert!(verdicts.iter().all(|verdict| verdict.is_true()));
 //! # Ok::<(), clr_sim::harness::JudgeError>(())
 //! ```
 //!

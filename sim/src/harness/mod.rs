@@ -36,22 +36,35 @@
 //! let verdicts = judge(&Unseeded, text)?;
 //! // The walk of the thread in the P/Invoke is complete on Windows. All others are refused.
 //! // No walk is wrong.
-//! assert!(verdicts.iter().all(|verdict| verdict.is_right()));
+//! assert!(verdicts.iter().all(|verdict| verdict.is_true()));
 //! assert_eq!(verdicts.iter().filter(|verdict| verdict.is_complete()).count(), 6);
 //! # Ok::<(), clr_sim::harness::JudgeError>(())
 //! ```
 //!
-//! [`Sampler`] is a walker that follows the documentation of the CLR. A test crate creates one test
-//! per text with `main` (feature `harness`), or checks all texts in a single test with
-//! [`assert_all`].
+//! [`score`] sums up what a walker finds in many texts: frames found, missing and wrong, and claims that are false.
+//! A test crate creates one test per text with `main` (feature `harness`), or checks all texts in a single test with
+//! [`assert_all`]; a [`Demand`] says what passes.
+//!
+//! Walkers to compare with: [`Sampler`] follows the documentation of the CLR, [`FramePointers`] follows rbp, and
+//! [`MixedWalker`] is `clr-walker`'s, by any of its policies.
 
+mod demand;
+mod frame_pointers;
+mod judge;
+mod mixed_walker;
 mod sampler;
+mod score;
 mod target;
 mod verdict;
 
+pub use demand::{Demand, assert_all, score};
+pub use frame_pointers::FramePointers;
+pub use judge::{JudgeError, judge};
+pub use mixed_walker::MixedWalker;
 pub use sampler::Sampler;
+pub use score::{Score, Scores};
 pub use target::{ProcessMemory, StoppedThread};
-pub use verdict::{JudgeError, WalkerResult, WalkerVerdict, assert_all, judge};
+pub use verdict::{SideBySide, StackFrame, WalkerResult, WalkerVerdict};
 
 use clr_walker::profiling::FunctionId;
 
@@ -73,22 +86,40 @@ pub trait StackWalker {
     fn walk(&self, target: &StoppedThread<'_, '_>, found: &mut Vec<Found>) -> Result<(), String>;
 }
 
-/// Runs as the `main` of a test target with `harness = false`: one named test for each text.
+/// Runs as the `main` of a test target with `harness = false`: one named test for each text, which passes if all of its
+/// walks meet the demand. Tests of texts without a thread that can be walked are ignored. At the end the scores are
+/// printed, of the tests that ran.
 ///
 /// The usual arguments of test programs are accepted, so `cargo test NAME` and nextest work.
 #[cfg(feature = "harness")]
 pub fn main<W: StackWalker + Sync>(
     walker: &'static W,
+    demand: Demand<'static>,
     texts: impl IntoIterator<Item = (String, &'static str)>,
 ) -> std::process::ExitCode {
-    use libtest_mimic::{Arguments, Trial};
+    use libtest_mimic::{Arguments, Completion, Trial};
+    use std::sync::{Arc, Mutex, PoisonError};
+    let scores = Arc::new(Mutex::new(Scores::default()));
     let trial = |(name, text): (String, &'static str)| {
-        Trial::test(name.clone(), move || {
-            assert_all(walker, [(name.as_str(), text)]).map_err(Into::into)
+        let scores = Arc::clone(&scores);
+        Trial::ignorable_test(name.clone(), move || {
+            let (verdicts, failures) = demand::walk_text(walker, demand, &name, text)
+                .map_err(|error| format!("{name}: {error}"))?;
+            scores.lock().unwrap_or_else(PoisonError::into_inner).add(&name, &verdicts);
+            match failures {
+                Some(failures) => Err(failures.into()),
+                None if verdicts.is_empty() => Ok(Completion::ignored_with("no thread to walk")),
+                None => Ok(Completion::Completed),
+            }
         })
     };
     let trials = texts.into_iter().map(trial).collect();
-    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+    let conclusion = libtest_mimic::run(&Arguments::from_args(), trials);
+    let scores = scores.lock().unwrap_or_else(PoisonError::into_inner);
+    if scores.total().walks > 0 {
+        println!("{scores}");
+    }
+    conclusion.exit_code()
 }
 
 #[cfg(test)]

@@ -3,10 +3,12 @@
 use clr_machine::Machine;
 use clr_runtime::Outcome;
 use clr_runtime::generation::Generation;
+use clr_runtime::profiling::SimulatedThread;
 use clr_runtime::{OsThreadId, Runtime};
-use clr_walker::code_map::CodeMap;
+use clr_walker::code_map::{CodeMap, CodeMapError};
 use clr_walker::memory::{Memory, Unreadable};
-use clr_walker::profiling::{FunctionId, ProfilerInfo, ThreadId};
+use clr_walker::mixed::Policy;
+use clr_walker::profiling::{FunctionId, ProfilerInfo, TargetThread, ThreadId};
 use clr_walker::registers::Registers;
 use core::cell::RefCell;
 
@@ -15,6 +17,8 @@ use core::cell::RefCell;
 pub struct StoppedThread<'t, 'b> {
     runtime: &'t Runtime<'b>,
     walker: OsThreadId,
+    os: OsThreadId,
+    root: u64,
     /// ThreadID of the stopped thread.
     pub thread: ThreadId,
     /// Register values as the operating system reports them.
@@ -22,13 +26,15 @@ pub struct StoppedThread<'t, 'b> {
 }
 
 impl<'t, 'b> StoppedThread<'t, 'b> {
+    /// Creates a thread that `walker` examines, and whose first function returns to `root` (VA).
     pub(super) const fn new(
         runtime: &'t Runtime<'b>,
-        walker: OsThreadId,
+        [os, walker]: [OsThreadId; 2],
         thread: ThreadId,
         registers: &Registers,
+        root: u64,
     ) -> Self {
-        Self { runtime, walker, thread, registers: *registers }
+        Self { runtime, walker, os, root, thread, registers: *registers }
     }
 
     /// Returns the profiling methods, called on a profiler thread that the runtime does not know.
@@ -48,6 +54,42 @@ impl<'t, 'b> StoppedThread<'t, 'b> {
     #[must_use]
     pub const fn native(&self) -> &'t CodeMap<'b> {
         self.runtime.native.map()
+    }
+
+    /// Returns the code map of a profiler that has followed the process from its start, and walks by `policy`: images,
+    /// and the methods that were compiled.
+    ///
+    /// # Errors
+    /// Returns [`CodeMapError`] if two regions share an address.
+    pub fn code_map(&self, policy: Policy) -> Result<CodeMap<'b>, CodeMapError> {
+        self.runtime.code_map_for(policy)
+    }
+
+    /// Returns the thread in the form that `clr-walker` walks by `policy`, or `None` if the runtime does not know it.
+    #[must_use]
+    pub fn as_target(&self, policy: Policy) -> Option<impl TargetThread + use<'t, 'b>> {
+        let thread = SimulatedThread::new(self.runtime, self.os, self.root)?;
+        Some(thread.called_by(self.calling_thread(policy)))
+    }
+
+    /// Returns the profiling methods, called on the thread that walks by `policy`: some policies walk the calling
+    /// thread.
+    #[must_use]
+    pub const fn info_for(
+        &self,
+        policy: Policy,
+    ) -> impl ProfilerInfo<Fatal = Outcome> + use<'t, 'b> {
+        self.runtime.on(self.calling_thread(policy))
+    }
+
+    const fn calling_thread(&self, policy: Policy) -> OsThreadId {
+        if policy.is_for_itself() { self.os } else { self.walker }
+    }
+
+    /// Returns true if an ip is the return address of the thread's first function.
+    #[must_use]
+    pub const fn is_root(&self, ip: u64) -> bool {
+        ip == self.root
     }
 
     /// Returns the method whose code contains an address (VA).

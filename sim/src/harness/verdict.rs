@@ -1,70 +1,128 @@
-//! Verdicts: the frames that a walker found, compared with the shadow stack.
+//! Verdicts: the frames that a walker found, beside those on the shadow stack.
 
-use super::{Found, StackWalker, StoppedThread};
-use clr_codegen::FunctionIndex;
-use clr_runtime::MethodKind;
+use super::{Found, Score};
 use clr_runtime::generation::Generation;
-use clr_scenario::{PlacedStack, RunOnError, Scenario, ScenarioError, StackNode, ThreadAtStop};
-use clr_walker::profiling::FunctionId as MethodId;
-use clr_world::World;
-use clr_world::stubs::{Identity, method_id};
-use clr_world::synthetic::{
-    CodeLocation, NATIVE_WALKER, SELF_OBJECT, SyntheticError, SyntheticProcess,
-};
 use core::fmt;
-use thiserror::Error;
 
-/// The reason why a text cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum JudgeError {
-    /// The text is not a scenario.
-    #[error(transparent)]
-    Text(#[from] ScenarioError),
-    /// The threads of the program cannot be brought to their stops.
-    #[error(transparent)]
-    Run(#[from] RunOnError),
-    /// The stack of the text cannot be set up.
-    #[error(transparent)]
-    Stage(#[from] SyntheticError),
-}
-
-/// The result of walking one thread.
+/// A managed frame that is on a stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WalkerResult {
-    /// The walker found every managed frame that is reported to profilers.
-    Complete,
-    /// The walker gave up and reported the reason; the frames found before were right.
-    GaveUp(String),
-    /// The walker missed frames without an error: the name of the first missing one.
-    Lost(String),
-    /// The walker found a frame that is not on the stack, or is out of order. If the ip lies in the
-    /// method's code, only the method is compared: for some P/Invokes the runtime itself reports an
-    /// ip other than that of the call (C-156).
-    Wrong(Found),
+pub struct StackFrame {
+    /// Method and ip of the frame.
+    pub frame: Found,
+    /// Name of the method.
+    pub name: String,
+    /// The runtime reports the frame to profilers. It does not for the funclet of a `finally` block in normal flow
+    /// (C-084), and for its own methods that handle exceptions (C-087, C-163): a walker may find such a frame or not.
+    pub is_reported: bool,
 }
 
-/// The result of walking one thread, with its location.
+/// A walk of one thread, compared with the thread's stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WalkerVerdict {
     /// The generation that the thread was walked on.
     pub generation: Generation,
     /// Index of the stop in the text; `None` for a stack placed by hand.
     pub stop: Option<usize>,
-    /// Result of the walk.
-    pub outcome: WalkerResult,
+    /// Frames on the stack, leaf first.
+    pub on_stack: Vec<StackFrame>,
+    /// Frames that the walker found, leaf first, each with its index in `on_stack`; `None` for a frame that is
+    /// not on the stack, or is out of order.
+    pub found: Vec<(Found, Option<usize>)>,
+    /// The walker's reason for giving up; `None` if it claims to have found all frames.
+    pub gave_up: Option<String>,
+}
+
+/// The result of walking one thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WalkerResult<'v> {
+    /// The walker found every managed frame that is reported to profilers.
+    Complete,
+    /// The walker gave up and reported the reason; the frames found before were right, and some may be missing.
+    GaveUp(&'v str),
+    /// The walker missed frames without an error: the first missing one.
+    Lost(&'v StackFrame),
+    /// The walker found a frame that is not on the stack, or is out of order.
+    Wrong(Found),
 }
 
 impl WalkerVerdict {
-    /// Returns true if the walker found every frame.
-    #[must_use]
-    pub fn is_complete(&self) -> bool {
-        self.outcome == WalkerResult::Complete
+    /// Compares found frames with those on the stack. `is_same` compares a frame on the stack with a found one.
+    pub(super) fn new(
+        (generation, stop): (Generation, Option<usize>),
+        on_stack: Vec<StackFrame>,
+        found: Vec<Found>,
+        gave_up: Option<String>,
+        is_same: impl Fn(Found, Found) -> bool,
+    ) -> Self {
+        let mut next = 0;
+        let place = |one: Found| {
+            let rest = || on_stack.iter().enumerate().skip(next);
+            let exact = rest().find(|(_, true_one)| true_one.frame == one);
+            let place = exact.or_else(|| rest().find(|(_, it)| is_same(it.frame, one)));
+            let place = place.map(|(place, _)| place);
+            next = place.map_or(next, |place| place + 1);
+            (one, place)
+        };
+        let found = found.into_iter().map(place).collect();
+        Self { generation, stop, on_stack, found, gave_up }
     }
 
-    /// Returns true if the walker was not wrong: it found every frame, or reported that it gave up.
+    /// Returns the result.
     #[must_use]
-    pub const fn is_right(&self) -> bool {
-        matches!(self.outcome, WalkerResult::Complete | WalkerResult::GaveUp(_))
+    pub fn result(&self) -> WalkerResult<'_> {
+        if let Some((wrong, _)) = self.found.iter().find(|(_, place)| place.is_none()) {
+            return WalkerResult::Wrong(*wrong);
+        }
+        match (&self.gave_up, self.missing().next()) {
+            (Some(why), _) => WalkerResult::GaveUp(why),
+            (None, Some(lost)) => WalkerResult::Lost(lost),
+            (None, None) => WalkerResult::Complete,
+        }
+    }
+
+    /// Returns true if the walker found every frame, and no other one.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.result() == WalkerResult::Complete
+    }
+
+    /// Returns true if nothing that the walker reported is false: it found every frame, or some of them and an error.
+    #[must_use]
+    pub fn is_true(&self) -> bool {
+        matches!(self.result(), WalkerResult::Complete | WalkerResult::GaveUp(_))
+    }
+
+    /// Returns the frames on the stack that the walker did not find, leaf first.
+    pub fn missing(&self) -> impl Iterator<Item = &StackFrame> {
+        let is_found = |place: usize| self.found.iter().any(|(_, found)| *found == Some(place));
+        self.on_stack.iter().enumerate().filter_map(move |(place, frame)| {
+            (frame.is_reported && !is_found(place)).then_some(frame)
+        })
+    }
+
+    /// Returns the score of this walk alone.
+    #[must_use]
+    pub fn score(&self) -> Score {
+        let frames = self.on_stack.iter().filter(|frame| frame.is_reported).count() as u64;
+        let missing = self.missing().count() as u64;
+        let wrong = self.found.iter().filter(|(_, place)| place.is_none()).count() as u64;
+        let one = |holds| u64::from(holds);
+        Score {
+            walks: 1,
+            complete: one(self.is_complete()),
+            gave_up: one(self.gave_up.is_some()),
+            false_claims: one(self.gave_up.is_none() && !self.is_complete()),
+            frames,
+            found: frames - missing,
+            missing,
+            wrong,
+        }
+    }
+
+    /// Returns the frames on the stack and those that were found, side by side, as lines for people.
+    #[must_use]
+    pub fn side_by_side(&self) -> SideBySide<'_> {
+        SideBySide(self)
     }
 }
 
@@ -74,176 +132,64 @@ impl fmt::Display for WalkerVerdict {
         if let Some(stop) = self.stop {
             write!(f, ", stop {stop}")?;
         }
-        match &self.outcome {
+        let Score { frames, found, .. } = self.score();
+        match self.result() {
             WalkerResult::Complete => f.write_str(": complete"),
-            WalkerResult::GaveUp(why) => write!(f, ": gave up: {why}"),
-            WalkerResult::Lost(name) => write!(f, ": {name} is missing, and no error was reported"),
-            WalkerResult::Wrong(found) => {
-                write!(f, ": {:#x} with ip {:#x} is not on the stack", found.function.0, found.ip)
+            WalkerResult::GaveUp(why) => {
+                write!(f, ": gave up with {found} of {frames} frames: {why}")
+            }
+            WalkerResult::Lost(lost) => {
+                write!(f, ": {} is missing, and no error was reported", lost.name)
+            }
+            WalkerResult::Wrong(Found { function, ip }) => {
+                write!(f, ": {:#x} with ip {ip:#x} is not on the stack", function.0)
             }
         }
     }
 }
 
-/// A managed frame of the shadow stack.
-struct True {
-    found: Found,
-    name: String,
-}
+/// The frames of a walk beside those on the stack, leaf first. A frame that only one side has is marked: `-` for a
+/// missing one, `!` for a wrong one.
+#[derive(Clone, Copy, Debug)]
+pub struct SideBySide<'v>(&'v WalkerVerdict);
 
-/// Runs a walker on the threads of a text, on all generations.
-///
-/// A generation is skipped if no call of the program is made on it. A text is skipped if its shadow
-/// stack is not usable: stacks in which words are overwritten by hand, and threads that are
-/// handling an exception.
-///
-/// # Errors
-/// Returns [`JudgeError`].
-pub fn judge(walker: &impl StackWalker, text: &str) -> Result<Vec<WalkerVerdict>, JudgeError> {
-    let scenario: Scenario = text.parse()?;
-    let mut verdicts = Vec::new();
-    let is_walked = scenario.stops.iter().any(|stop| !stop.expect.is_empty());
-    if is_walked && scenario.snapshots().next().is_none() {
-        // The text is for walks without a runtime; the program may not even be executable with one.
-        return Ok(verdicts);
-    }
-    for generation in Generation::ALL {
-        if let Some(stack) = &scenario.stack {
-            if is_whole(stack) && stack.generations().contains(generation) {
-                let set = stack.synthetic_thread(generation).build()?;
-                let runtime = set.runtime();
-                let registers = set.registers(0).unwrap_or_default();
-                let target = StoppedThread::new(&runtime, NATIVE_WALKER, SELF_OBJECT, &registers);
-                let outcome = outcome(walker, &target, &of_set(&set));
-                verdicts.push(WalkerVerdict { generation, stop: None, outcome });
+impl fmt::Display for SideBySide<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(verdict) = self;
+        let header = "on the stack";
+        let names = verdict.on_stack.iter().map(|frame| frame.name.chars().count());
+        let width = names.chain([header.len()]).max().unwrap_or_default() + 20;
+        writeln!(f, "      {header:width$}found")?;
+        let mut next = 0;
+        let on_stack = |f: &mut fmt::Formatter<'_>, mark: char, frame: &StackFrame| {
+            let text = format!("{} ip {:#x}", frame.name, frame.frame.ip);
+            write!(f, "    {mark} {text:width$}")
+        };
+        let absent = |f: &mut fmt::Formatter<'_>, frame: &StackFrame| {
+            on_stack(f, if frame.is_reported { '-' } else { ' ' }, frame)?;
+            writeln!(f, "{}", if frame.is_reported { "missing" } else { "(need not be found)" })
+        };
+        for (one, place) in &verdict.found {
+            let Some(place) = *place else {
+                let at = "";
+                writeln!(f, "    ! {at:width$}{:#x} ip {:#x}", one.function.0, one.ip)?;
+                continue;
+            };
+            for missing in verdict.on_stack.get(next..place).unwrap_or_default() {
+                absent(f, missing)?;
             }
-            continue;
-        }
-        if !is_for(&scenario, generation) {
-            continue;
-        }
-        scenario.at_stops(generation, |at_stop| {
-            let ThreadAtStop { stop, world, thread, walkers } = at_stop;
-            world.sync();
-            let Some(object) = world.object(thread) else { return };
-            let activations = world.activations(thread);
-            let known = world.as_synced().thread_of(object, |thread| thread.exceptions.clone());
-            if known.is_none_or(|exceptions| !exceptions.trackers.is_empty()) {
-                return;
+            if let Some(frame) = verdict.on_stack.get(place) {
+                on_stack(f, ' ', frame)?;
+                writeln!(f, "ip {:#x}", one.ip)?;
             }
-            let registers = activations.first().map(|leaf| leaf.registers).unwrap_or_default();
-            let frames = of_world(world, thread);
-            let target = StoppedThread::new(world.as_synced(), walkers[0], object, &registers);
-            let outcome = outcome(walker, &target, &frames);
-            verdicts.push(WalkerVerdict { generation, stop: Some(stop), outcome });
-        })?;
-    }
-    Ok(verdicts)
-}
-
-/// Returns true if a program is executed on a generation. Its calls determine the generations that
-/// it is for.
-fn is_for(scenario: &Scenario, generation: Generation) -> bool {
-    let snapshots = scenario.snapshots().map(|at| at.call.applies_to(generation));
-    let walks = scenario.mixed_walks().map(|at| at.says.applies_to(generation));
-    let mut calls = snapshots.chain(walks).peekable();
-    calls.peek().is_none() || calls.any(|is_made| is_made)
-}
-
-/// Returns true if a correct process could have the stack.
-fn is_whole(stack: &PlacedStack) -> bool {
-    stack
-        .items
-        .iter()
-        .all(|item| !matches!(item.node, StackNode::Word { .. } | StackNode::Exception(_)))
-}
-
-fn outcome(
-    walker: &impl StackWalker,
-    target: &StoppedThread<'_, '_>,
-    truth: &[True],
-) -> WalkerResult {
-    let mut found = Vec::new();
-    let result = walker.walk(target, &mut found);
-    let mut rest = truth.iter();
-    let is_same = |true_one: Found, one: Found| {
-        true_one.function == one.function
-            && (true_one.ip == one.ip || target.method_at(one.ip) == Some(one.function))
-    };
-    for one in &found {
-        match rest.next() {
-            Some(next) if is_same(next.found, *one) => {}
-            // Search the remaining frames: either some were lost in between, or the found one is
-            // wrong.
-            Some(next) => {
-                let later = rest.any(|later| is_same(later.found, *one));
-                return if later {
-                    WalkerResult::Lost(next.name.clone())
-                } else {
-                    WalkerResult::Wrong(*one)
-                };
-            }
-            None => return WalkerResult::Wrong(*one),
+            next = place + 1;
         }
-    }
-    match (result, rest.next()) {
-        (Err(why), _) => WalkerResult::GaveUp(why),
-        (Ok(()), Some(next)) => WalkerResult::Lost(next.name.clone()),
-        (Ok(()), None) => WalkerResult::Complete,
-    }
-}
-
-/// Returns the frames of a stack placed by hand that are reported to profilers.
-fn of_set(set: &SyntheticProcess) -> Vec<True> {
-    let activations = set.synthetic_thread().activations.iter().enumerate();
-    let ordinary = activations.filter(|(_, row)| {
-        row.place != CodeLocation::Native
-            && row.kind == MethodKind::Ordinary
-            && row.funclet.is_none()
-    });
-    let frames = ordinary.filter_map(|(index, row)| {
-        let name = row.function.split('@').next().unwrap_or(&row.function);
-        let found = Found { function: set.function(name)?, ip: set.registers(index)?.rip };
-        Some(True { found, name: name.to_owned() })
-    });
-    frames.collect()
-}
-
-/// Returns the frames of a simulated thread that are reported to profilers.
-fn of_world(world: &World<'_>, thread: usize) -> Vec<True> {
-    let expanded = world.expanded();
-    let ordinary = |id: &FunctionIndex| {
-        let identity = expanded.identities.get(id.index());
-        identity == Some(&Identity::Method(MethodKind::Ordinary))
-    };
-    let frames = world.activations(thread).into_iter().filter_map(|activation| {
-        let id = activation.function.filter(ordinary)?;
-        let ip = activation.registers.rip;
-        let funclet = world.linked().part(ip).is_some_and(|part| part.funclet.is_some());
-        let name = expanded.program.functions.get(id.index())?.name.clone();
-        let found = Found { function: MethodId(method_id(id)), ip };
-        (!funclet).then_some(True { found, name })
-    });
-    frames.collect()
-}
-
-/// Runs a walker on the threads of all texts, given as pairs of name and text.
-///
-/// # Errors
-/// Returns a message with one line for each text and thread that the walker was wrong about.
-pub fn assert_all<'t>(
-    walker: &impl StackWalker,
-    texts: impl IntoIterator<Item = (&'t str, &'t str)>,
-) -> Result<(), String> {
-    let mut wrong = Vec::new();
-    for (name, text) in texts {
-        match judge(walker, text) {
-            Ok(verdicts) => {
-                let bad = verdicts.iter().filter(|verdict| !verdict.is_right());
-                wrong.extend(bad.map(|verdict| format!("{name}: {verdict}")));
-            }
-            Err(error) => wrong.push(format!("{name}: {error}")),
+        for missing in verdict.on_stack.get(next..).unwrap_or_default() {
+            absent(f, missing)?;
         }
+        if let Some(why) = &verdict.gave_up {
+            writeln!(f, "    the walker gave up: {why}")?;
+        }
+        Ok(())
     }
-    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }

@@ -3,10 +3,11 @@
 mod field;
 mod hazards;
 mod reductions;
-mod sampler;
+
 mod situations;
 mod stories;
 mod texts;
+mod walkers;
 mod worked_stacks;
 
 use clr_scenario::Scenario;

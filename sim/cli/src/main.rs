@@ -19,7 +19,7 @@ mod tests;
 use args::{Cli, Command};
 use commands::{
     begin, cat, clauses, compare, dump, emit, explain, explore, fmt, from_recording, generate,
-    lint, list, matrix, minimize, new, replay, run, runtimes, schema, show, trace,
+    lint, list, matrix, minimize, new, replay, run, runtimes, schema, show, test_dir, trace,
 };
 use render::console::{Console, Quiet};
 use render::error::CliError;
@@ -72,6 +72,7 @@ fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, CliError> {
     let Some(command) = cli.command else { return begin::begin(console) };
     match command {
         Command::Run(args) => run::run(&args, console),
+        Command::TestDir(args) => test_dir::test_dir(&args, console),
         Command::Matrix(args) => matrix::matrix(&args, console),
         Command::Compare(args) => compare::compare(&args, console),
         Command::List(args) => list::list(&args, console),

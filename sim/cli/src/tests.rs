@@ -19,6 +19,7 @@ mod run;
 mod runtimes;
 mod schema;
 mod show;
+mod test_dir;
 mod texts;
 mod trace;
 

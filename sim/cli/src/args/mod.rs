@@ -7,6 +7,7 @@ mod host;
 mod lint;
 mod run;
 mod scenarios;
+mod test_dir;
 
 pub(crate) use begin::{CatArgs, CompletionsArgs, ManArgs, SchemaArgs, SchemaOf};
 pub(crate) use generators::{
@@ -17,6 +18,7 @@ pub(crate) use host::HostArgs;
 pub(crate) use lint::LintArgs;
 pub(crate) use run::RunArgs;
 pub(crate) use scenarios::{CompareArgs, FmtArgs, ListArgs, MatrixArgs, NewArgs, TRUTH};
+pub(crate) use test_dir::TestDirArgs;
 
 use crate::output::Replacing;
 use crate::render::export::Format;
@@ -41,6 +43,7 @@ Examples:
   clrsim                                   print where to begin
   clrsim run --summary                     run the embedded fixtures, and print a summary
   clrsim run my/fixtures                   run all files of a folder
+  clrsim test-dir my/fixtures              run each file of a folder as a test
   clrsim matrix my.kdl                     a text's snapshots on all runtimes, side by side
   clrsim compare my.kdl                    the frames that each kind of profiler finds
   clrsim explore my.kdl                    search a profiler's histories for one that fails
@@ -253,6 +256,7 @@ impl Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(RunArgs),
+    TestDir(TestDirArgs),
     Matrix(MatrixArgs),
     Compare(CompareArgs),
     List(ListArgs),

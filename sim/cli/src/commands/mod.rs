@@ -27,4 +27,5 @@ pub(crate) mod schema;
 pub(crate) mod show;
 mod smaller;
 mod strategy;
+pub(crate) mod test_dir;
 pub(crate) mod trace;

@@ -37,12 +37,25 @@ const MIN_CHUNK: usize = 256;
 const EXPLAINED: usize = 5;
 
 /// The settings of a run.
-struct Settings {
+pub(super) struct Settings {
     rules: Rules,
     /// Runtimes for the snapshots of texts.
     on: Generations,
     jobs: usize,
     max_failures: usize,
+}
+
+impl Settings {
+    /// Creates settings, with `jobs` threads, or one for each processor.
+    pub(super) fn new(
+        rules: Rules,
+        on: Generations,
+        jobs: Option<NonZeroUsize>,
+        max_failures: usize,
+    ) -> Self {
+        let available = || thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        Self { rules, on, jobs: jobs.map_or_else(available, NonZeroUsize::get), max_failures }
+    }
 }
 
 /// Converts a count; a count beyond the address space means all.
@@ -74,13 +87,9 @@ fn replay(args: &RunArgs, view: View, console: &mut Console<'_>) -> Result<u8, C
     if args.bless {
         return bless::bless(args, &sources, console);
     }
-    let available = || thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let settings = Settings {
-        rules: args.rules.rules(),
-        on: args.on.unwrap_or(Generations::ALL),
-        jobs: args.jobs.map_or_else(available, NonZeroUsize::get),
-        max_failures: args.max_failures.map_or(EXPLAINED, saturating),
-    };
+    let max_failures = args.max_failures.map_or(EXPLAINED, saturating);
+    let on = args.on.unwrap_or(Generations::ALL);
+    let settings = Settings::new(args.rules.rules(), on, args.jobs, max_failures);
     let progress = Progress::new(console.progress, sources.len() as u64);
     let mut reporter = Reporter::new(view, args.rules.name(), args.paths.is_empty());
     progress.hide(|| reporter.begin(console))?;
@@ -107,7 +116,7 @@ fn replay(args: &RunArgs, view: View, console: &mut Console<'_>) -> Result<u8, C
 }
 
 /// Replays files side by side and reports them in their order.
-fn replay_all(
+pub(super) fn replay_all(
     sources: &[Source],
     settings: &Settings,
     mut write: impl FnMut(&Source, Result<FileReport, CliError>) -> Result<(), CliError>,

@@ -1,10 +1,10 @@
 # find_package(clrsim CONFIG): the target clrsim::clrsim, after `cargo build --release -p clr-host`.
-# The library is looked for in CLRSIM_LIBRARY_DIR (a variable, or of the environment), then in cargo's
-# target/release of this checkout.
+# The library is looked for in CLRSIM_LIBRARY_DIR (a variable, or of the environment), then beside this folder, as in
+# the archive of a release, then in cargo's target/release of this checkout.
 get_filename_component(_clrsim_root "${CMAKE_CURRENT_LIST_DIR}/.." ABSOLUTE)
 find_library(CLRSIM_LIBRARY
   NAMES clrsim libclrsim.dll.a clrsim.dll.lib
-  HINTS "${CLRSIM_LIBRARY_DIR}" "$ENV{CLRSIM_LIBRARY_DIR}" "${_clrsim_root}/../../target/release"
+  HINTS "${CLRSIM_LIBRARY_DIR}" "$ENV{CLRSIM_LIBRARY_DIR}" "${_clrsim_root}" "${_clrsim_root}/../../target/release"
   NO_DEFAULT_PATH)
 if(NOT CLRSIM_LIBRARY)
   set(clrsim_FOUND FALSE)

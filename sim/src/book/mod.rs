@@ -23,6 +23,7 @@
 //! 21. [The clauses](the_clauses)
 //! 22. [The evidence](the_evidence): what supports each clause on each runtime
 //! 23. [Errors](errors): the codes of the tool's errors
+//! 24. [What is stable](stability): versions, and what they promise
 //!
 //! The tests run every text of the book on every generation and check the results that it states.
 
@@ -64,6 +65,7 @@ chapters! {
     the_clauses "clauses.md",
     the_evidence "evidence.md",
     errors "errors.md",
+    stability "stability.md",
 }
 
 #[cfg(test)]

@@ -12,3 +12,4 @@ mod mutants;
 mod references;
 mod repository;
 mod runtimes;
+mod workflows;

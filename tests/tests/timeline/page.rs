@@ -83,6 +83,7 @@ fn every_moment_in_light_and_dark_narrow_and_wide() {
         ending: ENDING,
         edges: &edges,
         replay: Some("1:random:7f3a:0120212"),
+        facts: &[("runtime", "net9-windows"), ("avoided by", "no allocation <here>")],
     };
     let last = history.turns.len();
     for (scheme, width) in [("light", 1600), ("dark", 1600), ("light", 800), ("dark", 800)] {
@@ -90,6 +91,8 @@ fn every_moment_in_light_and_dark_narrow_and_wide() {
         browser.size(width, 900);
         browser.open(&timeline.page(), "");
         assert_eq!(turn(&mut browser), last as u64, "a failure begins at its end");
+        let facts = browser.value("document.getElementById('facts').textContent");
+        assert_eq!(facts, "runtimenet9-windowsavoided byno allocation <here>");
         browser.picture(&format!("{scheme}-{width}"));
         let look = browser.value(FAINT);
         assert_eq!(look["faint"], json!([]), "{scheme}");
@@ -129,7 +132,14 @@ fn every_moment_in_light_and_dark_narrow_and_wide() {
 fn by_keys_alone() {
     let Some(mut browser) = Browser::start() else { return };
     let (history, _) = frozen_in_malloc();
-    let timeline = Timeline { history: &history, title: "t", ending: "", edges: &[], replay: None };
+    let timeline = Timeline {
+        history: &history,
+        title: "t",
+        ending: "",
+        edges: &[],
+        replay: None,
+        facts: &[],
+    };
     browser.size(1000, 700);
     browser.open(&timeline.page(), "#turn=1&thread=3");
     assert_eq!(turn(&mut browser), 1);
@@ -151,6 +161,12 @@ fn by_keys_alone() {
     assert_eq!(browser.value("location.hash"), format!("#turn={place}&thread=3"));
     browser.value("location.hash = '#turn=2&thread=2'");
     assert_eq!(turn(&mut browser), 2);
+    assert_eq!(browser.value("document.getElementById('marked').textContent"), "worker");
+
+    // The keys that the page names work before anything has the focus.
+    browser.press("ArrowDown");
+    assert_eq!(browser.value("document.getElementById('marked').textContent"), "sampler");
+    browser.press("ArrowUp");
     assert_eq!(browser.value("document.getElementById('marked').textContent"), "worker");
 
     // All controls are reached by Tab, and their focus is visible.
@@ -203,8 +219,14 @@ fn a_long_history_by_mouse() {
     let Some(mut browser) = Browser::start() else { return };
     let history = long(2000);
     assert_eq!(history.turns.len(), 2000);
-    let timeline =
-        Timeline { history: &history, title: "2,000 turns", ending: "", edges: &[], replay: None };
+    let timeline = Timeline {
+        history: &history,
+        title: "2,000 turns",
+        ending: "",
+        edges: &[],
+        replay: None,
+        facts: &[],
+    };
     for (scheme, width) in [("light", 1600), ("dark", 800)] {
         browser.scheme(scheme);
         browser.size(width, 1000);
@@ -246,6 +268,7 @@ fn names_are_words_and_nothing_else() {
         ending: HOSTILE,
         edges: &edges,
         replay: Some(HOSTILE),
+        facts: &[],
     };
     browser.open(&timeline.page(), "");
     assert_eq!(browser.value("typeof pwned"), "undefined");

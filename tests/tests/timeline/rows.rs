@@ -5,7 +5,7 @@ use clr_explore::timeline::{RowOptions, Timeline};
 use clr_explore::{History, ThreadKind, TurnEvent};
 
 fn plain(history: &History) -> Timeline<'_> {
-    Timeline { history, title: "a history", ending: "", edges: &[], replay: None }
+    Timeline { history, title: "a history", ending: "", edges: &[], replay: None, facts: &[] }
 }
 
 pub(crate) fn drawn(timeline: &Timeline<'_>, shape: RowOptions) -> String {
@@ -21,6 +21,13 @@ fn a_deadlock() {
         ending: ENDING,
         edges: &edges,
         replay: Some("1:random:7f3a:0120212"),
+        facts: &[
+            ("runtime", "net9-windows"),
+            (
+                "avoided by",
+                "collect into memory that was allocated before the thread was suspended, and write nothing",
+            ),
+        ],
         ..plain(&history)
     };
     insta::assert_snapshot!("a_deadlock", drawn(&timeline, RowOptions::default()));

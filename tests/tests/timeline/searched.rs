@@ -41,6 +41,7 @@ fn a_found_deadlock_has_a_timeline() {
         ending: "deadlock",
         edges,
         replay: None,
+        facts: &[],
     };
     let rows = drawn(&timeline, RowOptions::default());
     for told in [

@@ -53,7 +53,8 @@ fn statuses(data: &Value, turn: &Value, history: &History, own: &Turn) -> [Vec<V
 }
 
 fn check(history: &History) {
-    let timeline = Timeline { history, title: "t", ending: "", edges: &[], replay: None };
+    let timeline =
+        Timeline { history, title: "t", ending: "", edges: &[], replay: None, facts: &[] };
     let page = timeline.page();
     assert_eq!(page, timeline.page());
     let data = data(&page);
@@ -84,8 +85,14 @@ fn the_end_is_described_without_recorded_statuses() {
     for turn in &mut history.turns {
         turn.statuses.clear();
     }
-    let timeline =
-        Timeline { history: &history, title: "t", ending: ENDING, edges: &edges, replay: None };
+    let timeline = Timeline {
+        history: &history,
+        title: "t",
+        ending: ENDING,
+        edges: &edges,
+        replay: None,
+        facts: &[],
+    };
     let data = data(&timeline.page());
     assert_eq!(data["ending"], ENDING);
     assert_eq!(data["edges"][2], json!({ "waits": 1, "why": "is suspended by", "for": 2 }));
@@ -126,14 +133,21 @@ fn nothing_gets_out_of_where_it_is_put() {
         ending: HOSTILE,
         edges: &edges,
         replay: Some(HOSTILE),
+        facts: &[],
     };
     let page = timeline.page();
     let data = data(&page);
     assert_eq!(data["ending"], HOSTILE);
     assert_eq!(data["lanes"][2]["name"], history.threads[2].name);
     // Markup of the page itself, without its data.
-    let own =
-        Timeline { history: &History::default(), title: "", ending: "", edges: &[], replay: None };
+    let own = Timeline {
+        history: &History::default(),
+        title: "",
+        ending: "",
+        edges: &[],
+        replay: None,
+        facts: &[],
+    };
     let own = own.page();
     for what in ["<script", "</script", "<!--", "<img", "<svg", "onerror=", "<title", "</title"] {
         let count = |page: &str| page.to_lowercase().matches(what).count();
@@ -146,7 +160,14 @@ fn nothing_gets_out_of_where_it_is_put() {
 #[test]
 fn a_page_needs_nothing_else() {
     let (history, _) = frozen_in_malloc();
-    let timeline = Timeline { history: &history, title: "t", ending: "", edges: &[], replay: None };
+    let timeline = Timeline {
+        history: &history,
+        title: "t",
+        ending: "",
+        edges: &[],
+        replay: None,
+        facts: &[],
+    };
     let page = timeline.page();
     for what in ["src=", "@import", "fetch(", "innerHTML", "eval(", "onclick="] {
         assert!(!page.contains(what), "{what}");

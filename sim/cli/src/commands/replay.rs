@@ -9,7 +9,7 @@ use crate::render::error::CliError;
 use crate::render::json::write_json;
 use crate::render::progress::Progress;
 use crate::report::history::{
-    Failed, flags, name, replay_arguments, usual, write_failure, write_row,
+    Facts, Failed, flags, name, replay_arguments, usual, write_failure, write_row,
 };
 use crate::{FAILED, PASSED};
 use clr_explore::story::headline;
@@ -159,6 +159,7 @@ pub(crate) fn timeline(args: &TimelineArgs, console: &mut Console<'_>) -> Result
     let replay = replay_arguments(&needed(scenario, &settings, verdict.as_ref()), &name);
     let ending = verdict.as_ref().map(|verdict| headline(verdict, &history));
     let title = scenario.about.shows.as_deref().unwrap_or(&source.name);
+    let facts = Facts::new(generation.name(), verdict.as_ref(), &history);
     let drawn = Timeline {
         history: &history,
         title,
@@ -168,6 +169,7 @@ pub(crate) fn timeline(args: &TimelineArgs, console: &mut Console<'_>) -> Result
             _ => &[],
         },
         replay: Some(&replay),
+        facts: &facts.as_pairs(),
     };
     if let Some(path) = &args.html {
         args.replacing.write_page(path, &drawn.page())?;

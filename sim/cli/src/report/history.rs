@@ -191,3 +191,23 @@ impl Failed {
         self.hazard.as_deref()
     }
 }
+
+/// What a drawing of a history says beside it: the runtime, and of a known hazard its title and what avoids it.
+pub(crate) struct Facts(Vec<(&'static str, String)>);
+
+impl Facts {
+    /// Collects the facts about a history on this runtime.
+    pub(crate) fn new(runtime: &str, verdict: Option<&Verdict>, history: &History) -> Self {
+        let mut facts = vec![("runtime", runtime.to_owned())];
+        if let Some(hazard) = verdict.and_then(|verdict| Hazard::of(verdict, history)) {
+            facts.push(("hazard", format!("{hazard}: {}", hazard.title())));
+            facts.push(("avoided by", hazard.avoided_by().to_owned()));
+        }
+        Self(facts)
+    }
+
+    /// Returns the facts with their names.
+    pub(crate) fn as_pairs(&self) -> Vec<(&str, &str)> {
+        self.0.iter().map(|(name, text)| (*name, text.as_str())).collect()
+    }
+}

@@ -17,7 +17,7 @@ struct Tables<'h> {
 
 /// Returns all data that a page needs of a history.
 pub(super) fn json(timeline: &Timeline<'_>) -> String {
-    let Timeline { history, title, ending, edges, replay } = *timeline;
+    let Timeline { history, title, ending, edges, replay, facts } = *timeline;
     let mut tables = Tables::default();
     let states = states(history, edges);
     let turns = history.turns.iter().zip(&states);
@@ -35,11 +35,13 @@ pub(super) fn json(timeline: &Timeline<'_>) -> String {
         let why = string(&why(history, edge.why));
         format!(r#"{{"waits":{},"why":{why},"for":{}}}"#, edge.waits.0, edge.for_whom.0)
     });
+    let facts = facts.iter().map(|(name, text)| format!("[{},{}]", string(name), string(text)));
     let parts = [
         ("format", "1".to_owned()),
         ("title", string(title)),
         ("ending", string(ending)),
         ("replay", replay.map_or_else(|| "null".to_owned(), string)),
+        ("facts", list(facts)),
         ("lanes", lines(threads)),
         ("edges", lines(edges)),
         ("strings", lines(tables.in_order.iter().map(|text| string(text)))),

@@ -31,6 +31,8 @@ pub struct Timeline<'h> {
     pub edges: &'h [Edge],
     /// Schedule string that reproduces the history.
     pub replay: Option<&'h str>,
+    /// Further facts, each with its name: the runtime, the hazard, and what avoids it.
+    pub facts: &'h [(&'h str, &'h str)],
 }
 
 /// Options of the rows for the terminal.

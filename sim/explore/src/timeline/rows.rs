@@ -226,7 +226,7 @@ impl Drawing<'_, '_> {
 
     /// Draws the end: the description, the waits, and the status of each thread.
     fn end(&mut self, shape: RowOptions) {
-        let Timeline { history, ending, edges, replay, .. } = *self.timeline;
+        let Timeline { history, ending, edges, replay, facts, .. } = *self.timeline;
         if !ending.is_empty() {
             self.rows.push(TimelineRow::default());
             for line in ending.lines().flat_map(|line| wrapped(&visible(line), shape.width)) {
@@ -261,8 +261,20 @@ impl Drawing<'_, '_> {
                 }
             }
         }
-        if let Some(replay) = replay {
+        if replay.is_some() || !facts.is_empty() {
             self.rows.push(TimelineRow::default());
+        }
+        for (name, text) in facts {
+            let margin = name.chars().count() + 1;
+            let lines = wrapped(&visible(text), shape.width.saturating_sub(margin).max(20));
+            for (index, line) in lines.into_iter().enumerate() {
+                let name = if index == 0 { visible(name) } else { String::new() };
+                let mut row = TimelineRow::of(format!("{name:margin$}"), Tone::Dim);
+                row.spans.push(TimelineSpan::new(line, Tone::Plain));
+                self.rows.push(row);
+            }
+        }
+        if let Some(replay) = replay {
             let mut row = TimelineRow::of("replay ", Tone::Dim);
             row.spans.push(TimelineSpan::new(visible(replay), Tone::Plain));
             self.rows.push(row);

@@ -74,13 +74,14 @@ const onKey = (event) => {
   if (event.ctrlKey || event.altKey || event.metaKey || !Object.hasOwn(KEYS, event.key)) return;
   const target = event.target instanceof Element ? event.target : document.body;
   let act = KEYS[event.key];
-  // Scrolling stacks keep their keys, and so does the page except for keys that select turns.
+  // Scrolling stacks keep their keys, and so does the page except for keys that select turns and threads.
   if (target.closest(".stack")) return;
+  // A slider has its own use for the vertical keys.
   const vertical = act === "up" || act === "down";
   const pages = act === "near" || act === "far";
   if (target.closest("#list")) {
     if (vertical) act = act === "up" ? "back" : "on";
-  } else if ((vertical || pages) && !target.closest(".chart")) {
+  } else if (vertical && target.closest("#slider") || pages && !target.closest(".chart")) {
     return;
   }
   event.preventDefault();
@@ -151,6 +152,8 @@ if (data.replay !== null) {
 const time = count ? `, ${slices[count - 1].at} µs of virtual time` : "";
 $("size").textContent = `${lanes.length} threads, ${count} turns${time}`;
 document.querySelector("main").hidden = false;
+$("facts").hidden = data.facts.length === 0;
+$("facts").append(...data.facts.flatMap(([name, text]) => [make("dt", "", name), make("dd", "", text)]));
 
 const listen = () => {
   document.addEventListener("keydown", onKey);

@@ -1,7 +1,7 @@
 //! Descriptions of histories, made in the copy of the process in which a history is executed.
 
 use super::super::journal::{Found, Line, Walked};
-use crate::report::history::{Failed, write_row};
+use crate::report::history::{Facts, Failed, write_row};
 use clr_explore::story::{headline, story};
 use clr_explore::timeline::{RowOptions, Timeline, TimelineRow};
 use clr_explore::{Edge, History, Verdict};
@@ -37,6 +37,8 @@ pub(super) struct Drawing {
     pub(super) page: bool,
     /// The command that replays the history.
     pub(super) replay: String,
+    /// The name of the runtime.
+    pub(super) runtime: String,
 }
 
 /// The walks of a history, written down in the copy of the process.
@@ -117,7 +119,10 @@ impl Drawing {
             _ => &[],
         };
         let ending = verdict.map(|verdict| headline(verdict, history)).unwrap_or_default();
-        let drawn = Timeline { history, title, ending: &ending, edges, replay: Some(&self.replay) };
+        let facts = Facts::new(&self.runtime, verdict, history);
+        let facts = facts.as_pairs();
+        let (ending, replay) = (ending.as_str(), Some(self.replay.as_str()));
+        let drawn = Timeline { history, title, ending, edges, replay, facts: &facts };
         let options = |width| RowOptions { width, ..RowOptions::default() };
         let rows = self.rows.map(|width| lines(&drawn.rows(options(width)))).unwrap_or_default();
         (rows, self.page.then(|| drawn.page()))

@@ -54,6 +54,7 @@ pub(in super::super) fn replay(
         rows: args.timeline.then_some(args.width),
         page: args.html.is_some(),
         replay: format!("{} --replay {name}", guest.command()),
+        runtime: name.generation.name().to_owned(),
     };
     let debug = |process: u32| debug(process, args.gdb.as_deref().unwrap_or_default());
     let and = match &args.gdb {

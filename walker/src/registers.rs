@@ -136,6 +136,13 @@ impl Registers {
         self.gpr[Gpr::Rsp as usize]
     }
 
+    /// Returns the frame pointer, rbp: of functions that have one, an address in their frame (VA).
+    #[inline]
+    #[must_use]
+    pub const fn rbp(&self) -> u64 {
+        self.gpr[Gpr::Rbp as usize]
+    }
+
     /// Returns the value of an integer register.
     #[inline]
     #[must_use]

@@ -3,7 +3,6 @@
 use super::{Found, StackWalker, StoppedThread};
 use clr_walker::memory::Memory as _;
 use clr_walker::profiling::ProfilerInfo as _;
-use clr_walker::registers::Gpr;
 
 /// Maximum number of frames.
 const LIMIT: usize = 1 << 12;
@@ -17,7 +16,7 @@ pub struct FramePointers;
 impl StackWalker for FramePointers {
     fn walk(&self, target: &StoppedThread<'_, '_>, found: &mut Vec<Found>) -> Result<(), String> {
         let (info, memory) = (target.info(), target.memory());
-        let (mut ip, mut frame) = (target.registers.rip, target.registers.get(Gpr::Rbp));
+        let (mut ip, mut frame) = (target.registers.rip, target.registers.rbp());
         for _ in 0..LIMIT {
             if let Ok(function) = info.get_function_from_ip(ip) {
                 found.push(Found { function, ip });

@@ -95,6 +95,7 @@ impl<'a> ElfImage<'a> {
 
     /// Returns the preferred load address (VA), which is 0 for shared objects. RVAs count from it.
     #[must_use]
+    #[doc(alias = "image_base")]
     pub const fn preferred_base(&self) -> u64 {
         self.preferred_base
     }

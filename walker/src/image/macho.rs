@@ -133,6 +133,7 @@ impl<'a> MachoImage<'a> {
 
     /// Returns the preferred load address (VA), which is that of the header. RVAs count from it.
     #[must_use]
+    #[doc(alias = "image_base")]
     pub const fn preferred_base(&self) -> u64 {
         self.preferred_base
     }

@@ -54,6 +54,7 @@ impl<'a> PeImage<'a> {
 
     /// Returns the preferred load address (VA).
     #[must_use]
+    #[doc(alias = "image_base")]
     pub fn preferred_base(&self) -> u64 {
         self.headers.optional_header().image_base()
     }

@@ -100,6 +100,7 @@ fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, CliError> {
         Command::Runtimes(args) => runtimes::runtimes(&args, console),
         Command::Schema(args) => schema::schema(&args, console),
         Command::Cat(args) => cat::cat(&args, console),
+        Command::Lsp(_) => commands::lsp::lsp(),
         Command::Completions(args) => begin::completions(&args, console),
         Command::Man(args) => begin::man(&args, console),
     }

@@ -11,6 +11,7 @@ mod fields;
 mod from_recording;
 mod histories;
 mod lint;
+mod lsp;
 mod mistakes;
 mod programs;
 mod readme;

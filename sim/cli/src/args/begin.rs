@@ -88,3 +88,37 @@ pub(crate) struct ManArgs {
     #[command(flatten)]
     pub(crate) replacing: Replacing,
 }
+
+const LSP_EXAMPLES: &str = "\
+Examples:
+  clrsim lsp                          speaks the language server protocol on stdin and stdout
+
+Neovim, in init.lua:
+
+  vim.filetype.add({ extension = { kdl = 'kdl' } })
+  vim.lsp.config('clrsim', { cmd = { 'clrsim', 'lsp' }, filetypes = { 'kdl' } })
+  vim.lsp.enable('clrsim')
+
+Helix, in languages.toml:
+
+  [language-server.clrsim]
+  command = \"clrsim\"
+  args = [\"lsp\"]
+
+  [[language]]
+  name = \"kdl\"
+  language-servers = [\"clrsim\"]
+
+What it does: problems of a text while it is written, and after a save the expectations that do not
+come out; completion of nodes, properties, words and names; on an id such as C-044 or H-08 its rule,
+and on a node its form; layout (clrsim fmt); and two commands, to run a text on all runtimes, and to
+write what the simulator gives into its expectations (clrsim run --bless).
+
+Exit codes:
+  0  the editor has ended the session
+  2  the editor has sent something that is no message of the protocol";
+
+/// Serve an editor: check, complete, explain, lay out and run texts while they are written.
+#[derive(Debug, Args)]
+#[command(after_help = LSP_EXAMPLES)]
+pub(crate) struct LspArgs {}

@@ -9,7 +9,7 @@ mod run;
 mod scenarios;
 mod test_dir;
 
-pub(crate) use begin::{CatArgs, CompletionsArgs, ManArgs, SchemaArgs, SchemaOf};
+pub(crate) use begin::{CatArgs, CompletionsArgs, LspArgs, ManArgs, SchemaArgs, SchemaOf};
 pub(crate) use generators::{
     FromRecordingArgs, FuzzTarget, GenerateArgs, GenerateKind, MinimizeArgs,
 };
@@ -257,6 +257,7 @@ impl Cli {
 pub(crate) enum Command {
     Run(RunArgs),
     TestDir(TestDirArgs),
+    Lsp(LspArgs),
     Matrix(MatrixArgs),
     Compare(CompareArgs),
     List(ListArgs),

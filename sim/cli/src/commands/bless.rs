@@ -78,6 +78,22 @@ fn change(
     dry_run: bool,
 ) -> Result<Option<(String, String)>, CliError> {
     let fixture = ProgramFixture::read(source)?;
+    let new = blessed(&fixture, source, on)?;
+    if new == fixture.text {
+        return Ok(None);
+    }
+    if !dry_run {
+        source.write(&new)?;
+    }
+    Ok(Some((fixture.text, new)))
+}
+
+/// Returns the text with the results on these runtimes in its expectations.
+pub(super) fn blessed(
+    fixture: &ProgramFixture,
+    source: &Source,
+    on: Generations,
+) -> Result<String, CliError> {
     let refused = |generation: Generation, error: RunOnError| {
         let error = fixture.scenario.named(error);
         source.error(format_args!("cannot be run on {generation}: {error}"))
@@ -112,11 +128,5 @@ fn change(
         let walks = fixture.scenario.run().map_err(|error| source.error(error))?;
         new = clr_scenario::bless(&new, Results::Walks(&walks))?;
     }
-    if new == fixture.text {
-        return Ok(None);
-    }
-    if !dry_run {
-        source.write(&new)?;
-    }
-    Ok(Some((fixture.text, new)))
+    Ok(new)
 }

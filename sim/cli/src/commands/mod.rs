@@ -17,6 +17,7 @@ mod history;
 pub(crate) mod host;
 pub(crate) mod lint;
 pub(crate) mod list;
+pub(crate) mod lsp;
 pub(crate) mod matrix;
 pub(crate) mod minimize;
 pub(crate) mod new;

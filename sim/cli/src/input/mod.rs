@@ -16,6 +16,7 @@ use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// File extensions that are read in folders.
 const TAKEN: [&str; 5] = [".vec.gz", ".bin.gz", PROGRAM, RECORDINGS[0], RECORDINGS[1]];
@@ -35,6 +36,8 @@ const FILE_LIMIT: u64 = 512 << 20;
 enum Place {
     Disk(PathBuf),
     Embedded(&'static [u8]),
+    /// A text that an editor holds.
+    Text(Arc<str>),
 }
 
 /// An input that exists.
@@ -63,6 +66,11 @@ impl Source {
         Some(Self { name: name.to_owned(), place: Place::Embedded(bytes) })
     }
 
+    /// Creates the input of a text that is in no file, or not as it is there.
+    pub(crate) fn of_text(name: &str, text: &str) -> Self {
+        Self { name: name.to_owned(), place: Place::Text(text.into()) }
+    }
+
     /// Finds the file at `path` or, if there is none, the embedded fixture of that name.
     pub(crate) fn find(path: &Path) -> Result<Self, CliError> {
         let name = slashed(path);
@@ -84,6 +92,7 @@ impl Source {
                 Err(error) => Err(unreadable(&self.name, &error)),
             },
             Place::Embedded(bytes) => Ok(Cow::Borrowed(bytes)),
+            Place::Text(text) => Ok(Cow::Owned(text.as_bytes().to_vec())),
         }
     }
 
@@ -94,7 +103,7 @@ impl Source {
                 let (own, path) = (fs::canonicalize(own), fs::canonicalize(path));
                 own.is_ok_and(|own| path.is_ok_and(|path| path == own))
             }
-            Place::Embedded(_) => false,
+            Place::Embedded(_) | Place::Text(_) => false,
         }
     }
 
@@ -170,7 +179,7 @@ impl Source {
                 Place::Disk(_) if fs::exists(candidate).unwrap_or(true) => {
                     return Ok(Self::disk(PathBuf::from(candidate)));
                 }
-                Place::Disk(_) => {}
+                Place::Disk(_) | Place::Text(_) => {}
                 Place::Embedded(_) => {
                     if let Some(image) = Self::embedded(&slashed(candidate)) {
                         return Ok(image);
@@ -190,7 +199,7 @@ impl Source {
     fn image_names(&self) -> Vec<PathBuf> {
         let path = match &self.place {
             Place::Disk(path) => path.as_path(),
-            Place::Embedded(_) => Path::new(&self.name),
+            Place::Embedded(_) | Place::Text(_) => Path::new(&self.name),
         };
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let stem = name.strip_suffix(".vec.gz").or(name.strip_suffix(".gz")).unwrap_or(&name);

@@ -1,0 +1,77 @@
+//! Diagnostics: the problems of a text, and the expectations that do not come out.
+
+use super::document::Document;
+use crate::input::{PROGRAM, Source};
+use crate::render::error::CliError;
+use crate::report::walk;
+use anstream::adapter::strip_str;
+use clr_runtime::generation::Generations;
+use clr_scenario::Scenario;
+use lsp_types::{Diagnostic, DiagnosticSeverity, NumberOrString, Range};
+
+/// The source of all diagnostics.
+const SOURCE: &str = "clrsim";
+/// Number of failures that are shown of a text.
+const FAILURES: usize = 50;
+
+/// Returns the problems of a text.
+pub(super) fn problems(document: &Document) -> Vec<Diagnostic> {
+    let Err(error) = Scenario::parse(&document.text) else { return Vec::new() };
+    let problems = error.problems().iter().map(|problem| {
+        let help = problem.kind.help().map(|help| format!("\nhelp: {help}")).unwrap_or_default();
+        Diagnostic {
+            code: Some(NumberOrString::String(problem.kind.code().to_owned())),
+            ..diagnostic(
+                document.range(problem.span),
+                DiagnosticSeverity::ERROR,
+                format!("{}{help}", problem.kind),
+            )
+        }
+    });
+    problems.collect()
+}
+
+/// Runs a text on all runtimes. Returns the failures, and the result in a sentence.
+pub(super) fn run(name: &str, document: &Document) -> Result<(Vec<Diagnostic>, String), CliError> {
+    let source = Source::of_text(name, &document.text);
+    let report = walk::run(&source, Generations::ALL, FAILURES)?;
+    let mut found = Vec::new();
+    for failure in &report.failures {
+        let mut text = Vec::new();
+        failure.write(&report.file, &mut text)?;
+        let text = strip_str(&String::from_utf8_lossy(&text)).to_string();
+        let object: serde_json::Value =
+            serde_json::from_str(failure.json().map_err(std::io::Error::from)?.get())
+                .map_err(std::io::Error::from)?;
+        let line = object["line"].as_u64().unwrap_or(1);
+        found.push(diagnostic(
+            document.line(line),
+            DiagnosticSeverity::WARNING,
+            text.trim().to_owned(),
+        ));
+    }
+    let counts = report.counts;
+    let result = format!("{}: {} passed, {} failed", end_of(name), counts.passed, counts.failed);
+    Ok((found, result))
+}
+
+/// Returns the name of a text by its address: as a file's that it is going to be, if it is in none yet.
+pub(super) fn name_of(uri: &str) -> String {
+    let path = uri.strip_prefix("file://").unwrap_or(uri);
+    if path.ends_with(PROGRAM) { path.to_owned() } else { format!("{path}{PROGRAM}") }
+}
+
+/// Returns the part of a path behind its folders.
+fn end_of(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+fn diagnostic(range: Range, severity: DiagnosticSeverity, message: String) -> Diagnostic {
+    Diagnostic {
+        range,
+        severity: Some(severity),
+        source: Some(SOURCE.to_owned()),
+        message,
+        ..Diagnostic::default()
+    }
+}

@@ -1,0 +1,302 @@
+//! `clrsim lsp`: a language server for texts, on standard input and output.
+//!
+//! It checks a text while it is written and runs it when it is saved or asked for; completes nodes, properties and
+//! names; shows the rule behind an id; lays out texts; and writes results of the simulator into expectations.
+
+mod check;
+mod complete;
+mod document;
+mod hover;
+mod scan;
+
+use crate::PASSED;
+use crate::commands::bless::blessed;
+use crate::input::Source;
+use crate::input::program::ProgramFixture;
+use crate::render::error::CliError;
+use clr_runtime::generation::Generations;
+use clr_scenario::format_text;
+use document::Document;
+use lsp_server::{Connection, ErrorCode, Message, Notification, Request, RequestId, Response};
+use lsp_types::notification::{
+    DidChangeTextDocument, DidCloseTextDocument, DidOpenTextDocument, DidSaveTextDocument,
+    Notification as _, PublishDiagnostics, ShowMessage,
+};
+use lsp_types::request::{
+    ApplyWorkspaceEdit, CodeActionRequest, CodeLensRequest, Completion, ExecuteCommand, Formatting,
+    HoverRequest, Request as _,
+};
+use lsp_types::{
+    ApplyWorkspaceEditParams, CodeActionOrCommand, CodeLens, Command, CompletionOptions,
+    CompletionResponse, Diagnostic, ExecuteCommandOptions, HoverProviderCapability, MessageType,
+    OneOf, PublishDiagnosticsParams, SaveOptions, ServerCapabilities, ShowMessageParams,
+    TextDocumentSyncCapability, TextDocumentSyncKind, TextDocumentSyncOptions,
+    TextDocumentSyncSaveOptions, TextEdit, Uri, WorkspaceEdit,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+
+/// The command that runs a text.
+const RUN: &str = "clrsim.run";
+/// The command that writes results into expectations.
+const BLESS: &str = "clrsim.bless";
+/// Nodes over which a text offers to be run.
+const RUN_AT: [&str; 4] = ["stop", "snapshot", "mixed-walk", "explore"];
+
+/// Serves an editor on standard input and output. Returns the exit code.
+pub(crate) fn lsp() -> Result<u8, CliError> {
+    let (connection, threads) = Connection::stdio();
+    let served = serve(&connection);
+    // The writing thread ends with the connection.
+    drop(connection);
+    threads.join()?;
+    served.map(|()| PASSED)
+}
+
+/// Serves an editor until it says goodbye.
+pub(crate) fn serve(connection: &Connection) -> Result<(), CliError> {
+    let capabilities = serde_json::to_value(capabilities()).map_err(io::Error::from)?;
+    connection.initialize(capabilities).map_err(io::Error::other)?;
+    let mut server = Server { connection, documents: BTreeMap::new(), sent: 0 };
+    for message in &connection.receiver {
+        match message {
+            Message::Request(request) => {
+                if connection.handle_shutdown(&request).map_err(io::Error::other)? {
+                    break;
+                }
+                server.request(request)?;
+            }
+            Message::Notification(notification) => server.notification(notification)?,
+            Message::Response(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn capabilities() -> ServerCapabilities {
+    let save = SaveOptions { include_text: Some(false) };
+    ServerCapabilities {
+        text_document_sync: Some(TextDocumentSyncCapability::Options(TextDocumentSyncOptions {
+            open_close: Some(true),
+            change: Some(TextDocumentSyncKind::FULL),
+            save: Some(TextDocumentSyncSaveOptions::SaveOptions(save)),
+            ..TextDocumentSyncOptions::default()
+        })),
+        completion_provider: Some(CompletionOptions {
+            trigger_characters: Some([" ", "=", "\""].map(str::to_owned).into()),
+            ..CompletionOptions::default()
+        }),
+        hover_provider: Some(HoverProviderCapability::Simple(true)),
+        document_formatting_provider: Some(OneOf::Left(true)),
+        code_action_provider: Some(true.into()),
+        code_lens_provider: Some(lsp_types::CodeLensOptions { resolve_provider: Some(false) }),
+        execute_command_provider: Some(ExecuteCommandOptions {
+            commands: [RUN, BLESS].map(str::to_owned).into(),
+            ..ExecuteCommandOptions::default()
+        }),
+        ..ServerCapabilities::default()
+    }
+}
+
+/// The state of a session.
+struct Server<'c> {
+    connection: &'c Connection,
+    /// Open texts, by their addresses.
+    documents: BTreeMap<String, Document>,
+    /// Number of requests that were sent to the editor.
+    sent: i32,
+}
+
+impl Server<'_> {
+    fn request(&mut self, request: Request) -> Result<(), CliError> {
+        let Request { id, method, params } = request;
+        match &*method {
+            Completion::METHOD => self.answer::<Completion>(id, params, |server, params| {
+                let place = params.text_document_position;
+                let document = server.documents.get(place.text_document.uri.as_str())?;
+                let items = complete::completions(document, place.position);
+                Some(CompletionResponse::Array(items))
+            }),
+            HoverRequest::METHOD => self.answer::<HoverRequest>(id, params, |server, params| {
+                let place = params.text_document_position_params;
+                let document = server.documents.get(place.text_document.uri.as_str())?;
+                hover::hover(document, place.position)
+            }),
+            Formatting::METHOD => self.answer::<Formatting>(id, params, |server, params| {
+                let document = server.documents.get(params.text_document.uri.as_str())?;
+                let text = format_text(&document.text).ok()?;
+                Some(vec![TextEdit::new(document.whole(), text)])
+            }),
+            CodeActionRequest::METHOD => {
+                self.answer::<CodeActionRequest>(id, params, |server, params| {
+                    let uri = &params.text_document.uri;
+                    let document = server.documents.get(uri.as_str())?;
+                    let titles = [
+                        ("Run on all runtimes", RUN),
+                        ("Write what the simulator gives into the expectations", BLESS),
+                    ];
+                    let is_valid = check::problems(document).is_empty();
+                    let actions = titles.into_iter().filter(|_| is_valid);
+                    Some(
+                        actions
+                            .map(|(title, name)| {
+                                CodeActionOrCommand::Command(command(title, name, uri))
+                            })
+                            .collect(),
+                    )
+                })
+            }
+            CodeLensRequest::METHOD => {
+                self.answer::<CodeLensRequest>(id, params, |server, params| {
+                    let uri = &params.text_document.uri;
+                    let document = server.documents.get(uri.as_str())?;
+                    let lines = document.text.lines().zip(1..).filter(|(line, _)| {
+                        RUN_AT.iter().any(|node| line.split([' ', '{']).next() == Some(node))
+                    });
+                    let lens = |(_, line)| CodeLens {
+                        range: document.line(line),
+                        command: Some(command("run on all runtimes", RUN, uri)),
+                        data: None,
+                    };
+                    Some(lines.map(lens).collect())
+                })
+            }
+            ExecuteCommand::METHOD => {
+                let params = read::<lsp_types::ExecuteCommandParams>(params)?;
+                let uri = params.arguments.first().and_then(Value::as_str).unwrap_or_default();
+                self.execute(&params.command, uri)?;
+                self.send(Response::new_ok(id, Value::Null))
+            }
+            _ => {
+                let what = format!("clrsim lsp has no {method}");
+                self.send(Response::new_err(id, ErrorCode::MethodNotFound as i32, what))
+            }
+        }
+    }
+
+    /// Answers a request; with null if there is nothing to say.
+    fn answer<R: lsp_types::request::Request>(
+        &self,
+        id: RequestId,
+        params: Value,
+        answer: impl FnOnce(&Self, R::Params) -> R::Result,
+    ) -> Result<(), CliError>
+    where
+        R::Params: DeserializeOwned,
+        R::Result: Serialize,
+    {
+        let params = read(params)?;
+        self.send(Response::new_ok(id, answer(self, params)))
+    }
+
+    fn notification(&mut self, notification: Notification) -> Result<(), CliError> {
+        let Notification { method, params } = notification;
+        match &*method {
+            DidOpenTextDocument::METHOD => {
+                let opened = read::<lsp_types::DidOpenTextDocumentParams>(params)?.text_document;
+                self.set(&opened.uri, opened.text)
+            }
+            DidChangeTextDocument::METHOD => {
+                let mut changed = read::<lsp_types::DidChangeTextDocumentParams>(params)?;
+                // Each change has the whole text.
+                match changed.content_changes.pop() {
+                    Some(change) => self.set(&changed.text_document.uri, change.text),
+                    None => Ok(()),
+                }
+            }
+            DidSaveTextDocument::METHOD => {
+                let saved = read::<lsp_types::DidSaveTextDocumentParams>(params)?;
+                self.run(saved.text_document.uri.as_str(), false)
+            }
+            DidCloseTextDocument::METHOD => {
+                let closed = read::<lsp_types::DidCloseTextDocumentParams>(params)?;
+                self.documents.remove(closed.text_document.uri.as_str());
+                self.publish(&closed.text_document.uri, Vec::new())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Sets a text and publishes its problems.
+    fn set(&mut self, uri: &Uri, text: String) -> Result<(), CliError> {
+        let document = Document { text };
+        let problems = check::problems(&document);
+        self.documents.insert(uri.as_str().to_owned(), document);
+        self.publish(uri, problems)
+    }
+
+    fn execute(&mut self, command: &str, uri: &str) -> Result<(), CliError> {
+        match command {
+            RUN => self.run(uri, true),
+            BLESS => self.bless(uri),
+            _ => self.show(MessageType::ERROR, format!("clrsim lsp has no command {command}")),
+        }
+    }
+
+    /// Runs a text, publishes what fails, and shows the result if `is_asked`.
+    fn run(&self, uri: &str, is_asked: bool) -> Result<(), CliError> {
+        let Some(document) = self.documents.get(uri) else { return Ok(()) };
+        let Ok(address) = uri.parse::<Uri>() else { return Ok(()) };
+        if !check::problems(document).is_empty() {
+            return Ok(());
+        }
+        let (failures, kind, message) = match check::run(&check::name_of(uri), document) {
+            Ok((failures, result)) => (failures, MessageType::INFO, result),
+            Err(error) => (Vec::new(), MessageType::ERROR, error.to_string()),
+        };
+        self.publish(&address, failures)?;
+        if is_asked || kind == MessageType::ERROR { self.show(kind, message) } else { Ok(()) }
+    }
+
+    /// Asks the editor to write results into the expectations of a text.
+    fn bless(&mut self, uri: &str) -> Result<(), CliError> {
+        let Some(document) = self.documents.get(uri) else { return Ok(()) };
+        let Ok(address) = uri.parse::<Uri>() else { return Ok(()) };
+        let source = Source::of_text(&check::name_of(uri), &document.text);
+        let made = ProgramFixture::read(&source)
+            .and_then(|fixture| blessed(&fixture, &source, Generations::ALL));
+        let text = match made {
+            Ok(text) if text == document.text => {
+                return self.show(MessageType::INFO, "the expectations hold already".to_owned());
+            }
+            Ok(text) => text,
+            Err(error) => return self.show(MessageType::ERROR, error.to_string()),
+        };
+        let edits = vec![TextEdit::new(document.whole(), text)];
+        // The protocol has a map with such keys.
+        #[expect(clippy::mutable_key_type, reason = "an address does not change")]
+        let changes = HashMap::from([(address, edits)]);
+        let edit = WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() };
+        let params = ApplyWorkspaceEditParams { label: Some("bless".to_owned()), edit };
+        self.sent += 1;
+        let id = RequestId::from(self.sent);
+        self.send(Request::new(id, ApplyWorkspaceEdit::METHOD.to_owned(), params))
+    }
+
+    fn publish(&self, uri: &Uri, diagnostics: Vec<Diagnostic>) -> Result<(), CliError> {
+        let params = PublishDiagnosticsParams::new(uri.clone(), diagnostics, None);
+        self.send(Notification::new(PublishDiagnostics::METHOD.to_owned(), params))
+    }
+
+    fn show(&self, typ: MessageType, message: String) -> Result<(), CliError> {
+        let params = ShowMessageParams { typ, message };
+        self.send(Notification::new(ShowMessage::METHOD.to_owned(), params))
+    }
+
+    fn send(&self, message: impl Into<Message>) -> Result<(), CliError> {
+        self.connection.sender.send(message.into()).map_err(|error| io::Error::other(error).into())
+    }
+}
+
+fn command(title: &str, name: &str, uri: &Uri) -> Command {
+    let arguments = vec![Value::String(uri.as_str().to_owned())];
+    Command::new(title.to_owned(), name.to_owned(), Some(arguments))
+}
+
+/// Reads the parameters of a message.
+fn read<T: DeserializeOwned>(params: Value) -> Result<T, CliError> {
+    serde_json::from_value(params).map_err(|error| io::Error::from(error).into())
+}

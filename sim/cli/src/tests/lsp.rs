@@ -1,0 +1,241 @@
+//! `clrsim lsp`, as an editor sees it.
+
+use super::texts::BARRIER;
+use crate::commands::lsp::serve;
+use lsp_server::{Connection, Message, Notification, Request, RequestId};
+use serde_json::{Value, json};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// The address of the text.
+const URI: &str = "file:///my/texts/some.kdl";
+/// The time after which an answer counts as missing.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// An editor in a session with the server.
+struct Editor {
+    connection: Connection,
+    server: JoinHandle<bool>,
+    requests: i32,
+}
+
+impl Editor {
+    /// Starts a session, and opens a text.
+    fn open(text: &str) -> Self {
+        let (connection, theirs) = Connection::memory();
+        let server = thread::spawn(move || serve(&theirs).is_ok());
+        let mut editor = Self { connection, server, requests: 0 };
+        let initialized = editor.ask("initialize", json!({ "capabilities": {} }));
+        assert_eq!(initialized["capabilities"]["hoverProvider"], true);
+        editor.tell("initialized", json!({}));
+        let document = json!({ "uri": URI, "languageId": "kdl", "version": 1, "text": text });
+        editor.tell("textDocument/didOpen", json!({ "textDocument": document }));
+        editor
+    }
+
+    fn tell(&self, method: &str, params: Value) {
+        let message = Notification::new(method.to_owned(), params);
+        self.connection.sender.send(message.into()).unwrap();
+    }
+
+    fn receive(&self) -> Message {
+        self.connection.receiver.recv_timeout(PATIENCE).unwrap()
+    }
+
+    /// Sends a request and returns the result. Messages before it are dropped.
+    fn ask(&mut self, method: &str, params: Value) -> Value {
+        self.requests += 1;
+        let id = RequestId::from(self.requests);
+        let request = Request::new(id.clone(), method.to_owned(), params);
+        self.connection.sender.send(request.into()).unwrap();
+        loop {
+            if let Message::Response(response) = self.receive()
+                && response.id == id
+            {
+                return response
+                    .response_result
+                    .unwrap_or_else(|error| panic!("{method}: {error:?}"));
+            }
+        }
+    }
+
+    /// Waits for a notification.
+    fn notified(&self, method: &str) -> Value {
+        loop {
+            if let Message::Notification(notification) = self.receive()
+                && notification.method == method
+            {
+                return notification.params;
+            }
+        }
+    }
+
+    /// Changes the text, and returns its diagnostics.
+    fn change(&self, text: &str) -> Value {
+        let changes = json!([{ "text": text }]);
+        let document = json!({ "uri": URI, "version": 2 });
+        self.tell(
+            "textDocument/didChange",
+            json!({ "textDocument": document, "contentChanges": changes }),
+        );
+        self.notified("textDocument/publishDiagnostics")["diagnostics"].clone()
+    }
+
+    /// Sends a request about the end of a text, which becomes the whole text.
+    fn at_end(&mut self, method: &str, text: &str) -> Value {
+        self.change(text);
+        let line = text.matches('\n').count();
+        let column = text.rsplit('\n').next().unwrap().encode_utf16().count();
+        let position = json!({ "line": line, "character": column });
+        self.ask(method, json!({ "textDocument": { "uri": URI }, "position": position }))
+    }
+
+    /// Returns the labels that are offered at the end of a text.
+    fn offered(&mut self, text: &str) -> Vec<String> {
+        let items = self.at_end("textDocument/completion", text);
+        let items = items.as_array().cloned().unwrap_or_default();
+        items.iter().map(|item| item["label"].as_str().unwrap().to_owned()).collect()
+    }
+
+    fn execute(&mut self, command: &str) {
+        self.requests += 1;
+        let params = json!({ "command": command, "arguments": [URI] });
+        let request = Request::new(
+            RequestId::from(self.requests),
+            "workspace/executeCommand".to_owned(),
+            params,
+        );
+        self.connection.sender.send(request.into()).unwrap();
+    }
+
+    /// Ends the session. The server must have met no error.
+    fn close(mut self) {
+        assert_eq!(self.ask("shutdown", Value::Null), Value::Null);
+        self.tell("exit", Value::Null);
+        assert!(self.server.join().unwrap());
+    }
+}
+
+#[test]
+fn problems_are_shown_where_they_are() {
+    let editor = Editor::open("stack {\n    jit \"A+0x1\" // ä\u{1F600}\n    jti 1\n}\n");
+    let opened = editor.notified("textDocument/publishDiagnostics");
+    assert_eq!(opened["uri"], URI);
+    let found = &opened["diagnostics"];
+    assert_eq!(found[0]["code"], "missing-property");
+    assert_eq!(found[0]["range"]["start"], json!({ "line": 1, "character": 4 }));
+    assert_eq!(found[1]["code"], "unknown-node");
+    assert_eq!(
+        found[1]["range"],
+        json!({
+            "start": { "line": 2, "character": 4 }, "end": { "line": 2, "character": 7 },
+        })
+    );
+    assert_eq!(editor.change(BARRIER), json!([]));
+    editor.close();
+}
+
+#[test]
+fn the_grammar_and_the_names_of_the_text_are_offered() {
+    let mut editor = Editor::open("");
+    let has = |offered: &[String], names: &[&str]| {
+        names.iter().all(|name| offered.iter().any(|it| it == name))
+    };
+    let outside = editor.offered("");
+    assert!(has(&outside, &["function", "stack", "stop", "explore"]), "{outside:?}");
+    assert!(!has(&outside, &["jit"]), "{outside:?}");
+    let inside = editor.offered("stack {\n    ");
+    assert!(
+        has(&inside, &["jit", "native", "frame", "mode"]) && !has(&inside, &["stop"]),
+        "{inside:?}"
+    );
+    let properties = editor.offered("stack {\n    jit \"A+0x1\" rsp=1 ");
+    assert!(
+        has(&properties, &["on", "gs-cookie"]) && !has(&properties, &["rsp"]),
+        "{properties:?}"
+    );
+    let words = editor.offered("function \"A\" kind=");
+    assert!(has(&words, &["jit", "ready-to-run"]), "{words:?}");
+    let program = "function \"App.Main\" kind=\"jit\" {\n    body {\n        call ";
+    assert_eq!(editor.offered(program)[0], "App.Main");
+    assert_eq!(editor.offered("// fun"), [""; 0]);
+    assert_eq!(editor.offered("stack { jit { unknown { "), [""; 0]);
+    editor.close();
+}
+
+#[test]
+fn ids_and_nodes_are_explained() {
+    let mut editor = Editor::open("");
+    let mut shown = |text: &str| {
+        let hover = editor.at_end("textDocument/hover", text);
+        hover["contents"]["value"].as_str().unwrap_or_default().to_owned()
+    };
+    assert!(shown("// C-044").starts_with("**C-044** ("), "{}", shown("// C-044"));
+    assert!(shown("tag \"H-08").contains("Avoided by"), "{}", shown("H-08"));
+    assert!(shown("stop").starts_with("**stop** in "), "{}", shown("stop"));
+    assert_eq!(shown("stack { stop"), "");
+    assert_eq!(shown("nothing"), "");
+    editor.close();
+}
+
+#[test]
+fn texts_are_run_where_they_are_written() {
+    let wrong = BARRIER.replace("\"E_NOTIMPL\"", "\"S_OK\"");
+    let mut editor = Editor::open(&wrong);
+    let document = json!({ "textDocument": { "uri": URI } });
+    let lenses = editor.ask("textDocument/codeLens", document.clone());
+    let snapshots = wrong.lines().filter(|line| line.starts_with("snapshot")).count();
+    assert_eq!(lenses.as_array().unwrap().len(), snapshots);
+    let lens = &lenses[0]["command"];
+    assert_eq!((&lens["command"], &lens["arguments"]), (&json!("clrsim.run"), &json!([URI])));
+
+    editor.execute("clrsim.run");
+    let failures = editor.notified("textDocument/publishDiagnostics");
+    let failures = failures["diagnostics"].as_array().unwrap();
+    assert!(!failures.is_empty());
+    for failure in failures {
+        let line = failure["range"]["start"]["line"].as_u64().unwrap() as usize;
+        assert!(wrong.lines().nth(line).unwrap().trim_start().starts_with("expect"), "{failure}");
+        assert!(failure["message"].as_str().unwrap().contains("E_NOTIMPL"), "{failure}");
+    }
+    let message = editor.notified("window/showMessage");
+    let message = message["message"].as_str().unwrap();
+    assert!(message.starts_with("some.kdl: ") && !message.ends_with(" 0 failed"), "{message}");
+
+    editor.execute("clrsim.bless");
+    let edit = loop {
+        if let Message::Request(request) = editor.receive() {
+            assert_eq!(request.method, "workspace/applyEdit");
+            break request.params;
+        }
+    };
+    let text = edit["edit"]["changes"][URI][0]["newText"].as_str().unwrap();
+    assert!(text.contains("E_NOTIMPL"), "{text}");
+    assert_eq!(editor.change(text), json!([]));
+    editor.tell("textDocument/didSave", document);
+    assert_eq!(editor.notified("textDocument/publishDiagnostics")["diagnostics"], json!([]));
+    editor.execute("clrsim.bless");
+    let message = editor.notified("window/showMessage");
+    assert_eq!(message["message"], "the expectations hold already");
+    editor.close();
+}
+
+#[test]
+fn texts_are_laid_out() {
+    let mut editor = Editor::open("function \"A\"   kind=\"jit\" { body {work 3} }");
+    let options = json!({ "tabSize": 4, "insertSpaces": true });
+    let edits = editor.ask(
+        "textDocument/formatting",
+        json!({ "textDocument": { "uri": URI }, "options": options }),
+    );
+    let text = edits[0]["newText"].as_str().unwrap();
+    assert_eq!(clr_scenario::format_text(text).unwrap(), text);
+    let actions = json!({
+        "textDocument": { "uri": URI }, "context": { "diagnostics": [] },
+        "range": { "start": { "line": 0, "character": 0 }, "end": { "line": 0, "character": 0 } },
+    });
+    assert_eq!(editor.ask("textDocument/codeAction", actions.clone()).as_array().unwrap().len(), 2);
+    editor.change("no text");
+    assert_eq!(editor.ask("textDocument/codeAction", actions), json!([]));
+    editor.close();
+}

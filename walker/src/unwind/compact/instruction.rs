@@ -227,8 +227,8 @@ impl Fields {
             0xBA if self.extension() != 4 => written(operand),
             0xC0 => both_written(operand.map(byte_register), byte_register(register)),
             0xC1 => both_written(operand, register),
-            // `rdrand`, `rdseed` and `rdpid`.
-            0xC7 if self.extension() >= 6 => written(operand),
+            // Only `rdrand`, `rdseed` and `rdpid` have a register.
+            0xC7 => written(operand),
             0xC8..=0xCF => Effect::Write(self.opcode_register()),
             0x07 | 0x35 => Effect::Unknown,
             _ => Effect::None,
@@ -240,13 +240,11 @@ impl Fields {
         match (self.map, self.opcode) {
             // `blsr`, `blsmsk` and `blsi`; and `mulx`, which has two results.
             (Map::Three38, 0xF3) => Effect::Write(self.second),
-            (Map::Three38, 0xF6) if self.repeat == 3 => {
-                both_written(Some(self.register()), self.second)
-            }
+            (Map::Three38, 0xF6) => both_written(Some(self.register()), self.second),
             // Conversions to integers without a sign.
             (Map::Two, 0x78 | 0x79) if self.repeat == 0 => Effect::None,
             (Map::Two, 0x2C | 0x2D | 0x50 | 0x78 | 0x79 | 0xC5 | 0xD7 | 0x93)
-            | (Map::Three38, 0xF2 | 0xF5..=0xF7)
+            | (Map::Three38, 0xF2 | 0xF5 | 0xF7)
             | (Map::Three3A, 0xF0) => Effect::Write(self.register()),
             (Map::Two, 0x7E) if self.repeat == 0 => written(self.operand()),
             (Map::Three3A, 0x14..=0x17) => written(self.operand()),

@@ -215,6 +215,11 @@ fn paths_that_meet_are_told_apart_by_their_states() {
     let functions = Functions(&[(released, ONE_WORD)]);
     assert_eq!(functions.interrupted(0, ELSEWHERE), "rip=[1] rsp=2");
     assert_eq!(functions.trust(0, ELSEWHERE), Trust::FollowedCode);
+    // The same with add rsp, 8; sub rsp, 8: the stack pointer is where it was.
+    let undone = b"\x74\x02\xEB\x0A\x48\x83\xC4\x08\x48\x83\xEC\x08\xEB\xF4\xFF\xE0";
+    let functions = Functions(&[(undone, NO_FRAME)]);
+    assert_eq!(functions.interrupted(0, ELSEWHERE), "rip=[0] rsp=1");
+    assert_eq!(functions.trust(0, ELSEWHERE), Trust::FollowedCode);
     // je over a jump: to lea rcx, [table]; jmp to the jump, which leads to: jmp rax; case: ret; table
     let switch = b"\x74\x02\xEB\x09\x48\x8D\x0D\x05\0\0\0\xEB\xF5\xFF\xE0\xC3\xFF\xFF\xFF\xFF";
     let functions = Functions(&[(switch, NO_FRAME)]);

@@ -103,15 +103,22 @@ fn ids_do_not_name_anything_else() {
 
 #[test]
 fn modules_have_ids_assemblies_and_bases_of_their_own() {
-    let module = |path: &str, assembly: Option<&str>| ModuleNames {
+    let module = |path: &str, assembly: Option<&str>, names: [&str; 3]| ModuleNames {
         path: path.to_owned(),
         assembly: assembly.map(str::to_owned),
-        types: vec![one("A"), one("B")],
+        // The third one is there already.
+        types: names.map(one).into(),
     };
-    let modules = [module("a.dll", None), module(CORE, None), module("b.dll", Some("Bee"))];
-    let metadata = Metadata::new(&modules, CORE);
+    let modules = [
+        module("a.dll", None, ["A", "B", "A"]),
+        module(CORE, None, ["C", "D", "D"]),
+        module("b.dll", Some("Bee"), ["E", "F", "E"]),
+    ];
+    let mut metadata = Metadata::new(&modules, CORE);
     let names: Vec<_> = metadata.modules().iter().map(Module::name).collect();
     assert_eq!(names, ["a.dll", CORE, "b.dll"]);
+    let types = metadata.modules().iter().map(|module| module.types().len());
+    assert_eq!(types.collect::<Vec<_>>(), [3, 5, 3], "with that of global functions");
     for (n, module) in (0..).zip(metadata.modules()) {
         assert_eq!(module.id, 0x7FF8_4200_0000 + 0x1000 * n);
         assert_eq!(module.assembly, 0x7FF8_4100_0000 + 0x1000 * n);
@@ -130,6 +137,29 @@ fn modules_have_ids_assemblies_and_bases_of_their_own() {
     let canonical = metadata.class(metadata.canonical_class()).unwrap();
     assert_eq!((canonical.0.name(), canonical.1.path.as_str()), (CORE, "System.__Canon"));
     assert_eq!(Metadata::default().object_class(), 0);
+    // System.Object has no base; it is the second type of its own module, and the first one that others name.
+    for module in metadata.modules() {
+        let extends: Vec<_> = module.types().iter().map(|one| one.extends).collect();
+        let (is_core, nil) = (module.path == CORE, 0x0100_0000);
+        let object = if is_core { 0x0200_0002 } else { 0x0100_0001 };
+        let expected = if is_core {
+            vec![nil, nil, object, object, object]
+        } else {
+            vec![nil, object, object]
+        };
+        assert_eq!(extends, expected, "{}", module.path);
+        let flags = module.types().iter().map(|one| one.flags);
+        let global: Vec<_> = flags.map(|flags| flags == 0).collect();
+        assert_eq!(global.iter().filter(|is_global| **is_global).count(), 1);
+        assert!(global[0], "{}", module.path);
+    }
+    // A declared type decides the module.
+    for (name, expected) in
+        [("F.Run", "b.dll"), ("D.Run", CORE), ("G.Run", "a.dll"), ("run", "a.dll")]
+    {
+        let place = metadata.place(name);
+        assert_eq!(metadata.module(place.module).unwrap().name(), expected, "{name}");
+    }
 }
 
 /// ECMA-335, II.22: rows are counted from 1, and RVAs of methods differ.
@@ -209,5 +239,36 @@ fn methods_of_a_process_are_described() {
         };
         let path = if class.path.is_empty() { class.name.as_str() } else { class.path.as_str() };
         assert_eq!(path, expected, "{name}");
+    }
+}
+
+/// Shared code names a type of the core library, which is there then.
+#[test]
+fn the_core_library_is_there_if_code_is_shared() {
+    let generic = || vec!["T".to_owned()];
+    let method = |parameters| MethodNames { parameters, ..MethodNames::plain("Run") };
+    for (parameters, of_method, expected) in [
+        (vec![], vec![], 1),
+        (generic(), vec![], 2),
+        (vec![], generic(), 2),
+        (generic(), generic(), 2),
+    ] {
+        let list = TypeNames { parameters, methods: vec![method(of_method)], ..one("List") };
+        let module = ModuleNames { path: "a.dll".to_owned(), assembly: None, types: vec![list] };
+        assert_eq!(Metadata::new(&[module], CORE).modules().len(), expected);
+    }
+}
+
+#[test]
+fn members_are_split_from_their_types() {
+    for (name, expected) in [
+        ("main", ("", "main")),
+        ("App.Main", ("App", "Main")),
+        ("App.Prog..ctor", ("App.Prog", ".ctor")),
+        ("..ctor", ("", ".ctor")),
+        (".ctor", ("", "ctor")),
+        ("App.", ("App", "")),
+    ] {
+        assert_eq!(split(name), expected, "{name}");
     }
 }

@@ -223,12 +223,11 @@ impl Fields {
             0xA1 | 0xA9 => Effect::Pop(None),
             // `cpuid`.
             0xA2 => Effect::Write(Gpr::Rbx),
-            0xA4 | 0xA5 | 0xAB | 0xAC | 0xAD | 0xB1 | 0xB3 | 0xBB => written(operand),
+            // Of C7 only `rdrand`, `rdseed` and `rdpid` have a register.
+            0xA4 | 0xA5 | 0xAB | 0xAC | 0xAD | 0xB1 | 0xB3 | 0xBB | 0xC7 => written(operand),
             0xBA if self.extension() != 4 => written(operand),
             0xC0 => both_written(operand.map(byte_register), byte_register(register)),
             0xC1 => both_written(operand, register),
-            // Only `rdrand`, `rdseed` and `rdpid` have a register.
-            0xC7 => written(operand),
             0xC8..=0xCF => Effect::Write(self.opcode_register()),
             0x07 | 0x35 => Effect::Unknown,
             _ => Effect::None,

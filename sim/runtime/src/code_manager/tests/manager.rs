@@ -266,3 +266,26 @@ fn images_are_told_from_heaps() {
         assert_eq!(manager.is_in_image(address), expected, "{address:#x}");
     }
 }
+
+#[test]
+fn funclets_are_parts_of_their_code() {
+    let funclet = |start, end, funclet| FuncletRange { start, end, funclet };
+    let code = CodeVersion {
+        funclets: vec![
+            funclet(LOW + 0x20, LOW + 0x30, Funclet::Filter),
+            funclet(LOW + 0x30, LOW + 0x38, Funclet::Handler),
+        ],
+        ..compiled(MethodIndex(0), LOW)
+    };
+    for (offset, expected) in [
+        (0, None),
+        (0x1F, None),
+        (0x20, Some(Funclet::Filter)),
+        (0x2F, Some(Funclet::Filter)),
+        (0x30, Some(Funclet::Handler)),
+        (0x37, Some(Funclet::Handler)),
+        (0x38, None),
+    ] {
+        assert_eq!(code.funclet(LOW + offset), expected, "{offset:#x}");
+    }
+}

@@ -52,10 +52,11 @@ pub(super) struct Fields {
     pub(super) opcode: u8,
     /// True for VEX and EVEX.
     pub(super) vector: bool,
+    /// True after `66`, which VEX has in itself.
     pub(super) operand_size: bool,
     /// Nonzero after `F2` or `F3`, and for the vector instructions that have these in VEX.
     pub(super) repeat: u8,
-    /// The low four bits of REX, or those bits of VEX.
+    /// The low four bits of REX, or the last three of VEX.
     pub(super) rex: u8,
     pub(super) has_rex: bool,
     /// The register that VEX names beside ModRM.
@@ -136,11 +137,10 @@ impl Fields {
                 (1, first)
             } else {
                 let second = reader.byte()?;
-                rex |= second >> 7 << 3;
                 (first & 0x1F, second)
             };
             second_register = !last >> 3 & 0xF;
-            (operand_size, repeat) = (last & 3 == 1, if last & 3 > 1 { last & 3 } else { 0 });
+            repeat = last & 2;
             let number = if byte == 0x62 {
                 reader.byte()?;
                 number & 7

@@ -142,8 +142,9 @@ impl Fields {
                 _ => Effect::Write(register),
             },
             0x8C | 0xC1 | 0xC7 | 0xD1 | 0xD3 => written(operand),
-            0x90 if self.rex & 1 == 0 => Effect::None,
-            0x90..=0x97 | 0xB8..=0xBF => Effect::Write(opcode_register),
+            // `nop`, `pause`, or an exchange of r8 and rax, which callees need not preserve.
+            0x90 => Effect::None,
+            0x91..=0x97 | 0xB8..=0xBF => Effect::Write(opcode_register),
             0xB0..=0xB7 => Effect::Write(byte_register(opcode_register)),
             0xC3 => Effect::Return,
             0xC9 => Effect::Leave,

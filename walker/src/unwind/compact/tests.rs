@@ -266,3 +266,32 @@ fn vector_instructions_are_those_that_iced_x86_decodes() {
         })
     }));
 }
+
+/// Intel's manual, appendix A, leaves these opcodes free or gives them to other modes; AMD's has XOP where
+/// `pop` to memory would have another field `reg`.
+#[test]
+fn opcodes_without_meaning_are_refused() {
+    let one_byte = [
+        0x06, 0x07, 0x0E, 0x16, 0x17, 0x1E, 0x1F, 0x27, 0x2F, 0x37, 0x3F, 0x60, 0x9A, 0xCE, 0xD4,
+        0xD6, 0xEA,
+    ];
+    for opcode in one_byte {
+        assert_eq!(decode(&[opcode, 0, 0, 0, 0, 0, 0, 0]), None, "{opcode:02X}");
+    }
+    let two_bytes = [0x04, 0x0A, 0x0C, 0x24, 0x27, 0x36, 0x39, 0x3B, 0x3F, 0x7A, 0x7B];
+    for opcode in two_bytes {
+        assert_eq!(decode(&[0x0F, opcode, 0, 0, 0, 0, 0, 0]), None, "0F {opcode:02X}");
+    }
+    for field in 0..8_u8 {
+        let popped = decode(&[0x8F, 0xC0 | field << 3, 0, 0, 0, 0, 0, 0]).map(|it| it.effect);
+        assert_eq!(popped, (field == 0).then_some(Effect::Pop(Some(Gpr::Rax))), "8F /{field}");
+    }
+}
+
+#[test]
+fn returns_to_a_user_are_not_followed() {
+    // sysret, sysexit; syscall goes on.
+    assert_eq!(decode(&[0x0F, 0x07]).unwrap().effect, Effect::Unknown);
+    assert_eq!(decode(&[0x0F, 0x35]).unwrap().effect, Effect::Unknown);
+    assert_eq!(decode(&[0x0F, 0x05]).unwrap().effect, Effect::None);
+}

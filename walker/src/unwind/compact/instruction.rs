@@ -97,7 +97,8 @@ impl Fields {
         let (register, operand) = (self.register(), self.operand());
         let opcode_register = self.opcode_register();
         match self.opcode {
-            0x38..=0x3F | 0x84 | 0x85 => Effect::None,
+            // 90 is `nop`, `pause`, or an exchange of r8 and rax, which callees need not preserve.
+            0x38..=0x3F | 0x84 | 0x85 | 0x90 => Effect::None,
             0x00..=0x3F => match self.opcode & 7 {
                 0 => written(operand.map(byte_register)),
                 1 => written(operand),
@@ -142,8 +143,6 @@ impl Fields {
                 _ => Effect::Write(register),
             },
             0x8C | 0xC1 | 0xC7 | 0xD1 | 0xD3 => written(operand),
-            // `nop`, `pause`, or an exchange of r8 and rax, which callees need not preserve.
-            0x90 => Effect::None,
             0x91..=0x97 | 0xB8..=0xBF => Effect::Write(opcode_register),
             0xB0..=0xB7 => Effect::Write(byte_register(opcode_register)),
             0xC3 => Effect::Return,

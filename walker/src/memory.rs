@@ -316,7 +316,7 @@ mod tests {
             }
         }
 
-        fn check(memory: impl Memory) {
+        fn check<M: Memory>(memory: &M) {
             let mut buffer = [0; 3];
             assert_eq!(memory.read(0x1004, &mut buffer), Ok(()));
             assert_eq!(buffer, [4, 5, 6]);
@@ -331,12 +331,12 @@ mod tests {
         let segments = Segments::new([segment, Segment::new(0x800, &BYTES)]).unwrap();
         let addresses: Vec<_> = segments.as_slice().iter().map(Segment::address).collect();
         assert_eq!(addresses, [0x800, 0x1000]);
-        check(segment);
         check(&segment);
+        check(&&segment);
         check(&segments);
         check(&&segments);
-        check(Bytewise(&segment));
         check(&Bytewise(&segment));
+        check(&&Bytewise(&segment));
         assert_eq!(Bytewise(&segment).window(0x1000, 1), None);
     }
 }

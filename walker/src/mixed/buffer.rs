@@ -329,8 +329,8 @@ mod tests {
         buffer.push(&Cursor { registers, ..Cursor::NOWHERE })
     }
 
-    const fn missed(sp: u64) -> Option<Reason> {
-        Some(Reason::Disagreement { sp })
+    const fn missed(sp: u64) -> Reason {
+        Reason::Disagreement { sp }
     }
 
     #[test]
@@ -362,7 +362,7 @@ mod tests {
     fn a_marker_with_another_ip_disagrees_with_the_frame() {
         let mut other = buffer(&[shot(0x11, 0x100, 0), shot(0x22, 0x200, 7)]);
         assert!(push(&mut other, 0x12, 0x100) && !other.is_reported());
-        assert_eq!(other.places()[0].gap, missed(0x100));
+        assert_eq!(other.places()[0].gap, Some(missed(0x100)));
         assert!(other.reports()[0].is_none, "it is no frame of its own");
         assert!(push(&mut other, 0x22, 0x200) && other.is_reported(), "the next one is met");
         // One that is known to be no frame, and one of another frame, say nothing.
@@ -392,10 +392,13 @@ mod tests {
         joined.reports[..8].copy_from_slice(&reports);
         joined.report_count = 8;
         joined.join(Some(0x500));
-        assert_eq!(joined.before, missed(0x80), "before the first frame");
+        assert_eq!(joined.before, Some(missed(0x80)), "before the first frame");
         let places: Vec<_> =
             joined.places().iter().map(|place| (place.report, place.gap)).collect();
-        assert_eq!(places, [(Some(1), None), (Some(3), missed(0x300)), (Some(5), missed(0x480))]);
+        assert_eq!(
+            places,
+            [(Some(1), None), (Some(3), Some(missed(0x300))), (Some(5), Some(missed(0x480)))]
+        );
         assert_eq!(joined.next_shot().map(|report| report.ip), Some(0x55), "not leafward of it");
         assert!(!joined.last_shot_is_managed());
 

@@ -266,10 +266,11 @@ fn what_calls_leave_behind_is_forgotten() {
 
 #[test]
 fn code_is_named_after_the_core_library_of_its_product() {
+    use crate::metadata::Module;
     for generation in Generation::ALL {
         let mut runtime = process(generation);
         runtime.name_code(&[]);
-        let names: Vec<_> = runtime.metadata.modules().iter().map(|one| one.name()).collect();
+        let names: Vec<_> = runtime.metadata.modules().iter().map(Module::name).collect();
         let is_framework = generation.name().starts_with("framework");
         let core = if is_framework { "mscorlib.dll" } else { "System.Private.CoreLib.dll" };
         assert_eq!(names, ["App.dll", core], "{generation}");

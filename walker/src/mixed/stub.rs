@@ -218,6 +218,14 @@ mod tests {
                 assert_eq!(target_of(&code), Some(expected), "{number} and {other}");
             }
         }
+        // Each register may hold the target before.
+        for number in 0..16_u8 {
+            let mut registers = Registers { rip: AT, ..Registers::default() };
+            registers.gpr = core::array::from_fn(|n| 0x1000 + n as u64);
+            let code = [0x40 | number >> 3, 0xFF, 0xE0 | number & 7];
+            let expected = 0x1000 + u64::from(number);
+            assert_eq!(target(&registers, &Segment::new(AT, &code)), Some(expected), "{number}");
+        }
         // With a prefix that says nothing: rex jmp rel32; rex jmp [rip+rel32].
         assert_eq!(target_of(&[0x40, 0xE9, 0x10, 0, 0, 0]), Some(AT + 0x16));
         let mut code = vec![0x48, 0xFF, 0x25, 0, 0, 0, 0];
@@ -230,20 +238,21 @@ mod tests {
     fn forms_of_other_instructions_are_not_taken_for_a_stubs() {
         let jump = [0xFF, 0xE0];
         for start in [
-            &[0xB8, 1, 2, 3, 4][..],               // mov eax, imm32
-            &[0x8D, 0x05, 0, 0, 0, 0],             // lea eax, [rip+0]
-            &[0x8B, 0x05, 0, 0, 0, 0],             // mov eax, [rip+0]
-            &[0x48, 0x8D, 0x40, 0],                // lea rax, [rax+0]
-            &[0x48, 0x8D, 0x45, 0],                // lea rax, [rbp+0]
-            &[0x48, 0x8D, 0x85, 0, 0, 0, 0],       // lea rax, [rbp+0] with 32 bits
-            &[0x48, 0x8D, 0x04, 0x25, 0, 0, 0, 0], // lea rax, [0]
-            &[0x48, 0x8B, 0x00],                   // mov rax, [rax]
-            &[0x48, 0x8B, 0x45, 0],                // mov rax, [rbp+0]
-            &[0xF3, 0x0F, 0x1E, 0xC8],             // rdsspd eax
-            &[0xF3, 0x0F, 0x10, 0xC0],             // movss xmm0, xmm0
-            &[0x0F, 0x1E, 0xFA],                   // nop edx
+            &[0xB8, 1, 2, 3, 4, 0x90, 0x90, 0x90, 0x90][..], // mov eax, imm32; nops
+            &[0xB8, 1, 2, 3, 4],                             // mov eax, imm32
+            &[0x8D, 0x05, 0, 0, 0, 0],                       // lea eax, [rip+0]
+            &[0x8B, 0x05, 0, 0, 0, 0],                       // mov eax, [rip+0]
+            &[0x48, 0x8D, 0x40, 0],                          // lea rax, [rax+0]
+            &[0x48, 0x8D, 0x45, 0],                          // lea rax, [rbp+0]
+            &[0x48, 0x8D, 0x85, 0, 0, 0, 0],                 // lea rax, [rbp+0] with 32 bits
+            &[0x48, 0x8D, 0x04, 0x25, 0, 0, 0, 0],           // lea rax, [0]
+            &[0x48, 0x8B, 0x00],                             // mov rax, [rax]
+            &[0x48, 0x8B, 0x45, 0],                          // mov rax, [rbp+0]
+            &[0xF3, 0x0F, 0x1E, 0xC8],                       // rdsspd eax
+            &[0xF3, 0x0F, 0x10, 0xC0],                       // movss xmm0, xmm0
+            &[0x0F, 0x1E, 0xFA],                             // nop edx
         ] {
-            let code = [start, &jump].concat();
+            let code = [start, &jump, &[0; 12]].concat();
             assert_eq!(target_of(&code), None, "{code:02x?}");
         }
         // jmp [rax]; call [rip+0]; jmp far [rax]; push rax

@@ -304,4 +304,39 @@ mod tests {
         assert_eq!(wraps.unwrap_err(), SegmentsError::Wraps { address: u64::MAX - 22 });
         assert!(Segments::new([Segment::new(1, &[])]).unwrap().as_slice().is_empty());
     }
+
+    /// Callers take memory by value, by reference and as a trait object.
+    #[test]
+    fn each_way_to_the_same_memory_reads_the_same() {
+        struct Bytewise<'m>(&'m Segment<'m>);
+
+        impl Memory for Bytewise<'_> {
+            fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
+                self.0.read(address, buffer)
+            }
+        }
+
+        fn check<M: Memory>(memory: &M) {
+            let mut buffer = [0; 3];
+            assert_eq!(memory.read(0x1004, &mut buffer), Ok(()));
+            assert_eq!(buffer, [4, 5, 6]);
+            assert_eq!(memory.read_u64(0x1004), Ok(0x0B0A_0908_0706_0504));
+            assert_eq!(memory.read_u128(0x1004), Ok(0x1312_1110_0F0E_0D0C_0B0A_0908_0706_0504));
+            assert_eq!(memory.read_u64(0x1011), Err(Unreadable { address: 0x1011, len: 8 }));
+            assert!(memory.read_u128(0x1009).is_err() && memory.read(0x1016, &mut buffer).is_err());
+        }
+
+        let segment = Segment::new(0x1000, &BYTES);
+        assert_eq!((segment.address(), segment.bytes()), (0x1000, &BYTES[..]));
+        let segments = Segments::new([segment, Segment::new(0x800, &BYTES)]).unwrap();
+        let addresses: Vec<_> = segments.as_slice().iter().map(Segment::address).collect();
+        assert_eq!(addresses, [0x800, 0x1000]);
+        check(&segment);
+        check(&&segment);
+        check(&segments);
+        check(&&segments);
+        check(&Bytewise(&segment));
+        check(&&Bytewise(&segment));
+        assert_eq!(Bytewise(&segment).window(0x1000, 1), None);
+    }
 }

@@ -68,3 +68,68 @@ impl ExceptionState {
         funclets.find(|funclet| funclet.caller_sp == caller_sp)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state(trackers: &[ExceptionTracker]) -> ExceptionState {
+        ExceptionState { trackers: trackers.to_vec(), inconsistent: false }
+    }
+
+    /// Tests C-048.
+    #[test]
+    fn only_a_second_pass_that_has_not_entered_managed_code_is_native() {
+        for (pass, entered_managed_code, expected) in [
+            (Pass::First, false, false),
+            (Pass::First, true, false),
+            (Pass::Second, false, true),
+            (Pass::Second, true, false),
+        ] {
+            let current =
+                ExceptionTracker { pass, entered_managed_code, ..ExceptionTracker::default() };
+            let native = ExceptionTracker { pass: Pass::Second, ..ExceptionTracker::default() };
+            for older in [&[][..], &[native]] {
+                let state = state(&[&[current], older].concat());
+                assert_eq!(state.is_unwinding_natively(), expected, "{state:?}");
+            }
+        }
+        assert!(!ExceptionState::default().is_unwinding_natively());
+    }
+
+    /// Tests C-086.
+    #[test]
+    fn the_current_exception_hides_the_stack_that_it_has_unwound() {
+        let unwinds = |pass| ExceptionTracker {
+            pass,
+            unwound: Some((0x1000, 0x2000)),
+            ..ExceptionTracker::default()
+        };
+        let second = state(&[unwinds(Pass::Second)]);
+        for (sp, expected) in
+            [(0xFF8, false), (0x1000, false), (0x1008, true), (0x2000, true), (0x2008, false)]
+        {
+            assert_eq!(second.is_unwound(sp), expected, "{sp:#x}");
+            assert!(!state(&[unwinds(Pass::First)]).is_unwound(sp));
+            let nested = state(&[ExceptionTracker::default(), unwinds(Pass::Second)]);
+            assert!(!nested.is_unwound(sp), "an older exception hides nothing");
+        }
+    }
+
+    #[test]
+    fn a_funclet_is_found_by_its_caller_sp() {
+        let funclet = |caller_sp, parent_caller_sp| ExceptionTracker {
+            funclet: Some(RunningFunclet { caller_sp, parent_caller_sp }),
+            ..ExceptionTracker::default()
+        };
+        let trackers =
+            [funclet(0x10, Some(0x90)), ExceptionTracker::default(), funclet(0x20, None)];
+        let state = state(&trackers);
+        for tracker in trackers {
+            if let Some(expected) = tracker.funclet {
+                assert_eq!(state.running_funclet(expected.caller_sp), Some(expected));
+            }
+        }
+        assert_eq!(state.running_funclet(0x90), None);
+    }
+}

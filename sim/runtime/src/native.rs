@@ -64,3 +64,39 @@ impl<'a> NativeCode<'a> {
         self.fcalls.get(index).map(|(_, method)| *method)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_found_at_each_of_their_bytes_in_any_order_of_adding() {
+        let mut code = NativeCode::default();
+        for start in [0x3000, 0x1000, 0x2000, 0x1100] {
+            let (name, module) = (format!("f{start:x}"), "coreclr.dll".to_owned());
+            code.add_function(NativeFunction { start, end: start + 0x80, name, module });
+        }
+        for start in [0x1000, 0x1100, 0x2000, 0x3000] {
+            for (address, is_inside) in
+                [(start - 1, false), (start, true), (start + 0x7F, true), (start + 0x80, false)]
+            {
+                let expected = is_inside.then(|| format!("f{start:x}"));
+                let found = code.function(address).map(|function| function.name.clone());
+                assert_eq!(found, expected, "{address:#x}");
+            }
+        }
+        assert_eq!(NativeCode::default().function(0x1000), None);
+    }
+
+    #[test]
+    fn fcalls_are_found_by_their_entry_alone() {
+        let mut code = NativeCode::default();
+        for entry in [0x30, 0x10, 0x40, 0x20] {
+            code.add_fcall(entry, entry + 1);
+        }
+        for entry in [0x10, 0x20, 0x30, 0x40] {
+            assert_eq!(code.fcall_method(entry), Some(entry + 1));
+            assert_eq!(code.fcall_method(entry + 1), None);
+        }
+    }
+}

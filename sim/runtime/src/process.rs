@@ -161,3 +161,66 @@ impl Process {
         Lock::ALL.into_iter().filter(move |lock| process.owner(*lock) == Some(thread))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWNER: OsThreadId = OsThreadId(1);
+    const OTHER: OsThreadId = OsThreadId(2);
+
+    fn owned(process: &Process, thread: OsThreadId) -> Vec<Lock> {
+        process.locks_of(thread).collect()
+    }
+
+    /// The heap, the loader lock and the thread store are critical sections or Crsts that their owner may take
+    /// again.
+    #[test]
+    fn a_lock_has_one_owner_until_it_is_released_as_often_as_it_was_taken() {
+        for lock in Lock::ALL {
+            let is_reentrant = matches!(lock, Lock::ProcessHeap | Lock::Loader | Lock::ThreadStore);
+            let mut process = Process::default();
+            assert_eq!((process.owner(lock), process.in_the_way(lock, OWNER)), (None, None));
+            assert!(!process.release(lock, OWNER), "{lock:?} is free");
+            assert!(process.try_acquire(lock, OWNER));
+            assert_eq!(process.owner(lock), Some(OWNER));
+            assert_eq!((owned(&process, OWNER), owned(&process, OTHER)), (vec![lock], vec![]));
+
+            assert_eq!(process.in_the_way(lock, OTHER), Some(OWNER));
+            assert!(!process.try_acquire(lock, OTHER) && !process.release(lock, OTHER));
+            assert_eq!(process.owner(lock), Some(OWNER), "{lock:?}");
+            for free in Lock::ALL.into_iter().filter(|other| *other != lock) {
+                let mut process = process;
+                assert!(process.try_acquire(free, OTHER), "{free:?} beside {lock:?}");
+                assert_eq!(process.owner(lock), Some(OWNER));
+            }
+
+            assert_eq!(process.in_the_way(lock, OWNER), (!is_reentrant).then_some(OWNER));
+            assert_eq!(process.try_acquire(lock, OWNER), is_reentrant, "{lock:?}");
+            if is_reentrant {
+                assert!(process.release(lock, OWNER));
+                assert_eq!(process.owner(lock), Some(OWNER), "{lock:?} was taken twice");
+            }
+            assert!(process.release(lock, OWNER));
+            assert_eq!(process, Process::default(), "{lock:?} forgets its last owner");
+        }
+    }
+
+    /// Tests G17.
+    #[test]
+    fn the_thread_store_is_forgotten_only_while_it_is_held() {
+        let mut process = Process::default();
+        assert!(process.try_acquire(Lock::ThreadStore, OWNER));
+        assert!(process.try_acquire(Lock::Loader, OTHER));
+        process.thread_store_forgotten = true;
+        assert!(process.release(Lock::Loader, OTHER) && process.thread_store_forgotten);
+        assert!(process.release(Lock::ThreadStore, OWNER) && !process.thread_store_forgotten);
+    }
+
+    #[test]
+    fn a_suspension_is_on_behalf_of_a_thread() {
+        assert_eq!(Suspension::None.by(), None);
+        assert_eq!(Suspension::Suspending(OTHER).by(), Some(OTHER));
+        assert_eq!(Suspension::Suspended(OWNER).by(), Some(OWNER));
+    }
+}

@@ -184,3 +184,78 @@ impl Rows {
         at
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns rows with these starts, whose rules are numbered.
+    fn rows(starts: &[u32]) -> Rows {
+        let mut builder = RowsBuilder::default();
+        for (n, start) in starts.iter().enumerate() {
+            builder.push(*start, RuleId::of_simple(n), 0);
+        }
+        builder.finish()
+    }
+
+    /// Rows are dense, sparse, in heaps and at the ends of the address space.
+    #[test]
+    fn a_row_is_found_at_each_of_its_addresses() {
+        let dense: Vec<u32> = (0x1000..0x1100).collect();
+        let heaps = (0..64_u32).flat_map(|heap| (0..heap).map(move |n| heap * 0x1_0000 + n * 3));
+        let heaps: Vec<u32> = heaps.collect();
+        let sparse: Vec<u32> = (1..40).map(|n| n * n * 0x10_0001).collect();
+        for starts in
+            [&[0x1000][..], &[0], &[0, u32::MAX], &[7, u32::MAX - 1], &dense, &heaps, &sparse]
+        {
+            let rows = rows(starts);
+            for near in starts {
+                for rva in near.saturating_sub(2)..=near.saturating_add(2) {
+                    let after = starts.partition_point(|start| *start <= rva);
+                    let expected = after.checked_sub(1).map_or(RuleId::NOTHING, RuleId::of_simple);
+                    assert_eq!(rows.find(rva), expected, "{rva:#x} of {starts:x?}");
+                    if after > 0 {
+                        let end = starts.get(after).copied().unwrap_or(u32::MAX);
+                        assert_eq!(
+                            rows.range(rva),
+                            starts[after - 1]..end,
+                            "{rva:#x} of {starts:x?}"
+                        );
+                    }
+                }
+            }
+            assert_eq!(rows.len(), starts.len());
+            let size = size_of_val(starts) * 2 + size_of_val(&*rows.buckets);
+            assert_eq!(rows.size(), size);
+            // A bucket for each row, or two; few rows can be far apart.
+            assert!(rows.buckets.len() <= starts.len() + 2, "{} buckets", rows.buckets.len());
+        }
+    }
+
+    #[test]
+    fn a_row_takes_the_last_rule_for_its_start() {
+        let [one, two] = [RuleId::of_simple(1), RuleId::of_general(1)];
+        let mut builder = RowsBuilder::default();
+        builder.push(5, one, 0);
+        builder.push(5, two, 0);
+        builder.push(6, two, 0);
+        // Another function begins at the same address: the row before it stays.
+        builder.push(6, two, 1);
+        let rows = builder.finish();
+        assert_eq!((rows.len(), rows.find(5), rows.range(5)), (2, two, 5..6));
+    }
+
+    #[test]
+    fn ids_of_rules_keep_kinds_apart() {
+        for at in [0, 1, RuleId::LIMIT - 1] {
+            let [simple, general, fault] =
+                [RuleId::of_simple(at), RuleId::of_general(at), RuleId::of_fault(at)];
+            assert_eq!((simple.simple(), simple.general(), simple.fault()), (at, None, None));
+            assert_eq!((general.general(), general.fault()), (Some(at), None));
+            assert_eq!((fault.general(), fault.fault()), (None, Some(at)));
+            assert!(general.simple() >= RuleId::LIMIT && fault.simple() >= RuleId::LIMIT);
+        }
+        let nothing = RuleId::NOTHING;
+        assert_eq!((nothing.general(), nothing.fault()), (None, None));
+    }
+}

@@ -124,3 +124,40 @@ impl Rules {
         RuleId::of_general(self.unusual.len() - 1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cfi::row::Column;
+
+    /// More rules than there is room for at first; those of one half differ in their saved registers.
+    #[test]
+    fn each_rule_is_kept_once_however_many_there_are() {
+        let mut rules = Rules::new(0);
+        let known: Vec<Rule> = (1..=3000)
+            .map(|n| {
+                let rule = Rule::new().with_cfa(Column::from(Gpr::Rsp), 8 * (n / 2)).unwrap();
+                rule.with_load(Gpr::Rbx.number(), -8 * (n % 2 + 2)).unwrap()
+            })
+            .collect();
+        for time in 1..=2 {
+            for (at, rule) in known.iter().enumerate() {
+                let id = rules.simple(*rule, rule.hash(rule.hash_of_saved()));
+                assert_eq!(id, RuleId::of_simple(at), "time {time}");
+            }
+        }
+        assert_eq!(rules.usual, known);
+    }
+
+    /// All rules begin their search at the same slot, or at the last one.
+    #[test]
+    fn rules_with_the_same_hash_are_told_apart() {
+        for hash in [0, 5, u64::MAX] {
+            let mut rules = Rules::new(0);
+            for at in [0_u8, 1, 2, 0, 1, 2, 3] {
+                let rule = Rule::new().with_cfa(Column::from(Gpr::Rbp), i32::from(at)).unwrap();
+                assert_eq!(rules.simple(rule, hash), RuleId::of_simple(usize::from(at)));
+            }
+        }
+    }
+}

@@ -230,6 +230,8 @@ mod tests {
         assert_eq!(base(0x1040), None);
         assert_eq!(base(0x301F), Some((0x3000, 0x1F)));
         assert_eq!(base(u64::MAX), None);
+        assert!(map.regions().all(|region| region.size() == 0x20));
+        assert!(!map.is_empty() && CodeMap::new().is_empty());
         let version = map.version();
         assert_eq!(map.remove(0x1020).unwrap().base(), 0x1020);
         assert!(map.remove(0x1021).is_none());

@@ -122,7 +122,8 @@ mod tests {
     fn look_up_takes_begin_and_refuses_end() {
         let bytes = bytes(&[[0x10, 0x20, 0x100], [0x20, 0x28, 0x104], [0x40, 0x41, 0x109]]);
         let table = FunctionTable::new(&bytes);
-        assert_eq!(table.len(), 3);
+        assert_eq!((table.len(), table.is_empty()), (3, false));
+        assert!(FunctionTable::default().is_empty() && FunctionTable::new(&[]).is_empty());
         let info = |rva| table.find(rva).map(|entry| entry.unwind_info);
         assert_eq!(info(0x0F), None);
         assert_eq!(info(0x10), Some(0x100));

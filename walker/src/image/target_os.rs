@@ -72,3 +72,26 @@ impl TargetOs {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers are those of `pedecoder.h`; 0x8664 is x86-64.
+    #[test]
+    fn machines_belong_to_systems() {
+        for (machine, name, convention) in [
+            (0x8664, "Windows", Convention::WindowsX64),
+            (0xFD1D, "Linux", Convention::SystemV),
+            (0xC020, "macOS", Convention::SystemV),
+            (0x2BA0, "FreeBSD", Convention::SystemV),
+            (0x9FF7, "NetBSD", Convention::SystemV),
+            (0x9FF6, "illumos", Convention::SystemV),
+        ] {
+            let system = TargetOs::of_machine(machine).unwrap();
+            assert_eq!((system.name(), system.convention()), (name, convention), "{machine:#x}");
+        }
+        // ARM64, and ARM64 of Linux.
+        assert_eq!([0xAA64, 0xD11D].map(TargetOs::of_machine), [None; 2]);
+    }
+}

@@ -39,3 +39,17 @@ impl fmt::Display for StubBlockKind {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString as _;
+
+    #[test]
+    fn kinds_are_told_by_name_or_number() {
+        assert_eq!(StubBlockKind(2).to_string(), "a block of precode");
+        assert_eq!(StubBlockKind(0xA).to_string(), "a stub block of the unknown kind 10");
+        let named = (0..=255).filter(|kind| StubBlockKind(*kind).name().is_some());
+        assert!(named.eq(1..=9));
+    }
+}

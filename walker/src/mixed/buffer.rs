@@ -295,3 +295,163 @@ impl WalkBuffer {
         self.reports().get(self.places().last()?.report?)?.function
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registers::Gpr;
+    use alloc::vec::Vec;
+
+    /// A callback at an ip and a stack pointer: of a method with this FunctionID, or a marker for 0.
+    fn shot(ip: u64, sp: u64, function: u64) -> FrameReport {
+        let mut registers = Registers { rip: ip, ..Registers::default() };
+        registers.set(Gpr::Rsp, sp);
+        let function = Some(FunctionId(function)).filter(|id| id.0 != 0);
+        FrameReport { function, ip, registers, is_none: false }
+    }
+
+    /// A marker that is no frame.
+    fn none(ip: u64, sp: u64) -> FrameReport {
+        FrameReport { is_none: true, ..shot(ip, sp, 0) }
+    }
+
+    fn buffer(reports: &[FrameReport]) -> WalkBuffer {
+        let mut buffer = WalkBuffer::new(8);
+        for (room, report) in buffer.reports.iter_mut().zip(reports) {
+            *room = *report;
+        }
+        buffer.report_count = reports.len();
+        buffer
+    }
+
+    fn push(buffer: &mut WalkBuffer, ip: u64, sp: u64) -> bool {
+        let registers = shot(ip, sp, 0).registers;
+        buffer.push(&Cursor { registers, ..Cursor::NOWHERE })
+    }
+
+    const fn missed(sp: u64) -> Reason {
+        Reason::Disagreement { sp }
+    }
+
+    #[test]
+    fn a_frame_is_joined_to_the_callback_that_reports_it() {
+        let mut buffer =
+            buffer(&[shot(0x11, 0x100, 7), shot(0x22, 0x200, 0), shot(0x33, 0x300, 8)]);
+        assert!(!buffer.is_reported() && buffer.reported_function().is_none());
+        assert!(push(&mut buffer, 0x11, 0x100) && buffer.is_reported());
+        assert_eq!(buffer.reported_function(), Some(FunctionId(7)));
+        assert!(push(&mut buffer, 0x21, 0x180) && !buffer.is_reported());
+        assert!(push(&mut buffer, 0x22, 0x200) && buffer.is_reported());
+        assert_eq!(buffer.reported_function(), None, "a marker has no function");
+        // Tests C-156: the runtime records the call elsewhere in the method.
+        assert!(push(&mut buffer, 0x35, 0x300) && buffer.is_reported());
+        let named: Vec<_> =
+            buffer.places().iter().map(|place| (place.named, place.report)).collect();
+        let nothing = Named::As(None);
+        let expected = [
+            (Named::As(Some(FunctionId(7))), Some(0)),
+            (nothing, None),
+            (nothing, Some(1)),
+            (nothing, Some(2)),
+        ];
+        assert_eq!(named, expected);
+        assert!(buffer.places().iter().all(|place| place.gap.is_none()));
+    }
+
+    #[test]
+    fn a_marker_with_another_ip_disagrees_with_the_frame() {
+        let mut other = buffer(&[shot(0x11, 0x100, 0), shot(0x22, 0x200, 7)]);
+        assert!(push(&mut other, 0x12, 0x100) && !other.is_reported());
+        assert_eq!(other.places()[0].gap, Some(missed(0x100)));
+        assert!(other.reports()[0].is_none, "it is no frame of its own");
+        assert!(push(&mut other, 0x22, 0x200) && other.is_reported(), "the next one is met");
+        // One that is known to be no frame, and one of another frame, say nothing.
+        for report in [none(0x11, 0x100), shot(0x11, 0x108, 0)] {
+            let mut other = buffer(&[report]);
+            assert!(push(&mut other, 0x12, 0x100) && !other.is_reported());
+            assert_eq!((other.places()[0].gap, other.met), (None, 0));
+        }
+    }
+
+    #[test]
+    fn frames_that_are_found_before_are_joined_afterwards() {
+        let mut joined = buffer(&[]);
+        for (ip, sp) in [(0x11, 0x100), (0x22, 0x200), (0x44, 0x400)] {
+            assert!(push(&mut joined, ip, sp));
+        }
+        let reports = [
+            shot(0x10, 0x80, 0),
+            shot(0x11, 0x100, 7),
+            none(0x1F, 0x180),
+            shot(0x22, 0x200, 0),
+            shot(0x33, 0x300, 8),
+            shot(0x44, 0x400, 9),
+            shot(0x50, 0x480, 0),
+            shot(0x55, 0x500, 1),
+        ];
+        joined.reports[..8].copy_from_slice(&reports);
+        joined.report_count = 8;
+        joined.join(Some(0x500));
+        assert_eq!(joined.before, Some(missed(0x80)), "before the first frame");
+        let places: Vec<_> =
+            joined.places().iter().map(|place| (place.report, place.gap)).collect();
+        assert_eq!(
+            places,
+            [(Some(1), None), (Some(3), Some(missed(0x300))), (Some(5), Some(missed(0x480)))]
+        );
+        assert_eq!(joined.next_shot().map(|report| report.ip), Some(0x55), "not leafward of it");
+        assert!(!joined.last_shot_is_managed());
+
+        // Without the next frame's place, nothing is missing after the last one.
+        let mut open = buffer(&[shot(0x11, 0x100, 7), shot(0x22, 0x200, 0)]);
+        open.met = 1;
+        assert!(open.last_shot_is_managed());
+        open.met = 0;
+        open.join(None);
+        assert_eq!((open.before, open.met), (None, 0));
+    }
+
+    #[test]
+    fn callbacks_that_report_no_frame_are_passed_over() {
+        let reports = [none(0x11, 0x100), none(0x22, 0x200), shot(0x33, 0x200, 7)];
+        let mut before = buffer(&reports);
+        before.pass_over_before(0x200);
+        assert_eq!((before.met, before.before), (1, None), "nothing is missing");
+        before.pass_over_before(0x201);
+        before.pass_over_before(0x1000);
+        assert_eq!((before.met, before.before), (2, None), "the third one is a frame");
+
+        let mut all = buffer(&reports);
+        all.pass_over();
+        assert_eq!((all.met, all.before), (2, Some(Reason::NotACall { address: 0x11 })));
+    }
+
+    #[test]
+    fn a_buffer_without_room_says_so() {
+        let mut small = WalkBuffer::new(1);
+        assert!(push(&mut small, 0x11, 0x100) && !small.is_full);
+        assert!(!push(&mut small, 0x22, 0x200) && small.is_full);
+        assert_eq!(small.places()[0].gap, Some(Reason::BufferFull));
+    }
+
+    #[test]
+    fn code_that_the_map_lacks_ends_a_walk() {
+        let address = 0x1234;
+        for (reason, expected) in [
+            (Reason::NotACall { address }, true),
+            (Reason::Unwind(UnwindError::UnknownCode { address }), true),
+            (Reason::BufferFull, false),
+            (Reason::Unwind(UnwindError::NoFrameInformation { address }), false),
+        ] {
+            let mut walked = buffer(&[]);
+            assert!(!walked.lacks_code());
+            walked.gap(reason);
+            assert_eq!(walked.lacks_code(), expected, "{reason:?} before the first frame");
+            assert!(push(&mut walked, 0x11, 0x100) && !walked.lacks_code(), "the walk goes on");
+            walked.gap(reason);
+            walked.gap(Reason::FramePointers);
+            assert_eq!(walked.lacks_code(), expected, "{reason:?}");
+            assert!(push(&mut walked, 0x22, 0x200) && !walked.lacks_code());
+        }
+    }
+}

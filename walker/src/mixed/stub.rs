@@ -94,8 +94,8 @@ pub(super) fn popped<M: Memory + ?Sized>(rip: u64, memory: &M) -> Option<u64> {
             0x03 | 0x2B | 0x33 | 0x3B | 0x85 | 0x8B if !code.is_rsp(at + 1, rex) => {
                 at + 1 + operand()?
             }
-            // shifts by a byte; add, and, xor, cmp of a byte
-            0xC1 | 0x83 if !code.is_rsp(at + 1, rex) => at + 2 + operand()?,
+            // shifts by a byte; add, and, xor, cmp of a byte: only the operand is a register
+            0xC1 | 0x83 if !code.is_operand_rsp(at + 1, rex) => at + 2 + operand()?,
             // add, and, xor, cmp of rax and 32 bits
             0x05 | 0x25 | 0x35 | 0x3D => at + 5,
             0xB8..=0xBF if rex & 8 != 0 => at + 9,
@@ -134,10 +134,14 @@ impl Code {
     /// Returns true if the ModRM byte at `at` names rsp as a register: as either operand.
     fn is_rsp(&self, at: usize, rex: u8) -> bool {
         let Some(modrm) = self.byte(at) else { return true };
-        let rsp = Gpr::Rsp.number();
         let first = modrm >> 3 & 7 | (rex & 4) << 1;
-        let second = modrm & 7 | (rex & 1) << 3;
-        first == rsp || modrm >> 6 == 3 && second == rsp
+        first == Gpr::Rsp.number() || self.is_operand_rsp(at, rex)
+    }
+
+    /// Returns true if the operand that the ModRM byte at `at` names is rsp.
+    fn is_operand_rsp(&self, at: usize, rex: u8) -> bool {
+        let Some(modrm) = self.byte(at) else { return true };
+        modrm >> 6 == 3 && modrm & 7 | (rex & 1) << 3 == Gpr::Rsp.number()
     }
 
     fn chunk<const N: usize>(&self, at: usize) -> Option<[u8; N]> {
@@ -156,6 +160,7 @@ impl Code {
 mod tests {
     use super::*;
     use crate::memory::Segment;
+    use alloc::vec;
 
     const AT: u64 = 0x7000_0000;
 
@@ -181,6 +186,80 @@ mod tests {
         assert_eq!(target_of(&loaded), Some(0x9876), "mov rax, [rip+3]; jmp rax");
         let marked = [0xF3, 0x0F, 0x1E, 0xFA, 0x90, 0xE9, 0, 0, 0, 0];
         assert_eq!(target_of(&marked), Some(AT + 10), "endbr64; nop; jmp rel32");
+    }
+
+    /// The 16 registers by all forms: where a prefix or a mode differs, the code is none of these.
+    #[test]
+    fn every_register_may_hold_the_target() {
+        const CELL: u64 = 0x0807_0605_0403_0201;
+        for number in 0..16_u8 {
+            let (low, high) = (number & 7, number >> 3);
+            // mov r64, imm64; jmp r64
+            let mut code = vec![0x48 | high, 0xB8 | low];
+            code.extend(CELL.to_le_bytes());
+            code.extend([0x40 | high, 0xFF, 0xE0 | low]);
+            assert_eq!(target_of(&code), Some(CELL), "mov of {number}");
+            // lea r64, [rip+0]; jmp r64
+            let rip = 5 | low << 3;
+            let code = [0x48 | high << 2, 0x8D, rip, 0, 0, 0, 0, 0x40 | high, 0xFF, 0xE0 | low];
+            assert_eq!(target_of(&code), Some(AT + 7), "lea of {number}");
+            // mov r64, [rip+3]; jmp r64
+            let mut code =
+                vec![0x48 | high << 2, 0x8B, rip, 3, 0, 0, 0, 0x40 | high, 0xFF, 0xE0 | low];
+            code.extend(CELL.to_le_bytes());
+            assert_eq!(target_of(&code), Some(CELL), "load of {number}");
+            for other in 0..16_u8 {
+                // mov r64, imm64; jmp of another register, which was not set
+                let mut code = vec![0x48 | high, 0xB8 | low];
+                code.extend(CELL.to_le_bytes());
+                code.extend([0x40 | other >> 3, 0xFF, 0xE0 | other & 7]);
+                // Stubs compute no stack pointer.
+                let expected = if other == number { CELL } else { 0 };
+                assert_eq!(target_of(&code), Some(expected), "{number} and {other}");
+            }
+        }
+        // Each register may hold the target before.
+        for number in 0..16_u8 {
+            let mut registers = Registers { rip: AT, ..Registers::default() };
+            registers.gpr = core::array::from_fn(|n| 0x1000 + n as u64);
+            let code = [0x40 | number >> 3, 0xFF, 0xE0 | number & 7];
+            let expected = 0x1000 + u64::from(number);
+            assert_eq!(target(&registers, &Segment::new(AT, &code)), Some(expected), "{number}");
+        }
+        // With a prefix that says nothing: rex jmp rel32; rex jmp [rip+rel32].
+        assert_eq!(target_of(&[0x40, 0xE9, 0x10, 0, 0, 0]), Some(AT + 0x16));
+        let mut code = vec![0x48, 0xFF, 0x25, 0, 0, 0, 0];
+        code.extend(CELL.to_le_bytes());
+        assert_eq!(target_of(&code), Some(CELL));
+    }
+
+    /// Instructions that look like a stub's but for one field.
+    #[test]
+    fn forms_of_other_instructions_are_not_taken_for_a_stubs() {
+        let jump = [0xFF, 0xE0];
+        for start in [
+            &[0xB8, 1, 2, 3, 4, 0x90, 0x90, 0x90, 0x90][..], // mov eax, imm32; nops
+            &[0xB8, 1, 2, 3, 4],                             // mov eax, imm32
+            &[0x8D, 0x05, 0, 0, 0, 0],                       // lea eax, [rip+0]
+            &[0x8B, 0x05, 0, 0, 0, 0],                       // mov eax, [rip+0]
+            &[0x48, 0x8D, 0x40, 0],                          // lea rax, [rax+0]
+            &[0x48, 0x8D, 0x45, 0],                          // lea rax, [rbp+0]
+            &[0x48, 0x8D, 0x85, 0, 0, 0, 0],                 // lea rax, [rbp+0] with 32 bits
+            &[0x48, 0x8D, 0x04, 0x25, 0, 0, 0, 0],           // lea rax, [0]
+            &[0x48, 0x8B, 0x00],                             // mov rax, [rax]
+            &[0x48, 0x8B, 0x45, 0],                          // mov rax, [rbp+0]
+            &[0xF3, 0x0F, 0x1E, 0xC8],                       // rdsspd eax
+            &[0xF3, 0x0F, 0x10, 0xC0],                       // movss xmm0, xmm0
+            &[0x0F, 0x1E, 0xFA],                             // nop edx
+        ] {
+            let code = [start, &jump, &[0; 12]].concat();
+            assert_eq!(target_of(&code), None, "{code:02x?}");
+        }
+        // jmp [rax]; call [rip+0]; jmp far [rax]; push rax
+        for code in [[0xFF, 0x20], [0xFF, 0x15], [0xFF, 0x28], [0xFF, 0xF0]] {
+            let code = [&code[..], &[0; 12]].concat();
+            assert_eq!(target_of(&code), None, "{code:02x?}");
+        }
     }
 
     /// The fast path of a resolve stub of CoreCLR 3.1 on Unix, after its `push rdx`.
@@ -209,6 +288,58 @@ mod tests {
             let code = RESOLVE.get(start..).unwrap();
             let expected = u64::from(start < 62);
             assert_eq!(popped(AT, &Segment::new(AT, code)), Some(expected), "{start}");
+        }
+    }
+
+    /// pop of a volatile register, an instruction, jmp rax. Instructions that could move rsp, and pops of what a
+    /// callee preserves, are in no stub (System V psABI, figure 3.4).
+    #[test]
+    fn instructions_between_pop_and_jump_are_followed_if_they_leave_the_stack_alone() {
+        let popped = |between: &[u8]| {
+            let code = [&[0x5A][..], between, &[0xFF, 0xE0]].concat();
+            popped(AT, &Segment::new(AT, &code))
+        };
+        for number in 0..16_u8 {
+            let (low, high) = (number & 7, number >> 3);
+            let is_volatile = matches!(number, 0..=2 | 8..=11);
+            assert_eq!(
+                popped(&[0x40 | high, 0x58 | low]),
+                is_volatile.then_some(2),
+                "pop of {number}"
+            );
+            let is_other = (number != 4).then_some(1);
+            // add r64, rax; add rax, r64; shl r64, 4; and r64, 15
+            let (to, from) = (0xC0 | low << 3, 0xC0 | low);
+            assert_eq!(popped(&[0x48 | high << 2, 0x03, to]), is_other, "add to {number}");
+            assert_eq!(popped(&[0x48 | high, 0x03, from]), is_other, "add of {number}");
+            assert_eq!(popped(&[0x48 | high, 0xC1, 0xE0 | low, 4]), is_other, "shift of {number}");
+            assert_eq!(popped(&[0x48 | high, 0x83, 0xE0 | low, 15]), is_other, "and of {number}");
+            // mov r64, imm64; mov r32, imm32
+            let wide = [0x48 | high, 0xB8 | low, 1, 2, 3, 4, 5, 6, 7, 8];
+            assert_eq!(popped(&wide), Some(1), "mov to {number}");
+            assert_eq!(
+                popped(&[0x40 | high, 0xB8 | low, 1, 2, 3, 4]),
+                None,
+                "short mov to {number}"
+            );
+        }
+        for (between, expected) in [
+            (&[0x90][..], Some(1)),                           // nop
+            (&[0x40, 0x90], Some(1)),                         // nop, with a prefix
+            (&[0x48, 0x05, 1, 2, 3, 4], Some(1)),             // add rax, imm32
+            (&[0x25, 1, 2, 3, 4], Some(1)),                   // and eax, imm32
+            (&[0x48, 0x8B, 0x04, 0x24], Some(1)),             // mov rax, [rsp]
+            (&[0x48, 0x8B, 0x84, 0x24, 0, 1, 0, 0], Some(1)), // mov rax, [rsp+100h]
+            (&[0x48, 0x83, 0x38, 0], Some(1)),                // cmp qword [rax], 0
+            (&[0x75, 0x02], Some(1)),                         // jne
+            (&[0xFF, 0xD0], None),                            // call rax
+            (&[0xFF, 0xF0], None),                            // push rax
+        ] {
+            assert_eq!(popped(between), expected, "{between:02x?}");
+        }
+        // jmp rel32, with and without a prefix.
+        for jump in [&[0x58, 0xE9, 0, 0, 0, 0][..], &[0x58, 0x40, 0xE9, 0, 0, 0, 0]] {
+            assert_eq!(super::popped(AT, &Segment::new(AT, jump)), Some(1), "{jump:02x?}");
         }
     }
 

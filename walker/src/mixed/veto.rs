@@ -42,3 +42,26 @@ impl fmt::Debug for SignalVeto<'_> {
         f.debug_struct("SignalVeto").field("is_suspending", is_suspending).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString as _;
+
+    #[test]
+    fn a_suspension_or_the_address_forbids() {
+        for (suspending, rip, expected) in
+            [(false, 1, false), (false, 2, true), (true, 1, true), (true, 2, true)]
+        {
+            let is_suspending = AtomicBool::new(suspending);
+            let veto = SignalVeto { is_suspending: &is_suspending, forbids: &|rip| rip == 2 };
+            assert_eq!(veto.forbids(rip), expected);
+            let text = alloc::format!("{veto:?}");
+            assert!(
+                text.starts_with("SignalVeto") && text.contains(&suspending.to_string()),
+                "{text}"
+            );
+        }
+        assert!(!SignalVeto::NONE.forbids(2));
+    }
+}

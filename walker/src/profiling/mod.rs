@@ -8,6 +8,8 @@
 mod hresult;
 mod info;
 mod target;
+#[cfg(test)]
+mod tests;
 
 pub use hresult::HResult;
 pub use info::{

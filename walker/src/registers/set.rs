@@ -166,6 +166,7 @@ mod tests {
         assert_eq!(set.gprs().collect::<Vec<_>>(), [Gpr::Rbx, Gpr::R15]);
         let xmm: Vec<_> = (0..=255).filter(|n| set.contains_xmm(*n)).collect();
         assert_eq!(xmm, [6, 15]);
+        assert_eq!(set.with(Gpr::Rbx).with_xmm(6).union(set), set, "once is enough");
         assert_eq!(set.with_xmm(5).with_xmm(16).with_xmm(255), set);
         assert!(!set.without(Gpr::R15).contains(Gpr::R15));
         assert!(RegisterSet::ALL.contains_all(set) && !set.contains_all(RegisterSet::ALL));

@@ -2,6 +2,7 @@
 
 mod encodings;
 mod images;
+mod paths;
 mod steps;
 mod tables;
 mod writer;

@@ -43,11 +43,16 @@ impl Memory for Stack {
 }
 
 /// Functions with their encodings, one after the other from [`CODE`] on; 0x1000 bytes of int3 follow.
-struct Functions<'f>(&'f [(&'f [u8], u32)]);
+pub(crate) struct Functions<'f>(pub(crate) &'f [(&'f [u8], u32)]);
 
 impl Functions<'_> {
     /// Makes a step from the instruction at an offset, with rbp at a stack slot.
-    fn step(&self, position: Position, at: u32, rbp: u64) -> Result<(String, Step), UnwindError> {
+    pub(crate) fn step(
+        &self,
+        position: Position,
+        at: u32,
+        rbp: u64,
+    ) -> Result<(String, Step), UnwindError> {
         let mut code = Vec::new();
         let mut entries = Vec::new();
         for (bytes, encoding) in self.0 {
@@ -115,21 +120,21 @@ impl Functions<'_> {
         Ok((text, step))
     }
 
-    fn interrupted(&self, at: u32, rbp: u64) -> String {
+    pub(crate) fn interrupted(&self, at: u32, rbp: u64) -> String {
         self.step(Position::Interrupted, at, rbp).unwrap().0
     }
 
-    fn trust(&self, at: u32, rbp: u64) -> Trust {
+    pub(crate) fn trust(&self, at: u32, rbp: u64) -> Trust {
         self.step(Position::Interrupted, at, rbp).unwrap().1.trust
     }
 
-    fn error(&self, at: u32, rbp: u64) -> UnwindError {
+    pub(crate) fn error(&self, at: u32, rbp: u64) -> UnwindError {
         self.step(Position::Interrupted, at, rbp).unwrap_err()
     }
 }
 
 /// rbp below the frame: it has nothing to do with the function.
-const ELSEWHERE: u64 = 0x800;
+pub(crate) const ELSEWHERE: u64 = 0x800;
 
 /// `push rbp; mov rbp, rsp; push r14; push rbx; sub rsp, 16; call; add rsp, 16; pop rbx; pop r14;
 /// pop rbp; ret`.

@@ -1,6 +1,6 @@
 //! Advice for HRESULTs.
 
-use clr_walker::mixed::{Advice, advice};
+use clr_walker::mixed::{Advice, Policy, advice};
 use clr_walker::profiling::HResult;
 
 #[test]
@@ -20,4 +20,15 @@ fn every_result_asks_for_something() {
     ] {
         assert_eq!(advice(result), expected, "{result}");
     }
+}
+
+/// Texts and command lines have these names.
+#[test]
+fn policies_have_names_and_threads() {
+    let itself = Policy::ALL.iter().filter(|policy| policy.is_for_itself());
+    let names: Vec<_> = itself.map(|policy| policy.name()).collect();
+    assert_eq!(names, ["signal", "signal-snapshot", "synchronous"]);
+    let others = Policy::ALL.iter().filter(|policy| !policy.is_for_itself());
+    let names: Vec<_> = others.map(|policy| policy.name()).collect();
+    assert_eq!(names, ["unseeded", "seeded", "runtime-suspended", "frame-pointers"]);
 }

@@ -160,3 +160,13 @@ fn clauses_are_read_as_they_are_written() {
 fn better_evidence_is_greater() {
     assert!(Evidence::Documented < Evidence::Read && Evidence::Read < Evidence::Observed);
 }
+
+/// Texts, pages and JSON have these words.
+#[test]
+fn words_of_evidence_are_those_of_the_book() {
+    let [documented, read, observed] = [Evidence::Documented, Evidence::Read, Evidence::Observed];
+    assert_eq!(format!("{documented} {read} {observed:>9}|"), "documented read  observed|");
+    let words = Support::ALL.map(|support| support.to_string());
+    assert_eq!(words, ["observed", "read", "documented", "assumed"]);
+    assert_eq!(Chapter::EntryChecks.to_string(), "Entry checks");
+}

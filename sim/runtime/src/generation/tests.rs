@@ -90,3 +90,59 @@ fn sets_have_their_members() {
     let net8 = Generations::NET_8.iter().collect::<Vec<_>>();
     assert_eq!(net8, [Generation::Net8Windows, Generation::Net8Unix]);
 }
+
+#[test]
+fn answers_have_words_and_sources() {
+    for (known, word, source) in [
+        (Known::Observed, "observed", None),
+        (Known::Read("a.cpp: F"), "read", Some("a.cpp: F")),
+        (Known::Documented("page"), "documented", Some("page")),
+        (Known::Assumed("as 3.1"), "assumed", Some("as 3.1")),
+    ] {
+        assert_eq!((known.word(), known.source()), (word, source));
+        let expected = source.map_or(word.to_owned(), |source| format!("{word} ({source})"));
+        assert_eq!(known.to_string(), expected);
+    }
+    assert_eq!(Version(3, 1).to_string(), "3.1");
+}
+
+#[test]
+fn products_are_told_by_their_names() {
+    for generation in Generation::ALL {
+        assert_eq!(
+            generation.is_core(),
+            !generation.name().starts_with("framework"),
+            "{generation}"
+        );
+    }
+}
+
+/// Tests contract §3.5: six registers that callees save on Unix, eight on Windows, and the return address
+/// after them.
+#[test]
+fn fields_of_hijack_arguments_follow_each_other() {
+    use questions::{HijackArgsLayout, InlinedCallFrameLayout};
+    // The tables of runtimes are made by the compiler; here the functions run.
+    for returned in [8, 16, 32_u64].map(core::hint::black_box) {
+        let unix = HijackArgsLayout::unix(returned);
+        assert_eq!(
+            (unix.registers, unix.rsp, unix.return_address),
+            (returned, None, returned + 48)
+        );
+        let windows = HijackArgsLayout::windows(returned);
+        assert_eq!(
+            (windows.registers, windows.rsp, windows.return_address),
+            (returned, None, returned + 64)
+        );
+        let with_rsp = HijackArgsLayout::windows_with_rsp(returned);
+        assert_eq!(
+            (with_rsp.registers, with_rsp.rsp, with_rsp.return_address),
+            (returned, Some(returned + 64), returned + 72)
+        );
+        let call = InlinedCallFrameLayout::after(returned);
+        assert_eq!(
+            (call.call_site_sp, call.return_address, call.frame_pointer),
+            (returned, returned + 8, returned + 16)
+        );
+    }
+}

@@ -7,6 +7,7 @@ mod masks;
 mod runtime;
 mod seeded;
 mod suspension;
+mod target;
 mod threads;
 mod waiting;
 

@@ -186,3 +186,41 @@ fn bits_4_and_8_pass_every_check() {
         }
     }
 }
+
+/// The flags next to each other in a word are independent.
+#[test]
+fn flags_of_a_thread_object_change_alone() {
+    let usual = ThreadFields::default();
+    for (fields, hijacked, locked) in [
+        (usual, false, false),
+        (ThreadFields { gc_special: true, ..usual }, false, false),
+        (ThreadFields { hijack_locked: true, ..usual }, false, true),
+        (ThreadFields { forbid_suspend: 1, ..usual }, false, false),
+        (EVERYTHING, true, true),
+    ] {
+        let mut memory = memory();
+        fields.write(&mut memory, ThreadId(AT)).unwrap();
+        assert_eq!(OBJECT.is_hijacked(&memory), Ok(hijacked), "{fields:?}");
+        assert_eq!(OBJECT.is_hijack_locked(&memory), Ok(locked), "{fields:?}");
+        for cooperative in [true, false] {
+            OBJECT.set_cooperative(&mut memory, cooperative).unwrap();
+            assert_eq!(ask(&memory), Ok(ThreadFields { cooperative, ..fields }));
+        }
+    }
+}
+
+/// Tests C-077: also a return address that is hijacked while another one is.
+#[test]
+fn a_return_address_is_replaced_and_remembered() {
+    for fields in [ThreadFields { hijacked: None, ..EVERYTHING }, EVERYTHING] {
+        let mut memory = memory();
+        fields.write(&mut memory, ThreadId(AT)).unwrap();
+        OBJECT.hijack(&mut memory, SLOT, 0x7FF8_5678, 0x7FF7_0000).unwrap();
+        assert_eq!(OBJECT.is_hijacked(&memory), Ok(true));
+        assert_eq!(memory.get(SLOT), 0x7FF7_0000);
+        let hijacked = Some((SLOT, 0x7FF8_5678));
+        assert_eq!(ask(&memory), Ok(ThreadFields { hijacked, ..EVERYTHING }));
+        assert_eq!(OBJECT.unhijack(&mut memory), Ok(hijacked));
+        assert_eq!(memory.get(SLOT), 0x7FF8_5678);
+    }
+}

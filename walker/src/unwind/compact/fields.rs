@@ -52,12 +52,15 @@ pub(super) struct Fields {
     pub(super) opcode: u8,
     /// True for VEX and EVEX.
     pub(super) vector: bool,
+    /// True after `66`, which VEX has in itself.
     pub(super) operand_size: bool,
     /// Nonzero after `F2` or `F3`, and for the vector instructions that have these in VEX.
     pub(super) repeat: u8,
-    /// The low four bits of REX, or those bits of VEX.
+    /// The low four bits of REX, or the last three of VEX.
     pub(super) rex: u8,
     pub(super) has_rex: bool,
+    /// The register that VEX names beside ModRM.
+    pub(super) second: Gpr,
     pub(super) modrm: u8,
     sib: u8,
     pub(super) displacement: i32,
@@ -120,7 +123,7 @@ impl Fields {
             rex = byte & 0xF;
             byte = reader.byte()?;
         }
-        let mut map = Map::One;
+        let (mut map, mut second_register) = (Map::One, 0);
         let vector = matches!(byte, 0xC4 | 0xC5 | 0x62);
         if vector {
             if has_rex {
@@ -134,10 +137,10 @@ impl Fields {
                 (1, first)
             } else {
                 let second = reader.byte()?;
-                rex |= second >> 7 << 3;
                 (first & 0x1F, second)
             };
-            (operand_size, repeat) = (last & 3 == 1, if last & 3 > 1 { last & 3 } else { 0 });
+            second_register = !last >> 3 & 0xF;
+            repeat = last & 2;
             let number = if byte == 0x62 {
                 reader.byte()?;
                 number & 7
@@ -173,6 +176,7 @@ impl Fields {
             repeat,
             rex,
             has_rex,
+            second: Gpr::from_number(second_register),
             modrm: 0,
             sib: 0,
             displacement: 0,
@@ -239,6 +243,11 @@ impl Fields {
         self.rex & 8 != 0
     }
 
+    /// Returns true if operands have 2 bytes.
+    pub(super) const fn is_short(&self) -> bool {
+        self.operand_size && !self.is_wide()
+    }
+
     /// Returns true if the operand is a register.
     const fn is_register(&self) -> bool {
         self.modrm >> 6 == 3
@@ -258,17 +267,33 @@ impl Fields {
         self.is_register().then(|| Gpr::from_number(self.modrm & 7 | self.rex << 3 & 8))
     }
 
+    /// Returns the register that the opcode's low bits name.
+    pub(super) fn opcode_register(&self) -> Gpr {
+        Gpr::from_number(self.opcode & 7 | self.rex << 3 & 8)
+    }
+
+    /// Returns the register that a byte is in: without REX, 4 to 7 are ah to bh.
+    pub(super) fn byte_register(&self, register: Gpr) -> Gpr {
+        let number = register.number();
+        let high = !self.has_rex && (4..8).contains(&number);
+        Gpr::from_number(if high { number - 4 } else { number })
+    }
+
+    /// Returns true if the operand's address has an index.
+    pub(super) const fn has_index(&self) -> bool {
+        self.modrm & 7 == 4 && (self.sib >> 3 & 7 != 4 || self.rex & 2 != 0)
+    }
+
     /// Returns rsp or rbp and the displacement, if that is the operand's address.
     pub(super) fn in_frame(&self) -> Option<(Base, i32)> {
         let (mode, rm) = (self.modrm >> 6, self.modrm & 7);
         if mode == 3 || self.rex & 1 != 0 {
             return None;
         }
-        let has_no_index = self.sib >> 3 & 7 == 4 && self.rex & 2 == 0;
         let base = if rm == 4 { self.sib & 7 } else { rm };
         match base {
-            4 if has_no_index => Some((Base::Rsp, self.displacement)),
-            5 if mode != 0 && (rm != 4 || has_no_index) => Some((Base::Rbp, self.displacement)),
+            4 if !self.has_index() => Some((Base::Rsp, self.displacement)),
+            5 if mode != 0 && !self.has_index() => Some((Base::Rbp, self.displacement)),
             _ => None,
         }
     }

@@ -6,6 +6,7 @@
 //! known which integer register they write.
 
 use super::fields::{Fields, Map};
+use super::state::PRESERVED;
 use crate::registers::Gpr;
 
 /// A decoded instruction.
@@ -78,24 +79,26 @@ impl Fields {
             _ if self.vector => self.vector_effect(),
             Map::One => self.one_byte_effect(),
             Map::Two => self.two_byte_effect(),
-            Map::Three38 if matches!(self.opcode, 0xF0 | 0xF1) => Effect::Write(self.register()),
+            // `movbe`, which may store, and `crc32`.
+            Map::Three38 if self.opcode == 0xF0 || self.opcode == 0xF1 && self.repeat == 0xF2 => {
+                Effect::Write(self.register())
+            }
+            // `adcx` and `adox`.
+            Map::Three38 if self.opcode == 0xF6 && (self.operand_size || self.repeat == 0xF3) => {
+                Effect::Write(self.register())
+            }
             Map::Three3A if matches!(self.opcode, 0x14..=0x17) => written(self.operand()),
             _ => Effect::None,
         }
     }
 
     fn one_byte_effect(&self) -> Effect {
-        // Instructions on bytes have no REX.W; without REX, 4 to 7 are ah to bh.
-        let byte_register = |register: Gpr| {
-            let number = register.number();
-            let high = !self.has_rex && (4..8).contains(&number);
-            Gpr::from_number(if high { number - 4 } else { number })
-        };
+        let byte_register = |register| self.byte_register(register);
         let (register, operand) = (self.register(), self.operand());
-        let opcode_register = Gpr::from_number(self.opcode & 7 | self.rex << 3 & 8);
-        let is_short = self.operand_size && !self.is_wide();
+        let opcode_register = self.opcode_register();
         match self.opcode {
-            0x38..=0x3F | 0x84 | 0x85 => Effect::None,
+            // 90 is `nop`, `pause`, or an exchange of r8 and rax, which callees need not preserve.
+            0x38..=0x3F | 0x84 | 0x85 | 0x90 => Effect::None,
             0x00..=0x3F => match self.opcode & 7 {
                 0 => written(operand.map(byte_register)),
                 1 => written(operand),
@@ -103,7 +106,9 @@ impl Fields {
                 3 => Effect::Write(register),
                 _ => Effect::None,
             },
-            0x50..=0x5F | 0x68 | 0x6A | 0x8F | 0x9C | 0x9D | 0xC9 if is_short => Effect::Unknown,
+            0x50..=0x5F | 0x68 | 0x6A | 0x8F | 0x9C | 0x9D | 0xC9 if self.is_short() => {
+                Effect::Unknown
+            }
             0x50..=0x57 => Effect::Push(Some(opcode_register)),
             0x58..=0x5F => Effect::Pop(Some(opcode_register)),
             0x68 | 0x6A | 0x9C => Effect::Push(None),
@@ -112,11 +117,13 @@ impl Fields {
                 None => Effect::Pop(None),
             },
             0x9D => Effect::Pop(None),
-            0x63 | 0x69 | 0x6B | 0x87 => Effect::Write(register),
+            0x63 | 0x69 | 0x6B => Effect::Write(register),
+            0x86 => both_written(operand.map(byte_register), byte_register(register)),
+            0x87 => both_written(operand, register),
             0x70..=0x7F | 0xE0..=0xE3 => Effect::Branch(self.immediate),
             0x80 if self.extension() != 7 => written(operand.map(byte_register)),
             0x81 | 0x83 => self.arithmetic(),
-            0x86 | 0x8A => Effect::Write(byte_register(register)),
+            0x8A => Effect::Write(byte_register(register)),
             0x88 | 0xC0 | 0xC6 | 0xD0 | 0xD2 | 0xFE => written(operand.map(byte_register)),
             0x89 => match (operand, self.in_frame()) {
                 (Some(to), _) => self.moved(to, register),
@@ -136,8 +143,7 @@ impl Fields {
                 _ => Effect::Write(register),
             },
             0x8C | 0xC1 | 0xC7 | 0xD1 | 0xD3 => written(operand),
-            0x90 if self.rex & 1 == 0 => Effect::None,
-            0x90..=0x97 | 0xB8..=0xBF => Effect::Write(opcode_register),
+            0x91..=0x97 | 0xB8..=0xBF => Effect::Write(opcode_register),
             0xB0..=0xB7 => Effect::Write(byte_register(opcode_register)),
             0xC3 => Effect::Return,
             0xC9 => Effect::Leave,
@@ -184,15 +190,17 @@ impl Fields {
             4 => match (self.modrm >> 6, self.modrm & 7) {
                 (0, 5) => Effect::JumpOut,
                 // A method of an object: a table would be indexed, and a label is in a variable.
-                (1 | 2, rm) if rm != 4 && self.in_frame().is_none() => Effect::JumpOut,
+                (1 | 2, _) if !self.has_index() && self.in_frame().is_none() => Effect::JumpOut,
                 _ => Effect::JumpAnywhere,
             },
-            6 => Effect::Push(None),
+            6 if self.is_short() => Effect::Unknown,
+            6 => Effect::Push(self.operand()),
             _ => Effect::Unknown,
         }
     }
 
     fn two_byte_effect(&self) -> Effect {
+        let byte_register = |register| self.byte_register(register);
         let (register, operand) = (self.register(), self.operand());
         match self.opcode {
             0x0B | 0xB9 | 0xFF => Effect::DeadEnd,
@@ -204,21 +212,23 @@ impl Fields {
             | 0xB2
             | 0xB4..=0xB8
             | 0xBC..=0xBF
-            | 0xC1
             | 0xC5
             | 0xD7 => Effect::Write(register),
             0x2C | 0x2D if self.repeat != 0 => Effect::Write(register),
             0x7E if self.repeat == 0 => written(operand),
             0x80..=0x8F => Effect::Branch(self.immediate),
-            0x90..=0x9F => {
-                let low = |register: &Gpr| self.has_rex || register.number() < 4;
-                written(operand.filter(low))
-            }
+            0x90..=0x9F | 0xB0 => written(operand.map(byte_register)),
+            0xA0 | 0xA1 | 0xA8 | 0xA9 if self.is_short() => Effect::Unknown,
             0xA0 | 0xA8 => Effect::Push(None),
             0xA1 | 0xA9 => Effect::Pop(None),
-            0xA4 | 0xA5 | 0xAB | 0xAC | 0xAD | 0xB1 | 0xB3 | 0xBB => written(operand),
+            // `cpuid`.
+            0xA2 => Effect::Write(Gpr::Rbx),
+            // Of C7 only `rdrand`, `rdseed` and `rdpid` have a register.
+            0xA4 | 0xA5 | 0xAB | 0xAC | 0xAD | 0xB1 | 0xB3 | 0xBB | 0xC7 => written(operand),
             0xBA if self.extension() != 4 => written(operand),
-            0xC8..=0xCF => Effect::Write(Gpr::from_number(self.opcode & 7 | self.rex << 3 & 8)),
+            0xC0 => both_written(operand.map(byte_register), byte_register(register)),
+            0xC1 => both_written(operand, register),
+            0xC8..=0xCF => Effect::Write(self.opcode_register()),
             0x07 | 0x35 => Effect::Unknown,
             _ => Effect::None,
         }
@@ -227,13 +237,29 @@ impl Fields {
     /// Returns the effect of an instruction with a VEX or EVEX prefix: a few have integer results.
     fn vector_effect(&self) -> Effect {
         match (self.map, self.opcode) {
-            (Map::Two, 0x2C | 0x2D | 0x50 | 0xC5 | 0xD7 | 0x93)
-            | (Map::Three38, 0xF2 | 0xF5..=0xF7)
+            // `blsr`, `blsmsk` and `blsi`; and `mulx`, which has two results.
+            (Map::Three38, 0xF3) => Effect::Write(self.second),
+            (Map::Three38, 0xF6) => both_written(Some(self.register()), self.second),
+            // Conversions to integers without a sign.
+            (Map::Two, 0x78 | 0x79) if self.repeat == 0 => Effect::None,
+            (Map::Two, 0x2C | 0x2D | 0x50 | 0x78 | 0x79 | 0xC5 | 0xD7 | 0x93)
+            | (Map::Three38, 0xF2 | 0xF5 | 0xF7)
             | (Map::Three3A, 0xF0) => Effect::Write(self.register()),
             (Map::Two, 0x7E) if self.repeat == 0 => written(self.operand()),
             (Map::Three3A, 0x14..=0x17) => written(self.operand()),
             _ => Effect::None,
         }
+    }
+}
+
+/// Returns the effect of overwriting two registers; what one of them is does not matter, if the other one is
+/// preserved and it is not.
+fn both_written(one: Option<Gpr>, other: Gpr) -> Effect {
+    let matters = |register| register == Gpr::Rsp || PRESERVED.contains(&register);
+    match one {
+        Some(one) if one == other || !matters(other) => Effect::Write(one),
+        Some(one) if matters(one) => Effect::Unknown,
+        _ => Effect::Write(other),
     }
 }
 

@@ -8,6 +8,8 @@ mod fields;
 mod follow;
 mod instruction;
 mod state;
+#[cfg(test)]
+mod tests;
 
 use super::{Guesses, Position, Step, Trust, UnwindError, dwarf};
 use crate::cfi::{Column, Found, NONVOLATILE, Rule};
@@ -16,6 +18,7 @@ use crate::compact::{CompactError, CompactProblem, CompactTable, Entry, Layout, 
 use crate::memory::Memory;
 use crate::registers::{Gpr, RegisterSet, Registers};
 use follow::{Code, Destination};
+use instruction::Base;
 use state::{PRESERVED, Source, State};
 
 /// A fixed frame, as an entry describes it outside prologue and epilogues.
@@ -229,9 +232,10 @@ fn through<M: Memory + ?Sized>(
     memory: &M,
 ) -> Result<Step, UnwindError> {
     let unknown = UnwindError::NoFrameInformation { address: registers.rip };
-    let base = if frame.base == Gpr::Rbp { state.rbp } else { state.rsp };
+    let mut state = *state;
+    let base = state.base(if frame.base == Gpr::Rbp { Base::Rbp } else { Base::Rsp });
     let cfa = base.ok_or(unknown)?.wrapping_add(frame.size.into());
-    let step = restore(state, cfa, frame.saved(), registers, memory)?;
+    let step = restore(&state, cfa, frame.saved(), registers, memory)?;
     Ok(Step { trust, ..step })
 }
 

@@ -124,7 +124,8 @@ impl State {
         Some(())
     }
 
-    fn base(&mut self, base: Base) -> Option<u64> {
+    /// Returns the value of a register that addresses a frame.
+    pub(super) fn base(&mut self, base: Base) -> Option<u64> {
         match base {
             Base::Rsp => self.rsp,
             Base::Rbp => {

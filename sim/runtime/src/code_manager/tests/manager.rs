@@ -208,3 +208,84 @@ fn cold_code_is_unwound_by_the_entry_of_the_hot_part() {
         assert_eq!(unwound(image, &entries, offset), WITH_RBX, "{offset:#x}");
     }
 }
+
+/// Tests H-18.
+#[test]
+fn freed_code_is_no_managed_code_and_its_id_dangles() {
+    let bytes = bytes();
+    let mut manager = CodeManager::new();
+    let [first, second] = [7, 9].map(|id| manager.add_method(method(id)));
+    let codes = [(first, 0), (second, 0x40)].map(|(method, offset)| {
+        (LOW + offset, Block::Code(manager.add_code(compiled(method, LOW + offset))))
+    });
+    let heap = RangeSection::code_heap(LOW, LOW + SIZE, &codes).unwrap();
+    manager.add_section(heap, region(LOW, &bytes, &[])).unwrap();
+    let state = |manager: &CodeManager<'_>| {
+        let ids = [7, 9, 11].map(|id| manager.is_dangling(FunctionId(id)));
+        let places = [LOW - 1, LOW, LOW + 0x3F, LOW + 0x40, LOW + 0x7F, LOW + 0x80];
+        (ids, places.map(|at| (id_at(manager, at), manager.was_freed(at))))
+    };
+    let whole = state(&manager);
+    // The last method's block reaches to the section's end, its code does not.
+    let ids = [(0, false), (7, false), (7, false), (9, false), (9, false), (9, false)];
+    assert_eq!(whole, ([false; 3], ids));
+
+    assert!(!manager.free(FunctionId(11)), "there is no such method");
+    assert!(manager.free(FunctionId(9)) && !manager.free(FunctionId(9)));
+    assert_eq!(manager.freed_count(), 1);
+    let ids = [(0, false), (7, false), (7, false), (0, true), (0, true), (0, false)];
+    assert_eq!(state(&manager), ([false, true, false], ids));
+    assert!(manager.free(FunctionId(7)));
+    assert_eq!(manager.freed_count(), 2);
+    let none = [(0, false), (0, true), (0, true), (0, true), (0, true), (0, false)];
+    assert_eq!(state(&manager), ([true, true, false], none));
+
+    manager.unfree(1);
+    assert_eq!((manager.freed_count(), state(&manager)), (1, ([false, true, false], ids)));
+    manager.unfree(0);
+    assert_eq!((manager.freed_count(), state(&manager)), (0, whole));
+}
+
+#[test]
+fn images_are_told_from_heaps() {
+    let bytes = bytes();
+    let mut manager = CodeManager::new();
+    let heap = RangeSection::code_heap(LOW, LOW + SIZE, &[]).unwrap();
+    manager.add_section(heap, region(LOW, &bytes, &[])).unwrap();
+    let at = LOW + 2 * SIZE;
+    let image = RangeSection::ready_to_run(at, at + SIZE, &[]).unwrap();
+    manager.add_section(image, region(at, &bytes, &[])).unwrap();
+    for (address, expected) in [
+        (LOW, false),
+        (LOW + SIZE, false),
+        (at - 1, false),
+        (at, true),
+        (at + SIZE - 1, true),
+        (at + SIZE, false),
+    ] {
+        assert_eq!(manager.is_in_image(address), expected, "{address:#x}");
+    }
+}
+
+#[test]
+fn funclets_are_parts_of_their_code() {
+    let funclet = |start, end, funclet| FuncletRange { start, end, funclet };
+    let code = CodeVersion {
+        funclets: vec![
+            funclet(LOW + 0x20, LOW + 0x30, Funclet::Filter),
+            funclet(LOW + 0x30, LOW + 0x38, Funclet::Handler),
+        ],
+        ..compiled(MethodIndex(0), LOW)
+    };
+    for (offset, expected) in [
+        (0, None),
+        (0x1F, None),
+        (0x20, Some(Funclet::Filter)),
+        (0x2F, Some(Funclet::Filter)),
+        (0x30, Some(Funclet::Handler)),
+        (0x37, Some(Funclet::Handler)),
+        (0x38, None),
+    ] {
+        assert_eq!(code.funclet(LOW + offset), expected, "{offset:#x}");
+    }
+}

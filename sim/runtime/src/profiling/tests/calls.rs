@@ -189,3 +189,92 @@ fn a_thread_in_a_callback_has_its_bits_meanwhile() {
     assert_eq!(caller.in_callback(CallbackKind::GarbageCollectionStarted, bits), 5);
     assert_eq!(bits(&caller), 4);
 }
+
+/// What is logged belongs to one listener: another thread's calls come between, and start anew.
+#[test]
+fn a_log_records_while_somebody_listens() {
+    let runtime = process(CoreClr31Windows);
+    let ask = || with_state(&runtime, WORKER, 1, |caller| walk(caller, ThreadId(0)));
+    let log = &runtime.log;
+    ask();
+    assert_eq!(log.take(), [], "nobody listens");
+    log.listen();
+    ask();
+    let whole = log.take();
+    assert!(whole.len() > 1, "{whole:?}");
+    ask();
+    assert_eq!(log.take(), [], "taking ends it");
+
+    log.listen();
+    ask();
+    let interrupted = log.interrupt();
+    ask();
+    assert_eq!(log.take(), [], "the other thread does not listen");
+    log.resume(interrupted);
+    assert_eq!(log.take(), whole);
+}
+
+#[test]
+fn a_process_and_its_callers_are_printed_without_memory() {
+    for generation in Generation::ALL {
+        let runtime = process(generation);
+        let text = format!("{runtime:?}");
+        assert!(text.starts_with("Runtime {") && text.contains("event_mask"), "{text}");
+        let text = format!("{:?}", runtime.on(OTHER));
+        assert!(text.starts_with("Caller") && text.contains("OsThreadId(2)"), "{text}");
+    }
+}
+
+#[test]
+fn code_has_names_of_functions_and_places() {
+    use crate::NativeFunction;
+    use crate::explain::{NamedAddress, Names as _};
+    let mut runtime = process(CoreClr31Windows);
+    for method in runtime.code.methods_mut() {
+        method.name = if method.id == FOO { "App.Foo".to_owned() } else { String::new() };
+    }
+    let native = |start, module: &str| NativeFunction {
+        start,
+        end: start + 0x10,
+        name: "memcpy".to_owned(),
+        module: module.to_owned(),
+    };
+    runtime.native.add_function(native(NATIVE, "coreclr.dll"));
+    runtime.native.add_function(native(NATIVE + 0x10, ""));
+    assert_eq!(runtime.function(FOO).as_deref(), Some("App.Foo"));
+    assert_eq!(runtime.function(DYNAMIC).as_deref(), Some("(dynamic method)"));
+    assert_eq!(runtime.function(FunctionId(1)), None);
+    let name = |address| runtime.place(address).to_string();
+    assert_eq!(name(FOO_TIER1 + 5), "App.Foo+0x5");
+    assert_eq!(name(NATIVE + 8), "memcpy+0x8 of coreclr.dll");
+    assert_eq!(name(NATIVE + 0x18), "memcpy+0x8");
+    assert_eq!(runtime.place(0x123), NamedAddress::Unknown { address: 0x123 });
+}
+
+/// Searches make many calls in one process; each must see what the first one saw.
+#[test]
+fn what_calls_leave_behind_is_forgotten() {
+    use crate::profiler_rules::RuleViolation;
+    let runtime = process(CoreClr31Windows);
+    runtime.broke(RuleViolation::ContextOfRunning { thread: OTHER });
+    runtime.frame_info.set(Some((7, FOO)));
+    runtime.next_frame_info.set(8);
+    runtime.forget_calls();
+    assert_eq!(runtime.rule_violation(), None);
+    assert_eq!((runtime.frame_info.get(), runtime.next_frame_info.get()), (None, 1));
+}
+
+#[test]
+fn code_is_named_after_the_core_library_of_its_product() {
+    use crate::metadata::Module;
+    for generation in Generation::ALL {
+        let mut runtime = process(generation);
+        runtime.name_code(&[]);
+        let names: Vec<_> = runtime.metadata.modules().iter().map(Module::name).collect();
+        let is_framework = generation.name().starts_with("framework");
+        let core = if is_framework { "mscorlib.dll" } else { "System.Private.CoreLib.dll" };
+        assert_eq!(names, ["App.dll", core], "{generation}");
+        let (_, foo) = runtime.code.method(FOO).unwrap();
+        assert_eq!(foo.module, runtime.metadata.modules()[0].id, "{generation}");
+    }
+}

@@ -40,3 +40,37 @@ fn a_method_waits_while_its_lock_is_held() {
         }
     }
 }
+
+/// Tests H-09 and H-10: a wait ends with the state that it is for, and not with that of another one.
+#[test]
+fn a_wait_ends_with_its_condition() {
+    let runtime = process(CoreClr31Windows);
+    let ended = |wait| runtime.has_ended(OTHER, wait);
+    assert!(ended(Wait::Lock(Lock::CodeManager)) && ended(Wait::CodeManagerReaders));
+    assert!(ended(Wait::RuntimeRunning(WORKER)));
+    runtime.change_process(|process| {
+        process.code_manager_writer = Some(WORKER);
+        process.suspension = Suspension::Suspended(WORKER);
+    });
+    assert!(!ended(Wait::Lock(Lock::CodeManager)) && ended(Wait::Lock(Lock::Loader)));
+    assert!(!ended(Wait::RuntimeRunning(WORKER)) && ended(Wait::RuntimeRunning(GC)));
+    // The waiting writer's own reads are no obstacle.
+    runtime.change_thread(OTHER, |thread| thread.code_manager_reads = 1);
+    assert!(ended(Wait::CodeManagerReaders));
+    for (thread, reads) in [(WORKER, 1), (GC, 2)] {
+        runtime.change_thread(thread, |thread| thread.code_manager_reads = reads);
+        assert!(!ended(Wait::CodeManagerReaders));
+    }
+    assert_eq!(runtime.code_manager_readers(OTHER), [WORKER, GC]);
+    assert_eq!(runtime.code_manager_readers(GC), [WORKER, OTHER]);
+    // What other threads do is known to their world alone.
+    for wait in [
+        Wait::ThreadsToStop,
+        Wait::Gc(0),
+        Wait::GcWanted,
+        Wait::ForegroundThreads,
+        Wait::WakeUpOfInterrupted,
+    ] {
+        assert!(!ended(wait), "{wait:?}");
+    }
+}

@@ -126,8 +126,10 @@ pub(super) struct State {
     pub locks: Vec<LockState>,
     pub conditions: Vec<ConditionState>,
     pub events: Vec<bool>,
-    /// Times at which the events were last set (µs), if they were.
+    /// Times at which the events were last set (µs), if they were, and that is of interest.
     pub set_at: Vec<Option<u64>>,
+    /// The events whose times are of interest.
+    pub timed: Vec<bool>,
     /// Virtual time (µs).
     pub now: u64,
     pub turns: u64,

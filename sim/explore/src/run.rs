@@ -103,8 +103,9 @@ fn begin<'p>(
         threads,
         locks: setup.locks.iter().map(|(_, kind)| LockState::new(*kind)).collect(),
         conditions: vec![ConditionState::default(); setup.conditions as usize],
-        events: vec![false; setup.events as usize],
-        set_at: vec![None; setup.events as usize],
+        events: vec![false; setup.events.len()],
+        set_at: vec![None; setup.events.len()],
+        timed: core::mem::take(&mut setup.events),
         history,
         starter,
         ..State::default()

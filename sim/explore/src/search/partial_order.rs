@@ -2,12 +2,12 @@
 //! independent steps alone.
 
 use super::dice::{STEP, finished};
-use crate::footprint::Footprint;
+use crate::footprint::{Footprint, Things};
 use crate::history::ThreadIndex;
 use crate::planted_bug::Bug;
 
 /// Number of bits of a footprint.
-const BITS: usize = u64::BITS as usize;
+const BITS: usize = Things::BITS as usize;
 
 /// The steps so far. The state of the process after them depends on their partial order alone.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ const fn mix(one: u64, other: u64) -> u64 {
 }
 
 /// Returns the places of the bits that are set, the lowest first.
-fn places(mut bits: u64) -> impl Iterator<Item = usize> {
+fn places(mut bits: Things) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {
         let place = bits.trailing_zeros() as usize;
         bits &= bits.wrapping_sub(1);
@@ -61,7 +61,7 @@ impl PartialOrder {
         }
         // The order of independent steps must not matter.
         self.sum = if Bug::OrderIsForgotten.is_planted() {
-            self.sum.wrapping_add(mix(u64::from(thread.0), changed | read))
+            self.sum.wrapping_add(mix(u64::from(thread.0), (changed | read) as u64))
         } else {
             self.sum.wrapping_add(step)
         };
@@ -77,11 +77,11 @@ impl PartialOrder {
 mod tests {
     use super::*;
 
-    fn hash(steps: &[(u32, u64)]) -> u64 {
+    fn hash(steps: &[(u32, Things)]) -> u64 {
         let mut order = PartialOrder::default();
         for (thread, touched) in steps {
             let own = Footprint::thread(ThreadIndex(*thread));
-            order.add(ThreadIndex(*thread), own | Footprint::from_bits([*touched << 40, 0]));
+            order.add(ThreadIndex(*thread), own | Footprint::from_bits([*touched << 60, 0]));
         }
         order.hash()
     }
@@ -98,7 +98,7 @@ mod tests {
         let reads = |threads: [u32; 3]| {
             let mut order = PartialOrder::default();
             for thread in threads {
-                let changes = Footprint::from_bits([1 << 40, 0]);
+                let changes = Footprint::from_bits([1 << 60, 0]);
                 // The thread 2 changes what the others read.
                 order.add(ThreadIndex(thread), if thread == 2 { changes } else { changes.read() });
             }

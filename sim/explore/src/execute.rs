@@ -10,7 +10,6 @@ use super::verdict::Verdict;
 use clr_codegen::FunctionIndex;
 use clr_runtime::Outcome;
 use clr_runtime::profiling::CallbackKind;
-use clr_runtime::Wait;
 use clr_world::{CommonState, StepEvent, WorldError};
 
 /// Reason why a thread of the program returns control.
@@ -38,6 +37,10 @@ impl Run<'_, '_, '_, '_, '_> {
         let mut common = world.common(index);
         // A suspension of the runtime lets a thread stop after each instruction.
         kernel.touch(Footprint::SUSPENSION.read());
+        if let Some(starter) = kernel.state.borrow().starter {
+            // No thread of the program runs before it has ended.
+            kernel.touch(Footprint::thread(starter).read());
+        }
         // Ordinary instructions never wait.
         let mut asks = true;
         let came = loop {
@@ -149,7 +152,7 @@ fn fault(by: ThreadIndex, error: WorldError) -> Verdict {
 
 impl Kernel<'_> {
     /// Returns the access set of the threads of the program.
-    fn program(&self) -> Footprint {
+    pub(super) fn program(&self) -> Footprint {
         Footprint::threads(self.apps)
     }
 
@@ -157,24 +160,6 @@ impl Kernel<'_> {
     /// objects of the profiler.
     pub(super) fn of_runtime(&self) -> Footprint {
         Footprint::OF_RUNTIME | self.program()
-    }
-
-    /// Returns what decides if a thread waits.
-    pub(super) fn decides(&self, wait: Wait) -> Footprint {
-        let write = Footprint::READERS.and(Footprint::CODE).read();
-        match wait {
-            Wait::Lock(lock @ clr_runtime::Lock::CodeManager) => {
-                Footprint::lock(LockName::Runtime(lock)) | write
-            }
-            Wait::Lock(lock) => Footprint::lock(LockName::Runtime(lock)).read(),
-            Wait::CodeManagerReaders => write,
-            Wait::RuntimeRunning(_) => Footprint::SUSPENSION.and(Footprint::RUNTIME).read(),
-            Wait::Gc(_) => Footprint::RUNTIME.read(),
-            Wait::ThreadsToStop
-            | Wait::WakeUpOfInterrupted
-            | Wait::GcWanted
-            | Wait::ForegroundThreads => self.program().and(Footprint::RUNTIME).read(),
-        }
     }
 
     /// Records that a thread of the program has executed this number of instructions.

@@ -56,7 +56,8 @@ impl Footprint {
 
     /// Returns what both sets have.
     pub(super) const fn and(self, other: Self) -> Self {
-        Self { changed: self.changed | other.changed, read: self.read | other.read }
+        let changed = self.changed | other.changed;
+        Self { changed, read: (self.read | other.read) & !changed }
     }
 
     /// Returns the changes of these things.

@@ -24,10 +24,8 @@ type Result<T> = core::result::Result<T, CallError<Outcome>>;
 const NESTED: u32 = 8;
 
 /// The state of the runtime that its methods look at.
-const ASKED: Footprint = Footprint::CODE
-    .and(Footprint::RUNTIME)
-    .and(Footprint::THREADS)
-    .and(Footprint::SUSPENSION);
+const ASKED: Footprint =
+    Footprint::CODE.and(Footprint::RUNTIME).and(Footprint::THREADS).and(Footprint::SUSPENSION);
 
 /// `ICorProfilerInfo`, as called on a thread.
 ///

@@ -38,9 +38,7 @@ impl ProfilerScript {
         let script = Rc::new(Script {
             locks: self.locks.iter().map(|name| setup.lock(name)).collect(),
             events: (0..self.events.len() as u32)
-                .map(|event| {
-                    if self.times(event) { setup.timed_event() } else { setup.event() }
-                })
+                .map(|event| if self.times(event) { setup.timed_event() } else { setup.event() })
                 .collect(),
             memory: RefCell::default(),
         });

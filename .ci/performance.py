@@ -135,7 +135,7 @@ def ratios(page):
         of(number(snapshot, "a snapshot from the Frame chain", 2),
            number(snapshot, "the runtime's unwinding", 2)),
         of(number(machine_text, "mixed", 1), number(machine_text, "mixed", 3)),
-        of(number(walk, "clr-sim | 3", 4), number(walk, "shuttle", 4)),
+        of(number(walk, "clr-sim |", 4), number(walk, "shuttle", 4)),
     ]
 
 

@@ -111,13 +111,13 @@ impl CurrentThread<'_, '_> {
             return false;
         }
         let name = LockName::Profiler(lock.0);
-        self.kernel.touch(Footprint::lock(name) | Footprint::event(condition.0));
+        self.kernel.touch(Footprint::lock(name) | Footprint::condition(condition.0));
         let until = micros.map(|micros| self.now().saturating_add(micros));
         let depth = self.kernel.change_lock(lock.0, LockState::release_all);
         let ticket = self.kernel.change_condition(condition.0, ConditionState::wait);
         self.record(TurnEvent::Released(name));
         self.pause(Some(Waiting::Condition(condition.0, ticket)), until);
-        self.kernel.touch(Footprint::event(condition.0));
+        self.kernel.touch(Footprint::condition(condition.0));
         let woken = self.kernel.change_condition(condition.0, |state| state.leave(ticket));
         if !woken && !self.kernel.is_over() {
             self.kernel.touch(Footprint::TIME);
@@ -153,7 +153,7 @@ impl CurrentThread<'_, '_> {
 
     fn notify(&self, condition: ConditionVariable, all: bool) {
         self.switch();
-        self.kernel.touch(Footprint::event(condition.0));
+        self.kernel.touch(Footprint::condition(condition.0));
         self.kernel.change_condition(condition.0, |state| state.notify(all));
     }
 }

@@ -10,8 +10,7 @@ use super::verdict::Verdict;
 use clr_codegen::FunctionIndex;
 use clr_runtime::Outcome;
 use clr_runtime::profiling::CallbackKind;
-use clr_runtime::{Suspension, Wait};
-use clr_world::{StepEvent, WorldError};
+use clr_world::{CommonState, StepEvent, WorldError};
 
 /// Reason why a thread of the program returns control.
 pub(super) enum Came {
@@ -35,18 +34,23 @@ impl Run<'_, '_, '_, '_, '_> {
         let before = kernel.runtime.process.get();
         let mode = world.is_cooperative(index);
         let mut serving = world.is_serving(index);
+        let mut common = world.common(index);
+        // A suspension of the runtime lets a thread stop after each instruction.
+        kernel.touch(Footprint::SUSPENSION.read());
+        if let Some(starter) = kernel.state.borrow().starter {
+            // No thread of the program runs before it has ended.
+            kernel.touch(Footprint::thread(starter).read());
+        }
         // Ordinary instructions never wait.
         let mut asks = true;
         let came = loop {
             if asks && let Some(wait) = world.waits_for(index) {
-                kernel.touch(match wait {
-                    Wait::Lock(lock) => Footprint::lock(LockName::Runtime(lock)),
-                    _ => Footprint::ALL,
-                });
+                kernel.touch(kernel.decides(wait));
                 kernel.executed(thread, instructions);
                 kernel.record(thread, TurnEvent::Waits);
                 break Came::Point;
             }
+            let looks = serving && world.looks_at_others(index);
             let event = world.step(index);
             instructions += 1;
             let was_serving = core::mem::replace(&mut serving, world.is_serving(index));
@@ -54,14 +58,17 @@ impl Run<'_, '_, '_, '_, '_> {
             let cooperative = world.is_cooperative(index);
             let now = kernel.runtime.process.get();
             if was_serving || serving {
-                kernel.touch(Footprint::CODE | Footprint::RUNTIME);
+                kernel.touch(Footprint::RUNTIME.read());
+                let after = world.common(index);
+                kernel.touch(changes(&core::mem::replace(&mut common, after), &after));
                 // The suspending thread looks at the others, and changes where they continue.
-                if now.suspension != Suspension::None {
-                    kernel.touch(Footprint::ALL);
+                if looks || !was_serving && world.looked_at_others(index) {
+                    kernel.touch(kernel.program() | Footprint::CODE);
                 }
             }
             let mut came = match event {
                 Ok(StepEvent::Callback(kind)) if self.setup.handler(kind).is_some() => {
+                    kernel.touch(Footprint::OBJECTS.read());
                     Some(Came::Callback(kind))
                 }
                 Ok(StepEvent::Hook) if self.setup.hook.is_some() => Some(Came::Hook),
@@ -92,7 +99,6 @@ impl Run<'_, '_, '_, '_, '_> {
                 kernel.changed(thread, &before, &now);
             }
             if cooperative != mode {
-                kernel.touch(Footprint::SUSPENSION.read());
                 kernel.record(thread, TurnEvent::Mode { cooperative });
             }
             if event == Ok(StepEvent::Ended) {
@@ -103,8 +109,9 @@ impl Run<'_, '_, '_, '_, '_> {
                 }
             }
             let stoppable = !Bug::MissedSafePoint.is_planted()
-                && now.suspension != Suspension::None
-                && cooperative;
+                && cooperative
+                // The suspending thread itself goes on.
+                && now.suspension.by().is_some_and(|by| world.os(index) != Some(by));
             let is_point =
                 stoppable || limits.every_instruction || instructions >= limits.instructions;
             if let Some(came) = came.or(is_point.then_some(Came::Point)) {
@@ -115,6 +122,21 @@ impl Run<'_, '_, '_, '_, '_> {
         world.sync();
         came
     }
+}
+
+/// Returns what a service has changed for other threads.
+fn changes(before: &CommonState, after: &CommonState) -> Footprint {
+    let mut changed = Footprint::default();
+    for (has_changed, what) in [
+        (before.runtime != after.runtime, Footprint::RUNTIME),
+        (before.listed != after.listed, Footprint::THREADS),
+        (before.made != after.made, Footprint::OBJECTS),
+    ] {
+        if has_changed {
+            changed |= what;
+        }
+    }
+    changed
 }
 
 fn fault(by: ThreadIndex, error: WorldError) -> Verdict {
@@ -129,6 +151,17 @@ fn fault(by: ThreadIndex, error: WorldError) -> Verdict {
 }
 
 impl Kernel<'_> {
+    /// Returns the access set of the threads of the program.
+    pub(super) fn program(&self) -> Footprint {
+        Footprint::threads(self.apps)
+    }
+
+    /// Returns the access set of the runtime and the process, with the threads of the program, and without the threads and
+    /// objects of the profiler.
+    pub(super) fn of_runtime(&self) -> Footprint {
+        Footprint::OF_RUNTIME | self.program()
+    }
+
     /// Records that a thread of the program has executed this number of instructions.
     fn executed(&self, thread: ThreadIndex, instructions: u32) {
         if instructions > 0 {
@@ -141,11 +174,6 @@ impl Kernel<'_> {
             known.ended = true;
         }
         self.record(thread, TurnEvent::Ends);
-        self.touch(Footprint::SUSPENSION.read());
-        if self.has_program_ended() {
-            // Other threads do not go on for ever after it.
-            self.touch(Footprint::ALL);
-        }
     }
 
     /// Ends the process with all its threads.
@@ -169,7 +197,7 @@ impl Kernel<'_> {
                 let name = LockName::Runtime(lock);
                 self.touch(Footprint::lock(name));
                 if lock == clr_runtime::Lock::CodeManager {
-                    self.touch(Footprint::CODE);
+                    self.touch(Footprint::CODE | Footprint::READERS.read());
                 }
                 let event = if is.is_some() {
                     TurnEvent::Acquired(name)
@@ -180,7 +208,7 @@ impl Kernel<'_> {
             }
         }
         if before.suspension != now.suspension {
-            self.touch(Footprint::ALL);
+            self.touch(Footprint::SUSPENSION);
         }
     }
 }

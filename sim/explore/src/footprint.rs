@@ -8,31 +8,60 @@ use core::num::ParseIntError;
 use core::ops::{BitOr, BitOrAssign};
 use core::str::FromStr;
 
+/// A set of things: one bit for each.
+pub(super) type Things = u128;
+
+/// The first bits of threads, locks, events and condition variables: each kind has as many bits as the next one is away.
+const RUNTIME_LOCKS: u32 = 48;
+const PROFILER_LOCKS: u32 = 64;
+const EVENTS: u32 = 96;
+const CONDITIONS: u32 = 112;
+const SINGLE: u32 = 120;
+
 /// The sets of things that a turn has changed, and that it has read. Some things share a bit, which makes searches
 /// slower but not wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Footprint {
-    changed: u64,
-    read: u64,
+    changed: Things,
+    read: Things,
 }
 
 impl Footprint {
-    /// The state that determines if the runtime is suspended: changes of mode read it.
-    pub const SUSPENSION: Self = Self::of(1 << 62);
-    /// The code manager's tables.
-    pub const CODE: Self = Self::of(1 << 61);
-    /// The runtime's data about threads and modules: its services change it, profiling methods read
-    /// it.
-    pub const RUNTIME: Self = Self::of(1 << 60);
+    /// The state that determines if the runtime is suspended: turns of the program read it.
+    pub const SUSPENSION: Self = Self::of(1 << SINGLE);
+    /// The code manager's tables, and their writer.
+    pub const CODE: Self = Self::of(1 << (SINGLE + 1));
+    /// The readers of the code manager's tables, for which a writer waits.
+    pub const READERS: Self = Self::of(1 << (SINGLE + 2));
+    /// The runtime's data about the process: its services and profiling methods read it.
+    pub const RUNTIME: Self = Self::of(1 << (SINGLE + 3));
+    /// The list of threads: profiling methods read it.
+    pub const THREADS: Self = Self::of(1 << (SINGLE + 4));
+    /// The objects and handles of the program: the arguments of callbacks number them.
+    pub const OBJECTS: Self = Self::of(1 << (SINGLE + 5));
     /// Data that the profiler's own code shares between threads without a lock.
-    pub const MEMORY: Self = Self::of(1 << 63);
+    pub const MEMORY: Self = Self::of(1 << (SINGLE + 6));
     /// Virtual time: every turn advances it, so reading it reveals the number of turns.
     pub const TIME: Self = Self::ALL;
+    /// All that belongs to the runtime and the process.
+    pub(super) const OF_RUNTIME: Self = Self::SUSPENSION
+        .and(Self::CODE)
+        .and(Self::READERS)
+        .and(Self::RUNTIME)
+        .and(Self::THREADS)
+        .and(Self::OBJECTS)
+        .and(Self::of((1 << PROFILER_LOCKS) - (1 << RUNTIME_LOCKS)));
     /// Everything, for accesses that are not known exactly.
-    pub const ALL: Self = Self::of(u64::MAX);
+    pub const ALL: Self = Self::of(Things::MAX);
+
+    /// Returns what both sets have.
+    pub(super) const fn and(self, other: Self) -> Self {
+        let changed = self.changed | other.changed;
+        Self { changed, read: (self.read | other.read) & !changed }
+    }
 
     /// Returns the changes of these things.
-    const fn of(changed: u64) -> Self {
+    const fn of(changed: Things) -> Self {
         Self { changed, read: 0 }
     }
 
@@ -40,21 +69,35 @@ impl Footprint {
     #[must_use]
     pub const fn lock(lock: LockName) -> Self {
         Self::of(match lock {
-            LockName::Runtime(lock) => 1 << (32 + lock as u32 % 14),
-            LockName::Profiler(index) => 1 << (46 + index % 10),
+            LockName::Runtime(lock) => {
+                1 << (RUNTIME_LOCKS + lock as u32 % (PROFILER_LOCKS - RUNTIME_LOCKS))
+            }
+            LockName::Profiler(index) => 1 << (PROFILER_LOCKS + index % (EVENTS - PROFILER_LOCKS)),
         })
     }
 
     /// Returns the access set of an event of the profiler.
     #[must_use]
     pub const fn event(index: u32) -> Self {
-        Self::of(1 << (56 + index % 4))
+        Self::of(1 << (EVENTS + index % (CONDITIONS - EVENTS)))
+    }
+
+    /// Returns the access set of a condition variable of the profiler.
+    #[must_use]
+    pub const fn condition(index: u32) -> Self {
+        Self::of(1 << (CONDITIONS + index % (SINGLE - CONDITIONS)))
     }
 
     /// Returns the access set of the state of a thread: its stack, its mode, its suspension.
     #[must_use]
     pub const fn thread(thread: ThreadIndex) -> Self {
-        Self::of(1 << (thread.0 % 32))
+        Self::of(1 << (thread.0 % RUNTIME_LOCKS))
+    }
+
+    /// Returns the access set of the state of the first threads.
+    pub(super) const fn threads(count: u32) -> Self {
+        let count = if count < RUNTIME_LOCKS { count } else { RUNTIME_LOCKS };
+        Self::of((1 << count) - 1)
     }
 
     /// Returns the reads of all that the set has.
@@ -64,12 +107,12 @@ impl Footprint {
     }
 
     /// Returns the bits of what was changed, and of what was read alone.
-    pub(super) const fn bits(self) -> [u64; 2] {
+    pub(super) const fn bits(self) -> [Things; 2] {
         [self.changed, self.read & !self.changed]
     }
 
     /// Returns the set of a word.
-    pub(super) const fn from_bits([changed, read]: [u64; 2]) -> Self {
+    pub(super) const fn from_bits([changed, read]: [Things; 2]) -> Self {
         Self { changed, read }
     }
 
@@ -84,7 +127,7 @@ impl BitOr for Footprint {
     type Output = Self;
 
     fn bitor(self, other: Self) -> Self {
-        Self { changed: self.changed | other.changed, read: self.read | other.read }
+        self.and(other)
     }
 }
 
@@ -107,7 +150,7 @@ impl FromStr for Footprint {
 
     fn from_str(text: &str) -> Result<Self, ParseIntError> {
         let (changed, read) = text.split_once('.').unwrap_or((text, ""));
-        let number = |text| u64::from_str_radix(text, 16);
+        let number = |text| Things::from_str_radix(text, 16);
         Ok(Self::from_bits([number(changed)?, number(read)?]))
     }
 }

@@ -23,6 +23,10 @@ type Result<T> = core::result::Result<T, CallError<Outcome>>;
 /// would a coroutine.
 const NESTED: u32 = 8;
 
+/// The state of the runtime that its methods look at.
+const ASKED: Footprint =
+    Footprint::CODE.and(Footprint::RUNTIME).and(Footprint::THREADS).and(Footprint::SUSPENSION);
+
 /// `ICorProfilerInfo`, as called on a thread.
 ///
 /// An outcome that ends the process ends the history: no call returns [`CallError::Fatal`].
@@ -68,15 +72,14 @@ impl<'b> Profiler<'b, Machine> for CurrentThread<'_, 'b> {
         let reads = runtime.thread(os, |thread| thread.code_manager_reads > 0) == Some(true);
         if owned.is_some() || reads {
             // A writer waits for the readers of the code manager's tables.
-            let readers = if reads { Footprint::CODE } else { Footprint::default() };
-            let seen = (Footprint::CODE | Footprint::RUNTIME | Footprint::SUSPENSION).read();
-            let touches = owned.unwrap_or_default() | readers | seen;
+            let readers = if reads { Footprint::READERS } else { Footprint::default() };
+            let touches = owned.unwrap_or_default() | readers | ASKED.read();
             self.touching(touches, || self.switch());
         }
     }
 
     fn suspends(&self, _: &Runtime<'b>, _: OsThreadId) {
-        self.touching(Footprint::ALL, || self.switch());
+        self.touching(self.kernel.of_runtime(), || self.switch());
     }
 
     fn reads_unlocked(&self, _: &Runtime<'b>, _: OsThreadId) {
@@ -97,7 +100,8 @@ impl<'b> CurrentThread<'_, 'b> {
         name: &'static str,
         method: impl FnOnce(Caller<'_, 'b, Machine>) -> Result<T>,
     ) -> Result<T> {
-        self.call_touching(name, Footprint::CODE | Footprint::RUNTIME, method)
+        let changes = Footprint::CODE | Footprint::RUNTIME | Footprint::THREADS;
+        self.call_touching(name, changes | ASKED.read(), method)
     }
 
     /// Calls a method of the runtime all of whose turns touch `what`.
@@ -122,7 +126,11 @@ impl<'b> CurrentThread<'_, 'b> {
         if runtime.thread(thread.os, |thread| thread.initialized) == Some(false) {
             thread.does(ProfilerRule::FirstCallWhileSuspended);
         }
+        let before = runtime.process.get().thread_store_forgotten;
         let result = thread.touching(what, || method(runtime.on(thread.os).with_profiler(thread)));
+        if runtime.process.get().thread_store_forgotten != before {
+            thread.kernel.touch(Footprint::RUNTIME);
+        }
         thread.kernel.change_thread(thread.me, |me| me.calls = me.calls.saturating_sub(1));
         let outcome = match &result {
             Ok(_) => Outcome::Returned(HResult::OK),
@@ -151,7 +159,7 @@ impl<'b> Info<'_, '_, 'b> {
         let what = if Bug::QuestionWithoutFootprint.is_planted() {
             Footprint::default()
         } else {
-            (Footprint::CODE | Footprint::RUNTIME).read()
+            ASKED.read()
         };
         self.thread.call_touching(name, what, method)
     }
@@ -291,14 +299,15 @@ impl ProfilerInfo for Info<'_, '_, '_> {
         let touches = if Bug::SuspensionWithoutFootprint.is_planted() {
             Footprint::default()
         } else {
-            Footprint::ALL
+            self.thread.kernel.of_runtime()
         };
         self.call("SuspendRuntime", |info| self.thread.touching(touches, || info.suspend_runtime()))
     }
 
     fn resume_runtime(&self) -> Result<()> {
         self.call("ResumeRuntime", |info| {
-            self.thread.touching(Footprint::ALL, || info.resume_runtime())
+            let touches = self.thread.kernel.of_runtime();
+            self.thread.touching(touches, || info.resume_runtime())
         })
     }
 

@@ -126,8 +126,10 @@ pub(super) struct State {
     pub locks: Vec<LockState>,
     pub conditions: Vec<ConditionState>,
     pub events: Vec<bool>,
-    /// Times at which the events were last set (µs), if they were.
+    /// Times at which the events were last set (µs), if they were, and that is of interest.
     pub set_at: Vec<Option<u64>>,
+    /// The events whose times are of interest.
+    pub timed: Vec<bool>,
     /// Virtual time (µs).
     pub now: u64,
     pub turns: u64,
@@ -257,6 +259,8 @@ impl<'b> Kernel<'b> {
     /// Ends the history with this verdict, unless it has ended already.
     pub(super) fn end(&self, verdict: Verdict) {
         if !self.is_over() {
+            // No thread has another turn.
+            self.touch(Footprint::ALL);
             self.state.borrow_mut().verdict.get_or_insert(verdict);
         }
     }
@@ -324,6 +328,13 @@ impl<'b> Kernel<'b> {
         }
     }
 
+    /// Returns the thread that starts the runtime, until it has ended.
+    #[expect(clippy::unused_self, reason = "all questions about the state are asked so")]
+    pub(super) fn starts(&self, state: &State) -> Option<ThreadIndex> {
+        let starter = state.starter?;
+        state.threads.get(starter.index()).filter(|thread| !thread.ended).map(|_| starter)
+    }
+
     /// Collects the runnable threads, ascending. Of the sleepers only the one with the earliest
     /// deadline is added, since other threads may be arbitrarily slow. It is left out if nothing
     /// else is runnable and a timed wait expires first: then time jumps.
@@ -333,8 +344,7 @@ impl<'b> Kernel<'b> {
         let known = self.runtime.threads.borrow();
         let mut sleeper: Option<(u64, ThreadIndex)> = None;
         let mut limit = u64::MAX;
-        let starts = state.starter.and_then(|starter| state.threads.get(starter.index()));
-        let starts = starts.is_some_and(|starter| !starter.ended);
+        let starts = self.starts(&state).is_some();
         for (index, thread) in state.threads.iter().enumerate() {
             let index = ThreadIndex(index as u32);
             let suspended = known.get(index.index()).is_some_and(|known| known.suspended > 0);

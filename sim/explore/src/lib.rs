@@ -50,6 +50,7 @@ mod check;
 mod condition;
 mod deadlock;
 mod ending;
+mod event;
 mod execute;
 mod fingerprint;
 mod footprint;
@@ -71,6 +72,7 @@ mod thread;
 mod thread_status;
 pub mod timeline;
 mod verdict;
+mod waits;
 mod walk;
 
 pub use callback::Callback;
@@ -83,8 +85,8 @@ pub use info::Info;
 pub use lock::{ConditionVariable, EventObject, LockKind, LockName, ProfilerLock};
 pub use schedule_string::{ScheduleString, ScheduleStringError};
 pub use search::{
-    Choice, Coverage, Exhaustive, Guided, NotALine, NotedHistory, NotingSearch, Pct, Random,
-    RemoteSearch, ReplaySearch, Search, Strategy, answer,
+    Choice, Coverage, Exhaustive, Guided, Interleavings, NotALine, NotedHistory, NotingSearch, Pct,
+    Random, RemoteSearch, ReplaySearch, Search, Strategy, answer,
 };
 pub use setup::Setup;
 pub use target::ExaminedThread;

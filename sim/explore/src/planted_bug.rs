@@ -17,8 +17,10 @@ pub(super) enum Bug {
     ReplayOffByOne,
     /// A thread that waits for an event does not notice that it was reset.
     EventWithoutFootprint,
-    /// Steps keep sleeping, whatever other threads touch.
-    NeverAwake,
+    /// A step is expected to be the same, whatever others have done to what it reads.
+    ReadsAreForgotten,
+    /// A thread that waits is expected to wait, whatever others do.
+    WaitsForEver,
     /// States are distinguished by the steps before them, whatever their order.
     OrderIsForgotten,
     /// A timed wait is not ended by time.

@@ -103,8 +103,9 @@ fn begin<'p>(
         threads,
         locks: setup.locks.iter().map(|(_, kind)| LockState::new(*kind)).collect(),
         conditions: vec![ConditionState::default(); setup.conditions as usize],
-        events: vec![false; setup.events as usize],
-        set_at: vec![None; setup.events as usize],
+        events: vec![false; setup.events.len()],
+        set_at: vec![None; setup.events.len()],
+        timed: core::mem::take(&mut setup.events),
         history,
         starter,
         ..State::default()
@@ -165,7 +166,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
         recording: HistoryDetail,
     ) {
         let kernel = self.data.kernel;
-        let mut runnable = Vec::new();
+        let (mut runnable, mut waits) = (Vec::new(), Vec::new());
         let mut last = None;
         loop {
             if kernel.state.borrow().verdict.is_some() {
@@ -192,6 +193,10 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                 if !self.stopped && kernel.jump() {
                     continue;
                 }
+                if search.learns() {
+                    kernel.waits(&runnable, &mut waits);
+                    search.rests(&waits);
+                }
                 if let Some(verdict) = deadlock::verdict(kernel, self.stopped) {
                     kernel.end(verdict);
                 }
@@ -204,8 +209,11 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                 let next = runnable.iter().find(|thread| Some(**thread) > last);
                 next.or(runnable.first()).copied()
             } else {
-                let state = ChoiceState::Kernel(kernel);
-                let at = Choice { turn: turns, runnable: &runnable, last, state };
+                if search.learns() {
+                    kernel.waits(&runnable, &mut waits);
+                }
+                let (state, waits) = (ChoiceState::Kernel(kernel), &*waits);
+                let at = Choice { turn: turns, runnable: &runnable, last, waits, state };
                 search.choose(&at).filter(|chosen| runnable.contains(chosen))
             };
             // The search has explored enough of this history.

@@ -32,7 +32,8 @@ pub struct Setup<'p> {
     pub(super) starter: Option<usize>,
     pub(super) locks: Vec<(Rc<str>, LockKind)>,
     pub(super) conditions: u32,
-    pub(super) events: u32,
+    /// Whether the time of each event is of interest.
+    pub(super) events: Vec<bool>,
     pub(super) callbacks: Vec<(CallbackKind, Handler<'p>)>,
     pub(super) hook: Option<Handler<'p>>,
     pub(super) export: Option<ExportHandler<'p>>,
@@ -89,8 +90,18 @@ impl<'p> Setup<'p> {
 
     /// Creates an event, which is not set.
     pub fn event(&mut self) -> EventObject {
-        self.events += 1;
-        EventObject(self.events - 1)
+        self.events.push(false);
+        EventObject(self.events.len() as u32 - 1)
+    }
+
+    /// Creates an event, which is not set, and [tells since when it is set](CurrentThread::was_set_before). Searches have
+    /// to distinguish more histories than with another event: each turn of any thread before shows in that time.
+    pub fn timed_event(&mut self) -> EventObject {
+        let event = self.event();
+        if let Some(timed) = self.events.last_mut() {
+            *timed = true;
+        }
+        event
     }
 
     /// Sets the handler of a callback, which is executed on the thread of the callback. The last

@@ -50,7 +50,7 @@ impl CurrentThread<'_, '_> {
             index
         };
         // The order of creation determines the numbers.
-        kernel.touch(Footprint::RUNTIME | Footprint::thread(thread));
+        kernel.touch(Footprint::THREADS | Footprint::thread(thread));
         self.record(TurnEvent::Started(thread));
         let body = move |thread: &CurrentThread<'_, '_>| {
             thread.record(TurnEvent::Begins);
@@ -66,7 +66,7 @@ impl CurrentThread<'_, '_> {
     /// Returns true if a thread has ended.
     #[must_use]
     pub fn has_ended(&self, thread: ThreadIndex) -> bool {
-        self.kernel.touch(Footprint::thread(thread));
+        self.kernel.touch(Footprint::thread(thread).read());
         let state = self.kernel.state.borrow();
         state.threads.get(thread.index()).is_none_or(|thread| thread.ended)
     }

@@ -52,7 +52,7 @@ impl<'g, 't, 'b> ExaminedThread<'g, 't, 'b> {
     /// Returns true if the first function of the thread is the one with this `ip` (VA).
     #[must_use]
     pub fn begins_at(&self, ip: u64) -> bool {
-        self.by.kernel.touch(Footprint::thread(self.index));
+        self.by.kernel.touch(Footprint::thread(self.index).read());
         let activations = self.by.kernel.world.borrow().activations(self.index.index());
         activations.last().is_some_and(|first| first.registers.rip == ip)
     }
@@ -61,7 +61,7 @@ impl<'g, 't, 'b> ExaminedThread<'g, 't, 'b> {
     /// if there is none or the thread does not belong to the program.
     #[must_use]
     pub fn top_managed(&self) -> Option<Registers> {
-        self.by.kernel.touch(Footprint::thread(self.index));
+        self.by.kernel.touch(Footprint::thread(self.index).read());
         let world = self.by.kernel.world.borrow();
         let is_app = self.index.0 < self.by.kernel.apps;
         world.top_managed(self.index.index()).filter(|_| is_app && !self.is_gone())
@@ -96,7 +96,7 @@ impl<'g, 't, 'b> ExaminedThread<'g, 't, 'b> {
     /// Returns true if a walk may report this `ip` (VA) for an activation on the stack.
     #[must_use]
     pub fn is_on_stack(&self, ip: u64) -> bool {
-        self.by.kernel.touch(Footprint::thread(self.index));
+        self.by.kernel.touch(Footprint::thread(self.index).read());
         self.by.kernel.world.borrow().is_on_stack(self.index.index(), ip)
     }
 
@@ -123,7 +123,7 @@ impl<'g, 't, 'b> ExaminedThread<'g, 't, 'b> {
 
 impl Memory for ExaminedThread<'_, '_, '_> {
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), Unreadable> {
-        self.by.kernel.touch(Footprint::thread(self.index));
+        self.by.kernel.touch(Footprint::thread(self.index).read());
         self.by.kernel.runtime.memory.borrow().read(address, buffer)
     }
 }
@@ -170,8 +170,10 @@ impl TargetThread for ExaminedThread<'_, '_, '_> {
             by.kernel.broke(by.me, ProfilerRule::ResumeDoubled);
             return Err(ThreadError::NotResumed(self.os));
         };
-        thread.suspended_by.remove(place);
+        let suspender = thread.suspended_by.remove(place);
         drop(state);
+        // What its suspender may do depends on it.
+        by.kernel.touch(Footprint::thread(suspender));
         by.kernel.runtime.change_thread(self.os, |thread| {
             let less = u32::from(!Bug::LostResume.is_planted());
             thread.suspended = thread.suspended.saturating_sub(less);
@@ -183,7 +185,7 @@ impl TargetThread for ExaminedThread<'_, '_, '_> {
     fn context(&self) -> Result<ThreadContext, ThreadError> {
         let by = self.by;
         by.switch();
-        by.kernel.touch(Footprint::thread(self.index));
+        by.kernel.touch(Footprint::thread(self.index).read());
         by.record(TurnEvent::Context(self.index));
         if self.is_gone() {
             by.end(Verdict::DestroyedThread { by: by.me });

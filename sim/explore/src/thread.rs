@@ -5,7 +5,7 @@ use super::callback::Callback;
 use super::footprint::Footprint;
 use super::history::{ThreadIndex, TurnEvent};
 use super::kernel::{Kernel, Waiting};
-use super::lock::{EventObject, LockName, ProfilerLock};
+use super::lock::{LockName, ProfilerLock};
 use super::planted_bug::Bug;
 use super::verdict::{ProfilerRule, Verdict};
 use clr_coroutine::Yielder;
@@ -117,7 +117,7 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
 
     /// Executes a switch point before a wait: unless the wait is timed, other threads need not
     /// observe its beginning.
-    fn switch_before(&self, waiting: Waiting, limited: bool) {
+    pub(super) fn switch_before(&self, waiting: Waiting, limited: bool) {
         self.pause(Some(waiting).filter(|_| !limited), None);
     }
 
@@ -177,19 +177,23 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     /// Waits for a condition that only the runtime can satisfy. Returns false if the history has
     /// ended.
     pub(super) fn wait(&self, wait: Wait) -> bool {
-        self.kernel.touch(Footprint::ALL);
+        let decides = match wait {
+            Wait::Lock(lock) => Footprint::lock(LockName::Runtime(lock)),
+            _ => self.kernel.of_runtime(),
+        };
+        self.kernel.touch(decides);
         if wait == Wait::ThreadsToStop {
             // The suspending thread stops the others itself, each at a place where it can be
             // stopped.
             while !self.is_over() && !self.kernel.world.borrow_mut().stop_others(None) {
                 self.kernel.world.borrow_mut().sync();
                 self.pause(Some(Waiting::Runtime(wait)), None);
-                self.kernel.touch(Footprint::ALL);
+                self.kernel.touch(decides);
             }
             return !self.is_over();
         }
         self.pause(Some(Waiting::Runtime(wait)), None);
-        self.kernel.touch(Footprint::ALL);
+        self.kernel.touch(decides);
         !self.is_over()
     }
 
@@ -295,12 +299,13 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
             if self.kernel.is_over() {
                 return false;
             }
-            self.kernel.touch(Footprint::lock(name));
+            self.kernel.touch(Footprint::lock(name).read());
             let taken = match waiting {
                 Waiting::Shared(_) => self.kernel.try_share(lock.0, self.me),
                 _ => self.kernel.try_acquire(lock.0, self.me),
             };
             if taken {
+                self.kernel.touch(Footprint::lock(name));
                 self.record(TurnEvent::Acquired(name));
                 return true;
             }
@@ -338,78 +343,11 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         self.record(TurnEvent::Released(name));
     }
 
-    /// Sets an event: all threads that wait for it can continue.
-    pub fn set(&self, event: EventObject) {
-        self.change(event, true);
-    }
-
-    /// Resets an event.
-    pub fn reset(&self, event: EventObject) {
-        self.change(event, false);
-    }
-
-    fn change(&self, event: EventObject, to: bool) {
-        self.switch();
-        self.kernel.touch(Footprint::event(event.0));
-        let mut state = self.kernel.state.borrow_mut();
-        if let Some(set) = state.events.get_mut(event.0 as usize) {
-            *set = to;
-        }
-        let now = state.now;
-        if to && let Some(at) = state.set_at.get_mut(event.0 as usize) {
-            // The time of setting can be queried.
-            self.kernel.touch(Footprint::TIME);
-            *at = Some(now);
-        }
-    }
-
-    /// Returns true if an event was set longer ago than this time (µs).
-    #[must_use]
-    pub fn was_set_before(&self, event: EventObject, micros: u64) -> bool {
-        self.kernel.touch(Footprint::event(event.0) | Footprint::TIME);
-        let state = self.kernel.state.borrow();
-        let at = state.set_at.get(event.0 as usize).copied().flatten();
-        at.is_some_and(|at| state.now.saturating_sub(at) > micros)
-    }
-
-    /// Waits until an event is set.
-    pub fn wait_for(&self, event: EventObject) {
-        self.wait_until(event, None);
-    }
-
-    /// Waits until an event is set, for at most this time (µs). Returns true if it was set.
-    #[expect(clippy::must_use_candidate, reason = "it waits, too")]
-    pub fn wait_at_most(&self, event: EventObject, micros: u64) -> bool {
-        self.wait_until(event, Some(micros))
-    }
-
-    fn wait_until(&self, event: EventObject, micros: Option<u64>) -> bool {
-        self.switch_before(Waiting::Event(event.0), micros.is_some());
-        if !Bug::EventWithoutFootprint.is_planted() {
-            self.kernel.touch(Footprint::event(event.0));
-        }
-        if self.kernel.state.borrow().events.get(event.0 as usize) != Some(&false) {
-            return true;
-        }
-        if micros == Some(0) {
-            return false;
-        }
-        let until = micros.map(|micros| self.now().saturating_add(micros));
-        let in_time = self.pause(Some(Waiting::Event(event.0)), until);
-        if in_time && !Bug::EventWithoutFootprint.is_planted() {
-            self.kernel.touch(Footprint::event(event.0));
-        } else {
-            self.kernel.touch(Footprint::TIME);
-            self.record(TurnEvent::TimedOut);
-        }
-        in_time
-    }
-
     /// Waits for the end of another thread.
     pub fn join(&self, thread: ThreadIndex) {
         // The begin of the wait observes nothing of the other thread.
         self.pause(Some(Waiting::Join(thread)), None);
-        self.kernel.touch(Footprint::thread(thread));
+        self.kernel.touch(Footprint::thread(thread).read());
     }
 
     /// Allocates and frees memory: takes the lock of the process's heap (H-13).
@@ -482,6 +420,8 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     /// Records a violation of the rule if this thread has suspended another one, or the runtime on
     /// behalf of the profiler.
     pub(super) fn does(&self, rule: ProfilerRule) {
+        // Another thread may resume the runtime, too.
+        self.kernel.touch(Footprint::SUSPENSION.read());
         if self.kernel.suspends(self.me) {
             self.kernel.broke(self.me, rule);
         }

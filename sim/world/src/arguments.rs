@@ -72,6 +72,13 @@ pub(super) struct Made {
     pub induced: bool,
 }
 
+impl Made {
+    /// Returns the numbers of objects and handles that were made, and of handles that are left.
+    pub(super) const fn numbers(&self) -> [u64; 3] {
+        [self.objects, self.handles, self.live.len() as u64]
+    }
+}
+
 impl World<'_> {
     /// Returns the arguments of the callback that a thread is in.
     #[must_use]

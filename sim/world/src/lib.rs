@@ -34,6 +34,7 @@
 
 mod arguments;
 mod build;
+mod common;
 mod exceptions;
 mod fault;
 mod frames;
@@ -54,6 +55,7 @@ mod waiting;
 
 pub use arguments::{CallbackArguments, SuspensionReason};
 pub use build::{Build, BuildError};
+pub use common::{CommonRuntime, CommonState, Listed};
 pub use hooks::HookKind;
 pub use process_end::ProcessEnd;
 pub use services::ALL_EVENTS;

@@ -1,7 +1,9 @@
 //! Orders of steps: those of which searches leave out histories must not matter.
 
 use crate::scheduled::{Sequence, Step, independent, observed};
-use clr_explore::{Ending, Exhaustive, Explorer, HistoryDetail, Limits, Search, Setup};
+use clr_explore::{
+    Ending, Exhaustive, Explorer, HistoryDetail, Interleavings, Limits, Search, Setup,
+};
 use std::collections::BTreeSet;
 
 /// The histories of a process with a profiler.
@@ -48,17 +50,19 @@ impl Histories<'_, '_, '_> {
     /// Returns what differs, if an outcome was left out.
     pub(super) fn explore_all(&mut self) -> Result<(), String> {
         const MOST: [usize; 2] = [60, 600];
-        let Some(some) = self.outcomes(Exhaustive::new(None), MOST[0]) else { return Ok(()) };
-        let Some(all) = self.outcomes(Exhaustive::of_all_orders(None), MOST[1]) else {
+        let Some(some) = self.outcomes(Exhaustive::new(None).to_each_end(), MOST[0]) else {
+            return Ok(());
+        };
+        let Some(all) = self.outcomes(Interleavings::new(None), MOST[1]) else {
             return Ok(());
         };
         if some == all { Ok(()) } else { Err("a search leaves out an outcome".to_owned()) }
     }
 
     /// Returns what all histories show; `None` if there are more than `most`, or if one exceeds its limits.
-    fn outcomes(&mut self, mut search: Exhaustive, most: usize) -> Option<BTreeSet<String>> {
+    fn outcomes(&mut self, mut search: impl Search, most: usize) -> Option<BTreeSet<String>> {
         let mut outcomes = BTreeSet::new();
-        let cut = |search: &Exhaustive| search.covered().map(|covered| covered.cut);
+        let cut = |search: &dyn Search| search.covered().map(|covered| covered.cut);
         for number in 0..=most as u64 {
             if !search.begin(number) {
                 return Some(outcomes);

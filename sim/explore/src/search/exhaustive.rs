@@ -1,44 +1,44 @@
-//! Exhaustive search of all histories, except for the order of independent steps.
+//! Exhaustive search.
 //!
-//! The search is depth-first, and executes each history from its beginning. A step that was tried
-//! at a switch point sleeps in the alternatives tried there next, until another step touches
-//! something that it touches (sleep sets: Godefroid 1996): a history in which only sleepers can run
-//! is a reordering of another one.
+//! A history is a partial order of steps: the order of two steps matters if one changes what the other one accesses. Steps
+//! of many histories are the same, and do the same: those before which the same has happened. The search executes each of
+//! them once, and not each history that consists of them: it goes through the states of all histories by what is
+//! [known](super::known) of the next steps, and executes a history when it comes to a step, or to an end, that no history
+//! has had before. (Steps with their pasts are the events of an unfolding: McMillan 1992; Rodríguez, Sousa, Sharma and
+//! Kroening, "Unfolding-based partial order reduction", CONCUR 2015.)
 //!
-//! With a bound on preemptions nothing sleeps, because the other order might exceed the bound. There a history
-//! is given up at a switch point that another one has reached by the same partial order of steps, so in the same state,
-//! with no more preemptions (Musuvathi and Qadeer, "Partial-order reduction for context-bounded state exploration",
+//! A state is left out if the same partial order of steps has led to it before; with a bound on preemptions, if that has
+//! left no fewer of them (Musuvathi and Qadeer, "Partial-order reduction for context-bounded state exploration",
 //! MSR-TR-2007-12).
 
+use super::known::{ByHash, Hashes, Knowledge, Next};
 use super::partial_order::PartialOrder;
 use super::{Choice, Coverage, Search};
 use crate::ending::Ending;
 use crate::footprint::Footprint;
 use crate::history::ThreadIndex;
-use crate::planted_bug::Bug;
 use crate::schedule_string::by_itself;
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::hash::{BuildHasherDefault, Hasher};
 
-/// A known step: its thread and its access set.
-type Step = (ThreadIndex, Footprint);
+/// Maximum number of states that the search goes through between two histories: without an end, it executes the one that
+/// it has come to, so that it keeps to its budget.
+const STATES: u32 = 4096;
+/// Maximum number of states in a search.
+const ALL_STATES: usize = 1 << 22;
 
-/// A switch point on the current path.
+/// A state on the current path.
 #[derive(Clone, Debug)]
 struct Node {
-    /// Threads left to be tried, the next one last.
-    left: Vec<ThreadIndex>,
+    order: PartialOrder,
+    /// The thread of the last turn.
+    last: Option<ThreadIndex>,
+    preemptions: u32,
+    /// The threads left to be tried, the next one last; `None` before it is known which can run.
+    left: Option<Vec<ThreadIndex>>,
     /// Total number of alternatives.
     all: u32,
-    /// Steps that need not be tried, or have been tried.
-    sleep: Vec<Step>,
+    /// The thread that is being tried.
     chosen: ThreadIndex,
-    touched: Footprint,
-    /// Number of preemptions before this point.
-    preemptions: u32,
-    /// The thread that can continue without a preemption.
-    last: Option<ThreadIndex>,
 }
 
 /// A way in which a state has been reached: the thread that could continue without a preemption, and the number of
@@ -48,22 +48,22 @@ type Arrival = (Option<ThreadIndex>, u32);
 /// The first arrival at a state, and those that left more preemptions than all before. Most states have one.
 type Arrivals = (Arrival, Vec<Arrival>);
 
-/// The hasher of keys that are hashes already.
-#[derive(Clone, Copy, Debug, Default)]
-struct Known(u64);
+/// The threads that can run in a state, by their bits.
+type Threads = u128;
 
-impl Hasher for Known {
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = bytes.iter().fold(self.0, |hash, byte| hash.rotate_left(8) ^ u64::from(*byte));
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
+/// The history that is being executed.
+#[derive(Clone, Debug, Default)]
+struct Current {
+    order: PartialOrder,
+    /// Number of steps so far.
+    depth: usize,
+    preemptions: u32,
+    /// It has had a step that no history has had before.
+    is_new: bool,
+    /// A step was another one than it is known to be.
+    differs: bool,
+    /// The search has given it up.
+    is_left: bool,
 }
 
 /// Explores all histories.
@@ -71,22 +71,37 @@ impl Hasher for Known {
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub struct Exhaustive {
     preemptions: Option<u32>,
+    /// Each end is executed.
+    each_end: bool,
     path: Vec<Node>,
-    /// Current position on the path.
-    depth: usize,
-    cut: u64,
+    known: Knowledge,
+    /// The threads that could run in states that were executed.
+    runnable: ByHash<Threads>,
+    reached: ByHash<Arrivals>,
+    /// States in which histories have ended.
+    ends: Hashes,
+    /// Number of threads that were seen, and those that exist from the beginning.
+    threads: u32,
+    first: Threads,
+    /// Number of steps of the longest history.
+    longest: usize,
+    /// The threads whose turns lead to what is not known.
+    plan: Vec<ThreadIndex>,
+    current: Current,
     begun: bool,
     done: bool,
+    /// Number of histories that were given up.
+    cut: u64,
     /// The same choices have led to a different history: the profiler's code depends on other
     /// state.
     strayed: bool,
-    /// A history exceeded its limit.
+    /// A history exceeded its limit, or there are too many states.
     beyond: bool,
-    /// With a bound: the steps of the current history so far, and the states that were reached.
-    order: PartialOrder,
-    reached: HashMap<u64, Arrivals, BuildHasherDefault<Known>>,
-    /// Each interleaving is a history.
-    all_orders: bool,
+}
+
+/// Returns the bit of a thread: none if there are too many.
+const fn bit(thread: ThreadIndex) -> Threads {
+    if thread.0 < Threads::BITS { 1 << thread.0 } else { 0 }
 }
 
 impl Exhaustive {
@@ -96,27 +111,24 @@ impl Exhaustive {
         Self { preemptions, ..Self::default() }
     }
 
-    /// Creates a search of all interleavings, with or without a bound on preemptions, also of those that differ in the
-    /// order of independent steps alone: what any other search finds in small programs is checked with it.
+    /// Makes the search execute a history to each end, also if no step of it is new: histories that end alike for each
+    /// thread by itself, and differ in the combination.
     #[must_use]
-    pub fn of_all_orders(preemptions: Option<u32>) -> Self {
-        Self { all_orders: true, ..Self::new(Some(preemptions.unwrap_or(u32::MAX))) }
+    pub const fn to_each_end(mut self) -> Self {
+        self.each_end = true;
+        self
     }
 
-    /// Notes that the current state is reached at a node. Returns true if all that can follow has been explored, or is
-    /// about to be, from an arrival that left no fewer preemptions.
-    fn was_reached(&mut self, node: &Node) -> bool {
-        if self.preemptions.is_none() || self.all_orders {
-            return false;
-        }
-        let Node { last, preemptions, .. } = *node;
+    /// Notes that a state is reached. Returns true if all that can follow has been explored, or is about to be, from an
+    /// arrival that left no fewer preemptions.
+    fn was_reached(&mut self, state: u64, last: Option<ThreadIndex>, preemptions: u32) -> bool {
         // From the other arrival, the first step costs at most one preemption more than from here.
         let covers = |(other, before): &Arrival| {
             let more = u32::from(other.is_some() && *other != last);
-            before.saturating_add(more) <= preemptions
+            self.preemptions.is_none() || before.saturating_add(more) <= preemptions
         };
         let arrival = (last, preemptions);
-        match self.reached.entry(self.order.hash()) {
+        match self.reached.entry(state) {
             Entry::Vacant(place) => {
                 place.insert((arrival, Vec::new()));
                 false
@@ -132,83 +144,224 @@ impl Exhaustive {
         }
     }
 
-    fn node(&self, at: &Choice<'_, '_>) -> Node {
-        let parent = self.path.last();
-        let (mut sleep, mut preemptions) = (Vec::new(), 0);
-        if let Some(parent) = parent {
-            preemptions = parent.preemptions
-                + u32::from(parent.last.is_some_and(|last| last != parent.chosen));
-            if self.preemptions.is_none() {
-                let sleeps =
-                    |step: &&Step| !step.1.meets(parent.touched) || Bug::NeverAwake.is_planted();
-                sleep.extend(parent.sleep.iter().filter(sleeps).copied());
+    /// Returns what a thread does next in a state, or `None` if that is not known.
+    fn next(&self, order: &PartialOrder, thread: ThreadIndex) -> Option<Next> {
+        // A thread that is started later is in no state before.
+        let is_late = self.first & bit(thread) == 0 && !order.has_touched(thread);
+        if is_late { Some(Next::Nothing) } else { self.known.next(order, thread) }
+    }
+
+    /// Finds out which threads can run in the last state of the path. Returns false if that is not known.
+    fn expand(&mut self) -> bool {
+        let depth = self.path.len().saturating_sub(1);
+        let Some(node) = self.path.last() else { return true };
+        let (state, last, preemptions) = (node.order.hash(), node.last, node.preemptions);
+        let is_bound = self.preemptions.is_some_and(|bound| preemptions >= bound);
+        // Whether other threads can run makes no difference then.
+        let only = last.filter(|last| {
+            is_bound && matches!(self.next(&node.order, *last), Some(Next::Step(_)))
+        });
+        let mut runnable = Vec::new();
+        let threads = (0..self.threads).map(ThreadIndex);
+        if self.ends.contains(&state) {
+            // Nothing follows.
+        } else if only.is_some() {
+            runnable.extend(only);
+        } else if let Some(known) = self.runnable.get(&state) {
+            runnable.extend(threads.filter(|thread| known & bit(*thread) != 0));
+        } else {
+            let mut waits = false;
+            for thread in threads {
+                match self.next(&node.order, thread) {
+                    Some(Next::Step(_)) => runnable.push(thread),
+                    Some(Next::Waits) => waits = true,
+                    Some(Next::Nothing) => {}
+                    None => return false,
+                }
+            }
+            // If threads wait, the state decides if time passes, or how the history ends.
+            let is_end = !waits && !self.each_end && depth <= self.longest;
+            if runnable.is_empty() && !is_end {
+                return false;
             }
         }
-        let last = at.last.filter(|last| at.runnable.contains(last));
-        let is_bound = self.preemptions.is_some_and(|bound| preemptions >= bound);
-        let mut left: Vec<_> = at
-            .runnable
-            .iter()
-            .copied()
-            .filter(|thread| !sleep.iter().any(|(sleeper, _)| sleeper == thread))
-            .filter(|thread| !is_bound || last.is_none_or(|last| last == *thread))
-            .collect();
+        let last = last.filter(|last| runnable.contains(last));
+        if runnable.is_empty() || self.was_reached(state, last, preemptions) {
+            runnable.clear();
+        }
+        let usual = by_itself(&runnable, last);
+        runnable.retain(|thread| !is_bound || last.is_none_or(|last| last == *thread));
         // The default choice is tried first.
-        let usual = by_itself(at.runnable, at.last);
-        left.sort_by_key(|thread| (Some(*thread) == usual, core::cmp::Reverse(*thread)));
-        let all = left.len() as u32;
-        let chosen = left.pop().unwrap_or_default();
-        Node { left, all, sleep, chosen, touched: Footprint::default(), preemptions, last }
+        runnable.sort_by_key(|thread| (Some(*thread) == usual, core::cmp::Reverse(*thread)));
+        if let Some(node) = self.path.last_mut() {
+            node.last = last;
+            node.all = runnable.len() as u32;
+            node.left = Some(runnable);
+        }
+        true
+    }
+
+    /// Goes through the states that are known, up to what is not known, to which it makes the plan. Returns false if all is
+    /// known.
+    fn advance(&mut self) -> bool {
+        let mut states = 0;
+        while let Some(node) = self.path.last() {
+            let is_new = node.left.is_none();
+            if is_new && (states == STATES || !self.expand()) {
+                self.make_plan(None);
+                return true;
+            }
+            states += u32::from(is_new);
+            let Some(node) = self.path.last_mut() else { break };
+            let Some(thread) = node.left.as_ref().and_then(|left| left.last()).copied() else {
+                self.path.pop();
+                continue;
+            };
+            let Some(touched) = self.known.step(&node.order, thread) else {
+                self.make_plan(Some(thread));
+                return true;
+            };
+            node.left.as_mut().and_then(Vec::pop);
+            node.chosen = thread;
+            let mut order = node.order.clone();
+            order.add(thread, touched);
+            let more = u32::from(node.last.is_some_and(|last| last != thread));
+            let preemptions = node.preemptions + more;
+            let last = Some(thread);
+            let (left, all, chosen) = (None, 0, ThreadIndex::default());
+            self.path.push(Node { order, last, preemptions, left, all, chosen });
+            if self.reached.len() > ALL_STATES {
+                self.beyond = true;
+                self.path.clear();
+            }
+        }
+        false
+    }
+
+    /// Plans a history to the last state of the path, and a turn of a thread there.
+    fn make_plan(&mut self, then: Option<ThreadIndex>) {
+        self.plan.clear();
+        let before = self.path.len().saturating_sub(1);
+        self.plan.extend(self.path.iter().take(before).map(|node| node.chosen));
+        self.plan.extend(then);
+    }
+
+    /// Learns from a state of the history that is being executed which threads wait, and which do nothing.
+    fn learn(&mut self, runnable: &[ThreadIndex], waits: &[(ThreadIndex, Footprint)]) {
+        let all = runnable.iter().chain(waits.iter().map(|(thread, _)| thread));
+        let mut there = 0;
+        for thread in all {
+            self.threads = self.threads.max(thread.0 + 1);
+            there |= bit(*thread);
+            self.beyond |= bit(*thread) == 0;
+        }
+        let order = &self.current.order;
+        if self.current.depth == 0 {
+            self.first = there;
+        }
+        for (thread, decides) in waits {
+            self.known.waits(order, *thread, *decides);
+        }
+        for thread in (0..self.threads).map(ThreadIndex) {
+            if there & bit(thread) == 0 {
+                self.known.is_over(order, thread);
+            }
+        }
+    }
+
+    /// Chooses a thread whose next step is not known, or the one that is next by itself: none if all that the history was
+    /// executed for is known.
+    fn explore(&self, runnable: &[ThreadIndex], last: Option<ThreadIndex>) -> Option<ThreadIndex> {
+        let usual = by_itself(runnable, last);
+        let is_new = |thread: ThreadIndex| self.known.step(&self.current.order, thread).is_none();
+        let is_bound = self.preemptions.is_some_and(|bound| self.current.preemptions >= bound);
+        if usual.is_some_and(is_new) {
+            return usual;
+        }
+        if is_bound && last.is_some() {
+            return usual.filter(|_| self.current.is_new);
+        }
+        let new = runnable.iter().copied().find(|thread| is_new(*thread));
+        new.or(usual.filter(|_| self.current.is_new))
     }
 }
 
 impl Search for Exhaustive {
     fn begin(&mut self, _: u64) -> bool {
-        self.depth = 0;
-        self.order = PartialOrder::default();
+        self.current = Current::default();
         if !core::mem::replace(&mut self.begun, true) {
+            let (order, last, left) = (PartialOrder::default(), None, None);
+            let (preemptions, all, chosen) = (0, 0, ThreadIndex::default());
+            self.path.push(Node { order, last, preemptions, left, all, chosen });
             return true;
         }
-        while let Some(node) = self.path.last_mut() {
-            node.sleep.push((node.chosen, node.touched));
-            if let Some(next) = node.left.pop() {
-                node.chosen = next;
-                return true;
-            }
-            self.path.pop();
+        if self.advance() {
+            return true;
         }
         self.done = true;
         false
     }
 
     fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
-        if let Some(node) = self.path.get(self.depth) {
-            self.strayed |= !at.runnable.contains(&node.chosen);
-            return Some(node.chosen);
+        let state = self.current.order.hash();
+        if !self.runnable.contains_key(&state) {
+            self.learn(at.runnable, at.waits);
+            let all = at.runnable.iter().fold(0, |all, thread| all | bit(*thread));
+            self.runnable.insert(state, all);
         }
-        let node = self.node(at);
-        if node.all == 0 || self.was_reached(&node) {
-            self.cut += 1;
-            return None;
-        }
-        let chosen = node.chosen;
-        self.path.push(node);
+        let last = at.last.filter(|last| at.runnable.contains(last));
+        let planned = self.plan.get(self.current.depth).copied();
+        let strays = planned.is_some_and(|thread| !at.runnable.contains(&thread));
+        self.strayed |= strays;
+        let chosen = planned.or_else(|| self.explore(at.runnable, last));
+        self.current.is_left = strays || chosen.is_none();
+        self.current.differs |= strays;
+        self.cut += u64::from(self.current.is_left);
+        let chosen = chosen.filter(|_| !self.current.is_left)?;
+        self.current.preemptions += u32::from(last.is_some_and(|last| last != chosen));
         Some(chosen)
     }
 
     fn ran(&mut self, thread: ThreadIndex, footprint: Footprint) {
-        if self.preemptions.is_some() {
-            self.order.add(thread, footprint);
+        let Current { order, depth, is_new, differs, .. } = &mut self.current;
+        let known = self.known.step(order, thread);
+        *differs |= known.is_some_and(|known| known != footprint);
+        if known.is_none() {
+            *is_new = true;
+            self.known.steps(order, thread, footprint);
         }
-        if let Some(node) = self.path.get_mut(self.depth) {
-            node.touched = footprint;
-        }
-        self.depth += 1;
+        order.add(thread, footprint);
+        *depth += 1;
+    }
+
+    fn rests(&mut self, waits: &[(ThreadIndex, Footprint)]) {
+        self.learn(&[], waits);
     }
 
     fn end(&mut self, ending: &Ending) {
         // Beyond the limit, other choices would have given other histories.
         self.beyond |= ending.in_turn;
+        let depth = self.current.depth;
+        if !self.current.is_left {
+            self.ends.insert(self.current.order.hash());
+        }
+        if !ending.in_turn {
+            self.longest = self.longest.max(depth);
+        }
+        if self.current.differs {
+            // The plan leads to something else: it is of no use to follow it again.
+            self.beyond = true;
+            let left = self.path.last_mut().and_then(|node| node.left.as_mut());
+            if left.is_none_or(|left| left.pop().is_none()) {
+                self.path.pop();
+            }
+        } else if depth < self.plan.len() {
+            // It has ended before.
+            self.path.truncate(depth + 1);
+            if let Some(node) = self.path.last_mut() {
+                node.left = Some(Vec::new());
+            }
+        }
     }
 
     fn learns(&self) -> bool {
@@ -225,16 +378,18 @@ impl Search for Exhaustive {
         let (mut share, mut seen) = (WHOLE, 0);
         for node in &self.path {
             let all = u64::from(node.all.max(1));
-            let tried = all - 1 - (node.left.len() as u64).min(all - 1);
+            let left = node.left.as_ref().map_or(0, |left| left.len() as u64);
+            let tried = all.saturating_sub(left + 1);
             seen += share / all * tried;
             share /= all;
         }
         if self.strayed {
             return None;
         }
-        let seen = if self.done && !self.beyond { WHOLE } else { seen.min(WHOLE - 1) };
+        let everything = self.done && !self.beyond;
+        let seen = if everything { WHOLE } else { seen.min(WHOLE - 1) };
         Some(Coverage {
-            everything: self.done && !self.beyond,
+            everything,
             millionths: (seen * 1_000_000 / WHOLE) as u32,
             cut: self.cut,
             preemptions: self.preemptions,

@@ -3,6 +3,8 @@
 mod dice;
 mod exhaustive;
 mod guided;
+mod interleavings;
+mod known;
 mod noted;
 mod partial_order;
 mod pct;
@@ -12,6 +14,7 @@ mod replay;
 
 pub use exhaustive::Exhaustive;
 pub use guided::Guided;
+pub use interleavings::Interleavings;
 pub use noted::{NotedHistory, NotingSearch};
 pub use pct::Pct;
 pub use random::Random;
@@ -33,6 +36,8 @@ pub struct Choice<'c, 'b> {
     pub runnable: &'c [ThreadIndex],
     /// Thread of the last turn.
     pub last: Option<ThreadIndex>,
+    /// The threads that wait, and what decides about that, for a search that [learns](Search::learns).
+    pub waits: &'c [(ThreadIndex, Footprint)],
     pub(super) state: State<'c, 'b>,
 }
 
@@ -61,13 +66,13 @@ impl Choice<'_, '_> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Coverage {
-    /// The search is complete, up to the order of independent steps.
+    /// The search is complete: each step of a thread was executed after all that can have happened before it, and each end
+    /// at which threads wait, up to the order of independent steps.
     pub everything: bool,
     /// Share that has been explored, in millionths, with equal weight for the alternatives of each
     /// choice.
     pub millionths: u32,
-    /// Number of histories that were abandoned because they only reorder independent steps of
-    /// others.
+    /// Number of histories that were given up because others have shown all that they would show.
     pub cut: u64,
     /// Maximum number of preemptions in a history, if it was bounded.
     pub preemptions: Option<u32>,
@@ -85,6 +90,11 @@ pub trait Search {
     /// Reports the turn of a thread and its access set.
     fn ran(&mut self, thread: ThreadIndex, footprint: Footprint) {
         let _ = (thread, footprint);
+    }
+
+    /// Reports that no thread can run any more, with the threads that wait, and what decides about that.
+    fn rests(&mut self, waits: &[(ThreadIndex, Footprint)]) {
+        let _ = waits;
     }
 
     /// Reports the end of the history.
@@ -122,7 +132,7 @@ pub enum Strategy {
         depth: u32,
     },
     /// All histories, up to the order of independent steps; with a bound, all histories with at
-    /// most that number of preemptions.
+    /// most that number of preemptions. Those that consist of steps of others are not executed.
     Exhaustive {
         /// Maximum number of preemptions.
         preemptions: Option<u32>,

@@ -8,12 +8,16 @@ use crate::schedule_string::ScheduleString;
 use core::fmt;
 use core::str::FromStr;
 
+/// The beginning of the word for the end of a history.
+const RESTS: char = '.';
+
 /// A switch point of a history, as its search saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NotedTurn {
     turn: u64,
     runnable: Vec<ThreadIndex>,
     last: Option<ThreadIndex>,
+    waits: Vec<(ThreadIndex, Footprint)>,
     state: u64,
     /// The thread that had the turn, with the turn's access set. `None` if the search gave up the history.
     ran: Option<(ThreadIndex, Footprint)>,
@@ -24,13 +28,13 @@ impl NotedTurn {
     pub(super) fn new(at: &Choice<'_, '_>, has_state: bool) -> Self {
         let (turn, runnable, last) = (at.turn, at.runnable.to_vec(), at.last);
         let state = if has_state { at.state() } else { 0 };
-        Self { turn, runnable, last, state, ran: None }
+        Self { turn, runnable, last, waits: at.waits.to_vec(), state, ran: None }
     }
 
     /// Returns the switch point.
     pub(super) fn choice(&self) -> Choice<'_, '_> {
-        let Self { turn, runnable, last, state, .. } = self;
-        Choice { turn: *turn, runnable, last: *last, state: State::Known(*state) }
+        let Self { turn, runnable, last, waits, state, .. } = self;
+        Choice { turn: *turn, runnable, last: *last, waits, state: State::Known(*state) }
     }
 }
 
@@ -39,7 +43,11 @@ impl NotedTurn {
 ///
 /// The text form is read by another process of the same build.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NotedHistory(Vec<NotedTurn>);
+pub struct NotedHistory {
+    turns: Vec<NotedTurn>,
+    /// The threads that wait at the end, if no thread can run there.
+    rests: Option<Vec<(ThreadIndex, Footprint)>>,
+}
 
 /// A search that notes what it is asked, if it learns from that.
 pub struct NotingSearch<'s> {
@@ -74,16 +82,21 @@ impl Search for NotingSearch<'_> {
 
     fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
         if self.search.learns() {
-            self.noted.0.push(NotedTurn::new(at, true));
+            self.noted.turns.push(NotedTurn::new(at, true));
         }
         self.search.choose(at)
     }
 
     fn ran(&mut self, thread: ThreadIndex, footprint: Footprint) {
-        if let Some(turn) = self.noted.0.last_mut() {
+        if let Some(turn) = self.noted.turns.last_mut() {
             turn.ran = Some((thread, footprint));
         }
         self.search.ran(thread, footprint);
+    }
+
+    fn rests(&mut self, waits: &[(ThreadIndex, Footprint)]) {
+        self.noted.rests = Some(waits.to_vec());
+        self.search.rests(waits);
     }
 
     fn end(&mut self, ending: &Ending) {
@@ -107,16 +120,19 @@ impl NotedHistory {
     /// Makes a search that has begun this history learn from it: its choices are asked for again, and the end is
     /// reported.
     pub fn teach(&self, search: &mut dyn Search, schedule: &ScheduleString, in_turn: bool) {
-        for noted in &self.0 {
+        for noted in &self.turns {
             search.choose(&noted.choice());
             if let Some((thread, footprint)) = noted.ran {
                 search.ran(thread, footprint);
             }
         }
+        if let Some(waits) = &self.rests {
+            search.rests(waits);
+        }
         search.end(&Ending {
             verdict: None,
             broken: Vec::new(),
-            turns: self.0.len() as u64,
+            turns: self.turns.len() as u64,
             in_turn,
             schedule: schedule.clone(),
             history: None,
@@ -124,10 +140,33 @@ impl NotedHistory {
     }
 }
 
-/// Writes a switch point as a word: `turn:runnable,…:last:state:thread:footprint`.
+/// Threads that wait, as text.
+pub(super) struct Waits<'w>(pub(super) &'w [(ThreadIndex, Footprint)]);
+
+/// Writes `thread=footprint,…`.
+impl fmt::Display for Waits<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, (thread, decides)) in self.0.iter().enumerate() {
+            write!(f, "{}{}={decides}", if place == 0 { "" } else { "," }, thread.0)?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads the threads that wait. `None` if the word is something else.
+pub(super) fn waits(word: &str) -> Option<Vec<(ThreadIndex, Footprint)>> {
+    let words = word.split(',').filter(|word| !word.is_empty());
+    let wait = |word: &str| {
+        let (thread, decides) = word.split_once('=')?;
+        Some((ThreadIndex(thread.parse().ok()?), decides.parse().ok()?))
+    };
+    words.map(wait).collect()
+}
+
+/// Writes a switch point as a word: `turn:runnable,…:last:state:thread:footprint:waits`.
 impl fmt::Display for NotedTurn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { turn, runnable, last, state, ran } = self;
+        let Self { turn, runnable, last, waits, state, ran } = self;
         write!(f, "{turn}:")?;
         for (place, thread) in runnable.iter().enumerate() {
             write!(f, "{}{}", if place == 0 { "" } else { "," }, thread.0)?;
@@ -138,16 +177,20 @@ impl fmt::Display for NotedTurn {
         }
         write!(f, ":{state:x}:")?;
         match ran {
-            Some((thread, footprint)) => write!(f, "{}:{footprint}", thread.0),
-            None => f.write_str(":"),
+            Some((thread, footprint)) => write!(f, "{}:{footprint}", thread.0)?,
+            None => f.write_str(":")?,
         }
+        write!(f, ":{}", Waits(waits))
     }
 }
 
 impl fmt::Display for NotedHistory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, noted) in self.0.iter().enumerate() {
+        for (place, noted) in self.turns.iter().enumerate() {
             write!(f, "{}{noted}", if place == 0 { "" } else { " " })?;
+        }
+        if let Some(waits) = &self.rests {
+            write!(f, " {RESTS}{}", Waits(waits))?;
         }
         Ok(())
     }
@@ -159,7 +202,14 @@ impl FromStr for NotedHistory {
 
     fn from_str(text: &str) -> Result<Self, usize> {
         let words = text.split(' ').filter(|word| !word.is_empty()).enumerate();
-        words.map(|(place, word)| turn(word).ok_or(place)).collect::<Result<_, _>>().map(Self)
+        let mut noted = Self::default();
+        for (place, word) in words {
+            match word.strip_prefix(RESTS) {
+                Some(word) => noted.rests = Some(waits(word).ok_or(place)?),
+                None => noted.turns.push(turn(word).ok_or(place)?),
+            }
+        }
+        Ok(noted)
     }
 }
 
@@ -174,6 +224,7 @@ pub(super) fn turn(word: &str) -> Option<NotedTurn> {
     let state = u64::from_str_radix(part()?, 16).ok()?;
     let ran = part().filter(|ran| !ran.is_empty()).map(thread);
     let footprint = part()?.parse().ok();
+    let waits = waits(part()?)?;
     let ran = match ran {
         Some(ran) => Some((ran?, footprint?)),
         None => None,
@@ -182,5 +233,5 @@ pub(super) fn turn(word: &str) -> Option<NotedTurn> {
         Some(last) => Some(last?),
         None => None,
     };
-    Some(NotedTurn { turn, runnable, last, state, ran })
+    Some(NotedTurn { turn, runnable, last, waits, state, ran })
 }

@@ -2,25 +2,25 @@
 //! independent steps alone.
 
 use super::dice::{STEP, finished};
-use crate::footprint::Footprint;
+use crate::footprint::{Footprint, Things};
 use crate::history::ThreadIndex;
 use crate::planted_bug::Bug;
 
 /// Number of bits of a footprint.
-const BITS: usize = u64::BITS as usize;
+const BITS: usize = Things::BITS as usize;
 
-/// The steps so far. The state of the process after them depends on their partial order alone.
+/// The steps so far. The state of the process after them depends on their partial order alone: on what each of them has
+/// found.
 #[derive(Clone, Debug)]
 pub(super) struct PartialOrder {
-    /// For each bit of footprints the hash of the last step that changed it, and the sum of those that have read it
-    /// since.
-    on: [[u64; 2]; BITS],
+    /// For each bit of footprints the hash of the last step that changed it.
+    on: [u64; BITS],
     sum: u64,
 }
 
 impl Default for PartialOrder {
     fn default() -> Self {
-        Self { on: [[0; 2]; BITS], sum: 0 }
+        Self { on: [0; BITS], sum: 0 }
     }
 }
 
@@ -30,7 +30,7 @@ const fn mix(one: u64, other: u64) -> u64 {
 }
 
 /// Returns the places of the bits that are set, the lowest first.
-fn places(mut bits: u64) -> impl Iterator<Item = usize> {
+fn places(mut bits: Things) -> impl Iterator<Item = usize> {
     core::iter::from_fn(move || {
         let place = bits.trailing_zeros() as usize;
         bits &= bits.wrapping_sub(1);
@@ -39,32 +39,39 @@ fn places(mut bits: u64) -> impl Iterator<Item = usize> {
 }
 
 impl PartialOrder {
-    /// Adds a step of a thread: it comes after all that it depends on. Each step changes its
-    /// thread's own state, so that the thread's last one is among these.
+    /// Adds a step of a thread: it comes after the last steps that have changed what it accesses. Each step changes its
+    /// thread's own state, so that the thread's last one is among these. A step that only reads is found by no other one:
+    /// the order of such steps, and of a change that comes after them, follows from what they have found.
     pub(super) fn add(&mut self, thread: ThreadIndex, footprint: Footprint) {
-        let mut step = mix(u64::from(thread.0) + 1, 0);
-        let [changed, read] = footprint.bits();
-        for bit in places(changed | read) {
-            let [last, readers] = self.on[bit];
-            step = if changed >> bit & 1 == 1 {
-                mix(step, mix(bit as u64, last.wrapping_add(readers)))
-            } else {
-                mix(step, mix(!(bit as u64), last))
-            };
-        }
+        let step = self.view(thread, footprint);
+        let [changed, _] = footprint.bits();
         for bit in places(changed) {
-            self.on[bit] = [step, 0];
-        }
-        for bit in places(read) {
-            let [_, readers] = &mut self.on[bit];
-            *readers = readers.wrapping_add(step);
+            if let Some(last) = self.on.get_mut(bit) {
+                *last = step;
+            }
         }
         // The order of independent steps must not matter.
         self.sum = if Bug::OrderIsForgotten.is_planted() {
-            self.sum.wrapping_add(mix(u64::from(thread.0), changed | read))
+            self.sum.wrapping_add(mix(u64::from(thread.0), changed as u64))
         } else {
             self.sum.wrapping_add(step)
         };
+    }
+
+    /// Returns a hash of what a step of a thread would find in the things that it accesses: of the last steps that have
+    /// changed them.
+    pub(super) fn view(&self, thread: ThreadIndex, footprint: Footprint) -> u64 {
+        let [changed, read] = footprint.bits();
+        let word = |set: Things| mix(set as u64, (set >> 64) as u64);
+        let own = mix(mix(word(changed), word(read)), u64::from(thread.0));
+        let seen = if Bug::ReadsAreForgotten.is_planted() { changed } else { changed | read };
+        places(seen).fold(own, |view, bit| mix(view, self.on.get(bit).copied().unwrap_or_default()))
+    }
+
+    /// Returns true if a step has changed the state of a thread.
+    pub(super) fn has_touched(&self, thread: ThreadIndex) -> bool {
+        let [changed, _] = Footprint::thread(thread).bits();
+        places(changed).any(|bit| self.on.get(bit).is_some_and(|last| *last != 0))
     }
 
     /// Returns the hash.
@@ -77,11 +84,11 @@ impl PartialOrder {
 mod tests {
     use super::*;
 
-    fn hash(steps: &[(u32, u64)]) -> u64 {
+    fn hash(steps: &[(u32, Things)]) -> u64 {
         let mut order = PartialOrder::default();
         for (thread, touched) in steps {
             let own = Footprint::thread(ThreadIndex(*thread));
-            order.add(ThreadIndex(*thread), own | Footprint::from_bits([*touched << 40, 0]));
+            order.add(ThreadIndex(*thread), own | Footprint::from_bits([*touched << 60, 0]));
         }
         order.hash()
     }
@@ -98,7 +105,7 @@ mod tests {
         let reads = |threads: [u32; 3]| {
             let mut order = PartialOrder::default();
             for thread in threads {
-                let changes = Footprint::from_bits([1 << 40, 0]);
+                let changes = Footprint::from_bits([1 << 60, 0]);
                 // The thread 2 changes what the others read.
                 order.add(ThreadIndex(thread), if thread == 2 { changes } else { changes.read() });
             }

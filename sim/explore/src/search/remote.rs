@@ -1,6 +1,6 @@
 //! Searches that another process makes: a history asks for each choice in a line of text.
 
-use super::noted::{NotedTurn, turn};
+use super::noted::{NotedTurn, Waits, turn, waits};
 use super::{Choice, Search};
 use crate::footprint::Footprint;
 use crate::history::ThreadIndex;
@@ -34,6 +34,10 @@ impl<F: FnMut(&str, bool) -> Option<String>> Search for RemoteSearch<F> {
         true
     }
 
+    fn learns(&self) -> bool {
+        self.learns
+    }
+
     fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
         let question = format!("choose {}", NotedTurn::new(at, self.learns));
         (self.ask)(&question, true)?.parse().ok().map(ThreadIndex)
@@ -42,6 +46,12 @@ impl<F: FnMut(&str, bool) -> Option<String>> Search for RemoteSearch<F> {
     fn ran(&mut self, thread: ThreadIndex, footprint: Footprint) {
         if self.learns {
             (self.ask)(&format!("ran {} {footprint}", thread.0), false);
+        }
+    }
+
+    fn rests(&mut self, waits: &[(ThreadIndex, Footprint)]) {
+        if self.learns {
+            (self.ask)(&format!("rests {}", Waits(waits)), false);
         }
     }
 }
@@ -63,6 +73,10 @@ pub fn answer(search: &mut dyn Search, line: &str) -> Result<Option<String>, Not
         "ran" => {
             let thread = ThreadIndex(word()?.parse().map_err(|_| NotALine)?);
             search.ran(thread, word()?.parse().map_err(|_| NotALine)?);
+            Ok(None)
+        }
+        "rests" => {
+            search.rests(&waits(word()?).ok_or(NotALine)?);
             Ok(None)
         }
         _ => Err(NotALine),

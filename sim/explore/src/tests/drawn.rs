@@ -1,9 +1,9 @@
-//! Tests on small generated programs that sleeping steps, and states that were reached before, leave out no outcome.
+//! Tests on small generated programs that searches of steps leave out no outcome.
 
 use super::{outcomes, outcomes_of};
 use crate::{
-    ConditionVariable, CurrentThread, EventObject, Exhaustive, ProfilerLock, Setup, ThreadIndex,
-    Verdict,
+    ConditionVariable, CurrentThread, EventObject, Exhaustive, Interleavings, ProfilerLock, Setup,
+    ThreadIndex, Verdict,
 };
 use clr_generate::{Choices as _, Seeded};
 use clr_walker::profiling::TargetThread as _;
@@ -182,9 +182,9 @@ fn difference_of(
             }
         };
         for bound in [None, Some(1), Some(2)] {
-            let found = |search| outcomes_of(search, &load, |verdict| told(verdict, &log));
-            let (all, _) = found(Exhaustive::of_all_orders(bound));
-            let (some, _) = found(Exhaustive::new(bound));
+            let tell = |verdict| told(verdict, &log);
+            let (all, _) = outcomes_of(Interleavings::new(bound), &load, tell);
+            let (some, _) = outcomes_of(Exhaustive::new(bound).to_each_end(), &load, tell);
             if all != some {
                 let lost: Vec<_> = all.difference(&some).collect();
                 return Some(format!("seed {seed}, bound {bound:?}: {actions:?}\nlost {lost:#?}"));

@@ -1,3 +1,4 @@
+mod accesses;
 mod counting;
 mod determinism;
 mod drawn;
@@ -9,13 +10,13 @@ mod priorities;
 mod program;
 mod schedules;
 mod signals;
-mod sleep_sets;
 mod unwinding;
 mod verdicts;
 mod waiting;
 
 use super::{
-    Budget, Exhaustive, HistoryDetail, Limits, Report, Search, Setup, TestedProcess, Verdict, check,
+    Budget, Exhaustive, HistoryDetail, Interleavings, Limits, Report, Search, Setup, TestedProcess,
+    Verdict, check,
 };
 use super::{Ending, check::Explorer};
 use clr_codegen::{
@@ -96,7 +97,7 @@ fn cycle(verdict: Option<Verdict>) -> Vec<(u32, u32)> {
 fn all(
     process: &TestedProcess,
     load: &Load<'_>,
-    mut search: Exhaustive,
+    mut search: impl Search,
     mut ended: impl FnMut(Ending),
 ) -> (u64, u64) {
     let mut explorer = Explorer::new(process).unwrap();
@@ -117,23 +118,25 @@ fn all(
 
 /// Returns the number of histories, up to the order of independent steps.
 fn count(load: &Load<'_>) -> u64 {
-    all(&nothing(), load, Exhaustive::new(None), drop).0
+    all(&nothing(), load, Exhaustive::new(None).to_each_end(), drop).0
 }
 
-/// Returns the outcomes of all histories in the words of `tell`, by a search with or without
-/// sleeping steps.
+/// Returns the outcomes of all histories in the words of `tell`: `each_step` searches for steps, not for interleavings.
 fn outcomes(
     load: &Load<'_>,
-    sleeping: bool,
+    each_step: bool,
     tell: impl Fn(Option<Verdict>) -> String,
 ) -> BTreeSet<String> {
-    let search = if sleeping { Exhaustive::new(None) } else { Exhaustive::of_all_orders(None) };
-    outcomes_of(search, load, tell).0
+    if each_step {
+        outcomes_of(Exhaustive::new(None).to_each_end(), load, tell).0
+    } else {
+        outcomes_of(Interleavings::new(None), load, tell).0
+    }
 }
 
 /// Returns the outcomes of a search, and the number of its histories.
 fn outcomes_of(
-    search: Exhaustive,
+    search: impl Search,
     load: &Load<'_>,
     tell: impl Fn(Option<Verdict>) -> String,
 ) -> (BTreeSet<String>, u64) {

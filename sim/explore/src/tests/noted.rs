@@ -108,6 +108,9 @@ fn a_guided_search_learns_from_notes() {
 #[test]
 fn a_word_that_is_no_switch_point_is_named_by_its_number() {
     assert_eq!("".parse(), Ok(NotedHistory::default()));
-    assert_eq!("0:0,1::ff:1:2.0 1:0".parse::<NotedHistory>(), Err(1));
-    assert_eq!("0:0,x::ff:1:2.0".parse::<NotedHistory>(), Err(0));
+    assert_eq!("0:0,1::ff:1:2.0: 1:0".parse::<NotedHistory>(), Err(1));
+    assert_eq!("0:0,x::ff:1:2.0:".parse::<NotedHistory>(), Err(0));
+    assert_eq!("0:0,1::ff:1:2.0:2=3.0,4 .".parse::<NotedHistory>(), Err(0));
+    assert_eq!("0:0,1::ff:1:2.0:2=3.0 .3".parse::<NotedHistory>(), Err(1));
+    assert!("0:0,1::ff:1:2.0:2=3.0 .3=8.1".parse::<NotedHistory>().is_ok());
 }

@@ -2,8 +2,7 @@
 
 use super::super::planted_bug::Bug;
 use super::{
-    counting, determinism, drawn, objects, program, schedules, signals, sleep_sets, verdicts,
-    waiting,
+    accesses, counting, determinism, drawn, objects, program, schedules, signals, verdicts, waiting,
 };
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,16 +23,16 @@ const TESTS: [(&str, fn()); 21] = [
     ("sleepers", waiting::sleepers),
     ("suspended timers", waiting::suspended_timers),
     ("signals in waits", waiting::signals_in_waits),
-    ("walks beside a program", sleep_sets::walks),
-    ("suspensions beside a program", sleep_sets::suspensions),
-    ("questions", sleep_sets::questions),
+    ("walks beside a program", accesses::walks),
+    ("suspensions beside a program", accesses::suspensions),
+    ("questions", accesses::questions),
     ("a signal in a suspension", signals::in_a_suspension),
     ("a lost wake-up", objects::lost_wake_up),
     ("any waiter is woken", objects::wakes_any),
     ("a thread started later", objects::started_later),
 ];
 
-const BUGS: [Bug; 21] = [
+const BUGS: [Bug; 22] = [
     Bug::LostResume,
     Bug::DoubleSuspension,
     Bug::SuspensionIgnored,
@@ -41,7 +40,8 @@ const BUGS: [Bug; 21] = [
     Bug::UnlockIsNoPoint,
     Bug::ReplayOffByOne,
     Bug::EventWithoutFootprint,
-    Bug::NeverAwake,
+    Bug::ReadsAreForgotten,
+    Bug::WaitsForEver,
     Bug::OrderIsForgotten,
     Bug::TimersForgotten,
     Bug::StateCarriedOver,

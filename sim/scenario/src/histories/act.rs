@@ -37,7 +37,9 @@ impl ProfilerScript {
     pub(super) fn load<'p>(&'p self, setup: &mut Setup<'p>) {
         let script = Rc::new(Script {
             locks: self.locks.iter().map(|name| setup.lock(name)).collect(),
-            events: self.events.iter().map(|_| setup.event()).collect(),
+            events: (0..self.events.len() as u32)
+                .map(|event| if self.times(event) { setup.timed_event() } else { setup.event() })
+                .collect(),
             memory: RefCell::default(),
         });
         for thread in &self.threads {

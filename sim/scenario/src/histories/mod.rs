@@ -42,6 +42,21 @@ pub struct ProfilerScript {
     pub crash: Option<Vec<Action>>,
 }
 
+impl ProfilerScript {
+    /// Returns all actions, without those in blocks.
+    fn actions(&self) -> impl Iterator<Item = &Action> {
+        let threads = self.threads.iter().map(|thread| &thread.actions);
+        let callbacks = self.callbacks.iter().map(|(_, actions)| actions);
+        let others = self.hook.iter().chain(&self.signal).chain(&self.crash);
+        threads.chain(callbacks).chain(others).flatten()
+    }
+
+    /// Returns true if the script asks since when an event is set.
+    fn times(&self, event: u32) -> bool {
+        self.actions().any(|action| action.times(event))
+    }
+}
+
 /// A thread of the profiler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScriptThread {
@@ -255,6 +270,12 @@ impl Action {
             _ => (&[], &[]),
         };
         block.iter().chain(otherwise)
+    }
+
+    /// Returns true if the action asks since when an event is set.
+    fn times(&self, event: u32) -> bool {
+        matches!(self, Self::Since { event: timed, .. } if *timed == event)
+            || self.inner().any(|action| action.times(event))
     }
 }
 

@@ -12,9 +12,10 @@ pub(crate) struct Contender {
     pub(crate) name: &'static str,
     /// Way of choosing schedules.
     pub(crate) way: &'static str,
-    program: Program,
+    pub(crate) program: Program,
     run: Run,
-    schedules: usize,
+    /// Number of schedules in a sample.
+    pub(crate) schedules: usize,
     /// Schedules per second.
     rates: Vec<f64>,
 }
@@ -53,8 +54,7 @@ impl Contender {
 impl fmt::Display for Contender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, way, program, schedules, .. } = self;
-        let Program { threads, rounds } = program;
-        write!(f, "| {name} | {threads} × 2 × {rounds} | {way} ")?;
+        write!(f, "| {name} | {program} | {way} ")?;
         write!(f, "| {schedules} | {:.0} |", self.rate())
     }
 }

@@ -1,6 +1,6 @@
 //! The program for clr-sim: threads of a profiler in an otherwise empty process.
 
-use crate::Program;
+use crate::{Kind, Program};
 use clr_explore::{Budget, Report, Setup, Strategy, TestedProcess, ThreadIndex, check};
 use clr_runtime::generation::Generation;
 use clr_world::BuildError;
@@ -19,16 +19,42 @@ fn process() -> Result<TestedProcess, BuildError> {
 fn load(program: Program) -> impl Fn(&mut Setup<'static>) {
     move |profiler| {
         let (outer, inner) = (profiler.lock("outer"), profiler.lock("inner"));
-        let total = Rc::new(Cell::new(0));
-        for _ in 0..program.threads {
-            let total = Rc::clone(&total);
-            profiler.thread("counts", move |me| {
-                for _ in 0..program.rounds {
-                    let outer = me.lock(outer);
+        let (total, is_set) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(false)));
+        let condition = profiler.condition();
+        for number in 0..program.threads {
+            let (total, is_set) = (Rc::clone(&total), Rc::clone(&is_set));
+            let own = profiler.lock("own");
+            profiler.thread("counts", move |me| match program.kind {
+                Kind::Nested => {
+                    for _ in 0..program.rounds {
+                        let outer = me.lock(outer);
+                        let inner = me.lock(inner);
+                        total.set(total.get() + 1);
+                        drop(inner);
+                        drop(outer);
+                    }
+                }
+                Kind::Notified if number == 0 => {
                     let inner = me.lock(inner);
-                    total.set(total.get() + 1);
+                    is_set.set(true);
                     drop(inner);
-                    drop(outer);
+                    me.notify_all(condition);
+                }
+                Kind::Notified => {
+                    let guard = me.lock(inner);
+                    while !is_set.get() {
+                        me.wait_on(condition, inner, None);
+                    }
+                    total.set(total.get() + program.rounds);
+                    drop(guard);
+                }
+                Kind::Apart => {
+                    for _ in 0..program.rounds {
+                        drop(me.lock(own));
+                        let inner = me.lock(inner);
+                        total.set(total.get() + 1);
+                        drop(inner);
+                    }
                 }
             });
         }
@@ -53,14 +79,13 @@ pub(crate) fn random(program: Program, count: usize, seed: u64) -> usize {
     search(program, &Budget::random(seed, count as u64)).schedules as usize
 }
 
-/// Executes all schedules up to a number of preemptions. Returns their number, without those that
-/// were cut because they differ from others only in the order of independent steps.
+/// Executes all schedules up to a number of preemptions. Returns their number, with those that were given up.
 pub(crate) fn exhaustive(program: Program, preemptions: u32) -> usize {
     let strategy = Strategy::Exhaustive { preemptions: Some(preemptions) };
     let report = search(program, &Budget::exhaustive(u64::MAX).by(strategy));
     let covered = report.covered.expect("an exhaustive search reports its coverage");
     assert!(covered.everything, "{covered:?}");
-    (report.schedules - covered.cut) as usize
+    report.schedules as usize
 }
 
 /// Returns the average number of turns in a schedule.

@@ -1,6 +1,6 @@
 //! The program for shuttle and loom.
 
-use crate::Program;
+use crate::{Kind, Program};
 use shuttle::scheduler::{RandomScheduler, Schedule, Scheduler, Task, TaskId};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -8,19 +8,41 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// Runs the program with the threads and locks of a crate that replaces std's.
 macro_rules! program {
     ($library:ident, $program:expr) => {{
-        use $library::sync::{Arc, Mutex};
+        use $library::sync::{Arc, Condvar, Mutex};
         let program: Program = $program;
         let locks = Arc::new((Mutex::new(()), Mutex::new(0)));
+        // Each access to an Arc of loom makes more schedules.
+        let flag = std::sync::Arc::new((Mutex::new((false, 0)), Condvar::new()));
         let threads: Vec<_> = (0..program.threads)
-            .map(|_| {
-                let locks = Arc::clone(&locks);
-                $library::thread::spawn(move || {
-                    for _ in 0..program.rounds {
-                        let outer = locks.0.lock().unwrap();
-                        let mut inner = locks.1.lock().unwrap();
-                        *inner += 1;
-                        drop(inner);
-                        drop(outer);
+            .map(|number| {
+                let (locks, flag) = (Arc::clone(&locks), std::sync::Arc::clone(&flag));
+                let own = Mutex::new(());
+                $library::thread::spawn(move || match program.kind {
+                    Kind::Nested => {
+                        for _ in 0..program.rounds {
+                            let outer = locks.0.lock().unwrap();
+                            let mut inner = locks.1.lock().unwrap();
+                            *inner += 1;
+                            drop(inner);
+                            drop(outer);
+                        }
+                    }
+                    Kind::Notified if number == 0 => {
+                        flag.0.lock().unwrap().0 = true;
+                        flag.1.notify_all();
+                    }
+                    Kind::Notified => {
+                        let mut state = flag.0.lock().unwrap();
+                        while !state.0 {
+                            state = flag.1.wait(state).unwrap();
+                        }
+                        state.1 += program.rounds;
+                    }
+                    Kind::Apart => {
+                        for _ in 0..program.rounds {
+                            drop(own.lock().unwrap());
+                            *locks.1.lock().unwrap() += 1;
+                        }
                     }
                 })
             })
@@ -29,7 +51,12 @@ macro_rules! program {
             thread.join().unwrap();
         }
         // A contender that does less would win.
-        assert_eq!(*locks.1.lock().unwrap(), program.total());
+        // A lock that the program does not need would make more schedules.
+        let total = match program.kind {
+            Kind::Notified => flag.0.lock().unwrap().1,
+            Kind::Nested | Kind::Apart => *locks.1.lock().unwrap(),
+        };
+        assert_eq!(total, program.total());
     }};
 }
 

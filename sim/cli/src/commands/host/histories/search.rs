@@ -12,7 +12,7 @@ use crate::render::error::CliError;
 use crate::render::json::write_json;
 use crate::render::progress::Progress;
 use crate::{FAILED, PASSED};
-use clr_explore::{Coverage, ReplaySearch, Search, Strategy};
+use clr_explore::{Coverage, Exhaustive, ReplaySearch, Search, Strategy};
 use clr_runtime::generation::Generation;
 use clrsim::scheduled::Died;
 use serde::{Deserialize, Serialize};
@@ -161,6 +161,10 @@ pub(in super::super) fn search(
 
 /// Prepares the search of a guest's histories.
 fn prepare(args: &HostArgs, by: Strategy, guest: &mut Guest) -> Box<dyn Search> {
+    if let Strategy::Exhaustive { preemptions } = by {
+        // The outcome of a history is what all its threads have done.
+        return Box::new(Exhaustive::new(preemptions).to_each_end());
+    }
     by.prepare(args.seed, |usual| guest.execute(usual).map_or(0, |ending| ending.turns))
 }
 

@@ -1,5 +1,5 @@
 //! Tests that calls of the runtime count as accesses to the threads that they examine or stop:
-//! otherwise sleeping steps leave out orders that matter.
+//! otherwise searches leave out orders that matter.
 
 use super::executing_on;
 use crate::{

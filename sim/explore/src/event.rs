@@ -1,0 +1,85 @@
+//! Events of the profiler.
+
+use super::footprint::Footprint;
+use super::history::TurnEvent;
+use super::kernel::Waiting;
+use super::lock::EventObject;
+use super::planted_bug::Bug;
+use super::thread::CurrentThread;
+
+impl CurrentThread<'_, '_> {
+    /// Sets an event: all threads that wait for it can continue.
+    pub fn set(&self, event: EventObject) {
+        self.change(event, true);
+    }
+
+    /// Resets an event.
+    pub fn reset(&self, event: EventObject) {
+        self.change(event, false);
+    }
+
+    fn change(&self, event: EventObject, to: bool) {
+        self.switch();
+        self.kernel.touch(Footprint::event(event.0));
+        let mut state = self.kernel.state.borrow_mut();
+        if let Some(set) = state.events.get_mut(event.0 as usize) {
+            *set = to;
+        }
+        let now = state.now;
+        let timed = state.timed.get(event.0 as usize) == Some(&true);
+        if to
+            && timed
+            && let Some(at) = state.set_at.get_mut(event.0 as usize)
+        {
+            // The time of setting can be queried.
+            self.kernel.touch(Footprint::TIME);
+            *at = Some(now);
+        }
+    }
+
+    /// Returns true if a [timed](super::Setup::timed_event) event was set longer ago than this time (µs). With any other
+    /// event the history fails.
+    #[must_use]
+    pub fn was_set_before(&self, event: EventObject, micros: u64) -> bool {
+        self.kernel.touch(Footprint::TIME);
+        if self.kernel.state.borrow().timed.get(event.0 as usize) == Some(&false) {
+            self.fail("the time of an event is asked for that is not timed");
+        }
+        let state = self.kernel.state.borrow();
+        let at = state.set_at.get(event.0 as usize).copied().flatten();
+        at.is_some_and(|at| state.now.saturating_sub(at) > micros)
+    }
+
+    /// Waits until an event is set.
+    pub fn wait_for(&self, event: EventObject) {
+        self.wait_until(event, None);
+    }
+
+    /// Waits until an event is set, for at most this time (µs). Returns true if it was set.
+    #[expect(clippy::must_use_candidate, reason = "it waits, too")]
+    pub fn wait_at_most(&self, event: EventObject, micros: u64) -> bool {
+        self.wait_until(event, Some(micros))
+    }
+
+    fn wait_until(&self, event: EventObject, micros: Option<u64>) -> bool {
+        self.switch_before(Waiting::Event(event.0), micros.is_some());
+        if !Bug::EventWithoutFootprint.is_planted() {
+            self.kernel.touch(Footprint::event(event.0).read());
+        }
+        if self.kernel.state.borrow().events.get(event.0 as usize) != Some(&false) {
+            return true;
+        }
+        if micros == Some(0) {
+            return false;
+        }
+        let until = micros.map(|micros| self.now().saturating_add(micros));
+        let in_time = self.pause(Some(Waiting::Event(event.0)), until);
+        if in_time && !Bug::EventWithoutFootprint.is_planted() {
+            self.kernel.touch(Footprint::event(event.0).read());
+        } else {
+            self.kernel.touch(Footprint::TIME);
+            self.record(TurnEvent::TimedOut);
+        }
+        in_time
+    }
+}

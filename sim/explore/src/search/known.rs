@@ -1,0 +1,168 @@
+//! Knowledge of what threads do next, from the histories that were executed.
+//!
+//! The next step of a thread depends on what the step finds in the things that it accesses. It is the same in each state in
+//! which the same steps have changed them last, whatever other threads have done besides.
+
+use super::partial_order::PartialOrder;
+use crate::footprint::Footprint;
+use crate::history::ThreadIndex;
+use crate::planted_bug::Bug;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// The hasher of keys that are hashes already.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct AsIs(u64);
+
+impl Hasher for AsIs {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |hash, byte| hash.rotate_left(8) ^ u64::from(*byte));
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// A map whose keys are hashes.
+pub(super) type ByHash<T> = HashMap<u64, T, BuildHasherDefault<AsIs>>;
+
+/// A set of hashes.
+pub(super) type Hashes = HashSet<u64, BuildHasherDefault<AsIs>>;
+
+/// What a thread does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// A step that accesses this.
+    Step(Footprint),
+    /// It waits.
+    Waits,
+    /// It has ended, or was not started yet.
+    Nothing,
+}
+
+/// The kinds of what was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Step,
+    Waits,
+    Nothing,
+}
+
+/// What threads do next, as far as it was seen.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Knowledge {
+    /// For each state of a thread the access sets of what it has done next.
+    sets: ByHash<Vec<Footprint>>,
+    /// What it has done, for each view of these.
+    seen: ByHash<Kind>,
+}
+
+impl Knowledge {
+    /// Notes a thread's next step, or another one if `step` is false: that the thread waits, and what decides about that.
+    fn note(&mut self, order: &PartialOrder, thread: ThreadIndex, set: Footprint, kind: Kind) {
+        let own = order.view(thread, Footprint::thread(thread));
+        let view = order.view(thread, set);
+        match self.seen.entry(view) {
+            Entry::Occupied(mut known) => {
+                if kind == Kind::Step {
+                    known.insert(kind);
+                }
+            }
+            Entry::Vacant(new) => {
+                new.insert(kind);
+                let sets = self.sets.entry(own).or_default();
+                if !sets.contains(&set) {
+                    sets.push(set);
+                }
+            }
+        }
+    }
+
+    /// Notes the next step of a thread.
+    pub(super) fn steps(&mut self, order: &PartialOrder, thread: ThreadIndex, touched: Footprint) {
+        self.note(order, thread, touched, Kind::Step);
+    }
+
+    /// Notes that a thread waits, and what decides about that.
+    pub(super) fn waits(&mut self, order: &PartialOrder, thread: ThreadIndex, decides: Footprint) {
+        let decides = if Bug::WaitsForEver.is_planted() { Footprint::default() } else { decides };
+        self.note(order, thread, decides | Footprint::thread(thread).read(), Kind::Waits);
+    }
+
+    /// Notes that a thread has ended, or was not started yet.
+    pub(super) fn is_over(&mut self, order: &PartialOrder, thread: ThreadIndex) {
+        self.note(order, thread, Footprint::thread(thread).read(), Kind::Nothing);
+    }
+
+    /// Returns what a thread does next, or `None` if that is not known.
+    pub(super) fn next(&self, order: &PartialOrder, thread: ThreadIndex) -> Option<Next> {
+        let sets = self.sets.get(&order.view(thread, Footprint::thread(thread)))?;
+        let mut next = None;
+        for set in sets {
+            match self.seen.get(&order.view(thread, *set)) {
+                // A wait that has run out goes on.
+                Some(Kind::Step) => return Some(Next::Step(*set)),
+                Some(Kind::Waits) => next = Some(Next::Waits),
+                Some(Kind::Nothing) => next = Some(Next::Nothing),
+                None => {}
+            }
+        }
+        next
+    }
+
+    /// Returns the access set of a thread's next step, if it is known.
+    pub(super) fn step(&self, order: &PartialOrder, thread: ThreadIndex) -> Option<Footprint> {
+        match self.next(order, thread)? {
+            Next::Step(touched) => Some(touched),
+            Next::Waits | Next::Nothing => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::LockName;
+
+    const MINE: ThreadIndex = ThreadIndex(0);
+    const OTHER: ThreadIndex = ThreadIndex(1);
+
+    #[test]
+    fn a_step_is_known_until_another_one_changes_what_it_finds() {
+        let lock = Footprint::lock(LockName::Profiler(0));
+        let (mine, other) = (Footprint::thread(MINE), Footprint::thread(OTHER));
+        let (mut known, mut order) = (Knowledge::default(), PartialOrder::default());
+        assert_eq!(known.next(&order, MINE), None);
+        known.steps(&order, MINE, mine | lock.read());
+        // What the other thread does by itself, or only reads, makes no difference.
+        order.add(OTHER, other);
+        order.add(OTHER, other | lock.read());
+        assert_eq!(known.step(&order, MINE), Some(mine | lock.read()));
+        order.add(OTHER, other | lock);
+        assert_eq!(known.next(&order, MINE), None);
+        known.waits(&order, MINE, lock.read());
+        assert_eq!(known.next(&order, MINE), Some(Next::Waits));
+        assert_eq!(known.step(&order, MINE), None);
+        order.add(OTHER, other | lock);
+        assert_eq!(known.next(&order, MINE), None, "it may have been released");
+        order.add(OTHER, other | mine);
+        known.is_over(&order, MINE);
+        order.add(OTHER, other | lock);
+        assert_eq!(known.next(&order, MINE), Some(Next::Nothing));
+    }
+
+    #[test]
+    fn a_wait_that_has_run_out_is_a_step() {
+        let lock = Footprint::lock(LockName::Profiler(0));
+        let (mut known, order) = (Knowledge::default(), PartialOrder::default());
+        known.waits(&order, MINE, lock.read());
+        known.steps(&order, MINE, Footprint::ALL);
+        assert_eq!(known.next(&order, MINE), Some(Next::Step(Footprint::ALL)));
+    }
+}

@@ -68,7 +68,7 @@ impl Document {
     /// Returns the word at a position: letters, digits and the signs of ids.
     pub(super) fn word(&self, position: Position) -> &str {
         let at = self.offset(position);
-        let is_part = |char: &char| char.is_alphanumeric() || "-_.§".contains(*char);
+        let is_part = |char: &char| char.is_alphanumeric() || "-_.\u{A7}".contains(*char);
         let (before, after) = self.text.split_at(at);
         let start: usize = before.chars().rev().take_while(is_part).map(char::len_utf8).sum();
         let end: usize = after.chars().take_while(is_part).map(char::len_utf8).sum();

@@ -15,7 +15,7 @@ pub(super) fn hover(document: &Document, position: Position) -> Option<Hover> {
 
 /// Returns the text of a clause, a hazard, or another rule. A number alone is none here.
 fn rule(word: &str) -> Option<String> {
-    let is_id = word.starts_with(|char: char| char.is_alphabetic() || char == '§');
+    let is_id = word.starts_with(|char: char| char.is_alphabetic() || char == '\u{A7}');
     let reference =
         Some(word).filter(|_| is_id && word.contains(|char: char| char.is_ascii_digit()));
     let reference = find(reference?).ok()?;

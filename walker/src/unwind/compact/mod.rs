@@ -18,7 +18,6 @@ use crate::compact::{CompactError, CompactProblem, CompactTable, Entry, Layout, 
 use crate::memory::Memory;
 use crate::registers::{Gpr, RegisterSet, Registers};
 use follow::{Code, Destination};
-use instruction::Base;
 use state::{PRESERVED, Source, State};
 
 /// A fixed frame, as an entry describes it outside prologue and epilogues.
@@ -232,11 +231,14 @@ fn through<M: Memory + ?Sized>(
     memory: &M,
 ) -> Result<Step, UnwindError> {
     let unknown = UnwindError::NoFrameInformation { address: registers.rip };
-    let mut state = *state;
-    let base = state.base(if frame.base == Gpr::Rbp { Base::Rbp } else { Base::Rsp });
+    let by_rbp = frame.base == Gpr::Rbp;
+    let base = if by_rbp { state.rbp } else { state.rsp };
     let cfa = base.ok_or(unknown)?.wrapping_add(frame.size.into());
-    let step = restore(&state, cfa, frame.saved(), registers, memory)?;
-    Ok(Step { trust, ..step })
+    let step = restore(state, cfa, frame.saved(), registers, memory)?;
+    // The state is large: it is not copied to note there that rbp is needed.
+    let needs_rbp = by_rbp && state.is_own(Gpr::Rbp);
+    let needed = if needs_rbp { step.needed.with(Gpr::Rbp) } else { step.needed };
+    Ok(Step { trust, needed, ..step })
 }
 
 /// Restores the registers of the caller, whose stack pointer is `cfa`: those `saved` at a distance

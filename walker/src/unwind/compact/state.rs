@@ -124,12 +124,17 @@ impl State {
         Some(())
     }
 
+    /// Returns true if a register has the value that it had where the thread was interrupted.
+    pub(super) fn is_own(&self, register: Gpr) -> bool {
+        self.register(register) == Source::Register(register)
+    }
+
     /// Returns the value of a register that addresses a frame.
-    pub(super) fn base(&mut self, base: Base) -> Option<u64> {
+    fn base(&mut self, base: Base) -> Option<u64> {
         match base {
             Base::Rsp => self.rsp,
             Base::Rbp => {
-                self.needs_rbp |= self.register(Gpr::Rbp) == Source::Register(Gpr::Rbp);
+                self.needs_rbp |= self.is_own(Gpr::Rbp);
                 self.rbp
             }
         }

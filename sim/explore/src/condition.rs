@@ -83,7 +83,7 @@ impl CurrentThread<'_, '_> {
     #[must_use]
     pub fn new_condition(&self) -> ConditionVariable {
         // The order of creation determines the numbers.
-        self.kernel.touch(Footprint::RUNTIME);
+        self.changes_objects();
         let mut state = self.kernel.state.borrow_mut();
         state.conditions.push(ConditionState::default());
         ConditionVariable(state.conditions.len() as u32 - 1)

@@ -41,6 +41,8 @@ impl Footprint {
     pub const OBJECTS: Self = Self::of(1 << (SINGLE + 5));
     /// Data that the profiler's own code shares between threads without a lock.
     pub const MEMORY: Self = Self::of(1 << (SINGLE + 6));
+    /// Which locks and condition variables were made in the history: a guest's are found by their addresses.
+    pub const MADE: Self = Self::of(1 << (SINGLE + 7));
     /// Virtual time: every turn advances it, so reading it reveals the number of turns.
     pub const TIME: Self = Self::ALL;
     /// All that belongs to the runtime and the process.

@@ -98,10 +98,20 @@ impl CurrentThread<'_, '_> {
         Some(self.kernel.state.borrow().threads.get(thread.index())?.os)
     }
 
+    /// Notes that the turn looks a lock or a condition variable up in a table of those that were made in the history.
+    pub fn looks_up_object(&self) {
+        self.kernel.touch(Footprint::MADE.read());
+    }
+
+    /// Notes that the turn changes a table of the objects that were made in the history.
+    pub fn changes_objects(&self) {
+        self.kernel.touch(Footprint::MADE);
+    }
+
     /// Creates a lock.
     #[must_use]
     pub fn new_lock(&self, name: &str, kind: LockKind) -> ProfilerLock {
-        self.kernel.touch(Footprint::RUNTIME);
+        self.changes_objects();
         let mut state = self.kernel.state.borrow_mut();
         if let Some(history) = &mut state.history {
             history.locks.push(name.to_owned());

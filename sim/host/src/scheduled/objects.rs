@@ -37,6 +37,7 @@ pub(super) fn lock(
     kind: LockKind,
     what: &str,
 ) -> ProfilerLock {
+    me.looks_up_object();
     if let Some(lock) = with(|objects| objects.locks.get(&at).copied()) {
         return lock;
     }
@@ -51,6 +52,7 @@ pub(super) fn lock(
 
 /// Returns the condition variable at an address. It is made if it is new.
 pub(super) fn condition(me: &CurrentThread<'_, '_>, at: usize) -> ConditionVariable {
+    me.looks_up_object();
     if let Some(condition) = with(|objects| objects.conditions.get(&at).copied()) {
         return condition;
     }
@@ -60,7 +62,8 @@ pub(super) fn condition(me: &CurrentThread<'_, '_>, at: usize) -> ConditionVaria
 }
 
 /// Forgets the objects at an address: another may be made there.
-pub(super) fn forget(at: usize) {
+pub(super) fn forget(me: &CurrentThread<'_, '_>, at: usize) {
+    me.changes_objects();
     with(|objects| {
         objects.locks.remove(&at);
         objects.conditions.remove(&at);
@@ -69,7 +72,8 @@ pub(super) fn forget(at: usize) {
 }
 
 /// Returns the number of the next random word.
-pub(super) fn next_random() -> u64 {
+pub(super) fn next_random(me: &CurrentThread<'_, '_>) -> u64 {
+    me.changes_objects();
     with(|objects| {
         objects.drawn += 1;
         objects.drawn
@@ -77,7 +81,8 @@ pub(super) fn next_random() -> u64 {
 }
 
 /// Returns true if the initialisation at an address is over.
-fn is_done(at: usize) -> bool {
+fn is_done(me: &CurrentThread<'_, '_>, at: usize) -> bool {
+    me.looks_up_object();
     with(|objects| objects.done.contains(&at))
 }
 
@@ -87,12 +92,12 @@ fn initialisation(me: &CurrentThread<'_, '_>, at: usize) -> ProfilerLock {
 
 /// Waits for the turn of this thread to initialise the object at an address. Returns true if it is to do so.
 pub(super) fn begin_initialisation(me: &CurrentThread<'_, '_>, at: usize) -> bool {
-    if is_done(at) {
+    if is_done(me, at) {
         return false;
     }
     let lock = initialisation(me, at);
     me.acquire(lock);
-    let is_late = is_done(at);
+    let is_late = is_done(me, at);
     if is_late {
         me.unlock(lock);
     }
@@ -102,6 +107,7 @@ pub(super) fn begin_initialisation(me: &CurrentThread<'_, '_>, at: usize) -> boo
 /// Ends the turn of this thread: the initialisation is over, or has failed.
 pub(super) fn end_initialisation(me: &CurrentThread<'_, '_>, at: usize, done: bool) {
     if done {
+        me.changes_objects();
         with(|objects| objects.done.push(at));
     }
     me.unlock(initialisation(me, at));

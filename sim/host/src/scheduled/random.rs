@@ -19,7 +19,7 @@ pub(super) unsafe fn fill(buffer: *mut c_void, len: usize) -> bool {
     let Some(carrier) = carrier::current() else { return false };
     let count = len.div_ceil(8);
     let words =
-        carrier.ask(move |_| (0..count).map(|_| objects::next_random()).collect::<Vec<_>>());
+        carrier.ask(move |me| (0..count).map(|_| objects::next_random(me)).collect::<Vec<_>>());
     let Some(words) = words else { return false };
     let bytes: Vec<u8> = words.into_iter().flat_map(|number| word(number).to_le_bytes()).collect();
     // SAFETY: the caller's promise; there are at least `len` bytes.

@@ -64,8 +64,8 @@ pub(super) unsafe extern "C" fn barrier_wait(barrier: *mut pthread_barrier_t) ->
 pub(super) unsafe extern "C" fn barrier_destroy(barrier: *mut pthread_barrier_t) -> c_int {
     let at = barrier as usize;
     // The C library's own has no threads: nothing waits in it.
-    scheduled!(libc::pthread_barrier_destroy(barrier), |_me| {
-        objects::forget(at);
+    scheduled!(libc::pthread_barrier_destroy(barrier), |me| {
+        objects::forget(me, at);
         BARRIERS.with_borrow_mut(|barriers| barriers.remove(&at));
         0
     })
@@ -100,8 +100,8 @@ pub(super) unsafe extern "C" fn spin_unlock(lock: *mut pthread_spinlock_t) -> c_
 
 pub(super) unsafe extern "C" fn spin_destroy(lock: *mut pthread_spinlock_t) -> c_int {
     let at = lock as usize;
-    scheduled!(libc::pthread_spin_destroy(lock), |_me| {
-        objects::forget(at);
+    scheduled!(libc::pthread_spin_destroy(lock), |me| {
+        objects::forget(me, at);
         0
     })
 }

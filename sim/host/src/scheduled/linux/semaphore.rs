@@ -111,7 +111,7 @@ pub(super) unsafe extern "C" fn post(semaphore: *mut sem_t) -> c_int {
 pub(super) unsafe extern "C" fn destroy(semaphore: *mut sem_t) -> c_int {
     if let Some(carrier) = carrier::current() {
         let at = semaphore as usize;
-        carrier.ask(move |_| objects::forget(at));
+        carrier.ask(move |me| objects::forget(me, at));
     }
     // SAFETY: the guest's semaphore.
     unsafe { libc::sem_destroy(semaphore) }

@@ -113,8 +113,8 @@ pub(super) unsafe extern "C" fn mutex_release(mutex: *mut pthread_mutex_t) -> c_
 
 pub(super) unsafe extern "C" fn mutex_destroy(mutex: *mut pthread_mutex_t) -> c_int {
     let at = mutex as usize;
-    scheduled!(libc::pthread_mutex_destroy(mutex), |_me| {
-        objects::forget(at);
+    scheduled!(libc::pthread_mutex_destroy(mutex), |me| {
+        objects::forget(me, at);
         0
     })
 }
@@ -183,8 +183,8 @@ pub(super) unsafe extern "C" fn condition_broadcast(condition: *mut pthread_cond
 
 pub(super) unsafe extern "C" fn condition_destroy(condition: *mut pthread_cond_t) -> c_int {
     let at = condition as usize;
-    scheduled!(libc::pthread_cond_destroy(condition), |_me| {
-        objects::forget(at);
+    scheduled!(libc::pthread_cond_destroy(condition), |me| {
+        objects::forget(me, at);
         0
     })
 }
@@ -286,8 +286,8 @@ pub(super) unsafe extern "C" fn release_shared(lock: *mut pthread_rwlock_t) -> c
 
 pub(super) unsafe extern "C" fn destroy_shared(lock: *mut pthread_rwlock_t) -> c_int {
     let at = lock as usize;
-    scheduled!(libc::pthread_rwlock_destroy(lock), |_me| {
-        objects::forget(at);
+    scheduled!(libc::pthread_rwlock_destroy(lock), |me| {
+        objects::forget(me, at);
         0
     })
 }

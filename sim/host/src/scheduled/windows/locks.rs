@@ -49,7 +49,7 @@ unsafe extern "system" fn leave(section_: *mut CRITICAL_SECTION) {
 unsafe extern "system" fn delete(section_: *mut CRITICAL_SECTION) {
     let at = section_ as usize;
     if let Some(carrier) = current() {
-        carrier.ask(move |_| objects::forget(at));
+        carrier.ask(move |me| objects::forget(me, at));
     }
     // SAFETY: the guest's section, of which the system has had no owner.
     unsafe { DeleteCriticalSection(section_) };

@@ -110,8 +110,8 @@ unsafe extern "C" fn mutex_unlock(mutex: Object) -> c_int {
 /// Forgets what was at a place before.
 fn forget(object: Object) {
     let at = object as usize;
-    ask(|_| {
-        objects::forget(at);
+    ask(|me| {
+        objects::forget(me, at);
         0
     });
 }

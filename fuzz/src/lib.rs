@@ -1,4 +1,4 @@
-//! What fuzz targets have in common beside the functions of `clr-tests`.
+//! Mutators that fuzz targets share.
 
 /// Lets libFuzzer mutate and cross inputs that are texts by what they say. Other inputs are mutated
 /// as bytes.

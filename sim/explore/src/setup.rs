@@ -32,7 +32,7 @@ pub struct Setup<'p> {
     pub(super) starter: Option<usize>,
     pub(super) locks: Vec<(Rc<str>, LockKind)>,
     pub(super) conditions: u32,
-    /// Whether the time of each event is of interest.
+    /// The time of each event is of interest.
     pub(super) events: Vec<bool>,
     pub(super) callbacks: Vec<(CallbackKind, Handler<'p>)>,
     pub(super) hook: Option<Handler<'p>>,

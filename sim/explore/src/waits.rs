@@ -1,4 +1,4 @@
-//! What decides if threads wait.
+//! Access sets that decide if threads wait.
 
 use super::footprint::Footprint;
 use super::history::ThreadIndex;

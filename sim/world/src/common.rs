@@ -7,13 +7,13 @@ use clr_runtime::lock::Locks;
 use clr_runtime::{Process, Suspension, ThreadLife};
 use clr_walker::profiling::ThreadId;
 
-/// What services of the runtime change for all threads. Owners of locks, the suspension of the runtime, and code are no
+/// State of the runtime that its services change for all threads. Owners of locks, the suspension of the runtime, and code are no
 /// part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommonState {
     /// The runtime's data about the process.
     pub runtime: CommonRuntime,
-    /// What the list of threads tells of the thread that is served.
+    /// The entry of the served thread in the list of threads.
     pub listed: Listed,
     /// Numbers of objects and handles that were made, and of handles that are left.
     pub made: [u64; 3],
@@ -27,7 +27,7 @@ pub struct CommonRuntime {
     induced: bool,
 }
 
-/// What the list of threads tells of a thread.
+/// The entry of a thread in the list of threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Listed {
     object: Option<ThreadId>,

@@ -349,7 +349,7 @@ fn unreadable(name: &str, error: &io::Error) -> CliError {
 }
 
 /// Returns the part of a name behind its folders.
-fn end_of(name: &str) -> &str {
+pub(crate) fn end_of(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 

@@ -192,7 +192,7 @@ impl Failed {
     }
 }
 
-/// What a drawing of a history says beside it: the runtime, and of a known hazard its title and what avoids it.
+/// The facts that stand beside a drawing of a history: the runtime, and of a known hazard its title and what avoids it.
 pub(crate) struct Facts(Vec<(&'static str, String)>);
 
 impl Facts {

@@ -42,12 +42,17 @@ impl Editor {
         self.connection.receiver.recv_timeout(PATIENCE).unwrap()
     }
 
-    /// Sends a request and returns the result. Messages before it are dropped.
-    fn ask(&mut self, method: &str, params: Value) -> Value {
+    fn request(&mut self, method: &str, params: Value) -> RequestId {
         self.requests += 1;
         let id = RequestId::from(self.requests);
         let request = Request::new(id.clone(), method.to_owned(), params);
         self.connection.sender.send(request.into()).unwrap();
+        id
+    }
+
+    /// Sends a request and returns the result. Messages before it are dropped.
+    fn ask(&mut self, method: &str, params: Value) -> Value {
+        let id = self.request(method, params);
         loop {
             if let Message::Response(response) = self.receive()
                 && response.id == id
@@ -98,14 +103,7 @@ impl Editor {
     }
 
     fn execute(&mut self, command: &str) {
-        self.requests += 1;
-        let params = json!({ "command": command, "arguments": [URI] });
-        let request = Request::new(
-            RequestId::from(self.requests),
-            "workspace/executeCommand".to_owned(),
-            params,
-        );
-        self.connection.sender.send(request.into()).unwrap();
+        self.request("workspace/executeCommand", json!({ "command": command, "arguments": [URI] }));
     }
 
     /// Ends the session. The server must have met no error.

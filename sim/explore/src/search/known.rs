@@ -35,18 +35,18 @@ pub(super) type ByHash<T> = HashMap<u64, T, BuildHasherDefault<AsIs>>;
 /// A set of hashes.
 pub(super) type Hashes = HashSet<u64, BuildHasherDefault<AsIs>>;
 
-/// What a thread does next.
+/// The next step of a thread, or the reason why it has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// A step that accesses this.
     Step(Footprint),
-    /// It waits.
+    /// The thread waits.
     Waits,
-    /// It has ended, or was not started yet.
+    /// The thread has ended, or was not started yet.
     Nothing,
 }
 
-/// The kinds of what was found.
+/// The kinds of [`Next`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Step,
@@ -54,12 +54,12 @@ enum Kind {
     Nothing,
 }
 
-/// What threads do next, as far as it was seen.
+/// The next steps of threads in the states of executed histories.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Knowledge {
     /// For each state of a thread the access sets of what it has done next.
     sets: ByHash<Vec<Footprint>>,
-    /// What it has done, for each view of these.
+    /// The kind of the next step, for each view of these sets.
     seen: ByHash<Kind>,
 }
 

@@ -1,7 +1,7 @@
 //! Diagnostics: the problems of a text, and the expectations that do not come out.
 
 use super::document::Document;
-use crate::input::{PROGRAM, Source};
+use crate::input::{PROGRAM, Source, end_of};
 use crate::render::error::CliError;
 use crate::report::walk;
 use anstream::adapter::strip_str;
@@ -59,11 +59,6 @@ pub(super) fn run(name: &str, document: &Document) -> Result<(Vec<Diagnostic>, S
 pub(super) fn name_of(uri: &str) -> String {
     let path = uri.strip_prefix("file://").unwrap_or(uri);
     if path.ends_with(PROGRAM) { path.to_owned() } else { format!("{path}{PROGRAM}") }
-}
-
-/// Returns the part of a path behind its folders.
-fn end_of(name: &str) -> &str {
-    name.rsplit('/').next().unwrap_or(name)
 }
 
 fn diagnostic(range: Range, severity: DiagnosticSeverity, message: String) -> Diagnostic {

@@ -1,6 +1,6 @@
 //! Scanning of a text that is being written: it need not be KDL yet.
 
-/// What is around a place in a text.
+/// The blocks and words around a place in a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Around<'t> {
     /// Names of the nodes whose blocks the place is in, outermost first.
@@ -13,7 +13,7 @@ pub(super) struct Around<'t> {
     pub(super) in_comment: bool,
 }
 
-/// Returns what is around the byte offset `at` of a text.
+/// Returns the blocks and words around the byte offset `at` of a text.
 pub(super) fn around(text: &str, at: usize) -> Around<'_> {
     let text = text.get(..at).unwrap_or(text);
     let mut found = Around::default();

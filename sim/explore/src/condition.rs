@@ -94,12 +94,14 @@ impl CurrentThread<'_, '_> {
     ///
     /// Other threads may run before the lock is released: what the caller has tested may have
     /// changed by now, if the change needs no lock.
+    #[track_caller]
     pub fn wait_on(
         &self,
         condition: ConditionVariable,
         lock: ProfilerLock,
         micros: Option<u64>,
     ) -> bool {
+        self.comes_from_caller();
         if !Bug::WaitIsNoPoint.is_planted() {
             self.switch();
         }
@@ -142,12 +144,16 @@ impl CurrentThread<'_, '_> {
     }
 
     /// Wakes one of the threads that wait on a condition variable, if there is one.
+    #[track_caller]
     pub fn notify_one(&self, condition: ConditionVariable) {
+        self.comes_from_caller();
         self.notify(condition, false);
     }
 
     /// Wakes all threads that wait on a condition variable.
+    #[track_caller]
     pub fn notify_all(&self, condition: ConditionVariable) {
+        self.comes_from_caller();
         self.notify(condition, true);
     }
 

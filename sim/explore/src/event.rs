@@ -9,12 +9,16 @@ use super::thread::CurrentThread;
 
 impl CurrentThread<'_, '_> {
     /// Sets an event: all threads that wait for it can continue.
+    #[track_caller]
     pub fn set(&self, event: EventObject) {
+        self.comes_from_caller();
         self.change(event, true);
     }
 
     /// Resets an event.
+    #[track_caller]
     pub fn reset(&self, event: EventObject) {
+        self.comes_from_caller();
         self.change(event, false);
     }
 
@@ -51,13 +55,17 @@ impl CurrentThread<'_, '_> {
     }
 
     /// Waits until an event is set.
+    #[track_caller]
     pub fn wait_for(&self, event: EventObject) {
+        self.comes_from_caller();
         self.wait_until(event, None);
     }
 
     /// Waits until an event is set, for at most this time (µs). Returns true if it was set.
     #[expect(clippy::must_use_candidate, reason = "it waits, too")]
+    #[track_caller]
     pub fn wait_at_most(&self, event: EventObject, micros: u64) -> bool {
+        self.comes_from_caller();
         self.wait_until(event, Some(micros))
     }
 

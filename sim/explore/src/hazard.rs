@@ -212,7 +212,7 @@ impl Doing {
             match event {
                 TurnEvent::Callback(kind) => doing.callbacks.push(*kind),
                 TurnEvent::CallbackOver(_) => drop(doing.callbacks.pop()),
-                TurnEvent::Called(method) => {
+                TurnEvent::Called(method, _) => {
                     doing.called += 1;
                     doing.last_called = Some(method);
                     doing.nested |= *method == WALK && doing.calls.contains(method);
@@ -346,7 +346,8 @@ fn of_failure(by: ThreadIndex, history: &History) -> Option<Hazard> {
         let turns = history.turns.iter().filter(|turn| turn.thread == by);
         let mut own = turns.flat_map(|turn| &turn.events);
         let reads = own.any(|it| matches!(it, TurnEvent::Context(_)));
-        let suspends = events(history).any(|it| *it == TurnEvent::Called("SuspendRuntime"));
+        let suspends =
+            events(history).any(|it| matches!(it, TurnEvent::Called("SuspendRuntime", _)));
         return Some(if suspends && !reads {
             Hazard::RuntimeSuspended
         } else {

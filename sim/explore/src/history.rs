@@ -88,10 +88,12 @@ pub enum TurnEvent {
     Signal,
     /// A signal handler ends.
     SignalOver,
-    /// A profiling method is called.
-    Called(&'static str),
+    /// A profiling method is called, about this thread if it is another one.
+    Called(&'static str, Option<ThreadIndex>),
     /// A profiling method ended.
     Returned(&'static str, Outcome),
+    /// The method has failed for this reason, an index of [`History::reasons`].
+    Refused(u32),
     /// `StackSnapshotCallback` begins.
     SnapshotCallback,
     /// The thread reads the registers of another thread.
@@ -131,8 +133,12 @@ impl fmt::Display for TurnEvent {
             Self::ExportOver => f.write_str("has called an export of the profiler"),
             Self::Signal => f.write_str("handles a signal"),
             Self::SignalOver => f.write_str("has handled a signal"),
-            Self::Called(method) => write!(f, "calls {method}"),
+            Self::Called(method, None) => write!(f, "calls {method}"),
+            Self::Called(method, Some(thread)) => {
+                write!(f, "calls {method} of thread {}", thread.0)
+            }
             Self::Returned(method, outcome) => write!(f, "{method}: {outcome}"),
+            Self::Refused(reason) => write!(f, "has failed for reason {reason}"),
             Self::SnapshotCallback => f.write_str("gets a frame"),
             Self::Context(thread) => write!(f, "reads the registers of thread {}", thread.0),
             Self::System(what) => write!(f, "{what}"),
@@ -187,6 +193,8 @@ pub struct History {
     pub threads: Vec<ThreadSummary>,
     /// Names of the profiler's locks.
     pub locks: Vec<String>,
+    /// Reasons of failed calls, each with its clauses.
+    pub reasons: Vec<String>,
     /// Turns, in order.
     pub turns: Vec<Turn>,
 }
@@ -196,6 +204,12 @@ impl History {
     #[must_use]
     pub fn name(&self, thread: ThreadIndex) -> &str {
         self.threads.get(thread.index()).map_or("", |thread| &thread.name)
+    }
+
+    /// Returns the reason of a failed call.
+    #[must_use]
+    pub fn reason(&self, reason: u32) -> &str {
+        self.reasons.get(reason as usize).map_or("", String::as_str)
     }
 
     /// Returns the name of a lock.

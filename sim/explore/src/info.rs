@@ -101,19 +101,20 @@ impl<'b> CurrentThread<'_, 'b> {
         method: impl FnOnce(Caller<'_, 'b, Machine>) -> Result<T>,
     ) -> Result<T> {
         let changes = Footprint::CODE | Footprint::RUNTIME | Footprint::THREADS;
-        self.call_touching(name, changes | ASKED.read(), method)
+        self.call_touching(name, None, changes | ASKED.read(), method)
     }
 
-    /// Calls a method of the runtime all of whose turns touch `what`.
+    /// Calls a method of the runtime all of whose turns touch `what`. `about` is the thread that the call is about.
     fn call_touching<T>(
         &self,
         name: &'static str,
+        about: Option<ThreadId>,
         what: Footprint,
         method: impl FnOnce(Caller<'_, 'b, Machine>) -> Result<T>,
     ) -> Result<T> {
         let thread = self;
         thread.switch();
-        thread.record(TurnEvent::Called(name));
+        thread.record(TurnEvent::Called(name, about.and_then(|id| thread.target_of(id))));
         let mut calls = 0;
         thread.kernel.change_thread(thread.me, |me| {
             me.calls += 1;
@@ -127,6 +128,7 @@ impl<'b> CurrentThread<'_, 'b> {
             thread.does(ProfilerRule::FirstCallWhileSuspended);
         }
         let before = runtime.process.get().thread_store_forgotten;
+        let mark = thread.kernel.is_recorded().then(|| runtime.log.mark());
         let result = thread.touching(what, || method(runtime.on(thread.os).with_profiler(thread)));
         if runtime.process.get().thread_store_forgotten != before {
             thread.kernel.touch(Footprint::RUNTIME);
@@ -137,10 +139,14 @@ impl<'b> CurrentThread<'_, 'b> {
             Err(CallError::Failed(failed)) => Outcome::Returned(*failed),
             Err(CallError::Fatal(fatal)) => *fatal,
         };
+        let events = mark.map_or_else(Vec::new, |mark| runtime.log.since(mark));
         if thread.escapes() {
             runtime.change_thread(thread.os, |thread| thread.escapes = false);
         } else {
             thread.record(TurnEvent::Returned(name, outcome));
+            if outcome != Outcome::Returned(HResult::OK) {
+                thread.kernel.explain(thread.me, &events);
+            }
         }
         if let Err(CallError::Fatal(fatal)) = result {
             thread.killed(fatal);
@@ -154,6 +160,7 @@ impl<'b> Info<'_, '_, 'b> {
     fn asks<T>(
         self,
         name: &'static str,
+        about: Option<ThreadId>,
         method: impl FnOnce(Caller<'_, 'b, Machine>) -> Result<T>,
     ) -> Result<T> {
         let what = if Bug::QuestionWithoutFootprint.is_planted() {
@@ -161,7 +168,7 @@ impl<'b> Info<'_, '_, 'b> {
         } else {
             ASKED.read()
         };
-        self.thread.call_touching(name, what, method)
+        self.thread.call_touching(name, about, what, method)
     }
 
     fn call<T>(
@@ -199,7 +206,7 @@ impl ProfilerInfo for Info<'_, '_, '_> {
         context_size: u32,
     ) -> Result<()> {
         let thread = self.thread;
-        self.asks("DoStackSnapshot", |info| {
+        self.asks("DoStackSnapshot", Some(id), |info| {
             thread.walk(id, || {
                 let mut recording_callback = callback.map(|callback| {
                     |frame: &mut SnapshotFrame<'_>| {
@@ -226,25 +233,25 @@ impl ProfilerInfo for Info<'_, '_, '_> {
     }
 
     fn get_function_from_ip(&self, ip: u64) -> Result<FunctionId> {
-        self.asks("GetFunctionFromIP", |info| info.get_function_from_ip(ip))
+        self.asks("GetFunctionFromIP", None, |info| info.get_function_from_ip(ip))
     }
 
     fn get_function_from_ip2(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
         self.may_trigger();
-        self.asks("GetFunctionFromIP2", |info| info.get_function_from_ip2(ip))
+        self.asks("GetFunctionFromIP2", None, |info| info.get_function_from_ip2(ip))
     }
 
     fn get_function_from_ip3(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
         self.may_trigger();
-        self.asks("GetFunctionFromIP3", |info| info.get_function_from_ip3(ip))
+        self.asks("GetFunctionFromIP3", None, |info| info.get_function_from_ip3(ip))
     }
 
     fn get_code_info(&self, function: FunctionId) -> Result<CodeRange> {
-        self.asks("GetCodeInfo", |info| info.get_code_info(function))
+        self.asks("GetCodeInfo", None, |info| info.get_code_info(function))
     }
 
     fn get_code_info2(&self, function: FunctionId, ranges: &mut [CodeRange]) -> Result<u32> {
-        self.asks("GetCodeInfo2", |info| info.get_code_info2(function, ranges))
+        self.asks("GetCodeInfo2", None, |info| info.get_code_info2(function, ranges))
     }
 
     fn get_code_info3(
@@ -254,12 +261,12 @@ impl ProfilerInfo for Info<'_, '_, '_> {
         ranges: &mut [CodeRange],
     ) -> Result<u32> {
         self.may_trigger();
-        self.asks("GetCodeInfo3", |info| info.get_code_info3(function, rejit, ranges))
+        self.asks("GetCodeInfo3", None, |info| info.get_code_info3(function, rejit, ranges))
     }
 
     fn get_code_info4(&self, start: u64, ranges: &mut [CodeRange]) -> Result<u32> {
         self.may_trigger();
-        self.asks("GetCodeInfo4", |info| info.get_code_info4(start, ranges))
+        self.asks("GetCodeInfo4", None, |info| info.get_code_info4(start, ranges))
     }
 
     fn get_function_info2(
@@ -268,27 +275,27 @@ impl ProfilerInfo for Info<'_, '_, '_> {
         frame_info: Option<FrameInfo<'_>>,
         type_arguments: u32,
     ) -> Result<FunctionInfo> {
-        self.asks("GetFunctionInfo2", |info| {
+        self.asks("GetFunctionInfo2", None, |info| {
             info.get_function_info2(function, frame_info, type_arguments)
         })
     }
 
     fn get_current_thread_id(&self) -> Result<ThreadId> {
-        self.asks("GetCurrentThreadID", |info| info.get_current_thread_id())
+        self.asks("GetCurrentThreadID", None, |info| info.get_current_thread_id())
     }
 
     fn get_thread_info(&self, thread: ThreadId) -> Result<u32> {
-        self.asks("GetThreadInfo", |info| info.get_thread_info(thread))
+        self.asks("GetThreadInfo", Some(thread), |info| info.get_thread_info(thread))
     }
 
     fn get_handle_from_thread(&self, thread: ThreadId) -> Result<u64> {
-        self.asks("GetHandleFromThread", |info| info.get_handle_from_thread(thread))
+        self.asks("GetHandleFromThread", Some(thread), |info| info.get_handle_from_thread(thread))
     }
 
     fn enum_threads(&self) -> Result<Vec<ThreadId>> {
         // It takes the lock of the thread list, which a GC holds.
         self.may_trigger();
-        self.asks("EnumThreads", |info| info.enum_threads())
+        self.asks("EnumThreads", None, |info| info.enum_threads())
     }
 
     fn initialize_current_thread(&self) -> Result<()> {
@@ -312,7 +319,7 @@ impl ProfilerInfo for Info<'_, '_, '_> {
     }
 
     fn get_event_mask(&self) -> Result<EventMask> {
-        self.asks("GetEventMask", |info| info.get_event_mask())
+        self.asks("GetEventMask", None, |info| info.get_event_mask())
     }
 
     fn set_event_mask(&self, mask: EventMask) -> Result<()> {

@@ -12,12 +12,14 @@ use super::planted_bug::Bug;
 use super::spawn::Spawned;
 use super::verdict::{BlockReason, Edge, ProfilerRule, Verdict};
 use clr_coroutine::Id;
+use clr_runtime::explain::{Event, deciding, story};
 use clr_runtime::{OsThreadId, Runtime, Wait};
 use clr_walker::code_map::{CodeMap, CodeMapError};
 use clr_walker::mixed::Policy;
 use clr_walker::registers::Registers;
 use clr_world::World;
 use core::cell::{Cell, RefCell};
+use core::panic::Location;
 use std::rc::Rc;
 
 /// A condition that code on a coroutine waits for.
@@ -52,6 +54,8 @@ pub(super) struct Activity {
     pub timed_out: bool,
     /// Access set added to each turn, because the code is in the middle of a call.
     pub within: Footprint,
+    /// Place in the profiler's source of the last operation.
+    pub place: Option<&'static Location<'static>>,
 }
 
 #[derive(Clone, Debug)]
@@ -136,6 +140,8 @@ pub(super) struct State {
     pub verdict: Option<Verdict>,
     /// The thread that starts the runtime: no thread of the program runs before it has ended.
     pub starter: Option<ThreadIndex>,
+    /// Stacks have no places in the profiler's source.
+    pub hides_places: bool,
     /// Rule violations without harm.
     pub broken: Vec<(ThreadIndex, ProfilerRule)>,
     /// The history, if it is recorded.
@@ -188,6 +194,8 @@ impl<'b> Kernel<'b> {
     pub(super) fn begin(&self, state: State) {
         *self.state.borrow_mut() = state;
         self.take_spawned();
+        // What an ended history has recorded of a call.
+        self.runtime.log.take();
         self.over.set(false);
         self.unwinds.set(std::thread::panicking());
     }
@@ -232,6 +240,23 @@ impl<'b> Kernel<'b> {
         if let Some(turn) = history.turns.last_mut().filter(|turn| turn.thread == thread) {
             turn.events.push(event);
         }
+    }
+
+    /// Returns true if the history is recorded.
+    pub(super) fn is_recorded(&self) -> bool {
+        self.state.borrow().history.is_some()
+    }
+
+    /// Records the reason why a call has failed, which these are the events of.
+    pub(super) fn explain(&self, thread: ThreadIndex, events: &[Event]) {
+        let story = story(&self.runtime, events);
+        let Some(line) = deciding(&story) else { return };
+        let mut state = self.state.borrow_mut();
+        let Some(history) = &mut state.history else { return };
+        history.reasons.push(line.to_string());
+        let reason = history.reasons.len() as u32 - 1;
+        drop(state);
+        self.record(thread, TurnEvent::Refused(reason));
     }
 
     /// Starts a turn.

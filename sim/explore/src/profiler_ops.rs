@@ -21,7 +21,9 @@ impl CurrentThread<'_, '_> {
     /// Leaves the callback of a walk for code beyond the walk, as longjmp does: the rest of the
     /// runtime's walk is never executed (H-30). The callback must return at once, with any value
     /// but S_OK. Has no effect outside of such a callback.
+    #[track_caller]
     pub fn escape(&self) {
+        self.comes_from_caller();
         let state = self.kernel.state.borrow();
         let depth = state.threads.get(self.me.index()).map_or(0, |me| me.walk_callbacks);
         drop(state);
@@ -68,7 +70,9 @@ impl CurrentThread<'_, '_> {
     }
 
     /// Calls `RequestProfilerDetach`: afterwards the runtime refuses all calls (C-001).
+    #[track_caller]
     pub fn request_detach(&self) {
+        self.comes_from_caller();
         self.switch();
         self.kernel.touch(Footprint::ALL);
         self.record(TurnEvent::System("requests the profiler's detach"));
@@ -80,7 +84,9 @@ impl CurrentThread<'_, '_> {
 
     /// Unwinds this thread's stack with a library that caches its results without a lock: code that
     /// interrupts it on the same thread and also unwinds reads data that is being changed (G28).
+    #[track_caller]
     pub fn unwind(&self) {
+        self.comes_from_caller();
         self.record(TurnEvent::System("unwinds its stack"));
         if self.unwinds(true) {
             self.killed(Outcome::AccessViolation { at: 0 });

@@ -96,6 +96,7 @@ fn begin<'p>(
     let history = (recording != HistoryDetail::Nothing).then(|| History {
         threads: threads.iter().map(Known::summary).collect(),
         locks: setup.locks.iter().map(|(name, _)| name.to_string()).collect(),
+        reasons: Vec::new(),
         turns: Vec::new(),
     });
     drop(world);
@@ -108,6 +109,7 @@ fn begin<'p>(
         timed: core::mem::take(&mut setup.events),
         history,
         starter,
+        hides_places: setup.hides_places,
         ..State::default()
     });
     bodies
@@ -152,7 +154,8 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
             return kernel.end(Verdict::Failed { by: me, words });
         };
         let (waiting, until, within) = (None, None, Footprint::default());
-        let activity = Activity { id, ends_with, waiting, until, timed_out: false, within };
+        let (timed_out, place) = (false, None);
+        let activity = Activity { id, ends_with, waiting, until, timed_out, within, place };
         if let Some(thread) = kernel.state.borrow_mut().threads.get_mut(me.index()) {
             thread.activities.push(activity);
         }

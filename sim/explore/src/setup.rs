@@ -39,6 +39,7 @@ pub struct Setup<'p> {
     pub(super) export: Option<ExportHandler<'p>>,
     pub(super) signal: Option<Handler<'p>>,
     pub(super) crash: Option<Handler<'p>>,
+    pub(super) hides_places: bool,
 }
 
 impl std::fmt::Debug for Setup<'_> {
@@ -65,6 +66,12 @@ impl<'p> Setup<'p> {
     pub fn before_program(&mut self, name: &str, body: impl FnOnce(&CurrentThread<'_, '_>) + 'p) {
         self.starter = Some(self.threads.len());
         self.begin(name, ThreadKind::Profiler, Box::new(body));
+    }
+
+    /// Leaves out of recorded stacks where in its source a thread of the profiler is: the calls come from an
+    /// interpreter.
+    pub const fn hide_places(&mut self) {
+        self.hides_places = true;
     }
 
     fn begin(&mut self, name: &str, kind: ThreadKind, body: Body<'p>) {

@@ -31,11 +31,13 @@ impl Kernel<'_> {
 impl CurrentThread<'_, '_> {
     /// Starts a thread of the profiler, which the runtime does not know. It may run before this call
     /// returns.
+    #[track_caller]
     pub fn spawn(
         &self,
         name: &str,
         body: impl FnOnce(&CurrentThread<'_, '_>) + 'static,
     ) -> ThreadIndex {
+        self.comes_from_caller();
         let kernel = self.kernel;
         let thread = {
             let mut state = kernel.state.borrow_mut();
@@ -86,6 +88,7 @@ impl CurrentThread<'_, '_> {
     /// Returns the thread for which the runtime has this handle.
     #[must_use]
     pub fn thread_with_handle(&self, handle: u64) -> Option<ThreadIndex> {
+        self.kernel.touch(Footprint::THREADS.read());
         let threads = self.kernel.runtime.threads.borrow();
         let os = threads.iter().find(|thread| handle != 0 && thread.handle == handle)?.os;
         drop(threads);

@@ -14,6 +14,7 @@ use clr_runtime::{OsThreadId, Wait};
 use clr_walker::code_map::CodeMap;
 use clr_walker::mixed::Policy;
 use clr_walker::profiling::FunctionId;
+use core::panic::Location;
 
 /// The thread that executes this code.
 #[derive(Clone, Copy)]
@@ -48,7 +49,7 @@ impl Drop for Guard<'_, '_, '_> {
     fn drop(&mut self) {
         // A jump runs no destructors.
         if !self.thread.escapes() {
-            self.thread.unlock(self.lock);
+            self.thread.release(self.lock);
         }
     }
 }
@@ -100,7 +101,9 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     /// Code that shares variables with other threads without a lock calls this before each access:
     /// otherwise the scheduler does not know of the access, and searches treat the turns as
     /// independent.
+    #[track_caller]
     pub fn point(&self) {
+        self.comes_from_caller();
         self.switch();
         self.kernel.touch(Footprint::MEMORY);
     }
@@ -108,6 +111,13 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     /// Marks this turn as reading or changing data that threads of the profiler share.
     pub fn shares(&self) {
         self.kernel.touch(Footprint::MEMORY);
+    }
+
+    /// Notes the place in the profiler's source from which an operation is called.
+    #[track_caller]
+    pub(super) fn comes_from_caller(&self) {
+        let place = Location::caller();
+        self.kernel.change_activity(self.me, |activity| activity.place = Some(place));
     }
 
     /// Executes a switch point.
@@ -137,8 +147,11 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
             activity.timed_out = false;
         });
         // The current frameInfo belongs to this thread: another thread may have its own meanwhile.
+        // So does the explanation of a call that the thread is in.
         let frame_info = kernel.runtime.frame_info.get();
+        let log = kernel.runtime.log.interrupt();
         self.yielder.suspend(());
+        kernel.runtime.log.resume(log);
         kernel.runtime.frame_info.set(frame_info);
         let mut in_time = true;
         kernel.change_activity(self.me, |activity| {
@@ -215,13 +228,17 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     }
 
     /// Ends the history as failed, because the profiler has found an error.
+    #[track_caller]
     pub fn fail(&self, words: impl Into<String>) {
+        self.comes_from_caller();
         self.end(Verdict::Failed { by: self.me, words: words.into() });
     }
 
     /// Ends the history because a watchdog of the profiler has found that an operation takes too
     /// long.
+    #[track_caller]
     pub fn bark(&self) {
+        self.comes_from_caller();
         self.end(Verdict::Watchdog(self.me));
     }
 
@@ -238,7 +255,9 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     }
 
     /// Sleeps for this time (µs): other threads may do much or little meanwhile.
+    #[track_caller]
     pub fn sleep(&self, micros: u64) {
+        self.comes_from_caller();
         self.record(TurnEvent::Sleeps(micros));
         let until = self.now().saturating_add(micros);
         self.pause(Some(Waiting::Time), Some(until));
@@ -249,20 +268,26 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
 
     /// Takes a lock, which is owned until the guard is dropped. A thread that already owns it waits
     /// forever, unless the lock is [reentrant](super::LockKind::Reentrant).
+    #[track_caller]
     pub fn lock(&self, lock: ProfilerLock) -> Guard<'_, 't, 'b> {
-        self.acquire(lock);
+        self.comes_from_caller();
+        self.acquire_until(lock, None);
         Guard { thread: self, lock }
     }
 
     /// Takes a lock.
+    #[track_caller]
     pub fn acquire(&self, lock: ProfilerLock) {
+        self.comes_from_caller();
         self.acquire_until(lock, None);
     }
 
     /// Takes a lock if it becomes free within this time (µs); 0 means one attempt. Returns true if
     /// the lock was taken.
     #[expect(clippy::must_use_candidate, reason = "it waits, too")]
+    #[track_caller]
     pub fn try_acquire(&self, lock: ProfilerLock, micros: u64) -> bool {
+        self.comes_from_caller();
         self.acquire_until(lock, Some(micros))
     }
 
@@ -271,14 +296,18 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     }
 
     /// Shares a lock with other threads: only its owner excludes them.
+    #[track_caller]
     pub fn share(&self, lock: ProfilerLock) {
+        self.comes_from_caller();
         self.take_until(lock, Waiting::Shared(lock.0), None);
     }
 
     /// Shares a lock if its owner releases it within this time (µs); 0 means one attempt. Returns
     /// true if the lock is shared.
     #[expect(clippy::must_use_candidate, reason = "it waits, too")]
+    #[track_caller]
     pub fn try_share(&self, lock: ProfilerLock, micros: u64) -> bool {
+        self.comes_from_caller();
         self.take_until(lock, Waiting::Shared(lock.0), Some(micros))
     }
 
@@ -330,7 +359,13 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
 
     /// Releases a lock that this thread owns or shares: other threads may run first, while it is
     /// still taken.
+    #[track_caller]
     pub fn unlock(&self, lock: ProfilerLock) {
+        self.comes_from_caller();
+        self.release(lock);
+    }
+
+    fn release(&self, lock: ProfilerLock) {
         if !self.kernel.change_lock(lock.0, |lock| lock.is_held_by(self.me)) {
             return;
         }
@@ -344,28 +379,36 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     }
 
     /// Waits for the end of another thread.
+    #[track_caller]
     pub fn join(&self, thread: ThreadIndex) {
+        self.comes_from_caller();
         // The begin of the wait observes nothing of the other thread.
         self.pause(Some(Waiting::Join(thread)), None);
         self.kernel.touch(Footprint::thread(thread).read());
     }
 
     /// Allocates and frees memory: takes the lock of the process's heap (H-13).
+    #[track_caller]
     pub fn allocate(&self) {
+        self.comes_from_caller();
         self.does(ProfilerRule::AllocationWhileSuspended);
         self.record(TurnEvent::System("allocates memory"));
         self.with(&[clr_runtime::Lock::ProcessHeap]);
     }
 
     /// Logs a message with a logger that allocates.
+    #[track_caller]
     pub fn log(&self) {
+        self.comes_from_caller();
         self.does(ProfilerRule::LogWhileSuspended);
         self.record(TurnEvent::System("logs"));
         self.with(&[clr_runtime::Lock::ProcessHeap]);
     }
 
     /// Loads a library or looks up symbols: takes the loader lock (H-12).
+    #[track_caller]
     pub fn load_library(&self) {
+        self.comes_from_caller();
         self.does(ProfilerRule::LoadingWhileSuspended);
         self.record(TurnEvent::System("loads a library"));
         self.with(&[clr_runtime::Lock::Loader, clr_runtime::Lock::FunctionTables]);
@@ -373,7 +416,9 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
 
     /// Looks up unwind data: `RtlLookupFunctionEntry` on Windows, which takes the lock of the
     /// inverted function table (H-11), and `dl_iterate_phdr` on Unix, which takes the loader lock.
+    #[track_caller]
     pub fn look_up_function_entry(&self) {
+        self.comes_from_caller();
         self.does(ProfilerRule::LoadingWhileSuspended);
         self.record(TurnEvent::System("looks up unwind data"));
         let unix = self.kernel.runtime.generation.is_unix();
@@ -428,7 +473,9 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     }
 
     /// Sends a signal to a thread: its handler runs when the thread continues (Unix).
+    #[track_caller]
     pub fn signal(&self, thread: ThreadIndex) {
+        self.comes_from_caller();
         self.switch();
         self.kernel.touch(Footprint::thread(thread));
         let mut state = self.kernel.state.borrow_mut();

@@ -4,6 +4,8 @@ use super::history::{ThreadIndex, ThreadStatus, TurnEvent};
 use super::kernel::{Kernel, State, Thread, Waiting};
 use super::lock::LockName;
 use super::verdict::BlockReason;
+use core::fmt;
+use core::panic::Location;
 use std::sync::Arc;
 
 /// Adds the status of each thread to the last turn.
@@ -48,7 +50,7 @@ fn of(
     let world = kernel.world.borrow();
     let known = is_app && world.object(index.index()).is_some();
     ThreadStatus {
-        stack: stack(kernel, index, thread, before.map(|before| &before.stack)),
+        stack: stack(kernel, index, thread, state.hides_places, before.map(|before| &before.stack)),
         holds,
         edges,
         waits,
@@ -75,14 +77,19 @@ fn stack(
     kernel: &Kernel<'_>,
     index: ThreadIndex,
     thread: &Thread,
+    hides_places: bool,
     before: Option<&Arc<[String]>>,
 ) -> Arc<[String]> {
-    let of_profiler = thread.activities.iter().rev().map(|activity| match activity.ends_with {
-        TurnEvent::CallbackOver(kind) => kind.name(),
-        TurnEvent::HookOver => "hook",
-        TurnEvent::ExportOver => "export",
-        TurnEvent::SignalOver => "signal handler",
-        _ => &thread.name,
+    let of_profiler = thread.activities.iter().rev().map(|activity| {
+        let code = match activity.ends_with {
+            TurnEvent::CallbackOver(kind) => kind.name(),
+            TurnEvent::HookOver => "hook",
+            TurnEvent::ExportOver => "export",
+            TurnEvent::SignalOver => "signal handler",
+            _ => &thread.name,
+        };
+        let place = activity.place.filter(|_| !hides_places);
+        StackEntry { by: "profiler: ", code, place }
     });
     let world = kernel.world.borrow();
     let functions = &world.expanded().program.functions;
@@ -90,17 +97,43 @@ fn stack(
     let of_program = is_there.then(|| world.functions(index.index())).into_iter().flatten();
     let of_program = of_program.map(|function| {
         let function = function.and_then(|id| functions.get(id.index()));
-        function.map_or("the runtime", |function| &*function.name)
+        let code = function.map_or("the runtime", |function| &*function.name);
+        StackEntry { by: "", code, place: None }
     });
-    let names: Vec<_> =
-        of_profiler.map(|name| ("profiler: ", name)).chain(of_program.map(|it| ("", it))).collect();
-    let is_same = |(text, (by, name)): (&String, &(&str, &str))| {
-        text.strip_prefix(by).is_some_and(|rest| rest == *name)
-    };
+    let entries: Vec<_> = of_profiler.chain(of_program).collect();
+    let is_same = |(text, entry): (&String, &StackEntry<'_>)| entry.is(text);
     match before {
-        Some(before) if before.len() == names.len() && before.iter().zip(&names).all(is_same) => {
+        Some(before)
+            if before.len() == entries.len() && before.iter().zip(&entries).all(is_same) =>
+        {
             Arc::clone(before)
         }
-        _ => names.iter().map(|(by, name)| format!("{by}{name}")).collect(),
+        _ => entries.iter().map(ToString::to_string).collect(),
+    }
+}
+
+/// Code on a stack.
+struct StackEntry<'n> {
+    by: &'static str,
+    code: &'n str,
+    place: Option<&'static Location<'static>>,
+}
+
+impl StackEntry<'_> {
+    /// Returns true if this is the text of the entry.
+    fn is(&self, text: &str) -> bool {
+        match self.place {
+            Some(_) => self.to_string() == text,
+            None => text.strip_prefix(self.by).is_some_and(|rest| rest == self.code),
+        }
+    }
+}
+
+impl fmt::Display for StackEntry<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.by, self.code)?;
+        let Some(place) = self.place else { return Ok(()) };
+        // A compiler on Windows has other separators in the same place.
+        write!(f, " ({}:{})", place.file().replace('\\', "/"), place.line())
     }
 }

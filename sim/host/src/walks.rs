@@ -3,7 +3,7 @@
 use crate::session::Inner;
 use crate::stage::Stage;
 use clr_runtime::Outcome;
-use clr_runtime::explain::{Event, Names, StoryLine, StoryWriter, frame_chain};
+use clr_runtime::explain::{Names, StoryLine, story};
 use clr_walker::profiling::{FunctionId, ThreadId};
 
 /// A call of `DoStackSnapshot`.
@@ -66,13 +66,7 @@ impl Inner {
             return (done, Vec::new());
         }
         let events = runtime.log.take();
-        let target = events.iter().find_map(|event| match event {
-            Event::Target { object, .. } => Some(*object),
-            _ => None,
-        });
-        let chain = target.map_or_else(Vec::new, |target| frame_chain(runtime, target));
-        let generation = self.generation;
-        let lines = StoryWriter { generation, names: runtime, chain: &chain }.write(&events);
+        let lines = story(runtime, &events);
         let mut explanation = self.explanation.borrow_mut();
         for line in &lines {
             explanation.extend(std::iter::repeat_n("  ", line.depth));

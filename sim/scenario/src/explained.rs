@@ -6,7 +6,7 @@ use super::source_map::SnapshotAt;
 use super::stopped_thread::{Site, SnapshotReport};
 use super::{Scenario, SnapshotResult};
 use clr_runtime::Runtime;
-use clr_runtime::explain::{Event, StoryLine, StoryWriter, frame_chain};
+use clr_runtime::explain::{Event, StoryLine, story};
 use clr_runtime::generation::Generation;
 use std::collections::BTreeMap;
 
@@ -116,13 +116,7 @@ impl SnapshotRecord for ExplainedSnapshot {
         runtime.log.listen();
         let report = compare(call.make_at(site, runtime));
         let events = runtime.log.take();
-        let target = events.iter().find_map(|event| match event {
-            Event::Target { object, .. } => Some(*object),
-            _ => None,
-        });
-        let chain = target.map_or_else(Vec::new, |target| frame_chain(runtime, target));
-        let writer = StoryWriter { generation: site.generation(), names: runtime, chain: &chain };
-        let story = writer.write(&events);
+        let story = story(runtime, &events);
         Self { report, events, story }
     }
 }

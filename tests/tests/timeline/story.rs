@@ -42,7 +42,11 @@ impl Story {
         let threads: Vec<_> = threads.iter().enumerate().map(thread).collect();
         let now = vec![ThreadStatus::default(); threads.len()];
         let locks = vec!["names".to_owned(), "samples".to_owned()];
-        Self { history: History { threads, locks, turns: Vec::new() }, now, time: 0 }
+        Self {
+            history: History { threads, locks, reasons: Vec::new(), turns: Vec::new() },
+            now,
+            time: 0,
+        }
     }
 
     /// Returns a thread's state from now on, to be changed.
@@ -120,7 +124,7 @@ pub(crate) fn frozen_in_malloc() -> (History, Vec<Edge>) {
     story.turn(SAMPLER, &[H::Suspended(WORKER)]);
     story.turn(SAMPLER, &[H::Context(WORKER)]);
     story.stack(SAMPLER, &["DoStackSnapshot", "sampler: loop"]);
-    story.turn(SAMPLER, &[H::Called("DoStackSnapshot")]);
+    story.turn(SAMPLER, &[H::Called("DoStackSnapshot", Some(WORKER))]);
     story.stack(SAMPLER, &["sampler: callback", "DoStackSnapshot", "sampler: loop"]);
     story.turn(SAMPLER, &[H::SnapshotCallback]);
     story.turn(SAMPLER, &[H::SnapshotCallback]);

@@ -24,6 +24,7 @@ fn process() -> TestedProcess {
 }
 
 fn profiler(setup: &mut Setup<'_>) {
+    setup.hide_places();
     let (names, stacks) = (setup.lock("names"), setup.lock("stacks"));
     let full = setup.event();
     setup.on(CallbackKind::ObjectAllocated, move |me| drop(me.lock(names)));

@@ -140,8 +140,9 @@ const fn word(event: TurnEvent) -> &'static str {
         | TurnEvent::HookOver
         | TurnEvent::ExportOver
         | TurnEvent::SignalOver => "leaves",
-        TurnEvent::Called(_) => "calls",
+        TurnEvent::Called(..) => "calls",
         TurnEvent::Returned(..) => "returns",
+        TurnEvent::Refused(_) => "refused",
         TurnEvent::SnapshotCallback => "frame",
         TurnEvent::Context(_) => "reads",
         TurnEvent::System(_) => "system",

@@ -115,7 +115,7 @@ fn apply_event(state: &mut State<'_>, event: TurnEvent) {
         TurnEvent::ExportOver => leave(&mut state.inside, "export"),
         TurnEvent::Signal => state.inside.push("signal handler"),
         TurnEvent::SignalOver => leave(&mut state.inside, "signal handler"),
-        TurnEvent::Called(method) => state.inside.push(method),
+        TurnEvent::Called(method, _) => state.inside.push(method),
         TurnEvent::Returned(method, _) => leave(&mut state.inside, method),
         TurnEvent::Ends => state.life = Life::Ended,
         _ => {}

@@ -59,6 +59,10 @@ pub(crate) fn describe(history: &History, event: TurnEvent, waits: Option<&str>)
         TurnEvent::Context(target) => {
             format!("reads the registers of {}", visible(history.name(target)))
         }
+        TurnEvent::Called(method, Some(target)) => {
+            format!("calls {method} of {}", visible(history.name(target)))
+        }
+        TurnEvent::Refused(reason) => format!("reason: {}", visible(history.reason(reason))),
         other => visible(&other.to_string()),
     }
 }
@@ -86,11 +90,18 @@ pub(super) fn summary(history: &History, events: &[DescribedEvent<'_>]) -> Vec<S
         lines.push(match (first.0, rest) {
             (TurnEvent::Executed(_), _) => TurnEvent::Executed(instructions(run)).to_string(),
             (TurnEvent::SnapshotCallback, _) if alike > 0 => format!("gets {} frames", run.len()),
-            (TurnEvent::Called(method), [(returned, _), others @ ..])
+            (TurnEvent::Called(method, target), [(returned, _), others @ ..])
                 if matches!(returned, TurnEvent::Returned(of, _) if *of == method) =>
             {
                 rest = others;
-                returned.to_string()
+                let returned = returned.to_string();
+                match target {
+                    Some(target) => {
+                        let whole = format!("{method} of {}", visible(history.name(target)));
+                        returned.replacen(method, &whole, 1)
+                    }
+                    None => returned,
+                }
             }
             (TurnEvent::Callback(kind), [(TurnEvent::CallbackOver(of), _), others @ ..])
                 if *of == kind =>

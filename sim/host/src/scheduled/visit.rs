@@ -129,6 +129,7 @@ impl ScheduledVisit {
             loaded: RefCell::default(),
         });
         let load = move |setup: &mut Setup<'_>| {
+            setup.hide_places();
             let starts = Rc::clone(&guest);
             setup.before_program("the runtime's start", move |me| starts.start(me));
             system::set_up(setup);

@@ -1,5 +1,6 @@
 //! A view of a thread's Frame chain from outside: it changes nothing, and does not walk.
 
+use super::Event;
 use crate::frame::FrameReader;
 use crate::thread::ThreadObject;
 use crate::{FRAME_TOP, FrameKind, Runtime, TargetMemory};
@@ -65,6 +66,19 @@ pub fn frame_chain<M: TargetMemory>(runtime: &Runtime<'_, M>, target: ThreadId) 
         next = frame.next();
     }
     frames
+}
+
+/// Returns the Frames of the thread that a call was about, if its events say which, as they are now.
+#[must_use]
+pub fn target_chain<M: TargetMemory>(
+    runtime: &Runtime<'_, M>,
+    events: &[Event],
+) -> Vec<ChainFrame> {
+    let target = events.iter().find_map(|event| match event {
+        Event::Target { object, .. } => Some(*object),
+        _ => None,
+    });
+    target.map_or_else(Vec::new, |target| frame_chain(runtime, target))
 }
 
 /// Returns the address (VA) of the first managed code that a walk of the chain would reach, or

@@ -11,11 +11,11 @@ mod event;
 mod names;
 mod story;
 
-pub use chain::{ChainFrame, FrameDestination, first_managed, frame_chain};
+pub use chain::{ChainFrame, FrameDestination, first_managed, frame_chain, target_chain};
 pub use deciding::{deciding, parting};
 pub use event::{DropReason, EntryCheck, Event, HiddenReason, SilentReason, WalkStart};
 pub use names::{NamedAddress, Names};
-pub use story::{StoryLine, StoryWriter, Topic};
+pub use story::{StoryLine, StoryWriter, Topic, story};
 
 use core::cell::{Cell, RefCell};
 
@@ -24,6 +24,13 @@ use core::cell::{Cell, RefCell};
 pub struct InterruptedLog {
     listening: bool,
     events: Vec<Event>,
+}
+
+/// A place in the log, from which the events of a call are recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct LogMark {
+    listened: bool,
+    events: usize,
 }
 
 /// The recorded events of calls, in order.
@@ -43,6 +50,23 @@ impl Log {
     pub fn take(&self) -> Vec<Event> {
         self.listening.set(false);
         self.events.take()
+    }
+
+    /// Starts recording the events of a call, which may be a part of another one that is being recorded.
+    #[must_use]
+    pub fn mark(&self) -> LogMark {
+        LogMark { listened: self.listening.replace(true), events: self.events.borrow().len() }
+    }
+
+    /// Returns the events recorded since the mark. They remain a part of what was being recorded before it.
+    pub fn since(&self, mark: LogMark) -> Vec<Event> {
+        self.listening.set(mark.listened);
+        let mut events = self.events.borrow_mut();
+        if mark.listened {
+            events.get(mark.events..).unwrap_or_default().to_vec()
+        } else {
+            core::mem::take(&mut *events)
+        }
     }
 
     /// Puts aside what is being recorded: another thread's calls come between. [`resume`](Self::resume) goes on

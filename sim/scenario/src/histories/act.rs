@@ -35,6 +35,7 @@ struct Script {
 impl ProfilerScript {
     /// Loads the profiler for one history.
     pub(super) fn load<'p>(&'p self, setup: &mut Setup<'p>) {
+        setup.hide_places();
         let script = Rc::new(Script {
             locks: self.locks.iter().map(|name| setup.lock(name)).collect(),
             events: (0..self.events.len() as u32)

@@ -12,7 +12,7 @@ use clr_recording::{
 };
 use clr_runtime::Runtime;
 use clr_runtime::explain::{
-    ChainFrame, Event, NamedAddress, Names, StoryLine, StoryWriter, frame_chain,
+    ChainFrame, Event, NamedAddress, Names, StoryLine, StoryWriter, target_chain,
 };
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -50,17 +50,13 @@ pub(crate) fn with_walk<T>(
     let runtime = replay.runtime();
     let events = runtime.log.take();
     let reads = runtime.memory.borrow().take_reads();
-    let target = events.iter().find_map(|event| match event {
-        Event::Target { object, .. } => Some(*object),
-        _ => None,
-    });
     act(&ReplayedWalk {
         source,
         recording: &recording,
         walk,
         runtime,
         names: &RecordedNames::new(&recording, runtime),
-        chain: target.map_or_else(Vec::new, |target| frame_chain(runtime, target)),
+        chain: target_chain(runtime, &events),
         events,
         reads,
         verdict,

@@ -35,6 +35,7 @@ impl<'b> GuestProcess<'b> {
         // SAFETY: the promise of `new`.
         let main = unsafe { std::mem::transmute::<*const c_void, extern "C" fn()>(self.main) };
         let load = move |setup: &mut Setup<'_>| {
+            setup.hide_places();
             setup.thread("main", move |me| {
                 let carrier = carrier::of(me);
                 carrier.execute(me, || main());

@@ -4,9 +4,10 @@
 mod tests;
 mod words;
 
-use super::{ChainFrame, DropReason, Event, Names, SilentReason};
+use super::{ChainFrame, DropReason, Event, Names, SilentReason, target_chain};
 use crate::clause::Clause;
 use crate::generation::Generation;
+use crate::{Runtime, TargetMemory};
 use core::fmt;
 use std::collections::BTreeSet;
 
@@ -105,6 +106,14 @@ struct Scene {
     is_new: bool,
     /// Number of callbacks so far.
     callbacks: u32,
+}
+
+/// Returns the story of whole calls in a runtime, with the names that it knows.
+#[must_use]
+pub fn story<M: TargetMemory>(runtime: &Runtime<'_, M>, events: &[Event]) -> Vec<StoryLine> {
+    let chain = target_chain(runtime, events);
+    let generation = runtime.generation;
+    StoryWriter { generation, names: runtime, chain: &chain }.write(events)
 }
 
 impl StoryWriter<'_> {

@@ -223,14 +223,37 @@ fn a_history_is_replayed_explained_and_drawn() {
     let (_, drawn) = host(&["--replay", &name, "--timeline"]).run();
     let waits = "waits for the profiler's lock \"mutex 2\", which is owned by ┄▷ other";
     assert!(drawn.contains(waits), "{drawn}");
+    let page = page_of(&library, &name);
+    assert!(page.contains("guest::Sampler::ThreadDestroyed"), "the stack is in the last turn");
+}
+
+/// Returns the page of a history of a guest.
+fn page_of(library: &Path, name: &str) -> String {
     let folder = TempDir::new().unwrap();
     let page = folder.path().join("history.html");
     let mut drawing = Command::new(env!("CARGO_BIN_EXE_clrsim"));
-    drawing.arg("host").arg(&library).arg(tool::sources().join("threads.kdl"));
-    let drawn = drawing.args(["--replay", &name, "--html"]).arg(&page).output().unwrap();
-    assert_eq!(drawn.status.code(), Some(1));
-    let page = std::fs::read_to_string(page).unwrap();
-    assert!(page.contains("guest::Sampler::ThreadDestroyed"), "the stack is in the last turn");
+    drawing.arg("host").arg(library).arg(tool::sources().join("threads.kdl"));
+    drawing.args(["--replay", name, "--html"]).arg(&page).output().unwrap();
+    std::fs::read_to_string(page).unwrap()
+}
+
+#[test]
+fn a_guests_refused_call_has_its_target_and_its_reason() {
+    let Some(library) = guest("thread_sampler", &["-DMISTAKE=WITHOUT_SUSPENSION"]) else { return };
+    let found = Host::new(&library, "threads.kdl")
+        .args(&["--on", "net8-unix", "--schedules", "1"])
+        .objects();
+    let name = found.1[0]["outcomes"][0]["replay"].as_str().unwrap().to_owned();
+    let page = page_of(&library, &name);
+    for words in [
+        "\"calls DoStackSnapshot of main\"",
+        "\"DoStackSnapshot: E_NOTIMPL\"",
+        "\"refused: no other thread can be walked here unless the profiler has suspended the runtime [C-019]\"",
+        "\"thread 1 of the profiler\"",
+        "\"takes the profiler's lock \\\"mutex 1\\\"\"",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
 }
 
 /// A name works with another build of the guest, and a note says that it is another one.

@@ -247,6 +247,17 @@ impl<'b> Kernel<'b> {
         self.state.borrow().history.is_some()
     }
 
+    /// Notes the thread that the call is about which has just begun: of a guest's call the name alone was known.
+    pub(super) fn is_about(&self, thread: ThreadIndex, target: Option<ThreadIndex>) {
+        let mut state = self.state.borrow_mut();
+        let turn = state.history.as_mut().and_then(|history| history.turns.last_mut());
+        if let Some(turn) = turn.filter(|turn| turn.thread == thread)
+            && let Some(TurnEvent::Called(_, about)) = turn.events.last_mut()
+        {
+            *about = about.or(target);
+        }
+    }
+
     /// Records the reason why a call has failed, which these are the events of.
     pub(super) fn explain(&self, thread: ThreadIndex, events: &[Event]) {
         let story = story(&self.runtime, events);

@@ -15,6 +15,7 @@ impl CurrentThread<'_, '_> {
     /// of the list of threads, which the suspension holds, keeps the thread from leaving the list (contract §6).
     pub fn walk<T>(&self, id: ThreadId, walk: impl FnOnce() -> T) -> T {
         let target = self.target_of(id);
+        self.kernel.is_about(self.me, target);
         let looks_at = target.map_or_else(Footprint::default, Footprint::thread);
         let touches = if Bug::WalkWithoutFootprint.is_planted() {
             Footprint::default()

@@ -44,12 +44,7 @@ impl Inner {
     pub(crate) fn switching<T>(&self, act: impl FnOnce() -> T) -> T {
         let (current, caller, within) = (self.current.0.get(), self.caller(), self.within.get());
         let walks = self.walks.take();
-        let stage = self.stage();
-        let log = stage.as_ref().map(|stage| stage.runtime().log.interrupt());
         let done = act();
-        if let (Some(stage), Some(log)) = (stage, log) {
-            stage.runtime().log.resume(log);
-        }
         self.walks.set(walks);
         self.current.0.set(current);
         self.set_caller(caller);

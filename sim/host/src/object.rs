@@ -138,7 +138,9 @@ impl Head {
         let result = me.call_runtime(method, |_| {
             let session = self.enter(method).map_err(CallError::Failed)?;
             // SAFETY: carriers belong to histories of the session's process alone.
-            unsafe { session.on_behalf_of(me, || act(&session)) }
+            let answer = unsafe { session.on_behalf_of(me, || act(&session)) }?;
+            // The history records how the call has ended.
+            if answer.is_failure() { Err(CallError::Failed(answer)) } else { Ok(answer) }
         });
         match result {
             Ok(result) | Err(CallError::Failed(result)) => result,

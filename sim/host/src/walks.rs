@@ -57,15 +57,11 @@ impl Inner {
     ) -> (T, Vec<StoryLine>) {
         let depth = self.walks.replace(self.walks.get() + 1);
         let runtime = stage.runtime();
-        if depth == 0 {
-            runtime.log.listen();
-        }
+        let mark = (depth == 0).then(|| runtime.log.mark());
         let done = walk();
         self.walks.set(depth);
-        if depth > 0 {
-            return (done, Vec::new());
-        }
-        let events = runtime.log.take();
+        let Some(mark) = mark else { return (done, Vec::new()) };
+        let events = runtime.log.since(mark);
         let lines = story(runtime, &events);
         let mut explanation = self.explanation.borrow_mut();
         for line in &lines {

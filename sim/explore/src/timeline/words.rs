@@ -62,7 +62,7 @@ pub(crate) fn describe(history: &History, event: TurnEvent, waits: Option<&str>)
         TurnEvent::Called(method, Some(target)) => {
             format!("calls {method} of {}", visible(history.name(target)))
         }
-        TurnEvent::Refused(reason) => format!("reason: {}", visible(history.reason(reason))),
+        TurnEvent::Refused(reason) => visible(history.reason(reason)),
         other => visible(&other.to_string()),
     }
 }

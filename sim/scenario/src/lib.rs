@@ -56,6 +56,7 @@ mod stopped_thread;
 mod stops;
 mod suggest;
 mod to_world;
+mod upgrade;
 mod walk;
 
 pub use bless::{Results, bless};
@@ -97,6 +98,7 @@ pub use source_map::{NodePlaces, SnapshotAt, SourceMap};
 pub use stopped_thread::SnapshotReport;
 pub use stops::Stops;
 pub use suggest::nearest;
+pub use upgrade::{RenamedWord, upgrade_text};
 pub use walk::{FoundEnd, FoundFrame, FoundWalk, ShadowStackDifference, UnwindDifference};
 
 use clr_codegen::{FunctionIndex, Program};

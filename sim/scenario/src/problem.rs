@@ -2,6 +2,7 @@
 
 use super::grammar::{MAX_BLOCKS, MAX_STACK_NODES, MAX_TEXT, MAX_WORDS};
 use super::suggest::{list, suggest};
+use super::upgrade::renamed;
 use clr_codegen::ProgramRule;
 use clr_explore::ScheduleStringError;
 use clr_runtime::FrameKind;
@@ -409,6 +410,9 @@ impl ProblemKind {
     /// Returns a hint on how to fix the problem.
     #[must_use]
     pub fn help(&self) -> Option<String> {
+        if let Some((before, now)) = renamed(self) {
+            return Some(format!("`{before}` is `{now}` now: `clrsim fmt --upgrade` rewrites it"));
+        }
         let help = match self {
             Self::UnknownNode { found, allowed, .. }
             | Self::UnknownProperty { found, allowed, .. } => {

@@ -86,14 +86,16 @@ const FMT_EXAMPLES: &str = "\
 Examples:
   clrsim fmt my.kdl
   clrsim fmt --check my/fixtures
+  clrsim fmt --upgrade my/fixtures
 
 One node stands in a line, indented by four spaces for each block around it. Comments, numbers and
-the order stay.
+the order stay. With --upgrade, words that have other names by now are renamed before.
 
 Exit codes:
   0  the texts are laid out
   1  with --check: some are not, and the change was shown
-  2  the arguments are wrong, or a text is missing, cannot be written or is no KDL";
+  2  the arguments are wrong, or a text is missing, cannot be written or is no KDL;
+     with --upgrade, or is no scenario";
 
 /// Show what a text's snapshots give on all runtimes, side by side, and why.
 #[derive(Debug, Args)]
@@ -209,4 +211,8 @@ pub(crate) struct FmtArgs {
     /// Write nothing, and show what would change
     #[arg(long)]
     pub(crate) check: bool,
+
+    /// Rewrite texts that were written for an earlier version of the format
+    #[arg(long)]
+    pub(crate) upgrade: bool,
 }

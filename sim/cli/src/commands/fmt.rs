@@ -6,7 +6,7 @@ use crate::render::console::{Console, HEAD};
 use crate::render::error::CliError;
 use crate::render::patch::write_patch;
 use crate::{FAILED, PASSED, UNUSABLE};
-use clr_scenario::format_text;
+use clr_scenario::{Scenario, ScenarioError, format_text, upgrade_text};
 
 /// Lays out the texts that `args` name and returns the exit code.
 pub(crate) fn fmt(args: &FmtArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
@@ -14,7 +14,7 @@ pub(crate) fn fmt(args: &FmtArgs, console: &mut Console<'_>) -> Result<u8, CliEr
     let texts: Vec<_> = sources.iter().filter(|source| source.is_program()).collect();
     let (mut changed, mut failed) = (0, 0);
     for source in &texts {
-        match lay_out(source, args.check) {
+        match lay_out(source, args) {
             Ok(None) => {}
             Ok(Some((old, new))) => {
                 changed += 1;
@@ -41,14 +41,19 @@ pub(crate) fn fmt(args: &FmtArgs, console: &mut Console<'_>) -> Result<u8, CliEr
     })
 }
 
-/// Returns the text before and after if it changes, and writes it unless `check` is set.
-fn lay_out(source: &Source, check: bool) -> Result<Option<(String, String)>, CliError> {
+/// Returns the text before and after if it changes, and writes it unless it is only checked.
+fn lay_out(source: &Source, args: &FmtArgs) -> Result<Option<(String, String)>, CliError> {
     let old = source.read_text()?;
-    let new = format_text(&old).map_err(|error| error.with_name(source.name.clone()))?;
+    let upgraded = if args.upgrade { upgrade_text(&old).0 } else { old.clone() };
+    let named = |error: ScenarioError| error.with_name(source.name.clone());
+    let new = format_text(&upgraded).map_err(named)?;
+    if args.upgrade {
+        Scenario::parse(&new).map_err(named)?;
+    }
     if new == old {
         return Ok(None);
     }
-    if !check {
+    if !args.check {
         source.write(&new)?;
     }
     Ok(Some((old, new)))

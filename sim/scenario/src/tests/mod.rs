@@ -17,6 +17,7 @@ mod round_trip;
 mod run_bare;
 mod run_on_runtime;
 mod snapshot;
+mod upgrade;
 mod walk;
 
 use super::Scenario;

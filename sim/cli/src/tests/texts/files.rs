@@ -83,3 +83,24 @@ fn texts_are_laid_out() {
     assert_eq!(folder.clrsim(&["fmt", &broken]).code, 2);
     assert!(clrsim(&["fmt"]).code == 2);
 }
+
+/// A text that was written for an earlier version of the format is no scenario until it is upgraded.
+#[test]
+fn fmt_upgrades_old_texts() {
+    let folder = Folder::new();
+    let old = "function \"f\" { body { work 2; }; }\nstop at=\"f\" {\n    \
+        expect rules=\"windows\" ends=\"any\"   { frame \"f\"; }\n}\n";
+    let path = folder.write("old.kdl", old.as_bytes());
+    let answer = folder.clrsim(&["run", &path]);
+    assert_eq!(answer.code, 2, "{}", answer.text());
+    assert!(answer.text().contains("clrsim fmt --upgrade"), "{}", answer.text());
+    let answer = folder.clrsim(&["fmt", "--upgrade", "--check", &path]);
+    assert_eq!(answer.code, 1, "{}", answer.text());
+    assert_eq!(folder.clrsim(&["fmt", "--upgrade", &path]).code, 0);
+    assert_eq!(folder.clrsim(&["fmt", "--upgrade", "--check", &path]).code, 0);
+    let code = folder.clrsim(&["run", &path]).code;
+    assert!(code < 2, "it is a scenario now, whatever it expects: {code}");
+    // What no upgrade mends is an error.
+    let wrong = folder.write("wrong.kdl", old.replace("at=\"f\"", "at=\"g\"").as_bytes());
+    assert_eq!(folder.clrsim(&["fmt", "--upgrade", &wrong]).code, 2);
+}

@@ -149,7 +149,8 @@ class Rewriter(HTMLParser):
     def handle_data(self, data):
         if self.anchor:
             return
-        self.sections[-1].words.append(html.unescape(data))
+        if self.heading is None:
+            self.sections[-1].words.append(html.unescape(data))
         if self.text is not None:
             self.text.append(data)
         elif self.heading is not None or any(self.open_links):

@@ -92,7 +92,7 @@ class Rules:
             id, source = clause["clause"], "; ".join(clause["source"])
             sections.append(Section(id, id, 3, [clause["rule"]]))
             body.append(
-                f'<section class="rule" aria-labelledby="{id}"><h3 id="{id}">{id}</h3>'
+                f'<section class="rule"><h3 id="{id}">{id}</h3>'
                 f"<p>{inline(clause['rule'], self.ids)}</p>"
                 f'<dl class="facts"><dt>Holds on</dt><dd>{runtimes(clause["generations"])}</dd>'
                 f"<dt>Evidence</dt><dd>{text(clause['evidence'])}: {inline(source, self.ids)}</dd></dl>"
@@ -112,7 +112,7 @@ class Rules:
             address = self.ids.sections.get(id) or f"@/{rule['page'].replace('_', '-')}.html#{id}"
             where = f'<p><a href="{address}">{id} in the contract</a></p>'
         texts = named(gallery.naming(id), id)
-        return f'<section class="rule" aria-labelledby="{id}">{heading}{body}{where}{texts}</section>'
+        return f'<section class="rule">{heading}{body}{where}{texts}</section>'
 
 
 def place(file):

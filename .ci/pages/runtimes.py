@@ -1,6 +1,6 @@
 """The runtimes, their answers, and what differs between them."""
 
-from layout import Page, chain, link, text
+from layout import Page, chain, text
 from markup import Section
 from rules import inline
 

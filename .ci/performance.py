@@ -153,7 +153,7 @@ def replace(name, text):
 
 
 def release():
-    """Adds this version's row to the table of releases, or replaces it."""
+    """Adds this version's row to the table of releases, which is between the marks, or replaces it."""
     version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
     page = PAGE.read_text()
     row = f"| {version} | {' | '.join(ratios(page))} |"

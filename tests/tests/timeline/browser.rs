@@ -145,6 +145,22 @@ impl Browser {
         self.navigate(&format!("file://{}{hash}", path.display()));
     }
 
+    /// Opens a file.
+    pub(crate) fn open_file(&mut self, path: &Path) {
+        self.navigate("about:blank");
+        self.requests.clear();
+        self.navigate(&format!("file://{}", path.display()));
+    }
+
+    /// Waits until an expression is true.
+    pub(crate) fn wait_until(&mut self, expression: &str) {
+        let begin = Instant::now();
+        while self.value(expression) != true {
+            assert!(begin.elapsed() < PATIENCE, "{expression}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     fn navigate(&mut self, url: &str) {
         self.loaded = false;
         let answer = self.call("Page.navigate", &json!({ "url": url }));

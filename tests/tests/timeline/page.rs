@@ -51,7 +51,7 @@ fn fine(browser: &Browser) {
 }
 
 /// Returns texts with low contrast, and the brightness of the page.
-const FAINT: &str = r#"(() => {
+pub(crate) const FAINT: &str = r#"(() => {
     const parts = (color) => color.match(/[\d.]+/g).map(Number);
     const light = ([r, g, b]) => [r, g, b].map((c) => c / 255)
         .map((c) => c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)

@@ -26,6 +26,15 @@ fn target_of_bytes() {
     }
 }
 
+/// Fails slowly for bytes of which a thousand are left.
+#[test]
+#[ignore = "is run on a file, as a target is"]
+fn slow_target() {
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let bytes = input();
+    assert!(bytes.len() < 1_000, "too many");
+}
+
 /// Fails for programs with several functions, given as bytes or as a text.
 #[test]
 #[ignore = "is run on a file, as a target is"]
@@ -186,4 +195,32 @@ fn layouts_are_made_smaller() {
     let text = "// a comment\nstack { }\nsnapshot by=\"native-walker\"\n";
     let (code, out, written) = folder.minimize(text.as_bytes(), &[], "my.kdl", "target_of_texts");
     assert_eq!((code, &*written), (0, &b"{ }"[..]), "{out}");
+}
+
+/// The first Ctrl-C ends the search, and what was found so far is written.
+#[cfg(unix)]
+#[test]
+fn ctrl_c_writes_what_was_found_so_far() {
+    use std::io::Read as _;
+    let folder = Folder::new();
+    let input: Vec<u8> = (0..2_000_u32).map(|byte| byte as u8).collect();
+    let (file, output) = (folder.path("input"), folder.path("small"));
+    std::fs::write(&file, &input).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_clrsim"))
+        .args([&"minimize".into(), &file.into_os_string(), &"-o".into(), output.as_os_str()])
+        .arg("--")
+        .arg(std::env::current_exe().unwrap())
+        .args(["--nocapture", "--ignored", "--exact", "slow_target"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(kill.unwrap().success());
+    let mut out = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{out}");
+    assert!(out.contains("small is what was found so far; the same command"), "{out}");
+    let written = std::fs::read(output).unwrap();
+    assert!((1_000..2_000).contains(&written.len()), "{}", written.len());
 }

@@ -57,7 +57,8 @@ which is written as it is if no smaller one is found. The dropped parts are prin
 Exit codes:
   0  the smallest input was written
   1  the input does not fail, or nothing in it ends so: there is nothing to keep
-  2  the arguments are wrong, the input is missing or cannot be run, or the file is there already";
+  2  the arguments are wrong, the input is missing or cannot be run, or the file is there already
+130  Ctrl-C ended the search: the smallest input so far was written";
 
 const FROM_RECORDING_EXAMPLES: &str = "\
 Examples:

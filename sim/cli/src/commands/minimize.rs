@@ -11,6 +11,7 @@ use crate::input::{PROGRAM, Source, slashed};
 use crate::output::Replacing;
 use crate::render::console::Console;
 use crate::render::error::CliError;
+use crate::{PASSED, interrupt};
 
 /// Makes the input that `args` name smaller and returns the exit code.
 pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
@@ -27,4 +28,17 @@ pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result
         (Some(command), false) => by_command::minimize_bytes(&source, args, command, console),
         (None, _) => text::minimize(&source, args, console),
     }
+}
+
+/// Returns the exit code of a search that has written its result, and prints how to go on if it was interrupted.
+fn how_to_go_on(args: &MinimizeArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    if !interrupt::is_interrupted() {
+        return Ok(PASSED);
+    }
+    let output = slashed(&args.output);
+    writeln!(
+        console.out,
+        "interrupted: {output} is what was found so far; the same command with it as its input goes on"
+    )?;
+    Ok(interrupt::INTERRUPTED)
 }

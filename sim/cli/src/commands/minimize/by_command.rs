@@ -1,15 +1,17 @@
 //! Inputs made smaller as long as a command fails on them in the same way.
 
 use super::finding::Runner;
+use super::how_to_go_on;
 use super::input::{target, text_of};
+use crate::FAILED;
 use crate::args::{FuzzTarget, MinimizeArgs};
 use crate::commands::smaller::{
     Output, fewer_characters, head, smaller_text, write_bytes, write_text,
 };
 use crate::input::{PROGRAM, Source};
+use crate::interrupt::is_interrupted;
 use crate::render::console::Console;
 use crate::render::error::CliError;
-use crate::{FAILED, PASSED};
 use clr_generate::minimize as smallest;
 use clr_scenario::Scenario;
 use std::ffi::OsString;
@@ -26,6 +28,11 @@ struct Runs<'a> {
 }
 
 impl Runs<'_> {
+    /// Returns true if the command fails as it did on the original, and the search is to go on.
+    fn fails_still(&mut self, input: &[u8]) -> bool {
+        !is_interrupted() && self.fails(input)
+    }
+
     /// Returns true if the command fails as it did on the original.
     fn fails(&mut self, input: &[u8]) -> bool {
         if self.error.is_some() {
@@ -50,6 +57,7 @@ fn on_original<'a>(
     (command, ending): (CommandLine<'a>, &str),
     console: &mut Console<'_>,
 ) -> Result<Option<Runs<'a>>, CliError> {
+    console.watch_interrupts();
     let runner = Runner::new(command, &args.output, ending)?;
     let Some(wanted) = runner.finding(bytes)? else {
         let name = &source.name;
@@ -72,12 +80,12 @@ pub(super) fn minimize_bytes(
     let Some(mut runs) = on_original(source, &bytes, args, (command, ""), console)? else {
         return Ok(FAILED);
     };
-    let small = clr_generate::minimize_bytes(bytes.to_vec(), |bytes| runs.fails(bytes));
+    let small = clr_generate::minimize_bytes(bytes.to_vec(), |bytes| runs.fails_still(bytes));
     if let Some(error) = runs.error {
         return Err(error);
     }
     write_bytes(Output::from(args), &bytes, &small, console)?;
-    Ok(PASSED)
+    how_to_go_on(args, console)
 }
 
 /// Makes the input smaller as a text: as the model that it describes, or by lines and characters.
@@ -112,22 +120,25 @@ pub(super) fn minimize_text(
         )?;
         return Ok(FAILED);
     }
-    let mut holds = |text: &str| runs.fails(text.as_bytes());
-    let scenario = Scenario::parse(&original).ok().filter(|parsed| holds(&parsed.to_string()));
+    let scenario = Scenario::parse(&original).ok();
+    let scenario = scenario.filter(|parsed| runs.fails(parsed.to_string().as_bytes()));
     let smaller = if let Some(scenario) = scenario {
-        let small = smallest(scenario.clone(), |small| holds(&small.to_string()));
+        let small =
+            smallest(scenario.clone(), |small| runs.fails_still(small.to_string().as_bytes()));
         let is_changed = small != scenario;
         let small = small.to_string();
         let candidates = [head(&original) + &small, small];
         // Without a change of the model only its layout could be another one.
+        let holds = |text: &str| runs.fails(text.as_bytes());
         is_changed.then(|| smaller_text(&original, &candidates, holds)).flatten()
     } else {
         // The command fails for the text, not for what it says.
+        let holds = |text: &str| runs.fails_still(text.as_bytes());
         Some(fewer_characters(&original, holds)).filter(|text| *text != original)
     };
     if let Some(error) = runs.error {
         return Err(error);
     }
     write_text(Output::from(args), &original, smaller.as_deref(), console)?;
-    Ok(PASSED)
+    how_to_go_on(args, console)
 }

@@ -1,5 +1,6 @@
 //! Texts, and the inputs of three fuzz targets, made smaller without another program.
 
+use super::how_to_go_on;
 use super::input::{of_case, of_staged, target};
 use super::keep::Keep;
 use crate::args::{FuzzTarget, MinimizeArgs};
@@ -8,6 +9,7 @@ use crate::commands::history::{search, write_smallest};
 use crate::commands::smaller::{Output, head, smaller_text, write_text};
 use crate::input::Source;
 use crate::input::program::ProgramFixture;
+use crate::interrupt::is_interrupted;
 use crate::render::console::Console;
 use crate::render::error::CliError;
 use crate::render::progress::Progress;
@@ -77,8 +79,11 @@ pub(super) fn minimize(
     let original = if is_text { source.read_text()? } else { scenario.to_string() };
     let holds = |small: &Scenario| {
         // Expectations that somebody wrote are evidence: they are kept or dropped, never changed.
-        keep.holds(small, on) && (!is_text || !wanted || has_expectations_of(&scenario, small))
+        !is_interrupted()
+            && keep.holds(small, on)
+            && (!is_text || !wanted || has_expectations_of(&scenario, small))
     };
+    console.watch_interrupts();
     let small = smallest(scenario.clone(), holds);
     let output = Output::from(args);
     if is_text {
@@ -89,7 +94,7 @@ pub(super) fn minimize(
             })
         });
         write_text(output, &original, smaller.flatten().as_deref(), console)?;
-        return Ok(PASSED);
+        return how_to_go_on(args, console);
     }
     // Bytes have no expectations: the text gets those of the model, or what the simulator gives.
     let mut small = small;
@@ -104,7 +109,7 @@ pub(super) fn minimize(
     }
     text += &small.to_string();
     write_text(output, &original, Some(&text), console)?;
-    Ok(PASSED)
+    how_to_go_on(args, console)
 }
 
 /// Returns the smaller text in its forms, the one that says most first.

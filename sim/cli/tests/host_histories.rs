@@ -256,6 +256,48 @@ fn a_guests_refused_call_has_its_target_and_its_reason() {
     }
 }
 
+/// The first Ctrl-C ends a search with what was found so far and the way to go on.
+#[test]
+fn ctrl_c_ends_a_search_with_what_was_found() {
+    use std::os::unix::process::CommandExt as _;
+    let Some(library) = sampler() else { return };
+    for jobs in ["1", "2"] {
+        let child = Command::new(env!("CARGO_BIN_EXE_clrsim"))
+            .arg("host")
+            .arg(&library)
+            .arg(tool::sources().join("threads.kdl"))
+            .args(["--on", "net8-unix", "--schedules", "4000000000", "--seed", "7", "--jobs", jobs])
+            .stdout(std::process::Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_secs(3));
+        // As a terminal does: to the processes of all histories.
+        let group = format!("-{}", child.id());
+        assert!(Command::new("kill").args(["-INT", "--", &group]).status().unwrap().success());
+        let answer = child.wait_with_output().unwrap();
+        let out = String::from_utf8(answer.stdout).unwrap();
+        assert_eq!(answer.status.code(), Some(130), "{out}");
+        assert!(out.contains("  stopped: interrupted\n"), "{out}");
+        assert!(out.contains("deadlock: profiler's lock 1, profiler's lock 2"), "{out}");
+        let go_on = out.lines().find_map(|line| line.split_once("to go on: clrsim ")).unwrap().1;
+        let words: Vec<_> = go_on.split(' ').collect();
+        let after = |flag: &str| {
+            let at = words.iter().position(|word| *word == flag).unwrap();
+            words[at + 1].parse::<u64>().unwrap()
+        };
+        assert_eq!((after("--seed"), after("--jobs")), (7, jobs.parse().unwrap()));
+        assert!(after("--first") > 0, "{go_on}");
+        assert_eq!(after("--first") + after("--schedules"), 4_000_000_000);
+        // The printed command is one, with fewer histories.
+        let (go_on, _) = go_on.rsplit_once(' ').unwrap();
+        let mut again = Command::new(env!("CARGO_BIN_EXE_clrsim"));
+        let again = again.args(go_on.split(' ')).arg("3").output().unwrap();
+        let again = String::from_utf8(again.stdout).unwrap();
+        assert!(again.contains(" 3 histories from "), "{again}");
+    }
+}
+
 /// A name works with another build of the guest, and a note says that it is another one.
 #[test]
 fn a_changed_guest_is_noted() {

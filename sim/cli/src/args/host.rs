@@ -58,7 +58,8 @@ The verdict is one of
 Exit codes:
   0  every verdict is clean; with --schedules or --replay, every history ends well
   1  some verdict is another one; with --schedules or --replay, some history fails
-  2  the arguments are wrong, a file is missing, or the text is no program";
+  2  the arguments are wrong, a file is missing, or the text is no program
+130  Ctrl-C ended a search: what was found so far was printed";
 
 /// Load a profiler's library, unmodified, and run it over a text on a simulated runtime.
 ///

@@ -7,6 +7,7 @@ use super::guest::{And, ENDS, Ended, Guest, Prepare, fingerprint};
 use crate::args::HostArgs;
 use crate::commands::strategy::{self, choose};
 use crate::input::Source;
+use crate::interrupt::{INTERRUPTED, is_interrupted};
 use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
@@ -18,6 +19,7 @@ use clrsim::scheduled::Died;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::io;
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -28,6 +30,8 @@ const LEFT: u64 = 5;
 const HAS_LEFT: &str = "left the simulation";
 /// The reason why a search ends after them.
 const STOPPED_LEFT: &str = "the profiler has left the simulation again and again";
+/// The reason why a search ends at Ctrl-C.
+const STOPPED_INTERRUPTED: &str = "interrupted";
 
 /// An outcome of histories.
 #[derive(Debug, Serialize)]
@@ -100,10 +104,19 @@ struct Found {
     groups: Vec<Group>,
     covered: Option<Coverage>,
     stopped: Option<&'static str>,
+    /// Numbers of executed histories that lie behind one that was not executed.
+    ahead: BTreeSet<u64>,
+    /// Number of histories before the first one that was not executed.
+    done: u64,
 }
 
 impl Found {
-    fn add(&mut self, executed: Executed) {
+    /// Adds a history of a search that begins with number `first`.
+    fn add(&mut self, executed: Executed, first: u64) {
+        self.ahead.insert(executed.number.saturating_sub(first));
+        while self.ahead.remove(&self.done) {
+            self.done += 1;
+        }
         let known = self.groups.iter_mut().find(|known| known.first.end == executed.end);
         let Some(known) = known else {
             return self.groups.push(Group { count: 1, first: executed });
@@ -116,6 +129,32 @@ impl Found {
 
     fn total(&self) -> u64 {
         self.groups.iter().map(|group| group.count).sum()
+    }
+
+    /// Returns the command that goes on with a search that was interrupted.
+    fn how_to_go_on(
+        &self,
+        args: &HostArgs,
+        by: Strategy,
+        schedules: u64,
+        guest: &Guest,
+    ) -> Option<String> {
+        if self.stopped != Some(STOPPED_INTERRUPTED) {
+            return None;
+        }
+        if !by.can_be_shared() {
+            let what = "this strategy goes from one history to the next, and has to begin anew";
+            return Some(what.to_owned());
+        }
+        let (seed, jobs) = (args.seed, args.jobs.map_or(1, NonZeroUsize::get));
+        let (first, left) = (args.first + self.done, schedules - self.done);
+        let depth = args.depth.map(|depth| format!(" --depth {depth}")).unwrap_or_default();
+        Some(format!(
+            "{} --on {} --strategy {}{depth} --seed {seed} --jobs {jobs} --first {first} --schedules {left}",
+            guest.command(),
+            guest.generation,
+            strategy::word(by)
+        ))
     }
 }
 
@@ -137,6 +176,7 @@ pub(in super::super) fn search(
         if outcomes.iter().any(|outcome| outcome.end != ENDS) {
             code = FAILED;
         }
+        let go_on = found.how_to_go_on(args, by, schedules, &guest);
         let found = Histories {
             kind: "histories",
             library: guest.library.clone(),
@@ -154,6 +194,12 @@ pub(in super::super) fn search(
             write_json(&found, console)?;
         } else {
             found.write(&guest, generation, console)?;
+            if let Some(go_on) = go_on {
+                writeln!(console.out, "\n  {DIM}to go on:{DIM:#} {go_on}")?;
+            }
+        }
+        if is_interrupted() {
+            return Ok(INTERRUPTED);
         }
     }
     Ok(code)
@@ -180,6 +226,7 @@ fn explore(
     let progress = Progress::with_rate(console.progress, schedules, message);
     let numbers = args.first..args.first.saturating_add(schedules);
     let jobs = args.jobs.map_or(1, NonZeroUsize::get);
+    console.watch_interrupts();
     let found = if by.can_be_shared() && jobs > 1 {
         let prepare = |guest: &mut Guest| prepare(args, by, guest);
         share(numbers, jobs, &prepare, guest, &progress)
@@ -205,6 +252,9 @@ fn share(
         |worker: usize, search: &mut dyn Search, guest: &mut Guest, send: &mut dyn FnMut(&[u8])| {
             let mut left = 0;
             for number in numbers.clone().skip(worker).step_by(jobs) {
+                if is_interrupted() {
+                    return;
+                }
                 search.begin(number);
                 let executed = Executed::new(number, &guest.execute(search));
                 send(&serde_json::to_vec(&executed).unwrap_or_default());
@@ -216,12 +266,12 @@ fn share(
         };
     executor::share(jobs, guest, prepare, &work, &mut |record| {
         if let Ok(executed) = serde_json::from_slice(record) {
-            found.add(executed);
+            found.add(executed, numbers.start);
             progress.step();
         }
     })?;
     if found.total() < numbers.end - numbers.start {
-        found.stopped = Some(STOPPED_LEFT);
+        found.stopped = Some(if is_interrupted() { STOPPED_INTERRUPTED } else { STOPPED_LEFT });
     }
     Ok(found)
 }
@@ -237,7 +287,12 @@ fn one_by_one(
 ) -> Found {
     let (mut found, mut left) = (Found::default(), 0);
     let prints = prints && numbers.end - numbers.start == 1;
+    let first = numbers.start;
     for number in numbers {
+        if is_interrupted() {
+            found.stopped = Some(STOPPED_INTERRUPTED);
+            break;
+        }
         if !search.begin(number) {
             break;
         }
@@ -245,7 +300,7 @@ fn one_by_one(
         let ended = execute(guest, &mut *search);
         let executed = Executed::new(number, &ended);
         left += u64::from(executed.has_left());
-        found.add(executed);
+        found.add(executed, first);
         progress.step();
         if search.learns() {
             let Ok(ending) = &ended else {

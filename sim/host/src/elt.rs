@@ -33,6 +33,7 @@ pub(crate) const INFO_FLAGS: [EventMask; 3] =
 /// The `COR_PRF_ELT_INFO` of all hooks: a handle, which nothing can be read from.
 pub(crate) const ELT_INFO: u64 = 0xE17;
 /// A value for the registers of a return value.
+#[cfg(all(target_arch = "x86_64", any(unix, windows)))]
 const RETURNED: u64 = 0x5EED_1DEA;
 
 /// The method that has set hooks.

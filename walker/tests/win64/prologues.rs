@@ -74,6 +74,11 @@ fn alloc_large_counts_bytes_in_its_far_form() {
     let (after, _) = unaligned.step(BODY).unwrap();
     let expected = word(1) >> 24 | word(2) << 40;
     assert_eq!((after.rip, after.rsp()), (expected, slot(2) + 3));
+    // Also between a saved register and the return address.
+    let between = function(&Info::new(6, &[(6, Push(R13)), (4, LargeFar(4))]));
+    let (after, _) = between.step(BODY).unwrap();
+    assert_eq!(after.get(R13), word(0));
+    assert_eq!((after.rip, after.rsp()), (word(1) >> 32 | word(2) << 32, slot(2) + 4));
     // Every OpInfo but 0 is the far form.
     for op in [Raw(1, 2, &[8, 0]), Raw(1, 15, &[8, 0])] {
         assert_eq!(one(op), "Body rip=[1] rsp=2", "{op:?}");

@@ -135,7 +135,7 @@ impl Rule {
     pub(super) const INTERRUPTED: u8 = 8;
     const HAS_HANDLER: u8 = 16;
     /// At most [`USUAL_XMM_LOADS`], and behind them at most [`USUAL_LOADS`], are made from
-    /// [`USUAL_WORDS`] words.
+    /// [`USUAL_WORDS`] words, and the return address is one of these.
     const USUAL: u8 = 32;
     /// This is a rule, not the lack of one.
     const EXISTS: u8 = 64;
@@ -145,7 +145,9 @@ impl Rule {
         let Parts { return_address, len, start, found, handler, .. } = parts;
         let Parts { establisher_frame, frame_register, trust, flags, .. } = parts;
         let mut flags = flags | Self::EXISTS;
-        let usual = if usize::from(*len) <= USUAL_WORDS * 8 { parts.usual_loads() } else { None };
+        // An allocation may be of any size, and move the return address out of the words of the window.
+        let in_words = usize::from(*len) <= USUAL_WORDS * 8 && return_address.is_multiple_of(8);
+        let usual = if in_words { parts.usual_loads() } else { None };
         if usual.is_some() {
             flags |= Self::USUAL;
         }

@@ -24,6 +24,7 @@
 //!
 #![doc = include_str!("grammar.md")]
 
+mod as_text;
 mod bless;
 mod error;
 mod expect;
@@ -59,6 +60,7 @@ mod to_world;
 mod upgrade;
 mod walk;
 
+pub use as_text::{AsText, HasText};
 pub use bless::{Results, bless};
 pub use error::{LineColumn, Problem, ScenarioError, Span};
 pub use expect::{Expectation, ExpectedFrame, UnwindErrorKind, WalkEnd};

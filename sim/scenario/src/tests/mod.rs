@@ -1,5 +1,6 @@
 //! Tests of the text format.
 
+mod as_text;
 mod bless;
 mod errors;
 mod explained;

@@ -268,6 +268,10 @@ fn set_loc_goes_forward() {
     let rows = [Cfi::Raw([vec![1], target.to_vec()].concat()), Cfi::DefCfaOffset(16)];
     assert_eq!(Case::function(&rows, 0x1F).changes(), "rip=[0] rsp=1");
     assert_eq!(Case::function(&rows, 0x20).changes(), "rip=[1] rsp=2");
+    // Or nowhere: the function's begin.
+    let target = CODE.wrapping_sub(EH_FRAME + 0x2E).to_le_bytes();
+    let rows = [Cfi::Raw([vec![1], target.to_vec()].concat()), Cfi::DefCfaOffset(16)];
+    assert_eq!(Case::function(&rows, 0).changes(), "rip=[1] rsp=2");
 }
 
 #[test]

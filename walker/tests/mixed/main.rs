@@ -12,4 +12,5 @@ mod refusals;
 mod signals;
 mod stack_need;
 mod unaided;
+mod unreadable;
 mod walks;

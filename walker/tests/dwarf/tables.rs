@@ -63,6 +63,33 @@ fn neighbouring_rows_with_one_rule_are_one_row() {
     assert_eq!(CfiTable::lazy(&lazy.cfi(), &lazy.sections()).counts(), [0; 2]);
 }
 
+/// Two rules that differ in a register alone, and one that comes twice.
+#[test]
+fn rules_of_unusual_form_have_their_own_registers() {
+    let value = |register, units| Cfi::ValOffset(register, units);
+    let program = [
+        value(Gpr::Rbx, 2),
+        Cfi::Advance(4),
+        value(Gpr::Rbx, 3),
+        Cfi::Advance(4),
+        value(Gpr::Rbx, 3),
+        Cfi::Advance(4),
+        value(Gpr::Rbp, 4),
+    ];
+    let case = Case::function(&program, 0);
+    assert_eq!(case.table().counts(), [5, 3]);
+    for table in case.tables() {
+        let rule = |offset, register| {
+            let row = table.row(CODE + offset).unwrap().unwrap();
+            row.registers[register as usize]
+        };
+        let value = |units: i32| Some(RegisterRule::ValOffset(-8 * units));
+        assert_eq!([0, 4, 8, 12].map(|at| rule(at, Gpr::Rbx)), [2, 3, 3, 3].map(value));
+        let of_rbp = [0, 4, 8, 12].map(|at| rule(at, Gpr::Rbp));
+        assert_eq!(of_rbp, [None, None, None, value(4)]);
+    }
+}
+
 /// The second function begins where the first one has another row.
 #[test]
 fn a_row_that_begins_in_the_next_function_is_none() {

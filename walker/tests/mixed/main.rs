@@ -5,6 +5,7 @@ mod bare_epilogue;
 mod cold_end;
 mod hijacked;
 mod image;
+mod leaf;
 mod mock;
 mod popped;
 mod redirected;

@@ -2,7 +2,7 @@
 """Measures how many mutants of cargo-mutants the tests see.
 
     .ci/mutation_score.py FOLDER [--target TARGET] [--shard 3/16] [--only PATH ...] [--tests PACKAGE ...]
-                          [--longest SECONDS] [--again] [--built] [--jobs N]
+                          [--system NAME ...] [--longest SECONDS] [--again] [--built] [--jobs N]
     .ci/mutation_score.py FOLDER --table
 
 All mutants of the crates below are compiled into a copy of the sources (in FOLDER) at once, as switches
@@ -10,7 +10,8 @@ All mutants of the crates below are compiled into a copy of the sources (in FOLD
 that it reaches. A mutant is then run with the tests that reach it, those of its own crate first, quick ones
 first, until one fails, crashes, or takes ten times as long. Results are appended to FOLDER/results.tsv:
 another run continues there, and a shard takes every sixteenth number from the third. With --again mutants
-that survived are run once more: after new tests, or with those of more crates.
+that survived are run once more: after new tests, or with those of more crates. With --system only these
+targets of clr-tests are built (`gallery`, `properties`), which is much quicker than all of them.
 
 --table writes `tests/mutation_score.tsv` (the score of each folder, and the crates whose tests every survivor
 was run with) and `tests/survivors.tsv` (the mutants that no test sees, and for those that are argued away the
@@ -36,7 +37,8 @@ from switches import SWITCH, NotExpressed, Source
 
 PACKAGES = ["clr-walker", "clr-runtime", "clr-world", "clr-explore"]
 # Crates with tests that run this code, cheap ones first.
-TESTED = [*PACKAGES, "clr-scenario", "clr-tests"]
+SYSTEM = "clr-tests"
+TESTED = [*PACKAGES, "clr-scenario", SYSTEM]
 # Tests about source texts, and about the machine alone.
 OTHER_TESTS = {"project", "machine"}
 SCORE = ROOT / "tests/mutation_score.tsv"
@@ -87,12 +89,17 @@ def copied(copy, mutants, dropped):
         if file == "Cargo.toml":
             # With the same version cargo would take the crates of both folders for the same ones.
             content = content.replace(b'\nversion = "0.1.0"\n', b'\nversion = "0.1.2"\n')
+            # Optimising thousands of switches takes longer than the tests gain by it.
+            for package in PACKAGES:
+                profile = f"[profile.dev.package.{package}]\nopt-level = ".encode()
+                content = content.replace(profile + b"2", profile + b"1")
         put(copy / file, content)
 
 
 def cargo(copy, target, *arguments):
     """Runs cargo in the copy. Returns its messages, and whether it succeeded."""
-    environment = dict(os.environ, CARGO_TARGET_DIR=str(target), RUSTC_BOOTSTRAP="clr_walker")
+    environment = dict(os.environ, CARGO_TARGET_DIR=str(target), RUSTC_BOOTSTRAP="clr_walker",
+                       CARGO_PROFILE_DEV_DEBUG="0")
     done = subprocess.run(["cargo", *arguments, "--message-format=json", "-q"], cwd=copy,
                           env=environment, capture_output=True, text=True, check=False)
     return [json.loads(line) for line in done.stdout.splitlines()], done
@@ -196,12 +203,20 @@ def run(folder, binary, names, seconds, **variables):
             process.wait()
 
 
-def tests_of(copy, target, packages, known, longest):
-    """Builds the tests of crates, and runs each that is not known once. Returns those that pass in time."""
-    arguments = [argument for package in packages for argument in ("-p", package)]
-    messages, done = cargo(copy, target, "test", "--no-run", "--lib", "--tests", *arguments)
-    if done.returncode != 0:
-        raise SystemExit("".join((it.get("message") or {}).get("rendered") or "" for it in messages)[-6000:])
+def tests_of(copy, target, packages, system, known, longest):
+    """Builds the tests of crates, and of clr-tests those in the targets `system` if there are some. Runs
+    each that is not known once. Returns those that pass in time."""
+    units = [package for package in packages if package != SYSTEM or not system]
+    builds = [["--lib", "--tests", *(argument for package in units for argument in ("-p", package))]] * bool(units)
+    if len(units) < len(packages):
+        builds.append(["-p", SYSTEM, *(argument for name in system for argument in ("--test", name))])
+    messages = []
+    for arguments in builds:
+        of_build, done = cargo(copy, target, "test", "--no-run", *arguments)
+        messages += of_build
+        if done.returncode != 0:
+            raise SystemExit("".join(
+                (it.get("message") or {}).get("rendered") or "" for it in messages)[-6000:])
     tests = []
     for message in messages:
         name = (message.get("target") or {}).get("name")
@@ -307,6 +322,7 @@ def main():
     parser.add_argument("--shard", default="1/1")
     parser.add_argument("--only", nargs="*", default=[""], help="starts of the files' paths")
     parser.add_argument("--tests", nargs="*", default=TESTED, help="the crates whose tests are run")
+    parser.add_argument("--system", nargs="*", default=[], help="the targets of clr-tests that are run")
     parser.add_argument("--again", action="store_true", help="run those that survived once more")
     parser.add_argument("--built", action="store_true", help="the copy is up to date")
     parser.add_argument("--longest", type=float, default=20, help="seconds that a test may take alone")
@@ -333,13 +349,15 @@ def main():
     results_file = copy / "results.tsv"
     known = json.loads(reach.read_text()) if reach.exists() else {}
     try:
-        tests = tests_of(copy, target, arguments.tests, known, arguments.longest)
+        tests = tests_of(copy, target, arguments.tests, arguments.system, known, arguments.longest)
     finally:
         reach.write_text(json.dumps(known))
     by_mutant = defaultdict(list)
     for test in tests:
         for number in test.reached:
             by_mutant[number].append(test)
+    asked = [name for package in arguments.tests for name in (
+        [f"{SYSTEM}/{name}" for name in arguments.system] if package == SYSTEM and arguments.system else [package])]
     results = read_results(results_file)
     shard, count = map(int, arguments.shard.split("/"))
     chosen = [number for number, mutant in mutants.items()
@@ -352,7 +370,9 @@ def main():
         def one(number):
             mutant = mutants[number]
             result, test = outcome(number, mutant, by_mutant[number])
-            file.write(f"{mutant['name']}\t{result}\t{test or ' '.join(arguments.tests)}\n")
+            # What survived before was asked before, too.
+            before = results.get(mutant["name"], ["", ""])[1].split()
+            file.write(f"{mutant['name']}\t{result}\t{test or ' '.join(sorted({*before, *asked}))}\n")
             file.flush()
         for _ in pool.map(one, chosen):
             pass

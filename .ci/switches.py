@@ -46,8 +46,11 @@ pub mod mutant {
     #[cold]
     fn read(number: u32) -> bool {
         let chosen = std::env::var("MUTANT").ok().and_then(|it| it.parse().ok()).unwrap_or(0);
-        let seen = std::env::var_os("MUTANT_SEEN");
-        CHOSEN.store(if seen.is_some() { NOTING } else { chosen }, Relaxed);
+        if std::env::var_os("MUTANT_SEEN").is_some() {
+            CHOSEN.store(NOTING, Relaxed);
+            return note(number);
+        }
+        CHOSEN.store(chosen, Relaxed);
         chosen == number
     }
 

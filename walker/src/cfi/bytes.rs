@@ -137,7 +137,6 @@ impl Bases {
         &self,
         bytes: &mut Bytes<'_>,
         encoding: DwEhPe,
-        function: Option<u64>,
     ) -> Result<u64, CfiProblem> {
         let base = match encoding.application() {
             constants::DW_EH_PE_absptr => Some(0),
@@ -146,7 +145,7 @@ impl Bases {
             }
             constants::DW_EH_PE_textrel => self.text,
             constants::DW_EH_PE_datarel => self.data,
-            constants::DW_EH_PE_funcrel => function,
+            // Only the pointers of an FDE to its language's data, which are not read, count from its function.
             _ => None,
         };
         let base = base.filter(|_| !encoding.is_indirect()).ok_or(CfiProblem::Encoding)?;

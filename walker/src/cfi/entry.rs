@@ -194,7 +194,7 @@ impl<'a> Entry<'a> {
     ) -> Result<Option<Fde<'a>>, CfiProblem> {
         let mut bytes = self.content;
         let encoding = cie.terms.encoding;
-        let address = cie.terms.frames.bases.pointer(&mut bytes, encoding, None)?;
+        let address = cie.terms.frames.bases.pointer(&mut bytes, encoding)?;
         let len = bytes.encoded_value(encoding)?;
         if cie.has_augmentation_data {
             let len = bytes.uleb()?;

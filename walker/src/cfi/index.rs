@@ -100,7 +100,7 @@ impl<'a> Header<'a> {
         }
         let address = sections.preferred_base.wrapping_add(u64::from(header.rva));
         let bases = Bases { section: Some(address), text: None, data: Some(address) };
-        let eh_frame = bases.pointer(&mut bytes, pointer, None).ok()?;
+        let eh_frame = bases.pointer(&mut bytes, pointer).ok()?;
         let section = sections.eh_frame?.rva;
         if eh_frame.wrapping_sub(sections.preferred_base) != section.into() {
             return None;

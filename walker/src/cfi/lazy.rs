@@ -258,6 +258,7 @@ impl Entry<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cfi::{CfiTable, Found};
     use crate::image::Section;
     use alloc::vec;
     use alloc::vec::Vec;
@@ -288,13 +289,22 @@ mod tests {
         code
     };
 
-    fn with_lazy<R>(instructions: &[u8], check: impl FnOnce(&Lazy<'_>) -> R) -> R {
+    fn with_sections<R>(
+        instructions: &[u8],
+        check: impl FnOnce(&CfiSections<'_>, Sections<'_>) -> R,
+    ) -> R {
         let bytes = eh_frame(instructions);
         let eh_frame = Some(Section { rva: 0x100, bytes: &bytes, executable: false });
         let code = vec![Section { rva: CODE, bytes: &CALLS, executable: true }];
         let code = Sections::new(code).unwrap();
         let sections = CfiSections { eh_frame, ..CfiSections::default() };
-        check(&Lazy::new(&sections, &code).with_bytes(code.clone()))
+        check(&sections, code)
+    }
+
+    fn with_lazy<R>(instructions: &[u8], check: impl FnOnce(&Lazy<'_>) -> R) -> R {
+        with_sections(instructions, |sections, code| {
+            check(&Lazy::new(sections, &code).with_bytes(code.clone()))
+        })
     }
 
     #[test]
@@ -308,6 +318,39 @@ mod tests {
                 assert_eq!((rule.cfa_register & 15, rule.cfa_offset, rule.count), (4, 8, 0));
             }
         });
+    }
+
+    #[test]
+    fn a_table_of_rows_made_beforehand_knows_no_calls() {
+        let is_known = |table: CfiTable<'_>| {
+            assert!(matches!(table.find(CODE + 7), Found::Simple(_)));
+            [7, 8].map(|at| table.is_known_call(CODE + at))
+        };
+        with_sections(&[], |sections, code| {
+            let lazy = CfiTable::lazy(sections, &code).with_bytes(code.clone());
+            assert_eq!(is_known(lazy), [true, false]);
+            let eager = CfiTable::new(sections, &code).with_bytes(code.clone());
+            assert_eq!(is_known(eager), [false; 2]);
+        });
+    }
+
+    #[test]
+    fn rules_are_simple_where_registers_are_saved_or_kept() {
+        let saved = |instructions: &[u8]| {
+            with_lazy(instructions, |lazy| match lazy.find(CODE) {
+                Compiled::Simple(rule) => Some(rule.count),
+                _ => None,
+            })
+        };
+        assert_eq!(saved(&[]), Some(0));
+        // offset of rbx, and of rbx and rbp; same_value of rbx.
+        assert_eq!(saved(&[0x83, 2]), Some(1));
+        assert_eq!(saved(&[0x83, 2, 0x86, 3]), Some(2));
+        assert_eq!(saved(&[0x08, 3]), Some(0));
+        // same_value of rax, which calls change, and of rsp; undefined rbx; rbx in rax; val_offset.
+        for other in [&[0x08, 0][..], &[0x08, 7], &[0x07, 3], &[0x09, 3, 0], &[0x14, 3, 2]] {
+            assert_eq!(saved(other), None, "{other:02x?}");
+        }
     }
 
     #[test]

@@ -435,7 +435,7 @@ fn rare(
 ) -> Result<Effect, CfiProblem> {
     match instruction {
         constants::DW_CFA_set_loc => {
-            let address = terms.frames.bases.pointer(bytes, terms.encoding, None)?;
+            let address = terms.frames.bases.pointer(bytes, terms.encoding)?;
             let rva = address.wrapping_sub(terms.frames.preferred_base);
             let rva = u32::try_from(rva).unwrap_or(u32::MAX);
             return if rva < location {

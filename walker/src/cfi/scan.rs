@@ -165,10 +165,10 @@ pub(super) struct Function<T> {
     pub(super) content: T,
 }
 
-/// Sorts the functions by address and removes overlaps.
+/// Sorts functions, those of `.eh_frame` before those of `.debug_frame`, by address and removes overlaps.
 ///
-/// Of functions that begin at the same address the first counts, and `.eh_frame` before
-/// `.debug_frame`. A function ends where the next one begins.
+/// Of functions that begin at the same address the first counts. A function ends where the next one
+/// begins.
 pub(super) fn select<T>(mut functions: Vec<Function<T>>) -> Vec<Function<T>> {
     if !functions.is_sorted_by_key(|function| function.range.start) {
         functions.sort_by_key(|function| function.range.start);
@@ -177,11 +177,7 @@ pub(super) fn select<T>(mut functions: Vec<Function<T>>) -> Vec<Function<T>> {
     for function in functions {
         let (begin, section) = (function.range.start, function.section);
         match kept.last_mut() {
-            Some(last) if last.range.start == begin => {
-                if last.section == FrameSection::DebugFrame && section == FrameSection::EhFrame {
-                    *last = function;
-                }
-            }
+            Some(last) if last.range.start == begin => {}
             Some(last) if last.range.end > begin && section == FrameSection::DebugFrame => {}
             Some(last) => {
                 last.range.end = last.range.end.min(begin);

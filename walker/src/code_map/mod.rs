@@ -208,6 +208,7 @@ impl<'a> CodeMap<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cfi::CfiTable;
     use crate::image::FunctionTable;
     use crate::registers::Convention;
 
@@ -386,6 +387,41 @@ mod tests {
         map.remove(0x1000).unwrap();
         assert!(!map.has_system_v());
         assert!(copy.has_system_v(), "a copy does not change");
+        // With call frame information code is of Unix; without it, it may be.
+        assert!(!copy.has_cfi());
+        for base in [0x3000, 0x4000] {
+            map.insert(heap(base, &bytes).with_cfi(CfiTable::default())).unwrap();
+            assert!(map.has_cfi() && map.has_system_v());
+        }
+        for (base, is_left) in [(0x3000, true), (0x4000, false)] {
+            map.remove(base).unwrap();
+            assert_eq!(map.has_cfi(), is_left);
+        }
+    }
+
+    /// In a region with few functions the slots suffice for all calls.
+    #[test]
+    fn slots_for_rules_are_as_many_as_the_code_needs_within_limits() {
+        let size = |functions: &[RuntimeFunction], len: u64| {
+            CodeRegion::generated(0x1000..0x1000 + len, 0, functions, Vec::new())
+                .unwrap()
+                .rules()
+                .size()
+        };
+        let function = RuntimeFunction { begin: 0x1000, end: 0x1010, unwind_info: 0x1080 };
+        assert_eq!(size(&[], 0x1_0000), 0, "there is nothing to compile");
+        let slot = size(&[function], 1) / 4;
+        for (len, slots) in [(0x100, 4), (0x400, 16), (0x1000, 64), (0x1_0000, 64)] {
+            assert_eq!(size(&[function], len), slots * slot, "{len:#x} bytes");
+        }
+        for (count, slots) in [(1, 16), (64, 1024), (1500, 1024), (4096, 2048), (40_000, 8192)] {
+            let table: Vec<u8> = (0..count)
+                .map(|n| RuntimeFunction { begin: 16 * n, end: 16 * n + 16, unwind_info: 0 })
+                .flat_map(|function| function.to_bytes())
+                .collect();
+            let region = CodeRegion::heap(0x1000, &[0x90; 16], FunctionTable::new(&table)).unwrap();
+            assert_eq!(region.rules().size(), slots * slot, "{count} functions");
+        }
     }
 
     #[test]

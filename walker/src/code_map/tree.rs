@@ -331,6 +331,43 @@ mod tests {
     }
 
     #[test]
+    fn nodes_are_split_beyond_most_children_and_joined_below_least() {
+        fn leaves(tree: &Tree<u64>) -> Vec<usize> {
+            check(&tree.root, true);
+            match &tree.root.children {
+                Children::Values(values) => alloc::vec![values.len()],
+                Children::Nodes(nodes) => nodes.iter().map(|node| node.keys.len()).collect(),
+            }
+        }
+        let mut tree = Tree::default();
+        for key in 0..MOST as u64 {
+            tree.insert(key, key);
+        }
+        assert_eq!(leaves(&tree), [MOST]);
+        tree.insert(MOST as u64, 0);
+        assert_eq!(leaves(&tree), [MOST / 2, MOST / 2 + 1]);
+        let whole = tree.clone();
+        // The right leaf gets full, too.
+        for key in MOST as u64 + 1..MOST as u64 * 3 / 2 {
+            tree.insert(key, key);
+        }
+        for mut tree in [whole, tree] {
+            let right = leaves(&tree)[1];
+            for key in 0..(MOST / 2 - LEAST) as u64 {
+                tree.remove(key);
+            }
+            assert_eq!(leaves(&tree), [LEAST, right]);
+            tree.remove((MOST / 2 - LEAST) as u64);
+            let joined = LEAST - 1 + right;
+            if joined <= MOST {
+                assert_eq!(leaves(&tree), [joined]);
+            } else {
+                assert_eq!(leaves(&tree), [joined / 2, joined - joined / 2]);
+            }
+        }
+    }
+
+    #[test]
     fn a_change_copies_no_more_than_the_way_to_one_leaf() {
         fn nodes<T>(node: &Arc<Node<T>>, found: &mut Vec<*const Node<T>>) {
             found.push(Arc::as_ptr(node));

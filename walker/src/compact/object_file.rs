@@ -45,3 +45,6 @@ pub(crate) fn entries(
     };
     records.into_iter().filter_map(entry).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -87,7 +87,7 @@ impl<'a> ElfImage<'a> {
             size,
             section_table,
             segments,
-            cfi: CfiSections { preferred_base, ..CfiSections::default() },
+            cfi: CfiSections::default(),
         };
         image.cfi = image.find_cfi(headers);
         Ok(image)

@@ -51,3 +51,6 @@ impl NameBudget {
         paid.is_some()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -317,11 +317,8 @@ mod tests {
             // mov r64, imm64; mov r32, imm32
             let wide = [0x48 | high, 0xB8 | low, 1, 2, 3, 4, 5, 6, 7, 8];
             assert_eq!(popped(&wide), Some(1), "mov to {number}");
-            assert_eq!(
-                popped(&[0x40 | high, 0xB8 | low, 1, 2, 3, 4]),
-                None,
-                "short mov to {number}"
-            );
+            let short = [0x40 | high, 0xB8 | low, 1, 2, 3, 4, 0x90, 0x90, 0x90, 0x90];
+            assert_eq!(popped(&short), None, "short mov to {number}");
         }
         for (between, expected) in [
             (&[0x90][..], Some(1)),                           // nop
@@ -331,6 +328,7 @@ mod tests {
             (&[0x48, 0x8B, 0x04, 0x24], Some(1)),             // mov rax, [rsp]
             (&[0x48, 0x8B, 0x84, 0x24, 0, 1, 0, 0], Some(1)), // mov rax, [rsp+100h]
             (&[0x48, 0x83, 0x38, 0], Some(1)),                // cmp qword [rax], 0
+            (&[0x48, 0x8B, 0x04, 0x25, 1, 0, 0, 0], Some(1)), // mov rax, [1]
             (&[0x75, 0x02], Some(1)),                         // jne
             (&[0xFF, 0xD0], None),                            // call rax
             (&[0xFF, 0xF0], None),                            // push rax

@@ -87,5 +87,16 @@ fn flags_do_not_change_the_layout() {
     assert_eq!(encoding.layout(), Ok(Layout::Nothing));
     assert!(encoding.has_lsda() && encoding.is_not_function_start());
     assert_eq!(encoding.personality(), 3);
+    for (encoding, expected) in [
+        (0x8412_3456, (true, false, 0)),
+        (0x4412_3456, (false, true, 0)),
+        (0x2412_3456, (false, false, 2)),
+        (0x1412_3456, (false, false, 1)),
+        (0x0FFF_FFFF, (false, false, 0)),
+    ] {
+        let it = Encoding(encoding);
+        let flags = (it.is_not_function_start(), it.has_lsda(), it.personality());
+        assert_eq!(flags, expected, "{encoding:#x}");
+    }
     assert_eq!(Encoding(0x0412_3456).layout(), Ok(Layout::Dwarf { fde: 0x12_3456 }));
 }

@@ -65,6 +65,29 @@ fn language_specific_data_belong_to_one_function() {
     assert_eq!(table.personality(&entry(0x1000)), Ok(None));
 }
 
+/// A function has a personality if its encoding says so; the number counts from 1, and 0 is none.
+#[test]
+fn encodings_number_the_personalities() {
+    for (flags, expected) in [
+        (0x5000_0000, Ok(Some(0xA000))),
+        (0x6000_0000, Ok(Some(0xB000))),
+        (0x4000_0000, Ok(Some(0))),
+        (0x1000_0000, Ok(None)),
+        (0x7000_0000, Err(CompactProblem::CutOff)),
+    ] {
+        let page = Page::Regular(vec![(0x2000, flags | 0x0500_0001), (0x2008, 0)]);
+        let data = [vec![(0x2000, 0x9000), (0x2008, 0x9004)]];
+        let bytes = unwind_info(&[], &[0xA000, 0xB000], &[page], 0x3000, &data);
+        let table = table(&bytes);
+        let entry = table.find(0x2000).unwrap().unwrap();
+        let found = table.personality(&entry).map_err(|error| error.problem);
+        assert_eq!(found.map(|it| it.map(|it| it.pointer)), expected, "{flags:#x}");
+        // In an object file, relocations have it.
+        let table = CompactTable::of_object(vec![entry.clone()]);
+        assert_eq!(table.personality(&entry), Ok(None));
+    }
+}
+
 #[test]
 fn an_image_without_the_section_has_no_entries() {
     let table = CompactTable::new(&CompactSections::default());

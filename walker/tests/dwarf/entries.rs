@@ -72,6 +72,17 @@ fn personalities_and_lsdas_are_passed_over() {
     assert_eq!(Case::new(&frames, 0x3F).changes(), "rip=[1] rsp=2");
 }
 
+/// Of return addresses that are signed with another key, and of tagged memory: neither is of this processor.
+#[test]
+fn augmentations_of_other_processors_are_passed_over() {
+    for augmentation in ["zRB", "zRG", "zBGR"] {
+        let mut frames = Frames::new();
+        let cie = frames.cie(&Cie { augmentation, ..Cie::default() });
+        frames.fde(cie, CODE, 0x10, &[Cfi::DefCfaOffset(16)]);
+        assert_eq!(Case::new(&frames, 0).changes(), "rip=[1] rsp=2", "{augmentation}");
+    }
+}
+
 #[test]
 fn debug_frame_serves_where_eh_frame_says_nothing() {
     for version in [1, 3, 4] {
@@ -268,6 +279,10 @@ fn set_loc_goes_forward() {
     let rows = [Cfi::Raw([vec![1], target.to_vec()].concat()), Cfi::DefCfaOffset(16)];
     assert_eq!(Case::function(&rows, 0x1F).changes(), "rip=[0] rsp=1");
     assert_eq!(Case::function(&rows, 0x20).changes(), "rip=[1] rsp=2");
+    // Or nowhere: the function's begin.
+    let target = CODE.wrapping_sub(EH_FRAME + 0x2E).to_le_bytes();
+    let rows = [Cfi::Raw([vec![1], target.to_vec()].concat()), Cfi::DefCfaOffset(16)];
+    assert_eq!(Case::function(&rows, 0).changes(), "rip=[1] rsp=2");
 }
 
 #[test]
@@ -285,19 +300,25 @@ fn rows_beyond_the_function_do_not_count() {
 
 #[test]
 fn rules_of_unusual_form_are_limited() {
-    let mut frames = Frames::new();
-    let cie = frames.cie(&Cie::default());
-    let mut rows: Vec<_> =
-        (8..16).chain(0..7).map(|column| Cfi::Raw(vec![0x14, column, 1])).collect();
-    for n in 0..2000_u64 {
-        rows.extend([Cfi::Advance(1), Cfi::DefCfaOffset(8 + n)]);
+    for registers in [15, 13] {
+        let mut frames = Frames::new();
+        let cie = frames.cie(&Cie::default());
+        let columns = (8..16).chain(0..7).take(registers);
+        let mut rows: Vec<_> = columns.map(|column| Cfi::Raw(vec![0x14, column, 1])).collect();
+        for n in 0..2000_u64 {
+            rows.extend([Cfi::Advance(1), Cfi::DefCfaOffset(8 + n)]);
+        }
+        frames.fde(cie, CODE, 0xF00, &rows);
+        let case = Case::new(&frames, 0);
+        assert!(case.step().is_ok());
+        assert!(case.table().size() < 40 * frames.bytes.len(), "{}", case.table().size());
+        let error = case.table().row(CODE + 0xE00).unwrap_err();
+        assert_eq!(error.problem, CfiProblem::TooManyRules);
+        // What is one too many is one fault, so all of it is one row.
+        let [rows, rules] = case.table().counts();
+        assert!((4096 / 15..2000 / 3).contains(&rules), "{rules} rules");
+        assert_eq!(rows, 1 + rules + 1 + 1);
     }
-    frames.fde(cie, CODE, 0xF00, &rows);
-    let case = Case::new(&frames, 0);
-    assert!(case.step().is_ok());
-    assert!(case.table().size() < 40 * frames.bytes.len(), "{}", case.table().size());
-    let error = case.table().row(CODE + 0xE00).unwrap_err();
-    assert_eq!(error.problem, CfiProblem::TooManyRules);
 }
 
 #[test]

@@ -212,6 +212,86 @@ fn damage_anywhere_is_survived() {
     }
 }
 
+/// Returns [`elf`] with one more section, whose name is the last one. `fields` are `sh_type`, `sh_flags`,
+/// `sh_offset`, `sh_size`, `sh_link` and `sh_entsize`.
+fn elf_with(name: &str, [kind, flags, at, len, link, entry]: [u64; 6]) -> Vec<u8> {
+    const NAME: usize = 57;
+    let mut bytes = elf();
+    // e_shnum, and the size of .shstrtab.
+    put(&mut bytes, 60, &[(2, 8)]);
+    put(&mut bytes, SECTION_HEADERS + 64 * 6 + 32, &[(8, (NAME + name.len() + 1) as u64)]);
+    bytes[NAMES + NAME..NAMES + NAME + name.len()].copy_from_slice(name.as_bytes());
+    let fields = [
+        (4, NAME as u64),
+        (4, kind),
+        (8, flags),
+        (8, 0),
+        (8, at),
+        (8, len),
+        (4, link),
+        (4, 1),
+        (8, 8),
+        (8, entry),
+    ];
+    put(&mut bytes, SECTION_HEADERS + 64 * 7, &fields);
+    bytes
+}
+
+#[test]
+fn a_function_has_the_name_that_other_modules_see() {
+    const DYNAMIC: usize = SYMBOLS + 0x80;
+    let mut bytes = elf_with(".dynsym", [11, 2, DYNAMIC as u64, 48, 5, 24]);
+    // The size of .strtab.
+    put(&mut bytes, SECTION_HEADERS + 64 * 5 + 32, &[(8, 24)]);
+    bytes[STRINGS + 17..STRINGS + 24].copy_from_slice(b"public\0");
+    put(&mut bytes, DYNAMIC + 24, &[(4, 17), (1, 0x12), (1, 0), (2, 1), (8, PREFERRED + 0x1000)]);
+    let symbols = ElfImage::parse(&bytes).unwrap().symbols();
+    assert_eq!(symbols.as_slice(), [(CODE as u32, "public")]);
+}
+
+#[test]
+fn symbols_lie_in_the_image() {
+    for (rva, expected) in [(END as u32 - 1, true), (END as u32, false)] {
+        let mut bytes = elf();
+        // The symbol of data, as a function.
+        let fields = [(4, 6), (1, 0x12), (1, 0), (2, 1), (8, PREFERRED + u64::from(rva))];
+        put(&mut bytes, SYMBOLS + 48, &fields);
+        let symbols = ElfImage::parse(&bytes).unwrap().symbols();
+        assert_eq!(symbols.as_slice().contains(&(rva, "data")), expected, "{rva:#x}");
+    }
+}
+
+/// It is not loaded, so it has no address.
+#[test]
+fn the_debug_frame_section_is_used_unless_it_is_compressed() {
+    const AT: usize = EH_FRAME + 0x400;
+    let mut frames = Frames::debug();
+    let cie = frames.cie(&Cie { augmentation: "", ..Cie::default() });
+    frames.fde(cie, CODE as u32 + 0x80, 0x10, &[Cfi::DefCfaOffset(40)]);
+    let len = frames.bytes.len() as u64;
+    for (flags, len, is_used) in [(0, len, true), (0x800, len, false), (0, 0, false)] {
+        let mut bytes = elf_with(".debug_frame", [1, flags, AT as u64, len, 0, 0]);
+        bytes[AT..AT + frames.bytes.len()].copy_from_slice(&frames.bytes);
+        let image = ElfImage::parse(&bytes).unwrap();
+        let expected = is_used.then_some(&frames.bytes[..]);
+        assert_eq!(image.cfi().debug_frame, expected, "{flags:#x}");
+    }
+}
+
+/// The loader maps whole pages (gABI, "Program Loading").
+#[test]
+fn rvas_count_from_the_page_of_the_lowest_segment() {
+    let mut bytes = elf();
+    // p_vaddr, p_paddr, p_filesz and p_memsz of the first segment.
+    let address = PREFERRED + 0x1234;
+    put(&mut bytes, 64 + 16, &[(8, address), (8, address), (8, 0x100), (8, 0x100)]);
+    let image = ElfImage::parse(&bytes).unwrap();
+    assert_eq!((image.preferred_base(), image.size()), (PREFERRED + 0x1000, 0x3000));
+    assert_eq!(image.cfi().preferred_base, PREFERRED + 0x1000);
+    let starts: Vec<_> = image.sections().as_slice().iter().map(|it| it.rva).collect();
+    assert_eq!(starts, [0x234, 0x2000]);
+}
+
 const MACHO_BASE: u64 = 0x1_0000_0000;
 
 /// Returns a dylib: __PAGEZERO, __TEXT with __text at 0x1000 and __eh_frame at 0x3000, and a symbol
@@ -323,4 +403,56 @@ fn other_mach_o_files_are_refused() {
     for len in 0..0x200 {
         let _ = MachoImage::parse(&whole[..len]);
     }
+}
+
+/// Returns [`macho`] with another name for its section `__eh_frame`.
+fn macho_with(segment: &str, section: &str) -> Vec<u8> {
+    const HEADER: usize = 176 + 80;
+    let mut bytes = macho();
+    bytes[HEADER..HEADER + 32].fill(0);
+    bytes[HEADER..HEADER + section.len()].copy_from_slice(section.as_bytes());
+    bytes[HEADER + 16..HEADER + 16 + segment.len()].copy_from_slice(segment.as_bytes());
+    bytes
+}
+
+#[test]
+fn sections_of_a_mach_o_image_are_found_by_their_names() {
+    let frames = eh_frame();
+    let bytes = macho_with("__DWARF", "__debug_frame");
+    let image = MachoImage::parse(&bytes).unwrap();
+    assert_eq!(image.cfi().debug_frame, Some(&frames[..]));
+    assert!(image.cfi().eh_frame.is_none() && image.compact_unwind().is_empty());
+    assert_eq!(image.cfi().preferred_base, MACHO_BASE);
+    for segment in ["__DATA", "__DATA_CONST"] {
+        let bytes = macho_with(segment, "__got");
+        let image = MachoImage::parse(&bytes).unwrap();
+        assert_eq!(image.cfi().got, Some(EH_FRAME as u32), "{segment}");
+        assert!(image.compact_unwind().is_empty());
+    }
+    for section in ["__unwind_info", "__stub_helper"] {
+        let bytes = macho_with("__TEXT", section);
+        let image = MachoImage::parse(&bytes).unwrap();
+        assert!(!image.compact_unwind().is_empty(), "{section}");
+        assert!(image.cfi().eh_frame.is_none() && image.cfi().got.is_none());
+    }
+}
+
+#[test]
+fn symbols_of_debuggers_and_of_no_section_name_no_code() {
+    // n_type: N_BNSYM, whose lower bits are those of N_SECT; N_ABS.
+    for kind in [0x2E, 0x02] {
+        let mut bytes = macho();
+        put(&mut bytes, SYMBOLS + 16 + 4, &[(1, kind)]);
+        let symbols = MachoImage::parse(&bytes).unwrap().symbols();
+        assert_eq!(symbols.as_slice(), [(CODE as u32, "main")], "{kind:#x}");
+    }
+}
+
+#[test]
+fn overlapping_segments_of_a_mach_o_image_are_refused() {
+    let mut bytes = macho();
+    bytes[32 + 8..32 + 18].copy_from_slice(b"__DATA\0\0\0\0");
+    put(&mut bytes, 32 + 24, &[(8, MACHO_BASE + 0x2000), (8, 0x100), (8, 0), (8, 0x100)]);
+    let error = MachoImage::parse(&bytes).unwrap_err();
+    assert_eq!(error, MachoError::SegmentRange { address: MACHO_BASE + 0x2000 });
 }

@@ -16,3 +16,4 @@ mod lazy;
 mod mixed;
 mod rules;
 mod steps;
+mod tables;

@@ -73,6 +73,7 @@ pub(crate) struct Mock {
     /// The result of `GetFunctionFromIP` instead of the usual one.
     pub(crate) lookup: Option<HResult>,
     pub(crate) suspend_runtime: HResult,
+    pub(crate) resume_runtime: HResult,
     pub(crate) suspensions: Cell<i32>,
     pub(crate) done: RefCell<Vec<Done>>,
     pub(crate) bounds: StackBounds,
@@ -130,6 +131,7 @@ impl Mock {
             unloads: false,
             lookup: None,
             suspend_runtime: HResult::OK,
+            resume_runtime: HResult::OK,
             suspensions: Cell::new(0),
             done: RefCell::default(),
             bounds: StackBounds { limit: STACK - 0x1000, base, root: StackRoot::ReturnAddress(0) },
@@ -198,6 +200,11 @@ impl Mock {
             map.insert(CodeRegion::heap(MANAGED, &self.code, table()).unwrap()).unwrap();
         }
         map
+    }
+
+    /// Returns the functions of each kind of code. Their unwind data are 64 bytes after the code.
+    pub(crate) fn functions(&self) -> FunctionTable<'_> {
+        FunctionTable::new(&self.table)
     }
 
     /// Returns the bytes of native code.
@@ -369,6 +376,6 @@ impl ProfilerInfo for Mock {
 
     fn resume_runtime(&self) -> Result<(), CallError<Infallible>> {
         self.did(Done::RuntimeResumed);
-        Ok(())
+        returns(self.resume_runtime)
     }
 }

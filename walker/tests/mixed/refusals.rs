@@ -1,7 +1,7 @@
 //! Refusals: walks keep the frames that they have, and give the reason for the gap.
 
 use crate::mock::{Done, MANAGED, Mock, NATIVE, NATIVE_LEAF, UNKNOWN, returns_to, sp};
-use clr_walker::mixed::{Completeness, MixedFrame, Policy, Reason, SeedRefused, SeenBy};
+use clr_walker::mixed::{Completeness, MixedFrame, Policy, Reason, SeedRefused, SeenBy, Stopped};
 use clr_walker::profiling::{HResult, ThreadContext};
 use clr_walker::registers::Gpr;
 
@@ -59,6 +59,26 @@ fn a_thread_that_cannot_be_resumed_is_reported() {
     mock.cannot_resume = true;
     assert!(mock.walk(Policy::Seeded).is_stuck);
     assert!(mock.walk(Policy::FramePointers).is_stuck);
+}
+
+#[test]
+fn a_runtime_that_cannot_be_resumed_is_reported() {
+    let mut mock = Mock::new(&IPS);
+    assert!(!mock.walk(Policy::RuntimeSuspended).is_stuck);
+    mock.resume_runtime = HResult::FAIL;
+    let stack = mock.walk(Policy::RuntimeSuspended);
+    assert!(stack.is_stuck);
+    assert_eq!(stack.completeness(), Completeness::WithoutLeaf, "its frames are good");
+}
+
+#[test]
+fn a_thread_is_resumed_when_its_stop_ends() {
+    let mock = Mock::new(&IPS);
+    drop(Stopped::suspend(&mock).unwrap());
+    assert_eq!(mock.calls(), [Done::Suspended, Done::Resumed]);
+    // The calling thread was not suspended.
+    drop(Stopped::itself(&mock));
+    assert_eq!(mock.calls().len(), 2);
 }
 
 /// Code without unwind data that has pushed a 0 is no thread's first function.

@@ -57,6 +57,16 @@ fn a_handler_may_return_where_no_call_is() {
 /// information says that it has two. Two methods are below. `last` is the function's last byte, `word`
 /// its word on the stack, `named` the word above.
 fn walk_of_native_function(last: u8, word: u64, named: u64) -> clr_walker::mixed::MixedStack {
+    walk_of_function(TWO_WORDS, last, word, named)
+}
+
+/// Does the same with these initial instructions.
+fn walk_of_function(
+    instructions: &'static [u8],
+    last: u8,
+    word: u64,
+    named: u64,
+) -> clr_walker::mixed::MixedStack {
     let below = [returns_to(MANAGED, 2), returns_to(MANAGED, 3)];
     let mut mock = Mock::new(&[NATIVE + 0x20, below[0], below[1]]);
     mock.knows_managed = true;
@@ -64,13 +74,14 @@ fn walk_of_native_function(last: u8, word: u64, named: u64) -> clr_walker::mixed
     let rsp = leaf + FRAME - 8;
     mock.poke(rsp, word);
     mock.poke(rsp + 8, named);
+    // As left by an earlier call.
+    mock.poke(rsp - 8, below[0]);
     // The return address of a method whose frame begins after the named word.
     mock.poke(rsp + 16 + FRAME - 8, below[1]);
     // The same for the native function: two words.
     mock.poke(rsp + 16 + 8, below[1]);
     mock.context.registers.set(clr_walker::registers::Gpr::Rsp, rsp);
-    let function =
-        Functions { range: (0, 0x100), augmentation: b"zR", instructions: TWO_WORDS, program: &[] };
+    let function = Functions { range: (0, 0x100), augmentation: b"zR", instructions, program: &[] };
     let bytes = eh_frame(&[function]);
     let mut code = vec![0x90; 0x100];
     *code.last_mut().unwrap() = last;
@@ -103,6 +114,15 @@ fn a_function_that_does_not_return_to_a_call_is_left_by_its_data_alone() {
         let reason = Reason::NotACall { address: 7 };
         assert_eq!(stack.completeness(), Completeness::Partial(reason));
     }
+}
+
+/// The word below the stack pointer is none of the function's.
+#[test]
+fn a_function_whose_data_fit_its_return_is_left_by_them_alone() {
+    let stack = walk_of_function(USUAL, 0xC3, 7, 0);
+    assert_eq!(stack.frames.len(), 1);
+    let reason = Reason::NotACall { address: 7 };
+    assert_eq!(stack.completeness(), Completeness::Partial(reason));
 }
 
 #[test]

@@ -353,6 +353,8 @@ fn walks_are_cut_at_the_maximum_depth() {
         assert!(matches!(stack.completeness(), Completeness::Partial(_)), "{size}: {stack:?}");
         assert!(sandwich().starts_with(&ips(&stack)), "{size}: {stack:?}");
         assert!(stack.frames.len() <= size, "{size}: {stack:?}");
+        let last = stack.gaps.iter().filter(|gap| gap.at >= stack.frames.len());
+        assert_eq!(last.count(), 1, "{size}: {stack:?}");
     }
     let mock = Mock::new(&sandwich());
     let stack = mock.walk_in(Policy::Seeded, &mut WalkBuffer::new(7));

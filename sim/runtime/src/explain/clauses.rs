@@ -3,7 +3,7 @@
 use super::{DropReason, EntryCheck, Event, HiddenReason, SilentReason, WalkStart};
 use crate::clause::Clause;
 use crate::frame::FrameShape;
-use crate::generation::{EmptyWalk, Generation, StackCheck};
+use crate::generation::Generation;
 use crate::{FrameKind, Funclet};
 use clr_walker::profiling::ProfilerCallback;
 
@@ -21,12 +21,11 @@ impl Event {
         let holds = move |clause: &Clause| {
             clause.entry().is_some_and(|entry| entry.generations.contains(generation))
         };
-        self.all_clauses(generation).iter().copied().filter(holds)
+        self.all_clauses().iter().copied().filter(holds)
     }
 
     /// Returns the clauses including those that hold only in other generations.
-    fn all_clauses(&self, generation: Generation) -> &'static [Clause] {
-        let unix = generation.is_unix();
+    fn all_clauses(&self) -> &'static [Clause] {
         match *self {
             Self::Called { .. } => clauses![21 22],
             Self::Passed(passed) => match passed {
@@ -42,8 +41,7 @@ impl Event {
             Self::Target { other: false, .. } => clauses![9 13],
             Self::Detaching => clauses![1],
             Self::NotStarted => clauses![2 6],
-            Self::SnapshotNotEnabled if generation.has_detach() => clauses![3 5 6],
-            Self::SnapshotNotEnabled => clauses![4 5 6],
+            Self::SnapshotNotEnabled => clauses![3 4 5 6],
             Self::BadFlags(_) => clauses![7 8],
             Self::NoManagedThread => clauses![10 133],
             Self::GcSpecial => clauses![11],
@@ -53,7 +51,6 @@ impl Event {
             Self::SuspensionForbidden(_) => clauses![18 132],
             Self::OtherThread => clauses![19],
             Self::OtherCooperativeThread => clauses![20],
-            Self::NoSuspensionNeeded if unix => clauses![128],
             Self::NoSuspensionNeeded => clauses![31 128],
             Self::InvalidTarget => clauses![28],
             Self::SuspensionFailed => clauses![27],
@@ -101,19 +98,13 @@ impl Event {
             Self::ReportedMarker { context: true, .. } => clauses![59 61 91 93 95 96 100],
             Self::ReportedMarker { .. } => clauses![59 61 91 92 100],
             Self::Aborted(_) => clauses![105 104],
-            Self::OffStack { .. } if generation.stack_check() == StackCheck::Readable => {
-                clauses![110 113]
-            }
-            Self::OffStack { .. } => clauses![109 113 55],
+            Self::OffStack { .. } => clauses![109 110 113 55],
             Self::ResumableFrame { .. } => clauses![75 113],
             Self::Fault { .. } => clauses![111 113],
             Self::BadCookie { .. } => clauses![112],
             Self::SeedTooShort { .. } => clauses![162 53],
             Self::NullCallback => clauses![24],
-            Self::Empty if generation.empty_walk() == EmptyWalk::FailsWithoutFrame => {
-                clauses![107]
-            }
-            Self::Empty => clauses![106],
+            Self::Empty => clauses![106 107],
             Self::Ended(_) => clauses![25],
             Self::Target { other: true, .. }
             | Self::Mode { .. }
@@ -171,3 +162,6 @@ fn frame_clauses(kind: FrameKind) -> &'static [Clause] {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -389,6 +389,27 @@ fn the_text_says_what_fails_a_history() {
     assert!(digest(&instructions) > digest(&search("")), "there are more turns");
 }
 
+/// The library and the text that the chapter on C++ profilers begins its search with.
+#[test]
+fn the_example_of_the_chapter_has_its_deadlock() {
+    let chapter = include_str!("../../src/book/cpp_profiler.md");
+    let text = include_str!("../../host/example/deadlock.kdl");
+    assert!(chapter.contains(&format!("```kdl\n{text}```")), "{text}");
+    let Some(library) = guest("../../../host/example/deadlock", &[]) else { return };
+    let host = Host::new(&library, "../../../host/example/deadlock.kdl");
+    let (code, objects) = host.args(&["--on", "net8-unix", "--schedules", "100"]).objects();
+    assert_eq!(code, 1);
+    assert_eq!(failures(&objects[0]), ["deadlock: profiler's lock 1, suspended runtime"]);
+}
+
+#[test]
+fn a_search_without_a_failure_says_how_broken_rules_become_failures() {
+    let Some(library) = guest("failing_thread", &[]) else { return };
+    let (code, out) = search(&library, "none", "10").run();
+    assert_eq!(code, 0);
+    assert!(out.contains("no history fails; with `explore rules=#true`"), "{out}");
+}
+
 /// A profiler that is loaded by its class alone: the commands name it.
 #[test]
 fn the_class_is_named_where_it_is_needed() {

@@ -32,14 +32,16 @@ pub(crate) fn is_for_this_processor(compiler: &str) -> bool {
     })
 }
 
-/// Compiles a guest as a library. Returns `None`, and says so, if there is no compiler.
+/// Compiles a guest, named by its path from the folder of sources, as a library. Returns `None`, and says so, if there is
+/// no compiler.
 pub(crate) fn guest(name: &str, flags: &[&str]) -> Option<PathBuf> {
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
     if !is_for_this_processor(&compiler) {
         skipped("no C++ compiler for this processor");
         return None;
     }
-    let library = TempDir::new_in(folder()).unwrap().keep().join(format!("lib{name}.so"));
+    let stem = Path::new(name).file_stem().unwrap().to_string_lossy();
+    let library = TempDir::new_in(folder()).unwrap().keep().join(format!("lib{stem}.so"));
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/include");
     let output = Command::new(compiler)
         .args(["-std=c++17", "-g", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-pthread"])

@@ -72,6 +72,8 @@ pub(super) struct Guest {
     /// `--clsid` with the class, if it was given.
     class: String,
     pub(super) generation: Generation,
+    /// True if the text makes each violation of a rule a failure.
+    pub(super) fails_by_rules: bool,
     title: String,
     digests: (TextDigest, LibraryDigest),
     executor: Executor,
@@ -91,11 +93,13 @@ impl Guest {
         let digest = LibraryDigest::of(&path).map_err(|error| refused(&error.kind()))?;
         let executor = Executor::new(args, &path, &source.read_text()?, generation)?;
         let title = fixture.scenario.about.shows.clone();
+        let fails_by_rules = fixture.scenario.explore.first().is_some_and(|explore| explore.rules);
         Ok(Self {
             library,
             text: source.name.clone(),
             class: args.clsid.as_ref().map(|id| format!(" --clsid {id}")).unwrap_or_default(),
             generation,
+            fails_by_rules,
             title: title.unwrap_or_else(|| source.name.clone()),
             digests: (fixture.scenario.digest(), digest),
             executor,

@@ -377,6 +377,12 @@ impl Histories {
         if let Some(why) = self.stopped {
             writeln!(out, "  stopped: {why}")?;
         }
+        if !guest.fails_by_rules && outcomes.iter().all(|outcome| outcome.end == ENDS) {
+            writeln!(
+                out,
+                "  {DIM}no history fails; with `explore rules=#true` in the text a broken rule that does no harm is a failure, too{DIM:#}"
+            )?;
+        }
         let way = match *strategy {
             "random" => format!("--seed {seed}"),
             strategy => format!("--strategy {strategy} --seed {seed}"),

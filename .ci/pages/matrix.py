@@ -33,6 +33,8 @@ def columns(snapshot, ids, families):
             parts.append(' <span class="faint">nothing is expected</span>')
         if column["why"]:
             parts.append(f"<br>{sentence(column['why'], ids)}")
+        for also in column["also"]:
+            parts.append(f"<br>on {families.named(also['runtimes'])}: {sentence(also, ids)}")
         if column["parts"]:
             parts.append(f'<br><span class="faint">differs from A in: </span>{sentence(column["parts"], ids)}')
         parts.append("</dd>")

@@ -48,6 +48,8 @@ struct Column {
     as_expected: Option<bool>,
     /// The sentence of the call's story that decided the result.
     why: Option<Why>,
+    /// The same of the runtimes in the column where another rule decided the same result.
+    also: Vec<OtherReason>,
     /// The sentence at which the story parts from that of the first column.
     parts: Option<Why>,
     #[serde(skip)]
@@ -56,6 +58,14 @@ struct Column {
     callbacks: Vec<Callback>,
     #[serde(skip)]
     short: String,
+}
+
+/// The reason for a column's result on some of its runtimes.
+#[derive(Serialize)]
+struct OtherReason {
+    runtimes: Runtimes,
+    #[serde(flatten)]
+    why: Why,
 }
 
 /// A callback of some columns.
@@ -181,6 +191,15 @@ impl OnRuntimes for Column {
 
     fn join(&mut self, other: Self) {
         self.runtimes.join(other.runtimes);
+        if first_clause(self.why.as_ref()) != first_clause(other.why.as_ref())
+            && let Some(why) = other.why
+        {
+            let mut known = self.also.iter_mut();
+            match known.find(|also| first_clause(Some(&also.why)) == first_clause(Some(&why))) {
+                Some(also) => also.runtimes.join(other.runtimes),
+                None => self.also.push(OtherReason { runtimes: other.runtimes, why }),
+            }
+        }
         self.as_expected = self.as_expected.or(other.as_expected);
         for (own, other) in self.callbacks.iter_mut().zip(&other.callbacks).filter(|(a, b)| a != b)
         {
@@ -198,6 +217,7 @@ impl Column {
             result: found.outcome.to_string(),
             as_expected: expected.map(|(_, expected)| expected.differences(found).is_empty()),
             why: deciding(&explained.story).map(Why::from),
+            also: Vec::new(),
             parts: None,
             story: explained.story.clone(),
             callbacks: callback::found(found),
@@ -211,6 +231,7 @@ impl Column {
             result: error,
             as_expected: None,
             why: None,
+            also: Vec::new(),
             parts: None,
             story: Vec::new(),
             callbacks: Vec::new(),
@@ -219,13 +240,18 @@ impl Column {
     }
 
     fn is_like(&self, other: &Self, exact: bool) -> bool {
-        let clauses = |column: &Self| column.why.as_ref().map(|why| why.clauses.first().cloned());
+        let clause = |column: &Self| first_clause(column.why.as_ref()).map(ToOwned::to_owned);
         self.short == other.short
             && (self.as_expected == Some(false)) == (other.as_expected == Some(false))
             && self.callbacks.len() == other.callbacks.len()
             && self.callbacks.iter().zip(&other.callbacks).all(|(a, b)| is_same(a, b, exact))
-            && (self.callbacks.len() + other.callbacks.len() > 0 || clauses(self) == clauses(other))
+            && (self.callbacks.len() + other.callbacks.len() > 0 || clause(self) == clause(other))
     }
+}
+
+/// Returns the rule that decided a result.
+fn first_clause(why: Option<&Why>) -> Option<&str> {
+    why?.clauses.first().map(String::as_str)
 }
 
 /// Returns true if two callbacks have the same place. Unless `exact` is set, the same function is
@@ -382,6 +408,11 @@ impl Column {
                 why.write(4, narrow(), out)?;
             }
             said = Some(why);
+        }
+        for OtherReason { runtimes, why } in &self.also {
+            let text = format!("on {}: {}", in_words(runtimes.0), why.text);
+            write!(out, "    ")?;
+            Why { text, clauses: why.clauses.clone() }.write(4, narrow(), out)?;
         }
         Ok(())
     }

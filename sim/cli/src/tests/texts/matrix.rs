@@ -94,3 +94,28 @@ snapshot seed=\"App.Leaf\"
     let answer = matrix(text, &["--on", "coreclr-3.1"]);
     insta::assert_snapshot!("merged", answer.text());
 }
+
+/// Runtimes with the same result are in one column, and each rule that decides it there is printed.
+#[test]
+fn a_result_may_have_another_reason_on_another_runtime() {
+    let text = "function \"App.Main\" kind=\"jit\" { body { p-invoke-suppressed \"Lib.Wait\"; }; }\n\
+        function \"Lib.Wait\" { body { work 10; }; }\n\
+        stop at=\"Lib.Wait\" instruction=3 {\n    \
+            snapshot by=\"native-walker\" seed=\"top-managed\"\n\
+        }\n";
+    let answer = matrix(text, &["--on", "windows"]);
+    let lines: Vec<_> =
+        answer.out.lines().skip_while(|line| !line.starts_with("A windows")).collect();
+    let expected = [
+        "A windows: S_OK (nothing is expected)",
+        "    the walk starts from the seed [C-051, C-052, C-053]",
+        "    on coreclr-3.1-windows, framework-4, framework-2: the walk starts from the",
+        "    Frame chain with all registers 0 [C-045, C-097]",
+    ];
+    assert_eq!(lines, expected);
+    let answer = matrix(text, &["--on", "windows", "--json"]);
+    let found: Value = serde_json::from_str(&answer.out).unwrap();
+    let also = &found["columns"][0]["also"][0];
+    assert_eq!(also["runtimes"], json!(["coreclr-3.1-windows", "framework-4", "framework-2"]));
+    assert_eq!(also["clauses"], json!(["C-045", "C-097"]));
+}

@@ -12,7 +12,6 @@ use super::planted_bug::Bug;
 use super::spawn::Spawned;
 use super::verdict::{BlockReason, Edge, ProfilerRule, Verdict};
 use clr_coroutine::Id;
-use clr_runtime::explain::{Event, deciding, story};
 use clr_runtime::{OsThreadId, Runtime, Wait};
 use clr_walker::code_map::{CodeMap, CodeMapError};
 use clr_walker::mixed::Policy;
@@ -229,45 +228,6 @@ impl<'b> Kernel<'b> {
     pub(super) fn kind(&self, thread: ThreadIndex) -> ThreadKind {
         let state = self.state.borrow();
         state.threads.get(thread.index()).map_or(ThreadKind::Profiler, |thread| thread.kind)
-    }
-
-    pub(super) fn record(&self, thread: ThreadIndex, event: TurnEvent) {
-        if self.is_over() {
-            return;
-        }
-        let mut state = self.state.borrow_mut();
-        let Some(history) = &mut state.history else { return };
-        if let Some(turn) = history.turns.last_mut().filter(|turn| turn.thread == thread) {
-            turn.events.push(event);
-        }
-    }
-
-    /// Returns true if the history is recorded.
-    pub(super) fn is_recorded(&self) -> bool {
-        self.state.borrow().history.is_some()
-    }
-
-    /// Notes the thread that the call is about which has just begun: of a guest's call the name alone was known.
-    pub(super) fn is_about(&self, thread: ThreadIndex, target: Option<ThreadIndex>) {
-        let mut state = self.state.borrow_mut();
-        let turn = state.history.as_mut().and_then(|history| history.turns.last_mut());
-        if let Some(turn) = turn.filter(|turn| turn.thread == thread)
-            && let Some(TurnEvent::Called(_, about)) = turn.events.last_mut()
-        {
-            *about = about.or(target);
-        }
-    }
-
-    /// Records the reason why a call has failed, which these are the events of.
-    pub(super) fn explain(&self, thread: ThreadIndex, events: &[Event]) {
-        let story = story(&self.runtime, events);
-        let Some(line) = deciding(&story) else { return };
-        let mut state = self.state.borrow_mut();
-        let Some(history) = &mut state.history else { return };
-        history.reasons.push(line.to_string());
-        let reason = history.reasons.len() as u32 - 1;
-        drop(state);
-        self.record(thread, TurnEvent::Refused(reason));
     }
 
     /// Starts a turn.

@@ -61,6 +61,7 @@ mod kernel;
 mod lock;
 mod planted_bug;
 mod profiler_ops;
+mod recorded_calls;
 mod run;
 mod schedule_string;
 mod search;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::generation::{EmptyWalk, StackCheck};
 
 /// Returns the numbers of the clauses that apply to an event.
 fn numbers(event: &Event, generation: Generation) -> Vec<u16> {
@@ -11,10 +12,17 @@ fn numbers(event: &Event, generation: Generation) -> Vec<u16> {
 fn an_event_names_the_rules_of_its_generation() {
     let off_stack = Event::OffStack { rsp: 0x9000, stack: (0x5000, 0x6000) };
     for generation in Generation::ALL {
-        let expected: [&[u16]; 3] = match generation {
-            Generation::Framework2 => [&[4, 6], &[110, 113], &[107]],
-            _ => [&[3, 5, 6], &[109, 113, 55], &[106]],
-        };
+        let expected: [&[u16]; 3] = [
+            if generation.has_detach() { &[3, 5, 6] } else { &[4, 6] },
+            match generation.stack_check() {
+                StackCheck::Readable => &[110, 113],
+                StackCheck::Bounds => &[109, 113, 55],
+            },
+            match generation.empty_walk() {
+                EmptyWalk::FailsWithoutFrame => &[107],
+                EmptyWalk::FailsWithoutStop => &[106],
+            },
+        ];
         let events = [&Event::SnapshotNotEnabled, &off_stack, &Event::Empty];
         for (event, expected) in events.into_iter().zip(expected) {
             assert_eq!(numbers(event, generation), expected, "{generation}, {event:?}");

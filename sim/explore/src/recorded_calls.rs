@@ -1,0 +1,47 @@
+//! Events of the current turn in the recorded history; of calls also what they were about, and why they failed.
+
+use super::history::{ThreadIndex, TurnEvent};
+use super::kernel::Kernel;
+use clr_runtime::explain::{Event, deciding, story};
+
+impl Kernel<'_> {
+    /// Records an event of a thread that has the turn.
+    pub(super) fn record(&self, thread: ThreadIndex, event: TurnEvent) {
+        if self.is_over() {
+            return;
+        }
+        let mut state = self.state.borrow_mut();
+        let Some(history) = &mut state.history else { return };
+        if let Some(turn) = history.turns.last_mut().filter(|turn| turn.thread == thread) {
+            turn.events.push(event);
+        }
+    }
+
+    /// Returns true if the history is recorded.
+    pub(super) fn is_recorded(&self) -> bool {
+        self.state.borrow().history.is_some()
+    }
+
+    /// Notes the thread that the call is about which has just begun: of a guest's call the name alone was known.
+    pub(super) fn is_about(&self, thread: ThreadIndex, target: Option<ThreadIndex>) {
+        let mut state = self.state.borrow_mut();
+        let turn = state.history.as_mut().and_then(|history| history.turns.last_mut());
+        if let Some(turn) = turn.filter(|turn| turn.thread == thread)
+            && let Some(TurnEvent::Called(_, about)) = turn.events.last_mut()
+        {
+            *about = about.or(target);
+        }
+    }
+
+    /// Records the reason why a call has failed, which these are the events of.
+    pub(super) fn explain(&self, thread: ThreadIndex, events: &[Event]) {
+        let story = story(&self.runtime, events);
+        let Some(line) = deciding(&story) else { return };
+        let mut state = self.state.borrow_mut();
+        let Some(history) = &mut state.history else { return };
+        history.reasons.push(line.to_string());
+        let reason = history.reasons.len() as u32 - 1;
+        drop(state);
+        self.record(thread, TurnEvent::Refused(reason));
+    }
+}

@@ -223,18 +223,19 @@ fn a_history_is_replayed_explained_and_drawn() {
     let (_, drawn) = host(&["--replay", &name, "--timeline"]).run();
     let waits = "waits for the profiler's lock \"mutex 2\", which is owned by ┄▷ other";
     assert!(drawn.contains(waits), "{drawn}");
-    let page = page_of(&library, &name);
+    let (code, page) = page_of(&library, &name);
+    assert_eq!(code, Some(1));
     assert!(page.contains("guest::Sampler::ThreadDestroyed"), "the stack is in the last turn");
 }
 
-/// Returns the page of a history of a guest.
-fn page_of(library: &Path, name: &str) -> String {
+/// Draws a history of a guest. Returns the exit code and the page.
+fn page_of(library: &Path, name: &str) -> (Option<i32>, String) {
     let folder = TempDir::new().unwrap();
     let page = folder.path().join("history.html");
     let mut drawing = Command::new(env!("CARGO_BIN_EXE_clrsim"));
     drawing.arg("host").arg(library).arg(tool::sources().join("threads.kdl"));
-    drawing.args(["--replay", name, "--html"]).arg(&page).output().unwrap();
-    std::fs::read_to_string(page).unwrap()
+    let drawn = drawing.args(["--replay", name, "--html"]).arg(&page).output().unwrap();
+    (drawn.status.code(), std::fs::read_to_string(page).unwrap())
 }
 
 #[test]
@@ -244,7 +245,8 @@ fn a_guests_refused_call_has_its_target_and_its_reason() {
         .args(&["--on", "net8-unix", "--schedules", "1"])
         .objects();
     let name = found.1[0]["outcomes"][0]["replay"].as_str().unwrap().to_owned();
-    let page = page_of(&library, &name);
+    let (code, page) = page_of(&library, &name);
+    assert_eq!(code, Some(0));
     for words in [
         "\"calls DoStackSnapshot of main\"",
         "\"DoStackSnapshot: E_NOTIMPL\"",

@@ -146,18 +146,18 @@ impl CurrentThread<'_, '_> {
     /// Wakes one of the threads that wait on a condition variable, if there is one.
     #[track_caller]
     pub fn notify_one(&self, condition: ConditionVariable) {
-        self.comes_from_caller();
         self.notify(condition, false);
     }
 
     /// Wakes all threads that wait on a condition variable.
     #[track_caller]
     pub fn notify_all(&self, condition: ConditionVariable) {
-        self.comes_from_caller();
         self.notify(condition, true);
     }
 
+    #[track_caller]
     fn notify(&self, condition: ConditionVariable, all: bool) {
+        self.comes_from_caller();
         self.switch();
         self.kernel.touch(Footprint::condition(condition.0));
         self.kernel.change_condition(condition.0, |state| state.notify(all));

@@ -11,18 +11,18 @@ impl CurrentThread<'_, '_> {
     /// Sets an event: all threads that wait for it can continue.
     #[track_caller]
     pub fn set(&self, event: EventObject) {
-        self.comes_from_caller();
         self.change(event, true);
     }
 
     /// Resets an event.
     #[track_caller]
     pub fn reset(&self, event: EventObject) {
-        self.comes_from_caller();
         self.change(event, false);
     }
 
+    #[track_caller]
     fn change(&self, event: EventObject, to: bool) {
+        self.comes_from_caller();
         self.switch();
         self.kernel.touch(Footprint::event(event.0));
         let mut state = self.kernel.state.borrow_mut();
@@ -57,7 +57,6 @@ impl CurrentThread<'_, '_> {
     /// Waits until an event is set.
     #[track_caller]
     pub fn wait_for(&self, event: EventObject) {
-        self.comes_from_caller();
         self.wait_until(event, None);
     }
 
@@ -65,11 +64,12 @@ impl CurrentThread<'_, '_> {
     #[expect(clippy::must_use_candidate, reason = "it waits, too")]
     #[track_caller]
     pub fn wait_at_most(&self, event: EventObject, micros: u64) -> bool {
-        self.comes_from_caller();
         self.wait_until(event, Some(micros))
     }
 
+    #[track_caller]
     fn wait_until(&self, event: EventObject, micros: Option<u64>) -> bool {
+        self.comes_from_caller();
         self.switch_before(Waiting::Event(event.0), micros.is_some());
         if !Bug::EventWithoutFootprint.is_planted() {
             self.kernel.touch(Footprint::event(event.0).read());

@@ -101,20 +101,19 @@ impl<'b> CurrentThread<'_, 'b> {
         method: impl FnOnce(Caller<'_, 'b, Machine>) -> Result<T>,
     ) -> Result<T> {
         let changes = Footprint::CODE | Footprint::RUNTIME | Footprint::THREADS;
-        self.call_touching(name, None, changes | ASKED.read(), method)
+        self.call_touching(name, changes | ASKED.read(), method)
     }
 
-    /// Calls a method of the runtime all of whose turns touch `what`. `about` is the thread that the call is about.
+    /// Calls a method of the runtime all of whose turns touch `what`.
     fn call_touching<T>(
         &self,
         name: &'static str,
-        about: Option<ThreadId>,
         what: Footprint,
         method: impl FnOnce(Caller<'_, 'b, Machine>) -> Result<T>,
     ) -> Result<T> {
         let thread = self;
         thread.switch();
-        thread.record(TurnEvent::Called(name, about.and_then(|id| thread.target_of(id))));
+        thread.record(TurnEvent::Called(name, None));
         let mut calls = 0;
         thread.kernel.change_thread(thread.me, |me| {
             me.calls += 1;
@@ -160,7 +159,6 @@ impl<'b> Info<'_, '_, 'b> {
     fn asks<T>(
         self,
         name: &'static str,
-        about: Option<ThreadId>,
         method: impl FnOnce(Caller<'_, 'b, Machine>) -> Result<T>,
     ) -> Result<T> {
         let what = if Bug::QuestionWithoutFootprint.is_planted() {
@@ -168,7 +166,7 @@ impl<'b> Info<'_, '_, 'b> {
         } else {
             ASKED.read()
         };
-        self.thread.call_touching(name, about, what, method)
+        self.thread.call_touching(name, what, method)
     }
 
     fn call<T>(
@@ -206,7 +204,7 @@ impl ProfilerInfo for Info<'_, '_, '_> {
         context_size: u32,
     ) -> Result<()> {
         let thread = self.thread;
-        self.asks("DoStackSnapshot", Some(id), |info| {
+        self.asks("DoStackSnapshot", |info| {
             thread.walk(id, || {
                 let mut recording_callback = callback.map(|callback| {
                     |frame: &mut SnapshotFrame<'_>| {
@@ -233,25 +231,25 @@ impl ProfilerInfo for Info<'_, '_, '_> {
     }
 
     fn get_function_from_ip(&self, ip: u64) -> Result<FunctionId> {
-        self.asks("GetFunctionFromIP", None, |info| info.get_function_from_ip(ip))
+        self.asks("GetFunctionFromIP", |info| info.get_function_from_ip(ip))
     }
 
     fn get_function_from_ip2(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
         self.may_trigger();
-        self.asks("GetFunctionFromIP2", None, |info| info.get_function_from_ip2(ip))
+        self.asks("GetFunctionFromIP2", |info| info.get_function_from_ip2(ip))
     }
 
     fn get_function_from_ip3(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
         self.may_trigger();
-        self.asks("GetFunctionFromIP3", None, |info| info.get_function_from_ip3(ip))
+        self.asks("GetFunctionFromIP3", |info| info.get_function_from_ip3(ip))
     }
 
     fn get_code_info(&self, function: FunctionId) -> Result<CodeRange> {
-        self.asks("GetCodeInfo", None, |info| info.get_code_info(function))
+        self.asks("GetCodeInfo", |info| info.get_code_info(function))
     }
 
     fn get_code_info2(&self, function: FunctionId, ranges: &mut [CodeRange]) -> Result<u32> {
-        self.asks("GetCodeInfo2", None, |info| info.get_code_info2(function, ranges))
+        self.asks("GetCodeInfo2", |info| info.get_code_info2(function, ranges))
     }
 
     fn get_code_info3(
@@ -261,12 +259,12 @@ impl ProfilerInfo for Info<'_, '_, '_> {
         ranges: &mut [CodeRange],
     ) -> Result<u32> {
         self.may_trigger();
-        self.asks("GetCodeInfo3", None, |info| info.get_code_info3(function, rejit, ranges))
+        self.asks("GetCodeInfo3", |info| info.get_code_info3(function, rejit, ranges))
     }
 
     fn get_code_info4(&self, start: u64, ranges: &mut [CodeRange]) -> Result<u32> {
         self.may_trigger();
-        self.asks("GetCodeInfo4", None, |info| info.get_code_info4(start, ranges))
+        self.asks("GetCodeInfo4", |info| info.get_code_info4(start, ranges))
     }
 
     fn get_function_info2(
@@ -275,27 +273,33 @@ impl ProfilerInfo for Info<'_, '_, '_> {
         frame_info: Option<FrameInfo<'_>>,
         type_arguments: u32,
     ) -> Result<FunctionInfo> {
-        self.asks("GetFunctionInfo2", None, |info| {
+        self.asks("GetFunctionInfo2", |info| {
             info.get_function_info2(function, frame_info, type_arguments)
         })
     }
 
     fn get_current_thread_id(&self) -> Result<ThreadId> {
-        self.asks("GetCurrentThreadID", None, |info| info.get_current_thread_id())
+        self.asks("GetCurrentThreadID", |info| info.get_current_thread_id())
     }
 
     fn get_thread_info(&self, thread: ThreadId) -> Result<u32> {
-        self.asks("GetThreadInfo", Some(thread), |info| info.get_thread_info(thread))
+        self.asks("GetThreadInfo", |info| {
+            self.thread.is_about(thread);
+            info.get_thread_info(thread)
+        })
     }
 
     fn get_handle_from_thread(&self, thread: ThreadId) -> Result<u64> {
-        self.asks("GetHandleFromThread", Some(thread), |info| info.get_handle_from_thread(thread))
+        self.asks("GetHandleFromThread", |info| {
+            self.thread.is_about(thread);
+            info.get_handle_from_thread(thread)
+        })
     }
 
     fn enum_threads(&self) -> Result<Vec<ThreadId>> {
         // It takes the lock of the thread list, which a GC holds.
         self.may_trigger();
-        self.asks("EnumThreads", None, |info| info.enum_threads())
+        self.asks("EnumThreads", |info| info.enum_threads())
     }
 
     fn initialize_current_thread(&self) -> Result<()> {
@@ -319,7 +323,7 @@ impl ProfilerInfo for Info<'_, '_, '_> {
     }
 
     fn get_event_mask(&self) -> Result<EventMask> {
-        self.asks("GetEventMask", None, |info| info.get_event_mask())
+        self.asks("GetEventMask", |info| info.get_event_mask())
     }
 
     fn set_event_mask(&self, mask: EventMask) -> Result<()> {

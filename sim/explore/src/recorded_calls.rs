@@ -22,18 +22,18 @@ impl Kernel<'_> {
         self.state.borrow().history.is_some()
     }
 
-    /// Notes the thread that the call is about which has just begun: of a guest's call the name alone was known.
+    /// Notes that the call which a thread has just begun is about `target`.
     pub(super) fn is_about(&self, thread: ThreadIndex, target: Option<ThreadIndex>) {
         let mut state = self.state.borrow_mut();
         let turn = state.history.as_mut().and_then(|history| history.turns.last_mut());
         if let Some(turn) = turn.filter(|turn| turn.thread == thread)
             && let Some(TurnEvent::Called(_, about)) = turn.events.last_mut()
         {
-            *about = about.or(target);
+            *about = target;
         }
     }
 
-    /// Records the reason why a call has failed, which these are the events of.
+    /// Records the reason for the failure of a call with these events.
     pub(super) fn explain(&self, thread: ThreadIndex, events: &[Event]) {
         let story = story(&self.runtime, events);
         let Some(line) = deciding(&story) else { return };

@@ -270,15 +270,13 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     /// forever, unless the lock is [reentrant](super::LockKind::Reentrant).
     #[track_caller]
     pub fn lock(&self, lock: ProfilerLock) -> Guard<'_, 't, 'b> {
-        self.comes_from_caller();
-        self.acquire_until(lock, None);
+        self.acquire(lock);
         Guard { thread: self, lock }
     }
 
     /// Takes a lock.
     #[track_caller]
     pub fn acquire(&self, lock: ProfilerLock) {
-        self.comes_from_caller();
         self.acquire_until(lock, None);
     }
 
@@ -287,10 +285,10 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     #[expect(clippy::must_use_candidate, reason = "it waits, too")]
     #[track_caller]
     pub fn try_acquire(&self, lock: ProfilerLock, micros: u64) -> bool {
-        self.comes_from_caller();
         self.acquire_until(lock, Some(micros))
     }
 
+    #[track_caller]
     fn acquire_until(&self, lock: ProfilerLock, micros: Option<u64>) -> bool {
         self.take_until(lock, Waiting::Lock(lock.0), micros)
     }
@@ -298,7 +296,6 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     /// Shares a lock with other threads: only its owner excludes them.
     #[track_caller]
     pub fn share(&self, lock: ProfilerLock) {
-        self.comes_from_caller();
         self.take_until(lock, Waiting::Shared(lock.0), None);
     }
 
@@ -307,11 +304,12 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     #[expect(clippy::must_use_candidate, reason = "it waits, too")]
     #[track_caller]
     pub fn try_share(&self, lock: ProfilerLock, micros: u64) -> bool {
-        self.comes_from_caller();
         self.take_until(lock, Waiting::Shared(lock.0), Some(micros))
     }
 
+    #[track_caller]
     fn take_until(&self, lock: ProfilerLock, waiting: Waiting, micros: Option<u64>) -> bool {
+        self.comes_from_caller();
         // The owner of a reentrant lock does not wait.
         self.switch_before(
             waiting,

@@ -14,8 +14,7 @@ impl CurrentThread<'_, '_> {
     /// one whose `ThreadDestroyed` has returned (H-04), unless the profiler has the runtime suspended: the lock
     /// of the list of threads, which the suspension holds, keeps the thread from leaving the list (contract §6).
     pub fn walk<T>(&self, id: ThreadId, walk: impl FnOnce() -> T) -> T {
-        let target = self.target_of(id);
-        self.kernel.is_about(self.me, target);
+        let target = self.is_about(id);
         let looks_at = target.map_or_else(Footprint::default, Footprint::thread);
         let touches = if Bug::WalkWithoutFootprint.is_planted() {
             Footprint::default()
@@ -65,8 +64,15 @@ impl CurrentThread<'_, '_> {
         me.and_then(|me| core::mem::replace(&mut me.walks, target))
     }
 
+    /// Returns the thread with this id if it is another one, and notes that the call which has just begun is about it.
+    pub(super) fn is_about(&self, id: ThreadId) -> Option<ThreadIndex> {
+        let target = self.target_of(id);
+        self.kernel.is_about(self.me, target);
+        target
+    }
+
     /// Returns the thread that a walk of `id` looks at, if it is another one.
-    pub(super) fn target_of(&self, id: ThreadId) -> Option<ThreadIndex> {
+    fn target_of(&self, id: ThreadId) -> Option<ThreadIndex> {
         let os = self.kernel.runtime.thread_of(id, |thread| thread.os)?;
         self.kernel.index_of(os).filter(|target| *target != self.me)
     }

@@ -2,7 +2,7 @@
 
 use super::rows::Tone;
 use super::state::{Life, State};
-use crate::{BlockReason, History, ThreadKind, Turn, TurnEvent};
+use crate::{BlockReason, History, ThreadIndex, ThreadKind, Turn, TurnEvent};
 
 /// Escapes control characters and characters that change the direction or layout of text.
 pub(crate) fn visible(text: &str) -> String {
@@ -59,11 +59,17 @@ pub(crate) fn describe(history: &History, event: TurnEvent, waits: Option<&str>)
         TurnEvent::Context(target) => {
             format!("reads the registers of {}", visible(history.name(target)))
         }
-        TurnEvent::Called(method, Some(target)) => {
-            format!("calls {method} of {}", visible(history.name(target)))
-        }
+        TurnEvent::Called(method, target) => format!("calls {}", call(history, method, target)),
         TurnEvent::Refused(reason) => visible(history.reason(reason)),
         other => visible(&other.to_string()),
+    }
+}
+
+/// Returns the name of a method, with that of the thread that its call is about.
+fn call(history: &History, method: &str, target: Option<ThreadIndex>) -> String {
+    match target {
+        Some(target) => format!("{method} of {}", visible(history.name(target))),
+        None => method.to_owned(),
     }
 }
 
@@ -90,18 +96,12 @@ pub(super) fn summary(history: &History, events: &[DescribedEvent<'_>]) -> Vec<S
         lines.push(match (first.0, rest) {
             (TurnEvent::Executed(_), _) => TurnEvent::Executed(instructions(run)).to_string(),
             (TurnEvent::SnapshotCallback, _) if alike > 0 => format!("gets {} frames", run.len()),
-            (TurnEvent::Called(method, target), [(returned, _), others @ ..])
-                if matches!(returned, TurnEvent::Returned(of, _) if *of == method) =>
-            {
+            (
+                TurnEvent::Called(method, target),
+                [(TurnEvent::Returned(of, outcome), _), others @ ..],
+            ) if *of == method => {
                 rest = others;
-                let returned = returned.to_string();
-                match target {
-                    Some(target) => {
-                        let whole = format!("{method} of {}", visible(history.name(target)));
-                        returned.replacen(method, &whole, 1)
-                    }
-                    None => returned,
-                }
+                format!("{}: {outcome}", call(history, method, target))
             }
             (TurnEvent::Callback(kind), [(TurnEvent::CallbackOver(of), _), others @ ..])
                 if *of == kind =>

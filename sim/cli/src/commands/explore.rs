@@ -314,20 +314,10 @@ impl Found {
         budget: &Budget,
         console: &mut Console<'_>,
     ) -> Result<(), CliError> {
-        let (generation, done) = (self.generation, self.report.schedules);
-        if !budget.strategy.can_be_shared() {
-            let what = "this strategy goes from one history to the next, and has to begin anew";
-            return Ok(writeln!(console.out, "\n  {DIM}to go on: {what}{DIM:#}")?);
-        }
-        let file = slashed(&args.fixture);
-        let (first, left) = (budget.first + done, budget.schedules - done);
-        let command = format!(
-            "clrsim explore {file} --on {generation} --strategy {} --seed {} --first {first} \
-             --schedules {left}",
-            strategy::word(budget.strategy),
-            budget.seed
-        );
-        Ok(writeln!(console.out, "\n  {DIM}to go on:{DIM:#} {command}")?)
+        let (file, done) = (slashed(&args.fixture), self.report.schedules);
+        let command = format!("clrsim explore {file} --on {}", self.generation);
+        let (by, left) = ((budget.strategy, budget.seed), budget.schedules - done);
+        Ok(strategy::write_how_to_go_on(console.out, &command, by, (budget.first + done, left))?)
     }
 
     fn as_json<'e>(

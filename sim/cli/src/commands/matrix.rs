@@ -48,7 +48,7 @@ struct Column {
     as_expected: Option<bool>,
     /// The sentence of the call's story that decided the result.
     why: Option<Why>,
-    /// The same of the runtimes in the column where another rule decided the same result.
+    /// Reasons on runtimes of the column on which another rule gave the same result.
     also: Vec<OtherReason>,
     /// The sentence at which the story parts from that of the first column.
     parts: Option<Why>,
@@ -240,12 +240,12 @@ impl Column {
     }
 
     fn is_like(&self, other: &Self, exact: bool) -> bool {
-        let clause = |column: &Self| first_clause(column.why.as_ref()).map(ToOwned::to_owned);
         self.short == other.short
             && (self.as_expected == Some(false)) == (other.as_expected == Some(false))
             && self.callbacks.len() == other.callbacks.len()
             && self.callbacks.iter().zip(&other.callbacks).all(|(a, b)| is_same(a, b, exact))
-            && (self.callbacks.len() + other.callbacks.len() > 0 || clause(self) == clause(other))
+            && (self.callbacks.len() + other.callbacks.len() > 0
+                || first_clause(self.why.as_ref()) == first_clause(other.why.as_ref()))
     }
 }
 

@@ -1,8 +1,10 @@
 //! Strategies of searches, as the arguments of commands name them.
 
 use crate::args::StrategyChoice;
+use crate::render::console::DIM;
 use crate::render::error::CliError;
 use clr_explore::Strategy;
+use std::io::{self, Write};
 
 /// Returns the word for a strategy.
 pub(crate) const fn word(strategy: Strategy) -> &'static str {
@@ -12,6 +14,29 @@ pub(crate) const fn word(strategy: Strategy) -> &'static str {
         Strategy::Exhaustive { .. } => "exhaustive",
         Strategy::Guided => "guided",
     }
+}
+
+/// Prints how to go on with a search that was interrupted: `command` with the strategy, its seed, and the histories that are
+/// left, which are `left` from number `first` on.
+pub(crate) fn write_how_to_go_on(
+    out: &mut dyn Write,
+    command: &str,
+    (by, seed): (Strategy, u64),
+    (first, left): (u64, u64),
+) -> io::Result<()> {
+    if !by.can_be_shared() {
+        let what = "this strategy goes from one history to the next, and has to begin anew";
+        return writeln!(out, "\n  {DIM}to go on: {what}{DIM:#}");
+    }
+    let depth = match by {
+        Strategy::Pct { depth } => format!(" --depth {depth}"),
+        _ => String::new(),
+    };
+    let by = word(by);
+    writeln!(
+        out,
+        "\n  {DIM}to go on:{DIM:#} {command} --strategy {by}{depth} --seed {seed} --first {first} --schedules {left}"
+    )
 }
 
 /// Returns the strategy that the arguments name, or the usual one.
@@ -59,4 +84,27 @@ pub(crate) fn check(
         return refuse("--first", "--strategy random or pct");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns what is printed of a search that was interrupted after 30 of 100 histories.
+    fn printed(by: Strategy) -> String {
+        let mut out = Vec::new();
+        write_how_to_go_on(&mut out, "clrsim explore it.kdl", (by, 7), (30, 70)).unwrap();
+        anstream::adapter::strip_str(str::from_utf8(&out).unwrap()).to_string()
+    }
+
+    #[test]
+    fn a_search_goes_on_by_its_own_strategy() {
+        let command = "\n  to go on: clrsim explore it.kdl --strategy";
+        let rest = "--seed 7 --first 30 --schedules 70\n";
+        assert_eq!(printed(Strategy::Random), format!("{command} random {rest}"));
+        let by = Strategy::Pct { depth: 5 };
+        assert_eq!(printed(by), format!("{command} pct --depth 5 {rest}"));
+        let by = Strategy::Exhaustive { preemptions: None };
+        assert!(printed(by).contains("has to begin anew"), "{}", printed(by));
+    }
 }

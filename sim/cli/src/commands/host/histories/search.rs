@@ -130,32 +130,6 @@ impl Found {
     fn total(&self) -> u64 {
         self.groups.iter().map(|group| group.count).sum()
     }
-
-    /// Returns the command that goes on with a search that was interrupted.
-    fn how_to_go_on(
-        &self,
-        args: &HostArgs,
-        by: Strategy,
-        schedules: u64,
-        guest: &Guest,
-    ) -> Option<String> {
-        if self.stopped != Some(STOPPED_INTERRUPTED) {
-            return None;
-        }
-        if !by.can_be_shared() {
-            let what = "this strategy goes from one history to the next, and has to begin anew";
-            return Some(what.to_owned());
-        }
-        let (seed, jobs) = (args.seed, args.jobs.map_or(1, NonZeroUsize::get));
-        let (first, left) = (args.first + self.done, schedules - self.done);
-        let depth = args.depth.map(|depth| format!(" --depth {depth}")).unwrap_or_default();
-        Some(format!(
-            "{} --on {} --strategy {}{depth} --seed {seed} --jobs {jobs} --first {first} --schedules {left}",
-            guest.command(),
-            guest.generation,
-            strategy::word(by)
-        ))
-    }
 }
 
 /// Searches histories on each of the runtimes. Returns the exit code.
@@ -176,7 +150,7 @@ pub(in super::super) fn search(
         if outcomes.iter().any(|outcome| outcome.end != ENDS) {
             code = FAILED;
         }
-        let go_on = found.how_to_go_on(args, by, schedules, &guest);
+        let (done, is_cut) = (found.done, found.stopped == Some(STOPPED_INTERRUPTED));
         let found = Histories {
             kind: "histories",
             library: guest.library.clone(),
@@ -194,8 +168,11 @@ pub(in super::super) fn search(
             write_json(&found, console)?;
         } else {
             found.write(&guest, generation, console)?;
-            if let Some(go_on) = go_on {
-                writeln!(console.out, "\n  {DIM}to go on:{DIM:#} {go_on}")?;
+            if is_cut {
+                let jobs = args.jobs.map_or(1, NonZeroUsize::get);
+                let command = format!("{} --on {generation} --jobs {jobs}", guest.command());
+                let left = (args.first + done, schedules - done);
+                strategy::write_how_to_go_on(console.out, &command, (by, args.seed), left)?;
             }
         }
         if is_interrupted() {

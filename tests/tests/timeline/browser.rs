@@ -139,17 +139,15 @@ impl Browser {
     pub(crate) fn open(&mut self, page: &str, hash: &str) {
         let path = self.folder.path().join("page.html");
         std::fs::write(&path, page).unwrap();
+        self.open_file(&path, hash);
+    }
+
+    /// Opens a file at a fragment.
+    pub(crate) fn open_file(&mut self, path: &Path, hash: &str) {
         // Another fragment of the same page would not reload it.
         self.navigate("about:blank");
         self.requests.clear();
         self.navigate(&format!("file://{}{hash}", path.display()));
-    }
-
-    /// Opens a file.
-    pub(crate) fn open_file(&mut self, path: &Path) {
-        self.navigate("about:blank");
-        self.requests.clear();
-        self.navigate(&format!("file://{}", path.display()));
     }
 
     /// Waits until an expression is true.

@@ -50,6 +50,18 @@ fn fine(browser: &Browser) {
     assert_eq!(browser.requests.len(), 1, "{:?}", browser.requests);
 }
 
+/// Asserts that the button with this id overrides the system's scheme, one click after the other.
+pub(crate) fn overrides_the_scheme(browser: &mut Browser, button: &str) {
+    browser.scheme("dark");
+    for (theme, dark) in [("light", false), ("dark", true), ("system", true)] {
+        browser.value(&format!("document.getElementById('{button}').click()"));
+        let said = browser.value(&format!("document.getElementById('{button}').textContent"));
+        assert_eq!(said, format!("Theme: {theme}"));
+        let look = browser.value(FAINT);
+        assert_eq!(look["page"].as_f64().unwrap() < 0.5, dark, "{theme}");
+    }
+}
+
 /// Returns texts with low contrast, and the brightness of the page.
 pub(crate) const FAINT: &str = r#"(() => {
     const parts = (color) => color.match(/[\d.]+/g).map(Number);
@@ -116,15 +128,8 @@ fn every_moment_in_light_and_dark_narrow_and_wide() {
         let arcs = "document.querySelectorAll('#arcs .arc').length";
         assert_eq!(browser.value(arcs), edges.len());
     }
-    // The toggle overrides the system's scheme.
     browser.size(1600, 900);
-    for (theme, dark) in [("light", false), ("dark", true), ("system", true)] {
-        browser.value("document.getElementById('theme').click()");
-        let said = browser.value("document.getElementById('theme').textContent");
-        assert_eq!(said, format!("Theme: {theme}"));
-        let look = browser.value(FAINT);
-        assert_eq!(look["page"].as_f64().unwrap() < 0.5, dark, "{theme}");
-    }
+    overrides_the_scheme(&mut browser, "theme");
     fine(&browser);
 }
 

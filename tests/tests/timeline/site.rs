@@ -3,7 +3,7 @@
 //! it has built.
 
 use crate::browser::Browser;
-use crate::page::FAINT;
+use crate::page::{FAINT, overrides_the_scheme};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -40,6 +40,11 @@ const KEYS: usize = 150;
 /// Returns the folder of the site.
 fn site() -> PathBuf {
     std::env::var_os("CLR_SITE").expect("CLR_SITE names the folder of the site").into()
+}
+
+/// Opens a page of the site.
+fn open(browser: &mut Browser, page: &str) {
+    browser.open_file(&site().join(page), "");
 }
 
 /// Returns the number of pixels by which the page is wider than the window.
@@ -106,7 +111,7 @@ fn site_in_light_and_dark_on_a_phone_and_on_a_desk() {
         for (width, scheme) in [(1200, "light"), (1200, "dark"), (360, "light"), (360, "dark")] {
             browser.scheme(scheme);
             browser.size(width, 800);
-            browser.open_file(&site().join(page));
+            open(&mut browser, page);
             browser.picture(&format!("{}-{scheme}-{width}", page.replace('/', "-")));
             let wide = overflow(&mut browser);
             assert!(wide <= 0, "{page}, {scheme}: {wide} of {width} pixels too wide");
@@ -127,7 +132,7 @@ fn site_as_a_screen_reader_gets_it() {
     let Some(mut browser) = Browser::start() else { return };
     browser.size(1200, 800);
     for page in PAGES {
-        browser.open_file(&site().join(page));
+        open(&mut browser, page);
         let nodes = tree(&mut browser);
         for role in ["banner", "main", "search"] {
             assert_eq!(named(&nodes, role).len(), 1, "{page}: {role}");
@@ -156,7 +161,7 @@ fn site_by_keys_alone() {
         [("book/the-tool.html", 1200), ("book/the-tool.html", 360), ("index.html", 360)]
     {
         browser.size(width, 800);
-        browser.open_file(&site().join(page));
+        open(&mut browser, page);
         let first = tab_until(&mut browser, page, |_| true);
         assert_eq!(first[0], "Skip to the content", "{page}");
         let left = browser.value("document.activeElement.getBoundingClientRect().left");
@@ -164,7 +169,7 @@ fn site_by_keys_alone() {
         tab_until(&mut browser, page, |it| it[0] == "site-words");
         tab_until(&mut browser, page, |it| it[2] == true);
         // By the link, the content is the next thing.
-        browser.open_file(&site().join(page));
+        open(&mut browser, page);
         browser.press("Tab");
         browser.press("Enter");
         browser.press("Tab");
@@ -173,7 +178,7 @@ fn site_by_keys_alone() {
     // On a phone a button shows the contents.
     let shown = "getComputedStyle(document.getElementById('site-contents')).display !== 'none'";
     assert_eq!(browser.value(shown), false);
-    browser.open_file(&site().join("index.html"));
+    open(&mut browser, "index.html");
     tab_until(&mut browser, "index.html", |it| it[0] == "site-menu");
     browser.press("Enter");
     assert_eq!(browser.value(shown), true);
@@ -182,18 +187,10 @@ fn site_by_keys_alone() {
     assert_eq!(expanded, "true");
     assert!(overflow(&mut browser) <= 0);
     // What scrolls can be scrolled by keys.
-    browser.open_file(&site().join("rules/the-evidence.html"));
+    open(&mut browser, "rules/the-evidence.html");
     let scrolls = "document.querySelectorAll('.scroll[tabindex=\"0\"][role=region]').length";
     assert!(browser.value(scrolls).as_u64().unwrap() > 3);
-    // The button overrides the system's scheme.
-    browser.scheme("dark");
-    for (theme, dark) in [("light", false), ("dark", true), ("system", true)] {
-        browser.value("document.getElementById('site-theme').click()");
-        let said = browser.value("document.getElementById('site-theme').textContent");
-        assert_eq!(said, format!("Theme: {theme}"));
-        let look = browser.value(FAINT);
-        assert_eq!(look["page"].as_f64().unwrap() < 0.5, dark, "{theme}");
-    }
+    overrides_the_scheme(&mut browser, "site-theme");
     fine(&mut browser, "rules/the-evidence.html");
 }
 
@@ -201,7 +198,7 @@ fn site_by_keys_alone() {
 #[ignore = "needs a site: .ci/site, then .ci/site --check"]
 fn site_search_finds_words_and_ids() {
     let Some(mut browser) = Browser::start() else { return };
-    browser.open_file(&site().join("gallery/seeds/index.html"));
+    open(&mut browser, "gallery/seeds/index.html");
     browser.press("/");
     assert_eq!(browser.value("document.activeElement.id"), "site-words");
     for key in ["h", "i", "j", "a", "c", "k"] {

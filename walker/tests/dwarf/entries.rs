@@ -72,7 +72,7 @@ fn personalities_and_lsdas_are_passed_over() {
     assert_eq!(Case::new(&frames, 0x3F).changes(), "rip=[1] rsp=2");
 }
 
-/// Of return addresses that are signed with another key, and of tagged memory: neither is of this processor.
+/// The letters `B` (return addresses are signed with another key) and `G` (memory is tagged) belong to Arm's processors.
 #[test]
 fn augmentations_of_other_processors_are_passed_over() {
     for augmentation in ["zRB", "zRG", "zBGR"] {
@@ -279,7 +279,7 @@ fn set_loc_goes_forward() {
     let rows = [Cfi::Raw([vec![1], target.to_vec()].concat()), Cfi::DefCfaOffset(16)];
     assert_eq!(Case::function(&rows, 0x1F).changes(), "rip=[0] rsp=1");
     assert_eq!(Case::function(&rows, 0x20).changes(), "rip=[1] rsp=2");
-    // Or nowhere: the function's begin.
+    // A target at the function's begin stays there.
     let target = CODE.wrapping_sub(EH_FRAME + 0x2E).to_le_bytes();
     let rows = [Cfi::Raw([vec![1], target.to_vec()].concat()), Cfi::DefCfaOffset(16)];
     assert_eq!(Case::function(&rows, 0).changes(), "rip=[1] rsp=2");

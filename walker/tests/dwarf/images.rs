@@ -261,7 +261,7 @@ fn symbols_lie_in_the_image() {
     }
 }
 
-/// It is not loaded, so it has no address.
+/// The section `.debug_frame` is not loaded, so it has no address (VA).
 #[test]
 fn the_debug_frame_section_is_used_unless_it_is_compressed() {
     const AT: usize = EH_FRAME + 0x400;

@@ -41,7 +41,7 @@ fn ips(stack: &MixedStack) -> Vec<u64> {
     stack.frames.iter().map(|frame| frame.ip).collect()
 }
 
-/// Known to the code map or to the runtime, which knows what it has generated (coreclr#25676).
+/// The target may be known to the code map, or to the runtime alone, as code that the runtime has generated (coreclr#25676).
 #[test]
 fn a_stub_is_left_if_it_jumps_to_known_code() {
     for target in [NATIVE + 0x700, MANAGED + 0x700] {

@@ -34,7 +34,8 @@ fn an_address_counts_from_the_symbol_of_its_relocation() {
     assert_eq!(starts(&[0x20, 0x1010], &[relocation(0, [3, 1, 0])]), [0x520, 0x10]);
 }
 
-/// Those of the personality and of the language's data, of 4 bytes, of a section, of a branch, of no record.
+/// Only a relocation of a whole address, by a symbol, says where a function begins. The others here, in order: of the
+/// personality; of the language's data; of 4 bytes; by a section; of a branch; behind the last record, twice.
 #[test]
 fn other_relocations_are_passed_over() {
     for (at, fields) in [

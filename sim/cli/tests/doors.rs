@@ -112,11 +112,16 @@ const KNOWN: [Known; 6] = [
     },
 ];
 
-/// Runs the recorder as a guest with more settings and arguments, and returns its trace and what was printed.
-fn guest(library: &Path, runtime: &str, settings: &str, arguments: &[&str]) -> (String, String) {
+/// Runs the recorder as a guest of a text with more settings and arguments, and returns its trace and what was printed.
+fn guest(
+    library: &Path,
+    (text, runtime): (&str, &str),
+    settings: &str,
+    arguments: &[&str],
+) -> (String, String) {
     let folder = TempDir::new().unwrap();
     let trace = folder.path().join("trace");
-    let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/doors/doors.kdl");
+    let text = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/doors").join(text);
     let settings = format!("mode=calls module=Doors.dll {settings} out={}", trace.display());
     let mut command = Command::new(env!("CARGO_BIN_EXE_clrsim"));
     command.arg("host").arg(library).arg(text).args(["--on", runtime]).args(arguments);
@@ -135,10 +140,41 @@ fn the_recorders_sampling_thread_is_scheduled() {
         eprintln!("not run: cargo of the build does not run here");
         return;
     };
-    let settings = "sampler=1 events=threads,exceptions,gc,suspensions";
-    let (trace, printed) = guest(&library, "net8-unix", settings, &["--schedules", "40"]);
+    let settings = "sampler=1 events=jit,threads,gc,suspensions";
+    let (trace, printed) =
+        guest(&library, ("one_method.kdl", "net8-unix"), settings, &["--schedules", "40"]);
     assert!(printed.contains("40  ends"), "{printed}");
     assert!(trace.contains("walks of the sampler: S_OK with frames"), "{trace}");
+}
+
+/// A thread of the recorder forces GCs: what it gets, and what the runtime answers it afterwards.
+///
+/// A CLR creates two handles with a Thread object, which the simulated runtime does not have.
+#[cfg(target_env = "gnu")]
+#[test]
+fn a_thread_that_forces_gcs_gets_the_same_answers() {
+    let Some(library) = recorder::library() else {
+        eprintln!("not run: cargo of the build does not run here");
+        return;
+    };
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/doors/forced-gc");
+    for runtime in ["coreclr-3.1-unix", "net8-unix", "net9-unix"] {
+        let settings = format!("collector=1 events={EVENTS}");
+        let (trace, printed) =
+            guest(&library, ("one_method.kdl", runtime), &settings, &["--schedules", "1"]);
+        assert!(printed.contains("1  ends"), "{printed}");
+        let mut lines =
+            trace.lines().skip_while(|line| !line.starts_with("A thread of the profiler"));
+        let block: Vec<_> = lines
+            .next()
+            .into_iter()
+            .chain(lines.take_while(|line| line.starts_with(' ')))
+            .collect();
+        let real = std::fs::read_to_string(folder.join(format!("{runtime}.txt"))).unwrap();
+        let real =
+            real.replace("S_OK HandleCreated HandleCreated ThreadCreated", "S_OK ThreadCreated");
+        assert_eq!(block, real.lines().collect::<Vec<_>>(), "{runtime}");
+    }
 }
 
 impl Known {
@@ -163,7 +199,8 @@ fn the_recorder_gets_the_same_answers_in_a_clr_and_in_the_simulated_runtime() {
     let (mut used, mut unknown) = (BTreeSet::new(), Vec::new());
     for runtime in ["coreclr-3.1-unix", "net8-unix", "net9-unix"] {
         let real = std::fs::read_to_string(folder.join(format!("{runtime}.txt"))).unwrap();
-        let (trace, printed) = guest(&library, runtime, &format!("events={EVENTS}"), &[]);
+        let (trace, printed) =
+            guest(&library, ("doors.kdl", runtime), &format!("events={EVENTS}"), &[]);
         assert!(printed.contains("clean: it was loaded, and nothing was wrong"), "{printed}");
         let (real, simulated) = (read(&real), read(&trace));
         let Comparison { callbacks, calls, differences } = compare(&real, &simulated);

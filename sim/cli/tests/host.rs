@@ -132,7 +132,7 @@ fn refusals_have_their_reasons() {
     assert_eq!(refused["result"], "CORPROF_E_STACKSNAPSHOT_ABORTED");
     assert_eq!(refused["clauses"][0], "C-105");
     let account = run("not-simulated");
-    assert_eq!(account["not_simulated"][0]["name"], "ForceGC");
+    assert_eq!(account["not_simulated"][0]["name"], "SetFunctionReJIT");
 }
 
 #[test]

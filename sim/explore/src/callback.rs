@@ -1,9 +1,9 @@
 //! The callback that a thread is in, with its arguments.
 
 use super::thread::CurrentThread;
-use clr_runtime::profiling::CallbackKind;
-use clr_walker::profiling::{ProfilerCallback, ThreadId};
-use clr_world::CallbackArguments;
+use clr_runtime::profiling::{CallbackKind, ProfilerCallback};
+use clr_walker::profiling::ThreadId;
+use clr_world::{CallbackArguments, World};
 
 /// A callback of the profiler, with the arguments that the simulated runtime knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,14 +17,11 @@ pub struct Callback {
     pub arguments: CallbackArguments,
 }
 
-impl From<ProfilerCallback> for Callback {
-    fn from(callback: ProfilerCallback) -> Self {
-        let thread = match callback {
-            ProfilerCallback::RuntimeThreadSuspended(thread)
-            | ProfilerCallback::RuntimeThreadResumed(thread) => thread,
-            _ => ThreadId(0),
-        };
-        Self { kind: callback.into(), thread, arguments: CallbackArguments::default() }
+impl Callback {
+    /// Returns a callback that the runtime makes in the middle of a call of the profiler.
+    pub(super) fn in_call(callback: ProfilerCallback, world: &World<'_>) -> Self {
+        let thread = callback.thread().unwrap_or_default();
+        Self { kind: callback.into(), thread, arguments: world.arguments_in_call(callback) }
     }
 }
 

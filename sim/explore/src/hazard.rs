@@ -447,9 +447,10 @@ fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
     let is_profilers = |thread: ThreadIndex| {
         history.threads.get(thread.index()).is_some_and(|thread| thread.kind != ThreadKind::App)
     };
+    let forces = |thread| doing(thread).calls.contains(&"ForceGC");
     let by_profiler = |edge: &Edge| {
         let who = if edge.why == BlockReason::ToStop { edge.waits } else { edge.for_whom };
-        by_gc(edge.why) && is_profilers(who)
+        by_gc(edge.why) && is_profilers(who) && !forces(who)
     };
     if edges.iter().any(by_profiler) {
         return Some(Hazard::RuntimeSuspended);
@@ -464,6 +465,7 @@ fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
             let calls = !owner.calls.is_empty();
             Some(if calls { Hazard::LockOverGcTrigger } else { Hazard::LockOverGc })
         }
+        Some(edge) if forces(edge.for_whom) => Some(Hazard::LockOverGcTrigger),
         _ => Some(Hazard::CooperativeWalker),
     }
 }

@@ -10,11 +10,11 @@ use super::thread::CurrentThread;
 use super::verdict::ProfilerRule;
 use clr_machine::Machine;
 use clr_runtime::Outcome;
-use clr_runtime::profiling::{Caller, HResult};
+use clr_runtime::profiling::{Caller, GcRequest, HResult, ProfilerCallback};
 use clr_runtime::{OsThreadId, Profiler, Runtime, Wait};
 use clr_walker::profiling::{
-    CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, ProfilerCallback,
-    ProfilerInfo, ReJitId, SnapshotCallback, SnapshotFlags, SnapshotFrame, ThreadId,
+    CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, ProfilerInfo, ReJitId,
+    SnapshotCallback, SnapshotFlags, SnapshotFrame, ThreadId,
 };
 
 type Result<T> = core::result::Result<T, CallError<Outcome>>;
@@ -52,7 +52,7 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
 
 impl<'b> Profiler<'b, Machine> for CurrentThread<'_, 'b> {
     fn call_back(&self, _: &Runtime<'b>, _: OsThreadId, callback: ProfilerCallback) {
-        let callback = Callback::from(callback);
+        let callback = Callback::in_call(callback, &self.kernel.world.borrow());
         let kind = callback.kind;
         self.record(TurnEvent::Callback(kind));
         self.switch();
@@ -62,6 +62,16 @@ impl<'b> Profiler<'b, Machine> for CurrentThread<'_, 'b> {
 
     fn wait(&self, _: &Runtime<'b>, _: OsThreadId, wait: Wait) -> bool {
         CurrentThread::wait(self, wait)
+    }
+
+    fn attach(&self, _: &Runtime<'b>, os: OsThreadId) {
+        self.kernel.touch(Footprint::ALL);
+        self.kernel.world.borrow_mut().attach_thread(os);
+    }
+
+    fn request_gc(&self, _: &Runtime<'b>) -> GcRequest {
+        self.kernel.touch(Footprint::ALL);
+        self.kernel.world.borrow_mut().request_gc()
     }
 
     /// Lets other threads run while this thread owns a resource that they may need.
@@ -188,6 +198,17 @@ impl<'b> Info<'_, '_, 'b> {
         if holds {
             thread.kernel.broke(thread.me, ProfilerRule::LockOverGcTrigger);
         }
+    }
+}
+
+impl Info<'_, '_, '_> {
+    /// Collects all generations: `ForceGC`.
+    ///
+    /// # Errors
+    /// Those of [`Caller::force_gc`].
+    pub fn force_gc(&self) -> Result<()> {
+        self.may_trigger();
+        self.call("ForceGC", |info| self.thread.touching(Footprint::ALL, || info.force_gc()))
     }
 }
 

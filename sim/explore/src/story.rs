@@ -144,7 +144,10 @@ impl fmt::Display for Report {
         let Some(failure) = failure else {
             let all = covered.is_some_and(|covered| covered.everything);
             let all = if all { ", which are all up to the order of independent steps" } else { "" };
-            write!(f, "none of {schedules} histories fails{all}")?;
+            match schedules {
+                1 => write!(f, "the history does not fail{all}")?,
+                _ => write!(f, "none of {schedules} histories fails{all}")?,
+            }
             for (_, rule, schedule) in broken {
                 write!(f, "\na rule is broken without harm in {schedule}: {rule}")?;
             }

@@ -6,18 +6,19 @@ mod gc;
 
 use crate::session::Inner;
 use crate::stage::Stage;
-use crate::target::{SUSPEND_FOR_PROFILER, Target};
+use crate::target::Target;
 use clr_com::{AssemblyId, Bool, ClassId, GcHandleId, ModuleId, ObjectId};
 use clr_runtime::OsThreadId;
-use clr_runtime::profiling::CallbackKind as Kind;
+use clr_runtime::profiling::{CallbackKind as Kind, SuspensionReason};
 use clr_walker::profiling::{HResult, ThreadId};
-use clr_world::{CallbackArguments, SuspensionReason};
+use clr_world::CallbackArguments;
 
 /// `COR_PRF_CACHED_FUNCTION_FOUND`.
 const CACHED_FUNCTION_FOUND: u32 = 0;
-/// `COR_PRF_SUSPEND_FOR_GC`, `COR_PRF_SUSPEND_FOR_APPDOMAIN_SHUTDOWN`.
+/// `COR_PRF_SUSPEND_FOR_GC`, `COR_PRF_SUSPEND_FOR_APPDOMAIN_SHUTDOWN`, `COR_PRF_SUSPEND_FOR_PROFILER`.
 const SUSPEND_FOR_GC: u32 = 1;
 const SUSPEND_FOR_APP_DOMAIN_SHUTDOWN: u32 = 2;
+const SUSPEND_FOR_PROFILER: u32 = 9;
 /// `COR_PRF_TRANSITION_CALL`, `COR_PRF_TRANSITION_RETURN`.
 const TRANSITION_CALL: u32 = 0;
 const TRANSITION_RETURN: u32 = 1;

@@ -5,17 +5,23 @@ use crate::journal::Entry;
 use crate::session::{Inner, Session, SessionError};
 use crate::stage::Stage;
 use clr_machine::Machine;
-use clr_runtime::profiling::CallbackKind as Kind;
+use clr_runtime::profiling::{CallbackKind as Kind, GcRequest, ProfilerCallback};
 use clr_runtime::{OsThreadId, Profiler, Runtime, Wait};
 use clr_scenario::RunOnError;
-use clr_walker::profiling::ProfilerCallback;
-use clr_world::{StepEvent, Waiting};
+use clr_world::{StepEvent, Waiting, World};
 
 /// Maximum number of steps of a program.
 const STEPS: u64 = 1_000_000;
 
 /// The receiver of the callbacks that methods of the runtime make.
 pub(crate) struct Receiver<'s>(pub(crate) &'s Inner);
+
+impl Receiver<'_> {
+    /// Does something with the program in execution, if there is one.
+    fn world<T>(&self, act: impl FnOnce(&mut World<'static>) -> T) -> Option<T> {
+        Some(act(&mut self.0.stage()?.world()?.borrow_mut()))
+    }
+}
 
 impl Profiler<'static, Machine> for Receiver<'_> {
     fn call_back(
@@ -28,9 +34,25 @@ impl Profiler<'static, Machine> for Receiver<'_> {
             return self.0.switching(|| me.call_back(runtime, thread, callback));
         }
         let Some(target) = self.0.profiler.borrow().clone() else { return };
-        self.0.acting_as(thread, || {
-            self.0.enter(Kind::from(callback).name(), || target.tell(callback));
-        });
+        let arguments = self.world(|world| world.arguments_in_call(callback)).unwrap_or_default();
+        let about = callback.thread().unwrap_or_default();
+        let raised =
+            Raised { kind: callback.into(), thread: about, os: thread, arguments: &arguments };
+        self.0.acting_as(thread, || target.raise(self.0, &raised));
+    }
+
+    fn attach(&self, runtime: &Runtime<'static, Machine>, thread: OsThreadId) {
+        match self.0.current() {
+            Some(me) => self.0.switching(|| Profiler::attach(me, runtime, thread)),
+            None => drop(self.world(|world| world.attach_thread(thread))),
+        }
+    }
+
+    fn request_gc(&self, runtime: &Runtime<'static, Machine>) -> GcRequest {
+        if let Some(me) = self.0.current() {
+            return self.0.switching(|| Profiler::request_gc(me, runtime));
+        }
+        self.world(World::request_gc).unwrap_or(GcRequest::Caller { moves: true })
     }
 
     fn wait(&self, runtime: &Runtime<'static, Machine>, thread: OsThreadId, wait: Wait) -> bool {
@@ -68,7 +90,7 @@ impl Session {
         let Some(stage) = inner.stage() else { return Ok(()) };
         let Some(world) = stage.world() else { return Ok(()) };
         if stage.is_new() {
-            self.load_modules(&stage);
+            self.load_modules(&stage, stage.stopped());
         }
         let threads = world.borrow().thread_count();
         let mut waiting = vec![Waiting::default(); threads];

@@ -5,9 +5,9 @@ use crate::session::Session;
 use crate::stage::Stage;
 use crate::target::Target;
 use clr_com::{AppDomainId, AssemblyId, IUnknown, Interface, ModuleId};
-use clr_runtime::ProfilerStatus;
 use clr_runtime::metadata::APP_DOMAIN;
 use clr_runtime::profiling::CallbackKind as Kind;
+use clr_runtime::{OsThreadId, ProfilerStatus};
 use clr_walker::profiling::{EventMask, HResult};
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
@@ -93,19 +93,19 @@ impl Session {
     }
 
     /// Reports the modules that a process has from its start. While the core library is loaded the runtime
-    /// does not count as started.
-    pub(crate) fn load_modules(&self, stage: &Stage) {
+    /// does not count as started. The thread that loads them is one of the runtime.
+    pub(crate) fn load_modules(&self, stage: &Stage, os: OsThreadId) {
         let inner = self.inner();
         let Some(target) = inner.profiler.borrow().clone() else { return };
         let runtime = stage.runtime();
         let wants = |events| runtime.process.get().event_mask.contains(events);
         let to = &target.first;
-        let caller = runtime.on(stage.stopped());
+        let caller = runtime.on(os);
         let call = |kind: Kind, name: &'static str, act: &dyn Fn() -> HResult| {
             if inner.is_detaching() {
                 return;
             }
-            inner.acting_as(stage.stopped(), || {
+            inner.acting_as(os, || {
                 caller.in_callback(kind, |_| inner.enter(name, act));
             });
         };

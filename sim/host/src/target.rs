@@ -6,13 +6,10 @@ use clr_com::{
     ICorProfilerCallback8, ICorProfilerCallback9, ICorProfilerCallback10, IUnknown, Interface,
 };
 use clr_runtime::generation::Generation;
-use clr_walker::profiling::{HResult, ProfilerCallback};
+use clr_walker::profiling::HResult;
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::ptr::null_mut;
-
-/// `COR_PRF_SUSPEND_FOR_PROFILER`.
-pub(crate) const SUSPEND_FOR_PROFILER: u32 = 9;
 
 /// Returns the number of the newest `ICorProfilerCallback` that a runtime asks for: 9 in CoreCLR 3.1, 11 in
 /// dotnet/runtime since it has that interface (both read in eetoprofinterfaceimpl.cpp). Of the others it is
@@ -128,25 +125,5 @@ impl Target {
     pub(crate) fn shutdown(&self) -> HResult {
         // SAFETY: the same.
         unsafe { self.first.Shutdown() }
-    }
-
-    /// Makes one of the callbacks of a suspension that the profiler has asked for.
-    pub(crate) fn tell(&self, callback: ProfilerCallback) -> HResult {
-        let to = &self.first;
-        // SAFETY: the profiler's object, which there is a reference to. The callbacks have no pointers.
-        unsafe {
-            match callback {
-                ProfilerCallback::RuntimeThreadSuspended(thread) => {
-                    to.RuntimeThreadSuspended(thread)
-                }
-                ProfilerCallback::RuntimeThreadResumed(thread) => to.RuntimeThreadResumed(thread),
-                ProfilerCallback::RuntimeSuspendStarted => {
-                    to.RuntimeSuspendStarted(SUSPEND_FOR_PROFILER)
-                }
-                ProfilerCallback::RuntimeSuspendFinished => to.RuntimeSuspendFinished(),
-                ProfilerCallback::RuntimeResumeStarted => to.RuntimeResumeStarted(),
-                ProfilerCallback::RuntimeResumeFinished => to.RuntimeResumeFinished(),
-            }
-        }
     }
 }

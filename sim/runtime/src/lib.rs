@@ -61,8 +61,9 @@ pub use wait::Wait;
 use crate::explain::{Event, Log};
 use crate::generation::Generation;
 use crate::metadata::ModuleNames;
+use crate::profiling::{GcRequest, ProfilerCallback};
 use clr_machine::Machine;
-use clr_walker::profiling::{ProfilerCallback, ThreadId};
+use clr_walker::profiling::ThreadId;
 use core::cell::{Cell, RefCell};
 
 /// The profiler's side of ICorProfilerCallback: receives the callbacks that the runtime makes on
@@ -82,6 +83,17 @@ pub trait Profiler<'a, M> {
     /// a lock held.
     fn between(&self, runtime: &Runtime<'a, M>, thread: OsThreadId) {
         let _ = (runtime, thread);
+    }
+
+    /// Gives `thread` a Thread object: the runtime meets it for the first time.
+    fn attach(&self, runtime: &Runtime<'a, M>, thread: OsThreadId) {
+        let _ = (runtime, thread);
+    }
+
+    /// Begins a GC that a thread of the profiler forces. Returns the thread that performs it.
+    fn request_gc(&self, runtime: &Runtime<'a, M>) -> GcRequest {
+        let _ = runtime;
+        GcRequest::Caller { moves: true }
     }
 
     /// Lets other threads run between the steps by which `thread` suspends another one (contract

@@ -55,6 +55,8 @@ impl CallbackState {
     pub const IN_CALLBACK: Self = Self(1);
     /// The thread is in a callback in which a GC may be triggered.
     pub const IN_TRIGGERS_SCOPE: Self = Self(2);
+    /// The thread has called ForceGC.
+    pub const FORCED_GC: Self = Self(4);
     /// The thread has called ForceGC or requested a ReJIT: every check passes.
     const PASSES: u8 = 4 | 8;
 

@@ -288,6 +288,7 @@ terms! {
         "GetHandleFromThread" => (ProfilerMethod::GetHandleFromThread),
         "GetCurrentThreadID" => (ProfilerMethod::GetCurrentThreadId),
         "EnumThreads" => (ProfilerMethod::EnumThreads),
+        "ForceGC" => (ProfilerMethod::ForceGc),
         "InitializeCurrentThread" => (ProfilerMethod::InitializeCurrentThread),
         "GetEventMask" => (ProfilerMethod::GetEventMask),
     }

@@ -13,7 +13,7 @@ use super::World;
 use super::thread::Activation;
 use crate::stubs::{Shared, Stub, method_id};
 use clr_codegen::{FunctionIndex, Service};
-use clr_runtime::profiling::CallbackKind as Kind;
+use clr_runtime::profiling::{CallbackKind as Kind, ProfilerCallback, SuspensionReason};
 use clr_walker::memory::Memory as _;
 use clr_walker::profiling::FunctionId;
 use clr_walker::registers::Gpr;
@@ -47,18 +47,6 @@ pub struct CallbackArguments {
     pub induced: bool,
     /// The reason for a suspension of the runtime.
     pub suspension: SuspensionReason,
-}
-
-/// A reason for which the runtime is suspended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SuspensionReason {
-    /// The profiler has asked for it.
-    #[default]
-    Profiler,
-    /// A GC.
-    Gc,
-    /// An assembly is unloaded.
-    Unload,
 }
 
 /// The objects and handles that a program has made.
@@ -103,12 +91,7 @@ impl World<'_> {
                 _ => 0,
             },
             objects: self.made.objects,
-            roots: match kind {
-                Kind::RootReferences => {
-                    self.made.live.iter().copied().filter(|(_, object)| *object != 0).collect()
-                }
-                _ => Vec::new(),
-            },
+            roots: self.roots(kind),
             returns: matches!(
                 served,
                 Some(Service::ManagedToUnmanagedReturn | Service::UnmanagedToManagedReturn)
@@ -118,6 +101,32 @@ impl World<'_> {
                 Some(Service::Unload) => SuspensionReason::Unload,
                 _ => SuspensionReason::Gc,
             },
+        }
+    }
+
+    /// Returns the arguments of a callback that the runtime makes in the middle of a call of the profiler.
+    #[must_use]
+    pub fn arguments_in_call(&self, callback: ProfilerCallback) -> CallbackArguments {
+        CallbackArguments {
+            objects: self.made.objects,
+            roots: self.roots(callback.into()),
+            // Of GCs only forced ones are made in a call.
+            induced: true,
+            suspension: match callback {
+                ProfilerCallback::RuntimeSuspendStarted(reason) => reason,
+                _ => SuspensionReason::default(),
+            },
+            ..CallbackArguments::default()
+        }
+    }
+
+    /// Returns the handles that have an object, with it, for the callback of the roots.
+    fn roots(&self, kind: Kind) -> Vec<(u64, u64)> {
+        match kind {
+            Kind::RootReferences => {
+                self.made.live.iter().copied().filter(|(_, object)| *object != 0).collect()
+            }
+            _ => Vec::new(),
         }
     }
 

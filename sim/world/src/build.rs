@@ -21,8 +21,8 @@ use clr_runtime::code_manager::{
 use clr_runtime::generation::Generation;
 use clr_runtime::metadata::ModuleNames;
 use clr_runtime::{
-    CodeManager, FRAME_TOP, MethodKind, NativeCode, NativeFunction, OsThreadId, Runtime, Thread,
-    ThreadFields,
+    CodeManager, FRAME_TOP, MethodKind, NativeCode, NativeFunction, OsThreadId, Runtime,
+    THREAD_OBJECT_SIZE, Thread, ThreadFields,
 };
 use clr_walker::code_map::{CodeMap, CodeMapError};
 use clr_walker::memory::Unreadable;
@@ -435,19 +435,37 @@ impl World<'_> {
     /// run managed code is known to the runtime, and in preemptive mode.
     pub fn add_profilers_thread(&mut self, number: u32, managed: bool) -> OsThreadId {
         let os = OsThreadId(PROFILERS_THREADS + number);
-        let object = ThreadId(WALKER_OBJECT + (1 + u64::from(number)) * PAGE_SIZE);
-        let object = managed.then_some(object);
-        if let Some(object) = object {
-            let mut memory = self.runtime.memory.borrow_mut();
-            // The page may be mapped already: histories are executed one after another in the same
-            // world.
-            let _ = memory.map(object.0, 1, Protection::READ_WRITE);
-            let _ = ThreadFields::default().write(&mut *memory, object);
-        }
         let handle = 0x2000 + 4 * u64::from(number);
-        let thread = Thread { os, object, handle, ..Thread::default() };
+        let thread = Thread { os, handle, ..Thread::default() };
         self.runtime.threads.borrow_mut().push(thread);
+        if managed {
+            self.attach_walker(os);
+        }
         os
+    }
+
+    /// Gives a thread a Thread object, which makes it known to the runtime, in preemptive mode.
+    pub fn attach_thread(&mut self, os: OsThreadId) {
+        match self.threads.iter().position(|executed| executed.os == os) {
+            Some(thread) => self.attach(thread),
+            None => self.attach_walker(os),
+        }
+    }
+
+    fn attach_walker(&self, os: OsThreadId) {
+        let offset = match os.0.checked_sub(PROFILERS_THREADS) {
+            Some(number) => (1 + u64::from(number)) * PAGE_SIZE,
+            // The object of the other walker is before it, in the same page.
+            None if os == NATIVE_WALKER => THREAD_OBJECT_SIZE,
+            None => return,
+        };
+        let object = ThreadId(WALKER_OBJECT + offset);
+        let mut memory = self.runtime.memory.borrow_mut();
+        // The page may be mapped already: histories are executed one after another in the same world.
+        let _ = memory.map(object.0, 1, Protection::READ_WRITE);
+        let _ = ThreadFields::default().write(&mut *memory, object);
+        drop(memory);
+        self.runtime.change_thread(os, |thread| thread.object = Some(object));
     }
 }
 

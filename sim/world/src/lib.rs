@@ -53,7 +53,7 @@ mod thread;
 mod unloading;
 mod waiting;
 
-pub use arguments::{CallbackArguments, SuspensionReason};
+pub use arguments::CallbackArguments;
 pub use build::{Build, BuildError};
 pub use common::{CommonRuntime, CommonState, Listed};
 pub use hooks::HookKind;

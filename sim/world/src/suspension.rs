@@ -6,7 +6,7 @@ use super::{StepEvent, World};
 use crate::stubs::{Shared, TRAP_RETURNING_THREADS};
 use clr_machine::Observer as _;
 use clr_runtime::Context;
-use clr_runtime::profiling::{CallbackKind as Kind, CallbackMode};
+use clr_runtime::profiling::{CallbackKind as Kind, CallbackMode, GcRequest};
 use clr_runtime::thread::ThreadObject;
 use clr_runtime::{Lock, OsThreadId, Suspension};
 use clr_walker::memory::Memory as _;
@@ -49,7 +49,7 @@ impl World<'_> {
         if let Some(executed) = self.threads.get_mut(thread) {
             executed.induced = induced;
         }
-        let mut steps = if self.threads.iter().any(|thread| thread.serves_gc) {
+        let mut steps = if self.has_server_gc() {
             vec![Step::Cooperative(false), Step::AskForGc]
         } else {
             let mut steps = vec![Step::Cooperative(false), Step::Acquire(Lock::Gc)];
@@ -61,17 +61,32 @@ impl World<'_> {
         steps
     }
 
+    fn has_server_gc(&self) -> bool {
+        self.threads.iter().any(|thread| thread.serves_gc)
+    }
+
+    /// Counts a GC. Returns true if it moves objects: each second one does (assumed).
+    const fn next_gc_moves(&mut self) -> bool {
+        self.collections += 1;
+        self.collections % 2 == 1
+    }
+
+    /// Begins a GC that a thread of the profiler forces. Returns the thread that performs it.
+    pub fn request_gc(&mut self) -> GcRequest {
+        if self.has_server_gc() {
+            GcRequest::Server(self.ask_for_gc(true))
+        } else {
+            GcRequest::Caller { moves: self.next_gc_moves() }
+        }
+    }
+
     /// Returns the steps of a GC (contract §6): threads are stopped in preemptive mode, memory is
     /// collected in cooperative mode. The roots are reported after the GC (`DiagGCEnd` of src/vm/gcenv.ee.cpp
     /// of CoreCLR 3.1.23).
     pub(super) fn collection(&mut self) -> Vec<Step> {
-        self.collections += 1;
         // A GC that does not move objects reports the survivors instead.
-        let references = if self.collections % 2 == 1 {
-            Kind::MovedReferences
-        } else {
-            Kind::SurvivingReferences
-        };
+        let references =
+            if self.next_gc_moves() { Kind::MovedReferences } else { Kind::SurvivingReferences };
         let mut steps = self.stopping();
         steps.extend([
             Step::Callback(Kind::GarbageCollectionStarted),

@@ -89,14 +89,10 @@ impl World<'_> {
             }
             Step::Write(begins) => self.write(thread, begins),
             Step::AskForGc => {
-                // One GC serves all that wait for it.
-                if self.gcs_wanted == self.gcs_made {
-                    self.made.induced =
-                        self.threads.get(thread).is_some_and(|executed| executed.induced);
-                }
-                self.gcs_wanted += 1;
+                let induced = self.threads.get(thread).is_some_and(|executed| executed.induced);
+                let wanted = self.ask_for_gc(induced);
                 // The thread waits from its next step on: the server GC's thread can go on now.
-                self.wait(thread, Step::AwaitGc(self.gcs_wanted));
+                self.wait(thread, Step::AwaitGc(wanted));
                 StepEvent::Stepped
             }
             Step::AwaitGc(number) if self.gcs_made < number => self.wait(thread, step),
@@ -107,6 +103,16 @@ impl World<'_> {
             }
             _ => StepEvent::Stepped,
         }
+    }
+
+    /// Asks the server GC's thread for a GC. Returns the number of GCs after which it is done.
+    pub(super) fn ask_for_gc(&mut self, induced: bool) -> u32 {
+        // One GC serves all that wait for it.
+        if self.gcs_wanted == self.gcs_made {
+            self.made.induced = induced;
+        }
+        self.gcs_wanted += 1;
+        self.gcs_wanted
     }
 
     /// Takes the code manager's writer lock, or releases it.

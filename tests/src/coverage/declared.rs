@@ -119,6 +119,18 @@ pub const TESTED: &[Tested] = &[
         test: "one_suspension_at_a_time",
     },
     Tested {
+        clauses: &[174],
+        generations: Generations::ALL,
+        file: "sim/runtime/src/profiling/tests/force_gc.rs",
+        test: "threads_of_the_runtime_are_refused_in_callbacks_and_with_frames",
+    },
+    Tested {
+        clauses: &[175],
+        generations: Generations::ALL,
+        file: "sim/runtime/src/profiling/tests/force_gc.rs",
+        test: "a_thread_of_the_profiler_collects_and_becomes_one_of_the_runtime",
+    },
+    Tested {
         clauses: &[168],
         generations: Generations::ALL,
         file: "sim/runtime/src/profiling/tests/runtime.rs",

@@ -11,12 +11,12 @@ pub use model::expected;
 use clr_generate::Choices;
 use clr_machine::Machine;
 use clr_runtime::generation::Generation;
-use clr_runtime::profiling::Caller;
+use clr_runtime::profiling::{Caller, ProfilerCallback};
 use clr_runtime::{
     CallbackState, Lock, OsThreadId, Outcome, Process, Profiler, ProfilerStatus, Runtime,
     Suspension, Wait,
 };
-use clr_walker::profiling::{CallError, FunctionId, ProfilerCallback, ProfilerInfo, ReJitId};
+use clr_walker::profiling::{CallError, FunctionId, ProfilerInfo, ReJitId};
 use clr_world::synthetic::{
     MANAGED_WALKER, NATIVE_WALKER, SELF, SyntheticProcess, SyntheticThread,
 };

@@ -4,13 +4,13 @@
 use crate::gallery;
 use clr_runtime::Outcome;
 use clr_runtime::generation::{Generation, Generations};
-use clr_runtime::profiling::{CallbackKind, HResult};
+use clr_runtime::profiling::{CallbackKind, HResult, ProfilerCallback};
 use clr_runtime::{
     CallbackState, OsThreadId, Profiler, Runtime, THREAD_OBJECT_SIZE, TargetMemory as _, Thread,
 };
 use clr_scenario::{PlacedStack, SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed};
 use clr_walker::memory::Memory as _;
-use clr_walker::profiling::{EventMask, ProfilerCallback, ProfilerInfo as _, ThreadId};
+use clr_walker::profiling::{EventMask, ProfilerInfo as _, ThreadId};
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::{Position, Unwinder};
 use clr_world::synthetic::{MANAGED_WALKER, NATIVE_WALKER, SELF, SyntheticProcess};

@@ -53,6 +53,8 @@ pub(crate) struct Settings {
     pub(crate) module: String,
     /// `sampler=1`: a thread of `mode=calls` samples all threads meanwhile.
     pub(crate) sampler: bool,
+    /// `collector=1`: a thread of `mode=calls` forces GCs once.
+    pub(crate) collector: bool,
     /// `events=LIST`: the groups of callbacks in which `mode=record` and `mode=calls` make calls, separated
     /// by commas (`events`); as an event mask.
     pub(crate) events: u32,
@@ -81,6 +83,7 @@ impl Default for Settings {
             label: String::new(),
             module: String::new(),
             sampler: false,
+            collector: false,
             hang: 0,
             events: events::mask(USUAL_EVENTS).unwrap_or(events::ALWAYS),
             repeat: 2,
@@ -141,6 +144,7 @@ impl Settings {
                 }
                 "module" => value.clone_into(&mut settings.module),
                 "sampler" => settings.sampler = number::<u32>(word, value)? != 0,
+                "collector" => settings.collector = number::<u32>(word, value)? != 0,
                 "label" => value.clone_into(&mut settings.label),
                 "hang" => settings.hang = number(word, value)?,
                 "events" => {

@@ -167,23 +167,6 @@ pub struct FunctionInfo {
     pub type_arguments: Vec<u64>,
 }
 
-/// A callback of ICorProfilerCallback that a runtime makes on its own, in the middle of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProfilerCallback {
-    /// `RuntimeThreadSuspended` (C-029).
-    RuntimeThreadSuspended(ThreadId),
-    /// `RuntimeThreadResumed`.
-    RuntimeThreadResumed(ThreadId),
-    /// `RuntimeSuspendStarted`.
-    RuntimeSuspendStarted,
-    /// `RuntimeSuspendFinished`.
-    RuntimeSuspendFinished,
-    /// `RuntimeResumeStarted`.
-    RuntimeResumeStarted,
-    /// `RuntimeResumeFinished`.
-    RuntimeResumeFinished,
-}
-
 /// The part of ICorProfilerInfo that a stack profiler calls.
 ///
 /// "Asynchronous" methods may be called from anywhere; the others only inside a callback, or on a

@@ -13,7 +13,7 @@ mod tests;
 
 pub use hresult::HResult;
 pub use info::{
-    CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, ProfilerCallback,
-    ProfilerInfo, ReJitId, SnapshotCallback, SnapshotFlags, SnapshotFrame, ThreadId,
+    CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, ProfilerInfo, ReJitId,
+    SnapshotCallback, SnapshotFlags, SnapshotFrame, ThreadId,
 };
 pub use target::{ModuleSource, StackBounds, StackRoot, TargetThread, ThreadContext};

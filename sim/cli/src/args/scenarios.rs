@@ -64,6 +64,7 @@ Examples:
   clrsim list
   clrsim list --chapter programs
   clrsim list lock callback
+  clrsim list UNMANAGED_CTX seed
   clrsim list my/fixtures --clause C-044 --json
 
 Exit codes:
@@ -159,7 +160,7 @@ fn policies() -> PossibleValuesParser {
 #[command(after_help = LIST_EXAMPLES)]
 pub(crate) struct ListArgs {
     /// Texts (*.kdl), or folders of them [default: the embedded ones]; words that are no paths: only
-    /// texts with all of these in their names, descriptions, tags or clauses
+    /// texts with all of these in their names, descriptions, tags, clauses or results
     #[arg(value_name = "PATH|WORD")]
     pub(crate) paths: Vec<PathBuf>,
 

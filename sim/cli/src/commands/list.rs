@@ -27,6 +27,8 @@ struct Listed {
     tags: Vec<String>,
     /// Clauses that the expectations name.
     clauses: Vec<String>,
+    /// Outcomes that snapshots are expected to have.
+    results: Vec<String>,
     snapshots: usize,
     mixed_walks: usize,
     searches: usize,
@@ -44,6 +46,7 @@ impl Listed {
             shows: scenario.about.shows.clone(),
             tags: scenario.about.tags.clone(),
             clauses,
+            results: results(fixture),
             snapshots: scenario.snapshots().count(),
             mixed_walks: scenario.mixed_walks().count(),
             searches: scenario.explore.len(),
@@ -64,6 +67,15 @@ fn clauses(fixture: &ProgramFixture) -> Vec<Clause> {
     clauses.sort_unstable();
     clauses.dedup();
     clauses
+}
+
+/// Returns the outcomes that snapshots are expected to have, in order.
+fn results(fixture: &ProgramFixture) -> Vec<String> {
+    let calls = fixture.scenario.snapshots().flat_map(|at| &at.call.expect);
+    let mut results: Vec<_> = calls.map(|expect| expect.result.to_string()).collect();
+    results.sort_unstable();
+    results.dedup();
+    results
 }
 
 impl ListArgs {
@@ -87,11 +99,11 @@ impl ListArgs {
 }
 
 impl Listed {
-    /// Returns true if the text has a word, given in lower case, in its name, description, tags or
-    /// clauses.
+    /// Returns true if the text has a word, given in lower case, in its name, description, tags,
+    /// clauses or outcomes.
     fn has(&self, word: &str) -> bool {
         let parts = [Some(&self.file), self.shows.as_ref()].into_iter().flatten();
-        let mut parts = parts.chain(&self.tags).chain(&self.clauses);
+        let mut parts = parts.chain(&self.tags).chain(&self.clauses).chain(&self.results);
         parts.any(|part| part.to_lowercase().contains(word))
     }
 }

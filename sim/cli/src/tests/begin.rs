@@ -52,6 +52,8 @@ fn texts_are_found_by_words() {
     assert!(!both.is_empty() && both.len() < locks.len());
     assert!(both.iter().all(|name| locks.contains(name)));
     assert!(names(&["C-044"]).len() >= names(&["--clause", "C-044"]).len());
+    let refused = names(&["UNMANAGED_CTX"]);
+    assert!(refused.len() > 20 && refused.len() < all.len() / 2, "{}", refused.len());
     let folder = Folder::new();
     let path = folder.write("my/lock.kdl", super::texts::BARRIER.as_bytes());
     assert_eq!(names(&[&path, "lock"]), [path.replace('\\', "/")]);

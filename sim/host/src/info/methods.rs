@@ -86,6 +86,13 @@ impl ICorProfilerInfoMethods for Info {
         self.on("SetEventMask", |call| call.set_events(events, 0))
     }
 
+    unsafe fn ForceGC(&self) -> HResult {
+        self.on("ForceGC", |call| {
+            call.caller().force_gc()?;
+            Ok(HResult::OK)
+        })
+    }
+
     unsafe fn SetEnterLeaveFunctionHooks(
         &self,
         enter: FunctionHook,

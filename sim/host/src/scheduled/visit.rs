@@ -8,6 +8,7 @@ use super::{ScheduledLibrary, carrier, sanitizer, system};
 use crate::callbacks::Raised;
 use crate::guest::{Loaded, Visit};
 use crate::journal::Journal;
+use crate::raise::Receiver;
 use crate::report::Finding;
 use crate::session::{Inner, Session};
 use crate::stage::{Anchor, Stage};
@@ -15,9 +16,9 @@ use crate::target::Target;
 use clr_codegen::FunctionIndex;
 use clr_com::Guid;
 use clr_explore::{CurrentThread, Explorer, Search, Setup, TestedProcess};
-use clr_runtime::OsThreadId;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::CallbackKind as Kind;
+use clr_runtime::{OsThreadId, Profiler as _};
 use clr_scenario::{RunOnError, Scenario, ScenarioError};
 use clr_world::BuildError;
 use std::cell::RefCell;
@@ -204,8 +205,17 @@ impl Guest {
             return;
         }
         let Some(stage) = inner.stage() else { return };
+        // In a CLR it is the program's first thread, before it executes the program: for that time it is one of the
+        // runtime.
+        let (runtime, os) = (stage.runtime(), me.os());
         // SAFETY: the same.
-        unsafe { inner.on_behalf_of(me, || self.session.load_modules(&stage)) };
+        unsafe {
+            inner.on_behalf_of(me, || {
+                Receiver(inner).attach(runtime, os);
+                self.session.load_modules(&stage, os);
+            });
+        }
+        runtime.change_thread(os, |thread| thread.object = None);
         carrier::of(me).execute(me, sanitizer::has_started);
     }
 

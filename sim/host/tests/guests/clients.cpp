@@ -206,8 +206,8 @@ static void misuse(const std::string &runtime) {
     uint64_t thread = session.stopped_thread();
     EXPECT(thread != 0);
     // A method that is not simulated.
-    EXPECT_EQ(info->ForceGC(), E_NOTIMPL);
-    EXPECT(contains(session.report(), "not simulated: ForceGC (1)"));
+    EXPECT_EQ(info->SetFunctionReJIT(0), E_NOTIMPL);
+    EXPECT(contains(session.report(), "not simulated: SetFunctionReJIT (1)"));
     // Buffers.
     ICorProfilerModuleEnum *modules = nullptr;
     EXPECT_EQ(info->EnumModules(reinterpret_cast<void **>(&modules)), S_OK);

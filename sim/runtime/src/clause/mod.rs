@@ -41,6 +41,7 @@ mod callbacks;
 mod companions;
 mod ending;
 mod entry_checks;
+mod forced_gc;
 mod guidelines;
 mod observed;
 mod reported;
@@ -218,6 +219,8 @@ chapters! {
     Guidelines = "guidelines", "Guidelines", guidelines;
     /// Behavior known only from recordings.
     Observed = "observed", "Observed", observed;
+    /// GCs that a profiler forces.
+    ForcedGc = "forced-gc", "Forced GCs", forced_gc;
 }
 
 impl Chapter {

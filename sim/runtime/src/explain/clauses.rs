@@ -4,8 +4,8 @@ use super::{DropReason, EntryCheck, Event, HiddenReason, SilentReason, WalkStart
 use crate::clause::Clause;
 use crate::frame::FrameShape;
 use crate::generation::Generation;
+use crate::profiling::ProfilerCallback;
 use crate::{FrameKind, Funclet};
-use clr_walker::profiling::ProfilerCallback;
 
 macro_rules! clauses {
     ($($number:literal)*) => {{

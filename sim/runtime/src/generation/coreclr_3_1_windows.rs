@@ -101,6 +101,10 @@ pub(super) const ANSWERS: Answers = Answers {
         true,
         "src/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::GetFunctionFromIP2",
     ),
+    forces_gc_on_foreign_threads_only: read(
+        false,
+        "src/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::ForceGC",
+    ),
     immutable_events: read(0xEEF8_CC00, "src/inc/corprof.idl: COR_PRF_MONITOR_IMMUTABLE"),
     attachable_events: read(0x1005_02FE, "src/inc/corprof.idl: COR_PRF_ALLOWABLE_AFTER_ATTACH"),
     profiler_info: read(

@@ -151,6 +151,10 @@ pub(super) const ANSWERS: Answers = Answers {
     looks_images_up_cooperatively: assumed(false, "there is no ReadyToRun code"),
     suspends_only_in_callbacks: assumed(true, "SuspendRuntime does not exist"),
     looks_up_only_in_triggering_callbacks: assumed(true, "the methods do not exist"),
+    forces_gc_on_foreign_threads_only: read(
+        true,
+        "clr/src/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::ForceGC",
+    ),
     immutable_events: read(0x3EFC_CC80, "clr/src/inc/corprof.idl: COR_PRF_MONITOR_IMMUTABLE"),
     attachable_events: assumed(0x1001_02FE, "a profiler cannot attach"),
     profiler_info: read(

@@ -71,6 +71,7 @@ pub(super) const ANSWERS: Answers = Answers {
     looks_images_up_cooperatively: assumed(false, "there is no ReadyToRun code"),
     suspends_only_in_callbacks: assumed(true, AS_3_1),
     looks_up_only_in_triggering_callbacks: assumed(true, AS_3_1),
+    forces_gc_on_foreign_threads_only: assumed(false, AS_3_1),
     immutable_events: documented(
         0xEEFC_CC00,
         "COR_PRF_MONITOR enumeration, .NET Framework documentation",

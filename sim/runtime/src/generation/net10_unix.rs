@@ -83,6 +83,7 @@ pub(super) const ANSWERS: Answers = Answers {
     looks_images_up_cooperatively: assumed(true, NEIGHBORS),
     suspends_only_in_callbacks: observed(false),
     looks_up_only_in_triggering_callbacks: observed(false),
+    forces_gc_on_foreign_threads_only: assumed(false, NEIGHBORS),
     immutable_events: assumed(0xEEF8_CC00, NEIGHBORS),
     attachable_events: assumed(0x1005_02FE, NEIGHBORS),
     profiler_info: assumed(15, "as .NET 9 on Unix"),

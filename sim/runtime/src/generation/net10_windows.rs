@@ -148,6 +148,7 @@ pub(super) const ANSWERS: Answers = Answers {
     ),
     suspends_only_in_callbacks: assumed(false, "as .NET 10 on Unix, where it was observed"),
     looks_up_only_in_triggering_callbacks: assumed(false, "as .NET 10 on Unix"),
+    forces_gc_on_foreign_threads_only: assumed(false, "as .NET 10 on Unix"),
     immutable_events: documented(0xEEF8_CC00, "corprof.idl: COR_PRF_MONITOR_IMMUTABLE"),
     attachable_events: documented(0x1005_02FE, "corprof.idl: COR_PRF_ALLOWABLE_AFTER_ATTACH"),
     profiler_info: assumed(15, "as .NET 9 on Unix"),

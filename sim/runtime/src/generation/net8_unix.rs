@@ -80,6 +80,7 @@ pub(super) const ANSWERS: Answers = Answers {
     looks_images_up_cooperatively: assumed(true, NEIGHBORS),
     suspends_only_in_callbacks: assumed(true, "as .NET 8 on Windows, where it was observed"),
     looks_up_only_in_triggering_callbacks: assumed(true, NEIGHBORS),
+    forces_gc_on_foreign_threads_only: observed(false),
     immutable_events: documented(0xEEF8_CC00, "corprof.idl: COR_PRF_MONITOR_IMMUTABLE"),
     attachable_events: documented(0x1005_02FE, "corprof.idl: COR_PRF_ALLOWABLE_AFTER_ATTACH"),
     profiler_info: documented(14, "the ids of interfaces in libcoreclr.so 8.0.4"),

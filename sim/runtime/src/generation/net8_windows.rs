@@ -74,6 +74,7 @@ pub(super) const ANSWERS: Answers = Answers {
     looks_images_up_cooperatively: observed(true),
     suspends_only_in_callbacks: observed(true),
     looks_up_only_in_triggering_callbacks: assumed(true, AS_3_1),
+    forces_gc_on_foreign_threads_only: assumed(false, AS_3_1),
     immutable_events: documented(0xEEF8_CC00, "corprof.idl: COR_PRF_MONITOR_IMMUTABLE"),
     attachable_events: documented(0x1005_02FE, "corprof.idl: COR_PRF_ALLOWABLE_AFTER_ATTACH"),
     profiler_info: assumed(14, "as .NET 8 on Unix"),

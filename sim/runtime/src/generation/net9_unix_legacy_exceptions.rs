@@ -121,6 +121,7 @@ pub(super) const ANSWERS: Answers = Answers {
     ),
     suspends_only_in_callbacks: observed(false),
     looks_up_only_in_triggering_callbacks: observed(true),
+    forces_gc_on_foreign_threads_only: assumed(false, "as .NET 9 on Unix"),
     immutable_events: documented(0xEEF8_CC00, "corprof.idl: COR_PRF_MONITOR_IMMUTABLE"),
     attachable_events: documented(0x1005_02FE, "corprof.idl: COR_PRF_ALLOWABLE_AFTER_ATTACH"),
     profiler_info: documented(15, "the ids of interfaces in libcoreclr.so 9.0.7"),

@@ -77,6 +77,7 @@ pub(super) const ANSWERS: Answers = Answers {
     looks_images_up_cooperatively: assumed(true, NEIGHBORS),
     suspends_only_in_callbacks: assumed(false, NEIGHBORS),
     looks_up_only_in_triggering_callbacks: assumed(true, AS_UNIX),
+    forces_gc_on_foreign_threads_only: assumed(false, AS_UNIX),
     immutable_events: documented(0xEEF8_CC00, "corprof.idl: COR_PRF_MONITOR_IMMUTABLE"),
     attachable_events: documented(0x1005_02FE, "corprof.idl: COR_PRF_ALLOWABLE_AFTER_ATTACH"),
     profiler_info: assumed(15, "as .NET 9 on Unix"),

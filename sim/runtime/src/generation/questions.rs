@@ -387,6 +387,10 @@ questions! {
     /// may be triggered; other runtimes accept any callback (C-119, C-173).
     looks_up_only_in_triggering_callbacks: bool,
 
+    /// Returns true if ForceGC refuses each thread that the runtime knows, with E_FAIL; other runtimes refuse those in
+    /// callbacks and those with Frames (C-174, C-175).
+    forces_gc_on_foreign_threads_only: bool,
+
     /// Returns `COR_PRF_MONITOR_IMMUTABLE`: the events that cannot be enabled or disabled after
     /// startup.
     immutable_events: u32,

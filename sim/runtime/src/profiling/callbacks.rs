@@ -4,7 +4,7 @@
 use super::Caller;
 use crate::generation::Generation;
 use crate::{CallbackState, TargetMemory};
-use clr_walker::profiling::ProfilerCallback;
+use clr_walker::profiling::{EventMask, ThreadId};
 
 /// GC mode of a callback's thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -138,6 +138,77 @@ impl CallbackKind {
         }
     }
 
+    /// Returns the bit of the event mask that requests the callback (`COR_PRF_MONITOR`); no bit if every
+    /// profiler gets it.
+    #[must_use]
+    pub const fn event(self) -> EventMask {
+        let bits = match self {
+            Self::FunctionUnloadStarted => 0x1,
+            Self::ClassLoadStarted
+            | Self::ClassLoadFinished
+            | Self::ClassUnloadStarted
+            | Self::ClassUnloadFinished => 0x2,
+            Self::ModuleLoadStarted
+            | Self::ModuleLoadFinished
+            | Self::ModuleUnloadStarted
+            | Self::ModuleUnloadFinished => 0x4,
+            Self::AssemblyLoadStarted
+            | Self::AssemblyLoadFinished
+            | Self::AssemblyUnloadStarted
+            | Self::AssemblyUnloadFinished => 0x8,
+            Self::AppDomainCreationStarted | Self::AppDomainCreationFinished => 0x10,
+            Self::JITCompilationStarted
+            | Self::JITCompilationFinished
+            | Self::JITInlining
+            | Self::ReJITCompilationStarted
+            | Self::ReJITCompilationFinished
+            | Self::DynamicMethodUnloaded
+            | Self::DynamicMethodJITCompilationStarted
+            | Self::DynamicMethodJITCompilationFinished => 0x20,
+            Self::ExceptionThrown
+            | Self::ExceptionSearchFunctionEnter
+            | Self::ExceptionSearchFunctionLeave
+            | Self::ExceptionSearchFilterEnter
+            | Self::ExceptionSearchFilterLeave
+            | Self::ExceptionSearchCatcherFound
+            | Self::ExceptionUnwindFunctionEnter
+            | Self::ExceptionUnwindFunctionLeave
+            | Self::ExceptionUnwindFinallyEnter
+            | Self::ExceptionUnwindFinallyLeave
+            | Self::ExceptionCatcherEnter
+            | Self::ExceptionCatcherLeave => 0x40,
+            Self::GarbageCollectionStarted
+            | Self::GarbageCollectionFinished
+            | Self::MovedReferences
+            | Self::SurvivingReferences
+            | Self::ObjectReferences
+            | Self::RootReferences
+            | Self::HandleCreated
+            | Self::HandleDestroyed
+            | Self::FinalizeableObjectQueued => 0x80,
+            Self::ObjectAllocated => 0x100,
+            Self::ThreadCreated
+            | Self::ThreadAssignedToOSThread
+            | Self::ThreadDestroyed
+            | Self::ThreadNameChanged => 0x200,
+            Self::ManagedToUnmanagedTransition | Self::UnmanagedToManagedTransition => 0x800,
+            Self::EnterLeaveSlow => 0x1000,
+            Self::RuntimeSuspendStarted
+            | Self::RuntimeSuspendFinished
+            | Self::RuntimeSuspendAborted
+            | Self::RuntimeResumeStarted
+            | Self::RuntimeResumeFinished
+            | Self::RuntimeThreadSuspended
+            | Self::RuntimeThreadResumed => 0x1_0000,
+            Self::JITCachedFunctionSearchStarted | Self::JITCachedFunctionSearchFinished => {
+                0x2_0000
+            }
+            // Sessions of EventPipe choose their events.
+            Self::Shutdown | Self::EventPipeEventDelivered | Self::EventPipeProviderCreated => 0,
+        };
+        EventMask(bits)
+    }
+
     /// Returns the callback-state bits of a thread in this callback.
     #[must_use]
     pub const fn state(self) -> CallbackState {
@@ -146,15 +217,79 @@ impl CallbackKind {
     }
 }
 
+/// A reason for which the runtime is suspended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SuspensionReason {
+    /// The profiler has asked for it.
+    #[default]
+    Profiler,
+    /// A GC.
+    Gc,
+    /// An assembly is unloaded.
+    Unload,
+}
+
+/// A callback that the runtime makes in the middle of a call of the profiler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProfilerCallback {
+    /// `RuntimeThreadSuspended` (C-029).
+    RuntimeThreadSuspended(ThreadId),
+    /// `RuntimeThreadResumed`.
+    RuntimeThreadResumed(ThreadId),
+    /// `RuntimeSuspendStarted`.
+    RuntimeSuspendStarted(SuspensionReason),
+    /// `RuntimeSuspendFinished`.
+    RuntimeSuspendFinished,
+    /// `RuntimeResumeStarted`.
+    RuntimeResumeStarted,
+    /// `RuntimeResumeFinished`.
+    RuntimeResumeFinished,
+    /// `ThreadCreated`, of the calling thread.
+    ThreadCreated(ThreadId),
+    /// `ThreadAssignedToOSThread`, of the calling thread.
+    ThreadAssignedToOsThread(ThreadId),
+    /// `GarbageCollectionStarted`.
+    GarbageCollectionStarted,
+    /// `MovedReferences`.
+    MovedReferences,
+    /// `SurvivingReferences`.
+    SurvivingReferences,
+    /// `RootReferences`.
+    RootReferences,
+    /// `GarbageCollectionFinished`.
+    GarbageCollectionFinished,
+}
+
+impl ProfilerCallback {
+    /// Returns the thread that the callback is about, if it names one.
+    #[must_use]
+    pub const fn thread(self) -> Option<ThreadId> {
+        match self {
+            Self::RuntimeThreadSuspended(thread)
+            | Self::RuntimeThreadResumed(thread)
+            | Self::ThreadCreated(thread)
+            | Self::ThreadAssignedToOsThread(thread) => Some(thread),
+            _ => None,
+        }
+    }
+}
+
 impl From<ProfilerCallback> for CallbackKind {
     fn from(callback: ProfilerCallback) -> Self {
         match callback {
             ProfilerCallback::RuntimeThreadSuspended(_) => Self::RuntimeThreadSuspended,
             ProfilerCallback::RuntimeThreadResumed(_) => Self::RuntimeThreadResumed,
-            ProfilerCallback::RuntimeSuspendStarted => Self::RuntimeSuspendStarted,
+            ProfilerCallback::RuntimeSuspendStarted(_) => Self::RuntimeSuspendStarted,
             ProfilerCallback::RuntimeSuspendFinished => Self::RuntimeSuspendFinished,
             ProfilerCallback::RuntimeResumeStarted => Self::RuntimeResumeStarted,
             ProfilerCallback::RuntimeResumeFinished => Self::RuntimeResumeFinished,
+            ProfilerCallback::ThreadCreated(_) => Self::ThreadCreated,
+            ProfilerCallback::ThreadAssignedToOsThread(_) => Self::ThreadAssignedToOSThread,
+            ProfilerCallback::GarbageCollectionStarted => Self::GarbageCollectionStarted,
+            ProfilerCallback::MovedReferences => Self::MovedReferences,
+            ProfilerCallback::SurvivingReferences => Self::SurvivingReferences,
+            ProfilerCallback::RootReferences => Self::RootReferences,
+            ProfilerCallback::GarbageCollectionFinished => Self::GarbageCollectionFinished,
         }
     }
 }

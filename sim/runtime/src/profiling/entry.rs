@@ -360,7 +360,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
     /// Makes the caller cooperative: a preemptive thread that the runtime knows waits until the
     /// runtime is no longer suspended by another thread. Without a profiler to decide about waits,
     /// no suspension lasts.
-    fn become_cooperative(&self) -> Result<(), Outcome> {
+    pub(super) fn become_cooperative(&self) -> Result<(), Outcome> {
         let runtime = self.runtime;
         let Some(id) = runtime.object_of(self.os) else { return Ok(()) };
         if self.read(|memory| ThreadObject(id).is_cooperative(memory))? {

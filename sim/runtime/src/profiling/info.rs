@@ -1,29 +1,28 @@
 //! `ICorProfilerInfo` over the simulated runtime: the companion methods of `DoStackSnapshot`
 //! (contract §5).
 
-use super::{Call, Caller, HResult};
+use super::{Call, Caller, HResult, ProfilerCallback, SuspensionReason};
 use crate::code_manager::{CodeVersion, Method, MethodIndex};
 use crate::generation::ProfilerSuspension;
 use crate::thread::{Thread, ThreadObject};
 use crate::{
     CallbackState, Lock, Managed, MethodKind, ProfilerStatus, Suspension, TargetMemory, ThreadLife,
-    Wait,
 };
 use crate::{Outcome, ProfilerAction};
 use clr_walker::memory::Unreadable;
 use clr_walker::profiling::{
-    CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, ProfilerCallback,
-    ProfilerInfo, ReJitId, SnapshotCallback, SnapshotFlags, ThreadId,
+    CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, ProfilerInfo, ReJitId,
+    SnapshotCallback, SnapshotFlags, ThreadId,
 };
 
-type Result<T> = core::result::Result<T, CallError<Outcome>>;
+pub(super) type Result<T> = core::result::Result<T, CallError<Outcome>>;
 
 /// Fails with E_NOTIMPL unless the runtime's interfaces have the method.
 fn needs(exists: bool) -> Result<()> {
     if exists { Ok(()) } else { fail(HResult::NOT_IMPLEMENTED) }
 }
 
-fn fail<T>(result: HResult) -> Result<T> {
+pub(super) fn fail<T>(result: HResult) -> Result<T> {
     Err(result.into())
 }
 
@@ -62,7 +61,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
 
     /// Checks that the profiler is not being detached, as every method does. A thread's first call
     /// creates its per-thread state.
-    fn asynchronous(&self) -> Result<()> {
+    pub(super) fn asynchronous(&self) -> Result<()> {
         let detaching = self.runtime.process.get().profiler == ProfilerStatus::Detaching;
         if detaching && self.runtime.generation.has_detach() {
             return fail(HResult::PROFILER_DETACHING);
@@ -96,7 +95,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         }
     }
 
-    fn callback_state(&self) -> CallbackState {
+    pub(super) fn callback_state(&self) -> CallbackState {
         self.runtime.thread(self.os, |thread| thread.callback_state).unwrap_or_default()
     }
 
@@ -405,27 +404,10 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         }
         let marks_first =
             runtime.generation.profiler_suspension() == ProfilerSuspension::MarkedBefore;
-        runtime.change_process(|process| process.suspended_by_profiler = marks_first);
-        // Without a profiler to decide about waits, the owner of the lock does not run either.
-        let _ = self.acquire(Lock::ThreadStore);
-        self.report_suspension(ProfilerCallback::RuntimeSuspendStarted);
-        runtime.change_process(|process| process.suspension = Suspension::Suspending(os));
-        self.report_own_suspension()?;
-        // Without a profiler to decide about waits, no other thread runs.
-        self.wait(Wait::ThreadsToStop);
-        let end = || {
-            runtime.change_process(|process| process.suspension = Suspension::Suspended(os));
-        };
-        if runtime.generation.suspends_before_finished() {
-            end();
-            self.report_suspension(ProfilerCallback::RuntimeSuspendFinished);
-        } else {
-            // The last callback is still part of the suspending phase (C-017, C-168).
-            self.report_suspension(ProfilerCallback::RuntimeSuspendFinished);
-            end();
-        }
+        runtime.change_process(|process| process.suspended_by_profiler |= marks_first);
+        self.stop_threads(SuspensionReason::Profiler)?;
         runtime.change_process(|process| {
-            process.suspended_by_profiler = true;
+            process.suspended_by_profiler |= !marks_first;
             process.profiler_suspensions += 1;
         });
         Ok(())
@@ -441,10 +423,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         let unmarks_last =
             runtime.generation.profiler_suspension() == ProfilerSuspension::MarkedBefore;
         runtime.change_process(|process| process.suspended_by_profiler = unmarks_last);
-        self.report_suspension(ProfilerCallback::RuntimeResumeStarted);
-        if let Some(own) = self.reported_as_suspending() {
-            self.report_suspension(ProfilerCallback::RuntimeThreadResumed(own));
-        }
+        self.report_resume();
         runtime.change_process(|process| {
             process.profiler_suspensions = process.profiler_suspensions.saturating_sub(1);
             if process.profiler_suspensions == 0 {
@@ -456,8 +435,9 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
                 process.suspension = Suspension::None;
             }
         });
-        self.report_suspension(ProfilerCallback::RuntimeResumeFinished);
-        runtime.change_process(|process| process.suspended_by_profiler = false);
+        self.report(ProfilerCallback::RuntimeResumeFinished);
+        // Meanwhile another thread may have suspended the runtime: then its mark is lost.
+        runtime.change_process(|process| process.suspended_by_profiler &= !unmarks_last);
         Ok(())
     }
 

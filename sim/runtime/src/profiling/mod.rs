@@ -4,6 +4,7 @@
 mod callbacks;
 mod entry;
 mod filter;
+mod force_gc;
 mod info;
 mod iterator;
 mod report;
@@ -12,8 +13,9 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-pub use callbacks::{CallbackKind, CallbackMode};
+pub use callbacks::{CallbackKind, CallbackMode, ProfilerCallback, SuspensionReason};
 pub use clr_walker::profiling::HResult;
+pub use force_gc::GcRequest;
 pub use info::Accepts;
 pub use target::{SimulatedThread, ThreadError};
 
@@ -22,9 +24,10 @@ use crate::explain::Event;
 use crate::generation::WalkFault;
 use crate::outcome::Outcome;
 use crate::profiler_rules::ProfilerAction;
+use crate::thread::ThreadObject;
 use crate::{Lock, OsThreadId, Profiler, Runtime, TargetMemory, Wait};
 use clr_walker::memory::Unreadable;
-use clr_walker::profiling::{ProfilerCallback, SnapshotCallback, SnapshotFlags, ThreadId};
+use clr_walker::profiling::{SnapshotCallback, SnapshotFlags, ThreadId};
 use core::fmt;
 
 /// Arguments of a call of `DoStackSnapshot`, except the callback.
@@ -111,16 +114,34 @@ impl<'r, 'a, M: TargetMemory> Caller<'r, 'a, M> {
     }
 
     /// Takes a lock as soon as it is free. Without a profiler no other thread runs, so the call
-    /// continues without the lock.
+    /// continues without the lock. A thread waits preemptively for the lock of the thread list, whatever its mode is
+    /// (`ThreadSuspend::LockThreadStore` of src/vm/threadsuspend.cpp of CoreCLR 3.1.23): no suspension waits for it.
     fn acquire(&self, lock: Lock) -> Result<(), Outcome> {
+        let mut was_cooperative = false;
         self.wait_while(|| {
             let mut process = self.runtime.process.get();
             let taken = process.try_acquire(lock, self.os) || self.profiler.is_none();
             self.runtime.process.set(process);
+            if !taken && lock == Lock::ThreadStore {
+                was_cooperative |= self.set_cooperative(false)?;
+            }
             Ok((!taken).then_some(Wait::Lock(lock)))
         })?;
+        if was_cooperative {
+            self.set_cooperative(true)?;
+        }
         self.between();
         Ok(())
+    }
+
+    /// Sets the mode of the calling thread, if the runtime knows it. Returns true if it was cooperative.
+    fn set_cooperative(&self, cooperative: bool) -> Result<bool, Outcome> {
+        let Some(id) = self.runtime.object_of(self.os) else { return Ok(false) };
+        self.change(|memory| {
+            let was = ThreadObject(id).is_cooperative(memory)?;
+            ThreadObject(id).set_cooperative(memory, cooperative)?;
+            Ok(was)
+        })
     }
 
     /// Releases a lock.

@@ -1,11 +1,11 @@
 //! Suspension of the target of a call on Windows (contract §2.4), and of the runtime.
 
 use super::entry::Target;
-use super::{Caller, HResult, Outcome};
+use super::{CallbackKind, Caller, HResult, Outcome, ProfilerCallback, SuspensionReason};
 use crate::explain::Event;
 use crate::thread::{ThreadLife, ThreadObject};
-use crate::{Lock, OsThreadId, TargetMemory};
-use clr_walker::profiling::{EventMask, ProfilerCallback, ThreadId};
+use crate::{Lock, OsThreadId, Suspension, TargetMemory, Wait};
+use clr_walker::profiling::ThreadId;
 
 impl<M: TargetMemory> Caller<'_, '_, M> {
     /// Suspends the target, with one try. A target that is not a live thread ends the process
@@ -47,7 +47,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
             return Err(HResult::UNSAFE.into());
         }
         runtime.record(|| Event::Suspended(object.0));
-        self.report_suspension(ProfilerCallback::RuntimeThreadSuspended(object.0));
+        self.report(ProfilerCallback::RuntimeThreadSuspended(object.0));
         Ok(())
     }
 
@@ -89,7 +89,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
                 .change_thread(os, |thread| thread.suspended = thread.suspended.saturating_sub(1));
         }
         runtime.record(|| Event::Resumed(object.0));
-        self.report_suspension(ProfilerCallback::RuntimeThreadResumed(object.0));
+        self.report(ProfilerCallback::RuntimeThreadResumed(object.0));
         // The object existed when the count was incremented; its disappearance is not noticed here.
         let _ = self.change(|memory| {
             let count = object.external_count(memory)?;
@@ -97,9 +97,42 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         });
     }
 
-    /// Makes one of the suspension callbacks, if the profiler monitors suspensions.
-    pub(super) fn report_suspension(&self, callback: ProfilerCallback) {
-        if self.runtime.process.get().event_mask.contains(EventMask::MONITOR_SUSPENDS) {
+    /// Stops all threads of the runtime but the caller, with the lock of the thread list taken.
+    pub(super) fn stop_threads(&self, reason: SuspensionReason) -> Result<(), Outcome> {
+        let (runtime, os) = (self.runtime, self.os);
+        // Without a profiler to decide about waits, the owner of the lock does not run either.
+        let _ = self.acquire(Lock::ThreadStore);
+        self.report(ProfilerCallback::RuntimeSuspendStarted(reason));
+        runtime.change_process(|process| process.suspension = Suspension::Suspending(os));
+        self.report_own_suspension()?;
+        // Without a profiler to decide about waits, no other thread runs.
+        self.wait(Wait::ThreadsToStop);
+        let end = || {
+            runtime.change_process(|process| process.suspension = Suspension::Suspended(os));
+        };
+        if runtime.generation.suspends_before_finished() {
+            end();
+            self.report(ProfilerCallback::RuntimeSuspendFinished);
+        } else {
+            // The last callback is still part of the suspending phase (C-017, C-168).
+            self.report(ProfilerCallback::RuntimeSuspendFinished);
+            end();
+        }
+        Ok(())
+    }
+
+    /// Makes the callbacks with which the resumption of the runtime begins.
+    pub(super) fn report_resume(&self) {
+        self.report(ProfilerCallback::RuntimeResumeStarted);
+        if let Some(own) = self.reported_as_suspending() {
+            self.report(ProfilerCallback::RuntimeThreadResumed(own));
+        }
+    }
+
+    /// Makes a callback that the profiler has asked for.
+    pub(super) fn report(&self, callback: ProfilerCallback) {
+        let event = CallbackKind::from(callback).event();
+        if self.runtime.process.get().event_mask.contains(event) {
             self.call_back(callback);
         }
     }
@@ -109,7 +142,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
     pub(super) fn report_own_suspension(&self) -> Result<(), Outcome> {
         let Some(id) = self.reported_as_suspending() else { return Ok(()) };
         self.forbid_own_suspension(true)?;
-        self.report_suspension(ProfilerCallback::RuntimeThreadSuspended(id));
+        self.report(ProfilerCallback::RuntimeThreadSuspended(id));
         self.forbid_own_suspension(false)
     }
 

@@ -2,6 +2,7 @@
 
 mod calls;
 mod code;
+mod force_gc;
 mod lookup;
 mod masks;
 mod runtime;
@@ -22,7 +23,7 @@ use crate::{
 use clr_machine::{Machine, Protection};
 use clr_walker::code_map::CodeRegion;
 use clr_walker::image::FunctionTable;
-use clr_walker::profiling::{CallError, FunctionId, ProfilerCallback, ProfilerInfo, ReJitId};
+use clr_walker::profiling::{CallError, FunctionId, ProfilerInfo, ReJitId};
 use core::cell::RefCell;
 
 /// Base of the code heap (VA).

@@ -385,6 +385,7 @@ impl Script {
             }
             ProfilerMethod::GetCurrentThreadId => hresult(&info.get_current_thread_id()),
             ProfilerMethod::EnumThreads => hresult(&info.enum_threads()),
+            ProfilerMethod::ForceGc => hresult(&info.force_gc()),
             ProfilerMethod::InitializeCurrentThread => hresult(&info.initialize_current_thread()),
             ProfilerMethod::GetEventMask => hresult(&info.get_event_mask()),
         }

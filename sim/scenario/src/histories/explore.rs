@@ -312,16 +312,15 @@ impl Scenario {
     /// # Errors
     /// Returns [`RunOnError`].
     pub fn process_on(&self, generation: Generation) -> Result<TestedProcess, RunOnError> {
-        let Self { program, methods, hooks, threads, .. } = self;
-        let starts = threads.iter().zip(self.starts());
+        let starts = self.threads.iter().zip(self.starts());
         let threads: Vec<_> = starts.map(|(thread, start)| (&*thread.name, start)).collect();
-        let process = TestedProcess::new(program, methods, *hooks, generation, &threads)?;
+        let process = TestedProcess::from_build(self.build_on(generation)?, &threads);
         let process = process.stopping_by(self.stop_by).exporting(self.exports.keys().copied());
         let process = match self.exits_with() {
             Some(thread) => process.ending_by(ProcessEnd::Exit(thread)),
             None => process,
         };
-        Ok(process.handling_signals_on(match program.signal_stack {
+        Ok(process.handling_signals_on(match self.program.signal_stack {
             0 => SignalStack::Own,
             size => SignalStack::Alternate(size),
         }))

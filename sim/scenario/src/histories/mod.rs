@@ -122,6 +122,8 @@ pub enum ProfilerMethod {
     GetCurrentThreadId,
     /// `EnumThreads`, which waits for a GC in progress (H-06).
     EnumThreads,
+    /// `ForceGC`, on the calling thread.
+    ForceGc,
     /// `InitializeCurrentThread`.
     InitializeCurrentThread,
     /// `GetEventMask`.

@@ -6,9 +6,9 @@ use clr_codegen::{CodeKind, FunctionIndex, Program, RuntimeCallKind as Kind, Sta
 use clr_machine::Machine;
 use clr_runtime::Outcome;
 use clr_runtime::generation::Generation;
-use clr_runtime::profiling::{Call, CallbackKind};
+use clr_runtime::profiling::{Call, CallbackKind, ProfilerCallback};
 use clr_runtime::{Lock, OsThreadId, Profiler, Runtime, Suspension, ThreadLife, Wait};
-use clr_walker::profiling::{CallError, ProfilerCallback, ProfilerInfo as _};
+use clr_walker::profiling::{CallError, ProfilerInfo as _};
 use core::cell::RefCell;
 use std::collections::BTreeMap;
 

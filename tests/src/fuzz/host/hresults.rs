@@ -4,6 +4,8 @@ use clr_walker::profiling::HResult;
 use clrsim::probe::Table;
 use clrsim::results;
 
+const SEQUENCE: HResult = HResult::UNSUPPORTED_CALL_SEQUENCE;
+
 /// Returns the HRESULTs of a method, or `None` if it is not simulated. Sources: the functions of
 /// these names in src/vm/proftoeeinterfaceimpl.cpp and src/md/compiler of CoreCLR 3.1, and the
 /// documentation.
@@ -72,9 +74,33 @@ pub(super) fn results_of(table: Table, method: &str) -> Option<&'static [HResult
     }
 }
 
+/// Returns the HRESULTs of the methods that stop threads, or `None` for another one.
+fn stopping_results(method: &str) -> Option<&'static [HResult]> {
+    type H = HResult;
+    Some(match method {
+        "ResumeRuntime" => &[H::OK, H::NOT_IMPLEMENTED, H::RUNTIME_UNINITIALIZED, SEQUENCE],
+        "SuspendRuntime" => &[
+            H::OK,
+            H::NOT_IMPLEMENTED,
+            H::RUNTIME_UNINITIALIZED,
+            H::SUSPENSION_IN_PROGRESS,
+            SEQUENCE,
+        ],
+        "ForceGC" => &[
+            H::OK,
+            H::NOT_YET_AVAILABLE,
+            // .NET Framework 2.
+            H::FAIL,
+            // The thread waits for itself (C-175).
+            results::ENDED,
+            SEQUENCE,
+        ],
+        _ => return event_results(method),
+    })
+}
+
 fn info_results(method: &str) -> Option<&'static [HResult]> {
     type H = HResult;
-    const SEQUENCE: HResult = HResult::UNSUPPORTED_CALL_SEQUENCE;
     Some(match method {
         "GetEventMask" | "GetEventMask2" | "GetClassIDInfo" | "GetClassIDInfo2"
         | "IsFunctionDynamic" => &[H::OK, H::INVALID_ARGUMENT],
@@ -139,13 +165,6 @@ fn info_results(method: &str) -> Option<&'static [HResult]> {
             &[H::OK, H::INVALID_ARGUMENT, results::INSUFFICIENT_BUFFER, results::POINTER, SEQUENCE]
         }
         "InitializeCurrentThread" => &[H::OK, SEQUENCE],
-        "SuspendRuntime" => &[
-            H::OK,
-            H::NOT_IMPLEMENTED,
-            H::RUNTIME_UNINITIALIZED,
-            H::SUSPENSION_IN_PROGRESS,
-            SEQUENCE,
-        ],
         "SetEnterLeaveFunctionHooks" | "SetEnterLeaveFunctionHooks2" => {
             &[H::OK, H::INVALID_ARGUMENT, H::CALL_ONLY_FROM_INIT]
         }
@@ -173,8 +192,7 @@ fn info_results(method: &str) -> Option<&'static [HResult]> {
             H::IRREVERSIBLE_INSTRUMENTATION_PRESENT,
             SEQUENCE,
         ],
-        "ResumeRuntime" => &[H::OK, H::NOT_IMPLEMENTED, H::RUNTIME_UNINITIALIZED, SEQUENCE],
-        _ => return event_results(method),
+        _ => return stopping_results(method),
     })
 }
 

@@ -24,11 +24,13 @@
 //! | `walks` | walks, and their shapes |
 //! | `ask` | calls about threads and the process |
 //! | `sampler` | a thread that samples meanwhile |
+//! | `collector` | a thread that forces GCs |
 //! | `about` | calls about the subject of a callback |
 
 mod about;
 mod ask;
 mod callbacks;
+mod collector;
 mod names;
 mod sampler;
 mod subject;
@@ -45,6 +47,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use subject::Subject;
 use walks::Shape;
@@ -66,6 +69,8 @@ pub(crate) struct Trace {
     /// on to the end.
     lasting: Mutex<Vec<ThreadId>>,
     sampler: Sampler,
+    /// A thread that forces GCs is still to be started.
+    collector: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -158,7 +163,15 @@ impl Trace {
             sampler.start(info.clone())?;
         }
         let names = Names::new(&settings.module);
-        Ok(Self { info, raw, names, state: Mutex::new(state), lasting: Mutex::default(), sampler })
+        Ok(Self {
+            info,
+            raw,
+            names,
+            state: Mutex::new(state),
+            lasting: Mutex::default(),
+            sampler,
+            collector: AtomicBool::new(settings.collector),
+        })
     }
 
     /// Makes the calls of a callback, and writes their results if it is about the program's code.
@@ -183,6 +196,10 @@ impl Trace {
         if !self.is_wanted(callback, subject, own, &walk) {
             return;
         }
+        // The thread is preemptive in this callback, so that it may wait for a GC.
+        if callback == "JITCompilationFinished" && self.collector.swap(false, Ordering::Relaxed) {
+            self.ask_collector();
+        }
         let mut block = Block::default();
         if callback == "Shutdown"
             && let Some(walks) = self.sampler.stop()
@@ -198,6 +215,7 @@ impl Trace {
             self.ask_too_late(&mut block);
         }
         self.ask_suspension(&mut block);
+        self.ask_gc(&mut block);
         self.write(callback, &subject.name(&self.names, &self.raw, own), &block);
     }
 

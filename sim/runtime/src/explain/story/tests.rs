@@ -7,8 +7,9 @@ use crate::explain::{
 };
 use crate::generation::Generation;
 use crate::profiling::HResult;
+use crate::profiling::{ProfilerCallback, SuspensionReason};
 use crate::{ContextSafety, FrameKind, Funclet};
-use clr_walker::profiling::{FunctionId, ProfilerCallback, SnapshotFlags, ThreadId};
+use clr_walker::profiling::{FunctionId, SnapshotFlags, ThreadId};
 
 /// Names for addresses: managed code from 0x1000 on, in methods of 0x100 bytes each; native code
 /// from 0x8000 on.
@@ -150,7 +151,7 @@ fn every_choice() -> Vec<Event> {
         [
             ProfilerCallback::RuntimeThreadSuspended(ThreadId(0x70)),
             ProfilerCallback::RuntimeThreadResumed(ThreadId(0x70)),
-            ProfilerCallback::RuntimeSuspendStarted,
+            ProfilerCallback::RuntimeSuspendStarted(SuspensionReason::Profiler),
             ProfilerCallback::RuntimeSuspendFinished,
             ProfilerCallback::RuntimeResumeStarted,
             ProfilerCallback::RuntimeResumeFinished,

@@ -7,8 +7,8 @@ use crate::explain::{
 };
 use crate::frame::FrameShape;
 use crate::generation::StackCheck;
+use crate::profiling::CallbackKind;
 use crate::{ContextSafety, FrameKind, Funclet};
-use clr_walker::profiling::ProfilerCallback;
 
 /// Limit on the names in a list; for more, only the number is printed.
 const MOST_NAMES: usize = 4;
@@ -80,7 +80,7 @@ impl StoryWriter<'_> {
                 format!("refused: the target is in {count} forbid-suspend region{s}")
             }
             Event::CalledBack(callback) => {
-                format!("the profiler is called back: {}", callback_name(callback))
+                format!("the profiler is called back: {}", CallbackKind::from(callback).name())
             }
             Event::ContextUnsafe { safety } => {
                 format!("refused: the target's context is not safe to use: {}", unsafe_by(safety))
@@ -396,16 +396,5 @@ const fn registers_set(shape: FrameShape) -> &'static str {
             ": a whole CONTEXT is taken"
         }
         FrameShape::UnmanagedToManaged | FrameShape::Mark => "",
-    }
-}
-
-const fn callback_name(callback: ProfilerCallback) -> &'static str {
-    match callback {
-        ProfilerCallback::RuntimeThreadSuspended(_) => "RuntimeThreadSuspended",
-        ProfilerCallback::RuntimeThreadResumed(_) => "RuntimeThreadResumed",
-        ProfilerCallback::RuntimeSuspendStarted => "RuntimeSuspendStarted",
-        ProfilerCallback::RuntimeSuspendFinished => "RuntimeSuspendFinished",
-        ProfilerCallback::RuntimeResumeStarted => "RuntimeResumeStarted",
-        ProfilerCallback::RuntimeResumeFinished => "RuntimeResumeFinished",
     }
 }

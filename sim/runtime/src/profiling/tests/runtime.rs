@@ -161,7 +161,7 @@ fn nothing_more_is_reported_of_a_destroyed_thread() {
         });
         let seen: Vec<_> = recorder.seen.borrow().iter().map(|seen| seen.callback).collect();
         let expected = [
-            RuntimeSuspendStarted,
+            RuntimeSuspendStarted(SuspensionReason::Profiler),
             RuntimeSuspendFinished,
             RuntimeResumeStarted,
             RuntimeResumeFinished,
@@ -184,7 +184,7 @@ fn callbacks_come_in_order_and_see_the_mark() {
         let finishes_late = old || NET8.contains(&generation);
         let finished = if finishes_late { Suspending(WORKER) } else { Suspended(WORKER) };
         let expected = [
-            (RuntimeSuspendStarted, old, None),
+            (RuntimeSuspendStarted(SuspensionReason::Profiler), old, None),
             (RuntimeThreadSuspended(WORKER_ID), old, Suspending(WORKER)),
             (RuntimeSuspendFinished, old, finished),
             (RuntimeResumeStarted, old, Suspended(WORKER)),
@@ -251,7 +251,11 @@ fn a_native_thread_is_not_suspended_itself() {
         let runtime = monitored(generation, &recorder);
         runtime.on(STRANGER).suspend_runtime().unwrap();
         let seen: Vec<_> = recorder.seen.borrow().iter().map(|seen| seen.callback).collect();
-        assert_eq!(seen, [RuntimeSuspendStarted, RuntimeSuspendFinished], "{generation}");
+        assert_eq!(
+            seen,
+            [RuntimeSuspendStarted(SuspensionReason::Profiler), RuntimeSuspendFinished],
+            "{generation}"
+        );
     }
 }
 

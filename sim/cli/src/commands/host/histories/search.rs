@@ -339,10 +339,11 @@ impl Histories {
         let Self { library, file, strategy, seed, first, schedules, outcomes, .. } = self;
         let out = &mut *console.out;
         let by = if *strategy == "random" { String::new() } else { format!(", {strategy}") };
+        let histories = if *schedules == 1 { "history" } else { "histories" };
         let all = if self.everything == Some(true) { ", which are all" } else { "" };
         writeln!(
             out,
-            "{HEAD}{library}{HEAD:#} over {file} on {}: {schedules} histories{all} from {first}{by}, seed {seed}",
+            "{HEAD}{library}{HEAD:#} over {file} on {}: {schedules} {histories}{all} from {first}{by}, seed {seed}",
             generation.name()
         )?;
         for Outcome { end, count, first, .. } in outcomes {

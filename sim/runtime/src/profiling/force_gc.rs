@@ -1,0 +1,121 @@
+//! `ForceGC` (contract §5.14).
+
+use super::info::{Result, fail};
+use super::{Caller, HResult, ProfilerCallback, SuspensionReason};
+use crate::frame::FRAME_TOP;
+use crate::thread::ThreadObject;
+use crate::{CallbackState, Lock, ProfilerAction, Suspension, TargetMemory, Wait};
+
+/// The thread that performs a GC which the profiler forces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GcRequest {
+    /// The thread that forces it. The GC moves objects, or lets them survive where they are.
+    Caller {
+        /// Objects move.
+        moves: bool,
+    },
+    /// The server GC's thread, which has been asked for it: after this number of GCs it is done.
+    Server(u32),
+}
+
+impl<M: TargetMemory> Caller<'_, '_, M> {
+    /// Collects all generations: `ForceGC`. The calling thread has a Thread object afterwards, and calls of it count as
+    /// calls in a callback (C-174, C-175).
+    ///
+    /// # Errors
+    /// `CORPROF_E_NOT_YET_AVAILABLE` before the GC is initialized, `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` on a thread of
+    /// the runtime in a callback or with Frames (.NET Framework 2: `E_FAIL` on any thread of the runtime),
+    /// `CORPROF_E_PROFILER_DETACHING`; [`CallError::Fatal`](clr_walker::profiling::CallError::Fatal) if it never ends.
+    pub fn force_gc(&self) -> Result<()> {
+        let runtime = self.runtime;
+        runtime.did(ProfilerAction::Call("ForceGC"));
+        if !runtime.process.get().gc_initialized {
+            return fail(HResult::NOT_YET_AVAILABLE);
+        }
+        self.may_force_gc()?;
+        self.asynchronous()?;
+        if !runtime.generation.forces_gc_on_foreign_threads_only() {
+            self.attach()?;
+        }
+        self.become_cooperative()?;
+        self.set_cooperative(true)?;
+        match self.profiler.map(|profiler| profiler.request_gc(runtime)) {
+            Some(GcRequest::Server(number)) => {
+                self.set_cooperative(false)?;
+                self.wait(Wait::Gc(number));
+            }
+            Some(GcRequest::Caller { moves }) => self.collect(moves)?,
+            None => self.collect(true)?,
+        }
+        self.set_cooperative(false)?;
+        runtime.change_thread(self.os, |thread| {
+            if thread.object.is_some() {
+                thread.callback_state.0 |= CallbackState::FORCED_GC.0;
+            }
+        });
+        Ok(())
+    }
+
+    /// Refuses threads of the runtime in callbacks, and those that might be in managed code (C-174).
+    fn may_force_gc(&self) -> Result<()> {
+        let runtime = self.runtime;
+        let is_special = runtime.thread(self.os, |thread| thread.is_gc_special) == Some(true);
+        let object = runtime.object_of(self.os);
+        if object.is_none() && !is_special {
+            return Ok(());
+        }
+        if runtime.generation.forces_gc_on_foreign_threads_only() {
+            return fail(HResult::FAIL);
+        }
+        let has_frames = match object {
+            Some(id) => self.read(|memory| ThreadObject(id).top_frame(memory))? != FRAME_TOP,
+            None => false,
+        };
+        let state = self.callback_state();
+        let is_refused = has_frames || state.contains(CallbackState::IN_CALLBACK);
+        if is_refused && !state.passes(CallbackState::FORCED_GC) {
+            return fail(HResult::UNSUPPORTED_CALL_SEQUENCE);
+        }
+        Ok(())
+    }
+
+    /// Makes the calling thread one of the runtime.
+    fn attach(&self) -> Result<()> {
+        let (runtime, os) = (self.runtime, self.os);
+        let Some(profiler) = self.profiler.filter(|_| runtime.object_of(os).is_none()) else {
+            return Ok(());
+        };
+        self.acquire(Lock::ThreadStore)?;
+        profiler.attach(runtime, os);
+        self.release(Lock::ThreadStore);
+        if let Some(id) = runtime.object_of(os) {
+            self.report(ProfilerCallback::ThreadCreated(id));
+            self.report(ProfilerCallback::ThreadAssignedToOsThread(id));
+        }
+        Ok(())
+    }
+
+    /// Performs a GC as a thread of the program does (contract §6).
+    fn collect(&self, moves: bool) -> Result<()> {
+        // Waits for the lock and for other threads are made in preemptive mode.
+        self.set_cooperative(false)?;
+        self.acquire(Lock::Gc)?;
+        self.stop_threads(SuspensionReason::Gc)?;
+        self.set_cooperative(true)?;
+        self.report(ProfilerCallback::GarbageCollectionStarted);
+        self.report(if moves {
+            ProfilerCallback::MovedReferences
+        } else {
+            ProfilerCallback::SurvivingReferences
+        });
+        self.report(ProfilerCallback::RootReferences);
+        self.report(ProfilerCallback::GarbageCollectionFinished);
+        self.report_resume();
+        self.runtime.change_process(|process| process.suspension = Suspension::None);
+        self.set_cooperative(false)?;
+        self.release(Lock::ThreadStore);
+        self.report(ProfilerCallback::RuntimeResumeFinished);
+        self.release(Lock::Gc);
+        Ok(())
+    }
+}

@@ -1,7 +1,7 @@
 //! Recorded histories: the turns of all threads, and the thread status after each turn.
 
 use super::lock::LockName;
-use super::verdict::Edge;
+use super::verdict::{Edge, ProfilerRule};
 use clr_runtime::OsThreadId;
 use clr_runtime::Outcome;
 use clr_runtime::profiling::CallbackKind;
@@ -104,6 +104,8 @@ pub enum TurnEvent {
     Sleeps(u64),
     /// A timed wait of the thread ended because its time was over.
     TimedOut,
+    /// The thread breaks this rule, for the first time.
+    Breaks(ProfilerRule),
     /// The thread records this text.
     Says(&'static str),
     /// The thread begins.
@@ -138,6 +140,7 @@ impl fmt::Display for TurnEvent {
                 write!(f, "calls {method} of thread {}", thread.0)
             }
             Self::Returned(method, outcome) => write!(f, "{method}: {outcome}"),
+            Self::Breaks(rule) => write!(f, "breaks a rule: {rule}"),
             Self::Refused(reason) => write!(f, "has failed for reason {reason}"),
             Self::SnapshotCallback => f.write_str("gets a frame"),
             Self::Context(thread) => write!(f, "reads the registers of thread {}", thread.0),

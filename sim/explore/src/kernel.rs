@@ -267,9 +267,12 @@ impl<'b> Kernel<'b> {
             return;
         }
         let mut state = self.state.borrow_mut();
-        if !state.broken.contains(&(by, rule)) {
-            state.broken.push((by, rule));
+        if state.broken.contains(&(by, rule)) {
+            return;
         }
+        state.broken.push((by, rule));
+        drop(state);
+        self.record(by, TurnEvent::Breaks(rule));
     }
 
     /// Changes the innermost code of the profiler that a thread executes.

@@ -118,7 +118,7 @@ pub fn story(verdict: &Verdict, history: &History) -> Vec<TimelineRow> {
     }
     for thread in threads {
         rows.push(TimelineRow::default());
-        last_steps(history, thread, &mut rows);
+        last_steps(verdict, history, thread, &mut rows);
     }
     if let Some(hazard) = Hazard::of(verdict, history) {
         rows.push(TimelineRow::default());
@@ -179,10 +179,16 @@ fn edge_row(history: &History, edge: &Edge) -> TimelineRow {
     ])
 }
 
-/// Adds the last steps of a thread and its status.
-fn last_steps(history: &History, thread: ThreadIndex, rows: &mut Vec<TimelineRow>) {
+/// Adds the last steps of a thread and its status: of one that breaks a rule, as it does so.
+fn last_steps(
+    verdict: &Verdict,
+    history: &History,
+    thread: ThreadIndex,
+    rows: &mut Vec<TimelineRow>,
+) {
     rows.push(row([(visible(history.name(thread)), Tone::Head)]));
-    let own = history.turns.iter().filter(|turn| turn.thread == thread);
+    let turns = up_to_breach(verdict, &history.turns);
+    let own = turns.iter().filter(|turn| turn.thread == thread);
     let steps: Vec<(&Turn, TurnEvent)> = own
         .flat_map(|turn| turn.events.iter().map(move |event| (turn, *event)))
         .filter(|(_, event)| !matches!(event, TurnEvent::Begins | TurnEvent::Waits))
@@ -197,9 +203,19 @@ fn last_steps(history: &History, thread: ThreadIndex, rows: &mut Vec<TimelineRow
         let at = (format!("  {:>7} ", turn.at), Tone::Dim);
         rows.push(row([at, (describe(history, *step, None), Tone::Plain)]));
     }
-    let status = history.turns.last().and_then(|last| last.statuses.get(thread.index()));
+    let status = turns.last().and_then(|last| last.statuses.get(thread.index()));
     if let Some(status) = status {
         status_rows(history, status, rows);
+    }
+}
+
+/// Returns the turns up to the one in which the rule of a verdict was broken; otherwise all.
+fn up_to_breach<'t>(verdict: &Verdict, turns: &'t [Turn]) -> &'t [Turn] {
+    let Verdict::Broken { by, rule } = *verdict else { return turns };
+    let breach = |turn: &Turn| turn.thread == by && turn.events.contains(&TurnEvent::Breaks(rule));
+    match turns.iter().position(breach) {
+        Some(place) => turns.get(..=place).unwrap_or(turns),
+        None => turns,
     }
 }
 

@@ -148,6 +148,7 @@ const fn word(event: TurnEvent) -> &'static str {
         TurnEvent::System(_) => "system",
         TurnEvent::Sleeps(_) => "sleeps",
         TurnEvent::TimedOut => "timeout",
+        TurnEvent::Breaks(_) => "breaks",
         TurnEvent::Says(_) => "says",
         TurnEvent::Begins => "begins",
         TurnEvent::Ends => "ends",

@@ -2,6 +2,7 @@
 
 use crate::report::Finding;
 use clr_explore::{Ending, Limits, NotedHistory, ProfilerRule, ScheduleString, Search, Verdict};
+use clr_scenario::Keyword as _;
 use core::fmt;
 
 /// Numbers of signals on Linux.
@@ -88,6 +89,8 @@ impl fmt::Debug for Kept<'_> {
 pub struct GuestEnding {
     /// The fingerprint of the verdict, or the findings, if the history failed.
     pub verdict: Option<String>,
+    /// The rules that were broken, in order.
+    pub broken: Vec<ProfilerRule>,
     /// Number of turns.
     pub turns: u64,
     /// Digest of all turns: the same history has the same digest.
@@ -113,8 +116,12 @@ impl GuestEnding {
             }
         }
         let verdict = ending.verdict.as_ref().map(Verdict::fingerprint);
+        let mut broken: Vec<_> = ending.broken.iter().map(|(_, rule)| *rule).collect();
+        broken.sort_unstable();
+        broken.dedup();
         Self {
             verdict: verdict.or_else(|| in_words(findings)),
+            broken,
             turns: ending.turns,
             digest,
             schedule: ending.schedule.clone(),
@@ -132,27 +139,43 @@ impl GuestEnding {
 
     /// Returns the ending for another process of the same build.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let Self { verdict, turns, digest, schedule, strayed, in_turn, description, noted } = self;
+        let Self { verdict, turns, digest, schedule, strayed, in_turn, description, noted, .. } =
+            self;
+        let broken: Vec<_> = self.broken.iter().map(|rule| rule.word()).collect();
+        let broken = broken.join(" ");
         let verdict = verdict.as_deref().unwrap_or_default();
         let numbers = format!("{turns} {digest} {} {}", u8::from(*strayed), u8::from(*in_turn));
-        let mut bytes = format!("{numbers}\n{schedule}\n{verdict}\n{noted}\n").into_bytes();
+        let mut bytes =
+            format!("{numbers}\n{schedule}\n{verdict}\n{broken}\n{noted}\n").into_bytes();
         bytes.extend(description);
         bytes
     }
 
     /// Reads an ending. `None` if it is not one.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut parts = bytes.splitn(5, |byte| *byte == b'\n');
+        let mut parts = bytes.splitn(6, |byte| *byte == b'\n');
         let mut line = || std::str::from_utf8(parts.next()?).ok();
         let mut numbers = line()?.split(' ').map(str::parse);
         let mut number = || numbers.next()?.ok();
         let (turns, digest, strayed, in_turn) = (number()?, number()?, number()?, number()?);
         let schedule = line()?.parse().ok()?;
         let verdict = line().filter(|verdict| !verdict.is_empty()).map(str::to_owned);
+        let broken =
+            line()?.split_whitespace().map(ProfilerRule::from_word).collect::<Option<_>>()?;
         let noted = line()?.parse().ok()?;
         let description = parts.next()?.to_vec();
         let (strayed, in_turn) = (strayed != 0, in_turn != 0);
-        Some(Self { verdict, turns, digest, schedule, strayed, in_turn, description, noted })
+        Some(Self {
+            verdict,
+            broken,
+            turns,
+            digest,
+            schedule,
+            strayed,
+            in_turn,
+            description,
+            noted,
+        })
     }
 }
 

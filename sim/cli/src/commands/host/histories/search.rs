@@ -13,13 +13,14 @@ use crate::render::error::CliError;
 use crate::render::json::write_json;
 use crate::render::progress::Progress;
 use crate::{FAILED, PASSED};
-use clr_explore::{Coverage, Exhaustive, ReplaySearch, Search, Strategy};
+use clr_explore::{Coverage, Exhaustive, ProfilerRule, ReplaySearch, Search, Strategy};
 use clr_runtime::generation::Generation;
+use clr_scenario::Keyword as _;
 use clrsim::scheduled::Died;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -52,6 +53,21 @@ struct Outcome {
     story: Vec<String>,
 }
 
+/// A rule that histories break without harm.
+#[derive(Debug, Serialize)]
+struct Broken {
+    /// The rule, as texts name it.
+    rule: &'static str,
+    /// The rule in a sentence.
+    text: String,
+    /// Number of histories that break it and do not fail.
+    count: u64,
+    /// Number of the first of them.
+    first: u64,
+    /// The name of that history.
+    replay: String,
+}
+
 /// The histories of a profiler on a runtime.
 #[derive(Debug, Serialize)]
 struct Histories {
@@ -69,6 +85,7 @@ struct Histories {
     /// The reason why the search ended early.
     stopped: Option<&'static str>,
     outcomes: Vec<Outcome>,
+    broken: Vec<Broken>,
 }
 
 /// A history, as the process that has executed it reports it.
@@ -78,12 +95,16 @@ struct Executed {
     end: String,
     /// The digest of its turns, and its choices. `None` if its process has ended.
     choices: Option<(u64, String)>,
+    /// The rules that it breaks.
+    broken: Vec<String>,
 }
 
 impl Executed {
     fn new(number: u64, ended: &Ended) -> Self {
         let choices = ended.as_ref().ok().map(|it| (it.digest, it.schedule.to_string()));
-        Self { number, end: fingerprint(ended), choices }
+        let broken = ended.iter().flat_map(|it| &it.broken);
+        let broken = broken.map(|rule| rule.word().to_owned()).collect();
+        Self { number, end: fingerprint(ended), choices, broken }
     }
 
     /// Returns true if the profiler has left the simulation.
@@ -102,6 +123,8 @@ struct Group {
 #[derive(Default)]
 struct Found {
     groups: Vec<Group>,
+    /// For each rule that is broken without harm, the number of histories, and the first of them.
+    broken: BTreeMap<&'static str, Group>,
     covered: Option<Coverage>,
     stopped: Option<&'static str>,
     /// Numbers of executed histories that lie behind one that was not executed.
@@ -116,6 +139,17 @@ impl Found {
         self.ahead.insert(executed.number.saturating_sub(first));
         while self.ahead.remove(&self.done) {
             self.done += 1;
+        }
+        if executed.end == ENDS {
+            let rules = executed.broken.iter().filter_map(|word| ProfilerRule::from_word(word));
+            for rule in rules {
+                let first = executed.clone();
+                let known = self.broken.entry(rule.word()).or_insert(Group { count: 0, first });
+                known.count += 1;
+                if executed.number < known.first.number {
+                    known.first = executed.clone();
+                }
+            }
         }
         let known = self.groups.iter_mut().find(|known| known.first.end == executed.end);
         let Some(known) = known else {
@@ -163,6 +197,7 @@ pub(in super::super) fn search(
             everything: found.covered.map(|covered| covered.everything),
             stopped: found.stopped,
             outcomes,
+            broken: broken(&guest, &found),
         };
         if args.json {
             write_json(&found, console)?;
@@ -302,8 +337,24 @@ fn outcomes(guest: &mut Guest, found: &Found) -> Vec<Outcome> {
     groups.into_iter().map(|group| outcome(guest, group)).collect()
 }
 
+/// Returns the rules that histories break without harm.
+fn broken(guest: &Guest, found: &Found) -> Vec<Broken> {
+    let broken = found.broken.iter().filter_map(|(word, group)| {
+        let Executed { number, choices, .. } = &group.first;
+        let schedule = choices.as_ref()?.1.parse().ok()?;
+        Some(Broken {
+            rule: word,
+            text: ProfilerRule::from_word(word)?.to_string(),
+            count: group.count,
+            first: *number,
+            replay: guest.name(&schedule).to_string(),
+        })
+    });
+    broken.collect()
+}
+
 fn outcome(guest: &mut Guest, group: &Group) -> Outcome {
-    let Executed { number, end, choices } = &group.first;
+    let Executed { number, end, choices, .. } = &group.first;
     let mut outcome = Outcome {
         end: end.clone(),
         count: group.count,
@@ -355,10 +406,17 @@ impl Histories {
         if let Some(why) = self.stopped {
             writeln!(out, "  stopped: {why}")?;
         }
-        if !guest.fails_by_rules && outcomes.iter().all(|outcome| outcome.end == ENDS) {
+        for Broken { text, count, first, replay, .. } in &self.broken {
             writeln!(
                 out,
-                "  {DIM}no history fails; with `explore rules=#true` in the text a broken rule that does no harm is a failure, too{DIM:#}"
+                "  {count:>8}  break a rule without harm: {text}   first: history {first}"
+            )?;
+            writeln!(out, "            {DIM}again:{DIM:#} {} --replay {replay}", guest.command())?;
+        }
+        if !self.broken.is_empty() && !guest.fails_by_rules {
+            writeln!(
+                out,
+                "  {DIM}with `explore rules=#true` in the text these are failures{DIM:#}"
             )?;
         }
         let way = match *strategy {

@@ -39,6 +39,8 @@ BENCHES = {
 }
 # Without code of `unsafe`, sanitizer and traces of comparisons only cost time.
 FAST = ["-s", "none", "--no-trace-compares"]
+# libFuzzer's weights by rare features search a list of thousands for each feature of each run.
+OPTIONS = ["-entropic=0"]
 
 
 def run(command, **options):
@@ -100,7 +102,7 @@ def fuzz(seconds, flags):
                 shutil.copytree(seeds, corpus, dirs_exist_ok=True)
             seeds = len(list(corpus.iterdir()))
             found = subprocess.run(
-                ["cargo", "+nightly", "fuzz", "run", *flags, name, corpus, "--", "-seed=1",
+                ["cargo", "+nightly", "fuzz", "run", *flags, name, corpus, "--", "-seed=1", *OPTIONS,
                  f"-max_total_time={seconds}", "-print_final_stats=1"],
                 cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
             if found.returncode != 0:
@@ -112,7 +114,8 @@ def fuzz(seconds, flags):
     return "\n".join([
         "| target | runs/s | edges | new inputs/min |", "| --- | --: | --: | --: |", *rows,
         f"\nlibFuzzer from the seeds, {seconds} s for each, one processor; `cargo fuzz` with "
-        f"`{' '.join(flags) or 'its defaults'}`. Load before: {before}."])
+        f"`{' '.join(flags) or 'its defaults'}`, libFuzzer with `{' '.join(OPTIONS)}`. "
+        f"Load before: {before}."])
 
 
 def number(text, row, column):

@@ -68,9 +68,16 @@ fn edges(kernel: &Kernel<'_>) -> Vec<Edge> {
 
 /// Returns the shortest cycle in the graph, which is the easiest to explain.
 fn cycle(edges: &[Edge]) -> Option<Vec<Edge>> {
+    // A thread that was suspended a thousand times has as many equal edges, which lead to the same paths.
+    let mut distinct: Vec<Edge> = Vec::new();
+    for edge in edges {
+        if !distinct.contains(edge) {
+            distinct.push(*edge);
+        }
+    }
     let mut shortest: Option<Vec<Edge>> = None;
-    for first in edges {
-        let found = shortest_path(edges, first);
+    for first in &distinct {
+        let found = shortest_path(&distinct, first);
         if let Some(found) = found
             && shortest.as_ref().is_none_or(|shortest| found.len() < shortest.len())
         {

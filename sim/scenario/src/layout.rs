@@ -10,14 +10,13 @@ use super::parse::tokens::{Token, Tokens};
 /// # Errors
 /// Returns [`ScenarioError`] if the text is not KDL. It need not be a scenario.
 pub fn format_text(text: &str) -> Result<String, ScenarioError> {
-    let errors = syntax::check(text);
-    if !errors.is_empty() {
+    let tokens = syntax::check(text).map_err(|errors| {
         let problems = errors.into_iter().map(|(span, error)| (span, error.into()));
-        return Err(ScenarioError::new(text, problems.collect()));
-    }
+        ScenarioError::new(text, problems.collect())
+    })?;
     let mut layout = Layout::default();
-    for (span, token) in Tokens::new(text) {
-        if let (Ok(token), Some(part)) = (token, text.get(span.offset..span.end())) {
+    for (span, token) in tokens {
+        if let Some(part) = text.get(span.offset..span.end()) {
             layout.token(token, part);
         }
     }

@@ -1,13 +1,13 @@
 //! Fuzz target of compact unwind information.
 
-use super::{FUNCTION_LIMIT, Memories, make_registers, unwind};
+use super::{ALL_RULES, FUNCTION_LIMIT, Memories, make_registers, unwind};
 use clr_recording::vectors::fuzz::IMAGE_BASE;
 use clr_walker::cfi::CfiTable;
 use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
 use clr_walker::compact::{CompactSections, CompactTable};
 use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
 use clr_walker::registers::Registers;
-use clr_walker::unwind::Cache;
+use clr_walker::unwind::{Cache, Rules};
 
 /// RVAs of the code and of the `__unwind_info` in [`compact_unwind`].
 const CODE: u32 = 0x1000;
@@ -77,10 +77,12 @@ pub fn compact_unwind(data: &[u8]) {
     let pc = CODE + u32::from(u16::from_le_bytes([pc_low, pc_high]));
     let memories = Memories::new(rest);
     let registers = make_registers(kind >> 4, stack, seed);
+    // Only where code is unknown do steps depend on the rules, and there all rules of Windows find the same leaf.
+    let rules = [Rules::Precise, ALL_RULES[1 + seed as usize % (ALL_RULES.len() - 1)]];
     let mut cache = Cache::new();
     for rva in [pc, end - 1].into_iter().chain(starts) {
         let registers = Registers { rip: IMAGE_BASE + u64::from(rva), ..registers };
-        unwind(&map, &mut cache, &registers, &memories);
+        unwind(&map, &mut cache, &registers, &memories, &rules);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Fuzz targets of native code: call frame information, ELF and Mach-O images.
 
-use super::{FUNCTION_LIMIT, Memories, POSITIONS, make_registers, second, step, unwind};
+use super::{ALL_RULES, FUNCTION_LIMIT, Memories, POSITIONS, make_registers, second, step, unwind};
 use crate::dwarf;
 use clr_recording::vectors::fuzz::IMAGE_BASE;
 use clr_walker::cfi::{CfiProblem, CfiTable, RegisterRule};
@@ -93,7 +93,7 @@ pub fn eh_frame(data: &[u8]) {
     let mut cache = Cache::new();
     for rva in core::iter::once(pc).chain(ends) {
         let registers = Registers { rip: IMAGE_BASE + u64::from(rva), ..registers };
-        unwind(&map, &mut cache, &registers, &memories);
+        unwind(&map, &mut cache, &registers, &memories, &ALL_RULES);
         if let Some(second) = &second {
             second::compare_dwarf(&map, second, &registers, &memories.copied);
         }
@@ -250,7 +250,7 @@ fn native_image<'a>(
     for function in table.functions().take(FUNCTION_LIMIT / 8) {
         for rva in [function.start, function.end - 1] {
             let registers = Registers { rip: IMAGE_BASE + u64::from(rva), ..registers };
-            unwind(&map, &mut cache, &registers, &memories);
+            unwind(&map, &mut cache, &registers, &memories, &ALL_RULES);
         }
     }
 }

@@ -109,7 +109,7 @@ for name in $names; do echo "built $*" > "$CARGO_TARGET_DIR/x86_64-unknown-linux
         assert_eq!(zipped.lines().count(), seeds.count(), "{name}");
         let options = format!("{name}.options");
         let given = std::fs::read_to_string(out.join(&options)).unwrap();
-        assert_eq!(given, "[libfuzzer]\nlen_control = 0\n");
+        assert_eq!(given, "[libfuzzer]\nlen_control = 0\nentropic = 0\n");
         expected.extend([name, corpus, options]);
     }
     let dictionaries = names("fuzz/dictionaries").into_iter().map(|name| format!("{name}.dict"));

@@ -31,10 +31,20 @@ pub struct Frame {
 pub struct Walk<'c, 'a, 'm, M: ?Sized> {
     unwinder: Unwinder<'c, 'a>,
     memory: &'m M,
-    next: Option<Frame>,
-    started: bool,
+    /// The last frame that was returned, or the first one: a step changes it where it is, as its registers take hundreds
+    /// of bytes.
+    frame: Frame,
+    state: State,
     left: u32,
     limit: u32,
+}
+
+/// The progress of a walk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    New,
+    Started,
+    Ended,
 }
 
 impl<'c, 'a, 'm, M: Memory + ?Sized> Walk<'c, 'a, 'm, M> {
@@ -52,8 +62,8 @@ impl<'c, 'a, 'm, M: Memory + ?Sized> Walk<'c, 'a, 'm, M> {
         Self {
             unwinder,
             memory,
-            next: Some(first),
-            started: false,
+            frame: first,
+            state: State::New,
             left: FRAME_LIMIT,
             limit: FRAME_LIMIT,
         }
@@ -65,21 +75,25 @@ impl<'c, 'a, 'm, M: Memory + ?Sized> Walk<'c, 'a, 'm, M> {
         Self { left: limit, limit, ..self }
     }
 
-    fn caller(&self, frame: &Frame) -> Result<Frame, UnwindError> {
-        let mut registers = frame.registers;
-        let step = self.unwinder.step(&mut registers, frame.position, self.memory)?;
+    /// Replaces the frame by its caller.
+    fn go_to_caller(&mut self) -> Result<(), UnwindError> {
+        let frame = &mut self.frame;
+        let (rip, rsp) = (frame.registers.rip, frame.registers.rsp());
+        let step = self.unwinder.step(&mut frame.registers, frame.position, self.memory)?;
         if let Some(register) = step.needed.difference(frame.known).gprs().next() {
-            return Err(UnwindError::LostRegister { register, address: frame.registers.rip });
+            return Err(UnwindError::LostRegister { register, address: rip });
         }
-        let (rsp, caller_rsp) = (frame.registers.rsp(), registers.rsp());
+        let caller_rsp = frame.registers.rsp();
         // Below a machine frame the stack may be another one. Steps by call frame information have
         // been checked: the first may leave the stack pointer where it is.
         let checked = step.trust == Trust::Cfi;
         if caller_rsp <= rsp && step.caller != Position::Interrupted && !checked {
             return Err(UnwindError::NoProgress { rsp, caller_rsp });
         }
-        let known = step.known(frame.known);
-        Ok(Frame { registers, known, position: step.caller, found_by: Some(step) })
+        frame.known = step.known(frame.known);
+        frame.position = step.caller;
+        frame.found_by = Some(step);
+        Ok(())
     }
 }
 
@@ -87,21 +101,20 @@ impl<M: Memory + ?Sized> Iterator for Walk<'_, '_, '_, M> {
     type Item = Result<Frame, UnwindError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let frame = self.next.take()?;
-        let frame = if self.started {
-            match self.caller(&frame) {
-                Ok(frame) => frame,
-                Err(error) => return Some(Err(error)),
-            }
-        } else {
-            frame
+        let came = match self.state {
+            State::New => Ok(()),
+            State::Started => self.go_to_caller(),
+            State::Ended => return None,
         };
-        self.started = true;
+        self.state = State::Ended;
+        if let Err(error) = came {
+            return Some(Err(error));
+        }
         if self.left == 0 {
             return Some(Err(UnwindError::TooManyFrames { limit: self.limit }));
         }
         self.left -= 1;
-        self.next = Some(frame);
-        Some(Ok(frame))
+        self.state = State::Started;
+        Some(Ok(self.frame))
     }
 }

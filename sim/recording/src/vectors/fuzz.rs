@@ -230,6 +230,26 @@ impl Memory for FuzzMemory<'_> {
         }
         Ok(())
     }
+
+    fn read_u64(&self, address: u64) -> Result<u64, Unreadable> {
+        // Nearly all reads of a walk: each byte would compute the word again.
+        if STACK.contains(&address) && address.is_multiple_of(8) {
+            return Ok(stack_word(address));
+        }
+        let mut bytes = [0; 8];
+        self.read(address, &mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    fn read_u128(&self, address: u64) -> Result<u128, Unreadable> {
+        if STACK.contains(&address) && address.is_multiple_of(16) {
+            let high = u128::from(stack_word(address + 8));
+            return Ok(high << 64 | u128::from(stack_word(address)));
+        }
+        let mut bytes = [0; 16];
+        self.read(address, &mut bytes)?;
+        Ok(u128::from_le_bytes(bytes))
+    }
 }
 
 #[cfg(test)]
@@ -283,6 +303,20 @@ mod tests {
             assert!(record.content().starts_with(record.blob));
         }
         Ok(records)
+    }
+
+    #[test]
+    fn words_are_those_that_their_bytes_make() {
+        let memory = FuzzMemory::new(b"0123456789abcdefg");
+        let starts = [STACK.start, STACK.start + 0x4F8, STACK.end - 24, IMAGE_BASE - 1];
+        for address in starts.into_iter().flat_map(|start| start..start + 24) {
+            let mut bytes = [0; 8];
+            let read = memory.read(address, &mut bytes).map(|()| u64::from_le_bytes(bytes));
+            assert_eq!(memory.read_u64(address), read, "{address:#x}");
+            let mut bytes = [0; 16];
+            let read = memory.read(address, &mut bytes).map(|()| u128::from_le_bytes(bytes));
+            assert_eq!(memory.read_u128(address), read, "{address:#x}");
+        }
     }
 
     #[test]

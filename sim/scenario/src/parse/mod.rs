@@ -1,6 +1,7 @@
 //! Parsing of texts to scenarios.
 
 mod body;
+mod document;
 mod fit;
 mod function;
 mod histories;
@@ -77,9 +78,11 @@ type Problems = Vec<(Span, ProblemKind)>;
 
 /// Parses a text as KDL. The syntax is checked first: it bounds the parser's time and stack.
 pub(super) fn read(text: &str) -> Result<KdlDocument, Problems> {
-    let errors = syntax::check(text);
-    if !errors.is_empty() {
-        return Err(errors.into_iter().map(|(span, error)| (span, error.into())).collect());
+    let tokens = syntax::check(text).map_err(|errors| -> Problems {
+        errors.into_iter().map(|(span, error)| (span, error.into())).collect()
+    })?;
+    if let Some(document) = document::document(text, &tokens) {
+        return Ok(document);
     }
     KdlDocument::parse_v2(text).map_err(|error| kdl_problems(&error, text))
 }

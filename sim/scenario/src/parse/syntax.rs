@@ -48,11 +48,18 @@ struct Syntax {
     errors: Vec<(Span, SyntaxError)>,
 }
 
-/// Returns all syntax errors of a text.
-pub(crate) fn check(text: &str) -> Vec<(Span, SyntaxError)> {
+/// The syntax errors of a text, with their places.
+pub(crate) type SyntaxErrors = Vec<(Span, SyntaxError)>;
+
+/// Returns the tokens of a text, all of which are right.
+///
+/// # Errors
+/// Returns all syntax errors.
+pub(crate) fn check(text: &str) -> Result<Vec<(Span, Token)>, SyntaxErrors> {
     if text.len() > MAX_TEXT {
-        return vec![(Span::between(MAX_TEXT, text.len()), SyntaxError::TooLong)];
+        return Err(vec![(Span::between(MAX_TEXT, text.len()), SyntaxError::TooLong)]);
     }
+    let mut tokens = Vec::new();
     let mut syntax = Syntax {
         state: State::Node,
         apart: false,
@@ -63,7 +70,10 @@ pub(crate) fn check(text: &str) -> Vec<(Span, SyntaxError)> {
     };
     for (span, token) in Tokens::new(text) {
         match token {
-            Ok(token) => syntax.token(span, token),
+            Ok(token) => {
+                tokens.push((span, token));
+                syntax.token(span, token);
+            }
             Err(error) => syntax.fail(span, error),
         }
     }
@@ -74,7 +84,7 @@ pub(crate) fn check(text: &str) -> Vec<(Span, SyntaxError)> {
     syntax.end_node(end);
     let unclosed = syntax.blocks.iter().map(|block| (block.start, SyntaxError::UnclosedBlock));
     syntax.errors.extend(unclosed);
-    syntax.errors
+    if syntax.errors.is_empty() { Ok(tokens) } else { Err(syntax.errors) }
 }
 
 impl Syntax {

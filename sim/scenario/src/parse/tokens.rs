@@ -113,6 +113,13 @@ impl<'t> Tokens<'t> {
     fn string(&mut self) -> Result<Token, SyntaxError> {
         let several_lines = self.rest().starts_with(r#"""""#);
         self.at += 1;
+        // Nearly all strings are of these characters.
+        let is_plain = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
+        let plain = self.rest().bytes().take_while(is_plain).count();
+        if !several_lines && self.rest().as_bytes().get(plain) == Some(&b'"') {
+            self.at += plain + 1;
+            return Ok(Token::String);
+        }
         let mut result = Ok(Token::String);
         let mut characters = self.rest().char_indices();
         while let Some((offset, c)) = characters.next() {
@@ -240,6 +247,9 @@ fn is_disallowed(c: char) -> bool {
 }
 
 fn is_word(c: char) -> bool {
+    if matches!(c, 'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.') {
+        return true;
+    }
     let punctuation =
         matches!(c, '{' | '}' | ';' | '=' | '"' | '\\' | '/' | '(' | ')' | '[' | ']' | '#');
     !(punctuation || c.is_whitespace() || is_disallowed(c))

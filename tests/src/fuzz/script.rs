@@ -51,6 +51,7 @@ enum Action {
     ResumeRuntime,
     Initialize,
     Threads,
+    ForceGc,
     Allocate,
     Log,
     LoadLibrary,
@@ -61,7 +62,7 @@ enum Action {
 
 impl Action {
     fn arbitrary(bytes: &mut Unstructured<'_>) -> Result<Self> {
-        let which = bytes.int_in_range(0..=25_u8)?;
+        let which = bytes.int_in_range(0..=26_u8)?;
         let mut micros = || bytes.int_in_range(0..=LONGEST);
         Ok(match which {
             0 | 1 => Self::Lock(bytes.arbitrary()?),
@@ -93,6 +94,7 @@ impl Action {
             22 => Self::Log,
             23 => Self::LoadLibrary,
             24 => Self::LookUp,
+            25 => Self::ForceGc,
             _ if bytes.arbitrary()? => Self::Signal(bytes.arbitrary()?),
             _ => Self::Join(bytes.arbitrary()?),
         })
@@ -222,6 +224,9 @@ impl Shared {
             }
             Action::Threads => {
                 let _ = me.info().enum_threads();
+            }
+            Action::ForceGc => {
+                let _ = me.info().force_gc();
             }
             Action::Allocate => me.allocate(),
             Action::Log => me.log(),

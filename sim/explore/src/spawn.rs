@@ -82,6 +82,7 @@ impl CurrentThread<'_, '_> {
     /// Returns the thread with this OS id.
     #[must_use]
     pub fn thread_with(&self, os: OsThreadId) -> Option<ThreadIndex> {
+        self.kernel.touch(Footprint::THREADS.read());
         self.kernel.index_of(os)
     }
 
@@ -98,6 +99,7 @@ impl CurrentThread<'_, '_> {
     /// Returns the OS id of a thread.
     #[must_use]
     pub fn os_of(&self, thread: ThreadIndex) -> Option<OsThreadId> {
+        self.kernel.touch(Footprint::THREADS.read());
         Some(self.kernel.state.borrow().threads.get(thread.index())?.os)
     }
 

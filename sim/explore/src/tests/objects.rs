@@ -7,6 +7,7 @@ use crate::{
     ThreadIndex, TurnEvent, Verdict, check,
 };
 use clr_codegen::Statement;
+use clr_runtime::OsThreadId;
 use clr_runtime::profiling::CallbackKind;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -298,6 +299,33 @@ pub(super) fn started_later() {
 #[test]
 fn a_thread_can_be_started_by_a_callback() {
     started_later();
+}
+
+/// A thread is found by its number from its start on: a search that counts the question as no access misses one of the two.
+#[test]
+fn a_thread_is_found_by_its_number_from_its_start_on() {
+    let questions: [fn(&CurrentThread<'_, '_>) -> bool; 2] = [
+        |me| me.thread_with(OsThreadId(0x2002)).is_some(),
+        |me| me.os_of(ThreadIndex(2)).is_some(),
+    ];
+    for question in questions {
+        for expected in [false, true] {
+            let report = search(
+                &|setup| {
+                    setup.thread("starts", |me| {
+                        me.spawn("late", |_| {});
+                    });
+                    setup.thread("asks", move |me| {
+                        if question(me) == expected {
+                            me.fail("found");
+                        }
+                    });
+                },
+                &Budget::exhaustive(10_000),
+            );
+            assert!(!report.survives(), "{expected}");
+        }
+    }
 }
 
 #[test]

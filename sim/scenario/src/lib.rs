@@ -46,6 +46,7 @@ mod named;
 mod parse;
 mod problem;
 mod problem_code;
+mod program_stop;
 mod reference_check;
 mod run_bare;
 mod run_on_runtime;

@@ -44,6 +44,7 @@ mod managed;
 mod passes;
 mod process_end;
 pub mod reference;
+mod service_step;
 mod services;
 mod signal;
 pub mod stubs;
@@ -71,12 +72,9 @@ use clr_codegen::shadow_stack::{Broken, ShadowStack};
 use clr_codegen::{FunctionIndex, LinkedProgram};
 use clr_machine::{SavePoint, StopReason};
 use clr_runtime::generation::Generation;
-use clr_runtime::profiling::{CallbackKind, CallbackMode};
-use clr_runtime::thread::ThreadObject;
-use clr_runtime::{OsThreadId, Process, Runtime, Thread, ThreadLife};
+use clr_runtime::profiling::CallbackKind;
+use clr_runtime::{OsThreadId, Process, Runtime, Thread};
 use clr_walker::profiling::ThreadId;
-use clr_walker::registers::Gpr;
-use services::Step;
 use std::rc::Rc;
 use thiserror::Error;
 use thread::Executed;
@@ -406,122 +404,6 @@ impl<'b> World<'b> {
         *machine.cpu_mut() = next;
         self.current = thread;
         Ok(())
-    }
-
-    /// Performs one part of a service.
-    fn service_step(&mut self, thread: usize, step: Step) -> Result<StepEvent, WorldError> {
-        if self.waits_to_call_back(thread, step).is_some() {
-            return Ok(self.wait(thread, step));
-        }
-        Ok(match step {
-            Step::Callback(kind) | Step::CallbackIn(kind, _) if !self.wants(kind) => {
-                StepEvent::Stepped
-            }
-            Step::Callback(kind) => {
-                self.enter_callback(thread, kind, kind.mode(self.runtime.generation));
-                StepEvent::Callback(kind)
-            }
-            Step::CallbackIn(kind, mode) => {
-                self.enter_callback(thread, kind, mode);
-                StepEvent::Callback(kind)
-            }
-            Step::Exception(action) => return self.exception_step(thread, action),
-            Step::Propagate => return self.propagate(thread),
-            Step::Return(value) => {
-                self.runtime.memory.borrow_mut().cpu_mut().set(Gpr::Rax, value);
-                self.come_back(thread);
-                StepEvent::Stepped
-            }
-            Step::Hook => StepEvent::Hook,
-            Step::Attach => {
-                self.attach(thread);
-                StepEvent::Stepped
-            }
-            Step::ShutDown => {
-                self.runtime.change_process(|process| process.shutting_down = true);
-                StepEvent::Stepped
-            }
-            Step::IdOver => {
-                if let Some(os) = self.os(thread) {
-                    self.runtime.change_thread(os, |thread| thread.id_is_over = true);
-                }
-                StepEvent::Stepped
-            }
-            Step::Gone => {
-                if let Some(os) = self.os(thread) {
-                    self.runtime.change_thread(os, |thread| thread.life = ThreadLife::Dead);
-                }
-                StepEvent::Stepped
-            }
-            Step::Cooperative(cooperative) => {
-                self.set_cooperative(thread, cooperative);
-                StepEvent::Stepped
-            }
-            Step::ForbidSuspension(forbid) => {
-                if let Some(object) = self.object(thread) {
-                    // A Thread object of the world is always mapped.
-                    let _ = ThreadObject(object)
-                        .set_forbid_suspend(&mut *self.runtime.memory.borrow_mut(), forbid.into());
-                }
-                StepEvent::Stepped
-            }
-            Step::Wait(0) => StepEvent::Stepped,
-            Step::Wait(times) => self.wait(thread, Step::Wait(times - 1)),
-            Step::Restore => self.restore_context(thread),
-            Step::Acquire(lock) => self.acquire(thread, lock),
-            Step::Release(lock) => self.release(thread, lock),
-            Step::AwaitResume | Step::Suspend(_) | Step::StopOthers => {
-                self.suspension_step(thread, step)
-            }
-            Step::AwaitForeground => self.await_foreground(thread),
-            Step::Write(_)
-            | Step::Free(_)
-            | Step::AskForGc
-            | Step::AwaitGc(_)
-            | Step::ServeGc
-            | Step::MadeGc(_) => self.unloading_step(thread, step),
-        })
-    }
-
-    /// Returns from a service, as its ret would.
-    fn come_back(&mut self, thread: usize) {
-        let machine = &mut *self.runtime.memory.borrow_mut();
-        let from = machine.cpu().rip();
-        let rsp = machine.cpu().rsp();
-        let to = clr_walker::memory::Memory::read_u64(machine, rsp).unwrap_or_default();
-        machine.cpu_mut().set_rip(to);
-        machine.cpu_mut().set(Gpr::Rsp, rsp.wrapping_add(8));
-        let cpu = *machine.cpu();
-        if let Some(executed) = self.threads.get_mut(thread) {
-            clr_machine::Observer::on_return(&mut executed.shadow_stack, &cpu, from);
-        }
-    }
-
-    /// Begins a callback in the mode that the runtime makes it in (contract §6).
-    fn enter_callback(&mut self, thread: usize, kind: CallbackKind, mode: CallbackMode) {
-        let before = self.is_cooperative(thread);
-        let within = match mode {
-            CallbackMode::Preemptive => false,
-            CallbackMode::Cooperative => true,
-            CallbackMode::Any => before,
-        };
-        self.set_cooperative(thread, within);
-        if kind == CallbackKind::ThreadDestroyed
-            && let Some(os) = self.os(thread)
-        {
-            self.runtime.change_thread(os, |thread| thread.reported_dead = true);
-        }
-        if let Some(executed) = self.threads.get_mut(thread) {
-            executed.in_callback = Some(kind);
-            executed.was_cooperative = before;
-        }
-    }
-
-    fn leave_callback(&mut self, thread: usize) {
-        let Some(executed) = self.threads.get_mut(thread) else { return };
-        executed.in_callback = None;
-        let before = executed.was_cooperative;
-        self.set_cooperative(thread, before);
     }
 }
 

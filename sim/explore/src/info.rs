@@ -23,6 +23,16 @@ type Result<T> = core::result::Result<T, CallError<Outcome>>;
 /// would a coroutine.
 const NESTED: u32 = 8;
 
+/// Methods that may trigger a GC, or wait for one: EnumThreads takes the lock of the thread list, which a GC holds.
+const TRIGGERING: [&str; 6] = [
+    "GetFunctionFromIP2",
+    "GetFunctionFromIP3",
+    "GetCodeInfo3",
+    "GetCodeInfo4",
+    "EnumThreads",
+    "ForceGC",
+];
+
 /// The state of the runtime that its methods look at.
 const ASKED: Footprint =
     Footprint::CODE.and(Footprint::RUNTIME).and(Footprint::THREADS).and(Footprint::SUSPENSION);
@@ -110,8 +120,25 @@ impl<'b> CurrentThread<'_, 'b> {
         name: &'static str,
         method: impl FnOnce(Caller<'_, 'b, Machine>) -> Result<T>,
     ) -> Result<T> {
-        let changes = Footprint::CODE | Footprint::RUNTIME | Footprint::THREADS;
-        self.call_touching(name, changes | ASKED.read(), method)
+        let what = match name {
+            "ForceGC" => Footprint::ALL,
+            "SuspendRuntime" | "ResumeRuntime" if !Bug::SuspensionWithoutFootprint.is_planted() => {
+                self.kernel.of_runtime()
+            }
+            _ => Footprint::CODE | Footprint::RUNTIME | Footprint::THREADS | ASKED.read(),
+        };
+        self.call_touching(name, what, method)
+    }
+
+    /// Checks a call that may trigger a GC or wait for one: a lock held during the call remains held
+    /// while all threads wait (H-06).
+    fn may_trigger(&self) {
+        let state = self.kernel.state.borrow();
+        let holds = state.locks.iter().any(|lock| lock.is_held_by(self.me));
+        drop(state);
+        if holds {
+            self.kernel.broke(self.me, ProfilerRule::LockOverGcTrigger);
+        }
     }
 
     /// Calls a method of the runtime all of whose turns touch `what`.
@@ -122,6 +149,9 @@ impl<'b> CurrentThread<'_, 'b> {
         method: impl FnOnce(Caller<'_, 'b, Machine>) -> Result<T>,
     ) -> Result<T> {
         let thread = self;
+        if TRIGGERING.contains(&name) {
+            thread.may_trigger();
+        }
         thread.switch();
         thread.record(TurnEvent::Called(name, None));
         let mut calls = 0;
@@ -186,19 +216,6 @@ impl<'b> Info<'_, '_, 'b> {
     ) -> Result<T> {
         self.thread.call_runtime(name, method)
     }
-
-    /// Checks a call that may trigger a GC or wait for one: a lock held during the call remains held
-    /// while all threads wait (H-06).
-    fn may_trigger(self) {
-        let thread = self.thread;
-        let holds = {
-            let state = thread.kernel.state.borrow();
-            state.locks.iter().any(|lock| lock.is_held_by(thread.me))
-        };
-        if holds {
-            thread.kernel.broke(thread.me, ProfilerRule::LockOverGcTrigger);
-        }
-    }
 }
 
 impl Info<'_, '_, '_> {
@@ -207,8 +224,7 @@ impl Info<'_, '_, '_> {
     /// # Errors
     /// Those of [`Caller::force_gc`].
     pub fn force_gc(&self) -> Result<()> {
-        self.may_trigger();
-        self.call("ForceGC", |info| self.thread.touching(Footprint::ALL, || info.force_gc()))
+        self.call("ForceGC", |info| info.force_gc())
     }
 }
 
@@ -256,12 +272,10 @@ impl ProfilerInfo for Info<'_, '_, '_> {
     }
 
     fn get_function_from_ip2(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
-        self.may_trigger();
         self.asks("GetFunctionFromIP2", |info| info.get_function_from_ip2(ip))
     }
 
     fn get_function_from_ip3(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
-        self.may_trigger();
         self.asks("GetFunctionFromIP3", |info| info.get_function_from_ip3(ip))
     }
 
@@ -279,12 +293,10 @@ impl ProfilerInfo for Info<'_, '_, '_> {
         rejit: ReJitId,
         ranges: &mut [CodeRange],
     ) -> Result<u32> {
-        self.may_trigger();
         self.asks("GetCodeInfo3", |info| info.get_code_info3(function, rejit, ranges))
     }
 
     fn get_code_info4(&self, start: u64, ranges: &mut [CodeRange]) -> Result<u32> {
-        self.may_trigger();
         self.asks("GetCodeInfo4", |info| info.get_code_info4(start, ranges))
     }
 
@@ -318,8 +330,6 @@ impl ProfilerInfo for Info<'_, '_, '_> {
     }
 
     fn enum_threads(&self) -> Result<Vec<ThreadId>> {
-        // It takes the lock of the thread list, which a GC holds.
-        self.may_trigger();
         self.asks("EnumThreads", |info| info.enum_threads())
     }
 
@@ -328,19 +338,11 @@ impl ProfilerInfo for Info<'_, '_, '_> {
     }
 
     fn suspend_runtime(&self) -> Result<()> {
-        let touches = if Bug::SuspensionWithoutFootprint.is_planted() {
-            Footprint::default()
-        } else {
-            self.thread.kernel.of_runtime()
-        };
-        self.call("SuspendRuntime", |info| self.thread.touching(touches, || info.suspend_runtime()))
+        self.call("SuspendRuntime", |info| info.suspend_runtime())
     }
 
     fn resume_runtime(&self) -> Result<()> {
-        self.call("ResumeRuntime", |info| {
-            let touches = self.thread.kernel.of_runtime();
-            self.thread.touching(touches, || info.resume_runtime())
-        })
+        self.call("ResumeRuntime", |info| info.resume_runtime())
     }
 
     fn get_event_mask(&self) -> Result<EventMask> {

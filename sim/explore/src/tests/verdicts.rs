@@ -356,6 +356,25 @@ fn resumes_can_be_forgotten_and_doubled() {
     assert_eq!(failure.verdict, Verdict::Broken { by: thread(1), rule });
 }
 
+/// Guests call by name.
+#[test]
+fn a_lock_over_a_call_by_name_breaks_the_rule_too() {
+    for (name, breaks) in [("EnumThreads", true), ("GetThreadInfo", false)] {
+        let load: &Load<'_> = &|setup| {
+            let lock = setup.lock("names");
+            setup.thread("lists", move |me| {
+                let _held = me.lock(lock);
+                let listed = me.call_runtime(name, |caller| caller.enum_threads());
+                assert!(listed.is_ok());
+            });
+        };
+        let report = search(load, &Budget::exhaustive(1_000));
+        let broken: Vec<_> = report.broken.iter().map(|(_, rule, _)| *rule).collect();
+        let expected: &[_] = if breaks { &[ProfilerRule::LockOverGcTrigger] } else { &[] };
+        assert_eq!(broken, expected, "{name}");
+    }
+}
+
 /// The story of a broken rule ends where it was broken, and not where the history ends.
 #[test]
 fn stories_of_broken_rules_end_there() {

@@ -38,7 +38,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
             self.attach()?;
         }
         self.become_cooperative()?;
-        self.set_cooperative(true)?;
+        let was_cooperative = self.set_cooperative(true)?;
         match self.profiler.map(|profiler| profiler.request_gc(runtime)) {
             Some(GcRequest::Server(number)) => {
                 self.set_cooperative(false)?;
@@ -47,7 +47,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
             Some(GcRequest::Caller { moves }) => self.collect(moves)?,
             None => self.collect(true)?,
         }
-        self.set_cooperative(false)?;
+        self.set_cooperative(was_cooperative)?;
         runtime.change_thread(self.os, |thread| {
             if thread.object.is_some() {
                 thread.callback_state.0 |= CallbackState::FORCED_GC.0;

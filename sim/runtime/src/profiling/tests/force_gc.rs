@@ -196,6 +196,26 @@ fn threads_of_the_runtime_are_refused_in_callbacks_and_with_frames() {
     }
 }
 
+/// A thread that may force GCs in callbacks has its mode again afterwards.
+#[test]
+fn a_gc_leaves_the_mode_of_the_thread() {
+    for generation in Generations::CLR_4.iter() {
+        for cooperative in [false, true] {
+            let runtime = monitored(generation);
+            let fields = ThreadFields { cooperative, ..ThreadFields::default() };
+            fields.write(&mut *runtime.memory.borrow_mut(), OTHER_ID).unwrap();
+            let profiler = Forces::default();
+            profiler.nested.borrow_mut().extend([Ok(()), Ok(())]);
+            let found = with_state(&runtime, OTHER, 3 | 4, |caller| {
+                caller.with_profiler(&profiler).force_gc()
+            });
+            assert_eq!(found, Ok(()), "{generation}");
+            let now = word(&runtime, OTHER_ID, COOPERATIVE) != 0;
+            assert_eq!(now, cooperative, "{generation}");
+        }
+    }
+}
+
 #[test]
 fn the_gc_and_the_profiler_are_checked() {
     for generation in Generation::ALL {

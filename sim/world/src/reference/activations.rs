@@ -34,6 +34,8 @@ pub(super) struct Fact {
     pub is_source: bool,
     /// The function leads from unmanaged code into managed code.
     is_way_in: bool,
+    /// The function waits for the end of a suspension on the way back from unmanaged code.
+    waits: bool,
     /// The function calls unmanaged code between the helpers of ready-to-run code.
     pub begins: bool,
 }
@@ -59,6 +61,7 @@ impl ProgramFacts {
             Shared::GenericComCallStub,
             Shared::ComToClrDispatchHelper,
         ];
+        let waits = expanded.shared.get(&Shared::RareDisable);
         let begin = expanded.shared.get(&Shared::PInvokeBegin);
         let begins = |statement: &Statement| match statement {
             Statement::Call(_, callee) => Some(callee) == begin,
@@ -85,6 +88,7 @@ impl ProgramFacts {
                 saves: (integer, shape.xmm_saves.iter().fold(0, |mask, n| mask | 1 << n)),
                 is_source: expanded.placed.contains(&id),
                 is_way_in: ways_in.contains(&&id),
+                waits: waits == Some(&id),
                 begins: function.body.iter().any(|statement| statement.contains(&begins)),
             });
         }
@@ -134,9 +138,10 @@ impl ReferenceActivation {
         !self.is_managed() && self.fact.is_none_or(|fact| !fact.is_source && !fact.is_way_in)
     }
 
-    /// Returns true if the activation is of a service of the world.
-    pub(super) const fn is_service(&self) -> bool {
-        self.fact.is_none()
+    /// Returns true if the activation waits for the end of a suspension, on the way back from unmanaged code: it is of a service of
+    /// the world, or on Unix of the runtime's function around it.
+    pub(super) fn waits_to_come_back(&self) -> bool {
+        self.fact.is_none_or(|fact| fact.waits)
     }
 }
 

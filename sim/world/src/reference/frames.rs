@@ -117,7 +117,7 @@ fn inlined_call(
     // address of a helper's call (C-156).
     let callee = host.checked_sub(1).and_then(|callee| activations.get(callee));
     let calls = activation.position == Position::ReturnAddress
-        && callee.is_some_and(|callee| !callee.is_service());
+        && callee.is_some_and(|callee| !callee.waits_to_come_back());
     let begins = activation.fact.is_some_and(|fact| fact.begins);
     let ip = if calls && !begins { activation.registers.rip } else { recorded };
     // The Frame of an IL stub of the runtime has the method of the P/Invoke; any other Frame has a

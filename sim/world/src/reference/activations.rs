@@ -23,6 +23,7 @@ pub enum ActivationCode {
 
 /// Properties of a function that are known before execution.
 #[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent")]
 pub(super) struct Fact {
     code: ActivationCode,
     /// Masks of the nonvolatile registers that the function's frames save: integer registers, then

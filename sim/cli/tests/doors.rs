@@ -6,6 +6,7 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod recorder;
+mod tool;
 #[path = "doors/trace.rs"]
 mod trace;
 
@@ -136,10 +137,7 @@ fn guest(
 #[cfg(target_env = "gnu")]
 #[test]
 fn the_recorders_sampling_thread_is_scheduled() {
-    let Some(library) = recorder::library() else {
-        eprintln!("not run: cargo of the build does not run here");
-        return;
-    };
+    let Some(library) = recorder::library() else { return };
     let settings = "sampler=1 events=jit,threads,gc,suspensions";
     let (trace, printed) =
         guest(&library, ("one_method.kdl", "net8-unix"), settings, &["--schedules", "40"]);
@@ -153,10 +151,7 @@ fn the_recorders_sampling_thread_is_scheduled() {
 #[cfg(target_env = "gnu")]
 #[test]
 fn a_thread_that_forces_gcs_gets_the_same_answers() {
-    let Some(library) = recorder::library() else {
-        eprintln!("not run: cargo of the build does not run here");
-        return;
-    };
+    let Some(library) = recorder::library() else { return };
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/doors/forced-gc");
     for runtime in ["coreclr-3.1-unix", "net8-unix", "net9-unix"] {
         let settings = format!("collector=1 events={EVENTS}");
@@ -191,10 +186,7 @@ impl Known {
 
 #[test]
 fn the_recorder_gets_the_same_answers_in_a_clr_and_in_the_simulated_runtime() {
-    let Some(library) = recorder::library() else {
-        eprintln!("not run: cargo of the build does not run here");
-        return;
-    };
+    let Some(library) = recorder::library() else { return };
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/doors");
     let (mut used, mut unknown) = (BTreeSet::new(), Vec::new());
     for runtime in ["coreclr-3.1-unix", "net8-unix", "net9-unix"] {

@@ -222,7 +222,7 @@ impl Info<'_, '_, '_> {
     /// Collects all generations: `ForceGC`.
     ///
     /// # Errors
-    /// Those of [`Caller::force_gc`].
+    /// Returns the errors of [`Caller::force_gc`].
     pub fn force_gc(&self) -> Result<()> {
         self.call("ForceGC", |info| info.force_gc())
     }

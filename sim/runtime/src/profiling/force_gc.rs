@@ -38,14 +38,14 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
             self.attach()?;
         }
         self.become_cooperative()?;
-        let was_cooperative = self.set_cooperative(true)?;
-        match self.profiler.map(|profiler| profiler.request_gc(runtime)) {
-            Some(GcRequest::Server(number)) => {
-                self.set_cooperative(false)?;
+        // The caller waits preemptively: for the GC's lock, for threads that have to stop, or for the server GC.
+        let was_cooperative = self.set_cooperative(false)?;
+        let here = GcRequest::Caller { moves: true };
+        match self.profiler.map_or(here, |profiler| profiler.request_gc(runtime)) {
+            GcRequest::Server(number) => {
                 self.wait(Wait::Gc(number));
             }
-            Some(GcRequest::Caller { moves }) => self.collect(moves)?,
-            None => self.collect(true)?,
+            GcRequest::Caller { moves } => self.collect(moves)?,
         }
         self.set_cooperative(was_cooperative)?;
         runtime.change_thread(self.os, |thread| {
@@ -56,7 +56,8 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         Ok(())
     }
 
-    /// Refuses threads of the runtime in callbacks, and those that might be in managed code (C-174).
+    /// Refuses threads of the runtime in callbacks, and those that might be in managed code (C-174). A GC-special thread
+    /// counts as one of the runtime (assumed).
     fn may_force_gc(&self) -> Result<()> {
         let runtime = self.runtime;
         let is_special = runtime.thread(self.os, |thread| thread.is_gc_special) == Some(true);
@@ -95,10 +96,8 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         Ok(())
     }
 
-    /// Performs a GC as a thread of the program does (contract §6).
+    /// Performs a GC as a thread of the program does (contract §6), on a preemptive thread.
     fn collect(&self, moves: bool) -> Result<()> {
-        // Waits for the lock and for other threads are made in preemptive mode.
-        self.set_cooperative(false)?;
         self.acquire(Lock::Gc)?;
         self.stop_threads(SuspensionReason::Gc)?;
         self.set_cooperative(true)?;

@@ -1,11 +1,11 @@
 //! A thread that forces GCs: `collector=1`.
 //!
-//! It is started in the first JITCompilationFinished of the program's code, which waits for its end. Callbacks
-//! that are made on it are listed with the call that they are made in.
+//! The first JITCompilationFinished of the program's code starts the thread, and waits until it has ended. The line of a
+//! call lists the callbacks that were made on the thread during the call.
 
 use super::walks::result;
 use super::{Block, NESTED, Trace};
-use clr_walker::profiling::{HResult, ProfilerInfo as _};
+use clr_walker::profiling::ProfilerInfo as _;
 
 impl Trace {
     /// Starts the thread, waits for its end, and writes its block.
@@ -36,19 +36,11 @@ impl Trace {
         self.force(block, "ForceGC again");
     }
 
-    /// Forces a GC, outside of a callback.
-    fn force(&self, block: &mut Block, call: &str) {
+    /// Calls ForceGC, and lists the callbacks that it makes on this thread.
+    pub(super) fn force(&self, block: &mut Block, call: &str) {
         let _ = Self::nested();
         // SAFETY: the call has no pointers.
         let forced = unsafe { self.raw.ForceGC() };
         block.add(call, forced, &Self::nested().join(" "));
-    }
-
-    /// Tries to force a GC in a callback.
-    pub(super) fn ask_gc(&self, block: &mut Block) {
-        let _ = Self::nested();
-        // SAFETY: as above.
-        let refused: HResult = unsafe { self.raw.ForceGC() };
-        block.add("ForceGC", refused, &Self::nested().join(" "));
     }
 }

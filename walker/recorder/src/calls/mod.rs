@@ -215,7 +215,7 @@ impl Trace {
             self.ask_too_late(&mut block);
         }
         self.ask_suspension(&mut block);
-        self.ask_gc(&mut block);
+        self.force(&mut block, "ForceGC");
         self.write(callback, &subject.name(&self.names, &self.raw, own), &block);
     }
 

@@ -119,6 +119,16 @@ struct Group {
     first: Executed,
 }
 
+impl Group {
+    /// Adds a history.
+    fn add(&mut self, executed: &Executed) {
+        self.count += 1;
+        if executed.number < self.first.number {
+            self.first = executed.clone();
+        }
+    }
+}
+
 /// The results of a search.
 #[derive(Default)]
 struct Found {
@@ -143,21 +153,13 @@ impl Found {
         if executed.end == ENDS {
             let rules = executed.broken.iter().filter_map(|word| ProfilerRule::from_word(word));
             for rule in rules {
-                let first = executed.clone();
-                let known = self.broken.entry(rule.word()).or_insert(Group { count: 0, first });
-                known.count += 1;
-                if executed.number < known.first.number {
-                    known.first = executed.clone();
-                }
+                let known = self.broken.entry(rule.word());
+                known.or_insert_with(|| Group { count: 0, first: executed.clone() }).add(&executed);
             }
         }
-        let known = self.groups.iter_mut().find(|known| known.first.end == executed.end);
-        let Some(known) = known else {
-            return self.groups.push(Group { count: 1, first: executed });
-        };
-        known.count += 1;
-        if executed.number < known.first.number {
-            known.first = executed;
+        match self.groups.iter_mut().find(|known| known.first.end == executed.end) {
+            Some(known) => known.add(&executed),
+            None => self.groups.push(Group { count: 1, first: executed }),
         }
     }
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Measures all that the chapter on speed says, and writes it.
 
-    .ci/performance.py [--only NAME ...] [--fuzz SECONDS] [--asan SECONDS]
+    .ci/performance.py [--only NAME ...] [--fuzz SECONDS] [--asan SECONDS] [--targets TARGET ...] [--corpora FOLDER]
 
 replaces the text between the marks of `sim/src/book/speed.md`: the tables of the benchmarks, each of which
 runs its peers in the same process; CPU seconds of `clrsim run`; and how fast libFuzzer runs each target of
 `fuzz/Cargo.toml` from its seeds on one processor: with --fuzz without sanitizer and traces of comparisons, with --asan
-with AddressSanitizer and the traces. The row of this version in the table of releases gets the ratios of this run. NAME is a mark. A run takes half an
-hour; unicorn needs cmake, a C compiler and libclang, fuzzing needs nightly Rust and cargo-fuzz.
+with AddressSanitizer and the traces; --targets prints the rows of these targets alone, and writes no table. The row of this
+version in the table of releases gets the ratios of this run. NAME is a mark. A run takes half an hour; unicorn needs cmake, a C compiler and libclang, fuzzing needs nightly Rust and cargo-fuzz.
 
 Nothing else should run on the machine: the page says how loaded it was.
 """
@@ -19,6 +19,7 @@ import re
 import resource
 import shutil
 import subprocess
+import sys
 import tempfile
 import tomllib
 from pathlib import Path
@@ -88,33 +89,53 @@ def embedded():
             f"embedded texts and recordings | {samples[1]:.1f} | {samples[0]:.1f} | {samples[-1]:.1f} |")
 
 
-def fuzz(seconds, flags):
-    """Returns the table of the fuzz targets, built with these flags."""
+def campaign(name, folder, binary, seconds):
+    """Runs a fuzz target from its seeds. Returns its row of the table, and true if it has failed."""
+    corpus, log = folder / name, folder / f"{name}.log"
+    corpus.mkdir(parents=True, exist_ok=True)
+    seeds = ROOT / "fuzz/seeds" / name
+    if seeds.exists():
+        shutil.copytree(seeds, corpus, dirs_exist_ok=True)
+    before = len(list(corpus.iterdir()))
+    command = [binary, corpus, "-seed=1", *OPTIONS, f"-max_total_time={seconds}", "-print_final_stats=1",
+               f"-artifact_prefix={folder}/{name}-"]
+    with open(log, "w") as out:
+        child = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=out)
+        _, child.returncode, usage = os.wait4(child.pid, 0)
+    text = log.read_text(errors="replace")
+    # A target that has failed prints no statistics.
+    runs = re.findall(r"stat::number_of_executed_units:\s*(\d+)", text) or re.findall(r"^#(\d+)", text, re.M) or [0]
+    edges = (re.findall(r"cov: (\d+)", text) or ["–"])[-1]
+    used, new = usage.ru_utime + usage.ru_stime, len(list(corpus.iterdir())) - before
+    row = f"| `{name}` | {int(runs[-1]) / used:,.0f} | {edges} | {60 * new / used:,.0f} |"
+    (folder / f"{name}.row").write_text(row)
+    print(row, flush=True)
+    return row, child.returncode != 0
+
+
+def fuzz(seconds, flags, folder, only):
+    """Returns the table of the fuzz targets, built with these flags. Corpora, logs and findings are left in the folder."""
     manifest = tomllib.loads((ROOT / "fuzz/Cargo.toml").read_text())
-    run(["cargo", "+nightly", "fuzz", "build", *flags])
+    names = [binary["name"] for binary in manifest["bin"]]
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "fuzz/target"))
+    run(["cargo", "+nightly", "fuzz", "build", *flags, "--target-dir", str(target)])
+    host = run(["rustc", "-vV"], capture_output=True).split("host: ")[1].split()[0]
     before = load()
-    rows = []
-    for name in [binary["name"] for binary in manifest["bin"]]:
-        with tempfile.TemporaryDirectory() as folder:
-            corpus = Path(folder)
-            seeds = ROOT / "fuzz/seeds" / name
-            if seeds.exists():
-                shutil.copytree(seeds, corpus, dirs_exist_ok=True)
-            seeds = len(list(corpus.iterdir()))
-            found = subprocess.run(
-                ["cargo", "+nightly", "fuzz", "run", *flags, name, corpus, "--", "-seed=1", *OPTIONS,
-                 f"-max_total_time={seconds}", "-print_final_stats=1"],
-                cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-            if found.returncode != 0:
-                raise SystemExit(f"{name} fails:\n{found.stderr[-3000:]}")
-            new = len(list(corpus.iterdir())) - seeds
-        runs = int(re.search(r"stat::number_of_executed_units:\s*(\d+)", found.stderr)[1])
-        edges = re.findall(r"cov: (\d+)", found.stderr)[-1]
-        rows.append(f"| `{name}` | {runs / seconds:,.0f} | {edges} | {60 * new / seconds:,.0f} |")
+    rows, failed = [], []
+    for name in [name for name in names if not only or name in only]:
+        done = folder / f"{name}.row"
+        if done.exists():
+            rows.append(done.read_text())
+            continue
+        row, fails = campaign(name, folder, target / host / "release" / name, seconds)
+        rows.append(row)
+        failed += [name] * fails
+    if failed:
+        print(f"these targets have failed, see their logs in {folder}: {', '.join(failed)}", file=sys.stderr)
     return "\n".join([
         "| target | runs/s | edges | new inputs/min |", "| --- | --: | --: | --: |", *rows,
-        f"\nlibFuzzer from the seeds, {seconds} s for each, one processor; `cargo fuzz` with "
-        f"`{' '.join(flags) or 'its defaults'}`, libFuzzer with `{' '.join(OPTIONS)}`. "
+        f"\nlibFuzzer from the seeds, {seconds} s for each; seconds and minutes of processor time, one processor; "
+        f"`cargo fuzz` with `{' '.join(flags) or 'its defaults'}`, libFuzzer with `{' '.join(OPTIONS)}`. "
         f"Load before: {before}. {machine()}."])
 
 
@@ -171,15 +192,20 @@ def main():
     parser.add_argument("--only", nargs="+", choices=[*BENCHES, "embedded", "none"], help="marks, or `none`")
     parser.add_argument("--fuzz", type=int, metavar="SECONDS", help="measure the fuzz targets too")
     parser.add_argument("--asan", type=int, metavar="SECONDS", help="the same with AddressSanitizer")
+    parser.add_argument("--targets", nargs="+", default=[], help="of the fuzz targets these alone")
+    parser.add_argument("--corpora", type=Path, metavar="FOLDER", help="keep corpora, logs, findings and rows of fuzz targets here; rows that are there are not made again")
     arguments = parser.parse_args()
     wanted = arguments.only or [*BENCHES, "embedded"]
     for name in [name for name in wanted if name != "none"]:
         print(name, flush=True)
         replace(name, embedded() if name == "embedded" else bench(BENCHES[name]))
-    if arguments.fuzz:
-        replace("fuzz", fuzz(arguments.fuzz, FAST))
-    if arguments.asan:
-        replace("asan", fuzz(arguments.asan, []))
+    with tempfile.TemporaryDirectory() as nowhere:
+        folder = (arguments.corpora or Path(nowhere)).resolve()
+        for mark, seconds, flags in [("fuzz", arguments.fuzz, FAST), ("asan", arguments.asan, [])]:
+            if seconds:
+                table = fuzz(seconds, flags, folder / mark, arguments.targets)
+                if not arguments.targets:
+                    replace(mark, table)
     # The line is of the benchmarks; the tables of fuzz targets name their machine themselves.
     if wanted != ["none"]:
         replace("machine_line", machine() + ".")

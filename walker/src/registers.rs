@@ -106,7 +106,7 @@ impl Gpr {
 }
 
 /// The sixteen integer registers, rip, and the nonvolatile vector registers xmm6 to xmm15.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Registers {
     /// The instruction pointer (VA).
     pub rip: u64,

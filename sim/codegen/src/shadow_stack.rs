@@ -11,7 +11,7 @@ use clr_walker::unwind::Position;
 use thiserror::Error;
 
 /// A caller of a frame: the expected result of unwinding the frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CallerState {
     /// Registers of the caller when control returns to it. After a call only the nonvolatile
     /// registers must have these values; after an interrupt, all of them.
@@ -24,7 +24,7 @@ pub struct CallerState {
 }
 
 /// A violation of the calling convention by a callee, which is a bug in the executed code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 pub enum Broken {
     /// There was no call to return from.
@@ -62,7 +62,7 @@ pub enum Broken {
 }
 
 /// The shadow stack of one thread.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct ShadowStack {
     convention: CallingConvention,
     /// Callers, the innermost frame's caller last.

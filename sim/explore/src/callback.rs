@@ -6,7 +6,7 @@ use clr_walker::profiling::ThreadId;
 use clr_world::{CallbackArguments, World};
 
 /// A callback of the profiler, with the arguments that the simulated runtime knows.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Callback {
     /// The method of `ICorProfilerCallback`.
     pub kind: CallbackKind,

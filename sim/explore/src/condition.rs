@@ -12,7 +12,7 @@ use super::planted_bug::Bug;
 use super::thread::CurrentThread;
 
 /// State of a condition variable.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub(super) struct ConditionState {
     /// Tickets of the threads that wait, ascending.
     waiters: Vec<u64>,
@@ -122,7 +122,7 @@ impl CurrentThread<'_, '_> {
         self.kernel.touch(Footprint::condition(condition.0));
         let woken = self.kernel.change_condition(condition.0, |state| state.leave(ticket));
         if !woken && !self.kernel.is_over() {
-            self.kernel.touch(Footprint::TIME);
+            self.kernel.touch_time();
             self.record(TurnEvent::TimedOut);
         }
         self.take_back(lock, depth);

@@ -36,7 +36,7 @@ impl CurrentThread<'_, '_> {
             && let Some(at) = state.set_at.get_mut(event.0 as usize)
         {
             // The time of setting can be queried.
-            self.kernel.touch(Footprint::TIME);
+            self.kernel.touch_time();
             *at = Some(now);
         }
     }
@@ -45,7 +45,7 @@ impl CurrentThread<'_, '_> {
     /// event the history fails.
     #[must_use]
     pub fn was_set_before(&self, event: EventObject, micros: u64) -> bool {
-        self.kernel.touch(Footprint::TIME);
+        self.kernel.touch_time();
         if self.kernel.state.borrow().timed.get(event.0 as usize) == Some(&false) {
             self.fail("the time of an event is asked for that is not timed");
         }
@@ -85,7 +85,7 @@ impl CurrentThread<'_, '_> {
         if in_time && !Bug::EventWithoutFootprint.is_planted() {
             self.kernel.touch(Footprint::event(event.0).read());
         } else {
-            self.kernel.touch(Footprint::TIME);
+            self.kernel.touch_time();
             self.record(TurnEvent::TimedOut);
         }
         in_time

@@ -119,6 +119,7 @@ impl Run<'_, '_, '_, '_, '_> {
                 break came;
             }
         };
+        world.clear_below(index);
         world.sync();
         came
     }

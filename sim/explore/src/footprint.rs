@@ -12,11 +12,11 @@ use core::str::FromStr;
 pub(super) type Things = u128;
 
 /// The first bits of threads, locks, events and condition variables: each kind has as many bits as the next one is away.
-const RUNTIME_LOCKS: u32 = 48;
-const PROFILER_LOCKS: u32 = 64;
-const EVENTS: u32 = 96;
-const CONDITIONS: u32 = 112;
-const SINGLE: u32 = 120;
+pub(super) const RUNTIME_LOCKS: u32 = 48;
+pub(super) const PROFILER_LOCKS: u32 = 64;
+pub(super) const EVENTS: u32 = 96;
+pub(super) const CONDITIONS: u32 = 112;
+pub(super) const SINGLE: u32 = 120;
 
 /// The sets of things that a turn has changed, and that it has read. Some things share a bit, which makes searches
 /// slower but not wrong.
@@ -53,6 +53,8 @@ impl Footprint {
         .and(Self::THREADS)
         .and(Self::OBJECTS)
         .and(Self::of((1 << PROFILER_LOCKS) - (1 << RUNTIME_LOCKS)));
+    /// Number of threads with a bit of their own: others share one.
+    pub(super) const THREADS_WITH_BITS: u32 = RUNTIME_LOCKS;
     /// Everything, for accesses that are not known exactly.
     pub const ALL: Self = Self::of(Things::MAX);
 
@@ -106,6 +108,19 @@ impl Footprint {
     #[must_use]
     pub const fn read(self) -> Self {
         Self { changed: 0, read: self.changed | self.read }
+    }
+
+    /// Returns what was changed.
+    #[must_use]
+    pub const fn changed(self) -> Self {
+        Self::of(self.changed)
+    }
+
+    /// Returns what the set has beyond another one.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        let others = other.changed | other.read;
+        Self { changed: self.changed & !others, read: self.read & !others }
     }
 
     /// Returns the bits of what was changed, and of what was read alone.

@@ -75,12 +75,12 @@ impl<'b> Profiler<'b, Machine> for CurrentThread<'_, 'b> {
     }
 
     fn attach(&self, _: &Runtime<'b>, os: OsThreadId) {
-        self.kernel.touch(Footprint::ALL);
+        self.kernel.touch(self.kernel.of_runtime());
         self.kernel.world.borrow_mut().attach_thread(os);
     }
 
     fn request_gc(&self, _: &Runtime<'b>) -> GcRequest {
-        self.kernel.touch(Footprint::ALL);
+        self.kernel.touch(self.kernel.of_runtime());
         self.kernel.world.borrow_mut().request_gc()
     }
 
@@ -121,7 +121,7 @@ impl<'b> CurrentThread<'_, 'b> {
         method: impl FnOnce(Caller<'_, 'b, Machine>) -> Result<T>,
     ) -> Result<T> {
         let what = match name {
-            "ForceGC" => Footprint::ALL,
+            "ForceGC" => self.kernel.of_runtime(),
             "SuspendRuntime" | "ResumeRuntime" if !Bug::SuspensionWithoutFootprint.is_planted() => {
                 self.kernel.of_runtime()
             }

@@ -5,6 +5,7 @@
 
 use super::callback::Callback;
 use super::condition::ConditionState;
+use super::current_turn::CurrentTurn;
 use super::footprint::Footprint;
 use super::history::{History, ThreadIndex, ThreadKind, ThreadSummary, Turn, TurnEvent};
 use super::lock::{LockName, LockState};
@@ -161,8 +162,8 @@ pub(super) struct Kernel<'b> {
     pub(super) all_code: CodeMap<'b>,
     /// Threads that were started in the current turn.
     pub(super) spawned: Spawned,
-    /// Access set of the current turn.
-    footprint: Cell<Footprint>,
+    /// What the current turn accesses and depends on.
+    pub(super) turn: CurrentTurn,
     /// The remaining code is being unwound: it no longer waits, and records no events.
     over: Cell<bool>,
     /// The caller of the search was already unwinding.
@@ -183,7 +184,7 @@ impl<'b> Kernel<'b> {
             modules,
             all_code,
             spawned: Spawned::default(),
-            footprint: Cell::default(),
+            turn: CurrentTurn::default(),
             over: Cell::new(false),
             unwinds: Cell::new(false),
         })
@@ -232,8 +233,8 @@ impl<'b> Kernel<'b> {
 
     /// Starts a turn.
     pub(super) fn begin_turn(&self, thread: ThreadIndex) {
-        self.footprint.set(Footprint::thread(thread));
         let mut state = self.state.borrow_mut();
+        self.turn.begin(Footprint::thread(thread), state.threads.len());
         state.now += 1;
         state.turns += 1;
         let at = state.now;
@@ -241,15 +242,6 @@ impl<'b> Kernel<'b> {
             let (events, statuses) = (Vec::new(), Vec::new());
             history.turns.push(Turn { at, thread, events, statuses });
         }
-    }
-
-    pub(super) fn touch(&self, footprint: Footprint) {
-        self.footprint.set(self.footprint.get() | footprint);
-    }
-
-    /// Returns the access set of the current turn.
-    pub(super) fn footprint(&self) -> Footprint {
-        self.footprint.get()
     }
 
     /// Ends the history with this verdict, unless it has ended already.

@@ -48,6 +48,8 @@ mod abstract_state;
 mod callback;
 mod check;
 mod condition;
+mod content;
+mod current_turn;
 mod deadlock;
 mod ending;
 mod event;
@@ -78,6 +80,7 @@ mod walk;
 
 pub use callback::Callback;
 pub use check::{Budget, Explorer, Failure, Report, TestedProcess, check};
+pub use content::Contents;
 pub use ending::{Ending, HistoryDetail, Limits};
 pub use footprint::Footprint;
 pub use hazard::{Hazard, NoHazard};

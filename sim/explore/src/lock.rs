@@ -10,7 +10,7 @@ use core::fmt;
 pub struct ProfilerLock(pub(super) u32);
 
 /// Behaviour of a lock whose owner takes it again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LockKind {
     /// The owner waits for itself.
     #[default]
@@ -46,7 +46,7 @@ impl fmt::Display for LockName {
 }
 
 /// State of a lock of the profiler.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub(super) struct LockState {
     pub kind: LockKind,
     pub owner: Option<ThreadIndex>,

@@ -23,6 +23,10 @@ pub(super) enum Bug {
     WaitsForEver,
     /// States are distinguished by the steps before them, whatever their order.
     OrderIsForgotten,
+    /// The content of a lock does not say which thread owns it.
+    LocksHaveNoContents,
+    /// States are equal whatever the profiler's code has found so far.
+    ProgressIsForgotten,
     /// A timed wait is not ended by time.
     TimersForgotten,
     /// State of one history is carried over to the next.

@@ -19,6 +19,7 @@ use clr_coroutine::{Id, Scope, Stacks, State as Was};
 use clr_runtime::Outcome;
 use clr_runtime::profiling::CallbackKind;
 use clr_walker::registers::Registers;
+use clr_world::content::ContentHasher;
 use clr_world::{SignalError, SignalStack, WorldState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -115,6 +116,10 @@ fn begin<'p>(
     bodies
 }
 
+/// Positions of code that begins a handler of hooks, and one of signals.
+const HOOK: u64 = 1;
+const SIGNAL: u64 = 2;
+
 pub(super) struct Run<'r, 'stacks, 'env, 'b, 'p> {
     pub(super) data: &'r SearchData<'env, 'b>,
     pub(super) setup: &'env Setup<'p>,
@@ -171,6 +176,11 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
         let kernel = self.data.kernel;
         let (mut runnable, mut waits) = (Vec::new(), Vec::new());
         let mut last = None;
+        // What a search that learns from histories can compare states by.
+        let data = self.setup.data.as_ref().filter(|_| search.learns());
+        if let Some(contents) = data.and_then(|data| kernel.all_contents(data())) {
+            search.starts(&contents);
+        }
         loop {
             if kernel.state.borrow().verdict.is_some() {
                 return;
@@ -231,7 +241,8 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                 kernel.all_ended();
             }
             if !in_turn {
-                search.ran(thread, kernel.footprint());
+                let left = data.and_then(|data| kernel.contents(thread, data()));
+                search.ran(thread, kernel.footprint(), left.as_ref());
             }
             if recording == HistoryDetail::Statuses {
                 thread_status::record_statuses(kernel);
@@ -275,6 +286,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                         kernel.record(thread, TurnEvent::Callback(kind));
                         let ends_with = TurnEvent::CallbackOver(kind);
                         let callback = kernel.callback_of_program(thread, kind);
+                        kernel.turn.comes_to(ContentHasher::of(&callback));
                         self.activity(thread, ends_with, move |thread| {
                             thread.within(callback, || handler(thread));
                         });
@@ -291,6 +303,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                 Came::Hook => {
                     if let Some(handler) = self.setup.hook.clone() {
                         kernel.record(thread, TurnEvent::Hook);
+                        kernel.turn.comes_to(HOOK);
                         self.activity(thread, TurnEvent::HookOver, move |thread| handler(thread));
                     }
                 }
@@ -327,6 +340,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
         kernel.signalled(thread, interrupted.as_ref());
         kernel.world.borrow_mut().sync();
         kernel.record(thread, TurnEvent::Signal);
+        kernel.turn.comes_to(SIGNAL);
         if let Some(handler) = self.setup.signal.clone() {
             self.activity(thread, TurnEvent::SignalOver, move |thread| handler(thread));
         }

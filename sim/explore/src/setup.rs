@@ -40,6 +40,8 @@ pub struct Setup<'p> {
     pub(super) signal: Option<Handler<'p>>,
     pub(super) crash: Option<Handler<'p>>,
     pub(super) hides_places: bool,
+    /// Returns the hash of all data that the profiler's code has between its calls.
+    pub(super) data: Option<Box<dyn Fn() -> u64 + 'p>>,
 }
 
 impl std::fmt::Debug for Setup<'_> {
@@ -72,6 +74,16 @@ impl<'p> Setup<'p> {
     /// interpreter.
     pub const fn hide_places(&mut self) {
         self.hides_places = true;
+    }
+
+    /// Declares that the profiler's code keeps no data from one call to another, and shares none between its threads, but
+    /// this: `content` returns its hash. Each access to it must be [reported](CurrentThread::shares). An exhaustive search
+    /// then recognises states by what they contain, whatever has led to them, so that it executes fewer histories.
+    ///
+    /// With other data it would leave out histories that matter. It notices that a step is not what the same step was
+    /// before, and does not claim to have searched everything then.
+    pub fn keeps(&mut self, content: impl Fn() -> u64 + 'p) {
+        self.data = Some(Box::new(content));
     }
 
     fn begin(&mut self, name: &str, kind: ThreadKind, body: Body<'p>) {

@@ -4,7 +4,7 @@
 use super::callback::Callback;
 use super::footprint::Footprint;
 use super::history::{ThreadIndex, TurnEvent};
-use super::kernel::{Kernel, Waiting};
+use super::kernel::{Kernel, State, Waiting};
 use super::lock::{LockName, ProfilerLock};
 use super::planted_bug::Bug;
 use super::verdict::{ProfilerRule, Verdict};
@@ -106,6 +106,15 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         self.comes_from_caller();
         self.switch();
         self.kernel.touch(Footprint::MEMORY);
+    }
+
+    /// Notes that this code has come to a place at which it knows nothing but what `position` stands for, and the data that
+    /// the profiler [keeps](super::Setup::keeps): a search recognises the place. In a call of the runtime it does not.
+    pub fn is_at(&self, position: u64) {
+        let calls = |state: &State| state.threads.get(self.me.index()).map_or(0, |me| me.calls);
+        if calls(&self.kernel.state.borrow()) == 0 {
+            self.kernel.turn.comes_to(position);
+        }
     }
 
     /// Marks this turn as reading or changing data that threads of the profiler share.
@@ -250,7 +259,7 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     /// Returns the virtual time (µs).
     #[must_use]
     pub fn now(&self) -> u64 {
-        self.kernel.touch(Footprint::TIME);
+        self.kernel.touch_time();
         self.kernel.state.borrow().now
     }
 
@@ -261,7 +270,7 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         self.record(TurnEvent::Sleeps(micros));
         let until = self.now().saturating_add(micros);
         self.pause(Some(Waiting::Time), Some(until));
-        self.kernel.touch(Footprint::TIME);
+        self.kernel.touch_time();
         let mut state = self.kernel.state.borrow_mut();
         state.now = state.now.max(until);
     }
@@ -342,7 +351,7 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
             // The lock may have been free and taken by another thread since: the deadline stays.
             until = until.or_else(|| Some(self.now().saturating_add(micros?)));
             if !self.pause(Some(waiting), until) {
-                self.kernel.touch(Footprint::TIME);
+                self.kernel.touch_time();
                 self.record(TurnEvent::TimedOut);
                 return false;
             }

@@ -22,7 +22,7 @@ pub(super) mod slot {
 pub(super) const MXCSR_START: u32 = 0x1F80;
 
 /// All registers of the machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cpu {
     /// Indexed by [`slot`]; slots above those are always 0.
     pub(super) slots: [u64; 32],

@@ -25,7 +25,7 @@ pub(super) const OF: u64 = 1 << 11;
 const INERT: u64 = 1 << 14 | 1 << 18 | 1 << 21;
 
 /// CF, PF, AF, ZF, SF and OF in the form of the values that they derive from, and the other flags.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Flags {
     /// ZF is set if this value is 0.
     zero: u64,

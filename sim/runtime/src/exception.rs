@@ -11,7 +11,7 @@ pub enum Pass {
 }
 
 /// State of one exception in progress.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ExceptionTracker {
     /// Current pass.
     pub pass: Pass,
@@ -25,7 +25,7 @@ pub struct ExceptionTracker {
 }
 
 /// A handler funclet that exception handling has called.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RunningFunclet {
     /// Caller SP of the funclet (VA).
     pub caller_sp: u64,
@@ -35,7 +35,7 @@ pub struct RunningFunclet {
 }
 
 /// The exceptions in progress on a thread.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ExceptionState {
     /// Trackers, most recent first.
     pub trackers: Vec<ExceptionTracker>,

@@ -67,7 +67,7 @@ impl Lock {
 }
 
 /// Owner of a lock and its acquisition count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Held {
     owner: OsThreadId,
     /// 0 if the lock is free.
@@ -76,7 +76,7 @@ struct Held {
 
 /// Owners of the locks of a process, except the code manager's; [`Process`](super::Process) covers
 /// all of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Locks {
     held: [Held; Lock::ALL.len()],
 }
@@ -86,6 +86,12 @@ impl Locks {
     pub(super) fn owner(&self, lock: Lock) -> Option<OsThreadId> {
         let held = self.held.get(lock.index())?;
         (held.count > 0).then_some(held.owner)
+    }
+
+    /// Returns the number of times that the owner of a lock has taken it.
+    #[must_use]
+    pub fn count(&self, lock: Lock) -> u32 {
+        self.held.get(lock.index()).map_or(0, |held| held.count)
     }
 
     /// Takes a lock for a thread, once more if the thread has it.

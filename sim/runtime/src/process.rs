@@ -46,7 +46,7 @@ impl Suspension {
 }
 
 /// The state of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::struct_excessive_bools, reason = "they are flags of the runtime itself")]
 pub struct Process {
     /// Life cycle state of the profiler.

@@ -7,6 +7,7 @@ use super::memory::{TargetMemory, read_u32};
 use crate::Context;
 use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::profiling::ThreadId;
+use core::hash::{Hash, Hasher};
 
 /// A thread of the operating system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -118,6 +119,45 @@ pub struct Thread {
     pub id_is_over: bool,
     /// Exceptions in progress.
     pub exceptions: ExceptionState,
+}
+
+impl Thread {
+    /// Hashes all but the registers, which follow from what the thread executes.
+    pub fn hash_without_registers(&self, hasher: &mut impl Hasher) {
+        let Self {
+            os,
+            object,
+            life,
+            current: _,
+            safety,
+            suspended,
+            handle,
+            callback_state,
+            is_gc_special,
+            initialized,
+            code_manager_reads,
+            waits_interrupted,
+            escapes,
+            resists_suspension,
+            leaves_cooperative_mode,
+            reported_dead,
+            id_is_over,
+            exceptions,
+        } = self;
+        (os, object, life, safety, suspended, handle, callback_state, code_manager_reads)
+            .hash(hasher);
+        let flags = [
+            is_gc_special,
+            initialized,
+            waits_interrupted,
+            escapes,
+            resists_suspension,
+            leaves_cooperative_mode,
+            reported_dead,
+            id_is_over,
+        ];
+        (flags, exceptions).hash(hasher);
+    }
 }
 
 /// Offsets of the fields of a Thread object, in bytes. They are the simulator's own: the contract

@@ -28,7 +28,7 @@ const CALL: usize = 6;
 
 /// The arguments of a callback, as far as the program decides them. Objects and handles are numbered from 1 in
 /// the order in which the program makes them; 0 is none.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CallbackArguments {
     /// The method that the callback is about, or a method of the class, module or assembly that it is about;
     /// 0 if the program names none.
@@ -50,7 +50,7 @@ pub struct CallbackArguments {
 }
 
 /// The objects and handles that a program has made.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub(super) struct Made {
     objects: u64,
     handles: u64,

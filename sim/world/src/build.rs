@@ -274,6 +274,7 @@ impl Build {
             carried: None,
             own,
             stack,
+            lowest: rsp,
             interrupted: None,
             signalled: None,
             hijack: None,

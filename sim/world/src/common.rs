@@ -20,7 +20,7 @@ pub struct CommonState {
 }
 
 /// The runtime's data about the process, and the numbers of its GCs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CommonRuntime {
     process: Process,
     gcs: [u32; 3],

@@ -25,7 +25,7 @@ use clr_walker::unwind::Position;
 use std::collections::VecDeque;
 
 /// A part of the handling of an exception.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Action {
     /// A pass examines its current frame.
     Look,
@@ -53,7 +53,7 @@ pub(super) enum Action {
 }
 
 /// The place where an exception ends.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 pub(super) struct Target {
     /// Caller SP of the last frame that is unwound, or that catches (VA).
     pub caller_sp: u64,
@@ -62,7 +62,7 @@ pub(super) struct Target {
 }
 
 /// The way in which an exception ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum End {
     /// An EH clause catches the exception.
     Clause(usize),
@@ -83,7 +83,7 @@ impl Target {
 }
 
 /// An exception in flight.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct Dispatch {
     /// Stack address of the exception's data, below the throwing frame (VA).
     pub sp: u64,

@@ -12,7 +12,7 @@ use clr_walker::unwind::{Position, Unwinder};
 const LIMIT: u32 = 1 << 16;
 
 /// A managed frame that an exception reaches.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 pub(super) struct Frame {
     pub registers: Registers,
     /// Address by which the EH clauses of the frame are found (VA): in the call instruction; if the

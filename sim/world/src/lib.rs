@@ -35,6 +35,7 @@
 mod arguments;
 mod build;
 mod common;
+pub mod content;
 mod exceptions;
 mod fault;
 mod frames;
@@ -331,6 +332,13 @@ impl<'b> World<'b> {
     /// Returns [`WorldError`] if the thread cannot go on; nothing but the current thread has
     /// changed then.
     pub fn step(&mut self, thread: usize) -> Result<StepEvent, WorldError> {
+        let event = self.execute(thread)?;
+        let rsp = self.runtime.memory.borrow().cpu().rsp();
+        self.note_depth(thread, rsp);
+        Ok(event)
+    }
+
+    fn execute(&mut self, thread: usize) -> Result<StepEvent, WorldError> {
         self.switch_to(thread)?;
         let Some(executed) = self.threads.get_mut(thread) else {
             return Err(WorldError::NoThread(thread));

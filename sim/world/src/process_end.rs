@@ -7,7 +7,7 @@ use clr_runtime::OsThreadId;
 use clr_runtime::profiling::CallbackKind;
 
 /// The way in which a process ends: with one of its threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProcessEnd {
     /// The process ends when this thread does, regardless of the others, as by `Environment.Exit`.
     Exit(usize),

@@ -11,7 +11,7 @@ use clr_walker::profiling::EventMask;
 use clr_walker::registers::Gpr;
 
 /// A part of a service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Step {
     /// The profiler is called back.
     Callback(Kind),
@@ -69,7 +69,7 @@ pub(super) enum Step {
 }
 
 /// The phase of a suspension of the runtime by the thread itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Phase {
     Running,
     Suspending,

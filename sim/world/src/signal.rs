@@ -71,7 +71,7 @@ pub enum SignalError {
 }
 
 /// The state that a handler has interrupted.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(super) struct Interrupted {
     cpu: Cpu,
     /// The service that was interrupted, if the thread was in one.
@@ -79,7 +79,7 @@ pub(super) struct Interrupted {
 }
 
 /// A service of the world in which a signal has found the thread.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 struct InterruptedService {
     /// Registers at the start of the service.
     cpu: Cpu,

@@ -16,6 +16,7 @@ use clr_walker::memory::Memory as _;
 use clr_walker::profiling::ThreadId;
 use clr_walker::registers::Registers;
 use clr_walker::unwind::Position;
+use core::hash::{Hash, Hasher};
 use std::collections::VecDeque;
 
 /// The kind of a thread, and the function that it begins with.
@@ -57,6 +58,8 @@ pub(super) struct Executed {
     pub own: u64,
     /// Bounds of the stack (VA).
     pub stack: (u64, u64),
+    /// Nothing has been written below (VA) since the memory below rsp was last cleared.
+    pub lowest: u64,
     /// Registers before the thread was redirected.
     pub interrupted: Option<Cpu>,
     /// State interrupted by the signal handler that runs.
@@ -84,6 +87,39 @@ impl Executed {
     fn callers(&self) -> impl Iterator<Item = &CallerState> {
         let callers = self.shadow_stack.callers().iter().enumerate().rev();
         callers.filter(|(index, _)| self.hijack != Some(*index)).map(|(_, caller)| caller)
+    }
+
+    /// Hashes all but the registers, which the machine may have.
+    pub(super) fn hash_without_registers(&self, hasher: &mut impl Hasher) {
+        let Self {
+            os: _,
+            start,
+            cpu: _,
+            shadow_stack,
+            pending,
+            in_callback,
+            served,
+            induced,
+            object,
+            handle,
+            carried,
+            own: _,
+            stack: _,
+            lowest: _,
+            interrupted,
+            signalled,
+            hijack,
+            was_cooperative,
+            ended,
+            dispatches,
+            fault,
+            unhandled,
+            serves_gc,
+            foreground,
+        } = self;
+        (start, shadow_stack, pending, in_callback, served, object, handle, carried).hash(hasher);
+        (interrupted, signalled, hijack, dispatches, fault).hash(hasher);
+        [induced, was_cooperative, ended, unhandled, serves_gc, foreground].hash(hasher);
     }
 
     /// Returns true if the thread is in the middle of a service, or in a callback.
@@ -196,6 +232,7 @@ impl World<'_> {
 
     /// Sets a thread's registers and flags.
     pub(super) fn set_registers(&mut self, thread: usize, cpu: &Cpu) {
+        self.note_depth(thread, cpu.rsp());
         if thread == self.current {
             *self.runtime.memory.borrow_mut().cpu_mut() = *cpu;
         } else if let Some(executed) = self.threads.get_mut(thread) {

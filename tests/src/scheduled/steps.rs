@@ -1,6 +1,6 @@
 //! Steps of histories in another order.
 
-use clr_explore::{Choice, Footprint, Search, ThreadIndex};
+use clr_explore::{Choice, Contents, Footprint, Search, ThreadIndex};
 
 /// A thread's turn, and its accesses.
 pub type Step = (ThreadIndex, Footprint);
@@ -30,9 +30,9 @@ impl<S: Search> Search for Noted<S> {
         self.search.choose(at)
     }
 
-    fn ran(&mut self, thread: ThreadIndex, footprint: Footprint) {
+    fn ran(&mut self, thread: ThreadIndex, footprint: Footprint, left: Option<&Contents>) {
         self.steps.push((thread, footprint));
-        self.search.ran(thread, footprint);
+        self.search.ran(thread, footprint, left);
     }
 }
 

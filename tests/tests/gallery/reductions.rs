@@ -2,14 +2,20 @@
 //! meet. Here such steps change places, and each thread has to observe the same.
 
 use super::gallery;
-use clr_explore::{Ending, Explorer, HistoryDetail, Limits, Random, Search, Setup};
+use clr_explore::{
+    Choice, Contents, Ending, Exhaustive, Explorer, Footprint, HistoryDetail, Limits, Random,
+    Search, Setup, ThreadIndex,
+};
 use clr_runtime::generation::Generation;
 use clr_scenario::{Exploring, Scenario};
 use clr_tests::scheduled::{Noted, Sequence, independent, observed};
+use std::collections::BTreeSet;
 
 /// Number of drawn histories of a text on a runtime, and maximum number of swaps in each.
 const HISTORIES: u64 = 20;
 const SWAPS: usize = 20;
+/// Maximum number of histories of a search whose ends are compared.
+const MOST: u64 = 600;
 /// Maximum number of turns that are compared.
 const TURNS: u64 = 2_000;
 
@@ -68,4 +74,110 @@ fn independent_steps_can_change_places() {
     }
     println!("{swaps} swaps in {texts} texts");
     assert!(texts > 80 && swaps > 9_000, "{swaps} swaps in {texts} texts");
+}
+
+/// A search that compares what each turn has changed with its access set.
+struct Comparing {
+    random: Random,
+    before: Option<Contents>,
+    /// The last turn and its access set.
+    turn: Option<(ThreadIndex, Footprint)>,
+    turns: usize,
+    what: String,
+}
+
+impl Search for Comparing {
+    fn begin(&mut self, number: u64) -> bool {
+        (self.before, self.turn) = (None, None);
+        self.random.begin(number)
+    }
+
+    fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
+        let now = at.contents().expect("the texts have few threads");
+        if let (Some(before), Some((thread, set))) = (&self.before, self.turn) {
+            let beyond = now.changes_since(before).without(set.changed());
+            let turn = at.turn;
+            assert!(
+                beyond == Footprint::default(),
+                "{}, {thread:?} before turn {turn}: {beyond}",
+                self.what
+            );
+            self.turns += 1;
+        }
+        self.before = Some(now);
+        self.random.choose(at)
+    }
+
+    fn ran(&mut self, thread: ThreadIndex, footprint: Footprint, _: Option<&Contents>) {
+        self.turn = Some((thread, footprint));
+    }
+}
+
+#[test]
+fn a_turn_changes_nothing_but_what_its_access_set_has() {
+    let (mut texts, mut turns) = (0, 0);
+    for (name, _, scenario) in gallery() {
+        if scenario.explore.is_empty() || scenario.profiler.is_none() {
+            continue;
+        }
+        texts += 1;
+        for generation in
+            [Generation::Net8Windows, Generation::Net8Unix, Generation::CoreClr31Windows]
+        {
+            let Ok(exploring) = Exploring::new(&scenario, generation) else { continue };
+            let mut explorer = exploring.explorer().unwrap();
+            let what = format!("{name} on {generation}");
+            let (random, before, turn) = (Random::new(7), None, None);
+            let mut comparing = Comparing { random, before, turn, turns: 0, what };
+            for number in 0..HISTORIES / 4 {
+                comparing.begin(number);
+                run(&exploring, &mut explorer, &mut comparing);
+            }
+            turns += comparing.turns;
+        }
+    }
+    assert!(texts > 80 && turns > 20_000, "{turns} turns of {texts} texts");
+}
+
+/// Returns the ends of all histories of a text, with the rules that they break; `None` if there are too many.
+fn ends(exploring: &Exploring<'_>, mut search: Exhaustive) -> Option<(BTreeSet<String>, u64)> {
+    let mut explorer = exploring.explorer().unwrap();
+    let mut found = BTreeSet::new();
+    for number in 0..MOST {
+        if !search.begin(number) {
+            let everything = search.covered().is_some_and(|covered| covered.everything);
+            return everything.then_some((found, number));
+        }
+        let ending = run(exploring, &mut explorer, &mut search);
+        search.end(&ending);
+        found.extend(ending.verdict.map(|verdict| verdict.fingerprint()));
+        found.extend(ending.broken.iter().map(|(by, rule)| format!("{by:?} {rule:?}")));
+    }
+    None
+}
+
+#[test]
+fn searches_by_content_find_what_searches_by_steps_find() {
+    let (mut compared, mut by_content, mut by_steps) = (0, 0, 0);
+    for (name, _, scenario) in gallery() {
+        if scenario.explore.is_empty() || scenario.profiler.is_none() {
+            continue;
+        }
+        for generation in [Generation::Net8Windows, Generation::CoreClr31Unix] {
+            let Ok(exploring) = Exploring::new(&scenario, generation) else { continue };
+            let bound = Some(1);
+            let Some((expected, histories)) = ends(&exploring, Exhaustive::new(bound).by_steps())
+            else {
+                continue;
+            };
+            let what = format!("{name} on {generation}");
+            let (found, fewer) = ends(&exploring, Exhaustive::new(bound)).expect(&what);
+            assert_eq!(found, expected, "{what}");
+            compared += 1;
+            by_content += fewer;
+            by_steps += histories;
+        }
+    }
+    println!("{by_content} histories instead of {by_steps} in {compared} searches");
+    assert!(compared > 150 && by_content < by_steps, "{compared}: {by_content}, {by_steps}");
 }

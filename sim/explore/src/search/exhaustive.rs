@@ -10,10 +10,17 @@
 //! A state is left out if the same partial order of steps has led to it before; with a bound on preemptions, if that has
 //! left no fewer of them (Musuvathi and Qadeer, "Partial-order reduction for context-bounded state exploration",
 //! MSR-TR-2007-12).
+//!
+//! If all data is declared ([`Setup::keeps`](crate::Setup::keeps)), a state is what it [contains](crate::Contents), and a step
+//! depends on the contents that it finds: it is executed once whatever has led to them, as explicit-state model checkers do.
+//! Random histories at the end check that steps are what they are known to be. If a turn depends on time, the search begins
+//! again without contents.
 
+use super::dice::Dice;
 use super::known::{ByHash, Hashes, Knowledge, Next};
-use super::partial_order::PartialOrder;
+use super::signature::Signature;
 use super::{Choice, Coverage, Search};
+use crate::content::Contents;
 use crate::ending::Ending;
 use crate::footprint::Footprint;
 use crate::history::ThreadIndex;
@@ -26,10 +33,14 @@ const STATES: u32 = 4096;
 /// Maximum number of states in a search.
 const ALL_STATES: usize = 1 << 22;
 
+/// Number of random histories that check what is known, if states are compared by their contents: steps that are others
+/// than they are known to be show that contents are missing.
+const CHECKS: u64 = 4;
+
 /// A state on the current path.
 #[derive(Clone, Debug)]
 struct Node {
-    order: PartialOrder,
+    order: Signature,
     /// The thread of the last turn.
     last: Option<ThreadIndex>,
     preemptions: u32,
@@ -39,6 +50,14 @@ struct Node {
     all: u32,
     /// The thread that is being tried.
     chosen: ThreadIndex,
+}
+
+impl Node {
+    /// Creates the node of a state, before anything is known about it.
+    fn new(order: Signature) -> Self {
+        let (last, left, chosen) = (None, None, ThreadIndex::default());
+        Self { order, last, preemptions: 0, left, all: 0, chosen }
+    }
 }
 
 /// A way in which a state has been reached: the thread that could continue without a preemption, and the number of
@@ -53,8 +72,9 @@ type Threads = u128;
 
 /// The history that is being executed.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 struct Current {
-    order: PartialOrder,
+    order: Signature,
     /// Number of steps so far.
     depth: usize,
     preemptions: u32,
@@ -64,6 +84,10 @@ struct Current {
     differs: bool,
     /// The search has given it up.
     is_left: bool,
+    /// The search begins again after it.
+    is_forgotten: bool,
+    /// It checks that all is known, by random choices.
+    check: Option<Dice>,
 }
 
 /// Explores all histories.
@@ -88,8 +112,14 @@ pub struct Exhaustive {
     /// The threads whose turns lead to what is not known.
     plan: Vec<ThreadIndex>,
     current: Current,
+    /// The state at the beginning.
+    start: Signature,
+    /// States are compared by their contents; `None` if that is not decided yet.
+    by_content: Option<bool>,
     begun: bool,
     done: bool,
+    /// Number of histories that have checked what is known.
+    checks: u64,
     /// Number of histories that were given up.
     cut: u64,
     /// The same choices have led to a different history: the profiler's code depends on other
@@ -119,6 +149,13 @@ impl Exhaustive {
         self
     }
 
+    /// Makes the search compare states by the steps that have led to them, also if their contents are known.
+    #[must_use]
+    pub const fn by_steps(mut self) -> Self {
+        self.by_content = Some(false);
+        self
+    }
+
     /// Notes that a state is reached. Returns true if all that can follow has been explored, or is about to be, from an
     /// arrival that left no fewer preemptions.
     fn was_reached(&mut self, state: u64, last: Option<ThreadIndex>, preemptions: u32) -> bool {
@@ -145,7 +182,7 @@ impl Exhaustive {
     }
 
     /// Returns what a thread does next in a state, or `None` if that is not known.
-    fn next(&self, order: &PartialOrder, thread: ThreadIndex) -> Option<Next> {
+    fn next(&self, order: &Signature, thread: ThreadIndex) -> Option<Next> {
         // A thread that is started later is in no state before.
         let is_late = self.first & bit(thread) == 0 && !order.has_touched(thread);
         if is_late { Some(Next::Nothing) } else { self.known.next(order, thread) }
@@ -224,12 +261,10 @@ impl Exhaustive {
             node.left.as_mut().and_then(Vec::pop);
             node.chosen = thread;
             let mut order = node.order.clone();
-            order.add(thread, touched);
+            order.add(thread, touched, self.known.left(&node.order, thread, touched));
             let more = u32::from(node.last.is_some_and(|last| last != thread));
             let preemptions = node.preemptions + more;
-            let last = Some(thread);
-            let (left, all, chosen) = (None, 0, ThreadIndex::default());
-            self.path.push(Node { order, last, preemptions, left, all, chosen });
+            self.path.push(Node { last: Some(thread), preemptions, ..Node::new(order) });
             if self.reached.len() > ALL_STATES {
                 self.beyond = true;
                 self.path.clear();
@@ -288,21 +323,37 @@ impl Exhaustive {
 
 impl Search for Exhaustive {
     fn begin(&mut self, _: u64) -> bool {
-        self.current = Current::default();
+        self.current = Current { order: self.start.clone(), ..Current::default() };
         if !core::mem::replace(&mut self.begun, true) {
-            let (order, last, left) = (PartialOrder::default(), None, None);
-            let (preemptions, all, chosen) = (0, 0, ThreadIndex::default());
-            self.path.push(Node { order, last, preemptions, left, all, chosen });
+            self.path.push(Node::new(self.start.clone()));
             return true;
         }
         if self.advance() {
             return true;
         }
         self.done = true;
-        false
+        let checks = self.by_content == Some(true) && self.checks < CHECKS;
+        if checks {
+            self.plan.clear();
+            self.current.check = Some(Dice::new(0, self.checks));
+            self.checks += 1;
+        }
+        checks
+    }
+
+    fn starts(&mut self, contents: &Contents) {
+        if self.by_content.is_none() {
+            self.by_content = Some(true);
+            self.start = Signature::of(contents);
+            self.path = vec![Node::new(self.start.clone())];
+        }
+        self.current.order = self.start.clone();
     }
 
     fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
+        if self.current.is_forgotten {
+            return None;
+        }
         let state = self.current.order.hash();
         if !self.runnable.contains_key(&state) {
             self.learn(at.runnable, at.waits);
@@ -313,7 +364,14 @@ impl Search for Exhaustive {
         let planned = self.plan.get(self.current.depth).copied();
         let strays = planned.is_some_and(|thread| !at.runnable.contains(&thread));
         self.strayed |= strays;
-        let chosen = planned.or_else(|| self.explore(at.runnable, last));
+        let chosen = match &mut self.current.check {
+            Some(dice) => {
+                let is_bound =
+                    self.preemptions.is_some_and(|bound| self.current.preemptions >= bound);
+                last.filter(|_| is_bound || dice.below(4) > 0).or_else(|| dice.one(at.runnable))
+            }
+            None => planned.or_else(|| self.explore(at.runnable, last)),
+        };
         self.current.is_left = strays || chosen.is_none();
         self.current.differs |= strays;
         self.cut += u64::from(self.current.is_left);
@@ -322,26 +380,48 @@ impl Search for Exhaustive {
         Some(chosen)
     }
 
-    fn ran(&mut self, thread: ThreadIndex, footprint: Footprint) {
-        let Current { order, depth, is_new, differs, .. } = &mut self.current;
+    fn ran(&mut self, thread: ThreadIndex, footprint: Footprint, left: Option<&Contents>) {
+        let left = left.filter(|_| self.by_content == Some(true));
+        if left.is_none() && self.by_content == Some(true) {
+            // A turn depends on time, which is no content: begin again, with what has led to states.
+            *self = Self {
+                preemptions: self.preemptions,
+                each_end: self.each_end,
+                cut: self.cut + 1,
+                ..Self::default()
+            };
+            (self.by_content, self.current.is_forgotten) = (Some(false), true);
+        }
+        if self.current.is_forgotten {
+            return;
+        }
+        let Current { order, depth, is_new, differs, check, .. } = &mut self.current;
         let known = self.known.step(order, thread);
         *differs |= known.is_some_and(|known| known != footprint);
         if known.is_none() {
             *is_new = true;
-            self.known.steps(order, thread, footprint);
+            *differs |= check.is_some();
+            self.known.steps(order, thread, footprint, left);
+        } else {
+            *differs |= self.known.left(order, thread, footprint) != left;
         }
-        order.add(thread, footprint);
+        order.add(thread, footprint, left);
         *depth += 1;
     }
 
     fn rests(&mut self, waits: &[(ThreadIndex, Footprint)]) {
-        self.learn(&[], waits);
+        if !self.current.is_forgotten {
+            self.learn(&[], waits);
+        }
     }
 
     fn end(&mut self, ending: &Ending) {
         // Beyond the limit, other choices would have given other histories.
         self.beyond |= ending.in_turn;
         let depth = self.current.depth;
+        if self.current.is_forgotten {
+            return;
+        }
         if !self.current.is_left {
             self.ends.insert(self.current.order.hash());
         }

@@ -1,6 +1,7 @@
 //! Search of all interleavings.
 
 use super::{Choice, Coverage, Search};
+use crate::content::Contents;
 use crate::ending::Ending;
 use crate::footprint::Footprint;
 use crate::history::ThreadIndex;
@@ -73,7 +74,7 @@ impl Search for Interleavings {
         Some(chosen)
     }
 
-    fn ran(&mut self, _: ThreadIndex, _: Footprint) {
+    fn ran(&mut self, _: ThreadIndex, _: Footprint, _: Option<&Contents>) {
         self.depth += 1;
     }
 

@@ -3,7 +3,8 @@
 //! The next step of a thread depends on what the step finds in the things that it accesses. It is the same in each state in
 //! which the same steps have changed them last, whatever other threads have done besides.
 
-use super::partial_order::PartialOrder;
+use super::signature::Signature;
+use crate::content::Contents;
 use crate::footprint::Footprint;
 use crate::history::ThreadIndex;
 use crate::planted_bug::Bug;
@@ -61,11 +62,13 @@ pub(super) struct Knowledge {
     sets: ByHash<Vec<Footprint>>,
     /// The kind of the next step, for each view of these sets.
     seen: ByHash<Kind>,
+    /// The contents that a step has left, for its view, if they are known.
+    left: ByHash<Contents>,
 }
 
 impl Knowledge {
     /// Notes a thread's next step, or another one if `step` is false: that the thread waits, and what decides about that.
-    fn note(&mut self, order: &PartialOrder, thread: ThreadIndex, set: Footprint, kind: Kind) {
+    fn note(&mut self, order: &Signature, thread: ThreadIndex, set: Footprint, kind: Kind) {
         let own = order.view(thread, Footprint::thread(thread));
         let view = order.view(thread, set);
         match self.seen.entry(view) {
@@ -84,24 +87,43 @@ impl Knowledge {
         }
     }
 
-    /// Notes the next step of a thread.
-    pub(super) fn steps(&mut self, order: &PartialOrder, thread: ThreadIndex, touched: Footprint) {
+    /// Notes the next step of a thread, and the contents that it has left, if they are known.
+    pub(super) fn steps(
+        &mut self,
+        order: &Signature,
+        thread: ThreadIndex,
+        touched: Footprint,
+        left: Option<&Contents>,
+    ) {
         self.note(order, thread, touched, Kind::Step);
+        if let Some(left) = left {
+            self.left.insert(order.view(thread, touched), left.clone());
+        }
+    }
+
+    /// Returns the contents that a known step leaves, if they are known.
+    pub(super) fn left(
+        &self,
+        order: &Signature,
+        thread: ThreadIndex,
+        touched: Footprint,
+    ) -> Option<&Contents> {
+        if self.left.is_empty() { None } else { self.left.get(&order.view(thread, touched)) }
     }
 
     /// Notes that a thread waits, and what decides about that.
-    pub(super) fn waits(&mut self, order: &PartialOrder, thread: ThreadIndex, decides: Footprint) {
+    pub(super) fn waits(&mut self, order: &Signature, thread: ThreadIndex, decides: Footprint) {
         let decides = if Bug::WaitsForEver.is_planted() { Footprint::default() } else { decides };
         self.note(order, thread, decides | Footprint::thread(thread).read(), Kind::Waits);
     }
 
     /// Notes that a thread has ended, or was not started yet.
-    pub(super) fn is_over(&mut self, order: &PartialOrder, thread: ThreadIndex) {
+    pub(super) fn is_over(&mut self, order: &Signature, thread: ThreadIndex) {
         self.note(order, thread, Footprint::thread(thread).read(), Kind::Nothing);
     }
 
     /// Returns what a thread does next, or `None` if that is not known.
-    pub(super) fn next(&self, order: &PartialOrder, thread: ThreadIndex) -> Option<Next> {
+    pub(super) fn next(&self, order: &Signature, thread: ThreadIndex) -> Option<Next> {
         let sets = self.sets.get(&order.view(thread, Footprint::thread(thread)))?;
         let mut next = None;
         for set in sets {
@@ -117,7 +139,7 @@ impl Knowledge {
     }
 
     /// Returns the access set of a thread's next step, if it is known.
-    pub(super) fn step(&self, order: &PartialOrder, thread: ThreadIndex) -> Option<Footprint> {
+    pub(super) fn step(&self, order: &Signature, thread: ThreadIndex) -> Option<Footprint> {
         match self.next(order, thread)? {
             Next::Step(touched) => Some(touched),
             Next::Waits | Next::Nothing => None,
@@ -137,32 +159,32 @@ mod tests {
     fn a_step_is_known_until_another_one_changes_what_it_finds() {
         let lock = Footprint::lock(LockName::Profiler(0));
         let (mine, other) = (Footprint::thread(MINE), Footprint::thread(OTHER));
-        let (mut known, mut order) = (Knowledge::default(), PartialOrder::default());
+        let (mut known, mut order) = (Knowledge::default(), Signature::default());
         assert_eq!(known.next(&order, MINE), None);
-        known.steps(&order, MINE, mine | lock.read());
+        known.steps(&order, MINE, mine | lock.read(), None);
         // What the other thread does by itself, or only reads, makes no difference.
-        order.add(OTHER, other);
-        order.add(OTHER, other | lock.read());
+        order.add(OTHER, other, None);
+        order.add(OTHER, other | lock.read(), None);
         assert_eq!(known.step(&order, MINE), Some(mine | lock.read()));
-        order.add(OTHER, other | lock);
+        order.add(OTHER, other | lock, None);
         assert_eq!(known.next(&order, MINE), None);
         known.waits(&order, MINE, lock.read());
         assert_eq!(known.next(&order, MINE), Some(Next::Waits));
         assert_eq!(known.step(&order, MINE), None);
-        order.add(OTHER, other | lock);
+        order.add(OTHER, other | lock, None);
         assert_eq!(known.next(&order, MINE), None, "it may have been released");
-        order.add(OTHER, other | mine);
+        order.add(OTHER, other | mine, None);
         known.is_over(&order, MINE);
-        order.add(OTHER, other | lock);
+        order.add(OTHER, other | lock, None);
         assert_eq!(known.next(&order, MINE), Some(Next::Nothing));
     }
 
     #[test]
     fn a_wait_that_has_run_out_is_a_step() {
         let lock = Footprint::lock(LockName::Profiler(0));
-        let (mut known, order) = (Knowledge::default(), PartialOrder::default());
+        let (mut known, order) = (Knowledge::default(), Signature::default());
         known.waits(&order, MINE, lock.read());
-        known.steps(&order, MINE, Footprint::ALL);
+        known.steps(&order, MINE, Footprint::ALL, None);
         assert_eq!(known.next(&order, MINE), Some(Next::Step(Footprint::ALL)));
     }
 }

@@ -6,11 +6,11 @@ mod guided;
 mod interleavings;
 mod known;
 mod noted;
-mod partial_order;
 mod pct;
 mod random;
 mod remote;
 mod replay;
+mod signature;
 
 pub use exhaustive::Exhaustive;
 pub use guided::Guided;
@@ -21,6 +21,7 @@ pub use random::Random;
 pub use remote::{NotALine, RemoteSearch, answer};
 pub use replay::ReplaySearch;
 
+use super::content::Contents;
 use super::ending::Ending;
 use super::footprint::Footprint;
 use super::history::ThreadIndex;
@@ -60,6 +61,16 @@ impl Choice<'_, '_> {
             State::Known(state) => state,
         }
     }
+
+    /// Returns the contents of all things but the profiler's data; `None` if the history is executed elsewhere, or has too
+    /// many threads.
+    #[must_use]
+    pub fn contents(&self) -> Option<Contents> {
+        match self.state {
+            State::Kernel(kernel) => kernel.all_contents(0),
+            State::Known(_) => None,
+        }
+    }
 }
 
 /// Share of the search space that has been explored.
@@ -87,9 +98,15 @@ pub trait Search {
     /// explored in another one.
     fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex>;
 
-    /// Reports the turn of a thread and its access set.
-    fn ran(&mut self, thread: ThreadIndex, footprint: Footprint) {
-        let _ = (thread, footprint);
+    /// Reports the contents at the beginning of a history, if they are all that determines it.
+    fn starts(&mut self, contents: &Contents) {
+        let _ = contents;
+    }
+
+    /// Reports the turn of a thread and its access set, with the contents of what it has changed, if they and the other
+    /// contents are all that determines what follows.
+    fn ran(&mut self, thread: ThreadIndex, footprint: Footprint, left: Option<&Contents>) {
+        let _ = (thread, footprint, left);
     }
 
     /// Reports that no thread can run any more, with the threads that wait, and what decides about that.

@@ -1,6 +1,7 @@
 //! Searches of histories that are executed elsewhere: in a copy of the process, whose search is lost with it.
 
 use super::{Choice, Coverage, Search, State};
+use crate::content::Contents;
 use crate::ending::Ending;
 use crate::footprint::Footprint;
 use crate::history::ThreadIndex;
@@ -87,11 +88,11 @@ impl Search for NotingSearch<'_> {
         self.search.choose(at)
     }
 
-    fn ran(&mut self, thread: ThreadIndex, footprint: Footprint) {
+    fn ran(&mut self, thread: ThreadIndex, footprint: Footprint, _: Option<&Contents>) {
         if let Some(turn) = self.noted.turns.last_mut() {
             turn.ran = Some((thread, footprint));
         }
-        self.search.ran(thread, footprint);
+        self.search.ran(thread, footprint, None);
     }
 
     fn rests(&mut self, waits: &[(ThreadIndex, Footprint)]) {
@@ -123,7 +124,7 @@ impl NotedHistory {
         for noted in &self.turns {
             search.choose(&noted.choice());
             if let Some((thread, footprint)) = noted.ran {
-                search.ran(thread, footprint);
+                search.ran(thread, footprint, None);
             }
         }
         if let Some(waits) = &self.rests {

@@ -2,6 +2,7 @@
 
 use super::noted::{NotedTurn, Waits, turn, waits};
 use super::{Choice, Search};
+use crate::content::Contents;
 use crate::footprint::Footprint;
 use crate::history::ThreadIndex;
 use core::fmt;
@@ -43,7 +44,7 @@ impl<F: FnMut(&str, bool) -> Option<String>> Search for RemoteSearch<F> {
         (self.ask)(&question, true)?.parse().ok().map(ThreadIndex)
     }
 
-    fn ran(&mut self, thread: ThreadIndex, footprint: Footprint) {
+    fn ran(&mut self, thread: ThreadIndex, footprint: Footprint, _: Option<&Contents>) {
         if self.learns {
             (self.ask)(&format!("ran {} {footprint}", thread.0), false);
         }
@@ -72,7 +73,7 @@ pub fn answer(search: &mut dyn Search, line: &str) -> Result<Option<String>, Not
         }
         "ran" => {
             let thread = ThreadIndex(word()?.parse().map_err(|_| NotALine)?);
-            search.ran(thread, word()?.parse().map_err(|_| NotALine)?);
+            search.ran(thread, word()?.parse().map_err(|_| NotALine)?, None);
             Ok(None)
         }
         "rests" => {

@@ -1,7 +1,10 @@
-//! The partial order of a history's steps, as a hash: two interleavings have the same one if they differ in the order of
-//! independent steps alone.
+//! The signature of a state: a hash of all that can determine what follows.
+//!
+//! If contents are known ([`Contents`]), it consists of them. Otherwise it stands for the partial order of the steps so far:
+//! two interleavings have the same one if they differ in the order of independent steps alone.
 
 use super::dice::{STEP, finished};
+use crate::content::Contents;
 use crate::footprint::{Footprint, Things};
 use crate::history::ThreadIndex;
 use crate::planted_bug::Bug;
@@ -9,18 +12,21 @@ use crate::planted_bug::Bug;
 /// Number of bits of a footprint.
 const BITS: usize = Things::BITS as usize;
 
-/// The steps so far. The state of the process after them depends on their partial order alone: on what each of them has
-/// found.
+/// What the steps so far have left in each thing.
 #[derive(Clone, Debug)]
-pub(super) struct PartialOrder {
-    /// For each bit of footprints the hash of the last step that changed it.
+pub(super) struct Signature {
+    /// For each bit of footprints its content, or else the hash of the last step that changed it.
     on: [u64; BITS],
+    /// For each thread the hash of what its code on a coroutine has found so far; 0 if it has none.
+    progress: [u64; Footprint::THREADS_WITH_BITS as usize],
     sum: u64,
+    by_content: bool,
 }
 
-impl Default for PartialOrder {
+impl Default for Signature {
     fn default() -> Self {
-        Self { on: [0; BITS], sum: 0 }
+        let progress = [0; Footprint::THREADS_WITH_BITS as usize];
+        Self { on: [0; BITS], progress, sum: 0, by_content: false }
     }
 }
 
@@ -38,12 +44,47 @@ fn places(mut bits: Things) -> impl Iterator<Item = usize> {
     })
 }
 
-impl PartialOrder {
-    /// Adds a step of a thread: it comes after the last steps that have changed what it accesses. Each step changes its
+impl Signature {
+    /// Creates the signature of a state with these contents.
+    pub(super) fn of(contents: &Contents) -> Self {
+        let mut signature = Self { by_content: true, ..Self::default() };
+        for (place, content) in contents.things() {
+            signature.set(*place, *content, None);
+        }
+        signature
+    }
+
+    /// Adds a step of a thread, with the contents that it has left, if the signature consists of contents.
+    ///
+    /// Without them, the step comes after the last steps that have changed what it accesses. Each step changes its
     /// thread's own state, so that the thread's last one is among these. A step that only reads is found by no other one:
     /// the order of such steps, and of a change that comes after them, follows from what they have found.
-    pub(super) fn add(&mut self, thread: ThreadIndex, footprint: Footprint) {
+    pub(super) fn add(
+        &mut self,
+        thread: ThreadIndex,
+        footprint: Footprint,
+        left: Option<&Contents>,
+    ) {
         let step = self.view(thread, footprint);
+        if let Some(left) = left {
+            let progress = match left.position() {
+                Some((position, since)) => mix(!position, self.view_of(false, thread, since)),
+                None => step,
+            };
+            // 0 stands for none.
+            let goes_on = left.goes_on() && !Bug::ProgressIsForgotten.is_planted();
+            let progress = if goes_on { progress | 1 } else { 0 };
+            for (place, content) in left.things() {
+                let progress = match *place {
+                    own if own == thread.0 => Some(progress),
+                    // The code that begins may know all that the turn has found.
+                    started if left.has_started(started) => Some(mix(step, started.into())),
+                    _ => None,
+                };
+                self.set(*place, *content, progress);
+            }
+            return;
+        }
         let [changed, _] = footprint.bits();
         for bit in places(changed) {
             if let Some(last) = self.on.get_mut(bit) {
@@ -58,14 +99,40 @@ impl PartialOrder {
         };
     }
 
-    /// Returns a hash of what a step of a thread would find in the things that it accesses: of the last steps that have
-    /// changed them.
+    /// Sets the content of a thing, and the progress of a thread.
+    fn set(&mut self, place: u32, content: u64, progress: Option<u64>) {
+        let at = place as usize;
+        let Some(on) = self.on.get_mut(at) else { return };
+        let made = self.progress.get_mut(at);
+        let before = made.as_ref().map_or(0, |made| **made);
+        let term = |content, progress| mix(mix(u64::from(place), content), progress);
+        let after = progress.unwrap_or(before);
+        self.sum = self.sum.wrapping_sub(term(*on, before)).wrapping_add(term(content, after));
+        *on = content;
+        if let Some(made) = made {
+            *made = after;
+        }
+    }
+
+    /// Returns a hash of what a step of a thread would find in the things that it accesses: of their contents, or of the last
+    /// steps that have changed them.
     pub(super) fn view(&self, thread: ThreadIndex, footprint: Footprint) -> u64 {
+        self.view_of(true, thread, footprint)
+    }
+
+    /// Returns such a hash, with or without the progress of the thread itself.
+    fn view_of(&self, with_own: bool, thread: ThreadIndex, footprint: Footprint) -> u64 {
         let [changed, read] = footprint.bits();
         let word = |set: Things| mix(set as u64, (set >> 64) as u64);
-        let own = mix(mix(word(changed), word(read)), u64::from(thread.0));
+        let about = mix(mix(word(changed), word(read)), u64::from(thread.0));
         let seen = if Bug::ReadsAreForgotten.is_planted() { changed } else { changed | read };
-        places(seen).fold(own, |view, bit| mix(view, self.on.get(bit).copied().unwrap_or_default()))
+        places(seen).fold(about, |view, bit| {
+            let view = mix(view, self.on.get(bit).copied().unwrap_or_default());
+            match self.progress.get(bit).filter(|_| self.by_content) {
+                Some(progress) if with_own || bit != thread.index() => mix(view, *progress),
+                _ => view,
+            }
+        })
     }
 
     /// Returns true if a step has changed the state of a thread.
@@ -85,10 +152,10 @@ mod tests {
     use super::*;
 
     fn hash(steps: &[(u32, Things)]) -> u64 {
-        let mut order = PartialOrder::default();
+        let mut order = Signature::default();
         for (thread, touched) in steps {
             let own = Footprint::thread(ThreadIndex(*thread));
-            order.add(ThreadIndex(*thread), own | Footprint::from_bits([*touched << 60, 0]));
+            order.add(ThreadIndex(*thread), own | Footprint::from_bits([*touched << 60, 0]), None);
         }
         order.hash()
     }
@@ -103,11 +170,15 @@ mod tests {
         assert_ne!(hash(&[(0, 1)]), hash(&[(0, 2)]));
         assert_ne!(hash(&[]), hash(&[(0, 0)]));
         let reads = |threads: [u32; 3]| {
-            let mut order = PartialOrder::default();
+            let mut order = Signature::default();
             for thread in threads {
                 let changes = Footprint::from_bits([1 << 60, 0]);
                 // The thread 2 changes what the others read.
-                order.add(ThreadIndex(thread), if thread == 2 { changes } else { changes.read() });
+                order.add(
+                    ThreadIndex(thread),
+                    if thread == 2 { changes } else { changes.read() },
+                    None,
+                );
             }
             order.hash()
         };

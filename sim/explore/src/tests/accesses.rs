@@ -3,8 +3,8 @@
 
 use super::executing_on;
 use crate::{
-    Choice, CurrentThread, Explorer, Footprint, HistoryDetail, Limits, Random, Search, Setup,
-    ThreadIndex,
+    Choice, Contents, CurrentThread, Explorer, Footprint, HistoryDetail, Limits, Random, Search,
+    Setup, ThreadIndex,
 };
 use clr_codegen::Statement;
 use clr_runtime::generation::Generation;
@@ -30,7 +30,7 @@ impl Search for Watching {
         self.inner.choose(at)
     }
 
-    fn ran(&mut self, thread: ThreadIndex, footprint: Footprint) {
+    fn ran(&mut self, thread: ThreadIndex, footprint: Footprint, _: Option<&Contents>) {
         if thread != MAIN {
             self.accesses.push(footprint);
         }

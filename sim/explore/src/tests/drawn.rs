@@ -7,6 +7,7 @@ use crate::{
 };
 use clr_generate::{Choices as _, Seeded};
 use clr_walker::profiling::TargetThread as _;
+use clr_world::content::ContentHasher;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -65,6 +66,22 @@ fn action(seeded: &mut Seeded, threads: u32) -> Action {
     }
 }
 
+/// Draws an action that does not depend on time.
+fn untimed(seeded: &mut Seeded, threads: u32) -> Action {
+    without_time(action(seeded, threads))
+}
+
+/// Returns the action without a limit of time.
+fn without_time(action: Action) -> Action {
+    match action {
+        Action::TryFor(lock) => Action::Try(lock),
+        Action::WaitFor(event) => Action::Wait(event),
+        Action::WaitOnFor(lock) => Action::WaitOn(lock),
+        Action::Sleep => Action::Note,
+        other => other,
+    }
+}
+
 /// Draws an action with the objects that actions of `action` lack.
 fn other_action(seeded: &mut Seeded, _: u32) -> Action {
     let lock = seeded.below(LOCKS as u32) as usize;
@@ -82,7 +99,31 @@ fn other_action(seeded: &mut Seeded, _: u32) -> Action {
     }
 }
 
-type Log = Rc<RefCell<Vec<(u32, u32)>>>;
+/// The observations of the threads, in their order.
+#[derive(Default)]
+struct Observed {
+    seen: RefCell<Vec<(u32, u32)>>,
+    /// The profiler keeps nothing else, and reports each access.
+    is_kept: bool,
+}
+
+type Log = Rc<Observed>;
+
+impl Observed {
+    fn note(&self, me: &CurrentThread<'_, '_>, what: u32) {
+        if self.is_kept {
+            me.shares();
+        }
+        self.seen.borrow_mut().push((me.index().0, what));
+    }
+
+    /// Returns the observations of each thread in its own order.
+    fn by_thread(&self) -> Vec<(u32, u32)> {
+        let mut seen = self.seen.borrow().clone();
+        seen.sort_by_key(|(thread, _)| *thread);
+        seen
+    }
+}
 
 fn act(
     me: &CurrentThread<'_, '_>,
@@ -92,7 +133,7 @@ fn act(
     condition: ConditionVariable,
     log: &Log,
 ) {
-    let saw = |what: bool| log.borrow_mut().push((me.index().0, what.into()));
+    let saw = |what: bool| log.note(me, what.into());
     match action {
         Action::Acquire(lock) => me.acquire(locks[lock]),
         Action::Release(lock) => me.unlock(locks[lock]),
@@ -111,8 +152,8 @@ fn act(
         // The effect that others observe depends on the order.
         Action::Note => {
             me.point();
-            let count = log.borrow().iter().filter(|(_, what)| *what >= 10).count() as u32;
-            log.borrow_mut().push((me.index().0, 10 + count));
+            let count = log.seen.borrow().iter().filter(|(_, what)| *what >= 10).count() as u32;
+            log.note(me, 10 + count);
         }
         Action::Allocate => me.allocate(),
         Action::Share(lock) => me.share(locks[lock]),
@@ -135,8 +176,7 @@ fn act(
 /// Returns the outcome as text: the kind of the end, and the observations of each thread in its own
 /// order.
 fn told(verdict: Option<Verdict>, log: &Log) -> String {
-    let mut seen = log.take();
-    seen.sort_by_key(|(thread, _)| *thread);
+    let seen = log.by_thread();
     let verdict = match verdict {
         Some(Verdict::Deadlock(mut edges)) => {
             edges.sort_unstable();
@@ -149,12 +189,13 @@ fn told(verdict: Option<Verdict>, log: &Log) -> String {
 
 /// Returns the first generated program for which a search leaves out an outcome.
 pub(super) fn difference(seeds: core::ops::Range<u64>) -> Option<String> {
-    difference_of(action, [4, 2], seeds)
+    difference_of(action, [4, 2], false, seeds)
 }
 
 fn difference_of(
     action: fn(&mut Seeded, u32) -> Action,
     lengths: [u32; 2],
+    is_kept: bool,
     seeds: core::ops::Range<u64>,
 ) -> Option<String> {
     for seed in seeds {
@@ -165,9 +206,13 @@ fn difference_of(
         let actions: Vec<Vec<Action>> = (0..threads)
             .map(|_| (0..=seeded.below(length)).map(|_| action(&mut seeded, threads)).collect())
             .collect();
-        let log = Log::default();
+        let log = Rc::new(Observed { is_kept, ..Observed::default() });
         let load = |setup: &mut Setup<'_>| {
-            log.take();
+            log.seen.take();
+            if is_kept {
+                let log = Rc::clone(&log);
+                setup.keeps(move || ContentHasher::of(&log.by_thread()));
+            }
             let locks: Vec<_> = (0..LOCKS).map(|_| setup.lock("")).collect();
             let condition = setup.condition();
             let events: Vec<_> = (0..EVENTS).map(|_| setup.event()).collect();
@@ -175,7 +220,8 @@ fn difference_of(
                 let (actions, log) = (actions.clone(), Rc::clone(&log));
                 let (locks, events) = (locks.clone(), events.clone());
                 setup.thread("", move |me| {
-                    for action in actions {
+                    for (place, action) in actions.into_iter().enumerate() {
+                        me.is_at(place as u64);
                         act(me, action, &locks, &events, condition, &log);
                     }
                 });
@@ -220,7 +266,21 @@ fn a_wait_can_end_before_its_event_is_reset() {
 
 #[test]
 fn conditions_shared_locks_and_new_threads_leave_out_none_either() {
-    assert_eq!(difference_of(other_action, [2, 1], 0..400), None);
+    assert_eq!(difference_of(other_action, [2, 1], false, 0..400), None);
+}
+
+pub(super) fn by_contents() {
+    assert_eq!(difference_of(untimed, [4, 2], true, 0..60), None);
+}
+
+#[test]
+fn searches_of_contents_leave_out_no_outcome() {
+    assert_eq!(difference_of(action, [4, 2], true, 0..200), None);
+    assert_eq!(difference_of(other_action, [2, 1], true, 0..200), None);
+    // Turns that depend on time have no contents.
+    assert_eq!(difference_of(untimed, [4, 2], true, 200..500), None);
+    let other = |seeded: &mut Seeded, threads| without_time(other_action(seeded, threads));
+    assert_eq!(difference_of(other, [2, 1], true, 200..500), None);
 }
 
 #[test]

@@ -1,4 +1,5 @@
 mod accesses;
+mod contents;
 mod counting;
 mod determinism;
 mod drawn;

@@ -8,9 +8,10 @@ use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The tests, by name.
-const TESTS: [(&str, fn()); 21] = [
+const TESTS: [(&str, fn()); 22] = [
     ("counts", counting::counts),
     ("no outcome left out", || assert_eq!(drawn::difference(0..60), None)),
+    ("no outcome left out by contents", drawn::by_contents),
     ("reset events", drawn::reset_events),
     ("replays", schedules::replays),
     ("same twice", determinism::same_twice),
@@ -32,7 +33,7 @@ const TESTS: [(&str, fn()); 21] = [
     ("a thread started later", objects::started_later),
 ];
 
-const BUGS: [Bug; 22] = [
+const BUGS: [Bug; 24] = [
     Bug::LostResume,
     Bug::DoubleSuspension,
     Bug::SuspensionIgnored,
@@ -43,6 +44,8 @@ const BUGS: [Bug; 22] = [
     Bug::ReadsAreForgotten,
     Bug::WaitsForEver,
     Bug::OrderIsForgotten,
+    Bug::LocksHaveNoContents,
+    Bug::ProgressIsForgotten,
     Bug::TimersForgotten,
     Bug::StateCarriedOver,
     Bug::WaitingTakesNoSignals,

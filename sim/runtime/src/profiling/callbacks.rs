@@ -218,7 +218,7 @@ impl CallbackKind {
 }
 
 /// A reason for which the runtime is suspended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum SuspensionReason {
     /// The profiler has asked for it.
     #[default]

@@ -1,5 +1,6 @@
 //! Scripts executed as blocking code of a profiler.
 
+use super::script_place::{Place, Start};
 use super::{Action, ProfilerMethod, ProfilerScript, ScriptSeed, SnapshotOptions, ThreadName};
 use crate::snapshot::{SEED_FLAGS, SEED_RAX, SEED_SIZE};
 use clr_explore::{CurrentThread, EventObject, ExaminedThread, ProfilerLock, Setup, ThreadIndex};
@@ -10,6 +11,7 @@ use clr_walker::profiling::{
     CallError, CodeRange, FunctionId, ProfilerInfo as _, SnapshotFlags, TargetThread as _, ThreadId,
 };
 use clr_walker::registers::{Gpr, Registers};
+use clr_world::content::ContentHasher;
 use std::cell::{RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -18,7 +20,7 @@ use std::rc::Rc;
 const ROOM: usize = 64;
 
 /// Values that the profiler remembers for each thread during one history.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Hash)]
 struct Memory {
     registers: BTreeMap<ThreadIndex, Registers>,
     functions: BTreeMap<ThreadIndex, FunctionId>,
@@ -43,9 +45,13 @@ impl ProfilerScript {
                 .collect(),
             memory: RefCell::default(),
         });
+        let kept = Rc::clone(&script);
+        setup.keeps(move || ContentHasher::of(&*kept.memory.borrow()));
         for thread in &self.threads {
             let script = Rc::clone(&script);
-            let body = move |me: &CurrentThread<'_, '_>| script.act(me, &thread.actions);
+            let body = move |me: &CurrentThread<'_, '_>| {
+                script.act(me, &thread.actions, Place::of(Start::Thread));
+            };
             if thread.managed {
                 setup.managed_thread(&thread.name, body);
             } else {
@@ -54,19 +60,19 @@ impl ProfilerScript {
         }
         for (kind, actions) in &self.callbacks {
             let script = Rc::clone(&script);
-            setup.on(*kind, move |me| script.act(me, actions));
+            setup.on(*kind, move |me| script.act(me, actions, Place::of(Start::Callback(*kind))));
         }
         if let Some(actions) = &self.hook {
             let script = Rc::clone(&script);
-            setup.on_hook(move |me| script.act(me, actions));
+            setup.on_hook(move |me| script.act(me, actions, Place::of(Start::Hook)));
         }
         if let Some(actions) = &self.signal {
             let script = Rc::clone(&script);
-            setup.on_signal(move |me| script.act(me, actions));
+            setup.on_signal(move |me| script.act(me, actions, Place::of(Start::Signal)));
         }
         if let Some(actions) = &self.crash {
             let script = Rc::clone(&script);
-            setup.on_crash(move |me| script.act(me, actions));
+            setup.on_crash(move |me| script.act(me, actions, Place::of(Start::Crash)));
         }
     }
 }
@@ -137,16 +143,18 @@ impl Script {
         self.memory.borrow_mut()
     }
 
-    fn act(&self, me: &CurrentThread<'_, '_>, actions: &[Action]) {
-        for action in actions {
+    fn act(&self, me: &CurrentThread<'_, '_>, actions: &[Action], place: Place) {
+        for (number, action) in (1..).zip(actions) {
             if me.is_over() || me.escapes() {
                 return;
             }
-            self.one(me, action);
+            let place = place.with(number);
+            me.is_at(place.hash());
+            self.one(me, action, place);
         }
     }
 
-    fn one(&self, me: &CurrentThread<'_, '_>, action: &Action) {
+    fn one(&self, me: &CurrentThread<'_, '_>, action: &Action, place: Place) {
         let target = |of: ThreadName| me.target(index(of, me));
         let lock = |index: u32| self.locks.get(index as usize).copied();
         let event = |index: u32| self.events.get(index as usize).copied();
@@ -154,7 +162,7 @@ impl Script {
             Action::Suspend(of) => drop(target(*of).map(|target| target.suspend())),
             Action::Suspended(of, actions) => {
                 if let Some(target) = target(*of) {
-                    self.while_suspended(me, &target, actions);
+                    self.while_suspended(me, &target, actions, place);
                 }
             }
             Action::Resume(of) => drop(target(*of).map(|target| target.resume())),
@@ -178,7 +186,7 @@ impl Script {
             }
             Action::Lock(index, actions) => {
                 let _guard = lock(*index).map(|lock| me.lock(lock));
-                self.act(me, actions);
+                self.act(me, actions, place);
             }
             Action::Acquire(index) => drop(lock(*index).map(|lock| me.acquire(lock))),
             Action::Release(index) => drop(lock(*index).map(|lock| me.unlock(lock))),
@@ -186,12 +194,12 @@ impl Script {
                 let taken = lock(*index).filter(|lock| me.try_acquire(*lock, *micros));
                 match taken {
                     Some(lock) => {
-                        self.act(me, then);
+                        self.act(me, then, place);
                         if !me.escapes() {
                             me.unlock(lock);
                         }
                     }
-                    None => self.act(me, otherwise),
+                    None => self.act(me, otherwise, place.with(0)),
                 }
             }
             Action::Escape => me.escape(),
@@ -199,7 +207,7 @@ impl Script {
             Action::Set(index) => drop(event(*index).map(|event| me.set(event))),
             Action::Since { event: index, micros, then } => {
                 if event(*index).is_some_and(|event| me.was_set_before(event, *micros)) {
-                    self.act(me, then);
+                    self.act(me, then, place);
                 }
             }
             Action::Reset(index) => drop(event(*index).map(|event| me.reset(event))),
@@ -212,7 +220,7 @@ impl Script {
                     (Some(event), Some(micros)) => me.wait_at_most(event, *micros),
                     (None, _) => false,
                 };
-                self.act(me, if was_set { then } else { otherwise });
+                self.act(me, if was_set { then } else { otherwise }, place.with(was_set.into()));
             }
             Action::Sleep(micros) => me.sleep(*micros),
             Action::Allocate => me.allocate(),
@@ -229,7 +237,7 @@ impl Script {
             Action::SuspendRuntime => drop(me.info().suspend_runtime()),
             Action::RuntimeSuspended(actions) => {
                 if me.info().suspend_runtime().is_ok() {
-                    self.act(me, actions);
+                    self.act(me, actions, place);
                     if !me.escapes() {
                         let _ = me.info().resume_runtime();
                     }
@@ -238,7 +246,9 @@ impl Script {
             Action::ResumeRuntime => drop(me.info().resume_runtime()),
             Action::Prepare => drop(me.info().get_function_from_ip(0)),
             Action::Signal(of) => me.signal(index(*of, me)),
-            Action::Repeat(times, actions) => (0..*times).for_each(|_| self.act(me, actions)),
+            Action::Repeat(times, actions) => {
+                (0..*times).for_each(|time| self.act(me, actions, place.with(time.into())));
+            }
             Action::Join(of) => me.join(index(*of, me)),
             Action::Bark => me.bark(),
             Action::Fail(words) => me.fail(words.as_str()),
@@ -250,9 +260,11 @@ impl Script {
         me: &CurrentThread<'_, '_>,
         target: &ExaminedThread<'_, '_, '_>,
         actions: &[Action],
+        place: Place,
     ) {
         if target.suspend().is_ok() {
-            self.act(me, actions);
+            // The thread may have got its id since.
+            self.act(me, actions, place.with(target.id().0));
             if !me.escapes() {
                 // Another thread may have resumed the target: that is reported as a rule violation.
                 let _ = target.resume();
@@ -330,7 +342,7 @@ impl Script {
                 if care.checked && frame.function.is_some() && !target.is_on_stack(frame.ip) {
                     me.report_false_frame();
                 }
-                self.act(me, callback);
+                self.act(me, callback, Place::of(Start::Snapshot));
                 if me.escapes() { HResult::FAIL } else { HResult::OK }
             }),
             SnapshotFlags::REGISTER_CONTEXT,

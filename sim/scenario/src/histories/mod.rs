@@ -4,6 +4,7 @@
 mod act;
 mod digest;
 mod explore;
+mod script_place;
 mod shrink;
 
 pub use digest::{TextDigest, TextDigestError};

@@ -88,9 +88,11 @@ fn main() {
         }),
     ];
     for whole in WHOLE {
-        contenders.push(Contender::new("clr-sim", EXHAUSTIVE, whole, move |_| {
-            (0..REPEATS).map(|_| ours::exhaustive(whole, PREEMPTIONS)).sum()
-        }));
+        for (name, declares) in [("clr-sim", false), ("clr-sim, data declared", true)] {
+            contenders.push(Contender::new(name, EXHAUSTIVE, whole, move |_| {
+                (0..REPEATS).map(|_| ours::exhaustive(whole, PREEMPTIONS, declares)).sum()
+            }));
+        }
         contenders.push(Contender::new("loom 0.7", EXHAUSTIVE, whole, move |_| {
             (0..REPEATS).map(|_| peers::loom(whole, Some(PREEMPTIONS), None)).sum()
         }));

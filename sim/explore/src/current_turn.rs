@@ -1,0 +1,69 @@
+//! The turn that is being executed: what it accesses, and what it depends on.
+
+use super::footprint::Footprint;
+use super::kernel::Kernel;
+use core::cell::Cell;
+
+/// Accesses of the current turn.
+#[derive(Debug, Default)]
+pub(super) struct CurrentTurn {
+    footprint: Cell<Footprint>,
+    /// The turn depends on time.
+    by_time: Cell<bool>,
+    /// Number of threads before the turn.
+    threads_before: Cell<u32>,
+    /// The last position that the code has come to, and the access set since.
+    position: Cell<Option<(u64, Footprint)>>,
+}
+
+impl CurrentTurn {
+    /// Starts a turn that accesses this, with this number of threads.
+    pub(super) fn begin(&self, footprint: Footprint, threads: usize) {
+        self.footprint.set(footprint);
+        self.by_time.set(false);
+        self.threads_before.set(threads as u32);
+        self.position.set(None);
+    }
+
+    /// Returns true if the turn depends on time.
+    pub(super) const fn depends_on_time(&self) -> bool {
+        self.by_time.get()
+    }
+
+    /// Returns the number that the first thread has which is started in the turn.
+    pub(super) const fn first_started(&self) -> u32 {
+        self.threads_before.get()
+    }
+
+    /// Notes that the code has come to a position, which determines what it does next.
+    pub(super) fn comes_to(&self, position: u64) {
+        self.position.set(Some((position, Footprint::default())));
+    }
+
+    /// Returns the position that the code has come to last, and the access set since.
+    pub(super) const fn position(&self) -> Option<(u64, Footprint)> {
+        self.position.get()
+    }
+}
+
+impl Kernel<'_> {
+    /// Adds to the access set of the current turn.
+    pub(super) fn touch(&self, footprint: Footprint) {
+        let turn = &self.turn;
+        turn.footprint.set(turn.footprint.get() | footprint);
+        if let Some((position, since)) = turn.position.get() {
+            turn.position.set(Some((position, since | footprint)));
+        }
+    }
+
+    /// Notes that the current turn depends on time.
+    pub(super) fn touch_time(&self) {
+        self.turn.by_time.set(true);
+        self.touch(Footprint::TIME);
+    }
+
+    /// Returns the access set of the current turn.
+    pub(super) const fn footprint(&self) -> Footprint {
+        self.turn.footprint.get()
+    }
+}

@@ -1,0 +1,81 @@
+//! Tests of searches that compare states by their contents.
+
+use super::{all, nothing, search};
+use crate::{Budget, Exhaustive, Setup};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// Loads threads that each count `times` times under a lock. The count is all that the profiler keeps.
+fn counting(threads: u64, times: u64) -> impl Fn(&mut Setup<'_>) {
+    move |setup| {
+        let (lock, count) = (setup.lock("count"), Rc::new(Cell::new(0)));
+        let kept = Rc::clone(&count);
+        setup.keeps(move || kept.get());
+        for _ in 0..threads {
+            let count = Rc::clone(&count);
+            setup.thread("counts", move |me| {
+                for time in 0..times {
+                    me.is_at(time);
+                    let _count = me.lock(lock);
+                    me.shares();
+                    count.set(count.get() + 1);
+                }
+            });
+        }
+    }
+}
+
+#[test]
+fn a_state_is_explored_once_however_it_was_reached() {
+    for (threads, times) in [(2, 3), (3, 2), (3, 3)] {
+        let load = counting(threads, times);
+        let (by_steps, _) = all(&nothing(), &load, Exhaustive::new(None).by_steps(), drop);
+        let (whole, cut) = all(&nothing(), &load, Exhaustive::new(None), drop);
+        // Steps differ by the thread and the counts before: its own, and those of all others.
+        let counts = |threads: u64, times: u64| (times + 1).pow(threads as u32);
+        assert!(
+            whole + cut <= threads * counts(threads, times),
+            "{threads} × {times}: {whole} and {cut}"
+        );
+        assert!(
+            2 * (whole + cut) < by_steps.max(40),
+            "{threads} × {times}: {whole} and {cut}, {by_steps}"
+        );
+    }
+}
+
+#[test]
+fn data_that_was_not_declared_is_noticed() {
+    let load = |setup: &mut Setup<'_>| {
+        let (lock, event, is_first) =
+            (setup.lock("first"), setup.event(), Rc::new(Cell::new(true)));
+        setup.keeps(|| 0);
+        for _ in 0..2 {
+            let is_first = Rc::clone(&is_first);
+            setup.thread("sets", move |me| {
+                let _first = me.lock(lock);
+                if is_first.replace(false) {
+                    me.set(event);
+                }
+            });
+        }
+    };
+    let report = search(&load, &Budget::exhaustive(1000));
+    assert!(!report.covered.unwrap().everything, "{report:?}");
+}
+
+#[test]
+fn a_turn_that_depends_on_time_makes_the_search_compare_steps() {
+    let load = |setup: &mut Setup<'_>| {
+        let lock = setup.lock("slow");
+        setup.keeps(|| 0);
+        for micros in [3, 5] {
+            setup.thread("sleeps", move |me| {
+                let _slow = me.lock(lock);
+                me.sleep(micros);
+            });
+        }
+    };
+    let covered = search(&load, &Budget::exhaustive(1000)).covered.unwrap();
+    assert!(covered.everything && covered.cut > 0, "{covered:?}");
+}

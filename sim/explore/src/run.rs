@@ -259,17 +259,18 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
             let state = kernel.state.borrow();
             let thread = state.threads.get(thread.index());
             let signalled = thread.is_some_and(Known::takes_signal);
-            (signalled, thread.and_then(|thread| thread.activities.last().copied()))
+            let activity = thread.and_then(|thread| thread.activities.last());
+            let takes = |activity: &Activity| {
+                activity.waiting.is_none() || !Bug::WaitingTakesNoSignals.is_planted()
+            };
+            let signalled = signalled && activity.is_none_or(takes);
+            (signalled, activity.map(|activity| (activity.id, activity.ends_with)))
         };
-        let takes = |activity: &Activity| {
-            activity.waiting.is_none() || !Bug::WaitingTakesNoSignals.is_planted()
-        };
-        let signalled = signalled && activity.as_ref().is_none_or(takes);
         if signalled && self.signal(thread, activity.is_some()) {
             return;
         }
         match activity {
-            Some(activity) => self.resume(thread, activity.id, activity.ends_with),
+            Some((id, ends_with)) => self.resume(thread, id, ends_with),
             None => match self.execute(thread) {
                 Came::Point => {}
                 Came::Crash => {
@@ -410,6 +411,9 @@ impl Kernel<'_> {
 
     /// Returns true if all threads of the program have ended, and there are some.
     pub(super) fn has_program_ended(&self) -> bool {
+        if self.apps == 0 {
+            return false;
+        }
         let state = self.state.borrow();
         let mut apps = state.threads.iter().filter(|thread| thread.kind.is_app()).peekable();
         apps.peek().is_some() && apps.all(|thread| thread.ended)

@@ -24,7 +24,8 @@ impl fmt::Debug for Spawned {
 impl Kernel<'_> {
     /// Removes the threads that were started.
     pub(super) fn take_spawned(&self) -> Vec<(ThreadIndex, Body<'static>)> {
-        self.spawned.0.take()
+        let none = self.spawned.0.borrow().is_empty();
+        if none { Vec::new() } else { self.spawned.0.take() }
     }
 }
 

@@ -20,7 +20,7 @@ pub use story::{StoryLine, StoryWriter, Topic, story};
 use core::cell::{Cell, RefCell};
 
 /// Recorded events that were put aside.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct InterruptedLog {
     listening: bool,
     events: Vec<Event>,
@@ -73,13 +73,19 @@ impl Log {
     /// with it.
     #[must_use]
     pub fn interrupt(&self) -> InterruptedLog {
+        // Most calls are not recorded.
+        if !self.listening.get() && self.events.borrow().is_empty() {
+            return InterruptedLog::default();
+        }
         InterruptedLog { listening: self.listening.take(), events: self.events.take() }
     }
 
     /// Goes on recording where [`interrupt`](Self::interrupt) has ended.
     pub fn resume(&self, log: InterruptedLog) {
         self.listening.set(log.listening);
-        self.events.replace(log.events);
+        if !log.events.is_empty() || !self.events.borrow().is_empty() {
+            self.events.replace(log.events);
+        }
     }
 
     #[inline]

@@ -264,6 +264,7 @@ impl Build {
             os,
             start,
             cpu,
+            is_synced: false,
             shadow_stack,
             pending: VecDeque::new(),
             in_callback: None,

@@ -95,11 +95,12 @@ impl World<'_> {
     /// later frames, in slots that nothing was written to yet: states would differ without a difference in meaning.
     pub fn clear_below(&mut self, thread: usize) {
         const ZEROS: [u8; 256] = [0; 256];
-        let Some(rsp) = self.registers_of(thread).map(|cpu| cpu.rsp()) else { return };
         let Some(executed) = self.threads.get_mut(thread) else { return };
+        let mut memory = self.runtime.memory.borrow_mut();
+        let cpu = if thread == self.current { memory.cpu() } else { &executed.cpu };
+        let rsp = cpu.rsp();
         let (limit, base) = executed.stack;
         let mut at = core::mem::replace(&mut executed.lowest, rsp).max(limit);
-        let mut memory = self.runtime.memory.borrow_mut();
         while at < rsp.min(base) {
             let size = (rsp - at).min(ZEROS.len() as u64);
             // A thread's stack is mapped.

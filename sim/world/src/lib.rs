@@ -189,10 +189,14 @@ impl<'b> World<'b> {
         // The runtime has the threads in the same order, followed by those of the profiler.
         let mut known = self.runtime.threads.borrow_mut();
         let machine = self.runtime.memory.borrow();
-        for (index, (thread, known)) in self.threads.iter().zip(known.iter_mut()).enumerate() {
-            let cpu = if index == self.current { machine.cpu() } else { &thread.cpu };
-            known.current.registers = cpu.registers();
-            known.current.flags = flags;
+        for (index, (thread, known)) in self.threads.iter_mut().zip(known.iter_mut()).enumerate() {
+            let is_current = index == self.current;
+            if is_current || !thread.is_synced {
+                let cpu = if is_current { machine.cpu() } else { &thread.cpu };
+                known.current.registers = cpu.registers();
+                known.current.flags = flags;
+                thread.is_synced = !is_current;
+            }
             known.callback_state = thread.in_callback.map(CallbackKind::state).unwrap_or_default();
         }
     }
@@ -402,14 +406,16 @@ impl<'b> World<'b> {
         if thread == self.current {
             return Ok(());
         }
-        let Some(next) = self.threads.get(thread).map(|next| next.cpu) else {
+        let machine = &mut *self.runtime.memory.borrow_mut();
+        let before = *machine.cpu();
+        let Some(next) = self.threads.get(thread) else {
             return Err(WorldError::NoThread(thread));
         };
-        let machine = &mut *self.runtime.memory.borrow_mut();
-        if let Some(before) = self.threads.get_mut(self.current) {
-            before.cpu = *machine.cpu();
+        *machine.cpu_mut() = next.cpu;
+        if let Some(last) = self.threads.get_mut(self.current) {
+            last.cpu = before;
+            last.is_synced = false;
         }
-        *machine.cpu_mut() = next;
         self.current = thread;
         Ok(())
     }

@@ -40,6 +40,8 @@ pub(super) struct Executed {
     pub start: FunctionIndex,
     /// Registers of the thread while another thread is the current one.
     pub cpu: Cpu,
+    /// The runtime has these registers.
+    pub is_synced: bool,
     pub shadow_stack: ShadowStack,
     /// Remaining steps of the current service.
     pub pending: VecDeque<Step>,
@@ -95,6 +97,7 @@ impl Executed {
             os: _,
             start,
             cpu: _,
+            is_synced: _,
             shadow_stack,
             pending,
             in_callback,
@@ -237,6 +240,7 @@ impl World<'_> {
             *self.runtime.memory.borrow_mut().cpu_mut() = *cpu;
         } else if let Some(executed) = self.threads.get_mut(thread) {
             executed.cpu = *cpu;
+            executed.is_synced = false;
         }
     }
 

@@ -48,6 +48,7 @@ pub(super) fn step<const BITS: u32>(up: bool, a: u64, flags: Flags) -> (u64, Fla
 ///
 /// OF is undefined in the manuals for counts above 1; it is computed as for 1. AF is 0 after
 /// shifts.
+#[inline(always)]
 pub(super) fn shift<const BITS: u32>(
     shift: Shift,
     a: u64,

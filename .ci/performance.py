@@ -36,6 +36,7 @@ BENCHES = {
     "snapshot": ["-p", "clr-tests", "--bench", "snapshot"],
     "machine": [*PEERS, "--bench", "unicorn"],
     "schedules": [*PEERS, "--bench", "schedules"],
+    "histories": ["-p", "clr-tests", "--bench", "histories"],
     "switches": [*PEERS, "--bench", "switches"],
 }
 # Without code of `unsafe`, sanitizer and traces of comparisons only cost time.

@@ -181,7 +181,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=20, help="processor time of a run")
     parser.add_argument("--shard", default="1/1", help="number and count of the parts")
     parser.add_argument("--found", action="store_true", help="repeat those alone that were found before")
-    parser.add_argument("--options", default="-len_control=0", help="options of libFuzzer")
+    parser.add_argument("--options", default="-len_control=0 -entropic=0", help="options of libFuzzer")
     parser.add_argument("--only", nargs="*", metavar="BUG")
     arguments = parser.parse_args()
     folder = arguments.folder.resolve()

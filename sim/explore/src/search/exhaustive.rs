@@ -14,7 +14,7 @@
 //! If all data is declared ([`Setup::keeps`](crate::Setup::keeps)), a state is what it [contains](crate::Contents), and a step
 //! depends on the contents that it finds: it is executed once whatever has led to them, as explicit-state model checkers do.
 //! Random histories at the end check that steps are what they are known to be. If a turn depends on time, the search begins
-//! again without contents.
+//! again without contents. A history with a new step goes on to its end, so that one without end is noticed.
 
 use super::dice::Dice;
 use super::known::{ByHash, Hashes, Knowledge, Next};
@@ -154,6 +154,12 @@ impl Exhaustive {
     pub const fn by_steps(mut self) -> Self {
         self.by_content = Some(false);
         self
+    }
+
+    /// Forgets all, to begin again and compare states by the steps that have led to them.
+    fn begin_by_steps(&mut self) {
+        let Self { preemptions, each_end, cut, strayed, .. } = *self;
+        *self = Self { preemptions, each_end, cut, strayed, ..Self::default() }.by_steps();
     }
 
     /// Notes that a state is reached. Returns true if all that can follow has been explored, or is about to be, from an
@@ -383,14 +389,10 @@ impl Search for Exhaustive {
     fn ran(&mut self, thread: ThreadIndex, footprint: Footprint, left: Option<&Contents>) {
         let left = left.filter(|_| self.by_content == Some(true));
         if left.is_none() && self.by_content == Some(true) {
-            // A turn depends on time, which is no content: begin again, with what has led to states.
-            *self = Self {
-                preemptions: self.preemptions,
-                each_end: self.each_end,
-                cut: self.cut + 1,
-                ..Self::default()
-            };
-            (self.by_content, self.current.is_forgotten) = (Some(false), true);
+            // The turn depends on time, which is no content.
+            self.cut += 1;
+            self.begin_by_steps();
+            self.current.is_forgotten = true;
         }
         if self.current.is_forgotten {
             return;

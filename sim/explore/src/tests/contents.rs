@@ -1,7 +1,7 @@
 //! Tests of searches that compare states by their contents.
 
 use super::{all, nothing, search};
-use crate::{Budget, Exhaustive, Setup};
+use crate::{Budget, Exhaustive, Limits, Setup, Verdict};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -78,4 +78,26 @@ fn a_turn_that_depends_on_time_makes_the_search_compare_steps() {
     };
     let covered = search(&load, &Budget::exhaustive(1000)).covered.unwrap();
     assert!(covered.everything && covered.cut > 0, "{covered:?}");
+}
+
+#[test]
+fn a_loop_that_leads_to_the_same_state_is_a_live_lock() {
+    let load = |setup: &mut Setup<'_>| {
+        let (lock, taken) = (setup.lock("taken"), setup.event());
+        setup.keeps(|| 0);
+        setup.thread("keeps", move |me| {
+            me.acquire(lock);
+            me.set(taken);
+        });
+        setup.thread("tries", move |me| {
+            me.wait_for(taken);
+            while !me.try_acquire(lock, 0) {
+                me.is_at(1);
+            }
+        });
+    };
+    let budget =
+        Budget { limits: Limits { turns: 50, ..Limits::default() }, ..Budget::exhaustive(1000) };
+    let failure = search(&load, &budget).failure.expect("no history ends");
+    assert!(matches!(failure.verdict, Verdict::LiveLock | Verdict::Deadlock(_)), "{failure:?}");
 }

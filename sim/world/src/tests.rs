@@ -1,5 +1,6 @@
 //! Tests of programs executed in worlds.
 
+mod arguments;
 mod every_instruction;
 mod kinds;
 mod leaves;

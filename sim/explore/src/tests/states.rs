@@ -13,14 +13,14 @@ use clr_world::{Build, StepEvent, ThreadStart};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Creates a program whose thread sleeps, which is preemptive, and allocates.
-fn build() -> Build {
+pub(super) fn build() -> Build {
     let call = |kind| Statement::Runtime(RuntimeCall { kind, target: None });
     let body = vec![call(RuntimeCallKind::Sleep), call(RuntimeCallKind::New)];
     let program = Program { functions: vec![function("Main", body)], ..Program::default() };
     Build::new(&program, &BTreeMap::new(), Generation::CoreClr31Windows).unwrap()
 }
 
-fn kernel(build: &Build) -> Kernel<'_> {
+pub(super) fn kernel(build: &Build) -> Kernel<'_> {
     let main = ThreadStart::Managed(FunctionIndex(0));
     Kernel::new(build.world(&[main]).unwrap()).unwrap()
 }
@@ -37,7 +37,7 @@ fn begin(kernel: &Kernel<'_>) {
     });
 }
 
-const fn activity(id: Id, waiting: Option<Waiting>) -> Activity {
+pub(super) const fn activity(id: Id, waiting: Option<Waiting>) -> Activity {
     let (until, timed_out, place) = (None, false, None);
     let (ends_with, within) = (TurnEvent::Ends, Footprint::MEMORY);
     Activity { id, ends_with, waiting, until, timed_out, within, place }

@@ -5,6 +5,7 @@ mod every_instruction;
 mod kinds;
 mod leaves;
 mod locks;
+mod opinions;
 mod profiler_rules;
 mod signals;
 mod suspension;

@@ -108,6 +108,9 @@ fn a_set_is_written_as_changes_and_reads() {
     for set in things().into_iter().chain([both, both.read(), Footprint::ALL]) {
         assert_eq!(set.to_string().parse(), Ok(set));
     }
+    // Others may write what is changed as read, too.
+    let [both, changed]: [Footprint; 2] = ["1.1", "1.0"].map(|text| text.parse().unwrap());
+    assert!(both.meets(changed) && changed.meets(both) && both.read().meets(changed));
     for wrong in ["", "1", "1.", "g.0", "1.0.0", "."] {
         assert!(wrong.parse::<Footprint>().is_err(), "{wrong}");
     }

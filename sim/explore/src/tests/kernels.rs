@@ -11,19 +11,19 @@ use clr_coroutine::{Id, Stacks, Yielder, scope};
 use clr_runtime::{Lock, Suspension, Wait};
 
 /// The threads: one of the program, and three of the profiler.
-const MAIN: usize = 0;
-const ONE: usize = 1;
-const TWO: usize = 2;
-const THREE: usize = 3;
+pub(super) const MAIN: usize = 0;
+pub(super) const ONE: usize = 1;
+pub(super) const TWO: usize = 2;
+pub(super) const THREE: usize = 3;
 
 /// Returns the number of a coroutine, which is never resumed.
-fn coroutine() -> Id {
+pub(super) fn coroutine() -> Id {
     let mut stacks = Stacks::new(64 * 1024);
     scope(&mut stacks, |scope| scope.start(|_: &Yielder<'_, ()>| {}).unwrap())
 }
 
 /// Begins a history at time 100 whose profiler's threads are at a switch point.
-fn begin(kernel: &Kernel<'_>, id: Id) {
+pub(super) fn begin(kernel: &Kernel<'_>, id: Id) {
     let known = kernel.runtime.threads.borrow().len();
     let mut world = kernel.world.borrow_mut();
     for number in known..4 {
@@ -58,7 +58,7 @@ fn assert_runnable(cases: &[(&str, Change<'_>, &[u32])]) {
     }
 }
 
-fn wait(state: &mut State, thread: usize, waiting: Waiting, until: Option<u64>) {
+pub(super) fn wait(state: &mut State, thread: usize, waiting: Waiting, until: Option<u64>) {
     let activity: &mut Activity = state.threads[thread].activities.last_mut().unwrap();
     activity.waiting = Some(waiting);
     activity.until = until;
@@ -69,7 +69,7 @@ fn sleep(state: &mut State, thread: usize, until: u64) {
 }
 
 /// Lets only these threads take part.
-fn only(state: &mut State, threads: &[usize]) {
+pub(super) fn only(state: &mut State, threads: &[usize]) {
     for (index, thread) in state.threads.iter_mut().enumerate() {
         thread.ended = !threads.contains(&index);
     }

@@ -1,7 +1,9 @@
 mod accesses;
+mod actions;
 mod counting;
 mod determinism;
 mod drawn;
+mod endings;
 mod events;
 mod exports;
 mod footprints;

@@ -25,6 +25,7 @@ mod searches;
 mod signals;
 mod states;
 mod stories;
+mod threads;
 mod unwinding;
 mod verdicts;
 mod waiting;

@@ -219,6 +219,13 @@ fn interleavings_stray_if_the_thread_of_before_cannot_run() {
 }
 
 #[test]
+fn a_random_search_knows_no_share_and_expects_no_history() {
+    let mut random = Random::new(0);
+    history(&mut random, 0, &TWO, 9);
+    assert_eq!((random.covered(), random.has_strayed(), random.learns()), (None, false, false));
+}
+
+#[test]
 fn another_line_is_an_error_that_says_so() {
     assert_eq!(NotALine.to_string(), "this is no line of a search in another process");
 }

@@ -10,6 +10,7 @@ mod profiler_rules;
 mod signals;
 mod suspension;
 mod unloading;
+mod worlds;
 
 use super::{Build, StepEvent, ThreadStart, World};
 use clr_codegen::{

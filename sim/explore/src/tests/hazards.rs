@@ -70,8 +70,11 @@ fn a_hazard_is_written_with_two_digits_and_read_again() {
         assert_eq!(hazard.to_string().parse(), Ok(hazard));
     }
     assert_eq!(format!("{:>6}", Hazard::MutualSuspension), "  H-01");
-    for other in ["H-1", "H-00", "H-99", "h-01", ""] {
+    for other in ["H-1", "H-001", "h-01", "H-", ""] {
         assert_eq!(other.parse::<Hazard>(), Err(NoHazard));
+    }
+    for number in [0, Hazard::ALL.len() + 1] {
+        assert_eq!(format!("H-{number:02}").parse::<Hazard>(), Err(NoHazard));
     }
     assert_eq!(NoHazard.to_string(), "there is no such hazard; they are H-01 to H-32");
 }

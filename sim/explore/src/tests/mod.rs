@@ -26,6 +26,7 @@ mod signals;
 mod states;
 mod stories;
 mod threads;
+mod turns;
 mod unwinding;
 mod verdicts;
 mod waiting;

@@ -127,6 +127,17 @@ fn long_names_are_cut_and_long_words_go_on_in_the_next_row() {
     assert_ne!(body(&plain(&history), RowOptions { width: 62, ..EACH })[0], expected);
 }
 
+/// Words have what the time, the lanes and the name leave: here 28 characters are in front of them.
+#[test]
+fn words_end_at_the_width() {
+    let mut history = sampled();
+    let words = TurnEvent::Says("one two three four five sixes!");
+    history.turn_at(12_345, MAIN, &[words]);
+    let expected = "12345  ●   │   │   main     one two three four five sixes!";
+    assert_eq!(body(&plain(&history), RowOptions { width: 58, ..EACH })[0], expected);
+    assert_ne!(body(&plain(&history), RowOptions { width: 57, ..EACH })[0], expected);
+}
+
 #[test]
 fn entries_of_several_threads_have_no_name() {
     let mut history = sampled();
@@ -161,6 +172,24 @@ fn repetitions_are_counted() {
     }
     let same = "    │   │   │   … the same 3 more times, until 41 µs";
     assert_eq!(body(&plain(&paused), RowOptions::default())[3], same);
+}
+
+/// The words of a repetition may take the place of the name: of seven characters and two blanks.
+#[test]
+fn repetitions_are_wrapped_at_the_width() {
+    let mut history = sampled();
+    for words in ["a", "b", "c", "d"].repeat(2) {
+        let thread = if "ac".contains(words) { MAIN } else { WORKER };
+        history.turn(thread, &[TurnEvent::Says(words)]);
+    }
+    let drawn = |width| body(&plain(&history), RowOptions { width, ..RowOptions::default() });
+    // At least 24 characters are for words.
+    let narrow = drawn(10);
+    assert_eq!(narrow[4], "    │ │ │ … the last 4 of these once more,");
+    assert_eq!(narrow[5], "    │ │ │ until 8 µs");
+    let wide = "    │   │   │   … the last 4 of these once more, until 8 µs";
+    assert_eq!(drawn(59)[4], wide);
+    assert_ne!(drawn(58)[4], wide);
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod opinions;
 mod profiler_rules;
 mod signals;
 mod suspension;
+mod synthetics;
 mod unloading;
 mod worlds;
 

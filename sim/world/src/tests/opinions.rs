@@ -189,6 +189,14 @@ fn calls_are_refused_by_the_first_rule_that_applies() {
             }
             continue;
         }
+        // C-033: the topmost Frame is below the stack pointer, which Framework 2 does not check.
+        let rsp = target.activations[0].registers.rsp();
+        for (at, checked) in [(rsp - 8, generation.checks_redirection()), (rsp, false)] {
+            let mut below = target.clone();
+            below.frames[0].at = at;
+            let refused = if checked { HResult::UNSAFE } else { HResult::UNMANAGED_CONTEXT };
+            assert_eq!(outcome(&below, question(Native, None)), returns(refused), "{generation}");
+        }
         // C-028: another thread that is gone.
         let gone = ThreadFacts { gone: true, ..target.clone() };
         let code = HResult::INVALID_TARGET_THREAD.0;

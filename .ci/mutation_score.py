@@ -16,6 +16,7 @@ targets of clr-tests are built (`gallery`, `properties`), which is much quicker 
 --table writes `tests/mutation_score.tsv` (the score of each folder, and the crates whose tests every survivor
 was run with) and `tests/survivors.tsv` (the mutants that no test sees, and for those that are argued away the
 reason, which stays as it is written there). The score is the share of those that were run and not argued away.
+Folders of which nothing was run in FOLDER keep their rows.
 """
 
 import argparse
@@ -290,23 +291,31 @@ def write_tables(mutants, dropped, results):
     """Writes both tables. Reasons stay as they are."""
     lines = SURVIVORS.read_text().splitlines() if SURVIVORS.exists() else []
     reasons = dict(line.split("\t")[1:] for line in lines if not line.startswith("#") and line.count("\t") == 2)
+    rows = SCORE.read_text().splitlines() if SCORE.exists() else []
+    before = {line.partition("\t")[0]: line for line in rows}
     counts = defaultdict(lambda: defaultdict(int))
-    survivors, asked = [], {}
+    survivors, asked, folders = [], {}, {}
     for mutant in mutants.values():
         name = mutant["name"]
+        folders[name] = mutant["file"].rpartition("/")[0]
         result = "not compiled" if name in dropped else results.get(name, ["not run"])[0]
         if result in ("survived", "not reached"):
             reason = reasons.get(name, "")
             survivors.append(f"{result}\t{name}\t{reason}".rstrip())
             result = "argued away" if reason else "survived"
-        for row in (mutant["file"].rpartition("/")[0], mutant["package"]):
+        for row in (folders[name], mutant["package"]):
             counts[row][result] += 1
             if result == "survived":
                 crates = set(results[name][1].split())
                 asked[row] = asked.get(row, crates) & crates
     columns = ["not compiled", "not run", "caught", "timeout", "argued away", "survived"]
     table = "\t".join(["# folder", *columns, "score", "tests of"]) + "\n"
+    kept = {row for row, of_row in counts.items() if row in before and of_row.keys() <= {"not compiled", "not run"}}
+    survivors += [line for line in lines if folders.get(line.split("\t")[1] if "\t" in line else "") in kept]
     for row, of_row in sorted(counts.items()):
+        if row in kept:
+            table += before[row] + "\n"
+            continue
         seen = of_row["caught"] + of_row["timeout"]
         share = f"{100 * seen / (seen + of_row['survived']):.1f}" if seen + of_row["survived"] else "-"
         crates = " ".join(sorted(asked.get(row, ()))) or "-"

@@ -185,6 +185,18 @@ mod tests {
         assert!(state.leave(second));
         assert!(!state.wakes(late), "the other two were woken instead");
         assert_eq!(state.waiting(), 1);
+        assert!(!state.leave(late));
+        assert_eq!(state.waiting(), 0);
+    }
+
+    #[test]
+    fn a_notification_before_a_wait_does_not_end_it() {
+        let mut state = ConditionState::default();
+        let first = state.wait();
+        state.notify(false);
+        let late = state.wait();
+        assert!(!state.leave(late), "it was on its way to the other one");
+        assert!(state.leave(first));
     }
 
     #[test]

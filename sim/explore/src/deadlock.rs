@@ -112,3 +112,49 @@ pub(super) fn shortest_path(edges: &[Edge], first: &Edge) -> Option<Vec<Edge>> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{cycle, shortest_path};
+    use crate::{BlockReason, Edge, ThreadIndex};
+
+    /// Returns an edge for each pair of the thread that waits and the one that it waits for.
+    fn edges<const N: usize>(pairs: [(u32, u32); N]) -> [Edge; N] {
+        pairs.map(|(waits, for_whom)| Edge {
+            waits: ThreadIndex(waits),
+            why: BlockReason::Join,
+            for_whom: ThreadIndex(for_whom),
+        })
+    }
+
+    #[test]
+    fn the_shortest_cycle_is_the_deadlock() {
+        let ring = edges([(0, 1), (1, 2), (2, 0)]);
+        assert_eq!(cycle(&ring).as_deref(), Some(&ring[..]));
+        for two in [edges([(1, 3), (3, 1)]), edges([(4, 5), (5, 4)])] {
+            // Wherever the shorter one is in the list.
+            let after = [&ring[..], &two].concat();
+            assert_eq!(cycle(&after).as_deref(), Some(&two[..]));
+            let before = [&two[..], &ring].concat();
+            assert_eq!(cycle(&before).as_deref(), Some(&two[..]));
+        }
+        let itself = edges([(2, 2)]);
+        assert_eq!(cycle(&[&ring[..], &itself].concat()).as_deref(), Some(&itself[..]));
+    }
+
+    #[test]
+    fn of_cycles_of_one_length_the_first_is_the_deadlock() {
+        let (one, other) = (edges([(0, 1), (1, 0)]), edges([(2, 3), (3, 2)]));
+        assert_eq!(cycle(&[one, other].concat()).as_deref(), Some(&one[..]));
+        assert_eq!(cycle(&[other, one].concat()).as_deref(), Some(&other[..]));
+    }
+
+    #[test]
+    fn waits_that_lead_nowhere_are_no_cycle() {
+        assert_eq!(cycle(&[]), None);
+        assert_eq!(cycle(&edges([(0, 1), (1, 2), (3, 2)])), None);
+        let tail = edges([(0, 1), (1, 2), (2, 1)]);
+        assert_eq!(cycle(&tail).as_deref(), Some(&tail[1..]), "without the way to it");
+        assert_eq!(shortest_path(&tail, &tail[0]), None);
+    }
+}

@@ -189,8 +189,8 @@ struct Doing {
     callbacks: Vec<CallbackKind>,
     /// Methods of the runtime that the thread has called, outermost first.
     calls: Vec<&'static str>,
-    /// A walk of the thread has called back, and the call has not returned yet.
-    in_walk: bool,
+    /// A walk of the thread has called back.
+    called_back: bool,
     signals: u32,
     /// Number of calls so far.
     called: u32,
@@ -222,13 +222,11 @@ impl Doing {
                     let refused = *outcome == Outcome::Returned(HResult::PROFILER_DETACHING);
                     doing.refused = refused.then_some(*method);
                     doing.calls.pop();
-                    doing.in_walk = doing.in_walk && !doing.calls.is_empty();
                 }
-                TurnEvent::SnapshotCallback => doing.in_walk = true,
+                TurnEvent::SnapshotCallback => doing.called_back = true,
                 // A jump leaves the call without returning.
                 TurnEvent::System(ESCAPES) => {
                     doing.calls.pop();
-                    doing.in_walk = false;
                     doing.escaped = true;
                 }
                 TurnEvent::Signal => doing.signals += 1,
@@ -240,7 +238,7 @@ impl Doing {
     }
 
     fn is_first_call(&self) -> bool {
-        self.called == 1 && !self.calls.is_empty() && !self.in_walk
+        self.called == 1 && !self.calls.is_empty() && !self.called_back
     }
 }
 

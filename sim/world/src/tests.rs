@@ -1,13 +1,17 @@
 //! Tests of programs executed in worlds.
 
+mod arguments;
 mod every_instruction;
 mod kinds;
 mod leaves;
 mod locks;
+mod opinions;
 mod profiler_rules;
 mod signals;
 mod suspension;
+mod synthetics;
 mod unloading;
+mod worlds;
 
 use super::{Build, StepEvent, ThreadStart, World};
 use clr_codegen::{

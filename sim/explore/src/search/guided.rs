@@ -101,3 +101,65 @@ impl Search for Guided {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Guided, KEPT};
+    use crate::schedule_string::ScheduleString;
+    use crate::search::Search as _;
+    use crate::{Ending, ThreadIndex};
+
+    /// Returns the end of a history with this number of choices.
+    fn ending(choices: u64) -> Ending {
+        let turns = (0..choices).map(|turn| (turn, ThreadIndex(1))).collect();
+        let (verdict, history, in_turn) = (None, None, false);
+        let schedule = ScheduleString { turns };
+        Ending { verdict, broken: Vec::new(), turns: choices, in_turn, schedule, history }
+    }
+
+    #[test]
+    fn a_state_is_new_once() {
+        let mut guided = Guided::new(0);
+        for state in [0, 1, 63, 64, 65, 0x3_FFFF] {
+            assert!(guided.note(state), "{state}");
+            assert!(!guided.note(state), "{state}");
+        }
+        // Both halves count, and the bits above are not distinguished.
+        assert!(guided.note(2 << 32));
+        assert!(!guided.note(2) && !guided.note(3 << 32 | 1));
+        assert!(!guided.note(1 << 18) && !guided.note(1 << 30));
+    }
+
+    #[test]
+    fn histories_with_new_states_are_kept() {
+        let mut guided = Guided::new(7);
+        assert!(guided.begin(0));
+        guided.end(&ending(3));
+        assert!(guided.kept.is_empty());
+        for number in 0..KEPT as u64 + 40 {
+            guided.begin(number);
+            guided.is_new = true;
+            guided.end(&ending(number % 5 + 1));
+        }
+        assert_eq!(guided.kept.len(), KEPT);
+        guided.begin(0);
+        assert!(!guided.is_new, "each history begins anew");
+    }
+
+    #[test]
+    fn three_of_four_histories_continue_a_kept_one() {
+        let mut guided = Guided::new(7);
+        guided.kept = vec![ending(4).schedule];
+        let (mut continued, mut ends) = (0, std::collections::BTreeSet::new());
+        for number in 0..2_000 {
+            guided.begin(number);
+            // The beginning ends behind one of the choices: that of turn 3 is the last.
+            assert!(guided.until <= 4);
+            continued += u32::from(guided.until > 0);
+            ends.insert(guided.until);
+        }
+        // One of the five beginnings has no choice.
+        assert!((1_100..1_300).contains(&continued), "{continued}");
+        assert_eq!(ends, [0, 1, 2, 3, 4].into());
+    }
+}

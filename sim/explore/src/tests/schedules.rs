@@ -155,3 +155,16 @@ fn the_string_of_another_history_is_refused() {
         assert_eq!(again, None, "{string}");
     }
 }
+
+#[test]
+fn a_schedule_is_shortened_by_choices() {
+    let schedule: ScheduleString = "clr1:1b2c3a".parse().unwrap();
+    assert_eq!((schedule.len(), schedule.is_empty()), (3, false));
+    assert!(ScheduleString::default().is_empty());
+    // Later choices keep their turns.
+    let without = |place| schedule.without(place).to_string();
+    assert_eq!([0, 1, 2].map(without), ["clr1:3c3a", "clr1:1b5a", "clr1:1b2c"]);
+    assert_eq!((schedule.without(3), schedule.without(9)), (schedule.clone(), schedule.clone()));
+    let first = |count| schedule.first(count).to_string();
+    assert_eq!([0, 1, 3, 9].map(first), ["clr1:", "clr1:1b", "clr1:1b2c3a", "clr1:1b2c3a"]);
+}

@@ -114,10 +114,18 @@ pub(super) fn signals_in_waits() {
     let process = on(Generation::Net9Unix, &Program::default(), &[]);
     let load = |setup: &mut Setup<'_>| {
         let (event, signalled) = (setup.event(), setup.event());
-        setup.on_signal(move |me| me.set(event));
+        let handled = Rc::new(Cell::new(false));
+        let now = Rc::clone(&handled);
+        setup.on_signal(move |me| {
+            now.set(true);
+            me.set(event);
+        });
         setup.thread("waits", move |me| {
             me.set(signalled);
             me.wait_for(event);
+            if !handled.get() {
+                me.fail("the wait is over, and the event is not set");
+            }
         });
         setup.thread("sends", move |me| {
             me.wait_for(signalled);

@@ -10,6 +10,8 @@ mod json;
 mod page;
 mod rows;
 mod state;
+#[cfg(test)]
+mod tests;
 pub(super) mod words;
 mod wrap;
 

@@ -1,0 +1,273 @@
+//! Tests of what code of the profiler can do: jumps, reports, nested calls, hooks and objects made late.
+
+use super::{count, executing, executing_on, function, nothing, on, verdict};
+use crate::{
+    Budget, CurrentThread, Explorer, Hazard, HistoryDetail, Limits, LockKind, Random, Setup,
+    TestedProcess, ThreadIndex, TurnEvent, Verdict, check,
+};
+use clr_codegen::{FunctionIndex, Program, Statement};
+use clr_runtime::Outcome;
+use clr_runtime::generation::Generation;
+use clr_runtime::profiling::HResult;
+use clr_walker::profiling::{ProfilerInfo as _, SnapshotFlags, SnapshotFrame, TargetThread as _};
+use clr_world::ThreadStart;
+use clr_world::stubs::Hooks;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+const MAIN: ThreadIndex = ThreadIndex(0);
+
+type Body = fn(&CurrentThread<'_, '_>);
+
+#[test]
+fn what_a_profiler_reports_fails_with_its_hazard() {
+    let reports: [(Body, &str, Hazard); 3] = [
+        (
+            |me| me.report_false_frame(),
+            "a reported frame is not on the stack",
+            Hazard::StaleContext,
+        ),
+        (
+            |me| me.report_wrong_seed(),
+            "a frame of a walk from a seed is not on the stack",
+            Hazard::BogusSeed,
+        ),
+        (
+            |me| me.report_false_claim(),
+            "a walk claims to have the whole stack, and has not",
+            Hazard::ValueInSlot,
+        ),
+    ];
+    for (report, words, hazard) in reports {
+        let load = |setup: &mut Setup<'_>| setup.thread("sampler", report);
+        let failure = check(&nothing(), &load, &Budget::random(0, 1)).unwrap().failure.unwrap();
+        let expected = Verdict::Failed { by: MAIN, words: words.to_owned() };
+        assert_eq!(failure.verdict, expected);
+        assert_eq!(Hazard::of(&failure.verdict, &failure.history), Some(hazard));
+    }
+}
+
+/// Calls a method of the runtime that calls it again, up to a depth.
+fn nests(me: &CurrentThread<'_, '_>, depth: u32) {
+    let _ = me.call_runtime("Nested", |_| {
+        if depth > 1 {
+            nests(me, depth - 1);
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn calls_are_nested_eight_times_at_most() {
+    let nested = |depth: u32| verdict(&move |setup| setup.thread("", move |me| nests(me, depth)));
+    assert_eq!(nested(8), None);
+    let words = "calls are nested in callbacks without end".to_owned();
+    assert_eq!(nested(9), Some(Verdict::Failed { by: MAIN, words }));
+    // Calls one after the other are not nested.
+    let many = verdict(&|setup| setup.thread("", |me| (0..20).for_each(|_| nests(me, 1))));
+    assert_eq!(many, None);
+}
+
+#[test]
+fn an_unwinder_that_interrupts_itself_is_a_fault() {
+    let unwinding = |interrupts: bool| {
+        let process = on(Generation::Net9Unix, &Program::default(), &[]);
+        let load = move |setup: &mut Setup<'_>| {
+            setup.on_signal(move |me| {
+                if interrupts {
+                    me.unwind();
+                }
+            });
+            setup.thread("unwinds", |me| {
+                me.unwind();
+                me.unwind();
+            });
+            // Another thread has data of its own.
+            setup.thread("also", |me| me.unwind());
+            setup.thread("sends", |me| me.signal(MAIN));
+        };
+        check(&process, &load, &Budget::random(0, 200)).unwrap()
+    };
+    assert!(unwinding(false).survives());
+    let failure = unwinding(true).failure.unwrap();
+    let outcome = Outcome::AccessViolation { at: 0 };
+    assert_eq!(failure.verdict, Verdict::ProcessKilled { by: MAIN, outcome });
+    assert_eq!(Hazard::of(&failure.verdict, &failure.history), Some(Hazard::SignalHandler));
+}
+
+/// Walks the main thread. The callback leaves the walk by a jump if it `escapes`.
+fn walks(me: &CurrentThread<'_, '_>, escapes: bool) -> bool {
+    let id = me.target(MAIN).unwrap().id();
+    let mut callback = |_: &mut SnapshotFrame<'_>| {
+        if !escapes {
+            return HResult::OK;
+        }
+        me.escape();
+        assert!(me.escapes());
+        HResult::FALSE
+    };
+    let (callback, flags) = (Some(&mut callback as _), SnapshotFlags::DEFAULT);
+    id.0 != 0 && me.info().do_stack_snapshot(id, callback, flags, 0, None, 0) == Ok(())
+}
+
+#[test]
+fn a_thread_whose_walk_was_left_by_a_jump_stays_suspended() {
+    let process = executing(&[("Main", vec![Statement::Work(60)])]);
+    let failures = |escapes: bool| {
+        let load = move |setup: &mut Setup<'_>| {
+            setup.thread("sampler", move |me| {
+                // Outside of a callback there is nothing to leave.
+                me.escape();
+                assert!(!me.escapes());
+                me.point();
+                let walked = walks(me, escapes);
+                assert!(!walked || !escapes);
+                me.escape();
+                assert!(!me.escapes(), "the callback is over");
+            });
+        };
+        let limits = Limits { instructions: 5, ..Limits::default() };
+        let budget = Budget { keep_going: true, limits, ..Budget::random(1, 100) };
+        let report = check(&process, &load, &budget).unwrap();
+        let hazard = |failure: &crate::Failure| Hazard::of(&failure.verdict, &failure.history);
+        report.failures().filter_map(hazard).collect::<Vec<_>>()
+    };
+    assert!(failures(true).contains(&Hazard::CallbackEscapes));
+    assert!(!failures(false).contains(&Hazard::CallbackEscapes));
+}
+
+#[test]
+fn a_hook_is_executed_where_code_calls_it() {
+    let program = Program {
+        functions: vec![function("Main", vec![Statement::Work(3)])],
+        ..Program::default()
+    };
+    let start = [("main", ThreadStart::Managed(FunctionIndex(0)))];
+    let process = |hooks| {
+        let generation = Generation::CoreClr31Windows;
+        TestedProcess::new(&program, &BTreeMap::new(), hooks, generation, &start).unwrap()
+    };
+    let calls = |process: &TestedProcess| {
+        let calls = Rc::new(Cell::new(0));
+        let counted = Rc::clone(&calls);
+        let load = move |setup: &mut Setup<'_>| {
+            let counted = Rc::clone(&counted);
+            setup.on_hook(move |me| {
+                counted.set(counted.get() + 1);
+                assert_eq!(me.index(), MAIN);
+                // Another turn begins here.
+                me.point();
+            });
+        };
+        assert!(check(process, &load, &Budget::random(0, 1)).unwrap().survives());
+        calls.get()
+    };
+    // The function is entered and left.
+    assert_eq!((calls(&process(Hooks::Fast)), calls(&process(Hooks::None))), (2, 0));
+    // Without a handler a hook ends no turn: with one a turn ends there, and the handler has its own.
+    let turns = |load: &super::Load<'_>| {
+        let report = check(&process(Hooks::Fast), load, &Budget::random(0, 1)).unwrap();
+        assert!(report.survives());
+        report.turns
+    };
+    assert_eq!(turns(&|setup| setup.on_hook(|_| {})), turns(&|_| {}) + 4);
+}
+
+#[test]
+fn an_export_without_a_handler_ends_no_turn() {
+    let turns = |exports: bool| {
+        let process = executing(&[("Main", vec![Statement::Work(3)])]);
+        let exports = exports.then_some(FunctionIndex(0));
+        let process = process.exporting(exports);
+        let report = check(&process, &|_| {}, &Budget::random(0, 1)).unwrap();
+        assert!(report.survives());
+        report.turns
+    };
+    assert_eq!(turns(true), turns(false));
+}
+
+#[test]
+fn a_condition_variable_that_was_made_late_wakes_all_that_wait() {
+    let woken = Rc::new(RefCell::new(std::collections::BTreeSet::new()));
+    let known = Rc::clone(&woken);
+    let load: &super::Load<'_> = &move |setup| {
+        let lock = setup.lock("");
+        let known = Rc::clone(&known);
+        let _ = setup.condition();
+        setup.thread("makes", move |me| {
+            let conditions = [me.new_condition(), me.new_condition()];
+            assert_ne!(conditions[0], conditions[1]);
+            let waiting = Rc::new(Cell::new(0));
+            let count = Rc::new(Cell::new(0));
+            for _ in 0..2 {
+                let (waiting, count) = (Rc::clone(&waiting), Rc::clone(&count));
+                me.spawn("waits", move |me| {
+                    let guard = me.lock(lock);
+                    waiting.set(waiting.get() + 1);
+                    if me.wait_on(conditions[1], lock, Some(500)) {
+                        count.set(count.get() + 1);
+                    }
+                    drop(guard);
+                });
+            }
+            for _ in 0..4 {
+                me.point();
+            }
+            let guard = me.lock(lock);
+            let waited = waiting.get();
+            me.notify_all(conditions[1]);
+            drop(guard);
+            me.join(ThreadIndex(1));
+            me.join(ThreadIndex(2));
+            known.borrow_mut().insert((waited, count.get()));
+        });
+    };
+    let report = check(&nothing(), load, &Budget::random(0, 300)).unwrap();
+    assert!(report.survives(), "{report}");
+    // Those that wait at that moment are woken, and no other.
+    assert_eq!(*woken.borrow(), [(0, 0), (1, 1), (2, 2)].into());
+}
+
+/// Whether a lock is reentrant matters for its owner alone.
+#[test]
+fn a_reentrant_lock_has_as_many_histories_as_a_plain_one() {
+    let taking = |kind: LockKind, times: u32| {
+        count(&move |setup: &mut Setup<'_>| {
+            let lock = setup.lock_of("", kind);
+            for _ in 0..2 {
+                setup.thread("", move |me| (0..times).for_each(|_| drop(me.lock(lock))));
+            }
+        })
+    };
+    for times in [1, 2] {
+        assert_eq!(taking(LockKind::Reentrant, times), taking(LockKind::Plain, times));
+    }
+}
+
+#[test]
+fn the_process_ends_with_all_its_threads_if_an_exception_is_not_caught() {
+    let raise =
+        clr_codegen::RuntimeCall { kind: clr_codegen::RuntimeCallKind::Raise, target: None };
+    let bodies = [("Main", vec![Statement::Runtime(raise)]), ("Other", vec![Statement::Work(200)])];
+    for generation in [Generation::CoreClr31Windows, Generation::Net9Unix] {
+        let process = executing_on(generation, &bodies);
+        let load = |setup: &mut Setup<'_>| {
+            setup.on_crash(|me| me.say("crashes"));
+            let never = setup.event();
+            setup.thread("waits", move |me| me.wait_for(never));
+        };
+        let mut explorer = Explorer::new(&process).unwrap();
+        for seed in 0..20 {
+            let (limits, detail) =
+                (Limits { instructions: 9, ..Limits::default() }, HistoryDetail::Statuses);
+            let ending = explorer.run(&load, &mut Random::new(seed), limits, detail);
+            assert_eq!(ending.verdict, None, "{generation} {seed}");
+            let history = ending.history.unwrap();
+            let events: Vec<_> = history.turns.iter().flat_map(|turn| &turn.events).collect();
+            assert!(events.contains(&&TurnEvent::Says("crashes")));
+            let last = &history.turns.last().unwrap().statuses;
+            assert!(last.iter().all(|status| status.ended), "{generation} {seed}");
+        }
+    }
+}

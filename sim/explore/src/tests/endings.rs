@@ -1,0 +1,196 @@
+//! Tests of the ends of histories: their limits, and who waits for whom when no thread can run.
+
+use super::kernels::{MAIN, ONE, THREE, TWO, begin, coroutine, only, wait};
+use super::nothing;
+use super::states::{build, kernel};
+use crate::deadlock::verdict;
+use crate::kernel::{State, Waiting};
+use crate::{
+    BlockReason, Edge, Ending, Explorer, HistoryDetail, Limits, LockName, ProfilerRule, Random,
+    Setup, ThreadIndex, Verdict,
+};
+
+/// Executes a history with this number of turns at most, before all threads get turns round-robin.
+fn limited(load: &super::Load<'_>, turns: u64) -> Ending {
+    let process = nothing();
+    let mut explorer = Explorer::new(&process).unwrap();
+    let limits = Limits { turns, ..Limits::default() };
+    explorer.run(load, &mut Random::new(1), limits, HistoryDetail::Events)
+}
+
+#[test]
+fn a_history_exceeds_its_limit_with_the_turn_behind_it() {
+    let load: &super::Load<'_> = &|setup| {
+        for _ in 0..2 {
+            setup.thread("", |me| (0..4).for_each(|_| me.point()));
+        }
+    };
+    let turns = limited(load, 1_000).turns;
+    assert_eq!(turns, 10, "each thread begins, and goes on four times");
+    for (limit, expected) in [(turns + 1, false), (turns, false), (turns - 1, true), (6, true)] {
+        let ending = limited(load, limit);
+        assert_eq!(
+            (ending.turns, ending.in_turn, ending.verdict),
+            (turns, expected, None),
+            "{limit}"
+        );
+    }
+}
+
+#[test]
+fn beyond_the_limit_threads_have_turns_one_after_the_other() {
+    let load: &super::Load<'_> = &|setup| {
+        for _ in 0..3 {
+            setup.thread("", |me| {
+                while !me.is_over() {
+                    me.point();
+                }
+            });
+        }
+    };
+    let ending = limited(load, 10);
+    assert_eq!(ending.verdict, Some(Verdict::LiveLock));
+    let turns: Vec<_> = ending.history.unwrap().turns.iter().map(|turn| turn.thread.0).collect();
+    assert_eq!(turns.len(), 20);
+    let expected: Vec<_> = (1..=10).map(|turn| (turns[9] + turn) % 3).collect();
+    assert_eq!(turns[10..], expected);
+}
+
+type Change<'c> = &'c dyn Fn(&mut State);
+
+/// Asserts the verdict when no thread can run, and if it stays the same after the end of the program: then only waits
+/// for each other count, and those for threads that have ended.
+fn assert_verdicts(cases: &[(&str, Change<'_>, Option<Verdict>, bool)]) {
+    let (build, id) = (build(), coroutine());
+    let kernel = kernel(&build);
+    for (case, change, expected, stays) in cases {
+        begin(&kernel, id);
+        change(&mut kernel.state.borrow_mut());
+        assert_eq!(verdict(&kernel, false), *expected, "{case}");
+        let later = expected.clone().filter(|_| *stays);
+        assert_eq!(verdict(&kernel, true), later, "{case}");
+    }
+}
+
+const fn index(thread: usize) -> ThreadIndex {
+    ThreadIndex(thread as u32)
+}
+
+/// Puts the thread of the program into code of the profiler, in which it waits.
+fn main_waits(state: &mut State, waiting: Waiting) {
+    only(state, &[MAIN]);
+    state.threads[MAIN].activities = vec![state.threads[ONE].activities[0]];
+    wait(state, MAIN, waiting, None);
+}
+
+#[test]
+fn an_event_that_no_thread_can_set_is_lost_if_it_matters() {
+    assert_verdicts(&[
+        ("all have ended", &|state| only(state, &[]), None, true),
+        (
+            "a thread of the profiler may wait forever",
+            &|state| {
+                only(state, &[ONE]);
+                wait(state, ONE, Waiting::Event(0), None);
+            },
+            None,
+            true,
+        ),
+        (
+            "unless another one waits for it",
+            &|state| {
+                only(state, &[ONE, TWO]);
+                wait(state, ONE, Waiting::Event(0), None);
+                wait(state, TWO, Waiting::Join(index(ONE)), None);
+            },
+            Some(Verdict::LostWakeUp(index(ONE))),
+            false,
+        ),
+        (
+            "a thread of the program may not",
+            &|state| main_waits(state, Waiting::Event(0)),
+            Some(Verdict::LostWakeUp(index(MAIN))),
+            false,
+        ),
+        (
+            "a thread of the program is left",
+            &|state| main_waits(state, Waiting::Time),
+            Some(Verdict::Deadlock(Vec::new())),
+            false,
+        ),
+    ]);
+}
+
+#[test]
+fn waits_for_each_other_or_for_what_has_ended_are_a_deadlock() {
+    let edge = |waits: usize, why: BlockReason, for_whom: usize| Edge {
+        waits: index(waits),
+        why,
+        for_whom: index(for_whom),
+    };
+    let lock = BlockReason::Lock(LockName::Profiler(0));
+    let owned = |state: &mut State, by: usize| {
+        state.locks[0].owner = Some(index(by));
+        wait(state, ONE, Waiting::Lock(0), None);
+    };
+    let deadlock = |edges: &[Edge]| Some(Verdict::Deadlock(edges.to_vec()));
+    let rule = ProfilerRule::ResumeForgotten;
+    assert_verdicts(&[
+        (
+            "an owner that has ended",
+            &|state| {
+                only(state, &[ONE]);
+                owned(state, THREE);
+            },
+            deadlock(&[edge(ONE, lock, THREE)]),
+            true,
+        ),
+        (
+            "an owner that waits for nothing",
+            &|state| {
+                only(state, &[ONE, THREE]);
+                owned(state, THREE);
+                wait(state, THREE, Waiting::Time, None);
+            },
+            deadlock(&[edge(ONE, lock, THREE)]),
+            false,
+        ),
+        (
+            "a suspender that has ended",
+            &|state| {
+                only(state, &[ONE]);
+                state.threads[ONE].suspended_by = vec![index(TWO)];
+            },
+            Some(Verdict::Broken { by: index(TWO), rule }),
+            true,
+        ),
+        (
+            "a cycle beside another wait",
+            &|state| {
+                owned(state, TWO);
+                wait(state, TWO, Waiting::Join(index(ONE)), None);
+                wait(state, THREE, Waiting::Join(index(TWO)), None);
+            },
+            deadlock(&[edge(ONE, lock, TWO), edge(TWO, BlockReason::Join, ONE)]),
+            true,
+        ),
+        (
+            "a timed wait is no part of a cycle",
+            &|state| {
+                only(state, &[ONE, TWO]);
+                state.locks[0].owner = Some(index(TWO));
+                wait(state, ONE, Waiting::Lock(0), Some(500));
+                wait(state, TWO, Waiting::Join(index(ONE)), None);
+            },
+            deadlock(&[edge(TWO, BlockReason::Join, ONE)]),
+            false,
+        ),
+    ]);
+}
+
+#[test]
+fn a_setup_counts_its_threads() {
+    let mut setup = Setup::default();
+    setup.thread("", |_| {});
+    assert_eq!(format!("{setup:?}"), "Setup { threads: 1, .. }");
+}

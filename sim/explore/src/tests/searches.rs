@@ -1,0 +1,231 @@
+//! Tests of the choices that searches make, without a process.
+
+use crate::search::State;
+use crate::{
+    Choice, Ending, Footprint, Guided, Interleavings, NotALine, Pct, Random, ReplaySearch,
+    ScheduleString, Search, Strategy, ThreadIndex,
+};
+use std::collections::BTreeSet;
+
+const fn threads<const N: usize>(numbers: [u32; N]) -> [ThreadIndex; N] {
+    let mut threads = [ThreadIndex(0); N];
+    let mut place = 0;
+    while place < N {
+        threads[place] = ThreadIndex(numbers[place]);
+        place += 1;
+    }
+    threads
+}
+
+const TWO: [ThreadIndex; 2] = threads([0, 1]);
+
+/// Asks for a thread at a switch point.
+fn choose(search: &mut dyn Search, turn: u64, runnable: &[ThreadIndex], last: Option<u32>) -> u32 {
+    let (last, state) = (last.map(ThreadIndex), State::Known(turn));
+    search.choose(&Choice { turn, runnable, last, waits: &[], state }).unwrap().0
+}
+
+/// Returns the choices of a history in which the same threads can always run.
+fn history(search: &mut dyn Search, number: u64, runnable: &[ThreadIndex], turns: u64) -> Vec<u32> {
+    assert!(search.begin(number));
+    let mut chosen = Vec::new();
+    for turn in 0..turns {
+        let next = choose(search, turn, runnable, chosen.last().copied());
+        search.ran(ThreadIndex(next), Footprint::default(), None);
+        chosen.push(next);
+    }
+    chosen
+}
+
+/// Returns the turns at which another thread than before was chosen.
+fn changes(chosen: &[u32]) -> Vec<usize> {
+    (1..chosen.len()).filter(|turn| chosen[*turn] != chosen[turn - 1]).collect()
+}
+
+#[test]
+fn a_replay_takes_the_listed_choices_and_else_the_usual_ones() {
+    let mut replay = ReplaySearch::new("clr1:1b3c".parse().unwrap());
+    assert!(replay.begin(0));
+    let three = threads([0, 1, 2]);
+    assert_eq!(choose(&mut replay, 0, &three, None), 0, "the first one");
+    assert_eq!(choose(&mut replay, 1, &three, Some(0)), 1, "listed");
+    assert_eq!(choose(&mut replay, 2, &three, Some(1)), 1, "the last one goes on");
+    assert_eq!(choose(&mut replay, 3, &threads([0, 2]), Some(1)), 0, "it cannot");
+    assert!(replay.has_strayed(), "a turn is left");
+    assert_eq!(choose(&mut replay, 4, &three, Some(0)), 2, "listed");
+    assert!(!replay.has_strayed());
+    assert_eq!(choose(&mut replay, 5, &three, Some(2)), 2);
+    assert!(!replay.has_strayed());
+    // There is one history.
+    assert!(!replay.begin(1));
+}
+
+#[test]
+fn a_replay_strays_where_a_listed_thread_cannot_run() {
+    let mut replay = ReplaySearch::new("clr1:1c".parse().unwrap());
+    for (turn, runnable, strays) in
+        [(1, &TWO[..], true), (2, &threads([0, 2]), true), (1, &threads([0, 2]), false)]
+    {
+        replay.begin(0);
+        assert_eq!(choose(&mut replay, 0, &TWO, None), 0);
+        let chosen = choose(&mut replay, turn, runnable, Some(0));
+        assert_eq!((chosen, replay.has_strayed()), (if strays { 0 } else { 2 }, strays), "{turn}");
+    }
+}
+
+#[test]
+fn priorities_choose_the_same_thread_until_they_change() {
+    let mut first = BTreeSet::new();
+    for number in 0..50 {
+        let chosen = history(&mut Pct::new(3, 1), number, &threads([0, 1, 2]), 300);
+        assert_eq!(changes(&chosen), [] as [usize; 0], "{number}");
+        first.insert(chosen[0]);
+    }
+    assert_eq!(first, [0, 1, 2].into(), "any thread can have the highest one");
+    // A depth of 0 is one of 1.
+    assert_eq!(changes(&history(&mut Pct::new(3, 0), 0, &TWO, 300)), [] as [usize; 0]);
+}
+
+#[test]
+fn a_bug_of_depth_two_needs_one_change() {
+    let mut search = Pct::new(5, 2).over(10);
+    let mut turns = BTreeSet::new();
+    for number in 0..3_000 {
+        let chosen = history(&mut search, number, &TWO, 60);
+        let changes = changes(&chosen);
+        assert_eq!(changes.len(), 1, "{number}");
+        turns.extend(changes);
+    }
+    // The length is varied: half of the measured one, the same, or twice as much.
+    assert_eq!(turns, (1..=20).collect());
+    // Without a measured one it is a hundred; a history without turns counts as one turn.
+    let latest = |mut search: Pct| {
+        let last = |number| changes(&history(&mut search, number, &TWO, 300))[0];
+        (0..3_000).map(last).max()
+    };
+    assert!((190..=200).contains(&latest(Pct::new(5, 2)).unwrap()));
+    assert_eq!(latest(Pct::new(5, 2).over(0)), Some(2));
+}
+
+#[test]
+fn deeper_bugs_have_as_many_changes_as_they_need_at_most() {
+    for depth in 2..6 {
+        let mut search = Pct::new(5, depth).over(30);
+        let three = threads([0, 1, 2]);
+        let most =
+            (0..500).map(|number| changes(&history(&mut search, number, &three, 90)).len()).max();
+        assert_eq!(most, Some(depth as usize - 1), "{depth}");
+    }
+}
+
+#[test]
+fn a_history_depends_on_its_seed_and_number() {
+    let searches: [fn(u64) -> Box<dyn Search>; 3] = [
+        |seed| Box::new(Random::new(seed)),
+        |seed| Box::new(Pct::new(seed, 3)),
+        |seed| Box::new(Guided::new(seed)),
+    ];
+    for search in searches {
+        let of = |seed, number| history(&mut *search(seed), number, &threads([0, 1, 2]), 100);
+        assert_eq!(of(1, 5), of(1, 5));
+        let distinct: BTreeSet<_> = (0..4)
+            .flat_map(|seed| (0..4).map(move |number| (seed, number)))
+            .map(|(a, b)| of(a, b))
+            .collect();
+        assert!(distinct.len() > 8, "{}", distinct.len());
+    }
+}
+
+#[test]
+fn strategies_make_their_searches() {
+    let learns = |strategy: Strategy| strategy.search(0).learns();
+    assert!(learns(Strategy::Guided) && learns(Strategy::Exhaustive { preemptions: None }));
+    assert!(!learns(Strategy::Random) && !learns(Strategy::Pct { depth: 3 }));
+    let shared = |strategy: Strategy| strategy.can_be_shared();
+    assert!(shared(Strategy::Random) && shared(Strategy::Pct { depth: 3 }));
+    assert!(!shared(Strategy::Guided) && !shared(Strategy::Exhaustive { preemptions: None }));
+    // Only priorities need the length of histories.
+    for strategy in [Strategy::Random, Strategy::Guided, Strategy::Exhaustive { preemptions: None }]
+    {
+        let _ = strategy.prepare(0, |_| panic!("not measured"));
+    }
+    let mut measured = false;
+    let mut search = Strategy::Pct { depth: 2 }.prepare(5, |usual| {
+        measured = true;
+        assert_eq!(choose(usual, 0, &TWO, None), 0);
+        10
+    });
+    assert!(measured);
+    let mut same = Pct::new(5, 2).over(10);
+    for number in 0..20 {
+        let expected = history(&mut same, number, &TWO, 60);
+        assert_eq!(history(&mut *search, number, &TWO, 60), expected);
+    }
+}
+
+fn ended(in_turn: bool) -> Ending {
+    let (verdict, history, schedule) = (None, None, ScheduleString::default());
+    Ending { verdict, broken: Vec::new(), turns: 2, in_turn, schedule, history }
+}
+
+#[test]
+fn all_interleavings_of_two_turns_are_four() {
+    let mut search = Interleavings::new(None);
+    let mut found = BTreeSet::new();
+    let mut number = 0;
+    while search.begin(number) {
+        assert_eq!(search.covered().unwrap().millionths, 0, "not yet");
+        let chosen: Vec<_> = (0..2)
+            .map(|turn| {
+                let next = choose(&mut search, turn, &TWO, None);
+                search.ran(ThreadIndex(next), Footprint::default(), None);
+                next
+            })
+            .collect();
+        found.insert(chosen);
+        search.end(&ended(false));
+        number += 1;
+    }
+    assert_eq!((number, found.len()), (4, 4));
+    let covered = search.covered().unwrap();
+    assert!(covered.everything && covered.millionths == 1_000_000 && covered.cut == 0);
+    assert!(!search.has_strayed());
+}
+
+#[test]
+fn interleavings_beyond_the_limit_are_not_everything() {
+    let mut search = Interleavings::new(Some(0));
+    while search.begin(0) {
+        choose(&mut search, 0, &threads([0]), None);
+        search.ran(ThreadIndex(0), Footprint::default(), None);
+        search.end(&ended(true));
+    }
+    let covered = search.covered().unwrap();
+    assert!(!covered.everything);
+    assert_eq!((covered.millionths, covered.preemptions), (0, Some(0)));
+}
+
+#[test]
+fn interleavings_stray_if_the_thread_of_before_cannot_run() {
+    let mut search = Interleavings::new(None);
+    search.begin(0);
+    assert_eq!(choose(&mut search, 0, &TWO, None), 1);
+    search.ran(ThreadIndex(1), Footprint::default(), None);
+    search.end(&ended(false));
+    search.begin(1);
+    assert_eq!(choose(&mut search, 0, &threads([1]), None), 0);
+    assert!(search.has_strayed());
+    assert_eq!(search.covered(), None);
+}
+
+#[test]
+fn a_random_search_knows_no_share_and_expects_no_history() {
+    let mut random = Random::new(0);
+    history(&mut random, 0, &TWO, 9);
+    assert_eq!((random.covered(), random.has_strayed(), random.learns()), (None, false, false));
+}
+
+#[test]
+fn another_line_is_an_error_that_says_so() {
+    assert_eq!(NotALine.to_string(), "this is no line of a search in another process");
+}

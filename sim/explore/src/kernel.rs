@@ -162,7 +162,7 @@ pub(super) struct Kernel<'b> {
     pub(super) all_code: CodeMap<'b>,
     /// Threads that were started in the current turn.
     pub(super) spawned: Spawned,
-    /// What the current turn accesses and depends on.
+    /// The accesses of the current turn, and its dependence on time.
     pub(super) turn: CurrentTurn,
     /// The remaining code is being unwound: it no longer waits, and records no events.
     over: Cell<bool>,

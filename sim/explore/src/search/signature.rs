@@ -12,7 +12,7 @@ use crate::planted_bug::Bug;
 /// Number of bits of a footprint.
 const BITS: usize = Things::BITS as usize;
 
-/// What the steps so far have left in each thing.
+/// The traces of the steps so far in each thing.
 #[derive(Clone, Debug)]
 pub(super) struct Signature {
     /// For each bit of footprints its content, or else the hash of the last step that changed it.

@@ -35,7 +35,7 @@ const fn returned(method: &'static str) -> TurnEvent {
     TurnEvent::Returned(method, Outcome::Returned(HResult::OK))
 }
 
-/// What threads did before the verdict, in turns.
+/// The actions of threads before the verdict, in turns.
 type Turns<'t> = &'t [(ThreadIndex, &'t [TurnEvent])];
 
 fn after(turns: Turns<'_>) -> History {

@@ -14,7 +14,7 @@ use clr_runtime::{Context, OsThreadId, Outcome};
 use clr_walker::profiling::{SnapshotFlags, ThreadId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Every so many instructions walks are made.
+/// Number of instructions between walks.
 const EVERY: usize = 7;
 
 fn question(caller: CallerKind, seed: Option<(usize, u32)>) -> CallFacts {
@@ -28,7 +28,7 @@ fn question(caller: CallerKind, seed: Option<(usize, u32)>) -> CallFacts {
     }
 }
 
-/// What the calls of a program have come to.
+/// The results of the calls of a program.
 #[derive(Default)]
 struct Seen {
     outcomes: BTreeSet<String>,

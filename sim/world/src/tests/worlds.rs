@@ -88,7 +88,7 @@ fn a_thread_begins_without_frames_on_its_own_stack() {
     assert_eq!(ids, [Some(OsThreadId(1)), Some(OsThreadId(2)), Some(OsThreadId(3)), None]);
 }
 
-/// What a stub of managed code calls has a method, and other unmanaged functions have none.
+/// A function that a stub of managed code calls has a method, and other unmanaged functions have none.
 #[test]
 fn a_function_that_managed_code_calls_is_a_method_without_code() {
     for kind in [Call::PInvokeStub, Call::PInvokeVararg, Call::ComCall] {

@@ -38,6 +38,8 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
 impl<'g, 't, 'b> ExaminedThread<'g, 't, 'b> {
     pub(super) fn new(by: &'g CurrentThread<'t, 'b>, index: ThreadIndex) -> Option<Self> {
         let os = by.kernel.state.borrow().threads.get(index.index())?.os;
+        // The runtime may know the thread later, or no more.
+        by.kernel.touch(Footprint::THREADS.read());
         let known = SimulatedThread::new(&*by.kernel.runtime, os, BASE);
         Some(Self { by, index, os, known, root: None })
     }

@@ -33,15 +33,21 @@ impl Histories<'_, '_, '_> {
         if pairs.is_empty() || ending.in_turn {
             return Ok(());
         }
-        let mut sequence = Sequence::swapped(steps, pairs[usize::from(number) % pairs.len()]);
+        let at = pairs[usize::from(number) % pairs.len()];
+        let mut sequence = Sequence::swapped(steps, at);
         let swapped = self.run(&mut sequence);
         if sequence.strayed.is_some() {
             return Err("after independent steps in another order, a thread cannot run".to_owned());
         }
-        if observed(&swapped) != observed(ending) {
-            return Err("threads observe the order of independent steps".to_owned());
+        let (expected, found) = (observed(ending), observed(&swapped));
+        let differs = expected.lines().zip(found.lines()).find(|(one, other)| one != other);
+        if expected == found {
+            return Ok(());
         }
-        Ok(())
+        let pair = &steps[at..][..2];
+        Err(format!(
+            "threads observe the order of the independent steps {at}, {pair:?}: {differs:?}"
+        ))
     }
 
     /// Explores all histories with few turns, with and without those that differ in the order of independent steps alone.

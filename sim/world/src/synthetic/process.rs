@@ -199,7 +199,7 @@ impl SyntheticProcess {
         let nowhere = Registers { rip: NOWHERE, ..Registers::default() };
         let mut registers = self.registers.first().copied().unwrap_or(nowhere);
         if self.registers.is_empty() {
-            registers.set(Gpr::Rsp, self.thread.stack.1 - 0x100);
+            registers.set(Gpr::Rsp, self.thread.stack.1.saturating_sub(0x100));
         }
         registers
     }

@@ -7,7 +7,8 @@ replaces the text between the marks of `sim/src/book/speed.md`: the tables of th
 runs its peers in the same process; CPU seconds of `clrsim run`; and how fast libFuzzer runs each target of
 `fuzz/Cargo.toml` from its seeds on one processor: with --fuzz without sanitizer and traces of comparisons, with --asan
 with AddressSanitizer and the traces; --targets prints the rows of these targets alone, and writes no table. The row of this
-version in the table of releases gets the ratios of this run. NAME is a mark. A run takes half an hour; unicorn needs cmake, a C compiler and libclang, fuzzing needs nightly Rust and cargo-fuzz.
+version in the table of releases gets the ratios of this run. NAME is a mark. A run takes half an hour; unicorn needs cmake, a C
+compiler and libclang, fuzzing needs nightly Rust and cargo-fuzz. It ends with 1 if a target has failed.
 
 Nothing else should run on the machine: the page says how loaded it was.
 """
@@ -19,7 +20,6 @@ import re
 import resource
 import shutil
 import subprocess
-import sys
 import tempfile
 import tomllib
 from pathlib import Path
@@ -115,7 +115,8 @@ def campaign(name, folder, binary, seconds):
 
 
 def fuzz(seconds, flags, folder, only):
-    """Returns the table of the fuzz targets, built with these flags. Corpora, logs and findings are left in the folder."""
+    """Returns the table of the fuzz targets, built with these flags, and the names of those that have failed. Corpora, logs
+    and findings are left in the folder."""
     manifest = tomllib.loads((ROOT / "fuzz/Cargo.toml").read_text())
     names = [binary["name"] for binary in manifest["bin"]]
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "fuzz/target"))
@@ -131,13 +132,11 @@ def fuzz(seconds, flags, folder, only):
         row, fails = campaign(name, folder, target / host / "release" / name, seconds)
         rows.append(row)
         failed += [name] * fails
-    if failed:
-        print(f"these targets have failed, see their logs in {folder}: {', '.join(failed)}", file=sys.stderr)
     return "\n".join([
         "| target | runs/s | edges | new inputs/min |", "| --- | --: | --: | --: |", *rows,
         f"\nlibFuzzer from the seeds, {seconds} s for each; seconds and minutes of processor time, one processor; "
         f"`cargo fuzz` with `{' '.join(flags) or 'its defaults'}`, libFuzzer with `{' '.join(OPTIONS)}`. "
-        f"Load before: {before}. {machine()}."])
+        f"Load before: {before}. {machine()}."]), failed
 
 
 def number(text, row, column):
@@ -194,23 +193,28 @@ def main():
     parser.add_argument("--fuzz", type=int, metavar="SECONDS", help="measure the fuzz targets too")
     parser.add_argument("--asan", type=int, metavar="SECONDS", help="the same with AddressSanitizer")
     parser.add_argument("--targets", nargs="+", default=[], help="of the fuzz targets these alone")
-    parser.add_argument("--corpora", type=Path, metavar="FOLDER", help="keep corpora, logs, findings and rows of fuzz targets here; rows that are there are not made again")
+    parser.add_argument("--corpora", type=Path, metavar="FOLDER",
+                        help="keep corpora, logs, findings and rows of fuzz targets here; rows that are there are not made again")
     arguments = parser.parse_args()
     wanted = arguments.only or [*BENCHES, "embedded"]
     for name in [name for name in wanted if name != "none"]:
         print(name, flush=True)
         replace(name, embedded() if name == "embedded" else bench(BENCHES[name]))
+    failed = []
     with tempfile.TemporaryDirectory() as nowhere:
         folder = (arguments.corpora or Path(nowhere)).resolve()
         for mark, seconds, flags in [("fuzz", arguments.fuzz, FAST), ("asan", arguments.asan, [])]:
             if seconds:
-                table = fuzz(seconds, flags, folder / mark, arguments.targets)
+                table, names = fuzz(seconds, flags, folder / mark, arguments.targets)
+                failed += names
                 if not arguments.targets:
                     replace(mark, table)
     # The line is of the benchmarks; the tables of fuzz targets name their machine themselves.
     if wanted != ["none"]:
         replace("machine_line", machine() + ".")
     release()
+    if failed:
+        raise SystemExit(f"these targets have failed: {', '.join(failed)}; --corpora keeps their logs and inputs")
 
 
 main()

@@ -14,15 +14,6 @@ use clr_runtime::Lock;
 use clr_world::content::ContentHasher;
 use core::hash::{Hash, Hasher as _};
 
-/// The last thread, lock, event and condition variable with a bit of its own.
-const LAST_THREAD: u32 = RUNTIME_LOCKS - 1;
-const LAST_RUNTIME_LOCK: u32 = PROFILER_LOCKS - 1;
-const LAST_PROFILER_LOCK: u32 = EVENTS - 1;
-const LAST_EVENT: u32 = CONDITIONS - 1;
-const LAST_CONDITION: u32 = SINGLE - 1;
-/// The place of the profiler's data among the bits of access sets.
-const MEMORY: u32 = SINGLE + 6;
-
 /// Contents after a turn: those of what it has changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
@@ -70,12 +61,12 @@ impl Contents {
 impl Kernel<'_> {
     /// Returns the contents at the beginning of a history, with those of the profiler's data; `None` if there are more
     /// threads than bits.
-    pub(super) fn all_contents(&self, data: u64) -> Option<Contents> {
+    pub(super) fn all_contents(&self, data: &dyn Fn() -> u64) -> Option<Contents> {
         self.contents_of(Footprint::ALL, data)
     }
 
     /// Returns the contents of what a turn has changed; `None` if it depends on time.
-    pub(super) fn contents(&self, thread: ThreadIndex, data: u64) -> Option<Contents> {
+    pub(super) fn contents(&self, thread: ThreadIndex, data: &dyn Fn() -> u64) -> Option<Contents> {
         let footprint = self.footprint();
         let mut contents =
             self.contents_of(footprint, data).filter(|_| !self.turn.depends_on_time())?;
@@ -91,7 +82,7 @@ impl Kernel<'_> {
         Some(contents)
     }
 
-    fn contents_of(&self, footprint: Footprint, data: u64) -> Option<Contents> {
+    fn contents_of(&self, footprint: Footprint, data: &dyn Fn() -> u64) -> Option<Contents> {
         let state = self.state.borrow();
         if state.threads.len() > Footprint::THREADS_WITH_BITS as usize {
             return None;
@@ -103,26 +94,27 @@ impl Kernel<'_> {
             let place = changed.trailing_zeros();
             changed &= changed - 1;
             let content = match place {
-                0..=LAST_THREAD => self.content_of_thread(&state, place),
-                RUNTIME_LOCKS..=LAST_RUNTIME_LOCK => self.content_of_lock(place - RUNTIME_LOCKS),
-                PROFILER_LOCKS..=LAST_PROFILER_LOCK if Bug::LocksHaveNoContents.is_planted() => 0,
-                PROFILER_LOCKS..=LAST_PROFILER_LOCK => {
+                0..RUNTIME_LOCKS => self.content_of_thread(&state, place),
+                RUNTIME_LOCKS..PROFILER_LOCKS => self.content_of_lock(place - RUNTIME_LOCKS),
+                PROFILER_LOCKS..EVENTS if Bug::LocksHaveNoContents.is_planted() => 0,
+                PROFILER_LOCKS..EVENTS => {
                     content(&state.locks, place - PROFILER_LOCKS, EVENTS - PROFILER_LOCKS)
                 }
-                EVENTS..=LAST_EVENT => content(&state.events, place - EVENTS, CONDITIONS - EVENTS),
-                CONDITIONS..=LAST_CONDITION => {
+                EVENTS..CONDITIONS => content(&state.events, place - EVENTS, CONDITIONS - EVENTS),
+                CONDITIONS..SINGLE => {
                     content(&state.conditions, place - CONDITIONS, SINGLE - CONDITIONS)
                 }
-                MEMORY => data,
                 _ => {
                     let common = common.get_or_insert_with(|| self.world.borrow().common_content());
-                    match place - SINGLE {
-                        0 => common.suspension,
-                        1 => common.code,
-                        2 => common.readers,
-                        3 => common.runtime,
-                        4 => common.threads,
-                        5 => common.objects,
+                    match Footprint::from_bits([1 << place, 0]) {
+                        Footprint::SUSPENSION => common.suspension,
+                        Footprint::CODE => common.code,
+                        Footprint::READERS => common.readers,
+                        Footprint::RUNTIME => common.runtime,
+                        Footprint::THREADS => common.threads,
+                        Footprint::OBJECTS => common.objects,
+                        Footprint::MEMORY => data(),
+                        // Locks and condition variables are never removed.
                         _ => (state.locks.len() + state.conditions.len()) as u64,
                     }
                 }

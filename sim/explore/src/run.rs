@@ -178,8 +178,8 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
         let mut last = None;
         // What a search that learns from histories can compare states by.
         let data = self.setup.data.as_ref().filter(|_| search.learns());
-        if let Some(contents) = data.and_then(|data| kernel.all_contents(data())) {
-            search.starts(&contents);
+        if let Some(data) = data {
+            search.starts(&|| kernel.all_contents(data));
         }
         loop {
             if kernel.state.borrow().verdict.is_some() {
@@ -241,7 +241,8 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                 kernel.all_ended();
             }
             if !in_turn {
-                let left = data.and_then(|data| kernel.contents(thread, data()));
+                let data = data.filter(|_| search.compares_contents());
+                let left = data.and_then(|data| kernel.contents(thread, data));
                 search.ran(thread, kernel.footprint(), left.as_ref());
             }
             if recording == HistoryDetail::Statuses {

@@ -1,6 +1,6 @@
 //! The contents of a world as hashes: exhaustive searches recognise states by them.
 //!
-//! What a thread does next follows from its [own content](World::content_of) and from the parts of the
+//! The next step of a thread follows from its [own content](World::content_of) and from the parts of the
 //! [common content](World::common_content) that it accesses. Two states with equal contents have the same future, whatever
 //! has led to them. A hash is the same on every system.
 
@@ -97,8 +97,7 @@ impl World<'_> {
         const ZEROS: [u8; 256] = [0; 256];
         let Some(executed) = self.threads.get_mut(thread) else { return };
         let mut memory = self.runtime.memory.borrow_mut();
-        let cpu = if thread == self.current { memory.cpu() } else { &executed.cpu };
-        let rsp = cpu.rsp();
+        let rsp = executed.cpu_in(&memory, thread == self.current).rsp();
         let (limit, base) = executed.stack;
         let mut at = core::mem::replace(&mut executed.lowest, rsp).max(limit);
         while at < rsp.min(base) {
@@ -140,10 +139,7 @@ impl World<'_> {
                 by_profiler,
                 process.thread_store_forgotten,
             )),
-            code: ContentHasher::of(&(
-                self.runtime.code.freed_count(),
-                process.code_manager_writer,
-            )),
+            code: ContentHasher::of(&(&*self.runtime.code.freed(), process.code_manager_writer)),
             readers: ContentHasher::of(
                 &known.iter().map(|thread| thread.code_manager_reads).collect::<Vec<_>>(),
             ),
@@ -175,7 +171,7 @@ impl World<'_> {
         let known = known.get(thread);
         let executed = self.threads.get(thread);
         if let Some(executed) = executed {
-            let cpu = if thread == self.current { machine.cpu() } else { &executed.cpu };
+            let cpu = executed.cpu_in(&machine, thread == self.current);
             // Code of programs has no red zone: what is below rsp is not read.
             let (limit, base) = executed.stack;
             let low = cpu.rsp();

@@ -192,8 +192,7 @@ impl<'b> World<'b> {
         for (index, (thread, known)) in self.threads.iter_mut().zip(known.iter_mut()).enumerate() {
             let is_current = index == self.current;
             if is_current || !thread.is_synced {
-                let cpu = if is_current { machine.cpu() } else { &thread.cpu };
-                known.current.registers = cpu.registers();
+                known.current.registers = thread.cpu_in(&machine, is_current).registers();
                 known.current.flags = flags;
                 thread.is_synced = !is_current;
             }

@@ -7,7 +7,7 @@ use super::signal::Interrupted;
 use crate::stubs::Identity;
 use clr_codegen::shadow_stack::{CallerState, ShadowStack};
 use clr_codegen::{FunctionIndex, Service};
-use clr_machine::Cpu;
+use clr_machine::{Cpu, Machine};
 use clr_runtime::frame::layout;
 use clr_runtime::profiling::CallbackKind;
 use clr_runtime::thread::ThreadObject;
@@ -89,6 +89,11 @@ impl Executed {
     fn callers(&self) -> impl Iterator<Item = &CallerState> {
         let callers = self.shadow_stack.callers().iter().enumerate().rev();
         callers.filter(|(index, _)| self.hijack != Some(*index)).map(|(_, caller)| caller)
+    }
+
+    /// Returns the registers: the machine has those of the current thread.
+    pub(super) const fn cpu_in<'c>(&'c self, machine: &'c Machine, is_current: bool) -> &'c Cpu {
+        if is_current { machine.cpu() } else { &self.cpu }
     }
 
     /// Hashes all but the registers, which the machine may have.

@@ -19,6 +19,14 @@ const MOST: u64 = 600;
 /// Maximum number of turns that are compared.
 const TURNS: u64 = 2_000;
 
+/// Returns the texts whose histories are searched, with their names.
+fn searched() -> impl Iterator<Item = (&'static str, Scenario)> {
+    let is_searched =
+        |scenario: &Scenario| !scenario.explore.is_empty() && scenario.profiler.is_some();
+    let texts = gallery().map(|(name, _, scenario)| (name, scenario));
+    texts.filter(move |(_, scenario)| is_searched(scenario))
+}
+
 /// Swaps independent steps of drawn histories. Returns the number of swaps.
 fn swap(name: &str, scenario: &Scenario, generation: Generation) -> usize {
     let Ok(exploring) = Exploring::new(scenario, generation) else { return 0 };
@@ -63,10 +71,7 @@ fn run<'e>(
 #[test]
 fn independent_steps_can_change_places() {
     let (mut texts, mut swaps) = (0, 0);
-    for (name, _, scenario) in gallery() {
-        if scenario.explore.is_empty() || scenario.profiler.is_none() {
-            continue;
-        }
+    for (name, scenario) in searched() {
         texts += 1;
         for generation in [Generation::Net8Windows, Generation::Net8Unix] {
             swaps += swap(name, &scenario, generation);
@@ -116,10 +121,7 @@ impl Search for Comparing {
 #[test]
 fn a_turn_changes_nothing_but_what_its_access_set_has() {
     let (mut texts, mut turns) = (0, 0);
-    for (name, _, scenario) in gallery() {
-        if scenario.explore.is_empty() || scenario.profiler.is_none() {
-            continue;
-        }
+    for (name, scenario) in searched() {
         texts += 1;
         for generation in
             [Generation::Net8Windows, Generation::Net8Unix, Generation::CoreClr31Windows]
@@ -159,10 +161,7 @@ fn ends(exploring: &Exploring<'_>, mut search: Exhaustive) -> Option<(BTreeSet<S
 #[test]
 fn searches_by_content_find_what_searches_by_steps_find() {
     let (mut compared, mut by_content, mut by_steps) = (0, 0, 0);
-    for (name, _, scenario) in gallery() {
-        if scenario.explore.is_empty() || scenario.profiler.is_none() {
-            continue;
-        }
+    for (name, scenario) in searched() {
         for generation in [Generation::Net8Windows, Generation::CoreClr31Unix] {
             let Ok(exploring) = Exploring::new(&scenario, generation) else { continue };
             let bound = Some(1);

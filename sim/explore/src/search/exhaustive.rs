@@ -86,7 +86,7 @@ struct Current {
     is_left: bool,
     /// The search begins again after it.
     is_forgotten: bool,
-    /// It checks that all is known, by random choices.
+    /// The choices of a history that checks what is known; `None` in one that explores.
     check: Option<Dice>,
 }
 
@@ -338,7 +338,7 @@ impl Search for Exhaustive {
             return true;
         }
         self.done = true;
-        let checks = self.by_content == Some(true) && self.checks < CHECKS;
+        let checks = self.compares_contents() && self.checks < CHECKS;
         if checks {
             self.plan.clear();
             self.current.check = Some(Dice::new(0, self.checks));
@@ -347,13 +347,20 @@ impl Search for Exhaustive {
         checks
     }
 
-    fn starts(&mut self, contents: &Contents) {
-        if self.by_content.is_none() {
+    fn starts(&mut self, contents: &dyn Fn() -> Option<Contents>) {
+        // Each history begins alike.
+        if self.by_content.is_none()
+            && let Some(contents) = contents()
+        {
             self.by_content = Some(true);
-            self.start = Signature::of(contents);
+            self.start = Signature::of(&contents);
             self.path = vec![Node::new(self.start.clone())];
+            self.current.order = self.start.clone();
         }
-        self.current.order = self.start.clone();
+    }
+
+    fn compares_contents(&self) -> bool {
+        self.by_content == Some(true)
     }
 
     fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
@@ -387,8 +394,7 @@ impl Search for Exhaustive {
     }
 
     fn ran(&mut self, thread: ThreadIndex, footprint: Footprint, left: Option<&Contents>) {
-        let left = left.filter(|_| self.by_content == Some(true));
-        if left.is_none() && self.by_content == Some(true) {
+        if left.is_none() && self.compares_contents() {
             // The turn depends on time, which is no content.
             self.cut += 1;
             self.begin_by_steps();

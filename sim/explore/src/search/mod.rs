@@ -67,7 +67,7 @@ impl Choice<'_, '_> {
     #[must_use]
     pub fn contents(&self) -> Option<Contents> {
         match self.state {
-            State::Kernel(kernel) => kernel.all_contents(0),
+            State::Kernel(kernel) => kernel.all_contents(&|| 0),
             State::Known(_) => None,
         }
     }
@@ -98,13 +98,19 @@ pub trait Search {
     /// explored in another one.
     fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex>;
 
-    /// Reports the contents at the beginning of a history, if they are all that determines it.
-    fn starts(&mut self, contents: &Contents) {
+    /// Reports the beginning of a history whose contents are all that determines it. `contents` returns them; `None` if there
+    /// are too many threads.
+    fn starts(&mut self, contents: &dyn Fn() -> Option<Contents>) {
         let _ = contents;
     }
 
-    /// Reports the turn of a thread and its access set, with the contents of what it has changed, if they and the other
-    /// contents are all that determines what follows.
+    /// Returns true if the search compares states by their contents.
+    fn compares_contents(&self) -> bool {
+        false
+    }
+
+    /// Reports the turn of a thread and its access set, with the contents of what it has changed, if the search compares
+    /// them and they are all that determines what follows.
     fn ran(&mut self, thread: ThreadIndex, footprint: Footprint, left: Option<&Contents>) {
         let _ = (thread, footprint, left);
     }

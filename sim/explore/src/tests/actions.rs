@@ -229,7 +229,7 @@ fn a_condition_variable_that_was_made_late_wakes_all_that_wait() {
     assert_eq!(*woken.borrow(), [(0, 0), (1, 1), (2, 2)].into());
 }
 
-/// Whether a lock is reentrant matters for its owner alone.
+/// Only the owner of a lock can take it again.
 #[test]
 fn a_reentrant_lock_has_as_many_histories_as_a_plain_one() {
     let taking = |kind: LockKind, times: u32| {

@@ -15,7 +15,7 @@ use clr_walker::memory::Memory;
 use clr_walker::profiling::FunctionId;
 use clr_walker::registers::Registers;
 use clr_walker::unwind::{Position, Rules, Step, UnwindError, Unwinder};
-use core::cell::RefCell;
+use core::cell::{Ref, RefCell};
 
 /// Marks the entry of cold code, whose unwind data is the RVA of the hot part's entry (contract
 /// §8.1). In other images bit 0 has this meaning.
@@ -118,6 +118,12 @@ impl<'a> CodeManager<'a> {
             freed.push(method);
         }
         is_new
+    }
+
+    /// Returns the methods whose code was freed, in the order of freeing.
+    #[must_use]
+    pub fn freed(&self) -> Ref<'_, [MethodIndex]> {
+        Ref::map(self.freed.borrow(), Vec::as_slice)
     }
 
     /// Returns the number of methods whose code was freed.

@@ -193,3 +193,22 @@ fn a_restored_world_goes_on_as_before() {
         assert_eq!(run(&mut world), first);
     }
 }
+
+#[test]
+fn the_content_says_which_code_was_freed() {
+    let body = vec![Statement::Work(1)];
+    let functions =
+        ["App.Main", "App.Other"].map(|name| function(name, CodeKind::Jit, body.clone()));
+    let build = build(&Program { functions: functions.into(), ..Program::default() });
+    let contents: BTreeSet<_> = [None, Some(0), Some(1)]
+        .map(|freed| {
+            let world = build.world(&[MAIN]).unwrap();
+            if let Some(freed) = freed {
+                let id = FunctionId(method_id(FunctionIndex(freed)));
+                assert!(world.as_synced().code.free(id), "{freed}");
+            }
+            world.common_content().code
+        })
+        .into();
+    assert_eq!(contents.len(), 3);
+}

@@ -433,11 +433,15 @@ impl Judged<'_> {
         let Some(found) = self.found.snapshot else { return Ok(()) };
         let stub = [Trust::Stub, Trust::StackTop].map(Source::Unwound);
         let left = self.found.frames.get(1).is_some_and(|frame| stub.contains(&frame.source));
-        let (seeds, ends) =
-            if left { (Leaf::StubThenSeeds, Leaf::Stub) } else { (Leaf::Seeds, Leaf::Unknown) };
         // A walk is free to make or not to make a seed from code that it knows nothing about.
-        let seeded = self.snapshot_from(seeds, found);
-        seeded.or_else(|wrong| self.snapshot_from(ends, found).map_err(|_| wrong))
+        let ways: &[Leaf] = if left {
+            &[Leaf::StubThenSeeds, Leaf::CallerSeeds, Leaf::Stub]
+        } else {
+            &[Leaf::Seeds, Leaf::Unknown]
+        };
+        let first = self.snapshot_from(ways[0], found);
+        let mut others = ways[1..].iter().map(|way| self.snapshot_from(*way, found));
+        first.or_else(|wrong| others.find(Result::is_ok).unwrap_or(Err(wrong)))
     }
 
     fn snapshot_from(&self, leaf: Leaf, found: HResult) -> Result<(), Wrong> {

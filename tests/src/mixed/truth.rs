@@ -60,15 +60,17 @@ pub enum Leaf {
     Seeds,
     /// Leaves a stub that only jumps on, and makes a seed from such code behind it.
     StubThenSeeds,
+    /// Leaves a stub that is no seed, and makes a seed from its caller, if that is such code.
+    CallerSeeds,
 }
 
 impl Leaf {
     const fn leaves_stub(self) -> bool {
-        matches!(self, Self::Stub | Self::StubThenSeeds)
+        matches!(self, Self::Stub | Self::StubThenSeeds | Self::CallerSeeds)
     }
 
     const fn seeds(self) -> bool {
-        matches!(self, Self::Seeds | Self::StubThenSeeds)
+        matches!(self, Self::Seeds | Self::StubThenSeeds | Self::CallerSeeds)
     }
 }
 
@@ -178,14 +180,18 @@ impl Truth {
     }
 
     /// Returns the row that makes the seed: the first named row; or else, of code without metadata, the
-    /// caller of a stub that is left, or the row where unwinding ends.
+    /// caller of a stub that is left, or the row where unwinding ends. A seed of the caller comes before named rows
+    /// if the walk has tried the stub itself.
     fn seed(&self, leaf: Leaf) -> Option<usize> {
         let named = self.first_managed(leaf.leaves_stub());
+        let is_hidden = |row: usize| self.seen.activations.get(row).is_some_and(lacks_metadata);
+        let leaves = leaf.leaves_stub() && self.is_in_stub();
+        if leaf == Leaf::CallerSeeds && leaves && is_hidden(1) {
+            return Some(1);
+        }
         if named.is_some() || !leaf.seeds() {
             return named;
         }
-        let is_hidden = |row: usize| self.seen.activations.get(row).is_some_and(lacks_metadata);
-        let leaves = leaf.leaves_stub() && self.is_in_stub();
         if leaves && is_hidden(1) {
             return Some(1);
         }

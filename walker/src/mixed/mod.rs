@@ -27,7 +27,7 @@
 //! | Problem | Result |
 //! | --- | --- |
 //! | a leaf in a stub that only jumps | its instructions are read: the word on top of the stack is its caller |
-//! | a leaf in code without unwind data | without the runtime: the word on top of the stack, if it follows a call in a method ([`Trust::StackTop`](crate::unwind::Trust::StackTop)); else its registers are tried as a seed |
+//! | a leaf in code without unwind data | without the runtime: the word on top of the stack, if it follows a call in a method ([`Trust::StackTop`](crate::unwind::Trust::StackTop)); else its registers are tried as a seed; if the runtime refuses them, its caller's, and if it refuses those as native code, the first managed frame after it |
 //! | a leaf in a stub that has pushed registers | without the runtime: its instructions are read: the word above what it pops is its caller |
 //! | a stop behind a hijacked return | the word that the runtime's function returns to, if it follows a call in known code ([`Trust::ReturnInstruction`](crate::unwind::Trust::ReturnInstruction)) |
 //! | a stop behind an epilogue whose row of call frame information goes on | the row before the epilogue, if what it names follows a call in known code |

@@ -215,17 +215,21 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
     ) -> Result<(), Ended<I::Fatal>> {
         let seeded = self.policy != Policy::Synchronous;
         let mut frame = Cursor { registers: *registers, ..Cursor::NOWHERE };
-        let managed = match self.leaf(steps, buffer, &mut frame)? {
-            Leaf::Managed => true,
-            Leaf::Generated(reason) if seeded => {
-                return Ok(self.generated(stopped, steps, buffer, &mut frame, reason)?);
+        let managed = loop {
+            match self.leaf(steps, buffer, &mut frame)? {
+                Leaf::Managed => break true,
+                Leaf::Generated(reason) if seeded => {
+                    if self.generated(stopped, steps, buffer, &mut frame, reason)? {
+                        return Ok(());
+                    }
+                }
+                Leaf::Generated(reason) | Leaf::Unknown(reason) => {
+                    buffer.gap(reason);
+                    break false;
+                }
+                // The stack has nothing managed, or the buffer is full.
+                Leaf::Root | Leaf::Full => return Ok(()),
             }
-            Leaf::Generated(reason) | Leaf::Unknown(reason) => {
-                buffer.gap(reason);
-                false
-            }
-            // The stack has nothing managed, or the buffer is full.
-            Leaf::Root | Leaf::Full => return Ok(()),
         };
         let seed = if seeded && managed {
             match Seed::new(stopped, &frame, steps) {
@@ -260,7 +264,8 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
     /// Walks from code without unwind data. It may be a dynamic method or an IL stub:
     /// `GetFunctionFromIP` does not say so (C-115), but its frame is as good a seed as any (C-040),
     /// and `DoStackSnapshot` refuses other code (C-038): a stub, or a copied write barrier. If the stack
-    /// has the stub's caller, that is the seed.
+    /// has the stub's caller, that is the next seed. Returns false if the runtime has refused both, or
+    /// names the caller's method: the search for a managed frame goes on from `frame`, the caller's.
     fn generated<T: TargetThread>(
         &self,
         stopped: &Stopped<'_, T>,
@@ -268,20 +273,40 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
         buffer: &mut WalkBuffer,
         frame: &mut Cursor,
         unknown: Reason,
-    ) -> Result<(), I::Fatal> {
-        let seed = Seed::new(stopped, frame, steps).ok();
-        self.snapshot(steps, seed.as_ref(), buffer)?;
-        let refused = seed.is_some() && buffer.snapshot == Some(HResult::UNMANAGED_CONTEXT);
-        let managed = refused && self.leave_unknown(steps, frame)?;
-        if !managed {
+    ) -> Result<bool, I::Fatal> {
+        let map = steps.unwinder.code_map();
+        let mut is_left = false;
+        if self.is_seed_refused(stopped, steps, buffer, frame)? {
+            is_left = self.leave_unknown(steps, frame)?;
+            if is_left {
+                let named = self.function(map, frame.registers.rip, frame.position);
+                let is_named = matches!(named, Ok(Some(_)));
+                if is_named || self.is_seed_refused(stopped, steps, buffer, frame)? {
+                    return Ok(false);
+                }
+            } else {
+                self.snapshot(steps, None, buffer)?;
+            }
+        }
+        if !is_left {
             buffer.gap(unknown);
         }
-        if refused {
-            let caller = if managed { Seed::new(stopped, frame, steps).ok() } else { None };
-            self.snapshot(steps, caller.as_ref(), buffer)?;
-        }
-        let map = steps.unwinder.code_map();
-        fill(steps, buffer, frame, managed, |place| self.name(map, place))
+        fill(steps, buffer, frame, is_left, |place| self.name(map, place))?;
+        Ok(true)
+    }
+
+    /// Calls `DoStackSnapshot` with a seed at `frame`, or without one if it cannot be a seed. Returns true if the
+    /// runtime has refused the seed because its code is not managed.
+    fn is_seed_refused<T: TargetThread>(
+        &self,
+        stopped: &Stopped<'_, T>,
+        steps: &Steps<'_, '_, T>,
+        buffer: &mut WalkBuffer,
+        frame: &Cursor,
+    ) -> Result<bool, I::Fatal> {
+        let seed = Seed::new(stopped, frame, steps).ok();
+        self.snapshot(steps, seed.as_ref(), buffer)?;
+        Ok(seed.is_some() && buffer.snapshot == Some(HResult::UNMANAGED_CONTEXT))
     }
 
     /// Calls `DoStackSnapshot`, and copies its reports.

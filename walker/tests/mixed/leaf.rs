@@ -89,6 +89,23 @@ fn refused_code_is_left_if_a_method_has_called_it() {
     }
 }
 
+/// Native code has called the code that the runtime has refused: a trampoline of a library, say. The runtime
+/// refuses that as well, but unwind data lead from it to a method.
+#[test]
+fn refused_code_is_left_to_a_method_further_rootward() {
+    let native = |n| returns_to(NATIVE, n);
+    let frames = [LEAF, native(1), native(2), returns_to(MANAGED, 3), native(4)];
+    let mut mock = Mock::new(&frames);
+    mock.context.registers.set(Gpr::Rsp, sp(1) - 8);
+    mock.refuses_native_seeds = true;
+    mock.reports.retain(|report| report.sp >= sp(3));
+    let stack = mock.walk(Policy::Seeded);
+    let seed = |n: u64| Some((frames[n as usize], sp(n)));
+    assert_eq!(seeds(&mock), [Some((LEAF, sp(1) - 8)), seed(1), seed(3)]);
+    assert_eq!((ips(&stack), stack.completeness()), (frames.into(), Completeness::Reportable));
+    assert_eq!(stack.frames[1].source, Source::Unwound(Trust::StackTop));
+}
+
 /// Code that has called something has its return address elsewhere.
 #[test]
 fn only_interrupted_code_is_left_by_the_top_of_the_stack() {

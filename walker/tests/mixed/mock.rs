@@ -68,6 +68,8 @@ pub(crate) struct Mock {
     /// rbx in the contexts of reports.
     pub(crate) reported_rbx: u64,
     pub(crate) result: HResult,
+    /// Seeds in code that is not managed have no reports, and another result than the others.
+    pub(crate) refuses_native_seeds: bool,
     /// True if methods are unloaded as soon as the thread, or the runtime, runs on.
     pub(crate) unloads: bool,
     /// The result of `GetFunctionFromIP` instead of the usual one.
@@ -128,6 +130,7 @@ impl Mock {
             reports: Vec::new(),
             reported_rbx: 0,
             result: HResult::OK,
+            refuses_native_seeds: false,
             unloads: false,
             lookup: None,
             suspend_runtime: HResult::OK,
@@ -336,6 +339,9 @@ impl ProfilerInfo for Mock {
         assert_eq!(context.map_or(0, <[u8]>::len), context_size as usize);
         let seed = context.map(|context| Registers::from_context(context).unwrap());
         self.did(Done::Snapshot { seed: seed.map(|seed| (seed.rip, seed.rsp())) });
+        if self.refuses_native_seeds && seed.is_some_and(|seed| !is_managed(seed.rip)) {
+            return fail(HResult::UNMANAGED_CONTEXT);
+        }
         let callback = callback.unwrap();
         for report in &self.reports {
             let mut registers = Registers { rip: report.ip, ..Registers::default() };

@@ -1,25 +1,97 @@
 //! The most frequent operations, inlined into the loop.
 
-use super::Halted;
 use super::alu::{alu, compare, shift};
+use super::{Flow, Halted, Reason};
 use crate::Machine;
 use crate::flags::{low, sign_extend};
+use crate::observer::Observer;
 use crate::op::{Alu, Compare, Kind, PackedOp, Shift};
 use clr_walker::registers::Gpr;
 
 impl Machine {
-    /// Executes an operation that continues with the next instruction. Functions that are not
-    /// inlined look up the operation again by `index`, so that its fields can stay in registers
-    /// here.
+    /// Executes the operation of the instruction at `rip`, with the next one at `next`. Functions
+    /// that are not inlined look up the operation again by `index`, so that its fields can stay in registers here. All
+    /// kinds are in one `match`, so that it takes one jump to get to an operation's code.
     #[expect(clippy::too_many_lines, reason = "a line for each operation")]
     #[inline(always)]
-    pub(super) fn sequential(
+    pub(super) fn operation<O: Observer>(
         &mut self,
-        kind: Kind,
+        observer: &mut O,
+        rip: u64,
+        next: u64,
         op: PackedOp,
         index: u32,
-    ) -> Result<(), Halted> {
-        match kind {
+    ) -> Result<Flow, Halted> {
+        match op.kind {
+            Kind::Undecoded => return Ok(Flow::Decode),
+            Kind::Breakpoint => return self.halt(Reason::Breakpoint),
+            Kind::Trap => return self.halt(Reason::Trap(op.imm.cast_unsigned())),
+            Kind::Nop => {}
+
+            Kind::Call => {
+                let target = next.wrapping_add(op.imm());
+                self.call(observer, rip, next, target)?;
+                return Ok(Flow::Direct(target));
+            }
+            Kind::CallR => {
+                let target = self.reg::<64>(op.rm());
+                self.call(observer, rip, next, target)?;
+                return Ok(Flow::To(target));
+            }
+            Kind::CallM => {
+                let target = self.read_mem::<64>(self.address(op))?;
+                self.call(observer, rip, next, target)?;
+                return Ok(Flow::To(target));
+            }
+            Kind::Ret => return self.ret(observer, rip, op).map(Flow::To),
+            Kind::Jmp => {
+                let target = next.wrapping_add(op.imm());
+                self.jump(observer, rip, target);
+                return Ok(Flow::Direct(target));
+            }
+            Kind::JmpR => {
+                let target = self.reg::<64>(op.rm());
+                self.jump(observer, rip, target);
+                return Ok(Flow::To(target));
+            }
+            Kind::JmpM => {
+                let target = self.read_mem::<64>(self.address(op))?;
+                self.jump(observer, rip, target);
+                return Ok(Flow::To(target));
+            }
+            Kind::Jcc(condition) => return Ok(self.branch(observer, rip, next, op, condition)),
+            Kind::Iretq => {
+                let target = self.interrupt_return()?;
+                self.cpu.set_rip(target);
+                observer.on_interrupt_return(&self.cpu, rip);
+                return Ok(Flow::To(target));
+            }
+            Kind::System(system) => return self.system(system, index, next).map(Flow::To),
+            Kind::String8(string) => {
+                return self.string::<8>(string, index, rip, next).map(Flow::To);
+            }
+            Kind::String16(string) => {
+                return self.string::<16>(string, index, rip, next).map(Flow::To);
+            }
+            Kind::String32(string) => {
+                return self.string::<32>(string, index, rip, next).map(Flow::To);
+            }
+            Kind::String64(string) => {
+                return self.string::<64>(string, index, rip, next).map(Flow::To);
+            }
+            Kind::Jb => return Ok(self.branch(observer, rip, next, op, 2)),
+            Kind::Jae => return Ok(self.branch(observer, rip, next, op, 3)),
+            Kind::Je => return Ok(self.branch(observer, rip, next, op, 4)),
+            Kind::Jne => return Ok(self.branch(observer, rip, next, op, 5)),
+            Kind::Jbe => return Ok(self.branch(observer, rip, next, op, 6)),
+            Kind::Ja => return Ok(self.branch(observer, rip, next, op, 7)),
+            Kind::Js => return Ok(self.branch(observer, rip, next, op, 8)),
+            Kind::Jns => return Ok(self.branch(observer, rip, next, op, 9)),
+            Kind::Jl => return Ok(self.branch(observer, rip, next, op, 12)),
+            Kind::Jge => return Ok(self.branch(observer, rip, next, op, 13)),
+            Kind::Jle => return Ok(self.branch(observer, rip, next, op, 14)),
+            Kind::Jg => return Ok(self.branch(observer, rip, next, op, 15)),
+
             Kind::MovRR64 => self.set_reg::<64>(op.reg(), self.reg::<64>(op.rm())),
             Kind::MovRR32 => self.set_reg::<32>(op.reg(), self.reg::<32>(op.rm())),
             Kind::MovRI => self.set_reg::<64>(op.reg(), op.wide_imm()),
@@ -143,10 +215,37 @@ impl Machine {
             Kind::Simd(simd) => self.simd(simd, index)?,
             Kind::Extract32(extract) => self.extract::<32>(extract, index)?,
             Kind::Extract64(extract) => self.extract::<64>(extract, index)?,
-            // Operations that are not sequential never get here.
-            _ => {}
+            Kind::AddRR64 => self.alu_rr::<64>(Alu::Add, op),
+            Kind::SubRR64 => self.alu_rr::<64>(Alu::Sub, op),
+            Kind::AndRR64 => self.alu_rr::<64>(Alu::And, op),
+            Kind::OrRR64 => self.alu_rr::<64>(Alu::Or, op),
+            Kind::XorRR64 => self.alu_rr::<64>(Alu::Xor, op),
+            Kind::AddRI64 => self.alu_ri::<64>(Alu::Add, op),
+            Kind::SubRI64 => self.alu_ri::<64>(Alu::Sub, op),
+            Kind::AndRI64 => self.alu_ri::<64>(Alu::And, op),
+            Kind::CmpRR64 => self.compare_rr::<64>(Compare::Cmp, op),
+            Kind::CmpRI64 => self.compare_ri::<64>(Compare::Cmp, op),
+            Kind::TestRR64 => self.compare_rr::<64>(Compare::Test, op),
+            Kind::TestRI64 => self.compare_ri::<64>(Compare::Test, op),
+            Kind::ShlRI64 => self.shift_ri::<64>(Shift::Shl, op),
+            Kind::ShrRI64 => self.shift_ri::<64>(Shift::Shr, op),
+            Kind::AddRR32 => self.alu_rr::<32>(Alu::Add, op),
+            Kind::SubRR32 => self.alu_rr::<32>(Alu::Sub, op),
+            Kind::AndRR32 => self.alu_rr::<32>(Alu::And, op),
+            Kind::OrRR32 => self.alu_rr::<32>(Alu::Or, op),
+            Kind::XorRR32 => self.alu_rr::<32>(Alu::Xor, op),
+            Kind::AddRI32 => self.alu_ri::<32>(Alu::Add, op),
+            Kind::SubRI32 => self.alu_ri::<32>(Alu::Sub, op),
+            Kind::AndRI32 => self.alu_ri::<32>(Alu::And, op),
+            Kind::CmpRR32 => self.compare_rr::<32>(Compare::Cmp, op),
+            Kind::CmpRI32 => self.compare_ri::<32>(Compare::Cmp, op),
+            Kind::TestRR32 => self.compare_rr::<32>(Compare::Test, op),
+            Kind::TestRI32 => self.compare_ri::<32>(Compare::Test, op),
+            Kind::ShlRI32 => self.shift_ri::<32>(Shift::Shl, op),
+            Kind::ShrRI32 => self.shift_ri::<32>(Shift::Shr, op),
+            Kind::AddRM64 => self.alu_rm::<64>(Alu::Add, op)?,
         }
-        Ok(())
+        Ok(Flow::Next)
     }
 
     /// Loads `FROM` bits of memory into a register of `TO` bits.

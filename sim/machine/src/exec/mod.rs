@@ -25,6 +25,8 @@ struct Halted;
 /// [`StopReason`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
+    Breakpoint,
+    Trap(u32),
     Fault(Fault),
     Divide,
     Protection,
@@ -37,6 +39,8 @@ pub(super) enum Reason {
 impl Reason {
     pub(super) const fn at(self, address: u64) -> StopReason {
         match self {
+            Self::Breakpoint => StopReason::Breakpoint { address },
+            Self::Trap(id) => StopReason::Trap { address, id },
             Self::Fault(fault) => StopReason::Fault { at: address, fault },
             Self::Divide => StopReason::DivideError { address },
             Self::Protection => StopReason::GeneralProtection { address },
@@ -52,6 +56,8 @@ impl Reason {
 
 /// The place where execution continues.
 enum Flow {
+    /// The same instruction, once it is decoded.
+    Decode,
     /// The next instruction.
     Next,
     /// The target of a direct jump or call.
@@ -79,8 +85,8 @@ impl Machine {
             let next = rip.wrapping_add(op.len.into());
             // Addresses may be relative to the next instruction.
             self.cpu.set_rip(next);
-            let flow = match op.kind {
-                Kind::Undecoded => match self.prepare(rip) {
+            match self.operation(observer, rip, next, op, index) {
+                Ok(Flow::Decode) => match self.prepare(rip) {
                     Ok(found) => {
                         self.cpu.set_rip(rip);
                         index = found;
@@ -88,57 +94,6 @@ impl Machine {
                     }
                     Err(stop) => break stop,
                 },
-                Kind::Breakpoint => break StopReason::Breakpoint { address: rip },
-                Kind::Trap => break StopReason::Trap { address: rip, id: op.imm.cast_unsigned() },
-                Kind::Call => {
-                    let target = next.wrapping_add(op.imm());
-                    self.call(observer, rip, next, target).map(|()| Flow::Direct(target))
-                }
-                Kind::CallR => {
-                    let target = self.reg::<64>(op.rm());
-                    self.call(observer, rip, next, target).map(|()| Flow::To(target))
-                }
-                Kind::CallM => match self.read_mem::<64>(self.address(op)) {
-                    Ok(target) => self.call(observer, rip, next, target).map(|()| Flow::To(target)),
-                    Err(halted) => Err(halted),
-                },
-                Kind::Ret => self.ret(observer, rip, op).map(Flow::To),
-                Kind::Jmp => {
-                    let target = next.wrapping_add(op.imm());
-                    self.jump(observer, rip, target);
-                    Ok(Flow::Direct(target))
-                }
-                Kind::JmpR => {
-                    let target = self.reg::<64>(op.rm());
-                    self.jump(observer, rip, target);
-                    Ok(Flow::To(target))
-                }
-                Kind::JmpM => self.read_mem::<64>(self.address(op)).map(|target| {
-                    self.jump(observer, rip, target);
-                    Flow::To(target)
-                }),
-                Kind::Jcc(condition) => {
-                    if self.cpu.flags.condition(condition) {
-                        let target = next.wrapping_add(op.imm());
-                        self.jump(observer, rip, target);
-                        Ok(Flow::Direct(target))
-                    } else {
-                        Ok(Flow::Next)
-                    }
-                }
-                Kind::Iretq => self.interrupt_return().map(|target| {
-                    self.cpu.set_rip(target);
-                    observer.on_interrupt_return(&self.cpu, rip);
-                    Flow::To(target)
-                }),
-                Kind::System(system) => self.system(system, index, next).map(Flow::To),
-                Kind::String8(string) => self.string::<8>(string, index, rip, next).map(Flow::To),
-                Kind::String16(string) => self.string::<16>(string, index, rip, next).map(Flow::To),
-                Kind::String32(string) => self.string::<32>(string, index, rip, next).map(Flow::To),
-                Kind::String64(string) => self.string::<64>(string, index, rip, next).map(Flow::To),
-                kind => self.sequential(kind, op, index).map(|()| Flow::Next),
-            };
-            match flow {
                 Ok(Flow::Next) => {
                     index = if op.followed { index + 1 } else { self.code.find(next) };
                     rip = next;
@@ -197,6 +152,25 @@ impl Machine {
         self.cpu.set_rip(target);
         observer.on_return(&self.cpu, at);
         Ok(target)
+    }
+
+    /// Jumps if the condition holds (encoded as for [`Flags::condition`](crate::flags::Flags::condition)).
+    #[inline(always)]
+    fn branch<O: Observer>(
+        &mut self,
+        observer: &mut O,
+        at: u64,
+        next: u64,
+        op: PackedOp,
+        condition: u8,
+    ) -> Flow {
+        if self.cpu.flags.condition(condition) {
+            let target = next.wrapping_add(op.imm());
+            self.jump(observer, at, target);
+            Flow::Direct(target)
+        } else {
+            Flow::Next
+        }
     }
 
     #[inline(always)]

@@ -276,6 +276,12 @@ impl<'b> Kernel<'b> {
         }
     }
 
+    /// Removes the innermost code of the profiler that a thread executes.
+    pub(super) fn end_activity(&self, thread: ThreadIndex) -> Option<Activity> {
+        let mut state = self.state.borrow_mut();
+        state.threads.get_mut(thread.index())?.activities.pop()
+    }
+
     /// Returns true if a thread has suspended another one, or all of them on behalf of the
     /// profiler.
     pub(super) fn suspends(&self, thread: ThreadIndex) -> bool {
@@ -301,6 +307,7 @@ impl<'b> Kernel<'b> {
         self.is_there(&self.state.borrow(), waiting, os)
     }
 
+    #[inline]
     fn is_there(&self, state: &State, waiting: Waiting, os: OsThreadId) -> bool {
         match waiting {
             Waiting::Lock(lock) => state.locks.get(lock as usize).is_none_or(LockState::is_free),
@@ -338,47 +345,42 @@ impl<'b> Kernel<'b> {
         let starts = self.starts(&state).is_some();
         for (index, thread) in state.threads.iter().enumerate() {
             let index = ThreadIndex(index as u32);
-            let suspended = known.get(index.index()).is_some_and(|known| known.suspended > 0);
-            let stopped = suspended && !thread.in_system && !Bug::SuspensionIgnored.is_planted();
-            if thread.ended || stopped || starts && thread.kind.is_app() {
+            let stopped = || {
+                let suspended = known.get(index.index()).is_some_and(|known| known.suspended > 0);
+                suspended && !thread.in_system && !Bug::SuspensionIgnored.is_planted()
+            };
+            if thread.ended || starts && thread.kind.is_app() || stopped() {
                 continue;
             }
-            let ready = match thread.activities.last() {
-                Some(activity)
-                    if thread.takes_signal()
-                        && !(activity.waiting.is_some()
-                            && Bug::WaitingTakesNoSignals.is_planted()) =>
-                {
-                    true
+            let Some(activity) = thread.activities.last() else {
+                if thread.kind.is_app() && self.executes(thread, index) {
+                    into.push(index);
                 }
-                Some(activity) if activity.waiting == Some(Waiting::Time) => {
-                    let until = activity.until.unwrap_or(u64::MAX);
-                    let is_first = |first: u64| {
-                        if Bug::LongestSleeperFirst.is_planted() {
-                            until > first
-                        } else {
-                            until < first
-                        }
-                    };
-                    if until > state.now && sleeper.is_none_or(|(first, _)| is_first(first)) {
-                        sleeper = Some((until, index));
+                continue;
+            };
+            let Some(waiting) = activity.waiting else {
+                into.push(index);
+                continue;
+            };
+            let ready = if thread.takes_signal() && !Bug::WaitingTakesNoSignals.is_planted() {
+                true
+            } else if waiting == Waiting::Time {
+                let until = activity.until.unwrap_or(u64::MAX);
+                let is_first = |first: u64| {
+                    if Bug::LongestSleeperFirst.is_planted() {
+                        until > first
+                    } else {
+                        until < first
                     }
-                    until <= state.now
+                };
+                if until > state.now && sleeper.is_none_or(|(first, _)| is_first(first)) {
+                    sleeper = Some((until, index));
                 }
-                Some(activity) => {
-                    let there = |waiting| self.is_there(&state, waiting, thread.os);
-                    let ready = activity.waiting.is_none_or(there);
-                    limit = limit.min(activity.until.filter(|_| !ready).unwrap_or(u64::MAX));
-                    ready
-                }
-                None if thread.kind.is_app() => {
-                    let world = self.world.borrow();
-                    world.waits_for(index.index()).is_none()
-                        || thread.takes_signal()
-                            && world.waits_on_condition(index.index())
-                            && !Bug::SignalsAwaitResume.is_planted()
-                }
-                None => false,
+                until <= state.now
+            } else {
+                let ready = self.is_there(&state, waiting, thread.os);
+                limit = limit.min(activity.until.filter(|_| !ready).unwrap_or(u64::MAX));
+                ready
             };
             if ready {
                 into.push(index);
@@ -389,6 +391,15 @@ impl<'b> Kernel<'b> {
             let place = into.partition_point(|other| *other < index);
             into.insert(place, index);
         }
+    }
+
+    /// Returns true if a thread that executes the program can go on, or take a signal.
+    fn executes(&self, thread: &Thread, index: ThreadIndex) -> bool {
+        let world = self.world.borrow();
+        world.waits_for(index.index()).is_none()
+            || thread.takes_signal()
+                && world.waits_on_condition(index.index())
+                && !Bug::SignalsAwaitResume.is_planted()
     }
 
     /// Advances time to the first deadline, when no thread is runnable. Returns true if there was a

@@ -133,27 +133,30 @@ impl Kernel<'_> {
     /// Takes one of the profiler's locks for a thread if it is free. Returns true if the lock was
     /// taken.
     pub(super) fn try_acquire(&self, lock: u32, thread: ThreadIndex) -> bool {
-        let taken = self.change_lock(lock, |lock| lock.try_acquire(thread));
-        self.note_lock(lock, thread, taken);
-        taken
+        self.try_hold(lock, thread, LockState::try_acquire)
     }
 
     /// Shares one of the profiler's locks with a thread if no thread owns it. Returns true if it is
     /// shared.
     pub(super) fn try_share(&self, lock: u32, thread: ThreadIndex) -> bool {
-        let taken = self.change_lock(lock, |lock| lock.try_share(thread));
-        self.note_lock(lock, thread, taken);
-        taken
+        self.try_hold(lock, thread, LockState::try_share)
     }
 
-    fn note_lock(&self, lock: u32, thread: ThreadIndex, taken: bool) {
-        let mut state = self.state.borrow_mut();
-        if taken
+    fn try_hold(
+        &self,
+        lock: u32,
+        thread: ThreadIndex,
+        hold: fn(&mut LockState, ThreadIndex) -> bool,
+    ) -> bool {
+        let state = &mut *self.state.borrow_mut();
+        let is_held = state.locks.get_mut(lock as usize).is_some_and(|held| hold(held, thread));
+        if is_held
             && let Some(thread) = state.threads.get_mut(thread.index())
             && !thread.has_owned.contains(&lock)
         {
             thread.has_owned.push(lock);
         }
+        is_held
     }
 
     /// Returns true if the thread that `walker` is walking has ever owned this lock of the

@@ -6,10 +6,16 @@ use clr_runtime::explain::{Event, deciding, story};
 
 impl Kernel<'_> {
     /// Records an event of a thread that has the turn.
+    #[inline]
     pub(super) fn record(&self, thread: ThreadIndex, event: TurnEvent) {
-        if self.is_over() {
-            return;
+        // Most histories are not recorded.
+        if self.is_recorded() && !self.is_over() {
+            self.add(thread, event);
         }
+    }
+
+    #[inline(never)]
+    fn add(&self, thread: ThreadIndex, event: TurnEvent) {
         let mut state = self.state.borrow_mut();
         let Some(history) = &mut state.history else { return };
         if let Some(turn) = history.turns.last_mut().filter(|turn| turn.thread == thread) {

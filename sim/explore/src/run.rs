@@ -236,7 +236,9 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
             }
             kernel.begin_turn(thread);
             self.begin_turn(thread);
-            self.start(kernel.take_spawned());
+            if kernel.has_spawned() {
+                self.start(kernel.take_spawned());
+            }
             if kernel.world.borrow().has_exited() {
                 kernel.all_ended();
             }
@@ -265,13 +267,13 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                 activity.waiting.is_none() || !Bug::WaitingTakesNoSignals.is_planted()
             };
             let signalled = signalled && activity.is_none_or(takes);
-            (signalled, activity.map(|activity| (activity.id, activity.ends_with)))
+            (signalled, activity.map(|activity| activity.id))
         };
         if signalled && self.signal(thread, activity.is_some()) {
             return;
         }
         match activity {
-            Some((id, ends_with)) => self.resume(thread, id, ends_with),
+            Some(id) => self.resume(thread, id),
             None => match self.execute(thread) {
                 Came::Point => {}
                 Came::Crash => {
@@ -350,15 +352,16 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
     }
 
     /// Resumes code of the profiler.
-    fn resume(&mut self, thread: ThreadIndex, id: Id, ends_with: TurnEvent) {
+    fn resume(&mut self, thread: ThreadIndex, id: Id) {
         let kernel = self.data.kernel;
         match catch_unwind(AssertUnwindSafe(|| self.scope.resume(id))) {
             Ok(Some(Was::Yielded(()))) => {}
             Ok(_) => {
+                let ended = kernel.end_activity(thread);
+                let Some(ends_with) = ended.map(|ended| ended.ends_with) else { return };
                 kernel.record(thread, ends_with);
                 let mut state = kernel.state.borrow_mut();
                 if let Some(known) = state.threads.get_mut(thread.index()) {
-                    known.activities.pop();
                     if ends_with == TurnEvent::SignalOver {
                         known.interrupted = None;
                     }

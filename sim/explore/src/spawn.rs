@@ -22,10 +22,14 @@ impl fmt::Debug for Spawned {
 }
 
 impl Kernel<'_> {
+    /// Returns true if threads were started that have not been taken yet.
+    pub(super) fn has_spawned(&self) -> bool {
+        !self.spawned.0.borrow().is_empty()
+    }
+
     /// Removes the threads that were started.
     pub(super) fn take_spawned(&self) -> Vec<(ThreadIndex, Body<'static>)> {
-        let none = self.spawned.0.borrow().is_empty();
-        if none { Vec::new() } else { self.spawned.0.take() }
+        self.spawned.0.take()
     }
 }
 

@@ -147,7 +147,8 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         if kernel.is_over() {
             return true;
         }
-        if waiting.is_some_and(|waiting| !kernel.has_come(waiting, self.os)) {
+        let waits = |waiting| !kernel.has_come(waiting, self.os);
+        if kernel.is_recorded() && waiting.is_some_and(waits) {
             self.record(TurnEvent::Waits);
         }
         kernel.change_activity(self.me, |activity| {

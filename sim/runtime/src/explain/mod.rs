@@ -71,6 +71,7 @@ impl Log {
 
     /// Puts aside what is being recorded: another thread's calls come between. [`resume`](Self::resume) goes on
     /// with it.
+    #[inline]
     #[must_use]
     pub fn interrupt(&self) -> InterruptedLog {
         // Most calls are not recorded.
@@ -81,6 +82,7 @@ impl Log {
     }
 
     /// Goes on recording where [`interrupt`](Self::interrupt) has ended.
+    #[inline]
     pub fn resume(&self, log: InterruptedLog) {
         self.listening.set(log.listening);
         if !log.events.is_empty() || !self.events.borrow().is_empty() {

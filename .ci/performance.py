@@ -135,7 +135,7 @@ def fuzz(seconds, flags, folder, only):
     return "\n".join([
         "| target | runs/s | edges | new inputs/min |", "| --- | --: | --: | --: |", *rows,
         f"\nlibFuzzer from the seeds, {seconds} s for each; seconds and minutes of processor time, one processor; "
-        f"`cargo fuzz` with `{' '.join(flags) or 'its defaults'}`, libFuzzer with `{' '.join(OPTIONS)}`. "
+        f"`cargo fuzz` with `{' '.join(flags)}`, libFuzzer with `{' '.join(OPTIONS)}`. "
         f"Load before: {before}. {machine()}."]), failed
 
 
@@ -203,7 +203,7 @@ def main():
     failed = []
     with tempfile.TemporaryDirectory() as nowhere:
         folder = (arguments.corpora or Path(nowhere)).resolve()
-        for mark, seconds, flags in [("fuzz", arguments.fuzz, FAST), ("asan", arguments.asan, [])]:
+        for mark, seconds, flags in [("fuzz", arguments.fuzz, FAST), ("asan", arguments.asan, ["--features", "sanitizer"])]:
             if seconds:
                 table, names = fuzz(seconds, flags, folder / mark, arguments.targets)
                 failed += names

@@ -3,7 +3,7 @@
 # ClusterFuzzLite and OSS-Fuzz run this in their image for Rust, which sets SRC, OUT and the flags.
 
 cd "$SRC/clr-sim"
-cargo fuzz build -O --debug-assertions
+cargo fuzz build -O --debug-assertions --features sanitizer
 
 # Asked for, not written down: a new target needs no change here.
 targets=$(cargo fuzz list)

@@ -102,7 +102,9 @@ for name in $names; do echo "built $*" > "$CARGO_TARGET_DIR/x86_64-unknown-linux
     let mut expected = BTreeSet::new();
     for (name, _) in targets() {
         let built = std::fs::read_to_string(out.join(&name)).unwrap();
-        assert!(built.contains("-O") && built.contains("--debug-assertions"), "{built}");
+        for option in ["-O", "--debug-assertions", "--features sanitizer"] {
+            assert!(built.contains(option), "{option}: {built}");
+        }
         let corpus = format!("{name}_seed_corpus.zip");
         let zipped = std::fs::read_to_string(out.join(&corpus)).unwrap();
         let seeds = std::fs::read_dir(path(&format!("fuzz/seeds/{name}"))).unwrap();

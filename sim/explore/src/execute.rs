@@ -32,6 +32,7 @@ impl Run<'_, '_, '_, '_, '_> {
         let index = thread.index();
         let mut instructions = 0;
         let before = kernel.runtime.process.get();
+        let mut now = before;
         let mode = world.is_cooperative(index);
         let mut serving = world.is_serving(index);
         let mut common = world.common(index);
@@ -56,8 +57,10 @@ impl Run<'_, '_, '_, '_, '_> {
             let was_serving = core::mem::replace(&mut serving, world.is_serving(index));
             asks = serving || event != Ok(StepEvent::Stepped);
             let cooperative = world.is_cooperative(index);
-            let now = kernel.runtime.process.get();
+            // Instructions of the program do not change the process.
+            debug_assert!(was_serving || serving || now == kernel.runtime.process.get());
             if was_serving || serving {
+                now = kernel.runtime.process.get();
                 kernel.touch(Footprint::RUNTIME.read());
                 let after = world.common(index);
                 kernel.touch(changes(&core::mem::replace(&mut common, after), &after));

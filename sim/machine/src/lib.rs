@@ -161,6 +161,9 @@ impl Machine {
     /// Returns [`Fault`] if a page is not mapped or the limit of pages is reached. Nothing is
     /// written then.
     pub fn write(&mut self, address: u64, bytes: &[u8]) -> Result<(), Fault> {
+        if self.memory.poke_quickly(address, bytes) {
+            return Ok(());
+        }
         self.memory.poke(address, bytes)?;
         self.code.invalidate(address, bytes.len() as u64);
         Ok(())

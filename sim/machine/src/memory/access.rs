@@ -112,6 +112,13 @@ impl AddressSpace {
         self.translations.fill(Translation::NONE);
     }
 
+    /// Forgets that pages may be written without further action.
+    pub(super) fn forget_writes(&mut self) {
+        for entry in self.translations.iter_mut() {
+            entry.write = Translation::NONE.write;
+        }
+    }
+
     /// Returns the page of `address` if it permits the access.
     fn page(&self, address: u64, access: Access) -> Result<Page, Fault> {
         let fault = |cause| Fault { address, access, cause };
@@ -223,6 +230,20 @@ impl AddressSpace {
             }
         }
         Ok(())
+    }
+
+    /// Writes the bytes at `address` if they are in one recently written page, which has no code. Returns true if they are.
+    pub(crate) fn poke_quickly(&mut self, address: u64, bytes: &[u8]) -> bool {
+        let entry = self.translation(address);
+        let offset = (address & OFFSET) as usize;
+        if entry.write == address & !OFFSET
+            && let Some(frame) = self.frames.get_mut(entry.frame)
+            && let Some(place) = frame.get_mut(offset..offset.saturating_add(bytes.len()))
+        {
+            place.copy_from_slice(bytes);
+            return true;
+        }
+        false
     }
 
     /// Writes for the host, regardless of the pages' permissions.

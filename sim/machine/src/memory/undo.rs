@@ -49,7 +49,9 @@ impl AddressSpace {
             return Err(StaleSavePoint);
         }
         self.saves.truncate(save.position + 1);
-        for Undo { number, before } in self.undo.drain(save.changes..).rev() {
+        while self.undo.len() > save.changes
+            && let Some(Undo { number, before }) = self.undo.pop()
+        {
             let now = match before {
                 Some(page) => self.pages.insert(number, page),
                 None => self.pages.remove(&number),
@@ -58,6 +60,7 @@ impl AddressSpace {
             if let Some(now) = now.filter(|now| Some(now.frame) != before.map(|page| page.frame)) {
                 self.frames.release(now.frame);
             }
+            self.forget_translation(number);
             changed(number);
         }
         self.begin_generation();
@@ -84,7 +87,7 @@ impl AddressSpace {
     /// Begins a generation, in which no existing page frame may be written.
     fn begin_generation(&mut self) {
         self.generation += 1;
-        self.forget_translations();
+        self.forget_writes();
     }
 }
 

@@ -26,17 +26,33 @@ struct Memory {
     functions: BTreeMap<ThreadIndex, FunctionId>,
 }
 
-/// State of the scripts during one history.
+/// Buffers of walks, which all histories of a search use.
 #[derive(Debug, Default)]
-struct Script {
+pub(super) struct Buffers(RefCell<Vec<WalkBuffer>>);
+
+impl Buffers {
+    /// Calls `body` with a buffer that no other walk uses.
+    fn with<T>(&self, body: impl FnOnce(&mut WalkBuffer) -> T) -> T {
+        let free = self.0.borrow_mut().pop();
+        let mut buffer = free.unwrap_or_else(|| WalkBuffer::new(ROOM));
+        let done = body(&mut buffer);
+        self.0.borrow_mut().push(buffer);
+        done
+    }
+}
+
+/// State of the scripts during one history.
+#[derive(Debug)]
+struct Script<'p> {
     locks: Vec<ProfilerLock>,
     events: Vec<EventObject>,
     memory: RefCell<Memory>,
+    buffers: &'p Buffers,
 }
 
 impl ProfilerScript {
     /// Loads the profiler for one history.
-    pub(super) fn load<'p>(&'p self, setup: &mut Setup<'p>) {
+    pub(super) fn load<'p>(&'p self, buffers: &'p Buffers, setup: &mut Setup<'p>) {
         setup.hide_places();
         let script = Rc::new(Script {
             locks: self.locks.iter().map(|name| setup.lock(name)).collect(),
@@ -44,6 +60,7 @@ impl ProfilerScript {
                 .map(|event| if self.times(event) { setup.timed_event() } else { setup.event() })
                 .collect(),
             memory: RefCell::default(),
+            buffers,
         });
         let kept = Rc::clone(&script);
         setup.keeps(move || ContentHasher::of(&*kept.memory.borrow()));
@@ -106,17 +123,17 @@ fn walk(
     target: &ExaminedThread<'_, '_, '_>,
     policy: Policy,
     checked: bool,
+    buffer: &mut WalkBuffer,
 ) {
-    let mut buffer = WalkBuffer::new(ROOM);
     let (info, modules) = (me.info(), me.modules_for(policy));
     let walker = Walker::new(&info, modules, policy).with_veto(SignalVeto::NONE);
     // An error that ends the process also ends the history.
-    if walker.take(target, &mut buffer).is_err() {
+    if walker.take(target, buffer).is_err() {
         return;
     }
     let stack = match policy {
-        Policy::Signal => Walker::new(&me.names_later(), modules, policy).stitch(&buffer).ok(),
-        _ => walker.stitch(&buffer).ok(),
+        Policy::Signal => Walker::new(&me.names_later(), modules, policy).stitch(buffer).ok(),
+        _ => walker.stitch(buffer).ok(),
     };
     let claims = |stack: &MixedStack| stack.completeness() == Completeness::Whole;
     if let Some(stack) = stack.filter(|stack| checked && claims(stack)) {
@@ -136,7 +153,7 @@ fn is_wanted(
     !care.listed || me.info().enum_threads().is_ok_and(|threads| threads.contains(&target.id()))
 }
 
-impl Script {
+impl Script<'_> {
     /// Returns the values that the profiler remembers, which all its threads share.
     fn memory(&self, me: &CurrentThread<'_, '_>) -> RefMut<'_, Memory> {
         me.shares();
@@ -181,7 +198,8 @@ impl Script {
             }
             Action::Walk { of, policy, root, checked } => {
                 if let Some(target) = target(*of) {
-                    walk(me, &target.with_root(*root), *policy, *checked);
+                    let target = target.with_root(*root);
+                    self.buffers.with(|buffer| walk(me, &target, *policy, *checked, buffer));
                 }
             }
             Action::Lock(index, actions) => {

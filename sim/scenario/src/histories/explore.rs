@@ -1,5 +1,6 @@
 //! Searches of the histories of a text, and their comparison with the expectations.
 
+use super::act::Buffers;
 use super::{
     ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, ProfilerMethod, ThreadName, WaitKind,
 };
@@ -240,6 +241,7 @@ impl ExpectedHistory {
 pub struct Exploring<'s> {
     scenario: &'s Scenario,
     process: TestedProcess,
+    buffers: Buffers,
 }
 
 impl<'s> Exploring<'s> {
@@ -248,7 +250,8 @@ impl<'s> Exploring<'s> {
     /// # Errors
     /// Returns [`RunOnError`].
     pub fn new(scenario: &'s Scenario, generation: Generation) -> Result<Self, RunOnError> {
-        Ok(Self { scenario, process: scenario.process_on(generation)? })
+        let process = scenario.process_on(generation)?;
+        Ok(Self { scenario, process, buffers: Buffers::default() })
     }
 
     /// Returns the process, for searches of histories by other means.
@@ -268,7 +271,7 @@ impl<'s> Exploring<'s> {
     /// Loads the profiler for one history.
     pub fn load<'p>(&'p self, setup: &mut Setup<'p>) {
         if let Some(profiler) = &self.scenario.profiler {
-            profiler.load(setup);
+            profiler.load(&self.buffers, setup);
         }
     }
 

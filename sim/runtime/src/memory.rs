@@ -20,6 +20,9 @@ impl TargetMemory for Machine {
 
 /// Reads the little-endian u32 at `address` (VA).
 pub(crate) fn read_u32<M: Memory + ?Sized>(memory: &M, address: u64) -> Result<u32, Unreadable> {
+    if let Some(bytes) = memory.window(address, 4).and_then(<[u8]>::first_chunk) {
+        return Ok(u32::from_le_bytes(*bytes));
+    }
     let mut bytes = [0; 4];
     memory.read(address, &mut bytes)?;
     Ok(u32::from_le_bytes(bytes))

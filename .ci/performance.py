@@ -120,6 +120,7 @@ def fuzz(seconds, flags, folder, only):
     manifest = tomllib.loads((ROOT / "fuzz/Cargo.toml").read_text())
     names = [binary["name"] for binary in manifest["bin"]]
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "fuzz/target"))
+    os.environ.setdefault("ASAN_OPTIONS", "detect_stack_use_after_return=0")
     run(["cargo", "+nightly", "fuzz", "build", *flags, "--target-dir", str(target)])
     host = run(["rustc", "-vV"], capture_output=True).split("host: ")[1].split()[0]
     before = load()

@@ -14,8 +14,9 @@ for target in $targets; do
   cp "$built/$target" "$OUT/"
   zip -q -r -j "$OUT/${target}_seed_corpus.zip" "fuzz/seeds/$target"
   # libFuzzer begins with inputs of a few bytes, and takes hours to reach those that a program needs. Its weights by rare
-  # features take half of the time of targets with many features, and more (sim/src/book/speed.md).
-  printf '[libfuzzer]\nlen_control = 0\nentropic = 0\n' >"$OUT/$target.options"
+  # features take half of the time of targets with many features, and more (sim/src/book/speed.md). AddressSanitizer
+  # never frees the stacks that it makes for ended coroutines to find uses after a return.
+  printf '[libfuzzer]\nlen_control = 0\nentropic = 0\n[asan]\ndetect_stack_use_after_return = 0\n' >"$OUT/$target.options"
   dictionary=fuzz/dictionaries/$target.dict
   if [ -f "$dictionary" ]; then cp "$dictionary" "$OUT/"; fi
 done

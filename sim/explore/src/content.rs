@@ -35,6 +35,26 @@ impl Contents {
         Footprint::from_bits([bits.fold(0, |all: Things, bit: Things| all | bit), 0])
     }
 
+    /// Creates contents of these things.
+    #[cfg(test)]
+    pub(super) fn of_things(things: &[(u32, u64)]) -> Self {
+        Self { things: things.to_vec(), ..Self::default() }
+    }
+
+    /// Makes these the contents in the middle of code, at a position if it is known.
+    #[cfg(test)]
+    pub(super) fn in_code(mut self, position: Option<(u64, Footprint)>) -> Self {
+        (self.goes_on, self.position) = (true, position);
+        self
+    }
+
+    /// Makes these the contents after the start of threads with these numbers.
+    #[cfg(test)]
+    pub(super) fn starting(mut self, threads: core::ops::Range<u32>) -> Self {
+        self.started = (threads.start, threads.end);
+        self
+    }
+
     /// Returns the numbers of things with their contents.
     pub(super) fn things(&self) -> &[(u32, u64)] {
         &self.things

@@ -1,6 +1,7 @@
 //! Tests of programs executed in worlds.
 
 mod arguments;
+mod contents;
 mod every_instruction;
 mod kinds;
 mod leaves;

@@ -187,4 +187,26 @@ mod tests {
         known.steps(&order, MINE, Footprint::ALL, None);
         assert_eq!(known.next(&order, MINE), Some(Next::Step(Footprint::ALL)));
     }
+
+    #[test]
+    fn a_step_stays_a_step_when_the_thread_waits_in_the_same_state() {
+        let lock = Footprint::lock(LockName::Profiler(0));
+        let (mut known, order) = (Knowledge::default(), Signature::default());
+        let set = lock.read() | Footprint::thread(MINE).read();
+        known.steps(&order, MINE, set, None);
+        known.waits(&order, MINE, lock.read());
+        assert_eq!(known.next(&order, MINE), Some(Next::Step(set)));
+    }
+
+    #[test]
+    fn keys_that_are_hashes_are_not_hashed_again() {
+        let mut hasher = AsIs::default();
+        hasher.write_u64(5);
+        assert_eq!(hasher.finish(), 5);
+        let mut hasher = AsIs::default();
+        hasher.write(&[1, 3, 0xFF]);
+        assert_eq!(hasher.finish(), 0x0001_03FF);
+        hasher.write(&[0x0F]);
+        assert_eq!(hasher.finish(), 0x0103_FF0F);
+    }
 }

@@ -188,4 +188,105 @@ mod tests {
         let (one, other) = ([(0, 1), (1, 3), (2, 2)], [(2, 2), (1, 3), (0, 1)]);
         assert_ne!(hash(&one), hash(&other));
     }
+
+    const ONE: ThreadIndex = ThreadIndex(0);
+    const OTHER: ThreadIndex = ThreadIndex(1);
+    /// The bit of a thing that no thread is.
+    const THING: u32 = 60;
+
+    /// Returns the changes of a thing.
+    fn thing() -> Footprint {
+        Footprint::from_bits([1 << THING, 0])
+    }
+
+    /// Returns the hash after a step of the first thread that has read the thing and left `after`, where the thing was
+    /// `found`; then another thread has changed the thing, and `last` steps have been made.
+    fn hash_after(
+        found: u64,
+        after: &Contents,
+        last: &[(ThreadIndex, Footprint, Contents)],
+    ) -> u64 {
+        let start = Contents::of_things(&[(0, 10), (1, 11), (2, 12), (THING, found)]);
+        let mut signature = Signature::of(&start);
+        signature.add(ONE, Footprint::thread(ONE) | thing().read(), Some(after));
+        let changes = Footprint::thread(OTHER) | thing();
+        signature.add(OTHER, changes, Some(&Contents::of_things(&[(1, 21), (THING, 7)])));
+        for (thread, footprint, left) in last {
+            signature.add(*thread, *footprint, Some(left));
+        }
+        signature.hash()
+    }
+
+    #[test]
+    fn states_of_equal_contents_are_one_if_no_code_is_in_the_middle() {
+        let ended = Contents::of_things(&[(0, 20)]);
+        assert_eq!(hash_after(1, &ended, &[]), hash_after(2, &ended, &[]));
+        assert_ne!(
+            hash_after(1, &ended, &[]),
+            hash_after(1, &Contents::of_things(&[(0, 30)]), &[])
+        );
+        // The contents of the beginning count, too.
+        let of = |content| Signature::of(&Contents::of_things(&[(THING, content)])).hash();
+        assert_ne!(of(1), of(2));
+    }
+
+    #[test]
+    fn code_in_the_middle_knows_what_it_has_found() {
+        let going_on = Contents::of_things(&[(0, 20)]).in_code(None);
+        assert_ne!(hash_after(1, &going_on, &[]), hash_after(2, &going_on, &[]));
+        assert_eq!(hash_after(1, &going_on, &[]), hash_after(1, &going_on, &[]));
+        // Another thread's step does not change that, even if it changes the first thread's state.
+        let mine = Footprint::thread(OTHER) | Footprint::thread(ONE);
+        let last = [(OTHER, mine, Contents::of_things(&[(0, 40), (1, 41)]))];
+        assert_ne!(hash_after(1, &going_on, &last), hash_after(2, &going_on, &last));
+        // When the code has ended, nothing is left of it.
+        let end = [(ONE, Footprint::thread(ONE), Contents::of_things(&[(0, 50)]))];
+        assert_eq!(hash_after(1, &going_on, &end), hash_after(2, &going_on, &end));
+    }
+
+    #[test]
+    fn code_at_a_position_knows_what_it_has_found_since() {
+        let at = |position, since| Contents::of_things(&[(0, 20)]).in_code(Some((position, since)));
+        let nothing = at(5, Footprint::default());
+        assert_eq!(hash_after(1, &nothing, &[]), hash_after(2, &nothing, &[]));
+        assert_ne!(hash_after(1, &nothing, &[]), hash_after(1, &at(6, Footprint::default()), &[]));
+        let since = at(5, thing().read());
+        assert_ne!(hash_after(1, &since, &[]), hash_after(2, &since, &[]));
+        // What it knew before it came to the position makes no difference, although its own state does.
+        let before = Contents::of_things(&[(0, 20)]).in_code(None);
+        let then = [(ONE, Footprint::thread(ONE), at(5, Footprint::thread(ONE).read()))];
+        assert_eq!(hash_after(1, &before, &then), hash_after(2, &before, &then));
+    }
+
+    #[test]
+    fn a_started_thread_may_know_what_its_starter_has_found() {
+        let own = |number: u32| Contents::of_things(&[(0, 20), (2, 30)]).starting(2..number);
+        assert_ne!(hash_after(1, &own(3), &[]), hash_after(2, &own(3), &[]));
+        assert_eq!(hash_after(1, &own(2), &[]), hash_after(2, &own(2), &[]), "none was started");
+    }
+
+    #[test]
+    fn a_view_is_that_of_all_things_and_of_the_thread() {
+        let signature = Signature::default();
+        let bits = |bit: u32| Footprint::from_bits([1 << bit, 0]);
+        let views = [
+            signature.view(ONE, bits(60)),
+            signature.view(ONE, bits(61)),
+            signature.view(ONE, bits(70)),
+            signature.view(ONE, bits(71)),
+            signature.view(ONE, bits(60).read()),
+            signature.view(OTHER, bits(60)),
+        ];
+        let different: std::collections::BTreeSet<_> = views.into_iter().collect();
+        assert_eq!(different.len(), views.len(), "{views:x?}");
+    }
+
+    #[test]
+    fn a_thread_is_touched_by_the_first_step_that_changes_it() {
+        let mut order = Signature::default();
+        order.add(ONE, Footprint::thread(ONE) | Footprint::thread(OTHER).read(), None);
+        assert!(order.has_touched(ONE) && !order.has_touched(OTHER));
+        order.add(ONE, Footprint::thread(ONE) | Footprint::thread(OTHER), None);
+        assert!(order.has_touched(OTHER));
+    }
 }

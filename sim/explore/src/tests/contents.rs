@@ -101,3 +101,32 @@ fn a_loop_that_leads_to_the_same_state_is_a_live_lock() {
     let failure = search(&load, &budget).failure.expect("no history ends");
     assert!(matches!(failure.verdict, Verdict::LiveLock | Verdict::Deadlock(_)), "{failure:?}");
 }
+
+/// A thread that is started in the history has its steps before and after those of the one that starts it, however states
+/// are compared.
+#[test]
+fn a_started_thread_comes_first_or_last() {
+    let load = |setup: &mut Setup<'_>| {
+        let is_set = Rc::new(Cell::new(false));
+        let kept = Rc::clone(&is_set);
+        setup.keeps(move || kept.get().into());
+        setup.thread("starter", move |me| {
+            let child = Rc::clone(&is_set);
+            me.spawn("child", move |me| {
+                me.point();
+                child.set(true);
+            });
+            me.point();
+            if is_set.get() {
+                me.fail("the child was first");
+            }
+        });
+    };
+    for search in [Exhaustive::new(None), Exhaustive::new(None).by_steps()] {
+        let mut failures = Vec::new();
+        all(&nothing(), &load, search, |ending| failures.push(ending.verdict.is_some()));
+        failures.sort_unstable();
+        failures.dedup();
+        assert_eq!(failures, [false, true]);
+    }
+}

@@ -2,8 +2,8 @@
 
 use super::nothing;
 use crate::{
-    Ending, Exhaustive, Explorer, Guided, HistoryDetail, Limits, NotALine, NotedHistory,
-    NotingSearch, Pct, Random, RemoteSearch, Search, Setup, answer,
+    Choice, Coverage, Ending, Exhaustive, Explorer, Guided, HistoryDetail, Limits, NotALine,
+    NotedHistory, NotingSearch, Pct, Random, RemoteSearch, Search, Setup, ThreadIndex, answer,
 };
 
 /// Maximum number of histories.
@@ -113,4 +113,63 @@ fn a_word_that_is_no_switch_point_is_named_by_its_number() {
     assert_eq!("0:0,1::ff:1:2.0:2=3.0,4 .".parse::<NotedHistory>(), Err(0));
     assert_eq!("0:0,1::ff:1:2.0:2=3.0 .3".parse::<NotedHistory>(), Err(1));
     assert!("0:0,1::ff:1:2.0:2=3.0 .3=8.1".parse::<NotedHistory>().is_ok());
+}
+
+/// A search that has learnt these answers, and counts the ends of histories.
+struct Fixed {
+    answers: bool,
+    ends: u32,
+}
+
+impl Search for Fixed {
+    fn begin(&mut self, _: u64) -> bool {
+        self.answers
+    }
+
+    fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
+        at.runnable.first().copied()
+    }
+
+    fn end(&mut self, _: &Ending) {
+        self.ends += 1;
+    }
+
+    fn learns(&self) -> bool {
+        self.answers
+    }
+
+    fn has_strayed(&self) -> bool {
+        self.answers
+    }
+
+    fn covered(&self) -> Option<Coverage> {
+        self.answers.then(|| Coverage { millionths: 7, ..Coverage::default() })
+    }
+}
+
+#[test]
+fn a_search_that_notes_answers_as_the_other_one() {
+    for answers in [false, true] {
+        let mut fixed = Fixed { answers, ends: 0 };
+        let mut noting = NotingSearch::new(&mut fixed);
+        assert_eq!([noting.begin(0), noting.learns(), noting.has_strayed()], [answers; 3]);
+        assert_eq!(noting.covered().map(|covered| covered.millionths), answers.then_some(7));
+        let process = nothing();
+        let ending = execute(&mut Explorer::new(&process).unwrap(), &mut noting);
+        noting.end(&ending);
+        assert!(format!("{noting:?}").starts_with("NotingSearch { noted: NotedHistory {"));
+        // Only a search that learns needs the states of switch points.
+        assert_eq!(noting.into_noted().to_string().contains(":0,1"), answers);
+        assert_eq!(fixed.ends, 1);
+    }
+}
+
+#[test]
+fn a_remote_search_begins_each_history_and_learns_if_the_other_one_does() {
+    for learns in [false, true] {
+        let mut remote = RemoteSearch::new(learns, |_: &str, _| Some("0".to_owned()));
+        assert!(remote.begin(0) && remote.begin(1));
+        assert_eq!(remote.learns(), learns);
+        assert_eq!(format!("{remote:?}"), format!("RemoteSearch {{ learns: {learns}, .. }}"));
+    }
 }

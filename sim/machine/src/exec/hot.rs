@@ -1,4 +1,4 @@
-//! The most frequent operations, inlined into the loop.
+//! All operations; the frequent ones are inlined into the loop.
 
 use super::alu::{alu, compare, shift};
 use super::{Flow, Halted, Reason};

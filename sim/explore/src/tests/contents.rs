@@ -1,7 +1,7 @@
 //! Tests of searches that compare states by their contents.
 
-use super::{all, nothing, search};
-use crate::{Budget, Exhaustive, Limits, Setup, Verdict};
+use super::{Load, all, nothing, search};
+use crate::{Budget, Exhaustive, Limits, Setup, ThreadIndex, Verdict};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -128,5 +128,102 @@ fn a_started_thread_comes_first_or_last() {
         failures.sort_unstable();
         failures.dedup();
         assert_eq!(failures, [false, true]);
+    }
+}
+
+/// Loads threads that take two nested locks `times` times, and one that waits for them.
+fn nested(threads: u32, times: u64) -> impl Fn(&mut Setup<'_>) {
+    move |setup| {
+        let (outer, inner) = (setup.lock("outer"), setup.lock("inner"));
+        let total = Rc::new(Cell::new(0_u64));
+        let kept = Rc::clone(&total);
+        setup.keeps(move || kept.get());
+        for _ in 0..threads {
+            let total = Rc::clone(&total);
+            setup.thread("counts", move |me| {
+                for time in 0..times {
+                    me.is_at(time);
+                    let _outer = me.lock(outer);
+                    let _inner = me.lock(inner);
+                    me.shares();
+                    total.set(total.get() + 1);
+                }
+            });
+        }
+        join(setup, threads);
+    }
+}
+
+/// Loads a thread that sets a flag and notifies the others, which wait for it.
+fn notified(threads: u32) -> impl Fn(&mut Setup<'_>) {
+    move |setup| {
+        let (lock, condition) = (setup.lock("lock"), setup.condition());
+        let is_set = Rc::new(Cell::new(false));
+        let kept = Rc::clone(&is_set);
+        setup.keeps(move || kept.get().into());
+        for number in 0..threads {
+            let is_set = Rc::clone(&is_set);
+            setup.thread("waits", move |me| {
+                let guard = me.lock(lock);
+                me.shares();
+                if number == 0 {
+                    is_set.set(true);
+                    drop(guard);
+                    return me.notify_all(condition);
+                }
+                while !is_set.get() {
+                    me.wait_on(condition, lock, None);
+                    me.shares();
+                }
+            });
+        }
+        join(setup, threads);
+    }
+}
+
+/// Loads threads that count with a lock each, and then with one that all share.
+fn apart(threads: u32) -> impl Fn(&mut Setup<'_>) {
+    move |setup| {
+        let (shared, total) = (setup.lock("shared"), Rc::new(Cell::new(0_u64)));
+        let kept = Rc::clone(&total);
+        setup.keeps(move || kept.get());
+        for _ in 0..threads {
+            let (own, total) = (setup.lock("own"), Rc::clone(&total));
+            setup.thread("counts", move |me| {
+                drop(me.lock(own));
+                let _shared = me.lock(shared);
+                me.shares();
+                total.set(total.get() + 1);
+            });
+        }
+        join(setup, threads);
+    }
+}
+
+/// Loads a thread that waits for the end of the first ones.
+fn join(setup: &mut Setup<'_>, threads: u32) {
+    setup.thread("joins", move |me| (0..threads).for_each(|thread| me.join(ThreadIndex(thread))));
+}
+
+/// A search takes no more histories than it has to: with at most two preemptions, loom 0.7 takes 46, 824 and 290 for
+/// programs like these (`tests/benches/peers/schedules`). A change that lowers a number may well be right.
+#[test]
+fn searches_of_small_programs_take_few_histories() {
+    let programs: [(&str, Box<Load<'_>>, [u64; 3]); 3] = [
+        ("nested", Box::new(nested(2, 2)), [36, 48, 36]),
+        ("notified", Box::new(notified(3)), [55, 75, 55]),
+        ("apart", Box::new(apart(3)), [31, 41, 31]),
+    ];
+    for (name, load, expected) in programs {
+        let count = |search: Exhaustive| {
+            let (whole, cut) = all(&nothing(), &*load, search, drop);
+            whole + cut
+        };
+        let found = [
+            count(Exhaustive::new(Some(2))),
+            count(Exhaustive::new(Some(2)).by_steps()),
+            count(Exhaustive::new(None)),
+        ];
+        assert_eq!(found, expected, "{name}");
     }
 }

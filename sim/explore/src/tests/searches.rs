@@ -229,3 +229,61 @@ fn a_random_search_knows_no_share_and_expects_no_history() {
 fn another_line_is_an_error_that_says_so() {
     assert_eq!(NotALine.to_string(), "this is no line of a search in another process");
 }
+
+/// Returns the choices of all histories in which these threads can run at each turn.
+fn interleavings(preemptions: Option<u32>, runnable: &[&[ThreadIndex]]) -> Vec<Vec<u32>> {
+    let (mut search, mut all) = (Interleavings::new(preemptions), Vec::new());
+    while search.begin(all.len() as u64) {
+        let mut chosen: Vec<u32> = Vec::new();
+        for (turn, runnable) in (0..).zip(runnable) {
+            let next = choose(&mut search, turn, runnable, chosen.last().copied());
+            search.ran(ThreadIndex(next), Footprint::default(), None);
+            chosen.push(next);
+        }
+        all.push(chosen);
+    }
+    assert!(!search.has_strayed());
+    all
+}
+
+/// Of the histories of N turns in which two threads can always run, 2·C(N-1, k) have k preemptions. A thread that cannot go
+/// on is not preempted.
+#[test]
+fn interleavings_are_all_within_the_bound() {
+    for (bound, count) in
+        [(Some(0), 2), (Some(1), 2 + 6), (Some(2), 2 + 6 + 6), (Some(3), 16), (None, 16)]
+    {
+        let all = interleavings(bound, &[&TWO[..]; 4]);
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), count, "{bound:?}");
+        assert_eq!(all.len(), count, "{bound:?}: each one once");
+        let most = bound.unwrap_or(3) as usize;
+        assert!(all.iter().all(|chosen| changes(chosen).len() <= most), "{bound:?}");
+    }
+    let second = threads([1]);
+    let forced = |bound| {
+        let mut all = interleavings(Some(bound), &[&TWO, &second, &TWO]);
+        all.sort();
+        all
+    };
+    assert_eq!(forced(0), [[0, 1, 1], [1, 1, 1]]);
+    assert_eq!(forced(1), [[0, 1, 0], [0, 1, 1], [1, 1, 0], [1, 1, 1]]);
+}
+
+#[test]
+fn a_search_of_interleavings_notices_that_it_strays() {
+    let mut search = Interleavings::new(None);
+    assert_eq!(history(&mut search, 0, &TWO, 2), [1, 1]);
+    let one = threads([0]);
+    assert!(search.begin(1));
+    assert_eq!(choose(&mut search, 0, &one, None), 1, "the plan");
+    assert!(search.has_strayed() && search.covered().is_none());
+}
+
+/// A search that does not learn covers no known share, strays from nothing, and compares no states.
+#[test]
+fn a_search_that_learns_nothing_claims_nothing() {
+    for search in [&Random::new(1) as &dyn Search, &Pct::new(1, 2)] {
+        assert_eq!(search.covered(), None);
+        assert!(!search.has_strayed() && !search.compares_contents() && !search.learns());
+    }
+}

@@ -35,10 +35,16 @@ pub fn process(program: &WorldProgram) -> Result<TestedProcess, BuildError> {
 #[must_use]
 pub fn observed(ending: &Ending) -> String {
     let mut events: BTreeMap<ThreadIndex, Vec<String>> = BTreeMap::new();
-    for turn in &ending.history.as_ref().expect("the history was recorded").turns {
+    let history = ending.history.as_ref().expect("the history was recorded");
+    for turn in &history.turns {
         // The begin of a wait is observed by nobody.
         let seen = turn.events.iter().filter(|event| **event != TurnEvent::Waits);
-        events.entry(turn.thread).or_default().extend(seen.map(|event| format!("{event:?}")));
+        let words = |event: &TurnEvent| match event {
+            // Reasons are numbered in the order of the history.
+            TurnEvent::Refused(reason) => format!("{:?}", history.reasons.get(*reason as usize)),
+            event => format!("{event:?}"),
+        };
+        events.entry(turn.thread).or_default().extend(seen.map(words));
     }
     let mut broken = ending.broken.clone();
     broken.sort_unstable();

@@ -11,7 +11,7 @@ use clr_runtime::{ContextSafety, MethodKind, THREAD_OBJECT_SIZE};
 use clr_runtime::{FAIL_FAST, Outcome};
 use clr_walker::memory::Memory;
 use clr_walker::profiling::{FunctionId, SnapshotFlags, ThreadId};
-use clr_walker::registers::Gpr;
+use clr_walker::registers::{Gpr, Registers};
 use clr_world::synthetic::{
     CodeLocation, MANAGED_WALKER, SELF, SELF_OBJECT, SyntheticProcess, SyntheticThread,
     WALKER_OBJECT,
@@ -221,7 +221,7 @@ impl<'c> Properties<'c> {
 
     /// Returns the return addresses of the SoftwareExceptionFrames whose CONTEXT has this rip: a
     /// walk looks the code up by the one and reports the other. They differ where memory is
-    /// overwritten, or a Frame lies on top of another.
+    /// overwritten, or a Frame lies on top of another, or of a hijacked return address.
     fn looked_up_instead_of(&self, ip: u64) -> impl Iterator<Item = u64> + '_ {
         let frames = self.synthetic().frames.iter();
         let software = frames.filter(|frame| frame.kind.shape() == FrameShape::Software);
@@ -229,7 +229,10 @@ impl<'c> Properties<'c> {
             let memory = self.world.runtime.memory.borrow();
             let word = |offset| memory.read_u64(frame.at.wrapping_add(offset)).ok();
             let rip = word(layout::SOFTWARE_CONTEXT + layout::CONTEXT_RIP)?;
-            (rip == ip).then(|| word(layout::RETURN_ADDRESS)).flatten()
+            let slot = frame.at.wrapping_add(layout::RETURN_ADDRESS);
+            let restored = self.hijacked().filter(|caller| caller.rsp().wrapping_sub(8) == slot);
+            let address = restored.map(|caller| caller.rip).or(word(layout::RETURN_ADDRESS));
+            (rip == ip).then_some(address).flatten()
         })
     }
 
@@ -320,11 +323,7 @@ impl<'c> Properties<'c> {
             return Ok(());
         }
         let synthetic = self.synthetic();
-        let hijacked = synthetic.hijacked.as_ref().and_then(|name| {
-            let activation =
-                synthetic.activations.iter().position(|activation| activation.function == *name)?;
-            self.set.registers(activation + 1)
-        });
+        let hijacked = self.hijacked();
         for (at, now) in &full.changes {
             let slot = hijacked.is_some_and(|caller| {
                 let offset = at.wrapping_sub(caller.rsp() - 8) as usize;
@@ -341,6 +340,15 @@ impl<'c> Properties<'c> {
             })?;
         }
         Ok(())
+    }
+
+    /// Returns the registers of the activation to which a hijacked return address leads: a walk restores the address (C-077).
+    fn hijacked(&self) -> Option<Registers> {
+        let synthetic = self.synthetic();
+        let name = synthetic.hijacked.as_ref()?;
+        let mut activations = synthetic.activations.iter();
+        let activation = activations.position(|activation| activation.function == *name)?;
+        self.set.registers(activation + 1)
     }
 
     /// C-037: checks that the seed of a preemptive target is ignored.

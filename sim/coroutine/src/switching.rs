@@ -27,8 +27,8 @@ impl<Y> fmt::Debug for Yielder<'_, Y> {
 impl<Y> Yielder<'_, Y> {
     /// Gives control back to the caller of [`resume`](super::Scope::resume), until the coroutine is
     /// resumed again.
-    // Inlined into a larger function, the switch of stacks has no unwind data there on Windows: unwinding a suspended
-    // coroutine ended with an access violation.
+    // Where this was inlined into a larger function, histories ended with an access violation on Windows (a test of
+    // clr-explore, under wine).
     #[inline(never)]
     pub fn suspend(&self, value: Y) {
         self.0.suspend(value);

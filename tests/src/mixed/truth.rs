@@ -186,14 +186,13 @@ impl Truth {
         let named = self.first_managed(leaf.leaves_stub());
         let is_hidden = |row: usize| self.seen.activations.get(row).is_some_and(lacks_metadata);
         let leaves = leaf.leaves_stub() && self.is_in_stub();
-        if leaf == Leaf::CallerSeeds && leaves && is_hidden(1) {
-            return Some(1);
+        let caller = (leaves && is_hidden(1)).then_some(1);
+        let seed = if leaf == Leaf::CallerSeeds { caller.or(named) } else { named };
+        if seed.is_some() || !leaf.seeds() {
+            return seed;
         }
-        if named.is_some() || !leaf.seeds() {
-            return named;
-        }
-        if leaves && is_hidden(1) {
-            return Some(1);
+        if caller.is_some() {
+            return caller;
         }
         let first = usize::from(leaves);
         let last = (first..self.seen.activations.len()).find(|row| !self.can_be_left(*row))?;

@@ -5,12 +5,18 @@ use crate::{Budget, Exhaustive, Limits, Setup, ThreadIndex, Verdict};
 use std::cell::Cell;
 use std::rc::Rc;
 
+/// Creates a value that is all that the profiler keeps.
+fn keep<T: Copy + Default + Into<u64> + 'static>(setup: &mut Setup<'_>) -> Rc<Cell<T>> {
+    let value = Rc::new(Cell::new(T::default()));
+    let kept = Rc::clone(&value);
+    setup.keeps(move || kept.get().into());
+    value
+}
+
 /// Loads threads that each count `times` times under a lock. The count is all that the profiler keeps.
 fn counting(threads: u64, times: u64) -> impl Fn(&mut Setup<'_>) {
     move |setup| {
-        let (lock, count) = (setup.lock("count"), Rc::new(Cell::new(0)));
-        let kept = Rc::clone(&count);
-        setup.keeps(move || kept.get());
+        let (lock, count) = (setup.lock("count"), keep::<u64>(setup));
         for _ in 0..threads {
             let count = Rc::clone(&count);
             setup.thread("counts", move |me| {
@@ -107,9 +113,7 @@ fn a_loop_that_leads_to_the_same_state_is_a_live_lock() {
 #[test]
 fn a_started_thread_comes_first_or_last() {
     let load = |setup: &mut Setup<'_>| {
-        let is_set = Rc::new(Cell::new(false));
-        let kept = Rc::clone(&is_set);
-        setup.keeps(move || kept.get().into());
+        let is_set = keep::<bool>(setup);
         setup.thread("starter", move |me| {
             let child = Rc::clone(&is_set);
             me.spawn("child", move |me| {
@@ -135,9 +139,7 @@ fn a_started_thread_comes_first_or_last() {
 fn nested(threads: u32, times: u64) -> impl Fn(&mut Setup<'_>) {
     move |setup| {
         let (outer, inner) = (setup.lock("outer"), setup.lock("inner"));
-        let total = Rc::new(Cell::new(0_u64));
-        let kept = Rc::clone(&total);
-        setup.keeps(move || kept.get());
+        let total = keep::<u64>(setup);
         for _ in 0..threads {
             let total = Rc::clone(&total);
             setup.thread("counts", move |me| {
@@ -158,9 +160,7 @@ fn nested(threads: u32, times: u64) -> impl Fn(&mut Setup<'_>) {
 fn notified(threads: u32) -> impl Fn(&mut Setup<'_>) {
     move |setup| {
         let (lock, condition) = (setup.lock("lock"), setup.condition());
-        let is_set = Rc::new(Cell::new(false));
-        let kept = Rc::clone(&is_set);
-        setup.keeps(move || kept.get().into());
+        let is_set = keep::<bool>(setup);
         for number in 0..threads {
             let is_set = Rc::clone(&is_set);
             setup.thread("waits", move |me| {
@@ -184,9 +184,7 @@ fn notified(threads: u32) -> impl Fn(&mut Setup<'_>) {
 /// Loads threads that count with a lock each, and then with one that all share.
 fn apart(threads: u32) -> impl Fn(&mut Setup<'_>) {
     move |setup| {
-        let (shared, total) = (setup.lock("shared"), Rc::new(Cell::new(0_u64)));
-        let kept = Rc::clone(&total);
-        setup.keeps(move || kept.get());
+        let (shared, total) = (setup.lock("shared"), keep::<u64>(setup));
         for _ in 0..threads {
             let (own, total) = (setup.lock("own"), Rc::clone(&total));
             setup.thread("counts", move |me| {

@@ -25,16 +25,21 @@ fn choose(search: &mut dyn Search, turn: u64, runnable: &[ThreadIndex], last: Op
     search.choose(&Choice { turn, runnable, last, waits: &[], state }).unwrap().0
 }
 
-/// Returns the choices of a history in which the same threads can always run.
-fn history(search: &mut dyn Search, number: u64, runnable: &[ThreadIndex], turns: u64) -> Vec<u32> {
-    assert!(search.begin(number));
+/// Returns the choices of a history that has begun, in which these threads can run at each turn.
+fn choices(search: &mut dyn Search, runnable: &[&[ThreadIndex]]) -> Vec<u32> {
     let mut chosen = Vec::new();
-    for turn in 0..turns {
+    for (turn, runnable) in (0..).zip(runnable) {
         let next = choose(search, turn, runnable, chosen.last().copied());
         search.ran(ThreadIndex(next), Footprint::default(), None);
         chosen.push(next);
     }
     chosen
+}
+
+/// Returns the choices of a history in which the same threads can always run.
+fn history(search: &mut dyn Search, number: u64, runnable: &[ThreadIndex], turns: u64) -> Vec<u32> {
+    assert!(search.begin(number));
+    choices(search, &vec![runnable; turns as usize])
 }
 
 /// Returns the turns at which another thread than before was chosen.
@@ -234,13 +239,7 @@ fn another_line_is_an_error_that_says_so() {
 fn interleavings(preemptions: Option<u32>, runnable: &[&[ThreadIndex]]) -> Vec<Vec<u32>> {
     let (mut search, mut all) = (Interleavings::new(preemptions), Vec::new());
     while search.begin(all.len() as u64) {
-        let mut chosen: Vec<u32> = Vec::new();
-        for (turn, runnable) in (0..).zip(runnable) {
-            let next = choose(&mut search, turn, runnable, chosen.last().copied());
-            search.ran(ThreadIndex(next), Footprint::default(), None);
-            chosen.push(next);
-        }
-        all.push(chosen);
+        all.push(choices(&mut search, runnable));
     }
     assert!(!search.has_strayed());
     all

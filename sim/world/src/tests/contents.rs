@@ -83,7 +83,7 @@ fn peek(world: &mut World<'_>, address: u64) -> u8 {
     byte[0]
 }
 
-/// What lies below rsp is read by nothing; all above it may be, up to the stack's base, and the Thread object.
+/// `World::content_of` covers the stack from rsp to its base, and the Thread object. No code reads memory below rsp.
 #[test]
 fn a_threads_content_has_its_stack_from_rsp_on_and_its_object() {
     let build = build();

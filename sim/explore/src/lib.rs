@@ -74,6 +74,7 @@ mod target;
 mod thread;
 mod thread_status;
 pub mod timeline;
+mod turns;
 mod verdict;
 mod waits;
 mod walk;

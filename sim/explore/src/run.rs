@@ -9,12 +9,11 @@ use super::history::{History, ThreadIndex, ThreadKind, TurnEvent};
 use super::kernel::{Activity, Kernel, State, Thread as Known, Waiting};
 use super::lock::LockState;
 use super::planted_bug::Bug;
-use super::schedule_string::ScheduleString;
-use super::search::{Choice, Search, State as ChoiceState};
+use super::search::Search;
 use super::setup::{Body, Setup};
 use super::thread::{CurrentThread, Handlers};
+use super::turns::{TurnOrder, Turns};
 use super::verdict::Verdict;
-use super::{deadlock, thread_status};
 use clr_coroutine::{Id, Scope, Stacks, State as Was};
 use clr_runtime::Outcome;
 use clr_runtime::profiling::CallbackKind;
@@ -48,14 +47,15 @@ pub(super) fn run<'p>(
     load(&mut setup);
     let bodies = begin(data, &mut setup, recording);
     let setup = &setup;
-    let mut schedule = ScheduleString::default();
+    let turns = Turns::new(kernel, data.limits, recording, search, setup.data.as_deref());
     clr_coroutine::scope(stacks, |scope| {
-        let mut run = Run { data, setup, scope, stopped: false };
+        let mut run = Run { data, setup, turns: &turns, scope };
         run.start(bodies);
-        run.go(search, &mut schedule, recording);
+        run.go();
         kernel.finish();
         run.scope.end_all();
     });
+    let schedule = turns.take_schedule();
     let mut state = kernel.state.borrow_mut();
     Ending {
         verdict: state.verdict.take(),
@@ -123,9 +123,8 @@ const SIGNAL: u64 = 2;
 pub(super) struct Run<'r, 'stacks, 'env, 'b, 'p> {
     pub(super) data: &'r SearchData<'env, 'b>,
     pub(super) setup: &'env Setup<'p>,
+    turns: &'env Turns<'env, 'b>,
     scope: &'r mut Scope<'stacks, 'env, ()>,
-    /// The program has ended: threads that sleep or wait for an event count as ended.
-    stopped: bool,
 }
 
 impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
@@ -143,11 +142,11 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
         body: impl FnOnce(&CurrentThread<'_, '_>) + 'env,
     ) {
         let kernel = self.data.kernel;
-        let handlers: &'env dyn Handlers = self.setup;
+        let (handlers, turns): (&'env dyn Handlers, &'env dyn TurnOrder) = (self.setup, self.turns);
         let os = kernel.state.borrow().threads.get(me.index()).map(|thread| thread.os);
         let os = os.unwrap_or_default();
         let started = self.scope.start(move |yielder| {
-            body(&CurrentThread { kernel, handlers, yielder, me, os });
+            body(&CurrentThread { kernel, handlers, turns, yielder, me, os });
         });
         let Ok(id) = started else {
             let words = if clr_coroutine::SUPPORTED {
@@ -166,75 +165,11 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
         }
     }
 
-    /// Executes turns, from choice to choice.
-    fn go(
-        &mut self,
-        search: &mut dyn Search,
-        schedule: &mut ScheduleString,
-        recording: HistoryDetail,
-    ) {
+    /// Executes turns until the history ends.
+    fn go(&mut self) {
         let kernel = self.data.kernel;
-        let (mut runnable, mut waits) = (Vec::new(), Vec::new());
-        let mut last = None;
-        // What a search that learns from histories can compare states by.
-        let data = self.setup.data.as_ref().filter(|_| search.learns());
-        if let Some(data) = data {
-            search.starts(&|| kernel.all_contents(data));
-        }
-        loop {
-            if kernel.state.borrow().verdict.is_some() {
-                return;
-            }
-            kernel.runnable(&mut runnable);
-            if self.stopped {
-                kernel.without_sleepers(&mut runnable);
-            }
-            let turns = kernel.state.borrow().turns;
-            let limit = self.data.limits.turns;
-            if turns >= limit {
-                if self.stopped {
-                    return;
-                }
-                if let Some(deadlock) = deadlock::deadlock(kernel) {
-                    return kernel.end(deadlock);
-                }
-                if turns >= limit.saturating_mul(2) {
-                    return kernel.end(Verdict::LiveLock);
-                }
-            }
-            if runnable.is_empty() {
-                if !self.stopped && kernel.jump() {
-                    continue;
-                }
-                if search.learns() {
-                    kernel.waits(&runnable, &mut waits);
-                    search.rests(&waits);
-                }
-                if let Some(verdict) = deadlock::verdict(kernel, self.stopped) {
-                    kernel.end(verdict);
-                }
-                return;
-            }
-            // A thread that makes no progress although all threads get turns makes no progress at
-            // all: the reason is not that the search has neglected the thread that it waits for.
-            let in_turn = turns >= limit;
-            let chosen = if in_turn {
-                let next = runnable.iter().find(|thread| Some(**thread) > last);
-                next.or(runnable.first()).copied()
-            } else {
-                if search.learns() {
-                    kernel.waits(&runnable, &mut waits);
-                }
-                let (state, waits) = (ChoiceState::Kernel(kernel), &*waits);
-                let at = Choice { turn: turns, runnable: &runnable, last, waits, state };
-                search.choose(&at).filter(|chosen| runnable.contains(chosen))
-            };
-            // The search has explored enough of this history.
-            let Some(thread) = chosen else { return };
-            if !in_turn {
-                schedule.note(turns, &runnable, last, thread);
-            }
-            kernel.begin_turn(thread);
+        self.turns.start();
+        while let Some(thread) = self.turns.next() {
             self.begin_turn(thread);
             if kernel.has_spawned() {
                 self.start(kernel.take_spawned());
@@ -242,16 +177,6 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
             if kernel.world.borrow().has_exited() {
                 kernel.all_ended();
             }
-            if !in_turn {
-                let data = data.filter(|_| search.compares_contents());
-                let left = data.and_then(|data| kernel.contents(thread, data));
-                search.ran(thread, kernel.footprint(), left.as_ref());
-            }
-            if recording == HistoryDetail::Statuses {
-                thread_status::record_statuses(kernel);
-            }
-            last = Some(thread);
-            self.stopped = self.stopped || kernel.has_program_ended();
         }
     }
 
@@ -403,8 +328,19 @@ impl Kernel<'_> {
         }
     }
 
+    /// Returns true if the turn has started threads, or ended the process.
+    pub(super) fn has_to_start(&self) -> bool {
+        self.has_spawned() || self.world.borrow().has_exited()
+    }
+
+    /// Returns true if a thread will handle a signal before it goes on.
+    pub(super) fn takes_signal(&self, thread: ThreadIndex) -> bool {
+        let state = self.state.borrow();
+        state.threads.get(thread.index()).is_some_and(Known::takes_signal)
+    }
+
     /// Removes sleeping threads: after the end of the program only waits for other threads count.
-    fn without_sleepers(&self, runnable: &mut Vec<ThreadIndex>) {
+    pub(super) fn without_sleepers(&self, runnable: &mut Vec<ThreadIndex>) {
         let state = self.state.borrow();
         runnable.retain(|thread| {
             let activity =

@@ -7,6 +7,7 @@ use super::history::{ThreadIndex, TurnEvent};
 use super::kernel::{Kernel, State, Waiting};
 use super::lock::{LockName, ProfilerLock};
 use super::planted_bug::Bug;
+use super::turns::TurnOrder;
 use super::verdict::{ProfilerRule, Verdict};
 use clr_coroutine::Yielder;
 use clr_runtime::Outcome;
@@ -21,6 +22,7 @@ use core::panic::Location;
 pub struct CurrentThread<'t, 'b> {
     pub(super) kernel: &'t Kernel<'b>,
     pub(super) handlers: &'t dyn Handlers,
+    pub(super) turns: &'t dyn TurnOrder,
     pub(super) yielder: &'t Yielder<'t, ()>,
     pub(super) me: ThreadIndex,
     pub(super) os: OsThreadId,
@@ -156,13 +158,9 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
             activity.until = until;
             activity.timed_out = false;
         });
-        // The current frameInfo belongs to this thread: another thread may have its own meanwhile.
-        // So does the explanation of a call that the thread is in.
-        let frame_info = kernel.runtime.frame_info.get();
-        let log = kernel.runtime.log.interrupt();
-        self.yielder.suspend(());
-        kernel.runtime.log.resume(log);
-        kernel.runtime.frame_info.set(frame_info);
+        if !self.turns.goes_on(self.me) {
+            self.let_others_run();
+        }
         let mut in_time = true;
         kernel.change_activity(self.me, |activity| {
             activity.waiting = None;
@@ -171,6 +169,18 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
             kernel.touch(activity.within);
         });
         in_time
+    }
+
+    /// Gives control to the scheduler until this thread has a turn again.
+    fn let_others_run(&self) {
+        let kernel = self.kernel;
+        // The current frameInfo belongs to this thread: another thread may have its own meanwhile.
+        // So does the explanation of a call that the thread is in.
+        let frame_info = kernel.runtime.frame_info.get();
+        let log = kernel.runtime.log.interrupt();
+        self.yielder.suspend(());
+        kernel.runtime.log.resume(log);
+        kernel.runtime.frame_info.set(frame_info);
     }
 
     /// Returns true if the history has ended and the remaining code of the profiler is being

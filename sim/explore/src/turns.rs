@@ -1,0 +1,206 @@
+//! The order of turns: which thread has the next one.
+
+use super::deadlock;
+use super::ending::{HistoryDetail, Limits};
+use super::footprint::Footprint;
+use super::history::ThreadIndex;
+use super::kernel::Kernel;
+use super::schedule_string::ScheduleString;
+use super::search::{Choice, Search, State as ChoiceState};
+use super::thread_status;
+use super::verdict::Verdict;
+use core::cell::RefCell;
+
+/// The turns of a history.
+pub(super) struct Turns<'t, 'b> {
+    kernel: &'t Kernel<'b>,
+    limits: Limits,
+    recording: HistoryDetail,
+    /// Returns the hash of the profiler's data, if the search learns from histories.
+    data: Option<&'t dyn Fn() -> u64>,
+    learns: bool,
+    order: RefCell<Order<'t>>,
+}
+
+/// The state of the order.
+struct Order<'t> {
+    search: &'t mut (dyn Search + 't),
+    schedule: ScheduleString,
+    runnable: Vec<ThreadIndex>,
+    waits: Vec<(ThreadIndex, Footprint)>,
+    /// The thread of the last turn that has ended.
+    last: Option<ThreadIndex>,
+    /// The thread that has the turn.
+    running: Option<ThreadIndex>,
+    /// The turn was not chosen: the history is longer than its limit.
+    in_turn: bool,
+    /// The thread of the next turn, if it was chosen at the end of this one; `Some(None)` at the end of the history.
+    chosen: Option<Option<ThreadIndex>>,
+    /// The program has ended: threads that sleep or wait for an event count as ended.
+    stopped: bool,
+}
+
+/// The order of turns for code on a coroutine, independent of the borrows of a search.
+pub(super) trait TurnOrder {
+    /// Ends the turn of a thread, and chooses the next one. Returns true if the same thread goes on: then its turn has begun, and
+    /// the code need not return control.
+    fn goes_on(&self, thread: ThreadIndex) -> bool;
+}
+
+impl<'t, 'b> Turns<'t, 'b> {
+    /// Starts a history.
+    pub(super) fn new(
+        kernel: &'t Kernel<'b>,
+        limits: Limits,
+        recording: HistoryDetail,
+        search: &'t mut dyn Search,
+        data: Option<&'t dyn Fn() -> u64>,
+    ) -> Self {
+        let learns = search.learns();
+        let order = Order {
+            search,
+            schedule: ScheduleString::default(),
+            runnable: Vec::new(),
+            waits: Vec::new(),
+            last: None,
+            running: None,
+            in_turn: false,
+            chosen: None,
+            stopped: false,
+        };
+        // Searches that learn from histories compare states by the data.
+        let data = data.filter(|_| learns);
+        let order = RefCell::new(order);
+        Self { kernel, limits, recording, data, learns, order }
+    }
+
+    /// Reports the beginning of the history to the search.
+    pub(super) fn start(&self) {
+        if let Some(data) = self.data {
+            self.order.borrow_mut().search.starts(&|| self.kernel.all_contents(data));
+        }
+    }
+
+    /// Begins the next turn, and returns its thread; `None` at the end of the history.
+    pub(super) fn next(&self) -> Option<ThreadIndex> {
+        let mut order = self.order.borrow_mut();
+        let chosen = if let Some(chosen) = order.chosen.take() {
+            chosen
+        } else {
+            self.end_turn(&mut order);
+            self.choose(&mut order)
+        };
+        order.running = chosen;
+        drop(order);
+        self.kernel.begin_turn(chosen?);
+        chosen
+    }
+
+    /// Removes the schedule string of the history, and returns it.
+    pub(super) fn take_schedule(&self) -> ScheduleString {
+        core::mem::take(&mut self.order.borrow_mut().schedule)
+    }
+
+    /// Ends the current turn, if there is one.
+    #[inline]
+    fn end_turn(&self, order: &mut Order<'_>) {
+        let Some(thread) = order.running.take() else { return };
+        let kernel = self.kernel;
+        if !order.in_turn {
+            let data = self.data.filter(|_| order.search.compares_contents());
+            let left = data.and_then(|data| kernel.contents(thread, data));
+            order.search.ran(thread, kernel.footprint(), left.as_ref());
+        }
+        if self.recording == HistoryDetail::Statuses {
+            thread_status::record_statuses(kernel);
+        }
+        order.last = Some(thread);
+        order.stopped = order.stopped || kernel.has_program_ended();
+    }
+
+    /// Chooses the thread of the next turn; `None` at the end of the history.
+    #[inline]
+    fn choose(&self, order: &mut Order<'_>) -> Option<ThreadIndex> {
+        let kernel = self.kernel;
+        let Order { search, schedule, runnable, waits, last, stopped, .. } = order;
+        let turns = loop {
+            let turns = {
+                let state = kernel.state.borrow();
+                if state.verdict.is_some() {
+                    return None;
+                }
+                state.turns
+            };
+            kernel.runnable(runnable);
+            if *stopped {
+                kernel.without_sleepers(runnable);
+            }
+            let limit = self.limits.turns;
+            if turns >= limit {
+                if *stopped {
+                    return None;
+                }
+                let deadlock = deadlock::deadlock(kernel);
+                let is_over = turns >= limit.saturating_mul(2);
+                if let Some(verdict) = deadlock.or(is_over.then_some(Verdict::LiveLock)) {
+                    kernel.end(verdict);
+                    return None;
+                }
+            }
+            if !runnable.is_empty() {
+                break turns;
+            }
+            if *stopped || !kernel.jump() {
+                if self.learns {
+                    kernel.waits(runnable, waits);
+                    search.rests(waits);
+                }
+                if let Some(verdict) = deadlock::verdict(kernel, *stopped) {
+                    kernel.end(verdict);
+                }
+                return None;
+            }
+        };
+        // A thread that makes no progress although all threads get turns makes no progress at
+        // all: the reason is not that the search has neglected the thread that it waits for.
+        order.in_turn = turns >= self.limits.turns;
+        if order.in_turn {
+            let next = runnable.iter().find(|thread| Some(**thread) > *last);
+            return next.or(runnable.first()).copied();
+        }
+        if self.learns {
+            kernel.waits(runnable, waits);
+        }
+        let state = ChoiceState::Kernel(kernel);
+        let at = Choice { turn: turns, runnable, last: *last, waits, state };
+        // Without a choice the search has explored enough of this history.
+        let thread = search.choose(&at).filter(|chosen| runnable.contains(chosen))?;
+        schedule.note(turns, runnable, *last, thread);
+        Some(thread)
+    }
+}
+
+impl TurnOrder for Turns<'_, '_> {
+    fn goes_on(&self, thread: ThreadIndex) -> bool {
+        // Others look at the whole state, for which a coroutine may have too small a stack; and some turns have to be ended
+        // where threads are started.
+        let kernel = self.kernel;
+        if self.learns || self.recording != HistoryDetail::Nothing || kernel.has_to_start() {
+            return false;
+        }
+        let mut order = self.order.borrow_mut();
+        if order.running != Some(thread) {
+            return false;
+        }
+        self.end_turn(&mut order);
+        let chosen = self.choose(&mut order);
+        if chosen != Some(thread) || kernel.takes_signal(thread) {
+            order.chosen = Some(chosen);
+            return false;
+        }
+        order.running = chosen;
+        drop(order);
+        kernel.begin_turn(thread);
+        true
+    }
+}

@@ -1,12 +1,15 @@
 //! The turn that is being executed: what it accesses, and what it depends on.
 
 use super::footprint::Footprint;
+use super::history::ThreadIndex;
 use super::kernel::Kernel;
 use core::cell::Cell;
 
 /// Accesses of the current turn.
 #[derive(Debug, Default)]
 pub(super) struct CurrentTurn {
+    /// The search does not ask for the access set.
+    unwatched: Cell<bool>,
     footprint: Cell<Footprint>,
     /// The turn depends on time.
     by_time: Cell<bool>,
@@ -17,9 +20,22 @@ pub(super) struct CurrentTurn {
 }
 
 impl CurrentTurn {
-    /// Starts a turn that accesses this, with this number of threads.
-    pub(super) fn begin(&self, footprint: Footprint, threads: usize) {
-        self.footprint.set(footprint);
+    /// Sets if the search of the history asks for access sets: others are not noted.
+    pub(super) fn watch(&self, is_watched: bool) {
+        self.unwatched.set(!is_watched);
+    }
+
+    /// Returns true if the search of the history asks for access sets.
+    pub(super) const fn is_watched(&self) -> bool {
+        !self.unwatched.get()
+    }
+
+    /// Starts a turn of this thread, with this number of threads.
+    pub(super) fn begin(&self, thread: ThreadIndex, threads: usize) {
+        if self.unwatched.get() {
+            return;
+        }
+        self.footprint.set(Footprint::thread(thread));
         self.by_time.set(false);
         self.threads_before.set(threads as u32);
         self.position.set(None);
@@ -50,6 +66,9 @@ impl Kernel<'_> {
     /// Adds to the access set of the current turn.
     pub(super) fn touch(&self, footprint: Footprint) {
         let turn = &self.turn;
+        if turn.unwatched.get() {
+            return;
+        }
         turn.footprint.set(turn.footprint.get() | footprint);
         if let Some((position, since)) = turn.position.get() {
             turn.position.set(Some((position, since | footprint)));

@@ -85,7 +85,7 @@ pub(super) struct Thread {
     /// Number of signals not handled yet.
     pub signals: u32,
     /// Registers that the current signal handler has interrupted.
-    pub interrupted: Option<Registers>,
+    pub interrupted: Option<Box<Registers>>,
     pub ended: bool,
 }
 
@@ -108,6 +108,15 @@ impl Thread {
             interrupted: None,
             ended: false,
         }
+    }
+
+    /// Makes this a thread that begins. The memory of the thread that it was, in an ended history, is used again.
+    pub(super) fn restart(&mut self, kind: ThreadKind, name: Rc<str>, os: OsThreadId) {
+        let mut activities = core::mem::take(&mut self.activities);
+        let mut has_owned = core::mem::take(&mut self.has_owned);
+        activities.clear();
+        has_owned.clear();
+        *self = Self { activities, has_owned, ..Self::new(kind, name, os) };
     }
 
     pub(super) fn summary(&self) -> ThreadSummary {
@@ -148,6 +157,13 @@ pub(super) struct State {
     pub history: Option<History>,
 }
 
+impl State {
+    /// Returns the innermost code of the profiler that a thread executes.
+    pub(super) fn activity_mut(&mut self, thread: ThreadIndex) -> Option<&mut Activity> {
+        self.threads.get_mut(thread.index())?.activities.last_mut()
+    }
+}
+
 /// State shared by the threads of a history.
 #[derive(Debug)]
 pub(super) struct Kernel<'b> {
@@ -160,6 +176,8 @@ pub(super) struct Kernel<'b> {
     pub(super) modules: CodeMap<'b>,
     /// The same with the methods in the code heaps.
     pub(super) all_code: CodeMap<'b>,
+    /// The name of all threads and locks in histories that are not recorded.
+    pub(super) nameless: Rc<str>,
     /// Threads that were started in the current turn.
     pub(super) spawned: Spawned,
     /// The accesses of the current turn, and its dependence on time.
@@ -183,6 +201,7 @@ impl<'b> Kernel<'b> {
             apps,
             modules,
             all_code,
+            nameless: "".into(),
             spawned: Spawned::default(),
             turn: CurrentTurn::default(),
             over: Cell::new(false),
@@ -234,7 +253,7 @@ impl<'b> Kernel<'b> {
     /// Starts a turn.
     pub(super) fn begin_turn(&self, thread: ThreadIndex) {
         let mut state = self.state.borrow_mut();
-        self.turn.begin(Footprint::thread(thread), state.threads.len());
+        self.turn.begin(thread, state.threads.len());
         state.now += 1;
         state.turns += 1;
         let at = state.now;
@@ -269,9 +288,7 @@ impl<'b> Kernel<'b> {
 
     /// Changes the innermost code of the profiler that a thread executes.
     pub(super) fn change_activity(&self, thread: ThreadIndex, change: impl FnOnce(&mut Activity)) {
-        let mut state = self.state.borrow_mut();
-        let thread = state.threads.get_mut(thread.index());
-        if let Some(activity) = thread.and_then(|thread| thread.activities.last_mut()) {
+        if let Some(activity) = self.state.borrow_mut().activity_mut(thread) {
             change(activity);
         }
     }
@@ -364,7 +381,7 @@ impl<'b> Kernel<'b> {
             };
             let ready = if thread.takes_signal() && !Bug::WaitingTakesNoSignals.is_planted() {
                 true
-            } else if waiting == Waiting::Time {
+            } else if let Waiting::Time = waiting {
                 let until = activity.until.unwrap_or(u64::MAX);
                 let is_first = |first: u64| {
                     if Bug::LongestSleeperFirst.is_planted() {

@@ -43,7 +43,9 @@ pub(super) fn run<'p>(
     recording: HistoryDetail,
 ) -> Ending {
     let kernel = data.kernel;
-    let mut setup = Setup::default();
+    // Only recorded histories have names.
+    let nameless = (recording == HistoryDetail::Nothing).then(|| Rc::clone(&kernel.nameless));
+    let mut setup = Setup { nameless, ..Setup::default() };
     load(&mut setup);
     let bodies = begin(data, &mut setup, recording);
     let setup = &setup;
@@ -80,18 +82,25 @@ fn begin<'p>(
     if !Bug::StateCarriedOver.is_planted() {
         kernel.runtime.forget_calls();
     }
-    let mut threads: Vec<Known> = Vec::with_capacity(data.names.len() + setup.threads.len());
+    // The memory of the history before is used again.
+    let State { mut threads, mut locks, .. } = kernel.state.take();
+    let apps = data.names.len();
+    threads.truncate(apps + setup.threads.len());
+    let mut add = |index: usize, kind, name, os| match threads.get_mut(index) {
+        Some(thread) => thread.restart(kind, name, os),
+        None => threads.push(Known::new(kind, name, os)),
+    };
     for (index, name) in data.names.iter().enumerate() {
         let os = world.os(index).unwrap_or_default();
-        threads.push(Known::new(ThreadKind::App, Rc::clone(name), os));
+        add(index, ThreadKind::App, Rc::clone(name), os);
     }
     let mut bodies = Vec::with_capacity(setup.threads.len());
-    let starter = setup.starter.map(|starter| ThreadIndex((threads.len() + starter) as u32));
+    let starter = setup.starter.map(|starter| ThreadIndex((apps + starter) as u32));
     for (number, beginning) in setup.threads.drain(..).enumerate() {
         let managed = beginning.kind == ThreadKind::ManagedProfiler;
         let os = world.add_profilers_thread(number as u32, managed);
-        bodies.push((ThreadIndex(threads.len() as u32), beginning.body));
-        threads.push(Known::new(beginning.kind, beginning.name, os));
+        bodies.push((ThreadIndex((apps + number) as u32), beginning.body));
+        add(apps + number, beginning.kind, beginning.name, os);
     }
     world.sync();
     let history = (recording != HistoryDetail::Nothing).then(|| History {
@@ -101,9 +110,11 @@ fn begin<'p>(
         turns: Vec::new(),
     });
     drop(world);
+    locks.clear();
+    locks.extend(setup.locks.iter().map(|(_, kind)| LockState::new(*kind)));
     kernel.begin(State {
         threads,
-        locks: setup.locks.iter().map(|(_, kind)| LockState::new(*kind)).collect(),
+        locks,
         conditions: vec![ConditionState::default(); setup.conditions as usize],
         events: vec![false; setup.events.len()],
         set_at: vec![None; setup.events.len()],
@@ -324,7 +335,7 @@ impl Kernel<'_> {
     fn signalled(&self, thread: ThreadIndex, interrupted: Option<&Registers>) {
         if let Some(known) = self.state.borrow_mut().threads.get_mut(thread.index()) {
             known.signals = known.signals.saturating_sub(1);
-            known.interrupted = interrupted.copied();
+            known.interrupted = interrupted.copied().map(Box::new);
         }
     }
 

@@ -40,6 +40,8 @@ pub struct Setup<'p> {
     pub(super) signal: Option<Handler<'p>>,
     pub(super) crash: Option<Handler<'p>>,
     pub(super) hides_places: bool,
+    /// The name of all threads and locks in a history that is not recorded.
+    pub(super) nameless: Option<Rc<str>>,
     /// Returns the hash of all data that the profiler's code has between its calls.
     pub(super) data: Option<Box<dyn Fn() -> u64 + 'p>>,
 }
@@ -87,7 +89,12 @@ impl<'p> Setup<'p> {
     }
 
     fn begin(&mut self, name: &str, kind: ThreadKind, body: Body<'p>) {
-        self.threads.push(Beginning { name: name.into(), kind, body });
+        let name = self.named(name);
+        self.threads.push(Beginning { name, kind, body });
+    }
+
+    fn named(&self, name: &str) -> Rc<str> {
+        self.nameless.as_ref().map_or_else(|| name.into(), Rc::clone)
     }
 
     /// Creates a lock: a thread that takes it twice waits forever.
@@ -97,7 +104,8 @@ impl<'p> Setup<'p> {
 
     /// Creates a lock of this kind.
     pub fn lock_of(&mut self, name: &str, kind: LockKind) -> ProfilerLock {
-        self.locks.push((name.into(), kind));
+        let name = self.named(name);
+        self.locks.push((name, kind));
         ProfilerLock(self.locks.len() as u32 - 1)
     }
 

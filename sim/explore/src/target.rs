@@ -196,7 +196,7 @@ impl TargetThread for ExaminedThread<'_, '_, '_> {
         let interrupted = {
             let state = by.kernel.state.borrow();
             let own = state.threads.get(self.index.index()).filter(|_| self.index == by.me);
-            own.and_then(|own| own.interrupted)
+            own.and_then(|own| own.interrupted.as_deref().copied())
         };
         if let Some(registers) = interrupted {
             return Ok(ThreadContext { registers, flags: ThreadContext::FULL });

@@ -153,22 +153,20 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         if kernel.is_recorded() && waiting.is_some_and(waits) {
             self.record(TurnEvent::Waits);
         }
-        kernel.change_activity(self.me, |activity| {
+        if let Some(activity) = kernel.state.borrow_mut().activity_mut(self.me) {
             activity.waiting = waiting;
             activity.until = until;
             activity.timed_out = false;
-        });
+        }
         if !self.turns.goes_on(self.me) {
             self.let_others_run();
         }
-        let mut in_time = true;
-        kernel.change_activity(self.me, |activity| {
-            activity.waiting = None;
-            activity.until = None;
-            in_time = !activity.timed_out;
-            kernel.touch(activity.within);
-        });
-        in_time
+        let mut state = kernel.state.borrow_mut();
+        let Some(activity) = state.activity_mut(self.me) else { return true };
+        activity.waiting = None;
+        activity.until = None;
+        kernel.touch(activity.within);
+        !activity.timed_out
     }
 
     /// Gives control to the scheduler until this thread has a turn again.

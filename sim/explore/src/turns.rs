@@ -22,6 +22,16 @@ pub(super) struct Turns<'t, 'b> {
     order: RefCell<Order<'t>>,
 }
 
+/// The next turn.
+#[derive(Clone, Copy)]
+enum Next {
+    /// It is chosen when this turn has ended.
+    Undecided,
+    Thread(ThreadIndex),
+    /// There is none: the history has ended.
+    Nothing,
+}
+
 /// The state of the order.
 struct Order<'t> {
     search: &'t mut (dyn Search + 't),
@@ -34,8 +44,7 @@ struct Order<'t> {
     running: Option<ThreadIndex>,
     /// The turn was not chosen: the history is longer than its limit.
     in_turn: bool,
-    /// The thread of the next turn, if it was chosen at the end of this one; `Some(None)` at the end of the history.
-    chosen: Option<Option<ThreadIndex>>,
+    next: Next,
     /// The program has ended: threads that sleep or wait for an event count as ended.
     stopped: bool,
 }
@@ -57,6 +66,7 @@ impl<'t, 'b> Turns<'t, 'b> {
         data: Option<&'t dyn Fn() -> u64>,
     ) -> Self {
         let learns = search.learns();
+        kernel.turn.watch(!search.ignores_turns());
         let order = Order {
             search,
             schedule: ScheduleString::default(),
@@ -65,7 +75,7 @@ impl<'t, 'b> Turns<'t, 'b> {
             last: None,
             running: None,
             in_turn: false,
-            chosen: None,
+            next: Next::Undecided,
             stopped: false,
         };
         // Searches that learn from histories compare states by the data.
@@ -84,11 +94,13 @@ impl<'t, 'b> Turns<'t, 'b> {
     /// Begins the next turn, and returns its thread; `None` at the end of the history.
     pub(super) fn next(&self) -> Option<ThreadIndex> {
         let mut order = self.order.borrow_mut();
-        let chosen = if let Some(chosen) = order.chosen.take() {
-            chosen
-        } else {
-            self.end_turn(&mut order);
-            self.choose(&mut order)
+        let chosen = match core::mem::replace(&mut order.next, Next::Undecided) {
+            Next::Thread(thread) => Some(thread),
+            Next::Nothing => None,
+            Next::Undecided => {
+                self.end_turn(&mut order);
+                self.choose(&mut order)
+            }
         };
         order.running = chosen;
         drop(order);
@@ -106,7 +118,7 @@ impl<'t, 'b> Turns<'t, 'b> {
     fn end_turn(&self, order: &mut Order<'_>) {
         let Some(thread) = order.running.take() else { return };
         let kernel = self.kernel;
-        if !order.in_turn {
+        if !order.in_turn && kernel.turn.is_watched() {
             let data = self.data.filter(|_| order.search.compares_contents());
             let left = data.and_then(|data| kernel.contents(thread, data));
             order.search.ran(thread, kernel.footprint(), left.as_ref());
@@ -195,7 +207,7 @@ impl TurnOrder for Turns<'_, '_> {
         self.end_turn(&mut order);
         let chosen = self.choose(&mut order);
         if chosen != Some(thread) || kernel.takes_signal(thread) {
-            order.chosen = Some(chosen);
+            order.next = chosen.map_or(Next::Nothing, Next::Thread);
             return false;
         }
         order.running = chosen;

@@ -279,7 +279,7 @@ impl<'b> World<'b> {
             return false;
         }
         self.runtime.process.set(state.process);
-        self.runtime.threads.replace(state.known.clone());
+        self.runtime.threads.borrow_mut().clone_from(&state.known);
         self.threads.clone_from(&state.threads);
         self.current = state.current;
         self.collections = state.collections;

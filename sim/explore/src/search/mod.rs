@@ -115,6 +115,11 @@ pub trait Search {
         let _ = (thread, footprint, left);
     }
 
+    /// Returns true if the search does nothing with turns: then they are not [reported](Self::ran).
+    fn ignores_turns(&self) -> bool {
+        false
+    }
+
     /// Reports that no thread can run any more, with the threads that wait, and what decides about that.
     fn rests(&mut self, waits: &[(ThreadIndex, Footprint)]) {
         let _ = waits;

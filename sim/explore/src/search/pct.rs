@@ -75,6 +75,10 @@ impl Search for Pct {
         true
     }
 
+    fn ignores_turns(&self) -> bool {
+        true
+    }
+
     fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
         while let Some((_, lower)) = self.changes.pop_if(|(turn, _)| *turn <= at.turn) {
             let Some(last) = at.last else { continue };

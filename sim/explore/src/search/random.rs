@@ -30,6 +30,10 @@ impl Search for Random {
         true
     }
 
+    fn ignores_turns(&self) -> bool {
+        true
+    }
+
     fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
         if at.runnable.len() == 1 {
             return at.runnable.first().copied();

@@ -1,10 +1,11 @@
 //! Tests that the same seed gives the same histories, on every system and independent of earlier
 //! ones.
 
-use super::executing;
-use crate::ThreadIndex;
+use super::{executing, executing_on};
 use crate::{Budget, Ending, Explorer, HistoryDetail, Limits, Setup, Strategy, TestedProcess};
+use crate::{LockKind, ThreadIndex, TurnEvent};
 use clr_codegen::{RuntimeCall, RuntimeCallKind, Statement};
+use clr_runtime::generation::Generation;
 use clr_runtime::profiling::CallbackKind;
 use clr_walker::profiling::{
     HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, TargetThread,
@@ -99,6 +100,62 @@ pub(super) fn same_twice() {
 #[test]
 fn the_same_seed_makes_the_same_histories() {
     same_twice();
+}
+
+/// Starts threads, and sends signals to the program's threads, to threads of the profiler in the middle of waits, and to the
+/// thread itself.
+fn signaller(setup: &mut Setup<'_>) {
+    profiler(setup);
+    let names = setup.lock_of("table", LockKind::Reentrant);
+    setup.on_signal(move |me| drop(me.lock(names)));
+    setup.thread("signaller", move |me| {
+        for number in 0..4 {
+            let started = me.spawn("started", move |me| {
+                let _names = me.lock(names);
+                me.sleep(10);
+                me.point();
+            });
+            me.signal(ThreadIndex(number));
+            me.signal(started);
+            me.signal(me.index());
+            me.join(started);
+        }
+    });
+}
+
+/// A thread goes on without a switch only in histories that are not recorded.
+#[test]
+fn a_recorded_history_is_the_same_as_one_that_is_not() {
+    let new = Statement::Runtime(RuntimeCall { kind: RuntimeCallKind::New, target: None });
+    let body = vec![Statement::Work(9), new, Statement::Work(9)];
+    for generation in [Generation::Net8Unix, Generation::CoreClr31Windows] {
+        let process = executing_on(generation, &[("Main", body.clone()), ("Other", body.clone())]);
+        let mut explorer = Explorer::new(&process).unwrap();
+        for strategy in STRATEGIES {
+            let mut of = |detail| {
+                let mut search = explorer.prepare(&signaller, &Budget::random(3, 0).by(strategy));
+                let mut run = |number| {
+                    assert!(search.begin(number));
+                    let limits = Limits { turns: 60, ..Limits::default() };
+                    let ending = explorer.run(&signaller, &mut *search, limits, detail);
+                    search.end(&ending);
+                    ending
+                };
+                (0..100).map(&mut run).collect::<Vec<_>>()
+            };
+            let recorded = of(HistoryDetail::Events);
+            for (number, ending) in of(HistoryDetail::Nothing).iter().enumerate() {
+                assert!(ending.is_like(&recorded[number]), "{strategy:?}, {number}: {ending:?}");
+            }
+            let longer = recorded.iter().filter(|ending| ending.in_turn).count();
+            let signals =
+                recorded.iter().flat_map(|ending| &ending.history.as_ref().unwrap().turns);
+            let signals = signals.filter(|turn| turn.events.contains(&TurnEvent::Signal)).count();
+            let learns = !strategy.can_be_shared();
+            assert!(longer > 0 || learns, "{generation}, {strategy:?}: {longer}");
+            assert!(signals > 0 || !generation.is_unix(), "{generation}, {strategy:?}: {signals}");
+        }
+    }
 }
 
 #[test]

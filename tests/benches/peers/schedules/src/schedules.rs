@@ -69,7 +69,7 @@ const WHOLE: [Program; 3] = [
 const PREEMPTIONS: u32 = 2;
 
 /// Maximum number of schedules in one sample.
-const SCHEDULES: usize = 1000;
+const SCHEDULES: usize = 5000;
 /// Number of exhaustive searches in one sample.
 const REPEATS: u32 = 20;
 const ROUNDS: usize = 31;

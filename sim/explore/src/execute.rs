@@ -33,7 +33,7 @@ impl Run<'_, '_, '_, '_, '_> {
         let mut instructions = 0;
         let before = kernel.runtime.process.get();
         let mut now = before;
-        let mode = world.is_cooperative(index);
+        let mode = world.is_cooperative_now(index);
         let mut serving = world.is_serving(index);
         let mut common = world.common(index);
         // A suspension of the runtime lets a thread stop after each instruction.
@@ -55,7 +55,8 @@ impl Run<'_, '_, '_, '_, '_> {
             let event = world.step(index);
             instructions += 1;
             let was_serving = core::mem::replace(&mut serving, world.is_serving(index));
-            asks = serving || event != Ok(StepEvent::Stepped);
+            let has_ended = matches!(event, Ok(StepEvent::Ended));
+            asks = serving || !matches!(event, Ok(StepEvent::Stepped));
             let cooperative = world.is_cooperative(index);
             // Instructions of the program do not change the process.
             debug_assert!(was_serving || serving || now == kernel.runtime.process.get());
@@ -93,7 +94,7 @@ impl Run<'_, '_, '_, '_, '_> {
             };
             let changes = (was_serving || serving) && now != before;
             let is_other = cooperative != mode && !Bug::MissedSafePoint.is_planted();
-            if changes || is_other || was_serving != serving || event == Ok(StepEvent::Ended) {
+            if changes || is_other || was_serving != serving || has_ended {
                 kernel.executed(thread, instructions);
                 came = came.or(Some(Came::Point));
                 instructions = 0;
@@ -104,7 +105,7 @@ impl Run<'_, '_, '_, '_, '_> {
             if cooperative != mode {
                 kernel.record(thread, TurnEvent::Mode { cooperative });
             }
-            if event == Ok(StepEvent::Ended) {
+            if has_ended {
                 if world.is_unhandled(index) {
                     came = Some(Came::Crash);
                 } else {

@@ -127,11 +127,16 @@ impl Cpu {
     /// Returns the registers that a stack walk needs.
     #[must_use]
     pub fn registers(&self) -> Registers {
-        Registers {
-            rip: self.rip(),
-            gpr: std::array::from_fn(|n| self.slots[n]),
-            xmm: std::array::from_fn(|n| self.xmm[6 + n]),
-        }
+        let mut registers = Registers::default();
+        self.copy_registers(&mut registers);
+        registers
+    }
+
+    /// Copies the registers that a stack walk needs.
+    pub fn copy_registers(&self, into: &mut Registers) {
+        into.rip = self.rip();
+        into.gpr.copy_from_slice(&self.slots[..16]);
+        into.xmm.copy_from_slice(&self.xmm[6..]);
     }
 
     /// Sets the registers that a stack walk needs, and no others.

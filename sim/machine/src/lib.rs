@@ -169,6 +169,11 @@ impl Machine {
         Ok(())
     }
 
+    /// Makes reads of the page of `address` (VA) by the host quick, until it changes otherwise than by writes.
+    pub fn expect_reads(&mut self, address: u64) {
+        self.memory.expect_reads(address);
+    }
+
     /// Returns the registers.
     #[inline]
     #[must_use]

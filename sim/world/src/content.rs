@@ -102,8 +102,12 @@ impl World<'_> {
         let mut at = core::mem::replace(&mut executed.lowest, rsp).max(limit);
         while at < rsp.min(base) {
             let size = (rsp - at).min(ZEROS.len() as u64);
-            // A thread's stack is mapped.
-            let _ = memory.write(at, ZEROS.get(..size as usize).unwrap_or_default());
+            // Mostly nothing was left there: then the page need not become one of this history.
+            let zeros = ZEROS.get(..size as usize).unwrap_or_default();
+            if memory.window(at, zeros.len()) != Some(zeros) {
+                // A thread's stack is mapped.
+                let _ = memory.write(at, zeros);
+            }
             at += size;
         }
     }

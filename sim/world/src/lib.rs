@@ -192,7 +192,7 @@ impl<'b> World<'b> {
         for (index, (thread, known)) in self.threads.iter_mut().zip(known.iter_mut()).enumerate() {
             let is_current = index == self.current;
             if is_current || !thread.is_synced {
-                known.current.registers = thread.cpu_in(&machine, is_current).registers();
+                thread.cpu_in(&machine, is_current).copy_registers(&mut known.current.registers);
                 known.current.flags = flags;
                 thread.is_synced = !is_current;
             }

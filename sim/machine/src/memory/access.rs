@@ -173,6 +173,16 @@ impl AddressSpace {
         Ok(())
     }
 
+    /// Remembers the page frame of the page of `address`, if it can be read and accesses are not logged.
+    pub(crate) fn expect_reads(&mut self, address: u64) {
+        if self.log.is_none()
+            && self.translation(address).read != address & !OFFSET
+            && let Ok(page) = self.page(address, Access::Read)
+        {
+            self.remember(address, page, false);
+        }
+    }
+
     /// Remembers the page frame of a page. A page that holds decoded code must not be written
     /// without notice.
     fn remember(&mut self, address: u64, page: Page, may_write: bool) {
@@ -392,6 +402,30 @@ mod tests {
         assert_eq!(space.store(0x2000, [2]), Ok(()));
         space.watch(2);
         assert_eq!(space.store(0x2000, [2]), Err(Refused));
+    }
+
+    #[test]
+    fn reads_that_are_expected_are_quick_where_pages_can_be_read() {
+        let mut space = space();
+        assert_eq!(space.load::<1>(0x3000), Err(Refused));
+        space.expect_reads(0x3123);
+        assert_eq!(space.load(0x3000), Ok([0]));
+        assert_eq!(space.store(0x3000, [1]), Err(Refused), "the page is read-only");
+        let before = space.save();
+        space.poke(0x3000, &[7]).unwrap();
+        assert_eq!(space.load(0x3000), Ok([7]));
+        space.restore(before, |_| ()).unwrap();
+        assert_eq!(space.read_u64(0x3000), Ok(0));
+        space.expect_reads(0x3000);
+        assert_eq!(space.load(0x3000), Ok([0]));
+        space.protect(0x3000, 1, Protection::NONE).unwrap();
+        for address in [0x3000, 0x5000, 0x9000] {
+            space.expect_reads(address);
+            assert_eq!(space.load::<1>(address), Err(Refused), "{address:#x} cannot be read");
+        }
+        space.set_log(true);
+        space.expect_reads(0x1000);
+        assert_eq!(space.load::<1>(0x1000), Err(Refused), "the log has every read");
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod lookup;
 mod masks;
 mod runtime;
 mod seeded;
+mod steps;
 mod suspension;
 mod target;
 mod threads;

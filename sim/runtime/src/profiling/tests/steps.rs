@@ -82,7 +82,9 @@ fn only_the_lock_of_the_thread_list_is_waited_for_preemptively() {
     };
     let threads = |caller: Caller<'_, '_, Machine>| drop(caller.enum_threads().unwrap());
     assert_eq!(with(Lock::ThreadStore, &threads), [0]);
-    let snapshot = |caller: Caller<'_, '_, Machine>| drop(walk(caller, OTHER_ID));
+    let snapshot = |caller: Caller<'_, '_, Machine>| {
+        walk(caller, OTHER_ID);
+    };
     assert_eq!(with(Lock::StressLog, &snapshot), [1]);
 }
 

@@ -13,6 +13,10 @@ use clr_walker::unwind::Position;
 /// a jump.
 const STRETCH_LIMIT: usize = 16;
 
+/// Maximum number of instructions of an epilogue that Windows does not know, and of such in a row that change nothing: a
+/// handler of signals must not read all of a long padding.
+pub(super) const MOST_UNUSUAL: usize = 32;
+
 /// The forms of `nop`, with lengths of 1 to 8 bytes.
 const NOPS: [&[u8]; 7] = [
     &[0x90],
@@ -105,6 +109,7 @@ impl Unwinder<'_, '_> {
             rva = rva.wrapping_add(len);
         }
         let mut doubtful = false;
+        let mut unusual = 0;
         for _ in 0..STRETCH_LIMIT {
             let code = function.region.bytes_from(rva)?;
             let mut at = 0;
@@ -113,7 +118,13 @@ impl Unwinder<'_, '_> {
                 if let Some((register, len)) = pop(rest) {
                     epilogue.pops.push(register);
                     at += len;
-                } else if has_frame && let Some((register, len)) = long_pop(rest) {
+                    continue;
+                }
+                if unusual == MOST_UNUSUAL {
+                    break;
+                }
+                unusual += 1;
+                if has_frame && let Some((register, len)) = long_pop(rest) {
                     epilogue.pops.push(register);
                     at += len;
                     doubtful = true;

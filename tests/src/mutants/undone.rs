@@ -4,6 +4,7 @@ use super::data::{
     ALLOC_LARGE, ALLOC_SMALL, CHAIN_LIMIT, Function, PUSH_NONVOL, SAVE_NONVOL, SAVE_NONVOL_FAR,
     SAVE_XMM128, SAVE_XMM128_FAR, SET_FPREG,
 };
+use super::epilogue::MOST_UNUSUAL;
 use clr_walker::registers::Gpr;
 
 /// Longest code that is tried.
@@ -122,11 +123,14 @@ impl Layout {
         let mut first = true;
         let mut has_left = false;
         let mut pops = 0;
+        let mut in_row = 0;
         while !code.is_empty() {
             let Some((instruction, len)) = decode(code) else { return false };
             let Some(rest) = code.get(len as usize..) else { return false };
             code = rest;
+            in_row = if matches!(instruction, Instruction::Nothing) { in_row + 1 } else { 0 };
             let popped = match instruction {
+                Instruction::Nothing if in_row > MOST_UNUSUAL => return false,
                 Instruction::Nothing if first => return false,
                 Instruction::Nothing => None,
                 Instruction::Release(None, bytes) if first => {

@@ -1,13 +1,13 @@
 //! Fuzz target of compact unwind information.
 
-use super::{ALL_RULES, FUNCTION_LIMIT, Memories, make_registers, unwind};
+use super::{FUNCTION_LIMIT, Memories, make_registers, some, some_rules, unwind};
 use clr_recording::vectors::fuzz::IMAGE_BASE;
 use clr_walker::cfi::CfiTable;
 use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
 use clr_walker::compact::{CompactSections, CompactTable};
 use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
 use clr_walker::registers::Registers;
-use clr_walker::unwind::{Cache, Rules};
+use clr_walker::unwind::Cache;
 
 /// RVAs of the code and of the `__unwind_info` in [`compact_unwind`].
 const CODE: u32 = 0x1000;
@@ -15,6 +15,9 @@ const UNWIND_INFO: u32 = 0x2_0000;
 
 /// Version of `__unwind_info`, its first word.
 const VERSION: u32 = 1;
+
+/// Maximum number of places in entries from which an input is unwound.
+const START_LIMIT: usize = 4;
 
 /// Size of the code that counts as `__stub_helper`, at its end, in bytes.
 const STUB_HELPER: u32 = 16;
@@ -78,9 +81,9 @@ pub fn compact_unwind(data: &[u8]) {
     let memories = Memories::new(rest);
     let registers = make_registers(kind >> 4, stack, seed);
     // Only where code is unknown do steps depend on the rules, and there all rules of Windows find the same leaf.
-    let rules = [Rules::Precise, ALL_RULES[1 + seed as usize % (ALL_RULES.len() - 1)]];
+    let rules = some_rules(seed);
     let mut cache = Cache::new();
-    for rva in [pc, end - 1].into_iter().chain(starts) {
+    for rva in [pc, end - 1].into_iter().chain(some(starts, START_LIMIT, seed)) {
         let registers = Registers { rip: IMAGE_BASE + u64::from(rva), ..registers };
         unwind(&map, &mut cache, &registers, &memories, &rules);
     }

@@ -21,6 +21,24 @@ enum Immediate {
     Enter,
 }
 
+impl Immediate {
+    /// Returns the length in bytes, in two parts of up to 4. `full` is that of `Full`.
+    #[inline]
+    const fn lengths(self, full: usize, is_wide: bool, short_address: bool) -> (usize, usize) {
+        match self {
+            Self::Nothing => (0, 0),
+            Self::Byte => (1, 0),
+            Self::Word => (2, 0),
+            Self::Distance => (4, 0),
+            Self::Wide if is_wide => (4, 4),
+            Self::Full | Self::Wide => (full, 0),
+            Self::Address if short_address => (4, 0),
+            Self::Address => (4, 4),
+            Self::Enter => (2, 1),
+        }
+    }
+}
+
 /// The opcode's form.
 #[derive(Clone, Copy)]
 struct Form {
@@ -86,16 +104,35 @@ impl Reader<'_> {
         self.code.get(self.at).copied()
     }
 
-    /// Reads a number of 0 to 4 bytes with its sign.
-    fn number(&mut self, len: usize) -> Option<i32> {
-        let mut value = 0_u32;
-        let bytes = self.code.get(self.at..self.at + len)?;
-        for byte in bytes.iter().rev() {
-            value = value << 8 | u32::from(*byte);
+    /// Reads ModRM, SIB and the displacement.
+    #[inline]
+    fn operand(&mut self) -> Option<(u8, u8, i32)> {
+        let modrm = self.byte()?;
+        let (mode, mut base, mut sib) = (modrm >> 6, modrm & 7, 0);
+        if mode != 3 && base == 4 {
+            sib = self.byte()?;
+            base = sib & 7;
         }
+        let len = match mode {
+            0 if base == 5 => 4,
+            1 => 1,
+            2 => 4,
+            _ => 0,
+        };
+        Some((modrm, sib, self.number(len)?))
+    }
+
+    /// Reads a number of 0, 1, 2 or 4 bytes with its sign.
+    #[inline]
+    fn number(&mut self, len: usize) -> Option<i32> {
+        let rest = self.code.get(self.at..)?;
         self.at += len;
-        let unused = 32 - 8 * len as u32;
-        Some(if len == 0 { 0 } else { (value << unused).cast_signed() >> unused })
+        Some(match len {
+            0 => 0,
+            1 => rest.first()?.cast_signed().into(),
+            2 => i16::from_le_bytes(*rest.first_chunk()?).into(),
+            _ => i32::from_le_bytes(*rest.first_chunk()?),
+        })
     }
 }
 
@@ -103,6 +140,7 @@ impl Reader<'_> {
 const LONGEST: usize = 15;
 
 impl Fields {
+    #[inline]
     pub(super) fn read(code: &[u8]) -> Option<Self> {
         let mut reader = Reader { code: code.get(..LONGEST).unwrap_or(code), at: 0 };
         let (mut operand_size, mut address_size, mut repeat) = (false, false, 0);
@@ -168,7 +206,21 @@ impl Fields {
                 byte = reader.byte()?;
             }
         }
-        let mut fields = Self {
+        let Form { modrm: has_modrm, immediate } = match map {
+            Map::One => one_byte(byte, reader.peek().unwrap_or(0))?,
+            Map::Two => two_bytes(byte, vector)?,
+            Map::Three38 => Form { modrm: true, immediate: Immediate::Nothing },
+            Map::Three3A => Form { modrm: true, immediate: Immediate::Byte },
+        };
+        let (modrm, sib, displacement) = if has_modrm { reader.operand()? } else { (0, 0, 0) };
+        let full = if operand_size && rex & 8 == 0 { 2 } else { 4 };
+        let (first, second) = immediate.lengths(full, rex & 8 != 0, address_size);
+        let immediate = reader.number(first)?;
+        reader.number(second)?;
+        let second = Gpr::from_number(second_register);
+        let len = reader.at as u8;
+        // All fields are written at once: to read several of them that were written one by one takes longer than all else.
+        Some(Self {
             map,
             opcode: byte,
             vector,
@@ -176,67 +228,13 @@ impl Fields {
             repeat,
             rex,
             has_rex,
-            second: Gpr::from_number(second_register),
-            modrm: 0,
-            sib: 0,
-            displacement: 0,
-            immediate: 0,
-            len: 0,
-        };
-        let modrm = reader.peek().unwrap_or(0);
-        let Form { modrm: has_modrm, immediate } = match map {
-            Map::One => one_byte(byte, modrm)?,
-            Map::Two => two_bytes(byte, vector)?,
-            Map::Three38 => Form { modrm: true, immediate: Immediate::Nothing },
-            Map::Three3A => Form { modrm: true, immediate: Immediate::Byte },
-        };
-        if has_modrm {
-            fields.read_operand(&mut reader)?;
-        }
-        fields.read_immediate(immediate, address_size, &mut reader)?;
-        fields.len = reader.at as u8;
-        (reader.at <= reader.code.len()).then_some(fields)
-    }
-
-    fn read_operand(&mut self, reader: &mut Reader<'_>) -> Option<()> {
-        self.modrm = reader.byte()?;
-        let mode = self.modrm >> 6;
-        let mut base = self.modrm & 7;
-        if mode != 3 && base == 4 {
-            self.sib = reader.byte()?;
-            base = self.sib & 7;
-        }
-        let len = match mode {
-            0 if base == 5 => 4,
-            1 => 1,
-            2 => 4,
-            _ => 0,
-        };
-        self.displacement = reader.number(len)?;
-        Some(())
-    }
-
-    fn read_immediate(
-        &mut self,
-        immediate: Immediate,
-        address_size: bool,
-        reader: &mut Reader<'_>,
-    ) -> Option<()> {
-        let full = if self.operand_size && self.rex & 8 == 0 { 2 } else { 4 };
-        let (first, second) = match immediate {
-            Immediate::Nothing => (0, 0),
-            Immediate::Byte => (1, 0),
-            Immediate::Word => (2, 0),
-            Immediate::Distance => (4, 0),
-            Immediate::Wide if self.rex & 8 != 0 => (4, 4),
-            Immediate::Full | Immediate::Wide => (full, 0),
-            Immediate::Address if address_size => (4, 0),
-            Immediate::Address => (4, 4),
-            Immediate::Enter => (2, 1),
-        };
-        self.immediate = reader.number(first)?;
-        reader.number(second)?;
-        Some(())
+            second,
+            modrm,
+            sib,
+            displacement,
+            immediate,
+            len,
+        })
     }
 
     pub(super) const fn is_wide(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Fuzz target of compact unwind information.
 
-use super::{FUNCTION_LIMIT, Memories, make_registers, some, some_rules, unwind};
+use super::{FUNCTION_LIMIT, FUZZES, Memories, make_registers, some, some_rules, unwind};
 use clr_recording::vectors::fuzz::IMAGE_BASE;
 use clr_walker::cfi::CfiTable;
 use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
@@ -17,7 +17,7 @@ const UNWIND_INFO: u32 = 0x2_0000;
 const VERSION: u32 = 1;
 
 /// Maximum number of places in entries from which an input is unwound.
-const START_LIMIT: usize = 4;
+const START_LIMIT: usize = if FUZZES { 4 } else { FUNCTION_LIMIT / 4 };
 
 /// Size of the code that counts as `__stub_helper`, at its end, in bytes.
 const STUB_HELPER: u32 = 16;
@@ -85,7 +85,7 @@ pub fn compact_unwind(data: &[u8]) {
     let mut cache = Cache::new();
     for rva in [pc, end - 1].into_iter().chain(some(starts, START_LIMIT, seed)) {
         let registers = Registers { rip: IMAGE_BASE + u64::from(rva), ..registers };
-        unwind(&map, &mut cache, &registers, &memories, &rules);
+        unwind(&map, &mut cache, &registers, &memories, rules);
     }
 }
 

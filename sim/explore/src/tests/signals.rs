@@ -2,7 +2,8 @@
 
 use super::{function, on};
 use crate::{
-    BlockReason, Budget, Hazard, Report, Setup, TestedProcess, ThreadIndex, Verdict, check,
+    BlockReason, Budget, Explorer, Hazard, HistoryDetail, Limits, Random, Report, Search as _,
+    Setup, TestedProcess, ThreadIndex, TurnEvent, Verdict, check,
 };
 use clr_codegen::{
     CallingConvention, CodeKind, Function, FunctionIndex, Program, RuntimeCall, RuntimeCallKind,
@@ -72,4 +73,48 @@ fn a_handler_that_asks_the_runtime_in_a_suspension_waits_for_itself() {
     for generation in Generation::ALL.into_iter().filter(|generation| generation.is_unix()) {
         waits_for_itself(generation);
     }
+}
+
+/// A handler may release the lock that its thread is about to release: then it is released once.
+#[test]
+fn a_lock_that_a_handler_has_released_is_not_released_again() {
+    let convention = CallingConvention::SystemV;
+    let program = Program { convention, ..Program::default() };
+    let process = on(Generation::Net8Unix, &program, &[]);
+    let load = |setup: &mut Setup<'_>| {
+        let names = setup.lock("names");
+        setup.on_signal(move |me| me.unlock(names));
+        for name in ["owner", "other"] {
+            setup.thread(name, move |me| {
+                me.acquire(names);
+                me.unlock(names);
+            });
+        }
+        setup.thread("sender", move |me| me.signal(ThreadIndex(0)));
+    };
+    let mut explorer = Explorer::new(&process).unwrap();
+    let mut search = Random::new(0);
+    let mut by_handler = 0;
+    for number in 0..300 {
+        search.begin(number);
+        let (limits, detail) = (Limits::default(), HistoryDetail::Events);
+        let history = explorer.run(&load, &mut search, limits, detail).history.unwrap();
+        let mut owner = None;
+        let mut handles = false;
+        for turn in &history.turns {
+            for event in &turn.events {
+                match event {
+                    TurnEvent::Acquired(_) => assert_eq!(owner.replace(turn.thread), None),
+                    TurnEvent::Released(_) => {
+                        assert_eq!(owner.take(), Some(turn.thread), "{number}");
+                        by_handler += u32::from(handles && turn.thread == ThreadIndex(0));
+                    }
+                    TurnEvent::Signal => handles = true,
+                    TurnEvent::SignalOver => handles = false,
+                    _ => {}
+                }
+            }
+        }
+    }
+    assert!(by_handler > 0);
 }

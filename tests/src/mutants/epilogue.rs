@@ -1,6 +1,6 @@
 //! Epilogues: decoded from code bytes (version 1), or given by EPILOG codes (version 2).
 
-use super::undone::has_undone_all;
+use super::undone::{has_released, has_undone_all};
 use super::{
     ALLOC_SMALL, Bug, CHAIN_LIMIT, EPILOG, Error, Function, PUSH_MACHFRAME, PUSH_NONVOL, State,
     Unwinder,
@@ -209,7 +209,8 @@ impl Unwinder<'_, '_> {
         };
         let jump = |len: u32, distance: i32| {
             let next = rva.wrapping_add(repne + len);
-            self.relative_jump(function, next, distance, has_frame)
+            let released = || has_frame && has_released(function, rva);
+            self.relative_jump(function, next, distance, has_frame, released)
         };
         match code {
             // ret, ret imm, rep ret, jmp [rip+disp]
@@ -238,13 +239,15 @@ impl Unwinder<'_, '_> {
         }
     }
 
-    /// Classifies a `jmp` by `distance` from `next`.
+    /// Classifies a `jmp` by `distance` from `next`. `released` returns true if it is behind the release of the frame: then
+    /// it leaves the function even into the middle of another one, as in V8's snapshot.
     fn relative_jump(
         &self,
         function: &Function<'_, '_>,
         next: u32,
         distance: i32,
         has_frame: bool,
+        released: impl Fn() -> bool,
     ) -> Option<Ending> {
         if self.has(Bug::JumpInsideTakenForEpilogue) {
             return Some(Ending::Return);
@@ -254,6 +257,9 @@ impl Unwinder<'_, '_> {
         let inside = function.region.rva(target).filter(|target| function.range.contains(*target));
         let calls_itself = inside == Some(function.range.begin) && !function.is_chained;
         if (inside.is_none() || calls_itself) && self.may_be_called(target) {
+            return Some(Ending::Return);
+        }
+        if inside.is_none() && released() {
             return Some(Ending::Return);
         }
         inside.filter(|_| has_frame).map(Ending::JumpInside)

@@ -116,8 +116,9 @@ impl Layout {
         }
     }
 
-    /// Executes the code. Returns true if it pops all that was pushed, and nothing else.
-    fn is_undone_by(&self, mut code: &[u8]) -> bool {
+    /// Executes the code. Returns true if it pops all that was pushed, and nothing else, with a release of the stack before it if
+    /// `releases`.
+    fn is_undone_by(&self, mut code: &[u8], releases: bool) -> bool {
         let mut left = self.pushes.clone();
         let mut rsp = self.bottom;
         let mut first = true;
@@ -131,6 +132,7 @@ impl Layout {
             in_row = if matches!(instruction, Instruction::Nothing) { in_row + 1 } else { 0 };
             let popped = match instruction {
                 Instruction::Nothing if in_row > MOST_UNUSUAL => return false,
+                Instruction::Nothing | Instruction::Pop(_) if first && releases => return false,
                 Instruction::Nothing if first => return false,
                 Instruction::Nothing => None,
                 Instruction::Release(None, bytes) if first => {
@@ -171,6 +173,16 @@ impl Layout {
 
 /// Returns true if the code somewhere before `end` up to `end` undoes all that the codes describe.
 pub(super) fn has_undone_all(function: &Function<'_, '_>, end: u32) -> bool {
+    has_undone(function, end, false)
+}
+
+/// Returns true if the code somewhere before `end` up to `end` undoes all that the codes describe, beginning with a release of
+/// the stack: the byte of a pop may be another instruction's end.
+pub(super) fn has_released(function: &Function<'_, '_>, end: u32) -> bool {
+    has_undone(function, end, true)
+}
+
+fn has_undone(function: &Function<'_, '_>, end: u32, releases: bool) -> bool {
     let begin = function.range.begin;
     let Some(layout) = Layout::of(function) else { return false };
     let Some(size) = end.checked_sub(begin) else { return false };
@@ -182,6 +194,6 @@ pub(super) fn has_undone_all(function: &Function<'_, '_>, end: u32) -> bool {
         // With the prefix before it, the instruction is another one.
         let is_short = matches!(rest, [0x58..=0x5F | 0x8F, ..]);
         let prefixed = before.last().is_some_and(|byte| byte & 0xF1 == 0x41);
-        !(is_short && prefixed) && layout.is_undone_by(rest)
+        !(is_short && prefixed) && layout.is_undone_by(rest, releases)
     })
 }

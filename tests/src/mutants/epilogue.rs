@@ -13,8 +13,8 @@ use clr_walker::unwind::Position;
 /// a jump.
 const STRETCH_LIMIT: usize = 16;
 
-/// Maximum number of instructions of an epilogue that Windows does not know, and of such in a row that change nothing: a
-/// handler of signals must not read all of a long padding.
+/// Maximum number of instructions in an epilogue that Windows does not know, and maximum length of a row of instructions that
+/// change nothing: the walker's limits, since a signal handler must not read all of a long padding.
 pub(super) const MOST_UNUSUAL: usize = 32;
 
 /// The forms of `nop`, with lengths of 1 to 8 bytes.
@@ -120,23 +120,22 @@ impl Unwinder<'_, '_> {
                     at += len;
                     continue;
                 }
-                if unusual == MOST_UNUSUAL {
+                if !has_frame || unusual == MOST_UNUSUAL {
                     break;
                 }
-                unusual += 1;
-                if has_frame && let Some((register, len)) = long_pop(rest) {
+                if let Some((register, len)) = long_pop(rest) {
                     epilogue.pops.push(register);
                     at += len;
                     doubtful = true;
-                } else if has_frame && let Some(nop) = NOPS.iter().find(|nop| rest.starts_with(nop))
-                {
+                } else if let Some(nop) = NOPS.iter().find(|nop| rest.starts_with(nop)) {
                     at += nop.len();
                     doubtful = true;
-                } else if has_frame && rest.starts_with(&VZEROUPPER) {
+                } else if rest.starts_with(&VZEROUPPER) {
                     at += VZEROUPPER.len();
                 } else {
                     break;
                 }
+                unusual += 1;
             }
             rva = rva.wrapping_add(u32::try_from(at).ok()?);
             let ending = self.ending(function, code.get(at..)?, rva, has_frame)?;

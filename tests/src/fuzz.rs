@@ -18,6 +18,7 @@ mod orders;
 mod schedule;
 mod script;
 mod second;
+mod steps;
 mod text;
 mod texts;
 
@@ -36,7 +37,7 @@ use crate::loaded::Loaded;
 use crate::world::{self, Plan, examine_loaded};
 use arbitrary::{Arbitrary as _, Unstructured};
 use clr_generate::{SmallProgram, SyntheticCall, WorldCase};
-use clr_recording::vectors::fuzz::{FuzzFile, FuzzMemory, IMAGE_BASE, STACK, stack_word};
+use clr_recording::vectors::fuzz::{FuzzFile, IMAGE_BASE};
 use clr_recording::vectors::replay::{VectorReplay, run_fuzz_record};
 use clr_recording::vectors::win64::VectorFile;
 use clr_recording::vectors::{DecompressError, decompress};
@@ -46,54 +47,19 @@ use clr_scenario::{Scenario, format_text};
 use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::image::pe::PeImage;
 use clr_walker::image::{FunctionTable, SIZE_OF_RUNTIME_FUNCTION};
-use clr_walker::memory::{Memory, Segment, Segments};
-use clr_walker::registers::{Gpr, Registers};
+use clr_walker::registers::Registers;
 use clr_walker::unwind::win64::{UnwindInfo, UnwindInfoV3};
-use clr_walker::unwind::{Cache, Position, Rules, Step, UnwindError, Unwinder};
-use std::sync::LazyLock;
-
-const ALL_RULES: [Rules; 4] = [Rules::Precise, Rules::CoreClr, Rules::CoreClrUnix, Rules::Ntdll];
-const POSITIONS: [Position; 2] = [Position::Interrupted, Position::ReturnAddress];
-
-/// Maximum number of frames in a walk; large enough to expose a loop in the unwind data.
-const FRAME_LIMIT: u32 = 40;
-
-/// A fuzzer examines an input at fewer places: other inputs take the other places. A test of the seeds examines all.
-const FUZZES: bool = cfg!(fuzzing);
+use clr_walker::unwind::{Cache, Rules};
+use steps::{ALL_RULES, FUZZES, Memories, make_registers, some, some_rules, unwind};
 
 /// Maximum number of places in functions from which an input of [`unwind_info`] unwinds.
 const START_LIMIT: usize = if FUZZES { 8 } else { 12 };
-
-/// Maximum number of frames in succession whose code is unknown.
-const UNKNOWN_LIMIT: u32 = 6;
 
 /// Maximum number of an image's functions that are examined.
 const FUNCTION_LIMIT: usize = 64;
 
 /// Maximum size of a decompressed input in bytes.
 const DECOMPRESSED_LIMIT: usize = 1 << 16;
-
-/// The computed stack of the fuzz records as bytes: the same content as another kind of memory.
-static STACK_BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    STACK.step_by(8).flat_map(|address| stack_word(address).to_le_bytes()).collect()
-});
-
-/// One memory in two forms, between which results must not differ.
-struct Memories<'a> {
-    computed: FuzzMemory<'a>,
-    copied: Segments<'a>,
-}
-
-impl<'a> Memories<'a> {
-    fn new(image: &'a [u8]) -> Self {
-        let stack = Segment::new(STACK.start, &STACK_BYTES);
-        let copied = Segments::new([Segment::new(IMAGE_BASE, image), stack]);
-        Self {
-            computed: FuzzMemory::new(image),
-            copied: copied.expect("the image is too small to reach the stack"),
-        }
-    }
-}
 
 /// Does nothing: the interfaces are for 64-bit targets.
 #[cfg(not(target_pointer_width = "64"))]
@@ -177,51 +143,6 @@ fn starts(functions: FunctionTable<'_>, seed: u32) -> Vec<u32> {
     some(starts, START_LIMIT, seed)
 }
 
-/// Returns at most `limit` of the places: the seed chooses them.
-fn some(mut places: Vec<u32>, limit: usize, seed: u32) -> Vec<u32> {
-    let count = places.len();
-    if count > limit {
-        places.rotate_left(seed as usize % count);
-        places.truncate(limit);
-    }
-    places
-}
-
-/// Returns the precise rules, and those of one of the unwinders of Windows and of the runtimes.
-const fn some_rules(seed: u32) -> &'static [Rules] {
-    match seed % 3 {
-        0 => &[Rules::Precise, Rules::CoreClr],
-        1 => &[Rules::Precise, Rules::CoreClrUnix],
-        _ => &[Rules::Precise, Rules::Ntdll],
-    }
-}
-
-/// Returns registers that mostly point into the stack, so that unwinding succeeds for some frames.
-fn make_registers(kind: u8, stack: u8, seed: u32) -> Registers {
-    let mut registers = Registers::default();
-    for register in Gpr::ALL {
-        let random = stack_word(u64::from(seed) << 8 | u64::from(register.number()));
-        let value = match kind {
-            // Aligned, and with room above.
-            0..8 => STACK.start + (random & 0xF_FFF8),
-            8..12 => STACK.start + (random & 0x1F_FFFF),
-            _ => random,
-        };
-        registers.set(register, value);
-    }
-    let rsp = match u64::from(stack) {
-        // Close enough to the stack's end that unwinding reaches it.
-        slots @ 0..64 => STACK.end - 8 * slots,
-        bytes @ 64..96 => STACK.end - bytes,
-        slots => STACK.start + 0x8_0000 + 8 * slots,
-    };
-    registers.set(Gpr::Rsp, rsp);
-    for (n, value) in (0..).zip(&mut registers.xmm) {
-        *value = u128::from(stack_word(u64::from(seed) << 8 | 0x80 | n)) << 32 | 0xF;
-    }
-    registers
-}
-
 /// Decodes all unwind data that the function table points to.
 fn decode_all(region: &CodeRegion<'_>) {
     for function in region.functions().iter().take(FUNCTION_LIMIT) {
@@ -251,96 +172,6 @@ fn decode_all(region: &CodeRegion<'_>) {
         assert_eq!(parent.is_ok_and(|parent| parent.is_none()), !info.is_chained());
         let _ = info.handler();
     }
-}
-
-/// Steps from `registers` with these rules, in all positions and memories, with and without the cache, and
-/// walks.
-fn unwind(
-    map: &CodeMap<'_>,
-    cache: &mut Cache,
-    registers: &Registers,
-    memories: &Memories<'_>,
-    rules: &[Rules],
-) {
-    // Registers take hundreds of bytes: each result is compared where it was made.
-    let (mut first, mut other) = (*registers, *registers);
-    for &rules in rules {
-        let unwinder = Unwinder::new(map).with_rules(rules);
-        for position in POSITIONS {
-            let found = step_to(unwinder, registers, &mut first, position, &memories.computed);
-            // The other memory repeats the step, too.
-            if rules == Rules::Precise || !FUZZES {
-                let again = step_to(unwinder, registers, &mut other, position, &memories.computed);
-                assert!(again == found && other == first, "{rules:?} {position:?}: repeated");
-            }
-            let again = step_to(unwinder, registers, &mut other, position, &memories.copied);
-            assert!(again == found && other == first, "{rules:?} {position:?}: other memory");
-            // The cache learns the step the first time, and applies it the second time. One memory exposes its bytes as
-            // slices, the other does not. With the rules of Windows nothing is learned that the precise ones have not
-            // learned before: each form once shows whether that is left alone.
-            let forms: [&dyn Memory; 2] = [&memories.computed, &memories.copied];
-            let times = if rules == Rules::Precise { 2 } else { 1 };
-            for (time, memory) in (0..times).flat_map(|time| forms.map(|memory| (time, memory))) {
-                other = *registers;
-                let step = unwinder.step_cached(cache, &mut other, position, memory);
-                // After an error these are the registers from before.
-                let same = step == found && other == first;
-                assert!(same, "{rules:?} {position:?}: cached, time {time}: {step:?}");
-            }
-        }
-        walk(map, unwinder, registers, &memories.computed);
-    }
-}
-
-/// Walks. With the rules of Windows, unknown code is a leaf: the walk would go on through the words of the stack, none
-/// of which leads back into the map. It is left after some of these steps, which are all the same.
-fn walk<M: Memory>(
-    map: &CodeMap<'_>,
-    unwinder: Unwinder<'_, '_>,
-    registers: &Registers,
-    memory: &M,
-) {
-    let rules = unwinder.rules();
-    let mut walk = unwinder.walk(registers, memory).with_limit(FRAME_LIMIT);
-    let (mut frames, mut unknown) = (0, 0);
-    for frame in walk.by_ref() {
-        let Ok(frame) = frame else { break };
-        frames += 1;
-        unknown = if map.find(frame.registers.rip).is_some() { 0 } else { unknown + 1 };
-        if unknown > UNKNOWN_LIMIT {
-            return;
-        }
-    }
-    assert!(frames <= FRAME_LIMIT, "{rules:?}: {frames} frames");
-    assert!(walk.next().is_none(), "{rules:?}: an error ends the walk");
-}
-
-/// Makes one step, which must not change the registers if it fails.
-fn step<M: Memory>(
-    unwinder: Unwinder<'_, '_>,
-    before: &Registers,
-    position: Position,
-    memory: &M,
-) -> Result<(Registers, Step), UnwindError> {
-    let mut registers = *before;
-    let step = step_to(unwinder, before, &mut registers, position, memory);
-    step.map(|step| (registers, step))
-}
-
-/// Makes the step of [`step`], and leaves its registers in `after`.
-fn step_to<M: Memory>(
-    unwinder: Unwinder<'_, '_>,
-    before: &Registers,
-    after: &mut Registers,
-    position: Position,
-    memory: &M,
-) -> Result<Step, UnwindError> {
-    *after = *before;
-    let step = unwinder.step(after, position, memory);
-    if step.is_err() {
-        assert_eq!(*after, *before, "{step:?} changed the registers");
-    }
-    step
 }
 
 /// Parses `data` as a PE image, examines its content, and unwinds from the first and last byte of

@@ -1,6 +1,7 @@
 //! Fuzz target of compact unwind information.
 
-use super::{FUNCTION_LIMIT, FUZZES, Memories, make_registers, some, some_rules, unwind};
+use super::FUNCTION_LIMIT;
+use super::steps::{FUZZES, Memories, make_registers, some, some_rules, unwind};
 use clr_recording::vectors::fuzz::IMAGE_BASE;
 use clr_walker::cfi::CfiTable;
 use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
@@ -16,8 +17,11 @@ const UNWIND_INFO: u32 = 0x2_0000;
 /// Version of `__unwind_info`, its first word.
 const VERSION: u32 = 1;
 
-/// Maximum number of places in entries from which an input is unwound.
-const START_LIMIT: usize = if FUZZES { 4 } else { FUNCTION_LIMIT / 4 };
+/// Maximum number of places that are taken from entries.
+const MOST_STARTS: usize = FUNCTION_LIMIT / 8;
+
+/// Maximum number of them from which an input is unwound.
+const START_LIMIT: usize = if FUZZES { 4 } else { MOST_STARTS };
 
 /// Size of the code that counts as `__stub_helper`, at its end, in bytes.
 const STUB_HELPER: u32 = 16;
@@ -144,7 +148,7 @@ fn check(table: &CompactTable<'_>) -> Vec<u32> {
             }
         }
         let _ = (entry.encoding.layout(), table.personality(&entry));
-        if starts.len() < FUNCTION_LIMIT / 8 {
+        if starts.len() < MOST_STARTS {
             starts.extend([range.start, range.end - 1]);
         }
     }

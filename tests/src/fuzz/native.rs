@@ -1,6 +1,7 @@
 //! Fuzz targets of native code: call frame information, ELF and Mach-O images.
 
-use super::{ALL_RULES, FUNCTION_LIMIT, Memories, POSITIONS, make_registers, second, step, unwind};
+use super::steps::{ALL_RULES, Memories, POSITIONS, make_registers, step, unwind};
+use super::{FUNCTION_LIMIT, second};
 use crate::dwarf;
 use clr_recording::vectors::fuzz::IMAGE_BASE;
 use clr_walker::cfi::{CfiProblem, CfiTable, RegisterRule};

@@ -1,6 +1,6 @@
 //! Second opinions on steps: the unwinders that share no code with the walker's.
 
-use super::{POSITIONS, step};
+use super::steps::{POSITIONS, step};
 use crate::{dwarf, mutants};
 use clr_walker::code_map::CodeMap;
 use clr_walker::memory::Memory;

@@ -2,7 +2,9 @@
 
 use super::history::ThreadIndex;
 use super::kernel::{Kernel, Waiting};
+use super::lock::LockName;
 use super::verdict::{BlockReason, Edge, ProfilerRule, Verdict};
+use clr_runtime::Wait;
 
 /// Returns the verdict when no thread can run, or `None` if all threads have ended, or would if the
 /// process ended.
@@ -111,6 +113,70 @@ pub(super) fn shortest_path(edges: &[Edge], first: &Edge) -> Option<Vec<Edge>> {
         next += 1;
     }
     None
+}
+
+impl Kernel<'_> {
+    /// Returns true if a thread is in a timed wait and is not suspended.
+    pub(super) fn has_limit(&self, index: ThreadIndex) -> bool {
+        let state = self.state.borrow();
+        let activity = state.threads.get(index.index()).and_then(|thread| thread.activities.last());
+        activity.is_some_and(|activity| activity.until.is_some()) && self.suspensions(index) == 0
+    }
+
+    /// Adds the threads that block a thread, with the reasons: none if it can run, or if no thread
+    /// can help.
+    pub(super) fn edges_of(&self, index: ThreadIndex, edges: &mut Vec<Edge>) {
+        let state = self.state.borrow();
+        let Some(thread) = state.threads.get(index.index()).filter(|thread| !thread.ended) else {
+            return;
+        };
+        let mut edge = |why, for_whom| edges.push(Edge { waits: index, why, for_whom });
+        let suspensions = self.suspensions(index) as usize;
+        for by in &thread.suspended_by {
+            edge(BlockReason::Suspended, *by);
+        }
+        if suspensions > thread.suspended_by.len() {
+            for (other, walker) in state.threads.iter().enumerate() {
+                if walker.walks == Some(index) {
+                    edge(BlockReason::Suspended, ThreadIndex(other as u32));
+                }
+            }
+        }
+        if suspensions > 0 {
+            return;
+        }
+        let wait = match thread.activities.last().map(|activity| activity.waiting) {
+            Some(Some(Waiting::Lock(lock) | Waiting::Shared(lock))) => {
+                if let Some(held) = state.locks.get(lock as usize) {
+                    for holder in held.owner.iter().chain(&held.readers) {
+                        edge(BlockReason::Lock(LockName::Profiler(lock)), *holder);
+                    }
+                }
+                return;
+            }
+            Some(Some(Waiting::Join(other))) => return edge(BlockReason::Join, other),
+            Some(Some(Waiting::Runtime(wait))) => Some(wait),
+            None if thread.kind.is_app() => self.world.borrow().waits_for(index.index()),
+            Some(_) | None => None,
+        };
+        let Some(wait) = wait else { return };
+        let why = match wait {
+            Wait::Lock(lock) => BlockReason::Lock(LockName::Runtime(lock)),
+            Wait::RuntimeRunning(_) => BlockReason::RuntimeSuspended,
+            Wait::ThreadsToStop => BlockReason::ToStop,
+            Wait::CodeManagerReaders => BlockReason::CodeManagerReader,
+            Wait::Gc(_) => BlockReason::Collection,
+            Wait::ForegroundThreads => BlockReason::Join,
+            Wait::WakeUpOfInterrupted => BlockReason::InterruptedWait,
+            Wait::GcWanted => return,
+        };
+        for other in self.world.borrow().waited_for(thread.os, wait) {
+            let place = state.threads.iter().position(|thread| thread.os == other);
+            if let Some(place) = place {
+                edge(why, ThreadIndex(place as u32));
+            }
+        }
+    }
 }
 
 #[cfg(test)]

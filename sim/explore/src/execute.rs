@@ -33,7 +33,9 @@ impl Run<'_, '_, '_, '_, '_> {
         let mut instructions = 0;
         let before = kernel.runtime.process.get();
         let mut now = before;
-        let mode = world.is_cooperative_now(index);
+        // The mode is asked for after each instruction.
+        world.remember_mode(index);
+        let mode = world.is_cooperative(index);
         let mut serving = world.is_serving(index);
         let mut common = world.common(index);
         // A suspension of the runtime lets a thread stop after each instruction.

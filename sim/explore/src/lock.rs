@@ -91,14 +91,15 @@ impl LockState {
         self.owner == Some(thread) || self.readers.contains(&thread)
     }
 
-    /// Releases the lock once.
-    pub(super) fn release(&mut self, thread: ThreadIndex) {
+    /// Releases the lock once. Returns true if the thread owned or shared it.
+    pub(super) fn release(&mut self, thread: ThreadIndex) -> bool {
         if self.owner == Some(thread) {
             self.depth = self.depth.saturating_sub(1);
             self.owner = self.owner.filter(|_| self.depth > 0);
-        } else if let Some(place) = self.readers.iter().position(|reader| *reader == thread) {
-            self.readers.swap_remove(place);
+            return true;
         }
+        let place = self.readers.iter().position(|reader| *reader == thread);
+        place.map(|place| self.readers.swap_remove(place)).is_some()
     }
 
     /// Releases a lock that a thread owns, however often it has taken it. Returns that number.

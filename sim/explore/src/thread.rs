@@ -391,12 +391,7 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         let name = LockName::Profiler(lock.0);
         self.kernel.touch(Footprint::lock(name));
         // A signal handler of this thread may have released it meanwhile.
-        let is_held = self.kernel.change_lock(lock.0, |lock| {
-            let is_held = lock.is_held_by(self.me);
-            lock.release(self.me);
-            is_held
-        });
-        if is_held {
+        if self.kernel.change_lock(lock.0, |lock| lock.release(self.me)) {
             self.record(TurnEvent::Released(name));
         }
     }

@@ -22,13 +22,14 @@ pub(super) struct Turns<'t, 'b> {
     order: RefCell<Order<'t>>,
 }
 
-/// The next turn.
+/// The thread of the next turn.
 #[derive(Clone, Copy)]
 enum Next {
-    /// It is chosen when this turn has ended.
+    /// No thread was chosen yet.
     Undecided,
+    /// This thread was chosen at the end of the turn before.
     Thread(ThreadIndex),
-    /// There is none: the history has ended.
+    /// No thread has another turn: the history has ended.
     Nothing,
 }
 
@@ -194,8 +195,8 @@ impl<'t, 'b> Turns<'t, 'b> {
 
 impl TurnOrder for Turns<'_, '_> {
     fn goes_on(&self, thread: ThreadIndex) -> bool {
-        // Others look at the whole state, for which a coroutine may have too small a stack; and some turns have to be ended
-        // where threads are started.
+        // Searches that learn and recorded histories look at the whole state, for which the stack of a coroutine may be too small.
+        // Threads that the turn has started need a stack first, which the owner of all coroutines gives them.
         let kernel = self.kernel;
         if self.learns || self.recording != HistoryDetail::Nothing || kernel.has_to_start() {
             return false;

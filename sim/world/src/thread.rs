@@ -277,13 +277,11 @@ impl World<'_> {
         ThreadObject(object).is_cooperative(&*memory).unwrap_or_default()
     }
 
-    /// Returns true if a thread that is about to execute instructions is in cooperative mode.
-    pub fn is_cooperative_now(&mut self, thread: usize) -> bool {
+    /// Makes [`is_cooperative`](Self::is_cooperative) quick for a thread: it remembers the page of the Thread object.
+    pub fn remember_mode(&mut self, thread: usize) {
         if let Some(object) = self.object(thread) {
-            // It is asked for after each instruction.
             self.runtime.memory.borrow_mut().expect_reads(object.0);
         }
-        self.is_cooperative(thread)
     }
 
     pub(super) fn set_cooperative(&mut self, thread: usize, cooperative: bool) {

@@ -71,12 +71,23 @@ fn histories(
     strategy: Strategy,
     numbers: core::ops::Range<u64>,
 ) -> Vec<Ending> {
+    let (limits, detail) = (Limits::default(), HistoryDetail::Statuses);
+    histories_of(explorer, profiler, strategy, numbers, (limits, detail))
+}
+
+/// Executes the histories of a profiler with these numbers.
+fn histories_of(
+    explorer: &mut Explorer<'_>,
+    load: fn(&mut Setup<'_>),
+    strategy: Strategy,
+    numbers: core::ops::Range<u64>,
+    (limits, detail): (Limits, HistoryDetail),
+) -> Vec<Ending> {
     let budget = Budget::random(42, 0).by(strategy);
-    let mut search = explorer.prepare(&profiler, &budget);
+    let mut search = explorer.prepare(&load, &budget);
     let mut run = |number| {
         assert!(search.begin(number));
-        let ending =
-            explorer.run(&profiler, &mut *search, Limits::default(), HistoryDetail::Statuses);
+        let ending = explorer.run(&load, &mut *search, limits, detail);
         search.end(&ending);
         ending
     };
@@ -132,17 +143,9 @@ fn a_recorded_history_is_the_same_as_one_that_is_not() {
         let process = executing_on(generation, &[("Main", body.clone()), ("Other", body.clone())]);
         let mut explorer = Explorer::new(&process).unwrap();
         for strategy in STRATEGIES {
-            let mut of = |detail| {
-                let mut search = explorer.prepare(&signaller, &Budget::random(3, 0).by(strategy));
-                let mut run = |number| {
-                    assert!(search.begin(number));
-                    let limits = Limits { turns: 60, ..Limits::default() };
-                    let ending = explorer.run(&signaller, &mut *search, limits, detail);
-                    search.end(&ending);
-                    ending
-                };
-                (0..100).map(&mut run).collect::<Vec<_>>()
-            };
+            let limits = Limits { turns: 60, ..Limits::default() };
+            let mut of =
+                |detail| histories_of(&mut explorer, signaller, strategy, 0..100, (limits, detail));
             let recorded = of(HistoryDetail::Events);
             for (number, ending) in of(HistoryDetail::Nothing).iter().enumerate() {
                 assert!(ending.is_like(&recorded[number]), "{strategy:?}, {number}: {ending:?}");

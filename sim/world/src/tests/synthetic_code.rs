@@ -37,7 +37,7 @@ fn a_return_address_follows_a_call() {
     assert_eq!(before("coreclr.dll!Leaf+0x80"), [0x90, 0x90], "the leaf has not called");
 }
 
-/// The runtime finds the frame of a method with a GS cookie in its epilogue, too.
+/// Only methods with a GS cookie are made with an epilogue: only for them does code at its end matter.
 #[test]
 fn methods_with_a_cookie_have_an_epilogue_where_it_fits() {
     // add rsp, 0x18; pop r12; pop rbx; ret

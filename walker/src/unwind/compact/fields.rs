@@ -22,7 +22,7 @@ enum Immediate {
 }
 
 impl Immediate {
-    /// Returns the length in bytes, in two parts of up to 4. `full` is that of `Full`.
+    /// Returns the length in bytes, in two parts of up to 4. `full` is the length of `Full`.
     #[inline]
     const fn lengths(self, full: usize, is_wide: bool, short_address: bool) -> (usize, usize) {
         match self {

@@ -58,9 +58,10 @@ fn a_target_that_forbids_its_suspension_as_it_stops_is_resumed() {
     }
 }
 
-/// A cooperative thread waits preemptively for the lock of the thread list, and for no other one.
+/// A cooperative thread waits preemptively for the lock of the thread list, and in its own mode for the lock of the stress log, which
+/// is CRST_UNSAFE_ANYMODE (`StressLog::Initialize` of src/utilcode/stresslog.cpp of CoreCLR).
 #[test]
-fn only_the_lock_of_the_thread_list_is_waited_for_preemptively() {
+fn the_lock_of_the_thread_list_is_waited_for_preemptively_and_that_of_the_stress_log_is_not() {
     let with = |lock: Lock, call: &dyn Fn(Caller<'_, '_, Machine>)| {
         let mut modes = Vec::new();
         let meanwhile = Meanwhile(RefCell::new(|runtime: &Runtime<'_, Machine>, at| {

@@ -202,7 +202,9 @@ def main():
         print(name, flush=True)
         replace(name, embedded() if name == "embedded" else bench(BENCHES[name]))
     failed = []
-    with tempfile.TemporaryDirectory() as nowhere:
+    # In memory where there is such a folder: a campaign writes thousands of files in its first minutes.
+    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
+    with tempfile.TemporaryDirectory(dir=memory) as nowhere:
         folder = (arguments.corpora or Path(nowhere)).resolve()
         for mark, seconds, flags in [("fuzz", arguments.fuzz, FAST), ("asan", arguments.asan, ["--features", "sanitizer"])]:
             if seconds:

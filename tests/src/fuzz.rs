@@ -329,9 +329,13 @@ pub fn fixture_text(data: &[u8]) {
             let by_length = Generation::ALL[data.len() % Generation::ALL.len()];
             let generation = scenario.expected_generation().unwrap_or(by_length);
             if scenario.stops.len() <= STOP_LIMIT {
-                assert_eq!(scenario.each_mixed_on(generation), scenario.each_mixed_on(generation));
+                let mixed = scenario.each_mixed_on(generation);
                 let found = scenario.run_on(generation);
-                assert_eq!(found, scenario.run_on(generation));
+                // A fuzzer has other inputs like this one: repeating one in four is enough.
+                if !FUZZES || data.iter().fold(0, |sum, byte| sum ^ byte) % 4 == 0 {
+                    assert_eq!(mixed, scenario.each_mixed_on(generation));
+                    assert_eq!(found, scenario.run_on(generation));
+                }
             }
         }
         Err(error) => {

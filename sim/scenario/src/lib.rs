@@ -26,6 +26,7 @@
 
 mod as_text;
 mod bless;
+mod document;
 mod error;
 mod expect;
 mod explained;

@@ -1,10 +1,10 @@
 //! Positions of stops, calls, searches and their expectations in a text.
 
 use super::Scenario;
+use super::document::Node;
 use super::error::LineColumn;
 use super::parse;
 use super::snapshot::SnapshotCall;
-use kdl::{KdlDocument, KdlNode};
 
 /// The positions of a node that has expectations.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,20 +34,19 @@ impl SourceMap {
     /// empty.
     #[must_use]
     pub fn of(text: &str) -> Self {
-        let document = parse::read(text);
-        document.map_or_else(|_| Self::default(), |document| Self::of_document(&document, text))
+        parse::read(text).map_or_else(|_| Self::default(), |nodes| Self::of_nodes(&nodes, text))
     }
 
     /// Finds the nodes of a parsed text.
-    pub(super) fn of_document(document: &KdlDocument, text: &str) -> Self {
-        let of = |node: &KdlNode| LineColumn::of(text, node.name().span().offset());
-        let places = |node: &KdlNode| NodePlaces {
+    pub(super) fn of_nodes(nodes: &[Node<'_>], text: &str) -> Self {
+        let of = |node: &Node<'_>| LineColumn::of(text, node.name.span.offset);
+        let places = |node: &Node<'_>| NodePlaces {
             node: of(node),
-            expect: named(inside(node), "expect").map(of).collect(),
+            expect: named(node.children(), "expect").map(of).collect(),
         };
-        let all = |name| calls(document, name).map(places).collect();
+        let all = |name| calls(nodes, name).map(places).collect();
         Self {
-            stops: named(document.nodes(), "stop").map(places).collect(),
+            stops: named(nodes, "stop").map(places).collect(),
             snapshots: all("snapshot"),
             mixed_walks: all("mixed-walk"),
             searches: all("explore"),
@@ -82,23 +81,18 @@ impl Scenario {
 
 /// Returns the nodes with the given name: those in stops first, then those outside.
 pub(super) fn calls<'d>(
-    document: &'d KdlDocument,
+    nodes: &'d [Node<'d>],
     name: &'static str,
-) -> impl Iterator<Item = &'d KdlNode> {
-    let stops = named(document.nodes(), "stop");
-    let in_stops = stops.flat_map(move |stop| named(inside(stop), name));
-    in_stops.chain(named(document.nodes(), name))
+) -> impl Iterator<Item = &'d Node<'d>> {
+    let stops = named(nodes, "stop");
+    let in_stops = stops.flat_map(move |stop| named(stop.children(), name));
+    in_stops.chain(named(nodes, name))
 }
 
 /// Returns the nodes with the given name.
 pub(super) fn named<'d>(
-    nodes: &'d [KdlNode],
+    nodes: &'d [Node<'d>],
     name: &'static str,
-) -> impl Iterator<Item = &'d KdlNode> {
-    nodes.iter().filter(move |node| node.name().value() == name)
-}
-
-/// Returns the nodes in the block of a node.
-pub(super) fn inside(node: &KdlNode) -> &[KdlNode] {
-    node.children().map_or(&[], KdlDocument::nodes)
+) -> impl Iterator<Item = &'d Node<'d>> {
+    nodes.iter().filter(move |node| node.name.text == name)
 }

@@ -2,12 +2,13 @@
 
 use super::{apply, end_of, indentation};
 use crate::Scenario;
+use crate::document::Node;
 use crate::error::ScenarioError;
 use crate::format::expected_history_text;
 use crate::histories::{ExpectedEnd, ExpectedHistory, Explored, HistoryDifference};
+use crate::parse;
 use crate::parse::tokens::Tokens;
-use crate::source_map::{inside, named};
-use kdl::{KdlDocument, KdlNode};
+use crate::source_map::named;
 
 /// Updates the schedule string of each expectation whose search failed as expected. It is written
 /// if all generations of the expectation have the same string, and the text has none or an outdated
@@ -18,13 +19,13 @@ use kdl::{KdlDocument, KdlNode};
 /// Returns [`ScenarioError`] if the text is not a scenario.
 pub(super) fn bless(text: &str, explored: &[Explored]) -> Result<String, ScenarioError> {
     let scenario = Scenario::parse(text)?;
-    let Ok(document) = KdlDocument::parse_v2(text) else { return Ok(text.to_owned()) };
+    let Ok(nodes) = parse::read(text) else { return Ok(text.to_owned()) };
     let tokens: Vec<_> = Tokens::new(text).collect();
-    let nodes = named(document.nodes(), "explore");
+    let nodes = named(&nodes, "explore");
     let mut edits = Vec::new();
     for ((index, explore), node) in scenario.explore.iter().enumerate().zip(nodes) {
-        let of = |node: &KdlNode| node.name().span().offset();
-        let places = named(inside(node), "expect").map(of);
+        let of = |node: &Node<'_>| node.name.span.offset;
+        let places = named(node.children(), "expect").map(of);
         for ((place, old), start) in explore.expect.iter().enumerate().zip(places) {
             let of_it = |it: &&Explored| (it.explore, it.expected) == (index, place);
             let made: Vec<_> = explored.iter().filter(of_it).collect();

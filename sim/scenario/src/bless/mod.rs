@@ -5,19 +5,20 @@ mod mixed;
 mod snapshot;
 mod walk;
 
+use crate::document::Node;
 use crate::error::ScenarioError;
 use crate::histories::Explored;
 use crate::mixed::{ExpectedMixed, MixedAt, MixedReport};
+use crate::parse;
 use crate::parse::tokens::{Token, Tokens};
 use crate::run_bare::StopReport;
 use crate::snapshot::{ExpectedSnapshot, Provenance};
-use crate::source_map::{SnapshotAt, calls, inside, named};
+use crate::source_map::{SnapshotAt, calls, named};
 use crate::stopped_thread::SnapshotReport;
 use crate::{Scenario, Span};
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::{Generation, Generations};
 use core::ops::Range;
-use kdl::{KdlDocument, KdlNode};
 
 /// Results of one kind for all nodes of a text, from which their expectations are rewritten.
 #[derive(Clone, Copy, Debug)]
@@ -175,18 +176,18 @@ struct Place {
 /// Returns the ranges of the nodes with the given name: those in stops first, then those outside.
 /// The text must be a scenario.
 fn places(text: &str, name: &'static str) -> Vec<Place> {
-    let Ok(document) = KdlDocument::parse_v2(text) else { return Vec::new() };
+    let Ok(nodes) = parse::read(text) else { return Vec::new() };
     let tokens: Vec<_> = Tokens::new(text).collect();
-    let range = |node: &KdlNode| {
-        let start = node.name().span().offset();
+    let range = |node: &Node<'_>| {
+        let start = node.name.span.offset;
         start..end_of(&tokens, start)
     };
-    let place = |node: &KdlNode| Place {
+    let place = |node: &Node<'_>| Place {
         node: range(node),
-        has_block: node.children().is_some(),
-        expect: named(inside(node), "expect").map(range).collect(),
+        has_block: node.block.is_some(),
+        expect: named(node.children(), "expect").map(range).collect(),
     };
-    calls(&document, name).map(place).collect()
+    calls(&nodes, name).map(place).collect()
 }
 
 /// Returns the end offset of the node that starts at an offset.

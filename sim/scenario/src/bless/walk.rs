@@ -2,14 +2,15 @@
 
 use super::{apply, end_of, indentation};
 use crate::Scenario;
+use crate::document::Node;
 use crate::error::ScenarioError;
 use crate::expect::{Expectation, ExpectedFrame, WalkEnd};
 use crate::format::expectation_text;
+use crate::parse;
 use crate::parse::tokens::Tokens;
 use crate::run_bare::StopReport;
-use crate::source_map::{inside, named};
+use crate::source_map::named;
 use crate::walk::FoundWalk;
-use kdl::{KdlDocument, KdlNode};
 
 /// Rewrites the `expect` nodes of stops that are not met according to `reports`. All other bytes
 /// stay as they are. A node keeps its rules. It does not state more about a frame than before, nor
@@ -22,15 +23,15 @@ use kdl::{KdlDocument, KdlNode};
 /// Returns [`ScenarioError`] if the text is not a scenario.
 pub(super) fn bless(text: &str, reports: &[StopReport]) -> Result<String, ScenarioError> {
     let scenario = Scenario::parse(text)?;
-    let Ok(document) = KdlDocument::parse_v2(text) else { return Ok(text.to_owned()) };
+    let Ok(nodes) = parse::read(text) else { return Ok(text.to_owned()) };
     let tokens: Vec<_> = Tokens::new(text).collect();
-    let nodes: Vec<&KdlNode> = named(document.nodes(), "stop").collect();
+    let nodes: Vec<&Node<'_>> = named(&nodes, "stop").collect();
     let mut edits = Vec::new();
     for report in reports {
         let Ok(reached) = &report.reached else { continue };
         let Some(stop) = scenario.stops.get(report.stop) else { continue };
         let Some(node) = nodes.get(report.stop) else { continue };
-        let places = named(inside(node), "expect").map(|node| node.name().span().offset());
+        let places = named(node.children(), "expect").map(|node| node.name.span.offset);
         for ((old, walk), start) in stop.expect.iter().zip(&reached.walks).zip(places) {
             if walk.differences.is_empty() || walk.shadow_stack_difference.is_some() {
                 continue;

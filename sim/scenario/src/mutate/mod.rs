@@ -9,7 +9,7 @@ mod tree;
 mod value;
 
 use super::Scenario;
-use crate::grammar::{Args, Kind};
+use crate::grammar::{Args, Kind, MAX_BLOCKS};
 use crate::parse;
 use clr_generate::Choices;
 use tree::{Block, Node};
@@ -35,8 +35,8 @@ impl Scenario {
         (0..TRIES).find_map(|number| {
             // A stack and a program have little that fits into the other.
             let other = other.as_ref().filter(|_| number < TRIES / 2);
-            let text = changed(&own, other, choices).to_string();
-            Self::parse(&text).ok().filter(|mutant| mutant != self)
+            let mutant = scenario(&changed(&own, other, choices))?;
+            (mutant != *self).then_some(mutant)
         })
     }
 
@@ -48,14 +48,19 @@ impl Scenario {
         choices: &mut C,
     ) -> bool {
         let (own, other) = (tree(self), other.and_then(tree));
-        let text = own.map(|own| changed(&own, other.as_ref(), choices).to_string());
-        text.is_some_and(|text| Self::parse(&text).is_ok())
+        own.is_some_and(|own| scenario(&changed(&own, other.as_ref(), choices)).is_some())
     }
 }
 
 /// Returns the nodes of a scenario's text.
 fn tree(scenario: &Scenario) -> Option<Block> {
     Block::of_text(&parse::read(&scenario.to_string()).ok()?)
+}
+
+/// Returns the scenario whose text has these nodes, if they are one.
+fn scenario(text: &Block) -> Option<Scenario> {
+    let can_be_read = text.depth() <= MAX_BLOCKS as usize;
+    can_be_read.then(|| Scenario::of_nodes(&text.written()).ok())?
 }
 
 /// Makes some changes, and gives each name a meaning.

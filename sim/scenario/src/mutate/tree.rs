@@ -1,9 +1,9 @@
-//! The nodes of a text with their rules, to be changed and printed.
+//! The nodes of a text with their rules, to be changed.
 
-use crate::format::quoted;
+use crate::document::{self, Entry, Literal, Name};
+use crate::error::Span;
 use crate::grammar::{Args, Kind, Level, NodeRule};
-use core::fmt::{self, Write};
-use kdl::{KdlDocument, KdlNode, KdlValue};
+use std::borrow::Cow;
 
 /// A value of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,14 +30,29 @@ pub(super) struct Block {
 }
 
 impl Value {
-    fn of(value: &KdlValue) -> Option<Self> {
+    fn of(value: &Literal<'_>) -> Option<Self> {
         match value {
-            KdlValue::String(text) => Some(Self::Text(text.clone())),
-            KdlValue::Integer(number) => Some(Self::Number(*number)),
-            KdlValue::Bool(flag) => Some(Self::Flag(*flag)),
-            KdlValue::Float(_) | KdlValue::Null => None,
+            Literal::Text(text) => Some(Self::Text(text.to_string())),
+            Literal::Number(number) => Some(Self::Number(*number)),
+            Literal::Flag(flag) => Some(Self::Flag(*flag)),
+            Literal::Fraction(_) | Literal::Null => None,
         }
     }
+
+    fn written(&self) -> Literal<'_> {
+        match self {
+            Self::Text(text) => Literal::Text(Cow::Borrowed(text)),
+            Self::Number(number) => Literal::Number(*number),
+            Self::Flag(flag) => Literal::Flag(*flag),
+        }
+    }
+}
+
+/// The place of what was not read from a text.
+const NOWHERE: Span = Span { offset: 0, len: 0 };
+
+const fn unplaced(text: &str) -> Name<'_> {
+    Name { text: Cow::Borrowed(text), span: NOWHERE }
 }
 
 impl NodeRule {
@@ -59,25 +74,21 @@ impl NodeRule {
 }
 
 impl Node {
-    fn of(node: &KdlNode, level: Level) -> Option<Self> {
-        let name = node.name().value();
-        let rule = level.nodes().iter().find(|rule| rule.name == name)?;
+    fn of(node: &document::Node<'_>, level: Level) -> Option<Self> {
+        let rule = level.nodes().iter().find(|rule| rule.name == node.name.text)?;
         let (mut args, mut properties) = (Vec::new(), Vec::new());
-        for entry in node.entries() {
-            let value = Value::of(entry.value())?;
-            match entry.name() {
+        for entry in &node.entries {
+            let value = Value::of(&entry.value)?;
+            match &entry.name {
                 None => args.push(value),
                 Some(name) => {
-                    let name = name.value();
-                    let property = rule.properties.iter().find(|rule| rule.name == name)?;
+                    let property = rule.properties.iter().find(|rule| rule.name == name.text)?;
                     properties.push((property.name, value));
                 }
             }
         }
-        let children = node.children().map_or(&[][..], KdlDocument::nodes);
-        let block = rule.block.filter(|_| !children.is_empty());
-        let block = match block {
-            Some(level) => Some(Block::of(children, level)?),
+        let block = match rule.block.filter(|_| !node.children().is_empty()) {
+            Some(level) => Some(Block::of(node.children(), level)?),
             None => None,
         };
         Some(Self { rule, args, properties, block })
@@ -100,6 +111,23 @@ impl Node {
         }
     }
 
+    /// Returns the node as it is read from a text.
+    fn written(&self) -> document::Node<'_> {
+        let args = self.args.iter().map(|value| (None, value));
+        let properties = self.properties.iter().map(|(name, value)| (Some(unplaced(name)), value));
+        let entries = args.chain(properties).map(|(name, value)| Entry {
+            name,
+            value: value.written(),
+            span: NOWHERE,
+            value_span: NOWHERE,
+        });
+        document::Node {
+            name: unplaced(self.rule.name),
+            entries: entries.collect(),
+            block: self.block.as_ref().map(Block::written),
+        }
+    }
+
     /// Returns the number of nodes, including those in blocks.
     fn count(&self) -> usize {
         1 + self.block.as_ref().map_or(0, Block::count)
@@ -108,11 +136,11 @@ impl Node {
 
 impl Block {
     /// Converts the nodes of a text that is a scenario.
-    pub(super) fn of_text(document: &KdlDocument) -> Option<Self> {
-        Self::of(document.nodes(), Level::Text)
+    pub(super) fn of_text(nodes: &[document::Node<'_>]) -> Option<Self> {
+        Self::of(nodes, Level::Text)
     }
 
-    fn of(nodes: &[KdlNode], level: Level) -> Option<Self> {
+    fn of(nodes: &[document::Node<'_>], level: Level) -> Option<Self> {
         let nodes = nodes.iter().map(|node| Node::of(node, level)).collect::<Option<_>>()?;
         Some(Self { level, nodes })
     }
@@ -120,6 +148,17 @@ impl Block {
     /// Returns the number of nodes, including those in blocks.
     pub(super) fn count(&self) -> usize {
         self.nodes.iter().map(Node::count).sum()
+    }
+
+    /// Returns the number of blocks that contain each other.
+    pub(super) fn depth(&self) -> usize {
+        let inner = self.nodes.iter().filter_map(|node| node.block.as_ref());
+        inner.map(|block| 1 + block.depth()).max().unwrap_or(0)
+    }
+
+    /// Returns the nodes as they are read from a text, but without places there.
+    pub(super) fn written(&self) -> Vec<document::Node<'_>> {
+        self.nodes.iter().map(Node::written).collect()
     }
 
     /// Returns the block of a node and its index there, by its number among all nodes.
@@ -154,33 +193,5 @@ impl Block {
         for node in &mut self.nodes {
             node.each_value(change);
         }
-    }
-}
-
-impl fmt::Display for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Text(text) => f.write_str(&quoted(text)),
-            Self::Number(number) => write!(f, "{number}"),
-            Self::Flag(flag) => write!(f, "#{flag}"),
-        }
-    }
-}
-
-impl fmt::Display for Node {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.rule.name)?;
-        self.args.iter().try_for_each(|value| write!(f, " {value}"))?;
-        self.properties.iter().try_for_each(|(name, value)| write!(f, " {name}={value}"))?;
-        match &self.block {
-            Some(block) => write!(f, " {{\n{block}}}\n"),
-            None => f.write_char('\n'),
-        }
-    }
-}
-
-impl fmt::Display for Block {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.nodes.iter().try_for_each(|node| node.fmt(f))
     }
 }

@@ -3,6 +3,7 @@
 use super::function::exit;
 use super::node::{Fields, Value};
 use super::reader::Reader;
+use crate::document::Node;
 use crate::error::Span;
 use crate::grammar::Level;
 use crate::problem::ProblemKind;
@@ -10,7 +11,6 @@ use clr_codegen::{
     CallForm, EhClause, EhClauseKind, Exit, ReturnForm, RuntimeCall, RuntimeCallKind, Statement,
 };
 use clr_walker::registers::Gpr;
-use kdl::KdlNode;
 
 /// The kind of the preceding node.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Behind {
 impl Reader {
     /// Parses the statements of a block. Their source ranges are added to `places`, in the order of
     /// the text.
-    pub(super) fn body(&mut self, nodes: &[KdlNode], places: &mut Vec<Span>) -> Vec<Statement> {
+    pub(super) fn body(&mut self, nodes: &[Node<'_>], places: &mut Vec<Span>) -> Vec<Statement> {
         let mut body = Vec::new();
         let mut behind = Behind::Other;
         for node in self.nodes(nodes, Level::Body) {

@@ -107,7 +107,7 @@ impl Reader {
 
     fn action(&mut self, node: &Fields<'_>, in_walk: bool) -> Action {
         let who = party(node.args.first());
-        let has_block = node.node.children().is_some();
+        let has_block = node.node.block.is_some();
         let inner = self.actions_in(node, in_walk || node.rule.name == "snapshot");
         if node.rule.name == "escape" && !in_walk {
             self.problem(node.span(), ProblemKind::Without("escape", "snapshot"));

@@ -1,13 +1,13 @@
 //! Parsing of texts to scenarios.
 
 mod body;
-mod document;
 mod fit;
 mod function;
 mod histories;
 mod mixed;
 mod modules;
 mod node;
+mod nodes;
 mod reader;
 mod rules;
 mod snapshot;
@@ -18,6 +18,7 @@ pub(crate) mod syntax;
 pub(crate) mod tokens;
 mod words;
 
+use super::document::{Node, nodes_of_kdl};
 use super::error::{ScenarioError, Span};
 use super::problem::ProblemKind;
 use super::source_map::SourceMap;
@@ -38,7 +39,7 @@ impl Scenario {
     /// first rule that the program violates. If the text is not KDL, only the syntax errors are
     /// reported.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
-        let scenario = read(text).and_then(|document| Self::of_document(&document));
+        let scenario = read(text).and_then(|nodes| Self::of_nodes(&nodes));
         scenario.map_err(|problems| ScenarioError::new(text, problems))
     }
 
@@ -49,21 +50,22 @@ impl Scenario {
     /// Returns what [`Scenario::parse`] returns, and stops at instructions that their functions lack
     /// on every generation.
     pub fn parse_with_places(text: &str) -> Result<(Self, SourceMap), ScenarioError> {
-        let both = read(text).and_then(|document| {
-            let (scenario, places) = Self::and_places(&document)?;
+        let both = read(text).and_then(|nodes| {
+            let (scenario, places) = Self::and_places(&nodes)?;
             stops::check(&scenario, &places.stops)?;
-            Ok((scenario, SourceMap::of_document(&document, text)))
+            Ok((scenario, SourceMap::of_nodes(&nodes, text)))
         });
         both.map_err(|problems| ScenarioError::new(text, problems))
     }
 
-    fn of_document(document: &KdlDocument) -> Result<Self, Problems> {
-        Ok(Self::and_places(document)?.0)
+    /// Reads the nodes of a text.
+    pub(super) fn of_nodes(nodes: &[Node<'_>]) -> Result<Self, Problems> {
+        Ok(Self::and_places(nodes)?.0)
     }
 
-    fn and_places(document: &KdlDocument) -> Result<(Self, rules::Places), Problems> {
-        let mut reader = Reader::new(document);
-        let (scenario, places) = reader.scenario(document);
+    fn and_places(nodes: &[Node<'_>]) -> Result<(Self, rules::Places), Problems> {
+        let mut reader = Reader::new(nodes);
+        let (scenario, places) = reader.scenario(nodes);
         if reader.problems.is_empty() {
             match &scenario.stack {
                 Some(stack) => fit::check(stack, &places.stack, &mut reader.problems),
@@ -77,14 +79,15 @@ impl Scenario {
 type Problems = Vec<(Span, ProblemKind)>;
 
 /// Parses a text as KDL. The syntax is checked first: it bounds the parser's time and stack.
-pub(super) fn read(text: &str) -> Result<KdlDocument, Problems> {
+pub(super) fn read(text: &str) -> Result<Vec<Node<'_>>, Problems> {
     let tokens = syntax::check(text).map_err(|errors| -> Problems {
         errors.into_iter().map(|(span, error)| (span, error.into())).collect()
     })?;
-    if let Some(document) = document::document(text, &tokens) {
-        return Ok(document);
+    if let Some(nodes) = nodes::of_tokens(text, &tokens) {
+        return Ok(nodes);
     }
-    KdlDocument::parse_v2(text).map_err(|error| kdl_problems(&error, text))
+    let document = KdlDocument::parse_v2(text).map_err(|error| kdl_problems(&error, text))?;
+    Ok(nodes_of_kdl(&document))
 }
 
 /// Converts the errors that the KDL parser reports although the syntax check passed.
@@ -106,11 +109,11 @@ fn kdl_problems(error: &KdlError, text: &str) -> Problems {
 }
 
 impl Reader {
-    fn scenario(&mut self, document: &KdlDocument) -> (Scenario, rules::Places) {
+    fn scenario(&mut self, nodes: &[Node<'_>]) -> (Scenario, rules::Places) {
         let mut scenario = Scenario::default();
         let mut places = rules::Places::default();
         let (mut stack, mut snapshots, mut mixed_walks) = (None, Vec::new(), Vec::new());
-        for fields in self.nodes(document.nodes(), super::grammar::Level::Text) {
+        for fields in self.nodes(nodes, super::grammar::Level::Text) {
             let name = fields.rule.name;
             match name {
                 "shows" => scenario.about.shows = Some(fields.arg_text().to_owned()),

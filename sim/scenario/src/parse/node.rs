@@ -1,5 +1,6 @@
 //! A node whose arguments and properties were checked against the grammar.
 
+use crate::document::Node;
 use crate::error::Span;
 use crate::grammar::NodeRule;
 use crate::histories::ThreadName;
@@ -14,7 +15,6 @@ use clr_runtime::generation::Generations;
 use clr_runtime::profiling::HResult;
 use clr_walker::registers::Gpr;
 use clr_world::stubs::RuntimeFunction;
-use kdl::KdlNode;
 
 /// A value of one of the grammar's kinds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl Value {
 /// The parts of a node. A wrong part is missing: its problem was reported, and the value built from
 /// the other parts is discarded.
 pub(super) struct Fields<'t> {
-    pub(super) node: &'t KdlNode,
+    pub(super) node: &'t Node<'t>,
     pub(super) rule: &'static NodeRule,
     pub(super) args: Vec<Value>,
     pub(super) properties: Vec<(&'static str, Value)>,
@@ -72,12 +72,12 @@ pub(super) struct Fields<'t> {
 impl<'t> Fields<'t> {
     /// Returns the source range of the node's name.
     pub(super) fn span(&self) -> Span {
-        self.node.name().span().into()
+        self.node.name.span
     }
 
     /// Returns the nodes of the block.
-    pub(super) fn children(&self) -> &'t [KdlNode] {
-        self.node.children().map_or(&[], |block| block.nodes())
+    pub(super) fn children(&self) -> &'t [Node<'t>] {
+        self.node.children()
     }
 
     pub(super) fn property(&self, name: &str) -> Option<&Value> {
@@ -201,7 +201,7 @@ impl<'t> Fields<'t> {
 
     /// Returns true if the property is present, with a valid value or not.
     pub(super) fn is_written(&self, name: &str) -> bool {
-        self.node.entry(name).is_some()
+        self.node.has_property(name)
     }
 
     /// Returns the integer registers for which the node has values, ascending.

@@ -3,6 +3,7 @@
 use super::node::{Fields, Value};
 use super::words::{ALL_SAVED, caller, can_be_saved, number_of, target, word};
 use crate::ScenarioThread;
+use crate::document::{Entry, Literal, Name, Node};
 use crate::error::Span;
 use crate::grammar::{Args, Kind, Level, NodeRule};
 use crate::hand_stack::PlacedThread;
@@ -10,6 +11,7 @@ use crate::histories::ThreadName;
 use crate::keywords::{Keyword, XMM, xmm_number};
 use crate::problem::{ExpectedSyntax, ProblemKind};
 use crate::snapshot::{SnapshotCaller, SnapshotThread};
+use crate::source_map::named;
 use crate::suggest::nearest;
 use clr_codegen::FunctionIndex;
 use clr_explore::LockName;
@@ -17,7 +19,6 @@ use clr_runtime::Lock;
 use clr_runtime::generation::Generations;
 use clr_walker::registers::Gpr;
 use clr_world::stubs::{RuntimeFunction, Shared};
-use kdl::{KdlDocument, KdlEntry, KdlNode, KdlValue};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -44,16 +45,12 @@ struct Names {
 impl Names {
     /// Collects the names that the profiler's nodes of the given name define, after the names in
     /// `before`.
-    fn of_profiler(document: &KdlDocument, node: &str, before: &[String]) -> Self {
+    fn of_profiler(nodes: &[Node<'_>], node: &str, before: &[String]) -> Self {
         let mut names = Self { in_order: [].into(), numbers: BTreeMap::new() };
         let mut in_order = before.to_vec();
-        let profiler = document.nodes().iter().filter(|other| other.name().value() == "profiler");
-        let blocks = profiler.filter_map(KdlNode::children);
-        let nodes = blocks.flat_map(KdlDocument::nodes);
-        for node in nodes.filter(|other| other.name().value() == node) {
-            let args = node.entries().iter().filter(|entry| entry.name().is_none());
-            let args = args.map(|entry| entry.value().as_string().unwrap_or_default().to_owned());
-            in_order.extend(args);
+        let nodes = named(nodes, "profiler").flat_map(Node::children);
+        for node in nodes.filter(|other| other.name.text == node) {
+            in_order.extend(node.args().map(|arg| arg.text().unwrap_or_default().to_owned()));
         }
         for (name, number) in in_order.iter().zip(0..) {
             names.numbers.entry(name.clone()).or_insert(number);
@@ -62,11 +59,10 @@ impl Names {
         names
     }
 
-    fn of(document: &KdlDocument, node: &str) -> Self {
+    fn of(nodes: &[Node<'_>], node: &'static str) -> Self {
         let (mut in_order, mut numbers) = (Vec::new(), BTreeMap::new());
-        for node in document.nodes().iter().filter(|other| other.name().value() == node) {
-            let first = node.entries().iter().find(|entry| entry.name().is_none());
-            let name = first.and_then(|entry| entry.value().as_string()).unwrap_or_default();
+        for node in named(nodes, node) {
+            let name = node.args().next().and_then(Literal::text).unwrap_or_default();
             // A second definition of a name is reported separately.
             numbers.entry(name.to_owned()).or_insert(in_order.len() as u32);
             in_order.push(name.to_owned());
@@ -76,18 +72,18 @@ impl Names {
 }
 
 impl Reader {
-    pub(super) fn new(document: &KdlDocument) -> Self {
-        let mut threads = Names::of(document, "thread");
-        let is_stack = document.nodes().iter().any(|node| node.name().value() == "stack");
+    pub(super) fn new(nodes: &[Node<'_>]) -> Self {
+        let mut threads = Names::of(nodes, "thread");
+        let is_stack = named(nodes, "stack").next().is_some();
         if threads.in_order.is_empty() && !is_stack {
             threads.in_order = [ScenarioThread::DEFAULT_NAME.to_owned()].into();
             threads.numbers.insert(ScenarioThread::DEFAULT_NAME.to_owned(), 0);
         }
-        let of_profiler = |node, before: &[String]| Names::of_profiler(document, node, before);
+        let of_profiler = |node, before: &[String]| Names::of_profiler(nodes, node, before);
         Self {
             problems: Vec::new(),
             is_stack,
-            functions: Names::of(document, "function"),
+            functions: Names::of(nodes, "function"),
             parties: of_profiler("thread", &threads.in_order),
             locks: of_profiler("lock", &[]),
             events: of_profiler("event", &[]),
@@ -100,12 +96,11 @@ impl Reader {
     }
 
     /// Returns the nodes of a block, without those that are not allowed there.
-    pub(super) fn nodes<'t>(&mut self, nodes: &'t [KdlNode], level: Level) -> Vec<Fields<'t>> {
+    pub(super) fn nodes<'t>(&mut self, nodes: &'t [Node<'t>], level: Level) -> Vec<Fields<'t>> {
         let mut seen = BTreeSet::new();
         let mut all = Vec::with_capacity(nodes.len());
         for node in nodes {
-            let span = node.name().span().into();
-            let name = node.name().value();
+            let (span, name) = (node.name.span, &*node.name.text);
             let Some(rule) = level.nodes().iter().find(|rule| rule.name == name) else {
                 let allowed = level.nodes().iter().map(|rule| rule.name.to_owned()).collect();
                 let found = name.to_owned();
@@ -121,8 +116,8 @@ impl Reader {
         all
     }
 
-    fn fields<'t>(&mut self, node: &'t KdlNode, rule: &'static NodeRule) -> Fields<'t> {
-        let name_span: Span = node.name().span().into();
+    fn fields<'t>(&mut self, node: &'t Node<'t>, rule: &'static NodeRule) -> Fields<'t> {
+        let name_span = node.name.span;
         let (first, kind, least, limit) = match rule.args {
             Args::None => (Kind::Flag, Kind::Flag, 0, 0),
             Args::One(kind) => (kind, kind, 1, 1),
@@ -133,14 +128,13 @@ impl Reader {
         let mut fields = Fields { node, rule, args: Vec::new(), properties: Vec::new() };
         let mut count = 0;
         let mut names = BTreeSet::new();
-        for entry in node.entries() {
-            let span: Span = entry.span().into();
-            if let Some(name) = entry.name() {
-                let name = name.value();
-                if !names.insert(name) {
-                    self.problem(span, ProblemKind::DuplicateProperty(name.to_owned()));
+        for entry in &node.entries {
+            let span = entry.span;
+            if let Some(name) = &entry.name {
+                if !names.insert(&*name.text) {
+                    self.problem(span, ProblemKind::DuplicateProperty(name.text.to_string()));
                 }
-                self.property(&mut fields, name, entry, span);
+                self.property(&mut fields, name, entry);
                 continue;
             }
             count += 1;
@@ -148,7 +142,7 @@ impl Reader {
                 self.problem(span, ProblemKind::ExtraArgument { node: rule.name, limit });
             } else {
                 let kind = if count == 1 { first } else { kind };
-                fields.args.extend(self.value(kind, entry.value(), span));
+                fields.args.extend(self.value(kind, &entry.value, span));
             }
         }
         if count < least {
@@ -163,34 +157,33 @@ impl Reader {
                 self.problem(name_span, missing);
             }
         }
-        if node.children().is_some() && rule.block.is_none() {
+        if node.block.is_some() && rule.block.is_none() {
             self.problem(name_span, ProblemKind::ExtraBlock(rule.name));
         }
         fields
     }
 
-    fn property(&mut self, fields: &mut Fields<'_>, name: &str, entry: &KdlEntry, span: Span) {
+    fn property(&mut self, fields: &mut Fields<'_>, name: &Name<'_>, entry: &Entry<'_>) {
         let rules = fields.rule.properties;
-        if let Some(rule) = rules.iter().find(|rule| rule.name == name) {
-            let value = self.value(rule.kind, entry.value(), value_span(entry, span));
+        if let Some(rule) = rules.iter().find(|rule| rule.name == name.text) {
+            let value = self.value(rule.kind, &entry.value, entry.value_span);
             fields.properties.extend(value.map(|value| (rule.name, value)));
         } else {
             let allowed = rules.iter().map(|rule| rule.name.to_owned()).collect();
-            let (node, found) = (fields.rule.name, name.to_owned());
-            let span = entry.name().map_or(span, |name| name.span().into());
-            self.problem(span, ProblemKind::UnknownProperty { node, found, allowed });
+            let (node, found) = (fields.rule.name, name.text.to_string());
+            self.problem(name.span, ProblemKind::UnknownProperty { node, found, allowed });
         }
     }
 
     /// Reports a name of neither a function of the program nor one of the runtime. On a stack placed by
     /// hand, names are those of the stack.
     pub(super) fn function_of_program(&mut self, fields: &Fields<'_>, name: &str) {
-        let is_written = |entry: &&KdlEntry| {
-            entry.value().as_string().is_some_and(|text| text.split("+0x").next() == Some(name))
+        let is_written = |entry: &&Entry<'_>| {
+            entry.value.text().is_some_and(|text| text.split("+0x").next() == Some(name))
         };
         if !self.is_stack && self.code(name).is_none() {
-            let entry = fields.node.entries().iter().find(is_written);
-            let span = entry.map_or(fields.span(), |entry| value_span(entry, entry.span().into()));
+            let entry = fields.node.entries.iter().find(is_written);
+            let span = entry.map_or(fields.span(), |entry| entry.value_span);
             let allowed = Arc::clone(&self.functions.in_order);
             self.problem(span, ProblemKind::UnknownFunction { found: name.to_owned(), allowed });
         }
@@ -203,7 +196,7 @@ impl Reader {
         function(name).map(Value::Function).or_else(runtime)
     }
 
-    fn value(&mut self, kind: Kind, value: &KdlValue, span: Span) -> Option<Value> {
+    fn value(&mut self, kind: Kind, value: &Literal<'_>, span: Span) -> Option<Value> {
         match self.typed(kind, value) {
             Ok(value) => Some(value),
             Err(problem) => {
@@ -213,9 +206,9 @@ impl Reader {
         }
     }
 
-    fn typed(&self, kind: Kind, value: &KdlValue) -> Result<Value, ProblemKind> {
+    fn typed(&self, kind: Kind, value: &Literal<'_>) -> Result<Value, ProblemKind> {
         match (kind, value) {
-            (Kind::Number(least, most), KdlValue::Integer(number)) => u64::try_from(*number)
+            (Kind::Number(least, most), Literal::Number(number)) => u64::try_from(*number)
                 .ok()
                 .filter(|number| (least..=most).contains(number))
                 .map(Value::Number)
@@ -223,10 +216,10 @@ impl Reader {
                     found: *number,
                     expected: expected(kind),
                 }),
-            (Kind::Flag | Kind::Stale, KdlValue::Bool(flag)) => Ok(Value::Flag(*flag)),
+            (Kind::Flag | Kind::Stale, Literal::Flag(flag)) => Ok(Value::Flag(*flag)),
             (Kind::Number(..) | Kind::Flag, _) => Err(wrong_type(kind, value)),
-            (_, KdlValue::String(text)) => self.text(kind, text),
-            (_, KdlValue::Integer(number)) => number_of(kind, *number, value),
+            (_, Literal::Text(text)) => self.text(kind, text),
+            (_, Literal::Number(number)) => number_of(kind, *number, value),
             (_, _) => Err(wrong_type(kind, value)),
         }
     }
@@ -310,12 +303,6 @@ impl Reader {
     }
 }
 
-/// Returns the source range of a property's value, which is at the end of the property.
-fn value_span(entry: &KdlEntry, span: Span) -> Span {
-    let len = entry.format().map_or(span.len, |format| format.value_repr.len().min(span.len));
-    Span { offset: span.end() - len, len }
-}
-
 /// The word for the thread that executes the action.
 const OWN: &str = "own";
 
@@ -359,13 +346,13 @@ fn expected(kind: Kind) -> ExpectedSyntax {
     }
 }
 
-pub(super) fn wrong_type(kind: Kind, value: &KdlValue) -> ProblemKind {
+pub(super) fn wrong_type(kind: Kind, value: &Literal<'_>) -> ProblemKind {
     let found = match value {
-        KdlValue::String(_) => "string",
-        KdlValue::Integer(_) => "number",
-        KdlValue::Float(_) => "fraction",
-        KdlValue::Bool(_) => "truth value",
-        KdlValue::Null => "null",
+        Literal::Text(_) => "string",
+        Literal::Number(_) => "number",
+        Literal::Fraction(_) => "fraction",
+        Literal::Flag(_) => "truth value",
+        Literal::Null => "null",
     };
     ProblemKind::WrongType { found, expected: expected(kind) }
 }

@@ -38,7 +38,7 @@ impl Reader {
         }
         let stop = Stop {
             thread: fields.thread("thread").unwrap_or_default(),
-            at: self.stop_at(fields, fields.node.entry(0).is_some()),
+            at: self.stop_at(fields, fields.node.args().next().is_some()),
             expect,
             others,
             snapshots,

@@ -62,6 +62,8 @@ impl<'t> Tokens<'t> {
 
     fn word(&mut self) -> Result<Token, SyntaxError> {
         let start = self.at;
+        // Nearly all words consist of these characters.
+        self.at += self.rest().bytes().take_while(|byte| is_plain_word(*byte)).count();
         self.skip_while(is_word);
         let word = &self.text[start..self.at];
         let unsigned = word.strip_prefix(['+', '-']).unwrap_or(word);
@@ -246,8 +248,12 @@ fn is_disallowed(c: char) -> bool {
         | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}')
 }
 
+const fn is_plain_word(byte: u8) -> bool {
+    matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.')
+}
+
 fn is_word(c: char) -> bool {
-    if matches!(c, 'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.') {
+    if u8::try_from(c).is_ok_and(is_plain_word) {
         return true;
     }
     let punctuation =

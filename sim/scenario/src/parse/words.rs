@@ -2,6 +2,7 @@
 
 use super::node::Value;
 use super::reader::wrong_type;
+use crate::document::Literal;
 use crate::grammar::Kind;
 use crate::hand_stack::PlacedThread;
 use crate::keywords::Keyword;
@@ -12,7 +13,6 @@ use crate::snapshot::{
 use clr_runtime::generation::Generations;
 use clr_runtime::profiling::HResult;
 use clr_walker::registers::Gpr;
-use kdl::KdlValue;
 
 /// Converts a text with a fixed meaning to a value.
 pub(super) fn word(kind: Kind, text: &str) -> Option<Value> {
@@ -70,7 +70,11 @@ pub(super) fn word(kind: Kind, text: &str) -> Option<Value> {
 }
 
 /// Converts a number in a place where names are also allowed.
-pub(super) fn number_of(kind: Kind, number: i128, value: &KdlValue) -> Result<Value, ProblemKind> {
+pub(super) fn number_of(
+    kind: Kind,
+    number: i128,
+    value: &Literal<'_>,
+) -> Result<Value, ProblemKind> {
     let most = match kind {
         Kind::HResult | Kind::Outcome | Kind::Flags => u64::from(u32::MAX),
         Kind::Address | Kind::Target => u64::MAX,

@@ -100,3 +100,19 @@ fn each_part_of_a_history_is_changed() {
     }
     assert!(changed.iter().all(|count| *count > 5), "{changed:?}");
 }
+
+/// No mutant has deeper blocks than a text may have, though some changes put a block into its like.
+#[test]
+fn mutants_of_deep_texts_can_be_read() {
+    let deep = |depth| {
+        let actions = format!("{}{}", "repeat 1 { ".repeat(depth), "}; ".repeat(depth));
+        Scenario::parse(&format!("function Main; profiler {{ thread t {{ {actions} }} }}"))
+    };
+    let deepest = (1..20).map(deep).take_while(Result::is_ok).last().unwrap().unwrap();
+    let mut choices = Seeded::new(3);
+    for _ in 0..500 {
+        let Some(mutant) = deepest.mutant(Some(&deepest), &mut choices) else { continue };
+        let printed = mutant.to_string();
+        assert!(Scenario::parse(&printed).as_ref() == Ok(&mutant), "{printed}");
+    }
+}

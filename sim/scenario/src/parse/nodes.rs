@@ -1,102 +1,86 @@
-//! Documents that are made from tokens.
+//! Nodes that are made from tokens.
 //!
 //! The parser of the `kdl` crate takes most of the time of reading a text. Its input has passed the syntax check, after
 //! which the tokens of ordinary text leave nothing to decide; what is rare is left to that parser.
 
 use super::tokens::Token;
+use crate::document::{Entry, Literal, Name, Node};
 use crate::error::Span;
-use kdl::{KdlDocument, KdlEntry, KdlEntryFormat, KdlIdentifier, KdlNode, KdlValue};
+use std::borrow::Cow;
 
-/// Makes the document of a text without syntax errors from its tokens, with the names, values, children and spans that the `kdl` crate
+/// Makes the nodes of a text without syntax errors from its tokens, with the names, values, blocks and spans that the `kdl` crate
 /// finds. Returns `None` for a text with something rare: a part that is left out, a line that continues, a raw string,
 /// or a number with an underscore, a fraction or another base than 10 and 16.
-pub(super) fn document(text: &str, tokens: &[(Span, Token)]) -> Option<KdlDocument> {
+pub(super) fn of_tokens<'t>(text: &'t str, tokens: &[(Span, Token)]) -> Option<Vec<Node<'t>>> {
     let mut blocks = vec![Block::default()];
     for &(span, token) in tokens {
         let block = blocks.last_mut()?;
         match token {
             Token::Space | Token::BlockComment => {}
-            Token::Newline | Token::LineComment | Token::Semicolon => block.end_node(span.offset),
+            Token::Newline | Token::LineComment | Token::Semicolon => block.end_node(),
             Token::Open => blocks.push(Block::default()),
             Token::Close => {
-                block.end_node(span.offset);
-                let children = blocks.pop()?.into_document();
-                blocks.last_mut()?.node.as_mut()?.set_children(children);
+                block.end_node();
+                let nodes = blocks.pop()?.nodes;
+                blocks.last_mut()?.node.as_mut()?.block = Some(nodes);
             }
             Token::Equals => {
-                let key = block.node.as_mut()?.entries_mut().pop()?;
-                let span = key.span().into();
-                block.key = Some(identifier(key.value().as_string()?, span));
+                let Entry { value: Literal::Text(text), span, .. } =
+                    block.node.as_mut()?.entries.pop()?
+                else {
+                    return None;
+                };
+                block.key = Some(Name { text, span });
             }
             Token::Word | Token::String | Token::Number | Token::Keyword => {
                 let raw = text.get(span.offset..span.end())?;
-                block.value(span, raw, value(token, raw)?)?;
+                block.value(span, value(token, raw)?)?;
             }
             Token::Slashdash | Token::Continuation => return None,
         }
     }
     let mut block = blocks.pop().filter(|_| blocks.is_empty())?;
-    block.end_node(text.len());
-    Some(block.into_document())
+    block.end_node();
+    Some(block.nodes)
 }
 
 /// A block that is being read.
 #[derive(Default)]
-struct Block {
-    nodes: Vec<KdlNode>,
+struct Block<'t> {
+    nodes: Vec<Node<'t>>,
     /// The node that is being read.
-    node: Option<KdlNode>,
+    node: Option<Node<'t>>,
     /// The name of a property whose value follows.
-    key: Option<KdlIdentifier>,
+    key: Option<Name<'t>>,
 }
 
-impl Block {
-    fn value(&mut self, span: Span, raw: &str, value: KdlValue) -> Option<()> {
-        let Some(node) = &mut self.node else {
-            let mut node = KdlNode::new(identifier(value.as_string()?, span));
-            node.set_span(span);
-            self.node = Some(node);
-            return Some(());
-        };
-        let mut entry = KdlEntry::new(value);
-        entry.set_span(span);
-        if let Some(key) = self.key.take() {
-            entry.set_span(Span::between(key.span().offset(), span.end()));
-            entry.set_name(Some(key));
-            // An argument's value is the whole argument.
-            entry.set_format(KdlEntryFormat { value_repr: raw.to_owned(), ..Default::default() });
+impl<'t> Block<'t> {
+    fn value(&mut self, value_span: Span, value: Literal<'t>) -> Option<()> {
+        if let Some(node) = &mut self.node {
+            let name = self.key.take();
+            let start = name.as_ref().map_or(value_span.offset, |name| name.span.offset);
+            let span = Span::between(start, value_span.end());
+            node.entries.push(Entry { name, value, span, value_span });
+        } else {
+            let Literal::Text(text) = value else { return None };
+            let name = Name { text, span: value_span };
+            self.node = Some(Node { name, entries: Vec::new(), block: None });
         }
-        node.entries_mut().push(entry);
         Some(())
     }
 
-    /// Ends the node, if there is one, before the byte at this offset.
-    fn end_node(&mut self, end: usize) {
-        if let Some(mut node) = self.node.take() {
-            node.set_span(Span::between(node.span().offset(), end));
-            self.nodes.push(node);
-        }
-    }
-
-    fn into_document(self) -> KdlDocument {
-        let mut document = KdlDocument::new();
-        *document.nodes_mut() = self.nodes;
-        document
+    /// Ends the node, if there is one.
+    fn end_node(&mut self) {
+        self.nodes.extend(self.node.take());
     }
 }
 
-fn identifier(name: &str, span: Span) -> KdlIdentifier {
-    let mut identifier = KdlIdentifier::from(name);
-    identifier.set_span(span);
-    identifier
-}
-
-fn value(token: Token, raw: &str) -> Option<KdlValue> {
+fn value(token: Token, raw: &str) -> Option<Literal<'_>> {
     match token {
-        Token::Word => Some(raw.into()),
-        Token::String => string(raw).map(KdlValue::from),
-        Token::Number => number(raw).map(KdlValue::from),
-        _ => Some((raw == "#true").into()),
+        Token::Word => Some(Literal::Text(Cow::Borrowed(raw))),
+        Token::String => string(raw).map(Literal::Text),
+        Token::Number => number(raw).map(Literal::Number),
+        _ => Some(Literal::Flag(raw == "#true")),
     }
 }
 
@@ -110,8 +94,11 @@ fn number(raw: &str) -> Option<i128> {
 }
 
 /// Returns the content of a string in quotes.
-fn string(raw: &str) -> Option<String> {
+fn string(raw: &str) -> Option<Cow<'_, str>> {
     let mut rest = raw.strip_prefix('"')?.strip_suffix('"')?;
+    if !rest.contains('\\') {
+        return Some(Cow::Borrowed(rest));
+    }
     let mut content = String::with_capacity(rest.len());
     while let Some((before, escape)) = rest.split_once('\\') {
         content.push_str(before);
@@ -133,42 +120,28 @@ fn string(raw: &str) -> Option<String> {
         rest = characters.as_str();
     }
     content.push_str(rest);
-    Some(content)
+    Some(Cow::Owned(content))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::syntax;
     use super::*;
+    use crate::document::nodes_of_kdl;
+    use kdl::KdlDocument;
 
-    /// Returns all that the crate reads of nodes.
-    fn shown(nodes: &[KdlNode]) -> String {
-        let entry = |entry: &KdlEntry| {
-            let name = entry.name().map(|name| (name.value().to_owned(), name.span()));
-            let len = entry.format().map_or(entry.span().len(), |it| it.value_repr.len());
-            format!("{name:?} {:?} {:?} {len}", entry.value(), entry.span())
-        };
-        let node = |node: &KdlNode| {
-            let entries: Vec<_> = node.entries().iter().map(entry).collect();
-            let children = node.children().map(|children| shown(children.nodes()));
-            let (name, spans) = (node.name().value(), (node.name().span(), node.span()));
-            format!("{name} {spans:?} {entries:?} {children:?}\n")
-        };
-        nodes.iter().map(node).collect()
-    }
-
-    /// Compares the documents of a text. Returns false if it has errors, or is left to the parser.
+    /// Compares the nodes of a text. Returns false if it has errors, or is left to the parser.
     fn compare(text: &str) -> bool {
-        let document = syntax::check(text).ok().and_then(|tokens| document(text, &tokens));
-        let Some(document) = document else { return false };
+        let nodes = syntax::check(text).ok().and_then(|tokens| of_tokens(text, &tokens));
+        let Some(nodes) = nodes else { return false };
         let other =
             KdlDocument::parse_v2(text).unwrap_or_else(|error| panic!("{text:?}: {error:?}"));
-        assert_eq!(shown(document.nodes()), shown(other.nodes()), "{text:?}");
+        assert_eq!(nodes, nodes_of_kdl(&other), "{text:?}");
         true
     }
 
     #[test]
-    fn documents_are_those_of_the_parser() {
+    fn nodes_are_those_of_the_parser() {
         const PARTS: [&str; 40] = [
             "a",
             "b-c",

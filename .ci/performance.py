@@ -14,6 +14,7 @@ Nothing else should run on the machine: the page says how loaded it was.
 """
 
 import argparse
+import json
 import os
 import platform
 import re
@@ -75,19 +76,43 @@ def bench(arguments):
     return f"{text}\n\nLoad before: {before}."
 
 
+def cpu_seconds(command, environment=None):
+    """Runs a command three times. Returns the CPU seconds that it takes, ascending, and what it prints."""
+    samples = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        printed = run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        samples.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return sorted(samples), printed
+
+
 def embedded():
     """Returns the CPU seconds that `clrsim run` takes for all embedded texts and recordings."""
     run(["cargo", "build", "-q", "--release"])
     tool = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "release/clrsim"
-    samples = []
-    for _ in range(3):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        run([tool, "run"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        samples.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    samples.sort()
+    (least, median, most), _ = cpu_seconds([tool, "run"])
     return (f"| CPU seconds | median | least | most |\n| --- | --: | --: | --: |\n| `clrsim run`, all "
-            f"embedded texts and recordings | {samples[1]:.1f} | {samples[0]:.1f} | {samples[-1]:.1f} |")
+            f"embedded texts and recordings | {median:.1f} | {least:.1f} | {most:.1f} |")
+
+
+def properties():
+    """Returns the programs per CPU second that a property compares with the model, each at many stops."""
+    built = run(["cargo", "test", "-q", "--profile", "bench", "-p", "clr-tests", "--test", "properties", "--no-run",
+                 "--message-format", "json"], stdout=subprocess.PIPE)
+    artifacts = [json.loads(line) for line in built.splitlines()]
+    binary = [it["executable"] for it in artifacts if it.get("executable")][-1]
+    before = load()
+    test = "world_properties::snapshots_are_what_the_model_says"
+    # The test itself, without cargo, which takes a second of the processor.
+    (least, median, most), printed = cpu_seconds(
+        [binary, "--exact", test, "--nocapture"], {**os.environ, "CLR_TEST_CASES": "15"})
+    programs = int(re.search(r"(\d+) programs", printed)[1])
+    calls = int(re.search(r"cases: (\d+)", printed)[1])
+    return (f"| programs per CPU second | median | least | most |\n| --- | --: | --: | --: |\n| with {calls / programs:.0f} "
+            f"compared snapshots each | {programs / median:.0f} | {programs / most:.0f} | {programs / least:.0f} |\n\n"
+            f"`CLR_TEST_CASES=15 cargo test --profile bench -p clr-tests --test properties`, only `{test.split('::')[1]}`: "
+            f"{programs} programs. Load before: {before}.")
 
 
 def campaign(name, folder, binary, seconds):
@@ -187,20 +212,24 @@ def release():
     replace("releases", "\n".join([*rows, row]))
 
 
+# The measurements of commands, by the marks that their tables stand between.
+COMMANDS = {"embedded": embedded, "properties": properties}
+
+
 def main():
     """Measures what the arguments name."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--only", nargs="+", choices=[*BENCHES, "embedded", "none"], help="marks, or `none`")
+    parser.add_argument("--only", nargs="+", choices=[*BENCHES, *COMMANDS, "none"], help="marks, or `none`")
     parser.add_argument("--fuzz", type=int, metavar="SECONDS", help="measure the fuzz targets too")
     parser.add_argument("--asan", type=int, metavar="SECONDS", help="the same with AddressSanitizer")
     parser.add_argument("--targets", nargs="+", default=[], help="of the fuzz targets these alone")
     parser.add_argument("--corpora", type=Path, metavar="FOLDER",
                         help="keep corpora, logs, findings and rows of fuzz targets here; rows that are there are not made again")
     arguments = parser.parse_args()
-    wanted = arguments.only or [*BENCHES, "embedded"]
+    wanted = arguments.only or [*BENCHES, *COMMANDS]
     for name in [name for name in wanted if name != "none"]:
         print(name, flush=True)
-        replace(name, embedded() if name == "embedded" else bench(BENCHES[name]))
+        replace(name, COMMANDS[name]() if name in COMMANDS else bench(BENCHES[name]))
     failed = []
     # In memory where there is such a folder: a campaign writes thousands of files in its first minutes.
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None

@@ -6,6 +6,7 @@ mod ucontext;
 
 pub use set::{Convention, RegisterSet};
 
+use core::array;
 use thiserror::Error;
 
 /// Size in bytes of the Win32 x64 `CONTEXT` (contract §1.7).
@@ -162,19 +163,17 @@ impl Registers {
     ///
     /// # Errors
     /// [`ContextError::TooShort`] if there are fewer than [`CONTEXT_SIZE`] bytes.
+    #[inline]
     pub fn from_context(context: &[u8]) -> Result<Self, ContextError> {
         let short = ContextError::TooShort { len: context.len() };
         let context: &[u8; CONTEXT_SIZE] = context.first_chunk().ok_or(short)?;
-        let mut registers = Self { rip: u64_at(context, CONTEXT_RIP), ..Self::default() };
-        for (i, value) in registers.gpr.iter_mut().enumerate() {
-            *value = u64_at(context, CONTEXT_RAX + 8 * i);
-        }
-        for (i, value) in registers.xmm.iter_mut().enumerate() {
-            let low = u64_at(context, CONTEXT_XMM6 + 16 * i);
-            let high = u64_at(context, CONTEXT_XMM6 + 16 * i + 8);
-            *value = u128::from(low) | u128::from(high) << 64;
-        }
-        Ok(registers)
+        let (words, _) = context.as_chunks();
+        let (pairs, _) = context.as_chunks();
+        Ok(Self {
+            rip: u64::from_le_bytes(words[CONTEXT_RIP / 8]),
+            gpr: array::from_fn(|i| u64::from_le_bytes(words[CONTEXT_RAX / 8 + i])),
+            xmm: array::from_fn(|i| u128::from_le_bytes(pairs[CONTEXT_XMM6 / 16 + i])),
+        })
     }
 
     /// Writes the registers into the bytes of a Win32 x64 `CONTEXT` (contract §1.7) at any
@@ -183,6 +182,7 @@ impl Registers {
     /// # Errors
     /// [`ContextError::TooShort`] if there are fewer than [`CONTEXT_SIZE`] bytes; then nothing is
     /// written.
+    #[inline]
     pub fn write_context(&self, context: &mut [u8]) -> Result<(), ContextError> {
         let short = ContextError::TooShort { len: context.len() };
         let context: &mut [u8; CONTEXT_SIZE] = context.first_chunk_mut().ok_or(short)?;
@@ -197,13 +197,6 @@ impl Registers {
         }
         Ok(())
     }
-}
-
-/// Returns the u64 at a constant offset inside a `CONTEXT`.
-fn u64_at(context: &[u8; CONTEXT_SIZE], at: usize) -> u64 {
-    let mut bytes = [0; 8];
-    bytes.copy_from_slice(&context[at..at + 8]);
-    u64::from_le_bytes(bytes)
 }
 
 #[cfg(test)]

@@ -84,6 +84,7 @@ pub use mixed::{
     FoundMixedFrame, FoundMixedItem, MIXED_ROOM, MixedAt, MixedClaim, MixedDifference,
     MixedFrameKind, MixedReport, MixedWalk, ReasonKind, ShadowFrame,
 };
+pub use mutate::Parent;
 pub use named::NamedError;
 pub use problem::{ProblemKind, SyntaxError};
 pub use reference_check::ReferencePrediction;

@@ -1,8 +1,7 @@
 //! Mutation of inputs that are texts: on what they say, not on their bytes.
 
-use super::text;
 use clr_generate::{Choices as _, Seeded};
-use clr_scenario::Scenario;
+use clr_scenario::Parent;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -10,13 +9,13 @@ use std::rc::Rc;
 /// Of this number of mutants of a text one is made from its bytes: it shows what is wrong in a text.
 const BYTES: u32 = 32;
 
-/// Number of texts whose scenarios are remembered: a fuzzer changes the same input several times in succession, and what
+/// Number of texts whose nodes are remembered: a fuzzer changes the same input several times in succession, and what
 /// came of it.
 const REMEMBERED: usize = 16;
 
 thread_local! {
     /// The texts that were read or printed last.
-    static LAST: RefCell<VecDeque<(Vec<u8>, Rc<Scenario>)>> = const { RefCell::new(VecDeque::new()) };
+    static LAST: RefCell<VecDeque<(Vec<u8>, Rc<Parent>)>> = const { RefCell::new(VecDeque::new()) };
 }
 
 /// Returns a mutant of an input that is a text, with at most `limit` bytes. Returns `None` for
@@ -24,7 +23,7 @@ thread_local! {
 #[must_use]
 pub fn mutant(data: &[u8], limit: usize, seed: u32) -> Option<Vec<u8>> {
     let mut choices = Seeded::new(u64::from(seed));
-    let text = scenario(data)?;
+    let text = parent(data)?;
     if choices.chance(1, BYTES) {
         return None;
     }
@@ -36,8 +35,8 @@ pub fn mutant(data: &[u8], limit: usize, seed: u32) -> Option<Vec<u8>> {
 #[must_use]
 pub fn crossed(data: &[u8], other: &[u8], limit: usize, seed: u32) -> Vec<u8> {
     let mut choices = Seeded::new(u64::from(seed));
-    let text = scenario(data).and_then(|text| {
-        let other = scenario(other);
+    let text = parent(data).and_then(|text| {
+        let other = parent(other);
         printed(text.mutant(other.as_deref(), &mut choices)?, limit)
     });
     text.unwrap_or_else(|| {
@@ -49,33 +48,33 @@ pub fn crossed(data: &[u8], other: &[u8], limit: usize, seed: u32) -> Vec<u8> {
     })
 }
 
-/// Returns the scenario of an input that is a text.
-fn scenario(data: &[u8]) -> Option<Rc<Scenario>> {
+/// Returns the scenario of an input that is a text, with its nodes.
+fn parent(data: &[u8]) -> Option<Rc<Parent>> {
     let known = LAST.with_borrow(|last| {
         let found = last.iter().find(|(text, _)| text == data);
-        found.map(|(_, scenario)| Rc::clone(scenario))
+        found.map(|(_, parent)| Rc::clone(parent))
     });
     known.or_else(|| {
-        let scenario = Rc::new(text::scenario(data)?);
-        remember(data.to_vec(), Rc::clone(&scenario));
-        Some(scenario)
+        let parent = Rc::new(Parent::of_text(std::str::from_utf8(data).ok()?)?);
+        remember(data.to_vec(), Rc::clone(&parent));
+        Some(parent)
     })
 }
 
-/// Remembers the scenario of a text, in place of the oldest one.
-fn remember(text: Vec<u8>, scenario: Rc<Scenario>) {
+/// Remembers what a text says, in place of the oldest one.
+fn remember(text: Vec<u8>, parent: Rc<Parent>) {
     LAST.with_borrow_mut(|last| {
         last.truncate(REMEMBERED - 1);
-        last.push_front((text, scenario));
+        last.push_front((text, parent));
     });
 }
 
-/// Returns the text of a scenario, unless it is too long.
-fn printed(scenario: Scenario, limit: usize) -> Option<Vec<u8>> {
-    let text = scenario.to_string().into_bytes();
+/// Returns the text of a mutant, unless it is too long.
+fn printed(mutant: Parent, limit: usize) -> Option<Vec<u8>> {
+    let text = mutant.scenario().to_string().into_bytes();
     if text.len() > limit {
         return None;
     }
-    remember(text.clone(), Rc::new(scenario));
+    remember(text.clone(), Rc::new(mutant));
     Some(text)
 }

@@ -24,43 +24,53 @@ const CHANGES: u32 = 3;
 /// Maximum number of nodes of a mutant. Larger texts are slow to run and seldom find more.
 const NODES: usize = 400;
 
-impl Scenario {
+/// A scenario from which mutants are made, with the nodes that its text has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parent {
+    scenario: Scenario,
+    nodes: Block,
+}
+
+impl Parent {
+    /// Reads a text. Returns `None` if it is not a scenario.
+    #[must_use]
+    pub fn of_text(text: &str) -> Option<Self> {
+        let nodes = parse::read(text).ok()?;
+        let scenario = Scenario::of_nodes(&nodes).ok()?;
+        Some(Self { scenario, nodes: Block::of_text(&nodes)? })
+    }
+
+    /// Returns the scenario. The text that it prints can differ from the one that was read.
+    #[must_use]
+    pub const fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
     /// Returns a scenario that differs from this one in a few nodes or values. Those of `other` are
     /// taken over, too, if there is one. Returns `None` if all that was tried is invalid or the
     /// same.
     #[must_use]
     pub fn mutant<C: Choices>(&self, other: Option<&Self>, choices: &mut C) -> Option<Self> {
-        let own = tree(self)?;
-        let other = other.and_then(tree);
         (0..TRIES).find_map(|number| {
             // A stack and a program have little that fits into the other.
-            let other = other.as_ref().filter(|_| number < TRIES / 2);
-            let mutant = scenario(&changed(&own, other, choices))?;
-            (mutant != *self).then_some(mutant)
+            let other = other.filter(|_| number < TRIES / 2);
+            let mutant = self.changed(other, choices)?;
+            (mutant.scenario != self.scenario).then_some(mutant)
         })
     }
 
-    /// Returns true if a single try to make a mutant leads to a scenario.
-    #[cfg(test)]
-    pub(crate) fn is_mutant_valid<C: Choices>(
+    /// Returns a scenario made by a single try. It may be the same.
+    pub(crate) fn changed<C: Choices>(
         &self,
         other: Option<&Self>,
         choices: &mut C,
-    ) -> bool {
-        let (own, other) = (tree(self), other.and_then(tree));
-        own.is_some_and(|own| scenario(&changed(&own, other.as_ref(), choices)).is_some())
+    ) -> Option<Self> {
+        let nodes = changed(&self.nodes, other.map(|other| &other.nodes), choices);
+        // Deeper blocks could not be read from a text.
+        let can_be_read = nodes.depth() <= MAX_BLOCKS as usize;
+        let scenario = can_be_read.then(|| Scenario::of_nodes(&nodes.written()).ok())??;
+        Some(Self { scenario, nodes })
     }
-}
-
-/// Returns the nodes of a scenario's text.
-fn tree(scenario: &Scenario) -> Option<Block> {
-    Block::of_text(&parse::read(&scenario.to_string()).ok()?)
-}
-
-/// Returns the scenario whose text has these nodes, if they are one.
-fn scenario(text: &Block) -> Option<Scenario> {
-    let can_be_read = text.depth() <= MAX_BLOCKS as usize;
-    can_be_read.then(|| Scenario::of_nodes(&text.written()).ok())?
 }
 
 /// Makes some changes, and gives each name a meaning.
@@ -111,10 +121,12 @@ fn splice<C: Choices>(text: &mut Block, donor: &Block, choices: &mut C) -> Optio
     Some(())
 }
 
-/// Returns a node, by its block and its index there.
+/// Returns a node, by its block and its index there. Returns `None` for what is only read by people.
 fn any<'b, C: Choices>(text: &'b mut Block, choices: &mut C) -> Option<(&'b mut Block, usize)> {
     let count = text.count() as u32;
-    text.place(&mut (choices.below(count) as usize))
+    let (block, index) = text.place(&mut (choices.below(count) as usize))?;
+    let is_description = matches!(block.nodes.get(index)?.rule.name, "shows" | "tag");
+    (!is_description).then_some((block, index))
 }
 
 /// Changes one node or value. Returns `None` if the chosen change cannot be made there.

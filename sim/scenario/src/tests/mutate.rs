@@ -1,13 +1,13 @@
 //! Tests of mutants.
 
-use crate::Scenario;
+use crate::{Parent, Scenario};
 use clr_generate::{Choices, Seeded};
 use std::collections::BTreeSet;
 
 /// Returns every sixth text of the gallery.
-fn texts() -> Vec<Scenario> {
+fn texts() -> Vec<Parent> {
     let texts = clr_fixtures::gallery().iter().step_by(6);
-    texts.map(|text| super::parse(str::from_utf8(text.bytes).unwrap())).collect()
+    texts.map(|text| Parent::of_text(str::from_utf8(text.bytes).unwrap()).unwrap()).collect()
 }
 
 /// Changes bytes as libFuzzer does: values, removed and repeated parts.
@@ -38,20 +38,21 @@ fn mutants_are_scenarios() {
     let (mut all, mut of_bytes, mut once, mut crossed, mut tried) = (0, 0, 0, 0, 0);
     for (index, text) in texts.iter().enumerate() {
         let other = &texts[(index * 7 + 3) % texts.len()];
-        let original = text.to_string();
+        let original = text.scenario().to_string();
         for _ in 0..4 {
             all += 1;
             let bytes = changed_bytes(&original, &mut choices);
             let changed =
                 String::from_utf8(bytes).ok().and_then(|text| Scenario::parse(&text).ok());
-            of_bytes += u32::from(changed.is_some_and(|changed| changed != *text));
-            once += u32::from(text.is_mutant_valid(None, &mut choices));
-            crossed += u32::from(text.is_mutant_valid(Some(other), &mut choices));
+            of_bytes += u32::from(changed.is_some_and(|changed| changed != *text.scenario()));
+            once += u32::from(text.changed(None, &mut choices).is_some());
+            crossed += u32::from(text.changed(Some(other), &mut choices).is_some());
             if let Some(mutant) = text.mutant(None, &mut choices) {
                 tried += 1;
-                let printed = mutant.to_string();
-                assert!(Scenario::parse(&printed).as_ref() == Ok(&mutant), "{printed}");
-                assert!(mutant != *text);
+                let printed = mutant.scenario().to_string();
+                assert!(Scenario::parse(&printed).as_ref() == Ok(mutant.scenario()), "{printed}");
+                assert!(mutant.scenario() != text.scenario());
+                assert_eq!(mutant.scenario().about, text.scenario().about);
             }
         }
     }
@@ -65,10 +66,10 @@ fn mutants_are_scenarios() {
 #[test]
 fn mutants_depend_on_the_choices_alone() {
     let texts = texts();
-    let text = texts.iter().find(|text| text.profiler.is_some()).unwrap();
+    let text = texts.iter().find(|text| text.scenario().profiler.is_some()).unwrap();
     let mutant = |seed| {
         let mutant = text.mutant(Some(&texts[0]), &mut Seeded::new(seed));
-        mutant.map(|mutant| mutant.to_string())
+        mutant.map(|mutant| mutant.scenario().to_string())
     };
     let mutants: BTreeSet<_> = (0..24).filter_map(mutant).collect();
     assert!(mutants.len() >= 18, "{}", mutants.len());
@@ -79,7 +80,7 @@ fn mutants_depend_on_the_choices_alone() {
 /// schedule.
 #[test]
 fn each_part_of_a_history_is_changed() {
-    let text = Scenario::parse(
+    let text = Parent::of_text(
         "function \"App.Main\" { body { work 3 } }
         profiler { lock a b; thread t { lock a { lock b } }; thread u { lock b { lock a } } }
         explore seed=3 { expect on=net10-unix { deadlock; replay \"clr1:3b1c\" } }",
@@ -93,10 +94,11 @@ fn each_part_of_a_history_is_changed() {
     let mut choices = Seeded::new(2);
     for _ in 0..300 {
         let mutant = text.mutant(None, &mut choices).unwrap();
+        let (mutant, text) = (mutant.scenario(), text.scenario());
         changed[0] += u32::from(mutant.profiler != text.profiler);
         changed[1] += u32::from(mutant.program != text.program);
         changed[2] += u32::from(mutant.explore != text.explore);
-        changed[3] += u32::from(replay(&mutant).is_some() && replay(&mutant) != replay(&text));
+        changed[3] += u32::from(replay(mutant).is_some() && replay(mutant) != replay(text));
     }
     assert!(changed.iter().all(|count| *count > 5), "{changed:?}");
 }
@@ -106,13 +108,13 @@ fn each_part_of_a_history_is_changed() {
 fn mutants_of_deep_texts_can_be_read() {
     let deep = |depth| {
         let actions = format!("{}{}", "repeat 1 { ".repeat(depth), "}; ".repeat(depth));
-        Scenario::parse(&format!("function Main; profiler {{ thread t {{ {actions} }} }}"))
+        Parent::of_text(&format!("function Main; profiler {{ thread t {{ {actions} }} }}"))
     };
-    let deepest = (1..20).map(deep).take_while(Result::is_ok).last().unwrap().unwrap();
+    let deepest = (1..20).map(deep).take_while(Option::is_some).last().unwrap().unwrap();
     let mut choices = Seeded::new(3);
     for _ in 0..500 {
         let Some(mutant) = deepest.mutant(Some(&deepest), &mut choices) else { continue };
-        let printed = mutant.to_string();
-        assert!(Scenario::parse(&printed).as_ref() == Ok(&mutant), "{printed}");
+        let printed = mutant.scenario().to_string();
+        assert!(Scenario::parse(&printed).as_ref() == Ok(mutant.scenario()), "{printed}");
     }
 }

@@ -70,6 +70,14 @@ impl Literal<'_> {
     }
 }
 
+/// Returns the nodes with the given name.
+pub(crate) fn named<'d>(
+    nodes: &'d [Node<'d>],
+    name: &'static str,
+) -> impl Iterator<Item = &'d Node<'d>> {
+    nodes.iter().filter(move |node| node.name.text == name)
+}
+
 /// Converts the nodes that the parser of the `kdl` crate has read.
 pub(crate) fn nodes_of_kdl(document: &KdlDocument) -> Vec<Node<'static>> {
     document.nodes().iter().map(node_of_kdl).collect()

@@ -1,7 +1,7 @@
 //! Positions of stops, calls, searches and their expectations in a text.
 
 use super::Scenario;
-use super::document::Node;
+use super::document::{Node, named};
 use super::error::LineColumn;
 use super::parse;
 use super::snapshot::SnapshotCall;
@@ -87,12 +87,4 @@ pub(super) fn calls<'d>(
     let stops = named(nodes, "stop");
     let in_stops = stops.flat_map(move |stop| named(stop.children(), name));
     in_stops.chain(named(nodes, name))
-}
-
-/// Returns the nodes with the given name.
-pub(super) fn named<'d>(
-    nodes: &'d [Node<'d>],
-    name: &'static str,
-) -> impl Iterator<Item = &'d Node<'d>> {
-    nodes.iter().filter(move |node| node.name.text == name)
 }

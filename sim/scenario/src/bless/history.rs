@@ -2,13 +2,12 @@
 
 use super::{apply, end_of, indentation};
 use crate::Scenario;
-use crate::document::Node;
+use crate::document::{Node, named};
 use crate::error::ScenarioError;
 use crate::format::expected_history_text;
 use crate::histories::{ExpectedEnd, ExpectedHistory, Explored, HistoryDifference};
 use crate::parse;
 use crate::parse::tokens::Tokens;
-use crate::source_map::named;
 
 /// Updates the schedule string of each expectation whose search failed as expected. It is written
 /// if all generations of the expectation have the same string, and the text has none or an outdated

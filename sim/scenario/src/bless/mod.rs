@@ -5,7 +5,7 @@ mod mixed;
 mod snapshot;
 mod walk;
 
-use crate::document::Node;
+use crate::document::{Node, named};
 use crate::error::ScenarioError;
 use crate::histories::Explored;
 use crate::mixed::{ExpectedMixed, MixedAt, MixedReport};
@@ -13,7 +13,7 @@ use crate::parse;
 use crate::parse::tokens::{Token, Tokens};
 use crate::run_bare::StopReport;
 use crate::snapshot::{ExpectedSnapshot, Provenance};
-use crate::source_map::{SnapshotAt, calls, named};
+use crate::source_map::{SnapshotAt, calls};
 use crate::stopped_thread::SnapshotReport;
 use crate::{Scenario, Span};
 use clr_runtime::clause::Clause;

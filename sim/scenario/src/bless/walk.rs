@@ -2,14 +2,13 @@
 
 use super::{apply, end_of, indentation};
 use crate::Scenario;
-use crate::document::Node;
+use crate::document::{Node, named};
 use crate::error::ScenarioError;
 use crate::expect::{Expectation, ExpectedFrame, WalkEnd};
 use crate::format::expectation_text;
 use crate::parse;
 use crate::parse::tokens::Tokens;
 use crate::run_bare::StopReport;
-use crate::source_map::named;
 use crate::walk::FoundWalk;
 
 /// Rewrites the `expect` nodes of stops that are not met according to `reports`. All other bytes

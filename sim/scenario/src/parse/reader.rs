@@ -3,7 +3,7 @@
 use super::node::{Fields, Value};
 use super::words::{ALL_SAVED, caller, can_be_saved, number_of, target, word};
 use crate::ScenarioThread;
-use crate::document::{Entry, Literal, Name, Node};
+use crate::document::{Entry, Literal, Name, Node, named};
 use crate::error::Span;
 use crate::grammar::{Args, Kind, Level, NodeRule};
 use crate::hand_stack::PlacedThread;
@@ -11,7 +11,6 @@ use crate::histories::ThreadName;
 use crate::keywords::{Keyword, XMM, xmm_number};
 use crate::problem::{ExpectedSyntax, ProblemKind};
 use crate::snapshot::{SnapshotCaller, SnapshotThread};
-use crate::source_map::named;
 use crate::suggest::nearest;
 use clr_codegen::FunctionIndex;
 use clr_explore::LockName;
@@ -45,11 +44,11 @@ struct Names {
 impl Names {
     /// Collects the names that the profiler's nodes of the given name define, after the names in
     /// `before`.
-    fn of_profiler(nodes: &[Node<'_>], node: &str, before: &[String]) -> Self {
+    fn of_profiler(nodes: &[Node<'_>], node: &'static str, before: &[String]) -> Self {
         let mut names = Self { in_order: [].into(), numbers: BTreeMap::new() };
         let mut in_order = before.to_vec();
-        let nodes = named(nodes, "profiler").flat_map(Node::children);
-        for node in nodes.filter(|other| other.name.text == node) {
+        let profiler = named(nodes, "profiler");
+        for node in profiler.flat_map(|profiler| named(profiler.children(), node)) {
             in_order.extend(node.args().map(|arg| arg.text().unwrap_or_default().to_owned()));
         }
         for (name, number) in in_order.iter().zip(0..) {

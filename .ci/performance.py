@@ -98,12 +98,12 @@ def embedded():
 
 def properties():
     """Returns the programs per CPU second that a property compares with the model, each at many stops."""
-    built = run(["cargo", "test", "-q", "--profile", "bench", "-p", "clr-tests", "--test", "properties", "--no-run",
+    built = run(["cargo", "test", "-q", "--profile", "bench", "-p", "clr-tests", "--test", "runtime", "--no-run",
                  "--message-format", "json"], stdout=subprocess.PIPE)
     artifacts = [json.loads(line) for line in built.splitlines()]
     binary = [it["executable"] for it in artifacts if it.get("executable")][-1]
     before = load()
-    test = "world_properties::snapshots_are_what_the_model_says"
+    test = "properties::world_properties::snapshots_are_what_the_model_says"
     # The test itself, without cargo, which takes a second of the processor.
     (least, median, most), printed = cpu_seconds(
         [binary, "--exact", test, "--nocapture"], {**os.environ, "CLR_TEST_CASES": "15"})
@@ -111,7 +111,7 @@ def properties():
     calls = int(re.search(r"cases: (\d+)", printed)[1])
     return (f"| programs per CPU second | median | least | most |\n| --- | --: | --: | --: |\n| with {calls / programs:.0f} "
             f"compared snapshots each | {programs / median:.0f} | {programs / most:.0f} | {programs / least:.0f} |\n\n"
-            f"`CLR_TEST_CASES=15 cargo test --profile bench -p clr-tests --test properties`, only `{test.split('::')[1]}`: "
+            f"`CLR_TEST_CASES=15 cargo test --profile bench -p clr-tests --test runtime`, only `{test.split('::')[-1]}`: "
             f"{programs} programs. Load before: {before}.")
 
 

@@ -136,7 +136,7 @@ class Oracles:
     def __init__(self, copy, target):
         [self.tool] = cargo(copy, target, "build", "-p", "clrsim")
         self.unit = unit_tests(copy, target)
-        [self.models] = cargo(copy, target, "test", "-p", "clr-tests", "--test", "mixed", "--no-run")
+        [self.models] = cargo(copy, target, "test", "-p", "clr-tests", "--test", "runtime", "--no-run")
         gallery = ROOT / "fixtures/gallery"
         every = {path.relative_to(gallery).as_posix(): path for path in gallery.glob("*/*.kdl")}
         self.searching = {name for name, path in every.items()
@@ -166,7 +166,7 @@ class Oracles:
                       map(json.loads, replayed.splitlines()) if "file" in it and it["failed"] > 0]
         recording = recordings[0] if recordings else "-" if replayed else "does not end"
         return [shown, str(len(red)), failing(number, self.unit),
-                failing(number, self.models, "lookups", "promises_hold", CLR_TEST_CASES="0.2"), recording]
+                failing(number, self.models, "mixed::lookups", "promises_hold", CLR_TEST_CASES="0.2"), recording]
 
 
 def update_mutants():

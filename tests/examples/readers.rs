@@ -1,7 +1,7 @@
 //! Compares the unwind data of images as `clr_walker` and other readers read it: `.ci/real` runs it.
 //! Prints a JSON object a line, for each image that both can open.
 
-#[path = "../tests/unwinders/readers/mod.rs"]
+#[path = "../tests/code/unwinders/readers/mod.rs"]
 mod readers;
 
 use std::error::Error;

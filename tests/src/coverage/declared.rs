@@ -31,7 +31,7 @@ pub const TESTED: &[Tested] = &[
     Tested {
         clauses: &[23],
         generations: Generations::ALL,
-        file: "tests/tests/gallery/worked_stacks.rs",
+        file: "tests/tests/runtime/gallery/worked_stacks.rs",
         test: "context_flags_of_seeds_play_no_part",
     },
     Tested {
@@ -43,7 +43,7 @@ pub const TESTED: &[Tested] = &[
     Tested {
         clauses: &[89],
         generations: Generations::ALL,
-        file: "tests/tests/gallery/worked_stacks.rs",
+        file: "tests/tests/runtime/gallery/worked_stacks.rs",
         test: "callbacks_get_the_arguments_of_the_call",
     },
     Tested {
@@ -139,37 +139,37 @@ pub const TESTED: &[Tested] = &[
     Tested {
         clauses: &[137, 138],
         generations: Generations::ALL,
-        file: "walker/tests/win64/prologues.rs",
+        file: "walker/tests/it/win64/prologues.rs",
         test: "only_executed_operations_are_undone",
     },
     Tested {
         clauses: &[139, 140],
         generations: Generations::ALL,
-        file: "walker/tests/win64/epilogues.rs",
+        file: "walker/tests/it/win64/epilogues.rs",
         test: "an_epilogue_ends_in_a_return_or_a_tail_call",
     },
     Tested {
         clauses: &[141],
         generations: Generations::ALL,
-        file: "walker/tests/win64/epilogues.rs",
+        file: "walker/tests/it/win64/epilogues.rs",
         test: "a_jump_that_leaves_the_function_ends_an_epilogue",
     },
     Tested {
         clauses: &[142],
         generations: Generations::ALL,
-        file: "walker/tests/win64/epilogues.rs",
+        file: "walker/tests/it/win64/epilogues.rs",
         test: "other_lea_is_no_epilogue",
     },
     Tested {
         clauses: &[143],
         generations: Generations::ALL,
-        file: "walker/tests/win64/chains.rs",
+        file: "walker/tests/it/win64/chains.rs",
         test: "a_chain_to_itself_is_too_long",
     },
     Tested {
         clauses: &[144],
         generations: Generations::ALL,
-        file: "walker/tests/win64/prologues.rs",
+        file: "walker/tests/it/win64/prologues.rs",
         test: "a_machine_frame_has_rip_and_rsp",
     },
     Tested {

@@ -4,7 +4,7 @@
 //! results: HRESULTs, names, and the shapes of walks. No line has an address, an id, the number of a
 //! thread or a time, and nothing is asked of the process but the profiling interface. So the trace of a
 //! program in a CLR can be compared with that of the same program in a simulated runtime
-//! (`sim/cli/tests/doors.rs`).
+//! (`sim/cli/tests/it/external/doors/mod.rs`).
 //!
 //! ```text
 //! JITCompilationStarted Doors.B (41 calls)

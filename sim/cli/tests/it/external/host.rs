@@ -1,0 +1,340 @@
+//! `clrsim host` with guests in C++ and in Rust: libraries that the tool loads as a CLR does.
+//!
+//! The guests are compiled where there is a compiler; elsewhere the tests say that they were not run.
+
+use super::fields::{described, fields};
+use super::recorder;
+use super::tool::{Host, folder, guest, skipped, sources};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::process::Command;
+
+fn findings(account: &Value) -> Vec<&str> {
+    let all = account["findings"].as_array().unwrap();
+    all.iter().map(|one| one["finding"].as_str().unwrap()).collect()
+}
+
+/// Returns the results of a method's calls, with their numbers.
+fn results<'v>(account: &'v Value, method: &str) -> BTreeMap<&'v str, u64> {
+    let calls = account["calls"].as_array().unwrap().iter();
+    let results = calls
+        .filter(|call| call["name"] == method)
+        .flat_map(|call| call["results"].as_array().unwrap());
+    results.map(|one| (one["name"].as_str().unwrap(), one["count"].as_u64().unwrap())).collect()
+}
+
+#[test]
+fn a_sampler_is_loaded_called_and_explained() {
+    let Some(library) = guest("sampler", &[]) else { return };
+    let (code, text) = Host::new(&library, "jumps.kdl").args(&["--on", "net8-unix"]).run();
+    assert_eq!(code, 0);
+    insta::assert_snapshot!("sampler", text);
+}
+
+#[test]
+fn the_matrix_has_each_runtime() {
+    let Some(library) = guest("sampler", &[]) else { return };
+    let (code, text) = Host::new(&library, "jumps.kdl").args(&["--matrix"]).run();
+    assert_eq!(code, 0, "{text}");
+    insta::assert_snapshot!("sampler_matrix", text);
+    // This one wants ICorProfilerInfo10, which older runtimes lack.
+    let Some(library) = guest("misuse", &[]) else { return };
+    let (code, text) =
+        Host::new(&library, "jumps.kdl").args(&["--matrix"]).env("GUEST_MISUSE", "leak").run();
+    assert_eq!(code, 1, "{text}");
+    insta::assert_snapshot!("leak_matrix", text);
+}
+
+/// Each way to misuse the interface has its verdict, its findings and, of a crash, its place.
+#[test]
+fn each_misuse_is_named() {
+    let Some(library) = guest("misuse", &[]) else { return };
+    let run = |way: &str| {
+        let host = Host::new(&library, "jumps.kdl").args(&["--on", "net8-unix", "--timeout", "4"]);
+        host.env("GUEST_MISUSE", way).object()
+    };
+    for (way, verdict, found) in [
+        ("", "clean", &[][..]),
+        ("cancel", "refused", &[]),
+        ("runs", "threads", &["started-threads"]),
+        // It waits for the thread in Shutdown.
+        ("waits", "threads", &["started-threads"]),
+        ("leak", "findings", &["leak"]),
+        ("after-release", "findings", &["use-after-release"]),
+        ("over-release", "findings", &["over-release"]),
+        ("behind", "findings", &["wrote-behind"]),
+        ("wrong-id", "findings", &["unknown-id"]),
+        ("null", "findings", &["null-pointer", "leak"]),
+        ("wrong-thread", "process-ended", &["process-ended"]),
+        ("stop", "clean", &[]),
+        ("not-simulated", "clean", &[]),
+        ("late-hooks", "clean", &[]),
+        ("detach", "clean", &[]),
+    ] {
+        let account = run(way);
+        assert_eq!(account["verdict"], verdict, "{way}: {account:#}");
+        assert_eq!(findings(&account), found, "{way}");
+    }
+    // A walk from the seed reads more than there is.
+    if let Some(library) = guest("hooks", &[]) {
+        let host = Host::new(&library, "jumps.kdl").args(&["--on", "net8-unix"]);
+        let account = host.env("GUEST_HOOKS", "6").object();
+        assert_eq!(account["verdict"], "process-ended", "{account:#}");
+        assert_eq!(findings(&account), ["small-seed", "process-ended"]);
+    }
+    // The runtime stays suspended, and the other thread waits for that.
+    let host = Host::new(&library, "two_threads.kdl").args(&["--on", "net8-unix"]);
+    let account = host.env("GUEST_MISUSE", "suspends").object();
+    assert_eq!(account["verdict"], "stuck");
+    assert!(account["because"].as_str().unwrap().starts_with("all its threads wait"));
+    // A thread that is over before anybody looks is noticed by its call.
+    let account = run("joins");
+    assert_eq!(account["verdict"], "threads");
+    assert!(findings(&account).contains(&"wrong-thread"), "{account:#}");
+    assert_eq!(
+        results(&account, "SetEventMask"),
+        BTreeMap::from([("S_OK", 1), ("CLRSIM_E_WRONG_THREAD", 1)])
+    );
+}
+
+#[test]
+fn refusals_have_their_reasons() {
+    let Some(library) = guest("misuse", &[]) else { return };
+    let run = |way: &str| {
+        let host = Host::new(&library, "jumps.kdl").args(&["--on", "net8-unix"]);
+        host.env("GUEST_MISUSE", way).object()
+    };
+    let account = run("late-hooks");
+    let refused = &account["refusals"][0];
+    assert_eq!(refused["result"], "CORPROF_E_CALL_ONLY_FROM_INIT");
+    assert_eq!(refused["why"], "only Initialize may call the method");
+    let refused = |way: &str| {
+        let account = run(way);
+        let all = account["refusals"].as_array().unwrap().iter();
+        all.map(|one| one["result"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    // Before the runtime has started (C-002).
+    assert_eq!(
+        refused("early"),
+        ["CORPROF_E_STACKSNAPSHOT_UNSAFE", "CORPROF_E_RUNTIME_UNINITIALIZED"]
+    );
+    assert_eq!(refused("detach"), [""; 0]);
+    assert_eq!(refused("flags-detach"), ["CORPROF_E_IMMUTABLE_FLAGS_SET"]);
+    assert_eq!(refused("hooks-detach"), ["CORPROF_E_IRREVERSIBLE_INSTRUMENTATION_PRESENT"]);
+    let account = run("stop");
+    let refused = &account["refusals"][0];
+    assert_eq!(refused["result"], "CORPROF_E_STACKSNAPSHOT_ABORTED");
+    assert_eq!(refused["clauses"][0], "C-105");
+    let account = run("not-simulated");
+    assert_eq!(account["not_simulated"][0]["name"], "SetFunctionReJIT");
+}
+
+#[test]
+fn the_end_of_a_process_has_its_place() {
+    let Some(library) = guest("misuse", &[]) else { return };
+    let ended = |way: &str| {
+        let host = Host::new(&library, "jumps.kdl").args(&["--on", "net8-unix", "--timeout", "2"]);
+        let account = host.env("GUEST_MISUSE", way).object();
+        [&account["verdict"], &account["because"]].map(|text| text.as_str().unwrap().to_owned())
+    };
+    assert_eq!(ended("exit"), ["died", "an exit with the code 7 in Initialize"]);
+    assert_eq!(ended("leaves"), ["died", "it called exit in Initialize"]);
+    assert_eq!(ended("hang"), ["hung", "it did not return from JITCompilationStarted"]);
+    if cfg!(unix) {
+        assert_eq!(ended("abort"), ["died", "SIGABRT in Initialize"]);
+        assert_eq!(ended("crash"), ["died", "SIGSEGV in JITCompilationStarted"]);
+        assert_eq!(
+            ended("crash-in-walk"),
+            [
+                "died",
+                "SIGSEGV in JITCompilationStarted, in it DoStackSnapshot, in it StackSnapshotCallback"
+            ]
+        );
+    }
+}
+
+/// A profiler that was detached, or that has refused, is released and unloaded.
+#[test]
+fn a_profiler_is_unloaded_as_a_clr_does() {
+    let Some(library) = guest("misuse", &[]) else { return };
+    for (way, unloads) in [("detach", true), ("cancel", true), ("", false)] {
+        let host = Host::new(&library, "jumps.kdl").args(&["--on", "net8-unix"]);
+        let account = host.env("GUEST_MISUSE", way).object();
+        let steps = account["steps"].as_array().unwrap();
+        let unloaded = steps.last().unwrap()["name"] == "FreeLibrary";
+        assert_eq!(unloaded, unloads, "{way}");
+        let names: Vec<_> = account["callbacks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| one["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(names.contains(&"Shutdown"), way.is_empty(), "{way}");
+        assert_eq!(names.contains(&"ProfilerDetachSucceeded"), way == "detach", "{way}");
+        // The guest's own reference is the factory's, which has released it.
+        assert_eq!(account["references_left"], 0, "{way}");
+    }
+}
+
+/// Hooks of the four kinds come with the client's id, in order; methods that the mapper leaves out have
+/// none. A walk in hooks that code calls itself begins at no frame that the runtime knows.
+#[test]
+fn hooks_come_with_ids() {
+    let Some(library) = guest("hooks", &[]) else { return };
+    let printed = |hooks: &str, runtime: &str| {
+        let host = Host::new(&library, "jumps.kdl").args(&["--on", runtime]);
+        let account = host.env("GUEST_HOOKS", hooks).object();
+        assert_eq!(account["verdict"], "clean", "{account:#}");
+        account["printed"].as_str().unwrap().to_owned()
+    };
+    let slow = "\
+enter App.Main 00000000: App.Main native
+enter App.Load 00000000: App.Load App.Main native
+tailcall App.Load 00000000: App.Load App.Main native
+enter App.Work 00000000: App.Work App.Main native
+leave App.Work 00000000: App.Work App.Main native
+leave App.Main 00000000: App.Main native
+";
+    for runtime in ["net8-unix", "coreclr-3.1-windows"] {
+        assert_eq!(printed("1", runtime), slow, "{runtime}");
+        assert_eq!(printed("2", runtime), slow, "{runtime}");
+        let with_info: String = slow
+            .lines()
+            .map(|line| match line.split_once(" 00000000:") {
+                Some((front, rest)) if front.starts_with("enter") => {
+                    format!("{front} 8007007a 24 00000000:{rest}\n")
+                }
+                _ => format!("{line}\n"),
+            })
+            .collect();
+        assert_eq!(printed("4", runtime), with_info, "{runtime}");
+    }
+    if cfg!(target_arch = "x86_64") {
+        let fast = "enter 1 80004005:\nenter 1 80004005:\ntailcall 1 80004005:\nenter 1 80004005:\nleave 1 80004005:\nleave 1 80004005:\n";
+        assert_eq!(printed("3", "net8-unix"), fast);
+    }
+}
+
+/// On Unix the argument of a hook for entering is in r14, and hooks keep the return value.
+#[cfg(all(target_arch = "x86_64", unix))]
+#[test]
+fn a_hook_in_c_is_noticed() {
+    let Some(library) = guest("hooks", &[]) else { return };
+    let host = Host::new(&library, "jumps.kdl").args(&["--on", "net8-unix"]);
+    let account = host.env("GUEST_HOOKS", "5").object();
+    assert_eq!(findings(&account), ["changed-return-value"; 2]);
+    assert!(account["printed"].as_str().unwrap().starts_with("no client's id\nenter native"));
+}
+
+/// The recorder is a guest in Rust. It needs a thread of its own, which is the verdict.
+#[test]
+fn the_recorder_is_loaded_and_starts_a_thread() {
+    let Some(library) = recorder::library() else { return };
+    let out = folder().join("recorder.folded");
+    let settings = format!("mode=sample out={}", out.display());
+    let host = || {
+        let host = Host::new(&library, "jumps.kdl").args(&["--on", "net8-unix"]);
+        host.env("CLR_RECORDER", &settings)
+    };
+    // It makes objects of its own class alone.
+    let account = host().object();
+    assert_eq!(account["verdict"], "refused");
+    assert_eq!(
+        account["because"],
+        "DllGetClassObject: CLASS_E_CLASSNOTAVAILABLE: --clsid names the class"
+    );
+    let account = host().args(&["--clsid", recorder::CLASS]).object();
+    if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        assert_eq!(account["verdict"], "threads", "{account:#}");
+        assert_eq!(account["references_left"], 0);
+        assert_eq!(results(&account, "GetCodeInfo4"), BTreeMap::from([("S_OK", 1)]));
+    }
+}
+
+/// The sanitizers' libraries have to be in the process before the guest.
+#[cfg(target_os = "linux")]
+#[test]
+fn sanitizers_find_nothing_in_guests() {
+    let flags = ["-fsanitize=address,undefined", "-fno-sanitize=vptr", "-fno-sanitize-recover=all"];
+    let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
+    let answer = Command::new(compiler).arg("-print-file-name=libasan.so").output();
+    let found = answer.map(|answer| String::from_utf8(answer.stdout).unwrap()).unwrap_or_default();
+    let preloaded = Path::new(found.trim());
+    if !preloaded.is_absolute() {
+        return skipped("the C++ compiler has no AddressSanitizer of its own");
+    }
+    for (name, variable, value) in [
+        ("sampler", "GUEST_HOOKS", ""),
+        ("hooks", "GUEST_HOOKS", "1"),
+        ("hooks", "GUEST_HOOKS", "2"),
+        ("hooks", "GUEST_HOOKS", "4"),
+        ("misuse", "GUEST_MISUSE", "detach"),
+    ] {
+        let Some(library) = guest(name, &flags) else { return };
+        let host = Host::new(&library, "jumps.kdl").args(&["--on", "net8-unix"]);
+        let host = host.env("LD_PRELOAD", found.trim()).env("ASAN_OPTIONS", "detect_leaks=0");
+        let account = host.env(variable, value).object();
+        assert_eq!(account["verdict"], "clean", "{name} {value}: {account:#}");
+    }
+}
+
+/// The program calls an export of the library, in preemptive mode and with the text's numbers. One that the
+/// library does not have is named.
+#[test]
+fn exports_of_the_library_are_called() {
+    let Some(library) = guest("exports", &[]) else { return };
+    let host = |text: &str| Host::new(&library, text).args(&["--on", "net8-unix"]);
+    let account = host("exports.kdl").object();
+    assert_eq!(account["verdict"], "clean", "{account:#}");
+    assert_eq!(account["printed"], "1 4000000000 fedcba9876543210 255 0 7\n0 0 0 0 0 0\n");
+    let walks = account["walks"].as_array().unwrap();
+    assert_eq!(walks.len(), 2);
+    for walk in walks {
+        let frames = walk["frames"].as_array().unwrap().iter();
+        let places: Vec<_> = frames.map(|frame| frame["place"].as_str().unwrap()).collect();
+        assert!(matches!(&places[..], ["App.Load", "App.Main", _]), "{places:?}");
+        assert_eq!((&walk["result"], &walk["within"]), (&"S_OK".into(), &"Note".into()));
+    }
+    let missing = host("missing_export.kdl").object();
+    assert_eq!(missing["verdict"], "unloadable", "{missing:#}");
+    assert_eq!(missing["because"], "it does not export NoteTwice, which the text calls");
+    #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+    {
+        let (code, output) = host("missing_export.kdl").args(&["--schedules", "2"]).run();
+        assert!(code == 1 && output.contains("it does not export NoteTwice"), "{output}");
+        let (code, output) = host("exports.kdl").args(&["--schedules", "2"]).run();
+        assert!(code == 0, "{output}");
+    }
+}
+
+#[test]
+fn what_is_no_profiler_is_said() {
+    let text = sources().join("jumps.kdl");
+    let host = |library: &Path| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_clrsim"));
+        command.args(["host", "--on", "net8-unix"]).arg(library).arg(&text).output().unwrap()
+    };
+    let missing = host(&folder().join("missing.so"));
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("missing.so: entity not found"));
+    let unloadable = host(&text);
+    assert_eq!(unloadable.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&unloadable.stdout).contains("unloadable: its library cannot"));
+    let Some(library) = guest("nothing", &[]) else { return };
+    let nothing = host(&library);
+    assert_eq!(nothing.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&nothing.stdout).replace("\n  ", " ");
+    assert!(said.contains("it does not export DllGetClassObject"), "{said}");
+}
+
+#[test]
+fn every_field_is_described() {
+    let Some(library) = guest("misuse", &[]) else { return };
+    let mut printed = BTreeSet::new();
+    for way in ["leak", "stop", "not-simulated"] {
+        let host = Host::new(&library, "allocates.kdl").args(&["--on", "net8-unix"]);
+        fields(&host.env("GUEST_MISUSE", way).object(), &mut printed);
+    }
+    assert_eq!(printed, described("host"));
+}

@@ -1,0 +1,11 @@
+//! The tool with libraries that other programs make: a C++ compiler, and cargo.
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod doors;
+#[path = "../../../src/tests/fields.rs"]
+mod fields;
+mod host;
+#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+mod host_histories;
+mod recorder;
+mod tool;

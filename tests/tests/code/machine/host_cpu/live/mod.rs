@@ -1,0 +1,53 @@
+//! Comparison of the machine with the host's processor, step by step.
+
+mod forms;
+mod host;
+mod images;
+mod program;
+mod record;
+mod sequences;
+
+use crate::machine::host_cpu::state::{CODE, CODE_PAGES, CONSTANT, DATA, DATA_PAGES};
+use clr_tests::skipped;
+pub(crate) use host::TRACEE;
+use host::{EXECUTE, Host, READ, WRITE};
+
+/// Returns a process with everything mapped, or `None` if the system does not permit that.
+///
+/// # Panics
+/// If the system does not permit that, and the variable `CI_REQUIRE_PTRACE` or `CLR_TESTS_COMPLETE` is set.
+fn host() -> Option<Host> {
+    let start = || {
+        let mut host = Host::start()?;
+        host.map(CODE, CODE_PAGES, READ | EXECUTE)?;
+        host.map(DATA, DATA_PAGES, READ | WRITE)?;
+        host.map(CONSTANT, 1, READ)?;
+        Ok::<_, std::io::Error>(host)
+    };
+    match start() {
+        Ok(host) => Some(host),
+        Err(error) => {
+            let why = format_args!("no process can be stepped here: {error}");
+            skipped("CI_REQUIRE_PTRACE", why);
+            None
+        }
+    }
+}
+
+/// Returns true if the host's processor supports the instruction.
+fn is_supported(code: iced_x86::Code) -> bool {
+    use iced_x86::CpuidFeature;
+    code.cpuid_features().iter().all(|feature| match feature {
+        CpuidFeature::BMI1 => is_x86_feature_detected!("bmi1"),
+        CpuidFeature::BMI2 => is_x86_feature_detected!("bmi2"),
+        CpuidFeature::LZCNT => is_x86_feature_detected!("lzcnt"),
+        CpuidFeature::POPCNT => is_x86_feature_detected!("popcnt"),
+        CpuidFeature::AVX => is_x86_feature_detected!("avx"),
+        CpuidFeature::FMA => is_x86_feature_detected!("fma"),
+        CpuidFeature::SSE3 => is_x86_feature_detected!("sse3"),
+        CpuidFeature::SSE4_1 => is_x86_feature_detected!("sse4.1"),
+        CpuidFeature::CMPXCHG16B => is_x86_feature_detected!("cmpxchg16b"),
+        // Features of every 64-bit processor.
+        _ => true,
+    })
+}

@@ -1,0 +1,50 @@
+//! A real processor as the oracle of the machine, `clr_machine`.
+//!
+//! On Linux x86-64 the same code is stepped on the machine and, under ptrace, on the host's
+//! processor, and all state is compared after each instruction:
+//!
+//! * `live::forms`: each form of instruction that the machine knows, with registers, addresses and
+//!   immediates of many kinds, and operands at the edges of their ranges;
+//! * `live::sequences`: random programs, with jumps, loops and calls;
+//! * `live::images`: the test functions of the compiled images.
+//!
+//! If the system does not permit stepping a process, these tests are skipped and say so; with the
+//! variable `CI_REQUIRE_PTRACE` they fail. `CLR_TEST_CASES` makes them longer (such as 20) or
+//! shorter.
+//!
+//! On every host, `recorded` compares the machine with results recorded earlier on a processor
+//! (`cargo test -p clr-tests --test code machine::host_cpu -- --ignored` records new ones), and `info`
+//! compares the machine with iced-x86's information about instructions.
+//!
+//! Not compared: results that the manuals leave undefined (`defined`); the exceptions that mxcsr
+//! records; bits of rflags that are neither arithmetic nor DF. Not tested, though the machine knows
+//! them:
+//!
+//! * `syscall`, `int`, `int3`: the processor alone does not execute them;
+//! * `iretd`, which goes to 32-bit code;
+//! * `movsxd` to 16 bits: AMD's processors read 4 bytes of memory for it, Intel's 2;
+//! * selectors other than cs and ss, which depend on the system;
+//! * branches to an address of more than 48 bits: processors differ in where they fault;
+//! * bits in memory (`bt` and similar) whose number is also part of the address;
+//! * `ldmxcsr` of values that the machine does not implement, and flags that would change how the
+//!   process runs (TF, NT, AC), for `popfq` and `iretq`.
+
+mod check;
+mod defined;
+mod encodings;
+mod info;
+#[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+mod live;
+mod random;
+mod recorded;
+mod samples;
+mod state;
+
+/// The code of the process that is stepped: it would wait for its parent's end if it were resumed.
+#[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#[test]
+fn tracee() {
+    if std::env::var_os(live::TRACEE).is_some() {
+        std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();
+    }
+}

@@ -1,0 +1,4 @@
+//! Tests of machine code: of the emulated machine, of generated code, and of the unwinders.
+
+mod machine;
+mod unwinders;

@@ -1,0 +1,21 @@
+//! Tests of the unwinders of `clr_walker`: against recorded vectors, execution, other decoders, other
+//! unwinders, and mutants with known bugs.
+
+mod allocation;
+mod compact;
+mod epilogue_iced;
+mod every_instruction;
+mod funclets;
+mod jitted;
+mod libraries;
+mod lint;
+mod mutant_programs;
+mod mutants;
+mod others;
+mod readelf;
+mod readers;
+mod readobj;
+mod stepping;
+mod ucontext;
+mod version3;
+mod win64_vectors;

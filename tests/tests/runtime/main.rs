@@ -1,0 +1,8 @@
+//! Tests of the simulated runtime: texts, recordings, generated programs and histories; and of the project itself.
+
+mod gallery;
+mod mixed;
+mod project;
+mod properties;
+mod recordings;
+mod timeline;

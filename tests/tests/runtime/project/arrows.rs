@@ -1,0 +1,206 @@
+//! The crates, and who may depend on whom.
+//!
+//! The list is the architecture: a crate that needs an arrow which is not in it is in the wrong
+//! place, or the architecture changes, here and in `ARCHITECTURE.md`.
+
+use crate::project::repository::path;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+/// Crates of the workspace, lowest first, with the crates of the workspace that each may depend on
+/// (build-time and optional dependencies included, dev-dependencies apart).
+const ARROWS: &[(&str, &[&str])] = &[
+    ("clr-fixtures", &[]),
+    ("clr-coroutine", &[]),
+    ("clr-walker", &[]),
+    ("clr-com", &["clr-walker"]),
+    ("clr-recorder", &["clr-walker", "clr-com"]),
+    ("clr-lint", &["clr-walker"]),
+    ("clr-machine", &["clr-walker"]),
+    ("clr-codegen", &["clr-walker", "clr-machine"]),
+    ("clr-runtime", &["clr-walker", "clr-machine", "clr-codegen"]),
+    ("clr-world", &["clr-walker", "clr-machine", "clr-codegen", "clr-runtime"]),
+    ("clr-recording", &["clr-walker", "clr-machine", "clr-runtime"]),
+    ("clr-generate", &["clr-walker", "clr-codegen", "clr-runtime", "clr-world"]),
+    (
+        "clr-explore",
+        &["clr-coroutine", "clr-walker", "clr-machine", "clr-codegen", "clr-runtime", "clr-world"],
+    ),
+    (
+        "clr-scenario",
+        &["clr-walker", "clr-codegen", "clr-runtime", "clr-world", "clr-generate", "clr-explore"],
+    ),
+    (
+        "clr-host",
+        &[
+            "clr-walker",
+            "clr-com",
+            "clr-codegen",
+            "clr-explore",
+            "clr-machine",
+            "clr-runtime",
+            "clr-world",
+            "clr-scenario",
+        ],
+    ),
+    ("clr-sim", BELOW_THE_FACADE),
+    ("clrsim", TOOL),
+    ("clr-tests", TOOL),
+];
+
+/// The crates that the tool and the tests of the whole system depend on.
+const TOOL: &[&str] = &[
+    "clr-fixtures",
+    "clr-walker",
+    "clr-lint",
+    "clr-machine",
+    "clr-codegen",
+    "clr-runtime",
+    "clr-world",
+    "clr-recording",
+    "clr-generate",
+    "clr-explore",
+    "clr-scenario",
+    "clr-host",
+    "clr-sim",
+];
+
+/// The crates that the facade depends on: the same without the host and the facade.
+const BELOW_THE_FACADE: &[&str] = TOOL.split_at(TOOL.len() - 2).0;
+
+/// Dev-dependencies within the workspace. They must not point at the crate's own dependants, or
+/// publishing would go in a circle.
+const DEV_ARROWS: &[(&str, &[&str])] = &[
+    ("clr-walker", &["clr-coroutine", "clr-fixtures"]),
+    ("clr-recording", &["clr-fixtures"]),
+    ("clr-explore", &["clr-generate"]),
+    ("clr-scenario", &["clr-fixtures"]),
+];
+
+/// Crates that only the tool may use: no library parses arguments, prints, or embeds the gallery.
+const FOR_THE_TOOL: &[&str] = &["annotate-snippets", "anstream", "anstyle", "clap", "similar"];
+
+/// Dependencies of a crate: normal and build-time ones, and dev-dependencies.
+type Dependencies = (BTreeSet<String>, BTreeSet<String>);
+
+/// Returns the dependencies of each crate of the workspace.
+fn dependencies() -> BTreeMap<String, Dependencies> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(path(""))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    let of = |package: &Value| {
+        let mut found = Dependencies::default();
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let name = dependency["name"].as_str().unwrap().to_owned();
+            let is_dev = dependency["kind"].as_str() == Some("dev");
+            if is_dev { &mut found.1 } else { &mut found.0 }.insert(name);
+        }
+        found
+    };
+    packages.iter().map(|p| (p["name"].as_str().unwrap().to_owned(), of(p))).collect()
+}
+
+fn allowed<'a>(arrows: &[(&'a str, &'a [&'a str])], of: &str) -> BTreeSet<&'a str> {
+    arrows.iter().filter(|(name, _)| *name == of).flat_map(|(_, to)| to.iter().copied()).collect()
+}
+
+fn is_ours(name: &str) -> bool {
+    name == "clrsim" || name.starts_with("clr-")
+}
+
+/// Returns true where the tests run on the machine that has the toolchain, and not under wine or in
+/// an emulator.
+fn has_cargo() -> bool {
+    let answer = Command::new(env!("CARGO")).arg("--version").output();
+    let found = answer.is_ok_and(|output| output.status.success());
+    if !found {
+        eprintln!("skipped: cargo of the build does not run here");
+    }
+    found
+}
+
+#[test]
+fn crates_depend_on_lower_crates_alone() {
+    if !has_cargo() {
+        return;
+    }
+    let found = dependencies();
+    let names: BTreeSet<_> = found.keys().map(String::as_str).collect();
+    assert_eq!(names, ARROWS.iter().map(|(name, _)| *name).collect(), "crates of the workspace");
+    for (name, (normal, dev)) in &found {
+        let ours = |set: &'static [(&str, &[&str])], found: &BTreeSet<String>| {
+            let found: BTreeSet<_> =
+                found.iter().map(String::as_str).filter(|name| is_ours(name)).collect();
+            assert_eq!(found, allowed(set, name), "workspace dependencies of {name}");
+        };
+        ours(ARROWS, normal);
+        ours(DEV_ARROWS, dev);
+    }
+}
+
+/// Each list of `ARROWS` names only crates that stand before its own: there is no circle.
+#[test]
+fn the_list_of_arrows_has_no_circle() {
+    for (at, (name, to)) in ARROWS.iter().enumerate() {
+        for lower in *to {
+            assert!(ARROWS[..at].iter().any(|(name, _)| name == lower), "{name} → {lower}");
+        }
+    }
+}
+
+#[test]
+fn libraries_have_no_dependency_of_the_tool() {
+    if !has_cargo() {
+        return;
+    }
+    for (name, (normal, _)) in dependencies() {
+        let of_the_tool: Vec<_> =
+            FOR_THE_TOOL.iter().filter(|tool| normal.contains(**tool)).collect();
+        assert!(name == "clrsim" || of_the_tool.is_empty(), "{name} depends on {of_the_tool:?}");
+    }
+}
+
+/// Returns the third-party crates that `cargo tree -e normal` lists for a crate.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn tree(of: &str) -> BTreeSet<String> {
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "tree",
+            "--offline",
+            "-e",
+            "normal",
+            "--prefix",
+            "none",
+            "--format",
+            "{p}",
+            "-p",
+            of,
+        ])
+        .current_dir(path(""))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let names = lines.lines().filter_map(|line| line.split(' ').next());
+    names.filter(|name| !name.is_empty() && !is_ours(name)).map(str::to_owned).collect()
+}
+
+/// Other targets have other crates, and the host's toolchain may lack their sources.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn the_trees_of_architecture_are_those_of_cargo() {
+    let page = include_str!("../../../../ARCHITECTURE.md");
+    for of in ["clr-walker", "clr-sim", "clrsim"] {
+        let (_, list) = page.split_once(&format!("<!-- tree:{of} -->\n")).unwrap();
+        let (list, _) = list.split_once("\n\n").unwrap();
+        let listed: BTreeSet<_> =
+            list.split_whitespace().map(|name| name.trim_matches('`').to_owned()).collect();
+        assert_eq!(listed, tree(of), "cargo tree -e normal -p {of}");
+    }
+}

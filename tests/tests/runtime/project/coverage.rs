@@ -1,0 +1,78 @@
+//! Tests that every clause is exercised where it holds, or is listed with a reason.
+
+use crate::project::repository::read;
+use clr_recording::Recording;
+use clr_recording::vectors::decompress;
+use clr_runtime::clause::Clause;
+use clr_scenario::Scenario;
+use clr_tests::coverage::{Cover, Coverage, HOLES, TESTED};
+use std::fmt::Write as _;
+use std::sync::OnceLock;
+
+/// Maximum size of a decompressed recording in bytes.
+const LIMIT: usize = 1 << 28;
+
+/// Returns the coverage by all recordings of the fixtures and all texts of the gallery.
+pub(crate) fn measured() -> &'static Coverage {
+    static MEASURED: OnceLock<Coverage> = OnceLock::new();
+    MEASURED.get_or_init(measure)
+}
+
+fn measure() -> Coverage {
+    let mut coverage = Coverage::new();
+    for fixture in clr_fixtures::all().iter().filter(|fixture| fixture.name.starts_with("clr/")) {
+        let text = String::from_utf8(decompress(fixture.bytes, LIMIT).unwrap()).unwrap();
+        coverage.add_recording(&Recording::parse(&text).unwrap()).unwrap();
+    }
+    for fixture in clr_fixtures::gallery() {
+        let scenario = Scenario::parse(core::str::from_utf8(fixture.bytes).unwrap()).unwrap();
+        coverage.add_scenario(&scenario).unwrap();
+    }
+    coverage
+}
+
+#[test]
+fn no_clause_has_lost_its_cover() {
+    let mut missing = String::new();
+    for (clause, generation, cover) in measured().cells() {
+        if cover == Cover::Missing {
+            writeln!(missing, "{clause} on {generation}").unwrap();
+        }
+    }
+    assert_eq!(missing, "", "exercise them, or explain why not in `coverage::HOLES`");
+}
+
+#[test]
+fn holes_are_holes() {
+    let coverage = measured();
+    for hole in HOLES {
+        assert!(hole.reason.ends_with('.'), "{}", hole.reason);
+        for number in hole.clauses {
+            let clause = Clause::new(*number);
+            let excused = |cover: &Cover| matches!(cover, Cover::Excused(_));
+            let covers: Vec<_> = hole
+                .generations
+                .iter()
+                .map(|generation| coverage.cover(clause, generation))
+                .collect();
+            assert!(covers.iter().any(excused), "{clause} is exercised everywhere");
+        }
+    }
+}
+
+/// A test that [`TESTED`] names must exist, and name the clause.
+#[test]
+fn tests_that_are_named_name_their_clauses() {
+    for tested in TESTED {
+        let text = read(tested.file);
+        let signature = format!("fn {}(", tested.test);
+        let at = text.find(&signature).unwrap_or_else(|| panic!("{}: {signature}", tested.file));
+        let end = text[at..].find("\n}").map_or(text.len(), |end| at + end);
+        // The documentation comment is before the function.
+        let start = text[..at].rfind("\n}").unwrap_or(0);
+        for number in tested.clauses {
+            let clause = Clause::new(*number).to_string();
+            assert!(text[start..end].contains(&clause), "{} does not name {clause}", tested.test);
+        }
+    }
+}

@@ -13,24 +13,25 @@ pub mod mutants;
 pub mod recorded;
 pub mod scheduled;
 pub mod shape;
-mod skipped;
 pub mod snapshot;
 pub mod world;
 
-pub use skipped::skipped;
-
 use std::path::PathBuf;
 
-/// Returns the number of cases that a property is tested with: `normal` times the variable
-/// `CLR_TEST_CASES` (such as 100, or 0.05 for a slow emulator), and at least 1.
+/// Part of the cases of a property that a plain `cargo test` runs.
+const QUICK: f64 = 0.1;
+
+/// Returns the number of cases that a property is tested with: `full` times the variable
+/// `CLR_TEST_CASES` (1 in `.ci/run`, more for campaigns, 0.05 for a slow emulator; unset, 0.1), and
+/// at least 1.
 #[must_use]
-pub fn cases(normal: u32) -> u32 {
+pub fn cases(full: u32) -> u32 {
     let factor = std::env::var("CLR_TEST_CASES")
         .ok()
         .and_then(|factor| factor.parse::<f64>().ok())
-        .unwrap_or(1.0);
+        .unwrap_or(QUICK);
     #[expect(clippy::cast_sign_loss, reason = "a negative factor gives 0 here")]
-    let cases = (f64::from(normal) * factor) as u32;
+    let cases = (f64::from(full) * factor) as u32;
     cases.max(1)
 }
 

@@ -18,22 +18,3 @@ pub fn shape(are_managed: impl IntoIterator<Item = bool>) -> String {
     }
     shape
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn callbacks_are_distinguished_by_their_shape() {
-        for (callbacks, expected) in [
-            ("", "none"),
-            ("mmN", "mN"),
-            ("mNmmN", "mNmN"),
-            ("mNmmNmN", "(mN)*"),
-            ("NmNmNmN", "N(mN)*"),
-            ("mNmNmNmm", "(mN)*m"),
-            ("mNNmNmN", "mNNmNmN"),
-            ("NmNmN", "NmNmN"),
-        ] {
-            assert_eq!(super::shape(callbacks.chars().map(|c| c == 'm')), expected);
-        }
-    }
-}

@@ -194,7 +194,7 @@ pub(super) fn check(folder: &Path) {
         let stem = Path::new(case.source).file_stem().unwrap().to_string_lossy().into_owned();
         let path = folder.join(format!("{stem}-{}.so", case.mistake));
         if !path.exists() {
-            assert!(compile(case.source, &[&format!("-DMISTAKE={}", case.mistake)], &path));
+            compile(case.source, &[&format!("-DMISTAKE={}", case.mistake)], &path);
         }
         let class = Guid::parse("00000000-0000-0000-0000-000000000000").unwrap();
         let mut visit = ScheduledVisit::open(&path, class, case.text, case.on, None).unwrap();

@@ -153,7 +153,7 @@ fn mutated_text_gives_errors_in_the_text() {
     // `CLR_TEST_CASES` scales the number of cases, as for the properties of `clr-tests`.
     let times = std::env::var("CLR_TEST_CASES").ok().and_then(|times| times.parse::<f64>().ok());
     #[expect(clippy::cast_sign_loss, reason = "a negative factor gives 0")]
-    let count = (4_000.0 * times.unwrap_or(1.0)) as u32;
+    let count = (4_000.0 * times.unwrap_or(0.1)) as u32;
     let mut random = Random(0x5CE0_A210);
     let (mut scenarios, mut formatted, mut refused) = (0, 0, 0);
     let texts: Vec<&str> = examples().chain([EVERYTHING, STACK]).collect();

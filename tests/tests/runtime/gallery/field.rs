@@ -1,5 +1,6 @@
 //! Failures reported by users: each public thread that a simulator can reproduce has its fixture.
 
+use crate::gallery::gallery;
 use clr_runtime::profiling::HResult;
 use clr_scenario::{ExpectedEnd, ExpectedOutcome, MixedClaim, Scenario, WalkEnd};
 
@@ -91,11 +92,10 @@ impl Ends {
         self.badly |= !well;
     }
 
-    fn file(&mut self, text: &str, threads: &[&str]) {
+    fn file(&mut self, text: &str, scenario: &Scenario, threads: &[&str]) {
         self.files += 1;
         let header = text.lines().take_while(|line| line.starts_with("//"));
         self.named |= header.into_iter().any(|line| threads.iter().any(|it| line.contains(it)));
-        let scenario = Scenario::parse(text).unwrap();
         let placed = scenario.stack.iter().flat_map(|stack| &stack.snapshots);
         let calls = scenario.stops.iter().flat_map(|stop| &stop.snapshots).chain(placed);
         for expect in calls.flat_map(|call| &call.expect) {
@@ -128,8 +128,8 @@ fn every_row_of_four_chapters_has_a_fixture_that_fails_and_one_that_passes() {
     for (number, chapter, threads) in ROWS {
         let mut ends = Ends::default();
         let start = format!("field/g{number:02}-");
-        let files = clr_fixtures::gallery().iter().filter(|file| file.name.starts_with(&start));
-        files.for_each(|file| ends.file(core::str::from_utf8(file.bytes).unwrap(), threads));
+        let files = gallery().filter(|(name, ..)| name.starts_with(&start));
+        files.for_each(|(_, text, scenario)| ends.file(text, scenario, threads));
         let Ends { files, named, well, badly } = ends;
         let badly = badly || RIGHT_ONLY.contains(&number);
         if CHAPTERS.contains(&chapter) && !(files > 0 && named && well && badly) {

@@ -2,7 +2,7 @@
 //! in and one that does not. The searches themselves are run with the main command, whose output a
 //! test of `clrsim` compares with the README.
 
-use crate::gallery::GALLERY;
+use crate::gallery::gallery;
 use clr_explore::Hazard;
 use clr_runtime::generation::Generation;
 use clr_scenario::{ExpectedEnd, Scenario};
@@ -15,9 +15,9 @@ const OF_LOCKS: core::ops::RangeInclusive<u8> = 1..=13;
 /// reproduced.
 const FIELD_OF_LOCKS: [u8; 11] = [3, 14, 17, 27, 36, 37, 38, 39, 40, 47, 53];
 
-fn searched(name: &str) -> Option<Scenario> {
-    let (_, _, scenario) = GALLERY.iter().find(|(file, ..)| *file == name)?;
-    (!scenario.explore.is_empty()).then(|| scenario.clone())
+fn searched(name: &str) -> Option<&'static Scenario> {
+    let (_, _, scenario) = gallery().find(|(file, ..)| *file == name)?;
+    (!scenario.explore.is_empty()).then_some(scenario)
 }
 
 const fn survives(end: ExpectedEnd) -> bool {
@@ -158,7 +158,7 @@ const WITHOUT_TIME: [(u8, &str, &[&str]); 6] = [
 /// Returns the number of texts with a tag that run into the hazard, and of those that avoid it.
 fn pairs(tag: &str, hazard: Option<u8>) -> (usize, usize) {
     let mut counts = (0, 0);
-    for (name, _, scenario) in GALLERY.iter() {
+    for (name, _, scenario) in gallery() {
         let has = |wanted: &str| scenario.about.tags.iter().any(|tag| tag == wanted);
         if scenario.explore.is_empty() || !has(tag) {
             continue;

@@ -3,14 +3,15 @@
 mod field;
 mod hazards;
 mod reductions;
-
 mod situations;
 mod stories;
 mod texts;
 mod walkers;
 mod worked_stacks;
 
-use clr_scenario::Scenario;
+use clr_runtime::generation::Generation;
+use clr_scenario::{RunOnError, Scenario, SnapshotReport};
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// The files of the gallery with their names, texts and scenarios. All tests share one parse.
@@ -26,7 +27,23 @@ static GALLERY: LazyLock<Vec<(&str, &str, Scenario)>> = LazyLock::new(|| {
     parsed.collect()
 });
 
+/// The calls of a text on a runtime.
+type Reports = Result<Vec<SnapshotReport>, RunOnError>;
+
+/// The calls of each file on each runtime. All tests share one run.
+static CALLS: LazyLock<BTreeMap<(&str, Generation), Reports>> = LazyLock::new(|| {
+    let runs = gallery().flat_map(|(name, _, scenario)| {
+        Generation::ALL.into_iter().map(move |on| ((name, on), scenario.run_on(on)))
+    });
+    runs.collect()
+});
+
 /// Returns the files with their names, texts and scenarios.
-fn gallery() -> impl Iterator<Item = (&'static str, &'static str, Scenario)> {
-    GALLERY.iter().cloned()
+pub(crate) fn gallery() -> impl Iterator<Item = (&'static str, &'static str, &'static Scenario)> {
+    GALLERY.iter().map(|(name, text, scenario)| (*name, *text, scenario))
+}
+
+/// Returns the calls of a file on a runtime.
+pub(crate) fn calls(name: &'static str, on: Generation) -> &'static Reports {
+    CALLS.get(&(name, on)).expect("a file of the gallery")
 }

@@ -20,7 +20,7 @@ const MOST: u64 = 600;
 const TURNS: u64 = 2_000;
 
 /// Returns the texts whose histories are searched, with their names.
-fn searched() -> impl Iterator<Item = (&'static str, Scenario)> {
+fn searched() -> impl Iterator<Item = (&'static str, &'static Scenario)> {
     let is_searched =
         |scenario: &Scenario| !scenario.explore.is_empty() && scenario.profiler.is_some();
     let texts = gallery().map(|(name, _, scenario)| (name, scenario));
@@ -74,7 +74,7 @@ fn independent_steps_can_change_places() {
     for (name, scenario) in searched() {
         texts += 1;
         for generation in [Generation::Net8Windows, Generation::Net8Unix] {
-            swaps += swap(name, &scenario, generation);
+            swaps += swap(name, scenario, generation);
         }
     }
     println!("{swaps} swaps in {texts} texts");
@@ -126,7 +126,7 @@ fn a_turn_changes_nothing_but_what_its_access_set_has() {
         for generation in
             [Generation::Net8Windows, Generation::Net8Unix, Generation::CoreClr31Windows]
         {
-            let Ok(exploring) = Exploring::new(&scenario, generation) else { continue };
+            let Ok(exploring) = Exploring::new(scenario, generation) else { continue };
             let mut explorer = exploring.explorer().unwrap();
             let what = format!("{name} on {generation}");
             let (random, before, turn) = (Random::new(7), None, None);
@@ -163,7 +163,7 @@ fn searches_by_content_find_what_searches_by_steps_find() {
     let (mut compared, mut by_content, mut by_steps) = (0, 0, 0);
     for (name, scenario) in searched() {
         for generation in [Generation::Net8Windows, Generation::CoreClr31Unix] {
-            let Ok(exploring) = Exploring::new(&scenario, generation) else { continue };
+            let Ok(exploring) = Exploring::new(scenario, generation) else { continue };
             let bound = Some(1);
             let Some((expected, histories)) = ends(&exploring, Exhaustive::new(bound).by_steps())
             else {

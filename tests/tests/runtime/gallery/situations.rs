@@ -2,6 +2,7 @@
 //! rebuild them: each scenario has an observed result, and each observed result is rebuilt or
 //! listed as a gap with a reason.
 
+use crate::gallery::{calls, gallery};
 use clr_runtime::Outcome;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::HResult;
@@ -62,18 +63,14 @@ fn observed() -> BTreeMap<Cell, u64> {
 struct Rebuilt {
     file: &'static str,
     situation: &'static str,
-    scenario: Scenario,
+    scenario: &'static Scenario,
 }
 
-fn gallery() -> Vec<Rebuilt> {
-    let files = clr_fixtures::gallery().iter();
-    let files = files.filter(|fixture| fixture.name.starts_with("situations/"));
-    let rebuilt = files.map(|fixture| {
-        let file = fixture.name;
-        let text = core::str::from_utf8(fixture.bytes).unwrap();
+fn rebuilt_files() -> Vec<Rebuilt> {
+    let files = gallery().filter(|(name, ..)| name.starts_with("situations/"));
+    let rebuilt = files.map(|(file, text, scenario)| {
         let situation = text.lines().next().and_then(|line| line.strip_prefix("// situation: "));
         let situation = situation.unwrap_or_else(|| panic!("{file} names no situation"));
-        let scenario = Scenario::parse(text).unwrap_or_else(|error| panic!("{file}: {error}"));
         Rebuilt { file, situation, scenario }
     });
     rebuilt.collect()
@@ -96,16 +93,16 @@ fn shape_of(found: &SnapshotResult) -> String {
 /// Returns the outcomes that the gallery rebuilds, and the problems of its files.
 fn rebuild(observed: &BTreeMap<Cell, u64>) -> (BTreeSet<Cell>, Vec<String>) {
     let (mut rebuilt, mut problems) = (BTreeSet::new(), Vec::new());
-    for file in gallery() {
+    for file in rebuilt_files() {
         for generation in RECORDED {
-            let reports = match file.scenario.run_on(generation) {
+            let reports = match calls(file.file, generation) {
                 Ok(reports) => reports,
                 Err(error) => {
                     problems.push(format!("{}, {generation}: {error}", file.file));
                     continue;
                 }
             };
-            for report in &reports {
+            for report in reports {
                 let call = file.scenario.call(report.stop, report.snapshot).unwrap();
                 let title = call.title.as_deref().unwrap_or_default();
                 let name = format!("{}, {generation}, {title}", file.file);
@@ -189,6 +186,22 @@ fn every_situation_is_rebuilt() {
     let observed = observed();
     let situations: BTreeSet<_> = observed.keys().map(|cell| cell.situation.as_str()).collect();
     assert_eq!(situations.len(), 95);
-    let rebuilt: BTreeSet<_> = gallery().into_iter().map(|file| file.situation).collect();
+    let rebuilt: BTreeSet<_> = rebuilt_files().into_iter().map(|file| file.situation).collect();
     assert_eq!(rebuilt, situations);
+}
+
+#[test]
+fn callbacks_are_distinguished_by_their_shape() {
+    for (callbacks, expected) in [
+        ("", "none"),
+        ("mmN", "mN"),
+        ("mNmmN", "mNmN"),
+        ("mNmmNmN", "(mN)*"),
+        ("NmNmNmN", "N(mN)*"),
+        ("mNmNmNmm", "(mN)*m"),
+        ("mNNmNmN", "mNNmNmN"),
+        ("NmNmN", "NmNmN"),
+    ] {
+        assert_eq!(shape(callbacks.chars().map(|c| c == 'm')), expected);
+    }
 }

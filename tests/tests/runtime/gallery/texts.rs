@@ -1,7 +1,7 @@
 //! Tests of every file of the gallery on every generation: the results of its calls, and the
 //! required parts of each text.
 
-use crate::gallery::gallery;
+use crate::gallery::{calls, gallery};
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::{Generation, Generations};
 use clr_scenario::{Scenario, SnapshotCall, format_text};
@@ -37,7 +37,7 @@ fn every_call_has_the_expected_result() {
     let mut problems = Problems::default();
     for (name, _, scenario) in gallery() {
         for generation in Generation::ALL {
-            let reports = match scenario.run_on(generation) {
+            let reports = match calls(name, generation) {
                 Ok(reports) => reports,
                 Err(error) => {
                     problems.0.push(format!("{name}, {generation}: {error}"));
@@ -157,7 +157,7 @@ fn every_file_says_what_it_shows() {
         let walks = scenario.stops.iter().any(|stop| !stop.expect.is_empty());
         let mixed = scenario.mixed_walks().next().is_some();
         let searched = !scenario.explore.is_empty();
-        problems.check(walks || mixed || searched || all_calls(&scenario).next().is_some(), || {
+        problems.check(walks || mixed || searched || all_calls(scenario).next().is_some(), || {
             format!("{name}: neither a snapshot nor a walk nor a search")
         });
         for at in scenario.mixed_walks() {
@@ -172,7 +172,7 @@ fn every_file_says_what_it_shows() {
                 format!("{name}, {title}: an expectation is hidden by an earlier one")
             });
         }
-        for call in all_calls(&scenario) {
+        for call in all_calls(scenario) {
             let title = call.title.as_deref().unwrap_or_default();
             problems.check(!call.expect.is_empty(), || format!("{name}, {title}: expects nothing"));
             for expect in &call.expect {
@@ -195,7 +195,7 @@ fn every_file_says_what_it_shows() {
 #[test]
 fn no_two_files_show_the_same() {
     let mut shown: Vec<_> =
-        gallery().map(|(name, _, scenario)| (scenario.about.shows, name)).collect();
+        gallery().map(|(name, _, scenario)| (&scenario.about.shows, name)).collect();
     shown.sort_unstable();
     let same = shown.windows(2).find(|pair| pair[0].0 == pair[1].0);
     assert_eq!(same, None);
@@ -208,7 +208,7 @@ fn all_worked_stacks_are_there() {
         let start = format!("e-{number:02}-");
         let files = gallery()
             .filter(|(name, ..)| subject(name).is_some_and(|subject| subject.starts_with(&start)));
-        let on = files.filter_map(|(_, _, scenario)| scenario.stack);
+        let on = files.filter_map(|(_, _, scenario)| scenario.stack.as_ref());
         let on = on.fold(Generations::NONE, |all, stack| all.with(stack.generations()));
         let expected = if number == 17 { Generations::WINDOWS } else { Generations::ALL };
         assert_eq!(on, expected, "{start}");

@@ -37,8 +37,8 @@ impl Drop for Problems {
 }
 
 /// Returns the stacks placed by hand, with their names.
-fn stacks() -> impl Iterator<Item = (&'static str, PlacedStack)> {
-    gallery().filter_map(|(name, _, scenario)| Some((name, scenario.stack?)))
+fn stacks() -> impl Iterator<Item = (&'static str, &'static PlacedStack)> {
+    gallery().filter_map(|(name, _, scenario)| Some((name, scenario.stack.as_ref()?)))
 }
 
 /// Calls `check` with every call on every stack, set up.
@@ -153,7 +153,7 @@ fn placed(generation: Generation, name: &str) -> (SyntheticProcess, SnapshotCall
 fn calls_of(generation: Generation, name: &str) -> (SyntheticProcess, Vec<SnapshotCall>) {
     let (_, stack) = stacks().find(|(other, _)| *other == name).expect("the gallery has the stack");
     let set = stack.synthetic_thread(generation).build().expect("the stack is consistent");
-    let mut calls = stack.snapshots;
+    let mut calls = stack.snapshots.clone();
     calls.retain(|call| call.applies_to(generation));
     (set, calls)
 }

@@ -4,7 +4,7 @@ use clr_generate::Seeded;
 use clr_tests::lookups::{Lookup, Mistake, expected, lookup, observed};
 use clr_tests::{cases, first_seed};
 
-/// Number of calls in a plain run.
+/// Number of calls in a full run.
 const CALLS: u32 = 20_000;
 
 fn drawn(n: u32) -> Lookup {

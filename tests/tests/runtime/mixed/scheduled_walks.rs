@@ -10,7 +10,7 @@ use clr_walker::mixed::Policy;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-/// Number of histories in a plain run.
+/// Number of histories in a full run.
 const HISTORIES: u32 = 4_000;
 /// Number of histories per program and policy.
 const OF_PROGRAM: u64 = 20;

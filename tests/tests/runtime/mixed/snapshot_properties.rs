@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use std::collections::BTreeMap;
 
-/// Number of calls in a plain run.
+/// Number of calls in a full run.
 const CALLS: u32 = 60_000;
 
 /// Counts of a campaign.

@@ -5,7 +5,7 @@ use clr_generate::{Seeded, synthetic_call};
 use clr_tests::mixed::{Staged, walk_staged};
 use clr_tests::{cases, first_seed};
 
-/// Number of stages in a plain run.
+/// Number of stages in a full run.
 const STAGES: u32 = 5_000;
 
 #[test]

@@ -6,15 +6,15 @@ use clr_scenario::Scenario;
 use clr_tests::mixed::{Examined, Failure, First, Plan, ReferenceWalker, Way, examine, shrink};
 use clr_tests::{cases, first_seed};
 
-/// Number of walks in a plain run.
+/// Number of walks in a full run.
 const WALKS: u32 = 100_000;
 /// Maximum number of steps between two stops.
 const STRIDE: u32 = 20;
 /// Maximum number of walks of one program.
 const WALKS_OF_PROGRAM: u64 = 400;
-/// Number of walks in a plain run that stops at every step.
+/// Number of walks in a full run that stops at every step.
 const THOROUGH_WALKS: u32 = 50_000;
-/// Number of walks in a plain run by the second walker.
+/// Number of walks in a full run by the second walker.
 const SECOND_WALKS: u32 = 50_000;
 
 /// Examines generated programs until `wanted` walks have been made.

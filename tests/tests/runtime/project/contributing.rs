@@ -15,8 +15,7 @@ const SCRIPTS: [&str; 3] = [".ci", ".clusterfuzzlite", "fuzz/oss-fuzz"];
 
 /// Returns true if `word` is the name of a variable of the project.
 fn is_variable(word: &str) -> bool {
-    let rest = word.strip_prefix("CLR_").or_else(|| word.strip_prefix("CI_REQUIRE_"));
-    rest.is_some_and(|rest| {
+    word.strip_prefix("CLR_").is_some_and(|rest| {
         !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
     })
 }

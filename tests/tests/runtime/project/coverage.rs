@@ -1,10 +1,10 @@
 //! Tests that every clause is exercised where it holds, or is listed with a reason.
 
+use crate::gallery::gallery;
 use crate::project::repository::read;
 use clr_recording::Recording;
 use clr_recording::vectors::decompress;
 use clr_runtime::clause::Clause;
-use clr_scenario::Scenario;
 use clr_tests::coverage::{Cover, Coverage, HOLES, TESTED};
 use std::fmt::Write as _;
 use std::sync::OnceLock;
@@ -24,9 +24,8 @@ fn measure() -> Coverage {
         let text = String::from_utf8(decompress(fixture.bytes, LIMIT).unwrap()).unwrap();
         coverage.add_recording(&Recording::parse(&text).unwrap()).unwrap();
     }
-    for fixture in clr_fixtures::gallery() {
-        let scenario = Scenario::parse(core::str::from_utf8(fixture.bytes).unwrap()).unwrap();
-        coverage.add_scenario(&scenario).unwrap();
+    for (_, _, scenario) in gallery() {
+        coverage.add_scenario(scenario).unwrap();
     }
     coverage
 }

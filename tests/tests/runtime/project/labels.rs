@@ -1,11 +1,11 @@
 //! Tests of the provenance that the texts of the gallery claim for their expectations.
 
+use crate::gallery::{calls, gallery};
 use crate::project::coverage::measured;
-use clr_fixtures::Fixture;
 use clr_runtime::Outcome;
 use clr_runtime::clause::{Clause, is_source_read};
 use clr_runtime::generation::{Generation, Generations};
-use clr_scenario::{ExpectedOutcome, ExpectedSnapshot, Provenance, Scenario, SnapshotReport};
+use clr_scenario::{ExpectedOutcome, ExpectedSnapshot, Provenance, SnapshotReport};
 use clr_tests::coverage::{Coverage, DIED, RecordedCall, outcome_word};
 use clr_tests::shape::shape;
 use std::collections::BTreeSet;
@@ -13,16 +13,8 @@ use std::collections::BTreeSet;
 /// Results of all recorded calls of some runtimes: generation, HRESULT and shape.
 const OBSERVED: &str = "situations/observed.tsv";
 
-fn texts() -> impl Iterator<Item = (&'static Fixture, Scenario)> {
-    clr_fixtures::gallery().iter().map(|fixture| {
-        let text = core::str::from_utf8(fixture.bytes).unwrap();
-        (fixture, Scenario::parse(text).unwrap())
-    })
-}
-
 /// Returns the situation that a text rebuilds, if it does.
-fn situation(fixture: &Fixture) -> Option<&'static str> {
-    let text = core::str::from_utf8(fixture.bytes).unwrap();
+fn situation(text: &str) -> Option<&str> {
     text.lines().next()?.strip_prefix("// situation: ")
 }
 
@@ -90,20 +82,20 @@ impl Recorded {
 fn observed_results_are_those_of_recorded_calls() {
     let recorded = Recorded::new();
     let mut problems = Vec::new();
-    for (fixture, scenario) in texts() {
+    for (name, text, scenario) in gallery() {
         for generation in Generation::ALL {
-            for report in scenario.run_on(generation).unwrap() {
+            for report in calls(name, generation).as_ref().unwrap() {
                 let call = scenario.call(report.stop, report.snapshot).unwrap();
                 let Some(expected) = report.expected.map(|at| &call.expect[at]) else { continue };
                 if matches!(expected.from, Provenance::Observed(_))
-                    && !recorded.has(&report, situation(fixture), generation, expected)
+                    && !recorded.has(report, situation(text), generation, expected)
                 {
                     let title = call.title.as_deref().unwrap_or_default();
                     let shape =
                         shape(report.found.frame_reports.iter().map(|it| it.function.is_some()));
                     problems.push(format!(
                         "{}, {title}, {generation}: {} {shape} by {:?}",
-                        fixture.name, report.found.outcome, expected.clauses
+                        name, report.found.outcome, expected.clauses
                     ));
                 }
             }
@@ -116,7 +108,7 @@ fn observed_results_are_those_of_recorded_calls() {
 #[test]
 fn observed_results_of_searches_are_those_of_observed_clauses() {
     let mut problems = Vec::new();
-    for (fixture, scenario) in texts() {
+    for (name, _, scenario) in gallery() {
         let walks = scenario.mixed_walks().flat_map(|at| &at.says.expect);
         let walks = walks.map(|it| (it.from, it.on, it.clauses.clone()));
         let searches = scenario.explore.iter().flat_map(|it| &it.expect);
@@ -130,7 +122,7 @@ fn observed_results_of_searches_are_those_of_observed_clauses() {
                     .any(|it| it.generations.contains(on) && it.source.ends_with("recordings"))
             };
             if matches!(from, Provenance::Observed(_)) && !on.iter().all(is_observed) {
-                problems.push(format!("{}, {on}: {clauses:?}", fixture.name));
+                problems.push(format!("{}, {on}: {clauses:?}", name));
             }
         }
     }
@@ -141,7 +133,7 @@ fn observed_results_of_searches_are_those_of_observed_clauses() {
 #[test]
 fn sources_are_claimed_where_they_were_read() {
     let mut problems = Vec::new();
-    for (fixture, scenario) in texts() {
+    for (name, _, scenario) in gallery() {
         let snapshots = scenario.snapshots().flat_map(|at| &at.call.expect);
         let walks = scenario.mixed_walks().flat_map(|at| &at.says.expect);
         let searches = scenario.explore.iter().flat_map(|it| &it.expect);
@@ -152,7 +144,7 @@ fn sources_are_claimed_where_they_were_read() {
         for (from, on) in claims {
             let unread: Vec<_> = on.iter().filter(|it| !is_source_read(*it)).collect();
             if from == Provenance::Source && !unread.is_empty() {
-                problems.push(format!("{}: {unread:?}", fixture.name));
+                problems.push(format!("{}: {unread:?}", name));
             }
         }
     }
@@ -161,14 +153,13 @@ fn sources_are_claimed_where_they_were_read() {
 
 #[test]
 fn reports_are_claimed_where_one_is_named() {
-    for (fixture, scenario) in texts() {
+    for (name, text, scenario) in gallery() {
         let walks = scenario.mixed_walks().flat_map(|at| &at.says.expect).map(|it| it.from);
         let snapshots = scenario.snapshots().flat_map(|at| &at.call.expect).map(|it| it.from);
         let searches = scenario.explore.iter().flat_map(|it| &it.expect).map(|it| it.from);
         let claims = walks.chain(snapshots).chain(searches).any(|it| it == Provenance::Reported);
-        let text = core::str::from_utf8(fixture.bytes).unwrap();
         let header = text.lines().take_while(|line| line.starts_with("//"));
         let names_one = header.into_iter().any(|line| line.contains('#'));
-        assert!(!claims || names_one, "{} names no report", fixture.name);
+        assert!(!claims || names_one, "{} names no report", name);
     }
 }

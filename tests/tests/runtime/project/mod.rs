@@ -7,6 +7,7 @@ mod contributing;
 mod coverage;
 mod dictionaries;
 mod evidence;
+mod fixtures;
 mod labels;
 mod mutants;
 mod references;

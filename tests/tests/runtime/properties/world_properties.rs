@@ -20,7 +20,7 @@ use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// Number of calls compared in a plain run.
+/// Number of calls compared in a full run.
 const CASES: u32 = 100_000;
 /// Maximum number of calls compared per program.
 const CASES_OF_PROGRAM: u64 = 400;

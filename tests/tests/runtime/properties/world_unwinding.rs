@@ -10,7 +10,7 @@ use clr_walker::unwind::{Position, Trust, Unwinder};
 use clr_world::{Activation, StepEvent, World};
 use std::collections::BTreeSet;
 
-/// Number of steps from native frames compared in a plain run.
+/// Number of steps from native frames compared in a full run.
 const CASES: u32 = 1_000_000;
 /// Maximum number of instructions of one program.
 const STEP_LIMIT: usize = 4_000;

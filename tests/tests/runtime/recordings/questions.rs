@@ -4,12 +4,13 @@
 //! The questions about callbacks are also put to the programs of `gallery/situations`, which the
 //! simulator executes: a difference from the recordings would be a mistake of the simulator.
 
+use crate::gallery::gallery;
 use crate::recordings::collection::{check, recordings};
 use clr_recording::{CallbackLine, FrameLine, Hex, Recording, WalkLine};
 use clr_runtime::FrameKind;
 use clr_runtime::frame::FrameShape;
 use clr_runtime::generation::{Generation, Known, Question};
-use clr_scenario::{Scenario, SnapshotCall};
+use clr_scenario::SnapshotCall;
 use clr_tests::recorded::Counts;
 use clr_walker::registers::{Gpr, Registers};
 use std::collections::BTreeMap;
@@ -104,14 +105,10 @@ fn recorded_calls() -> Vec<Call> {
 /// Returns the calls of the programs in `gallery/situations`, executed on every generation.
 fn simulated_calls() -> Vec<Call> {
     let mut calls = Vec::new();
-    for fixture in clr_fixtures::gallery() {
-        if !fixture.name.starts_with("situations/") {
-            continue;
-        }
-        let text = core::str::from_utf8(fixture.bytes).unwrap();
-        let scenario = Scenario::parse(text).unwrap();
+    let situations = gallery().filter(|(name, ..)| name.starts_with("situations/"));
+    for (name, _, scenario) in situations {
         for generation in Generation::ALL {
-            for report in scenario.run_on(generation).unwrap() {
+            for report in crate::gallery::calls(name, generation).as_ref().unwrap() {
                 let call = scenario.call(report.stop, report.snapshot).unwrap();
                 let callbacks = report.found.frame_reports.iter().map(|report| {
                     let report = &report.frame_report;
@@ -127,7 +124,7 @@ fn simulated_calls() -> Vec<Call> {
                 });
                 calls.push(Call {
                     generation,
-                    name: format!("{}, {generation}, {}", fixture.name, title(call)),
+                    name: format!("{name}, {generation}, {}", title(call)),
                     is_plain: !title(call).contains("seed"),
                     is_seeded: title(call).contains("seed") && !title(call).contains("no seed"),
                     has_leaf: title(call).contains("another thread"),

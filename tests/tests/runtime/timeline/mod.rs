@@ -2,7 +2,7 @@
 //! book's site in a browser.
 
 mod browser;
-mod page;
+mod external;
 mod rows;
 mod searched;
 mod seen;

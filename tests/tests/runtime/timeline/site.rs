@@ -3,7 +3,7 @@
 //! it has built.
 
 use crate::timeline::browser::Browser;
-use crate::timeline::page::{FAINT, overrides_the_scheme};
+use crate::timeline::external::{FAINT, overrides_the_scheme};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -106,7 +106,7 @@ fn tab_until(browser: &mut Browser, page: &str, wanted: impl Fn(&Value) -> bool)
 #[test]
 #[ignore = "needs a site: .ci/site, then .ci/site --check"]
 fn site_in_light_and_dark_on_a_phone_and_on_a_desk() {
-    let Some(mut browser) = Browser::start() else { return };
+    let mut browser = Browser::start();
     for page in PAGES.iter().chain([&TIMELINE]) {
         for (width, scheme) in [(1200, "light"), (1200, "dark"), (360, "light"), (360, "dark")] {
             browser.scheme(scheme);
@@ -129,7 +129,7 @@ fn site_in_light_and_dark_on_a_phone_and_on_a_desk() {
 #[test]
 #[ignore = "needs a site: .ci/site, then .ci/site --check"]
 fn site_as_a_screen_reader_gets_it() {
-    let Some(mut browser) = Browser::start() else { return };
+    let mut browser = Browser::start();
     browser.size(1200, 800);
     for page in PAGES {
         open(&mut browser, page);
@@ -156,7 +156,7 @@ fn site_as_a_screen_reader_gets_it() {
 #[test]
 #[ignore = "needs a site: .ci/site, then .ci/site --check"]
 fn site_by_keys_alone() {
-    let Some(mut browser) = Browser::start() else { return };
+    let mut browser = Browser::start();
     for (page, width) in
         [("book/the-tool.html", 1200), ("book/the-tool.html", 360), ("index.html", 360)]
     {
@@ -197,7 +197,7 @@ fn site_by_keys_alone() {
 #[test]
 #[ignore = "needs a site: .ci/site, then .ci/site --check"]
 fn site_search_finds_words_and_ids() {
-    let Some(mut browser) = Browser::start() else { return };
+    let mut browser = Browser::start();
     open(&mut browser, "gallery/seeds/index.html");
     browser.press("/");
     assert_eq!(browser.value("document.activeElement.id"), "site-words");

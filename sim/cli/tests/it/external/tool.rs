@@ -2,9 +2,10 @@
 #![allow(dead_code, reason = "a system without histories uses a part")]
 
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use tempfile::TempDir;
 
 /// The folder of the guests' sources and texts.
@@ -18,28 +19,17 @@ pub(crate) fn folder() -> &'static Path {
     FOLDER.get_or_init(|| TempDir::new().unwrap()).path()
 }
 
-/// Says that a test was not run, which is a failure where it must be.
-pub(crate) fn skipped(why: &str) {
-    assert!(std::env::var_os("CLR_TESTS_COMPLETE").is_none(), "not run: {why}");
-    eprintln!("not run: {why}");
+/// Returns a guest as a library, which the first test that asks for it compiles. It is named by its path from the folder
+/// of sources.
+pub(crate) fn guest(name: &str, flags: &[&str]) -> PathBuf {
+    static COMPILED: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
+    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    let library = || compile(name, flags);
+    compiled.entry(format!("{name} {flags:?}")).or_insert_with(library).clone()
 }
 
-/// Returns true if the compiler makes code for this process, which may run in an emulator.
-pub(crate) fn is_for_this_processor(compiler: &str) -> bool {
-    let answer = Command::new(compiler).arg("-dumpmachine").output();
-    answer.is_ok_and(|answer| {
-        String::from_utf8_lossy(&answer.stdout).starts_with(std::env::consts::ARCH)
-    })
-}
-
-/// Compiles a guest, named by its path from the folder of sources, as a library. Returns `None`, and says so, if there is
-/// no compiler.
-pub(crate) fn guest(name: &str, flags: &[&str]) -> Option<PathBuf> {
+fn compile(name: &str, flags: &[&str]) -> PathBuf {
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
-    if !is_for_this_processor(&compiler) {
-        skipped("no C++ compiler for this processor");
-        return None;
-    }
     let stem = Path::new(name).file_stem().unwrap().to_string_lossy();
     let library = TempDir::new_in(folder()).unwrap().keep().join(format!("lib{stem}.so"));
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../host/include");
@@ -54,7 +44,7 @@ pub(crate) fn guest(name: &str, flags: &[&str]) -> Option<PathBuf> {
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(library)
+    library
 }
 
 /// The tool, with a guest and a text.

@@ -3,17 +3,15 @@
 //! On Linux x86-64 the same code is stepped on the machine and, under ptrace, on the host's
 //! processor, and all state is compared after each instruction:
 //!
-//! * `live::forms`: each form of instruction that the machine knows, with registers, addresses and
+//! * `external::forms`: each form of instruction that the machine knows, with registers, addresses and
 //!   immediates of many kinds, and operands at the edges of their ranges;
-//! * `live::sequences`: random programs, with jumps, loops and calls;
-//! * `live::images`: the test functions of the compiled images.
+//! * `external::sequences`: random programs, with jumps, loops and calls;
+//! * `external::images`: the test functions of the compiled images.
 //!
-//! If the system does not permit stepping a process, these tests are skipped and say so; with the
-//! variable `CI_REQUIRE_PTRACE` they fail. `CLR_TEST_CASES` makes them longer (such as 20) or
-//! shorter.
+//! These are ignored without `-- --ignored`, as a system may forbid to step a process.
 //!
 //! On every host, `recorded` compares the machine with results recorded earlier on a processor
-//! (`cargo test -p clr-tests --test code machine::host_cpu -- --ignored` records new ones), and `info`
+//! (`cargo test -p clr-tests --test code host_cpu::record -- --ignored` records new ones), and `info`
 //! compares the machine with iced-x86's information about instructions.
 //!
 //! Not compared: results that the manuals leave undefined (`defined`); the exceptions that mxcsr
@@ -32,19 +30,26 @@
 mod check;
 mod defined;
 mod encodings;
-mod info;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
-mod live;
+mod external;
+mod info;
 mod random;
 mod recorded;
 mod samples;
 mod state;
 
+#[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#[test]
+#[ignore = "rewrites fixtures/host_cpu"]
+fn record() {
+    external::record::record();
+}
+
 /// The code of the process that is stepped: it would wait for its parent's end if it were resumed.
 #[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 #[test]
 fn tracee() {
-    if std::env::var_os(live::TRACEE).is_some() {
+    if std::env::var_os(external::TRACEE).is_some() {
         std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).unwrap();
     }
 }

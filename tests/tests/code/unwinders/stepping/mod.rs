@@ -1,6 +1,6 @@
 //! Unwinding at every instruction of real libraries, compared with the true callers.
 //!
-//! On Linux x86-64 a C++ program ([`live`], `program.cpp`) is stepped by ptrace through libc,
+//! On Linux x86-64 a C++ program ([`external`], `program.cpp`) is stepped by ptrace through libc,
 //! libstdc++, libgcc, libm and the dynamic linker: sorting with callbacks, formatting, copying,
 //! allocation, mathematics, exceptions, nested signals and signals on their own stack, longjmp.
 //! [`shadow`] records the registers that each call must return with. At every instruction, the
@@ -8,10 +8,10 @@
 //! registers; for an interrupted caller, in all registers.
 //!
 //! [`vectors`] has recorded steps of such a run, for other hosts (`CLR_RECORD_STEPS=FILE cargo test
-//! -p clr-tests --test code unwinders::stepping` records new ones).
+//! -p clr-tests --test code stepping::record -- --ignored` records new ones).
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
-mod live;
+mod external;
 mod shadow;
 mod vectors;
 
@@ -23,6 +23,14 @@ fn recorded() -> (Vec<vectors::Image>, Vec<vectors::Vector>) {
     let file = clr_fixtures::get("dwarf/debian12.steps.jsonl.gz").unwrap();
     let text = decompress(file, DECOMPRESSED_LIMIT).unwrap();
     vectors::parse(str::from_utf8(&text).unwrap()).unwrap()
+}
+
+/// Rewrites the vectors.
+#[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#[test]
+#[ignore = "writes to the file that CLR_RECORD_STEPS names"]
+fn record() {
+    external::record();
 }
 
 #[test]

@@ -46,8 +46,9 @@ struct Counts {
 }
 
 #[test]
+#[ignore = "external: steps a process by ptrace"]
 fn every_form_does_as_on_the_host() {
-    let Some(mut host) = host() else { return };
+    let mut host = host();
     let mut machine = machine();
     let mut counts = Counts::default();
     let mut complaints = Complaints::default();

@@ -8,7 +8,6 @@ mod tracee;
 
 use crate::unwinders::stepping::shadow::Ended;
 use check::{Check, Examined};
-use clr_tests::skipped;
 use clr_walker::code_map::CodeMap;
 use clr_walker::image::elf::ElfImage;
 use flate2::Compression;
@@ -19,55 +18,39 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tracee::Tracee;
 
-/// The variable that makes these tests fail on hosts that cannot step a program.
-const REQUIRED: &str = "CI_REQUIRE_PTRACE";
-
-/// Compiles the program; `None` if there is no C++ compiler.
+/// Compiles the program.
 ///
 /// # Panics
-/// If the compiler refuses the program.
-fn compile(folder: &Path, options: &[&str]) -> Option<PathBuf> {
+/// If there is no compiler, or it refuses the program.
+fn compile(folder: &Path, options: &[&str]) -> PathBuf {
     let source =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/code/unwinders/stepping/program.cpp");
     let program = folder.join("program");
     let compiler = std::env::var_os("CXX").unwrap_or_else(|| "c++".into());
     let mut command = Command::new(compiler);
     command.args(options).arg("-o").arg(&program).arg(source);
-    match command.status() {
-        Ok(status) => {
-            assert!(status.success(), "the program does not compile: {command:?}: {status}");
-            Some(program)
-        }
-        Err(error) => {
-            skipped(REQUIRED, format_args!("no C++ compiler: {error}"));
-            None
-        }
-    }
+    let status = command.status().expect("a C++ compiler");
+    assert!(status.success(), "the program does not compile: {command:?}: {status}");
+    program
 }
 
 /// Steps through the program, compiled with these options. Returns the counts, and the lines of the
 /// vectors.
-fn step_through(options: &[&str]) -> Option<(Examined, Vec<String>)> {
+fn step_through(options: &[&str]) -> (Examined, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
-    let program = compile(folder.path(), options)?;
-    let tracee = match Tracee::start(&program) {
-        Ok(tracee) => tracee,
-        Err(error) => {
-            skipped(REQUIRED, format_args!("the program cannot be stepped: {error}"));
-            return None;
-        }
-    };
+    let program = compile(folder.path(), options);
+    let tracee = Tracee::start(&program).expect("a process that can be stepped");
     let modules = modules::modules(&tracee).unwrap();
     let mut map = CodeMap::new();
     for module in &modules {
         map.insert_elf(module.base, &ElfImage::parse(&module.bytes).unwrap()).unwrap();
     }
     let (seen, recorder) = Check::new(&modules, &map).run(&tracee);
-    Some((seen, recorder.lines()))
+    (seen, recorder.lines())
 }
 
 fn examine(options: &[&str]) {
-    let Some((seen, lines)) = step_through(options) else { return };
+    let (seen, lines) = step_through(options);
     println!("{seen:#x?}");
     println!("{} lines, {} bytes", lines.len(), lines.iter().map(String::len).sum::<usize>());
     // Callers are recorded at calls. Returns show that the recorded registers were the true ones.
@@ -81,22 +64,22 @@ fn examine(options: &[&str]) {
 }
 
 #[test]
+#[ignore = "external: steps a process by ptrace"]
 fn every_instruction_of_libraries_is_unwound() {
     // Library calls go through the procedure linkage table, and are bound at the first call.
     examine(&["-O2", "-DNUMBERS=40", "-Wl,-z,lazy"]);
 }
 
 #[test]
+#[ignore = "external: steps a process by ptrace"]
 fn the_same_without_optimization() {
     examine(&["-O0", "-DNUMBERS=20", "-Wl,-z,now"]);
 }
 
 /// Rewrites the vectors.
-#[test]
-#[ignore = "writes to the file that CLR_RECORD_STEPS names"]
-fn record() {
+pub(super) fn record() {
     let path = std::env::var_os("CLR_RECORD_STEPS").expect("CLR_RECORD_STEPS names a file");
-    let (_, lines) = step_through(&["-O2", "-Wl,-z,lazy"]).expect("a host that can be stepped");
+    let (_, lines) = step_through(&["-O2", "-Wl,-z,lazy"]);
     let mut gzip = GzEncoder::new(File::create(path).unwrap(), Compression::best());
     for line in lines {
         writeln!(gzip, "{line}").unwrap();

@@ -2,7 +2,7 @@
 
 use crate::machine::host_cpu::check::{execute, is_known};
 use crate::machine::host_cpu::encodings::{Encoding, encodings};
-use crate::machine::host_cpu::live::is_supported;
+use crate::machine::host_cpu::external::is_supported;
 use crate::machine::host_cpu::random::Random;
 use crate::machine::host_cpu::samples::{number, sample};
 use crate::machine::host_cpu::state::{CODE, Outcome};

@@ -86,8 +86,9 @@ pub(crate) const FAINT: &str = r#"(() => {
 })()"#;
 
 #[test]
+#[ignore = "external: needs Chromium"]
 fn every_moment_in_light_and_dark_narrow_and_wide() {
-    let Some(mut browser) = Browser::start() else { return };
+    let mut browser = Browser::start();
     let (history, edges) = frozen_in_malloc();
     let timeline = Timeline {
         history: &history,
@@ -134,8 +135,9 @@ fn every_moment_in_light_and_dark_narrow_and_wide() {
 }
 
 #[test]
+#[ignore = "external: needs Chromium"]
 fn by_keys_alone() {
-    let Some(mut browser) = Browser::start() else { return };
+    let mut browser = Browser::start();
     let (history, _) = frozen_in_malloc();
     let timeline = Timeline {
         history: &history,
@@ -220,8 +222,9 @@ fn by_keys_alone() {
 }
 
 #[test]
+#[ignore = "external: needs Chromium"]
 fn a_long_history_by_mouse() {
-    let Some(mut browser) = Browser::start() else { return };
+    let mut browser = Browser::start();
     let history = long(2000);
     assert_eq!(history.turns.len(), 2000);
     let timeline = Timeline {
@@ -264,8 +267,9 @@ fn a_long_history_by_mouse() {
 }
 
 #[test]
+#[ignore = "external: needs Chromium"]
 fn names_are_words_and_nothing_else() {
-    let Some(mut browser) = Browser::start() else { return };
+    let mut browser = Browser::start();
     let (history, edges) = hostile();
     let timeline = Timeline {
         history: &history,

@@ -104,8 +104,9 @@ fn lockstep(
 }
 
 #[test]
+#[ignore = "external: steps a process by ptrace"]
 fn programs_step_as_on_the_host() {
-    let Some(mut host) = host() else { return };
+    let mut host = host();
     let mut machine = machine();
     let supply = Supply::new(&mut machine);
     machine.set_access_log(true);

@@ -1,5 +1,4 @@
 //! The binary interface: slots, ids, and calls that go through a vtable by number.
-#![cfg(target_pointer_width = "64")]
 #![allow(non_snake_case)]
 
 use clr_com::*;

@@ -94,11 +94,12 @@ fn call(machine: &mut Machine, host: &mut Host, address: u64, k: u64) -> Result<
 }
 
 #[test]
+#[ignore = "external: steps a process by ptrace"]
 fn images_step_as_on_the_host() {
     for (name, least) in
         [("asm_raw", 20_000), ("gcc_O2", 7_000), ("clang_O2", 7_000), ("clang_O2_lld", 7_000)]
     {
-        let Some(mut host) = processes() else { return };
+        let mut host = processes();
         let mut machine = Machine::new();
         let data = clr_fixtures::get(&format!("win64/img/{name}.dll")).unwrap();
         let image = PeImage::parse(data).unwrap();

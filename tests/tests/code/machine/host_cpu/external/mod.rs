@@ -4,19 +4,18 @@ mod forms;
 mod host;
 mod images;
 mod program;
-mod record;
+pub(super) mod record;
 mod sequences;
 
 use crate::machine::host_cpu::state::{CODE, CODE_PAGES, CONSTANT, DATA, DATA_PAGES};
-use clr_tests::skipped;
 pub(crate) use host::TRACEE;
 use host::{EXECUTE, Host, READ, WRITE};
 
-/// Returns a process with everything mapped, or `None` if the system does not permit that.
+/// Returns a process with everything mapped.
 ///
 /// # Panics
-/// If the system does not permit that, and the variable `CI_REQUIRE_PTRACE` or `CLR_TESTS_COMPLETE` is set.
-fn host() -> Option<Host> {
+/// If the system does not permit that.
+fn host() -> Host {
     let start = || {
         let mut host = Host::start()?;
         host.map(CODE, CODE_PAGES, READ | EXECUTE)?;
@@ -24,14 +23,7 @@ fn host() -> Option<Host> {
         host.map(CONSTANT, 1, READ)?;
         Ok::<_, std::io::Error>(host)
     };
-    match start() {
-        Ok(host) => Some(host),
-        Err(error) => {
-            let why = format_args!("no process can be stepped here: {error}");
-            skipped("CI_REQUIRE_PTRACE", why);
-            None
-        }
-    }
+    start().expect("a process that can be stepped")
 }
 
 /// Returns true if the host's processor supports the instruction.

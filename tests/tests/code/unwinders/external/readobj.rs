@@ -1,10 +1,7 @@
 //! Comparison of the images that clr-walker and `llvm-readobj` parse.
-//!
-//! If the tool is not installed, these tests are skipped and say so, unless `CI_REQUIRE_LLVM` is
-//! set.
 
 use clr_generate::{Seeded, Size, program};
-use clr_tests::{cases, skipped};
+use clr_tests::cases;
 use clr_walker::code_map::CodeRegion;
 use clr_walker::image::RuntimeFunction;
 use clr_walker::image::pe::PeImage;
@@ -47,10 +44,9 @@ struct Epilogs {
     starts: Vec<u32>,
 }
 
-/// Compares the descriptions of an image by llvm-readobj and clr-walker. Returns the description,
-/// or `None` if llvm-readobj is not installed.
-fn check(image: &[u8]) -> Option<Description> {
-    let text = readobj(&for_windows(without_epilog_codes(image)))?;
+/// Compares the descriptions of an image by llvm-readobj and clr-walker, and returns it.
+fn check(image: &[u8]) -> Description {
+    let text = readobj(&for_windows(without_epilog_codes(image)));
     let ours = describe(image);
     let theirs = parse(image, &text);
     assert_eq!(ours.sections, theirs.sections);
@@ -59,27 +55,20 @@ fn check(image: &[u8]) -> Option<Description> {
     }
     assert_eq!(ours.functions.len(), theirs.functions.len());
     check_exports(image, &text);
-    Some(ours)
+    ours
 }
 
-/// Returns llvm-readobj's output for an image, or `None` if the tool cannot be run.
-fn readobj(image: &[u8]) -> Option<String> {
+/// Returns llvm-readobj's output for an image.
+fn readobj(image: &[u8]) -> String {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("image.dll");
     std::fs::write(&path, image).unwrap();
     let mut command = Command::new("llvm-readobj");
     command.args(["--unwind", "--sections", "--coff-exports"]).arg(&path);
-    match command.output() {
-        Ok(output) => {
-            let errors = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success() && errors.is_empty(), "{}: {errors}", output.status);
-            Some(String::from_utf8(output.stdout).unwrap())
-        }
-        Err(error) => {
-            skipped("CI_REQUIRE_LLVM", format_args!("llvm-readobj cannot be run: {error}"));
-            None
-        }
-    }
+    let output = command.output().expect("llvm-readobj");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && errors.is_empty(), "{}: {errors}", output.status);
+    String::from_utf8(output.stdout).unwrap()
 }
 
 fn parse_image(image: &[u8]) -> (PeImage<'_>, CodeRegion<'_>) {
@@ -299,12 +288,11 @@ fn fixture(name: &str) -> &'static [u8] {
 }
 
 #[test]
+#[ignore = "external: needs llvm-readobj"]
 fn the_fixtures_are_read_alike() {
     let mut functions = Vec::new();
     for name in IMAGES {
-        let Some(description) = check(fixture(name)) else {
-            return;
-        };
+        let description = check(fixture(name));
         functions.extend(description.functions);
     }
     let codes = || functions.iter().flat_map(|function| &function.codes);
@@ -323,6 +311,7 @@ fn the_fixtures_are_read_alike() {
 }
 
 #[test]
+#[ignore = "external: needs llvm-readobj"]
 fn generated_images_are_read_alike() {
     let (mut images, mut functions) = (0, Vec::new());
     let mut seeds = 0..;
@@ -336,9 +325,7 @@ fn generated_images_are_read_alike() {
         }
         let Ok(linked) = program.link() else { continue };
         for unit in linked.units.iter().filter(|unit| unit.format == clr_codegen::Format::Pe) {
-            let Some(description) = check(&unit.bytes) else {
-                return;
-            };
+            let description = check(&unit.bytes);
             functions.extend(description.functions);
             images += 1;
         }
@@ -360,11 +347,10 @@ fn generated_images_are_read_alike() {
 }
 
 #[test]
+#[ignore = "external: needs llvm-readobj"]
 fn a_changed_bit_is_noticed() {
     let image = fixture("asm_raw");
-    let Some(text) = readobj(&without_epilog_codes(image)) else {
-        return;
-    };
+    let text = readobj(&without_epilog_codes(image));
     let theirs = parse(image, &text);
     let (parsed, region) = parse_image(image);
     let entries = parsed.functions().iter().filter(|entry| {

@@ -8,7 +8,7 @@ mod summary;
 use clr_recording::vectors::decompress;
 use clr_recording::{RecordedCode, Recording, RecordingReplay};
 use clr_runtime::generation::Generation;
-use clr_runtime::profiling::{Call, HResult};
+use clr_runtime::profiling::{HResult, SnapshotRequest};
 use clr_runtime::{Context, Outcome};
 use clr_runtime::{FrameKind, Runtime};
 use clr_walker::profiling::{SnapshotCallback, SnapshotFlags};
@@ -63,7 +63,7 @@ fn target(generation: Generation, native: bool) -> SyntheticThread {
     if native { target } else { target.frame(FrameKind::Hijack, 0x1F_0100, "App.F1") }
 }
 
-fn snapshot(runtime: &Runtime<'_>, call: &Call<'_>) -> u32 {
+fn snapshot(runtime: &Runtime<'_>, call: &SnapshotRequest<'_>) -> u32 {
     let mut frames = 0;
     let callback: &mut SnapshotCallback<'_> = &mut |frame| {
         black_box(frame.ip);
@@ -95,9 +95,9 @@ fn measure_on(rounds: usize, generation: Generation) -> [Summary; NAMES.len()] {
         bytes[..seed.len()].copy_from_slice(&seed);
         bytes
     });
-    let plain = Call { flags: SnapshotFlags::DEFAULT, ..set.call() };
-    let contexts = Call { flags: SnapshotFlags::REGISTER_CONTEXT, ..set.call() };
-    let seeded = Call { seed: seed.as_ref().map(|seed| &seed[..]), ..plain };
+    let plain = SnapshotRequest { flags: SnapshotFlags::DEFAULT, ..set.call() };
+    let contexts = SnapshotRequest { flags: SnapshotFlags::REGISTER_CONTEXT, ..set.call() };
+    let seeded = SnapshotRequest { seed: seed.as_ref().map(|seed| &seed[..]), ..plain };
     let methods = Frames::of(&set, 1);
 
     let of_native = target(generation, true).build().expect("the stack is consistent");

@@ -13,8 +13,8 @@ use clr_runtime::Outcome;
 use clr_runtime::profiling::{Caller, GcRequest, HResult, ProfilerCallback};
 use clr_runtime::{OsThreadId, Profiler, Runtime, Wait};
 use clr_walker::profiling::{
-    CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, ProfilerInfo, ReJitId,
-    SnapshotCallback, SnapshotFlags, SnapshotFrame, ThreadId,
+    CallError, Effect, ForwardInfo, InfoMethod, ProfilerInfo, SnapshotCallback, SnapshotFrame,
+    SnapshotRequest, ThreadId,
 };
 
 type Result<T> = core::result::Result<T, CallError<Outcome>>;
@@ -23,19 +23,13 @@ type Result<T> = core::result::Result<T, CallError<Outcome>>;
 /// would a coroutine.
 const NESTED: u32 = 8;
 
-/// Methods that may trigger a GC, or wait for one: EnumThreads takes the lock of the thread list, which a GC holds.
-const TRIGGERING: [&str; 6] = [
-    "GetFunctionFromIP2",
-    "GetFunctionFromIP3",
-    "GetCodeInfo3",
-    "GetCodeInfo4",
-    "EnumThreads",
-    "ForceGC",
-];
-
 /// The state of the runtime that its methods look at.
 const ASKED: Footprint =
     Footprint::CODE.and(Footprint::RUNTIME).and(Footprint::THREADS).and(Footprint::SUSPENSION);
+
+/// The same, with what methods change.
+const CHANGED: Footprint =
+    Footprint::CODE.and(Footprint::RUNTIME).and(Footprint::THREADS).and(ASKED.read());
 
 /// `ICorProfilerInfo`, as called on a thread.
 ///
@@ -120,14 +114,18 @@ impl<'b> CurrentThread<'_, 'b> {
         name: &'static str,
         method: impl FnOnce(Caller<'_, 'b, Machine>) -> Result<T>,
     ) -> Result<T> {
-        let what = match name {
-            "ForceGC" => self.kernel.of_runtime(),
-            "SuspendRuntime" | "ResumeRuntime" if !Bug::SuspensionWithoutFootprint.is_planted() => {
-                self.kernel.of_runtime()
-            }
-            _ => Footprint::CODE | Footprint::RUNTIME | Footprint::THREADS | ASKED.read(),
-        };
-        self.call_touching(name, what, method)
+        let stops = InfoMethod::from_name(name).is_some_and(|it| it.has(Effect::StopsThreads));
+        let what = if stops { self.stopping() } else { CHANGED };
+        self.call_touching(name, None, what, method)
+    }
+
+    /// Returns the access set of a method that stops the threads of the runtime.
+    fn stopping(&self) -> Footprint {
+        if Bug::SuspensionWithoutFootprint.is_planted() {
+            CHANGED
+        } else {
+            self.kernel.of_runtime()
+        }
     }
 
     /// Checks a call that may trigger a GC or wait for one: a lock held during the call remains held
@@ -141,19 +139,20 @@ impl<'b> CurrentThread<'_, 'b> {
         }
     }
 
-    /// Calls a method of the runtime all of whose turns touch `what`.
-    fn call_touching<T>(
-        &self,
+    /// Calls a method of the runtime, about a thread if one is given, all of whose turns touch `what`.
+    fn call_touching<'c, T>(
+        &'c self,
         name: &'static str,
+        about: Option<ThreadId>,
         what: Footprint,
-        method: impl FnOnce(Caller<'_, 'b, Machine>) -> Result<T>,
+        method: impl FnOnce(Caller<'c, 'b, Machine>) -> Result<T>,
     ) -> Result<T> {
         let thread = self;
-        if TRIGGERING.contains(&name) {
+        if InfoMethod::from_name(name).is_some_and(|it| it.has(Effect::AwaitsGc)) {
             thread.may_trigger();
         }
         thread.switch();
-        thread.record(TurnEvent::Called(name, None));
+        thread.record(TurnEvent::Called(name, about.and_then(|id| thread.target_of(id))));
         let mut calls = 0;
         thread.kernel.change_thread(thread.me, |me| {
             me.calls += 1;
@@ -194,162 +193,44 @@ impl<'b> CurrentThread<'_, 'b> {
     }
 }
 
-impl<'b> Info<'_, '_, 'b> {
-    /// Calls a method that asks the runtime for something, and changes nothing that others ask for.
-    fn asks<T>(
-        self,
-        name: &'static str,
-        method: impl FnOnce(Caller<'_, 'b, Machine>) -> Result<T>,
+impl<'i, 'b> ForwardInfo for Info<'i, '_, 'b> {
+    type To = Caller<'i, 'b, Machine>;
+
+    fn forward<T>(
+        &self,
+        method: InfoMethod,
+        about: Option<ThreadId>,
+        call: impl FnOnce(&Self::To) -> Result<T>,
     ) -> Result<T> {
-        let what = if Bug::QuestionWithoutFootprint.is_planted() {
+        let what = if method.has(Effect::StopsThreads) {
+            self.thread.stopping()
+        } else if method.has(Effect::Changes) {
+            CHANGED
+        } else if Bug::QuestionWithoutFootprint.is_planted() {
             Footprint::default()
         } else {
             ASKED.read()
         };
-        self.thread.call_touching(name, what, method)
+        self.thread.call_touching(method.name(), about, what, |info| call(&info))
     }
 
-    fn call<T>(
-        self,
-        name: &'static str,
-        method: impl FnOnce(Caller<'_, 'b, Machine>) -> Result<T>,
-    ) -> Result<T> {
-        self.thread.call_runtime(name, method)
-    }
-}
-
-impl Info<'_, '_, '_> {
-    /// Collects all generations: `ForceGC`.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Caller::force_gc`].
-    pub fn force_gc(&self) -> Result<()> {
-        self.call("ForceGC", |info| info.force_gc())
-    }
-}
-
-impl ProfilerInfo for Info<'_, '_, '_> {
-    type Fatal = Outcome;
-
-    fn do_stack_snapshot(
+    fn forward_snapshot(
         &self,
-        id: ThreadId,
+        request: &SnapshotRequest<'_>,
         callback: Option<&mut SnapshotCallback<'_>>,
-        flags: SnapshotFlags,
-        client_data: u64,
-        context: Option<&[u8]>,
-        context_size: u32,
     ) -> Result<()> {
         let thread = self.thread;
-        self.asks("DoStackSnapshot", |info| {
-            thread.walk(id, || {
-                let mut recording_callback = callback.map(|callback| {
-                    |frame: &mut SnapshotFrame<'_>| {
-                        thread.begin_walk_callback();
-                        let wanted = callback(frame);
-                        thread.end_walk_callback();
-                        wanted
-                    }
-                });
-                let recording_callback = recording_callback
-                    .as_mut()
-                    .map(|recording_callback| recording_callback as &mut SnapshotCallback<'_>);
-                ProfilerInfo::do_stack_snapshot(
-                    &info,
-                    id,
-                    recording_callback,
-                    flags,
-                    client_data,
-                    context,
-                    context_size,
-                )
-            })
+        let mut recorded = callback.map(|callback| {
+            |frame: &mut SnapshotFrame<'_>| {
+                thread.begin_walk_callback();
+                let wanted = callback(frame);
+                thread.end_walk_callback();
+                wanted
+            }
+        });
+        self.forward(InfoMethod::DoStackSnapshot, None, |info| {
+            let recorded = recorded.as_mut().map(|it| it as &mut SnapshotCallback<'_>);
+            thread.walk(request.thread, || ProfilerInfo::do_stack_snapshot(info, request, recorded))
         })
-    }
-
-    fn get_function_from_ip(&self, ip: u64) -> Result<FunctionId> {
-        self.asks("GetFunctionFromIP", |info| info.get_function_from_ip(ip))
-    }
-
-    fn get_function_from_ip2(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
-        self.asks("GetFunctionFromIP2", |info| info.get_function_from_ip2(ip))
-    }
-
-    fn get_function_from_ip3(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
-        self.asks("GetFunctionFromIP3", |info| info.get_function_from_ip3(ip))
-    }
-
-    fn get_code_info(&self, function: FunctionId) -> Result<CodeRange> {
-        self.asks("GetCodeInfo", |info| info.get_code_info(function))
-    }
-
-    fn get_code_info2(&self, function: FunctionId, ranges: &mut [CodeRange]) -> Result<u32> {
-        self.asks("GetCodeInfo2", |info| info.get_code_info2(function, ranges))
-    }
-
-    fn get_code_info3(
-        &self,
-        function: FunctionId,
-        rejit: ReJitId,
-        ranges: &mut [CodeRange],
-    ) -> Result<u32> {
-        self.asks("GetCodeInfo3", |info| info.get_code_info3(function, rejit, ranges))
-    }
-
-    fn get_code_info4(&self, start: u64, ranges: &mut [CodeRange]) -> Result<u32> {
-        self.asks("GetCodeInfo4", |info| info.get_code_info4(start, ranges))
-    }
-
-    fn get_function_info2(
-        &self,
-        function: FunctionId,
-        frame_info: Option<FrameInfo<'_>>,
-        type_arguments: u32,
-    ) -> Result<FunctionInfo> {
-        self.asks("GetFunctionInfo2", |info| {
-            info.get_function_info2(function, frame_info, type_arguments)
-        })
-    }
-
-    fn get_current_thread_id(&self) -> Result<ThreadId> {
-        self.asks("GetCurrentThreadID", |info| info.get_current_thread_id())
-    }
-
-    fn get_thread_info(&self, thread: ThreadId) -> Result<u32> {
-        self.asks("GetThreadInfo", |info| {
-            self.thread.is_about(thread);
-            info.get_thread_info(thread)
-        })
-    }
-
-    fn get_handle_from_thread(&self, thread: ThreadId) -> Result<u64> {
-        self.asks("GetHandleFromThread", |info| {
-            self.thread.is_about(thread);
-            info.get_handle_from_thread(thread)
-        })
-    }
-
-    fn enum_threads(&self) -> Result<Vec<ThreadId>> {
-        self.asks("EnumThreads", |info| info.enum_threads())
-    }
-
-    fn initialize_current_thread(&self) -> Result<()> {
-        self.call("InitializeCurrentThread", |info| info.initialize_current_thread())
-    }
-
-    fn suspend_runtime(&self) -> Result<()> {
-        self.call("SuspendRuntime", |info| info.suspend_runtime())
-    }
-
-    fn resume_runtime(&self) -> Result<()> {
-        self.call("ResumeRuntime", |info| info.resume_runtime())
-    }
-
-    fn get_event_mask(&self) -> Result<EventMask> {
-        self.asks("GetEventMask", |info| info.get_event_mask())
-    }
-
-    fn set_event_mask(&self, mask: EventMask) -> Result<()> {
-        self.call("SetEventMask", |info| info.set_event_mask(mask))
     }
 }

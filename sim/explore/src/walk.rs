@@ -72,7 +72,7 @@ impl CurrentThread<'_, '_> {
     }
 
     /// Returns the thread that a walk of `id` looks at, if it is another one.
-    fn target_of(&self, id: ThreadId) -> Option<ThreadIndex> {
+    pub(super) fn target_of(&self, id: ThreadId) -> Option<ThreadIndex> {
         let os = self.kernel.runtime.thread_of(id, |thread| thread.os)?;
         self.kernel.index_of(os).filter(|target| *target != self.me)
     }

@@ -17,11 +17,7 @@ use crate::out::Answer;
 use crate::raise::Receiver;
 use crate::session::Inner;
 use crate::stage::Stage;
-use clr_com::{
-    ICorProfilerInfo5Methods, ICorProfilerInfo6Methods, ICorProfilerInfo7Methods,
-    ICorProfilerInfo11Methods, ICorProfilerInfo13Methods, ICorProfilerInfo14Methods,
-    ICorProfilerInfo15, ICorProfilerInfo15Methods, IUnknownMethods, OwnedObject,
-};
+use clr_com::{ICorProfilerInfo15, IUnknownMethods, OwnedObject};
 use clr_machine::Machine;
 use clr_runtime::metadata::{Module, TypeDef};
 use clr_runtime::profiling::Caller;
@@ -116,21 +112,3 @@ impl Call<'_> {
         }
     }
 }
-
-impl ICorProfilerInfo5Methods for Info {
-    unsafe fn GetEventMask2(&self, events_low: *mut u32, events_high: *mut u32) -> HResult {
-        // SAFETY: the profiler's pointers.
-        self.on("GetEventMask2", |call| unsafe { call.get_events(events_low, Some(events_high)) })
-    }
-
-    unsafe fn SetEventMask2(&self, events_low: u32, events_high: u32) -> HResult {
-        self.on("SetEventMask2", |call| call.set_events(events_low, events_high))
-    }
-}
-
-impl ICorProfilerInfo6Methods for Info {}
-impl ICorProfilerInfo7Methods for Info {}
-impl ICorProfilerInfo11Methods for Info {}
-impl ICorProfilerInfo13Methods for Info {}
-impl ICorProfilerInfo14Methods for Info {}
-impl ICorProfilerInfo15Methods for Info {}

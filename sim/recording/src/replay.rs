@@ -9,7 +9,7 @@ use super::{
     Recording, RecordingLoadError, SeedOrigin, SyntheticNative, TARGET, WalkLine,
 };
 use clr_runtime::explain::Event;
-use clr_runtime::profiling::{Call, HResult, SimulatedThread};
+use clr_runtime::profiling::{HResult, SimulatedThread, SnapshotRequest};
 use clr_runtime::{Context, Outcome};
 use clr_runtime::{FrameIdentities, Runtime, Suspension};
 use clr_walker::profiling::{
@@ -166,7 +166,13 @@ impl<'r> RecordingReplay<'r> {
         let thread = self.load(walk)?;
         let seed = walk.call.seed.as_ref().map(|seed| seed.bytes(generation));
         let flags = SnapshotFlags::REGISTER_CONTEXT;
-        let call = Call { thread, flags, seed: seed.as_deref(), context_size: 0, client_data: 0 };
+        let call = SnapshotRequest {
+            thread,
+            flags,
+            seed: seed.as_deref(),
+            context_size: 0,
+            client_data: 0,
+        };
         self.runtime.log.listen();
         self.runtime.on(CALLER).do_stack_snapshot(&call, Some(&mut |_| HResult::OK));
         let events = self.runtime.log.take();
@@ -239,7 +245,7 @@ impl<'r> RecordingReplay<'r> {
             Err(error) => return WalkVerdict::Different(WalkDifference::Load(error)),
         };
         let seed = walk.call.seed.as_ref().map(|seed| seed.bytes(generation));
-        let call = Call {
+        let call = SnapshotRequest {
             thread,
             flags: walk.flags(),
             seed: seed.as_deref(),

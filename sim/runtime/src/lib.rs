@@ -5,12 +5,12 @@
 //! use clr_machine::Machine;
 //! use clr_runtime::clause::Clause;
 //! use clr_runtime::generation::Generation;
-//! use clr_runtime::profiling::{Call, HResult};
+//! use clr_runtime::profiling::{SnapshotRequest, HResult};
 //! use clr_runtime::{Outcome, OsThreadId, Runtime};
 //!
 //! // A native thread asks for its own stack in a process without managed threads.
 //! let runtime = Runtime::new(Generation::CoreClr31Windows, Machine::new());
-//! let outcome = runtime.on(OsThreadId(1)).do_stack_snapshot(&Call::default(), None);
+//! let outcome = runtime.on(OsThreadId(1)).do_stack_snapshot(&SnapshotRequest::default(), None);
 //! assert_eq!(outcome, Outcome::Returned(HResult::OK));
 //!
 //! let rule = Clause::new(10).entry().expect("there is a C-010").rule;

@@ -2,7 +2,7 @@
 
 use super::expect::{UnwindErrorKind, WalkEnd};
 use super::hand_stack::{PlacedThread, SuspensionState, ThreadMode};
-use super::histories::{ProfilerMethod, ScriptSeed, WaitKind};
+use super::histories::{ScriptSeed, WaitKind};
 use super::mixed::{MixedClaim, MixedFrameKind, ReasonKind};
 use clr_codegen::{
     Allocation, CallForm, CallingConvention, CodeKind, ColdForm, EntryForm, EpilogueCfi, FrameSet,
@@ -277,20 +277,6 @@ terms! {
         "none" => (ScriptSeed::None),
         "leaf" => (ScriptSeed::Leaf),
         "top-managed" => (ScriptSeed::TopManaged),
-    }
-    ProfilerMethod {
-        "GetFunctionFromIP" => (ProfilerMethod::GetFunctionFromIp),
-        "GetFunctionFromIP2" => (ProfilerMethod::GetFunctionFromIp2),
-        "GetFunctionFromIP3" => (ProfilerMethod::GetFunctionFromIp3),
-        "GetFunctionInfo2" => (ProfilerMethod::GetFunctionInfo2),
-        "GetCodeInfo2" => (ProfilerMethod::GetCodeInfo2),
-        "GetThreadInfo" => (ProfilerMethod::GetThreadInfo),
-        "GetHandleFromThread" => (ProfilerMethod::GetHandleFromThread),
-        "GetCurrentThreadID" => (ProfilerMethod::GetCurrentThreadId),
-        "EnumThreads" => (ProfilerMethod::EnumThreads),
-        "ForceGC" => (ProfilerMethod::ForceGc),
-        "InitializeCurrentThread" => (ProfilerMethod::InitializeCurrentThread),
-        "GetEventMask" => (ProfilerMethod::GetEventMask),
     }
     WaitKind {
         "lock" => (WaitKind::Lock),

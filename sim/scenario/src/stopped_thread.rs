@@ -11,7 +11,7 @@ use super::snapshot_result::{
 use clr_runtime::Context;
 use clr_runtime::frame::layout::FrameConvention;
 use clr_runtime::generation::Generation;
-use clr_runtime::profiling::{Call, HResult};
+use clr_runtime::profiling::{HResult, SnapshotRequest};
 use clr_runtime::{OsThreadId, Runtime, Suspension};
 use clr_walker::profiling::{FunctionId, SnapshotCallback, SnapshotFlags, ThreadId};
 use clr_walker::registers::{Gpr, Registers};
@@ -185,7 +185,12 @@ impl SnapshotCall {
         let source = walked.unwrap_or(site.stopped());
         let seed = self.seed.as_ref().and_then(|seed| seed.bytes_at(site, source));
         let thread = site.id(self.thread);
-        let call = Call { thread, flags: self.flags, seed: seed.as_deref(), ..Call::default() };
+        let call = SnapshotRequest {
+            thread,
+            flags: self.flags,
+            seed: seed.as_deref(),
+            ..SnapshotRequest::default()
+        };
         let mut nested = vec![FoundNested::default(); self.nested.len()];
         let mut frame_reports = Vec::new();
         let callback: &mut SnapshotCallback<'_> = &mut |frame| {
@@ -222,7 +227,7 @@ impl SnapshotCall {
             let (thread, flags) = (site.id(call.thread), SnapshotFlags::REGISTER_CONTEXT);
             let callbacks = &mut found.callbacks;
             let outcome = runtime.on(site.os(call.by)).do_stack_snapshot(
-                &Call { thread, flags, ..Call::default() },
+                &SnapshotRequest { thread, flags, ..SnapshotRequest::default() },
                 Some(&mut |_| {
                     *callbacks += 1;
                     HResult::OK

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use clr_sim::harness::{Found, StackWalker, StoppedThread, judge};
-//! use clr_walker::profiling::{HResult, ProfilerInfo, SnapshotFlags};
+//! use clr_walker::profiling::{HResult, ProfilerInfo, SnapshotRequest, SnapshotFlags};
 //!
 //! /// Calls DoStackSnapshot without a seed.
 //! struct Unseeded;
@@ -22,7 +22,7 @@
 //!         let flags = SnapshotFlags::DEFAULT;
 //!         target
 //!             .info()
-//!             .do_stack_snapshot(target.thread, Some(&mut callback), flags, 0, None, 0)
+//!             .do_stack_snapshot(&SnapshotRequest::of(target.thread, flags), Some(&mut callback))
 //!             .map_err(|error| error.to_string())
 //!     }
 //! }

@@ -2,13 +2,13 @@
 
 use super::{Found, StackWalker, StoppedThread};
 use clr_runtime::Context;
-use clr_walker::profiling::{HResult, ProfilerInfo, SnapshotFlags, SnapshotFrame};
+use clr_walker::profiling::{HResult, ProfilerInfo, SnapshotFlags, SnapshotFrame, SnapshotRequest};
 use clr_walker::unwind::{Position, Unwinder};
 
 /// Maximum number of native frames to unwind.
 const LIMIT: usize = 64;
-/// sizeof(CONTEXT) on Windows, and `CONTEXT_FULL`.
-const SEED: (u32, u32) = (0x4D0, 0x10_000B);
+/// `CONTEXT_FULL`.
+const SEED_FLAGS: u32 = 0x10_000B;
 
 /// A basic walker: unwinds native frames up to the first one that the runtime knows, and seeds a
 /// snapshot there (C-037). The result is never wrong; the walk gives up where another thread must
@@ -20,11 +20,10 @@ impl StackWalker for Sampler {
     fn walk(&self, target: &StoppedThread<'_, '_>, found: &mut Vec<Found>) -> Result<(), String> {
         let info = target.info();
         let (mut registers, mut position) = (target.registers, Position::Interrupted);
-        let (size, flags) = SEED;
         let mut seed = None;
         for _ in 0..LIMIT {
             if info.get_function_from_ip(registers.rip).is_ok() {
-                seed = Some(Context { registers, flags }.to_bytes());
+                seed = Some(Context { registers, flags: SEED_FLAGS }.to_bytes());
                 break;
             }
             let unwinder = Unwinder::new(target.native());
@@ -39,8 +38,8 @@ impl StackWalker for Sampler {
             HResult::OK
         };
         let (flags, seed) = (SnapshotFlags::REGISTER_CONTEXT, seed.as_ref().map(|seed| &seed[..]));
-        info.do_stack_snapshot(target.thread, Some(&mut callback), flags, 0, seed, size)
-            .map_err(|error| error.to_string())?;
+        let request = SnapshotRequest::of(target.thread, flags).seeded(seed);
+        info.do_stack_snapshot(&request, Some(&mut callback)).map_err(|error| error.to_string())?;
         // S_OK may mean that nothing was walked at all.
         if found.is_empty() { Err("no managed frames".to_owned()) } else { Ok(()) }
     }

@@ -24,7 +24,7 @@ use clr_codegen::{
 use clr_runtime::Context;
 use clr_runtime::OsThreadId;
 use clr_runtime::generation::Generation;
-use clr_runtime::profiling::{Call, CallbackKind};
+use clr_runtime::profiling::{CallbackKind, SnapshotRequest};
 use clr_walker::profiling::{HResult, SnapshotCallback, SnapshotFlags};
 use clr_walker::unwind::Position;
 use core::fmt::Write as _;
@@ -81,11 +81,11 @@ fn callbacks(
         bytes[..context.len()].copy_from_slice(&context);
         bytes
     });
-    let call = Call {
+    let call = SnapshotRequest {
         thread: world.object(thread).unwrap(),
         flags: SnapshotFlags::REGISTER_CONTEXT,
         seed: bytes.as_deref(),
-        ..Call::default()
+        ..SnapshotRequest::default()
     };
     let mut found = Vec::new();
     let callback: &mut SnapshotCallback<'_> = &mut |frame| {

@@ -1,11 +1,10 @@
 //! A runtime and a thread that replay recorded answers.
 
 use clr_runtime::Runtime;
-use clr_runtime::profiling::Call;
 use clr_walker::memory::{Memory, Segment, Unreadable};
 use clr_walker::profiling::{
     CallError, FrameInfo, FunctionId, HResult, ProfilerInfo, ReJitId, SnapshotCallback,
-    SnapshotFlags, SnapshotFrame, StackBounds, StackRoot, TargetThread, ThreadContext, ThreadId,
+    SnapshotFrame, SnapshotRequest, StackBounds, StackRoot, TargetThread, ThreadContext, ThreadId,
 };
 use clr_walker::registers::CONTEXT_SIZE;
 use clr_world::synthetic::{CodeLocation, SELF, STACK, SyntheticProcess};
@@ -69,7 +68,7 @@ impl Scripted {
         let mut seed = set.seed(&first.function).expect("it is a row").to_bytes().to_vec();
         seed.resize(runtime.generation.context_size() as usize, 0);
         let mut reports = Vec::new();
-        let call = Call { seed: Some(&seed), ..set.call() };
+        let call = SnapshotRequest { seed: Some(&seed), ..set.call() };
         let outcome = runtime.on(SELF).do_stack_snapshot(
             &call,
             Some(&mut |frame| {
@@ -161,12 +160,8 @@ impl ProfilerInfo for Scripted {
 
     fn do_stack_snapshot(
         &self,
-        _: ThreadId,
+        request: &SnapshotRequest<'_>,
         callback: Option<&mut SnapshotCallback<'_>>,
-        _: SnapshotFlags,
-        client_data: u64,
-        _: Option<&[u8]>,
-        _: u32,
     ) -> Answer<()> {
         let callback = callback.expect("walks have one");
         for Report { function, ip, context } in self.reports.borrow_mut().iter_mut() {
@@ -175,7 +170,7 @@ impl ProfilerInfo for Scripted {
                 ip: *ip,
                 frame_info: FrameInfo::new(1),
                 context,
-                client_data,
+                client_data: request.client_data,
             });
             if result != HResult::OK {
                 return Err(CallError::Failed(HResult::ABORTED));

@@ -4,7 +4,7 @@ use arbitrary::{Result, Unstructured};
 use clr_explore::{CurrentThread, EventObject, ProfilerLock, Setup, ThreadIndex};
 use clr_runtime::profiling::CallbackKind;
 use clr_walker::profiling::{
-    HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, TargetThread as _,
+    HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, SnapshotRequest, TargetThread as _,
 };
 
 const LOCKS: usize = 3;
@@ -248,7 +248,8 @@ impl Shared {
             frames += 1;
             if frames < FRAMES { HResult::OK } else { HResult::FALSE }
         };
-        let _ =
-            me.info().do_stack_snapshot(id, Some(&mut told), SnapshotFlags::DEFAULT, 0, None, 0);
+        let _ = me
+            .info()
+            .do_stack_snapshot(&SnapshotRequest::of(id, SnapshotFlags::DEFAULT), Some(&mut told));
     }
 }

@@ -6,7 +6,7 @@ use super::{Broken, Checked, Mistake, model, promise, same, whole};
 use clr_generate::{SyntheticCall, SyntheticSeed};
 use clr_runtime::frame::{FrameShape, layout};
 use clr_runtime::generation::{Family, Os};
-use clr_runtime::profiling::{Call, HResult};
+use clr_runtime::profiling::{HResult, SnapshotRequest};
 use clr_runtime::{ContextSafety, MethodKind, THREAD_OBJECT_SIZE};
 use clr_runtime::{FAIL_FAST, Outcome};
 use clr_walker::memory::Memory;
@@ -45,12 +45,12 @@ impl<'c> Properties<'c> {
         self.family().os == Os::Unix
     }
 
-    fn call(&self) -> Call<'_> {
+    fn call(&self) -> SnapshotRequest<'_> {
         self.case.call(self.seed.as_deref())
     }
 
     /// Returns a request whose callback accepts all frames.
-    fn request<'r>(&self, call: Call<'r>) -> Request<'r> {
+    fn request<'r>(&self, call: SnapshotRequest<'r>) -> Request<'r> {
         let caller = self.case.caller;
         Request { caller, call, stop_at: None, null_callback: false, nested: false }
     }
@@ -364,7 +364,7 @@ impl<'c> Properties<'c> {
         let activation = SyntheticSeed::of_activation(0).bytes(self.set);
         let wild = [0xA5; 0x300];
         for seed in [None, Some(&activation[..]), Some(&[]), Some(&wild)] {
-            let other = self.make(&self.request(Call { seed, ..self.call() }));
+            let other = self.make(&self.request(SnapshotRequest { seed, ..self.call() }));
             same("a preemptive target's seed does not matter", full, &other)?;
         }
         Ok(())
@@ -376,7 +376,7 @@ impl<'c> Properties<'c> {
             return Ok(());
         };
         let thread = if self.case.thread == own { ThreadId(0) } else { own };
-        let other = self.make(&self.request(Call { thread, ..self.call() }));
+        let other = self.make(&self.request(SnapshotRequest { thread, ..self.call() }));
         same("0 is the caller's own id", full, &other)
     }
 
@@ -386,7 +386,7 @@ impl<'c> Properties<'c> {
             return Ok(());
         }
         let flags = SnapshotFlags(1 - self.case.flags.0);
-        let other = self.make(&self.request(Call { flags, ..self.call() }));
+        let other = self.make(&self.request(SnapshotRequest { flags, ..self.call() }));
         let alike = full.places().eq(other.places()) && full.outcome == other.outcome;
         promise("contexts change nothing", alike, || format!("{full:#x?}\nand\n{other:#x?}"))
     }
@@ -394,12 +394,13 @@ impl<'c> Properties<'c> {
     /// C-022, C-023: checks that contextSize and ContextFlags do not change the walk.
     fn sizes_and_flags_change_nothing(&self, full: &Observed) -> Result<(), Broken> {
         let context_size = !self.case.context_size;
-        let other = self.make(&self.request(Call { context_size, ..self.call() }));
+        let other = self.make(&self.request(SnapshotRequest { context_size, ..self.call() }));
         same("contextSize does not matter", full, &other)?;
         let Some(seed) = self.case.seed else { return Ok(()) };
         let changed = SyntheticSeed { flags: seed.flags ^ !XSTATE, ..seed };
         let bytes = changed.bytes(self.set);
-        let mut other = self.make(&self.request(Call { seed: Some(&bytes), ..self.call() }));
+        let mut other =
+            self.make(&self.request(SnapshotRequest { seed: Some(&bytes), ..self.call() }));
         for (report, original) in other.frame_reports.iter_mut().zip(&full.frame_reports) {
             if let (Some(context), Some(original)) = (&mut report.context, &original.context)
                 && context.flags == changed.flags
@@ -421,11 +422,12 @@ impl<'c> Properties<'c> {
         };
         let len = runtimes::seed_size(self.family(), seed.flags, seed.features);
         let long = SyntheticSeed { len, ..seed }.bytes(self.set);
-        let mut other = self.make(&self.request(Call { seed: Some(&long), ..self.call() }));
+        let mut other =
+            self.make(&self.request(SnapshotRequest { seed: Some(&long), ..self.call() }));
         other.digest = full.digest;
         same("a seed is not read further", full, &other)?;
         let short = SyntheticSeed { len: len - 1, ..seed }.bytes(self.set);
-        let other = self.make(&self.request(Call { seed: Some(&short), ..self.call() }));
+        let other = self.make(&self.request(SnapshotRequest { seed: Some(&short), ..self.call() }));
         let died = matches!(other.outcome, Outcome::AccessViolation { .. });
         let unexpected = other.outcome == HResult::UNEXPECTED.into();
         let fault = if self.is_unix() { died } else { unexpected };

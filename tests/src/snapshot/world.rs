@@ -1,7 +1,7 @@
 //! A staged thread on which each call is made from the same state.
 
 use super::journal::Journal;
-use clr_runtime::profiling::{Call, HResult};
+use clr_runtime::profiling::{HResult, SnapshotRequest};
 use clr_runtime::{Context, Outcome};
 use clr_runtime::{OsThreadId, Runtime, Thread};
 use clr_walker::profiling::{FunctionId, SnapshotCallback};
@@ -36,7 +36,7 @@ pub(super) const MAX_CALLBACKS: usize = 1000;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request<'c> {
     pub caller: OsThreadId,
-    pub call: Call<'c>,
+    pub call: SnapshotRequest<'c>,
     /// Index of the callback that ends the walk.
     pub stop_at: Option<usize>,
     pub null_callback: bool,

@@ -4,7 +4,7 @@ use crate::loaded::Loaded;
 use clr_generate::WorldCase;
 use clr_generate::world::{By, WorldCall};
 use clr_runtime::OsThreadId;
-use clr_runtime::profiling::{Call, CallbackKind};
+use clr_runtime::profiling::{CallbackKind, SnapshotRequest};
 use clr_runtime::{Context, Outcome};
 use clr_walker::profiling::{FunctionId, HResult, SnapshotFrame, ThreadId};
 use clr_world::World;
@@ -149,7 +149,7 @@ pub fn compare<'s>(
         bytes[..context.len()].copy_from_slice(&context);
     }
     let object = world.object(call.target).unwrap_or(ThreadId(0));
-    let made = Call {
+    let made = SnapshotRequest {
         thread: if question.unnamed { ThreadId(0) } else { object },
         flags: question.flags,
         seed: from.is_some().then_some(&bytes[..]),

@@ -12,7 +12,7 @@ use clr_walker::profiling::{FunctionId, HResult, ReJitId, ThreadId};
 use std::ffi::c_void;
 
 interfaces! {
-    HResult::OK;
+    ($) HResult::OK;
 
     /// `ICorProfilerCallback`: the events since .NET Framework 1.
     ICorProfilerCallback, ICorProfilerCallbackMethods, "176fbed1-a55c-4796-98ca-a9da0ef883e7":

@@ -6,7 +6,7 @@ use clr_walker::profiling::HResult;
 use std::ffi::c_void;
 
 interfaces! {
-    HResult::NOT_IMPLEMENTED;
+    ($) HResult::NOT_IMPLEMENTED;
 
     /// `IMetaDataEmit`: new types and members.
     IMetaDataEmit, IMetaDataEmitMethods, "ba3fee4c-ecb9-4e41-83b7-183fa41cd859":

@@ -6,7 +6,7 @@ use clr_walker::profiling::{HResult, ThreadId};
 use std::ffi::c_void;
 
 interfaces! {
-    HResult::NOT_IMPLEMENTED;
+    ($) HResult::NOT_IMPLEMENTED;
 
     /// An enumerator of objects.
     ICorProfilerObjectEnum, ICorProfilerObjectEnumMethods, "2c6269bd-2d13-4321-ae12-6686365fd6af":

@@ -12,7 +12,7 @@ use clr_walker::profiling::{CodeRange, FunctionId, HResult, ReJitId, ThreadId};
 use std::ffi::c_void;
 
 interfaces! {
-    HResult::NOT_IMPLEMENTED;
+    ($) HResult::NOT_IMPLEMENTED;
 
     /// `ICorProfilerInfo`: since .NET Framework 1.
     ICorProfilerInfo, ICorProfilerInfoMethods, "28b5557d-3f3f-48b4-90b2-5f9eea2f6c48":

@@ -213,8 +213,13 @@ impl Unimplemented for *mut c_void {
 
 /// Declares interfaces: `Interface, TraitOfItsMethods, "id": Base, TraitOfItsMethods`, then each
 /// method with its slot in the vtable. Methods that a type does not implement return `$default`.
+///
+/// A macro with the name of the trait implements one of its methods. The type has a method `on`, which takes the name
+/// and a closure:
+/// `GetRVA => rva` passes all arguments to `rva` of the closure's argument, `GetRVA = result` returns a result, and
+/// `ForceGC: force_gc` calls `force_gc` of `caller()` of the closure's argument.
 macro_rules! interfaces {
-    ($default:expr; $(
+    (($d:tt) $default:expr; $(
         $(#[$doc:meta])*
         $name:ident, $methods:ident, $iid:literal: $base:ident, $base_methods:ident {
             $($slot:literal $method:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)?;)*
@@ -251,6 +256,32 @@ macro_rules! interfaces {
                     self.unimplemented(stringify!($method));
                     $crate::interface::Unimplemented::with($default)
                 }
+            )*
+        }
+
+        #[doc(hidden)]
+        #[macro_export]
+        macro_rules! $methods {
+            $(
+                ($method => $d to:ident) => {
+                    unsafe fn $method(&self, $($argument: $type),*) -> clr_walker::profiling::HResult {
+                        // SAFETY: the caller answers for the arguments.
+                        self.on(stringify!($method), |call| unsafe { call.$d to($($argument),*) })
+                    }
+                };
+                ($method = $d answer:expr) => {
+                    unsafe fn $method(&self, $(_: $type),*) -> clr_walker::profiling::HResult {
+                        self.on(stringify!($method), |_| Ok($d answer))
+                    }
+                };
+                ($method: $d to:ident) => {
+                    unsafe fn $method(&self, $($argument: $type),*) -> clr_walker::profiling::HResult {
+                        self.on(stringify!($method), |call| {
+                            call.caller().$d to($($argument),*)?;
+                            Ok(clr_walker::profiling::HResult::OK)
+                        })
+                    }
+                };
             )*
         }
 

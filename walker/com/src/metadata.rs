@@ -8,7 +8,7 @@ use clr_walker::profiling::HResult;
 use std::ffi::c_void;
 
 interfaces! {
-    HResult::NOT_IMPLEMENTED;
+    ($) HResult::NOT_IMPLEMENTED;
 
     /// `IMetaDataImport`: names and signatures of types and members.
     IMetaDataImport, IMetaDataImportMethods, "7dac8207-d3ae-4c75-9b67-92801a497d44":

@@ -179,7 +179,7 @@ pub(crate) unsafe extern "system" fn release<T>(this: *mut c_void) -> u32 {
 }
 
 interfaces! {
-    HResult::NOT_IMPLEMENTED;
+    ($) HResult::NOT_IMPLEMENTED;
 
     /// `IClassFactory`: makes the profiler's object. `DllGetClassObject` returns one.
     IClassFactory, IClassFactoryMethods, "00000001-0000-0000-c000-000000000046": IUnknown, IUnknownMethods {

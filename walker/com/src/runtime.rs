@@ -7,7 +7,7 @@ use crate::{
 };
 use clr_walker::profiling::{
     CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, HResult, ProfilerInfo,
-    ReJitId, SnapshotCallback, SnapshotFlags, SnapshotFrame, ThreadId,
+    ReJitId, SnapshotCallback, SnapshotFrame, SnapshotRequest, ThreadId,
 };
 use std::convert::Infallible;
 use std::ffi::c_void;
@@ -31,6 +31,20 @@ type Called<T> = Result<T, CallError<Infallible>>;
 /// Returns `value` if the call succeeded.
 const fn called<T: Copy>(result: HResult, value: T) -> Called<T> {
     if result.is_failure() { Err(CallError::Failed(result)) } else { Ok(value) }
+}
+
+/// Makes a call that writes one value.
+fn one<T: Copy>(mut value: T, call: impl FnOnce(*mut T) -> HResult) -> Called<T> {
+    called(call(&raw mut value), value)
+}
+
+/// Makes a call that writes two values.
+fn two<T: Copy, U: Copy>(
+    (mut one, mut two): (T, U),
+    call: impl FnOnce(*mut T, *mut U) -> HResult,
+) -> Called<(T, U)> {
+    let result = call(&raw mut one, &raw mut two);
+    called(result, (one, two))
 }
 
 /// Returns an interface, if the runtime has it.
@@ -141,15 +155,12 @@ impl RuntimeInfo {
         rejit: ReJitId,
         starts: &mut [u64],
     ) -> Called<u32> {
-        let mut len = 0;
-        let room = starts.len() as u32;
-        let info = known(self.info9.as_ref())?;
+        let (room, info) = (starts.len() as u32, known(self.info9.as_ref())?);
+        let starts = starts.as_mut_ptr();
         // SAFETY: the pointers are to a local and to `room` elements.
-        let result = unsafe {
-            let starts = starts.as_mut_ptr();
-            info.GetNativeCodeStartAddresses(function, rejit, room, &raw mut len, starts)
-        };
-        called(result, len)
+        one(0, |len| unsafe {
+            info.GetNativeCodeStartAddresses(function, rejit, room, len, starts)
+        })
     }
 }
 
@@ -188,73 +199,67 @@ unsafe extern "system" fn on_frame(
 impl ProfilerInfo for RuntimeInfo {
     type Fatal = Infallible;
 
-    /// The context should be aligned to 16 bytes, as a CONTEXT is.
+    /// The seed should be aligned to 16 bytes, as a CONTEXT is.
     fn do_stack_snapshot(
         &self,
-        thread: ThreadId,
+        request: &SnapshotRequest<'_>,
         callback: Option<&mut SnapshotCallback<'_>>,
-        flags: SnapshotFlags,
-        client_data: u64,
-        context: Option<&[u8]>,
-        context_size: u32,
     ) -> Called<()> {
-        let context = context.map_or(null(), <[u8]>::as_ptr);
+        let SnapshotRequest { thread, flags, seed, context_size: size, client_data } = *request;
+        let seed = seed.map_or(null(), <[u8]>::as_ptr);
         let result = if let Some(callback) = callback {
             let mut snapshot = Snapshot { callback, client_data };
             let data = (&raw mut snapshot).cast();
-            // SAFETY: the callback expects these data; the context is a whole CONTEXT.
+            // SAFETY: the callback expects these data; the seed is a whole CONTEXT.
             unsafe {
                 let callback = Some(on_frame as _);
-                self.info.DoStackSnapshot(thread, callback, flags.0, data, context, context_size)
+                self.info.DoStackSnapshot(thread, callback, flags.0, data, seed, size)
             }
         } else {
             // SAFETY: without a callback the runtime refuses before it looks at anything.
             unsafe {
                 let data = client_data as *mut c_void;
-                self.info.DoStackSnapshot(thread, None, flags.0, data, context, context_size)
+                self.info.DoStackSnapshot(thread, None, flags.0, data, seed, size)
             }
         };
         called(result, ())
     }
 
     fn get_function_from_ip(&self, ip: u64) -> Called<FunctionId> {
-        let mut function = FunctionId(0);
-        // SAFETY: the runtime only looks the address up; the other pointer is to a local.
-        let result = unsafe { self.info.GetFunctionFromIP(ip as *const u8, &raw mut function) };
-        called(result, function)
+        // SAFETY: the runtime only looks the address up; here and below, the other pointers are to locals.
+        one(FunctionId(0), |function| unsafe {
+            self.info.GetFunctionFromIP(ip as *const u8, function)
+        })
     }
 
     fn get_function_from_ip2(&self, ip: u64) -> Called<(FunctionId, ReJitId)> {
-        let (mut function, mut rejit) = (FunctionId(0), ReJitId(0));
         let info = known(self.info4.as_ref())?;
-        let ip = ip as *const u8;
-        // SAFETY: as in `get_function_from_ip`.
-        let result = unsafe { info.GetFunctionFromIP2(ip, &raw mut function, &raw mut rejit) };
-        called(result, (function, rejit))
+        // SAFETY: as above.
+        two((FunctionId(0), ReJitId(0)), |function, rejit| unsafe {
+            info.GetFunctionFromIP2(ip as *const u8, function, rejit)
+        })
     }
 
     fn get_function_from_ip3(&self, ip: u64) -> Called<(FunctionId, ReJitId)> {
-        let (mut function, mut rejit) = (FunctionId(0), ReJitId(0));
         let info = known(self.info8.as_ref())?;
-        let ip = ip as *const u8;
-        // SAFETY: as in `get_function_from_ip`.
-        let result = unsafe { info.GetFunctionFromIP3(ip, &raw mut function, &raw mut rejit) };
-        called(result, (function, rejit))
+        // SAFETY: as above.
+        two((FunctionId(0), ReJitId(0)), |function, rejit| unsafe {
+            info.GetFunctionFromIP3(ip as *const u8, function, rejit)
+        })
     }
 
     fn get_code_info(&self, function: FunctionId) -> Called<CodeRange> {
-        let (mut start, mut size) = (null(), 0);
-        // SAFETY: the pointers are to locals.
-        let result = unsafe { self.info.GetCodeInfo(function, &raw mut start, &raw mut size) };
-        called(result, CodeRange { start: start as u64, size: size.into() })
+        // SAFETY: as above.
+        let (start, size) = two((null(), 0), |start, size| unsafe {
+            self.info.GetCodeInfo(function, start, size)
+        })?;
+        Ok(CodeRange { start: start as u64, size: size.into() })
     }
 
     fn get_code_info2(&self, function: FunctionId, ranges: &mut [CodeRange]) -> Called<u32> {
-        let (mut len, room) = (0, ranges.len() as u32);
-        // SAFETY: the pointers are to a local and to `room` elements.
-        let result =
-            unsafe { self.info.GetCodeInfo2(function, room, &raw mut len, ranges.as_mut_ptr()) };
-        called(result, len)
+        let (room, ranges) = (ranges.len() as u32, ranges.as_mut_ptr());
+        // SAFETY: here and below, there are `room` ranges.
+        one(0, |len| unsafe { self.info.GetCodeInfo2(function, room, len, ranges) })
     }
 
     fn get_code_info3(
@@ -263,20 +268,17 @@ impl ProfilerInfo for RuntimeInfo {
         rejit: ReJitId,
         ranges: &mut [CodeRange],
     ) -> Called<u32> {
-        let (mut len, room) = (0, ranges.len() as u32);
-        let info = known(self.info4.as_ref())?;
-        // SAFETY: as in `get_code_info2`.
-        let result =
-            unsafe { info.GetCodeInfo3(function, rejit, room, &raw mut len, ranges.as_mut_ptr()) };
-        called(result, len)
+        let (room, info) = (ranges.len() as u32, known(self.info4.as_ref())?);
+        let ranges = ranges.as_mut_ptr();
+        // SAFETY: as above.
+        one(0, |len| unsafe { info.GetCodeInfo3(function, rejit, room, len, ranges) })
     }
 
     fn get_code_info4(&self, start: u64, ranges: &mut [CodeRange]) -> Called<u32> {
-        let (mut len, room) = (0, ranges.len() as u32);
-        let info = known(self.info9.as_ref())?;
-        // SAFETY: as in `get_code_info2`.
-        let result = unsafe { info.GetCodeInfo4(start, room, &raw mut len, ranges.as_mut_ptr()) };
-        called(result, len)
+        let (room, info) = (ranges.len() as u32, known(self.info9.as_ref())?);
+        let ranges = ranges.as_mut_ptr();
+        // SAFETY: as above.
+        one(0, |len| unsafe { info.GetCodeInfo4(start, room, len, ranges) })
     }
 
     fn get_function_info2(
@@ -287,16 +289,14 @@ impl ProfilerInfo for RuntimeInfo {
     ) -> Called<FunctionInfo> {
         let (mut class, mut module, mut token) = (ClassId(0), ModuleId(0), 0);
         let mut arguments = vec![ClassId(0); type_arguments as usize];
-        let mut len = 0;
         let handle = frame_info.map_or(0, FrameInfo::handle);
+        let (room, types) = (type_arguments, arguments.as_mut_ptr());
+        let (of, within, named) = (&raw mut class, &raw mut module, &raw mut token);
         // SAFETY: the pointers are to locals, and the room is that of `arguments`.
-        let result = unsafe {
-            let (class, module) = (&raw mut class, &raw mut module);
-            let (token, len, room) = (&raw mut token, &raw mut len, type_arguments);
-            let arguments = arguments.as_mut_ptr();
-            self.info.GetFunctionInfo2(function, handle, class, module, token, room, len, arguments)
-        };
-        arguments.truncate(called(result, len)? as usize);
+        let len = one(0, |len| unsafe {
+            self.info.GetFunctionInfo2(function, handle, of, within, named, room, len, types)
+        })?;
+        arguments.truncate(len as usize);
         Ok(FunctionInfo {
             class: class.0,
             module: module.0,
@@ -307,70 +307,67 @@ impl ProfilerInfo for RuntimeInfo {
     }
 
     fn get_current_thread_id(&self) -> Called<ThreadId> {
-        let mut thread = ThreadId(0);
-        // SAFETY: the pointer is to a local.
-        let result = unsafe { self.info.GetCurrentThreadID(&raw mut thread) };
-        called(result, thread)
+        // SAFETY: here and below, the pointer is to a local.
+        one(ThreadId(0), |thread| unsafe { self.info.GetCurrentThreadID(thread) })
     }
 
     fn get_thread_info(&self, thread: ThreadId) -> Called<u32> {
-        let mut os_thread = 0;
-        // SAFETY: the pointer is to a local.
-        let result = unsafe { self.info.GetThreadInfo(thread, &raw mut os_thread) };
-        called(result, os_thread)
+        // SAFETY: as above.
+        one(0, |os_thread| unsafe { self.info.GetThreadInfo(thread, os_thread) })
     }
 
     fn get_handle_from_thread(&self, thread: ThreadId) -> Called<u64> {
-        let mut handle = null_mut();
-        // SAFETY: the pointer is to a local.
-        let result = unsafe { self.info.GetHandleFromThread(thread, &raw mut handle) };
-        called(result, handle as u64)
+        // SAFETY: as above.
+        let handle =
+            one(null_mut(), |handle| unsafe { self.info.GetHandleFromThread(thread, handle) })?;
+        Ok(handle as u64)
     }
 
     fn enum_threads(&self) -> Called<Vec<ThreadId>> {
-        let mut threads = null_mut();
-        // SAFETY: the pointer is to a local.
-        let result = unsafe { known(self.info4.as_ref())?.EnumThreads(&raw mut threads) };
-        called(result, ())?;
+        let info = known(self.info4.as_ref())?;
+        // SAFETY: as above.
+        let threads = one(null_mut(), |threads| unsafe { info.EnumThreads(threads) })?;
         // SAFETY: a successful call gives an enumerator with a reference.
         let threads = unsafe { ICorProfilerThreadEnum::from_raw(threads) };
         let threads = threads.ok_or(HResult::UNEXPECTED)?;
         let mut found = Vec::new();
         loop {
-            let (mut next, mut count) = (ThreadId(0), 0);
             // SAFETY: the pointers are to locals, and there is room for one.
-            let result = unsafe { threads.Next(1, &raw mut next, &raw mut count) };
-            if called(result, count)? == 0 {
-                return Ok(found);
+            let next = two((ThreadId(0), 0), |next, count| unsafe { threads.Next(1, next, count) });
+            match next? {
+                (_, 0) => return Ok(found),
+                (next, _) => found.push(next),
             }
-            found.push(next);
         }
     }
 
     fn initialize_current_thread(&self) -> Called<()> {
-        // SAFETY: the call has no arguments.
+        // SAFETY: here and below, the call has no pointers.
         called(unsafe { known(self.info4.as_ref())?.InitializeCurrentThread() }, ())
     }
 
+    fn force_gc(&self) -> Called<()> {
+        // SAFETY: as above.
+        called(unsafe { self.info.ForceGC() }, ())
+    }
+
     fn suspend_runtime(&self) -> Called<()> {
-        // SAFETY: the call has no arguments.
+        // SAFETY: as above.
         called(unsafe { known(self.info10.as_ref())?.SuspendRuntime() }, ())
     }
 
     fn resume_runtime(&self) -> Called<()> {
-        // SAFETY: the call has no arguments.
+        // SAFETY: as above.
         called(unsafe { known(self.info10.as_ref())?.ResumeRuntime() }, ())
     }
 
     fn get_event_mask(&self) -> Called<EventMask> {
-        let mut mask = 0;
         // SAFETY: the pointer is to a local.
-        let result = unsafe { self.info.GetEventMask(&raw mut mask) };
-        called(result, EventMask(mask))
+        one(0, |mask| unsafe { self.info.GetEventMask(mask) }).map(EventMask)
     }
 
     fn set_event_mask(&self, mask: EventMask) -> Called<()> {
-        // SAFETY: the call has no pointers.
+        // SAFETY: as for `suspend_runtime`.
         called(unsafe { self.info.SetEventMask(mask.0) }, ())
     }
 }

@@ -5,10 +5,7 @@ use crate::recorder::Recorder;
 use crate::request::{Answer, Request, Sample};
 use crate::threads::Thread;
 use clr_walker::mixed::{Policy, Walker};
-use clr_walker::profiling::{
-    CallError, FunctionId, HResult, ProfilerInfo, SnapshotCallback, SnapshotFlags, StackBounds,
-    ThreadId,
-};
+use clr_walker::profiling::{CallError, FunctionId, HResult, ProfilerInfo, StackBounds};
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -37,28 +34,8 @@ pub(crate) struct Silent;
 impl ProfilerInfo for Silent {
     type Fatal = Infallible;
 
-    fn do_stack_snapshot(
-        &self,
-        _: ThreadId,
-        _: Option<&mut SnapshotCallback<'_>>,
-        _: SnapshotFlags,
-        _: u64,
-        _: Option<&[u8]>,
-        _: u32,
-    ) -> Result<(), CallError<Infallible>> {
-        Err(HResult::NOT_IMPLEMENTED.into())
-    }
-
     fn get_function_from_ip(&self, _: u64) -> Result<FunctionId, CallError<Infallible>> {
         Err(HResult::FAIL.into())
-    }
-
-    fn suspend_runtime(&self) -> Result<(), CallError<Infallible>> {
-        Err(HResult::NOT_IMPLEMENTED.into())
-    }
-
-    fn resume_runtime(&self) -> Result<(), CallError<Infallible>> {
-        Err(HResult::NOT_IMPLEMENTED.into())
     }
 }
 

@@ -11,7 +11,7 @@ use super::{
 use crate::code_map::CodeMap;
 use crate::profiling::{
     CallError, FunctionId, HResult, ModuleSource, ProfilerInfo, SnapshotFlags, SnapshotFrame,
-    TargetThread,
+    SnapshotRequest, TargetThread,
 };
 use crate::registers::{Gpr, Registers};
 use crate::unwind::{Position, Trust};
@@ -319,17 +319,10 @@ impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
     ) -> Result<(), I::Fatal> {
         let context = seed.map(Seed::context);
         let context = context.as_ref().map(|context| context.0.as_slice());
-        let size = context.map_or(0, |context| context.len() as u32);
         let mut callback = |frame: &mut SnapshotFrame<'_>| buffer.keep(frame);
         let flags = SnapshotFlags::REGISTER_CONTEXT;
-        let result = self.info.do_stack_snapshot(
-            steps.target.id(),
-            Some(&mut callback),
-            flags,
-            0,
-            context,
-            size,
-        );
+        let request = SnapshotRequest::of(steps.target.id(), flags).seeded(context);
+        let result = self.info.do_stack_snapshot(&request, Some(&mut callback));
         buffer.snapshot = Some(match result {
             Ok(()) => HResult::OK,
             Err(CallError::Failed(result)) => result,

@@ -1,4 +1,4 @@
-//! The methods of ICorProfilerInfo that a stack profiler calls, and the arguments of its callbacks.
+//! The values that methods of ICorProfilerInfo take and return, and the arguments of its callbacks.
 
 use super::HResult;
 use alloc::vec::Vec;
@@ -102,6 +102,35 @@ impl FrameInfo<'_> {
     }
 }
 
+/// The arguments of `DoStackSnapshot`, except the callback. By default the calling thread is walked without a seed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SnapshotRequest<'s> {
+    /// Target thread: 0 for the caller.
+    pub thread: ThreadId,
+    /// `infoFlags`.
+    pub flags: SnapshotFlags,
+    /// The seed, a whole CONTEXT: the bytes after a shorter slice cannot be read.
+    pub seed: Option<&'s [u8]>,
+    /// `contextSize`, which has no effect (C-022).
+    pub context_size: u32,
+    /// `clientData`.
+    pub client_data: u64,
+}
+
+impl<'s> SnapshotRequest<'s> {
+    /// Creates a request for a walk of a thread.
+    #[must_use]
+    pub fn of(thread: ThreadId, flags: SnapshotFlags) -> Self {
+        Self { thread, flags, ..Self::default() }
+    }
+
+    /// Returns the request with a seed, and its size.
+    #[must_use]
+    pub fn seeded(self, seed: Option<&'s [u8]>) -> Self {
+        Self { seed, context_size: seed.map_or(0, |seed| seed.len() as u32), ..self }
+    }
+}
+
 /// The arguments of a `StackSnapshotCallback` (contract §1.5).
 #[derive(Debug)]
 pub struct SnapshotFrame<'c> {
@@ -165,204 +194,4 @@ pub struct FunctionInfo {
     pub type_argument_count: u32,
     /// `ClassID`s of the type arguments, at most as many as were requested.
     pub type_arguments: Vec<u64>,
-}
-
-/// The part of ICorProfilerInfo that a stack profiler calls.
-///
-/// "Asynchronous" methods may be called from anywhere; the others only inside a callback, or on a
-/// thread that the runtime does not know (C-122).
-///
-/// Walks do not need the provided methods: these return `E_NOTIMPL`, as if the runtime's interface
-/// lacked them.
-pub trait ProfilerInfo {
-    /// The event that ends a call without a return. In a real runtime it ends the process, so
-    /// implementations over one use [`core::convert::Infallible`].
-    type Fatal: Copy + core::fmt::Debug;
-
-    /// `DoStackSnapshot`: walks the stack of `thread`, leaf first, with a callback for each managed
-    /// frame and for each unmanaged run between two of them. Asynchronous.
-    ///
-    /// `context` is the seed, a whole CONTEXT; if the slice is shorter, the bytes after it cannot
-    /// be read. `context_size` has no effect (C-022).
-    ///
-    /// # Errors
-    /// [`CallError`]; callbacks may have been made before it (C-113).
-    fn do_stack_snapshot(
-        &self,
-        thread: ThreadId,
-        callback: Option<&mut SnapshotCallback<'_>>,
-        flags: SnapshotFlags,
-        client_data: u64,
-        context: Option<&[u8]>,
-        context_size: u32,
-    ) -> Result<(), CallError<Self::Fatal>>;
-
-    /// `GetFunctionFromIP`. Asynchronous.
-    ///
-    /// # Errors
-    /// `E_FAIL` if `ip` is in no managed method with metadata (C-114, C-115).
-    fn get_function_from_ip(&self, ip: u64) -> Result<FunctionId, CallError<Self::Fatal>>;
-
-    /// `GetFunctionFromIP2`.
-    ///
-    /// # Errors
-    /// As [`get_function_from_ip`](Self::get_function_from_ip), and outside callbacks (C-119).
-    fn get_function_from_ip2(
-        &self,
-        ip: u64,
-    ) -> Result<(FunctionId, ReJitId), CallError<Self::Fatal>> {
-        let _ = ip;
-        Err(HResult::NOT_IMPLEMENTED.into())
-    }
-
-    /// `GetFunctionFromIP3`, which knows dynamic methods too (C-118).
-    ///
-    /// # Errors
-    /// As [`get_function_from_ip2`](Self::get_function_from_ip2).
-    fn get_function_from_ip3(
-        &self,
-        ip: u64,
-    ) -> Result<(FunctionId, ReJitId), CallError<Self::Fatal>> {
-        let _ = ip;
-        Err(HResult::NOT_IMPLEMENTED.into())
-    }
-
-    /// `GetCodeInfo`: the first piece of a function's code. Asynchronous.
-    ///
-    /// # Errors
-    /// `E_INVALIDARG` for id 0, `CORPROF_E_FUNCTION_NOT_COMPILED`.
-    fn get_code_info(&self, function: FunctionId) -> Result<CodeRange, CallError<Self::Fatal>> {
-        let _ = function;
-        Err(HResult::NOT_IMPLEMENTED.into())
-    }
-
-    /// `GetCodeInfo2`: writes the pieces of a function's code, in the order of the method, and
-    /// returns their number even if `ranges` has room for fewer (C-125). Asynchronous.
-    ///
-    /// # Errors
-    /// As [`get_code_info`](Self::get_code_info).
-    fn get_code_info2(
-        &self,
-        function: FunctionId,
-        ranges: &mut [CodeRange],
-    ) -> Result<u32, CallError<Self::Fatal>> {
-        let _ = (function, ranges);
-        Err(HResult::NOT_IMPLEMENTED.into())
-    }
-
-    /// `GetCodeInfo3`: writes the pieces of one version of a function's code, as
-    /// [`get_code_info2`](Self::get_code_info2) does.
-    ///
-    /// # Errors
-    /// As [`get_code_info`](Self::get_code_info), and outside callbacks.
-    fn get_code_info3(
-        &self,
-        function: FunctionId,
-        rejit: ReJitId,
-        ranges: &mut [CodeRange],
-    ) -> Result<u32, CallError<Self::Fatal>> {
-        let _ = (function, rejit, ranges);
-        Err(HResult::NOT_IMPLEMENTED.into())
-    }
-
-    /// `GetCodeInfo4`: writes the pieces of the code that starts at `start` (VA), as
-    /// [`get_code_info2`](Self::get_code_info2) does.
-    ///
-    /// # Errors
-    /// As [`get_code_info3`](Self::get_code_info3).
-    fn get_code_info4(
-        &self,
-        start: u64,
-        ranges: &mut [CodeRange],
-    ) -> Result<u32, CallError<Self::Fatal>> {
-        let _ = (start, ranges);
-        Err(HResult::NOT_IMPLEMENTED.into())
-    }
-
-    /// `GetFunctionInfo2`, with at most `type_arguments` type arguments. Asynchronous.
-    ///
-    /// # Errors
-    /// `E_INVALIDARG` for id 0 and for the frameInfo of another function (C-123).
-    fn get_function_info2(
-        &self,
-        function: FunctionId,
-        frame_info: Option<FrameInfo<'_>>,
-        type_arguments: u32,
-    ) -> Result<FunctionInfo, CallError<Self::Fatal>> {
-        let _ = (function, frame_info, type_arguments);
-        Err(HResult::NOT_IMPLEMENTED.into())
-    }
-
-    /// `GetCurrentThreadID`. Asynchronous.
-    ///
-    /// # Errors
-    /// `CORPROF_E_NOT_MANAGED_THREAD` (C-120).
-    fn get_current_thread_id(&self) -> Result<ThreadId, CallError<Self::Fatal>> {
-        Err(HResult::NOT_IMPLEMENTED.into())
-    }
-
-    /// `GetThreadInfo`: the operating system's id of a thread.
-    ///
-    /// # Errors
-    /// `E_INVALIDARG` for id 0 (C-121), and outside callbacks.
-    fn get_thread_info(&self, thread: ThreadId) -> Result<u32, CallError<Self::Fatal>> {
-        let _ = thread;
-        Err(HResult::NOT_IMPLEMENTED.into())
-    }
-
-    /// `GetHandleFromThread`: a handle that the runtime keeps owning.
-    ///
-    /// # Errors
-    /// As [`get_thread_info`](Self::get_thread_info), and if the handle is invalid.
-    fn get_handle_from_thread(&self, thread: ThreadId) -> Result<u64, CallError<Self::Fatal>> {
-        let _ = thread;
-        Err(HResult::NOT_IMPLEMENTED.into())
-    }
-
-    /// `EnumThreads`: the threads that exist now.
-    ///
-    /// # Errors
-    /// `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` outside callbacks (C-122).
-    fn enum_threads(&self) -> Result<Vec<ThreadId>, CallError<Self::Fatal>> {
-        Err(HResult::NOT_IMPLEMENTED.into())
-    }
-
-    /// `InitializeCurrentThread`: makes the preparations that the thread's first call would make
-    /// otherwise.
-    ///
-    /// # Errors
-    /// `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` outside callbacks (C-122).
-    fn initialize_current_thread(&self) -> Result<(), CallError<Self::Fatal>> {
-        Err(HResult::NOT_IMPLEMENTED.into())
-    }
-
-    /// `SuspendRuntime` of ICorProfilerInfo10.
-    ///
-    /// # Errors
-    /// The errors of C-126, and `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` in some callbacks (C-167).
-    fn suspend_runtime(&self) -> Result<(), CallError<Self::Fatal>>;
-
-    /// `ResumeRuntime`.
-    ///
-    /// # Errors
-    /// `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` if the profiler has not suspended it (C-127).
-    fn resume_runtime(&self) -> Result<(), CallError<Self::Fatal>>;
-
-    /// `GetEventMask`. Asynchronous.
-    ///
-    /// # Errors
-    /// `CORPROF_E_PROFILER_DETACHING`.
-    fn get_event_mask(&self) -> Result<EventMask, CallError<Self::Fatal>> {
-        Err(HResult::NOT_IMPLEMENTED.into())
-    }
-
-    /// `SetEventMask`. Asynchronous.
-    ///
-    /// # Errors
-    /// `E_FAIL` if a bit changes that may not change after startup,
-    /// `CORPROF_E_UNSUPPORTED_FOR_ATTACHING_PROFILER` for a bit that needs startup.
-    fn set_event_mask(&self, mask: EventMask) -> Result<(), CallError<Self::Fatal>> {
-        let _ = mask;
-        Err(HResult::NOT_IMPLEMENTED.into())
-    }
 }

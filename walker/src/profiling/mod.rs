@@ -7,13 +7,15 @@
 
 mod hresult;
 mod info;
+mod methods;
 mod target;
 #[cfg(test)]
 mod tests;
 
 pub use hresult::HResult;
 pub use info::{
-    CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, ProfilerInfo, ReJitId,
-    SnapshotCallback, SnapshotFlags, SnapshotFrame, ThreadId,
+    CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, ReJitId,
+    SnapshotCallback, SnapshotFlags, SnapshotFrame, SnapshotRequest, ThreadId,
 };
+pub use methods::{Accepts, Called, Effect, ForwardInfo, InfoMethod, ProfilerInfo};
 pub use target::{ModuleSource, StackBounds, StackRoot, TargetThread, ThreadContext};

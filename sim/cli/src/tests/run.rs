@@ -35,11 +35,26 @@ fn collection(image: &str, vectors: &[u8]) -> Folder {
     folder
 }
 
+/// Replaces the counts that each new text changes.
+fn without_counts_of_texts(answer: &str) -> String {
+    let counts = |line: &str| {
+        let totals = line.starts_with("passed:") || line.starts_with("snapshots:");
+        totals || line.contains(" gallery/")
+    };
+    // 0 failed.
+    let word = |word: &str| match word.trim_matches(['(', ',']) {
+        number if number.parse::<u32>().is_ok_and(|number| number > 0) => word.replace(number, "N"),
+        _ => word.to_owned(),
+    };
+    let line = |line: &str| line.split_whitespace().map(word).collect::<Vec<_>>().join(" ");
+    answer.lines().map(|it| if counts(it) { line(it) } else { it.to_owned() } + "\n").collect()
+}
+
 #[test]
 fn without_paths_the_embedded_fixtures_are_replayed() {
     // The summary without a command, of all runtimes, is compared with the README by another test.
     let answer = clrsim(&["run", "--on", "coreclr-3.1-windows"]);
-    insta::assert_snapshot!("one_runtime", answer.text());
+    insta::assert_snapshot!("one_runtime", without_counts_of_texts(&answer.text()));
 }
 
 #[test]

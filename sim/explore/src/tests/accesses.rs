@@ -9,7 +9,7 @@ use crate::{
 use clr_codegen::Statement;
 use clr_runtime::generation::Generation;
 use clr_walker::profiling::{
-    HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, TargetThread as _,
+    HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, SnapshotRequest, TargetThread as _,
 };
 
 const MAIN: ThreadIndex = ThreadIndex(0);
@@ -62,7 +62,7 @@ pub(super) fn walks() {
         let Some(main) = me.target(MAIN) else { return };
         let mut callback = |_: &mut SnapshotFrame<'_>| HResult::OK;
         let (callback, flags) = (Some(&mut callback as _), SnapshotFlags::DEFAULT);
-        let _ = me.info().do_stack_snapshot(main.id(), callback, flags, 0, None, 0);
+        let _ = me.info().do_stack_snapshot(&SnapshotRequest::of(main.id(), flags), callback);
     });
 }
 

@@ -9,7 +9,9 @@ use clr_codegen::{FunctionIndex, Program, Statement};
 use clr_runtime::Outcome;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::HResult;
-use clr_walker::profiling::{ProfilerInfo as _, SnapshotFlags, SnapshotFrame, TargetThread as _};
+use clr_walker::profiling::{
+    ProfilerInfo as _, SnapshotFlags, SnapshotFrame, SnapshotRequest, TargetThread as _,
+};
 use clr_world::ThreadStart;
 use clr_world::stubs::Hooks;
 use std::cell::{Cell, RefCell};
@@ -108,7 +110,7 @@ fn walks(me: &CurrentThread<'_, '_>, escapes: bool) -> bool {
         HResult::FALSE
     };
     let (callback, flags) = (Some(&mut callback as _), SnapshotFlags::DEFAULT);
-    id.0 != 0 && me.info().do_stack_snapshot(id, callback, flags, 0, None, 0) == Ok(())
+    id.0 != 0 && me.info().do_stack_snapshot(&SnapshotRequest::of(id, flags), callback) == Ok(())
 }
 
 #[test]

@@ -8,7 +8,7 @@ use clr_codegen::{RuntimeCall, RuntimeCallKind, Statement};
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::CallbackKind;
 use clr_walker::profiling::{
-    HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, TargetThread,
+    HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, SnapshotRequest, TargetThread,
 };
 use std::fmt::Write as _;
 
@@ -44,8 +44,9 @@ fn profiler(setup: &mut Setup<'_>) {
             let _stacks = me.lock(stacks);
             let mut callback = |_: &mut SnapshotFrame<'_>| HResult::OK;
             let flags = SnapshotFlags::DEFAULT;
-            let _ =
-                me.info().do_stack_snapshot(target.id(), Some(&mut callback), flags, 0, None, 0);
+            let _ = me
+                .info()
+                .do_stack_snapshot(&SnapshotRequest::of(target.id(), flags), Some(&mut callback));
         }
     });
     setup.thread("exporter", move |me| {

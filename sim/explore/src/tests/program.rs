@@ -7,7 +7,9 @@ use crate::{
 };
 use clr_codegen::{RuntimeCall, RuntimeCallKind, Statement};
 use clr_runtime::profiling::CallbackKind;
-use clr_walker::profiling::{HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame};
+use clr_walker::profiling::{
+    HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, SnapshotRequest,
+};
 use clr_walker::profiling::{TargetThread as _, ThreadId};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -116,8 +118,9 @@ fn walk(
         each(frame);
         HResult::OK
     };
-    let walked =
-        me.info().do_stack_snapshot(id, Some(&mut callback), SnapshotFlags::DEFAULT, 0, None, 0);
+    let walked = me
+        .info()
+        .do_stack_snapshot(&SnapshotRequest::of(id, SnapshotFlags::DEFAULT), Some(&mut callback));
     walked.is_ok().then_some(frames)
 }
 

@@ -6,7 +6,7 @@ use crate::{HistoryDetail, Limits, Random, Setup, ThreadIndex, TurnEvent};
 use clr_codegen::{RuntimeCall, RuntimeCallKind, Statement};
 use clr_runtime::generation::Generation;
 use clr_walker::profiling::{
-    HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, TargetThread as _,
+    HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, SnapshotRequest, TargetThread as _,
 };
 
 const MAIN: ThreadIndex = ThreadIndex(0);
@@ -21,7 +21,9 @@ fn is_refused(me: &crate::CurrentThread<'_, '_>, nests: bool) -> bool {
         HResult::OK
     };
     let flags = SnapshotFlags::DEFAULT;
-    me.info().do_stack_snapshot(main.id(), Some(&mut callback), flags, 0, None, 0).is_err()
+    me.info()
+        .do_stack_snapshot(&SnapshotRequest::of(main.id(), flags), Some(&mut callback))
+        .is_err()
 }
 
 /// Returns the events of calls in histories of two samplers, with the reasons in words.

@@ -7,7 +7,7 @@ use crate::{
 use clr_codegen::Statement;
 use clr_runtime::generation::Generation;
 use clr_walker::profiling::{
-    HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, TargetThread as _,
+    HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, SnapshotRequest, TargetThread as _,
 };
 use std::collections::BTreeSet;
 
@@ -128,7 +128,7 @@ fn walking(me: &CurrentThread<'_, '_>, lock: crate::ProfilerLock) {
     };
     let (callback, flags) = (Some(&mut callback as _), SnapshotFlags::DEFAULT);
     if id.0 != 0 {
-        let _ = me.info().do_stack_snapshot(id, callback, flags, 0, None, 0);
+        let _ = me.info().do_stack_snapshot(&SnapshotRequest::of(id, flags), callback);
     }
 }
 

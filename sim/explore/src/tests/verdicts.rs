@@ -10,7 +10,7 @@ use clr_codegen::Statement;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::{CallbackKind, HResult};
 use clr_walker::profiling::{
-    ProfilerInfo as _, SnapshotCallback, SnapshotFlags, TargetThread as _,
+    ProfilerInfo as _, SnapshotCallback, SnapshotFlags, SnapshotRequest, TargetThread as _,
 };
 use std::collections::BTreeSet;
 
@@ -281,7 +281,9 @@ fn a_callback_takes_no_lock_that_the_target_takes() {
                     drop(me.lock(lock));
                     HResult::OK
                 };
-                let _ = me.info().do_stack_snapshot(target, Some(callback), flags, 0, None, 0);
+                let _ = me
+                    .info()
+                    .do_stack_snapshot(&SnapshotRequest::of(target, flags), Some(callback));
             });
         }
     };
@@ -312,7 +314,9 @@ fn a_walk_does_not_outlive_its_thread() {
                 let target = me.target(thread(0)).unwrap().id();
                 let callback: &mut SnapshotCallback<'_> = &mut |_| HResult::OK;
                 let flags = SnapshotFlags::DEFAULT;
-                let _ = me.info().do_stack_snapshot(target, Some(callback), flags, 0, None, 0);
+                let _ = me
+                    .info()
+                    .do_stack_snapshot(&SnapshotRequest::of(target, flags), Some(callback));
             });
         }
     };

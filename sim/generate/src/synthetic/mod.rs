@@ -15,7 +15,7 @@ pub(super) use shrink::Step;
 
 use clr_runtime::Context;
 use clr_runtime::OsThreadId;
-use clr_runtime::profiling::Call;
+use clr_runtime::profiling::SnapshotRequest;
 use clr_walker::profiling::{SnapshotFlags, ThreadId};
 use clr_walker::registers::{CONTEXT_SIZE, Gpr};
 use clr_world::synthetic::{SELF, SELF_OBJECT, SyntheticProcess, SyntheticThread};
@@ -125,8 +125,8 @@ impl SyntheticCall {
 
     /// Returns the call, with these bytes as the seed.
     #[must_use]
-    pub const fn call<'s>(&self, seed: Option<&'s [u8]>) -> Call<'s> {
-        Call {
+    pub const fn call<'s>(&self, seed: Option<&'s [u8]>) -> SnapshotRequest<'s> {
+        SnapshotRequest {
             thread: self.thread,
             flags: self.flags,
             seed,

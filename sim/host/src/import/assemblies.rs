@@ -1,7 +1,7 @@
 //! `IMetaDataAssemblyImport`. Of an assembly nothing but its name is known: its version is 0.0.0.0.
 
 use super::{Assemblies, Call, put_name};
-use crate::out::{count, put};
+use crate::out::{Answer, count, put};
 use crate::results;
 use clr_com::{AssemblyMetadata, EnumHandle, IMetaDataAssemblyImportMethods, Token};
 use clr_walker::profiling::HResult;
@@ -42,10 +42,41 @@ impl Call<'_> {
     unsafe fn nothing(
         &self,
         enumerator: *mut EnumHandle,
-        to: (*mut Token, u32, *mut u32),
-    ) -> HResult {
-        // SAFETY: the profiler's pointers.
-        unsafe { self.enumerate(enumerator, Vec::new, to) }
+        to: *mut Token,
+        room: u32,
+        fetched: *mut u32,
+    ) -> Answer {
+        // SAFETY: the profiler's pointers, here and below.
+        Ok(unsafe { self.enumerate(enumerator, Vec::new, (to, room, fetched)) })
+    }
+
+    unsafe fn assembly_refs(
+        &self,
+        enumerator: *mut EnumHandle,
+        to: *mut Token,
+        room: u32,
+        fetched: *mut u32,
+    ) -> Answer {
+        let tokens = || self.module.assembly_refs().map(|(token, _)| token).collect();
+        // SAFETY: as above.
+        Ok(unsafe { self.enumerate(enumerator, tokens, (to, room, fetched)) })
+    }
+
+    unsafe fn assembly(&self, assembly: *mut Token) -> Answer {
+        if assembly.is_null() {
+            return Ok(self.null("ptkAssembly"));
+        }
+        // SAFETY: the profiler's pointer, which is not NULL.
+        unsafe { put(assembly, self.module.assembly_token()) };
+        Ok(HResult::OK)
+    }
+
+    fn no_type(&self, name: *const u16, _: Token, _: *mut Token) -> Answer {
+        Ok(not_found(name))
+    }
+
+    fn no_resource(&self, name: *const u16, _: *mut Token) -> Answer {
+        Ok(not_found(name))
     }
 }
 
@@ -131,126 +162,17 @@ impl IMetaDataAssemblyImportMethods for Assemblies {
         })
     }
 
-    unsafe fn GetFileProps(
-        &self,
-        _token: Token,
-        _name: *mut u16,
-        _name_room: u32,
-        _name_len: *mut u32,
-        _hash: *mut *const c_void,
-        _hash_size: *mut u32,
-        _file_flags: *mut u32,
-    ) -> HResult {
-        // There are none, as of the next two.
-        self.on("GetFileProps", |_| Ok(results::INDEX_NOT_FOUND))
-    }
-
-    unsafe fn GetExportedTypeProps(
-        &self,
-        _token: Token,
-        _name: *mut u16,
-        _name_room: u32,
-        _name_len: *mut u32,
-        _implementation: *mut Token,
-        _type_def: *mut Token,
-        _type_flags: *mut u32,
-    ) -> HResult {
-        self.on("GetExportedTypeProps", |_| Ok(results::INDEX_NOT_FOUND))
-    }
-
-    unsafe fn GetManifestResourceProps(
-        &self,
-        _token: Token,
-        _name: *mut u16,
-        _name_room: u32,
-        _name_len: *mut u32,
-        _implementation: *mut Token,
-        _offset: *mut u32,
-        _resource_flags: *mut u32,
-    ) -> HResult {
-        self.on("GetManifestResourceProps", |_| Ok(results::INDEX_NOT_FOUND))
-    }
-
-    unsafe fn EnumAssemblyRefs(
-        &self,
-        enumerator: *mut EnumHandle,
-        assembly_refs: *mut Token,
-        room: u32,
-        tokens_len: *mut u32,
-    ) -> HResult {
-        self.on("EnumAssemblyRefs", |call| {
-            let tokens = || call.module.assembly_refs().map(|(token, _)| token).collect();
-            // SAFETY: the profiler's pointers, here and below.
-            Ok(unsafe { call.enumerate(enumerator, tokens, (assembly_refs, room, tokens_len)) })
-        })
-    }
-
-    unsafe fn EnumFiles(
-        &self,
-        enumerator: *mut EnumHandle,
-        files: *mut Token,
-        room: u32,
-        tokens_len: *mut u32,
-    ) -> HResult {
-        self.on("EnumFiles", |call| {
-            // SAFETY: as above.
-            Ok(unsafe { call.nothing(enumerator, (files, room, tokens_len)) })
-        })
-    }
-
-    unsafe fn EnumExportedTypes(
-        &self,
-        enumerator: *mut EnumHandle,
-        types: *mut Token,
-        room: u32,
-        tokens_len: *mut u32,
-    ) -> HResult {
-        self.on("EnumExportedTypes", |call| {
-            // SAFETY: as above.
-            Ok(unsafe { call.nothing(enumerator, (types, room, tokens_len)) })
-        })
-    }
-
-    unsafe fn EnumManifestResources(
-        &self,
-        enumerator: *mut EnumHandle,
-        resources: *mut Token,
-        room: u32,
-        tokens_len: *mut u32,
-    ) -> HResult {
-        self.on("EnumManifestResources", |call| {
-            // SAFETY: as above.
-            Ok(unsafe { call.nothing(enumerator, (resources, room, tokens_len)) })
-        })
-    }
-
-    unsafe fn GetAssemblyFromScope(&self, assembly: *mut Token) -> HResult {
-        self.on("GetAssemblyFromScope", |call| {
-            if assembly.is_null() {
-                return Ok(call.null("ptkAssembly"));
-            }
-            // SAFETY: the profiler's pointer, which is not NULL.
-            unsafe { put(assembly, call.module.assembly_token()) };
-            Ok(HResult::OK)
-        })
-    }
-
-    unsafe fn FindExportedTypeByName(
-        &self,
-        name: *const u16,
-        _enclosing_type: Token,
-        _exported_type: *mut Token,
-    ) -> HResult {
-        self.on("FindExportedTypeByName", |_| Ok(not_found(name)))
-    }
-
-    unsafe fn FindManifestResourceByName(
-        &self,
-        name: *const u16,
-        _resource: *mut Token,
-    ) -> HResult {
-        self.on("FindManifestResourceByName", |_| Ok(not_found(name)))
-    }
+    // There are none.
+    IMetaDataAssemblyImportMethods!(GetFileProps = results::INDEX_NOT_FOUND);
+    IMetaDataAssemblyImportMethods!(GetExportedTypeProps = results::INDEX_NOT_FOUND);
+    IMetaDataAssemblyImportMethods!(GetManifestResourceProps = results::INDEX_NOT_FOUND);
+    IMetaDataAssemblyImportMethods!(EnumFiles => nothing);
+    IMetaDataAssemblyImportMethods!(EnumExportedTypes => nothing);
+    IMetaDataAssemblyImportMethods!(EnumManifestResources => nothing);
+    IMetaDataAssemblyImportMethods!(EnumAssemblyRefs => assembly_refs);
+    IMetaDataAssemblyImportMethods!(GetAssemblyFromScope => assembly);
+    IMetaDataAssemblyImportMethods!(FindExportedTypeByName => no_type);
+    IMetaDataAssemblyImportMethods!(FindManifestResourceByName => no_resource);
 
     unsafe fn CloseEnum(&self, enumerator: EnumHandle) {
         self.on("CloseEnum", |call| Ok(call.close(enumerator as usize)));

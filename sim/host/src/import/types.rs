@@ -352,15 +352,8 @@ impl IMetaDataImportMethods for Import {
         })
     }
 
-    unsafe fn GetTypeSpecFromToken(
-        &self,
-        _type_spec: Token,
-        _signature: *mut *const u8,
-        _signature_size: *mut u32,
-    ) -> HResult {
-        // There are none.
-        self.on("GetTypeSpecFromToken", |_| Ok(results::INDEX_NOT_FOUND))
-    }
+    // There are none.
+    IMetaDataImportMethods!(GetTypeSpecFromToken = results::INDEX_NOT_FOUND);
 
     unsafe fn GetRVA(&self, token: Token, code_rva: *mut u32, impl_flags: *mut u32) -> HResult {
         self.on("GetRVA", |call| {

@@ -1,10 +1,8 @@
 //! Code and its functions.
 
-use super::{Call, Info};
+use super::Call;
 use crate::out::{Answer, put, put_all};
-use clr_com::{
-    Bool, ClassId, FrameHandle, ICorProfilerInfo8Methods, ICorProfilerInfo9Methods, ModuleId, Token,
-};
+use clr_com::{Bool, ClassId, FrameHandle, ModuleId, Token};
 use clr_runtime::profiling::Accepts;
 use clr_runtime::{MethodKind, Outcome};
 use clr_walker::profiling::{
@@ -122,55 +120,97 @@ impl Call<'_> {
         }
         Ok(HResult::OK)
     }
-}
 
-impl ICorProfilerInfo8Methods for Info {
-    unsafe fn IsFunctionDynamic(&self, function: FunctionId, is_dynamic: *mut Bool) -> HResult {
-        self.on("IsFunctionDynamic", |call| {
-            call.caller().begin(Accepts::All)?;
-            let Some((_, method)) = call.runtime().code.method(function) else {
-                return call.unknown(function.0);
-            };
-            let dynamic = matches!(method.kind, MethodKind::IlStub | MethodKind::Dynamic);
-            // SAFETY: the profiler's pointer.
-            unsafe { put(is_dynamic, dynamic.into()) };
-            Ok(HResult::OK)
-        })
-    }
-
-    unsafe fn GetFunctionFromIP3(
+    pub(super) unsafe fn get_function_from_ip2(
         &self,
         ip: *const u8,
         function: *mut FunctionId,
         rejit: *mut ReJitId,
-    ) -> HResult {
-        self.on("GetFunctionFromIP3", |call| {
-            let found = call.caller().get_function_from_ip3(ip as u64)?;
-            // SAFETY: the profiler's pointers.
-            unsafe {
-                put(function, found.0);
-                put(rejit, found.1);
-            }
-            Ok(HResult::OK)
-        })
+    ) -> Answer {
+        let found = self.caller().get_function_from_ip2(ip as u64)?;
+        // SAFETY: the profiler's pointers.
+        unsafe { put_both(found, function, rejit) }
+    }
+
+    pub(super) unsafe fn get_function_from_ip3(
+        &self,
+        ip: *const u8,
+        function: *mut FunctionId,
+        rejit: *mut ReJitId,
+    ) -> Answer {
+        let found = self.caller().get_function_from_ip3(ip as u64)?;
+        // SAFETY: the profiler's pointers.
+        unsafe { put_both(found, function, rejit) }
+    }
+
+    pub(super) unsafe fn get_code_info2(
+        &self,
+        function: FunctionId,
+        room: u32,
+        len: *mut u32,
+        ranges: *mut CodeRange,
+    ) -> Answer {
+        self.check_function(function);
+        let look = |ranges: &mut [_]| {
+            let count = self.caller().get_code_info2(function, ranges)?;
+            self.check_compiled(function)?;
+            Ok(count)
+        };
+        // SAFETY: the profiler's pointers.
+        unsafe { self.code_info((room, len, ranges), look) }
+    }
+
+    pub(super) unsafe fn get_code_info3(
+        &self,
+        function: FunctionId,
+        rejit: ReJitId,
+        room: u32,
+        len: *mut u32,
+        ranges: *mut CodeRange,
+    ) -> Answer {
+        self.check_function(function);
+        let look = |ranges: &mut [_]| {
+            let count = self.caller().get_code_info3(function, rejit, ranges)?;
+            self.check_compiled(function)?;
+            Ok(count)
+        };
+        // SAFETY: the profiler's pointers.
+        unsafe { self.code_info((room, len, ranges), look) }
+    }
+
+    pub(super) unsafe fn get_code_info4(
+        &self,
+        start: u64,
+        room: u32,
+        len: *mut u32,
+        ranges: *mut CodeRange,
+    ) -> Answer {
+        let look = |ranges: &mut [_]| self.caller().get_code_info4(start, ranges);
+        // SAFETY: the profiler's pointers.
+        unsafe { self.code_info((room, len, ranges), look) }
+    }
+
+    pub(super) unsafe fn is_dynamic(&self, function: FunctionId, is_dynamic: *mut Bool) -> Answer {
+        self.caller().begin(Accepts::All)?;
+        let Some((_, method)) = self.runtime().code.method(function) else {
+            return self.unknown(function.0);
+        };
+        let dynamic = matches!(method.kind, MethodKind::IlStub | MethodKind::Dynamic);
+        // SAFETY: the profiler's pointer.
+        unsafe { put(is_dynamic, dynamic.into()) };
+        Ok(HResult::OK)
     }
 }
 
-impl ICorProfilerInfo9Methods for Info {
-    unsafe fn GetCodeInfo4(
-        &self,
-        start: u64,
-        ranges_room: u32,
-        ranges_len: *mut u32,
-        ranges: *mut CodeRange,
-    ) -> HResult {
-        self.on("GetCodeInfo4", |call| {
-            // SAFETY: the profiler's pointers.
-            unsafe {
-                call.code_info((ranges_room, ranges_len, ranges), |ranges| {
-                    call.caller().get_code_info4(start, ranges)
-                })
-            }
-        })
+unsafe fn put_both(
+    found: (FunctionId, ReJitId),
+    function: *mut FunctionId,
+    rejit: *mut ReJitId,
+) -> Answer {
+    // SAFETY: the profiler's pointers.
+    unsafe {
+        put(function, found.0);
+        put(rejit, found.1);
     }
+    Ok(HResult::OK)
 }

@@ -1,14 +1,12 @@
 //! EventPipe. Results are those of proftoeeinterfaceimpl.cpp and eventpipeadapter.h of dotnet/runtime, main
 //! branch: its methods may be called at any time, on any thread.
 
-use super::{Call, Info};
+use super::Call;
 use crate::events::blobs::{Head, Parameter, metadata};
 use crate::events::{Event, Wanted};
 use crate::out::{Answer, count, put, put_all, read_units, read_wide, wide};
 use crate::results;
-use clr_com::{
-    Bool, EventData, EventParameter, EventProviderConfig, Guid, ICorProfilerInfo12Methods,
-};
+use clr_com::{Bool, EventData, EventParameter, EventProviderConfig, Guid};
 use clr_runtime::profiling::Accepts;
 use clr_walker::profiling::HResult;
 
@@ -31,10 +29,12 @@ unsafe fn wanted(config: &EventProviderConfig) -> Wanted {
 }
 
 impl Call<'_> {
-    unsafe fn start_session(
+    /// A synchronous session has no rundown.
+    pub(super) unsafe fn start_session(
         &self,
-        configs: *const EventProviderConfig,
         len: u32,
+        configs: *const EventProviderConfig,
+        _request_rundown: Bool,
         session: *mut u64,
     ) -> Answer {
         self.caller().begin(Accepts::All)?;
@@ -57,17 +57,27 @@ impl Call<'_> {
         Ok(HResult::OK)
     }
 
-    unsafe fn add_to_session(&self, session: u64, config: &EventProviderConfig) -> Answer {
+    pub(super) unsafe fn add_to_session(
+        &self,
+        session: u64,
+        config: EventProviderConfig,
+    ) -> Answer {
         self.caller().begin(Accepts::All)?;
         if config.name.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }
         // SAFETY: the profiler's text.
-        let added = self.session.events.add(session, unsafe { wanted(config) });
+        let added = self.session.events.add(session, unsafe { wanted(&config) });
         Ok(if added { HResult::OK } else { HResult::INVALID_ARGUMENT })
     }
 
-    unsafe fn create_provider(&self, name: *const u16, provider: *mut u64) -> Answer {
+    pub(super) fn stop_session(&self, session: u64) -> Answer {
+        self.caller().begin(Accepts::All)?;
+        self.session.end_events(session);
+        Ok(HResult::OK)
+    }
+
+    pub(super) unsafe fn create_provider(&self, name: *const u16, provider: *mut u64) -> Answer {
         self.caller().begin(Accepts::All)?;
         if name.is_null() || provider.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
@@ -77,10 +87,12 @@ impl Call<'_> {
         Ok(HResult::OK)
     }
 
-    unsafe fn provider_info(
+    pub(super) unsafe fn provider_info(
         &self,
         provider: u64,
-        (room, len, name): (u32, *mut u32, *mut u16),
+        room: u32,
+        len: *mut u32,
+        name: *mut u16,
     ) -> Answer {
         self.caller().begin(Accepts::All)?;
         if room > 0 && name.is_null() || provider == 0 {
@@ -102,11 +114,19 @@ impl Call<'_> {
         Ok(HResult::OK)
     }
 
-    unsafe fn define_event(
+    #[expect(clippy::too_many_arguments, reason = "as documented")]
+    pub(super) unsafe fn define_event(
         &self,
         provider: u64,
-        (name, head): (*const u16, Head<'_>),
-        (parameters, len): (*const EventParameter, u32),
+        name: *const u16,
+        id: u32,
+        keywords: u64,
+        version: u32,
+        level: u32,
+        opcode: u8,
+        _need_stack: Bool,
+        len: u32,
+        parameters: *const EventParameter,
         event: *mut u64,
     ) -> Answer {
         self.caller().begin(Accepts::All)?;
@@ -132,19 +152,21 @@ impl Call<'_> {
         }
         // SAFETY: the profiler's pointer, which is not NULL.
         let name = unsafe { read_units(name) };
-        let head = Head { name: &name, ..head };
-        let (numbers, filter) = ((head.id, head.version), (head.keywords, head.level));
-        let defined = Event::new(index, numbers, filter, metadata(&head, &read));
+        let head = Head { id, name: &name, keywords, version, level, opcode };
+        let metadata = metadata(&head, &read);
+        let defined = Event::new(index, (id, version), (keywords, level), metadata);
         // SAFETY: the profiler's pointer, which is not NULL.
         unsafe { put(event, self.session.events.define(defined)) };
         Ok(HResult::OK)
     }
 
-    unsafe fn write_event(
+    pub(super) unsafe fn write_event(
         &self,
         event: u64,
-        (parts, len): (*const EventData, u32),
-        activities: [*const Guid; 2],
+        len: u32,
+        parts: *const EventData,
+        activity: *const Guid,
+        related: *const Guid,
     ) -> Answer {
         self.caller().begin(Accepts::All)?;
         if event == 0 {
@@ -166,103 +188,7 @@ impl Call<'_> {
             let bytes = unsafe { std::slice::from_raw_parts(from, size.min(LARGEST) as usize) };
             data.extend_from_slice(bytes);
         }
-        self.session.write_event(index, &data, activities);
+        self.session.write_event(index, &data, [activity, related]);
         Ok(HResult::OK)
-    }
-}
-
-impl ICorProfilerInfo12Methods for Info {
-    unsafe fn EventPipeStartSession(
-        &self,
-        provider_configs_len: u32,
-        provider_configs: *const EventProviderConfig,
-        _request_rundown: Bool,
-        session: *mut u64,
-    ) -> HResult {
-        // SAFETY: the profiler's pointers, here and below. A synchronous session has no rundown.
-        self.on("EventPipeStartSession", |call| unsafe {
-            call.start_session(provider_configs, provider_configs_len, session)
-        })
-    }
-
-    unsafe fn EventPipeAddProviderToSession(
-        &self,
-        session: u64,
-        provider_config: EventProviderConfig,
-    ) -> HResult {
-        // SAFETY: as above.
-        self.on("EventPipeAddProviderToSession", |call| unsafe {
-            call.add_to_session(session, &provider_config)
-        })
-    }
-
-    unsafe fn EventPipeStopSession(&self, session: u64) -> HResult {
-        self.on("EventPipeStopSession", |call| {
-            call.caller().begin(Accepts::All)?;
-            call.session.end_events(session);
-            Ok(HResult::OK)
-        })
-    }
-
-    unsafe fn EventPipeCreateProvider(
-        &self,
-        provider_name: *const u16,
-        provider: *mut u64,
-    ) -> HResult {
-        // SAFETY: as above.
-        self.on("EventPipeCreateProvider", |call| unsafe {
-            call.create_provider(provider_name, provider)
-        })
-    }
-
-    unsafe fn EventPipeGetProviderInfo(
-        &self,
-        provider: u64,
-        name_room: u32,
-        name_len: *mut u32,
-        name: *mut u16,
-    ) -> HResult {
-        // SAFETY: as above.
-        self.on("EventPipeGetProviderInfo", |call| unsafe {
-            call.provider_info(provider, (name_room, name_len, name))
-        })
-    }
-
-    unsafe fn EventPipeDefineEvent(
-        &self,
-        provider: u64,
-        event_name: *const u16,
-        event_id: u32,
-        keywords: u64,
-        event_version: u32,
-        level: u32,
-        opcode: u8,
-        _need_stack: Bool,
-        parameters_len: u32,
-        parameters: *const EventParameter,
-        event: *mut u64,
-    ) -> HResult {
-        let version = event_version;
-        let head = Head { id: event_id, name: &[], keywords, version, level, opcode };
-        let parameters = (parameters, parameters_len);
-        // SAFETY: as above.
-        self.on("EventPipeDefineEvent", |call| unsafe {
-            call.define_event(provider, (event_name, head), parameters, event)
-        })
-    }
-
-    unsafe fn EventPipeWriteEvent(
-        &self,
-        event: u64,
-        data_len: u32,
-        data: *const EventData,
-        activity_id: *const Guid,
-        related_activity_id: *const Guid,
-    ) -> HResult {
-        let activities = [activity_id, related_activity_id];
-        // SAFETY: as above.
-        self.on("EventPipeWriteEvent", |call| unsafe {
-            call.write_event(event, (data, data_len), activities)
-        })
     }
 }

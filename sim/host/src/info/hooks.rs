@@ -12,9 +12,26 @@ use clr_runtime::profiling::Accepts;
 use clr_walker::profiling::{FunctionId, HResult};
 use std::ffi::c_void;
 
+macro_rules! hooks {
+    ($($name:ident $by:ident),*) => {$(
+        pub(super) fn $name(
+            &self,
+            enter: FunctionHook,
+            leave: FunctionHook,
+            tailcall: FunctionHook,
+        ) -> Answer {
+            self.set_hooks(SetBy::$by, [enter, leave, tailcall])
+        }
+    )*};
+}
+
 impl Call<'_> {
+    hooks! {
+        set_hooks_1 One, set_hooks_2 Two, set_hooks_3 Three, set_hooks_3_with_info ThreeWithInfo
+    }
+
     /// Sets hooks. Only `Initialize` may do so.
-    pub(super) fn set_hooks(&self, by: SetBy, hooks: [FunctionHook; 3]) -> Answer {
+    fn set_hooks(&self, by: SetBy, hooks: [FunctionHook; 3]) -> Answer {
         self.caller().begin(Accepts::All)?;
         let process = self.runtime().process.get();
         if process.profiler != ProfilerStatus::InitializingForStartup {
@@ -23,8 +40,16 @@ impl Call<'_> {
         Ok(self.session.hooks.set(by, hooks, process.event_mask))
     }
 
+    pub(super) fn set_mapper(&self, mapper: FunctionIdMapper) -> Answer {
+        self.map_by(mapper, None)
+    }
+
+    pub(super) fn set_mapper2(&self, mapper: FunctionIdMapper, data: *mut c_void) -> Answer {
+        self.map_by(mapper, Some(data))
+    }
+
     /// Sets the mapper of FunctionIDs.
-    pub(super) fn set_mapper(&self, mapper: FunctionIdMapper, data: Option<*mut c_void>) -> Answer {
+    fn map_by(&self, mapper: FunctionIdMapper, data: Option<*mut c_void>) -> Answer {
         self.caller().begin(Accepts::All)?;
         self.session.hooks.set_mapper(mapper, data);
         Ok(HResult::OK)
@@ -55,7 +80,8 @@ impl Call<'_> {
     /// takes.
     pub(super) unsafe fn enter_info(
         &self,
-        (function, info): (FunctionId, EltInfo),
+        function: FunctionId,
+        info: EltInfo,
         frame: *mut FrameHandle,
         size: *mut u32,
         arguments: *mut FunctionArguments,
@@ -86,10 +112,32 @@ impl Call<'_> {
         Ok(HResult::OK)
     }
 
-    /// Answers GetFunctionLeave3Info, and GetFunctionTailcall3Info without a range.
     pub(super) unsafe fn leave_info(
         &self,
-        (function, info): (FunctionId, EltInfo),
+        function: FunctionId,
+        info: EltInfo,
+        frame: *mut FrameHandle,
+        range: *mut ArgumentRange,
+    ) -> Answer {
+        // SAFETY: the profiler's pointers, here and below.
+        unsafe { self.left(function, info, frame, Some(range)) }
+    }
+
+    pub(super) unsafe fn tail_call_info(
+        &self,
+        function: FunctionId,
+        info: EltInfo,
+        frame: *mut FrameHandle,
+    ) -> Answer {
+        // SAFETY: as above.
+        unsafe { self.left(function, info, frame, None) }
+    }
+
+    /// Answers GetFunctionLeave3Info, and GetFunctionTailcall3Info without a range.
+    unsafe fn left(
+        &self,
+        function: FunctionId,
+        info: EltInfo,
         frame: *mut FrameHandle,
         range: Option<*mut ArgumentRange>,
     ) -> Answer {

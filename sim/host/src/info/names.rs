@@ -19,8 +19,22 @@ const FLAT_LAYOUT: u32 = 0x20;
 const OPEN_FLAGS: u32 = 0x1001;
 
 impl Call<'_> {
-    #[expect(clippy::too_many_arguments, reason = "as documented")]
     pub(super) unsafe fn get_module_info(
+        &self,
+        module: ModuleId,
+        base: *mut *const u8,
+        room: u32,
+        len: *mut u32,
+        name: *mut u16,
+        assembly: *mut AssemblyId,
+    ) -> Answer {
+        let flags = std::ptr::null_mut();
+        // SAFETY: the profiler's pointers.
+        unsafe { self.get_module_info2(module, base, room, len, name, assembly, flags) }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "as documented")]
+    pub(super) unsafe fn get_module_info2(
         &self,
         module: ModuleId,
         base: *mut *const u8,
@@ -56,7 +70,9 @@ impl Call<'_> {
     pub(super) unsafe fn get_assembly_info(
         &self,
         assembly: AssemblyId,
-        (room, len, name): (u32, *mut u32, *mut u16),
+        room: u32,
+        len: *mut u32,
+        name: *mut u16,
         app_domain: *mut AppDomainId,
         module: *mut ModuleId,
     ) -> Answer {
@@ -78,7 +94,9 @@ impl Call<'_> {
     pub(super) unsafe fn get_app_domain_info(
         &self,
         app_domain: AppDomainId,
-        (room, len, name): (u32, *mut u32, *mut u16),
+        room: u32,
+        len: *mut u32,
+        name: *mut u16,
         process: *mut ProcessId,
     ) -> Answer {
         self.caller().begin(Accepts::TriggeringCallbacks)?;
@@ -111,12 +129,16 @@ impl Call<'_> {
         Ok(HResult::OK)
     }
 
+    #[expect(clippy::too_many_arguments, reason = "as documented")]
     pub(super) unsafe fn get_class_info2(
         &self,
         class: ClassId,
-        (module, token): (*mut ModuleId, *mut Token),
+        module: *mut ModuleId,
+        token: *mut Token,
         parent: *mut ClassId,
-        (room, len, type_args): (u32, *mut u32, *mut ClassId),
+        room: u32,
+        len: *mut u32,
+        type_args: *mut ClassId,
     ) -> Answer {
         self.caller().begin(Accepts::All)?;
         if class.0 == 0 || room != 0 && type_args.is_null() {

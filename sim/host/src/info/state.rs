@@ -1,16 +1,14 @@
 //! Events, threads, the suspension of the runtime.
 
-use super::{Call, Info};
+use super::Call;
 use crate::out::{Answer, count, put, put_all, put_cut, wide};
 use crate::results;
 use crate::threads::{Modules, Threads};
-use clr_com::{Handle, ICorProfilerInfo4Methods, ICorProfilerInfo10Methods, ModuleId, ObjectId};
+use clr_com::{AppDomainId, Handle, ModuleId};
 use clr_runtime::metadata::APP_DOMAIN;
 use clr_runtime::profiling::Accepts;
 use clr_runtime::{Lock, ProfilerStatus};
-use clr_walker::profiling::{
-    CodeRange, EventMask, FunctionId, HResult, ProfilerInfo as _, ReJitId, ThreadId,
-};
+use clr_walker::profiling::{EventMask, HResult, ProfilerInfo as _, ThreadId};
 use std::ffi::c_void;
 
 /// `COR_PRF_HIGH_MONITOR_IMMUTABLE`: COR_PRF_HIGH_DISABLE_TIERED_COMPILATION (corprof.idl).
@@ -21,18 +19,35 @@ const HIGH_ATTACHABLE: u32 = 0x76;
 const RUNTIME_TYPES: [u32; 2] = [1, 2];
 
 impl Call<'_> {
-    /// Answers GetEventMask, and GetEventMask2 with a second pointer.
-    pub(super) unsafe fn get_events(&self, low: *mut u32, high: Option<*mut u32>) -> Answer {
+    pub(super) unsafe fn get_events(&self, low: *mut u32) -> Answer {
         let mask = self.caller().get_event_mask()?;
-        if low.is_null() || high.is_some_and(<*mut u32>::is_null) {
+        if low.is_null() {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        // SAFETY: the profiler's pointer.
+        unsafe { put(low, mask.0) };
+        Ok(HResult::OK)
+    }
+
+    /// Answers GetEventMask2.
+    pub(super) unsafe fn get_all_events(&self, low: *mut u32, high: *mut u32) -> Answer {
+        if high.is_null() {
+            self.caller().get_event_mask()?;
             return Ok(HResult::INVALID_ARGUMENT);
         }
         // SAFETY: the profiler's pointers.
         unsafe {
-            put(low, mask.0);
-            put(high.unwrap_or(std::ptr::null_mut()), self.session.high_events.get());
+            let result = self.get_events(low)?;
+            if result == HResult::OK {
+                put(high, self.session.high_events.get());
+            }
+            Ok(result)
         }
-        Ok(HResult::OK)
+    }
+
+    /// Answers SetEventMask.
+    pub(super) fn set_low_events(&self, low: u32) -> Answer {
+        self.set_events(low, 0)
     }
 
     /// Answers SetEventMask and SetEventMask2 (EEToProfInterfaceImpl::SetEventMask).
@@ -85,7 +100,7 @@ impl Call<'_> {
     pub(super) unsafe fn get_thread_app_domain(
         &self,
         thread: ThreadId,
-        domain: *mut u64,
+        domain: *mut AppDomainId,
     ) -> Answer {
         self.check_thread(thread);
         if domain.is_null() {
@@ -101,15 +116,19 @@ impl Call<'_> {
             }
         }
         // SAFETY: the profiler's pointer.
-        unsafe { put(domain, APP_DOMAIN) };
+        unsafe { put(domain, AppDomainId(APP_DOMAIN)) };
         Ok(HResult::OK)
     }
 
+    #[expect(clippy::too_many_arguments, reason = "as documented")]
     pub(super) unsafe fn get_runtime_information(
         &self,
         instance: *mut u16,
         kind: *mut u32,
-        parts: [*mut u16; 4],
+        major: *mut u16,
+        minor: *mut u16,
+        build: *mut u16,
+        qfe: *mut u16,
         room: u32,
         len: *mut u32,
         text: *mut u16,
@@ -120,10 +139,9 @@ impl Call<'_> {
         }
         let generation = self.session.generation;
         let version = generation.runtime_version();
-        let [major, minor, build, _] = version;
         let new = generation.family().is_core_since(5);
         let v = if new { "" } else { "v" };
-        let name = wide(&format!("{v}{major}.{minor}.{build}"));
+        let name = wide(&format!("{v}{}.{}.{}", version[0], version[1], version[2]));
         // SAFETY: the profiler's pointers.
         unsafe {
             put(len, count(name.len()));
@@ -145,7 +163,7 @@ impl Call<'_> {
             put(instance, 0);
             let [desktop, core] = RUNTIME_TYPES;
             put(kind, if generation.is_core() { core } else { desktop });
-            for (part, number) in parts.into_iter().zip(version) {
+            for (part, number) in [major, minor, build, qfe].into_iter().zip(version) {
                 put(part, number);
             }
         }
@@ -172,92 +190,22 @@ impl Call<'_> {
         unsafe { put(enumerator, modules) };
         Ok(HResult::OK)
     }
-}
 
-impl ICorProfilerInfo4Methods for Info {
-    unsafe fn EnumThreads(&self, enumerator: *mut *mut c_void) -> HResult {
-        self.on("EnumThreads", |call| {
-            if enumerator.is_null() {
-                call.caller().begin(Accepts::Callbacks)?;
-                return Ok(HResult::INVALID_ARGUMENT);
-            }
-            // SAFETY: the profiler's pointer, which is not NULL.
-            unsafe { put(enumerator, std::ptr::null_mut()) };
-            let mut threads = call.caller().enum_threads()?;
-            if !call.runtime().process.get().gc_initialized {
-                // Profilers are loaded before the first Thread object is made (recorded on Unix).
-                threads.clear();
-            }
-            let threads = Threads::make(call.session, threads);
-            // SAFETY: as above.
-            unsafe { put(enumerator, threads) };
-            Ok(HResult::OK)
-        })
-    }
-
-    unsafe fn InitializeCurrentThread(&self) -> HResult {
-        self.on("InitializeCurrentThread", |call| {
-            call.caller().initialize_current_thread()?;
-            Ok(HResult::OK)
-        })
-    }
-
-    unsafe fn GetCodeInfo3(
-        &self,
-        function: FunctionId,
-        rejit: ReJitId,
-        ranges_room: u32,
-        ranges_len: *mut u32,
-        ranges: *mut CodeRange,
-    ) -> HResult {
-        self.on("GetCodeInfo3", |call| {
-            call.check_function(function);
-            // SAFETY: the profiler's pointers.
-            unsafe {
-                call.code_info((ranges_room, ranges_len, ranges), |ranges| {
-                    let count = call.caller().get_code_info3(function, rejit, ranges)?;
-                    call.check_compiled(function)?;
-                    Ok(count)
-                })
-            }
-        })
-    }
-
-    unsafe fn GetObjectSize2(&self, object: ObjectId, size: *mut u64) -> HResult {
-        // SAFETY: the profiler's pointer.
-        self.on("GetObjectSize2", |call| unsafe { call.get_object_size(object, size) })
-    }
-
-    unsafe fn GetFunctionFromIP2(
-        &self,
-        ip: *const u8,
-        function: *mut FunctionId,
-        rejit: *mut ReJitId,
-    ) -> HResult {
-        self.on("GetFunctionFromIP2", |call| {
-            let found = call.caller().get_function_from_ip2(ip as u64)?;
-            // SAFETY: the profiler's pointers.
-            unsafe {
-                put(function, found.0);
-                put(rejit, found.1);
-            }
-            Ok(HResult::OK)
-        })
-    }
-}
-
-impl ICorProfilerInfo10Methods for Info {
-    unsafe fn SuspendRuntime(&self) -> HResult {
-        self.on("SuspendRuntime", |call| {
-            call.caller().suspend_runtime()?;
-            Ok(HResult::OK)
-        })
-    }
-
-    unsafe fn ResumeRuntime(&self) -> HResult {
-        self.on("ResumeRuntime", |call| {
-            call.caller().resume_runtime()?;
-            Ok(HResult::OK)
-        })
+    pub(super) unsafe fn enum_threads(&self, enumerator: *mut *mut c_void) -> Answer {
+        if enumerator.is_null() {
+            self.caller().begin(Accepts::Callbacks)?;
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        // SAFETY: the profiler's pointer, which is not NULL.
+        unsafe { put(enumerator, std::ptr::null_mut()) };
+        let mut threads = self.caller().enum_threads()?;
+        if !self.runtime().process.get().gc_initialized {
+            // Profilers are loaded before the first Thread object is made (recorded on Unix).
+            threads.clear();
+        }
+        let threads = Threads::make(self.session, threads);
+        // SAFETY: as above.
+        unsafe { put(enumerator, threads) };
+        Ok(HResult::OK)
     }
 }

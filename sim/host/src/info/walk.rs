@@ -7,7 +7,7 @@ use crate::report::Finding;
 use crate::walks::{Walk, WalkedFrame};
 use clr_com::StackSnapshotCallback;
 use clr_runtime::Outcome;
-use clr_runtime::profiling::Call as Snapshot;
+use clr_runtime::profiling::SnapshotRequest;
 use clr_walker::profiling::{HResult, SnapshotCallback, SnapshotFlags, SnapshotFrame, ThreadId};
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -31,10 +31,12 @@ impl Call<'_> {
     /// its own number.
     pub(super) unsafe fn walk(
         &self,
-        (thread, flags): (ThreadId, u32),
+        thread: ThreadId,
         callback: StackSnapshotCallback,
+        flags: u32,
         client_data: *mut c_void,
-        (context, context_size): (*const u8, u32),
+        context: *const u8,
+        context_size: u32,
     ) -> Answer {
         let seed = (!context.is_null()).then(|| {
             let len = (context_size as usize).min(CONTEXT_ROOM);
@@ -87,7 +89,7 @@ impl Call<'_> {
             }
             result
         };
-        let snapshot = Snapshot {
+        let snapshot = SnapshotRequest {
             thread,
             flags: SnapshotFlags(flags),
             seed: seed.as_deref(),

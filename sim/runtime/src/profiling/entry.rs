@@ -1,7 +1,7 @@
 //! The ordered checks before the walk (contract §2.2).
 
 use super::iterator::Walk;
-use super::{Call, Caller, HResult};
+use super::{Caller, HResult, SnapshotRequest};
 use crate::context::{RIP_END, rip_of, seed_size};
 use crate::explain::{EntryCheck, Event, WalkStart};
 use crate::thread::ThreadObject;
@@ -54,7 +54,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
     /// Executes the whole call.
     pub(super) fn enter(
         &self,
-        call: &Call<'_>,
+        call: &SnapshotRequest<'_>,
         callback: Option<&mut SnapshotCallback<'_>>,
     ) -> Outcome {
         let target = match self.target(call) {
@@ -82,7 +82,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
     }
 
     /// Executes rows 1 to 7 of contract §2.2: up to the target's hijack lock.
-    fn target(&self, call: &Call<'_>) -> Result<Target, Outcome> {
+    fn target(&self, call: &SnapshotRequest<'_>) -> Result<Target, Outcome> {
         let runtime = self.runtime;
         let process = runtime.process.get();
         if runtime.generation.has_detach() && process.profiler == ProfilerStatus::Detaching {
@@ -129,7 +129,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
     /// Executes rows 8 to 17 of contract §2.2, with the hijack lock held.
     fn checked(
         &self,
-        call: &Call<'_>,
+        call: &SnapshotRequest<'_>,
         target: Target,
         callback: Option<&mut SnapshotCallback<'_>>,
         suspended: &mut bool,
@@ -192,7 +192,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
     }
 
     /// Executes rows 12 to 14 of contract §2.2: determines the start of the walk.
-    fn start(&self, call: &Call<'_>, target: Target) -> Result<WalkStart, Outcome> {
+    fn start(&self, call: &SnapshotRequest<'_>, target: Target) -> Result<WalkStart, Outcome> {
         let runtime = self.runtime;
         let object = target.object;
         if target.other && call.seed.is_none() && runtime.generation.reads_context_first() {
@@ -402,7 +402,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
     }
 
     /// Returns the seed as the walk copies it, regardless of contextSize (C-022, C-053, C-162).
-    fn copied_seed(&self, call: &Call<'_>) -> Result<Context, Outcome> {
+    fn copied_seed(&self, call: &SnapshotRequest<'_>) -> Result<Context, Outcome> {
         let seed = call.seed.unwrap_or_default();
         let size = seed_size(seed, self.runtime.generation.seed_size());
         let short = Unreadable { address: seed.len() as u64, len: 8 };

@@ -1,10 +1,10 @@
 //! `ForceGC` (contract §5.14).
 
 use super::info::{Result, fail};
-use super::{Caller, HResult, ProfilerCallback, SuspensionReason};
+use super::{Caller, HResult, InfoMethod, ProfilerCallback, SuspensionReason};
 use crate::frame::FRAME_TOP;
 use crate::thread::ThreadObject;
-use crate::{CallbackState, Lock, ProfilerAction, Suspension, TargetMemory, Wait};
+use crate::{CallbackState, Lock, Suspension, TargetMemory, Wait};
 
 /// The thread that performs a GC which the profiler forces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,16 +19,10 @@ pub enum GcRequest {
 }
 
 impl<M: TargetMemory> Caller<'_, '_, M> {
-    /// Collects all generations: `ForceGC`. The calling thread has a Thread object afterwards, and calls of it count as
-    /// calls in a callback (C-174, C-175).
-    ///
-    /// # Errors
-    /// `CORPROF_E_NOT_YET_AVAILABLE` before the GC is initialized, `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` on a thread of
-    /// the runtime in a callback or with Frames (.NET Framework 2: `E_FAIL` on any thread of the runtime),
-    /// `CORPROF_E_PROFILER_DETACHING`; [`CallError::Fatal`](clr_walker::profiling::CallError::Fatal) if it never ends.
-    pub fn force_gc(&self) -> Result<()> {
+    /// Answers `ForceGC`: see [`ProfilerInfo::force_gc`](clr_walker::profiling::ProfilerInfo::force_gc).
+    pub(super) fn force_a_gc(&self) -> Result<()> {
         let runtime = self.runtime;
-        runtime.did(ProfilerAction::Call("ForceGC"));
+        self.notice(InfoMethod::ForceGC);
         if !runtime.process.get().gc_initialized {
             return fail(HResult::NOT_YET_AVAILABLE);
         }

@@ -1,7 +1,7 @@
 //! `ICorProfilerInfo` over the simulated runtime: the companion methods of `DoStackSnapshot`
 //! (contract §5).
 
-use super::{Call, Caller, HResult, ProfilerCallback, SuspensionReason};
+use super::{Accepts, Caller, Effect, HResult, InfoMethod, ProfilerCallback, SuspensionReason};
 use crate::code_manager::{CodeVersion, Method, MethodIndex};
 use crate::generation::ProfilerSuspension;
 use crate::thread::{Thread, ThreadObject};
@@ -12,7 +12,7 @@ use crate::{Outcome, ProfilerAction};
 use clr_walker::memory::Unreadable;
 use clr_walker::profiling::{
     CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, ProfilerInfo, ReJitId,
-    SnapshotCallback, SnapshotFlags, ThreadId,
+    SnapshotCallback, SnapshotRequest, ThreadId,
 };
 
 pub(super) type Result<T> = core::result::Result<T, CallError<Outcome>>;
@@ -35,17 +35,6 @@ impl From<Outcome> for CallError<Outcome> {
     }
 }
 
-/// The callers that a method accepts, apart from threads that the runtime does not know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Accepts {
-    /// All threads: the method is asynchronous.
-    All,
-    /// Threads in callbacks (C-122).
-    Callbacks,
-    /// Threads in callbacks in which a GC may be triggered.
-    TriggeringCallbacks,
-}
-
 impl<M: TargetMemory> Caller<'_, '_, M> {
     /// Makes the checks that every method begins with.
     ///
@@ -53,9 +42,24 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
     /// Returns the HRESULT of a method that refuses the call.
     pub fn begin(&self, accepts: Accepts) -> Result<()> {
         match accepts {
-            Accepts::All => self.asynchronous(),
+            Accepts::All | Accepts::Special => self.asynchronous(),
             Accepts::Callbacks => self.synchronous(CallbackState::IN_CALLBACK),
             Accepts::TriggeringCallbacks => self.triggering(),
+            Accepts::LookUps => self.looking_up(),
+        }
+    }
+
+    /// Begins a call of a method: E_NOTIMPL unless the runtime's interfaces have it.
+    fn begin_method(&self, method: InfoMethod) -> Result<()> {
+        self.notice(method);
+        needs(self.runtime.generation.profiler_info() >= method.interface())?;
+        self.begin(method.accepts())
+    }
+
+    /// Notices a method that takes locks which a suspended thread may own.
+    pub(super) fn notice(&self, method: InfoMethod) {
+        if method.has(Effect::TakesLocks) {
+            self.runtime.did(ProfilerAction::Call(method.name()));
         }
     }
 
@@ -234,15 +238,10 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
 
     fn do_stack_snapshot(
         &self,
-        thread: ThreadId,
+        request: &SnapshotRequest<'_>,
         callback: Option<&mut SnapshotCallback<'_>>,
-        flags: SnapshotFlags,
-        client_data: u64,
-        context: Option<&[u8]>,
-        context_size: u32,
     ) -> Result<()> {
-        let call = Call { thread, flags, seed: context, context_size, client_data };
-        match Caller::do_stack_snapshot(self, &call, callback) {
+        match Caller::do_stack_snapshot(self, request, callback) {
             Outcome::Returned(HResult::OK) => Ok(()),
             outcome => Err(outcome.into()),
         }
@@ -259,9 +258,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
     }
 
     fn get_function_from_ip2(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
-        self.runtime.did(ProfilerAction::Call("GetFunctionFromIP2"));
-        needs(self.runtime.generation.profiler_info() >= 4)?;
-        self.looking_up()?;
+        self.begin_method(InfoMethod::GetFunctionFromIP2)?;
         let Managed { method, code, .. } = self.look_up(ip)?;
         match method.kind {
             MethodKind::Ordinary | MethodKind::ExceptionHandling => Ok((method.id, code.rejit)),
@@ -270,24 +267,20 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
     }
 
     fn get_function_from_ip3(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
-        self.runtime.did(ProfilerAction::Call("GetFunctionFromIP3"));
-        needs(self.runtime.generation.profiler_info() >= 8)?;
-        self.looking_up()?;
+        self.begin_method(InfoMethod::GetFunctionFromIP3)?;
         let Managed { method, code, .. } = self.look_up(ip)?;
         Ok((method.id, code.rejit))
     }
 
     fn get_code_info(&self, function: FunctionId) -> Result<CodeRange> {
-        self.runtime.did(ProfilerAction::Call("GetCodeInfo"));
-        self.asynchronous()?;
+        self.begin_method(InfoMethod::GetCodeInfo)?;
         self.outside_forbid_region()?;
         let code = self.version(function, |code| code.rejit == ReJitId(0))?;
         Ok(CodeRange { start: code.start, size: code.size })
     }
 
     fn get_code_info2(&self, function: FunctionId, ranges: &mut [CodeRange]) -> Result<u32> {
-        self.runtime.did(ProfilerAction::Call("GetCodeInfo2"));
-        self.asynchronous()?;
+        self.begin_method(InfoMethod::GetCodeInfo2)?;
         let code = self.version(function, |code| code.rejit == ReJitId(0))?;
         Ok(pieces(code, code.start, ranges))
     }
@@ -298,17 +291,13 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         rejit: ReJitId,
         ranges: &mut [CodeRange],
     ) -> Result<u32> {
-        self.runtime.did(ProfilerAction::Call("GetCodeInfo3"));
-        needs(self.runtime.generation.profiler_info() >= 4)?;
-        self.looking_up()?;
+        self.begin_method(InfoMethod::GetCodeInfo3)?;
         let code = self.version(function, |code| code.rejit == rejit)?;
         Ok(pieces(code, code.start, ranges))
     }
 
     fn get_code_info4(&self, start: u64, ranges: &mut [CodeRange]) -> Result<u32> {
-        self.runtime.did(ProfilerAction::Call("GetCodeInfo4"));
-        needs(self.runtime.generation.profiler_info() >= 9)?;
-        self.looking_up()?;
+        self.begin_method(InfoMethod::GetCodeInfo4)?;
         Ok(pieces(self.code_at(start)?, start, ranges))
     }
 
@@ -318,8 +307,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         frame_info: Option<FrameInfo<'_>>,
         type_arguments: u32,
     ) -> Result<FunctionInfo> {
-        self.runtime.did(ProfilerAction::Call("GetFunctionInfo2"));
-        self.asynchronous()?;
+        self.begin_method(InfoMethod::GetFunctionInfo2)?;
         if let Some(frame_info) = frame_info {
             let of = self.runtime.frame_info.get();
             if of != Some((frame_info.handle(), function)) {
@@ -343,7 +331,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
     }
 
     fn get_current_thread_id(&self) -> Result<ThreadId> {
-        self.asynchronous()?;
+        self.begin_method(InfoMethod::GetCurrentThreadID)?;
         let Some(id) = self.runtime.object_of(self.os) else {
             return fail(HResult::NOT_MANAGED_THREAD);
         };
@@ -354,14 +342,12 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
     }
 
     fn get_thread_info(&self, thread: ThreadId) -> Result<u32> {
-        self.runtime.did(ProfilerAction::Call("GetThreadInfo"));
-        self.synchronous(CallbackState::IN_CALLBACK)?;
+        self.begin_method(InfoMethod::GetThreadInfo)?;
         Ok(self.known_thread(thread)?.0)
     }
 
     fn get_handle_from_thread(&self, thread: ThreadId) -> Result<u64> {
-        self.runtime.did(ProfilerAction::Call("GetHandleFromThread"));
-        self.synchronous(CallbackState::IN_CALLBACK)?;
+        self.begin_method(InfoMethod::GetHandleFromThread)?;
         match self.known_thread(thread)? {
             (_, 0) => fail(HResult::INVALID_ARGUMENT),
             (_, handle) => Ok(handle),
@@ -369,9 +355,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
     }
 
     fn enum_threads(&self) -> Result<Vec<ThreadId>> {
-        self.runtime.did(ProfilerAction::Call("EnumThreads"));
-        needs(self.runtime.generation.profiler_info() >= 4)?;
-        self.synchronous(CallbackState::IN_CALLBACK)?;
+        self.begin_method(InfoMethod::EnumThreads)?;
         self.lock_threads()?;
         let threads = self.runtime.threads.borrow();
         let live = |thread: &&Thread| thread.life == ThreadLife::Running && !thread.reported_dead;
@@ -380,13 +364,15 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
     }
 
     fn initialize_current_thread(&self) -> Result<()> {
-        self.runtime.did(ProfilerAction::Call("InitializeCurrentThread"));
-        needs(self.runtime.generation.profiler_info() >= 4)?;
-        self.synchronous(CallbackState::IN_CALLBACK)
+        self.begin_method(InfoMethod::InitializeCurrentThread)
+    }
+
+    fn force_gc(&self) -> Result<()> {
+        self.force_a_gc()
     }
 
     fn suspend_runtime(&self) -> Result<()> {
-        self.runtime.did(ProfilerAction::Call("SuspendRuntime"));
+        self.notice(InfoMethod::SuspendRuntime);
         self.suspending()?;
         let (runtime, os) = (self.runtime, self.os);
         match runtime.process.get().suspension {
@@ -442,12 +428,12 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
     }
 
     fn get_event_mask(&self) -> Result<EventMask> {
-        self.asynchronous()?;
+        self.begin_method(InfoMethod::GetEventMask)?;
         Ok(self.runtime.process.get().event_mask)
     }
 
     fn set_event_mask(&self, mask: EventMask) -> Result<()> {
-        self.asynchronous()?;
+        self.begin_method(InfoMethod::SetEventMask)?;
         let process = self.runtime.process.get();
         let generation = self.runtime.generation;
         let starting = process.profiler == ProfilerStatus::InitializingForStartup;

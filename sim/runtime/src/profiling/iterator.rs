@@ -2,7 +2,7 @@
 
 use super::entry::Target;
 use super::report::Reporter;
-use super::{Call, Caller, HResult};
+use super::{Caller, HResult, SnapshotRequest};
 use crate::context::Context;
 use crate::explain::{DropReason, Event};
 use crate::frame::{FrameReader, LazyStateError, layout};
@@ -71,7 +71,7 @@ pub(super) enum SkipTo {
 pub(super) struct Walk<'w, 'r, 'a, M> {
     pub caller: Caller<'r, 'a, M>,
     pub target: Target,
-    pub call: &'w Call<'w>,
+    pub call: &'w SnapshotRequest<'w>,
     /// Registers at the start.
     pub context: Context,
     /// The walk starts from the seed that the caller gave.

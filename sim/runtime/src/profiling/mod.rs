@@ -14,9 +14,8 @@ mod target;
 mod tests;
 
 pub use callbacks::{CallbackKind, CallbackMode, ProfilerCallback, SuspensionReason};
-pub use clr_walker::profiling::HResult;
+pub use clr_walker::profiling::{Accepts, Effect, HResult, InfoMethod, SnapshotRequest};
 pub use force_gc::GcRequest;
-pub use info::Accepts;
 pub use target::{SimulatedThread, ThreadError};
 
 use crate::context;
@@ -27,23 +26,8 @@ use crate::profiler_rules::ProfilerAction;
 use crate::thread::ThreadObject;
 use crate::{Lock, OsThreadId, Profiler, Runtime, TargetMemory, Wait};
 use clr_walker::memory::Unreadable;
-use clr_walker::profiling::{SnapshotCallback, SnapshotFlags, ThreadId};
+use clr_walker::profiling::SnapshotCallback;
 use core::fmt;
-
-/// Arguments of a call of `DoStackSnapshot`, except the callback.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Call<'s> {
-    /// Target thread: 0 for the caller.
-    pub thread: ThreadId,
-    /// `infoFlags` of the call.
-    pub flags: SnapshotFlags,
-    /// The seed, as far as its bytes can be read.
-    pub seed: Option<&'s [u8]>,
-    /// `contextSize`, which the runtime ignores (C-022).
-    pub context_size: u32,
-    /// `clientData` of the call.
-    pub client_data: u64,
-}
 
 /// A thread that calls profiling methods: its `ICorProfilerInfo`.
 pub struct Caller<'r, 'a, M> {
@@ -207,7 +191,7 @@ impl<'r, 'a, M: TargetMemory> Caller<'r, 'a, M> {
     #[expect(clippy::must_use_candidate, reason = "the callbacks may be all that is wanted")]
     pub fn do_stack_snapshot(
         &self,
-        call: &Call<'_>,
+        call: &SnapshotRequest<'_>,
         callback: Option<&mut SnapshotCallback<'_>>,
     ) -> Outcome {
         self.runtime.record(|| Event::Called {

@@ -1,7 +1,7 @@
 //! Reporting the stops of a walk to the profiler (contract §3.4 to §3.7).
 
 use super::iterator::{Break, FrameIterator, State};
-use super::{Call, HResult};
+use super::{HResult, SnapshotRequest};
 use crate::context::{Context, MAX_CONTEXT_SIZE};
 use crate::explain::{Event, SilentReason};
 use crate::{Funclet, MethodKind, Runtime, TargetMemory};
@@ -22,7 +22,7 @@ pub(super) struct Reporter<'w, 'f> {
 impl<'w, 'f> Reporter<'w, 'f> {
     pub(super) fn new<M>(
         runtime: &Runtime<'_, M>,
-        call: &Call<'_>,
+        call: &SnapshotRequest<'_>,
         seed: Option<&[u8]>,
         callback: Option<&'w mut SnapshotCallback<'f>>,
     ) -> Self {

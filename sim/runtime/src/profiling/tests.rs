@@ -24,7 +24,7 @@ use crate::{
 use clr_machine::{Machine, Protection};
 use clr_walker::code_map::CodeRegion;
 use clr_walker::image::FunctionTable;
-use clr_walker::profiling::{CallError, FunctionId, ProfilerInfo, ReJitId};
+use clr_walker::profiling::{CallError, FunctionId, ProfilerInfo, ReJitId, ThreadId};
 use core::cell::RefCell;
 
 /// Base of the code heap (VA).
@@ -235,7 +235,7 @@ const COOPERATIVE: u64 = 0x04;
 
 /// Returns the outcome of `DoStackSnapshot` of a thread, without seed and contexts.
 fn walk(caller: Caller<'_, '_, Machine>, thread: ThreadId) -> Outcome {
-    let call = Call { thread, ..Call::default() };
+    let call = SnapshotRequest { thread, ..SnapshotRequest::default() };
     caller.do_stack_snapshot(&call, Some(&mut |_| HResult::OK))
 }
 

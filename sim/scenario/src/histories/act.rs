@@ -1,14 +1,16 @@
 //! Scripts executed as blocking code of a profiler.
 
 use super::script_place::{Place, Start};
-use super::{Action, ProfilerMethod, ProfilerScript, ScriptSeed, SnapshotOptions, ThreadName};
+use super::{Action, ProfilerScript, ScriptSeed, SnapshotOptions, ThreadName};
+use crate::keywords::Keyword as _;
 use crate::snapshot::{SEED_FLAGS, SEED_RAX, SEED_SIZE};
 use clr_explore::{CurrentThread, EventObject, ExaminedThread, ProfilerLock, Setup, ThreadIndex};
 use clr_runtime::profiling::HResult;
 use clr_runtime::{Context, Outcome};
 use clr_walker::mixed::{Completeness, MixedStack, Policy, SignalVeto, WalkBuffer, Walker};
 use clr_walker::profiling::{
-    CallError, CodeRange, FunctionId, ProfilerInfo as _, SnapshotFlags, TargetThread as _, ThreadId,
+    CallError, FunctionId, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, SnapshotRequest,
+    TargetThread as _, ThreadId,
 };
 use clr_walker::registers::{Gpr, Registers};
 use clr_world::content::ContentHasher;
@@ -21,9 +23,9 @@ const ROOM: usize = 64;
 
 /// Values that the profiler remembers for each thread during one history.
 #[derive(Debug, Default, Hash)]
-struct Memory {
+pub(super) struct Memory {
     registers: BTreeMap<ThreadIndex, Registers>,
-    functions: BTreeMap<ThreadIndex, FunctionId>,
+    pub(super) functions: BTreeMap<ThreadIndex, FunctionId>,
 }
 
 /// Buffers of walks, which all histories of a search use.
@@ -43,7 +45,7 @@ impl Buffers {
 
 /// State of the scripts during one history.
 #[derive(Debug)]
-struct Script<'p> {
+pub(super) struct Script<'p> {
     locks: Vec<ProfilerLock>,
     events: Vec<EventObject>,
     memory: RefCell<Memory>,
@@ -94,14 +96,14 @@ impl ProfilerScript {
     }
 }
 
-const fn index(of: ThreadName, me: &CurrentThread<'_, '_>) -> ThreadIndex {
+pub(super) const fn index(of: ThreadName, me: &CurrentThread<'_, '_>) -> ThreadIndex {
     match of {
         ThreadName::Own => me.index(),
         ThreadName::Thread(index) => ThreadIndex(index),
     }
 }
 
-fn hresult<T>(result: &Result<T, CallError<Outcome>>) -> HResult {
+pub(super) fn hresult<T>(result: &Result<T, CallError<Outcome>>) -> HResult {
     match result {
         Ok(_) => HResult::OK,
         Err(CallError::Failed(failed)) => *failed,
@@ -155,7 +157,7 @@ fn is_wanted(
 
 impl Script<'_> {
     /// Returns the values that the profiler remembers, which all its threads share.
-    fn memory(&self, me: &CurrentThread<'_, '_>) -> RefMut<'_, Memory> {
+    pub(super) fn memory(&self, me: &CurrentThread<'_, '_>) -> RefMut<'_, Memory> {
         me.shares();
         self.memory.borrow_mut()
     }
@@ -249,7 +251,7 @@ impl Script<'_> {
             Action::Call { method, of, returns } => {
                 if let Some(target) = target(*of) {
                     let found = self.call(me, *method, (*of, &target));
-                    held_to(me, method.name(), found, *returns);
+                    held_to(me, method.word(), found, *returns);
                 }
             }
             Action::SuspendRuntime => drop(me.info().suspend_runtime()),
@@ -304,7 +306,7 @@ impl Script<'_> {
     }
 
     /// Returns the registers that were read last, or reads them if there are none.
-    fn registers(
+    pub(super) fn registers(
         &self,
         me: &CurrentThread<'_, '_>,
         of: ThreadName,
@@ -351,73 +353,19 @@ impl Script<'_> {
         let id = if of == ThreadName::Own { ThreadId(0) } else { target.id() };
         let place = index(of, me);
         self.memory(me).functions.remove(&place);
-        let result = me.info().do_stack_snapshot(
-            id,
-            Some(&mut |frame| {
-                if let Some(function) = frame.function {
-                    self.memory(me).functions.entry(place).or_insert(function);
-                }
-                if care.checked && frame.function.is_some() && !target.is_on_stack(frame.ip) {
-                    me.report_false_frame();
-                }
-                self.act(me, callback, Place::of(Start::Snapshot));
-                if me.escapes() { HResult::FAIL } else { HResult::OK }
-            }),
-            SnapshotFlags::REGISTER_CONTEXT,
-            0,
-            seed.as_deref(),
-            SEED_SIZE,
-        );
-        hresult(&result)
-    }
-
-    fn call(
-        &self,
-        me: &CurrentThread<'_, '_>,
-        method: ProfilerMethod,
-        (of, target): (ThreadName, &ExaminedThread<'_, '_, '_>),
-    ) -> HResult {
-        let info = me.info();
-        let place = index(of, me);
-        let function = || {
-            let found = self.memory(me).functions.get(&place).copied();
-            found.unwrap_or(FunctionId(0))
+        let flags = SnapshotFlags::REGISTER_CONTEXT;
+        let request = SnapshotRequest::of(id, flags).seeded(seed.as_deref());
+        let mut on_frame = |frame: &mut SnapshotFrame<'_>| {
+            if let Some(function) = frame.function {
+                self.memory(me).functions.entry(place).or_insert(function);
+            }
+            if care.checked && frame.function.is_some() && !target.is_on_stack(frame.ip) {
+                me.report_false_frame();
+            }
+            self.act(me, callback, Place::of(Start::Snapshot));
+            if me.escapes() { HResult::FAIL } else { HResult::OK }
         };
-        match method {
-            ProfilerMethod::GetFunctionFromIp
-            | ProfilerMethod::GetFunctionFromIp2
-            | ProfilerMethod::GetFunctionFromIp3 => {
-                let ip = self.registers(me, of, target).map_or(0, |registers| registers.rip);
-                let found = match method {
-                    ProfilerMethod::GetFunctionFromIp2 => {
-                        info.get_function_from_ip2(ip).map(|(id, _)| id)
-                    }
-                    ProfilerMethod::GetFunctionFromIp3 => {
-                        info.get_function_from_ip3(ip).map(|(id, _)| id)
-                    }
-                    _ => info.get_function_from_ip(ip),
-                };
-                if let Ok(function) = found {
-                    self.memory(me).functions.insert(place, function);
-                }
-                hresult(&found)
-            }
-            ProfilerMethod::GetFunctionInfo2 => {
-                hresult(&info.get_function_info2(function(), None, 0))
-            }
-            ProfilerMethod::GetCodeInfo2 => {
-                let mut ranges = [CodeRange { start: 0, size: 0 }; 8];
-                hresult(&info.get_code_info2(function(), &mut ranges))
-            }
-            ProfilerMethod::GetThreadInfo => hresult(&info.get_thread_info(target.id())),
-            ProfilerMethod::GetHandleFromThread => {
-                hresult(&info.get_handle_from_thread(target.id()))
-            }
-            ProfilerMethod::GetCurrentThreadId => hresult(&info.get_current_thread_id()),
-            ProfilerMethod::EnumThreads => hresult(&info.enum_threads()),
-            ProfilerMethod::ForceGc => hresult(&info.force_gc()),
-            ProfilerMethod::InitializeCurrentThread => hresult(&info.initialize_current_thread()),
-            ProfilerMethod::GetEventMask => hresult(&info.get_event_mask()),
-        }
+        let result = me.info().do_stack_snapshot(&request, Some(&mut on_frame));
+        hresult(&result)
     }
 }

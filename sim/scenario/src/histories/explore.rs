@@ -1,9 +1,7 @@
 //! Searches of the histories of a text, and their comparison with the expectations.
 
 use super::act::Buffers;
-use super::{
-    ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, ProfilerMethod, ThreadName, WaitKind,
-};
+use super::{ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, ThreadName, WaitKind};
 use crate::Scenario;
 use crate::keywords::Keyword as _;
 use crate::run_on_runtime::RunOnError;
@@ -165,14 +163,6 @@ impl WaitKind {
             BlockReason::CodeManagerReader => Self::CodeManagerReader,
             BlockReason::InterruptedWait => Self::InterruptedWait,
         }
-    }
-}
-
-impl ProfilerMethod {
-    /// Returns the method's name in a text.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        self.word()
     }
 }
 

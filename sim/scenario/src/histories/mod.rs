@@ -2,11 +2,13 @@
 //! results.
 
 mod act;
+mod calls;
 mod digest;
 mod explore;
 mod script_place;
 mod shrink;
 
+pub use calls::ProfilerMethod;
 pub use digest::{TextDigest, TextDigestError};
 pub use explore::{Explored, Exploring, HistoryDifference};
 pub use shrink::ScriptStep;
@@ -100,35 +102,6 @@ pub struct SnapshotOptions {
     pub listed: bool,
     /// Each managed frame that is reported must be on the stack.
     pub checked: bool,
-}
-
-/// A method of the runtime that a script can call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ProfilerMethod {
-    /// `GetFunctionFromIP`, with the ip of the thread's registers.
-    GetFunctionFromIp,
-    /// `GetFunctionFromIP2`, with the same ip.
-    GetFunctionFromIp2,
-    /// `GetFunctionFromIP3`, with the same ip.
-    GetFunctionFromIp3,
-    /// `GetFunctionInfo2`, with the function that was last found on the thread.
-    GetFunctionInfo2,
-    /// `GetCodeInfo2`, with the function that was last found on the thread.
-    GetCodeInfo2,
-    /// `GetThreadInfo`, with the thread's id.
-    GetThreadInfo,
-    /// `GetHandleFromThread`, with the thread's id.
-    GetHandleFromThread,
-    /// `GetCurrentThreadID`.
-    GetCurrentThreadId,
-    /// `EnumThreads`, which waits for a GC in progress (H-06).
-    EnumThreads,
-    /// `ForceGC`, on the calling thread.
-    ForceGc,
-    /// `InitializeCurrentThread`.
-    InitializeCurrentThread,
-    /// `GetEventMask`.
-    GetEventMask,
 }
 
 /// An action of a profiler.

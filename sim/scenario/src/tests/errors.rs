@@ -1,7 +1,8 @@
 //! Tests of messages: position, problem, and allowed values.
 
 use super::parse;
-use crate::{LineColumn, Scenario, ScenarioError};
+use crate::keywords::Keyword as _;
+use crate::{LineColumn, ProfilerMethod, Scenario, ScenarioError};
 use core::fmt::Write as _;
 use miette::{Diagnostic, NarratableReportHandler};
 
@@ -24,10 +25,17 @@ fn render(text: &str) -> String {
         let indent = " ".repeat(position.column as usize - 1);
         writeln!(out, "{problem}\n    {line}\n    {indent}{}", "^".repeat(width)).unwrap();
         if let Some(help) = problem.help() {
+            let help = help.to_string().replace(&words(ProfilerMethod::WORDS), "METHODS");
             writeln!(out, "    help: {help}").unwrap();
         }
     }
     out
+}
+
+/// Returns words as hints list them.
+fn words(words: &[&str]) -> String {
+    let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+    words.join(", ")
 }
 
 macro_rules! check {

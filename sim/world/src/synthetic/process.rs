@@ -9,7 +9,7 @@ use clr_machine::{MAX_PAGES, Machine, PAGE_SIZE, Protection};
 use clr_runtime::Context;
 use clr_runtime::frame::layout::COOKIE;
 use clr_runtime::frame::{FrameFields, FrameWriter};
-use clr_runtime::profiling::Call;
+use clr_runtime::profiling::SnapshotRequest;
 use clr_runtime::{
     FRAME_TOP, FrameIdentities, Runtime, TargetMemory, Thread, ThreadFields, ThreadLife,
 };
@@ -144,8 +144,12 @@ impl SyntheticProcess {
 
     /// Returns a call about the synthetic thread, with contexts.
     #[must_use]
-    pub fn call(&self) -> Call<'static> {
-        Call { thread: self.thread(), flags: SnapshotFlags::REGISTER_CONTEXT, ..Call::default() }
+    pub fn call(&self) -> SnapshotRequest<'static> {
+        SnapshotRequest {
+            thread: self.thread(),
+            flags: SnapshotFlags::REGISTER_CONTEXT,
+            ..SnapshotRequest::default()
+        }
     }
 
     /// Returns the address of a label `FUNCTION+0xOFFSET` (VA).

@@ -1,7 +1,7 @@
 //! Snapshots of a synthetic thread, with labels.
 
 use super::SyntheticProcess;
-use clr_runtime::profiling::{Call, HResult};
+use clr_runtime::profiling::{HResult, SnapshotRequest};
 use clr_runtime::{Context, Outcome};
 use clr_runtime::{OsThreadId, Runtime};
 use clr_walker::profiling::{FunctionId, SnapshotCallback};
@@ -38,7 +38,7 @@ impl SyntheticProcess {
         &self,
         runtime: &Runtime<'_>,
         os: OsThreadId,
-        call: &Call<'_>,
+        call: &SnapshotRequest<'_>,
     ) -> SyntheticSnapshot {
         self.snapshot_until(runtime, os, call, usize::MAX)
     }
@@ -50,7 +50,7 @@ impl SyntheticProcess {
         &self,
         runtime: &Runtime<'_>,
         os: OsThreadId,
-        call: &Call<'_>,
+        call: &SnapshotRequest<'_>,
         last: usize,
     ) -> SyntheticSnapshot {
         let mut frame_reports = Vec::new();

@@ -6,7 +6,7 @@ use clr_codegen::{CodeKind, FunctionIndex, Program, RuntimeCallKind as Kind, Sta
 use clr_machine::Machine;
 use clr_runtime::Outcome;
 use clr_runtime::generation::Generation;
-use clr_runtime::profiling::{Call, CallbackKind, ProfilerCallback};
+use clr_runtime::profiling::{CallbackKind, ProfilerCallback, SnapshotRequest};
 use clr_runtime::{Lock, OsThreadId, Profiler, Runtime, Suspension, ThreadLife, Wait};
 use clr_walker::profiling::{CallError, ProfilerInfo as _};
 use core::cell::RefCell;
@@ -349,7 +349,8 @@ fn a_helper_frame_needs_the_function_tables_on_windows() {
         while world.step(0).unwrap() != StepEvent::Waits {}
         let second = world.os(1);
         run_until(&mut world, 1, |world| owner(world, Lock::FunctionTables) == second);
-        let call = Call { thread: world.object(0).unwrap(), ..Call::default() };
+        let call =
+            SnapshotRequest { thread: world.object(0).unwrap(), ..SnapshotRequest::default() };
         let waits = Waits::default();
         let outcome =
             world.runtime().on(NOBODY).with_profiler(&waits).do_stack_snapshot(&call, None);

@@ -9,7 +9,7 @@ use crate::reference::{
 use crate::{Build, StepEvent, ThreadStart, World};
 use clr_codegen::{FunctionIndex, Program, RuntimeCallKind};
 use clr_runtime::generation::Generation;
-use clr_runtime::profiling::{Call, HResult};
+use clr_runtime::profiling::{HResult, SnapshotRequest};
 use clr_runtime::{Context, OsThreadId, Outcome};
 use clr_walker::profiling::{SnapshotFlags, ThreadId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -243,7 +243,7 @@ fn a_stopped_walk_is_aborted_behind_its_last_callback() {
     {
         assert_ne!(world.step(0).unwrap(), StepEvent::Ended);
     }
-    let call = Call { thread: world.object(0).unwrap(), ..Call::default() };
+    let call = SnapshotRequest { thread: world.object(0).unwrap(), ..SnapshotRequest::default() };
     let own = world.os(0).unwrap();
     let outcome = world.runtime().on(own).do_stack_snapshot(
         &call,

@@ -9,6 +9,7 @@ use clr_runtime::thread::ThreadObject;
 use clr_walker::memory::Memory as _;
 use clr_walker::profiling::{
     CallError, HResult, ProfilerInfo, SnapshotCallback, SnapshotFlags, SnapshotFrame,
+    SnapshotRequest,
 };
 use core::fmt::Write as _;
 use std::collections::BTreeMap;
@@ -241,7 +242,8 @@ fn an_aborted_walk_resumes_its_target() {
         let flags = SnapshotFlags::DEFAULT;
         let caller = &runtime.on(super::NOBODY);
         let callback: Option<&mut SnapshotCallback<'_>> = Some(&mut callback);
-        let ended = ProfilerInfo::do_stack_snapshot(caller, id, callback, flags, 0, None, 0);
+        let ended =
+            ProfilerInfo::do_stack_snapshot(caller, &SnapshotRequest::of(id, flags), callback);
         assert_eq!(ended, Err(CallError::Failed(HResult::ABORTED)), "{generation}");
         assert_eq!(seen, [(1, true)], "{generation}");
         assert_eq!((suspended(), is_locked()), (0, false), "{generation}");

@@ -163,7 +163,12 @@ fn asked(world: &mut World<'_>, ip: u64) -> (Result<MethodId, HResult>, Outcome)
         CallError::Fatal(fatal) => panic!("{fatal}"),
     });
     let flags = SnapshotFlags::DEFAULT;
-    let call = profiling::Call { thread, flags, seed: Some(&long), ..profiling::Call::default() };
+    let call = profiling::SnapshotRequest {
+        thread,
+        flags,
+        seed: Some(&long),
+        ..profiling::SnapshotRequest::default()
+    };
     let callback: &mut clr_walker::profiling::SnapshotCallback<'_> = &mut |_| HResult::FALSE;
     (found, runtime.on(os).do_stack_snapshot(&call, Some(callback)))
 }
@@ -367,7 +372,7 @@ fn a_server_gc_collects_on_its_own_thread() {
                     callbacks += 1;
                     HResult::OK
                 };
-                let own = profiling::Call::default();
+                let own = profiling::SnapshotRequest::default();
                 let outcome = world.runtime().on(os).do_stack_snapshot(&own, Some(callback));
                 assert_eq!((outcome, callbacks), (HResult::OK.into(), 0), "{generation}");
             }

@@ -9,7 +9,7 @@ mod name;
 
 use super::{Bug, CAPACITY, Found, PROFILER, Stop, Way, naming_thread};
 use clr_codegen::execution::BASE;
-use clr_runtime::profiling::{Call, Caller, SimulatedThread};
+use clr_runtime::profiling::{Caller, SimulatedThread, SnapshotRequest};
 use clr_runtime::{Context, Outcome};
 use clr_walker::code_map::CodeMap;
 use clr_walker::memory::Memory;
@@ -335,11 +335,11 @@ impl<M: clr_runtime::TargetMemory> Walk<'_, '_, M> {
             let context = Context { registers: *registers, flags: 0x10_000B }.to_bytes();
             bytes[..context.len()].copy_from_slice(&context);
         }
-        let call = Call {
+        let call = SnapshotRequest {
             thread: self.target.id(),
             flags: SnapshotFlags::REGISTER_CONTEXT,
             seed: seed.is_some().then_some(&bytes[..]),
-            ..Call::default()
+            ..SnapshotRequest::default()
         };
         let frame_reports = &mut self.frame_reports;
         let mut callback = |frame: &mut SnapshotFrame<'_>| {

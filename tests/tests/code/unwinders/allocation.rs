@@ -6,7 +6,7 @@ use clr_recording::vectors::{DECOMPRESSED_LIMIT, decompress};
 use clr_runtime::FrameKind;
 use clr_runtime::Outcome;
 use clr_runtime::generation::Generation;
-use clr_runtime::profiling::{Call, HResult, SimulatedThread};
+use clr_runtime::profiling::{HResult, SimulatedThread, SnapshotRequest};
 use clr_walker::code_map::CodeMap;
 use clr_walker::image::pe::PeImage;
 use clr_walker::memory::Segments;
@@ -118,7 +118,7 @@ fn a_snapshot_allocates_nothing() {
         seed.resize(generation.context_size() as usize, 0);
         for seed in [None, Some(seed.as_slice())] {
             let runtime = set.runtime();
-            let call = Call { seed, ..set.call() };
+            let call = SnapshotRequest { seed, ..set.call() };
             let (mut callbacks, mut outcome) = (0, Outcome::Endless);
             let info = measure(|| {
                 outcome = runtime.on(SELF).do_stack_snapshot(

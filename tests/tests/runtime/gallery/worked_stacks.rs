@@ -256,7 +256,7 @@ impl<'a> Profiler<'a, clr_machine::Machine> for Walking {
             _ => return,
         };
         let call = |thread| {
-            let call = clr_runtime::profiling::Call { thread, ..Default::default() };
+            let call = clr_runtime::profiling::SnapshotRequest { thread, ..Default::default() };
             runtime.on(MANAGED_WALKER).do_stack_snapshot(&call, None)
         };
         assert_eq!(runtime.object_of(SELF), Some(id));
@@ -319,7 +319,8 @@ fn callbacks_get_the_arguments_of_the_call() {
     for generation in Generation::ALL {
         let (set, _) = placed(generation, OBJECT_ALLOCATED);
         let runtime = set.runtime();
-        let call = clr_runtime::profiling::Call { client_data: 0xC11E_4747, ..set.call() };
+        let call =
+            clr_runtime::profiling::SnapshotRequest { client_data: 0xC11E_4747, ..set.call() };
         let mut functions = Vec::new();
         let outcome = runtime.on(SELF).do_stack_snapshot(
             &call,
@@ -351,7 +352,7 @@ fn contexts_may_be_written_to() {
         let (set, _) = placed(generation, CALLBACK);
         let runtime = set.runtime();
         let seed = SnapshotSeed::new(SeedSource::Function("App.Compare".to_owned())).bytes(&set);
-        let call = clr_runtime::profiling::Call { seed: seed.as_deref(), ..set.call() };
+        let call = clr_runtime::profiling::SnapshotRequest { seed: seed.as_deref(), ..set.call() };
         let mut values = Vec::new();
         let outcome = runtime.on(SELF).do_stack_snapshot(
             &call,
@@ -376,7 +377,7 @@ fn an_ignored_seed_leaves_no_trace() {
     for generation in Generation::ALL {
         let (set, _) = placed(generation, P_INVOKE);
         let seed = [0xFF; 0xC20];
-        let call = clr_runtime::profiling::Call { seed: Some(&seed), ..set.call() };
+        let call = clr_runtime::profiling::SnapshotRequest { seed: Some(&seed), ..set.call() };
         let mut contexts = 0;
         let outcome = set.runtime().on(SELF).do_stack_snapshot(
             &call,

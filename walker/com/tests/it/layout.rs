@@ -3,7 +3,8 @@
 
 use clr_com::*;
 use clr_walker::profiling::{
-    CallError, CodeRange, FunctionId, HResult, ProfilerInfo, SnapshotFlags, ThreadId,
+    CallError, CodeRange, FunctionId, HResult, ProfilerInfo, SnapshotFlags, SnapshotRequest,
+    ThreadId,
 };
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -334,11 +335,13 @@ fn the_walkers_calls_reach_the_runtime() {
         HResult::OK
     };
     let (thread, flags) = (ThreadId(5), SnapshotFlags::REGISTER_CONTEXT);
-    info.do_stack_snapshot(thread, Some(&mut callback), flags, 99, None, 1232).unwrap();
+    let request = SnapshotRequest { context_size: 1232, ..SnapshotRequest::of(thread, flags) };
+    let called_back = SnapshotRequest { client_data: 99, ..request };
+    info.do_stack_snapshot(&called_back, Some(&mut callback)).unwrap();
     assert_eq!(called.load(Ordering::Relaxed), 36);
     assert_eq!(frames, [(Some(FunctionId(5)), 0x1234, 7, 16), (None, 0x1234, 7, 16)]);
     let mut stop = |_: &mut clr_walker::profiling::SnapshotFrame<'_>| HResult::FALSE;
-    let stopped = info.do_stack_snapshot(thread, Some(&mut stop), flags, 0, None, 1232);
+    let stopped = info.do_stack_snapshot(&request, Some(&mut stop));
     assert_eq!(stopped, Err(CallError::Failed(HResult::ABORTED)));
 
     assert_eq!(info.enum_threads(), Ok([70, 71, 72].map(ThreadId).to_vec()));

@@ -6,7 +6,9 @@
 
 use super::lock;
 use clr_com::RuntimeInfo;
-use clr_walker::profiling::{HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame};
+use clr_walker::profiling::{
+    HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, SnapshotRequest,
+};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
@@ -66,7 +68,8 @@ fn run(info: &RuntimeInfo, shared: &Shared) {
                 HResult::OK
             };
             let flags = SnapshotFlags::DEFAULT;
-            let _ = info.do_stack_snapshot(thread, Some(&mut on_frame), flags, 0, None, 0);
+            let _ =
+                info.do_stack_snapshot(&SnapshotRequest::of(thread, flags), Some(&mut on_frame));
             shared.walks.fetch_add(usize::from(frames > 0), Ordering::Relaxed);
         }
         let _ = info.resume_runtime();

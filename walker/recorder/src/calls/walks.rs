@@ -3,7 +3,8 @@
 use super::names::Named;
 use super::{Block, Trace};
 use clr_walker::profiling::{
-    CallError, FunctionId, HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, ThreadId,
+    CallError, FunctionId, HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame,
+    SnapshotRequest, ThreadId,
 };
 
 /// Size of the largest CONTEXT of x64 that is kept, in bytes.
@@ -100,7 +101,9 @@ impl Trace {
         let seed = walk.seed.map(|(context, _)| &context.0[..]);
         let size = walk.seed.map_or(0, |(_, size)| size);
         let callback = Some(&mut on_frame as &mut dyn FnMut(&mut SnapshotFrame<'_>) -> HResult);
-        let called = self.info.do_stack_snapshot(walk.thread, callback, flags, 0, seed, size);
+        let request = SnapshotRequest::of(walk.thread, flags).seeded(seed);
+        let request = SnapshotRequest { context_size: size, ..request };
+        let called = self.info.do_stack_snapshot(&request, callback);
         let result = match called {
             Ok(()) => HResult::OK,
             Err(CallError::Failed(result)) => result,

@@ -9,7 +9,7 @@ use crate::os;
 use clr_com::RuntimeInfo;
 use clr_walker::memory::Memory;
 use clr_walker::profiling::{
-    CallError, HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, ThreadId,
+    CallError, HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, SnapshotRequest, ThreadId,
 };
 use clr_walker::registers::Registers;
 use clr_walker::unwind::Unwinder;
@@ -84,7 +84,9 @@ impl Call {
         let thread = if self.thread == Thread::Null { ThreadId(0) } else { target };
         let size = if seed.is_some() { super::text::CONTEXT_SIZE } else { 0 };
         let flags = SnapshotFlags(self.flags);
-        let result = info.do_stack_snapshot(thread, Some(&mut callback), flags, 0, seed, size);
+        let request = SnapshotRequest::of(thread, flags).seeded(seed);
+        let request = SnapshotRequest { context_size: size, ..request };
+        let result = info.do_stack_snapshot(&request, Some(&mut callback));
         answer.result = match result {
             Ok(()) => HResult::OK,
             Err(CallError::Failed(result)) => result,

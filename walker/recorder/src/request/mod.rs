@@ -5,8 +5,8 @@ use crate::os;
 use clr_com::RuntimeInfo;
 use clr_walker::mixed::WalkBuffer;
 use clr_walker::profiling::{
-    CallError, FunctionId, HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, StackBounds,
-    StackRoot, ThreadId,
+    CallError, FunctionId, HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame,
+    SnapshotRequest, StackBounds, StackRoot, ThreadId,
 };
 use clr_walker::registers::Registers;
 
@@ -137,8 +137,8 @@ impl Sample {
         };
         let flags = SnapshotFlags::REGISTER_CONTEXT;
         let seed = is_seeded.then_some(&context.0[..]);
-        let size = seed.map_or(0, |seed| seed.len() as u32);
-        let result = info.do_stack_snapshot(thread, Some(&mut callback), flags, 0, seed, size);
+        let request = SnapshotRequest::of(thread, flags).seeded(seed);
+        let result = info.do_stack_snapshot(&request, Some(&mut callback));
         self.snapshot = Some(match result {
             Ok(()) => HResult::OK,
             Err(CallError::Failed(result)) => result,

@@ -7,7 +7,7 @@ use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::mixed::{MixedStack, Policy, Preparation, SignalVeto, WalkBuffer, Walker};
 use clr_walker::profiling::{
     CallError, FrameInfo, FunctionId, HResult, ProfilerInfo, SnapshotCallback, SnapshotFlags,
-    SnapshotFrame, StackBounds, StackRoot, TargetThread, ThreadContext, ThreadId,
+    SnapshotFrame, SnapshotRequest, StackBounds, StackRoot, TargetThread, ThreadContext, ThreadId,
 };
 use clr_walker::registers::{CONTEXT_SIZE, Gpr, Registers};
 use std::cell::{Cell, RefCell};
@@ -328,16 +328,13 @@ impl ProfilerInfo for Mock {
 
     fn do_stack_snapshot(
         &self,
-        thread: ThreadId,
+        request: &SnapshotRequest<'_>,
         callback: Option<&mut SnapshotCallback<'_>>,
-        flags: SnapshotFlags,
-        client_data: u64,
-        context: Option<&[u8]>,
-        context_size: u32,
     ) -> Result<(), CallError<Infallible>> {
+        let &SnapshotRequest { thread, flags, seed, context_size, client_data } = request;
         assert_eq!((thread, flags), (THREAD, SnapshotFlags::REGISTER_CONTEXT));
-        assert_eq!(context.map_or(0, <[u8]>::len), context_size as usize);
-        let seed = context.map(|context| Registers::from_context(context).unwrap());
+        assert_eq!(seed.map_or(0, <[u8]>::len), context_size as usize);
+        let seed = seed.map(|context| Registers::from_context(context).unwrap());
         self.did(Done::Snapshot { seed: seed.map(|seed| (seed.rip, seed.rsp())) });
         if self.refuses_native_seeds && seed.is_some_and(|seed| !is_managed(seed.rip)) {
             return fail(HResult::UNMANAGED_CONTEXT);

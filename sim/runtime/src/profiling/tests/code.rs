@@ -193,7 +193,7 @@ fn in_the_callbacks_of_a_walk_methods_are_allowed_as_around_it() {
     for generation in Generation::ALL {
         let runtime = process(generation);
         let seed = seed(&runtime);
-        let call = Call { seed: Some(&seed), ..Call::default() };
+        let call = SnapshotRequest { seed: Some(&seed), ..SnapshotRequest::default() };
         for (bits, expected) in [(0, failed(UNSUPPORTED_CALL_SEQUENCE)), (1, Ok(())), (3, Ok(()))] {
             let mut answers = Vec::new();
             let outcome = with_state(&runtime, WORKER, bits, |caller| {
@@ -218,7 +218,7 @@ fn a_frame_info_is_of_its_function_while_its_callback_lasts() {
         let runtime = process(generation);
         let caller = runtime.on(WORKER);
         let seed = seed(&runtime);
-        let call = Call { seed: Some(&seed), ..Call::default() };
+        let call = SnapshotRequest { seed: Some(&seed), ..SnapshotRequest::default() };
         let mut told = Vec::new();
         let outcome = caller.do_stack_snapshot(
             &call,
@@ -249,7 +249,7 @@ fn a_walk_within_a_callback_leaves_its_frame_info_alone() {
     let runtime = process(CoreClr31Windows);
     let caller = runtime.on(WORKER);
     let seed = seed(&runtime);
-    let call = Call { seed: Some(&seed), ..Call::default() };
+    let call = SnapshotRequest { seed: Some(&seed), ..SnapshotRequest::default() };
     // The other thread is in the same code.
     set_word(&runtime, OTHER_ID, COOPERATIVE, 1);
     let current = crate::Context::from_bytes(&seed).unwrap();

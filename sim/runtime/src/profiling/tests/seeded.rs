@@ -26,8 +26,11 @@ fn what_a_walk_does_not_know_comes_from_the_seed() {
         let runtime = process(generation);
         runtime.memory.borrow_mut().write(RSP, &NATIVE.to_le_bytes()).unwrap();
         let seed = seed();
-        let call =
-            Call { flags: SnapshotFlags::REGISTER_CONTEXT, seed: Some(&seed), ..Call::default() };
+        let call = SnapshotRequest {
+            flags: SnapshotFlags::REGISTER_CONTEXT,
+            seed: Some(&seed),
+            ..SnapshotRequest::default()
+        };
         let mut contexts = Vec::new();
         let outcome = runtime.on(WORKER).do_stack_snapshot(
             &call,
@@ -64,7 +67,11 @@ fn a_native_thread_of_the_gc_must_not_wait_for_the_code_manager() {
             runtime.change_thread(STRANGER, |thread| thread.is_gc_special = special);
             runtime.change_process(|process| process.code_manager_writer = Some(OsThreadId(9)));
             let seed = seed();
-            let call = Call { thread: OTHER_ID, seed: Some(&seed), ..Call::default() };
+            let call = SnapshotRequest {
+                thread: OTHER_ID,
+                seed: Some(&seed),
+                ..SnapshotRequest::default()
+            };
             let outcome = runtime.on(STRANGER).do_stack_snapshot(&call, Some(&mut |_| HResult::OK));
             let is_unsafe = outcome == ASYNCHRONOUS_UNSAFE.into();
             assert_eq!(

@@ -190,7 +190,7 @@ fn walk_cooperative(
         thread.safety = safety;
     });
     runtime.log.listen();
-    let call = Call { thread: OTHER_ID, seed, ..Call::default() };
+    let call = SnapshotRequest { thread: OTHER_ID, seed, ..SnapshotRequest::default() };
     let outcome = runtime.on(WORKER).do_stack_snapshot(&call, Some(&mut |_| HResult::OK));
     (outcome, runtime.log.take())
 }

@@ -392,7 +392,7 @@ impl Reporter {
         if self.view == View::Summary {
             writeln!(
                 console.out,
-                "\nnext (cargo run --release -- COMMAND, or clrsim COMMAND if installed):"
+                "\nnext (cargo run --profile quick -- COMMAND, or clrsim COMMAND if installed):"
             )?;
             for (command, meaning) in NEXT {
                 writeln!(console.out, "  clrsim {command:54}  {meaning}")?;

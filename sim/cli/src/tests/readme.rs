@@ -23,7 +23,7 @@ fn readme() -> String {
 fn the_main_command_prints_what_the_readme_shows() {
     let readme = readme();
     let (_, block) =
-        readme.split_once("```console\n$ cargo run --release -- run --summary\n").unwrap();
+        readme.split_once("```console\n$ cargo run --profile quick -- run --summary\n").unwrap();
     let (output, _) = block.split_once("```").unwrap();
     let printed = clrsim(&["run", "--summary"]).out;
     assert_eq!(printed.lines().count(), output.lines().count(), "{printed}");

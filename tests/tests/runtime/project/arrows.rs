@@ -3,7 +3,7 @@
 //! The list is the architecture: a crate that needs an arrow which is not in it is in the wrong
 //! place, or the architecture changes, here and in `ARCHITECTURE.md`.
 
-use crate::project::repository::path;
+use crate::project::repository::{cargo_metadata, path};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -84,15 +84,9 @@ const FOR_THE_TOOL: &[&str] = &["annotate-snippets", "anstream", "anstyle", "cla
 /// Dependencies of a crate: normal and build-time ones, and dev-dependencies.
 type Dependencies = (BTreeSet<String>, BTreeSet<String>);
 
-/// Returns the dependencies of each crate of the workspace.
-fn dependencies() -> BTreeMap<String, Dependencies> {
-    let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
-        .current_dir(path(""))
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+/// Returns the dependencies of each crate of the workspace, or `None` where there is no cargo.
+fn dependencies() -> Option<BTreeMap<String, Dependencies>> {
+    let metadata = cargo_metadata()?;
     let packages = metadata["packages"].as_array().unwrap();
     let of = |package: &Value| {
         let mut found = Dependencies::default();
@@ -103,7 +97,7 @@ fn dependencies() -> BTreeMap<String, Dependencies> {
         }
         found
     };
-    packages.iter().map(|p| (p["name"].as_str().unwrap().to_owned(), of(p))).collect()
+    Some(packages.iter().map(|p| (p["name"].as_str().unwrap().to_owned(), of(p))).collect())
 }
 
 fn allowed<'a>(arrows: &[(&'a str, &'a [&'a str])], of: &str) -> BTreeSet<&'a str> {
@@ -114,23 +108,9 @@ fn is_ours(name: &str) -> bool {
     name == "clrsim" || name.starts_with("clr-")
 }
 
-/// Returns true where the tests run on the machine that has the toolchain, and not under wine or in
-/// an emulator.
-fn has_cargo() -> bool {
-    let answer = Command::new(env!("CARGO")).arg("--version").output();
-    let found = answer.is_ok_and(|output| output.status.success());
-    if !found {
-        eprintln!("skipped: cargo of the build does not run here");
-    }
-    found
-}
-
 #[test]
 fn crates_depend_on_lower_crates_alone() {
-    if !has_cargo() {
-        return;
-    }
-    let found = dependencies();
+    let Some(found) = dependencies() else { return };
     let names: BTreeSet<_> = found.keys().map(String::as_str).collect();
     assert_eq!(names, ARROWS.iter().map(|(name, _)| *name).collect(), "crates of the workspace");
     for (name, (normal, dev)) in &found {
@@ -156,10 +136,7 @@ fn the_list_of_arrows_has_no_circle() {
 
 #[test]
 fn libraries_have_no_dependency_of_the_tool() {
-    if !has_cargo() {
-        return;
-    }
-    for (name, (normal, _)) in dependencies() {
+    for (name, (normal, _)) in dependencies().into_iter().flatten() {
         let of_the_tool: Vec<_> =
             FOR_THE_TOOL.iter().filter(|tool| normal.contains(**tool)).collect();
         assert!(name == "clrsim" || of_the_tool.is_empty(), "{name} depends on {of_the_tool:?}");

@@ -1,7 +1,9 @@
 //! The files of the repository.
 
+use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Folders that builds and fuzzing create.
 pub(crate) const CREATED: [&str; 3] = ["target", "corpus", "artifacts"];
@@ -38,4 +40,17 @@ pub(crate) fn files(folder: &str, endings: &[&str]) -> Vec<(String, String)> {
     }
     files.sort();
     files
+}
+
+/// Returns what cargo says of the workspace; `None` under wine or in an emulator, where the
+/// toolchain does not run.
+pub(crate) fn cargo_metadata() -> Option<Value> {
+    let arguments = ["metadata", "--format-version", "1", "--no-deps", "--offline"];
+    let output = Command::new(env!("CARGO")).args(arguments).current_dir(path("")).output();
+    let Ok(output) = output else {
+        eprintln!("skipped: cargo of the build does not run here");
+        return None;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(serde_json::from_slice(&output.stdout).unwrap())
 }

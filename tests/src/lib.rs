@@ -35,6 +35,12 @@ pub fn cases(full: u32) -> u32 {
     cases.max(1)
 }
 
+/// Returns 1 in a full run, and up to 10 in one with fewer [`cases`]: of texts, such a run takes one in this many.
+#[must_use]
+pub fn one_in() -> usize {
+    (10 / cases(10).min(10)) as usize
+}
+
 /// Returns the number of a test campaign: the variable `CLR_TEST_SEED`, or 0. Machines can share a
 /// campaign if each uses another number.
 #[must_use]

@@ -3,7 +3,7 @@
 //! Each console block of these pages is run. Where a block has output, the tool must print that;
 //! `CLR_BLESS=1` writes the output into the pages.
 
-use super::{Answer, Folder, clrsim};
+use super::{Answer, Folder, clrsim, summary};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -25,7 +25,7 @@ fn the_main_command_prints_what_the_readme_shows() {
     let (_, block) =
         readme.split_once("```console\n$ cargo run --profile quick -- run --summary\n").unwrap();
     let (output, _) = block.split_once("```").unwrap();
-    let printed = clrsim(&["run", "--summary"]).out;
+    let printed = &summary().out;
     assert_eq!(printed.lines().count(), output.lines().count(), "{printed}");
     for (printed, shown) in printed.lines().zip(output.lines()) {
         let counts_texts = ["stack ", "program ", "passed: ", "snapshots: "];

@@ -4,6 +4,7 @@
 use clr_generate::{Seeded, world_program};
 use clr_scenario::Scenario;
 use clr_tests::mixed::{Bug, Failure, Plan, ReferenceWalker, WrongWalk, examine, shrink};
+use clr_tests::one_in;
 use std::fmt::Write as _;
 use std::thread;
 
@@ -48,13 +49,26 @@ fn find(bug: Bug) -> (u64, WrongWalk, String) {
     unreachable!("there are always more programs")
 }
 
+/// How each bug is found.
+const FOUND: &str = include_str!(
+    "snapshots/runtime__mixed__mutants__each_planted_bug_is_found_and_shrinks_to_a_few_lines.snap"
+);
+/// The number of bugs, last in order, that take thousands of walks: a full run finds them.
+const RARE: usize = 2;
+
 #[test]
 fn each_planted_bug_is_found_and_shrinks_to_a_few_lines() {
-    let activations = thread::scope(|scope| {
-        let searches = Bug::ALL.map(|bug| scope.spawn(move || activation(bug)));
-        searches.map(|search| search.join().unwrap())
+    let is_full = one_in() == 1;
+    let bugs = &Bug::ALL[..Bug::ALL.len() - if is_full { 0 } else { RARE }];
+    let found = thread::scope(|scope| {
+        let searches: Vec<_> = bugs.iter().map(|bug| scope.spawn(|| activation(*bug))).collect();
+        searches.into_iter().map(|search| search.join().unwrap()).collect::<String>()
     });
-    insta::assert_snapshot!(activations.concat());
+    if is_full {
+        insta::assert_snapshot!(found);
+    } else {
+        assert!(FOUND.contains(&found), "{found}");
+    }
 }
 
 fn activation(bug: Bug) -> String {

@@ -87,7 +87,7 @@ fn no_thread_waits_forever() {
     }
     println!("{unavoidable} deadlocks of the runtime itself (H-11)");
     println!("{asked} deadlocks of handlers that ask the runtime (H-28, H-31)");
-    assert!(asked > 0);
+    assert!(wanted < u64::from(HISTORIES) || asked > 0);
     println!("{histories} histories of {programs} programs, {turns} turns; walks: {walks:?}");
     assert!(walks.values().all(|count| *count > 0), "{walks:?}");
 }

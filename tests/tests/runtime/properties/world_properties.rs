@@ -22,6 +22,8 @@ use std::time::Instant;
 
 /// Number of calls compared in a full run.
 const CASES: u32 = 100_000;
+/// Number of calls that have everything that can occur.
+const ALL_KINDS: u32 = 200_000;
 /// Maximum number of calls compared per program.
 const CASES_OF_PROGRAM: u64 = 400;
 
@@ -392,7 +394,7 @@ fn everything_occurs() {
     }
     let mut occurred = Occurred::default();
     let mut programs = Vec::new();
-    let wanted = u64::from(cases(200_000));
+    let wanted = u64::from(cases(ALL_KINDS).max(ALL_KINDS));
     campaign(wanted, |program| programs.push(program.clone()), |case| occurred.case(case));
     for program in &programs {
         occurred.program(program);

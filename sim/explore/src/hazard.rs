@@ -422,6 +422,10 @@ fn of_deadlock(edges: &[Edge], history: &History) -> Option<Hazard> {
                 Lock::FunctionTables => Hazard::FunctionTables,
                 Lock::CodeManager => Hazard::FrozenWriter,
                 Lock::ThreadStore | Lock::Gc => Hazard::ManagedWalker,
+                // Code in the callback of a walk loads a class.
+                Lock::LoaderHeap if doing(walker).calls.contains(&WALK) => {
+                    Hazard::CallbackTakesLock
+                }
                 Lock::LoaderHeap | Lock::NativeUnwinder => return None,
             }),
             BlockReason::Lock(LockName::Profiler(_)) => Some(Hazard::CallbackTakesLock),

@@ -16,8 +16,7 @@ pub enum Accepts {
     Callbacks,
     /// Threads in callbacks in which a GC may be triggered.
     TriggeringCallbacks,
-    /// As [`TriggeringCallbacks`](Self::TriggeringCallbacks), but threads in any callback on .NET 8 and 9 for Unix
-    /// (C-119, C-173).
+    /// As [`TriggeringCallbacks`](Self::TriggeringCallbacks), but threads in any callback on .NET 10 (C-119, C-173).
     LookUps,
     /// Threads for which a rule of the method's own holds.
     Special,

@@ -55,7 +55,6 @@ fn methods_that_are_left_out_are_not_implemented() {
         Nothing.get_event_mask().err(),
         Nothing.set_event_mask(EventMask::MONITOR_THREADS).err(),
     ];
-    assert_eq!(results.len(), InfoMethod::ALL.len());
     for (n, result) in results.into_iter().enumerate() {
         assert_eq!(result, Some(CallError::Failed(HResult::NOT_IMPLEMENTED)), "method {n}");
     }

@@ -81,7 +81,7 @@ fn a_hazard_is_written_with_two_digits_and_read_again() {
 
 #[test]
 fn what_the_suspended_thread_owns_is_the_hazard() {
-    let owned: [(&str, Lock, Turns<'_>, Option<&str>); 11] = [
+    let owned: [(&str, Lock, Turns<'_>, Option<&str>); 12] = [
         ("state made at a first call", Lock::ThreadInit, &[], Some("H-03")),
         ("stress log", Lock::StressLog, &[], Some("H-03")),
         ("heap", Lock::ProcessHeap, &[], Some("H-13")),
@@ -108,6 +108,7 @@ fn what_the_suspended_thread_owns_is_the_hazard() {
         ("function tables", Lock::FunctionTables, &[], Some("H-11")),
         ("tables of code", Lock::CodeManager, &[], Some("H-09")),
         ("loader heap", Lock::LoaderHeap, &[], None),
+        ("loader heap in a walk", Lock::LoaderHeap, &[(SAMPLER, &[CALLS, FRAME])], Some("H-08")),
     ];
     for (case, lock, turns, expected) in owned {
         let wanted = edge(SAMPLER, BlockReason::Lock(LockName::Runtime(lock)), WORKER);

@@ -37,7 +37,10 @@ impl Call<'_> {
         }
         Ok(())
     }
+}
 
+#[expect(clippy::unnecessary_wraps, clippy::unused_self, reason = "each answer has this form")]
+impl Call<'_> {
     /// Begins or continues an enumeration of nothing.
     unsafe fn nothing(
         &self,

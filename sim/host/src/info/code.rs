@@ -50,17 +50,6 @@ impl Call<'_> {
         Ok(HResult::OK)
     }
 
-    pub(super) unsafe fn get_function_from_ip(
-        &self,
-        ip: *const u8,
-        function: *mut FunctionId,
-    ) -> Answer {
-        let found = self.caller().get_function_from_ip(ip as u64)?;
-        // SAFETY: the profiler's pointer.
-        unsafe { put(function, found) };
-        Ok(HResult::OK)
-    }
-
     /// Answers GetFunctionInfo. The class of a generic type's method is 0
     /// (NonGenericTypeHandleToClassID).
     pub(super) unsafe fn get_function_info(
@@ -121,28 +110,6 @@ impl Call<'_> {
         Ok(HResult::OK)
     }
 
-    pub(super) unsafe fn get_function_from_ip2(
-        &self,
-        ip: *const u8,
-        function: *mut FunctionId,
-        rejit: *mut ReJitId,
-    ) -> Answer {
-        let found = self.caller().get_function_from_ip2(ip as u64)?;
-        // SAFETY: the profiler's pointers.
-        unsafe { put_both(found, function, rejit) }
-    }
-
-    pub(super) unsafe fn get_function_from_ip3(
-        &self,
-        ip: *const u8,
-        function: *mut FunctionId,
-        rejit: *mut ReJitId,
-    ) -> Answer {
-        let found = self.caller().get_function_from_ip3(ip as u64)?;
-        // SAFETY: the profiler's pointers.
-        unsafe { put_both(found, function, rejit) }
-    }
-
     pub(super) unsafe fn get_code_info2(
         &self,
         function: FunctionId,
@@ -200,17 +167,4 @@ impl Call<'_> {
         unsafe { put(is_dynamic, dynamic.into()) };
         Ok(HResult::OK)
     }
-}
-
-unsafe fn put_both(
-    found: (FunctionId, ReJitId),
-    function: *mut FunctionId,
-    rejit: *mut ReJitId,
-) -> Answer {
-    // SAFETY: the profiler's pointers.
-    unsafe {
-        put(function, found.0);
-        put(rejit, found.1);
-    }
-    Ok(HResult::OK)
 }

@@ -1,15 +1,16 @@
 //! The methods of `ICorProfilerInfo` to 15 that are simulated, each with its answer.
 
-use super::Info;
+use super::{Call, Info};
+use crate::out::{Answer, put};
 use clr_com::{
     AppDomainId, ArgumentRange, AssemblyId, Bool, ClassId, EltInfo, EventData, EventParameter,
     EventProviderConfig, FrameHandle, FunctionArguments, FunctionHook, FunctionIdMapper, Guid,
     Handle, ModuleId, ObjectId, ProcessId, StackSnapshotCallback, Token,
 };
-use clr_walker::profiling::{CodeRange, FunctionId, ProfilerInfo as _, ReJitId, ThreadId};
+use clr_walker::profiling::{CodeRange, FunctionId, HResult, ProfilerInfo as _, ReJitId, ThreadId};
 use std::ffi::c_void;
 
-/// Lists the methods of each interface: `=>` a method of [`Call`](super::Call), or `:` one of `ProfilerInfo` without
+/// Lists the methods of each interface: `=>` a method of [`Call`], or `:` one of `ProfilerInfo` without
 /// results.
 macro_rules! answers {
     ($($methods:ident { $($method:ident $how:tt $answer:ident;)* })*) => {$(
@@ -99,4 +100,69 @@ answers! {
     ICorProfilerInfo13Methods {}
     ICorProfilerInfo14Methods {}
     ICorProfilerInfo15Methods {}
+}
+
+/// Answers that only take arguments to the runtime, and its results back.
+impl Call<'_> {
+    unsafe fn get_handle(&self, thread: ThreadId, handle: *mut Handle) -> Answer {
+        self.check_thread(thread);
+        let found = self.caller().get_handle_from_thread(thread)?;
+        // SAFETY: the profiler's pointer. The handle is a number that no system call knows.
+        unsafe { put(handle, found as Handle) };
+        Ok(HResult::OK)
+    }
+
+    unsafe fn get_thread_info(&self, thread: ThreadId, os: *mut u32) -> Answer {
+        self.check_thread(thread);
+        let found = self.caller().get_thread_info(thread)?;
+        // SAFETY: the profiler's pointer.
+        unsafe { put(os, found) };
+        Ok(HResult::OK)
+    }
+
+    unsafe fn get_current_thread(&self, thread: *mut ThreadId) -> Answer {
+        let found = self.caller().get_current_thread_id()?;
+        // SAFETY: the profiler's pointer.
+        unsafe { put(thread, found) };
+        Ok(HResult::OK)
+    }
+
+    unsafe fn get_function_from_ip(&self, ip: *const u8, function: *mut FunctionId) -> Answer {
+        let found = self.caller().get_function_from_ip(ip as u64)?;
+        // SAFETY: the profiler's pointer.
+        unsafe { put(function, found) };
+        Ok(HResult::OK)
+    }
+
+    unsafe fn get_function_from_ip2(
+        &self,
+        ip: *const u8,
+        function: *mut FunctionId,
+        rejit: *mut ReJitId,
+    ) -> Answer {
+        let found = self.caller().get_function_from_ip2(ip as u64)?;
+        // SAFETY: the profiler's pointers.
+        unsafe { put_both(found, function, rejit) };
+        Ok(HResult::OK)
+    }
+
+    unsafe fn get_function_from_ip3(
+        &self,
+        ip: *const u8,
+        function: *mut FunctionId,
+        rejit: *mut ReJitId,
+    ) -> Answer {
+        let found = self.caller().get_function_from_ip3(ip as u64)?;
+        // SAFETY: the profiler's pointers.
+        unsafe { put_both(found, function, rejit) };
+        Ok(HResult::OK)
+    }
+}
+
+unsafe fn put_both(found: (FunctionId, ReJitId), function: *mut FunctionId, rejit: *mut ReJitId) {
+    // SAFETY: the profiler's pointers.
+    unsafe {
+        put(function, found.0);
+        put(rejit, found.1);
+    }
 }

@@ -4,7 +4,7 @@ use super::Call;
 use crate::out::{Answer, count, put, put_all, put_cut, wide};
 use crate::results;
 use crate::threads::{Modules, Threads};
-use clr_com::{AppDomainId, Handle, ModuleId};
+use clr_com::{AppDomainId, ModuleId};
 use clr_runtime::metadata::APP_DOMAIN;
 use clr_runtime::profiling::Accepts;
 use clr_runtime::{Lock, ProfilerStatus};
@@ -68,33 +68,10 @@ impl Call<'_> {
     }
 
     /// Notes an id that is no ThreadID.
-    fn check_thread(&self, thread: ThreadId) {
+    pub(super) fn check_thread(&self, thread: ThreadId) {
         if self.runtime().thread_of(thread, |_| ()).is_none() {
             self.session.shared.find_unknown(self.method, thread.0);
         }
-    }
-
-    pub(super) unsafe fn get_handle(&self, thread: ThreadId, handle: *mut Handle) -> Answer {
-        self.check_thread(thread);
-        let found = self.caller().get_handle_from_thread(thread)?;
-        // SAFETY: the profiler's pointer. The handle is a number that no system call knows.
-        unsafe { put(handle, found as Handle) };
-        Ok(HResult::OK)
-    }
-
-    pub(super) unsafe fn get_thread_info(&self, thread: ThreadId, os: *mut u32) -> Answer {
-        self.check_thread(thread);
-        let found = self.caller().get_thread_info(thread)?;
-        // SAFETY: the profiler's pointer.
-        unsafe { put(os, found) };
-        Ok(HResult::OK)
-    }
-
-    pub(super) unsafe fn get_current_thread(&self, thread: *mut ThreadId) -> Answer {
-        let found = self.caller().get_current_thread_id()?;
-        // SAFETY: the profiler's pointer.
-        unsafe { put(thread, found) };
-        Ok(HResult::OK)
     }
 
     pub(super) unsafe fn get_thread_app_domain(

@@ -184,14 +184,11 @@ impl Browser {
             "Home" => 36,
             "End" => 35,
             "Tab" => 9,
-            "Enter" => 13,
             letter => u32::from(letter.to_ascii_uppercase().as_bytes()[0]),
         };
         let mut event = json!({ "type": "keyDown", "key": key, "windowsVirtualKeyCode": code });
         if key.len() == 1 {
             event["text"] = json!(key);
-        } else if key == "Enter" {
-            event["text"] = json!("\r");
         }
         self.call("Input.dispatchKeyEvent", &event);
         event["type"] = json!("keyUp");

@@ -1,35 +1,29 @@
 //! Tests that each walk of the embedded recordings has a story.
 
-use clr_recording::vectors::decompress;
-use clr_recording::{RecordedCode, RecordedNames, Recording, RecordingReplay};
+use crate::recordings::embedded;
+use clr_recording::{RecordedCode, RecordedNames, RecordingReplay};
 use clr_runtime::clause::Clause;
 use clr_runtime::explain::{Event, StoryWriter, Topic};
 use std::collections::BTreeSet;
 
-/// Maximum size of a decompressed recording in bytes.
-const LIMIT: usize = 1 << 28;
-
 /// Checks properties of every story, and of all of them together.
 #[test]
 fn every_recorded_walk_is_explained() {
-    let files = clr_fixtures::all().iter().filter(|fixture| fixture.name.starts_with("clr/"));
     let (mut walks, mut kinds, mut clauses) = (0, BTreeSet::new(), BTreeSet::new());
-    for file in files {
-        let text = String::from_utf8(decompress(file.bytes, LIMIT).unwrap()).unwrap();
-        let recording = Recording::parse(&text).unwrap();
-        let code = RecordedCode::new(&recording);
-        let mut replay = RecordingReplay::new(&recording, &code).unwrap();
+    for (name, recording) in embedded() {
+        let code = RecordedCode::new(recording);
+        let mut replay = RecordingReplay::new(recording, &code).unwrap();
         for walk in &recording.walks {
             let mut callbacks = 0;
             replay.runtime().log.listen();
             replay.walk(walk, |_| callbacks += 1);
             let runtime = replay.runtime();
             let events = runtime.log.take();
-            let names = RecordedNames::new(&recording, runtime);
+            let names = RecordedNames::new(recording, runtime);
             let teller =
                 StoryWriter { generation: recording.generation, names: &names, chain: &[] };
             let story = teller.write(&events);
-            let what = format!("{} walk {}", file.name, walk.n);
+            let what = format!("{name} walk {}", walk.n);
             let (Some(first), Some(last)) = (story.first(), story.last()) else {
                 panic!("{what} has no story");
             };

@@ -2,15 +2,11 @@
 
 use crate::gallery::gallery;
 use crate::project::repository::read;
-use clr_recording::Recording;
-use clr_recording::vectors::decompress;
+use crate::recordings::embedded;
 use clr_runtime::clause::Clause;
 use clr_tests::coverage::{Cover, Coverage, HOLES, TESTED};
 use std::fmt::Write as _;
 use std::sync::OnceLock;
-
-/// Maximum size of a decompressed recording in bytes.
-const LIMIT: usize = 1 << 28;
 
 /// Returns the coverage by all recordings of the fixtures and all texts of the gallery.
 pub(crate) fn measured() -> &'static Coverage {
@@ -20,9 +16,8 @@ pub(crate) fn measured() -> &'static Coverage {
 
 fn measure() -> Coverage {
     let mut coverage = Coverage::new();
-    for fixture in clr_fixtures::all().iter().filter(|fixture| fixture.name.starts_with("clr/")) {
-        let text = String::from_utf8(decompress(fixture.bytes, LIMIT).unwrap()).unwrap();
-        coverage.add_recording(&Recording::parse(&text).unwrap()).unwrap();
+    for (_, recording) in embedded() {
+        coverage.add_recording(recording).unwrap();
     }
     for (_, _, scenario) in gallery() {
         coverage.add_scenario(scenario).unwrap();

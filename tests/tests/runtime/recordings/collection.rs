@@ -4,6 +4,7 @@ use clr_recording::Recording;
 use clr_recording::vectors::decompress;
 use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::LazyLock;
 
 /// Maximum size of a decompressed recording in bytes.
 const LIMIT: usize = 1 << 28;
@@ -25,14 +26,20 @@ fn parse(bytes: &[u8]) -> Recording {
     Recording::parse(&text).unwrap()
 }
 
-/// Returns the embedded recordings with their names.
-pub(crate) fn embedded() -> impl Iterator<Item = (&'static str, Recording)> {
-    let files = clr_fixtures::all().iter().filter(|fixture| fixture.name.starts_with("clr/"));
-    files.map(|fixture| (fixture.name, parse(fixture.bytes)))
+/// A recording with its name.
+type Named = (String, Recording);
+
+/// Returns the embedded recordings with their names. All tests share one parse.
+pub(crate) fn embedded() -> &'static [Named] {
+    static EMBEDDED: LazyLock<Vec<Named>> = LazyLock::new(|| {
+        let files = clr_fixtures::all().iter().filter(|it| it.name.starts_with("clr/"));
+        files.map(|file| (file.name.to_owned(), parse(file.bytes))).collect()
+    });
+    &EMBEDDED
 }
 
 /// Returns the recordings in a directory with their names, one after the other.
-pub(crate) fn in_directory(directory: &OsStr) -> impl Iterator<Item = (String, Recording)> {
+pub(crate) fn in_directory(directory: &OsStr) -> impl Iterator<Item = Named> {
     let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> =
         entries.filter(|path| path.to_string_lossy().ends_with(".walks.jsonl.gz")).collect();
@@ -43,9 +50,9 @@ pub(crate) fn in_directory(directory: &OsStr) -> impl Iterator<Item = (String, R
 
 /// Returns the embedded recordings, or the whole collection if `CLR_RECORDINGS` names its
 /// directory.
-pub(crate) fn recordings() -> Vec<(String, Recording)> {
-    match std::env::var_os("CLR_RECORDINGS") {
-        Some(directory) => in_directory(&directory).collect(),
-        None => embedded().map(|(name, recording)| (name.to_owned(), recording)).collect(),
-    }
+pub(crate) fn recordings() -> &'static [Named] {
+    static COLLECTION: LazyLock<Option<Vec<Named>>> = LazyLock::new(|| {
+        std::env::var_os("CLR_RECORDINGS").map(|directory| in_directory(&directory).collect())
+    });
+    COLLECTION.as_deref().unwrap_or_else(embedded)
 }

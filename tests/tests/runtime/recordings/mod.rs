@@ -6,3 +6,5 @@ mod questions;
 mod recorded_stacks;
 mod replays;
 mod unaided_walks;
+
+pub(crate) use collection::embedded;

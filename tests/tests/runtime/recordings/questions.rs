@@ -97,7 +97,7 @@ fn recorded_calls() -> Vec<Call> {
     let mut calls = Vec::new();
     for (name, recording) in recordings() {
         let walks = recording.walks.iter().filter(|walk| walk.replayable);
-        calls.extend(walks.map(|walk| Call::recorded(&name, &recording, walk)));
+        calls.extend(walks.map(|walk| Call::recorded(name, recording, walk)));
     }
     calls
 }
@@ -288,7 +288,7 @@ impl Stack<'_> {
 fn ask_stacks(mut question: impl FnMut(&str, &Recording, &WalkLine, &Stack<'_>)) {
     for (name, recording) in recordings() {
         for walk in recording.walks.iter().filter(|walk| walk.replayable) {
-            question(&format!("{name}, walk {}", walk.n), &recording, walk, &Stack(walk));
+            question(&format!("{name}, walk {}", walk.n), recording, walk, &Stack(walk));
         }
     }
 }

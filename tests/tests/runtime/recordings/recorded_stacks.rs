@@ -20,8 +20,8 @@ use clr_walker::mixed::{
 fn walk_all(pretend: bool, mut see: impl FnMut(&Recording, &Recorded<'_>)) -> Counts {
     let mut counts = Counts::default();
     for (name, recording) in recordings() {
-        let code = RecordedCode::new(&recording);
-        let mut replay = RecordingReplay::new(&recording, &code).unwrap();
+        let code = RecordedCode::new(recording);
+        let mut replay = RecordingReplay::new(recording, &code).unwrap();
         let generation = recording.generation;
         for line in &recording.walks {
             if !is_fit(line) {
@@ -29,7 +29,7 @@ fn walk_all(pretend: bool, mut see: impl FnMut(&Recording, &Recorded<'_>)) -> Co
                 continue;
             }
             for &policy in policies(line) {
-                let found = match walk(&recording, &mut replay, line, policy, pretend) {
+                let found = match walk(recording, &mut replay, line, policy, pretend) {
                     Ok(found) => found,
                     Err(Unwalked::NotRecorded(_)) => {
                         counts.add(format!("{generation}, not walked: memory not recorded"));
@@ -41,7 +41,7 @@ fn walk_all(pretend: bool, mut see: impl FnMut(&Recording, &Recorded<'_>)) -> Co
                     }
                     Err(error) => panic!("{name}, walk {}, {policy:?}: {error}", line.n),
                 };
-                if let Err(wrong) = found.judge(&recording) {
+                if let Err(wrong) = found.judge(recording) {
                     let table = table(&found);
                     panic!("{name}, walk {}, {policy:?}: {wrong}\n{table}", line.n);
                 }
@@ -49,7 +49,7 @@ fn walk_all(pretend: bool, mut see: impl FnMut(&Recording, &Recorded<'_>)) -> Co
                 let refused = if refused { ", refused" } else { "" };
                 let claim = claim(&found.stack);
                 counts.add(format!("{generation}, {}{refused}: {claim}", policy.name()));
-                see(&recording, &found);
+                see(recording, &found);
             }
         }
     }
@@ -152,8 +152,8 @@ fn the_systems_unwinder_was_right() {
 fn seeds_beside_the_stack_are_refused() {
     let mut counts = Counts::default();
     for (name, recording) in recordings() {
-        let code = RecordedCode::new(&recording);
-        let mut replay = RecordingReplay::new(&recording, &code).unwrap();
+        let code = RecordedCode::new(recording);
+        let mut replay = RecordingReplay::new(recording, &code).unwrap();
         for line in &recording.walks {
             let Some(seed) = &line.call.seed else { continue };
             if line.stack.is_none() || line.state.target.is_some() {

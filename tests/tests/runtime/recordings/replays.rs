@@ -45,7 +45,7 @@ fn table(counts: &BTreeMap<String, Count>) -> String {
 fn walks_come_out_as_recorded() {
     let mut counts = BTreeMap::new();
     for (name, recording) in embedded() {
-        replay(name, &recording, &mut counts);
+        replay(name, recording, &mut counts);
     }
     insta::assert_snapshot!(table(&counts));
 }
@@ -142,8 +142,10 @@ fn a_difference_of_a_nested_call_is_noticed() {
             recording.generation == generation && calls && recording.nested(walk).is_some()
         };
         let (_, mut recording) = embedded()
+            .iter()
             .find(|(_, recording)| recording.walks.iter().any(|walk| nests(recording, walk)))
-            .expect("some callback makes a nested call");
+            .expect("some callback makes a nested call")
+            .clone();
         let at = recording.walks.iter().position(|walk| nests(&recording, walk)).unwrap();
         let outer = recording.walks[at].n;
         let replayed = |recording: &Recording| {
@@ -177,9 +179,10 @@ fn a_difference_of_a_nested_call_is_noticed() {
 /// Returns the first embedded recording with such a walk.
 fn recording_with(is_wanted: fn(&WalkLine) -> bool) -> Recording {
     let (_, recording) = embedded()
+        .iter()
         .find(|(_, recording)| recording.walks.iter().any(is_wanted))
         .expect("some recording has such a walk");
-    recording
+    recording.clone()
 }
 
 fn has_contexts(walk: &WalkLine) -> bool {

@@ -138,8 +138,8 @@ fn judge(
 fn walks_that_ask_nothing_have_the_frames_that_the_runtime_reported() {
     let (mut counts, mut frames) = (Counts::default(), Counts::default());
     for (name, recording) in recordings() {
-        let code = RecordedCode::new(&recording);
-        let mut replay = RecordingReplay::new(&recording, &code).unwrap();
+        let code = RecordedCode::new(recording);
+        let mut replay = RecordingReplay::new(recording, &code).unwrap();
         let generation = recording.generation;
         for line in &recording.walks {
             let unfit = if !line.replayable || line.state.target.is_some() {

@@ -1,12 +1,10 @@
-//! The grammar as tables: the nodes of each level with their arguments and properties. The reader
-//! and the tests of the grammar's document take all names from here.
+//! The grammar: the nodes of each level with their arguments and properties, as the codecs list
+//! them ([`crate::codec`]). The reader, the mutator and the tools take all names from here.
 
-mod nodes;
-
-use nodes::{
-    ACTION, ACTIVATION, BODY, EXPECT, EXPLORE, FUNCTION, HISTORY, METHOD, MIXED_REPORT, MIXED_WALK,
-    MODULE, PROFILER, REPORT, SEED, SNAPSHOT, STACK, STOP, TEXT, TYPE,
-};
+use crate::codec;
+use crate::suggest::list;
+use clr_runtime::generation::Generations;
+use thiserror::Error;
 
 /// Maximum length of a text in bytes.
 pub(super) const MAX_TEXT: usize = 1 << 20;
@@ -23,67 +21,104 @@ pub(super) const MAX_WORDS: u32 = 4096;
 /// Maximum number of frames in the buffer of a mixed walk.
 pub(super) const MAX_ROOM: u32 = 4096;
 
-/// The kind of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+/// The kind of a value. `Display` prints what is expected there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Kind {
     /// A name that is defined here.
+    #[error("expected a name, as in \"main\"")]
     Name,
     /// The name of a function.
+    #[error("expected the name of a function")]
     Function,
     /// The name of a function of the program or of the runtime.
+    #[error("expected the name of a function")]
     Code,
     /// The name of a thread.
+    #[error("expected the name of a thread")]
     Thread,
     /// A whole number between these two, inclusive.
-    Number(u64, u64),
+    #[error("expected a whole number from {0} to {1}, decimal or hexadecimal")]
+    Number(u64, u64, Style),
     /// `#true` or `#false`.
+    #[error("expected `#true` or `#false`")]
     Flag,
     /// One of several words.
+    #[error("expected one of: {}", list(.0))]
     Word(&'static [&'static str]),
-    /// An integer register.
-    Gpr,
-    /// An integer register, or `none` for a free slot.
-    Slot,
-    /// An integer or a vector register.
-    Register,
-    /// An integer register, or `all` for the nonvolatile ones.
-    Saved,
     /// A word for searching: letters, digits and `-`.
+    #[error("expected a word of letters, digits and `-`")]
     Tag,
     /// A position in a function: `App.Foo+0x40`.
+    #[error("expected a function and an offset, as in \"App.Foo+0x40\"")]
     Label,
     /// A label or an address.
+    #[error("expected a function and an offset, as in \"App.Foo+0x40\", or an address")]
     Address,
     /// Names of generations and of sets of generations, separated by blanks.
+    #[error("expected one or more of these, separated by blanks: {}", list(&all_generations()))]
     Generations,
     /// The thread that makes a call.
+    #[error("expected `self`, `native-walker`, `managed-walker` or the name of a thread")]
     Caller,
     /// The `thread` of a call.
+    #[error("expected `own`, `null`, a number or the name of a thread")]
     Target,
     /// The source of a seed.
+    #[error("expected a function, or one of: `leaf`, `top-managed`, `stale`, `bytes`")]
     Seed,
     /// The name of an HRESULT, or its number.
+    #[error("expected the name of an HRESULT, as in \"E_FAIL\", or its number")]
     HResult,
     /// An HRESULT, or another outcome of a call.
+    #[error(
+        "expected the name of an HRESULT, as in \"E_FAIL\", its number, or one of: `killed`, \
+         `access-violation`, `blocked`, `endless`"
+    )]
     Outcome,
     /// ContextFlags, or the word `own`.
+    #[error("expected a number of 32 bits, or `own`")]
     Flags,
     /// A truth value, or the names of integer registers separated by blanks.
+    #[error("expected `#true`, `#false` or registers separated by blanks, as in \"rbx rsi\"")]
     Stale,
     /// The number of a clause: `C-014`.
+    #[error("expected the number of a clause, as in \"C-014\"")]
     Clause,
     /// The name of a thread of the program or the profiler, or `own`.
+    #[error("expected `own`, or the name of a thread of the program or the profiler")]
     Party,
     /// The name of a lock of the profiler.
+    #[error("expected the name of a lock of the profiler")]
     Lock,
     /// The name of a lock of the profiler, of the runtime or of the process.
+    #[error("expected the name of a lock of the profiler, the runtime or the process")]
     AnyLock,
     /// The name of an event of the profiler.
+    #[error("expected the name of an event of the profiler")]
     Event,
     /// The number of a hazard: `H-06`.
+    #[error("expected the number of a hazard, as in \"H-06\"")]
     Hazard,
     /// The schedule string of a history.
+    #[error("expected the schedule string of a history, as in \"clr1:14b3a\"")]
     Schedule,
+}
+
+/// Returns the names of all generations and sets.
+pub(super) fn all_generations() -> Vec<&'static str> {
+    Generations::all_words().collect()
+}
+
+/// The form in which numbers are printed. All are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Decimal: a count.
+    Decimal,
+    /// Decimal below 0x40, which is easier to read, and hexadecimal from there: a size.
+    Size,
+    /// Hexadecimal: an address.
+    Hex,
 }
 
 /// The arguments of a node.
@@ -111,157 +146,106 @@ pub(super) struct PropertyRule {
 }
 
 /// A node of the grammar.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NodeRule {
     pub(super) name: &'static str,
     pub(super) args: Args,
-    pub(super) properties: &'static [PropertyRule],
+    pub(super) properties: Vec<PropertyRule>,
     /// Level of the nodes in the node's block; `None` if the node has no block.
     pub(super) block: Option<Level>,
     /// The node appears at most once in a block.
     pub(super) once: bool,
+    /// Index of the blank value whose codec has the node, if it is one of a list of items.
+    pub(super) item: Option<usize>,
 }
 
-/// The places where nodes appear.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Level {
-    /// The text, outside all blocks.
-    Text,
-    /// The block of a module.
-    Module,
-    /// The block of a type.
-    Type,
-    /// The block of a method's names.
-    Method,
-    /// The block of a function.
-    Function,
-    /// A body, or the block of a statement.
-    Body,
-    /// The block of a stop.
-    Stop,
-    /// The block of an expectation of a stop.
-    Expect,
-    /// The block of a stack placed by hand.
-    Stack,
-    /// The block of an activation on a stack placed by hand.
-    Activation,
-    /// The block of a snapshot.
-    Snapshot,
-    /// The block of a seed.
-    Seed,
-    /// The block of an expectation of a snapshot.
-    Report,
-    /// The block of a mixed walk.
-    MixedWalk,
-    /// The block of an expectation of a mixed walk.
-    MixedReport,
-    /// The block of a profiler.
-    Profiler,
-    /// The block of a thread of the profiler, or of an action.
-    Action,
-    /// The block of a search of histories.
-    Explore,
-    /// The block of an expectation of a search of histories.
-    History,
+/// Defines the levels, outermost first, with their names for tools and their descriptions for
+/// messages.
+macro_rules! levels {
+    ($($level:ident $name:literal $place:literal,)+) => {
+        /// The places where nodes appear: outside all blocks, or in a kind of block.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub(super) enum Level {
+            $(#[doc = concat!("Nodes ", $place, ".")] $level,)+
+        }
+
+        impl Level {
+            /// All levels, outermost first.
+            pub(super) const ALL: [Self; [$($name),+].len()] = [$(Self::$level),+];
+
+            /// Returns the name of the level for tools.
+            pub(super) const fn name(self) -> &'static str {
+                match self { $(Self::$level => $name,)+ }
+            }
+
+            /// Returns the description of the level for messages.
+            pub(super) const fn place(self) -> &'static str {
+                match self { $(Self::$level => $place,)+ }
+            }
+        }
+    };
+}
+
+levels! {
+    Text "text" "at the outermost level",
+    Module "module" "in a module",
+    Type "type" "in a type",
+    Method "method" "in a method of a type",
+    Function "function" "in a function",
+    Body "body" "in a body",
+    Stop "stop" "in a stop",
+    Expect "expect" "in an expectation",
+    Stack "stack" "in a stack",
+    Activation "activation" "in an activation of a stack",
+    Snapshot "snapshot" "in a snapshot",
+    Seed "seed" "in a seed",
+    Report "snapshot-expect" "in the expectation of a snapshot",
+    MixedWalk "mixed-walk" "in a mixed walk",
+    MixedReport "mixed-walk-expect" "in the expectation of a mixed walk",
+    Profiler "profiler" "in a profiler",
+    Action "action" "among actions",
+    Explore "explore" "in a search of histories",
+    History "explore-expect" "in the expectation of a search of histories",
 }
 
 impl Level {
-    /// All levels, outermost first.
-    pub(super) const ALL: [Self; 19] = [
-        Self::Text,
-        Self::Module,
-        Self::Type,
-        Self::Method,
-        Self::Function,
-        Self::Body,
-        Self::Stop,
-        Self::Expect,
-        Self::Stack,
-        Self::Activation,
-        Self::Snapshot,
-        Self::Seed,
-        Self::Report,
-        Self::MixedWalk,
-        Self::MixedReport,
-        Self::Profiler,
-        Self::Action,
-        Self::Explore,
-        Self::History,
-    ];
-
     /// Returns the nodes that are allowed on the level.
     #[must_use]
-    pub(super) const fn nodes(self) -> &'static [NodeRule] {
-        match self {
-            Self::Text => TEXT,
-            Self::Module => MODULE,
-            Self::Type => TYPE,
-            Self::Method => METHOD,
-            Self::Function => FUNCTION,
-            Self::Body => BODY,
-            Self::Stop => STOP,
-            Self::Expect => EXPECT,
-            Self::Stack => STACK,
-            Self::Activation => ACTIVATION,
-            Self::Snapshot => SNAPSHOT,
-            Self::Seed => SEED,
-            Self::Report => REPORT,
-            Self::MixedWalk => MIXED_WALK,
-            Self::MixedReport => MIXED_REPORT,
-            Self::Profiler => PROFILER,
-            Self::Action => ACTION,
-            Self::Explore => EXPLORE,
-            Self::History => HISTORY,
+    pub(super) fn nodes(self) -> &'static [NodeRule] {
+        codec::nodes_of(self)
+    }
+
+    /// Returns the node with this name.
+    pub(super) fn node(self, name: &str) -> Option<&'static NodeRule> {
+        self.nodes().iter().find(|rule| rule.name == name)
+    }
+}
+
+impl NodeRule {
+    /// Returns the smallest and the largest number of arguments.
+    pub(super) const fn arity(&self) -> (usize, usize) {
+        match self.args {
+            Args::None => (0, 0),
+            Args::One(_) => (1, 1),
+            Args::Optional(_) => (0, 1),
+            Args::Many(_, limit) => (0, limit),
+            Args::Named(_, limit) => (1, 1 + limit),
         }
     }
 
-    /// Returns the name of the level for tools.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Module => "module",
-            Self::Type => "type",
-            Self::Method => "method",
-            Self::Function => "function",
-            Self::Body => "body",
-            Self::Stop => "stop",
-            Self::Expect => "expect",
-            Self::Stack => "stack",
-            Self::Activation => "activation",
-            Self::Snapshot => "snapshot",
-            Self::Seed => "seed",
-            Self::Report => "snapshot-expect",
-            Self::MixedWalk => "mixed-walk",
-            Self::MixedReport => "mixed-walk-expect",
-            Self::Profiler => "profiler",
-            Self::Action => "action",
-            Self::Explore => "explore",
-            Self::History => "explore-expect",
+    /// Returns the kind of an argument by its index.
+    pub(super) const fn kind_of_arg(&self, index: usize) -> Option<Kind> {
+        match self.args {
+            Args::None => None,
+            Args::Named(..) if index == 0 => Some(Kind::Name),
+            Args::One(kind) | Args::Optional(kind) | Args::Many(kind, _) | Args::Named(kind, _) => {
+                Some(kind)
+            }
         }
     }
 
-    /// Returns the description of the level for messages.
-    pub(super) const fn place(self) -> &'static str {
-        match self {
-            Self::Text => "at the outermost level",
-            Self::Module => "in a module",
-            Self::Type => "in a type",
-            Self::Method => "in a method of a type",
-            Self::Function => "in a function",
-            Self::Body => "in a body",
-            Self::Stop => "in a stop",
-            Self::Expect => "in an expectation",
-            Self::Stack => "in a stack",
-            Self::Activation => "in an activation of a stack",
-            Self::Snapshot => "in a snapshot",
-            Self::Seed => "in a seed",
-            Self::Report => "in the expectation of a snapshot",
-            Self::MixedWalk => "in a mixed walk",
-            Self::MixedReport => "in the expectation of a mixed walk",
-            Self::Profiler => "in a profiler",
-            Self::Action => "among actions",
-            Self::Explore => "in a search of histories",
-            Self::History => "in the expectation of a search of histories",
-        }
+    /// Returns the kind of a property.
+    pub(super) fn kind_of(&self, property: &str) -> Option<Kind> {
+        Some(self.properties.iter().find(|rule| rule.name == property)?.kind)
     }
 }

@@ -1,7 +1,7 @@
 //! The grammar for tools: the nodes of the text format with their arguments and properties.
 
 use crate::Scenario;
-use crate::grammar::{Args, Kind, Level, NodeRule};
+use crate::grammar::{Kind, Level, NodeRule};
 
 /// A node of the text format in one of its places.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub enum ValueForm {
 impl From<Kind> for ValueForm {
     fn from(kind: Kind) -> Self {
         match kind {
-            Kind::Number(least, most) => Self::Number(least, most),
+            Kind::Number(least, most, _) => Self::Number(least, most),
             Kind::Flag => Self::Flag,
             Kind::Word(words) => Self::Word(words),
             Kind::Stale => Self::TextOrFlag,
@@ -74,13 +74,8 @@ impl From<Kind> for ValueForm {
 
 impl GrammarNode {
     fn new(level: Level, rule: &NodeRule) -> Self {
-        let (first, rest, least, most) = match rule.args {
-            Args::None => (None, None, 0, 0),
-            Args::One(kind) => (Some(kind), None, 1, 1),
-            Args::Optional(kind) => (Some(kind), None, 0, 1),
-            Args::Many(kind, limit) => (Some(kind), Some(kind), 0, limit),
-            Args::Named(kind, limit) => (Some(Kind::Name), Some(kind), 1, 1 + limit),
-        };
+        let (least, most) = rule.arity();
+        let form = |index: usize| rule.kind_of_arg(index).filter(|_| index < most);
         let property = |rule: &crate::grammar::PropertyRule| GrammarProperty {
             name: rule.name,
             form: rule.kind.into(),
@@ -89,8 +84,8 @@ impl GrammarNode {
         Self {
             place: level.name(),
             name: rule.name,
-            first: first.map(ValueForm::from),
-            rest: rest.map(ValueForm::from),
+            first: form(0).map(ValueForm::from),
+            rest: form(1).map(ValueForm::from),
             least,
             most,
             properties: rule.properties.iter().map(property).collect(),

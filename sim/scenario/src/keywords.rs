@@ -1,8 +1,10 @@
 //! The words of the text format for the values of enums.
 
+use super::codec::{Data, Value};
 use super::expect::{UnwindErrorKind, WalkEnd};
+use super::grammar::Kind;
 use super::hand_stack::{PlacedThread, SuspensionState, ThreadMode};
-use super::histories::{ScriptSeed, WaitKind};
+use super::histories::{ProfilerMethod, ScriptSeed, WaitKind};
 use super::mixed::{MixedClaim, MixedFrameKind, ReasonKind};
 use clr_codegen::{
     Allocation, CallForm, CallingConvention, CodeKind, ColdForm, EntryForm, EpilogueCfi, FrameSet,
@@ -31,423 +33,267 @@ pub trait Keyword: Copy + PartialEq + 'static {
     fn from_word(word: &str) -> Option<Self>;
 }
 
-macro_rules! terms {
-    ($($type:ty { $($word:literal => ($($value:tt)+),)+ })+) => {
+/// Implements [`Data`] for types that have a word.
+macro_rules! data_of {
+    ($($type:ty)+) => {
+        $(impl Data for $type {
+            const KIND: Kind = Kind::Word(<$type>::WORDS);
+
+            fn of(value: Value) -> Option<Self> {
+                match value {
+                    Value::Word(word) => Self::from_word(word),
+                    _ => None,
+                }
+            }
+
+            fn value(&self) -> Option<Value> {
+                Some(Value::Word(self.word()))
+            }
+        })+
+    };
+}
+
+/// Gives each value of an enum its word. The words of another enum can follow, for the values of a
+/// variant that has one.
+macro_rules! keywords {
+    ($($type:ident { $($value:ident $word:literal),+ $(,)? $(; $outer:ident($inner:ident))? })+) => {
+        data_of! { $($type)+ }
+
         $(impl Keyword for $type {
-            const WORDS: &'static [&'static str] = &[$($word),+];
+            const WORDS: &'static [&'static str] =
+                &joined::<{ [$($word),+].len() $(+ $inner::WORDS.len())? }>(
+                    &[&[$($word),+] $(, $inner::WORDS)?],
+                );
 
             fn word(self) -> &'static str {
                 match self {
-                    $($($value)+ => $word,)+
+                    $(Self::$value => $word,)+
+                    $(Self::$outer(inner) => inner.word(),)?
                 }
             }
 
             fn from_word(word: &str) -> Option<Self> {
                 match word {
-                    $($word => Some($($value)+),)+
-                    _ => None,
+                    $($word => Some(Self::$value),)+
+                    _ => None $(.or_else(|| $inner::from_word(word).map(Self::$outer)))?,
                 }
             }
         })+
     };
 }
 
-terms! {
-    CallingConvention {
-        "windows-x64" => (CallingConvention::WindowsX64),
-        "system-v" => (CallingConvention::SystemV),
-    }
-    Hooks {
-        "none" => (Hooks::None),
-        "slow" => (Hooks::Slow),
-        "fast" => (Hooks::Fast),
-    }
-    StopBy {
-        "redirection" => (StopBy::Redirection),
-        "hijack" => (StopBy::Hijack),
-    }
+/// The same for enums whose values have names already.
+macro_rules! named_keywords {
+    ($($type:ident)+) => {
+        data_of! { $($type)+ }
+
+        $(impl Keyword for $type {
+            const WORDS: &'static [&'static str] = {
+                const NAMES: [&str; $type::ALL.len()] = {
+                    let mut names = [""; $type::ALL.len()];
+                    let mut index = 0;
+                    while index < names.len() {
+                        names[index] = $type::ALL[index].name();
+                        index += 1;
+                    }
+                    names
+                };
+                &NAMES
+            };
+
+            fn word(self) -> &'static str {
+                self.name()
+            }
+
+            fn from_word(word: &str) -> Option<Self> {
+                Self::from_name(word)
+            }
+        })+
+    };
+}
+
+named_keywords! { FrameKind CallbackKind }
+
+data_of! { ProfilerMethod }
+
+keywords! {
+    CallingConvention { WindowsX64 "windows-x64", SystemV "system-v" }
+    Hooks { None "none", Slow "slow", Fast "fast" }
+    StopBy { Redirection "redirection", Hijack "hijack" }
     MethodKind {
-        "ordinary" => (MethodKind::Ordinary),
-        "il-stub" => (MethodKind::IlStub),
-        "dynamic" => (MethodKind::Dynamic),
-        "exception-handling" => (MethodKind::ExceptionHandling),
+        Ordinary "ordinary", IlStub "il-stub", Dynamic "dynamic",
+        ExceptionHandling "exception-handling",
     }
-    CodeKind {
-        "jit" => (CodeKind::Jit),
-        "ready-to-run" => (CodeKind::ReadyToRun),
-        "native" => (CodeKind::Native),
-    }
+    CodeKind { Jit "jit", ReadyToRun "ready-to-run", Native "native" }
     EntryForm {
-        "call" => (EntryForm::Call),
-        "interrupt" => (EntryForm::Interrupt),
-        "interrupt-with-error-code" => (EntryForm::InterruptWithErrorCode),
-        "signal" => (EntryForm::Signal),
+        Call "call", Interrupt "interrupt", InterruptWithErrorCode "interrupt-with-error-code",
+        Signal "signal",
     }
-    SaveArea {
-        "above-locals" => (SaveArea::AboveLocals),
-        "below-locals" => (SaveArea::BelowLocals),
-    }
+    SaveArea { AboveLocals "above-locals", BelowLocals "below-locals" }
     Allocation {
-        "sub" => (Allocation::Sub),
-        "sub-imm32" => (Allocation::SubImm32),
-        "push" => (Allocation::Push),
-        "probes" => (Allocation::Probes),
-        "probe-loop" => (Allocation::ProbeLoop),
-        "chkstk" => (Allocation::Chkstk),
+        Sub "sub", SubImm32 "sub-imm32", Push "push", Probes "probes", ProbeLoop "probe-loop",
+        Chkstk "chkstk",
     }
-    Wrap {
-        "whole" => (Wrap::Whole),
-        "inside" => (Wrap::Inside),
-        "apart" => (Wrap::Apart),
-    }
-    EpilogueCfi {
-        "restored" => (EpilogueCfi::Restored),
-        "continued" => (EpilogueCfi::Continued),
-    }
-    Realign {
-        "no" => (Realign::No),
-        "to-32" => (Realign::To32),
-        "to-64" => (Realign::To64),
-    }
+    Wrap { Whole "whole", Inside "inside", Apart "apart" }
+    EpilogueCfi { Restored "restored", Continued "continued" }
+    Realign { No "no", To32 "to-32", To64 "to-64" }
     FrameSet {
-        "behind-push" => (FrameSet::BehindPush),
-        "before-allocation" => (FrameSet::BeforeAllocation),
-        "after-allocation" => (FrameSet::AfterAllocation),
-        "after-saves" => (FrameSet::AfterSaves),
+        BehindPush "behind-push", BeforeAllocation "before-allocation",
+        AfterAllocation "after-allocation", AfterSaves "after-saves",
     }
     Release {
-        "add" => (Release::Add),
-        "add-imm32" => (Release::AddImm32),
-        "pop" => (Release::Pop),
-        "lea" => (Release::Lea),
-        "lea-disp32" => (Release::LeaDisp32),
-        "r11" => (Release::R11),
-        "mov" => (Release::Mov),
-        "leave" => (Release::Leave),
+        Add "add", AddImm32 "add-imm32", Pop "pop", Lea "lea", LeaDisp32 "lea-disp32", R11 "r11",
+        Mov "mov", Leave "leave",
     }
     UnwindData {
-        "none" => (UnwindData::None),
-        "version-1" => (UnwindData::Version1),
-        "version-2" => (UnwindData::Version2),
-        "version-2-without-epilogs" => (UnwindData::Version2WithoutEpilogs),
-        "version-3" => (UnwindData::Version3),
+        None "none", Version1 "version-1", Version2 "version-2",
+        Version2WithoutEpilogs "version-2-without-epilogs", Version3 "version-3",
     }
-    ColdForm {
-        "chained" => (ColdForm::Chained),
-        "separate" => (ColdForm::Separate),
-    }
-    CallForm {
-        "near" => (CallForm::Near),
-        "register" => (CallForm::Register),
-        "memory" => (CallForm::Memory),
-        "plt" => (CallForm::Plt),
-    }
+    ColdForm { Chained "chained", Separate "separate" }
+    CallForm { Near "near", Register "register", Memory "memory", Plt "plt" }
     TailCallForm {
-        "near" => (TailCallForm::Near),
-        "register" => (TailCallForm::Register),
-        "register-without-rex" => (TailCallForm::RegisterWithoutRex),
-        "register-memory" => (TailCallForm::RegisterMemory),
-        "memory" => (TailCallForm::Memory),
+        Near "near", Register "register", RegisterWithoutRex "register-without-rex",
+        RegisterMemory "register-memory", Memory "memory",
     }
     ReturnForm {
-        "ret" => (ReturnForm::Ret),
-        "ret-imm" => (ReturnForm::RetImm),
-        "rep-ret" => (ReturnForm::RepRet),
-        "bnd-ret" => (ReturnForm::BndRet),
-        "rex-ret" => (ReturnForm::RexRet),
-        "vzeroupper-ret" => (ReturnForm::VzeroupperRet),
+        Ret "ret", RetImm "ret-imm", RepRet "rep-ret", BndRet "bnd-ret", RexRet "rex-ret",
+        VzeroupperRet "vzeroupper-ret",
     }
-    Rules {
-        "precise" => (Rules::Precise),
-        "coreclr" => (Rules::CoreClr),
-        "coreclr-unix" => (Rules::CoreClrUnix),
-        "ntdll" => (Rules::Ntdll),
-    }
+    Rules { Precise "precise", CoreClr "coreclr", CoreClrUnix "coreclr-unix", Ntdll "ntdll" }
     Trust {
-        "body" => (Trust::Body),
-        "prologue" => (Trust::Prologue),
-        "epilogue-codes" => (Trust::EpilogueCodes),
-        "epilogue-instructions" => (Trust::EpilogueInstructions),
-        "cfi" => (Trust::Cfi),
-        "compact" => (Trust::Compact),
-        "followed-code" => (Trust::FollowedCode),
-        "compact-assumed" => (Trust::CompactAssumed),
-        "signal-frame" => (Trust::SignalFrame),
-        "known-code" => (Trust::KnownCode),
-        "leaf" => (Trust::Leaf),
-        "stub" => (Trust::Stub),
-        "stack-top" => (Trust::StackTop),
-        "return-instruction" => (Trust::ReturnInstruction),
-        "frame-pointer" => (Trust::FramePointer),
+        Body "body", Prologue "prologue", EpilogueCodes "epilogue-codes",
+        EpilogueInstructions "epilogue-instructions", Cfi "cfi", Compact "compact",
+        FollowedCode "followed-code", CompactAssumed "compact-assumed",
+        SignalFrame "signal-frame", KnownCode "known-code", Leaf "leaf", Stub "stub",
+        StackTop "stack-top", ReturnInstruction "return-instruction",
+        FramePointer "frame-pointer",
     }
-    WalkEnd {
-        "base" => (WalkEnd::Base),
-        "any" => (WalkEnd::Any),
-        "unknown-code" => (WalkEnd::Error(UnwindErrorKind::UnknownCode)),
-        "caller-without-entry" => (WalkEnd::Error(UnwindErrorKind::CallerWithoutEntry)),
-        "end-of-stack" => (WalkEnd::Error(UnwindErrorKind::EndOfStack)),
-        "no-frame-information" => (WalkEnd::Error(UnwindErrorKind::NoFrameInformation)),
-        "cfi" => (WalkEnd::Error(UnwindErrorKind::Cfi)),
-        "compact-unwind" => (WalkEnd::Error(UnwindErrorKind::Compact)),
-        "code-contradicts-table" => (WalkEnd::Error(UnwindErrorKind::CodeContradictsTable)),
-        "stack" => (WalkEnd::Error(UnwindErrorKind::Stack)),
-        "code-unmapped" => (WalkEnd::Error(UnwindErrorKind::CodeUnmapped)),
-        "unwind-data-unmapped" => (WalkEnd::Error(UnwindErrorKind::UnwindDataUnmapped)),
-        "unsupported-version" => (WalkEnd::Error(UnwindErrorKind::UnsupportedVersion)),
-        "invalid-operation" => (WalkEnd::Error(UnwindErrorKind::InvalidOperation)),
-        "payload-cut-off" => (WalkEnd::Error(UnwindErrorKind::PayloadCutOff)),
-        "invalid-epilogue" => (WalkEnd::Error(UnwindErrorKind::InvalidEpilogue)),
-        "unknown-frame-type" => (WalkEnd::Error(UnwindErrorKind::UnknownFrameType)),
-        "no-frame-register" => (WalkEnd::Error(UnwindErrorKind::NoFrameRegister)),
-        "chain-too-long" => (WalkEnd::Error(UnwindErrorKind::ChainTooLong)),
-        "lost-register" => (WalkEnd::Error(UnwindErrorKind::LostRegister)),
-        "no-progress" => (WalkEnd::Error(UnwindErrorKind::NoProgress)),
-        "too-many-frames" => (WalkEnd::Error(UnwindErrorKind::TooManyFrames)),
+    WalkEnd { Base "base", Any "any"; Error(UnwindErrorKind) }
+    UnwindErrorKind {
+        UnknownCode "unknown-code", CallerWithoutEntry "caller-without-entry",
+        EndOfStack "end-of-stack", NoFrameInformation "no-frame-information", Cfi "cfi",
+        Compact "compact-unwind", CodeContradictsTable "code-contradicts-table", Stack "stack",
+        CodeUnmapped "code-unmapped", UnwindDataUnmapped "unwind-data-unmapped",
+        UnsupportedVersion "unsupported-version", InvalidOperation "invalid-operation",
+        PayloadCutOff "payload-cut-off", InvalidEpilogue "invalid-epilogue",
+        UnknownFrameType "unknown-frame-type", NoFrameRegister "no-frame-register",
+        ChainTooLong "chain-too-long", LostRegister "lost-register", NoProgress "no-progress",
+        TooManyFrames "too-many-frames",
     }
-    ThreadMode {
-        "preemptive" => (ThreadMode::Preemptive),
-        "cooperative" => (ThreadMode::Cooperative),
-    }
+    ThreadMode { Preemptive "preemptive", Cooperative "cooperative" }
     ContextSafety {
-        "safe" => (ContextSafety::Safe),
-        "in-system-call" => (ContextSafety::InSystemCall),
-        "in-exception-dispatch" => (ContextSafety::InExceptionDispatch),
-        "not-reported" => (ContextSafety::NotReported),
-        "unreadable" => (ContextSafety::Unreadable),
+        Safe "safe", InSystemCall "in-system-call", InExceptionDispatch "in-exception-dispatch",
+        NotReported "not-reported", Unreadable "unreadable",
     }
-    ThreadLife {
-        "created" => (ThreadLife::Created),
-        "running" => (ThreadLife::Running),
-        "dead" => (ThreadLife::Dead),
-    }
+    ThreadLife { Created "created", Running "running", Dead "dead" }
     ProfilerStatus {
-        "none" => (ProfilerStatus::None),
-        "detaching" => (ProfilerStatus::Detaching),
-        "initializing-for-startup" => (ProfilerStatus::InitializingForStartup),
-        "initializing-for-attach" => (ProfilerStatus::InitializingForAttach),
-        "active" => (ProfilerStatus::Active),
-        "pre-initializing" => (ProfilerStatus::PreInitializing),
+        None "none", Detaching "detaching", InitializingForStartup "initializing-for-startup",
+        InitializingForAttach "initializing-for-attach", Active "active",
+        PreInitializing "pre-initializing",
     }
-    SuspensionState {
-        "suspending" => (SuspensionState::Suspending),
-        "suspended" => (SuspensionState::Suspended),
-    }
+    SuspensionState { Suspending "suspending", Suspended "suspended" }
     PlacedThread {
-        "self" => (PlacedThread::Own),
-        "native-walker" => (PlacedThread::NativeWalker),
-        "managed-walker" => (PlacedThread::ManagedWalker),
-        "other" => (PlacedThread::Other),
+        Own "self", NativeWalker "native-walker", ManagedWalker "managed-walker", Other "other",
     }
     StubKind {
-        "jump-stub" => (StubKind::JumpStub),
-        "precode" => (StubKind::Precode),
-        "dynamic-helper" => (StubKind::DynamicHelper),
-        "virtual-stub-dispatch" => (StubKind::VirtualStubDispatch),
-        "stub-link" => (StubKind::StubLink),
-        "call-counting" => (StubKind::CallCounting),
-        "write-barrier" => (StubKind::WriteBarrier),
+        JumpStub "jump-stub", Precode "precode", DynamicHelper "dynamic-helper",
+        VirtualStubDispatch "virtual-stub-dispatch", StubLink "stub-link",
+        CallCounting "call-counting", WriteBarrier "write-barrier",
     }
-    Funclet {
-        "handler" => (Funclet::Handler),
-        "filter" => (Funclet::Filter),
-    }
-    Pass {
-        "first" => (Pass::First),
-        "second" => (Pass::Second),
-    }
+    Funclet { Handler "handler", Filter "filter" }
+    Pass { First "first", Second "second" }
     Gpr {
-        "rax" => (Gpr::Rax),
-        "rcx" => (Gpr::Rcx),
-        "rdx" => (Gpr::Rdx),
-        "rbx" => (Gpr::Rbx),
-        "rsp" => (Gpr::Rsp),
-        "rbp" => (Gpr::Rbp),
-        "rsi" => (Gpr::Rsi),
-        "rdi" => (Gpr::Rdi),
-        "r8" => (Gpr::R8),
-        "r9" => (Gpr::R9),
-        "r10" => (Gpr::R10),
-        "r11" => (Gpr::R11),
-        "r12" => (Gpr::R12),
-        "r13" => (Gpr::R13),
-        "r14" => (Gpr::R14),
-        "r15" => (Gpr::R15),
+        Rax "rax", Rcx "rcx", Rdx "rdx", Rbx "rbx", Rsp "rsp", Rbp "rbp", Rsi "rsi", Rdi "rdi",
+        R8 "r8", R9 "r9", R10 "r10", R11 "r11", R12 "r12", R13 "r13", R14 "r14", R15 "r15",
     }
-    ScriptSeed {
-        "none" => (ScriptSeed::None),
-        "leaf" => (ScriptSeed::Leaf),
-        "top-managed" => (ScriptSeed::TopManaged),
-    }
+    ScriptSeed { None "none", Leaf "leaf", TopManaged "top-managed" }
     WaitKind {
-        "lock" => (WaitKind::Lock),
-        "suspended" => (WaitKind::Suspended),
-        "to-stop" => (WaitKind::ToStop),
-        "runtime-suspended" => (WaitKind::RuntimeSuspended),
-        "collection" => (WaitKind::Collection),
-        "join" => (WaitKind::Join),
-        "code-manager-reader" => (WaitKind::CodeManagerReader),
-        "interrupted-wait" => (WaitKind::InterruptedWait),
+        Lock "lock", Suspended "suspended", ToStop "to-stop",
+        RuntimeSuspended "runtime-suspended", Collection "collection", Join "join",
+        CodeManagerReader "code-manager-reader", InterruptedWait "interrupted-wait",
     }
     ProfilerRule {
-        "suspender-ran-managed-code" => (ProfilerRule::SuspenderRanManagedCode),
-        "allocation-while-suspended" => (ProfilerRule::AllocationWhileSuspended),
-        "lock-while-suspended" => (ProfilerRule::LockWhileSuspended),
-        "log-while-suspended" => (ProfilerRule::LogWhileSuspended),
-        "loading-while-suspended" => (ProfilerRule::LoadingWhileSuspended),
-        "lock-over-gc-trigger" => (ProfilerRule::LockOverGcTrigger),
-        "callback-takes-targets-lock" => (ProfilerRule::CallbackTakesTargetsLock),
-        "walk-outlives-thread" => (ProfilerRule::WalkOutlivesThread),
-        "first-call-while-suspended" => (ProfilerRule::FirstCallWhileSuspended),
-        "resume-forgotten" => (ProfilerRule::ResumeForgotten),
-        "resume-doubled" => (ProfilerRule::ResumeDoubled),
+        SuspenderRanManagedCode "suspender-ran-managed-code",
+        AllocationWhileSuspended "allocation-while-suspended",
+        LockWhileSuspended "lock-while-suspended", LogWhileSuspended "log-while-suspended",
+        LoadingWhileSuspended "loading-while-suspended", LockOverGcTrigger "lock-over-gc-trigger",
+        CallbackTakesTargetsLock "callback-takes-targets-lock",
+        WalkOutlivesThread "walk-outlives-thread",
+        FirstCallWhileSuspended "first-call-while-suspended", ResumeForgotten "resume-forgotten",
+        ResumeDoubled "resume-doubled",
     }
     Policy {
-        "unseeded" => (Policy::Unseeded),
-        "seeded" => (Policy::Seeded),
-        "runtime-suspended" => (Policy::RuntimeSuspended),
-        "signal" => (Policy::Signal),
-        "signal-snapshot" => (Policy::SignalSnapshot),
-        "synchronous" => (Policy::Synchronous),
-        "frame-pointers" => (Policy::FramePointers),
+        Unseeded "unseeded", Seeded "seeded", RuntimeSuspended "runtime-suspended",
+        Signal "signal", SignalSnapshot "signal-snapshot", Synchronous "synchronous",
+        FramePointers "frame-pointers",
     }
-    SeenBy {
-        "runtime" => (SeenBy::Snapshot),
-        "unwinder" => (SeenBy::Unwinder),
-        "both" => (SeenBy::Both),
-    }
-    MixedFrameKind {
-        "managed" => (MixedFrameKind::Managed),
-        "hidden" => (MixedFrameKind::Hidden),
-        "native" => (MixedFrameKind::Native),
-        "unknown" => (MixedFrameKind::Unknown),
-    }
+    SeenBy { Snapshot "runtime", Unwinder "unwinder", Both "both" }
+    MixedFrameKind { Managed "managed", Hidden "hidden", Native "native", Unknown "unknown" }
     ReasonKind {
-        "not-stopped" => (ReasonKind::NotStopped),
-        "stale-context" => (ReasonKind::StaleContext),
-        "not-unwound" => (ReasonKind::NotUnwound),
-        "frame-pointers" => (ReasonKind::FramePointers),
-        "unknown-code" => (ReasonKind::Unwind(UnwindErrorKind::UnknownCode)),
-        "caller-without-entry" => (ReasonKind::Unwind(UnwindErrorKind::CallerWithoutEntry)),
-        "end-of-stack" => (ReasonKind::Unwind(UnwindErrorKind::EndOfStack)),
-        "no-frame-information" => (ReasonKind::Unwind(UnwindErrorKind::NoFrameInformation)),
-        "cfi" => (ReasonKind::Unwind(UnwindErrorKind::Cfi)),
-        "compact-unwind" => (ReasonKind::Unwind(UnwindErrorKind::Compact)),
-        "code-contradicts-table" => (ReasonKind::Unwind(UnwindErrorKind::CodeContradictsTable)),
-        "stack" => (ReasonKind::Unwind(UnwindErrorKind::Stack)),
-        "code-unmapped" => (ReasonKind::Unwind(UnwindErrorKind::CodeUnmapped)),
-        "unwind-data-unmapped" => (ReasonKind::Unwind(UnwindErrorKind::UnwindDataUnmapped)),
-        "unsupported-version" => (ReasonKind::Unwind(UnwindErrorKind::UnsupportedVersion)),
-        "invalid-operation" => (ReasonKind::Unwind(UnwindErrorKind::InvalidOperation)),
-        "payload-cut-off" => (ReasonKind::Unwind(UnwindErrorKind::PayloadCutOff)),
-        "invalid-epilogue" => (ReasonKind::Unwind(UnwindErrorKind::InvalidEpilogue)),
-        "unknown-frame-type" => (ReasonKind::Unwind(UnwindErrorKind::UnknownFrameType)),
-        "no-frame-register" => (ReasonKind::Unwind(UnwindErrorKind::NoFrameRegister)),
-        "chain-too-long" => (ReasonKind::Unwind(UnwindErrorKind::ChainTooLong)),
-        "lost-register" => (ReasonKind::Unwind(UnwindErrorKind::LostRegister)),
-        "no-progress" => (ReasonKind::Unwind(UnwindErrorKind::NoProgress)),
-        "too-many-frames" => (ReasonKind::Unwind(UnwindErrorKind::TooManyFrames)),
-        "not-a-call" => (ReasonKind::NotACall),
-        "outside-stack" => (ReasonKind::OutsideStack),
-        "disagreement" => (ReasonKind::Disagreement),
-        "lookup" => (ReasonKind::Lookup),
-        "seed-no-context" => (ReasonKind::SeedNoContext),
-        "seed-outside-stack" => (ReasonKind::SeedOutsideStack),
-        "seed-unaligned" => (ReasonKind::SeedUnaligned),
-        "seed-lost-register" => (ReasonKind::SeedLostRegister),
-        "seed-no-caller" => (ReasonKind::SeedNoCaller),
-        "snapshot" => (ReasonKind::Snapshot),
-        "suspend" => (ReasonKind::Suspend),
-        "unreported" => (ReasonKind::Unreported),
-        "buffer-full" => (ReasonKind::BufferFull),
+        NotStopped "not-stopped", StaleContext "stale-context", NotUnwound "not-unwound",
+        FramePointers "frame-pointers", NotACall "not-a-call", OutsideStack "outside-stack",
+        Disagreement "disagreement", Lookup "lookup", SeedNoContext "seed-no-context",
+        SeedOutsideStack "seed-outside-stack", SeedUnaligned "seed-unaligned",
+        SeedLostRegister "seed-lost-register", SeedNoCaller "seed-no-caller", Snapshot "snapshot",
+        Suspend "suspend", Unreported "unreported", BufferFull "buffer-full"
+        ; Unwind(UnwindErrorKind)
+    }
+    MixedClaim {
+        Whole "whole", Reportable "reportable", WithoutLeaf "without-leaf"; Partial(ReasonKind)
     }
 }
 
-/// The words of [`MixedClaim`]: first those that are not reasons, then those of the reasons.
-const CLAIMS: [&str; 3 + ReasonKind::WORDS.len()] = {
-    let mut words = ["whole"; 3 + ReasonKind::WORDS.len()];
-    words[1] = "reportable";
-    words[2] = "without-leaf";
-    let mut index = 3;
-    while index < words.len() {
-        words[index] = ReasonKind::WORDS[index - 3];
+/// Names of the vector registers, by number.
+const XMM: [&str; 16] = [
+    "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",
+    "xmm11", "xmm12", "xmm13", "xmm14", "xmm15",
+];
+
+/// The words of integer and vector registers.
+pub(super) const REGISTERS: &[&str] = &joined::<32>(&[Gpr::WORDS, &XMM]);
+
+/// The words of what a home slot has: a register, or nothing.
+pub(super) const SLOTS: &[&str] = &joined::<17>(&[Gpr::WORDS, &[FREE_SLOT]]);
+
+/// The words of registers that a prologue may save. RSP is not saved, as the position of the frame
+/// gives it.
+pub(super) const SAVED: &[&str] = &{
+    let mut words = joined::<17>(&[Gpr::WORDS, &[ALL_SAVED]]);
+    let mut index = Gpr::Rsp as usize;
+    while index + 1 < words.len() {
+        words[index] = words[index + 1];
         index += 1;
     }
     words
 };
 
-impl Keyword for MixedClaim {
-    const WORDS: &'static [&'static str] = &CLAIMS;
+/// The word for a home slot in which nothing is stored.
+pub(super) const FREE_SLOT: &str = "none";
 
-    fn word(self) -> &'static str {
-        match self {
-            Self::Whole => "whole",
-            Self::Reportable => "reportable",
-            Self::WithoutLeaf => "without-leaf",
-            Self::Partial(reason) => reason.word(),
+/// The word for all nonvolatile registers.
+pub(super) const ALL_SAVED: &str = "all";
+
+/// Joins lists of words.
+const fn joined<const COUNT: usize>(lists: &[&[&'static str]]) -> [&'static str; COUNT] {
+    let mut words = [""; COUNT];
+    let (mut list, mut index, mut count) = (0, 0, 0);
+    while list < lists.len() {
+        if index < lists[list].len() {
+            words[count] = lists[list][index];
+            (index, count) = (index + 1, count + 1);
+        } else {
+            (list, index) = (list + 1, 0);
         }
     }
-
-    fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "whole" => Some(Self::Whole),
-            "reportable" => Some(Self::Reportable),
-            "without-leaf" => Some(Self::WithoutLeaf),
-            reason => ReasonKind::from_word(reason).map(Self::Partial),
-        }
-    }
+    words
 }
 
-/// Names of the vector registers, by number.
-pub(super) const XMM: [&str; 16] = [
-    "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10",
-    "xmm11", "xmm12", "xmm13", "xmm14", "xmm15",
-];
+/// Returns the name of a vector register.
+pub(super) fn xmm(number: u8) -> &'static str {
+    XMM.get(usize::from(number)).copied().unwrap_or("xmm")
+}
 
 /// Returns the number of a vector register.
 pub(super) fn xmm_number(word: &str) -> Option<u8> {
     XMM.iter().position(|name| *name == word).map(|number| number as u8)
-}
-
-const FRAME_KINDS: [&str; FrameKind::ALL.len()] = {
-    let mut names = [""; FrameKind::ALL.len()];
-    let mut index = 0;
-    while index < names.len() {
-        names[index] = FrameKind::ALL[index].name();
-        index += 1;
-    }
-    names
-};
-
-impl Keyword for FrameKind {
-    const WORDS: &'static [&'static str] = &FRAME_KINDS;
-
-    fn word(self) -> &'static str {
-        self.name()
-    }
-
-    fn from_word(word: &str) -> Option<Self> {
-        Self::from_name(word)
-    }
-}
-
-const CALLBACK_KINDS: [&str; CallbackKind::ALL.len()] = {
-    let mut names = [""; CallbackKind::ALL.len()];
-    let mut index = 0;
-    while index < names.len() {
-        names[index] = CallbackKind::ALL[index].name();
-        index += 1;
-    }
-    names
-};
-
-impl Keyword for CallbackKind {
-    const WORDS: &'static [&'static str] = &CALLBACK_KINDS;
-
-    fn word(self) -> &'static str {
-        self.name()
-    }
-
-    fn from_word(word: &str) -> Option<Self> {
-        Self::from_name(word)
-    }
 }

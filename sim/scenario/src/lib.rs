@@ -26,11 +26,11 @@
 
 mod as_text;
 mod bless;
+mod codec;
 mod document;
 mod error;
 mod expect;
 mod explained;
-mod format;
 mod from_synthetic;
 mod from_world;
 mod grammar;
@@ -44,6 +44,7 @@ mod layout;
 mod mixed;
 mod mutate;
 mod named;
+mod nodes;
 mod parse;
 mod problem;
 mod problem_code;

@@ -1,7 +1,7 @@
 //! Problems of texts.
 
-use super::grammar::{MAX_BLOCKS, MAX_STACK_NODES, MAX_TEXT, MAX_WORDS};
-use super::suggest::{list, suggest};
+use super::grammar::{Kind, MAX_BLOCKS, MAX_STACK_NODES, MAX_TEXT, MAX_WORDS, all_generations};
+use super::suggest::suggest;
 use super::upgrade::renamed;
 use clr_codegen::ProgramRule;
 use clr_explore::ScheduleStringError;
@@ -65,7 +65,7 @@ pub enum ProblemKind {
         /// Name of the property.
         property: &'static str,
         /// Expected values.
-        expected: ExpectedSyntax,
+        expected: Kind,
     },
     /// An argument is missing.
     #[error("`{node}` needs an argument")]
@@ -73,7 +73,7 @@ pub enum ProblemKind {
         /// Name of the node.
         node: &'static str,
         /// Expected values.
-        expected: ExpectedSyntax,
+        expected: Kind,
     },
     /// There are too many arguments.
     #[error("`{node}` takes {}", arguments(*.limit))]
@@ -92,7 +92,7 @@ pub enum ProblemKind {
         /// Type of the value.
         found: &'static str,
         /// Expected values.
-        expected: ExpectedSyntax,
+        expected: Kind,
     },
     /// The word is not one of those allowed here.
     #[error("`{found}` is not allowed here")]
@@ -100,7 +100,7 @@ pub enum ProblemKind {
         /// The word.
         found: String,
         /// Expected values.
-        expected: ExpectedSyntax,
+        expected: Kind,
     },
     /// The number is too small or too large.
     #[error("{found} is out of range")]
@@ -108,7 +108,7 @@ pub enum ProblemKind {
         /// The number.
         found: i128,
         /// Expected values.
-        expected: ExpectedSyntax,
+        expected: Kind,
     },
     /// The function does not exist.
     #[error("there is no function `{found}`")]
@@ -302,87 +302,6 @@ pub enum SyntaxError {
     SlashdashSemicolon,
 }
 
-/// The values that are expected in a place.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ExpectedSyntax {
-    /// A name.
-    #[error("expected a name, as in \"main\"")]
-    Name,
-    /// The name of a function.
-    #[error("expected the name of a function")]
-    Function,
-    /// The name of a thread.
-    #[error("expected the name of a thread")]
-    Thread,
-    /// A number in a range.
-    #[error("expected a whole number from {0} to {1}, decimal or hexadecimal")]
-    Number(u64, u64),
-    /// A truth value.
-    #[error("expected `#true` or `#false`")]
-    Flag,
-    /// One of several words.
-    #[error("expected one of: {}", list(.0))]
-    Word(Vec<&'static str>),
-    /// A tag.
-    #[error("expected a word of letters, digits and `-`")]
-    Tag,
-    /// A position in a function.
-    #[error("expected a function and an offset, as in \"App.Foo+0x40\"")]
-    Label,
-    /// A position in a function, or an address.
-    #[error("expected a function and an offset, as in \"App.Foo+0x40\", or an address")]
-    Address,
-    /// Generations.
-    #[error("expected one or more of these, separated by blanks: {}", list(.0))]
-    Generations(Vec<&'static str>),
-    /// The thread that makes a call.
-    #[error("expected `self`, `native-walker`, `managed-walker` or the name of a thread")]
-    Caller,
-    /// The `thread` of a call.
-    #[error("expected `own`, `null`, a number or the name of a thread")]
-    Target,
-    /// The source of a seed.
-    #[error("expected a function, or one of: `leaf`, `top-managed`, `stale`, `bytes`")]
-    Seed,
-    /// An HRESULT.
-    #[error("expected the name of an HRESULT, as in \"E_FAIL\", or its number")]
-    HResult,
-    /// The outcome of a call.
-    #[error(
-        "expected the name of an HRESULT, as in \"E_FAIL\", its number, or one of: `killed`, \
-         `access-violation`, `blocked`, `endless`"
-    )]
-    Outcome,
-    /// ContextFlags.
-    #[error("expected a number of 32 bits, or `own`")]
-    Flags,
-    /// Stale registers.
-    #[error("expected `#true`, `#false` or registers separated by blanks, as in \"rbx rsi\"")]
-    Stale,
-    /// A clause.
-    #[error("expected the number of a clause, as in \"C-014\"")]
-    Clause,
-    /// A thread of the program or the profiler.
-    #[error("expected `own`, or the name of a thread of the program or the profiler")]
-    Party,
-    /// A lock of the profiler.
-    #[error("expected the name of a lock of the profiler")]
-    Lock,
-    /// A lock of the profiler, the runtime or the process.
-    #[error("expected the name of a lock of the profiler, the runtime or the process")]
-    AnyLock,
-    /// An event of the profiler.
-    #[error("expected the name of an event of the profiler")]
-    Event,
-    /// A hazard.
-    #[error("expected the number of a hazard, as in \"H-06\"")]
-    Hazard,
-    /// A schedule string.
-    #[error("expected the schedule string of a history, as in \"clr1:14b3a\"")]
-    Schedule,
-}
-
 impl ProblemKind {
     /// Returns the label to print beside the source range.
     pub(super) const fn label(&self) -> &'static str {
@@ -424,14 +343,13 @@ impl ProblemKind {
             Self::UnknownFunction { found, allowed } => suggest(found, allowed, "a function"),
             Self::UnknownThread { found, allowed } => suggest(found, allowed, "a thread"),
             Self::UnknownOfProfiler { found, allowed, .. } => suggest(found, allowed, "one of"),
-            Self::UnknownWord {
-                found,
-                expected: ExpectedSyntax::Word(words) | ExpectedSyntax::Generations(words),
-            } => suggest(found, words, "one of"),
-            Self::UnknownWord {
-                found,
-                expected: ExpectedSyntax::HResult | ExpectedSyntax::Outcome,
-            } => {
+            Self::UnknownWord { found, expected: Kind::Word(words) } => {
+                suggest(found, words, "one of")
+            }
+            Self::UnknownWord { found, expected: Kind::Generations } => {
+                suggest(found, &all_generations(), "one of")
+            }
+            Self::UnknownWord { found, expected: Kind::HResult | Kind::Outcome } => {
                 let names: Vec<_> = HResult::NAMED.iter().map(ToString::to_string).collect();
                 suggest(found, &names, "one of")
             }

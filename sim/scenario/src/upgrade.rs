@@ -1,6 +1,7 @@
 //! Upgrades of texts: words of the format that have other names now.
 
-use super::problem::{ExpectedSyntax, ProblemKind};
+use super::grammar::Kind;
+use super::problem::ProblemKind;
 use super::{Scenario, Span};
 
 /// Words that were renamed: before, now. A word is renamed where the new one is allowed and the old one is not.
@@ -27,11 +28,11 @@ pub struct RenamedWord {
 
 /// Returns the word before and now, if a problem is that it was renamed.
 pub(super) fn renamed(problem: &ProblemKind) -> Option<(&'static str, &'static str)> {
-    let ProblemKind::UnknownWord { found, expected: ExpectedSyntax::Word(words) } = problem else {
+    let ProblemKind::UnknownWord { found, expected: Kind::Word(words) } = problem else {
         return None;
     };
     let mut known = RENAMED.iter().copied();
-    known.find(|(before, now)| found == before && words.iter().any(|word| word == now))
+    known.find(|(before, now)| found == before && words.contains(now))
 }
 
 /// Rewrites a text that was written for an earlier version of the format, and returns it with the words that were

@@ -2,10 +2,11 @@
 
 use super::{apply, end_of, indentation};
 use crate::Scenario;
+use crate::codec::text_of;
 use crate::document::{Node, named};
 use crate::error::ScenarioError;
-use crate::format::expected_history_text;
 use crate::histories::{ExpectedEnd, ExpectedHistory, Explored, HistoryDifference};
+use crate::nodes::expected_history;
 use crate::parse;
 use crate::parse::tokens::Tokens;
 
@@ -30,7 +31,7 @@ pub(super) fn bless(text: &str, explored: &[Explored]) -> Result<String, Scenari
             let made: Vec<_> = explored.iter().filter(of_it).collect();
             if let Some(new) = blessed(old, &made) {
                 let depth = indentation(text, start).len() / 4;
-                let new = expected_history_text(&scenario, &new, depth);
+                let new = text_of(&scenario, depth, "expect", &new, expected_history);
                 edits.push((start..end_of(&tokens, start), new));
             }
         }

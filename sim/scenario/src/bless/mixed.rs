@@ -1,9 +1,10 @@
 //! Blessing of mixed walks.
 
 use super::{Blessable, CallAt};
-use crate::format::expected_mixed_text;
+use crate::codec::text_of;
 use crate::mixed::{ExpectedMixed, FoundMixed, MixedReport};
 use crate::snapshot::Provenance;
+use crate::{Scenario, nodes};
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::Generations;
 
@@ -34,6 +35,6 @@ impl Blessable for ExpectedMixed {
     }
 
     fn text(&self, depth: usize) -> String {
-        expected_mixed_text(self, depth)
+        text_of(&Scenario::default(), depth, "expect", self, nodes::expected_mixed)
     }
 }

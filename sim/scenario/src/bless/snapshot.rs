@@ -1,12 +1,13 @@
 //! Blessing of snapshots.
 
 use super::{Blessable, CallAt};
-use crate::format::expected_text;
+use crate::codec::text_of;
 use crate::snapshot::{
     ExpectedFlags, ExpectedFrameReport, ExpectedOutcome, ExpectedSnapshot, Provenance, Stale,
 };
 use crate::snapshot_result::{FoundFrameReport, SnapshotResult};
 use crate::stopped_thread::SnapshotReport;
+use crate::{Scenario, nodes};
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::Generations;
 use clr_walker::registers::{Gpr, Registers};
@@ -38,7 +39,7 @@ impl Blessable for ExpectedSnapshot {
     }
 
     fn text(&self, depth: usize) -> String {
-        expected_text(self, depth)
+        text_of(&Scenario::default(), depth, "expect", self, nodes::expected)
     }
 }
 

@@ -2,10 +2,11 @@
 
 use super::{apply, end_of, indentation};
 use crate::Scenario;
+use crate::codec::text_of;
 use crate::document::{Node, named};
 use crate::error::ScenarioError;
 use crate::expect::{Expectation, ExpectedFrame, WalkEnd};
-use crate::format::expectation_text;
+use crate::nodes::expectation;
 use crate::parse;
 use crate::parse::tokens::Tokens;
 use crate::run_bare::StopReport;
@@ -36,7 +37,7 @@ pub(super) fn bless(text: &str, reports: &[StopReport]) -> Result<String, Scenar
                 continue;
             }
             let depth = indentation(text, start).len() / 4;
-            let new = expectation_text(&scenario, &blessed(old, &walk.found), depth);
+            let new = text_of(&scenario, depth, "expect", &blessed(old, &walk.found), expectation);
             edits.push((start..end_of(&tokens, start), new));
         }
     }

@@ -72,9 +72,10 @@ pub struct ScriptThread {
 }
 
 /// The thread that an action names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ThreadName {
     /// The thread that executes the action.
+    #[default]
     Own,
     /// Index of a thread: those of the program in the order of the text, followed by those of the
     /// profiler.

@@ -188,7 +188,7 @@ fn insert<C: Choices>(block: &mut Block, at: usize, pool: &Pool, choices: &mut C
     let args = (0..count).map(|index| draw(rule.kind_of_arg(index)?, pool, choices));
     let args = args.collect::<Option<Vec<_>>>()?;
     let mut properties = Vec::new();
-    for property in rule.properties {
+    for property in &rule.properties {
         if property.required || choices.chance(1, 8) {
             properties.push((property.name, draw(property.kind, pool, choices)?));
         }
@@ -199,7 +199,7 @@ fn insert<C: Choices>(block: &mut Block, at: usize, pool: &Pool, choices: &mut C
 
 /// Adds a property, or removes one.
 fn property<C: Choices>(node: &mut Node, pool: &Pool, choices: &mut C) -> Option<()> {
-    let rules = node.rule.properties;
+    let rules = &node.rule.properties;
     let rule = rules.get(choices.below(rules.len() as u32) as usize)?;
     match node.properties.iter().position(|(name, _)| *name == rule.name) {
         Some(index) if !rule.required => drop(node.properties.remove(index)),

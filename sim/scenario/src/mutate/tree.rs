@@ -2,7 +2,7 @@
 
 use crate::document::{self, Entry, Literal, Name};
 use crate::error::Span;
-use crate::grammar::{Args, Kind, Level, NodeRule};
+use crate::grammar::{Kind, Level, NodeRule};
 use std::borrow::Cow;
 
 /// A value of a node.
@@ -55,27 +55,9 @@ const fn unplaced(text: &str) -> Name<'_> {
     Name { text: Cow::Borrowed(text), span: NOWHERE }
 }
 
-impl NodeRule {
-    /// Returns the kind of an argument by its index.
-    pub(super) const fn kind_of_arg(&self, index: usize) -> Option<Kind> {
-        match self.args {
-            Args::None => None,
-            Args::Named(..) if index == 0 => Some(Kind::Name),
-            Args::One(kind) | Args::Optional(kind) | Args::Many(kind, _) | Args::Named(kind, _) => {
-                Some(kind)
-            }
-        }
-    }
-
-    /// Returns the kind of a property.
-    pub(super) fn kind_of(&self, property: &str) -> Option<Kind> {
-        Some(self.properties.iter().find(|rule| rule.name == property)?.kind)
-    }
-}
-
 impl Node {
     fn of(node: &document::Node<'_>, level: Level) -> Option<Self> {
-        let rule = level.nodes().iter().find(|rule| rule.name == node.name.text)?;
+        let rule = level.node(&node.name.text)?;
         let (mut args, mut properties) = (Vec::new(), Vec::new());
         for entry in &node.entries {
             let value = Value::of(&entry.value)?;

@@ -2,12 +2,10 @@
 
 use super::tree::Value;
 use crate::grammar::Kind;
-use crate::keywords::Keyword as _;
 use clr_generate::Choices;
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::HResult;
-use clr_walker::registers::Gpr;
 
 /// Values that texts have, with their kinds.
 pub(super) type Pool = Vec<(Kind, Value)>;
@@ -16,8 +14,6 @@ pub(super) type Pool = Vec<(Kind, Value)>;
 const fn words(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Word(words) => words,
-        Kind::Gpr | Kind::Slot | Kind::Register => Gpr::WORDS,
-        Kind::Saved => &["rbx", "rbp", "rsi", "r12", "r15", "rax"],
         Kind::Caller => &["own", "native-walker", "managed-walker"],
         Kind::Target => &["own", "null"],
         Kind::Seed => &["none", "leaf", "top-managed", "stale", "bytes"],
@@ -43,7 +39,7 @@ pub(super) fn draw<C: Choices>(kind: Kind, pool: &Pool, choices: &mut C) -> Opti
     let word = |choices: &mut C| choices.pick(words(kind)).map(text);
     Some(match kind {
         Kind::Flag => Value::Flag(choices.chance(1, 2)),
-        Kind::Number(least, most) => number(least, most, choices),
+        Kind::Number(least, most, _) => number(least, most, choices),
         Kind::Stale | Kind::Flags if choices.chance(1, 2) => match kind {
             Kind::Stale => Value::Flag(choices.chance(1, 2)),
             _ => Value::Number(i128::from(choices.one([0x10_000B, 0x10_0001, 0x10_0003, 0]))),
@@ -99,7 +95,7 @@ pub(super) fn nudge<C: Choices>(kind: Kind, value: &Value, choices: &mut C) -> O
         }
     };
     match (kind, value) {
-        (Kind::Number(least, most), Value::Number(number)) => {
+        (Kind::Number(least, most, _), Value::Number(number)) => {
             let near = near(*number, choices).clamp(i128::from(least), i128::from(most));
             Some(Value::Number(near))
         }

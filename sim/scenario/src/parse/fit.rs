@@ -1,34 +1,41 @@
 //! Consistency checks of stacks placed by hand, on every generation with an expectation. Problems
 //! are reported at the inconsistent node.
 
+use crate::document::{Node, named};
 use crate::error::Span;
-use crate::grammar::{MAX_STACK_NODES, MAX_WORDS};
+use crate::grammar::{Level, MAX_STACK_NODES, MAX_WORDS};
 use crate::hand_stack::{PlacedItem, PlacedStack, StackNode};
 use crate::problem::ProblemKind;
 use crate::snapshot::{SeedAddress, SeedSource, SnapshotCall};
 use clr_runtime::generation::{Generation, Generations};
 use clr_world::synthetic::{SyntheticError, SyntheticProcess};
 
-/// Source ranges of the parts of a stack.
-#[derive(Default)]
-pub(super) struct StackPlaces {
-    pub(super) stack: Span,
-    /// Names and ranges of the nodes.
-    pub(super) items: Vec<(&'static str, Span)>,
-    pub(super) snapshots: Vec<Span>,
-    pub(super) mixed_walks: Vec<Span>,
+/// The nodes of a text with a stack.
+struct StackPlaces<'n>(&'n [Node<'n>]);
+
+impl StackPlaces<'_> {
+    fn stack(&self) -> Span {
+        named(self.0, "stack").next().map_or_else(Span::default, |stack| stack.name.span)
+    }
+
+    /// Returns the names and ranges of the nodes in the stack's block, in the order of the items.
+    fn items(&self) -> impl Iterator<Item = (&'static str, Span)> {
+        let nodes = named(self.0, "stack").flat_map(Node::children);
+        nodes.filter_map(|node| Some((Level::Stack.node(&node.name.text)?.name, node.name.span)))
+    }
 }
 
 type Problems = Vec<(Span, ProblemKind)>;
 
 /// Reports the inconsistencies of a stack.
-pub(super) fn check(stack: &PlacedStack, places: &StackPlaces, problems: &mut Problems) {
+pub(super) fn check(stack: &PlacedStack, nodes: &[Node<'_>], problems: &mut Problems) {
+    let places = &StackPlaces(nodes);
     let words = stack.items.iter().map(|item| match item.node {
         StackNode::Word { count, .. } => u64::from(count),
         _ => 0,
     });
     if stack.items.len() > MAX_STACK_NODES || words.sum::<u64>() > u64::from(MAX_WORDS) {
-        problems.push((places.stack, ProblemKind::LargeStack));
+        problems.push((places.stack(), ProblemKind::LargeStack));
         return;
     }
     let generations = stack.generations();
@@ -40,10 +47,10 @@ pub(super) fn check(stack: &PlacedStack, places: &StackPlaces, problems: &mut Pr
     for generation in generations.iter() {
         match stack.synthetic_thread(generation).build() {
             Ok(set) => {
-                for (call, span) in stack.snapshots.iter().zip(&places.snapshots) {
+                for (call, node) in stack.snapshots.iter().zip(named(nodes, "snapshot")) {
                     let made = call.applies_to(generation);
                     let problem = made.then(|| seed(call, &set)).flatten();
-                    problems.extend(problem.map(|problem| (*span, problem)));
+                    problems.extend(problem.map(|problem| (node.name.span, problem)));
                 }
             }
             Err(error) => {
@@ -59,19 +66,19 @@ pub(super) fn check(stack: &PlacedStack, places: &StackPlaces, problems: &mut Pr
 }
 
 /// Reports nodes that appear twice on a generation although a stack has only one of them.
-fn twice(stack: &PlacedStack, places: &StackPlaces, problems: &mut Problems) {
+fn twice(stack: &PlacedStack, places: &StackPlaces<'_>, problems: &mut Problems) {
     let mut seen: Vec<(&'static str, Generations)> = Vec::new();
-    for (item, (name, span)) in stack.items.iter().zip(&places.items) {
+    for (item, (name, span)) in stack.items.iter().zip(places.items()) {
         if item.node.repeats() {
             continue;
         }
-        let before = seen.iter_mut().find(|(other, _)| other == name);
+        let before = seen.iter_mut().find(|(other, _)| *other == name);
         let Some((_, on)) = before else {
             seen.push((name, item.on));
             continue;
         };
         if let Some(generation) = on.both(item.on).iter().next() {
-            problems.push((*span, ProblemKind::Again { node: name, generation }));
+            problems.push((span, ProblemKind::Again { node: name, generation }));
         }
         *on = on.with(item.on);
     }
@@ -81,17 +88,17 @@ fn twice(stack: &PlacedStack, places: &StackPlaces, problems: &mut Problems) {
 fn frames(
     stack: &PlacedStack,
     generations: Generations,
-    places: &StackPlaces,
+    places: &StackPlaces<'_>,
     problems: &mut Problems,
 ) {
-    for (item, (_, span)) in stack.items.iter().zip(&places.items) {
+    for (item, (_, span)) in stack.items.iter().zip(places.items()) {
         let StackNode::Frame(frame) = &item.node else { continue };
         let missing = item.on.both(generations).iter();
         let missing = missing.filter(|generation| !frame.kind.exists_in(*generation));
         let missing_on = Generations::of(&missing.collect::<Vec<_>>());
         if !missing_on.is_empty() {
             let kind = frame.kind;
-            problems.push((*span, ProblemKind::NoSuchFrame { kind, missing_on }));
+            problems.push((span, ProblemKind::NoSuchFrame { kind, missing_on }));
         }
     }
 }
@@ -125,9 +132,9 @@ fn place_of(
     error: SyntheticError,
     stack: &PlacedStack,
     generation: Generation,
-    places: &StackPlaces,
+    places: &StackPlaces<'_>,
 ) -> Span {
-    let there = stack.items.iter().zip(&places.items);
+    let there = stack.items.iter().zip(places.items());
     let mut there = there.filter(|(item, _)| item.on.contains(generation));
     let mut activations = 0;
     let mut frames = 0;
@@ -151,5 +158,5 @@ fn place_of(
         _ => false,
     };
     let mut is_it = is_it;
-    there.find(|(item, _)| is_it(item)).map_or(places.stack, |(_, (_, span))| *span)
+    there.find(|(item, _)| is_it(item)).map_or_else(|| places.stack(), |(_, (_, span))| span)
 }

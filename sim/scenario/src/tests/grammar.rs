@@ -1,11 +1,15 @@
-//! Tests that the grammar's document agrees with the tables.
+//! Tests that the grammar's document agrees with the codecs.
 
 use super::{DOCUMENT, examples, parse, round_trip};
+use crate::document::Node;
 use crate::grammar::{Args, Kind, Level, NodeRule};
-use crate::keywords::Keyword;
+use crate::keywords::{Keyword, REGISTERS, SAVED, SLOTS};
+use crate::mixed::MixedFrameKind;
+use clr_codegen::RuntimeCallKind;
 use clr_runtime::FrameKind;
 use clr_runtime::profiling::CallbackKind;
 use clr_walker::registers::Gpr;
+use std::collections::BTreeSet;
 
 /// Returns the heading of a level in the document.
 fn heading(level: Level) -> &'static str {
@@ -38,22 +42,22 @@ fn kind(kind: Kind) -> String {
         Kind::Function => "function".to_owned(),
         Kind::Code => "function or runtime function".to_owned(),
         Kind::Thread => "thread".to_owned(),
-        Kind::Number(0, u64::MAX) => "number (64 bits)".to_owned(),
-        Kind::Number(0, most) if most == u64::from(u32::MAX) => "number (32 bits)".to_owned(),
-        Kind::Number(1, most) if most == u64::from(u32::MAX) => {
+        Kind::Number(0, u64::MAX, _) => "number (64 bits)".to_owned(),
+        Kind::Number(0, most, _) if most == u64::from(u32::MAX) => "number (32 bits)".to_owned(),
+        Kind::Number(1, most, _) if most == u64::from(u32::MAX) => {
             "number (32 bits, not 0)".to_owned()
         }
-        Kind::Number(least, most) => format!("number ({least} to {most})"),
+        Kind::Number(least, most, _) => format!("number ({least} to {most})"),
         Kind::Flag => "`#true` `#false`".to_owned(),
         Kind::Word(words) if words == FrameKind::WORDS => "kind of Frame".to_owned(),
         Kind::Word(words) if words == CallbackKind::WORDS => "callback".to_owned(),
+        Kind::Word(words) if words == Gpr::WORDS => "register".to_owned(),
+        Kind::Word(words) if words == SLOTS => "register or `none`".to_owned(),
+        Kind::Word(words) if words == REGISTERS => "register or vector register".to_owned(),
+        Kind::Word(words) if words == SAVED => "register but rsp, or `all`".to_owned(),
         Kind::Word(words) => {
             words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" ")
         }
-        Kind::Gpr => "register".to_owned(),
-        Kind::Slot => "register or `none`".to_owned(),
-        Kind::Register => "register or vector register".to_owned(),
-        Kind::Saved => "register but rsp, or `all`".to_owned(),
         Kind::Tag => "tag".to_owned(),
         Kind::Label => "label".to_owned(),
         Kind::Address => "label or number (64 bits)".to_owned(),
@@ -85,22 +89,20 @@ fn row(rule: &NodeRule) -> String {
         Args::Named(many, limit) => format!("name, then {}, at most {limit}", kind(many)),
     };
     let mut properties = Vec::new();
-    let all_registers = rule.properties.iter().any(|property| property.name == "rax");
-    for property in rule.properties {
+    let has_registers = rule.kind_of("rax").is_some();
+    for property in &rule.properties {
         // All registers share an entry.
         if property.name == "rax" {
             properties.push("`rax=` … `r15=` number (64 bits)".to_owned());
         }
-        if all_registers && Gpr::from_word(property.name).is_some() {
-            continue;
+        if !has_registers || Gpr::from_word(property.name).is_none() {
+            let needed = if property.required { ", required" } else { "" };
+            properties.push(format!("`{}=` {}{needed}", property.name, kind(property.kind)));
         }
-        let needed = if property.required { ", required" } else { "" };
-        properties.push(format!("`{}=` {}{needed}", property.name, kind(property.kind)));
     }
     let properties = if properties.is_empty() { "–".to_owned() } else { properties.join("; ") };
-    let name = node_name(rule);
     let block = if rule.block.is_some() { " `{ }`" } else { "" };
-    format!("| {name}{block} | {args} | {properties} | ")
+    format!("| {}{block} | {args} | {properties} | ", node_name(rule))
 }
 
 /// Returns the name of a node. All registers share a row.
@@ -120,22 +122,77 @@ fn section(level: Level) -> &'static str {
     section.split_once("\n## ").map_or(section, |(section, _)| section)
 }
 
+/// Returns a section with the rows of its table made again. The last column, the meaning, is kept.
+fn with_rows(section: &str, level: Level) -> String {
+    let (before, rest) = section.split_once("| --- | --- | --- | --- |\n").unwrap();
+    let end = rest.find("\n\n").unwrap() + 1;
+    let meaning = |rule: &NodeRule| {
+        let start = format!("| {} ", node_name(rule));
+        let old = rest[..end].lines().find(|line| line.starts_with(&start));
+        let meaning = old.and_then(|line| line.trim_end_matches(" |").rsplit(" | ").next());
+        meaning.unwrap_or(NO_MEANING)
+    };
+    let rows = rows_of(level).map(|rule| format!("{}{} |\n", row(rule), meaning(rule)));
+    let rows: String = rows.collect();
+    format!("{before}| --- | --- | --- | --- |\n{rows}{}", &rest[end..])
+}
+
+/// The meaning of a node until somebody writes one.
+const NO_MEANING: &str = "?";
+
+/// The tables are made from the codecs: `CLR_BLESS=1` writes them again.
 #[test]
 fn the_document_has_a_row_for_each_node_and_no_other() {
-    let mut wanted = String::new();
-    let mut missing = false;
+    let mut document = DOCUMENT.to_owned();
     for level in Level::ALL {
-        let rows: Vec<_> = section(level).lines().filter(|line| line.starts_with("| `")).collect();
-        for rule in rows_of(level) {
-            let row = row(rule);
-            missing |=
-                !rows.iter().any(|line| line.starts_with(&row) && line.len() > row.len() + 8);
-            wanted.push_str(&row);
-            wanted.push('\n');
-        }
-        missing |= rows.len() != rows_of(level).count();
+        document = document.replacen(section(level), &with_rows(section(level), level), 1);
     }
-    assert!(!missing, "the rows should be\n{wanted}");
+    if document != DOCUMENT && std::env::var_os("CLR_BLESS").is_some() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/grammar.md");
+        std::fs::write(file, &document).unwrap();
+    } else {
+        let differs = |(new, old): &(&str, &str)| new != old;
+        let mut lines = document.lines().zip(DOCUMENT.lines());
+        assert_eq!(lines.find(differs), None, "the first row that differs, and the one before");
+        assert_eq!(document, DOCUMENT);
+    }
+    let unclear = document.lines().filter(|line| line.ends_with(&format!("| {NO_MEANING} |")));
+    assert_eq!(unclear.collect::<Vec<_>>(), [""; 0], "rows without a meaning");
+}
+
+/// Each node that a codec prints or reads is listed: the blank values of lists have all of them.
+#[test]
+fn no_node_is_without_codec() {
+    let names = |level: Level| level.nodes().iter().map(|rule| rule.name).collect::<Vec<_>>();
+    let calls = RuntimeCallKind::ALL.iter().map(|kind| kind.word());
+    let frames = MixedFrameKind::WORDS.iter().copied();
+    let missing = calls.filter(|name| !names(Level::Body).contains(name));
+    assert_eq!(missing.collect::<Vec<_>>(), [""; 0]);
+    let missing = frames.filter(|name| !names(Level::MixedReport).contains(name));
+    assert_eq!(missing.collect::<Vec<_>>(), [""; 0]);
+    for level in Level::ALL {
+        assert!(!names(level).is_empty(), "{level:?} has no nodes");
+    }
+    // A node is in the text of some fixture, or in an example of the document.
+    let texts = clr_fixtures::gallery().iter().map(|text| str::from_utf8(text.bytes).unwrap());
+    let mut unlisted = BTreeSet::new();
+    for text in texts.chain(examples()) {
+        let nodes = crate::parse::read(text).unwrap();
+        unlisted_in(&nodes, Level::Text, &mut unlisted);
+    }
+    assert_eq!(unlisted, BTreeSet::new(), "nodes of texts without a codec");
+}
+
+fn unlisted_in(nodes: &[Node<'_>], level: Level, unlisted: &mut BTreeSet<String>) {
+    for node in nodes {
+        match level.node(&node.name.text) {
+            Some(rule) => {
+                let inner = rule.block.into_iter();
+                inner.for_each(|level| unlisted_in(node.children(), level, unlisted));
+            }
+            None => drop(unlisted.insert(node.name.text.to_string())),
+        }
+    }
 }
 
 #[test]
@@ -155,7 +212,7 @@ fn the_examples_show_everything() {
         for rule in level.nodes() {
             let register = Gpr::from_word(rule.name).is_some();
             assert!(register || words.contains(&rule.name), "{level:?}: {}", rule.name);
-            for property in rule.properties {
+            for property in &rule.properties {
                 let register = Gpr::from_word(property.name).is_some();
                 let shown = shown.contains(&format!(" {}=", property.name));
                 assert!(register || shown, "{level:?}: {} {}", rule.name, property.name);

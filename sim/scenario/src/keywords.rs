@@ -122,7 +122,7 @@ keywords! {
     StopBy { Redirection "redirection", Hijack "hijack" }
     MethodKind {
         Ordinary "ordinary", IlStub "il-stub", Dynamic "dynamic",
-        ExceptionHandling "exception-handling",
+        ExceptionHandling "exception-handling", UnmanagedCallersOnly "unmanaged-callers-only",
     }
     CodeKind { Jit "jit", ReadyToRun "ready-to-run", Native "native" }
     EntryForm {

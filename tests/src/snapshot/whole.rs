@@ -122,7 +122,7 @@ fn destination(target: &SyntheticThread, frame: &SyntheticFrame) -> Result<Optio
 /// Returns true if the runtime reports a row's method to profilers.
 pub(super) const fn is_told(kind: MethodKind, hides: bool) -> bool {
     match kind {
-        MethodKind::Ordinary => true,
+        MethodKind::Ordinary | MethodKind::UnmanagedCallersOnly => true,
         MethodKind::IlStub | MethodKind::Dynamic => false,
         MethodKind::ExceptionHandling => !hides,
     }

@@ -14,6 +14,9 @@ pub enum MethodKind {
     Dynamic,
     /// A method of the managed exception handling, which is hidden from profilers (C-163).
     ExceptionHandling,
+    /// A method with `UnmanagedCallersOnlyAttribute`: unmanaged code calls it without an IL stub. Walks
+    /// report it like an ordinary one.
+    UnmanagedCallersOnly,
 }
 
 /// A method: a `MethodDesc`.

@@ -150,7 +150,9 @@ impl Metadata {
         self.core_library_index();
         for method in code.methods_mut() {
             let place = match method.kind {
-                MethodKind::Ordinary | MethodKind::ExceptionHandling => self.place(&method.name),
+                MethodKind::Ordinary
+                | MethodKind::ExceptionHandling
+                | MethodKind::UnmanagedCallersOnly => self.place(&method.name),
                 MethodKind::IlStub | MethodKind::Dynamic => self.place_dynamic(),
             };
             self.fill(method, place);

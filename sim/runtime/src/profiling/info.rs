@@ -252,7 +252,9 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         self.outside_forbid_region()?;
         let method = self.look_up(ip)?.method;
         match method.kind {
-            MethodKind::Ordinary | MethodKind::ExceptionHandling => Ok(method.id),
+            MethodKind::Ordinary
+            | MethodKind::ExceptionHandling
+            | MethodKind::UnmanagedCallersOnly => Ok(method.id),
             MethodKind::IlStub | MethodKind::Dynamic => fail(HResult::FAIL),
         }
     }
@@ -261,7 +263,9 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         self.begin_method(InfoMethod::GetFunctionFromIP2)?;
         let Managed { method, code, .. } = self.look_up(ip)?;
         match method.kind {
-            MethodKind::Ordinary | MethodKind::ExceptionHandling => Ok((method.id, code.rejit)),
+            MethodKind::Ordinary
+            | MethodKind::ExceptionHandling
+            | MethodKind::UnmanagedCallersOnly => Ok((method.id, code.rejit)),
             MethodKind::IlStub | MethodKind::Dynamic => fail(HResult::FAIL),
         }
     }

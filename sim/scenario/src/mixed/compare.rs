@@ -48,7 +48,9 @@ impl UnlabelledFrame {
     /// Returns the kind of a method's code.
     pub(crate) const fn kind_of(kind: MethodKind) -> MixedFrameKind {
         match kind {
-            MethodKind::Ordinary | MethodKind::ExceptionHandling => MixedFrameKind::Managed,
+            MethodKind::Ordinary
+            | MethodKind::ExceptionHandling
+            | MethodKind::UnmanagedCallersOnly => MixedFrameKind::Managed,
             MethodKind::IlStub | MethodKind::Dynamic => MixedFrameKind::Hidden,
         }
     }

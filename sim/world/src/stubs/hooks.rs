@@ -49,10 +49,7 @@ impl Plan {
             Exit::Return(_) | Exit::Computed => leave.clone(),
             Exit::TailCall(..) => tail_call.clone(),
         };
-        let mut body = vec![call(self.helper(enter))];
-        body.extend(before_exits(core::mem::take(&mut function.body), &hook_of));
-        body.extend(function.end.as_ref().map(hook_of));
-        function.body = body;
+        surround(function, call(self.helper(enter)), &hook_of);
     }
 
     /// Creates `ProfileEnterNaked` and similar code: assembled code that saves what hooks may want
@@ -76,6 +73,18 @@ impl Plan {
         body.push(Frames::unlink(at));
         native(shared, shape, body, RETURN)
     }
+}
+
+/// Puts a statement before all others of a function, and one before each way out.
+pub(super) fn surround(
+    function: &mut Function,
+    enter: Statement,
+    leave: &impl Fn(&Exit) -> Statement,
+) {
+    let mut body = vec![enter];
+    body.extend(before_exits(core::mem::take(&mut function.body), leave));
+    body.extend(function.end.as_ref().map(leave));
+    function.body = body;
 }
 
 /// Returns a body with a hook before each statement that leaves the function.

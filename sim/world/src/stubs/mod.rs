@@ -116,19 +116,33 @@ pub fn expand(
         stubs: BTreeMap::new(),
         shared: BTreeMap::new(),
     };
+    // The stub of a method that only unmanaged code calls is the method itself.
+    let is_direct = |index: usize, stub: Stub| {
+        let kind = methods.get(&FunctionIndex(index as u32));
+        let function = source.functions.get(index);
+        let can_call = function.is_some_and(|function| {
+            function.kind != CodeKind::Native && function.shape.unwind != UnwindData::None
+        });
+        stub == Stub::ReversePInvoke
+            && kind == Some(&MethodKind::UnmanagedCallersOnly)
+            && !generation.has_um_thunk_stub()
+            && can_call
+    };
     let mut next = 0;
     let mut take = || {
         next += 1;
         FunctionIndex(next - 1)
     };
-    for index in 0..source.functions.len() as u32 {
-        for (target, stub) in wanted.range((FunctionIndex(index), Stub::FIRST)..) {
-            if target.0 != index {
-                break;
-            }
+    for index in 0..source.functions.len() {
+        let id = FunctionIndex(index as u32);
+        let of_this = wanted.range((id, Stub::FIRST)..).take_while(|(target, _)| *target == id);
+        for (target, stub) in of_this.filter(|(_, stub)| !is_direct(index, *stub)) {
             plan.stubs.insert((*target, *stub), take());
         }
         plan.placed.push(take());
+        if is_direct(index, Stub::ReversePInvoke) {
+            plan.stubs.insert((id, Stub::ReversePInvoke), plan.place(id));
+        }
     }
     let first = take();
     let all = Shared::ALL.iter().copied().filter(|shared| shared.exists_in(generation));
@@ -187,16 +201,16 @@ impl Plan {
         for (function, index) in source.functions.iter().zip(0..) {
             let id = FunctionIndex(index);
             let of_this = (id, Stub::FIRST)..(FunctionIndex(index + 1), Stub::FIRST);
-            for ((_, stub), _) in self.stubs.range(of_this) {
-                functions.push(self.stub(*stub, id, function));
-            }
-            let identity = match function.kind {
-                CodeKind::Native => Identity::Native,
-                CodeKind::Jit | CodeKind::ReadyToRun => {
-                    Identity::Method(methods.get(&id).copied().unwrap_or_default())
+            let stubs = self.stubs.range(of_this).filter(|(_, at)| **at != self.place(id));
+            functions.extend(stubs.map(|((_, stub), _)| self.stub(*stub, id, function)));
+            let identity = match (function.kind, methods.get(&id)) {
+                (CodeKind::Native, _) => Identity::Native,
+                (_, None | Some(MethodKind::UnmanagedCallersOnly)) => {
+                    Identity::Method(MethodKind::Ordinary)
                 }
+                (_, Some(kind)) => Identity::Method(*kind),
             };
-            functions.push((self.function(function), identity));
+            functions.push((self.function(function, id), identity));
         }
         functions
     }
@@ -267,7 +281,7 @@ impl Plan {
     }
 
     /// Returns a function of the source with the runtime's code in place of statements.
-    fn function(&self, source: &Function) -> Function {
+    fn function(&self, source: &Function, id: FunctionIndex) -> Function {
         let mut function = source.clone();
         let calls_inline = |statement: &Statement| {
             matches!(
@@ -289,6 +303,9 @@ impl Plan {
             *callee = self.place(*callee);
         }
         self.add_hooks(&mut function);
+        if self.stubs.get(&(id, Stub::ReversePInvoke)) == Some(&self.place(id)) {
+            self.switch_mode(&mut function);
+        }
         function
     }
 

@@ -4,6 +4,7 @@ use super::frames::{
     Frames, call, call_computed, enable_preemptive_gc, reserve_frame, service, set, with_frame,
 };
 use super::helpers::ARGUMENT;
+use super::hooks::surround;
 use super::{Plan, RETURN, Service, Shared, Stub, method_id, native};
 use clr_codegen::{
     CodeKind, Function, FunctionIndex, FunctionShape, Primitive, Statement, Value, Word,
@@ -155,6 +156,13 @@ impl Plan {
         let body = vec![call(self.helper(begin)), call(self.place(id)), call(self.helper(end))];
         let name = format!("{}{}", Stub::ReversePInvoke.prefix(), target.name);
         Function { name, kind: CodeKind::Jit, shape, body, end: Some(RETURN) }
+    }
+
+    /// Lets a method that only unmanaged code calls switch the mode itself, as the JIT does it with
+    /// `CORJIT_FLAG_REVERSE_PINVOKE`.
+    pub(super) fn switch_mode(&self, method: &mut Function) {
+        let exit = call(self.helper(Shared::ReversePInvokeExit));
+        surround(method, call(self.helper(Shared::ReversePInvokeEnter)), &|_| exit.clone());
     }
 
     /// Creates the first function of a thread of the runtime: it becomes cooperative to call its

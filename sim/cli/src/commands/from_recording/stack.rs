@@ -173,7 +173,10 @@ impl Reader<'_, '_> {
         let place = match kind {
             MethodKind::ExceptionHandling => CodeLocation::ReadyToRun,
             MethodKind::Ordinary if runtime.code.is_in_image(ip) => CodeLocation::ReadyToRun,
-            MethodKind::Ordinary | MethodKind::IlStub | MethodKind::Dynamic => CodeLocation::Heap,
+            MethodKind::Ordinary
+            | MethodKind::UnmanagedCallersOnly
+            | MethodKind::IlStub
+            | MethodKind::Dynamic => CodeLocation::Heap,
         };
         Activation {
             function: method_name(&managed.method.name),

@@ -1,7 +1,7 @@
 //! The differences between the generations, as questions.
 
-use super::Generation;
 use super::answers::{Answer, Family, Known};
+use super::{Generation, asked};
 use crate::profiling::CallbackMode;
 use clr_walker::profiling::HResult;
 use clr_walker::unwind::Rules;
@@ -17,6 +17,8 @@ pub struct Question {
     pub answer: fn(Generation) -> String,
     /// Function that returns how the answer for a generation is known.
     pub known: fn(Generation) -> Known,
+    /// Function that returns true if two generations have the same answer.
+    pub(super) is_answered_alike: fn(Generation, Generation) -> bool,
 }
 
 impl Question {
@@ -173,19 +175,26 @@ macro_rules! questions {
         /// The answers of a runtime to all questions. It has no default: a runtime's file names
         /// each field.
         #[derive(Debug)]
-        pub(super) struct Answers {
+        pub(crate) struct Answers {
             /// Name of the runtime, which recordings and texts use too.
             pub(super) name: &'static str,
             /// Place of the runtime among the others.
-            pub(super) family: Family,
-            $($(#[doc = $doc])+ pub(super) $name: Answer<$type>,)*
+            pub(crate) family: Family,
+            $($(#[doc = $doc])+ pub(crate) $name: Answer<$type>,)*
+        }
+
+        /// The indices of the questions.
+        #[expect(non_camel_case_types, reason = "they have the names of the questions")]
+        enum Index {
+            $($name,)*
         }
 
         impl Generation {
             $(
                 $(#[doc = $doc])+
                 #[must_use]
-                pub const fn $name(self) -> $type {
+                pub fn $name(self) -> $type {
+                    asked::note(Index::$name as u32);
                     self.answers().$name.value
                 }
             )*
@@ -197,6 +206,9 @@ macro_rules! questions {
             meaning: concat!($($doc,)+),
             answer: |generation| generation.$name().in_words(),
             known: |generation| generation.answers().$name.known,
+            is_answered_alike: |one, other| {
+                one.answers().$name.value == other.answers().$name.value
+            },
         },)*];
     };
 }

@@ -8,7 +8,6 @@ use super::footprint::Footprint;
 use super::history::TurnEvent;
 use super::kernel::{Kernel, Waiting};
 use super::lock::{ConditionVariable, LockName, LockState, ProfilerLock};
-use super::planted_bug::Bug;
 use super::thread::CurrentThread;
 
 /// State of a condition variable.
@@ -43,9 +42,6 @@ impl ConditionState {
 
     /// Returns true if a notification can wake the thread with this ticket.
     pub(super) fn wakes(&self, ticket: u64) -> bool {
-        if Bug::OldestWaiterFirst.is_planted() {
-            return !self.wakes.is_empty() && self.waiters.first() == Some(&ticket);
-        }
         self.wakes.iter().any(|end| ticket < *end)
     }
 
@@ -102,9 +98,7 @@ impl CurrentThread<'_, '_> {
         micros: Option<u64>,
     ) -> bool {
         self.comes_from_caller();
-        if !Bug::WaitIsNoPoint.is_planted() {
-            self.switch();
-        }
+        self.switch();
         if self.kernel.is_over() {
             return false;
         }

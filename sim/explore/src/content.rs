@@ -9,7 +9,6 @@ use super::footprint::{
 };
 use super::history::ThreadIndex;
 use super::kernel::{Kernel, State, Thread};
-use super::planted_bug::Bug;
 use clr_runtime::Lock;
 use clr_world::content::ContentHasher;
 use core::hash::{Hash, Hasher as _};
@@ -116,7 +115,6 @@ impl Kernel<'_> {
             let content = match place {
                 0..RUNTIME_LOCKS => self.content_of_thread(&state, place),
                 RUNTIME_LOCKS..PROFILER_LOCKS => self.content_of_lock(place - RUNTIME_LOCKS),
-                PROFILER_LOCKS..EVENTS if Bug::LocksHaveNoContents.is_planted() => 0,
                 PROFILER_LOCKS..EVENTS => {
                     content(&state.locks, place - PROFILER_LOCKS, EVENTS - PROFILER_LOCKS)
                 }

@@ -4,7 +4,6 @@ use super::footprint::Footprint;
 use super::history::TurnEvent;
 use super::kernel::Waiting;
 use super::lock::EventObject;
-use super::planted_bug::Bug;
 use super::thread::CurrentThread;
 
 impl CurrentThread<'_, '_> {
@@ -71,9 +70,7 @@ impl CurrentThread<'_, '_> {
     fn wait_until(&self, event: EventObject, micros: Option<u64>) -> bool {
         self.comes_from_caller();
         self.switch_before(Waiting::Event(event.0), micros.is_some());
-        if !Bug::EventWithoutFootprint.is_planted() {
-            self.kernel.touch(Footprint::event(event.0).read());
-        }
+        self.kernel.touch(Footprint::event(event.0).read());
         if self.kernel.state.borrow().events.get(event.0 as usize) != Some(&false) {
             return true;
         }
@@ -82,7 +79,7 @@ impl CurrentThread<'_, '_> {
         }
         let until = micros.map(|micros| self.now().saturating_add(micros));
         let in_time = self.pause(Some(Waiting::Event(event.0)), until);
-        if in_time && !Bug::EventWithoutFootprint.is_planted() {
+        if in_time {
             self.kernel.touch(Footprint::event(event.0).read());
         } else {
             self.kernel.touch_time();

@@ -4,7 +4,6 @@ use super::footprint::Footprint;
 use super::history::{ThreadIndex, TurnEvent};
 use super::kernel::Kernel;
 use super::lock::LockName;
-use super::planted_bug::Bug;
 use super::run::Run;
 use super::verdict::Verdict;
 use clr_codegen::FunctionIndex;
@@ -95,7 +94,7 @@ impl Run<'_, '_, '_, '_, '_> {
                 }
             };
             let changes = (was_serving || serving) && now != before;
-            let is_other = cooperative != mode && !Bug::MissedSafePoint.is_planted();
+            let is_other = cooperative != mode;
             if changes || is_other || was_serving != serving || has_ended {
                 kernel.executed(thread, instructions);
                 came = came.or(Some(Came::Point));
@@ -114,8 +113,7 @@ impl Run<'_, '_, '_, '_, '_> {
                     kernel.ended(thread);
                 }
             }
-            let stoppable = !Bug::MissedSafePoint.is_planted()
-                && cooperative
+            let stoppable = cooperative
                 // The suspending thread itself goes on.
                 && now.suspension.by().is_some_and(|by| world.os(index) != Some(by));
             let is_point =

@@ -5,7 +5,6 @@ use super::callback::Callback;
 use super::footprint::Footprint;
 use super::history::TurnEvent;
 use super::lock::LockName;
-use super::planted_bug::Bug;
 use super::thread::CurrentThread;
 use super::verdict::ProfilerRule;
 use clr_machine::Machine;
@@ -115,17 +114,8 @@ impl<'b> CurrentThread<'_, 'b> {
         method: impl FnOnce(Caller<'_, 'b, Machine>) -> Result<T>,
     ) -> Result<T> {
         let stops = InfoMethod::from_name(name).is_some_and(|it| it.has(Effect::StopsThreads));
-        let what = if stops { self.stopping() } else { CHANGED };
+        let what = if stops { self.kernel.of_runtime() } else { CHANGED };
         self.call_touching(name, None, what, method)
-    }
-
-    /// Returns the access set of a method that stops the threads of the runtime.
-    fn stopping(&self) -> Footprint {
-        if Bug::SuspensionWithoutFootprint.is_planted() {
-            CHANGED
-        } else {
-            self.kernel.of_runtime()
-        }
     }
 
     /// Checks a call that may trigger a GC or wait for one: a lock held during the call remains held
@@ -203,11 +193,9 @@ impl<'i, 'b> ForwardInfo for Info<'i, '_, 'b> {
         call: impl FnOnce(&Self::To) -> Result<T>,
     ) -> Result<T> {
         let what = if method.has(Effect::StopsThreads) {
-            self.thread.stopping()
+            self.thread.kernel.of_runtime()
         } else if method.has(Effect::Changes) {
             CHANGED
-        } else if Bug::QuestionWithoutFootprint.is_planted() {
-            Footprint::default()
         } else {
             ASKED.read()
         };

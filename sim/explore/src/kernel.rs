@@ -9,7 +9,6 @@ use super::current_turn::CurrentTurn;
 use super::footprint::Footprint;
 use super::history::{History, ThreadIndex, ThreadKind, ThreadSummary, Turn, TurnEvent};
 use super::lock::LockState;
-use super::planted_bug::Bug;
 use super::spawn::Spawned;
 use super::verdict::{ProfilerRule, Verdict};
 use clr_coroutine::Id;
@@ -364,7 +363,7 @@ impl<'b> Kernel<'b> {
             let index = ThreadIndex(index as u32);
             let stopped = || {
                 let suspended = known.get(index.index()).is_some_and(|known| known.suspended > 0);
-                suspended && !thread.in_system && !Bug::SuspensionIgnored.is_planted()
+                suspended && !thread.in_system
             };
             if thread.ended || starts && thread.kind.is_app() || stopped() {
                 continue;
@@ -379,18 +378,11 @@ impl<'b> Kernel<'b> {
                 into.push(index);
                 continue;
             };
-            let ready = if thread.takes_signal() && !Bug::WaitingTakesNoSignals.is_planted() {
+            let ready = if thread.takes_signal() {
                 true
             } else if waiting == Waiting::Time {
                 let until = activity.until.unwrap_or(u64::MAX);
-                let is_first = |first: u64| {
-                    if Bug::LongestSleeperFirst.is_planted() {
-                        until > first
-                    } else {
-                        until < first
-                    }
-                };
-                if until > state.now && sleeper.is_none_or(|(first, _)| is_first(first)) {
+                if until > state.now && sleeper.is_none_or(|(first, _)| until < first) {
                     sleeper = Some((until, index));
                 }
                 until <= state.now
@@ -414,23 +406,17 @@ impl<'b> Kernel<'b> {
     fn executes(&self, thread: &Thread, index: ThreadIndex) -> bool {
         let world = self.world.borrow();
         world.waits_for(index.index()).is_none()
-            || thread.takes_signal()
-                && world.waits_on_condition(index.index())
-                && !Bug::SignalsAwaitResume.is_planted()
+            || thread.takes_signal() && world.waits_on_condition(index.index())
     }
 
     /// Advances time to the first deadline, when no thread is runnable. Returns true if there was a
     /// deadline.
     pub(super) fn jump(&self) -> bool {
-        if Bug::TimersForgotten.is_planted() {
-            return false;
-        }
         let mut state = self.state.borrow_mut();
         let known = self.runtime.threads.borrow();
         let mut first: Option<(u64, usize)> = None;
         for (index, thread) in state.threads.iter().enumerate() {
-            let suspended = known.get(index).is_some_and(|known| known.suspended > 0)
-                && !Bug::SuspendedTimersRun.is_planted();
+            let suspended = known.get(index).is_some_and(|known| known.suspended > 0);
             let until = thread.activities.last().and_then(|activity| activity.until);
             if let Some(until) = until.filter(|_| !thread.ended && !suspended)
                 && first.is_none_or(|(earliest, _)| until < earliest)

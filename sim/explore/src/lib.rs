@@ -61,7 +61,6 @@ mod history;
 mod info;
 mod kernel;
 mod lock;
-mod planted_bug;
 mod profiler_ops;
 mod recorded_calls;
 mod run;

@@ -8,7 +8,6 @@ use super::footprint::Footprint;
 use super::history::{History, ThreadIndex, ThreadKind, TurnEvent};
 use super::kernel::{Activity, Kernel, State, Thread as Known, Waiting};
 use super::lock::LockState;
-use super::planted_bug::Bug;
 use super::search::Search;
 use super::setup::{Body, Setup};
 use super::thread::{CurrentThread, Handlers};
@@ -79,9 +78,7 @@ fn begin<'p>(
     let kernel = data.kernel;
     let mut world = kernel.world.borrow_mut();
     world.restore(data.start);
-    if !Bug::StateCarriedOver.is_planted() {
-        kernel.runtime.forget_calls();
-    }
+    kernel.runtime.forget_calls();
     // The memory of the history before is used again.
     let State { mut threads, mut locks, .. } = kernel.state.take();
     let apps = data.names.len();
@@ -199,10 +196,6 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
             let thread = state.threads.get(thread.index());
             let signalled = thread.is_some_and(Known::takes_signal);
             let activity = thread.and_then(|thread| thread.activities.last());
-            let takes = |activity: &Activity| {
-                activity.waiting.is_none() || !Bug::WaitingTakesNoSignals.is_planted()
-            };
-            let signalled = signalled && activity.is_none_or(takes);
             (signalled, activity.map(|activity| activity.id))
         };
         if signalled && self.signal(thread, activity.is_some()) {

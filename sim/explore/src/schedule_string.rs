@@ -6,7 +6,6 @@
 //! `aa`, `ab` and so on.
 
 use super::history::ThreadIndex;
-use super::planted_bug::Bug;
 use core::fmt;
 use core::str::FromStr;
 use thiserror::Error;
@@ -76,8 +75,7 @@ impl ScheduleString {
         chosen: ThreadIndex,
     ) {
         if by_itself(runnable, last) != Some(chosen) {
-            let late = u64::from(Bug::ReplayOffByOne.is_planted());
-            self.turns.push((turn + late, chosen));
+            self.turns.push((turn, chosen));
         }
     }
 }

@@ -4,7 +4,6 @@ use super::footprint::Footprint;
 use super::history::{ThreadIndex, ThreadKind, TurnEvent};
 use super::kernel::{Kernel, Thread};
 use super::lock::{LockKind, LockState, ProfilerLock};
-use super::planted_bug::Bug;
 use super::setup::Body;
 use super::thread::CurrentThread;
 use clr_runtime::OsThreadId;
@@ -61,9 +60,7 @@ impl CurrentThread<'_, '_> {
         self.record(TurnEvent::Started(thread));
         let body = move |thread: &CurrentThread<'_, '_>| {
             thread.record(TurnEvent::Begins);
-            if !Bug::StartedNeverRuns.is_planted() {
-                body(thread);
-            }
+            body(thread);
         };
         kernel.spawned.0.borrow_mut().push((thread, Box::new(body)));
         self.switch();

@@ -2,7 +2,6 @@
 
 use super::footprint::Footprint;
 use super::history::{ThreadIndex, ThreadKind, TurnEvent};
-use super::planted_bug::Bug;
 use super::profiler_ops::REDIRECTS;
 use super::thread::CurrentThread;
 use super::verdict::{ProfilerRule, Verdict};
@@ -82,9 +81,6 @@ impl<'g, 't, 'b> ExaminedThread<'g, 't, 'b> {
         match &self.known {
             Some(known) => known.suspend()?,
             None => by.kernel.runtime.change_thread(self.os, |thread| thread.suspended += 1),
-        }
-        if Bug::DoubleSuspension.is_planted() {
-            by.kernel.runtime.change_thread(self.os, |thread| thread.suspended += 1);
         }
         let mut state = by.kernel.state.borrow_mut();
         if let Some(thread) = state.threads.get_mut(self.index.index()) {
@@ -177,8 +173,7 @@ impl TargetThread for ExaminedThread<'_, '_, '_> {
         // What its suspender may do depends on it.
         by.kernel.touch(Footprint::thread(suspender));
         by.kernel.runtime.change_thread(self.os, |thread| {
-            let less = u32::from(!Bug::LostResume.is_planted());
-            thread.suspended = thread.suspended.saturating_sub(less);
+            thread.suspended = thread.suspended.saturating_sub(1);
         });
         by.record(TurnEvent::Resumed(self.index));
         Ok(())

@@ -6,7 +6,6 @@ use super::footprint::Footprint;
 use super::history::{ThreadIndex, TurnEvent};
 use super::kernel::{Kernel, State, Waiting};
 use super::lock::{LockName, ProfilerLock};
-use super::planted_bug::Bug;
 use super::turns::TurnOrder;
 use super::verdict::{ProfilerRule, Verdict};
 use clr_coroutine::Yielder;
@@ -385,9 +384,7 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         if !self.kernel.change_lock(lock.0, |lock| lock.is_held_by(self.me)) {
             return;
         }
-        if !Bug::UnlockIsNoPoint.is_planted() {
-            self.switch();
-        }
+        self.switch();
         let name = LockName::Profiler(lock.0);
         self.kernel.touch(Footprint::lock(name));
         // A signal handler of this thread may have released it meanwhile.

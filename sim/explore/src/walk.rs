@@ -2,7 +2,6 @@
 
 use super::footprint::Footprint;
 use super::history::{ThreadIndex, TurnEvent};
-use super::planted_bug::Bug;
 use super::thread::CurrentThread;
 use super::verdict::ProfilerRule;
 use clr_runtime::{Thread, ThreadLife};
@@ -16,12 +15,7 @@ impl CurrentThread<'_, '_> {
     pub fn walk<T>(&self, id: ThreadId, walk: impl FnOnce() -> T) -> T {
         let target = self.is_about(id);
         let looks_at = target.map_or_else(Footprint::default, Footprint::thread);
-        let touches = if Bug::WalkWithoutFootprint.is_planted() {
-            Footprint::default()
-        } else {
-            looks_at | Footprint::SUSPENSION.read()
-        };
-        self.touching(touches, || {
+        self.touching(looks_at | Footprint::SUSPENSION.read(), || {
             let before = self.set_walks(target);
             let ended = walk();
             self.set_walks(before);

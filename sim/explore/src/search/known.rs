@@ -7,7 +7,6 @@ use super::signature::Signature;
 use crate::content::Contents;
 use crate::footprint::Footprint;
 use crate::history::ThreadIndex;
-use crate::planted_bug::Bug;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -113,7 +112,6 @@ impl Knowledge {
 
     /// Notes that a thread waits, and what decides about that.
     pub(super) fn waits(&mut self, order: &Signature, thread: ThreadIndex, decides: Footprint) {
-        let decides = if Bug::WaitsForEver.is_planted() { Footprint::default() } else { decides };
         self.note(order, thread, decides | Footprint::thread(thread).read(), Kind::Waits);
     }
 

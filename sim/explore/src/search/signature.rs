@@ -7,7 +7,6 @@ use super::dice::{STEP, finished};
 use crate::content::Contents;
 use crate::footprint::{Footprint, Things};
 use crate::history::ThreadIndex;
-use crate::planted_bug::Bug;
 
 /// Number of bits of a footprint.
 const BITS: usize = Things::BITS as usize;
@@ -72,8 +71,7 @@ impl Signature {
                 None => step,
             };
             // 0 stands for none.
-            let goes_on = left.goes_on() && !Bug::ProgressIsForgotten.is_planted();
-            let progress = if goes_on { progress | 1 } else { 0 };
+            let progress = if left.goes_on() { progress | 1 } else { 0 };
             for (place, content) in left.things() {
                 let progress = match *place {
                     own if own == thread.0 => Some(progress),
@@ -92,11 +90,7 @@ impl Signature {
             }
         }
         // The order of independent steps must not matter.
-        self.sum = if Bug::OrderIsForgotten.is_planted() {
-            self.sum.wrapping_add(mix(u64::from(thread.0), changed as u64))
-        } else {
-            self.sum.wrapping_add(step)
-        };
+        self.sum = self.sum.wrapping_add(step);
     }
 
     /// Sets the content of a thing, and the progress of a thread.
@@ -125,8 +119,7 @@ impl Signature {
         let [changed, read] = footprint.bits();
         let word = |set: Things| mix(set as u64, (set >> 64) as u64);
         let about = mix(mix(word(changed), word(read)), u64::from(thread.0));
-        let seen = if Bug::ReadsAreForgotten.is_planted() { changed } else { changed | read };
-        places(seen).fold(about, |view, bit| {
+        places(changed | read).fold(about, |view, bit| {
             let view = mix(view, self.on.get(bit).copied().unwrap_or_default());
             match self.progress.get(bit).filter(|_| self.by_content) {
                 Some(progress) if with_own || bit != thread.index() => mix(view, *progress),

@@ -57,7 +57,8 @@ fn accesses_the_program(generation: Generation, call: fn(&CurrentThread<'_, '_>)
 }
 
 /// A walk reads the stack of its target, at the place where that happens to be.
-pub(super) fn walks() {
+#[test]
+fn a_walk_accesses_its_target() {
     accesses_the_program(Generation::CoreClr31Windows, |me| {
         let Some(main) = me.target(MAIN) else { return };
         let mut callback = |_: &mut SnapshotFrame<'_>| HResult::OK;
@@ -66,25 +67,17 @@ pub(super) fn walks() {
     });
 }
 
-#[test]
-fn a_walk_accesses_its_target() {
-    walks();
-}
-
 /// The steps of threads before or after a suspension decide which of them are stopped, and where.
-pub(super) fn suspensions() {
+#[test]
+fn a_suspension_of_the_runtime_accesses_all_threads() {
     accesses_the_program(Generation::Net9Unix, |me| {
         me.info().suspend_runtime().unwrap_or_default();
     });
 }
 
-#[test]
-fn a_suspension_of_the_runtime_accesses_all_threads() {
-    suspensions();
-}
-
 /// A question has another answer behind a change, and each order of questions has the same answers.
-pub(super) fn questions() {
+#[test]
+fn questions_read_all_tables_and_change_none() {
     let process = executing_on(Generation::Net9Unix, &[("Main", vec![Statement::Work(6)])]);
     let mut explorer = Explorer::new(&process).unwrap();
     let mut search = Watching { inner: Random::new(0), accesses: Vec::new() };
@@ -103,9 +96,4 @@ pub(super) fn questions() {
             assert!(access.meets(table) && !access.meets(table.read()), "{access}");
         }
     }
-}
-
-#[test]
-fn questions_read_all_tables_and_change_none() {
-    questions();
 }

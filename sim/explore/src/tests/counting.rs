@@ -19,7 +19,8 @@ fn taking(which: &'static [usize], times: u32) -> impl Fn(&mut Setup<'_>) {
     }
 }
 
-pub(super) fn counts() {
+#[test]
+fn there_is_one_history_for_each_order_of_dependent_steps() {
     // Independent threads: every order is the same history.
     assert_eq!(count(&taking(&[0, 1], 1)), 1);
     assert_eq!(count(&taking(&[0, 1, 2], 3)), 1);
@@ -31,11 +32,6 @@ pub(super) fn counts() {
     assert_eq!(count(&taking(&[0, 0, 0], 2)), 90);
     // Two independent pairs.
     assert_eq!(count(&taking(&[0, 1, 0, 1], 1)), 4);
-}
-
-#[test]
-fn there_is_one_history_for_each_order_of_dependent_steps() {
-    counts();
 }
 
 #[test]

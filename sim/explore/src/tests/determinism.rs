@@ -95,7 +95,8 @@ fn histories_of(
     numbers.map(&mut run).collect()
 }
 
-pub(super) fn same_twice() {
+#[test]
+fn the_same_seed_makes_the_same_histories() {
     let process = process();
     for strategy in STRATEGIES {
         let mut explorer = Explorer::new(&process).unwrap();
@@ -107,11 +108,6 @@ pub(super) fn same_twice() {
         let turns: u64 = once.iter().map(|ending| ending.turns).sum();
         assert!(turns > 60 * 20, "{turns}");
     }
-}
-
-#[test]
-fn the_same_seed_makes_the_same_histories() {
-    same_twice();
 }
 
 /// Starts threads, and sends signals to the program's threads, to threads of the profiler in the middle of waits, and to the

@@ -188,10 +188,6 @@ fn told(verdict: Option<Verdict>, log: &Log) -> String {
 }
 
 /// Returns the first generated program for which a search leaves out an outcome.
-pub(super) fn difference(seeds: core::ops::Range<u64>) -> Option<String> {
-    difference_of(action, [4, 2], false, seeds)
-}
-
 fn difference_of(
     action: fn(&mut Seeded, u32) -> Action,
     lengths: [u32; 2],
@@ -241,7 +237,8 @@ fn difference_of(
 }
 
 /// A thread that waits for an event must be chosen while the event is set.
-pub(super) fn reset_events() {
+#[test]
+fn a_wait_can_end_before_its_event_is_reset() {
     let load = |setup: &mut Setup<'_>| {
         let event = setup.event();
         setup.thread("waits", move |me| me.wait_for(event));
@@ -260,17 +257,8 @@ pub(super) fn reset_events() {
 }
 
 #[test]
-fn a_wait_can_end_before_its_event_is_reset() {
-    reset_events();
-}
-
-#[test]
 fn conditions_shared_locks_and_new_threads_leave_out_none_either() {
     assert_eq!(difference_of(other_action, [2, 1], false, 0..400), None);
-}
-
-pub(super) fn by_contents() {
-    assert_eq!(difference_of(untimed, [4, 2], true, 0..60), None);
 }
 
 #[test]
@@ -285,5 +273,5 @@ fn searches_of_contents_leave_out_no_outcome() {
 
 #[test]
 fn reductions_leave_out_no_outcome() {
-    assert_eq!(difference(0..400), None);
+    assert_eq!(difference_of(action, [4, 2], false, 0..400), None);
 }

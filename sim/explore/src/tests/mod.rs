@@ -14,7 +14,6 @@ mod kernels;
 mod noted;
 mod objects;
 mod places;
-mod planted_bugs;
 mod priorities;
 mod program;
 mod questions;

@@ -35,13 +35,9 @@ fn hand_over(setup: &mut Setup<'_>, locked: bool) {
     });
 }
 
+/// The other thread notifies between the test of the variable and the wait.
 #[test]
 fn a_notification_without_the_lock_can_be_missed() {
-    lost_wake_up();
-}
-
-/// The other thread notifies between the test of the variable and the wait.
-pub(super) fn lost_wake_up() {
     let verdict_of = |locked| verdict(&move |setup: &mut Setup<'_>| hand_over(setup, locked));
     assert_eq!(verdict_of(false), Some(Verdict::LostWakeUp(ThreadIndex(0))));
     assert_eq!(verdict_of(true), None);
@@ -66,7 +62,8 @@ fn orders<'p>(
 }
 
 /// One notification wakes the first or the second of two threads that wait.
-pub(super) fn wakes_any() {
+#[test]
+fn a_notification_wakes_any_of_those_that_wait() {
     for sleeping in [false, true] {
         let found = orders(
             |setup, log| {
@@ -98,11 +95,6 @@ pub(super) fn wakes_any() {
         );
         assert_eq!(found, ["", "notified first", "notified second"]);
     }
-}
-
-#[test]
-fn a_notification_wakes_any_of_those_that_wait() {
-    wakes_any();
 }
 
 #[test]
@@ -264,7 +256,8 @@ fn spawns(me: &CurrentThread<'_, '_>, word: &'static str) -> ThreadIndex {
 }
 
 /// A thread that is started later runs, and can be waited for.
-pub(super) fn started_later() {
+#[test]
+fn a_thread_can_be_started_by_a_callback() {
     let load = |setup: &mut Setup<'_>| {
         setup.on(CallbackKind::ThreadCreated, |me| {
             let thread = spawns(me, "is there");
@@ -294,11 +287,6 @@ pub(super) fn started_later() {
             assert!(events.contains(&&event), "{events:?}");
         }
     }
-}
-
-#[test]
-fn a_thread_can_be_started_by_a_callback() {
-    started_later();
 }
 
 /// A thread is found by its number from its start on: a search that counts the question as no access misses one of the two.

@@ -149,7 +149,8 @@ fn the_walked_thread_may_own_the_lock_that_a_callback_takes() {
 
 /// The frame passed to a callback belongs to its own walk, even if other threads walk meanwhile;
 /// the handles are the same in each history.
-pub(super) fn frames_of_walks() {
+#[test]
+fn walks_at_the_same_time_do_not_disturb_each_other() {
     let (walks, handles) = (Cell::new(0), RefCell::new(std::collections::BTreeMap::new()));
     let load: &super::Load<'_> = &|setup| {
         let (walks, handles) = (&walks, &handles);
@@ -195,13 +196,9 @@ pub(super) fn frames_of_walks() {
     assert!(walks.get() >= 10, "{}", walks.get());
 }
 
-#[test]
-fn walks_at_the_same_time_do_not_disturb_each_other() {
-    frames_of_walks();
-}
-
 /// A sampler finds a thread in both modes, wherever these change.
-pub(super) fn modes() {
+#[test]
+fn threads_of_the_program_can_be_suspended_in_each_mode_in_and_out_of_services() {
     let (new, sleep) = (runtime(RuntimeCallKind::New), runtime(RuntimeCallKind::Sleep));
     let process = executing(&[("Main", vec![Statement::Work(3), sleep, new])]);
     let modes = RefCell::new(std::collections::BTreeSet::new());
@@ -233,11 +230,6 @@ pub(super) fn modes() {
     }
     let modes: Vec<_> = modes.take().into_iter().collect();
     assert_eq!(modes, [(false, false), (false, true), (true, false), (true, true)]);
-}
-
-#[test]
-fn threads_of_the_program_can_be_suspended_in_each_mode_in_and_out_of_services() {
-    modes();
 }
 
 #[test]

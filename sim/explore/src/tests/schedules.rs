@@ -88,7 +88,8 @@ fn quarrel(setup: &mut Setup<'_>) {
 }
 
 /// A history that is replayed from its string has the same events.
-pub(super) fn replays() {
+#[test]
+fn histories_come_back_from_their_strings() {
     let collect = RuntimeCall { kind: RuntimeCallKind::Collect, target: None };
     let busy = vec![Statement::Runtime(collect), Statement::Work(9)];
     for process in [nothing(), executing(&[("Main", busy.clone()), ("Other", busy)])] {
@@ -107,11 +108,6 @@ pub(super) fn replays() {
         }
         assert!(strings.len() > 30, "{strings:?}");
     }
-}
-
-#[test]
-fn histories_come_back_from_their_strings() {
-    replays();
 }
 
 #[test]

@@ -64,10 +64,6 @@ fn waits_for_itself(generation: Generation) {
     assert_eq!(edges, [(MAIN, BlockReason::InterruptedWait, MAIN)], "{generation}");
 }
 
-pub(super) fn in_a_suspension() {
-    waits_for_itself(Generation::Net9Unix);
-}
-
 #[test]
 fn a_handler_that_asks_the_runtime_in_a_suspension_waits_for_itself() {
     for generation in Generation::ALL.into_iter().filter(|generation| generation.is_unix()) {

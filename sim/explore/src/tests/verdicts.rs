@@ -63,20 +63,17 @@ fn sampler(setup: &mut Setup<'_>) {
     });
 }
 
-pub(super) fn suspended_owner() {
+#[test]
+fn a_thread_may_suspend_the_owner_of_the_lock_that_it_wants() {
     let Some(Verdict::Deadlock(mut edges)) = verdict(&sampler) else { panic!() };
     edges.sort_unstable();
     let edges: Vec<_> = edges.iter().map(|edge| (edge.waits.0, edge.why)).collect();
     assert_eq!(edges, [(0, BlockReason::Suspended), (1, BlockReason::Lock(LockName::Profiler(0)))]);
 }
 
-#[test]
-fn a_thread_may_suspend_the_owner_of_the_lock_that_it_wants() {
-    suspended_owner();
-}
-
 /// A sampler that only suspends and resumes, twice.
-pub(super) fn suspends_and_resumes() {
+#[test]
+fn a_resumed_thread_goes_on() {
     let load: &Load<'_> = &|setup| {
         let lock = setup.lock("");
         setup.thread("worker", move |me| drop(me.lock(lock)));
@@ -94,13 +91,9 @@ pub(super) fn suspends_and_resumes() {
     assert_eq!(verdict(load), None);
 }
 
-#[test]
-fn a_resumed_thread_goes_on() {
-    suspends_and_resumes();
-}
-
 /// A suspended thread does nothing.
-pub(super) fn suspended_stands_still() {
+#[test]
+fn a_suspended_thread_does_not_run() {
     let load: &Load<'_> = &|setup| {
         let counted = std::rc::Rc::new(std::cell::Cell::new(0));
         let counts = std::rc::Rc::clone(&counted);
@@ -123,11 +116,6 @@ pub(super) fn suspended_stands_still() {
         });
     };
     assert_eq!(verdict(load), None);
-}
-
-#[test]
-fn a_suspended_thread_does_not_run() {
-    suspended_stands_still();
 }
 
 /// Loads two threads, each of which suspends the other one.

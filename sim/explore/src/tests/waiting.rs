@@ -38,13 +38,9 @@ fn a_sleeping_thread_can_wake_before_others_have_run() {
     assert_eq!(orders, ["slept worked", "worked slept"]);
 }
 
+/// Of several sleeping threads the one that has to wake first wakes first.
 #[test]
 fn a_longer_sleep_ends_later() {
-    sleepers();
-}
-
-/// Of several sleeping threads the one that has to wake first wakes first.
-pub(super) fn sleepers() {
     let orders = said(|setup, said| {
         for (micros, word) in [(2_000, "second"), (1_000, "first"), (3_000, "third")] {
             let said = Rc::clone(&said);
@@ -81,7 +77,8 @@ pub(super) fn sleepers() {
 
 /// While a thread is suspended its timed wait does not end: after it the event counts, which was
 /// set meanwhile.
-pub(super) fn suspended_timers() {
+#[test]
+fn the_timed_wait_of_a_suspended_thread_does_not_end() {
     let load: &Load<'_> = &|setup| {
         let (event, never) = (setup.event(), setup.event());
         let suspended = Rc::new(Cell::new(false));
@@ -104,13 +101,9 @@ pub(super) fn suspended_timers() {
     assert_eq!(verdict(load), None);
 }
 
-#[test]
-fn the_timed_wait_of_a_suspended_thread_does_not_end() {
-    suspended_timers();
-}
-
 /// A thread that waits in code of the profiler handles its signals.
-pub(super) fn signals_in_waits() {
+#[test]
+fn a_waiting_thread_handles_signals() {
     let process = on(Generation::Net9Unix, &Program::default(), &[]);
     let load = |setup: &mut Setup<'_>| {
         let (event, signalled) = (setup.event(), setup.event());
@@ -138,13 +131,9 @@ pub(super) fn signals_in_waits() {
     assert!(report.covered.unwrap().everything);
 }
 
-#[test]
-fn a_waiting_thread_handles_signals() {
-    signals_in_waits();
-}
-
 /// A timed wait succeeds if its condition is satisfied at all.
-pub(super) fn patience() {
+#[test]
+fn a_wait_with_a_limit_ends_only_when_no_thread_can_run() {
     let load: &Load<'_> = &|setup| {
         let (lock, event) = (setup.lock(""), setup.event());
         setup.thread("owner", move |me| {
@@ -175,11 +164,6 @@ pub(super) fn patience() {
         }
     });
     assert_eq!(ends, ["first second", "second first"]);
-}
-
-#[test]
-fn a_wait_with_a_limit_ends_only_when_no_thread_can_run() {
-    patience();
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! files of fuzzing campaigns.
 
 mod arrows;
+mod bugs;
 mod campaigns;
 mod contributing;
 mod coverage;
@@ -11,7 +12,6 @@ mod figures;
 mod fixtures;
 mod labels;
 mod lines;
-mod mutants;
 mod references;
 mod repository;
 mod runtimes;

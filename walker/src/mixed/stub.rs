@@ -4,9 +4,9 @@
 //! The instructions that are recognised here leave the stack unchanged between the interrupted
 //! instruction and a jump, so the return address is on top of it.
 
-use crate::call_site::operand_len;
 use crate::memory::Memory;
 use crate::registers::{Gpr, Registers};
+use crate::unwind::compact::{Fields, Map};
 
 /// Maximum number of instructions of a stub that only jumps.
 const MOST_INSTRUCTIONS: usize = 6;
@@ -20,49 +20,25 @@ pub(super) fn target<M: Memory + ?Sized>(registers: &Registers, memory: &M) -> O
     let mut known = *registers;
     for _ in 0..MOST_INSTRUCTIONS {
         let code = Code::read(known.rip, memory)?;
-        let (rex, at) = match code.byte(0)? {
-            rex @ 0x40..=0x4F => (rex, 1),
-            _ => (0, 0),
-        };
-        let wide = rex & 8 != 0;
-        let (opcode, modrm) = (code.byte(at)?, code.byte(at + 1));
-        let register = |field: u8, extension: u8| {
-            let high = if rex & extension != 0 { 8 } else { 0 };
-            Gpr::from_number(field & 7 | high)
-        };
-        let len = match (opcode, modrm) {
-            (0x90, _) => at + 1,
-            // endbr64
-            (0xF3, Some(0x0F)) if code.bytes.starts_with(&[0xF3, 0x0F, 0x1E, 0xFA]) => 4,
-            // mov r64, imm64
-            (0xB8..=0xBF, _) if wide => {
-                let value = u64::from_le_bytes(code.chunk(at + 1)?);
-                known.set(register(opcode, 1), value);
-                at + 9
+        let (it, next) = (&code.it, code.next);
+        let is_relative = it.is_relative();
+        let place = next.wrapping_add_signed(it.displacement.into());
+        match it.opcode {
+            // nop, endbr64
+            0x90 => {}
+            _ if code.is_endbr64() => {}
+            0xB8..=0xBF if it.is_wide() => known.set(it.opcode_register(), code.number()?),
+            // lea, mov
+            0x8D if it.is_wide() && is_relative => known.set(it.register(), place),
+            0x8B if it.is_wide() && is_relative => {
+                known.set(it.register(), memory.read_u64(place).ok()?);
             }
-            // lea r64, [rip+rel32]
-            (0x8D, Some(modrm)) if wide && modrm & 0xC7 == 5 => {
-                let to = code.relative(at + 2, at + 6)?;
-                known.set(register(modrm >> 3, 4), to);
-                at + 6
-            }
-            // mov r64, [rip+rel32]
-            (0x8B, Some(modrm)) if wide && modrm & 0xC7 == 5 => {
-                let value = memory.read_u64(code.relative(at + 2, at + 6)?).ok()?;
-                known.set(register(modrm >> 3, 4), value);
-                at + 6
-            }
-            // jmp rel32
-            (0xE9, _) => return code.relative(at + 1, at + 5),
-            // jmp [rip+rel32]
-            (0xFF, Some(0x25)) => return memory.read_u64(code.relative(at + 2, at + 6)?).ok(),
-            // jmp r64
-            (0xFF, Some(modrm)) if modrm & 0xF8 == 0xE0 => {
-                return Some(known.get(register(modrm, 1)));
-            }
+            0xE9 => return Some(next.wrapping_add_signed(it.immediate.into())),
+            0xFF if it.extension() == 4 && is_relative => return memory.read_u64(place).ok(),
+            0xFF if it.extension() == 4 => return it.operand().map(|register| known.get(register)),
             _ => return None,
-        };
-        known.rip = known.rip.wrapping_add(len as u64);
+        }
+        known.rip = next;
     }
     None
 }
@@ -77,82 +53,64 @@ pub(super) fn popped<M: Memory + ?Sized>(rip: u64, memory: &M) -> Option<u64> {
     let (mut rip, mut words) = (rip, 0);
     for _ in 0..MOST_FOLLOWED {
         let code = Code::read(rip, memory)?;
-        let (rex, at) = match code.byte(0)? {
-            rex @ 0x40..=0x4F => (rex, 1),
-            _ => (0, 0),
-        };
-        let opcode = code.byte(at)?;
-        let operand = || operand_len(code.byte(at + 1)?, code.byte(at + 2));
-        let len = match opcode {
+        let (it, next) = (&code.it, code.next);
+        let of_rsp = it.operand() == Some(Gpr::Rsp);
+        match it.opcode {
             // pop of a register that no convention preserves
-            0x58..=0x5F if matches!(opcode & 7 | (rex & 1) << 3, 0..=2 | 8..=11) => {
-                words += 1;
-                at + 1
-            }
-            0x90 => at + 1,
+            0x58..=0x5F if matches!(it.opcode_register().number(), 0..=2 | 8..=11) => words += 1,
             // add, sub, xor, cmp, test, mov to a register other than rsp
-            0x03 | 0x2B | 0x33 | 0x3B | 0x85 | 0x8B if !code.is_rsp(at + 1, rex) => {
-                at + 1 + operand()?
-            }
+            0x03 | 0x2B | 0x33 | 0x3B | 0x85 | 0x8B if !of_rsp && it.register() != Gpr::Rsp => {}
             // shifts by a byte; add, and, xor, cmp of a byte: only the operand is a register
-            0xC1 | 0x83 if !code.is_operand_rsp(at + 1, rex) => at + 2 + operand()?,
-            // add, and, xor, cmp of rax and 32 bits
-            0x05 | 0x25 | 0x35 | 0x3D => at + 5,
-            0xB8..=0xBF if rex & 8 != 0 => at + 9,
-            0x70..=0x7F => at + 2,
+            0xC1 | 0x83 if !of_rsp => {}
+            // nop; add, and, xor, cmp of rax and 32 bits; branches
+            0x90 | 0x05 | 0x25 | 0x35 | 0x3D | 0x70..=0x7F => {}
+            0xB8..=0xBF if it.is_wide() => {}
             0xE9 => return Some(words),
-            0xFF if code.byte(at + 1)? >> 3 & 7 == 4 => return Some(words),
+            0xFF if it.extension() == 4 => return Some(words),
             _ => return None,
-        };
-        rip = rip.wrapping_add(len as u64);
+        }
+        rip = next;
     }
     None
 }
 
-/// The bytes at an address, as many as can be read.
+/// Length of the longest instruction of a stub: `mov r64, imm64`.
+const LONGEST: usize = 10;
+
+/// An instruction without a prefix but REX, or `endbr64`.
 struct Code {
-    address: u64,
-    bytes: [u8; 12],
-    len: usize,
+    bytes: [u8; LONGEST],
+    it: Fields,
+    /// The address behind it (VA).
+    next: u64,
 }
 
 impl Code {
     fn read<M: Memory + ?Sized>(address: u64, memory: &M) -> Option<Self> {
-        let mut bytes = [0; 12];
+        let mut bytes = [0; LONGEST];
         // The jump may be at a mapping's end.
-        let len = [12, 10, 7, 6, 5, 3, 2].into_iter().find(|len| {
+        let len = [LONGEST, 7, 6, 5, 3, 2].into_iter().find(|len| {
             let room = bytes.get_mut(..*len);
             room.is_some_and(|room| memory.read(address, room).is_ok())
         })?;
-        Some(Self { address, bytes, len })
+        let it = Fields::read(bytes.get(..len)?)?;
+        let next = address.wrapping_add(it.len.into());
+        let code = Self { bytes, it, next };
+        (code.is_plain() || code.is_endbr64()).then_some(code)
     }
 
-    fn byte(&self, at: usize) -> Option<u8> {
-        self.bytes.get(..self.len)?.get(at).copied()
+    fn is_plain(&self) -> bool {
+        let first = if self.it.has_rex { self.bytes[1] } else { self.bytes[0] };
+        self.it.map == Map::One && first == self.it.opcode
     }
 
-    /// Returns true if the ModRM byte at `at` names rsp as a register: as either operand.
-    fn is_rsp(&self, at: usize, rex: u8) -> bool {
-        let Some(modrm) = self.byte(at) else { return true };
-        let first = modrm >> 3 & 7 | (rex & 4) << 1;
-        first == Gpr::Rsp.number() || self.is_operand_rsp(at, rex)
+    fn is_endbr64(&self) -> bool {
+        self.bytes.starts_with(&[0xF3, 0x0F, 0x1E, 0xFA])
     }
 
-    /// Returns true if the operand that the ModRM byte at `at` names is rsp.
-    fn is_operand_rsp(&self, at: usize, rex: u8) -> bool {
-        let Some(modrm) = self.byte(at) else { return true };
-        modrm >> 6 == 3 && modrm & 7 | (rex & 1) << 3 == Gpr::Rsp.number()
-    }
-
-    fn chunk<const N: usize>(&self, at: usize) -> Option<[u8; N]> {
-        self.bytes.get(..self.len)?.get(at..)?.first_chunk().copied()
-    }
-
-    /// Returns the address that the 32-bit displacement at `at` leads to, relative to the
-    /// instruction's `end`.
-    fn relative(&self, at: usize, end: usize) -> Option<u64> {
-        let displacement = i32::from_le_bytes(self.chunk(at)?);
-        Some(self.address.wrapping_add(end as u64).wrapping_add_signed(displacement.into()))
+    /// Returns the number that the instruction ends with.
+    fn number(&self) -> Option<u64> {
+        self.bytes.last_chunk().copied().map(u64::from_le_bytes)
     }
 }
 

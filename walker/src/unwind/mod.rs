@@ -1,7 +1,7 @@
 //! Steps from a frame to its caller, and walks of whole stacks.
 
 mod cache;
-mod compact;
+pub(crate) mod compact;
 mod dwarf;
 mod error;
 mod keep;

@@ -54,7 +54,7 @@ impl Form {
 
 /// The map that an opcode is from.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Map {
+pub(crate) enum Map {
     One,
     /// After `0F`.
     Two,
@@ -65,9 +65,9 @@ pub(super) enum Map {
 }
 
 /// An instruction, cut into its fields.
-pub(super) struct Fields {
-    pub(super) map: Map,
-    pub(super) opcode: u8,
+pub(crate) struct Fields {
+    pub(crate) map: Map,
+    pub(crate) opcode: u8,
     /// True for VEX and EVEX.
     pub(super) vector: bool,
     /// True after `66`, which VEX has in itself.
@@ -76,14 +76,14 @@ pub(super) struct Fields {
     pub(super) repeat: u8,
     /// The low four bits of REX, or the last three of VEX.
     pub(super) rex: u8,
-    pub(super) has_rex: bool,
+    pub(crate) has_rex: bool,
     /// The register that VEX names beside ModRM.
     pub(super) second: Gpr,
     pub(super) modrm: u8,
     sib: u8,
-    pub(super) displacement: i32,
-    pub(super) immediate: i32,
-    pub(super) len: u8,
+    pub(crate) displacement: i32,
+    pub(crate) immediate: i32,
+    pub(crate) len: u8,
 }
 
 /// A position in the code.
@@ -141,7 +141,7 @@ const LONGEST: usize = 15;
 
 impl Fields {
     #[inline]
-    pub(super) fn read(code: &[u8]) -> Option<Self> {
+    pub(crate) fn read(code: &[u8]) -> Option<Self> {
         let mut reader = Reader { code: code.get(..LONGEST).unwrap_or(code), at: 0 };
         let (mut operand_size, mut address_size, mut repeat) = (false, false, 0);
         let mut byte = reader.byte()?;
@@ -237,7 +237,7 @@ impl Fields {
         })
     }
 
-    pub(super) const fn is_wide(&self) -> bool {
+    pub(crate) const fn is_wide(&self) -> bool {
         self.rex & 8 != 0
     }
 
@@ -252,21 +252,21 @@ impl Fields {
     }
 
     /// Returns the field `reg` of ModRM without its extension, which may continue the opcode.
-    pub(super) const fn extension(&self) -> u8 {
+    pub(crate) const fn extension(&self) -> u8 {
         self.modrm >> 3 & 7
     }
 
-    pub(super) fn register(&self) -> Gpr {
+    pub(crate) fn register(&self) -> Gpr {
         Gpr::from_number(self.extension() | self.rex << 1 & 8)
     }
 
     /// Returns the register that the operand is, if it is one.
-    pub(super) fn operand(&self) -> Option<Gpr> {
+    pub(crate) fn operand(&self) -> Option<Gpr> {
         self.is_register().then(|| Gpr::from_number(self.modrm & 7 | self.rex << 3 & 8))
     }
 
     /// Returns the register that the opcode's low bits name.
-    pub(super) fn opcode_register(&self) -> Gpr {
+    pub(crate) fn opcode_register(&self) -> Gpr {
         Gpr::from_number(self.opcode & 7 | self.rex << 3 & 8)
     }
 
@@ -275,6 +275,11 @@ impl Fields {
         let number = register.number();
         let high = !self.has_rex && (4..8).contains(&number);
         Gpr::from_number(if high { number - 4 } else { number })
+    }
+
+    /// Returns true if the operand is in memory, at a distance from the instruction's end.
+    pub(crate) const fn is_relative(&self) -> bool {
+        self.modrm & 0xC7 == 5
     }
 
     /// Returns true if the operand's address has an index.

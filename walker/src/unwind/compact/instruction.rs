@@ -137,7 +137,7 @@ impl Fields {
             },
             0x8D => match self.in_frame() {
                 Some((base, by)) if self.is_wide() => Effect::Lea(register, base, by),
-                None if self.is_wide() && self.modrm & 0xC7 == 5 => {
+                None if self.is_wide() && self.is_relative() => {
                     Effect::LeaRip(register, self.displacement)
                 }
                 _ => Effect::Write(register),

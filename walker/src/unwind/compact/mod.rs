@@ -11,6 +11,8 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use fields::{Fields, Map};
+
 use super::{Guesses, Position, Step, Trust, UnwindError, dwarf};
 use crate::cfi::{Column, Found, NONVOLATILE, Rule};
 use crate::code_map::CodeRegion;

@@ -5,6 +5,7 @@ use clr_runtime::generation::Product;
 use clr_runtime::profiling::HResult;
 use clr_runtime::{Lock, Outcome, ProfilerStatus, Suspension, Wait};
 use clr_walker::profiling::CallError;
+use clr_world::reference::runtimes::is_framework_2;
 use clr_world::synthetic::{NATIVE_WALKER, SELF};
 
 /// A caller as the rules see it: a thread that the runtime does not know passes nearly all checks.
@@ -64,7 +65,7 @@ fn answer(
     let (method, process) = (lookup.method, &lookup.process);
     let fails = |result: HResult| Err(CallError::Failed(result));
     let framework = matches!(family.product, Product::Framework);
-    let first = framework && family.version.0 < 4;
+    let first = is_framework_2(family);
     let missing = match method {
         CodeInfo4 => framework,
         // ICorProfilerInfo8 is in .NET Framework since 4.7.2.

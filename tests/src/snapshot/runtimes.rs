@@ -1,23 +1,11 @@
-//! The model's own table of runtimes.
-//!
-//! The table is a second opinion, written from the contract and not from the answers in
-//! `clr_runtime::generation`, which the properties hold against it. It names families, so that
-//! another build of a known version needs no change here.
+//! What the properties know of runtimes beyond the reference model's table: by family, and from the
+//! contract.
 
-use clr_runtime::generation::{Family, Os, Product};
+use clr_runtime::generation::{Family, Os};
+pub(super) use clr_world::reference::runtimes::is_framework_2;
 
 /// `CONTEXT_XSTATE`: bits of ContextFlags that decide how much of a seed is read (C-162).
 pub(super) const XSTATE: u32 = 0x10_0040;
-
-/// Returns true for .NET Framework 2 to 3.5.
-pub(super) const fn is_framework_2(family: Family) -> bool {
-    matches!(family.product, Product::Framework) && family.version.0 < 4
-}
-
-/// Returns true if the runtime hides managed exception handling (C-087).
-pub(super) const fn hides_exception_handling(family: Family) -> bool {
-    family.is_core_since(9) && !family.legacy_exceptions
-}
 
 /// Returns true if a call gives up where a code look-up would have to wait (C-036).
 pub(super) const fn refuses_to_wait(family: Family) -> bool {

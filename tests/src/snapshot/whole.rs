@@ -1,7 +1,7 @@
 //! Recognition of whole stages: tables whose rows alone determine the memory.
 
+use clr_runtime::FrameKind;
 use clr_runtime::frame::{FrameShape, layout};
-use clr_runtime::{FrameKind, MethodKind};
 use clr_world::synthetic::{CodeLocation, SyntheticFrame, SyntheticThread};
 
 /// Size in bytes of a TransitionBlock or similar data at the end of a native frame.
@@ -117,13 +117,4 @@ fn destination(target: &SyntheticThread, frame: &SyntheticFrame) -> Result<Optio
         return one_up.then_some(target).ok_or(Damaged);
     }
     Ok(target)
-}
-
-/// Returns true if the runtime reports a row's method to profilers.
-pub(super) const fn is_told(kind: MethodKind, hides: bool) -> bool {
-    match kind {
-        MethodKind::Ordinary | MethodKind::UnmanagedCallersOnly => true,
-        MethodKind::IlStub | MethodKind::Dynamic => false,
-        MethodKind::ExceptionHandling => !hides,
-    }
 }

@@ -1,13 +1,13 @@
 //! A stopped thread, as the shadow stack has it.
 
-use super::exceptions::Exceptions;
+use super::exceptions::{self, Exceptions, Handler};
 use super::frames::{self, ReferenceFrame};
 use crate::World;
 use crate::stubs::{Expanded, Identity, Shared, method_id};
 use clr_codegen::{FuncletKind, LinkedProgram, Statement};
 use clr_runtime::generation::Generation;
 use clr_runtime::thread::ThreadObject;
-use clr_runtime::{MethodKind, Suspension, ThreadLife};
+use clr_runtime::{ContextSafety, MethodKind, Process, ThreadLife};
 use clr_walker::profiling::FunctionId as MethodId;
 use clr_walker::registers::Registers;
 use clr_walker::unwind::Position;
@@ -118,10 +118,28 @@ pub struct ReferenceActivation {
     pub position: Position,
     /// Kind of funclet, if the activation is one.
     pub funclet: Option<FuncletKind>,
+    /// Kind of handler, if the activation is one.
+    pub handler: Option<Handler>,
     pub(super) fact: Option<Fact>,
 }
 
 impl ReferenceActivation {
+    /// Creates an activation that saves no register.
+    #[must_use]
+    pub const fn new(code: ActivationCode, registers: Registers, caller_sp: u64) -> Self {
+        let (position, saves) = (Position::ReturnAddress, (0, 0));
+        Self {
+            code,
+            registers,
+            caller_sp,
+            saves,
+            position,
+            funclet: None,
+            handler: None,
+            fact: None,
+        }
+    }
+
     /// Returns true if the activation is of managed code.
     #[must_use]
     pub fn is_managed(&self) -> bool {
@@ -152,20 +170,28 @@ impl ReferenceActivation {
 pub struct ThreadFacts {
     /// Generation of the runtime.
     pub generation: Generation,
+    /// State of the process.
+    pub process: Process,
     /// Activations of the thread, innermost first.
     pub activations: Vec<ReferenceActivation>,
     /// Frames of the thread, the topmost first.
     pub frames: Vec<ReferenceFrame>,
+    /// rsp of the thread (VA).
+    pub rsp: u64,
     /// The thread is in cooperative mode.
     pub cooperative: bool,
+    /// Usability of the thread's context.
+    pub safety: ContextSafety,
+    /// The thread belongs to the GC.
+    pub gc_special: bool,
+    /// Another call walks the thread.
+    pub hijack_locked: bool,
     /// Exceptions in flight.
     pub exceptions: Exceptions,
     /// The thread has not begun, or has ended.
     pub gone: bool,
     /// The thread must not be suspended.
     pub forbidden: bool,
-    /// Threads are being stopped for a GC.
-    pub suspending: bool,
     /// Another thread writes to the code manager's tables.
     pub code_busy: bool,
     /// The reference model does not cover the thread: it is in code that the unwinder misreads.
@@ -181,7 +207,7 @@ impl ThreadFacts {
         let linked = world.linked();
         let mut beyond = false;
         let activations = world.activations(thread);
-        let activations: Vec<ReferenceActivation> = activations
+        let mut activations: Vec<ReferenceActivation> = activations
             .into_iter()
             .map(|activation| {
                 let id = activation.function;
@@ -209,35 +235,41 @@ impl ThreadFacts {
                     saves,
                     position: activation.position,
                     funclet,
+                    handler: None,
                     fact,
                 }
             })
             .collect();
+        if facts.funclets {
+            exceptions::find_handlers(&mut activations);
+        }
         let runtime = world.runtime();
-        let (exceptions, gone) = {
-            let threads = runtime.threads.borrow();
-            let known = threads.iter().find(|known| known.object == Some(object));
-            known.map_or_else(Default::default, |known| {
-                (Exceptions::new(&known.exceptions), known.life != ThreadLife::Running)
-            })
-        };
+        let known = runtime.thread_of(object, |known| {
+            let gone = known.life != ThreadLife::Running;
+            (Exceptions::new(&known.exceptions), gone, known.safety)
+        });
+        let (exceptions, gone, safety) = known.unwrap_or_default();
         let generation = runtime.generation;
         let memory = runtime.memory.borrow();
         let top = ThreadObject(object).top_frame(&*memory).ok()?;
         let forbidden = ThreadObject(object).forbid_suspend(&*memory).ok()? != 0;
-        let writer = runtime.process.get().code_manager_writer;
+        let process = runtime.process.get();
+        let writer = process.code_manager_writer;
         let code_busy = writer.is_some_and(|writer| runtime.object_of(writer) != Some(object));
-        let suspending = matches!(runtime.process.get().suspension, Suspension::Suspending(_));
         let frames = frames::chain(generation, &runtime.identities, &*memory, top, &activations)?;
         Some(Self {
             generation,
+            process,
+            rsp: activations.first().map_or(u64::MAX, |leaf| leaf.registers.rsp()),
             activations,
             frames,
             cooperative,
+            safety,
+            gc_special: false,
+            hijack_locked: false,
             exceptions,
             gone,
             forbidden,
-            suspending,
             code_busy,
             beyond,
         })

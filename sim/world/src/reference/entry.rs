@@ -1,11 +1,12 @@
-//! Checks before the walk (contract §2.2, §2.8), as far as worlds can reach them: the first rule
-//! that applies decides.
+//! Checks before the walk (contract §2.2, §2.8): the first rule that applies decides.
 
 use super::activations::ThreadFacts;
 use super::runtimes;
 use super::{CallFacts, CallerKind};
 use clr_runtime::generation::Os;
 use clr_runtime::profiling::HResult;
+use clr_runtime::{ContextSafety, ProfilerStatus, Suspension};
+use clr_walker::profiling::EventMask;
 
 /// The result of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,15 +33,31 @@ pub(super) struct Call<'a> {
 
 type Rule = (fn(&Call<'_>) -> bool, fn(&Call<'_>) -> Decision);
 
-/// The rules, from row 5 of contract §2.2 on: earlier rows always pass in a world.
+/// The rules, with their rows of contract §2.2.
 const RULES: &[Rule] = &[
+    // 1: C-001.
+    (
+        |call| !call.is_2() && call.target.process.profiler == ProfilerStatus::Detaching,
+        |_| Return(HResult::PROFILER_DETACHING),
+    ),
+    // 2: C-002.
+    (|call| !call.target.process.started, |_| Return(HResult::UNSAFE)),
+    // 3: C-004, C-003.
+    (|call| call.is_2() && !call.is_enabled(), |_| Return(HResult::INVALID_ARGUMENT)),
+    (|call| !call.is_enabled(), |_| Return(HResult::INCONSISTENT_WITH_FLAGS)),
     // 5: C-007.
     (|call| call.question.flags.0 > 1, |_| Return(HResult::INVALID_ARGUMENT)),
-    // 6: C-010.
+    // 6: C-010, C-011, C-012.
     (|call| call.has_no_target(), |_| Return(HResult::OK)),
+    (
+        |call| call.target.gc_special && !call.is_2() || !call.target.process.gc_initialized,
+        |_| Return(HResult::OK),
+    ),
+    // 7: C-014.
+    (|call| call.target.hijack_locked, |_| Return(HResult::UNSAFE)),
     // 8: C-017.
     (
-        |call| call.question.caller == CallerKind::Managed && call.target.suspending,
+        |call| call.question.caller == CallerKind::Managed && call.is_suspending(),
         |_| Return(HResult::UNSAFE),
     ),
     // 9: C-018.
@@ -54,6 +71,16 @@ const RULES: &[Rule] = &[
     (
         |call| call.is_other() && !call.question.suspended_by_profiler && call.target.gone,
         |_| Decision::Kill(HResult::INVALID_TARGET_THREAD),
+    ),
+    // Framework 2 reads the CONTEXT before the mode (contract §2.3).
+    (
+        |call| {
+            call.is_2()
+                && call.is_other()
+                && call.question.seed.is_none()
+                && call.target.safety == ContextSafety::Unreadable
+        },
+        |_| Return(HResult::FAIL),
     ),
     // 12 and 15: C-037, C-048. The seed is ignored.
     (
@@ -74,8 +101,15 @@ const RULES: &[Rule] = &[
     // 13: C-020.
     (|call| call.is_other() && call.is_unix(), |_| Return(HResult::NOT_IMPLEMENTED)),
     (|call| call.waits_for_code(), |_| Decision::Unsaid),
-    // 13d: C-033.
-    (|call| call.is_other() && call.has_frame_below_sp(), |_| Return(HResult::UNSAFE)),
+    // 13a: C-032. 13d: C-033.
+    (
+        |call| {
+            let is_unsafe = call.target.safety != ContextSafety::Safe || call.has_frame_below_sp();
+            call.is_other() && !call.is_2() && is_unsafe
+        },
+        |_| Return(HResult::UNSAFE),
+    ),
+    (|call| call.has_other_seed(), |_| Decision::Unsaid),
     // 14a: C-038, C-044.
     (|call| call.starts_unmanaged(), |_| Return(HResult::UNMANAGED_CONTEXT)),
     // 15: C-048.
@@ -102,6 +136,20 @@ impl Call<'_> {
         self.question.caller != CallerKind::Native && self.target.code_busy
     }
 
+    fn is_2(&self) -> bool {
+        runtimes::is_framework_2(self.target.generation.family())
+    }
+
+    fn is_enabled(&self) -> bool {
+        let process = &self.target.process;
+        process.event_mask.contains(EventMask::ENABLE_STACK_SNAPSHOT)
+            && process.profiler != ProfilerStatus::None
+    }
+
+    fn is_suspending(&self) -> bool {
+        matches!(self.target.process.suspension, Suspension::Suspending(_))
+    }
+
     fn is_unix(&self) -> bool {
         self.target.generation.family().os == Os::Unix
     }
@@ -111,10 +159,7 @@ impl Call<'_> {
     }
 
     fn has_frame_below_sp(&self) -> bool {
-        let rsp = self.target.activations.first().map(|activation| activation.registers.rsp());
-        let top = self.target.frames.first().map(|frame| frame.at);
-        !runtimes::is_framework_2(self.target.generation.family())
-            && top.zip(rsp).is_some_and(|(top, rsp)| top < rsp)
+        self.target.frames.first().is_some_and(|frame| frame.at < self.target.rsp)
     }
 
     /// Returns the index of the activation that a cooperative target's walk starts at, with its
@@ -122,6 +167,11 @@ impl Call<'_> {
     fn start(&self) -> Option<(usize, u32)> {
         let own = runtimes::own_flags(self.target.generation.family());
         self.question.seed.or_else(|| self.is_other().then_some((0, own)))
+    }
+
+    fn has_other_seed(&self) -> bool {
+        let count = self.target.activations.len();
+        self.question.seed.is_some_and(|(activation, _)| activation >= count)
     }
 
     fn starts_unmanaged(&self) -> bool {

@@ -17,11 +17,13 @@ pub struct Exceptions {
     pub inconsistent: bool,
     /// Stack that the second pass of the most recent exception has left, without its first address
     /// and with its second (VA).
-    left: Option<(u64, u64)>,
+    pub left: Option<(u64, u64)>,
 }
 
 impl Exceptions {
-    pub(super) fn new(state: &ExceptionState) -> Self {
+    /// Describes the exceptions of a thread.
+    #[must_use]
+    pub fn new(state: &ExceptionState) -> Self {
         let last = state.trackers.first();
         Self {
             count: state.trackers.len(),
@@ -44,17 +46,27 @@ impl Exceptions {
 }
 
 /// The activation that is reported in place of a handler.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Handler {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handler {
     /// The method of the handler has called it: that activation is reported (C-084).
     OutOfLine,
     /// Exception handling has called the handler: the activation with this index is reported, and
     /// those in between are not (C-081, C-083).
     Of(usize),
+    /// The reference model does not cover the case.
+    Beyond,
+}
+
+/// Fills in what kinds of handlers activations are.
+pub(super) fn find_handlers(activations: &mut [ReferenceActivation]) {
+    let found: Vec<_> = (0..activations.len()).map(|index| handler(activations, index)).collect();
+    for (activation, handler) in activations.iter_mut().zip(found) {
+        activation.handler = handler;
+    }
 }
 
 /// Returns the kind of handler that an activation is, or `None`. Filters do not count (C-085).
-pub(super) fn handler(activations: &[ReferenceActivation], index: usize) -> Option<Handler> {
+fn handler(activations: &[ReferenceActivation], index: usize) -> Option<Handler> {
     let activation = activations
         .get(index)
         .filter(|activation| activation.funclet == Some(FuncletKind::Handler))?;

@@ -36,6 +36,8 @@ pub enum FrameTarget {
         /// The other registers of the activation that the Frame provides.
         sets: FrameRegisters,
     },
+    /// The unmanaged activation that an active call returns to: the walk looks at the Frame for ever (C-079).
+    Unmanaged,
     /// The reference model does not cover the case.
     Beyond,
 }

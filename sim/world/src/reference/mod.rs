@@ -1,24 +1,24 @@
-//! A reference model of `DoStackSnapshot` for threads of a [`World`](crate::World): a second
-//! opinion on the callbacks and the result.
+//! A reference model of `DoStackSnapshot`: a second opinion on the callbacks and the result.
 //!
 //! The reference model applies the rules of contract §2.2 and §3 with knowledge of the real calls.
 //! It looks up no code, unwinds nothing, and uses no walking code of
-//! [`profiling`](clr_runtime::profiling). The activations on the stack and their registers come from the
-//! [shadow stack](clr_codegen::shadow_stack). Only state is read from memory: the mode, the Frames that exist,
-//! and the progress of exceptions.
+//! [`profiling`](clr_runtime::profiling).
 //!
 //! [`ThreadFacts`] is a stopped thread, [`CallFacts`] a call about it, and [`expected`] returns the result
-//! that the call must have.
+//! that the call must have. For a thread of a [`World`](crate::World), the activations on the stack and their
+//! registers come from the [shadow stack](clr_codegen::shadow_stack). Only state is read from memory: the mode,
+//! the Frames that exist, and the progress of exceptions. For a [synthetic](crate::synthetic) thread, tests take
+//! all from the table that describes it.
 
 mod activations;
 mod entry;
 mod exceptions;
 mod frames;
 mod report;
-mod runtimes;
+pub mod runtimes;
 
 pub use activations::{ActivationCode, ProgramFacts, ReferenceActivation, ThreadFacts};
-pub use exceptions::Exceptions;
+pub use exceptions::{Exceptions, Handler};
 pub use frames::{FrameRegisters, FrameTarget, ReferenceFrame};
 pub use report::{ExpectedCall, ExpectedReport, expected};
 
@@ -33,7 +33,8 @@ pub struct CallFacts {
     pub unnamed: bool,
     /// `infoFlags`.
     pub flags: SnapshotFlags,
-    /// The seed: the index of the activation whose registers it has, and its ContextFlags.
+    /// The seed: the index of the activation whose registers it has, and its ContextFlags. An index beyond the activations
+    /// stands for any other registers, which the reference model does not cover.
     pub seed: Option<(usize, u32)>,
     /// SuspendRuntime is in force.
     pub suspended_by_profiler: bool,

@@ -4,7 +4,7 @@
 use super::CallFacts;
 use super::activations::{ActivationCode, ReferenceActivation, ThreadFacts};
 use super::entry::{Call, Decision, decide};
-use super::exceptions::{Handler, handler};
+use super::exceptions::Handler;
 use super::frames::{FrameRegisters, FrameTarget};
 use super::runtimes;
 use clr_codegen::{CallingConvention, FuncletKind};
@@ -62,7 +62,7 @@ pub fn expected(target: &ThreadFacts, question: &CallFacts) -> Option<ExpectedCa
     let suspended = call.is_other() && !question.suspended_by_profiler;
     let mut pass = Pass::new(target, start, flags);
     let ending = pass.go(start, suspended)?;
-    let Pass { mut callbacks, stops, .. } = pass;
+    let Pass { mut callbacks, stops, hidden_to, .. } = pass;
     // C-104, C-105.
     if let Some(wanted) = question.stop_at.map(|last| last as usize + 1)
         && wanted <= callbacks.len()
@@ -70,8 +70,12 @@ pub fn expected(target: &ThreadFacts, question: &CallFacts) -> Option<ExpectedCa
         callbacks.truncate(wanted);
         return Some(ExpectedCall::of(HResult::ABORTED.into(), callbacks));
     }
-    if ending == Ending::GivesUp {
-        return Some(ExpectedCall::of(HResult::FAIL.into(), callbacks));
+    match ending {
+        Ending::GivesUp => return Some(ExpectedCall::of(HResult::FAIL.into(), callbacks)),
+        Ending::Endless => return Some(ExpectedCall::of(Outcome::Endless, callbacks)),
+        // A handler's method is always found in a world.
+        Ending::Root if hidden_to.is_some() => return None,
+        Ending::Root => {}
     }
     // C-106, C-107.
     let is_2 = runtimes::is_framework_2(target.generation.family());
@@ -87,6 +91,8 @@ enum Ending {
     Root,
     /// The walk gives up (C-075).
     GivesUp,
+    /// The walk does not end (C-079).
+    Endless,
 }
 
 struct Pass<'s> {
@@ -149,6 +155,7 @@ impl<'s> Pass<'s> {
                         self.follow(activations.get(activation)?, ip, sets);
                         managed = Some(activation);
                     }
+                    FrameTarget::Unmanaged => return Some(Ending::Endless),
                     FrameTarget::Beyond => return None,
                 }
             }
@@ -194,7 +201,8 @@ impl<'s> Pass<'s> {
             return Some(is_marked);
         }
         self.hidden_to = None;
-        match handler(activations, index) {
+        match activation.handler {
+            Some(Handler::Beyond) => return None,
             Some(Handler::OutOfLine) => {}
             Some(Handler::Of(parent)) => self.hidden_to = Some(parent),
             None => {

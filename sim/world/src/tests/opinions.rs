@@ -10,7 +10,7 @@ use crate::{Build, StepEvent, ThreadStart, World};
 use clr_codegen::{FunctionIndex, Program, RuntimeCallKind};
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::{HResult, SnapshotRequest};
-use clr_runtime::{Context, OsThreadId, Outcome};
+use clr_runtime::{Context, OsThreadId, Outcome, Process, Suspension};
 use clr_walker::profiling::{SnapshotFlags, ThreadId};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -170,7 +170,9 @@ fn calls_are_refused_by_the_first_rule_that_applies() {
         assert_eq!((nothing.outcome, nothing.callbacks.len()), (HResult::OK.into(), 0));
         assert!(!expected(&target, &unnamed(Target)).unwrap().callbacks.is_empty());
         // C-017: while the runtime is being suspended.
-        let suspending = ThreadFacts { suspending: true, ..target.clone() };
+        let suspension = Suspension::Suspending(OsThreadId(9));
+        let suspending = Process { suspension, ..target.process };
+        let suspending = ThreadFacts { process: suspending, ..target.clone() };
         assert_eq!(outcome(&suspending, question(Managed, None)), returns(HResult::UNSAFE));
         assert_eq!(outcome(&suspending, plain), returns(HResult::OK));
         // C-018: the target forbids its suspension.

@@ -101,7 +101,8 @@ impl Unwinder<'_, '_> {
     /// Decodes code as the rest of an epilogue.
     fn read_epilogue(&self, function: &Function<'_, '_>, mut rva: u32) -> Option<Epilogue> {
         // A jump to a shared tail, or `rex ret`, is accepted only if there is a frame to leave.
-        let has_frame = function.offset_of(rva) >= function.prologue_size
+        let has_frame = !self.like_windows
+            && function.offset_of(rva) >= function.prologue_size
             && (function.has_codes || function.is_chained);
         let mut epilogue = Epilogue::default();
         if let Some((adjustment, len)) = self.adjustment(function, rva) {
@@ -255,6 +256,10 @@ impl Unwinder<'_, '_> {
         let target = base.wrapping_add(next.into()).wrapping_add_signed(distance.into());
         let inside = function.region.rva(target).filter(|target| function.range.contains(*target));
         let calls_itself = inside == Some(function.range.begin) && !function.is_chained;
+        if self.like_windows {
+            let leaves = calls_itself || inside.is_none() && !self.is_inner(function, target);
+            return leaves.then_some(Ending::Return);
+        }
         if (inside.is_none() || calls_itself) && self.may_be_called(target) {
             return Some(Ending::Return);
         }
@@ -262,6 +267,26 @@ impl Unwinder<'_, '_> {
             return Some(Ending::Return);
         }
         inside.filter(|_| has_frame).map(Ending::JumpInside)
+    }
+
+    /// Returns true if `address` is in another part of the function, and not at its begin.
+    fn is_inner(&self, function: &Function<'_, '_>, address: u64) -> bool {
+        let Some((region, rva)) = self.code.find(address) else { return false };
+        let part = region.functions().find(rva);
+        let part = part.and_then(|entry| Function::of_entry(region, entry).ok());
+        let begins = [part, Some(*function)].map(|part| self.begin(part?));
+        begins[0].is_some() && begins[0] == begins[1] && begins[0] != Some(rva)
+    }
+
+    /// Returns the begin of the function that a part belongs to.
+    fn begin(&self, mut part: Function<'_, '_>) -> Option<u32> {
+        for _ in 0..=CHAIN_LIMIT {
+            match self.parent(&part).ok()? {
+                Some(parent) => part = parent,
+                None => return Some(part.range.begin),
+            }
+        }
+        None
     }
 
     /// Returns true if no frame is set up at `address`. At the begin of one of gcc's cold parts,

@@ -70,6 +70,8 @@ pub struct Unwinder<'c, 'a> {
     code: &'c CodeMap<'a>,
     /// True if the code is of Unix, where SET_FPREG_LARGE exists.
     is_unix: bool,
+    /// True for the epilogues that Windows recognises, and no others.
+    like_windows: bool,
     bug: Option<Bug>,
 }
 
@@ -77,13 +79,19 @@ impl<'c, 'a> Unwinder<'c, 'a> {
     /// Creates an unwinder without a bug.
     #[must_use]
     pub const fn new(code: &'c CodeMap<'a>) -> Self {
-        Self { code, is_unix: false, bug: None }
+        Self { code, is_unix: false, like_windows: false, bug: None }
     }
 
     /// Makes the code that of Unix.
     #[must_use]
     pub const fn on_unix(self) -> Self {
         Self { is_unix: true, ..self }
+    }
+
+    /// Recognises epilogues as Windows does.
+    #[must_use]
+    pub const fn like_windows(self) -> Self {
+        Self { like_windows: true, ..self }
     }
 
     /// Plants this bug, and no other.

@@ -3,7 +3,7 @@
 
 mod allocation;
 mod compact;
-mod epilogue_iced;
+mod epilogues;
 mod every_instruction;
 mod external;
 mod funclets;

@@ -18,66 +18,27 @@ use clr_walker::registers::{self, Gpr, RegisterSet, Registers};
 use clr_walker::unwind::{self, Position, Rules, UnwindError, Unwinder};
 use thiserror::Error;
 
+/// The result of a step: the position of the caller's rip, with the walker's description of the step if there
+/// is one; or a description of the failure.
+pub type Stepped = Result<(Position, Option<unwind::Step>), String>;
+
 /// An unwinder under test.
 pub trait Step {
-    /// Unwinds `registers` from a frame to its caller, and returns the position of the caller's
-    /// rip.
-    ///
-    /// # Errors
-    /// A description of the failure.
-    fn step(
-        &self,
-        registers: &mut Registers,
-        position: Position,
-        memory: &Machine,
-    ) -> Result<Position, String>;
-
-    /// Does the same, and also returns the walker's description of the step if there is one.
-    ///
-    /// # Errors
-    /// A description of the failure.
-    fn telling_step(
-        &self,
-        registers: &mut Registers,
-        position: Position,
-        memory: &Machine,
-    ) -> Result<(Position, Option<unwind::Step>), String> {
-        Ok((self.step(registers, position, memory)?, None))
-    }
+    /// Unwinds `registers` from a frame to its caller.
+    fn step(&self, registers: &mut Registers, position: Position, memory: &Machine) -> Stepped;
 }
 
 impl Step for Unwinder<'_, '_> {
-    fn step(
-        &self,
-        registers: &mut Registers,
-        position: Position,
-        memory: &Machine,
-    ) -> Result<Position, String> {
-        Ok(self.telling_step(registers, position, memory)?.0)
-    }
-
-    fn telling_step(
-        &self,
-        registers: &mut Registers,
-        position: Position,
-        memory: &Machine,
-    ) -> Result<(Position, Option<unwind::Step>), String> {
-        match Unwinder::step(self, registers, position, memory) {
-            Ok(step) => Ok((step.caller, Some(step))),
-            Err(error) => Err(error.to_string()),
-        }
+    fn step(&self, registers: &mut Registers, position: Position, memory: &Machine) -> Stepped {
+        let step = Unwinder::step(self, registers, position, memory);
+        step.map(|step| (step.caller, Some(step))).map_err(|error| error.to_string())
     }
 }
 
 impl Step for mutants::Unwinder<'_, '_> {
-    fn step(
-        &self,
-        registers: &mut Registers,
-        position: Position,
-        memory: &Machine,
-    ) -> Result<Position, String> {
-        mutants::Unwinder::step(self, registers, position, memory)
-            .map_err(|error| format!("{error:?}"))
+    fn step(&self, registers: &mut Registers, position: Position, memory: &Machine) -> Stepped {
+        let step = mutants::Unwinder::step(self, registers, position, memory);
+        step.map(|caller| (caller, None)).map_err(|error| format!("{error:?}"))
     }
 }
 
@@ -112,15 +73,10 @@ impl<'c, 'a> ReferenceUnwinder<'c, 'a> {
 }
 
 impl Step for ReferenceUnwinder<'_, '_> {
-    fn step(
-        &self,
-        registers: &mut Registers,
-        position: Position,
-        memory: &Machine,
-    ) -> Result<Position, String> {
+    fn step(&self, registers: &mut Registers, position: Position, memory: &Machine) -> Stepped {
         if self.unix.knows(registers.rip, position) {
             let step = self.unix.step(registers, position, memory);
-            return step.map_err(|error| format!("{error:?}"));
+            return step.map(|caller| (caller, None)).map_err(|error| format!("{error:?}"));
         }
         Step::step(&self.windows, registers, position, memory)
     }
@@ -264,7 +220,7 @@ pub fn check_stack(
     let mut frames = Frames::default();
     for (depth, caller) in callers.iter().rev().enumerate() {
         let mut registers = frame;
-        let answer = unwinder.telling_step(&mut registers, position, run.machine());
+        let answer = unwinder.step(&mut registers, position, run.machine());
         let found = answer.as_ref().ok().map(|(position, _)| *position);
         let right = found == Some(caller.position) && is_right(&registers, caller, convention);
         let mistake = run.linked().cfi_mistake(frame.rip, position);

@@ -93,6 +93,13 @@ fn precise(program: &Program) -> Result<Checked, Failure> {
     every_instruction::precise(program, LIMIT)
 }
 
+fn second(program: &Program) -> Result<Checked, Failure> {
+    let linked = program.link()?;
+    let map = linked.code_map().unwrap();
+    let unwinder = ReferenceUnwinder::new(&linked, &map).unwrap();
+    every_instruction::walk(program, &linked, &unwinder, LIMIT)
+}
+
 #[test]
 fn whole_stacks_are_unwound_to_the_shadow_stack() {
     let (boundaries, frames) = for_programs(6000, Size::SMALL, precise);
@@ -113,16 +120,7 @@ fn deep_stacks_are_unwound_to_the_shadow_stack() {
 
 #[test]
 fn the_second_unwinder_agrees_with_the_shadow_stack() {
-    for_programs(2000, Size::SMALL, |program| {
-        let linked = program.link()?;
-        let map = linked.code_map().unwrap();
-        every_instruction::walk(
-            program,
-            &linked,
-            &ReferenceUnwinder::new(&linked, &map).unwrap(),
-            LIMIT,
-        )
-    });
+    for_programs(2000, Size::SMALL, second);
 }
 
 /// Returns the program with UNWIND_INFO of version 3 alone.
@@ -180,16 +178,7 @@ fn deep_stacks_of_unix_are_unwound_to_the_shadow_stack() {
 
 #[test]
 fn the_second_reader_of_cfi_agrees_with_the_shadow_stack() {
-    let (boundaries, frames) = for_programs(3000, UNIX, |program| {
-        let linked = program.link()?;
-        let map = linked.code_map().unwrap();
-        every_instruction::walk(
-            program,
-            &linked,
-            &ReferenceUnwinder::new(&linked, &map).unwrap(),
-            LIMIT,
-        )
-    });
+    let (boundaries, frames) = for_programs(3000, UNIX, second);
     assert!(frames > 2 * boundaries, "only {frames} frames in {boundaries} stacks");
 }
 

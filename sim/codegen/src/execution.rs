@@ -6,7 +6,8 @@ use crate::shadow_stack::{Broken, ShadowStack};
 use crate::{CodeKind, EntryForm, Format, FunctionIndex, MAX_SIGNAL_STACK, Unit};
 use crate::{LinkedProgram, Program, ReadBackError, THROW};
 use clr_machine::{
-    Access, Cause, Fault, Machine, MapError, Observer as _, PAGE_SIZE, Protection, StopReason,
+    Access, Cause, Fault, Machine, MapError, Observer as _, PAGE_SIZE, Protection, SplitMix64,
+    StopReason,
 };
 use clr_walker::image::Section;
 use clr_walker::image::elf::ElfImage;
@@ -421,15 +422,8 @@ fn put(
 /// Returns arbitrary register values, all different.
 #[must_use]
 pub fn initial_registers(seed: u64) -> Registers {
-    let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut x = state;
-        x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        x ^ x >> 31
-    };
-    let gpr = core::array::from_fn(|_| next());
-    let xmm = core::array::from_fn(|_| u128::from(next()) << 64 | u128::from(next()));
+    let mut random = SplitMix64(seed);
+    let gpr = core::array::from_fn(|_| random.draw());
+    let xmm = core::array::from_fn(|_| u128::from(random.draw()) << 64 | u128::from(random.draw()));
     Registers { rip: 0, gpr, xmm }
 }

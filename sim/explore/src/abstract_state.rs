@@ -1,13 +1,14 @@
 //! The state that deadlocks depend on, as a number: a guided search looks for new ones.
 
 use super::kernel::{Kernel, Waiting};
+use clr_machine::Fnv1a;
 use clr_runtime::Suspension;
 
 impl Kernel<'_> {
     /// Returns a hash of the state that deadlocks depend on.
     pub(super) fn abstract_state(&self) -> u64 {
-        let mut hash = 0xCBF2_9CE4_8422_2325_u64;
-        let mut add = |value: u64| hash = (hash ^ value).wrapping_mul(0x0100_0000_01B3);
+        let mut hash = Fnv1a::default();
+        let mut add = |value: u64| hash.add(value);
         let state = self.state.borrow();
         let world = self.world.borrow();
         let process = self.runtime.process.get();
@@ -47,6 +48,6 @@ impl Kernel<'_> {
                 add(u64::from(world.waits_for(index).is_some()));
             }
         }
-        hash
+        hash.finish()
     }
 }

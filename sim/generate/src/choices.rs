@@ -1,5 +1,7 @@
 //! Sources of a generator's decisions: a seed, or the bytes of a fuzzer.
 
+use clr_machine::SplitMix64;
+
 /// A source of decisions.
 ///
 /// The answer 0 leads to the smallest and plainest value: a source without entropy always answers
@@ -47,27 +49,20 @@ pub trait Choices {
     }
 }
 
-/// Decisions from a seed, the same on every platform. The generator is SplitMix64, for which every
-/// state is good.
+/// Decisions from a seed, the same on every platform.
 #[derive(Clone, Debug)]
-pub struct Seeded {
-    state: u64,
-}
+pub struct Seeded(SplitMix64);
 
 impl Seeded {
     /// Creates the decisions for a seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
-        Self { state: seed }
+        Self(SplitMix64(seed))
     }
 
     /// Returns the next 64 bits.
     pub const fn bits(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.0.draw()
     }
 }
 

@@ -45,6 +45,7 @@ mod flags;
 mod memory;
 mod observer;
 mod op;
+mod random;
 mod stop;
 mod vector;
 
@@ -53,6 +54,7 @@ pub use memory::{
     AccessKind, MAX_PAGES, MapError, MemoryAccess, PAGE_SIZE, Protection, Region, StaleSavePoint,
 };
 pub use observer::{Observer, Until};
+pub use random::{Fnv1a, SplitMix64};
 pub use stop::{Access, Cause, Fault, InstructionForm, StopReason};
 
 use clr_walker::memory::{Memory, Unreadable};

@@ -1,31 +1,20 @@
 //! Pseudo-random numbers, the same on every system.
 
-/// The distance of the generator's states.
-pub(super) const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+use clr_machine::SplitMix64;
 
-/// Returns a word whose bits all depend on all bits of another one: the end of a step of `SplitMix64`.
-pub(super) const fn finished(word: u64) -> u64 {
-    let mut mixed = word;
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
-}
-
-/// `SplitMix64` (Steele, Lea, Flood, OOPSLA 2014).
+/// The random numbers of one history.
 #[derive(Clone, Debug)]
-pub(super) struct Dice(u64);
+pub(super) struct Dice(SplitMix64);
 
 impl Dice {
     /// Creates the generator for history `number` of a seed.
     pub(super) fn new(seed: u64, number: u64) -> Self {
-        let mut mixed = Self(seed);
-        let base = mixed.next();
-        Self(base ^ number.wrapping_mul(0xA076_1D64_78BD_642F))
+        let base = SplitMix64(seed).draw();
+        Self(SplitMix64(base ^ number.wrapping_mul(0xA076_1D64_78BD_642F)))
     }
 
     pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(STEP);
-        finished(self.0)
+        self.0.draw()
     }
 
     /// Returns a number below `end`, or 0 if `end` is 0.
@@ -42,17 +31,6 @@ impl Dice {
 #[cfg(test)]
 mod tests {
     use super::Dice;
-
-    /// The first numbers of `SplitMix64` from 0 and from 1234567, as other implementations have them.
-    #[test]
-    fn the_generator_is_split_mix() {
-        let mut from = Dice(0);
-        let first = [from.next(), from.next(), from.next()];
-        assert_eq!(first, [0xE220_A839_7B1D_CDAF, 0x6E78_9E6A_A1B9_65F4, 0x06C4_5D18_8009_454F]);
-        let mut from = Dice(1_234_567);
-        let first = [from.next(), from.next()];
-        assert_eq!(first, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]);
-    }
 
     #[test]
     fn numbers_are_below_the_end_and_reach_it() {

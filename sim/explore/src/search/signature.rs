@@ -3,10 +3,10 @@
 //! If contents are known ([`Contents`]), it consists of them. Otherwise it stands for the partial order of the steps so far:
 //! two interleavings have the same one if they differ in the order of independent steps alone.
 
-use super::dice::{STEP, finished};
 use crate::content::Contents;
 use crate::footprint::{Footprint, Things};
 use crate::history::ThreadIndex;
+use clr_machine::SplitMix64;
 
 /// Number of bits of a footprint.
 const BITS: usize = Things::BITS as usize;
@@ -31,7 +31,7 @@ impl Default for Signature {
 
 /// Returns a word whose bits all depend on all bits of two others.
 const fn mix(one: u64, other: u64) -> u64 {
-    finished(one.rotate_left(23) ^ other.wrapping_mul(STEP))
+    SplitMix64::mixed(one.rotate_left(23) ^ other.wrapping_mul(SplitMix64::STEP))
 }
 
 /// Returns the places of the bits that are set, the lowest first.

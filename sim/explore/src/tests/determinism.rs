@@ -5,6 +5,7 @@ use super::{executing, executing_on};
 use crate::{Budget, Ending, Explorer, HistoryDetail, Limits, Setup, Strategy, TestedProcess};
 use crate::{LockKind, ThreadIndex, TurnEvent};
 use clr_codegen::{RuntimeCall, RuntimeCallKind, Statement};
+use clr_machine::Fnv1a;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::CallbackKind;
 use clr_walker::profiling::{
@@ -177,9 +178,8 @@ fn a_history_depends_on_its_number_alone() {
 
 /// Returns the FNV-1a hash of the texts of all events in histories.
 fn digest(endings: &[Ending]) -> u64 {
-    let mut hash = 0xCBF2_9CE4_8422_2325_u64;
-    let mut add = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
-    let mut words = |words: String| words.bytes().chain([b'\n']).for_each(&mut add);
+    let mut hash = Fnv1a::default();
+    let mut words = |words: String| hash.write(format!("{words}\n").as_bytes());
     for ending in endings {
         words(ending.schedule.to_string());
         words(format!("{} {}", ending.turns, ending.verdict.is_some()));
@@ -192,7 +192,7 @@ fn digest(endings: &[Ending]) -> u64 {
             }
         }
     }
-    hash
+    hash.finish()
 }
 
 /// A history is the same on every system, with words of each size. The digests change if turns or

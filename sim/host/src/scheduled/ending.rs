@@ -2,6 +2,7 @@
 
 use crate::report::Finding;
 use clr_explore::{Ending, Limits, NotedHistory, ProfilerRule, ScheduleString, Search, Verdict};
+use clr_machine::Fnv1a;
 use clr_scenario::Keyword as _;
 use core::fmt;
 
@@ -109,11 +110,10 @@ pub struct GuestEnding {
 impl GuestEnding {
     pub(super) fn of(ending: &Ending, findings: &[Finding]) -> Self {
         let turns = ending.history.iter().flat_map(|history| &history.turns);
-        let mut digest = 0xCBF2_9CE4_8422_2325_u64;
+        let mut digest = Fnv1a::default();
         for turn in turns {
-            for byte in format!("{} {} {:?}\n", turn.at, turn.thread.0, turn.events).bytes() {
-                digest = (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
-            }
+            let words = format!("{} {} {:?}\n", turn.at, turn.thread.0, turn.events);
+            digest.write(words.as_bytes());
         }
         let verdict = ending.verdict.as_ref().map(Verdict::fingerprint);
         let mut broken: Vec<_> = ending.broken.iter().map(|(_, rule)| *rule).collect();
@@ -123,7 +123,7 @@ impl GuestEnding {
             verdict: verdict.or_else(|| in_words(findings)),
             broken,
             turns: ending.turns,
-            digest,
+            digest: digest.finish(),
             schedule: ending.schedule.clone(),
             strayed: false,
             in_turn: ending.in_turn,

@@ -1,14 +1,12 @@
 //! Random numbers of a history: the same ones in each.
 
 use super::{carrier, objects};
+use clr_machine::SplitMix64;
 use std::ffi::c_void;
 
-/// Returns the word with this number: SplitMix64 (Steele, Lea and Flood, 2014).
+/// Returns the word with this number.
 const fn word(number: u64) -> u64 {
-    let mut word = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    word = (word ^ (word >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    word ^ (word >> 31)
+    SplitMix64::mixed(number.wrapping_mul(SplitMix64::STEP))
 }
 
 /// Fills a buffer. Returns false if this is no thread of a history.

@@ -11,6 +11,8 @@ pub mod win64;
 
 use clr_walker::registers::Registers;
 use flate2::read::GzDecoder;
+pub use records::Records;
+
 use records::Cursor;
 use std::io::Read;
 use thiserror::Error;

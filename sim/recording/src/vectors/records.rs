@@ -95,19 +95,32 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The records of a file, each with its length as first field.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Records<'a> {
-    first: Cursor<'a>,
-    pub(super) count: u32,
-}
-
 /// Function that reads the content of a record.
 pub(super) type Content<'a, T> = fn(&mut Cursor<'a>) -> Result<T, FormatError>;
 
-impl<'a> Records<'a> {
+/// The records of a file, each with its length as first field.
+#[derive(Debug)]
+pub struct Records<'a, T> {
+    first: Cursor<'a>,
+    count: u32,
+    read: Content<'a, T>,
+}
+
+impl<T> Copy for Records<'_, T> {}
+
+impl<T> Clone for Records<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<'a, T> Records<'a, T> {
     /// Creates `count` records from `first` to the end of the file. Only their lengths are checked.
-    pub(super) fn new(first: Cursor<'a>, count: u32) -> Result<Self, FormatError> {
+    pub(super) fn new(
+        first: Cursor<'a>,
+        count: u32,
+        read: Content<'a, T>,
+    ) -> Result<Self, FormatError> {
         let mut rest = first;
         for _ in 0..count {
             rest.record()?;
@@ -115,26 +128,36 @@ impl<'a> Records<'a> {
         if rest.at < rest.bytes.len() {
             return Err(FormatError::TrailingBytes { offset: rest.at });
         }
-        Ok(Self { first, count })
+        Ok(Self { first, count, read })
     }
 
-    fn next<T>(rest: &mut Cursor<'a>, read: Content<'a, T>) -> Result<T, FormatError> {
+    /// Returns the number of records.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Returns true if there are no records.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    fn next(&self, rest: &mut Cursor<'a>) -> Result<T, FormatError> {
         let start = rest.at;
         let mut record = rest.record()?;
-        let content = read(&mut record)?;
+        let content = (self.read)(&mut record)?;
         record.finish_record(start)?;
         Ok(content)
     }
 
-    /// Reads the records in order. The iteration ends after the first error.
-    pub(super) fn iter<T>(
-        self,
-        read: Content<'a, T>,
-    ) -> impl Iterator<Item = Result<T, FormatError>> + use<'a, T> {
-        let Self { first: mut rest, count: mut left } = self;
+    /// Reads the records in the order of the file. The iteration ends after the first error.
+    pub fn iter(&self) -> impl Iterator<Item = Result<T, FormatError>> + use<'a, T> {
+        let records = *self;
+        let Self { first: mut rest, count: mut left, .. } = records;
         std::iter::from_fn(move || {
             left = left.checked_sub(1)?;
-            let record = Self::next(&mut rest, read);
+            let record = records.next(&mut rest);
             if record.is_err() {
                 left = 0;
             }
@@ -142,14 +165,17 @@ impl<'a> Records<'a> {
         })
     }
 
-    pub(super) fn get<T>(self, n: usize, read: Content<'a, T>) -> Option<Result<T, FormatError>> {
-        if n >= self.count as usize {
+    /// Reads record `n`, counted from 0, or returns `None` if there are at most `n` records. Skips
+    /// the records before it by their lengths.
+    #[must_use]
+    pub fn get(&self, n: usize) -> Option<Result<T, FormatError>> {
+        if n >= self.len() {
             return None;
         }
         let mut rest = self.first;
         for _ in 0..n {
             rest.record().ok()?;
         }
-        Some(Self::next(&mut rest, read))
+        Some(self.next(&mut rest))
     }
 }

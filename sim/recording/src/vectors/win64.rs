@@ -7,6 +7,7 @@ use super::records::{Cursor, Records};
 use super::{FormatError, UnwindAnswer};
 use clr_walker::memory::Segment;
 use clr_walker::registers::Registers;
+use std::ops::Deref;
 
 const MAGIC: [u8; 8] = *b"W64UVEC1";
 
@@ -16,7 +17,7 @@ pub struct VectorFile<'a> {
     image_base: u64,
     size_of_image: u32,
     chains: u32,
-    records: Records<'a>,
+    records: Records<'a, Vector<'a>>,
 }
 
 impl<'a> VectorFile<'a> {
@@ -32,7 +33,8 @@ impl<'a> VectorFile<'a> {
         let count = cursor.u32()?;
         let chains = cursor.u32()?;
         cursor.zeroes(4)?;
-        Ok(Self { image_base, size_of_image, chains, records: Records::new(cursor, count)? })
+        let records = Records::new(cursor, count, Vector::read)?;
+        Ok(Self { image_base, size_of_image, chains, records })
     }
 
     /// Returns the load address of the image (VA), which is its preferred base.
@@ -52,29 +54,13 @@ impl<'a> VectorFile<'a> {
     pub const fn chains(&self) -> u32 {
         self.chains
     }
+}
 
-    /// Returns the number of vectors.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.records.count as usize
-    }
+impl<'a> Deref for VectorFile<'a> {
+    type Target = Records<'a, Vector<'a>>;
 
-    /// Returns true if there are no vectors.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.records.count == 0
-    }
-
-    /// Reads the vectors in the order of the file. The iteration ends after the first error.
-    pub fn iter(&self) -> impl Iterator<Item = Result<Vector<'a>, FormatError>> + use<'a> {
-        self.records.iter(Vector::read)
-    }
-
-    /// Reads vector `n`, counted from 0, or returns `None` if there are at most `n` vectors. Skips
-    /// the vectors before it by their lengths.
-    #[must_use]
-    pub fn get(&self, n: usize) -> Option<Result<Vector<'a>, FormatError>> {
-        self.records.get(n, Vector::read)
+    fn deref(&self) -> &Self::Target {
+        &self.records
     }
 }
 

@@ -7,6 +7,7 @@ use clr_codegen::{
     CallForm, CodeKind, EhClause, EhClauseKind, FrameRegister, FrameSet, Function, FunctionIndex,
     Program, RuntimeCallKind, Statement,
 };
+use clr_machine::SplitMix64;
 use clr_runtime::generation::Generation;
 use clr_runtime::thread::ThreadObject;
 use clr_runtime::{ExceptionState, FRAME_TOP};
@@ -39,16 +40,11 @@ pub(super) fn clause(kind: EhClauseKind, body: Vec<Statement>) -> EhClause {
     EhClause { kind, body }
 }
 
-/// A generator of numbers from a seed.
-struct Dice(u64);
+struct Dice(SplitMix64);
 
 impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut x = self.0;
-        x = (x ^ x >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (x ^ x >> 31) % sides
+    const fn roll(&mut self, sides: u64) -> u64 {
+        self.0.draw() % sides
     }
 }
 
@@ -63,7 +59,7 @@ struct Generated {
 
 impl Generated {
     fn program(seed: u64) -> Program {
-        let mut generated = Self { dice: Dice(seed), next_mark: 0 };
+        let mut generated = Self { dice: Dice(SplitMix64(seed)), next_mark: 0 };
         let mut functions = Vec::new();
         for index in 0..FUNCTIONS {
             let kind =

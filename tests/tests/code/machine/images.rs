@@ -1,7 +1,7 @@
 //! Tests of the machine with real code. Whole test functions of the recorded images run to their
 //! return, and recorded frames run to theirs, where the recording has the registers.
 
-use clr_machine::{AccessKind, Cpu, Machine, PAGE_SIZE, Protection, StopReason};
+use clr_machine::{AccessKind, Cpu, Machine, PAGE_SIZE, Protection, SplitMix64, StopReason};
 use clr_recording::vectors::win64::{Vector, VectorFile};
 use clr_recording::vectors::{DECOMPRESSED_LIMIT, decompress};
 use clr_tests::oracle_images;
@@ -19,18 +19,6 @@ const LIMIT: u64 = 200_000_000;
 const FRAME_LIMIT: u64 = 1_000_000;
 /// Maximum stack depth in bytes of a recorded frame's callees.
 const DEPTH: u64 = 0x10_0000;
-
-/// A pseudo-random number generator (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let x = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        x ^ x >> 31
-    }
-}
 
 fn field(data: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(data[at..at + 4].try_into().unwrap())
@@ -78,20 +66,20 @@ fn call(
     machine: &mut Machine,
     address: u64,
     k: u64,
-    random: &mut Random,
+    random: &mut SplitMix64,
 ) -> (StopReason, Registers) {
     let rsp = STACK.end - 0x1008;
     let mut before = Registers { rip: BACK, ..Registers::default() };
     for value in &mut before.gpr {
-        *value = random.next();
+        *value = random.draw();
     }
     for value in &mut before.xmm {
-        *value = u128::from(random.next()) << 64 | u128::from(random.next());
+        *value = u128::from(random.draw()) << 64 | u128::from(random.draw());
     }
     before.set(Gpr::Rsp, rsp);
     before.set(Gpr::Rcx, k);
-    before.set(Gpr::Rdx, random.next() & 0xFFFF);
-    before.set(Gpr::R8, random.next() & 0xFF);
+    before.set(Gpr::Rdx, random.draw() & 0xFFFF);
+    before.set(Gpr::R8, random.draw() & 0xFF);
     machine.write(rsp, &BACK.to_le_bytes()).unwrap();
     machine.cpu_mut().set_registers(&Registers { rip: address, ..before });
     machine.cpu_mut().set_rflags(0);
@@ -141,7 +129,7 @@ fn run_image<'a>(name: &str, data: &'a [u8]) -> Calls<'a> {
             machine.restore(&fresh).unwrap();
             // The seed is the same for all images that have a test of that name.
             let seed = test.bytes().fold(k, |seed, byte| seed.wrapping_mul(31) + u64::from(byte));
-            let (stop, expected) = call(&mut machine, address, k, &mut Random(seed));
+            let (stop, expected) = call(&mut machine, address, k, &mut SplitMix64(seed));
             done.results.push((test, k, result(test, machine.cpu())));
             let what = format!("{name}, {test}({k}): {stop}");
             assert_eq!(stop, StopReason::Trap { address: BACK, id: 1 }, "{what}");

@@ -22,7 +22,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("clr-runtime", &["clr-walker", "clr-machine", "clr-codegen"]),
     ("clr-world", &["clr-walker", "clr-machine", "clr-codegen", "clr-runtime"]),
     ("clr-recording", &["clr-walker", "clr-machine", "clr-runtime"]),
-    ("clr-generate", &["clr-walker", "clr-codegen", "clr-runtime", "clr-world"]),
+    ("clr-generate", &["clr-walker", "clr-machine", "clr-codegen", "clr-runtime", "clr-world"]),
     (
         "clr-explore",
         &["clr-coroutine", "clr-walker", "clr-machine", "clr-codegen", "clr-runtime", "clr-world"],

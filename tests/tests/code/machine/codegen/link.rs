@@ -6,6 +6,7 @@ use clr_codegen::{
     WindowsMistake,
 };
 use clr_generate::{Seeded, Size};
+use clr_machine::Fnv1a;
 use clr_walker::unwind::Position;
 use core::fmt::Write as _;
 
@@ -154,16 +155,14 @@ fn windows_takes_a_call_at_the_end_for_the_next_function() {
 
 /// Returns FNV-1a of the bytes of all images and heaps.
 fn digest(linked: &LinkedProgram) -> String {
-    let mut hash = 0xCBF2_9CE4_8422_2325_u64;
+    let mut hash = Fnv1a::default();
     for unit in &linked.units {
         for bytes in [&unit.bytes, &unit.runtime_functions, &unit.cells.1, &unit.nibble_map.bytes()]
         {
-            for byte in bytes {
-                hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
-            }
+            hash.write(bytes);
         }
     }
-    format!("{hash:016x}")
+    format!("{:016x}", hash.finish())
 }
 
 #[test]

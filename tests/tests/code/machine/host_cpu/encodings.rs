@@ -98,7 +98,7 @@ pub(crate) fn encodings(code: Code) -> Vec<Encoding> {
     {
         return Vec::new();
     }
-    let mut random = Random(code as u64);
+    let mut random = Random::new(code as u64);
     let immediates = immediates(info.op_kinds(), &mut random);
     let in_memory = info.op_kinds().iter().any(|kind| may_be_memory(*kind));
     let in_register = !info.op_kinds().iter().any(|kind| is_memory(*kind));

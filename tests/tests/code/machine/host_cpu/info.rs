@@ -224,7 +224,7 @@ fn accesses_are_those_that_iced_reports() {
     for code in Code::values() {
         for (n, encoding) in encodings(code).iter().enumerate() {
             let seed = code as u64 * 64 + n as u64;
-            let mut random = Random(seed);
+            let mut random = Random::new(seed);
             if !is_known(&mut machine, encoding, &sample(encoding, 0)) {
                 continue;
             }

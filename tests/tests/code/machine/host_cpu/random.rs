@@ -1,15 +1,18 @@
 //! Pseudo-random numbers, and values at which operations may overflow, round or be special.
 
-/// A random number generator (splitmix64).
+use clr_machine::SplitMix64;
+
+/// A generator of values.
 #[derive(Clone, Debug)]
-pub(crate) struct Random(pub(crate) u64);
+pub(crate) struct Random(SplitMix64);
 
 impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let x = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        x ^ x >> 31
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(SplitMix64(seed))
+    }
+
+    pub(crate) const fn next(&mut self) -> u64 {
+        self.0.draw()
     }
 
     /// Returns a number below `end`.

@@ -21,7 +21,7 @@ const CANONICAL: u64 = 0x7FFF_FFFF_FFFF;
 /// Returns random registers, flags and window. State that does not matter to an instruction keeps
 /// these values.
 pub(crate) fn background(seed: u64, rip: u64) -> Start {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let gpr = core::array::from_fn(|_| random.next());
     let xmm = core::array::from_fn(|_| random.wide());
     let flags = random.next() & FLAGS;
@@ -35,7 +35,7 @@ pub(crate) fn background(seed: u64, rip: u64) -> Start {
 /// Returns a state to execute the instruction in, which depends on the seed.
 pub(crate) fn sample(encoding: &Encoding, seed: u64) -> Start {
     let i = &encoding.instruction;
-    let mut random = Random(!seed);
+    let mut random = Random::new(!seed);
     let mut start = background(seed, encoding.at);
     let elements = elements(i, &mut random);
     let bits = operand_bits(i);

@@ -63,7 +63,7 @@ fn variants(name: &str) -> u64 {
 
 /// Calls a test, and returns the number of its instructions.
 fn call(machine: &mut Machine, host: &mut Host, address: u64, k: u64) -> Result<u32, String> {
-    let mut random = Random(address ^ k);
+    let mut random = Random::new(address ^ k);
     let mut state = State {
         rip: address,
         gpr: core::array::from_fn(|_| random.next()),

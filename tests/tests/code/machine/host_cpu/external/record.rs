@@ -135,7 +135,7 @@ pub(crate) fn record() {
     }
     let supply = Supply::new(&mut machine);
     for seed in 0..SEQUENCES {
-        let program = supply.program(&mut Random(!seed));
+        let program = supply.program(&mut Random::new(!seed));
         record_sequence(&mut host, &program, seed as u32, &mut writer);
     }
     let mut file = GzEncoder::new(Vec::new(), Compression::best());

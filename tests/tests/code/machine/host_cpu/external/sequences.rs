@@ -20,7 +20,7 @@ pub(super) const STEPS: usize = 1000;
 /// Returns the initial state of a program: the registers that it relies on point into the window.
 pub(super) fn start(seed: u64) -> Start {
     let mut start = background(seed, CODE);
-    let mut random = Random(seed ^ 0x5EED);
+    let mut random = Random::new(seed ^ 0x5EED);
     for value in &mut start.state.gpr {
         *value = random.integer(64);
     }
@@ -114,7 +114,7 @@ fn programs_step_as_on_the_host() {
     let mut instructions = 0;
     let count = clr_tests::cases(1500);
     for seed in 0..u64::from(count) {
-        let program = supply.program(&mut Random(seed));
+        let program = supply.program(&mut Random::new(seed));
         let result = lockstep(&mut machine, &mut host, &program, &start(seed));
         instructions += result.as_ref().copied().unwrap_or(0);
         complaints.add(result.map(|_| ()).map_err(|e| format!("sequence {seed}: {e}")));

@@ -10,6 +10,7 @@ pub mod loaded;
 pub mod lookups;
 pub mod mixed;
 pub mod mutants;
+pub mod peers;
 pub mod recorded;
 pub mod scheduled;
 pub mod shape;

@@ -2,14 +2,14 @@
 
 use crate::scripted::Scripted;
 use clr_runtime::Runtime;
+use clr_tests::peers::framehop::{Sections, reader};
 use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::memory::Memory;
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::{Cache, Position, Unwinder};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
-use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, ModuleSectionInfo, Unwinder as _};
+use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
 use std::hint::black_box;
-use std::ops::Range;
 
 /// Page size in bytes: segments of libraries begin at multiples of it.
 const PAGE: usize = 0x1000;
@@ -62,54 +62,6 @@ pub(crate) fn cached(
 
 pub(crate) type Framehop = UnwinderX86_64<Vec<u8>>;
 
-/// Code with a function table in the form that framehop asks for.
-struct Table {
-    base: u64,
-    text: Vec<u8>,
-    pdata: Vec<u8>,
-    unwind_data: (u32, Vec<u8>),
-}
-
-impl Table {
-    fn new(region: &CodeRegion<'_>) -> Self {
-        let entries: Vec<_> = region.functions().iter().collect();
-        let words = entries.iter().flat_map(|entry| [entry.begin, entry.end, entry.unwind_info]);
-        let at = entries.iter().map(|entry| entry.unwind_info).min().expect("it has functions");
-        let bytes = |rva| region.bytes_from(rva).expect("it is there").to_vec();
-        Self {
-            base: region.base(),
-            text: bytes(0),
-            pdata: words.flat_map(u32::to_le_bytes).collect(),
-            unwind_data: (at, bytes(at)),
-        }
-    }
-}
-
-impl ModuleSectionInfo<Vec<u8>> for Table {
-    fn base_svma(&self) -> u64 {
-        self.base
-    }
-
-    fn section_svma_range(&mut self, name: &[u8]) -> Option<Range<u64>> {
-        let (rva, len) = match name {
-            b".text" => (0, self.text.len()),
-            b".xdata" => (self.unwind_data.0, self.unwind_data.1.len()),
-            _ => return None,
-        };
-        let start = self.base + u64::from(rva);
-        Some(start..start + len as u64)
-    }
-
-    fn section_data(&mut self, name: &[u8]) -> Option<Vec<u8>> {
-        match name {
-            b".text" => Some(self.text.clone()),
-            b".pdata" => Some(self.pdata.clone()),
-            b".xdata" => Some(self.unwind_data.1.clone()),
-            _ => None,
-        }
-    }
-}
-
 /// Returns the sections of a library: .eh_frame_hdr on the page after the code points to .eh_frame.
 fn library(region: &CodeRegion<'_>) -> ExplicitModuleSectionInfo<Vec<u8>> {
     let text = region.bytes_from(PAGE as u32).expect("it has code");
@@ -140,7 +92,8 @@ pub(crate) fn framehop_unwinder(runtime: &Runtime<'_>) -> Framehop {
         unwinder.add_module(if region.cfi().is_some() {
             Module::new(name, range, base, library(region))
         } else {
-            Module::new(name, range, base, Table::new(region))
+            let sections = Sections::of(region).expect("it has functions");
+            Module::new(name, range, base, sections)
         });
     }
     unwinder
@@ -153,7 +106,7 @@ pub(crate) fn framehop(
     memory: &impl Memory,
     cache: &mut CacheX86_64,
 ) -> usize {
-    let mut read = |address| memory.read_u64(address).map_err(|_| ());
+    let mut read = reader(memory);
     let (rsp, rbp) = (start.rsp(), start.get(Gpr::Rbp));
     let mut registers = UnwindRegsX86_64::new(start.rip, rsp, rbp);
     let mut address = Some(FrameAddress::from_instruction_pointer(start.rip));

@@ -2,13 +2,11 @@
 
 use crate::images::{FramehopSections, Image, Images};
 use crate::stacks::{Frame, Lookup, Stack};
+use clr_tests::peers;
 use clr_walker::code_map::CodeMap;
-use clr_walker::memory::{Memory as _, Segment};
-use clr_walker::registers::Registers;
 use clr_walker::unwind::{Cache, Position, Unwinder};
-use framehop::x86_64::{CacheX86_64, Reg, UnwindRegsX86_64, UnwinderX86_64};
+use framehop::x86_64::{CacheX86_64, UnwinderX86_64};
 use framehop::{FrameAddress, Module, Unwinder as _};
-use pe_unwind_info::x86_64::{FunctionTableEntries, Register, UnwindState, XmmRegister};
 use std::hint::black_box;
 
 /// A function that fills the slice with a stack's callers from the innermost on, and returns their
@@ -172,8 +170,8 @@ fn framehop_walk(
     callers: &mut [Frame],
 ) -> usize {
     let memory = stack.memory();
-    let mut read = |address| memory.read_u64(address).map_err(|_| ());
-    let mut registers = framehop_registers(&stack.start);
+    let mut read = peers::framehop::reader(&memory);
+    let mut registers = peers::framehop::registers(&stack.start);
     let mut address = FrameAddress::from_instruction_pointer(stack.start.rip);
     let mut found = 0;
     for caller in callers {
@@ -188,62 +186,11 @@ fn framehop_walk(
     found
 }
 
-fn framehop_registers(registers: &Registers) -> UnwindRegsX86_64 {
-    const IN_ENCODING_ORDER: [Reg; 16] = [
-        Reg::RAX,
-        Reg::RCX,
-        Reg::RDX,
-        Reg::RBX,
-        Reg::RSP,
-        Reg::RBP,
-        Reg::RSI,
-        Reg::RDI,
-        Reg::R8,
-        Reg::R9,
-        Reg::R10,
-        Reg::R11,
-        Reg::R12,
-        Reg::R13,
-        Reg::R14,
-        Reg::R15,
-    ];
-    let mut theirs = UnwindRegsX86_64::new(registers.rip, 0, 0);
-    for (register, value) in IN_ENCODING_ORDER.into_iter().zip(registers.gpr) {
-        theirs.set(register, value);
-    }
-    theirs
-}
-
-/// The registers and the memory, which pe-unwind-info leaves to its user.
-struct State<'m> {
-    gpr: [u64; 16],
-    xmm: [u128; 16],
-    memory: Segment<'m>,
-}
-
-impl UnwindState for State<'_> {
-    fn read_register(&mut self, register: Register) -> u64 {
-        self.gpr[register as usize]
-    }
-
-    fn read_stack(&mut self, address: u64) -> Option<u64> {
-        self.memory.read_u64(address).ok()
-    }
-
-    fn write_register(&mut self, register: Register, value: u64) {
-        self.gpr[register as usize] = value;
-    }
-
-    fn write_xmm_register(&mut self, register: XmmRegister, value: u128) {
-        self.xmm[register as usize] = value;
-    }
-}
-
 fn pe_unwind_info(images: &Images) -> Walk<'_> {
     Box::new(|stack, callers| {
-        let Registers { mut rip, gpr, .. } = stack.start;
-        let mut state = State { gpr, xmm: [0; 16], memory: stack.memory() };
-        state.xmm[6..].copy_from_slice(&stack.start.xmm);
+        let memory = stack.memory();
+        let mut rip = stack.start.rip;
+        let mut state = peers::pe_unwind_info::State::new(&stack.start, &memory);
         let mut found = 0;
         for caller in callers {
             // A return address may be after the function that made the call, as framehop and
@@ -251,15 +198,13 @@ fn pe_unwind_info(images: &Images) -> Walk<'_> {
             let address = if found == 0 { rip } else { rip - 1 };
             let Some((image, rva)) = images.find(address) else { break };
             let sections = image.sections;
-            let entries = FunctionTableEntries::parse(sections.pdata);
-            let unwound =
-                entries.unwind_frame(&mut state, move |rva| sections.bytes_from(rva), rva);
+            let unwound = state.unwind(sections.pdata, move |rva| sections.bytes_from(rva), rva);
             let Some(caller_rip) = unwound else { break };
             rip = caller_rip;
-            *caller = Frame { rip, rsp: state.read_register(Register::RSP) };
+            *caller = Frame { rip, rsp: state.rsp() };
             found += 1;
         }
-        black_box((&state.gpr, &state.xmm));
+        black_box(&state);
         found
     })
 }

@@ -2,8 +2,8 @@
 //! no others.
 
 use super::{BASE, RETURN_ADDRESS, Stack, caller, functions, sample, truth};
+use clr_tests::peers::framehop::reader;
 use clr_walker::image::macho::MachoImage;
-use clr_walker::memory::Memory as _;
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
@@ -76,7 +76,7 @@ fn is_right(unwinder: &UnwinderX86_64<&[u8]>, address: FrameAddress, frame: &Fra
     let rbp = frame.rbp.unwrap_or(own);
     let mut registers = UnwindRegsX86_64::new(address.address(), frame.rsp, rbp);
     let stack = Stack(frame);
-    let mut read = |address| stack.read_u64(address).map_err(|_| ());
+    let mut read = reader(&stack);
     let cache = &mut CacheX86_64::new();
     let found = unwinder.unwind_frame(address, &mut registers, cache, &mut read);
     found == Ok(Some(RETURN_ADDRESS))

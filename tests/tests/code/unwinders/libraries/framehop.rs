@@ -1,15 +1,13 @@
 //! Comparison with framehop, which restores rip, rsp and rbp.
 
 use crate::unwinders::libraries::{BASE, Computed, map, registers};
+use clr_tests::peers::framehop::{elf, reader};
 use clr_walker::cfi::{CfaRule, CfiTable, Column, RegisterRule, Row};
-use clr_walker::image::Section;
 use clr_walker::image::elf::ElfImage;
-use clr_walker::memory::Memory as _;
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::{Position, UnwindError, Unwinder};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
-use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
-use std::ops::Range;
+use framehop::{FrameAddress, Module, Unwinder as _};
 
 /// Counts of the compared steps.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,7 +41,7 @@ pub(crate) fn check(name: &str, image: &ElfImage<'_>) -> Counts {
                 let mut registers =
                     UnwindRegsX86_64::new(before.rip, before.rsp(), before.get(Gpr::Rbp));
                 let address = FrameAddress::from_instruction_pointer(before.rip);
-                let mut read = |address| Computed.read_u64(address).map_err(|_| ());
+                let mut read = reader(&Computed);
                 let mut cache = CacheX86_64::new();
                 let found = theirs.unwind_frame(address, &mut registers, &mut cache, &mut read);
                 let mut after = before;
@@ -84,25 +82,8 @@ fn is_beyond(row: &Row, table: &CfiTable<'_>) -> bool {
 }
 
 fn module<'a>(image: &ElfImage<'a>) -> UnwinderX86_64<&'a [u8]> {
-    let cfi = image.cfi();
-    let range = |section: &Section<'_>| -> Range<u64> {
-        let start = image.preferred_base() + u64::from(section.rva);
-        start..start + section.bytes.len() as u64
-    };
-    let sections = ExplicitModuleSectionInfo {
-        base_svma: image.preferred_base(),
-        text_svma: cfi.text.map(|rva| {
-            let start = image.preferred_base() + u64::from(rva);
-            start..image.preferred_base() + u64::from(image.size())
-        }),
-        eh_frame_svma: cfi.eh_frame.as_ref().map(range),
-        eh_frame: cfi.eh_frame.map(|section| section.bytes),
-        eh_frame_hdr_svma: cfi.eh_frame_hdr.as_ref().map(range),
-        eh_frame_hdr: cfi.eh_frame_hdr.map(|section| section.bytes),
-        ..ExplicitModuleSectionInfo::default()
-    };
     let mut unwinder = UnwinderX86_64::new();
     let range = BASE..BASE + u64::from(image.size());
-    unwinder.add_module(Module::new("library".into(), range, BASE, sections));
+    unwinder.add_module(Module::new("library".into(), range, BASE, elf(image)));
     unwinder
 }

@@ -3,10 +3,9 @@
 use crate::unwinders::others::Answer;
 use crate::unwinders::others::code::Code;
 use clr_machine::Machine;
-use clr_walker::memory::Memory as _;
+use clr_tests::peers::pe_unwind_info::State;
 use clr_walker::registers::Registers;
 use clr_walker::unwind::Position;
-use pe_unwind_info::x86_64::{FunctionTableEntries, Register, UnwindState, XmmRegister};
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
@@ -35,31 +34,6 @@ fn quiet<T>(function: impl FnOnce() -> T) -> std::thread::Result<T> {
 /// pe-unwind-info, whose user must find the image.
 pub(crate) struct PeUnwindInfo<'a>(&'a [Code<'a>]);
 
-/// The registers and the memory, which pe-unwind-info leaves to its user.
-struct State<'m> {
-    gpr: [u64; 16],
-    xmm: [u128; 16],
-    memory: &'m Machine,
-}
-
-impl UnwindState for State<'_> {
-    fn read_register(&mut self, register: Register) -> u64 {
-        self.gpr[register as usize]
-    }
-
-    fn read_stack(&mut self, address: u64) -> Option<u64> {
-        self.memory.read_u64(address).ok()
-    }
-
-    fn write_register(&mut self, register: Register, value: u64) {
-        self.gpr[register as usize] = value;
-    }
-
-    fn write_xmm_register(&mut self, register: XmmRegister, value: u128) {
-        self.xmm[register as usize] = value;
-    }
-}
-
 impl<'a> PeUnwindInfo<'a> {
     pub(crate) const fn new(all: &'a [Code<'a>]) -> Self {
         Self(all)
@@ -78,13 +52,9 @@ impl<'a> PeUnwindInfo<'a> {
             Position::ReturnAddress => frame.rip - 1,
         };
         let (code, rva) = Code::find(self.0, address)?;
-        let mut state = State { gpr: frame.gpr, xmm: [0; 16], memory };
-        state.xmm[6..].copy_from_slice(&frame.xmm);
-        let entries = FunctionTableEntries::parse(code.pdata.as_deref().unwrap_or_default());
-        let unwind = || entries.unwind_frame(&mut state, |rva| code.bytes_from(rva), rva);
-        let rip = quiet(unwind).ok()??;
-        let mut registers = Registers { rip, gpr: state.gpr, xmm: [0; 10] };
-        registers.xmm.copy_from_slice(&state.xmm[6..]);
-        Some(Answer { registers, has_xmm: true })
+        let mut state = State::new(frame, memory);
+        let pdata = code.pdata.as_deref().unwrap_or_default();
+        let rip = quiet(|| state.unwind(pdata, |rva| code.bytes_from(rva), rva)).ok()??;
+        Some(Answer { registers: state.registers(rip), has_xmm: true })
     }
 }

@@ -1,0 +1,4 @@
+//! Unwinders of other projects, on our registers, memory and code.
+
+pub mod framehop;
+pub mod pe_unwind_info;

@@ -1,5 +1,6 @@
 //! The tool as its user sees it, run in this process: under an emulator there is no other.
 
+mod as_tests;
 mod begin;
 mod clauses;
 mod compare;
@@ -20,7 +21,6 @@ mod run;
 mod runtimes;
 mod schema;
 mod show;
-mod test_dir;
 mod texts;
 mod trace;
 
@@ -184,7 +184,6 @@ fn help_is_the_same_everywhere() {
         ("help_clauses", &["clauses", "--help"]),
         ("help_explore", &["explore", "--help"]),
         ("help_replay", &["replay", "--help"]),
-        ("help_timeline", &["timeline", "--help"]),
         ("help_host", &["host", "--help"]),
         ("help_cat", &["cat", "--help"]),
         ("help_completions", &["completions", "--help"]),

@@ -49,7 +49,7 @@ pub use self::proptest::{
 #[cfg(feature = "arbitrary")]
 pub use arbitrary::SmallProgram;
 pub use choices::{Choices, Seeded};
-pub use fewer::{minimize_bytes, minimize_list};
+pub use fewer::minimize_list;
 pub use generate::program;
 pub use measure::Measure;
 pub use repaired::{repaired_program, repaired_world};

@@ -175,11 +175,6 @@ impl Report {
         self.calls.get(method).copied().unwrap_or_default()
     }
 
-    /// Returns the methods that were called and are not simulated: they answered `E_NOTIMPL`.
-    pub fn not_simulated_calls(&self) -> impl Iterator<Item = (&'static str, u32)> {
-        self.not_simulated.iter().map(|(method, count)| (*method, *count))
-    }
-
     /// Returns what was wrong, in order.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {

@@ -2,7 +2,6 @@
 
 use crate::output::Replacing;
 use clap::{Args, ValueEnum};
-use clap_complete::Shell;
 use std::path::PathBuf;
 
 const CAT_EXAMPLES: &str = "\
@@ -73,8 +72,8 @@ pub(crate) struct CatArgs {
 #[command(after_help = COMPLETIONS_EXAMPLES)]
 pub(crate) struct CompletionsArgs {
     /// The shell
-    #[arg(value_name = "SHELL")]
-    pub(crate) shell: Shell,
+    #[arg(value_name = "SHELL", value_parser = ["bash", "elvish", "fish", "powershell", "zsh"])]
+    pub(crate) shell: String,
 }
 
 /// Print the manual page, or write one for each command.

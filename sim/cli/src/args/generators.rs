@@ -1,12 +1,10 @@
 //! Arguments of the commands that make texts: `generate`, `minimize`.
 
-use super::sets;
+use super::On;
 use crate::output::Replacing;
 use clap::{Args, ValueEnum};
 use clr_runtime::clause::Clause;
-use clr_runtime::generation::Generations;
 use clr_runtime::profiling::HResult;
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 const GENERATE_EXAMPLES: &str = "\
@@ -23,42 +21,27 @@ Exit codes:
 
 const MINIMIZE_EXAMPLES: &str = "\
 Examples:
-  clrsim minimize my/crash-1a2b -o my.kdl
   clrsim minimize my/large.kdl -o my/small.kdl
   clrsim minimize my/large.kdl --hresult 0x8013135F -o my/small.kdl
   clrsim minimize my/large.kdl --hresult E_FAIL --clause C-039 -o my/small.kdl
 
-The input is a text, or what a fuzz target was given. Without --target it is that of the folder that
-the input lies in, as fuzzers name folders; else what can be read as a text is of fixture_text, and
-all other bytes are of snapshot.
-
 A text that fails is made smaller as long as it fails in the same way: the same kinds of
 differences, decided by the same clauses, in a snapshot, a walk of a stop or a mixed walk. One of
 which histories are searched, as clrsim explore does it, is made smaller as long as one of them
-fails in the same way; the string of that history is written, too. Bytes of scenario are made
-smaller as long as a call does not come out as the model says; those for which all do, and those of
-snapshot, as long as the call ends as it did. With --hresult or --clause, whatever the input is, it
+fails in the same way; the string of that history is written, too. With --hresult or --clause a text
 is made smaller as long as some snapshot ends so, or has the clause in its story, and for the same
 reason: the clauses that decided it. Expectations are kept where they still hold, and never changed.
-
-A command after -- is run with a file behind its other arguments, for findings of every target:
-
-  clrsim minimize crash-1a2b --target pe_image -o small -- path/of/built/pe_image
-
-The input is made smaller as long as the command fails in the same way: it panics at the same place
-with the same message, apart from numbers and quoted words, or the summary of its sanitizer is the
-same, or else its exit code or signal. If the output is called *.kdl, the program or stack in the
-input is made smaller as a text, for commands that take texts, such as fixture_text. With any other
-name it is made smaller as bytes.
 
 Nothing grows: the written text has no more lines and no more bytes than the text that was given,
 which is written as it is if no smaller one is found. The dropped parts are printed.
 
+Bytes that a fuzz target fails on are made smaller by cargo fuzz tmin TARGET FILE.
+
 Exit codes:
-  0  the smallest input was written
-  1  the input does not fail, or nothing in it ends so: there is nothing to keep
-  2  the arguments are wrong, the input is missing or cannot be run, or the file is there already
-130  Ctrl-C ended the search: the smallest input so far was written";
+  0  the smallest text was written
+  1  the text does not fail, or nothing in it ends so: there is nothing to keep
+  2  the arguments are wrong, the text is missing or cannot be run, or the file is there already
+130  Ctrl-C ended the search: the smallest text so far was written";
 
 const FROM_RECORDING_EXAMPLES: &str = "\
 Examples:
@@ -94,47 +77,6 @@ pub(crate) enum GenerateKind {
     Stack,
     /// A program without a runtime, with walks where it stops
     Program,
-}
-
-/// The fuzz target that an input was given to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "snake_case")]
-pub(crate) enum FuzzTarget {
-    /// A thread set up by hand, and a call about it
-    Snapshot,
-    /// A program that goes through the runtime, how far its threads go, and a call
-    Scenario,
-    /// A text
-    FixtureText,
-    /// A program without a runtime
-    Program,
-    /// A thread or a program, and walks of whole stacks
-    MixedWalk,
-    /// A program, a profiler and scheduling choices
-    Schedule,
-    /// Calls of a profiler
-    HostCalls,
-    /// Recorded walks
-    Recording,
-    /// A file of vectors
-    VectorFile,
-    /// A function table, unwind data and registers
-    UnwindInfo,
-    /// Call frame information and registers
-    EhFrame,
-    /// Compact unwind information, code and registers
-    CompactUnwind,
-    /// A PE image
-    PeImage,
-    /// An ELF or Mach-O image
-    ElfImage,
-}
-
-impl FuzzTarget {
-    /// Returns the target's name in arguments, which is that of its folders and of its binary.
-    pub(crate) fn name(self) -> String {
-        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
-    }
 }
 
 /// Results without an HRESULT that `--hresult` accepts too.
@@ -210,19 +152,15 @@ fn walk(text: &str) -> Result<u32, String> {
         .map_err(|_| "say a number, such as 7, or a name, such as `FILE walk 7`".to_owned())
 }
 
-/// Make a text or a fuzzer's input smaller as long as it still fails.
+/// Make a text smaller as long as it still fails.
 #[derive(Debug, Args)]
 #[command(after_help = MINIMIZE_EXAMPLES)]
 pub(crate) struct MinimizeArgs {
-    /// A text (*.kdl), or a fuzzer's input
-    #[arg(value_name = "INPUT")]
+    /// A text (*.kdl)
+    #[arg(value_name = "TEXT")]
     pub(crate) input: PathBuf,
 
-    /// The fuzz target that the input was given to
-    #[arg(long, value_name = "TARGET")]
-    pub(crate) target: Option<FuzzTarget>,
-
-    /// The file to write: a text if it is called *.kdl
+    /// The file to write (*.kdl)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
 
@@ -238,11 +176,6 @@ pub(crate) struct MinimizeArgs {
     #[arg(long, value_name = "CLAUSE")]
     pub(crate) clause: Option<Clause>,
 
-    /// The runtimes to look at [default: all]
-    #[arg(long, value_name = "RUNTIMES", value_parser = sets)]
-    pub(crate) on: Option<Generations>,
-
-    /// The command that fails on the input, such as a built fuzz target; the file is its last argument
-    #[arg(last = true, value_name = "COMMAND", conflicts_with_all = ["hresult", "clause", "on"])]
-    pub(crate) command: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) on: On,
 }

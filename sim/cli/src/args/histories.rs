@@ -1,10 +1,9 @@
-//! Arguments of the commands for histories: `explore`, `replay`, `timeline`.
+//! Arguments of the commands for histories: `explore`, `replay`.
 
-use super::sets;
+use super::{Jobs, Json, On};
 use crate::output::Replacing;
 use clap::{Args, ValueEnum};
-use clr_runtime::generation::Generations;
-use std::num::NonZeroUsize;
+use clr_runtime::generation::Generation;
 use std::path::PathBuf;
 
 const EXPLORE_EXAMPLES: &str = "\
@@ -41,6 +40,8 @@ Examples:
   clrsim replay my.kdl@net10-windows:clr1:14b3a:5d0c71e2
   clrsim replay --rules my.kdl@net10-windows:clr1:14b3a:5d0c71e2
   clrsim replay gallery/hazards/h-08-callback-takes-a-lock.kdl@net10-windows:clr1:
+  clrsim replay my.kdl@net10-windows:clr1:14b3a --draw --width 160
+  clrsim replay my.kdl --on net10-windows --html my.html
 
 The string names the text, the runtime and the history, as clrsim explore prints it. The history
 says where another thread went on than would have by itself: 14b3a is, the second thread at the 14th
@@ -50,28 +51,17 @@ replay is another history. Without that part nothing is compared.
 
 The first explore node of the text says whether a broken rule is a failure, and whether every
 instruction is a switch point. A history that was found otherwise, with flags of clrsim explore or
-by another explore node, needs --rules or --instructions, or --instructions=false, here and for
-clrsim timeline; what clrsim explore and run print after \"again:\" has them.
+by another explore node, needs --rules or --instructions, or --instructions=false; what clrsim
+explore and run print after \"again:\" has them.
+
+With --draw threads are lanes over time; the page of --html is one file that needs no other: a
+moment is chosen with the mouse or the keys, and it shows the step, the locks and the wait of every
+thread. Either draws the history of a string; or of a text, without a string, the first history that
+fails, found as its first explore node says, or if none fails the one in which nothing is chosen.
 
 Exit codes:
-  0  the history ends well
+  0  the history ends well, or was drawn
   1  it fails
-  2  the arguments are wrong, the text is missing or cannot be run, or has no such history";
-
-const TIMELINE_EXAMPLES: &str = "\
-Examples:
-  clrsim timeline my.kdl
-  clrsim timeline my.kdl --on net10-windows --html my.html
-  clrsim timeline my.kdl@net10-windows:clr1:14b3a --width 160
-  clrsim timeline --rules my.kdl
-
-Of a text the first history that fails is drawn, found as its first explore node says, or if none
-fails the one in which nothing is chosen. The page is one file that needs no other: a moment is
-chosen with the mouse or the keys; it shows the step, the locks and the wait of every thread.
-A string is drawn with the flags that clrsim replay needs for it.
-
-Exit codes:
-  0  the history was drawn, however it ends
   2  the arguments are wrong, the text is missing or cannot be run, or has no such history; or the
      page cannot be written";
 
@@ -121,9 +111,8 @@ pub(crate) struct ExploreArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) first: u64,
 
-    /// The runtimes: names of runtimes, or of sets of them
-    #[arg(long, value_name = "RUNTIMES", value_parser = sets)]
-    pub(crate) on: Option<Generations>,
+    #[command(flatten)]
+    pub(crate) on: On,
 
     /// A documented rule that is broken is a failure, even if nothing came of it
     #[arg(long)]
@@ -133,9 +122,8 @@ pub(crate) struct ExploreArgs {
     #[arg(long)]
     pub(crate) instructions: bool,
 
-    /// Threads to search on; the result does not depend on it [default: one for each processor]
-    #[arg(long, value_name = "N")]
-    pub(crate) jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    pub(crate) jobs: Jobs,
 
     /// Go on after a history that fails, and print each fault once
     #[arg(long)]
@@ -148,9 +136,8 @@ pub(crate) struct ExploreArgs {
     #[command(flatten)]
     pub(crate) replacing: Replacing,
 
-    /// One JSON object a line for each runtime
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
 }
 
 /// The settings with which a history was found, as far as they differ from the first explore node.
@@ -173,49 +160,41 @@ pub(crate) struct HistoryArgs {
     pub(crate) instructions: Option<bool>,
 }
 
-/// Replay a history that clrsim explore has found.
+/// Replay a history that clrsim explore has found, or draw it.
 #[derive(Debug, Args)]
 #[command(after_help = REPLAY_EXAMPLES)]
 pub(crate) struct ReplayArgs {
-    /// Text, runtime and history: TEXT@RUNTIME:clr1:…, and the digest of the text, if it is known
+    /// Text, runtime and history: TEXT@RUNTIME:clr1:…, and the digest of the text, if it is known;
+    /// to be drawn also a text alone
     #[arg(value_name = "STRING")]
     pub(crate) history: String,
 
     #[command(flatten)]
     pub(crate) found: HistoryArgs,
 
-    /// One JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
-}
+    /// Draw the history: threads as lanes over time
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) draw: bool,
 
-/// Draw a history: threads as lanes over time.
-#[derive(Debug, Args)]
-#[command(after_help = TIMELINE_EXAMPLES)]
-pub(crate) struct TimelineArgs {
-    /// A program (*.kdl), the name of an embedded one, or the string of a history
-    #[arg(value_name = "FIXTURE|STRING")]
-    pub(crate) history: String,
-
-    /// The runtime, if the string does not say it [default: the first one that the text is for]
-    #[arg(long, value_name = "NAME", value_parser = super::generations())]
-    pub(crate) on: Option<clr_runtime::generation::Generation>,
-
-    #[command(flatten)]
-    pub(crate) found: HistoryArgs,
-
-    /// Write it as a page to this file
-    #[arg(long, value_name = "FILE")]
+    /// Draw it as a page, and write that to this file
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub(crate) html: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) replacing: Replacing,
 
-    /// Width of the drawing, in characters
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    /// Of a text alone: the runtime [default: the first one that it is for]
+    #[arg(long, value_name = "NAME", value_parser = super::generations())]
+    pub(crate) on: Option<Generation>,
+
+    /// With --draw: its width in characters
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "draw")]
     pub(crate) width: usize,
 
-    /// Draw every turn: put none together
-    #[arg(long)]
+    /// With --draw: every turn; put none together
+    #[arg(long, requires = "draw")]
     pub(crate) all: bool,
+
+    #[command(flatten)]
+    pub(crate) json: Json,
 }

@@ -1,10 +1,8 @@
 //! Arguments of `clrsim host`.
 
-use super::sets;
-use crate::args::StrategyChoice;
+use super::{Json, On, StrategyChoice};
 use crate::output::Replacing;
 use clap::Args;
-use clr_runtime::generation::Generations;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -26,7 +24,8 @@ the newest callback that the runtime knows down to ICorProfilerCallback3, Initia
 text's program is executed, with the callbacks and hooks that the profiler has asked for; Shutdown
 and the release of the runtime's references follow.
 
-Each runtime has a process of its own, which the tool starts. A profiler that ends it, or never
+Each runtime has a process of its own, which the tool starts; without --on there is one, the newest
+of this system, and with --matrix there are all. A profiler that ends it, or never
 returns, loses that process alone. The profiler's output is printed at the end.
 
 Without --schedules threads of the profiler run, but the runtime refuses their calls.
@@ -68,8 +67,8 @@ Exit codes:
 #[derive(Debug, Args)]
 #[command(after_help = HOST_EXAMPLES)]
 #[cfg_attr(
-    not(target_pointer_width = "64"),
-    allow(dead_code, reason = "profilers are loaded by processes of 64 bits alone")
+    not(all(feature = "host", target_pointer_width = "64")),
+    allow(dead_code, reason = "profilers are loaded with this feature, by processes of 64 bits")
 )]
 pub(crate) struct HostArgs {
     /// The profiler's library: .so, .dll or .dylib
@@ -80,10 +79,8 @@ pub(crate) struct HostArgs {
     #[arg(value_name = "TEXT")]
     pub(crate) text: PathBuf,
 
-    /// The runtimes: names of runtimes, or windows, unix, clr4, new, framework, coreclr-3.1, net9,
-    /// net10 [default: the newest of this system; with --matrix all]
-    #[arg(long, value_name = "RUNTIMES", value_parser = sets)]
-    pub(crate) on: Option<Generations>,
+    #[command(flatten)]
+    pub(crate) on: On,
 
     /// The class that DllGetClassObject is asked for. Many profilers ignore it [default: all zeros]
     #[arg(long, value_name = "CLSID", value_parser = class)]
@@ -150,9 +147,8 @@ pub(crate) struct HostArgs {
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<u64>,
 
-    /// One JSON object a line for each runtime
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
 
     /// Be the process of one runtime, and write its journal into this file
     #[arg(long, hide = true, value_name = "FILE")]

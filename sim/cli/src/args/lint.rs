@@ -1,7 +1,7 @@
 //! Arguments of `clrsim lint`.
 
+use super::{Jobs, Json};
 use clap::Args;
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
@@ -58,15 +58,13 @@ pub(crate) struct LintArgs {
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub(crate) limit: usize,
 
-    /// Threads that execute functions; the output does not depend on it [default: one for each processor]
-    #[arg(long, value_name = "N")]
-    pub(crate) jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    pub(crate) jobs: Jobs,
 
     /// Only the figures of each image
     #[arg(long)]
     pub(crate) summary: bool,
 
-    /// One JSON object a line
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
 }

@@ -7,28 +7,25 @@ mod host;
 mod lint;
 mod run;
 mod scenarios;
-mod test_dir;
+mod shared;
 
 pub(crate) use begin::{CatArgs, CompletionsArgs, LspArgs, ManArgs, SchemaArgs, SchemaOf};
-pub(crate) use generators::{
-    FromRecordingArgs, FuzzTarget, GenerateArgs, GenerateKind, MinimizeArgs,
-};
-pub(crate) use histories::{ExploreArgs, HistoryArgs, ReplayArgs, StrategyChoice, TimelineArgs};
+pub(crate) use generators::{FromRecordingArgs, GenerateArgs, GenerateKind, MinimizeArgs};
+pub(crate) use histories::{ExploreArgs, HistoryArgs, ReplayArgs, StrategyChoice};
 pub(crate) use host::HostArgs;
 pub(crate) use lint::LintArgs;
 pub(crate) use run::RunArgs;
 pub(crate) use scenarios::{CompareArgs, FmtArgs, ListArgs, MatrixArgs, NewArgs, TRUTH};
-pub(crate) use test_dir::TestDirArgs;
+pub(crate) use shared::{Jobs, Json, On, RulesArg};
+use shared::{generations, sets};
 
 use crate::output::Replacing;
 use crate::render::export::Format;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clr_runtime::clause::Chapter;
 use clr_runtime::generation::{Generation, Generations};
-use clr_scenario::nearest;
 use clr_sim::book::references::{Reference, find};
-use clr_walker::unwind::Rules;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -43,7 +40,6 @@ Examples:
   clrsim                                   print where to begin
   clrsim run --summary                     run the embedded fixtures, and print a summary
   clrsim run my/fixtures                   run all files of a folder
-  clrsim test-dir my/fixtures              run each file of a folder as a test
   clrsim matrix my.kdl                     a text's snapshots on all runtimes, side by side
   clrsim compare my.kdl                    the frames that each kind of profiler finds
   clrsim explore my.kdl                    search a profiler's histories for one that fails
@@ -119,7 +115,7 @@ Examples:
   clrsim trace programs/msvc_region.kdl --stack --from 5 --limit 3
 
 The program is executed without a runtime. One that goes through the runtime is shown by clrsim
-matrix and clrsim compare, where it stops, and by clrsim timeline.
+matrix and clrsim compare, where it stops, and by clrsim replay --draw.
 
 A line is an instruction, or an interrupt before one: the number of instructions executed before
 it, the function, indented by the depth of its call, and the effect on the frame. [cfa-0x10] is the
@@ -256,7 +252,6 @@ impl Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(RunArgs),
-    TestDir(TestDirArgs),
     Lsp(LspArgs),
     Matrix(MatrixArgs),
     Compare(CompareArgs),
@@ -271,7 +266,6 @@ pub(crate) enum Command {
     Trace(TraceArgs),
     Explore(ExploreArgs),
     Replay(ReplayArgs),
-    Timeline(TimelineArgs),
     Host(Box<HostArgs>),
     Emit(EmitArgs),
     Dump(DumpArgs),
@@ -326,13 +320,11 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "SNAPSHOT")]
     pub(crate) snapshot: Option<String>,
 
-    /// The runtimes that a text is for: names of runtimes, or of sets of them [default: all]
-    #[arg(long, value_name = "RUNTIMES", value_parser = sets)]
-    pub(crate) on: Option<Generations>,
+    #[command(flatten)]
+    pub(crate) on: On,
 
-    /// One JSON object, or one a line
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
 }
 
 /// Print the function table of an image, or its CFI: ranges of code and how to unwind them.
@@ -347,9 +339,8 @@ pub(crate) struct DumpArgs {
     #[arg(long, value_name = "NAME|RVA")]
     pub(crate) function: Option<String>,
 
-    /// One JSON object a line for each function
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
 }
 
 /// Print a program's run instruction by instruction, and its stack.
@@ -388,9 +379,8 @@ pub(crate) struct TraceArgs {
     #[arg(long)]
     pub(crate) cfi: bool,
 
-    /// One JSON object a line
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
 }
 
 /// Write a program's images, for use with other tools.
@@ -425,9 +415,8 @@ pub(crate) struct ClausesArgs {
     #[arg(long, value_name = "NAME", value_parser = chapters())]
     pub(crate) chapter: Option<Chapter>,
 
-    /// One JSON object a line for each clause
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
 }
 
 /// List the simulated runtimes: what each of them does, and how that is known.
@@ -448,71 +437,12 @@ pub(crate) struct RuntimesArgs {
     )]
     pub(crate) diff: Option<Vec<Generation>>,
 
-    /// One JSON object a line
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Parses a set of generations: names of generations and of sets.
-fn sets(words: &str) -> Result<Generations, String> {
-    let mut set = Generations::NONE;
-    for word in words.split([',', ' ']).filter(|word| !word.is_empty()) {
-        set = set.with(Generations::from_word(word).ok_or_else(|| no_runtime(word))?);
-    }
-    if set.is_empty() { Err("no runtime is named".to_owned()) } else { Ok(set) }
-}
-
-/// Returns the error for a word that names no runtime.
-fn no_runtime(word: &str) -> String {
-    let names: Vec<_> = Generations::all_words().collect();
-    let near = nearest(word, &names);
-    let near = near.map_or_else(String::new, |near| format!("did you mean {near}? "));
-    format!("there is no runtime {word}; {near}they are: {}", names.join(", "))
-}
-
-/// Returns a parser of the names of generations.
-fn generations() -> impl TypedValueParser<Value = Generation> {
-    PossibleValuesParser::new(Generation::ALL.map(Generation::name))
-        .try_map(|name| Generation::from_name(&name).ok_or("there is no such generation"))
+    #[command(flatten)]
+    pub(crate) json: Json,
 }
 
 /// Returns a parser of the names of chapters.
 fn chapters() -> impl TypedValueParser<Value = Chapter> {
     PossibleValuesParser::new(Chapter::ALL.iter().map(|chapter| chapter.name()))
         .try_map(|name| Chapter::from_name(&name).ok_or("there is no such chapter"))
-}
-
-#[derive(Clone, Copy, Debug, Default, Args)]
-pub(crate) struct RulesArg {
-    /// Which rules decide where unwinders disagree
-    #[arg(long = "rules", value_name = "RULES", default_value = "precise")]
-    choice: RulesChoice,
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum RulesChoice {
-    /// Rules by what execution shows, compared with the truth
-    #[default]
-    Precise,
-    /// Rules of CoreCLR on Windows, mistakes included, compared with its answers
-    #[value(name = "coreclr")]
-    CoreClr,
-}
-
-impl RulesArg {
-    /// Returns the walker's rules.
-    pub(crate) const fn rules(self) -> Rules {
-        match self.choice {
-            RulesChoice::Precise => Rules::Precise,
-            RulesChoice::CoreClr => Rules::CoreClr,
-        }
-    }
-
-    /// Returns the name on the command line.
-    pub(crate) const fn name(self) -> &'static str {
-        match self.choice {
-            RulesChoice::Precise => "precise",
-            RulesChoice::CoreClr => "coreclr",
-        }
-    }
 }

@@ -1,9 +1,8 @@
 //! Arguments of `clrsim run`.
 
-use super::{RulesArg, sets};
+use super::{Jobs, Json, On, RulesArg};
+use crate::report::as_tests::TestFormat;
 use clap::Args;
-use clr_runtime::generation::Generations;
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 const RUN_EXAMPLES: &str = "\
@@ -15,6 +14,8 @@ Examples:
   clrsim run my/fixtures --filter gcc --rules coreclr
   clrsim run vec/gcc_O2.vec.gz --json --max-failures 0
   clrsim run clr/win31-sync-gc.walks.jsonl.gz
+  clrsim run my/fixtures --format libtest
+  clrsim run my/fixtures --format junit > results.xml
 
 Texts (*.kdl) are stacks placed by hand, or programs, which are executed. Each snapshot of a text is
 a call of DoStackSnapshot, made on each runtime that it expects something of: each is a case. So is
@@ -35,9 +36,23 @@ CLR, which are replayed: each is a case. They are replayed by the recorded runti
 effect on them. A walk is skipped if the recording says that it lacks something that the walk
 depends on. Recordings of one folder and runtime that pass share a line of the table.
 
+With --format each file is a test, named by its path, for repositories that are not Rust's. It
+passes if all of its cases do; fails if one does not, or if the file cannot be read; and is ignored
+if it expects nothing. In a workflow of GitHub Actions:
+
+  - run: clrsim run tests/fixtures --format junit > results.xml
+  - uses: actions/upload-artifact@v4
+    if: always()
+    with: { name: stack-walks, path: results.xml }
+
+In CMake, as a test of CTest:
+
+  add_test(NAME stack-walks
+           COMMAND clrsim run --format libtest ${CMAKE_CURRENT_SOURCE_DIR}/fixtures)
+
 Exit codes:
   0  every case passed, or was skipped because no answer is expected
-  1  some case failed
+  1  some case failed, or with --format some test
   2  the arguments are wrong, or an input is missing or cannot be read; the others are replayed";
 
 /// Run texts of stacks and programs, replay recorded walks and unwinds, and compare the answers
@@ -56,10 +71,8 @@ pub(crate) struct RunArgs {
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// The runtimes that snapshots of texts are made on: names of runtimes, or windows, unix, clr4,
-    /// new, framework, coreclr-3.1, net9, net10 [default: all]
-    #[arg(long, value_name = "RUNTIMES", value_parser = sets)]
-    pub(crate) on: Option<Generations>,
+    #[command(flatten)]
+    pub(crate) on: On,
 
     #[command(flatten)]
     pub(crate) rules: RulesArg,
@@ -68,9 +81,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "TEXT")]
     pub(crate) filter: Option<String>,
 
-    /// Threads to replay on; the output does not depend on it [default: one for each processor]
-    #[arg(long, value_name = "N")]
-    pub(crate) jobs: Option<NonZeroUsize>,
+    #[command(flatten)]
+    pub(crate) jobs: Jobs,
 
     /// Number of failures of each file to explain; all are counted [default: 5]
     #[arg(long, value_name = "N")]
@@ -88,7 +100,10 @@ pub(crate) struct RunArgs {
     #[arg(long, conflicts_with_all = ["json", "bless"])]
     pub(crate) summary: bool,
 
-    /// One JSON object a line: one for each file, and a total
-    #[arg(long)]
-    pub(crate) json: bool,
+    /// A test for each file, in the form of other tools
+    #[arg(long, value_name = "FORMAT", conflicts_with_all = ["json", "bless", "summary"])]
+    pub(crate) format: Option<TestFormat>,
+
+    #[command(flatten)]
+    pub(crate) json: Json,
 }

@@ -1,12 +1,11 @@
 //! Arguments of the commands for texts: `matrix`, `compare`, `list`, `new`, `fmt`.
 
-use super::sets;
+use super::{Json, On};
 use crate::output::Replacing;
 use crate::render::export::Format;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clr_runtime::clause::Clause;
-use clr_runtime::generation::Generations;
 use clr_walker::mixed::Policy;
 use std::path::PathBuf;
 
@@ -110,14 +109,11 @@ pub(crate) struct MatrixArgs {
     #[arg(value_name = "SNAPSHOT")]
     pub(crate) snapshot: Option<String>,
 
-    /// The runtimes: names of runtimes, or windows, unix, clr4, new, framework, coreclr-3.1, net9,
-    /// net10 [default: all]
-    #[arg(long, value_name = "RUNTIMES", value_parser = sets)]
-    pub(crate) on: Option<Generations>,
+    #[command(flatten)]
+    pub(crate) on: On,
 
-    /// One JSON object a line for each snapshot
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
 }
 
 /// Show what profilers of each kind see of the threads of a text, frame by frame, beside what is there.
@@ -136,18 +132,15 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "POLICIES", value_delimiter = ',', value_parser = policies())]
     pub(crate) policy: Vec<String>,
 
-    /// The runtimes: names of runtimes, or windows, unix, clr4, new, framework, coreclr-3.1, net9,
-    /// net10 [default: those that the text is for]
-    #[arg(long, value_name = "RUNTIMES", value_parser = sets)]
-    pub(crate) on: Option<Generations>,
+    #[command(flatten)]
+    pub(crate) on: On,
 
     /// Write the stacks for other tools
     #[arg(long, value_name = "FORMAT", conflicts_with = "json")]
     pub(crate) format: Option<Format>,
 
-    /// One JSON object a line for each table
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
 }
 
 /// Returns a parser of the names of policies.
@@ -176,9 +169,8 @@ pub(crate) struct ListArgs {
     #[arg(long, value_name = "CLAUSE")]
     pub(crate) clause: Option<Clause>,
 
-    /// One JSON object a line for each text
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) json: Json,
 }
 
 /// Write a text to start from, with comments.

@@ -36,16 +36,16 @@ pub(crate) fn bless(
             "name the texts to write to; embedded ones cannot be",
         ));
     }
-    let on = args.on.unwrap_or(Generations::ALL);
+    let on = args.on.or_all();
     let texts: Vec<_> = sources.iter().filter(|source| source.is_program()).collect();
     let (mut changed, mut failed) = (0, 0);
     for source in &texts {
         match change(source, on, args.dry_run) {
-            Ok(None) if !args.json => {}
+            Ok(None) if !args.json.wanted => {}
             Ok(change) => {
                 changed += usize::from(change.is_some());
                 let (old, new) = change.unwrap_or_default();
-                if args.json {
+                if args.json.wanted {
                     let blessed = Blessed {
                         kind: "blessed",
                         file: &source.name,
@@ -64,7 +64,7 @@ pub(crate) fn bless(
             }
         }
     }
-    if !args.json {
+    if !args.json.wanted {
         let word = if args.dry_run { "would change" } else { "changed" };
         writeln!(console.out, "{HEAD}{word}{HEAD:#}: {changed} of {} texts", texts.len())?;
     }

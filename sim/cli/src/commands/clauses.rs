@@ -28,7 +28,7 @@ pub(crate) fn clauses(args: &ClausesArgs, console: &mut Console<'_>) -> Result<u
         ));
     }
     for entry in entries {
-        if args.json {
+        if args.json.wanted {
             write_json(&Line::new(entry), console)?;
             continue;
         }
@@ -40,7 +40,7 @@ pub(crate) fn clauses(args: &ClausesArgs, console: &mut Console<'_>) -> Result<u
         write(entry, console)?;
     }
     for (n, reference) in others.iter().enumerate() {
-        if args.json {
+        if args.json.wanted {
             write_json(&OtherLine::new(reference), console)?;
             continue;
         }

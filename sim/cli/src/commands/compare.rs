@@ -118,19 +118,15 @@ pub(crate) fn compare(args: &CompareArgs, console: &mut Console<'_>) -> Result<u
         args.policy.is_empty() || args.policy.iter().any(|word| word == policy.word())
     };
     let policies: Vec<_> = Policy::ALL.into_iter().filter(wanted).collect();
-    let on = args.on.unwrap_or_else(|| usual(scenario));
+    let on = args.on.runtimes.unwrap_or_else(|| usual(scenario));
     if let Some(format) = args.format {
         let truth = args.policy.is_empty() || args.policy.iter().any(|word| word == TRUTH);
         let stacks = exported(scenario, &stops, on, &policies, truth, &source)?;
         format.write(&source.name, &stacks, console.out)?;
         return Ok(PASSED);
     }
-    if !args.json {
-        let shows = scenario.about.shows.as_deref().unwrap_or_default();
-        writeln!(console.out, "{HEAD}{}{HEAD:#}", source.name)?;
-        for line in wrapped(shows, narrow() - 2).iter().filter(|line| !line.is_empty()) {
-            writeln!(console.out, "  {line}")?;
-        }
+    if !args.json.wanted {
+        source.write_head(scenario, console.out)?;
     }
     for stop in stops {
         let mut all: Vec<Comparison> = Vec::new();
@@ -140,7 +136,7 @@ pub(crate) fn compare(args: &CompareArgs, console: &mut Console<'_>) -> Result<u
             keep(new, &mut all, |other, new| other.is_like(new, stop.is_none()));
         }
         for comparison in &all {
-            if args.json {
+            if args.json.wanted {
                 write_json(comparison, console)?;
             } else {
                 comparison.write(console.out)?;

@@ -41,7 +41,7 @@ pub(crate) fn dump(args: &DumpArgs, console: &mut Console<'_>) -> Result<u8, Cli
             "no function entry for --function {function}; without it all are printed"
         )));
     }
-    if !args.json {
+    if !args.json.wanted {
         let system = match pe.target_os() {
             TargetOs::Windows => String::new(),
             // A ready-to-run image.
@@ -59,7 +59,7 @@ pub(crate) fn dump(args: &DumpArgs, console: &mut Console<'_>) -> Result<u8, Cli
         // Chain parents have entries of their own, or are printed with an entry that has them.
         if let Some(link) = code::chain(region, entry).first() {
             let function = Function::new(&code, region, link);
-            if args.json {
+            if args.json.wanted {
                 json::write_json(&function, console)?;
             } else {
                 writeln!(console.out)?;
@@ -102,7 +102,7 @@ fn dump_elf(
             "no call frame information for --function {function}; without it all is printed"
         )));
     }
-    if !args.json {
+    if !args.json.wanted {
         let (size, count) = (elf.size(), table.functions().count());
         writeln!(
             console.out,
@@ -118,7 +118,7 @@ fn dump_elf(
     }
     for range in functions {
         let function = cfi::Function::new(&code, region, table, &range);
-        if args.json {
+        if args.json.wanted {
             json::write_json(&function, console)?;
         } else {
             writeln!(console.out)?;

@@ -13,7 +13,6 @@ use crate::render::error::CliError;
 use crate::render::json::write_json;
 use crate::render::progress::Progress;
 use crate::render::words::in_words;
-use crate::render::wrap::{narrow, wrapped};
 use crate::report::history::{
     Failed, flags, flags_of, name, replay_arguments, usual, write_failure,
 };
@@ -114,7 +113,7 @@ fn settings(args: &ExploreArgs, scenario: &Scenario) -> Exploration {
 /// Returns the runtimes to search on.
 fn runtimes(args: &ExploreArgs, settings: &Exploration) -> Generations {
     let expected = || Generations::of(&settings.generations().collect::<Vec<_>>());
-    let on = args.on.unwrap_or_else(expected);
+    let on = args.on.runtimes.unwrap_or_else(expected);
     if on.is_empty() { Generations::ALL } else { on }
 }
 
@@ -133,7 +132,7 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
     let keep_going = args.keep_going;
     let budget = Budget { first: args.first, keep_going, ..settings.budget() };
     console.watch_interrupts();
-    if !args.json {
+    if !args.json.wanted {
         head(&source, scenario, &settings, console)?;
     }
     let mut all: Vec<Found> = Vec::new();
@@ -152,7 +151,7 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
         };
         let failed = report.failures().map(failed).collect();
         let found = Found { generation, report, is_cut, failed };
-        if args.json {
+        if args.json.wanted {
             let of_rule = flags(&usual, &settings, true);
             let found = found.as_json(&source, scenario, &settings, args.first, &of_rule);
             write_json(&found, console)?;
@@ -164,7 +163,7 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
             break;
         }
     }
-    if !args.json {
+    if !args.json.wanted {
         stories(&all, console)?;
         if let Some(last) = all.last().filter(|last| last.is_cut) {
             last.write_how_to_go_on(args, &budget, console)?;
@@ -224,11 +223,7 @@ fn head(
     settings: &Exploration,
     console: &mut Console<'_>,
 ) -> Result<(), CliError> {
-    writeln!(console.out, "{HEAD}{}{HEAD:#}", source.name)?;
-    let shows = scenario.about.shows.as_deref().unwrap_or_default();
-    for line in wrapped(shows, narrow() - 2).iter().filter(|line| !line.is_empty()) {
-        writeln!(console.out, "  {line}")?;
-    }
+    source.write_head(scenario, console.out)?;
     let by = match settings.by {
         Strategy::Pct { depth } => format!("pct of depth {depth}"),
         Strategy::Exhaustive { preemptions: Some(preemptions) } => {

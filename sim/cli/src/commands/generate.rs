@@ -68,7 +68,7 @@ pub(crate) const GENERATED: &str = "\
 // Its expectations are what the simulator gave, and no evidence of what a runtime does.\n";
 
 /// Returns the generations that a text can be for: those with its Frames, where its rows fit.
-pub(crate) fn fitting(scenario: &Scenario) -> Generations {
+fn fitting(scenario: &Scenario) -> Generations {
     let fits = |generation: &Generation| {
         let mut one = scenario.clone();
         one.expect_results(Generations::of(&[*generation]));

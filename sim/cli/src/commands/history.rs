@@ -1,6 +1,6 @@
 //! Histories of texts in commands: their strings, and searches on several threads.
 
-use crate::args::HistoryArgs;
+use crate::args::{HistoryArgs, Jobs};
 use crate::commands::smaller::{Output, head, is_smaller, write_text};
 use crate::input::program::ProgramFixture;
 use crate::input::{Source, slashed};
@@ -12,7 +12,6 @@ use crate::report::history::usual;
 use clr_explore::{Budget, Failure, Report, ScheduleString};
 use clr_runtime::generation::Generation;
 use clr_scenario::{Exploration, Exploring, RunOnError, Scenario, TextDigest};
-use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -110,13 +109,11 @@ pub(crate) fn search(
     scenario: &Scenario,
     generation: Generation,
     budget: &Budget,
-    jobs: Option<NonZeroUsize>,
+    jobs: Jobs,
     progress: &Progress,
 ) -> Result<Searched, RunOnError> {
-    let available = || thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let jobs = jobs.map_or_else(available, NonZeroUsize::get);
     let chunks = budget.schedules.div_ceil(CHUNK);
-    let jobs = jobs.min(usize::try_from(chunks).unwrap_or(usize::MAX));
+    let jobs = jobs.count().get().min(usize::try_from(chunks).unwrap_or(usize::MAX));
     if jobs <= 1 || !budget.strategy.can_be_shared() {
         let exploring = Exploring::new(scenario, generation)?;
         let mut is_cut = false;

@@ -16,10 +16,8 @@ use clr_walker::image::Symbols;
 use clr_walker::image::elf::ElfImage;
 use clr_walker::image::macho::MachoImage;
 use std::cmp::Reverse;
-use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::Path;
-use std::thread;
 
 /// Number of functions between two changes of the progress line.
 const STEP: usize = 64;
@@ -28,7 +26,7 @@ const STEP: usize = 64;
 pub(crate) fn lint(args: &LintArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let mut code = PASSED;
     for (at, path) in args.images.iter().enumerate() {
-        if at > 0 && !args.json {
+        if at > 0 && !args.json.wanted {
             writeln!(console.out)?;
         }
         match lint_image(path, args, console) {
@@ -61,9 +59,7 @@ fn lint_image(path: &Path, args: &LintArgs, console: &mut Console<'_>) -> Result
     let wanted = wanted(&source, &code, region, &linter, args.function.as_deref())?;
     let len = linter.ranges().len();
     let progress = Progress::with_rate(console.progress, len as u64, source.name.clone());
-    let available = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let jobs = args.jobs.unwrap_or_else(available);
-    let report = linter.run(&wanted, jobs, &mut |done| {
+    let report = linter.run(&wanted, args.jobs.count(), &mut |done| {
         if done % STEP == 0 {
             progress.set(done as u64);
         }
@@ -72,7 +68,7 @@ fn lint_image(path: &Path, args: &LintArgs, console: &mut Console<'_>) -> Result
     let findings = report.findings.as_slice();
     let unusable = region.cfi().map_or(0, CfiTable::problems);
     let image = ImageReport::new(&source.name, format, unusable, &report.totals, findings);
-    if args.json {
+    if args.json.wanted {
         if !args.summary {
             for finding in findings {
                 json::write_json(&FindingReport::new(&code, region, finding), console)?;

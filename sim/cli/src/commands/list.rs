@@ -134,7 +134,7 @@ pub(crate) fn list(args: &ListArgs, console: &mut Console<'_>) -> Result<u8, Cli
     listed.sort_by(|one, other| one.chapter.cmp(&other.chapter));
     let mut last = None;
     for text in &listed {
-        if args.json {
+        if args.json.wanted {
             write_json(text, console)?;
             continue;
         }

@@ -9,14 +9,14 @@ use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
 use crate::render::words::in_words;
-use crate::render::wrap::{narrow, room, wrapped};
+use crate::render::wrap::{narrow, room};
 use crate::report::callback::{self, Callback};
 use crate::report::runtimes::{OnRuntimes, Runtimes, keep};
 use crate::report::snapshot::Why;
 use anstyle::Style;
 use clr_runtime::Outcome;
 use clr_runtime::explain::{StoryLine, deciding, parting};
-use clr_runtime::generation::{Generation, Generations};
+use clr_runtime::generation::Generation;
 use clr_scenario::{ExplainedSnapshot, Scenario, SnapshotAt, SnapshotResult};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -87,16 +87,11 @@ pub(crate) fn matrix(args: &MatrixArgs, console: &mut Console<'_>) -> Result<u8,
     let mut scenario = fixture.scenario.clone();
     let wanted = wanted(&fixture.scenario, args.snapshot.as_ref(), &source)?;
     clear_expectations(&mut scenario);
-    let on = args.on.unwrap_or(Generations::ALL);
+    let on = args.on.or_all();
     let made: Vec<_> =
         on.iter().map(|generation| (generation, scenario.explain_each_on(generation))).collect();
-    if !args.json {
-        let shows = fixture.scenario.about.shows.as_deref().unwrap_or_default();
-        writeln!(console.out, "{HEAD}{}{HEAD:#}", source.name)?;
-        let lines = wrapped(shows, narrow() - 2);
-        for line in lines.iter().filter(|line| !line.is_empty()) {
-            writeln!(console.out, "  {line}")?;
-        }
+    if !args.json.wanted {
+        source.write_head(&scenario, console.out)?;
     }
     for (n, at) in wanted {
         let exact = scenario.stack.is_some();
@@ -115,7 +110,7 @@ pub(crate) fn matrix(args: &MatrixArgs, console: &mut Console<'_>) -> Result<u8,
             columns,
             rows,
         };
-        if args.json {
+        if args.json.wanted {
             write_json(&matrix, console)?;
         } else {
             matrix.write(console.out)?;

@@ -1,38 +1,75 @@
-//! `clrsim minimize`: finds the smallest input that still fails, or has the same result.
+//! `clrsim minimize`: finds the smallest text that still fails, or has the same result.
 
-mod by_command;
-mod finding;
-mod input;
 mod keep;
-mod text;
 
-use crate::args::MinimizeArgs;
+use crate::args::{Jobs, MinimizeArgs};
+use crate::commands::generate::GENERATED;
+use crate::commands::history::{search, write_smallest};
+use crate::commands::smaller::{Output, head, smaller_text, write_text};
+use crate::input::program::ProgramFixture;
 use crate::input::{PROGRAM, Source, slashed};
+use crate::interrupt::{self, is_interrupted};
 use crate::output::Replacing;
 use crate::render::console::Console;
 use crate::render::error::CliError;
-use crate::{PASSED, interrupt};
+use crate::render::progress::Progress;
+use crate::{FAILED, PASSED};
+use clr_generate::minimize as smallest;
+use clr_runtime::generation::Generations;
+use clr_scenario::Scenario;
+use keep::Keep;
 
-/// Makes the input that `args` name smaller and returns the exit code.
+/// Makes the text that `args` name smaller and returns the exit code.
 pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let source = Source::find(&args.input)?;
+    let source = &Source::find(&args.input)?;
     let name = slashed(&args.output);
-    let becomes_text = name.ends_with(PROGRAM);
-    if !becomes_text && args.command.is_empty() {
+    if !name.ends_with(PROGRAM) {
         return Err(CliError::new(&name, "texts are called *.kdl"));
     }
-    Replacing::check_is_not(&args.output, &source)?;
+    Replacing::check_is_not(&args.output, source)?;
     args.replacing.check(&args.output)?;
-    match (args.command.split_first(), becomes_text) {
-        (Some(command), true) => by_command::minimize_text(&source, args, command, console),
-        (Some(command), false) => by_command::minimize_bytes(&source, args, command, console),
-        (None, _) => text::minimize(&source, args, console),
+    let on = args.on.or_all();
+    let wanted = args.hresult.is_some() || args.clause.is_some();
+    if source.is_program()
+        && !wanted
+        && let Some(code) = of_history(source, args, on, console)?
+    {
+        return Ok(code);
     }
+    let original = source.read_text()?;
+    let scenario =
+        Scenario::parse(&original).map_err(|error| error.with_name(source.name.clone()))?;
+    let keep = if wanted {
+        Keep::ending(&scenario, on, args.hresult.as_deref(), args.clause)
+    } else {
+        Keep::failure(&scenario, on)
+    };
+    let Some(keep) = keep.filter(|keep| keep.holds(&scenario, on)) else {
+        let what = if wanted { "no snapshot ends so" } else { "nothing in it fails" };
+        writeln!(console.out, "{}: {what}, so there is nothing to keep", source.name)?;
+        return Ok(FAILED);
+    };
+    let holds = |small: &Scenario| {
+        // Expectations that somebody wrote are evidence: they are kept or dropped, never changed.
+        !is_interrupted()
+            && keep.holds(small, on)
+            && (!wanted || has_expectations_of(&scenario, small))
+    };
+    console.watch_interrupts();
+    let small = smallest(scenario.clone(), holds);
+    let candidates = candidates(&original, small.clone(), &keep);
+    let smaller = (small != scenario).then(|| {
+        smaller_text(&original, &candidates, |text| {
+            Scenario::parse(text).is_ok_and(|small| keep.holds(&small, on))
+        })
+    });
+    write_text(Output::from(args), &original, smaller.flatten().as_deref(), console)?;
+    how_to_go_on(args, console)
 }
 
 /// Returns the exit code of a search that has written its result, and prints how to go on if it was interrupted.
 fn how_to_go_on(args: &MinimizeArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    if !interrupt::is_interrupted() {
+    if !is_interrupted() {
         return Ok(PASSED);
     }
     let output = slashed(&args.output);
@@ -41,4 +78,57 @@ fn how_to_go_on(args: &MinimizeArgs, console: &mut Console<'_>) -> Result<u8, Cl
         "interrupted: {output} is what was found so far; the same command with it as its input goes on"
     )?;
     Ok(interrupt::INTERRUPTED)
+}
+
+/// Returns the smaller text in its forms, the one that says most first.
+fn candidates(original: &str, mut small: Scenario, keep: &Keep) -> Vec<String> {
+    let head = head(original);
+    let mut candidates = Vec::new();
+    if let Keep::Ending(ending) = keep {
+        small.expect_what_holds();
+        let mut expecting = small.clone();
+        if expecting.expect_result_of(ending.on, |made| ending.is_of(made)) {
+            candidates.push(format!("{head}{GENERATED}{expecting}"));
+        }
+    }
+    let small = small.to_string();
+    candidates.extend([head + &small, small]);
+    candidates
+}
+
+/// Returns true if each call has the expectations of a call of the original text.
+fn has_expectations_of(original: &Scenario, small: &Scenario) -> bool {
+    let expected: Vec<_> = original.snapshots().map(|at| &at.call.expect).collect();
+    small.snapshots().all(|at| expected.contains(&&at.call.expect))
+}
+
+/// Makes a text smaller for its first search with a failed history, expected or not. Returns `None`
+/// if there is no such search, or the text has snapshots or walks.
+fn of_history(
+    source: &Source,
+    args: &MinimizeArgs,
+    on: Generations,
+    console: &mut Console<'_>,
+) -> Result<Option<u8>, CliError> {
+    let fixture = ProgramFixture::read(source)?;
+    let scenario = &fixture.scenario;
+    if scenario.snapshots().next().is_some() || scenario.mixed_walks().next().is_some() {
+        return Ok(None);
+    }
+    for settings in &scenario.explore {
+        for generation in settings.generations().filter(|generation| on.contains(*generation)) {
+            let message = generation.to_string();
+            let progress = Progress::with_rate(console.progress, settings.schedules, message);
+            let found =
+                search(scenario, generation, &settings.budget(), Jobs::default(), &progress);
+            progress.finish();
+            let found = found.map_err(|error| source.error(scenario.named(error)))?;
+            let Some(failure) = found.report.failure else { continue };
+            let output = Output::from(args);
+            if write_smallest(&fixture, generation, settings, &failure, output, console)? {
+                return Ok(Some(PASSED));
+            }
+        }
+    }
+    Ok(None)
 }

@@ -13,14 +13,17 @@ pub(crate) mod fmt;
 pub(crate) mod from_recording;
 pub(crate) mod generate;
 mod history;
-#[cfg(target_pointer_width = "64")]
+#[cfg(all(feature = "host", target_pointer_width = "64"))]
 pub(crate) mod host;
 pub(crate) mod lint;
 pub(crate) mod list;
+#[cfg(feature = "lsp")]
 pub(crate) mod lsp;
 pub(crate) mod matrix;
 pub(crate) mod minimize;
 pub(crate) mod new;
+#[cfg(feature = "pages")]
+pub(crate) mod pages;
 pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod runtimes;
@@ -28,5 +31,4 @@ pub(crate) mod schema;
 pub(crate) mod show;
 mod smaller;
 mod strategy;
-pub(crate) mod test_dir;
 pub(crate) mod trace;

@@ -1,6 +1,6 @@
-//! `clrsim replay` and `clrsim timeline`: print and draw one history.
+//! `clrsim replay`: prints or draws one history.
 
-use crate::args::{ReplayArgs, TimelineArgs};
+use crate::args::{Jobs, ReplayArgs};
 use crate::commands::history::{Named, find, read, search, usual_but};
 use crate::input::{Source, slashed};
 use crate::output::Replacing;
@@ -16,7 +16,7 @@ use clr_explore::story::headline;
 use clr_explore::timeline::{RowOptions, Timeline};
 use clr_explore::{Budget, History, ScheduleString, Verdict};
 use clr_runtime::generation::Generation;
-use clr_scenario::{Exploration, Exploring, Scenario};
+use clr_scenario::{Exploration, Exploring, RunOnError, Scenario};
 use serde::Serialize;
 use std::io;
 
@@ -43,6 +43,15 @@ struct Made {
     history: History,
 }
 
+fn refused(
+    source: &Source,
+    scenario: &Scenario,
+    generation: Generation,
+    error: RunOnError,
+) -> CliError {
+    source.error(format_args!("cannot be run on {generation}: {}", scenario.named(error)))
+}
+
 fn make(
     source: &Source,
     scenario: &Scenario,
@@ -51,9 +60,7 @@ fn make(
     budget: &Budget,
     is_edited: Option<bool>,
 ) -> Result<Made, CliError> {
-    let refused = |error| {
-        source.error(format_args!("cannot be run on {generation}: {}", scenario.named(error)))
-    };
+    let refused = |error| refused(source, scenario, generation, error);
     let exploring = Exploring::new(scenario, generation).map_err(refused)?;
     let made = exploring.replay(schedule, budget).map_err(refused)?;
     let (verdict, history) = made.ok_or_else(|| {
@@ -71,31 +78,47 @@ fn make(
 
 /// Replays the history that `args` name and returns the exit code.
 pub(crate) fn replay(args: &ReplayArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let named = Named::parse(&args.history)?;
-    let Named { file, generation, schedule, .. } = &named;
-    let generation = *generation;
-    let source = find(file)?;
+    let draws = args.draw || args.html.is_some();
+    let is_text = draws && !args.history.contains('@');
+    let named = if is_text { None } else { Some(Named::parse(&args.history)?) };
+    let source = find(named.as_ref().map_or(&args.history, |named| &named.file))?;
+    if let Some(page) = &args.html {
+        Replacing::check_is_not(page, &source)?;
+        args.replacing.check_page(page)?;
+    }
     let fixture = read(&source)?;
-    let is_edited = named.is_edited(&fixture.scenario);
-    let settings = usual_but(&fixture.scenario, &args.found);
+    let scenario = &fixture.scenario;
+    let settings = usual_but(scenario, &args.found);
+    let is_edited = named.as_ref().and_then(|named| named.is_edited(scenario));
+    let (generation, schedule) = match named {
+        Some(named) => (named.generation, named.schedule),
+        None => first_that_fails(args, &source, scenario, &settings, console)?,
+    };
     let budget = settings.budget();
-    let made = make(&source, &fixture.scenario, generation, schedule, &budget, is_edited)?;
+    let made = make(&source, scenario, generation, &schedule, &budget, is_edited)?;
     warn(&source, is_edited, console)?;
     let Made { verdict, history } = &made;
-    if args.json {
+    let needed = needed(scenario, &settings, verdict.as_ref());
+    if draws {
+        let name = name(&source.name, scenario, generation, &schedule);
+        let title = scenario.about.shows.as_deref().unwrap_or(&source.name);
+        draw(args, &made, (title, generation), (&name, &needed), console)?;
+        return Ok(PASSED);
+    }
+    let turns = history.turns.len();
+    if args.json.wanted {
         let replayed = Replayed {
             kind: "replayed",
             file: &source.name,
             generation: generation.name(),
             replay: &args.history,
-            replay_flags: needed(&fixture.scenario, &settings, verdict.as_ref()),
+            replay_flags: needed,
             text_edited: is_edited,
-            turns: history.turns.len(),
+            turns,
             failed: verdict.as_ref().map(|verdict| Failed::new(verdict, history)),
         };
         write_json(&replayed, console)?;
     } else {
-        let turns = history.turns.len();
         let name = &source.name;
         writeln!(console.out, "{HEAD}{name}{HEAD:#} on {generation}, {turns} turns")?;
         match verdict {
@@ -104,6 +127,24 @@ pub(crate) fn replay(args: &ReplayArgs, console: &mut Console<'_>) -> Result<u8,
         }
     }
     Ok(if verdict.is_some() { FAILED } else { PASSED })
+}
+
+/// Returns the first history of a text that fails, or the one in which nothing is chosen, with its runtime.
+fn first_that_fails(
+    args: &ReplayArgs,
+    source: &Source,
+    scenario: &Scenario,
+    settings: &Exploration,
+    console: &Console<'_>,
+) -> Result<(Generation, ScheduleString), CliError> {
+    let first = || settings.generations().next().unwrap_or(Generation::Net10Windows);
+    let generation = args.on.unwrap_or_else(first);
+    let budget = settings.budget();
+    let progress = Progress::with_rate(console.progress, budget.schedules, generation.to_string());
+    let searched = search(scenario, generation, &budget, Jobs::default(), &progress);
+    progress.finish();
+    let report = searched.map_err(|error| refused(source, scenario, generation, error))?.report;
+    Ok((generation, report.failure.map(|failure| failure.schedule).unwrap_or_default()))
 }
 
 /// Writes a note on stderr if the text was edited after its history was found.
@@ -124,47 +165,22 @@ fn needed(
     flags(&usual(scenario), settings, breaks_rule)
 }
 
-/// Draws the history that `args` name and returns the exit code.
-pub(crate) fn timeline(args: &TimelineArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let named = if args.history.contains('@') { Some(Named::parse(&args.history)?) } else { None };
-    let source = find(named.as_ref().map_or(&args.history, |named| &named.file))?;
-    if let Some(page) = &args.html {
-        Replacing::check_is_not(page, &source)?;
-        args.replacing.check_page(page)?;
-    }
-    let fixture = read(&source)?;
-    let scenario = &fixture.scenario;
-    let settings = usual_but(scenario, &args.found);
-    let budget = settings.budget();
-    let is_edited = named.as_ref().and_then(|named| named.is_edited(scenario));
-    let generation = named.as_ref().map(|named| named.generation).or(args.on);
-    let first = || settings.generations().next().unwrap_or(Generation::Net10Windows);
-    let generation = generation.unwrap_or_else(first);
-    let schedule = if let Some(named) = named {
-        named.schedule
-    } else {
-        let message = generation.to_string();
-        let progress = Progress::with_rate(console.progress, budget.schedules, message);
-        let report = search(scenario, generation, &budget, None, &progress);
-        progress.finish();
-        let report = report.map_err(|error| {
-            source.error(format_args!("cannot be run on {generation}: {}", scenario.named(error)))
-        })?;
-        report.report.failure.map(|failure| failure.schedule).unwrap_or_default()
-    };
-    let Made { verdict, history } =
-        make(&source, scenario, generation, &schedule, &budget, is_edited)?;
-    warn(&source, is_edited, console)?;
-    let name = name(&source.name, scenario, generation, &schedule);
-    let replay = replay_arguments(&needed(scenario, &settings, verdict.as_ref()), &name);
-    let ending = verdict.as_ref().map(|verdict| headline(verdict, &history));
-    let title = scenario.about.shows.as_deref().unwrap_or(&source.name);
-    let facts = Facts::new(generation.name(), verdict.as_ref(), &history);
+/// Draws a history, in the terminal or as a page.
+fn draw(
+    args: &ReplayArgs,
+    Made { verdict, history }: &Made,
+    (title, generation): (&str, Generation),
+    (name, flags): (&str, &[&'static str]),
+    console: &mut Console<'_>,
+) -> Result<(), CliError> {
+    let replay = replay_arguments(flags, name);
+    let ending = verdict.as_ref().map(|verdict| headline(verdict, history));
+    let facts = Facts::new(generation.name(), verdict.as_ref(), history);
     let drawn = Timeline {
-        history: &history,
+        history,
         title,
         ending: ending.as_deref().unwrap_or_default(),
-        edges: match &verdict {
+        edges: match verdict {
             Some(Verdict::Deadlock(edges)) => edges,
             _ => &[],
         },
@@ -173,15 +189,14 @@ pub(crate) fn timeline(args: &TimelineArgs, console: &mut Console<'_>) -> Result
     };
     if let Some(path) = &args.html {
         args.replacing.write_page(path, &drawn.page())?;
-        let name = slashed(path);
-        writeln!(console.out, "{GOOD}written{GOOD:#}: {HEAD}{name}{HEAD:#}")?;
-        return Ok(PASSED);
+        let page = slashed(path);
+        writeln!(console.out, "{GOOD}written{GOOD:#}: {HEAD}{page}{HEAD:#}")?;
+        return Ok(());
     }
     writeln!(console.out, "{DIM}{name}{DIM:#}")?;
-    for row in
-        drawn.rows(RowOptions { width: args.width, fold: !args.all, ..RowOptions::default() })
-    {
+    let options = RowOptions { width: args.width, fold: !args.all, ..RowOptions::default() };
+    for row in drawn.rows(options) {
         write_row(&row, 0, console.out)?;
     }
-    Ok(PASSED)
+    Ok(())
 }

@@ -8,6 +8,7 @@ use crate::render::code;
 use crate::render::console::Console;
 use crate::render::error::CliError;
 use crate::render::progress::Progress;
+use crate::report::as_tests::TestReporter;
 use crate::report::recording;
 use crate::report::table::{Reporter, View};
 use crate::report::vector::FailedCase;
@@ -21,7 +22,6 @@ use clr_recording::vectors::win64::Vector;
 use clr_runtime::generation::Generations;
 use clr_walker::unwind::Rules;
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -37,25 +37,12 @@ const MIN_CHUNK: usize = 256;
 const EXPLAINED: usize = 5;
 
 /// The settings of a run.
-pub(super) struct Settings {
+struct Settings {
     rules: Rules,
     /// Runtimes for the snapshots of texts.
     on: Generations,
     jobs: usize,
     max_failures: usize,
-}
-
-impl Settings {
-    /// Creates settings, with `jobs` threads, or one for each processor.
-    pub(super) fn new(
-        rules: Rules,
-        on: Generations,
-        jobs: Option<NonZeroUsize>,
-        max_failures: usize,
-    ) -> Self {
-        let available = || thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        Self { rules, on, jobs: jobs.map_or_else(available, NonZeroUsize::get), max_failures }
-    }
 }
 
 /// Converts a count; a count beyond the address space means all.
@@ -65,7 +52,7 @@ fn saturating(count: u64) -> usize {
 
 /// Replays the files that `args` name and returns the exit code.
 pub(crate) fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let view = match (args.json, args.summary) {
+    let view = match (args.json.wanted, args.summary) {
         (true, _) => View::Json,
         (false, true) => View::Summary,
         (false, false) => View::Table,
@@ -76,8 +63,9 @@ pub(crate) fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<u8, CliEr
 fn replay(args: &RunArgs, view: View, console: &mut Console<'_>) -> Result<u8, CliError> {
     let Sources { found: sources, mut missing } =
         input::sources_there(&args.paths, args.filter.as_deref())?;
-    // Blessing needs every file, and a run of no file has no table.
-    if (args.bless || sources.is_empty()) && !missing.is_empty() {
+    // Blessing and tests need every file, and a run of no file has no table.
+    let needs_all = args.bless || args.format.is_some();
+    if (needs_all || sources.is_empty()) && !missing.is_empty() {
         let last = missing.remove(missing.len() - 1);
         for error in &missing {
             console.print_error(error);
@@ -88,9 +76,20 @@ fn replay(args: &RunArgs, view: View, console: &mut Console<'_>) -> Result<u8, C
         return bless::bless(args, &sources, console);
     }
     let max_failures = args.max_failures.map_or(EXPLAINED, saturating);
-    let on = args.on.unwrap_or(Generations::ALL);
-    let settings = Settings::new(args.rules.rules(), on, args.jobs, max_failures);
+    let on = args.on.or_all();
+    let settings =
+        Settings { rules: args.rules.rules(), on, jobs: args.jobs.count().get(), max_failures };
     let progress = Progress::new(console.progress, sources.len() as u64);
+    if let Some(format) = args.format {
+        let mut tests = TestReporter::new(format);
+        replay_all(&sources, &settings, |source, replayed| {
+            progress.hide(|| tests.add(&source.name, replayed, console))?;
+            progress.step_to(&source.name);
+            Ok(())
+        })?;
+        progress.finish();
+        return Ok(tests.finish(console)?);
+    }
     let mut reporter = Reporter::new(view, args.rules.name(), args.paths.is_empty());
     progress.hide(|| reporter.begin(console))?;
     for error in &missing {
@@ -116,7 +115,7 @@ fn replay(args: &RunArgs, view: View, console: &mut Console<'_>) -> Result<u8, C
 }
 
 /// Replays files side by side and reports them in their order.
-pub(super) fn replay_all(
+fn replay_all(
     sources: &[Source],
     settings: &Settings,
     mut write: impl FnMut(&Source, Result<FileReport, CliError>) -> Result<(), CliError>,

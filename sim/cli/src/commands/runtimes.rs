@@ -14,11 +14,11 @@ const KNOWN: [&str; 4] = ["observed", "read", "documented", "assumed"];
 /// Prints the runtimes that `args` name and returns the exit code.
 pub(crate) fn runtimes(args: &RuntimesArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     if let Some([left, right]) = args.diff.as_deref() {
-        return difference(*left, *right, args.json, console);
+        return difference(*left, *right, args.json.wanted, console);
     }
     let named = args.runtimes.iter().copied().fold(Generations::NONE, Generations::with);
     let all = if named.is_empty() { Generations::ALL } else { named };
-    if args.json {
+    if args.json.wanted {
         for generation in all.iter() {
             write_json(&Runtime::new(generation), console)?;
         }

@@ -56,13 +56,6 @@ pub(crate) fn fewer_lines(text: &str, mut holds: impl FnMut(&str) -> bool) -> St
     minimize_list(lines, |lines| holds(&lines.concat())).concat()
 }
 
-/// Removes lines, and then characters, as long as the rest holds.
-pub(crate) fn fewer_characters(text: &str, mut holds: impl FnMut(&str) -> bool) -> String {
-    let text = fewer_lines(text, &mut holds);
-    let of = |characters: &[char]| characters.iter().collect::<String>();
-    of(&minimize_list(text.chars().collect(), |characters| holds(&of(characters))))
-}
-
 /// Writes the smaller text, or the original if there is none, and prints what is missing in it.
 pub(crate) fn write_text(
     output: Output<'_>,
@@ -74,7 +67,8 @@ pub(crate) fn write_text(
     output.replacing.write(output.path, text)?;
     let before = original.lines().count();
     let Some(text) = smaller else {
-        return Ok(unchanged(output, &format!("{before} lines"), console)?);
+        let what = format!("unchanged: nothing smaller was found than its {before} lines");
+        return Ok(written(output, &what, console)?);
     };
     let after = text.lines().filter(|line| !line.starts_with("//")).count();
     written(output, &format!("{after} lines of {before}"), console)?;
@@ -84,34 +78,9 @@ pub(crate) fn write_text(
     Ok(())
 }
 
-/// Writes smaller bytes, or the original if there are none.
-pub(crate) fn write_bytes(
-    output: Output<'_>,
-    original: &[u8],
-    bytes: &[u8],
-    console: &mut Console<'_>,
-) -> Result<(), CliError> {
-    output.replacing.write(output.path, bytes)?;
-    let (before, after) = (original.len(), bytes.len());
-    if bytes == original {
-        unchanged(output, &format!("{before} bytes"), console)?;
-    } else {
-        written(output, &format!("{after} bytes of {before}"), console)?;
-    }
-    Ok(())
-}
-
 fn written(output: Output<'_>, size: &str, console: &mut Console<'_>) -> io::Result<()> {
     let name = slashed(output.path);
     writeln!(console.out, "{GOOD}written{GOOD:#}: {HEAD}{name}{HEAD:#}, {size}")
-}
-
-fn unchanged(output: Output<'_>, size: &str, console: &mut Console<'_>) -> io::Result<()> {
-    let name = slashed(output.path);
-    writeln!(
-        console.out,
-        "{GOOD}written{GOOD:#}: {HEAD}{name}{HEAD:#}, unchanged: nothing smaller was found than its {size}"
-    )
 }
 
 /// Returns the numbers of parts that a smaller text has not any more; `None` if it has all, or if

@@ -37,6 +37,7 @@ enum Place {
     Disk(PathBuf),
     Embedded(&'static [u8]),
     /// A text that an editor holds.
+    #[cfg_attr(not(feature = "lsp"), expect(dead_code, reason = "editors have texts in memory"))]
     Text(Arc<str>),
 }
 
@@ -67,6 +68,7 @@ impl Source {
     }
 
     /// Creates the input of a text that is in no file, or not as it is there.
+    #[cfg(feature = "lsp")]
     pub(crate) fn of_text(name: &str, text: &str) -> Self {
         Self { name: name.to_owned(), place: Place::Text(text.into()) }
     }

@@ -1,18 +1,33 @@
 //! Programs, and names for their addresses.
 
 use crate::input::Source;
+use crate::render::console::HEAD;
 use crate::render::error::CliError;
+use crate::render::wrap::{narrow, wrapped};
 use clr_codegen::execution::BASE;
 use clr_codegen::{CfiMistake, FunctionIndex, LinkError, LinkedProgram, Role, WindowsMistake};
 use clr_scenario::{LineColumn as Place, MixedAt, NodePlaces, Scenario, SnapshotAt, SourceMap};
 use clr_walker::unwind::Position;
 use iced_x86::{Instruction, OpKind};
+use std::io::{self, Write};
 
 /// Name of the caller outside the program.
 pub(crate) const OUTSIDE: &str = "the caller outside";
 
 /// Name of the only helper that programs of Windows call.
 pub(crate) const HELPER: &str = "___chkstk_ms";
+
+impl Source {
+    /// Writes the name of a text, and what it shows.
+    pub(crate) fn write_head(&self, scenario: &Scenario, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "{HEAD}{}{HEAD:#}", self.name)?;
+        let shows = scenario.about.shows.as_deref().unwrap_or_default();
+        for line in wrapped(shows, narrow() - 2).iter().filter(|line| !line.is_empty()) {
+            writeln!(out, "  {line}")?;
+        }
+        Ok(())
+    }
+}
 
 /// A text with the places of its parts.
 pub(crate) struct ProgramFixture {
@@ -64,7 +79,7 @@ impl ProgramFixture {
             ("explain", has_snapshots),
             ("compare", is_stack || !scenario.stops.is_empty()),
             ("trace", is_bare),
-            ("timeline", !is_stack && !is_bare),
+            ("replay --draw", !is_stack && !is_bare),
         ];
         let names = all.into_iter().filter(|(_, works)| *works);
         let names: Vec<_> = names.map(|(name, _)| format!("clrsim {name}")).collect();

@@ -8,7 +8,6 @@ pub(crate) mod differences;
 pub(crate) mod error;
 pub(crate) mod export;
 pub(crate) mod json;
-pub(crate) mod junit;
 pub(crate) mod patch;
 pub(crate) mod progress;
 pub(crate) mod unwind_data;

@@ -2,6 +2,7 @@
 
 use crate::render::console::DIM;
 use anstyle::Style;
+pub(crate) use clr_explore::timeline::wrapped;
 use std::io::{self, Write};
 use std::sync::OnceLock;
 
@@ -9,7 +10,7 @@ use std::sync::OnceLock;
 const WIDE: usize = 100;
 /// Width of short texts beside tables, in the same way.
 const NARROW: usize = 80;
-/// Smallest width that is taken for one.
+/// Smallest width: a narrower terminal counts as this one.
 const LEAST: usize = 40;
 
 /// Width of the terminal; empty if the output goes elsewhere.
@@ -38,23 +39,6 @@ pub(crate) fn narrow() -> usize {
 /// Returns the characters that a line of a table may have: without a terminal, any number.
 pub(crate) fn room() -> usize {
     TERMINAL.get().copied().unwrap_or(usize::MAX)
-}
-
-/// Wraps a text into lines of at most `width` characters, unless a word is longer.
-pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    for word in text.split_whitespace() {
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
-            lines.push(core::mem::take(&mut line));
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    lines.push(line);
-    lines
 }
 
 /// Writes a text in lines of [`width`], all but the first indented by `indent`. The brackets after
@@ -86,18 +70,5 @@ pub(crate) fn write_within(
             writeln!(out, "{style}{}{style:#}{DIM}{}{DIM:#}", &text[..at], &text[at..])
         }
         None => writeln!(out, "{style}{text}{style:#}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::wrapped;
-
-    #[test]
-    fn lines_are_no_wider_than_asked() {
-        assert_eq!(wrapped("one two  three", 7), ["one two", "three"]);
-        assert_eq!(wrapped("one two", 6), ["one", "two"]);
-        assert_eq!(wrapped("a longer one", 3), ["a", "longer", "one"]);
-        assert_eq!(wrapped("", 3), [""]);
     }
 }

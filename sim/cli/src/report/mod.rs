@@ -1,5 +1,6 @@
 //! Reports of a run: the counts of each file and the failures that are explained.
 
+pub(crate) mod as_tests;
 pub(crate) mod callback;
 pub(crate) mod expectation;
 pub(crate) mod history;
@@ -86,6 +87,23 @@ impl FileReport {
     /// Adds an explained failure.
     pub(crate) fn explain(&mut self, finding: impl Finding + 'static) {
         self.failures.push(Box::new(finding));
+    }
+
+    /// Writes the explained failures, and the number of the others.
+    pub(crate) fn write_failures(&self, out: &mut dyn Write) -> io::Result<()> {
+        for failure in &self.failures {
+            failure.write(&self.file, out)?;
+        }
+        let explained: usize = self.failures.iter().map(|failure| failure.cases()).sum();
+        let silent = self.counts.failed.saturating_sub(explained);
+        if silent > 0 {
+            writeln!(
+                out,
+                "\n{silent} more failed in {} (--max-failures sets the number of explained failures)",
+                self.file
+            )?;
+        }
+        Ok(())
     }
 }
 

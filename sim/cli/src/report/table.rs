@@ -331,18 +331,7 @@ impl Reporter {
         }
         self.write_groups(console)?;
         for file in &self.files {
-            for case in &file.failures {
-                case.write(&file.file, console.out)?;
-            }
-            let explained: usize = file.failures.iter().map(|failure| failure.cases()).sum();
-            let silent = file.counts.failed.saturating_sub(explained);
-            if silent > 0 {
-                writeln!(
-                    console.out,
-                    "\n{} more failed in {} (--max-failures sets the number of explained failures)",
-                    silent, file.file
-                )?;
-            }
+            file.write_failures(console.out)?;
         }
         if self.view == View::Summary {
             self.write_summary(console)?;

@@ -78,7 +78,8 @@ fn refusals_name_commands_that_work() {
             let uses = uses.trim().replace(" or ", ", ");
             for command in uses.split(", ").map(|command| command.strip_prefix("clrsim ").unwrap())
             {
-                let works = clrsim(&[command, text]);
+                let words: Vec<_> = command.split(' ').chain([text]).collect();
+                let works = clrsim(&words);
                 assert_eq!(works.code, 0, "{command} {text}: {}", works.err);
                 named += 1;
             }

@@ -35,7 +35,7 @@ fn fails_again(text: &str) -> Vec<String> {
     let args: Vec<_> = args.iter().map(String::as_str).collect();
     let answer = super::clrsim(&args);
     assert_eq!(answer.code, 1, "{args:?}: {}", answer.text());
-    let timeline = super::clrsim(&[&["timeline"], &args[1..]].concat());
+    let timeline = super::clrsim(&[&args[..], &["--draw"]].concat());
     assert_eq!(timeline.code, 0, "{args:?}: {}", timeline.text());
     let last = timeline.out.lines().last().unwrap().to_owned();
     assert_eq!(last, args.join(" "));
@@ -157,7 +157,7 @@ fn the_printed_arguments_replay_the_history() {
     let says = format!("{BROKEN}explore rules=#true {{ expect {{ survives }} }}\n");
     let says = folder.write("says.kdl", says.as_bytes());
     assert_eq!(fails_again(&explore(&says, &[]).out), [""; 0]);
-    let well = super::clrsim(&["timeline", "--rules=false", &says]);
+    let well = super::clrsim(&["replay", "--draw", "--rules=false", &says]);
     let last = well.out.lines().last().unwrap();
     assert!(last.contains('@') && last.contains(":clr1::"), "{}", well.out);
 }
@@ -211,10 +211,10 @@ fn settings_that_do_not_go_together_are_refused() {
 fn a_history_is_printed_as_a_timeline() {
     let folder = Folder::new();
     let path = folder.write("callback.kdl", CALLBACK.as_bytes());
-    let drawn = folder.clrsim(&["timeline", &path, "--on", "net10-windows"]);
+    let drawn = folder.clrsim(&["replay", "--draw", &path, "--on", "net10-windows"]);
     insta::assert_snapshot!("timeline", drawn.text());
     let page = folder.path("page.html");
-    let written = folder.clrsim(&["timeline", &path, "--html", &page]);
+    let written = folder.clrsim(&["replay", &path, "--html", &page]);
     assert_eq!(written.code, 0, "{}", written.text());
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.starts_with("<!doctype html>") || page.starts_with("<!DOCTYPE html>"));
@@ -227,15 +227,15 @@ fn a_page_replaces_nothing_but_a_page() {
     let path = folder.write("callback.kdl", CALLBACK.as_bytes());
     let page = folder.path("page.html");
     for _ in 0..2 {
-        assert_eq!(folder.clrsim(&["timeline", &path, "--html", &page]).code, 0);
+        assert_eq!(folder.clrsim(&["replay", &path, "--html", &page]).code, 0);
     }
-    let over_text = folder.clrsim(&["timeline", &path, "--html", &path]);
+    let over_text = folder.clrsim(&["replay", &path, "--html", &path]);
     assert_eq!(over_text.code, 2);
     insta::assert_snapshot!(over_text.err, @"error: DIR/callback.kdl: is the input, which is not replaced, not even with --force");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), CALLBACK);
     let other = folder.write("other.html", b"<!doctype html><p>mine");
-    assert_eq!(folder.clrsim(&["timeline", &path, "--html", &other]).code, 2);
-    assert_eq!(folder.clrsim(&["timeline", &path, "--html", &other, "--force"]).code, 0);
+    assert_eq!(folder.clrsim(&["replay", &path, "--html", &other]).code, 2);
+    assert_eq!(folder.clrsim(&["replay", &path, "--html", &other, "--force"]).code, 0);
     assert!(std::fs::read_to_string(other).unwrap().contains("JITCompilationFinished"));
 }
 
@@ -248,8 +248,8 @@ fn the_input_is_never_replaced() {
     for command in [
         &["minimize", &text, "--on", "net10-windows", "--force", "-o", &text][..],
         &["explore", &text, "--on", "net10-windows", "--force", "--minimize", &detour],
-        &["timeline", &text, "--force", "--html", &text],
-        &["timeline", &text, "--force", "--html", &detour],
+        &["replay", &text, "--force", "--html", &text],
+        &["replay", &text, "--force", "--html", &detour],
     ] {
         let refused = folder.clrsim(command);
         assert_eq!(refused.code, 2, "{command:?}: {}", refused.text());
@@ -321,7 +321,7 @@ fn files_are_replaced_by_force_alone() {
         &["minimize", &text, "--on", "net10-windows", "-o", "FILE"],
         &["explore", &text, "--on", "net10-windows", "--minimize", "FILE"],
         &["from-recording", super::WALKS, "--walk", "1", "-o", "FILE"],
-        &["timeline", &text, "--html", "FILE"],
+        &["replay", &text, "--html", "FILE"],
     ];
     for command in commands {
         let file = folder.write("there.kdl", b"// mine");
@@ -386,7 +386,7 @@ fn a_replay_says_that_its_text_was_edited() {
                 another one\n";
     assert_eq!(replay(&string), (note.to_owned(), Value::Bool(true)));
     assert_eq!(replay(old), (String::new(), Value::Null));
-    let timeline = folder.clrsim(&["timeline", &string]);
+    let timeline = folder.clrsim(&["replay", "--draw", &string]);
     assert_eq!((timeline.code, &*timeline.err), (0, note));
     assert!(!timeline.out.contains(digest), "{}", timeline.out);
     let lost = folder.clrsim(&["replay", &string.replace("clr1:", "clr1:9999b")]);

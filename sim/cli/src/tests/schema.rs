@@ -93,12 +93,12 @@ fn every_field_is_described() {
         assert_eq!(missing, [""; 0], "{args:?}");
     }
     let recorded = super::snapshots_of(&[
-        include_str!("snapshots/clrsim__tests__run__failure_json.snap"),
-        include_str!("snapshots/clrsim__tests__programs__failures_json.snap"),
-        include_str!("snapshots/clrsim__tests__recordings__differences_json.snap"),
-        include_str!("snapshots/clrsim__tests__recordings__skipped_json.snap"),
-        include_str!("snapshots/clrsim__tests__texts__failures_json.snap"),
-        include_str!("snapshots/clrsim__tests__dump__version_3_json.snap"),
+        include_str!("snapshots/clrsim_tool__tests__run__failure_json.snap"),
+        include_str!("snapshots/clrsim_tool__tests__programs__failures_json.snap"),
+        include_str!("snapshots/clrsim_tool__tests__recordings__differences_json.snap"),
+        include_str!("snapshots/clrsim_tool__tests__recordings__skipped_json.snap"),
+        include_str!("snapshots/clrsim_tool__tests__texts__failures_json.snap"),
+        include_str!("snapshots/clrsim_tool__tests__dump__version_3_json.snap"),
     ]);
     let (mut all, mut errors) = (BTreeSet::new(), BTreeSet::new());
     for line in recorded {

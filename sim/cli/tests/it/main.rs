@@ -2,7 +2,5 @@
 
 #[cfg(target_pointer_width = "64")]
 mod external;
-#[cfg(any(target_arch = "x86_64", target_os = "macos"))]
-mod minimize;
 #[cfg(unix)]
 mod terminal;

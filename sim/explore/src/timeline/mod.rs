@@ -16,6 +16,7 @@ pub(super) mod words;
 mod wrap;
 
 pub use rows::{TimelineRow, TimelineSpan, Tone};
+pub use wrap::wrapped;
 
 use crate::{Edge, History};
 

@@ -4,7 +4,7 @@ use super::arrows::Lanes;
 use super::fold::{Entry, Item, items};
 use super::state::{State, states};
 use super::words::{kind, status, visible, why};
-use super::wrap::{GLUE, cut, wrapped};
+use super::wrap::{GLUE, cut, fitted};
 use super::{RowOptions, Timeline};
 use crate::ThreadIndex;
 use core::fmt;
@@ -115,7 +115,7 @@ impl Drawing<'_, '_> {
     fn head(&mut self, width: usize) {
         let title = visible(self.timeline.title);
         self.rows.extend(
-            wrapped(&title, width).into_iter().map(|line| TimelineRow::of(line, Tone::Head)),
+            fitted(&title, width).into_iter().map(|line| TimelineRow::of(line, Tone::Head)),
         );
         self.legend(width);
         self.rows.push(TimelineRow::default());
@@ -187,7 +187,7 @@ impl Drawing<'_, '_> {
             texts.push_str("goes on");
         }
         let blank = TimelineSpan::new(" ".repeat(name.text.chars().count()), Tone::Plain);
-        for (line, words) in wrapped(&texts, width).into_iter().enumerate() {
+        for (line, words) in fitted(&texts, width).into_iter().enumerate() {
             let words = TimelineSpan::new(words, Tone::Plain);
             if line == 0 {
                 self.row(at, &lanes, vec![name.clone(), words]);
@@ -205,7 +205,7 @@ impl Drawing<'_, '_> {
             _ => format!("… the last {entries} of these {again}, until {until} µs"),
         };
         let tone = Tone::Dim;
-        for line in wrapped(&words, self.name + 2 + self.words) {
+        for line in fitted(&words, self.name + 2 + self.words) {
             self.row(None, &self.lanes(last, &[]), vec![TimelineSpan::new(line, tone)]);
         }
     }
@@ -229,7 +229,7 @@ impl Drawing<'_, '_> {
         let Timeline { history, ending, edges, replay, facts, .. } = *self.timeline;
         if !ending.is_empty() {
             self.rows.push(TimelineRow::default());
-            for line in ending.lines().flat_map(|line| wrapped(&visible(line), shape.width)) {
+            for line in ending.lines().flat_map(|line| fitted(&visible(line), shape.width)) {
                 self.rows.push(TimelineRow::of(line, Tone::Bad));
             }
         }
@@ -266,7 +266,7 @@ impl Drawing<'_, '_> {
         }
         for (name, text) in facts {
             let margin = name.chars().count() + 1;
-            let lines = wrapped(&visible(text), shape.width.saturating_sub(margin).max(20));
+            let lines = fitted(&visible(text), shape.width.saturating_sub(margin).max(20));
             for (index, line) in lines.into_iter().enumerate() {
                 let name = if index == 0 { visible(name) } else { String::new() };
                 let mut row = TimelineRow::of(format!("{name:margin$}"), Tone::Dim);

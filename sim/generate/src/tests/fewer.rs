@@ -1,6 +1,6 @@
-//! Tests of the shrinking of lists and bytes.
+//! Tests of the shrinking of lists.
 
-use crate::{MAX_TRIALS, minimize_bytes, minimize_list};
+use crate::{MAX_TRIALS, minimize_list};
 
 #[test]
 fn only_what_is_needed_remains() {
@@ -12,27 +12,10 @@ fn only_what_is_needed_remains() {
 }
 
 #[test]
-fn bytes_become_fewer_and_then_zero() {
-    let bytes: Vec<u8> = (0..=255).rev().collect();
-    // Seven bytes, the third of which is large: one is needed, six are padding.
-    let fails = |bytes: &[u8]| bytes.get(2).is_some_and(|byte| *byte > 200) && bytes.len() >= 7;
-    let small = minimize_bytes(bytes, fails);
-    assert_eq!((small.len(), &small[..2], &small[3..]), (7, &[0, 0][..], &[0; 4][..]));
-    assert!(fails(&small), "{small:?}");
-}
-
-/// A byte that is superfluous once another one is zero.
-#[test]
-fn plainer_bytes_are_shrunk_again() {
-    let fails = |bytes: &[u8]| matches!(bytes, [0, ..] | [_, _, _, ..]);
-    assert_eq!(minimize_bytes(vec![9, 8, 7], fails), [0]);
-}
-
-#[test]
 fn the_number_of_trials_is_limited() {
     let mut trials = 0;
     let bytes = vec![1; MAX_TRIALS];
-    let same = minimize_bytes(bytes.clone(), |_| {
+    let same = minimize_list(bytes.clone(), |_| {
         trials += 1;
         false
     });

@@ -4,8 +4,8 @@ use crate::vectors::fuzz::{self, FuzzMemory, FuzzRecord};
 use crate::vectors::win64::Vector;
 use crate::vectors::{UnwindAnswer, UnwindStatus};
 use clr_walker::code_map::{CodeMap, CodeMapError, CodeRegion};
+use clr_walker::image::FunctionTable;
 use clr_walker::image::pe::PeImage;
-use clr_walker::image::{FunctionTable, RuntimeFunction};
 use clr_walker::memory::{Segments, SegmentsError};
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::{Handler, Position, Rules, Step, UnwindError, Unwinder};
@@ -304,11 +304,4 @@ pub fn run_fuzz_record(
         Ok(_) => VectorVerdict::Passed,
         Err(failure) => VectorVerdict::Failed(failure),
     })
-}
-
-/// Returns the entry that covers a fuzz record's instruction.
-#[must_use]
-pub fn fuzz_function(record: &FuzzRecord<'_>) -> Option<RuntimeFunction> {
-    let [begin, end, unwind_info] = *record.functions.last()?;
-    Some(RuntimeFunction { begin, end, unwind_info })
 }

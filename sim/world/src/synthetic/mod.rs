@@ -343,10 +343,4 @@ impl SyntheticThread {
     pub fn captured_in(self, function: &str, fields: LazyFields) -> Self {
         self.change_frame(|frame| frame.captured_in = Some((function.to_owned(), fields)))
     }
-
-    /// Sets ContextFlags of the last Frame's CONTEXT.
-    #[must_use]
-    pub fn with_context_flags(self, flags: u32) -> Self {
-        self.change_frame(|frame| frame.context_flags = flags)
-    }
 }

@@ -76,6 +76,8 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
     ("clr-recording", &["clr-fixtures"]),
     ("clr-explore", &["clr-generate"]),
     ("clr-scenario", &["clr-fixtures"]),
+    // Its own features, for its tests.
+    ("clrsim", &["clrsim"]),
 ];
 
 /// Crates that only the tool may use: no library parses arguments, prints, or embeds the gallery.

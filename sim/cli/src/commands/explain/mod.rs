@@ -33,11 +33,11 @@ pub(crate) fn explain(args: &ExplainArgs, console: &mut Console<'_>) -> Result<u
         text::explain(args, &source, console)?;
         return Ok(PASSED);
     }
-    if args.snapshot.is_some() || args.on.is_some() {
+    if args.snapshot.is_some() || args.on.runtimes.is_some() {
         return Err(source.error("is not a text: --snapshot and --on are for texts (*.kdl)"));
     }
     recorded::with_walk(&source, args.walk, |replayed| {
-        if args.json {
+        if args.json.wanted {
             return write_json(&Explained::new(replayed), console);
         }
         replayed.write_header(console.out)?;

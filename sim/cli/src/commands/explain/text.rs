@@ -9,11 +9,10 @@ use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
 use crate::render::words::in_words;
-use crate::render::wrap::{narrow, wrapped};
 use crate::report::callback;
 use crate::report::runtimes::{OnRuntimes, Runtimes, keep};
 use clr_runtime::explain::StoryLine;
-use clr_runtime::generation::{Generation, Generations};
+use clr_runtime::generation::Generation;
 use clr_scenario::{ExplainedSnapshot, RunOnError, Scenario, SnapshotAt};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -56,15 +55,11 @@ pub(crate) fn explain(
     // Every runtime is shown, whatever the text expects of it.
     let mut scenario = fixture.scenario.clone();
     clear_expectations(&mut scenario);
-    let on = args.on.unwrap_or(Generations::ALL);
+    let on = args.on.or_all();
     let made: Vec<_> =
         on.iter().map(|generation| (generation, scenario.explain_each_on(generation))).collect();
-    if !args.json {
-        writeln!(console.out, "{HEAD}{}{HEAD:#}", source.name)?;
-        let shows = fixture.scenario.about.shows.as_deref().unwrap_or_default();
-        for line in wrapped(shows, narrow() - 2).iter().filter(|line| !line.is_empty()) {
-            writeln!(console.out, "  {line}")?;
-        }
+    if !args.json.wanted {
+        source.write_head(&scenario, console.out)?;
     }
     for (n, at) in wanted {
         let mut all: Vec<SnapshotStory<'_>> = Vec::new();
@@ -74,7 +69,7 @@ pub(crate) fn explain(
                 SnapshotStory::new((n, at), &fixture.scenario, source, *generation, made.as_ref());
             keep(explained, &mut all, SnapshotStory::is_like);
         }
-        if args.json {
+        if args.json.wanted {
             all.iter().try_for_each(|explained| write_json(explained, console))?;
             continue;
         }

@@ -34,7 +34,7 @@ pub(super) fn class(args: &HostArgs) -> Result<Guid, CliError> {
 /// Visits one runtime: this process is the profiler's.
 pub(super) fn visit(args: &HostArgs, journal: &Path) -> Result<u8, CliError> {
     let text = Source::find(&args.text)?.read_text()?;
-    let Some(generation) = args.on.and_then(|on| on.iter().next()) else {
+    let Some(generation) = args.on.runtimes.and_then(|on| on.iter().next()) else {
         return Err(CliError::Text("no runtime is named".to_owned()));
     };
     let class = class(args)?;

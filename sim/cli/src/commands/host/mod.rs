@@ -56,19 +56,19 @@ pub(crate) fn host(args: &HostArgs, console: &mut Console<'_>) -> Result<u8, Cli
     }
     let usual = if args.matrix { Generations::ALL } else { newest() };
     let mut accounts = Vec::new();
-    for generation in args.on.unwrap_or(usual).iter() {
+    for generation in args.on.runtimes.unwrap_or(usual).iter() {
         let remains = child::run(args, generation).map_err(|error: io::Error| {
             CliError::new(&library, format_args!("its process cannot be started: {error}"))
         })?;
         let account = Account::new(library.clone(), source.name.clone(), generation, remains);
-        if args.json {
+        if args.json.wanted {
             write_json(&account, console)?;
         } else if !args.matrix {
             account.write(console.out)?;
         }
         accounts.push(account);
     }
-    if args.matrix && !args.json {
+    if args.matrix && !args.json.wanted {
         table::write(&accounts, console.out)?;
     }
     let is_clean = accounts.iter().all(|account| account.verdict == Verdict::Clean);

@@ -20,8 +20,6 @@ pub(super) enum Keep {
     Walks(Vec<WalkFault>),
     /// Mixed walks with differences of these kinds and of no other, on this generation.
     MixedWalks(Vec<Discriminant<MixedDifference>>, Generation),
-    /// A call whose result differs from the model's, on this generation.
-    Model(Generation),
 }
 
 /// A way in which a walk of a stop is wrong.
@@ -119,13 +117,6 @@ impl Keep {
         })
     }
 
-    /// Returns the result of the only call of a fuzzer's input.
-    pub(super) fn outcome(scenario: &Scenario, on: Generation) -> Option<Self> {
-        let made = made_on(scenario, on).next()?;
-        let result = ending(made.report.found.outcome);
-        Self::ending(scenario, Generations::of(&[on]), Some(&result), None)
-    }
-
     /// Returns true if a text has the property.
     pub(super) fn holds(&self, scenario: &Scenario, on: Generations) -> bool {
         match self {
@@ -138,9 +129,6 @@ impl Keep {
             }
             Self::Walks(faults) => are_same(faults, &walk_faults(scenario)),
             Self::MixedWalks(kinds, on) => are_same(kinds, &mixed_kinds(scenario, *on)),
-            Self::Model(generation) => {
-                scenario.against_model(*generation).is_ok_and(|wrong| !wrong.is_empty())
-            }
         }
     }
 }

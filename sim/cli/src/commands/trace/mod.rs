@@ -31,7 +31,7 @@ pub(crate) fn trace(args: &TraceArgs, console: &mut Console<'_>) -> Result<u8, C
     let run = scenario.start(thread, &linked).map_err(|error| source.error(error))?;
     let stops = Stops::new(scenario, &linked, thread);
     let names = Names { scenario, linked: &linked };
-    if !args.json {
+    if !args.json.wanted {
         let name = scenario.threads.get(thread as usize).map_or("", |thread| &thread.name);
         writeln!(console.out, "{HEAD}{}{HEAD:#}, thread {name}\n", source.name)?;
         writeln!(
@@ -147,7 +147,7 @@ impl Trace<'_> {
     }
 
     fn write(&mut self, row: &Row, console: &mut Console<'_>) -> Result<(), CliError> {
-        if self.args.json {
+        if self.args.json.wanted {
             return write_json(row, console);
         }
         for stop in &row.stops {
@@ -186,7 +186,7 @@ impl Trace<'_> {
     ) -> Result<(), CliError> {
         let end =
             End::new(run, outcome, stops.reach_end(), || stack::lines(run, self.map, self.names));
-        if self.args.json {
+        if self.args.json.wanted {
             return write_json(&end, console);
         }
         for stop in &end.stops {
@@ -201,7 +201,7 @@ impl Trace<'_> {
 
     /// Prints the reason why the trace is cut off.
     fn cut(&self, why: String, console: &mut Console<'_>) -> Result<(), CliError> {
-        if self.args.json {
+        if self.args.json.wanted {
             return write_json(&Cut { kind: "cut", why }, console);
         }
         Ok(writeln!(console.out, "\ncut: {why}")?)

@@ -1,10 +1,7 @@
 //! `generate` and `minimize`.
 
-use super::super::{Numbers, clrsim};
+use super::super::clrsim;
 use super::{BARRIER, Folder};
-use crate::args::FuzzTarget;
-use clap::ValueEnum;
-use std::collections::BTreeSet;
 use std::fs;
 
 #[test]
@@ -161,69 +158,6 @@ fn walks_of_programs_are_made_smaller() {
     assert_eq!(code, 0, "{small}");
     assert!(small.lines().count() < wrong.lines().count() / 2 + 5, "{small}");
     assert_eq!(folder.clrsim(&["run", &folder.path("small.kdl")]).code, 1);
-}
-
-/// Bytes that look random and are always the same.
-fn bytes(numbers: &mut Numbers, len: usize) -> Vec<u8> {
-    (0..len).map(|_| numbers.below(256) as u8).collect()
-}
-
-/// A fuzzer's bytes become a text with the same result.
-#[test]
-fn bytes_become_texts() {
-    let folder = Folder::new();
-    let mut numbers = Numbers(7);
-    for (name, len) in [("bytes", 2000), ("scenario/crash", 600)] {
-        let mut made = 0;
-        for _ in 0..20 {
-            let path = folder.write(name, &bytes(&mut numbers, len));
-            let (code, text) = smaller(&folder, &[&path]);
-            if code != 0 {
-                continue;
-            }
-            made += 1;
-            assert!(text.contains("no evidence of what a runtime does"), "{text}");
-            assert_eq!(text.contains("stack {"), name == "bytes", "{text}");
-            assert_eq!(folder.clrsim(&["run", &folder.path("small.kdl")]).code, 0, "{text}");
-        }
-        assert!(made > 12, "{name}: {made}");
-    }
-}
-
-/// The target is that of the option, of the folder or of the content.
-#[test]
-fn the_input_of_each_target_is_known() {
-    let folder = Folder::new();
-    let wrong = BARRIER.replace("frame \"App.Main+0x30\"", "frame \"App.Bar\"");
-    let named = folder.write("wrong.kdl", wrong.as_bytes());
-    let small = smaller(&folder, &[&named]);
-    assert_eq!(small.0, 0);
-    let path = folder.write("crash-1", wrong.as_bytes());
-    assert_eq!(smaller(&folder, &[&path]), small);
-    let elsewhere = folder.write("scenario/crash-1", wrong.as_bytes());
-    assert_eq!(smaller(&folder, &[&elsewhere, "--target", "fixture_text"]), small);
-    let (_, text) = smaller(&folder, &[&elsewhere]);
-    assert!(text.contains("function ") && !text.contains("stack {"), "{text}");
-    let (_, text) = smaller(&folder, &[&elsewhere, "--target", "snapshot"]);
-    assert!(text.contains("stack {") && !text.contains("App.Bar"), "{text}");
-    let (code, text) = smaller(&folder, &[&path, "--target", "program"]);
-    assert!(code == 2 && text.contains("path/of/built/program"), "{text}");
-    let (code, text) = smaller(&folder, &[&path, "--target", "programs"]);
-    assert!(code == 2 && text.contains("possible values: snapshot, scenario, fixture_"), "{text}");
-    let broken = folder.write("fixture_text/crash-2", b"stick");
-    let (code, text) = smaller(&folder, &[&broken]);
-    assert!(code == 2 && text.contains("unknown"), "{text}");
-}
-
-/// The targets of `fuzz/Cargo.toml`, and no other.
-#[test]
-fn all_targets_are_known() {
-    let manifest = include_str!("../../../../../fuzz/Cargo.toml");
-    let tables = manifest.split("[[bin]]").skip(1);
-    let names = tables.filter_map(|table| table.split('"').nth(1)).map(ToOwned::to_owned);
-    let known = FuzzTarget::value_variants().iter().filter_map(ValueEnum::to_possible_value);
-    let known: BTreeSet<_> = known.map(|value| value.get_name().to_owned()).collect();
-    assert_eq!(known, names.collect());
 }
 
 /// Returns the number of lines, and of bytes.

@@ -4,7 +4,7 @@ use crate::tests::handmade::{MAIN, SAMPLER, WORKER, sampled};
 use crate::timeline::json::string;
 use crate::timeline::state::{Life, State};
 use crate::timeline::words::{describe, events, instructions, kind, status, summary, visible};
-use crate::timeline::wrap::{GLUE, cut, wrapped};
+use crate::timeline::wrap::{GLUE, cut, fitted, wrapped};
 use crate::{LockName, ThreadKind, Turn, TurnEvent};
 use clr_runtime::profiling::CallbackKind;
 use clr_runtime::{Lock, Outcome};
@@ -32,16 +32,17 @@ fn lines_end_between_words_and_long_words_are_split() {
         ("ab", 0, &["a", "b"]),
     ];
     for (text, width, expected) in cases {
-        assert_eq!(wrapped(text, width), expected, "{text:?} in {width}");
+        assert_eq!(fitted(text, width), expected, "{text:?} in {width}");
     }
+    assert_eq!(wrapped("a longer\tone", 3), ["a", "longer", "one"]);
 }
 
 #[test]
 fn no_line_ends_at_glue() {
     let text = format!("one{GLUE}· two");
-    assert_eq!(wrapped(&text, 9), ["one · two"]);
-    assert_eq!(wrapped(&text, 5), ["one ·", "two"]);
-    assert_eq!(wrapped(&format!("ab one{GLUE}·"), 7), ["ab", "one ·"]);
+    assert_eq!(fitted(&text, 9), ["one · two"]);
+    assert_eq!(fitted(&text, 5), ["one ·", "two"]);
+    assert_eq!(fitted(&format!("ab one{GLUE}·"), 7), ["ab", "one ·"]);
 }
 
 #[test]

@@ -126,7 +126,7 @@ pub(in super::super) fn execute(args: &HostArgs, asked: &str) -> Result<u8, CliE
     let refused = |why: &dyn std::fmt::Display| CliError::new("--history", why);
     let asked: Asked = serde_json::from_str(asked).map_err(|error| refused(&error))?;
     let text = Source::find(&args.text)?.read_text()?;
-    let generation = args.on.and_then(|on| on.iter().next());
+    let generation = args.on.runtimes.and_then(|on| on.iter().next());
     let generation = generation.ok_or_else(|| refused(&"needs the runtime, by --on"))?;
     let walks = Walks::default();
     let mut visit = open_visit(args, &args.library, &text, generation, &walks)?;

@@ -59,7 +59,7 @@ pub(in super::super) fn replay(
     let debug = |process: u32| debug(process, args.gdb.as_deref().unwrap_or_default());
     let and = match &args.gdb {
         Some(_) => And::Stops(&debug),
-        None if args.json => And::Nothing,
+        None if args.json.wanted => And::Nothing,
         None => And::Prints,
     };
     let (ended, mut description) = guest.describe(&mut replay, &drawing, and);
@@ -84,7 +84,7 @@ pub(in super::super) fn replay(
         let name = slashed(path);
         writeln!(console.err, "{GOOD}written{GOOD:#}: {HEAD}{name}{HEAD:#}")?;
     }
-    if args.json {
+    if args.json.wanted {
         write_json(&replayed, console)?;
     } else {
         replayed.write(console)?;

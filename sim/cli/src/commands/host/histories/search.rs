@@ -179,7 +179,7 @@ pub(in super::super) fn search(
     let by = choose(Strategy::Random, args.strategy, args.depth, args.preemptions);
     strategy::check(by, args.depth, args.preemptions, args.first)?;
     let mut code = PASSED;
-    for generation in args.on.unwrap_or(newest()).iter() {
+    for generation in args.on.runtimes.unwrap_or(newest()).iter() {
         let mut guest = Guest::new(args, source, generation)?;
         let found = explore(args, by, schedules, &mut guest, console)?;
         let outcomes = outcomes(&mut guest, &found);
@@ -201,7 +201,7 @@ pub(in super::super) fn search(
             outcomes,
             broken: broken(&guest, &found),
         };
-        if args.json {
+        if args.json.wanted {
             write_json(&found, console)?;
         } else {
             found.write(&guest, generation, console)?;
@@ -247,7 +247,7 @@ fn explore(
             .map_err(|died| CliError::new("--jobs", format_args!("a process ended: {died}")))
     } else {
         let search = prepare(args, by, guest);
-        Ok(one_by_one(numbers, search, guest, !args.json, &progress))
+        Ok(one_by_one(numbers, search, guest, !args.json.wanted, &progress))
     };
     progress.finish();
     found

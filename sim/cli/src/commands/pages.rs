@@ -1,0 +1,49 @@
+//! What a shell needs to know of the tool: completions and manual pages.
+
+use crate::PASSED;
+use crate::args::{Cli, CompletionsArgs, ManArgs};
+use crate::input::slashed;
+use crate::render::console::Console;
+use crate::render::error::CliError;
+use clap::CommandFactory as _;
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+/// Prints the completions for a shell and returns the exit code.
+pub(crate) fn completions(
+    args: &CompletionsArgs,
+    console: &mut Console<'_>,
+) -> Result<u8, CliError> {
+    let mut text = Vec::new();
+    let shell: Shell = args.shell.parse().map_err(|error| CliError::new(&args.shell, error))?;
+    clap_complete::generate(shell, &mut Cli::command(), "clrsim", &mut text);
+    console.out.write_all(&text)?;
+    Ok(PASSED)
+}
+
+/// Prints the manual page, or writes one for each command, and returns the exit code.
+pub(crate) fn man(args: &ManArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let mut command = Cli::command().disable_help_subcommand(true);
+    command.build();
+    let Some(folder) = &args.output else {
+        Man::new(command).render(&mut console.out)?;
+        return Ok(PASSED);
+    };
+    let commands: Vec<_> = command.get_subcommands().filter(|it| !it.is_hide_set()).collect();
+    let mut pages = vec![("clrsim.1".to_owned(), Man::new(command.clone()))];
+    for subcommand in commands {
+        let name = format!("clrsim-{}.1", subcommand.get_name());
+        pages.push((name, Man::new(subcommand.clone())));
+    }
+    for (name, _) in &pages {
+        args.replacing.check(&folder.join(name))?;
+    }
+    for (name, page) in pages {
+        let mut text = Vec::new();
+        page.render(&mut text)?;
+        let path = folder.join(name);
+        args.replacing.write(&path, text)?;
+        writeln!(console.out, "{}", slashed(&path))?;
+    }
+    Ok(PASSED)
+}

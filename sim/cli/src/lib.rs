@@ -1,0 +1,135 @@
+//! `clrsim`: replays recorded unwinds and walks, draws and explains single ones, runs programs and
+//! holds walks of their stacks against what is known, judges the unwind data of images, and prints their
+//! function tables and the rules of the CLR.
+//!
+//! Only [`main`] knows the process: everything below [`run_tool`] writes to what it is given, and
+//! ends with an exit code.
+
+mod args;
+mod commands;
+mod input;
+mod interrupt;
+mod output;
+mod render;
+mod report;
+
+#[cfg(test)]
+mod tests;
+
+use args::{Cli, Command};
+use commands::{
+    begin, cat, clauses, compare, dump, emit, explain, explore, fmt, from_recording, generate,
+    lint, list, matrix, minimize, new, replay, run, runtimes, schema, show, trace,
+};
+use render::console::{Console, Quiet};
+use render::error::CliError;
+use render::wrap::{fit_terminal, width};
+use std::ffi::OsString;
+use std::io::{self, BufWriter, IsTerminal as _};
+use std::process::ExitCode;
+use terminal_size::{Width, terminal_size_of};
+
+/// Exit code if every case passed and every command did its work.
+const PASSED: u8 = 0;
+/// Exit code if a case failed.
+const FAILED: u8 = 1;
+/// Exit code if the arguments are wrong, or an input cannot be read.
+const UNUSABLE: u8 = 2;
+
+/// Runs the tool with the arguments, streams and terminal of this process.
+#[must_use]
+pub fn main() -> ExitCode {
+    // The streams remove colours if the terminal cannot show them, or NO_COLOR is set.
+    let mut out = BufWriter::new(Quiet::new(anstream::stdout()));
+    let mut err = Quiet::new(anstream::stderr());
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    let progress = io::stderr().is_terminal() && !is_dumb;
+    let columns = std::env::var("COLUMNS").ok();
+    let terminal = terminal_size_of(io::stdout()).map(|(Width(width), _)| usize::from(width));
+    fit_terminal(columns.as_deref(), terminal);
+    let mut console =
+        Console { out: &mut out, err: &mut err, progress, json: false, owns_signals: true };
+    ExitCode::from(run_tool(std::env::args_os(), &mut console))
+}
+
+/// Runs the tool and returns its exit code. The first of `args` is the name of the tool.
+fn run_tool(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>) -> u8 {
+    let args: Vec<_> = args.into_iter().collect();
+    console.json = args.iter().any(|arg| arg == "--json");
+    let result = match Cli::parse_within(args, width()) {
+        Ok(cli) => command(cli, console),
+        Err(answer) => help_or_usage(&answer, console),
+    };
+    let result = result.and_then(|code| {
+        console.out.flush()?;
+        Ok(code)
+    });
+    result.unwrap_or_else(|error| {
+        console.print_error(&error);
+        UNUSABLE
+    })
+}
+
+fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let Some(command) = cli.command else { return begin::begin(console) };
+    match command {
+        Command::Run(args) => run::run(&args, console),
+        Command::Matrix(args) => matrix::matrix(&args, console),
+        Command::Compare(args) => compare::compare(&args, console),
+        Command::List(args) => list::list(&args, console),
+        Command::New(args) => new::new(&args, console),
+        Command::Fmt(args) => fmt::fmt(&args, console),
+        Command::FromRecording(args) => from_recording::from_recording(&args, console),
+        Command::Generate(args) => generate::generate(&args, console),
+        Command::Minimize(args) => minimize::minimize(&args, console),
+        Command::Show(args) => show::show(&args, console),
+        Command::Dump(args) => dump::dump(&args, console),
+        Command::Lint(args) => lint::lint(&args, console),
+        Command::Trace(args) => trace::trace(&args, console),
+        Command::Explore(args) => explore::explore(&args, console),
+        Command::Replay(args) => replay::replay(&args, console),
+        #[cfg(all(feature = "host", target_pointer_width = "64"))]
+        Command::Host(args) => commands::host::host(&args, console),
+        #[cfg(all(feature = "host", not(target_pointer_width = "64")))]
+        Command::Host(_) => {
+            Err(CliError::Text("profilers are run by the tool for 64 bits alone".to_owned()))
+        }
+        #[cfg(not(feature = "host"))]
+        Command::Host(_) => Err(is_left_out("host")),
+        Command::Emit(args) => emit::emit(&args, console),
+        Command::Explain(args) => explain::explain(&args, console),
+        Command::Clauses(args) => clauses::clauses(&args, console),
+        Command::Runtimes(args) => runtimes::runtimes(&args, console),
+        Command::Schema(args) => schema::schema(&args, console),
+        Command::Cat(args) => cat::cat(&args, console),
+        #[cfg(feature = "lsp")]
+        Command::Lsp(_) => commands::lsp::lsp(),
+        #[cfg(not(feature = "lsp"))]
+        Command::Lsp(_) => Err(is_left_out("lsp")),
+        #[cfg(feature = "pages")]
+        Command::Completions(args) => commands::pages::completions(&args, console),
+        #[cfg(feature = "pages")]
+        Command::Man(args) => commands::pages::man(&args, console),
+        #[cfg(not(feature = "pages"))]
+        Command::Completions(_) | Command::Man(_) => Err(is_left_out("pages")),
+    }
+}
+
+/// Returns the error for a command that was not compiled: first builds are quicker without some.
+#[cfg(not(all(feature = "host", feature = "lsp", feature = "pages")))]
+fn is_left_out(feature: &str) -> CliError {
+    let what = "was built without this command: cargo install --path sim/cli --features";
+    CliError::new("clrsim", format_args!("{what} {feature}"))
+}
+
+/// Prints help, version or a usage error, all of which clap returns as errors.
+fn help_or_usage(answer: &clap::Error, console: &mut Console<'_>) -> Result<u8, CliError> {
+    let text = answer.render();
+    if answer.use_stderr() {
+        write!(console.err, "{}", text.ansi())?;
+        Ok(UNUSABLE)
+    } else {
+        write!(console.out, "{}", text.ansi())?;
+        Ok(PASSED)
+    }
+}

@@ -87,17 +87,6 @@ impl TestedProcess {
         self
     }
 
-    /// Returns true if another process has the same code and threads: then searches differ only if they ask the generations
-    /// something to which these have different answers.
-    #[must_use]
-    pub fn has_code_of(&self, other: &Self) -> bool {
-        let Self { build, threads, stop_by, signal_stack, process_end, exports } = self;
-        build.has_code_of(&other.build)
-            && (threads, stop_by, signal_stack)
-                == (&other.threads, &other.stop_by, &other.signal_stack)
-            && (process_end, exports) == (&other.process_end, &other.exports)
-    }
-
     /// Returns the runtime of the process.
     #[must_use]
     pub const fn generation(&self) -> Generation {

@@ -14,7 +14,7 @@ use std::ptr::null_mut;
 /// Returns the number of the newest `ICorProfilerCallback` that a runtime asks for: 9 in CoreCLR 3.1, 11 in
 /// dotnet/runtime since it has that interface (both read in eetoprofinterfaceimpl.cpp). Of the others it is
 /// assumed: .NET Framework 2 knows 2, and each callback came with an ICorProfilerInfo.
-pub(crate) fn newest_callback(generation: Generation) -> usize {
+pub(crate) const fn newest_callback(generation: Generation) -> usize {
     match generation.profiler_info() {
         0..=2 => 2,
         3..=11 => 9,

@@ -76,7 +76,7 @@ pub use hand_stack::{
 pub use histories::{
     Action, ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, Explored, Exploring,
     HistoryDifference, ProfilerMethod, ProfilerScript, ScriptSeed, ScriptStep, ScriptThread,
-    Searches, TextDigest, TextDigestError, ThreadName, WaitKind,
+    TextDigest, TextDigestError, ThreadName, WaitKind,
 };
 pub use keywords::Keyword;
 pub use layout::{comment_count, format_text};

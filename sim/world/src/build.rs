@@ -108,14 +108,6 @@ impl Build {
         self.generation
     }
 
-    /// Returns true if the code of two builds is the same, whatever else their generations answer.
-    #[must_use]
-    pub fn has_code_of(&self, other: &Self) -> bool {
-        let Self { generation: _, expanded, linked, ranges, modules } = self;
-        (expanded, linked) == (&other.expanded, &other.linked)
-            && (ranges, modules) == (&other.ranges, &other.modules)
-    }
-
     /// Builds a program for a generation. `methods` has the kinds of the methods that are not
     /// ordinary.
     ///

@@ -90,8 +90,7 @@ fn locked(locks: &[Lock]) -> Vec<Step> {
 impl World<'_> {
     /// Returns the steps of a service that a thread has called.
     pub(super) fn serve(&mut self, thread: usize, service: Service) -> Vec<Step> {
-        let generation = self.runtime.generation;
-        let managed = || generation.hides_exception_handling();
+        let managed = self.runtime.generation.hides_exception_handling();
         self.note_service(thread, service);
         let callbacks: &[Kind] = match service {
             Service::ThreadStart => return self.thread_start(thread),
@@ -157,14 +156,14 @@ impl World<'_> {
                 self.capture_fault(thread);
                 return vec![Step::Return(0)];
             }
-            Service::Raise if managed() => return self.begin_pass(thread),
+            Service::Raise if managed => return self.begin_pass(thread),
             Service::Raise => return self.raise(thread),
-            Service::Dispatch if managed() => return self.next_of_pass(thread),
+            Service::Dispatch if managed => return self.next_of_pass(thread),
             Service::Dispatch => return self.dispatch(thread),
             Service::NextClause => return self.next_clause(thread),
             Service::Propagate => return vec![Step::Propagate],
-            Service::EnterFunclet if managed() => return self.call_funclet(thread),
-            Service::LeaveFunclet if managed() => return self.funclet_returned(thread),
+            Service::EnterFunclet if managed => return self.call_funclet(thread),
+            Service::LeaveFunclet if managed => return self.funclet_returned(thread),
             Service::EnterFunclet => return vec![Step::Return(self.enter_funclet(thread))],
             Service::LeaveFunclet => {
                 self.leave_funclet(thread);

@@ -101,7 +101,7 @@ impl Sampler {
 
     /// Returns true if a generation supports the policy.
     #[must_use]
-    pub fn is_for(&self, generation: Generation) -> bool {
+    pub const fn is_for(&self, generation: Generation) -> bool {
         match self.policy {
             Policy::Signal | Policy::SignalSnapshot => generation.is_unix(),
             _ => true,

@@ -10,7 +10,7 @@ use crate::render::json::write_json;
 use crate::render::patch::{patch, write_patch};
 use crate::{PASSED, UNUSABLE};
 use clr_runtime::generation::{Generation, Generations};
-use clr_scenario::{Results, RunOnError, Searches};
+use clr_scenario::{Results, RunOnError};
 use serde::Serialize;
 
 /// The result for one text.
@@ -113,10 +113,14 @@ pub(super) fn blessed(
         new = clr_scenario::bless(&new, Results::MixedWalks(&reports))?;
     }
     if !fixture.scenario.explore.is_empty() {
-        let mut searches = Searches::of(&fixture.scenario);
         let mut explored = Vec::new();
         for generation in on.iter() {
-            explored.extend(searches.on(generation).map_err(|error| refused(generation, error))?);
+            explored.extend(
+                fixture
+                    .scenario
+                    .explore_on(generation)
+                    .map_err(|error| refused(generation, error))?,
+            );
         }
         new = clr_scenario::bless(&new, Results::Histories(&explored))?;
     }

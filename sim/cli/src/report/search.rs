@@ -9,7 +9,7 @@ use crate::report::mismatch::{Mismatch, Mismatches, Subject};
 use clr_explore::story::story;
 use clr_explore::timeline::TimelineRow;
 use clr_runtime::generation::{Generation, Generations};
-use clr_scenario::{ExpectedHistory, Explored, Searches};
+use clr_scenario::{ExpectedHistory, Explored};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -50,7 +50,6 @@ pub(crate) fn run(
     let mut failures = Mismatches::new();
     let mut runtimes = Generations::NONE;
     let explore = &fixture.scenario.explore;
-    let mut searches = Searches::of(&fixture.scenario);
     for generation in on.iter() {
         let wanted = explore.iter().filter(|it| it.expected_on(generation).is_some()).count();
         if wanted == 0 {
@@ -58,7 +57,7 @@ pub(crate) fn run(
         }
         runtimes = runtimes.with(Generations::of(&[generation]));
         report.counts.cases += wanted;
-        let failed: Vec<_> = match searches.on(generation) {
+        let failed: Vec<_> = match fixture.scenario.explore_on(generation) {
             Ok(explored) => {
                 let wrong = explored.iter().filter(|explored| !explored.is_right());
                 wrong.filter_map(|explored| different(fixture, &report.file, explored)).collect()

@@ -116,7 +116,7 @@ pub enum ReadBackError {
 }
 
 /// A program with its machine code and unwind data.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct LinkedProgram {
     /// Images and heap, ascending by base. A kind of code without functions has none.
     pub units: Vec<Unit>,
@@ -151,7 +151,7 @@ pub enum Format {
 }
 
 /// An image or a code heap.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Unit {
     /// Kind of the code.
     pub kind: CodeKind,

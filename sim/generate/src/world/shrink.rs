@@ -88,7 +88,7 @@ impl WorldProgram {
         (smaller && valid && simpler != *self).then_some(simpler)
     }
 
-    fn is_unix(&self) -> bool {
+    const fn is_unix(&self) -> bool {
         self.generation.is_unix()
     }
 

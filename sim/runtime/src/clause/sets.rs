@@ -1,7 +1,7 @@
 //! Sets of generations in which clauses hold: families, and properties of runtimes.
 
-use crate::generation::Generations;
 use crate::generation::sets::all_with;
+use crate::generation::{Generations, Os, Product};
 
 pub(super) const ALL: Generations = Generations::ALL;
 pub(super) const WINDOWS: Generations = Generations::WINDOWS;
@@ -12,21 +12,21 @@ pub(super) const F2: Generations = CLR4.inverse();
 /// All later generations.
 pub(super) const CLR4: Generations = Generations::CLR_4;
 /// CoreCLR and its successors, which have SuspendRuntime.
-pub(super) const CORE: Generations = all_with!(|it| it.family.is_core());
+pub(super) const CORE: Generations = all_with!(|it| matches!(it.family().product, Product::Core));
 /// The generations after .NET Framework 2 and before .NET 9.
 pub(super) const BEFORE_NEW: Generations = CLR4.without(Generations::NEW);
 
 pub(super) const WINDOWS_CLR4: Generations = WINDOWS.without(F2);
 pub(super) const WINDOWS_CORE: Generations = WINDOWS.both(CORE);
 /// Newer runtimes on Unix, whose CONTEXT is larger.
-pub(super) const LARGE_CONTEXT: Generations = all_with!(|it| it.context_size.value > 0x4D0);
+pub(super) const LARGE_CONTEXT: Generations = all_with!(|it| it.context_size() > 0x4D0);
 /// The generations with the CONTEXT of Windows x64.
 pub(super) const CONTEXT_4D0: Generations = LARGE_CONTEXT.inverse();
 /// The generations that read the same number of bytes of every seed.
-pub(super) const WHOLE_SEED: Generations = all_with!(|it| !it.seed_size.value.depends_on_flags());
+pub(super) const WHOLE_SEED: Generations = all_with!(|it| !it.seed_size().depends_on_flags());
 /// The generations in which managed code dispatches exceptions.
 pub(super) const MANAGED_EH: Generations =
-    all_with!(|it| it.family.is_core_since(9) && !it.family.legacy_exceptions);
+    all_with!(|it| it.family().is_core_since(9) && !it.family().legacy_exceptions);
 
 /// The same, on Unix.
 pub(super) const UNIX_MANAGED_EH: Generations = UNIX.both(MANAGED_EH);
@@ -34,7 +34,8 @@ pub(super) const UNIX_MANAGED_EH: Generations = UNIX.both(MANAGED_EH);
 // The generations of recordings.
 pub(super) const W31: Generations = Generations::CORECLR_31.both(WINDOWS);
 pub(super) const U31: Generations = Generations::CORECLR_31.both(UNIX);
-pub(super) const U9: Generations = all_with!(|it| it.family.version.0 == 9 && it.family.is_unix());
+pub(super) const U9: Generations =
+    all_with!(|it| it.family().version.0 == 9 && matches!(it.family().os, Os::Unix));
 pub(super) const U9_MANAGED: Generations = U9.both(MANAGED_EH);
 pub(super) const U9_LEGACY: Generations = U9.without(MANAGED_EH);
 pub(super) const CORE31_NET9: Generations = Generations::CORECLR_31.with(U9);

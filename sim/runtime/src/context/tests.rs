@@ -6,7 +6,7 @@ use crate::generation::Generation;
 use clr_walker::registers::Gpr;
 
 /// .NET 9 on Unix, on a machine with AVX-512.
-const SIZE: SeedSize = Generation::Net9Unix.answers().seed_size.value;
+const SIZE: SeedSize = Generation::Net9Unix.seed_size();
 
 /// Returns a CONTEXT whose bytes are their own offsets.
 fn patterned(len: usize) -> Vec<u8> {

@@ -1,7 +1,6 @@
 //! The kinds of explicit Frames, and how a runtime distinguishes them (contract §3.5).
 
 use crate::generation::{FrameIdentity, Generation};
-use core::cell::OnceCell;
 use core::fmt;
 
 /// Memory layout of a Frame, and its treatment by a walk.
@@ -155,56 +154,49 @@ const VTABLES: u64 = 0x7FF8_2040_0000;
 const VTABLE_SIZE: u64 = 0x100;
 
 /// Maps the first words of a process's Frames to Frame kinds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrameIdentities {
-    generation: Generation,
-    /// Ascending by word. They are made when the first one is needed: then the generation is asked.
-    words: OnceCell<Vec<(u64, FrameKind)>>,
+    /// Ascending by word.
+    words: Vec<(u64, FrameKind)>,
 }
 
 impl FrameIdentities {
     /// Returns the identities of the simulated runtime: vtables, or the numbers that the newest
     /// runtime assigns to its kinds in order.
     #[must_use]
-    pub const fn of(generation: Generation) -> Self {
-        Self { generation, words: OnceCell::new() }
-    }
-
-    fn words(&self) -> &[(u64, FrameKind)] {
-        let generation = self.generation;
-        self.words.get_or_init(|| {
-            let kinds = FrameKind::ALL.iter().copied().filter(|kind| kind.exists_in(generation));
-            match generation.frame_identity() {
-                FrameIdentity::Vtable => {
-                    kinds.map(|kind| (VTABLES + VTABLE_SIZE * kind as u64, kind)).collect()
-                }
-                FrameIdentity::Number => (1..).zip(kinds).collect(),
+    pub fn of(generation: Generation) -> Self {
+        let kinds = FrameKind::ALL.iter().copied().filter(|kind| kind.exists_in(generation));
+        let words = match generation.frame_identity() {
+            FrameIdentity::Vtable => {
+                kinds.map(|kind| (VTABLES + VTABLE_SIZE * kind as u64, kind)).collect()
             }
-        })
+            FrameIdentity::Number => (1..).zip(kinds).collect(),
+        };
+        Self { words }
     }
 
     /// Maps `word` to `kind`. Returns false if the word already stands for another kind.
     pub fn insert(&mut self, word: u64, kind: FrameKind) -> bool {
-        match self.words().binary_search_by_key(&word, |(word, _)| *word) {
-            Ok(index) => self.words().get(index).is_some_and(|(_, other)| *other == kind),
-            Err(index) => self.words.get_mut().is_some_and(|words| {
-                words.insert(index, (word, kind));
+        match self.words.binary_search_by_key(&word, |(word, _)| *word) {
+            Ok(index) => self.words.get(index).is_some_and(|(_, other)| *other == kind),
+            Err(index) => {
+                self.words.insert(index, (word, kind));
                 true
-            }),
+            }
         }
     }
 
     /// Returns the kind that `word` stands for.
     #[must_use]
     pub fn kind(&self, word: u64) -> Option<FrameKind> {
-        let index = self.words().binary_search_by_key(&word, |(word, _)| *word).ok()?;
-        self.words().get(index).map(|(_, kind)| *kind)
+        let index = self.words.binary_search_by_key(&word, |(word, _)| *word).ok()?;
+        self.words.get(index).map(|(_, kind)| *kind)
     }
 
     /// Returns a word that stands for `kind`.
     #[must_use]
     pub fn word(&self, kind: FrameKind) -> Option<u64> {
-        self.words().iter().find(|(_, other)| *other == kind).map(|(word, _)| *word)
+        self.words.iter().find(|(_, other)| *other == kind).map(|(word, _)| *word)
     }
 }
 

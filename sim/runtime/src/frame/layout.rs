@@ -125,7 +125,7 @@ const UNIX: FrameConvention = FrameConvention {
 impl FrameConvention {
     /// Returns the convention of a generation.
     #[must_use]
-    pub fn of(generation: Generation) -> Self {
+    pub const fn of(generation: Generation) -> Self {
         if generation.is_unix() { UNIX } else { WINDOWS }
     }
 

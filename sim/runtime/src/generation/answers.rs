@@ -55,8 +55,8 @@ impl fmt::Display for Known {
 
 /// An answer and its evidence.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Answer<T> {
-    pub(crate) value: T,
+pub(super) struct Answer<T> {
+    pub(super) value: T,
     pub(super) known: Known,
 }
 
@@ -126,19 +126,9 @@ pub struct Family {
 }
 
 impl Family {
-    /// Returns true for Unix.
-    pub(crate) const fn is_unix(self) -> bool {
-        matches!(self.os, Os::Unix)
-    }
-
-    /// Returns true for .NET Core, and .NET since version 5.
-    pub(crate) const fn is_core(self) -> bool {
-        matches!(self.product, Product::Core)
-    }
-
     /// Returns true for .NET Core, and .NET since version 5, from this version on.
     #[must_use]
     pub const fn is_core_since(self, major: u8) -> bool {
-        self.is_core() && self.version.0 >= major
+        matches!(self.product, Product::Core) && self.version.0 >= major
     }
 }

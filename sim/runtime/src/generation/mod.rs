@@ -6,14 +6,12 @@
 #![doc = include_str!("table.md")]
 
 mod answers;
-mod asked;
 mod questions;
 pub(crate) mod sets;
 #[cfg(test)]
 mod tests;
 
 pub use answers::{Family, Known, Os, Product, Version};
-pub use asked::Asked;
 pub use questions::{
     EmptyWalk, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, ProfilerSuspension,
     QUESTIONS, Question, SeedSize, StackCheck, WalkFault,
@@ -40,13 +38,12 @@ macro_rules! generations {
 
             /// Returns the runtime's name in a sentence.
             #[must_use]
-            pub fn title(self) -> &'static str {
-                asked::note(asked::WHICH);
+            pub const fn title(self) -> &'static str {
                 match self { $(Self::$variant => $doc,)* }
             }
 
             /// Returns the answers of the runtime's file.
-            pub(crate) const fn answers(self) -> &'static Answers {
+            const fn answers(self) -> &'static Answers {
                 match self { $(Self::$variant => &$file::ANSWERS,)* }
             }
         }
@@ -71,38 +68,27 @@ generations! {
 impl Generation {
     /// Returns the name, which recordings use too.
     #[must_use]
-    pub fn name(self) -> &'static str {
-        asked::note(asked::WHICH);
+    pub const fn name(self) -> &'static str {
         self.answers().name
     }
 
     /// Returns what the runtime is.
     #[must_use]
-    pub fn family(self) -> Family {
-        asked::note(asked::WHICH);
+    pub const fn family(self) -> Family {
         self.answers().family
     }
 
     /// Returns true if the runtime runs on Unix: the System V convention determines the
     /// callee-saved registers, and single threads cannot be suspended (C-019).
     #[must_use]
-    pub fn is_unix(self) -> bool {
-        asked::note(asked::OS);
-        self.answers().family.is_unix()
+    pub const fn is_unix(self) -> bool {
+        matches!(self.family().os, Os::Unix)
     }
 
     /// Returns true if the runtime is CoreCLR, not .NET Framework.
     #[must_use]
-    pub fn is_core(self) -> bool {
-        asked::note(asked::PRODUCT);
-        self.answers().family.is_core()
-    }
-
-    /// Returns true if the runtime has the ICorProfilerInfo with this number.
-    #[must_use]
-    pub fn has_profiler_info(self, number: u8) -> bool {
-        asked::note(asked::INTERFACES + u32::from(number));
-        self.answers().profiler_info.value >= number
+    pub const fn is_core(self) -> bool {
+        matches!(self.family().product, Product::Core)
     }
 
     /// Returns the generation with this name.

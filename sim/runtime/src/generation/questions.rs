@@ -1,7 +1,7 @@
 //! The differences between the generations, as questions.
 
+use super::Generation;
 use super::answers::{Answer, Family, Known};
-use super::{Generation, asked};
 use crate::profiling::CallbackMode;
 use clr_walker::profiling::HResult;
 use clr_walker::unwind::Rules;
@@ -17,8 +17,6 @@ pub struct Question {
     pub answer: fn(Generation) -> String,
     /// Function that returns how the answer for a generation is known.
     pub known: fn(Generation) -> Known,
-    /// Function that returns true if two generations have the same answer.
-    pub(super) is_answered_alike: fn(Generation, Generation) -> bool,
 }
 
 impl Question {
@@ -175,26 +173,19 @@ macro_rules! questions {
         /// The answers of a runtime to all questions. It has no default: a runtime's file names
         /// each field.
         #[derive(Debug)]
-        pub(crate) struct Answers {
+        pub(super) struct Answers {
             /// Name of the runtime, which recordings and texts use too.
             pub(super) name: &'static str,
             /// Place of the runtime among the others.
-            pub(crate) family: Family,
-            $($(#[doc = $doc])+ pub(crate) $name: Answer<$type>,)*
-        }
-
-        /// The indices of the questions.
-        #[expect(non_camel_case_types, reason = "they have the names of the questions")]
-        enum Index {
-            $($name,)*
+            pub(super) family: Family,
+            $($(#[doc = $doc])+ pub(super) $name: Answer<$type>,)*
         }
 
         impl Generation {
             $(
                 $(#[doc = $doc])+
                 #[must_use]
-                pub fn $name(self) -> $type {
-                    asked::note(Index::$name as u32);
+                pub const fn $name(self) -> $type {
                     self.answers().$name.value
                 }
             )*
@@ -206,9 +197,6 @@ macro_rules! questions {
             meaning: concat!($($doc,)+),
             answer: |generation| generation.$name().in_words(),
             known: |generation| generation.answers().$name.known,
-            is_answered_alike: |one, other| {
-                one.answers().$name.value == other.answers().$name.value
-            },
         },)*];
     };
 }

@@ -1,18 +1,17 @@
 //! Sets of generations, and the words for them.
 
-use super::{Generation, Question, asked};
+use super::{Generation, Question};
 use core::fmt;
 
-/// Returns the set of all generations for which an expression of their answers is true, as a
-/// constant.
+/// Returns the set of all generations for which an expression of their families and answers is
+/// true, as a constant.
 macro_rules! all_with {
-    (|$answers:ident| $holds:expr) => {{
+    (|$generation:ident| $holds:expr) => {{
         let mut set = $crate::generation::Generations::NONE;
         let mut rest: &[$crate::generation::Generation] = &$crate::generation::Generation::ALL;
-        while let [generation, others @ ..] = rest {
-            let $answers = generation.answers();
+        while let [$generation, others @ ..] = rest {
             if $holds {
-                set = set.with($crate::generation::Generations::of(&[*generation]));
+                set = set.with($crate::generation::Generations::of(&[*$generation]));
             }
             rest = others;
         }
@@ -31,32 +30,32 @@ impl Generations {
     /// All generations.
     pub const ALL: Self = Self::of(&Generation::ALL);
     /// CoreCLR 3.1.
-    pub const CORECLR_31: Self = all_with!(|it| it.family.is_core() && it.family.version.0 == 3);
+    pub const CORECLR_31: Self = all_with!(|it| it.is_core() && it.family().version.0 == 3);
     /// .NET 9 and newer.
-    pub const NEW: Self = all_with!(|it| it.family.is_core_since(9));
+    pub const NEW: Self = all_with!(|it| it.family().is_core_since(9));
     /// All generations on Windows.
     pub const WINDOWS: Self = Self::UNIX.inverse();
     /// All generations on Unix.
-    pub const UNIX: Self = all_with!(|it| it.family.is_unix());
+    pub const UNIX: Self = all_with!(|it| it.is_unix());
     /// .NET Framework.
-    pub const FRAMEWORK: Self = all_with!(|it| !it.family.is_core());
+    pub const FRAMEWORK: Self = all_with!(|it| !it.is_core());
     /// .NET 8.
-    pub const NET_8: Self = all_with!(|it| it.family.is_core_since(8)).without(Self::NEW);
+    pub const NET_8: Self = all_with!(|it| it.family().is_core_since(8)).without(Self::NEW);
     /// .NET 9.
-    pub const NET_9: Self = all_with!(|it| it.family.version.0 == 9);
+    pub const NET_9: Self = all_with!(|it| it.family().version.0 == 9);
     /// .NET 10.
-    pub const NET_10: Self = all_with!(|it| it.family.version.0 == 10);
+    pub const NET_10: Self = all_with!(|it| it.family().version.0 == 10);
     /// .NET Framework 4 and newer.
-    pub const CLR_4: Self = all_with!(|it| it.family.is_core() || it.family.version.0 >= 4);
+    pub const CLR_4: Self = all_with!(|it| it.is_core() || it.family().version.0 >= 4);
 
     /// CoreCLR: .NET Core, and .NET since version 5.
     pub const CORE: Self = Self::FRAMEWORK.inverse();
     /// The newest version, on all systems.
     pub const NEWEST: Self = all_with!(|it| {
         let mut newer = Generation::ALL.as_slice();
-        let mut is_newest = it.family.is_core();
+        let mut is_newest = it.is_core();
         while let [other, others @ ..] = newer {
-            let (mine, its) = (it.family.version, other.answers().family.version);
+            let (mine, its) = (it.family().version, other.family().version);
             is_newest &= its.0 < mine.0 || its.0 == mine.0 && its.1 <= mine.1;
             newer = others;
         }
@@ -114,8 +113,7 @@ impl Generations {
 
     /// Returns true if the set contains `generation`.
     #[must_use]
-    pub fn contains(self, generation: Generation) -> bool {
-        asked::note(asked::WHICH);
+    pub const fn contains(self, generation: Generation) -> bool {
         self.0 >> generation as u8 & 1 != 0
     }
 

@@ -130,7 +130,7 @@ impl CallbackKind {
     /// for single callbacks are handled where the callback is made
     /// ([`Generation::enters_a_catching_thrower_cooperatively`]).
     #[must_use]
-    pub fn mode(self, generation: Generation) -> CallbackMode {
+    pub const fn mode(self, generation: Generation) -> CallbackMode {
         match self {
             Self::ExceptionUnwindFunctionEnter => generation.unwind_enter_mode(),
             Self::ExceptionUnwindFunctionLeave => generation.unwind_leave_mode(),

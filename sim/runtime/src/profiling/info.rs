@@ -52,7 +52,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
     /// Begins a call of a method: E_NOTIMPL unless the runtime's interfaces have it.
     fn begin_method(&self, method: InfoMethod) -> Result<()> {
         self.notice(method);
-        needs(self.runtime.generation.has_profiler_info(method.interface()))?;
+        needs(self.runtime.generation.profiler_info() >= method.interface())?;
         self.begin(method.accepts())
     }
 

@@ -1,7 +1,6 @@
 //! Searches of the histories of a text, and their comparison with the expectations.
 
 use super::act::Buffers;
-use super::shared::Searches;
 use super::{ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, ThreadName, WaitKind};
 use crate::Scenario;
 use crate::keywords::Keyword as _;
@@ -169,7 +168,7 @@ impl WaitKind {
 
 /// The result of replaying a schedule string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Replayed {
+enum Replayed {
     /// The string does not belong to a history of the text.
     Strays,
     /// The replayed history ends this way.
@@ -179,7 +178,7 @@ pub(super) enum Replayed {
 impl ExpectedHistory {
     /// Returns the differences between the expectation and the result of a search, and of the
     /// replayed history if there is one.
-    pub(super) fn differences(
+    fn differences(
         &self,
         budget: &Budget,
         found: &Report,
@@ -299,20 +298,6 @@ impl<'s> Exploring<'s> {
     }
 }
 
-impl Exploring<'_> {
-    /// Returns how a history ends that is replayed without a search.
-    pub(super) fn replayed(
-        &self,
-        schedule: &ScheduleString,
-        budget: &Budget,
-    ) -> Result<Replayed, RunOnError> {
-        Ok(match self.replay(schedule, budget)? {
-            Some((verdict, _)) => Replayed::Ends(ExpectedEnd::of(verdict.as_ref())),
-            None => Replayed::Strays,
-        })
-    }
-}
-
 impl Scenario {
     /// Creates the process of the text's program on one generation without its profiler, for a
     /// profiler written in Rust in `clr_explore::check`.
@@ -340,7 +325,28 @@ impl Scenario {
     /// # Errors
     /// Returns [`RunOnError`].
     pub fn explore_on(&self, generation: Generation) -> Result<Vec<Explored>, RunOnError> {
-        Searches::of(self).on(generation)
+        let mut all = Vec::new();
+        let mut exploring = None;
+        for (explore, says) in self.explore.iter().enumerate() {
+            let Some((expected, expect)) = says.expected_on(generation) else { continue };
+            let exploring = match &exploring {
+                Some(exploring) => exploring,
+                None => exploring.insert(Exploring::new(self, generation)?),
+            };
+            let budget = says.budget();
+            let found = exploring.search(&budget, |_| true)?;
+            let replayed = match &expect.replay {
+                Some(schedule) => Some(match exploring.replay(schedule, &budget)? {
+                    Some((verdict, _)) => Replayed::Ends(ExpectedEnd::of(verdict.as_ref())),
+                    None => Replayed::Strays,
+                }),
+                None => None,
+            };
+            let hazard = found.failure.as_ref().and_then(hazard_of);
+            let differences = expect.differences(&budget, &found, hazard, replayed);
+            all.push(Explored { explore, expected, generation, found, hazard, differences });
+        }
+        Ok(all)
     }
 
     /// Returns the name of the thread that an action names.
@@ -367,7 +373,7 @@ impl Scenario {
     }
 }
 
-pub(super) fn hazard_of(failure: &Failure) -> Option<Hazard> {
+fn hazard_of(failure: &Failure) -> Option<Hazard> {
     Hazard::of(&failure.verdict, &failure.history)
 }
 

@@ -6,13 +6,11 @@ mod calls;
 mod digest;
 mod explore;
 mod script_place;
-mod shared;
 mod shrink;
 
 pub use calls::ProfilerMethod;
 pub use digest::{TextDigest, TextDigestError};
 pub use explore::{Explored, Exploring, HistoryDifference};
-pub use shared::Searches;
 pub use shrink::ScriptStep;
 
 use super::snapshot::Provenance;

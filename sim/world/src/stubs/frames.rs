@@ -78,7 +78,7 @@ impl Frames {
     }
 
     /// Returns the calling convention of the generation's code.
-    pub(super) fn convention(&self) -> CallingConvention {
+    pub(super) const fn convention(&self) -> CallingConvention {
         if self.generation.is_unix() {
             CallingConvention::SystemV
         } else {
@@ -257,7 +257,7 @@ impl Frames {
     }
 
     /// Returns the register of a function's first argument.
-    pub(super) fn first_argument(&self) -> Gpr {
+    pub(super) const fn first_argument(&self) -> Gpr {
         if self.generation.is_unix() { Gpr::Rdi } else { Gpr::Rcx }
     }
 

@@ -243,7 +243,7 @@ shared! {
 impl Shared {
     /// Returns true if a generation has the function.
     #[must_use]
-    pub fn exists_in(self, generation: Generation) -> bool {
+    pub const fn exists_in(self, generation: Generation) -> bool {
         match self {
             Self::UmThunkStub => generation.has_um_thunk_stub(),
             Self::ReversePInvokeEnter | Self::ReversePInvokeExit => !generation.has_um_thunk_stub(),
@@ -405,7 +405,7 @@ impl Stub {
     pub(super) const FIRST: Self = Self::PInvoke;
 
     /// Returns the stub that a statement needs for its target.
-    pub(super) fn of(kind: RuntimeCallKind, generation: Generation) -> Option<Self> {
+    pub(super) const fn of(kind: RuntimeCallKind, generation: Generation) -> Option<Self> {
         let has_com = !generation.is_unix();
         match kind {
             RuntimeCallKind::PInvokeSuppressed if generation.has_suppressed_transitions() => None,

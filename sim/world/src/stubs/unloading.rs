@@ -13,7 +13,7 @@ fn keep_argument() -> Statement {
 
 impl Plan {
     /// Chooses the QCall of newer runtimes, or the FCall of older ones.
-    pub(super) fn qcall_or(&self, qcall: Shared, otherwise: Shared) -> Shared {
+    pub(super) const fn qcall_or(&self, qcall: Shared, otherwise: Shared) -> Shared {
         if self.generation.frees_by_qcalls() { qcall } else { otherwise }
     }
 

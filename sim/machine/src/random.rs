@@ -44,7 +44,9 @@ impl Fnv1a {
 
     /// Adds bytes.
     pub fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.add(u64::from(*byte)));
+        for byte in bytes {
+            self.add(u64::from(*byte));
+        }
     }
 
     /// Returns the hash of what was added.

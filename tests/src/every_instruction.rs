@@ -25,6 +25,9 @@ pub type Stepped = Result<(Position, Option<unwind::Step>), String>;
 /// An unwinder under test.
 pub trait Step {
     /// Unwinds `registers` from a frame to its caller.
+    ///
+    /// # Errors
+    /// Returns the unwinder's reason as text.
     fn step(&self, registers: &mut Registers, position: Position, memory: &Machine) -> Stepped;
 }
 

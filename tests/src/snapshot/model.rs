@@ -10,7 +10,7 @@ use super::whole;
 use clr_codegen::FuncletKind;
 use clr_generate::SyntheticCall;
 use clr_runtime::frame::FrameShape;
-use clr_runtime::{Funclet, Pass, ThreadLife};
+use clr_runtime::{ContextSafety, Funclet, Pass, ThreadLife};
 use clr_walker::profiling::{FunctionId, ThreadId};
 use clr_world::reference::{
     self, ActivationCode, CallFacts, CallerKind, Exceptions, ExpectedCall, FrameRegisters,
@@ -68,7 +68,7 @@ fn bare(synthetic: &SyntheticThread) -> ThreadFacts {
         frames: Vec::new(),
         rsp: synthetic.stack.1 - 0x100,
         cooperative: false,
-        safety: Default::default(),
+        safety: ContextSafety::default(),
         gc_special: false,
         hijack_locked: false,
         exceptions: Exceptions::default(),
@@ -117,13 +117,12 @@ fn activation(
 ) -> Option<ReferenceActivation> {
     let synthetic = set.synthetic_thread();
     let name = row.function.split('@').next().unwrap_or_default();
-    let code = match row.place {
-        CodeLocation::Native => ActivationCode::Unmanaged,
+    let code = if row.place == CodeLocation::Native {
+        ActivationCode::Unmanaged
+    } else {
         // A function that the runtime does not report has no id here.
-        _ => {
-            let id = set.function(name).unwrap_or(FunctionId(0));
-            ActivationCode::Managed(id, row.kind)
-        }
+        let id = set.function(name).unwrap_or(FunctionId(0));
+        ActivationCode::Managed(id, row.kind)
     };
     let end = synthetic.activations.get(index + 1).map_or(synthetic.stack.1, |next| next.sp);
     let mut activation = ReferenceActivation::new(code, set.registers(index)?, end);

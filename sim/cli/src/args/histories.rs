@@ -81,7 +81,6 @@ pub(crate) enum StrategyChoice {
 /// Search the histories of a program with a profiler in it for one that fails.
 #[derive(Debug, Args)]
 #[command(after_help = EXPLORE_EXAMPLES)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct ExploreArgs {
     /// A program (*.kdl), or the name of an embedded one
     #[arg(value_name = "FIXTURE")]

@@ -63,7 +63,6 @@ Exit codes:
 /// it: then it is replayed all the same, and only has to come to an end.
 #[derive(Debug, Default, Args)]
 #[command(after_help = RUN_EXAMPLES)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct RunArgs {
     /// Texts, recordings of walks, files of vectors or fuzz records, or folders of them: in
     /// folders, *.kdl, *.walks.jsonl.gz, *.walks.jsonl, *.vec.gz and *.bin.gz. Without any: the

@@ -19,6 +19,14 @@ pub enum MethodKind {
     UnmanagedCallersOnly,
 }
 
+impl MethodKind {
+    /// Returns true if the method has metadata, so that profilers can ask for it.
+    #[must_use]
+    pub const fn has_metadata(self) -> bool {
+        !matches!(self, Self::IlStub | Self::Dynamic)
+    }
+}
+
 /// A method: a `MethodDesc`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Method {

@@ -16,7 +16,7 @@ mod tests;
 pub use names::{MethodNames, ModuleNames, TypeNames};
 pub use tables::{GenericParameter, MetadataToken, MethodDef, Module, TypeDef, TypeRef};
 
-use crate::{CodeManager, Method, MethodKind};
+use crate::{CodeManager, Method};
 use names::{assembly_name, split};
 
 /// The `AppDomainID` of the only AppDomain.
@@ -149,12 +149,8 @@ impl Metadata {
         self.default_module();
         self.core_library_index();
         for method in code.methods_mut() {
-            let place = match method.kind {
-                MethodKind::Ordinary
-                | MethodKind::ExceptionHandling
-                | MethodKind::UnmanagedCallersOnly => self.place(&method.name),
-                MethodKind::IlStub | MethodKind::Dynamic => self.place_dynamic(),
-            };
+            let has_metadata = method.kind.has_metadata();
+            let place = if has_metadata { self.place(&method.name) } else { self.place_dynamic() };
             self.fill(method, place);
         }
     }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::MethodKind;
 
 const CORE: &str = "System.Private.CoreLib.dll";
 

@@ -5,9 +5,7 @@ use super::{Accepts, Caller, Effect, HResult, InfoMethod, ProfilerCallback, Susp
 use crate::code_manager::{CodeVersion, Method, MethodIndex};
 use crate::generation::ProfilerSuspension;
 use crate::thread::{Thread, ThreadObject};
-use crate::{
-    CallbackState, Lock, Managed, MethodKind, ProfilerStatus, Suspension, TargetMemory, ThreadLife,
-};
+use crate::{CallbackState, Lock, Managed, ProfilerStatus, Suspension, TargetMemory, ThreadLife};
 use crate::{Outcome, ProfilerAction};
 use clr_walker::memory::Unreadable;
 use clr_walker::profiling::{
@@ -251,23 +249,13 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         self.asynchronous()?;
         self.outside_forbid_region()?;
         let method = self.look_up(ip)?.method;
-        match method.kind {
-            MethodKind::Ordinary
-            | MethodKind::ExceptionHandling
-            | MethodKind::UnmanagedCallersOnly => Ok(method.id),
-            MethodKind::IlStub | MethodKind::Dynamic => fail(HResult::FAIL),
-        }
+        if method.kind.has_metadata() { Ok(method.id) } else { fail(HResult::FAIL) }
     }
 
     fn get_function_from_ip2(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {
         self.begin_method(InfoMethod::GetFunctionFromIP2)?;
         let Managed { method, code, .. } = self.look_up(ip)?;
-        match method.kind {
-            MethodKind::Ordinary
-            | MethodKind::ExceptionHandling
-            | MethodKind::UnmanagedCallersOnly => Ok((method.id, code.rejit)),
-            MethodKind::IlStub | MethodKind::Dynamic => fail(HResult::FAIL),
-        }
+        if method.kind.has_metadata() { Ok((method.id, code.rejit)) } else { fail(HResult::FAIL) }
     }
 
     fn get_function_from_ip3(&self, ip: u64) -> Result<(FunctionId, ReJitId)> {

@@ -86,10 +86,10 @@ impl<'s> Printer<'s> {
             Value::Address(SeedAddress::Label(label)) => quoted(label),
             Value::Address(SeedAddress::Address(address)) => hex(*address),
             Value::Generations(generations) => quoted(&generations.to_string()),
-            Value::Caller(SnapshotCaller::Thread(number)) => thread(*number),
+            Value::Caller(SnapshotCaller::Thread(number))
+            | Value::Target(SnapshotThread::Thread(number)) => thread(*number),
             Value::Caller(caller) => word(word_of(CALLERS, caller)),
             Value::Target(SnapshotThread::Value(value)) => hex(*value),
-            Value::Target(SnapshotThread::Thread(number)) => thread(*number),
             Value::Target(target) => word(word_of(TARGETS, target)),
             Value::Seed(None) => quoted(NO_SEED),
             Value::Seed(Some(SeedSource::Function(function))) => quoted(function),

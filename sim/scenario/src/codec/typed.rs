@@ -108,14 +108,20 @@ impl Names {
             (Kind::Stale, Literal::Flag(flag)) => {
                 Ok(Value::Stale(if *flag { Stale::All } else { Stale::None }))
             }
-            (Kind::Number(..), Literal::Number(number)) => number_of(kind, *number),
-            (Kind::Number(..) | Kind::Flag, _) => Err(wrong_type(kind, literal)),
+            (Kind::Number(..), Literal::Text(_)) | (Kind::Flag, _) => {
+                Err(wrong_type(kind, literal))
+            }
             (_, Literal::Text(text)) => match self.text(kind, text)? {
                 Some(value) => Ok(value),
                 None => Err(ProblemKind::UnknownWord { found: text.to_string(), expected: kind }),
             },
             (
-                Kind::HResult | Kind::Outcome | Kind::Flags | Kind::Address | Kind::Target,
+                Kind::Number(..)
+                | Kind::HResult
+                | Kind::Outcome
+                | Kind::Flags
+                | Kind::Address
+                | Kind::Target,
                 Literal::Number(number),
             ) => number_of(kind, *number),
             (_, _) => Err(wrong_type(kind, literal)),
@@ -202,13 +208,13 @@ impl Names {
         let source = match text {
             "" => return Ok(None),
             NO_SEED => None,
-            text => match of_word(SEEDS, text) {
-                Some(source) => Some(source),
-                None => {
+            text => {
+                let source = of_word(SEEDS, text);
+                if source.is_none() {
                     self.known(text)?;
-                    Some(SeedSource::Function(text.to_owned()))
                 }
-            },
+                Some(source.unwrap_or_else(|| SeedSource::Function(text.to_owned())))
+            }
         };
         Ok(Some(Value::Seed(source)))
     }

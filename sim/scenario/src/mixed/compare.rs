@@ -47,12 +47,7 @@ pub(crate) struct UnlabelledFrame {
 impl UnlabelledFrame {
     /// Returns the kind of a method's code.
     pub(crate) const fn kind_of(kind: MethodKind) -> MixedFrameKind {
-        match kind {
-            MethodKind::Ordinary
-            | MethodKind::ExceptionHandling
-            | MethodKind::UnmanagedCallersOnly => MixedFrameKind::Managed,
-            MethodKind::IlStub | MethodKind::Dynamic => MixedFrameKind::Hidden,
-        }
+        if kind.has_metadata() { MixedFrameKind::Managed } else { MixedFrameKind::Hidden }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::keywords::{FREE_SLOT, Keyword as _, REGISTERS, SLOTS, xmm, xmm_number
 use crate::{Export, Scenario};
 use clr_codegen::{
     CodeKind, Exit, FrameRegister, FrameSet, Function, FunctionIndex, FunctionShape, MAX_ARGUMENTS,
-    ReturnForm, TailCallForm, UnwindData,
+    ReturnForm, SaveArea, TailCallForm, UnwindData,
 };
 use clr_runtime::MethodKind;
 use clr_walker::registers::Gpr;
@@ -93,7 +93,7 @@ fn shape(shape: &mut FunctionShape, c: &mut Codec<'_>) {
     c.setting("cold-parts", &mut shape.cold);
     c.setting("wrap", &mut shape.wrap);
     c.setting("realign", &mut shape.realign);
-    c.setting_of("arguments", between(0, MAX_ARGUMENTS as u64), &mut shape.arguments);
+    c.setting_of("arguments", between(0, MAX_ARGUMENTS.into()), &mut shape.arguments);
     c.setting("epilogue-cfi", &mut shape.epilogue_cfi);
 }
 
@@ -111,7 +111,7 @@ fn home(home: &mut [Option<Gpr>; 4], c: &mut Codec<'_>) {
 fn saves(shape: &mut FunctionShape, c: &mut Codec<'_>) {
     let gprs = shape.saves.iter().map(|register| register.word());
     let mut words: Vec<_> = gprs.chain(shape.xmm_saves.iter().map(|it| xmm(*it))).collect();
-    let is_written = !words.is_empty() || shape.save_area != Default::default();
+    let is_written = !words.is_empty() || shape.save_area != SaveArea::default();
     c.once("save", is_written, |c| {
         c.args_of(Kind::Word(REGISTERS), MANY, &mut words);
         c.with("area", &mut shape.save_area);

@@ -32,7 +32,7 @@ pub(crate) fn text(text: &mut Scenario, c: &mut Codec<'_>) {
     c.words("tag", Kind::Tag, &mut text.about.tags);
     c.each("module", &mut text.modules, &ModuleNames::default(), modules::module);
     c.setting("convention", &mut text.program.convention);
-    let size = Kind::Number(0, MAX_SIGNAL_STACK as u64, Style::Size);
+    let size = Kind::Number(0, MAX_SIGNAL_STACK.into(), Style::Size);
     c.setting_of("signal-stack", size, &mut text.program.signal_stack);
     c.setting("hooks", &mut text.hooks);
     c.setting("stop-threads", &mut text.stop_by);

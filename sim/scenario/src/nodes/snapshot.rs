@@ -23,7 +23,7 @@ pub(super) fn snapshot(call: &mut SnapshotCall, c: &mut Codec<'_>) {
     let (mut plain, mut changed) = (None, None);
     match call.seed.take() {
         Some(seed) if seed == SnapshotSeed::new(plain_source(&seed.from)) => {
-            plain = Some(seed.from)
+            plain = Some(seed.from);
         }
         seed => changed = seed,
     }

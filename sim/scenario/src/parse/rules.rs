@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 /// The nodes of a text, in which the places of problems are found.
 struct Places<'n>(&'n [Node<'n>]);
 
-impl<'n> Places<'n> {
+impl Places<'_> {
     /// Returns the range of a node outside all blocks, by its name and index.
     fn node(&self, name: &'static str, index: usize) -> Span {
         named(self.0, name).nth(index).map_or_else(Span::default, |node| node.name.span)

@@ -170,13 +170,11 @@ impl Reader<'_, '_> {
         let (ip, sp) = (registers.rip, registers.rsp());
         let Some(managed) = runtime.code.find(ip) else { return self.native(registers) };
         let kind = managed.method.kind;
-        let place = match kind {
-            MethodKind::ExceptionHandling => CodeLocation::ReadyToRun,
-            MethodKind::Ordinary if runtime.code.is_in_image(ip) => CodeLocation::ReadyToRun,
-            MethodKind::Ordinary
-            | MethodKind::UnmanagedCallersOnly
-            | MethodKind::IlStub
-            | MethodKind::Dynamic => CodeLocation::Heap,
+        let is_in_image = kind == MethodKind::Ordinary && runtime.code.is_in_image(ip);
+        let place = if kind == MethodKind::ExceptionHandling || is_in_image {
+            CodeLocation::ReadyToRun
+        } else {
+            CodeLocation::Heap
         };
         Activation {
             function: method_name(&managed.method.name),

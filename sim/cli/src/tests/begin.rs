@@ -79,8 +79,8 @@ fn refusals_name_commands_that_work() {
             for command in uses.split(", ").map(|command| command.strip_prefix("clrsim ").unwrap())
             {
                 let words: Vec<_> = command.split(' ').chain([text]).collect();
-                let works = clrsim(&words);
-                assert_eq!(works.code, 0, "{command} {text}: {}", works.err);
+                let named_one = clrsim(&words);
+                assert_eq!(named_one.code, 0, "{command} {text}: {}", named_one.err);
                 named += 1;
             }
         }

@@ -185,14 +185,14 @@ fn check(
     for (register, n) in Gpr::ALL.into_iter().zip(0..) {
         before.set(register, stack_word(seed.wrapping_add(n)) & 0xFFFF_FFFF_FFF8);
     }
-    let mut seen = [false; 2];
-    for (rules, seen) in [Rules::Precise, Rules::CoreClr].into_iter().zip(&mut seen) {
+    let mut is_epilogue = [false; 2];
+    for (rules, is_epilogue) in [Rules::Precise, Rules::CoreClr].into_iter().zip(&mut is_epilogue) {
         let mut after = before;
         let unwinder = Unwinder::new(&map).with_rules(rules);
         let step = unwinder.step(&mut after, Position::Interrupted, &Everywhere);
         let trust = step.map_err(|error| TestCaseError::fail(error.to_string()))?.trust;
-        *seen = trust == Trust::EpilogueInstructions;
-        prop_assert!(*seen || after == undo_prologue(&before, place), "{rules:?}");
+        *is_epilogue = trust == Trust::EpilogueInstructions;
+        prop_assert!(*is_epilogue || after == undo_prologue(&before, place), "{rules:?}");
         // Windows does not decode r12's SIB byte correctly.
         if rules == Rules::CoreClr && frame_register == Gpr::R12.number() {
             continue;
@@ -204,7 +204,7 @@ fn check(
         prop_assert_eq!(caller, Ok(Position::ReturnAddress));
         prop_assert_eq!(after, expected, "{:?}", rules);
     }
-    let [precise, windows] = seen;
+    let [precise, windows] = is_epilogue;
     *(if windows { &mut tally.epilogues } else { &mut tally.others }) += 1;
     tally.precise_only += u32::from(precise && !windows);
     tally.windows_only += u32::from(windows && !precise);

@@ -112,7 +112,7 @@ fn a_profiler_that_avoids_a_hazard_survives_the_search_that_finds_it() {
             let expected = |text: &Scenario| {
                 text.explore[0].expected_on(generation).map(|(_, expected)| expected.ends)
             };
-            let (falls, avoids) = (expected(&falls), expected(&avoids));
+            let (falls, avoids) = (expected(falls), expected(avoids));
             assert_eq!(falls.is_some(), avoids.is_some(), "{name}, {generation}");
             failed_somewhere |= falls.is_some_and(|ends| !survives(ends));
             assert!(avoids.is_none_or(survives), "{name}, {generation}");

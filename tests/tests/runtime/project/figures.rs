@@ -5,6 +5,7 @@ use super::lines::{Lines, crate_of, of_files};
 use super::repository::{cargo_metadata, files, path, read};
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 /// The table, from the root of the repository.
 const TABLE: &str = "tests/figures.tsv";
@@ -32,8 +33,9 @@ fn counts() -> BTreeMap<String, usize> {
     let lines =
         |texts: &[(String, String)]| texts.iter().map(|(_, text)| text.lines().count()).sum();
     let scripts = files(".ci", &[""]);
-    let is_script =
-        |(path, text): &&(String, String)| path.ends_with(".py") || text.starts_with("#!");
+    let is_script = |(path, text): &&(String, String)| {
+        text.starts_with("#!") || Path::new(path).extension().is_some_and(|it| it == "py")
+    };
     let scripts: Vec<_> = scripts.iter().filter(is_script).cloned().collect();
     counts.insert("lines of Python and bash in .ci".into(), lines(&scripts));
     counts.insert("lines of CHANGELOG.md".into(), read("CHANGELOG.md").lines().count());
@@ -88,15 +90,12 @@ fn rows(table: &str) -> Vec<[&str; 4]> {
 fn no_count_has_grown_by_more_than_a_tenth() {
     let (table, mut counts) = (read(TABLE), counts());
     let mut grown = Vec::new();
-    let mut written: String = table
-        .lines()
-        .filter(|line| line.starts_with('#'))
-        .map(|line| format!("{line}\n"))
-        .collect();
+    let comments = table.lines().filter(|line| line.starts_with('#'));
+    let mut written: Vec<_> = comments.map(str::to_owned).collect();
     for [name, before, now, command] in rows(&table) {
         let count = counts.remove(name);
         let value = count.map_or(now.to_owned(), |count| count.to_string());
-        written += &format!("{name}\t{before}\t{value}\t{command}\n");
+        written.push(format!("{name}\t{before}\t{value}\t{command}"));
         let bound = now.parse().map_or(usize::MAX, |now: usize| now + now / 10);
         grown.extend(
             count.filter(|count| *count > bound).map(|count| format!("{name}: {now} → {count}")),
@@ -104,10 +103,10 @@ fn no_count_has_grown_by_more_than_a_tenth() {
     }
     for (name, count) in counts {
         grown.push(format!("{name}: no row → {count}"));
-        written += &format!("{name}\t-\t{count}\t\n");
+        written.push(format!("{name}\t-\t{count}\t"));
     }
     if std::env::var_os("CLR_BLESS").is_some() {
-        return fs::write(path(TABLE), written).unwrap();
+        return fs::write(path(TABLE), written.join("\n") + "\n").unwrap();
     }
     assert!(
         grown.is_empty(),

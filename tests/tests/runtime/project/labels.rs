@@ -122,7 +122,7 @@ fn observed_results_of_searches_are_those_of_observed_clauses() {
                     .any(|it| it.generations.contains(on) && it.source.ends_with("recordings"))
             };
             if matches!(from, Provenance::Observed(_)) && !on.iter().all(is_observed) {
-                problems.push(format!("{}, {on}: {clauses:?}", name));
+                problems.push(format!("{name}, {on}: {clauses:?}"));
             }
         }
     }
@@ -144,7 +144,7 @@ fn sources_are_claimed_where_they_were_read() {
         for (from, on) in claims {
             let unread: Vec<_> = on.iter().filter(|it| !is_source_read(*it)).collect();
             if from == Provenance::Source && !unread.is_empty() {
-                problems.push(format!("{}: {unread:?}", name));
+                problems.push(format!("{name}: {unread:?}"));
             }
         }
     }
@@ -160,6 +160,6 @@ fn reports_are_claimed_where_one_is_named() {
         let claims = walks.chain(snapshots).chain(searches).any(|it| it == Provenance::Reported);
         let header = text.lines().take_while(|line| line.starts_with("//"));
         let names_one = header.into_iter().any(|line| line.contains('#'));
-        assert!(!claims || names_one, "{} names no report", name);
+        assert!(!claims || names_one, "{name} names no report");
     }
 }

@@ -151,7 +151,7 @@ fn walks_that_ask_nothing_have_the_frames_that_the_runtime_reported() {
             } else {
                 None
             };
-            let runs = runs(&recording, line).ok_or("no registers were reported");
+            let runs = runs(recording, line).ok_or("no registers were reported");
             let runs = match unfit.map_or(runs, Err) {
                 Ok(runs) => runs,
                 Err(reason) => {
@@ -163,7 +163,7 @@ fn walks_that_ask_nothing_have_the_frames_that_the_runtime_reported() {
             let seed = line.call.seed.as_ref().map(SeedLine::registers);
             for run in runs {
                 let stack = walk(&mut replay, line, &run.start);
-                let (common, end) = judge(&recording, &run, &stack).unwrap_or_else(|wrong| {
+                let (common, end) = judge(recording, &run, &stack).unwrap_or_else(|wrong| {
                     panic!("{name}, walk {}: {wrong}\n{:x?}\n{stack:#x?}", line.n, run.frames)
                 });
                 let is_seed =

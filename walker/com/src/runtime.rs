@@ -306,6 +306,21 @@ impl ProfilerInfo for RuntimeInfo {
         })
     }
 
+    fn get_class_from_token_and_type_args(
+        &self,
+        module: u64,
+        token: u32,
+        type_arguments: &[u64],
+    ) -> Called<u64> {
+        let (len, module) = (type_arguments.len() as u32, ModuleId(module));
+        let arguments: *const ClassId = type_arguments.as_ptr().cast();
+        // SAFETY: there are `len` ClassIDs, which are words; the other pointer is to a local.
+        let class = one(ClassId(0), |class| unsafe {
+            self.info.GetClassFromTokenAndTypeArgs(module, token, len, arguments, class)
+        })?;
+        Ok(class.0)
+    }
+
     fn get_current_thread_id(&self) -> Called<ThreadId> {
         // SAFETY: here and below, the pointer is to a local.
         one(ThreadId(0), |thread| unsafe { self.info.GetCurrentThreadID(thread) })

@@ -236,6 +236,17 @@ methods! {
         function: FunctionId, frame_info: Option<FrameInfo<'_>>, type_arguments: u32
     ) -> FunctionInfo;
 
+    /// `GetClassFromTokenAndTypeArgs`: the `ClassID` of a type of a module, by its token, with `ClassID`s of type
+    /// arguments; none stand for the generic type itself. The class is loaded: the call takes locks of the class
+    /// loader, so that it must not be made in the callback of a walk (H-08).
+    ///
+    /// # Errors
+    /// `CORPROF_E_UNSUPPORTED_CALL_SEQUENCE` outside callbacks in which a GC may be triggered,
+    /// `CORPROF_E_RUNTIME_UNINITIALIZED` before the runtime has started, `CORPROF_E_DATAINCOMPLETE` for module 0,
+    /// `COR_E_TYPELOAD` if there is no such type, or the number of arguments is another one.
+    GetClassFromTokenAndTypeArgs 2 TriggeringCallbacks [TakesLocks AwaitsGc]
+        get_class_from_token_and_type_args(module: u64, token: u32, type_arguments: &[u64]) -> u64;
+
     /// `GetCurrentThreadID`. Asynchronous.
     ///
     /// # Errors

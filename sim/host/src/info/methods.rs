@@ -10,6 +10,9 @@ use clr_com::{
 use clr_walker::profiling::{CodeRange, FunctionId, HResult, ProfilerInfo as _, ReJitId, ThreadId};
 use std::ffi::c_void;
 
+/// Largest number of type parameters: their numbers have 16 bits (ECMA-335, II.22.20).
+const MOST_PARAMETERS: u32 = 0x1_0000;
+
 /// Lists the methods of each interface: `=>` a method of [`Call`], or `:` one of `ProfilerInfo` without
 /// results.
 macro_rules! answers {
@@ -49,6 +52,7 @@ answers! {
         GetFunctionInfo2 => get_function_info2;
         GetClassIDInfo2 => get_class_info2;
         GetCodeInfo2 => get_code_info2;
+        GetClassFromTokenAndTypeArgs => get_class;
         GetThreadAppDomain => get_thread_app_domain;
     }
     ICorProfilerInfo3Methods {
@@ -117,6 +121,36 @@ impl Call<'_> {
         let found = self.caller().get_thread_info(thread)?;
         // SAFETY: the profiler's pointer.
         unsafe { put(os, found) };
+        Ok(HResult::OK)
+    }
+
+    unsafe fn get_class(
+        &self,
+        module: ModuleId,
+        token: Token,
+        len: u32,
+        type_args: *const ClassId,
+        class: *mut ClassId,
+    ) -> Answer {
+        if len > 0 && type_args.is_null() {
+            return self.null("typeArgs");
+        }
+        if class.is_null() {
+            return self.null("pClassID");
+        }
+        // SAFETY: the profiler's array has this number of elements.
+        let argument = |index| unsafe { type_args.add(index).read_unaligned().0 };
+        let arguments: Vec<_> = (0..len.min(MOST_PARAMETERS) as usize).map(argument).collect();
+        for class in &arguments {
+            self.class(*class)?;
+        }
+        if module.0 != 0 {
+            self.module(module.0)?;
+        }
+        let info = self.caller();
+        let found = info.get_class_from_token_and_type_args(module.0, token, &arguments)?;
+        // SAFETY: the profiler's pointer, which is not NULL.
+        unsafe { put(class, ClassId(found)) };
         Ok(HResult::OK)
     }
 

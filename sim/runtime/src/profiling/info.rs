@@ -13,6 +13,9 @@ use clr_walker::profiling::{
     SnapshotCallback, SnapshotRequest, ThreadId,
 };
 
+/// `COR_E_TYPELOAD`.
+const TYPE_LOAD: HResult = HResult(0x8013_1522);
+
 pub(super) type Result<T> = core::result::Result<T, CallError<Outcome>>;
 
 /// Fails with E_NOTIMPL unless the runtime's interfaces have the method.
@@ -320,6 +323,30 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
                 .take(type_arguments as usize)
                 .collect(),
         })
+    }
+
+    fn get_class_from_token_and_type_args(
+        &self,
+        module: u64,
+        token: u32,
+        type_arguments: &[u64],
+    ) -> Result<u64> {
+        self.begin_method(InfoMethod::GetClassFromTokenAndTypeArgs)?;
+        let runtime = self.runtime;
+        if !runtime.process.get().started {
+            return fail(HResult::RUNTIME_UNINITIALIZED);
+        }
+        let Some(module) = runtime.metadata.module(module) else {
+            return fail(HResult::DATA_INCOMPLETE);
+        };
+        // The class loader allocates objects, and data from a loader heap.
+        self.become_cooperative()?;
+        self.go_through(&[Lock::LoaderHeap])?;
+        let found = module.types().iter().find(|one| one.token == token).filter(|one| {
+            let arity = module.parameters_of(one.token).count();
+            type_arguments.is_empty() || type_arguments.len() == arity
+        });
+        found.map(|one| one.class).ok_or_else(|| TYPE_LOAD.into())
     }
 
     fn get_current_thread_id(&self) -> Result<ThreadId> {

@@ -7,6 +7,9 @@ use clr_explore::{CurrentThread, ExaminedThread};
 use clr_runtime::profiling::HResult;
 use clr_walker::profiling::{CodeRange, FunctionId, ProfilerInfo as _, TargetThread as _};
 
+/// Token of the first class of a module: before it is the type of global functions.
+const FIRST_CLASS: u32 = 0x0200_0002;
+
 /// Declares the methods, and their calls by means of values with these names.
 macro_rules! calls {
     (|$info:ident, $ip:ident, $found:ident, $function:ident, $thread:ident|
@@ -67,6 +70,10 @@ calls! {
     GetFunctionFromIP3 => info.get_function_from_ip3(ip()).map(|(function, _)| found(function));
     /// `GetFunctionInfo2`, with the function that was last found on the thread.
     GetFunctionInfo2 => info.get_function_info2(function(), None, 0);
+    /// `GetClassFromTokenAndTypeArgs`, with the first class of that function's module, which `GetFunctionInfo2` gives.
+    GetClassFromTokenAndTypeArgs => info.get_function_info2(function(), None, 0).and_then(|it| {
+        info.get_class_from_token_and_type_args(it.module, FIRST_CLASS, &[])
+    });
     /// `GetCodeInfo2`, with the function that was last found on the thread.
     GetCodeInfo2 => info.get_code_info2(function(), &mut [CodeRange { start: 0, size: 0 }; 8]);
     /// `GetThreadInfo`, with the thread's id.

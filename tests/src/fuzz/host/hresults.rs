@@ -136,6 +136,17 @@ fn info_results(method: &str) -> Option<&'static [HResult]> {
         "GetClassFromObject" | "GetObjectSize" | "GetObjectSize2" => {
             &[H::OK, H::INVALID_ARGUMENT, H::NOT_MANAGED_THREAD, SEQUENCE]
         }
+        "GetClassFromTokenAndTypeArgs" => &[
+            H::OK,
+            H::INVALID_ARGUMENT,
+            H::DATA_INCOMPLETE,
+            H::RUNTIME_UNINITIALIZED,
+            // COR_E_TYPELOAD.
+            HResult(0x8013_1522),
+            // The type loader waits for a GC, or for a suspended thread.
+            results::ENDED,
+            SEQUENCE,
+        ],
         "GetCurrentThreadID" => &[H::OK, H::NOT_MANAGED_THREAD],
         "GetFunctionInfo" | "GetFunctionInfo2" => &[H::OK, H::INVALID_ARGUMENT, H::DATA_INCOMPLETE],
         "GetModuleInfo" | "GetModuleInfo2" => {

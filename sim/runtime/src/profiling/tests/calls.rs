@@ -278,3 +278,38 @@ fn code_is_named_after_the_core_library_of_its_product() {
         assert_eq!(foo.module, runtime.metadata.modules()[0].id, "{generation}");
     }
 }
+
+#[test]
+fn a_class_is_loaded_by_its_token_and_type_arguments() {
+    use crate::metadata::{ModuleNames, TypeNames};
+    const LIST: u32 = 0x0200_0002;
+    for generation in Generation::ALL {
+        let mut runtime = process(generation);
+        let (name, parameters) = ("App.List".to_owned(), vec!["T".to_owned()]);
+        let types = vec![TypeNames { name, parameters, ..TypeNames::default() }];
+        let path = "App.dll".to_owned();
+        runtime.name_code(&[ModuleNames { path, types, ..ModuleNames::default() }]);
+        let module = &runtime.metadata.modules()[0];
+        let (app, list, object) =
+            (module.id, module.types()[1].class, runtime.metadata.object_class());
+        let load = |bits, module, token, arguments: &[u64]| {
+            with_state(&runtime, WORKER, bits, |caller| {
+                caller.get_class_from_token_and_type_args(module, token, arguments)
+            })
+        };
+        for (bits, passes) in BITS.into_iter().zip([false, false, false, true, true, true]) {
+            let expected = if passes { Ok(list) } else { failed(UNSUPPORTED_CALL_SEQUENCE) };
+            assert_eq!(load(bits, app, LIST, &[object]), expected, "{generation}, {bits}");
+        }
+        let stranger = runtime.on(STRANGER);
+        let loaded = stranger.get_class_from_token_and_type_args(app, LIST, &[object]);
+        assert_eq!(loaded, Ok(list), "{generation}");
+        assert_eq!(load(3, app, LIST, &[]), Ok(list), "{generation}: the generic type itself");
+        let type_load = HResult(0x8013_1522);
+        assert_eq!(load(3, app, LIST, &[object; 2]), failed(type_load), "{generation}");
+        assert_eq!(load(3, app, LIST + 0x1000, &[]), failed(type_load), "{generation}");
+        assert_eq!(load(3, 0, LIST, &[]), failed(DATAINCOMPLETE), "{generation}");
+        runtime.change_process(|process| process.started = false);
+        assert_eq!(load(3, 0, LIST, &[]), failed(RUNTIME_UNINITIALIZED), "{generation}");
+    }
+}

@@ -336,10 +336,10 @@ mod tests {
             assert_eq!(find(&reference.id), Ok(reference));
         }
         let count = |kind| seen.iter().filter(|(of, _)| *of == kind).count();
-        assert_eq!(
-            Kind::ALL.map(count),
-            [clause::entries().count(), Hazard::ALL.len(), 64, 26, 25, 21, 55]
-        );
+        // Of what has no list of its own, none is lost: an addition needs no change here.
+        let least = [clause::entries().count(), Hazard::ALL.len(), 64, 26, 25, 21, 55];
+        let counts = Kind::ALL.map(count);
+        assert!(counts.iter().zip(least).all(|(count, least)| *count >= least), "{counts:?}");
     }
 
     #[test]

@@ -28,7 +28,7 @@ fn images(count: u32) -> impl Iterator<Item = (Unit, usize)> {
 /// (VA).
 fn linked_images(count: u32) -> impl Iterator<Item = (Unit, usize, Option<Range<u64>>)> {
     let size = Size::SMALL.of(CallingConvention::SystemV);
-    (0..cases(count)).filter_map(move |seed| {
+    (0..cases(count).max(count)).filter_map(move |seed| {
         let program = program(&mut Seeded::new(seed.into()), &size);
         let linked = program.link().ok()?;
         let own = |helper: &&PlacedHelper| helper.name == "plt" || helper.name.ends_with("@plt");

@@ -162,7 +162,7 @@ impl Export {
 /// The description of a scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Description {
-    /// StoryLine that describes what the scenario shows.
+    /// Sentence that describes what the scenario shows.
     pub shows: Option<String>,
     /// Words for searching.
     pub tags: Vec<String>,

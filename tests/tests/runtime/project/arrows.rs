@@ -3,10 +3,9 @@
 //! The list is the architecture: a crate that needs an arrow which is not in it is in the wrong
 //! place, or the architecture changes, here and in `ARCHITECTURE.md`.
 
-use crate::project::repository::{cargo_metadata, path};
+use crate::project::repository::cargo_metadata;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::process::Command;
 
 /// Crates of the workspace, lowest first, with the crates of the workspace that each may depend on
 /// (build-time and optional dependencies included, dev-dependencies apart).
@@ -148,7 +147,7 @@ fn libraries_have_no_dependency_of_the_tool() {
 /// Returns the third-party crates that `cargo tree -e normal` lists for a crate.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn tree(of: &str) -> BTreeSet<String> {
-    let output = Command::new(env!("CARGO"))
+    let output = std::process::Command::new(env!("CARGO"))
         .args([
             "tree",
             "--offline",
@@ -161,7 +160,7 @@ fn tree(of: &str) -> BTreeSet<String> {
             "-p",
             of,
         ])
-        .current_dir(path(""))
+        .current_dir(crate::project::repository::path(""))
         .output()
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -147,24 +147,9 @@ fn libraries_have_no_dependency_of_the_tool() {
 /// Returns the third-party crates that `cargo tree -e normal` lists for a crate.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn tree(of: &str) -> BTreeSet<String> {
-    let output = std::process::Command::new(env!("CARGO"))
-        .args([
-            "tree",
-            "--offline",
-            "-e",
-            "normal",
-            "--prefix",
-            "none",
-            "--format",
-            "{p}",
-            "-p",
-            of,
-        ])
-        .current_dir(crate::project::repository::path(""))
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let lines = String::from_utf8(output.stdout).unwrap();
+    let format = ["--prefix", "none", "--format", "{p}"];
+    let arguments = [&["tree", "--offline", "-e", "normal", "-p", of][..], &format].concat();
+    let lines = crate::project::repository::cargo(&arguments).unwrap();
     let names = lines.lines().filter_map(|line| line.split(' ').next());
     names.filter(|name| !name.is_empty() && !is_ours(name)).map(str::to_owned).collect()
 }

@@ -42,15 +42,20 @@ pub(crate) fn files(folder: &str, endings: &[&str]) -> Vec<(String, String)> {
     files
 }
 
-/// Returns what cargo says of the workspace; `None` under wine or in an emulator, where the
+/// Returns what cargo prints in the workspace; `None` under wine or in an emulator, where the
 /// toolchain does not run.
-pub(crate) fn cargo_metadata() -> Option<Value> {
-    let arguments = ["metadata", "--format-version", "1", "--no-deps", "--offline"];
+pub(crate) fn cargo(arguments: &[&str]) -> Option<String> {
     let output = Command::new(env!("CARGO")).args(arguments).current_dir(path("")).output();
     let Ok(output) = output else {
         eprintln!("skipped: cargo of the build does not run here");
         return None;
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Some(serde_json::from_slice(&output.stdout).unwrap())
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+/// Returns the packages and targets of the workspace; `None` where cargo does not run.
+pub(crate) fn cargo_metadata() -> Option<Value> {
+    let text = cargo(&["metadata", "--format-version", "1", "--no-deps", "--offline"])?;
+    Some(serde_json::from_str(&text).unwrap())
 }

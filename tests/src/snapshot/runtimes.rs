@@ -1,5 +1,5 @@
-//! What the properties know of runtimes beyond the reference model's table: by family, and from the
-//! contract.
+//! Facts about runtimes, by family, that the properties need beside the table of the reference model. Their source is
+//! the contract.
 
 use clr_runtime::generation::{Family, Os};
 pub(super) use clr_world::reference::runtimes::is_framework_2;

@@ -1,4 +1,4 @@
-//! What a shell needs to know of the tool: completions and manual pages.
+//! Completions for shells, and manual pages.
 
 use crate::PASSED;
 use crate::args::{Cli, CompletionsArgs, ManArgs};

@@ -47,7 +47,7 @@ pub(crate) const fn between(least: u64, most: u64) -> Kind {
     Kind::Number(least, most, Style::Decimal)
 }
 
-/// What a runner does with the parts of a value.
+/// The way in which codecs go through the parts of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
     Read,

@@ -49,7 +49,7 @@ fn find(bug: Bug) -> (u64, WrongWalk, String) {
     unreachable!("there are always more programs")
 }
 
-/// How each bug is found.
+/// The recorded way in which each bug is found.
 const FOUND: &str = include_str!(
     "snapshots/runtime__mixed__mutants__each_planted_bug_is_found_and_shrinks_to_a_few_lines.snap"
 );

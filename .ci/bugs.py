@@ -229,6 +229,8 @@ def main():
     arguments = parser.parse_args()
     bugs, only = read(), tuple(arguments.only)
     asked = [bug for bug in bugs if bug.name in only or any(file.startswith(only) for file in bug.files)]
+    if not asked:
+        parser.error(f"no bug of tests/bugs.tsv has the name, or a file below, {' '.join(only) or 'anything'}")
     if arguments.check:
         lost = [judge(None, {}, bug) for bug in asked if bug.lost]
         print(*lost, f"{len(asked)} bugs, {len(lost)} lost", sep="\n")

@@ -88,19 +88,16 @@ pub struct Segment<'a> {
 impl<'a> Segment<'a> {
     /// Creates a segment with the `bytes` at `address` (VA) in the target. Bytes beyond the end of
     /// the address space cannot be read.
-    #[must_use]
     pub const fn new(address: u64, bytes: &'a [u8]) -> Self {
         Self { address, bytes }
     }
 
     /// Returns the address of the first byte (VA).
-    #[must_use]
     pub const fn address(&self) -> u64 {
         self.address
     }
 
     /// Returns the bytes.
-    #[must_use]
     pub const fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
@@ -192,7 +189,6 @@ impl<'a> Segments<'a> {
     }
 
     /// Returns the segments, ascending by address.
-    #[must_use]
     pub fn as_slice(&self) -> &[Segment<'a>] {
         &self.segments
     }

@@ -67,7 +67,6 @@ impl Gpr {
 
     /// Returns the register whose encoding is the low four bits of `number`.
     #[inline]
-    #[must_use]
     pub const fn from_number(number: u8) -> Self {
         // Unlike an index into `ALL`, this compiles to the number itself.
         match number & 15 {
@@ -91,13 +90,11 @@ impl Gpr {
     }
 
     /// Returns the encoding, 0 to 15.
-    #[must_use]
     pub const fn number(self) -> u8 {
         self as u8
     }
 
     /// Returns the name in assembly language.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         [
             "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11",
@@ -132,21 +129,18 @@ pub enum ContextError {
 impl Registers {
     /// Returns the stack pointer (VA).
     #[inline]
-    #[must_use]
     pub const fn rsp(&self) -> u64 {
         self.gpr[Gpr::Rsp as usize]
     }
 
     /// Returns the frame pointer, rbp: of functions that have one, an address in their frame (VA).
     #[inline]
-    #[must_use]
     pub const fn rbp(&self) -> u64 {
         self.gpr[Gpr::Rbp as usize]
     }
 
     /// Returns the value of an integer register.
     #[inline]
-    #[must_use]
     pub const fn get(&self, register: Gpr) -> u64 {
         self.gpr[register as usize]
     }

@@ -20,7 +20,6 @@ pub struct Estimate {
 }
 
 /// Returns the estimates of a program's functions, by index.
-#[must_use]
 pub fn functions(program: &Program) -> Vec<Estimate> {
     let mut estimates = vec![Estimate::default(); program.functions.len()];
     // Callees have higher indices, so their estimates are already there.
@@ -32,7 +31,6 @@ pub fn functions(program: &Program) -> Vec<Estimate> {
 
 /// Returns the estimate of a program with its interrupts, any of which may arrive while another is
 /// being handled.
-#[must_use]
 pub fn program(program: &Program) -> Estimate {
     let estimates = functions(program);
     let mut total = of(&estimates, FunctionIndex(0));
@@ -45,7 +43,6 @@ pub fn program(program: &Program) -> Estimate {
 }
 
 /// Returns the estimate of a function whose callees' estimates are known.
-#[must_use]
 pub fn function(function: &Function, estimates: &[Estimate]) -> Estimate {
     let mut cost = Cost { instructions: overhead(&function.shape), ..Cost::default() };
     cost.add_body(&function.body, 1, &function.shape, estimates);
@@ -64,13 +61,11 @@ pub fn function(function: &Function, estimates: &[Estimate]) -> Estimate {
 }
 
 /// Returns the estimate of the function with the given id.
-#[must_use]
 pub fn of(estimates: &[Estimate], function: FunctionIndex) -> Estimate {
     estimates.get(function.index()).copied().unwrap_or_default()
 }
 
 /// Returns the number of instructions of the prologue and the epilogue.
-#[must_use]
 pub fn overhead(shape: &FunctionShape) -> u64 {
     let saves = shape.pushes.len()
         + shape.saves.len()
@@ -90,7 +85,6 @@ pub fn overhead(shape: &FunctionShape) -> u64 {
 
 /// Returns the size of a frame in bytes without its dynamic part, with room for a machine frame and
 /// for regions' saves.
-#[must_use]
 pub fn frame(shape: &FunctionShape) -> u64 {
     let saves = 8 * (shape.pushes.len() + shape.saves.len()) + 16 * shape.xmm_saves.len();
     // The registers that the kernel saves for a signal, and the red zone.
@@ -99,7 +93,6 @@ pub fn frame(shape: &FunctionShape) -> u64 {
 }
 
 /// Returns the number of instructions of a statement, without its bodies and its callees.
-#[must_use]
 pub fn step(statement: &Statement, shape: &FunctionShape) -> u64 {
     match statement {
         Statement::Clobber(_) | Statement::Store(_) | Statement::If(..) | Statement::Stop => 2,
@@ -203,7 +196,6 @@ impl Cost {
 }
 
 /// Returns the size of a funclet's frame in bytes.
-#[must_use]
 pub fn funclet(shape: &FunctionShape) -> u64 {
     128 + 8 * shape.pushes.len() as u64
 }
@@ -228,7 +220,6 @@ impl Flow {
 }
 
 /// Returns the ways in which a body can end. The callees' estimates determine which calls return.
-#[must_use]
 pub fn flow(body: &[Statement], estimates: &[Estimate]) -> Flow {
     let mut all = Flow::STAYS;
     for statement in body {

@@ -136,7 +136,6 @@ impl<'p> Execution<'p> {
     }
 
     /// Returns the machine.
-    #[must_use]
     pub const fn machine(&self) -> &Machine {
         &self.machine
     }
@@ -147,13 +146,11 @@ impl<'p> Execution<'p> {
     }
 
     /// Returns the shadow stack.
-    #[must_use]
     pub const fn shadow_stack(&self) -> &ShadowStack {
         &self.shadow_stack
     }
 
     /// Returns the linked program.
-    #[must_use]
     pub const fn linked(&self) -> &'p LinkedProgram {
         self.linked
     }
@@ -420,7 +417,6 @@ fn put(
 }
 
 /// Returns arbitrary register values, all different.
-#[must_use]
 pub fn initial_registers(seed: u64) -> Registers {
     let mut random = SplitMix64(seed);
     let gpr = core::array::from_fn(|_| random.draw());

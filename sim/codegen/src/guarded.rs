@@ -73,7 +73,6 @@ impl EhClause {
 
     /// Returns true if the handler ends the exception, so that execution resumes after the guarded
     /// statement.
-    #[must_use]
     pub const fn catches(&self) -> bool {
         self.kind.handler().catches()
     }
@@ -81,7 +80,6 @@ impl EhClause {
 
 impl EhClauseKind {
     /// Returns the kind of the handler without its filter.
-    #[must_use]
     pub const fn handler(&self) -> HandlerKind {
         match self {
             Self::Catch => HandlerKind::Catch,
@@ -95,7 +93,6 @@ impl EhClauseKind {
 impl HandlerKind {
     /// Returns true if the handler ends the exception: its funclet returns the address to resume
     /// at.
-    #[must_use]
     pub const fn catches(self) -> bool {
         matches!(self, Self::Catch | Self::Filtered)
     }

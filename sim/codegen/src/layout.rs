@@ -33,7 +33,6 @@ pub struct FrameLayout {
 
 impl FrameLayout {
     /// Creates the layout of a valid function's frame.
-    #[must_use]
     pub fn new(function: &Function, convention: CallingConvention) -> Self {
         let Function { shape, body, .. } = function;
         let needs = Needs::of(body);
@@ -91,27 +90,23 @@ impl FrameLayout {
 
     /// Returns the distance in bytes from the origin of the offsets to the caller's rsp: the CFA.
     /// In a realigned function the CFA is the end of the copied return address.
-    #[must_use]
     pub const fn cfa(&self) -> u32 {
         self.allocation + self.pushed + self.entry
     }
 
     /// Returns the establisher frame (VA) that funclets get as their argument. `caller_rsp` is the
     /// caller's rsp after the call has returned (VA).
-    #[must_use]
     pub fn establisher(&self, caller_rsp: u64) -> u64 {
         caller_rsp.wrapping_sub(self.cfa().into())
     }
 
     /// Returns the establisher frame for a funclet that is called by a funclet of the function. The
     /// slot of either will do.
-    #[must_use]
     pub fn funclet_establisher(&self, caller_rsp: u64) -> u64 {
         caller_rsp.wrapping_sub((self.funclet_allocation() + self.pushed + 8).into())
     }
 
     /// Returns the size of a funclet's fixed allocation in bytes.
-    #[must_use]
     pub fn funclet_allocation(&self) -> u32 {
         // The rest after the pushes and the return address aligns the stack.
         let taken = self.psp.unwrap_or(0) + 8;
@@ -119,13 +114,11 @@ impl FrameLayout {
     }
 
     /// Returns the offset of home slot `slot`.
-    #[must_use]
     pub const fn home(&self, slot: u32) -> u32 {
         self.allocation + self.pushed + self.entry + 8 * slot
     }
 
     /// Returns the frame register and the offset from the origin that it points to.
-    #[must_use]
     pub fn frame_register(&self, shape: &FunctionShape) -> Option<(Gpr, u32)> {
         let frame = shape.frame?;
         let below = match frame.set {

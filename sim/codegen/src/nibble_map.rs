@@ -44,7 +44,6 @@ pub enum NibbleMapError {
 
 impl NibbleMap {
     /// Creates a map without starts.
-    #[must_use]
     pub const fn new() -> Self {
         Self { words: Vec::new() }
     }
@@ -74,7 +73,6 @@ impl NibbleMap {
     /// Returns the last start that is not after `offset`.
     ///
     /// The start may be any distance away: the map does not know where methods end.
-    #[must_use]
     pub fn find(&self, offset: u32) -> Option<u32> {
         let bucket = offset / BYTES_PER_BUCKET;
         let nibble = self.nibble(bucket);
@@ -98,13 +96,11 @@ impl NibbleMap {
 
     /// Returns the words of the map as they are in the runtime's memory. All words after the last
     /// one are 0.
-    #[must_use]
     pub fn words(&self) -> &[u32] {
         &self.words
     }
 
     /// Returns the bytes of the words in memory, little-endian.
-    #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         self.words.iter().flat_map(|word| word.to_le_bytes()).collect()
     }

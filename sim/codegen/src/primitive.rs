@@ -104,7 +104,6 @@ pub enum Value {
 
 impl Primitive {
     /// Returns the statements inside the primitive, if it has a body.
-    #[must_use]
     pub fn body(&self) -> Option<&[Statement]> {
         match self {
             Self::When(body) | Self::Unless(body) | Self::Repeat(body) => Some(body),
@@ -118,7 +117,6 @@ impl Primitive {
     }
 
     /// Returns true if the primitive is a call.
-    #[must_use]
     pub const fn calls(&self) -> bool {
         matches!(self, Self::Service(_) | Self::CallComputed)
     }

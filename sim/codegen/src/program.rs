@@ -16,7 +16,6 @@ pub struct FunctionIndex(
 
 impl FunctionIndex {
     /// Returns the index.
-    #[must_use]
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -204,7 +203,6 @@ impl Program {
     }
 
     /// Returns the first function that contains a runtime call.
-    #[must_use]
     pub fn first_with_runtime_calls(&self) -> Option<FunctionIndex> {
         let calls = |statement: &Statement| matches!(statement, Statement::Runtime(_));
         let with = |function: &Function| function.body.iter().any(|s| s.contains(&calls));
@@ -219,7 +217,6 @@ impl Program {
 
     /// Returns the maximum number of stacks that functions of a kind can have switched to at the
     /// same time.
-    #[must_use]
     pub fn other_stacks(&self, kind: CodeKind) -> u64 {
         let switches = |statement: &Statement| matches!(statement, Statement::SwitchStack(_));
         let functions = self.functions.iter().filter(|function| {

@@ -36,19 +36,16 @@ macro_rules! kinds {
             pub const ALL: &[Self] = &[$(Self::$kind,)*];
 
             /// Returns the keyword in texts.
-            #[must_use]
             pub const fn word(self) -> &'static str {
                 match self { $(Self::$kind => $word,)* }
             }
 
             /// Returns true if the statement belongs in managed code.
-            #[must_use]
             pub const fn is_in_managed_code(self) -> bool {
                 match self { $(Self::$kind => matches!(CallTarget::$place, CallTarget::Managed),)* }
             }
 
             /// Returns the kind of the called function of the program, if it calls one.
-            #[must_use]
             pub const fn target(self) -> Option<CallTarget> {
                 match self { $(Self::$kind => $target,)* }
             }
@@ -154,26 +151,22 @@ kinds! {
 
 impl RuntimeCallKind {
     /// Returns true if control leaves the function with the call.
-    #[must_use]
     pub const fn leaves(self) -> bool {
         matches!(self, Self::TailCallByHelper)
     }
 
     /// Returns true if the call throws.
-    #[must_use]
     pub const fn throws(self) -> bool {
         matches!(self, Self::Raise | Self::Rethrow | Self::NullDereference)
     }
 
     /// Returns true if the statement may name a method whose code it removes. The method is not
     /// called.
-    #[must_use]
     pub const fn may_unload(self) -> bool {
         matches!(self, Self::UnloadAssembly | Self::UnloadDynamicMethod)
     }
 
     /// Returns the kind with this keyword.
-    #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.word() == word)
     }

@@ -105,13 +105,11 @@ services! {
 
 impl Service {
     /// Returns the number of the service.
-    #[must_use]
     pub const fn number(self) -> u8 {
         self as u8
     }
 
     /// Returns the service with this number.
-    #[must_use]
     pub fn from_number(number: u32) -> Option<Self> {
         Self::ALL.get(number as usize).copied()
     }

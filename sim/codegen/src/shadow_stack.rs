@@ -72,19 +72,16 @@ pub struct ShadowStack {
 
 impl ShadowStack {
     /// Creates the shadow stack of a thread that has called nothing.
-    #[must_use]
     pub const fn new(convention: CallingConvention) -> Self {
         Self { convention, callers: Vec::new(), broken: None }
     }
 
     /// Returns the callers, outermost first: the last one is the caller of the innermost frame.
-    #[must_use]
     pub fn callers(&self) -> &[CallerState] {
         &self.callers
     }
 
     /// Returns the first violation of the calling convention, if any.
-    #[must_use]
     pub const fn broken(&self) -> Option<Broken> {
         self.broken
     }

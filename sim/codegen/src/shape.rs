@@ -16,7 +16,6 @@ pub enum CallingConvention {
 
 impl CallingConvention {
     /// Returns the nonvolatile integer registers except rsp.
-    #[must_use]
     pub const fn nonvolatile(self) -> &'static [Gpr] {
         match self {
             Self::WindowsX64 => &Gpr::NONVOLATILE,
@@ -26,7 +25,6 @@ impl CallingConvention {
 
     /// Returns the integer registers that a callee may change. An interrupt handler must save them
     /// too.
-    #[must_use]
     pub const fn volatile(self) -> &'static [Gpr] {
         use Gpr::{R8, R9, R10, R11, Rax, Rcx, Rdi, Rdx, Rsi};
         match self {
@@ -36,20 +34,17 @@ impl CallingConvention {
     }
 
     /// Returns true if a callee must preserve `register`.
-    #[must_use]
     pub fn is_nonvolatile(self, register: Gpr) -> bool {
         self.nonvolatile().contains(&register)
     }
 
     /// Returns true if a callee must preserve xmm6 to xmm15.
-    #[must_use]
     pub const fn has_nonvolatile_xmm(self) -> bool {
         matches!(self, Self::WindowsX64)
     }
 
     /// Returns the number of bytes that a caller reserves between its own data and the return
     /// address.
-    #[must_use]
     pub const fn home_space(self) -> u32 {
         match self {
             Self::WindowsX64 => 32,
@@ -110,7 +105,6 @@ pub struct FunctionShape {
 
 impl FunctionShape {
     /// Returns true if the unwind data names a frame register, so that rsp may move in the body.
-    #[must_use]
     pub fn has_described_frame(&self) -> bool {
         self.frame.is_some_and(|frame| frame.described)
     }
@@ -123,7 +117,6 @@ impl FunctionShape {
 
     /// Returns true if compilers generate some part of the shape only for Unix, where CFI describes
     /// it.
-    #[must_use]
     pub fn is_of_unix(&self) -> bool {
         self.wrap != Wrap::Whole
             || self.realign != Realign::No
@@ -134,7 +127,6 @@ impl FunctionShape {
     }
 
     /// Returns the number of pushes after the push of the frame register.
-    #[must_use]
     pub(super) fn pushes_behind_frame(&self) -> u32 {
         let register = self.frame.map(|frame| frame.register);
         let pushes = self.pushes.iter().rev();
@@ -142,7 +134,6 @@ impl FunctionShape {
     }
 
     /// Returns true if the prologue saves `register`.
-    #[must_use]
     pub fn saves_register(&self, register: Gpr) -> bool {
         self.pushes.contains(&register)
             || self.saves.contains(&register)
@@ -170,7 +161,6 @@ pub enum EntryForm {
 impl EntryForm {
     /// Returns true if the processor has pushed a machine frame, so that the function returns with
     /// `iretq`.
-    #[must_use]
     pub const fn has_machine_frame(self) -> bool {
         matches!(self, Self::Interrupt | Self::InterruptWithErrorCode)
     }
@@ -204,7 +194,6 @@ pub enum Realign {
 
 impl Realign {
     /// Returns the alignment in bytes, or `None` without realignment.
-    #[must_use]
     pub const fn bytes(self) -> Option<u8> {
         match self {
             Self::No => None,

@@ -84,7 +84,6 @@ pub struct FrameSlots {
 impl FrameSlots {
     /// Returns the parts of a frame of a function, or of one of its funclets, at `rip` (VA).
     /// Returns `None` if the function realigns its stack.
-    #[must_use]
     pub fn new(
         program: &Program,
         linked: &LinkedProgram,
@@ -142,7 +141,6 @@ impl FrameSlots {
     }
 
     /// Returns the offset from the CFA of the lowest byte of the frame after its prologue.
-    #[must_use]
     pub fn bottom(&self) -> i64 {
         self.slots.first().map_or(0, |slot| slot.offset)
     }

@@ -41,7 +41,6 @@ pub struct StackArea {
 
 impl Execution<'_> {
     /// Returns the frames, innermost first. The caller outside the program is not among them.
-    #[must_use]
     pub fn frames(&self) -> Vec<TrueFrame> {
         let mut registers = self.machine().cpu().registers();
         let mut position = Position::Interrupted;
@@ -71,7 +70,6 @@ impl Execution<'_> {
 
     /// Returns the areas of the stack, innermost first. They are ascending except where the stack
     /// was switched.
-    #[must_use]
     pub fn stack(&self, program: &Program, map: &CodeMap<'_>) -> Vec<StackArea> {
         let frames = self.frames();
         let mut areas = Vec::new();
@@ -190,7 +188,6 @@ impl Areas<'_> {
 
 impl LinkedProgram {
     /// Returns the address of one of a function's instructions, counted by address from 0 (VA).
-    #[must_use]
     pub fn instruction_of(&self, function: FunctionIndex, index: u32) -> Option<u64> {
         let own = self.instructions.iter().filter(|placed| placed.function == Some(function));
         own.map(|placed| placed.address).nth(index as usize)
@@ -198,7 +195,6 @@ impl LinkedProgram {
 
     /// Returns the function of a frame at `rip` (VA). A return address counts as part of the call
     /// before it.
-    #[must_use]
     pub fn function_of(&self, rip: u64, position: Position) -> Option<FunctionIndex> {
         let inside = match position {
             Position::Interrupted => rip,

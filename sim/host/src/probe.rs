@@ -87,7 +87,6 @@ pub struct Probe {
 
 impl Probe {
     /// Begins with the runtime's object of a session: object 0, pointer 0.
-    #[must_use]
     pub fn new(session: Session) -> Self {
         let info = session.info() as usize;
         Self {
@@ -116,19 +115,16 @@ impl Probe {
     }
 
     /// Returns true if the next calls are made on other threads.
-    #[must_use]
     pub fn is_elsewhere(&self) -> bool {
         self.elsewhere.get()
     }
 
     /// Returns the table of each pointer.
-    #[must_use]
     pub fn tables(&self) -> Vec<Table> {
         self.pointers.borrow().iter().map(|pointer| pointer.table).collect()
     }
 
     /// Returns the number of the object that a pointer is one of.
-    #[must_use]
     pub fn object_of(&self, pointer: usize) -> Option<usize> {
         self.pointers.borrow().get(pointer).map(|pointer| pointer.object)
     }

@@ -4,7 +4,6 @@ use crate::results;
 use clr_walker::profiling::HResult;
 
 /// Returns the usual reason of a result, with the clause that says so, if one does.
-#[must_use]
 pub const fn reason(result: HResult) -> Option<(&'static str, Option<&'static str>)> {
     Some(match result {
         HResult::NO_INTERFACE => ("the object does not have this interface on this runtime", None),

@@ -117,7 +117,6 @@ pub enum Finding {
 
 impl Finding {
     /// Returns a short name of the kind of finding.
-    #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::UseAfterRelease { .. } => "use-after-release",
@@ -170,13 +169,11 @@ impl Report {
     }
 
     /// Returns the number of calls of a method.
-    #[must_use]
     pub fn calls_of(&self, method: &str) -> u32 {
         self.calls.get(method).copied().unwrap_or_default()
     }
 
     /// Returns what was wrong, in order.
-    #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }

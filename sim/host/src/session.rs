@@ -392,7 +392,6 @@ impl Session {
 
     /// Returns the runtime's object, an `ICorProfilerInfo` and an `IUnknown`, without counting a
     /// reference. It is NULL for no session.
-    #[must_use]
     pub fn info(&self) -> *mut c_void {
         self.inner.info.borrow().as_ref().map_or(std::ptr::null_mut(), OwnedObject::as_raw)
     }
@@ -408,13 +407,11 @@ impl Session {
     }
 
     /// Returns the `ThreadID` of the thread that has stopped, if the runtime knows it.
-    #[must_use]
     pub fn stopped_thread(&self) -> Option<ThreadId> {
         self.inner.stage()?.stopped_object()
     }
 
     /// Returns what the profiler has called so far, and what was wrong.
-    #[must_use]
     pub fn report(&self) -> Report {
         if let Some(violation) =
             self.inner.stage().and_then(|stage| stage.runtime().rule_violation())
@@ -428,7 +425,6 @@ impl Session {
 
     /// Returns the report with the references that are left: for the end of a test, when the
     /// profiler has released everything.
-    #[must_use]
     pub fn final_report(&self) -> Report {
         let mut report = self.report();
         let objects = self.inner.objects.borrow();
@@ -439,7 +435,6 @@ impl Session {
     }
 
     /// Returns the explanations of all walks so far, a line for each decision.
-    #[must_use]
     pub fn explanation(&self) -> String {
         self.inner.explanation.borrow().clone()
     }

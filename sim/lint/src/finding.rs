@@ -50,7 +50,6 @@ impl Blame {
     pub const ALL: [Self; 4] = [Self::Data, Self::WindowsRules, Self::Walker, Self::Unknown];
 
     /// Returns the word in JSON.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Data => "data",
@@ -104,7 +103,6 @@ impl Cause {
     ];
 
     /// Returns the word in JSON.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::FrameGone => "frame-gone",

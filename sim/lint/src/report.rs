@@ -94,13 +94,11 @@ pub struct Linter<'m, 'a> {
 impl<'m, 'a> Linter<'m, 'a> {
     /// Creates a linter of the code of `region`, which is in `map`. Other regions of the map decide the
     /// calling convention, and where tail calls lead.
-    #[must_use]
     pub const fn new(map: &'m CodeMap<'a>, region: &'m CodeRegion<'a>) -> Self {
         Self { extents: Extents::new(region), map, region }
     }
 
     /// Returns the ranges with unwind data (RVAs), as in the image's table.
-    #[must_use]
     pub fn ranges(&self) -> Vec<Range<u32>> {
         self.extents.all()
     }
@@ -108,7 +106,6 @@ impl<'m, 'a> Linter<'m, 'a> {
     /// Executes and judges the functions that begin in `wanted` (RVAs), and the functions there that they
     /// call, on `jobs` threads; the report does not depend on their number. `progress` is called with the
     /// number of ranges that are done.
-    #[must_use]
     pub fn run(
         &self,
         wanted: &Range<u32>,

@@ -40,7 +40,6 @@ impl Default for Cpu {
 impl Cpu {
     /// Returns an integer register.
     #[inline]
-    #[must_use]
     pub const fn get(&self, register: Gpr) -> u64 {
         self.slots[register as usize]
     }
@@ -53,7 +52,6 @@ impl Cpu {
 
     /// Returns the address of the instruction to execute next (VA).
     #[inline]
-    #[must_use]
     pub const fn rip(&self) -> u64 {
         self.slots[slot::RIP as usize]
     }
@@ -66,14 +64,12 @@ impl Cpu {
 
     /// Returns the stack pointer (VA).
     #[inline]
-    #[must_use]
     pub const fn rsp(&self) -> u64 {
         self.get(Gpr::Rsp)
     }
 
     /// Returns xmm*n*, with the low quadword in the low half. `number` is taken modulo 16.
     #[inline]
-    #[must_use]
     pub const fn xmm(&self, number: u8) -> u128 {
         self.xmm[(number & 15) as usize]
     }
@@ -85,7 +81,6 @@ impl Cpu {
     }
 
     /// Returns rflags. IF and bit 1 are always set.
-    #[must_use]
     pub const fn rflags(&self) -> u64 {
         self.flags.to_bits()
     }
@@ -96,7 +91,6 @@ impl Cpu {
     }
 
     /// Returns the base of segment fs (VA).
-    #[must_use]
     pub const fn fs_base(&self) -> u64 {
         self.slots[slot::FS as usize]
     }
@@ -107,7 +101,6 @@ impl Cpu {
     }
 
     /// Returns the base of segment gs (VA), which is the TEB of a Windows thread.
-    #[must_use]
     pub const fn gs_base(&self) -> u64 {
         self.slots[slot::GS as usize]
     }
@@ -119,13 +112,11 @@ impl Cpu {
 
     /// Returns mxcsr as it was last loaded. The machine does not record floating-point exceptions
     /// in it.
-    #[must_use]
     pub const fn mxcsr(&self) -> u32 {
         self.mxcsr
     }
 
     /// Returns the registers that a stack walk needs.
-    #[must_use]
     pub fn registers(&self) -> Registers {
         let mut registers = Registers::default();
         self.copy_registers(&mut registers);

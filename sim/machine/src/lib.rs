@@ -96,7 +96,6 @@ pub struct SavePoint {
 
 impl SavePoint {
     /// Returns the saved registers.
-    #[must_use]
     pub const fn cpu(&self) -> &Cpu {
         &self.cpu
     }
@@ -104,7 +103,6 @@ impl SavePoint {
 
 impl Machine {
     /// Creates a machine without memory, with all integer and vector registers 0.
-    #[must_use]
     pub fn new() -> Self {
         Self {
             cpu: Cpu::default(),
@@ -152,7 +150,6 @@ impl Machine {
     }
 
     /// Returns the mapped regions, ascending by address.
-    #[must_use]
     pub fn regions(&self) -> Vec<Region> {
         self.memory.regions()
     }
@@ -178,7 +175,6 @@ impl Machine {
 
     /// Returns the registers.
     #[inline]
-    #[must_use]
     pub const fn cpu(&self) -> &Cpu {
         &self.cpu
     }
@@ -191,7 +187,6 @@ impl Machine {
 
     /// Returns the number of executed instructions. Each element of a repeating string instruction
     /// counts as one. Restoring a save point restores this number too.
-    #[must_use]
     pub const fn executed(&self) -> u64 {
         self.executed
     }

@@ -17,7 +17,6 @@ impl SplitMix64 {
 
     /// Returns a word whose bits all depend on all bits of another one: the number of a state.
     #[inline]
-    #[must_use]
     pub const fn mixed(word: u64) -> u64 {
         let mut mixed = word;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -50,7 +49,6 @@ impl Fnv1a {
     }
 
     /// Returns the hash of what was added.
-    #[must_use]
     pub const fn finish(&self) -> u64 {
         self.0
     }

@@ -152,7 +152,6 @@ impl InstructionForm {
     }
 
     /// Returns the number of the form in iced-x86.
-    #[must_use]
     pub const fn number(self) -> u16 {
         self.0
     }

@@ -138,14 +138,12 @@ impl Recording {
     }
 
     /// Returns the number of replayable walks that rest on inferred state.
-    #[must_use]
     pub fn inferred_walks(&self) -> usize {
         self.walks.iter().filter(|walk| walk.replayable && walk.rests_on_inferred_state()).count()
     }
 
     /// Returns the nested call that a callback of `walk` made: recorded with the walk, or as a walk
     /// of its own.
-    #[must_use]
     pub fn nested(&self, walk: &WalkLine) -> Option<NestedLine> {
         walk.call.policy.filter(|policy| policy.nested || policy.nested_at.is_some())?;
         let own = || self.walks.iter().find(|inner| inner.nested_in == Some(walk.n));
@@ -157,13 +155,11 @@ impl Recording {
     }
 
     /// Returns the function with this number.
-    #[must_use]
     pub fn function(&self, id: u32) -> Option<&FunctionLine> {
         self.functions.iter().find(|function| function.id == id)
     }
 
     /// Returns the function with this FunctionID.
-    #[must_use]
     pub fn function_by_id(&self, id: FunctionId) -> Option<&FunctionLine> {
         self.functions.iter().find(|function| function.function_id.0 == id.0)
     }

@@ -68,7 +68,6 @@ struct RangeBytes {
 
 impl RecordedCode {
     /// Creates the code of a recording.
-    #[must_use]
     pub fn new(recording: &Recording) -> Self {
         let mut known = recording.bytes.clone();
         known.sort();

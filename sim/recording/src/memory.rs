@@ -84,7 +84,6 @@ impl RecordedMemory {
 
     /// Returns the first address that was read and is unknown, though the process may have memory
     /// there. The result of the walk is meaningless then.
-    #[must_use]
     pub const fn missing(&self) -> Option<u64> {
         self.missing.get()
     }

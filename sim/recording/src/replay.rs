@@ -116,7 +116,6 @@ impl<'r> RecordingReplay<'r> {
     }
 
     /// Returns the runtime in the state after the last walk.
-    #[must_use]
     pub const fn runtime(&self) -> &Runtime<'r, RecordedMemory> {
         &self.runtime
     }
@@ -201,7 +200,6 @@ impl<'r> RecordingReplay<'r> {
 
     /// Returns the first address that the runtime has read since the state was set up and that was
     /// not recorded. The result is meaningless then.
-    #[must_use]
     pub fn missing(&self) -> Option<u64> {
         self.runtime.memory.borrow().missing()
     }

@@ -71,7 +71,6 @@ pub(super) struct WalkState {
 impl WalkLine {
     /// Returns true if the recorder did not see all of the state: a part was deduced from the
     /// situation and the result, so that the replay is not an independent test of that part.
-    #[must_use]
     pub fn rests_on_inferred_state(&self) -> bool {
         !self.state.inferred.is_empty() || self.frames.iter().any(|frame| frame.returns_inferred)
     }

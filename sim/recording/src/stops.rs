@@ -101,7 +101,6 @@ pub enum SeedOrigin {
 
 impl SeedLine {
     /// Returns the origin of the seed.
-    #[must_use]
     pub fn origin(&self) -> SeedOrigin {
         match self.made.as_str() {
             "interrupted context" | "current context of the suspended target" => {
@@ -118,7 +117,6 @@ impl SeedLine {
     }
 
     /// Returns the registers of the seed.
-    #[must_use]
     pub fn registers(&self) -> Registers {
         registers(&self.registers)
     }
@@ -126,7 +124,6 @@ impl SeedLine {
 
 impl WalkLine {
     /// Returns the target's registers at its position, if they are recorded.
-    #[must_use]
     pub fn target_registers(&self) -> Option<Registers> {
         let seed = self.call.seed.as_ref();
         let stands = |seed: &&SeedLine| {
@@ -140,7 +137,6 @@ impl WalkLine {
 
     /// Returns true if the calling thread walks itself where a Frame records the managed code that
     /// was left: in a callback of the runtime, except fast hooks, or in a P/Invoke.
-    #[must_use]
     pub fn is_called_by_runtime(&self) -> bool {
         let elsewhere = ["signal", "elt-fast", "native-thread", "foreign-thread"];
         self.relation == "self" && !elsewhere.iter().any(|name| self.situation.starts_with(name))
@@ -148,7 +144,6 @@ impl WalkLine {
 
     /// Returns the registers with which the operating system's unwinder left the native code at the
     /// stack's leaf.
-    #[must_use]
     pub fn unwound_to(&self) -> Option<Registers> {
         let seed = self.call.seed.as_ref()?;
         let found = seed.origin() == SeedOrigin::Unwound && seed.registers().rip != 0;

@@ -403,7 +403,6 @@ impl SyntheticNative {
 
     /// Returns true if `address` (VA) is in a function that was not recorded: glue, or code of the
     /// recorder.
-    #[must_use]
     pub const fn is_synthetic(address: u64) -> bool {
         address >= GLUE && address <= RECORDER
     }

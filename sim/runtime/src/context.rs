@@ -28,14 +28,12 @@ pub(super) const MAX_CONTEXT_SIZE: usize = 0xCA0;
 impl Context {
     /// Parses the CONTEXT in these bytes. Returns `None` if there are fewer than a CONTEXT has on
     /// Windows.
-    #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let registers = Registers::from_context(bytes).ok()?;
         Some(Self { registers, flags: u32_at(bytes, FLAGS)? })
     }
 
     /// Returns the bytes of a Windows CONTEXT; all other fields are 0.
-    #[must_use]
     pub fn to_bytes(&self) -> [u8; CONTEXT_SIZE] {
         let mut bytes = [0; CONTEXT_SIZE];
         self.write(&mut bytes);

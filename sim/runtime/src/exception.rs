@@ -46,7 +46,6 @@ pub struct ExceptionState {
 impl ExceptionState {
     /// Returns true if the current exception's second pass has begun and its EH clause has not
     /// entered managed code: native code is active that no unseeded walk may start above (C-048).
-    #[must_use]
     pub fn is_unwinding_natively(&self) -> bool {
         let current = self.trackers.first();
         current.is_some_and(|tracker| tracker.pass == Pass::Second && !tracker.entered_managed_code)
@@ -54,7 +53,6 @@ impl ExceptionState {
 
     /// Returns true if the current exception has already unwound the stack at `sp` (VA). Older
     /// exceptions hide nothing from profilers, only from the GC (C-086).
-    #[must_use]
     pub fn is_unwound(&self, sp: u64) -> bool {
         let current = self.trackers.first().filter(|tracker| tracker.pass == Pass::Second);
         let unwound = current.and_then(|tracker| tracker.unwound);
@@ -62,7 +60,6 @@ impl ExceptionState {
     }
 
     /// Returns the handler funclet with this caller SP (VA).
-    #[must_use]
     pub fn running_funclet(&self, caller_sp: u64) -> Option<RunningFunclet> {
         let mut funclets = self.trackers.iter().filter_map(|tracker| tracker.funclet);
         funclets.find(|funclet| funclet.caller_sp == caller_sp)

@@ -154,7 +154,6 @@ impl<M: core::fmt::Debug> core::fmt::Debug for Runtime<'_, M> {
 
 impl<M: TargetMemory> Runtime<'_, M> {
     /// Creates a process without threads and code.
-    #[must_use]
     pub fn new(generation: Generation, memory: M) -> Self {
         Self {
             generation,
@@ -214,7 +213,6 @@ impl<M: TargetMemory> Runtime<'_, M> {
     }
 
     /// Returns the Thread object of a thread, or `None` if the runtime does not know the thread.
-    #[must_use]
     pub fn object_of(&self, os: OsThreadId) -> Option<ThreadId> {
         self.thread(os, |thread| thread.object).flatten()
     }

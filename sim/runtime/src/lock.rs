@@ -18,7 +18,6 @@ macro_rules! locks {
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$lock,)*];
 
             /// Returns the name used in messages.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$lock => $name,)* }
             }
@@ -56,7 +55,6 @@ locks! {
 
 impl Lock {
     /// Returns true if the owner may take the lock again.
-    #[must_use]
     pub const fn is_reentrant(self) -> bool {
         matches!(self, Self::ProcessHeap | Self::Loader | Self::ThreadStore)
     }
@@ -89,7 +87,6 @@ impl Locks {
     }
 
     /// Returns the number of times that the owner of a lock has taken it.
-    #[must_use]
     pub fn count(&self, lock: Lock) -> u32 {
         self.held.get(lock.index()).map_or(0, |held| held.count)
     }

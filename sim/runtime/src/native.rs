@@ -27,7 +27,6 @@ pub struct NativeFunction {
 
 impl<'a> NativeCode<'a> {
     /// Creates native code that is unwound by `map`.
-    #[must_use]
     pub fn new(map: CodeMap<'a>) -> Self {
         Self { map, functions: Vec::new(), fcalls: Vec::new() }
     }
@@ -45,20 +44,17 @@ impl<'a> NativeCode<'a> {
     }
 
     /// Returns the code map with the unwind data.
-    #[must_use]
     pub const fn map(&self) -> &CodeMap<'a> {
         &self.map
     }
 
     /// Returns the function at `address` (VA).
-    #[must_use]
     pub fn function(&self, address: u64) -> Option<&NativeFunction> {
         let after = self.functions.partition_point(|function| function.start <= address);
         self.functions.get(after.checked_sub(1)?).filter(|function| address < function.end)
     }
 
     /// Returns the method that the FCall at `entry` (VA) implements.
-    #[must_use]
     pub fn fcall_method(&self, entry: u64) -> Option<u64> {
         let index = self.fcalls.binary_search_by_key(&entry, |(other, _)| *other).ok()?;
         self.fcalls.get(index).map(|(_, method)| *method)

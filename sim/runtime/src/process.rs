@@ -36,7 +36,6 @@ pub enum Suspension {
 
 impl Suspension {
     /// Returns the thread on whose behalf the runtime is suspended.
-    #[must_use]
     pub const fn by(self) -> Option<OsThreadId> {
         match self {
             Self::None => None,
@@ -108,14 +107,12 @@ impl Default for Process {
 impl Process {
     /// Returns true if `DoStackSnapshot` is allowed: a profiler is loaded or being loaded, and has
     /// asked for it (contract §1.3).
-    #[must_use]
     pub fn enables_stack_snapshot(&self) -> bool {
         self.profiler != ProfilerStatus::None
             && self.event_mask.contains(EventMask::ENABLE_STACK_SNAPSHOT)
     }
 
     /// Returns the owner of a lock.
-    #[must_use]
     pub fn owner(&self, lock: Lock) -> Option<OsThreadId> {
         match lock {
             Lock::CodeManager => self.code_manager_writer,
@@ -125,7 +122,6 @@ impl Process {
 
     /// Returns the thread that prevents `thread` from taking a lock: another one, or `thread`
     /// itself if the lock is not reentrant.
-    #[must_use]
     pub fn in_the_way(&self, lock: Lock, thread: OsThreadId) -> Option<OsThreadId> {
         self.owner(lock).filter(|owner| *owner != thread || !lock.is_reentrant())
     }

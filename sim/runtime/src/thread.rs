@@ -62,13 +62,11 @@ impl CallbackState {
     const PASSES: u8 = 4 | 8;
 
     /// Returns true if all bits of `other` are set.
-    #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
     /// Returns true if a check that all bits of `other` are set passes.
-    #[must_use]
     pub const fn passes(self, other: Self) -> bool {
         self.contains(other) || self.0 & Self::PASSES != 0
     }

@@ -30,7 +30,6 @@ pub enum Wait {
 
 impl<M> Runtime<'_, M> {
     /// Returns the threads that have the code manager's reader lock, except `but`.
-    #[must_use]
     pub fn code_manager_readers(&self, but: OsThreadId) -> Vec<OsThreadId> {
         let threads = self.threads.borrow();
         let reads = |thread: &&Thread| thread.code_manager_reads > 0 && thread.os != but;
@@ -40,7 +39,6 @@ impl<M> Runtime<'_, M> {
     /// Returns true if a waiting thread can continue, judged by the runtime's own state. Waits that
     /// depend on the actions of threads are known only to their
     /// world (`clr_world::World::has_ended`): here they never end.
-    #[must_use]
     pub fn has_ended(&self, thread: OsThreadId, wait: Wait) -> bool {
         let process = self.process.get();
         match wait {

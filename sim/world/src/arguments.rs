@@ -69,7 +69,6 @@ impl Made {
 
 impl World<'_> {
     /// Returns the arguments of the callback that a thread is in.
-    #[must_use]
     pub fn callback_arguments(&self, thread: usize) -> CallbackArguments {
         let (Some(executed), Some(kind)) = (self.threads.get(thread), self.callback(thread)) else {
             return CallbackArguments::default();
@@ -105,7 +104,6 @@ impl World<'_> {
     }
 
     /// Returns the arguments of a callback that the runtime makes in the middle of a call of the profiler.
-    #[must_use]
     pub fn arguments_in_call(&self, callback: ProfilerCallback) -> CallbackArguments {
         CallbackArguments {
             objects: self.made.objects,

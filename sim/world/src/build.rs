@@ -103,7 +103,6 @@ pub struct Build {
 
 impl Build {
     /// Returns the generation that the program was built for.
-    #[must_use]
     pub const fn generation(&self) -> Generation {
         self.generation
     }
@@ -151,13 +150,11 @@ impl Build {
     }
 
     /// Returns the program with the runtime's code.
-    #[must_use]
     pub const fn expanded(&self) -> &Expanded {
         &self.expanded
     }
 
     /// Returns the linked code.
-    #[must_use]
     pub const fn linked(&self) -> &LinkedProgram {
         &self.linked
     }

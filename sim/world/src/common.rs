@@ -38,7 +38,6 @@ pub struct Listed {
 
 impl World<'_> {
     /// Returns the state that a thread's next step may change for other threads.
-    #[must_use]
     pub fn common(&self, thread: usize) -> CommonState {
         let process = Process {
             locks: Locks::default(),
@@ -64,7 +63,6 @@ impl World<'_> {
 
     /// Returns true if a thread's next step depends on what other threads execute at that moment: it stops them, waits for
     /// their end, or frees code.
-    #[must_use]
     pub fn looks_at_others(&self, thread: usize) -> bool {
         let executed = self.threads.get(thread);
         matches!(
@@ -75,7 +73,6 @@ impl World<'_> {
 
     /// Returns true if the service that a thread has called last begins with a look at what other threads execute: code
     /// stays loaded while it is executed (H-18).
-    #[must_use]
     pub fn looked_at_others(&self, thread: usize) -> bool {
         let served = self.threads.get(thread).and_then(|executed| executed.served);
         matches!(served, Some(Service::Unload | Service::DestroyMethod))

@@ -122,14 +122,12 @@ impl World<'_> {
     }
 
     /// Returns the content of a lock of the process: its owner, and how often that has taken it.
-    #[must_use]
     pub fn content_of_lock(&self, lock: Lock) -> u64 {
         let process = self.runtime.process.get();
         ContentHasher::of(&(process.owner(lock), process.locks.count(lock)))
     }
 
     /// Returns the contents that the threads have in common.
-    #[must_use]
     pub fn common_content(&self) -> CommonContent {
         let process = self.runtime.process.get();
         let known = self.runtime.threads.borrow();
@@ -155,7 +153,6 @@ impl World<'_> {
 
     /// Returns the content of a thread of the process: its registers and its stack, its Thread object, and what the world
     /// and the runtime know about it. A thread beyond those of the program has no registers and no stack.
-    #[must_use]
     pub fn content_of(&self, thread: usize) -> u64 {
         let mut hasher = ContentHasher::default();
         let machine = self.runtime.memory.borrow();

@@ -28,7 +28,6 @@ impl HookKind {
 
 impl World<'_> {
     /// Returns the hook that a thread is in, and the method that has called it.
-    #[must_use]
     pub fn hook(&self, thread: usize) -> Option<(HookKind, FunctionId)> {
         let callers = self.shadow_stack(thread)?.callers().iter().rev();
         let mut kind = None;

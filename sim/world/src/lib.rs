@@ -164,21 +164,18 @@ pub struct World<'b> {
 
 impl<'b> World<'b> {
     /// Returns the runtime, with the current state of its threads.
-    #[must_use]
     pub fn runtime(&mut self) -> &Runtime<'b> {
         self.sync();
         &self.runtime
     }
 
     /// Returns the runtime, with the state that its threads had when it was last synchronized.
-    #[must_use]
     pub fn as_synced(&self) -> &Runtime<'b> {
         &self.runtime
     }
 
     /// Returns a shared reference to the runtime. Its threads are up to date whenever the world is
     /// [synchronized](Self::sync).
-    #[must_use]
     pub fn shared(&self) -> Rc<Runtime<'b>> {
         Rc::clone(&self.runtime)
     }
@@ -201,55 +198,46 @@ impl<'b> World<'b> {
     }
 
     /// Returns the generation of the runtime.
-    #[must_use]
     pub fn generation(&self) -> Generation {
         self.runtime.generation
     }
 
     /// Returns the linked code of the program.
-    #[must_use]
     pub const fn linked(&self) -> &'b LinkedProgram {
         self.linked
     }
 
     /// Returns the program with the runtime's code.
-    #[must_use]
     pub const fn expanded(&self) -> &'b Expanded {
         self.expanded
     }
 
     /// Returns the number of threads of the program.
-    #[must_use]
     pub fn thread_count(&self) -> usize {
         self.threads.len()
     }
 
     /// Returns the operating system's id of a thread.
-    #[must_use]
     pub fn os(&self, thread: usize) -> Option<OsThreadId> {
         self.threads.get(thread).map(|thread| thread.os)
     }
 
     /// Returns the Thread object of a thread, if the runtime knows the thread.
-    #[must_use]
     pub fn object(&self, thread: usize) -> Option<ThreadId> {
         self.runtime.object_of(self.os(thread)?)
     }
 
     /// Returns the callback that a thread is in.
-    #[must_use]
     pub fn callback(&self, thread: usize) -> Option<CallbackKind> {
         self.threads.get(thread)?.in_callback
     }
 
     /// Returns true if a thread has ended with an uncaught exception, which ends the process.
-    #[must_use]
     pub fn is_unhandled(&self, thread: usize) -> bool {
         self.threads.get(thread).is_some_and(|thread| thread.unhandled)
     }
 
     /// Returns true if a thread is in the middle of a service.
-    #[must_use]
     pub fn is_serving(&self, thread: usize) -> bool {
         self.threads.get(thread).is_some_and(|thread| !thread.pending.is_empty())
     }
@@ -293,7 +281,6 @@ impl<'b> World<'b> {
     }
 
     /// Returns rip of a thread (VA).
-    #[must_use]
     pub fn rip(&self, thread: usize) -> Option<u64> {
         if thread == self.current {
             return Some(self.runtime.memory.borrow().cpu().rip());
@@ -302,13 +289,11 @@ impl<'b> World<'b> {
     }
 
     /// Returns the number of instructions that all threads together have executed.
-    #[must_use]
     pub fn executed(&self) -> u64 {
         self.runtime.memory.borrow().executed()
     }
 
     /// Returns the shadow stack of a thread.
-    #[must_use]
     pub fn shadow_stack(&self, thread: usize) -> Option<&ShadowStack> {
         self.threads.get(thread).map(|thread| &thread.shadow_stack)
     }

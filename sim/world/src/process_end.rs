@@ -33,7 +33,6 @@ impl World<'_> {
     }
 
     /// Returns true if the process has ended with the thread given to [`end_by`](Self::end_by).
-    #[must_use]
     pub fn has_exited(&self) -> bool {
         let thread = self.process_end.and_then(|end| self.threads.get(end.thread()));
         thread.is_some_and(|thread| thread.ended)

@@ -94,7 +94,6 @@ impl World<'_> {
     /// which each thread has one for all its waits. Signals interrupt it there. In CoreCLR 3.1 to
     /// .NET 10 `Thread::RareDisablePreemptiveGC` (vm/threadsuspend.cpp) ends in
     /// `CPalSynchronizationManager::ThreadNativeWait` (pal/src/synchmgr/synchmanager.cpp).
-    #[must_use]
     pub fn waits_on_condition(&self, thread: usize) -> bool {
         let address = service_address(Service::RareDisable.number());
         self.runtime.generation.is_unix()
@@ -202,7 +201,6 @@ impl World<'_> {
     }
 
     /// Returns true if a thread is in a signal handler.
-    #[must_use]
     pub fn is_in_handler(&self, thread: usize) -> bool {
         self.threads.get(thread).is_some_and(|executed| executed.signalled.is_some())
     }

@@ -152,7 +152,6 @@ pub struct Activation {
 impl World<'_> {
     /// Returns the activations of a thread, innermost first, including services. The caller of the
     /// thread's first function is not included.
-    #[must_use]
     pub fn activations(&self, thread: usize) -> Vec<Activation> {
         let Some(executed) = self.threads.get(thread) else { return Vec::new() };
         let mut registers = self.registers_of(thread).unwrap_or_default().registers();
@@ -186,7 +185,6 @@ impl World<'_> {
     /// Returns true if a walk of a thread may report this `ip` (VA): it is that of an activation, or
     /// the return address that an InlinedCallFrame in the activation records. In ready-to-run code
     /// the latter is not the address to which the native call returns (C-156).
-    #[must_use]
     pub fn is_on_stack(&self, thread: usize, ip: u64) -> bool {
         let activations = self.activations(thread);
         let records_ip = |activation: &Activation| {
@@ -218,7 +216,6 @@ impl World<'_> {
 
     /// Returns the registers of a thread's innermost managed activation. A stub in a code heap does
     /// not count as managed (C-039).
-    #[must_use]
     pub fn top_managed(&self, thread: usize) -> Option<Registers> {
         let managed = |function: FunctionIndex| {
             let identity = self.expanded().identities.get(function.index());
@@ -270,7 +267,6 @@ impl World<'_> {
 
     /// Returns true if a thread is in cooperative mode according to its Thread object. A thread
     /// that was ended by an exception may still be.
-    #[must_use]
     pub fn is_cooperative(&self, thread: usize) -> bool {
         let Some(object) = self.object(thread) else { return false };
         let memory = self.runtime.memory.borrow();

@@ -49,7 +49,6 @@ impl World<'_> {
     /// Returns the wait of a thread's next step; `None` if the thread can go on. A wait that ends
     /// without another thread, such as Sleep, does not count, nor does a suspension of the thread
     /// by the operating system.
-    #[must_use]
     pub fn waits_for(&self, thread: usize) -> Option<Wait> {
         let goes_on = |executed: &&Executed| !executed.ended && executed.signalled.is_none();
         let executed = self.threads.get(thread).filter(goes_on)?;
@@ -77,7 +76,6 @@ impl World<'_> {
     }
 
     /// Returns true if a thread that waits, in the world or in a profiling method, can go on.
-    #[must_use]
     pub fn has_ended(&self, os: OsThreadId, wait: Wait) -> bool {
         match wait {
             Wait::Lock(_) | Wait::RuntimeRunning(_) | Wait::CodeManagerReaders => {
@@ -98,7 +96,6 @@ impl World<'_> {
     }
 
     /// Returns the threads that a thread's next step would wait for.
-    #[must_use]
     pub fn others(&self, thread: usize) -> Vec<OsThreadId> {
         let wait = self.os(thread).zip(self.waits_for(thread));
         wait.map_or_else(Vec::new, |(os, wait)| self.waited_for(os, wait))
@@ -106,7 +103,6 @@ impl World<'_> {
 
     /// Returns the threads that can end a wait of a thread, in the world or in a profiling method.
     /// All of them have to act; for [`Wait::GcWanted`] one is enough.
-    #[must_use]
     pub fn waited_for(&self, os: OsThreadId, wait: Wait) -> Vec<OsThreadId> {
         match wait {
             Wait::Lock(lock) => {

@@ -19,7 +19,6 @@ pub struct Guid {
 impl Guid {
     /// Returns the GUID with this text, of the form `00000000-0000-0000-c000-000000000046`, or
     /// `None` if the text has another form.
-    #[must_use]
     pub const fn parse(text: &str) -> Option<Self> {
         let text = text.as_bytes();
         if text.len() != 36 {

@@ -99,13 +99,11 @@ unsafe impl<T> Implements<T> for IUnknown {
 
 impl IUnknown {
     /// Returns the pointer, which stays valid for as long as `self`.
-    #[must_use]
     pub const fn as_raw(&self) -> *mut c_void {
         self.0.as_ptr()
     }
 
     /// Returns the pointer with its reference, which the caller now owns.
-    #[must_use]
     pub fn into_raw(self) -> *mut c_void {
         std::mem::ManuallyDrop::new(self).as_raw()
     }

@@ -63,13 +63,11 @@ unsafe impl<T: Send + Sync> Sync for OwnedObject<T> {}
 
 impl<T> OwnedObject<T> {
     /// Returns the pointer that others call. No reference is counted.
-    #[must_use]
     pub const fn as_raw(&self) -> *mut c_void {
         self.0.as_ptr().cast()
     }
 
     /// Returns the value.
-    #[must_use]
     pub fn value(&self) -> &T {
         // SAFETY: the box lives as long as `self`, and is only ever shared.
         unsafe { &(*self.0.as_ptr()).value }

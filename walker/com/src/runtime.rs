@@ -75,7 +75,6 @@ impl RuntimeInfo {
     }
 
     /// Returns `ICorProfilerInfo2`, for other calls.
-    #[must_use]
     pub const fn info2(&self) -> &ICorProfilerInfo2 {
         &self.info
     }

@@ -34,7 +34,6 @@ impl Column {
 
     /// Returns the integer register of this column, or `None` for any other column.
     #[inline]
-    #[must_use]
     pub fn gpr(self) -> Option<Gpr> {
         DWARF_ORDER.get(usize::from(self.0)).copied()
     }

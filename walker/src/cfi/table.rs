@@ -69,7 +69,6 @@ impl<'a> CfiTable<'a> {
     ///
     /// For libc.so.6 of glibc 2.36 (3,713 functions, 150 KiB of `.eh_frame`) there are 28,523 rows of
     /// 399 distinct rules in 357 KiB, made in about 1 ms; for libLLVM, 11 MB in 115 ms.
-    #[must_use]
     pub fn new(sections: &CfiSections<'a>, code: &Sections<'_>) -> Self {
         let Compiled { rows, functions, rules, problems } =
             compile::compile(&Frames::both(sections), &CodeRanges::new(code));
@@ -97,7 +96,6 @@ impl<'a> CfiTable<'a> {
     /// * A rule of unusual form is never one too many ([`CfiProblem::TooManyRules`]).
     ///
     /// [`CfiProblem::TooManyRules`]: super::CfiProblem::TooManyRules
-    #[must_use]
     pub fn lazy(sections: &CfiSections<'a>, code: &Sections<'_>) -> Self {
         Self::of(sections, Content::Lazy(Lazy::new(sections, code)))
     }
@@ -131,19 +129,16 @@ impl<'a> CfiTable<'a> {
     }
 
     /// Returns the address that RVAs count from, in the image's own addresses (VA).
-    #[must_use]
     pub const fn preferred_base(&self) -> u64 {
         self.preferred_base
     }
 
     /// Returns the functions with call frame information as ranges of RVAs, ascending.
-    #[must_use]
     pub const fn functions(&self) -> Functions<'_, 'a> {
         Functions { table: self, next: 0, end: 0 }
     }
 
     /// Returns the function that contains `rva`.
-    #[must_use]
     pub fn function(&self, rva: u32) -> Option<Range<u32>> {
         let functions = match &self.content {
             Content::Lazy(lazy) => return lazy.function(rva),
@@ -155,13 +150,11 @@ impl<'a> CfiTable<'a> {
     }
 
     /// Returns the number of entries and instructions that could not be used.
-    #[must_use]
     pub const fn problems(&self) -> u32 {
         self.all_problems().count
     }
 
     /// Returns the first of the [`problems`](Self::problems).
-    #[must_use]
     pub const fn first_problem(&self) -> Option<CfiError> {
         self.all_problems().first
     }
@@ -174,7 +167,6 @@ impl<'a> CfiTable<'a> {
     }
 
     /// Returns the size of the table in bytes, without the sections that it reads.
-    #[must_use]
     pub fn size(&self) -> usize {
         match &self.content {
             Content::Lazy(lazy) => lazy.size(),
@@ -191,7 +183,6 @@ impl<'a> CfiTable<'a> {
 
     /// Returns the number of compiled rows, including gaps between functions, and the number of
     /// distinct rules; zeros for a lazy table.
-    #[must_use]
     pub const fn counts(&self) -> [usize; 2] {
         match &self.content {
             Content::Eager(Eager { rows, simple, general, .. }) => {
@@ -233,7 +224,6 @@ impl<'a> CfiTable<'a> {
     }
 
     /// Returns the bytes of an expression; empty if the expression is not from this table.
-    #[must_use]
     pub fn expression(&self, expression: Expression) -> &'a [u8] {
         let section = match expression.section {
             FrameSection::EhFrame => self.eh_frame,

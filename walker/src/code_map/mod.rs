@@ -76,7 +76,6 @@ fn next_version() -> u64 {
 
 impl<'a> CodeMap<'a> {
     /// Creates an empty map.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -157,13 +156,11 @@ impl<'a> CodeMap<'a> {
     }
 
     /// Returns the number of regions.
-    #[must_use]
     pub const fn len(&self) -> usize {
         self.regions.len()
     }
 
     /// Returns true if there are no regions.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -191,14 +188,12 @@ impl<'a> CodeMap<'a> {
 
     /// Returns the region that contains `address` (VA), and the RVA of `address` there.
     #[inline]
-    #[must_use]
     pub fn find(&self, address: u64) -> Option<(&CodeRegion<'a>, u32)> {
         let region = self.regions.last_up_to(address)?;
         Some((region, region.rva(address)?))
     }
 
     /// Returns the function entry that covers `address` (VA), as stored in its region's table.
-    #[must_use]
     pub fn find_function(&self, address: u64) -> Option<(&CodeRegion<'a>, RuntimeFunction)> {
         let (region, rva) = self.find(address)?;
         Some((region, region.functions().find(rva)?))

@@ -225,7 +225,6 @@ impl<'a> CodeRegion<'a> {
 
     /// Returns the part of the region with these RVAs, which a profiler adds if it gets the methods
     /// of a code heap one by one. `None` if the region does not have all of them, or there is none.
-    #[must_use]
     pub fn part(&self, rvas: Range<u32>) -> Option<Self> {
         let end = u64::from(self.first) + u64::from(self.size);
         let is_in = self.first <= rvas.start && u64::from(rvas.end) <= end;
@@ -248,14 +247,12 @@ impl<'a> CodeRegion<'a> {
 
     /// Returns the lowest address of the region (VA).
     #[inline]
-    #[must_use]
     pub const fn start(&self) -> u64 {
         self.base.wrapping_add(self.first as u64)
     }
 
     /// Returns the highest address of the region (VA).
     #[inline]
-    #[must_use]
     pub const fn last(&self) -> u64 {
         self.start().wrapping_add(self.size as u64 - 1)
     }
@@ -263,26 +260,22 @@ impl<'a> CodeRegion<'a> {
     /// Returns the address that RVAs count from (VA): the load address of an image, the low address
     /// of a heap block, or for one method's generated code an address below it.
     #[inline]
-    #[must_use]
     pub const fn base(&self) -> u64 {
         self.base
     }
 
     /// Returns the size of the region in bytes.
-    #[must_use]
     pub const fn size(&self) -> u32 {
         self.size
     }
 
     /// Returns the kind of code in the region.
-    #[must_use]
     pub const fn kind(&self) -> RegionKind {
         self.kind
     }
 
     /// Returns the RVA of `address` (VA), or `None` if it is outside the region.
     #[inline]
-    #[must_use]
     pub const fn rva(&self, address: u64) -> Option<u32> {
         let offset = address.wrapping_sub(self.start());
         if offset < self.size as u64 { Some(self.first.wrapping_add(offset as u32)) } else { None }
@@ -290,7 +283,6 @@ impl<'a> CodeRegion<'a> {
 
     /// Returns the RUNTIME_FUNCTION entries.
     #[inline]
-    #[must_use]
     pub fn functions(&self) -> FunctionTable<'_> {
         match &self.bytes {
             Bytes::Borrowed { functions, .. } => *functions,
@@ -301,14 +293,12 @@ impl<'a> CodeRegion<'a> {
     /// Returns the call frame information; `None` for code that is unwound by RUNTIME_FUNCTION
     /// entries.
     #[inline]
-    #[must_use]
     pub fn cfi(&self) -> Option<&CfiTable<'a>> {
         self.cfi.as_deref()
     }
 
     /// Returns the compact unwind information of a Mach-O image.
     #[inline]
-    #[must_use]
     pub fn compact(&self) -> Option<&CompactTable<'a>> {
         self.compact.as_deref()
     }
@@ -338,7 +328,6 @@ impl<'a> CodeRegion<'a> {
 
     /// Returns the code bytes from `rva` to the end of their section.
     #[inline]
-    #[must_use]
     pub fn bytes_from(&self, rva: u32) -> Option<&[u8]> {
         match &self.bytes {
             Bytes::Borrowed { sections, .. } => sections.bytes_from(rva),
@@ -360,7 +349,6 @@ impl<'a> CodeRegion<'a> {
     }
 
     /// Returns true if code at `rva` may be executed.
-    #[must_use]
     pub fn is_executable(&self, rva: u32) -> bool {
         match &self.bytes {
             Bytes::Borrowed { sections, .. } => {

@@ -59,7 +59,6 @@ impl Default for SharedCodeMap<'_> {
 
 impl<'a> SharedCodeMap<'a> {
     /// Shares a map.
-    #[must_use]
     pub fn new(map: CodeMap<'a>) -> Self {
         let slots = [map.clone(), map.clone(), map.clone(), map].map(RwLock::new);
         Self { slots, newest: AtomicUsize::new(0), writer: Mutex::new(()) }
@@ -69,7 +68,6 @@ impl<'a> SharedCodeMap<'a> {
     ///
     /// This never waits: it begins again only if another thread has finished a change since it
     /// began.
-    #[must_use]
     pub fn read(&self) -> Generation<'_, 'a> {
         loop {
             let newest = self.newest.load(Ordering::SeqCst);

@@ -76,19 +76,16 @@ const fn register(number: u32) -> Option<Gpr> {
 
 impl Encoding {
     /// Returns true if the entry does not begin a function.
-    #[must_use]
     pub const fn is_not_function_start(self) -> bool {
         self.0 >> 31 != 0
     }
 
     /// Returns true if the function has language-specific data.
-    #[must_use]
     pub const fn has_lsda(self) -> bool {
         self.0 >> 30 & 1 != 0
     }
 
     /// Returns the number of the personality routine, counted from 1; 0 if there is none.
-    #[must_use]
     pub const fn personality(self) -> u8 {
         (self.0 >> 28 & 3) as u8
     }

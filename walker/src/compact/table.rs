@@ -79,7 +79,6 @@ const COMPRESSED: u32 = 3;
 
 impl<'a> CompactTable<'a> {
     /// Creates the table of a linked image.
-    #[must_use]
     pub fn new(sections: &CompactSections<'a>) -> Self {
         let data = sections.unwind_info.map_or(&[][..], |section| section.bytes);
         Self { data, stub_helper: sections.stub_helper.clone(), of_object: Box::default() }
@@ -87,7 +86,6 @@ impl<'a> CompactTable<'a> {
 
     /// Creates the table of an object file, from entries in any order. Of entries that overlap, each
     /// ends where the next one starts.
-    #[must_use]
     pub fn of_object(mut entries: alloc::vec::Vec<Entry>) -> Self {
         entries.sort_by_key(|entry| entry.range.start);
         let mut next = u32::MAX;
@@ -100,7 +98,6 @@ impl<'a> CompactTable<'a> {
     }
 
     /// Returns true if there is neither an entry nor a stub helper.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.data.is_empty() && self.of_object.is_empty() && self.stub_helper.is_empty()
     }

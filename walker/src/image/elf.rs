@@ -94,33 +94,28 @@ impl<'a> ElfImage<'a> {
     }
 
     /// Returns the preferred load address (VA), which is 0 for shared objects. RVAs count from it.
-    #[must_use]
     #[doc(alias = "image_base")]
     pub const fn preferred_base(&self) -> u64 {
         self.preferred_base
     }
 
     /// Returns the size of the loaded image in bytes.
-    #[must_use]
     pub const fn size(&self) -> u32 {
         self.size
     }
 
     /// Returns the bytes of the file by RVA, one section for each loadable segment.
-    #[must_use]
     pub const fn sections(&self) -> &Sections<'a> {
         &self.segments
     }
 
     /// Returns the sections with call frame information.
-    #[must_use]
     pub const fn cfi(&self) -> CfiSections<'a> {
         self.cfi
     }
 
     /// Returns the names of the functions, from the symbol table and the dynamic symbols. Symbols
     /// that cannot be read are left out.
-    #[must_use]
     pub fn symbols(&self) -> Symbols<'a> {
         let mut names: Vec<(u32, bool, &'a str)> = Vec::new();
         for kind in [elf::SHT_DYNSYM, elf::SHT_SYMTAB] {

@@ -20,7 +20,6 @@ pub struct RuntimeFunction {
 impl RuntimeFunction {
     /// Reads an entry from its bytes.
     #[inline]
-    #[must_use]
     pub const fn from_bytes(bytes: &[u8; SIZE_OF_RUNTIME_FUNCTION]) -> Self {
         let [b0, b1, b2, b3, e0, e1, e2, e3, u0, u1, u2, u3] = *bytes;
         Self {
@@ -31,7 +30,6 @@ impl RuntimeFunction {
     }
 
     /// Returns the bytes of the entry.
-    #[must_use]
     pub fn to_bytes(&self) -> [u8; SIZE_OF_RUNTIME_FUNCTION] {
         let mut bytes = [0; SIZE_OF_RUNTIME_FUNCTION];
         let fields = [self.begin, self.end, self.unwind_info];
@@ -43,7 +41,6 @@ impl RuntimeFunction {
 
     /// Returns true if `rva` is in the range.
     #[inline]
-    #[must_use]
     pub const fn contains(&self, rva: u32) -> bool {
         self.begin <= rva && rva < self.end
     }
@@ -51,7 +48,6 @@ impl RuntimeFunction {
     /// Returns the RVA of the RUNTIME_FUNCTION that an indirect entry refers to; `None` for a
     /// direct entry.
     #[inline]
-    #[must_use]
     pub const fn indirect(&self) -> Option<u32> {
         if self.unwind_info & 1 == 1 { Some(self.unwind_info & !1) } else { None }
     }
@@ -68,19 +64,16 @@ pub struct FunctionTable<'a> {
 
 impl<'a> FunctionTable<'a> {
     /// Creates the table in `bytes`; bytes after the last whole entry are ignored.
-    #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { entries: bytes.as_chunks().0 }
     }
 
     /// Returns the number of entries.
-    #[must_use]
     pub const fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// Returns true if there are no entries.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -92,14 +85,12 @@ impl<'a> FunctionTable<'a> {
 
     /// Returns the entry whose range contains `rva`, by binary search.
     #[inline]
-    #[must_use]
     pub fn find(&self, rva: u32) -> Option<RuntimeFunction> {
         self.find_from_begin(rva).filter(|entry| entry.contains(rva))
     }
 
     /// Returns the last entry that begins at or before `rva`, wherever it ends, by binary search.
     #[inline]
-    #[must_use]
     pub fn find_from_begin(&self, rva: u32) -> Option<RuntimeFunction> {
         let is_before = |[b0, b1, b2, b3, ..]: &[u8; SIZE_OF_RUNTIME_FUNCTION]| {
             u32::from_le_bytes([*b0, *b1, *b2, *b3]) <= rva

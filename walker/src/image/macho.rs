@@ -132,34 +132,29 @@ impl<'a> MachoImage<'a> {
     }
 
     /// Returns the preferred load address (VA), which is that of the header. RVAs count from it.
-    #[must_use]
     #[doc(alias = "image_base")]
     pub const fn preferred_base(&self) -> u64 {
         self.preferred_base
     }
 
     /// Returns the size of the loaded image in bytes.
-    #[must_use]
     pub const fn size(&self) -> u32 {
         self.size
     }
 
     /// Returns the bytes of the file by RVA, one section for each segment.
-    #[must_use]
     pub const fn sections(&self) -> &Sections<'a> {
         &self.segments
     }
 
     /// Returns the sections with call frame information. Most functions are not in them: the linker
     /// describes these only by [compact unwind information](Self::compact_unwind).
-    #[must_use]
     pub const fn cfi(&self) -> CfiSections<'a> {
         self.cfi
     }
 
     /// Returns the table of compact unwind information, which is empty if the image has none. Only
     /// for an object file does this allocate.
-    #[must_use]
     pub fn compact_unwind(&self) -> CompactTable<'a> {
         let Some((section, relocations)) = self.compact_of_object else {
             return CompactTable::new(&self.compact);
@@ -176,7 +171,6 @@ impl<'a> MachoImage<'a> {
     }
 
     /// Returns the names of the code. Symbols that cannot be read are left out.
-    #[must_use]
     pub fn symbols(&self) -> Symbols<'a> {
         let mut names: Vec<(u32, &'a str)> = Vec::new();
         let mut budget = NameBudget::new(self.data);

@@ -95,14 +95,12 @@ impl<'a> Sections<'a> {
     }
 
     /// Returns the sections, ascending by RVA.
-    #[must_use]
     pub fn as_slice(&self) -> &[Section<'a>] {
         &self.sections
     }
 
     /// Returns the section with a byte at `rva`.
     #[inline]
-    #[must_use]
     pub fn find(&self, rva: u32) -> Option<&Section<'a>> {
         let after = self.sections.partition_point(|section| section.rva <= rva);
         let section = self.sections.get(after.checked_sub(1)?)?;
@@ -111,7 +109,6 @@ impl<'a> Sections<'a> {
 
     /// Returns the bytes from `rva` to the end of its section.
     #[inline]
-    #[must_use]
     pub fn bytes_from(&self, rva: u32) -> Option<&'a [u8]> {
         let section = self.find(rva)?;
         section.bytes.get((rva - section.rva) as usize..)

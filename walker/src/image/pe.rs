@@ -47,39 +47,33 @@ impl<'a> PeImage<'a> {
     }
 
     /// Returns the operating system that the code was compiled for.
-    #[must_use]
     pub const fn target_os(&self) -> TargetOs {
         self.target_os
     }
 
     /// Returns the preferred load address (VA).
-    #[must_use]
     #[doc(alias = "image_base")]
     pub fn preferred_base(&self) -> u64 {
         self.headers.optional_header().image_base()
     }
 
     /// Returns `SizeOfImage`, the size of the loaded image in bytes.
-    #[must_use]
     pub fn size(&self) -> u32 {
         self.headers.optional_header().size_of_image()
     }
 
     /// Returns the bytes of the file by RVA. The first section holds the headers.
-    #[must_use]
     pub const fn sections(&self) -> &Sections<'a> {
         &self.sections
     }
 
     /// Returns the entries of the exception directory.
-    #[must_use]
     pub const fn functions(&self) -> FunctionTable<'a> {
         self.functions
     }
 
     /// Returns the names of the code: exports, and the COFF symbols that linkers like GNU ld leave
     /// in. Symbols that cannot be read are left out.
-    #[must_use]
     pub fn symbols(&self) -> Symbols<'a> {
         let mut names: Vec<(u32, Origin, &'a str)> = Vec::new();
         self.collect_exports(&mut names);

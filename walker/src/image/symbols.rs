@@ -16,7 +16,6 @@ impl<'a> Symbols<'a> {
     }
 
     /// Returns the last name at or before `rva`, and the distance in bytes from there to `rva`.
-    #[must_use]
     pub fn find(&self, rva: u32) -> Option<(&'a str, u32)> {
         let after = self.names.partition_point(|(start, _)| *start <= rva);
         let (start, name) = self.names.get(after.checked_sub(1)?)?;
@@ -24,7 +23,6 @@ impl<'a> Symbols<'a> {
     }
 
     /// Returns the RVAs and names, ascending by RVA.
-    #[must_use]
     pub fn as_slice(&self) -> &[(u32, &'a str)] {
         &self.names
     }

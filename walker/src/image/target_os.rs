@@ -49,7 +49,6 @@ impl TargetOs {
     }
 
     /// Returns the name of the system.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Windows => "Windows",
@@ -62,7 +61,6 @@ impl TargetOs {
     }
 
     /// Returns the calling convention of the code.
-    #[must_use]
     pub const fn convention(self) -> Convention {
         match self {
             Self::Windows => Convention::WindowsX64,

@@ -47,7 +47,6 @@ impl CodeHeaderLayout {
 
     /// Returns the layout of a version of .NET Core or .NET, or `None` if it is not known. For
     /// versions after .NET 10, use the runtime's data contracts.
-    #[must_use]
     pub const fn of_version(major: u16, minor: u16) -> Option<Self> {
         match (major, minor) {
             (3, 1) | (5..=10, 0) => Some(Self::CORE_3_1_TO_10),

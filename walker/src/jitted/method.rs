@@ -28,39 +28,33 @@ pub struct JittedMethod {
 
 impl JittedMethod {
     /// Returns the addresses of the code (VA): the method's body, then its funclets.
-    #[must_use]
     pub const fn code_range(&self) -> Range<u64> {
         self.start..self.start + self.code.len() as u64
     }
 
     /// Returns the address from which RVAs count (VA): the low address of the code heap.
-    #[must_use]
     pub const fn base(&self) -> u64 {
         self.base
     }
 
     /// Returns the address of the runtime's `MethodDesc` (VA). In the runtimes since .NET Core 3.1
     /// it is also the `FunctionID` of the profiling interface.
-    #[must_use]
     pub const fn method_desc(&self) -> u64 {
         self.method_desc
     }
 
     /// Returns the RUNTIME_FUNCTION entries, ascending by begin: the body, then the funclets.
-    #[must_use]
     pub fn functions(&self) -> FunctionTable<'_> {
         FunctionTable::new(&self.entries)
     }
 
     /// Returns the code and its RVA.
-    #[must_use]
     pub fn code(&self) -> Section<'_> {
         let rva = self.start.wrapping_sub(self.base) as u32;
         Section { rva, bytes: &self.code, executable: true }
     }
 
     /// Returns the UNWIND_INFO of all functions, one after the other, and the RVA of the first.
-    #[must_use]
     pub fn unwind_data(&self) -> Section<'_> {
         Section { rva: self.unwind_rva, bytes: &self.unwind_data, executable: false }
     }
@@ -79,7 +73,6 @@ impl JittedMethod {
     }
 
     /// Returns the entry that covers `address` (VA).
-    #[must_use]
     pub fn find_function(&self, address: u64) -> Option<RuntimeFunction> {
         let rva = u32::try_from(address.checked_sub(self.base)?).ok()?;
         self.functions().find(rva)

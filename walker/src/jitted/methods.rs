@@ -66,7 +66,6 @@ pub enum JittedMethodsError {
 
 impl JittedMethods {
     /// Creates an empty set. `convention` is that of the target's OS.
-    #[must_use]
     pub const fn new(layout: CodeHeaderLayout, convention: Convention) -> Self {
         Self { layout, convention, functions: BTreeMap::new(), starts: BTreeMap::new() }
     }
@@ -137,7 +136,6 @@ impl JittedMethods {
     }
 
     /// Returns the starts of the bodies of a `FunctionID` (VA), the first compiled one first.
-    #[must_use]
     pub fn bodies(&self, function: u64) -> &[u64] {
         self.starts.get(&function).map_or(&[], Vec::as_slice)
     }

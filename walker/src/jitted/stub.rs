@@ -14,7 +14,6 @@ impl StubBlockKind {
     pub const LAST: Self = Self(0xF);
 
     /// Returns the name of the kind, or `None` for a number without a known meaning.
-    #[must_use]
     pub const fn name(self) -> Option<&'static str> {
         Some(match self.0 {
             1 => "jump stubs",

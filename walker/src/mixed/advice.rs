@@ -25,7 +25,6 @@ pub enum Advice {
 }
 
 /// Returns the advice for a result of `DoStackSnapshot` (contract §2.2, §3.8).
-#[must_use]
 pub const fn advice(result: HResult) -> Advice {
     match result {
         HResult::OK => Advice::Use,

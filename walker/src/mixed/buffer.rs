@@ -116,7 +116,6 @@ pub struct WalkBuffer {
 
 impl WalkBuffer {
     /// Creates room for stacks of `frames` frames, about 400 bytes each.
-    #[must_use]
     pub fn new(frames: usize) -> Self {
         Self {
             reports: vec![FrameReport::default(); frames].into(),
@@ -134,7 +133,6 @@ impl WalkBuffer {
     }
 
     /// Returns the number of frames that have room.
-    #[must_use]
     pub const fn capacity(&self) -> usize {
         self.places.len()
     }
@@ -143,7 +141,6 @@ impl WalkBuffer {
     /// known code returns to it. That may be right, or the map may be late: a thread may execute
     /// a method before the one that has compiled it calls the profiler. A walk of a copy of the
     /// stack succeeds then, once the map has the method.
-    #[must_use]
     pub fn lacks_code(&self) -> bool {
         let last = self.places().last().map_or(self.before, |place| place.gap);
         matches!(

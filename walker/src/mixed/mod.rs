@@ -136,7 +136,6 @@ impl Policy {
     ];
 
     /// Returns the name in texts and on command lines.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Unseeded => "unseeded",
@@ -150,7 +149,6 @@ impl Policy {
     }
 
     /// Returns true if the policy is for the calling thread only.
-    #[must_use]
     pub const fn is_for_itself(self) -> bool {
         matches!(self, Self::Signal | Self::SignalSnapshot | Self::Synchronous)
     }

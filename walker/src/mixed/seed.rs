@@ -58,7 +58,6 @@ impl<'s> Seed<'s> {
     }
 
     /// Returns the registers.
-    #[must_use]
     pub const fn registers(&self) -> &Registers {
         &self.registers
     }

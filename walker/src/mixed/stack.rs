@@ -68,7 +68,6 @@ pub struct MixedFrame {
 
 impl MixedFrame {
     /// Returns the observers of the frame.
-    #[must_use]
     pub const fn seen_by(&self) -> SeenBy {
         match (self.source, self.reported) {
             (Source::Snapshot, _) => SeenBy::Snapshot,
@@ -127,7 +126,6 @@ pub struct MixedStack {
 
 impl MixedStack {
     /// Returns the part of the stack that the walk claims to have.
-    #[must_use]
     pub fn completeness(&self) -> Completeness {
         match self.gaps.first() {
             Some(gap) => Completeness::Partial(gap.reason),

@@ -27,7 +27,6 @@ impl<'t, T: TargetThread> Stopped<'t, T> {
     }
 
     /// Returns the thread.
-    #[must_use]
     pub const fn target(&self) -> &'t T {
         self.target
     }

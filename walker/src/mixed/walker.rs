@@ -39,7 +39,6 @@ pub enum Preparation {
 
 impl<'s, I: ProfilerInfo, M: ModuleSource> Walker<'s, I, M> {
     /// Creates a walker.
-    #[must_use]
     pub const fn new(info: &'s I, modules: &'s M, policy: Policy) -> Self {
         Self { info, modules, policy, veto: None }
     }

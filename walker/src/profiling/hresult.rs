@@ -21,7 +21,6 @@ macro_rules! hresults {
 
             /// Returns the name in `winerror.h` or `corerror.h`, if the HRESULT is one that stack
             /// walking profilers meet.
-            #[must_use]
             pub const fn name(self) -> Option<&'static str> {
                 match self {
                     $(Self::$constant => Some($name),)*
@@ -93,7 +92,6 @@ hresults! {
 
 impl HResult {
     /// Returns true if the HRESULT is a failure: `FAILED` in Windows' terms.
-    #[must_use]
     pub const fn is_failure(self) -> bool {
         self.0 >> 31 != 0
     }

@@ -43,7 +43,6 @@ impl SnapshotFlags {
     pub const REGISTER_CONTEXT: Self = Self(1);
 
     /// Returns true if callbacks get a CONTEXT.
-    #[must_use]
     pub const fn wants_context(self) -> bool {
         self.0 & 1 != 0
     }
@@ -66,7 +65,6 @@ impl EventMask {
     pub const ENABLE_STACK_SNAPSHOT: Self = Self(0x1000_0000);
 
     /// Returns true if all bits of `other` are set.
-    #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -90,13 +88,11 @@ pub struct FrameInfo<'c> {
 
 impl FrameInfo<'_> {
     /// Creates a frame info from a runtime's handle.
-    #[must_use]
     pub const fn new(handle: u64) -> Self {
         Self { handle, callback: PhantomData }
     }
 
     /// Returns the runtime's handle.
-    #[must_use]
     pub const fn handle(self) -> u64 {
         self.handle
     }
@@ -119,7 +115,6 @@ pub struct SnapshotRequest<'s> {
 
 impl<'s> SnapshotRequest<'s> {
     /// Creates a request for a walk of a thread.
-    #[must_use]
     pub fn of(thread: ThreadId, flags: SnapshotFlags) -> Self {
         Self { thread, flags, ..Self::default() }
     }

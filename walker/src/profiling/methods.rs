@@ -86,7 +86,6 @@ macro_rules! methods {
             pub const ALL: &'static [Self] = &[Self::DoStackSnapshot, $(Self::$name),*];
 
             /// Returns the name.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
                     Self::DoStackSnapshot => "DoStackSnapshot",
@@ -95,13 +94,11 @@ macro_rules! methods {
             }
 
             /// Returns the number of the first ICorProfilerInfo with the method.
-            #[must_use]
             pub const fn interface(self) -> u8 {
                 match self { Self::DoStackSnapshot => 2, $(Self::$name => $interface,)* }
             }
 
             /// Returns the threads of the runtime that may call the method.
-            #[must_use]
             pub const fn accepts(self) -> Accepts {
                 match self {
                     Self::DoStackSnapshot => Accepts::Special,
@@ -110,7 +107,6 @@ macro_rules! methods {
             }
 
             /// Returns the consequences of a call.
-            #[must_use]
             pub const fn effects(self) -> &'static [Effect] {
                 match self { Self::DoStackSnapshot => &[], $(Self::$name => &[$(Effect::$effect),*],)* }
             }
@@ -314,13 +310,11 @@ methods! {
 
 impl InfoMethod {
     /// Returns the method with a name.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|method| method.name() == name)
     }
 
     /// Returns true if a call has this consequence.
-    #[must_use]
     pub fn has(self, effect: Effect) -> bool {
         self.effects().contains(&effect)
     }

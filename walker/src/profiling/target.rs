@@ -30,7 +30,6 @@ impl ThreadContext {
 
     /// Returns true if the registers may be older than the stack, because the kernel is about to
     /// send the thread elsewhere (H-14). A system call alone leaves them unchanged.
-    #[must_use]
     pub const fn may_be_stale(&self) -> bool {
         let active = Self::EXCEPTION_REPORTING | Self::EXCEPTION_ACTIVE;
         self.flags & active == active
@@ -72,7 +71,6 @@ impl StackRoot {
 impl StackBounds {
     /// Returns true if a frame is the thread's first: it returns to `rip` (VA), and its caller's
     /// stack pointer would be `caller_sp` (VA).
-    #[must_use]
     pub const fn end_at(&self, rip: u64, caller_sp: u64) -> bool {
         match self.root {
             StackRoot::Undefined => false,
@@ -83,7 +81,6 @@ impl StackBounds {
     }
 
     /// Returns true if `sp` can be the stack pointer of a frame.
-    #[must_use]
     pub const fn contain(&self, sp: u64) -> bool {
         self.limit <= sp && sp < self.base
     }

@@ -30,7 +30,6 @@ impl RegisterSet {
     }
 
     /// Creates a set of integer registers.
-    #[must_use]
     pub const fn of(registers: &[Gpr]) -> Self {
         let mut set = Self::EMPTY;
         let mut at = 0;
@@ -69,21 +68,18 @@ impl RegisterSet {
 
     /// Returns true if `register` is in the set.
     #[inline]
-    #[must_use]
     pub const fn contains(self, register: Gpr) -> bool {
         self.0 >> register as u32 & 1 != 0
     }
 
     /// Returns true if xmm*n* is in the set.
     #[inline]
-    #[must_use]
     pub const fn contains_xmm(self, n: u8) -> bool {
         self.0 & Self::xmm_bit(n) != 0
     }
 
     /// Returns true if all registers of `other` are in the set.
     #[inline]
-    #[must_use]
     pub const fn contains_all(self, other: Self) -> bool {
         other.0 & !self.0 == 0
     }
@@ -141,7 +137,6 @@ pub enum Convention {
 impl Convention {
     /// Returns the registers that a callee preserves, including rsp. Of a frame that was not
     /// interrupted, no other register can be known. A seed for `DoStackSnapshot` needs all of them.
-    #[must_use]
     pub const fn nonvolatile(self) -> RegisterSet {
         match self {
             Self::WindowsX64 => {

@@ -20,7 +20,6 @@ impl Registers {
     ///
     /// Source: `uc_mcontext.gregs` in `sys/ucontext.h` of glibc 2.36, and musl's `bits/signal.h`,
     /// both of which have the kernel's layout (`struct ucontext`, `struct sigcontext_64`).
-    #[must_use]
     pub fn from_linux_ucontext(bytes: &[u8; Self::LINUX_UCONTEXT_SIZE]) -> Self {
         Self::in_order(bytes.split_at(LINUX_GREGS).1, &LINUX_ORDER)
     }
@@ -31,7 +30,6 @@ impl Registers {
     /// Source: `struct __darwin_mcontext64` in `bsd/i386/_mcontext.h` and
     /// `struct __darwin_x86_thread_state64` in `osfmk/mach/i386/_structs.h` of xnu. Assumed beyond
     /// that: no recording of a macOS process has been met.
-    #[must_use]
     pub fn from_macos_mcontext(bytes: &[u8; Self::MACOS_MCONTEXT_SIZE]) -> Self {
         Self::in_order(bytes.split_at(MACOS_THREAD_STATE).1, &MACOS_ORDER)
     }

@@ -149,7 +149,6 @@ impl Default for Cache {
 
 impl Cache {
     /// Creates an empty cache.
-    #[must_use]
     pub fn new() -> Self {
         // No code map has version 0.
         Self { version: 0, cfi: Table::new(), win64: Table::new() }

@@ -178,7 +178,6 @@ impl Step {
     /// is known, unless call frame information says where it is saved, as that of a signal's
     /// trampoline does.
     #[inline]
-    #[must_use]
     pub const fn known(&self, of_frame: RegisterSet) -> RegisterSet {
         if of_frame.contains_all(self.needed) {
             self.found.union(self.kept.intersection(of_frame))
@@ -212,7 +211,6 @@ pub struct Unwinder<'c, 'a> {
 impl<'c, 'a> Unwinder<'c, 'a> {
     /// Creates an unwinder with [`Rules::Precise`] and without guesses. The convention is that of
     /// System V if the map has native code or a ready-to-run image of Unix, else that of Windows.
-    #[must_use]
     pub const fn new(map: &'c CodeMap<'a>) -> Self {
         let convention =
             if map.has_system_v() { Convention::SystemV } else { Convention::WindowsX64 };
@@ -229,7 +227,6 @@ impl<'c, 'a> Unwinder<'c, 'a> {
     }
 
     /// Returns the convention for code that has UNWIND_INFO.
-    #[must_use]
     pub const fn convention(&self) -> Convention {
         self.convention
     }
@@ -247,13 +244,11 @@ impl<'c, 'a> Unwinder<'c, 'a> {
     }
 
     /// Returns the code map.
-    #[must_use]
     pub const fn code_map(&self) -> &'c CodeMap<'a> {
         self.map
     }
 
     /// Returns the rules.
-    #[must_use]
     pub const fn rules(&self) -> Rules {
         self.rules
     }
@@ -436,7 +431,6 @@ impl<'c, 'a> Unwinder<'c, 'a> {
     }
 
     /// Walks the frames of a thread stopped with these registers, the most recent one first.
-    #[must_use]
     pub const fn walk<'m, M: Memory + ?Sized>(
         self,
         registers: &Registers,

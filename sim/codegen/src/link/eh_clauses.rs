@@ -46,7 +46,6 @@ pub struct PlacedEhClause {
 impl PlacedEhClause {
     /// Returns true if the clause handles exceptions thrown by the instruction that has a byte at
     /// `address` (VA).
-    #[must_use]
     pub const fn protects(&self, address: u64) -> bool {
         self.begin <= address && address < self.end
     }

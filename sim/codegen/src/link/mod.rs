@@ -88,7 +88,6 @@ pub enum LinkError {
 
 impl LinkError {
     /// Returns true if the program is valid but exceeds a size limit of the formats.
-    #[must_use]
     pub const fn is_size(self) -> bool {
         !matches!(
             self,
@@ -188,14 +187,12 @@ impl MethodHeader {
     pub const SIZE: usize = 8;
 
     /// Encodes the header.
-    #[must_use]
     pub const fn to_bytes(self) -> [u8; Self::SIZE] {
         // A small number as the first word distinguishes methods from stub blocks; 0 is neither.
         (self.function.0 as u64 + 1).to_le_bytes()
     }
 
     /// Decodes a header, or returns `None` if the bytes belong to no method.
-    #[must_use]
     pub const fn from_bytes(bytes: [u8; Self::SIZE]) -> Option<Self> {
         match u64::from_le_bytes(bytes).checked_sub(1) {
             Some(number) if number <= u32::MAX as u64 => {
@@ -236,7 +233,6 @@ pub const SERVICES: u64 = 0x1_7100_0000;
 pub const SERVICE_SIZE: u64 = 16;
 
 /// Returns the address of a service (VA).
-#[must_use]
 pub const fn service_address(number: u8) -> u64 {
     SERVICES + SERVICE_SIZE * number as u64
 }
@@ -314,7 +310,6 @@ impl LinkedProgram {
     }
 
     /// Returns the instruction that has a byte at `address` (VA).
-    #[must_use]
     pub fn instruction(&self, address: u64) -> Option<&PlacedInstruction> {
         let after = self.instructions.partition_point(|placed| placed.address <= address);
         let placed = self.instructions.get(after.checked_sub(1)?)?;
@@ -323,7 +318,6 @@ impl LinkedProgram {
 
     /// Returns the reason why the Windows rules unwind a frame at `rip` (VA) wrongly, or `None` if
     /// they unwind it correctly.
-    #[must_use]
     pub fn windows_mistake(&self, rip: u64, position: Position) -> Option<WindowsMistake> {
         let in_elf = |unit: &Unit| {
             unit.format == Format::Elf && rip.wrapping_sub(unit.base) < CodeKind::SPACING
@@ -343,13 +337,11 @@ impl LinkedProgram {
     }
 
     /// Returns the helper code of an ELF image that contains `address` (VA).
-    #[must_use]
     pub fn helper(&self, address: u64) -> Option<&PlacedHelper> {
         self.helpers.iter().find(|helper| helper.range.contains(&address))
     }
 
     /// Returns the mistake in the call frame information for a frame at `rip` (VA), if any.
-    #[must_use]
     pub fn cfi_mistake(&self, rip: u64, position: Position) -> Option<CfiMistake> {
         let address = match position {
             Position::ReturnAddress => rip.wrapping_sub(1),
@@ -359,7 +351,6 @@ impl LinkedProgram {
     }
 
     /// Returns the part that contains `address` (VA).
-    #[must_use]
     pub fn part(&self, address: u64) -> Option<&PlacedPart> {
         let after = self.parts.partition_point(|part| part.begin <= address);
         let part = self.parts.get(after.checked_sub(1)?)?;
@@ -371,7 +362,6 @@ impl Unit {
     /// Returns the start (VA) and the header of the nearest method before `address` (VA) in a heap,
     /// as the CLR finds it: by the nibble map, then by the header. The lookup does not check where
     /// the method ends.
-    #[must_use]
     pub fn find_method(&self, address: u64) -> Option<(u64, MethodHeader)> {
         let offset = address.checked_sub(self.base)?;
         if self.kind != CodeKind::Jit || offset > self.bytes.len() as u64 {

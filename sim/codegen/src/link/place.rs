@@ -14,7 +14,6 @@ impl CodeKind {
 
     /// Returns the base address of the image or heap (VA). All of them are within reach of each
     /// other's branches.
-    #[must_use]
     pub const fn base(self) -> u64 {
         match self {
             Self::Native => 0x1_8000_0000,
@@ -24,7 +23,6 @@ impl CodeKind {
     }
 
     /// Returns the end of the highest stack that functions of this kind switch to (VA).
-    #[must_use]
     pub const fn other_stacks(self) -> u64 {
         match self {
             Self::Native => 0x1_0000_0000,
@@ -35,7 +33,6 @@ impl CodeKind {
 
     /// Returns the file name of the image. On Unix, unmanaged code is in an ELF file; ready-to-run
     /// assemblies are PE files everywhere.
-    #[must_use]
     pub const fn image_name(self, convention: CallingConvention) -> Option<&'static str> {
         match (self, convention) {
             (Self::Native, CallingConvention::WindowsX64) => Some("native.dll"),
@@ -46,7 +43,6 @@ impl CodeKind {
     }
 
     /// Returns the format of the unit's bytes.
-    #[must_use]
     pub const fn format(self, convention: CallingConvention) -> Format {
         match (self, convention) {
             (Self::Native, CallingConvention::SystemV) => Format::Elf,

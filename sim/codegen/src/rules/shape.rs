@@ -95,7 +95,6 @@ pub(super) fn check(
 }
 
 /// Returns true if a function of this shape may realign its stack.
-#[must_use]
 pub fn may_realign(shape: &FunctionShape) -> bool {
     let by_rbp = shape.frame.is_some_and(|frame| {
         frame.register == Gpr::Rbp

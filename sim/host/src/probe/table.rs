@@ -23,7 +23,6 @@ macro_rules! tables {
             pub const ALL: &[Self] = &[$(Self::$name,)*];
 
             /// Returns the method in a slot.
-            #[must_use]
             pub fn method(self, slot: u32) -> Option<MethodSignature> {
                 match self { $(Self::$name => $interface::method(slot),)* }
             }
@@ -65,7 +64,6 @@ unsafe fn through<I: Interface + Callable>(object: usize, slot: u32, words: &[u6
 
 impl Table {
     /// Returns the number of slots.
-    #[must_use]
     pub fn slots(self) -> u32 {
         (0..u32::MAX).take_while(|slot| self.method(*slot).is_some()).count() as u32
     }
@@ -110,7 +108,6 @@ pub const METADATA_IDS: usize = 7;
 
 /// Returns the ids of interfaces that a test may ask for, as they are in memory; those of metadata
 /// come first.
-#[must_use]
 pub fn interface_ids() -> Vec<[u8; 16]> {
     let others: [Guid; METADATA_IDS + 2] = [
         IMetaDataImport2::IID,

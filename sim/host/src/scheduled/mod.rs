@@ -110,7 +110,6 @@ impl ScheduledLibrary {
     }
 
     /// Returns the address of an export.
-    #[must_use]
     pub fn export(&self, name: &CStr) -> Option<*const c_void> {
         self.0.export(name).map(|found| found.as_ptr().cast_const())
     }

@@ -30,7 +30,6 @@ impl Protection {
     pub const READ_EXECUTE: Self = Self(1 | 4);
 
     /// Returns true if all permissions of `other` are included.
-    #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }

@@ -104,7 +104,6 @@ pub struct FuzzRecord<'a> {
 
 impl<'a> FuzzRecord<'a> {
     /// Returns the bytes of the image from [`BLOB_RVA`] to [`FILL_END`]: the blob, then int3.
-    #[must_use]
     pub fn content(&self) -> [u8; CONTENT_LEN] {
         let mut content = [FILL; CONTENT_LEN];
         for (byte, given) in content.iter_mut().zip(self.blob) {
@@ -166,7 +165,6 @@ impl<'a> FuzzRecord<'a> {
 
 /// Returns the 8-byte word of the stack at an address that is a multiple of 8: splitmix64 of the
 /// address.
-#[must_use]
 pub const fn stack_word(aligned_address: u64) -> u64 {
     SplitMix64(aligned_address).draw()
 }
@@ -181,7 +179,6 @@ pub struct FuzzMemory<'a> {
 impl<'a> FuzzMemory<'a> {
     /// Creates the memory with `image` at [`IMAGE_BASE`]. The stack takes precedence over an image
     /// that reaches it.
-    #[must_use]
     pub const fn new(image: &'a [u8]) -> Self {
         Self { image: Segment::new(IMAGE_BASE, image) }
     }

@@ -181,14 +181,12 @@ pub struct UnwindAnswer {
 
 impl UnwindAnswer {
     /// Returns true if the unwind gave an answer.
-    #[must_use]
     pub const fn is_answer(&self) -> bool {
         matches!(self.status, UnwindStatus::Fine | UnwindStatus::AssertionFired)
     }
 
     /// Returns all registers after the unwind, where `input` holds those before it. Without an
     /// answer the result is `input`.
-    #[must_use]
     pub fn apply(&self, input: &Registers) -> Registers {
         if !self.is_answer() {
             return *input;

@@ -132,13 +132,11 @@ impl<'a, T> Records<'a, T> {
     }
 
     /// Returns the number of records.
-    #[must_use]
     pub const fn len(&self) -> usize {
         self.count as usize
     }
 
     /// Returns true if there are no records.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -167,7 +165,6 @@ impl<'a, T> Records<'a, T> {
 
     /// Reads record `n`, counted from 0, or returns `None` if there are at most `n` records. Skips
     /// the records before it by their lengths.
-    #[must_use]
     pub fn get(&self, n: usize) -> Option<Result<T, FormatError>> {
         if n >= self.len() {
             return None;

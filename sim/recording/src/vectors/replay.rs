@@ -127,7 +127,6 @@ impl ExpectedUnwind {
     }
 
     /// Returns the values in which `registers` and `step` are not as expected.
-    #[must_use]
     pub fn differences(&self, registers: &Registers, step: &Step) -> Vec<VectorDifference> {
         let mut found = Vec::new();
         let mut compare = |of, expected: u128, got: u128| {
@@ -197,7 +196,6 @@ impl<'a> VectorReplay<'a> {
     }
 
     /// Returns the code map, which contains only the image.
-    #[must_use]
     pub const fn code_map(&self) -> &CodeMap<'a> {
         &self.map
     }
@@ -256,7 +254,6 @@ impl<'a> VectorReplay<'a> {
 const FUZZ_IMAGE_SIZE: usize = 0x2000;
 
 /// Returns the image of a fuzz record from its base on.
-#[must_use]
 pub fn fuzz_image(record: &FuzzRecord<'_>) -> Vec<u8> {
     let mut image = vec![0; FUZZ_IMAGE_SIZE];
     let content = record.content();
@@ -265,7 +262,6 @@ pub fn fuzz_image(record: &FuzzRecord<'_>) -> Vec<u8> {
 }
 
 /// Returns the function table of a fuzz record as bytes, ascending by start address.
-#[must_use]
 pub fn fuzz_functions(record: &FuzzRecord<'_>) -> Vec<u8> {
     let mut functions = record.functions.clone();
     functions.sort_unstable();

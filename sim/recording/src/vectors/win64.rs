@@ -38,19 +38,16 @@ impl<'a> VectorFile<'a> {
     }
 
     /// Returns the load address of the image (VA), which is its preferred base.
-    #[must_use]
     pub const fn image_base(&self) -> u64 {
         self.image_base
     }
 
     /// Returns SizeOfImage of the image, in bytes.
-    #[must_use]
     pub const fn size_of_image(&self) -> u32 {
         self.size_of_image
     }
 
     /// Returns the number of vectors with a chain, as given in the header.
-    #[must_use]
     pub const fn chains(&self) -> u32 {
         self.chains
     }
@@ -92,13 +89,11 @@ macro_rules! bits {
     ($type:ident: $($(#[$doc:meta])* $name:ident = $bit:literal,)*) => {
         impl $type {
             /// Returns the bits as stored.
-            #[must_use]
             pub const fn bits(self) -> u16 {
                 self.0
             }
 
             $($(#[$doc])*
-            #[must_use]
             pub const fn $name(self) -> bool {
                 self.0 & $bit != 0
             })*
@@ -202,7 +197,6 @@ pub struct Vector<'a> {
 impl<'a> Vector<'a> {
     /// Returns the known parts of the stack, ascending by address, not overlapping. No other memory
     /// may be read.
-    #[must_use]
     pub fn segments(&self) -> impl ExactSizeIterator<Item = Segment<'a>> {
         self.segments.iter().copied()
     }

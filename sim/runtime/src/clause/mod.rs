@@ -66,19 +66,16 @@ pub struct Clause(u16);
 
 impl Clause {
     /// Creates the clause with this number, which need not exist: see [`entry`](Self::entry).
-    #[must_use]
     pub const fn new(number: u16) -> Self {
         Self(number)
     }
 
     /// Returns the number.
-    #[must_use]
     pub const fn number(self) -> u16 {
         self.0
     }
 
     /// Returns the entry of the clause, or `None` if there is no such clause.
-    #[must_use]
     pub fn entry(self) -> Option<&'static ClauseEntry> {
         entries().find(|entry| entry.clause == self)
     }
@@ -146,7 +143,6 @@ pub enum Evidence {
 
 impl Evidence {
     /// Returns the evidence as a word.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Documented => "documented",
@@ -176,19 +172,16 @@ macro_rules! chapters {
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
             /// Returns the name on the command line.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)+ }
             }
 
             /// Returns the title.
-            #[must_use]
             pub const fn title(self) -> &'static str {
                 match self { $(Self::$variant => $title,)+ }
             }
 
             /// Returns the clauses, ascending by number.
-            #[must_use]
             pub const fn entries(self) -> &'static [ClauseEntry] {
                 match self { $(Self::$variant => $module::ENTRIES,)+ }
             }
@@ -225,7 +218,6 @@ chapters! {
 
 impl Chapter {
     /// Returns the chapter with this name.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|chapter| chapter.name() == name)
     }

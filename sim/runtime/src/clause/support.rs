@@ -27,7 +27,6 @@ impl Support {
     pub const ALL: [Self; 4] = [Self::Observed, Self::Read, Self::Documented, Self::Assumed];
 
     /// Returns the word: observed, read, documented, or assumed.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Observed => "observed",
@@ -39,7 +38,6 @@ impl Support {
 
     /// Returns the support of a result that follows from clauses on a runtime: that of the weakest
     /// one. Without clauses it follows from the runtime's source, if that was read at all.
-    #[must_use]
     pub fn of(clauses: &[Clause], generation: Generation) -> Self {
         let of = |clause: &Clause| clause.entry()?.support(generation);
         let unnamed = if is_source_read(generation) { Self::Read } else { Self::Assumed };
@@ -54,14 +52,12 @@ impl fmt::Display for Support {
 }
 
 /// Returns true if answers of the runtime were read in its own source.
-#[must_use]
 pub fn is_source_read(generation: Generation) -> bool {
     QUESTIONS.iter().any(|question| matches!((question.known)(generation), Known::Read(_)))
 }
 
 impl ClauseEntry {
     /// Returns the support of the clause on a runtime, or `None` if it does not hold there.
-    #[must_use]
     pub fn support(&self, generation: Generation) -> Option<Support> {
         if !self.generations.contains(generation) {
             return None;

@@ -21,7 +21,6 @@ pub enum MethodKind {
 
 impl MethodKind {
     /// Returns true if the method has metadata, so that profilers can ask for it.
-    #[must_use]
     pub const fn has_metadata(self) -> bool {
         !matches!(self, Self::IlStub | Self::Dynamic)
     }
@@ -114,7 +113,6 @@ pub struct CodeIndex(pub(super) u32);
 impl CodeVersion {
     /// Returns the purpose of the funclet at `ip` (VA), or `None` if the address is not in a
     /// funclet.
-    #[must_use]
     pub fn funclet(&self, ip: u64) -> Option<Funclet> {
         let funclet = self.funclets.iter().find(|range| (range.start..range.end).contains(&ip))?;
         Some(funclet.funclet)

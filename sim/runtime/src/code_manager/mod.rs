@@ -45,7 +45,6 @@ pub struct Managed<'c> {
 
 impl<'a> CodeManager<'a> {
     /// Creates a code manager without code.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -68,7 +67,6 @@ impl<'a> CodeManager<'a> {
     }
 
     /// Returns the code and unwind data of all sections.
-    #[must_use]
     pub const fn map(&self) -> &CodeMap<'a> {
         &self.map
     }
@@ -121,13 +119,11 @@ impl<'a> CodeManager<'a> {
     }
 
     /// Returns the methods whose code was freed, in the order of freeing.
-    #[must_use]
     pub fn freed(&self) -> Ref<'_, [MethodIndex]> {
         Ref::map(self.freed.borrow(), Vec::as_slice)
     }
 
     /// Returns the number of methods whose code was freed.
-    #[must_use]
     pub fn freed_count(&self) -> usize {
         self.freed.borrow().len()
     }
@@ -139,14 +135,12 @@ impl<'a> CodeManager<'a> {
     }
 
     /// Returns true if `id` was the FunctionID of a method whose code was freed.
-    #[must_use]
     pub fn is_dangling(&self, id: FunctionId) -> bool {
         let freed = self.freed.borrow();
         !freed.is_empty() && self.method(id).is_some_and(|(method, _)| freed.contains(&method))
     }
 
     /// Returns true if `address` (VA) was in code that was freed.
-    #[must_use]
     pub fn was_freed(&self, address: u64) -> bool {
         let freed = self.freed.borrow();
         !freed.is_empty()
@@ -164,7 +158,6 @@ impl<'a> CodeManager<'a> {
     }
 
     /// Returns the managed code that `ip` (VA) belongs to, or `None`; stubs are not managed code.
-    #[must_use]
     pub fn find(&self, ip: u64) -> Option<Managed<'_>> {
         let section = self.sections.get(self.section_index(ip)?)?;
         let Block::Code(CodeIndex(index)) = section.find(ip)? else { return None };
@@ -177,20 +170,17 @@ impl<'a> CodeManager<'a> {
     }
 
     /// Returns true if `address` (VA) is in an image that was compiled ahead of time.
-    #[must_use]
     pub fn is_in_image(&self, address: u64) -> bool {
         let section = self.section_index(address).and_then(|index| self.sections.get(index));
         section.is_some_and(RangeSection::ignores_ends)
     }
 
     /// Returns the block that `address` (VA) belongs to, including stubs.
-    #[must_use]
     pub fn block(&self, address: u64) -> Option<Block> {
         self.sections.get(self.section_index(address)?)?.find(address)
     }
 
     /// Returns the method with this FunctionID.
-    #[must_use]
     pub fn method(&self, id: FunctionId) -> Option<(MethodIndex, &Method)> {
         let index = self.methods.iter().position(|method| method.id == id)?;
         Some((MethodIndex(index as u32), self.methods.get(index)?))

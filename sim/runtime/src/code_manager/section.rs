@@ -134,13 +134,11 @@ impl RangeSection {
     }
 
     /// Returns the first address (VA).
-    #[must_use]
     pub const fn low(&self) -> u64 {
         self.low
     }
 
     /// Returns the end (VA, exclusive).
-    #[must_use]
     pub const fn high(&self) -> u64 {
         self.high
     }
@@ -159,7 +157,6 @@ impl RangeSection {
     /// Returns the block with the last start at or before `ip` (VA). Padding belongs to the
     /// preceding method (C-041, C-147), except in native images, where only addresses inside a code
     /// section belong to a method.
-    #[must_use]
     pub fn find(&self, ip: u64) -> Option<Block> {
         if ip < self.low || ip >= self.high {
             return None;

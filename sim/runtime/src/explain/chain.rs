@@ -41,7 +41,6 @@ pub enum FrameDestination {
 }
 
 /// Returns the Frames of the thread with this object, topmost first, as far as they can be read.
-#[must_use]
 pub fn frame_chain<M: TargetMemory>(runtime: &Runtime<'_, M>, target: ThreadId) -> Vec<ChainFrame> {
     let memory = &*runtime.memory.borrow();
     let mut frames = Vec::new();
@@ -69,7 +68,6 @@ pub fn frame_chain<M: TargetMemory>(runtime: &Runtime<'_, M>, target: ThreadId) 
 }
 
 /// Returns the Frames of the thread that a call was about, if its events say which, as they are now.
-#[must_use]
 pub fn target_chain<M: TargetMemory>(
     runtime: &Runtime<'_, M>,
     events: &[Event],
@@ -83,7 +81,6 @@ pub fn target_chain<M: TargetMemory>(
 
 /// Returns the address (VA) of the first managed code that a walk of the chain would reach, or
 /// `None` if there is none or it cannot be determined.
-#[must_use]
 pub fn first_managed(chain: &[ChainFrame]) -> Option<u64> {
     chain.iter().find_map(|frame| match frame.leads_to {
         FrameDestination::Managed(ip) => Some(Some(ip)),

@@ -4,7 +4,6 @@ use super::{StoryLine, Topic};
 
 /// Returns the line that decided the outcome of a call: its last refusal or, if nothing was
 /// refused, the start of the walk. Nested calls do not count.
-#[must_use]
 pub fn deciding(story: &[StoryLine]) -> Option<&StoryLine> {
     let own = || story.iter().filter(|line| line.depth == 0);
     let last = |kind| own().rfind(|line| line.kind == kind);
@@ -14,7 +13,6 @@ pub fn deciding(story: &[StoryLine]) -> Option<&StoryLine> {
 
 /// Returns the first line of a story that differs from another story: the reason why two calls
 /// differ. Addresses are not compared, because the same item may have different addresses.
-#[must_use]
 pub fn parting<'s>(story: &'s [StoryLine], other: &[StoryLine]) -> Option<&'s StoryLine> {
     let same = |line: &StoryLine, other: &StoryLine| {
         line.kind == other.kind && line.clauses == other.clauses && line.callback == other.callback

@@ -53,7 +53,6 @@ impl Log {
     }
 
     /// Starts recording the events of a call, which may be a part of another one that is being recorded.
-    #[must_use]
     pub fn mark(&self) -> LogMark {
         LogMark { listened: self.listening.replace(true), events: self.events.borrow().len() }
     }
@@ -72,7 +71,6 @@ impl Log {
     /// Puts aside what is being recorded: another thread's calls come between. [`resume`](Self::resume) goes on
     /// with it.
     #[inline]
-    #[must_use]
     pub fn interrupt(&self) -> InterruptedLog {
         // Most calls are not recorded.
         if !self.listening.get() && self.events.borrow().is_empty() {

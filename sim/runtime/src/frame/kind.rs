@@ -51,13 +51,11 @@ macro_rules! kinds {
             pub const ALL: &[Self] = &[$(Self::$kind,)*];
 
             /// Returns the class name.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$kind => $name,)* }
             }
 
             /// Returns the shape.
-            #[must_use]
             pub const fn shape(self) -> FrameShape {
                 match self { $(Self::$kind => FrameShape::$shape,)* }
             }
@@ -107,13 +105,11 @@ kinds! {
 
 impl FrameKind {
     /// Returns the kind with this class name.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.name() == name)
     }
 
     /// Returns true if a runtime of `generation` creates such Frames.
-    #[must_use]
     pub fn exists_in(self, generation: Generation) -> bool {
         match self {
             Self::SoftwareException => generation.has_software_exception_frames(),
@@ -163,7 +159,6 @@ pub struct FrameIdentities {
 impl FrameIdentities {
     /// Returns the identities of the simulated runtime: vtables, or the numbers that the newest
     /// runtime assigns to its kinds in order.
-    #[must_use]
     pub fn of(generation: Generation) -> Self {
         let kinds = FrameKind::ALL.iter().copied().filter(|kind| kind.exists_in(generation));
         let words = match generation.frame_identity() {
@@ -187,14 +182,12 @@ impl FrameIdentities {
     }
 
     /// Returns the kind that `word` stands for.
-    #[must_use]
     pub fn kind(&self, word: u64) -> Option<FrameKind> {
         let index = self.words.binary_search_by_key(&word, |(word, _)| *word).ok()?;
         self.words.get(index).map(|(_, kind)| *kind)
     }
 
     /// Returns a word that stands for `kind`.
-    #[must_use]
     pub fn word(&self, kind: FrameKind) -> Option<u64> {
         self.words.iter().find(|(_, other)| *other == kind).map(|(word, _)| *word)
     }

@@ -124,13 +124,11 @@ const UNIX: FrameConvention = FrameConvention {
 
 impl FrameConvention {
     /// Returns the convention of a generation.
-    #[must_use]
     pub const fn of(generation: Generation) -> Self {
         if generation.is_unix() { UNIX } else { WINDOWS }
     }
 
     /// Returns the size in bytes of the saved registers.
-    #[must_use]
     pub const fn saved_size(&self) -> u64 {
         8 * self.callee_saved.len() as u64
     }

@@ -23,7 +23,6 @@ pub enum Known {
 
 impl Known {
     /// Returns the word: observed, read, documented, or assumed.
-    #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Observed => "observed",
@@ -34,7 +33,6 @@ impl Known {
     }
 
     /// Returns the source, or the reason for an assumption; `None` for recordings.
-    #[must_use]
     pub const fn source(self) -> Option<&'static str> {
         match self {
             Self::Observed => None,
@@ -127,7 +125,6 @@ pub struct Family {
 
 impl Family {
     /// Returns true for .NET Core, and .NET since version 5, from this version on.
-    #[must_use]
     pub const fn is_core_since(self, major: u8) -> bool {
         matches!(self.product, Product::Core) && self.version.0 >= major
     }

@@ -37,7 +37,6 @@ macro_rules! generations {
             pub const ALL: [Self; [$(stringify!($variant)),*].len()] = [$(Self::$variant,)*];
 
             /// Returns the runtime's name in a sentence.
-            #[must_use]
             pub const fn title(self) -> &'static str {
                 match self { $(Self::$variant => $doc,)* }
             }
@@ -67,32 +66,27 @@ generations! {
 
 impl Generation {
     /// Returns the name, which recordings use too.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         self.answers().name
     }
 
     /// Returns what the runtime is.
-    #[must_use]
     pub const fn family(self) -> Family {
         self.answers().family
     }
 
     /// Returns true if the runtime runs on Unix: the System V convention determines the
     /// callee-saved registers, and single threads cannot be suspended (C-019).
-    #[must_use]
     pub const fn is_unix(self) -> bool {
         matches!(self.family().os, Os::Unix)
     }
 
     /// Returns true if the runtime is CoreCLR, not .NET Framework.
-    #[must_use]
     pub const fn is_core(self) -> bool {
         matches!(self.family().product, Product::Core)
     }
 
     /// Returns the generation with this name.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|generation| generation.name() == name)
     }

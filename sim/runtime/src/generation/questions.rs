@@ -21,7 +21,6 @@ pub struct Question {
 
 impl Question {
     /// Returns the question with this name.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<&'static Self> {
         QUESTIONS.iter().find(|question| question.name == name)
     }
@@ -149,14 +148,12 @@ impl SeedSize {
     }
 
     /// Returns true if the number depends on the seed.
-    #[must_use]
     pub const fn depends_on_flags(self) -> bool {
         self.plain != self.extended
     }
 
     /// Returns the number of bytes read of a seed with these ContextFlags and this
     /// XStateFeaturesMask.
-    #[must_use]
     pub const fn of(self, flags: u32, features: u64) -> u32 {
         match self.apx {
             _ if flags & Self::XSTATE != Self::XSTATE => self.plain,
@@ -184,7 +181,6 @@ macro_rules! questions {
         impl Generation {
             $(
                 $(#[doc = $doc])+
-                #[must_use]
                 pub const fn $name(self) -> $type {
                     self.answers().$name.value
                 }

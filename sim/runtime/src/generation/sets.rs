@@ -82,7 +82,6 @@ impl Generations {
         [("linux", Self::UNIX), ("newest", Self::NEWEST)];
 
     /// Returns the set of these generations.
-    #[must_use]
     pub const fn of(generations: &[Generation]) -> Self {
         let mut set = Self::NONE;
         let mut i = 0;
@@ -112,7 +111,6 @@ impl Generations {
     }
 
     /// Returns true if the set contains `generation`.
-    #[must_use]
     pub const fn contains(self, generation: Generation) -> bool {
         self.0 >> generation as u8 & 1 != 0
     }
@@ -124,7 +122,6 @@ impl Generations {
     }
 
     /// Returns true if the set is empty.
-    #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -139,7 +136,6 @@ impl Generations {
     /// Returns the set for a word: a name of [`NAMED`](Self::NAMED) or [`ALIASES`](Self::ALIASES),
     /// of a generation, or a question with its answer, such as `context_size=0xc20` or
     /// `hides_exception_handling=no`.
-    #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
         if let Some((question, answer)) = word.split_once('=') {
             return Self::with_answer(Question::from_name(question)?, answer);
@@ -157,7 +153,6 @@ impl Generations {
     }
 
     /// Returns a short list of words for the set: larger named sets first, then single generations.
-    #[must_use]
     pub fn words(self) -> Vec<&'static str> {
         let mut rest = self;
         let mut words = Vec::new();

@@ -66,7 +66,6 @@ pub struct MethodPlace {
 
 impl Metadata {
     /// Creates the names of a process with these modules, whose core library has this path.
-    #[must_use]
     pub fn new(modules: &[ModuleNames], core_library: &str) -> Self {
         let mut metadata = Self { core_library: core_library.to_owned(), ..Self::default() };
         for module in modules {
@@ -80,25 +79,21 @@ impl Metadata {
     }
 
     /// Returns all modules, in the order of their ids.
-    #[must_use]
     pub fn modules(&self) -> &[Module] {
         &self.modules
     }
 
     /// Returns the module with this `ModuleID`.
-    #[must_use]
     pub fn module(&self, id: u64) -> Option<&Module> {
         self.modules.iter().find(|module| module.id == id)
     }
 
     /// Returns the manifest module of the assembly with this `AssemblyID`.
-    #[must_use]
     pub fn assembly(&self, id: u64) -> Option<&Module> {
         self.modules.iter().find(|module| module.assembly == id)
     }
 
     /// Returns the module and the type of the class with this `ClassID`.
-    #[must_use]
     pub fn class(&self, id: u64) -> Option<(&Module, &TypeDef)> {
         let offset = id.checked_sub(CLASSES)?;
         let number =
@@ -109,13 +104,11 @@ impl Metadata {
     }
 
     /// Returns the `ClassID` of `System.Object`.
-    #[must_use]
     pub fn object_class(&self) -> u64 {
         self.class_of(OBJECT)
     }
 
     /// Returns the `ClassID` of the type that stands for all reference types in shared code.
-    #[must_use]
     pub fn canonical_class(&self) -> u64 {
         self.class_of(CANONICAL)
     }

@@ -149,19 +149,16 @@ impl Module {
     }
 
     /// Returns the name of the file without its folder: the module's own name.
-    #[must_use]
     pub fn name(&self) -> &str {
         file_name(&self.path)
     }
 
     /// Returns the token of the module itself.
-    #[must_use]
     pub const fn token(&self) -> MetadataToken {
         MODULE
     }
 
     /// Returns the token of the assembly itself.
-    #[must_use]
     pub const fn assembly_token(&self) -> MetadataToken {
         ASSEMBLY
     }
@@ -172,25 +169,21 @@ impl Module {
     }
 
     /// Returns the types in the order of their tokens; the first one has the global functions.
-    #[must_use]
     pub fn types(&self) -> &[TypeDef] {
         &self.types
     }
 
     /// Returns the methods in the order of their tokens.
-    #[must_use]
     pub fn methods(&self) -> &[MethodDef] {
         &self.methods
     }
 
     /// Returns the references to types of other modules in the order of their tokens.
-    #[must_use]
     pub fn type_refs(&self) -> &[TypeRef] {
         &self.type_refs
     }
 
     /// Returns all type parameters in the order of their tokens.
-    #[must_use]
     pub fn generic_parameters(&self) -> &[GenericParameter] {
         &self.parameters
     }

@@ -33,7 +33,6 @@ macro_rules! callbacks {
             pub const ALL: &[Self] = &[$(Self::$kind,)*];
 
             /// Returns the name.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$kind => stringify!($kind),)* }
             }
@@ -44,7 +43,6 @@ macro_rules! callbacks {
 
             /// Returns true if a GC may be triggered in the callback: methods that may trigger one
             /// are allowed only then.
-            #[must_use]
             pub const fn allows_triggers(self) -> bool {
                 match self { $(Self::$kind => $triggers,)* }
             }
@@ -121,7 +119,6 @@ callbacks! {
 
 impl CallbackKind {
     /// Returns the kind with this name.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.name() == name)
     }
@@ -129,7 +126,6 @@ impl CallbackKind {
     /// Returns the mode of the thread that the callback is made on. Exceptions that were observed
     /// for single callbacks are handled where the callback is made
     /// ([`Generation::enters_a_catching_thrower_cooperatively`]).
-    #[must_use]
     pub const fn mode(self, generation: Generation) -> CallbackMode {
         match self {
             Self::ExceptionUnwindFunctionEnter => generation.unwind_enter_mode(),
@@ -140,7 +136,6 @@ impl CallbackKind {
 
     /// Returns the bit of the event mask that requests the callback (`COR_PRF_MONITOR`); no bit if every
     /// profiler gets it.
-    #[must_use]
     pub const fn event(self) -> EventMask {
         let bits = match self {
             Self::FunctionUnloadStarted => 0x1,
@@ -210,7 +205,6 @@ impl CallbackKind {
     }
 
     /// Returns the callback-state bits of a thread in this callback.
-    #[must_use]
     pub const fn state(self) -> CallbackState {
         let triggers = if self.allows_triggers() { CallbackState::IN_TRIGGERS_SCOPE.0 } else { 0 };
         CallbackState(CallbackState::IN_CALLBACK.0 | triggers)
@@ -262,7 +256,6 @@ pub enum ProfilerCallback {
 
 impl ProfilerCallback {
     /// Returns the thread that the callback is about, if it names one.
-    #[must_use]
     pub const fn thread(self) -> Option<ThreadId> {
         match self {
             Self::RuntimeThreadSuspended(thread)

@@ -44,7 +44,6 @@ pub struct SimulatedThread<'r, 'a, M> {
 impl<'r, 'a, M: TargetMemory> SimulatedThread<'r, 'a, M> {
     /// Creates the thread with this OS id, or returns `None` if the runtime does not know it. Its
     /// first function returns to `root` (VA). The registers are asked for by another thread.
-    #[must_use]
     pub fn new(runtime: &'r Runtime<'a, M>, os: OsThreadId, root: u64) -> Option<Self> {
         let id = runtime.object_of(os)?;
         let (limit, base) = ThreadObject(id).stack(&*runtime.memory.try_borrow().ok()?).ok()?;
@@ -66,7 +65,6 @@ impl<'r, 'a, M: TargetMemory> SimulatedThread<'r, 'a, M> {
     }
 
     /// Returns the OS id of the thread.
-    #[must_use]
     pub const fn os(&self) -> OsThreadId {
         self.os
     }

@@ -53,7 +53,6 @@ pub struct ProgramFacts {
 
 impl ProgramFacts {
     /// Collects the properties of a program and its code.
-    #[must_use]
     pub fn new(expanded: &Expanded, linked: &LinkedProgram) -> Self {
         let ways_in = [
             Shared::CallDescrWorker,
@@ -125,7 +124,6 @@ pub struct ReferenceActivation {
 
 impl ReferenceActivation {
     /// Creates an activation that saves no register.
-    #[must_use]
     pub const fn new(code: ActivationCode, registers: Registers, caller_sp: u64) -> Self {
         let (position, saves) = (Position::ReturnAddress, (0, 0));
         Self {
@@ -141,13 +139,11 @@ impl ReferenceActivation {
     }
 
     /// Returns true if the activation is of managed code.
-    #[must_use]
     pub fn is_managed(&self) -> bool {
         self.code != ActivationCode::Unmanaged
     }
 
     /// Returns true if the activation is of the program's own code.
-    #[must_use]
     pub fn is_source_code(&self) -> bool {
         self.fact.is_some_and(|fact| fact.is_source)
     }
@@ -200,7 +196,6 @@ pub struct ThreadFacts {
 
 impl ThreadFacts {
     /// Describes a thread. Returns `None` if the runtime does not know the thread.
-    #[must_use]
     pub fn new(facts: &ProgramFacts, world: &mut World<'_>, thread: usize) -> Option<Self> {
         let object = world.object(thread)?;
         let cooperative = world.is_cooperative(thread);

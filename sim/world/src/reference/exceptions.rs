@@ -22,7 +22,6 @@ pub struct Exceptions {
 
 impl Exceptions {
     /// Describes the exceptions of a thread.
-    #[must_use]
     pub fn new(state: &ExceptionState) -> Self {
         let last = state.trackers.first();
         Self {
@@ -39,7 +38,6 @@ impl Exceptions {
 
     /// Returns true if the most recent exception has left the frame at `sp` (VA): it is no longer
     /// reported, though it is still on the stack (C-086).
-    #[must_use]
     pub fn have_left(&self, sp: u64) -> bool {
         self.left.is_some_and(|(above, up_to)| (above + 1..=up_to).contains(&sp))
     }

@@ -44,7 +44,6 @@ impl ExpectedCall {
 
 /// Returns the result that a call about a thread must have. `None` if the reference model does not
 /// cover the case.
-#[must_use]
 pub fn expected(target: &ThreadFacts, question: &CallFacts) -> Option<ExpectedCall> {
     let call = Call { question, target };
     let (start, flags) = match decide(&call) {

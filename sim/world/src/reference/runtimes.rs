@@ -7,14 +7,12 @@
 use clr_runtime::generation::{Family, Os, Product};
 
 /// Returns true for .NET Framework 2 to 3.5.
-#[must_use]
 pub const fn is_framework_2(family: Family) -> bool {
     matches!(family.product, Product::Framework) && family.version.0 < 4
 }
 
 /// Returns true if managed code handles the exceptions (C-087, C-163): since .NET 9, unless the
 /// setting is on.
-#[must_use]
 pub const fn handles_in_managed_code(family: Family) -> bool {
     family.is_core_since(9) && !family.legacy_exceptions
 }

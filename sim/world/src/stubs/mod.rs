@@ -63,7 +63,6 @@ pub struct Expanded {
 
 impl Expanded {
     /// Returns the index of a function of the runtime, if the program needs it.
-    #[must_use]
     pub fn find(&self, function: RuntimeFunction) -> Option<FunctionIndex> {
         match function {
             RuntimeFunction::Shared(shared) => self.shared.get(&shared).copied(),
@@ -76,13 +75,11 @@ impl Expanded {
 const METHODS: u64 = 0x7FF8_3000_0000;
 
 /// Returns the FunctionID of a method, given its function in the expanded program.
-#[must_use]
 pub const fn method_id(function: FunctionIndex) -> u64 {
     METHODS + 0x10 * function.0 as u64
 }
 
 /// Returns the method with this FunctionID, if it is a method of the program.
-#[must_use]
 pub const fn method_of(id: u64) -> Option<FunctionIndex> {
     match id.checked_sub(METHODS) {
         Some(offset) if offset % 0x10 == 0 && offset / 0x10 <= u32::MAX as u64 => {
@@ -94,7 +91,6 @@ pub const fn method_of(id: u64) -> Option<FunctionIndex> {
 
 /// Inserts the code of a generation's runtime into a program, whose methods call these hooks.
 /// `methods` has the kinds of the methods of the source that are not ordinary.
-#[must_use]
 pub fn expand(
     source: &Program,
     methods: &BTreeMap<FunctionIndex, MethodKind>,

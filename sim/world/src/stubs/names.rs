@@ -23,7 +23,6 @@ macro_rules! shared {
             pub const ALL: &[Self] = &[$(Self::$shared,)*];
 
             /// Returns the name of the function.
-            #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$shared => $name,)* }
             }
@@ -242,7 +241,6 @@ shared! {
 
 impl Shared {
     /// Returns true if a generation has the function.
-    #[must_use]
     pub const fn exists_in(self, generation: Generation) -> bool {
         match self {
             Self::UmThunkStub => generation.has_um_thunk_stub(),
@@ -310,7 +308,6 @@ impl Shared {
     }
 
     /// Returns true for a method of the class library, as opposed to unmanaged code.
-    #[must_use]
     pub const fn is_managed(self) -> bool {
         matches!(
             self,
@@ -330,7 +327,6 @@ impl Shared {
     }
 
     /// Returns true for an FCall: a method of its own with unmanaged code.
-    #[must_use]
     pub const fn is_fcall(self) -> bool {
         matches!(
             self,
@@ -361,7 +357,6 @@ macro_rules! stubs {
             pub const ALL: &[Self] = &[$(Self::$stub,)*];
 
             /// Returns the prefix of a stub's name; the target's name follows.
-            #[must_use]
             pub const fn prefix(self) -> &'static str {
                 match self { $(Self::$stub => $prefix,)* }
             }
@@ -449,7 +444,6 @@ pub enum RuntimeFunction {
 
 impl RuntimeFunction {
     /// Returns the function with this name; `function` finds functions of the source.
-    #[must_use]
     pub fn from_name(
         name: &str,
         function: impl FnOnce(&str) -> Option<FunctionIndex>,

@@ -165,7 +165,6 @@ pub struct SyntheticThread {
 
 impl SyntheticThread {
     /// Creates a process without a stack; its thread is preemptive.
-    #[must_use]
     pub fn new(generation: Generation) -> Self {
         Self {
             generation,

@@ -118,7 +118,6 @@ impl SyntheticThread {
 
 impl SyntheticProcess {
     /// Creates the runtime of the process.
-    #[must_use]
     pub fn runtime(&self) -> Runtime<'_> {
         self.runtime_in(|memory| memory)
     }
@@ -137,13 +136,11 @@ impl SyntheticProcess {
     }
 
     /// Returns the synthetic thread.
-    #[must_use]
     pub const fn thread(&self) -> ThreadId {
         SELF_OBJECT
     }
 
     /// Returns a call about the synthetic thread, with contexts.
-    #[must_use]
     pub fn call(&self) -> SnapshotRequest<'static> {
         SnapshotRequest {
             thread: self.thread(),
@@ -153,7 +150,6 @@ impl SyntheticProcess {
     }
 
     /// Returns the address of a label `FUNCTION+0xOFFSET` (VA).
-    #[must_use]
     pub fn address(&self, label: &str) -> Option<u64> {
         let (name, offset) = label.rsplit_once("+0x").unwrap_or((label, "0"));
         let mut functions = self.layout.functions.iter();
@@ -162,7 +158,6 @@ impl SyntheticProcess {
     }
 
     /// Returns the label of an address, such as `App.Foo+0x40`, or the number.
-    #[must_use]
     pub fn label(&self, address: u64) -> String {
         match self.layout.find(address) {
             Some((function, offset)) => format!("{}+{offset:#x}", function.name),
@@ -171,25 +166,21 @@ impl SyntheticProcess {
     }
 
     /// Returns the FunctionID of a method.
-    #[must_use]
     pub fn function(&self, name: &str) -> Option<FunctionId> {
         self.methods.get(name).copied()
     }
 
     /// Returns the name of a method.
-    #[must_use]
     pub fn name(&self, id: FunctionId) -> Option<&str> {
         self.methods.iter().find(|(_, other)| **other == id).map(|(name, _)| name.as_str())
     }
 
     /// Returns the registers of an activation, given its index from the leaf.
-    #[must_use]
     pub fn registers(&self, activation: usize) -> Option<Registers> {
         self.registers.get(activation).copied()
     }
 
     /// Returns a seed at the first activation of a function, as a profiler gets by unwinding.
-    #[must_use]
     pub fn seed(&self, function: &str) -> Option<Context> {
         let activation = self
             .thread
@@ -396,7 +387,6 @@ impl SyntheticProcess {
     }
 
     /// Returns the activation with this ip and rsp, if there is one.
-    #[must_use]
     pub fn activation_of(&self, ip: u64, rsp: u64) -> Option<&SyntheticActivation> {
         let index = self
             .registers
@@ -406,7 +396,6 @@ impl SyntheticProcess {
     }
 
     /// Returns the description that was set up.
-    #[must_use]
     pub const fn synthetic_thread(&self) -> &SyntheticThread {
         &self.thread
     }

@@ -33,7 +33,6 @@ pub struct SyntheticSnapshot {
 
 impl SyntheticProcess {
     /// Makes a call on a thread, with a callback that always continues.
-    #[must_use]
     pub fn snapshot(
         &self,
         runtime: &Runtime<'_>,
@@ -45,7 +44,6 @@ impl SyntheticProcess {
 
     /// Makes a call with a callback that returns `S_FALSE` at frame report number `last`, counted
     /// from 0.
-    #[must_use]
     pub fn snapshot_until(
         &self,
         runtime: &Runtime<'_>,

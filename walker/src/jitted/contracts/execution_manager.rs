@@ -109,7 +109,6 @@ impl ExecutionManager {
 
     /// Returns the layout of code headers, by which [`JittedMethod::read`] reads a method whose
     /// start is known.
-    #[must_use]
     pub const fn code_header(&self) -> &CodeHeaderLayout {
         &self.header
     }

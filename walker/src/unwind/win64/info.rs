@@ -131,21 +131,18 @@ impl<'a> UnwindInfo<'a> {
     }
 
     /// Returns the RVA of the structure.
-    #[must_use]
     pub const fn rva(&self) -> u32 {
         self.rva
     }
 
     /// Returns the version, 0 to 7.
     #[inline(always)]
-    #[must_use]
     pub const fn version(&self) -> u8 {
         self.header[0] & 7
     }
 
     /// Returns the `UNW_FLAG_…` bits.
     #[inline(always)]
-    #[must_use]
     pub const fn flags(&self) -> u8 {
         self.header[0] >> 3
     }
@@ -164,7 +161,6 @@ impl<'a> UnwindInfo<'a> {
 
     /// Returns SizeOfProlog in bytes (versions 1 and 2).
     #[inline(always)]
-    #[must_use]
     pub const fn prologue_size(&self) -> u8 {
         self.header[1]
     }
@@ -172,14 +168,12 @@ impl<'a> UnwindInfo<'a> {
     /// Returns CountOfCodes, the number of 16-bit slots that the codes take. In version 3 it is
     /// PayloadWords, the size of the payload in 16-bit words.
     #[inline(always)]
-    #[must_use]
     pub const fn slot_count(&self) -> usize {
         self.header[2] as usize
     }
 
     /// Returns the number of the frame register, or 0 if there is none (versions 1 and 2).
     #[inline(always)]
-    #[must_use]
     pub const fn frame_register(&self) -> u8 {
         self.header[3] & 15
     }
@@ -187,14 +181,12 @@ impl<'a> UnwindInfo<'a> {
     /// Returns the frame register's distance from rsp at the time when it was set, in bytes: 0 to
     /// 240 (versions 1 and 2).
     #[inline(always)]
-    #[must_use]
     pub const fn frame_offset(&self) -> u32 {
         (self.header[3] >> 4) as u32 * 16
     }
 
     /// Returns true if a parent RUNTIME_FUNCTION follows the codes.
     #[inline(always)]
-    #[must_use]
     pub const fn is_chained(&self) -> bool {
         self.flags() & UNW_FLAG_CHAININFO != 0
     }
@@ -291,7 +283,6 @@ impl<'a> UnwindInfo<'a> {
     }
 
     /// Returns the EPILOG codes (version 2), if the first code is one.
-    #[must_use]
     pub fn epilogs(&self) -> Option<Epilogs<'a>> {
         let first = self.raw_code(0).ok()?;
         (self.slot_count() > 0 && first.op == RawCode::EPILOG).then_some(Epilogs {
@@ -347,7 +338,6 @@ pub struct Epilogs<'a> {
 
 impl Epilogs<'_> {
     /// Returns the size of each epilogue in bytes, counted from its first pop.
-    #[must_use]
     pub const fn size(&self) -> u8 {
         self.size
     }

@@ -9,7 +9,6 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// Gives this process the same addresses each time it is started, so that containers that are ordered by
 /// address are traversed in the same order. Returns true if the process has to be started again for that.
-#[must_use]
 pub fn fix_addresses() -> bool {
     // SAFETY: no pointers: the value asks for the current flags.
     let flags = unsafe { libc::personality(0xFFFF_FFFF) };

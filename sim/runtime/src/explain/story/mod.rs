@@ -32,7 +32,6 @@ pub enum Topic {
 
 impl Topic {
     /// Returns the kind as a word.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Call => "call",
@@ -67,7 +66,6 @@ pub struct StoryLine {
 impl StoryLine {
     /// Returns the clauses in brackets: all of them, or only the first if an earlier line has named
     /// them all.
-    #[must_use]
     pub fn brackets(&self) -> String {
         let shown = if self.repeats { 1 } else { self.clauses.len() };
         let names: Vec<_> = self.clauses.iter().take(shown).map(ToString::to_string).collect();
@@ -109,7 +107,6 @@ struct Scene {
 }
 
 /// Returns the story of whole calls in a runtime, with the names that it knows.
-#[must_use]
 pub fn story<M: TargetMemory>(runtime: &Runtime<'_, M>, events: &[Event]) -> Vec<StoryLine> {
     let chain = target_chain(runtime, events);
     let generation = runtime.generation;
@@ -118,7 +115,6 @@ pub fn story<M: TargetMemory>(runtime: &Runtime<'_, M>, events: &[Event]) -> Vec
 
 impl StoryWriter<'_> {
     /// Returns the story of these events, which must be those of whole calls.
-    #[must_use]
     pub fn write(&self, events: &[Event]) -> Vec<StoryLine> {
         let mut lines = Vec::new();
         let mut scenes: Vec<Scene> = Vec::new();

@@ -73,13 +73,11 @@ impl<'a> UnwindInfoV3<'a> {
     }
 
     /// Returns the size of the prologue in bytes.
-    #[must_use]
     pub const fn prologue_size(&self) -> u16 {
         self.prologue_size
     }
 
     /// Returns the operations of the prologue.
-    #[must_use]
     pub const fn prologue(&self) -> Winding<'a> {
         self.prologue
     }

@@ -15,13 +15,11 @@ impl ExtendedGpr {
     }
 
     /// Returns the number, 0 to 31.
-    #[must_use]
     pub const fn number(self) -> u8 {
         self.0
     }
 
     /// Returns the register, or `None` for r16 to r31.
-    #[must_use]
     pub const fn gpr(self) -> Option<Gpr> {
         if self.0 < 16 { Some(Gpr::from_number(self.0)) } else { None }
     }
@@ -156,7 +154,6 @@ pub struct Winding<'a> {
 
 impl<'a> Winding<'a> {
     /// Returns the number of operations, 0 to 31.
-    #[must_use]
     pub const fn count(&self) -> u8 {
         self.count
     }

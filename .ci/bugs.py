@@ -196,7 +196,7 @@ class Seers:
         if kind_of(seer) == "fuzz":
             return [seer] * any(self.finds(seer.removeprefix("fuzz/"), bug, seed) for seed in range(1, 6))
         passes, output = self.ask(seer, bug.number, 60 + 10 * self.seconds[seer])
-        failed = re.findall(r"^test (\S+) .*FAILED", output, re.M) if "::" not in seer else []
+        failed = re.findall(r"^test (\S+) \.\.\. FAILED", output, re.M) if "::" not in seer else []
         return [] if passes else [f"{seer}::{test}" for test in failed] or [seer]
 
     def finds(self, target, bug, seed):

@@ -280,3 +280,19 @@ fn chained_unwind_data_leads_to_the_parent() {
     let mut replay = RecordingReplay::new(&recording, &code).unwrap();
     assert_eq!(replay.walk(&recording.walks[0], |_| {}), WalkVerdict::Same);
 }
+
+/// Two pieces of known machine code with an unknown byte between them.
+#[test]
+fn code_with_a_gap_stays_in_two_pieces() {
+    let lines = [
+        r#"{"t":"recording","format":1,"generation":"coreclr-3.1-windows","name":"gap"}"#,
+        r#"{"t":"code","id":1,"function":null,"kind":"jit","image":null,
+            "ranges":[["0x10001000",64]],"unwind_base":"0x10000000","entries":[]}"#,
+        r#"{"t":"bytes","at":"0x10001000","hex":"9090"}"#,
+        r#"{"t":"bytes","at":"0x10001003","hex":"c3"}"#,
+    ];
+    let text: Vec<_> = lines.iter().map(|line| line.replace('\n', " ")).collect();
+    let code = RecordedCode::new(&Recording::parse(&text.join("\n")).unwrap());
+    let manager = code.manager().unwrap();
+    assert!([0, 3].iter().all(|at| manager.find(0x1000_1000 + at).is_some()));
+}

@@ -19,6 +19,8 @@ pub(crate) const NATIVE: u64 = 0x1_4000_0000;
 pub(crate) const NATIVE_LEAF: u64 = NATIVE + CODE_SIZE + 0x10;
 /// Managed code.
 pub(crate) const MANAGED: u64 = 0x2_0000_0000;
+/// Bytes after managed functions: in none, but part of the last one for the runtime.
+pub(crate) const PADDING: u64 = MANAGED + CODE_SIZE + 0x10;
 /// Code that neither the runtime nor the profiler knows.
 pub(crate) const UNKNOWN: u64 = 0x3_0000_0000;
 /// rsp of the leaf (VA).
@@ -248,7 +250,7 @@ impl Mock {
 
 /// Returns true if the runtime knows a method there.
 pub(crate) fn is_managed(ip: u64) -> bool {
-    (MANAGED..MANAGED + CODE_SIZE).contains(&ip)
+    (MANAGED..=PADDING).contains(&ip)
 }
 
 /// Returns the FunctionID.

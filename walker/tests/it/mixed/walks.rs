@@ -1,7 +1,7 @@
 //! Walks of threads with intact stacks.
 
 use crate::mixed::mock::{
-    Done, MANAGED, Mock, NATIVE, Report, UNKNOWN, function_at, returns_to, sp,
+    Done, MANAGED, Mock, NATIVE, PADDING, Report, UNKNOWN, function_at, returns_to, sp,
 };
 use clr_walker::mixed::{
     Completeness, FrameKind, Gap, Policy, Preparation, Reason, SeenBy, Source,
@@ -74,6 +74,27 @@ fn without_data_of_managed_code_the_runtime_names_the_next_frame() {
         [Unwinder, Unwinder, Both, Snapshot, Both, Snapshot, Snapshot],
         "each marker's run begins at the marker"
     );
+}
+
+/// A marker at the stack pointer of a native frame that was found before the runtime was asked.
+#[test]
+fn a_report_that_is_no_frame_of_the_way_comes_after_the_frame_at_its_stack_pointer() {
+    let mut mock = Mock::new(&sandwich());
+    let ip = returns_to(NATIVE, 9);
+    mock.reports.insert(0, Report { managed: false, ip, sp: sp(1) });
+    let stack = mock.walk(Policy::Seeded);
+    assert_eq!(ips(&stack)[..4], [sandwich()[0], sandwich()[1], ip, sandwich()[2]]);
+}
+
+/// The runtime counts the bytes after a method as part of it (contract §2.6).
+#[test]
+fn padding_is_no_method() {
+    let mut mock = Mock::new(&[PADDING, returns_to(MANAGED, 1)]);
+    mock.knows_managed = true;
+    mock.context.registers.set(Gpr::Rsp, sp(1) - 8);
+    let stack = mock.walk(Policy::Signal);
+    assert_eq!(ips(&stack), [PADDING, returns_to(MANAGED, 1)]);
+    assert_eq!(stack.frames[0].kind, FrameKind::Hidden(None));
 }
 
 #[test]

@@ -3,9 +3,8 @@
 
 These are the tables of the benchmarks, each of which runs its peers in the same process; CPU seconds of `clrsim run`; and how
 fast libFuzzer runs each target of `fuzz/Cargo.toml` from its seeds on one processor. The row of this version in the table of
-releases gets the ratios of this run. A run takes half an hour; unicorn needs cmake, a C compiler and libclang, fuzzing needs
-nightly Rust and cargo-fuzz. It ends with 1 if a target has failed. Nothing else should run on the machine: the page says how
-loaded it was.
+releases gets the ratios of this run. A run takes half an hour; fuzzing needs nightly Rust and
+cargo-fuzz. It ends with 1 if a target has failed. Nothing else should run on the machine: the page says how loaded it was.
 """
 
 import json
@@ -25,25 +24,20 @@ sys.dont_write_bytecode = True
 from shared import ROOT, TARGET, options, printed, replace  # noqa: E402
 
 PAGE = ROOT / "sim/src/book/speed.md"
-PEERS = ["--manifest-path", "tests/benches/peers/Cargo.toml"]
 # The benchmarks by their marks.
 BENCHES = {
     "unwind": ["-p", "clr-tests", "--bench", "unwind"],
     "dwarf": ["-p", "clr-walker", "--bench", "dwarf"],
-    "own_stack": [*PEERS, "--bench", "own_stack"],
     "mixed": ["-p", "clr-tests", "--bench", "mixed"],
     "snapshot": ["-p", "clr-tests", "--bench", "snapshot"],
-    "machine": [*PEERS, "--bench", "unicorn"],
-    "schedules": [*PEERS, "--bench", "schedules"],
+    "schedules": ["--manifest-path", "tests/benches/peers/Cargo.toml", "--bench", "schedules"],
     "histories": ["-p", "clr-tests", "--bench", "histories"],
-    "switches": [*PEERS, "--bench", "switches"],
 }
 # The ratios of the table of releases: the mark, and the rows and columns of the dividend and of the divisor.
 RATIOS = [
     ("unwind", ("framehop 0.16, new cache", 2), ("clr-walker, no cache", 2)),
     ("unwind", ("framehop 0.16, warm", 2), ("clr-walker, warm", 2)),
     ("snapshot", ("a snapshot from the Frame chain", 2), ("the runtime's unwinding", 2)),
-    ("machine", ("mixed", 1), ("mixed", 3)),
     ("schedules", ("clr-sim |", 4), ("shuttle", 4)),
 ]
 # Without code of `unsafe`, sanitizer and traces of comparisons only cost time.

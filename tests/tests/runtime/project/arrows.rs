@@ -3,9 +3,7 @@
 //! The list is the architecture: a crate that needs an arrow which is not in it is in the wrong
 //! place, or the architecture changes, here and in `ARCHITECTURE.md`.
 
-use crate::project::repository::cargo_metadata;
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use super::*;
 
 /// Crates of the workspace, lowest first, with the crates of the workspace that each may depend on
 /// (build-time and optional dependencies included, dev-dependencies apart).
@@ -75,6 +73,7 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
     ("clr-recording", &["clr-fixtures"]),
     ("clr-explore", &["clr-generate"]),
     ("clr-scenario", &["clr-fixtures"]),
+    ("clr-tests", &["clr-coroutine"]),
     // Its own features, for its tests.
     ("clrsim", &["clrsim"]),
 ];

@@ -10,7 +10,7 @@
 mod contender;
 mod ours;
 mod peers;
-#[path = "../../../shared/summary.rs"]
+#[path = "../../shared/summary.rs"]
 mod summary;
 
 use contender::Contender;

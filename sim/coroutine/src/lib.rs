@@ -67,7 +67,8 @@ pub struct Stacks {
 
 impl std::fmt::Debug for Stacks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Stacks").field("size", &self.size).finish_non_exhaustive()
+        let free = self.free.len();
+        f.debug_struct("Stacks").field("size", &self.size).field("free", &free).finish()
     }
 }
 
@@ -205,6 +206,3 @@ impl<Y> Drop for Scope<'_, '_, Y> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -38,8 +38,6 @@ mod size;
 mod statement;
 mod steps;
 pub mod synthetic;
-#[cfg(test)]
-mod tests;
 pub mod world;
 
 #[cfg(feature = "proptest")]

@@ -37,9 +37,6 @@ macro_rules! chapters {
             #[doc = include_str!($file)]
             pub mod $name {}
         )*
-
-        #[cfg(test)]
-        const CHAPTERS: &[(&str, &str)] = &[$(($file, include_str!($file)),)*];
     };
 }
 
@@ -66,76 +63,4 @@ chapters! {
     the_evidence "evidence.md",
     errors "errors.md",
     stability "stability.md",
-}
-
-#[cfg(test)]
-mod tests {
-    use super::CHAPTERS;
-    use clr_runtime::clause::{Chapter, entries};
-    use clr_runtime::generation::Generation;
-    use clr_scenario::Scenario;
-    use core::fmt::Write as _;
-
-    /// Returns the texts (the `kdl` code blocks) of a chapter.
-    fn texts(chapter: &str) -> impl Iterator<Item = &str> {
-        let blocks = chapter.split("```kdl\n").skip(1);
-        blocks.map(|block| block.split("```").next().unwrap_or_default())
-    }
-
-    #[test]
-    fn every_text_has_its_expected_results() {
-        let (mut snapshots, mut walks) = (0, 0);
-        for (file, chapter) in CHAPTERS {
-            for text in texts(chapter) {
-                let scenario: Scenario = text.parse().unwrap_or_else(|e| panic!("{file}: {e}"));
-                for generation in Generation::ALL {
-                    for report in scenario.mixed_on(generation).unwrap() {
-                        walks += 1;
-                        let (found, wrong) = (&report.found, &report.differences);
-                        assert!(report.is_right(), "{file}, {generation}: {wrong:?}\n{found}");
-                        assert!(report.expected.is_some(), "{file}: nothing is expected");
-                    }
-                    for report in scenario.run_on(generation).unwrap() {
-                        snapshots += 1;
-                        let (found, wrong) = (&report.found, &report.differences);
-                        assert!(report.is_right(), "{file}, {generation}: {wrong:?}\n{found}");
-                        assert!(report.expected.is_some(), "{file}: nothing is expected");
-                    }
-                }
-            }
-        }
-        assert!(snapshots > 40, "{snapshots}");
-        assert!(walks > 15, "{walks}");
-    }
-
-    fn clauses() -> String {
-        let mut page = "\
-# The clauses
-
-The rules of the CLR that the simulator keeps, in the project's own words. Code, fixtures and
-explanations name them by number; `clrsim clauses C-014` prints one. This page is written by a test
-from [the tables](clr_runtime::clause).
-"
-        .to_owned();
-        for chapter in Chapter::ALL {
-            writeln!(page, "\n## {}\n", chapter.title()).unwrap();
-            for entry in entries().filter(|entry| entry.chapter == *chapter) {
-                let on = entry.generations;
-                // An opening bracket would start a link.
-                let rule = entry.rule.replace('[', "\\[");
-                writeln!(page, "* **{}** ({on}) {rule}", entry.clause).unwrap();
-            }
-        }
-        page
-    }
-
-    /// Checks the generated page. With `CLR_BLESS=1` the test writes it.
-    #[test]
-    fn the_page_of_clauses_has_them_all() {
-        if std::env::var_os("CLR_BLESS").is_some() {
-            let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/book/clauses.md");
-            std::fs::write(file, clauses()).unwrap();
-        }
-        assert_eq!(clauses(), include_str!("clauses.md"), "CLR_BLESS=1 rewrites it");
-    }
 }

@@ -121,6 +121,3 @@ pub fn main<W: StackWalker + Sync>(
     }
     conclusion.exit_code()
 }
-
-#[cfg(test)]
-mod tests;

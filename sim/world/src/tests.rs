@@ -16,19 +16,44 @@ mod synthetics;
 mod unloading;
 mod worlds;
 
-use super::{Build, StepEvent, ThreadStart, World};
-use clr_codegen::{
-    CodeKind, Exit, Function, FunctionIndex, FunctionShape, Program, ReturnForm, RuntimeCall,
-    RuntimeCallKind, Statement,
+use crate::stubs::{Expanded, Hooks, Identity, RuntimeFunction, Shared, expand, method_id};
+use crate::synthetic::{
+    CODE, MANAGED_WALKER, MAX_OFFSET, NATIVE_WALKER, SELF, SIZE, SyntheticError, SyntheticProcess,
+    SyntheticThread,
 };
-use clr_runtime::Context;
-use clr_runtime::OsThreadId;
-use clr_runtime::generation::Generation;
-use clr_runtime::profiling::{CallbackKind, SnapshotRequest};
-use clr_walker::profiling::{HResult, SnapshotCallback, SnapshotFlags};
+use crate::tests::exceptions::{call, clause, managed, throw};
+use crate::tests::handlers::{in_callbacks, observed, registers_of, run, shape, snapshot};
+use crate::tests::kinds::program;
+use crate::{
+    Activation, Build, CallbackArguments, HookKind, ProcessEnd, SIGNAL_FRAME_SIZE, SignalError,
+    SignalStack, StepEvent, StopBy, ThreadStart, World, WorldError,
+};
+use RuntimeCallKind::{ClassConstructor, New, NullDereference, Raise, ReflectionCall};
+use clr_codegen::{
+    CallForm, CallTarget, CodeKind, EhClause, EhClauseKind, Exit, Function, FunctionIndex,
+    FunctionShape, Program, ReturnForm, RuntimeCall, RuntimeCallKind, RuntimeCallKind as Call,
+    RuntimeCallKind as Kind, Statement,
+};
+use clr_machine::Machine;
+use clr_runtime::generation::{Family, Generation, Generations, Os, Product, Version};
+use clr_runtime::profiling::{
+    self, CallbackKind, CallbackMode, ProfilerCallback, SimulatedThread, SnapshotRequest,
+    SuspensionReason,
+};
+use clr_runtime::thread::ThreadObject;
+use clr_runtime::{
+    Context, FRAME_TOP, FrameKind, Lock, MethodKind, OsThreadId, Outcome, Process, Suspension,
+    ThreadLife,
+};
+use clr_walker::memory::Memory as _;
+use clr_walker::profiling::{
+    CallError, EventMask, FunctionId, HResult, ProfilerInfo, SnapshotCallback, SnapshotFlags,
+    SnapshotFrame, TargetThread, ThreadId,
+};
+use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::Position;
 use core::fmt::Write as _;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 mod exceptions;
 mod handlers;

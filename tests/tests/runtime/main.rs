@@ -1,6 +1,8 @@
 //! Tests of the simulated runtime: texts, recordings, generated programs and histories; and of the project itself.
 
+mod coroutine;
 mod gallery;
+mod harness;
 mod mixed;
 mod project;
 mod properties;

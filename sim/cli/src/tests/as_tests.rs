@@ -1,7 +1,6 @@
 //! `clrsim run --format`.
 
-use super::texts::BARRIER;
-use super::{Folder, WALKS, fixture};
+use super::*;
 
 /// Returns a folder with a test of each result.
 fn folder() -> Folder {

@@ -1,8 +1,6 @@
 //! Tests of the first steps: the tool without a command, texts by name and by word, and completions.
 
-use super::{Folder, clrsim, fixture, printed};
-use crate::args::Cli;
-use clap::CommandFactory as _;
+use super::*;
 
 #[test]
 fn without_a_command_it_says_where_to_begin() {

@@ -1,8 +1,5 @@
-use super::{clrsim, objects, printed};
+use super::*;
 use clr_runtime::clause::{self, Chapter, Clause};
-use clr_runtime::generation::Generation;
-use serde_json::Value;
-use std::fmt::Write as _;
 
 /// The clauses that are printed, of which JSON and text have the same.
 #[track_caller]

@@ -1,8 +1,6 @@
 //! Frames found by each kind of profiler.
 
-use super::{Folder, clrsim};
-use clr_runtime::generation::Generations;
-use serde_json::Value;
+use super::*;
 
 /// Native code that managed code has called.
 const SEEDS: &str = "gallery/seeds/hole-at-the-leaf.kdl";

@@ -1,5 +1,4 @@
-use super::{Folder, Numbers, fixture, printed};
-use clr_walker::image::pe::PeImage;
+use super::*;
 
 #[test]
 fn a_whole_image() {

@@ -1,8 +1,5 @@
-use super::{Folder, clrsim, fixture};
+use super::*;
 use clr_walker::image::elf::ElfImage;
-use clr_walker::image::pe::PeImage;
-use serde_json::Value;
-use std::fs;
 
 /// A function of each kind of code.
 const KINDS: &str = "

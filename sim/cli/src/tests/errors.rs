@@ -1,7 +1,5 @@
-use super::{Answer, Folder, clrsim, content, fixture, gzip};
+use super::*;
 use crate::input::read_up_to;
-use std::fmt::Write as _;
-use std::path::Path;
 
 /// The answers to several calls, all of which must be refused.
 #[derive(Default)]

@@ -1,7 +1,4 @@
-use super::{Answer, Folder, clrsim, content};
-use clr_runtime::generation::Generation;
-use serde_json::{Value, json};
-use std::fmt::Write as _;
+use super::*;
 
 /// Walks of another thread in CoreCLR 3.1 on Windows.
 const ASYNC: &str = "clr/win31-async-alloc.walks.jsonl.gz";

@@ -1,7 +1,6 @@
 //! Fields of the JSON output, printed and described.
 
-use serde_json::Value;
-use std::collections::BTreeSet;
+use super::*;
 
 const PAGE: &str = include_str!("../schema.md");
 

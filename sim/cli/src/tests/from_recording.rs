@@ -1,13 +1,8 @@
-use super::{Folder, clrsim, content, fixture};
+use super::*;
 use crate::commands::from_recording::{Refusal, text_of};
 use clr_recording::vectors::decompress;
 use clr_recording::{RecordedCode, Recording, RecordingReplay, WalkLine};
 use clr_scenario::{ExpectedOutcome, Provenance, Scenario};
-use clr_walker::registers::Gpr;
-use std::collections::BTreeMap;
-use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
 
 const ASYNC: &str = "clr/win31-async-alloc.walks.jsonl.gz";
 const BAD_SEED: &str = "clr/win8-badseed-rspplus1-rev.walks.jsonl.gz";

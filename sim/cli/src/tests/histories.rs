@@ -1,7 +1,6 @@
 //! Searching, replaying and drawing histories.
 
-use super::Folder;
-use serde_json::Value;
+use super::*;
 
 /// The callback of a walk waits for a lock that the walked thread owns in a callback.
 pub(super) const CALLBACK: &str = include_str!("texts/callback.kdl");

@@ -1,4 +1,4 @@
-use super::{Folder, clrsim, fixture};
+use super::*;
 
 #[test]
 fn an_image_with_findings() {

@@ -1,9 +1,8 @@
 //! `clrsim lsp`, as an editor sees it.
 
-use super::texts::BARRIER;
+use super::*;
 use crate::commands::lsp::serve;
 use lsp_server::{Connection, Message, Notification, Request, RequestId};
-use serde_json::{Value, json};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 

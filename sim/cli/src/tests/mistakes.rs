@@ -1,10 +1,8 @@
 //! Mistakes that authors of texts make, each with what the tool says: all of them in one snapshot, to be
 //! read as a page.
 
-use super::{Answer, Folder};
+use super::*;
 use clr_scenario::ProblemKind;
-use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 /// A mistake: what it is, and a text with it.
 type Mistake = (&'static str, &'static str);

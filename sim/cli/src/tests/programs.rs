@@ -1,4 +1,4 @@
-use super::{Folder, clrsim, fixture};
+use super::*;
 
 /// The text of an embedded program.
 fn program(name: &str) -> String {

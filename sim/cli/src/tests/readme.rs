@@ -3,9 +3,7 @@
 //! Each console block of these pages is run. Where a block has output, the tool must print that;
 //! `CLR_BLESS=1` writes the output into the pages.
 
-use super::{Answer, Folder, clrsim, summary};
-use std::fs;
-use std::path::{Path, PathBuf};
+use super::*;
 
 /// Opening line of a console block.
 const CONSOLE: &str = "```console\n";

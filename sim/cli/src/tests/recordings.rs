@@ -1,6 +1,4 @@
-use super::{Answer, Folder, clrsim, content, fixture, gzip};
-use serde_json::{Value, json};
-use std::fmt::Write as _;
+use super::*;
 
 /// Ten walks; the last two call back six times.
 const ALLOC: &str = "clr/linux31-callbacks-alloc-def.walks.jsonl.gz";

@@ -1,5 +1,4 @@
-use super::{Folder, clrsim, content, fixture, gzip};
-use std::fmt::Write as _;
+use super::*;
 
 /// Size of the header of a file of vectors, in bytes.
 const HEADER: usize = 32;

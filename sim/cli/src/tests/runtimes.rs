@@ -1,5 +1,4 @@
-use super::{clrsim, objects, printed};
-use clr_runtime::generation::{Generation, QUESTIONS};
+use super::*;
 
 #[test]
 fn all_runtimes_are_listed_with_the_number_of_answers_known_in_each_way() {

@@ -1,11 +1,7 @@
 //! `schema.md` describes the JSON output.
 
-use super::fields::{described, fields};
-use super::texts::{ALLOCATION, BARRIER};
-use super::{Folder, fixture};
-use clr_walker::registers::Gpr;
-use serde_json::Value;
-use std::collections::BTreeSet;
+use super::*;
+use crate::tests::fields::{described, fields};
 
 fn printed(folder: &Folder, args: &[&str]) -> BTreeSet<String> {
     let mut all = BTreeSet::new();

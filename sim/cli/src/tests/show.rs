@@ -1,4 +1,4 @@
-use super::{Folder, Numbers, content, fixture, gzip, printed};
+use super::*;
 use clr_recording::vectors::fuzz::{FuzzFile, FuzzKind};
 use clr_recording::vectors::win64::{Vector, VectorFile, VectorKind};
 

@@ -1,8 +1,9 @@
 //! Texts with snapshots.
 
-use super::Folder;
-use clr_runtime::generation::Generations;
-use serde_json::Value;
+use crate::tests::texts::Folder;
+use crate::tests::{clrsim, *};
+use serde_json::{Value, json};
+use std::fs;
 
 mod bless;
 mod files;

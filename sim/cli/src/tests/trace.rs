@@ -1,5 +1,4 @@
-use super::{Folder, clrsim};
-use serde_json::Value;
+use super::*;
 
 #[track_caller]
 fn traced(args: &[&str]) -> String {

@@ -1,16 +1,8 @@
 //! Tests that calls of the runtime count as accesses to the threads that they examine or stop:
 //! otherwise searches leave out orders that matter.
 
-use super::executing_on;
-use crate::{
-    Choice, Contents, CurrentThread, Explorer, Footprint, HistoryDetail, Limits, Random, Search,
-    Setup, ThreadIndex,
-};
-use clr_codegen::Statement;
-use clr_runtime::generation::Generation;
-use clr_walker::profiling::{
-    HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, SnapshotRequest, TargetThread as _,
-};
+use super::*;
+use crate::Explorer;
 
 const MAIN: ThreadIndex = ThreadIndex(0);
 

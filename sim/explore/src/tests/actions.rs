@@ -1,22 +1,9 @@
 //! Tests of what code of the profiler can do: jumps, reports, nested calls, hooks and objects made late.
 
-use super::{count, executing, executing_on, function, nothing, on, verdict};
-use crate::{
-    Budget, CurrentThread, Explorer, Hazard, HistoryDetail, Limits, LockKind, Random, Setup,
-    TestedProcess, ThreadIndex, TurnEvent, Verdict, check,
-};
-use clr_codegen::{FunctionIndex, Program, Statement};
-use clr_runtime::Outcome;
-use clr_runtime::generation::Generation;
+use super::*;
+use crate::Explorer;
 use clr_runtime::profiling::HResult;
-use clr_walker::profiling::{
-    ProfilerInfo as _, SnapshotFlags, SnapshotFrame, SnapshotRequest, TargetThread as _,
-};
-use clr_world::ThreadStart;
 use clr_world::stubs::Hooks;
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
-use std::rc::Rc;
 
 const MAIN: ThreadIndex = ThreadIndex(0);
 

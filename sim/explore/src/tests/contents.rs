@@ -1,9 +1,6 @@
 //! Tests of searches that compare states by their contents.
 
-use super::{Load, all, nothing, search};
-use crate::{Budget, Exhaustive, Limits, Setup, ThreadIndex, Verdict};
-use std::cell::Cell;
-use std::rc::Rc;
+use super::*;
 
 /// Creates a value that is all that the profiler keeps.
 fn keep<T: Copy + Default + Into<u64> + 'static>(setup: &mut Setup<'_>) -> Rc<Cell<T>> {
@@ -204,7 +201,7 @@ fn join(setup: &mut Setup<'_>, threads: u32) {
 }
 
 /// A search takes no more histories than it has to: with at most two preemptions, loom 0.7 takes 46, 824 and 290 for
-/// programs like these (`tests/benches/peers/schedules`). A change that lowers a number may well be right.
+/// programs like these (`tests/benches/peers`). A change that lowers a number may well be right.
 #[test]
 fn searches_of_small_programs_take_few_histories() {
     let programs: [(&str, Box<Load<'_>>, [u64; 3]); 3] = [

@@ -1,8 +1,7 @@
 //! Tests that the number of histories is right, and that each is explored.
 
-use super::priorities::in_order;
-use super::{BTreeSet, Interleavings, all, check, count, nothing, search};
-use crate::{Budget, Setup, Strategy, ThreadIndex, Verdict};
+use super::*;
+use crate::tests::priorities::in_order;
 
 /// Loads threads that each take a lock `times` times; `which` assigns a lock to each thread.
 fn taking(which: &'static [usize], times: u32) -> impl Fn(&mut Setup<'_>) {

@@ -1,16 +1,9 @@
 //! Tests that the same seed gives the same histories, on every system and independent of earlier
 //! ones.
 
-use super::{executing, executing_on};
-use crate::{Budget, Ending, Explorer, HistoryDetail, Limits, Setup, Strategy, TestedProcess};
-use crate::{LockKind, ThreadIndex, TurnEvent};
-use clr_codegen::{RuntimeCall, RuntimeCallKind, Statement};
+use super::*;
+use crate::Explorer;
 use clr_machine::Fnv1a;
-use clr_runtime::generation::Generation;
-use clr_runtime::profiling::CallbackKind;
-use clr_walker::profiling::{
-    HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, SnapshotRequest, TargetThread,
-};
 use std::fmt::Write as _;
 
 /// Creates a process with threads that allocate and trigger GCs, a sampler that walks with the

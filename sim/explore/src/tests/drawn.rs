@@ -1,15 +1,8 @@
 //! Tests on small generated programs that searches of steps leave out no outcome.
 
-use super::{outcomes, outcomes_of};
-use crate::{
-    ConditionVariable, CurrentThread, EventObject, Exhaustive, Interleavings, ProfilerLock, Setup,
-    ThreadIndex, Verdict,
-};
-use clr_generate::{Choices as _, Seeded};
-use clr_walker::profiling::TargetThread as _;
+use super::*;
+use clr_generate::Choices as _;
 use clr_world::content::ContentHasher;
-use std::cell::RefCell;
-use std::rc::Rc;
 
 /// An action of a thread.
 #[derive(Clone, Copy, Debug)]

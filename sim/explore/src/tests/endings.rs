@@ -1,14 +1,9 @@
 //! Tests of the ends of histories: their limits, and who waits for whom when no thread can run.
 
-use super::kernels::{MAIN, ONE, THREE, TWO, begin, coroutine, only, wait};
-use super::nothing;
-use super::states::{build, kernel};
+use super::*;
+use crate::Explorer;
 use crate::deadlock::verdict;
-use crate::kernel::{State, Waiting};
-use crate::{
-    BlockReason, Edge, Ending, Explorer, HistoryDetail, Limits, LockName, ProfilerRule, Random,
-    Setup, ThreadIndex, Verdict,
-};
+use crate::tests::kernels::MAIN;
 
 /// Executes a history with this number of turns at most, before all threads get turns round-robin.
 fn limited(load: &super::Load<'_>, turns: u64) -> Ending {

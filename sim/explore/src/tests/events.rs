@@ -1,7 +1,7 @@
 //! Tests of the profiler's events, and of what a history records of waits.
 
-use super::{nothing, verdict};
-use crate::{Explorer, HistoryDetail, Limits, Random, Setup, ThreadIndex, TurnEvent, Verdict};
+use super::*;
+use crate::Explorer;
 
 const FIRST: ThreadIndex = ThreadIndex(0);
 

@@ -1,15 +1,6 @@
 //! Tests of exports that threads of the program call.
 
-use super::{function, on};
-use crate::{Budget, Setup, ThreadIndex, check};
-use clr_codegen::{
-    CallingConvention, CodeKind, Function, FunctionIndex, Program, RuntimeCall, RuntimeCallKind,
-    Statement,
-};
-use clr_runtime::generation::Generation;
-use clr_world::ThreadStart;
-use std::cell::RefCell;
-use std::rc::Rc;
+use super::*;
 
 const EXPORT: FunctionIndex = FunctionIndex(1);
 const OTHER: FunctionIndex = FunctionIndex(2);

@@ -1,7 +1,6 @@
 //! Tests of access sets: which accesses meet, and their texts.
 
-use crate::{Footprint, LockName, ThreadIndex};
-use clr_runtime::Lock;
+use super::*;
 
 const SINGLE: [Footprint; 8] = [
     Footprint::SUSPENSION,

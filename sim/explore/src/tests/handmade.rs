@@ -1,10 +1,6 @@
 //! Histories made by hand, for what describes histories.
 
-use crate::{
-    BlockReason, Edge, History, ThreadIndex, ThreadKind, ThreadStatus, ThreadSummary, Turn,
-    TurnEvent,
-};
-use clr_runtime::OsThreadId;
+use super::*;
 
 pub(crate) const MAIN: ThreadIndex = ThreadIndex(0);
 pub(crate) const WORKER: ThreadIndex = ThreadIndex(1);

@@ -1,14 +1,7 @@
 //! Tests of the hazards that verdicts are instances of.
 
-use super::handmade::{MAIN, SAMPLER, WORKER, edge, sampled};
+use super::*;
 use crate::profiler_ops::{CLAIMS, ESCAPES, REDIRECTS, UNTRUE, UNTRUE_SEED};
-use crate::{
-    BlockReason, Edge, Hazard, History, LockName, NoHazard, ProfilerRule, ThreadIndex, TurnEvent,
-    Verdict,
-};
-use clr_runtime::profiling::CallbackKind;
-use clr_runtime::{Lock, Outcome};
-use clr_walker::profiling::HResult;
 
 const WALK: &str = "DoStackSnapshot";
 const CALLS: TurnEvent = TurnEvent::Called(WALK, Some(WORKER));

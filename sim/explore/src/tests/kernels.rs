@@ -1,14 +1,7 @@
 //! Tests of which threads can run, and of waits, on states made by hand.
 
-use super::states::{activity, build, kernel};
-use crate::kernel::{Activity, Kernel, State, Thread, Waiting};
-use crate::lock::LockState;
-use crate::{
-    BlockReason, Edge, LockKind, LockName, ProfilerRule, ThreadIndex, ThreadKind, TurnEvent,
-    Verdict,
-};
-use clr_coroutine::{Id, Stacks, Yielder, scope};
-use clr_runtime::{Lock, Suspension, Wait};
+use super::*;
+use clr_coroutine::Yielder;
 
 /// The threads: one of the program, and three of the profiler.
 pub(super) const MAIN: usize = 0;

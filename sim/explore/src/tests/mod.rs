@@ -31,18 +31,37 @@ mod unwinding;
 mod verdicts;
 mod waiting;
 
-use super::{
-    Budget, Exhaustive, HistoryDetail, Interleavings, Limits, Report, Search, Setup, TestedProcess,
-    Verdict, check,
+use crate::check::Explorer;
+use crate::kernel::{Activity, Kernel, State, Thread, Waiting};
+use crate::lock::LockState;
+use crate::tests::handmade::{MAIN, SAMPLER, WORKER, edge, history, sampled};
+use crate::tests::kernels::{ONE, THREE, TWO, begin, coroutine, only, wait};
+use crate::tests::states::{activity, build, kernel};
+use crate::{
+    BlockReason, Budget, Choice, ConditionVariable, Contents, Coverage, CurrentThread, Edge,
+    Ending, EventObject, Exhaustive, Failure, Footprint, Guided, Hazard, History, HistoryDetail,
+    Interleavings, Limits, LockKind, LockName, NoHazard, NotALine, NotedHistory, NotingSearch, Pct,
+    ProfilerLock, ProfilerRule, Random, RemoteSearch, ReplaySearch, Report, ScheduleString, Search,
+    Setup, Strategy, TestedProcess, ThreadIndex, ThreadKind, ThreadStatus, ThreadSummary, Turn,
+    TurnEvent, Verdict, answer, check,
 };
-use super::{Ending, check::Explorer};
 use clr_codegen::{
     CallingConvention, CodeKind, Exit, Function, FunctionIndex, FunctionShape, Program, ReturnForm,
-    Statement,
+    RuntimeCall, RuntimeCallKind, Statement,
 };
+use clr_coroutine::{Id, Stacks, scope};
+use clr_generate::Seeded;
 use clr_runtime::generation::Generation;
+use clr_runtime::profiling::CallbackKind;
+use clr_runtime::{Lock, OsThreadId, Outcome, Suspension, Wait};
+use clr_walker::profiling::{
+    CodeRange, EventMask, HResult, ProfilerInfo as _, SnapshotCallback, SnapshotFlags,
+    SnapshotFrame, SnapshotRequest, StackRoot, TargetThread, ThreadId,
+};
 use clr_world::ThreadStart;
-use std::collections::BTreeSet;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 /// Creates a process without a program.
 fn nothing() -> TestedProcess {

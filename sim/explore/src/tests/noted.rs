@@ -1,10 +1,7 @@
 //! Tests that a search that learns from notes makes the same choices as one that has executed the histories.
 
-use super::nothing;
-use crate::{
-    Choice, Coverage, Ending, Exhaustive, Explorer, Guided, HistoryDetail, Limits, NotALine,
-    NotedHistory, NotingSearch, Pct, Random, RemoteSearch, Search, Setup, ThreadIndex, answer,
-};
+use super::*;
+use crate::Explorer;
 
 /// Maximum number of histories.
 const MOST: u64 = 200;

@@ -1,16 +1,8 @@
 //! Tests of condition variables, shared and reentrant locks, and of threads and locks that are made
 //! during a history.
 
-use super::{count, cycle, executing, outcomes, search, verdict};
-use crate::{
-    Budget, CurrentThread, Explorer, HistoryDetail, Limits, LockKind, Random, Search as _, Setup,
-    ThreadIndex, TurnEvent, Verdict, check,
-};
-use clr_codegen::Statement;
-use clr_runtime::OsThreadId;
-use clr_runtime::profiling::CallbackKind;
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use super::*;
+use crate::Explorer;
 
 /// Loads a thread that waits until another one is ready, and joins it. The other one changes the
 /// variable with or without the lock.

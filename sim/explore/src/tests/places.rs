@@ -1,9 +1,6 @@
 //! Places in the profiler's source, on its recorded stacks.
 
-use super::{nothing, search};
-use crate::check::Explorer;
-use crate::{Budget, HistoryDetail, Limits, Setup};
-use std::cell::Cell;
+use super::*;
 
 /// Returns the leaf of each thread's stack at the end of a deadlock of two locks.
 fn leaves(load: &super::Load<'_>) -> Vec<String> {

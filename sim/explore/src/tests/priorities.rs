@@ -1,9 +1,7 @@
 //! Tests of the probability bound of the search by priorities.
 
-use super::{Load, nothing};
-use crate::{Budget, Explorer, Setup, Strategy};
-use std::cell::RefCell;
-use std::rc::Rc;
+use super::*;
+use crate::Explorer;
 
 /// Returns the number of failing histories in a search by priorities, and the minimum that is
 /// expected: 1 of n·k^(d-1) for n threads and k turns, where k may be guessed twice too long; a

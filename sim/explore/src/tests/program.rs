@@ -1,18 +1,7 @@
 //! Tests of handlers on the program's threads, and of walks of these threads.
 
-use super::{cycle, executing};
-use crate::{BlockReason, CurrentThread, Setup, ThreadIndex, Verdict, check};
-use crate::{
-    Budget, Explorer, HistoryDetail, Limits, ProfilerLock, Random, TestedProcess, TurnEvent,
-};
-use clr_codegen::{RuntimeCall, RuntimeCallKind, Statement};
-use clr_runtime::profiling::CallbackKind;
-use clr_walker::profiling::{
-    HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, SnapshotRequest,
-};
-use clr_walker::profiling::{TargetThread as _, ThreadId};
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use super::*;
+use crate::Explorer;
 
 fn runtime(kind: RuntimeCallKind) -> Statement {
     Statement::Runtime(RuntimeCall { kind, target: None })

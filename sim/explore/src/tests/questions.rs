@@ -1,18 +1,7 @@
 //! Tests that calls of profiling methods under a schedule have the runtime's own answers, and effects.
 
-use super::executing_on;
-use crate::{
-    CurrentThread, Explorer, HistoryDetail, Limits, Random, Setup, ThreadIndex, TurnEvent,
-};
-use clr_codegen::Statement;
-use clr_runtime::generation::Generation;
-use clr_runtime::profiling::CallbackKind;
-use clr_runtime::{OsThreadId, Outcome};
-use clr_walker::profiling::{
-    CodeRange, EventMask, HResult, ProfilerInfo as _, TargetThread as _, ThreadId,
-};
-use std::cell::Cell;
-use std::rc::Rc;
+use super::*;
+use crate::Explorer;
 
 const MAIN: ThreadIndex = ThreadIndex(0);
 const NET9: Generation = Generation::Net9Unix;

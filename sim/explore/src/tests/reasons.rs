@@ -1,13 +1,6 @@
 //! Reasons of failed calls in recorded histories.
 
-use super::executing_on;
-use crate::check::Explorer;
-use crate::{HistoryDetail, Limits, Random, Setup, ThreadIndex, TurnEvent};
-use clr_codegen::{RuntimeCall, RuntimeCallKind, Statement};
-use clr_runtime::generation::Generation;
-use clr_walker::profiling::{
-    HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, SnapshotRequest, TargetThread as _,
-};
+use super::*;
 
 const MAIN: ThreadIndex = ThreadIndex(0);
 

@@ -1,7 +1,6 @@
 //! Tests of reports that are joined.
 
-use super::handmade::{MAIN, SAMPLER, WORKER, sampled};
-use crate::{Failure, ProfilerRule, Report, ScheduleString, Verdict};
+use super::*;
 
 fn failure(words: &str, number: u64, times: u64) -> Failure {
     let verdict = Verdict::Failed { by: MAIN, words: words.to_owned() };

@@ -1,15 +1,7 @@
 //! Tests of documented rules that a profiler breaks without harm.
 
-use super::executing_on;
-use crate::{
-    Budget, CurrentThread, Failure, Hazard, Limits, ProfilerRule as Rule, Setup, ThreadIndex, check,
-};
-use clr_codegen::Statement;
-use clr_runtime::generation::Generation;
-use clr_walker::profiling::{
-    HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, SnapshotRequest, TargetThread as _,
-};
-use std::collections::BTreeSet;
+use super::*;
+use crate::ProfilerRule as Rule;
 
 const MAIN: ThreadIndex = ThreadIndex(0);
 

@@ -1,11 +1,9 @@
 //! Tests of schedule strings.
 
-use super::{Load, executing, nothing, search};
+use super::*;
+use crate::Explorer;
 use crate::schedule_string::{ScheduleString, ScheduleStringError};
-use crate::{Budget, Explorer, HistoryDetail, Limits, Random, Search, Setup, ThreadIndex};
-use clr_codegen::{RuntimeCall, RuntimeCallKind, Statement};
-use clr_generate::{Choices, Seeded};
-use std::cell::Cell;
+use clr_generate::Choices;
 
 fn drawn(seed: u64) -> ScheduleString {
     let mut seeded = Seeded::new(seed);

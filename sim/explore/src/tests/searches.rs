@@ -1,11 +1,7 @@
 //! Tests of the choices that searches make, without a process.
 
+use super::*;
 use crate::search::State;
-use crate::{
-    Choice, Ending, Footprint, Guided, Interleavings, NotALine, Pct, Random, ReplaySearch,
-    ScheduleString, Search, Strategy, ThreadIndex,
-};
-use std::collections::BTreeSet;
 
 const fn threads<const N: usize>(numbers: [u32; N]) -> [ThreadIndex; N] {
     let mut threads = [ThreadIndex(0); N];

@@ -1,17 +1,7 @@
 //! Tests of signals that find a thread in a wait of the runtime.
 
-use super::{function, on};
-use crate::{
-    BlockReason, Budget, Explorer, Hazard, HistoryDetail, Limits, Random, Report, Search as _,
-    Setup, TestedProcess, ThreadIndex, TurnEvent, Verdict, check,
-};
-use clr_codegen::{
-    CallingConvention, CodeKind, Function, FunctionIndex, Program, RuntimeCall, RuntimeCallKind,
-    Statement,
-};
-use clr_runtime::generation::Generation;
-use clr_walker::profiling::ProfilerInfo as _;
-use clr_world::ThreadStart;
+use super::*;
+use crate::Explorer;
 
 const MAIN: ThreadIndex = ThreadIndex(0);
 

@@ -1,16 +1,8 @@
 //! Tests of the hash of the state that deadlocks depend on: what shows in it, and what does not.
 
-use super::function;
+use super::*;
 use crate::condition::ConditionState;
-use crate::kernel::{Activity, Kernel, State, Thread, Waiting};
-use crate::lock::LockState;
-use crate::{Footprint, LockKind, ThreadIndex, ThreadKind, TurnEvent};
-use clr_codegen::{FunctionIndex, Program, RuntimeCall, RuntimeCallKind, Statement};
-use clr_coroutine::{Id, Stacks, scope};
-use clr_runtime::generation::Generation;
-use clr_runtime::{Lock, OsThreadId, Suspension, Wait};
-use clr_world::{Build, StepEvent, ThreadStart};
-use std::collections::{BTreeMap, BTreeSet};
+use clr_world::{Build, StepEvent};
 
 /// Creates a program whose thread sleeps, which is preemptive, and allocates.
 pub(super) fn build() -> Build {

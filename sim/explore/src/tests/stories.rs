@@ -1,16 +1,9 @@
 //! Tests of the words in which a failed history is told.
 
-use super::handmade::{MAIN, SAMPLER, WORKER, edge, history, sampled};
+use super::*;
 use crate::story::{headline, story};
 use crate::timeline::Tone;
-use crate::{
-    BlockReason, Coverage, Edge, Failure, Hazard, History, LockName, ProfilerRule, Report,
-    ScheduleString, ThreadIndex, ThreadKind, ThreadStatus, TurnEvent, Verdict,
-};
 use clr_runtime::clause::Clause;
-use clr_runtime::profiling::CallbackKind;
-use clr_runtime::{Lock, Outcome};
-use clr_walker::profiling::HResult;
 
 const HEAP: LockName = LockName::Runtime(Lock::ProcessHeap);
 const NAMES: LockName = LockName::Profiler(0);

@@ -1,20 +1,10 @@
 //! Tests of threads as a profiler sees them, and as histories record them.
 
-use super::kernels::{MAIN as FIRST, ONE, TWO, begin, coroutine, only, wait};
-use super::states::{build, kernel};
-use super::{Load, count, executing, executing_on, nothing, search, verdict};
-use crate::kernel::Waiting;
-use crate::{
-    Budget, CurrentThread, Explorer, Footprint, History, HistoryDetail, Limits, LockName, Random,
-    Setup, ThreadIndex, Verdict, check,
-};
-use clr_codegen::Statement;
-use clr_runtime::OsThreadId;
-use clr_runtime::generation::Generation;
-use clr_runtime::profiling::CallbackKind;
+use super::*;
+use crate::Explorer;
+use crate::tests::kernels::MAIN as FIRST;
 use clr_walker::memory::Memory as _;
 use clr_walker::mixed::Policy;
-use clr_walker::profiling::{StackRoot, TargetThread as _, ThreadId};
 use std::sync::Arc;
 
 const MAIN: ThreadIndex = ThreadIndex(0);

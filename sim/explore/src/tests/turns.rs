@@ -1,12 +1,7 @@
 //! Tests of what a turn of the program accesses.
 
-use super::executing_on;
-use crate::{
-    Choice, Contents, Explorer, Footprint, HistoryDetail, Limits, Random, Search, ThreadIndex,
-    TurnEvent,
-};
-use clr_codegen::{RuntimeCall, RuntimeCallKind, Statement};
-use clr_runtime::generation::Generation;
+use super::*;
+use crate::Explorer;
 
 /// A search that records what each turn accesses.
 struct Noting {

@@ -1,12 +1,7 @@
 //! Tests that the remaining code is unwound at the end of a history: its destructors do not wait
 //! any more.
 
-use super::{Load, executing, search, verdict};
-use crate::{Budget, CurrentThread, EventObject, ProfilerLock, Setup, ThreadIndex, Verdict, check};
-use clr_codegen::Statement;
-use clr_walker::profiling::{ProfilerInfo as _, TargetThread as _};
-use std::cell::Cell;
-use std::rc::Rc;
+use super::*;
 
 /// Calls every operation that may wait when it is dropped.
 struct Tidies<'t, 'k, 'b> {

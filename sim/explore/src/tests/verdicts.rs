@@ -1,18 +1,7 @@
 //! Tests of the verdicts on histories in which threads wait forever.
 
-use super::{Load, cycle, executing, executing_on, nothing, search, verdict};
-use crate::check::Explorer;
-use crate::{
-    BlockReason, Budget, HistoryDetail, Limits, LockName, ProfilerRule, Setup, Strategy,
-    TestedProcess, ThreadIndex, Verdict, check,
-};
-use clr_codegen::Statement;
-use clr_runtime::generation::Generation;
-use clr_runtime::profiling::{CallbackKind, HResult};
-use clr_walker::profiling::{
-    ProfilerInfo as _, SnapshotCallback, SnapshotFlags, SnapshotRequest, TargetThread as _,
-};
-use std::collections::BTreeSet;
+use super::*;
+use clr_runtime::profiling::HResult;
 
 const fn thread(index: u32) -> ThreadIndex {
     ThreadIndex(index)

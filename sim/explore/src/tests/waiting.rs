@@ -1,12 +1,6 @@
 //! Tests of time: sleeping threads may wake early or late, and timed waits are patient.
 
-use super::{Load, cycle, executing, on, outcomes, search, verdict};
-use crate::{Budget, Limits, Setup, ThreadIndex, Turn, TurnEvent, Verdict, check};
-use clr_codegen::{Program, Statement};
-use clr_runtime::generation::Generation;
-use clr_walker::profiling::TargetThread as _;
-use std::cell::{Cell, RefCell};
-use std::rc::Rc;
+use super::*;
 
 /// Returns the outcomes of all histories, as the texts that the threads have logged.
 fn said<'p>(load: impl Fn(&mut Setup<'p>, Rc<RefCell<Vec<&'static str>>>) + 'p) -> Vec<String> {

@@ -2,6 +2,7 @@
 #![cfg(target_pointer_width = "64")]
 
 mod callbacks;
+mod com;
 mod events;
 mod external;
 mod header;

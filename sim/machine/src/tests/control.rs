@@ -1,6 +1,5 @@
 use super::*;
 use core::ops::ControlFlow;
-use iced_x86::code_asm::{dword_ptr, eax, ecx, ptr, qword_ptr, r15, rax, rbp, rbx, rcx, rdx, rsp};
 
 #[test]
 fn calls_and_returns_keep_the_stack() {

@@ -1,8 +1,4 @@
 use super::*;
-use iced_x86::code_asm::{
-    ah, al, ax, bh, bl, bx, byte_ptr, cl, cx, dh, dl, dword_ptr, dx, eax, ebx, ecx, edi, edx, esi,
-    ptr, qword_ptr, r8, r9, r10, r11, r12, rax, rbx, rcx, rdi, rdx, rsi, word_ptr,
-};
 
 const CF: u64 = 1;
 const ZF: u64 = 1 << 6;

@@ -1,7 +1,4 @@
 use super::*;
-use iced_x86::code_asm::{
-    al, byte_ptr, ecx, ptr, qword_ptr, rax, rbx, rcx, rdi, rdx, rsi, rsp, xmm0,
-};
 
 /// The code that a store puts in place of `inc rax`.
 const DEC_RAX: [u8; 3] = [0x48, 0xFF, 0xC8];

@@ -1,8 +1,4 @@
 use super::*;
-use iced_x86::code_asm::{
-    dword_ptr, eax, ecx, esi, ptr, qword_ptr, r8, rax, rbx, rcx, rdx, xmm0, xmm1, xmm2, xmm3, xmm4,
-    xmm5, xmmword_ptr,
-};
 
 #[test]
 fn moves_take_as_many_bytes_as_their_size() {

@@ -4,12 +4,14 @@ mod layouts;
 mod rules;
 mod written;
 
-use super::{FrameIdentities, FrameKind, FrameReader};
 use crate::Context;
+use crate::frame::{
+    FRAME_TOP, FrameFields, FrameIdentities, FrameKind, FrameReader, FrameShape, FrameWriter,
+};
 use crate::generation::{Generation, Os};
 use crate::words::Words;
 use clr_walker::memory::Unreadable;
-use clr_walker::registers::Gpr::{self, R12, R13, R14, R15, Rbp, Rbx, Rdi, Rsi};
+use clr_walker::registers::Gpr::{self, R12, R13, R14, R15, Rbp, Rbx, Rdi, Rsi, Rsp};
 
 /// Address of the Frame (VA).
 const AT: u64 = 0x1F_0000;

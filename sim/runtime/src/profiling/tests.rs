@@ -13,18 +13,22 @@ mod target;
 mod threads;
 mod waiting;
 
-use super::*;
 use crate::code_manager::{Block, CodeVersion, MethodIndex, RangeSection, StubKind};
 use crate::generation::Generation::{self, CoreClr31Windows};
 use crate::generation::Generations;
+use crate::profiling::{GcRequest, SimulatedThread, ThreadError, *};
 use crate::{
-    CallbackState, Method, MethodKind, Process, Profiler, Suspension, Thread, ThreadFields,
-    ThreadLife,
+    CallbackState, ContextSafety, FRAME_TOP, Lock, Method, MethodKind, Process, Profiler,
+    ProfilerStatus, Suspension, Thread, ThreadFields, ThreadLife, Wait,
 };
+use ProfilerCallback::{RuntimeThreadResumed, RuntimeThreadSuspended};
 use clr_machine::{Machine, Protection};
 use clr_walker::code_map::CodeRegion;
 use clr_walker::image::FunctionTable;
-use clr_walker::profiling::{CallError, FunctionId, ProfilerInfo, ReJitId, ThreadId};
+use clr_walker::profiling::{
+    CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, ProfilerInfo, ReJitId,
+    SnapshotFlags, StackRoot, TargetThread as _, ThreadContext, ThreadId,
+};
 use core::cell::RefCell;
 
 /// Base of the code heap (VA).

@@ -1,7 +1,6 @@
 //! Tests of generated values that print as texts.
 
-use crate::{AsText, HasText, Scenario};
-use clr_generate::{Seeded, Size, program, synthetic_call, world_case};
+use super::*;
 
 /// Returns what a message prints of a value that has a text.
 fn printed<T: HasText>(value: T) -> String {

@@ -1,8 +1,7 @@
 //! Tests of blessing: expectations are rewritten in place.
 
-use super::parse;
-use crate::{Results, SnapshotReport, WalkReport, bless};
-use clr_runtime::generation::Generation;
+use super::*;
+use crate::bless;
 
 /// Blesses the results of the scenario itself.
 fn blessed(text: &str) -> String {

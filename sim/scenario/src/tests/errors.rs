@@ -1,8 +1,6 @@
 //! Tests of messages: position, problem, and allowed values.
 
-use super::parse;
-use crate::keywords::Keyword as _;
-use crate::{LineColumn, ProfilerMethod, Scenario, ScenarioError};
+use super::*;
 use core::fmt::Write as _;
 use miette::{Diagnostic, NarratableReportHandler};
 

@@ -1,10 +1,8 @@
 //! Tests of explanations of the calls of texts.
 
-use super::parse;
-use crate::{LineColumn, RunOnError, Scenario, SourceMap};
+use super::*;
 use clr_runtime::clause::Clause;
 use clr_runtime::explain::{Topic, deciding, parting};
-use clr_runtime::generation::Generation;
 
 const TEXT: &str = r#"
 function "App.Main" kind="jit" { body { new; p-invoke "Lib.Sleep" } }

@@ -1,7 +1,6 @@
 //! Tests of the formatter: it keeps the content of a text.
 
-use super::{EVERYTHING, parse};
-use crate::format_text;
+use super::*;
 
 /// Formats a text. Formatting the result again does not change it, and it has the same meaning.
 fn format(text: &str) -> String {

@@ -1,9 +1,6 @@
 //! Tests of texts of synthetic threads.
 
-use super::parse;
-use crate::{PlacedStack, Scenario, SnapshotDifference, SnapshotReport};
-use clr_generate::{Seeded, synthetic_call};
-use clr_runtime::generation::Generations;
+use super::*;
 
 /// Every generated synthetic thread can be expressed as a text and is restored from it.
 #[test]

@@ -1,12 +1,9 @@
 //! Tests of texts of generated programs.
 
-use super::round_trip;
+use super::*;
 use crate::reference_check::is_as_modelled;
-use crate::{Scenario, StopAt};
 use clr_generate::world::{By, WorldCall};
-use clr_generate::{Seeded, world_case};
 use clr_runtime::Outcome;
-use clr_runtime::profiling::HResult;
 use clr_walker::profiling::SnapshotFlags;
 
 /// Number of cases.

@@ -1,15 +1,11 @@
 //! Tests that the grammar's document agrees with the codecs.
 
-use super::{DOCUMENT, examples, parse, round_trip};
+use super::*;
 use crate::document::Node;
 use crate::grammar::{Args, Kind, Level, NodeRule};
-use crate::keywords::{Keyword, REGISTERS, SAVED, SLOTS};
 use crate::mixed::MixedFrameKind;
 use clr_codegen::RuntimeCallKind;
 use clr_runtime::FrameKind;
-use clr_runtime::profiling::CallbackKind;
-use clr_walker::registers::Gpr;
-use std::collections::BTreeSet;
 
 /// Returns the heading of a level in the document.
 fn heading(level: Level) -> &'static str {

@@ -1,8 +1,7 @@
 //! Tests with text that no person would write.
 
-use super::{EVERYTHING, STACK, examples};
+use super::*;
 use crate::grammar::MAX_TEXT;
-use crate::{LineColumn, ProblemKind, Scenario, ScenarioError, SyntaxError, format_text};
 
 fn first(text: &str) -> ProblemKind {
     Scenario::parse(text).unwrap_err().problems()[0].kind.clone()

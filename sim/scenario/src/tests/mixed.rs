@@ -1,8 +1,7 @@
 //! Tests of mixed walks in texts: execution, comparison with the expectation, and blessing.
 
-use super::parse;
-use crate::{MixedClaim, MixedDifference, MixedReport, Results, bless};
-use clr_runtime::generation::Generation;
+use super::*;
+use crate::bless;
 
 /// A helper with a Frame, called by a stub; the walker must unwind both to reach the seed.
 const STACK: &str = "stack {

@@ -21,7 +21,21 @@ mod snapshot;
 mod upgrade;
 mod walk;
 
-use super::Scenario;
+use crate::keywords::{Keyword, REGISTERS, SAVED, SLOTS};
+use crate::{
+    AsText, ContextRules, Expectation, ExpectedFrame, FoundEnd, FoundFrameReport, FoundWalk,
+    HasText, LineColumn, MixedClaim, MixedDifference, MixedReport, NotReached, Parent, PlacedStack,
+    ProblemKind, ProfilerMethod, Results, RunOnError, Scenario, ScenarioError, ScenarioThread,
+    ShadowStackDifference, SnapshotDifference, SnapshotReport, SnapshotResult, SourceMap, Stop,
+    StopAt, StopReport, StopResult, SyntaxError, UnwindDifference, WalkEnd, WalkReport,
+    format_text, upgrade_text,
+};
+use clr_generate::{Choices, Seeded, Size, program, synthetic_call, world_case};
+use clr_runtime::generation::{Generation, Generations};
+use clr_runtime::profiling::{CallbackKind, HResult};
+use clr_walker::registers::Gpr;
+use clr_walker::unwind::{Position, Rules, Trust, UnwindError};
+use std::collections::BTreeSet;
 
 /// A text with all nodes of programs.
 const EVERYTHING: &str = include_str!("everything.kdl");

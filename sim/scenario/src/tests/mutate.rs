@@ -1,8 +1,6 @@
 //! Tests of mutants.
 
-use crate::{Parent, Scenario};
-use clr_generate::{Choices, Seeded};
-use std::collections::BTreeSet;
+use super::*;
 
 /// Returns every sixth text of the gallery.
 fn texts() -> Vec<Parent> {

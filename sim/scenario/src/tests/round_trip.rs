@@ -1,12 +1,8 @@
 //! Tests that printed texts parse to the same scenario.
 
-use super::{EVERYTHING, STACK, parse, round_trip};
-use crate::keywords::Keyword;
-use crate::{Expectation, ExpectedFrame, Scenario, ScenarioThread, Stop, StopAt, WalkEnd};
+use super::*;
 use clr_codegen::{EntryForm, FunctionIndex, Program};
-use clr_generate::{Choices, Seeded, Size, minimize, program};
-use clr_walker::registers::Gpr;
-use clr_walker::unwind::{Rules, Trust};
+use clr_generate::minimize;
 
 #[test]
 fn everything_round_trips() {

@@ -1,10 +1,6 @@
 //! Tests of the results at stops.
 
-use super::parse;
-use crate::{
-    FoundEnd, NotReached, SourceMap, StopReport, StopResult, UnwindDifference, WalkReport,
-};
-use clr_walker::registers::Gpr;
+use super::*;
 
 /// Two functions, an interrupt handler, and a loop; the stops are appended.
 const PROGRAM: &str = "

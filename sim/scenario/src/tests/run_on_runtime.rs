@@ -1,8 +1,6 @@
 //! Tests of calls at the stops of programs.
 
-use super::parse;
-use crate::RunOnError;
-use clr_runtime::generation::Generation;
+use super::*;
 
 const ALLOCATION: &str = r#"
 function "App.Main" kind="jit" { body { call "App.Foo" } }

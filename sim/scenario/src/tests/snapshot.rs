@@ -1,10 +1,6 @@
 //! Tests of snapshots of stacks placed by hand.
 
-use super::parse;
-use crate::{ContextRules, FoundFrameReport, SnapshotDifference, SnapshotReport, SnapshotResult};
-use clr_runtime::generation::Generation;
-use clr_runtime::profiling::HResult;
-use clr_walker::registers::Gpr;
+use super::*;
 
 /// A stack with a helper on top: the walk is refused without a seed, and made with one.
 const BARRIER: &str = r#"

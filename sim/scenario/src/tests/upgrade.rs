@@ -1,7 +1,6 @@
 //! Tests of upgrades: texts as they were written for earlier versions of the format.
 
-use super::parse;
-use crate::{Scenario, upgrade_text};
+use super::*;
 
 /// As a text of the gallery was, before a claim got another name.
 const OLD: &str = r#"function "running" kind="jit" { body { work 4; }; } // "running" here is a name

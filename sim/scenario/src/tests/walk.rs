@@ -1,15 +1,12 @@
 //! Tests of differences from the shadow stack: correct walks, changed by hand.
 
-use super::parse;
+use super::*;
 use crate::walk::Start;
-use crate::{FoundEnd, FoundWalk, ShadowStackDifference};
 use clr_codegen::execution::{BASE, Execution};
 use clr_codegen::shadow_stack::CallerState;
 use clr_walker::cfi::CfiTable;
 use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
 use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
-use clr_walker::registers::Gpr;
-use clr_walker::unwind::{Position, Rules, UnwindError};
 
 const TEXT: &str = "
 function \"main\" { body { call \"middle\" } }

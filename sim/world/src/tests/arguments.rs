@@ -1,17 +1,6 @@
 //! Arguments of callbacks: the method, the object and the handle that they are about.
 
-use super::exceptions::{call, clause, managed, throw};
-use super::handlers::{observed, run};
-use super::{function, kinds, runtime};
-use crate::{Build, CallbackArguments, StepEvent, ThreadStart, World};
-use clr_codegen::{
-    CallTarget, CodeKind, EhClauseKind, Function, FunctionIndex, Program, RuntimeCallKind as Call,
-    Statement,
-};
-use clr_runtime::generation::Generation;
-use clr_runtime::profiling::{CallbackKind, ProfilerCallback, SuspensionReason};
-use clr_walker::profiling::FunctionId;
-use std::collections::BTreeMap;
+use super::*;
 
 /// Returns the name of a method, or nothing for none.
 fn named(world: &World<'_>, function: FunctionId) -> String {

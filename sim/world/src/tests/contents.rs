@@ -1,16 +1,9 @@
 //! Tests of hashes of what determines the next step of a thread.
 
-use super::{function, runtime};
+use super::*;
 use crate::content::ContentHasher;
-use crate::{Build, ThreadStart, World};
-use clr_codegen::{CallForm, CodeKind, FunctionIndex, Program, RuntimeCallKind as Kind, Statement};
 use clr_machine::PAGE_SIZE;
-use clr_runtime::generation::Generation;
-use clr_runtime::{Lock, OsThreadId};
-use clr_walker::memory::Memory as _;
-use clr_walker::registers::Gpr;
 use core::hash::Hasher as _;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns the hash of what `write` writes.
 fn hash(write: impl Fn(&mut ContentHasher)) -> u64 {

@@ -1,19 +1,9 @@
 //! Walks at every instruction of programs that use every way through the runtime, compared with the
 //! shadow stack.
 
-use super::kinds::program;
-use super::{Callback, NOBODY as PROFILER, callbacks};
-use crate::stubs::{Hooks, Identity, Shared};
-use crate::{Activation, Build, StepEvent, ThreadStart, World};
-use clr_codegen::{CallingConvention, FunctionIndex, Primitive, RuntimeCallKind, Statement};
-use clr_runtime::Context;
-use clr_runtime::generation::Generation;
-use clr_runtime::thread::ThreadObject;
-use clr_runtime::{MethodKind, OsThreadId};
-use clr_walker::profiling::{HResult, ProfilerInfo as _};
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::Position;
-use std::collections::BTreeMap;
+use super::*;
+use crate::tests::NOBODY as PROFILER;
+use clr_codegen::{CallingConvention, Primitive};
 
 /// A managed frame as it was reported.
 #[derive(Debug)]

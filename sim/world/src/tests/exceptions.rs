@@ -1,20 +1,11 @@
 //! Exceptions, compared with a direct interpretation of the programs.
 
-use super::reference::Reference;
-use super::{function, runtime};
-use crate::{Build, StepEvent, ThreadStart, World};
-use clr_codegen::{
-    CallForm, CodeKind, EhClause, EhClauseKind, FrameRegister, FrameSet, Function, FunctionIndex,
-    Program, RuntimeCallKind, Statement,
-};
+use super::*;
+use crate::tests::reference::Reference;
+use RuntimeCallKind::Rethrow;
+use clr_codegen::{FrameRegister, FrameSet};
 use clr_machine::SplitMix64;
-use clr_runtime::generation::Generation;
-use clr_runtime::thread::ThreadObject;
-use clr_runtime::{ExceptionState, FRAME_TOP};
-use clr_walker::registers::Gpr;
-use std::collections::BTreeMap;
-
-use RuntimeCallKind::{ClassConstructor, NullDereference, Raise, ReflectionCall, Rethrow};
+use clr_runtime::ExceptionState;
 
 pub(super) fn managed(name: &str, kind: CodeKind, body: Vec<Statement>) -> Function {
     let mut function = function(name, kind, body);

@@ -1,18 +1,6 @@
 //! Walks during exception handling, compared with the contract and with observations.
 
-use super::exceptions::{call, clause, managed, throw};
-use super::{Callback, callbacks, runtime, walk};
-use crate::{Build, StepEvent, ThreadStart, World};
-use clr_codegen::{CodeKind, EhClauseKind, FunctionIndex, Program, RuntimeCallKind, Statement};
-use clr_runtime::Context;
-use clr_runtime::OsThreadId;
-use clr_runtime::generation::{Generation, Generations, Os};
-use clr_runtime::profiling::CallbackMode;
-use clr_walker::registers::Registers;
-use clr_walker::unwind::Position;
-use std::collections::BTreeMap;
-
-use RuntimeCallKind::{New, NullDereference, Raise};
+use super::*;
 
 const SECOND_PASS: &str = "CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX";
 const ROOT: &str = "*CallDescrWorkerInternal S_OK";

@@ -1,13 +1,7 @@
 //! Hooks and their methods.
 
-use super::exceptions::managed;
-use crate::stubs::Hooks;
-use crate::{Build, HookKind, StepEvent, ThreadStart};
-use clr_codegen::{
-    CallForm, CodeKind, Exit, Function, FunctionIndex, Program, Statement, TailCallForm,
-};
-use clr_runtime::generation::Generation;
-use std::collections::BTreeMap;
+use super::*;
+use clr_codegen::TailCallForm;
 
 /// Each method's hooks come in order, with the method: entered, left, left by a tail call.
 #[test]

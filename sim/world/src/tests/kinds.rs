@@ -1,13 +1,6 @@
 //! Every way through the runtime on its own: results of walks in its callbacks.
 
-use super::{function, runtime, walk, walk_by};
-use crate::stubs::Hooks;
-use crate::{Build, StepEvent, ThreadStart};
-use clr_codegen::{CallTarget, CodeKind, FunctionIndex, Program, RuntimeCallKind, Statement};
-use clr_runtime::generation::Generation;
-use clr_walker::profiling::EventMask;
-use core::fmt::Write as _;
-use std::collections::BTreeMap;
+use super::*;
 
 /// Creates a program in which `App.Main`, or `Lib.Run` called by it, reaches a target in that way.
 pub(super) fn program(kind: RuntimeCallKind) -> Program {

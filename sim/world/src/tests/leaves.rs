@@ -1,16 +1,7 @@
 //! Walks from each kind of unmanaged leaf: the table of contract §4.1, row by row.
 
-use super::kinds::program;
-use super::{walk, walk_by};
-use crate::{Build, StepEvent, ThreadStart, World};
-use clr_codegen::{FunctionIndex, RuntimeCallKind as Call};
-use clr_runtime::generation::{Generation, Generations};
-use clr_runtime::thread::ThreadObject;
-use clr_runtime::{FRAME_TOP, FrameKind};
-use clr_walker::memory::Memory as _;
-use clr_walker::profiling::{HResult, ProfilerInfo as _};
-use clr_walker::unwind::Position;
-use std::collections::BTreeMap;
+use super::*;
+use Walk::{Full, Lost, Refused};
 
 /// The result of a walk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,7 +13,6 @@ enum Walk {
     /// UNMANAGED_CTX.
     Refused,
 }
-use Walk::{Full, Lost, Refused};
 
 /// The generations that a row of the table is about.
 #[derive(Clone, Copy, PartialEq, Eq)]

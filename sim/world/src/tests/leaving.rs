@@ -1,12 +1,6 @@
 //! Exceptions that leave managed code for native code of the runtime (C-166).
 
-use super::exceptions::{call, clause, managed, throw};
-use super::handlers::in_callbacks;
-use super::{runtime, walk};
-use clr_codegen::{CodeKind, EhClauseKind, Program, RuntimeCallKind, Statement};
-use clr_runtime::generation::Generation;
-
-use RuntimeCallKind::{ClassConstructor, Raise, ReflectionCall};
+use super::*;
 
 const ROOT: &str = "*CallDescrWorkerInternal S_OK";
 const REFUSED: &str = "CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX";

@@ -1,16 +1,8 @@
 //! Locks of the runtime and the process, and waits between threads.
 
-use super::{NOBODY, function, runtime};
-use crate::{Build, ProcessEnd, StepEvent, ThreadStart, World};
-use clr_codegen::{CodeKind, FunctionIndex, Program, RuntimeCallKind as Kind, Statement};
-use clr_machine::Machine;
-use clr_runtime::Outcome;
-use clr_runtime::generation::Generation;
-use clr_runtime::profiling::{CallbackKind, ProfilerCallback, SnapshotRequest};
-use clr_runtime::{Lock, OsThreadId, Profiler, Runtime, Suspension, ThreadLife, Wait};
-use clr_walker::profiling::{CallError, ProfilerInfo as _};
+use super::*;
+use clr_runtime::{Profiler, Runtime, Wait};
 use core::cell::RefCell;
-use std::collections::BTreeMap;
 
 /// Creates one thread for each statement, which does nothing else; native threads are called by a
 /// P/Invoke.

@@ -1,15 +1,6 @@
 //! The parts and modes of the runtime's own exception handling.
 
-use super::exceptions::{call, clause, managed, throw};
-use super::handlers::{in_callbacks, observed, registers_of, shape, snapshot};
-use super::walk;
-use crate::stubs::{Hooks, RuntimeFunction, Shared};
-use crate::{Build, StepEvent, ThreadStart, World, WorldError};
-use clr_codegen::{CodeKind, EhClauseKind, FunctionIndex, Program, RuntimeCallKind, Statement};
-use clr_runtime::generation::{Generation, Generations, Os};
-use std::collections::{BTreeMap, BTreeSet};
-
-use RuntimeCallKind::{New, NullDereference, Raise};
+use super::*;
 
 const ROOT: &str = "*CallDescrWorkerInternal S_OK";
 

@@ -1,18 +1,10 @@
 //! Walks in the middle of programs that use every way through the runtime, compared with the reference model.
 
-use super::handlers::observed;
-use super::kinds::program;
-use super::{Callback, NOBODY, callbacks};
+use super::*;
 use crate::reference::{
     ActivationCode, CallFacts, CallerKind, ExpectedReport, ProgramFacts, ThreadFacts, expected,
 };
-use crate::{Build, StepEvent, ThreadStart, World};
-use clr_codegen::{FunctionIndex, Program, RuntimeCallKind};
-use clr_runtime::generation::Generation;
-use clr_runtime::profiling::{HResult, SnapshotRequest};
-use clr_runtime::{Context, OsThreadId, Outcome, Process, Suspension};
-use clr_walker::profiling::{SnapshotFlags, ThreadId};
-use std::collections::{BTreeMap, BTreeSet};
+use clr_runtime::profiling::HResult;
 
 /// Number of instructions between walks.
 const EVERY: usize = 7;

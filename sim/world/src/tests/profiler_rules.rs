@@ -1,10 +1,7 @@
 //! Tests of the profiler rules for suspended threads.
 
-use crate::synthetic::{NATIVE_WALKER, SELF, SyntheticThread};
-use clr_runtime::generation::Generation;
-use clr_runtime::profiling::SimulatedThread;
-use clr_runtime::{Outcome, ProfilerAction, RuleViolation};
-use clr_walker::profiling::{ProfilerInfo, TargetThread};
+use super::*;
+use clr_runtime::{ProfilerAction, RuleViolation};
 
 /// A profiler action: of its own code, or a call of a method of the runtime.
 type Act = dyn Fn(&dyn Fn(ProfilerAction), &dyn ProfilerInfo<Fatal = Outcome>);

@@ -1,8 +1,6 @@
 //! A reference interpreter of programs with exceptions: it executes the statements one by one.
 
-use clr_codegen::{
-    EhClause, EhClauseKind, FunctionIndex, Program, RuntimeCall, RuntimeCallKind, Statement,
-};
+use super::*;
 
 /// The reason why a body is left before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

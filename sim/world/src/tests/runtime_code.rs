@@ -1,12 +1,7 @@
 //! The runtime's own code in programs of each generation: its functions, their use of the stack, and the functions that they
 //! call.
 
-use super::kinds::program;
-use crate::stubs::{Expanded, Hooks, expand};
-use clr_codegen::{Function, RuntimeCallKind, Statement};
-use clr_runtime::generation::Generation;
-use core::fmt::Write as _;
-use std::collections::{BTreeMap, BTreeSet};
+use super::*;
 
 /// Writes the calls of statements by the names of their targets, and other statements by their kinds.
 fn write_body(body: &[Statement], names: &[Function], line: &mut String) {

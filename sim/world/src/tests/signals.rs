@@ -1,12 +1,6 @@
 //! Handlers of the profiler that interrupt a thread.
 
-use super::{callbacks, function, runtime};
-use crate::{Build, SIGNAL_FRAME_SIZE, SignalError, SignalStack, StepEvent, ThreadStart, World};
-use clr_codegen::{CallForm, CodeKind, FunctionIndex, Program, RuntimeCallKind as Kind, Statement};
-use clr_runtime::Context;
-use clr_runtime::generation::Generation;
-use clr_walker::memory::Memory as _;
-use std::collections::BTreeMap;
+use super::*;
 
 fn program() -> Program {
     Program {

@@ -1,18 +1,7 @@
 //! Threads that are stopped while another one collects.
 
-use super::{function, runtime, walk};
-use crate::{Build, StepEvent, StopBy, ThreadStart, World};
-use clr_codegen::{CodeKind, FunctionIndex, Program, RuntimeCallKind, Statement};
-use clr_runtime::generation::{Generation, Generations};
-use clr_runtime::profiling::CallbackKind;
-use clr_runtime::thread::ThreadObject;
-use clr_walker::memory::Memory as _;
-use clr_walker::profiling::{
-    CallError, HResult, ProfilerInfo, SnapshotCallback, SnapshotFlags, SnapshotFrame,
-    SnapshotRequest,
-};
-use core::fmt::Write as _;
-use std::collections::BTreeMap;
+use super::*;
+use clr_walker::profiling::SnapshotRequest;
 
 /// Creates two threads: one collects; the other one only computes, or is in a P/Invoke.
 fn program() -> Program {

@@ -1,14 +1,7 @@
 //! Code and threads of synthetic processes.
 
-use crate::synthetic::{
-    CODE, MANAGED_WALKER, MAX_OFFSET, NATIVE_WALKER, SELF, SIZE, SyntheticError, SyntheticProcess,
-    SyntheticThread,
-};
+use super::*;
 use clr_runtime::code_manager::Funclet;
-use clr_runtime::generation::Generation;
-use clr_runtime::{FrameKind, Process, ThreadLife};
-use clr_walker::memory::Memory as _;
-use clr_walker::registers::Gpr;
 
 fn thread() -> SyntheticThread {
     SyntheticThread::new(Generation::CoreClr31Windows)

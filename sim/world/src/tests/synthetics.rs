@@ -1,10 +1,6 @@
 //! Synthetic threads: their labels, names and code.
 
-use crate::synthetic::{SELF, SIZE, SyntheticError, SyntheticThread};
-use clr_runtime::FrameKind;
-use clr_runtime::generation::Generation;
-use clr_walker::memory::Memory as _;
-use clr_walker::profiling::FunctionId;
+use super::*;
 
 /// Creates a thread that allocates: a method calls itself, and a helper with a Frame.
 fn allocating() -> SyntheticThread {

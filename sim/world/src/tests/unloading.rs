@@ -1,21 +1,9 @@
 //! Unloading of code, writers of the code manager's tables, handles, and a server GC.
 
-use super::{NOBODY, function, runtime, walk, walk_by};
-use crate::stubs::{Shared, method_id};
-use crate::{Build, StepEvent, ThreadStart, World, WorldError};
-use clr_codegen::{CodeKind, FunctionIndex, Program, RuntimeCallKind as Call, Statement};
-use clr_machine::Machine;
-use clr_runtime::Outcome;
-use clr_runtime::generation::{Family, Generation, Generations, Product, Version};
-use clr_runtime::profiling::{self, CallbackKind as Kind};
-use clr_runtime::thread::ThreadObject;
-use clr_runtime::{MethodKind, OsThreadId, Suspension};
-use clr_walker::profiling::{
-    CallError, FunctionId as MethodId, HResult, ProfilerInfo as _, SnapshotFlags,
-};
-use std::collections::BTreeMap;
-
+use super::*;
 use Generation::CoreClr31Unix;
+use clr_runtime::profiling::CallbackKind as Kind;
+use clr_walker::profiling::FunctionId as MethodId;
 
 /// Creates a program: `App.Main` calls `App.Plugin`, has it unloaded, and continues; `App.Busy`
 /// calls it too.

@@ -1,15 +1,7 @@
 //! Threads, methods and states of a world.
 
-use super::{NOBODY, function, runtime};
-use crate::stubs::method_id;
-use crate::{Build, ProcessEnd, StepEvent, ThreadStart, World};
-use clr_codegen::{CodeKind, FunctionIndex, Program, RuntimeCallKind as Call, Statement};
-use clr_runtime::generation::Generation;
-use clr_runtime::profiling::CallbackKind;
-use clr_runtime::thread::ThreadObject;
-use clr_runtime::{FRAME_TOP, OsThreadId, Process, Suspension, THREAD_OBJECT_SIZE};
-use clr_walker::profiling::FunctionId;
-use std::collections::{BTreeMap, BTreeSet};
+use super::*;
+use clr_runtime::THREAD_OBJECT_SIZE;
 
 const MAIN: ThreadStart = ThreadStart::Managed(FunctionIndex(0));
 

@@ -1,17 +1,10 @@
 //! Tests that neither a walk nor a snapshot allocates.
 
-use allocation_counter::measure;
-use clr_recording::vectors::win64::{Vector, VectorFile};
-use clr_recording::vectors::{DECOMPRESSED_LIMIT, decompress};
-use clr_runtime::FrameKind;
-use clr_runtime::Outcome;
+use super::*;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::{HResult, SimulatedThread, SnapshotRequest};
-use clr_walker::code_map::CodeMap;
-use clr_walker::image::pe::PeImage;
-use clr_walker::memory::Segments;
+use clr_runtime::{FrameKind, Outcome};
 use clr_walker::mixed::{FrameKind as Kind, MixedFrame, Policy, SignalVeto, WalkBuffer, Walker};
-use clr_walker::unwind::{Cache, Position, Rules, Unwinder};
 use clr_world::synthetic::{NATIVE_WALKER, SELF, SyntheticThread};
 use std::hint::black_box;
 

@@ -1,11 +1,9 @@
 //! Handlers and filters, called as by a runtime. Their frames are unwound correctly at each
 //! instruction, they return what they should, and after a catch the program continues.
 
-use clr_generate::{Seeded, Size, program};
-use clr_scenario::Scenario;
-use clr_tests::every_instruction::Failure;
+use super::*;
+use clr_tests::first_seed;
 use clr_tests::funclets::{Called, FuncletFailure, call_all};
-use clr_tests::{cases, first_seed};
 
 const LIMIT: u64 = 2_000;
 

@@ -4,12 +4,9 @@
 #[path = "../../../../walker/tests/it/jitted/recording.rs"]
 mod recording;
 
-use clr_machine::{Machine, PAGE_SIZE, Protection};
-use clr_walker::code_map::CodeMap;
-use clr_walker::image::RuntimeFunction;
+use super::*;
+use clr_machine::{PAGE_SIZE, Protection};
 use clr_walker::jitted::{CodeHeaderLayout, JittedMethod};
-use clr_walker::registers::{Convention, Gpr, Registers};
-use clr_walker::unwind::{Position, Unwinder};
 use recording::Recording;
 
 const STACK: u64 = 0x10_0000;

@@ -1,13 +1,7 @@
 //! The linter against generated programs: what it finds is what the generator made wrong.
 
-use clr_codegen::{CallingConvention, LinkedProgram};
-use clr_generate::{Seeded, Size, program};
+use super::*;
 use clr_lint::{Linter, Report, Subject};
-use clr_tests::cases;
-use clr_walker::code_map::CodeMap;
-use clr_walker::image::macho::MachoImage;
-use clr_walker::registers::Convention;
-use clr_walker::unwind::Position;
 use core::num::NonZeroUsize;
 
 /// Judges each image and code heap of a program, and calls `check` with the report and the base.

@@ -7,10 +7,8 @@
     reason = "the methods themselves are not for all lifetimes"
 )]
 
-use clr_codegen::{CallingConvention, Program};
-use clr_generate::{Size, programs};
-use clr_scenario::Scenario;
-use clr_tests::every_instruction::{Failure, ReferenceUnwinder, walk};
+use super::*;
+use clr_generate::programs;
 use clr_tests::{dwarf, mutants};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use std::cell::Cell;

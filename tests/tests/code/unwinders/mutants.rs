@@ -1,18 +1,9 @@
 //! Tests of the second unwinder: it is right without a bug, and wrong with each one.
 
-use clr_recording::vectors::fuzz::{self, FuzzFile, FuzzMemory, FuzzRecord, stack_word};
+use super::*;
 use clr_recording::vectors::replay::{fuzz_functions, fuzz_image};
-use clr_recording::vectors::win64::{Vector, VectorFile};
-use clr_recording::vectors::{DECOMPRESSED_LIMIT, decompress};
 use clr_tests::mutants::{Bug, Unwinder};
-use clr_tests::{cases, oracle_images};
-use clr_walker::code_map::{CodeMap, CodeRegion};
-use clr_walker::image::FunctionTable;
-use clr_walker::image::pe::PeImage;
-use clr_walker::memory::{Memory, Segments, Unreadable};
-use clr_walker::registers::{Convention, Gpr, Registers};
-use clr_walker::unwind::{self, Position};
-use std::collections::BTreeSet;
+use clr_tests::oracle_images;
 
 const NAMES: [&str; 5] = ["asm_raw", "clang_O2", "clang_O2_lld", "cpp_gcc_O2", "gcc_O2"];
 

@@ -1,13 +1,8 @@
 //! Random functions of UNWIND_INFO version 3: the walker and the second reader agree on them.
 
-use clr_recording::vectors::fuzz::{FuzzMemory, IMAGE_BASE, STACK, stack_word};
+use super::*;
 use clr_tests::fragments::{self, Image};
-use clr_tests::{cases, mutants};
-use clr_walker::code_map::{CodeMap, CodeRegion};
-use clr_walker::image::FunctionTable;
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::{Cache, Position, Trust, Unwinder};
-use std::collections::BTreeMap;
+use clr_tests::mutants;
 
 /// Returns numbers below N, the same in each run.
 fn random() -> impl FnMut(usize) -> usize {

@@ -1,13 +1,7 @@
 //! Replays of every recorded unwind of the fixtures.
 
-use clr_recording::vectors::fuzz::{FuzzFile, FuzzRecord};
+use super::*;
 use clr_recording::vectors::replay::{Quantity, VectorReplay, VectorVerdict, run_fuzz_record};
-use clr_recording::vectors::win64::{Vector, VectorFile, VectorKind};
-use clr_recording::vectors::{DECOMPRESSED_LIMIT, UnwindStatus, decompress};
-use clr_walker::image::pe::PeImage;
-use clr_walker::memory::Segments;
-use clr_walker::registers::Gpr;
-use clr_walker::unwind::{Position, Rules, Trust, Unwinder};
 
 /// An image, with its vectors decompressed.
 struct Recording {

@@ -1,8 +1,7 @@
 //! Failures reported by users: each public thread that a simulator can reproduce has its fixture.
 
-use crate::gallery::gallery;
-use clr_runtime::profiling::HResult;
-use clr_scenario::{ExpectedEnd, ExpectedOutcome, MixedClaim, Scenario, WalkEnd};
+use super::*;
+use clr_scenario::{ExpectedOutcome, MixedClaim, WalkEnd};
 
 /// A kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,10 +2,8 @@
 //! in and one that does not. The searches themselves are run with the main command, whose output a
 //! test of `clrsim` compares with the README.
 
-use crate::gallery::gallery;
+use super::*;
 use clr_explore::Hazard;
-use clr_runtime::generation::Generation;
-use clr_scenario::{ExpectedEnd, Scenario};
 use std::fmt::Write as _;
 
 /// Numbers of all hazards of suspensions and locks.

@@ -9,9 +9,13 @@ mod texts;
 mod walkers;
 mod worked_stacks;
 
-use clr_runtime::generation::Generation;
-use clr_scenario::{RunOnError, Scenario, SnapshotReport};
-use std::collections::BTreeMap;
+use clr_runtime::Outcome;
+use clr_runtime::clause::Clause;
+use clr_runtime::generation::{Generation, Generations};
+use clr_runtime::profiling::{CallbackKind, HResult, ProfilerCallback};
+use clr_scenario::{ExpectedEnd, RunOnError, Scenario, SnapshotCall, SnapshotReport};
+use clr_walker::mixed::{Completeness, Policy};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 /// The files of the gallery with their names, texts and scenarios. All tests share one parse.

@@ -1,16 +1,14 @@
 //! Independent steps: searches leave out histories that differ in the order of two steps alone whose access sets do not
 //! meet. Here such steps change places, and each thread has to observe the same.
 
-use super::gallery;
+use super::*;
 use clr_explore::{
     Choice, Contents, Ending, Exhaustive, Explorer, Footprint, HistoryDetail, Limits, Random,
     Search, Setup, ThreadIndex,
 };
-use clr_runtime::generation::Generation;
-use clr_scenario::{Exploring, Scenario};
+use clr_scenario::Exploring;
 use clr_tests::one_in;
 use clr_tests::scheduled::{Noted, Sequence, independent, observed};
-use std::collections::BTreeSet;
 
 /// Number of drawn histories of a text on a runtime, and maximum number of swaps in each.
 const HISTORIES: u64 = 20;

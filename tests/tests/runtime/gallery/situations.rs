@@ -2,13 +2,9 @@
 //! rebuild them: each scenario has an observed result, and each observed result is rebuilt or
 //! listed as a gap with a reason.
 
-use crate::gallery::{calls, gallery};
-use clr_runtime::Outcome;
-use clr_runtime::generation::Generation;
-use clr_runtime::profiling::HResult;
-use clr_scenario::{Provenance, Scenario, SnapshotCall, SnapshotResult};
+use super::*;
+use clr_scenario::{Provenance, SnapshotResult};
 use clr_tests::shape::shape;
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Fixture with the results of all calls.

@@ -1,10 +1,9 @@
 //! Tests that each walk of the embedded recordings has a story.
 
+use super::*;
 use crate::recordings::embedded;
 use clr_recording::{RecordedCode, RecordedNames, RecordingReplay};
-use clr_runtime::clause::Clause;
 use clr_runtime::explain::{Event, StoryWriter, Topic};
-use std::collections::BTreeSet;
 
 /// Checks properties of every story, and of all of them together.
 #[test]

@@ -1,11 +1,8 @@
 //! Tests of every file of the gallery on every generation: the results of its calls, and the
 //! required parts of each text.
 
-use crate::gallery::{calls, gallery};
-use clr_runtime::clause::Clause;
-use clr_runtime::generation::{Generation, Generations};
-use clr_scenario::{Scenario, SnapshotCall, format_text};
-use clr_walker::mixed::{Completeness, Policy};
+use super::*;
+use clr_scenario::format_text;
 
 /// The problems found, by file. Dropping them fails the test if there are any.
 #[derive(Default)]

@@ -1,14 +1,11 @@
 //! Tests of the gallery's stacks on every generation: state that calls leave behind, inputs that
 //! they ignore, and properties of some stacks beyond their results.
 
-use crate::gallery::gallery;
-use clr_runtime::Outcome;
-use clr_runtime::generation::{Generation, Generations};
-use clr_runtime::profiling::{CallbackKind, HResult, ProfilerCallback};
+use super::*;
 use clr_runtime::{
     CallbackState, OsThreadId, Profiler, Runtime, THREAD_OBJECT_SIZE, TargetMemory as _, Thread,
 };
-use clr_scenario::{PlacedStack, SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed};
+use clr_scenario::{PlacedStack, SeedSource, SnapshotCaller, SnapshotSeed};
 use clr_walker::memory::Memory as _;
 use clr_walker::profiling::{EventMask, ProfilerInfo as _, ThreadId};
 use clr_walker::registers::{Gpr, Registers};

@@ -1,8 +1,7 @@
 //! Calls of the methods that look code up, on every runtime, against their model.
 
-use clr_generate::Seeded;
+use super::*;
 use clr_tests::lookups::{Lookup, Mistake, expected, lookup, observed};
-use clr_tests::{cases, first_seed};
 
 /// Number of calls in a full run.
 const CALLS: u32 = 20_000;

@@ -6,3 +6,11 @@ mod scheduled_walks;
 mod snapshot_properties;
 mod staged_walks;
 mod walks;
+
+use clr_generate::{Seeded, world_program};
+use clr_scenario::Scenario;
+use clr_tests::mixed::{
+    Bug, Examined, Failure, First, Plan, ReferenceWalker, Staged, Way, WrongWalk, examine, shrink,
+    walk_staged,
+};
+use clr_tests::{cases, first_seed};

@@ -1,9 +1,7 @@
 //! Bugs of profilers, planted into a correct walker. The property of whole stacks finds each within
 //! 1,200 walks, and shrinks the failing one to a text of a few lines.
 
-use clr_generate::{Seeded, world_program};
-use clr_scenario::Scenario;
-use clr_tests::mixed::{Bug, Failure, Plan, ReferenceWalker, WrongWalk, examine, shrink};
+use super::*;
 use clr_tests::one_in;
 use std::fmt::Write as _;
 use std::thread;

@@ -1,11 +1,9 @@
 //! Profilers that walk by each policy, while programs run through the runtime under random
 //! schedules: no thread waits forever, and the process survives.
 
+use super::*;
 use clr_explore::{Budget, Explorer, Hazard, Strategy};
-use clr_generate::{Seeded, world_program};
-use clr_scenario::Scenario;
 use clr_tests::scheduled::{Sampler, process};
-use clr_tests::{cases, first_seed};
 use clr_walker::mixed::Policy;
 use std::cell::Cell;
 use std::collections::BTreeMap;

@@ -1,9 +1,8 @@
 //! Whole stacks of threads that are set up by hand. With any damage, a walk ends and stays within
 //! the buffer's capacity; without damage, no frame is invented.
 
-use clr_generate::{Seeded, synthetic_call};
-use clr_tests::mixed::{Staged, walk_staged};
-use clr_tests::{cases, first_seed};
+use super::*;
+use clr_generate::synthetic_call;
 
 /// Number of stages in a full run.
 const STAGES: u32 = 5_000;

@@ -1,10 +1,7 @@
 //! Whole stacks of programs that run through the runtime, by each policy: they contain no invented
 //! frames, their claims are true, and where frames are missing the reason is the true one.
 
-use clr_generate::{Seeded, world_program};
-use clr_scenario::Scenario;
-use clr_tests::mixed::{Examined, Failure, First, Plan, ReferenceWalker, Way, examine, shrink};
-use clr_tests::{cases, first_seed};
+use super::*;
 
 /// Number of walks in a full run.
 const WALKS: u32 = 100_000;

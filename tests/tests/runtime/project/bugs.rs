@@ -1,8 +1,7 @@
 //! The list of planted bugs, which `.ci/bugs.py` plants: what it says of clauses, and of the models' own mistakes.
 
-use crate::project::repository::read;
+use super::*;
 use clr_runtime::clause;
-use std::collections::BTreeSet;
 
 /// Clauses that no bug of the list breaks, so that nothing shows that a text would see one.
 const UNBROKEN: [&str; 12] = [

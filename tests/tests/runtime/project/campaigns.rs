@@ -1,8 +1,7 @@
 //! Tests that the scripts which run the fuzz targets elsewhere know all targets, seeds and
 //! dictionaries.
 
-use crate::project::repository::{path, read};
-use std::collections::BTreeSet;
+use super::*;
 
 /// Returns the names of a folder's entries, without extensions.
 fn names(folder: &str) -> BTreeSet<String> {

@@ -1,8 +1,7 @@
 //! `CONTRIBUTING.md` explains every environment variable of the project, and paths in the guides
 //! exist.
 
-use crate::project::repository::{CREATED, files, path, read};
-use std::collections::BTreeSet;
+use super::*;
 
 /// Guides at the top of the repository whose paths are checked.
 const GUIDES: [&str; 2] = ["CONTRIBUTING.md", "ARCHITECTURE.md"];

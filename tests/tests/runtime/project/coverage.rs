@@ -1,11 +1,7 @@
 //! Tests that every clause is exercised where it holds, or is listed with a reason.
 
-use crate::gallery::gallery;
-use crate::project::repository::read;
+use super::*;
 use crate::recordings::embedded;
-use clr_runtime::clause::Clause;
-use clr_tests::coverage::{Cover, Coverage, HOLES, TESTED};
-use std::fmt::Write as _;
 use std::sync::OnceLock;
 
 /// Returns the coverage by all recordings of the fixtures and all texts of the gallery.

@@ -1,10 +1,8 @@
 //! Tests that the dictionaries of the fuzz targets have what inputs of their formats are made of: they
 //! are generated, and `CLR_BLESS=1` writes them.
 
-use crate::project::repository::{path, read};
+use super::*;
 use object::{elf, macho, pe};
-use serde_json::Value;
-use std::collections::BTreeSet;
 
 /// Compares a dictionary of libFuzzer with the words that it must have.
 fn check_dictionary<W: AsRef<[u8]>>(target: &str, words: &BTreeSet<W>) {

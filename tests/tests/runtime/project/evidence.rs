@@ -1,12 +1,6 @@
 //! The page of the evidence: the support of each clause on each runtime.
 
-use crate::project::coverage::measured;
-use crate::project::repository::path;
-use clr_runtime::clause::{self, Chapter, Clause, ClauseEntry, Support};
-use clr_runtime::generation::Generation;
-use clr_tests::coverage::{By, Cover, Coverage};
-use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
+use super::*;
 
 /// The support of a clause on a runtime.
 enum Cell {

@@ -1,11 +1,8 @@
 //! The weight of the repository: `tests/figures.tsv`. A count that has grown by more than a tenth is
 //! an error; seconds are only printed, by `.ci/run --nightly`, which measures them.
 
-use super::lines::{Lines, crate_of, of_files};
-use super::repository::{cargo_metadata, files, path, read};
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
+use super::*;
+use crate::project::lines::{Lines, crate_of, of_files};
 
 /// The table, from the root of the repository.
 const TABLE: &str = "tests/figures.tsv";

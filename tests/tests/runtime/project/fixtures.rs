@@ -1,9 +1,7 @@
 //! The fixtures are found by name, and their folders are complete.
 
+use super::*;
 use clr_fixtures::{Fixture, all, gallery, get};
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
 
 #[test]
 fn names_ascend_and_are_found() {

@@ -1,14 +1,9 @@
 //! Tests of the provenance that the texts of the gallery claim for their expectations.
 
-use crate::gallery::{calls, gallery};
-use crate::project::coverage::measured;
+use super::*;
 use clr_runtime::Outcome;
-use clr_runtime::clause::{Clause, is_source_read};
-use clr_runtime::generation::{Generation, Generations};
 use clr_scenario::{ExpectedOutcome, ExpectedSnapshot, Provenance, SnapshotReport};
-use clr_tests::coverage::{Coverage, DIED, RecordedCall, outcome_word};
 use clr_tests::shape::shape;
-use std::collections::BTreeSet;
 
 /// Results of all recorded calls of some runtimes: generation, HRESULT and shape.
 const OBSERVED: &str = "situations/observed.tsv";

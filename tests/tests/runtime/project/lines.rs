@@ -1,7 +1,6 @@
 //! Lines of Rust, by crate: code that ships, code that tests it, and comments.
 
-use super::repository::files;
-use std::collections::{BTreeMap, BTreeSet};
+use super::*;
 
 /// Lines of one crate, or of one file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 //! files of fuzzing campaigns.
 
 mod arrows;
+mod book;
 mod bugs;
 mod campaigns;
 mod contributing;
@@ -16,3 +17,16 @@ mod references;
 mod repository;
 mod runtimes;
 mod workflows;
+
+use crate::gallery::{calls, gallery};
+use crate::project::coverage::measured;
+use crate::project::repository::{CREATED, cargo_metadata, files, path, read};
+use clr_runtime::clause::{self, Chapter, Clause, ClauseEntry, Support, entries, is_source_read};
+use clr_runtime::generation::{Family, Generation, Generations, Known, Product, QUESTIONS};
+use clr_sim::book::references::{Kind, all, find};
+use clr_tests::coverage::{By, Cover, Coverage, DIED, HOLES, RecordedCall, TESTED, outcome_word};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Write as _};
+use std::fs;
+use std::path::{Path, PathBuf};

@@ -2,11 +2,8 @@
 //! errors of the documentation (D-15), worked stacks (E-6), field bugs (G17), and sections and rows
 //! of the contract.
 
-use crate::project::repository::files;
-use clr_runtime::clause::Clause;
-use clr_sim::book::references::{self, Kind};
-use std::collections::BTreeMap;
-use std::path::Path;
+use super::*;
+use clr_sim::book::references;
 
 /// Ids that exist nowhere on purpose: inputs of tests of unknown ids, by file.
 const UNKNOWN: &[(&str, &str)] = &[

@@ -1,8 +1,6 @@
 //! The files of the repository.
 
-use serde_json::Value;
-use std::fs;
-use std::path::{Path, PathBuf};
+use super::*;
 use std::process::Command;
 
 /// Folders that builds and fuzzing create.

@@ -1,7 +1,6 @@
 //! A runtime is one file: no other source decides by the name of a runtime.
 
-use crate::project::repository::files;
-use clr_runtime::generation::{Family, Generation, Known, Product, QUESTIONS};
+use super::*;
 
 /// The folder of the runtimes' answers.
 const FOLDER: &str = "sim/runtime/src/generation/";

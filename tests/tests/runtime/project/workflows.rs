@@ -1,8 +1,7 @@
 //! Tests of the workflow files: they call scripts that are there, with arguments that these know, by the compiler of the
 //! manifest.
 
-use crate::project::repository::{path, read};
-use std::collections::BTreeSet;
+use super::*;
 
 /// Returns the workflow files, with their names.
 fn workflows() -> Vec<(String, String)> {

@@ -1,10 +1,10 @@
 //! The seeds of the fuzz targets, run as tests.
 
+use super::*;
 use arbitrary::{Arbitrary as _, Unstructured};
 use clr_explore::{Ending, Verdict};
-use clr_generate::{Seeded, SyntheticCall, WorldCase, WorldProgram};
+use clr_generate::{SyntheticCall, WorldCase};
 use clr_recording::vectors::fuzz::stack_word;
-use clr_runtime::generation::Generation;
 use clr_tests::fragments::{self, Image};
 use clr_tests::mixed;
 use clr_tests::snapshot::{Checked, check, is_whole};

@@ -1,6 +1,6 @@
 //! Texts as inputs of the fuzz targets that take them, and their mutants.
 
-use clr_generate::{Choices as _, Seeded};
+use super::*;
 use clr_scenario::Scenario;
 use clr_tests::fuzz;
 

@@ -1,7 +1,7 @@
 //! Calls through libclrsim that a fuzz target found to be answered wrongly, and their neighbours.
 #![cfg(target_pointer_width = "64")]
 
-use clr_runtime::generation::Generation;
+use super::*;
 use clr_walker::profiling::HResult;
 use clrsim::probe::{Called, Event, Probe, Receiver, Table, Value};
 use clrsim::{Finding, Session};

@@ -8,3 +8,8 @@ mod jitted_code;
 mod world_properties;
 mod world_unwinding;
 mod world_waits;
+
+use clr_generate::{Choices as _, Seeded, WorldProgram, world_program};
+use clr_runtime::generation::Generation;
+use clr_tests::cases;
+use clr_world::StepEvent;

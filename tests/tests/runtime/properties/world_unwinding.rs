@@ -1,13 +1,13 @@
 //! Native code of programs that run through the runtime of Unix, unwound at every instruction by
 //! the call frame information of its ELF file, and compared with the true callers.
 
+use super::*;
 use clr_codegen::{CallingConvention, CodeKind, Format};
-use clr_generate::{Seeded, WorldProgram, world_program};
-use clr_tests::{cases, first_seed};
+use clr_tests::first_seed;
 use clr_walker::memory::Memory as _;
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::{Position, Trust, Unwinder};
-use clr_world::{Activation, StepEvent, World};
+use clr_world::{Activation, World};
 use std::collections::BTreeSet;
 
 /// Number of steps from native frames compared in a full run.

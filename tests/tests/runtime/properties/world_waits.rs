@@ -1,9 +1,7 @@
 //! Tests that worlds report waits before they happen, and that without a profiler no thread waits
 //! forever.
 
-use clr_generate::{Choices as _, Seeded, world_program};
-use clr_tests::cases;
-use clr_world::StepEvent;
+use super::*;
 
 /// Steps threads at random until all have ended. In every other world, waiting threads are not
 /// stepped: stepping them must not be the reason why others can continue.

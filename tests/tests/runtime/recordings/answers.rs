@@ -1,12 +1,8 @@
 //! Answers of runtimes that the recordings settle: each recorded call that depends on a question is a
 //! witness. All witnesses of a runtime agree with its answer, which is called observed.
 
-use crate::recordings::collection::{check, recordings};
-use clr_recording::{Recording, WalkLine};
+use super::*;
 use clr_runtime::FrameKind;
-use clr_runtime::frame::FrameShape;
-use clr_runtime::generation::{EmptyWalk, Generation, Known, QUESTIONS};
-use clr_tests::recorded::Counts;
 
 /// Returns what a recorded call says about a question, in the words of the answers; `None` if it
 /// does not depend on it.

@@ -1,10 +1,9 @@
 //! The recordings that tests read.
 
-use clr_recording::Recording;
+use super::*;
 use clr_recording::vectors::decompress;
 use std::ffi::OsStr;
 use std::path::Path;
-use std::sync::LazyLock;
 
 /// Maximum size of a decompressed recording in bytes.
 const LIMIT: usize = 1 << 28;

@@ -4,17 +4,11 @@
 //! The questions about callbacks are also put to the programs of `gallery/situations`, which the
 //! simulator executes: a difference from the recordings would be a mistake of the simulator.
 
+use super::*;
 use crate::gallery::gallery;
-use crate::recordings::collection::{check, recordings};
-use clr_recording::{CallbackLine, FrameLine, Hex, Recording, WalkLine};
+use clr_recording::FrameLine;
 use clr_runtime::FrameKind;
-use clr_runtime::frame::FrameShape;
-use clr_runtime::generation::{Generation, Known, Question};
 use clr_scenario::SnapshotCall;
-use clr_tests::recorded::Counts;
-use clr_walker::registers::{Gpr, Registers};
-use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 /// The integer registers and rip, as recorded.
 type Values = [u64; 17];

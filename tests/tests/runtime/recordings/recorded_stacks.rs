@@ -4,16 +4,9 @@
 //! Recordings have no unwind data of native code. [`stacks_hold_the_recorded_values`] pretends native
 //! code between the recorded ends; without it, no walk may claim to be complete.
 
-use crate::recordings::collection::{check, recordings};
-use clr_recording::{
-    ReachedFrame, RecordedCode, Recording, RecordingReplay, SeedOrigin, SyntheticNative,
-};
+use super::*;
+use clr_recording::{ReachedFrame, SeedOrigin};
 use clr_runtime::MethodKind;
-use clr_runtime::profiling::HResult;
-use clr_tests::recorded::{Counts, Recorded, Unwalked, claim, is_fit, policies, table, walk};
-use clr_walker::mixed::{
-    Advice, Completeness, FrameKind, Policy, Seed, SeedRefused, SeenBy, Stopped, advice,
-};
 
 /// Walks every recorded thread that can be walked, by each policy that fits, and compares the walk
 /// with the recording.

@@ -1,14 +1,8 @@
 //! Replays of walks that real CLRs made.
 
-use crate::recordings::collection::{embedded, in_directory};
-use clr_recording::{
-    Hex, NestedLine, PolicyLine, RecordedCode, Recording, RecordingReplay, WalkDifference,
-    WalkLine, WalkVerdict,
-};
+use super::*;
+use clr_recording::{NestedLine, PolicyLine, WalkDifference, WalkVerdict};
 use clr_runtime::Outcome;
-use clr_runtime::generation::Generation;
-use clr_runtime::profiling::HResult;
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Number of walks with the recorded result, and of those that cannot be replayed.

@@ -7,15 +7,9 @@
 //! was called by managed code, all managed frames are walked. Only a signal interrupts a thread in a method;
 //! the other first frames are at return addresses, and are taken for interrupted ones here.
 
-use crate::recordings::collection::{check, recordings};
-use clr_recording::{
-    CALLER, CallbackLine, RecordedCode, Recording, RecordingReplay, SeedLine, SyntheticNative,
-    WalkLine,
-};
-use clr_tests::recorded::Counts;
-use clr_walker::mixed::{Completeness, FrameKind, MixedStack, Policy, Reason, WalkBuffer, Walker};
+use super::*;
+use clr_recording::{CALLER, SeedLine};
 use clr_walker::profiling::FunctionId;
-use clr_walker::registers::{Gpr, Registers};
 
 /// A frame that the runtime reported, or that a walk found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

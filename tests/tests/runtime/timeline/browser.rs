@@ -1,9 +1,8 @@
 //! Headless Chromium, driven through its DevTools protocol.
 
-use serde_json::{Value, json};
+use super::*;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};

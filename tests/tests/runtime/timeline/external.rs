@@ -1,12 +1,8 @@
 //! Tests of the page in a browser: its content at each moment, its keys, its colors in light and
 //! dark.
 
-use crate::timeline::browser::Browser;
+use super::*;
 use crate::timeline::seen::{HOSTILE, hostile};
-use crate::timeline::story::{ENDING, SAMPLER, frozen_in_malloc, long, waits};
-use clr_explore::timeline::Timeline;
-use clr_explore::{History, ThreadStatus, Turn};
-use serde_json::{Value, json};
 
 /// Reads the content of the cards.
 const CARDS: &str = r#"[...document.querySelectorAll(".card")].map((card) => ({

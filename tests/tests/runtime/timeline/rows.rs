@@ -1,8 +1,6 @@
 //! Tests of histories drawn in the terminal.
 
-use crate::timeline::story::{ENDING, MAIN, SAMPLER, Story, WORKER, frozen_in_malloc, long};
-use clr_explore::timeline::{RowOptions, Timeline};
-use clr_explore::{History, ThreadKind, TurnEvent};
+use super::*;
 
 fn plain(history: &History) -> Timeline<'_> {
     Timeline { history, title: "a history", ending: "", edges: &[], replay: None, facts: &[] }

@@ -1,8 +1,8 @@
 //! Test of a drawn history that a search has found.
 
+use super::*;
 use crate::timeline::rows::drawn;
 use clr_codegen::Program;
-use clr_explore::timeline::{RowOptions, Timeline};
 use clr_explore::{Budget, TestedProcess, Verdict, check};
 use clr_runtime::generation::Generation;
 use clr_world::stubs::Hooks;

@@ -1,9 +1,6 @@
 //! Tests of the data in a page, without a browser.
 
-use crate::timeline::story::{ENDING, MAIN, SAMPLER, Story, WORKER, frozen_in_malloc, long, waits};
-use clr_explore::timeline::Timeline;
-use clr_explore::{BlockReason, Edge, History, ThreadKind, ThreadStatus, Turn, TurnEvent};
-use serde_json::{Value, json};
+use super::*;
 
 /// Parses the data of a page.
 fn data(page: &str) -> Value {

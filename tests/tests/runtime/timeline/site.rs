@@ -1,9 +1,7 @@
 //! Tests of the book's site in a browser: what its generator adds to the pages of Sphinx. `.ci/site --check` runs
 //! them on a site that it has built.
 
-use crate::timeline::browser::Browser;
-use serde_json::json;
-use std::path::PathBuf;
+use super::*;
 
 /// A page of each kind.
 const PAGES: [&str; 9] = [

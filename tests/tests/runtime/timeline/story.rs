@@ -1,12 +1,9 @@
 //! Histories made by hand.
 
-use clr_explore::{
-    BlockReason, Edge, History, LockName, ThreadIndex, ThreadKind, ThreadStatus, ThreadSummary,
-    Turn, TurnEvent,
-};
-use clr_runtime::Outcome;
+use super::*;
+use clr_explore::{LockName, ThreadIndex, ThreadSummary};
 use clr_runtime::profiling::CallbackKind;
-use clr_runtime::{Lock, OsThreadId};
+use clr_runtime::{Lock, OsThreadId, Outcome};
 
 pub(crate) const MAIN: ThreadIndex = ThreadIndex(0);
 pub(crate) const WORKER: ThreadIndex = ThreadIndex(1);

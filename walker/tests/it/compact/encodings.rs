@@ -1,7 +1,6 @@
 //! Decoding of single encodings.
 
-use clr_walker::compact::{CompactProblem, Encoding, Layout, SavedRegisters};
-use clr_walker::registers::Gpr;
+use super::*;
 use std::collections::BTreeSet;
 
 fn names(saved: SavedRegisters) -> Vec<(&'static str, u16)> {

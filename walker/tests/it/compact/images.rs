@@ -1,7 +1,6 @@
 //! The sections of Mach-O images and object files.
 
-use clr_walker::code_map::CodeMap;
-use clr_walker::compact::Encoding;
+use super::*;
 use clr_walker::image::macho::MachoImage;
 
 /// An object file of clang 18 for x86_64-macos (`-O2 -fomit-frame-pointer -fno-stack-protector`):

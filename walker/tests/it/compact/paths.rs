@@ -1,8 +1,7 @@
 //! Steps that depend on the way from the interrupted instruction to a call or a return.
 
+use super::*;
 use crate::compact::steps::{ELSEWHERE, Functions};
-use clr_walker::registers::{Gpr, RegisterSet};
-use clr_walker::unwind::{Position, Trust, UnwindError};
 
 /// Frames with rbp, and one word or two words with the return address above rsp.
 const WITH_RBP: u32 = 0x0100_0000;

@@ -4,14 +4,9 @@
 //! rip from slot 1, and left rsp at slot 2. rsp is at slot 0 before the step, and below it nothing
 //! can be read.
 
-use crate::compact::writer::{Page, unwind_info};
+use super::*;
 use clr_walker::cfi::CfiTable;
-use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
-use clr_walker::compact::{CompactSections, CompactTable};
-use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
 use clr_walker::memory::{Memory, Unreadable};
-use clr_walker::registers::{Gpr, RegisterSet, Registers};
-use clr_walker::unwind::{Cache, Position, Step, Trust, UnwindError, Unwinder};
 use std::fmt::Write as _;
 
 const BASE: u64 = 0x1_0000_0000;

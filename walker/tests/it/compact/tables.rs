@@ -1,10 +1,6 @@
 //! Look-up in the two levels of `__unwind_info`.
 
-use crate::compact::writer::{Page, unwind_info};
-use clr_walker::compact::{
-    CompactError, CompactProblem, CompactSections, CompactTable, Encoding, Entry, Personality,
-};
-use clr_walker::image::Section;
+use super::*;
 
 fn table(bytes: &[u8]) -> CompactTable<'_> {
     let section = Section { rva: 0x8000, bytes, executable: false };

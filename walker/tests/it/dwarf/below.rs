@@ -1,10 +1,6 @@
 //! Slots below the stack pointer.
 
-use crate::dwarf::case::{CODE, Case, Cfi, Cie, Frames, number, slot};
-use clr_walker::memory::Unreadable;
-use clr_walker::registers::Gpr::{R12, R15, Rbx, Rcx, Rsp};
-use clr_walker::registers::RegisterSet;
-use clr_walker::unwind::UnwindError;
+use super::*;
 
 /// The row of `ret` after `pop rbx; pop r12`, which compilers leave as it was but for the CFA.
 const POPPED: [Cfi; 3] = [Cfi::DefCfaOffset(8), Cfi::Offset(Rbx, 3), Cfi::Offset(R12, 2)];

@@ -1,11 +1,6 @@
 //! The cache of rules by return address, which must never change a result.
 
-use crate::dwarf::case::{CODE, CODE_SIZE, Case, Cfi, Cie, Frames, at, slot};
-use clr_walker::code_map::CodeRegion;
-use clr_walker::image::FunctionTable;
-use clr_walker::memory::Segment;
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::{Cache, Position, Rules, UnwindError, Unwinder};
+use super::*;
 
 const HEAP: u64 = 0x7F80_0000_0000;
 

@@ -1,11 +1,6 @@
 //! Sections of call frame information, code, stack and registers made by hand.
 
-use clr_walker::cfi::{CfiTable, Column};
-use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
-use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
-use clr_walker::memory::{Memory, Unreadable};
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::{Cache, Guesses, Position, Rules, Step, UnwindError, Unwinder};
+use super::*;
 use std::fmt::Write as _;
 
 /// The image's load address and its preferred base (VAs).

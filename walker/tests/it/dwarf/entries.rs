@@ -1,8 +1,6 @@
 //! Entries: CIEs and FDEs of every kind, and faulty ones.
 
-use crate::dwarf::case::{CODE, Case, Cfi, Cie, EH_FRAME, Frames, PREFERRED, sleb, uleb};
-use clr_walker::cfi::{CfiError, CfiProblem, FrameSection};
-use clr_walker::registers::Gpr;
+use super::*;
 
 /// Returns the number of problems of the frames, and the first one.
 fn problems(frames: &Frames) -> (u32, Option<CfiProblem>) {

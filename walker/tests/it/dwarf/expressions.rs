@@ -1,7 +1,6 @@
 //! Expressions.
 
-use crate::dwarf::case::{BASE, Case, Cfi, PREFERRED, at, held, number, sleb, slot, uleb, word};
-use clr_walker::registers::Gpr;
+use super::*;
 
 const RIP: u8 = 16;
 

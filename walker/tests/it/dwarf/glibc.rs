@@ -1,9 +1,6 @@
 //! Code of glibc with unusual call frame information.
 
-use crate::dwarf::case::{CODE, Case, Cfi, Cie, EH_FRAME, Frames, at, number, slot, word};
-use clr_walker::memory::Segment;
-use clr_walker::registers::{Gpr, RegisterSet};
-use clr_walker::unwind::{Frame, Position, Trust, UnwindError, Unwinder};
+use super::*;
 
 /// The offsets of the outlined part's instructions: `lea rdi, lock`, `sub rsp, 128`, `call`, `add rsp, 128`,
 /// `jmp back`, and its end.

@@ -1,11 +1,8 @@
 //! Images made by hand: ELF and Mach-O, whole and damaged.
 
-use crate::dwarf::case::{Cfi, Cie, Frames};
-use clr_walker::code_map::CodeMap;
+use super::*;
 use clr_walker::image::elf::{ElfError, ElfImage};
 use clr_walker::image::macho::{MachoError, MachoImage};
-use clr_walker::registers::Registers;
-use clr_walker::unwind::{Position, Unwinder};
 
 const PREFERRED: u64 = 0x40_0000;
 const CODE: usize = 0x1000;

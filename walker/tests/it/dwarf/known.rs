@@ -1,10 +1,6 @@
 //! The caller's registers that are known after a step.
 
-use crate::dwarf::case::{CODE, Case, Cfi, Cie, Frames, at, number, slot};
-use clr_walker::memory::Segment;
-use clr_walker::registers::Gpr::{R12, R15, Rax, Rbp, Rbx, Rcx, Rdi, Rsp};
-use clr_walker::registers::{Convention, Gpr, RegisterSet};
-use clr_walker::unwind::{Frame, Guesses, Position, Step, Trust, UnwindError, Unwinder};
+use super::*;
 
 const PRESERVED: RegisterSet = Convention::SystemV.nonvolatile();
 

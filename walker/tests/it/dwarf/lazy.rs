@@ -1,10 +1,6 @@
 //! Tables that compile functions when they are needed, and the linker's index.
 
-use crate::dwarf::case::{CODE, Case, Cfi, Cie, EH_FRAME, EH_FRAME_HDR, Frames, at};
-use clr_walker::cfi::{CfiError, CfiProblem, CfiTable, FrameSection};
-use clr_walker::image::{CfiSections, Section, Sections};
-use clr_walker::registers::Gpr;
-use clr_walker::unwind::UnwindError;
+use super::*;
 
 /// Offset of the entries in a header.
 const ENTRIES: usize = 12;

@@ -1,12 +1,6 @@
 //! Stacks that need both unwinders: managed code with UNWIND_INFO among native frames.
 
-use crate::dwarf::case::{Cfi, Cie, EH_FRAME, Frames};
-use clr_walker::cfi::CfiTable;
-use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
-use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
-use clr_walker::memory::Segment;
-use clr_walker::registers::{Convention, Gpr, RegisterSet, Registers};
-use clr_walker::unwind::{Cache, Position, Rules, Trust, UnwindError, Unwinder};
+use super::*;
 
 const NATIVE: u64 = 0x7F00_0000_0000;
 const HEAP: u64 = 0x7F80_0000_0000;

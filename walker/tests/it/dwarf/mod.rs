@@ -17,3 +17,19 @@ mod mixed;
 mod rules;
 mod steps;
 mod tables;
+
+use crate::dwarf::case::{
+    BASE, CODE, CODE_SIZE, Case, Cfi, Cie, EH_FRAME, EH_FRAME_HDR, Frames, PREFERRED, at, held,
+    number, sleb, slot, uleb, word,
+};
+use clr_walker::cfi::{
+    CfaRule, CfiError, CfiProblem, CfiTable, Column, FrameSection, RegisterRule,
+};
+use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
+use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
+use clr_walker::memory::{Memory, Segment, Unreadable};
+use clr_walker::registers::Gpr::{R12, R15, Rax, Rbp, Rbx, Rcx, Rdi, Rsp};
+use clr_walker::registers::{Convention, Gpr, RegisterSet, Registers};
+use clr_walker::unwind::{
+    Cache, Frame, Guesses, Position, Rules, Step, Trust, UnwindError, Unwinder,
+};

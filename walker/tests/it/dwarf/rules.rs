@@ -1,8 +1,6 @@
 //! Instructions: their rules for the canonical frame address and for registers.
 
-use crate::dwarf::case::{CODE, Case, Cfi, Cie, Frames, number, slot};
-use clr_walker::cfi::{CfaRule, Column, RegisterRule};
-use clr_walker::registers::Gpr;
+use super::*;
 
 const RIP: u8 = 16;
 

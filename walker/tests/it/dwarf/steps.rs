@@ -1,9 +1,6 @@
 //! Steps: the choice of the row, signal frames, and steps without any row.
 
-use crate::dwarf::case::{CODE, Case, Cfi, Cie, Frames, at, slot};
-use clr_walker::memory::{Segment, Unreadable};
-use clr_walker::registers::Gpr;
-use clr_walker::unwind::{Guesses, Position, Trust, UnwindError, Unwinder};
+use super::*;
 
 /// Returns a CIE for signal frames.
 fn signal_cie() -> Cie {

@@ -1,8 +1,6 @@
 //! Tables as a whole: which entries are in them, and the size of what they keep.
 
-use crate::dwarf::case::{CODE, Case, Cfi, Cie, Frames};
-use clr_walker::cfi::{CfaRule, CfiError, CfiTable, RegisterRule};
-use clr_walker::registers::Gpr;
+use super::*;
 
 /// Returns a case of `count` functions of 16 bytes each, one after the other, with these programs.
 fn functions(count: u32, program: impl Fn(u32) -> Vec<Cfi>) -> Case {

@@ -1,10 +1,6 @@
 //! Data contracts made by hand, with offsets that no runtime has: they are taken from the descriptor.
 
-use super::process::{BASE, HEADER, METHOD_DESC, Process, START};
-use clr_walker::jitted::contracts::{
-    CodeAt, CodeLookupError, ContractDescriptor, ContractError, ExecutionManager,
-};
-use clr_walker::jitted::{JittedCodeError, StubBlockKind};
+use super::*;
 
 const DESCRIPTOR: u64 = 0x4000;
 const TEXT: u64 = 0x5003;

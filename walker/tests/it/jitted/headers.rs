@@ -1,7 +1,6 @@
 //! Code headers made by hand: each check refuses what it is about.
 
-use super::process::{BASE, HEADER, METHOD_DESC, Process, START, UNWIND};
-use clr_walker::jitted::{CodeHeaderLayout, JittedCodeError, JittedMethod, StubBlockKind};
+use super::*;
 
 const UNWIND_INFO: u64 = BASE + UNWIND as u64;
 const ENTRY: u64 = HEADER + 0x24;

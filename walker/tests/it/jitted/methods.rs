@@ -1,9 +1,6 @@
 //! Jitted bodies by function, as the callbacks of the profiling interface report them.
 
-use super::process::{BASE, HEADER, METHOD_DESC, Process, START};
-use clr_walker::code_map::CodeMap;
-use clr_walker::jitted::{CodeHeaderLayout, JittedCodeError, JittedMethods, JittedMethodsError};
-use clr_walker::registers::Convention;
+use super::*;
 
 const LAYOUT: CodeHeaderLayout = CodeHeaderLayout::CORE_3_1_TO_10;
 

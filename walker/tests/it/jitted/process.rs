@@ -1,6 +1,6 @@
 //! A process made by hand: bytes by address, and a method in a code heap.
 
-use clr_walker::memory::{Memory, Unreadable};
+use super::*;
 use std::collections::BTreeMap;
 
 /// Low address of the code heap (VA).

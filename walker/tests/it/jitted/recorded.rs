@@ -1,11 +1,7 @@
 //! Methods of real processes.
 
-use super::recording::Recording;
-use clr_walker::code_map::CodeMap;
-use clr_walker::jitted::contracts::{CodeAt, ContractDescriptor, ContractError, ExecutionManager};
-use clr_walker::jitted::{CodeHeaderLayout, JittedCodeError, JittedMethod, StubBlockKind};
-use clr_walker::memory::Unreadable;
-use clr_walker::registers::Convention;
+use super::*;
+use crate::jitted::recording::Recording;
 
 const RECORDINGS: [(&str, (u16, u16)); 3] =
     [("coreclr-3.1.23-linux", (3, 1)), ("net-9.0.7-linux", (9, 0)), ("net-10.0.9-linux", (10, 0))];

@@ -1,7 +1,7 @@
 //! Advice for HRESULTs.
 
-use clr_walker::mixed::{Advice, Policy, advice};
-use clr_walker::profiling::HResult;
+use super::*;
+use clr_walker::mixed::advice;
 
 #[test]
 fn every_result_asks_for_something() {

@@ -1,10 +1,6 @@
 //! Epilogues of native code without call frame information of their own.
 
-use crate::mixed::image::{AT_ONCE, Functions, LAZILY, USUAL, walk_read};
-use crate::mixed::mock::{Mock, NATIVE, returns_to};
-use clr_walker::mixed::{Completeness, MixedStack, Policy, Reason, Source};
-use clr_walker::registers::Gpr;
-use clr_walker::unwind::Trust;
+use super::*;
 
 /// The end of `GcSlotDecoder::GetSlotDesc` of CoreCLR 3.1.23, with a register more: pop rbx; pop r14; pop rbp; ret.
 const END: &[u8] = &[0x5B, 0x41, 0x5E, 0x5D, 0xC3];

@@ -1,10 +1,6 @@
 //! A function of CoreCLR 3.1 on Unix whose rare parts come after its epilogue, with that one's rules.
 
-use crate::mixed::image::{AT_ONCE, Functions, LAZILY, Read, USUAL, walk_read};
-use crate::mixed::mock::{Mock, NATIVE, returns_to};
-use clr_walker::mixed::{Completeness, MixedStack, Policy, Reason, Source};
-use clr_walker::registers::Gpr;
-use clr_walker::unwind::Trust;
+use super::*;
 
 /// The end of `UMThunkStub` (libcoreclr.so of CoreCLR 3.1.23, 0x24F316), from the instruction after its
 /// call.

@@ -1,7 +1,6 @@
 //! Threads whose return address the runtime has replaced.
 
-use crate::mixed::mock::{MANAGED, Mock, NATIVE, returns_to, sp};
-use clr_walker::mixed::{Completeness, Policy, Reason};
+use super::*;
 
 /// Places of the two words in the Thread object in bytes: as in two versions, and the last ones.
 const PLACES: [usize; 3] = [0x128, 0x2F8, 0x7F0];

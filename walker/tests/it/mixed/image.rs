@@ -1,10 +1,6 @@
 //! An image of native code with call frame information made by hand.
 
-use crate::mixed::mock::{Mock, NATIVE};
-use clr_walker::cfi::CfiTable;
-use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
-use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
-use clr_walker::mixed::{MixedStack, Policy, WalkBuffer};
+use super::*;
 
 /// RVA of the call frame information, after all code.
 const EH_FRAME: u32 = 0x10_0000;

@@ -1,10 +1,6 @@
 //! Walks that begin in a stub of the runtime, which has neither unwind data nor a name.
 
-use crate::mixed::mock::{Done, MANAGED, Mock, NATIVE, UNKNOWN, function_at, returns_to, sp};
-use clr_walker::mixed::{Completeness, FrameKind, MixedStack, Policy, Reason, Source};
-use clr_walker::profiling::HResult;
-use clr_walker::registers::Gpr;
-use clr_walker::unwind::{Trust, UnwindError};
+use super::*;
 
 /// The interrupted instruction.
 const LEAF: u64 = UNKNOWN + 0x60;

@@ -1,15 +1,8 @@
 //! A process of two kinds of code, with frames of 32 bytes each, and a runtime that answers as the
 //! test sets it up.
 
-use clr_walker::code_map::{CodeMap, CodeRegion};
-use clr_walker::image::FunctionTable;
+use super::*;
 use clr_walker::memory::{Memory, Unreadable};
-use clr_walker::mixed::{MixedStack, Policy, Preparation, SignalVeto, WalkBuffer, Walker};
-use clr_walker::profiling::{
-    CallError, FrameInfo, FunctionId, HResult, ProfilerInfo, SnapshotCallback, SnapshotFlags,
-    SnapshotFrame, SnapshotRequest, StackBounds, StackRoot, TargetThread, ThreadContext, ThreadId,
-};
-use clr_walker::registers::{CONTEXT_SIZE, Gpr, Registers};
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 

@@ -15,3 +15,22 @@ mod stack_need;
 mod unaided;
 mod unreadable;
 mod walks;
+
+use crate::mixed::image::{AT_ONCE, Functions, LAZILY, Read, USUAL, eh_frame, walk, walk_read};
+use crate::mixed::mock::{
+    Done, FRAME, MANAGED, Mock, NATIVE, NATIVE_LEAF, Report, UNKNOWN, function_at, is_managed,
+    returns_to, sp,
+};
+use clr_walker::cfi::CfiTable;
+use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
+use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
+use clr_walker::mixed::{
+    Advice, Completeness, FrameKind, Gap, MixedFrame, MixedStack, Policy, Preparation, Reason,
+    RuntimeSuspension, SeedRefused, SeenBy, SignalVeto, Source, Stopped, WalkBuffer, Walker,
+};
+use clr_walker::profiling::{
+    CallError, FrameInfo, FunctionId, HResult, ProfilerInfo, SnapshotCallback, SnapshotFlags,
+    SnapshotFrame, SnapshotRequest, StackBounds, StackRoot, TargetThread, ThreadContext, ThreadId,
+};
+use clr_walker::registers::{CONTEXT_SIZE, Gpr, Registers};
+use clr_walker::unwind::{Position, Trust, UnwindError};

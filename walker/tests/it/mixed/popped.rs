@@ -1,9 +1,6 @@
 //! An interrupted function that has popped its return address.
 
-use crate::mixed::image::{Functions, USUAL, walk};
-use crate::mixed::mock::{Mock, NATIVE, returns_to};
-use clr_walker::mixed::{Completeness, Policy};
-use clr_walker::registers::Gpr;
+use super::*;
 
 /// The function (RVA).
 const POPPED: u32 = 0x300;

@@ -1,9 +1,6 @@
 //! Threads that CoreCLR on Windows has sent to a stub of its own.
 
-use crate::mixed::mock::{MANAGED, Mock, NATIVE, function_at, is_managed, returns_to, sp};
-use clr_walker::mixed::{Completeness, FrameKind, MixedFrame, MixedStack, Policy, Reason};
-use clr_walker::profiling::HResult;
-use clr_walker::unwind::Position;
+use super::*;
 
 /// The stub in coreclr.dll of CoreCLR 3.1.23, 0x1465E0.
 const STUB: [u8; 39] = [

@@ -1,9 +1,6 @@
 //! Refusals: walks keep the frames that they have, and give the reason for the gap.
 
-use crate::mixed::mock::{Done, MANAGED, Mock, NATIVE, NATIVE_LEAF, UNKNOWN, returns_to, sp};
-use clr_walker::mixed::{Completeness, MixedFrame, Policy, Reason, SeedRefused, SeenBy, Stopped};
-use clr_walker::profiling::{HResult, ThreadContext};
-use clr_walker::registers::Gpr;
+use super::*;
 
 const IPS: [u64; 4] =
     [NATIVE + 0x20, returns_to(MANAGED, 1), returns_to(MANAGED, 2), returns_to(NATIVE, 3)];

@@ -1,10 +1,8 @@
 //! Frames on the stack that return to an address that no call precedes: signal handlers, and two
 //! functions of CoreCLR on Unix.
 
-use crate::mixed::image::{self, Functions, USUAL, eh_frame};
-use crate::mixed::mock::{FRAME, MANAGED, Mock, NATIVE, UNKNOWN, returns_to, sp};
-use clr_walker::mixed::{Completeness, Policy, Reason, Source, WalkBuffer};
-use clr_walker::unwind::{Position, Trust};
+use super::*;
+use crate::mixed::image;
 
 /// RVA that a handler returns to: a function that no call precedes.
 const TRAMPOLINE: u32 = 0x300;

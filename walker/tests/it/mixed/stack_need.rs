@@ -1,8 +1,7 @@
 //! The stack need of walks, in a build for this test.
 
-use crate::mixed::mock::{MANAGED, Mock, NATIVE, returns_to};
+use super::*;
 use clr_coroutine::Stacks;
-use clr_walker::mixed::{Policy, WalkBuffer, Walker};
 
 /// Maximum of a walk in bytes.
 const LIMIT: usize = 4096;

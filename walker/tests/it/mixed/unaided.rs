@@ -1,12 +1,6 @@
 //! Walks in a signal handler, which ask the runtime nothing.
 
-use crate::mixed::mock::{Done, MANAGED, Mock, NATIVE, UNKNOWN, function_at, returns_to, sp};
-use clr_walker::mixed::{
-    Completeness, FrameKind, MixedStack, Policy, Reason, SignalVeto, Source, WalkBuffer, Walker,
-};
-use clr_walker::profiling::{FunctionId, HResult, StackRoot};
-use clr_walker::registers::Gpr;
-use clr_walker::unwind::{Trust, UnwindError};
+use super::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Returns a stack of native code over managed code over native code.

@@ -1,12 +1,7 @@
 //! Walks through images whose code can be read neither in the map nor in the process: a call before a
 //! return address cannot be seen, but the function around it can.
 
-use crate::mixed::image::{Functions, USUAL, eh_frame};
-use crate::mixed::mock::{Mock, NATIVE, returns_to};
-use clr_walker::cfi::CfiTable;
-use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
-use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
-use clr_walker::mixed::{Completeness, FrameKind, MixedStack, Policy, Reason, WalkBuffer};
+use super::*;
 
 /// RVA after all functions of the mock's native code, and of their unwind data.
 const END: u32 = 0x1000;

@@ -1,15 +1,7 @@
 //! Walks of threads with intact stacks.
 
-use crate::mixed::mock::{
-    Done, MANAGED, Mock, NATIVE, PADDING, Report, UNKNOWN, function_at, returns_to, sp,
-};
-use clr_walker::mixed::{
-    Completeness, FrameKind, Gap, Policy, Preparation, Reason, SeenBy, Source,
-};
-use clr_walker::mixed::{MixedStack, RuntimeSuspension, WalkBuffer, Walker};
-use clr_walker::profiling::HResult;
-use clr_walker::registers::Gpr;
-use clr_walker::unwind::{Position, Trust, UnwindError};
+use super::*;
+use crate::mixed::mock::PADDING;
 
 /// Returns the frames of native code called by managed code called by native code, twice.
 fn sandwich() -> [u64; 7] {

@@ -1,14 +1,7 @@
 //! The cache of rules by return address, which must never change a result. Every step of `Case`
 //! also checks that a cached step has the same result as the plain step, errors included.
 
-use crate::win64::case::{BASE, Case, Info, Op, registers, slot, word};
-use Op::{Push, Raw, Save, SetFrame, Small, Xmm};
-use clr_walker::code_map::{CodeMap, CodeRegion, Run};
-use clr_walker::image::{FunctionTable, RuntimeFunction};
-use clr_walker::memory::Segment;
-use clr_walker::registers::Gpr::{self, R12, Rbp, Rbx, Rsi};
-use clr_walker::registers::{Convention, Registers};
-use clr_walker::unwind::{Cache, Position, Rules, Trust, UnwindError, Unwinder};
+use super::*;
 
 /// Returns a heap of one function, with its table.
 fn heap(begin: u32, end: u32, info: &Info) -> (Vec<u8>, Vec<u8>) {

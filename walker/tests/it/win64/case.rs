@@ -1,11 +1,7 @@
 //! Code, unwind data, stack and registers made by hand.
 
-use clr_walker::code_map::{CodeMap, CodeRegion, Run};
-use clr_walker::image::{FunctionTable, RuntimeFunction};
-use clr_walker::memory::{Memory, Unreadable};
-use clr_walker::registers::{Convention, Gpr, Registers};
-use clr_walker::unwind::{Cache, Position, Rules, Step, UnwindError, Unwinder};
-use std::cell::Cell;
+use super::*;
+use clr_walker::registers::Gpr;
 use std::fmt::Write as _;
 
 /// Address of the code (VA).

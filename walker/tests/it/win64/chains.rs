@@ -1,9 +1,6 @@
 //! Chained unwind infos and indirect function entries.
 
-use crate::win64::case::{Case, Info, Op, bytes_of, slot};
-use Op::{MachineFrame, Push, Save, SetFrame, Small};
-use clr_walker::registers::Gpr::{Rbp, Rbx, Rdi, Rsi};
-use clr_walker::unwind::{Rules, UnwindError};
+use super::*;
 
 /// A function, and a chunk of it: {begin, end, unwind info}.
 const PARENT: [u32; 3] = [0x100, 0x180, 0x800];

@@ -1,9 +1,6 @@
 //! Epilogues that are found by their code.
 
-use crate::win64::case::{BASE, Case, Info, Op, SIZE, slot, word};
-use Op::{Epilog, Push, Save, SetFrame, Small};
-use clr_walker::registers::Gpr::{self, R12, R13, R15, Rax, Rbp, Rbx, Rcx, Rdi, Rsi, Rsp};
-use clr_walker::unwind::{Rules, UnwindError};
+use super::*;
 
 const ALL_RULES: [Rules; 4] = [Rules::Precise, Rules::CoreClr, Rules::CoreClrUnix, Rules::Ntdll];
 

@@ -1,11 +1,6 @@
 //! Errors: their messages, and that a failed step changes nothing.
 
-use crate::win64::case::{BASE, Case, Info, Op, SIZE, slot};
-use Op::{Epilog, LargeFar, MachineFrame, Push, Raw, Save, SetFrame, Small, Xmm, XmmFar};
-use clr_walker::memory::Unreadable;
-use clr_walker::registers::Gpr::{R12, Rbp, Rbx, Rcx, Rdi, Rsi};
-use clr_walker::unwind::{Rules, UnwindError};
-use std::cell::Cell;
+use super::*;
 
 const FUNCTION: [u32; 3] = [0x100, 0x180, 0x800];
 const BODY: u32 = 0x140;

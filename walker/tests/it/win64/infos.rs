@@ -1,14 +1,6 @@
 //! UNWIND_INFO as data, for tools that print it.
 
-use crate::win64::case::{Case, Info, Op};
-use Op::{
-    Epilog, Large, LargeFar, MachineFrame, MachineFrameWithError, Push, Raw, Save, SaveFar,
-    SetFrame, Small, Xmm, XmmFar,
-};
-use clr_walker::image::RuntimeFunction;
-use clr_walker::registers::Gpr::{R15, Rbp, Rbx};
-use clr_walker::unwind::win64::{Operation, UnwindInfo};
-use clr_walker::unwind::{Handler, UnwindError};
+use super::*;
 
 const INFO: u32 = 0x800;
 

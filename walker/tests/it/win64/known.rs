@@ -1,10 +1,6 @@
 //! The caller's registers that are known after a step.
 
-use crate::win64::case::{BASE, Case, Info, Op, slot};
-use Op::{MachineFrame, Push, SetFrame, Xmm};
-use clr_walker::registers::Gpr::{Rax, Rbp, Rbx, Rcx, Rsi, Rsp};
-use clr_walker::registers::{Convention, RegisterSet};
-use clr_walker::unwind::{Position, Step, Trust, Unwinder};
+use super::*;
 
 const FUNCTION: [u32; 3] = [0x100, 0x140, 0x800];
 const WINDOWS: RegisterSet = Convention::WindowsX64.nonvolatile();

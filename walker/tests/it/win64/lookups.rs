@@ -1,14 +1,7 @@
 //! The function of an address, and code outside all functions.
 
-use crate::win64::case::{Answer, BASE, Case, Info, Op, SIZE};
-use Op::Push;
-use clr_walker::code_map::CodeMap;
-use clr_walker::image::RuntimeFunction;
+use super::*;
 use clr_walker::image::pe::PeImage;
-use clr_walker::memory::Segment;
-use clr_walker::registers::Gpr::{Rbx, Rsi};
-use clr_walker::registers::{RegisterSet, Registers};
-use clr_walker::unwind::{Position, Rules, Trust, UnwindError, Unwinder};
 
 /// Returns a case with two functions, the second right after the first.
 fn neighbours() -> Case {

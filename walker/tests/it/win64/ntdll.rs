@@ -1,10 +1,7 @@
 //! The rules of today's ntdll, where they differ from CoreCLR's copy. The facts are those of wine's
 //! test of `RtlVirtualUnwind`, which passes on Windows 11.
 
-use crate::win64::case::{Case, Info, Op, slot};
-use Op::{Push, Save, SetFrame, Small};
-use clr_walker::registers::Gpr::{Rbp, Rbx, Rdi};
-use clr_walker::unwind::Rules;
+use super::*;
 
 const BEGIN: u32 = 0x100;
 const INFO: u32 = 0x800;

@@ -1,13 +1,6 @@
 //! Undoing prologues by unwind codes.
 
-use crate::win64::case::{Case, Info, Op, slot, word};
-use Op::{
-    Large, LargeFar, MachineFrame, MachineFrameWithError, Push, Raw, Save, SaveFar, SetFrame,
-    Small, Xmm, XmmFar,
-};
-use clr_walker::memory::Unreadable;
-use clr_walker::registers::Gpr::{self, R12, R13, R15, Rax, Rbp, Rbx, Rcx, Rdi, Rsi, Rsp};
-use clr_walker::unwind::{Rules, UnwindError};
+use super::*;
 
 const BEGIN: u32 = 0x100;
 const BODY: u32 = 0x140;

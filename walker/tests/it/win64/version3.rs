@@ -1,11 +1,6 @@
 //! Version 3, byte by byte as Microsoft's page has it.
 
-use crate::win64::case::{BASE, Case, Info, Op, bytes_of, slot};
-use clr_walker::code_map::CodeRegion;
-use clr_walker::image::{FunctionTable, RuntimeFunction};
-use clr_walker::registers::Gpr::{self, Rbp, Rbx, Rsi};
-use clr_walker::unwind::win64::{UnwindInfo, UnwindInfoV3};
-use clr_walker::unwind::{Rules, UnwindError};
+use super::*;
 
 const BEGIN: u32 = 0x100;
 const END: u32 = 0x400;

@@ -1,9 +1,6 @@
 //! Version 2 with its EPILOG codes, and versions that do not exist.
 
-use crate::win64::case::{Case, Info, Op, slot};
-use Op::{Epilog, MachineFrame, Push, Save, Small};
-use clr_walker::registers::Gpr::{R12, Rbx, Rdi, Rsi, Rsp};
-use clr_walker::unwind::{Rules, UnwindError};
+use super::*;
 
 const FUNCTION: [u32; 3] = [0x100, 0x400, 0x800];
 

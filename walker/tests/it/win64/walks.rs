@@ -1,10 +1,7 @@
 //! Whole stacks.
 
-use crate::win64::case::{BASE, Case, Info, Op, slot};
-use Op::{LargeFar, MachineFrame, Push, SetFrame, Small};
-use clr_walker::registers::Gpr::{Rbp, Rbx, Rsi};
-use clr_walker::registers::Registers;
-use clr_walker::unwind::{Frame, Position, Trust, UnwindError, Unwinder};
+use super::*;
+use Position::{Interrupted, ReturnAddress};
 
 /// FIRST saves rbx, SECOND allocates, INTERRUPT is entered by a machine frame.
 const FIRST: [u32; 3] = [0x100, 0x140, 0x800];
@@ -48,8 +45,6 @@ fn outline(frames: &[Frame]) -> Vec<(u64, u64, Position, Option<Trust>)> {
         })
         .collect()
 }
-
-use Position::{Interrupted, ReturnAddress};
 
 #[test]
 fn a_walk_goes_from_frame_to_frame_until_unknown_code() {

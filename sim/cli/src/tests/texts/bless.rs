@@ -1,8 +1,6 @@
 //! Expectations written anew.
 
-use super::{BARRIER, Folder, without_layout};
-use serde_json::Value;
-use std::fs;
+use super::*;
 
 fn wrong() -> String {
     BARRIER.replace("frame \"App.Main+0x30\" rsp=0x1fe050", "frame \"App.Bar\"")

@@ -1,9 +1,6 @@
 //! `list`, `new` and `fmt`.
 
-use super::super::clrsim;
-use super::{ALLOCATION, BARRIER, Folder, chapter};
-use serde_json::{Value, json};
-use std::fs;
+use super::*;
 
 #[test]
 fn texts_are_listed_by_chapter() {

@@ -1,8 +1,6 @@
 //! `generate` and `minimize`.
 
-use super::super::clrsim;
-use super::{BARRIER, Folder};
-use std::fs;
+use super::*;
 
 #[test]
 fn the_same_number_makes_the_same_text() {

@@ -1,7 +1,6 @@
 //! Runtimes side by side.
 
-use super::{ALLOCATION, BARRIER, Folder, without_layout};
-use serde_json::{Value, json};
+use super::*;
 
 fn matrix(text: &str, args: &[&str]) -> super::super::Answer {
     let folder = Folder::new();

@@ -1,12 +1,8 @@
 //! `clrsim host` with guests in C++ and in Rust: libraries that the tool loads as a CLR does.
 
-use super::fields::{described, fields};
-use super::recorder;
-use super::tool::{Host, folder, guest, sources};
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::process::Command;
+use super::*;
+use crate::external::fields::{described, fields};
+use crate::external::tool::{Host, folder, guest, sources};
 
 fn findings(account: &Value) -> Vec<&str> {
     let all = account["findings"].as_array().unwrap();

@@ -9,3 +9,8 @@ mod host;
 mod host_histories;
 mod recorder;
 mod tool;
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};

@@ -1,8 +1,6 @@
 //! The recorder as a library.
 
-use serde_json::Value;
-use std::path::PathBuf;
-use std::process::Command;
+use super::*;
 
 /// The recorder's class.
 pub(crate) const CLASS: &str = "{3c2a5b7e-6d0f-4f0e-9c51-0a6b9d3f2c11}";

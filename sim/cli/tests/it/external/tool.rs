@@ -1,10 +1,7 @@
 //! The tool with a guest: a library that is compiled here.
 #![allow(dead_code, reason = "a system without histories uses a part")]
 
-use serde_json::Value;
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use super::*;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use tempfile::TempDir;
 

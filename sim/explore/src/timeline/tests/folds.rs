@@ -1,9 +1,7 @@
 //! Tests of turns that are drawn together, and of repetitions.
 
-use crate::tests::handmade::{MAIN, SAMPLER, WORKER, edge, sampled};
-use crate::timeline::fold::{Item, Link, items};
+use super::*;
 use crate::timeline::state::states;
-use crate::{BlockReason, History, ThreadIndex, ThreadStatus, TurnEvent};
 
 fn folded(history: &History, fold: bool) -> Vec<Item> {
     items(history, &states(history, &[]), fold)

@@ -1,11 +1,7 @@
 //! Tests of the glyphs of threads and the arrows between them.
 
-use crate::tests::handmade::{MAIN, SAMPLER, WORKER};
-use crate::timeline::Tone;
+use super::*;
 use crate::timeline::arrows::Lanes;
-use crate::timeline::fold::Link;
-use crate::timeline::state::{Life, State};
-use crate::{LockName, ThreadIndex};
 
 fn text(lanes: &Lanes) -> String {
     lanes.spans().iter().map(|span| &*span.text).collect()

@@ -6,3 +6,14 @@ mod pages;
 mod rows;
 mod states;
 mod texts;
+
+use crate::tests::handmade::{MAIN, SAMPLER, WORKER, edge, history, sampled};
+use crate::timeline::fold::{Item, Link, items};
+use crate::timeline::state::{Life, State};
+use crate::timeline::{RowOptions, Timeline, TimelineRow, Tone};
+use crate::{
+    BlockReason, Edge, History, LockName, ThreadIndex, ThreadKind, ThreadStatus, Turn, TurnEvent,
+};
+use clr_runtime::profiling::CallbackKind;
+use clr_runtime::{Lock, Outcome};
+use clr_walker::profiling::HResult;

@@ -1,12 +1,7 @@
 //! Tests of the page, and of the data in it.
 
-use crate::tests::handmade::{MAIN, SAMPLER, WORKER, edge, history, sampled};
-use crate::timeline::Timeline;
+use super::*;
 use crate::timeline::json::json;
-use crate::{BlockReason, History, LockName, ThreadKind, ThreadStatus, TurnEvent};
-use clr_runtime::profiling::CallbackKind;
-use clr_runtime::{Lock, Outcome};
-use clr_walker::profiling::HResult;
 
 fn plain(history: &History) -> Timeline<'_> {
     Timeline { history, title: "a history", ending: "", edges: &[], replay: None, facts: &[] }

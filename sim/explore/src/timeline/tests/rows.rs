@@ -1,10 +1,6 @@
 //! Tests of histories drawn for the terminal.
 
-use crate::tests::handmade::{MAIN, SAMPLER, WORKER, edge, history, sampled};
-use crate::timeline::{RowOptions, Timeline, TimelineRow, Tone};
-use crate::{BlockReason, Edge, History, LockName, ThreadKind, ThreadStatus, TurnEvent};
-use clr_runtime::Lock;
-use clr_runtime::profiling::CallbackKind;
+use super::*;
 
 const HEAP: LockName = LockName::Runtime(Lock::ProcessHeap);
 /// Options without folding.

@@ -1,11 +1,7 @@
 //! Tests of the status of threads after each turn.
 
-use crate::tests::handmade::{MAIN, SAMPLER, WORKER, edge, sampled};
-use crate::timeline::state::{Life, State, states};
-use crate::{BlockReason, LockName, ThreadStatus, TurnEvent};
-use clr_runtime::profiling::CallbackKind;
-use clr_runtime::{Lock, Outcome};
-use clr_walker::profiling::HResult;
+use super::*;
+use crate::timeline::state::states;
 
 const HEAP: LockName = LockName::Runtime(Lock::ProcessHeap);
 const NAMES: LockName = LockName::Profiler(0);

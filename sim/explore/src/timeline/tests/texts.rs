@@ -1,14 +1,9 @@
 //! Tests of words, of lines that are wrapped, and of what is escaped.
 
-use crate::tests::handmade::{MAIN, SAMPLER, WORKER, sampled};
+use super::*;
 use crate::timeline::json::string;
-use crate::timeline::state::{Life, State};
 use crate::timeline::words::{describe, events, instructions, kind, status, summary, visible};
 use crate::timeline::wrap::{GLUE, cut, fitted, wrapped};
-use crate::{LockName, ThreadKind, Turn, TurnEvent};
-use clr_runtime::profiling::CallbackKind;
-use clr_runtime::{Lock, Outcome};
-use clr_walker::profiling::HResult;
 use std::borrow::Cow;
 
 const WALK: &str = "DoStackSnapshot";

@@ -1,7 +1,6 @@
 //! Each kind of Frame, in each generation that has it.
 
 use super::*;
-use clr_walker::registers::Gpr::Rsp;
 
 const METHOD: u64 = 0x7FF8_1000_0040;
 const RETURN: u64 = 0x7FF8_2000_1234;

@@ -1,8 +1,7 @@
 //! Tests that written Frames are read with the contents they were written with.
 
 use super::*;
-use crate::frame::{FRAME_TOP, FrameFields, FrameShape, FrameWriter};
-use clr_walker::registers::{Gpr::Rsp, Registers};
+use clr_walker::registers::Registers;
 
 /// Returns writable memory: around the Frame, and at the addresses it may point to.
 fn memory() -> Words {

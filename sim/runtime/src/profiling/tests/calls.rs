@@ -1,7 +1,6 @@
 //! Tests of the places from which methods may be called (contract §5, §6).
 
 use super::*;
-use clr_walker::profiling::{CodeRange, EventMask};
 
 type Method = (&'static str, fn(Caller<'_, '_, Machine>) -> Answer<()>);
 

@@ -1,7 +1,6 @@
 //! Tests of GetCodeInfo, 2, 3 and 4 and of GetFunctionInfo2.
 
 use super::*;
-use clr_walker::profiling::{CodeRange, FrameInfo, FunctionInfo};
 
 const fn range(start: u64, size: u64) -> CodeRange {
     CodeRange { start, size }

@@ -1,9 +1,6 @@
 //! Tests of ForceGC (contract §5.14).
 
 use super::*;
-use crate::FRAME_TOP;
-use crate::profiling::GcRequest;
-use clr_walker::profiling::EventMask;
 
 /// A profiler whose process gives Thread objects, and that records what happens in which mode.
 #[derive(Default)]

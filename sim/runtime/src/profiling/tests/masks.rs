@@ -1,8 +1,6 @@
 //! Tests of GetEventMask and SetEventMask (contract §1.3, §5.11).
 
 use super::*;
-use crate::ProfilerStatus;
-use clr_walker::profiling::EventMask;
 
 const SNAPSHOT: u32 = 0x1000_0000;
 

@@ -3,9 +3,7 @@
 use super::*;
 use ProfilerCallback::{
     RuntimeResumeFinished, RuntimeResumeStarted, RuntimeSuspendFinished, RuntimeSuspendStarted,
-    RuntimeThreadResumed, RuntimeThreadSuspended,
 };
-use clr_walker::profiling::EventMask;
 
 /// Creates a process whose profiler monitors suspensions.
 fn monitored(generation: Generation, recorder: &Recorder) -> Runtime<'_, Machine> {

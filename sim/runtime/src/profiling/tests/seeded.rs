@@ -1,8 +1,6 @@
 //! Tests of seeded walks.
 
 use super::*;
-use crate::ContextSafety;
-use clr_walker::profiling::SnapshotFlags;
 
 /// Bytes of the largest seed that a runtime reads.
 const SEED_SIZE: usize = 0xCA0;

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::explain::{EntryCheck, Event};
-use crate::{ContextSafety, Lock, ProfilerStatus, Wait};
 
 /// A profiler that does something at each point at which other threads can run.
 struct Meanwhile<F>(RefCell<F>);

@@ -1,8 +1,6 @@
 //! Tests of the suspension of the target by `DoStackSnapshot` (contract §2.4, C-025 to C-031).
 
 use super::*;
-use ProfilerCallback::{RuntimeThreadResumed, RuntimeThreadSuspended};
-use clr_walker::profiling::EventMask;
 
 const WINDOWS: Generations = Generations::WINDOWS;
 

@@ -1,12 +1,9 @@
 //! The profiler's view of a thread and of the code in the process.
 
 use super::*;
-use crate::ContextSafety;
 use crate::profiler_rules::RuleViolation;
-use crate::profiling::{SimulatedThread, ThreadError};
 use clr_walker::memory::Memory as _;
 use clr_walker::mixed::Policy;
-use clr_walker::profiling::{StackRoot, TargetThread as _, ThreadContext};
 use clr_walker::registers::Gpr;
 
 /// The return address of threads' first functions (VA).

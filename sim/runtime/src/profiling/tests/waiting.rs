@@ -1,7 +1,6 @@
 //! Tests of waits in profiling methods.
 
 use super::*;
-use crate::{Lock, Wait};
 
 /// A profiler that allows this number of waits before the writer releases the lock.
 struct Patient {

@@ -1,12 +1,8 @@
 //! EH clauses: the code that each protects, and their order.
 
-use super::{link, parse};
+use super::*;
 use HandlerKind::{Catch, Fault, Filtered, Finally};
-use clr_codegen::{FuncletKind, HandlerKind, LinkedProgram, PlacedEhClause};
-use clr_generate::{Seeded, Size, program};
-use core::fmt::Write as _;
-use core::ops::Range;
-use iced_x86::{Decoder, DecoderOptions};
+use clr_codegen::{FuncletKind, HandlerKind, PlacedEhClause};
 
 const CALLED: [&str; 14] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n"];
 

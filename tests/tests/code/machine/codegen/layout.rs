@@ -1,14 +1,7 @@
 //! Layout of frames.
 
-use super::parse;
-use clr_codegen::execution::{Execution, ExecutionEnd};
-use clr_codegen::{
-    CallingConvention, EntryForm, FrameLayout, FunctionIndex, FunctionShape, LinkedProgram,
-    Program, Role, SaveArea, Statement,
-};
-use clr_walker::registers::Gpr;
-use clr_walker::unwind::Position;
-use core::ops::Range;
+use super::*;
+use clr_codegen::{FrameLayout, FunctionShape, SaveArea, Statement};
 
 const CALLS: &str = r#"
     function "main" {

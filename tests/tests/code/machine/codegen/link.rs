@@ -1,14 +1,8 @@
 //! Placement of code, and lookup by address.
 
-use super::{link, parse};
-use clr_codegen::{
-    CodeKind, FunctionIndex, LinkError, LinkedProgram, MAX_STACK, MethodHeader, Program,
-    WindowsMistake,
-};
-use clr_generate::{Seeded, Size};
+use super::*;
+use clr_codegen::{LinkError, MAX_STACK, MethodHeader, WindowsMistake};
 use clr_machine::Fnv1a;
-use clr_walker::unwind::Position;
-use core::fmt::Write as _;
 
 /// Returns functions of all kinds and of several sizes.
 fn program() -> Program {

@@ -8,7 +8,17 @@ mod shapes;
 mod stack_layout;
 mod unix;
 
-use clr_codegen::{LinkedProgram, Program};
+use clr_codegen::execution::{Execution, ExecutionEnd};
+use clr_codegen::{
+    CallingConvention, CodeKind, EntryForm, FunctionIndex, LinkedProgram, Program, Role,
+};
+use clr_generate::{Seeded, Size, program};
+use clr_walker::code_map::{CodeMap, CodeRegion};
+use clr_walker::registers::{Convention, Gpr};
+use clr_walker::unwind::{Position, Unwinder};
+use core::fmt::Write as _;
+use core::ops::Range;
+use iced_x86::{Decoder, DecoderOptions};
 
 /// Reads a program that must be valid.
 fn parse(text: &str) -> Program {

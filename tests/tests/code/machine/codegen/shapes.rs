@@ -1,13 +1,10 @@
 //! Code, roles, mistakes and unwind codes of shapes that compilers make.
 
-use super::{link, parse};
-use clr_codegen::{FunctionIndex, LinkedProgram, PlacedPart};
-use clr_walker::code_map::{CodeMap, CodeRegion};
+use super::*;
+use clr_codegen::PlacedPart;
 use clr_walker::image::RuntimeFunction;
-use clr_walker::registers::Gpr;
 use clr_walker::unwind::win64::{Operation, UnwindInfo};
-use core::fmt::Write as _;
-use iced_x86::{Decoder, DecoderOptions, Formatter, IntelFormatter};
+use iced_x86::{Formatter, IntelFormatter};
 
 /// Renders the function `f` and its helpers.
 fn render(text: &str) -> String {

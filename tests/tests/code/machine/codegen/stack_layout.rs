@@ -1,11 +1,8 @@
 //! Checks of the stack layout against the values on the stack.
 
-use clr_codegen::execution::Execution;
-use clr_codegen::{EntryForm, FunctionIndex, MachineWord, Program, Role, SlotRole};
-use clr_generate::{Seeded, Size, program};
-use clr_walker::code_map::CodeMap;
+use super::*;
+use clr_codegen::{MachineWord, SlotRole};
 use clr_walker::memory::Memory as _;
-use clr_walker::unwind::Position;
 use std::collections::BTreeMap;
 
 /// Number of times that each kind of role was checked.

@@ -1,13 +1,10 @@
 //! ELF images and their CFI, as the walker parses them.
 
-use super::link;
-use clr_codegen::{CallingConvention, CfiMistake, CodeKind, Format, LinkedProgram, Role, Unit};
+use super::*;
+use clr_codegen::{CfiMistake, Format, Unit};
 use clr_walker::cfi::{CfaRule, CfiTable, Column, RegisterRule, Row};
-use clr_walker::code_map::CodeMap;
 use clr_walker::image::elf::ElfImage;
 use clr_walker::image::pe::{PeImage, TargetOs};
-use clr_walker::registers::{Convention, Gpr};
-use clr_walker::unwind::Unwinder;
 
 fn elf(linked: &LinkedProgram) -> &Unit {
     linked.units.iter().find(|unit| unit.format == Format::Elf).unwrap()

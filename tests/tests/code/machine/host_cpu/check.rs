@@ -1,11 +1,6 @@
 //! Comparison of the machine with a processor.
 
-use crate::machine::host_cpu::defined::{is_undefined, undefined_between, undefined_flags};
-use crate::machine::host_cpu::encodings::Encoding;
-use crate::machine::host_cpu::state::{FLAGS, Outcome, Start, State, WINDOW, Window, window};
-use clr_machine::Machine;
-use iced_x86::Mnemonic;
-use std::fmt::Write as _;
+use super::*;
 
 /// A processor's result of one instruction.
 #[derive(Clone, Debug)]

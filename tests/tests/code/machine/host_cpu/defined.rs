@@ -1,7 +1,7 @@
 //! The results of an instruction that the manuals define; only these are compared.
 
-use crate::machine::host_cpu::state::{AF, CF, DF, FLAGS, OF, PF, SF, State, ZF};
-use iced_x86::{Code, Instruction, Mnemonic, OpKind, RflagsBits};
+use super::*;
+use iced_x86::RflagsBits;
 
 /// Converts iced's flags to those of [`FLAGS`].
 pub(crate) fn flags_of(bits: u32) -> u64 {

@@ -1,11 +1,9 @@
 //! Instructions to test: every form in 64-bit mode, with registers, addresses and immediates of
 //! many kinds.
 
-use crate::machine::host_cpu::random::Random;
-use crate::machine::host_cpu::state::{CODE, WINDOW};
+use super::*;
 use iced_x86::{
-    Code, Decoder, DecoderOptions, Encoder, EncodingKind, Instruction, MemoryOperand, Mnemonic,
-    OpCodeOperandKind as Kind, OpKind, Register,
+    Decoder, DecoderOptions, Encoder, EncodingKind, MemoryOperand, OpCodeOperandKind as Kind,
 };
 
 #[derive(Clone, Debug)]

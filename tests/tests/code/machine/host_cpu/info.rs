@@ -1,16 +1,11 @@
 //! Comparison of iced-x86's information about instructions (registers, flags and memory that they
 //! read and write) with the machine.
 
-use crate::machine::host_cpu::check::{Complaints, execute, is_known};
-use crate::machine::host_cpu::defined::{flags_of, undefined_flags};
-use crate::machine::host_cpu::encodings::{Encoding, encodings};
-use crate::machine::host_cpu::random::Random;
+use super::*;
+use crate::machine::host_cpu::encodings::encodings;
 use crate::machine::host_cpu::samples::{number, sample};
-use crate::machine::host_cpu::state::{
-    FLAGS, FS_BASE, GS_BASE, Outcome, Start, State, Window, machine, window,
-};
-use clr_machine::{AccessKind, Machine, MemoryAccess};
-use iced_x86::{Code, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
+use clr_machine::{AccessKind, MemoryAccess};
+use iced_x86::OpAccess;
 
 /// The bits of registers that an instruction reads, may write, and always writes.
 #[derive(Debug, Default)]

@@ -38,6 +38,20 @@ mod recorded;
 mod samples;
 mod state;
 
+use crate::machine::host_cpu::check::{Complaints, Truth, execute, is_known};
+use crate::machine::host_cpu::defined::{
+    flags_of, is_undefined, undefined_between, undefined_flags,
+};
+use crate::machine::host_cpu::encodings::Encoding;
+use crate::machine::host_cpu::random::{Elements, Random};
+use crate::machine::host_cpu::state::{
+    AF, CF, CODE, CONSTANT, DF, FLAGS, FS_BASE, GS_BASE, MXCSR, NOTHING, OF, Outcome, PF, SF,
+    Start, State, WINDOW, WINDOW_LEN, Window, ZF, machine, window,
+};
+use clr_machine::{Machine, PAGE_SIZE};
+use iced_x86::{Code, Instruction, InstructionInfoFactory, Mnemonic, OpKind, Register};
+use std::fmt::Write as _;
+
 #[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 #[test]
 #[ignore = "rewrites fixtures/host_cpu"]

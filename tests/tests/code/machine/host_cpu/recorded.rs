@@ -45,14 +45,9 @@
 //!
 //! The ignored test `record` rewrites the file, from the processor that runs the test.
 
-use crate::machine::host_cpu::check::{Complaints, Truth, check};
-use crate::machine::host_cpu::defined::undefined_flags;
-use crate::machine::host_cpu::encodings::Encoding;
+use super::*;
+use crate::machine::host_cpu::check::check;
 use crate::machine::host_cpu::samples::background;
-use crate::machine::host_cpu::state::{
-    CODE, FLAGS, Outcome, Start, State, WINDOW, machine, window,
-};
-use clr_machine::Machine;
 use clr_recording::vectors::{DECOMPRESSED_LIMIT, decompress};
 
 pub(crate) const NAME: &str = "host_cpu/results.gz";

@@ -1,15 +1,8 @@
 //! Initial states for an instruction: operands at the edges of their ranges, and addresses in
 //! mapped memory, or just beyond it.
 
-use crate::machine::host_cpu::encodings::Encoding;
-use crate::machine::host_cpu::random::{Elements, Random};
-use crate::machine::host_cpu::state::{
-    CONSTANT, DF, FLAGS, FS_BASE, GS_BASE, MXCSR, NOTHING, Start, State, WINDOW, WINDOW_LEN, Window,
-};
-use clr_machine::PAGE_SIZE;
-use iced_x86::{
-    FlowControl, Instruction, InstructionInfoFactory, MemorySize, Mnemonic, OpKind, Register,
-};
+use super::*;
+use iced_x86::{FlowControl, MemorySize};
 
 const RSP: usize = 4;
 const RBP: usize = 5;

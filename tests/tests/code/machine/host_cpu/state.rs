@@ -1,11 +1,11 @@
 //! The compared state: the registers of a processor, and the outcome of an instruction. Memory has
 //! the same layout on the machine and on the host.
 
-use clr_machine::{Cpu, Machine, PAGE_SIZE, Protection, StopReason};
+use super::*;
+use clr_machine::{Cpu, Protection, StopReason};
 use clr_walker::memory::Memory as _;
 use clr_walker::registers::Gpr;
 use core::fmt;
-use std::fmt::Write as _;
 
 /// Address of the code (VA): two pages. Bit 31 is set, so that a wrong sign extension becomes
 /// visible.

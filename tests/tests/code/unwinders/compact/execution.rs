@@ -1,11 +1,7 @@
 //! Execution of the sample's functions: at each instruction the true caller is known.
 
-use super::{BASE, GPRS, functions, sample};
+use super::*;
 use clr_machine::{Machine, Protection};
-use clr_walker::code_map::CodeMap;
-use clr_walker::image::macho::MachoImage;
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::{Position, Unwinder};
 
 /// Code outside the image (VA): the functions that the sample imports, and the caller.
 const OUTSIDE: u64 = 0x2_0000_0000;

@@ -4,17 +4,11 @@
 
 mod execution;
 mod framehop;
-mod reader;
 mod truth;
 
-use clr_walker::code_map::CodeMap;
+use super::*;
 use clr_walker::compact::Layout;
-use clr_walker::image::macho::MachoImage;
-use clr_walker::memory::{Memory, Unreadable};
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::{Position, Trust, Unwinder};
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
-use std::collections::BTreeMap;
 use truth::{Doubt, Frame, RETURN_SLOT};
 
 /// Returns the bytes of the library.

@@ -3,11 +3,8 @@
 //! This shares neither code nor direction with the walker, which follows code from an interrupted
 //! instruction to where the frame ends. iced-x86 decodes.
 
-use iced_x86::{
-    Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic,
-    OpAccess, OpKind, Register,
-};
-use std::collections::BTreeMap;
+use super::*;
+use iced_x86::{Code, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 
 /// The registers that calls preserve, rsp apart.
 pub(crate) const PRESERVED: [Register; 6] =

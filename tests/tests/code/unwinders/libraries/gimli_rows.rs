@@ -1,14 +1,14 @@
 //! Comparison with gimli's rows, and with an evaluation of them.
 
-use crate::unwinders::libraries::{BASE, Computed, Kind, map, registers};
-use clr_walker::cfi::{CfaRule, CfiTable, Column, Expression, FrameSection, RegisterRule, Row};
-use clr_walker::image::elf::ElfImage;
+use super::*;
+use crate::unwinders::readers::{Comparison, compare_row, convert};
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::{Position, UnwindError, Unwinder};
 use gimli::{
     BaseAddresses, CieOrFde, EhFrame, EhFrameHdr, EndianSlice, EvaluationResult, LittleEndian,
     UnwindContext, UnwindExpression, UnwindSection as _, UnwindTableRow, Value,
 };
+use std::collections::BTreeMap;
 
 /// Counts of the compared rows.
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,7 +66,9 @@ pub(crate) fn check<'a>(name: &str, image: &ElfImage<'a>, kind: Kind<'a>) -> Cou
                 assert_eq!(looked_up.unwrap(), theirs, "{place}: gimli differs from itself");
 
                 let ours = table.row(rva as u32).unwrap().unwrap();
-                compare(&ours, theirs, column, &place);
+                let mut found = Comparison::default();
+                compare_row(&ours, theirs, column, rva as u32, &mut found);
+                assert_eq!(found.differences, BTreeMap::new(), "{place}: {ours:?} {theirs:?}");
                 assert_eq!(ours.signal_frame, fde.is_signal_trampoline(), "{place}");
                 counts.expressions += usize::from(has_expression(&ours));
                 counts.signal_frames += usize::from(ours.signal_frame);
@@ -86,51 +88,6 @@ fn has_expression(row: &Row) -> bool {
     };
     matches!(row.cfa, CfaRule::Expression(_))
         || row.registers.iter().chain([&row.return_address]).flatten().any(is_expression)
-}
-
-fn compare(ours: &Row, theirs: &TheirRow, return_address: gimli::Register, place: &str) {
-    let cfa = match theirs.cfa() {
-        gimli::CfaRule::RegisterAndOffset { register, offset } => CfaRule::Register {
-            register: Column(register.0),
-            offset: i32::try_from(*offset).unwrap(),
-        },
-        gimli::CfaRule::Expression(expression) => CfaRule::Expression(convert(expression)),
-    };
-    assert_eq!(ours.cfa, cfa, "{place}");
-    // A register without a rule keeps its value, too.
-    let said = |rule: Option<RegisterRule>| rule.filter(|rule| *rule != RegisterRule::SameValue);
-    for register in Gpr::ALL {
-        let column = gimli::Register(Column::from(register).0);
-        let ours = said(ours.registers[register as usize]);
-        assert_eq!(ours, said(rule(theirs, column)), "{place}: {}", register.name());
-    }
-    assert_eq!(ours.return_address, rule(theirs, return_address), "{place}: return address");
-}
-
-fn rule(row: &TheirRow, column: gimli::Register) -> Option<RegisterRule> {
-    let small = |offset: i64| i32::try_from(offset).unwrap();
-    Some(match row.register(column)? {
-        gimli::RegisterRule::Undefined => RegisterRule::Undefined,
-        gimli::RegisterRule::SameValue => RegisterRule::SameValue,
-        gimli::RegisterRule::Offset(offset) => RegisterRule::Offset(small(offset)),
-        gimli::RegisterRule::ValOffset(offset) => RegisterRule::ValOffset(small(offset)),
-        gimli::RegisterRule::Register(register) => RegisterRule::Register(Column(register.0)),
-        gimli::RegisterRule::Expression(expression) => {
-            RegisterRule::Expression(convert(&expression))
-        }
-        gimli::RegisterRule::ValExpression(expression) => {
-            RegisterRule::ValExpression(convert(&expression))
-        }
-        other => panic!("{other:?} does not occur in x86-64 code"),
-    })
-}
-
-fn convert(expression: &UnwindExpression<usize>) -> Expression {
-    Expression {
-        section: FrameSection::EhFrame,
-        offset: expression.offset as u32,
-        len: expression.length as u32,
-    }
 }
 
 /// Checks that a step yields the same registers as an evaluation of gimli's row, rule by rule.

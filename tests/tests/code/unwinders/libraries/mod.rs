@@ -7,14 +7,9 @@
 mod framehop;
 mod gimli_rows;
 
-use allocation_counter::measure;
-use clr_walker::cfi::CfiTable;
-use clr_walker::code_map::{CodeMap, CodeRegion};
+use crate::unwinders::*;
+use clr_walker::cfi::{CfaRule, CfiTable, Column, RegisterRule, Row};
 use clr_walker::image::elf::{ElfError, ElfImage};
-use clr_walker::image::{CfiSections, Sections};
-use clr_walker::memory::{Memory, Unreadable};
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::{Cache, Position, Unwinder};
 use std::path::Path;
 
 const NAMES: [&str; 8] = [

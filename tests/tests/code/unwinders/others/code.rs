@@ -1,7 +1,8 @@
 //! The code and unwind data of a program's images and heap by sections, in the form that other
 //! unwinders need.
 
-use clr_codegen::{Format, LinkedProgram, Unit};
+use super::*;
+use clr_codegen::{Format, Unit};
 use clr_walker::image::pe::PeImage;
 use clr_walker::image::{FunctionTable, RuntimeFunction};
 

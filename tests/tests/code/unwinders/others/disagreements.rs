@@ -1,10 +1,8 @@
 //! The known mistakes of other unwinders: each step that differs from execution must be one of
 //! them.
 
+use super::*;
 use crate::unwinders::others::site::Site;
-use crate::unwinders::others::{Difference, Which};
-use clr_codegen::{Role, WindowsMistake};
-use clr_walker::registers::Gpr;
 
 /// A mistake of another unwinder. `UNWINDERS.md` has a minimal case of each, under its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -12,20 +12,16 @@ mod pe_unwind_info;
 mod site;
 mod tables;
 
+use super::*;
 use clr_codegen::execution::Execution;
 use clr_codegen::shadow_stack::CallerState;
-use clr_codegen::{CallingConvention, FunctionIndex, Program};
-use clr_generate::{Seeded, Size, minimize, program};
-use clr_scenario::Scenario;
-use clr_tests::cases;
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::Position;
+use clr_codegen::{FunctionIndex, Role, WindowsMistake};
+use clr_generate::minimize;
 use code::Code;
 use disagreements::Mistake;
 use framehop::Framehop;
 use pe_unwind_info::PeUnwindInfo;
 use site::Site;
-use std::collections::BTreeMap;
 
 /// Maximum number of boundaries checked per run.
 const LIMIT: u64 = 20_000;

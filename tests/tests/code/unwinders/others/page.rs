@@ -1,13 +1,9 @@
 //! Tests of the statements in `UNWINDERS.md`.
 
+use super::*;
 use crate::unwinders::others::disagreements::Mistake;
 use crate::unwinders::others::framehop::Framehop;
-use crate::unwinders::others::{Code, LIMIT, Which, test};
-use clr_codegen::execution::Execution;
-use clr_codegen::{FunctionIndex, LinkedProgram, Program, WindowsMistake};
-use clr_scenario::Scenario;
 use clr_tests::every_instruction::windows;
-use std::collections::BTreeSet;
 
 /// Returns the scenarios of the page, each with the name in its heading.
 fn scenarios() -> Vec<(&'static str, Scenario)> {

@@ -1,11 +1,8 @@
 //! pe-unwind-info as an unwinder under test.
 
-use crate::unwinders::others::Answer;
+use super::*;
 use crate::unwinders::others::code::Code;
-use clr_machine::Machine;
 use clr_tests::peers::pe_unwind_info::State;
-use clr_walker::registers::Registers;
-use clr_walker::unwind::Position;
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;

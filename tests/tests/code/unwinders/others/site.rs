@@ -1,11 +1,10 @@
 //! A frame with the facts that explain mistakes.
 
-use clr_codegen::{CodeKind, FrameRegister, FrameSet, Function, FunctionShape, LinkedProgram};
-use clr_codegen::{PlacedInstruction, Program, Role, UnwindData};
-use clr_machine::Machine;
+use super::*;
+use clr_codegen::{
+    CodeKind, FrameRegister, FrameSet, Function, FunctionShape, PlacedInstruction, UnwindData,
+};
 use clr_walker::memory::Memory as _;
-use clr_walker::registers::Gpr;
-use clr_walker::unwind::Position;
 
 /// A frame of a program's run.
 pub(crate) struct Site<'a> {

@@ -2,6 +2,8 @@
 //! section.
 
 use super::Comparison;
+#[cfg(test)]
+use clr_walker::compact::Encoding;
 use clr_walker::compact::{Layout, SavedRegisters};
 use clr_walker::image::macho::MachoImage;
 use macho_unwind_info::UnwindInfo;
@@ -12,7 +14,7 @@ use object::{LittleEndian, Object as _, ObjectSection as _};
 
 /// A layout as both readers can say it: its form, its two numbers, and the saved registers with the
 /// distances of their slots below the canonical frame address (bytes).
-type Described = (&'static str, u32, u32, Vec<(&'static str, u32)>);
+pub(super) type Described = (&'static str, u32, u32, Vec<(&'static str, u32)>);
 
 pub(super) fn compare(image: &[u8], comparison: &mut Comparison) -> Option<()> {
     let ours = MachoImage::parse(image).ok()?;
@@ -33,8 +35,10 @@ pub(super) fn compare(image: &[u8], comparison: &mut Comparison) -> Option<()> {
         let range = theirs.start_address..theirs.end_address;
         comparison.compare("range of an entry", rva, &own.range, &range);
         comparison.compare("encoding", rva, &own.encoding.0, &theirs.opcode);
-        let found = table.find(rva).ok().flatten();
-        comparison.compare("look-up", rva, &found.as_ref(), &Some(&own));
+        for rva in own.range.clone() {
+            let found = table.find(rva).ok().flatten();
+            comparison.compare("look-up", rva, &found.as_ref(), &Some(&own));
+        }
         let layout = own.encoding.layout().ok().map(own_layout);
         let described = described(&OpcodeX86_64::parse(theirs.opcode));
         comparison.compare("layout", rva, &layout, &described);
@@ -61,6 +65,13 @@ fn own_layout(layout: Layout) -> Described {
         }
         Layout::Dwarf { fde } => ("DWARF", fde, 0, Vec::new()),
     }
+}
+
+/// Returns the meaning of an encoding by both readers; `None` if it has none.
+#[cfg(test)]
+pub(super) fn meanings(encoding: u32) -> [Option<Described>; 2] {
+    let own = Encoding(encoding).layout().ok().map(own_layout);
+    [own, described(&OpcodeX86_64::parse(encoding))]
 }
 
 /// Returns the meaning of an encoding; `None` if it has none.

@@ -8,6 +8,8 @@ mod rows;
 mod tests;
 mod unwind_info;
 
+#[cfg(test)]
+pub(crate) use rows::{compare_row, convert};
 use std::collections::BTreeMap;
 
 /// The outcome of a comparison.

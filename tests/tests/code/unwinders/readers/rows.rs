@@ -138,7 +138,7 @@ fn compare_rows<'a>(
     }
 }
 
-fn compare_row(
+pub(crate) fn compare_row(
     ours: &Row,
     theirs: &UnwindTableRow<usize>,
     return_address: gimli::Register,
@@ -189,7 +189,7 @@ fn rule(
     }))
 }
 
-fn convert(expression: &UnwindExpression<usize>) -> Expression {
+pub(crate) fn convert(expression: &UnwindExpression<usize>) -> Expression {
     Expression {
         section: FrameSection::EhFrame,
         offset: expression.offset as u32,

@@ -15,9 +15,8 @@ mod external;
 mod shadow;
 mod vectors;
 
-use clr_recording::vectors::{DECOMPRESSED_LIMIT, decompress};
+use crate::unwinders::*;
 use clr_walker::registers::{Gpr, Registers};
-use std::collections::BTreeMap;
 
 fn recorded() -> (Vec<vectors::Image>, Vec<vectors::Vector>) {
     let file = clr_fixtures::get("dwarf/debian12.steps.jsonl.gz").unwrap();

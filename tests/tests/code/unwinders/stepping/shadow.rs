@@ -1,6 +1,6 @@
 //! A shadow stack that is maintained from outside while instructions are executed one by one.
 
-use clr_walker::registers::{Gpr, Registers};
+use super::*;
 
 /// Registers that a callee must preserve in the System V convention, besides rsp.
 pub(crate) const PRESERVED: [Gpr; 6] = [Gpr::Rbx, Gpr::Rbp, Gpr::R12, Gpr::R13, Gpr::R14, Gpr::R15];

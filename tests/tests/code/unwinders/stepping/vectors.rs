@@ -4,12 +4,12 @@
 //! its `.eh_frame` that the vectors need (assembled anew; addresses in it are RVAs, since images of
 //! libraries have base 0), then the vectors. Numbers are hexadecimal text.
 
+use super::*;
 use crate::unwinders::stepping::shadow::{Began, PRESERVED};
 use clr_walker::cfi::CfiTable;
 use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
 use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
 use clr_walker::memory::{Memory, Unreadable};
-use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::{Position, Unwinder};
 use data_encoding::HEXLOWER;
 use serde_json::{Value, json};

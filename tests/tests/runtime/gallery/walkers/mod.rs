@@ -2,16 +2,13 @@
 
 mod framehop;
 
-use clr_runtime::generation::Generations;
+use super::*;
 use clr_sim::harness::{
     Found, FramePointers, MixedWalker, Sampler, Score, Scores, StackWalker, StoppedThread,
     WalkerVerdict, judge,
 };
-use clr_walker::mixed::Policy;
 use core::fmt::Write as _;
 use framehop::Framehop;
-use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 /// The page with the scores, and the marks around them.
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../sim/src/book/your_walker.md");

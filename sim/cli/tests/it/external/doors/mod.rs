@@ -6,8 +6,8 @@
 
 mod trace;
 
-use super::recorder;
-use std::collections::BTreeSet;
+use crate::external::recorder;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;

@@ -1,7 +1,7 @@
 //! Traces of the recorder (`mode=calls`, `walker/recorder/src/calls`), and their differences.
 
+use super::*;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// A callback of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]

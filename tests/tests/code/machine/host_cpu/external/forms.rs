@@ -1,16 +1,8 @@
 //! Comparison of every form of instruction that the machine knows with the host, with operands at
 //! their edges.
 
-use super::host::Host;
-use super::{host, is_supported};
-use crate::machine::host_cpu::check::{Complaints, Truth, check, is_known};
-use crate::machine::host_cpu::encodings::{Encoding, encodings};
-use crate::machine::host_cpu::samples::sample;
-use crate::machine::host_cpu::state::{
-    DATA, DATA_PAGES, Outcome, Start, WINDOW, WINDOW_LEN, machine,
-};
-use clr_machine::PAGE_SIZE;
-use iced_x86::{Code, Mnemonic};
+use super::*;
+use crate::machine::host_cpu::external::host::Host;
 
 /// Executes one instruction, which is in the host's memory, on the host.
 pub(super) fn execute(host: &mut Host, encoding: &Encoding, start: &Start) -> Truth {

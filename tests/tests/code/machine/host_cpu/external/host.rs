@@ -1,9 +1,6 @@
 //! A process on the host's processor, stepped by ptrace.
 
-use crate::machine::host_cpu::state::{
-    FLAGS, FS_BASE, GS_BASE, MXCSR, MXCSR_STICKY, Outcome, State,
-};
-use clr_machine::PAGE_SIZE;
+use super::*;
 use nix::errno::Errno;
 use nix::libc::{self, user_fpregs_struct, user_regs_struct};
 use nix::sys::ptrace;

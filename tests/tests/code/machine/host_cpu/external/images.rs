@@ -1,11 +1,10 @@
 //! Functions of compiled images, stepped on both the machine and the host.
 
-use super::host as processes;
-use super::host::{EXECUTE, Host, READ, WRITE};
-use super::sequences::step;
-use crate::machine::host_cpu::random::Random;
-use crate::machine::host_cpu::state::{MXCSR, State};
-use clr_machine::{Machine, PAGE_SIZE, Protection};
+use super::*;
+use crate::machine::host_cpu::external::host as processes;
+use crate::machine::host_cpu::external::host::{EXECUTE, Host, READ, WRITE};
+use crate::machine::host_cpu::external::sequences::step;
+use clr_machine::Protection;
 use clr_walker::image::pe::PeImage;
 use clr_walker::memory::Memory as _;
 use core::ops::Range;

@@ -7,9 +7,19 @@ mod program;
 pub(super) mod record;
 mod sequences;
 
-use crate::machine::host_cpu::state::{CODE, CODE_PAGES, CONSTANT, DATA, DATA_PAGES};
+use crate::machine::host_cpu::check::{Complaints, Truth, check, execute, is_known};
+use crate::machine::host_cpu::encodings::{Encoding, encodings};
+use crate::machine::host_cpu::external::program::{Program, Supply};
+use crate::machine::host_cpu::random::Random;
+use crate::machine::host_cpu::samples::{background, number, sample};
+use crate::machine::host_cpu::state::{
+    CODE, CODE_PAGES, CONSTANT, DATA, DATA_PAGES, FLAGS, FS_BASE, GS_BASE, MXCSR, MXCSR_STICKY,
+    Outcome, Start, State, WINDOW, WINDOW_LEN, Window, machine, window,
+};
+use clr_machine::{Machine, PAGE_SIZE};
 pub(crate) use host::TRACEE;
 use host::{EXECUTE, Host, READ, WRITE};
+use iced_x86::{Code, Mnemonic};
 
 /// Returns a process with everything mapped.
 ///

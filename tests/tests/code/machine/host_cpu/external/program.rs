@@ -1,15 +1,8 @@
 //! Random programs: instructions of all forms, in loops, after conditional jumps, and in functions.
 
-use crate::machine::host_cpu::check::{execute, is_known};
-use crate::machine::host_cpu::encodings::{Encoding, encodings};
-use crate::machine::host_cpu::external::is_supported;
-use crate::machine::host_cpu::random::Random;
-use crate::machine::host_cpu::samples::{number, sample};
-use crate::machine::host_cpu::state::{CODE, Outcome};
-use clr_machine::Machine;
+use super::*;
 use iced_x86::{
-    Code, Encoder, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind,
-    Register,
+    Encoder, FlowControl, Instruction, InstructionInfoFactory, OpAccess, OpKind, Register,
 };
 
 /// Registers that only the program's frame changes: rbx points to the data, rsp to the stack, and

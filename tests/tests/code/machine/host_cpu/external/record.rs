@@ -1,21 +1,12 @@
 //! Recording of the results file.
 
-use super::forms::{execute, seed};
-use super::host::Host;
-use super::program::{Program, Supply};
-use super::sequences::{STEPS, start};
-use super::{host, is_supported};
-use crate::machine::host_cpu::check::is_known;
-use crate::machine::host_cpu::encodings::{Encoding, encodings};
-use crate::machine::host_cpu::random::Random;
+use super::*;
+use crate::machine::host_cpu::external::forms::{execute, seed};
+use crate::machine::host_cpu::external::host::Host;
+use crate::machine::host_cpu::external::sequences::{STEPS, start};
 use crate::machine::host_cpu::recorded::{MAGIC, NAME, OUTCOMES, digest};
-use crate::machine::host_cpu::samples::{background, sample};
-use crate::machine::host_cpu::state::{
-    CODE, Outcome, Start, State, WINDOW, WINDOW_LEN, Window, machine,
-};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use iced_x86::Code;
 use std::io::Write as _;
 use std::path::Path;
 

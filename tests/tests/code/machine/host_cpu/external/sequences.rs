@@ -1,17 +1,10 @@
 //! Sequences of instructions, stepped on both the machine and the host.
 
-use super::host;
-use super::host::Host;
-use super::program::{Program, Supply};
-use crate::machine::host_cpu::check::Complaints;
+use super::*;
 use crate::machine::host_cpu::defined::{undefined_between, undefined_flags};
-use crate::machine::host_cpu::random::Random;
-use crate::machine::host_cpu::samples::background;
-use crate::machine::host_cpu::state::{
-    CODE, FLAGS, Outcome, Start, State, WINDOW, WINDOW_LEN, machine, window,
-};
-use clr_machine::{AccessKind, Machine};
-use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+use crate::machine::host_cpu::external::host::Host;
+use clr_machine::AccessKind;
+use iced_x86::{Decoder, DecoderOptions};
 use std::fmt::Write as _;
 
 /// Maximum number of steps of a sequence, including its loops.

@@ -1,17 +1,10 @@
 //! Comparison of unwinding with the true callers.
 
-use super::known::is_known;
-use super::modules::Module;
-use super::record::Recorder;
-use super::tracee::{Stepped, Tracee};
-use crate::unwinders::stepping::shadow::{Activation, Ended, Shadow};
+use super::*;
+use crate::unwinders::stepping::external::known::is_known;
+use crate::unwinders::stepping::external::record::Recorder;
+use crate::unwinders::stepping::external::tracee::Tracee;
 use crate::unwinders::stepping::vectors::difference;
-use clr_walker::code_map::CodeMap;
-use clr_walker::memory::{Memory, Unreadable};
-use clr_walker::registers::Registers;
-use clr_walker::unwind::{Position, UnwindError, Unwinder};
-use nix::sys::signal::Signal;
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of steps between whole walks; a prime, so that it does not coincide with the length of
 /// loops.

@@ -6,16 +6,23 @@ mod modules;
 mod record;
 mod tracee;
 
-use crate::unwinders::stepping::shadow::Ended;
+use crate::unwinders::stepping::external::modules::Module;
+use crate::unwinders::stepping::external::tracee::Stepped;
+use crate::unwinders::stepping::shadow::{Activation, Does, Ended, Shadow};
 use check::{Check, Examined};
 use clr_walker::code_map::CodeMap;
 use clr_walker::image::elf::ElfImage;
+use clr_walker::memory::{Memory, Unreadable};
+use clr_walker::registers::Registers;
+use clr_walker::unwind::{Position, UnwindError, Unwinder};
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use nix::sys::signal::Signal;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use tracee::Tracee;
 
 /// Compiles the program.

@@ -1,9 +1,8 @@
 //! The images that a process has mapped.
 
-use super::tracee::Tracee;
-use clr_walker::image::elf::ElfImage;
-use std::fs;
-use std::io;
+use super::*;
+use crate::unwinders::stepping::external::tracee::Tracee;
+use std::{fs, io};
 
 /// An image: a file, or the vdso.
 #[derive(Clone, Debug)]

@@ -1,16 +1,11 @@
 //! Recording of vectors from steps that were correct.
 
-use super::check::module;
-use super::modules::Module;
-use crate::unwinders::stepping::shadow::Activation;
+use super::*;
+use crate::unwinders::stepping::external::check::module;
 use crate::unwinders::stepping::vectors::{Image, Vector};
-use clr_walker::code_map::CodeMap;
-use clr_walker::registers::Registers;
-use clr_walker::unwind::Position;
 use data_encoding::HEXLOWER;
 use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection as _};
 use object::{Object as _, ObjectSection as _};
-use std::collections::{BTreeMap, BTreeSet};
 
 /// Number of addresses recorded for each row of call frame information.
 const OF_A_ROW: usize = 2;

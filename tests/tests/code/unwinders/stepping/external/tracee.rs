@@ -1,20 +1,12 @@
 //! A process that is stepped by ptrace.
 
-use super::super::shadow::Does;
-use clr_walker::memory::{Memory, Unreadable};
-use clr_walker::registers::Registers;
+use super::*;
 use nix::libc::user_regs_struct;
 use nix::sys::ptrace;
-use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
 /// System call number of `rt_sigreturn`.
 const SIGNAL_RETURN: u64 = 15;

@@ -1,10 +1,10 @@
 //! Tests with correct walkers, and with walkers that are wrong in known ways.
 
-use super::{
+use clr_runtime::generation::{Generation, Generations};
+use clr_sim::harness::{
     Demand, Found, FramePointers, MixedWalker, Sampler, Score, StackWalker, StoppedThread,
     WalkerResult, WalkerVerdict, assert_all, judge, score,
 };
-use clr_runtime::generation::{Generation, Generations};
 
 const TEXT: &str = r#"
 function "App.Main" kind="jit" { body { call "App.Foo" } }

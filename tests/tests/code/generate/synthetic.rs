@@ -1,10 +1,10 @@
 //! Tests of generated synthetic threads.
 
-use crate::{Choices, Seeded, SyntheticCall, minimize, shrunk, synthetic_call};
+use super::*;
+use clr_generate::{SyntheticCall, synthetic_call};
 use clr_runtime::generation::Generation;
 use clr_runtime::{Funclet, MethodKind};
 use clr_world::synthetic::CodeLocation;
-use std::collections::BTreeSet;
 
 fn drawn(count: u64) -> impl Iterator<Item = SyntheticCall> {
     (0..count).map(|seed| synthetic_call(&mut Seeded::new(seed)))

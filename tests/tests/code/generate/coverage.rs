@@ -1,15 +1,12 @@
 //! Checks that every variant of the program's types is generated. The lists are matches without
 //! `_`, so that a new variant does not compile until it is added here.
 
-use super::programs;
-use crate::Size;
-use clr_codegen::estimate;
+use super::*;
 use clr_codegen::{
-    Allocation, CallForm, CallingConvention, CodeKind, ColdForm, EhClauseKind, EntryForm,
-    EpilogueCfi, Exit, FrameSet, Function, HandlerKind, MAX_LOCALS, MAX_PUSHES, Program, Realign,
-    Release, ReturnForm, SaveArea, Statement, TailCallForm, UnwindData, Wrap,
+    Allocation, CallForm, CallingConvention, CodeKind, ColdForm, EntryForm, EpilogueCfi, FrameSet,
+    Function, HandlerKind, MAX_LOCALS, MAX_PUSHES, Realign, Release, ReturnForm, SaveArea,
+    TailCallForm, UnwindData, Wrap,
 };
-use std::collections::BTreeMap;
 
 /// Number of occurrences, by name.
 #[derive(Default)]

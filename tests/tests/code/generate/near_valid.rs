@@ -1,6 +1,5 @@
-use crate::Seeded;
-use crate::near_valid::{CodeField, EntryField, HeaderField, Mutation, Table};
-use std::collections::BTreeSet;
+use super::*;
+use clr_generate::near_valid::{CodeField, EntryField, HeaderField, Mutation, Table};
 
 const RVA: u32 = 0x2000;
 

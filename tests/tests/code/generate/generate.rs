@@ -1,6 +1,4 @@
-use super::programs;
-use crate::{Choices, Seeded, Size};
-use clr_codegen::estimate;
+use super::*;
 use clr_machine::Fnv1a;
 
 #[test]

@@ -1,6 +1,6 @@
-use crate::SmallProgram;
-use crate::{Choices, Measure, Seeded, Size, program};
 use arbitrary::{Arbitrary, Unstructured};
+use clr_generate::SmallProgram;
+use clr_generate::{Choices, Measure, Seeded, Size, program};
 
 #[test]
 fn no_bytes_give_the_smallest_program() {

@@ -1,6 +1,6 @@
-use super::programs;
-use crate::{Measure, Size, minimize, shrunk};
-use clr_codegen::{EhClause, EhClauseKind, Exit, Program, Statement};
+use super::*;
+use clr_codegen::EhClause;
+use clr_generate::Measure;
 use clr_walker::registers::Gpr;
 
 #[test]

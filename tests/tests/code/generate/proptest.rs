@@ -1,5 +1,5 @@
-use crate::{Measure, ProgramTree, Seeded, Size, program, programs, shrunk};
 use clr_codegen::{Program, Statement};
+use clr_generate::{Measure, ProgramTree, Seeded, Size, program, programs, shrunk};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, TestError, TestRunner};
 

@@ -6,7 +6,6 @@ mod every_instruction;
 mod kinds;
 mod leaves;
 mod locks;
-mod opinions;
 mod profiler_rules;
 mod runtime_code;
 mod signals;
@@ -48,7 +47,7 @@ use clr_runtime::{
 use clr_walker::memory::Memory as _;
 use clr_walker::profiling::{
     CallError, EventMask, FunctionId, HResult, ProfilerInfo, SnapshotCallback, SnapshotFlags,
-    SnapshotFrame, TargetThread, ThreadId,
+    SnapshotFrame, TargetThread,
 };
 use clr_walker::registers::{Gpr, Registers};
 use clr_walker::unwind::Position;

@@ -46,44 +46,24 @@ fn check(operation: Operation, slots: &[[u8; 2]], decoded: Decoded) {
 // operation, the high nibble its info.
 
 #[test]
-fn pushes_name_the_register() {
-    check(Operation::Push(Gpr::Rax), &[[9, 0x00]], Decoded::PushNonvol(Gpr::Rax));
-    check(Operation::Push(Gpr::Rbx), &[[9, 0x30]], Decoded::PushNonvol(Gpr::Rbx));
-    check(Operation::Push(Gpr::R15), &[[9, 0xF0]], Decoded::PushNonvol(Gpr::R15));
-}
-
-#[test]
-fn allocations_up_to_128_bytes_take_one_slot() {
+fn operations_take_as_many_slots_as_their_operands_need() {
+    use Decoded::{Alloc, PushMachframe, PushNonvol, SaveNonvol, SaveXmm128};
+    use Operation::{Allocate, MachineFrame, Push, Save, SaveXmm};
+    check(Push(Gpr::Rax), &[[9, 0x00]], PushNonvol(Gpr::Rax));
+    check(Push(Gpr::Rbx), &[[9, 0x30]], PushNonvol(Gpr::Rbx));
+    check(Push(Gpr::R15), &[[9, 0xF0]], PushNonvol(Gpr::R15));
     // Operation 2; the info counts units of 8 bytes, starting with 8.
-    check(Operation::Allocate(8), &[[9, 0x02]], Decoded::Alloc(8));
-    check(Operation::Allocate(120), &[[9, 0xE2]], Decoded::Alloc(120));
-    check(Operation::Allocate(128), &[[9, 0xF2]], Decoded::Alloc(128));
-}
-
-#[test]
-fn allocations_below_512_kib_are_scaled() {
+    check(Allocate(8), &[[9, 0x02]], Alloc(8));
+    check(Allocate(120), &[[9, 0xE2]], Alloc(120));
+    check(Allocate(128), &[[9, 0xF2]], Alloc(128));
     // Operation 1, info 0; 17 · 8 = 136, and 0xFFFF · 8 is 8 less than 512 KiB.
-    check(Operation::Allocate(136), &[[9, 0x01], [17, 0]], Decoded::Alloc(136));
+    check(Allocate(136), &[[9, 0x01], [17, 0]], Alloc(136));
     let last = 512 * 1024 - 8;
-    check(Operation::Allocate(last), &[[9, 0x01], [0xFF, 0xFF]], Decoded::Alloc(last));
-}
-
-#[test]
-fn allocations_from_512_kib_on_are_whole() {
+    check(Allocate(last), &[[9, 0x01], [0xFF, 0xFF]], Alloc(last));
     // Operation 1, info 1; 512 KiB = 0x8_0000, low half first.
     let first = 512 * 1024;
-    check(Operation::Allocate(first), &[[9, 0x11], [0, 0], [8, 0]], Decoded::Alloc(first));
-    check(
-        Operation::Allocate(0x1234_5678),
-        &[[9, 0x11], [0x78, 0x56], [0x34, 0x12]],
-        Decoded::Alloc(0x1234_5678),
-    );
-}
-
-#[test]
-fn saves_are_scaled_by_8_up_to_8_times_65535() {
-    use Decoded::SaveNonvol;
-    use Operation::Save;
+    check(Allocate(first), &[[9, 0x11], [0, 0], [8, 0]], Alloc(first));
+    check(Allocate(0x1234_5678), &[[9, 0x11], [0x78, 0x56], [0x34, 0x12]], Alloc(0x1234_5678));
     // Operation 4 with one operand, 5 with two.
     check(Save(Gpr::Rsi, 0), &[[9, 0x64], [0, 0]], SaveNonvol(Gpr::Rsi, 0));
     check(Save(Gpr::Rdi, 0x128), &[[9, 0x74], [0x25, 0]], SaveNonvol(Gpr::Rdi, 0x128));
@@ -91,18 +71,14 @@ fn saves_are_scaled_by_8_up_to_8_times_65535() {
     check(Save(Gpr::R12, last), &[[9, 0xC4], [0xFF, 0xFF]], SaveNonvol(Gpr::R12, last));
     let far = last + 8;
     check(Save(Gpr::R12, far), &[[9, 0xC5], [0, 0], [8, 0]], SaveNonvol(Gpr::R12, far));
-}
-
-#[test]
-fn vector_saves_are_scaled_by_16_up_to_16_times_65535() {
-    use Decoded::SaveXmm128;
-    use Operation::SaveXmm;
     // Operation 8 with one operand, 9 with two.
     check(SaveXmm(6, 0x20), &[[9, 0x68], [2, 0]], SaveXmm128(6, 0x20));
     let last = 16 * 65535;
     check(SaveXmm(15, last), &[[9, 0xF8], [0xFF, 0xFF]], SaveXmm128(15, last));
     let far = last + 16;
     check(SaveXmm(15, far), &[[9, 0xF9], [0, 0], [16, 0]], SaveXmm128(15, far));
+    check(MachineFrame(false), &[[9, 0x0A]], PushMachframe(false));
+    check(MachineFrame(true), &[[9, 0x1A]], PushMachframe(true));
 }
 
 #[test]
@@ -123,12 +99,6 @@ fn the_header_has_the_frame_register() {
     let bytes = info.encode().unwrap();
     assert_eq!(bytes[3], 0xFF);
     decode(&bytes, |info| assert_eq!((info.frame_register(), info.frame_offset()), (15, 240)));
-}
-
-#[test]
-fn machine_frames_say_whether_there_is_an_error_code() {
-    check(Operation::MachineFrame(false), &[[9, 0x0A]], Decoded::PushMachframe(false));
-    check(Operation::MachineFrame(true), &[[9, 0x1A]], Decoded::PushMachframe(true));
 }
 
 /// The last operation comes first; the count is the number of slots, without the padding.

@@ -111,41 +111,6 @@ fn a_lock_is_not_taken_while_a_thread_is_suspended() {
     assert_eq!(before, [].into());
 }
 
-/// Walks the main thread, and takes a lock in the callback.
-fn walking(me: &CurrentThread<'_, '_>, lock: crate::ProfilerLock) {
-    let id = me.target(MAIN).unwrap().id();
-    let mut callback = |_: &mut SnapshotFrame<'_>| {
-        drop(me.lock(lock));
-        HResult::OK
-    };
-    let (callback, flags) = (Some(&mut callback as _), SnapshotFlags::DEFAULT);
-    if id.0 != 0 {
-        let _ = me.info().do_stack_snapshot(&SnapshotRequest::of(id, flags), callback);
-    }
-}
-
-#[test]
-fn the_callback_of_a_walk_takes_no_lock_that_the_target_has_owned() {
-    let walks = |owns: bool| {
-        broken(move |setup| {
-            let (lock, other) = (setup.lock(""), setup.lock(""));
-            setup.on(clr_runtime::profiling::CallbackKind::ThreadCreated, move |me| {
-                drop(me.lock(if owns { lock } else { other }));
-            });
-            setup.thread("", move |me| {
-                for _ in 0..3 {
-                    me.point();
-                    walking(me, lock);
-                }
-            });
-        })
-    };
-    let (owned, other) = (walks(true), walks(false));
-    assert!(owned.contains(&Rule::CallbackTakesTargetsLock), "{owned:?}");
-    assert!(!other.contains(&Rule::CallbackTakesTargetsLock), "{other:?}");
-    assert!(other.contains(&Rule::LockWhileSuspended), "{other:?}");
-}
-
 #[test]
 fn only_a_thread_that_never_ran_managed_code_suspends_others() {
     let rule: BTreeSet<_> = [Rule::SuspenderRanManagedCode].into();

@@ -10,9 +10,9 @@ use crate::*;
 use clr_walker::registers::Gpr;
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
-    CodeAssembler, ah, al, ax, bh, bl, bx, byte_ptr, cl, cx, dh, dl, dword_ptr, dx, eax, ebx, ecx,
-    edi, edx, esi, ptr, qword_ptr, r8, r9, r10, r11, r12, r15, rax, rbp, rbx, rcx, rdi, rdx, rsi,
-    rsp, word_ptr, xmm0, xmm1, xmm2, xmm3, xmm4, xmm5, xmmword_ptr,
+    CodeAssembler, ah, al, ax, bl, byte_ptr, cl, cx, dh, dl, dword_ptr, dx, eax, ebx, ecx, edx,
+    esi, ptr, qword_ptr, r8, r9, r10, r11, r15, rax, rbp, rbx, rcx, rdi, rdx, rsi, rsp, word_ptr,
+    xmm0, xmmword_ptr,
 };
 
 const CODE: u64 = 0x1_0000;

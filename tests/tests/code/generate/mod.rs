@@ -1,7 +1,7 @@
 mod arbitrary;
 mod coverage;
 mod fewer;
-mod generate;
+mod limits;
 mod near_valid;
 mod proptest;
 mod shrink;

@@ -6,11 +6,10 @@ use crate::op::{Extract, Kind, Op, Simd, SimdImm, Source, System};
 use iced_x86::{EncodingKind, Instruction, Mnemonic, OpKind};
 
 pub(super) fn decode(i: &Instruction) -> Option<Op> {
-    full_move(i).or_else(|| partial_move(i)).or_else(|| extract(i)).or_else(|| {
-        let operation = integer(i.mnemonic()).or_else(|| shuffle(i.mnemonic()));
-        let operation = operation.or_else(|| float(i.mnemonic())).or_else(|| convert(i))?;
-        vector(operation, i)
-    })
+    full_move(i)
+        .or_else(|| partial_move(i))
+        .or_else(|| extract(i))
+        .or_else(|| vector(Simd::of(i.mnemonic()).or_else(|| convert(i))?, i))
 }
 
 pub(super) fn decode_vex(i: &Instruction) -> Option<Op> {
@@ -225,176 +224,13 @@ fn source(op: Op, i: &Instruction, operand: u32, first: u8) -> Option<Op> {
     }
 }
 
-fn integer(mnemonic: Mnemonic) -> Option<Simd> {
-    Some(match mnemonic {
-        Mnemonic::Pand
-        | Mnemonic::Andps
-        | Mnemonic::Andpd
-        | Mnemonic::Vpand
-        | Mnemonic::Vandps
-        | Mnemonic::Vandpd => Simd::And,
-        Mnemonic::Pandn
-        | Mnemonic::Andnps
-        | Mnemonic::Andnpd
-        | Mnemonic::Vpandn
-        | Mnemonic::Vandnps
-        | Mnemonic::Vandnpd => Simd::AndNot,
-        Mnemonic::Por
-        | Mnemonic::Orps
-        | Mnemonic::Orpd
-        | Mnemonic::Vpor
-        | Mnemonic::Vorps
-        | Mnemonic::Vorpd => Simd::Or,
-        Mnemonic::Pxor
-        | Mnemonic::Xorps
-        | Mnemonic::Xorpd
-        | Mnemonic::Vpxor
-        | Mnemonic::Vxorps
-        | Mnemonic::Vxorpd => Simd::Xor,
-        Mnemonic::Paddb | Mnemonic::Vpaddb => Simd::Add8,
-        Mnemonic::Paddw | Mnemonic::Vpaddw => Simd::Add16,
-        Mnemonic::Paddd | Mnemonic::Vpaddd => Simd::Add32,
-        Mnemonic::Paddq | Mnemonic::Vpaddq => Simd::Add64,
-        Mnemonic::Psubb | Mnemonic::Vpsubb => Simd::Sub8,
-        Mnemonic::Psubw | Mnemonic::Vpsubw => Simd::Sub16,
-        Mnemonic::Psubd | Mnemonic::Vpsubd => Simd::Sub32,
-        Mnemonic::Psubq | Mnemonic::Vpsubq => Simd::Sub64,
-        Mnemonic::Paddsb | Mnemonic::Vpaddsb => Simd::AddSigned8,
-        Mnemonic::Paddsw | Mnemonic::Vpaddsw => Simd::AddSigned16,
-        Mnemonic::Paddusb | Mnemonic::Vpaddusb => Simd::AddUnsigned8,
-        Mnemonic::Paddusw | Mnemonic::Vpaddusw => Simd::AddUnsigned16,
-        Mnemonic::Psubsb | Mnemonic::Vpsubsb => Simd::SubSigned8,
-        Mnemonic::Psubsw | Mnemonic::Vpsubsw => Simd::SubSigned16,
-        Mnemonic::Psubusb | Mnemonic::Vpsubusb => Simd::SubUnsigned8,
-        Mnemonic::Psubusw | Mnemonic::Vpsubusw => Simd::SubUnsigned16,
-        Mnemonic::Pmullw | Mnemonic::Vpmullw => Simd::MulLow16,
-        Mnemonic::Pmulhw | Mnemonic::Vpmulhw => Simd::MulHigh16,
-        Mnemonic::Pmulhuw | Mnemonic::Vpmulhuw => Simd::MulHighUnsigned16,
-        Mnemonic::Pmuludq | Mnemonic::Vpmuludq => Simd::MulUnsigned32,
-        Mnemonic::Pmaddwd | Mnemonic::Vpmaddwd => Simd::MulAdd16,
-        Mnemonic::Pavgb | Mnemonic::Vpavgb => Simd::Average8,
-        Mnemonic::Pavgw | Mnemonic::Vpavgw => Simd::Average16,
-        Mnemonic::Pminub | Mnemonic::Vpminub => Simd::MinUnsigned8,
-        Mnemonic::Pmaxub | Mnemonic::Vpmaxub => Simd::MaxUnsigned8,
-        Mnemonic::Pminsw | Mnemonic::Vpminsw => Simd::MinSigned16,
-        Mnemonic::Pmaxsw | Mnemonic::Vpmaxsw => Simd::MaxSigned16,
-        Mnemonic::Psadbw | Mnemonic::Vpsadbw => Simd::SumAbsolute8,
-        Mnemonic::Pcmpeqb | Mnemonic::Vpcmpeqb => Simd::Equal8,
-        Mnemonic::Pcmpeqw | Mnemonic::Vpcmpeqw => Simd::Equal16,
-        Mnemonic::Pcmpeqd | Mnemonic::Vpcmpeqd => Simd::Equal32,
-        Mnemonic::Pcmpgtb | Mnemonic::Vpcmpgtb => Simd::Greater8,
-        Mnemonic::Pcmpgtw | Mnemonic::Vpcmpgtw => Simd::Greater16,
-        Mnemonic::Pcmpgtd | Mnemonic::Vpcmpgtd => Simd::Greater32,
-        Mnemonic::Psllw | Mnemonic::Vpsllw => Simd::ShiftLeft16,
-        Mnemonic::Pslld | Mnemonic::Vpslld => Simd::ShiftLeft32,
-        Mnemonic::Psllq | Mnemonic::Vpsllq => Simd::ShiftLeft64,
-        Mnemonic::Psrlw | Mnemonic::Vpsrlw => Simd::ShiftRight16,
-        Mnemonic::Psrld | Mnemonic::Vpsrld => Simd::ShiftRight32,
-        Mnemonic::Psrlq | Mnemonic::Vpsrlq => Simd::ShiftRight64,
-        Mnemonic::Psraw | Mnemonic::Vpsraw => Simd::ShiftArithmetic16,
-        Mnemonic::Psrad | Mnemonic::Vpsrad => Simd::ShiftArithmetic32,
-        Mnemonic::Pslldq | Mnemonic::Vpslldq => Simd::ShiftLeftBytes,
-        Mnemonic::Psrldq | Mnemonic::Vpsrldq => Simd::ShiftRightBytes,
-        _ => return None,
-    })
-}
-
-fn shuffle(mnemonic: Mnemonic) -> Option<Simd> {
-    Some(match mnemonic {
-        Mnemonic::Punpcklbw | Mnemonic::Vpunpcklbw => Simd::UnpackLow8,
-        Mnemonic::Punpcklwd | Mnemonic::Vpunpcklwd => Simd::UnpackLow16,
-        Mnemonic::Punpckldq | Mnemonic::Unpcklps | Mnemonic::Vpunpckldq | Mnemonic::Vunpcklps => {
-            Simd::UnpackLow32
-        }
-        Mnemonic::Punpcklqdq | Mnemonic::Unpcklpd | Mnemonic::Vpunpcklqdq | Mnemonic::Vunpcklpd => {
-            Simd::UnpackLow64
-        }
-        Mnemonic::Punpckhbw | Mnemonic::Vpunpckhbw => Simd::UnpackHigh8,
-        Mnemonic::Punpckhwd | Mnemonic::Vpunpckhwd => Simd::UnpackHigh16,
-        Mnemonic::Punpckhdq | Mnemonic::Unpckhps | Mnemonic::Vpunpckhdq | Mnemonic::Vunpckhps => {
-            Simd::UnpackHigh32
-        }
-        Mnemonic::Punpckhqdq | Mnemonic::Unpckhpd | Mnemonic::Vpunpckhqdq | Mnemonic::Vunpckhpd => {
-            Simd::UnpackHigh64
-        }
-        Mnemonic::Packsswb | Mnemonic::Vpacksswb => Simd::PackSigned16,
-        Mnemonic::Packssdw | Mnemonic::Vpackssdw => Simd::PackSigned32,
-        Mnemonic::Packuswb | Mnemonic::Vpackuswb => Simd::PackUnsigned16,
-        Mnemonic::Pshufd | Mnemonic::Vpshufd => Simd::Shuffle32,
-        Mnemonic::Pshuflw | Mnemonic::Vpshuflw => Simd::ShuffleLow16,
-        Mnemonic::Pshufhw | Mnemonic::Vpshufhw => Simd::ShuffleHigh16,
-        Mnemonic::Shufps | Mnemonic::Vshufps => Simd::ShufflePs,
-        Mnemonic::Shufpd | Mnemonic::Vshufpd => Simd::ShufflePd,
-        Mnemonic::Pinsrw | Mnemonic::Vpinsrw => Simd::Insert16,
-        _ => return None,
-    })
-}
-
-fn float(mnemonic: Mnemonic) -> Option<Simd> {
-    Some(match mnemonic {
-        Mnemonic::Addss | Mnemonic::Vaddss => Simd::AddS,
-        Mnemonic::Addsd | Mnemonic::Vaddsd => Simd::AddD,
-        Mnemonic::Addps | Mnemonic::Vaddps => Simd::AddPs,
-        Mnemonic::Addpd | Mnemonic::Vaddpd => Simd::AddPd,
-        Mnemonic::Subss | Mnemonic::Vsubss => Simd::SubS,
-        Mnemonic::Subsd | Mnemonic::Vsubsd => Simd::SubD,
-        Mnemonic::Subps | Mnemonic::Vsubps => Simd::SubPs,
-        Mnemonic::Subpd | Mnemonic::Vsubpd => Simd::SubPd,
-        Mnemonic::Mulss | Mnemonic::Vmulss => Simd::MulS,
-        Mnemonic::Mulsd | Mnemonic::Vmulsd => Simd::MulD,
-        Mnemonic::Mulps | Mnemonic::Vmulps => Simd::MulPs,
-        Mnemonic::Mulpd | Mnemonic::Vmulpd => Simd::MulPd,
-        Mnemonic::Divss | Mnemonic::Vdivss => Simd::DivS,
-        Mnemonic::Divsd | Mnemonic::Vdivsd => Simd::DivD,
-        Mnemonic::Divps | Mnemonic::Vdivps => Simd::DivPs,
-        Mnemonic::Divpd | Mnemonic::Vdivpd => Simd::DivPd,
-        Mnemonic::Minss | Mnemonic::Vminss => Simd::MinS,
-        Mnemonic::Minsd | Mnemonic::Vminsd => Simd::MinD,
-        Mnemonic::Minps | Mnemonic::Vminps => Simd::MinPs,
-        Mnemonic::Minpd | Mnemonic::Vminpd => Simd::MinPd,
-        Mnemonic::Maxss | Mnemonic::Vmaxss => Simd::MaxS,
-        Mnemonic::Maxsd | Mnemonic::Vmaxsd => Simd::MaxD,
-        Mnemonic::Maxps | Mnemonic::Vmaxps => Simd::MaxPs,
-        Mnemonic::Maxpd | Mnemonic::Vmaxpd => Simd::MaxPd,
-        Mnemonic::Sqrtss | Mnemonic::Vsqrtss => Simd::SqrtS,
-        Mnemonic::Sqrtsd | Mnemonic::Vsqrtsd => Simd::SqrtD,
-        Mnemonic::Sqrtps | Mnemonic::Vsqrtps => Simd::SqrtPs,
-        Mnemonic::Sqrtpd | Mnemonic::Vsqrtpd => Simd::SqrtPd,
-        Mnemonic::Cmpss => Simd::CompareS,
-        Mnemonic::Cmpsd => Simd::CompareD,
-        Mnemonic::Cmpps => Simd::ComparePs,
-        Mnemonic::Cmppd => Simd::ComparePd,
-        Mnemonic::Vfmadd132ss => Simd::Fma132S,
-        Mnemonic::Vfmadd132sd => Simd::Fma132D,
-        Mnemonic::Vfmadd213ss => Simd::Fma213S,
-        Mnemonic::Vfmadd213sd => Simd::Fma213D,
-        Mnemonic::Vfmadd231ss => Simd::Fma231S,
-        Mnemonic::Vfmadd231sd => Simd::Fma231D,
-        _ => return None,
-    })
-}
-
 fn convert(i: &Instruction) -> Option<Simd> {
-    let last = i.op_count().checked_sub(1)?;
+    let wide = bits(i, i.op_count().checked_sub(1)?)? == 64;
     Some(match i.mnemonic() {
-        Mnemonic::Cvtsi2ss | Mnemonic::Vcvtsi2ss => match bits(i, last)? {
-            64 => Simd::Int64ToS,
-            _ => Simd::Int32ToS,
-        },
-        Mnemonic::Cvtsi2sd | Mnemonic::Vcvtsi2sd => match bits(i, last)? {
-            64 => Simd::Int64ToD,
-            _ => Simd::Int32ToD,
-        },
-        Mnemonic::Cvtss2sd | Mnemonic::Vcvtss2sd => Simd::SToD,
-        Mnemonic::Cvtsd2ss | Mnemonic::Vcvtsd2ss => Simd::DToS,
-        Mnemonic::Cvtdq2pd | Mnemonic::Vcvtdq2pd => Simd::Int32ToPd,
-        Mnemonic::Cvtdq2ps | Mnemonic::Vcvtdq2ps => Simd::Int32ToPs,
-        Mnemonic::Cvtps2dq | Mnemonic::Vcvtps2dq => Simd::PsToInt32,
-        Mnemonic::Cvttps2dq | Mnemonic::Vcvttps2dq => Simd::PsTruncateInt32,
-        Mnemonic::Cvtpd2dq | Mnemonic::Vcvtpd2dq => Simd::PdToInt32,
-        Mnemonic::Cvttpd2dq | Mnemonic::Vcvttpd2dq => Simd::PdTruncateInt32,
-        Mnemonic::Cvtpd2ps | Mnemonic::Vcvtpd2ps => Simd::PdToPs,
-        Mnemonic::Cvtps2pd | Mnemonic::Vcvtps2pd => Simd::PsToPd,
+        Mnemonic::Cvtsi2ss | Mnemonic::Vcvtsi2ss if wide => Simd::Int64ToS,
+        Mnemonic::Cvtsi2ss | Mnemonic::Vcvtsi2ss => Simd::Int32ToS,
+        Mnemonic::Cvtsi2sd | Mnemonic::Vcvtsi2sd if wide => Simd::Int64ToD,
+        Mnemonic::Cvtsi2sd | Mnemonic::Vcvtsi2sd => Simd::Int32ToD,
         _ => return None,
     })
 }

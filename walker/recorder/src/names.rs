@@ -1,13 +1,13 @@
 //! Names of methods, by their metadata.
 
 use crate::profile::Label;
-use clr_com::{IMetaDataImport, Interface, ModuleId, RuntimeInfo, Token};
-use clr_walker::profiling::{FunctionId, ProfilerInfo};
+use clr_com::{ICorProfilerInfo2, IMetaDataImport, Interface, ModuleId, RuntimeInfo, Token};
+use clr_walker::profiling::{FunctionId, HResult, ProfilerInfo};
 use std::collections::HashMap;
 use std::ptr::null_mut;
 
 /// Length of the longest name that is read, in UTF-16 units.
-const ROOM: usize = 512;
+const ROOM: usize = 1024;
 /// Open flags of metadata: ofRead.
 const READ: u32 = 0;
 
@@ -35,50 +35,56 @@ fn file(info: &RuntimeInfo, function: FunctionId) -> Option<String> {
 
 pub(crate) fn name(info: &RuntimeInfo, function: FunctionId) -> Option<String> {
     let found = info.get_function_info2(function, None, 0).ok()?;
+    let import = metadata(info.info2(), ModuleId(found.module)).ok()?;
+    method(&import, found.token).ok()
+}
+
+pub(crate) fn succeeded(result: HResult) -> Result<(), HResult> {
+    if result.is_failure() { Err(result) } else { Ok(()) }
+}
+
+/// Returns the metadata of a module.
+pub(crate) fn metadata(
+    info: &ICorProfilerInfo2,
+    module: ModuleId,
+) -> Result<IMetaDataImport, HResult> {
     let mut import = null_mut();
-    // SAFETY: the pointers are to a constant and a local.
-    let result = unsafe {
-        let module = ModuleId(found.module);
-        info.info2().GetModuleMetaData(module, READ, &IMetaDataImport::IID, &raw mut import)
-    };
+    // SAFETY: the pointers are to an id and to a local.
+    let result =
+        unsafe { info.GetModuleMetaData(module, READ, &IMetaDataImport::IID, &raw mut import) };
+    succeeded(result)?;
     // SAFETY: NULL, or the reference that the successful call has given.
-    let import = unsafe { IMetaDataImport::from_raw(import) }.filter(|_| !result.is_failure())?;
-    let mut class: Token = 0;
-    let method = text(|name, room, len| {
+    unsafe { IMetaDataImport::from_raw(import) }.ok_or(HResult::UNEXPECTED)
+}
+
+/// Returns `Type.Method` of a method.
+pub(crate) fn method(import: &IMetaDataImport, token: Token) -> Result<String, HResult> {
+    let mut class = 0;
+    let name = text(|name, room, len| {
+        let (class, flags, blob) = (&raw mut class, null_mut(), null_mut());
+        let (size, rva, kind) = (null_mut(), null_mut(), null_mut());
         // SAFETY: the pointers are to locals of this function and of `text`, or NULL.
         unsafe {
-            let (token, class) = (found.token, &raw mut class);
-            let (none, flags) = (null_mut(), null_mut());
-            import.GetMethodProps(
-                token,
-                class,
-                name,
-                room,
-                len,
-                flags,
-                null_mut(),
-                none,
-                null_mut(),
-                null_mut(),
-            )
+            import.GetMethodProps(token, class, name, room, len, flags, blob, size, rva, kind)
         }
-        .is_failure()
     })?;
-    let class = text(|name, room, len| {
-        // SAFETY: the same.
-        unsafe { import.GetTypeDefProps(class, name, room, len, null_mut(), null_mut()) }
-            .is_failure()
-    })?;
-    Some(format!("{class}.{method}"))
+    Ok(format!("{}.{name}", class_name(import, class)?))
+}
+
+pub(crate) fn class_name(import: &IMetaDataImport, token: Token) -> Result<String, HResult> {
+    text(|name, room, len| {
+        // SAFETY: the pointers are to locals of `text`, or NULL.
+        unsafe { import.GetTypeDefProps(token, name, room, len, null_mut(), null_mut()) }
+    })
 }
 
 /// Returns the text that a call writes: it gets a buffer, its length, and the place for the text's.
-fn text(mut call: impl FnMut(*mut u16, u32, *mut u32) -> bool) -> Option<String> {
+pub(crate) fn text(
+    mut call: impl FnMut(*mut u16, u32, *mut u32) -> HResult,
+) -> Result<String, HResult> {
     let mut name = [0; ROOM];
     let mut len = 0;
-    if call(name.as_mut_ptr(), ROOM as u32, &raw mut len) {
-        return None;
-    }
-    let name = name.get(..(len as usize).min(ROOM))?;
-    Some(String::from_utf16_lossy(name.strip_suffix(&[0]).unwrap_or(name)))
+    succeeded(call(name.as_mut_ptr(), ROOM as u32, &raw mut len))?;
+    let name = name.get(..(len as usize).min(ROOM)).unwrap_or_default();
+    Ok(String::from_utf16_lossy(name.strip_suffix(&[0]).unwrap_or(name)))
 }

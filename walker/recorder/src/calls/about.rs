@@ -1,9 +1,10 @@
 //! Calls about the subject of a callback.
 
-use super::names::{Names, metadata, method};
+use super::names::Names;
 use super::subject::Subject;
 use super::walks::result;
 use super::{Block, Trace};
+use crate::names::{metadata, method};
 use clr_com::{AssemblyId, Bool, ClassId, IMetaDataImport, Interface, ModuleId, ObjectId, Token};
 use clr_walker::profiling::{CodeRange, FunctionId, HResult, ProfilerInfo as _, ReJitId};
 use std::ptr::null_mut;

@@ -80,18 +80,9 @@ impl Trace {
         // SAFETY: the pointers are to locals, or NULL where the result is not wanted.
         let version = unsafe {
             let (kind, major, minor) = (&raw mut kind, &raw mut major, &raw mut minor);
-            let (none, text, len) = (null_mut(), null_mut(), null_mut());
-            self.raw.GetRuntimeInformation(
-                none,
-                kind,
-                major,
-                minor,
-                null_mut(),
-                null_mut(),
-                0,
-                len,
-                text,
-            )
+            let (id, text, len) = (null_mut(), null_mut(), null_mut());
+            let (build, qfe) = (null_mut(), null_mut());
+            self.raw.GetRuntimeInformation(id, kind, major, minor, build, qfe, 0, len, text)
         };
         block.add("GetRuntimeInformation", version, &format!("{kind} {major}.{minor}"));
         for (what, ip) in [("0", 0), ("of data", &raw const DATA as u64)] {

@@ -1,17 +1,11 @@
 //! Names of functions, classes and modules, as the runtime says them.
 
-use clr_com::{
-    AssemblyId, ClassId, ICorProfilerInfo10, IMetaDataImport, Interface, ModuleId, Token,
-};
+use crate::names::{class_name, metadata, method, succeeded, text};
+use clr_com::{AssemblyId, ClassId, ICorProfilerInfo10, ModuleId};
 use clr_walker::profiling::{FunctionId, HResult};
 use std::collections::HashMap;
 use std::ptr::null_mut;
 use std::sync::{Mutex, PoisonError};
-
-/// Length of the longest name that is read, in UTF-16 units.
-const ROOM: usize = 1024;
-/// Open flags of metadata: ofRead.
-const READ: u32 = 0;
 
 /// A name, and whether it is one of the program's module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -111,63 +105,4 @@ impl Names {
         });
         (result, name.unwrap_or_default())
     }
-}
-
-fn succeeded(result: HResult) -> Result<(), HResult> {
-    if result.is_failure() { Err(result) } else { Ok(()) }
-}
-
-/// Returns the metadata of a module.
-pub(super) fn metadata(
-    info: &ICorProfilerInfo10,
-    module: ModuleId,
-) -> Result<IMetaDataImport, HResult> {
-    let mut import = null_mut();
-    // SAFETY: the pointers are to an id and to a local.
-    let result =
-        unsafe { info.GetModuleMetaData(module, READ, &IMetaDataImport::IID, &raw mut import) };
-    succeeded(result)?;
-    // SAFETY: NULL, or the reference that the successful call has given.
-    unsafe { IMetaDataImport::from_raw(import) }.ok_or(HResult::UNEXPECTED)
-}
-
-/// Returns `Type.Method` of a method.
-pub(super) fn method(import: &IMetaDataImport, token: Token) -> Result<String, HResult> {
-    let mut class = 0;
-    let name = text(|name, room, len| {
-        let (class, flags, none) = (&raw mut class, null_mut(), null_mut());
-        let (size, rva, implementation) = (null_mut(), null_mut(), null_mut());
-        // SAFETY: the pointers are to locals of this function and of `text`, or NULL.
-        unsafe {
-            import.GetMethodProps(
-                token,
-                class,
-                name,
-                room,
-                len,
-                flags,
-                none,
-                size,
-                rva,
-                implementation,
-            )
-        }
-    })?;
-    Ok(format!("{}.{name}", class_name(import, class)?))
-}
-
-fn class_name(import: &IMetaDataImport, token: Token) -> Result<String, HResult> {
-    text(|name, room, len| {
-        // SAFETY: the pointers are to locals of `text`, or NULL.
-        unsafe { import.GetTypeDefProps(token, name, room, len, null_mut(), null_mut()) }
-    })
-}
-
-/// Returns the text that a call writes: it gets a buffer, its length, and the place for the text's.
-fn text(mut call: impl FnMut(*mut u16, u32, *mut u32) -> HResult) -> Result<String, HResult> {
-    let mut name = [0; ROOM];
-    let mut len = 0;
-    succeeded(call(name.as_mut_ptr(), ROOM as u32, &raw mut len))?;
-    let name = name.get(..(len as usize).min(ROOM)).unwrap_or_default();
-    Ok(String::from_utf16_lossy(name.strip_suffix(&[0]).unwrap_or(name)))
 }

@@ -95,6 +95,16 @@ impl Raised<'_> {
     }
 }
 
+/// Makes the callback of a kind with these arguments, if it is one of the list; or does what follows the list.
+macro_rules! raise {
+    ($raised:ident, $inner:ident { $($to:ident: $($name:ident($($argument:expr),*))+;)* } $($rest:tt)*) => {
+        match $raised.kind {
+            $($(Kind::$name => $raised.call($inner, &mut || $to.$name($($argument),*)),)+)*
+            $($rest)*
+        }
+    };
+}
+
 impl Target {
     /// Makes a callback of a thread of the program, if its arguments are known. Returns true if it
     /// was made, or a CLR would not make it into this object.
@@ -115,23 +125,19 @@ impl Target {
         let reason = if arguments.returns { TRANSITION_RETURN } else { TRANSITION_CALL };
         // SAFETY: the profiler's object, which there is a reference to; pointers are to locals.
         unsafe {
-            match raised.kind {
-                Kind::ThreadCreated => call(&mut || to.ThreadCreated(thread)),
-                Kind::ThreadDestroyed => call(&mut || to.ThreadDestroyed(thread)),
-                Kind::ThreadAssignedToOSThread => {
-                    call(&mut || to.ThreadAssignedToOSThread(thread, raised.os.0));
-                }
+            raise!(raised, inner {
+                to: ThreadCreated(thread) ThreadDestroyed(thread)
+                    ThreadAssignedToOSThread(thread, raised.os.0)
+                    ManagedToUnmanagedTransition(function, reason)
+                    UnmanagedToManagedTransition(function, reason) RuntimeSuspendFinished()
+                    RuntimeSuspendAborted() RuntimeResumeStarted() RuntimeResumeFinished()
+                    RuntimeThreadSuspended(thread) RuntimeThreadResumed(thread) Shutdown();
+            }
                 Kind::ThreadNameChanged => {
                     let Some(to) = &self.second else { return false };
                     let name = NAME;
                     let len = name.len() as u32;
                     call(&mut || to.ThreadNameChanged(thread, len, name.as_ptr()));
-                }
-                Kind::ManagedToUnmanagedTransition => {
-                    call(&mut || to.ManagedToUnmanagedTransition(function, reason));
-                }
-                Kind::UnmanagedToManagedTransition => {
-                    call(&mut || to.UnmanagedToManagedTransition(function, reason));
                 }
                 Kind::RuntimeSuspendStarted => {
                     let reason = match arguments.suspension {
@@ -141,18 +147,11 @@ impl Target {
                     };
                     call(&mut || to.RuntimeSuspendStarted(reason));
                 }
-                Kind::RuntimeSuspendFinished => call(&mut || to.RuntimeSuspendFinished()),
-                Kind::RuntimeSuspendAborted => call(&mut || to.RuntimeSuspendAborted()),
-                Kind::RuntimeResumeStarted => call(&mut || to.RuntimeResumeStarted()),
-                Kind::RuntimeResumeFinished => call(&mut || to.RuntimeResumeFinished()),
-                Kind::RuntimeThreadSuspended => call(&mut || to.RuntimeThreadSuspended(thread)),
-                Kind::RuntimeThreadResumed => call(&mut || to.RuntimeThreadResumed(thread)),
-                Kind::Shutdown => call(&mut || to.Shutdown()),
                 Kind::EventPipeEventDelivered => {
                     inner.write_allocation_tick(object_id(arguments.object));
                 }
                 _ => return false,
-            }
+            )
         }
         true
     }
@@ -216,40 +215,16 @@ impl Target {
     fn raise_of_exception(&self, inner: &Inner, raised: &Raised<'_>) -> bool {
         let (to, function) = (&self.first, raised.arguments.function);
         let thrown = object_id(raised.arguments.object);
-        let call = |act: &mut dyn FnMut() -> HResult| raised.call(inner, act);
         // SAFETY: the profiler's object, which there is a reference to.
         unsafe {
-            match raised.kind {
-                Kind::ExceptionThrown => call(&mut || to.ExceptionThrown(thrown)),
-                Kind::ExceptionSearchFunctionEnter => {
-                    call(&mut || to.ExceptionSearchFunctionEnter(function));
-                }
-                Kind::ExceptionSearchFunctionLeave => {
-                    call(&mut || to.ExceptionSearchFunctionLeave());
-                }
-                Kind::ExceptionSearchFilterEnter => {
-                    call(&mut || to.ExceptionSearchFilterEnter(function));
-                }
-                Kind::ExceptionSearchFilterLeave => call(&mut || to.ExceptionSearchFilterLeave()),
-                Kind::ExceptionSearchCatcherFound => {
-                    call(&mut || to.ExceptionSearchCatcherFound(function));
-                }
-                Kind::ExceptionUnwindFunctionEnter => {
-                    call(&mut || to.ExceptionUnwindFunctionEnter(function));
-                }
-                Kind::ExceptionUnwindFunctionLeave => {
-                    call(&mut || to.ExceptionUnwindFunctionLeave());
-                }
-                Kind::ExceptionUnwindFinallyEnter => {
-                    call(&mut || to.ExceptionUnwindFinallyEnter(function));
-                }
-                Kind::ExceptionUnwindFinallyLeave => call(&mut || to.ExceptionUnwindFinallyLeave()),
-                Kind::ExceptionCatcherEnter => {
-                    call(&mut || to.ExceptionCatcherEnter(function, thrown));
-                }
-                Kind::ExceptionCatcherLeave => call(&mut || to.ExceptionCatcherLeave()),
-                _ => return false,
-            }
+            raise!(raised, inner {
+                to: ExceptionThrown(thrown) ExceptionSearchFunctionEnter(function)
+                    ExceptionSearchFunctionLeave() ExceptionSearchFilterEnter(function)
+                    ExceptionSearchFilterLeave() ExceptionSearchCatcherFound(function)
+                    ExceptionUnwindFunctionEnter(function) ExceptionUnwindFunctionLeave()
+                    ExceptionUnwindFinallyEnter(function) ExceptionUnwindFinallyLeave()
+                    ExceptionCatcherEnter(function, thrown) ExceptionCatcherLeave();
+            } _ => return false,)
         }
         true
     }
@@ -262,7 +237,11 @@ impl Target {
         let call = |act: &mut dyn FnMut() -> HResult| raised.call(inner, act);
         // SAFETY: the profiler's object, which there is a reference to.
         unsafe {
-            match raised.kind {
+            raise!(raised, inner {
+                to: ClassUnloadStarted(class) ModuleUnloadStarted(module)
+                    ModuleUnloadFinished(module, HResult::OK) AssemblyUnloadStarted(assembly)
+                    AssemblyUnloadFinished(assembly, HResult::OK);
+            }
                 // A class is loaded once.
                 Kind::ClassLoadStarted | Kind::ClassLoadFinished
                     if inner.loaded_classes.borrow().contains(&class.0) => {}
@@ -271,21 +250,12 @@ impl Target {
                     inner.loaded_classes.borrow_mut().insert(class.0);
                     call(&mut || to.ClassLoadFinished(class, HResult::OK));
                 }
-                Kind::ClassUnloadStarted => call(&mut || to.ClassUnloadStarted(class)),
                 Kind::ClassUnloadFinished => {
                     inner.loaded_classes.borrow_mut().remove(&class.0);
                     call(&mut || to.ClassUnloadFinished(class, HResult::OK));
                 }
-                Kind::ModuleUnloadStarted => call(&mut || to.ModuleUnloadStarted(module)),
-                Kind::ModuleUnloadFinished => {
-                    call(&mut || to.ModuleUnloadFinished(module, HResult::OK));
-                }
-                Kind::AssemblyUnloadStarted => call(&mut || to.AssemblyUnloadStarted(assembly)),
-                Kind::AssemblyUnloadFinished => {
-                    call(&mut || to.AssemblyUnloadFinished(assembly, HResult::OK));
-                }
                 _ => return false,
-            }
+            )
         }
         true
     }

@@ -87,9 +87,7 @@ impl Call<'_> {
             handle = HANDLE_PITCH + enumerations.last_key_value().map_or(0, |(last, _)| *last);
             enumerations.insert(handle, TokenEnumeration { tokens: tokens(), at: 0 });
         }
-        let Some(enumeration) = enumerations.get_mut(&handle) else {
-            return self.unknown(handle);
-        };
+        let Some(enumeration) = enumerations.get_mut(&handle) else { return self.unknown(handle) };
         let rest = enumeration.tokens.get(enumeration.at..).unwrap_or_default();
         let passed = rest.len().min(room as usize);
         // SAFETY: the profiler's pointers.

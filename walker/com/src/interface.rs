@@ -1,7 +1,6 @@
 //! The parts that all interfaces have in common.
 
-use crate::Guid;
-use crate::object;
+use crate::{Guid, object};
 use clr_walker::profiling::HResult;
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -214,8 +213,11 @@ impl Unimplemented for *mut c_void {
 ///
 /// A macro with the name of the trait implements one of its methods. The type has a method `on`, which takes the name
 /// and a closure:
-/// `GetRVA => rva` passes all arguments to `rva` of the closure's argument, `GetRVA = result` returns a result, and
-/// `ForceGC: force_gc` calls `force_gc` of `caller()` of the closure's argument.
+/// `GetRVA => rva` passes all arguments to `rva` of the closure's argument, `GetRVA = result` returns a result,
+/// `ForceGC: force_gc` calls `force_gc` of `caller()` of the closure's argument, and
+/// `fn GetRVA(call, token, rva, flags) { … }` is such a closure. `fn GetRVA(&self, token, rva, flags) { … }` is the method
+/// itself, and `GetRVA in declare` passes its signature to the macro `declare`. `rva = GetRVA(self, token, rva, flags) { … }` declares what
+/// `=>` passes the arguments to. Types are those of the interface.
 macro_rules! interfaces {
     (($d:tt) $default:expr; $(
         $(#[$doc:meta])*
@@ -261,6 +263,19 @@ macro_rules! interfaces {
         #[macro_export]
         macro_rules! $methods {
             $(
+                (fn $method($d call:ident $(, $d $argument:ident)*) $d body:block) => {
+                    unsafe fn $method(&self, $($d $argument: $type),*) -> clr_walker::profiling::HResult {
+                        self.on(stringify!($method), |$d call| $d body)
+                    }
+                };
+                (fn $method(& $d this:ident $(, $d $argument:ident)*) $d body:block) => {
+                    unsafe fn $method(&$d this, $($d $argument: $type),*) -> clr_walker::profiling::HResult $d body
+                };
+                ($method in $d declare:ident) => { $d declare! { $method($($argument: $type),*); } };
+                ($d name:ident = $method($d this:ident $(, $d $argument:ident)*) $d body:block) => {
+                    #[allow(clippy::too_many_arguments, reason = "as documented")]
+                    pub(super) unsafe fn $d name(&$d this, $($d $argument: $type),*) -> Answer $d body
+                };
                 ($method => $d to:ident) => {
                     unsafe fn $method(&self, $($argument: $type),*) -> clr_walker::profiling::HResult {
                         // SAFETY: the caller answers for the arguments.

@@ -89,18 +89,9 @@ impl RuntimeInfo {
         // SAFETY: the pointers are to locals, or NULL where the result is not wanted.
         let result = unsafe {
             let (major, minor, build) = (&raw mut major, &raw mut minor, &raw mut build);
-            let (none, text) = (null_mut(), null_mut());
-            info.GetRuntimeInformation(
-                none,
-                null_mut(),
-                major,
-                minor,
-                build,
-                null_mut(),
-                0,
-                null_mut(),
-                text,
-            )
+            let (id, kind, qfe) = (null_mut(), null_mut(), null_mut());
+            let (len, text) = (null_mut(), null_mut());
+            info.GetRuntimeInformation(id, kind, major, minor, build, qfe, 0, len, text)
         };
         called(result, [major, minor, build])
     }

@@ -84,14 +84,10 @@ impl ICorProfilerCallbackMethods for Profiler {
         unloaded(function)
     }
 
-    unsafe fn JITCompilationFinished(
-        &self,
-        function: FunctionId,
-        _status: HResult,
-        _is_safe_to_block: Bool,
-    ) -> HResult {
+    ICorProfilerCallbackMethods!(fn JITCompilationFinished(&self, function, _status,
+        _is_safe_to_block) {
         compiled(function)
-    }
+    });
 
     unsafe fn RuntimeSuspendStarted(&self, _reason: u32) -> HResult {
         suspending(true)
@@ -154,15 +150,10 @@ impl ICorProfilerCallback2Methods for Profiler {}
 impl ICorProfilerCallback3Methods for Profiler {}
 
 impl ICorProfilerCallback4Methods for Profiler {
-    unsafe fn ReJITCompilationFinished(
-        &self,
-        function: FunctionId,
-        _rejit: ReJitId,
-        _status: HResult,
-        _is_safe_to_block: Bool,
-    ) -> HResult {
+    ICorProfilerCallback4Methods!(fn ReJITCompilationFinished(&self, function, _rejit, _status,
+        _is_safe_to_block) {
         compiled(function)
-    }
+    });
 }
 
 impl ICorProfilerCallback5Methods for Profiler {}
@@ -170,14 +161,10 @@ impl ICorProfilerCallback6Methods for Profiler {}
 impl ICorProfilerCallback7Methods for Profiler {}
 
 impl ICorProfilerCallback8Methods for Profiler {
-    unsafe fn DynamicMethodJITCompilationFinished(
-        &self,
-        function: FunctionId,
-        _status: HResult,
-        _is_safe_to_block: Bool,
-    ) -> HResult {
+    ICorProfilerCallback8Methods!(fn DynamicMethodJITCompilationFinished(&self, function, _status,
+        _is_safe_to_block) {
         compiled(function)
-    }
+    });
 }
 
 impl ICorProfilerCallback9Methods for Profiler {

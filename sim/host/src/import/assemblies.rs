@@ -41,29 +41,18 @@ impl Call<'_> {
 
 #[expect(clippy::unnecessary_wraps, clippy::unused_self, reason = "each answer has this form")]
 impl Call<'_> {
-    /// Begins or continues an enumeration of nothing.
-    unsafe fn nothing(
-        &self,
-        enumerator: *mut EnumHandle,
-        to: *mut Token,
-        room: u32,
-        fetched: *mut u32,
-    ) -> Answer {
+    // Begins or continues an enumeration of nothing.
+    IMetaDataAssemblyImportMethods!(nothing = EnumFiles(self, enumerator, to, room, fetched) {
         // SAFETY: the profiler's pointers, here and below.
         Ok(unsafe { self.enumerate(enumerator, Vec::new, (to, room, fetched)) })
-    }
+    });
 
-    unsafe fn assembly_refs(
-        &self,
-        enumerator: *mut EnumHandle,
-        to: *mut Token,
-        room: u32,
-        fetched: *mut u32,
-    ) -> Answer {
+    IMetaDataAssemblyImportMethods!(assembly_refs = EnumAssemblyRefs(self, enumerator, to, room,
+        fetched) {
         let tokens = || self.module.assembly_refs().map(|(token, _)| token).collect();
         // SAFETY: as above.
         Ok(unsafe { self.enumerate(enumerator, tokens, (to, room, fetched)) })
-    }
+    });
 
     unsafe fn assembly(&self, assembly: *mut Token) -> Answer {
         if assembly.is_null() {
@@ -99,71 +88,40 @@ unsafe fn put_version(to: *mut AssemblyMetadata) {
 }
 
 impl IMetaDataAssemblyImportMethods for Assemblies {
-    unsafe fn GetAssemblyProps(
-        &self,
-        token: Token,
-        public_key: *mut *const c_void,
-        public_key_size: *mut u32,
-        hash_algorithm: *mut u32,
-        name: *mut u16,
-        name_room: u32,
-        name_len: *mut u32,
-        metadata: *mut AssemblyMetadata,
-        assembly_flags: *mut u32,
-    ) -> HResult {
-        self.on("GetAssemblyProps", |call| {
-            if rid(token) != rid(call.module.assembly_token()) {
-                return Ok(results::INDEX_NOT_FOUND);
-            }
-            // SAFETY: the profiler's pointers.
-            unsafe {
-                if let Err(refused) = call.put_blob(&[], (public_key, public_key_size)) {
-                    return Ok(refused);
-                }
-                put(hash_algorithm, SHA1);
-                put_version(metadata);
-                put(assembly_flags, 0);
-                Ok(put_name(&call.module.assembly_name, name_room, name_len, name))
-            }
-        })
-    }
+    IMetaDataAssemblyImportMethods!(fn GetAssemblyProps(call, token, public_key, public_key_size,
+        hash_algorithm, name, name_room, name_len, metadata, assembly_flags) {
+        if rid(token) != rid(call.module.assembly_token()) {
+            return Ok(results::INDEX_NOT_FOUND);
+        }
+        // SAFETY: the profiler's pointers.
+        unsafe {
+            call.put_blob(&[], (public_key, public_key_size))?;
+            put(hash_algorithm, SHA1);
+            put_version(metadata);
+            put(assembly_flags, 0);
+            Ok(put_name(&call.module.assembly_name, name_room, name_len, name))
+        }
+    });
 
-    unsafe fn GetAssemblyRefProps(
-        &self,
-        token: Token,
-        public_key: *mut *const c_void,
-        public_key_size: *mut u32,
-        name: *mut u16,
-        name_room: u32,
-        name_len: *mut u32,
-        metadata: *mut AssemblyMetadata,
-        hash: *mut *const c_void,
-        hash_size: *mut u32,
-        reference_flags: *mut u32,
-    ) -> HResult {
-        self.on("GetAssemblyRefProps", |call| {
-            let mut all = call.module.assembly_refs();
-            let Some((_, found)) = all.find(|(one, _)| rid(*one) == rid(token)) else {
-                return Ok(results::INDEX_NOT_FOUND);
-            };
-            // SAFETY: the profiler's pointers.
-            unsafe {
-                // The refusal of one writes nothing of the other.
-                if !hash.is_null() && hash_size.is_null() {
-                    return Ok(call.null("pcb"));
-                }
-                if let Err(refused) = call
-                    .put_blob(&CORE_TOKEN, (public_key, public_key_size))
-                    .and_then(|()| call.put_blob(&[], (hash, hash_size)))
-                {
-                    return Ok(refused);
-                }
-                put_version(metadata);
-                put(reference_flags, 0);
-                Ok(put_name(found, name_room, name_len, name))
+    IMetaDataAssemblyImportMethods!(fn GetAssemblyRefProps(call, token, public_key, public_key_size,
+        name, name_room, name_len, metadata, hash, hash_size, reference_flags) {
+        let mut all = call.module.assembly_refs();
+        let Some((_, found)) = all.find(|(one, _)| rid(*one) == rid(token)) else {
+            return Ok(results::INDEX_NOT_FOUND);
+        };
+        // SAFETY: the profiler's pointers.
+        unsafe {
+            // The refusal of one writes nothing of the other.
+            if !hash.is_null() && hash_size.is_null() {
+                return Ok(call.null("pcb"));
             }
-        })
-    }
+            call.put_blob(&CORE_TOKEN, (public_key, public_key_size))?;
+            call.put_blob(&[], (hash, hash_size))?;
+            put_version(metadata);
+            put(reference_flags, 0);
+            Ok(put_name(found, name_room, name_len, name))
+        }
+    });
 
     // There are none.
     IMetaDataAssemblyImportMethods!(GetFileProps = results::INDEX_NOT_FOUND);

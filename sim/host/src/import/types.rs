@@ -1,7 +1,7 @@
 //! `IMetaDataImport`: types, methods, attributes.
 
 use super::{Call, Import, put_name, row};
-use crate::out::{count, put, read_wide};
+use crate::out::{Answer, count, put, read_wide};
 use crate::results;
 use clr_com::{Bool, EnumHandle, Guid, IMetaDataImportMethods, Token};
 use clr_walker::profiling::HResult;
@@ -42,49 +42,8 @@ impl Call<'_> {
         }
     }
 
-    unsafe fn type_def(
-        &self,
-        token: Token,
-        (to, room, len): (*mut u16, u32, *mut u32),
-        (flags, extends): (*mut u32, *mut Token),
-    ) -> Result<HResult, HResult> {
-        if token & TABLE != TYPE_DEF {
-            return Ok(HResult::FALSE);
-        }
-        if token == TYPE_DEF {
-            // SAFETY: the profiler's pointers, here and below.
-            unsafe {
-                put(flags, 0);
-                put(extends, TYPE_REF);
-                put(len, 1);
-                if room > 0 {
-                    put(to, 0);
-                }
-            }
-            return Ok(HResult::OK);
-        }
-        let found = row(self.module.types(), token)?;
-        let name = full_name(&found.namespace, &found.name);
-        // SAFETY: as above.
-        unsafe {
-            put(flags, found.flags);
-            put(extends, found.extends);
-            Ok(put_path(&name, room, len, to))
-        }
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "as documented")]
-    unsafe fn method(
-        &self,
-        token: Token,
-        class: *mut Token,
-        (to, room, len): (*mut u16, u32, *mut u32),
-        attr: *mut u32,
-        signature: *mut *const u8,
-        signature_size: *mut u32,
-        code_rva: *mut u32,
-        impl_flags: *mut u32,
-    ) -> Result<HResult, HResult> {
+    IMetaDataImportMethods!(method = GetMethodProps(self, token, class, to, room, len, attr,
+        signature, signature_size, code_rva, impl_flags) {
         let found = row(self.module.methods(), token)?;
         let global = self.module.types().first().map_or(0, |first| first.token);
         // SAFETY: the profiler's pointers. The signature lives as long as the session.
@@ -97,7 +56,7 @@ impl Call<'_> {
             put(impl_flags, 0);
             Ok(put_name(&found.name, room, len, to))
         }
-    }
+    });
 }
 
 /// Writes the name of a type (ns::MakePath): unlike that of a method, it counts as cut off if
@@ -108,295 +67,193 @@ unsafe fn put_path(name: &str, room: u32, len: *mut u32, to: *mut u16) -> HResul
     if room == 0 && !to.is_null() { results::TRUNCATION } else { result }
 }
 
-/// Returns the result, whether it is a failure or not.
-fn either(result: Result<HResult, HResult>) -> HResult {
-    result.unwrap_or_else(|failure| failure)
-}
-
 impl IMetaDataImportMethods for Import {
     unsafe fn CloseEnum(&self, enumerator: EnumHandle) {
         let handle = enumerator as usize;
         self.on("CloseEnum", |call| Ok(call.close(handle)));
     }
 
-    unsafe fn CountEnum(&self, enumerator: EnumHandle, count: *mut u32) -> HResult {
+    IMetaDataImportMethods!(fn CountEnum(call, enumerator, count) {
         let handle = enumerator as usize;
-        self.on("CountEnum", |call| {
-            if count.is_null() {
-                return Ok(call.null("pulCount"));
-            }
-            let enumerations = call.session.enumerations.borrow();
-            let len = match enumerations.get(&handle) {
-                Some(enumeration) => crate::out::count(enumeration.tokens.len()),
-                None if handle == 0 => 0,
-                None => return Ok(call.unknown(handle)),
-            };
-            // SAFETY: the profiler's pointer, which is not NULL.
-            unsafe { put(count, len) };
-            Ok(HResult::OK)
-        })
-    }
+        if count.is_null() {
+            return Ok(call.null("pulCount"));
+        }
+        let enumerations = call.session.enumerations.borrow();
+        let len = match enumerations.get(&handle) {
+            Some(enumeration) => crate::out::count(enumeration.tokens.len()),
+            None if handle == 0 => 0,
+            None => return Ok(call.unknown(handle)),
+        };
+        // SAFETY: the profiler's pointer, which is not NULL.
+        unsafe { put(count, len) };
+        Ok(HResult::OK)
+    });
 
-    unsafe fn ResetEnum(&self, enumerator: EnumHandle, pos: u32) -> HResult {
+    IMetaDataImportMethods!(fn ResetEnum(call, enumerator, pos) {
         let handle = enumerator as usize;
-        self.on("ResetEnum", |call| {
-            let mut enumerations = call.session.enumerations.borrow_mut();
-            match enumerations.get_mut(&handle) {
-                Some(enumeration) => enumeration.at = pos as usize,
-                None if handle == 0 => {}
-                None => return Ok(call.unknown(handle)),
-            }
-            Ok(HResult::OK)
-        })
-    }
+        let mut enumerations = call.session.enumerations.borrow_mut();
+        match enumerations.get_mut(&handle) {
+            Some(enumeration) => enumeration.at = pos as usize,
+            None if handle == 0 => {}
+            None => return Ok(call.unknown(handle)),
+        }
+        Ok(HResult::OK)
+    });
 
-    unsafe fn EnumTypeDefs(
-        &self,
-        enumerator: *mut EnumHandle,
-        type_defs: *mut Token,
-        room: u32,
-        type_defs_len: *mut u32,
-    ) -> HResult {
-        self.on("EnumTypeDefs", |call| {
-            // The type of global functions is left out.
-            let tokens = || call.module.types().iter().skip(1).map(|one| one.token).collect();
-            // SAFETY: the profiler's pointers.
-            Ok(unsafe { call.enumerate(enumerator, tokens, (type_defs, room, type_defs_len)) })
-        })
-    }
-
-    unsafe fn EnumTypeRefs(
-        &self,
-        enumerator: *mut EnumHandle,
-        type_refs: *mut Token,
-        room: u32,
-        type_refs_len: *mut u32,
-    ) -> HResult {
-        self.on("EnumTypeRefs", |call| {
-            let tokens = || call.module.type_refs().iter().map(|one| one.token).collect();
-            // SAFETY: the profiler's pointers.
-            Ok(unsafe { call.enumerate(enumerator, tokens, (type_refs, room, type_refs_len)) })
-        })
-    }
-
-    unsafe fn EnumMethods(
-        &self,
-        enumerator: *mut EnumHandle,
-        type_def: Token,
-        methods: *mut Token,
-        room: u32,
-        tokens_len: *mut u32,
-    ) -> HResult {
-        self.on("EnumMethods", |call| {
-            let tokens = || call.methods_of(type_def);
-            // SAFETY: the profiler's pointers.
-            Ok(unsafe { call.enumerate(enumerator, tokens, (methods, room, tokens_len)) })
-        })
-    }
-
-    unsafe fn FindTypeDefByName(
-        &self,
-        name: *const u16,
-        enclosing_class: Token,
-        type_def: *mut Token,
-    ) -> HResult {
-        self.on("FindTypeDefByName", |call| {
-            if name.is_null() {
-                return Ok(HResult::INVALID_ARGUMENT);
-            }
-            if type_def.is_null() {
-                return Ok(call.null("ptd"));
-            }
-            // SAFETY: the profiler's text, which is not NULL.
-            let wanted = unsafe { read_wide(name) };
-            let enclosing = Some(enclosing_class).filter(|token| token & !TABLE != 0);
-            let mut types = call.module.types().iter();
-            let found = types.find(|one| {
-                one.enclosing == enclosing && full_name(&one.namespace, &one.name) == wanted
-            });
-            // SAFETY: the profiler's pointer, which is not NULL.
-            unsafe { put(type_def, found.map_or(TYPE_DEF, |one| one.token)) };
-            Ok(if found.is_some() { HResult::OK } else { results::RECORD_NOT_FOUND })
-        })
-    }
-
-    unsafe fn GetScopeProps(
-        &self,
-        name: *mut u16,
-        name_room: u32,
-        name_len: *mut u32,
-        mvid: *mut Guid,
-    ) -> HResult {
-        self.on("GetScopeProps", |call| {
-            let id = call.module.id;
-            // SAFETY: the profiler's pointers.
-            unsafe {
-                let data4 = id.to_be_bytes();
-                put(mvid, Guid { data1: id as u32, data2: 0, data3: 0x4000, data4 });
-                Ok(put_name(call.module.name(), name_room, name_len, name))
-            }
-        })
-    }
-
-    unsafe fn GetModuleFromScope(&self, module: *mut Token) -> HResult {
-        self.on("GetModuleFromScope", |call| {
-            if module.is_null() {
-                return Ok(call.null("pmd"));
-            }
-            // SAFETY: the profiler's pointer, which is not NULL.
-            unsafe { put(module, call.module.token()) };
-            Ok(HResult::OK)
-        })
-    }
-
-    unsafe fn GetTypeDefProps(
-        &self,
-        token: Token,
-        type_def: *mut u16,
-        type_def_room: u32,
-        type_def_len: *mut u32,
-        type_def_flags: *mut u32,
-        extends: *mut Token,
-    ) -> HResult {
-        let name = (type_def, type_def_room, type_def_len);
+    IMetaDataImportMethods!(fn EnumTypeDefs(call, enumerator, type_defs, room, type_defs_len) {
+        // The type of global functions is left out.
+        let tokens = || call.module.types().iter().skip(1).map(|one| one.token).collect();
         // SAFETY: the profiler's pointers.
-        self.on("GetTypeDefProps", |call| unsafe {
-            Ok(either(call.type_def(token, name, (type_def_flags, extends))))
-        })
-    }
+        Ok(unsafe { call.enumerate(enumerator, tokens, (type_defs, room, type_defs_len)) })
+    });
 
-    unsafe fn GetTypeRefProps(
-        &self,
-        type_ref: Token,
-        resolution_scope: *mut Token,
-        name: *mut u16,
-        name_room: u32,
-        name_len: *mut u32,
-    ) -> HResult {
-        self.on("GetTypeRefProps", |call| {
-            if type_ref & TABLE != TYPE_REF {
-                return Ok(HResult::FALSE);
+    IMetaDataImportMethods!(fn EnumTypeRefs(call, enumerator, type_refs, room, type_refs_len) {
+        let tokens = || call.module.type_refs().iter().map(|one| one.token).collect();
+        // SAFETY: the profiler's pointers.
+        Ok(unsafe { call.enumerate(enumerator, tokens, (type_refs, room, type_refs_len)) })
+    });
+
+    IMetaDataImportMethods!(fn EnumMethods(call, enumerator, type_def, methods, room, tokens_len) {
+        let tokens = || call.methods_of(type_def);
+        // SAFETY: the profiler's pointers.
+        Ok(unsafe { call.enumerate(enumerator, tokens, (methods, room, tokens_len)) })
+    });
+
+    IMetaDataImportMethods!(fn FindTypeDefByName(call, name, enclosing_class, type_def) {
+        if name.is_null() {
+            return Ok(HResult::INVALID_ARGUMENT);
+        }
+        if type_def.is_null() {
+            return Ok(call.null("ptd"));
+        }
+        // SAFETY: the profiler's text, which is not NULL.
+        let wanted = unsafe { read_wide(name) };
+        let enclosing = Some(enclosing_class).filter(|token| token & !TABLE != 0);
+        let mut types = call.module.types().iter();
+        let found = types.find(|one| {
+            one.enclosing == enclosing && full_name(&one.namespace, &one.name) == wanted
+        });
+        // SAFETY: the profiler's pointer, which is not NULL.
+        unsafe { put(type_def, found.map_or(TYPE_DEF, |one| one.token)) };
+        Ok(if found.is_some() { HResult::OK } else { results::RECORD_NOT_FOUND })
+    });
+
+    IMetaDataImportMethods!(fn GetScopeProps(call, name, name_room, name_len, mvid) {
+        let id = call.module.id;
+        // SAFETY: the profiler's pointers.
+        unsafe {
+            let data4 = id.to_be_bytes();
+            put(mvid, Guid { data1: id as u32, data2: 0, data3: 0x4000, data4 });
+            Ok(put_name(call.module.name(), name_room, name_len, name))
+        }
+    });
+
+    IMetaDataImportMethods!(fn GetModuleFromScope(call, module) {
+        if module.is_null() {
+            return Ok(call.null("pmd"));
+        }
+        // SAFETY: the profiler's pointer, which is not NULL.
+        unsafe { put(module, call.module.token()) };
+        Ok(HResult::OK)
+    });
+
+    IMetaDataImportMethods!(fn GetTypeDefProps(call, token, type_def, type_def_room, type_def_len,
+    type_def_flags, extends) {
+    if token & TABLE != TYPE_DEF {
+        return Ok(HResult::FALSE);
+    }
+    if token == TYPE_DEF {
+        // SAFETY: the profiler's pointers, here and below.
+        unsafe {
+            put(type_def_flags, 0);
+            put(extends, TYPE_REF);
+            put(type_def_len, 1);
+            if type_def_room > 0 {
+                put(type_def, 0);
             }
-            if type_ref == TYPE_REF {
-                // SAFETY: the profiler's pointers, here and below.
-                unsafe {
-                    put(resolution_scope, 0);
-                    put(name_len, 1);
-                    if name_room > 0 {
-                        put(name, 0);
-                    }
+        }
+        return Ok(HResult::OK);
+    }
+    let found = row(call.module.types(), token)?;
+    let name = full_name(&found.namespace, &found.name);
+    // SAFETY: as above.
+    unsafe {
+        put(type_def_flags, found.flags);
+        put(extends, found.extends);
+        Ok(put_path(&name, type_def_room, type_def_len, type_def))
+    }
+    });
+
+    IMetaDataImportMethods!(fn GetTypeRefProps(call, type_ref, resolution_scope, name, name_room,
+        name_len) {
+        if type_ref & TABLE != TYPE_REF {
+            return Ok(HResult::FALSE);
+        }
+        if type_ref == TYPE_REF {
+            // SAFETY: the profiler's pointers, here and below.
+            unsafe {
+                put(resolution_scope, 0);
+                put(name_len, 1);
+                if name_room > 0 {
+                    put(name, 0);
                 }
-                return Ok(HResult::OK);
             }
-            let found = match row(call.module.type_refs(), type_ref) {
-                Ok(found) => found,
-                Err(failure) => return Ok(failure),
-            };
-            let text = full_name(&found.namespace, &found.name);
-            // SAFETY: as above.
-            unsafe {
-                put(resolution_scope, found.scope);
-                Ok(put_path(&text, name_room, name_len, name))
-            }
-        })
-    }
+            return Ok(HResult::OK);
+        }
+        let found = row(call.module.type_refs(), type_ref)?;
+        let text = full_name(&found.namespace, &found.name);
+        // SAFETY: as above.
+        unsafe {
+            put(resolution_scope, found.scope);
+            Ok(put_path(&text, name_room, name_len, name))
+        }
+    });
 
-    unsafe fn GetMethodProps(
-        &self,
-        token: Token,
-        class: *mut Token,
-        name: *mut u16,
-        name_room: u32,
-        name_len: *mut u32,
-        attr: *mut u32,
-        signature: *mut *const u8,
-        signature_size: *mut u32,
-        code_rva: *mut u32,
-        impl_flags: *mut u32,
-    ) -> HResult {
-        let name = (name, name_room, name_len);
+    IMetaDataImportMethods!(GetMethodProps => method);
+
+    IMetaDataImportMethods!(fn GetMemberProps(call, token, class, member, member_room, member_len,
+        attr, signature, signature_size, code_rva, impl_flags, _element_type, _value, _value_len) {
+        // There are no fields.
+        if token & TABLE != METHOD_DEF {
+            return Ok(results::INDEX_NOT_FOUND);
+        }
+        let (to, room, len, size) = (member, member_room, member_len, signature_size);
         // SAFETY: the profiler's pointers.
-        self.on("GetMethodProps", |call| unsafe {
-            let (size, rva) = (signature_size, code_rva);
-            Ok(either(call.method(token, class, name, attr, signature, size, rva, impl_flags)))
-        })
-    }
-
-    unsafe fn GetMemberProps(
-        &self,
-        token: Token,
-        class: *mut Token,
-        member: *mut u16,
-        member_room: u32,
-        member_len: *mut u32,
-        attr: *mut u32,
-        signature: *mut *const u8,
-        signature_size: *mut u32,
-        code_rva: *mut u32,
-        impl_flags: *mut u32,
-        _element_type: *mut u32,
-        _value: *mut *const c_void,
-        _value_len: *mut u32,
-    ) -> HResult {
-        let name = (member, member_room, member_len);
-        self.on("GetMemberProps", |call| {
-            // There are no fields.
-            if token & TABLE != METHOD_DEF {
-                return Ok(results::INDEX_NOT_FOUND);
-            }
-            let (size, rva) = (signature_size, code_rva);
-            // SAFETY: the profiler's pointers.
-            Ok(either(unsafe {
-                call.method(token, class, name, attr, signature, size, rva, impl_flags)
-            }))
-        })
-    }
+        unsafe { call.method(token, class, to, room, len, attr, signature, size, code_rva, impl_flags) }
+    });
 
     // There are none.
     IMetaDataImportMethods!(GetTypeSpecFromToken = results::INDEX_NOT_FOUND);
 
-    unsafe fn GetRVA(&self, token: Token, code_rva: *mut u32, impl_flags: *mut u32) -> HResult {
-        self.on("GetRVA", |call| {
-            if token & TABLE == FIELD_DEF {
-                return Ok(results::INDEX_NOT_FOUND);
-            }
-            let found = match row(call.module.methods(), token) {
-                Ok(found) => found,
-                Err(failure) => return Ok(failure),
-            };
-            // SAFETY: the profiler's pointers.
-            unsafe {
-                put(code_rva, found.rva);
-                put(impl_flags, 0);
-            }
-            Ok(HResult::OK)
-        })
-    }
+    IMetaDataImportMethods!(fn GetRVA(call, token, code_rva, impl_flags) {
+        if token & TABLE == FIELD_DEF {
+            return Ok(results::INDEX_NOT_FOUND);
+        }
+        let found = row(call.module.methods(), token)?;
+        // SAFETY: the profiler's pointers.
+        unsafe {
+            put(code_rva, found.rva);
+            put(impl_flags, 0);
+        }
+        Ok(HResult::OK)
+    });
 
-    unsafe fn GetCustomAttributeByName(
-        &self,
-        object: Token,
-        name: *const u16,
-        data: *mut *const c_void,
-        data_len: *mut u32,
-    ) -> HResult {
-        self.on("GetCustomAttributeByName", |call| {
-            if name.is_null() {
-                return Ok(call.null("szName"));
-            }
-            // SAFETY: the profiler's text, which is not NULL.
-            let wanted = unsafe { read_wide(name) };
-            if !call.module.attributes_of(object).any(|name| name == wanted) {
-                return Ok(HResult::FALSE);
-            }
-            // SAFETY: the profiler's pointers.
-            unsafe {
-                put(data, NO_ARGUMENTS.as_ptr().cast());
-                put(data_len, count(NO_ARGUMENTS.len()));
-            }
-            Ok(HResult::OK)
-        })
-    }
+    IMetaDataImportMethods!(fn GetCustomAttributeByName(call, object, name, data, data_len) {
+        if name.is_null() {
+            return Ok(call.null("szName"));
+        }
+        // SAFETY: the profiler's text, which is not NULL.
+        let wanted = unsafe { read_wide(name) };
+        if !call.module.attributes_of(object).any(|name| name == wanted) {
+            return Ok(HResult::FALSE);
+        }
+        // SAFETY: the profiler's pointers.
+        unsafe {
+            put(data, NO_ARGUMENTS.as_ptr().cast());
+            put(data_len, count(NO_ARGUMENTS.len()));
+        }
+        Ok(HResult::OK)
+    });
 
     unsafe fn IsValidToken(&self, token: Token) -> Bool {
         let mut valid = false;
@@ -407,19 +264,17 @@ impl IMetaDataImportMethods for Import {
         valid.into()
     }
 
-    unsafe fn GetNestedClassProps(&self, nested: Token, enclosing: *mut Token) -> HResult {
-        self.on("GetNestedClassProps", |call| {
-            if nested & TABLE != TYPE_DEF {
-                return Ok(results::INVALID_TOKEN_TYPE);
-            }
-            let found = row(call.module.types(), nested).ok().and_then(|one| one.enclosing);
-            let Some(outer) = found else { return Ok(results::RECORD_NOT_FOUND) };
-            if enclosing.is_null() {
-                return Ok(call.null("ptdEnclosingClass"));
-            }
-            // SAFETY: the profiler's pointer, which is not NULL.
-            unsafe { put(enclosing, outer) };
-            Ok(HResult::OK)
-        })
-    }
+    IMetaDataImportMethods!(fn GetNestedClassProps(call, nested, enclosing) {
+        if nested & TABLE != TYPE_DEF {
+            return Ok(results::INVALID_TOKEN_TYPE);
+        }
+        let found = row(call.module.types(), nested).ok().and_then(|one| one.enclosing);
+        let Some(outer) = found else { return Ok(results::RECORD_NOT_FOUND) };
+        if enclosing.is_null() {
+            return Ok(call.null("ptdEnclosingClass"));
+        }
+        // SAFETY: the profiler's pointer, which is not NULL.
+        unsafe { put(enclosing, outer) };
+        Ok(HResult::OK)
+    });
 }

@@ -2,7 +2,10 @@
 
 use super::Call;
 use crate::out::{Answer, put, put_all};
-use clr_com::{Bool, ClassId, FrameHandle, ModuleId, Token};
+use clr_com::{
+    Bool, ClassId, FrameHandle, ICorProfilerInfo2Methods, ICorProfilerInfo4Methods,
+    ICorProfilerInfo9Methods, ICorProfilerInfoMethods, ModuleId, Token,
+};
 use clr_runtime::profiling::Accepts;
 use clr_runtime::{MethodKind, Outcome};
 use clr_walker::profiling::{
@@ -33,12 +36,7 @@ impl Call<'_> {
         Ok(HResult::OK)
     }
 
-    pub(super) unsafe fn get_code_info(
-        &self,
-        function: FunctionId,
-        start: *mut *const u8,
-        size: *mut u32,
-    ) -> Answer {
+    ICorProfilerInfoMethods!(get_code_info = GetCodeInfo(self, function, start, size) {
         self.check_function(function);
         let found = self.caller().get_code_info(function)?;
         self.check_compiled(function)?;
@@ -48,17 +46,12 @@ impl Call<'_> {
             put(size, u32::try_from(found.size).unwrap_or(u32::MAX));
         }
         Ok(HResult::OK)
-    }
+    });
 
-    /// Answers GetFunctionInfo. The class of a generic type's method is 0
-    /// (NonGenericTypeHandleToClassID).
-    pub(super) unsafe fn get_function_info(
-        &self,
-        function: FunctionId,
-        class: *mut ClassId,
-        module: *mut ModuleId,
-        token: *mut Token,
-    ) -> Answer {
+    // Answers GetFunctionInfo. The class of a generic type's method is 0
+    // (NonGenericTypeHandleToClassID).
+    ICorProfilerInfoMethods!(get_function_info = GetFunctionInfo(self, function, class, module,
+        token) {
         self.check_function(function);
         let info = self.caller().get_function_info2(function, None, 0)?;
         let own_class = self.runtime().code.method(function).map_or(0, |(_, method)| method.class);
@@ -74,20 +67,10 @@ impl Call<'_> {
             put(token, info.token);
         }
         Ok(HResult::OK)
-    }
+    });
 
-    #[expect(clippy::too_many_arguments, reason = "as documented")]
-    pub(super) unsafe fn get_function_info2(
-        &self,
-        function: FunctionId,
-        frame_info: FrameHandle,
-        class: *mut ClassId,
-        module: *mut ModuleId,
-        token: *mut Token,
-        room: u32,
-        len: *mut u32,
-        type_args: *mut ClassId,
-    ) -> Answer {
+    ICorProfilerInfo2Methods!(get_function_info2 = GetFunctionInfo2(self, function, frame_info,
+        class, module, token, room, len, type_args) {
         self.check_function(function);
         let frame_info = (frame_info != 0).then(|| FrameInfo::new(frame_info));
         let info = self.caller().get_function_info2(function, frame_info, room)?;
@@ -108,15 +91,9 @@ impl Call<'_> {
             }
         }
         Ok(HResult::OK)
-    }
+    });
 
-    pub(super) unsafe fn get_code_info2(
-        &self,
-        function: FunctionId,
-        room: u32,
-        len: *mut u32,
-        ranges: *mut CodeRange,
-    ) -> Answer {
+    ICorProfilerInfo2Methods!(get_code_info2 = GetCodeInfo2(self, function, room, len, ranges) {
         self.check_function(function);
         let look = |ranges: &mut [_]| {
             let count = self.caller().get_code_info2(function, ranges)?;
@@ -125,16 +102,10 @@ impl Call<'_> {
         };
         // SAFETY: the profiler's pointers.
         unsafe { self.code_info((room, len, ranges), look) }
-    }
+    });
 
-    pub(super) unsafe fn get_code_info3(
-        &self,
-        function: FunctionId,
-        rejit: ReJitId,
-        room: u32,
-        len: *mut u32,
-        ranges: *mut CodeRange,
-    ) -> Answer {
+    ICorProfilerInfo4Methods!(get_code_info3 = GetCodeInfo3(self, function, rejit, room, len,
+        ranges) {
         self.check_function(function);
         let look = |ranges: &mut [_]| {
             let count = self.caller().get_code_info3(function, rejit, ranges)?;
@@ -143,19 +114,13 @@ impl Call<'_> {
         };
         // SAFETY: the profiler's pointers.
         unsafe { self.code_info((room, len, ranges), look) }
-    }
+    });
 
-    pub(super) unsafe fn get_code_info4(
-        &self,
-        start: u64,
-        room: u32,
-        len: *mut u32,
-        ranges: *mut CodeRange,
-    ) -> Answer {
+    ICorProfilerInfo9Methods!(get_code_info4 = GetCodeInfo4(self, start, room, len, ranges) {
         let look = |ranges: &mut [_]| self.caller().get_code_info4(start, ranges);
         // SAFETY: the profiler's pointers.
         unsafe { self.code_info((room, len, ranges), look) }
-    }
+    });
 
     pub(super) unsafe fn is_dynamic(&self, function: FunctionId, is_dynamic: *mut Bool) -> Answer {
         self.caller().begin(Accepts::All)?;

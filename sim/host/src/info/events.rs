@@ -6,7 +6,9 @@ use crate::events::blobs::{Head, Parameter, metadata};
 use crate::events::{Event, Wanted};
 use crate::out::{Answer, count, put, put_all, read_units, read_wide, wide};
 use crate::results;
-use clr_com::{Bool, EventData, EventParameter, EventProviderConfig, Guid};
+use clr_com::{
+    Bool, EventData, EventParameter, EventProviderConfig, Guid, ICorProfilerInfo12Methods,
+};
 use clr_runtime::profiling::Accepts;
 use clr_walker::profiling::HResult;
 
@@ -29,14 +31,9 @@ unsafe fn wanted(config: &EventProviderConfig) -> Wanted {
 }
 
 impl Call<'_> {
-    /// A synchronous session has no rundown.
-    pub(super) unsafe fn start_session(
-        &self,
-        len: u32,
-        configs: *const EventProviderConfig,
-        _request_rundown: Bool,
-        session: *mut u64,
-    ) -> Answer {
+    // A synchronous session has no rundown.
+    ICorProfilerInfo12Methods!(start_session = EventPipeStartSession(self, len, configs,
+        _request_rundown, session) {
         self.caller().begin(Accepts::All)?;
         if len == 0 || configs.is_null() || session.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
@@ -55,13 +52,10 @@ impl Call<'_> {
         // SAFETY: the profiler's pointer, which is not NULL.
         unsafe { put(session, id) };
         Ok(HResult::OK)
-    }
+    });
 
-    pub(super) unsafe fn add_to_session(
-        &self,
-        session: u64,
-        config: EventProviderConfig,
-    ) -> Answer {
+    ICorProfilerInfo12Methods!(add_to_session = EventPipeAddProviderToSession(self, session,
+        config) {
         self.caller().begin(Accepts::All)?;
         if config.name.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
@@ -69,7 +63,7 @@ impl Call<'_> {
         // SAFETY: the profiler's text.
         let added = self.session.events.add(session, unsafe { wanted(&config) });
         Ok(if added { HResult::OK } else { HResult::INVALID_ARGUMENT })
-    }
+    });
 
     pub(super) fn stop_session(&self, session: u64) -> Answer {
         self.caller().begin(Accepts::All)?;
@@ -87,13 +81,8 @@ impl Call<'_> {
         Ok(HResult::OK)
     }
 
-    pub(super) unsafe fn provider_info(
-        &self,
-        provider: u64,
-        room: u32,
-        len: *mut u32,
-        name: *mut u16,
-    ) -> Answer {
+    ICorProfilerInfo12Methods!(provider_info = EventPipeGetProviderInfo(self, provider, room, len,
+        name) {
         self.caller().begin(Accepts::All)?;
         if room > 0 && name.is_null() || provider == 0 {
             return Ok(HResult::INVALID_ARGUMENT);
@@ -112,23 +101,10 @@ impl Call<'_> {
             put_all(name, room, &text);
         }
         Ok(HResult::OK)
-    }
+    });
 
-    #[expect(clippy::too_many_arguments, reason = "as documented")]
-    pub(super) unsafe fn define_event(
-        &self,
-        provider: u64,
-        name: *const u16,
-        id: u32,
-        keywords: u64,
-        version: u32,
-        level: u32,
-        opcode: u8,
-        _need_stack: Bool,
-        len: u32,
-        parameters: *const EventParameter,
-        event: *mut u64,
-    ) -> Answer {
+    ICorProfilerInfo12Methods!(define_event = EventPipeDefineEvent(self, provider, name, id,
+        keywords, version, level, opcode, _need_stack, len, parameters, event) {
         self.caller().begin(Accepts::All)?;
         if provider == 0 || name.is_null() || event.is_null() || parameters.is_null() && len > 0 {
             return Ok(HResult::INVALID_ARGUMENT);
@@ -158,16 +134,10 @@ impl Call<'_> {
         // SAFETY: the profiler's pointer, which is not NULL.
         unsafe { put(event, self.session.events.define(defined)) };
         Ok(HResult::OK)
-    }
+    });
 
-    pub(super) unsafe fn write_event(
-        &self,
-        event: u64,
-        len: u32,
-        parts: *const EventData,
-        activity: *const Guid,
-        related: *const Guid,
-    ) -> Answer {
+    ICorProfilerInfo12Methods!(write_event = EventPipeWriteEvent(self, event, len, parts, activity,
+        related) {
         self.caller().begin(Accepts::All)?;
         if event == 0 {
             return Ok(HResult::INVALID_ARGUMENT);
@@ -190,5 +160,5 @@ impl Call<'_> {
         }
         self.session.write_event(index, &data, [activity, related]);
         Ok(HResult::OK)
-    }
+    });
 }

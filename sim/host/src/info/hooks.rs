@@ -6,6 +6,7 @@ use crate::out::{Answer, put};
 use crate::results;
 use clr_com::{
     ArgumentRange, EltInfo, FrameHandle, FunctionArguments, FunctionHook, FunctionIdMapper,
+    ICorProfilerInfo3Methods,
 };
 use clr_runtime::ProfilerStatus;
 use clr_runtime::profiling::Accepts;
@@ -76,16 +77,10 @@ impl Call<'_> {
         INFO_FLAGS.get(flag).is_some_and(|flag| events.contains(*flag))
     }
 
-    /// Answers GetFunctionEnter3Info. Methods have no parameters; the frame is 0, which GetFunctionInfo2
-    /// takes.
-    pub(super) unsafe fn enter_info(
-        &self,
-        function: FunctionId,
-        info: EltInfo,
-        frame: *mut FrameHandle,
-        size: *mut u32,
-        arguments: *mut FunctionArguments,
-    ) -> Answer {
+    // Answers GetFunctionEnter3Info. Methods have no parameters; the frame is 0, which GetFunctionInfo2
+    // takes.
+    ICorProfilerInfo3Methods!(enter_info = GetFunctionEnter3Info(self, function, info, frame, size,
+        arguments) {
         let checked = self.check_hook(function, info, ARGUMENTS)?;
         if checked != HResult::OK {
             return Ok(checked);
@@ -110,28 +105,19 @@ impl Call<'_> {
             put(arguments, FunctionArguments { ranges_len: 0, size: 0, first });
         }
         Ok(HResult::OK)
-    }
+    });
 
-    pub(super) unsafe fn leave_info(
-        &self,
-        function: FunctionId,
-        info: EltInfo,
-        frame: *mut FrameHandle,
-        range: *mut ArgumentRange,
-    ) -> Answer {
+    ICorProfilerInfo3Methods!(leave_info = GetFunctionLeave3Info(self, function, info, frame,
+        range) {
         // SAFETY: the profiler's pointers, here and below.
         unsafe { self.left(function, info, frame, Some(range)) }
-    }
+    });
 
-    pub(super) unsafe fn tail_call_info(
-        &self,
-        function: FunctionId,
-        info: EltInfo,
-        frame: *mut FrameHandle,
-    ) -> Answer {
+    ICorProfilerInfo3Methods!(tail_call_info = GetFunctionTailcall3Info(self, function, info,
+        frame) {
         // SAFETY: as above.
         unsafe { self.left(function, info, frame, None) }
-    }
+    });
 
     /// Answers GetFunctionLeave3Info, and GetFunctionTailcall3Info without a range.
     unsafe fn left(

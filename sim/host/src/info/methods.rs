@@ -5,7 +5,8 @@ use crate::out::{Answer, put};
 use clr_com::{
     AppDomainId, ArgumentRange, AssemblyId, Bool, ClassId, EltInfo, EventData, EventParameter,
     EventProviderConfig, FrameHandle, FunctionArguments, FunctionHook, FunctionIdMapper, Guid,
-    Handle, ModuleId, ObjectId, ProcessId, StackSnapshotCallback, Token,
+    Handle, ICorProfilerInfo2Methods, ICorProfilerInfo4Methods, ICorProfilerInfo8Methods, ModuleId,
+    ObjectId, ProcessId, StackSnapshotCallback, Token,
 };
 use clr_walker::profiling::{CodeRange, FunctionId, HResult, ProfilerInfo as _, ReJitId, ThreadId};
 use std::ffi::c_void;
@@ -124,14 +125,8 @@ impl Call<'_> {
         Ok(HResult::OK)
     }
 
-    unsafe fn get_class(
-        &self,
-        module: ModuleId,
-        token: Token,
-        len: u32,
-        type_args: *const ClassId,
-        class: *mut ClassId,
-    ) -> Answer {
+    ICorProfilerInfo2Methods!(get_class = GetClassFromTokenAndTypeArgs(self, module, token, len,
+        type_args, class) {
         if len > 0 && type_args.is_null() {
             return self.null("typeArgs");
         }
@@ -152,7 +147,7 @@ impl Call<'_> {
         // SAFETY: the profiler's pointer, which is not NULL.
         unsafe { put(class, ClassId(found)) };
         Ok(HResult::OK)
-    }
+    });
 
     unsafe fn get_current_thread(&self, thread: *mut ThreadId) -> Answer {
         let found = self.caller().get_current_thread_id()?;
@@ -168,29 +163,21 @@ impl Call<'_> {
         Ok(HResult::OK)
     }
 
-    unsafe fn get_function_from_ip2(
-        &self,
-        ip: *const u8,
-        function: *mut FunctionId,
-        rejit: *mut ReJitId,
-    ) -> Answer {
+    ICorProfilerInfo4Methods!(get_function_from_ip2 = GetFunctionFromIP2(self, ip, function,
+        rejit) {
         let found = self.caller().get_function_from_ip2(ip as u64)?;
         // SAFETY: the profiler's pointers.
         unsafe { put_both(found, function, rejit) };
         Ok(HResult::OK)
-    }
+    });
 
-    unsafe fn get_function_from_ip3(
-        &self,
-        ip: *const u8,
-        function: *mut FunctionId,
-        rejit: *mut ReJitId,
-    ) -> Answer {
+    ICorProfilerInfo8Methods!(get_function_from_ip3 = GetFunctionFromIP3(self, ip, function,
+        rejit) {
         let found = self.caller().get_function_from_ip3(ip as u64)?;
         // SAFETY: the profiler's pointers.
         unsafe { put_both(found, function, rejit) };
         Ok(HResult::OK)
-    }
+    });
 }
 
 unsafe fn put_both(found: (FunctionId, ReJitId), function: *mut FunctionId, rejit: *mut ReJitId) {

@@ -4,7 +4,10 @@ use super::Call;
 use crate::import::Scope;
 use crate::out::{Answer, count, put, put_all, wide};
 use crate::results;
-use clr_com::{AppDomainId, AssemblyId, ClassId, Guid, ModuleId, ProcessId, Token};
+use clr_com::{
+    AppDomainId, AssemblyId, ClassId, Guid, ICorProfilerInfo2Methods, ICorProfilerInfo3Methods,
+    ICorProfilerInfoMethods, ModuleId, ProcessId, Token,
+};
 use clr_runtime::metadata::{APP_DOMAIN, TypeDef};
 use clr_runtime::profiling::Accepts;
 use clr_walker::profiling::{FunctionId, HResult, ProfilerInfo as _};
@@ -19,31 +22,15 @@ const FLAT_LAYOUT: u32 = 0x20;
 const OPEN_FLAGS: u32 = 0x1001;
 
 impl Call<'_> {
-    pub(super) unsafe fn get_module_info(
-        &self,
-        module: ModuleId,
-        base: *mut *const u8,
-        room: u32,
-        len: *mut u32,
-        name: *mut u16,
-        assembly: *mut AssemblyId,
-    ) -> Answer {
+    ICorProfilerInfoMethods!(get_module_info = GetModuleInfo(self, module, base, room, len, name,
+        assembly) {
         let flags = std::ptr::null_mut();
         // SAFETY: the profiler's pointers.
         unsafe { self.get_module_info2(module, base, room, len, name, assembly, flags) }
-    }
+    });
 
-    #[expect(clippy::too_many_arguments, reason = "as documented")]
-    pub(super) unsafe fn get_module_info2(
-        &self,
-        module: ModuleId,
-        base: *mut *const u8,
-        room: u32,
-        len: *mut u32,
-        name: *mut u16,
-        assembly: *mut AssemblyId,
-        flags: *mut u32,
-    ) -> Answer {
+    ICorProfilerInfo3Methods!(get_module_info2 = GetModuleInfo2(self, module, base, room, len, name,
+        assembly, flags) {
         self.caller().begin(Accepts::All)?;
         let module = self.module(module.0)?;
         let path = wide(&module.path);
@@ -65,17 +52,10 @@ impl Call<'_> {
             put(assembly, AssemblyId(module.assembly));
         }
         Ok(result)
-    }
+    });
 
-    pub(super) unsafe fn get_assembly_info(
-        &self,
-        assembly: AssemblyId,
-        room: u32,
-        len: *mut u32,
-        name: *mut u16,
-        app_domain: *mut AppDomainId,
-        module: *mut ModuleId,
-    ) -> Answer {
+    ICorProfilerInfoMethods!(get_assembly_info = GetAssemblyInfo(self, assembly, room, len, name,
+        app_domain, module) {
         self.caller().begin(Accepts::Callbacks)?;
         let Some(found) = self.runtime().metadata.assembly(assembly.0) else {
             return self.unknown(assembly.0);
@@ -89,16 +69,10 @@ impl Call<'_> {
             put(module, ModuleId(found.id));
         }
         Ok(HResult::OK)
-    }
+    });
 
-    pub(super) unsafe fn get_app_domain_info(
-        &self,
-        app_domain: AppDomainId,
-        room: u32,
-        len: *mut u32,
-        name: *mut u16,
-        process: *mut ProcessId,
-    ) -> Answer {
+    ICorProfilerInfoMethods!(get_app_domain_info = GetAppDomainInfo(self, app_domain, room, len,
+        name, process) {
         self.caller().begin(Accepts::TriggeringCallbacks)?;
         if app_domain.0 != APP_DOMAIN {
             return self.unknown(app_domain.0);
@@ -111,14 +85,9 @@ impl Call<'_> {
             put(process, ProcessId(PROCESS));
         }
         Ok(HResult::OK)
-    }
+    });
 
-    pub(super) unsafe fn get_class_info(
-        &self,
-        class: ClassId,
-        module: *mut ModuleId,
-        token: *mut Token,
-    ) -> Answer {
+    ICorProfilerInfoMethods!(get_class_info = GetClassIDInfo(self, class, module, token) {
         self.caller().begin(Accepts::All)?;
         let (of_class, found) = self.class(class.0)?;
         // SAFETY: the profiler's pointers.
@@ -127,19 +96,10 @@ impl Call<'_> {
             put(token, found.token);
         }
         Ok(HResult::OK)
-    }
+    });
 
-    #[expect(clippy::too_many_arguments, reason = "as documented")]
-    pub(super) unsafe fn get_class_info2(
-        &self,
-        class: ClassId,
-        module: *mut ModuleId,
-        token: *mut Token,
-        parent: *mut ClassId,
-        room: u32,
-        len: *mut u32,
-        type_args: *mut ClassId,
-    ) -> Answer {
+    ICorProfilerInfo2Methods!(get_class_info2 = GetClassIDInfo2(self, class, module, token, parent,
+        room, len, type_args) {
         self.caller().begin(Accepts::All)?;
         if class.0 == 0 || room != 0 && type_args.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
@@ -158,15 +118,9 @@ impl Call<'_> {
             put_all(type_args, room, &arguments);
         }
         Ok(HResult::OK)
-    }
+    });
 
-    pub(super) unsafe fn get_metadata(
-        &self,
-        module: ModuleId,
-        flags: u32,
-        riid: *const Guid,
-        import: *mut *mut c_void,
-    ) -> Answer {
+    ICorProfilerInfoMethods!(get_metadata = GetModuleMetaData(self, module, flags, riid, import) {
         self.caller().begin(Accepts::Callbacks)?;
         if module.0 != 0 && flags & !OPEN_FLAGS != 0 {
             return Ok(HResult::INVALID_ARGUMENT);
@@ -174,7 +128,7 @@ impl Call<'_> {
         let id = self.module(module.0)?.id;
         // SAFETY: the profiler's pointers.
         unsafe { self.import(id, riid, import) }
-    }
+    });
 
     /// Gives out the metadata of a module, if it is wanted.
     unsafe fn import(&self, module: u64, riid: *const Guid, import: *mut *mut c_void) -> Answer {
@@ -192,13 +146,8 @@ impl Call<'_> {
         Ok(result)
     }
 
-    pub(super) unsafe fn get_token_and_metadata(
-        &self,
-        function: FunctionId,
-        riid: *const Guid,
-        import: *mut *mut c_void,
-        token: *mut Token,
-    ) -> Answer {
+    ICorProfilerInfoMethods!(get_token_and_metadata = GetTokenAndMetaDataFromFunction(self,
+        function, riid, import, token) {
         self.caller().begin(Accepts::Callbacks)?;
         self.check_function(function);
         let info = self.caller().get_function_info2(function, None, 0)?;
@@ -207,7 +156,7 @@ impl Call<'_> {
             put(token, info.token);
             self.import(info.module, riid, import)
         }
-    }
+    });
 }
 
 /// Returns true if a class has a base class.

@@ -3,7 +3,7 @@
 use super::Call;
 use crate::callbacks::OBJECT_SIZE;
 use crate::out::{Answer, put};
-use clr_com::{ClassId, ObjectId};
+use clr_com::{ClassId, ICorProfilerInfoMethods, ObjectId};
 use clr_runtime::profiling::Accepts;
 use clr_runtime::thread::ThreadObject;
 use clr_walker::profiling::HResult;
@@ -29,16 +29,12 @@ impl Call<'_> {
         if self.session.is_object(object) { Ok(()) } else { self.unknown(object.0) }
     }
 
-    pub(super) unsafe fn get_class_from_object(
-        &self,
-        object: ObjectId,
-        class: *mut ClassId,
-    ) -> Answer {
+    ICorProfilerInfoMethods!(get_class_from_object = GetClassFromObject(self, object, class) {
         self.look_at(object)?;
         // SAFETY: the profiler's pointer.
         unsafe { put(class, self.session.object_class()) };
         Ok(HResult::OK)
-    }
+    });
 
     /// Answers GetObjectSize and GetObjectSize2.
     pub(super) unsafe fn get_object_size<T: From<u32>>(

@@ -4,7 +4,7 @@ use super::Call;
 use crate::out::{Answer, count, put, put_all, put_cut, wide};
 use crate::results;
 use crate::threads::{Modules, Threads};
-use clr_com::{AppDomainId, ModuleId};
+use clr_com::{AppDomainId, ICorProfilerInfo2Methods, ICorProfilerInfo3Methods, ModuleId};
 use clr_runtime::metadata::APP_DOMAIN;
 use clr_runtime::profiling::Accepts;
 use clr_runtime::{Lock, ProfilerStatus};
@@ -74,11 +74,7 @@ impl Call<'_> {
         }
     }
 
-    pub(super) unsafe fn get_thread_app_domain(
-        &self,
-        thread: ThreadId,
-        domain: *mut AppDomainId,
-    ) -> Answer {
+    ICorProfilerInfo2Methods!(get_thread_app_domain = GetThreadAppDomain(self, thread, domain) {
         self.check_thread(thread);
         if domain.is_null() {
             self.caller().begin(Accepts::Callbacks)?;
@@ -95,21 +91,10 @@ impl Call<'_> {
         // SAFETY: the profiler's pointer.
         unsafe { put(domain, AppDomainId(APP_DOMAIN)) };
         Ok(HResult::OK)
-    }
+    });
 
-    #[expect(clippy::too_many_arguments, reason = "as documented")]
-    pub(super) unsafe fn get_runtime_information(
-        &self,
-        instance: *mut u16,
-        kind: *mut u32,
-        major: *mut u16,
-        minor: *mut u16,
-        build: *mut u16,
-        qfe: *mut u16,
-        room: u32,
-        len: *mut u32,
-        text: *mut u16,
-    ) -> Answer {
+    ICorProfilerInfo3Methods!(get_runtime_information = GetRuntimeInformation(self, instance, kind,
+        major, minor, build, qfe, room, len, text) {
         self.caller().begin(Accepts::Callbacks)?;
         if !text.is_null() && len.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
@@ -145,7 +130,7 @@ impl Call<'_> {
             }
         }
         Ok(HResult::OK)
-    }
+    });
 
     pub(super) unsafe fn enum_modules(&self, enumerator: *mut *mut c_void) -> Answer {
         self.caller().begin(Accepts::TriggeringCallbacks)?;

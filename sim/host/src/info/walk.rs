@@ -5,7 +5,7 @@ use crate::journal::Entry;
 use crate::out::Answer;
 use crate::report::Finding;
 use crate::walks::{Walk, WalkedFrame};
-use clr_com::StackSnapshotCallback;
+use clr_com::{ICorProfilerInfo2Methods, StackSnapshotCallback};
 use clr_runtime::Outcome;
 use clr_runtime::profiling::SnapshotRequest;
 use clr_walker::profiling::{HResult, SnapshotCallback, SnapshotFlags, SnapshotFrame, ThreadId};
@@ -27,17 +27,10 @@ const BEHIND: u8 = 0xFD;
 struct Context([u8; CONTEXT_ROOM + GUARD]);
 
 impl Call<'_> {
-    /// Walks a stack. Of the seed as many bytes are read as the profiler says it has; a CLR reads
-    /// its own number.
-    pub(super) unsafe fn walk(
-        &self,
-        thread: ThreadId,
-        callback: StackSnapshotCallback,
-        flags: u32,
-        client_data: *mut c_void,
-        context: *const u8,
-        context_size: u32,
-    ) -> Answer {
+    // Walks a stack. Of the seed as many bytes are read as the profiler says it has; a CLR reads
+    // its own number.
+    ICorProfilerInfo2Methods!(walk = DoStackSnapshot(self, thread, callback, flags, client_data,
+        context, context_size) {
         let seed = (!context.is_null()).then(|| {
             let len = (context_size as usize).min(CONTEXT_ROOM);
             // SAFETY: the context has the size that the profiler says. It is copied, because the
@@ -122,5 +115,5 @@ impl Call<'_> {
                 Err(fatal.into())
             }
         }
-    }
+    });
 }

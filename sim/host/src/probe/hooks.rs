@@ -6,96 +6,55 @@ use clr_com::{ArgumentRange, Bool, FunctionArguments};
 use clr_walker::profiling::FunctionId;
 use std::ffi::c_void;
 
-/// Returns the address of a function for an argument of a method, if it takes code.
-pub(super) fn address(method: &str, argument: &str) -> Option<u64> {
-    let functions: [*const (); 3] = match method {
-        "SetEnterLeaveFunctionHooks" => [
-            enter as unsafe extern "system" fn(u64) as *const (),
-            leave as unsafe extern "system" fn(u64) as *const (),
-            tailcall as unsafe extern "system" fn(u64) as *const (),
-        ],
-        "SetEnterLeaveFunctionHooks2" => [
-            enter_2 as unsafe extern "system" fn(u64, u64, u64, *const FunctionArguments)
-                as *const (),
-            leave_2 as unsafe extern "system" fn(u64, u64, u64, *const ArgumentRange) as *const (),
-            tailcall_2 as unsafe extern "system" fn(u64, u64, u64) as *const (),
-        ],
-        // Those without information have the same arguments, of which the second is another.
-        "SetEnterLeaveFunctionHooks3" | "SetEnterLeaveFunctionHooks3WithInfo" => [
-            enter_3 as unsafe extern "system" fn(u64, u64) as *const (),
-            leave_3 as unsafe extern "system" fn(u64, u64) as *const (),
-            tailcall_3 as unsafe extern "system" fn(u64, u64) as *const (),
-        ],
-        "SetFunctionIDMapper" => {
-            [map as unsafe extern "system" fn(FunctionId, *mut Bool) -> u64 as *const (); 3]
+/// Lists the hooks of methods, each with its argument, its name, its parameters, and the client's id and the
+/// information that it passes on; and the mappers.
+macro_rules! code {
+    ($($methods:pat => {
+        $($argument:literal => $name:literal($($parameter:ident: $type:ty),*) $client:expr, $info:expr;)+
+    })+; $($mapped:literal => $map:ident($($map_type:ty),*);)+) => {
+        /// Returns the address of a function for an argument of a method, if it takes code.
+        pub(super) fn address(method: &str, argument: &str) -> Option<u64> {
+            let function = match (method, argument) {
+                $($(($methods, $argument) => {
+                    unsafe extern "system" fn hook($($parameter: $type),*) {
+                        // SAFETY: what the runtime passes is there for the time of the call.
+                        #[allow(unused_unsafe, reason = "not all hooks have pointers")]
+                        let (client, info) = unsafe { ($client, $info) };
+                        pass(&mut Event::Hook(Hook { name: $name, client, info }));
+                    }
+                    hook as unsafe extern "system" fn($($type),*) as *const ()
+                })+)+
+                $(($mapped, "mapper") => {
+                    $map as unsafe extern "system" fn($($map_type),*) -> u64 as *const ()
+                })+
+                _ => return None,
+            };
+            Some(function as usize as u64)
         }
-        "SetFunctionIDMapper2" => {
-            [map_2 as unsafe extern "system" fn(FunctionId, *mut c_void, *mut Bool) -> u64
-                as *const (); 3]
-        }
-        _ => return None,
     };
-    let [enter, leave, tailcall] = functions.map(|function| function as usize as u64);
-    match argument {
-        "enter" | "mapper" => Some(enter),
-        "leave" => Some(leave),
-        "tailcall" => Some(tailcall),
-        _ => None,
+}
+
+code! {
+    "SetEnterLeaveFunctionHooks" => {
+        "enter" => "FunctionEnter"(client: u64) client, 0;
+        "leave" => "FunctionLeave"(client: u64) client, 0;
+        "tailcall" => "FunctionTailcall"(client: u64) client, 0;
     }
-}
-
-fn hooked(name: &'static str, client: u64, info: u64) {
-    pass(&mut Event::Hook(Hook { name, client, info }));
-}
-
-unsafe extern "system" fn enter(client: u64) {
-    hooked("FunctionEnter", client, 0);
-}
-
-unsafe extern "system" fn leave(client: u64) {
-    hooked("FunctionLeave", client, 0);
-}
-
-unsafe extern "system" fn tailcall(client: u64) {
-    hooked("FunctionTailcall", client, 0);
-}
-
-unsafe extern "system" fn enter_2(
-    _function: u64,
-    client: u64,
-    _frame: u64,
-    arguments: *const FunctionArguments,
-) {
-    // SAFETY: the runtime passes arguments for the time of the call.
-    let arguments = unsafe { arguments.read_unaligned() };
-    hooked("FunctionEnter2", client, arguments.size.into());
-}
-
-unsafe extern "system" fn leave_2(
-    _function: u64,
-    client: u64,
-    _frame: u64,
-    range: *const ArgumentRange,
-) {
-    // SAFETY: the runtime passes a range for the time of the call.
-    let range = unsafe { range.read_unaligned() };
-    hooked("FunctionLeave2", client, range.size.into());
-}
-
-unsafe extern "system" fn tailcall_2(_function: u64, client: u64, _frame: u64) {
-    hooked("FunctionTailcall2", client, 0);
-}
-
-unsafe extern "system" fn enter_3(client: u64, info: u64) {
-    hooked("FunctionEnter3", client, info);
-}
-
-unsafe extern "system" fn leave_3(client: u64, info: u64) {
-    hooked("FunctionLeave3", client, info);
-}
-
-unsafe extern "system" fn tailcall_3(client: u64, info: u64) {
-    hooked("FunctionTailcall3", client, info);
+    "SetEnterLeaveFunctionHooks2" => {
+        "enter" => "FunctionEnter2"(_f: u64, client: u64, _frame: u64, all: *const FunctionArguments)
+            client, all.read_unaligned().size.into();
+        "leave" => "FunctionLeave2"(_f: u64, client: u64, _frame: u64, range: *const ArgumentRange)
+            client, range.read_unaligned().size.into();
+        "tailcall" => "FunctionTailcall2"(_f: u64, client: u64, _frame: u64) client, 0;
+    }
+    // Those without information have the same arguments, of which the second is another.
+    "SetEnterLeaveFunctionHooks3" | "SetEnterLeaveFunctionHooks3WithInfo" => {
+        "enter" => "FunctionEnter3"(client: u64, info: u64) client, info;
+        "leave" => "FunctionLeave3"(client: u64, info: u64) client, info;
+        "tailcall" => "FunctionTailcall3"(client: u64, info: u64) client, info;
+    };
+    "SetFunctionIDMapper" => map(FunctionId, *mut Bool);
+    "SetFunctionIDMapper2" => map_2(FunctionId, *mut c_void, *mut Bool);
 }
 
 /// Maps a function to itself. It has no hooks if the receiver fails.

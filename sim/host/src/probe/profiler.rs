@@ -104,14 +104,7 @@ unsafe extern "system" fn frame(
 
 /// Returns the address of a StackSnapshotCallback.
 pub(super) fn on_frame() -> u64 {
-    let function: unsafe extern "system" fn(
-        FunctionId,
-        u64,
-        FrameHandle,
-        u32,
-        *mut u8,
-        *mut c_void,
-    ) -> HResult = frame;
+    let function: unsafe extern "system" fn(_, _, _, _, _, _) -> _ = frame;
     function as usize as u64
 }
 
@@ -124,65 +117,36 @@ impl IUnknownMethods for Profiler {
     }
 }
 
-impl ICorProfilerCallbackMethods for Profiler {
-    unsafe fn Initialize(&self, _info: *mut c_void) -> HResult {
-        pass(&mut Event::Callback("Initialize", 0))
-    }
-
-    unsafe fn ModuleLoadFinished(&self, module: ModuleId, _status: HResult) -> HResult {
-        pass(&mut Event::Callback("ModuleLoadFinished", module.0))
-    }
-
-    unsafe fn ObjectAllocated(&self, object: ObjectId, _class: ClassId) -> HResult {
-        pass(&mut Event::Callback("ObjectAllocated", object.0))
-    }
-
-    unsafe fn ExceptionThrown(&self, exception: ObjectId) -> HResult {
-        pass(&mut Event::Callback("ExceptionThrown", exception.0))
-    }
-
-    unsafe fn JITCompilationStarted(&self, function: FunctionId, _is_safe: Bool) -> HResult {
-        pass(&mut Event::Callback("JITCompilationStarted", function.0))
-    }
-
-    unsafe fn JITCompilationFinished(
-        &self,
-        function: FunctionId,
-        _status: HResult,
-        _is_safe: Bool,
-    ) -> HResult {
-        pass(&mut Event::Callback("JITCompilationFinished", function.0))
+impl Profiler {
+    /// Passes a callback on.
+    fn on(&self, name: &'static str, about: impl FnOnce(&Self) -> u64) -> HResult {
+        pass(&mut Event::Callback(name, about(self)))
     }
 }
 
-impl ICorProfilerCallback10Methods for Profiler {
-    unsafe fn EventPipeEventDelivered(
-        &self,
-        provider: u64,
-        _event_id: u32,
-        _event_version: u32,
-        metadata_blob_len: u32,
-        metadata_blob: *const u8,
-        event_data_len: u32,
-        event_data: *const u8,
-        _activity_id: *const Guid,
-        _related_activity_id: *const Guid,
-        _event_thread: ThreadId,
-        _stack_frames_len: u32,
-        _stack_frames: *const u64,
-    ) -> HResult {
-        for (from, len) in [(metadata_blob, metadata_blob_len), (event_data, event_data_len)] {
-            // SAFETY: the runtime passes this number of bytes, for the time of the call.
-            std::hint::black_box(
-                unsafe { std::slice::from_raw_parts(from, len as usize) }.to_vec(),
-            );
-        }
-        pass(&mut Event::Callback("EventPipeEventDelivered", provider))
-    }
+impl ICorProfilerCallbackMethods for Profiler {
+    ICorProfilerCallbackMethods!(fn Initialize(_call, _info) { 0 });
+    ICorProfilerCallbackMethods!(fn ModuleLoadFinished(_call, module, _status) { module.0 });
+    ICorProfilerCallbackMethods!(fn ObjectAllocated(_call, object, _class) { object.0 });
+    ICorProfilerCallbackMethods!(fn ExceptionThrown(_call, exception) { exception.0 });
+    ICorProfilerCallbackMethods!(fn JITCompilationStarted(_call, function, _safe) { function.0 });
+    ICorProfilerCallbackMethods!(fn JITCompilationFinished(_call, function, _status, _safe) {
+        function.0
+    });
+}
 
-    unsafe fn EventPipeProviderCreated(&self, provider: u64) -> HResult {
-        pass(&mut Event::Callback("EventPipeProviderCreated", provider))
-    }
+impl ICorProfilerCallback10Methods for Profiler {
+    ICorProfilerCallback10Methods!(fn EventPipeEventDelivered(_call, provider, _id, _version,
+        metadata_len, metadata, data_len, data, _activity, _related, _thread, _frames_len, _frames) {
+        for (from, len) in [(metadata, metadata_len), (data, data_len)] {
+            // SAFETY: the runtime passes this number of bytes, for the time of the call.
+            let bytes = unsafe { std::slice::from_raw_parts(from, len as usize) };
+            std::hint::black_box(bytes.to_vec());
+        }
+        provider
+    });
+
+    ICorProfilerCallback10Methods!(fn EventPipeProviderCreated(_call, provider) { provider });
 }
 
 macro_rules! nothing_else {

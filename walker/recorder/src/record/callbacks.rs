@@ -45,13 +45,17 @@ fn unloaded(function: FunctionId) {
 
 /// Implements callbacks as situations: after what the other object does in them.
 macro_rules! situations {
-    ($($name:ident($($argument:ident: $type:ty),*);)*) => {$(
+    ($methods:ident: $($name:ident)*) => { $($methods!($name in situation);)* };
+}
+
+macro_rules! situation {
+    ($name:ident($($argument:ident: $type:ty),*);) => {
         unsafe fn $name(&self, $($argument: $type),*) -> HResult {
             // SAFETY: the runtime's own arguments.
             unsafe { self.0.$name($($argument),*) };
             in_callback(concat!("callback:", stringify!($name)))
         }
-    )*};
+    };
 }
 
 /// Returns the situation of a transition: a call, or a return (COR_PRF_TRANSITION_RETURN).
@@ -112,70 +116,36 @@ impl ICorProfilerCallbackMethods for RecordingProfiler {
     }
 
     situations! {
-        AppDomainCreationStarted(app_domain: AppDomainId);
-        AppDomainCreationFinished(app_domain: AppDomainId, status: HResult);
-        AssemblyLoadStarted(assembly: AssemblyId);
-        AssemblyLoadFinished(assembly: AssemblyId, status: HResult);
-        AssemblyUnloadStarted(assembly: AssemblyId);
-        AssemblyUnloadFinished(assembly: AssemblyId, status: HResult);
-        ModuleLoadStarted(module: ModuleId);
-        ModuleLoadFinished(module: ModuleId, status: HResult);
-        ModuleUnloadStarted(module: ModuleId);
-        ModuleUnloadFinished(module: ModuleId, status: HResult);
-        ModuleAttachedToAssembly(module: ModuleId, assembly: AssemblyId);
-        ClassLoadStarted(class: ClassId);
-        ClassLoadFinished(class: ClassId, status: HResult);
-        ClassUnloadStarted(class: ClassId);
-        ClassUnloadFinished(class: ClassId, status: HResult);
-        JITCompilationStarted(function: FunctionId, is_safe_to_block: Bool);
-        JITCompilationFinished(function: FunctionId, status: HResult, is_safe_to_block: Bool);
-        ThreadCreated(thread: ThreadId);
-        ThreadDestroyed(thread: ThreadId);
-        ThreadAssignedToOSThread(thread: ThreadId, os_thread: u32);
-        RuntimeSuspendFinished();
-        RuntimeResumeStarted();
-        RuntimeThreadSuspended(thread: ThreadId);
-        RuntimeThreadResumed(thread: ThreadId);
-        ObjectAllocated(object: ObjectId, class: ClassId);
-        ExceptionThrown(thrown_object: ObjectId);
-        ExceptionSearchFunctionEnter(function: FunctionId);
-        ExceptionSearchFunctionLeave();
-        ExceptionSearchFilterEnter(function: FunctionId);
-        ExceptionSearchFilterLeave();
-        ExceptionSearchCatcherFound(function: FunctionId);
-        ExceptionUnwindFunctionEnter(function: FunctionId);
-        ExceptionUnwindFunctionLeave();
-        ExceptionUnwindFinallyEnter(function: FunctionId);
-        ExceptionUnwindFinallyLeave();
-        ExceptionCatcherEnter(function: FunctionId, object: ObjectId);
-        ExceptionCatcherLeave();
+        ICorProfilerCallbackMethods:
+        AppDomainCreationStarted AppDomainCreationFinished AssemblyLoadStarted AssemblyLoadFinished
+        AssemblyUnloadStarted AssemblyUnloadFinished ModuleLoadStarted ModuleLoadFinished
+        ModuleUnloadStarted ModuleUnloadFinished ModuleAttachedToAssembly ClassLoadStarted
+        ClassLoadFinished ClassUnloadStarted ClassUnloadFinished JITCompilationStarted
+        JITCompilationFinished ThreadCreated ThreadDestroyed ThreadAssignedToOSThread
+        RuntimeSuspendFinished RuntimeResumeStarted RuntimeThreadSuspended RuntimeThreadResumed
+        ObjectAllocated ExceptionThrown ExceptionSearchFunctionEnter ExceptionSearchFunctionLeave
+        ExceptionSearchFilterEnter ExceptionSearchFilterLeave ExceptionSearchCatcherFound
+        ExceptionUnwindFunctionEnter ExceptionUnwindFunctionLeave ExceptionUnwindFinallyEnter
+        ExceptionUnwindFinallyLeave ExceptionCatcherEnter ExceptionCatcherLeave
     }
 }
 
 impl ICorProfilerCallback2Methods for RecordingProfiler {
     situations! {
-        ThreadNameChanged(thread: ThreadId, name_len: u32, name: *const u16);
-        GarbageCollectionStarted(generations: i32, collected: *const Bool, reason: u32);
-        GarbageCollectionFinished();
-        FinalizeableObjectQueued(flags: u32, object: ObjectId);
-        HandleCreated(handle: GcHandleId, object: ObjectId);
-        HandleDestroyed(handle: GcHandleId);
+        ICorProfilerCallback2Methods:
+        ThreadNameChanged GarbageCollectionStarted GarbageCollectionFinished
+        FinalizeableObjectQueued HandleCreated HandleDestroyed
     }
 }
 
 impl ICorProfilerCallback3Methods for RecordingProfiler {}
 
 impl ICorProfilerCallback4Methods for RecordingProfiler {
-    unsafe fn ReJITCompilationFinished(
-        &self,
-        function: FunctionId,
-        rejit: ReJitId,
-        status: HResult,
-        is_safe_to_block: Bool,
-    ) -> HResult {
+    ICorProfilerCallback4Methods!(fn ReJITCompilationFinished(&self, function, rejit, status,
+        is_safe_to_block) {
         // SAFETY: the runtime's own arguments.
         unsafe { self.0.ReJITCompilationFinished(function, rejit, status, is_safe_to_block) }
-    }
+    });
 }
 
 impl ICorProfilerCallback5Methods for RecordingProfiler {}
@@ -184,12 +154,8 @@ impl ICorProfilerCallback7Methods for RecordingProfiler {}
 
 impl ICorProfilerCallback8Methods for RecordingProfiler {
     situations! {
-        DynamicMethodJITCompilationStarted(
-            function: FunctionId, is_safe_to_block: Bool, il_header: *const u8, il_header_len: u32
-        );
-        DynamicMethodJITCompilationFinished(
-            function: FunctionId, status: HResult, is_safe_to_block: Bool
-        );
+        ICorProfilerCallback8Methods:
+        DynamicMethodJITCompilationStarted DynamicMethodJITCompilationFinished
     }
 }
 

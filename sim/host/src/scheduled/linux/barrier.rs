@@ -1,9 +1,9 @@
 //! Barriers and spin locks of POSIX threads.
 
-use super::sync::scheduled;
+use super::sync::{done, of_objects, scheduled, tried};
 use super::{carrier, objects};
 use clr_explore::{CurrentThread, LockKind, ProfilerLock};
-use libc::{c_int, pthread_barrier_t, pthread_spinlock_t};
+use libc::{c_int, pthread_barrier_t};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -61,47 +61,21 @@ pub(super) unsafe extern "C" fn barrier_wait(barrier: *mut pthread_barrier_t) ->
     })
 }
 
-pub(super) unsafe extern "C" fn barrier_destroy(barrier: *mut pthread_barrier_t) -> c_int {
-    let at = barrier as usize;
-    // The C library's own has no threads: nothing waits in it.
-    scheduled!(libc::pthread_barrier_destroy(barrier), |me| {
-        objects::forget(me, at);
-        BARRIERS.with_borrow_mut(|barriers| barriers.remove(&at));
-        0
-    })
-}
-
 fn spin_lock_of(me: &CurrentThread<'_, '_>, at: usize) -> ProfilerLock {
     objects::lock(me, at, LockKind::Plain, "spin lock")
 }
 
-pub(super) unsafe extern "C" fn spin_lock(lock: *mut pthread_spinlock_t) -> c_int {
-    let at = lock as usize;
-    scheduled!(libc::pthread_spin_lock(lock), |me| {
-        me.acquire(spin_lock_of(me, at));
-        0
-    })
-}
-
-pub(super) unsafe extern "C" fn spin_try(lock: *mut pthread_spinlock_t) -> c_int {
-    let at = lock as usize;
-    scheduled!(libc::pthread_spin_trylock(lock), |me| {
-        if me.try_acquire(spin_lock_of(me, at), 0) { 0 } else { libc::EBUSY }
-    })
-}
-
-pub(super) unsafe extern "C" fn spin_unlock(lock: *mut pthread_spinlock_t) -> c_int {
-    let at = lock as usize;
-    scheduled!(libc::pthread_spin_unlock(lock), |me| {
-        me.unlock(spin_lock_of(me, at));
-        0
-    })
-}
-
-pub(super) unsafe extern "C" fn spin_destroy(lock: *mut pthread_spinlock_t) -> c_int {
-    let at = lock as usize;
-    scheduled!(libc::pthread_spin_destroy(lock), |me| {
-        objects::forget(me, at);
-        0
-    })
+of_objects! {
+    // The C library's own has no threads: nothing waits in it.
+    barrier_destroy: pthread_barrier_destroy(pthread_barrier_t), |me, at| {
+        BARRIERS.with_borrow_mut(|barriers| barriers.remove(&at));
+        done(objects::forget(me, at))
+    };
+    spin_lock: pthread_spin_lock(pthread_spinlock_t), |me, at|
+        done(me.acquire(spin_lock_of(me, at)));
+    spin_try: pthread_spin_trylock(pthread_spinlock_t), |me, at|
+        tried(me.try_acquire(spin_lock_of(me, at), 0));
+    spin_unlock: pthread_spin_unlock(pthread_spinlock_t), |me, at|
+        done(me.unlock(spin_lock_of(me, at)));
+    spin_destroy: pthread_spin_destroy(pthread_spinlock_t), |me, at| done(objects::forget(me, at));
 }

@@ -34,6 +34,28 @@ macro_rules! scheduled {
 }
 pub(super) use scheduled;
 
+/// Declares functions of the C library with an object as their only argument, and what the scheduler does for each.
+macro_rules! of_objects {
+    ($($name:ident: $function:ident($object:ident), |$me:ident, $at:ident| $act:expr;)*) => {$(
+        #[allow(clippy::unit_arg, reason = "calls that cannot fail return nothing")]
+        pub(super) unsafe extern "C" fn $name(object: *mut libc::$object) -> c_int {
+            let $at = object as usize;
+            scheduled!(libc::$function(object), |$me| $act)
+        }
+    )*};
+}
+pub(super) use of_objects;
+
+/// The result of what cannot fail.
+pub(super) const fn done((): ()) -> c_int {
+    0
+}
+
+/// The result of an attempt to take a lock.
+pub(super) const fn tried(taken: bool) -> c_int {
+    if taken { 0 } else { libc::EBUSY }
+}
+
 /// The type of a mutex.
 unsafe fn type_of(mutex: *mut pthread_mutex_t) -> i32 {
     // SAFETY: the guest's mutex, which is initialised.
@@ -88,15 +110,6 @@ pub(super) unsafe extern "C" fn mutex_timed(
     })
 }
 
-pub(super) unsafe extern "C" fn mutex_clock(
-    mutex: *mut pthread_mutex_t,
-    _: clockid_t,
-    until: *const timespec,
-) -> c_int {
-    // SAFETY: the guest's mutex and time. All clocks are the same one.
-    unsafe { mutex_timed(mutex, until) }
-}
-
 pub(super) unsafe extern "C" fn mutex_release(mutex: *mut pthread_mutex_t) -> c_int {
     // SAFETY: the guest's mutex.
     let kind = unsafe { type_of(mutex) };
@@ -107,14 +120,6 @@ pub(super) unsafe extern "C" fn mutex_release(mutex: *mut pthread_mutex_t) -> c_
             return libc::EPERM;
         }
         me.unlock(lock);
-        0
-    })
-}
-
-pub(super) unsafe extern "C" fn mutex_destroy(mutex: *mut pthread_mutex_t) -> c_int {
-    let at = mutex as usize;
-    scheduled!(libc::pthread_mutex_destroy(mutex), |me| {
-        objects::forget(me, at);
         0
     })
 }
@@ -155,57 +160,8 @@ pub(super) unsafe extern "C" fn condition_timed(
     })
 }
 
-pub(super) unsafe extern "C" fn condition_clock(
-    condition: *mut pthread_cond_t,
-    mutex: *mut pthread_mutex_t,
-    _: clockid_t,
-    until: *const timespec,
-) -> c_int {
-    // SAFETY: the guest's objects. All clocks are the same one.
-    unsafe { condition_timed(condition, mutex, until) }
-}
-
-pub(super) unsafe extern "C" fn condition_signal(condition: *mut pthread_cond_t) -> c_int {
-    let at = condition as usize;
-    scheduled!(libc::pthread_cond_signal(condition), |me| {
-        me.notify_one(objects::condition(me, at));
-        0
-    })
-}
-
-pub(super) unsafe extern "C" fn condition_broadcast(condition: *mut pthread_cond_t) -> c_int {
-    let at = condition as usize;
-    scheduled!(libc::pthread_cond_broadcast(condition), |me| {
-        me.notify_all(objects::condition(me, at));
-        0
-    })
-}
-
-pub(super) unsafe extern "C" fn condition_destroy(condition: *mut pthread_cond_t) -> c_int {
-    let at = condition as usize;
-    scheduled!(libc::pthread_cond_destroy(condition), |me| {
-        objects::forget(me, at);
-        0
-    })
-}
-
 fn shared_lock(me: &CurrentThread<'_, '_>, at: usize) -> ProfilerLock {
     objects::lock(me, at, LockKind::Plain, "read-write lock")
-}
-
-pub(super) unsafe extern "C" fn read_lock(lock: *mut pthread_rwlock_t) -> c_int {
-    let at = lock as usize;
-    scheduled!(libc::pthread_rwlock_rdlock(lock), |me| {
-        me.share(shared_lock(me, at));
-        0
-    })
-}
-
-pub(super) unsafe extern "C" fn try_read_lock(lock: *mut pthread_rwlock_t) -> c_int {
-    let at = lock as usize;
-    scheduled!(libc::pthread_rwlock_tryrdlock(lock), |me| {
-        if me.try_share(shared_lock(me, at), 0) { 0 } else { libc::EBUSY }
-    })
 }
 
 pub(super) unsafe extern "C" fn read_lock_timed(
@@ -219,27 +175,6 @@ pub(super) unsafe extern "C" fn read_lock_timed(
         // A limit of 0 is another call's.
         let limit = time::micros_until(me, deadline).max(1);
         if me.try_share(shared_lock(me, at), limit) { 0 } else { libc::ETIMEDOUT }
-    })
-}
-
-pub(super) unsafe extern "C" fn read_lock_clock(
-    lock: *mut pthread_rwlock_t,
-    _: clockid_t,
-    until: *const timespec,
-) -> c_int {
-    // SAFETY: the guest's lock and time. All clocks are the same one.
-    unsafe { read_lock_timed(lock, until) }
-}
-
-pub(super) unsafe extern "C" fn write_lock(lock: *mut pthread_rwlock_t) -> c_int {
-    let at = lock as usize;
-    scheduled!(libc::pthread_rwlock_wrlock(lock), |me| {
-        let lock = shared_lock(me, at);
-        if me.owns(lock) {
-            return libc::EDEADLK;
-        }
-        me.acquire(lock);
-        0
     })
 }
 
@@ -260,34 +195,50 @@ pub(super) unsafe extern "C" fn write_lock_timed(
     })
 }
 
-pub(super) unsafe extern "C" fn write_lock_clock(
-    lock: *mut pthread_rwlock_t,
-    _: clockid_t,
-    until: *const timespec,
-) -> c_int {
-    // SAFETY: the guest's lock and time. All clocks are the same one.
-    unsafe { write_lock_timed(lock, until) }
-}
-
-pub(super) unsafe extern "C" fn try_write_lock(lock: *mut pthread_rwlock_t) -> c_int {
-    let at = lock as usize;
-    scheduled!(libc::pthread_rwlock_trywrlock(lock), |me| {
-        if me.try_acquire(shared_lock(me, at), 0) { 0 } else { libc::EBUSY }
-    })
-}
-
-pub(super) unsafe extern "C" fn release_shared(lock: *mut pthread_rwlock_t) -> c_int {
-    let at = lock as usize;
-    scheduled!(libc::pthread_rwlock_unlock(lock), |me| {
-        me.unlock(shared_lock(me, at));
+of_objects! {
+    mutex_destroy: pthread_mutex_destroy(pthread_mutex_t), |me, at| done(objects::forget(me, at));
+    condition_signal: pthread_cond_signal(pthread_cond_t), |me, at|
+        done(me.notify_one(objects::condition(me, at)));
+    condition_broadcast: pthread_cond_broadcast(pthread_cond_t), |me, at|
+        done(me.notify_all(objects::condition(me, at)));
+    condition_destroy: pthread_cond_destroy(pthread_cond_t), |me, at| done(objects::forget(me, at));
+    read_lock: pthread_rwlock_rdlock(pthread_rwlock_t), |me, at|
+        done(me.share(shared_lock(me, at)));
+    try_read_lock: pthread_rwlock_tryrdlock(pthread_rwlock_t), |me, at|
+        tried(me.try_share(shared_lock(me, at), 0));
+    write_lock: pthread_rwlock_wrlock(pthread_rwlock_t), |me, at| {
+        let lock = shared_lock(me, at);
+        if me.owns(lock) {
+            return libc::EDEADLK;
+        }
+        me.acquire(lock);
         0
-    })
+    };
+    try_write_lock: pthread_rwlock_trywrlock(pthread_rwlock_t), |me, at|
+        tried(me.try_acquire(shared_lock(me, at), 0));
+    release_shared: pthread_rwlock_unlock(pthread_rwlock_t), |me, at|
+        done(me.unlock(shared_lock(me, at)));
+    destroy_shared: pthread_rwlock_destroy(pthread_rwlock_t), |me, at|
+        done(objects::forget(me, at));
 }
 
-pub(super) unsafe extern "C" fn destroy_shared(lock: *mut pthread_rwlock_t) -> c_int {
-    let at = lock as usize;
-    scheduled!(libc::pthread_rwlock_destroy(lock), |me| {
-        objects::forget(me, at);
-        0
-    })
+/// Declares functions that wait by a clock: all clocks are the same one.
+macro_rules! by_clocks {
+    ($($name:ident: $timed:ident($($object:ident: $type:ident),+);)*) => {$(
+        pub(super) unsafe extern "C" fn $name(
+            $($object: *mut $type,)+
+            _: clockid_t,
+            until: *const timespec,
+        ) -> c_int {
+            // SAFETY: the guest's objects and time.
+            unsafe { $timed($($object,)+ until) }
+        }
+    )*};
+}
+
+by_clocks! {
+    mutex_clock: mutex_timed(mutex: pthread_mutex_t);
+    condition_clock: condition_timed(condition: pthread_cond_t, mutex: pthread_mutex_t);
+    read_lock_clock: read_lock_timed(lock: pthread_rwlock_t);
+    write_lock_clock: write_lock_timed(lock: pthread_rwlock_t);
 }

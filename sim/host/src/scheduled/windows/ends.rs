@@ -1,8 +1,7 @@
 //! Ends of the process that the guest asks for: the end of its history.
 
 use super::{Bool, current, stopped};
-use crate::scheduled::Replacement;
-use crate::scheduled::carrier;
+use crate::scheduled::{Replacement, carrier};
 use std::ffi::c_int;
 use windows_sys::Win32::Foundation::HANDLE;
 use windows_sys::Win32::System::Threading::{

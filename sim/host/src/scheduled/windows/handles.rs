@@ -193,94 +193,55 @@ pub(super) fn made(handle: HANDLE, kind: Kind, count: i64) -> HANDLE {
     handle
 }
 
-macro_rules! events {
-    ($plain:ident $real:ident, $extended:ident $real_extended:ident, $text:ty) => {
-        unsafe extern "system" fn $plain(
-            security: *const SECURITY_ATTRIBUTES,
-            manual: Bool,
-            set: Bool,
-            name: *const $text,
+/// Declares functions that make an object, each in the variants for two kinds of text: the system makes it, and
+/// the scheduler has its state.
+macro_rules! makes {
+    ($($($name:ident $real:ident $text:ty),+: $rest:tt;)*) => {
+        $($($crate::scheduled::windows::handles::makes! { @one $name $real $text, $rest })+)*
+    };
+    (@one $name:ident $real:ident $text:ty, {
+        ($security:ident, $($before:ident: $type:ty,)* * $text_name:ident $(, $after:ident: $after_type:ty)*)
+        ($($passed:expr),*) $kind:expr, $count:expr
+    }) => {
+        unsafe extern "system" fn $name(
+            $security: *const SECURITY_ATTRIBUTES,
+            $($before: $type,)*
+            $text_name: *const $text,
+            $($after: $after_type,)*
         ) -> HANDLE {
-            // SAFETY: the guest's arguments, here and below.
-            let handle = unsafe { $real(security, manual, set, name) };
-            made(handle, Kind::Event { manual: manual != 0 }, i64::from(set != 0))
-        }
-
-        unsafe extern "system" fn $extended(
-            security: *const SECURITY_ATTRIBUTES,
-            name: *const $text,
-            flags: u32,
-            access: u32,
-        ) -> HANDLE {
-            // SAFETY: as above.
-            let handle = unsafe { $real_extended(security, name, flags, access) };
-            let manual = flags & EVENT_MANUAL != 0;
-            made(handle, Kind::Event { manual }, i64::from(flags & EVENT_SET != 0))
+            // SAFETY: the guest's arguments.
+            made(unsafe { $real($($passed),*) }, $kind, i64::from($count))
         }
     };
 }
+pub(super) use makes;
 
-macro_rules! semaphores_and_mutexes {
-    (
-        $semaphore:ident $real_semaphore:ident, $semaphore_ex:ident $real_semaphore_ex:ident,
-        $mutex:ident $real_mutex:ident, $mutex_ex:ident $real_mutex_ex:ident, $text:ty
-    ) => {
-        unsafe extern "system" fn $semaphore(
-            security: *const SECURITY_ATTRIBUTES,
-            count: i32,
-            most: i32,
-            name: *const $text,
-        ) -> HANDLE {
-            // SAFETY: the guest's arguments, here and below.
-            let handle = unsafe { $real_semaphore(security, count, most, name) };
-            made(handle, Kind::Semaphore(most.into()), count.into())
-        }
-
-        unsafe extern "system" fn $semaphore_ex(
-            security: *const SECURITY_ATTRIBUTES,
-            count: i32,
-            most: i32,
-            name: *const $text,
-            flags: u32,
-            access: u32,
-        ) -> HANDLE {
-            // SAFETY: as above.
-            let handle = unsafe { $real_semaphore_ex(security, count, most, name, flags, access) };
-            made(handle, Kind::Semaphore(most.into()), count.into())
-        }
-
-        unsafe extern "system" fn $mutex(
-            security: *const SECURITY_ATTRIBUTES,
-            owned: Bool,
-            name: *const $text,
-        ) -> HANDLE {
-            // SAFETY: as above. The system's mutex has no owner.
-            made(unsafe { $real_mutex(security, 0, name) }, Kind::Mutex, i64::from(owned != 0))
-        }
-
-        unsafe extern "system" fn $mutex_ex(
-            security: *const SECURITY_ATTRIBUTES,
-            name: *const $text,
-            flags: u32,
-            access: u32,
-        ) -> HANDLE {
-            // SAFETY: as above.
-            let handle = unsafe { $real_mutex_ex(security, name, 0, access) };
-            made(handle, Kind::Mutex, i64::from(flags & MUTEX_OWNED != 0))
-        }
+makes! {
+    event_a CreateEventA u8, event_w CreateEventW u16: {
+        (security, manual: Bool, set: Bool, *name) (security, manual, set, name)
+        Kind::Event { manual: manual != 0 }, set != 0
+    };
+    event_ex_a CreateEventExA u8, event_ex_w CreateEventExW u16: {
+        (security, *name, flags: u32, access: u32) (security, name, flags, access)
+        Kind::Event { manual: flags & EVENT_MANUAL != 0 }, flags & EVENT_SET != 0
+    };
+    semaphore_a CreateSemaphoreA u8, semaphore_w CreateSemaphoreW u16: {
+        (security, count: i32, most: i32, *name) (security, count, most, name)
+        Kind::Semaphore(most.into()), count
+    };
+    semaphore_ex_a CreateSemaphoreExA u8, semaphore_ex_w CreateSemaphoreExW u16: {
+        (security, count: i32, most: i32, *name, flags: u32, access: u32)
+        (security, count, most, name, flags, access) Kind::Semaphore(most.into()), count
+    };
+    // The system's mutex has no owner.
+    mutex_a CreateMutexA u8, mutex_w CreateMutexW u16: {
+        (security, owned: Bool, *name) (security, 0, name) Kind::Mutex, owned != 0
+    };
+    mutex_ex_a CreateMutexExA u8, mutex_ex_w CreateMutexExW u16: {
+        (security, *name, flags: u32, access: u32) (security, name, 0, access)
+        Kind::Mutex, flags & MUTEX_OWNED != 0
     };
 }
-
-events!(event_a CreateEventA, event_ex_a CreateEventExA, u8);
-events!(event_w CreateEventW, event_ex_w CreateEventExW, u16);
-semaphores_and_mutexes!(
-    semaphore_a CreateSemaphoreA, semaphore_ex_a CreateSemaphoreExA,
-    mutex_a CreateMutexA, mutex_ex_a CreateMutexExA, u8
-);
-semaphores_and_mutexes!(
-    semaphore_w CreateSemaphoreW, semaphore_ex_w CreateSemaphoreExW,
-    mutex_w CreateMutexW, mutex_ex_w CreateMutexExW, u16
-);
 
 unsafe extern "system" fn close(handle: HANDLE) -> Bool {
     let at = handle as usize;

@@ -3,8 +3,7 @@
 use super::replacements;
 use super::suspension::has_begun;
 use super::threads::{exit, in_loader};
-use crate::scheduled::Replacement;
-use crate::scheduled::loaded_objects;
+use crate::scheduled::{Replacement, loaded_objects};
 use std::ffi::{CStr, c_void};
 use std::os::raw::c_char;
 use windows_sys::Win32::Foundation::{FARPROC, FreeLibrary, HANDLE, HMODULE};

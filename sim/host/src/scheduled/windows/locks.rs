@@ -29,23 +29,6 @@ fn slim(me: &CurrentThread<'_, '_>, at: usize) -> ProfilerLock {
     objects::lock(me, at, LockKind::Plain, "slim lock")
 }
 
-unsafe extern "system" fn enter(section_: *mut CRITICAL_SECTION) {
-    let at = section_ as usize;
-    scheduled!(EnterCriticalSection(section_), |me| me.acquire(section(me, at)));
-}
-
-unsafe extern "system" fn try_enter(section_: *mut CRITICAL_SECTION) -> Bool {
-    let at = section_ as usize;
-    scheduled!(TryEnterCriticalSection(section_), |me| {
-        Bool::from(me.try_acquire(section(me, at), 0))
-    })
-}
-
-unsafe extern "system" fn leave(section_: *mut CRITICAL_SECTION) {
-    let at = section_ as usize;
-    scheduled!(LeaveCriticalSection(section_), |me| me.unlock(section(me, at)));
-}
-
 unsafe extern "system" fn delete(section_: *mut CRITICAL_SECTION) {
     let at = section_ as usize;
     if let Some(carrier) = current() {
@@ -55,34 +38,32 @@ unsafe extern "system" fn delete(section_: *mut CRITICAL_SECTION) {
     unsafe { DeleteCriticalSection(section_) };
 }
 
-unsafe extern "system" fn exclusive(lock: *mut SRWLOCK) {
-    let at = lock as usize;
-    scheduled!(AcquireSRWLockExclusive(lock), |me| me.acquire(slim(me, at)));
+/// Declares functions of the system with an object as their only argument, and what the scheduler does for each.
+macro_rules! of_objects {
+    ($($name:ident: $function:ident($object:ident) $(-> $result:ty)?, |$me:ident, $at:ident| $act:expr;)*) => {$(
+        unsafe extern "system" fn $name(object: *mut $object) $(-> $result)? {
+            let $at = object as usize;
+            scheduled!($function(object), |$me| $act)
+        }
+    )*};
 }
 
-unsafe extern "system" fn try_exclusive(lock: *mut SRWLOCK) -> bool {
-    let at = lock as usize;
-    scheduled!(TryAcquireSRWLockExclusive(lock), |me| me.try_acquire(slim(me, at), 0))
-}
-
-unsafe extern "system" fn release_exclusive(lock: *mut SRWLOCK) {
-    let at = lock as usize;
-    scheduled!(ReleaseSRWLockExclusive(lock), |me| me.unlock(slim(me, at)));
-}
-
-unsafe extern "system" fn shared(lock: *mut SRWLOCK) {
-    let at = lock as usize;
-    scheduled!(AcquireSRWLockShared(lock), |me| me.share(slim(me, at)));
-}
-
-unsafe extern "system" fn try_shared(lock: *mut SRWLOCK) -> bool {
-    let at = lock as usize;
-    scheduled!(TryAcquireSRWLockShared(lock), |me| me.try_share(slim(me, at), 0))
-}
-
-unsafe extern "system" fn release_shared(lock: *mut SRWLOCK) {
-    let at = lock as usize;
-    scheduled!(ReleaseSRWLockShared(lock), |me| me.unlock(slim(me, at)));
+of_objects! {
+    enter: EnterCriticalSection(CRITICAL_SECTION), |me, at| me.acquire(section(me, at));
+    try_enter: TryEnterCriticalSection(CRITICAL_SECTION) -> Bool, |me, at|
+        Bool::from(me.try_acquire(section(me, at), 0));
+    leave: LeaveCriticalSection(CRITICAL_SECTION), |me, at| me.unlock(section(me, at));
+    exclusive: AcquireSRWLockExclusive(SRWLOCK), |me, at| me.acquire(slim(me, at));
+    try_exclusive: TryAcquireSRWLockExclusive(SRWLOCK) -> bool, |me, at|
+        me.try_acquire(slim(me, at), 0);
+    release_exclusive: ReleaseSRWLockExclusive(SRWLOCK), |me, at| me.unlock(slim(me, at));
+    shared: AcquireSRWLockShared(SRWLOCK), |me, at| me.share(slim(me, at));
+    try_shared: TryAcquireSRWLockShared(SRWLOCK) -> bool, |me, at| me.try_share(slim(me, at), 0);
+    release_shared: ReleaseSRWLockShared(SRWLOCK), |me, at| me.unlock(slim(me, at));
+    wake: WakeConditionVariable(CONDITION_VARIABLE), |me, at|
+        me.notify_one(objects::condition(me, at));
+    wake_all: WakeAllConditionVariable(CONDITION_VARIABLE), |me, at|
+        me.notify_all(objects::condition(me, at));
 }
 
 /// Waits on a condition variable. Returns false if the limit is over.
@@ -128,18 +109,6 @@ unsafe extern "system" fn wait_with_slim(
         wait(me, at, slim(me, lock), milliseconds)
     });
     succeeds(woken == Some(true), ERROR_TIMEOUT)
-}
-
-unsafe extern "system" fn wake(condition: *mut CONDITION_VARIABLE) {
-    let at = condition as usize;
-    scheduled!(WakeConditionVariable(condition), |me| me.notify_one(objects::condition(me, at)));
-}
-
-unsafe extern "system" fn wake_all(condition: *mut CONDITION_VARIABLE) {
-    let at = condition as usize;
-    scheduled!(WakeAllConditionVariable(condition), |me| {
-        me.notify_all(objects::condition(me, at));
-    });
 }
 
 /// The system keeps the state, of which no thread waits for another one there.

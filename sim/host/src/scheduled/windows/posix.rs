@@ -71,19 +71,6 @@ unsafe extern "C" fn mutex_init(mutex: Object, attributes: *const c_uint) -> c_i
     0
 }
 
-unsafe extern "C" fn mutex_lock(mutex: Object) -> c_int {
-    let at = mutex as usize;
-    ask(|me| {
-        me.acquire(mutex_of(me, at));
-        0
-    })
-}
-
-unsafe extern "C" fn mutex_try(mutex: Object) -> c_int {
-    let at = mutex as usize;
-    ask(|me| if me.try_acquire(mutex_of(me, at), 0) { 0 } else { EBUSY })
-}
-
 unsafe extern "C" fn mutex_timed(mutex: Object, until: *const Timespec) -> c_int {
     // SAFETY: the guest's time.
     let until = unsafe { until.read() };
@@ -92,18 +79,6 @@ unsafe extern "C" fn mutex_timed(mutex: Object, until: *const Timespec) -> c_int
         // A limit of 0 is another call's.
         let limit = until.micros_left(me).max(1);
         if me.try_acquire(mutex_of(me, at), limit) { 0 } else { ETIMEDOUT }
-    })
-}
-
-unsafe extern "C" fn mutex_unlock(mutex: Object) -> c_int {
-    let at = mutex as usize;
-    ask(|me| {
-        let lock = mutex_of(me, at);
-        if !me.owns(lock) {
-            return EPERM;
-        }
-        me.unlock(lock);
-        0
     })
 }
 
@@ -156,58 +131,50 @@ unsafe extern "C" fn condition_timed(
     ask(|me| wait(me, at, Some(until)))
 }
 
-unsafe extern "C" fn condition_signal(condition: Object) -> c_int {
-    let at = condition as usize;
-    ask(|me| {
-        me.notify_one(objects::condition(me, at));
-        0
-    })
-}
-
-unsafe extern "C" fn condition_broadcast(condition: Object) -> c_int {
-    let at = condition as usize;
-    ask(|me| {
-        me.notify_all(objects::condition(me, at));
-        0
-    })
-}
-
 fn shared_lock(me: &CurrentThread<'_, '_>, at: usize) -> ProfilerLock {
     objects::lock(me, at, LockKind::Plain, "read-write lock")
 }
 
-unsafe extern "C" fn read_lock(lock: Object) -> c_int {
-    let at = lock as usize;
-    ask(|me| {
-        me.share(shared_lock(me, at));
+/// Declares functions with an object as their only argument, and what the scheduler does for each.
+macro_rules! of_objects {
+    ($($(#[$doc:meta])* $name:ident: |$me:ident, $at:ident| $act:expr;)*) => {$(
+        $(#[$doc])*
+        #[allow(clippy::unit_arg, reason = "calls that cannot fail return nothing")]
+        unsafe extern "C" fn $name(object: Object) -> c_int {
+            let $at = object as usize;
+            ask(|$me| $act)
+        }
+    )*};
+}
+
+/// The result of what cannot fail.
+const fn done((): ()) -> c_int {
+    0
+}
+
+/// The result of an attempt to take a lock.
+const fn tried(taken: bool) -> c_int {
+    if taken { 0 } else { EBUSY }
+}
+
+of_objects! {
+    mutex_lock: |me, at| done(me.acquire(mutex_of(me, at)));
+    mutex_try: |me, at| tried(me.try_acquire(mutex_of(me, at), 0));
+    mutex_unlock: |me, at| {
+        let lock = mutex_of(me, at);
+        if !me.owns(lock) {
+            return EPERM;
+        }
+        me.unlock(lock);
         0
-    })
-}
-
-unsafe extern "C" fn try_read_lock(lock: Object) -> c_int {
-    let at = lock as usize;
-    ask(|me| if me.try_share(shared_lock(me, at), 0) { 0 } else { EBUSY })
-}
-
-unsafe extern "C" fn write_lock(lock: Object) -> c_int {
-    let at = lock as usize;
-    ask(|me| {
-        me.acquire(shared_lock(me, at));
-        0
-    })
-}
-
-unsafe extern "C" fn try_write_lock(lock: Object) -> c_int {
-    let at = lock as usize;
-    ask(|me| if me.try_acquire(shared_lock(me, at), 0) { 0 } else { EBUSY })
-}
-
-unsafe extern "C" fn unlock_shared(lock: Object) -> c_int {
-    let at = lock as usize;
-    ask(|me| {
-        me.unlock(shared_lock(me, at));
-        0
-    })
+    };
+    condition_signal: |me, at| done(me.notify_one(objects::condition(me, at)));
+    condition_broadcast: |me, at| done(me.notify_all(objects::condition(me, at)));
+    read_lock: |me, at| done(me.share(shared_lock(me, at)));
+    try_read_lock: |me, at| tried(me.try_share(shared_lock(me, at), 0));
+    write_lock: |me, at| done(me.acquire(shared_lock(me, at)));
+    try_write_lock: |me, at| tried(me.try_acquire(shared_lock(me, at), 0));
+    unlock_shared: |me, at| done(me.unlock(shared_lock(me, at)));
 }
 
 unsafe extern "C" fn once(control: *mut c_void, initialise: extern "C" fn()) -> c_int {

@@ -4,8 +4,7 @@
 
 use super::locks::limit_of;
 use super::{Bool, current, scheduled};
-use crate::scheduled::Replacement;
-use crate::scheduled::carrier;
+use crate::scheduled::{Replacement, carrier};
 use std::ffi::c_int;
 use std::sync::OnceLock;
 use windows_sys::Win32::Foundation::FILETIME;

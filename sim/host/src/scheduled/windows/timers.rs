@@ -1,6 +1,6 @@
 //! Waitable timers, by which Rust's threads sleep.
 
-use super::handles::{self, Kind, made};
+use super::handles::{self, Kind, made, makes};
 use super::{Bool, current, succeeds, time};
 use crate::scheduled::Replacement;
 use std::ffi::c_void;
@@ -14,25 +14,15 @@ use windows_sys::Win32::System::Threading::{
 /// `CREATE_WAITABLE_TIMER_MANUAL_RESET`.
 const MANUAL: u32 = 1;
 
-unsafe extern "system" fn create(
-    security: *const SECURITY_ATTRIBUTES,
-    manual: Bool,
-    name: *const u16,
-) -> HANDLE {
-    // SAFETY: the guest's arguments.
-    let timer = unsafe { CreateWaitableTimerW(security, manual, name) };
-    made(timer, Kind::Timer { manual: manual != 0 }, 0)
-}
-
-unsafe extern "system" fn create_ex(
-    security: *const SECURITY_ATTRIBUTES,
-    name: *const u16,
-    flags: u32,
-    access: u32,
-) -> HANDLE {
-    // SAFETY: the guest's arguments.
-    let timer = unsafe { CreateWaitableTimerExW(security, name, flags, access) };
-    made(timer, Kind::Timer { manual: flags & MANUAL != 0 }, 0)
+makes! {
+    create CreateWaitableTimerW u16: {
+        (security, manual: Bool, *name) (security, manual, name)
+        Kind::Timer { manual: manual != 0 }, false
+    };
+    create_ex CreateWaitableTimerExW u16: {
+        (security, *name, flags: u32, access: u32) (security, name, flags, access)
+        Kind::Timer { manual: flags & MANUAL != 0 }, false
+    };
 }
 
 /// Sets a timer to a time in units of 100 ns: negative from now, or since 1601. `None` if this is no thread of a history.

@@ -67,6 +67,7 @@ pub mod image;
 pub mod jitted;
 pub mod memory;
 pub mod mixed;
+mod named;
 pub mod profiling;
 pub mod registers;
 mod rule_slots;

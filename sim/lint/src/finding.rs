@@ -1,6 +1,7 @@
 //! Findings: unwind data, and answers, that execution shows wrong.
 
 use crate::value::Shown;
+use clr_walker::named;
 use clr_walker::registers::Gpr;
 use clr_walker::unwind::{Trust, UnwindError};
 use core::fmt;
@@ -30,91 +31,50 @@ impl fmt::Display for Subject {
     }
 }
 
-/// The thing that is wrong.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Blame {
-    /// The unwind data, or code that breaks the rules by which its data is read: every unwinder gives
-    /// this answer.
-    Data,
-    /// The rules of Windows, by which RtlVirtualUnwind and debuggers unwind. Precise rules are right.
-    WindowsRules,
-    /// `clr-walker`: the bytes of the code, or other rules, give the answer that it does not find.
-    Walker,
-    /// Not known: the data has a form that `clr-walker` does not read, or is right if the code is
-    /// entered in another way than by a call.
-    Unknown,
-}
-
-impl Blame {
-    /// All of them, in the order of their listing.
-    pub const ALL: [Self; 4] = [Self::Data, Self::WindowsRules, Self::Walker, Self::Unknown];
-
-    /// Returns the word in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Data => "data",
-            Self::WindowsRules => "windows-rules",
-            Self::Walker => "walker",
-            Self::Unknown => "unknown",
-        }
+named! {
+    /// The thing that is wrong.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Blame {
+        /// The unwind data, or code that breaks the rules by which its data is read: every unwinder gives
+        /// this answer.
+        Data = "data",
+        /// The rules of Windows, by which RtlVirtualUnwind and debuggers unwind. Precise rules are right.
+        WindowsRules = "windows-rules",
+        /// `clr-walker`: the bytes of the code, or other rules, give the answer that it does not find.
+        Walker = "walker",
+        /// Not known: the data has a form that `clr-walker` does not read, or is right if the code is
+        /// entered in another way than by a call.
+        Unknown = "unknown",
     }
 }
 
-/// The kind of a difference.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Cause {
-    /// The data describes a frame, or a part of one, that is not there: not yet, or, in an epilogue that
-    /// is not described or not recognised, no longer.
-    FrameGone,
-    /// The data does not describe that rsp was moved, or that a word was pushed.
-    FrameGrown,
-    /// A register was overwritten, and by the data the caller's value is still in it, or at a place where
-    /// it was never stored.
-    RegisterLost,
-    /// A register of the caller is in another place than the data says.
-    SavedElsewhere,
-    /// Code without unwind data moves rsp, overwrites a nonvolatile register or makes a call: it is no
-    /// leaf.
-    NoData,
-    /// UNWIND_INFO without a code and with a handler: the handler finds the frame, and only when an
-    /// exception is dispatched.
-    HandlerAlone,
-    /// By the data a word that the function stored itself is the return address. This is right for code
-    /// that is entered by a jump with a made-up return address, and wrong if it is called.
-    OwnReturnAddress,
-    /// The unwinder refuses the data.
-    Refused,
-    /// Any other difference.
-    Other,
-}
-
-impl Cause {
-    /// All kinds, in the order of their listing.
-    pub const ALL: [Self; 9] = [
-        Self::FrameGone,
-        Self::FrameGrown,
-        Self::RegisterLost,
-        Self::SavedElsewhere,
-        Self::NoData,
-        Self::HandlerAlone,
-        Self::OwnReturnAddress,
-        Self::Refused,
-        Self::Other,
-    ];
-
-    /// Returns the word in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::FrameGone => "frame-gone",
-            Self::FrameGrown => "frame-grown",
-            Self::RegisterLost => "register-lost",
-            Self::SavedElsewhere => "saved-elsewhere",
-            Self::NoData => "no-data",
-            Self::HandlerAlone => "handler-alone",
-            Self::OwnReturnAddress => "own-return-address",
-            Self::Refused => "refused",
-            Self::Other => "other",
-        }
+named! {
+    /// The kind of a difference.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Cause {
+        /// The data describes a frame, or a part of one, that is not there: not yet, or, in an epilogue that
+        /// is not described or not recognised, no longer.
+        FrameGone = "frame-gone",
+        /// The data does not describe that rsp was moved, or that a word was pushed.
+        FrameGrown = "frame-grown",
+        /// A register was overwritten, and by the data the caller's value is still in it, or at a place where
+        /// it was never stored.
+        RegisterLost = "register-lost",
+        /// A register of the caller is in another place than the data says.
+        SavedElsewhere = "saved-elsewhere",
+        /// Code without unwind data moves rsp, overwrites a nonvolatile register or makes a call: it is no
+        /// leaf.
+        NoData = "no-data",
+        /// UNWIND_INFO without a code and with a handler: the handler finds the frame, and only when an
+        /// exception is dispatched.
+        HandlerAlone = "handler-alone",
+        /// By the data a word that the function stored itself is the return address. This is right for code
+        /// that is entered by a jump with a made-up return address, and wrong if it is called.
+        OwnReturnAddress = "own-return-address",
+        /// The unwinder refuses the data.
+        Refused = "refused",
+        /// Any other difference.
+        Other = "other",
     }
 }
 

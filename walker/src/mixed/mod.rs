@@ -77,6 +77,7 @@ mod unaided;
 mod veto;
 mod walker;
 
+use crate::named;
 pub use advice::{Advice, advice};
 pub use buffer::WalkBuffer;
 pub use reason::{Reason, SeedRefused};
@@ -86,68 +87,46 @@ pub use stopped::{RuntimeSuspension, Stopped};
 pub use veto::SignalVeto;
 pub use walker::{Preparation, Walker};
 
-/// The method of a walk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Policy {
-    /// `DoStackSnapshot` without a seed, and nothing else. Native code on the stack stays a gap; a
-    /// snapshot of another thread in cooperative mode that is not in managed code is refused
-    /// (C-044), and native leaf frames are never reported.
-    Unseeded,
-    /// The documentation's asynchronous walk, for another thread on Windows: suspended, unwound to
-    /// its first managed frame, seeded. Costs the target a suspension; needs a walker that has
-    /// never run managed code (H-02).
-    Seeded,
-    /// `SuspendRuntime`, then `DoStackSnapshot` without a seed, as OpenTelemetry's profiler does
-    /// it: the only way to another thread on Unix (C-019). The whole process is stopped except for
-    /// native code, so a thread's native leaf frames, which may be running, are not examined.
-    RuntimeSuspended,
-    /// The calling thread in a signal handler, by its registers, its stack and the code map: the
-    /// runtime is asked nothing, so no lock of the interrupted thread can be waited for (H-28). In
-    /// the handler only [`Walker::take`] may be called; names come later. The map needs the methods
-    /// that were compiled at run time, because on Unix no unwinder of the system knows them.
-    Signal,
-    /// The calling thread in a signal handler, by `DoStackSnapshot` with the interrupted registers
-    /// as its seed, unless a [`SignalVeto`] forbids it; then as [`Signal`](Self::Signal). **It hangs
-    /// processes.** The handler waits for every lock that the interrupted thread holds: of the
-    /// native unwinder, of exception dispatch, of the code tables, and of the end of a suspension.
-    /// Two threads that only allocate hung CoreCLR 3.1 and .NET 9 on Linux after 118 to 769 samples
-    /// in 6 of 6 processes. Nothing supports it officially. Native code and stubs at the leaf are
-    /// unwound first, because they are no seeds (C-039).
-    SignalSnapshot,
-    /// The calling thread in a callback of the runtime, without a seed: its Frames record where
-    /// managed code was left (C-129). The safest policy, but limited to the times of callbacks.
-    Synchronous,
-    /// Only rbp, without the runtime's help: cheap, with no requirements, but functions without a
-    /// frame pointer are lost, and so is every frame that depends on one of them. Nothing shows
-    /// whether the result is right.
-    FramePointers,
+named! {
+    /// The method of a walk.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Policy {
+        /// `DoStackSnapshot` without a seed, and nothing else. Native code on the stack stays a gap; a
+        /// snapshot of another thread in cooperative mode that is not in managed code is refused
+        /// (C-044), and native leaf frames are never reported.
+        Unseeded = "unseeded",
+        /// The documentation's asynchronous walk, for another thread on Windows: suspended, unwound to
+        /// its first managed frame, seeded. Costs the target a suspension; needs a walker that has
+        /// never run managed code (H-02).
+        Seeded = "seeded",
+        /// `SuspendRuntime`, then `DoStackSnapshot` without a seed, as OpenTelemetry's profiler does
+        /// it: the only way to another thread on Unix (C-019). The whole process is stopped except for
+        /// native code, so a thread's native leaf frames, which may be running, are not examined.
+        RuntimeSuspended = "runtime-suspended",
+        /// The calling thread in a signal handler, by its registers, its stack and the code map: the
+        /// runtime is asked nothing, so no lock of the interrupted thread can be waited for (H-28). In
+        /// the handler only [`Walker::take`] may be called; names come later. The map needs the methods
+        /// that were compiled at run time, because on Unix no unwinder of the system knows them.
+        Signal = "signal",
+        /// The calling thread in a signal handler, by `DoStackSnapshot` with the interrupted registers
+        /// as its seed, unless a [`SignalVeto`] forbids it; then as [`Signal`](Self::Signal). **It hangs
+        /// processes.** The handler waits for every lock that the interrupted thread holds: of the
+        /// native unwinder, of exception dispatch, of the code tables, and of the end of a suspension.
+        /// Two threads that only allocate hung CoreCLR 3.1 and .NET 9 on Linux after 118 to 769 samples
+        /// in 6 of 6 processes. Nothing supports it officially. Native code and stubs at the leaf are
+        /// unwound first, because they are no seeds (C-039).
+        SignalSnapshot = "signal-snapshot",
+        /// The calling thread in a callback of the runtime, without a seed: its Frames record where
+        /// managed code was left (C-129). The safest policy, but limited to the times of callbacks.
+        Synchronous = "synchronous",
+        /// Only rbp, without the runtime's help: cheap, with no requirements, but functions without a
+        /// frame pointer are lost, and so is every frame that depends on one of them. Nothing shows
+        /// whether the result is right.
+        FramePointers = "frame-pointers",
+    }
 }
 
 impl Policy {
-    /// All policies.
-    pub const ALL: [Self; 7] = [
-        Self::Unseeded,
-        Self::Seeded,
-        Self::RuntimeSuspended,
-        Self::Signal,
-        Self::SignalSnapshot,
-        Self::Synchronous,
-        Self::FramePointers,
-    ];
-
-    /// Returns the name in texts and on command lines.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Unseeded => "unseeded",
-            Self::Seeded => "seeded",
-            Self::RuntimeSuspended => "runtime-suspended",
-            Self::Signal => "signal",
-            Self::SignalSnapshot => "signal-snapshot",
-            Self::Synchronous => "synchronous",
-            Self::FramePointers => "frame-pointers",
-        }
-    }
-
     /// Returns true if the policy is for the calling thread only.
     pub const fn is_for_itself(self) -> bool {
         matches!(self, Self::Signal | Self::SignalSnapshot | Self::Synchronous)

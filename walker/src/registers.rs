@@ -41,24 +41,10 @@ pub enum Gpr {
 
 impl Gpr {
     /// All sixteen, in encoding order.
-    pub const ALL: [Self; 16] = [
-        Self::Rax,
-        Self::Rcx,
-        Self::Rdx,
-        Self::Rbx,
-        Self::Rsp,
-        Self::Rbp,
-        Self::Rsi,
-        Self::Rdi,
-        Self::R8,
-        Self::R9,
-        Self::R10,
-        Self::R11,
-        Self::R12,
-        Self::R13,
-        Self::R14,
-        Self::R15,
-    ];
+    pub const ALL: [Self; 16] = {
+        use Gpr::{R8, R9, R10, R11, R12, R13, R14, R15, Rax, Rbp, Rbx, Rcx, Rdi, Rdx, Rsi, Rsp};
+        [Rax, Rcx, Rdx, Rbx, Rsp, Rbp, Rsi, Rdi, R8, R9, R10, R11, R12, R13, R14, R15]
+    };
 
     /// The integer registers, rsp apart, that a callee must preserve under the Windows x64
     /// calling convention.

@@ -1,10 +1,11 @@
 //! Execution of a program on the machine, with the shadow stack and the outside world: services,
 //! interrupts, the end.
 
-use crate::SIGNAL_CONTEXT;
 use crate::shadow_stack::{Broken, ShadowStack};
-use crate::{CodeKind, EntryForm, Format, FunctionIndex, MAX_SIGNAL_STACK, Unit};
-use crate::{LinkedProgram, Program, ReadBackError, THROW};
+use crate::{
+    CodeKind, EntryForm, Format, FunctionIndex, LinkedProgram, MAX_SIGNAL_STACK, Program,
+    ReadBackError, SIGNAL_CONTEXT, THROW, Unit,
+};
 use clr_machine::{
     Access, Cause, Fault, Machine, MapError, Observer as _, PAGE_SIZE, Protection, SplitMix64,
     StopReason,

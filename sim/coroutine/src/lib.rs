@@ -75,7 +75,6 @@ impl std::fmt::Debug for Stacks {
 impl Stacks {
     /// Creates an empty pool of stacks of at least `size` bytes, each with an inaccessible guard
     /// page at its end.
-    #[must_use]
     pub const fn new(size: usize) -> Self {
         Self { size, free: Vec::new() }
     }

@@ -25,6 +25,13 @@ use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::ptr::null;
 
+/// Calls the function of a type at an address.
+macro_rules! call {
+    ($address:ident as $type:ident, $($argument:expr),*) => {
+        std::mem::transmute::<*const c_void, $type>($address)($($argument),*)
+    };
+}
+
 /// `COR_PRF_MONITOR_ENTERLEAVE`.
 const MONITOR_ENTER_LEAVE: EventMask = EventMask(0x1000);
 /// `COR_PRF_ENABLE_FUNCTION_ARGS`, `_RETVAL`, `_FRAME_INFO`.
@@ -89,15 +96,8 @@ impl Mapper {
         // SAFETY: the profiler's function, which is not NULL, with the documented arguments.
         let client = unsafe {
             match self {
-                Self::One(mapper) => std::mem::transmute::<FunctionIdMapper, One>(mapper)(
-                    function,
-                    &raw mut is_hooked,
-                ),
-                Self::Two(mapper, data) => std::mem::transmute::<FunctionIdMapper, Two>(mapper)(
-                    function,
-                    data,
-                    &raw mut is_hooked,
-                ),
+                Self::One(mapper) => call!(mapper as One, function, &raw mut is_hooked),
+                Self::Two(mapper, data) => call!(mapper as Two, function, data, &raw mut is_hooked),
             }
         };
         (client, is_hooked != 0)
@@ -203,14 +203,10 @@ impl Inner {
             unsafe {
                 match set_by {
                     SetBy::None => {}
-                    SetBy::One => {
-                        std::mem::transmute::<FunctionHook, One>(address)(client);
-                    }
+                    SetBy::One => call!(address as One, client),
                     SetBy::Two => call_two(address, kind, function, client),
                     SetBy::Three => kept = registers::call(address, kind, client, rsp),
-                    SetBy::ThreeWithInfo => {
-                        std::mem::transmute::<FunctionHook, WithInfo>(address)(client, ELT_INFO);
-                    }
+                    SetBy::ThreeWithInfo => call!(address as WithInfo, client, ELT_INFO),
                 }
             }
             HResult::OK
@@ -234,21 +230,9 @@ unsafe fn call_two(address: FunctionHook, kind: HookKind, function: FunctionId, 
     // SAFETY: the caller's promise; the frame is 0, as DoStackSnapshot takes it.
     unsafe {
         match kind {
-            HookKind::Enter => std::mem::transmute::<FunctionHook, Enter>(address)(
-                function,
-                client,
-                0,
-                &raw const arguments,
-            ),
-            HookKind::Leave => std::mem::transmute::<FunctionHook, Leave>(address)(
-                function,
-                client,
-                0,
-                &raw const range,
-            ),
-            HookKind::Tailcall => {
-                std::mem::transmute::<FunctionHook, Tailcall>(address)(function, client, 0);
-            }
+            HookKind::Enter => call!(address as Enter, function, client, 0, &raw const arguments),
+            HookKind::Leave => call!(address as Leave, function, client, 0, &raw const range),
+            HookKind::Tailcall => call!(address as Tailcall, function, client, 0),
         }
     }
 }

@@ -1,8 +1,7 @@
 //! Planted faults in the unwind data of single functions, and code that must give no finding.
 
-use crate::crew;
 use crate::point::Explored;
-use crate::{Blame, Cause, Finding, Linter, Report, Subject};
+use crate::{Blame, Cause, Finding, Linter, Report, Subject, crew};
 use clr_walker::cfi::CfiTable;
 use clr_walker::code_map::{CodeMap, CodeRegion};
 use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};

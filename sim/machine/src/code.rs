@@ -89,9 +89,7 @@ impl CodeCache {
         let number = address / PAGE_SIZE;
         let recent = &mut self.recent[number as usize % RECENT];
         if recent.0 != address & !OFFSET {
-            let Some(slots) = self.pages.get(&number) else {
-                return UNKNOWN;
-            };
+            let Some(slots) = self.pages.get(&number) else { return UNKNOWN };
             *recent = (address & !OFFSET, *slots);
         }
         self.current = *recent;

@@ -10,8 +10,7 @@ use super::{
 };
 use clr_runtime::explain::Event;
 use clr_runtime::profiling::{HResult, SimulatedThread, SnapshotRequest};
-use clr_runtime::{Context, Outcome};
-use clr_runtime::{FrameIdentities, Runtime, Suspension};
+use clr_runtime::{Context, FrameIdentities, Outcome, Runtime, Suspension};
 use clr_walker::profiling::{
     FunctionId, SnapshotCallback, SnapshotFlags, SnapshotFrame, TargetThread, ThreadId,
 };

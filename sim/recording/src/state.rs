@@ -4,10 +4,10 @@ use super::{FrameLine, Hex, RecordedMemory, RecordingLoadError, SeedLine, WalkLi
 use clr_runtime::frame::{FrameFields, FrameShape, FrameWriter, layout};
 use clr_runtime::generation::Generation;
 use clr_runtime::thread::THREAD_OBJECT_SIZE;
-use clr_runtime::{CodeManager, Context};
 use clr_runtime::{
-    ContextSafety, ExceptionState, ExceptionTracker, FRAME_TOP, FrameIdentities, FrameKind,
-    OsThreadId, Pass, Process, RunningFunclet, Suspension, Thread, ThreadFields, ThreadLife,
+    CodeManager, Context, ContextSafety, ExceptionState, ExceptionTracker, FRAME_TOP,
+    FrameIdentities, FrameKind, OsThreadId, Pass, Process, RunningFunclet, Suspension, Thread,
+    ThreadFields, ThreadLife,
 };
 use clr_walker::memory::Memory;
 use clr_walker::profiling::{EventMask, SnapshotFlags, ThreadId};

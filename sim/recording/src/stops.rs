@@ -2,10 +2,9 @@
 
 use super::state::registers;
 use super::{RecordedMemory, SeedLine, WalkLine};
-use clr_runtime::Context;
 use clr_runtime::explain::Event;
 use clr_runtime::frame::{FrameReader, FrameShape};
-use clr_runtime::{MethodKind, Runtime};
+use clr_runtime::{Context, MethodKind, Runtime};
 use clr_walker::profiling::FunctionId;
 use clr_walker::registers::Registers;
 

@@ -57,7 +57,6 @@ impl Kind {
     ];
 
     /// Returns the name.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Clause => "clause",
@@ -147,7 +146,6 @@ pub fn find(id: &str) -> Result<&'static Reference, UnknownId> {
 }
 
 /// Returns all references, by kind and in the order of the pages.
-#[must_use]
 pub fn all() -> &'static [Reference] {
     &ALL
 }

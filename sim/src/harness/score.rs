@@ -28,7 +28,6 @@ pub struct Score {
 
 impl Score {
     /// Returns the share of frames that were found, in percent, rounded down; 100 if there were none.
-    #[must_use]
     pub const fn percent(&self) -> u64 {
         match (self.found * 100).checked_div(self.frames) {
             Some(percent) => percent,
@@ -74,7 +73,6 @@ impl Scores {
     }
 
     /// Returns the score of all chapters.
-    #[must_use]
     pub fn total(&self) -> Score {
         let mut total = Score::default();
         for score in self.chapters.values() {

@@ -38,20 +38,17 @@ impl<'t, 'b> StoppedThread<'t, 'b> {
     }
 
     /// Returns the profiling methods, called on a profiler thread that the runtime does not know.
-    #[must_use]
     pub const fn info(&self) -> impl ProfilerInfo<Fatal = Outcome> + use<'t, 'b> {
         self.runtime.on(self.walker)
     }
 
     /// Returns the memory of the process.
-    #[must_use]
     pub const fn memory(&self) -> ProcessMemory<'_> {
         ProcessMemory(&self.runtime.memory)
     }
 
     /// Returns the native images with their unwind data. Managed code is not included: the
     /// operating system does not know it.
-    #[must_use]
     pub const fn native(&self) -> &'t CodeMap<'b> {
         self.runtime.native.map()
     }
@@ -66,7 +63,6 @@ impl<'t, 'b> StoppedThread<'t, 'b> {
     }
 
     /// Returns the thread in the form that `clr-walker` walks by `policy`, or `None` if the runtime does not know it.
-    #[must_use]
     pub fn as_target(&self, policy: Policy) -> Option<impl TargetThread + use<'t, 'b>> {
         let thread = SimulatedThread::new(self.runtime, self.os, self.root)?;
         Some(thread.called_by(self.calling_thread(policy)))
@@ -74,7 +70,6 @@ impl<'t, 'b> StoppedThread<'t, 'b> {
 
     /// Returns the profiling methods, called on the thread that walks by `policy`: some policies walk the calling
     /// thread.
-    #[must_use]
     pub const fn info_for(
         &self,
         policy: Policy,
@@ -87,7 +82,6 @@ impl<'t, 'b> StoppedThread<'t, 'b> {
     }
 
     /// Returns true if an ip is the return address of the thread's first function.
-    #[must_use]
     pub const fn is_root(&self, ip: u64) -> bool {
         ip == self.root
     }
@@ -98,7 +92,6 @@ impl<'t, 'b> StoppedThread<'t, 'b> {
     }
 
     /// Returns the runtime, for walkers that depend on it.
-    #[must_use]
     pub const fn generation(&self) -> Generation {
         self.runtime.generation
     }

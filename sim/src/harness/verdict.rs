@@ -68,7 +68,6 @@ impl WalkerVerdict {
     }
 
     /// Returns the result.
-    #[must_use]
     pub fn result(&self) -> WalkerResult<'_> {
         if let Some((wrong, _)) = self.found.iter().find(|(_, place)| place.is_none()) {
             return WalkerResult::Wrong(*wrong);
@@ -81,13 +80,11 @@ impl WalkerVerdict {
     }
 
     /// Returns true if the walker found every frame, and no other one.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         self.result() == WalkerResult::Complete
     }
 
     /// Returns true if nothing that the walker reported is false: it found every frame, or some of them and an error.
-    #[must_use]
     pub fn is_true(&self) -> bool {
         matches!(self.result(), WalkerResult::Complete | WalkerResult::GaveUp(_))
     }
@@ -101,7 +98,6 @@ impl WalkerVerdict {
     }
 
     /// Returns the score of this walk alone.
-    #[must_use]
     pub fn score(&self) -> Score {
         let frames = self.on_stack.iter().filter(|frame| frame.is_reported).count() as u64;
         let missing = self.missing().count() as u64;
@@ -120,7 +116,6 @@ impl WalkerVerdict {
     }
 
     /// Returns the frames on the stack and those that were found, side by side, as lines for people.
-    #[must_use]
     pub fn side_by_side(&self) -> SideBySide<'_> {
         SideBySide(self)
     }

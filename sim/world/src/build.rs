@@ -6,12 +6,11 @@ use super::suspension::StopBy;
 use super::thread::Executed;
 use super::{ThreadStart, World};
 use crate::stubs::{Expanded, Hooks, Identity, Shared, Stub, expand, method_id};
-use clr_codegen::Service;
 use clr_codegen::execution::{BASE, ProgramLoadError, STACK_TOP, initial_registers, load};
 use clr_codegen::shadow_stack::ShadowStack;
 use clr_codegen::{
     CodeKind, FuncletKind, FunctionIndex, LinkError, LinkedProgram, PlacedPart, Program,
-    ReadBackError, THREAD_SLOT, Unit, service_address,
+    ReadBackError, Service, THREAD_SLOT, Unit, service_address,
 };
 use clr_machine::{Cpu, Fault, Machine, MapError, PAGE_SIZE, Protection};
 use clr_runtime::TargetMemory as _;

@@ -163,9 +163,7 @@ impl World<'_> {
             Action::Look if managed => next = self.look_by_managed_code(thread),
             Action::Look => next = self.look(thread),
             Action::Next => {
-                let Some(steps) = self.go_on(thread) else {
-                    return Ok(self.end_unhandled(thread));
-                };
+                let Some(steps) = self.go_on(thread) else { return Ok(self.end_unhandled(thread)) };
                 next = steps;
             }
             Action::Found(clause) => {
@@ -383,9 +381,7 @@ impl World<'_> {
             }
             Some(End::Native) => {
                 let position = Position::ReturnAddress;
-                let Some(catcher) = self.native_catcher(registers, position) else {
-                    return Ok(());
-                };
+                let Some(catcher) = self.native_catcher(registers, position) else { return Ok(()) };
                 self.rethrow_from(thread, &catcher)?;
             }
             Some(End::Clause(_)) => {

@@ -68,9 +68,8 @@ pub use waiting::Waiting;
 
 use crate::stubs::{Expanded, Shared};
 use arguments::Made;
-use clr_codegen::Service;
 use clr_codegen::shadow_stack::{Broken, ShadowStack};
-use clr_codegen::{FunctionIndex, LinkedProgram};
+use clr_codegen::{FunctionIndex, LinkedProgram, Service};
 use clr_machine::{SavePoint, StopReason};
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::CallbackKind;
@@ -392,9 +391,7 @@ impl<'b> World<'b> {
         }
         let machine = &mut *self.runtime.memory.borrow_mut();
         let before = *machine.cpu();
-        let Some(next) = self.threads.get(thread) else {
-            return Err(WorldError::NoThread(thread));
-        };
+        let Some(next) = self.threads.get(thread) else { return Err(WorldError::NoThread(thread)) };
         *machine.cpu_mut() = next.cpu;
         if let Some(last) = self.threads.get_mut(self.current) {
             last.cpu = before;

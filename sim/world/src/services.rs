@@ -3,8 +3,7 @@
 use super::exceptions::Action;
 use super::{ProcessEnd, World};
 use crate::stubs::{Identity, method_of};
-use clr_codegen::Service;
-use clr_codegen::{CodeKind, FunctionIndex};
+use clr_codegen::{CodeKind, FunctionIndex, Service};
 use clr_runtime::profiling::{CallbackKind as Kind, CallbackMode};
 use clr_runtime::{Lock, MethodKind};
 use clr_walker::profiling::EventMask;
@@ -93,9 +92,9 @@ impl World<'_> {
         let managed = self.runtime.generation.hides_exception_handling();
         self.note_service(thread, service);
         let callbacks: &[Kind] = match service {
-            Service::ThreadStart => return self.thread_start(thread),
+            Service::ThreadStart => return self.thread_begins(None, self.start_address(thread)),
             Service::ThreadEnd => return self.thread_end(thread),
-            Service::AttachThread => return self.thread_attach(),
+            Service::AttachThread => return self.thread_begins(Some(Step::Attach), 0),
             Service::Malloc => return locked(&[Lock::ProcessHeap]),
             Service::LoadLibrary => return self.load_library(),
             Service::RareDisable => return vec![Step::AwaitResume, Step::Return(0)],
@@ -174,29 +173,16 @@ impl World<'_> {
         callbacks.chain([Step::Return(0)]).collect()
     }
 
-    /// Begins a thread of the runtime: it enters the thread store before the profiler is notified.
-    fn thread_start(&self, thread: usize) -> Vec<Step> {
+    /// Begins a thread of the runtime, or attaches a native one: it enters the thread store before the profiler is notified.
+    fn thread_begins(&self, attach: Option<Step>, result: u64) -> Vec<Step> {
         let mut steps = self.log_of_thread();
+        steps.push(Step::Acquire(Lock::ThreadStore));
+        steps.extend(attach);
         steps.extend([
-            Step::Acquire(Lock::ThreadStore),
             Step::Release(Lock::ThreadStore),
             Step::Callback(Kind::ThreadCreated),
             Step::Callback(Kind::ThreadAssignedToOSThread),
-            Step::Return(self.start_address(thread)),
-        ]);
-        steps
-    }
-
-    /// Begins a thread from unmanaged code that the runtime did not know.
-    fn thread_attach(&self) -> Vec<Step> {
-        let mut steps = self.log_of_thread();
-        steps.extend([
-            Step::Acquire(Lock::ThreadStore),
-            Step::Attach,
-            Step::Release(Lock::ThreadStore),
-            Step::Callback(Kind::ThreadCreated),
-            Step::Callback(Kind::ThreadAssignedToOSThread),
-            Step::Return(0),
+            Step::Return(result),
         ]);
         steps
     }

@@ -6,12 +6,10 @@
 
 use super::services::Step;
 use super::{StepEvent, World};
-use clr_codegen::Service;
-use clr_codegen::service_address;
 use clr_codegen::shadow_stack::CallerState;
+use clr_codegen::{Service, service_address};
 use clr_machine::{Cpu, Observer as _};
-use clr_runtime::Context;
-use clr_runtime::Lock;
+use clr_runtime::{Context, Lock};
 use clr_walker::memory::Memory as _;
 use clr_walker::registers::{CONTEXT_SIZE, Gpr, Registers};
 use std::collections::VecDeque;

@@ -1,8 +1,7 @@
 //! Settings, from the environment variable `CLR_RECORDER`.
 
-use crate::events;
-use crate::os;
 use crate::profile::Format;
+use crate::{events, os};
 use clr_walker::mixed::Policy;
 use std::path::PathBuf;
 use std::str::FromStr;

@@ -190,9 +190,7 @@ impl<'a> Lazy<'a> {
                 break;
             }
             // Entries that cannot be used are left out, as if the header did not list them.
-            let Ok(Some((cie, fde))) = self.read(frames, entry.offset) else {
-                continue;
-            };
+            let Ok(Some((cie, fde))) = self.read(frames, entry.offset) else { continue };
             if begins(&fde) != entry.begin {
                 return Err(frames.place(entry.offset).error(CfiProblem::Header));
             }

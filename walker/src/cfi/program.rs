@@ -78,9 +78,7 @@ impl State {
 
     #[inline]
     fn set_cfa_offset(&mut self, new: i32) -> Result<(), CfiProblem> {
-        let CfaKind::Register(_) = self.cfa_kind else {
-            return Err(CfiProblem::Context);
-        };
+        let CfaKind::Register(_) = self.cfa_kind else { return Err(CfiProblem::Context) };
         self.cfa = new.cast_unsigned();
         Ok(())
     }
@@ -392,9 +390,7 @@ impl Remembered {
             }
             constants::DW_CFA_def_cfa_register => {
                 let register = column(bytes.uleb()?)?;
-                let CfaKind::Register(_) = state.cfa_kind else {
-                    return Err(CfiProblem::Context);
-                };
+                let CfaKind::Register(_) = state.cfa_kind else { return Err(CfiProblem::Context) };
                 state.set_cfa(register, state.cfa.cast_signed());
             }
             other => return rare(other, bytes, terms, initial, state, location),

@@ -9,24 +9,10 @@ use core::ops::Range;
 pub struct Column(pub u16);
 
 /// The integer registers in the order of DWARF's numbers (System V psABI, figure 3.36).
-const DWARF_ORDER: [Gpr; 16] = [
-    Gpr::Rax,
-    Gpr::Rdx,
-    Gpr::Rcx,
-    Gpr::Rbx,
-    Gpr::Rsi,
-    Gpr::Rdi,
-    Gpr::Rbp,
-    Gpr::Rsp,
-    Gpr::R8,
-    Gpr::R9,
-    Gpr::R10,
-    Gpr::R11,
-    Gpr::R12,
-    Gpr::R13,
-    Gpr::R14,
-    Gpr::R15,
-];
+const DWARF_ORDER: [Gpr; 16] = {
+    use Gpr::{R8, R9, R10, R11, R12, R13, R14, R15, Rax, Rbp, Rbx, Rcx, Rdi, Rdx, Rsi, Rsp};
+    [Rax, Rdx, Rcx, Rbx, Rsi, Rdi, Rbp, Rsp, R8, R9, R10, R11, R12, R13, R14, R15]
+};
 
 impl Column {
     /// rip, which is also the usual column of the return address.

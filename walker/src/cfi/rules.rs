@@ -48,12 +48,8 @@ impl Rules {
         let mask = self.index.len() - 1;
         let mut slot = hash as usize & mask;
         loop {
-            let Some(&known) = self.index.get(slot & mask) else {
-                return RuleId::NOTHING;
-            };
-            let Some(at) = (known as usize).checked_sub(1) else {
-                break;
-            };
+            let Some(&known) = self.index.get(slot & mask) else { return RuleId::NOTHING };
+            let Some(at) = (known as usize).checked_sub(1) else { break };
             if self.usual.get(at) == Some(&rule) {
                 return RuleId::of_simple(at);
             }

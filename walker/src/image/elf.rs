@@ -120,9 +120,7 @@ impl<'a> ElfImage<'a> {
         let mut names: Vec<(u32, bool, &'a str)> = Vec::new();
         for kind in [elf::SHT_DYNSYM, elf::SHT_SYMTAB] {
             let mut budget = NameBudget::new(self.data);
-            let Ok(symbols) = self.section_table.symbols(LE, self.data, kind) else {
-                continue;
-            };
+            let Ok(symbols) = self.section_table.symbols(LE, self.data, kind) else { continue };
             for symbol in symbols.iter() {
                 let function = matches!(symbol.st_type(), elf::STT_FUNC | elf::STT_GNU_IFUNC);
                 if !function || symbol.is_undefined(LE) {

@@ -177,9 +177,7 @@ impl<'a> MachoImage<'a> {
         let mut commands = self.commands.map_while(Result::ok);
         let table = commands.find_map(|command| command.symtab().ok().flatten());
         let symbols = table.and_then(|it| it.symbols::<MachHeader64<LE>, _>(LE, self.data).ok());
-        let Some(symbols) = symbols else {
-            return Symbols::default();
-        };
+        let Some(symbols) = symbols else { return Symbols::default() };
         for symbol in symbols.iter() {
             let of_debugger = symbol.n_type().is_stab();
             if of_debugger || symbol.n_type().typ() != macho::N_SECT {

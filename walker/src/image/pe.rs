@@ -91,16 +91,12 @@ impl<'a> PeImage<'a> {
         };
         let mut budget = NameBudget::new(self.data);
         for (pointer, index) in exports.name_iter() {
-            let Ok(rva) = exports.address_by_index(index) else {
-                continue;
-            };
+            let Ok(rva) = exports.address_by_index(index) else { continue };
             let name = exports.name_from_pointer(pointer);
             if !budget.pay_for(name.ok()) {
                 break;
             }
-            let Ok(name) = name else {
-                continue;
-            };
+            let Ok(name) = name else { continue };
             if exports.is_forward(rva) {
                 continue;
             }
@@ -111,17 +107,11 @@ impl<'a> PeImage<'a> {
     }
 
     fn collect_coff_symbols(&self, names: &mut Vec<(u32, Origin, &'a str)>) {
-        let Ok(symbols) = self.headers.file_header().symbols(self.data) else {
-            return;
-        };
+        let Ok(symbols) = self.headers.file_header().symbols(self.data) else { return };
         let mut budget = NameBudget::new(self.data);
         for (_, symbol) in symbols.iter() {
-            let Some(section) = symbol.section() else {
-                continue;
-            };
-            let Ok(header) = self.section_headers.section(section) else {
-                continue;
-            };
+            let Some(section) = symbol.section() else { continue };
+            let Ok(header) = self.section_headers.section(section) else { continue };
             let kept = symbol.storage_class() == pe::IMAGE_SYM_CLASS_EXTERNAL
                 || symbol.storage_class() == pe::IMAGE_SYM_CLASS_STATIC;
             if !kept || !is_executable(header) {
@@ -135,12 +125,8 @@ impl<'a> PeImage<'a> {
             if !budget.pay_for(name.ok()) {
                 break;
             }
-            let Ok(name) = name else {
-                continue;
-            };
-            let Ok(name) = core::str::from_utf8(name) else {
-                continue;
-            };
+            let Ok(name) = name else { continue };
+            let Ok(name) = core::str::from_utf8(name) else { continue };
             // ".text" and the like name a section's start, not a function.
             if name.is_empty() || name.starts_with('.') {
                 continue;

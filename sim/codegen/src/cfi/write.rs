@@ -53,24 +53,11 @@ const PCREL: DwEhPe = DwEhPe(DW_EH_PE_pcrel.0 | DW_EH_PE_sdata4.0);
 
 /// Returns the DWARF number of a register.
 pub(super) const fn dwarf(register: Gpr) -> Register {
-    match register {
-        Gpr::Rax => X86_64::RAX,
-        Gpr::Rcx => X86_64::RCX,
-        Gpr::Rdx => X86_64::RDX,
-        Gpr::Rbx => X86_64::RBX,
-        Gpr::Rsp => X86_64::RSP,
-        Gpr::Rbp => X86_64::RBP,
-        Gpr::Rsi => X86_64::RSI,
-        Gpr::Rdi => X86_64::RDI,
-        Gpr::R8 => X86_64::R8,
-        Gpr::R9 => X86_64::R9,
-        Gpr::R10 => X86_64::R10,
-        Gpr::R11 => X86_64::R11,
-        Gpr::R12 => X86_64::R12,
-        Gpr::R13 => X86_64::R13,
-        Gpr::R14 => X86_64::R14,
-        Gpr::R15 => X86_64::R15,
-    }
+    use X86_64 as X;
+    let low = [X::RAX, X::RCX, X::RDX, X::RBX, X::RSP, X::RBP, X::RSI, X::RDI];
+    let high = [X::R8, X::R9, X::R10, X::R11, X::R12, X::R13, X::R14, X::R15];
+    let number = register.number() as usize;
+    if number < 8 { low[number] } else { high[number - 8] }
 }
 
 /// The language-specific data of a function that catches nothing: no landing pads, no types, and no

@@ -228,9 +228,7 @@ impl Machine {
             let bits = |value: i128| value.cast_unsigned() as u64;
             quotient.map(|quotient| (bits(quotient), bits(dividend % divisor)))
         };
-        let Some((quotient, remainder)) = result else {
-            return self.halt(Reason::Divide);
-        };
+        let Some((quotient, remainder)) = result else { return self.halt(Reason::Divide) };
         if BITS == 8 {
             self.set_reg::<16>(RAX, low::<8>(remainder) << 8 | low::<8>(quotient));
         } else {

@@ -1,8 +1,7 @@
 //! The events that are recorded during a call.
 
-use crate::Outcome;
 use crate::profiling::ProfilerCallback;
-use crate::{ContextSafety, FrameKind, Funclet};
+use crate::{ContextSafety, FrameKind, Funclet, Outcome};
 use clr_walker::profiling::{FunctionId, HResult, SnapshotFlags, ThreadId};
 
 /// A check of the entry path that a call passed (contract §2.2).

@@ -5,8 +5,10 @@ use super::{Accepts, Caller, Effect, HResult, InfoMethod, ProfilerCallback, Susp
 use crate::code_manager::{CodeVersion, Method, MethodIndex};
 use crate::generation::ProfilerSuspension;
 use crate::thread::{Thread, ThreadObject};
-use crate::{CallbackState, Lock, Managed, ProfilerStatus, Suspension, TargetMemory, ThreadLife};
-use crate::{Outcome, ProfilerAction};
+use crate::{
+    CallbackState, Lock, Managed, Outcome, ProfilerAction, ProfilerStatus, Suspension,
+    TargetMemory, ThreadLife,
+};
 use clr_walker::memory::Unreadable;
 use clr_walker::profiling::{
     CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, ProfilerInfo, ReJitId,

@@ -7,8 +7,9 @@ use crate::context::Context;
 use crate::explain::{DropReason, Event};
 use crate::frame::{FrameReader, LazyStateError, layout};
 use crate::generation::{EmptyWalk, StackCheck};
-use crate::{FAIL_FAST, Outcome};
-use crate::{FRAME_TOP, Funclet, Lock, Managed, MethodKind, Runtime, TargetMemory};
+use crate::{
+    FAIL_FAST, FRAME_TOP, Funclet, Lock, Managed, MethodKind, Outcome, Runtime, TargetMemory,
+};
 use clr_walker::memory::Unreadable;
 use clr_walker::profiling::SnapshotCallback;
 use clr_walker::unwind::UnwindError;

@@ -18,13 +18,12 @@ pub use clr_walker::profiling::{Accepts, Effect, HResult, InfoMethod, SnapshotRe
 pub use force_gc::GcRequest;
 pub use target::{SimulatedThread, ThreadError};
 
-use crate::context;
 use crate::explain::Event;
 use crate::generation::WalkFault;
 use crate::outcome::Outcome;
 use crate::profiler_rules::ProfilerAction;
 use crate::thread::ThreadObject;
-use crate::{Lock, OsThreadId, Profiler, Runtime, TargetMemory, Wait};
+use crate::{Lock, OsThreadId, Profiler, Runtime, TargetMemory, Wait, context};
 use clr_walker::memory::Unreadable;
 use clr_walker::profiling::SnapshotCallback;
 use core::fmt;

@@ -1,8 +1,7 @@
 //! Checks before the walk (contract §2.2, §2.8): the first rule that applies decides.
 
 use super::activations::ThreadFacts;
-use super::runtimes;
-use super::{CallFacts, CallerKind};
+use super::{CallFacts, CallerKind, runtimes};
 use clr_runtime::generation::Os;
 use clr_runtime::profiling::HResult;
 use clr_runtime::{ContextSafety, ProfilerStatus, Suspension};

@@ -2,8 +2,7 @@
 //! leads to comes from the shadow stack.
 
 use super::activations::{ActivationCode, ReferenceActivation};
-use clr_runtime::frame::FrameShape;
-use clr_runtime::frame::layout;
+use clr_runtime::frame::{FrameShape, layout};
 use clr_runtime::generation::Generation;
 use clr_runtime::{FRAME_TOP, FrameIdentities, FrameKind, MethodKind};
 use clr_walker::memory::Memory;

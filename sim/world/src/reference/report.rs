@@ -1,17 +1,15 @@
 //! The reporting rules (contract §3.3 to §3.9, §3.12) as one pass over the activations on the
 //! stack.
 
-use super::CallFacts;
 use super::activations::{ActivationCode, ReferenceActivation, ThreadFacts};
 use super::entry::{Call, Decision, decide};
 use super::exceptions::Handler;
 use super::frames::{FrameRegisters, FrameTarget};
-use super::runtimes;
+use super::{CallFacts, runtimes};
 use clr_codegen::{CallingConvention, FuncletKind};
-use clr_runtime::MethodKind;
 use clr_runtime::generation::Os;
 use clr_runtime::profiling::HResult;
-use clr_runtime::{Context, Outcome};
+use clr_runtime::{Context, MethodKind, Outcome};
 use clr_walker::profiling::FunctionId as MethodId;
 use clr_walker::registers::{Gpr, Registers};
 

@@ -1,7 +1,7 @@
 //! Delegates and tail calls: ways from one method to another.
 
 use super::frames::{Frames, call, call_computed, reserve_frame, set};
-use super::{Plan, RETURN, Shared, Stub, method_id};
+use super::{Plan, RETURN, Shared, Stub, method_id, saving};
 use clr_codegen::{
     CodeKind, Exit, Function, FunctionIndex, FunctionShape, Statement, TailCallForm, Value, Word,
 };
@@ -26,11 +26,7 @@ impl Plan {
             return Function {
                 name: format!("{}{}", stub.prefix(), target.name),
                 kind: CodeKind::Jit,
-                shape: FunctionShape {
-                    pushes: vec![Gpr::Rbp, Gpr::Rbx],
-                    locals: 0x20,
-                    ..FunctionShape::default()
-                },
+                shape: saving(&[Gpr::Rbp, Gpr::Rbx], 0x20),
                 body: calls,
                 end: Some(RETURN),
             };
@@ -77,7 +73,7 @@ impl Plan {
     pub(super) fn tail_call_stub(&self, id: FunctionIndex, target: &Function) -> Function {
         let name = format!("{}{}", Stub::TailCall.prefix(), target.name);
         if !self.generation.has_tail_call_frames() {
-            let shape = FunctionShape { locals: 0x28, ..FunctionShape::default() };
+            let shape = saving(&[], 0x28);
             let body = vec![call(self.place(id))];
             return Function { name, kind: CodeKind::Jit, shape, body, end: Some(RETURN) };
         }
@@ -104,7 +100,7 @@ impl Plan {
 
     /// Creates the managed dispatcher of tail calls, which calls the stub in r10.
     pub(super) fn dispatch_tail_calls(&self) -> Function {
-        let mut shape = FunctionShape { locals: 0x20, ..FunctionShape::default() };
+        let mut shape = saving(&[], 0x20);
         let _ = reserve_frame(&mut shape, self.frames.convention());
         let body = vec![set(Word::Register(Gpr::Rax), Value::Register(Gpr::R10)), call_computed()];
         let name = Shared::DispatchTailCalls.name().to_owned();

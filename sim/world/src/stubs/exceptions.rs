@@ -4,7 +4,7 @@
 use super::frames::{
     Frames, call, call_computed, enable_preemptive_gc, reserve_frame, service, set, with_frame,
 };
-use super::{Plan, RETURN, Service, Shared, native};
+use super::{Plan, RETURN, Service, Shared, native, saving};
 use clr_codegen::{
     CodeKind, EntryForm, Function, FunctionShape, Primitive, RuntimeCall, RuntimeCallKind,
     Statement, Value, Word,
@@ -107,7 +107,7 @@ impl Plan {
     }
 
     pub(super) fn raise_exception(&self) -> Function {
-        let shape = FunctionShape { locals: 0xB0, ..FunctionShape::default() };
+        let shape = saving(&[], 0xB0);
         let body = vec![service(Service::Raise), call(self.helper(Shared::ProcessException))];
         native(Shared::RaiseException, shape, body, RETURN)
     }
@@ -115,11 +115,7 @@ impl Plan {
     /// Creates `UnwindAndContinueRethrowHelperAfterCatch`: native code of the runtime has caught an
     /// exception, and throws it again, above the frame that has caught it (C-166).
     pub(super) fn rethrow_helper(&self) -> Function {
-        let shape = FunctionShape {
-            pushes: vec![Gpr::Rbx, Gpr::Rbp],
-            locals: 0x48,
-            ..FunctionShape::default()
-        };
+        let shape = saving(&[Gpr::Rbx, Gpr::Rbp], 0x48);
         native(Shared::RethrowHelper, shape, self.handle(Shared::RhThrowEx), RETURN)
     }
 
@@ -132,8 +128,7 @@ impl Plan {
     }
 
     pub(super) fn rh_throw(&self, shared: Shared) -> Function {
-        let shape =
-            FunctionShape { pushes: vec![Gpr::Rbp], locals: 0x40, ..FunctionShape::default() };
+        let shape = saving(&[Gpr::Rbp], 0x40);
         let body = [Shared::ExInfoInit, Shared::DispatchEx].map(|callee| call(self.helper(callee)));
         self.managed(shared, shape, body.into())
     }
@@ -176,11 +171,7 @@ impl Plan {
 
     /// Creates a helper that calls a funclet in cooperative mode.
     pub(super) fn call_funclet(&self, shared: Shared) -> Function {
-        let shape = FunctionShape {
-            pushes: vec![Gpr::Rbx, Gpr::Rbp],
-            locals: 0x28,
-            ..FunctionShape::default()
-        };
+        let shape = saving(&[Gpr::Rbx, Gpr::Rbp], 0x28);
         let switches = self.generation.hides_exception_handling();
         let mut body = Vec::new();
         if switches {
@@ -201,17 +192,13 @@ impl Plan {
 
 /// Creates `ProcessCLRException`: each iteration calls a funclet by a helper.
 pub(super) fn process_exception() -> Function {
-    let shape = FunctionShape {
-        pushes: vec![Gpr::Rbx, Gpr::Rbp],
-        locals: 0x108,
-        ..FunctionShape::default()
-    };
+    let shape = saving(&[Gpr::Rbx, Gpr::Rbp], 0x108);
     let body = vec![forever(vec![service(Service::Dispatch), call_computed()])];
     native(Shared::ProcessException, shape, body, RETURN)
 }
 
 /// Creates `SfiInit` or `SfiNext`: they walk the stack for managed code.
 pub(super) fn stack_walk(shared: Shared, what: Service) -> Function {
-    let shape = FunctionShape { pushes: vec![Gpr::Rbx], locals: 0x60, ..FunctionShape::default() };
+    let shape = saving(&[Gpr::Rbx], 0x60);
     native(shared, shape, vec![service(what)], RETURN)
 }

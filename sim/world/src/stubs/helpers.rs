@@ -1,7 +1,7 @@
 //! JIT helpers, FCalls and QCalls.
 
 use super::frames::{Frames, call, enable_preemptive_gc, reserve_frame, service, set, with_frame};
-use super::{Plan, RETURN, Service, Shared, leaf, native};
+use super::{Plan, RETURN, Service, Shared, leaf, native, saving};
 use clr_codegen::{
     CodeKind, Function, FunctionIndex, FunctionShape, Primitive, Statement, Value, Word,
 };
@@ -154,7 +154,7 @@ impl Plan {
 
 /// Returns the shape of unmanaged code without a Frame.
 pub(super) fn plain() -> FunctionShape {
-    FunctionShape { pushes: vec![Gpr::Rbx], locals: 0x20, ..FunctionShape::default() }
+    saving(&[Gpr::Rbx], 0x20)
 }
 
 /// Returns the service of unmanaged code that does nothing but call a service.

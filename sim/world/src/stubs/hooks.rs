@@ -1,8 +1,8 @@
 //! Hooks that functions call when they are entered and left (contract §6).
 
 use super::frames::{Frames, call, service, with_frame};
-use super::{Plan, RETURN, Service, Shared, native};
-use clr_codegen::{CodeKind, Exit, Function, FunctionShape, Statement, UnwindData};
+use super::{Plan, RETURN, Service, Shared, native, saving};
+use clr_codegen::{CodeKind, Exit, Function, Statement, UnwindData};
 use clr_runtime::frame::layout;
 use clr_walker::registers::Gpr;
 
@@ -55,8 +55,7 @@ impl Plan {
     /// Creates `ProfileEnterNaked` and similar code: assembled code that saves what hooks may want
     /// to see.
     pub(super) fn profile_naked(&self, shared: Shared, worker: Shared) -> Function {
-        let shape =
-            FunctionShape { pushes: vec![Gpr::Rbx], locals: 0x60, ..FunctionShape::default() };
+        let shape = saving(&[Gpr::Rbx], 0x60);
         native(shared, shape, vec![call(self.helper(worker))], RETURN)
     }
 

@@ -19,18 +19,18 @@ mod suspension;
 mod transitions;
 mod unloading;
 
-use clr_codegen::Service;
+use clr_codegen::{
+    CodeKind, Exit, Function, FunctionIndex, FunctionShape, Program, ReturnForm, RuntimeCall,
+    RuntimeCallKind, Service, Statement, StubCode, UnwindData,
+};
 pub(crate) use frames::TRAP_RETURNING_THREADS;
 pub use hooks::Hooks;
 pub use names::{RuntimeFunction, Shared, Stub};
 
-use clr_codegen::{
-    CodeKind, Exit, Function, FunctionIndex, FunctionShape, Program, ReturnForm, RuntimeCall,
-    RuntimeCallKind, Statement, StubCode, UnwindData,
-};
 use clr_runtime::code_manager::StubKind;
 use clr_runtime::generation::Generation;
 use clr_runtime::{FrameKind, MethodKind};
+use clr_walker::registers::Gpr;
 use fixups::{DELAY_LOAD, Fixup, PRECODE, RESOLVE};
 use frames::Frames;
 use std::collections::{BTreeMap, BTreeSet};
@@ -501,6 +501,11 @@ impl Plan {
 /// Creates a native function of the runtime.
 fn native(shared: Shared, shape: FunctionShape, body: Vec<Statement>, end: Exit) -> Function {
     Function { name: shared.name().to_owned(), kind: CodeKind::Native, shape, body, end: Some(end) }
+}
+
+/// Returns the shape of a function that pushes registers, and has locals of a size in bytes.
+fn saving(pushes: &[Gpr], locals: u32) -> FunctionShape {
+    FunctionShape { pushes: pushes.to_vec(), locals, ..FunctionShape::default() }
 }
 
 /// Returns the shape of a leaf.

@@ -5,7 +5,7 @@ use super::frames::{
 };
 use super::helpers::ARGUMENT;
 use super::hooks::surround;
-use super::{Plan, RETURN, Service, Shared, Stub, method_id, native};
+use super::{Plan, RETURN, Service, Shared, Stub, method_id, native, saving};
 use clr_codegen::{
     CodeKind, Function, FunctionIndex, FunctionShape, Primitive, Statement, Value, Word,
 };
@@ -119,8 +119,7 @@ impl Plan {
 
     /// Creates `IL_STUB_COMtoCLR`.
     pub(super) fn com_method_stub(&self, id: FunctionIndex, target: &Function) -> Function {
-        let shape =
-            FunctionShape { pushes: vec![Gpr::Rbp], locals: 0x20, ..FunctionShape::default() };
+        let shape = saving(&[Gpr::Rbp], 0x20);
         let mut body = vec![call(self.place(id))];
         if self.generation.has_helper_method_frames() {
             body.insert(0, call(self.helper(Shared::BeginReverseTransition)));
@@ -145,8 +144,7 @@ impl Plan {
 
     /// Creates `IL_STUB_ReversePInvoke`.
     pub(super) fn reverse_p_invoke_stub(&self, id: FunctionIndex, target: &Function) -> Function {
-        let shape =
-            FunctionShape { pushes: vec![Gpr::Rbp], locals: 0x20, ..FunctionShape::default() };
+        let shape = saving(&[Gpr::Rbp], 0x20);
         // Where the stub itself switches the mode, the helpers for that also notify the profiler.
         let (begin, end) = if self.generation.has_um_thunk_stub() {
             (Shared::BeginReverseTransition, Shared::EndReverseTransition)
@@ -190,18 +188,14 @@ impl Plan {
 
 /// Calls the method in rbx.
 pub(super) fn call_descr_worker() -> Function {
-    let shape = FunctionShape {
-        pushes: vec![Gpr::Rbx, Gpr::Rbp],
-        locals: 0x28,
-        ..FunctionShape::default()
-    };
+    let shape = saving(&[Gpr::Rbx, Gpr::Rbp], 0x28);
     let body = vec![set(Word::Register(Gpr::Rax), Value::Register(Gpr::Rbx)), call_computed()];
     native(Shared::CallDescrWorker, shape, body, RETURN)
 }
 
 /// Creates `COMToCLRDispatchHelper`, which calls the stub in rbx.
 pub(super) fn com_to_clr_dispatch_helper() -> Function {
-    let shape = FunctionShape { pushes: vec![Gpr::Rbp], locals: 0x28, ..FunctionShape::default() };
+    let shape = saving(&[Gpr::Rbp], 0x28);
     let body = vec![set(Word::Register(Gpr::Rax), Value::Register(Gpr::Rbx)), call_computed()];
     native(Shared::ComToClrDispatchHelper, shape, body, RETURN)
 }
@@ -216,7 +210,7 @@ fn attach() -> [Statement; 2] {
 
 /// Switches the mode, and calls the stub in r10.
 pub(super) fn um_thunk_stub(frames: &Frames) -> Function {
-    let shape = FunctionShape { pushes: vec![Gpr::R12], locals: 0x68, ..FunctionShape::default() };
+    let shape = saving(&[Gpr::R12], 0x68);
     let mut body = vec![set(Word::Register(Gpr::R12), Value::Register(Gpr::R10))];
     body.extend(attach());
     body.extend(frames.disable_preemptive_gc());
@@ -229,7 +223,7 @@ pub(super) fn um_thunk_stub(frames: &Frames) -> Function {
 /// Notifies the profiler before the mode is switched: no Frame leads to managed code (C-170,
 /// observed on U9; assumed for .NET 10, of which no such walk was recorded).
 pub(super) fn reverse_p_invoke_enter(frames: &Frames) -> Function {
-    let shape = FunctionShape { locals: 0x20, ..FunctionShape::default() };
+    let shape = saving(&[], 0x20);
     let mut body = attach().to_vec();
     body.push(service(Service::UnmanagedToManagedCall));
     body.extend(frames.disable_preemptive_gc());
@@ -238,7 +232,7 @@ pub(super) fn reverse_p_invoke_enter(frames: &Frames) -> Function {
 
 /// Does the same on the way back.
 pub(super) fn reverse_p_invoke_exit() -> Function {
-    let shape = FunctionShape { locals: 0x20, ..FunctionShape::default() };
+    let shape = saving(&[], 0x20);
     let body = vec![service(Service::ManagedToUnmanagedReturn), enable_preemptive_gc()];
     native(Shared::ReversePInvokeExit, shape, body, RETURN)
 }

@@ -6,12 +6,11 @@ use super::{
     SyntheticFrame, SyntheticThread, WALKER_OBJECT,
 };
 use clr_machine::{MAX_PAGES, Machine, PAGE_SIZE, Protection};
-use clr_runtime::Context;
 use clr_runtime::frame::layout::COOKIE;
 use clr_runtime::frame::{FrameFields, FrameWriter};
 use clr_runtime::profiling::SnapshotRequest;
 use clr_runtime::{
-    FRAME_TOP, FrameIdentities, Runtime, TargetMemory, Thread, ThreadFields, ThreadLife,
+    Context, FRAME_TOP, FrameIdentities, Runtime, TargetMemory, Thread, ThreadFields, ThreadLife,
 };
 use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::profiling::{FunctionId, SnapshotFlags, ThreadId};

@@ -2,8 +2,7 @@
 
 use super::SyntheticProcess;
 use clr_runtime::profiling::{HResult, SnapshotRequest};
-use clr_runtime::{Context, Outcome};
-use clr_runtime::{OsThreadId, Runtime};
+use clr_runtime::{Context, OsThreadId, Outcome, Runtime};
 use clr_walker::profiling::{FunctionId, SnapshotCallback};
 use core::fmt;
 

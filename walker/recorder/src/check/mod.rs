@@ -14,11 +14,10 @@ mod rtl;
 mod second;
 mod suspended;
 
-use crate::allocations;
-use crate::os;
 use crate::recorder::Recorder;
 use crate::request::{Report, Sample};
 use crate::settings::Settings;
+use crate::{allocations, os};
 use clr_walker::mixed::{Completeness, FrameKind, MixedStack, Policy, Reason, Source};
 use clr_walker::profiling::{FunctionId, HResult};
 use clr_walker::registers::Gpr;
@@ -67,7 +66,7 @@ struct Judgement {
 }
 
 /// The judgements so far.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Check {
     native: Option<Native>,
     images: Vec<os::Image>,
@@ -99,28 +98,7 @@ pub(crate) struct Check {
 
 impl Check {
     pub(crate) fn new() -> Self {
-        Self {
-            native: Native::load(),
-            images: Vec::new(),
-            pages: Pages::default(),
-            loads: (0, 0),
-            walks: 0,
-            missed: 0,
-            frames: 0,
-            wrong_frames: 0,
-            false_whole: 0,
-            unjudged: 0,
-            bridged: 0,
-            complete: 0,
-            late: 0,
-            snapshots: 0,
-            snapshot_frames_missing: 0,
-            troubles: 0,
-            claims: BTreeMap::new(),
-            nanoseconds: Vec::new(),
-            for_twenty: Vec::new(),
-            for_twenty_again: Vec::new(),
-        }
+        Self { native: Native::load(), ..Self::default() }
     }
 
     /// Counts a request without an answer.

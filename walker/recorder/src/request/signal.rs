@@ -2,11 +2,10 @@
 
 use super::{Answer, MOST_BYTES, MOST_BYTES_OF_LATE, Sample, Slot};
 use crate::allocations::Watch;
-use crate::os;
 use crate::recorder::Recorder;
 use crate::target::Interrupted;
 use crate::threads::Thread;
-use crate::watchdog;
+use crate::{os, watchdog};
 use clr_walker::mixed::{Policy, SignalVeto, Walker};
 use clr_walker::profiling::{ModuleSource as _, ThreadId};
 use clr_walker::registers::Registers;

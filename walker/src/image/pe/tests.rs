@@ -1,8 +1,7 @@
 //! Tests of reading PE files.
 
 use super::*;
-use crate::code_map::CodeMap;
-use crate::code_map::CodeRegion;
+use crate::code_map::{CodeMap, CodeRegion};
 use crate::memory::Segment;
 use crate::registers::{Convention, Gpr, Registers};
 use crate::unwind::win64::UnwindInfo;

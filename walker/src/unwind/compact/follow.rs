@@ -205,9 +205,7 @@ impl Code<'_, '_> {
                 },
                 Effect::Jump(distance) => {
                     let target = self.target(next, distance);
-                    let Some(rva) = target else {
-                        return End::Leaves;
-                    };
+                    let Some(rva) = target else { return End::Leaves };
                     if self.is_other_function(rva) {
                         if path.state.released {
                             return End::Leaves;

@@ -34,9 +34,7 @@ pub(super) fn unwind<M: Memory + ?Sized>(
     rva: u32,
     draft: &mut Draft<'_, M>,
 ) -> Result<bool, UnwindError> {
-    let Some(pushed) = pushed_registers(region, rva) else {
-        return Ok(false);
-    };
+    let Some(pushed) = pushed_registers(region, rva) else { return Ok(false) };
     if pushed == 2 {
         draft.pop(Gpr::Rax)?;
     }

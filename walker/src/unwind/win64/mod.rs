@@ -468,9 +468,7 @@ pub(crate) fn resolve_indirect(
     mut function: RuntimeFunction,
 ) -> Result<RuntimeFunction, UnwindError> {
     for _ in 0..=info::CHAIN_LIMIT {
-        let Some(rva) = function.indirect() else {
-            return Ok(function);
-        };
+        let Some(rva) = function.indirect() else { return Ok(function) };
         function = region
             .unwind_data(rva)
             .and_then(<[u8]>::first_chunk::<SIZE_OF_RUNTIME_FUNCTION>)

@@ -1,14 +1,12 @@
 use super::{StoryLine, StoryWriter, Topic};
-use crate::Outcome;
 use crate::clause::Clause;
 use crate::explain::{
     ChainFrame, DropReason, EntryCheck, Event, FrameDestination, HiddenReason, NamedAddress, Names,
     SilentReason, WalkStart,
 };
 use crate::generation::Generation;
-use crate::profiling::HResult;
-use crate::profiling::{ProfilerCallback, SuspensionReason};
-use crate::{ContextSafety, FrameKind, Funclet};
+use crate::profiling::{HResult, ProfilerCallback, SuspensionReason};
+use crate::{ContextSafety, FrameKind, Funclet, Outcome};
 use clr_walker::profiling::{FunctionId, SnapshotFlags, ThreadId};
 
 /// Names for addresses: managed code from 0x1000 on, in methods of 0x100 bytes each; native code

@@ -151,7 +151,7 @@ impl Target {
                     inner.write_allocation_tick(object_id(arguments.object));
                 }
                 _ => return false,
-            )
+            );
         }
         true
     }
@@ -224,7 +224,7 @@ impl Target {
                     ExceptionUnwindFunctionEnter(function) ExceptionUnwindFunctionLeave()
                     ExceptionUnwindFinallyEnter(function) ExceptionUnwindFinallyLeave()
                     ExceptionCatcherEnter(function, thrown) ExceptionCatcherLeave();
-            } _ => return false,)
+            } _ => return false,);
         }
         true
     }
@@ -255,7 +255,7 @@ impl Target {
                     call(&mut || to.ClassUnloadFinished(class, HResult::OK));
                 }
                 _ => return false,
-            )
+            );
         }
         true
     }

@@ -15,12 +15,11 @@ pub(crate) use histories::{ExploreArgs, HistoryArgs, ReplayArgs, StrategyChoice}
 pub(crate) use host::HostArgs;
 pub(crate) use lint::LintArgs;
 pub(crate) use run::RunArgs;
-pub(crate) use scenarios::{CompareArgs, FmtArgs, ListArgs, MatrixArgs, NewArgs, TRUTH};
+pub(crate) use scenarios::{CompareArgs, FmtArgs, ListArgs, MatrixArgs, NewArgs};
 pub(crate) use shared::{Jobs, Json, On, RulesArg};
 use shared::{generations, sets};
 
 use crate::output::Replacing;
-use crate::render::export::Format;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clr_runtime::clause::Chapter;
@@ -67,7 +66,6 @@ Examples:
   clrsim show win64/vec/asm_raw.vec.gz --case 1200
   clrsim show win64/diff/fuzz.bin.gz --case 7 --rules coreclr
   clrsim show clr/win31-async-alloc.walks.jsonl.gz --case 5
-  clrsim show clr/win31-async-alloc.walks.jsonl.gz --case 5 --format folded
 
 Recorded walks are replayed by the recorded runtime; --rules has no effect on them. clrsim explain
 explains the same walk in sentences.
@@ -296,10 +294,6 @@ pub(crate) struct ShowArgs {
 
     #[command(flatten)]
     pub(crate) rules: RulesArg,
-
-    /// Write the stack for other tools: of a walk, what was reported
-    #[arg(long, value_name = "FORMAT")]
-    pub(crate) format: Option<Format>,
 }
 
 /// Explain the result of a recorded walk or of the snapshots of a text: each decision of the runtime,

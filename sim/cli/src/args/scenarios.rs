@@ -2,15 +2,11 @@
 
 use super::{Json, On};
 use crate::output::Replacing;
-use crate::render::export::Format;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use clr_runtime::clause::Clause;
 use clr_walker::mixed::Policy;
 use std::path::PathBuf;
-
-/// The word for the true stack among the names of policies.
-pub(crate) const TRUTH: &str = "truth";
 
 const MATRIX_EXAMPLES: &str = "\
 Examples:
@@ -35,8 +31,6 @@ const COMPARE_EXAMPLES: &str = "\
 Examples:
   clrsim compare gallery/seeds/hole-at-the-leaf.kdl --on windows
   clrsim compare my.kdl --stop 0 --policy seeded,signal --on net9 --json
-  clrsim compare my.kdl --policy truth,seeded --on net10-unix --format folded
-  clrsim compare my.kdl --format speedscope > my.speedscope.json
 
 A row is a frame of the stack, leaf first; without a word before it, it is managed. A column is a
 walk of the whole stack by a policy:
@@ -128,16 +122,12 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_name = "N")]
     pub(crate) stop: Option<usize>,
 
-    /// Only these policies; truth, with --format, is the stack as it is [default: all]
+    /// Only these policies [default: all]
     #[arg(long, value_name = "POLICIES", value_delimiter = ',', value_parser = policies())]
     pub(crate) policy: Vec<String>,
 
     #[command(flatten)]
     pub(crate) on: On,
-
-    /// Write the stacks for other tools
-    #[arg(long, value_name = "FORMAT", conflicts_with = "json")]
-    pub(crate) format: Option<Format>,
 
     #[command(flatten)]
     pub(crate) json: Json,
@@ -145,7 +135,7 @@ pub(crate) struct CompareArgs {
 
 /// Returns a parser of the names of policies.
 fn policies() -> PossibleValuesParser {
-    PossibleValuesParser::new(Policy::ALL.map(Policy::name).into_iter().chain([TRUTH]))
+    PossibleValuesParser::new(Policy::ALL.map(Policy::name))
 }
 
 /// List texts by chapter, with what each shows.

@@ -1,13 +1,12 @@
 //! `clrsim compare`: the frames that mixed walks find by each policy, beside the true stack.
 
 use crate::PASSED;
-use crate::args::{CompareArgs, TRUTH};
+use crate::args::CompareArgs;
 use crate::commands::matrix::{cut, letter};
 use crate::input::Source;
 use crate::input::program::ProgramFixture;
 use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
 use crate::render::error::CliError;
-use crate::render::export::{Exported, Frame};
 use crate::render::json::write_json;
 use crate::render::unwind_data::Hex;
 use crate::render::words::in_words;
@@ -119,12 +118,6 @@ pub(crate) fn compare(args: &CompareArgs, console: &mut Console<'_>) -> Result<u
     };
     let policies: Vec<_> = Policy::ALL.into_iter().filter(wanted).collect();
     let on = args.on.runtimes.unwrap_or_else(|| usual(scenario));
-    if let Some(format) = args.format {
-        let truth = args.policy.is_empty() || args.policy.iter().any(|word| word == TRUTH);
-        let stacks = exported(scenario, &stops, on, &policies, truth, &source)?;
-        format.write(&source.name, &stacks, console.out)?;
-        return Ok(PASSED);
-    }
     if !args.json.wanted {
         source.write_head(scenario, console.out)?;
     }
@@ -149,40 +142,6 @@ pub(crate) fn compare(args: &CompareArgs, console: &mut Console<'_>) -> Result<u
 /// Returns the runtimes that a text is for.
 fn usual(scenario: &Scenario) -> Generations {
     scenario.stack.as_ref().map_or(Generations::ALL, PlacedStack::generations)
-}
-
-/// Returns the stacks of all walks for export.
-fn exported(
-    scenario: &Scenario,
-    stops: &[Option<usize>],
-    on: Generations,
-    policies: &[Policy],
-    truth: bool,
-    source: &Source,
-) -> Result<Vec<Exported>, CliError> {
-    let mut stacks = Vec::new();
-    for stop in stops {
-        for generation in on.iter() {
-            let compared = scenario.compare_on(generation, *stop, policies).map_err(|error| {
-                source.error(format_args!("cannot be walked on {generation}: {error}"))
-            })?;
-            let of = stop.map(|stop| format!(", stop {stop}")).unwrap_or_default();
-            let name = |what: &str| format!("{what} on {generation}{of}");
-            if truth {
-                let frames = compared.shadow_frames.iter().map(|frame| Frame::new(&frame.label));
-                stacks.push(Exported { name: name(TRUTH), frames: frames.collect() });
-            }
-            for (policy, found) in &compared.walks {
-                let frame = |item: FoundMixedItem<'_>| match item {
-                    FoundMixedItem::Frame(frame) => Frame::new(&frame.label),
-                    FoundMixedItem::Gap(reason) => Frame::gap(ReasonKind::from(reason).word()),
-                };
-                let frames = found.items().into_iter().map(frame).collect();
-                stacks.push(Exported { name: name(policy.word()), frames });
-            }
-        }
-    }
-    Ok(stacks)
 }
 
 /// Returns the place of the thread of a stop.

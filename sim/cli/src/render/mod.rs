@@ -6,7 +6,6 @@ pub(crate) mod code;
 pub(crate) mod console;
 pub(crate) mod differences;
 pub(crate) mod error;
-pub(crate) mod export;
 pub(crate) mod json;
 pub(crate) mod patch;
 pub(crate) mod progress;

@@ -62,9 +62,7 @@ fn texts_that_cannot_be_compared_are_errors() {
     for (args, error) in [
         (&["compare", &none][..], "stops nowhere: there is nothing to compare"),
         (&["compare", &late, "--stop", "1"], "has 1 stops, counted from 0"),
-        (&["compare", &late, "--format", "folded"], "cannot be walked on net10-windows"),
         (&["compare", &late, "--policy", "best"], "invalid value 'best'"),
-        (&["compare", SEEDS, "--json", "--format", "folded"], "cannot be used with"),
     ] {
         let answer = folder.clrsim(args);
         assert_eq!((answer.code, answer.out.as_str()), (2, ""), "{args:?}");
@@ -78,82 +76,4 @@ fn texts_that_cannot_be_compared_are_errors() {
         "{}",
         answer.out
     );
-}
-
-#[test]
-fn stacks_are_folded() {
-    let on = ["--on", "net10-windows", "--format", "folded"];
-    let folded = |policies: &str| new(&[&on[..], &["--policy", policies]].concat()).out;
-    let whole = "coreclr.dll!CallDescrWorkerInternal;App.Main;App.Foo;coreclr.dll!JIT_New";
-    assert_eq!(folded("truth"), format!("{whole} 1\n"));
-    assert_eq!(folded("truth,seeded"), format!("{whole} 2\n"));
-    assert_eq!(folded("unseeded"), "[snapshot];[not-unwound] 1\n");
-    let walk = ["show", "clr/win31-async-alloc.walks.jsonl.gz", "--case", "5"];
-    insta::assert_snapshot!("folded_walk", clrsim(&[&walk[..], &on[2..]].concat()).text());
-    let vector = ["show", "win64/vec/gcc_O2.vec.gz", "--case", "7"];
-    insta::assert_snapshot!("folded_vector", clrsim(&[&vector[..], &on[2..]].concat()).text());
-    let record = ["show", "win64/diff/fuzz.bin.gz", "--case", "7"];
-    let answer = clrsim(&[&record[..], &on[2..]].concat());
-    assert!(answer.code == 0 && answer.out.ends_with(" 1\n"), "{answer:?}");
-}
-
-/// Checks a file with sampled profiles against
-/// <https://www.speedscope.app/file-format-schema.json>.
-fn check_speedscope(file: &Value) {
-    let only = |value: &Value, allowed: &[&str], needed: &[&str]| {
-        let object = value.as_object().unwrap();
-        assert!(object.keys().all(|key| allowed.contains(&key.as_str())), "{value}");
-        assert!(needed.iter().all(|key| object.contains_key(*key)), "{value}");
-    };
-    let top = ["$schema", "shared", "profiles", "name", "activeProfileIndex", "exporter"];
-    only(file, &top, &["$schema", "shared", "profiles"]);
-    assert_eq!(file["$schema"], "https://www.speedscope.app/file-format-schema.json");
-    let frames = file["shared"]["frames"].as_array().unwrap();
-    for frame in frames {
-        only(frame, &["name", "file", "line", "col"], &["name"]);
-        assert!(frame["name"].is_string() && frame.get("file").is_none_or(Value::is_string));
-    }
-    let profiles = file["profiles"].as_array().unwrap();
-    assert!((file["activeProfileIndex"].as_u64().unwrap() as usize) < profiles.len());
-    let fields = ["type", "name", "unit", "startValue", "endValue", "samples", "weights"];
-    for profile in profiles {
-        only(profile, &fields, &fields);
-        assert_eq!(profile["type"], "sampled");
-        let units = ["bytes", "microseconds", "milliseconds", "nanoseconds", "none", "seconds"];
-        assert!(units.contains(&profile["unit"].as_str().unwrap()));
-        let (samples, weights) = (&profile["samples"], profile["weights"].as_array().unwrap());
-        assert_eq!(samples.as_array().unwrap().len(), weights.len());
-        let sum: u64 = weights.iter().map(|weight| weight.as_u64().unwrap()).sum();
-        let (start, end) = (&profile["startValue"], &profile["endValue"]);
-        assert_eq!(end.as_u64().unwrap() - start.as_u64().unwrap(), sum);
-        for sample in samples.as_array().unwrap() {
-            let mut indices = sample.as_array().unwrap().iter();
-            assert!(indices.all(|index| (index.as_u64().unwrap() as usize) < frames.len()));
-        }
-    }
-}
-
-#[test]
-fn stacks_are_written_for_speedscope() {
-    let on = ["--on", "net10-windows", "--format", "speedscope"];
-    let answer = new(&[&on[..], &["--policy", "truth,unseeded,seeded"]].concat());
-    check_speedscope(&serde_json::from_str(&answer.out).unwrap());
-    insta::assert_snapshot!("speedscope", answer.text());
-    let walk = ["show", "clr/win31-async-alloc.walks.jsonl.gz", "--case", "5"];
-    for args in [
-        &["compare", SEEDS, "--format", "speedscope"][..],
-        &[&walk[..], &["--format", "speedscope"]].concat(),
-        &["show", "win64/vec/gcc_O2.vec.gz", "--format", "speedscope"],
-    ] {
-        let answer = clrsim(args);
-        assert_eq!(answer.code, 0, "{}", answer.err);
-        let file: Value = serde_json::from_str(&answer.out).unwrap();
-        check_speedscope(&file);
-        assert!(!file["shared"]["frames"].as_array().unwrap().is_empty(), "{args:?}");
-    }
-    // Leaf last: the order of their samples.
-    let file: Value = serde_json::from_str(&answer.out).unwrap();
-    let leaf = file["profiles"][0]["samples"][0].as_array().unwrap().last().unwrap();
-    let leaf = &file["shared"]["frames"][leaf.as_u64().unwrap() as usize];
-    assert_eq!((&leaf["name"], &leaf["file"]), (&"JIT_New".into(), &"coreclr.dll".into()));
 }

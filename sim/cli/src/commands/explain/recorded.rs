@@ -3,7 +3,6 @@
 use crate::input::Source;
 use crate::render::console::HEAD;
 use crate::render::error::CliError;
-use crate::render::export::{Exported, Frame};
 use crate::render::wrap::write_wrapped;
 use crate::report::recording;
 use anstyle::Style;
@@ -88,25 +87,6 @@ pub(crate) fn pick<'r>(
 }
 
 impl ReplayedWalk<'_> {
-    /// Returns the reported frames for export.
-    pub(crate) fn exported(&self) -> Exported {
-        let frame = |event: &Event| match event {
-            Event::ReportedManaged { function, .. } => {
-                Some(Frame::new(&self.names.function(*function)?))
-            }
-            Event::ReportedMarker { ip, .. } => Some(match self.names.place(*ip) {
-                NamedAddress::Native(place) => match place.split_once(" of ") {
-                    Some((label, module)) => Frame::new(&format!("{module}!{label}")),
-                    None => Frame::new(&place),
-                },
-                place => Frame::new(&place.to_string()),
-            }),
-            _ => None,
-        };
-        let name = format!("walk {}", self.walk.n);
-        Exported { name, frames: self.events.iter().filter_map(frame).collect() }
-    }
-
     /// Returns the story of the call.
     pub(crate) fn story(&self) -> Vec<StoryLine> {
         let teller = StoryWriter {

@@ -13,7 +13,6 @@ use crate::render::code::{self, Code, Line};
 use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
 use crate::render::differences::{self, Differing};
 use crate::render::error::CliError;
-use crate::render::export::{self, Exported};
 use crate::render::unwind_data;
 use crate::report::vector;
 use clr_recording::vectors::UnwindAnswer;
@@ -39,10 +38,7 @@ pub(crate) fn show(args: &ShowArgs, console: &mut Console<'_>) -> Result<u8, Cli
     if source.is_recording() {
         let n = args.case.map(u32::try_from).transpose();
         let n = n.map_err(|_| source.error("numbers of walks have at most 32 bits"))?;
-        with_walk(&source, n, |replayed| match args.format {
-            Some(format) => format.write(&source.name, &[replayed.exported()], console.out),
-            None => Ok(recorded::draw(replayed, console.out)?),
-        })?;
+        with_walk(&source, n, |replayed| Ok(recorded::draw(replayed, console.out)?))?;
         return Ok(PASSED);
     }
     if source.is_program() {
@@ -111,9 +107,6 @@ impl Drawing<'_> {
         let memory = Segments::new(vector.segments()).map_err(|error| self.source.error(error))?;
         let truths = frames::truths(vector);
         let frames = self.walk(&vector.registers, &memory, truths.len());
-        if let Some(format) = self.args.format {
-            return format.write(&self.source.name, &[self.exported(&frames)], out);
-        }
         self.header(vector.registers.rip, out)?;
         field(out, "kind", kind(vector.kind))?;
         field(out, "flags", flags(vector))?;
@@ -137,9 +130,6 @@ impl Drawing<'_> {
     ) -> Result<(), CliError> {
         let before = &record.registers;
         let frames = self.walk(before, memory, 1);
-        if let Some(format) = self.args.format {
-            return format.write(&self.source.name, &[self.exported(&frames)], out);
-        }
         let coreclr = frames::answer(&record.coreclr, before);
         self.header(before.rip, out)?;
         field(out, "kind", fuzz_kind(record.kind))?;
@@ -157,16 +147,6 @@ impl Drawing<'_> {
         heading(out, "Answers of others")?;
         other("wine", &record.wine, &frames, out)?;
         Ok(other("CoreCLR", &record.coreclr, &frames, out)?)
-    }
-
-    /// Returns the frames for export.
-    fn exported(&self, frames: &[UnwoundFrame]) -> Exported {
-        let frame = |frame: &UnwoundFrame| {
-            let label = format!("{}!{}", self.code.image, self.code.name(frame.registers.rip));
-            export::Frame::new(&label)
-        };
-        let name = format!("case {}", self.case);
-        Exported { name, frames: frames.iter().map(frame).collect() }
     }
 
     fn walk(

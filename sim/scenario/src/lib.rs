@@ -24,7 +24,6 @@
 //!
 #![doc = include_str!("grammar.md")]
 
-mod as_text;
 mod bless;
 mod codec;
 mod document;
@@ -49,7 +48,6 @@ mod parse;
 mod problem;
 mod problem_code;
 mod program_stop;
-mod reference_check;
 mod run_bare;
 mod run_on_runtime;
 mod shrink;
@@ -63,7 +61,6 @@ mod to_world;
 mod upgrade;
 mod walk;
 
-pub use as_text::{AsText, HasText};
 pub use bless::{Results, bless};
 pub use error::{LineColumn, Problem, ScenarioError, Span};
 pub use expect::{Expectation, ExpectedFrame, UnwindErrorKind, WalkEnd};
@@ -88,7 +85,6 @@ pub use mixed::{
 pub use mutate::Parent;
 pub use named::NamedError;
 pub use problem::{ProblemKind, SyntaxError};
-pub use reference_check::ReferencePrediction;
 pub use run_bare::{INSTRUCTION_LIMIT, NotReached, RunError, StopReport, StopResult, WalkReport};
 pub use run_on_runtime::{RunOnError, ThreadAtStop};
 pub use shrink::ScenarioStep;

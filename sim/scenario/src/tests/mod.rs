@@ -1,6 +1,5 @@
 //! Tests of the text format.
 
-mod as_text;
 mod bless;
 mod errors;
 mod explained;
@@ -23,9 +22,9 @@ mod walk;
 
 use crate::keywords::{Keyword, REGISTERS, SAVED, SLOTS};
 use crate::{
-    AsText, ContextRules, Expectation, ExpectedFrame, FoundEnd, FoundFrameReport, FoundWalk,
-    HasText, LineColumn, MixedClaim, MixedDifference, MixedReport, NotReached, Parent, PlacedStack,
-    ProblemKind, ProfilerMethod, Results, RunOnError, Scenario, ScenarioError, ScenarioThread,
+    ContextRules, Expectation, ExpectedFrame, FoundEnd, FoundFrameReport, FoundWalk, LineColumn,
+    MixedClaim, MixedDifference, MixedReport, NotReached, Parent, PlacedStack, ProblemKind,
+    ProfilerMethod, Results, RunOnError, Scenario, ScenarioError, ScenarioThread,
     ShadowStackDifference, SnapshotDifference, SnapshotReport, SnapshotResult, SourceMap, Stop,
     StopAt, StopReport, StopResult, SyntaxError, UnwindDifference, WalkEnd, WalkReport,
     format_text, upgrade_text,

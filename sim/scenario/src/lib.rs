@@ -72,8 +72,8 @@ pub use hand_stack::{
 };
 pub use histories::{
     Action, ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, Explored, Exploring,
-    HistoryDifference, ProfilerMethod, ProfilerScript, ScriptSeed, ScriptStep, ScriptThread,
-    TextDigest, TextDigestError, ThreadName, WaitKind,
+    HistoryDifference, ProfilerMethod, ProfilerScript, ScriptSeed, ScriptThread, TextDigest,
+    TextDigestError, ThreadName, WaitKind,
 };
 pub use keywords::Keyword;
 pub use layout::{comment_count, format_text};

@@ -11,7 +11,6 @@ mod shrink;
 pub use calls::ProfilerMethod;
 pub use digest::{TextDigest, TextDigestError};
 pub use explore::{Explored, Exploring, HistoryDifference};
-pub use shrink::ScriptStep;
 
 use super::snapshot::Provenance;
 use clr_explore::{Budget, Hazard, Limits, LockName, ProfilerRule, ScheduleString, Strategy};

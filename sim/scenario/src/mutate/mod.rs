@@ -5,11 +5,11 @@
 //! and names are defined. Most such texts are scenarios, and a mutant always is.
 
 mod names;
-mod tree;
+pub(crate) mod tree;
 mod value;
 
 use super::Scenario;
-use crate::grammar::{Args, Kind, MAX_BLOCKS};
+use crate::grammar::{Args, Kind, Level, MAX_BLOCKS};
 use crate::parse;
 use clr_generate::Choices;
 use tree::{Block, Node};
@@ -37,7 +37,7 @@ impl Parent {
     pub fn of_text(text: &str) -> Option<Self> {
         let nodes = parse::read(text).ok()?;
         let scenario = Scenario::of_nodes(&nodes).ok()?;
-        Some(Self { scenario, nodes: Block::of_text(&nodes)? })
+        Some(Self { scenario, nodes: Block::of(&nodes, Level::Text)? })
     }
 
     /// Returns the scenario. The text that it prints can differ from the one that was read.
@@ -143,7 +143,7 @@ fn change<C: Choices>(text: &mut Block, pool: &Pool, choices: &mut C) -> Option<
             let other = choices.below(block.nodes.len() as u32) as usize;
             block.nodes.swap(index, other);
         }
-        4 => unwrap(block, index)?,
+        4 => block.unwrap(index)?,
         5 | 6 if room > 0 => {
             let node = block.nodes.get_mut(index)?;
             let inner = node.rule.block.filter(|_| choices.chance(1, 2));
@@ -158,17 +158,6 @@ fn change<C: Choices>(text: &mut Block, pool: &Pool, choices: &mut C) -> Option<
         7 | 8 => property(block.nodes.get_mut(index)?, pool, choices)?,
         _ => value(block.nodes.get_mut(index)?, pool, choices)?,
     }
-    Some(())
-}
-
-/// Replaces a node by those of its block, if they may stand there.
-fn unwrap(block: &mut Block, index: usize) -> Option<()> {
-    let inner = block.nodes.get(index)?.block.as_ref()?;
-    if inner.level != block.level {
-        return None;
-    }
-    let inner = inner.nodes.clone();
-    block.nodes.splice(index..=index, inner);
     Some(())
 }
 

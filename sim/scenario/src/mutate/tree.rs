@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 /// A value of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Text(String),
     Number(i128),
     Flag(bool),
@@ -15,18 +15,18 @@ pub(super) enum Value {
 
 /// A node, with its values in the order of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Node {
-    pub(super) rule: &'static NodeRule,
-    pub(super) args: Vec<Value>,
-    pub(super) properties: Vec<(&'static str, Value)>,
-    pub(super) block: Option<Block>,
+pub(crate) struct Node {
+    pub(crate) rule: &'static NodeRule,
+    pub(crate) args: Vec<Value>,
+    pub(crate) properties: Vec<(&'static str, Value)>,
+    pub(crate) block: Option<Block>,
 }
 
 /// The nodes of a block, all of one level.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Block {
-    pub(super) level: Level,
-    pub(super) nodes: Vec<Node>,
+pub(crate) struct Block {
+    pub(crate) level: Level,
+    pub(crate) nodes: Vec<Node>,
 }
 
 impl Value {
@@ -77,7 +77,7 @@ impl Node {
     }
 
     /// Calls `change` with each value and its kind.
-    pub(super) fn each_value(&mut self, change: &mut dyn FnMut(Kind, &mut Value)) {
+    pub(crate) fn each_value(&mut self, change: &mut dyn FnMut(Kind, &mut Value)) {
         for (index, value) in self.args.iter_mut().enumerate() {
             if let Some(kind) = self.rule.kind_of_arg(index) {
                 change(kind, value);
@@ -109,42 +109,47 @@ impl Node {
             block: self.block.as_ref().map(Block::written),
         }
     }
-
-    /// Returns the number of nodes, including those in blocks.
-    fn count(&self) -> usize {
-        1 + self.block.as_ref().map_or(0, Block::count)
-    }
 }
 
 impl Block {
-    /// Converts the nodes of a text that is a scenario.
-    pub(super) fn of_text(nodes: &[document::Node<'_>]) -> Option<Self> {
-        Self::of(nodes, Level::Text)
-    }
-
-    fn of(nodes: &[document::Node<'_>], level: Level) -> Option<Self> {
+    /// Converts the nodes of a level. Those of a scenario's text are all known.
+    pub(crate) fn of(nodes: &[document::Node<'_>], level: Level) -> Option<Self> {
         let nodes = nodes.iter().map(|node| Node::of(node, level)).collect::<Option<_>>()?;
         Some(Self { level, nodes })
     }
 
+    /// Returns the block and those in it, in the order in which [`place`](Self::place) numbers their nodes.
+    pub(crate) fn blocks(&self) -> Vec<&Self> {
+        let inner = self.nodes.iter().filter_map(|node| node.block.as_ref());
+        core::iter::once(self).chain(inner.flat_map(Self::blocks)).collect()
+    }
+
     /// Returns the number of nodes, including those in blocks.
-    pub(super) fn count(&self) -> usize {
-        self.nodes.iter().map(Node::count).sum()
+    pub(crate) fn count(&self) -> usize {
+        self.blocks().iter().map(|block| block.nodes.len()).sum()
+    }
+
+    /// Replaces a node by those of its block, if they may stand there.
+    pub(crate) fn unwrap(&mut self, index: usize) -> Option<()> {
+        let inner = self.nodes.get(index)?.block.as_ref()?;
+        let inner = (inner.level == self.level).then(|| inner.nodes.clone())?;
+        self.nodes.splice(index..=index, inner);
+        Some(())
     }
 
     /// Returns the number of blocks that contain each other.
-    pub(super) fn depth(&self) -> usize {
+    pub(crate) fn depth(&self) -> usize {
         let inner = self.nodes.iter().filter_map(|node| node.block.as_ref());
         inner.map(|block| 1 + block.depth()).max().unwrap_or(0)
     }
 
     /// Returns the nodes as they are read from a text, but without places there.
-    pub(super) fn written(&self) -> Vec<document::Node<'_>> {
+    pub(crate) fn written(&self) -> Vec<document::Node<'_>> {
         self.nodes.iter().map(Node::written).collect()
     }
 
     /// Returns the block of a node and its index there, by its number among all nodes.
-    pub(super) fn place(&mut self, number: &mut usize) -> Option<(&mut Self, usize)> {
+    pub(crate) fn place(&mut self, number: &mut usize) -> Option<(&mut Self, usize)> {
         if *number < self.nodes.len() {
             return Some((self, *number));
         }
@@ -153,13 +158,12 @@ impl Block {
     }
 
     /// Returns the number of blocks of a level.
-    pub(super) fn count_of(&self, level: Level) -> usize {
-        let inner = self.nodes.iter().filter_map(|node| node.block.as_ref());
-        usize::from(self.level == level) + inner.map(|block| block.count_of(level)).sum::<usize>()
+    pub(crate) fn count_of(&self, level: Level) -> usize {
+        self.blocks().iter().filter(|block| block.level == level).count()
     }
 
     /// Returns a block of a level by its number among those.
-    pub(super) fn of_level(&mut self, level: Level, number: &mut usize) -> Option<&mut Self> {
+    pub(crate) fn of_level(&mut self, level: Level, number: &mut usize) -> Option<&mut Self> {
         if self.level == level {
             if *number == 0 {
                 return Some(self);
@@ -171,7 +175,7 @@ impl Block {
     }
 
     /// Calls `change` with each value and its kind.
-    pub(super) fn each_value(&mut self, change: &mut dyn FnMut(Kind, &mut Value)) {
+    pub(crate) fn each_value(&mut self, change: &mut dyn FnMut(Kind, &mut Value)) {
         for node in &mut self.nodes {
             node.each_value(change);
         }

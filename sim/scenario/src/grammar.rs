@@ -1,5 +1,5 @@
 //! The grammar: the nodes of each level with their arguments and properties, as the codecs list
-//! them ([`crate::codec`]). The reader, the mutator and the tools take all names from here.
+//! them (`codec`). The reader, the mutator and the tools take all names from here.
 
 use crate::codec;
 use crate::suggest::list;
@@ -105,6 +105,14 @@ pub enum Kind {
     Schedule,
 }
 
+impl Kind {
+    /// Returns true if the value is a number or else a text.
+    #[must_use]
+    pub const fn is_text_or_number(self) -> bool {
+        matches!(self, Self::Address | Self::Target | Self::HResult | Self::Outcome | Self::Flags)
+    }
+}
+
 /// Returns the names of all generations and sets.
 pub(super) fn all_generations() -> Vec<&'static str> {
     Generations::all_words().collect()
@@ -138,23 +146,29 @@ pub(super) enum Args {
 
 /// A property of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct PropertyRule {
-    pub(super) name: &'static str,
-    pub(super) kind: Kind,
+#[non_exhaustive]
+pub struct PropertyRule {
+    /// Name of the property.
+    pub name: &'static str,
+    /// Kind of its value.
+    pub kind: Kind,
     /// The property must be present.
-    pub(super) required: bool,
+    pub required: bool,
 }
 
 /// A node of the grammar.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct NodeRule {
-    pub(super) name: &'static str,
+#[non_exhaustive]
+pub struct NodeRule {
+    /// Name of the node.
+    pub name: &'static str,
     pub(super) args: Args,
-    pub(super) properties: Vec<PropertyRule>,
+    /// Properties.
+    pub properties: Vec<PropertyRule>,
     /// Level of the nodes in the node's block; `None` if the node has no block.
-    pub(super) block: Option<Level>,
+    pub block: Option<Level>,
     /// The node appears at most once in a block.
-    pub(super) once: bool,
+    pub once: bool,
     /// Index of the blank value whose codec has the node, if it is one of a list of items.
     pub(super) item: Option<usize>,
 }
@@ -165,16 +179,18 @@ macro_rules! levels {
     ($($level:ident $name:literal $place:literal,)+) => {
         /// The places where nodes appear: outside all blocks, or in a kind of block.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub(super) enum Level {
+        #[non_exhaustive]
+        pub enum Level {
             $(#[doc = concat!("Nodes ", $place, ".")] $level,)+
         }
 
         impl Level {
             /// All levels, outermost first.
-            pub(super) const ALL: [Self; [$($name),+].len()] = [$(Self::$level),+];
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$level),+];
 
             /// Returns the name of the level for tools.
-            pub(super) const fn name(self) -> &'static str {
+            #[must_use]
+            pub const fn name(self) -> &'static str {
                 match self { $(Self::$level => $name,)+ }
             }
 
@@ -211,7 +227,7 @@ levels! {
 impl Level {
     /// Returns the nodes that are allowed on the level.
     #[must_use]
-    pub(super) fn nodes(self) -> &'static [NodeRule] {
+    pub fn nodes(self) -> &'static [NodeRule] {
         codec::nodes_of(self)
     }
 
@@ -223,7 +239,8 @@ impl Level {
 
 impl NodeRule {
     /// Returns the smallest and the largest number of arguments.
-    pub(super) const fn arity(&self) -> (usize, usize) {
+    #[must_use]
+    pub const fn arity(&self) -> (usize, usize) {
         match self.args {
             Args::None => (0, 0),
             Args::One(_) => (1, 1),
@@ -233,9 +250,11 @@ impl NodeRule {
         }
     }
 
-    /// Returns the kind of an argument by its index.
-    pub(super) const fn kind_of_arg(&self, index: usize) -> Option<Kind> {
+    /// Returns the kind of an argument by its index, if the node may have so many.
+    #[must_use]
+    pub const fn kind_of_arg(&self, index: usize) -> Option<Kind> {
         match self.args {
+            _ if index >= self.arity().1 => None,
             Args::None => None,
             Args::Named(..) if index == 0 => Some(Kind::Name),
             Args::One(kind) | Args::Optional(kind) | Args::Many(kind, _) | Args::Named(kind, _) => {

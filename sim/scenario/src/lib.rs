@@ -33,7 +33,6 @@ mod explained;
 mod from_synthetic;
 mod from_world;
 mod grammar;
-mod grammar_nodes;
 mod hand_stack;
 mod hand_stack_run;
 mod hint;
@@ -66,7 +65,7 @@ pub use error::{LineColumn, Problem, ScenarioError, Span};
 pub use expect::{Expectation, ExpectedFrame, UnwindErrorKind, WalkEnd};
 pub use explained::{EachSnapshot, ExplainedSnapshot};
 pub use from_world::stop as world_stop;
-pub use grammar_nodes::{GrammarNode, GrammarProperty, ValueForm};
+pub use grammar::{Kind, Level, NodeRule, PropertyRule};
 pub use hand_stack::{
     PlacedItem, PlacedStack, PlacedThread, StackNode, SuspensionState, ThreadMode,
 };

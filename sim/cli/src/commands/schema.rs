@@ -5,7 +5,7 @@ use crate::args::{SchemaArgs, SchemaOf};
 use crate::render::console::Console;
 use crate::render::error::CliError;
 use crate::render::json::SCHEMA;
-use clr_scenario::{GrammarNode, Scenario, ValueForm};
+use clr_scenario::{Kind, Level, NodeRule};
 use serde_json::{Map, Value, json};
 use std::io;
 
@@ -77,14 +77,9 @@ fn output() -> Value {
 /// Returns the schema of a text as a list of nodes: objects with a name, arguments, properties and
 /// children.
 fn text() -> Value {
-    let grammar = Scenario::grammar();
-    let mut places = Map::new();
-    for node in &grammar {
-        let nodes = places.entry(node.place).or_insert_with(|| json!({ "anyOf": [] }));
-        if let Some(any) = nodes["anyOf"].as_array_mut() {
-            any.push(of_node(node));
-        }
-    }
+    let nodes = |level: Level| level.nodes().iter().map(of_node).collect::<Vec<_>>();
+    let place = |level: Level| (level.name().to_owned(), json!({ "anyOf": nodes(level) }));
+    let places: Map<_, _> = Level::ALL.map(place).into_iter().collect();
     json!({
         "$schema": DRAFT,
         "title": "The nodes of a clr-sim text",
@@ -95,12 +90,13 @@ fn text() -> Value {
 }
 
 /// Returns the schema of a node.
-fn of_node(node: &GrammarNode) -> Value {
-    let form = |value: &Option<ValueForm>| value.as_ref().map_or(Value::Bool(false), of_value);
+fn of_node(node: &NodeRule) -> Value {
+    let arg = |index| node.kind_of_arg(index).map_or(Value::Bool(false), of_value);
+    let (least, most) = node.arity();
     let properties: Map<_, _> = node
         .properties
         .iter()
-        .map(|property| (property.name.to_owned(), of_value(&property.form)))
+        .map(|property| (property.name.to_owned(), of_value(property.kind)))
         .collect();
     let required: Vec<_> = node
         .properties
@@ -110,20 +106,19 @@ fn of_node(node: &GrammarNode) -> Value {
         .collect();
     let arguments = json!({
         "type": "array",
-        "prefixItems": [form(&node.first)],
-        "items": form(&node.rest),
-        "minItems": node.least,
-        "maxItems": node.most,
+        "prefixItems": [arg(0)],
+        "items": arg(1),
+        "minItems": least,
+        "maxItems": most,
     });
     let children = match node.block {
         Some(place) => json!({
             "type": "array",
-            "items": { "$ref": format!("#/$defs/{place}") },
+            "items": { "$ref": format!("#/$defs/{}", place.name()) },
         }),
         None => json!({ "type": "array", "maxItems": 0 }),
     };
-    let parts =
-        [("name", true), ("arguments", node.least > 0), ("properties", !required.is_empty())];
+    let parts = [("name", true), ("arguments", least > 0), ("properties", !required.is_empty())];
     let parts: Vec<_> =
         parts.into_iter().filter(|(_, needed)| *needed).map(|(part, _)| part).collect();
     json!({
@@ -145,15 +140,15 @@ fn of_node(node: &GrammarNode) -> Value {
 }
 
 /// Returns the schema of a value.
-fn of_value(form: &ValueForm) -> Value {
-    match form {
-        ValueForm::Number(least, most) => {
+fn of_value(kind: Kind) -> Value {
+    match kind {
+        Kind::Number(least, most, _) => {
             json!({ "type": "integer", "minimum": least, "maximum": most })
         }
-        ValueForm::Flag => json!({ "type": "boolean" }),
-        ValueForm::Word(words) => json!({ "enum": words }),
-        ValueForm::TextOrNumber => json!({ "type": ["string", "integer"] }),
-        ValueForm::TextOrFlag => json!({ "type": ["string", "boolean"] }),
+        Kind::Flag => json!({ "type": "boolean" }),
+        Kind::Word(words) => json!({ "enum": words }),
+        kind if kind.is_text_or_number() => json!({ "type": ["string", "integer"] }),
+        Kind::Stale => json!({ "type": ["string", "boolean"] }),
         _ => json!({ "type": "string" }),
     }
 }

@@ -87,7 +87,7 @@ impl<'t> Reader<'t> {
                 self.property(&mut fields, rule, name, entry);
                 continue;
             }
-            match rule.kind_of_arg(count).filter(|_| count < limit) {
+            match rule.kind_of_arg(count) {
                 Some(kind) => fields.args.extend(self.value(kind, &entry.value, entry.span)),
                 None => {
                     self.report(entry.span, ProblemKind::ExtraArgument { node: rule.name, limit });

@@ -2,34 +2,26 @@
 
 use super::document::Document;
 use super::scan::Around;
-use clr_scenario::{GrammarNode, Scenario, ValueForm};
+use clr_scenario::{Kind, Level, NodeRule};
 use lsp_types::{CompletionItem, CompletionItemKind, Position};
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
-
-/// The nodes of the grammar.
-static GRAMMAR: LazyLock<Vec<GrammarNode>> = LazyLock::new(Scenario::grammar);
 
 /// Nodes whose first argument is a name that others can be given.
 const DEFINING: [&str; 4] = ["function", "thread", "lock", "event"];
 
-/// Returns the nodes that may be in a place, by the names of the blocks around it. `None` if a name is unknown.
-pub(super) fn nodes_in(
-    blocks: &[&str],
-) -> Option<impl Iterator<Item = &'static GrammarNode> + use<>> {
-    let mut place = GRAMMAR.first()?.place;
-    for name in blocks {
-        let node = GRAMMAR.iter().find(|node| node.place == place && node.name == *name)?;
-        place = node.block?;
-    }
-    Some(GRAMMAR.iter().filter(move |node| node.place == place))
+/// Returns the level of a place, by the names of the blocks around it. `None` if a name is unknown.
+pub(super) fn level(blocks: &[&str]) -> Option<Level> {
+    blocks.iter().try_fold(Level::Text, |level, name| {
+        level.nodes().iter().find(|node| node.name == *name)?.block
+    })
 }
 
 /// Returns what may be written at a position.
 pub(super) fn completions(document: &Document, position: Position) -> Vec<CompletionItem> {
     let around = document.around(position);
     let Around { blocks, words, begun, in_comment } = &around;
-    let Some(mut nodes) = nodes_in(blocks).filter(|_| !in_comment) else { return Vec::new() };
+    let Some(level) = level(blocks).filter(|_| !in_comment) else { return Vec::new() };
+    let mut nodes = level.nodes().iter();
     let Some((name, given)) = words.split_first() else {
         return nodes
             .map(|node| item(node.name, CompletionItemKind::KEYWORD, describe(node)))
@@ -37,18 +29,18 @@ pub(super) fn completions(document: &Document, position: Position) -> Vec<Comple
     };
     let Some(node) = nodes.find(|node| node.name == *name) else { return Vec::new() };
     if let Some((property, _)) = begun.split_once('=') {
-        let form = node.properties.iter().find(|it| it.name == property).map(|it| &it.form);
-        return form.map(|form| values(form, document)).unwrap_or_default();
+        let kind = node.properties.iter().find(|it| it.name == property).map(|it| it.kind);
+        return kind.map(|kind| values(kind, document)).unwrap_or_default();
     }
     let arguments = given.iter().filter(|word| !word.contains('=')).count();
-    let form = if arguments == 0 { node.first.as_ref() } else { node.rest.as_ref() };
-    let mut items = form.map(|form| values(form, document)).unwrap_or_default();
+    let kind = node.kind_of_arg(arguments.min(1));
+    let mut items = kind.map(|kind| values(kind, document)).unwrap_or_default();
     let is_given = |name: &str| {
         given.iter().any(|word| word.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')))
     };
     let left = node.properties.iter().filter(|property| !is_given(property.name));
     items.extend(left.map(|property| {
-        let words = words_of(&property.form);
+        let words = words_of(property.kind);
         CompletionItem {
             insert_text: Some(format!("{}=", property.name)),
             ..item(property.name, CompletionItemKind::PROPERTY, words)
@@ -57,17 +49,17 @@ pub(super) fn completions(document: &Document, position: Position) -> Vec<Comple
     items
 }
 
-/// Returns the values of a form: its words, or names in the text.
-fn values(form: &ValueForm, document: &Document) -> Vec<CompletionItem> {
+/// Returns the values of a kind: its words, or names in the text.
+fn values(kind: Kind, document: &Document) -> Vec<CompletionItem> {
     let word = |word: &str| item(word, CompletionItemKind::VALUE, String::new());
-    match form {
-        ValueForm::Word(words) => words.iter().map(|it| word(it)).collect(),
-        ValueForm::Flag => ["#true", "#false"].map(word).into(),
-        ValueForm::Text | ValueForm::TextOrNumber | ValueForm::TextOrFlag => names(&document.text)
+    match kind {
+        Kind::Word(words) => words.iter().map(|it| word(it)).collect(),
+        Kind::Flag => ["#true", "#false"].map(word).into(),
+        Kind::Number(..) => Vec::new(),
+        _ => names(&document.text)
             .into_iter()
             .map(|name| item(name, CompletionItemKind::REFERENCE, String::new()))
             .collect(),
-        _ => Vec::new(),
     }
 }
 
@@ -95,23 +87,23 @@ fn item(label: &str, kind: CompletionItemKind, detail: String) -> CompletionItem
     }
 }
 
-/// Returns the form of a value in words.
-fn words_of(form: &ValueForm) -> String {
-    match form {
-        ValueForm::Number(least, most) => format!("{least} to {most}"),
-        ValueForm::Flag => "#true or #false".to_owned(),
-        ValueForm::Word(words) => words.join(", "),
-        ValueForm::TextOrNumber => "text or number".to_owned(),
-        ValueForm::TextOrFlag => "text, #true or #false".to_owned(),
+/// Returns the kind of a value in words.
+fn words_of(kind: Kind) -> String {
+    match kind {
+        Kind::Number(least, most, _) => format!("{least} to {most}"),
+        Kind::Flag => "#true or #false".to_owned(),
+        Kind::Word(words) => words.join(", "),
+        kind if kind.is_text_or_number() => "text or number".to_owned(),
+        Kind::Stale => "text, #true or #false".to_owned(),
         _ => "text".to_owned(),
     }
 }
 
 /// Describes a node in a line: arguments, properties, block.
-pub(super) fn describe(node: &GrammarNode) -> String {
+pub(super) fn describe(node: &NodeRule) -> String {
     let mut parts = Vec::new();
-    if let Some(first) = &node.first {
-        let count = match (node.least, node.most) {
+    if let Some(first) = node.kind_of_arg(0) {
+        let count = match node.arity() {
             (1, 1) => String::new(),
             (least, most) => format!(" ({least} to {most} arguments)"),
         };
@@ -123,7 +115,7 @@ pub(super) fn describe(node: &GrammarNode) -> String {
     });
     parts.extend(properties);
     if let Some(block) = node.block {
-        parts.push(format!("{{ {block} }}"));
+        parts.push(format!("{{ {} }}", block.name()));
     }
     parts.join(" ")
 }

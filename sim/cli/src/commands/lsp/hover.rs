@@ -1,6 +1,6 @@
 //! Hover: the rule behind an id, or the form of a node.
 
-use super::complete::{describe, nodes_in};
+use super::complete::{describe, level};
 use super::document::Document;
 use clr_sim::book::references::find;
 use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind, Position};
@@ -28,7 +28,8 @@ fn node(document: &Document, position: Position, word: &str) -> Option<String> {
     if around.in_comment {
         return None;
     }
-    let node = nodes_in(&around.blocks)?.find(|node| node.name == word)?;
+    let level = level(&around.blocks)?;
+    let node = level.nodes().iter().find(|node| node.name == word)?;
     let once = if node.once { ", at most once" } else { "" };
-    Some(format!("**{}** in {}{once}\n\n`{}`", node.name, node.place, describe(node)))
+    Some(format!("**{}** in {}{once}\n\n`{}`", node.name, level.name(), describe(node)))
 }

@@ -1,7 +1,8 @@
 //! Execution of single steps towards a smaller program.
 
 use super::measure::{self, Measure};
-use super::steps::{Part, Step};
+use super::shrink::Shrink;
+use super::steps::{self, Part, Step};
 use super::{clauses, repair};
 use clr_codegen::{
     Allocation, CallForm, CallingConvention, ColdForm, EntryForm, EpilogueCfi, Exit, FrameSet,
@@ -10,52 +11,60 @@ use clr_codegen::{
 };
 use clr_walker::registers::Gpr;
 
-/// Returns the program after a step, repaired; `None` if it is not valid or not smaller.
-pub(super) fn take(program: &Program, step: Step) -> Option<Program> {
-    let mut smaller = program.clone();
-    match step {
-        Step::DropFunctions { first, count } => drop_functions(&mut smaller, first, count),
-        Step::Bypass { function } => bypass(&mut smaller, function)?,
-        Step::DropInterrupts { first, count } => {
-            let first = first as usize;
-            smaller.interrupts.drain(first..first + count as usize);
-        }
-        Step::DropStatements { function, first, count } => {
-            at_statement(&mut smaller, function, first, |list, index| {
-                list.drain(index..index + count as usize);
-            });
-        }
-        Step::Unwrap { function, statement, body } => {
-            at_statement(&mut smaller, function, statement, |list, index| {
-                let body = list[index].bodies_mut().nth(body as usize);
-                let body = body.map(std::mem::take).unwrap_or_default();
-                list.splice(index..=index, body);
-            });
-        }
-        Step::Shape { function, part } => plainer_shape(smaller.function(function)?, part),
-        Step::Plainer { function, statement, way } => {
-            at_statement(&mut smaller, function, statement, |list, index| {
-                plainer(&mut list[index], way);
-            });
-        }
-        Step::End { function, plain } => {
-            let end = &mut smaller.function(function)?.end;
-            *end = Some(end.filter(|_| !plain).map_or(RETURN, plainer_exit));
-        }
-        Step::Kind { function, to } => smaller.function(function)?.kind = to,
-        Step::Convention => smaller.convention = CallingConvention::WindowsX64,
-        Step::SignalStack { least } => {
-            let least = if least { repair::least_signal_stack(&smaller) } else { None };
-            smaller.signal_stack = least.unwrap_or(0);
-        }
-        Step::Earlier { interrupt, half } => {
-            let after = &mut smaller.interrupts.get_mut(interrupt as usize)?.after;
-            *after = if half { *after / 2 } else { 0 };
-        }
+/// Each step leads to a repaired program with a smaller [`Measure`].
+impl Shrink for Program {
+    type Step = Step;
+
+    fn steps(&self) -> Vec<Step> {
+        steps::steps(self)
     }
-    repair::program(&mut smaller);
-    let takes = Measure::of(&smaller) < Measure::of(program) && smaller.check().is_ok();
-    takes.then_some(smaller)
+
+    fn take(&self, step: Step) -> Option<Self> {
+        let mut smaller = self.clone();
+        match step {
+            Step::DropFunctions { first, count } => drop_functions(&mut smaller, first, count),
+            Step::Bypass { function } => bypass(&mut smaller, function)?,
+            Step::DropInterrupts { first, count } => {
+                let first = first as usize;
+                smaller.interrupts.drain(first..first + count as usize);
+            }
+            Step::DropStatements { function, first, count } => {
+                at_statement(&mut smaller, function, first, |list, index| {
+                    list.drain(index..index + count as usize);
+                });
+            }
+            Step::Unwrap { function, statement, body } => {
+                at_statement(&mut smaller, function, statement, |list, index| {
+                    let body = list[index].bodies_mut().nth(body as usize);
+                    let body = body.map(std::mem::take).unwrap_or_default();
+                    list.splice(index..=index, body);
+                });
+            }
+            Step::Shape { function, part } => plainer_shape(smaller.function(function)?, part),
+            Step::Plainer { function, statement, way } => {
+                at_statement(&mut smaller, function, statement, |list, index| {
+                    plainer(&mut list[index], way);
+                });
+            }
+            Step::End { function, plain } => {
+                let end = &mut smaller.function(function)?.end;
+                *end = Some(end.filter(|_| !plain).map_or(RETURN, plainer_exit));
+            }
+            Step::Kind { function, to } => smaller.function(function)?.kind = to,
+            Step::Convention => smaller.convention = CallingConvention::WindowsX64,
+            Step::SignalStack { least } => {
+                let least = if least { repair::least_signal_stack(&smaller) } else { None };
+                smaller.signal_stack = least.unwrap_or(0);
+            }
+            Step::Earlier { interrupt, half } => {
+                let after = &mut smaller.interrupts.get_mut(interrupt as usize)?.after;
+                *after = if half { *after / 2 } else { 0 };
+            }
+        }
+        repair::program(&mut smaller);
+        let takes = Measure::of(&smaller) < Measure::of(self) && smaller.check().is_ok();
+        takes.then_some(smaller)
+    }
 }
 
 const RETURN: Exit = Exit::Return(ReturnForm::Ret);

@@ -41,9 +41,7 @@ pub mod synthetic;
 pub mod world;
 
 #[cfg(feature = "proptest")]
-pub use self::proptest::{
-    ProgramTree, Programs, SyntheticCalls, Tree, WorldCases, programs, synthetic_calls, world_cases,
-};
+pub use self::proptest::{Generated, Tree, programs, synthetic_calls, world_cases};
 #[cfg(feature = "arbitrary")]
 pub use arbitrary::SmallProgram;
 pub use choices::{Choices, Seeded};
@@ -51,9 +49,7 @@ pub use fewer::minimize_list;
 pub use generate::program;
 pub use measure::Measure;
 pub use repaired::{repaired_program, repaired_world};
-pub use shrink::{
-    MAX_TRIALS, ProgramStep, Shrink, StageStep, WorldCaseStep, WorldProgramStep, minimize, shrunk,
-};
+pub use shrink::{MAX_TRIALS, Shrink, minimize, shrunk};
 pub use size::Size;
 pub use synthetic::{SyntheticCall, SyntheticSeed, synthetic_call};
 pub use world::{WorldCase, WorldProgram, world_call, world_case, world_program};

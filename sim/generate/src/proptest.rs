@@ -15,66 +15,39 @@ use std::fmt;
 /// Returns a strategy for programs of a size. They shrink on the program itself: see
 /// [`shrunk`](super::shrunk).
 #[must_use]
-pub const fn programs(size: Size) -> Programs {
-    Programs { size }
-}
-
-/// The strategy of [`programs`].
-#[derive(Clone, Copy, Debug)]
-pub struct Programs {
-    size: Size,
-}
-
-impl Strategy for Programs {
-    type Tree = ProgramTree;
-    type Value = Program;
-
-    fn new_tree(&self, runner: &mut TestRunner) -> NewTree<Self> {
-        // Only one number is random, which keeps the work of proptest small.
-        let seed = any::<u64>().new_tree(runner)?.current();
-        Ok(ProgramTree::new(generate::program(&mut Seeded::new(seed), &self.size)))
-    }
+pub const fn programs(size: Size) -> Generated<Program, Size> {
+    Generated { make: |choices, size| generate::program(choices, size), of: size }
 }
 
 /// Returns a strategy for synthetic threads with calls about them. They shrink on the value itself:
 /// see [`shrunk`](super::shrunk).
 #[must_use]
-pub const fn synthetic_calls() -> SyntheticCalls {
-    SyntheticCalls {}
-}
-
-/// The strategy of [`synthetic_calls`].
-#[derive(Clone, Copy, Debug)]
-pub struct SyntheticCalls {}
-
-impl Strategy for SyntheticCalls {
-    type Tree = Tree<SyntheticCall>;
-    type Value = SyntheticCall;
-
-    fn new_tree(&self, runner: &mut TestRunner) -> NewTree<Self> {
-        let seed = any::<u64>().new_tree(runner)?.current();
-        Ok(Tree::new(synthetic_call(&mut Seeded::new(seed))))
-    }
+pub const fn synthetic_calls() -> Generated<SyntheticCall> {
+    Generated { make: |choices, ()| synthetic_call(choices), of: () }
 }
 
 /// Returns a strategy for programs that go through the runtime, with the state they are executed to
 /// and a call there. They shrink on the value itself: see [`shrunk`](super::shrunk).
 #[must_use]
-pub const fn world_cases() -> WorldCases {
-    WorldCases {}
+pub const fn world_cases() -> Generated<WorldCase> {
+    Generated { make: |choices, ()| world_case(choices), of: () }
 }
 
-/// The strategy of [`world_cases`].
+/// The strategy of generated values.
 #[derive(Clone, Copy, Debug)]
-pub struct WorldCases {}
+pub struct Generated<T, S = ()> {
+    make: fn(&mut Seeded, &S) -> T,
+    of: S,
+}
 
-impl Strategy for WorldCases {
-    type Tree = Tree<WorldCase>;
-    type Value = WorldCase;
+impl<T: Shrink + fmt::Debug, S: fmt::Debug> Strategy for Generated<T, S> {
+    type Tree = Tree<T>;
+    type Value = T;
 
     fn new_tree(&self, runner: &mut TestRunner) -> NewTree<Self> {
+        // Only one number is random, which keeps the work of proptest small.
         let seed = any::<u64>().new_tree(runner)?.current();
-        Ok(Tree::new(world_case(&mut Seeded::new(seed))))
+        Ok(Tree::new((self.make)(&mut Seeded::new(seed), &self.of)))
     }
 }
 
@@ -84,9 +57,6 @@ pub struct Tree<T: Shrink> {
     /// The steps are listed when shrinking begins.
     state: State<T>,
 }
-
-/// The value tree of a program.
-pub type ProgramTree = Tree<Program>;
 
 #[derive(Clone, Debug)]
 enum State<T: Shrink> {

@@ -1,10 +1,5 @@
 //! Shrinking: makes generated values smaller as long as they still fail.
 
-use super::edit;
-use super::steps;
-use super::synthetic::{self, SyntheticCall};
-use super::world::{self, WorldCase, WorldProgram};
-use clr_codegen::Program;
 use core::fmt;
 
 /// Maximum number of candidates that [`minimize`] tries.
@@ -20,71 +15,6 @@ pub trait Shrink: Clone {
 
     /// Returns the value after a step; `None` if it is not valid or not smaller.
     fn take(&self, step: Self::Step) -> Option<Self>;
-}
-
-/// A step towards a smaller program.
-#[derive(Clone, Copy, Debug)]
-pub struct ProgramStep(steps::Step);
-
-/// A step towards a smaller synthetic thread and a plainer call about it.
-#[derive(Clone, Copy, Debug)]
-pub struct StageStep(synthetic::Step);
-
-/// A step towards a smaller program of a world.
-#[derive(Clone, Copy, Debug)]
-pub struct WorldProgramStep(world::ProgramShrink);
-
-/// A step towards a smaller program of a world, an earlier stop, and a plainer call.
-#[derive(Clone, Copy, Debug)]
-pub struct WorldCaseStep(world::CaseStep);
-
-/// Each step leads to a program with a smaller [`Measure`](super::Measure).
-impl Shrink for Program {
-    type Step = ProgramStep;
-
-    fn steps(&self) -> Vec<ProgramStep> {
-        steps::steps(self).into_iter().map(ProgramStep).collect()
-    }
-
-    fn take(&self, ProgramStep(step): ProgramStep) -> Option<Self> {
-        edit::take(self, step)
-    }
-}
-
-impl Shrink for SyntheticCall {
-    type Step = StageStep;
-
-    fn steps(&self) -> Vec<StageStep> {
-        self.shrink_steps().into_iter().map(StageStep).collect()
-    }
-
-    fn take(&self, StageStep(step): StageStep) -> Option<Self> {
-        self.shrunk(step)
-    }
-}
-
-impl Shrink for WorldProgram {
-    type Step = WorldProgramStep;
-
-    fn steps(&self) -> Vec<WorldProgramStep> {
-        self.shrink_steps().into_iter().map(WorldProgramStep).collect()
-    }
-
-    fn take(&self, WorldProgramStep(step): WorldProgramStep) -> Option<Self> {
-        self.shrunk(step)
-    }
-}
-
-impl Shrink for WorldCase {
-    type Step = WorldCaseStep;
-
-    fn steps(&self) -> Vec<WorldCaseStep> {
-        self.simpler_steps().into_iter().map(WorldCaseStep).collect()
-    }
-
-    fn take(&self, WorldCaseStep(step): WorldCaseStep) -> Option<Self> {
-        self.simpler(step)
-    }
 }
 
 /// Returns all values that are one step smaller, after the largest steps first. All of them are

@@ -6,7 +6,7 @@ use clr_codegen::{CallForm, CodeKind, EntryForm, Exit, Function, Program, Return
 /// A step. It consists of a few numbers, so that listing steps is cheap; only the steps that are
 /// tried are executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub enum Step {
     /// Drops functions and all calls of them.
     DropFunctions {
         first: u32,
@@ -63,7 +63,7 @@ pub(super) enum Step {
 
 /// A part of a shape that is simplified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub enum Part {
     /// Everything but the entry; a leaf has no unwind data either.
     Leaf,
     Default,

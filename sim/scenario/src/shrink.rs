@@ -4,7 +4,7 @@ use super::grammar::{Args, Kind, Level};
 use super::mutate::tree::{Block, Node};
 use super::{Scenario, Stop, StopAt, parse};
 use clr_codegen::{FunctionIndex, Program};
-use clr_generate::{ProgramStep, Shrink};
+use clr_generate::Shrink;
 use clr_runtime::generation::{Generation, Generations};
 use core::cmp::Reverse;
 
@@ -23,7 +23,7 @@ pub enum ScenarioStep {
     /// Removes an argument or a property of a node (first), by its index among all (second).
     Value(usize, usize),
     /// Makes a step towards a smaller program.
-    Program(ProgramStep),
+    Program(<Program as Shrink>::Step),
 }
 
 /// The result of a step is always the scenario of a valid text.

@@ -11,7 +11,6 @@ mod generate;
 mod shrink;
 
 pub use generate::{synthetic_call, synthetic_thread};
-pub(super) use shrink::Step;
 
 use clr_runtime::Context;
 use clr_runtime::OsThreadId;

@@ -1,6 +1,7 @@
 //! Steps towards a smaller thread and a plainer call.
 
 use super::{SyntheticCall, SyntheticSeed};
+use crate::Shrink;
 use clr_runtime::generation::Generation;
 use clr_runtime::{ContextSafety, ExceptionState, MethodKind, Process, ThreadLife};
 use clr_walker::profiling::SnapshotFlags;
@@ -10,7 +11,7 @@ use clr_world::synthetic::{
 
 /// A step towards a smaller thread or a plainer call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub enum Step {
     /// Drops activations, given the index of the first one and their number.
     Activations(usize, usize),
     /// Drops a Frame.
@@ -85,9 +86,10 @@ fn change_seed(call: &mut SyntheticCall, change: impl FnOnce(&mut SyntheticSeed)
     }
 }
 
-impl SyntheticCall {
-    /// Returns all steps, the largest first.
-    pub(crate) fn shrink_steps(&self) -> Vec<Step> {
+impl Shrink for SyntheticCall {
+    type Step = Step;
+
+    fn steps(&self) -> Vec<Step> {
         let SyntheticThread { activations, frames, overwritten, exceptions, .. } = &self.target;
         let mut steps = Vec::new();
         let spans = |count: usize, most: usize| {
@@ -114,7 +116,7 @@ impl SyntheticCall {
     }
 
     /// Returns the call after a step; `None` if it cannot be set up, or is unchanged.
-    pub(crate) fn shrunk(&self, step: Step) -> Option<Self> {
+    fn take(&self, step: Step) -> Option<Self> {
         let mut simpler = self.clone();
         let target = &mut simpler.target;
         match step {

@@ -13,7 +13,6 @@ mod shrink;
 
 pub use calls::world_call;
 pub use generate::world_program;
-pub(super) use shrink::{CaseStep, ProgramShrink};
 
 use super::choices::Choices;
 use clr_codegen::{FunctionIndex, Program};

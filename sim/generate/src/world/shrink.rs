@@ -1,7 +1,7 @@
 //! Steps towards smaller programs of worlds, earlier stops and plainer calls.
 
 use super::{By, WorldCall, WorldCase, WorldProgram, WorldSeed, WorldTurn, constrain};
-use crate::{Measure, edit, steps};
+use crate::{Measure, Shrink, steps};
 use clr_codegen::FunctionIndex;
 use clr_runtime::generation::Generation;
 use clr_walker::profiling::SnapshotFlags;
@@ -10,7 +10,7 @@ use clr_world::{StopBy, ThreadStart};
 
 /// A step towards a smaller program.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum ProgramShrink {
+pub enum ProgramShrink {
     /// Drops a thread.
     Thread(usize),
     /// Makes a method an ordinary one.
@@ -27,7 +27,7 @@ pub(crate) enum ProgramShrink {
 
 /// A step towards a smaller case.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum CaseStep {
+pub enum CaseStep {
     /// Drops a turn.
     Slice(usize),
     /// Makes a turn half as long, or one step shorter.
@@ -51,16 +51,18 @@ const DEFAULTS: &[fn(&mut WorldCall)] = &[
     |call| call.seed = call.seed.map(|seed| WorldSeed { activation: seed.activation / 2, ..seed }),
 ];
 
-impl WorldProgram {
-    pub(crate) fn shrink_steps(&self) -> Vec<ProgramShrink> {
+impl Shrink for WorldProgram {
+    type Step = ProgramShrink;
+
+    fn steps(&self) -> Vec<ProgramShrink> {
         let mut all: Vec<_> = (1..self.threads.len()).map(ProgramShrink::Thread).collect();
-        all.extend(steps::steps(&self.program).into_iter().map(ProgramShrink::Functions));
+        all.extend(self.program.steps().into_iter().map(ProgramShrink::Functions));
         all.extend(self.methods.keys().copied().map(ProgramShrink::Method));
         all.extend([ProgramShrink::Generation, ProgramShrink::Hooks, ProgramShrink::StopBy]);
         all
     }
 
-    pub(crate) fn shrunk(&self, step: ProgramShrink) -> Option<Self> {
+    fn take(&self, step: ProgramShrink) -> Option<Self> {
         let mut simpler = self.clone();
         match step {
             ProgramShrink::Thread(index) => {
@@ -76,7 +78,7 @@ impl WorldProgram {
             ProgramShrink::Hooks => simpler.hooks = Hooks::None,
             ProgramShrink::StopBy => simpler.stop_by = StopBy::Redirection,
             ProgramShrink::Functions(step) => {
-                simpler.program = edit::take(&self.program, step)?;
+                simpler.program = self.program.take(step)?;
                 simpler.follow_names(self);
             }
         }
@@ -87,7 +89,9 @@ impl WorldProgram {
             && matches!(simpler.threads.first(), Some(ThreadStart::Managed(_)));
         (smaller && valid && simpler != *self).then_some(simpler)
     }
+}
 
+impl WorldProgram {
     const fn is_unix(&self) -> bool {
         self.generation.is_unix()
     }
@@ -113,18 +117,20 @@ impl WorldProgram {
     }
 }
 
-impl WorldCase {
-    pub(crate) fn simpler_steps(&self) -> Vec<CaseStep> {
+impl Shrink for WorldCase {
+    type Step = CaseStep;
+
+    fn steps(&self) -> Vec<CaseStep> {
         let turns = 0..self.turns.len();
         let mut all: Vec<_> = turns.clone().map(CaseStep::Slice).collect();
         all.extend((0..DEFAULTS.len()).map(CaseStep::Default));
-        all.extend(self.program.shrink_steps().into_iter().map(CaseStep::Program));
+        all.extend(self.program.steps().into_iter().map(CaseStep::Program));
         all.extend(turns.clone().map(|turn| CaseStep::Shorter(turn, true)));
         all.extend(turns.map(|turn| CaseStep::Shorter(turn, false)));
         all
     }
 
-    pub(crate) fn simpler(&self, step: CaseStep) -> Option<Self> {
+    fn take(&self, step: CaseStep) -> Option<Self> {
         let mut simpler = self.clone();
         match step {
             CaseStep::Slice(index) => {
@@ -136,7 +142,7 @@ impl WorldCase {
             }
             CaseStep::Default(part) => DEFAULTS.get(part)?(&mut simpler.call),
             CaseStep::Program(step) => {
-                simpler.program = self.program.shrunk(step)?;
+                simpler.program = self.program.take(step)?;
                 let count = simpler.program.threads.len();
                 if count < self.program.threads.len() {
                     // The step has the index of the removed thread; later threads move up.

@@ -1,5 +1,5 @@
 use clr_codegen::{Program, Statement};
-use clr_generate::{Measure, ProgramTree, Seeded, Size, program, programs, shrunk};
+use clr_generate::{Measure, Seeded, Size, Tree, program, programs, shrunk};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, TestError, TestRunner};
 
@@ -11,7 +11,7 @@ fn large() -> Program {
 #[test]
 fn complicate_brings_back_the_failing_value() {
     let original = large();
-    let mut tree = ProgramTree::new(original.clone());
+    let mut tree = Tree::new(original.clone());
     assert_eq!(tree.current(), original);
     assert!(!tree.complicate());
     assert!(tree.simplify());
@@ -31,7 +31,7 @@ fn complicate_brings_back_the_failing_value() {
 
 #[test]
 fn simplify_goes_down_to_the_smallest() {
-    let mut tree = ProgramTree::new(large());
+    let mut tree = Tree::new(large());
     let mut last = Measure::of(&tree.current());
     while tree.simplify() {
         let next = Measure::of(&tree.current());

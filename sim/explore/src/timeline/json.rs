@@ -63,6 +63,10 @@ impl<'h> Tables<'h> {
         place
     }
 
+    fn strings(&mut self, texts: impl Iterator<Item = impl AsRef<str>>) -> String {
+        list(texts.map(|text| self.string(text.as_ref()).to_string()))
+    }
+
     fn turn(&mut self, history: &History, turn: &Turn, states: &[State<'h>]) -> String {
         let waits = states.get(turn.thread.index()).and_then(|state| state.waits.as_deref());
         let does = events(turn).map(|event| {
@@ -77,9 +81,8 @@ impl<'h> Tables<'h> {
                 _ => format!(r#"["{}",{words}]"#, word(event)),
             }
         });
-        let does = list(does.collect::<Vec<_>>());
-        let stand = states.iter().map(|state| self.status(history, state).to_string());
-        let stand = list(stand.collect::<Vec<_>>());
+        let does = list(does);
+        let stand = list(states.iter().map(|state| self.status(history, state).to_string()));
         let Turn { at, thread, .. } = turn;
         format!(r#"{{"at":{at},"thread":{},"does":{does},"stand":{stand}}}"#, thread.0)
     }
@@ -88,13 +91,9 @@ impl<'h> Tables<'h> {
         if let Some(place) = self.statuses.get(state) {
             return *place;
         }
-        let stack = state.stack.iter().map(|frame| self.string(frame).to_string());
-        let stack = list(stack.collect::<Vec<_>>());
-        let holds =
-            state.holds.iter().map(|lock| self.string(&history.lock_name(*lock)).to_string());
-        let holds = list(holds.collect::<Vec<_>>());
-        let inside = state.inside.iter().map(|what| self.string(what).to_string());
-        let inside = list(inside.collect::<Vec<_>>());
+        let stack = self.strings(state.stack.iter());
+        let holds = self.strings(state.holds.iter().map(|lock| history.lock_name(*lock)));
+        let inside = self.strings(state.inside.iter());
         let waits = state.waits.as_deref().map(|waits| self.string(waits).to_string());
         let waits = waits.unwrap_or_else(|| "null".to_owned());
         let life = match state.life {
@@ -102,11 +101,7 @@ impl<'h> Tables<'h> {
             Life::Lives => "lives",
             Life::Ended => "ended",
         };
-        let cooperative = match state.cooperative {
-            Some(true) => "true",
-            Some(false) => "false",
-            None => "null",
-        };
+        let cooperative = state.cooperative.map_or_else(|| "null".to_owned(), |it| it.to_string());
         let by = list(state.suspended_by.iter().map(|by| by.0.to_string()));
         let edges = state.edges.iter().map(|edge| {
             let why = self.string(&why(history, edge.why));

@@ -65,7 +65,12 @@ impl fmt::Display for TimelineRow {
 
 impl TimelineRow {
     fn of(text: impl Into<String>, tone: Tone) -> Self {
-        Self { spans: vec![TimelineSpan::new(text, tone)] }
+        Self::default().and(text, tone)
+    }
+
+    fn and(mut self, text: impl Into<String>, tone: Tone) -> Self {
+        self.spans.push(TimelineSpan::new(text, tone));
+        self
     }
 }
 
@@ -121,11 +126,11 @@ impl Drawing<'_, '_> {
         self.rows.push(TimelineRow::default());
         for (thread, its) in self.timeline.history.threads.iter().enumerate() {
             let margin = " ".repeat(self.time + 2);
-            let mut row = TimelineRow::of(margin, Tone::Plain);
-            row.spans.push(TimelineSpan::new(self.bars(thread), Tone::Dim));
-            row.spans.push(TimelineSpan::new("┌ ", Tone::Dim));
-            row.spans.push(TimelineSpan::new(visible(&its.name), Tone::Head));
-            row.spans.push(TimelineSpan::new(format!(" ({})", kind(its.kind)), Tone::Dim));
+            let row = TimelineRow::of(margin, Tone::Plain)
+                .and(self.bars(thread), Tone::Dim)
+                .and("┌ ", Tone::Dim)
+                .and(visible(&its.name), Tone::Head)
+                .and(format!(" ({})", kind(its.kind)), Tone::Dim);
             self.rows.push(row);
         }
     }
@@ -148,8 +153,7 @@ impl Drawing<'_, '_> {
                 used = 0;
             }
             used += room;
-            row.spans.push(TimelineSpan::new(glyph, tone));
-            row.spans.push(TimelineSpan::new(format!(" {words}   "), Tone::Dim));
+            row = row.and(glyph, tone).and(format!(" {words}   "), Tone::Dim);
         }
         self.rows.push(row);
     }
@@ -235,13 +239,9 @@ impl Drawing<'_, '_> {
         }
         for edge in edges {
             let waits = format!("  {:1$} ", visible(history.name(edge.waits)), self.name);
-            let mut row = TimelineRow::of(waits, Tone::Head);
-            row.spans.push(TimelineSpan::new(
-                format!("┄ {} ┄▷ ", visible(&why(history, edge.why))),
-                Tone::Waiting,
-            ));
-            row.spans.push(TimelineSpan::new(visible(history.name(edge.for_whom)), Tone::Head));
-            self.rows.push(row);
+            let why = format!("┄ {} ┄▷ ", visible(&why(history, edge.why)));
+            let row = TimelineRow::of(waits, Tone::Head).and(why, Tone::Waiting);
+            self.rows.push(row.and(visible(history.name(edge.for_whom)), Tone::Head));
         }
         let states = self.states;
         if let Some(states) = states.last() {
@@ -249,12 +249,8 @@ impl Drawing<'_, '_> {
                 self.rows.push(TimelineRow::default());
                 self.status(&thread.name, state, shape.width);
                 let frames = state.stack.iter().take(shape.frames);
-                self.rows.extend(frames.map(|frame| {
-                    TimelineRow::of(
-                        format!("    {}", cut(&visible(frame), shape.width)),
-                        Tone::Plain,
-                    )
-                }));
+                let texts = frames.map(|it| format!("    {}", cut(&visible(it), shape.width)));
+                self.rows.extend(texts.map(|text| TimelineRow::of(text, Tone::Plain)));
                 let hidden = state.stack.len().saturating_sub(shape.frames);
                 if hidden > 0 {
                     self.rows.push(TimelineRow::of(format!("    … {hidden} more"), Tone::Dim));
@@ -269,15 +265,13 @@ impl Drawing<'_, '_> {
             let lines = fitted(&visible(text), shape.width.saturating_sub(margin).max(20));
             for (index, line) in lines.into_iter().enumerate() {
                 let name = if index == 0 { visible(name) } else { String::new() };
-                let mut row = TimelineRow::of(format!("{name:margin$}"), Tone::Dim);
-                row.spans.push(TimelineSpan::new(line, Tone::Plain));
-                self.rows.push(row);
+                let row = TimelineRow::of(format!("{name:margin$}"), Tone::Dim);
+                self.rows.push(row.and(line, Tone::Plain));
             }
         }
         if let Some(replay) = replay {
-            let mut row = TimelineRow::of("replay ", Tone::Dim);
-            row.spans.push(TimelineSpan::new(visible(replay), Tone::Plain));
-            self.rows.push(row);
+            let row = TimelineRow::of("replay ", Tone::Dim);
+            self.rows.push(row.and(visible(replay), Tone::Plain));
         }
     }
 
@@ -294,9 +288,9 @@ impl Drawing<'_, '_> {
                     .push(core::mem::replace(&mut row, TimelineRow::of(" ".repeat(margin), tone)));
                 used = margin;
             } else if used > margin {
-                row.spans.push(TimelineSpan::new("  ", Tone::Plain));
+                row = row.and("  ", Tone::Plain);
             }
-            row.spans.push(TimelineSpan::new(words, tone));
+            row = row.and(words, tone);
             used += room;
         }
         self.rows.push(row);

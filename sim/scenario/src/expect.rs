@@ -39,55 +39,27 @@ pub enum WalkEnd {
     Error(UnwindErrorKind),
 }
 
-/// The kind of an [`UnwindError`], without its numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the variants of UnwindError are documented")]
-pub enum UnwindErrorKind {
-    UnknownCode,
-    CallerWithoutEntry,
-    EndOfStack,
-    NoFrameInformation,
-    Cfi,
-    Compact,
-    CodeContradictsTable,
-    Stack,
-    CodeUnmapped,
-    UnwindDataUnmapped,
-    UnsupportedVersion,
-    InvalidOperation,
-    PayloadCutOff,
-    InvalidEpilogue,
-    UnknownFrameType,
-    NoFrameRegister,
-    ChainTooLong,
-    LostRegister,
-    NoProgress,
-    TooManyFrames,
-}
+/// Defines the kinds of an enum: its variants without what they contain.
+macro_rules! kinds {
+    ($(#[$doc:meta])+ $kind:ident of $whole:ident: $($variant:ident)+) => {
+        $(#[$doc])+
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $kind { $(#[expect(missing_docs, reason = "as in the enum")] $variant,)+ }
 
-impl From<UnwindError> for UnwindErrorKind {
-    fn from(error: UnwindError) -> Self {
-        match error {
-            UnwindError::UnknownCode { .. } => Self::UnknownCode,
-            UnwindError::CallerWithoutEntry { .. } => Self::CallerWithoutEntry,
-            UnwindError::EndOfStack { .. } => Self::EndOfStack,
-            UnwindError::NoFrameInformation { .. } => Self::NoFrameInformation,
-            UnwindError::Cfi(_) => Self::Cfi,
-            UnwindError::Compact(_) => Self::Compact,
-            UnwindError::CodeContradictsTable { .. } => Self::CodeContradictsTable,
-            UnwindError::Stack(_) => Self::Stack,
-            UnwindError::CodeUnmapped { .. } => Self::CodeUnmapped,
-            UnwindError::UnwindDataUnmapped { .. } => Self::UnwindDataUnmapped,
-            UnwindError::UnsupportedVersion { .. } => Self::UnsupportedVersion,
-            UnwindError::InvalidOperation { .. } => Self::InvalidOperation,
-            UnwindError::PayloadCutOff { .. } => Self::PayloadCutOff,
-            UnwindError::InvalidEpilogue { .. } => Self::InvalidEpilogue,
-            UnwindError::UnknownFrameType { .. } => Self::UnknownFrameType,
-            UnwindError::NoFrameRegister { .. } => Self::NoFrameRegister,
-            UnwindError::ChainTooLong { .. } => Self::ChainTooLong,
-            UnwindError::LostRegister { .. } => Self::LostRegister,
-            UnwindError::NoProgress { .. } => Self::NoProgress,
-            UnwindError::TooManyFrames { .. } => Self::TooManyFrames,
+        impl From<$whole> for $kind {
+            fn from(whole: $whole) -> Self {
+                match whole { $($whole::$variant { .. } => Self::$variant,)+ }
+            }
         }
-    }
+    };
+}
+pub(crate) use kinds;
+
+kinds! {
+    /// The kind of an [`UnwindError`], without its numbers.
+    UnwindErrorKind of UnwindError:
+    UnknownCode CallerWithoutEntry EndOfStack NoFrameInformation Cfi Compact CodeContradictsTable
+    Stack CodeUnmapped UnwindDataUnmapped UnsupportedVersion InvalidOperation PayloadCutOff
+    InvalidEpilogue UnknownFrameType NoFrameRegister ChainTooLong LostRegister NoProgress
+    TooManyFrames
 }

@@ -2,97 +2,62 @@
 
 use crate::problem::ProblemKind;
 
-impl ProblemKind {
-    /// All codes. A code keeps its meaning; new kinds of problems get new codes.
-    pub const CODES: [&'static str; 41] = [
-        "foreign",
-        "syntax",
-        "unknown-node",
-        "duplicate-node",
-        "duplicate-callback",
-        "excluded",
-        "unknown-property",
-        "duplicate-property",
-        "missing-property",
-        "missing-argument",
-        "extra-argument",
-        "extra-block",
-        "wrong-type",
-        "unknown-word",
-        "out-of-range",
-        "unknown-function",
-        "unknown-thread",
-        "unknown-lock-or-event",
-        "profiler-name",
-        "else-of-nothing",
-        "schedule",
-        "thread-name",
-        "thread-start",
-        "export-place",
-        "catch-without-try",
-        "clause-without-guarded",
-        "filter-without-catch",
-        "stop-place",
-        "missing-node",
-        "snapshot-of-nothing",
-        "no-previous-stop",
-        "no-instruction",
-        "duplicate-on-runtime",
-        "no-such-frame",
-        "without",
-        "complete-with-gap",
-        "not-on-stacks",
-        "inconsistent-stack",
-        "large-stack",
-        "not-on-this-stack",
-        "program-rule",
-    ];
+/// Defines the codes, with the kinds of problems that each stands for.
+macro_rules! codes {
+    ($($code:literal: $($kind:ident)+,)+) => {
+        impl ProblemKind {
+            /// All codes. A code keeps its meaning; new kinds of problems get new codes.
+            pub const CODES: [&'static str; [$($code),+].len()] = [$($code),+];
 
-    /// Returns the code of the problem, one of [`CODES`](Self::CODES).
-    #[must_use]
-    pub const fn code(&self) -> &'static str {
-        match self {
-            Self::Foreign => "foreign",
-            Self::Syntax(_) | Self::Kdl(_) => "syntax",
-            Self::UnknownNode { .. } => "unknown-node",
-            Self::DuplicateNode(_) => "duplicate-node",
-            Self::DuplicateCallback(_) => "duplicate-callback",
-            Self::Excluded(..) => "excluded",
-            Self::UnknownProperty { .. } => "unknown-property",
-            Self::DuplicateProperty(_) => "duplicate-property",
-            Self::MissingProperty { .. } => "missing-property",
-            Self::MissingArgument { .. } => "missing-argument",
-            Self::ExtraArgument { .. } => "extra-argument",
-            Self::ExtraBlock(_) => "extra-block",
-            Self::WrongType { .. } => "wrong-type",
-            Self::UnknownWord { .. } => "unknown-word",
-            Self::OutOfRange { .. } => "out-of-range",
-            Self::UnknownFunction { .. } => "unknown-function",
-            Self::UnknownThread { .. } => "unknown-thread",
-            Self::UnknownOfProfiler { .. } => "unknown-lock-or-event",
-            Self::ProfilerName => "profiler-name",
-            Self::ElseOfNothing => "else-of-nothing",
-            Self::Schedule(_) => "schedule",
-            Self::ThreadName => "thread-name",
-            Self::ThreadStart => "thread-start",
-            Self::ExportPlace => "export-place",
-            Self::CatchWithoutTry => "catch-without-try",
-            Self::ClauseWithoutGuarded(_) => "clause-without-guarded",
-            Self::FilterWithoutCatch => "filter-without-catch",
-            Self::StopPlace => "stop-place",
-            Self::MissingNode { .. } => "missing-node",
-            Self::SnapshotOfNothing => "snapshot-of-nothing",
-            Self::NoPreviousStop => "no-previous-stop",
-            Self::NoInstruction { .. } => "no-instruction",
-            Self::Again { .. } => "duplicate-on-runtime",
-            Self::NoSuchFrame { .. } => "no-such-frame",
-            Self::Without(..) => "without",
-            Self::CompleteWithGap => "complete-with-gap",
-            Self::NotOnStack(_) => "not-on-stacks",
-            Self::Synthetic { .. } => "inconsistent-stack",
-            Self::LargeStack => "large-stack",
-            Self::NotOnThisStack { .. } => "not-on-this-stack",
-            Self::Rule(_) => "program-rule",
+            /// Returns the code of the problem, one of [`CODES`](Self::CODES).
+            #[must_use]
+            pub const fn code(&self) -> &'static str {
+                match self { $($(Self::$kind { .. })|+ => $code,)+ }
+            }
         }
-    }
+    };
+}
+
+codes! {
+    "foreign": Foreign,
+    "syntax": Syntax Kdl,
+    "unknown-node": UnknownNode,
+    "duplicate-node": DuplicateNode,
+    "duplicate-callback": DuplicateCallback,
+    "excluded": Excluded,
+    "unknown-property": UnknownProperty,
+    "duplicate-property": DuplicateProperty,
+    "missing-property": MissingProperty,
+    "missing-argument": MissingArgument,
+    "extra-argument": ExtraArgument,
+    "extra-block": ExtraBlock,
+    "wrong-type": WrongType,
+    "unknown-word": UnknownWord,
+    "out-of-range": OutOfRange,
+    "unknown-function": UnknownFunction,
+    "unknown-thread": UnknownThread,
+    "unknown-lock-or-event": UnknownOfProfiler,
+    "profiler-name": ProfilerName,
+    "else-of-nothing": ElseOfNothing,
+    "schedule": Schedule,
+    "thread-name": ThreadName,
+    "thread-start": ThreadStart,
+    "export-place": ExportPlace,
+    "catch-without-try": CatchWithoutTry,
+    "clause-without-guarded": ClauseWithoutGuarded,
+    "filter-without-catch": FilterWithoutCatch,
+    "stop-place": StopPlace,
+    "missing-node": MissingNode,
+    "snapshot-of-nothing": SnapshotOfNothing,
+    "no-previous-stop": NoPreviousStop,
+    "no-instruction": NoInstruction,
+    "duplicate-on-runtime": Again,
+    "no-such-frame": NoSuchFrame,
+    "without": Without,
+    "complete-with-gap": CompleteWithGap,
+    "not-on-stacks": NotOnStack,
+    "inconsistent-stack": Synthetic,
+    "large-stack": LargeStack,
+    "not-on-this-stack": NotOnThisStack,
+    "program-rule": Rule,
 }

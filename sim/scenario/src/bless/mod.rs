@@ -1,21 +1,22 @@
 //! Blessing: rewriting unmet expectations of a text with the results found.
 
 mod history;
-mod mixed;
 mod snapshot;
 mod walk;
 
+use crate::codec::text_of;
 use crate::document::{Node, named};
 use crate::error::ScenarioError;
 use crate::histories::Explored;
-use crate::mixed::{ExpectedMixed, MixedAt, MixedReport};
+use crate::mixed::{ExpectedMixed, FoundMixed, MixedAt, MixedReport};
 use crate::parse;
 use crate::parse::tokens::{Token, Tokens};
 use crate::run_bare::StopReport;
 use crate::snapshot::{ExpectedSnapshot, Provenance};
+use crate::snapshot_result::SnapshotResult;
 use crate::source_map::{SnapshotAt, calls};
 use crate::stopped_thread::SnapshotReport;
-use crate::{Scenario, Span};
+use crate::{Scenario, Span, nodes};
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::{Generation, Generations};
 use core::ops::Range;
@@ -107,6 +108,44 @@ pub(crate) trait Blessable: Clone + PartialEq {
         old == new
     }
 }
+
+macro_rules! blessable {
+    ($expected:ident $node:literal $found:ident $report:ident.$index:ident $codec:ident) => {
+        impl Blessable for $expected {
+            const NODE: &'static str = $node;
+
+            type Found = $found;
+            type Report = $report;
+
+            fn parts(report: &$report) -> (CallAt, bool, &$found) {
+                ((report.stop, report.$index), report.is_right(), &report.found)
+            }
+
+            fn from_result(on: Generations, found: &$found) -> Self {
+                Self::of(on, found)
+            }
+
+            fn on(&mut self) -> &mut Generations {
+                &mut self.on
+            }
+
+            fn clauses(&mut self) -> &mut Vec<Clause> {
+                &mut self.clauses
+            }
+
+            fn provenance(&self) -> Provenance {
+                self.from
+            }
+
+            fn text(&self, depth: usize) -> String {
+                text_of(&Scenario::default(), depth, "expect", self, nodes::$codec)
+            }
+        }
+    };
+}
+
+blessable! { ExpectedSnapshot "snapshot" SnapshotResult SnapshotReport.snapshot expected }
+blessable! { ExpectedMixed "mixed-walk" FoundMixed MixedReport.walk expected_mixed }
 
 /// Rewrites the expectations of all calls of one kind.
 fn bless_calls<'m, E: Blessable + 'm>(

@@ -1,47 +1,11 @@
 //! Blessing of snapshots.
 
-use super::{Blessable, CallAt};
-use crate::codec::text_of;
 use crate::snapshot::{
     ExpectedFlags, ExpectedFrameReport, ExpectedOutcome, ExpectedSnapshot, Provenance, Stale,
 };
 use crate::snapshot_result::{FoundFrameReport, SnapshotResult};
-use crate::stopped_thread::SnapshotReport;
-use crate::{Scenario, nodes};
-use clr_runtime::clause::Clause;
 use clr_runtime::generation::Generations;
 use clr_walker::registers::{Gpr, Registers};
-
-impl Blessable for ExpectedSnapshot {
-    const NODE: &'static str = "snapshot";
-
-    type Found = SnapshotResult;
-    type Report = SnapshotReport;
-
-    fn parts(report: &SnapshotReport) -> (CallAt, bool, &SnapshotResult) {
-        ((report.stop, report.snapshot), report.is_right(), &report.found)
-    }
-
-    fn from_result(on: Generations, found: &SnapshotResult) -> Self {
-        Self::of(on, found)
-    }
-
-    fn on(&mut self) -> &mut Generations {
-        &mut self.on
-    }
-
-    fn clauses(&mut self) -> &mut Vec<Clause> {
-        &mut self.clauses
-    }
-
-    fn provenance(&self) -> Provenance {
-        self.from
-    }
-
-    fn text(&self, depth: usize) -> String {
-        text_of(&Scenario::default(), depth, "expect", self, nodes::expected)
-    }
-}
 
 impl ExpectedSnapshot {
     /// Converts the result of a snapshot to an expectation.

@@ -152,7 +152,9 @@ impl ExpectedWait {
 }
 
 impl WaitKind {
-    const fn of(why: BlockReason) -> Self {
+    /// Returns the kind of a reason.
+    #[must_use]
+    pub const fn of(why: BlockReason) -> Self {
         match why {
             BlockReason::Lock(_) => Self::Lock,
             BlockReason::Suspended => Self::Suspended,

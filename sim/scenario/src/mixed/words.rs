@@ -1,27 +1,11 @@
 //! The words for results of mixed walks.
 
-use crate::expect::UnwindErrorKind;
+use crate::expect::{UnwindErrorKind, kinds};
 use clr_walker::mixed::{Completeness, FrameKind, Reason, SeedRefused};
 
-/// The kind of a frame's code, without its position.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the variants of FrameKind are documented")]
-pub enum MixedFrameKind {
-    Managed,
-    Hidden,
-    Native,
-    Unknown,
-}
-
-impl From<FrameKind> for MixedFrameKind {
-    fn from(kind: FrameKind) -> Self {
-        match kind {
-            FrameKind::Managed(_) => Self::Managed,
-            FrameKind::Hidden(_) => Self::Hidden,
-            FrameKind::Native { .. } => Self::Native,
-            FrameKind::Unknown => Self::Unknown,
-        }
-    }
+kinds! {
+    /// The kind of a frame's code, without its position.
+    MixedFrameKind of FrameKind: Managed Hidden Native Unknown
 }
 
 /// The reason of a gap, without numbers.

@@ -1,6 +1,6 @@
 //! Files that commands write. A file that is there is replaced only if somebody says so.
 
-use crate::input::{Source, slashed};
+use crate::input::{PROGRAM, Source, slashed};
 use crate::render::error::CliError;
 use clap::Args;
 use std::fs::{self, File};
@@ -58,6 +58,16 @@ impl Replacing {
     /// Writes a page. One that was written so before is replaced, whether `--force` was given or not.
     pub(crate) fn write_page(self, path: &Path, page: &str) -> Result<(), CliError> {
         Self { force: self.force || is_page(path) }.write(path, page)
+    }
+}
+
+/// Returns the name of a text that is to be written, which has to be that of a text.
+pub(crate) fn text_name(path: &Path) -> Result<String, CliError> {
+    let name = slashed(path);
+    if name.ends_with(PROGRAM) {
+        Ok(name)
+    } else {
+        Err(CliError::new(&name, "texts are called *.kdl"))
     }
 }
 

@@ -2,6 +2,7 @@
 //! change.
 
 use crate::args::RunArgs;
+use crate::commands::history::refused;
 use crate::input::Source;
 use crate::input::program::ProgramFixture;
 use crate::render::console::{Console, HEAD};
@@ -94,39 +95,35 @@ pub(super) fn blessed(
     source: &Source,
     on: Generations,
 ) -> Result<String, CliError> {
-    let refused = |generation: Generation, error: RunOnError| {
-        let error = fixture.scenario.named(error);
-        source.error(format_args!("cannot be run on {generation}: {error}"))
-    };
-    let reports = on.iter().map(|generation| {
-        let reports = fixture.scenario.run_on(generation);
-        reports.map(|reports| (generation, reports)).map_err(|error| refused(generation, error))
-    });
-    let reports: Vec<_> = reports.collect::<Result<_, _>>()?;
+    let scenario = &fixture.scenario;
+    let refused = |generation, error| refused(source, scenario, generation, error);
+    let reports = each(on, |generation| scenario.run_on(generation), refused)?;
     let mut new = clr_scenario::bless(&fixture.text, Results::Snapshots(&reports))?;
-    if fixture.scenario.mixed_walks().next().is_some() {
-        let reports = on.iter().map(|generation| {
-            let reports = fixture.scenario.mixed_on(generation);
-            reports.map(|reports| (generation, reports)).map_err(|error| refused(generation, error))
-        });
-        let reports: Vec<_> = reports.collect::<Result<_, _>>()?;
+    if scenario.mixed_walks().next().is_some() {
+        let reports = each(on, |generation| scenario.mixed_on(generation), refused)?;
         new = clr_scenario::bless(&new, Results::MixedWalks(&reports))?;
     }
-    if !fixture.scenario.explore.is_empty() {
-        let mut explored = Vec::new();
-        for generation in on.iter() {
-            explored.extend(
-                fixture
-                    .scenario
-                    .explore_on(generation)
-                    .map_err(|error| refused(generation, error))?,
-            );
-        }
+    if !scenario.explore.is_empty() {
+        let explored = each(on, |generation| scenario.explore_on(generation), refused)?;
+        let explored: Vec<_> = explored.into_iter().flat_map(|(_, explored)| explored).collect();
         new = clr_scenario::bless(&new, Results::Histories(&explored))?;
     }
-    if fixture.scenario.stops.iter().any(|stop| !stop.expect.is_empty()) {
-        let walks = fixture.scenario.run().map_err(|error| source.error(error))?;
+    if scenario.stops.iter().any(|stop| !stop.expect.is_empty()) {
+        let walks = scenario.run().map_err(|error| source.error(error))?;
         new = clr_scenario::bless(&new, Results::Walks(&walks))?;
     }
     Ok(new)
+}
+
+/// Returns the results on each of these runtimes.
+fn each<T>(
+    on: Generations,
+    make: impl Fn(Generation) -> Result<T, RunOnError>,
+    refused: impl Fn(Generation, RunOnError) -> CliError,
+) -> Result<Vec<(Generation, T)>, CliError> {
+    let one = |generation| match make(generation) {
+        Ok(results) => Ok((generation, results)),
+        Err(error) => Err(refused(generation, error)),
+    };
+    on.iter().map(one).collect()
 }

@@ -15,8 +15,8 @@ use crate::report::runtimes::{OnRuntimes, Runtimes, keep};
 use anstyle::Style;
 use clr_runtime::generation::{Generation, Generations};
 use clr_scenario::{
-    Compared, FoundMixed, FoundMixedFrame, FoundMixedItem, Keyword, MixedClaim, MixedFrameKind,
-    PlacedStack, ReasonKind, RunOnError, Scenario, StopAt,
+    Compared, FoundMixed, FoundMixedFrame, Keyword, MixedClaim, MixedFrameKind, PlacedStack,
+    ReasonKind, RunOnError, Scenario,
 };
 use clr_walker::mixed::{Policy, SeenBy};
 use serde::Serialize;
@@ -146,24 +146,10 @@ fn usual(scenario: &Scenario) -> Generations {
 
 /// Returns the place of the thread of a stop.
 fn place(scenario: &Scenario, stop: Option<usize>) -> String {
-    let Some((index, stop)) = stop.and_then(|index| Some((index, scenario.stops.get(index)?)))
-    else {
-        return "the stack".to_owned();
-    };
-    let name = |function| scenario.function_name(function).unwrap_or("?");
-    let at = match stop.at {
-        StopAt::After(count) => format!("after {count} instructions"),
-        StopAt::Instruction { function, index, .. } => {
-            format!("instruction {index} of {}", name(function))
-        }
-        StopAt::Runtime { function, index, .. } => {
-            format!("instruction {index} of {}", scenario.runtime_function_name(function))
-        }
-        StopAt::Callback { kind, .. } => format!("in {}", kind.name()),
-        StopAt::Hook(_) => "in a hook".to_owned(),
-        StopAt::End => "at the end".to_owned(),
-    };
-    format!("stop {index}, {at}")
+    match stop.and_then(|index| Some((index, scenario.stops.get(index)?))) {
+        Some((index, stop)) => format!("stop {index}, {}", scenario.place_in_words(stop.at)),
+        None => "the stack".to_owned(),
+    }
 }
 
 impl OnRuntimes for Comparison {

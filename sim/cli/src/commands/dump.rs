@@ -31,9 +31,10 @@ pub(crate) fn dump(args: &DumpArgs, console: &mut Console<'_>) -> Result<u8, Cli
     let Some(region) = map.regions().next() else {
         return Ok(PASSED);
     };
-    let wanted = Wanted::new(args.function.as_deref());
-    let mut entries =
-        pe.functions().iter().filter(|entry| wanted.is_met_by(&code, region, *entry)).peekable();
+    let is_wanted = |entry: &RuntimeFunction| {
+        code.is_meant(region, &(entry.begin..entry.end), args.function.as_deref())
+    };
+    let mut entries = pe.functions().iter().filter(is_wanted).peekable();
     if let Some(function) = &args.function
         && entries.peek().is_none()
     {
@@ -88,12 +89,7 @@ fn dump_elf(
     let Some((region, table)) = map.regions().next().and_then(|one| Some((one, one.cfi()?))) else {
         return Ok(PASSED);
     };
-    let wanted = Wanted::new(args.function.as_deref());
-    let is_wanted = |range: &Range<u32>| match wanted {
-        Wanted::All => true,
-        Wanted::Named(name) => code.locate(region, range.start).is_in(name),
-        Wanted::At(rva) => range.contains(&rva),
-    };
+    let is_wanted = |range: &Range<u32>| code.is_meant(region, range, args.function.as_deref());
     let mut functions = table.functions().filter(is_wanted).peekable();
     if let Some(function) = &args.function
         && functions.peek().is_none()
@@ -130,36 +126,3 @@ fn dump_elf(
 
 /// Magic bytes of an ELF image.
 const ELF: &[u8] = b"\x7FELF";
-
-/// The functions to print.
-enum Wanted<'t> {
-    All,
-    Named(&'t str),
-    At(u32),
-}
-
-impl<'t> Wanted<'t> {
-    fn new(function: Option<&'t str>) -> Self {
-        let Some(function) = function else {
-            return Self::All;
-        };
-        let rva = function.strip_prefix("0x").map(|hex| u32::from_str_radix(hex, 16));
-        match rva {
-            Some(Ok(rva)) => Self::At(rva),
-            _ => Self::Named(function),
-        }
-    }
-
-    fn is_met_by<'a>(
-        &self,
-        code: &Code<'_, 'a>,
-        region: &CodeRegion<'a>,
-        entry: RuntimeFunction,
-    ) -> bool {
-        match self {
-            Self::All => true,
-            Self::Named(name) => code.locate(region, entry.begin).is_in(name),
-            Self::At(rva) => entry.contains(*rva),
-        }
-    }
-}

@@ -1,7 +1,7 @@
 //! `clrsim explore`: searches the histories of a program for one that fails.
 
 use crate::args::ExploreArgs;
-use crate::commands::history::{Searched, find, read, search, write_smallest};
+use crate::commands::history::{Searched, find, read, refused, search, write_smallest};
 use crate::commands::smaller::Output;
 use crate::commands::strategy::{self, choose};
 use crate::input::program::ProgramFixture;
@@ -11,8 +11,7 @@ use crate::output::Replacing;
 use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
-use crate::render::progress::Progress;
-use crate::render::words::in_words;
+use crate::render::words::{counted, in_words};
 use crate::report::history::{
     Failed, flags, flags_of, name, replay_arguments, usual, write_failure,
 };
@@ -49,18 +48,7 @@ struct Explored<'e> {
     #[serde(flatten)]
     failed: Option<&'e Failed>,
     /// The first histories with other faults.
-    further: Vec<Further<'e>>,
-}
-
-/// A failed history after the first one.
-#[derive(Serialize)]
-struct Further<'e> {
-    number: u64,
-    replay: &'e str,
-    replay_flags: &'e [&'static str],
-    times: u64,
-    #[serde(flatten)]
-    failed: &'e Failed,
+    further: &'e [FailedHistory],
 }
 
 /// The part of all histories that was searched.
@@ -90,11 +78,17 @@ struct Found {
 }
 
 /// A failed history with the arguments that replay it.
+#[derive(Serialize)]
 struct FailedHistory {
-    failed: Failed,
+    number: u64,
     replay: String,
     /// Flags that `clrsim replay` needs beside the string.
+    #[serde(rename = "replay_flags")]
     flags: Vec<&'static str>,
+    /// Number of histories with the same fault.
+    times: u64,
+    #[serde(flatten)]
+    failed: Failed,
 }
 
 /// Returns the settings of the search: those of the arguments, then those of the text.
@@ -137,17 +131,15 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
     }
     let mut all: Vec<Found> = Vec::new();
     for generation in runtimes(args, &settings).iter() {
-        let message = generation.to_string();
-        let progress = Progress::with_rate(console.progress, budget.schedules, message);
-        let searched = search(scenario, generation, &budget, args.jobs, &progress);
-        progress.finish();
-        let Searched { report, is_cut } = searched.map_err(|error| {
-            source.error(format_args!("cannot be run on {generation}: {}", scenario.named(error)))
-        })?;
+        let searched = search(scenario, generation, &budget, args.jobs, console);
+        let Searched { report, is_cut } =
+            searched.map_err(|error| refused(&source, scenario, generation, error))?;
         let failed = |failure: &Failure| FailedHistory {
-            failed: Failed::new(&failure.verdict, &failure.history),
+            number: failure.number,
             replay: name(&source.name, scenario, generation, &failure.schedule),
             flags: flags_of(&usual, &settings, &failure.verdict),
+            times: failure.times,
+            failed: Failed::new(&failure.verdict, &failure.history),
         };
         let failed = report.failures().map(failed).collect();
         let found = Found { generation, report, is_cut, failed };
@@ -242,7 +234,7 @@ fn head(
 fn stories(all: &[Found], console: &mut Console<'_>) -> Result<(), CliError> {
     let mut distinct: Vec<&Failed> = Vec::new();
     let histories = all.iter().flat_map(|found| found.failed.iter().zip(found.report.failures()));
-    for (FailedHistory { failed, replay, flags }, failure) in histories {
+    for (FailedHistory { failed, replay, flags, .. }, failure) in histories {
         if distinct.iter().any(|other| other.is_like(failed)) {
             continue;
         }
@@ -267,10 +259,7 @@ fn stories(all: &[Found], console: &mut Console<'_>) -> Result<(), CliError> {
 impl Found {
     fn write_line(&self, scenario: &Scenario, console: &mut Console<'_>) -> Result<(), CliError> {
         let Self { generation, report, failed, .. } = self;
-        let count = match report.schedules {
-            1 => "1 history".to_owned(),
-            count => format!("{count} histories"),
-        };
+        let count = counted(report.schedules, "history", "histories");
         let width = Generation::ALL.iter().map(|it| it.name().len()).max().unwrap_or(0);
         let name = generation.name();
         write!(console.out, "  {name:width$}  ")?;
@@ -284,8 +273,7 @@ impl Found {
                 let hazard = first.hazard().map(|it| format!(" {it}")).unwrap_or_default();
                 let further = match failed.len() - 1 {
                     0 => String::new(),
-                    1 => " and 1 other fault".to_owned(),
-                    others => format!(" and {others} other faults"),
+                    others => format!(" and {}", counted(others, "other fault", "other faults")),
                 };
                 let ends = &first.ends;
                 writeln!(
@@ -324,14 +312,6 @@ impl Found {
         of_rule: &[&'static str],
     ) -> Explored<'e> {
         let Self { generation, report, failed, is_cut } = self;
-        let further = failed.iter().zip(report.failures()).skip(1);
-        let further = further.map(|(own, failure)| Further {
-            number: failure.number,
-            replay: &own.replay,
-            replay_flags: &own.flags,
-            times: failure.times,
-            failed: &own.failed,
-        });
         let earliest = failed.first();
         let broken = report.broken.iter().map(|(_, rule, schedule)| Broken {
             rule: clr_scenario::Keyword::word(*rule).to_owned(),
@@ -353,13 +333,13 @@ impl Found {
                 cut: covered.cut,
             }),
             broken: broken.collect(),
-            number: report.failure.as_ref().map(|failure| failure.number),
+            number: earliest.map(|first| first.number),
             interrupted: *is_cut,
             replay: earliest.map(|first| first.replay.as_str()),
             replay_flags: earliest.map_or_else(Vec::new, |first| first.flags.clone()),
-            times: report.failure.as_ref().map(|failure| failure.times),
+            times: earliest.map(|first| first.times),
             failed: earliest.map(|first| &first.failed),
-            further: further.collect(),
+            further: failed.get(1..).unwrap_or_default(),
         }
     }
 }

@@ -2,9 +2,11 @@
 
 use crate::PASSED;
 use crate::args::{GenerateArgs, GenerateKind};
-use crate::input::{PROGRAM, slashed};
+use crate::output::text_name;
 use crate::render::console::{Console, GOOD};
 use crate::render::error::CliError;
+use clap::ValueEnum as _;
+use clap::builder::PossibleValue;
 use clr_codegen::FunctionIndex;
 use clr_generate::world::WorldTurn;
 use clr_generate::{
@@ -43,21 +45,15 @@ pub(crate) fn generate(args: &GenerateArgs, console: &mut Console<'_>) -> Result
         let name = format!("--seed {}", args.seed);
         CliError::new(&name, "makes what cannot be set up; take another number")
     })?;
-    let kind = match args.kind {
-        GenerateKind::Scenario => "scenario",
-        GenerateKind::Stack => "stack",
-        GenerateKind::Program => "program",
-    };
+    let kind = args.kind.to_possible_value();
+    let kind = kind.as_ref().map_or("", PossibleValue::get_name);
     let head = format!("// Made by clrsim generate --kind {kind} --seed {}.\n", args.seed);
     let text = head + GENERATED + &scenario.to_string();
     let Some(path) = &args.output else {
         write!(console.out, "{text}")?;
         return Ok(PASSED);
     };
-    let name = slashed(path);
-    if !name.ends_with(PROGRAM) {
-        return Err(CliError::new(&name, "texts are called *.kdl"));
-    }
+    let name = text_name(path)?;
     args.replacing.write(path, &text)?;
     writeln!(console.out, "{GOOD}written{GOOD:#}: {name}")?;
     Ok(PASSED)

@@ -51,6 +51,16 @@ pub(crate) fn find(path: &str) -> Result<Source, CliError> {
     })
 }
 
+/// Returns the error of a text that cannot be run on a runtime.
+pub(crate) fn refused(
+    source: &Source,
+    scenario: &Scenario,
+    generation: Generation,
+    error: RunOnError,
+) -> CliError {
+    source.error(format_args!("cannot be run on {generation}: {}", scenario.named(error)))
+}
+
 /// The parts of a history's string.
 pub(crate) struct Named {
     pub(crate) file: String,
@@ -106,6 +116,19 @@ struct Part {
 /// search: then it is that of all histories up to the first one that was not executed, and the failures
 /// that are known beyond.
 pub(crate) fn search(
+    scenario: &Scenario,
+    generation: Generation,
+    budget: &Budget,
+    jobs: Jobs,
+    console: &Console<'_>,
+) -> Result<Searched, RunOnError> {
+    let progress = Progress::with_rate(console.progress, budget.schedules, generation.to_string());
+    let found = search_with(scenario, generation, budget, jobs, &progress);
+    progress.finish();
+    found
+}
+
+fn search_with(
     scenario: &Scenario,
     generation: Generation,
     budget: &Budget,

@@ -165,11 +165,8 @@ fn wanted<'a>(
     function: Option<&str>,
 ) -> Result<Range<u32>, CliError> {
     let Some(function) = function else { return Ok(0..u32::MAX) };
-    let rva = function.strip_prefix("0x").map(|hex| u32::from_str_radix(hex, 16));
-    let found = linter.ranges().into_iter().find(|range| match rva {
-        Some(Ok(rva)) => range.contains(&rva),
-        _ => code.locate(region, range.start).is_in(function),
-    });
+    let is_meant = |range: &Range<u32>| code.is_meant(region, range, Some(function));
+    let found = linter.ranges().into_iter().find(is_meant);
     found.ok_or_else(|| {
         source.error(format_args!(
             "no unwind data for --function {function}; without it all functions are judged"

@@ -7,6 +7,7 @@ use crate::input::{self, PROGRAM, slashed};
 use crate::render::console::{Console, DIM, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
+use crate::render::words::counted;
 use crate::render::wrap::{width, wrapped};
 use crate::report::snapshot::chapter;
 use clr_runtime::clause::Clause;
@@ -141,8 +142,8 @@ pub(crate) fn list(args: &ListArgs, console: &mut Console<'_>) -> Result<u8, Cli
         if last != Some(&text.chapter) {
             let count = listed.iter().filter(|other| other.chapter == text.chapter).count();
             let gap = if last.is_some() { "\n" } else { "" };
-            let texts = if count == 1 { "text" } else { "texts" };
-            writeln!(console.out, "{gap}{HEAD}{}{HEAD:#}, {count} {texts}", text.chapter)?;
+            let texts = counted(count, "text", "texts");
+            writeln!(console.out, "{gap}{HEAD}{}{HEAD:#}, {texts}", text.chapter)?;
             last = Some(&text.chapter);
         }
         write(text, console)?;

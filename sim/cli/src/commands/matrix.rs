@@ -16,8 +16,8 @@ use crate::report::snapshot::Why;
 use anstyle::Style;
 use clr_runtime::Outcome;
 use clr_runtime::explain::{StoryLine, deciding, parting};
-use clr_runtime::generation::Generation;
-use clr_scenario::{ExplainedSnapshot, Scenario, SnapshotAt, SnapshotResult};
+use clr_runtime::generation::{Generation, Generations};
+use clr_scenario::{ExplainedSnapshot, RunOnError, Scenario, SnapshotAt, SnapshotResult};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -39,7 +39,7 @@ struct Matrix {
 }
 
 /// The result of a snapshot on runtimes with the same result.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Column {
     runtimes: Runtimes,
     /// Result of the call.
@@ -83,21 +83,16 @@ struct Row {
 pub(crate) fn matrix(args: &MatrixArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let source = Source::find(&args.file)?;
     let fixture = ProgramFixture::read(&source)?;
-    // Every runtime is shown, whatever the text expects of it.
-    let mut scenario = fixture.scenario.clone();
-    let wanted = wanted(&fixture.scenario, args.snapshot.as_ref(), &source)?;
-    clear_expectations(&mut scenario);
-    let on = args.on.or_all();
-    let made: Vec<_> =
-        on.iter().map(|generation| (generation, scenario.explain_each_on(generation))).collect();
+    let scenario = &fixture.scenario;
+    let wanted = wanted(scenario, args.snapshot.as_ref(), &source)?;
+    let made = on_all(scenario, args.on.or_all());
     if !args.json.wanted {
-        source.write_head(&scenario, console.out)?;
+        source.write_head(scenario, console.out)?;
     }
     for (n, at) in wanted {
         let exact = scenario.stack.is_some();
         let results = made.iter().filter_map(|(generation, each)| {
-            let made = &each.get(n)?.1;
-            Some((*generation, made.as_ref().map_err(ToString::to_string)))
+            Some((*generation, each.get(n)?.as_ref().map_err(ToString::to_string)))
         });
         let columns = columns(at, results, exact);
         let rows = rows(&columns, exact);
@@ -106,7 +101,7 @@ pub(crate) fn matrix(args: &MatrixArgs, console: &mut Console<'_>) -> Result<u8,
             file: source.name.clone(),
             snapshot: n + 1,
             title: at.call.title.clone(),
-            call: callback::call(&scenario, at),
+            call: callback::call(scenario, at),
             columns,
             rows,
         };
@@ -149,13 +144,19 @@ fn missing(scenario: &Scenario) -> String {
     }
 }
 
-/// Removes all expectations: a snapshot without any is made on every runtime.
-pub(crate) fn clear_expectations(scenario: &mut Scenario) {
-    let stops = scenario.stops.iter_mut().flat_map(|stop| &mut stop.snapshots);
-    let stack = scenario.stack.iter_mut().flat_map(|stack| &mut stack.snapshots);
-    for call in stops.chain(stack) {
-        call.expect.clear();
-    }
+/// The snapshots of a text on a runtime.
+type Each = Vec<Result<ExplainedSnapshot, RunOnError>>;
+
+/// Makes the snapshots of a text on each of these runtimes, whatever the text expects of it.
+pub(crate) fn on_all(scenario: &Scenario, on: Generations) -> Vec<(Generation, Each)> {
+    let mut scenario = scenario.clone();
+    // A snapshot without expectations is made on every runtime.
+    scenario.calls_mut().for_each(|call| call.expect.clear());
+    let each = |generation| {
+        let each = scenario.explain_each_on(generation);
+        (generation, each.into_iter().map(|(_, made)| made).collect())
+    };
+    on.iter().map(each).collect()
 }
 
 fn columns<'m>(
@@ -212,11 +213,10 @@ impl Column {
             result: found.outcome.to_string(),
             as_expected: expected.map(|(_, expected)| expected.differences(found).is_empty()),
             why: deciding(&explained.story).map(Why::from),
-            also: Vec::new(),
-            parts: None,
             story: explained.story.clone(),
             callbacks: callback::found(found),
             short: short(found.outcome),
+            ..Self::default()
         }
     }
 
@@ -224,13 +224,8 @@ impl Column {
         Self {
             runtimes: Runtimes::one(generation),
             result: error,
-            as_expected: None,
-            why: None,
-            also: Vec::new(),
-            parts: None,
-            story: Vec::new(),
-            callbacks: Vec::new(),
             short: "not made".to_owned(),
+            ..Self::default()
         }
     }
 

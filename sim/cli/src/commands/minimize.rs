@@ -7,12 +7,11 @@ use crate::commands::generate::GENERATED;
 use crate::commands::history::{search, write_smallest};
 use crate::commands::smaller::{Output, head, smaller_text, write_text};
 use crate::input::program::ProgramFixture;
-use crate::input::{PROGRAM, Source, slashed};
+use crate::input::{Source, slashed};
 use crate::interrupt::{self, is_interrupted};
-use crate::output::Replacing;
+use crate::output::{Replacing, text_name};
 use crate::render::console::Console;
 use crate::render::error::CliError;
-use crate::render::progress::Progress;
 use crate::{FAILED, PASSED};
 use clr_generate::minimize as smallest;
 use clr_runtime::generation::Generations;
@@ -22,10 +21,7 @@ use keep::Keep;
 /// Makes the text that `args` name smaller and returns the exit code.
 pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let source = &Source::find(&args.input)?;
-    let name = slashed(&args.output);
-    if !name.ends_with(PROGRAM) {
-        return Err(CliError::new(&name, "texts are called *.kdl"));
-    }
+    text_name(&args.output)?;
     Replacing::check_is_not(&args.output, source)?;
     args.replacing.check(&args.output)?;
     let on = args.on.or_all();
@@ -117,11 +113,7 @@ fn of_history(
     }
     for settings in &scenario.explore {
         for generation in settings.generations().filter(|generation| on.contains(*generation)) {
-            let message = generation.to_string();
-            let progress = Progress::with_rate(console.progress, settings.schedules, message);
-            let found =
-                search(scenario, generation, &settings.budget(), Jobs::default(), &progress);
-            progress.finish();
+            let found = search(scenario, generation, &settings.budget(), Jobs::default(), console);
             let found = found.map_err(|error| source.error(scenario.named(error)))?;
             let Some(failure) = found.report.failure else { continue };
             let output = Output::from(args);

@@ -2,7 +2,7 @@
 
 use crate::PASSED;
 use crate::args::NewArgs;
-use crate::input::{PROGRAM, slashed};
+use crate::output::text_name;
 use crate::render::console::{Console, GOOD};
 use crate::render::error::CliError;
 
@@ -13,10 +13,7 @@ const A_PROGRAM: &str = include_str!("new/program.kdl");
 
 /// Writes the text that `args` name and returns the exit code.
 pub(crate) fn new(args: &NewArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let name = slashed(&args.file);
-    if !name.ends_with(PROGRAM) {
-        return Err(CliError::new(&name, "texts are called *.kdl"));
-    }
+    let name = text_name(&args.file)?;
     let text = if args.program { A_PROGRAM } else { STACK };
     args.replacing.write(&args.file, text)?;
     writeln!(console.out, "{GOOD}written{GOOD:#}: {name}")?;

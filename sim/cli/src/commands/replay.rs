@@ -1,13 +1,12 @@
 //! `clrsim replay`: prints or draws one history.
 
 use crate::args::{Jobs, ReplayArgs};
-use crate::commands::history::{Named, find, read, search, usual_but};
+use crate::commands::history::{Named, find, read, refused, search, usual_but};
 use crate::input::{Source, slashed};
 use crate::output::Replacing;
 use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
-use crate::render::progress::Progress;
 use crate::report::history::{
     Facts, Failed, flags, name, replay_arguments, usual, write_failure, write_row,
 };
@@ -16,7 +15,7 @@ use clr_explore::story::headline;
 use clr_explore::timeline::{RowOptions, Timeline};
 use clr_explore::{Budget, History, ScheduleString, Verdict};
 use clr_runtime::generation::Generation;
-use clr_scenario::{Exploration, Exploring, RunOnError, Scenario};
+use clr_scenario::{Exploration, Exploring, Scenario};
 use serde::Serialize;
 use std::io;
 
@@ -41,15 +40,6 @@ struct Replayed<'r> {
 struct Made {
     verdict: Option<Verdict>,
     history: History,
-}
-
-fn refused(
-    source: &Source,
-    scenario: &Scenario,
-    generation: Generation,
-    error: RunOnError,
-) -> CliError {
-    source.error(format_args!("cannot be run on {generation}: {}", scenario.named(error)))
 }
 
 fn make(
@@ -140,9 +130,7 @@ fn first_that_fails(
     let first = || settings.generations().next().unwrap_or(Generation::Net10Windows);
     let generation = args.on.unwrap_or_else(first);
     let budget = settings.budget();
-    let progress = Progress::with_rate(console.progress, budget.schedules, generation.to_string());
-    let searched = search(scenario, generation, &budget, Jobs::default(), &progress);
-    progress.finish();
+    let searched = search(scenario, generation, &budget, Jobs::default(), console);
     let report = searched.map_err(|error| refused(source, scenario, generation, error))?.report;
     Ok((generation, report.failure.map(|failure| failure.schedule).unwrap_or_default()))
 }

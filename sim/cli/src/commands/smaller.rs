@@ -6,6 +6,7 @@ use crate::input::slashed;
 use crate::output::Replacing;
 use crate::render::console::{Console, GOOD, HEAD};
 use crate::render::error::CliError;
+use crate::render::words::counted;
 use clr_generate::minimize_list;
 use clr_scenario::{ExpectedSnapshot, Provenance, Scenario, comment_count};
 use std::io;
@@ -97,10 +98,7 @@ fn dropped(original: &str, smaller: &str) -> Option<String> {
     let gone = parts(&old, comments(original)).into_iter().zip(parts(&new, comments(smaller)));
     let gone = gone.filter(|((_, before), (_, after))| after < before);
     let gone: Vec<_> = gone
-        .map(|(([one, many], before), (_, after))| {
-            let count = before - after;
-            format!("{count} {}", if count == 1 { one } else { many })
-        })
+        .map(|(([one, many], before), (_, after))| counted(before - after, one, many))
         .collect();
     (!gone.is_empty()).then(|| gone.join(", "))
 }

@@ -96,6 +96,21 @@ pub(crate) struct Line {
 }
 
 impl<'a> Code<'_, 'a> {
+    /// Returns true if a function with this range of RVAs is meant by its name, or by an RVA in it
+    /// as `0x…`. Without either, all functions are.
+    pub(crate) fn is_meant(
+        &self,
+        region: &CodeRegion<'a>,
+        range: &Range<u32>,
+        function: Option<&str>,
+    ) -> bool {
+        let Some(function) = function else { return true };
+        match function.strip_prefix("0x").map(|hex| u32::from_str_radix(hex, 16)) {
+            Some(Ok(rva)) => range.contains(&rva),
+            _ => self.locate(region, range.start).is_in(function),
+        }
+    }
+
     /// Returns the name of the function at `address` (VA).
     pub(crate) fn name(&self, address: u64) -> String {
         match self.map.find(address) {

@@ -45,15 +45,24 @@ pub(crate) fn write_differences(
     Ok(())
 }
 
-/// Writes a row of a table of expected and found items.
-pub(crate) fn write_pair(
-    is_wrong: bool,
-    n: &str,
-    expected: &str,
-    width: usize,
-    found: &str,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let (mark, style) = if is_wrong { ('*', BAD) } else { (' ', Style::new()) };
-    writeln!(out, "  {mark} {n:>2}  {expected:width$}  {style}{found}{style:#}")
+/// A row of a table of expected and found items.
+pub(crate) struct Pair {
+    pub(crate) is_wrong: bool,
+    /// Number of the row, if it has one.
+    pub(crate) n: Option<usize>,
+    pub(crate) expected: String,
+    pub(crate) found: String,
+}
+
+/// Writes a table of expected and found items.
+pub(crate) fn write_pairs(pairs: &[Pair], out: &mut (impl Write + ?Sized)) -> io::Result<()> {
+    let widths = pairs.iter().map(|pair| pair.expected.chars().count());
+    let width = widths.max().unwrap_or(0).max("expected".len());
+    writeln!(out, "  {DIM}   #  {:width$}  found{DIM:#}", "expected")?;
+    for Pair { is_wrong, n, expected, found } in pairs {
+        let (mark, style) = if *is_wrong { ('*', BAD) } else { (' ', Style::new()) };
+        let n = n.map(|n| n.to_string()).unwrap_or_default();
+        writeln!(out, "  {mark} {n:>2}  {expected:width$}  {style}{found}{style:#}")?;
+    }
+    Ok(())
 }

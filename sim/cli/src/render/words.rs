@@ -1,6 +1,21 @@
-//! Words for sets of generations.
+//! Words for sets of generations and for numbers of things.
 
 use clr_runtime::generation::{Generation, Generations};
+use std::fmt::Display;
+
+/// Returns a number with its noun, in the singular (`one`) or the plural (`many`).
+pub(crate) fn counted(
+    number: impl Copy + Display + From<u8> + PartialEq,
+    one: &str,
+    many: &str,
+) -> String {
+    format!("{number} {}", if number == 1.into() { one } else { many })
+}
+
+/// Returns clauses in brackets, or nothing if there are none.
+pub(crate) fn brackets(clauses: &[String]) -> String {
+    if clauses.is_empty() { String::new() } else { format!("[{}]", clauses.join(", ")) }
+}
 
 /// Returns a set of generations in as few words as possible.
 pub(crate) fn in_words(generations: Generations) -> String {

@@ -30,7 +30,7 @@ pub(crate) struct Register {
 }
 
 impl Register {
-    fn new(register: Gpr, value: u64) -> Self {
+    pub(crate) fn new(register: Gpr, value: u64) -> Self {
         Self { register: register.name(), value: value.into() }
     }
 }

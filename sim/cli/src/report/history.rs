@@ -140,24 +140,10 @@ impl Wait {
         };
         Self {
             thread: history.name(edge.waits).to_owned(),
-            why: reason(edge.why).word(),
+            why: WaitKind::of(edge.why).word(),
             lock,
             for_whom: history.name(edge.for_whom).to_owned(),
         }
-    }
-}
-
-/// Returns the reason why a thread waits, as texts spell it.
-const fn reason(why: BlockReason) -> WaitKind {
-    match why {
-        BlockReason::Lock(_) => WaitKind::Lock,
-        BlockReason::Suspended => WaitKind::Suspended,
-        BlockReason::ToStop => WaitKind::ToStop,
-        BlockReason::RuntimeSuspended => WaitKind::RuntimeSuspended,
-        BlockReason::Collection => WaitKind::Collection,
-        BlockReason::Join => WaitKind::Join,
-        BlockReason::CodeManagerReader => WaitKind::CodeManagerReader,
-        BlockReason::InterruptedWait => WaitKind::InterruptedWait,
     }
 }
 

@@ -5,6 +5,7 @@ use crate::render::code::{Code, chain};
 use crate::render::console::{BAD, DIM, GOOD, HEAD};
 use crate::render::unwind_data::{Hex, operation};
 use crate::render::version3;
+use crate::render::words::counted;
 use clr_lint::{Blame, Cause, Finding, Shown, Subject, Totals};
 use clr_walker::code_map::CodeRegion;
 use clr_walker::compact::Layout;
@@ -91,11 +92,11 @@ impl FindingReport {
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let Self { function, begin, end, first, last, instruction, .. } = self;
         let Self { in_force, expected, got, .. } = self;
-        let count = count(self.instructions, "instruction");
+        let count = counted(self.instructions, "instruction", "instructions");
         let range = if first == last { String::new() } else { format!("..{last}") };
         let calls = match self.calls {
             0 => String::new(),
-            calls => format!(", {}", self::count(calls as usize, "call")),
+            calls => format!(", {}", counted(calls, "call", "calls")),
         };
         writeln!(out)?;
         writeln!(out, "  {HEAD}{function}{HEAD:#} ({begin}..{end}): {count}{calls}")?;
@@ -104,12 +105,6 @@ impl FindingReport {
         writeln!(out, "    {DIM}expected{DIM:#}  {expected}")?;
         writeln!(out, "    {DIM}got{DIM:#}       {got}")
     }
-}
-
-/// Returns the number and the noun, in the plural if need be.
-fn count(number: usize, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {noun}{plural}")
 }
 
 /// Returns the unwind data that applies at `rva`, in words.
@@ -415,8 +410,8 @@ pub(crate) fn write_heading(
         heading(first.blame, first.cause),
         first.blame.name(),
         first.cause.name(),
-        count(instructions, "instruction"),
-        count(group.len(), "function"),
+        counted(instructions, "instruction", "instructions"),
+        counted(group.len(), "function", "functions"),
     )?;
     writeln!(out, "  {}", meaning(worst))?;
     let remedy = remedy(first.blame, first.cause, region.cfi().is_some());

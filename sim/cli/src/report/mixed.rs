@@ -2,8 +2,7 @@
 
 use crate::input::program::ProgramFixture;
 use crate::render::alignment::aligned;
-use crate::render::console::DIM;
-use crate::render::differences::write_pair;
+use crate::render::differences::{Pair, write_pairs};
 use crate::report::FileReport;
 use crate::report::expectation::Basis;
 use crate::report::mismatch::{Mismatch, Mismatches, Subject};
@@ -183,17 +182,13 @@ impl Subject for MixedWalk {
 
     fn write_found(found: &Found, out: &mut dyn Write) -> io::Result<()> {
         let text = |item: &Option<String>| item.clone().unwrap_or_else(|| "-".to_owned());
-        let expected: Vec<_> = found.items.iter().map(|row| text(&row.expected)).collect();
-        let widths = expected.iter().map(|text| text.chars().count());
-        let width = widths.max().unwrap_or(0).max("expected".len());
-        writeln!(out, "  {DIM}   #  {:width$}  found{DIM:#}", "expected")?;
-        let mut number = 0;
-        for (row, expected) in found.items.iter().zip(&expected) {
+        let mut numbers = 0..;
+        let pair = |row: &Row| {
             let is_item = row.found.as_ref().is_some_and(|found| found.contains(", rsp "));
-            let n = if is_item { number.to_string() } else { String::new() };
-            number += usize::from(is_item);
-            write_pair(row.is_wrong, &n, expected, width, &text(&row.found), out)?;
-        }
-        Ok(())
+            let n = if is_item { numbers.next() } else { None };
+            let (expected, found) = (text(&row.expected), text(&row.found));
+            Pair { is_wrong: row.is_wrong, n, expected, found }
+        };
+        write_pairs(&found.items.iter().map(pair).collect::<Vec<_>>(), out)
     }
 }

@@ -6,6 +6,7 @@ use crate::input::Source;
 use crate::render::differences::{Differing, write_differences};
 use crate::render::error::CliError;
 use crate::render::unwind_data::Hex;
+use crate::render::words::counted;
 use crate::report::{FileReport, Finding};
 use clr_recording::{
     CallbackLine, RecordedCallback, RecordedCode, Recording, RecordingError, RecordingProblem,
@@ -139,10 +140,9 @@ impl DifferentWalk {
         let result = &walk.result;
         let recorded_callbacks =
             result.callback_count.map_or(result.callbacks.len(), |count| count as usize);
+        let ends = |found: String| (None, vec![differing("result", recorded_end(result), found)]);
         let (callback, differences) = match difference {
-            WalkDifference::Outcome(found) => {
-                (None, vec![differing("result", recorded_end(result), found.to_string())])
-            }
+            WalkDifference::Outcome(found) => ends(found.to_string()),
             WalkDifference::Nested { outcome, callbacks } => {
                 let nested = recording.nested(walk);
                 let hr = nested.and_then(|nested| nested.hr);
@@ -157,13 +157,9 @@ impl DifferentWalk {
                 (None, rows)
             }
             WalkDifference::Memory { address } => {
-                let found =
-                    format!("no result: needs memory at {address:#x}, which was not recorded");
-                (None, vec![differing("result", recorded_end(result), found)])
+                ends(format!("no result: needs memory at {address:#x}, which was not recorded"))
             }
-            WalkDifference::Load(error) => {
-                (None, vec![differing("result", recorded_end(result), error.to_string())])
-            }
+            WalkDifference::Load(error) => ends(error.to_string()),
             WalkDifference::Callback { index, found } => {
                 let recorded = result.callbacks.get(*index as usize);
                 let found = found.as_deref();
@@ -198,8 +194,8 @@ impl DifferentWalk {
     /// Writes the recorded result and the differences from it.
     pub(crate) fn write_differences(&self, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
         let count = self.recorded_callbacks;
-        let s = if count == 1 { "" } else { "s" };
-        writeln!(out, "  recorded: {} after {count} callback{s}", self.recorded)?;
+        let callbacks = counted(count, "callback", "callbacks");
+        writeln!(out, "  recorded: {} after {callbacks}", self.recorded)?;
         if let Some(callback) = &self.callback {
             callback.write(count, out)?;
         }

@@ -3,7 +3,8 @@
 use crate::input::program::ProgramFixture;
 use crate::render::alignment::aligned;
 use crate::render::console::{BAD, DIM};
-use crate::render::differences::write_pair;
+use crate::render::differences::{Pair, write_pairs};
+use crate::render::words::brackets;
 use crate::render::wrap::{width, write_within, write_wrapped};
 use crate::report::callback::{self, Callback};
 use crate::report::expectation::Basis;
@@ -16,6 +17,7 @@ use clr_runtime::generation::{Generation, Generations};
 use clr_scenario::{RunOnError, SnapshotAt, SnapshotDifference, SnapshotReport};
 use serde::Serialize;
 use std::io::{self, Write};
+use std::ops::AddAssign;
 
 /// The description of a text and the numbers of its cases.
 #[derive(Clone, Debug, Serialize)]
@@ -24,14 +26,27 @@ pub(crate) struct Summary {
     pub(crate) chapter: String,
     /// Description of the text in one sentence.
     pub(crate) shows: Option<String>,
-    /// Number of snapshots.
-    pub(crate) snapshots: usize,
-    /// Number of mixed walks.
-    pub(crate) mixed_walks: usize,
-    /// Number of searches of histories.
-    pub(crate) searches: usize,
+    #[serde(flatten)]
+    pub(crate) made: Made,
     /// The runtimes of snapshots, mixed walks and searches.
     pub(crate) runtimes: Runtimes,
+}
+
+/// The numbers of cases that are made on runtimes.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct Made {
+    pub(crate) snapshots: usize,
+    pub(crate) mixed_walks: usize,
+    /// Searches of histories.
+    pub(crate) searches: usize,
+}
+
+impl AddAssign for Made {
+    fn add_assign(&mut self, other: Self) {
+        self.snapshots += other.snapshots;
+        self.mixed_walks += other.mixed_walks;
+        self.searches += other.searches;
+    }
 }
 
 /// A snapshot of a text.
@@ -93,11 +108,7 @@ impl From<&clr_runtime::explain::StoryLine> for Why {
 impl Why {
     /// Writes the sentence in lines of `width` characters, all but the first indented.
     pub(crate) fn write(&self, indent: usize, width: usize, out: &mut dyn Write) -> io::Result<()> {
-        let brackets = match self.clauses.as_slice() {
-            [] => String::new(),
-            clauses => format!("[{}]", clauses.join(", ")),
-        };
-        write_within(out, width, indent, Style::new(), &self.text, &brackets)
+        write_within(out, width, indent, Style::new(), &self.text, &brackets(&self.clauses))
     }
 }
 
@@ -110,10 +121,10 @@ pub(crate) fn run(
     report: &mut FileReport,
 ) {
     let scenario = &fixture.scenario;
-    let total = scenario.snapshots().count();
+    let snapshots = scenario.snapshots().count();
     let mixed_walks = scenario.mixed_walks().count();
     let searches = scenario.explore.len();
-    if total + mixed_walks + searches == 0 {
+    if snapshots + mixed_walks + searches == 0 {
         return;
     }
     let mut failures = Mismatches::new();
@@ -153,9 +164,7 @@ pub(crate) fn run(
     report.scenario = Some(Summary {
         chapter: chapter(&report.file).to_owned(),
         shows: scenario.about.shows.clone(),
-        snapshots: total,
-        mixed_walks,
-        searches,
+        made: Made { snapshots, mixed_walks, searches },
         runtimes: Runtimes(runtimes),
     });
 }
@@ -284,21 +293,18 @@ impl Found {
         let text = |callback: &Option<Callback>| {
             callback.as_ref().map_or_else(|| "-".to_owned(), Callback::text)
         };
-        let expected: Vec<_> = self.callbacks.iter().map(|row| text(&row.expected)).collect();
-        let result = self.result.as_ref().map(|ends| &ends.expected);
-        let widths = expected.iter().chain(result).map(|text| text.chars().count());
-        let width = widths.max().unwrap_or(0).max("expected".len());
-        writeln!(out, "  {DIM}   #  {:width$}  found{DIM:#}", "expected")?;
-        let mut number = 0;
-        for (row, expected) in self.callbacks.iter().zip(&expected) {
-            let found = text(&row.found);
-            let n = if row.found.is_some() { number.to_string() } else { String::new() };
-            number += usize::from(row.found.is_some());
-            write_pair(row.is_wrong, &n, expected, width, &found, out)?;
-        }
-        match &self.result {
-            Some(ends) => write_pair(ends.is_wrong, "", &ends.expected, width, &ends.found, out),
-            None => Ok(()),
-        }
+        let mut numbers = 0..;
+        let pair = |Row { expected, found, is_wrong }: &Row| {
+            let n = found.as_ref().and_then(|_| numbers.next());
+            Pair { is_wrong: *is_wrong, n, expected: text(expected), found: text(found) }
+        };
+        let mut pairs: Vec<_> = self.callbacks.iter().map(pair).collect();
+        pairs.extend(self.result.as_ref().map(|Ends { expected, found, is_wrong }| Pair {
+            is_wrong: *is_wrong,
+            n: None,
+            expected: expected.clone(),
+            found: found.clone(),
+        }));
+        write_pairs(&pairs, out)
     }
 }

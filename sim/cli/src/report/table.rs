@@ -4,10 +4,11 @@ use crate::input::{PROGRAM, RECORDINGS};
 use crate::render::console::{BAD, Console, DIM, GOOD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
-use crate::render::words::in_words;
+use crate::render::words::{counted, in_words};
 use crate::render::wrap::wrapped;
 use crate::report::recording;
 use crate::report::runtimes::Runtimes;
+use crate::report::snapshot::Made;
 use crate::report::{Counts, FileReport};
 use clr_runtime::generation::Generation;
 use serde::Serialize;
@@ -72,12 +73,9 @@ pub(crate) struct Total {
     pub(crate) counts: Counts,
     /// Number of replayable recorded walks with state that was inferred from their results.
     inferred_walks: usize,
-    /// Number of snapshots of the texts.
-    snapshots: usize,
-    /// Number of mixed walks of the texts.
-    mixed_walks: usize,
-    /// Number of searches of histories of the texts.
-    searches: usize,
+    /// The cases of the texts.
+    #[serde(flatten)]
+    made: Made,
     /// The runtimes of snapshots, mixed walks and searches.
     runtimes: Runtimes,
 }
@@ -110,9 +108,7 @@ struct Key {
 struct Group {
     counts: Counts,
     files: usize,
-    snapshots: usize,
-    mixed_walks: usize,
-    searches: usize,
+    made: Made,
     first: String,
 }
 
@@ -153,9 +149,7 @@ impl Reporter {
         self.total.counts += file.counts;
         self.total.inferred_walks += file.walks.as_ref().map_or(0, |walks| walks.inferred);
         if let Some(summary) = &file.scenario {
-            self.total.snapshots += summary.snapshots;
-            self.total.mixed_walks += summary.mixed_walks;
-            self.total.searches += summary.searches;
+            self.total.made += summary.made;
             let Runtimes(all) = &mut self.total.runtimes;
             *all = all.with(summary.runtimes.0);
         }
@@ -180,9 +174,7 @@ impl Reporter {
             group.counts += file.counts;
             group.files += 1;
             if let Some(summary) = &file.scenario {
-                group.snapshots += summary.snapshots;
-                group.mixed_walks += summary.mixed_walks;
-                group.searches += summary.searches;
+                group.made += summary.made;
             }
             group.first.clone_from(&file.file);
         } else {
@@ -209,17 +201,16 @@ impl Reporter {
     /// Writes the pending groups. Called if a file does not belong to them.
     fn write_groups(&mut self, console: &mut Console<'_>) -> Result<(), CliError> {
         for (key, group) in std::mem::take(&mut self.groups) {
-            let Group { counts, files, snapshots, mixed_walks, searches, first } = group;
+            let Group { counts, files, made, first } = group;
             let Key { generation, pattern, kind } = key;
             let of = generation.map(|it| format!(" of {it}")).unwrap_or_default();
             let with = |count: usize, what: &str, many: &str| match count {
                 0 => String::new(),
-                1 => format!(", 1 {what}"),
-                count => format!(", {count} {what}{many}"),
+                count => format!(", {}", counted(count, what, many)),
             };
-            let with = with(snapshots, "snapshot", "s")
-                + &with(mixed_walks, "mixed walk", "s")
-                + &with(searches, "search", "es");
+            let with = with(made.snapshots, "snapshot", "snapshots")
+                + &with(made.mixed_walks, "mixed walk", "mixed walks")
+                + &with(made.searches, "search", "searches");
             let name = match files {
                 1 => first,
                 files => format!("{pattern}{of} ({files} files{with})"),
@@ -346,21 +337,21 @@ impl Reporter {
         let Counts { cases, passed, failed, skipped } = counts;
         let (style, word) =
             if *failed + *unreadable == 0 { (GOOD, "passed") } else { (BAD, "failed") };
-        let files = if *files == 1 { "1 file".to_owned() } else { format!("{files} files") };
+        let files = counted(*files, "file", "files");
         write!(
             console.out,
             "\n{style}{word}{style:#}: {files}, {cases} cases: {passed} passed, {failed} failed, \
              {skipped} skipped (no answer is expected)"
         )?;
         if *unreadable > 0 {
-            let s = if *unreadable == 1 { "" } else { "s" };
-            write!(console.out, "; {unreadable} file{s} could not be read")?;
+            let files = counted(*unreadable, "file", "files");
+            write!(console.out, "; {files} could not be read")?;
         }
         writeln!(console.out)?;
         let made = [
-            ("snapshots", self.total.snapshots),
-            ("mixed walks", self.total.mixed_walks),
-            ("searches of histories", self.total.searches),
+            ("snapshots", self.total.made.snapshots),
+            ("mixed walks", self.total.made.mixed_walks),
+            ("searches of histories", self.total.made.searches),
         ];
         let made = made.into_iter().filter(|(_, count)| *count > 0);
         let made: Vec<_> = made.map(|(what, count)| format!("{what}: {count}")).collect();
@@ -368,13 +359,10 @@ impl Reporter {
             let texts = self.files.iter().filter(|file| file.scenario.is_some()).count();
             writeln!(
                 console.out,
-                "{} in {texts} {}, made on {}: {}",
+                "{} in {}, made on {}: {}",
                 made.join(", "),
-                if texts == 1 { "text" } else { "texts" },
-                match self.total.runtimes.count() {
-                    1 => "1 runtime".to_owned(),
-                    count => format!("{count} runtimes"),
-                },
+                counted(texts, "text", "texts"),
+                counted(self.total.runtimes.count(), "runtime", "runtimes"),
                 in_words(self.total.runtimes.0)
             )?;
         }

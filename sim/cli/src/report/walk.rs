@@ -4,8 +4,10 @@ use crate::render::console::{BAD, DIM, HEAD};
 
 use crate::input::Source;
 use crate::input::program::{self, Names, OUTSIDE, ProgramFixture};
+use crate::render::differences::{Pair, write_pairs};
 use crate::render::error::CliError;
 use crate::render::unwind_data::Hex;
+use crate::report::callback::Register;
 use crate::report::expectation::Place;
 use crate::report::{FileReport, Finding, snapshot};
 use clr_runtime::generation::Generations;
@@ -13,7 +15,7 @@ use clr_scenario::{
     Expectation, ExpectedFrame, FoundFrame, Keyword, NotReached, Scenario, Stop, StopResult,
     UnwindDifference, WalkEnd, WalkReport,
 };
-use clr_walker::registers::{Gpr, Registers};
+use clr_walker::registers::Registers;
 use clr_walker::unwind::Position;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -56,7 +58,7 @@ struct ExpectedWords {
     /// Name of the function; `None` for code of no function.
     function: Option<String>,
     trust: Option<&'static str>,
-    registers: Vec<Value>,
+    registers: Vec<Register>,
 }
 
 #[derive(Debug, Serialize)]
@@ -69,13 +71,7 @@ struct FoundWords {
     trust: Option<&'static str>,
     role: Option<&'static str>,
     /// Registers with an expected value.
-    registers: Vec<Value>,
-}
-
-#[derive(Debug, Serialize)]
-struct Value {
-    register: &'static str,
-    value: Hex,
+    registers: Vec<Register>,
 }
 
 /// The expected and the actual end of a walk.
@@ -241,14 +237,12 @@ impl Words<'_> {
         });
         let name = |id| self.names.function(id).to_owned();
         let registers = expected.map_or(&[][..], |expected| &expected.registers);
-        let value =
-            |register: Gpr, value: u64| Value { register: register.name(), value: value.into() };
         FrameRow {
             wrong: wrong.collect(),
             expected: expected.map(|expected| ExpectedWords {
                 function: expected.function.map(name),
                 trust: expected.trust.map(Keyword::word),
-                registers: registers.iter().map(|(r, v)| value(*r, *v)).collect(),
+                registers: registers.iter().map(|(r, v)| Register::new(*r, *v)).collect(),
             }),
             found: found.map(|found| {
                 let Registers { rip, .. } = found.registers;
@@ -261,7 +255,7 @@ impl Words<'_> {
                     role: found.role.map(program::role),
                     registers: registers
                         .iter()
-                        .map(|(register, _)| value(*register, found.registers.get(*register)))
+                        .map(|(r, _)| Register::new(*r, found.registers.get(*r)))
                         .collect(),
                 }
             }),
@@ -312,26 +306,20 @@ impl Finding for FailedWalk {
 impl FailedWalk {
     /// Writes expected and found frames side by side.
     fn write_frames(&self, out: &mut (impl Write + ?Sized)) -> io::Result<()> {
-        let expected: Vec<_> = self
-            .frames
-            .iter()
-            .map(|row| row.expected.as_ref().map_or_else(|| "-".to_owned(), ExpectedWords::text))
-            .collect();
-        let ends = self.ends.as_ref().map(|ends| format!("ends: {}", ends.expected));
-        let texts = expected.iter().chain(&ends);
-        let width = texts.map(|text| text.chars().count()).max().unwrap_or(0).max(8);
-        writeln!(out, "  {DIM}   #  {:width$}  found{DIM:#}", "expected")?;
-        for (n, (row, expected)) in self.frames.iter().zip(&expected).enumerate() {
-            let found = row.found.as_ref().map_or_else(|| "-".to_owned(), FoundWords::text);
-            let (mark, style) =
-                if row.wrong.is_empty() { (' ', anstyle::Style::new()) } else { ('*', BAD) };
-            writeln!(out, "  {mark} {n:>2}  {expected:width$}  {style}{found}{style:#}")?;
-        }
-        if let (Some(Ends { found, is_wrong, .. }), Some(expected)) = (&self.ends, ends) {
-            let (mark, style) = if *is_wrong { ('*', BAD) } else { (' ', anstyle::Style::new()) };
-            writeln!(out, "  {mark}     {expected:width$}  {style}ends: {found}{style:#}")?;
-        }
-        Ok(())
+        let pair = |(n, row): (usize, &FrameRow)| Pair {
+            is_wrong: !row.wrong.is_empty(),
+            n: Some(n),
+            expected: row.expected.as_ref().map_or_else(|| "-".to_owned(), ExpectedWords::text),
+            found: row.found.as_ref().map_or_else(|| "-".to_owned(), FoundWords::text),
+        };
+        let mut pairs: Vec<_> = self.frames.iter().enumerate().map(pair).collect();
+        pairs.extend(self.ends.as_ref().map(|Ends { expected, found, is_wrong }| Pair {
+            is_wrong: *is_wrong,
+            n: None,
+            expected: format!("ends: {expected}"),
+            found: format!("ends: {found}"),
+        }));
+        write_pairs(&pairs, out)
     }
 }
 
@@ -355,12 +343,12 @@ impl FoundWords {
     }
 }
 
-fn sentence(name: &str, trust: Option<&str>, registers: &[Value]) -> String {
+fn sentence(name: &str, trust: Option<&str>, registers: &[Register]) -> String {
     let mut text = name.to_owned();
     if let Some(trust) = trust {
         text = format!("{text}, {trust}");
     }
-    for Value { register, value } in registers {
+    for Register { register, value } in registers {
         text = format!("{text}, {register} {value}");
     }
     text

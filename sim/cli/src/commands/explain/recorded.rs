@@ -10,9 +10,7 @@ use clr_recording::{
     RecordedCode, RecordedMemory, RecordedNames, Recording, RecordingReplay, WalkLine, WalkVerdict,
 };
 use clr_runtime::Runtime;
-use clr_runtime::explain::{
-    ChainFrame, Event, NamedAddress, Names, StoryLine, StoryWriter, target_chain,
-};
+use clr_runtime::explain::{ChainFrame, Event, Names, StoryLine, StoryWriter, target_chain};
 use std::fmt::Display;
 use std::io::{self, Write};
 

@@ -2,7 +2,7 @@
 
 use crate::args::ExplainArgs;
 use crate::commands::explain::{Sentence, write_line};
-use crate::commands::matrix::{clear_expectations, wanted};
+use crate::commands::matrix::{on_all, wanted};
 use crate::input::Source;
 use crate::input::program::ProgramFixture;
 use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
@@ -52,19 +52,14 @@ pub(crate) fn explain(
 ) -> Result<(), CliError> {
     let fixture = ProgramFixture::read(source)?;
     let wanted = wanted(&fixture.scenario, args.snapshot.as_ref(), source)?;
-    // Every runtime is shown, whatever the text expects of it.
-    let mut scenario = fixture.scenario.clone();
-    clear_expectations(&mut scenario);
-    let on = args.on.or_all();
-    let made: Vec<_> =
-        on.iter().map(|generation| (generation, scenario.explain_each_on(generation))).collect();
+    let made = on_all(&fixture.scenario, args.on.or_all());
     if !args.json.wanted {
-        source.write_head(&scenario, console.out)?;
+        source.write_head(&fixture.scenario, console.out)?;
     }
     for (n, at) in wanted {
         let mut all: Vec<SnapshotStory<'_>> = Vec::new();
         for (generation, each) in &made {
-            let Some((_, made)) = each.get(n) else { continue };
+            let Some(made) = each.get(n) else { continue };
             let explained =
                 SnapshotStory::new((n, at), &fixture.scenario, source, *generation, made.as_ref());
             keep(explained, &mut all, SnapshotStory::is_like);

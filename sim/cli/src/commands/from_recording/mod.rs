@@ -13,10 +13,11 @@ pub(crate) use text::text_of;
 use crate::PASSED;
 use crate::args::FromRecordingArgs;
 use crate::commands::explain::recorded::{pick, recording_of};
-use crate::input::{PROGRAM, Source, slashed};
-use crate::output::Replacing;
+use crate::input::{Source, slashed};
+use crate::output::{Replacing, text_name};
 use crate::render::console::{Console, GOOD, HEAD};
 use crate::render::error::CliError;
+use crate::render::words::counted;
 use crate::report::recording::recorded_end;
 use clr_recording::{RecordedCode, Recording, RecordingReplay, WalkLine};
 use std::io;
@@ -35,10 +36,7 @@ pub(crate) fn from_recording(
     };
     let walk = pick(&source, &recording.walks, Some(n))?;
     if let Some(path) = &args.output {
-        let name = slashed(path);
-        if !name.ends_with(PROGRAM) {
-            return Err(CliError::new(&name, "texts are called *.kdl"));
-        }
+        text_name(path)?;
         Replacing::check_is_not(path, &source)?;
         args.replacing.check(path)?;
     }
@@ -79,16 +77,13 @@ fn head(source: &Source, walk: &WalkLine) -> String {
 
 /// Lists the walks.
 fn list(source: &Source, recording: &Recording, console: &mut Console<'_>) -> io::Result<()> {
-    let count = recording.walks.len();
-    let s = if count == 1 { "" } else { "s" };
-    let on = recording.generation;
-    writeln!(console.out, "{HEAD}{}{HEAD:#}: {count} walk{s} on {on}", source.name)?;
+    let (count, on) = (counted(recording.walks.len(), "walk", "walks"), recording.generation);
+    writeln!(console.out, "{HEAD}{}{HEAD:#}: {count} on {on}", source.name)?;
     for walk in &recording.walks {
         let WalkLine { n, situation, variant, result, .. } = walk;
         let count = result.callback_count.map_or(result.callbacks.len(), |count| count as usize);
-        let s = if count == 1 { "" } else { "s" };
-        let end = recorded_end(result);
-        write!(console.out, "{n:6}  {situation}, {variant}: {end}, {count} callback{s}")?;
+        let (end, count) = (recorded_end(result), counted(count, "callback", "callbacks"));
+        write!(console.out, "{n:6}  {situation}, {variant}: {end}, {count}")?;
         writeln!(console.out, "{}", if walk.replayable { "" } else { "; cannot be replayed" })?;
     }
     Ok(())

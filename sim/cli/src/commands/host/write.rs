@@ -3,6 +3,7 @@
 use super::account::{Account, Calls, Counted, Verdict};
 use super::journal::Walked;
 use crate::render::console::{BAD, DIM, GOOD, HEAD};
+use crate::render::words::brackets;
 use crate::render::wrap::{wrapped, write_wrapped};
 use anstyle::Style;
 use std::io::{self, Write};
@@ -86,13 +87,7 @@ impl Account {
             writeln!(out, "  {}: {}", refusal.method, refusal.result)?;
             if let Some(why) = &refusal.why {
                 write!(out, "    ")?;
-                let clauses = &refusal.clauses;
-                let brackets = if clauses.is_empty() {
-                    String::new()
-                } else {
-                    format!("[{}]", clauses.join(", "))
-                };
-                write_wrapped(out, 4, Style::new(), why, &brackets)?;
+                write_wrapped(out, 4, Style::new(), why, &brackets(&refusal.clauses))?;
             }
         }
         Ok(())
@@ -154,13 +149,7 @@ impl Walked {
         for line in &self.story {
             let indent = 6 + 2 * line.depth;
             write!(out, "{:indent$}", "")?;
-            let clauses = &line.clauses;
-            let brackets = if clauses.is_empty() {
-                String::new()
-            } else {
-                format!("[{}]", clauses.join(", "))
-            };
-            write_wrapped(out, indent, DIM, &line.text, &brackets)?;
+            write_wrapped(out, indent, DIM, &line.text, &brackets(&line.clauses))?;
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use crate::render::cfi::Rules;
 use crate::render::console::{BAD, Console, DIM, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
+use crate::render::words::counted;
 use clr_codegen::FunctionIndex;
 use clr_codegen::execution::{Execution, ExecutionEnd};
 use clr_scenario::{INSTRUCTION_LIMIT, Stops};
@@ -208,8 +209,7 @@ impl Trace<'_> {
     }
 
     fn after_limit(&self) -> String {
-        let limit = self.args.limit;
-        let lines = if limit == 1 { "line" } else { "lines" };
-        format!("{limit} {lines}; --limit allows more, --from begins further on")
+        let lines = counted(self.args.limit, "line", "lines");
+        format!("{lines}; --limit allows more, --from begins further on")
     }
 }

@@ -56,14 +56,10 @@ impl Executor {
         Ok(Self { visit: open_visit(args, path, text, generation, &walks)?, walks })
     }
 
-    /// Executes the history that a search has begun.
-    pub(super) fn execute(&mut self, search: &mut dyn Search) -> Ended {
-        self.visit.run_in_copy(search, Kept::Ending)
-    }
-
-    /// Executes the history that a search has begun, and prints the output of the guest.
-    pub(super) fn execute_aloud(&mut self, search: &mut dyn Search) -> Ended {
-        self.visit.run_in_copy(search, Kept::Printed(&|_| Vec::new()))
+    /// Executes the history that a search has begun, and prints the output of the guest if it is `aloud`.
+    pub(super) fn execute(&mut self, search: &mut dyn Search, aloud: bool) -> Ended {
+        let nothing = |_: &Executed<'_>| Vec::new();
+        self.visit.run_in_copy(search, if aloud { Kept::Printed(&nothing) } else { Kept::Ending })
     }
 
     /// Executes the history that a search has begun, and describes it under a title.

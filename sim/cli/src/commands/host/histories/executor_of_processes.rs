@@ -99,14 +99,9 @@ impl Executor {
         answer_history(&mut child, search)
     }
 
-    /// Executes the history that a search has begun.
-    pub(super) fn execute(&self, search: &mut dyn Search) -> Ended {
-        self.run(search, None, false)
-    }
-
-    /// Executes the history that a search has begun, and prints the output of the guest.
-    pub(super) fn execute_aloud(&self, search: &mut dyn Search) -> Ended {
-        self.run(search, None, true)
+    /// Executes the history that a search has begun, and prints the output of the guest if it is `aloud`.
+    pub(super) fn execute(&self, search: &mut dyn Search, aloud: bool) -> Ended {
+        self.run(search, None, aloud)
     }
 
     /// Executes the history that a search has begun, and describes it under a title.

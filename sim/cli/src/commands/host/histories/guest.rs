@@ -125,14 +125,9 @@ impl Guest {
         Some((*text != self.digests.0, *library != self.digests.1))
     }
 
-    /// Executes the history that a search has begun.
-    pub(super) fn execute(&mut self, search: &mut dyn Search) -> Ended {
-        self.executor.execute(search)
-    }
-
-    /// Executes the history that a search has begun, and prints the output of the guest.
-    pub(super) fn execute_aloud(&mut self, search: &mut dyn Search) -> Ended {
-        self.executor.execute_aloud(search)
+    /// Executes the history that a search has begun, and prints the output of the guest if it is `aloud`.
+    pub(super) fn execute(&mut self, search: &mut dyn Search, aloud: bool) -> Ended {
+        self.executor.execute(search, aloud)
     }
 
     /// Executes the history that a search has begun, and describes it.

@@ -12,6 +12,7 @@ use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
 use crate::render::progress::Progress;
+use crate::render::words::counted;
 use crate::{FAILED, PASSED};
 use clr_explore::{Coverage, Exhaustive, ProfilerRule, ReplaySearch, Search, Strategy};
 use clr_runtime::generation::Generation;
@@ -225,7 +226,7 @@ fn prepare(args: &HostArgs, by: Strategy, guest: &mut Guest) -> Box<dyn Search> 
         // The outcome of a history is what all its threads have done.
         return Box::new(Exhaustive::new(preemptions).to_each_end());
     }
-    by.prepare(args.seed, |usual| guest.execute(usual).map_or(0, |ending| ending.turns))
+    by.prepare(args.seed, |usual| guest.execute(usual, false).map_or(0, |ending| ending.turns))
 }
 
 /// Executes histories, and groups them by their ends.
@@ -270,7 +271,7 @@ fn share(
                     return;
                 }
                 search.begin(number);
-                let executed = Executed::new(number, &guest.execute(search));
+                let executed = Executed::new(number, &guest.execute(search, false));
                 send(&serde_json::to_vec(&executed).unwrap_or_default());
                 left += u64::from(executed.has_left());
                 if left >= LEFT {
@@ -310,8 +311,7 @@ fn one_by_one(
         if !search.begin(number) {
             break;
         }
-        let execute = if prints { Guest::execute_aloud } else { Guest::execute };
-        let ended = execute(guest, &mut *search);
+        let ended = guest.execute(&mut *search, prints);
         let executed = Executed::new(number, &ended);
         left += u64::from(executed.has_left());
         found.add(executed, first);
@@ -392,11 +392,11 @@ impl Histories {
         let Self { library, file, strategy, seed, first, schedules, outcomes, .. } = self;
         let out = &mut *console.out;
         let by = if *strategy == "random" { String::new() } else { format!(", {strategy}") };
-        let histories = if *schedules == 1 { "history" } else { "histories" };
+        let histories = counted(*schedules, "history", "histories");
         let all = if self.everything == Some(true) { ", which are all" } else { "" };
         writeln!(
             out,
-            "{HEAD}{library}{HEAD:#} over {file} on {}: {schedules} {histories}{all} from {first}{by}, seed {seed}",
+            "{HEAD}{library}{HEAD:#} over {file} on {}: {histories}{all} from {first}{by}, seed {seed}",
             generation.name()
         )?;
         for Outcome { end, count, first, .. } in outcomes {

@@ -15,7 +15,7 @@ the column marks a part of it by «», that part), the code instead, and what se
 A bug in several places has a row for each; the first one says what sees it. All bugs are planted together in a copy of
 the sources (target/bugs), and the variable MUTANT chooses one. A bug is seen if all that its row names fails with it
 and passes without it. It is lost if its place is not there exactly once, or if it does not compile. A bug that is lost
-or not seen fails the script. With --check only the places are looked for, and nothing is compiled.
+or not seen fails the script. With --check only the places and the names of tests are looked for, and nothing is compiled.
 """
 
 import argparse
@@ -78,9 +78,12 @@ def read():
         place, why = place_of(path.read_text(), code) if path.is_file() else (None, "no such file")
         bug.lost = bug.lost or (f"{file}: {why}" if why else "")
         bug.places += [(file, *place, instead)] if place else []
+    sources = [path for folder in ("walker", "sim", "tests") for path in (ROOT / folder).rglob("*.rs")]
+    known = {name for path in sources for name in re.findall(r"\bfn (\w+)\(", path.read_text())}
     for bug in bugs.values():
         paths = [FILES[kind_of(seer)].format(seer.removeprefix("fuzz/")) for seer in bug.seers if kind_of(seer)]
         gone = [path for path in paths if not (ROOT / path).is_file()]
+        gone += [f"test {seer}" for seer in bug.seers if "::" in seer and seer.split("::")[-1] not in known]
         bug.lost = bug.lost or (f"there is no {gone[0]}" if gone else "" if bug.seers else "nothing must see it")
     return list(bugs.values())
 

@@ -15,7 +15,8 @@ the column marks a part of it by «», that part), the code instead, and what se
 A bug in several places has a row for each; the first one says what sees it. All bugs are planted together in a copy of
 the sources (target/bugs), and the variable MUTANT chooses one. A bug is seen if all that its row names fails with it
 and passes without it. It is lost if its place is not there exactly once, or if it does not compile. A bug that is lost
-or not seen fails the script. With --check only the places and the names of tests are looked for, and nothing is compiled.
+or not seen fails the script; if nothing was seen at all, that does, too. With --check only the places and the names of
+tests are looked for, and nothing is compiled.
 """
 
 import argparse
@@ -221,7 +222,7 @@ def judge(seers, unfit, bug):
     missed = [f"{seer} {unfit[seer]}" for seer in asked if not seen[seer]]
     if missed:
         return f"NOT SEEN {bug.name} by {'; '.join(missed)}"
-    return f"seen {bug.name} by {' '.join(it for by in seen.values() for it in by)}" if asked else f"unasked {bug.name}"
+    return f"seen {bug.name} by {' '.join(it for by in seen.values() for it in by)}" if asked else f"unasked {bug.name}: needs --fuzz"
 
 
 def main():
@@ -249,7 +250,7 @@ def main():
             words.append(line.split()[0])
     counts = {word: words.count(word) for word in ("seen", "unasked", "NOT", "LOST")}
     print("{seen} bugs seen, {unasked} unasked, {NOT} not seen, {LOST} lost".format(**counts))
-    sys.exit(counts["NOT"] + counts["LOST"] > 0)
+    sys.exit(counts["NOT"] + counts["LOST"] > 0 or not counts["seen"])
 
 
 if __name__ == "__main__":

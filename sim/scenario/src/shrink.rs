@@ -72,11 +72,11 @@ impl Shrink for Scenario {
                 simpler.rename(&self.program)?;
                 simpler
             }
-            ScenarioStep::Nodes(number, _)
-            | ScenarioStep::Unwrap(number)
-            | ScenarioStep::Value(number, _) => {
+            ScenarioStep::Nodes(mut number, _)
+            | ScenarioStep::Unwrap(mut number)
+            | ScenarioStep::Value(mut number, _) => {
                 let mut tree = self.tree()?;
-                let (block, index) = tree.place(&mut number.clone())?;
+                let (block, index) = tree.place(&mut number)?;
                 remove(block, index, step)?;
                 Self::of_nodes(&tree.written()).ok()?
             }

@@ -158,30 +158,30 @@ impl IMetaDataImportMethods for Import {
     });
 
     IMetaDataImportMethods!(fn GetTypeDefProps(call, token, type_def, type_def_room, type_def_len,
-    type_def_flags, extends) {
-    if token & TABLE != TYPE_DEF {
-        return Ok(HResult::FALSE);
-    }
-    if token == TYPE_DEF {
-        // SAFETY: the profiler's pointers, here and below.
-        unsafe {
-            put(type_def_flags, 0);
-            put(extends, TYPE_REF);
-            put(type_def_len, 1);
-            if type_def_room > 0 {
-                put(type_def, 0);
-            }
+        type_def_flags, extends) {
+        if token & TABLE != TYPE_DEF {
+            return Ok(HResult::FALSE);
         }
-        return Ok(HResult::OK);
-    }
-    let found = row(call.module.types(), token)?;
-    let name = full_name(&found.namespace, &found.name);
-    // SAFETY: as above.
-    unsafe {
-        put(type_def_flags, found.flags);
-        put(extends, found.extends);
-        Ok(put_path(&name, type_def_room, type_def_len, type_def))
-    }
+        if token == TYPE_DEF {
+            // SAFETY: the profiler's pointers, here and below.
+            unsafe {
+                put(type_def_flags, 0);
+                put(extends, TYPE_REF);
+                put(type_def_len, 1);
+                if type_def_room > 0 {
+                    put(type_def, 0);
+                }
+            }
+            return Ok(HResult::OK);
+        }
+        let found = row(call.module.types(), token)?;
+        let name = full_name(&found.namespace, &found.name);
+        // SAFETY: as above.
+        unsafe {
+            put(type_def_flags, found.flags);
+            put(extends, found.extends);
+            Ok(put_path(&name, type_def_room, type_def_len, type_def))
+        }
     });
 
     IMetaDataImportMethods!(fn GetTypeRefProps(call, type_ref, resolution_scope, name, name_room,

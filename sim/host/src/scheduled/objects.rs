@@ -5,6 +5,7 @@
 use clr_explore::{ConditionVariable, CurrentThread, LockKind, ProfilerLock};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ffi::c_int;
 
 /// Objects of one history.
 #[derive(Default)]
@@ -140,4 +141,16 @@ pub(super) fn thread_name() -> String {
         objects.started += 1;
         format!("thread {} of the profiler", objects.started)
     })
+}
+
+/// The result of a function of POSIX threads that cannot fail.
+pub(super) const fn done((): ()) -> c_int {
+    0
+}
+
+/// The result of an attempt to take a lock of POSIX threads.
+pub(super) const fn tried(taken: bool) -> c_int {
+    /// `EBUSY` of glibc's and of mingw's errno.h.
+    const BUSY: c_int = 16;
+    if taken { 0 } else { BUSY }
 }

@@ -1,7 +1,8 @@
 //! Barriers and spin locks of POSIX threads.
 
-use super::sync::{done, of_objects, scheduled, tried};
-use super::{carrier, objects};
+use super::carrier;
+use super::objects::{self, done, tried};
+use super::sync::{of_objects, scheduled};
 use clr_explore::{CurrentThread, LockKind, ProfilerLock};
 use libc::{c_int, pthread_barrier_t};
 use std::cell::RefCell;

@@ -2,7 +2,8 @@
 //!
 //! A thread that the scheduler does not know, such as one of the host, calls the C library.
 
-use super::{carrier, objects, time};
+use super::objects::{self, done, tried};
+use super::{carrier, time};
 use clr_explore::{CurrentThread, LockKind, ProfilerLock};
 use libc::{c_int, clockid_t, pthread_cond_t, pthread_mutex_t, pthread_rwlock_t, timespec};
 
@@ -45,16 +46,6 @@ macro_rules! of_objects {
     )*};
 }
 pub(super) use of_objects;
-
-/// The result of what cannot fail.
-pub(super) const fn done((): ()) -> c_int {
-    0
-}
-
-/// The result of an attempt to take a lock.
-pub(super) const fn tried(taken: bool) -> c_int {
-    if taken { 0 } else { libc::EBUSY }
-}
 
 /// The type of a mutex.
 unsafe fn type_of(mutex: *mut pthread_mutex_t) -> i32 {

@@ -5,7 +5,8 @@
 
 use super::time::{BEGIN, SINCE_START};
 use super::{current, time};
-use crate::scheduled::{Replacement, objects};
+use crate::scheduled::Replacement;
+use crate::scheduled::objects::{self, done, tried};
 use clr_explore::{CurrentThread, LockKind, ProfilerLock};
 use std::ffi::{c_int, c_long, c_uint, c_void};
 
@@ -22,7 +23,6 @@ const RECURSIVE: c_uint = 2;
 
 /// Errors of mingw's errno.h.
 const EPERM: c_int = 1;
-const EBUSY: c_int = 16;
 const EINVAL: c_int = 22;
 const ETIMEDOUT: c_int = 138;
 
@@ -145,16 +145,6 @@ macro_rules! of_objects {
             ask(|$me| $act)
         }
     )*};
-}
-
-/// The result of what cannot fail.
-const fn done((): ()) -> c_int {
-    0
-}
-
-/// The result of an attempt to take a lock.
-const fn tried(taken: bool) -> c_int {
-    if taken { 0 } else { EBUSY }
 }
 
 of_objects! {

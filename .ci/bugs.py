@@ -96,7 +96,7 @@ def kind_of(seer):
 
 def with_bugs(file, text, places):
     """Returns a text with all bugs of the file: (number, start, end, code instead)."""
-    switch = "crate::mutant::on" if file.startswith("walker/src/") else "clr_walker::mutant::on"
+    switch = "crate::mutant::on" if file.startswith("walker/unwind/src/") else "clr_unwind::mutant::on"
     begins, ends = defaultdict(list), defaultdict(int)
     for number, start, end, instead in places:
         # Of places that begin together the longest is the outermost.
@@ -118,7 +118,7 @@ def plant(bugs):
         content = (ROOT / file).read_bytes()
         if file in by_file:
             content = with_bugs(file, content.decode(), by_file[file]).encode()
-        if file == "walker/src/lib.rs":
+        if file == "walker/unwind/src/lib.rs":
             content = b"#![allow(warnings)]\n" + content + SWITCH
         if file == "Cargo.toml":
             # With the same version cargo would take the crates of both folders for the same ones in a common target.

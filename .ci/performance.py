@@ -27,7 +27,7 @@ PAGE = ROOT / "sim/src/book/speed.md"
 # The benchmarks by their marks.
 BENCHES = {
     "unwind": ["-p", "clr-tests", "--bench", "unwind"],
-    "dwarf": ["-p", "clr-walker", "--bench", "dwarf"],
+    "dwarf": ["-p", "clr-unwind", "--bench", "dwarf"],
     "mixed": ["-p", "clr-tests", "--bench", "mixed"],
     "snapshot": ["-p", "clr-tests", "--bench", "snapshot"],
     "schedules": ["--manifest-path", "tests/benches/peers/Cargo.toml", "--bench", "schedules"],
@@ -35,8 +35,8 @@ BENCHES = {
 }
 # The ratios of the table of releases: the mark, and the rows and columns of the dividend and of the divisor.
 RATIOS = [
-    ("unwind", ("framehop 0.16, new cache", 2), ("clr-walker, no cache", 2)),
-    ("unwind", ("framehop 0.16, warm", 2), ("clr-walker, warm", 2)),
+    ("unwind", ("framehop 0.16, new cache", 2), ("clr-unwind, no cache", 2)),
+    ("unwind", ("framehop 0.16, warm", 2), ("clr-unwind, warm", 2)),
     ("snapshot", ("a snapshot from the Frame chain", 2), ("the runtime's unwinding", 2)),
     ("schedules", ("clr-sim |", 4), ("shuttle", 4)),
 ]

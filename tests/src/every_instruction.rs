@@ -13,14 +13,13 @@ use clr_codegen::{
     UnwindData, WindowsMistake,
 };
 use clr_machine::Machine;
-use clr_walker::code_map::CodeMap;
-use clr_walker::registers::{self, Gpr, RegisterSet, Registers};
-use clr_walker::unwind::{self, Position, Rules, UnwindError, Unwinder};
+use clr_unwind::compat::Rules;
+use clr_unwind::{CodeMap, Gpr, Position, RegisterSet, Registers, UnwindError, Unwinder};
 use thiserror::Error;
 
 /// The result of a step: the position of the caller's rip, with the walker's description of the step if there
 /// is one; or a description of the failure.
-pub type Stepped = Result<(Position, Option<unwind::Step>), String>;
+pub type Stepped = Result<(Position, Option<clr_unwind::Step>), String>;
 
 /// An unwinder under test.
 pub trait Step {
@@ -138,7 +137,7 @@ fn is_right(answer: &Registers, truth: &CallerState, convention: CallingConventi
 /// value, and all nonvolatile registers of the convention must be among them.
 fn claim(
     known: RegisterSet,
-    step: &unwind::Step,
+    step: &clr_unwind::Step,
     answer: &Registers,
     truth: &CallerState,
     convention: CallingConvention,
@@ -165,10 +164,10 @@ fn claim(
 
 /// Converts the convention to the walker's type.
 #[must_use]
-pub const fn walkers(convention: CallingConvention) -> registers::Convention {
+pub const fn walkers(convention: CallingConvention) -> clr_unwind::Convention {
     match convention {
-        CallingConvention::WindowsX64 => registers::Convention::WindowsX64,
-        CallingConvention::SystemV => registers::Convention::SystemV,
+        CallingConvention::WindowsX64 => clr_unwind::Convention::WindowsX64,
+        CallingConvention::SystemV => clr_unwind::Convention::SystemV,
     }
 }
 

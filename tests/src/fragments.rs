@@ -1,7 +1,7 @@
 //! Random functions of UNWIND_INFO versions 1 and 3: mostly well-formed ones, with code that does not belong to
 //! them.
 
-use clr_walker::image::RuntimeFunction;
+use clr_unwind::RuntimeFunction;
 
 /// RVA after the last byte of the image, which no damaged count reaches.
 pub const SIZE: usize = 0x600;

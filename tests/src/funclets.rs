@@ -6,8 +6,7 @@ use clr_codegen::execution::{Execution, ExecutionEnd, ProgramLoadError};
 use clr_codegen::{
     CallingConvention, FrameLayout, FunctionIndex, LinkedProgram, PlacedEhClause, Program, Role,
 };
-use clr_walker::registers::Gpr;
-use clr_walker::unwind::Unwinder;
+use clr_unwind::{Gpr, Unwinder};
 use std::collections::BTreeSet;
 use thiserror::Error;
 

@@ -44,12 +44,11 @@ use clr_recording::vectors::{DecompressError, decompress};
 use clr_recording::{RecordedCode, Recording, RecordingReplay};
 use clr_runtime::generation::Generation;
 use clr_scenario::{Scenario, format_text};
-use clr_walker::code_map::{CodeMap, CodeRegion};
-use clr_walker::image::pe::PeImage;
-use clr_walker::image::{FunctionTable, SIZE_OF_RUNTIME_FUNCTION};
-use clr_walker::registers::Registers;
-use clr_walker::unwind::win64::{UnwindInfo, UnwindInfoV3};
-use clr_walker::unwind::{Cache, Rules};
+use clr_unwind::compat::Rules;
+use clr_unwind::win64::{UnwindInfo, UnwindInfoV3};
+use clr_unwind::{
+    Cache, CodeMap, CodeRegion, FunctionTable, PeImage, Registers, SIZE_OF_RUNTIME_FUNCTION,
+};
 use steps::{ALL_RULES, FUZZES, Memories, make_registers, some, some_rules, unwind};
 
 /// Maximum number of places in functions from which an input of [`unwind_info`] unwinds.

@@ -5,12 +5,11 @@ use clr_recording::{
     SyntheticNative, WalkLine,
 };
 use clr_runtime::Outcome;
-use clr_walker::code_map::CodeMapError;
+use clr_unwind::{CodeMapError, Registers};
 use clr_walker::mixed::{
     Completeness, FrameKind, MixedFrame, MixedStack, Policy, SeenBy, SignalVeto, WalkBuffer, Walker,
 };
 use clr_walker::profiling::HResult;
-use clr_walker::registers::Registers;
 use core::fmt::{self, Write as _};
 use std::collections::BTreeMap;
 use thiserror::Error;

@@ -10,11 +10,7 @@ use clr_machine::{
     Access, Cause, Fault, Machine, MapError, Observer as _, PAGE_SIZE, Protection, SplitMix64,
     StopReason,
 };
-use clr_walker::image::Section;
-use clr_walker::image::elf::ElfImage;
-use clr_walker::image::pe::PeImage;
-use clr_walker::memory::Memory as _;
-use clr_walker::registers::{Gpr, Registers};
+use clr_unwind::{ElfImage, Gpr, Memory as _, PeImage, Registers, Section};
 use thiserror::Error;
 
 /// Return address of a thread's first function (VA): an address without code.

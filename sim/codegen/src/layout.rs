@@ -2,7 +2,7 @@
 
 use super::program::{Function, Statement};
 use super::shape::{CallingConvention, EntryForm, FrameSet, FunctionShape, Realign, SaveArea};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 /// The layout of a function's frame. Offsets count bytes from the value of rsp after the fixed
 /// allocation.

@@ -4,8 +4,7 @@
 //! ```
 //! use clr_codegen::{Exit, Function, FunctionIndex, FunctionShape, Program, ReturnForm, Statement};
 //! use clr_codegen::execution::{Execution, ExecutionEnd};
-//! use clr_walker::registers::Gpr;
-//! use clr_walker::unwind::{Position, Unwinder};
+//! use clr_unwind::{Gpr, Position, Unwinder};
 //!
 //! // push rbx; push rsi; sub rsp, 48h; mov rbx, …; add rsp, 48h; pop rsi; pop rbx; ret
 //! let shape = FunctionShape { pushes: vec![Gpr::Rbx, Gpr::Rsi], locals: 0x48, ..Default::default() };

@@ -4,7 +4,7 @@
 use super::cfi::{self, EhFrame, Event, FrameRange, Row};
 use super::elf::{ElfFile, ElfSection, ElfSymbol, SectionKind};
 use super::shape::EntryForm;
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 /// Alignment of segments in bytes.
 const PAGE: u32 = 0x1000;

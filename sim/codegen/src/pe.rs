@@ -224,7 +224,7 @@ impl PeFile<'_> {
 
     fn check_exception_directory(&self) -> Result<(), PeError> {
         let (rva, size) = self.exception_directory;
-        let entry = clr_walker::image::SIZE_OF_RUNTIME_FUNCTION as u32;
+        let entry = clr_unwind::SIZE_OF_RUNTIME_FUNCTION as u32;
         let fits = size == 0
             || self.section_of(rva).is_some_and(|section| {
                 u64::from(rva - section.rva) + u64::from(size) <= section.bytes.len() as u64

@@ -4,7 +4,7 @@
 //! Each primitive is one or a few instructions, so that a thread can be stopped between any two.
 
 use super::program::{FunctionIndex, Statement};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 /// A statement of runtime code. Values pass through rax, the address of the Thread object through
 /// r11.

@@ -5,7 +5,7 @@ use super::guarded::EhClause;
 use super::primitive::Primitive;
 use super::runtime_call::RuntimeCall;
 use super::shape::{CallingConvention, FunctionShape};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 /// A function, given by its index in [`Program::functions`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

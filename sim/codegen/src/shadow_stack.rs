@@ -6,8 +6,7 @@
 
 use crate::CallingConvention;
 use clr_machine::{Cpu, Observer};
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::Position;
+use clr_unwind::{Gpr, Position, Registers};
 use thiserror::Error;
 
 /// A caller of a frame: the expected result of unwinding the frame.

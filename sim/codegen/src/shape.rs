@@ -1,7 +1,7 @@
 //! The shape of a function: its prologue's changes of the stack, the way it leaves, and its unwind
 //! data. Instructions and tables are both generated from this description.
 
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 /// The calling convention: the registers that a callee must preserve, and the space that a caller
 /// leaves on the stack.

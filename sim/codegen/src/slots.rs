@@ -5,9 +5,7 @@ use super::link::LinkedProgram;
 use super::marks::Role;
 use super::program::{Function, FunctionIndex, Program, Statement};
 use super::shape::{CallingConvention, EntryForm, Realign};
-use clr_walker::code_map::CodeMap;
-use clr_walker::registers::Gpr;
-use clr_walker::unwind::Position;
+use clr_unwind::{CodeMap, Gpr, Position};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 
 /// A word of the machine frame that a processor pushes for an interrupt.

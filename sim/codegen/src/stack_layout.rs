@@ -4,9 +4,7 @@
 use crate::execution::Execution;
 use crate::shadow_stack::CallerState;
 use crate::{FrameSlots, FunctionIndex, LinkedProgram, Program, SIGNAL_CONTEXT, SlotRole};
-use clr_walker::code_map::CodeMap;
-use clr_walker::registers::Registers;
-use clr_walker::unwind::Position;
+use clr_unwind::{CodeMap, Position, Registers};
 
 /// A frame according to the shadow stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Encoder of UNWIND_INFO, versions 1 and 2, from a prologue's operations (contract §8.1).
 
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 /// An operation of a prologue that an unwind code can describe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! Source: Microsoft's preview specification "x64 Unwind Information V3".
 
 use super::unwind_info::{Operation, Trailer};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 /// An operation whose instruction begins `ip_offset` bytes after the start of its fragment or
 /// epilogue.

@@ -16,7 +16,7 @@ use super::verdict::Verdict;
 use clr_coroutine::{Id, Scope, Stacks, State as Was};
 use clr_runtime::Outcome;
 use clr_runtime::profiling::CallbackKind;
-use clr_walker::registers::Registers;
+use clr_unwind::Registers;
 use clr_world::content::ContentHasher;
 use clr_world::{SignalError, SignalStack, WorldState};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -9,9 +9,8 @@ use clr_codegen::execution::BASE;
 use clr_machine::Machine;
 use clr_runtime::OsThreadId;
 use clr_runtime::profiling::{SimulatedThread, ThreadError};
-use clr_walker::memory::{Memory, Unreadable};
+use clr_unwind::{Memory, Registers, Unreadable};
 use clr_walker::profiling::{StackBounds, StackRoot, TargetThread, ThreadContext, ThreadId};
-use clr_walker::registers::Registers;
 
 /// A thread that can be suspended and examined.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use super::verdict::{ProfilerRule, Verdict};
 use clr_coroutine::Yielder;
 use clr_runtime::Outcome;
 use clr_runtime::{OsThreadId, Wait};
-use clr_walker::code_map::CodeMap;
+use clr_unwind::CodeMap;
 use clr_walker::mixed::Policy;
 use clr_walker::profiling::FunctionId;
 use core::panic::Location;

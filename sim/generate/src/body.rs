@@ -10,7 +10,7 @@ use clr_codegen::estimate;
 use clr_codegen::{
     EntryForm, Exit, Function, FunctionIndex, FunctionShape, MAX_LOCALS, Statement, UnwindData,
 };
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 /// Generates the function with the index of `around`, and marks the functions that it calls.
 pub(super) fn function<C: Choices>(

@@ -6,7 +6,7 @@ use clr_codegen::estimate;
 use clr_codegen::{
     CodeKind, EhClause, EhClauseKind, EntryForm, FunctionShape, HandlerKind, MAX_CLAUSES, Statement,
 };
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 /// Returns true if a function of this shape and kind may have guarded statements.
 pub(super) fn may_guard(shape: &FunctionShape, kind: CodeKind) -> bool {

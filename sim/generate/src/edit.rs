@@ -9,7 +9,7 @@ use clr_codegen::{
     Function, FunctionIndex, FunctionShape, Program, Realign, Release, ReturnForm, SaveArea,
     Statement, TailCallForm, UnwindData, Wrap,
 };
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 /// Each step leads to a repaired program with a smaller [`Measure`].
 impl Shrink for Program {

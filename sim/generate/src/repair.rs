@@ -11,7 +11,7 @@ use clr_codegen::{
     MAX_NESTING, MAX_PUSHES, MAX_SIGNAL_STACK, Program, Realign, Release, ReturnForm, RuntimeCall,
     Statement, TailCallForm, UnwindData, Wrap, may_realign,
 };
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 /// Signal stacks consist of whole pages.
 const PAGE: u64 = 0x1000;

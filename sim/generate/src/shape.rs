@@ -7,7 +7,7 @@ use clr_codegen::{
     FrameSet, FunctionShape, MAX_ARGUMENTS, MAX_PUSHES, Realign, Release, SaveArea, UnwindData,
     Wrap,
 };
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 /// The compiler whose habits a shape follows.
 #[derive(Clone, Copy)]

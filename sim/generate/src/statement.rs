@@ -5,7 +5,7 @@ use super::choices::Choices;
 use super::repair;
 use clr_codegen::estimate;
 use clr_codegen::{CallForm, CallingConvention, CodeKind, FunctionIndex, Realign, Statement};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 impl<C: Choices> Draw<'_, C> {
     pub(super) fn statement(&mut self, context: Context) -> Option<Statement> {

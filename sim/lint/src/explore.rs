@@ -7,9 +7,7 @@ use crate::judge::{Answer, Judge};
 use crate::point::{Explored, Point};
 use crate::state::{State, Table};
 use crate::value::{Shown, Value};
-use clr_walker::code_map::CodeRegion;
-use clr_walker::registers::{Convention, Gpr};
-use clr_walker::unwind::Trust;
+use clr_unwind::{CodeRegion, Convention, Gpr, Trust};
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
 use std::collections::BTreeSet;
 

@@ -1,9 +1,8 @@
 //! The ranges of an image that its unwind data describes.
 
-use clr_walker::code_map::CodeRegion;
-use clr_walker::compact::{Entry, Layout};
-use clr_walker::image::RuntimeFunction;
-use clr_walker::unwind::win64::UnwindInfo;
+use clr_unwind::compact::{Entry, Layout};
+use clr_unwind::win64::UnwindInfo;
+use clr_unwind::{CodeRegion, RuntimeFunction};
 use core::ops::Range;
 
 /// Returns true if an entry of compact unwind information describes a frame.

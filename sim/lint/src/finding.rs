@@ -1,9 +1,8 @@
 //! Findings: unwind data, and answers, that execution shows wrong.
 
 use crate::value::Shown;
-use clr_walker::named;
-use clr_walker::registers::Gpr;
-use clr_walker::unwind::{Trust, UnwindError};
+use clr_unwind::named;
+use clr_unwind::{Gpr, Trust, UnwindError};
 use core::fmt;
 use core::ops::Range;
 
@@ -40,9 +39,9 @@ named! {
         Data = "data",
         /// The rules of Windows, by which RtlVirtualUnwind and debuggers unwind. Precise rules are right.
         WindowsRules = "windows-rules",
-        /// `clr-walker`: the bytes of the code, or other rules, give the answer that it does not find.
+        /// `clr-unwind`: the bytes of the code, or other rules, give the answer that it does not find.
         Walker = "walker",
-        /// Not known: the data has a form that `clr-walker` does not read, or is right if the code is
+        /// Not known: the data has a form that `clr-unwind` does not read, or is right if the code is
         /// entered in another way than by a call.
         Unknown = "unknown",
     }

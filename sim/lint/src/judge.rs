@@ -3,10 +3,11 @@
 use crate::finding::{Blame, Cause, Found, Subject, Where};
 use crate::state::{Place, Stack, State, UNKNOWN_XMM};
 use crate::value::{ENTRY_RSP, RETURN_ADDRESS, Shown, Value, caller, caller_xmm, is_unknown};
-use clr_walker::cfi::{CfaRule, CfiProblem};
-use clr_walker::code_map::{CodeMap, CodeRegion};
-use clr_walker::registers::{Convention, Gpr, RegisterSet};
-use clr_walker::unwind::{Position, Rules, Trust, UnwindError, Unwinder};
+use clr_unwind::cfi::{CfaRule, CfiProblem};
+use clr_unwind::compat::Rules;
+use clr_unwind::{
+    CodeMap, CodeRegion, Convention, Gpr, Position, RegisterSet, Trust, UnwindError, Unwinder,
+};
 
 /// The rules that debuggers and profilers on Windows use.
 const RULES_OF_WINDOWS: Rules = Rules::Ntdll;

@@ -2,7 +2,7 @@
 
 use crate::judge::{Answer, Wrong};
 use crate::state::State;
-use clr_walker::registers::RegisterSet;
+use clr_unwind::RegisterSet;
 use std::collections::BTreeMap;
 
 /// An instruction of a function.

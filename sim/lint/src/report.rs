@@ -6,7 +6,7 @@ use crate::extent::Extents;
 use crate::finding::{Blame, Cause, Finding, Subject};
 use crate::judge::{Judge, Wrong};
 use crate::point::Explored;
-use clr_walker::code_map::{CodeMap, CodeRegion};
+use clr_unwind::{CodeMap, CodeRegion};
 use core::num::NonZeroUsize;
 use core::ops::Range;
 use std::collections::{BTreeMap, BTreeSet};

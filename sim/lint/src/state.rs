@@ -2,8 +2,7 @@
 //! caller.
 
 use crate::value::{ENTRY_RSP, Value, caller_xmm};
-use clr_walker::memory::{Memory, Unreadable};
-use clr_walker::registers::{Convention, Gpr, RegisterSet, Registers};
+use clr_unwind::{Convention, Gpr, Memory, RegisterSet, Registers, Unreadable};
 
 /// Maximum number of slots that are followed. Of a frame with more the oldest are forgotten as unknown.
 const SLOTS: usize = 96;

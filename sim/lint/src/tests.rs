@@ -2,10 +2,8 @@
 
 use crate::point::Explored;
 use crate::{Blame, Cause, Finding, Linter, Report, Subject, crew};
-use clr_walker::cfi::CfiTable;
-use clr_walker::code_map::{CodeMap, CodeRegion};
-use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
-use clr_walker::registers::Gpr;
+use clr_unwind::cfi::CfiTable;
+use clr_unwind::{CfiSections, CodeMap, CodeRegion, FunctionTable, Gpr, Section, Sections};
 use core::num::NonZeroUsize;
 use std::sync::{Mutex, mpsc};
 

@@ -1,6 +1,6 @@
 //! The values that are followed through a function, and their encoding as numbers for the unwinder.
 
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 /// rsp at the entry of every function (VA): below a 16-byte boundary by 8, as both calling conventions
 /// demand, and no multiple of 32 or 64 either, so that aligning it moves it.

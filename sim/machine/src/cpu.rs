@@ -1,7 +1,7 @@
 //! The registers of the machine.
 
 use super::flags::Flags;
-use clr_walker::registers::{Gpr, Registers};
+use clr_unwind::{Gpr, Registers};
 
 /// Indices into the machine's slots: the integer registers, and the other values that take part in
 /// addresses.

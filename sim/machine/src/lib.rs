@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use clr_machine::{Machine, Protection, StopReason};
-//! use clr_walker::registers::Gpr;
+//! use clr_unwind::Gpr;
 //!
 //! let mut machine = Machine::new();
 //! machine.map(0x1000, 1, Protection::READ_EXECUTE)?;
@@ -57,7 +57,7 @@ pub use observer::{Observer, Until};
 pub use random::{Fnv1a, SplitMix64};
 pub use stop::{Access, Cause, Fault, InstructionForm, StopReason};
 
-use clr_walker::memory::{Memory, Unreadable};
+use clr_unwind::{Memory, Unreadable};
 use code::{CodeCache, LONGEST};
 use exec::Reason;
 use iced_x86::{Decoder, DecoderError, DecoderOptions, Instruction};

@@ -5,9 +5,10 @@ use clr_runtime::code_manager::{
     Block, CodeVersion, FuncletRange, Method, RangeSection, SectionError,
 };
 use clr_runtime::{CodeManager, Funclet, MethodKind};
-use clr_walker::code_map::{CodeMapError, CodeRegion, RegionKind};
-use clr_walker::image::{FunctionTable, ImageError, SIZE_OF_RUNTIME_FUNCTION, Section, Sections};
-use clr_walker::memory::Unreadable;
+use clr_unwind::{
+    CodeMapError, CodeRegion, FunctionTable, ImageError, RegionKind, SIZE_OF_RUNTIME_FUNCTION,
+    Section, Sections, Unreadable,
+};
 use clr_walker::profiling::FunctionId;
 use thiserror::Error;
 

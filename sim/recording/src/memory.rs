@@ -3,7 +3,7 @@
 use super::{RecordingLoadError, StackLine};
 use clr_machine::{Machine, PAGE_SIZE, Protection};
 use clr_runtime::TargetMemory;
-use clr_walker::memory::{Memory, Unreadable};
+use clr_unwind::{Memory, Unreadable};
 use core::cell::{Cell, RefCell};
 
 /// The recorded memory of a target.

@@ -11,10 +11,10 @@ use super::{
 use clr_runtime::explain::Event;
 use clr_runtime::profiling::{HResult, SimulatedThread, SnapshotRequest};
 use clr_runtime::{Context, FrameIdentities, Outcome, Runtime, Suspension};
+use clr_unwind::Registers;
 use clr_walker::profiling::{
     FunctionId, SnapshotCallback, SnapshotFlags, SnapshotFrame, TargetThread, ThreadId,
 };
-use clr_walker::registers::Registers;
 
 /// The result of a replayed walk.
 #[derive(Clone, Debug, PartialEq, Eq)]

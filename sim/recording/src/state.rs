@@ -9,9 +9,8 @@ use clr_runtime::{
     FrameIdentities, FrameKind, OsThreadId, Pass, Process, RunningFunclet, Suspension, Thread,
     ThreadFields, ThreadLife,
 };
-use clr_walker::memory::Memory;
+use clr_unwind::{Gpr, Memory, Registers};
 use clr_walker::profiling::{EventMask, SnapshotFlags, ThreadId};
-use clr_walker::registers::{Gpr, Registers};
 
 /// The calling thread of a replayed walk.
 pub const CALLER: OsThreadId = OsThreadId(1);

@@ -5,8 +5,8 @@ use super::{RecordedMemory, SeedLine, WalkLine};
 use clr_runtime::explain::Event;
 use clr_runtime::frame::{FrameReader, FrameShape};
 use clr_runtime::{Context, MethodKind, Runtime};
+use clr_unwind::Registers;
 use clr_walker::profiling::FunctionId;
-use clr_walker::registers::Registers;
 
 /// A managed frame that a walk has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,10 +10,10 @@
 
 use super::{ReachedFrame, RecordedMemory};
 use clr_runtime::CodeManager;
-use clr_walker::code_map::{CodeMap, CodeMapError, CodeRegion, RegionKind};
-use clr_walker::image::{FunctionTable, Section, Sections};
-use clr_walker::memory::Memory;
-use clr_walker::registers::{Gpr, Registers};
+use clr_unwind::{
+    CodeMap, CodeMapError, CodeRegion, FunctionTable, Gpr, Memory, RegionKind, Registers, Section,
+    Sections,
+};
 use std::collections::BTreeMap;
 
 /// Address of the glue functions (VA).

@@ -3,9 +3,8 @@
 use super::{RecordedMemory, SyntheticNative};
 use clr_runtime::Runtime;
 use clr_runtime::profiling::{SimulatedThread, ThreadError};
-use clr_walker::memory::{Memory, Unreadable};
+use clr_unwind::{Memory, Registers, Unreadable};
 use clr_walker::profiling::{StackBounds, TargetThread, ThreadContext, ThreadId};
-use clr_walker::registers::Registers;
 
 /// The target of a recorded walk. Its memory is the recorded one, and synthesised native code where
 /// nothing was recorded.

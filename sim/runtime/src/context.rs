@@ -1,7 +1,7 @@
 //! CONTEXTs: the fields that walks use, and the bytes that callbacks get.
 
 use crate::generation::SeedSize;
-use clr_walker::registers::{CONTEXT_SIZE, Registers};
+use clr_unwind::{CONTEXT_SIZE, Registers};
 
 /// The fields of a CONTEXT that walks use: the integer registers, rip, xmm6 to xmm15 and
 /// ContextFlags.

@@ -1,7 +1,7 @@
 //! The target's memory as seen by the runtime itself, which reads it and sometimes writes to it.
 
 use clr_machine::Machine;
-use clr_walker::memory::{Memory, Unreadable};
+use clr_unwind::{Memory, Unreadable};
 
 /// Memory of a process whose runtime walks its own stacks.
 pub trait TargetMemory: Memory {

@@ -1,6 +1,6 @@
 //! Native code: modules with their unwind data, and named helpers.
 
-use clr_walker::code_map::CodeMap;
+use clr_unwind::CodeMap;
 
 /// Native code of a process.
 #[derive(Clone, Debug, Default)]

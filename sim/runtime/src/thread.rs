@@ -5,7 +5,7 @@ use super::exception::ExceptionState;
 use super::frame::FRAME_TOP;
 use super::memory::{TargetMemory, read_u32};
 use crate::Context;
-use clr_walker::memory::{Memory, Unreadable};
+use clr_unwind::{Memory, Unreadable};
 use clr_walker::profiling::ThreadId;
 use core::hash::{Hash, Hasher};
 

@@ -1,7 +1,7 @@
 //! Memory of single words for tests: only words that were put there can be read.
 
 use super::TargetMemory;
-use clr_walker::memory::{Memory, Unreadable};
+use clr_unwind::{Memory, Unreadable};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug, Default)]

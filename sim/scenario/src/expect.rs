@@ -1,8 +1,8 @@
 //! Expected results of bare unwinder walks.
 
 use clr_codegen::FunctionIndex;
-use clr_walker::registers::Gpr;
-use clr_walker::unwind::{Rules, Trust, UnwindError};
+use clr_unwind::compat::Rules;
+use clr_unwind::{Gpr, Trust, UnwindError};
 
 /// The expected result of a walk by one set of rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -16,8 +16,8 @@ use clr_generate::synthetic::SyntheticSeed;
 use clr_runtime::generation::{Generation, Generations};
 use clr_runtime::profiling::HResult;
 use clr_runtime::{MethodKind, OsThreadId, Process, Suspension};
+use clr_unwind::Gpr;
 use clr_walker::profiling::ThreadId;
-use clr_walker::registers::Gpr;
 use clr_world::synthetic::{CodeLocation, SELF_OBJECT, SyntheticThread};
 
 impl PlacedThread {

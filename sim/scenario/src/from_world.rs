@@ -9,7 +9,7 @@ use clr_codegen::FunctionIndex;
 use clr_generate::world::{By, WorldCall, WorldCase, WorldProgram, WorldSeed, WorldTurn};
 use clr_runtime::generation::ProfilerSuspension;
 use clr_runtime::profiling::{CallbackKind, HResult};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use clr_world::stubs::RuntimeFunction;
 use clr_world::{StepEvent, ThreadStart, World};
 use std::collections::BTreeMap;

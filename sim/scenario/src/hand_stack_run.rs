@@ -7,9 +7,8 @@ use super::snapshot::{SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed};
 use super::stopped_thread::Site;
 use clr_runtime::generation::Generation;
 use clr_runtime::{OsThreadId, Runtime};
+use clr_unwind::{Position, Registers};
 use clr_walker::profiling::{FunctionId, ThreadId};
-use clr_walker::registers::Registers;
-use clr_walker::unwind::Position;
 use clr_world::synthetic::{
     CodeLocation, MANAGED_WALKER, NATIVE_WALKER, SELF, SyntheticActivation, SyntheticError,
     SyntheticProcess,

@@ -2,7 +2,7 @@
 
 use crate::snapshot::{ExpectedFrameReport, ExpectedSnapshot};
 use crate::snapshot_result::{FoundFrameReport, SnapshotDifference, SnapshotResult};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 impl ExpectedSnapshot {
     /// Returns what to add to the expectation for differences in registers and ContextFlags that it

@@ -15,9 +15,9 @@ use clr_runtime::MethodKind;
 use clr_runtime::code_manager::StubKind;
 use clr_runtime::profiling::CallbackKind;
 use clr_runtime::{ContextSafety, FrameKind, Funclet, Pass, ProfilerStatus, ThreadLife};
+use clr_unwind::compat::Rules;
+use clr_unwind::{Gpr, Trust};
 use clr_walker::mixed::{Policy, SeenBy};
-use clr_walker::registers::Gpr;
-use clr_walker::unwind::{Rules, Trust};
 use clr_world::StopBy;
 use clr_world::stubs::Hooks;
 

@@ -6,9 +6,8 @@ use super::walk::{FoundWalk, ShadowStackDifference, Start, UnwindDifference};
 use super::{Scenario, Stop, StopAt};
 use clr_codegen::execution::{Execution, ExecutionEnd, ProgramLoadError};
 use clr_codegen::{LinkError, LinkedProgram, THROW};
-use clr_walker::code_map::CodeMap;
-use clr_walker::registers::Registers;
-use clr_walker::unwind::{Position, Rules};
+use clr_unwind::compat::Rules;
+use clr_unwind::{CodeMap, Position, Registers};
 use core::fmt;
 use thiserror::Error;
 

@@ -9,7 +9,7 @@ use clr_codegen::Service;
 use clr_codegen::{CodeKind, LinkedProgram, SERVICE_SIZE, SERVICES};
 use clr_runtime::generation::Generation;
 use clr_runtime::{OsThreadId, Runtime};
-use clr_walker::registers::Registers;
+use clr_unwind::Registers;
 use clr_world::stubs::Expanded;
 use clr_world::synthetic::SyntheticError;
 use clr_world::{

@@ -4,8 +4,8 @@ use clr_runtime::Outcome;
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::{Generation, Generations};
 use clr_runtime::profiling::{CallbackKind, HResult};
+use clr_unwind::Gpr;
 use clr_walker::profiling::SnapshotFlags;
-use clr_walker::registers::Gpr;
 use core::fmt;
 
 /// A call of `DoStackSnapshot`, and its expected result on each generation.

@@ -5,7 +5,7 @@ use super::snapshot::{
     ExpectedFlags, ExpectedFrameReport, ExpectedOutcome, ExpectedSnapshot, Stale,
 };
 use clr_runtime::Outcome;
-use clr_walker::registers::{Gpr, Registers};
+use clr_unwind::{Gpr, Registers};
 use clr_world::synthetic::FrameReport;
 use core::fmt;
 use thiserror::Error;

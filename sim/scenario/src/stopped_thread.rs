@@ -13,8 +13,8 @@ use clr_runtime::frame::layout::FrameConvention;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::{HResult, SnapshotRequest};
 use clr_runtime::{OsThreadId, Runtime, Suspension};
+use clr_unwind::{Gpr, Registers};
 use clr_walker::profiling::{FunctionId, SnapshotCallback, SnapshotFlags, ThreadId};
-use clr_walker::registers::{Gpr, Registers};
 use clr_world::synthetic::FrameReport;
 
 /// Offset of ContextFlags in a CONTEXT, in bytes.

@@ -4,7 +4,7 @@ use super::{Scenario, StopAt};
 use clr_codegen::LinkedProgram;
 use clr_codegen::execution::Execution;
 use clr_codegen::shadow_stack::CallerState;
-use clr_walker::unwind::Position;
+use clr_unwind::Position;
 
 /// The stops that a thread has not yet reached.
 #[derive(Clone, Debug)]

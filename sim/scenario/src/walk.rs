@@ -4,10 +4,8 @@ use super::expect::{Expectation, UnwindErrorKind, WalkEnd};
 use clr_codegen::execution::BASE;
 use clr_codegen::shadow_stack::CallerState;
 use clr_codegen::{CallingConvention, FunctionIndex, LinkedProgram, PlacedInstruction, Role};
-use clr_walker::code_map::CodeMap;
-use clr_walker::memory::Memory;
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::{Position, Rules, Trust, UnwindError, Unwinder};
+use clr_unwind::compat::Rules;
+use clr_unwind::{CodeMap, Gpr, Memory, Position, Registers, Trust, UnwindError, Unwinder};
 use thiserror::Error;
 
 /// Maximum number of frames of a walk.

@@ -1,7 +1,7 @@
 //! A walker by frame pointers alone.
 
 use super::{Found, StackWalker, StoppedThread};
-use clr_walker::memory::Memory as _;
+use clr_unwind::Memory as _;
 use clr_walker::profiling::ProfilerInfo as _;
 
 /// Maximum number of frames.

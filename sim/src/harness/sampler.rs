@@ -2,8 +2,8 @@
 
 use super::{Found, StackWalker, StoppedThread};
 use clr_runtime::Context;
+use clr_unwind::{Position, Unwinder};
 use clr_walker::profiling::{HResult, ProfilerInfo, SnapshotFlags, SnapshotFrame, SnapshotRequest};
-use clr_walker::unwind::{Position, Unwinder};
 
 /// Maximum number of native frames to unwind.
 const LIMIT: usize = 64;

@@ -5,11 +5,9 @@ use clr_runtime::Outcome;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::SimulatedThread;
 use clr_runtime::{OsThreadId, Runtime};
-use clr_walker::code_map::{CodeMap, CodeMapError};
-use clr_walker::memory::{Memory, Unreadable};
+use clr_unwind::{CodeMap, CodeMapError, Memory, Registers, Unreadable};
 use clr_walker::mixed::Policy;
 use clr_walker::profiling::{FunctionId, ProfilerInfo, TargetThread, ThreadId};
-use clr_walker::registers::Registers;
 use core::cell::RefCell;
 
 /// A stopped thread, and the access that a profiler in the process has to it.

@@ -14,10 +14,8 @@ use super::thread::Activation;
 use crate::stubs::{Shared, Stub, method_id};
 use clr_codegen::{FunctionIndex, Service};
 use clr_runtime::profiling::{CallbackKind as Kind, ProfilerCallback, SuspensionReason};
-use clr_walker::memory::Memory as _;
+use clr_unwind::{Gpr, Memory as _, Position};
 use clr_walker::profiling::FunctionId;
-use clr_walker::registers::Gpr;
-use clr_walker::unwind::Position;
 
 /// `call [rip + disp]`: its opcode and ModRM.
 const CALL_MEMORY: (u8, u8) = (0xFF, 0x15);

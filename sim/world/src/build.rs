@@ -23,10 +23,8 @@ use clr_runtime::{
     CodeManager, FRAME_TOP, MethodKind, NativeCode, NativeFunction, OsThreadId, Runtime,
     THREAD_OBJECT_SIZE, Thread, ThreadFields,
 };
-use clr_walker::code_map::{CodeMap, CodeMapError};
-use clr_walker::memory::Unreadable;
+use clr_unwind::{CodeMap, CodeMapError, Gpr, Unreadable};
 use clr_walker::profiling::{FunctionId as MethodId, ThreadId};
-use clr_walker::registers::Gpr;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use thiserror::Error;

@@ -7,7 +7,7 @@
 use super::World;
 use clr_runtime::thread::THREAD_OBJECT_SIZE;
 use clr_runtime::{Lock, Thread};
-use clr_walker::memory::Memory as _;
+use clr_unwind::Memory as _;
 use core::hash::{Hash, Hasher};
 
 /// Hashes values in the same way on every system.

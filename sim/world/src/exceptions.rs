@@ -20,8 +20,7 @@ use crate::stubs::{RuntimeFunction, Shared};
 use clr_codegen::FuncletKind;
 use clr_runtime::profiling::CallbackKind;
 use clr_runtime::{ExceptionTracker, Pass, RunningFunclet};
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::Position;
+use clr_unwind::{Gpr, Position, Registers};
 use std::collections::VecDeque;
 
 /// A part of the handling of an exception.

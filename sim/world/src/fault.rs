@@ -4,7 +4,7 @@ use super::{StepEvent, World, WorldError};
 use crate::stubs::{RuntimeFunction, Shared};
 use clr_machine::StopReason;
 use clr_runtime::frame::layout;
-use clr_walker::registers::{Gpr, Registers};
+use clr_unwind::{Gpr, Registers};
 
 impl World<'_> {
     /// Handles a hardware fault in managed code as system and runtime do: it becomes an exception.

@@ -4,9 +4,8 @@ use super::World;
 use crate::stubs::{Identity, Shared, Stub};
 use clr_codegen::HandlerKind;
 use clr_runtime::{Funclet, MethodKind, RunningFunclet};
+use clr_unwind::{Position, Registers, Unwinder};
 use clr_walker::profiling::FunctionId;
-use clr_walker::registers::Registers;
-use clr_walker::unwind::{Position, Unwinder};
 
 /// More frames than a stack has room for.
 const LIMIT: u32 = 1 << 16;
@@ -186,8 +185,8 @@ impl World<'_> {
         let machine = self.runtime.memory.borrow();
         let mut registers = machine.cpu().registers();
         let rsp = registers.rsp();
-        registers.rip = clr_walker::memory::Memory::read_u64(&*machine, rsp).ok()?;
-        registers.set(clr_walker::registers::Gpr::Rsp, rsp.wrapping_add(8));
+        registers.rip = clr_unwind::Memory::read_u64(&*machine, rsp).ok()?;
+        registers.set(clr_unwind::Gpr::Rsp, rsp.wrapping_add(8));
         Some(registers)
     }
 

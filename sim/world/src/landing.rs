@@ -4,8 +4,7 @@ use super::World;
 use clr_runtime::FRAME_TOP;
 use clr_runtime::frame::layout;
 use clr_runtime::thread::{ThreadObject, offset};
-use clr_walker::memory::Memory as _;
-use clr_walker::registers::{Gpr, Registers};
+use clr_unwind::{Gpr, Memory as _, Registers};
 
 impl World<'_> {
     /// Cuts the shadow stack after the frame whose caller has this rsp (VA), keeping `more` further

@@ -5,7 +5,7 @@ use super::{StepEvent, World, WorldError};
 use clr_runtime::ThreadLife;
 use clr_runtime::profiling::{CallbackKind, CallbackMode};
 use clr_runtime::thread::ThreadObject;
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 impl World<'_> {
     /// Performs one part of a service.
@@ -92,7 +92,7 @@ impl World<'_> {
         let machine = &mut *self.runtime.memory.borrow_mut();
         let from = machine.cpu().rip();
         let rsp = machine.cpu().rsp();
-        let to = clr_walker::memory::Memory::read_u64(machine, rsp).unwrap_or_default();
+        let to = clr_unwind::Memory::read_u64(machine, rsp).unwrap_or_default();
         machine.cpu_mut().set_rip(to);
         machine.cpu_mut().set(Gpr::Rsp, rsp.wrapping_add(8));
         let cpu = *machine.cpu();

@@ -6,8 +6,8 @@ use crate::stubs::{Identity, method_of};
 use clr_codegen::{CodeKind, FunctionIndex, Service};
 use clr_runtime::profiling::{CallbackKind as Kind, CallbackMode};
 use clr_runtime::{Lock, MethodKind};
+use clr_unwind::Gpr;
 use clr_walker::profiling::EventMask;
-use clr_walker::registers::Gpr;
 
 /// A part of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -10,8 +10,7 @@ use clr_codegen::shadow_stack::CallerState;
 use clr_codegen::{Service, service_address};
 use clr_machine::{Cpu, Observer as _};
 use clr_runtime::{Context, Lock};
-use clr_walker::memory::Memory as _;
-use clr_walker::registers::{CONTEXT_SIZE, Gpr, Registers};
+use clr_unwind::{CONTEXT_SIZE, Gpr, Memory as _, Registers};
 use std::collections::VecDeque;
 use thiserror::Error;
 

@@ -8,9 +8,7 @@ use clr_machine::Observer as _;
 use clr_runtime::profiling::{CallbackKind as Kind, CallbackMode, GcRequest};
 use clr_runtime::thread::ThreadObject;
 use clr_runtime::{Context, Lock, OsThreadId, Suspension};
-use clr_walker::memory::Memory as _;
-use clr_walker::registers::{CONTEXT_SIZE, Gpr};
-use clr_walker::unwind::Position;
+use clr_unwind::{CONTEXT_SIZE, Gpr, Memory as _, Position};
 
 /// The mechanism that stops threads in managed code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -44,13 +44,11 @@ use clr_runtime::{
     Context, FRAME_TOP, FrameKind, Lock, MethodKind, OsThreadId, Outcome, Process, Suspension,
     ThreadLife,
 };
-use clr_walker::memory::Memory as _;
+use clr_unwind::{Gpr, Memory as _, Position, Registers};
 use clr_walker::profiling::{
     CallError, EventMask, FunctionId, HResult, ProfilerInfo, SnapshotCallback, SnapshotFlags,
     SnapshotFrame, TargetThread,
 };
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::Position;
 use core::fmt::Write as _;
 use std::collections::{BTreeMap, BTreeSet};
 

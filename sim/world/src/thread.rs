@@ -12,10 +12,8 @@ use clr_runtime::frame::layout;
 use clr_runtime::profiling::CallbackKind;
 use clr_runtime::thread::ThreadObject;
 use clr_runtime::{FrameKind, OsThreadId};
-use clr_walker::memory::Memory as _;
+use clr_unwind::{Memory as _, Position, Registers};
 use clr_walker::profiling::ThreadId;
-use clr_walker::registers::Registers;
-use clr_walker::unwind::Position;
 use core::hash::{Hash, Hasher};
 use std::collections::VecDeque;
 

@@ -5,8 +5,8 @@ use super::{StepEvent, World};
 use crate::stubs::{method_id, method_of};
 use clr_codegen::FunctionIndex;
 use clr_runtime::profiling::CallbackKind as Kind;
+use clr_unwind::Gpr;
 use clr_walker::profiling::FunctionId as MethodId;
-use clr_walker::registers::Gpr;
 
 impl World<'_> {
     /// Returns the method that the current thread names in rbx.

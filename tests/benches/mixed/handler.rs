@@ -8,12 +8,13 @@ use crate::unwinders::{framehop, framehop_unwinder};
 use allocation_counter::measure;
 use clr_runtime::Runtime;
 use clr_runtime::generation::Generation;
-use clr_walker::code_map::{CodeMap, CodeRegion, Run};
-use clr_walker::memory::{Memory, Segment, Unreadable};
+use clr_unwind::{
+    CodeMap, CodeRegion,
+    Convention::{SystemV, WindowsX64},
+    Memory, Registers, Run, Segment, Unreadable,
+};
 use clr_walker::mixed::{Completeness, Policy, WalkBuffer, Walker};
 use clr_walker::profiling::{StackBounds, TargetThread, ThreadContext, ThreadId};
-use clr_walker::registers::Convention::{SystemV, WindowsX64};
-use clr_walker::registers::Registers;
 use framehop::x86_64::CacheX86_64;
 use std::convert::Infallible;
 use std::fmt::Write as _;

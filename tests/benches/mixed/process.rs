@@ -2,7 +2,7 @@
 
 use clr_runtime::FrameKind;
 use clr_runtime::generation::Generation;
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use clr_world::synthetic::{STACK, SyntheticThread};
 
 /// Number of frames of one kind in a row.

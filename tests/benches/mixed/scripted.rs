@@ -1,12 +1,11 @@
 //! A runtime and a thread that replay recorded answers.
 
 use clr_runtime::Runtime;
-use clr_walker::memory::{Memory, Segment, Unreadable};
+use clr_unwind::{CONTEXT_SIZE, Memory, Segment, Unreadable};
 use clr_walker::profiling::{
     CallError, FrameInfo, FunctionId, HResult, ProfilerInfo, ReJitId, SnapshotCallback,
     SnapshotFrame, SnapshotRequest, StackBounds, StackRoot, TargetThread, ThreadContext, ThreadId,
 };
-use clr_walker::registers::CONTEXT_SIZE;
 use clr_world::synthetic::{CodeLocation, SELF, STACK, SyntheticProcess};
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;

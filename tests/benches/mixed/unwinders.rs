@@ -3,10 +3,7 @@
 use crate::scripted::Scripted;
 use clr_runtime::Runtime;
 use clr_tests::peers::framehop::{Sections, reader};
-use clr_walker::code_map::{CodeMap, CodeRegion};
-use clr_walker::memory::Memory;
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::{Cache, Position, Unwinder};
+use clr_unwind::{Cache, CodeMap, CodeRegion, Gpr, Memory, Position, Registers, Unwinder};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
 use std::hint::black_box;

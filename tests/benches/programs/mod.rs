@@ -3,7 +3,7 @@
 use clr_codegen::CallingConvention;
 use clr_codegen::shadow_stack::ShadowStack;
 use clr_machine::{Machine, Observer, PAGE_SIZE, Protection, StopReason};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     CodeAssembler, eax, ptr, qword_ptr, r8, r9, r10, r11, rax, rbp, rbx, rcx, rdi, rdx, rsi, rsp,

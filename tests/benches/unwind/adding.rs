@@ -3,9 +3,7 @@
 use crate::contenders::framehop_module;
 use crate::images::Image;
 use crate::measure::{Samples, nanoseconds};
-use clr_walker::code_map::CodeMap;
-use clr_walker::image::SIZE_OF_RUNTIME_FUNCTION;
-use clr_walker::image::pe::PeImage;
+use clr_unwind::{CodeMap, PeImage, SIZE_OF_RUNTIME_FUNCTION};
 use framehop::Unwinder as _;
 use framehop::x86_64::UnwinderX86_64;
 use object::LittleEndian as LE;

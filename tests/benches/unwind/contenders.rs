@@ -3,8 +3,7 @@
 use crate::images::{FramehopSections, Image, Images};
 use crate::stacks::{Frame, Lookup, Stack};
 use clr_tests::peers;
-use clr_walker::code_map::CodeMap;
-use clr_walker::unwind::{Cache, Position, Unwinder};
+use clr_unwind::{Cache, CodeMap, Position, Unwinder};
 use framehop::x86_64::{CacheX86_64, UnwinderX86_64};
 use framehop::{FrameAddress, Module, Unwinder as _};
 use std::hint::black_box;
@@ -33,13 +32,13 @@ pub(crate) const FRAMEHOP_CACHED: usize = 4;
 /// In the order of the table.
 pub(crate) const CONTENDERS: [Contender; 8] = [
     Contender {
-        name: "clr-walker, no cache but the map's",
+        name: "clr-unwind, no cache but the map's",
         restores: "rip, all integer registers, xmm6–xmm15",
         unwinds: true,
         make: ours,
     },
     Contender {
-        name: "clr-walker, warm cache",
+        name: "clr-unwind, warm cache",
         restores: "rip, all integer registers, xmm6–xmm15",
         unwinds: true,
         make: ours_cached,
@@ -75,7 +74,7 @@ pub(crate) const CONTENDERS: [Contender; 8] = [
         make: binary_search,
     },
     Contender {
-        name: "clr-walker, unwind data read in every step",
+        name: "clr-unwind, unwind data read in every step",
         restores: "rip, all integer registers, xmm6–xmm15",
         unwinds: true,
         make: ours_reading,
@@ -194,7 +193,7 @@ fn pe_unwind_info(images: &Images) -> Walk<'_> {
         let mut found = 0;
         for caller in callers {
             // A return address may be after the function that made the call, as framehop and
-            // clr-walker know; pe-unwind-info leaves it to its user.
+            // clr-unwind know; pe-unwind-info leaves it to its user.
             let address = if found == 0 { rip } else { rip - 1 };
             let Some((image, rva)) = images.find(address) else { break };
             let sections = image.sections;

@@ -1,7 +1,6 @@
 //! The images that stacks are made of, in the form that each contender needs.
 
-use clr_walker::code_map::{CodeMap, CodeRegion, Run};
-use clr_walker::image::pe::PeImage;
+use clr_unwind::{CodeMap, CodeRegion, PeImage, Run};
 use framehop::ModuleSectionInfo;
 use object::LittleEndian as LE;
 use object::pe::ImageSectionHeader;

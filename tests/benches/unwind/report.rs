@@ -81,7 +81,7 @@ impl Report<'_> {
              codes of the same code, with {distinct_64} and {distinct_512} different return addresses \
              (left out for the same reason: {sites_left_out} of {sites}). A warm cache has seen all \
              stacks of its column. framehop with a new cache for every walk takes {uncached} times as \
-             long as clr-walker with none but the map's ({walking_only} times without the making of the cache); \
+             long as clr-unwind with none but the map's ({walking_only} times without the making of the cache); \
              with warm caches it is {cached} times. Adding an image of {functions} functions takes \
              {ours:.0} ns (`PeImage::parse` and `CodeMap::insert_image`), framehop's `add_module` \
              with `object` {framehop:.0} ns; with {few} functions it takes {ours_few:.0} ns, with \

@@ -4,10 +4,8 @@
 use crate::images::{Image, Images, fixture};
 use clr_recording::vectors::win64::{Vector, VectorFile};
 use clr_recording::vectors::{DECOMPRESSED_LIMIT, decompress};
-use clr_walker::image::SIZE_OF_RUNTIME_FUNCTION;
-use clr_walker::memory::Segment;
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::win64::{Operation, UnwindInfo};
+use clr_unwind::win64::{Operation, UnwindInfo};
+use clr_unwind::{Gpr, Registers, SIZE_OF_RUNTIME_FUNCTION, Segment};
 use iced_x86::{Decoder, DecoderOptions};
 
 /// The registers that all contenders must find, and those that a profiler takes.

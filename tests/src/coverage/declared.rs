@@ -34,9 +34,9 @@ const CALLS: &str = "sim/runtime/src/profiling/tests/calls.rs";
 const THREADS: &str = "sim/runtime/src/profiling/tests/threads.rs";
 const RUNTIME: &str = "sim/runtime/src/profiling/tests/runtime.rs";
 const FORCE_GC: &str = "sim/runtime/src/profiling/tests/force_gc.rs";
-const PROLOGUES: &str = "walker/tests/it/win64/prologues.rs";
-const EPILOGUES: &str = "walker/tests/it/win64/epilogues.rs";
-const CHAINS: &str = "walker/tests/it/win64/chains.rs";
+const PROLOGUES: &str = "walker/unwind/tests/it/win64/prologues.rs";
+const EPILOGUES: &str = "walker/unwind/tests/it/win64/epilogues.rs";
+const CHAINS: &str = "walker/unwind/tests/it/win64/chains.rs";
 const NIBBLE_MAP: &str = "sim/codegen/src/nibble_map.rs";
 
 const fn tested(

@@ -2,7 +2,7 @@
 
 use super::reader::Reader;
 use super::{Bug, Error, Frame};
-use clr_walker::memory::Memory;
+use clr_unwind::Memory;
 
 impl<M: Memory + ?Sized> Frame<'_, M> {
     /// Evaluates an expression and returns the top of its stack. The stack initially holds `first`,

@@ -15,9 +15,7 @@ use image::Image;
 use program::{Cfa, Row, Rule};
 
 use clr_codegen::{Format, LinkedProgram};
-use clr_walker::memory::{Memory, Unreadable};
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::Position;
+use clr_unwind::{Gpr, Memory, Position, Registers, Unreadable};
 
 /// A reason why a step fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

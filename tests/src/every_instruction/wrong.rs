@@ -2,8 +2,7 @@
 
 use clr_codegen::shadow_stack::CallerState;
 use clr_codegen::{CfiMistake, FunctionIndex, WindowsMistake};
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::Position;
+use clr_unwind::{Gpr, Position, Registers};
 use std::fmt;
 use thiserror::Error;
 

@@ -3,12 +3,12 @@
 use super::FUNCTION_LIMIT;
 use super::steps::{FUZZES, Memories, make_registers, some, some_rules, unwind};
 use clr_recording::vectors::fuzz::IMAGE_BASE;
-use clr_walker::cfi::CfiTable;
-use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
-use clr_walker::compact::{CompactSections, CompactTable};
-use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
-use clr_walker::registers::Registers;
-use clr_walker::unwind::Cache;
+use clr_unwind::cfi::CfiTable;
+use clr_unwind::compact::{CompactSections, CompactTable};
+use clr_unwind::{
+    Cache, CfiSections, CodeMap, CodeRegion, FunctionTable, RegionKind, Registers, Section,
+    Sections,
+};
 
 /// RVAs of the code and of the `__unwind_info` in [`compact_unwind`].
 const CODE: u32 = 0x1000;

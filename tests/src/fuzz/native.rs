@@ -4,13 +4,11 @@ use super::steps::{ALL_RULES, Memories, POSITIONS, make_registers, step, unwind}
 use super::{FUNCTION_LIMIT, second};
 use crate::dwarf;
 use clr_recording::vectors::fuzz::IMAGE_BASE;
-use clr_walker::cfi::{CfiProblem, CfiTable, RegisterRule};
-use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
-use clr_walker::image::elf::ElfImage;
-use clr_walker::image::macho::MachoImage;
-use clr_walker::image::{CfiSections, FunctionTable, Section, Sections, Symbols};
-use clr_walker::registers::{Convention, Registers};
-use clr_walker::unwind::{Cache, Guesses, Unwinder};
+use clr_unwind::cfi::{CfiProblem, CfiTable, RegisterRule};
+use clr_unwind::{
+    Cache, CfiSections, CodeMap, CodeRegion, Convention, ElfImage, FunctionTable, Guesses,
+    MachoImage, RegionKind, Registers, Section, Sections, Symbols, Unwinder,
+};
 
 /// RVAs of the code and of the `.eh_frame` in [`eh_frame`].
 const NATIVE_CODE: u32 = 0x1000;

@@ -2,10 +2,7 @@
 
 use super::steps::{POSITIONS, step};
 use crate::{dwarf, mutants};
-use clr_walker::code_map::CodeMap;
-use clr_walker::memory::Memory;
-use clr_walker::registers::Registers;
-use clr_walker::unwind::{Position, Trust, Unwinder};
+use clr_unwind::{CodeMap, Memory, Position, Registers, Trust, Unwinder};
 
 /// Steps by UNWIND_INFO from `registers`, with precise rules.
 ///

@@ -2,10 +2,11 @@
 //! cache.
 
 use clr_recording::vectors::fuzz::{FuzzMemory, IMAGE_BASE, STACK, stack_word};
-use clr_walker::code_map::CodeMap;
-use clr_walker::memory::{Memory, Segment, Segments};
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::{Cache, Position, Rules, Step, UnwindError, Unwinder};
+use clr_unwind::compat::Rules;
+use clr_unwind::{
+    Cache, CodeMap, Gpr, Memory, Position, Registers, Segment, Segments, Step, UnwindError,
+    Unwinder,
+};
 use std::sync::LazyLock;
 
 /// The precise rules, and those of the unwinders of Windows and of the runtimes.

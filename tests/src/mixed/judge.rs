@@ -5,11 +5,10 @@ use clr_codegen::{CallingConvention, FuncletKind};
 use clr_runtime::MethodKind;
 use clr_runtime::Outcome;
 use clr_runtime::profiling::HResult;
+use clr_unwind::{Gpr, Position, Trust, UnwindError};
 use clr_walker::mixed::{
     Completeness, FrameKind, Gap, MixedFrame, MixedStack, Policy, Reason, Source,
 };
-use clr_walker::registers::Gpr;
-use clr_walker::unwind::{Position, Trust, UnwindError};
 use clr_world::reference::{ActivationCode, ExpectedReport, ReferenceActivation, ThreadFacts};
 use thiserror::Error;
 

@@ -26,9 +26,8 @@ use clr_codegen::execution::BASE;
 use clr_runtime::OsThreadId;
 use clr_runtime::Outcome;
 use clr_runtime::profiling::SimulatedThread;
-use clr_walker::code_map::CodeMap;
+use clr_unwind::{CodeMap, Registers};
 use clr_walker::mixed::{Policy, SignalVeto, WalkBuffer, Walker};
-use clr_walker::registers::Registers;
 use clr_world::World;
 
 /// A native thread of the profiler.

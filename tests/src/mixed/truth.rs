@@ -4,11 +4,9 @@ use clr_codegen::{CodeKind, FunctionIndex};
 use clr_runtime::code_manager::StubKind;
 use clr_runtime::generation::ProfilerSuspension;
 use clr_runtime::{MethodKind, Suspension};
-use clr_walker::code_map::CodeMap;
-use clr_walker::memory::Memory as _;
+use clr_unwind::{CodeMap, Memory as _, Position};
 use clr_walker::mixed::Policy;
 use clr_walker::profiling::{HResult, SnapshotFlags};
-use clr_walker::unwind::Position;
 use clr_world::World;
 use clr_world::reference::{
     ActivationCode, CallFacts, CallerKind, ExpectedCall, ProgramFacts, ReferenceActivation,

@@ -2,9 +2,7 @@
 
 use super::Error;
 use super::version3::{Payload, Winding};
-use clr_walker::code_map::CodeRegion;
-use clr_walker::image::RuntimeFunction;
-use clr_walker::registers::Gpr;
+use clr_unwind::{CodeRegion, Gpr, RuntimeFunction};
 
 /// Maximum number of parents in a chain, and of links of an indirect entry.
 pub(super) const CHAIN_LIMIT: usize = 32;

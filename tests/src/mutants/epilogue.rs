@@ -5,9 +5,7 @@ use super::{
     ALLOC_SMALL, Bug, CHAIN_LIMIT, EPILOG, Error, Function, PUSH_MACHFRAME, PUSH_NONVOL, State,
     Unwinder,
 };
-use clr_walker::memory::Memory;
-use clr_walker::registers::Gpr;
-use clr_walker::unwind::Position;
+use clr_unwind::{Gpr, Memory, Position};
 
 /// Maximum number of pieces of code that an epilogue may consist of, each but the last ending with
 /// a jump.

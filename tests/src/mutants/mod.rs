@@ -18,10 +18,7 @@ use data::{
 };
 use state::State;
 
-use clr_walker::code_map::{CodeMap, CodeRegion};
-use clr_walker::memory::{Memory, Unreadable};
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::Position;
+use clr_unwind::{CodeMap, CodeRegion, Gpr, Memory, Position, Registers, Unreadable};
 
 /// A reason why a step fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,7 @@
 //! Registers during a step from a frame to its caller.
 
 use super::Error;
-use clr_walker::memory::Memory;
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::Position;
+use clr_unwind::{Gpr, Memory, Position, Registers};
 
 /// The registers of a frame, which a step turns into those of its caller.
 pub(super) struct State<'m, M: ?Sized> {

@@ -5,7 +5,7 @@ use super::data::{
     SAVE_XMM128, SAVE_XMM128_FAR, SET_FPREG,
 };
 use super::epilogue::MOST_UNUSUAL;
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 /// Longest code that is tried.
 const LONGEST: u32 = 256;

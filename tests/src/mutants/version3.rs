@@ -1,9 +1,7 @@
 //! Version 3, as Microsoft's page of it says: the payload is decoded whole, then undone.
 
 use super::{CHAIN_LIMIT, Error, Function, PUSH_MACHFRAME, SET_FPREG_LARGE, State, Unwinder};
-use clr_walker::memory::Memory;
-use clr_walker::registers::Gpr;
-use clr_walker::unwind::Position;
+use clr_unwind::{Gpr, Memory, Position};
 use std::collections::VecDeque;
 
 /// A step of a prologue.

@@ -1,10 +1,6 @@
 //! framehop.
 
-use clr_walker::code_map::CodeRegion;
-use clr_walker::image::Section;
-use clr_walker::image::elf::ElfImage;
-use clr_walker::memory::Memory;
-use clr_walker::registers::{Gpr, Registers};
+use clr_unwind::{CodeRegion, ElfImage, Gpr, Memory, Registers, Section};
 use framehop::x86_64::{Reg, UnwindRegsX86_64};
 use framehop::{ExplicitModuleSectionInfo, ModuleSectionInfo};
 use std::ops::{Deref, Range};

@@ -1,7 +1,6 @@
 //! pe-unwind-info, whose user must find the image.
 
-use clr_walker::memory::Memory;
-use clr_walker::registers::Registers;
+use clr_unwind::{Memory, Registers};
 use pe_unwind_info::x86_64::{FunctionTableEntries, Register, UnwindState, XmmRegister};
 
 /// The registers and the memory, which pe-unwind-info leaves to its user.

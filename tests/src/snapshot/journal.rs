@@ -2,7 +2,7 @@
 
 use clr_machine::Machine;
 use clr_runtime::TargetMemory;
-use clr_walker::memory::{Memory, Unreadable};
+use clr_unwind::{Memory, Unreadable};
 
 /// A machine's memory, with all words written since the last revert.
 #[derive(Debug)]

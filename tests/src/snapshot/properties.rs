@@ -9,9 +9,8 @@ use clr_runtime::generation::{Family, Os};
 use clr_runtime::profiling::{HResult, SnapshotRequest};
 use clr_runtime::{ContextSafety, MethodKind, THREAD_OBJECT_SIZE};
 use clr_runtime::{FAIL_FAST, Outcome};
-use clr_walker::memory::Memory;
+use clr_unwind::{Memory, Registers};
 use clr_walker::profiling::{FunctionId, SnapshotFlags, ThreadId};
-use clr_walker::registers::Registers;
 use clr_world::reference::{ExpectedCall, ExpectedReport};
 use clr_world::synthetic::{
     CodeLocation, MANAGED_WALKER, SELF, SELF_OBJECT, SyntheticProcess, SyntheticThread,

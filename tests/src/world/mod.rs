@@ -13,7 +13,7 @@ use clr_generate::world::{By, WorldCall, WorldSeed, WorldTurn};
 use clr_generate::{Choices, Seeded, WorldCase, WorldProgram, minimize, world_call};
 use clr_runtime::Outcome;
 use clr_runtime::profiling::CallbackKind;
-use clr_walker::memory::Memory as _;
+use clr_unwind::Memory as _;
 use clr_walker::profiling::SnapshotFlags;
 use clr_world::reference::{ProgramFacts, ThreadFacts};
 use clr_world::{StepEvent, StopBy, ThreadStart, World, WorldError};

@@ -3,13 +3,11 @@
 use crate::os::{self, OwnProcess};
 use crate::profile::Label;
 use clr_com::{ModuleId, RuntimeInfo};
-use clr_walker::code_map::{CodeMap, RegionKind, SharedCodeMap};
 #[cfg(target_os = "linux")]
-use clr_walker::image::elf::ElfImage;
-use clr_walker::image::pe::PeImage;
+use clr_unwind::ElfImage;
+use clr_unwind::{CodeMap, Memory, PeImage, RegionKind, SharedCodeMap};
 use clr_walker::jitted::contracts::ExecutionManager;
 use clr_walker::jitted::{CodeHeaderLayout, JittedMethods};
-use clr_walker::memory::Memory;
 use clr_walker::profiling::{CodeRange, FunctionId, ModuleSource, ProfilerInfo, ReJitId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;

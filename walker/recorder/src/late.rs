@@ -8,12 +8,11 @@
 
 use crate::os::OwnProcess;
 use crate::request::Sample;
-use clr_walker::memory::{Memory, Unreadable};
+use clr_unwind::{Memory, Registers, Unreadable};
 use clr_walker::mixed::{Policy, WalkBuffer, Walker};
 use clr_walker::profiling::{
     HResult, ModuleSource, ProfilerInfo, StackBounds, TargetThread, ThreadContext, ThreadId,
 };
-use clr_walker::registers::Registers;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -175,10 +174,8 @@ impl TargetThread for CopiedStack {
 mod tests {
     use super::*;
     use crate::watchdog::Silent;
-    use clr_walker::code_map::{CodeMap, CodeRegion, Run, SharedCodeMap};
-    use clr_walker::image::RuntimeFunction;
+    use clr_unwind::{CodeMap, CodeRegion, Convention, Gpr, Run, RuntimeFunction, SharedCodeMap};
     use clr_walker::profiling::StackRoot;
-    use clr_walker::registers::{Convention, Gpr};
     use std::ops::Deref;
 
     const HEAP: u64 = 0x7F00_0000_0000;

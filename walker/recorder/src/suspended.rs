@@ -3,7 +3,7 @@
 use crate::os::{SystemError, ThreadHandle};
 use crate::threads::Thread;
 use crate::used_stack::UsedStack;
-use clr_walker::memory::{Memory, Unreadable};
+use clr_unwind::{Memory, Unreadable};
 use clr_walker::profiling::{StackBounds, TargetThread, ThreadContext, ThreadId};
 use std::cell::Cell;
 

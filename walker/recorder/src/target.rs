@@ -2,9 +2,8 @@
 
 use crate::threads::Thread;
 use crate::used_stack::UsedStack;
-use clr_walker::memory::{Memory, Unreadable};
+use clr_unwind::{Memory, Registers, Unreadable};
 use clr_walker::profiling::{StackBounds, TargetThread, ThreadContext, ThreadId};
-use clr_walker::registers::Registers;
 use std::convert::Infallible;
 
 /// Bytes below the stack pointer that belong to the interrupted function.

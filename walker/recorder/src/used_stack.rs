@@ -1,7 +1,7 @@
 //! The part of a stack that a stopped thread uses.
 
 use crate::os::{self, OwnProcess};
-use clr_walker::memory::{Memory, Unreadable};
+use clr_unwind::{Memory, Unreadable};
 use clr_walker::profiling::StackBounds;
 
 /// The used part of a thread's stack, while the thread stays where it is: an interrupted one that the

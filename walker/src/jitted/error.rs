@@ -1,7 +1,7 @@
 //! Errors of reading jitted code.
 
 use super::StubBlockKind;
-use crate::memory::Unreadable;
+use clr_unwind::Unreadable;
 use thiserror::Error;
 
 /// An error in reading a jitted method: bytes that are not what every runtime with a known layout

@@ -2,10 +2,9 @@
 
 use super::unwind_data::{self, UnwindData};
 use super::{JittedCodeError, JittedMethod, StubBlockKind};
-use crate::image::{RuntimeFunction, SIZE_OF_RUNTIME_FUNCTION};
-use crate::memory::{Memory, Unreadable};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use clr_unwind::{Memory, RuntimeFunction, SIZE_OF_RUNTIME_FUNCTION, Unreadable};
 
 /// Bytes of one read at most; a read stays within a page of this size.
 const PAGE: u64 = 4096;

@@ -1,10 +1,10 @@
 //! A jitted method: its code and unwind data, copied.
 
-use crate::code_map::{CodeMapError, CodeRegion, Run};
-use crate::image::{FunctionTable, RuntimeFunction, Section};
-use crate::registers::Convention;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use clr_unwind::{
+    CodeMapError, CodeRegion, Convention, FunctionTable, Run, RuntimeFunction, Section,
+};
 use core::ops::Range;
 
 /// The code of a jitted method, with its funclets, and their unwind data: owned copies, which stay

@@ -1,11 +1,9 @@
 //! The jitted code of a code map, by the callbacks of the profiling interface.
 
 use super::{CodeHeaderLayout, JittedCodeError, JittedMethod};
-use crate::code_map::{CodeMap, CodeMapError};
-use crate::memory::Memory;
-use crate::registers::Convention;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use clr_unwind::{CodeMap, CodeMapError, Convention, Memory};
 use thiserror::Error;
 
 /// The jitted bodies that were added to a code map, by function, so that they can be removed when
@@ -15,11 +13,10 @@ use thiserror::Error;
 /// be on stacks, so each stays in the map until the function is unloaded.
 ///
 /// ```no_run
-/// # fn callbacks(memory: &impl clr_walker::memory::Memory, function: u64, start: u64, size: u32)
+/// # fn callbacks(memory: &impl clr_unwind::Memory, function: u64, start: u64, size: u32)
 /// # -> Result<(), Box<dyn std::error::Error>> {
-/// use clr_walker::code_map::{CodeMap, SharedCodeMap};
+/// use clr_unwind::{CodeMap, Convention, SharedCodeMap};
 /// use clr_walker::jitted::{CodeHeaderLayout, JittedMethods};
-/// use clr_walker::registers::Convention;
 ///
 /// let map = SharedCodeMap::new(CodeMap::new());
 /// let layout = CodeHeaderLayout::of_version(8, 0).ok_or("unknown runtime")?;

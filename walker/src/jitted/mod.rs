@@ -3,7 +3,7 @@
 //! The JIT compiler writes a RUNTIME_FUNCTION and UNWIND_INFO for every method, funclet, dynamic
 //! method and IL stub, on every OS; but on Unix no interface returns them, and on Windows only the
 //! process itself gets them. This module reads them where the runtime keeps them, through
-//! [`Memory`](crate::memory::Memory): of this process, of another one, or of a dump.
+//! [`Memory`](clr_unwind::Memory): of this process, of another one, or of a dump.
 //!
 //! ```text
 //! a method's start, from a callback              an address, at any time

@@ -2,11 +2,10 @@
 
 use super::JittedCodeError;
 use super::header::{copy, entry_address, functions};
-use crate::image::RuntimeFunction;
-use crate::memory::Memory;
-use crate::unwind::win64::{Operation, UNW_FLAG_EHANDLER, UNW_FLAG_UHANDLER, UnwindInfo};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use clr_unwind::win64::{Operation, UNW_FLAG_EHANDLER, UNW_FLAG_UHANDLER, UnwindInfo};
+use clr_unwind::{Memory, RuntimeFunction};
 
 const SIZE_OF_HEADER: u32 = 4;
 const SIZE_OF_CODE: u32 = 2;

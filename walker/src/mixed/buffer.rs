@@ -4,10 +4,9 @@ use super::cursor::Cursor;
 use super::reason::Reason;
 use super::stack::Source;
 use crate::profiling::{FunctionId, HResult, SnapshotFrame};
-use crate::registers::Registers;
-use crate::unwind::{Position, UnwindError};
 use alloc::boxed::Box;
 use alloc::vec;
+use clr_unwind::{Position, Registers, UnwindError};
 
 /// A callback of `DoStackSnapshot`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -296,8 +295,8 @@ impl WalkBuffer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::registers::Gpr;
     use alloc::vec::Vec;
+    use clr_unwind::Gpr;
 
     /// A callback at an ip and a stack pointer: of a method with this FunctionID, or a marker for 0.
     fn shot(ip: u64, sp: u64, function: u64) -> FrameReport {

@@ -5,12 +5,12 @@ use super::reason::Reason;
 use super::redirected::Redirected;
 use super::stack::Source;
 use super::stub;
-use crate::call_site::{ends_in_call, epilogue_len, follows_call};
-use crate::cfi::CfiTable;
-use crate::code_map::{CodeMap, CodeRegion};
 use crate::profiling::{StackBounds, TargetThread};
-use crate::registers::{Gpr, RegisterSet, Registers};
-use crate::unwind::{Position, Trust, UnwindError, Unwinder};
+use clr_unwind::cfi::CfiTable;
+use clr_unwind::x64::{ends_in_call, epilogue_len, follows_call};
+use clr_unwind::{
+    CodeMap, CodeRegion, Gpr, Position, RegisterSet, Registers, Trust, UnwindError, Unwinder,
+};
 use core::cell::Cell;
 
 /// Maximum number of registers that an epilogue restores.

@@ -7,8 +7,7 @@ use super::cursor::{Cursor, Stepped, Steps};
 use super::reason::Reason;
 use super::stack::Source;
 use crate::profiling::{HResult, TargetThread};
-use crate::registers::{Gpr, RegisterSet};
-use crate::unwind::{Position, UnwindError};
+use clr_unwind::{Gpr, Position, RegisterSet, UnwindError};
 
 /// Continues from `frame`, or if it is not `known` from the first frame that the runtime reports,
 /// up to the root. Calls `name` for each frame that the runtime does not report.

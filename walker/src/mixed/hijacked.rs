@@ -6,7 +6,7 @@
 //! 3.1.23). The method may go on for long before it returns. The place of the two words in the
 //! object differs between versions, so they are found by the second.
 
-use crate::memory::Memory;
+use clr_unwind::Memory;
 
 /// Size in bytes of the part of a Thread object that has the two words: more than any version needs.
 const SIZE: u64 = 0x800;

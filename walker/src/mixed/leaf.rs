@@ -7,7 +7,7 @@ use super::stack::Source;
 use super::walker::{Ended, Leaf, Walker};
 use super::{WalkBuffer, stub};
 use crate::profiling::{ModuleSource, ProfilerInfo, TargetThread};
-use crate::unwind::{Position, Trust, UnwindError};
+use clr_unwind::{Position, Trust, UnwindError};
 
 impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
     /// Unwinds the native frames before the first managed one.

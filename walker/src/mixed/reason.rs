@@ -1,8 +1,7 @@
 //! Reasons for gaps in a stack, and for refused seeds.
 
 use crate::profiling::HResult;
-use crate::registers::Gpr;
-use crate::unwind::UnwindError;
+use clr_unwind::{Gpr, UnwindError};
 use thiserror::Error;
 
 /// The reason why something is missing, or may be.

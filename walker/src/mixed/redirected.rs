@@ -5,7 +5,7 @@
 //! the stack does not say where the thread was: the word on top is the return address of the interrupted
 //! method. Afterwards the stub looks as if the interrupted instruction had called it.
 
-use crate::code_map::CodeMap;
+use clr_unwind::CodeMap;
 
 /// The stub's first instructions: push rax; push rbp; sub rsp, 28h; mov rbp, rsp; and rsp, -16; call.
 /// Read in coreclr.dll of CoreCLR 3.1.23 (RVA 0x1465E0) and of .NET 8.0.4 (0x15CA80).

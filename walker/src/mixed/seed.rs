@@ -4,7 +4,7 @@ use super::Stopped;
 use super::cursor::{Cursor, Steps};
 use super::reason::SeedRefused;
 use crate::profiling::{StackBounds, TargetThread, ThreadContext};
-use crate::registers::Registers;
+use clr_unwind::Registers;
 use core::marker::PhantomData;
 
 /// Size in bytes of a seed, which is the largest size of a CONTEXT (contract §1.7, C-162).

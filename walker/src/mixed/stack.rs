@@ -2,8 +2,8 @@
 
 use super::reason::Reason;
 use crate::profiling::{FunctionId, HResult};
-use crate::unwind::{Position, Trust};
 use alloc::vec::Vec;
+use clr_unwind::{Position, Trust};
 
 /// The kind of a frame's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -6,10 +6,9 @@ use super::reason::Reason;
 use super::stack::{FrameKind, Gap, MixedFrame, MixedStack, Source};
 use super::walker::is_padding;
 use super::{WalkBuffer, Walker};
-use crate::code_map::{CodeMap, RegionKind};
 use crate::profiling::{CallError, HResult, ModuleSource, ProfilerInfo};
-use crate::unwind::{Position, UnwindError};
 use alloc::vec::Vec;
+use clr_unwind::{CodeMap, Position, RegionKind, UnwindError};
 
 impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
     /// Returns the stack that a walk has left in the buffer. This allocates, and asks the runtime

@@ -4,9 +4,8 @@
 //! The instructions that are recognised here leave the stack unchanged between the interrupted
 //! instruction and a jump, so the return address is on top of it.
 
-use crate::memory::Memory;
-use crate::registers::{Gpr, Registers};
-use crate::unwind::compact::{Fields, Map};
+use clr_unwind::x64::{Fields, Map};
+use clr_unwind::{Gpr, Memory, Registers};
 
 /// Maximum number of instructions of a stub that only jumps.
 const MOST_INSTRUCTIONS: usize = 6;
@@ -117,8 +116,8 @@ impl Code {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::Segment;
     use alloc::vec;
+    use clr_unwind::Segment;
 
     const AT: u64 = 0x7000_0000;
 

@@ -5,7 +5,7 @@ use super::buffer::Named;
 use super::cursor::{Cursor, Stepped, Steps};
 use super::reason::Reason;
 use crate::profiling::TargetThread;
-use crate::unwind::UnwindError;
+use clr_unwind::UnwindError;
 
 /// Walks from the thread's registers to the root, by the code map and the stack alone. The frames
 /// have no names yet.

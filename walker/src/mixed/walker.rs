@@ -8,13 +8,11 @@ use super::stack::{MixedStack, Source};
 use super::{
     Policy, RuntimeSuspension, Seed, SeedRefused, SignalVeto, Stopped, WalkBuffer, unaided,
 };
-use crate::code_map::CodeMap;
 use crate::profiling::{
     CallError, FunctionId, HResult, ModuleSource, ProfilerInfo, SnapshotFlags, SnapshotFrame,
     SnapshotRequest, TargetThread,
 };
-use crate::registers::{Gpr, Registers};
-use crate::unwind::{Position, Trust};
+use clr_unwind::{CodeMap, Gpr, Position, Registers, Trust};
 
 /// A walker of threads by one policy.
 #[derive(Debug)]

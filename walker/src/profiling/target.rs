@@ -1,10 +1,8 @@
 //! The operating system's part of a walk: stopping a thread, reading its registers and memory, and
 //! finding the code in its process.
 
-use crate::code_map::CodeMap;
-use crate::memory::Memory;
 use crate::profiling::ThreadId;
-use crate::registers::Registers;
+use clr_unwind::{CodeMap, Memory, Registers};
 use core::fmt::{Debug, Display};
 use core::ops::Deref;
 
@@ -141,7 +139,7 @@ pub trait ModuleSource {
     /// loader in its middle may hang (H-11, H-12).
     ///
     /// A walk keeps what this returns until it ends, and signal handlers call it: it takes no lock
-    /// and allocates nothing. [`SharedCodeMap`](crate::code_map::SharedCodeMap) does that while
+    /// and allocates nothing. [`SharedCodeMap`](clr_unwind::SharedCodeMap) does that while
     /// other threads change the map.
     fn code_map(&self) -> impl Deref<Target = CodeMap<'_>>;
 }
@@ -153,7 +151,7 @@ impl ModuleSource for CodeMap<'_> {
 }
 
 #[cfg(feature = "std")]
-impl ModuleSource for crate::code_map::SharedCodeMap<'_> {
+impl ModuleSource for clr_unwind::SharedCodeMap<'_> {
     fn code_map(&self) -> impl Deref<Target = CodeMap<'_>> {
         self.read()
     }

@@ -31,8 +31,8 @@ A finding is a function and a kind of difference:
 and says what is wrong:
 
   data           the unwind data, or code of a form that it cannot describe
-  windows-rules  the rules of RtlVirtualUnwind; clr-walker's precise rules are right
-  walker         clr-walker: the bytes, or other rules, give the answer
+  windows-rules  the rules of RtlVirtualUnwind; clr-unwind's precise rules are right
+  walker         clr-unwind: the bytes, or other rules, give the answer
   unknown        not known: the data is right if the code is entered in another way than by a call
 
 JSON: one object a line for each finding, and one for each image: see sim/cli/src/schema.md.

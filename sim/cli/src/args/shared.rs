@@ -4,7 +4,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use clr_runtime::generation::{Generation, Generations};
 use clr_scenario::nearest;
-use clr_walker::unwind::Rules;
+use clr_unwind::compat::Rules;
 use std::num::NonZeroUsize;
 use std::thread;
 

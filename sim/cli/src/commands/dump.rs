@@ -9,11 +9,8 @@ use crate::render::console::{BAD, Console, HEAD};
 use crate::render::error::CliError;
 use crate::render::json;
 use crate::render::unwind_data::Function;
-use clr_walker::cfi::CfiTable;
-use clr_walker::code_map::{CodeMap, CodeRegion};
-use clr_walker::image::RuntimeFunction;
-use clr_walker::image::elf::ElfImage;
-use clr_walker::image::pe::TargetOs;
+use clr_unwind::cfi::CfiTable;
+use clr_unwind::{CodeMap, CodeRegion, ElfImage, RuntimeFunction, TargetOs};
 use std::ops::Range;
 
 /// Prints the entries that `args` name and returns the exit code.

@@ -20,7 +20,7 @@ use clr_recording::vectors::fuzz::{FuzzFile, FuzzRecord};
 use clr_recording::vectors::replay::{ReplayError, VectorFailure, VectorVerdict, run_fuzz_record};
 use clr_recording::vectors::win64::Vector;
 use clr_runtime::generation::Generations;
-use clr_walker::unwind::Rules;
+use clr_unwind::compat::Rules;
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -7,7 +7,7 @@ use crate::render::wrap::{narrow, wrapped};
 use clr_codegen::execution::BASE;
 use clr_codegen::{CfiMistake, FunctionIndex, LinkError, LinkedProgram, Role, WindowsMistake};
 use clr_scenario::{LineColumn as Place, MixedAt, NodePlaces, Scenario, SnapshotAt, SourceMap};
-use clr_walker::unwind::Position;
+use clr_unwind::Position;
 use iced_x86::{Instruction, OpKind};
 use std::io::{self, Write};
 

@@ -2,11 +2,11 @@
 
 use clr_recording::vectors::fuzz::{self, FuzzRecord};
 use clr_recording::vectors::replay::{ReplayError, fuzz_functions, fuzz_image};
-use clr_walker::code_map::{CodeMap, CodeRegion};
-use clr_walker::image::pe::Symbols;
-use clr_walker::image::{FunctionTable, RuntimeFunction, SIZE_OF_RUNTIME_FUNCTION};
-use clr_walker::unwind::UnwindError;
-use clr_walker::unwind::win64::UnwindInfo;
+use clr_unwind::win64::UnwindInfo;
+use clr_unwind::{
+    CodeMap, CodeRegion, FunctionTable, RuntimeFunction, SIZE_OF_RUNTIME_FUNCTION, Symbols,
+    UnwindError,
+};
 use iced_x86::{Decoder, DecoderOptions, Formatter as _, Instruction, IntelFormatter, OpKind};
 use std::collections::VecDeque;
 use std::fmt::{self, Display};

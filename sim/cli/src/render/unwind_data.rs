@@ -3,14 +3,11 @@
 use crate::render::code::{Code, Link};
 use crate::render::console::{BAD, DIM};
 use crate::render::version3;
-use clr_walker::code_map::CodeRegion;
-use clr_walker::image::RuntimeFunction;
-use clr_walker::registers::Gpr;
-use clr_walker::unwind::win64::{
+use clr_unwind::win64::{
     Operation, UNW_FLAG_CHAININFO, UNW_FLAG_EHANDLER, UNW_FLAG_LARGE, UNW_FLAG_UHANDLER,
     UnwindInfo, UnwindInfoV3,
 };
-use clr_walker::unwind::{self, Trust, UnwindError};
+use clr_unwind::{CodeRegion, Gpr, RuntimeFunction, Trust, UnwindError};
 use serde::{Serialize, Serializer};
 use std::fmt::{self, Display};
 use std::io::{self, Write};
@@ -122,7 +119,7 @@ impl Handler {
     pub(crate) fn new<'a>(
         code: &Code<'_, 'a>,
         region: &CodeRegion<'a>,
-        handler: unwind::Handler,
+        handler: clr_unwind::Handler,
     ) -> Self {
         let location = code.locate(region, handler.rva);
         Self {

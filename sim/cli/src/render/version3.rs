@@ -1,9 +1,8 @@
 //! The winding operations of UNWIND_INFO version 3 in words.
 
 use super::unwind_data::{Hex, Line};
-use clr_walker::image::RuntimeFunction;
-use clr_walker::unwind::UnwindError;
-use clr_walker::unwind::win64::{EpilogueV3, UnwindInfo, UnwindInfoV3, Winding, WindingOperation};
+use clr_unwind::win64::{EpilogueV3, UnwindInfo, UnwindInfoV3, Winding, WindingOperation};
+use clr_unwind::{RuntimeFunction, UnwindError};
 use serde::Serialize;
 use std::io::{self, Write};
 

@@ -5,8 +5,8 @@ use clr_scenario::{
     ExpectedFrameReport, FoundFrameReport, Scenario, SeedSource, SnapshotAt, SnapshotCaller,
     SnapshotResult, SnapshotThread,
 };
+use clr_unwind::Gpr;
 use clr_walker::profiling::SnapshotFlags;
-use clr_walker::registers::Gpr;
 use serde::Serialize;
 use std::fmt::Write as _;
 

@@ -7,10 +7,9 @@ use crate::render::unwind_data::{Hex, operation};
 use crate::render::version3;
 use crate::render::words::counted;
 use clr_lint::{Blame, Cause, Finding, Shown, Subject, Totals};
-use clr_walker::code_map::CodeRegion;
-use clr_walker::compact::Layout;
-use clr_walker::unwind::Trust;
-use clr_walker::unwind::win64::Operation;
+use clr_unwind::compact::Layout;
+use clr_unwind::win64::Operation;
+use clr_unwind::{CodeRegion, Trust};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -174,9 +173,9 @@ fn meaning(finding: &Finding) -> &'static str {
     match (finding.blame, finding.cause) {
         (Blame::WindowsRules, _) => {
             "RtlVirtualUnwind, and with it debuggers, ETW and most profilers, go wrong here; \
-             clr-walker with precise rules does not"
+             clr-unwind with precise rules does not"
         }
-        (Blame::Walker, _) => "clr-walker goes wrong here, and could know better: please report it",
+        (Blame::Walker, _) => "clr-unwind goes wrong here, and could know better: please report it",
         (_, Cause::OwnReturnAddress) => {
             "right for code that is entered by a jump, as a hijacked or redirected thread does; if it \
              is called, its callers are lost"
@@ -206,7 +205,7 @@ const fn remedy(blame: Blame, cause: Cause, is_cfi: bool) -> &'static str {
     match (blame, cause, is_cfi) {
         (Blame::WindowsRules, ..) => {
             "end the function in a form that Windows documents for epilogues, or unwind with \
-             clr-walker's precise rules"
+             clr-unwind's precise rules"
         }
         (Blame::Walker, ..) => "nothing in the image",
         (_, Cause::FrameGone, true) => {
@@ -260,7 +259,7 @@ const fn words(cause: Cause) -> &'static str {
 fn heading(blame: Blame, cause: Cause) -> String {
     match blame {
         Blame::WindowsRules => "the rules of Windows give a wrong answer".to_owned(),
-        Blame::Walker => "clr-walker gives a wrong answer".to_owned(),
+        Blame::Walker => "clr-unwind gives a wrong answer".to_owned(),
         Blame::Unknown => format!("perhaps the unwind data {}", words(cause)),
         Blame::Data => format!("the unwind data {}", words(cause)),
     }

@@ -14,7 +14,7 @@ use clr_recording::{
 };
 use clr_runtime::Context;
 use clr_runtime::profiling::HResult;
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::io::{self, Write};

@@ -6,7 +6,7 @@ use crate::render::differences::{Differing, write_differences};
 use crate::render::unwind_data::{self, Function, Hex};
 use crate::report::Finding;
 use clr_recording::vectors::replay::VectorFailure;
-use clr_walker::unwind::Trust;
+use clr_unwind::Trust;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::io::{self, Write};

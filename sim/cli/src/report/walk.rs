@@ -15,8 +15,7 @@ use clr_scenario::{
     Expectation, ExpectedFrame, FoundFrame, Keyword, NotReached, Scenario, Stop, StopResult,
     UnwindDifference, WalkEnd, WalkReport,
 };
-use clr_walker::registers::Registers;
-use clr_walker::unwind::Position;
+use clr_unwind::{Position, Registers};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::io::{self, Write};

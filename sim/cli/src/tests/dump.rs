@@ -187,7 +187,7 @@ fn version_3_is_printed_with_its_epilogues() {
     let at = good.windows(12).position(|window| window == entry).unwrap();
     let sections = PeImage::parse(good).unwrap().sections().as_slice().to_vec();
     let rva = |at: usize| {
-        let inside = |s: &clr_walker::image::Section<'_>| {
+        let inside = |s: &clr_unwind::Section<'_>| {
             let start = s.bytes.as_ptr() as usize - good.as_ptr() as usize;
             (start..start + s.bytes.len()).contains(&at).then(|| s.rva + (at - start) as u32)
         };

@@ -1,5 +1,5 @@
 use super::*;
-use clr_walker::image::elf::ElfImage;
+use clr_unwind::ElfImage;
 
 /// A function of each kind of code.
 const KINDS: &str = "

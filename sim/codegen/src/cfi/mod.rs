@@ -9,7 +9,7 @@ pub(super) use write::{EMPTY_LSDA, EhFrame, FrameRange, write};
 
 use super::marks::CfiMistake;
 use super::shape::EntryForm;
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 /// The location of the CFA, which is the caller's rsp after the call has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

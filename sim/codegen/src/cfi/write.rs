@@ -1,7 +1,7 @@
 //! Encoding of rows as `.eh_frame` and `.eh_frame_hdr`.
 
 use super::{Cfa, Event, Row, Rule};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use gimli::constants::{
     DW_EH_PE_datarel, DW_EH_PE_omit, DW_EH_PE_pcrel, DW_EH_PE_sdata4, DW_EH_PE_udata4,
     DW_EH_PE_uleb128, DW_OP_and, DW_OP_ge, DW_OP_plus, DW_OP_shl,

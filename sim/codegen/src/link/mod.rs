@@ -12,12 +12,10 @@ use super::nibble_map::NibbleMap;
 use super::program::{CodeKind, FunctionIndex, Program};
 use super::rules::ProgramError;
 use super::shape::CallingConvention;
-use clr_walker::code_map::{CodeMap, CodeMapError, CodeRegion};
-use clr_walker::image::elf::{ElfError, ElfImage};
-use clr_walker::image::pe::PeImage;
-use clr_walker::image::{FunctionTable, ImageError};
-use clr_walker::registers::Convention;
-use clr_walker::unwind::Position;
+use clr_unwind::{
+    CodeMap, CodeMapError, CodeRegion, Convention, ElfError, ElfImage, FunctionTable, ImageError,
+    PeImage, Position,
+};
 pub use eh_clauses::PlacedEhClause;
 use thiserror::Error;
 

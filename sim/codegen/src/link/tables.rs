@@ -9,7 +9,7 @@ use super::super::unwind_info::{Epilogs, Operation, Trailer, UnwindCode, UnwindI
 use super::super::unwind_info_v3::{Epilogue, UnwindInfoV3, WindingCode};
 use super::place::{CELLS_RVA, Encoded, PAGE};
 use super::{Format, LinkError, MethodHeader, Unit};
-use clr_walker::image::RuntimeFunction;
+use clr_unwind::RuntimeFunction;
 
 impl Encoded {
     /// Returns the unit with its bytes.

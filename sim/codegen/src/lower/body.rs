@@ -7,7 +7,7 @@ use super::super::unwind_info::Operation;
 use super::guarded::Funclet;
 use super::stream::Place;
 use super::{ColdPart, Frame, Funclets, Lowering, PartKind, save, saved};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use iced_x86::{Code, IcedError, Register};
 
 impl<'p> Lowering<'p> {

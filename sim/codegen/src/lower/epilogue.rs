@@ -8,7 +8,7 @@ use super::super::unwind_info::Operation;
 use super::prologue::Described;
 use super::stream::{Label, Place};
 use super::{Frame, Lowering, Undone};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use iced_x86::{Code, IcedError};
 use std::ops::Range;
 

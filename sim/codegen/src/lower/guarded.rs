@@ -7,7 +7,7 @@ use super::super::program::{FunctionIndex, Statement};
 use super::super::shape::{CallingConvention, EntryForm};
 use super::stream::{Label, Place};
 use super::{Frame, Funclets, Lowering, PartKind};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use iced_x86::{Code, IcedError};
 
 /// A guarded statement.

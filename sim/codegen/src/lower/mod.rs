@@ -24,7 +24,7 @@ use super::marks::{Role, WindowsMistake};
 use super::program::{CodeKind, Function, FunctionIndex, Program, Statement};
 use super::shape::{CallingConvention, ColdForm, EntryForm, FunctionShape, Realign, UnwindData};
 use super::unwind_info::Operation;
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use guarded::Funclet;
 use iced_x86::{Code, IcedError};
 use std::collections::VecDeque;

@@ -5,7 +5,7 @@ use super::super::primitive::{Primitive, Value, Word};
 use super::super::shape::CallingConvention;
 use super::stream::Place;
 use super::{Frame, Funclets, Lowering};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use iced_x86::{Code, IcedError, Register};
 
 /// Offset from gs, or from fs on Unix, of the thread-local slot that holds the address of the

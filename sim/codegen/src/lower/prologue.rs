@@ -6,7 +6,7 @@ use super::super::shape::{Allocation, EntryForm, FrameSet, Realign, Release};
 use super::super::unwind_info::Operation;
 use super::stream::{Note, Place, Stream};
 use super::{Frame, Lowering, save, saved};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use iced_x86::{Code, IcedError, Register};
 
 /// An operation that has been performed when instruction `before` is next to execute.

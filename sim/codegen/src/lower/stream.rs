@@ -2,7 +2,7 @@
 
 use super::super::marks::{Role, WindowsMistake};
 use super::super::program::FunctionIndex;
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use iced_x86::{Code, IcedError, Instruction, MemoryOperand, Register};
 
 /// A position in the stream.

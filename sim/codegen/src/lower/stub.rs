@@ -4,7 +4,7 @@ use super::super::primitive::StubCode;
 use super::super::shape::CallingConvention;
 use super::Lowering;
 use super::stream::{Place, r64};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use iced_x86::{Code, IcedError, Register};
 
 /// Number in place of the type for which a dispatch stub was made.

@@ -6,7 +6,7 @@ use super::super::program::{CallForm, CodeKind, Exit, FunctionIndex, Statement};
 use super::super::shape::{CallingConvention, EntryForm, FrameSet, Realign, Release, Wrap};
 use super::stream::{Label, Place};
 use super::{Frame, Lowering};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use iced_x86::{Code, IcedError, Register};
 
 /// Code that belongs to no function.

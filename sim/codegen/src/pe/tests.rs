@@ -1,6 +1,5 @@
 use super::*;
-use clr_walker::image::RuntimeFunction;
-use clr_walker::image::pe::{PeImage, TargetOs};
+use clr_unwind::{PeImage, RuntimeFunction, TargetOs};
 use object::read::pe::PeFile64;
 use object::{Object as _, ObjectSection as _};
 use std::process::Command;

@@ -8,7 +8,7 @@ use super::super::program::{
 use super::super::runtime_call::{CallTarget, RuntimeCall};
 use super::super::shape::{CallingConvention, EntryForm, Realign, Release, UnwindData};
 use super::{MAX_CLAUSES, MAX_NESTING, ProgramRule};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 /// The checker of a function's body.
 pub(super) struct Body<'a> {

@@ -8,7 +8,7 @@ use super::program::{FunctionIndex, Program};
 use super::runtime_call::RuntimeCallKind;
 use super::shape::EntryForm;
 use body::{Body, Context};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 pub use shape::may_realign;
 use std::collections::BTreeSet;
 use thiserror::Error;

@@ -6,7 +6,7 @@ use super::super::shape::{
     UnwindData, Wrap,
 };
 use super::{MAX_ARGUMENTS, MAX_LOCALS, MAX_PUSHES, ProgramRule};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use std::collections::BTreeSet;
 
 pub(super) fn check(

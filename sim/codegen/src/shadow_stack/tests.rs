@@ -2,7 +2,7 @@
 
 use super::*;
 use clr_machine::{Machine, Protection};
-use clr_walker::memory::Memory as _;
+use clr_unwind::Memory as _;
 use iced_x86::IcedError;
 use iced_x86::code_asm::*;
 

@@ -12,7 +12,7 @@ use crate::{
 use Statement::{Alloca, Call, Clobber, ClobberXmm, Cold, Funclet, If, Loop, Region, Store};
 use Statement::{Guarded, Stop, SwitchStack, Throw, Trap, Try, Work};
 use build::*;
-use clr_walker::registers::Gpr::{self, R12, R15, Rax, Rbp, Rbx, Rcx, Rsi, Rsp};
+use clr_unwind::Gpr::{self, R12, R15, Rax, Rbp, Rbx, Rcx, Rsi, Rsp};
 
 /// The tests of all rules. A new rule is not covered by these patterns and so needs a test.
 macro_rules! rules {

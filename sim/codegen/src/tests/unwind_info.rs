@@ -2,10 +2,8 @@
 //! and the walker parses all of them back.
 
 use super::super::unwind_info::{Epilogs, Operation, Trailer, UnwindCode, UnwindInfo};
-use clr_walker::code_map::CodeRegion;
-use clr_walker::image::FunctionTable;
-use clr_walker::registers::Gpr;
-use clr_walker::unwind::win64::{self, Operation as Decoded};
+use clr_unwind::win64::{self, Operation as Decoded};
+use clr_unwind::{CodeRegion, FunctionTable, Gpr};
 
 /// Address of the encoded bytes (VA).
 const BASE: u64 = 0x1000;

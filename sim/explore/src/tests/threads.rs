@@ -3,7 +3,7 @@
 use super::*;
 use crate::Explorer;
 use crate::tests::kernels::MAIN as FIRST;
-use clr_walker::memory::Memory as _;
+use clr_unwind::Memory as _;
 use clr_walker::mixed::Policy;
 use std::sync::Arc;
 

@@ -15,8 +15,8 @@ pub use generate::{synthetic_call, synthetic_thread};
 use clr_runtime::Context;
 use clr_runtime::OsThreadId;
 use clr_runtime::profiling::SnapshotRequest;
+use clr_unwind::{CONTEXT_SIZE, Gpr};
 use clr_walker::profiling::{SnapshotFlags, ThreadId};
-use clr_walker::registers::{CONTEXT_SIZE, Gpr};
 use clr_world::synthetic::{SELF, SELF_OBJECT, SyntheticProcess, SyntheticThread};
 
 /// A synthetic thread, and a call of `DoStackSnapshot` about it.

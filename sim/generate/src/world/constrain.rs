@@ -10,7 +10,7 @@ use clr_codegen::{
     FunctionIndex, FunctionShape, Program, Release, ReturnForm, RuntimeCall, RuntimeCallKind,
     SaveArea, Statement, UnwindData,
 };
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use clr_world::ThreadStart;
 
 /// Turns a shape into one that runtimes can unwind: a shape of a compiler of managed code, or

@@ -11,7 +11,7 @@ use clr_codegen::{
 };
 use clr_runtime::MethodKind;
 use clr_runtime::generation::Generation;
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use clr_world::stubs::Hooks;
 use clr_world::{StopBy, ThreadStart};
 use std::collections::BTreeMap;

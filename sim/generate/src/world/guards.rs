@@ -8,7 +8,7 @@ use clr_codegen::{
     EhClause, EhClauseKind, FrameRegister, FrameSet, FunctionShape, HandlerKind, RuntimeCall,
     RuntimeCallKind, Statement,
 };
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 /// Estimated cost of handling an exception, in instructions.
 const EXCEPTION: u64 = 250;

@@ -1,11 +1,8 @@
-//! Stacks of the guest's threads: unwound by clr-walker, named by symbols and by DWARF's line tables.
+//! Stacks of the guest's threads: unwound by clr-unwind, named by symbols and by DWARF's line tables.
 
 use super::system::{self, Image, LoadedObject, OwnMemory};
 use addr2line::Loader;
-use clr_walker::code_map::CodeMap;
-use clr_walker::image::Symbols;
-use clr_walker::registers::Registers;
-use clr_walker::unwind::{Frame, Position, Unwinder};
+use clr_unwind::{CodeMap, Frame, Position, Registers, Symbols, Unwinder};
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 

@@ -8,7 +8,7 @@
 use super::system::stopped;
 use super::{backtrace, sanitizer, system};
 use clr_explore::{CurrentThread, ThreadIndex};
-use clr_walker::registers::Registers;
+use clr_unwind::Registers;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::c_int;

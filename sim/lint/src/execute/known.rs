@@ -3,7 +3,7 @@
 use super::operand::{address, gpr, operand, store, sum, vector, write};
 use crate::state::{Bound, State};
 use crate::value::Value;
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 /// Executes an instruction; returns false if its result is not followed.

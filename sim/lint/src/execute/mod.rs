@@ -7,7 +7,7 @@ mod switch;
 
 use crate::state::{Bound, State};
 use crate::value::Value;
-use clr_walker::registers::{Convention, Gpr};
+use clr_unwind::{Convention, Gpr};
 use iced_x86::{FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind};
 use known::push;
 use switch::{branch, moved, table};

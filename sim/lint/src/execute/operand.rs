@@ -2,7 +2,7 @@
 
 use crate::state::State;
 use crate::value::Value;
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use iced_x86::{Instruction, OpKind, Register};
 
 /// Returns the integer register that `register` is, or is a part of.

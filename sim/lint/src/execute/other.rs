@@ -3,7 +3,7 @@
 use super::operand::{gpr, store, sum, vector};
 use crate::state::State;
 use crate::value::Value;
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use iced_x86::{
     ConditionCode, Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpAccess,
     OpKind, Register,

@@ -4,7 +4,7 @@ use super::Next;
 use super::operand::gpr;
 use crate::state::{State, Table};
 use crate::value::Value;
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use iced_x86::{ConditionCode, Instruction, Mnemonic, OpKind, Register};
 
 /// Returns the register that the instruction moves `register` to, whole or extended from 32 bits.

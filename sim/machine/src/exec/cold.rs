@@ -5,7 +5,7 @@ use super::{Halted, Reason};
 use crate::Machine;
 use crate::flags::{low, sign_extend};
 use crate::op::{BY_REGISTER, IN_MEMORY, Other, PackedOp, Shift};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 const RAX: u8 = Gpr::Rax as u8;
 const RCX: u8 = Gpr::Rcx as u8;

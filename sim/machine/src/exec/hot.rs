@@ -6,7 +6,7 @@ use crate::Machine;
 use crate::flags::{low, sign_extend};
 use crate::observer::Observer;
 use crate::op::{Alu, Compare, Kind, PackedOp, Shift};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 impl Machine {
     /// Executes the operation of the instruction at `rip`, with the next one at `next`. Functions

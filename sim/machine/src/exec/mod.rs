@@ -14,7 +14,7 @@ use super::flags::low;
 use super::observer::Observer;
 use super::op::{Kind, PackedOp};
 use super::stop::{Fault, InstructionForm, StopReason};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use iced_x86::Code;
 
 /// Error: the present instruction cannot be executed; [`Machine::reason`] has the reason.

@@ -7,7 +7,7 @@ use crate::flags::low;
 use crate::memory::Refused;
 use crate::op::{IN_MEMORY, PackedOp};
 use crate::stop::{Access, Fault};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 const RSP: u8 = Gpr::Rsp as u8;
 

@@ -4,7 +4,7 @@ use super::Halted;
 use super::alu::sub;
 use crate::Machine;
 use crate::op::{StringOp, repeat};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 const RAX: u8 = Gpr::Rax as u8;
 

@@ -5,7 +5,7 @@ use crate::Machine;
 use crate::cpu::{MXCSR_START, slot};
 use crate::flags::{AF, CF, DF, Flags, OF, PF, SF, ZF};
 use crate::op::{PackedOp, System};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 /// The exception flags of mxcsr, which have no effect.
 const MXCSR_STICKY: u32 = 0x3F;

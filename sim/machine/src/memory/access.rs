@@ -3,7 +3,7 @@
 use super::pages::Page;
 use super::{AddressSpace, PAGE_SIZE, Protection};
 use crate::stop::{Access, Cause, Fault};
-use clr_walker::memory::{Memory, Unreadable};
+use clr_unwind::{Memory, Unreadable};
 
 /// Number of pages that are found without a search.
 pub(super) const TRANSLATIONS: usize = 256;

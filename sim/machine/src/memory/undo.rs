@@ -95,7 +95,7 @@ impl AddressSpace {
 mod tests {
     use super::super::{MapError, Protection};
     use super::*;
-    use clr_walker::memory::Memory as _;
+    use clr_unwind::Memory as _;
 
     fn write(space: &mut AddressSpace, address: u64, value: u64) {
         space.store_slowly(address, &value.to_le_bytes(), |_| false).unwrap();

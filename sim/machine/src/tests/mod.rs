@@ -7,7 +7,7 @@ mod random;
 mod vector;
 
 use crate::*;
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use iced_x86::IcedError;
 use iced_x86::code_asm::{
     CodeAssembler, ah, al, ax, bl, byte_ptr, cl, cx, dh, dl, dword_ptr, dx, eax, ebx, ecx, edx,

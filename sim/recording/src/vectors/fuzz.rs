@@ -7,8 +7,7 @@
 use super::records::{Cursor, Records};
 use super::{FormatError, UnwindAnswer};
 use clr_machine::SplitMix64;
-use clr_walker::memory::{Memory, Segment, Unreadable};
-use clr_walker::registers::Registers;
+use clr_unwind::{Memory, Registers, Segment, Unreadable};
 use std::ops::Range;
 
 const MAGIC: [u8; 8] = *b"W64UFUZ1";
@@ -225,7 +224,7 @@ mod tests {
     use super::*;
     use crate::vectors::UnwindStatus;
     use crate::vectors::tests::{fixture, outcome, patched};
-    use clr_walker::registers::Gpr;
+    use clr_unwind::Gpr;
 
     const HEADER: usize = 16;
     const KIND: usize = HEADER + 8;

@@ -9,7 +9,7 @@ mod records;
 pub mod replay;
 pub mod win64;
 
-use clr_walker::registers::Registers;
+use clr_unwind::Registers;
 use flate2::read::GzDecoder;
 pub use records::Records;
 
@@ -251,7 +251,7 @@ fn selected<T>(elements: impl IntoIterator<Item = T>, mask: u16) -> impl Iterato
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clr_walker::registers::Gpr;
+    use clr_unwind::Gpr;
     use flate2::Compression;
     use flate2::write::GzEncoder;
     use std::io::Write;

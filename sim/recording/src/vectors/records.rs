@@ -1,7 +1,7 @@
 //! Fallible reading of little-endian fields, and of records that begin with their length.
 
 use super::FormatError;
-use clr_walker::registers::Registers;
+use clr_unwind::Registers;
 
 /// A position in a file, of which the bytes before `bytes.len()` may be read.
 #[derive(Clone, Copy, Debug)]

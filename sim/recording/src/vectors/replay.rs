@@ -3,12 +3,11 @@
 use crate::vectors::fuzz::{self, FuzzMemory, FuzzRecord};
 use crate::vectors::win64::Vector;
 use crate::vectors::{UnwindAnswer, UnwindStatus};
-use clr_walker::code_map::{CodeMap, CodeMapError, CodeRegion};
-use clr_walker::image::FunctionTable;
-use clr_walker::image::pe::PeImage;
-use clr_walker::memory::{Segments, SegmentsError};
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::{Handler, Position, Rules, Step, UnwindError, Unwinder};
+use clr_unwind::compat::Rules;
+use clr_unwind::{
+    CodeMap, CodeMapError, CodeRegion, FunctionTable, Gpr, Handler, PeImage, Position, Registers,
+    Segments, SegmentsError, Step, UnwindError, Unwinder,
+};
 use thiserror::Error;
 
 /// The result of replaying one recorded unwind.
@@ -163,7 +162,7 @@ impl ExpectedUnwind {
 fn check_step(
     unwinder: Unwinder<'_, '_>,
     (before, position): &(Registers, Position),
-    memory: &impl clr_walker::memory::Memory,
+    memory: &impl clr_unwind::Memory,
     depth: u32,
     expected: &ExpectedUnwind,
 ) -> Result<(Registers, Position), Box<VectorFailure>> {

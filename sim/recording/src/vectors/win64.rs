@@ -5,8 +5,7 @@
 
 use super::records::{Cursor, Records};
 use super::{FormatError, UnwindAnswer};
-use clr_walker::memory::Segment;
-use clr_walker::registers::Registers;
+use clr_unwind::{Registers, Segment};
 use std::ops::Deref;
 
 const MAGIC: [u8; 8] = *b"W64UVEC1";
@@ -156,7 +155,7 @@ pub struct OuterCaller {
     pub rip: u64,
     /// Stack pointer (VA).
     pub rsp: u64,
-    /// Integer registers of [`Gpr::NONVOLATILE`](clr_walker::registers::Gpr::NONVOLATILE), in that
+    /// Integer registers of [`Gpr::NONVOLATILE`](clr_unwind::Gpr::NONVOLATILE), in that
     /// order.
     pub nonvolatile: [u64; 8],
 }

@@ -9,12 +9,12 @@ pub use method::{
 };
 pub use section::{Block, RangeSection, SectionError, StubKind};
 
-use clr_walker::code_map::{CodeMap, CodeMapError, CodeRegion};
-use clr_walker::image::RuntimeFunction;
-use clr_walker::memory::Memory;
+use clr_unwind::compat::Rules;
+use clr_unwind::{
+    CodeMap, CodeMapError, CodeRegion, Memory, Position, Registers, RuntimeFunction, Step,
+    UnwindError, Unwinder,
+};
 use clr_walker::profiling::FunctionId;
-use clr_walker::registers::Registers;
-use clr_walker::unwind::{Position, Rules, Step, UnwindError, Unwinder};
 use core::cell::{Ref, RefCell};
 
 /// Marks the entry of cold code, whose unwind data is the RVA of the hot part's entry (contract

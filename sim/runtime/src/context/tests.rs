@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::generation::Generation;
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 /// .NET 9 on Unix, on a machine with AVX-512.
 const SIZE: SeedSize = Generation::Net9Unix.seed_size();

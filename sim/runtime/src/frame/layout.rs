@@ -1,7 +1,7 @@
 //! Offsets (in bytes) of the fields of Frames, for each generation (contract §3.5).
 
 use crate::generation::Generation;
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 /// `FRAME_TOP`: `m_Next` of the last Frame, and the start of an empty chain.
 pub const FRAME_TOP: u64 = u64::MAX;

@@ -5,9 +5,7 @@ use super::layout::{self, FrameConvention};
 use super::{FrameReader, FrameShape};
 use crate::memory::{TargetMemory, read_u32};
 use crate::{CodeManager, NativeCode};
-use clr_walker::memory::{Memory, Unreadable};
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::{Position, UnwindError, Unwinder};
+use clr_unwind::{Gpr, Memory, Position, Registers, Unreadable, UnwindError, Unwinder};
 
 /// Limit on the native frames below a helper's Frame.
 const DEPTH_LIMIT: u32 = 1 << 12;

@@ -5,8 +5,7 @@ use super::{FrameIdentities, FrameKind, FrameShape};
 use crate::Context;
 use crate::generation::Generation;
 use crate::memory::read_u32;
-use clr_walker::memory::{Memory, Unreadable};
-use clr_walker::registers::Gpr;
+use clr_unwind::{Gpr, Memory, Unreadable};
 
 /// A Frame of known kind, read with the layout of a generation.
 pub struct FrameReader<'m, M: ?Sized> {

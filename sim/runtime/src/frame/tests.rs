@@ -10,8 +10,10 @@ use crate::frame::{
 };
 use crate::generation::{Generation, Os};
 use crate::words::Words;
-use clr_walker::memory::Unreadable;
-use clr_walker::registers::Gpr::{self, R12, R13, R14, R15, Rbp, Rbx, Rdi, Rsi, Rsp};
+use clr_unwind::{
+    Gpr::{self, R12, R13, R14, R15, Rbp, Rbx, Rdi, Rsi, Rsp},
+    Unreadable,
+};
 
 /// Address of the Frame (VA).
 const AT: u64 = 0x1F_0000;

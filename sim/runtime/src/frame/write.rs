@@ -4,8 +4,7 @@ use super::layout::{self, FrameConvention};
 use super::{FrameIdentities, FrameKind, FrameShape};
 use crate::generation::Generation;
 use crate::memory::TargetMemory;
-use clr_walker::memory::Unreadable;
-use clr_walker::registers::{Gpr, Registers};
+use clr_unwind::{Gpr, Registers, Unreadable};
 
 /// Contents of a Frame of any kind; each kind uses the values it has fields for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use super::answers::{
 };
 use crate::profiling::CallbackMode;
 use clr_walker::profiling::HResult;
-use clr_walker::unwind::Rules;
+use clr_unwind::compat::Rules;
 
 /// The answers of this runtime.
 pub(super) const ANSWERS: Answers = Answers {

@@ -7,7 +7,7 @@ use super::answers::{
 };
 use crate::profiling::CallbackMode;
 use clr_walker::profiling::HResult;
-use clr_walker::unwind::Rules;
+use clr_unwind::compat::Rules;
 
 const AS_3_1: &str = "as CoreCLR 3.1 on Windows";
 

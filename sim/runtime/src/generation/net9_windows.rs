@@ -8,7 +8,7 @@ use super::answers::{
 };
 use crate::profiling::CallbackMode;
 use clr_walker::profiling::HResult;
-use clr_walker::unwind::Rules;
+use clr_unwind::compat::Rules;
 
 const NEIGHBORS: &str = "as .NET 9 on Unix and .NET 10 on Windows, which agree";
 const AS_UNIX: &str = "as .NET 9 on Unix: the code is shared";

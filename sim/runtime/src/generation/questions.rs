@@ -3,8 +3,8 @@
 use super::Generation;
 use super::answers::{Answer, Family, Known};
 use crate::profiling::CallbackMode;
+use clr_unwind::compat::Rules;
 use clr_walker::profiling::HResult;
-use clr_walker::unwind::Rules;
 
 /// A question about a runtime.
 #[derive(Clone, Copy, Debug)]

@@ -10,7 +10,7 @@ use crate::{
     Suspension, TargetMemory, Wait,
 };
 use crate::{Context, Outcome};
-use clr_walker::memory::Unreadable;
+use clr_unwind::Unreadable;
 use clr_walker::profiling::{SnapshotCallback, ThreadId};
 
 /// Target of a call whose arguments have been checked.

@@ -9,7 +9,7 @@ use crate::{
     CallbackState, Lock, Managed, Outcome, ProfilerAction, ProfilerStatus, Suspension,
     TargetMemory, ThreadLife,
 };
-use clr_walker::memory::Unreadable;
+use clr_unwind::Unreadable;
 use clr_walker::profiling::{
     CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, ProfilerInfo, ReJitId,
     SnapshotCallback, SnapshotRequest, ThreadId,

@@ -10,9 +10,8 @@ use crate::generation::{EmptyWalk, StackCheck};
 use crate::{
     FAIL_FAST, FRAME_TOP, Funclet, Lock, Managed, MethodKind, Outcome, Runtime, TargetMemory,
 };
-use clr_walker::memory::Unreadable;
+use clr_unwind::{Unreadable, UnwindError};
 use clr_walker::profiling::SnapshotCallback;
-use clr_walker::unwind::UnwindError;
 
 /// Limit on the managed frames of a walk: no stack has more, so a longer walk is a cycle.
 const STEP_LIMIT: u32 = 1 << 20;

@@ -24,7 +24,7 @@ use crate::outcome::Outcome;
 use crate::profiler_rules::ProfilerAction;
 use crate::thread::ThreadObject;
 use crate::{Lock, OsThreadId, Profiler, Runtime, TargetMemory, Wait, context};
-use clr_walker::memory::Unreadable;
+use clr_unwind::Unreadable;
 use clr_walker::profiling::SnapshotCallback;
 use core::fmt;
 

@@ -5,7 +5,7 @@ use super::{HResult, SnapshotRequest};
 use crate::context::{Context, MAX_CONTEXT_SIZE};
 use crate::explain::{Event, SilentReason};
 use crate::{Funclet, MethodKind, Runtime, TargetMemory};
-use clr_walker::memory::Unreadable;
+use clr_unwind::Unreadable;
 use clr_walker::profiling::{FrameInfo, FunctionId, SnapshotCallback, SnapshotFrame};
 
 /// Maker of the callbacks of one walk.

@@ -4,12 +4,11 @@ use crate::profiler_rules::RuleViolation;
 use crate::thread::ThreadObject;
 use crate::{ContextSafety, OsThreadId, Runtime, TargetMemory};
 use clr_codegen::{SERVICES, Service};
-use clr_walker::code_map::{CodeMap, CodeMapError, CodeRegion, RegionKind};
-use clr_walker::image::FunctionTable;
-use clr_walker::memory::{Memory, Unreadable};
+use clr_unwind::{
+    CodeMap, CodeMapError, CodeRegion, Convention, FunctionTable, Memory, RegionKind, Unreadable,
+};
 use clr_walker::mixed::Policy;
 use clr_walker::profiling::{StackBounds, StackRoot, TargetThread, ThreadContext, ThreadId};
-use clr_walker::registers::Convention;
 use thiserror::Error;
 
 /// Failure of an operation on a thread of the simulated system.

@@ -23,8 +23,7 @@ use crate::{
 };
 use ProfilerCallback::{RuntimeThreadResumed, RuntimeThreadSuspended};
 use clr_machine::{Machine, Protection};
-use clr_walker::code_map::CodeRegion;
-use clr_walker::image::FunctionTable;
+use clr_unwind::{CodeRegion, FunctionTable};
 use clr_walker::profiling::{
     CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, ProfilerInfo, ReJitId,
     SnapshotFlags, StackRoot, TargetThread as _, ThreadContext, ThreadId,
@@ -229,7 +228,7 @@ fn set_word(runtime: &Runtime<'_, Machine>, id: ThreadId, offset: u64, value: u3
 }
 
 fn word(runtime: &Runtime<'_, Machine>, id: ThreadId, offset: u64) -> u32 {
-    use clr_walker::memory::Memory as _;
+    use clr_unwind::Memory as _;
     runtime.memory.borrow().read_u64(id.0 + offset).unwrap() as u32
 }
 

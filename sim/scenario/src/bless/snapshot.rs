@@ -5,7 +5,7 @@ use crate::snapshot::{
 };
 use crate::snapshot_result::{FoundFrameReport, SnapshotResult};
 use clr_runtime::generation::Generations;
-use clr_walker::registers::{Gpr, Registers};
+use clr_unwind::{Gpr, Registers};
 
 impl ExpectedSnapshot {
     /// Converts the result of a snapshot to an expectation.

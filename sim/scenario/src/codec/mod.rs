@@ -25,7 +25,7 @@ use crate::grammar::{Args, Kind, Level, Style};
 use crate::keywords::Keyword;
 use crate::problem::ProblemKind;
 use clr_runtime::generation::Generations;
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use value::{Named, One};
 
 /// Limit of arguments: above the number of registers, each of which can be named once.

@@ -16,7 +16,7 @@ use clr_explore::LockName;
 use clr_runtime::Lock;
 use clr_runtime::generation::Generations;
 use clr_runtime::profiling::HResult;
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use clr_world::stubs::{RuntimeFunction, Shared};
 use std::collections::BTreeMap;
 use std::sync::Arc;

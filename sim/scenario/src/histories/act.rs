@@ -7,12 +7,12 @@ use crate::snapshot::{SEED_FLAGS, SEED_RAX, SEED_SIZE};
 use clr_explore::{CurrentThread, EventObject, ExaminedThread, ProfilerLock, Setup, ThreadIndex};
 use clr_runtime::profiling::HResult;
 use clr_runtime::{Context, Outcome};
+use clr_unwind::{Gpr, Registers};
 use clr_walker::mixed::{Completeness, MixedStack, Policy, SignalVeto, WalkBuffer, Walker};
 use clr_walker::profiling::{
     CallError, FunctionId, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, SnapshotRequest,
     TargetThread as _, ThreadId,
 };
-use clr_walker::registers::{Gpr, Registers};
 use clr_world::content::ContentHasher;
 use std::cell::{RefCell, RefMut};
 use std::collections::BTreeMap;

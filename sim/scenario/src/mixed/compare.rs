@@ -8,8 +8,8 @@ use crate::{Scenario, StopAt};
 use clr_runtime::MethodKind;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::CallbackKind;
+use clr_unwind::Position;
 use clr_walker::mixed::{FrameKind, Policy, Source};
-use clr_walker::unwind::Position;
 
 /// A frame of the shadow stack.
 #[derive(Clone, Debug, PartialEq, Eq)]

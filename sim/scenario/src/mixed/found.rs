@@ -4,8 +4,8 @@ use super::{ExpectedMixed, ExpectedMixedFrame, ExpectedMixedItem, MixedClaim, Mi
 use crate::snapshot::ExpectedOutcome;
 use clr_runtime::Outcome;
 use clr_runtime::profiling::HResult;
+use clr_unwind::Position;
 use clr_walker::mixed::{Completeness, FrameKind, Gap, MixedFrame, MixedStack, Reason, Source};
-use clr_walker::unwind::Position;
 use core::fmt;
 use thiserror::Error;
 
@@ -163,7 +163,7 @@ impl FoundMixedItem<'_> {
 impl FoundMixedFrame {
     /// Returns the trust of the unwinder step that led to the frame, if there was one.
     #[must_use]
-    pub const fn trust(&self) -> Option<clr_walker::unwind::Trust> {
+    pub const fn trust(&self) -> Option<clr_unwind::Trust> {
         match self.frame.source {
             Source::Unwound(trust) => Some(trust),
             Source::Context | Source::Snapshot => None,

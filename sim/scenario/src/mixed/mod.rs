@@ -15,8 +15,8 @@ use super::snapshot::{ExpectedOutcome, Provenance, SnapshotCaller};
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::{Generation, Generations};
 use clr_runtime::profiling::{CallbackKind, HResult};
+use clr_unwind::Trust;
 use clr_walker::mixed::{Policy, SeenBy};
-use clr_walker::unwind::Trust;
 
 /// Number of frames in the buffer of a walk if the text does not give one.
 pub const MIXED_ROOM: u32 = 256;

@@ -8,7 +8,7 @@ use crate::problem::ProblemKind;
 use clr_codegen::{
     EhClause, EhClauseKind, Exit, ReturnForm, RuntimeCall, RuntimeCallKind, Statement,
 };
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use std::sync::LazyLock;
 
 /// The statements in a block.

@@ -10,7 +10,7 @@ use clr_codegen::{
     ReturnForm, SaveArea, TailCallForm, UnwindData,
 };
 use clr_runtime::MethodKind;
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 /// Names of the nodes that state the function's end.
 pub(crate) const ENDS: [&str; 3] = ["return", "tail-call", "no-end"];

@@ -9,7 +9,7 @@ use clr_runtime::code_manager::StubKind;
 use clr_runtime::frame::FrameShape;
 use clr_runtime::generation::Generations;
 use clr_runtime::{ExceptionTracker, FrameKind, MethodKind, Pass, RunningFunclet};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use clr_world::synthetic::{CodeLocation, SyntheticActivation, SyntheticFrame};
 use std::sync::LazyLock;
 

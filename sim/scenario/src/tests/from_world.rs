@@ -4,8 +4,8 @@ use super::*;
 use crate::{SEED_FLAGS, SeedSource, SnapshotCaller, SnapshotSeed, SnapshotThread, ThreadAtStop};
 use clr_generate::world::{By, WorldCall};
 use clr_runtime::{Context, Outcome};
+use clr_unwind::Registers;
 use clr_walker::profiling::SnapshotFlags;
-use clr_walker::registers::Registers;
 use clr_world::reference::{
     CallFacts, CallerKind, ExpectedCall, ProgramFacts, ThreadFacts, expected,
 };

@@ -32,8 +32,8 @@ use crate::{
 use clr_generate::{Choices, Seeded, Size, program, synthetic_call, world_case};
 use clr_runtime::generation::{Generation, Generations};
 use clr_runtime::profiling::{CallbackKind, HResult};
-use clr_walker::registers::Gpr;
-use clr_walker::unwind::{Position, Rules, Trust, UnwindError};
+use clr_unwind::compat::Rules;
+use clr_unwind::{Gpr, Position, Trust, UnwindError};
 use std::collections::BTreeSet;
 
 /// A text with all nodes of programs.

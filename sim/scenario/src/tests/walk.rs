@@ -4,9 +4,8 @@ use super::*;
 use crate::walk::Start;
 use clr_codegen::execution::{BASE, Execution};
 use clr_codegen::shadow_stack::CallerState;
-use clr_walker::cfi::CfiTable;
-use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
-use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
+use clr_unwind::cfi::CfiTable;
+use clr_unwind::{CfiSections, CodeMap, CodeRegion, FunctionTable, RegionKind, Section, Sections};
 
 const TEXT: &str = "
 function \"main\" { body { call \"middle\" } }

@@ -8,9 +8,8 @@ use clr_codegen::{FuncletKind, LinkedProgram, Statement};
 use clr_runtime::generation::Generation;
 use clr_runtime::thread::ThreadObject;
 use clr_runtime::{ContextSafety, MethodKind, Process, ThreadLife};
+use clr_unwind::{Position, Registers};
 use clr_walker::profiling::FunctionId as MethodId;
-use clr_walker::registers::Registers;
-use clr_walker::unwind::Position;
 
 /// The code of an activation, from the runtime's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

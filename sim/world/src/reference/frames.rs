@@ -5,8 +5,7 @@ use super::activations::{ActivationCode, ReferenceActivation};
 use clr_runtime::frame::{FrameShape, layout};
 use clr_runtime::generation::Generation;
 use clr_runtime::{FRAME_TOP, FrameIdentities, FrameKind, MethodKind};
-use clr_walker::memory::Memory;
-use clr_walker::unwind::Position;
+use clr_unwind::{Memory, Position};
 
 /// A Frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

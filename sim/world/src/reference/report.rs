@@ -10,8 +10,8 @@ use clr_codegen::{CallingConvention, FuncletKind};
 use clr_runtime::generation::Os;
 use clr_runtime::profiling::HResult;
 use clr_runtime::{Context, MethodKind, Outcome};
+use clr_unwind::{Gpr, Registers};
 use clr_walker::profiling::FunctionId as MethodId;
-use clr_walker::registers::{Gpr, Registers};
 
 /// An expected callback.
 #[derive(Clone, Debug, PartialEq)]

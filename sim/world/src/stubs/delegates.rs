@@ -8,7 +8,7 @@ use clr_codegen::{
 use clr_runtime::FrameKind;
 use clr_runtime::frame::layout::{self, FrameConvention};
 use clr_runtime::thread::offset;
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 impl Plan {
     /// Creates the code that calls a multicast or wrapped delegate: an assembled stub with a Frame,

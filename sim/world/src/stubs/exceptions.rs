@@ -11,7 +11,7 @@ use clr_codegen::{
 };
 use clr_runtime::FrameKind;
 use clr_runtime::frame::layout::{self, FrameConvention};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 /// Bytes of locals for a Frame with a CONTEXT in it.
 const WITH_CONTEXT: u32 = 0x600;

@@ -9,7 +9,7 @@ use clr_codegen::{
 };
 use clr_runtime::FrameKind;
 use clr_runtime::code_manager::StubKind;
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 /// The properties of a stub with a worker.
 pub(super) struct Fixup {

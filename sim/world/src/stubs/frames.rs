@@ -8,7 +8,7 @@ use clr_runtime::frame::layout::{self, FrameConvention};
 use clr_runtime::generation::Generation;
 use clr_runtime::thread::offset;
 use clr_runtime::{FrameIdentities, FrameKind};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 /// `g_TrapReturningThreads`: nonzero while threads that return to managed code have to wait (VA).
 pub(crate) const TRAP_RETURNING_THREADS: u64 = 0x1_7200_0000;

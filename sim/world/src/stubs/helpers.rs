@@ -6,7 +6,7 @@ use clr_codegen::{
     CodeKind, Function, FunctionIndex, FunctionShape, Primitive, Statement, Value, Word,
 };
 use clr_runtime::FrameKind;
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 /// The register of a helper's extra argument: code to call, or a flag that a GC is needed.
 pub(super) const ARGUMENT: Gpr = Gpr::R9;

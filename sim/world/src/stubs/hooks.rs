@@ -4,7 +4,7 @@ use super::frames::{Frames, call, service, with_frame};
 use super::{Plan, RETURN, Service, Shared, native, saving};
 use clr_codegen::{CodeKind, Exit, Function, Statement, UnwindData};
 use clr_runtime::frame::layout;
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 /// The hooks that managed functions of a program call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -30,7 +30,7 @@ pub use names::{RuntimeFunction, Shared, Stub};
 use clr_runtime::code_manager::StubKind;
 use clr_runtime::generation::Generation;
 use clr_runtime::{FrameKind, MethodKind};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use fixups::{DELAY_LOAD, Fixup, PRECODE, RESOLVE};
 use frames::Frames;
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,7 +7,7 @@ use clr_codegen::{Exit, Function, FunctionShape, Primitive, Statement, TailCallF
 use clr_runtime::FrameKind;
 use clr_runtime::frame::layout::{self, FrameConvention};
 use clr_runtime::thread::offset;
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 impl Plan {
     /// Creates `Thread::RareDisablePreemptiveGC`, down to the wait for the end of the suspension:

@@ -10,7 +10,7 @@ use clr_codegen::{
     CodeKind, Function, FunctionIndex, FunctionShape, Primitive, Statement, Value, Word,
 };
 use clr_runtime::FrameKind;
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 impl Plan {
     /// Creates `IL_STUB_PInvoke`: its Frame is linked in its prologue, so that the Frame is on the

@@ -4,7 +4,7 @@ use super::frames::{call, enable_preemptive_gc, service, set};
 use super::helpers::{ARGUMENT, plain};
 use super::{Plan, RETURN, Service, Shared, method_id, native};
 use clr_codegen::{Function, FunctionIndex, Primitive, Statement, Value, Word};
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 /// Copies a helper's argument to the register in which services look for it.
 fn keep_argument() -> Statement {

@@ -5,7 +5,7 @@ use super::{CodeLocation, SyntheticActivation, SyntheticError, SyntheticThread};
 use clr_codegen::{LIBRARY_TEXT, PlainFunction, library};
 use clr_runtime::code_manager::{Funclet, MethodKind, StubKind};
 use clr_runtime::frame::layout::FrameConvention;
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use std::collections::BTreeMap;
 
 /// Base addresses of the code (VA), by [`CodeLocation`].

@@ -7,9 +7,7 @@ use clr_runtime::code_manager::{
     Block, CodeVersion, FuncletRange, Method, MethodIndex, RangeSection,
 };
 use clr_runtime::{CodeManager, NativeCode, NativeFunction};
-use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
-use clr_walker::image::elf::ElfImage;
-use clr_walker::image::{FunctionTable, Section, Sections};
+use clr_unwind::{CodeMap, CodeRegion, ElfImage, FunctionTable, RegionKind, Section, Sections};
 use std::collections::BTreeMap;
 
 impl SyntheticProcess {

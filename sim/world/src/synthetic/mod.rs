@@ -45,8 +45,8 @@ use clr_runtime::metadata::ModuleNames;
 use clr_runtime::{
     ContextSafety, ExceptionState, FrameKind, Funclet, MethodKind, OsThreadId, Process, ThreadLife,
 };
+use clr_unwind::Gpr;
 use clr_walker::profiling::ThreadId;
-use clr_walker::registers::Gpr;
 
 /// The synthetic thread.
 pub const SELF: OsThreadId = OsThreadId(1);

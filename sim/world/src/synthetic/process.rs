@@ -12,9 +12,8 @@ use clr_runtime::profiling::SnapshotRequest;
 use clr_runtime::{
     Context, FRAME_TOP, FrameIdentities, Runtime, TargetMemory, Thread, ThreadFields, ThreadLife,
 };
-use clr_walker::memory::{Memory, Unreadable};
+use clr_unwind::{Gpr, Memory, Registers, Unreadable};
 use clr_walker::profiling::{FunctionId, SnapshotFlags, ThreadId};
-use clr_walker::registers::{Gpr, Registers};
 use std::collections::BTreeMap;
 use thiserror::Error;
 

@@ -276,7 +276,7 @@ fn a_return_value_lies_in_the_slot_of_a_hijacked_return() {
         let caller = world.activations(1)[1].registers;
         assert!(!world.stop_others(None), "{generation}");
         run_into(&mut world, 1, "OnHijackTripThread:Save");
-        let value = world.registers_of(1).unwrap().get(clr_walker::registers::Gpr::Rax);
+        let value = world.registers_of(1).unwrap().get(clr_unwind::Gpr::Rax);
         let slot = |world: &mut World<'_>| {
             world.runtime().memory.borrow().read_u64(caller.rsp() - 8).unwrap()
         };

@@ -11,15 +11,12 @@ use super::{Bug, CAPACITY, Found, PROFILER, Stop, Way, naming_thread};
 use clr_codegen::execution::BASE;
 use clr_runtime::profiling::{Caller, SimulatedThread, SnapshotRequest};
 use clr_runtime::{Context, Outcome};
-use clr_walker::code_map::CodeMap;
-use clr_walker::memory::Memory;
+use clr_unwind::{CodeMap, Gpr, Memory, Position, Registers, Trust, UnwindError, Unwinder};
 use clr_walker::mixed::{Policy, Reason, SeedRefused, Source};
 use clr_walker::profiling::{
     CallError, FunctionId, HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, StackRoot,
     TargetThread as _,
 };
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::{Position, Trust, UnwindError, Unwinder};
 
 /// The second walker.
 #[derive(Clone, Copy, Debug, Default)]

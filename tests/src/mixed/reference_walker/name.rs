@@ -4,7 +4,7 @@ use super::{Frame, Item, Walk};
 use crate::mixed::Found;
 use clr_runtime::Outcome;
 use clr_runtime::TargetMemory;
-use clr_walker::code_map::RegionKind;
+use clr_unwind::RegionKind;
 use clr_walker::mixed::{Completeness, FrameKind, Gap, MixedFrame, Reason};
 use clr_walker::profiling::{CallError, HResult, ProfilerInfo as _};
 

@@ -216,7 +216,7 @@ fn see_exit(way: Exit, seen: &mut Seen) {
 }
 
 fn see_shape(program: &Program, function: &Function, seen: &mut Seen) {
-    use clr_walker::registers::Gpr;
+    use clr_unwind::Gpr;
     let shape = &function.shape;
     let volatile = |register: &Gpr| !program.convention.is_nonvolatile(*register);
     seen.add(kind(&function.kind));

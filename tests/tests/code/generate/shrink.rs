@@ -1,7 +1,7 @@
 use super::*;
 use clr_codegen::EhClause;
 use clr_generate::Measure;
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 
 #[test]
 fn every_candidate_is_valid_and_smaller() {

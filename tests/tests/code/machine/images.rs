@@ -5,8 +5,7 @@ use clr_machine::{AccessKind, Cpu, Machine, PAGE_SIZE, Protection, SplitMix64, S
 use clr_recording::vectors::win64::{Vector, VectorFile};
 use clr_recording::vectors::{DECOMPRESSED_LIMIT, decompress};
 use clr_tests::oracle_images;
-use clr_walker::image::pe::PeImage;
-use clr_walker::registers::{Gpr, Registers};
+use clr_unwind::{Gpr, PeImage, Registers};
 use std::collections::BTreeMap;
 use std::ops::Range;
 

@@ -2,11 +2,11 @@
 
 use clr_recording::vectors::fuzz::stack_word;
 use clr_tests::mutants;
-use clr_walker::code_map::{CodeMap, CodeRegion};
-use clr_walker::image::FunctionTable;
-use clr_walker::memory::{Memory, Unreadable};
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::{Position, Rules, Trust, Unwinder};
+use clr_unwind::compat::Rules;
+use clr_unwind::{
+    CodeMap, CodeRegion, FunctionTable, Gpr, Memory, Position, Registers, Trust, Unreadable,
+    Unwinder,
+};
 use proptest::array::uniform8;
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};

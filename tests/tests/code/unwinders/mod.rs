@@ -30,11 +30,9 @@ use clr_recording::vectors::{DECOMPRESSED_LIMIT, UnwindStatus, decompress};
 use clr_scenario::Scenario;
 use clr_tests::cases;
 use clr_tests::every_instruction::{Failure, ReferenceUnwinder, walk};
-use clr_walker::code_map::{CodeMap, CodeRegion};
-use clr_walker::image::macho::MachoImage;
-use clr_walker::image::pe::PeImage;
-use clr_walker::image::{CfiSections, FunctionTable, RuntimeFunction, Sections};
-use clr_walker::memory::{Memory, Segments, Unreadable};
-use clr_walker::registers::{Convention, Gpr, Registers};
-use clr_walker::unwind::{self, Cache, Position, Rules, Trust, Unwinder};
+use clr_unwind::compat::Rules;
+use clr_unwind::{
+    Cache, CfiSections, CodeMap, CodeRegion, Convention, FunctionTable, Gpr, MachoImage, Memory,
+    PeImage, Position, Registers, RuntimeFunction, Sections, Segments, Trust, Unreadable, Unwinder,
+};
 use std::collections::{BTreeMap, BTreeSet};

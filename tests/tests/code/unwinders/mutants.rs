@@ -44,7 +44,7 @@ fn is_true(vector: &Vector<'_>, mut frames: impl Iterator<Item = Registers>) -> 
 
 fn walker_is_right(map: &CodeMap<'_>, vector: &Vector<'_>) -> bool {
     let memory = Segments::new(vector.segments()).unwrap();
-    let frames = unwind::Unwinder::new(map).walk(&vector.registers, &memory);
+    let frames = clr_unwind::Unwinder::new(map).walk(&vector.registers, &memory);
     is_true(vector, frames.skip(1).map_while(Result::ok).map(|frame| frame.registers))
 }
 
@@ -214,7 +214,7 @@ fn answers(record: &FuzzRecord<'_>, position: Position, convention: Convention) 
         assert!(unwinder.walk(&record.registers, &memory, 20).len() <= 20);
     }
     let mut registers = record.registers;
-    let walker = unwind::Unwinder::new(&map).with_convention(convention);
+    let walker = clr_unwind::Unwinder::new(&map).with_convention(convention);
     let step = walker.step(&mut registers, position, &memory);
     [answer(second), step.ok().map(|step| (registers, step.caller))]
 }

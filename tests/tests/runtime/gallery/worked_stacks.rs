@@ -6,10 +6,8 @@ use clr_runtime::{
     CallbackState, OsThreadId, Profiler, Runtime, THREAD_OBJECT_SIZE, TargetMemory as _, Thread,
 };
 use clr_scenario::{PlacedStack, SeedSource, SnapshotCaller, SnapshotSeed};
-use clr_walker::memory::Memory as _;
+use clr_unwind::{Gpr, Memory as _, Position, Registers, Unwinder};
 use clr_walker::profiling::{EventMask, ProfilerInfo as _, ThreadId};
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::{Position, Unwinder};
 use clr_world::synthetic::{MANAGED_WALKER, NATIVE_WALKER, SELF, SyntheticProcess};
 use std::cell::RefCell;
 

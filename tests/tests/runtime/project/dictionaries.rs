@@ -78,7 +78,7 @@ fn keys(value: &Value, words: &mut BTreeSet<String>) {
 /// Returns the names of sections and segments that a reader of images looks for: the strings of
 /// its source that begin like one.
 fn section_names(reader: &str) -> BTreeSet<Vec<u8>> {
-    let source = read(&format!("walker/src/image/{reader}.rs"));
+    let source = read(&format!("walker/unwind/src/image/{reader}.rs"));
     let code = source.lines().filter(|line| !line.trim_start().starts_with("//"));
     let strings = code.flat_map(|line| line.split('"').skip(1).step_by(2).map(ToOwned::to_owned));
     let is_name = |name: &String| {

@@ -2,8 +2,7 @@
 
 use clr_recording::vectors::{DECOMPRESSED_LIMIT, decompress};
 use clr_tests::{cases, fuzz};
-use clr_walker::image::pe::PeImage;
-use clr_walker::registers::{CONTEXT_SIZE, Registers};
+use clr_unwind::{CONTEXT_SIZE, PeImage, Registers};
 use proptest::array::{uniform4, uniform8, uniform10, uniform12, uniform16};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;

@@ -5,9 +5,9 @@
 mod recording;
 
 use clr_tests::cases;
+use clr_unwind::Convention;
 use clr_walker::jitted::contracts::{CodeAt, ContractDescriptor, ExecutionManager};
 use clr_walker::jitted::{CodeHeaderLayout, JittedMethod};
-use clr_walker::registers::Convention;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;

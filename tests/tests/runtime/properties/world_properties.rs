@@ -8,7 +8,7 @@ use clr_runtime::profiling::{CallbackKind, HResult};
 use clr_runtime::{FrameKind, MethodKind};
 use clr_tests::world::{Case, Examined, Failure, Plan, examine, make, shrink};
 use clr_tests::{cases, first_seed, seed};
-use clr_walker::unwind::Position;
+use clr_unwind::Position;
 use clr_world::reference::{
     ActivationCode, CallerKind, ExpectedCall, ExpectedReport, FrameTarget, ProgramFacts,
     ReferenceActivation, ThreadFacts,

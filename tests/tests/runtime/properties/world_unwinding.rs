@@ -4,9 +4,7 @@
 use super::*;
 use clr_codegen::{CallingConvention, CodeKind, Format};
 use clr_tests::first_seed;
-use clr_walker::memory::Memory as _;
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::{Position, Trust, Unwinder};
+use clr_unwind::{Gpr, Memory as _, Position, Registers, Trust, Unwinder};
 use clr_world::{Activation, World};
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! A frame in a second opinion, and the copied stack that it is computed from.
 
 use crate::os::OwnProcess;
-use clr_walker::memory::Memory as _;
+use clr_unwind::Memory as _;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -70,9 +70,9 @@ pub(super) fn judge(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clr_unwind::Position;
     use clr_walker::mixed::Source;
     use clr_walker::profiling::FunctionId;
-    use clr_walker::unwind::Position;
 
     const NATIVE: Option<u64> = None;
 

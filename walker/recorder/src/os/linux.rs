@@ -1,13 +1,10 @@
 //! Linux on x86-64: signals, `/proc`, the loader's list.
 
 use super::{Image, Segment};
-use clr_walker::code_map::{CodeMap, CodeMapError};
-use clr_walker::image::elf::ElfImage;
+use clr_unwind::{CodeMap, CodeMapError, Convention, ElfImage, Memory, Registers, Unreadable};
 use clr_walker::jitted::contracts::ContractDescriptor;
-use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::mixed::Policy;
 use clr_walker::profiling::{StackBounds, StackRoot};
-use clr_walker::registers::{Convention, Registers};
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_void};
 use std::fs::File;

@@ -1,7 +1,7 @@
 //! The operating system. Each file has what one system offers, under the same names where two systems
 //! offer the same.
 
-use clr_walker::registers::{Convention, Gpr, Registers};
+use clr_unwind::{Convention, Gpr, Registers};
 use std::ops::Range;
 
 #[cfg(target_os = "linux")]

@@ -4,13 +4,10 @@
 //! libraries, or need a linker's tool to make them.
 
 use super::{Image, Segment};
-use clr_walker::code_map::{CodeMap, CodeMapError};
-use clr_walker::image::pe::PeImage;
+use clr_unwind::{CodeMap, CodeMapError, Convention, Memory, PeImage, Registers, Unreadable};
 use clr_walker::jitted::contracts::ContractDescriptor;
-use clr_walker::memory::{Memory, Unreadable};
 use clr_walker::mixed::Policy;
 use clr_walker::profiling::{StackBounds, StackRoot, ThreadContext};
-use clr_walker::registers::{Convention, Registers};
 use std::ffi::c_void;
 use std::fmt::{Display, Formatter};
 use std::fs::File;

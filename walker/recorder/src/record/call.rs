@@ -7,12 +7,10 @@ use super::walk::{Answer, Call, Report, Seed, Thread};
 use super::{REGISTER_CONTEXT, X86_OPTIMIZED};
 use crate::os;
 use clr_com::RuntimeInfo;
-use clr_walker::memory::Memory;
+use clr_unwind::{Memory, Registers, Unwinder};
 use clr_walker::profiling::{
     CallError, HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, SnapshotRequest, ThreadId,
 };
-use clr_walker::registers::Registers;
-use clr_walker::unwind::Unwinder;
 
 /// Maximum number of callbacks of a call that are kept.
 pub(super) const MOST_REPORTS: usize = 300;

@@ -11,9 +11,8 @@ use super::walk::{Answer, Call, Situation, Suspension, Thread, Walk};
 use crate::os::{self, OwnProcess};
 use crate::recorder::Recorder;
 use clr_com::RuntimeInfo;
-use clr_walker::memory::{Memory, Unreadable};
+use clr_unwind::{Memory, Registers, Unreadable};
 use clr_walker::profiling::{HResult, StackBounds, StackRoot, ThreadId};
-use clr_walker::registers::Registers;
 
 /// Maximum number of bytes of a stack.
 const MOST_BYTES: usize = 512 << 10;

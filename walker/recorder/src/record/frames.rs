@@ -3,9 +3,8 @@
 use super::layout::{Kind, Layout, Shape, field};
 use super::reads::Noted;
 use super::vtables::Vtables;
-use clr_walker::memory::{Memory, Unreadable};
+use clr_unwind::{Gpr, Memory, Registers, Unreadable};
 use clr_walker::profiling::{StackBounds, ThreadId};
-use clr_walker::registers::{Gpr, Registers};
 
 /// Maximum number of Frames of a thread.
 const MOST_FRAMES: usize = 4096;
@@ -193,8 +192,7 @@ fn load_context<M: Memory>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clr_walker::memory::{Segment, Segments};
-    use clr_walker::registers::Convention;
+    use clr_unwind::{Convention, Segment, Segments};
 
     const AT: u64 = 0x10_0000;
     const BLOCK: u64 = AT + 0x100;

@@ -204,8 +204,8 @@ mod tests {
         let handler = Handler { caller_sp: 0x200, parent_caller_sp: Some(0x400) };
         assert_eq!(hidden, Hidden { handlers: vec![handler], unwound: None });
         // With registers, the marker is known by its stack pointer.
-        let mut registers = clr_walker::registers::Registers::default();
-        registers.set(clr_walker::registers::Gpr::Rsp, 0x200);
+        let mut registers = clr_unwind::Registers::default();
+        registers.set(clr_unwind::Gpr::Rsp, 0x200);
         reports[1].context = Some((registers, 0));
         let hidden = Hidden::deduce(&frames, &reports, &facts, 0x1000, true);
         assert_eq!(hidden.handlers, []);
@@ -219,8 +219,8 @@ mod tests {
         }
         assert_eq!(reported(&frames, &reports), [false, false, true, true]);
         let registers = |sp| {
-            let mut registers = clr_walker::registers::Registers::default();
-            registers.set(clr_walker::registers::Gpr::Rsp, sp);
+            let mut registers = clr_unwind::Registers::default();
+            registers.set(clr_unwind::Gpr::Rsp, sp);
             registers
         };
         reports[0].context = Some((registers(0x100), 0));

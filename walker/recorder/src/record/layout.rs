@@ -8,9 +8,9 @@
 //! | fields of other Frames | contract §3.5 |
 //! | stack pointer in HijackArgs of .NET 8 on Windows | its recordings in `fixtures/clr` |
 
+use clr_unwind::compat::Rules;
+use clr_unwind::{Convention, Gpr};
 use clr_walker::jitted::contracts::ContractDescriptor;
-use clr_walker::registers::{Convention, Gpr};
-use clr_walker::unwind::Rules;
 
 /// The layout of a runtime whose calls can be replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -320,7 +320,7 @@ pub(super) mod field {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clr_walker::memory::{Segment, Segments};
+    use clr_unwind::{Segment, Segments};
 
     /// The parts of the data contracts of .NET 10.0.9 on Linux that are read here.
     const STATED_10: &str = r#"{"version":0,"baseline":"empty","types":{

@@ -1,6 +1,6 @@
 //! The managed code of a process.
 
-use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
+use clr_unwind::{CodeMap, CodeRegion, RegionKind};
 
 /// The managed code in a code map. Look-ups take no lock.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ impl<'m, 'a> ManagedCode<'m, 'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clr_walker::image::pe::PeImage;
+    use clr_unwind::PeImage;
 
     #[test]
     fn a_native_image_is_not_managed_though_it_looks_the_same() {

@@ -8,11 +8,9 @@ use crate::code::Code;
 use crate::names;
 use crate::os::OwnProcess;
 use clr_com::RuntimeInfo;
-use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
-use clr_walker::image::RuntimeFunction;
-use clr_walker::memory::Memory;
+use clr_unwind::win64::UnwindInfo;
+use clr_unwind::{CodeMap, CodeRegion, Memory, RegionKind, RuntimeFunction};
 use clr_walker::profiling::{CodeRange, FunctionId, ModuleSource as _, ProfilerInfo};
-use clr_walker::unwind::win64::UnwindInfo;
 use std::collections::BTreeMap;
 use std::ops::Range;
 

@@ -64,7 +64,7 @@ use crate::recorder::Recorder;
 #[cfg(target_os = "linux")]
 use crate::request::Slot;
 use crate::settings::{Mode, Settings};
-use clr_walker::memory::Memory;
+use clr_unwind::Memory;
 use clr_walker::profiling::{
     FunctionId, HResult, ModuleSource as _, ProfilerInfo as _, StackBounds, ThreadId,
 };

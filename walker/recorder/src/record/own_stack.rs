@@ -2,7 +2,7 @@
 
 use crate::os;
 use crate::used_stack::UsedStack;
-use clr_walker::memory::{Memory, Unreadable};
+use clr_unwind::{Memory, Unreadable};
 use clr_walker::profiling::StackBounds;
 
 /// The stack of the calling thread, rootward of the function that makes this, and other memory of the

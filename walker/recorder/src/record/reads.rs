@@ -4,9 +4,7 @@ use super::frames::{Chain, Frame};
 use super::hidden::PassedFrame;
 use super::layout::Layout;
 use super::managed::ManagedCode;
-use clr_walker::memory::{Memory, Unreadable};
-use clr_walker::registers::Registers;
-use clr_walker::unwind::Unwinder;
+use clr_unwind::{Memory, Registers, Unreadable, Unwinder};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -127,8 +125,8 @@ pub(super) fn repeat<M: Memory>(
 fn leaf<M: Memory>(
     registers: &mut Registers,
     memory: &Noted<'_, M>,
-) -> Result<(), clr_walker::unwind::UnwindError> {
-    use clr_walker::registers::Gpr;
+) -> Result<(), clr_unwind::UnwindError> {
+    use clr_unwind::Gpr;
     let sp = registers.rsp();
     registers.rip = memory.data(sp)?;
     registers.set(Gpr::Rsp, sp.wrapping_add(8));

@@ -12,8 +12,8 @@ use crate::recorder::Recorder;
 use crate::request::Slot;
 use crate::target::RED_ZONE;
 use crate::threads;
+use clr_unwind::Registers;
 use clr_walker::profiling::ModuleSource as _;
-use clr_walker::registers::Registers;
 use std::sync::atomic::Ordering;
 
 /// DoStackSnapshot and the kernel's frame need this much of a stack, in bytes.

@@ -9,11 +9,10 @@ use super::met::{Body, Entry, Met, Method};
 use super::reads::{self, Noted};
 use super::text;
 use super::walk::{Answer, Call, Report, Seed, Situation, State, Suspension, Thread, Walk};
-use clr_walker::code_map::{CodeMap, CodeRegion, Run};
-use clr_walker::image::RuntimeFunction;
-use clr_walker::memory::{Segment, Segments};
+use clr_unwind::{
+    CodeMap, CodeRegion, Convention, Gpr, Registers, Run, RuntimeFunction, Segment, Segments,
+};
 use clr_walker::profiling::{FunctionId, HResult, StackBounds, StackRoot};
-use clr_walker::registers::{Convention, Gpr, Registers};
 use data_encoding::BASE64;
 
 const HEAP: u64 = 0x7F00_0000_0000;

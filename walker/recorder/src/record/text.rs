@@ -5,8 +5,8 @@ use super::mask::{Mask, Value};
 use super::met::{Body, Image, Met, Method};
 use super::walk::{Report, State, Suspension, Thread, Walk};
 use crate::os;
+use clr_unwind::Registers;
 use clr_walker::profiling::HResult;
-use clr_walker::registers::Registers;
 use data_encoding::{BASE64, HEXLOWER};
 use serde_json::{Value as Json, json};
 

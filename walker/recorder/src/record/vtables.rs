@@ -5,9 +5,8 @@
 
 use super::layout::{BEHIND, Kind, Layout};
 use crate::os::Segment;
+use clr_unwind::{Convention, Memory, Segments};
 use clr_walker::jitted::contracts::ContractDescriptor;
-use clr_walker::memory::{self, Memory, Segments};
-use clr_walker::registers::Convention;
 use std::collections::BTreeMap;
 
 /// A table has more vtables than this, one after the other.
@@ -48,7 +47,7 @@ impl Vtables {
         };
         let data: Vec<_> =
             segments.iter().filter(|part| !part.is_executable).filter_map(read).collect();
-        let parts = data.iter().map(|(_, start, bytes)| memory::Segment::new(*start, bytes));
+        let parts = data.iter().map(|(_, start, bytes)| clr_unwind::Segment::new(*start, bytes));
         let copy = Segments::new(parts).ok()?;
         // Elsewhere tables of functions are constant, too, and on Windows a class has one function alone.
         let functions = if is_windows { 1 } else { 2 };
@@ -92,7 +91,7 @@ impl Vtables {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clr_walker::memory::Segment as Bytes;
+    use clr_unwind::Segment as Bytes;
     use std::ops::Range;
 
     /// A library of two pages: code, then vtables and a table of them.

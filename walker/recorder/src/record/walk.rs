@@ -2,8 +2,8 @@
 
 use super::frames::Chain;
 use super::reads::{Passed, Word};
+use clr_unwind::Registers;
 use clr_walker::profiling::{FunctionId, HResult, StackBounds};
-use clr_walker::registers::Registers;
 use std::collections::BTreeMap;
 
 /// The place and the time of a call.

@@ -3,12 +3,12 @@
 
 use crate::os;
 use clr_com::RuntimeInfo;
+use clr_unwind::Registers;
 use clr_walker::mixed::WalkBuffer;
 use clr_walker::profiling::{
     CallError, FunctionId, HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame,
     SnapshotRequest, StackBounds, StackRoot, ThreadId,
 };
-use clr_walker::registers::Registers;
 
 mod runtime_suspended;
 pub(crate) use runtime_suspended::RuntimeSuspended;

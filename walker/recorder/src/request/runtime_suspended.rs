@@ -6,7 +6,7 @@ use crate::recorder::Recorder;
 use crate::settings::Mode;
 use crate::threads::Thread;
 use clr_com::RuntimeInfo;
-use clr_walker::memory::{Memory, Unreadable};
+use clr_unwind::{Memory, Unreadable};
 use clr_walker::mixed::{RuntimeSuspension, Walker};
 use clr_walker::profiling::{
     CallError, HResult, StackBounds, TargetThread, ThreadContext, ThreadId,

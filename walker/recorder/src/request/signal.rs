@@ -6,9 +6,9 @@ use crate::recorder::Recorder;
 use crate::target::Interrupted;
 use crate::threads::Thread;
 use crate::{os, watchdog};
+use clr_unwind::Registers;
 use clr_walker::mixed::{Policy, SignalVeto, Walker};
 use clr_walker::profiling::{ModuleSource as _, ThreadId};
-use clr_walker::registers::Registers;
 use std::sync::atomic::Ordering;
 
 /// A handler needs this much of the interrupted stack, in bytes: the kernel's frame with the vector

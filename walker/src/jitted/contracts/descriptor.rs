@@ -3,10 +3,10 @@
 use super::error::ContractError;
 use super::json::{self, Value};
 use crate::jitted::header::{copy, read_u32};
-use crate::memory::Memory;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use clr_unwind::Memory;
 
 /// The bytes `DNCCDAC\0` in this order, in .NET 9 and 10. (The document has them reversed.)
 const MAGIC: u64 = u64::from_le_bytes(*b"DNCCDAC\0");

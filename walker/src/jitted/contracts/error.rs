@@ -1,7 +1,7 @@
 //! Errors of data contracts.
 
 use crate::jitted::JittedCodeError;
-use crate::memory::Unreadable;
+use clr_unwind::Unreadable;
 use thiserror::Error;
 
 /// An error in reading a runtime's contract descriptor, or in using its contracts.

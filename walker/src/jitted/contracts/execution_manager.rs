@@ -4,10 +4,9 @@ use super::descriptor::ContractDescriptor;
 use super::error::{CodeLookupError, ContractError};
 use super::nibble_map::NibbleMap;
 use super::range_sections::{RangeSection, RangeSections};
-use crate::image::SIZE_OF_RUNTIME_FUNCTION;
 use crate::jitted::{CodeHeaderLayout, JittedCodeError, JittedMethod, StubBlockKind};
-use crate::memory::Memory;
 use alloc::vec::Vec;
+use clr_unwind::{Memory, SIZE_OF_RUNTIME_FUNCTION};
 use core::ops::Range;
 
 /// The code at an address, by the runtime's own data.

@@ -6,7 +6,7 @@
 //! (version 2), and .NET 9.0.1 and 9.0.7 have the descriptor without it.
 //!
 //! ```no_run
-//! # fn find(memory: &impl clr_walker::memory::Memory, symbol: u64, address: u64)
+//! # fn find(memory: &impl clr_unwind::Memory, symbol: u64, address: u64)
 //! # -> Result<(), Box<dyn std::error::Error>> {
 //! use clr_walker::jitted::contracts::{CodeAt, ContractDescriptor, ExecutionManager};
 //!

@@ -9,8 +9,8 @@
 
 use super::error::CodeLookupError;
 use crate::jitted::header::{copy, read_u32};
-use crate::memory::Memory;
 use alloc::vec::Vec;
+use clr_unwind::Memory;
 
 const BYTES_PER_NIBBLE: u64 = 32;
 const NIBBLES_PER_UNIT: u64 = 8;
@@ -149,7 +149,7 @@ const fn nibble(unit: u32, slot: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::memory::Segment;
+    use clr_unwind::Segment;
     use core::ops::Range;
 
     const BASE: u64 = 0x7F00_0000_1000;

@@ -7,9 +7,9 @@
 use super::descriptor::ContractDescriptor;
 use super::error::{CodeLookupError, ContractError};
 use crate::jitted::header::{copy, read_u32};
-use crate::memory::{Memory, Unreadable};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use clr_unwind::{Memory, Unreadable};
 use core::ops::Range;
 
 const LEVELS: u32 = 5;

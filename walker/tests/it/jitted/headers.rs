@@ -254,8 +254,8 @@ fn a_personality_routine_behind_code_is_refused() {
 fn a_method_that_changes_while_it_is_read_is_refused() {
     /// The first read of the unwind data finds another header than the second.
     struct Changing(Process, std::cell::Cell<bool>);
-    impl clr_walker::memory::Memory for Changing {
-        fn read(&self, at: u64, bytes: &mut [u8]) -> Result<(), clr_walker::memory::Unreadable> {
+    impl clr_unwind::Memory for Changing {
+        fn read(&self, at: u64, bytes: &mut [u8]) -> Result<(), clr_unwind::Unreadable> {
             self.0.read(at, bytes)?;
             if at == UNWIND_INFO && !self.1.replace(true) {
                 bytes[2] = 2;

@@ -8,7 +8,7 @@ mod recorded;
 mod recording;
 
 use crate::jitted::process::{BASE, HEADER, METHOD_DESC, Process, START, UNWIND};
-use clr_walker::code_map::CodeMap;
+use clr_unwind::{CodeMap, Convention, Memory, Unreadable};
 use clr_walker::jitted::contracts::{
     CodeAt, CodeLookupError, ContractDescriptor, ContractError, ExecutionManager,
 };
@@ -16,5 +16,3 @@ use clr_walker::jitted::{
     CodeHeaderLayout, JittedCodeError, JittedMethod, JittedMethods, JittedMethodsError,
     StubBlockKind,
 };
-use clr_walker::memory::{Memory, Unreadable};
-use clr_walker::registers::Convention;

@@ -1,6 +1,6 @@
 //! Memory of real processes, from `fixtures/jitted`.
 
-use clr_walker::memory::{Memory, Segment, Unreadable};
+use clr_unwind::{Memory, Segment, Unreadable};
 
 /// An entry of the runtime's own list of generated code.
 #[allow(dead_code, reason = "two of the three crates with this module do not use all of it")]

@@ -2,7 +2,7 @@
 //! test sets it up.
 
 use super::*;
-use clr_walker::memory::{Memory, Unreadable};
+use clr_unwind::{Memory, Unreadable};
 use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 

@@ -21,9 +21,11 @@ use crate::mixed::mock::{
     Done, FRAME, MANAGED, Mock, NATIVE, NATIVE_LEAF, Report, UNKNOWN, function_at, is_managed,
     returns_to, sp,
 };
-use clr_walker::cfi::CfiTable;
-use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
-use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
+use clr_unwind::cfi::CfiTable;
+use clr_unwind::{
+    CONTEXT_SIZE, CfiSections, CodeMap, CodeRegion, FunctionTable, Gpr, Position, RegionKind,
+    Registers, Section, Sections, Trust, UnwindError,
+};
 use clr_walker::mixed::{
     Advice, Completeness, FrameKind, Gap, MixedFrame, MixedStack, Policy, Preparation, Reason,
     RuntimeSuspension, SeedRefused, SeenBy, SignalVeto, Source, Stopped, WalkBuffer, Walker,
@@ -32,5 +34,3 @@ use clr_walker::profiling::{
     CallError, FrameInfo, FunctionId, HResult, ProfilerInfo, SnapshotCallback, SnapshotFlags,
     SnapshotFrame, SnapshotRequest, StackBounds, StackRoot, TargetThread, ThreadContext, ThreadId,
 };
-use clr_walker::registers::{CONTEXT_SIZE, Gpr, Registers};
-use clr_walker::unwind::{Position, Trust, UnwindError};

@@ -78,7 +78,7 @@ fn walk_of_function(
     mock.poke(rsp + 16 + FRAME - 8, below[1]);
     // The same for the native function: two words.
     mock.poke(rsp + 16 + 8, below[1]);
-    mock.context.registers.set(clr_walker::registers::Gpr::Rsp, rsp);
+    mock.context.registers.set(clr_unwind::Gpr::Rsp, rsp);
     let function = Functions { range: (0, 0x100), augmentation: b"zR", instructions, program: &[] };
     let bytes = eh_frame(&[function]);
     let mut code = vec![0x90; 0x100];

@@ -3,8 +3,8 @@
 use super::Comparison;
 use clr_runtime::generation::Generation;
 use clr_scenario::{Compared, FoundMixed, FoundMixedFrame, MixedFrameKind, Scenario, ShadowFrame};
+use clr_unwind::{Position, Trust};
 use clr_walker::mixed::{Completeness, FrameKind, Gap, MixedFrame, Policy, Reason, Source};
-use clr_walker::unwind::{Position, Trust};
 
 fn there(label: &str, sp: u64) -> ShadowFrame {
     ShadowFrame { kind: MixedFrameKind::Native, label: label.to_owned(), ip: 0x1000 + sp, sp }

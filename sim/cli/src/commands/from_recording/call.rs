@@ -8,8 +8,8 @@ use clr_scenario::{
     LastCallback, NestedCall, SEED_FLAGS, SeedAddress, SeedSource, SnapshotCall, SnapshotCaller,
     SnapshotSeed, SnapshotThread,
 };
+use clr_unwind::Gpr;
 use clr_walker::profiling::SnapshotFlags;
-use clr_walker::registers::Gpr;
 use clr_world::synthetic::CodeLocation;
 
 /// Returns the call of a walk on its placed stack.

@@ -8,9 +8,8 @@ use clr_runtime::explain::{NamedAddress, Names as _};
 use clr_runtime::frame::layout::{self, FrameConvention};
 use clr_runtime::frame::{FrameReader, FrameShape};
 use clr_runtime::{Context, ExceptionState, FrameKind, Funclet, MethodKind};
-use clr_walker::memory::Memory as _;
+use clr_unwind::{Gpr, Memory as _, Registers};
 use clr_walker::profiling::FunctionId;
-use clr_walker::registers::{Gpr, Registers};
 use clr_world::synthetic::CodeLocation;
 
 /// Name of the unknown code at the leaf of a thread that walks itself.

@@ -14,7 +14,7 @@ use clr_runtime::{FrameKind, Outcome};
 use clr_scenario::{
     Description, ExpectedSnapshot, PlacedStack, Provenance, RunOnError, Scenario, SnapshotResult,
 };
-use clr_walker::registers::Gpr;
+use clr_unwind::Gpr;
 use std::fmt;
 
 /// The reason why a walk cannot be written as a text.

@@ -7,9 +7,7 @@ use crate::render::unwind_data::{self, Handler};
 use clr_recording::vectors::UnwindAnswer;
 use clr_recording::vectors::replay::ExpectedUnwind;
 use clr_recording::vectors::win64::Vector;
-use clr_walker::memory::Memory;
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::{Position, Step, UnwindError, Unwinder};
+use clr_unwind::{Gpr, Memory, Position, Registers, Step, UnwindError, Unwinder};
 use std::io::{self, Write};
 
 /// A frame of the walk.

@@ -5,9 +5,8 @@
 
 use crate::render::code::{Code, Link};
 use crate::render::console::{DIM, HEAD};
-use clr_walker::memory::Memory;
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::win64::{Operation, UnwindCode};
+use clr_unwind::win64::{Operation, UnwindCode};
+use clr_unwind::{Gpr, Memory, Registers};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::ops::Range;

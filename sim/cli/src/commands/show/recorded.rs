@@ -8,8 +8,7 @@ use clr_runtime::FrameKind;
 use clr_runtime::explain::{ChainFrame, DropReason, Event, FrameDestination, NamedAddress};
 use clr_runtime::frame::FrameShape;
 use clr_runtime::frame::layout::{self, FrameConvention};
-use clr_walker::memory::Memory as _;
-use clr_walker::registers::CONTEXT_SIZE;
+use clr_unwind::{CONTEXT_SIZE, Memory as _};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 

@@ -4,8 +4,7 @@ use super::row::State;
 use crate::input::program::{Names, OUTSIDE};
 use clr_codegen::Role;
 use clr_codegen::execution::{Execution, ExecutionEnd};
-use clr_walker::registers::Gpr;
-use clr_walker::unwind::Position;
+use clr_unwind::{Gpr, Position};
 use iced_x86::{Instruction, Mnemonic, OpKind, Register};
 
 /// Distance of rsp that means another stack: no frame moves rsp as far.

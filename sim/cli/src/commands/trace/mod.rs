@@ -16,7 +16,7 @@ use crate::render::words::counted;
 use clr_codegen::FunctionIndex;
 use clr_codegen::execution::{Execution, ExecutionEnd};
 use clr_scenario::{INSTRUCTION_LIMIT, Stops};
-use clr_walker::code_map::CodeMap;
+use clr_unwind::CodeMap;
 use row::{End, Mistake, Row, State};
 use serde::Serialize;
 

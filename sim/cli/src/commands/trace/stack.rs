@@ -6,10 +6,7 @@ use crate::render::unwind_data::Hex;
 use clr_codegen::execution::Execution;
 use clr_codegen::stack_layout::{StackArea, TrueFrame};
 use clr_codegen::{MachineWord, SlotRole};
-use clr_walker::code_map::CodeMap;
-use clr_walker::memory::Memory as _;
-use clr_walker::registers::Gpr;
-use clr_walker::unwind::Position;
+use clr_unwind::{CodeMap, Gpr, Memory as _, Position};
 use serde::Serialize;
 use std::io::{self, Write};
 

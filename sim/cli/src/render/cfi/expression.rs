@@ -1,6 +1,6 @@
 //! DWARF expressions in infix notation.
 
-use clr_walker::cfi::Column;
+use clr_unwind::cfi::Column;
 
 /// Limit of the operations that are written out. The words of one may contain those of all before
 /// it.

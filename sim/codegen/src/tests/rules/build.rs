@@ -5,7 +5,7 @@ use crate::{
     Function, FunctionIndex, FunctionPart, FunctionShape, Program, ProgramError, ProgramRule,
     Realign, Release, ReturnForm, Statement, UnwindData,
 };
-use clr_walker::registers::Gpr::{self, Rbp, Rbx};
+use clr_unwind::Gpr::{self, Rbp, Rbx};
 
 /// The functions of the programs: the function under test, one to be called, one for interrupts.
 pub(super) const MAIN: FunctionIndex = FunctionIndex(0);

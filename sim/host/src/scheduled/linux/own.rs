@@ -1,9 +1,9 @@
 //! The code and the memory of this process.
 
 use super::LoadedObject;
-use clr_walker::code_map::CodeMap;
-pub(in crate::scheduled) use clr_walker::image::elf::ElfImage as Image;
-use clr_walker::memory::{Memory, Unreadable};
+use clr_unwind::CodeMap;
+pub(in crate::scheduled) use clr_unwind::ElfImage as Image;
+use clr_unwind::{Memory, Unreadable};
 use std::ffi::c_void;
 use std::fs::File;
 use std::os::fd::AsRawFd;

@@ -9,8 +9,8 @@
 use super::{carrier, refuse, refused, threads};
 use clr_explore::{CurrentThread, ThreadIndex};
 use clr_runtime::OsThreadId;
+use clr_unwind::Gpr;
 use clr_walker::profiling::TargetThread as _;
-use clr_walker::registers::Gpr;
 use libc::{c_int, c_void, pid_t, pthread_t, sighandler_t, siginfo_t, ucontext_t};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};

@@ -4,7 +4,7 @@
 
 use super::carrier;
 use crate::scheduled::carrier::Carrier;
-use clr_walker::registers::Registers;
+use clr_unwind::Registers;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! The code and the memory of this process.
 
 use super::{LoadedObject, imports};
-use clr_walker::code_map::CodeMap;
-pub(in crate::scheduled) use clr_walker::image::pe::PeImage as Image;
-use clr_walker::memory::{Memory, Unreadable};
+use clr_unwind::CodeMap;
+pub(in crate::scheduled) use clr_unwind::PeImage as Image;
+use clr_unwind::{Memory, Unreadable};
 use std::fs::File;
 use std::ops::Range;
 use std::os::windows::io::AsRawHandle as _;

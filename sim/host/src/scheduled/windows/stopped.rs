@@ -3,7 +3,7 @@
 //! A thread that is stopped stays where it is until its process ends.
 
 use crate::scheduled::carrier::{self, Carrier};
-use clr_walker::registers::Registers;
+use clr_unwind::Registers;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};

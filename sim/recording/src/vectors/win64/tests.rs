@@ -1,8 +1,7 @@
 use super::*;
 use crate::vectors::UnwindStatus;
 use crate::vectors::tests::{fixture, outcome, patched};
-use clr_walker::memory::Segments;
-use clr_walker::registers::Gpr;
+use clr_unwind::{Gpr, Segments};
 
 const HEADER: usize = 32;
 const KIND: usize = HEADER + 10;

@@ -1,9 +1,11 @@
 //! Sections in a code manager: lookup, unloading, unwinding.
 
 use super::*;
-use clr_walker::image::FunctionTable;
-use clr_walker::memory::Segment;
-use clr_walker::registers::Gpr::{Rbx, Rsp};
+use clr_unwind::{
+    FunctionTable,
+    Gpr::{Rbx, Rsp},
+    Segment,
+};
 
 const SIZE: u64 = 0x1000;
 /// rsp before a step (VA).

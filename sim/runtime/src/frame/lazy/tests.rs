@@ -7,9 +7,7 @@ use crate::frame::{FrameIdentities, FrameKind};
 use crate::generation::Generation;
 use crate::words::Words;
 use clr_codegen::{LIBRARY_TEXT, PlainFunction, library};
-use clr_walker::code_map::{CodeMap, CodeRegion};
-use clr_walker::image::FunctionTable;
-use clr_walker::image::elf::ElfImage;
+use clr_unwind::{CodeMap, CodeRegion, ElfImage, FunctionTable};
 use clr_walker::profiling::FunctionId;
 
 /// Address of the Frame (VA).

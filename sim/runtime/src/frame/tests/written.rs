@@ -1,7 +1,7 @@
 //! Tests that written Frames are read with the contents they were written with.
 
 use super::*;
-use clr_walker::registers::Registers;
+use clr_unwind::Registers;
 
 /// Returns writable memory: around the Frame, and at the addresses it may point to.
 fn memory() -> Words {

@@ -185,7 +185,7 @@ fn walk_cooperative(
     fields.write(&mut *runtime.memory.borrow_mut(), OTHER_ID).unwrap();
     runtime.change_thread(OTHER, |thread| {
         thread.current.registers.rip = FOO_TIER0;
-        thread.current.registers.set(clr_walker::registers::Gpr::Rsp, rsp);
+        thread.current.registers.set(clr_unwind::Gpr::Rsp, rsp);
         thread.safety = safety;
     });
     runtime.log.listen();

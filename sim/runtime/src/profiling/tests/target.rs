@@ -2,9 +2,8 @@
 
 use super::*;
 use crate::profiler_rules::RuleViolation;
-use clr_walker::memory::Memory as _;
+use clr_unwind::{Gpr, Memory as _};
 use clr_walker::mixed::Policy;
-use clr_walker::registers::Gpr;
 
 /// The return address of threads' first functions (VA).
 const ROOT: u64 = 0x7FF7_0000;
@@ -146,7 +145,7 @@ fn a_profilers_code_map_has_what_the_system_knows() {
         runtime.code.add_section(heap, region).unwrap();
 
         let unix = generation.is_unix();
-        let known = |map: &clr_walker::code_map::CodeMap<'_>| {
+        let known = |map: &clr_unwind::CodeMap<'_>| {
             [HEAP, FOO_TIER0, FOO_TIER0 + 0x2F, FOO_TIER0 + 0x30].map(|at| map.find(at).is_some())
         };
         let of_system = runtime.profilers_code_map().unwrap();

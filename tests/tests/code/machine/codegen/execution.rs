@@ -5,8 +5,7 @@ use clr_codegen::shadow_stack::Broken;
 use clr_codegen::*;
 use clr_machine::{Access, Cause, Fault, StopReason};
 use clr_scenario::Scenario;
-use clr_walker::memory::Memory as _;
-use clr_walker::registers::{Gpr, Registers};
+use clr_unwind::{Gpr, Memory as _, Registers};
 
 fn parse(text: &str) -> Program {
     Scenario::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}")).program

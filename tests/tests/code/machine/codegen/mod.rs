@@ -13,9 +13,7 @@ use clr_codegen::{
     CallingConvention, CodeKind, EntryForm, FunctionIndex, LinkedProgram, Program, Role,
 };
 use clr_generate::{Seeded, Size, program};
-use clr_walker::code_map::{CodeMap, CodeRegion};
-use clr_walker::registers::{Convention, Gpr};
-use clr_walker::unwind::{Position, Unwinder};
+use clr_unwind::{CodeMap, CodeRegion, Convention, Gpr, Position, Unwinder};
 use core::fmt::Write as _;
 use core::ops::Range;
 use iced_x86::{Decoder, DecoderOptions};

@@ -2,8 +2,8 @@
 
 use super::*;
 use clr_codegen::PlacedPart;
-use clr_walker::image::RuntimeFunction;
-use clr_walker::unwind::win64::{Operation, UnwindInfo};
+use clr_unwind::RuntimeFunction;
+use clr_unwind::win64::{Operation, UnwindInfo};
 use iced_x86::{Formatter, IntelFormatter};
 
 /// Renders the function `f` and its helpers.

@@ -2,7 +2,7 @@
 
 use super::*;
 use clr_codegen::{MachineWord, SlotRole};
-use clr_walker::memory::Memory as _;
+use clr_unwind::Memory as _;
 use std::collections::BTreeMap;
 
 /// Number of times that each kind of role was checked.

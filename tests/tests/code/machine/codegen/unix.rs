@@ -2,9 +2,8 @@
 
 use super::*;
 use clr_codegen::{CfiMistake, Format, Unit};
-use clr_walker::cfi::{CfaRule, CfiTable, Column, RegisterRule, Row};
-use clr_walker::image::elf::ElfImage;
-use clr_walker::image::pe::{PeImage, TargetOs};
+use clr_unwind::cfi::{CfaRule, CfiTable, Column, RegisterRule, Row};
+use clr_unwind::{ElfImage, PeImage, TargetOs};
 
 fn elf(linked: &LinkedProgram) -> &Unit {
     linked.units.iter().find(|unit| unit.format == Format::Elf).unwrap()

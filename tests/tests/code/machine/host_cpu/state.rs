@@ -3,8 +3,7 @@
 
 use super::*;
 use clr_machine::{Cpu, Protection, StopReason};
-use clr_walker::memory::Memory as _;
-use clr_walker::registers::Gpr;
+use clr_unwind::{Gpr, Memory as _};
 use core::fmt;
 
 /// Address of the code (VA): two pages. Bit 31 is set, so that a wrong sign extension becomes

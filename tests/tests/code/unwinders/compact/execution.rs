@@ -121,7 +121,7 @@ fn executed_functions_are_unwound_to_their_callers_at_every_instruction() {
 }
 
 fn machine_word(machine: &Machine, address: u64) -> u64 {
-    clr_walker::memory::Memory::read_u64(machine, address).unwrap()
+    clr_unwind::Memory::read_u64(machine, address).unwrap()
 }
 
 /// Returns the caller of the frame: the last of `depth` whose stack is above it.

@@ -3,7 +3,7 @@
 
 use super::{BASE, RETURN_ADDRESS, Stack, caller, functions, sample, truth};
 use clr_tests::peers::framehop::reader;
-use clr_walker::image::macho::MachoImage;
+use clr_unwind::MachoImage;
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{ExplicitModuleSectionInfo, FrameAddress, Module, Unwinder as _};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};

@@ -7,7 +7,7 @@ mod framehop;
 mod truth;
 
 use super::*;
-use clr_walker::compact::Layout;
+use clr_unwind::compact::Layout;
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 use truth::{Doubt, Frame, RETURN_SLOT};
 

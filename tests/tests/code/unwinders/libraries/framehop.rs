@@ -2,10 +2,8 @@
 
 use crate::unwinders::libraries::{BASE, Computed, map, registers};
 use clr_tests::peers::framehop::{elf, reader};
-use clr_walker::cfi::{CfaRule, CfiTable, Column, RegisterRule, Row};
-use clr_walker::image::elf::ElfImage;
-use clr_walker::registers::Gpr;
-use clr_walker::unwind::{Position, UnwindError, Unwinder};
+use clr_unwind::cfi::{CfaRule, CfiTable, Column, RegisterRule, Row};
+use clr_unwind::{ElfImage, Gpr, Position, UnwindError, Unwinder};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{FrameAddress, Module, Unwinder as _};
 

@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::unwinders::readers::{Comparison, compare_row, convert};
-use clr_walker::registers::{Gpr, Registers};
-use clr_walker::unwind::{Position, UnwindError, Unwinder};
+use clr_unwind::{Gpr, Position, Registers, UnwindError, Unwinder};
 use gimli::{
     BaseAddresses, CieOrFde, EhFrame, EhFrameHdr, EndianSlice, EvaluationResult, LittleEndian,
     UnwindContext, UnwindExpression, UnwindSection as _, UnwindTableRow, Value,

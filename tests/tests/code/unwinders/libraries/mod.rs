@@ -8,8 +8,8 @@ mod framehop;
 mod gimli_rows;
 
 use crate::unwinders::*;
-use clr_walker::cfi::{CfaRule, CfiTable, Column, RegisterRule, Row};
-use clr_walker::image::elf::{ElfError, ElfImage};
+use clr_unwind::cfi::{CfaRule, CfiTable, Column, RegisterRule, Row};
+use clr_unwind::{ElfError, ElfImage};
 use std::path::Path;
 
 const NAMES: [&str; 8] = [

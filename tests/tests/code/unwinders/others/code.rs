@@ -3,8 +3,7 @@
 
 use super::*;
 use clr_codegen::{Format, Unit};
-use clr_walker::image::pe::PeImage;
-use clr_walker::image::{FunctionTable, RuntimeFunction};
+use clr_unwind::{FunctionTable, PeImage, RuntimeFunction};
 
 /// An image or a heap. A heap is one section that contains everything but the function table.
 pub(crate) struct Code<'a> {

@@ -4,8 +4,7 @@ use crate::unwinders::others::Answer;
 use crate::unwinders::others::code::Code;
 use clr_machine::Machine;
 use clr_tests::peers::framehop::{Sections, reader, registers, restored};
-use clr_walker::registers::Registers;
-use clr_walker::unwind::Position;
+use clr_unwind::{Position, Registers};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
 use framehop::{FrameAddress, Module, Unwinder as _};
 

@@ -50,7 +50,7 @@ fn windows_makes_its_mistakes() {
     for mistake in WindowsMistake::ALL {
         let mut made = BTreeSet::new();
         let program = case(&format!("WindowsMistake::{mistake:?}"));
-        windows(&program, clr_walker::unwind::Rules::CoreClr, LIMIT, |mistake| {
+        windows(&program, clr_unwind::compat::Rules::CoreClr, LIMIT, |mistake| {
             made.insert(mistake);
         })
         .unwrap();

@@ -4,7 +4,7 @@ use super::*;
 use clr_codegen::{
     CodeKind, FrameRegister, FrameSet, Function, FunctionShape, PlacedInstruction, UnwindData,
 };
-use clr_walker::memory::Memory as _;
+use clr_unwind::Memory as _;
 
 /// A frame of a program's run.
 pub(crate) struct Site<'a> {

@@ -2,10 +2,10 @@
 //! section.
 
 use super::Comparison;
+use clr_unwind::MachoImage;
 #[cfg(test)]
-use clr_walker::compact::Encoding;
-use clr_walker::compact::{Layout, SavedRegisters};
-use clr_walker::image::macho::MachoImage;
+use clr_unwind::compact::Encoding;
+use clr_unwind::compact::{Layout, SavedRegisters};
 use macho_unwind_info::UnwindInfo;
 use macho_unwind_info::opcodes::{OpcodeX86_64, RegisterNameX86_64};
 use object::macho::MachHeader64;
@@ -26,7 +26,7 @@ pub(super) fn compare(image: &[u8], comparison: &mut Comparison) -> Option<()> {
     let mut functions = section.functions();
     while let Ok(Some(theirs)) = functions.next() {
         let Some(Ok(own)) = listed.next() else {
-            comparison.differ("entry that clr-walker does not list", theirs.start_address);
+            comparison.differ("entry that clr-unwind does not list", theirs.start_address);
             return Some(());
         };
         let rva = own.range.start;

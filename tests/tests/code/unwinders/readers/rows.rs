@@ -1,10 +1,8 @@
 //! Each row of each FDE, against gimli. The object crate finds the section.
 
 use super::Comparison;
-use clr_walker::cfi::{CfaRule, CfiTable, Column, Expression, FrameSection, RegisterRule, Row};
-use clr_walker::image::elf::ElfImage;
-use clr_walker::image::macho::MachoImage;
-use clr_walker::registers::Gpr;
+use clr_unwind::cfi::{CfaRule, CfiTable, Column, Expression, FrameSection, RegisterRule, Row};
+use clr_unwind::{ElfImage, Gpr, MachoImage};
 use gimli::{
     BaseAddresses, CieOrFde, EhFrame, FrameDescriptionEntry, LittleEndian, UnwindContext,
     UnwindExpression, UnwindSection as _, UnwindTableRow,
@@ -73,7 +71,7 @@ fn compare(
         let rva = range.start as u32;
         comparison.entries += 1;
         let Some(function) = table.function(rva) else {
-            comparison.differ("function that clr-walker does not have", rva);
+            comparison.differ("function that clr-unwind does not have", rva);
             continue;
         };
         let own = u64::from(function.start)..u64::from(function.end);
@@ -117,15 +115,15 @@ fn compare_rows<'a>(
             let ours = match table.row(rva) {
                 Ok(Some(ours)) => ours,
                 Ok(None) => {
-                    comparison.differ("row that clr-walker does not have", rva);
+                    comparison.differ("row that clr-unwind does not have", rva);
                     continue;
                 }
                 Err(_) => {
                     let kind = match theirs.cfa() {
                         gimli::CfaRule::RegisterAndOffset { offset: ..0, .. } => {
-                            "negative size of the frame, which clr-walker refuses"
+                            "negative size of the frame, which clr-unwind refuses"
                         }
-                        _ => "row that clr-walker refuses",
+                        _ => "row that clr-unwind refuses",
                     };
                     comparison.differ(kind, rva);
                     continue;
@@ -185,7 +183,7 @@ fn rule(
         gimli::RegisterRule::ValExpression(expression) => {
             RegisterRule::ValExpression(convert(&expression))
         }
-        _ => return Err("rule that clr-walker does not know"),
+        _ => return Err("rule that clr-unwind does not know"),
     }))
 }
 

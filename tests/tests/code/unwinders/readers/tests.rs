@@ -1,7 +1,7 @@
 use super::compact::meanings;
 use super::{Comparison, compare};
 use clr_generate::{Seeded, Size, program};
-use clr_walker::image::pe::PeImage;
+use clr_unwind::PeImage;
 use object::pe::IMAGE_SCN_MEM_EXECUTE;
 use object::read::pe::PeFile64;
 use object::read::{ExportTarget, NameOrOrdinal};
@@ -49,7 +49,7 @@ fn check_sections(image: &[u8]) {
     let own = ours.sections().as_slice().iter().filter(|section| section.rva > 0);
     let own: Vec<_> = own.map(|it| (it.rva, it.bytes.len(), it.executable)).collect();
     assert_eq!(own, theirs);
-    // Of several names of an address, clr-walker keeps one.
+    // Of several names of an address, clr-unwind keeps one.
     let mut exports = BTreeMap::<u32, Vec<Vec<u8>>>::new();
     for export in file.exports().unwrap().map(Result::unwrap) {
         if let (ExportTarget::Address { address }, NameOrOrdinal::Name(name)) =

@@ -1,10 +1,8 @@
 //! Each UNWIND_INFO, against pe-unwind-info. The object crate finds the table and the bytes.
 
 use super::Comparison;
-use clr_walker::code_map::CodeRegion;
-use clr_walker::image::RuntimeFunction;
-use clr_walker::image::pe::PeImage;
-use clr_walker::unwind::win64::{Operation, UnwindInfo};
+use clr_unwind::win64::{Operation, UnwindInfo};
+use clr_unwind::{CodeRegion, PeImage, RuntimeFunction};
 use object::LittleEndian as LE;
 use object::pe::IMAGE_DIRECTORY_ENTRY_EXCEPTION;
 use object::read::pe::PeFile64;
@@ -66,7 +64,7 @@ fn compare_info(
             return comparison.differ("version 3, which pe-unwind-info refuses", rva);
         }
         (Ok(_), None) => return comparison.differ("header that pe-unwind-info refuses", rva),
-        (Err(_), Some(_)) => return comparison.differ("header that clr-walker refuses", rva),
+        (Err(_), Some(_)) => return comparison.differ("header that clr-unwind refuses", rva),
     };
     let header = |version, flags, prologue: u8, slots: usize, register, offset| {
         (version, flags, prologue, slots, register, offset)
@@ -112,7 +110,7 @@ fn compare_info(
         }
         // pe-unwind-info ends the list at a code that it cannot read.
         Err(_) if slots_of(&codes) < ours.slot_count() => {}
-        Err(_) => comparison.differ("codes that clr-walker refuses", rva),
+        Err(_) => comparison.differ("codes that clr-unwind refuses", rva),
     }
     // pe-unwind-info misreads EPILOG codes, and looks for a handler and a parent directly behind an odd
     // number of slots, where a slot of padding is. So these are read here.

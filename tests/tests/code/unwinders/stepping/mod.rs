@@ -16,7 +16,7 @@ mod shadow;
 mod vectors;
 
 use crate::unwinders::*;
-use clr_walker::registers::{Gpr, Registers};
+use clr_unwind::{Gpr, Registers};
 
 fn recorded() -> (Vec<vectors::Image>, Vec<vectors::Vector>) {
     let file = clr_fixtures::get("dwarf/debian12.steps.jsonl.gz").unwrap();

@@ -6,11 +6,11 @@
 
 use super::*;
 use crate::unwinders::stepping::shadow::{Began, PRESERVED};
-use clr_walker::cfi::CfiTable;
-use clr_walker::code_map::{CodeMap, CodeRegion, RegionKind};
-use clr_walker::image::{CfiSections, FunctionTable, Section, Sections};
-use clr_walker::memory::{Memory, Unreadable};
-use clr_walker::unwind::{Position, Unwinder};
+use clr_unwind::cfi::CfiTable;
+use clr_unwind::{
+    CfiSections, CodeMap, CodeRegion, FunctionTable, Memory, Position, RegionKind, Section,
+    Sections, Unreadable, Unwinder,
+};
 use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use clr_sim::harness::{Found, StackWalker, StoppedThread};
 use clr_tests::peers::framehop::{Sections, reader, registers};
-use clr_walker::code_map::CodeMap;
+use clr_unwind::CodeMap;
 use clr_walker::mixed::Policy;
 use clr_walker::profiling::ProfilerInfo as _;
 use framehop::x86_64::{CacheX86_64, UnwinderX86_64};

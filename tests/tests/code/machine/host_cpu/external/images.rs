@@ -5,8 +5,7 @@ use crate::machine::host_cpu::external::host as processes;
 use crate::machine::host_cpu::external::host::{EXECUTE, Host, READ, WRITE};
 use crate::machine::host_cpu::external::sequences::step;
 use clr_machine::Protection;
-use clr_walker::image::pe::PeImage;
-use clr_walker::memory::Memory as _;
+use clr_unwind::{Memory as _, PeImage};
 use core::ops::Range;
 
 const STACK: Range<u64> = 0x0010_0000..0x0020_0000;

@@ -10,11 +10,9 @@ use crate::unwinders::stepping::external::modules::Module;
 use crate::unwinders::stepping::external::tracee::Stepped;
 use crate::unwinders::stepping::shadow::{Activation, Does, Ended, Shadow};
 use check::{Check, Examined};
-use clr_walker::code_map::CodeMap;
-use clr_walker::image::elf::ElfImage;
-use clr_walker::memory::{Memory, Unreadable};
-use clr_walker::registers::Registers;
-use clr_walker::unwind::{Position, UnwindError, Unwinder};
+use clr_unwind::{
+    CodeMap, ElfImage, Memory, Position, Registers, Unreadable, UnwindError, Unwinder,
+};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use nix::sys::signal::Signal;

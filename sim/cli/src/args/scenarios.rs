@@ -70,7 +70,7 @@ Examples:
   clrsim new --program my/program.kdl
 
 The written text passes: clrsim run my.kdl. The format is described in
-sim/scenario/src/grammar.md.
+sim/scenario/src/text/grammar.md.
 
 Exit codes:
   0  the text was written

@@ -1,9 +1,9 @@
 //! Tests that the grammar's document agrees with the codecs.
 
 use super::*;
-use crate::document::Node;
-use crate::grammar::{Args, Kind, Level, NodeRule};
-use crate::mixed::MixedFrameKind;
+use crate::model::MixedFrameKind;
+use crate::text::document::Node;
+use crate::text::grammar::{Args, Kind, Level, NodeRule};
 use clr_codegen::RuntimeCallKind;
 use clr_runtime::FrameKind;
 
@@ -144,7 +144,7 @@ fn the_document_has_a_row_for_each_node_and_no_other() {
         document = document.replacen(section(level), &with_rows(section(level), level), 1);
     }
     if document != DOCUMENT && std::env::var_os("CLR_BLESS").is_some() {
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/grammar.md");
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/src/text/grammar.md");
         std::fs::write(file, &document).unwrap();
     } else {
         let differs = |(new, old): &(&str, &str)| new != old;
@@ -173,7 +173,7 @@ fn no_node_is_without_codec() {
     let texts = clr_fixtures::gallery().iter().map(|text| str::from_utf8(text.bytes).unwrap());
     let mut unlisted = BTreeSet::new();
     for text in texts.chain(examples()) {
-        let nodes = crate::parse::read(text).unwrap();
+        let nodes = crate::text::parse::read(text).unwrap();
         unlisted_in(&nodes, Level::Text, &mut unlisted);
     }
     assert_eq!(unlisted, BTreeSet::new(), "nodes of texts without a codec");

@@ -1,7 +1,7 @@
 //! Tests with text that no person would write.
 
 use super::*;
-use crate::grammar::MAX_TEXT;
+use crate::text::grammar::MAX_TEXT;
 
 fn first(text: &str) -> ProblemKind {
     Scenario::parse(text).unwrap_err().problems()[0].kind.clone()

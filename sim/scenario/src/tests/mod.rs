@@ -20,7 +20,7 @@ mod snapshot;
 mod upgrade;
 mod walk;
 
-use crate::keywords::{Keyword, REGISTERS, SAVED, SLOTS};
+use crate::text::keywords::{Keyword, REGISTERS, SAVED, SLOTS};
 use crate::{
     ContextRules, Expectation, ExpectedFrame, FoundEnd, FoundFrameReport, FoundWalk, LineColumn,
     MixedClaim, MixedDifference, MixedReport, NotReached, Parent, PlacedStack, ProblemKind,
@@ -57,7 +57,7 @@ fn round_trip(scenario: &Scenario) -> String {
 }
 
 /// The document of the grammar.
-const DOCUMENT: &str = include_str!("../grammar.md");
+const DOCUMENT: &str = include_str!("../text/grammar.md");
 
 /// Returns the example texts of the document.
 fn examples() -> impl Iterator<Item = &'static str> {

@@ -1,7 +1,7 @@
 //! Tests of differences from the shadow stack: correct walks, changed by hand.
 
 use super::*;
-use crate::walk::Start;
+use crate::run::walk::Start;
 use clr_codegen::execution::{BASE, Execution};
 use clr_codegen::shadow_stack::CallerState;
 use clr_unwind::cfi::CfiTable;

@@ -33,7 +33,7 @@ fn check_dictionary<W: AsRef<[u8]>>(target: &str, words: &BTreeSet<W>) {
 /// The dictionary of texts must have all nodes, arguments and properties in the grammar's tables.
 #[test]
 fn the_dictionary_of_texts_has_all_words() {
-    let grammar = read("sim/scenario/src/grammar.md");
+    let grammar = read("sim/scenario/src/text/grammar.md");
     let rows = grammar.lines().filter_map(|line| line.strip_prefix("| "));
     // The last column is prose.
     let cells = rows.flat_map(|row| row.split(" | ").take(3));

@@ -1,0 +1,80 @@
+//! The program of a scenario, built for a generation, with its threads.
+
+use super::scenario::{Scenario, ScenarioThread, StopAt};
+use clr_codegen::{CodeKind, LinkedProgram};
+use clr_runtime::generation::Generation;
+use clr_world::stubs::Expanded;
+use clr_world::{Build, BuildError, ProcessEnd, ThreadStart, World};
+
+impl Scenario {
+    /// Builds the program for a generation.
+    ///
+    /// # Errors
+    /// Returns [`BuildError`] if the program cannot be linked.
+    pub fn build_on(&self, generation: Generation) -> Result<Build, BuildError> {
+        let build = Build::with_hooks(&self.program, &self.methods, generation, self.hooks)?;
+        Ok(build.with_modules(&self.modules))
+    }
+
+    /// Creates a world of the text's threads, each before its first instruction.
+    ///
+    /// # Errors
+    /// Returns [`BuildError`] if the code cannot be loaded.
+    pub fn world<'b>(&self, build: &'b Build) -> Result<World<'b>, BuildError> {
+        let mut world = build.world(&self.starts())?;
+        world.report_entries(self.exports.keys().copied());
+        if let Some(thread) = self.exits_with() {
+            world.end_by(ProcessEnd::Exit(thread));
+        }
+        Ok(world)
+    }
+
+    /// Returns the start of each thread of the program.
+    pub(crate) fn starts(&self) -> Vec<ThreadStart> {
+        let start = |thread: &ScenarioThread| {
+            let function = self.program.functions.get(thread.start.index());
+            match function.map(|function| function.kind) {
+                _ if thread.gc => ThreadStart::ServerGc,
+                Some(CodeKind::Native) => ThreadStart::Native(thread.start),
+                _ => ThreadStart::Managed(thread.start),
+            }
+        };
+        self.threads.iter().map(start).collect()
+    }
+
+    /// Returns the end of the text's process: with the thread that `exits`, or else with the return of the
+    /// first thread that starts in a managed function, and of the other threads of the program.
+    #[must_use]
+    pub fn process_end(&self) -> ProcessEnd {
+        let is_managed = |start: &ThreadStart| matches!(start, ThreadStart::Managed(_));
+        let first = || self.starts().iter().position(is_managed).unwrap_or_default();
+        self.exits_with().map_or_else(|| ProcessEnd::Return(first()), ProcessEnd::Exit)
+    }
+
+    /// Returns the thread with which the process ends, if there is one.
+    pub(crate) fn exits_with(&self) -> Option<usize> {
+        self.threads.iter().position(|thread| thread.exits)
+    }
+}
+
+/// Returns the address of a position at an instruction (VA), if the generation has the function.
+///
+/// # Errors
+/// Returns the number of the function's instructions, if it has fewer.
+pub(crate) fn place_of(
+    at: StopAt,
+    expanded: &Expanded,
+    linked: &LinkedProgram,
+) -> Result<Option<u64>, u32> {
+    let (function, index) = match at {
+        StopAt::Instruction { function, index, .. } => {
+            (expanded.placed.get(function.index()).copied(), index)
+        }
+        StopAt::Runtime { function, index, .. } => (expanded.find(function), index),
+        StopAt::After(_) | StopAt::Callback { .. } | StopAt::Hook(_) | StopAt::End => (None, 0),
+    };
+    let Some(function) = function else { return Ok(None) };
+    let own = || linked.instructions.iter().filter(|placed| placed.function == Some(function));
+    let address = linked.instruction_of(function, index);
+    address.map(Some).ok_or_else(|| own().count() as u32)
+}

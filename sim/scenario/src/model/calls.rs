@@ -1,0 +1,54 @@
+//! The calls of a scenario, in its order, with their places.
+
+use super::mixed_walk::MixedWalk;
+use super::scenario::Scenario;
+use super::snapshot::SnapshotCall;
+
+/// A call of a text, with its location.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SnapshotAt<'s> {
+    /// Index of the stop in [`Scenario::stops`]; `None` for a stack placed by hand.
+    pub stop: Option<usize>,
+    /// Index of the call among the snapshots there.
+    pub snapshot: usize,
+    /// The call as the text describes it.
+    pub call: &'s SnapshotCall,
+}
+
+impl Scenario {
+    /// Returns the calls of the text, in its order.
+    pub fn snapshots(&self) -> impl Iterator<Item = SnapshotAt<'_>> {
+        fn at(stop: Option<usize>, calls: &[SnapshotCall]) -> impl Iterator<Item = SnapshotAt<'_>> {
+            let calls = calls.iter().enumerate();
+            calls.map(move |(snapshot, call)| SnapshotAt { stop, snapshot, call })
+        }
+        let stops = self.stops.iter().enumerate();
+        let stops = stops.flat_map(move |(index, stop)| at(Some(index), &stop.snapshots));
+        let stack = self.stack.iter().flat_map(move |stack| at(None, &stack.snapshots));
+        stops.chain(stack)
+    }
+}
+
+/// A mixed walk of a text, with its location.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MixedAt<'s> {
+    /// Index of the stop in [`Scenario::stops`]; `None` for a stack placed by hand.
+    pub stop: Option<usize>,
+    /// Index of the walk among those there.
+    pub walk: usize,
+    /// The walk as the text describes it.
+    pub says: &'s MixedWalk,
+}
+
+fn each_of(stop: Option<usize>, walks: &[MixedWalk]) -> impl Iterator<Item = MixedAt<'_>> {
+    walks.iter().enumerate().map(move |(walk, says)| MixedAt { stop, walk, says })
+}
+
+impl Scenario {
+    /// Returns the mixed walks of the text, in its order.
+    pub fn mixed_walks(&self) -> impl Iterator<Item = MixedAt<'_>> {
+        let stops = self.stops.iter().enumerate();
+        let stops = stops.flat_map(|(index, stop)| each_of(Some(index), &stop.mixed_walks));
+        stops.chain(self.stack.iter().flat_map(|stack| each_of(None, &stack.mixed_walks)))
+    }
+}

@@ -1,0 +1,387 @@
+//! Searches of the histories of a text, and their comparison with the expectations.
+
+use crate::Scenario;
+use crate::model::{ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, ThreadName, WaitKind};
+use crate::run::on_runtime::RunOnError;
+use crate::run::script::Buffers;
+use crate::text::keywords::Keyword as _;
+use clr_explore::{
+    BlockReason, Budget, Edge, Explorer, Failure, Hazard, History, HistoryDetail, LockName,
+    ProfilerRule, Report, ScheduleString, Setup, TestedProcess, ThreadIndex, Verdict,
+};
+use clr_runtime::generation::Generation;
+use clr_world::{ProcessEnd, SignalStack};
+use core::fmt;
+
+/// The result of a search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Explored {
+    /// Index of the search in [`Scenario::explore`].
+    pub explore: usize,
+    /// Index of the relevant expectation among those of the search.
+    pub expected: usize,
+    /// Generation that was searched.
+    pub generation: Generation,
+    /// Report of the search.
+    pub found: Report,
+    /// Hazard that the failure is an instance of.
+    pub hazard: Option<Hazard>,
+    /// Differences from the expectation.
+    pub differences: Vec<HistoryDifference>,
+}
+
+impl Explored {
+    /// Returns true if the result is as expected.
+    #[must_use]
+    pub const fn is_right(&self) -> bool {
+        self.differences.is_empty()
+    }
+}
+
+/// A difference between the result of a search and its expectation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HistoryDifference {
+    /// The search ends differently.
+    End {
+        /// Expected end.
+        expected: ExpectedEnd,
+        /// Actual end.
+        found: ExpectedEnd,
+    },
+    /// The search was not exhaustive.
+    NotEverything,
+    /// A wait is missing: its index among those expected.
+    Wait(usize),
+    /// The failure is an instance of another hazard, or of none.
+    Hazard {
+        /// Expected hazard.
+        expected: Hazard,
+        /// Actual hazard.
+        found: Option<Hazard>,
+    },
+    /// The schedule string does not belong to a history of this text.
+    Strays,
+    /// The history that the schedule string replays ends differently.
+    Replay(ExpectedEnd),
+}
+
+impl fmt::Display for HistoryDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::End { expected, found } => write!(f, "{found} instead of {expected}"),
+            Self::NotEverything => f.write_str("the search was not exhaustive"),
+            Self::Wait(place) => write!(f, "expected wait {place} is missing"),
+            Self::Hazard { expected, found: Some(found) } => {
+                write!(f, "{found} instead of {expected}")
+            }
+            Self::Hazard { expected, found: None } => {
+                write!(f, "the failure is not an instance of {expected}")
+            }
+            Self::Strays => f.write_str("the schedule string does not belong to this text"),
+            Self::Replay(found) => write!(f, "the schedule string leads to {found}"),
+        }
+    }
+}
+
+impl fmt::Display for ExpectedEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rule(rule) => write!(f, "rule {}", rule.word()),
+            other => f.write_str(other.word()),
+        }
+    }
+}
+
+impl ExpectedEnd {
+    /// Returns the name of the end's node.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Survives { .. } => "survives",
+            Self::Deadlock => "deadlock",
+            Self::LiveLock => "live-lock",
+            Self::LostWakeUp => "lost-wake-up",
+            Self::DestroyedThread => "destroyed-thread",
+            Self::UnloadedCode => "unloaded-code",
+            Self::Killed => "killed",
+            Self::Watchdog => "watchdog",
+            Self::Rule(_) => "rule",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Returns the end of a history with the given verdict.
+    #[must_use]
+    pub const fn of(verdict: Option<&Verdict>) -> Self {
+        match verdict {
+            None => Self::Survives { everything: false },
+            Some(Verdict::Deadlock(_)) => Self::Deadlock,
+            Some(Verdict::LiveLock) => Self::LiveLock,
+            Some(Verdict::LostWakeUp(_)) => Self::LostWakeUp,
+            Some(Verdict::DestroyedThread { .. }) => Self::DestroyedThread,
+            Some(Verdict::UnloadedCode { .. }) => Self::UnloadedCode,
+            Some(Verdict::ProcessKilled { .. }) => Self::Killed,
+            Some(Verdict::Watchdog(_)) => Self::Watchdog,
+            Some(Verdict::Broken { rule, .. }) => Self::Rule(*rule),
+            Some(Verdict::Failed { .. }) => Self::Failed,
+        }
+    }
+
+    /// Returns true if the ends are equal, apart from the flag that everything was searched.
+    fn is(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Survives { .. }, Self::Survives { .. }) => true,
+            (one, other) => one == other,
+        }
+    }
+}
+
+impl ExpectedWait {
+    fn is(&self, edge: &Edge) -> bool {
+        let who = |who: ThreadName, thread: ThreadIndex| who == ThreadName::Thread(thread.0);
+        let lock = match edge.why {
+            BlockReason::Lock(lock) => Some(lock),
+            _ => None,
+        };
+        who(self.waits, edge.waits)
+            && who(self.for_whom, edge.for_whom)
+            && self.why.is_none_or(|why| why == WaitKind::of(edge.why))
+            && (self.lock.is_none() || self.lock == lock)
+    }
+}
+
+impl WaitKind {
+    /// Returns the kind of a reason.
+    #[must_use]
+    pub const fn of(why: BlockReason) -> Self {
+        match why {
+            BlockReason::Lock(_) => Self::Lock,
+            BlockReason::Suspended => Self::Suspended,
+            BlockReason::ToStop => Self::ToStop,
+            BlockReason::RuntimeSuspended => Self::RuntimeSuspended,
+            BlockReason::Collection => Self::Collection,
+            BlockReason::Join => Self::Join,
+            BlockReason::CodeManagerReader => Self::CodeManagerReader,
+            BlockReason::InterruptedWait => Self::InterruptedWait,
+        }
+    }
+}
+
+/// The result of replaying a schedule string.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Replayed {
+    /// The string does not belong to a history of the text.
+    Strays,
+    /// The replayed history ends this way.
+    Ends(ExpectedEnd),
+}
+
+impl ExpectedHistory {
+    /// Returns the differences between the expectation and the result of a search, and of the
+    /// replayed history if there is one.
+    fn differences(
+        &self,
+        budget: &Budget,
+        found: &Report,
+        hazard: Option<Hazard>,
+        replayed: Option<Replayed>,
+    ) -> Vec<HistoryDifference> {
+        let mut differences = Vec::new();
+        let failure = found.failure.as_ref();
+        let verdict = failure.map(|failure| &failure.verdict);
+        let ends = ExpectedEnd::of(verdict);
+        let was_broken =
+            |rule: ProfilerRule| found.broken.iter().any(|(_, broken, _)| *broken == rule);
+        let is_end = match self.ends {
+            ExpectedEnd::Rule(rule) if budget.rules && ends != self.ends => was_broken(rule),
+            expected => expected.is(ends),
+        };
+        if !is_end {
+            differences.push(HistoryDifference::End { expected: self.ends, found: ends });
+            return differences;
+        }
+        let everything = found.covered.is_some_and(|covered| covered.everything);
+        if self.ends == (ExpectedEnd::Survives { everything: true }) && !everything {
+            differences.push(HistoryDifference::NotEverything);
+        }
+        let edges: &[Edge] = match verdict {
+            Some(Verdict::Deadlock(edges)) => edges,
+            _ => &[],
+        };
+        for (place, wait) in self.waits.iter().enumerate() {
+            if !edges.iter().any(|edge| wait.is(edge)) {
+                differences.push(HistoryDifference::Wait(place));
+            }
+        }
+        if let Some(expected) = self.hazard.filter(|expected| hazard != Some(*expected)) {
+            differences.push(HistoryDifference::Hazard { expected, found: hazard });
+        }
+        match replayed {
+            Some(Replayed::Strays) => differences.push(HistoryDifference::Strays),
+            Some(Replayed::Ends(ends)) if !self.ends.is(ends) => {
+                differences.push(HistoryDifference::Replay(ends));
+            }
+            _ => {}
+        }
+        differences
+    }
+}
+
+/// A process of a text on one generation, with its profiler, whose histories are searched.
+#[derive(Debug)]
+pub struct Exploring<'s> {
+    scenario: &'s Scenario,
+    process: TestedProcess,
+    buffers: Buffers,
+}
+
+impl<'s> Exploring<'s> {
+    /// Creates the process of a program.
+    ///
+    /// # Errors
+    /// Returns [`RunOnError`].
+    pub fn new(scenario: &'s Scenario, generation: Generation) -> Result<Self, RunOnError> {
+        let process = scenario.process_on(generation)?;
+        Ok(Self { scenario, process, buffers: Buffers::default() })
+    }
+
+    /// Returns the process, for searches of histories by other means.
+    #[must_use]
+    pub const fn process(&self) -> &TestedProcess {
+        &self.process
+    }
+
+    /// Prepares the process for the execution of histories.
+    ///
+    /// # Errors
+    /// Returns [`RunOnError`].
+    pub fn explorer(&self) -> Result<Explorer<'_>, RunOnError> {
+        Ok(Explorer::new(&self.process)?)
+    }
+
+    /// Loads the profiler for one history.
+    pub fn load<'p>(&'p self, setup: &mut Setup<'p>) {
+        if let Some(profiler) = &self.scenario.profiler {
+            profiler.load(&self.buffers, setup);
+        }
+    }
+
+    /// Searches the histories. `progress` gets the number of histories executed, and returns false
+    /// to stop the search.
+    ///
+    /// # Errors
+    /// Returns [`RunOnError`].
+    pub fn search(
+        &self,
+        budget: &Budget,
+        progress: impl FnMut(u64) -> bool,
+    ) -> Result<Report, RunOnError> {
+        Ok(self.explorer()?.search(&|setup| self.load(setup), budget, progress))
+    }
+
+    /// Replays a history; returns `None` if it is not one of this text and generation.
+    ///
+    /// # Errors
+    /// Returns [`RunOnError`].
+    pub fn replay(
+        &self,
+        schedule: &ScheduleString,
+        budget: &Budget,
+    ) -> Result<Option<(Option<Verdict>, History)>, RunOnError> {
+        let mut explorer = self.explorer()?;
+        let (limits, recording) = (budget.limits, HistoryDetail::Statuses);
+        let ending = explorer.replay(&|setup| self.load(setup), schedule, limits, recording);
+        Ok(ending.map(|ending| {
+            let of_rule = ending.broken.first().filter(|_| budget.rules);
+            let of_rule = of_rule.map(|(by, rule)| Verdict::Broken { by: *by, rule: *rule });
+            (ending.verdict.or(of_rule), ending.history.unwrap_or_default())
+        }))
+    }
+}
+
+impl Scenario {
+    /// Creates the process of the text's program on one generation without its profiler, for a
+    /// profiler written in Rust in `clr_explore::check`.
+    ///
+    /// # Errors
+    /// Returns [`RunOnError`].
+    pub fn process_on(&self, generation: Generation) -> Result<TestedProcess, RunOnError> {
+        let starts = self.threads.iter().zip(self.starts());
+        let threads: Vec<_> = starts.map(|(thread, start)| (&*thread.name, start)).collect();
+        let process = TestedProcess::from_build(self.build_on(generation)?, &threads);
+        let process = process.stopping_by(self.stop_by).exporting(self.exports.keys().copied());
+        let process = match self.exits_with() {
+            Some(thread) => process.ending_by(ProcessEnd::Exit(thread)),
+            None => process,
+        };
+        Ok(process.handling_signals_on(match self.program.signal_stack {
+            0 => SignalStack::Own,
+            size => SignalStack::Alternate(size),
+        }))
+    }
+
+    /// Runs the text's searches of histories on one generation. A search that is not for the
+    /// generation has no report.
+    ///
+    /// # Errors
+    /// Returns [`RunOnError`].
+    pub fn explore_on(&self, generation: Generation) -> Result<Vec<Explored>, RunOnError> {
+        let mut all = Vec::new();
+        let mut exploring = None;
+        for (explore, says) in self.explore.iter().enumerate() {
+            let Some((expected, expect)) = says.expected_on(generation) else { continue };
+            let exploring = match &exploring {
+                Some(exploring) => exploring,
+                None => exploring.insert(Exploring::new(self, generation)?),
+            };
+            let budget = says.budget();
+            let found = exploring.search(&budget, |_| true)?;
+            let replayed = match &expect.replay {
+                Some(schedule) => Some(match exploring.replay(schedule, &budget)? {
+                    Some((verdict, _)) => Replayed::Ends(ExpectedEnd::of(verdict.as_ref())),
+                    None => Replayed::Strays,
+                }),
+                None => None,
+            };
+            let hazard = found.failure.as_ref().and_then(hazard_of);
+            let differences = expect.differences(&budget, &found, hazard, replayed);
+            all.push(Explored { explore, expected, generation, found, hazard, differences });
+        }
+        Ok(all)
+    }
+
+    /// Returns the name of the thread that an action names.
+    #[must_use]
+    pub fn name_of(&self, who: ThreadName) -> &str {
+        let ThreadName::Thread(index) = who else { return "own" };
+        let index = index as usize;
+        let threads = self.threads.iter().map(|thread| &*thread.name);
+        let profiler = self.profiler.iter().flat_map(|profiler| &profiler.threads);
+        let mut names = threads.chain(profiler.map(|thread| &*thread.name));
+        names.nth(index).unwrap_or_default()
+    }
+
+    /// Returns the name of a lock in a text.
+    #[must_use]
+    pub fn name_of_lock(&self, lock: LockName) -> &str {
+        match lock {
+            LockName::Runtime(lock) => lock.name(),
+            LockName::Profiler(index) => {
+                let name = self.profiler.as_ref().and_then(|it| it.locks.get(index as usize));
+                name.map_or("", String::as_str)
+            }
+        }
+    }
+}
+
+fn hazard_of(failure: &Failure) -> Option<Hazard> {
+    Hazard::of(&failure.verdict, &failure.history)
+}
+
+impl Exploration {
+    /// Returns the generations that the search runs on.
+    pub fn generations(&self) -> impl Iterator<Item = Generation> {
+        Generation::ALL.into_iter().filter(|generation| self.expected_on(*generation).is_some())
+    }
+}

@@ -1,0 +1,38 @@
+//! Execution of scenarios on a runtime, and comparison of the results with the expected ones.
+
+mod bare;
+pub(crate) mod bless;
+mod explained;
+mod exploration;
+mod from_synthetic;
+mod hint;
+mod minimize;
+mod mixed;
+mod named;
+mod on_runtime;
+mod placed_stack;
+mod program;
+mod script;
+mod script_call;
+mod script_place;
+mod snapshot_result;
+mod stopped_thread;
+mod stops;
+pub(crate) mod walk;
+
+pub use bare::{INSTRUCTION_LIMIT, NotReached, RunError, StopReport, StopResult, WalkReport};
+pub use bless::{Results, bless};
+pub use explained::{EachSnapshot, ExplainedSnapshot};
+pub use exploration::{Explored, Exploring, HistoryDifference};
+pub use mixed::{
+    Compared, EachMixed, FoundMixed, FoundMixedFrame, FoundMixedItem, MixedDifference, MixedReport,
+    ShadowFrame,
+};
+pub use named::NamedError;
+pub use on_runtime::{RunOnError, ThreadAtStop};
+pub use snapshot_result::{
+    ContextRules, FoundFrameReport, FoundNested, SnapshotDifference, SnapshotResult,
+};
+pub use stopped_thread::SnapshotReport;
+pub use stops::Stops;
+pub use walk::{FoundEnd, FoundFrame, FoundWalk, ShadowStackDifference, UnwindDifference};

@@ -1,0 +1,119 @@
+//! Checking of the rules of programs and threads. Problems are reported at the violating node.
+
+use crate::Scenario;
+use crate::text::document::{Node, named};
+use crate::text::error::Span;
+use crate::text::nodes::ENDS;
+use crate::text::parse::Problems;
+use crate::text::problem::ProblemKind;
+use clr_codegen::{CodeKind, EntryForm, FunctionIndex, FunctionPart, ProgramError, ProgramRule};
+use std::collections::BTreeSet;
+
+/// The nodes of a text, in which the places of problems are found.
+struct Places<'n>(&'n [Node<'n>]);
+
+impl Places<'_> {
+    /// Returns the range of a node outside all blocks, by its name and index.
+    fn node(&self, name: &'static str, index: usize) -> Span {
+        named(self.0, name).nth(index).map_or_else(Span::default, |node| node.name.span)
+    }
+
+    /// Returns the range of a node in the block of a function; the function's if there is none.
+    fn part(&self, function: FunctionIndex, names: &[&str]) -> Span {
+        let node = named(self.0, "function").nth(function.index());
+        let parts = || node.into_iter().flat_map(Node::children);
+        let part = |name: &&str| parts().find(|part| part.name.text == **name);
+        let found = names.iter().find_map(part).or(node);
+        found.map_or_else(Span::default, |node| node.name.span)
+    }
+
+    /// Returns the range of a statement of a function, by its index in the order of the text.
+    fn statement(&self, function: FunctionIndex, index: usize) -> Option<Span> {
+        let node = named(self.0, "function").nth(function.index())?;
+        let mut all = Vec::new();
+        named(node.children(), "body").for_each(|body| statements(body, &mut all));
+        all.get(index).copied()
+    }
+
+    fn of(&self, error: &ProgramError) -> Span {
+        let function = error.function;
+        match error.place {
+            FunctionPart::Interrupt(index) => self.node("interrupt", index as usize),
+            FunctionPart::Function => self.part(function, &[]),
+            FunctionPart::Shape => self.part(function, shape(error.rule)),
+            FunctionPart::Statement(index) => {
+                self.statement(function, index as usize).unwrap_or_default()
+            }
+            FunctionPart::End => self.part(function, &ENDS),
+        }
+    }
+}
+
+/// Adds the ranges of the statements in a block. The parts of other statements have none.
+fn statements(block: &Node<'_>, all: &mut Vec<Span>) {
+    for node in block.children() {
+        let is_part = matches!(
+            &*node.name.text,
+            "catch" | "on-filter" | "on-catch" | "on-finally" | "on-fault"
+        );
+        all.extend((!is_part).then_some(node.name.span));
+        statements(node, all);
+    }
+}
+
+/// Returns the nodes that a rule of shapes is about.
+const fn shape(rule: ProgramRule) -> &'static [&'static str] {
+    match rule {
+        ProgramRule::FirstEntry => &["entry"],
+        ProgramRule::Home => &["home"],
+        ProgramRule::StackPointer => &["push", "home"],
+        ProgramRule::Pushes => &["push"],
+        ProgramRule::Locals => &["locals"],
+        ProgramRule::Saved(_) => &["save", "push", "home"],
+        ProgramRule::SavedXmm(_) | ProgramRule::SavesBelowFrame => &["save"],
+        ProgramRule::FrameRegister => &["frame"],
+        ProgramRule::Release => &["release"],
+        ProgramRule::Chkstk => &["allocation"],
+        ProgramRule::Unix => &["wrap", "realign", "arguments", "epilogue-cfi", "entry", "frame"],
+        ProgramRule::Realign => &["realign"],
+        ProgramRule::Wrap => &["wrap"],
+        ProgramRule::Arguments => &["arguments"],
+        ProgramRule::Leaf | ProgramRule::Version2 => &["unwind"],
+        _ => &[],
+    }
+}
+
+/// Reports the first rule that the program violates, and the problems of threads.
+pub(super) fn check(scenario: &Scenario, nodes: &[Node<'_>], problems: &mut Problems) {
+    let places = Places(nodes);
+    if let Err(error) = scenario.program.check() {
+        problems.push((places.of(&error), ProblemKind::Rule(error.rule)));
+        return;
+    }
+    let mut names = BTreeSet::new();
+    // The thread of a text that names none has no node.
+    let spans = named(nodes, "thread").map(|node| node.name.span).chain([Span::default()]);
+    for (thread, span) in scenario.threads.iter().zip(spans) {
+        if thread.name.is_empty() || !names.insert(&thread.name) {
+            problems.push((span, ProblemKind::ThreadName));
+        }
+        let start = scenario.program.functions.get(thread.start.index());
+        if start.is_none_or(|start| start.shape.entry != EntryForm::Call) {
+            problems.push((span, ProblemKind::ThreadStart));
+        }
+    }
+    for function in scenario.exports.keys() {
+        let kind = scenario.program.functions.get(function.index()).map(|function| function.kind);
+        let starts = scenario.threads.iter().any(|thread| !thread.gc && thread.start == *function);
+        if kind != Some(CodeKind::Native) || starts {
+            let span = places.part(*function, &["export"]);
+            problems.push((span, ProblemKind::ExportPlace));
+        }
+    }
+    let profiler = scenario.profiler.iter().flat_map(|profiler| &profiler.threads);
+    for thread in profiler {
+        if !names.insert(&thread.name) {
+            problems.push((places.node("profiler", 0), ProblemKind::ThreadName));
+        }
+    }
+}

@@ -1,7 +1,5 @@
 //! Rules of other unwinders, their mistakes included: for who has to predict what they answer.
 
-use crate::win64::UnwindInfo;
-
 /// The rules to apply where unwinders disagree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Rules {
@@ -39,9 +37,9 @@ impl Rules {
         !matches!(self, Self::Precise)
     }
 
-    /// Returns true if `info` is of version 3 and read as such. CoreCLR's source takes every version
+    /// Returns true if an UNWIND_INFO of this version is one of version 3 and read as such. CoreCLR's source takes every version
     /// above 2 for 2.
-    pub(crate) const fn has_version_3(self, info: &UnwindInfo<'_>) -> bool {
-        info.version() == 3 && matches!(self, Self::Precise | Self::Ntdll)
+    pub(crate) const fn has_version_3(self, version: u8) -> bool {
+        version == 3 && matches!(self, Self::Precise | Self::Ntdll)
     }
 }

@@ -51,4 +51,10 @@ impl Scenario {
         let stops = stops.flat_map(|(index, stop)| each_of(Some(index), &stop.mixed_walks));
         stops.chain(self.stack.iter().flat_map(|stack| each_of(None, &stack.mixed_walks)))
     }
+
+    /// Returns the calls of the text, in the order of [`snapshots`](Self::snapshots).
+    pub fn calls_mut(&mut self) -> impl Iterator<Item = &mut SnapshotCall> {
+        let stops = self.stops.iter_mut().flat_map(|stop| &mut stop.snapshots);
+        stops.chain(self.stack.iter_mut().flat_map(|stack| &mut stack.snapshots))
+    }
 }

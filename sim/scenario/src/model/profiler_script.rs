@@ -2,6 +2,7 @@
 //! results.
 
 use super::profiler_method::ProfilerMethod;
+use super::scenario::Scenario;
 use crate::model::snapshot::Provenance;
 use clr_explore::{Budget, Hazard, Limits, LockName, ProfilerRule, ScheduleString, Strategy};
 use clr_runtime::clause::Clause;
@@ -371,4 +372,29 @@ pub enum WaitKind {
     CodeManagerReader,
     /// The thread waits for itself: a signal handler of it has interrupted a wait, and waits again.
     InterruptedWait,
+}
+
+impl Scenario {
+    /// Returns the name of the thread that an action names.
+    #[must_use]
+    pub fn name_of(&self, who: ThreadName) -> &str {
+        let ThreadName::Thread(index) = who else { return "own" };
+        let index = index as usize;
+        let threads = self.threads.iter().map(|thread| &*thread.name);
+        let profiler = self.profiler.iter().flat_map(|profiler| &profiler.threads);
+        let mut names = threads.chain(profiler.map(|thread| &*thread.name));
+        names.nth(index).unwrap_or_default()
+    }
+
+    /// Returns the name of a lock in a text.
+    #[must_use]
+    pub fn name_of_lock(&self, lock: LockName) -> &str {
+        match lock {
+            LockName::Runtime(lock) => lock.name(),
+            LockName::Profiler(index) => {
+                let name = self.profiler.as_ref().and_then(|it| it.locks.get(index as usize));
+                name.map_or("", String::as_str)
+            }
+        }
+    }
 }

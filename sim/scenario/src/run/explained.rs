@@ -2,7 +2,7 @@
 
 use crate::model::SnapshotAt;
 use crate::model::SnapshotCall;
-use crate::run::on_runtime::RunOnError;
+use crate::run::error::RunOnError;
 use crate::run::stopped_thread::{Site, SnapshotReport};
 use crate::{Scenario, SnapshotResult};
 use clr_runtime::Runtime;

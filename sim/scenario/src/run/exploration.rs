@@ -2,12 +2,12 @@
 
 use crate::Scenario;
 use crate::model::{ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, ThreadName, WaitKind};
-use crate::run::on_runtime::RunOnError;
+use crate::run::error::RunOnError;
 use crate::run::script::Buffers;
 use crate::text::keywords::Keyword as _;
 use clr_explore::{
-    BlockReason, Budget, Edge, Explorer, Failure, Hazard, History, HistoryDetail, LockName,
-    ProfilerRule, Report, ScheduleString, Setup, TestedProcess, ThreadIndex, Verdict,
+    BlockReason, Budget, Edge, Explorer, Failure, Hazard, History, HistoryDetail, ProfilerRule,
+    Report, ScheduleString, Setup, TestedProcess, ThreadIndex, Verdict,
 };
 use clr_runtime::generation::Generation;
 use clr_world::{ProcessEnd, SignalStack};
@@ -349,29 +349,6 @@ impl Scenario {
             all.push(Explored { explore, expected, generation, found, hazard, differences });
         }
         Ok(all)
-    }
-
-    /// Returns the name of the thread that an action names.
-    #[must_use]
-    pub fn name_of(&self, who: ThreadName) -> &str {
-        let ThreadName::Thread(index) = who else { return "own" };
-        let index = index as usize;
-        let threads = self.threads.iter().map(|thread| &*thread.name);
-        let profiler = self.profiler.iter().flat_map(|profiler| &profiler.threads);
-        let mut names = threads.chain(profiler.map(|thread| &*thread.name));
-        names.nth(index).unwrap_or_default()
-    }
-
-    /// Returns the name of a lock in a text.
-    #[must_use]
-    pub fn name_of_lock(&self, lock: LockName) -> &str {
-        match lock {
-            LockName::Runtime(lock) => lock.name(),
-            LockName::Profiler(index) => {
-                let name = self.profiler.as_ref().and_then(|it| it.locks.get(index as usize));
-                name.map_or("", String::as_str)
-            }
-        }
     }
 }
 

@@ -263,10 +263,4 @@ impl Scenario {
     fn index_of(&self, at: &SnapshotAt<'_>) -> Option<usize> {
         self.snapshots().position(|one| (one.stop, one.snapshot) == (at.stop, at.snapshot))
     }
-
-    /// Returns the calls of the text, in the order of [`snapshots`](Self::snapshots).
-    pub fn calls_mut(&mut self) -> impl Iterator<Item = &mut SnapshotCall> {
-        let stops = self.stops.iter_mut().flat_map(|stop| &mut stop.snapshots);
-        stops.chain(self.stack.iter_mut().flat_map(|stack| &mut stack.snapshots))
-    }
 }

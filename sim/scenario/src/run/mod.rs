@@ -2,6 +2,7 @@
 
 mod bare;
 pub(crate) mod bless;
+mod error;
 mod explained;
 mod exploration;
 mod from_synthetic;
@@ -15,6 +16,7 @@ mod program;
 mod script;
 mod script_call;
 mod script_place;
+mod shadow_frame;
 mod snapshot_result;
 mod stopped_thread;
 mod stops;
@@ -22,6 +24,7 @@ pub(crate) mod walk;
 
 pub use bare::{INSTRUCTION_LIMIT, NotReached, RunError, StopReport, StopResult, WalkReport};
 pub use bless::{Results, bless};
+pub use error::RunOnError;
 pub use explained::{EachSnapshot, ExplainedSnapshot};
 pub use exploration::{Explored, Exploring, HistoryDifference};
 pub use mixed::{
@@ -29,7 +32,7 @@ pub use mixed::{
     ShadowFrame,
 };
 pub use named::NamedError;
-pub use on_runtime::{RunOnError, ThreadAtStop};
+pub use on_runtime::ThreadAtStop;
 pub use snapshot_result::{
     ContextRules, FoundFrameReport, FoundNested, SnapshotDifference, SnapshotResult,
 };

@@ -1,94 +1,19 @@
 //! Execution of programs with a runtime up to each stop, where the calls are made.
 
 use crate::model::{SeedSource, SnapshotCall, place_of};
+use crate::run::error::RunOnError;
 use crate::run::explained::SnapshotRecord;
 use crate::run::program::Stopped;
 use crate::run::stopped_thread::SnapshotReport;
 use crate::{Scenario, Stop, StopAt};
-use clr_codegen::Service;
-use clr_codegen::{SERVICE_SIZE, SERVICES};
+use clr_runtime::OsThreadId;
 use clr_runtime::generation::Generation;
-use clr_runtime::{OsThreadId, Runtime};
 use clr_unwind::Registers;
-use clr_world::synthetic::SyntheticError;
-use clr_world::{Build, BuildError, StepEvent, Waiting, World, WorldError};
+use clr_world::{Build, StepEvent, Waiting, World, WorldError};
 use std::collections::BTreeMap;
-use thiserror::Error;
 
 /// Maximum number of steps of a thread up to a stop.
 const STEP_LIMIT: u64 = 1_000_000;
-
-/// The reason why the calls of a scenario cannot be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum RunOnError {
-    /// The stack placed by hand is inconsistent.
-    #[error(transparent)]
-    Synthetic(#[from] SyntheticError),
-    /// The program cannot be built.
-    #[error(transparent)]
-    Build(#[from] BuildError),
-    /// A thread cannot go on.
-    #[error("stop {stop}: {error}")]
-    World {
-        /// Index of the stop, from 0.
-        stop: usize,
-        /// Reason.
-        error: WorldError,
-    },
-    /// A thread is to be walked as a profiler does it, but the runtime does not know the thread.
-    #[error("the runtime does not know the thread, so it has no ThreadID")]
-    UnknownThread,
-    /// The text has no such stop.
-    #[error("the text has no stop {stop}")]
-    NoStop {
-        /// Index of the stop, from 0.
-        stop: usize,
-    },
-    /// A function has fewer instructions than a stop, or the position of another thread, counts.
-    #[error("stop {stop}: the function of thread {thread} has {count} instructions")]
-    NoInstruction {
-        /// Index of the stop, from 0.
-        stop: usize,
-        /// Index of the thread, from 0.
-        thread: u32,
-        /// Number of instructions of the function.
-        count: u32,
-    },
-    /// The thread that a call walks does not have what the call's seed is made from.
-    #[error(
-        "stop {stop}: the walked thread does not have the source of the seed of snapshot {snapshot}"
-    )]
-    NoSeed {
-        /// Index of the stop, from 0.
-        stop: usize,
-        /// Index of the call among those of the stop.
-        snapshot: usize,
-    },
-    /// A thread ends, or waits for ever, before it reaches its stop.
-    #[error("stop {stop} is not reached: thread {thread} did {steps} steps")]
-    NotReached {
-        /// Index of the stop, from 0.
-        stop: usize,
-        /// Index of the thread, from 0.
-        thread: u32,
-        /// Number of steps that the thread executed.
-        steps: u64,
-    },
-}
-
-impl RunOnError {
-    /// Returns the index of the stop that cannot be made, and of its only call that cannot.
-    pub(crate) const fn place(self) -> Option<(usize, Option<usize>)> {
-        match self {
-            Self::World { stop, .. }
-            | Self::NotReached { stop, .. }
-            | Self::NoInstruction { stop, .. } => Some((stop, None)),
-            Self::NoSeed { stop, snapshot } => Some((stop, Some(snapshot))),
-            Self::Synthetic(_) | Self::Build(_) | Self::UnknownThread | Self::NoStop { .. } => None,
-        }
-    }
-}
 
 impl Scenario {
     /// Makes the calls of the text on one generation: those of a stack placed by hand, or those at
@@ -333,22 +258,4 @@ fn let_others_go_on(world: &mut World<'_>, waiting: usize) -> Result<bool, World
         went_on |= !matches!(world.step(other)?, StepEvent::Waits | StepEvent::Ended);
     }
     Ok(went_on)
-}
-
-/// Returns the label of an address, or the address as a number.
-pub(crate) fn label_of(runtime: &Runtime<'_>, ip: u64) -> String {
-    if let Some(managed) = runtime.code.find(ip) {
-        let offset = ip.wrapping_sub(managed.code.start);
-        return format!("{}+{offset:#x}", managed.method.name);
-    }
-    if let Some(function) = runtime.native.function(ip) {
-        return format!("{}+{:#x}", function.name, ip - function.start);
-    }
-    // An address that the world serves in place of code of the runtime or of the profiler.
-    let served = ip.wrapping_sub(SERVICES);
-    let service = u32::try_from(served / SERVICE_SIZE).ok().and_then(Service::from_number);
-    match service {
-        Some(service) => format!("{service:?}+{:#x}", served % SERVICE_SIZE),
-        None => format!("{ip:#x}"),
-    }
 }

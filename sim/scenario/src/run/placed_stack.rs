@@ -4,7 +4,7 @@ use crate::PlacedStack;
 use crate::model::MixedFrameKind;
 use crate::model::{SeedSource, SnapshotCall, SnapshotCaller, SnapshotSeed};
 use crate::run::explained::SnapshotRecord;
-use crate::run::mixed::UnlabelledFrame;
+use crate::run::shadow_frame::UnlabelledFrame;
 use crate::run::stopped_thread::Site;
 use clr_runtime::generation::Generation;
 use clr_runtime::{OsThreadId, Runtime};

@@ -2,9 +2,9 @@
 
 use crate::model::MixedFrameKind;
 use crate::model::{SeedSource, SnapshotCaller};
-use crate::run::mixed::UnlabelledFrame;
-use crate::run::on_runtime::label_of;
+use crate::run::shadow_frame::UnlabelledFrame;
 use crate::run::stopped_thread::Site;
+use clr_codegen::{SERVICE_SIZE, SERVICES, Service};
 use clr_runtime::generation::Generation;
 use clr_runtime::{OsThreadId, Runtime};
 use clr_unwind::Registers;
@@ -120,5 +120,23 @@ impl Site for Stopped<'_, '_> {
         let activations = self.world.activations(thread);
         let mut registers = activations.iter().map(|activation| activation.registers);
         registers.find(|registers| registers.rip == ip && registers.rsp() == rsp)
+    }
+}
+
+/// Returns the label of an address, or the address as a number.
+fn label_of(runtime: &Runtime<'_>, ip: u64) -> String {
+    if let Some(managed) = runtime.code.find(ip) {
+        let offset = ip.wrapping_sub(managed.code.start);
+        return format!("{}+{offset:#x}", managed.method.name);
+    }
+    if let Some(function) = runtime.native.function(ip) {
+        return format!("{}+{:#x}", function.name, ip - function.start);
+    }
+    // An address that the world serves in place of code of the runtime or of the profiler.
+    let served = ip.wrapping_sub(SERVICES);
+    let service = u32::try_from(served / SERVICE_SIZE).ok().and_then(Service::from_number);
+    match service {
+        Some(service) => format!("{service:?}+{:#x}", served % SERVICE_SIZE),
+        None => format!("{ip:#x}"),
     }
 }

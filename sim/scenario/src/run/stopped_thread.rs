@@ -4,7 +4,7 @@ use crate::model::{
     SEED_FLAGS, SEED_RAX, SEED_SIZE, SeedAddress, SeedSource, SnapshotCall, SnapshotCaller,
     SnapshotSeed, SnapshotThread,
 };
-use crate::run::mixed::UnlabelledFrame;
+use crate::run::shadow_frame::UnlabelledFrame;
 use crate::run::snapshot_result::{
     ContextRules, FoundFrameReport, FoundNested, SnapshotDifference, SnapshotResult,
 };

@@ -1,7 +1,6 @@
 //! The grammar: the nodes of each level with their arguments and properties, as the codecs list
-//! them (`codec`). The reader, the mutator and the tools take all names from here.
+//! them (`codec/list.rs`). The reader, the mutator and the tools take all names from here.
 
-use crate::text::codec;
 use crate::text::suggest::list;
 use clr_runtime::generation::Generations;
 use thiserror::Error;
@@ -222,19 +221,6 @@ levels! {
     Action "action" "among actions",
     Explore "explore" "in a search of histories",
     History "explore-expect" "in the expectation of a search of histories",
-}
-
-impl Level {
-    /// Returns the nodes that are allowed on the level.
-    #[must_use]
-    pub fn nodes(self) -> &'static [NodeRule] {
-        codec::nodes_of(self)
-    }
-
-    /// Returns the node with this name.
-    pub(crate) fn node(self, name: &str) -> Option<&'static NodeRule> {
-        self.nodes().iter().find(|rule| rule.name == name)
-    }
 }
 
 impl NodeRule {

@@ -4,7 +4,6 @@ use crate::text::grammar::{
     Kind, MAX_BLOCKS, MAX_STACK_NODES, MAX_TEXT, MAX_WORDS, all_generations,
 };
 use crate::text::suggest::suggest;
-use crate::text::upgrade::renamed;
 use clr_codegen::ProgramRule;
 use clr_explore::ScheduleStringError;
 use clr_runtime::FrameKind;
@@ -13,6 +12,14 @@ use clr_runtime::profiling::HResult;
 use clr_world::synthetic::SyntheticError;
 use std::sync::Arc;
 use thiserror::Error;
+
+/// Words that were renamed: before, now. A word is renamed where the new one is allowed and the old one is not.
+const RENAMED: [(&str, &str); 2] = [
+    // `complete` and `gap`: a thread that was not stopped.
+    ("running", "not-stopped"),
+    // `rules`: Windows has others by now, `ntdll`.
+    ("windows", "coreclr"),
+];
 
 /// The kind of a problem at a position of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -421,4 +428,13 @@ fn arguments(limit: usize) -> String {
         1 => "one argument".to_owned(),
         _ => format!("at most {limit} arguments"),
     }
+}
+
+/// Returns the word before and now, if a problem is that it was renamed.
+pub(crate) fn renamed(problem: &ProblemKind) -> Option<(&'static str, &'static str)> {
+    let ProblemKind::UnknownWord { found, expected: Kind::Word(words) } = problem else {
+        return None;
+    };
+    let mut known = RENAMED.iter().copied();
+    known.find(|(before, now)| found == before && words.contains(now))
 }

@@ -1,16 +1,7 @@
 //! Upgrades of texts: words of the format that have other names now.
 
-use crate::text::grammar::Kind;
-use crate::text::problem::ProblemKind;
+use crate::text::problem::renamed;
 use crate::{Scenario, Span};
-
-/// Words that were renamed: before, now. A word is renamed where the new one is allowed and the old one is not.
-const RENAMED: [(&str, &str); 2] = [
-    // `complete` and `gap`: a thread that was not stopped.
-    ("running", "not-stopped"),
-    // `rules`: Windows has others by now, `ntdll`.
-    ("windows", "coreclr"),
-];
 
 /// Maximum number of times that a text is read again: problems of one kind can hide others.
 const ROUNDS: usize = 8;
@@ -24,15 +15,6 @@ pub struct RenamedWord {
     pub before: &'static str,
     /// The word now.
     pub now: &'static str,
-}
-
-/// Returns the word before and now, if a problem is that it was renamed.
-pub(crate) fn renamed(problem: &ProblemKind) -> Option<(&'static str, &'static str)> {
-    let ProblemKind::UnknownWord { found, expected: Kind::Word(words) } = problem else {
-        return None;
-    };
-    let mut known = RENAMED.iter().copied();
-    known.find(|(before, now)| found == before && words.contains(now))
 }
 
 /// Rewrites a text that was written for an earlier version of the format, and returns it with the words that were

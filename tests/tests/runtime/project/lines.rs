@@ -18,6 +18,12 @@ const TESTS: [&str; 5] = ["tests", "benches", "fuzz", "examples", "testing"];
 
 /// Returns the lines of each file of Rust, by its path from the root.
 pub(crate) fn of_files() -> BTreeMap<String, Lines> {
+    let files = sources().into_iter();
+    files.map(|(path, text, is_test)| (path, count(&text, is_test))).collect()
+}
+
+/// Returns each file of Rust: its path from the root, its text, and whether it is one of tests.
+pub(crate) fn sources() -> Vec<(String, String, bool)> {
     let files = files("", &[".rs"]);
     let modules: BTreeSet<_> =
         files.iter().flat_map(|(path, text)| test_modules(path, text)).collect();
@@ -28,7 +34,7 @@ pub(crate) fn of_files() -> BTreeMap<String, Lines> {
                     .is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
             })
     };
-    files.iter().map(|(path, text)| (path.clone(), count(text, is_test(path)))).collect()
+    files.iter().map(|(path, text)| (path.clone(), text.clone(), is_test(path))).collect()
 }
 
 /// Returns the crate of a file: the folder of its `Cargo.toml`.

@@ -5,6 +5,7 @@ mod arrows;
 mod book;
 mod bugs;
 mod campaigns;
+mod circles;
 mod contributing;
 mod coverage;
 mod dictionaries;

@@ -1,12 +1,12 @@
 //! Comparison of what walks by each policy find on a thread with its shadow stack.
 
 use crate::model::{MixedFrameKind, MixedWalk};
+use crate::run::error::RunOnError;
 use crate::run::mixed::FoundMixed;
 use crate::run::mixed::found::behind;
 use crate::run::mixed::make::{Ready, WalkedThread};
-use crate::run::on_runtime::RunOnError;
+use crate::run::shadow_frame::UnlabelledFrame;
 use crate::{Scenario, StopAt};
-use clr_runtime::MethodKind;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::CallbackKind;
 use clr_unwind::Position;
@@ -34,22 +34,6 @@ pub struct Compared {
     pub shadow_frames: Vec<ShadowFrame>,
     /// Walks, each from the same state.
     pub walks: Vec<(Policy, FoundMixed)>,
-}
-
-/// A frame of the shadow stack, before it has a label.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct UnlabelledFrame {
-    pub kind: MixedFrameKind,
-    pub ip: u64,
-    pub sp: u64,
-    pub position: Position,
-}
-
-impl UnlabelledFrame {
-    /// Returns the kind of a method's code.
-    pub(crate) const fn kind_of(kind: MethodKind) -> MixedFrameKind {
-        if kind.has_metadata() { MixedFrameKind::Managed } else { MixedFrameKind::Hidden }
-    }
 }
 
 impl WalkedThread<'_, '_> {

@@ -4,7 +4,6 @@ mod compare;
 mod found;
 mod make;
 
-pub(crate) use compare::UnlabelledFrame;
 pub use compare::{Compared, ShadowFrame};
 pub use found::{FoundMixed, FoundMixedFrame, FoundMixedItem, MixedDifference};
 pub use make::{EachMixed, MixedReport};

@@ -13,9 +13,17 @@ static GRAMMAR: LazyLock<[Vec<NodeRule>; Level::ALL.len()]> = LazyLock::new(|| {
     lister.levels
 });
 
-/// Returns the nodes that a level has.
-pub(crate) fn nodes_of(level: Level) -> &'static [NodeRule] {
-    GRAMMAR.get(level as usize).map_or(&[], Vec::as_slice)
+impl Level {
+    /// Returns the nodes that are allowed on the level.
+    #[must_use]
+    pub fn nodes(self) -> &'static [NodeRule] {
+        GRAMMAR.get(self as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the node with this name.
+    pub(crate) fn node(self, name: &str) -> Option<&'static NodeRule> {
+        self.nodes().iter().find(|rule| rule.name == name)
+    }
 }
 
 struct Lister {

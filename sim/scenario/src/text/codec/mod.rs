@@ -16,7 +16,6 @@ mod read;
 mod typed;
 mod value;
 
-pub(crate) use list::nodes_of;
 pub(crate) use print::text_of;
 pub(crate) use read::Reader;
 pub(crate) use value::{Code, Data, Field, Label, List, Value};

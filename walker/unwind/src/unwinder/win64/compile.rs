@@ -58,7 +58,7 @@ impl Rule {
         };
         let unwound = match epilogue {
             Some(unwound) => unwound,
-            None if site.rules.has_version_3(&site.info) => {
+            None if site.rules.has_version_3(site.info.version()) => {
                 version3::unwind(site, &mut builder).ok()?
             }
             None => unwind_codes(site, &mut builder).ok()?,

@@ -289,7 +289,7 @@ fn interrupt_return(site: &Site<'_, '_>, repne: bool, error_code: bool) -> Endin
 fn has_machine_frame(site: &Site<'_, '_>) -> Result<bool, UnwindError> {
     let mut info = site.info;
     for _ in 0..=CHAIN_LIMIT {
-        if site.rules.has_version_3(&info) {
+        if site.rules.has_version_3(info.version()) {
             for code in UnwindInfoV3::read(&info)?.prologue().codes() {
                 if matches!(code?.operation, WindingOperation::PushCanonicalFrame(_)) {
                     return Ok(true);
@@ -357,7 +357,7 @@ fn nothing_to_unwind_at(site: &Site<'_, '_>, address: u64) -> Result<bool, Unwin
             return Ok(false);
         }
         let offset = rva.wrapping_sub(function.begin);
-        if Rules::Precise.has_version_3(&info) {
+        if Rules::Precise.has_version_3(info.version()) {
             let payload = UnwindInfoV3::read(&info)?;
             let in_body = offset >= u32::from(payload.prologue_size());
             let mut codes = payload.prologue().codes();

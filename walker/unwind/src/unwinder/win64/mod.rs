@@ -84,7 +84,9 @@ impl<'s, 'a> Site<'s, 'a> {
 
     /// Returns the payload of an info of version 3.
     fn version_3(&self) -> Option<UnwindInfoV3<'s>> {
-        self.rules.has_version_3(&self.info).then(|| UnwindInfoV3::read(&self.info).ok())?
+        self.rules
+            .has_version_3(self.info.version())
+            .then(|| UnwindInfoV3::read(&self.info).ok())?
     }
 
     /// Returns the number of the frame register, or 0 if there is none.
@@ -333,7 +335,7 @@ fn epilogue_at<E: Effects>(
     site: &Site<'_, '_>,
     effects: &mut E,
 ) -> Result<Option<Unwound<E::Address>>, UnwindError> {
-    if site.rules.has_version_3(&site.info) {
+    if site.rules.has_version_3(site.info.version()) {
         return epilogue_of_version_3(site, effects);
     }
     // A chunk without codes has those of its parent to undo.
@@ -448,7 +450,7 @@ fn info_of<'a>(
     let info = UnwindInfo::read(region, function.unwind_info)?;
     match info.version() {
         1 | 2 => Ok(info),
-        _ if rules.is_windows() && !rules.has_version_3(&info) => Ok(info),
+        _ if rules.is_windows() && !rules.has_version_3(info.version()) => Ok(info),
         version => Err(UnwindError::UnsupportedVersion { version, rva: info.rva() }),
     }
 }
@@ -460,7 +462,7 @@ fn any_info_of<'a>(
     rules: Rules,
 ) -> Result<UnwindInfo<'a>, UnwindError> {
     let info = UnwindInfo::read(region, function.unwind_info)?;
-    if rules.has_version_3(&info) { Ok(info) } else { info_of(region, function, rules) }
+    if rules.has_version_3(info.version()) { Ok(info) } else { info_of(region, function, rules) }
 }
 
 /// Returns the entry that an indirect entry refers to, or the entry itself if it is direct.

@@ -111,7 +111,7 @@ impl Frame {
         let mut frame = Self { pushed, pushes: 0, allocated: 0, register: None };
         let mut info = site.info;
         for _ in 0..=CHAIN_LIMIT {
-            if site.rules.has_version_3(&info) {
+            if site.rules.has_version_3(info.version()) {
                 return Ok(None);
             }
             let mut index = 0;

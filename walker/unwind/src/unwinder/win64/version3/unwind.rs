@@ -30,7 +30,7 @@ fn unwind_chain<'a, E: Effects>(
     for _ in 0..=CHAIN_LIMIT {
         let offset = site.rva.wrapping_sub(function.begin);
         let in_body;
-        if site.rules.has_version_3(&info) {
+        if site.rules.has_version_3(info.version()) {
             let payload = UnwindInfoV3::read(&info)?;
             in_body = offset >= u32::from(payload.prologue_size());
             let has_run = |code: &WindingCode| in_body || code.is_before(offset);

@@ -35,7 +35,7 @@
 //!   execution, with a shadow stack.
 //! - [`runtime`]: generations of the CLR and their clauses; threads and Frames; `DoStackSnapshot` and
 //!   its explanation.
-//! - [`world`]: programs executed together with a runtime; synthetic threads; the reference model.
+//! - [`world`]: programs executed together with a runtime; synthetic threads.
 //! - `recording` (feature `recording`): unwinds and walks recorded from real processes, replayed.
 //! - [`generate`]: generators of programs and threads (features `arbitrary` and `proptest`).
 //! - [`explore`]: histories of a profiler beside a program: search, verdicts, replay, timeline.

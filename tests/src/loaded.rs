@@ -1,7 +1,7 @@
 //! Programs that are loaded once and executed several times.
 
 use clr_generate::WorldProgram;
-use clr_world::reference::ProgramFacts;
+use clr_reference::ProgramFacts;
 use clr_world::{Build, BuildError, World, WorldState};
 
 /// A program in memory, whose state before its first instruction comes back: loading it again, and

@@ -44,7 +44,6 @@ mod landing;
 mod managed;
 mod passes;
 mod process_end;
-pub mod reference;
 mod service_step;
 mod services;
 mod signal;

@@ -7,6 +7,7 @@ use crate::snapshot::{is_whole, leads_active_calls_astray};
 use arbitrary::{Arbitrary as _, Unstructured};
 use clr_codegen::execution::BASE;
 use clr_generate::{SyntheticCall, WorldCase};
+use clr_reference::ThreadFacts;
 use clr_runtime::Outcome;
 use clr_runtime::profiling::SimulatedThread;
 use clr_runtime::{OsThreadId, Runtime, ThreadLife};
@@ -15,7 +16,6 @@ use clr_walker::mixed::{
     Completeness, FrameKind, Gap, MixedFrame, MixedStack, Policy, Reason, SignalVeto, Source,
     WalkBuffer, Walker,
 };
-use clr_world::reference::ThreadFacts;
 use clr_world::synthetic::{
     CodeLocation, NATIVE_WALKER, SELF, SyntheticActivation, SyntheticProcess, SyntheticThread,
 };

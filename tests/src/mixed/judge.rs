@@ -2,6 +2,7 @@
 
 use super::truth::{Leaf, Truth, lacks_metadata};
 use clr_codegen::{CallingConvention, FuncletKind};
+use clr_reference::{ActivationCode, ExpectedReport, ReferenceActivation, ThreadFacts};
 use clr_runtime::MethodKind;
 use clr_runtime::Outcome;
 use clr_runtime::profiling::HResult;
@@ -9,7 +10,6 @@ use clr_unwind::{Gpr, Position, Trust, UnwindError};
 use clr_walker::mixed::{
     Completeness, FrameKind, Gap, MixedFrame, MixedStack, Policy, Reason, Source,
 };
-use clr_world::reference::{ActivationCode, ExpectedReport, ReferenceActivation, ThreadFacts};
 use thiserror::Error;
 
 /// The result of a walk.

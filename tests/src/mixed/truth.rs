@@ -1,6 +1,10 @@
 //! A stopped thread, with everything that decides the claims that a walk of it may make.
 
 use clr_codegen::{CodeKind, FunctionIndex};
+use clr_reference::{
+    ActivationCode, CallFacts, CallerKind, ExpectedCall, ProgramFacts, ReferenceActivation,
+    ThreadFacts, expected,
+};
 use clr_runtime::code_manager::StubKind;
 use clr_runtime::generation::ProfilerSuspension;
 use clr_runtime::{MethodKind, Suspension};
@@ -8,10 +12,6 @@ use clr_unwind::{CodeMap, Memory as _, Position};
 use clr_walker::mixed::Policy;
 use clr_walker::profiling::{HResult, SnapshotFlags};
 use clr_world::World;
-use clr_world::reference::{
-    ActivationCode, CallFacts, CallerKind, ExpectedCall, ProgramFacts, ReferenceActivation,
-    ThreadFacts, expected,
-};
 use clr_world::stubs::{Identity, Shared};
 
 /// A profiler's knowledge of a row's code.

@@ -7,7 +7,6 @@ mod journal;
 mod mistake;
 mod model;
 mod properties;
-mod runtimes;
 mod whole;
 mod world;
 

@@ -9,13 +9,13 @@ use super::Mistake;
 use super::whole;
 use clr_codegen::FuncletKind;
 use clr_generate::SyntheticCall;
-use clr_runtime::frame::FrameShape;
-use clr_runtime::{ContextSafety, Funclet, Pass, ThreadLife};
-use clr_walker::profiling::{FunctionId, ThreadId};
-use clr_world::reference::{
+use clr_reference::{
     self, ActivationCode, CallFacts, CallerKind, Exceptions, ExpectedCall, FrameRegisters,
     FrameTarget, Handler, ReferenceActivation, ReferenceFrame, ThreadFacts,
 };
+use clr_runtime::frame::FrameShape;
+use clr_runtime::{ContextSafety, Funclet, Pass, ThreadLife};
+use clr_walker::profiling::{FunctionId, ThreadId};
 use clr_world::synthetic::{
     CodeLocation, MANAGED_WALKER, NATIVE_WALKER, SELF, SELF_OBJECT, SyntheticActivation,
     SyntheticFrame, SyntheticProcess, SyntheticThread, WALKER_OBJECT,
@@ -56,7 +56,7 @@ pub(super) fn expected(
         suspended_by_profiler: facts.process.suspended_by_profiler,
         stop_at: None,
     };
-    reference::expected(&facts, &call)
+    clr_reference::expected(&facts, &call)
 }
 
 /// Returns the facts of a thread that has never run any code.

@@ -1,9 +1,10 @@
 //! The promises that hold for all calls.
 
-use super::runtimes::{self, XSTATE};
 use super::world::{MAX_CALLBACKS, Observed, Request, World};
 use super::{Broken, Checked, Mistake, model, promise, same, whole};
 use clr_generate::{SyntheticCall, SyntheticSeed};
+use clr_reference::runtimes::{self, XSTATE};
+use clr_reference::{ExpectedCall, ExpectedReport};
 use clr_runtime::frame::{FrameShape, layout};
 use clr_runtime::generation::{Family, Os};
 use clr_runtime::profiling::{HResult, SnapshotRequest};
@@ -11,7 +12,6 @@ use clr_runtime::{ContextSafety, MethodKind, THREAD_OBJECT_SIZE};
 use clr_runtime::{FAIL_FAST, Outcome};
 use clr_unwind::{Memory, Registers};
 use clr_walker::profiling::{FunctionId, SnapshotFlags, ThreadId};
-use clr_world::reference::{ExpectedCall, ExpectedReport};
 use clr_world::synthetic::{
     CodeLocation, MANAGED_WALKER, SELF, SELF_OBJECT, SyntheticProcess, SyntheticThread,
     WALKER_OBJECT,

@@ -3,14 +3,12 @@
 use crate::loaded::Loaded;
 use clr_generate::WorldCase;
 use clr_generate::world::{By, WorldCall};
+use clr_reference::{CallFacts, CallerKind, ExpectedCall, ExpectedReport, ThreadFacts, expected};
 use clr_runtime::OsThreadId;
 use clr_runtime::profiling::{CallbackKind, SnapshotRequest};
 use clr_runtime::{Context, Outcome};
 use clr_walker::profiling::{FunctionId, HResult, SnapshotFrame, ThreadId};
 use clr_world::World;
-use clr_world::reference::{
-    CallFacts, CallerKind, ExpectedCall, ExpectedReport, ThreadFacts, expected,
-};
 use std::fmt;
 
 /// An operating system thread that the profiler has created.

@@ -1,7 +1,7 @@
 //! Comparison of `DoStackSnapshot` with the model while programs run through the runtime.
 //!
 //! [`examine`] executes a program once and stops it often. At each stop it makes some calls, and
-//! compares each with the [model](clr_world::reference). A case is a compared call.
+//! compares each with the [model](clr_reference). A case is a compared call.
 
 mod call;
 mod print;
@@ -11,11 +11,11 @@ pub use call::{Case, Mismatch, compare, make, make_loaded};
 use crate::loaded::Loaded;
 use clr_generate::world::{By, WorldCall, WorldSeed, WorldTurn};
 use clr_generate::{Choices, Seeded, WorldCase, WorldProgram, minimize, world_call};
+use clr_reference::{ProgramFacts, ThreadFacts};
 use clr_runtime::Outcome;
 use clr_runtime::profiling::CallbackKind;
 use clr_unwind::Memory as _;
 use clr_walker::profiling::SnapshotFlags;
-use clr_world::reference::{ProgramFacts, ThreadFacts};
 use clr_world::{StepEvent, StopBy, ThreadStart, World, WorldError};
 use std::fmt;
 

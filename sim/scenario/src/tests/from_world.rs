@@ -3,12 +3,10 @@
 use super::*;
 use crate::{SEED_FLAGS, SeedSource, SnapshotCaller, SnapshotSeed, SnapshotThread, ThreadAtStop};
 use clr_generate::world::{By, WorldCall};
+use clr_reference::{CallFacts, CallerKind, ExpectedCall, ProgramFacts, ThreadFacts, expected};
 use clr_runtime::{Context, Outcome};
 use clr_unwind::Registers;
 use clr_walker::profiling::SnapshotFlags;
-use clr_world::reference::{
-    CallFacts, CallerKind, ExpectedCall, ProgramFacts, ThreadFacts, expected,
-};
 use clr_world::stubs::Identity;
 use clr_world::{Activation, ThreadStart, World};
 

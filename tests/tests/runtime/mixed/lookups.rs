@@ -1,7 +1,8 @@
 //! Calls of the methods that look code up, on every runtime, against their model.
 
 use super::*;
-use clr_tests::lookups::{Lookup, Mistake, expected, lookup, observed};
+use clr_reference::lookups::{Lookup, Mistake, expected};
+use clr_tests::lookups::{lookup, observed};
 
 /// Number of calls in a full run.
 const CALLS: u32 = 20_000;

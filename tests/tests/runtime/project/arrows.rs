@@ -19,6 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("clr-codegen", &["clr-unwind", "clr-machine"]),
     ("clr-runtime", &["clr-unwind", "clr-walker", "clr-machine", "clr-codegen"]),
     ("clr-world", &["clr-unwind", "clr-walker", "clr-machine", "clr-codegen", "clr-runtime"]),
+    ("clr-reference", &["clr-unwind", "clr-walker", "clr-codegen", "clr-runtime", "clr-world"]),
     ("clr-recording", &["clr-unwind", "clr-walker", "clr-machine", "clr-runtime"]),
     (
         "clr-generate",
@@ -64,11 +65,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("clr-sim", BELOW_THE_FACADE),
     ("clrsim", TOOL),
-    ("clr-tests", TOOL),
+    ("clr-tests", TESTS),
 ];
 
-/// The crates that the tool and the tests of the whole system depend on.
-const TOOL: &[&str] = &[
+/// The crates that the tool depends on: what the tests need, without the second opinion.
+const TOOL: &[&str] = TESTS.split_at(1).1;
+
+/// The crates that the tests of the whole system depend on.
+const TESTS: &[&str] = &[
+    "clr-reference",
     "clr-fixtures",
     "clr-unwind",
     "clr-walker",
@@ -95,7 +100,7 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
     ("clr-walker", &["clr-coroutine", "clr-fixtures"]),
     ("clr-recording", &["clr-fixtures"]),
     ("clr-explore", &["clr-generate"]),
-    ("clr-scenario", &["clr-fixtures"]),
+    ("clr-scenario", &["clr-fixtures", "clr-reference"]),
     ("clr-tests", &["clr-coroutine"]),
     // Its own features, for its tests.
     ("clrsim", &["clrsim"]),

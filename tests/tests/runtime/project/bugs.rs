@@ -34,7 +34,7 @@ fn a_bug_of_the_list_breaks_each_clause() {
 fn the_mistakes_of_the_models_are_in_the_list() {
     let list = read("tests/bugs.tsv");
     let bugs: BTreeSet<_> = column(&list, 0).collect();
-    let lookups = clr_tests::lookups::Mistake::ALL.map(|mistake| format!("{mistake:?}"));
+    let lookups = clr_reference::lookups::Mistake::ALL.map(|mistake| format!("{mistake:?}"));
     let snapshots = clr_tests::snapshot::Mistake::ALL.map(|mistake| format!("{mistake:?}"));
     for mistake in lookups.iter().chain(&snapshots) {
         assert!(bugs.contains(mistake.as_str()), "{mistake}");

@@ -3,16 +3,16 @@
 
 use clr_codegen::{EhClause, FuncletKind, FunctionIndex, RuntimeCallKind, Statement};
 use clr_generate::{Measure, Seeded, WorldProgram, minimize, world_cases, world_program};
+use clr_reference::{
+    ActivationCode, CallerKind, ExpectedCall, ExpectedReport, FrameTarget, ProgramFacts,
+    ReferenceActivation, ThreadFacts,
+};
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::{CallbackKind, HResult};
 use clr_runtime::{FrameKind, MethodKind};
 use clr_tests::world::{Case, Examined, Failure, Plan, examine, make, shrink};
 use clr_tests::{cases, first_seed, seed};
 use clr_unwind::Position;
-use clr_world::reference::{
-    ActivationCode, CallerKind, ExpectedCall, ExpectedReport, FrameTarget, ProgramFacts,
-    ReferenceActivation, ThreadFacts,
-};
 use clr_world::stubs::Hooks;
 use clr_world::{StopBy, ThreadStart};
 use proptest::prelude::*;

@@ -1,12 +1,127 @@
-//! The rules of the methods that look code up, as a list of questions.
+//! The rules of the methods that look code up, and of EnumThreads, as a list of questions.
 
-use super::{Answer, Asked, Lookup, Method, Mistake};
-use clr_runtime::generation::Product;
+use crate::runtimes::is_framework_2;
+use clr_runtime::generation::{Generation, Product};
 use clr_runtime::profiling::HResult;
-use clr_runtime::{Lock, Outcome, ProfilerStatus, Suspension, Wait};
+use clr_runtime::{
+    CallbackState, Lock, OsThreadId, Outcome, Process, ProfilerStatus, Suspension, Wait,
+};
 use clr_walker::profiling::CallError;
-use clr_world::reference::runtimes::is_framework_2;
+#[cfg(doc)]
+use clr_world::synthetic::MANAGED_WALKER;
 use clr_world::synthetic::{NATIVE_WALKER, SELF};
+
+/// A wrong reading of the contract. A runtime with the same mistake differs from the model on the
+/// same calls as the model with it differs from the runtime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mistake {
+    /// GetCodeInfo and its family know their code without the code manager's lock (C-125).
+    CodeInfoTakesNoLock,
+    /// The methods that look code up since CLR 4 need a callback with triggers on every runtime
+    /// (C-119).
+    TriggersEverywhere,
+    /// The methods that look code up since CLR 4 wait for the end of a suspension.
+    LookupWaitsForGc,
+    /// All methods that look code up check the caller's forbid-suspend region (C-116).
+    AllCheckForbidRegion,
+}
+
+impl Mistake {
+    /// All mistakes.
+    pub const ALL: [Self; 4] = [
+        Self::CodeInfoTakesNoLock,
+        Self::TriggersEverywhere,
+        Self::LookupWaitsForGc,
+        Self::AllCheckForbidRegion,
+    ];
+}
+
+/// A method of the profiling interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// `GetFunctionFromIP`.
+    FunctionFromIp,
+    /// `GetFunctionFromIP2`.
+    FunctionFromIp2,
+    /// `GetFunctionFromIP3`.
+    FunctionFromIp3,
+    /// `GetCodeInfo`.
+    CodeInfo,
+    /// `GetCodeInfo2`.
+    CodeInfo2,
+    /// `GetCodeInfo3`.
+    CodeInfo3,
+    /// `GetCodeInfo4`.
+    CodeInfo4,
+    /// `EnumThreads`.
+    EnumThreads,
+}
+
+impl Method {
+    /// All methods.
+    pub const ALL: [Self; 8] = [
+        Self::FunctionFromIp,
+        Self::FunctionFromIp2,
+        Self::FunctionFromIp3,
+        Self::CodeInfo,
+        Self::CodeInfo2,
+        Self::CodeInfo3,
+        Self::CodeInfo4,
+        Self::EnumThreads,
+    ];
+}
+
+/// The code that a call asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// A jitted method.
+    Jitted,
+    /// A method compiled ahead of time.
+    ReadyToRun,
+    /// An IL stub.
+    IlStub,
+    /// A dynamic method.
+    Dynamic,
+    /// A native function, which has no FunctionID.
+    Native,
+}
+
+impl Asked {
+    /// All kinds of code.
+    pub const ALL: [Self; 5] =
+        [Self::Jitted, Self::ReadyToRun, Self::IlStub, Self::Dynamic, Self::Native];
+}
+
+/// A call of a method, with the state that it depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lookup {
+    /// The runtime.
+    pub generation: Generation,
+    /// The method.
+    pub method: Method,
+    /// The code that it asks for.
+    pub asked: Asked,
+    /// The calling thread: [`SELF`], [`MANAGED_WALKER`] or [`NATIVE_WALKER`].
+    pub caller: OsThreadId,
+    /// [`SELF`] is in cooperative mode; the walkers are preemptive.
+    pub cooperative: bool,
+    /// Callback-state bits of the caller.
+    pub state: CallbackState,
+    /// Number of times that [`SELF`] has forbidden its suspension.
+    pub forbids: u32,
+    /// State of the process.
+    pub process: Process,
+}
+
+/// The observed or expected result of a call: the function found, if one was asked for, and the
+/// waits that the call begins, none of which ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Function found; `None` for methods that return none.
+    pub result: Result<Option<Asked>, CallError<Outcome>>,
+    /// Waits, in order.
+    pub waits: Vec<Wait>,
+}
 
 /// A caller as the rules see it: a thread that the runtime does not know passes nearly all checks.
 #[expect(clippy::struct_excessive_bools, reason = "the rules ask for one condition each")]

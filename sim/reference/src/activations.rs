@@ -2,14 +2,14 @@
 
 use super::exceptions::{self, Exceptions, Handler};
 use super::frames::{self, ReferenceFrame};
-use crate::World;
-use crate::stubs::{Expanded, Identity, Shared, method_id};
 use clr_codegen::{FuncletKind, LinkedProgram, Statement};
 use clr_runtime::generation::Generation;
 use clr_runtime::thread::ThreadObject;
 use clr_runtime::{ContextSafety, MethodKind, Process, ThreadLife};
 use clr_unwind::{Position, Registers};
 use clr_walker::profiling::FunctionId as MethodId;
+use clr_world::World;
+use clr_world::stubs::{Expanded, Identity, Shared, method_id};
 
 /// The code of an activation, from the runtime's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum ActivationCode {
 /// Properties of a function that are known before execution.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent")]
-pub(super) struct Fact {
+pub(crate) struct Fact {
     code: ActivationCode,
     /// Masks of the nonvolatile registers that the function's frames save: integer registers, then
     /// xmm.
@@ -118,7 +118,7 @@ pub struct ReferenceActivation {
     pub funclet: Option<FuncletKind>,
     /// Kind of handler, if the activation is one.
     pub handler: Option<Handler>,
-    pub(super) fact: Option<Fact>,
+    pub(crate) fact: Option<Fact>,
 }
 
 impl ReferenceActivation {
@@ -148,13 +148,13 @@ impl ReferenceActivation {
     }
 
     /// Returns true if the activation is of the runtime's own code between others.
-    pub(super) fn is_between(&self) -> bool {
+    pub(crate) fn is_between(&self) -> bool {
         !self.is_managed() && self.fact.is_none_or(|fact| !fact.is_source && !fact.is_way_in)
     }
 
     /// Returns true if the activation waits for the end of a suspension, on the way back from unmanaged code: it is of a service of
     /// the world, or on Unix of the runtime's function around it.
-    pub(super) fn waits_to_come_back(&self) -> bool {
+    pub(crate) fn waits_to_come_back(&self) -> bool {
         self.fact.is_none_or(|fact| fact.waits)
     }
 }

@@ -54,7 +54,7 @@ pub enum FrameRegisters {
 }
 
 /// Returns the Frames from `top` on. `None` if something on the chain is not a Frame.
-pub(super) fn chain<M: Memory>(
+pub(crate) fn chain<M: Memory>(
     generation: Generation,
     identities: &FrameIdentities,
     memory: &M,

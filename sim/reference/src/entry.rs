@@ -9,7 +9,7 @@ use clr_walker::profiling::EventMask;
 
 /// The result of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Decision {
+pub(crate) enum Decision {
     /// The call returns at once.
     Return(HResult),
     /// The process ends with this code.
@@ -25,7 +25,7 @@ pub(super) enum Decision {
 use Decision::{Chain, Return};
 
 /// A call and its target, which is a thread of the runtime.
-pub(super) struct Call<'a> {
+pub(crate) struct Call<'a> {
     pub question: &'a CallFacts,
     pub target: &'a ThreadFacts,
 }
@@ -126,7 +126,7 @@ const RULES: &[Rule] = &[
 ];
 
 impl Call<'_> {
-    pub(super) fn is_other(&self) -> bool {
+    pub(crate) fn is_other(&self) -> bool {
         self.question.caller != CallerKind::Target
     }
 
@@ -182,7 +182,7 @@ impl Call<'_> {
 }
 
 /// Returns the decision of the first rule that applies.
-pub(super) fn decide(call: &Call<'_>) -> Decision {
+pub(crate) fn decide(call: &Call<'_>) -> Decision {
     let first = RULES.iter().find(|(applies, _)| applies(call));
     first.map_or(Chain, |(_, decision)| decision(call))
 }

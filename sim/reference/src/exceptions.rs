@@ -56,7 +56,7 @@ pub enum Handler {
 }
 
 /// Fills in what kinds of handlers activations are.
-pub(super) fn find_handlers(activations: &mut [ReferenceActivation]) {
+pub(crate) fn find_handlers(activations: &mut [ReferenceActivation]) {
     let found: Vec<_> = (0..activations.len()).map(|index| handler(activations, index)).collect();
     for (activation, handler) in activations.iter_mut().zip(found) {
         activation.handler = handler;

@@ -1,15 +1,12 @@
-//! Calls of the methods that look code up, and of EnumThreads, held against a model of their own.
+//! Calls of the methods that look code up, and of EnumThreads, compared with the reference.
 //!
 //! A [`Lookup`] is drawn as a whole: runtime, caller, state of the process, method and address. The
-//! [`model`](expected) answers from a table of the contract's rules (contract §2.6, contract §5), and shares no code
-//! with the implementation. A [`Mistake`] can be planted in it.
-
-mod model;
-
-pub use model::expected;
+//! [reference](clr_reference::lookups) answers from a table of the contract's rules (contract §2.6, contract §5), and shares no code
+//! with the implementation.
 
 use clr_generate::Choices;
 use clr_machine::Machine;
+use clr_reference::lookups::{Answer, Asked, Lookup, Method};
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::{Caller, ProfilerCallback};
 use clr_runtime::{
@@ -22,124 +19,15 @@ use clr_world::synthetic::{
 };
 use std::cell::RefCell;
 
-/// A wrong reading of the contract. A runtime with the same mistake differs from the model on the
-/// same calls as the model with it differs from the runtime.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Mistake {
-    /// GetCodeInfo and its family know their code without the code manager's lock (C-125).
-    CodeInfoTakesNoLock,
-    /// The methods that look code up since CLR 4 need a callback with triggers on every runtime
-    /// (C-119).
-    TriggersEverywhere,
-    /// The methods that look code up since CLR 4 wait for the end of a suspension.
-    LookupWaitsForGc,
-    /// All methods that look code up check the caller's forbid-suspend region (C-116).
-    AllCheckForbidRegion,
-}
-
-impl Mistake {
-    /// All mistakes.
-    pub const ALL: [Self; 4] = [
-        Self::CodeInfoTakesNoLock,
-        Self::TriggersEverywhere,
-        Self::LookupWaitsForGc,
-        Self::AllCheckForbidRegion,
-    ];
-}
-
-/// A method of the profiling interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
-    /// `GetFunctionFromIP`.
-    FunctionFromIp,
-    /// `GetFunctionFromIP2`.
-    FunctionFromIp2,
-    /// `GetFunctionFromIP3`.
-    FunctionFromIp3,
-    /// `GetCodeInfo`.
-    CodeInfo,
-    /// `GetCodeInfo2`.
-    CodeInfo2,
-    /// `GetCodeInfo3`.
-    CodeInfo3,
-    /// `GetCodeInfo4`.
-    CodeInfo4,
-    /// `EnumThreads`.
-    EnumThreads,
-}
-
-impl Method {
-    const ALL: [Self; 8] = [
-        Self::FunctionFromIp,
-        Self::FunctionFromIp2,
-        Self::FunctionFromIp3,
-        Self::CodeInfo,
-        Self::CodeInfo2,
-        Self::CodeInfo3,
-        Self::CodeInfo4,
-        Self::EnumThreads,
-    ];
-}
-
-/// The code that a call asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
-    /// A jitted method.
-    Jitted,
-    /// A method compiled ahead of time.
-    ReadyToRun,
-    /// An IL stub.
-    IlStub,
-    /// A dynamic method.
-    Dynamic,
-    /// A native function, which has no FunctionID.
-    Native,
-}
-
-impl Asked {
-    const ALL: [Self; 5] =
-        [Self::Jitted, Self::ReadyToRun, Self::IlStub, Self::Dynamic, Self::Native];
-
-    const fn label(self) -> &'static str {
-        match self {
-            Self::Jitted => "App.Main",
-            Self::ReadyToRun => "Lib.Run",
-            Self::IlStub => "ILStub.PInvoke",
-            Self::Dynamic => "dynamic",
-            Self::Native => "coreclr.dll!CallDescrWorkerInternal",
-        }
+/// Returns the label of the code in the process that [`observed`] sets up.
+const fn label(asked: Asked) -> &'static str {
+    match asked {
+        Asked::Jitted => "App.Main",
+        Asked::ReadyToRun => "Lib.Run",
+        Asked::IlStub => "ILStub.PInvoke",
+        Asked::Dynamic => "dynamic",
+        Asked::Native => "coreclr.dll!CallDescrWorkerInternal",
     }
-}
-
-/// A call of a method, with the state that it depends on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lookup {
-    /// The runtime.
-    pub generation: Generation,
-    /// The method.
-    pub method: Method,
-    /// The code that it asks for.
-    pub asked: Asked,
-    /// The calling thread: [`SELF`], [`MANAGED_WALKER`] or [`NATIVE_WALKER`].
-    pub caller: OsThreadId,
-    /// [`SELF`] is in cooperative mode; the walkers are preemptive.
-    pub cooperative: bool,
-    /// Callback-state bits of the caller.
-    pub state: CallbackState,
-    /// Number of times that [`SELF`] has forbidden its suspension.
-    pub forbids: u32,
-    /// State of the process.
-    pub process: Process,
-}
-
-/// The observed or expected result of a call: the function found, if one was asked for, and the
-/// waits that the call begins, none of which ends.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// Function found; `None` for methods that return none.
-    pub result: Result<Option<Asked>, CallError<Outcome>>,
-    /// Waits, in order.
-    pub waits: Vec<Wait>,
 }
 
 /// Draws a call.
@@ -208,11 +96,11 @@ fn call(
     method: Method,
     asked: Asked,
 ) -> Result<Option<Asked>, CallError<Outcome>> {
-    let name = asked.label();
+    let name = label(asked);
     let ip = set.address(&format!("{name}+0x30")).unwrap_or_default();
     let id = set.function(name).unwrap_or(FunctionId(0));
     let found =
-        |id: FunctionId| Asked::ALL.into_iter().find(|one| set.function(one.label()) == Some(id));
+        |id: FunctionId| Asked::ALL.into_iter().find(|one| set.function(label(*one)) == Some(id));
     match method {
         Method::FunctionFromIp => caller.get_function_from_ip(ip).map(found),
         Method::FunctionFromIp2 => caller.get_function_from_ip2(ip).map(|(id, _)| found(id)),

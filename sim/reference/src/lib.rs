@@ -1,19 +1,21 @@
-//! A reference model of `DoStackSnapshot`: a second opinion on the callbacks and the result.
+//! A reference model of `DoStackSnapshot` and of the methods that look code up: a second opinion on each
+//! callback and each result, for tests.
 //!
 //! The reference model applies the rules of contract §2.2 and §3 with knowledge of the real calls.
 //! It looks up no code, unwinds nothing, and uses no walking code of
 //! [`profiling`](clr_runtime::profiling).
 //!
 //! [`ThreadFacts`] is a stopped thread, [`CallFacts`] a call about it, and [`expected`] returns the result
-//! that the call must have. For a thread of a [`World`](crate::World), the activations on the stack and their
+//! that the call must have. For a thread of a [`World`](clr_world::World), the activations on the stack and their
 //! registers come from the [shadow stack](clr_codegen::shadow_stack). Only state is read from memory: the mode,
-//! the Frames that exist, and the progress of exceptions. For a [synthetic](crate::synthetic) thread, tests take
-//! all from the table that describes it.
+//! the Frames that exist, and the progress of exceptions. For a [synthetic](clr_world::synthetic) thread, tests take
+//! all from the table that describes it. [`lookups`] does the same for single methods.
 
 mod activations;
 mod entry;
 mod exceptions;
 mod frames;
+pub mod lookups;
 mod report;
 pub mod runtimes;
 

@@ -16,10 +16,10 @@ mod report;
 #[cfg(test)]
 mod tests;
 
-use args::{Cli, Command};
+use args::{Cli, Command, renamed};
 use commands::{
-    begin, cat, clauses, compare, dump, emit, explain, explore, fmt, from_recording, generate,
-    lint, list, matrix, minimize, new, replay, run, runtimes, schema, show, trace,
+    begin, compare, derived, emit, explain, explore, fmt, generate, import, lint, list, matrix,
+    minimize, new, replay, rules, run, runtimes, show, trace,
 };
 use render::console::{Console, Quiet};
 use render::error::CliError;
@@ -56,9 +56,12 @@ pub fn main() -> ExitCode {
 fn run_tool(args: impl IntoIterator<Item = OsString>, console: &mut Console<'_>) -> u8 {
     let args: Vec<_> = args.into_iter().collect();
     console.json = args.iter().any(|arg| arg == "--json");
-    let result = match Cli::parse_within(args, width()) {
-        Ok(cli) => command(cli, console),
-        Err(answer) => help_or_usage(&answer, console),
+    let result = match renamed(&args) {
+        Some(error) => Err(error),
+        None => match Cli::parse_within(args, width()) {
+            Ok(cli) => command(cli, console),
+            Err(answer) => help_or_usage(&answer, console),
+        },
     };
     let result = result.and_then(|code| {
         console.out.flush()?;
@@ -79,11 +82,10 @@ fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, CliError> {
         Command::List(args) => list::list(&args, console),
         Command::New(args) => new::new(&args, console),
         Command::Fmt(args) => fmt::fmt(&args, console),
-        Command::FromRecording(args) => from_recording::from_recording(&args, console),
+        Command::Import(args) => import::import(&args, console),
         Command::Generate(args) => generate::generate(&args, console),
         Command::Minimize(args) => minimize::minimize(&args, console),
         Command::Show(args) => show::show(&args, console),
-        Command::Dump(args) => dump::dump(&args, console),
         Command::Lint(args) => lint::lint(&args, console),
         Command::Trace(args) => trace::trace(&args, console),
         Command::Explore(args) => explore::explore(&args, console),
@@ -98,20 +100,13 @@ fn command(cli: Cli, console: &mut Console<'_>) -> Result<u8, CliError> {
         Command::Host(_) => Err(is_left_out("host")),
         Command::Emit(args) => emit::emit(&args, console),
         Command::Explain(args) => explain::explain(&args, console),
-        Command::Clauses(args) => clauses::clauses(&args, console),
+        Command::Rules(args) => rules::rules(&args, console),
         Command::Runtimes(args) => runtimes::runtimes(&args, console),
-        Command::Schema(args) => schema::schema(&args, console),
-        Command::Cat(args) => cat::cat(&args, console),
+        Command::Gen(args) => derived::derive(&args, console),
         #[cfg(feature = "lsp")]
         Command::Lsp(_) => commands::lsp::lsp(),
         #[cfg(not(feature = "lsp"))]
         Command::Lsp(_) => Err(is_left_out("lsp")),
-        #[cfg(feature = "pages")]
-        Command::Completions(args) => commands::pages::completions(&args, console),
-        #[cfg(feature = "pages")]
-        Command::Man(args) => commands::pages::man(&args, console),
-        #[cfg(not(feature = "pages"))]
-        Command::Completions(_) | Command::Man(_) => Err(is_left_out("pages")),
     }
 }
 

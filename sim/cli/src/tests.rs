@@ -2,21 +2,21 @@
 
 mod as_tests;
 mod begin;
-mod clauses;
 mod compare;
-mod dump;
 mod emit;
 mod errors;
 mod explain;
 mod fields;
-mod from_recording;
 mod histories;
+mod images;
+mod import;
 mod lint;
 mod lsp;
 mod mistakes;
 mod programs;
 mod readme;
 mod recordings;
+mod rules;
 mod run;
 mod runtimes;
 mod schema;
@@ -176,23 +176,20 @@ fn help_is_the_same_everywhere() {
         ("help_list", &["list", "--help"]),
         ("help_new", &["new", "--help"]),
         ("help_fmt", &["fmt", "--help"]),
-        ("help_from_recording", &["from-recording", "--help"]),
+        ("help_import", &["import", "--help"]),
         ("help_generate", &["generate", "--help"]),
         ("help_minimize", &["minimize", "--help"]),
         ("help_show", &["show", "--help"]),
-        ("help_dump", &["dump", "--help"]),
         ("help_lint", &["lint", "--help"]),
         ("help_explain", &["explain", "--help"]),
         ("help_trace", &["trace", "--help"]),
         ("help_emit", &["emit", "--help"]),
-        ("help_clauses", &["clauses", "--help"]),
+        ("help_rules", &["rules", "--help"]),
         ("help_explore", &["explore", "--help"]),
         ("help_replay", &["replay", "--help"]),
         ("help_host", &["host", "--help"]),
-        ("help_cat", &["cat", "--help"]),
-        ("help_completions", &["completions", "--help"]),
-        ("help_man", &["man", "--help"]),
-        ("help_schema", &["schema", "--help"]),
+        ("help_gen", &["gen", "--help"]),
+        ("help_gen_schema", &["gen", "schema", "--help"]),
     ] {
         let answer = clrsim(args);
         assert_eq!((answer.code, answer.err.as_str()), (0, ""));
@@ -214,18 +211,8 @@ fn lines_behind_the_options_fit_the_width_of_the_help() {
 fn examples_of_the_help_work() {
     let mut count = 0;
     for command in [
-        "run",
-        "matrix",
-        "compare",
-        "list",
-        "new",
-        "fmt",
-        "from-recording",
-        "show",
-        "explain",
-        "dump",
-        "trace",
-        "clauses",
+        "run", "matrix", "compare", "list", "new", "fmt", "import", "show", "explain", "trace",
+        "rules",
     ] {
         let help = clrsim(&[command, "--help"]).out;
         let examples = help.lines().filter_map(|line| line.strip_prefix("  clrsim "));
@@ -282,10 +269,10 @@ fn into_closing_pipes(args: &[&str], left: usize) -> u8 {
 #[test]
 fn a_reader_that_goes_away_changes_no_exit_code() {
     for left in [0, 1, 100] {
-        assert_eq!(into_closing_pipes(&["dump", "win64/img/gcc_O2.dll"], left), 0);
+        assert_eq!(into_closing_pipes(&["show", "win64/img/gcc_O2.dll"], left), 0);
         assert_eq!(into_closing_pipes(&["run", "--filter", "gcc_O2"], left), 0);
         assert_eq!(into_closing_pipes(&["trace", "programs/tail_call.kdl"], left), 0);
-        assert_eq!(into_closing_pipes(&["clauses"], left), 0);
+        assert_eq!(into_closing_pipes(&["rules"], left), 0);
         assert_eq!(into_closing_pipes(&["explain", WALKS], left), 0);
         assert_eq!(into_closing_pipes(&["show", WALKS], left), 0);
         assert_eq!(into_closing_pipes(&["--help"], left), 0);
@@ -316,7 +303,7 @@ fn output_that_cannot_be_written_is_an_error() {
         let mut err = StripStream::new(Vec::new());
         let mut console =
             Console { out, err: &mut err, progress: false, json: false, owns_signals: false };
-        let args = ["clrsim", "dump", "win64/img/gcc_O2.dll", "--function", "t_ack"];
+        let args = ["clrsim", "show", "win64/img/gcc_O2.dll", "--function", "t_ack"];
         assert_eq!(run_tool(args.map(OsString::from), &mut console), 2);
         let err = String::from_utf8(err.into_inner()).unwrap();
         assert_eq!(err, "error: the output cannot be written: no storage space\n");
@@ -339,16 +326,16 @@ fn colours_are_for_people_only() {
     };
     assert_eq!(coloured(&["run", "--filter", "gcc_O2"]), (true, false));
     assert_eq!(coloured(&["run", "--filter", "gcc_O2", "--json"]), (false, false));
-    assert_eq!(coloured(&["dump", "win64/img/gcc_O2.dll", "--json"]), (false, false));
-    assert_eq!(coloured(&["dump", "nowhere"]), (false, true));
+    assert_eq!(coloured(&["show", "win64/img/gcc_O2.dll", "--json"]), (false, false));
+    assert_eq!(coloured(&["show", "nowhere"]), (false, true));
     assert_eq!(coloured(&["trace", "programs/tail_call.kdl"]), (true, false));
     assert_eq!(coloured(&["trace", "programs/tail_call.kdl", "--json", "--stack"]), (false, false));
-    assert_eq!(coloured(&["clauses"]), (true, false));
+    assert_eq!(coloured(&["rules"]), (true, false));
     assert_eq!(coloured(&["explain", WALKS]), (true, false));
     assert_eq!(coloured(&["explain", WALKS, "--json"]), (false, false));
     assert_eq!(coloured(&["show", WALKS]), (true, false));
     let seeds = "gallery/seeds/hole-at-the-leaf.kdl";
     assert_eq!(coloured(&["compare", seeds]), (true, false));
     assert_eq!(coloured(&["compare", seeds, "--json"]), (false, false));
-    assert_eq!(coloured(&["clauses", "--json"]), (false, false));
+    assert_eq!(coloured(&["rules", "--json"]), (false, false));
 }

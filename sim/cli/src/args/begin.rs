@@ -1,32 +1,26 @@
-//! Arguments of the commands around the others: `cat`, `completions`, `man`.
+//! Arguments of the commands for other tools: `gen`, `lsp`.
 
 use crate::output::Replacing;
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
-const CAT_EXAMPLES: &str = "\
+const GEN_EXAMPLES: &str = "\
 Examples:
-  clrsim cat gallery/seeds/hole-at-the-leaf.kdl
-  clrsim cat gallery/seeds/hole-at-the-leaf.kdl > my.kdl
-  clrsim cat clr/win31-async-alloc.walks.jsonl.gz
-
-Compressed recordings are printed decompressed. clrsim list prints the names of the embedded texts.
-
-Exit codes:
-  0  the text was printed
-  2  the arguments are wrong, or there is no such text, or it has no text form";
+  clrsim gen completions bash > ~/.local/share/bash-completion/completions/clrsim
+  clrsim gen man -o ~/.local/share/man/man1
+  clrsim gen schema > clrsim.schema.json";
 
 const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
-  clrsim completions bash > ~/.local/share/bash-completion/completions/clrsim
-  clrsim completions zsh > ~/.zfunc/_clrsim
-  clrsim completions fish > ~/.config/fish/completions/clrsim.fish
-  clrsim completions powershell >> $PROFILE";
+  clrsim gen completions bash > ~/.local/share/bash-completion/completions/clrsim
+  clrsim gen completions zsh > ~/.zfunc/_clrsim
+  clrsim gen completions fish > ~/.config/fish/completions/clrsim.fish
+  clrsim gen completions powershell >> $PROFILE";
 
 const MAN_EXAMPLES: &str = "\
 Examples:
-  clrsim man | man -l -
-  clrsim man -o ~/.local/share/man/man1
+  clrsim gen man | man -l -
+  clrsim gen man -o ~/.local/share/man/man1
 
 Exit codes:
   0  the pages were printed or written
@@ -34,11 +28,30 @@ Exit codes:
 
 const SCHEMA_EXAMPLES: &str = "\
 Examples:
-  clrsim schema output > clrsim.schema.json
-  clrsim schema text > scenario.schema.json
+  clrsim gen schema > clrsim.schema.json
+  clrsim gen schema text > scenario.schema.json
 
 A node of a text is, in JSON, an object: name, arguments, properties, children. In the output an
 object and the objects in it have fields of one section of the tables in sim/cli/src/schema.md.";
+
+/// Print or write what other tools read about this one.
+#[derive(Debug, Args)]
+#[command(after_help = GEN_EXAMPLES)]
+pub(crate) struct GenArgs {
+    #[command(subcommand)]
+    pub(crate) what: Gen,
+}
+
+#[derive(Debug, Subcommand)]
+#[cfg_attr(
+    not(feature = "pages"),
+    expect(dead_code, reason = "shells and manuals need this feature")
+)]
+pub(crate) enum Gen {
+    Completions(CompletionsArgs),
+    Man(ManArgs),
+    Schema(SchemaArgs),
+}
 
 /// The subject of a schema.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -54,17 +67,8 @@ pub(crate) enum SchemaOf {
 #[command(after_help = SCHEMA_EXAMPLES)]
 pub(crate) struct SchemaArgs {
     /// What it describes
-    #[arg(value_name = "SUBJECT")]
+    #[arg(value_name = "SUBJECT", default_value = "output")]
     pub(crate) of: SchemaOf,
-}
-
-/// Print a text as it is stored: an embedded one by its name, or a file.
-#[derive(Debug, Args)]
-#[command(after_help = CAT_EXAMPLES)]
-pub(crate) struct CatArgs {
-    /// A text (*.kdl), a recording of walks, or the name of an embedded one
-    #[arg(value_name = "NAME")]
-    pub(crate) name: PathBuf,
 }
 
 /// Print the completions of this command line for a shell.

@@ -43,11 +43,11 @@ Exit codes:
   2  the arguments are wrong, the text is missing or cannot be run, or the file is there already
 130  Ctrl-C ended the search: the smallest text so far was written";
 
-const FROM_RECORDING_EXAMPLES: &str = "\
+const IMPORT_EXAMPLES: &str = "\
 Examples:
-  clrsim from-recording clr/win31-async-alloc.walks.jsonl.gz
-  clrsim from-recording clr/win31-async-alloc.walks.jsonl.gz --walk 12
-  clrsim from-recording my.walks.jsonl.gz --walk 7 -o my.kdl
+  clrsim import clr/win31-async-alloc.walks.jsonl.gz
+  clrsim import clr/win31-async-alloc.walks.jsonl.gz --walk 12
+  clrsim import my.walks.jsonl.gz --walk 7 -o my.kdl
 
 Without --walk the walks are listed: number, situation, variant and result. A walk is named by its
 number, or as clrsim run prints it: --walk 'my.walks.jsonl.gz walk 7'.
@@ -125,8 +125,8 @@ pub(crate) struct GenerateArgs {
 
 /// Write a recorded walk as a text: the stack placed by hand, the call, and the recorded result.
 #[derive(Debug, Args)]
-#[command(after_help = FROM_RECORDING_EXAMPLES)]
-pub(crate) struct FromRecordingArgs {
+#[command(after_help = IMPORT_EXAMPLES)]
+pub(crate) struct ImportArgs {
     /// A recording of walks (*.walks.jsonl.gz or *.walks.jsonl), or the name of an embedded one
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,

@@ -1,6 +1,6 @@
 //! Arguments of `clrsim lint`.
 
-use super::{Jobs, Json};
+use super::{FunctionArg, Jobs, Json};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -50,9 +50,8 @@ pub(crate) struct LintArgs {
     #[arg(value_name = "IMAGE", required = true)]
     pub(crate) images: Vec<PathBuf>,
 
-    /// Only the function of this name, or the one that has code at this RVA (0x…)
-    #[arg(long, value_name = "NAME|RVA")]
-    pub(crate) function: Option<String>,
+    #[command(flatten)]
+    pub(crate) function: FunctionArg,
 
     /// Maximum number of findings of each kind that are printed as text; 0: all
     #[arg(long, value_name = "N", default_value_t = 3)]

@@ -5,18 +5,22 @@ mod generators;
 mod histories;
 mod host;
 mod lint;
+mod renamed;
 mod run;
 mod scenarios;
 mod shared;
 
-pub(crate) use begin::{CatArgs, CompletionsArgs, LspArgs, ManArgs, SchemaArgs, SchemaOf};
-pub(crate) use generators::{FromRecordingArgs, GenerateArgs, GenerateKind, MinimizeArgs};
+#[cfg(feature = "pages")]
+pub(crate) use begin::{CompletionsArgs, ManArgs};
+pub(crate) use begin::{Gen, GenArgs, LspArgs, SchemaArgs, SchemaOf};
+pub(crate) use generators::{GenerateArgs, GenerateKind, ImportArgs, MinimizeArgs};
 pub(crate) use histories::{ExploreArgs, HistoryArgs, ReplayArgs, StrategyChoice};
 pub(crate) use host::HostArgs;
 pub(crate) use lint::LintArgs;
+pub(crate) use renamed::renamed;
 pub(crate) use run::RunArgs;
 pub(crate) use scenarios::{CompareArgs, FmtArgs, ListArgs, MatrixArgs, NewArgs};
-pub(crate) use shared::{Jobs, Json, On, RulesArg};
+pub(crate) use shared::{FunctionArg, Jobs, Json, On, RulesArg};
 use shared::{generations, sets};
 
 use crate::output::Replacing;
@@ -45,19 +49,19 @@ Examples:
   clrsim host libMyProfiler.so my.kdl      run a profiler's library over a text
   clrsim list --clause C-044               the embedded texts about a rule
   clrsim list stackwalk lock               the embedded texts with these words
-  clrsim cat gallery/seeds/hole-at-the-leaf.kdl
+  clrsim list --print gallery/seeds/hole-at-the-leaf.kdl
                                            print an embedded text
   clrsim new my.kdl                        write a text to start from
   clrsim show win64/vec/gcc_O2.vec.gz      draw the first case of a file
+  clrsim show my.dll                       print the function table of an image, or its CFI
   clrsim explain clr/win31-async-alloc.walks.jsonl.gz --walk 12
                                            explain the result of a recorded walk
-  clrsim from-recording my.walks.jsonl.gz --walk 12 -o my.kdl
+  clrsim import my.walks.jsonl.gz --walk 12 -o my.kdl
                                            write a recorded walk as a text
-  clrsim dump my.dll                       print the function table of an image, or its CFI
   clrsim lint my.dll                       judge the unwind data of an image
   clrsim trace programs/tail_call.kdl      print the run of a program, with its stack
   clrsim emit my.kdl -o my/images          write a program's images for other tools
-  clrsim clauses C-044                     print a rule of the CLR
+  clrsim rules C-044                       print a rule of the CLR
   clrsim runtimes --diff net9-unix net10-unix
                                            what differs between two runtimes";
 
@@ -66,13 +70,26 @@ Examples:
   clrsim show win64/vec/asm_raw.vec.gz --case 1200
   clrsim show win64/diff/fuzz.bin.gz --case 7 --rules coreclr
   clrsim show clr/win31-async-alloc.walks.jsonl.gz --case 5
+  clrsim show my.dll
+  clrsim show win64/img/gcc_O2.dll --function t_ack
+  clrsim show win64/img/gcc_O2.dll --function 0x24f0 --json
+  clrsim show my.so --function main
 
 Recorded walks are replayed by the recorded runtime; --rules has no effect on them. clrsim explain
 explains the same walk in sentences.
 
+Of an ELF image the call frame information is printed: for each range of code where the CFA is,
+which is the caller's rsp before its call, and where its registers are. [cfa-0x10] is the value in
+memory there; a register that is not named has the value that it has in the caller.
+
+JSON of an ELF image: one object a line for each function: begin, end, name, rows (begin, end, cfa,
+registers by name, such as rbx, return_address, signal_frame), and error, if rows are missing.
+
 Exit codes:
-  0  the case was drawn, whether it passes or not
-  2  the arguments are wrong, the input is missing or cannot be read, or there is no such case";
+  0  the case was drawn, whether it passes or not; the functions were printed, of a broken entry its
+     error
+  2  the arguments are wrong, the input is missing or cannot be read, or there is no such case or
+     function";
 
 const EXPLAIN_EXAMPLES: &str = "\
 Examples:
@@ -84,7 +101,7 @@ Examples:
 
 The call is replayed, and each of its decisions is a line: the values that decided it, and in
 brackets its clauses, the deciding one first. Of a list that was printed before only the first
-clause is repeated. clrsim clauses C-044 prints a clause.
+clause is repeated. clrsim rules C-044 prints a clause.
 
 The snapshots of a text are explained one by one. Runtimes with the same story share it; the
 addresses of programs differ between runtimes and do not count.
@@ -180,13 +197,13 @@ Exit codes:
   0  the runtimes were printed
   2  the arguments are wrong, or there is no such runtime";
 
-const CLAUSES_EXAMPLES: &str = "\
+const RULES_EXAMPLES: &str = "\
 Examples:
-  clrsim clauses
-  clrsim clauses C-044 C-045
-  clrsim clauses --generation net9-unix --chapter seeds
-  clrsim clauses C-014 --json
-  clrsim clauses §2.6 H-08 D-15 E-6 G17
+  clrsim rules
+  clrsim rules C-044 C-045
+  clrsim rules --generation net9-unix --chapter seeds
+  clrsim rules C-014 --json
+  clrsim rules §2.6 H-08 D-15 E-6 G17
 
 An id of another kind is that of a section of the contract, a row of its entry checks, a hazard, an
 error of the documentation, a worked stack or a field bug. These are printed after the clauses.
@@ -206,26 +223,8 @@ JSON: one object a line: clause, chapter, rule, generations, evidence, source; o
 id, title, text, page.
 
 Exit codes:
-  0  the clauses were printed
+  0  the rules were printed
   2  the arguments are wrong, there is no such id, or none meets all conditions";
-
-const DUMP_EXAMPLES: &str = "\
-Examples:
-  clrsim dump my.dll
-  clrsim dump win64/img/gcc_O2.dll --function t_ack
-  clrsim dump win64/img/gcc_O2.dll --function 0x24f0 --json
-  clrsim dump my.so --function main
-
-Of an ELF image the call frame information is printed: for each range of code where the CFA is,
-which is the caller's rsp before its call, and where its registers are. [cfa-0x10] is the value in
-memory there; a register that is not named has the value that it has in the caller.
-
-JSON of an ELF image: one object a line for each function: begin, end, name, rows (begin, end, cfa,
-registers by name, such as rbx, return_address, signal_frame), and error, if rows are missing.
-
-Exit codes:
-  0  the functions were printed; of a broken entry its error is printed
-  2  the arguments are wrong, the image is missing or cannot be read, or there is no such function";
 
 /// Runs stacks and programs written as text on simulated .NET runtimes, holds what stack walks find
 /// there against what is known, and says why; replays and explains walks recorded in real runtimes.
@@ -250,40 +249,38 @@ impl Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(RunArgs),
-    Lsp(LspArgs),
     Matrix(MatrixArgs),
     Compare(CompareArgs),
-    List(ListArgs),
-    New(NewArgs),
-    Fmt(FmtArgs),
-    FromRecording(FromRecordingArgs),
-    Generate(GenerateArgs),
-    Minimize(MinimizeArgs),
     Explain(ExplainArgs),
     Show(ShowArgs),
     Trace(TraceArgs),
     Explore(ExploreArgs),
     Replay(ReplayArgs),
     Host(Box<HostArgs>),
-    Emit(EmitArgs),
-    Dump(DumpArgs),
     Lint(LintArgs),
-    Clauses(ClausesArgs),
+    New(NewArgs),
+    List(ListArgs),
+    Fmt(FmtArgs),
+    Import(ImportArgs),
+    Generate(GenerateArgs),
+    Minimize(MinimizeArgs),
+    Emit(EmitArgs),
+    Rules(RulesArgs),
     Runtimes(RuntimesArgs),
-    Cat(CatArgs),
-    Schema(SchemaArgs),
-    Completions(CompletionsArgs),
-    Man(ManArgs),
+    Lsp(LspArgs),
+    Gen(GenArgs),
 }
 
-/// Draw one recorded unwind: code, unwind data, stack and frames; or the stack of a recorded walk.
+/// Draw a recorded unwind or walk, or print what an image says of its functions.
 ///
-/// Of a walk: its managed frames and the explicit Frames where they lie on the stack, what the walk
-/// did with them, and how often it read each word.
+/// Of an unwind: code, unwind data, stack and frames. Of a walk: its managed frames and the explicit
+/// Frames where they lie on the stack, what the walk did with them, and how often it read each word.
+/// Of an image: its function table, or its CFI: ranges of code and how to unwind them.
 #[derive(Debug, Args)]
 #[command(after_help = SHOW_EXAMPLES)]
 pub(crate) struct ShowArgs {
-    /// A file of vectors or fuzz records, a recording of walks, or the name of an embedded one
+    /// A recording of walks, a file of vectors or fuzz records, an x86-64 PE or ELF image, or the name
+    /// of an embedded one
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
@@ -294,6 +291,12 @@ pub(crate) struct ShowArgs {
 
     #[command(flatten)]
     pub(crate) rules: RulesArg,
+
+    #[command(flatten)]
+    pub(crate) function: FunctionArg,
+
+    #[command(flatten)]
+    pub(crate) json: Json,
 }
 
 /// Explain the result of a recorded walk or of the snapshots of a text: each decision of the runtime,
@@ -316,22 +319,6 @@ pub(crate) struct ExplainArgs {
 
     #[command(flatten)]
     pub(crate) on: On,
-
-    #[command(flatten)]
-    pub(crate) json: Json,
-}
-
-/// Print the function table of an image, or its CFI: ranges of code and how to unwind them.
-#[derive(Debug, Args)]
-#[command(after_help = DUMP_EXAMPLES)]
-pub(crate) struct DumpArgs {
-    /// An x86-64 PE or ELF image, or the name of an embedded one
-    #[arg(value_name = "IMAGE")]
-    pub(crate) image: PathBuf,
-
-    /// Only the function of this name, or the one that has code at this RVA (0x…)
-    #[arg(long, value_name = "NAME|RVA")]
-    pub(crate) function: Option<String>,
 
     #[command(flatten)]
     pub(crate) json: Json,
@@ -393,10 +380,10 @@ pub(crate) struct EmitArgs {
     pub(crate) replacing: Replacing,
 }
 
-/// Print the rules of the CLR that the simulator keeps: clauses.
+/// Print the rules of the CLR that the simulator keeps.
 #[derive(Debug, Args)]
-#[command(after_help = CLAUSES_EXAMPLES)]
-pub(crate) struct ClausesArgs {
+#[command(after_help = RULES_EXAMPLES)]
+pub(crate) struct RulesArgs {
     /// Only these (C-014, 14, "§2.6", "Row 13a", H-08, D-15, E-6, G17) [default: all clauses]
     #[arg(value_name = "ID", value_parser = find)]
     pub(crate) ids: Vec<&'static Reference>,

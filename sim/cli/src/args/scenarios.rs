@@ -17,7 +17,7 @@ Examples:
 Each snapshot is made on every runtime, whatever the text expects. Runtimes that give the same share
 a column. A row is a callback, with the place of its ip and its rsp; in the columns is which
 callback it was, from 1. A * marks rows that are not the same in all columns. Below, the reason for
-each column: a sentence of the call's story, and in brackets its clauses; clrsim clauses C-044
+each column: a sentence of the call's story, and in brackets its clauses; clrsim rules C-044
 prints a clause.
 
 In programs, addresses differ between runtimes for reasons of their own: there, columns are the same
@@ -59,9 +59,11 @@ Examples:
   clrsim list lock callback
   clrsim list UNMANAGED_CTX seed
   clrsim list my/fixtures --clause C-044 --json
+  clrsim list --print gallery/seeds/hole-at-the-leaf.kdl > my.kdl
+  clrsim list --print clr/win31-async-alloc.walks.jsonl.gz
 
 Exit codes:
-  0  the texts were listed
+  0  the texts were listed, or the text was printed
   2  the arguments are wrong, a text is missing or no scenario, or none meets all conditions";
 
 const NEW_EXAMPLES: &str = "\
@@ -138,7 +140,7 @@ fn policies() -> PossibleValuesParser {
     PossibleValuesParser::new(Policy::ALL.map(Policy::name))
 }
 
-/// List texts by chapter, with what each shows.
+/// List texts by chapter, with what each shows, or print one.
 #[derive(Debug, Args)]
 #[command(after_help = LIST_EXAMPLES)]
 pub(crate) struct ListArgs {
@@ -158,6 +160,10 @@ pub(crate) struct ListArgs {
     /// Only texts that expect something by this clause
     #[arg(long, value_name = "CLAUSE")]
     pub(crate) clause: Option<Clause>,
+
+    /// Print the text of this name as it is stored, or this recording of walks decompressed
+    #[arg(long, value_name = "NAME", exclusive = true)]
+    pub(crate) print: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) json: Json,

@@ -45,6 +45,13 @@ impl Jobs {
     }
 }
 
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct FunctionArg {
+    /// Of an image: only the function of this name, or the one that has code at this RVA (0x…)
+    #[arg(long = "function", id = "function", value_name = "NAME|RVA")]
+    pub(crate) wanted: Option<String>,
+}
+
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct RulesArg {
     /// Which rules decide where unwinders disagree

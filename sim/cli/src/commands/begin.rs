@@ -9,10 +9,10 @@ use clap::CommandFactory as _;
 /// The first commands to try.
 const FIRST: [(&str, &str); 7] = [
     ("new my.kdl", "write a text to start from: a stack, and a call of DoStackSnapshot"),
-    ("run my.kdl", "hold it against what it expects"),
+    ("run my.kdl", "check what it expects"),
     ("matrix gallery/seeds/c-039-stubs.kdl", "one text on all runtimes, and why"),
     ("explore gallery/hazards/h-08-callback-takes-a-lock.kdl", "find a profiler's deadlock"),
-    ("list lock", "the embedded texts about something; clrsim cat NAME prints one"),
+    ("list lock", "the embedded texts about something; clrsim list --print NAME prints one"),
     ("run --summary", "replay the evidence that comes with the tool"),
     ("--help", "all commands"),
 ];

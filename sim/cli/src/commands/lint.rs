@@ -53,7 +53,7 @@ fn lint_image(path: &Path, args: &LintArgs, console: &mut Console<'_>) -> Result
     let code = Code { map: &map, symbols, image: source.name.clone() };
     let Some(region) = map.regions().next() else { return Ok(PASSED) };
     let linter = Linter::new(&map, region);
-    let wanted = wanted(&source, &code, region, &linter, args.function.as_deref())?;
+    let wanted = wanted(&source, &code, region, &linter, args.function.wanted.as_deref())?;
     let len = linter.ranges().len();
     let progress = Progress::with_rate(console.progress, len as u64, source.name.clone());
     let report = linter.run(&wanted, args.jobs.count(), &mut |done| {

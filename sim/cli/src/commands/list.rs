@@ -2,6 +2,7 @@
 
 use crate::PASSED;
 use crate::args::ListArgs;
+use crate::commands::history::find;
 use crate::input::program::ProgramFixture;
 use crate::input::{self, PROGRAM, slashed};
 use crate::render::console::{Console, DIM, HEAD};
@@ -111,6 +112,10 @@ impl Listed {
 
 /// Lists the texts that `args` name and returns the exit code.
 pub(crate) fn list(args: &ListArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
+    if let Some(name) = &args.print {
+        write!(console.out, "{}", find(&slashed(name))?.read_recording()?)?;
+        return Ok(PASSED);
+    }
     let mut listed = Vec::new();
     let (paths, words) = args.paths_and_words();
     for source in input::sources(&paths)? {

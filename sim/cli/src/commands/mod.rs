@@ -2,19 +2,17 @@
 
 pub(crate) mod begin;
 pub(crate) mod bless;
-pub(crate) mod cat;
-pub(crate) mod clauses;
 pub(crate) mod compare;
-pub(crate) mod dump;
+pub(crate) mod derived;
 pub(crate) mod emit;
 pub(crate) mod explain;
 pub(crate) mod explore;
 pub(crate) mod fmt;
-pub(crate) mod from_recording;
 pub(crate) mod generate;
 mod history;
 #[cfg(all(feature = "host", target_pointer_width = "64"))]
 pub(crate) mod host;
+pub(crate) mod import;
 pub(crate) mod lint;
 pub(crate) mod list;
 #[cfg(feature = "lsp")]
@@ -22,12 +20,10 @@ pub(crate) mod lsp;
 pub(crate) mod matrix;
 pub(crate) mod minimize;
 pub(crate) mod new;
-#[cfg(feature = "pages")]
-pub(crate) mod pages;
 pub(crate) mod replay;
+pub(crate) mod rules;
 pub(crate) mod run;
 pub(crate) mod runtimes;
-pub(crate) mod schema;
 pub(crate) mod show;
 mod smaller;
 mod strategy;

@@ -78,8 +78,8 @@ const OTHER: &str = "other";
 
 /// Codes of errors beside [`ProblemKind::CODES`].
 #[cfg(test)]
-pub(crate) const CODES: [&str; 6] =
-    [INPUT, OTHER, "checks-nothing", "file-exists", "is-input", "not-found"];
+pub(crate) const CODES: [&str; 7] =
+    [INPUT, OTHER, "checks-nothing", "file-exists", "is-input", "not-found", "renamed"];
 
 /// An error as an object of JSON.
 #[derive(Debug, Serialize)]

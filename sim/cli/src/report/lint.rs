@@ -236,7 +236,7 @@ const fn remedy(blame: Blame, cause: Cause, is_cfi: bool) -> &'static str {
         (_, Cause::HandlerAlone, _) => "describe the frame by unwind codes, beside the handler",
         (_, Cause::OwnReturnAddress, _) => "nothing, unless the function is called",
         (_, Cause::Refused, _) => "make the data legal; the error says where it is not",
-        (_, Cause::Other, _) => "compare the function's unwind data with its code: clrsim dump",
+        (_, Cause::Other, _) => "compare the function's unwind data with its code: clrsim show",
     }
 }
 

@@ -22,15 +22,15 @@ fn without_a_command_it_says_where_to_begin() {
 fn embedded_texts_are_printed_as_they_are() {
     let name = "gallery/seeds/hole-at-the-leaf.kdl";
     let text = std::str::from_utf8(fixture(name)).unwrap();
-    assert_eq!(printed("cat", &[name]), text);
-    assert_eq!(printed("cat", &[&format!("fixtures/{name}")]), text);
+    assert_eq!(printed("list", &["--print", name]), text);
+    assert_eq!(printed("list", &["--print", &format!("fixtures/{name}")]), text);
     let folder = Folder::new();
     let path = folder.write("my.kdl", b"// mine\n");
-    assert_eq!(printed("cat", &[&path]), "// mine\n");
-    let near = clrsim(&["cat", "gallery/seeds/hole-at-leaf.kdl"]);
+    assert_eq!(printed("list", &["--print", &path]), "// mine\n");
+    let near = clrsim(&["list", "--print", "gallery/seeds/hole-at-leaf.kdl"]);
     assert_eq!(near.code, 2);
     insta::assert_snapshot!(near.err, @"error: gallery/seeds/hole-at-leaf.kdl: no such file, and no embedded fixture of that name; did you mean gallery/seeds/hole-at-the-leaf.kdl?");
-    let folderless = clrsim(&["cat", "hole-at-the-leaf.kdl"]).err;
+    let folderless = clrsim(&["list", "--print", "hole-at-the-leaf.kdl"]).err;
     assert!(
         folderless.contains("did you mean gallery/seeds/hole-at-the-leaf.kdl?"),
         "{folderless}"
@@ -89,7 +89,7 @@ fn refusals_name_commands_that_work() {
 #[test]
 fn shells_complete_every_command() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        let completions = printed("completions", &[shell]);
+        let completions = printed("gen", &["completions", shell]);
         for command in Cli::command().get_subcommands() {
             assert!(completions.contains(command.get_name()), "{shell}: {}", command.get_name());
         }
@@ -99,17 +99,43 @@ fn shells_complete_every_command() {
 
 #[test]
 fn every_command_has_a_manual_page() {
-    let page = printed("man", &[]);
+    let page = printed("gen", &["man"]);
     assert!(page.contains(".SH NAME\nclrsim "), "{page}");
     let folder = Folder::new();
     std::fs::create_dir(folder.path("man1")).unwrap();
-    let written = folder.clrsim(&["man", "-o", &folder.path("man1")]);
+    let written = folder.clrsim(&["gen", "man", "-o", &folder.path("man1")]);
     assert_eq!(written.code, 0, "{}", written.text());
     for command in Cli::command().get_subcommands() {
         let name = command.get_name();
         let page = std::fs::read_to_string(folder.path(&format!("man1/clrsim-{name}.1"))).unwrap();
         assert!(page.contains(&format!(".TH clrsim-{name} 1")), "{name}: {page}");
     }
-    let again = folder.clrsim(&["man", "-o", &folder.path("man1")]);
+    let again = folder.clrsim(&["gen", "man", "-o", &folder.path("man1")]);
     assert_eq!(again.code, 2, "{}", again.text());
+}
+
+/// The names of earlier versions say the new ones, with the arguments.
+#[test]
+fn old_names_say_the_new_ones() {
+    let mut said = String::new();
+    for args in [
+        &["cat", "programs/tail_call.kdl"][..],
+        &["clauses", "C-044", "--json"],
+        &["completions", "bash"],
+        &["dump", "my image.dll", "--function", "main"],
+        &["from-recording", "my.walks.jsonl", "--walk", "12"],
+        &["man"],
+        &["schema", "text"],
+        &["test-dir", "my/fixtures"],
+        &["timeline", "my.kdl", "--width", "160"],
+    ] {
+        let answer = clrsim(args);
+        assert_eq!(answer.code, 2, "{args:?}");
+        said += &(answer.out + &answer.err);
+        let command = answer.err.split_once("clrsim ").unwrap().1.trim();
+        let words: Vec<_> = command.split(' ').collect();
+        let known = Cli::command();
+        assert!(known.find_subcommand(words[0]).is_some(), "{command}");
+    }
+    insta::assert_snapshot!("renamed", said);
 }

@@ -18,7 +18,7 @@ fn images_are_written_and_not_overwritten() {
         let bytes = fs::read(format!("{out}/{name}")).unwrap();
         let image = PeImage::parse(&bytes).unwrap();
         assert!(image.functions().iter().count() >= 1, "{name}");
-        assert_eq!(clrsim(&["dump", &format!("{out}/{name}")]).code, 0);
+        assert_eq!(clrsim(&["show", &format!("{out}/{name}")]).code, 0);
     }
     let text = |name: &str| fs::read_to_string(format!("{out}/{name}")).unwrap();
     insta::assert_snapshot!("jit_json", text("jit.json"));

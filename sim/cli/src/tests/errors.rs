@@ -22,7 +22,7 @@ fn wrong_arguments() {
         &["run", "--max-failures", "-1"],
         &["show"],
         &["show", "win64/vec/gcc_O2.vec.gz", "--case", "first"],
-        &["dump"],
+        &["show"],
     ];
     let mut refusals = Refusals::default();
     for args in cases {
@@ -140,7 +140,7 @@ fn cases_that_are_not_there() {
 }
 
 #[test]
-fn images_that_cannot_be_dumped() {
+fn images_that_cannot_be_shown() {
     let folder = Folder::new();
     let dll = fixture("win64/img/gcc_O2.dll");
     let mut arm = dll.to_vec();
@@ -154,10 +154,10 @@ fn images_that_cannot_be_dumped() {
         ("cut", folder.write("cut.dll", &dll[..dll.len() / 2])),
         ("another machine", folder.write("arm.dll", &arm)),
     ] {
-        refusals.add(&format!("dump ({name})"), &folder.clrsim(&["dump", &path]));
+        refusals.add(&format!("show ({name})"), &folder.clrsim(&["show", &path]));
     }
     for function in ["t_nowhere", "0xffffff", "0xtreme"] {
-        let args = ["dump", "win64/img/gcc_O2.dll", "--function", function];
+        let args = ["show", "win64/img/gcc_O2.dll", "--function", function];
         refusals.add(&args.join(" "), &clrsim(&args));
     }
     insta::assert_snapshot!("images", refusals.0);

@@ -256,7 +256,7 @@ fn the_input_is_never_replaced() {
         assert_eq!(std::fs::read_to_string(&text).unwrap(), CALLBACK, "{command:?}");
     }
     let walks = folder.write("some.kdl", super::fixture(super::WALKS));
-    let over = folder.clrsim(&["from-recording", &walks, "--walk", "1", "--force", "-o", &walks]);
+    let over = folder.clrsim(&["import", &walks, "--walk", "1", "--force", "-o", &walks]);
     assert_eq!(over.code, 2, "{}", over.text());
     assert_eq!(std::fs::read(&walks).unwrap(), super::fixture(super::WALKS));
 }
@@ -319,7 +319,7 @@ fn files_are_replaced_by_force_alone() {
         &["generate", "--seed", "1", "-o", "FILE"],
         &["minimize", &text, "--on", "net10-windows", "-o", "FILE"],
         &["explore", &text, "--on", "net10-windows", "--minimize", "FILE"],
-        &["from-recording", super::WALKS, "--walk", "1", "-o", "FILE"],
+        &["import", super::WALKS, "--walk", "1", "-o", "FILE"],
         &["replay", &text, "--html", "FILE"],
     ];
     for command in commands {

@@ -52,7 +52,7 @@ fn exit_codes_are_those_of_the_help() {
 #[test]
 fn an_elf_image_with_data_that_is_wrong_on_purpose() {
     let folder = Folder::new();
-    let unix = folder.write("unix.kdl", format!("{}thread \"t\"", super::dump::UNIX).as_bytes());
+    let unix = folder.write("unix.kdl", format!("{}thread \"t\"", super::images::UNIX).as_bytes());
     assert_eq!(folder.clrsim(&["emit", &unix, "-o", &folder.path("out")]).code, 0);
     insta::assert_snapshot!(
         "elf",

@@ -86,7 +86,7 @@ fn a_program_is_no_recording_and_the_other_way_round() {
     let trace = clrsim(&["trace", "win64/vec/gcc_O2.vec.gz"]);
     assert_eq!((show.code, trace.code), (2, 2));
     insta::assert_snapshot!(show.err + &trace.err, @r"
-    error: programs/alloca.kdl: is a text, and clrsim show is for recorded walks and unwinds: use clrsim compare or clrsim trace
+    error: programs/alloca.kdl: is a text, and clrsim show is for images and for recorded walks and unwinds: use clrsim compare or clrsim trace
     error: win64/vec/gcc_O2.vec.gz: is not a text: *.kdl
     ");
 }

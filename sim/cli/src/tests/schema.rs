@@ -39,7 +39,7 @@ fn every_field_is_described() {
             &["explore", "--json", "--on", "windows", "--strategy", "exhaustive", &history],
         ),
         // A clause, and a rule of another kind.
-        ("clauses", &["clauses", "--json", "C-044", "H-08"]),
+        ("rules", &["rules", "--json", "C-044", "H-08"]),
         ("runtimes", &["runtimes", "--json", "net8"]),
         ("runtimes, compared", &["runtimes", "--json", "--diff", "net9-unix", "net10-unix"]),
         ("explain, of a text", &["explain", "--json", &wrong]),
@@ -71,9 +71,9 @@ fn every_field_is_described() {
     let walk = ["explain", "clr/win31-async-alloc.walks.jsonl.gz", "--walk", "12", "--json"];
     said("explain", printed(&folder, &walk), &help("explain"));
     let fields_of_run: Vec<_> = described("run").into_iter().collect();
-    let dump = printed(&folder, &["dump", "win64/img/gcc_O2.dll", "--json"]);
-    said("dump", dump, &fields_of_run.join(" "));
-    let unix = folder.write("unix.kdl", format!("{}thread \"t\"", super::dump::UNIX).as_bytes());
+    let dump = printed(&folder, &["show", "win64/img/gcc_O2.dll", "--json"]);
+    said("show", dump, &fields_of_run.join(" "));
+    let unix = folder.write("unix.kdl", format!("{}thread \"t\"", super::images::UNIX).as_bytes());
     let unix_traced = printed(&folder, &["trace", &unix, "--cfi", "--json"]);
     let is_register = |name: &String| Gpr::ALL.iter().any(|register| register.name() == name);
     let but_registers = |names: BTreeSet<String>| {
@@ -81,8 +81,8 @@ fn every_field_is_described() {
     };
     said("trace", but_registers(unix_traced), &help("trace"));
     assert_eq!(folder.clrsim(&["emit", &unix, "-o", &folder.path("out")]).code, 0);
-    let elf = printed(&folder, &["dump", &folder.path("out/libnative.so"), "--json"]);
-    said("dump", but_registers(elf), &help("dump"));
+    let elf = printed(&folder, &["show", &folder.path("out/libnative.so"), "--json"]);
+    said("show", but_registers(elf), &help("show"));
     let run = described("run");
     for args in [&["run", "--json", &all][..], &["run", "--json", "--filter", "clr/"]] {
         let missing: Vec<_> = printed(&folder, args).difference(&run).cloned().collect();
@@ -94,7 +94,7 @@ fn every_field_is_described() {
         include_str!("snapshots/clrsim_tool__tests__recordings__differences_json.snap"),
         include_str!("snapshots/clrsim_tool__tests__recordings__skipped_json.snap"),
         include_str!("snapshots/clrsim_tool__tests__texts__failures_json.snap"),
-        include_str!("snapshots/clrsim_tool__tests__dump__version_3_json.snap"),
+        include_str!("snapshots/clrsim_tool__tests__images__version_3_json.snap"),
     ]);
     let (mut all, mut errors) = (BTreeSet::new(), BTreeSet::new());
     for line in recorded {
@@ -160,7 +160,7 @@ fn accepts(schema: &Value, root: &Value, value: &Value) -> bool {
 }
 
 fn schema_of(what: &str) -> Value {
-    serde_json::from_str(&super::printed("schema", &[what])).unwrap()
+    serde_json::from_str(&super::printed("gen", &["schema", what])).unwrap()
 }
 
 /// The printed schema accepts what commands print, and nothing with another field.
@@ -188,7 +188,7 @@ fn output_is_as_its_schema_says() {
             "50",
             &history,
         ],
-        &["clauses", "--json", "C-044", "H-08"],
+        &["rules", "--json", "C-044", "H-08"],
         &["runtimes", "--json", "net8"],
         &["lint", "--json", "win64/img/gcc_O2.dll"],
     ] {

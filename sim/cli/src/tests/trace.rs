@@ -67,7 +67,7 @@ fn everything_else_is_traced() {
 #[test]
 fn call_frame_information_is_traced() {
     let folder = Folder::new();
-    let path = folder.write("unix.kdl", format!("{}thread \"t\"", super::dump::UNIX).as_bytes());
+    let path = folder.write("unix.kdl", format!("{}thread \"t\"", super::images::UNIX).as_bytes());
     insta::assert_snapshot!("cfi", folder.clrsim(&["trace", &path, "--cfi"]).text());
     let json = ["trace", &path, "--cfi", "--json", "--from", "1", "--limit", "2"];
     insta::assert_snapshot!("cfi_json", folder.clrsim(&json).text());

@@ -30,7 +30,7 @@ fn width(text: &str) -> usize {
 
 #[test]
 fn output_fits_the_columns() {
-    let clauses = ["clauses", "C-044", "C-051"];
+    let clauses = ["rules", "C-044", "C-051"];
     assert!((81..=100).contains(&width(&clrsim(&clauses, &[]))));
     assert!((41..=60).contains(&width(&clrsim(&clauses, &[("COLUMNS", "60")]))));
     assert!((81..=100).contains(&width(&clrsim(&clauses, &[("COLUMNS", "300")]))));
@@ -46,7 +46,7 @@ fn output_fits_the_columns() {
 #[test]
 fn colours_are_as_the_variables_say() {
     let has_colours =
-        |variables: &[(&str, &str)]| clrsim(&["clauses", "C-044"], variables).contains('\u{1B}');
+        |variables: &[(&str, &str)]| clrsim(&["rules", "C-044"], variables).contains('\u{1B}');
     assert!(!has_colours(&[]), "a pipe has none");
     assert!(has_colours(&[("CLICOLOR_FORCE", "1")]));
     assert!(!has_colours(&[("CLICOLOR_FORCE", "")]));

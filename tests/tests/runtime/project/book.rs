@@ -45,7 +45,7 @@ fn clauses() -> String {
 # The clauses
 
 The rules of the CLR that the simulator keeps, in the project's own words. Code, fixtures and
-explanations name them by number; `clrsim clauses C-014` prints one. This page is written by a test
+explanations name them by number; `clrsim rules C-014` prints one. This page is written by a test
 from [the tables](clr_runtime::clause).
 "
     .to_owned();

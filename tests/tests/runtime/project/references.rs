@@ -39,9 +39,9 @@ fn unwrapped(text: &str) -> String {
     joined
 }
 
-/// Returns true for an id in quotes or as the first argument of `clrsim clauses`.
+/// Returns true for an id in quotes or as the first argument of `clrsim rules`.
 fn is_argument(text: &str, at: usize) -> bool {
-    ["\"", "clrsim clauses "].iter().any(|before| text[..at].ends_with(before))
+    ["\"", "clrsim rules "].iter().any(|before| text[..at].ends_with(before))
 }
 
 fn is_part(c: char) -> bool {

@@ -1,6 +1,7 @@
-//! `clrsim show`: draws one case.
+//! `clrsim show`: draws one case, or prints the functions of an image.
 
 mod frames;
+mod image;
 mod layout;
 mod recorded;
 
@@ -25,51 +26,78 @@ use layout::{Frame, Layout};
 use std::fmt::Display;
 use std::io::{self, Write};
 
+/// Magic bytes of a compressed file.
+const GZIP: &[u8] = b"\x1F\x8B";
 /// Number of instructions that are shown before the one at rip.
 const BEFORE: usize = 5;
 /// Number of instructions that are shown after the one at rip.
 const AFTER: usize = 5;
 
-/// Draws the case that `args` name and returns the exit code.
+/// Prints what `args` name and returns the exit code. The content of the file decides what that is.
 pub(crate) fn show(args: &ShowArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let source = Source::find(&args.file)?;
+    if source.is_program() {
+        let fixture = ProgramFixture::read(&source)?;
+        let what = "is a text, and clrsim show is for images and for recorded walks and unwinds";
+        return Err(source.error(format_args!("{what}: {}", fixture.commands())));
+    }
+    let bytes = source.read()?;
+    if image::is_image(&bytes) {
+        image::print(&source, &bytes, args, console)?;
+        return Ok(PASSED);
+    }
+    if let Some(option) = args.of_images() {
+        return Err(source.error(format_args!("is no image, and {option} is for images")));
+    }
     if source.is_recording() {
         let n = args.case.map(u32::try_from).transpose();
         let n = n.map_err(|_| source.error("numbers of walks have at most 32 bits"))?;
         with_walk(&source, n, |replayed| Ok(recorded::draw(replayed, console.out)?))?;
         return Ok(PASSED);
     }
-    if source.is_program() {
-        let fixture = ProgramFixture::read(&source)?;
-        let what = "is a text, and clrsim show is for recorded walks and unwinds";
-        return Err(source.error(format_args!("{what}: {}", fixture.commands())));
+    if !bytes.starts_with(GZIP) && !source.name.ends_with(".gz") {
+        return Err(source.error(
+            "is neither an image (PE or ELF), nor a recording of walks (*.walks.jsonl), nor compressed: \
+             unwind vectors or fuzz records",
+        ));
     }
+    draw_case(args, &source, console)?;
+    Ok(PASSED)
+}
+
+impl ShowArgs {
+    /// Returns the name of an option that is for images alone.
+    fn of_images(&self) -> Option<&'static str> {
+        let function = self.function.wanted.is_some().then_some("--function");
+        function.or(self.json.wanted.then_some("--json"))
+    }
+}
+
+/// Draws a case of a file of vectors or fuzz records.
+fn draw_case(args: &ShowArgs, source: &Source, console: &mut Console<'_>) -> Result<(), CliError> {
     let case = args.case.unwrap_or(0);
     let (kind, content) = source.read_fixture()?;
     match kind {
         Kind::Vectors => {
-            input::with_vectors(&source, &content, args.rules.rules(), |file, replay, code| {
-                let vector = pick(&source, case, file.len(), |case| file.get(case))?;
+            input::with_vectors(source, &content, args.rules.rules(), |file, replay, code| {
+                let vector = pick(source, case, file.len(), |case| file.get(case))?;
                 let verdict = replay.run(&vector).map_err(|error| source.error(error))?;
-                let drawing =
-                    Drawing { args, source: &source, case, code, verdict, cases: file.len() };
+                let drawing = Drawing { args, source, case, code, verdict, cases: file.len() };
                 drawing.vector(&vector, console.out)
             })
         }
         Kind::Fuzz => {
             let file = FuzzFile::parse(&content).map_err(|error| source.error(error))?;
-            let record = pick(&source, case, file.len(), |case| file.get(case))?;
+            let record = pick(source, case, file.len(), |case| file.get(case))?;
             let verdict = run_fuzz_record(&record, args.rules.rules())
                 .map_err(|error| source.error(error))?;
             code::with_fuzz_code(&record, |code, image| {
-                let drawing =
-                    Drawing { args, source: &source, case, code, verdict, cases: file.len() };
+                let drawing = Drawing { args, source, case, code, verdict, cases: file.len() };
                 drawing.fuzz(&record, &FuzzMemory::new(image), console.out)
             })
             .map_err(|error| source.error(error))?
         }
-    }?;
-    Ok(PASSED)
+    }
 }
 
 /// Returns case `wanted` of a file.

@@ -4,11 +4,11 @@ use clr_runtime::clause::{self, Chapter, Clause};
 /// The clauses that are printed, of which JSON and text have the same.
 #[track_caller]
 fn numbers(args: &[&str]) -> Vec<Clause> {
-    let json: Vec<Clause> = objects("clauses", args)
+    let json: Vec<Clause> = objects("rules", args)
         .iter()
         .map(|object| object["clause"].as_str().unwrap().parse().unwrap())
         .collect();
-    let text = printed("clauses", args);
+    let text = printed("rules", args);
     let heads = text.lines().filter(|line| line.starts_with("C-"));
     let text: Vec<Clause> = heads.map(|line| line[..5].parse().unwrap()).collect();
     assert_eq!(json, text);
@@ -17,7 +17,7 @@ fn numbers(args: &[&str]) -> Vec<Clause> {
 
 #[test]
 fn all_of_them() {
-    let text = printed("clauses", &[]);
+    let text = printed("rules", &[]);
     assert_eq!(numbers(&[]), clause::entries().map(|entry| entry.clause).collect::<Vec<_>>());
     for chapter in Chapter::ALL {
         assert!(text.lines().any(|line| line == chapter.title()), "{chapter}");
@@ -27,8 +27,8 @@ fn all_of_them() {
 
 #[test]
 fn some_by_number() {
-    insta::assert_snapshot!("by_number", printed("clauses", &["C-113", "14", "c-162"]));
-    insta::assert_snapshot!("by_number_json", printed("clauses", &["C-014", "--json"]));
+    insta::assert_snapshot!("by_number", printed("rules", &["C-113", "14", "c-162"]));
+    insta::assert_snapshot!("by_number_json", printed("rules", &["C-014", "--json"]));
     assert_eq!(numbers(&["C-009", "C-014", "C-009"]), [Clause::new(9), Clause::new(14)]);
 }
 
@@ -39,12 +39,12 @@ fn of_a_generation() {
         let meant: Vec<_> = meant.map(|entry| entry.clause).collect();
         assert_eq!(numbers(&["--generation", generation.name()]), meant, "{generation}");
         let other = clause::entries().find(|entry| !meant.contains(&entry.clause)).unwrap();
-        for object in objects("clauses", &["--generation", generation.name()]) {
+        for object in objects("rules", &["--generation", generation.name()]) {
             let names = object["generations"].as_array().unwrap();
             assert!(names.contains(&Value::from(generation.name())), "{object}");
         }
         let other = other.clause.to_string();
-        assert_eq!(clrsim(&["clauses", &other, "--generation", generation.name()]).code, 2);
+        assert_eq!(clrsim(&["rules", &other, "--generation", generation.name()]).code, 2);
     }
 }
 
@@ -61,7 +61,7 @@ fn of_a_chapter() {
 
 #[test]
 fn objects_have_the_fields_that_the_help_names() {
-    for (object, entry) in objects("clauses", &[]).iter().zip(clause::entries()) {
+    for (object, entry) in objects("rules", &[]).iter().zip(clause::entries()) {
         let keys: Vec<_> = object.as_object().unwrap().keys().map(String::as_str).collect();
         assert_eq!(
             keys,
@@ -77,8 +77,8 @@ fn objects_have_the_fields_that_the_help_names() {
 #[test]
 fn ids_of_every_kind() {
     let ids = ["C-044", "H-08", "§2.9", "Row 18", "D-3", "E-19", "G-17"];
-    insta::assert_snapshot!("every_kind", printed("clauses", &ids));
-    let objects = objects("clauses", &ids);
+    insta::assert_snapshot!("every_kind", printed("rules", &ids));
+    let objects = objects("rules", &ids);
     assert_eq!(objects.len(), ids.len());
     let keys: Vec<_> = objects[1].as_object().unwrap().keys().map(String::as_str).collect();
     assert_eq!(keys, ["id", "kind", "page", "schema", "text", "title"]);
@@ -89,12 +89,12 @@ fn ids_of_every_kind() {
 fn unknown_ids_are_refused() {
     let mut refusals = String::new();
     for args in [
-        &["clauses", "C-999"][..],
-        &["clauses", "H-99"],
-        &["clauses", "rule"],
-        &["clauses", "--generation", "net4"],
-        &["clauses", "--chapter", "weather"],
-        &["clauses", "C-004", "--generation", "net9-unix"],
+        &["rules", "C-999"][..],
+        &["rules", "H-99"],
+        &["rules", "rule"],
+        &["rules", "--generation", "net4"],
+        &["rules", "--chapter", "weather"],
+        &["rules", "C-004", "--generation", "net9-unix"],
     ] {
         let answer = clrsim(args);
         assert_eq!(answer.code, 2);

@@ -1,7 +1,7 @@
-//! `clrsim clauses`: the rules of the CLR.
+//! `clrsim rules`: the rules of the CLR.
 
 use crate::PASSED;
-use crate::args::ClausesArgs;
+use crate::args::RulesArgs;
 use crate::render::console::{Console, DIM, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
@@ -15,15 +15,15 @@ use serde::Serialize;
 /// Indentation of rule and source, below the clause's number.
 const INDENT: &str = "       ";
 
-/// Prints the clauses that `args` name and returns the exit code.
-pub(crate) fn clauses(args: &ClausesArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
+/// Prints the rules that `args` name and returns the exit code.
+pub(crate) fn rules(args: &RulesArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let mut chapter = None;
     let mut entries = clause::entries().filter(|entry| args.wants(entry)).peekable();
     let others: Vec<_> =
         references::all().iter().filter(|reference| args.wants_other(reference)).collect();
     if entries.peek().is_none() && others.is_empty() {
         return Err(CliError::new(
-            "clauses",
+            "rules",
             "none of them meets all conditions; try fewer of ID, --generation and --chapter",
         ));
     }
@@ -52,7 +52,7 @@ pub(crate) fn clauses(args: &ClausesArgs, console: &mut Console<'_>) -> Result<u
     Ok(PASSED)
 }
 
-impl ClausesArgs {
+impl RulesArgs {
     fn wants(&self, entry: &ClauseEntry) -> bool {
         let id = entry.clause.to_string();
         (self.ids.is_empty() || self.ids.iter().any(|wanted| wanted.id == id))

@@ -1,4 +1,4 @@
-//! `clrsim schema`: the JSON Schemas of the output and of the nodes of texts.
+//! `clrsim gen schema`: the JSON Schemas of the output and of the nodes of texts.
 
 use crate::PASSED;
 use crate::args::{SchemaArgs, SchemaOf};
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use std::io;
 
 /// The tables of the output.
-const TABLES: &str = include_str!("../schema.md");
+const TABLES: &str = include_str!("../../schema.md");
 /// The version of JSON Schema.
 const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 

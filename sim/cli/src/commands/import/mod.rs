@@ -1,4 +1,4 @@
-//! `clrsim from-recording`: a recorded walk as a text.
+//! `clrsim import`: a recorded walk as a text.
 
 mod call;
 mod place;
@@ -11,7 +11,7 @@ pub(crate) use text::Refusal;
 pub(crate) use text::text_of;
 
 use crate::PASSED;
-use crate::args::FromRecordingArgs;
+use crate::args::ImportArgs;
 use crate::commands::explain::recorded::{pick, recording_of};
 use crate::input::{Source, slashed};
 use crate::output::{Replacing, text_name};
@@ -24,10 +24,7 @@ use std::io;
 
 /// Prints or writes the text of the walk that `args` name, or lists the walks, and returns the exit
 /// code.
-pub(crate) fn from_recording(
-    args: &FromRecordingArgs,
-    console: &mut Console<'_>,
-) -> Result<u8, CliError> {
+pub(crate) fn import(args: &ImportArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let source = Source::find(&args.file)?;
     let recording = recording_of(&source)?;
     let Some(n) = args.walk else {
@@ -53,7 +50,7 @@ pub(crate) fn from_recording(
     args.replacing.write(path, &text)?;
     let name = slashed(path);
     writeln!(console.out, "{GOOD}written{GOOD:#}: {name}")?;
-    writeln!(console.out, "  clrsim run {name}       holds it against what was recorded")?;
+    writeln!(console.out, "  clrsim run {name}       compares it with what was recorded")?;
     writeln!(
         console.out,
         "  clrsim matrix {name}    shows what it gives on all runtimes, and why"
@@ -64,7 +61,7 @@ pub(crate) fn from_recording(
 /// Returns the comment at the begin of a text: the recording, and what was not seen there.
 fn head(source: &Source, walk: &WalkLine) -> String {
     let file = source.name.rsplit('/').next().unwrap_or(&source.name);
-    let made = format!("// Made by clrsim from-recording {file} --walk {}.\n", walk.n);
+    let made = format!("// Made by clrsim import {file} --walk {}.\n", walk.n);
     let mut inferred = walk.state.inferred.clone();
     if walk.frames.iter().any(|frame| frame.returns_inferred) {
         inferred.push("where a Frame leads".to_owned());

@@ -2,14 +2,14 @@ use super::*;
 
 #[test]
 fn a_whole_image() {
-    insta::assert_snapshot!("gcc_O2", printed("dump", &["win64/img/gcc_O2.dll"]));
-    insta::assert_snapshot!("gcc_O2_json", printed("dump", &["win64/img/gcc_O2.dll", "--json"]));
+    insta::assert_snapshot!("gcc_O2", printed("show", &["win64/img/gcc_O2.dll"]));
+    insta::assert_snapshot!("gcc_O2_json", printed("show", &["win64/img/gcc_O2.dll", "--json"]));
 }
 
 #[test]
 fn every_form_of_unwind_data() {
     let image = "win64/img/asm_raw.dll";
-    let all = printed("dump", &[image]);
+    let all = printed("show", &[image]);
     for words in [
         "push r15",
         "allocate 0x",
@@ -30,18 +30,18 @@ fn every_form_of_unwind_data() {
     assert!(all.starts_with(&format!(
         "{image}: preferred base 0x1a7000000, size 0x1a000, {blocks} function entries\n"
     )));
-    assert_eq!(printed("dump", &[image, "--json"]).lines().count(), blocks);
+    assert_eq!(printed("show", &[image, "--json"]).lines().count(), blocks);
 }
 
 #[test]
 fn one_function_by_name_or_rva() {
     let image = "win64/img/asm_raw.dll";
-    let by_name = printed("dump", &[image, "--function", "t_push_rsi"]);
+    let by_name = printed("show", &[image, "--function", "t_push_rsi"]);
     insta::assert_snapshot!("by_name", by_name);
     for rva in ["0x1040", "0x1056"] {
-        assert_eq!(printed("dump", &[image, "--function", rva]), by_name);
+        assert_eq!(printed("show", &[image, "--function", rva]), by_name);
     }
-    let json = printed("dump", &[image, "--function", "t_push_rsi", "--json"]);
+    let json = printed("show", &[image, "--function", "t_push_rsi", "--json"]);
     insta::assert_snapshot!("by_name_json", json);
 }
 
@@ -55,7 +55,7 @@ fn the_system_of_a_ready_to_run_image_is_named() {
         let machine = 0x8664_u16 ^ mask;
         bytes[header + 4..header + 6].copy_from_slice(&machine.to_le_bytes());
         let path = folder.write("image.dll", &bytes);
-        let answer = folder.clrsim(&["dump", &path]);
+        let answer = folder.clrsim(&["show", &path]);
         let first = answer.out.lines().next().unwrap();
         assert!(answer.code == 0 && first.ends_with(end), "{first}");
     }
@@ -87,13 +87,13 @@ fn broken_entries_are_printed_among_the_others() {
     let path = folder.write("broken.dll", &bytes);
     let mut text = String::new();
     for rva in ["0x1010", "0x1040", "0x1050", "0x10e0", "0x10f0"] {
-        let answer = folder.clrsim(&["dump", &path, "--function", rva]);
-        let json = folder.clrsim(&["dump", &path, "--function", rva, "--json"]);
+        let answer = folder.clrsim(&["show", &path, "--function", rva]);
+        let json = folder.clrsim(&["show", &path, "--function", rva, "--json"]);
         assert_eq!((answer.code, json.code), (0, 0));
         text += &(answer.out + &json.out);
     }
     insta::assert_snapshot!("broken", text);
-    assert_eq!(folder.clrsim(&["dump", &path, "--json"]).out.lines().count(), 91);
+    assert_eq!(folder.clrsim(&["show", &path, "--json"]).out.lines().count(), 91);
 }
 
 #[test]
@@ -110,8 +110,8 @@ fn damage_is_dumped_or_refused() {
         let at = numbers.below(0x400);
         bytes[at] = numbers.below(256) as u8;
         let path = folder.write("damaged.dll", &bytes);
-        assert!([0, 2].contains(&folder.clrsim(&["dump", &path]).code));
-        assert!([0, 2].contains(&folder.clrsim(&["dump", &path, "--json"]).code));
+        assert!([0, 2].contains(&folder.clrsim(&["show", &path]).code));
+        assert!([0, 2].contains(&folder.clrsim(&["show", &path, "--json"]).code));
     }
 }
 
@@ -145,13 +145,13 @@ fn unix(folder: &Folder) -> String {
 fn call_frame_information_of_an_elf_image() {
     let folder = Folder::new();
     let image = unix(&folder);
-    insta::assert_snapshot!("elf", folder.clrsim(&["dump", &image]).text());
-    insta::assert_snapshot!("elf_json", folder.clrsim(&["dump", &image, "--json"]).text());
-    let named = folder.clrsim(&["dump", &image, "--function", "aligned"]);
-    let by_rva = folder.clrsim(&["dump", &image, "--function", "0x2090"]);
+    insta::assert_snapshot!("elf", folder.clrsim(&["show", &image]).text());
+    insta::assert_snapshot!("elf_json", folder.clrsim(&["show", &image, "--json"]).text());
+    let named = folder.clrsim(&["show", &image, "--function", "aligned"]);
+    let by_rva = folder.clrsim(&["show", &image, "--function", "0x2090"]);
     assert_eq!(named, by_rva);
     assert_eq!(named.out.matches("\n\n").count(), 1, "{}", named.out);
-    let nothing = folder.clrsim(&["dump", &image, "--function", "missing"]);
+    let nothing = folder.clrsim(&["show", &image, "--function", "missing"]);
     assert_eq!(nothing.code, 2);
     insta::assert_snapshot!(nothing.err, @"error: DIR/out/libnative.so: no call frame information for --function missing; without it all is printed");
 }
@@ -172,10 +172,10 @@ fn damaged_call_frame_information_is_dumped_or_refused() {
         let at = numbers.below(0x200);
         bytes[at] = numbers.below(256) as u8;
         let path = folder.write("damaged.so", &bytes);
-        let answer = folder.clrsim(&["dump", &path]);
+        let answer = folder.clrsim(&["show", &path]);
         assert!([0, 2].contains(&answer.code));
         faulty += u32::from(answer.out.contains("error:") || answer.out.contains("cannot be used"));
-        assert!([0, 2].contains(&folder.clrsim(&["dump", &path, "--json"]).code));
+        assert!([0, 2].contains(&folder.clrsim(&["show", &path, "--json"]).code));
     }
     assert!(faulty > 20, "{faulty} say little");
 }
@@ -208,8 +208,8 @@ fn version_3_is_printed_with_its_epilogues() {
     bytes[at + 8..at + 12].copy_from_slice(&rva(place).to_le_bytes());
     let folder = Folder::new();
     let path = folder.write("version3.dll", &bytes);
-    let text = folder.clrsim(&["dump", &path, "--function", "0x1010"]).out;
-    let json = folder.clrsim(&["dump", &path, "--function", "0x1010", "--json"]).out;
+    let text = folder.clrsim(&["show", &path, "--function", "0x1010"]).out;
+    let json = folder.clrsim(&["show", &path, "--function", "0x1010", "--json"]).out;
     insta::assert_snapshot!("version_3", text);
     insta::assert_snapshot!("version_3_json", json);
 }

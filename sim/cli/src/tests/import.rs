@@ -1,5 +1,5 @@
 use super::*;
-use crate::commands::from_recording::{Refusal, text_of};
+use crate::commands::import::{Refusal, text_of};
 use clr_recording::vectors::decompress;
 use clr_recording::{RecordedCode, Recording, RecordingReplay, WalkLine};
 use clr_scenario::{ExpectedOutcome, Provenance, Scenario};
@@ -145,11 +145,10 @@ fn a_written_walk_passes_and_fails_if_the_result_is_changed() {
     let folder = Folder::new();
     let recording = folder.write("my.walks.jsonl", &content(ASYNC));
     let text = folder.path("my.kdl");
-    let printed = folder.clrsim(&["from-recording", &recording, "--walk", "12"]);
+    let printed = folder.clrsim(&["import", &recording, "--walk", "12"]);
     insta::assert_snapshot!("text", printed.text());
     let named = format!("{recording} walk 12");
-    let written =
-        folder.clrsim(&["from-recording", &recording, "--walk", &named, "--output", &text]);
+    let written = folder.clrsim(&["import", &recording, "--walk", &named, "--output", &text]);
     insta::assert_snapshot!("written", written.text());
     let written = fs::read_to_string(&text).unwrap();
     assert_eq!(printed.out, written);
@@ -163,7 +162,7 @@ fn a_written_walk_passes_and_fails_if_the_result_is_changed() {
 
 #[test]
 fn without_a_number_the_walks_are_listed() {
-    insta::assert_snapshot!("list", clrsim(&["from-recording", super::WALKS]).text());
+    insta::assert_snapshot!("list", clrsim(&["import", super::WALKS]).text());
 }
 
 #[test]
@@ -186,7 +185,7 @@ fn walks_without_a_text_and_wrong_arguments_are_errors() {
         &[&cut],
         &["clr/linux31-danger-nullcb.walks.jsonl.gz", "--walk", "5"],
     ] {
-        let arguments: Vec<_> = ["from-recording"].iter().chain(arguments).copied().collect();
+        let arguments: Vec<_> = ["import"].iter().chain(arguments).copied().collect();
         let answer = folder.clrsim(&arguments);
         assert_eq!((answer.code, &*answer.out), (2, ""), "{arguments:?}");
         writeln!(answers, "{}", answer.err).unwrap();

@@ -17,44 +17,60 @@
 //! # Ok::<(), clr_sim::harness::JudgeError>(())
 //! ```
 //!
-//! # Entry points
+//! # What is supported
 //!
-//! - [`harness`]: a walker against texts, on every runtime.
-//! - [`Scenario`]: one text: programs, stacks, snapshots, and the answers that each runtime must give.
-//! - [`check`]: a profiler, written as closures that block, in many interleavings with a program.
-//! - [`book`]: chapters for newcomers.
+//! The items of this page and of [`harness`], with their methods:
 //!
-//! # Crates
+//! | for | items |
+//! |---|---|
+//! | a walker against texts, on every runtime | [`harness`] |
+//! | one text: its programs, stacks and calls, and the answers that each runtime must give | [`Scenario`], [`ScenarioError`] |
+//! | runtimes | [`Generation`], [`Generations`] |
+//! | a profiler as closures that block, in many interleavings with a program | [`check`], [`Setup`], [`CurrentThread`], [`Budget`], [`Report`], [`Failure`] |
+//! | one interleaving again | [`Explorer`], [`ScheduleString`], [`HistoryDetail`] |
+//! | a thread laid out by hand, as a profiler sees it | [`SyntheticThread`], [`SimulatedThread`] |
+//! | chapters for newcomers | [`book`] |
 //!
-//! This crate is a facade. Each module below is a crate of its own, and depends only on modules
-//! above it:
+//! `clr_walker` and `clr_unwind` are the walker under test, and the crates that a profiler ships: they have a promise of
+//! their own. All crates that this one is made of are in `unstable`, which is hidden: what is there may change in any
+//! version. [`book::stability`] says what is promised.
 //!
-//! - [`lint`]: the unwind data of an image, held against its code.
-//! - [`machine`]: an emulated x64 machine: memory, interpreter, save points.
-//! - [`codegen`]: functions of every frame shape as machine code, unwind data and images; their
-//!   execution, with a shadow stack.
-//! - [`runtime`]: generations of the CLR and their clauses; threads and Frames; `DoStackSnapshot` and
-//!   its explanation.
-//! - [`world`]: programs executed together with a runtime; synthetic threads.
-//! - `recording` (feature `recording`): unwinds and walks recorded from real processes, replayed.
-//! - [`generate`]: generators of programs and threads (features `arbitrary` and `proptest`).
-//! - [`explore`]: histories of a profiler beside a program: search, verdicts, replay, timeline.
-//! - [`scenario`]: the text format.
-//!
-//! `clr_walker` is the walker under test, and the crate that a profiler ships. Feature `fixtures` adds
-//! the gallery as data. The library touches no file and prints nothing; the tool `clrsim` does that.
+//! Feature `fixtures` adds the gallery as data, and `recording` walks recorded in real CLRs. The library touches no file
+//! and prints nothing; the tool `clrsim` does that.
 
 pub mod book;
 pub mod harness;
 
 #[cfg(feature = "fixtures")]
 pub use clr_fixtures as fixtures;
-#[cfg(feature = "recording")]
-pub use clr_recording as recording;
-pub use {
-    clr_codegen as codegen, clr_explore as explore, clr_generate as generate, clr_lint as lint,
-    clr_machine as machine, clr_runtime as runtime, clr_scenario as scenario, clr_world as world,
+
+#[doc(inline)]
+pub use clr_explore::{
+    Budget, ConditionVariable, Coverage, CurrentThread, EventObject, ExaminedThread, Explorer,
+    Failure, Guard, Hazard, HistoryDetail, Info, Limits, ProfilerLock, Report, ScheduleString,
+    ScheduleStringError, Setup, Strategy, TestedProcess, ThreadIndex, Verdict, check,
+};
+#[doc(inline)]
+pub use clr_runtime::generation::{Generation, Generations};
+#[doc(inline)]
+pub use clr_runtime::profiling::{CallbackKind, SimulatedThread};
+#[doc(inline)]
+pub use clr_runtime::{ProfilerAction, RuleViolation};
+#[doc(inline)]
+pub use clr_scenario::{Scenario, ScenarioError};
+#[doc(inline)]
+pub use clr_world::synthetic::{
+    NATIVE_WALKER, SELF, SyntheticError, SyntheticProcess, SyntheticThread,
 };
 
-pub use clr_explore::check;
-pub use clr_scenario::Scenario;
+/// The crates that this one is made of. Nothing here is promised: an item may change in any version.
+#[doc(hidden)]
+pub mod unstable {
+    #[cfg(feature = "recording")]
+    pub use clr_recording as recording;
+    pub use {
+        clr_codegen as codegen, clr_explore as explore, clr_generate as generate, clr_lint as lint,
+        clr_machine as machine, clr_runtime as runtime, clr_scenario as scenario,
+        clr_world as world,
+    };
+}

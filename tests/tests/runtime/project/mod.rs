@@ -17,6 +17,7 @@ mod lines;
 mod references;
 mod repository;
 mod runtimes;
+mod surface;
 mod workflows;
 
 use crate::gallery::{calls, gallery};

@@ -16,7 +16,7 @@ pub struct Unreadable {
 /// Read access to the target's memory.
 ///
 /// A read either fills the whole buffer or fails; reads need not be aligned. A walk asks for at most
-/// 16 bytes at a time, a reader of [jitted code](crate::jitted) for at most 4,096 bytes of one page.
+/// 16 bytes at a time, a reader of jitted code for at most 4,096 bytes of one page.
 pub trait Memory {
     /// Fills `buffer` with the bytes at `address` (VA).
     ///

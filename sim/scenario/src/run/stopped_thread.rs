@@ -26,7 +26,7 @@ const FEATURES: usize = 0x4D0;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SnapshotReport {
-    /// Index of the stop in [`Scenario::stops`](super::Scenario::stops); `None` for a stack placed
+    /// Index of the stop in [`Scenario::stops`](crate::Scenario::stops); `None` for a stack placed
     /// by hand.
     pub stop: Option<usize>,
     /// Index of the call among the snapshots.

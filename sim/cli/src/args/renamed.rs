@@ -27,6 +27,6 @@ pub(crate) fn renamed(args: &[OsString]) -> Option<CliError> {
 
 /// Returns an argument as it is typed.
 fn quoted(arg: &str) -> String {
-    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./\\:=@,+§".contains(letter);
+    let is_plain = |letter: char| letter.is_alphanumeric() || "-_./\\:=@,+\u{a7}".contains(letter);
     if !arg.is_empty() && arg.chars().all(is_plain) { arg.to_owned() } else { format!("'{arg}'") }
 }

@@ -26,7 +26,7 @@
 //! | a walker against texts, on every runtime | [`harness`] |
 //! | one text: its programs, stacks and calls, and the answers that each runtime must give | [`Scenario`], [`ScenarioError`] |
 //! | runtimes | [`Generation`], [`Generations`] |
-//! | a profiler as closures that block, in many interleavings with a program | [`check`], [`Setup`], [`CurrentThread`], [`Budget`], [`Report`], [`Failure`] |
+//! | a profiler as closures that block, in many interleavings with a program | [`check`], [`Setup`], [`CurrentThread`], [`Budget`], [`Report`], [`Failure`], [`failure_story`] |
 //! | one interleaving again | [`Explorer`], [`ScheduleString`], [`HistoryDetail`] |
 //! | a thread laid out by hand, as a profiler sees it | [`SyntheticThread`], [`SimulatedThread`] |
 //! | chapters for newcomers | [`book`] |
@@ -47,7 +47,7 @@ pub use clr_fixtures as fixtures;
 #[doc(inline)]
 pub use clr_explore::{
     Budget, ConditionVariable, Coverage, CurrentThread, EventObject, ExaminedThread, Explorer,
-    Failure, Guard, Hazard, HistoryDetail, Info, Limits, ProfilerLock, Report, ScheduleString,
+    Failure, Guard, HistoryDetail, Info, Limits, ProfilerLock, Report, ScheduleString,
     ScheduleStringError, Setup, Strategy, TestedProcess, ThreadIndex, Verdict, check,
 };
 #[doc(inline)]
@@ -58,6 +58,8 @@ pub use clr_runtime::profiling::{CallbackKind, SimulatedThread};
 pub use clr_runtime::{ProfilerAction, RuleViolation};
 #[doc(inline)]
 pub use clr_scenario::{Scenario, ScenarioError};
+#[doc(inline)]
+pub use clr_story::{Hazard, failure_story};
 #[doc(inline)]
 pub use clr_world::synthetic::{
     NATIVE_WALKER, SELF, SyntheticError, SyntheticProcess, SyntheticThread,
@@ -71,6 +73,6 @@ pub mod unstable {
     pub use {
         clr_codegen as codegen, clr_explore as explore, clr_generate as generate, clr_lint as lint,
         clr_machine as machine, clr_runtime as runtime, clr_scenario as scenario,
-        clr_world as world,
+        clr_story as story, clr_world as world,
     };
 }

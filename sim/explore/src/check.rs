@@ -1,14 +1,14 @@
 //! Search of the histories of a process with a profiler.
 
 use super::ending::{Ending, HistoryDetail, Limits};
-use super::history::{History, ThreadIndex};
 use super::kernel::Kernel;
+use super::report::{Failure, Report};
 use super::run::{SearchData, run};
 use super::schedule_string::ScheduleString;
 use super::search::ReplaySearch;
-use super::search::{Coverage, Search, Strategy};
+use super::search::{Search, Strategy};
 use super::setup::Setup;
-use super::verdict::{ProfilerRule, Verdict};
+use super::verdict::Verdict;
 use clr_codegen::{FunctionIndex, Program};
 use clr_coroutine::Stacks;
 use clr_runtime::generation::Generation;
@@ -146,112 +146,6 @@ impl Budget {
     pub const fn with_rules(mut self) -> Self {
         self.rules = true;
         self
-    }
-}
-
-/// A history that failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Failure {
-    /// Verdict of the history.
-    pub verdict: Verdict,
-    /// Number of the history.
-    pub number: u64,
-    /// Schedule string that reproduces the history.
-    pub schedule: ScheduleString,
-    /// Turns and events of the history.
-    pub history: History,
-    /// Number of histories with the same fault, this one included. More than one only if the search
-    /// [keeps going](Budget::keep_going).
-    pub times: u64,
-    /// True if the schedule string reproduced the history with the same end. Otherwise code of the
-    /// profiler depends on state outside of the schedule, such as a clock, an address or an earlier
-    /// history, and `history` may be a different one, or empty.
-    pub repeats: bool,
-}
-
-/// Result of a search.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Report {
-    /// First history that failed.
-    pub failure: Option<Failure>,
-    /// The first history of each other fault, in the order of their numbers, if the search
-    /// [keeps going](Budget::keep_going).
-    pub further: Vec<Failure>,
-    /// Number of histories.
-    pub schedules: u64,
-    /// Number of turns in all histories.
-    pub turns: u64,
-    /// Rule violations without harm, each with the first history in which it occurred.
-    pub broken: Vec<(ThreadIndex, ProfilerRule, ScheduleString)>,
-    /// Share of the histories that has been explored, if it is known.
-    pub covered: Option<Coverage>,
-}
-
-impl Report {
-    /// Returns true if no history failed.
-    #[must_use]
-    pub const fn survives(&self) -> bool {
-        self.failure.is_none()
-    }
-
-    /// Appends the report of a search of the following histories, as if both were one search, which
-    /// ends at the first failure. For strategies that [can be shared](Strategy::can_be_shared).
-    #[must_use]
-    pub fn then(self, next: Self) -> Self {
-        if self.failure.is_some() { self } else { self.and(next) }
-    }
-
-    /// Appends the report of a search of the following histories, as if both were one search that
-    /// [keeps going](Budget::keep_going).
-    #[must_use]
-    pub fn and(mut self, next: Self) -> Self {
-        for failure in next.failure.into_iter().chain(next.further) {
-            match self.known(&failure.verdict) {
-                Some(known) => known.times += failure.times,
-                None => self.add(failure),
-            }
-        }
-        self.schedules += next.schedules;
-        self.turns += next.turns;
-        for (by, rule, schedule) in next.broken {
-            self.note(by, rule, || schedule);
-        }
-        self
-    }
-
-    /// Returns the failures, each of another fault, in the order of their numbers.
-    pub fn failures(&self) -> impl Iterator<Item = &Failure> {
-        self.failure.iter().chain(&self.further)
-    }
-
-    /// Returns the failure with the same fault as a verdict.
-    fn known(&mut self, verdict: &Verdict) -> Option<&mut Failure> {
-        let key = verdict.fingerprint();
-        let mut known = self.failure.iter_mut().chain(&mut self.further);
-        known.find(|known| known.verdict.fingerprint() == key)
-    }
-
-    /// Adds the first failure with its fault.
-    fn add(&mut self, failure: Failure) {
-        if self.failure.is_none() {
-            self.failure = Some(failure);
-        } else {
-            self.further.push(failure);
-        }
-    }
-
-    /// Records a rule violation, with the first history in which it occurred.
-    fn note(
-        &mut self,
-        by: ThreadIndex,
-        rule: ProfilerRule,
-        schedule: impl FnOnce() -> ScheduleString,
-    ) {
-        if !self.broken.iter().any(|(who, known, _)| (*who, *known) == (by, rule)) {
-            self.broken.push((by, rule, schedule()));
-        }
     }
 }
 

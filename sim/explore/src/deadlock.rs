@@ -90,7 +90,8 @@ fn cycle(edges: &[Edge]) -> Option<Vec<Edge>> {
 }
 
 /// Returns the shortest path that begins with an edge and ends where it began.
-pub(super) fn shortest_path(edges: &[Edge], first: &Edge) -> Option<Vec<Edge>> {
+#[must_use]
+pub fn shortest_path(edges: &[Edge], first: &Edge) -> Option<Vec<Edge>> {
     // Breadth-first: each entry is an edge and the entry that it follows.
     let mut queue: Vec<(Edge, Option<usize>)> = vec![(*first, None)];
     let mut next = 0;

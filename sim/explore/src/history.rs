@@ -114,6 +114,23 @@ pub enum TurnEvent {
     Ends,
 }
 
+impl TurnEvent {
+    /// The thread writes the registers of another one.
+    pub const REDIRECTS: Self = Self::System("writes the registers of a thread");
+
+    /// The thread leaves the callback of a walk by a jump.
+    pub const ESCAPES: Self = Self::System("leaves the callback of a walk by a jump");
+
+    /// A walk reported a frame that is not on the stack.
+    pub const UNTRUE: Self = Self::System("gets a frame that is not on the stack");
+
+    /// A walk from a seed reported a frame that is not on the stack.
+    pub const UNTRUE_SEED: Self = Self::System("gets a frame from a seed that is not on the stack");
+
+    /// A walk claims to have the whole stack, and has not.
+    pub const CLAIMS: Self = Self::System("takes a part of a stack for the whole");
+}
+
 impl fmt::Display for TurnEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -56,37 +56,41 @@ mod event;
 mod execute;
 mod fingerprint;
 mod footprint;
-mod hazard;
+mod headline;
 mod history;
 mod info;
 mod kernel;
 mod lock;
 mod profiler_ops;
 mod recorded_calls;
+mod report;
 mod run;
 mod schedule_string;
 mod search;
 mod setup;
 mod spawn;
-pub mod story;
 mod target;
 mod thread;
 mod thread_status;
-pub mod timeline;
 mod turns;
 mod verdict;
 mod waits;
 mod walk;
 
 pub use callback::Callback;
-pub use check::{Budget, Explorer, Failure, Report, TestedProcess, check};
+pub use check::{Budget, Explorer, TestedProcess, check};
 pub use content::Contents;
+#[doc(hidden)]
+pub use deadlock::shortest_path;
 pub use ending::{Ending, HistoryDetail, Limits};
 pub use footprint::Footprint;
-pub use hazard::{Hazard, NoHazard};
+pub use headline::headline;
+#[doc(hidden)]
+pub use headline::{list, visible};
 pub use history::{History, ThreadIndex, ThreadKind, ThreadStatus, ThreadSummary, Turn, TurnEvent};
 pub use info::Info;
 pub use lock::{ConditionVariable, EventObject, LockKind, LockName, ProfilerLock};
+pub use report::{Failure, Report};
 pub use schedule_string::{ScheduleString, ScheduleStringError};
 pub use search::{
     Choice, Coverage, Exhaustive, Guided, Interleavings, NotALine, NotedHistory, NotingSearch, Pct,

@@ -6,17 +6,6 @@ use super::thread::CurrentThread;
 use clr_runtime::Outcome;
 use clr_runtime::ProfilerStatus;
 
-/// Text of the event "a thread writes the registers of another one".
-pub(super) const REDIRECTS: &str = "writes the registers of a thread";
-/// Text of the event "a thread leaves the callback of a walk by a jump".
-pub(super) const ESCAPES: &str = "leaves the callback of a walk by a jump";
-/// Text of the event "a walk reported a frame that is not on the stack".
-pub(super) const UNTRUE: &str = "gets a frame that is not on the stack";
-/// Text of the event "a walk from a seed reported a frame that is not on the stack".
-pub(super) const UNTRUE_SEED: &str = "gets a frame from a seed that is not on the stack";
-/// Text of the event "a walk claims to have the whole stack, and has not".
-pub(super) const CLAIMS: &str = "takes a part of a stack for the whole";
-
 impl CurrentThread<'_, '_> {
     /// Leaves the callback of a walk for code beyond the walk, as longjmp does: the rest of the
     /// runtime's walk is never executed (H-30). The callback must return at once, with any value
@@ -31,7 +20,7 @@ impl CurrentThread<'_, '_> {
             return;
         }
         self.kernel.runtime.change_thread(self.os, |thread| thread.escapes = true);
-        self.record(TurnEvent::System(ESCAPES));
+        self.record(TurnEvent::ESCAPES);
         let mut state = self.kernel.state.borrow_mut();
         let target = state.threads.get(self.me.index()).and_then(|me| me.walks);
         let Some(target) = target else { return };
@@ -53,19 +42,19 @@ impl CurrentThread<'_, '_> {
 
     /// Ends the history as failed, because a walk reported a frame that is not on the stack.
     pub fn report_false_frame(&self) {
-        self.record(TurnEvent::System(UNTRUE));
+        self.record(TurnEvent::UNTRUE);
         self.fail("a reported frame is not on the stack");
     }
 
     /// Ends the history as failed, because a walk from a seed reported a frame that is not on the stack (H-17).
     pub fn report_wrong_seed(&self) {
-        self.record(TurnEvent::System(UNTRUE_SEED));
+        self.record(TurnEvent::UNTRUE_SEED);
         self.fail("a frame of a walk from a seed is not on the stack");
     }
 
     /// Ends the history as failed, because a walk claims to have the whole stack, and has not.
     pub fn report_false_claim(&self) {
-        self.record(TurnEvent::System(CLAIMS));
+        self.record(TurnEvent::CLAIMS);
         self.fail("a walk claims to have the whole stack, and has not");
     }
 

@@ -2,7 +2,6 @@
 
 use super::footprint::Footprint;
 use super::history::{ThreadIndex, ThreadKind, TurnEvent};
-use super::profiler_ops::REDIRECTS;
 use super::thread::CurrentThread;
 use super::verdict::{ProfilerRule, Verdict};
 use clr_codegen::execution::BASE;
@@ -104,7 +103,7 @@ impl<'g, 't, 'b> ExaminedThread<'g, 't, 'b> {
         let by = self.by;
         by.switch();
         by.kernel.touch(Footprint::thread(self.index));
-        by.record(TurnEvent::System(REDIRECTS));
+        by.record(TurnEvent::REDIRECTS);
         let now = by.kernel.runtime.thread(self.os, |thread| thread.current.registers);
         let place = |registers: &Registers| (registers.rip, registers.rsp());
         if !self.is_gone() && now.is_some_and(|now| place(&now) != place(registers)) {

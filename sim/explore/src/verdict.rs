@@ -130,3 +130,31 @@ impl fmt::Display for BlockReason {
         }
     }
 }
+
+impl fmt::Display for ProfilerRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SuspenderRanManagedCode => {
+                "only a thread that has never run managed code may suspend others"
+            }
+            Self::AllocationWhileSuspended => {
+                "no memory may be allocated while a thread is suspended"
+            }
+            Self::LockWhileSuspended => "no lock may be taken while a thread is suspended",
+            Self::LogWhileSuspended => "nothing may be logged while a thread is suspended",
+            Self::LoadingWhileSuspended => {
+                "no module may be loaded and no symbol looked up while a thread is suspended"
+            }
+            Self::LockOverGcTrigger => "no lock may be held over a call that may trigger a GC",
+            Self::CallbackTakesTargetsLock => {
+                "the callback of a walk must not take a lock that the target may own"
+            }
+            Self::WalkOutlivesThread => "a walk must not outlive its target's ThreadDestroyed",
+            Self::FirstCallWhileSuspended => {
+                "the first call of a thread must be made while no thread is suspended"
+            }
+            Self::ResumeForgotten => "a suspended thread must be resumed",
+            Self::ResumeDoubled => "only a suspended thread may be resumed",
+        })
+    }
+}

@@ -4,7 +4,6 @@
 //! nonvolatile registers that are known. At each instruction the answer of `clr-unwind` is compared with
 //! what the execution knows of the caller.
 
-mod crew;
 mod execute;
 mod explore;
 mod extent;
@@ -13,10 +12,11 @@ mod judge;
 mod point;
 mod report;
 mod state;
-#[cfg(test)]
-mod tests;
 mod value;
+mod workers;
 
 pub use finding::{Blame, Cause, Finding, Found, Subject, Where};
 pub use report::{Linter, Report, Totals};
 pub use value::Shown;
+#[doc(hidden)]
+pub use workers::explore_all;

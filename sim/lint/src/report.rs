@@ -1,11 +1,11 @@
 //! All functions of a region: their findings and the figures.
 
-use crate::crew;
 use crate::explore::Explorer;
 use crate::extent::Extents;
 use crate::finding::{Blame, Cause, Finding, Subject};
 use crate::judge::{Judge, Wrong};
 use crate::point::Explored;
+use crate::workers::explore_all;
 use clr_unwind::{CodeMap, CodeRegion};
 use core::num::NonZeroUsize;
 use core::ops::Range;
@@ -124,7 +124,7 @@ impl<'m, 'a> Linter<'m, 'a> {
         let mut entries: Vec<u32> = ranges.iter().map(|range| range.start).collect();
         entries.dedup();
         let mut done = 0;
-        crew::explore_all(
+        explore_all(
             &entries,
             jobs,
             || self.explorer(true),
@@ -149,7 +149,7 @@ impl<'m, 'a> Linter<'m, 'a> {
             if entries.is_empty() {
                 return sweep.finish();
             }
-            crew::explore_all(
+            explore_all(
                 &entries,
                 jobs,
                 || self.explorer(false),

@@ -11,8 +11,8 @@
 //! ```
 
 use super::contract;
-use clr_explore::Hazard;
 use clr_runtime::clause;
+use clr_story::Hazard;
 use core::fmt;
 use std::sync::LazyLock;
 
@@ -164,7 +164,7 @@ static ALL: LazyLock<Vec<Reference>> = LazyLock::new(|| {
         kind: Kind::Hazard,
         title: hazard.title().to_owned(),
         text: hazard_text(hazard),
-        page: "clr_explore::Hazard",
+        page: "clr_story::Hazard",
     });
     let mut defined: Vec<_> = contract::PAGES.iter().flat_map(Page::references).collect();
     defined.sort_by_key(|reference| reference.kind);

@@ -11,11 +11,11 @@ use crate::report::history::{
     Facts, Failed, flags, name, replay_arguments, usual, write_failure, write_row,
 };
 use crate::{FAILED, PASSED};
-use clr_explore::story::headline;
-use clr_explore::timeline::{RowOptions, Timeline};
+use clr_explore::headline;
 use clr_explore::{Budget, History, ScheduleString, Verdict};
 use clr_runtime::generation::Generation;
 use clr_scenario::{Exploration, Exploring, Scenario};
+use clr_story::timeline::{RowOptions, Timeline};
 use serde::Serialize;
 use std::io;
 

@@ -2,7 +2,7 @@
 
 use crate::render::console::DIM;
 use anstyle::Style;
-pub(crate) use clr_explore::timeline::wrapped;
+pub(crate) use clr_story::timeline::wrapped;
 use std::io::{self, Write};
 use std::sync::OnceLock;
 

@@ -3,11 +3,13 @@
 use crate::render::console::{BAD, Console, DIM, HEAD};
 use crate::render::error::CliError;
 use anstyle::{AnsiColor, Style};
-use clr_explore::story::{headline, story};
-use clr_explore::timeline::{TimelineRow, Tone};
-use clr_explore::{BlockReason, Edge, Hazard, History, LockName, ScheduleString, Verdict};
+use clr_explore::headline;
+use clr_explore::{BlockReason, Edge, History, LockName, ScheduleString, Verdict};
 use clr_runtime::generation::Generation;
 use clr_scenario::{Exploration, Keyword as _, Scenario, WaitKind};
+use clr_story::Hazard;
+use clr_story::story;
+use clr_story::timeline::{TimelineRow, Tone};
 use serde::Serialize;
 use std::io::{self, Write};
 

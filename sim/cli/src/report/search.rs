@@ -6,10 +6,10 @@ use crate::report::FileReport;
 use crate::report::expectation::Basis;
 use crate::report::history::{flags_of, name, replay_arguments, usual, write_row};
 use crate::report::mismatch::{Mismatch, Mismatches, Subject};
-use clr_explore::story::story;
-use clr_explore::timeline::TimelineRow;
 use clr_runtime::generation::{Generation, Generations};
 use clr_scenario::{ExpectedHistory, Explored};
+use clr_story::story;
+use clr_story::timeline::TimelineRow;
 use serde::Serialize;
 use std::io::{self, Write};
 

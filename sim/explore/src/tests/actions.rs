@@ -2,40 +2,9 @@
 
 use super::*;
 use crate::Explorer;
-use clr_runtime::profiling::HResult;
 use clr_world::stubs::Hooks;
 
 const MAIN: ThreadIndex = ThreadIndex(0);
-
-type Body = fn(&CurrentThread<'_, '_>);
-
-#[test]
-fn what_a_profiler_reports_fails_with_its_hazard() {
-    let reports: [(Body, &str, Hazard); 3] = [
-        (
-            |me| me.report_false_frame(),
-            "a reported frame is not on the stack",
-            Hazard::StaleContext,
-        ),
-        (
-            |me| me.report_wrong_seed(),
-            "a frame of a walk from a seed is not on the stack",
-            Hazard::BogusSeed,
-        ),
-        (
-            |me| me.report_false_claim(),
-            "a walk claims to have the whole stack, and has not",
-            Hazard::ValueInSlot,
-        ),
-    ];
-    for (report, words, hazard) in reports {
-        let load = |setup: &mut Setup<'_>| setup.thread("sampler", report);
-        let failure = check(&nothing(), &load, &Budget::random(0, 1)).unwrap().failure.unwrap();
-        let expected = Verdict::Failed { by: MAIN, words: words.to_owned() };
-        assert_eq!(failure.verdict, expected);
-        assert_eq!(Hazard::of(&failure.verdict, &failure.history), Some(hazard));
-    }
-}
 
 /// Calls a method of the runtime that calls it again, up to a depth.
 fn nests(me: &CurrentThread<'_, '_>, depth: u32) {
@@ -82,48 +51,6 @@ fn an_unwinder_that_interrupts_itself_is_a_fault() {
     let failure = unwinding(true).failure.unwrap();
     let outcome = Outcome::AccessViolation { at: 0 };
     assert_eq!(failure.verdict, Verdict::ProcessKilled { by: MAIN, outcome });
-    assert_eq!(Hazard::of(&failure.verdict, &failure.history), Some(Hazard::SignalHandler));
-}
-
-/// Walks the main thread. The callback leaves the walk by a jump if it `escapes`.
-fn walks(me: &CurrentThread<'_, '_>, escapes: bool) -> bool {
-    let id = me.target(MAIN).unwrap().id();
-    let mut callback = |_: &mut SnapshotFrame<'_>| {
-        if !escapes {
-            return HResult::OK;
-        }
-        me.escape();
-        assert!(me.escapes());
-        HResult::FALSE
-    };
-    let (callback, flags) = (Some(&mut callback as _), SnapshotFlags::DEFAULT);
-    id.0 != 0 && me.info().do_stack_snapshot(&SnapshotRequest::of(id, flags), callback) == Ok(())
-}
-
-#[test]
-fn a_thread_whose_walk_was_left_by_a_jump_stays_suspended() {
-    let process = executing(&[("Main", vec![Statement::Work(60)])]);
-    let failures = |escapes: bool| {
-        let load = move |setup: &mut Setup<'_>| {
-            setup.thread("sampler", move |me| {
-                // Outside of a callback there is nothing to leave.
-                me.escape();
-                assert!(!me.escapes());
-                me.point();
-                let walked = walks(me, escapes);
-                assert!(!walked || !escapes);
-                me.escape();
-                assert!(!me.escapes(), "the callback is over");
-            });
-        };
-        let limits = Limits { instructions: 5, ..Limits::default() };
-        let budget = Budget { keep_going: true, limits, ..Budget::random(1, 100) };
-        let report = check(&process, &load, &budget).unwrap();
-        let hazard = |failure: &crate::Failure| Hazard::of(&failure.verdict, &failure.history);
-        report.failures().filter_map(hazard).collect::<Vec<_>>()
-    };
-    assert!(failures(true).contains(&Hazard::CallbackEscapes));
-    assert!(!failures(false).contains(&Hazard::CallbackEscapes));
 }
 
 #[test]

@@ -8,8 +8,6 @@ mod endings;
 mod events;
 mod exports;
 mod footprints;
-pub(super) mod handmade;
-mod hazards;
 mod kernels;
 mod noted;
 mod objects;
@@ -24,7 +22,6 @@ mod schedules;
 mod searches;
 mod signals;
 mod states;
-mod stories;
 mod threads;
 mod turns;
 mod unwinding;
@@ -34,16 +31,15 @@ mod waiting;
 use crate::check::Explorer;
 use crate::kernel::{Activity, Kernel, State, Thread, Waiting};
 use crate::lock::LockState;
-use crate::tests::handmade::{MAIN, SAMPLER, WORKER, edge, history, sampled};
 use crate::tests::kernels::{ONE, THREE, TWO, begin, coroutine, only, wait};
 use crate::tests::states::{activity, build, kernel};
 use crate::{
     BlockReason, Budget, Choice, ConditionVariable, Contents, Coverage, CurrentThread, Edge,
-    Ending, EventObject, Exhaustive, Failure, Footprint, Guided, Hazard, History, HistoryDetail,
-    Interleavings, Limits, LockKind, LockName, NoHazard, NotALine, NotedHistory, NotingSearch, Pct,
+    Ending, EventObject, Exhaustive, Failure, Footprint, Guided, History, HistoryDetail,
+    Interleavings, Limits, LockKind, LockName, NotALine, NotedHistory, NotingSearch, Pct,
     ProfilerLock, ProfilerRule, Random, RemoteSearch, ReplaySearch, Report, ScheduleString, Search,
-    Setup, Strategy, TestedProcess, ThreadIndex, ThreadKind, ThreadStatus, ThreadSummary, Turn,
-    TurnEvent, Verdict, answer, check,
+    Setup, Strategy, TestedProcess, ThreadIndex, ThreadKind, Turn, TurnEvent, Verdict, answer,
+    check,
 };
 use clr_codegen::{
     CallingConvention, CodeKind, Exit, Function, FunctionIndex, FunctionShape, Program, ReturnForm,

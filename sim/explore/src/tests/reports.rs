@@ -2,9 +2,13 @@
 
 use super::*;
 
+const MAIN: ThreadIndex = ThreadIndex(0);
+const WORKER: ThreadIndex = ThreadIndex(1);
+const SAMPLER: ThreadIndex = ThreadIndex(2);
+
 fn failure(words: &str, number: u64, times: u64) -> Failure {
     let verdict = Verdict::Failed { by: MAIN, words: words.to_owned() };
-    let (schedule, history) = (ScheduleString::default(), sampled());
+    let (schedule, history) = (ScheduleString::default(), History::default());
     Failure { verdict, number, schedule, history, times, repeats: true }
 }
 

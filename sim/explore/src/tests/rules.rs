@@ -14,8 +14,8 @@ fn broken_on(generation: Generation, load: impl Fn(&mut Setup<'_>)) -> BTreeSet<
     let limits = Limits { instructions: 5, ..Limits::default() };
     let budget = Budget { keep_going: true, limits, ..Budget::random(3, 60) };
     let report = check(&process, &load, &budget).unwrap();
-    let late = |failure: &Failure| Hazard::of(&failure.verdict, &failure.history);
-    assert!(report.failures().all(|it| late(it) == Some(Hazard::DestroyedThread)), "{report}");
+    let late = |failure: &Failure| matches!(failure.verdict, Verdict::DestroyedThread { .. });
+    assert!(report.failures().all(late), "{report}");
     report.broken.into_iter().map(|(_, rule, _)| rule).collect()
 }
 

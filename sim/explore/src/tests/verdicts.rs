@@ -356,28 +356,6 @@ fn a_lock_over_a_call_by_name_breaks_the_rule_too() {
     }
 }
 
-/// The story of a broken rule ends where it was broken, and not where the history ends.
-#[test]
-fn stories_of_broken_rules_end_there() {
-    let load: &Load<'_> = &|setup| {
-        setup.thread("worker", |me| me.point());
-        setup.thread("sampler", |me| {
-            let worker = me.target(thread(0)).unwrap();
-            if worker.suspend().is_ok() {
-                me.allocate();
-                worker.resume().unwrap();
-                me.log();
-            }
-        });
-    };
-    let text = search(load, &Budget::exhaustive(1_000).with_rules()).to_string();
-    let breach = "breaks a rule: no memory may be allocated while a thread is suspended";
-    let (_, after) = text.split_once(&format!(" {breach}\n")).unwrap();
-    let (steps, _) = after.split_once("stack: ").unwrap();
-    assert!(text.contains("suspends worker") && text.matches(breach).count() == 2, "{text}");
-    assert!(!steps.contains("resumes") && !steps.contains("logs"), "{text}");
-}
-
 #[test]
 fn reports_have_texts() {
     let told = |load: &Load<'_>| search(load, &Budget::exhaustive(1_000)).to_string();

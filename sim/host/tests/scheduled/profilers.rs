@@ -182,7 +182,7 @@ fn story(executed: &Executed<'_>) -> Vec<u8> {
     let Ending { verdict: Some(verdict), history: Some(history), .. } = executed.ending else {
         return Vec::new();
     };
-    let rows = clr_explore::story::story(verdict, history);
+    let rows = clr_story::story(verdict, history);
     rows.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n").into_bytes()
 }
 

@@ -4,10 +4,11 @@
 use super::profiler_method::ProfilerMethod;
 use super::scenario::Scenario;
 use crate::model::snapshot::Provenance;
-use clr_explore::{Budget, Hazard, Limits, LockName, ProfilerRule, ScheduleString, Strategy};
+use clr_explore::{Budget, Limits, LockName, ProfilerRule, ScheduleString, Strategy};
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::{Generation, Generations};
 use clr_runtime::profiling::{CallbackKind, HResult};
+use clr_story::Hazard;
 use clr_walker::mixed::Policy;
 
 /// Number of histories to search if a text does not give one.

@@ -6,10 +6,11 @@ use crate::run::error::RunOnError;
 use crate::run::script::Buffers;
 use crate::text::keywords::Keyword as _;
 use clr_explore::{
-    BlockReason, Budget, Edge, Explorer, Failure, Hazard, History, HistoryDetail, ProfilerRule,
-    Report, ScheduleString, Setup, TestedProcess, ThreadIndex, Verdict,
+    BlockReason, Budget, Edge, Explorer, Failure, History, HistoryDetail, ProfilerRule, Report,
+    ScheduleString, Setup, TestedProcess, ThreadIndex, Verdict,
 };
 use clr_runtime::generation::Generation;
+use clr_story::Hazard;
 use clr_world::{ProcessEnd, SignalStack};
 use core::fmt;
 

@@ -4,9 +4,10 @@ use crate::Scenario;
 use crate::model::Provenance;
 use crate::model::{Action, ExpectedEnd, ExpectedHistory, Exploration, ProfilerScript};
 use crate::run::exploration::Exploring;
-use clr_explore::{Budget, Failure, Hazard, History, ScheduleString, Verdict};
+use clr_explore::{Budget, Failure, History, ScheduleString, Verdict};
 use clr_generate::minimize;
 use clr_runtime::generation::{Generation, Generations};
+use clr_story::Hazard;
 
 /// Factor for the budget of a smaller text, relative to the number of histories that the failure
 /// took.

@@ -2,8 +2,9 @@
 
 use super::{parse, round_trip};
 use crate::{ExpectedEnd, Exploration, Exploring, HistoryDifference, Results, bless};
-use clr_explore::{Hazard, ProfilerRule};
+use clr_explore::ProfilerRule;
 use clr_runtime::generation::Generation;
+use clr_story::Hazard;
 
 /// Returns a text with a profiler that has two locks and the given threads.
 fn text(threads: &str, explore: &str) -> String {

@@ -3,7 +3,7 @@
 //! test of `clrsim` compares with the README.
 
 use super::*;
-use clr_explore::Hazard;
+use clr_story::Hazard;
 use std::fmt::Write as _;
 
 /// Numbers of all hazards of suspensions and locks.

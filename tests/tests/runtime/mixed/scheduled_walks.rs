@@ -2,7 +2,8 @@
 //! schedules: no thread waits forever, and the process survives.
 
 use super::*;
-use clr_explore::{Budget, Explorer, Hazard, Strategy};
+use clr_explore::{Budget, Explorer, Strategy};
+use clr_story::Hazard;
 use clr_tests::scheduled::{Sampler, process};
 use clr_walker::mixed::Policy;
 use std::cell::Cell;

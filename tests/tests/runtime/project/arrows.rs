@@ -37,6 +37,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "clr-world",
         ],
     ),
+    ("clr-story", &["clr-runtime", "clr-explore"]),
     (
         "clr-scenario",
         &[
@@ -47,6 +48,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "clr-world",
             "clr-generate",
             "clr-explore",
+            "clr-story",
         ],
     ),
     (
@@ -85,6 +87,7 @@ const TESTS: &[&str] = &[
     "clr-recording",
     "clr-generate",
     "clr-explore",
+    "clr-story",
     "clr-scenario",
     "clr-host",
     "clr-sim",
@@ -100,7 +103,9 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
     ("clr-walker", &["clr-coroutine", "clr-fixtures"]),
     ("clr-recording", &["clr-fixtures"]),
     ("clr-explore", &["clr-generate"]),
+    ("clr-story", &["clr-codegen", "clr-walker", "clr-world"]),
     ("clr-scenario", &["clr-fixtures", "clr-reference"]),
+    ("clr-host", &["clr-story"]),
     ("clr-tests", &["clr-coroutine"]),
     // Its own features, for its tests.
     ("clrsim", &["clrsim"]),

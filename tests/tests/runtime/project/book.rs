@@ -1,8 +1,8 @@
 //! The book: its texts, its page of clauses, and the ids that it defines.
 
 use super::*;
-use clr_explore::Hazard;
 use clr_scenario::Scenario;
+use clr_story::Hazard;
 use core::fmt::Write as _;
 
 /// The page that a test writes.

@@ -11,7 +11,7 @@ mod story;
 
 use crate::timeline::browser::Browser;
 use crate::timeline::story::{ENDING, MAIN, SAMPLER, Story, WORKER, frozen_in_malloc, long, waits};
-use clr_explore::timeline::{RowOptions, Timeline};
 use clr_explore::{BlockReason, Edge, History, ThreadKind, ThreadStatus, Turn, TurnEvent};
+use clr_story::timeline::{RowOptions, Timeline};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};

@@ -7,10 +7,11 @@ use crate::model::{
 use crate::text::grammar::{Kind, Style};
 use crate::text::keywords::REGISTERS;
 use clr_codegen::FunctionIndex;
-use clr_explore::{Hazard, LockName, ScheduleString};
+use clr_explore::{LockName, ScheduleString};
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::Generations;
 use clr_runtime::profiling::HResult;
+use clr_story::Hazard;
 use clr_world::stubs::RuntimeFunction;
 
 /// A value of one of the grammar's kinds.

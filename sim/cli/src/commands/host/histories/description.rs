@@ -2,9 +2,10 @@
 
 use super::super::journal::{Found, Line, Walked};
 use crate::report::history::{Facts, Failed, write_row};
-use clr_explore::story::{headline, story};
-use clr_explore::timeline::{RowOptions, Timeline, TimelineRow};
+use clr_explore::headline;
 use clr_explore::{Edge, History, Verdict};
+use clr_story::story;
+use clr_story::timeline::{RowOptions, Timeline, TimelineRow};
 use clrsim::scheduled::Executed;
 use clrsim::{Entry, Journal};
 use serde::{Deserialize, Serialize};

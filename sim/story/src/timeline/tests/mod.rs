@@ -7,11 +7,11 @@ mod rows;
 mod states;
 mod texts;
 
-use crate::tests::handmade::{MAIN, SAMPLER, WORKER, edge, history, sampled};
+use crate::tests::handmade::{ByHand as _, MAIN, SAMPLER, WORKER, edge, history, sampled};
 use crate::timeline::fold::{Item, Link, items};
 use crate::timeline::state::{Life, State};
 use crate::timeline::{RowOptions, Timeline, TimelineRow, Tone};
-use crate::{
+use clr_explore::{
     BlockReason, Edge, History, LockName, ThreadIndex, ThreadKind, ThreadStatus, Turn, TurnEvent,
 };
 use clr_runtime::profiling::CallbackKind;

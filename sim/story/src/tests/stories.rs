@@ -1,8 +1,9 @@
 //! Tests of the words in which a failed history is told.
 
 use super::*;
-use crate::story::{headline, story};
 use crate::timeline::Tone;
+use crate::{failure_story, story};
+use clr_explore::headline;
 use clr_runtime::clause::Clause;
 
 const HEAP: LockName = LockName::Runtime(Lock::ProcessHeap);
@@ -325,11 +326,18 @@ fn reasons_to_wait_and_rules_have_words() {
 fn a_report_says_how_far_the_search_went_or_how_it_failed() {
     let broken =
         vec![(SAMPLER, ProfilerRule::ResumeDoubled, "clr1:3b".parse::<ScheduleString>().unwrap())];
-    let report = |schedules, everything: Option<bool>| Report {
-        schedules,
-        covered: everything.map(|everything| Coverage { everything, ..Coverage::default() }),
-        ..Report::default()
+    let report = |schedules, everything: Option<bool>| {
+        let mut report = Report::default();
+        report.schedules = schedules;
+        report.covered = everything.map(|everything| {
+            let mut covered = Coverage::default();
+            covered.everything = everything;
+            covered
+        });
+        report
     };
+    let mut breaking = report(2, None);
+    breaking.broken = broken;
     let cases = [
         (report(1, None), "the history does not fail"),
         (report(7, Some(false)), "none of 7 histories fails"),
@@ -338,18 +346,26 @@ fn a_report_says_how_far_the_search_went_or_how_it_failed() {
             "none of 7 histories fails, which are all up to the order of independent steps",
         ),
         (
-            Report { broken, ..report(2, None) },
+            breaking,
             "none of 2 histories fails\na rule is broken without harm in clr1:3b: only a suspended thread may be resumed",
         ),
     ];
     for (report, expected) in cases {
         assert_eq!(report.to_string(), expected);
     }
+}
+
+#[test]
+fn a_failure_is_reported_in_short_or_with_its_story() {
+    let fails = |setup: &mut Setup<'_>| setup.thread("main", |me| me.fail("it is over"));
+    let mut report = check(&searched::nothing(), &fails, &Budget::random(0, 1)).unwrap();
+    let failure = report.failure.as_mut().unwrap();
+    (failure.schedule, failure.history) = ("clr1:3b".parse().unwrap(), sampled());
     for (repeats, last) in [(true, "again: clr1:3b"), (false, "not repeated by: clr1:3b")] {
-        let schedule = "clr1:3b".parse().unwrap();
-        let (verdict, history) = (failed(MAIN), sampled());
-        let failure = Failure { verdict, number: 0, schedule, history, times: 1, repeats };
-        let text = Report { failure: Some(failure), ..report(1, None) }.to_string();
-        assert_eq!(text, format!("failed on main: it is over\n\nmain\n{last}"));
+        report.failure.as_mut().unwrap().repeats = repeats;
+        assert_eq!(report.to_string(), format!("failed on main: it is over\n{last}"));
+        assert_eq!(failure_story(&report), format!("failed on main: it is over\n\nmain\n{last}"));
     }
+    let survives = Report::default();
+    assert_eq!(failure_story(&survives), survives.to_string());
 }

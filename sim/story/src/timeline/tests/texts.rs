@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::timeline::json::string;
-use crate::timeline::words::{describe, events, instructions, kind, status, summary, visible};
+use crate::timeline::words::{describe, events, instructions, kind, status, summary};
 use crate::timeline::wrap::{GLUE, cut, fitted, wrapped};
+use clr_explore::visible;
 use std::borrow::Cow;
 
 const WALK: &str = "DoStackSnapshot";

@@ -1,6 +1,6 @@
 //! Status of each thread after each turn.
 
-use crate::{BlockReason, Edge, History, LockName, ThreadIndex, Turn, TurnEvent};
+use clr_explore::{BlockReason, Edge, History, LockName, ThreadIndex, Turn, TurnEvent};
 use std::borrow::Cow;
 
 /// Status of a thread.

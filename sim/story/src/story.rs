@@ -1,88 +1,18 @@
-//! Descriptions of failed histories: the wait cycle if threads wait for each other, the last steps
+//! Stories of failed histories: the wait cycle if threads wait for each other, the last steps
 //! of each thread, the hazard, and the way to avoid it.
 
-use super::check::Report;
-use super::hazard::Hazard;
-use super::history::{History, ThreadIndex, ThreadStatus, Turn, TurnEvent};
-use super::timeline::words::{describe, visible, why};
-use super::timeline::{TimelineRow, TimelineSpan, Tone};
-use super::verdict::{Edge, ProfilerRule, Verdict};
-use core::fmt;
+use crate::Hazard;
+use crate::timeline::words::{describe, why};
+use crate::timeline::{TimelineRow, TimelineSpan, Tone};
+use clr_explore::{
+    BlockReason, Edge, History, Report, ThreadIndex, ThreadStatus, Turn, TurnEvent, Verdict,
+    headline, list, visible,
+};
 
 /// Number of last steps that are printed for a thread.
 const STEPS: usize = 8;
 /// Number of stack frames that are printed.
 const FRAMES: usize = 6;
-
-impl fmt::Display for ProfilerRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::SuspenderRanManagedCode => {
-                "only a thread that has never run managed code may suspend others"
-            }
-            Self::AllocationWhileSuspended => {
-                "no memory may be allocated while a thread is suspended"
-            }
-            Self::LockWhileSuspended => "no lock may be taken while a thread is suspended",
-            Self::LogWhileSuspended => "nothing may be logged while a thread is suspended",
-            Self::LoadingWhileSuspended => {
-                "no module may be loaded and no symbol looked up while a thread is suspended"
-            }
-            Self::LockOverGcTrigger => "no lock may be held over a call that may trigger a GC",
-            Self::CallbackTakesTargetsLock => {
-                "the callback of a walk must not take a lock that the target may own"
-            }
-            Self::WalkOutlivesThread => "a walk must not outlive its target's ThreadDestroyed",
-            Self::FirstCallWhileSuspended => {
-                "the first call of a thread must be made while no thread is suspended"
-            }
-            Self::ResumeForgotten => "a suspended thread must be resumed",
-            Self::ResumeDoubled => "only a suspended thread may be resumed",
-        })
-    }
-}
-
-/// Returns a verdict as a sentence.
-#[must_use]
-pub fn headline(verdict: &Verdict, history: &History) -> String {
-    let name = |thread: ThreadIndex| visible(history.name(thread));
-    match verdict {
-        Verdict::Deadlock(edges) => {
-            let mut waiting: Vec<_> = edges.iter().map(|edge| edge.waits).collect();
-            waiting.sort_unstable();
-            waiting.dedup();
-            format!("deadlock: {} cannot go on", list(waiting.into_iter().map(name)))
-        }
-        Verdict::LiveLock => match history.turns.len() {
-            0 => "live-lock: no end is reached".to_owned(),
-            turns => format!("live-lock: no end is reached within {turns} turns"),
-        },
-        Verdict::LostWakeUp(thread) => {
-            format!(
-                "lost wake-up: {} waits for an event that no remaining thread can set",
-                name(*thread)
-            )
-        }
-        Verdict::DestroyedThread { by } => {
-            format!("{} uses a thread that was destroyed", name(*by))
-        }
-        Verdict::UnloadedCode { by } => format!("{} uses code that was unloaded", name(*by)),
-        Verdict::ProcessKilled { by, outcome } => {
-            format!("the process dies on {}: {outcome}", name(*by))
-        }
-        Verdict::Watchdog(by) => format!("the watchdog barks on {}", name(*by)),
-        Verdict::Broken { by, rule } => format!("{} breaks a rule: {rule}", name(*by)),
-        Verdict::Failed { by, words } => format!("failed on {}: {}", name(*by), visible(words)),
-    }
-}
-
-fn list(names: impl Iterator<Item = String>) -> String {
-    let mut names: Vec<_> = names.collect();
-    match (names.pop(), names.is_empty()) {
-        (Some(last), false) => format!("{} and {last}", names.join(", ")),
-        (last, _) => last.unwrap_or_else(|| "no thread".to_owned()),
-    }
-}
 
 /// Returns the threads that a verdict is about, ascending.
 fn threads(verdict: &Verdict) -> Vec<ThreadIndex> {
@@ -136,29 +66,14 @@ pub fn story(verdict: &Verdict, history: &History) -> Vec<TimelineRow> {
     rows
 }
 
-/// Formats the story of the failure and its schedule string, or else the extent of the search. A
-/// test prints this if its profiler fails.
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { failure, schedules, broken, covered, .. } = self;
-        let Some(failure) = failure else {
-            let all = covered.is_some_and(|covered| covered.everything);
-            let all = if all { ", which are all up to the order of independent steps" } else { "" };
-            match schedules {
-                1 => write!(f, "the history does not fail{all}")?,
-                _ => write!(f, "none of {schedules} histories fails{all}")?,
-            }
-            for (_, rule, schedule) in broken {
-                write!(f, "\na rule is broken without harm in {schedule}: {rule}")?;
-            }
-            return Ok(());
-        };
-        for row in story(&failure.verdict, &failure.history) {
-            writeln!(f, "{row}")?;
-        }
-        let again = if failure.repeats { "again" } else { "not repeated by" };
-        write!(f, "{again}: {}", failure.schedule)
-    }
+/// Returns the message of a test whose profiler fails: the story of the failure and its schedule
+/// string. Of a search that has found no failure, returns how far it went.
+#[must_use]
+pub fn failure_story(report: &Report) -> String {
+    let Some(failure) = &report.failure else { return report.to_string() };
+    let rows = story(&failure.verdict, &failure.history);
+    let lines = rows.iter().map(ToString::to_string).chain([failure.again()]);
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn row<const N: usize>(spans: [(String, Tone); N]) -> TimelineRow {
@@ -169,7 +84,7 @@ fn row<const N: usize>(spans: [(String, Tone); N]) -> TimelineRow {
 
 fn edge_row(history: &History, edge: &Edge) -> TimelineRow {
     let tone = match edge.why {
-        super::BlockReason::Suspended => Tone::Suspended,
+        BlockReason::Suspended => Tone::Suspended,
         _ => Tone::Waiting,
     };
     row([

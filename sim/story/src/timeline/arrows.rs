@@ -3,7 +3,7 @@
 use super::fold::Link;
 use super::rows::{TimelineSpan, Tone};
 use super::state::{Life, State};
-use crate::ThreadIndex;
+use clr_explore::ThreadIndex;
 
 /// The lanes of a row, as characters.
 pub(super) struct Lanes {

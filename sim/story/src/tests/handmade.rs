@@ -24,22 +24,27 @@ pub(crate) fn sampled() -> History {
     history(&[("main", app), ("worker", app), ("sampler", profiler)])
 }
 
-impl History {
+pub(crate) trait ByHand {
     /// Adds a turn a microsecond after the last one, without statuses.
-    pub(crate) fn turn(&mut self, thread: ThreadIndex, events: &[TurnEvent]) {
-        let at = self.turns.last().map_or(1, |turn| turn.at + 1);
-        let (events, statuses) = (events.to_vec(), Vec::new());
-        self.turns.push(Turn { at, thread, events, statuses });
-    }
-
+    fn turn(&mut self, thread: ThreadIndex, events: &[TurnEvent]);
     /// Adds a turn at this time.
-    pub(crate) fn turn_at(&mut self, at: u64, thread: ThreadIndex, events: &[TurnEvent]) {
+    fn turn_at(&mut self, at: u64, thread: ThreadIndex, events: &[TurnEvent]);
+    /// Records the status of each thread after the last turn.
+    fn record(&mut self, statuses: &[ThreadStatus]);
+}
+
+impl ByHand for History {
+    fn turn(&mut self, thread: ThreadIndex, events: &[TurnEvent]) {
+        let at = self.turns.last().map_or(1, |turn| turn.at + 1);
+        self.turn_at(at, thread, events);
+    }
+
+    fn turn_at(&mut self, at: u64, thread: ThreadIndex, events: &[TurnEvent]) {
         let (events, statuses) = (events.to_vec(), Vec::new());
         self.turns.push(Turn { at, thread, events, statuses });
     }
 
-    /// Records the status of each thread after the last turn.
-    pub(crate) fn record(&mut self, statuses: &[ThreadStatus]) {
+    fn record(&mut self, statuses: &[ThreadStatus]) {
         self.turns.last_mut().unwrap().statuses = statuses.to_vec();
     }
 }

@@ -3,7 +3,7 @@
 use super::Timeline;
 use super::state::{Life, State, states};
 use super::words::{describe, events, why};
-use crate::{History, ThreadKind, Turn, TurnEvent};
+use clr_explore::{History, ThreadKind, Turn, TurnEvent};
 use std::collections::BTreeMap;
 
 /// Tables of texts and thread statuses, which are stored once and referenced by index.

@@ -2,26 +2,7 @@
 
 use super::rows::Tone;
 use super::state::{Life, State};
-use crate::{BlockReason, History, ThreadIndex, ThreadKind, Turn, TurnEvent};
-
-/// Escapes control characters and characters that change the direction or layout of text.
-pub(crate) fn visible(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for char in text.chars() {
-        if char.is_control() || changes_layout(char) {
-            safe.extend(char.escape_unicode());
-        } else {
-            safe.push(char);
-        }
-    }
-    safe
-}
-
-/// Returns true for direction marks, line separators and invisible characters.
-const fn changes_layout(char: char) -> bool {
-    matches!(char, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{2069}' | '\u{feff}')
-}
+use clr_explore::{BlockReason, History, ThreadIndex, ThreadKind, Turn, TurnEvent, visible};
 
 /// Returns the reason why a thread waits for another, as words to be followed by the other's name.
 pub(crate) fn why(history: &History, why: BlockReason) -> String {

@@ -3,10 +3,10 @@
 use super::arrows::Lanes;
 use super::fold::{Entry, Item, items};
 use super::state::{State, states};
-use super::words::{kind, status, visible, why};
+use super::words::{kind, status, why};
 use super::wrap::{GLUE, cut, fitted};
 use super::{RowOptions, Timeline};
-use crate::ThreadIndex;
+use clr_explore::{ThreadIndex, visible};
 use core::fmt;
 
 /// Importance or meaning of a piece of text.

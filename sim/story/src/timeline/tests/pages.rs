@@ -77,7 +77,7 @@ fn data_have_the_title_the_ending_and_the_facts() {
 fn each_event_has_its_keyword_its_words_and_its_target() {
     use TurnEvent as Event;
     let (kind, lock) = (CallbackKind::ThreadCreated, LockName::Profiler(0));
-    let rule = crate::ProfilerRule::ResumeDoubled;
+    let rule = clr_explore::ProfilerRule::ResumeDoubled;
     let returned = Event::Returned("ForceGC", Outcome::Returned(HResult::OK));
     let cases = [
         (Event::Executed(1), "executes", None),

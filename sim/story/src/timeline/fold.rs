@@ -3,7 +3,7 @@
 
 use super::state::State;
 use super::words::{DescribedEvent, events, instructions, summary};
-use crate::{Edge, History, ThreadIndex, Turn, TurnEvent};
+use clr_explore::{Edge, History, ThreadIndex, Turn, TurnEvent};
 use std::ops::Range;
 
 /// Maximum length of a repetition, in entries.

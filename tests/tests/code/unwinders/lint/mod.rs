@@ -1,5 +1,7 @@
 //! The linter against generated programs: what it finds is what the generator made wrong.
 
+mod planted;
+
 use super::*;
 use clr_lint::{Linter, Report, Subject};
 use core::num::NonZeroUsize;

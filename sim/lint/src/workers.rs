@@ -1,6 +1,5 @@
 //! The threads that explore functions side by side.
 
-use crate::point::Explored;
 use core::num::NonZeroUsize;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,16 +11,17 @@ const READY: usize = 64;
 
 /// Explores the functions at `entries` (RVAs) on `jobs` threads, each with a function that `explorer`
 /// makes, and calls `take` with each result in the order of `entries`, whatever the number of threads.
-pub(crate) fn explore_all<E>(
+pub fn explore_all<E, T>(
     entries: &[u32],
     jobs: NonZeroUsize,
     explorer: impl Fn() -> E + Sync,
-    mut take: impl FnMut(u32, Option<Explored>),
+    mut take: impl FnMut(u32, T),
 ) where
-    E: FnMut(u32) -> Option<Explored>,
+    E: FnMut(u32) -> T,
+    T: Send,
 {
     let next = AtomicUsize::new(0);
-    let work = |sender: mpsc::SyncSender<(usize, Option<Explored>)>| {
+    let work = |sender: mpsc::SyncSender<(usize, T)>| {
         let mut explore = explorer();
         while let at = next.fetch_add(1, Ordering::Relaxed)
             && let Some(entry) = entries.get(at)

@@ -18,7 +18,7 @@ mod wrap;
 pub use rows::{TimelineRow, TimelineSpan, Tone};
 pub use wrap::wrapped;
 
-use crate::{Edge, History};
+use clr_explore::{Edge, History};
 
 /// The data of a drawing.
 #[derive(Clone, Copy, Debug)]

@@ -1,10 +1,9 @@
 //! Known hazards of sampling profilers, and their assignment to verdicts.
 
-use super::deadlock::shortest_path;
-use super::history::{History, ThreadIndex, ThreadKind, TurnEvent};
-use super::lock::LockName;
-use super::profiler_ops::{CLAIMS, ESCAPES, REDIRECTS, UNTRUE, UNTRUE_SEED};
-use super::verdict::{BlockReason, Edge, ProfilerRule, Verdict};
+use clr_explore::{
+    BlockReason, Edge, History, LockName, ProfilerRule, ThreadIndex, ThreadKind, TurnEvent,
+    Verdict, shortest_path,
+};
 use clr_runtime::Lock;
 use clr_runtime::Outcome;
 use clr_runtime::clause::Clause;
@@ -225,7 +224,7 @@ impl Doing {
                 }
                 TurnEvent::SnapshotCallback => doing.called_back = true,
                 // A jump leaves the call without returning.
-                TurnEvent::System(ESCAPES) => {
+                event if *event == TurnEvent::ESCAPES => {
                     doing.calls.pop();
                     doing.escaped = true;
                 }
@@ -291,7 +290,7 @@ fn doings(history: &History) -> impl Iterator<Item = Doing> {
 }
 
 fn escapes(history: &History) -> bool {
-    events(history).any(|event| *event == TurnEvent::System(ESCAPES))
+    events(history).any(|event| *event == TurnEvent::ESCAPES)
 }
 
 /// Returns true if the runtime is suspended, or being suspended, during a walk.
@@ -317,11 +316,11 @@ fn is_kept_from_stopping(history: &History) -> bool {
 
 /// Returns the hazard behind a failure that the profiler has noticed on this thread.
 fn of_failure(by: ThreadIndex, history: &History) -> Option<Hazard> {
-    let is_last = |what: &'static str| {
+    let is_last = |what: TurnEvent| {
         let turns = history.turns.iter().filter(|turn| turn.thread == by);
         let mut events = turns.flat_map(|turn| &turn.events);
         let last = events.rfind(|event| **event != TurnEvent::Waits);
-        last == Some(&TurnEvent::System(what))
+        last == Some(&what)
     };
     if Doing::of(by, history).refused.is_some() {
         return Some(Hazard::Detach);
@@ -329,16 +328,16 @@ fn of_failure(by: ThreadIndex, history: &History) -> Option<Hazard> {
     if escapes(history) {
         return Some(Hazard::CallbackEscapes);
     }
-    if is_last(REDIRECTS) {
+    if is_last(TurnEvent::REDIRECTS) {
         return Some(Hazard::TwoHijackers);
     }
-    if is_last(CLAIMS) {
+    if is_last(TurnEvent::CLAIMS) {
         return Some(Hazard::ValueInSlot);
     }
-    if is_last(UNTRUE_SEED) {
+    if is_last(TurnEvent::UNTRUE_SEED) {
         return Some(Hazard::BogusSeed);
     }
-    if is_last(UNTRUE) {
+    if is_last(TurnEvent::UNTRUE) {
         // The walk started from registers that the thread had read, or happened while another
         // thread had the runtime suspended.
         let turns = history.turns.iter().filter(|turn| turn.thread == by);

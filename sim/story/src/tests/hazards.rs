@@ -1,13 +1,12 @@
 //! Tests of the hazards that verdicts are instances of.
 
 use super::*;
-use crate::profiler_ops::{CLAIMS, ESCAPES, REDIRECTS, UNTRUE, UNTRUE_SEED};
 
 const WALK: &str = "DoStackSnapshot";
 const CALLS: TurnEvent = TurnEvent::Called(WALK, Some(WORKER));
 const RETURNS: TurnEvent = TurnEvent::Returned(WALK, Outcome::Returned(HResult::OK));
 const FRAME: TurnEvent = TurnEvent::SnapshotCallback;
-const ESCAPE: TurnEvent = TurnEvent::System(ESCAPES);
+const ESCAPE: TurnEvent = TurnEvent::ESCAPES;
 const DESTROYED: CallbackKind = CallbackKind::ThreadDestroyed;
 const NAMES: BlockReason = BlockReason::Lock(LockName::Profiler(0));
 const LIST: BlockReason = BlockReason::Lock(LockName::Runtime(Lock::ThreadStore));
@@ -346,23 +345,22 @@ fn the_watchdog_barks_at_a_walk_while_the_runtime_is_to_stop() {
 #[test]
 fn a_failure_is_known_by_the_last_thing_that_its_thread_did() {
     let ends = || Verdict::Failed { by: SAMPLER, words: String::new() };
-    let does = TurnEvent::System;
-    let (wrong, registers) = (does(UNTRUE), TurnEvent::Context(WORKER));
+    let (wrong, registers) = (TurnEvent::UNTRUE, TurnEvent::Context(WORKER));
     let suspends: (ThreadIndex, &[TurnEvent]) = (MAIN, &[called("SuspendRuntime")]);
     assert_each(&[
         ("refused", ends(), &[(SAMPLER, &[CALLS, detaching(WALK)])], Some("H-24")),
         ("jump", ends(), &[(SAMPLER, &[CALLS, FRAME, ESCAPE])], Some("H-30")),
-        ("redirected", ends(), &[(SAMPLER, &[does(REDIRECTS)])], Some("H-16")),
-        ("redirected by another", ends(), &[(MAIN, &[does(REDIRECTS)])], None),
+        ("redirected", ends(), &[(SAMPLER, &[TurnEvent::REDIRECTS])], Some("H-16")),
+        ("redirected by another", ends(), &[(MAIN, &[TurnEvent::REDIRECTS])], None),
         (
             "redirected, and waits",
             ends(),
-            &[(SAMPLER, &[does(REDIRECTS), TurnEvent::Waits])],
+            &[(SAMPLER, &[TurnEvent::REDIRECTS, TurnEvent::Waits])],
             Some("H-16"),
         ),
-        ("redirected before", ends(), &[(SAMPLER, &[does(REDIRECTS), CALLS])], None),
-        ("claim", ends(), &[(SAMPLER, &[does(CLAIMS)])], Some("H-32")),
-        ("seed", ends(), &[(SAMPLER, &[does(UNTRUE_SEED)])], Some("H-17")),
+        ("redirected before", ends(), &[(SAMPLER, &[TurnEvent::REDIRECTS, CALLS])], None),
+        ("claim", ends(), &[(SAMPLER, &[TurnEvent::CLAIMS])], Some("H-32")),
+        ("seed", ends(), &[(SAMPLER, &[TurnEvent::UNTRUE_SEED])], Some("H-17")),
         ("frame", ends(), &[(SAMPLER, &[wrong])], Some("H-14")),
         ("frame of a stopped runtime", ends(), &[suspends, (SAMPLER, &[wrong])], Some("H-23")),
         ("and of registers", ends(), &[suspends, (SAMPLER, &[registers, wrong])], Some("H-14")),

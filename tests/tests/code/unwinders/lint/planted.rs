@@ -1,7 +1,6 @@
 //! Planted faults in the unwind data of single functions, and code that must give no finding.
 
-use crate::point::Explored;
-use crate::{Blame, Cause, Finding, Linter, Report, Subject, crew};
+use clr_lint::{Blame, Cause, Finding, Linter, Report, Subject, explore_all};
 use clr_unwind::cfi::CfiTable;
 use clr_unwind::{CfiSections, CodeMap, CodeRegion, FunctionTable, Gpr, Section, Sections};
 use core::num::NonZeroUsize;
@@ -440,12 +439,12 @@ fn results_are_taken_in_order_though_the_first_is_late() {
                 49 => last.send(()).unwrap(),
                 _ => {}
             }
-            Some(Explored { unfollowed: rva, ..Explored::default() })
+            rva
         }
     };
     let mut taken = Vec::new();
-    crew::explore_all(&entries, NonZeroUsize::new(2).unwrap(), explorer, |rva, explored| {
-        assert_eq!(explored.unwrap().unfollowed, rva);
+    explore_all(&entries, NonZeroUsize::new(2).unwrap(), explorer, |rva, explored| {
+        assert_eq!(explored, rva);
         taken.push(rva);
     });
     assert_eq!(taken, entries);
@@ -462,7 +461,7 @@ fn only_wanted_functions_are_judged() {
 }
 
 /// Functions of real files, each with its source, and what a reading of its code finds.
-const REAL: &str = include_str!("tests/real.txt");
+const REAL: &str = include_str!("real.txt");
 
 /// Returns the bytes that follow the line `name:`, in hexadecimal, two spaces before each line.
 fn bytes(record: &str, name: &str) -> Option<Vec<u8>> {

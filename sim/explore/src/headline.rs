@@ -1,0 +1,67 @@
+//! Verdicts as sentences.
+
+use super::history::{History, ThreadIndex};
+use super::verdict::Verdict;
+
+/// Returns a verdict as a sentence.
+#[must_use]
+pub fn headline(verdict: &Verdict, history: &History) -> String {
+    let name = |thread: ThreadIndex| visible(history.name(thread));
+    match verdict {
+        Verdict::Deadlock(edges) => {
+            let mut waiting: Vec<_> = edges.iter().map(|edge| edge.waits).collect();
+            waiting.sort_unstable();
+            waiting.dedup();
+            format!("deadlock: {} cannot go on", list(waiting.into_iter().map(name)))
+        }
+        Verdict::LiveLock => match history.turns.len() {
+            0 => "live-lock: no end is reached".to_owned(),
+            turns => format!("live-lock: no end is reached within {turns} turns"),
+        },
+        Verdict::LostWakeUp(thread) => {
+            format!(
+                "lost wake-up: {} waits for an event that no remaining thread can set",
+                name(*thread)
+            )
+        }
+        Verdict::DestroyedThread { by } => {
+            format!("{} uses a thread that was destroyed", name(*by))
+        }
+        Verdict::UnloadedCode { by } => format!("{} uses code that was unloaded", name(*by)),
+        Verdict::ProcessKilled { by, outcome } => {
+            format!("the process dies on {}: {outcome}", name(*by))
+        }
+        Verdict::Watchdog(by) => format!("the watchdog barks on {}", name(*by)),
+        Verdict::Broken { by, rule } => format!("{} breaks a rule: {rule}", name(*by)),
+        Verdict::Failed { by, words } => format!("failed on {}: {}", name(*by), visible(words)),
+    }
+}
+
+/// Joins names by commas, and the last one by "and".
+pub fn list(names: impl Iterator<Item = String>) -> String {
+    let mut names: Vec<_> = names.collect();
+    match (names.pop(), names.is_empty()) {
+        (Some(last), false) => format!("{} and {last}", names.join(", ")),
+        (last, _) => last.unwrap_or_else(|| "no thread".to_owned()),
+    }
+}
+
+/// Escapes control characters and characters that change the direction or layout of text.
+#[must_use]
+pub fn visible(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for char in text.chars() {
+        if char.is_control() || changes_layout(char) {
+            safe.extend(char.escape_unicode());
+        } else {
+            safe.push(char);
+        }
+    }
+    safe
+}
+
+/// Returns true for direction marks, line separators and invisible characters.
+const fn changes_layout(char: char) -> bool {
+    matches!(char, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}

@@ -1,0 +1,144 @@
+//! Result of a search.
+
+use super::headline::headline;
+use super::history::{History, ThreadIndex};
+use super::schedule_string::ScheduleString;
+use super::search::Coverage;
+use super::verdict::{ProfilerRule, Verdict};
+use core::fmt;
+
+/// A history that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Failure {
+    /// Verdict of the history.
+    pub verdict: Verdict,
+    /// Number of the history.
+    pub number: u64,
+    /// Schedule string that reproduces the history.
+    pub schedule: ScheduleString,
+    /// Turns and events of the history.
+    pub history: History,
+    /// Number of histories with the same fault, this one included. More than one only if the search
+    /// [keeps going](Budget::keep_going).
+    pub times: u64,
+    /// True if the schedule string reproduced the history with the same end. Otherwise code of the
+    /// profiler depends on state outside of the schedule, such as a clock, an address or an earlier
+    /// history, and `history` may be a different one, or empty.
+    pub repeats: bool,
+}
+
+impl Failure {
+    /// Returns the line that says how to see the history again: its schedule string.
+    #[must_use]
+    pub fn again(&self) -> String {
+        let again = if self.repeats { "again" } else { "not repeated by" };
+        format!("{again}: {}", self.schedule)
+    }
+}
+
+/// Result of a search.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// First history that failed.
+    pub failure: Option<Failure>,
+    /// The first history of each other fault, in the order of their numbers, if the search
+    /// [keeps going](Budget::keep_going).
+    pub further: Vec<Failure>,
+    /// Number of histories.
+    pub schedules: u64,
+    /// Number of turns in all histories.
+    pub turns: u64,
+    /// Rule violations without harm, each with the first history in which it occurred.
+    pub broken: Vec<(ThreadIndex, ProfilerRule, ScheduleString)>,
+    /// Share of the histories that has been explored, if it is known.
+    pub covered: Option<Coverage>,
+}
+
+impl Report {
+    /// Returns true if no history failed.
+    #[must_use]
+    pub const fn survives(&self) -> bool {
+        self.failure.is_none()
+    }
+
+    /// Appends the report of a search of the following histories, as if both were one search, which
+    /// ends at the first failure. For strategies that [can be shared](Strategy::can_be_shared).
+    #[must_use]
+    pub fn then(self, next: Self) -> Self {
+        if self.failure.is_some() { self } else { self.and(next) }
+    }
+
+    /// Appends the report of a search of the following histories, as if both were one search that
+    /// [keeps going](Budget::keep_going).
+    #[must_use]
+    pub fn and(mut self, next: Self) -> Self {
+        for failure in next.failure.into_iter().chain(next.further) {
+            match self.known(&failure.verdict) {
+                Some(known) => known.times += failure.times,
+                None => self.add(failure),
+            }
+        }
+        self.schedules += next.schedules;
+        self.turns += next.turns;
+        for (by, rule, schedule) in next.broken {
+            self.note(by, rule, || schedule);
+        }
+        self
+    }
+
+    /// Returns the failures, each of another fault, in the order of their numbers.
+    pub fn failures(&self) -> impl Iterator<Item = &Failure> {
+        self.failure.iter().chain(&self.further)
+    }
+
+    /// Returns the failure with the same fault as a verdict.
+    pub(super) fn known(&mut self, verdict: &Verdict) -> Option<&mut Failure> {
+        let key = verdict.fingerprint();
+        let mut known = self.failure.iter_mut().chain(&mut self.further);
+        known.find(|known| known.verdict.fingerprint() == key)
+    }
+
+    /// Adds the first failure with its fault.
+    pub(super) fn add(&mut self, failure: Failure) {
+        if self.failure.is_none() {
+            self.failure = Some(failure);
+        } else {
+            self.further.push(failure);
+        }
+    }
+
+    /// Records a rule violation, with the first history in which it occurred.
+    pub(super) fn note(
+        &mut self,
+        by: ThreadIndex,
+        rule: ProfilerRule,
+        schedule: impl FnOnce() -> ScheduleString,
+    ) {
+        if !self.broken.iter().any(|(who, known, _)| (*who, *known) == (by, rule)) {
+            self.broken.push((by, rule, schedule()));
+        }
+    }
+}
+
+/// Formats the verdict of the failure and its schedule string, or else the extent of the search.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { failure, schedules, broken, covered, .. } = self;
+        let Some(failure) = failure else {
+            let all = covered.is_some_and(|covered| covered.everything);
+            let all = if all { ", which are all up to the order of independent steps" } else { "" };
+            match schedules {
+                1 => write!(f, "the history does not fail{all}")?,
+                _ => write!(f, "none of {schedules} histories fails{all}")?,
+            }
+            for (_, rule, schedule) in broken {
+                write!(f, "\na rule is broken without harm in {schedule}: {rule}")?;
+            }
+            return Ok(());
+        };
+        writeln!(f, "{}", headline(&failure.verdict, &failure.history))?;
+        f.write_str(&failure.again())
+    }
+}

@@ -23,7 +23,9 @@ typedef enum clrsim_status {
     CLRSIM_NO_RUNTIME = 3,   /* no runtime has this name */
     CLRSIM_BAD_TEXT = 4,     /* the text is not a scenario */
     CLRSIM_NO_FILE = 5,      /* the file cannot be read */
-    CLRSIM_NOT_REACHED = 6   /* the threads cannot be run that far */
+    CLRSIM_NOT_REACHED = 6,  /* the threads cannot be run that far */
+    CLRSIM_DIFFERS = 7,      /* a call of the text gives another result than the text expects */
+    CLRSIM_NOTHING = 8       /* there is no such finding, or nothing to compare with */
 } clrsim_status;
 
 typedef enum clrsim_role {
@@ -37,6 +39,9 @@ typedef enum clrsim_role {
 #define CLRSIM_E_ENDED ((int32_t)0xA0C10001)
 #define CLRSIM_E_WRONG_THREAD ((int32_t)0xA0C10002)
 #define CLRSIM_E_RELEASED ((int32_t)0xA0C10003)
+
+/* The version of the library: "0.1.0". A program that needs a newer function asks for it first. */
+const char *clrsim_version(void);
 
 /* Opens a text, or the text in a file, on a runtime: "net8-unix". Writes NULL if it fails. */
 clrsim_status clrsim_open(const char *text, const char *runtime, clrsim_session **session);
@@ -71,6 +76,14 @@ void *clrsim_info(clrsim_session *session);
 /* The number of findings so far: what the profiler did wrong, and references that are left. */
 uint32_t clrsim_findings(clrsim_session *session);
 
+/* One finding, by its number from 0: its kind, "use-after-release", for tests, and its sentence, for people. Either pointer
+ * may be NULL. Both texts are valid until the next call of this function for the session, or its end. */
+clrsim_status clrsim_finding(clrsim_session *session, uint32_t number, const char **kind, const char **text);
+
+/* Makes the calls that the text itself has, as `clrsim run` does, in a process of their own, and compares the results with
+ * the text's expectations for the session's runtime. CLRSIM_NOTHING if it has none. */
+clrsim_status clrsim_check(clrsim_session *session);
+
 /* The number of calls of a method: "DoStackSnapshot". */
 uint32_t clrsim_calls_of(clrsim_session *session, const char *method);
 
@@ -79,6 +92,10 @@ uint32_t clrsim_calls_of(clrsim_session *session, const char *method);
  * the explanation has one for each decision of each walk. */
 const char *clrsim_report(clrsim_session *session);
 const char *clrsim_explanation(clrsim_session *session);
+
+/* The explanation of one walk, by its number from 0: of the first call of DoStackSnapshot, the second... NULL if there was
+ * none. Valid as the texts above. */
+const char *clrsim_explain_call(clrsim_session *session, uint32_t number);
 
 #ifdef __cplusplus
 }

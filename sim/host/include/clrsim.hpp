@@ -64,8 +64,17 @@ public:
     uint64_t stopped_thread() const { return clrsim_stopped_thread(session_); }
     uint32_t findings() const { return clrsim_findings(session_); }
     uint32_t calls_of(const char *method) const { return clrsim_calls_of(session_, method); }
+    /// Returns the kind of a finding, and its sentence. Throws if there is no such finding.
+    std::pair<std::string, std::string> finding(uint32_t number) const {
+        const char *kind = nullptr, *sentence = nullptr;
+        clrsim::check(clrsim_finding(session_, number, &kind, &sentence));
+        return {kind, sentence};
+    }
+    /// Throws if a call of the text gives another result than the text expects, or if it expects nothing.
+    void check_text() const { clrsim::check(clrsim_check(session_)); }
     std::string report() const { return text(clrsim_report(session_)); }
     std::string explanation() const { return text(clrsim_explanation(session_)); }
+    std::string explain_call(uint32_t number) const { return text(clrsim_explain_call(session_, number)); }
 
 private:
     Session() = default;

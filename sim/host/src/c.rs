@@ -29,6 +29,10 @@ pub enum Status {
     NoFile = 5,
     /// `CLRSIM_NOT_REACHED`: the threads cannot be run that far.
     NotReached = 6,
+    /// `CLRSIM_DIFFERS`: a call of the text gives another result than the text expects.
+    Differs = 7,
+    /// `CLRSIM_NOTHING`: there is nothing of this kind, or nothing to compare with.
+    Nothing = 8,
 }
 
 /// An open session, and the texts that it has given away.
@@ -36,6 +40,8 @@ struct Open {
     session: Session,
     report: CString,
     explanation: CString,
+    explanation_of_call: CString,
+    finding: [CString; 2],
 }
 
 thread_local! {
@@ -85,7 +91,13 @@ fn open(scenario: &str, runtime: &str) -> Result<usize, Status> {
     };
     let session = Session::open(scenario, generation).map_err(|error| failed(&error))?;
     let handle = session.key();
-    let open = Open { session, report: CString::default(), explanation: CString::default() };
+    let open = Open {
+        session,
+        report: CString::default(),
+        explanation: CString::default(),
+        explanation_of_call: CString::default(),
+        finding: Default::default(),
+    };
     let kept = OPEN.try_with(|all| all.borrow_mut().insert(handle, open));
     kept.map_err(|_| fail(Status::NoSession, "the thread is ending"))?;
     Ok(handle)
@@ -239,6 +251,75 @@ pub extern "C" fn clrsim_findings(session: *mut c_void) -> u32 {
     with(session, |session| session.final_report().findings().len() as u32).unwrap_or_default()
 }
 
+/// Writes the kind of a finding, by its number from 0, and its sentence, as `clrsim_report` has them. Both are valid until
+/// the next call of this function for the session, or its end.
+///
+/// # Safety
+/// `kind` and `text` are NULL, or have room for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clrsim_finding(
+    session: *mut c_void,
+    number: u32,
+    kind: *mut *const c_char,
+    sentence: *mut *const c_char,
+) -> Status {
+    let found = with(session, |session| {
+        let report = session.final_report();
+        let finding = report.findings().get(number as usize);
+        finding.map(|finding| [text(finding.kind()), text(&finding.to_string())])
+    });
+    let finding = match found {
+        Ok(Some(finding)) => finding,
+        Ok(None) => return fail(Status::Nothing, &format!("there is no finding {number}")),
+        Err(status) => return status,
+    };
+    let kept = OPEN.try_with(|all| {
+        let mut all = all.borrow_mut();
+        let open = all.get_mut(&(session as usize))?;
+        open.finding = finding;
+        let [kind, sentence] = &open.finding;
+        Some([kind.as_ptr(), sentence.as_ptr()])
+    });
+    for (to, text) in [kind, sentence].into_iter().zip(kept.ok().flatten().into_iter().flatten()) {
+        if !to.is_null() {
+            // SAFETY: it is not NULL: the caller's promise.
+            unsafe { to.write_unaligned(text) };
+        }
+    }
+    Status::Ok
+}
+
+/// Makes the calls that the text itself has, on the session's runtime, and compares their results with what the text
+/// expects.
+#[unsafe(no_mangle)]
+pub extern "C" fn clrsim_check(session: *mut c_void) -> Status {
+    match with(session, Session::check) {
+        Ok(Ok(Ok(0))) => {
+            fail(Status::Nothing, "the text expects nothing of a call on this runtime")
+        }
+        Ok(Ok(Ok(_))) => Status::Ok,
+        Ok(Ok(Err(wrong))) => {
+            let stop = wrong.stop.map_or(String::new(), |stop| format!("stop {stop}, "));
+            let differences: Vec<_> = wrong.differences.iter().map(ToString::to_string).collect();
+            let message = format!("{stop}snapshot {}: {}", wrong.snapshot, differences.join("; "));
+            fail(Status::Differs, &message)
+        }
+        Ok(Err(error)) => failed(&error),
+        Err(status) => status,
+    }
+}
+
+/// Returns the version of the library: `0.1.0`. Functions are added with a new second or third number.
+#[unsafe(no_mangle)]
+pub extern "C" fn clrsim_version() -> *const c_char {
+    const VERSION: &CStr =
+        match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+            Ok(version) => version,
+            Err(_) => c"",
+        };
+    VERSION.as_ptr()
+}
+
 /// Returns the number of calls of a method: `DoStackSnapshot`.
 ///
 /// # Safety
@@ -270,6 +351,19 @@ pub extern "C" fn clrsim_explanation(session: *mut c_void) -> *const c_char {
     keep(session, |open| {
         open.explanation = text(&explanation);
         open.explanation.as_ptr()
+    })
+}
+
+/// Returns the explanation of one walk, by its number from 0; NULL if there was none. The text is valid as that of
+/// `clrsim_report`.
+#[unsafe(no_mangle)]
+pub extern "C" fn clrsim_explain_call(session: *mut c_void, number: u32) -> *const c_char {
+    let Ok(Some(explanation)) = with(session, |it| it.explanation_of(number as usize)) else {
+        return null();
+    };
+    keep(session, |open| {
+        open.explanation_of_call = text(&explanation);
+        open.explanation_of_call.as_ptr()
     })
 }
 

@@ -13,7 +13,7 @@ use crate::stage::Stage;
 use clr_com::OwnedObject;
 use clr_runtime::OsThreadId;
 use clr_runtime::generation::Generation;
-use clr_scenario::{RunOnError, Scenario, ScenarioError};
+use clr_scenario::{RunOnError, Scenario, ScenarioError, SnapshotReport};
 use clr_walker::profiling::{FunctionId, HResult, ThreadId};
 use core::fmt;
 use std::any::Any;
@@ -142,7 +142,7 @@ pub(crate) struct Inner {
     pub(crate) enumerations: RefCell<BTreeMap<usize, TokenEnumeration>>,
     /// Nesting of walks.
     pub(crate) walks: Cell<u32>,
-    pub(crate) explanation: RefCell<String>,
+    pub(crate) explanations: RefCell<Vec<String>>,
     /// The callback that the profiler is in.
     pub(crate) within: Cell<Option<&'static str>>,
     /// Called after each callback, with its name.
@@ -348,7 +348,7 @@ impl Session {
             scopes: RefCell::default(),
             enumerations: RefCell::default(),
             walks: Cell::new(0),
-            explanation: RefCell::default(),
+            explanations: RefCell::default(),
             within: Cell::new(None),
             watcher: RefCell::default(),
             hooks: Hooks::default(),
@@ -436,7 +436,23 @@ impl Session {
 
     /// Returns the explanations of all walks so far, a line for each decision.
     pub fn explanation(&self) -> String {
-        self.inner.explanation.borrow().clone()
+        self.inner.explanations.borrow().concat()
+    }
+
+    /// Returns the explanation of one walk, by its number from 0.
+    pub fn explanation_of(&self, walk: usize) -> Option<String> {
+        self.inner.explanations.borrow().get(walk).cloned()
+    }
+
+    /// Makes the calls that the text itself has, as `clrsim run` does, and returns the first one that gives
+    /// another result than the text expects on the runtime; or the number of results that were compared.
+    ///
+    /// # Errors
+    /// Returns [`SessionError::Run`].
+    pub fn check(&self) -> Result<Result<usize, SnapshotReport>, SessionError> {
+        let reports = self.inner.scenario.run_on(self.inner.generation)?;
+        let compared = reports.iter().filter(|report| report.expected.is_some()).count();
+        Ok(reports.into_iter().find(|report| !report.is_right()).map_or(Ok(compared), Err))
     }
 }
 

@@ -63,12 +63,8 @@ impl Inner {
         let Some(mark) = mark else { return (done, Vec::new()) };
         let events = runtime.log.since(mark);
         let lines = story(runtime, &events);
-        let mut explanation = self.explanation.borrow_mut();
-        for line in &lines {
-            explanation.extend(std::iter::repeat_n("  ", line.depth));
-            explanation.push_str(&line.to_string());
-            explanation.push('\n');
-        }
+        let line = |line: &StoryLine| format!("{}{line}\n", "  ".repeat(line.depth));
+        self.explanations.borrow_mut().push(lines.iter().map(line).collect());
         (done, lines)
     }
 }

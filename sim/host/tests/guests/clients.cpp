@@ -2,6 +2,7 @@
 #include "calls.hpp"
 #include "clrsim.hpp"
 
+#include <cstring>
 #include <thread>
 
 using namespace guest;
@@ -275,6 +276,32 @@ static void misuse(const std::string &runtime) {
     EXPECT_EQ(clrsim_open(nullptr, "net4", &missing), CLRSIM_BAD_ARGUMENT);
     EXPECT_EQ(clrsim_open_file("/no/such/file", runtime.c_str(), &missing), CLRSIM_NO_FILE);
     EXPECT(missing == nullptr && clrsim_last_error()[0] != 0);
+    // Findings as data, and walks one by one.
+    bool found = false;
+    for (uint32_t number = 0; number < session.findings(); number++) {
+        auto [kind, sentence] = session.finding(number);
+        EXPECT(contains(session.report(), sentence.c_str()));
+        found = found || kind == "unknown-id";
+    }
+    EXPECT(found);
+    EXPECT_EQ(clrsim_finding(session.get(), session.findings(), nullptr, nullptr), CLRSIM_NOTHING);
+    EXPECT_EQ(clrsim_finding(nullptr, 0, nullptr, nullptr), CLRSIM_NO_SESSION);
+    EXPECT(contains(session.explanation(), session.explain_call(0).c_str()) && !session.explain_call(0).empty());
+    EXPECT(clrsim_explain_call(session.get(), 9999) == nullptr);
+    EXPECT(std::strchr(clrsim_version(), '.') != nullptr);
+}
+
+// The expectations of a text: right, wrong, and none for the runtime.
+static void expectations(const std::string &runtime) {
+    const std::string call = "stack { jit \"App.Main+0x30\" rsp=0x1fe000; native \"CallDescrWorkerInternal+0x7c\" rsp=0x1fe040 }\n"
+                             "snapshot by=\"native-walker\" { expect on=\"";
+    auto status = [&](const std::string &expect) { return clrsim_check(clrsim::Session(call + expect + " }", runtime).get()); };
+    const char *right = "unix\" { result \"E_NOTIMPL\" }; expect on=\"windows\" { result \"E_FAIL\" }";
+    EXPECT_EQ(status(right), CLRSIM_OK);
+    EXPECT_EQ(status("all\" { result \"S_FALSE\" }"), CLRSIM_DIFFERS);
+    EXPECT(contains(clrsim_last_error(), "S_FALSE"));
+    EXPECT_EQ(status(contains(runtime, "unix") ? "windows\" { result \"E_FAIL\" }" : "unix\" { result \"E_NOTIMPL\" }"), CLRSIM_NOTHING);
+    EXPECT_EQ(clrsim_check(nullptr), CLRSIM_NO_SESSION);
 }
 
 int main(int count, char **words) {
@@ -284,6 +311,7 @@ int main(int count, char **words) {
     continuous(runtime);
     allocations(runtime);
     misuse(runtime);
+    expectations(runtime);
     std::printf("%d failures\n", failures);
     return failures != 0;
 }

@@ -1,15 +1,10 @@
 //! Groups of callbacks that a runtime is asked for.
 
+use clr_sampler::EVENTS;
 use clr_walker::profiling::EventMask;
 
-/// JIT_COMPILATION, FUNCTION_UNLOADS, MODULE_LOADS, THREADS, SUSPENDS, ENABLE_STACK_SNAPSHOT: for any mode.
-pub(crate) const ALWAYS: u32 = 0x20
-    | 0x1
-    | 0x4
-    | EventMask::MONITOR_THREADS.0
-    | EventMask::MONITOR_SUSPENDS.0
-    | EventMask::ENABLE_STACK_SNAPSHOT.0;
-
+/// MONITOR_EXCEPTIONS.
+pub(crate) const EXCEPTIONS: u32 = 0x40;
 /// MONITOR_ENTERLEAVE, ENABLE_FRAME_INFO.
 const HOOKS: u32 = 0x0800_1000;
 
@@ -18,7 +13,7 @@ const GROUPS: [(&str, u32); 9] = [
     ("jit", 0x20),
     // APPDOMAIN_LOADS, ASSEMBLY_LOADS, MODULE_LOADS, CLASS_LOADS.
     ("loads", 0x1E),
-    ("exceptions", 0x40),
+    ("exceptions", EXCEPTIONS),
     ("gc", 0x80),
     // OBJECT_ALLOCATED, ENABLE_OBJECT_ALLOCATED.
     ("allocations", 0x0080_0100),
@@ -37,7 +32,7 @@ pub(crate) const fn has_hooks(mask: u32) -> bool {
 /// Returns the event mask with these groups, whose names are separated by commas. `None` if there is
 /// no such group.
 pub(crate) fn mask(groups: &str) -> Option<u32> {
-    groups.split(',').try_fold(ALWAYS, |mask, group| {
+    groups.split(',').try_fold(EVENTS, |mask, group| {
         let (_, bits) = GROUPS.iter().find(|(name, _)| *name == group)?;
         Some(mask | bits)
     })

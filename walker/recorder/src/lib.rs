@@ -1,4 +1,4 @@
-//! A profiler that ships `clr-walker`: the walker at work in a real CLR, and the reference for its use.
+//! A profiler that ships `clr-walker`: the walker at work in a real CLR.
 //!
 //! ```text
 //! CORECLR_ENABLE_PROFILING=1
@@ -10,56 +10,51 @@
 //! | module | content |
 //! |---|---|
 //! | `settings` | `CLR_RECORDER`: settings, or the path of a file with settings |
-//! | `profiler` | the object that the runtime loads: its callbacks |
-//! | `recorder` | the state that callbacks, handler and sampler share |
-//! | `threads` | the threads that can be sampled, with the bounds of their stacks |
+//! | `profiler` | the object that the runtime loads |
 //! | `events` | groups of callbacks |
-//! | `code` | the code map: native images, ready-to-run images, jitted methods |
-//! | `request` | one sample at a time: taken in a signal handler, or while the thread is suspended |
-//! | `target` | an interrupted thread, as the walker sees it in its signal handler |
-//! | `suspended` | a suspended thread, as the walker sees it |
-//! | `late` | walks that are made again, over a copy, when the code map has more |
-//! | `used_stack` | the part of a stack that such a thread uses, read directly |
-//! | `sampler` | the thread that samples |
-//! | `watchdog` | the thread that ends hangs, and writes all stacks |
-//! | `allocations` | allocations that are made where none is allowed |
-//! | `names` | names of methods |
-//! | `profile` | stacks and counts, and the formats of files |
+//! | `sample` | profiles |
 //! | `check` | second opinions on each walk |
 //! | `record` | calls of `DoStackSnapshot` in all situations, written as a file |
 //! | `calls` | what the runtime answers in each callback, as text that a simulated runtime can repeat |
-//! | `os` | the operating system: signals, memory, files. Nearly all `unsafe` is there |
+//! | `output` | where results go |
 //!
-//! A sample goes this way:
-//!
-//! ```text
-//! sampler: choose a thread ─► signal ─────────────────────────► wait ─► stitch ─► count
-//! thread:                      └─► handler: Walker::take, copy ───┘
-//! ```
+//! Threads, code, signals and names are [`clr_sampler`]'s: a profiler to copy. The recorder has modes of it.
 //!
 //! For Linux and Windows on x64; elsewhere the library is empty.
 #![cfg(all(any(target_os = "linux", windows), target_arch = "x86_64"))]
 
-mod allocations;
 mod calls;
 mod check;
-mod code;
 mod events;
-#[cfg(target_os = "linux")]
-mod late;
-mod names;
-mod os;
-mod profile;
+mod output;
 mod profiler;
 mod record;
-mod recorder;
-mod request;
-mod sampler;
+mod sample;
 mod settings;
-#[cfg(windows)]
-mod suspended;
-#[cfg(target_os = "linux")]
-mod target;
-mod threads;
-mod used_stack;
-mod watchdog;
+
+/// Counts the allocations that `mode=check` reports.
+#[global_allocator]
+static ALLOCATOR: clr_sampler::allocations::Counting = clr_sampler::allocations::Counting;
+
+#[cfg(test)]
+mod tests {
+    use clr_sampler::allocations::{Watch, made};
+    use std::hint::black_box;
+
+    #[test]
+    fn allocations_of_the_watched_thread_are_counted() {
+        let other = std::thread::spawn(|| {
+            while made() == 0 {
+                drop(black_box(vec![0_u8; 9]));
+            }
+        });
+        let watch = Watch::this_thread();
+        assert_eq!(made(), 0, "other threads may allocate");
+        drop(black_box(Box::new(5)));
+        assert_eq!(made(), 2);
+        drop(watch);
+        drop(black_box(Box::new(5)));
+        assert_eq!(made(), 2);
+        other.join().unwrap();
+    }
+}

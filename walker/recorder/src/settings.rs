@@ -1,14 +1,14 @@
 //! Settings, from the environment variable `CLR_RECORDER`.
 
-use crate::profile::Format;
-use crate::{events, os};
+use crate::events;
+use clr_sampler::{EVENTS, Log, Options, Walks, os, profile::Format};
 use clr_walker::mixed::Policy;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 /// The task of the recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum Task {
     /// Counts stacks, and writes a profile.
     Sample,
     /// Judges each walk, and writes one JSON object.
@@ -24,7 +24,7 @@ pub(crate) enum Mode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// `mode=sample`, `mode=check`, `mode=record` or `mode=calls`.
-    pub(crate) mode: Mode,
+    pub(crate) task: Task,
     /// `policy=NAME`: on Linux `signal`, `signal-snapshot` or `runtime-suspended`, on Windows
     /// `seeded`, `unseeded` or `frame-pointers`.
     pub(crate) policy: Policy,
@@ -71,7 +71,7 @@ const USUAL_EVENTS: &str = "jit,loads,exceptions,gc,threads,suspensions";
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            mode: Mode::Sample,
+            task: Task::Sample,
             policy: os::POLICIES[0],
             snapshots: false,
             judge: true,
@@ -84,7 +84,7 @@ impl Default for Settings {
             sampler: false,
             collector: false,
             hang: 0,
-            events: events::mask(USUAL_EVENTS).unwrap_or(events::ALWAYS),
+            events: events::mask(USUAL_EVENTS).unwrap_or(EVENTS),
             repeat: 2,
             size: 16,
             log: false,
@@ -113,11 +113,11 @@ impl Settings {
                 word.split_once('=').ok_or_else(|| format!("`{word}` has no `=`"))?;
             match key {
                 "mode" => {
-                    settings.mode = match value {
-                        "sample" => Mode::Sample,
-                        "check" => Mode::Check,
-                        "record" => Mode::Record,
-                        "calls" => Mode::Calls,
+                    settings.task = match value {
+                        "sample" => Task::Sample,
+                        "check" => Task::Check,
+                        "record" => Task::Record,
+                        "calls" => Task::Calls,
                         _ => {
                             return Err(format!(
                                 "`{word}`: the modes are sample, check, record and calls"
@@ -159,6 +159,27 @@ impl Settings {
         Ok(settings)
     }
 
+    /// Returns what the sampler is asked to do.
+    pub(crate) fn options(&self) -> Options {
+        let is_check = self.task == Task::Check;
+        // Only for judgements of walks that the runtime has a part in, because it hides the frames that an
+        // exception has left.
+        let wants_exceptions = is_check && self.policy == Policy::RuntimeSuspended;
+        let events = match self.task {
+            Task::Record => self.events,
+            _ if wants_exceptions => EVENTS | events::EXCEPTIONS,
+            _ => EVENTS,
+        };
+        let walks = Walks {
+            policy: self.policy,
+            copies: is_check && self.judge,
+            snapshots: self.snapshots,
+            twice: self.twice,
+        };
+        let log: Log = if self.log { |text| eprintln!("clr-recorder: {text}") } else { |_| {} };
+        Options { walks, events, rate: self.rate, hang: self.hang, log }
+    }
+
     /// Returns the format of a profile.
     pub(crate) fn format(&self) -> Format {
         let by_path = || self.out.as_deref().map_or(Format::Folded, Format::of_path);
@@ -177,11 +198,11 @@ mod tests {
     #[test]
     fn settings_are_words() {
         let settings = Settings::parse("mode=check\trate=0\nout=/tmp/a label=linq hang=9").unwrap();
-        assert_eq!(settings.mode, Mode::Check);
+        assert_eq!(settings.task, Task::Check);
         assert_eq!((settings.rate, settings.hang), (0, 9));
         assert_eq!(settings.out, Some("/tmp/a".into()));
         let settings = Settings::parse("mode=calls module=App.dll").unwrap();
-        assert_eq!((settings.mode, settings.module.as_str()), (Mode::Calls, "App.dll"));
+        assert_eq!((settings.task, settings.module.as_str()), (Task::Calls, "App.dll"));
         let settings = Settings::parse("mode=check rate=0 out=/tmp/a label=linq hang=9").unwrap();
         assert_eq!(settings.label, "linq");
         assert_eq!(Settings::parse(""), Ok(Settings::default()));

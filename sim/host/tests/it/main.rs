@@ -6,3 +6,5 @@ mod com;
 mod events;
 mod external;
 mod header;
+#[cfg(all(any(target_os = "linux", windows), target_arch = "x86_64"))]
+mod sampler;

@@ -13,7 +13,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("clr-unwind", &[]),
     ("clr-walker", &["clr-unwind"]),
     ("clr-com", &["clr-walker"]),
-    ("clr-recorder", &["clr-unwind", "clr-walker", "clr-com"]),
+    ("clr-sampler", &["clr-unwind", "clr-walker", "clr-com"]),
+    ("clr-recorder", &["clr-unwind", "clr-walker", "clr-com", "clr-sampler"]),
     ("clr-lint", &["clr-unwind"]),
     ("clr-machine", &["clr-unwind"]),
     ("clr-codegen", &["clr-unwind", "clr-machine"]),
@@ -105,7 +106,7 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
     ("clr-explore", &["clr-generate"]),
     ("clr-story", &["clr-codegen", "clr-walker", "clr-world"]),
     ("clr-scenario", &["clr-fixtures", "clr-reference"]),
-    ("clr-host", &["clr-story"]),
+    ("clr-host", &["clr-sampler", "clr-story"]),
     ("clr-tests", &["clr-coroutine"]),
     // Its own features, for its tests.
     ("clrsim", &["clrsim"]),

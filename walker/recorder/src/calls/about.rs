@@ -4,8 +4,8 @@ use super::names::Names;
 use super::subject::Subject;
 use super::walks::result;
 use super::{Block, Trace};
-use crate::names::{metadata, method};
 use clr_com::{AssemblyId, Bool, ClassId, IMetaDataImport, Interface, ModuleId, ObjectId, Token};
+use clr_sampler::names::{metadata, method};
 use clr_walker::profiling::{CodeRange, FunctionId, HResult, ProfilerInfo as _, ReJitId};
 use std::ptr::null_mut;
 

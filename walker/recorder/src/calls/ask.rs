@@ -2,8 +2,9 @@
 
 use super::names::Names;
 use super::walks::{Walk, result};
-use super::{Block, Trace, lock};
+use super::{Block, Trace};
 use clr_com::{AppDomainId, ICorProfilerModuleEnum, Interface, ModuleId};
+use clr_sampler::lock;
 use clr_walker::profiling::{ProfilerInfo as _, ThreadId};
 use std::ptr::{null, null_mut};
 

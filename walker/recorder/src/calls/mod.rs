@@ -39,6 +39,7 @@ mod walks;
 use crate::settings::Settings;
 pub(crate) use callbacks::CallingProfiler;
 use clr_com::{ICorProfilerInfo10, IUnknown, RuntimeInfo};
+use clr_sampler::lock;
 use clr_walker::profiling::{HResult, ProfilerInfo as _, ThreadId};
 use names::Names;
 use sampler::Sampler;
@@ -47,8 +48,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Write as _;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use subject::Subject;
 use walks::Shape;
 
@@ -129,10 +130,6 @@ impl Block {
 
 fn answer(result: HResult, given: &str) -> String {
     if given.is_empty() { result.to_string() } else { format!("{result} {given}") }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Trace {

@@ -1,7 +1,7 @@
 //! Names of functions, classes and modules, as the runtime says them.
 
-use crate::names::{class_name, metadata, method, succeeded, text};
 use clr_com::{AssemblyId, ClassId, ICorProfilerInfo10, ModuleId};
+use clr_sampler::names::{class_name, metadata, method, succeeded, text};
 use clr_walker::profiling::{FunctionId, HResult};
 use std::collections::HashMap;
 use std::ptr::null_mut;

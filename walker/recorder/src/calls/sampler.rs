@@ -4,8 +4,8 @@
 //! profiling interface, so that a search of histories can schedule it (`clrsim host --schedules`). Names are
 //! not asked for while the runtime is suspended.
 
-use super::lock;
 use clr_com::RuntimeInfo;
+use clr_sampler::lock;
 use clr_walker::profiling::{
     HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, SnapshotRequest,
 };

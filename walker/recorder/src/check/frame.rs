@@ -1,6 +1,6 @@
 //! A frame in a second opinion, and the copied stack that it is computed from.
 
-use crate::os::OwnProcess;
+use clr_sampler::os::OwnProcess;
 use clr_unwind::Memory as _;
 use std::cell::RefCell;
 use std::collections::HashMap;

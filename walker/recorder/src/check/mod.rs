@@ -7,6 +7,7 @@
 
 mod frame;
 mod managed;
+mod mode;
 #[cfg(target_os = "linux")]
 mod native;
 #[cfg(windows)]
@@ -14,14 +15,13 @@ mod rtl;
 mod second;
 mod suspended;
 
-use crate::recorder::Recorder;
-use crate::request::{Report, Sample};
 use crate::settings::Settings;
-use crate::{allocations, os};
+use clr_sampler::{Process, Report, Sample, allocations, os};
 use clr_unwind::{Gpr, Position, UnwindError};
 use clr_walker::mixed::{Completeness, FrameKind, MixedStack, Policy, Reason, Source};
 use clr_walker::profiling::{FunctionId, HResult};
 use frame::{Frame, Pages, StackCopy};
+pub(crate) use mode::Checking;
 use second::{Native, Second, Stepped};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -66,7 +66,8 @@ struct Judgement {
 
 /// The judgements so far.
 #[derive(Debug, Default)]
-pub(crate) struct Check {
+pub(super) struct Check {
+    settings: Settings,
     native: Option<Native>,
     images: Vec<os::Image>,
     pages: Pages,
@@ -96,17 +97,17 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    pub(crate) fn new() -> Self {
-        Self { native: Native::load(), ..Self::default() }
+    fn new(settings: Settings) -> Self {
+        Self { settings, native: Native::load(), ..Self::default() }
     }
 
     /// Counts a request without an answer.
-    pub(crate) fn missed(&mut self) {
+    fn missed(&mut self) {
         self.missed += 1;
     }
 
     /// Judges a walk.
-    pub(crate) fn add(&mut self, recorder: &Recorder, sample: &Sample, stack: &MixedStack) {
+    fn add(&mut self, process: &Process, sample: &Sample, stack: &MixedStack) {
         self.walks += 1;
         self.late += u64::from(sample.is_late);
         self.frames += stack.frames.len() as u64;
@@ -120,7 +121,7 @@ impl Check {
             self.for_twenty.push(for_twenty(nanoseconds.into()));
             self.for_twenty_again.extend(sample.nanoseconds_again.map(for_twenty));
         }
-        if sample.copy.is_empty() || !recorder.settings.judge {
+        if sample.copy.is_empty() || !self.settings.judge {
             // The thread was on another stack than its own, or on a huge one.
             self.unjudged += 1;
             self.complete += u64::from(!matches!(stack.completeness(), Completeness::Partial(_)));
@@ -129,8 +130,8 @@ impl Check {
         let missing = missing_reports(sample, stack);
         self.snapshots += u64::from(sample.snapshot == Some(HResult::OK));
         self.snapshot_frames_missing += missing;
-        let (seen, end) = self.second(recorder, sample, stack);
-        let judgement = match recorder.settings.policy {
+        let (seen, end) = self.second(process, sample, stack);
+        let judgement = match self.settings.policy {
             Policy::RuntimeSuspended => {
                 let claims = !matches!(stack.completeness(), Completeness::Partial(_));
                 suspended::judge(&stack.frames, claims, &seen, end, sample.has_thrown)
@@ -147,9 +148,9 @@ impl Check {
             || !judgement.has_all_managed
             // A thread without methods is refused.
             || matches!(stack.completeness(), Completeness::Partial(_)) && !stack.frames.is_empty();
-        if is_trouble && recorder.settings.log && self.troubles < SHOWN {
+        if is_trouble && self.settings.log && self.troubles < SHOWN {
             self.troubles += 1;
-            eprint!("{}", describe(recorder, sample, stack, &seen, end, judgement));
+            eprint!("{}", describe(process, sample, stack, &seen, end, judgement));
         }
     }
 
@@ -157,7 +158,7 @@ impl Check {
     /// other frames have to agree then: no wrong place on a stack leads to the thread's first function.
     fn second(
         &mut self,
-        recorder: &Recorder,
+        process: &Process,
         sample: &Sample,
         first: &MixedStack,
     ) -> (Vec<Seen>, End) {
@@ -172,7 +173,7 @@ impl Check {
             images: &self.images,
             pages: &self.pages,
             now: &now,
-            info: &recorder.info,
+            info: &process.info,
             stack: StackCopy { from: sample.copy_from, bytes: &sample.copy },
             base: sample.stack.base,
         };
@@ -182,7 +183,7 @@ impl Check {
                 sample.registers.get(Gpr::from_number(number as u8))
             }),
         };
-        let is_suspended = recorder.settings.policy == Policy::RuntimeSuspended;
+        let is_suspended = self.settings.policy == Policy::RuntimeSuspended;
         let mut is_interrupted = true;
         let mut seen: Vec<Seen> = Vec::new();
         while seen.len() < MOST {
@@ -210,14 +211,14 @@ impl Check {
     }
 
     /// Returns the result: one JSON object.
-    pub(crate) fn text(&self, settings: &Settings, version: [u16; 3], hangs: u32) -> String {
+    fn text(&self, version: [u16; 3], hangs: u32) -> String {
         let [median, p95] = [50, 95].map(|percent| percentile(&self.nanoseconds, percent));
         let [twenty, twenty_p95] = [50, 95].map(|percent| percentile(&self.for_twenty, percent));
         let [major, minor, build] = version;
         let result = json!({
             "runtime": format!("{major}.{minor}.{build}"),
-            "workload": settings.label,
-            "policy": settings.policy.name(),
+            "workload": self.settings.label,
+            "policy": self.settings.policy.name(),
             "walks": self.walks,
             "missed": self.missed,
             "frames": self.frames,
@@ -325,7 +326,7 @@ fn missing_reports(sample: &Sample, stack: &MixedStack) -> u64 {
 
 /// Returns a text for people about a walk.
 fn describe(
-    recorder: &Recorder,
+    process: &Process,
     sample: &Sample,
     stack: &MixedStack,
     seen: &[Seen],
@@ -333,7 +334,7 @@ fn describe(
     judgement: Judgement,
 ) -> String {
     let mut text = format!("clr-recorder: {judgement:?}\n  {:?}\n", stack.completeness());
-    let place = |ip: u64| recorder.code.describe(ip);
+    let place = |ip: u64| process.code.describe(ip);
     for frame in &stack.frames {
         let (ip, sp, place) = (frame.ip, frame.sp, place(frame.ip));
         let _ =
@@ -362,7 +363,7 @@ fn describe(
         let _ = writeln!(
             text,
             "  {address:#x} is now {}in the code map",
-            if recorder.code.knows(address) { "" } else { "not " }
+            if process.code.knows(address) { "" } else { "not " }
         );
     }
     text
@@ -381,11 +382,11 @@ mod tests {
 
     #[test]
     fn a_result_is_json_whatever_the_label() {
-        let mut check = Check::new();
-        check.missed();
         let label = "a\"b\\c".to_owned();
         let settings = Settings { label, policy: Policy::Unseeded, ..Settings::default() };
-        let text = check.text(&settings, [9, 0, 7], 1);
+        let mut check = Check::new(settings);
+        check.missed();
+        let text = check.text([9, 0, 7], 1);
         assert_eq!((text.lines().count(), text.ends_with('\n')), (1, true));
         let result: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(result["workload"], "a\"b\\c");

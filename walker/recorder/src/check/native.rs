@@ -4,7 +4,7 @@
 #![allow(non_camel_case_types, reason = "names of libunwind")]
 
 use super::frame::{Frame, Pages, StackCopy};
-use crate::os;
+use clr_sampler::os;
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::transmute;
 use std::ptr::null_mut;

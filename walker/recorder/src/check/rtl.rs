@@ -6,7 +6,7 @@
 
 use super::frame::{Frame, Pages, StackCopy};
 use super::managed::{self, Reader};
-use crate::os;
+use clr_sampler::os;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 

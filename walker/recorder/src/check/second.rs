@@ -2,8 +2,8 @@
 
 use super::frame::{Frame, Pages, StackCopy};
 use super::managed::{self, Reader};
-use crate::os;
 use clr_com::RuntimeInfo;
+use clr_sampler::os;
 use clr_walker::profiling::{FunctionId, ProfilerInfo as _};
 
 #[cfg(target_os = "linux")]

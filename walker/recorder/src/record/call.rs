@@ -4,13 +4,17 @@ use super::managed::ManagedCode;
 use super::own_stack::OwnStack;
 use super::text::SEED_FLAGS;
 use super::walk::{Answer, Call, Report, Seed, Thread};
-use super::{REGISTER_CONTEXT, X86_OPTIMIZED};
-use crate::os;
 use clr_com::RuntimeInfo;
+use clr_sampler::os;
 use clr_unwind::{Memory, Registers, Unwinder};
 use clr_walker::profiling::{
     CallError, HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, SnapshotRequest, ThreadId,
 };
+
+/// infoFlags of a call that wants registers.
+pub(super) const REGISTER_CONTEXT: u32 = 1;
+/// infoFlags that x64 refuses: COR_PRF_SNAPSHOT_X86_OPTIMIZED.
+const X86_OPTIMIZED: u32 = 2;
 
 /// Maximum number of callbacks of a call that are kept.
 pub(super) const MOST_REPORTS: usize = 300;

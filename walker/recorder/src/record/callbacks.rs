@@ -2,44 +2,40 @@
 
 #![allow(non_snake_case, reason = "names of the profiling interface")]
 
-use super::Suspensions;
-use crate::profiler::Profiler;
-use crate::recorder;
+use super::mode::get;
+use super::suspensions::Suspensions;
 use clr_com::{
     AppDomainId, AssemblyId, Bool, ClassId, GcHandleId, ICorProfilerCallback2Methods,
     ICorProfilerCallback3Methods, ICorProfilerCallback4Methods, ICorProfilerCallback5Methods,
     ICorProfilerCallback6Methods, ICorProfilerCallback7Methods, ICorProfilerCallback8Methods,
     ICorProfilerCallback9Methods, ICorProfilerCallbackMethods, IUnknownMethods, ModuleId, ObjectId,
 };
+use clr_sampler::Callbacks;
 use clr_walker::profiling::{FunctionId, HResult, ReJitId, ThreadId};
 use std::ffi::c_void;
 
 /// The callbacks. Those that any recorder needs are the other object's.
-pub(crate) struct RecordingProfiler(pub(crate) Profiler);
+pub(crate) struct RecordingProfiler(pub(crate) Callbacks);
 
 /// Makes calls in a callback.
 pub(super) fn in_callback(name: &'static str) -> HResult {
-    if let Some(recorder) = recorder::get()
-        && let Some(record) = &recorder.record
-    {
-        record.in_callback(recorder, name);
+    if let Some((process, record)) = get() {
+        record.in_callback(process, name);
     }
     HResult::OK
 }
 
 /// Notes the beginning or the end of a suspension.
 fn suspensions(note: fn(&Suspensions)) {
-    if let Some(record) = recorder::get().and_then(|recorder| recorder.record.as_ref()) {
+    if let Some((_, record)) = get() {
         note(&record.suspensions);
     }
 }
 
 /// Notes that the runtime frees a function's code.
 fn unloaded(function: FunctionId) {
-    if let Some(recorder) = recorder::get()
-        && let Some(record) = &recorder.record
-    {
-        record.unloaded(recorder, function);
+    if let Some((process, record)) = get() {
+        record.unloaded(process, function);
     }
 }
 

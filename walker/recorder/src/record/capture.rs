@@ -1,16 +1,18 @@
 //! Calls for a stopped thread, which may hold any lock: while they are made nothing is allocated, and no
 //! lock of the recorder is taken. All that is needed of the thread is copied, to be written afterwards.
 
-use super::Record;
 use super::call::{self, Origin};
 use super::frames::{self, Chain};
 use super::layout::{Layout, Shape, field};
 use super::managed::ManagedCode;
+use super::recording::Record;
 use super::vtables::Vtables;
 use super::walk::{Answer, Call, Situation, Suspension, Thread, Walk};
-use crate::os::{self, OwnProcess};
-use crate::recorder::Recorder;
 use clr_com::RuntimeInfo;
+use clr_sampler::{
+    Process,
+    os::{self, OwnProcess},
+};
 use clr_unwind::{Memory, Registers, Unreadable};
 use clr_walker::profiling::{HResult, StackBounds, StackRoot, ThreadId};
 
@@ -180,7 +182,7 @@ impl Record {
     /// Writes the calls of a stopped thread. `quiet`: of suspensions, from before the first call.
     pub(super) fn write_capture(
         &self,
-        recorder: &Recorder,
+        process: &Process,
         vtables: &Vtables,
         situation: Situation,
         capture: &Capture,
@@ -200,7 +202,7 @@ impl Record {
                 let number = self.number(target);
                 let mut walk = Walk::new(situation, call, number, stack, chain, answer);
                 walk.leaf = (situation.suspended == Suspension::Target).then_some(capture.leaf);
-                self.write(recorder, &self.complete(walk, recorder, capture));
+                self.write(process, &self.complete(walk, process, capture));
             }
         }
     }

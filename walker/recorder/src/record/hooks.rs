@@ -12,7 +12,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// One of this number of functions gets hooks: each call and each return of it costs a call of the
-/// recorder.
+/// process.
 const SHARE: u32 = 4;
 
 /// Number of functions that were compiled.
@@ -22,7 +22,7 @@ static COMPILED: AtomicU32 = AtomicU32::new(0);
 ///
 /// # Errors
 /// The runtime's answer.
-pub(crate) fn set(info: &ICorProfilerInfo5) -> Result<(), HResult> {
+pub(super) fn set(info: &ICorProfilerInfo5) -> Result<(), HResult> {
     let mapper: unsafe extern "system" fn(FunctionId, *mut c_void, *mut Bool) -> u64 = map;
     let hook = |hook: unsafe extern "system" fn(FunctionId, EltInfo)| hook as FunctionHook;
     // SAFETY: the functions have the types of FunctionIDMapper2, FunctionEnter3WithInfo,

@@ -298,23 +298,23 @@ impl Layout {
 /// Offsets in Frames, in bytes (contract §3.5).
 pub(super) mod field {
     /// `m_Next`, after the vtable.
-    pub(in crate::record) const NEXT: u64 = 8;
+    pub(crate) const NEXT: u64 = 8;
     /// `m_Datum` of an InlinedCallFrame, `m_pTransitionBlock`, the method of a HelperMethodFrame,
     /// the return address of a HijackFrame, the CONTEXT of a ResumableFrame.
-    pub(in crate::record) const FIRST: u64 = 0x10;
+    pub(crate) const FIRST: u64 = 0x10;
     /// `m_pMD` of a FramedMethodFrame.
-    pub(in crate::record) const METHOD: u64 = 0x18;
+    pub(crate) const METHOD: u64 = 0x18;
     /// The saved registers of a TailCallFrame, which the return address follows.
-    pub(in crate::record) const TAIL_CALL: u64 = 0x18;
+    pub(crate) const TAIL_CALL: u64 = 0x18;
     /// `m_Args` of a HijackFrame; the CONTEXT in a FaultingExceptionFrame.
-    pub(in crate::record) const ARGUMENTS: u64 = 0x20;
+    pub(crate) const ARGUMENTS: u64 = 0x20;
     /// Rip and Rsp in the MachState of a HelperMethodFrame.
-    pub(in crate::record) const MACHINE_RIP: u64 = 0x30;
-    pub(in crate::record) const MACHINE_RSP: u64 = 0x38;
+    pub(crate) const MACHINE_RIP: u64 = 0x30;
+    pub(crate) const MACHINE_RSP: u64 = 0x38;
     /// ContextFlags, rax and rip in a CONTEXT.
-    pub(in crate::record) const CONTEXT_FLAGS: u64 = 0x30;
-    pub(in crate::record) const CONTEXT_RAX: u64 = 0x78;
-    pub(in crate::record) const CONTEXT_RIP: u64 = 0xF8;
+    pub(crate) const CONTEXT_FLAGS: u64 = 0x30;
+    pub(crate) const CONTEXT_RAX: u64 = 0x78;
+    pub(crate) const CONTEXT_RIP: u64 = 0xF8;
 }
 
 #[cfg(test)]

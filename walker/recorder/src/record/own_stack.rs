@@ -1,7 +1,6 @@
 //! The calling thread's stack.
 
-use crate::os;
-use crate::used_stack::UsedStack;
+use clr_sampler::{UsedStack, os};
 use clr_unwind::{Memory, Unreadable};
 use clr_walker::profiling::StackBounds;
 

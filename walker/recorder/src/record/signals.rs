@@ -6,15 +6,11 @@
 use super::call::INTERRUPTED;
 use super::capture::{Capture, Stop};
 use super::managed::ManagedCode;
+use super::recording::Record;
 use super::walk::{Situation, Suspension, Thread};
-use super::{Record, lock};
-use crate::recorder::Recorder;
-use crate::request::Slot;
-use crate::target::RED_ZONE;
-use crate::threads;
+use clr_sampler::{Process, RED_ZONE, Slot, threads};
 use clr_unwind::Registers;
 use clr_walker::profiling::ModuleSource as _;
-use std::sync::atomic::Ordering;
 
 /// DoStackSnapshot and the kernel's frame need this much of a stack, in bytes.
 const ROOM: u64 = 96 << 10;
@@ -38,14 +34,14 @@ impl Interrupted {
 
 impl Record {
     /// Interrupts each thread, and writes its calls.
-    pub(super) fn interrupt_all(&self, recorder: &Recorder) {
+    pub(super) fn interrupt_all(&self, process: &Process) {
         let (Some(signals), Some(vtables)) = (&self.signals, self.vtables()) else { return };
         for index in 0..threads::MOST {
             // The thread's end waits for this.
-            let _walking = lock(&recorder.walking);
-            let Some(thread) = recorder.threads.get(index) else { continue };
+            let _walking = process.walking();
+            let Some(thread) = process.threads.get(index) else { continue };
             let quiet = self.suspensions.quiet();
-            let images = recorder.code.managed_images();
+            let images = process.code.managed_images();
             let prepare = |room: &mut Interrupted| {
                 room.capture.clear();
                 room.images = images;
@@ -64,25 +60,25 @@ impl Record {
                 is_managed_walker: true,
                 suspended: Suspension::Nothing,
             };
-            self.write_capture(recorder, vtables, situation, capture, quiet);
+            self.write_capture(process, vtables, situation, capture, quiet);
         }
     }
 
     /// Makes calls in the handler that has interrupted the calling thread with these registers.
-    pub(crate) fn in_signal(
+    pub(super) fn in_signal(
         &self,
-        recorder: &Recorder,
+        process: &Process,
         number: u32,
         thread: &threads::Thread,
         registers: &Registers,
     ) {
         let (Some(signals), Some(vtables)) = (&self.signals, self.vtables.get()) else { return };
         signals.fill(number, |room| {
-            let map = recorder.code.code_map();
+            let map = process.code.code_map();
             let code = ManagedCode::new(&map, &room.images);
             let (stack, sp) = (thread.stack(), registers.rsp());
             let has_room = stack.contain(sp) && sp - stack.limit > ROOM;
-            let is_suspending = recorder.is_suspending.load(Ordering::SeqCst);
+            let is_suspending = process.is_suspending();
             if has_room && !is_suspending && code.find(registers.rip).is_some() {
                 let stop = Stop {
                     target: thread.id(),
@@ -93,7 +89,7 @@ impl Record {
                     origin: &INTERRUPTED,
                 };
                 // SAFETY: the calling thread, which the handler has interrupted above these bytes.
-                unsafe { room.capture.take(&recorder.info, code, &stop, (&self.layout, vtables)) };
+                unsafe { room.capture.take(&process.info, code, &stop, (&self.layout, vtables)) };
             }
         });
     }

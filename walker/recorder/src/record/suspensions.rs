@@ -1,6 +1,6 @@
 //! The runtime's suspensions, during which a GC may move objects.
 
-use crate::os;
+use clr_sampler::os;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 /// The suspensions of the runtime, in which a GC may move objects that saved registers point to.

@@ -4,7 +4,7 @@ use super::hidden::Hidden;
 use super::mask::{Mask, Value};
 use super::met::{Body, Image, Met, Method};
 use super::walk::{Report, State, Suspension, Thread, Walk};
-use crate::os;
+use clr_sampler::os;
 use clr_unwind::Registers;
 use clr_walker::profiling::HResult;
 use data_encoding::{BASE64, HEXLOWER};

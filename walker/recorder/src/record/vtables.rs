@@ -4,7 +4,7 @@
 //! is the same in all builds of a version: the table is found by its run of pointers to vtables.
 
 use super::layout::{BEHIND, Kind, Layout};
-use crate::os::Segment;
+use clr_sampler::os::Segment;
 use clr_unwind::{Convention, Memory, Segments};
 use clr_walker::jitted::contracts::ContractDescriptor;
 use std::collections::BTreeMap;

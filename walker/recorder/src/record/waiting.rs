@@ -1,7 +1,7 @@
 //! Calls that wait for the recorder's own thread to write them.
 
-use super::lock;
 use super::walk::Walk;
+use clr_sampler::lock;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 

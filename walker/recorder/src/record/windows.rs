@@ -3,18 +3,16 @@
 use super::call::SUSPENDED;
 use super::capture::{Capture, Stop};
 use super::managed::ManagedCode;
+use super::recording::Record;
 use super::suspended::CROSS_THREAD;
 use super::walk::{Call, Situation, Suspension, Thread};
-use super::{Record, lock};
-use crate::recorder::Recorder;
-use crate::suspended::Suspended;
-use crate::threads;
+use clr_sampler::{Process, Suspended, threads};
 use clr_walker::mixed::Stopped;
 use clr_walker::profiling::{ModuleSource as _, TargetThread as _};
 
 impl Record {
     /// Makes calls for all threads, each of which is suspended meanwhile.
-    pub(super) fn suspended(&self, recorder: &Recorder, room: &mut Capture) {
+    pub(super) fn suspended(&self, process: &Process, room: &mut Capture) {
         let situation = Situation {
             name: CROSS_THREAD,
             is_own: false,
@@ -24,16 +22,16 @@ impl Record {
         let Some(vtables) = self.vtables() else { return };
         for index in 0..threads::MOST {
             // The thread's end waits for this.
-            let _walking = lock(&recorder.walking);
-            let Some(thread) = recorder.threads.get(index) else { continue };
+            let _walking = process.walking();
+            let Some(thread) = process.threads.get(index) else { continue };
             let Some(target) = Suspended::open(thread) else { continue };
-            if !self.is_prepared(recorder, &target) {
+            if !self.is_prepared(process, &target) {
                 continue;
             }
             room.clear();
             let quiet = self.suspensions.quiet();
             // Leaving the map may wake a thread that changes it, which takes a lock.
-            let (map, images) = (recorder.code.code_map(), recorder.code.managed_images());
+            let (map, images) = (process.code.code_map(), process.code.managed_images());
             let code = ManagedCode::new(&map, &images);
             {
                 let Ok(stopped) = Stopped::suspend(&target) else { continue };
@@ -47,20 +45,20 @@ impl Record {
                     origin: &SUSPENDED,
                 };
                 // SAFETY: the thread is suspended, and the lowest byte in use is that of its registers.
-                unsafe { room.take(&recorder.info, code, &stop, (&self.layout, vtables)) };
+                unsafe { room.take(&process.info, code, &stop, (&self.layout, vtables)) };
             }
             drop(map);
-            self.write_capture(recorder, vtables, situation, room, quiet);
+            self.write_capture(process, vtables, situation, room, quiet);
         }
     }
 
     /// Returns true if the calling thread may ask for others that are suspended: the first call of a
     /// thread that finds a frame allocates.
-    fn is_prepared(&self, recorder: &Recorder, target: &Suspended) -> bool {
+    fn is_prepared(&self, process: &Process, target: &Suspended) -> bool {
         use std::sync::atomic::Ordering;
         if !self.is_prepared.load(Ordering::Relaxed) {
             let call = Call::unseeded(Thread::Other);
-            let has_frames = call.make(&recorder.info, target.id()).count > 0;
+            let has_frames = call.make(&process.info, target.id()).count > 0;
             self.is_prepared.store(has_frames, Ordering::Relaxed);
         }
         self.is_prepared.load(Ordering::Relaxed)

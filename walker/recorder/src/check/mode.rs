@@ -1,0 +1,48 @@
+//! The recorder's mode: each sample is judged.
+
+use super::Check;
+use crate::output;
+use crate::settings::Settings;
+use clr_sampler::{Mode, Process, Sample, lock};
+use clr_walker::mixed::MixedStack;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+/// The mode.
+#[derive(Debug)]
+pub(crate) struct Checking {
+    out: Option<PathBuf>,
+    check: Mutex<Check>,
+}
+
+impl Checking {
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self { out: settings.out.clone(), check: Mutex::new(Check::new(settings)) }
+    }
+
+    fn write(&self, check: &Check, process: &Process, hangs: u32) {
+        output::append(self.out.as_deref(), check.text(process.version, hangs).as_bytes());
+    }
+}
+
+impl Mode for Checking {
+    fn on_sample(&self, process: &Process, sample: &Sample, stack: &MixedStack) {
+        lock(&self.check).add(process, sample, stack);
+    }
+
+    fn on_missed(&self) {
+        lock(&self.check).missed();
+    }
+
+    fn on_end(&self, process: &Process) {
+        self.write(&lock(&self.check), process, 0);
+    }
+
+    fn on_hang(&self, process: &Process, stacks: &str) {
+        // A sampler that hangs while it judges keeps its result.
+        if let Ok(check) = self.check.try_lock() {
+            self.write(&check, process, 1);
+        }
+        output::end_hang(stacks);
+    }
+}

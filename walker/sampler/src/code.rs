@@ -1,0 +1,274 @@
+//! The code map of the process.
+
+use crate::lock::lock;
+use crate::os::{self, OwnProcess};
+use crate::profile::Label;
+use clr_com::{ModuleId, RuntimeInfo};
+#[cfg(target_os = "linux")]
+use clr_unwind::ElfImage;
+use clr_unwind::{CodeMap, Memory, PeImage, RegionKind, SharedCodeMap};
+use clr_walker::jitted::contracts::ExecutionManager;
+use clr_walker::jitted::{CodeHeaderLayout, JittedMethods};
+use clr_walker::profiling::{CodeRange, FunctionId, ModuleSource, ProfilerInfo, ReJitId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Arguments;
+use std::ops::Deref;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Maximum number of bodies of one function that are looked at.
+const MOST_BODIES: usize = 64;
+
+/// A function that gets messages for people.
+pub type Log = fn(Arguments<'_>);
+
+/// The code in the process, kept up to date by callbacks and by looking at the loader's list.
+#[derive(Debug)]
+pub struct Code {
+    map: SharedCodeMap<'static>,
+    /// `None` for a runtime whose code headers are not known.
+    methods: Option<Mutex<JittedMethods>>,
+    images: Mutex<Images>,
+    /// Number of times that the map has got more code.
+    changes: AtomicU64,
+    log: Log,
+}
+
+/// The images in the map.
+#[derive(Debug, Default)]
+struct Images {
+    /// Native images: base (VA) to path.
+    native: BTreeMap<u64, String>,
+    /// Loads and unloads until the last look.
+    loads: (u64, u64),
+    /// Ready-to-run images: base (VA) to module.
+    managed: BTreeMap<u64, ModuleId>,
+}
+
+impl ModuleSource for Code {
+    fn code_map(&self) -> impl Deref<Target = CodeMap<'_>> {
+        self.map.read()
+    }
+}
+
+impl Code {
+    /// Makes the map of a runtime with this version, with the images that are loaded now. `log` gets what was refused.
+    pub fn new([major, minor, _]: [u16; 3], log: Log) -> Self {
+        // .NET Core 3.1 says 4.0, as .NET Framework 4 does.
+        let (major, minor) = if major == 4 { (3, 1) } else { (major, minor) };
+        let stated = || Some(*ExecutionManager::new(&os::contracts()?).ok()?.code_header());
+        let layout = CodeHeaderLayout::of_version(major, minor).or_else(stated);
+        if layout.is_none() {
+            log(format_args!("jitted code of a runtime {major}.{minor} is not known"));
+        }
+        let methods = layout.map(|layout| Mutex::new(JittedMethods::new(layout, os::CONVENTION)));
+        let (map, images, changes) = Default::default();
+        let code = Self { map, methods, images, changes, log };
+        #[cfg(target_os = "linux")]
+        if let Some((base, bytes)) = os::vdso()
+            && let Ok(image) = ElfImage::parse(bytes)
+        {
+            let _ = code.map.update(|map| map.insert_elf(base, &image));
+        }
+        code.look_for_images();
+        code
+    }
+
+    /// Adds the bodies of a function that are not in the map yet: in JITCompilationFinished and the
+    /// like.
+    pub fn compiled(&self, info: &RuntimeInfo, function: FunctionId) {
+        let Some(methods) = &self.methods else { return };
+        let mut starts = [0; MOST_BODIES];
+        let found = info.get_native_code_starts(function, ReJitId(0), &mut starts).unwrap_or(0);
+        let mut starts: BTreeSet<u64> = starts.into_iter().take(found as usize).collect();
+        let mut newest = [CodeRange { start: 0, size: 0 }];
+        if info.get_code_info2(function, &mut newest).is_ok() {
+            starts.insert(newest[0].start);
+        }
+        for start in starts {
+            let mut range = [CodeRange { start: 0, size: 0 }];
+            let size = match info.get_code_info4(start, &mut range) {
+                Ok(1) => Some(range[0].size as u32),
+                _ => None,
+            };
+            let mut methods = lock(methods);
+            if methods.bodies(function.0).contains(&start) {
+                continue;
+            }
+            let added = self.map.update(|map| {
+                // Precompiled code is in an image.
+                if map.find(start).is_some_and(|(region, _)| region.kind() == RegionKind::Image) {
+                    return Ok(());
+                }
+                methods.compiled(map, &OwnProcess, function.0, start, size)
+            });
+            match added {
+                Ok(()) => self.has_more(),
+                Err(error) => {
+                    (self.log)(format_args!("function {:#x} at {start:#x}: {error}", function.0));
+                }
+            }
+        }
+    }
+
+    fn has_more(&self) {
+        self.changes.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Returns the number of times that the map has got more code.
+    #[cfg(target_os = "linux")]
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Ordering::SeqCst)
+    }
+
+    /// Returns the starts of the bodies of a function (VA).
+    pub fn bodies(&self, function: FunctionId) -> Vec<u64> {
+        let Some(methods) = &self.methods else { return Vec::new() };
+        lock(methods).bodies(function.0).to_vec()
+    }
+
+    /// Removes the bodies of a function, before the runtime frees them.
+    pub fn unloaded(&self, function: FunctionId) {
+        if let Some(methods) = &self.methods {
+            let mut methods = lock(methods);
+            self.map.update(|map| methods.unloaded(map, function.0));
+        }
+    }
+
+    /// Adds the ready-to-run code of a module, in ModuleLoadFinished.
+    pub fn module_loaded(&self, info: &RuntimeInfo, module: ModuleId) {
+        let Ok((base, path)) = info.get_module_info(module) else { return };
+        if base == 0 {
+            return;
+        }
+        let Some(bytes) = os::map_file(&path) else { return };
+        let Ok(image) = PeImage::parse(bytes) else { return };
+        if image.functions().is_empty() {
+            return;
+        }
+        if !is_loaded(&image, base) {
+            (self.log)(format_args!("{path} is not at {base:#x} as an image"));
+            return;
+        }
+        let added = self.map.update(|map| map.insert_image(base, &image));
+        match added {
+            Ok(()) => {
+                let mut images = lock(&self.images);
+                images.managed.insert(base, module);
+                self.has_more();
+            }
+            Err(error) => (self.log)(format_args!("{path}: {error}")),
+        }
+    }
+
+    /// Removes the ready-to-run code of a module, in ModuleUnloadStarted.
+    pub fn module_unloaded(&self, module: ModuleId) {
+        let mut images = lock(&self.images);
+        let gone: Vec<u64> =
+            images.managed.iter().filter(|(_, id)| **id == module).map(|(base, _)| *base).collect();
+        for base in gone {
+            images.managed.remove(&base);
+            self.map.update(|map| map.remove(base));
+        }
+    }
+
+    /// Looks for native images that were loaded or unloaded since the last look. Linux does not
+    /// announce them, and Windows does so while the loader's lock is held.
+    pub fn look_for_images(&self) {
+        let mut images = lock(&self.images);
+        let loads = os::loads();
+        if std::mem::replace(&mut images.loads, loads) == loads {
+            return;
+        }
+        let now: BTreeMap<u64, String> =
+            os::images().into_iter().map(|image| (image.base, image.path)).collect();
+        let gone: Vec<u64> = images
+            .native
+            .iter()
+            .filter(|(base, path)| now.get(base) != Some(*path))
+            .map(|(base, _)| *base)
+            .collect();
+        self.map.update(|map| {
+            for base in gone {
+                images.native.remove(&base);
+                map.remove(base);
+            }
+            for (base, path) in now {
+                if images.native.contains_key(&base) {
+                    continue;
+                }
+                if let Some(file) = os::map_file(&path) {
+                    let _ = os::insert_image(map, base, file);
+                }
+                images.native.insert(base, path);
+            }
+        });
+        self.has_more();
+    }
+
+    /// Returns `file+offset` for an address in a native image, else the address.
+    pub fn describe(&self, address: u64) -> String {
+        match self.image_at(address) {
+            Some((base, path)) => {
+                let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
+                format!("{name}+{:#x}", address - base)
+            }
+            None => format!("{address:#x}"),
+        }
+    }
+
+    /// Returns true if the map has code at `address` (VA).
+    pub fn knows(&self, address: u64) -> bool {
+        self.map.read().find(address).is_some()
+    }
+
+    /// Returns a label for an address in a native image: `file+offset` of its function, or of the
+    /// address itself where no function is known.
+    pub fn label(&self, address: u64) -> Label {
+        let start = {
+            let map = self.map.read();
+            map.find(address).and_then(|(region, rva)| {
+                let entry = region.functions().find(rva).map(|function| function.begin);
+                let start = entry.or_else(|| Some(region.cfi()?.function(rva)?.start));
+                Some(region.base() + u64::from(start?))
+            })
+        };
+        let name = self.describe(start.unwrap_or(address));
+        Label { name, file: self.image_at(address).map(|(_, path)| path).unwrap_or_default() }
+    }
+
+    /// Returns the bases of the ready-to-run images (VA), ascending.
+    pub fn managed_images(&self) -> Vec<u64> {
+        let images = lock(&self.images);
+        images.managed.keys().copied().collect()
+    }
+
+    /// Returns the path of the ready-to-run image at `base` (VA).
+    pub fn managed_path(&self, info: &RuntimeInfo, base: u64) -> Option<String> {
+        let images = lock(&self.images);
+        let module = images.managed.get(&base).copied();
+        drop(images);
+        info.get_module_info(module?).ok().map(|(_, path)| path)
+    }
+
+    /// Returns the base (VA) and the path of the native image with `address` (VA).
+    pub fn image_at(&self, address: u64) -> Option<(u64, String)> {
+        let map = self.map.read();
+        let (region, _) = map.find(address)?;
+        let images = lock(&self.images);
+        let path = images.native.get(&region.base()).cloned();
+        Some((region.base(), path?))
+    }
+}
+
+/// Returns true if the image lies at `base` (VA) section by section: the code of a function is at
+/// its RVA. A runtime may also have the file itself in memory, as it is on disk.
+fn is_loaded(image: &PeImage<'_>, base: u64) -> bool {
+    let functions = image.functions();
+    functions.iter().nth(functions.len() / 2).is_some_and(|function| {
+        let mut here = [0; 8];
+        let file = image.sections().bytes_from(function.begin).and_then(<[u8]>::first_chunk::<8>);
+        let read = OwnProcess.read(base.wrapping_add(function.begin.into()), &mut here);
+        read.is_ok() && file == Some(&here)
+    })
+}

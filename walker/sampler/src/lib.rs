@@ -1,0 +1,78 @@
+//! A sampling profiler of a CLR, to copy or to use: what each of them needs of its system, for Linux and Windows on
+//! x64. (Elsewhere the crate is empty.)
+//!
+//! [`clr_walker`] walks a stopped thread. Here is what comes before and after: a list of threads with the bounds of
+//! their stacks, a code map that callbacks and the loader's list keep up to date, a signal handler that waits for
+//! nothing, threads that the profiler suspends, names, files of profiles, and a watchdog.
+//!
+//! A profiler makes a [`Mode`], which gets the samples, and [`Callbacks`], the object that the runtime loads; in its
+//! `Initialize` it starts the [`Sampler`]. `examples/sampler.rs` is a whole profiler of this kind, and `clr-recorder`
+//! is one with more modes.
+//!
+//! ```text
+//! Sampler: choose a thread ─► signal ─────────────────────────► wait ─► stitch ─► Mode::on_sample
+//! thread:                      └─► handler: Walker::take, copy ───┘
+//! ```
+//!
+//! | module | content |
+//! |---|---|
+//! | `sampler` | the thread that samples, and the modes that get its samples |
+//! | `callbacks` | the object that the runtime loads |
+//! | `process` | what a profiler knows of its process |
+//! | [`threads`] | the threads that can be sampled, with the bounds of their stacks |
+//! | `code` | the code map: native images, ready-to-run images, jitted methods |
+//! | `request` | one sample at a time: taken in a signal handler, or while the thread is suspended |
+//! | `target` | an interrupted thread, as the walker sees it in its signal handler |
+//! | `suspended` | a suspended thread, as the walker sees it |
+//! | `late` | walks that are made again, over a copy, when the code map has more |
+//! | `used_stack` | the part of a stack that such a thread uses, read directly |
+//! | `watchdog` | the thread that sees hangs, and the stacks of all threads |
+//! | [`allocations`] | allocations that are made where none is allowed |
+//! | [`names`] | names of methods |
+//! | `named` | a profile by these names |
+//! | [`profile`] | stacks and counts, and the formats of files |
+//! | [`os`] | the operating system: signals, memory, images. Nearly all `unsafe` is there |
+//!
+//! # Unsafe code
+//!
+//! The crate has `unsafe`, each use with its reason: a signal handler reads the stack that it interrupts, calls of
+//! the system have pointers, and the runtime is called through vtables.
+#![cfg(all(any(target_os = "linux", windows), target_arch = "x86_64"))]
+
+pub mod allocations;
+mod callbacks;
+mod code;
+#[cfg(target_os = "linux")]
+mod late;
+mod lock;
+mod named;
+pub mod names;
+pub mod os;
+mod process;
+pub mod profile;
+mod request;
+mod sampler;
+#[cfg(windows)]
+mod suspended;
+#[cfg(target_os = "linux")]
+mod target;
+pub mod threads;
+mod used_stack;
+mod watchdog;
+
+pub use callbacks::Callbacks;
+pub use code::{Code, Log};
+#[cfg(target_os = "linux")]
+pub use late::{CopiedStack, Late};
+pub use lock::lock;
+pub use named::NamedProfile;
+pub use process::Process;
+#[cfg(target_os = "linux")]
+pub use request::Slot;
+pub use request::{Answer, Report, Request, RuntimeSuspended, Sample, Walks};
+pub use sampler::{EVENTS, Mode, Options, Sampler};
+#[cfg(windows)]
+pub use suspended::Suspended;
+#[cfg(target_os = "linux")]
+pub use target::RED_ZONE;
+pub use used_stack::UsedStack;

@@ -1,0 +1,103 @@
+//! Names of methods, by their metadata.
+
+use crate::profile::Label;
+use clr_com::{ICorProfilerInfo2, IMetaDataImport, Interface, ModuleId, RuntimeInfo, Token};
+use clr_walker::profiling::{FunctionId, HResult, ProfilerInfo};
+use std::collections::HashMap;
+use std::ptr::null_mut;
+
+/// Length of the longest name that is read, in UTF-16 units.
+const ROOM: usize = 1024;
+/// Open flags of metadata: ofRead.
+const READ: u32 = 0;
+
+/// Names that were asked for, by function. Only the sampler asks.
+#[derive(Debug, Default)]
+pub struct Names(HashMap<FunctionId, Label>);
+
+impl Names {
+    /// Returns `Type.Method`, or the name of a dynamic method, or the id where there is neither; and
+    /// the module's file.
+    pub fn of(&mut self, info: &RuntimeInfo, function: FunctionId) -> &Label {
+        self.0.entry(function).or_insert_with(|| Label {
+            name: name(info, function)
+                .or_else(|| info.get_dynamic_function_name(function).ok())
+                .unwrap_or_else(|| format!("function {:#x}", function.0)),
+            file: file(info, function).unwrap_or_default(),
+        })
+    }
+}
+
+fn file(info: &RuntimeInfo, function: FunctionId) -> Option<String> {
+    let found = info.get_function_info2(function, None, 0).ok()?;
+    info.get_module_info(ModuleId(found.module)).ok().map(|(_, path)| path)
+}
+
+/// Returns `Type.Method` of a function with metadata.
+pub fn name(info: &RuntimeInfo, function: FunctionId) -> Option<String> {
+    let found = info.get_function_info2(function, None, 0).ok()?;
+    let import = metadata(info.info2(), ModuleId(found.module)).ok()?;
+    method(&import, found.token).ok()
+}
+
+/// Returns a failure as an error.
+///
+/// # Errors
+/// The result.
+pub fn succeeded(result: HResult) -> Result<(), HResult> {
+    if result.is_failure() { Err(result) } else { Ok(()) }
+}
+
+/// Returns the metadata of a module.
+///
+/// # Errors
+/// The runtime's answer.
+pub fn metadata(info: &ICorProfilerInfo2, module: ModuleId) -> Result<IMetaDataImport, HResult> {
+    let mut import = null_mut();
+    // SAFETY: the pointers are to an id and to a local.
+    let result =
+        unsafe { info.GetModuleMetaData(module, READ, &IMetaDataImport::IID, &raw mut import) };
+    succeeded(result)?;
+    // SAFETY: NULL, or the reference that the successful call has given.
+    unsafe { IMetaDataImport::from_raw(import) }.ok_or(HResult::UNEXPECTED)
+}
+
+/// Returns `Type.Method` of a method.
+///
+/// # Errors
+/// The answer of the metadata.
+pub fn method(import: &IMetaDataImport, token: Token) -> Result<String, HResult> {
+    let mut class = 0;
+    let name = text(|name, room, len| {
+        let (class, flags, blob) = (&raw mut class, null_mut(), null_mut());
+        let (size, rva, kind) = (null_mut(), null_mut(), null_mut());
+        // SAFETY: the pointers are to locals of this function and of `text`, or NULL.
+        unsafe {
+            import.GetMethodProps(token, class, name, room, len, flags, blob, size, rva, kind)
+        }
+    })?;
+    Ok(format!("{}.{name}", class_name(import, class)?))
+}
+
+/// Returns the name of a class.
+///
+/// # Errors
+/// The answer of the metadata.
+pub fn class_name(import: &IMetaDataImport, token: Token) -> Result<String, HResult> {
+    text(|name, room, len| {
+        // SAFETY: the pointers are to locals of `text`, or NULL.
+        unsafe { import.GetTypeDefProps(token, name, room, len, null_mut(), null_mut()) }
+    })
+}
+
+/// Returns the text that a call writes: it gets a buffer, its length, and the place for the text's.
+///
+/// # Errors
+/// The result of the call.
+pub fn text(mut call: impl FnMut(*mut u16, u32, *mut u32) -> HResult) -> Result<String, HResult> {
+    let mut name = [0; ROOM];
+    let mut len = 0;
+    succeeded(call(name.as_mut_ptr(), ROOM as u32, &raw mut len))?;
+    let name = name.get(..(len as usize).min(ROOM)).unwrap_or_default();
+    Ok(String::from_utf16_lossy(name.strip_suffix(&[0]).unwrap_or(name)))
+}

@@ -1,0 +1,168 @@
+//! One sample at a time: asked for by the sampler, taken by the thread itself in a signal handler, or
+//! by the sampler while the thread is suspended.
+
+use crate::os;
+use clr_com::RuntimeInfo;
+use clr_unwind::Registers;
+use clr_walker::mixed::{Policy, WalkBuffer};
+use clr_walker::profiling::{
+    CallError, FunctionId, HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame,
+    SnapshotRequest, StackBounds, StackRoot, ThreadId,
+};
+
+mod runtime_suspended;
+pub use runtime_suspended::RuntimeSuspended;
+
+#[cfg(target_os = "linux")]
+mod signal;
+#[cfg(target_os = "linux")]
+mod slot;
+#[cfg(target_os = "linux")]
+pub use signal::Request;
+#[cfg(target_os = "linux")]
+pub use slot::Slot;
+
+#[cfg(windows)]
+mod suspension;
+#[cfg(windows)]
+pub use suspension::Request;
+
+/// Maximum number of frames of a sample.
+const MOST_FRAMES: usize = 1024;
+/// Maximum number of bytes of a stack that are copied for second opinions.
+const MOST_BYTES: usize = 512 << 10;
+/// The same for walks that end at code which the map may lack.
+#[cfg(target_os = "linux")]
+const MOST_BYTES_OF_LATE: usize = 64 << 10;
+/// Size of the largest CONTEXT that a runtime reads, in bytes.
+const SIZE_OF_SEED: usize = 0xCA0;
+
+/// The walks that are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Walks {
+    /// Their policy, one of [`os::POLICIES`].
+    pub policy: Policy,
+    /// True if each stack is copied, too, for a second opinion on its walk.
+    pub copies: bool,
+    /// True if DoStackSnapshot is asked, too, where it may be.
+    pub snapshots: bool,
+    /// True if each walk is made a second time at once, to compare durations with cold and with warm caches (Linux).
+    pub twice: bool,
+}
+
+/// A walk, and what its second opinion needs.
+#[derive(Debug)]
+pub struct Sample {
+    /// The runtime's id of the thread.
+    pub thread: ThreadId,
+    /// The bounds of its stack.
+    pub stack: StackBounds,
+    /// True if the thread has thrown an exception, for walks with the runtime suspended.
+    pub has_thrown: bool,
+    /// The interrupted registers.
+    pub registers: Registers,
+    /// The walk.
+    pub buffer: WalkBuffer,
+    /// Duration of the walk.
+    pub nanoseconds: u64,
+    /// Duration of the same walk made again at once, if that is wanted.
+    pub nanoseconds_again: Option<u64>,
+    /// The stack from `copy_from` (VA) to its base, if a copy is wanted and it is not too large.
+    pub copy: Vec<u8>,
+    /// Address (VA) of the first byte of the copy.
+    pub copy_from: u64,
+    /// Result of DoStackSnapshot on the same stack, if it was asked.
+    pub snapshot: Option<HResult>,
+    /// The managed frames that it has reported.
+    pub reports: Vec<Report>,
+    /// True if the walk was made again over the copy, when the map had more code.
+    pub is_late: bool,
+}
+
+/// A managed frame as DoStackSnapshot reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Its method.
+    pub function: FunctionId,
+    /// Its instruction (VA).
+    pub ip: u64,
+    /// Its stack pointer (VA).
+    pub sp: u64,
+}
+
+/// An answer to a request.
+#[derive(Debug)]
+pub enum Answer<'r> {
+    /// The sample was taken.
+    Taken(&'r mut Sample),
+    /// The thread did not run, has ended, or has no room on its stack.
+    Missed,
+}
+
+impl Sample {
+    /// Makes the room for a sample, and for the copy of a stack of `room` bytes.
+    pub fn new(room: usize) -> Self {
+        Self {
+            thread: ThreadId(0),
+            stack: StackBounds { limit: 0, base: 0, root: StackRoot::Undefined },
+            has_thrown: false,
+            registers: Registers::default(),
+            buffer: WalkBuffer::new(MOST_FRAMES),
+            nanoseconds: 0,
+            nanoseconds_again: None,
+            copy: Vec::with_capacity(room),
+            copy_from: 0,
+            snapshot: None,
+            reports: Vec::with_capacity(if room > 0 { MOST_FRAMES } else { 0 }),
+            is_late: false,
+        }
+    }
+
+    /// Copies the stack from `low` (VA) on, if there is room: the vector has its capacity, so nothing
+    /// is allocated.
+    ///
+    /// # Safety
+    /// `low` is the lowest byte in use, or the base, of the calling thread's stack or of a suspended
+    /// one's.
+    unsafe fn copy_stack(&mut self, low: u64, stack: StackBounds) {
+        self.copy.clear();
+        self.copy_from = low;
+        let len = usize::try_from(stack.base - low).unwrap_or(usize::MAX);
+        if len <= self.copy.capacity() {
+            self.copy.resize(len, 0);
+            // SAFETY: from the lowest byte in use to the base.
+            unsafe { os::copy_stack(low, &mut self.copy) };
+        }
+    }
+
+    /// Asks the runtime about the thread of the sample: the calling one if `thread` is 0, else a
+    /// suspended one. `is_seeded`: from the sample's registers on.
+    #[inline(never)]
+    fn take_snapshot(&mut self, info: &RuntimeInfo, thread: ThreadId, is_seeded: bool) {
+        #[repr(align(16))]
+        struct Context([u8; SIZE_OF_SEED]);
+        let mut context = Context([0; SIZE_OF_SEED]);
+        self.reports.clear();
+        if self.registers.write_context(&mut context.0).is_err() {
+            return;
+        }
+        let reports = &mut self.reports;
+        let mut callback = |frame: &mut SnapshotFrame<'_>| {
+            if let (Some(function), Ok(registers)) =
+                (frame.function, Registers::from_context(frame.context))
+                && reports.len() < reports.capacity()
+            {
+                reports.push(Report { function, ip: frame.ip, sp: registers.rsp() });
+            }
+            HResult::OK
+        };
+        let flags = SnapshotFlags::REGISTER_CONTEXT;
+        let seed = is_seeded.then_some(&context.0[..]);
+        let request = SnapshotRequest::of(thread, flags).seeded(seed);
+        let result = info.do_stack_snapshot(&request, Some(&mut callback));
+        self.snapshot = Some(match result {
+            Ok(()) => HResult::OK,
+            Err(CallError::Failed(result)) => result,
+        });
+    }
+}

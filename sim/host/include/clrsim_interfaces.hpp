@@ -141,7 +141,7 @@ struct ICorProfilerObjectEnum : IUnknown {
     virtual HRESULT Reset() = 0; // 4
     virtual HRESULT Clone(void **enumerator) = 0; // 5
     virtual HRESULT GetCount(uint32_t *count) = 0; // 6
-    virtual HRESULT Next(uint32_t room, uint64_t *objects, uint32_t *fetched) = 0; // 7
+    virtual HRESULT Next(uint32_t capacity, uint64_t *objects, uint32_t *fetched) = 0; // 7
 };
 
 struct ICorProfilerFunctionEnum : IUnknown {
@@ -150,7 +150,7 @@ struct ICorProfilerFunctionEnum : IUnknown {
     virtual HRESULT Reset() = 0; // 4
     virtual HRESULT Clone(void **enumerator) = 0; // 5
     virtual HRESULT GetCount(uint32_t *count) = 0; // 6
-    virtual HRESULT Next(uint32_t room, Function *functions, uint32_t *fetched) = 0; // 7
+    virtual HRESULT Next(uint32_t capacity, Function *functions, uint32_t *fetched) = 0; // 7
 };
 
 struct ICorProfilerModuleEnum : IUnknown {
@@ -159,7 +159,7 @@ struct ICorProfilerModuleEnum : IUnknown {
     virtual HRESULT Reset() = 0; // 4
     virtual HRESULT Clone(void **enumerator) = 0; // 5
     virtual HRESULT GetCount(uint32_t *count) = 0; // 6
-    virtual HRESULT Next(uint32_t room, uint64_t *modules, uint32_t *fetched) = 0; // 7
+    virtual HRESULT Next(uint32_t capacity, uint64_t *modules, uint32_t *fetched) = 0; // 7
 };
 
 struct ICorProfilerMethodEnum : IUnknown {
@@ -168,7 +168,7 @@ struct ICorProfilerMethodEnum : IUnknown {
     virtual HRESULT Reset() = 0; // 4
     virtual HRESULT Clone(void **enumerator) = 0; // 5
     virtual HRESULT GetCount(uint32_t *count) = 0; // 6
-    virtual HRESULT Next(uint32_t room, Method *methods, uint32_t *fetched) = 0; // 7
+    virtual HRESULT Next(uint32_t capacity, Method *methods, uint32_t *fetched) = 0; // 7
 };
 
 struct ICorProfilerThreadEnum : IUnknown {
@@ -177,7 +177,7 @@ struct ICorProfilerThreadEnum : IUnknown {
     virtual HRESULT Reset() = 0; // 4
     virtual HRESULT Clone(void **enumerator) = 0; // 5
     virtual HRESULT GetCount(uint32_t *count) = 0; // 6
-    virtual HRESULT Next(uint32_t room, uint64_t *threads, uint32_t *fetched) = 0; // 7
+    virtual HRESULT Next(uint32_t capacity, uint64_t *threads, uint32_t *fetched) = 0; // 7
 };
 
 struct IMethodMalloc : IUnknown {
@@ -216,13 +216,13 @@ struct ICorProfilerInfo : IUnknown {
     virtual HRESULT SetEnterLeaveFunctionHooks(const void *enter, const void *leave, const void *tailcall) = 0; // 17
     virtual HRESULT SetFunctionIDMapper(const void *mapper) = 0; // 18
     virtual HRESULT GetTokenAndMetaDataFromFunction(uint64_t function, const GUID &riid, void **import, mdToken *token) = 0; // 19
-    virtual HRESULT GetModuleInfo(uint64_t module, const uint8_t **base_load_address, uint32_t name_room, uint32_t *name_len, WCHAR *name, uint64_t *assembly) = 0; // 20
+    virtual HRESULT GetModuleInfo(uint64_t module, const uint8_t **base_load_address, uint32_t name_capacity, uint32_t *name_len, WCHAR *name, uint64_t *assembly) = 0; // 20
     virtual HRESULT GetModuleMetaData(uint64_t module, uint32_t open_flags, const GUID &riid, void **out) = 0; // 21
     virtual HRESULT GetILFunctionBody(uint64_t module, mdToken method, const uint8_t **method_header, uint32_t *method_size) = 0; // 22
     virtual HRESULT GetILFunctionBodyAllocator(uint64_t module, void **malloc) = 0; // 23
     virtual HRESULT SetILFunctionBody(uint64_t module, mdToken method, const uint8_t *header) = 0; // 24
-    virtual HRESULT GetAppDomainInfo(uint64_t app_domain, uint32_t name_room, uint32_t *name_len, WCHAR *name, uint64_t *process) = 0; // 25
-    virtual HRESULT GetAssemblyInfo(uint64_t assembly, uint32_t name_room, uint32_t *name_len, WCHAR *name, uint64_t *app_domain, uint64_t *module) = 0; // 26
+    virtual HRESULT GetAppDomainInfo(uint64_t app_domain, uint32_t name_capacity, uint32_t *name_len, WCHAR *name, uint64_t *process) = 0; // 25
+    virtual HRESULT GetAssemblyInfo(uint64_t assembly, uint32_t name_capacity, uint32_t *name_len, WCHAR *name, uint64_t *app_domain, uint64_t *module) = 0; // 26
     virtual HRESULT SetFunctionReJIT(uint64_t function) = 0; // 27
     virtual HRESULT ForceGC() = 0; // 28
     virtual HRESULT SetILInstrumentedCodeMap(uint64_t function, BOOL start_jit, uint32_t entries_len, const IlMap *entries) = 0; // 29
@@ -231,18 +231,18 @@ struct ICorProfilerInfo : IUnknown {
     virtual HRESULT GetThreadContext(uint64_t thread, uint64_t *context) = 0; // 32
     virtual HRESULT BeginInprocDebugging(BOOL this_thread_only, uint32_t *profiler_context) = 0; // 33
     virtual HRESULT EndInprocDebugging(uint32_t profiler_context) = 0; // 34
-    virtual HRESULT GetILToNativeMapping(uint64_t function, uint32_t map_room, uint32_t *map_len, IlToNative *map) = 0; // 35
+    virtual HRESULT GetILToNativeMapping(uint64_t function, uint32_t map_capacity, uint32_t *map_len, IlToNative *map) = 0; // 35
 };
 
 struct ICorProfilerInfo2 : ICorProfilerInfo {
     static constexpr GUID IID = {0xcc0935cd, 0xa518, 0x487d, {0xb0, 0xbb, 0xa9, 0x32, 0x14, 0xe6, 0x54, 0x78}};
     virtual HRESULT DoStackSnapshot(uint64_t thread, StackSnapshotCallback callback, uint32_t info_flags, void *client_data, const uint8_t *context, uint32_t context_size) = 0; // 36
     virtual HRESULT SetEnterLeaveFunctionHooks2(const void *enter, const void *leave, const void *tailcall) = 0; // 37
-    virtual HRESULT GetFunctionInfo2(uint64_t function, uint64_t frame_info, uint64_t *class_id, uint64_t *module, mdToken *token, uint32_t type_args_room, uint32_t *type_args_len, uint64_t *type_args) = 0; // 38
+    virtual HRESULT GetFunctionInfo2(uint64_t function, uint64_t frame_info, uint64_t *class_id, uint64_t *module, mdToken *token, uint32_t type_args_capacity, uint32_t *type_args_len, uint64_t *type_args) = 0; // 38
     virtual HRESULT GetStringLayout(uint32_t *buffer_length_offset, uint32_t *string_length_offset, uint32_t *buffer_offset) = 0; // 39
-    virtual HRESULT GetClassLayout(uint64_t class_id, FieldOffset *field_offsets, uint32_t field_offsets_room, uint32_t *field_offsets_len, uint32_t *class_size) = 0; // 40
-    virtual HRESULT GetClassIDInfo2(uint64_t class_id, uint64_t *module, mdToken *type_def_token, uint64_t *parent_class, uint32_t type_args_room, uint32_t *type_args_len, uint64_t *type_args) = 0; // 41
-    virtual HRESULT GetCodeInfo2(uint64_t function, uint32_t ranges_room, uint32_t *ranges_len, CodeRange *ranges) = 0; // 42
+    virtual HRESULT GetClassLayout(uint64_t class_id, FieldOffset *field_offsets, uint32_t field_offsets_capacity, uint32_t *field_offsets_len, uint32_t *class_size) = 0; // 40
+    virtual HRESULT GetClassIDInfo2(uint64_t class_id, uint64_t *module, mdToken *type_def_token, uint64_t *parent_class, uint32_t type_args_capacity, uint32_t *type_args_len, uint64_t *type_args) = 0; // 41
+    virtual HRESULT GetCodeInfo2(uint64_t function, uint32_t ranges_capacity, uint32_t *ranges_len, CodeRange *ranges) = 0; // 42
     virtual HRESULT GetClassFromTokenAndTypeArgs(uint64_t module, mdToken type_def, uint32_t type_args_len, const uint64_t *type_args, uint64_t *class_id) = 0; // 43
     virtual HRESULT GetFunctionFromTokenAndTypeArgs(uint64_t module, mdToken method, uint64_t class_id, uint32_t type_args_len, const uint64_t *type_args, uint64_t *function) = 0; // 44
     virtual HRESULT EnumModuleFrozenObjects(uint64_t module, void **enumerator) = 0; // 45
@@ -254,7 +254,7 @@ struct ICorProfilerInfo2 : ICorProfilerInfo {
     virtual HRESULT GetThreadStaticAddress(uint64_t class_id, mdToken field_token, uint64_t thread, void **address) = 0; // 51
     virtual HRESULT GetContextStaticAddress(uint64_t class_id, mdToken field_token, uint64_t context, void **address) = 0; // 52
     virtual HRESULT GetStaticFieldInfo(uint64_t class_id, mdToken field_token, uint32_t *field_info) = 0; // 53
-    virtual HRESULT GetGenerationBounds(uint32_t object_ranges_room, uint32_t *object_ranges_len, GenerationRange *ranges) = 0; // 54
+    virtual HRESULT GetGenerationBounds(uint32_t object_ranges_capacity, uint32_t *object_ranges_len, GenerationRange *ranges) = 0; // 54
     virtual HRESULT GetObjectGeneration(uint64_t object, GenerationRange *range) = 0; // 55
     virtual HRESULT GetNotifiedExceptionClauseInfo(ClauseInfo *info) = 0; // 56
 };
@@ -271,10 +271,10 @@ struct ICorProfilerInfo3 : ICorProfilerInfo2 {
     virtual HRESULT GetFunctionLeave3Info(uint64_t function, uint64_t elt_info, uint64_t *frame_info, ArgumentRange *retval_range) = 0; // 64
     virtual HRESULT GetFunctionTailcall3Info(uint64_t function, uint64_t elt_info, uint64_t *frame_info) = 0; // 65
     virtual HRESULT EnumModules(void **enumerator) = 0; // 66
-    virtual HRESULT GetRuntimeInformation(uint16_t *clr_instance_id, uint32_t *runtime_type, uint16_t *major_version, uint16_t *minor_version, uint16_t *build_number, uint16_t *qfe_version, uint32_t version_string_room, uint32_t *version_string_len, WCHAR *version_string) = 0; // 67
+    virtual HRESULT GetRuntimeInformation(uint16_t *clr_instance_id, uint32_t *runtime_type, uint16_t *major_version, uint16_t *minor_version, uint16_t *build_number, uint16_t *qfe_version, uint32_t version_string_capacity, uint32_t *version_string_len, WCHAR *version_string) = 0; // 67
     virtual HRESULT GetThreadStaticAddress2(uint64_t class_id, mdToken field_token, uint64_t app_domain, uint64_t thread, void **address) = 0; // 68
-    virtual HRESULT GetAppDomainsContainingModule(uint64_t module, uint32_t app_domains_room, uint32_t *app_domains_len, uint64_t *app_domains) = 0; // 69
-    virtual HRESULT GetModuleInfo2(uint64_t module, const uint8_t **base_load_address, uint32_t name_room, uint32_t *name_len, WCHAR *name, uint64_t *assembly, uint32_t *module_flags) = 0; // 70
+    virtual HRESULT GetAppDomainsContainingModule(uint64_t module, uint32_t app_domains_capacity, uint32_t *app_domains_len, uint64_t *app_domains) = 0; // 69
+    virtual HRESULT GetModuleInfo2(uint64_t module, const uint8_t **base_load_address, uint32_t name_capacity, uint32_t *name_len, WCHAR *name, uint64_t *assembly, uint32_t *module_flags) = 0; // 70
 };
 
 struct ICorProfilerInfo4 : ICorProfilerInfo3 {
@@ -283,10 +283,10 @@ struct ICorProfilerInfo4 : ICorProfilerInfo3 {
     virtual HRESULT InitializeCurrentThread() = 0; // 72
     virtual HRESULT RequestReJIT(uint32_t functions_len, const uint64_t *modules, const mdToken *methods) = 0; // 73
     virtual HRESULT RequestRevert(uint32_t functions_len, const uint64_t *modules, const mdToken *methods, HRESULT *status) = 0; // 74
-    virtual HRESULT GetCodeInfo3(uint64_t function, uint64_t rejit, uint32_t ranges_room, uint32_t *ranges_len, CodeRange *ranges) = 0; // 75
+    virtual HRESULT GetCodeInfo3(uint64_t function, uint64_t rejit, uint32_t ranges_capacity, uint32_t *ranges_len, CodeRange *ranges) = 0; // 75
     virtual HRESULT GetFunctionFromIP2(const uint8_t *ip, uint64_t *function, uint64_t *rejit) = 0; // 76
-    virtual HRESULT GetReJITIDs(uint64_t function, uint32_t rejit_ids_room, uint32_t *rejit_ids_len, uint64_t *rejit_ids) = 0; // 77
-    virtual HRESULT GetILToNativeMapping2(uint64_t function, uint64_t rejit, uint32_t map_room, uint32_t *map_len, IlToNative *map) = 0; // 78
+    virtual HRESULT GetReJITIDs(uint64_t function, uint32_t rejit_ids_capacity, uint32_t *rejit_ids_len, uint64_t *rejit_ids) = 0; // 77
+    virtual HRESULT GetILToNativeMapping2(uint64_t function, uint64_t rejit, uint32_t map_capacity, uint32_t *map_len, IlToNative *map) = 0; // 78
     virtual HRESULT EnumJITedFunctions2(void **enumerator) = 0; // 79
     virtual HRESULT GetObjectSize2(uint64_t object, uint64_t *size) = 0; // 80
 };
@@ -313,14 +313,14 @@ struct ICorProfilerInfo8 : ICorProfilerInfo7 {
     static constexpr GUID IID = {0xc5ac80a6, 0x782e, 0x4716, {0x80, 0x44, 0x39, 0x59, 0x8c, 0x60, 0xcf, 0xbf}};
     virtual HRESULT IsFunctionDynamic(uint64_t function, BOOL *is_dynamic) = 0; // 87
     virtual HRESULT GetFunctionFromIP3(const uint8_t *ip, uint64_t *function, uint64_t *rejit) = 0; // 88
-    virtual HRESULT GetDynamicFunctionInfo(uint64_t function, uint64_t *module, const uint8_t **signature, uint32_t *signature_size, uint32_t name_room, uint32_t *name_len, WCHAR *name) = 0; // 89
+    virtual HRESULT GetDynamicFunctionInfo(uint64_t function, uint64_t *module, const uint8_t **signature, uint32_t *signature_size, uint32_t name_capacity, uint32_t *name_len, WCHAR *name) = 0; // 89
 };
 
 struct ICorProfilerInfo9 : ICorProfilerInfo8 {
     static constexpr GUID IID = {0x008170db, 0xf8cc, 0x4796, {0x9a, 0x51, 0xdc, 0x8a, 0xa0, 0xb4, 0x70, 0x12}};
-    virtual HRESULT GetNativeCodeStartAddresses(uint64_t function, uint64_t rejit, uint32_t addresses_room, uint32_t *addresses_len, uint64_t *addresses) = 0; // 90
-    virtual HRESULT GetILToNativeMapping3(uint64_t start, uint32_t map_room, uint32_t *map_len, IlToNative *map) = 0; // 91
-    virtual HRESULT GetCodeInfo4(uint64_t start, uint32_t ranges_room, uint32_t *ranges_len, CodeRange *ranges) = 0; // 92
+    virtual HRESULT GetNativeCodeStartAddresses(uint64_t function, uint64_t rejit, uint32_t addresses_capacity, uint32_t *addresses_len, uint64_t *addresses) = 0; // 90
+    virtual HRESULT GetILToNativeMapping3(uint64_t start, uint32_t map_capacity, uint32_t *map_len, IlToNative *map) = 0; // 91
+    virtual HRESULT GetCodeInfo4(uint64_t start, uint32_t ranges_capacity, uint32_t *ranges_len, CodeRange *ranges) = 0; // 92
 };
 
 struct ICorProfilerInfo10 : ICorProfilerInfo9 {
@@ -335,7 +335,7 @@ struct ICorProfilerInfo10 : ICorProfilerInfo9 {
 
 struct ICorProfilerInfo11 : ICorProfilerInfo10 {
     static constexpr GUID IID = {0x06398876, 0x8987, 0x4154, {0xb6, 0x21, 0x40, 0xa0, 0x0d, 0x6e, 0x4d, 0x04}};
-    virtual HRESULT GetEnvironmentVariable(const WCHAR *name, uint32_t value_room, uint32_t *value_len, WCHAR *value) = 0; // 99
+    virtual HRESULT GetEnvironmentVariable(const WCHAR *name, uint32_t value_capacity, uint32_t *value_len, WCHAR *value) = 0; // 99
     virtual HRESULT SetEnvironmentVariable(const WCHAR *name, const WCHAR *value) = 0; // 100
 };
 
@@ -345,7 +345,7 @@ struct ICorProfilerInfo12 : ICorProfilerInfo11 {
     virtual HRESULT EventPipeAddProviderToSession(uint64_t session, EventProviderConfig provider_config) = 0; // 102
     virtual HRESULT EventPipeStopSession(uint64_t session) = 0; // 103
     virtual HRESULT EventPipeCreateProvider(const WCHAR *provider_name, uint64_t *provider) = 0; // 104
-    virtual HRESULT EventPipeGetProviderInfo(uint64_t provider, uint32_t name_room, uint32_t *name_len, WCHAR *name) = 0; // 105
+    virtual HRESULT EventPipeGetProviderInfo(uint64_t provider, uint32_t name_capacity, uint32_t *name_len, WCHAR *name) = 0; // 105
     virtual HRESULT EventPipeDefineEvent(uint64_t provider, const WCHAR *event_name, uint32_t event_id, uint64_t keywords, uint32_t event_version, uint32_t level, uint8_t opcode, BOOL need_stack, uint32_t parameters_len, const EventParameter *parameters, uint64_t *event) = 0; // 106
     virtual HRESULT EventPipeWriteEvent(uint64_t event, uint32_t data_len, const EventData *data, const GUID *activity_id, const GUID *related_activity_id) = 0; // 107
 };
@@ -360,7 +360,7 @@ struct ICorProfilerInfo13 : ICorProfilerInfo12 {
 struct ICorProfilerInfo14 : ICorProfilerInfo13 {
     static constexpr GUID IID = {0xf460e352, 0xd76d, 0x4fe9, {0x83, 0x5f, 0xf6, 0xaf, 0x9d, 0x6e, 0x86, 0x2d}};
     virtual HRESULT EnumerateNonGCObjects(void **enumerator) = 0; // 111
-    virtual HRESULT GetNonGCHeapBounds(uint32_t ranges_room, uint32_t *ranges_len, NonGcRange *ranges) = 0; // 112
+    virtual HRESULT GetNonGCHeapBounds(uint32_t ranges_capacity, uint32_t *ranges_len, NonGcRange *ranges) = 0; // 112
     virtual HRESULT EventPipeCreateProvider2(const WCHAR *provider_name, const void *callback, uint64_t *provider) = 0; // 113
 };
 
@@ -374,60 +374,60 @@ struct IMetaDataImport : IUnknown {
     virtual void CloseEnum(HCORENUM enumerator) = 0; // 3
     virtual HRESULT CountEnum(HCORENUM enumerator, uint32_t *count) = 0; // 4
     virtual HRESULT ResetEnum(HCORENUM enumerator, uint32_t pos) = 0; // 5
-    virtual HRESULT EnumTypeDefs(HCORENUM *enumerator, mdToken *type_defs, uint32_t room, uint32_t *type_defs_len) = 0; // 6
-    virtual HRESULT EnumInterfaceImpls(HCORENUM *enumerator, mdToken type_def, mdToken *impls, uint32_t room, uint32_t *impls_len) = 0; // 7
-    virtual HRESULT EnumTypeRefs(HCORENUM *enumerator, mdToken *type_refs, uint32_t room, uint32_t *type_refs_len) = 0; // 8
+    virtual HRESULT EnumTypeDefs(HCORENUM *enumerator, mdToken *type_defs, uint32_t capacity, uint32_t *type_defs_len) = 0; // 6
+    virtual HRESULT EnumInterfaceImpls(HCORENUM *enumerator, mdToken type_def, mdToken *impls, uint32_t capacity, uint32_t *impls_len) = 0; // 7
+    virtual HRESULT EnumTypeRefs(HCORENUM *enumerator, mdToken *type_refs, uint32_t capacity, uint32_t *type_refs_len) = 0; // 8
     virtual HRESULT FindTypeDefByName(const WCHAR *name, mdToken enclosing_class, mdToken *type_def) = 0; // 9
-    virtual HRESULT GetScopeProps(WCHAR *name, uint32_t name_room, uint32_t *name_len, GUID *mvid) = 0; // 10
+    virtual HRESULT GetScopeProps(WCHAR *name, uint32_t name_capacity, uint32_t *name_len, GUID *mvid) = 0; // 10
     virtual HRESULT GetModuleFromScope(mdToken *module) = 0; // 11
-    virtual HRESULT GetTypeDefProps(mdToken token, WCHAR *type_def, uint32_t type_def_room, uint32_t *type_def_len, uint32_t *type_def_flags, mdToken *extends) = 0; // 12
+    virtual HRESULT GetTypeDefProps(mdToken token, WCHAR *type_def, uint32_t type_def_capacity, uint32_t *type_def_len, uint32_t *type_def_flags, mdToken *extends) = 0; // 12
     virtual HRESULT GetInterfaceImplProps(mdToken interface_impl, mdToken *class_id, mdToken *interface) = 0; // 13
-    virtual HRESULT GetTypeRefProps(mdToken type_ref, mdToken *resolution_scope, WCHAR *name, uint32_t name_room, uint32_t *name_len) = 0; // 14
+    virtual HRESULT GetTypeRefProps(mdToken type_ref, mdToken *resolution_scope, WCHAR *name, uint32_t name_capacity, uint32_t *name_len) = 0; // 14
     virtual HRESULT ResolveTypeRef(mdToken type_ref, const GUID &riid, void **scope, mdToken *type_def) = 0; // 15
-    virtual HRESULT EnumMembers(HCORENUM *enumerator, mdToken type_def, mdToken *members, uint32_t room, uint32_t *tokens_len) = 0; // 16
-    virtual HRESULT EnumMembersWithName(HCORENUM *enumerator, mdToken type_def, const WCHAR *name, mdToken *members, uint32_t room, uint32_t *tokens_len) = 0; // 17
-    virtual HRESULT EnumMethods(HCORENUM *enumerator, mdToken type_def, mdToken *methods, uint32_t room, uint32_t *tokens_len) = 0; // 18
-    virtual HRESULT EnumMethodsWithName(HCORENUM *enumerator, mdToken type_def, const WCHAR *name, mdToken *methods, uint32_t room, uint32_t *tokens_len) = 0; // 19
-    virtual HRESULT EnumFields(HCORENUM *enumerator, mdToken type_def, mdToken *fields, uint32_t room, uint32_t *tokens_len) = 0; // 20
-    virtual HRESULT EnumFieldsWithName(HCORENUM *enumerator, mdToken type_def, const WCHAR *name, mdToken *fields, uint32_t room, uint32_t *tokens_len) = 0; // 21
-    virtual HRESULT EnumParams(HCORENUM *enumerator, mdToken method, mdToken *params, uint32_t room, uint32_t *tokens_len) = 0; // 22
-    virtual HRESULT EnumMemberRefs(HCORENUM *enumerator, mdToken parent, mdToken *member_refs, uint32_t room, uint32_t *tokens_len) = 0; // 23
-    virtual HRESULT EnumMethodImpls(HCORENUM *enumerator, mdToken type_def, mdToken *method_body, mdToken *method_decl, uint32_t room, uint32_t *tokens_len) = 0; // 24
-    virtual HRESULT EnumPermissionSets(HCORENUM *enumerator, mdToken token, uint32_t actions, mdToken *permission, uint32_t room, uint32_t *tokens_len) = 0; // 25
+    virtual HRESULT EnumMembers(HCORENUM *enumerator, mdToken type_def, mdToken *members, uint32_t capacity, uint32_t *tokens_len) = 0; // 16
+    virtual HRESULT EnumMembersWithName(HCORENUM *enumerator, mdToken type_def, const WCHAR *name, mdToken *members, uint32_t capacity, uint32_t *tokens_len) = 0; // 17
+    virtual HRESULT EnumMethods(HCORENUM *enumerator, mdToken type_def, mdToken *methods, uint32_t capacity, uint32_t *tokens_len) = 0; // 18
+    virtual HRESULT EnumMethodsWithName(HCORENUM *enumerator, mdToken type_def, const WCHAR *name, mdToken *methods, uint32_t capacity, uint32_t *tokens_len) = 0; // 19
+    virtual HRESULT EnumFields(HCORENUM *enumerator, mdToken type_def, mdToken *fields, uint32_t capacity, uint32_t *tokens_len) = 0; // 20
+    virtual HRESULT EnumFieldsWithName(HCORENUM *enumerator, mdToken type_def, const WCHAR *name, mdToken *fields, uint32_t capacity, uint32_t *tokens_len) = 0; // 21
+    virtual HRESULT EnumParams(HCORENUM *enumerator, mdToken method, mdToken *params, uint32_t capacity, uint32_t *tokens_len) = 0; // 22
+    virtual HRESULT EnumMemberRefs(HCORENUM *enumerator, mdToken parent, mdToken *member_refs, uint32_t capacity, uint32_t *tokens_len) = 0; // 23
+    virtual HRESULT EnumMethodImpls(HCORENUM *enumerator, mdToken type_def, mdToken *method_body, mdToken *method_decl, uint32_t capacity, uint32_t *tokens_len) = 0; // 24
+    virtual HRESULT EnumPermissionSets(HCORENUM *enumerator, mdToken token, uint32_t actions, mdToken *permission, uint32_t capacity, uint32_t *tokens_len) = 0; // 25
     virtual HRESULT FindMember(mdToken type_def, const WCHAR *name, const uint8_t *signature, uint32_t signature_size, mdToken *member) = 0; // 26
     virtual HRESULT FindMethod(mdToken type_def, const WCHAR *name, const uint8_t *signature, uint32_t signature_size, mdToken *member) = 0; // 27
     virtual HRESULT FindField(mdToken type_def, const WCHAR *name, const uint8_t *signature, uint32_t signature_size, mdToken *member) = 0; // 28
     virtual HRESULT FindMemberRef(mdToken type_def, const WCHAR *name, const uint8_t *signature, uint32_t signature_size, mdToken *member_ref) = 0; // 29
-    virtual HRESULT GetMethodProps(mdToken token, mdToken *class_id, WCHAR *name, uint32_t name_room, uint32_t *name_len, uint32_t *attr, const uint8_t **signature, uint32_t *signature_size, uint32_t *code_rva, uint32_t *impl_flags) = 0; // 30
-    virtual HRESULT GetMemberRefProps(mdToken token, mdToken *parent, WCHAR *member, uint32_t member_room, uint32_t *member_len, const uint8_t **signature, uint32_t *signature_size) = 0; // 31
-    virtual HRESULT EnumProperties(HCORENUM *enumerator, mdToken type_def, mdToken *properties, uint32_t room, uint32_t *properties_len) = 0; // 32
-    virtual HRESULT EnumEvents(HCORENUM *enumerator, mdToken type_def, mdToken *events, uint32_t room, uint32_t *events_len) = 0; // 33
-    virtual HRESULT GetEventProps(mdToken token, mdToken *class_id, const WCHAR *event, uint32_t event_room, uint32_t *event_len, uint32_t *event_flags, mdToken *event_type, mdToken *add_on, mdToken *remove_on, mdToken *fire, mdToken *other_methods, uint32_t room, uint32_t *other_methods_len) = 0; // 34
-    virtual HRESULT EnumMethodSemantics(HCORENUM *enumerator, mdToken method, mdToken *event_or_property, uint32_t room, uint32_t *event_or_property_len) = 0; // 35
+    virtual HRESULT GetMethodProps(mdToken token, mdToken *class_id, WCHAR *name, uint32_t name_capacity, uint32_t *name_len, uint32_t *attr, const uint8_t **signature, uint32_t *signature_size, uint32_t *code_rva, uint32_t *impl_flags) = 0; // 30
+    virtual HRESULT GetMemberRefProps(mdToken token, mdToken *parent, WCHAR *member, uint32_t member_capacity, uint32_t *member_len, const uint8_t **signature, uint32_t *signature_size) = 0; // 31
+    virtual HRESULT EnumProperties(HCORENUM *enumerator, mdToken type_def, mdToken *properties, uint32_t capacity, uint32_t *properties_len) = 0; // 32
+    virtual HRESULT EnumEvents(HCORENUM *enumerator, mdToken type_def, mdToken *events, uint32_t capacity, uint32_t *events_len) = 0; // 33
+    virtual HRESULT GetEventProps(mdToken token, mdToken *class_id, const WCHAR *event, uint32_t event_capacity, uint32_t *event_len, uint32_t *event_flags, mdToken *event_type, mdToken *add_on, mdToken *remove_on, mdToken *fire, mdToken *other_methods, uint32_t capacity, uint32_t *other_methods_len) = 0; // 34
+    virtual HRESULT EnumMethodSemantics(HCORENUM *enumerator, mdToken method, mdToken *event_or_property, uint32_t capacity, uint32_t *event_or_property_len) = 0; // 35
     virtual HRESULT GetMethodSemantics(mdToken member, mdToken event_or_property, uint32_t *semantics_flags) = 0; // 36
-    virtual HRESULT GetClassLayout(mdToken type_def, uint32_t *pack_size, FieldOffset *field_offsets, uint32_t room, uint32_t *field_offsets_len, uint32_t *class_size) = 0; // 37
+    virtual HRESULT GetClassLayout(mdToken type_def, uint32_t *pack_size, FieldOffset *field_offsets, uint32_t capacity, uint32_t *field_offsets_len, uint32_t *class_size) = 0; // 37
     virtual HRESULT GetFieldMarshal(mdToken token, const uint8_t **native_type, uint32_t *native_type_len) = 0; // 38
     virtual HRESULT GetRVA(mdToken token, uint32_t *code_rva, uint32_t *impl_flags) = 0; // 39
     virtual HRESULT GetPermissionSetProps(mdToken permission_set, uint32_t *action, const void **permission, uint32_t *permission_size) = 0; // 40
     virtual HRESULT GetSigFromToken(mdToken signature_token, const uint8_t **signature, uint32_t *signature_size) = 0; // 41
-    virtual HRESULT GetModuleRefProps(mdToken module_ref, WCHAR *name, uint32_t name_room, uint32_t *name_len) = 0; // 42
-    virtual HRESULT EnumModuleRefs(HCORENUM *enumerator, mdToken *module_refs, uint32_t room, uint32_t *module_refs_len) = 0; // 43
+    virtual HRESULT GetModuleRefProps(mdToken module_ref, WCHAR *name, uint32_t name_capacity, uint32_t *name_len) = 0; // 42
+    virtual HRESULT EnumModuleRefs(HCORENUM *enumerator, mdToken *module_refs, uint32_t capacity, uint32_t *module_refs_len) = 0; // 43
     virtual HRESULT GetTypeSpecFromToken(mdToken type_spec, const uint8_t **signature, uint32_t *signature_size) = 0; // 44
     virtual HRESULT GetNameFromToken(mdToken token, const uint8_t **utf8_name) = 0; // 45
-    virtual HRESULT EnumUnresolvedMethods(HCORENUM *enumerator, mdToken *methods, uint32_t room, uint32_t *tokens_len) = 0; // 46
-    virtual HRESULT GetUserString(mdToken string_token, WCHAR *string, uint32_t string_room, uint32_t *string_len) = 0; // 47
-    virtual HRESULT GetPinvokeMap(mdToken token, uint32_t *mapping_flags, WCHAR *import_name, uint32_t import_name_room, uint32_t *import_name_len, mdToken *import_dll) = 0; // 48
-    virtual HRESULT EnumSignatures(HCORENUM *enumerator, mdToken *signatures, uint32_t room, uint32_t *signatures_len) = 0; // 49
-    virtual HRESULT EnumTypeSpecs(HCORENUM *enumerator, mdToken *type_specs, uint32_t room, uint32_t *type_specs_len) = 0; // 50
-    virtual HRESULT EnumUserStrings(HCORENUM *enumerator, mdToken *strings, uint32_t room, uint32_t *strings_len) = 0; // 51
+    virtual HRESULT EnumUnresolvedMethods(HCORENUM *enumerator, mdToken *methods, uint32_t capacity, uint32_t *tokens_len) = 0; // 46
+    virtual HRESULT GetUserString(mdToken string_token, WCHAR *string, uint32_t string_capacity, uint32_t *string_len) = 0; // 47
+    virtual HRESULT GetPinvokeMap(mdToken token, uint32_t *mapping_flags, WCHAR *import_name, uint32_t import_name_capacity, uint32_t *import_name_len, mdToken *import_dll) = 0; // 48
+    virtual HRESULT EnumSignatures(HCORENUM *enumerator, mdToken *signatures, uint32_t capacity, uint32_t *signatures_len) = 0; // 49
+    virtual HRESULT EnumTypeSpecs(HCORENUM *enumerator, mdToken *type_specs, uint32_t capacity, uint32_t *type_specs_len) = 0; // 50
+    virtual HRESULT EnumUserStrings(HCORENUM *enumerator, mdToken *strings, uint32_t capacity, uint32_t *strings_len) = 0; // 51
     virtual HRESULT GetParamForMethodIndex(mdToken method, uint32_t sequence, mdToken *parameter) = 0; // 52
-    virtual HRESULT EnumCustomAttributes(HCORENUM *enumerator, mdToken token, mdToken kind, mdToken *custom_attributes, uint32_t room, uint32_t *custom_attributes_len) = 0; // 53
+    virtual HRESULT EnumCustomAttributes(HCORENUM *enumerator, mdToken token, mdToken kind, mdToken *custom_attributes, uint32_t capacity, uint32_t *custom_attributes_len) = 0; // 53
     virtual HRESULT GetCustomAttributeProps(mdToken attribute, mdToken *object, mdToken *kind, const void **blob, uint32_t *size) = 0; // 54
     virtual HRESULT FindTypeRef(mdToken resolution_scope, const WCHAR *name, mdToken *type_ref) = 0; // 55
-    virtual HRESULT GetMemberProps(mdToken token, mdToken *class_id, WCHAR *member, uint32_t member_room, uint32_t *member_len, uint32_t *attr, const uint8_t **signature, uint32_t *signature_size, uint32_t *code_rva, uint32_t *impl_flags, uint32_t *element_type, const void **value, uint32_t *value_len) = 0; // 56
-    virtual HRESULT GetFieldProps(mdToken token, mdToken *class_id, WCHAR *field, uint32_t field_room, uint32_t *field_len, uint32_t *attr, const uint8_t **signature, uint32_t *signature_size, uint32_t *element_type, const void **value, uint32_t *value_len) = 0; // 57
-    virtual HRESULT GetPropertyProps(mdToken property_token, mdToken *class_id, const WCHAR *property, uint32_t property_room, uint32_t *property_len, uint32_t *flags, const uint8_t **signature, uint32_t *signature_size, uint32_t *element_type, const void **default_value, uint32_t *default_value_len, mdToken *setter, mdToken *getter, mdToken *other_methods, uint32_t room, uint32_t *other_methods_len) = 0; // 58
-    virtual HRESULT GetParamProps(mdToken token, mdToken *method, uint32_t *sequence, WCHAR *name, uint32_t name_room, uint32_t *name_len, uint32_t *attr, uint32_t *element_type, const void **value, uint32_t *value_len) = 0; // 59
+    virtual HRESULT GetMemberProps(mdToken token, mdToken *class_id, WCHAR *member, uint32_t member_capacity, uint32_t *member_len, uint32_t *attr, const uint8_t **signature, uint32_t *signature_size, uint32_t *code_rva, uint32_t *impl_flags, uint32_t *element_type, const void **value, uint32_t *value_len) = 0; // 56
+    virtual HRESULT GetFieldProps(mdToken token, mdToken *class_id, WCHAR *field, uint32_t field_capacity, uint32_t *field_len, uint32_t *attr, const uint8_t **signature, uint32_t *signature_size, uint32_t *element_type, const void **value, uint32_t *value_len) = 0; // 57
+    virtual HRESULT GetPropertyProps(mdToken property_token, mdToken *class_id, const WCHAR *property, uint32_t property_capacity, uint32_t *property_len, uint32_t *flags, const uint8_t **signature, uint32_t *signature_size, uint32_t *element_type, const void **default_value, uint32_t *default_value_len, mdToken *setter, mdToken *getter, mdToken *other_methods, uint32_t capacity, uint32_t *other_methods_len) = 0; // 58
+    virtual HRESULT GetParamProps(mdToken token, mdToken *method, uint32_t *sequence, WCHAR *name, uint32_t name_capacity, uint32_t *name_len, uint32_t *attr, uint32_t *element_type, const void **value, uint32_t *value_len) = 0; // 59
     virtual HRESULT GetCustomAttributeByName(mdToken object, const WCHAR *name, const void **data, uint32_t *data_len) = 0; // 60
     virtual BOOL IsValidToken(mdToken token) = 0; // 61
     virtual HRESULT GetNestedClassProps(mdToken nested, mdToken *enclosing) = 0; // 62
@@ -437,32 +437,32 @@ struct IMetaDataImport : IUnknown {
 
 struct IMetaDataImport2 : IMetaDataImport {
     static constexpr GUID IID = {0xfce5efa0, 0x8bba, 0x4f8e, {0xa0, 0x36, 0x8f, 0x20, 0x22, 0xb0, 0x84, 0x66}};
-    virtual HRESULT EnumGenericParams(HCORENUM *enumerator, mdToken token, mdToken *generic_params, uint32_t room, uint32_t *generic_params_len) = 0; // 65
-    virtual HRESULT GetGenericParamProps(mdToken token, uint32_t *sequence, uint32_t *param_flags, mdToken *owner, uint32_t *reserved, WCHAR *name, uint32_t name_room, uint32_t *name_len) = 0; // 66
+    virtual HRESULT EnumGenericParams(HCORENUM *enumerator, mdToken token, mdToken *generic_params, uint32_t capacity, uint32_t *generic_params_len) = 0; // 65
+    virtual HRESULT GetGenericParamProps(mdToken token, uint32_t *sequence, uint32_t *param_flags, mdToken *owner, uint32_t *reserved, WCHAR *name, uint32_t name_capacity, uint32_t *name_len) = 0; // 66
     virtual HRESULT GetMethodSpecProps(mdToken method_spec, mdToken *parent, const uint8_t **signature, uint32_t *signature_size) = 0; // 67
-    virtual HRESULT EnumGenericParamConstraints(HCORENUM *enumerator, mdToken token, mdToken *generic_param_constraints, uint32_t room, uint32_t *generic_param_constraints_len) = 0; // 68
+    virtual HRESULT EnumGenericParamConstraints(HCORENUM *enumerator, mdToken token, mdToken *generic_param_constraints, uint32_t capacity, uint32_t *generic_param_constraints_len) = 0; // 68
     virtual HRESULT GetGenericParamConstraintProps(mdToken constraint, mdToken *parameter, mdToken *constraint_type) = 0; // 69
     virtual HRESULT GetPEKind(uint32_t *pe_kind, uint32_t *machine) = 0; // 70
-    virtual HRESULT GetVersionString(uint16_t *version, uint32_t version_room, uint32_t *version_len) = 0; // 71
-    virtual HRESULT EnumMethodSpecs(HCORENUM *enumerator, mdToken token, mdToken *method_specs, uint32_t room, uint32_t *method_specs_len) = 0; // 72
+    virtual HRESULT GetVersionString(uint16_t *version, uint32_t version_capacity, uint32_t *version_len) = 0; // 71
+    virtual HRESULT EnumMethodSpecs(HCORENUM *enumerator, mdToken token, mdToken *method_specs, uint32_t capacity, uint32_t *method_specs_len) = 0; // 72
 };
 
 struct IMetaDataAssemblyImport : IUnknown {
     static constexpr GUID IID = {0xee62470b, 0xe94b, 0x424e, {0x9b, 0x7c, 0x2f, 0x00, 0xc9, 0x24, 0x9f, 0x93}};
-    virtual HRESULT GetAssemblyProps(mdToken token, const void **public_key, uint32_t *public_key_size, uint32_t *hash_algorithm, WCHAR *name, uint32_t name_room, uint32_t *name_len, AssemblyMetadata *metadata, uint32_t *assembly_flags) = 0; // 3
-    virtual HRESULT GetAssemblyRefProps(mdToken token, const void **public_key, uint32_t *public_key_size, WCHAR *name, uint32_t name_room, uint32_t *name_len, AssemblyMetadata *metadata, const void **hash, uint32_t *hash_size, uint32_t *reference_flags) = 0; // 4
-    virtual HRESULT GetFileProps(mdToken token, WCHAR *name, uint32_t name_room, uint32_t *name_len, const void **hash, uint32_t *hash_size, uint32_t *file_flags) = 0; // 5
-    virtual HRESULT GetExportedTypeProps(mdToken token, WCHAR *name, uint32_t name_room, uint32_t *name_len, mdToken *implementation, mdToken *type_def, uint32_t *type_flags) = 0; // 6
-    virtual HRESULT GetManifestResourceProps(mdToken token, WCHAR *name, uint32_t name_room, uint32_t *name_len, mdToken *implementation, uint32_t *offset, uint32_t *resource_flags) = 0; // 7
-    virtual HRESULT EnumAssemblyRefs(HCORENUM *enumerator, mdToken *assembly_refs, uint32_t room, uint32_t *tokens_len) = 0; // 8
-    virtual HRESULT EnumFiles(HCORENUM *enumerator, mdToken *files, uint32_t room, uint32_t *tokens_len) = 0; // 9
-    virtual HRESULT EnumExportedTypes(HCORENUM *enumerator, mdToken *types, uint32_t room, uint32_t *tokens_len) = 0; // 10
-    virtual HRESULT EnumManifestResources(HCORENUM *enumerator, mdToken *resources, uint32_t room, uint32_t *tokens_len) = 0; // 11
+    virtual HRESULT GetAssemblyProps(mdToken token, const void **public_key, uint32_t *public_key_size, uint32_t *hash_algorithm, WCHAR *name, uint32_t name_capacity, uint32_t *name_len, AssemblyMetadata *metadata, uint32_t *assembly_flags) = 0; // 3
+    virtual HRESULT GetAssemblyRefProps(mdToken token, const void **public_key, uint32_t *public_key_size, WCHAR *name, uint32_t name_capacity, uint32_t *name_len, AssemblyMetadata *metadata, const void **hash, uint32_t *hash_size, uint32_t *reference_flags) = 0; // 4
+    virtual HRESULT GetFileProps(mdToken token, WCHAR *name, uint32_t name_capacity, uint32_t *name_len, const void **hash, uint32_t *hash_size, uint32_t *file_flags) = 0; // 5
+    virtual HRESULT GetExportedTypeProps(mdToken token, WCHAR *name, uint32_t name_capacity, uint32_t *name_len, mdToken *implementation, mdToken *type_def, uint32_t *type_flags) = 0; // 6
+    virtual HRESULT GetManifestResourceProps(mdToken token, WCHAR *name, uint32_t name_capacity, uint32_t *name_len, mdToken *implementation, uint32_t *offset, uint32_t *resource_flags) = 0; // 7
+    virtual HRESULT EnumAssemblyRefs(HCORENUM *enumerator, mdToken *assembly_refs, uint32_t capacity, uint32_t *tokens_len) = 0; // 8
+    virtual HRESULT EnumFiles(HCORENUM *enumerator, mdToken *files, uint32_t capacity, uint32_t *tokens_len) = 0; // 9
+    virtual HRESULT EnumExportedTypes(HCORENUM *enumerator, mdToken *types, uint32_t capacity, uint32_t *tokens_len) = 0; // 10
+    virtual HRESULT EnumManifestResources(HCORENUM *enumerator, mdToken *resources, uint32_t capacity, uint32_t *tokens_len) = 0; // 11
     virtual HRESULT GetAssemblyFromScope(mdToken *assembly) = 0; // 12
     virtual HRESULT FindExportedTypeByName(const WCHAR *name, mdToken enclosing_type, mdToken *exported_type) = 0; // 13
     virtual HRESULT FindManifestResourceByName(const WCHAR *name, mdToken *resource) = 0; // 14
     virtual void CloseEnum(HCORENUM enumerator) = 0; // 15
-    virtual HRESULT FindAssembliesByName(const WCHAR *base_folder, const WCHAR *private_folder, const WCHAR *name, void **imports, uint32_t room, uint32_t *imports_len) = 0; // 16
+    virtual HRESULT FindAssembliesByName(const WCHAR *base_folder, const WCHAR *private_folder, const WCHAR *name, void **imports, uint32_t capacity, uint32_t *imports_len) = 0; // 16
 };
 
 struct IMetaDataEmit : IUnknown {
@@ -511,7 +511,7 @@ struct IMetaDataEmit : IUnknown {
     virtual HRESULT SetParamProps(mdToken param, const WCHAR *name, uint32_t param_flags, uint32_t element_type, const void *value, uint32_t value_size) = 0; // 44
     virtual HRESULT DefineSecurityAttributeSet(mdToken token, const void *attributes, uint32_t attributes_size, uint32_t *wrong_attribute) = 0; // 45
     virtual HRESULT ApplyEditAndContinue(void *import) = 0; // 46
-    virtual HRESULT TranslateSigWithScope(void *assembly_import, const void *hash, uint32_t hash_size, void *import, const uint8_t *signature, uint32_t signature_size, void *assembly_emit, void *emit, uint8_t *translated, uint32_t translated_room, uint32_t *translated_len) = 0; // 47
+    virtual HRESULT TranslateSigWithScope(void *assembly_import, const void *hash, uint32_t hash_size, void *import, const uint8_t *signature, uint32_t signature_size, void *assembly_emit, void *emit, uint8_t *translated, uint32_t translated_capacity, uint32_t *translated_len) = 0; // 47
     virtual HRESULT SetMethodImplFlags(mdToken method, uint32_t impl_flags) = 0; // 48
     virtual HRESULT SetFieldRVA(mdToken field, uint32_t rva) = 0; // 49
     virtual HRESULT Merge(void *import, void *host_map, void *handler) = 0; // 50

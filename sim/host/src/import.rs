@@ -40,11 +40,11 @@ fn row<T>(table: &[T], token: Token) -> Result<&T, HResult> {
 }
 
 /// Writes a name and its length (CMiniMdRW::Impl_GetStringW).
-unsafe fn put_name(name: &str, room: u32, len: *mut u32, to: *mut u16) -> HResult {
+unsafe fn put_name(name: &str, capacity: u32, len: *mut u32, to: *mut u16) -> HResult {
     if name.is_empty() {
         // SAFETY: the profiler's pointers, here and below.
         unsafe {
-            if room > 0 {
+            if capacity > 0 {
                 put(to, 0);
             }
             put(len, 0);
@@ -55,8 +55,8 @@ unsafe fn put_name(name: &str, room: u32, len: *mut u32, to: *mut u16) -> HResul
     // SAFETY: as above.
     unsafe {
         put(len, count(text.len()));
-        let asks = to.is_null() || room == 0;
-        if asks || put_cut(to, room, &text) { HResult::OK } else { results::TRUNCATION }
+        let asks = to.is_null() || capacity == 0;
+        if asks || put_cut(to, capacity, &text) { HResult::OK } else { results::TRUNCATION }
     }
 }
 
@@ -72,12 +72,12 @@ impl Call<'_> {
         &self,
         enumerator: *mut EnumHandle,
         tokens: impl FnOnce() -> Vec<Token>,
-        (to, room, fetched): (*mut Token, u32, *mut u32),
+        (to, capacity, fetched): (*mut Token, u32, *mut u32),
     ) -> HResult {
         if enumerator.is_null() {
             return self.null("phEnum");
         }
-        if to.is_null() && room > 0 {
+        if to.is_null() && capacity > 0 {
             return self.null("rTokens");
         }
         let mut enumerations = self.session.enumerations.borrow_mut();
@@ -89,10 +89,10 @@ impl Call<'_> {
         }
         let Some(enumeration) = enumerations.get_mut(&handle) else { return self.unknown(handle) };
         let rest = enumeration.tokens.get(enumeration.at..).unwrap_or_default();
-        let passed = rest.len().min(room as usize);
+        let passed = rest.len().min(capacity as usize);
         // SAFETY: the profiler's pointers.
         unsafe {
-            put_all(to, room, rest);
+            put_all(to, capacity, rest);
             put(fetched, count(passed));
         }
         enumeration.at += passed;

@@ -17,12 +17,12 @@ pub(crate) unsafe fn put<T>(to: *mut T, value: T) {
 ///
 /// # Safety
 /// `to` is NULL, or points to room for this number of `T`s.
-pub(crate) unsafe fn put_all<T: Copy>(to: *mut T, room: u32, values: &[T]) {
+pub(crate) unsafe fn put_all<T: Copy>(to: *mut T, capacity: u32, values: &[T]) {
     if to.is_null() {
         return;
     }
-    for (index, value) in values.iter().take(room as usize).enumerate() {
-        // SAFETY: the index is below `room`.
+    for (index, value) in values.iter().take(capacity as usize).enumerate() {
+        // SAFETY: the index is below `capacity`.
         unsafe { to.add(index).write_unaligned(*value) };
     }
 }
@@ -37,17 +37,17 @@ pub(crate) fn count(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
 
-/// Writes a text with its final 0, cut off to the room. Returns true if it was whole.
+/// Writes a text with its final 0, cut off to the capacity. Returns true if it was whole.
 ///
 /// # Safety
 /// `to` is NULL, or points to room for this number of UTF-16 units.
-pub(crate) unsafe fn put_cut(to: *mut u16, room: u32, text: &[u16]) -> bool {
-    let whole = text.len() <= room as usize;
+pub(crate) unsafe fn put_cut(to: *mut u16, capacity: u32, text: &[u16]) -> bool {
+    let whole = text.len() <= capacity as usize;
     // SAFETY: the caller's promise.
     unsafe {
-        put_all(to, room, text);
-        if !whole && !to.is_null() && room > 0 {
-            to.add(room as usize - 1).write_unaligned(0);
+        put_all(to, capacity, text);
+        if !whole && !to.is_null() && capacity > 0 {
+            to.add(capacity as usize - 1).write_unaligned(0);
         }
     }
     whole

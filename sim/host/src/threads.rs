@@ -47,18 +47,18 @@ impl<T: Copy> List<T> {
         HResult::OK
     }
 
-    unsafe fn next(&self, room: u32, to: *mut T, fetched: *mut u32) -> HResult {
-        if fetched.is_null() && room > 1 || room > 0 && to.is_null() {
+    unsafe fn next(&self, capacity: u32, to: *mut T, fetched: *mut u32) -> HResult {
+        if fetched.is_null() && capacity > 1 || capacity > 0 && to.is_null() {
             return HResult::INVALID_ARGUMENT;
         }
         let rest = self.rest();
-        let passed = self.advance(room);
+        let passed = self.advance(capacity);
         // SAFETY: the profiler's pointers.
         unsafe {
             put_all(to, passed, rest);
             put(fetched, passed);
         }
-        if passed < room { HResult::FALSE } else { HResult::OK }
+        if passed < capacity { HResult::FALSE } else { HResult::OK }
     }
 }
 
@@ -118,9 +118,9 @@ macro_rules! enumerators {
                 self.head.call("GetCount", |_| Ok(unsafe { self.list.count(count) }))
             }
 
-            unsafe fn Next(&self, room: u32, to: *mut $element, fetched: *mut u32) -> HResult {
+            unsafe fn Next(&self, capacity: u32, to: *mut $element, fetched: *mut u32) -> HResult {
                 // SAFETY: the profiler's pointers.
-                self.head.call("Next", |_| Ok(unsafe { self.list.next(room, to, fetched) }))
+                self.head.call("Next", |_| Ok(unsafe { self.list.next(capacity, to, fetched) }))
             }
         }
     )*};

@@ -39,13 +39,13 @@ mod text;
 pub use model::{
     Action, Description, Expectation, ExpectedEnd, ExpectedFlags, ExpectedFrame,
     ExpectedFrameReport, ExpectedHistory, ExpectedMixed, ExpectedMixedFrame, ExpectedMixedItem,
-    ExpectedOutcome, ExpectedSnapshot, ExpectedWait, Exploration, Export, LastCallback, MIXED_ROOM,
-    MixedAt, MixedClaim, MixedFrameKind, MixedWalk, NestedCall, PlacedItem, PlacedStack,
-    PlacedThread, ProfilerMethod, ProfilerScript, Provenance, ReasonKind, SEED_FLAGS, SEED_RAX,
-    SEED_SIZE, Scenario, ScenarioThread, ScriptSeed, ScriptThread, SeedAddress, SeedSource,
-    SnapshotAt, SnapshotCall, SnapshotCaller, SnapshotSeed, SnapshotThread, StackNode, Stale, Stop,
-    StopAt, SuspensionState, ThreadMode, ThreadName, UnwindErrorKind, WaitKind, WalkEnd,
-    world_stop,
+    ExpectedOutcome, ExpectedSnapshot, ExpectedWait, Exploration, Export, LastCallback,
+    MIXED_CAPACITY, MixedAt, MixedClaim, MixedFrameKind, MixedWalk, NestedCall, PlacedItem,
+    PlacedStack, PlacedThread, ProfilerMethod, ProfilerScript, Provenance, ReasonKind, SEED_FLAGS,
+    SEED_RAX, SEED_SIZE, Scenario, ScenarioThread, ScriptSeed, ScriptThread, SeedAddress,
+    SeedSource, SnapshotAt, SnapshotCall, SnapshotCaller, SnapshotSeed, SnapshotThread, StackNode,
+    Stale, Stop, StopAt, SuspensionState, ThreadMode, ThreadName, UnwindErrorKind, WaitKind,
+    WalkEnd, world_stop,
 };
 pub use run::{
     Compared, ContextRules, EachMixed, EachSnapshot, ExplainedSnapshot, Explored, Exploring,

@@ -134,7 +134,7 @@ interfaces! {
             assembly_import: *mut c_void, hash: *const c_void, hash_size: u32,
             import: *mut c_void, signature: *const u8, signature_size: u32,
             assembly_emit: *mut c_void, emit: *mut c_void, translated: *mut u8,
-            translated_room: u32, translated_len: *mut u32,
+            translated_capacity: u32, translated_len: *mut u32,
         );
         48 SetMethodImplFlags(method: Token, impl_flags: u32);
         49 SetFieldRVA(field: Token, rva: u32);

@@ -15,7 +15,7 @@ interfaces! {
         4 Reset();
         5 Clone(enumerator: *mut *mut c_void);
         6 GetCount(count: *mut u32);
-        7 Next(room: u32, objects: *mut ObjectId, fetched: *mut u32);
+        7 Next(capacity: u32, objects: *mut ObjectId, fetched: *mut u32);
     }
 
     /// An enumerator of jitted functions.
@@ -25,7 +25,7 @@ interfaces! {
         4 Reset();
         5 Clone(enumerator: *mut *mut c_void);
         6 GetCount(count: *mut u32);
-        7 Next(room: u32, functions: *mut Function, fetched: *mut u32);
+        7 Next(capacity: u32, functions: *mut Function, fetched: *mut u32);
     }
 
     /// An enumerator of modules.
@@ -35,7 +35,7 @@ interfaces! {
         4 Reset();
         5 Clone(enumerator: *mut *mut c_void);
         6 GetCount(count: *mut u32);
-        7 Next(room: u32, modules: *mut ModuleId, fetched: *mut u32);
+        7 Next(capacity: u32, modules: *mut ModuleId, fetched: *mut u32);
     }
 
     /// An enumerator of methods.
@@ -45,7 +45,7 @@ interfaces! {
         4 Reset();
         5 Clone(enumerator: *mut *mut c_void);
         6 GetCount(count: *mut u32);
-        7 Next(room: u32, methods: *mut Method, fetched: *mut u32);
+        7 Next(capacity: u32, methods: *mut Method, fetched: *mut u32);
     }
 
     /// An enumerator of threads.
@@ -55,7 +55,7 @@ interfaces! {
         4 Reset();
         5 Clone(enumerator: *mut *mut c_void);
         6 GetCount(count: *mut u32);
-        7 Next(room: u32, threads: *mut ThreadId, fetched: *mut u32);
+        7 Next(capacity: u32, threads: *mut ThreadId, fetched: *mut u32);
     }
 
     /// An allocator for IL of methods.

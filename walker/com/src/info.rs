@@ -43,7 +43,7 @@ interfaces! {
             function: FunctionId, riid: *const Guid, import: *mut *mut c_void, token: *mut Token,
         );
         20 GetModuleInfo(
-            module: ModuleId, base_load_address: *mut *const u8, name_room: u32, name_len: *mut u32,
+            module: ModuleId, base_load_address: *mut *const u8, name_capacity: u32, name_len: *mut u32,
             name: *mut u16, assembly: *mut AssemblyId,
         );
         21 GetModuleMetaData(
@@ -55,11 +55,11 @@ interfaces! {
         23 GetILFunctionBodyAllocator(module: ModuleId, malloc: *mut *mut c_void);
         24 SetILFunctionBody(module: ModuleId, method: Token, header: *const u8);
         25 GetAppDomainInfo(
-            app_domain: AppDomainId, name_room: u32, name_len: *mut u32, name: *mut u16,
+            app_domain: AppDomainId, name_capacity: u32, name_len: *mut u32, name: *mut u16,
             process: *mut ProcessId,
         );
         26 GetAssemblyInfo(
-            assembly: AssemblyId, name_room: u32, name_len: *mut u32, name: *mut u16,
+            assembly: AssemblyId, name_capacity: u32, name_len: *mut u32, name: *mut u16,
             app_domain: *mut AppDomainId, module: *mut ModuleId,
         );
         27 SetFunctionReJIT(function: FunctionId);
@@ -73,7 +73,7 @@ interfaces! {
         33 BeginInprocDebugging(this_thread_only: Bool, profiler_context: *mut u32);
         34 EndInprocDebugging(profiler_context: u32);
         35 GetILToNativeMapping(
-            function: FunctionId, map_room: u32, map_len: *mut u32, map: *mut IlToNative,
+            function: FunctionId, map_capacity: u32, map_len: *mut u32, map: *mut IlToNative,
         );
     }
 
@@ -89,23 +89,23 @@ interfaces! {
         );
         38 GetFunctionInfo2(
             function: FunctionId, frame_info: FrameHandle, class: *mut ClassId,
-            module: *mut ModuleId, token: *mut Token, type_args_room: u32, type_args_len: *mut u32,
+            module: *mut ModuleId, token: *mut Token, type_args_capacity: u32, type_args_len: *mut u32,
             type_args: *mut ClassId,
         );
         39 GetStringLayout(
             buffer_length_offset: *mut u32, string_length_offset: *mut u32, buffer_offset: *mut u32,
         );
         40 GetClassLayout(
-            class: ClassId, field_offsets: *mut FieldOffset, field_offsets_room: u32,
+            class: ClassId, field_offsets: *mut FieldOffset, field_offsets_capacity: u32,
             field_offsets_len: *mut u32, class_size: *mut u32,
         );
         41 GetClassIDInfo2(
             class: ClassId, module: *mut ModuleId, type_def_token: *mut Token,
-            parent_class: *mut ClassId, type_args_room: u32, type_args_len: *mut u32,
+            parent_class: *mut ClassId, type_args_capacity: u32, type_args_len: *mut u32,
             type_args: *mut ClassId,
         );
         42 GetCodeInfo2(
-            function: FunctionId, ranges_room: u32, ranges_len: *mut u32, ranges: *mut CodeRange,
+            function: FunctionId, ranges_capacity: u32, ranges_len: *mut u32, ranges: *mut CodeRange,
         );
         43 GetClassFromTokenAndTypeArgs(
             module: ModuleId, type_def: Token, type_args_len: u32, type_args: *const ClassId,
@@ -134,7 +134,7 @@ interfaces! {
         );
         53 GetStaticFieldInfo(class: ClassId, field_token: Token, field_info: *mut u32);
         54 GetGenerationBounds(
-            object_ranges_room: u32, object_ranges_len: *mut u32, ranges: *mut GenerationRange,
+            object_ranges_capacity: u32, object_ranges_len: *mut u32, ranges: *mut GenerationRange,
         );
         55 GetObjectGeneration(object: ObjectId, range: *mut GenerationRange);
         56 GetNotifiedExceptionClauseInfo(info: *mut ClauseInfo);
@@ -168,18 +168,18 @@ interfaces! {
         67 GetRuntimeInformation(
             clr_instance_id: *mut u16, runtime_type: *mut u32, major_version: *mut u16,
             minor_version: *mut u16, build_number: *mut u16, qfe_version: *mut u16,
-            version_string_room: u32, version_string_len: *mut u32, version_string: *mut u16,
+            version_string_capacity: u32, version_string_len: *mut u32, version_string: *mut u16,
         );
         68 GetThreadStaticAddress2(
             class: ClassId, field_token: Token, app_domain: AppDomainId, thread: ThreadId,
             address: *mut *mut c_void,
         );
         69 GetAppDomainsContainingModule(
-            module: ModuleId, app_domains_room: u32, app_domains_len: *mut u32,
+            module: ModuleId, app_domains_capacity: u32, app_domains_len: *mut u32,
             app_domains: *mut AppDomainId,
         );
         70 GetModuleInfo2(
-            module: ModuleId, base_load_address: *mut *const u8, name_room: u32, name_len: *mut u32,
+            module: ModuleId, base_load_address: *mut *const u8, name_capacity: u32, name_len: *mut u32,
             name: *mut u16, assembly: *mut AssemblyId, module_flags: *mut u32,
         );
     }
@@ -195,16 +195,16 @@ interfaces! {
             status: *mut HResult,
         );
         75 GetCodeInfo3(
-            function: FunctionId, rejit: ReJitId, ranges_room: u32, ranges_len: *mut u32,
+            function: FunctionId, rejit: ReJitId, ranges_capacity: u32, ranges_len: *mut u32,
             ranges: *mut CodeRange,
         );
         76 GetFunctionFromIP2(ip: *const u8, function: *mut FunctionId, rejit: *mut ReJitId);
         77 GetReJITIDs(
-            function: FunctionId, rejit_ids_room: u32, rejit_ids_len: *mut u32,
+            function: FunctionId, rejit_ids_capacity: u32, rejit_ids_len: *mut u32,
             rejit_ids: *mut ReJitId,
         );
         78 GetILToNativeMapping2(
-            function: FunctionId, rejit: ReJitId, map_room: u32, map_len: *mut u32,
+            function: FunctionId, rejit: ReJitId, map_capacity: u32, map_len: *mut u32,
             map: *mut IlToNative,
         );
         79 EnumJITedFunctions2(enumerator: *mut *mut c_void);
@@ -245,7 +245,7 @@ interfaces! {
         88 GetFunctionFromIP3(ip: *const u8, function: *mut FunctionId, rejit: *mut ReJitId);
         89 GetDynamicFunctionInfo(
             function: FunctionId, module: *mut ModuleId, signature: *mut *const u8,
-            signature_size: *mut u32, name_room: u32, name_len: *mut u32, name: *mut u16,
+            signature_size: *mut u32, name_capacity: u32, name_len: *mut u32, name: *mut u16,
         );
     }
 
@@ -253,13 +253,13 @@ interfaces! {
     ICorProfilerInfo9, ICorProfilerInfo9Methods, "008170db-f8cc-4796-9a51-dc8aa0b47012":
         ICorProfilerInfo8, ICorProfilerInfo8Methods {
         90 GetNativeCodeStartAddresses(
-            function: FunctionId, rejit: ReJitId, addresses_room: u32, addresses_len: *mut u32,
+            function: FunctionId, rejit: ReJitId, addresses_capacity: u32, addresses_len: *mut u32,
             addresses: *mut u64,
         );
         91 GetILToNativeMapping3(
-            start: u64, map_room: u32, map_len: *mut u32, map: *mut IlToNative,
+            start: u64, map_capacity: u32, map_len: *mut u32, map: *mut IlToNative,
         );
-        92 GetCodeInfo4(start: u64, ranges_room: u32, ranges_len: *mut u32, ranges: *mut CodeRange);
+        92 GetCodeInfo4(start: u64, ranges_capacity: u32, ranges_len: *mut u32, ranges: *mut CodeRange);
     }
 
     /// `ICorProfilerInfo10`: suspension of the runtime.
@@ -281,7 +281,7 @@ interfaces! {
     ICorProfilerInfo11, ICorProfilerInfo11Methods, "06398876-8987-4154-b621-40a00d6e4d04":
         ICorProfilerInfo10, ICorProfilerInfo10Methods {
         99 GetEnvironmentVariable(
-            name: *const u16, value_room: u32, value_len: *mut u32, value: *mut u16,
+            name: *const u16, value_capacity: u32, value_len: *mut u32, value: *mut u16,
         );
         100 SetEnvironmentVariable(name: *const u16, value: *const u16);
     }
@@ -297,7 +297,7 @@ interfaces! {
         103 EventPipeStopSession(session: u64);
         104 EventPipeCreateProvider(provider_name: *const u16, provider: *mut u64);
         105 EventPipeGetProviderInfo(
-            provider: u64, name_room: u32, name_len: *mut u32, name: *mut u16,
+            provider: u64, name_capacity: u32, name_len: *mut u32, name: *mut u16,
         );
         106 EventPipeDefineEvent(
             provider: u64, event_name: *const u16, event_id: u32, keywords: u64, event_version: u32,
@@ -322,7 +322,7 @@ interfaces! {
     ICorProfilerInfo14, ICorProfilerInfo14Methods, "f460e352-d76d-4fe9-835f-f6af9d6e862d":
         ICorProfilerInfo13, ICorProfilerInfo13Methods {
         111 EnumerateNonGCObjects(enumerator: *mut *mut c_void);
-        112 GetNonGCHeapBounds(ranges_room: u32, ranges_len: *mut u32, ranges: *mut NonGcRange);
+        112 GetNonGCHeapBounds(ranges_capacity: u32, ranges_len: *mut u32, ranges: *mut NonGcRange);
         113 EventPipeCreateProvider2(
             provider_name: *const u16, callback: *const c_void, provider: *mut u64,
         );

@@ -42,16 +42,16 @@ impl Call<'_> {
 #[expect(clippy::unnecessary_wraps, clippy::unused_self, reason = "each answer has this form")]
 impl Call<'_> {
     // Begins or continues an enumeration of nothing.
-    IMetaDataAssemblyImportMethods!(nothing = EnumFiles(self, enumerator, to, room, fetched) {
+    IMetaDataAssemblyImportMethods!(nothing = EnumFiles(self, enumerator, to, capacity, fetched) {
         // SAFETY: the profiler's pointers, here and below.
-        Ok(unsafe { self.enumerate(enumerator, Vec::new, (to, room, fetched)) })
+        Ok(unsafe { self.enumerate(enumerator, Vec::new, (to, capacity, fetched)) })
     });
 
-    IMetaDataAssemblyImportMethods!(assembly_refs = EnumAssemblyRefs(self, enumerator, to, room,
+    IMetaDataAssemblyImportMethods!(assembly_refs = EnumAssemblyRefs(self, enumerator, to, capacity,
         fetched) {
         let tokens = || self.module.assembly_refs().map(|(token, _)| token).collect();
         // SAFETY: as above.
-        Ok(unsafe { self.enumerate(enumerator, tokens, (to, room, fetched)) })
+        Ok(unsafe { self.enumerate(enumerator, tokens, (to, capacity, fetched)) })
     });
 
     unsafe fn assembly(&self, assembly: *mut Token) -> Answer {
@@ -77,7 +77,7 @@ unsafe fn put_version(to: *mut AssemblyMetadata) {
     if to.is_null() {
         return;
     }
-    // SAFETY: the profiler's structure; its buffer has the room that it says.
+    // SAFETY: the profiler's structure; its buffer has the capacity that it says.
     unsafe {
         let mut metadata = to.read_unaligned();
         put_name("", metadata.locale_len, &raw mut metadata.locale_len, metadata.locale);
@@ -89,7 +89,7 @@ unsafe fn put_version(to: *mut AssemblyMetadata) {
 
 impl IMetaDataAssemblyImportMethods for Assemblies {
     IMetaDataAssemblyImportMethods!(fn GetAssemblyProps(call, token, public_key, public_key_size,
-        hash_algorithm, name, name_room, name_len, metadata, assembly_flags) {
+        hash_algorithm, name, name_capacity, name_len, metadata, assembly_flags) {
         if rid(token) != rid(call.module.assembly_token()) {
             return Ok(results::INDEX_NOT_FOUND);
         }
@@ -99,12 +99,12 @@ impl IMetaDataAssemblyImportMethods for Assemblies {
             put(hash_algorithm, SHA1);
             put_version(metadata);
             put(assembly_flags, 0);
-            Ok(put_name(&call.module.assembly_name, name_room, name_len, name))
+            Ok(put_name(&call.module.assembly_name, name_capacity, name_len, name))
         }
     });
 
     IMetaDataAssemblyImportMethods!(fn GetAssemblyRefProps(call, token, public_key, public_key_size,
-        name, name_room, name_len, metadata, hash, hash_size, reference_flags) {
+        name, name_capacity, name_len, metadata, hash, hash_size, reference_flags) {
         let mut all = call.module.assembly_refs();
         let Some((_, found)) = all.find(|(one, _)| rid(*one) == rid(token)) else {
             return Ok(results::INDEX_NOT_FOUND);
@@ -119,7 +119,7 @@ impl IMetaDataAssemblyImportMethods for Assemblies {
             call.put_blob(&[], (hash, hash_size))?;
             put_version(metadata);
             put(reference_flags, 0);
-            Ok(put_name(found, name_room, name_len, name))
+            Ok(put_name(found, name_capacity, name_len, name))
         }
     });
 

@@ -42,7 +42,7 @@ impl Call<'_> {
         }
     }
 
-    IMetaDataImportMethods!(method = GetMethodProps(self, token, class, to, room, len, attr,
+    IMetaDataImportMethods!(method = GetMethodProps(self, token, class, to, capacity, len, attr,
         signature, signature_size, code_rva, impl_flags) {
         let found = row(self.module.methods(), token)?;
         let global = self.module.types().first().map_or(0, |first| first.token);
@@ -54,17 +54,17 @@ impl Call<'_> {
             put(attr, found.flags);
             put(code_rva, found.rva);
             put(impl_flags, 0);
-            Ok(put_name(&found.name, room, len, to))
+            Ok(put_name(&found.name, capacity, len, to))
         }
     });
 }
 
 /// Writes the name of a type (ns::MakePath): unlike that of a method, it counts as cut off if
-/// there is a buffer without room.
-unsafe fn put_path(name: &str, room: u32, len: *mut u32, to: *mut u16) -> HResult {
+/// the buffer is empty.
+unsafe fn put_path(name: &str, capacity: u32, len: *mut u32, to: *mut u16) -> HResult {
     // SAFETY: the profiler's pointers.
-    let result = unsafe { put_name(name, room, len, to) };
-    if room == 0 && !to.is_null() { results::TRUNCATION } else { result }
+    let result = unsafe { put_name(name, capacity, len, to) };
+    if capacity == 0 && !to.is_null() { results::TRUNCATION } else { result }
 }
 
 impl IMetaDataImportMethods for Import {
@@ -100,23 +100,23 @@ impl IMetaDataImportMethods for Import {
         Ok(HResult::OK)
     });
 
-    IMetaDataImportMethods!(fn EnumTypeDefs(call, enumerator, type_defs, room, type_defs_len) {
+    IMetaDataImportMethods!(fn EnumTypeDefs(call, enumerator, type_defs, capacity, type_defs_len) {
         // The type of global functions is left out.
         let tokens = || call.module.types().iter().skip(1).map(|one| one.token).collect();
         // SAFETY: the profiler's pointers.
-        Ok(unsafe { call.enumerate(enumerator, tokens, (type_defs, room, type_defs_len)) })
+        Ok(unsafe { call.enumerate(enumerator, tokens, (type_defs, capacity, type_defs_len)) })
     });
 
-    IMetaDataImportMethods!(fn EnumTypeRefs(call, enumerator, type_refs, room, type_refs_len) {
+    IMetaDataImportMethods!(fn EnumTypeRefs(call, enumerator, type_refs, capacity, type_refs_len) {
         let tokens = || call.module.type_refs().iter().map(|one| one.token).collect();
         // SAFETY: the profiler's pointers.
-        Ok(unsafe { call.enumerate(enumerator, tokens, (type_refs, room, type_refs_len)) })
+        Ok(unsafe { call.enumerate(enumerator, tokens, (type_refs, capacity, type_refs_len)) })
     });
 
-    IMetaDataImportMethods!(fn EnumMethods(call, enumerator, type_def, methods, room, tokens_len) {
+    IMetaDataImportMethods!(fn EnumMethods(call, enumerator, type_def, methods, capacity, tokens_len) {
         let tokens = || call.methods_of(type_def);
         // SAFETY: the profiler's pointers.
-        Ok(unsafe { call.enumerate(enumerator, tokens, (methods, room, tokens_len)) })
+        Ok(unsafe { call.enumerate(enumerator, tokens, (methods, capacity, tokens_len)) })
     });
 
     IMetaDataImportMethods!(fn FindTypeDefByName(call, name, enclosing_class, type_def) {
@@ -138,13 +138,13 @@ impl IMetaDataImportMethods for Import {
         Ok(if found.is_some() { HResult::OK } else { results::RECORD_NOT_FOUND })
     });
 
-    IMetaDataImportMethods!(fn GetScopeProps(call, name, name_room, name_len, mvid) {
+    IMetaDataImportMethods!(fn GetScopeProps(call, name, name_capacity, name_len, mvid) {
         let id = call.module.id;
         // SAFETY: the profiler's pointers.
         unsafe {
             let data4 = id.to_be_bytes();
             put(mvid, Guid { data1: id as u32, data2: 0, data3: 0x4000, data4 });
-            Ok(put_name(call.module.name(), name_room, name_len, name))
+            Ok(put_name(call.module.name(), name_capacity, name_len, name))
         }
     });
 
@@ -157,7 +157,7 @@ impl IMetaDataImportMethods for Import {
         Ok(HResult::OK)
     });
 
-    IMetaDataImportMethods!(fn GetTypeDefProps(call, token, type_def, type_def_room, type_def_len,
+    IMetaDataImportMethods!(fn GetTypeDefProps(call, token, type_def, type_def_capacity, type_def_len,
         type_def_flags, extends) {
         if token & TABLE != TYPE_DEF {
             return Ok(HResult::FALSE);
@@ -168,7 +168,7 @@ impl IMetaDataImportMethods for Import {
                 put(type_def_flags, 0);
                 put(extends, TYPE_REF);
                 put(type_def_len, 1);
-                if type_def_room > 0 {
+                if type_def_capacity > 0 {
                     put(type_def, 0);
                 }
             }
@@ -180,11 +180,11 @@ impl IMetaDataImportMethods for Import {
         unsafe {
             put(type_def_flags, found.flags);
             put(extends, found.extends);
-            Ok(put_path(&name, type_def_room, type_def_len, type_def))
+            Ok(put_path(&name, type_def_capacity, type_def_len, type_def))
         }
     });
 
-    IMetaDataImportMethods!(fn GetTypeRefProps(call, type_ref, resolution_scope, name, name_room,
+    IMetaDataImportMethods!(fn GetTypeRefProps(call, type_ref, resolution_scope, name, name_capacity,
         name_len) {
         if type_ref & TABLE != TYPE_REF {
             return Ok(HResult::FALSE);
@@ -194,7 +194,7 @@ impl IMetaDataImportMethods for Import {
             unsafe {
                 put(resolution_scope, 0);
                 put(name_len, 1);
-                if name_room > 0 {
+                if name_capacity > 0 {
                     put(name, 0);
                 }
             }
@@ -205,21 +205,21 @@ impl IMetaDataImportMethods for Import {
         // SAFETY: as above.
         unsafe {
             put(resolution_scope, found.scope);
-            Ok(put_path(&text, name_room, name_len, name))
+            Ok(put_path(&text, name_capacity, name_len, name))
         }
     });
 
     IMetaDataImportMethods!(GetMethodProps => method);
 
-    IMetaDataImportMethods!(fn GetMemberProps(call, token, class, member, member_room, member_len,
+    IMetaDataImportMethods!(fn GetMemberProps(call, token, class, member, member_capacity, member_len,
         attr, signature, signature_size, code_rva, impl_flags, _element_type, _value, _value_len) {
         // There are no fields.
         if token & TABLE != METHOD_DEF {
             return Ok(results::INDEX_NOT_FOUND);
         }
-        let (to, room, len, size) = (member, member_room, member_len, signature_size);
+        let (to, capacity, len, size) = (member, member_capacity, member_len, signature_size);
         // SAFETY: the profiler's pointers.
-        unsafe { call.method(token, class, to, room, len, attr, signature, size, code_rva, impl_flags) }
+        unsafe { call.method(token, class, to, capacity, len, attr, signature, size, code_rva, impl_flags) }
     });
 
     // There are none.

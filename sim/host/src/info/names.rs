@@ -22,14 +22,14 @@ const FLAT_LAYOUT: u32 = 0x20;
 const OPEN_FLAGS: u32 = 0x1001;
 
 impl Call<'_> {
-    ICorProfilerInfoMethods!(get_module_info = GetModuleInfo(self, module, base, room, len, name,
+    ICorProfilerInfoMethods!(get_module_info = GetModuleInfo(self, module, base, capacity, len, name,
         assembly) {
         let flags = std::ptr::null_mut();
         // SAFETY: the profiler's pointers.
-        unsafe { self.get_module_info2(module, base, room, len, name, assembly, flags) }
+        unsafe { self.get_module_info2(module, base, capacity, len, name, assembly, flags) }
     });
 
-    ICorProfilerInfo3Methods!(get_module_info2 = GetModuleInfo2(self, module, base, room, len, name,
+    ICorProfilerInfo3Methods!(get_module_info2 = GetModuleInfo2(self, module, base, capacity, len, name,
         assembly, flags) {
         self.caller().begin(Accepts::All)?;
         let module = self.module(module.0)?;
@@ -39,12 +39,12 @@ impl Call<'_> {
         // SAFETY: the profiler's pointers.
         unsafe {
             put(flags, MODULE_DISK | if is_flat { FLAT_LAYOUT } else { 0 });
-            if !name.is_null() && room > 0 {
-                if (room as usize) < path.len() {
+            if !name.is_null() && capacity > 0 {
+                if (capacity as usize) < path.len() {
                     put(name, 0);
                     result = results::INSUFFICIENT_BUFFER;
                 } else {
-                    put_all(name, room, &path);
+                    put_all(name, capacity, &path);
                 }
             }
             put(len, count(path.len()));
@@ -54,7 +54,7 @@ impl Call<'_> {
         Ok(result)
     });
 
-    ICorProfilerInfoMethods!(get_assembly_info = GetAssemblyInfo(self, assembly, room, len, name,
+    ICorProfilerInfoMethods!(get_assembly_info = GetAssemblyInfo(self, assembly, capacity, len, name,
         app_domain, module) {
         self.caller().begin(Accepts::Callbacks)?;
         let Some(found) = self.runtime().metadata.assembly(assembly.0) else {
@@ -63,7 +63,7 @@ impl Call<'_> {
         let text = wide(&found.assembly_name);
         // SAFETY: the profiler's pointers.
         unsafe {
-            put_short(name, room, &text);
+            put_short(name, capacity, &text);
             put(len, count(text.len()));
             put(app_domain, AppDomainId(APP_DOMAIN));
             put(module, ModuleId(found.id));
@@ -71,7 +71,7 @@ impl Call<'_> {
         Ok(HResult::OK)
     });
 
-    ICorProfilerInfoMethods!(get_app_domain_info = GetAppDomainInfo(self, app_domain, room, len,
+    ICorProfilerInfoMethods!(get_app_domain_info = GetAppDomainInfo(self, app_domain, capacity, len,
         name, process) {
         self.caller().begin(Accepts::TriggeringCallbacks)?;
         if app_domain.0 != APP_DOMAIN {
@@ -80,7 +80,7 @@ impl Call<'_> {
         let text = wide(self.session.generation.app_domain_name());
         // SAFETY: the profiler's pointers.
         unsafe {
-            put_short(name, room, &text);
+            put_short(name, capacity, &text);
             put(len, count(text.len()));
             put(process, ProcessId(PROCESS));
         }
@@ -99,23 +99,23 @@ impl Call<'_> {
     });
 
     ICorProfilerInfo2Methods!(get_class_info2 = GetClassIDInfo2(self, class, module, token, parent,
-        room, len, type_args) {
+        capacity, len, type_args) {
         self.caller().begin(Accepts::All)?;
-        if class.0 == 0 || room != 0 && type_args.is_null() {
+        if class.0 == 0 || capacity != 0 && type_args.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }
         let (of_class, found) = self.class(class.0)?;
         let metadata = &self.runtime().metadata;
         let arity = count(of_class.parameters_of(found.token).count());
-        let filled = arity.min(room);
+        let filled = arity.min(capacity);
         let arguments = vec![ClassId(metadata.canonical_class()); filled as usize];
         // SAFETY: the profiler's pointers.
         unsafe {
             put(parent, ClassId(if has_parent(found) { metadata.object_class() } else { 0 }));
             put(module, ModuleId(of_class.id));
             put(token, found.token);
-            put(len, if room == 0 { arity } else { filled });
-            put_all(type_args, room, &arguments);
+            put(len, if capacity == 0 { arity } else { filled });
+            put_all(type_args, capacity, &arguments);
         }
         Ok(HResult::OK)
     });
@@ -166,15 +166,15 @@ const fn has_parent(class: &TypeDef) -> bool {
 
 /// Writes a name as GetAssemblyInfo and GetAppDomainInfo do: cut off to one unit less than there is
 /// room for.
-unsafe fn put_short(to: *mut u16, room: u32, text: &[u16]) {
-    if to.is_null() || room == 0 {
+unsafe fn put_short(to: *mut u16, capacity: u32, text: &[u16]) {
+    if to.is_null() || capacity == 0 {
         return;
     }
     let units = text.split_last().map_or(&[][..], |(_, units)| units);
-    let kept = units.get(..units.len().min(room as usize - 1)).unwrap_or(units);
-    // SAFETY: `kept` and its final 0 are at most `room` units.
+    let kept = units.get(..units.len().min(capacity as usize - 1)).unwrap_or(units);
+    // SAFETY: `kept` and its final 0 are at most `capacity` units.
     unsafe {
-        put_all(to, room, kept);
+        put_all(to, capacity, kept);
         to.add(kept.len()).write_unaligned(0);
     }
 }

@@ -140,13 +140,14 @@ fn room_of(method: &MethodSignature, index: usize) -> Option<usize> {
         let wanted = format!("{name}{suffix}");
         method.arguments.iter().position(|one| one.name == wanted)
     };
-    let is_room = |at: &usize| method.arguments.get(*at).is_some_and(|one| one.name == "room");
+    let is_capacity =
+        |at: &usize| method.arguments.get(*at).is_some_and(|one| one.name == "capacity");
     let beside = || {
         let is_count = name.ends_with("_len") || name == "fetched" || name == "enumerator";
         [Some(index + 1), index.checked_sub(1)]
             .into_iter()
             .flatten()
-            .find(is_room)
+            .find(is_capacity)
             .filter(|_| !is_count)
     };
     let reads = matches!(method.arguments.get(index)?.kind, ArgumentKind::In { .. });

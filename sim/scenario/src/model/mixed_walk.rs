@@ -9,7 +9,7 @@ use clr_unwind::Trust;
 use clr_walker::mixed::{Policy, SeenBy};
 
 /// Number of frames in the buffer of a walk if the text does not give one.
-pub const MIXED_ROOM: u32 = 256;
+pub const MIXED_CAPACITY: u32 = 256;
 
 /// A mixed walk, and its expected result on each generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct MixedWalk {
     /// Profiler callback that the walk is made in.
     pub in_callback: Option<CallbackKind>,
     /// Number of frames in the buffer.
-    pub room: u32,
+    pub capacity: u32,
     /// Expectations. For each generation the first matching one is used.
     pub expect: Vec<ExpectedMixed>,
 }
@@ -87,7 +87,7 @@ impl MixedWalk {
             policy,
             by: None,
             in_callback: None,
-            room: MIXED_ROOM,
+            capacity: MIXED_CAPACITY,
             expect: Vec::new(),
         }
     }

@@ -17,7 +17,9 @@ pub(crate) use build::place_of;
 pub use calls::{MixedAt, SnapshotAt};
 pub use expectation::{Expectation, ExpectedFrame, UnwindErrorKind, WalkEnd};
 pub use from_world::stop as world_stop;
-pub use mixed_walk::{ExpectedMixed, ExpectedMixedFrame, ExpectedMixedItem, MIXED_ROOM, MixedWalk};
+pub use mixed_walk::{
+    ExpectedMixed, ExpectedMixedFrame, ExpectedMixedItem, MIXED_CAPACITY, MixedWalk,
+};
 pub use mixed_words::{MixedClaim, MixedFrameKind, ReasonKind};
 pub use placed_stack::{
     PlacedItem, PlacedStack, PlacedThread, StackNode, SuspensionState, ThreadMode,

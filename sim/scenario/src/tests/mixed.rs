@@ -103,7 +103,7 @@ fn a_walk_may_not_come_back() {
 #[test]
 fn a_full_buffer_is_reported() {
     let text = format!(
-        "{STACK}mixed-walk policy=signal-snapshot room=2 {{ expect others=#true {{ native JIT_New; hidden IL_STUB; gap buffer-full; complete buffer-full; result S_FALSE }} }}"
+        "{STACK}mixed-walk policy=signal-snapshot capacity=2 {{ expect others=#true {{ native JIT_New; hidden IL_STUB; gap buffer-full; complete buffer-full; result S_FALSE }} }}"
     );
     let (others, found) = differences(&text, Generation::CoreClr31Windows);
     assert!(found.contains("gap: the stack has more frames than the buffer"), "{found}");

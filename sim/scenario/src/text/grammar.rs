@@ -18,7 +18,7 @@ pub(crate) const MAX_STACK_NODES: usize = 4096;
 pub(crate) const MAX_WORDS: u32 = 4096;
 
 /// Maximum number of frames in the buffer of a mixed walk.
-pub(crate) const MAX_ROOM: u32 = 4096;
+pub(crate) const MAX_CAPACITY: u32 = 4096;
 
 /// The kind of a value. `Display` prints what is expected there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

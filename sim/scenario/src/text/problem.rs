@@ -13,12 +13,14 @@ use clr_world::synthetic::SyntheticError;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Words that were renamed: before, now. A word is renamed where the new one is allowed and the old one is not.
-const RENAMED: [(&str, &str); 2] = [
+/// Words and properties that were renamed: before, now. One is renamed where the new one is allowed and the old one is not.
+const RENAMED: [(&str, &str); 3] = [
     // `complete` and `gap`: a thread that was not stopped.
     ("running", "not-stopped"),
     // `rules`: Windows has others by now, `ntdll`.
     ("windows", "coreclr"),
+    // `mixed-walk`: the number of frames that its buffer holds.
+    ("room", "capacity"),
 ];
 
 /// The kind of a problem at a position of a text.
@@ -432,9 +434,15 @@ fn arguments(limit: usize) -> String {
 
 /// Returns the word before and now, if a problem is that it was renamed.
 pub(crate) fn renamed(problem: &ProblemKind) -> Option<(&'static str, &'static str)> {
-    let ProblemKind::UnknownWord { found, expected: Kind::Word(words) } = problem else {
+    let is_allowed = |now: &str| match problem {
+        ProblemKind::UnknownWord { expected: Kind::Word(words), .. } => words.contains(&now),
+        ProblemKind::UnknownProperty { allowed, .. } => allowed.iter().any(|name| name == now),
+        _ => false,
+    };
+    let (ProblemKind::UnknownWord { found, .. } | ProblemKind::UnknownProperty { found, .. }) =
+        problem
+    else {
         return None;
     };
-    let mut known = RENAMED.iter().copied();
-    known.find(|(before, now)| found == before && words.contains(now))
+    RENAMED.into_iter().find(|(before, now)| found == before && is_allowed(now))
 }

@@ -65,9 +65,9 @@ impl<'d> Source<'d> {
     }
 
     fn value(&mut self, argument: &ArgumentSignature) -> Result<Value> {
-        let is_room = argument.name.ends_with("room") || argument.name.ends_with("_size");
+        let is_capacity = argument.name.ends_with("capacity") || argument.name.ends_with("_size");
         match argument.kind {
-            ArgumentKind::Number { size: 4 } if is_room => self.room(),
+            ArgumentKind::Number { size: 4 } if is_capacity => self.room(),
             ArgumentKind::Number { size: 4 } if EVENTS.contains(&argument.name) => self.events(),
             ArgumentKind::Number { .. } => self.number().map(Value::Number),
             _ if self.bytes.ratio(1_u8, 6_u8)? => Ok(Value::Number(0)),

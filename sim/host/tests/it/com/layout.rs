@@ -129,14 +129,14 @@ impl ICorProfilerInfo2Methods for Runtime {
     unsafe fn GetCodeInfo2(
         &self,
         _function: FunctionId,
-        room: u32,
+        capacity: u32,
         len: *mut u32,
         ranges: *mut CodeRange,
     ) -> HResult {
         // SAFETY: the caller's pointers.
         unsafe {
             len.write(2);
-            if room > 0 {
+            if capacity > 0 {
                 ranges.write(CodeRange { start: 0x5000, size: 0x20 });
             }
         }
@@ -179,8 +179,8 @@ struct Threads(AtomicU32);
 impl IUnknownMethods for Threads {}
 
 impl ICorProfilerThreadEnumMethods for Threads {
-    unsafe fn Next(&self, room: u32, threads: *mut ThreadId, fetched: *mut u32) -> HResult {
-        assert_eq!(room, 1);
+    unsafe fn Next(&self, capacity: u32, threads: *mut ThreadId, fetched: *mut u32) -> HResult {
+        assert_eq!(capacity, 1);
         let next = self.0.fetch_add(1, Ordering::Relaxed);
         // SAFETY: the caller's pointers.
         unsafe {
@@ -244,7 +244,7 @@ impl IMetaDataImportMethods for Metadata {
         token: Token,
         class: *mut Token,
         _name: *mut u16,
-        name_room: u32,
+        name_capacity: u32,
         _name_len: *mut u32,
         _attr: *mut u32,
         _signature: *mut *const u8,
@@ -252,7 +252,7 @@ impl IMetaDataImportMethods for Metadata {
         _code_rva: *mut u32,
         _impl_flags: *mut u32,
     ) -> HResult {
-        assert_eq!((token, name_room), (0x0600_0001, 256));
+        assert_eq!((token, name_capacity), (0x0600_0001, 256));
         // SAFETY: the caller's pointer.
         unsafe { class.write(0x0200_0002) };
         HResult::OK
@@ -264,8 +264,13 @@ impl IMetaDataImportMethods for Metadata {
 }
 
 impl IMetaDataImport2Methods for Metadata {
-    unsafe fn GetVersionString(&self, _version: *mut u16, room: u32, _len: *mut u32) -> HResult {
-        assert_eq!(room, 9);
+    unsafe fn GetVersionString(
+        &self,
+        _version: *mut u16,
+        capacity: u32,
+        _len: *mut u32,
+    ) -> HResult {
+        assert_eq!(capacity, 9);
         HResult::FALSE
     }
 }

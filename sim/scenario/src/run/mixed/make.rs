@@ -54,7 +54,7 @@ impl WalkedThread<'_, '_> {
         let Some(target) = SimulatedThread::new(self.runtime, own, self.root) else {
             return Err(RunOnError::UnknownThread);
         };
-        let mut buffer = WalkBuffer::new(walk.room as usize);
+        let mut buffer = WalkBuffer::new(walk.capacity as usize);
         let map = self.runtime.code_map_for(walk.policy).map_err(BuildError::from)?;
         let calling_thread = self.site.os(walk.walker());
         let (target, walker) = (target.called_by(calling_thread), self.runtime.on(calling_thread));

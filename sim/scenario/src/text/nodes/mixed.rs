@@ -1,12 +1,12 @@
 //! Mixed walks and their expected results.
 
 use crate::model::{
-    ExpectedMixed, ExpectedMixedFrame, ExpectedMixedItem, MIXED_ROOM, MixedClaim, MixedFrameKind,
-    MixedWalk, ReasonKind,
+    ExpectedMixed, ExpectedMixedFrame, ExpectedMixedItem, MIXED_CAPACITY, MixedClaim,
+    MixedFrameKind, MixedWalk, ReasonKind,
 };
 use crate::model::{ExpectedOutcome, Provenance};
 use crate::text::codec::{Codec, HEX64, Item, between, nodes};
-use crate::text::grammar::{Level, MAX_ROOM};
+use crate::text::grammar::{Level, MAX_CAPACITY};
 use crate::text::keywords::Keyword as _;
 use crate::text::nodes::snapshot::{outcome, provenance};
 use crate::text::problem::ProblemKind;
@@ -18,7 +18,7 @@ pub(super) fn mixed_walk(walk: &mut MixedWalk, c: &mut Codec<'_>) {
     c.required("policy", &mut walk.policy);
     c.with("by", &mut walk.by);
     c.with("in-callback", &mut walk.in_callback);
-    c.or_of("room", between(1, MAX_ROOM.into()), &mut walk.room, &MIXED_ROOM);
+    c.or_of("capacity", between(1, MAX_CAPACITY.into()), &mut walk.capacity, &MIXED_CAPACITY);
     let blank = ExpectedMixed {
         on: Generations::ALL,
         from: Provenance::default(),

@@ -85,6 +85,6 @@ fn search<'e>(exploring: &'e Exploring<'_>, mut search: Exhaustive, budget: &Bud
             break;
         }
     }
-    let given_up = search.covered().map_or(0, |covered| covered.cut);
+    let given_up = search.progress().covered.map_or(0, |covered| covered.cut);
     Cost { histories, given_up, took: begin.elapsed() }
 }

@@ -1,6 +1,5 @@
 //! The callback that a thread is in, with its arguments.
 
-use super::thread::CurrentThread;
 use clr_runtime::profiling::{CallbackKind, ProfilerCallback};
 use clr_walker::profiling::ThreadId;
 use clr_world::{CallbackArguments, World};
@@ -22,24 +21,5 @@ impl Callback {
     pub(super) fn in_call(callback: ProfilerCallback, world: &World<'_>) -> Self {
         let thread = callback.thread().unwrap_or_default();
         Self { kind: callback.into(), thread, arguments: world.arguments_in_call(callback) }
-    }
-}
-
-impl CurrentThread<'_, '_> {
-    /// Returns the callback that this thread is in, the innermost one.
-    #[must_use]
-    pub fn callback(&self) -> Option<Callback> {
-        let state = self.kernel.state.borrow();
-        let me = state.threads.get(self.me.index());
-        me.and_then(|me| me.callbacks.last().cloned())
-    }
-
-    /// Executes a handler of a callback.
-    pub(super) fn within(&self, callback: Callback, handler: impl FnOnce()) {
-        self.kernel.change_thread(self.me, |me| me.callbacks.push(callback));
-        handler();
-        self.kernel.change_thread(self.me, |me| {
-            me.callbacks.pop();
-        });
     }
 }

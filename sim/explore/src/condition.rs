@@ -4,12 +4,6 @@
 //! chooses which, as systems make no promise. A thread that begins to wait afterwards misses it.
 //! There are no wake-ups without a reason.
 
-use super::footprint::Footprint;
-use super::history::TurnEvent;
-use super::kernel::{Kernel, Waiting};
-use super::lock::{ConditionVariable, LockName, LockState, ProfilerLock};
-use super::thread::CurrentThread;
-
 /// State of a condition variable.
 #[derive(Clone, Debug, Default, Hash)]
 pub(super) struct ConditionState {
@@ -23,7 +17,7 @@ pub(super) struct ConditionState {
 
 impl ConditionState {
     /// Adds a thread. Returns its ticket.
-    fn wait(&mut self) -> u64 {
+    pub(super) fn wait(&mut self) -> u64 {
         let ticket = self.next;
         self.next += 1;
         self.waiters.push(ticket);
@@ -31,7 +25,7 @@ impl ConditionState {
     }
 
     /// Wakes one of the waiting threads that no notification wakes yet, or all.
-    fn notify(&mut self, all: bool) {
+    pub(super) fn notify(&mut self, all: bool) {
         while self.wakes.len() < self.waiters.len() {
             self.wakes.push(self.next);
             if !all {
@@ -46,7 +40,7 @@ impl ConditionState {
     }
 
     /// Removes a thread. Returns true if a notification has woken it.
-    fn leave(&mut self, ticket: u64) -> bool {
+    pub(super) fn leave(&mut self, ticket: u64) -> bool {
         self.waiters.retain(|waiter| *waiter != ticket);
         // The first one can wake the fewest others.
         let wake = self.wakes.iter().position(|end| ticket < *end);
@@ -59,102 +53,6 @@ impl ConditionState {
     /// Returns the number of threads that wait.
     pub(super) fn waiting(&self) -> usize {
         self.waiters.len()
-    }
-}
-
-impl Kernel<'_> {
-    /// Changes one of the profiler's condition variables.
-    fn change_condition<T: Default>(
-        &self,
-        condition: u32,
-        change: impl FnOnce(&mut ConditionState) -> T,
-    ) -> T {
-        let mut state = self.state.borrow_mut();
-        state.conditions.get_mut(condition as usize).map(change).unwrap_or_default()
-    }
-}
-
-impl CurrentThread<'_, '_> {
-    /// Creates a condition variable.
-    #[must_use]
-    pub fn new_condition(&self) -> ConditionVariable {
-        // The order of creation determines the numbers.
-        self.changes_objects();
-        let mut state = self.kernel.state.borrow_mut();
-        state.conditions.push(ConditionState::default());
-        ConditionVariable(state.conditions.len() as u32 - 1)
-    }
-
-    /// Releases a lock that this thread owns, waits until it is notified, for at most this time (µs)
-    /// if there is a limit, and takes the lock again. Returns true if it was notified.
-    ///
-    /// Other threads may run before the lock is released: what the caller has tested may have
-    /// changed by now, if the change needs no lock.
-    #[track_caller]
-    pub fn wait_on(
-        &self,
-        condition: ConditionVariable,
-        lock: ProfilerLock,
-        micros: Option<u64>,
-    ) -> bool {
-        self.comes_from_caller();
-        self.switch();
-        if self.kernel.is_over() {
-            return false;
-        }
-        if self.kernel.owner(lock.0) != Some(self.me) {
-            self.fail("a thread waits on a condition variable, and does not own the lock");
-            return false;
-        }
-        let name = LockName::Profiler(lock.0);
-        self.kernel.touch(Footprint::lock(name) | Footprint::condition(condition.0));
-        let until = micros.map(|micros| self.now().saturating_add(micros));
-        let depth = self.kernel.change_lock(lock.0, LockState::release_all);
-        let ticket = self.kernel.change_condition(condition.0, ConditionState::wait);
-        self.record(TurnEvent::Released(name));
-        self.pause(Some(Waiting::Condition(condition.0, ticket)), until);
-        self.kernel.touch(Footprint::condition(condition.0));
-        let woken = self.kernel.change_condition(condition.0, |state| state.leave(ticket));
-        if !woken && !self.kernel.is_over() {
-            self.kernel.touch_time();
-            self.record(TurnEvent::TimedOut);
-        }
-        self.take_back(lock, depth);
-        woken
-    }
-
-    /// Takes a lock that a wait has released.
-    fn take_back(&self, lock: ProfilerLock, depth: u32) {
-        let name = LockName::Profiler(lock.0);
-        while !self.kernel.is_over() {
-            self.kernel.touch(Footprint::lock(name));
-            if self.kernel.try_acquire(lock.0, self.me) {
-                self.kernel.change_lock(lock.0, |lock| lock.depth = depth);
-                self.record(TurnEvent::Acquired(name));
-                return;
-            }
-            self.pause(Some(Waiting::Lock(lock.0)), None);
-        }
-    }
-
-    /// Wakes one of the threads that wait on a condition variable, if there is one.
-    #[track_caller]
-    pub fn notify_one(&self, condition: ConditionVariable) {
-        self.notify(condition, false);
-    }
-
-    /// Wakes all threads that wait on a condition variable.
-    #[track_caller]
-    pub fn notify_all(&self, condition: ConditionVariable) {
-        self.notify(condition, true);
-    }
-
-    #[track_caller]
-    fn notify(&self, condition: ConditionVariable, all: bool) {
-        self.comes_from_caller();
-        self.switch();
-        self.kernel.touch(Footprint::condition(condition.0));
-        self.kernel.change_condition(condition.0, |state| state.notify(all));
     }
 }
 

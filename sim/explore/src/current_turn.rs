@@ -1,8 +1,7 @@
 //! The turn that is being executed: what it accesses, and what it depends on.
 
 use super::footprint::Footprint;
-use super::history::ThreadIndex;
-use super::kernel::Kernel;
+use super::ids::ThreadIndex;
 use core::cell::Cell;
 
 /// Accesses of the current turn.
@@ -23,11 +22,6 @@ impl CurrentTurn {
     /// Sets if the search of the history asks for access sets: others are not noted.
     pub(super) fn watch(&self, is_watched: bool) {
         self.unwatched.set(!is_watched);
-    }
-
-    /// Returns true if the search of the history asks for access sets.
-    pub(super) const fn is_watched(&self) -> bool {
-        !self.unwatched.get()
     }
 
     /// Starts a turn of this thread, with this number of threads.
@@ -60,29 +54,26 @@ impl CurrentTurn {
     pub(super) const fn position(&self) -> Option<(u64, Footprint)> {
         self.position.get()
     }
-}
 
-impl Kernel<'_> {
-    /// Adds to the access set of the current turn.
+    /// Adds to the access set.
     pub(super) fn touch(&self, footprint: Footprint) {
-        let turn = &self.turn;
-        if turn.unwatched.get() {
+        if self.unwatched.get() {
             return;
         }
-        turn.footprint.set(turn.footprint.get() | footprint);
-        if let Some((position, since)) = turn.position.get() {
-            turn.position.set(Some((position, since | footprint)));
+        self.footprint.set(self.footprint.get() | footprint);
+        if let Some((position, since)) = self.position.get() {
+            self.position.set(Some((position, since | footprint)));
         }
     }
 
-    /// Notes that the current turn depends on time.
+    /// Notes that the turn depends on time.
     pub(super) fn touch_time(&self) {
-        self.turn.by_time.set(true);
+        self.by_time.set(true);
         self.touch(Footprint::TIME);
     }
 
-    /// Returns the access set of the current turn.
+    /// Returns the access set.
     pub(super) const fn footprint(&self) -> Footprint {
-        self.turn.footprint.get()
+        self.footprint.get()
     }
 }

@@ -1,8 +1,8 @@
 //! Deadlock detection.
 
-use super::history::ThreadIndex;
-use super::kernel::{Kernel, Waiting};
-use super::lock::LockName;
+use super::ids::{LockName, ThreadIndex};
+use super::kernel::Kernel;
+use super::state::Waiting;
 use super::verdict::{BlockReason, Edge, ProfilerRule, Verdict};
 use clr_runtime::Wait;
 

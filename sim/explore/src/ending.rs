@@ -1,6 +1,7 @@
 //! The limits of a history, and its end.
 
-use super::history::{History, ThreadIndex};
+use super::history::History;
+use super::ids::ThreadIndex;
 use super::schedule_string::ScheduleString;
 use super::verdict::{ProfilerRule, Verdict};
 

@@ -2,8 +2,8 @@
 
 use super::footprint::Footprint;
 use super::history::TurnEvent;
-use super::kernel::Waiting;
 use super::lock::EventObject;
+use super::state::Waiting;
 use super::thread::CurrentThread;
 
 impl CurrentThread<'_, '_> {

@@ -1,18 +1,21 @@
 //! A turn of a thread of the program: execution up to an effect that other threads can observe.
 
+use super::ending::Limits;
 use super::footprint::Footprint;
-use super::history::{ThreadIndex, TurnEvent};
+use super::history::TurnEvent;
+use super::ids::{LockName, ThreadIndex};
 use super::kernel::Kernel;
-use super::lock::LockName;
-use super::run::Run;
+use super::setup::Setup;
 use super::verdict::Verdict;
 use clr_codegen::FunctionIndex;
-use clr_runtime::Outcome;
 use clr_runtime::profiling::CallbackKind;
-use clr_world::{CommonState, StepEvent, WorldError};
+use clr_runtime::{Outcome, Process};
+use clr_world::{CommonState, StepEvent, World, WorldError};
+use core::cell::RefMut;
 
-/// Reason why a thread of the program returns control.
-pub(super) enum Came {
+/// Reason why a turn of a thread of the program ends.
+pub(super) enum TurnOutcome {
+    /// Other threads can observe what it has done, or it waits.
     Point,
     Callback(CallbackKind),
     Hook,
@@ -22,110 +25,195 @@ pub(super) enum Came {
     Crash,
 }
 
-impl Run<'_, '_, '_, '_, '_> {
-    /// Executes a thread of the program up to an effect that other threads can observe.
-    pub(super) fn execute(&self, thread: ThreadIndex) -> Came {
-        let kernel = self.data.kernel;
-        let limits = self.data.limits;
+/// A turn of a thread of the program, in execution.
+pub(super) struct Executor<'x, 'b> {
+    kernel: &'x Kernel<'b>,
+    world: RefMut<'x, World<'b>>,
+    limits: Limits,
+    thread: ThreadIndex,
+    /// Number of instructions that are not recorded yet.
+    instructions: u32,
+    /// The process before the turn, and as it is now.
+    before: Process,
+    now: Process,
+    /// What a service can change for other threads, as it is now.
+    common: CommonState,
+    /// The thread executes a service of the runtime.
+    serving: bool,
+    /// The mode at the beginning, and as it is now.
+    was_cooperative: bool,
+    cooperative: bool,
+}
+
+impl<'x, 'b> Executor<'x, 'b> {
+    /// Begins a turn of a thread.
+    pub(super) fn new(kernel: &'x Kernel<'b>, limits: Limits, thread: ThreadIndex) -> Self {
         let mut world = kernel.world.borrow_mut();
         let index = thread.index();
-        let mut instructions = 0;
         let before = kernel.runtime.process.get();
-        let mut now = before;
         // The mode is asked for after each instruction.
         world.remember_mode(index);
-        let mode = world.is_cooperative(index);
-        let mut serving = world.is_serving(index);
-        let mut common = world.common(index);
+        let cooperative = world.is_cooperative(index);
+        let (serving, common) = (world.is_serving(index), world.common(index));
         // A suspension of the runtime lets a thread stop after each instruction.
         kernel.touch(Footprint::SUSPENSION.read());
         if let Some(starter) = kernel.state.borrow().starter {
             // No thread of the program runs before it has ended.
             kernel.touch(Footprint::thread(starter).read());
         }
-        // Ordinary instructions never wait.
-        let mut asks = true;
-        let came = loop {
-            if asks && let Some(wait) = world.waits_for(index) {
-                kernel.touch(kernel.decides(wait));
-                kernel.executed(thread, instructions);
-                kernel.record(thread, TurnEvent::Waits);
-                break Came::Point;
+        let (now, instructions, was_cooperative) = (before, 0, cooperative);
+        Self {
+            kernel,
+            world,
+            limits,
+            thread,
+            instructions,
+            before,
+            now,
+            common,
+            serving,
+            was_cooperative,
+            cooperative,
+        }
+    }
+
+    /// Executes the thread up to an effect that other threads can observe.
+    pub(super) fn run(mut self, setup: &Setup<'_>) -> TurnOutcome {
+        let outcome = self.turn(setup);
+        self.world.clear_below(self.thread.index());
+        self.world.sync();
+        outcome
+    }
+
+    fn turn(&mut self, setup: &Setup<'_>) -> TurnOutcome {
+        let mut may_wait = true;
+        loop {
+            if may_wait && self.waits() {
+                return TurnOutcome::Point;
             }
-            let looks = serving && world.looks_at_others(index);
-            let event = world.step(index);
-            instructions += 1;
-            let was_serving = core::mem::replace(&mut serving, world.is_serving(index));
+            let was_serving = self.serving;
+            let event = self.step();
+            // Ordinary instructions never wait.
+            may_wait = self.serving || !matches!(event, Ok(StepEvent::Stepped));
             let has_ended = matches!(event, Ok(StepEvent::Ended));
-            asks = serving || !matches!(event, Ok(StepEvent::Stepped));
-            let cooperative = world.is_cooperative(index);
-            // Instructions of the program do not change the process.
-            debug_assert!(was_serving || serving || now == kernel.runtime.process.get());
-            if was_serving || serving {
-                now = kernel.runtime.process.get();
-                kernel.touch(Footprint::RUNTIME.read());
-                let after = world.common(index);
-                kernel.touch(changes(&core::mem::replace(&mut common, after), &after));
-                // The suspending thread looks at the others, and changes where they continue.
-                if looks || !was_serving && world.looked_at_others(index) {
-                    kernel.touch(kernel.program() | Footprint::CODE);
-                }
+            let mut outcome = self.outcome(event, setup);
+            if self.report_changes(was_serving, has_ended) {
+                outcome = outcome.or(Some(TurnOutcome::Point));
             }
-            let mut came = match event {
-                Ok(StepEvent::Callback(kind)) if self.setup.handler(kind).is_some() => {
-                    kernel.touch(Footprint::OBJECTS.read());
-                    Some(Came::Callback(kind))
-                }
-                Ok(StepEvent::Hook) if self.setup.hook.is_some() => Some(Came::Hook),
-                Ok(StepEvent::Entered(function)) if self.setup.export.is_some() => {
-                    Some(Came::Entered(function))
-                }
-                Ok(
-                    StepEvent::Stepped
-                    | StepEvent::Entered(_)
-                    | StepEvent::Waits
-                    | StepEvent::Callback(_)
-                    | StepEvent::Hook,
-                ) => None,
-                Ok(StepEvent::Ended) => Some(Came::Point),
-                Err(error) => {
-                    kernel.end(fault(thread, error));
-                    Some(Came::Point)
-                }
-            };
-            let changes = (was_serving || serving) && now != before;
-            let is_other = cooperative != mode;
-            if changes || is_other || was_serving != serving || has_ended {
-                kernel.executed(thread, instructions);
-                came = came.or(Some(Came::Point));
-                instructions = 0;
+            if has_ended && self.has_crashed() {
+                outcome = Some(TurnOutcome::Crash);
             }
-            if changes {
-                kernel.changed(thread, &before, &now);
+            if let Some(outcome) = outcome.or_else(|| self.is_point().then_some(TurnOutcome::Point))
+            {
+                self.record_instructions();
+                return outcome;
             }
-            if cooperative != mode {
-                kernel.record(thread, TurnEvent::Mode { cooperative });
+        }
+    }
+
+    /// Returns true if the thread has to wait.
+    fn waits(&mut self) -> bool {
+        let Some(wait) = self.world.waits_for(self.thread.index()) else { return false };
+        self.kernel.touch(self.kernel.decides(wait));
+        self.record_instructions();
+        self.kernel.record(self.thread, TurnEvent::Waits);
+        true
+    }
+
+    /// Executes an instruction, and notes what it accesses.
+    fn step(&mut self) -> Result<StepEvent, WorldError> {
+        let (index, was_serving) = (self.thread.index(), self.serving);
+        let looks = was_serving && self.world.looks_at_others(index);
+        let event = self.world.step(index);
+        self.instructions += 1;
+        self.serving = self.world.is_serving(index);
+        self.cooperative = self.world.is_cooperative(index);
+        if was_serving || self.serving {
+            self.now = self.kernel.runtime.process.get();
+            self.kernel.touch(Footprint::RUNTIME.read());
+            let after = self.world.common(index);
+            self.kernel.touch(changes(&core::mem::replace(&mut self.common, after), &after));
+            // The suspending thread looks at the others, and changes where they continue.
+            if looks || !was_serving && self.world.looked_at_others(index) {
+                self.kernel.touch(self.kernel.program() | Footprint::CODE);
             }
-            if has_ended {
-                if world.is_unhandled(index) {
-                    came = Some(Came::Crash);
-                } else {
-                    kernel.ended(thread);
-                }
+        }
+        // Instructions of the program do not change the process.
+        debug_assert!(self.now == self.kernel.runtime.process.get());
+        event
+    }
+
+    /// Returns the outcome if the profiler handles the event, or the thread cannot go on.
+    fn outcome(
+        &self,
+        event: Result<StepEvent, WorldError>,
+        setup: &Setup<'_>,
+    ) -> Option<TurnOutcome> {
+        match event {
+            Ok(StepEvent::Callback(kind)) if setup.handler(kind).is_some() => {
+                self.kernel.touch(Footprint::OBJECTS.read());
+                Some(TurnOutcome::Callback(kind))
             }
-            let stoppable = cooperative
-                // The suspending thread itself goes on.
-                && now.suspension.by().is_some_and(|by| world.os(index) != Some(by));
-            let is_point =
-                stoppable || limits.every_instruction || instructions >= limits.instructions;
-            if let Some(came) = came.or(is_point.then_some(Came::Point)) {
-                kernel.executed(thread, instructions);
-                break came;
+            Ok(StepEvent::Hook) if setup.hook.is_some() => Some(TurnOutcome::Hook),
+            Ok(StepEvent::Entered(function)) if setup.export.is_some() => {
+                Some(TurnOutcome::Entered(function))
             }
-        };
-        world.clear_below(index);
-        world.sync();
-        came
+            Ok(
+                StepEvent::Stepped
+                | StepEvent::Entered(_)
+                | StepEvent::Waits
+                | StepEvent::Callback(_)
+                | StepEvent::Hook,
+            ) => None,
+            Ok(StepEvent::Ended) => Some(TurnOutcome::Point),
+            Err(error) => {
+                self.kernel.end(fault(self.thread, error));
+                Some(TurnOutcome::Point)
+            }
+        }
+    }
+
+    /// Records what the last instruction has changed for other threads. Returns true if it has changed something.
+    fn report_changes(&mut self, was_serving: bool, has_ended: bool) -> bool {
+        let changes = (was_serving || self.serving) && self.now != self.before;
+        let is_other = self.cooperative != self.was_cooperative;
+        let is_seen = changes || is_other || was_serving != self.serving || has_ended;
+        if is_seen {
+            self.record_instructions();
+        }
+        if changes {
+            self.kernel.changed(self.thread, &self.before, &self.now);
+        }
+        if self.cooperative != self.was_cooperative {
+            let cooperative = self.cooperative;
+            self.kernel.record(self.thread, TurnEvent::Mode { cooperative });
+        }
+        is_seen
+    }
+
+    /// Ends the thread, unless its exception was not caught: then returns true.
+    fn has_crashed(&self) -> bool {
+        let crashes = self.world.is_unhandled(self.thread.index());
+        if !crashes {
+            self.kernel.ended(self.thread);
+        }
+        crashes
+    }
+
+    /// Returns true if other threads may have the next turn.
+    fn is_point(&self) -> bool {
+        let stoppable = self.cooperative
+            // The suspending thread itself goes on.
+            && self.now.suspension.by().is_some_and(|by| self.world.os(self.thread.index()) != Some(by));
+        let Limits { every_instruction, instructions, .. } = self.limits;
+        stoppable || every_instruction || self.instructions >= instructions
+    }
+
+    fn record_instructions(&mut self) {
+        let instructions = core::mem::take(&mut self.instructions);
+        if instructions > 0 {
+            self.kernel.record(self.thread, TurnEvent::Executed(instructions));
+        }
     }
 }
 
@@ -156,24 +244,6 @@ fn fault(by: ThreadIndex, error: WorldError) -> Verdict {
 }
 
 impl Kernel<'_> {
-    /// Returns the access set of the threads of the program.
-    pub(super) fn program(&self) -> Footprint {
-        Footprint::threads(self.apps)
-    }
-
-    /// Returns the access set of the runtime and the process, with the threads of the program, and without the threads and
-    /// objects of the profiler.
-    pub(super) fn of_runtime(&self) -> Footprint {
-        Footprint::OF_RUNTIME | self.program()
-    }
-
-    /// Records that a thread of the program has executed this number of instructions.
-    fn executed(&self, thread: ThreadIndex, instructions: u32) {
-        if instructions > 0 {
-            self.record(thread, TurnEvent::Executed(instructions));
-        }
-    }
-
     fn ended(&self, thread: ThreadIndex) {
         if let Some(known) = self.state.borrow_mut().threads.get_mut(thread.index()) {
             known.ended = true;
@@ -181,21 +251,8 @@ impl Kernel<'_> {
         self.record(thread, TurnEvent::Ends);
     }
 
-    /// Ends the process with all its threads.
-    pub(super) fn all_ended(&self) {
-        for thread in &mut self.state.borrow_mut().threads {
-            thread.ended = true;
-        }
-        self.touch(Footprint::ALL);
-    }
-
     /// Records the changes of the process that a step of the world has made.
-    fn changed(
-        &self,
-        thread: ThreadIndex,
-        before: &clr_runtime::Process,
-        now: &clr_runtime::Process,
-    ) {
+    fn changed(&self, thread: ThreadIndex, before: &Process, now: &Process) {
         for lock in clr_runtime::Lock::ALL {
             let (was, is) = (before.owner(lock), now.owner(lock));
             if was != is {

@@ -1,6 +1,6 @@
 //! Fingerprints of findings.
 
-use super::lock::LockName;
+use super::ids::LockName;
 use super::verdict::{BlockReason, Edge, Verdict};
 use clr_runtime::Outcome;
 use core::fmt::Write as _;
@@ -93,7 +93,7 @@ fn cycle_text<'e>(edges: impl IntoIterator<Item = &'e Edge>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::history::ThreadIndex;
+    use super::super::ids::ThreadIndex;
     use super::*;
     use clr_runtime::Lock;
 

@@ -1,8 +1,7 @@
 //! Access sets of turns: two adjacent turns of different threads have the same result in either order if neither
 //! changes something that the other one accesses.
 
-use super::history::ThreadIndex;
-use super::lock::LockName;
+use super::ids::{LockName, ThreadIndex};
 use core::fmt;
 use core::num::ParseIntError;
 use core::ops::{BitOr, BitOrAssign};

@@ -1,6 +1,7 @@
 //! Verdicts as sentences.
 
-use super::history::{History, ThreadIndex};
+use super::history::History;
+use super::ids::ThreadIndex;
 use super::verdict::Verdict;
 
 /// Returns a verdict as a sentence.

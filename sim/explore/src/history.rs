@@ -1,24 +1,12 @@
 //! Recorded histories: the turns of all threads, and the thread status after each turn.
 
-use super::lock::LockName;
+use super::ids::{LockName, ThreadIndex};
 use super::verdict::{Edge, ProfilerRule};
 use clr_runtime::OsThreadId;
 use clr_runtime::Outcome;
 use clr_runtime::profiling::CallbackKind;
 use core::fmt;
 use std::sync::Arc;
-
-/// Index of a thread in a history; threads of the program come first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ThreadIndex(pub u32);
-
-impl ThreadIndex {
-    /// Returns the thread number as an index.
-    #[must_use]
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// Kind of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -4,7 +4,7 @@
 use super::callback::Callback;
 use super::footprint::Footprint;
 use super::history::TurnEvent;
-use super::lock::LockName;
+use super::ids::LockName;
 use super::thread::CurrentThread;
 use super::verdict::ProfilerRule;
 use clr_machine::Machine;

@@ -44,61 +44,76 @@
 //!
 //! [`check`] is the entry point.
 
-mod abstract_state;
 mod callback;
 mod check;
 mod condition;
-mod content;
+mod condition_waits;
+mod contents;
 mod current_turn;
 mod deadlock;
 mod ending;
 mod event;
 mod execute;
+mod explorer;
 mod fingerprint;
 mod footprint;
 mod headline;
 mod history;
+mod ids;
 mod info;
 mod kernel;
 mod lock;
+mod locking;
 mod profiler_ops;
 mod recorded_calls;
+mod remote;
+mod replay;
 mod report;
 mod run;
 mod schedule_string;
 mod search;
 mod setup;
 mod spawn;
+mod state;
+mod state_hash;
+mod strategies;
 mod target;
 mod thread;
 mod thread_status;
+mod transcript;
 mod turns;
 mod verdict;
 mod waits;
 mod walk;
 
 pub use callback::Callback;
-pub use check::{Budget, Explorer, TestedProcess, check};
-pub use content::Contents;
+pub use check::{Budget, check};
+pub use contents::Contents;
 #[doc(hidden)]
 pub use deadlock::shortest_path;
 pub use ending::{Ending, HistoryDetail, Limits};
+pub use explorer::{Explorer, TestedProcess};
 pub use footprint::Footprint;
 pub use headline::headline;
 #[doc(hidden)]
 pub use headline::{list, visible};
-pub use history::{History, ThreadIndex, ThreadKind, ThreadStatus, ThreadSummary, Turn, TurnEvent};
+pub use history::{History, ThreadKind, ThreadStatus, ThreadSummary, Turn, TurnEvent};
+pub use ids::{LockName, ThreadIndex};
 pub use info::Info;
-pub use lock::{ConditionVariable, EventObject, LockKind, LockName, ProfilerLock};
+pub use lock::{ConditionVariable, EventObject, LockKind, ProfilerLock};
+pub use locking::Guard;
+#[doc(hidden)]
+pub use remote::{NotALine, RemoteSearch, answer};
+pub use replay::ReplaySearch;
 pub use report::{Failure, Report};
 pub use schedule_string::{ScheduleString, ScheduleStringError};
-pub use search::{
-    Choice, Coverage, Exhaustive, Guided, Interleavings, NotALine, NotedHistory, NotingSearch, Pct,
-    Random, RemoteSearch, ReplaySearch, Search, Strategy, answer,
-};
+pub use search::{Choice, Coverage, Observer, ProcessState, Progress, Search, Step};
 pub use setup::Setup;
+pub use strategies::{Exhaustive, Guided, Interleavings, Pct, Random, Strategy};
 pub use target::ExaminedThread;
-pub use thread::{CurrentThread, Guard};
+pub use thread::CurrentThread;
+#[doc(hidden)]
+pub use transcript::{NotedHistory, NotingSearch};
 pub use verdict::{BlockReason, Edge, ProfilerRule, Verdict};
 
 #[cfg(test)]

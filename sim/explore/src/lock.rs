@@ -1,9 +1,6 @@
-//! Locks and events of the profiler, and names of locks in histories.
+//! Locks and events of the profiler.
 
-use super::history::ThreadIndex;
-use super::kernel::Kernel;
-use clr_runtime::Lock;
-use core::fmt;
+use super::ids::ThreadIndex;
 
 /// A lock of the profiler, which one thread owns, or any number of threads share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,24 +23,6 @@ pub struct ConditionVariable(pub(super) u32);
 /// An event of the profiler: it stays set until it is reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventObject(pub(super) u32);
-
-/// A lock of the runtime or the process, or one of the profiler's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum LockName {
-    /// A lock of the runtime or the process.
-    Runtime(Lock),
-    /// A lock of the profiler: its index among the locks that the profiler has created.
-    Profiler(u32),
-}
-
-impl fmt::Display for LockName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Runtime(lock) => write!(f, "the {}", lock.name()),
-            Self::Profiler(index) => write!(f, "the profiler's lock {index}"),
-        }
-    }
-}
 
 /// State of a lock of the profiler.
 #[derive(Clone, Debug, Default, Hash)]
@@ -106,66 +85,5 @@ impl LockState {
     pub(super) fn release_all(&mut self) -> u32 {
         self.owner = None;
         core::mem::take(&mut self.depth)
-    }
-}
-
-impl Kernel<'_> {
-    /// Returns the owner of one of the profiler's locks.
-    pub(super) fn owner(&self, lock: u32) -> Option<ThreadIndex> {
-        self.state.borrow().locks.get(lock as usize).and_then(|lock| lock.owner)
-    }
-
-    /// Returns true if a thread owns one of the profiler's locks, and may take it again.
-    pub(super) fn owns_reentrant(&self, lock: u32, thread: ThreadIndex) -> bool {
-        self.change_lock(lock, |lock| {
-            lock.kind == LockKind::Reentrant && lock.owner == Some(thread)
-        })
-    }
-
-    /// Changes one of the profiler's locks.
-    pub(super) fn change_lock<T: Default>(
-        &self,
-        lock: u32,
-        change: impl FnOnce(&mut LockState) -> T,
-    ) -> T {
-        self.state.borrow_mut().locks.get_mut(lock as usize).map(change).unwrap_or_default()
-    }
-
-    /// Takes one of the profiler's locks for a thread if it is free. Returns true if the lock was
-    /// taken.
-    pub(super) fn try_acquire(&self, lock: u32, thread: ThreadIndex) -> bool {
-        self.try_hold(lock, thread, LockState::try_acquire)
-    }
-
-    /// Shares one of the profiler's locks with a thread if no thread owns it. Returns true if it is
-    /// shared.
-    pub(super) fn try_share(&self, lock: u32, thread: ThreadIndex) -> bool {
-        self.try_hold(lock, thread, LockState::try_share)
-    }
-
-    fn try_hold(
-        &self,
-        lock: u32,
-        thread: ThreadIndex,
-        hold: fn(&mut LockState, ThreadIndex) -> bool,
-    ) -> bool {
-        let state = &mut *self.state.borrow_mut();
-        let is_held = state.locks.get_mut(lock as usize).is_some_and(|held| hold(held, thread));
-        if is_held
-            && let Some(thread) = state.threads.get_mut(thread.index())
-            && !thread.has_owned.contains(&lock)
-        {
-            thread.has_owned.push(lock);
-        }
-        is_held
-    }
-
-    /// Returns true if the thread that `walker` is walking has ever owned this lock of the
-    /// profiler: the next walk may find it owned.
-    pub(super) fn is_lock_of_walked(&self, lock: u32, walker: ThreadIndex) -> bool {
-        let state = self.state.borrow();
-        let target = state.threads.get(walker.index()).and_then(|walker| walker.walks);
-        let target = target.and_then(|target| state.threads.get(target.index()));
-        target.is_some_and(|target| target.has_owned.contains(&lock))
     }
 }

@@ -34,12 +34,6 @@ impl CurrentThread<'_, '_> {
         }
     }
 
-    /// Returns true if the thread is leaving the callback of a walk by a jump.
-    #[must_use]
-    pub fn escapes(&self) -> bool {
-        self.kernel.runtime.thread(self.os, |thread| thread.escapes).unwrap_or_default()
-    }
-
     /// Ends the history as failed, because a walk reported a frame that is not on the stack.
     pub fn report_false_frame(&self) {
         self.record(TurnEvent::UNTRUE);

@@ -1,33 +1,11 @@
-//! Events of the current turn in the recorded history; of calls also what they were about, and why they failed.
+//! What recorded calls were about, and why they failed.
 
-use super::history::{ThreadIndex, TurnEvent};
+use super::history::TurnEvent;
+use super::ids::ThreadIndex;
 use super::kernel::Kernel;
 use clr_runtime::explain::{Event, deciding, story};
 
 impl Kernel<'_> {
-    /// Records an event of a thread that has the turn.
-    #[inline]
-    pub(super) fn record(&self, thread: ThreadIndex, event: TurnEvent) {
-        // Most histories are not recorded.
-        if self.is_recorded() && !self.is_over() {
-            self.add(thread, event);
-        }
-    }
-
-    #[inline(never)]
-    fn add(&self, thread: ThreadIndex, event: TurnEvent) {
-        let mut state = self.state.borrow_mut();
-        let Some(history) = &mut state.history else { return };
-        if let Some(turn) = history.turns.last_mut().filter(|turn| turn.thread == thread) {
-            turn.events.push(event);
-        }
-    }
-
-    /// Returns true if the history is recorded.
-    pub(super) fn is_recorded(&self) -> bool {
-        self.state.borrow().history.is_some()
-    }
-
     /// Notes that the call which a thread has just begun is about `target`.
     pub(super) fn is_about(&self, thread: ThreadIndex, target: Option<ThreadIndex>) {
         let mut state = self.state.borrow_mut();

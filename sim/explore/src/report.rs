@@ -1,7 +1,8 @@
 //! Result of a search.
 
 use super::headline::headline;
-use super::history::{History, ThreadIndex};
+use super::history::History;
+use super::ids::ThreadIndex;
 use super::schedule_string::ScheduleString;
 use super::search::Coverage;
 use super::verdict::{ProfilerRule, Verdict};

@@ -3,15 +3,17 @@
 use super::callback::Callback;
 use super::condition::ConditionState;
 use super::ending::{Ending, HistoryDetail, Limits};
-use super::execute::Came;
+use super::execute::{Executor, TurnOutcome};
 use super::footprint::Footprint;
-use super::history::{History, ThreadIndex, ThreadKind, TurnEvent};
-use super::kernel::{Activity, Kernel, State, Thread as Known, Waiting};
+use super::history::{History, ThreadKind, TurnEvent};
+use super::ids::ThreadIndex;
+use super::kernel::Kernel;
 use super::lock::LockState;
 use super::search::Search;
-use super::setup::{Body, Setup};
-use super::thread::{CurrentThread, Handlers};
-use super::turns::{TurnOrder, Turns};
+use super::setup::Setup;
+use super::state::{Activity, State, Thread as Known};
+use super::thread::{Body, CurrentThread, Handlers, TurnOrder};
+use super::turns::Turns;
 use super::verdict::Verdict;
 use clr_coroutine::{Id, Scope, Stacks, State as Was};
 use clr_runtime::Outcome;
@@ -129,8 +131,8 @@ const HOOK: u64 = 1;
 const SIGNAL: u64 = 2;
 
 pub(super) struct Run<'r, 'stacks, 'env, 'b, 'p> {
-    pub(super) data: &'r SearchData<'env, 'b>,
-    pub(super) setup: &'env Setup<'p>,
+    data: &'r SearchData<'env, 'b>,
+    setup: &'env Setup<'p>,
     turns: &'env Turns<'env, 'b>,
     scope: &'r mut Scope<'stacks, 'env, ()>,
 }
@@ -179,8 +181,9 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
         self.turns.start();
         while let Some(thread) = self.turns.next() {
             self.begin_turn(thread);
-            if kernel.has_spawned() {
-                self.start(kernel.take_spawned());
+            let started = self.turns.take_started();
+            if !started.is_empty() {
+                self.start(started);
             }
             if kernel.world.borrow().has_exited() {
                 kernel.all_ended();
@@ -203,9 +206,9 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
         }
         match activity {
             Some(id) => self.resume(thread, id),
-            None => match self.execute(thread) {
-                Came::Point => {}
-                Came::Crash => {
+            None => match Executor::new(kernel, self.data.limits, thread).run(self.setup) {
+                TurnOutcome::Point => {}
+                TurnOutcome::Crash => {
                     let handler = self.setup.crash.clone();
                     self.activity(thread, TurnEvent::Ends, move |thread| {
                         if let Some(handler) = handler {
@@ -214,7 +217,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                         thread.unwind();
                     });
                 }
-                Came::Callback(kind) => {
+                TurnOutcome::Callback(kind) => {
                     if let Some(handler) = self.setup.handler(kind) {
                         kernel.record(thread, TurnEvent::Callback(kind));
                         let ends_with = TurnEvent::CallbackOver(kind);
@@ -225,7 +228,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                         });
                     }
                 }
-                Came::Entered(function) => {
+                TurnOutcome::Entered(function) => {
                     if let Some(handler) = self.setup.export.clone() {
                         kernel.record(thread, TurnEvent::Export);
                         self.activity(thread, TurnEvent::ExportOver, move |thread| {
@@ -233,7 +236,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
                         });
                     }
                 }
-                Came::Hook => {
+                TurnOutcome::Hook => {
                     if let Some(handler) = self.setup.hook.clone() {
                         kernel.record(thread, TurnEvent::Hook);
                         kernel.turn.comes_to(HOOK);
@@ -330,36 +333,5 @@ impl Kernel<'_> {
             known.signals = known.signals.saturating_sub(1);
             known.interrupted = interrupted.copied().map(Box::new);
         }
-    }
-
-    /// Returns true if the turn has started threads, or ended the process.
-    pub(super) fn has_to_start(&self) -> bool {
-        self.has_spawned() || self.world.borrow().has_exited()
-    }
-
-    /// Returns true if a thread will handle a signal before it goes on.
-    pub(super) fn takes_signal(&self, thread: ThreadIndex) -> bool {
-        let state = self.state.borrow();
-        state.threads.get(thread.index()).is_some_and(Known::takes_signal)
-    }
-
-    /// Removes sleeping threads: after the end of the program only waits for other threads count.
-    pub(super) fn without_sleepers(&self, runnable: &mut Vec<ThreadIndex>) {
-        let state = self.state.borrow();
-        runnable.retain(|thread| {
-            let activity =
-                state.threads.get(thread.index()).and_then(|thread| thread.activities.last());
-            activity.is_none_or(|activity| activity.waiting != Some(Waiting::Time))
-        });
-    }
-
-    /// Returns true if all threads of the program have ended, and there are some.
-    pub(super) fn has_program_ended(&self) -> bool {
-        if self.apps == 0 {
-            return false;
-        }
-        let state = self.state.borrow();
-        let mut apps = state.threads.iter().filter(|thread| thread.kind.is_app()).peekable();
-        apps.peek().is_some() && apps.all(|thread| thread.ended)
     }
 }

@@ -5,7 +5,7 @@
 //! turn 14 (counted from 0), the first thread 3 turns later. The 26th thread, `z`, is followed by
 //! `aa`, `ab` and so on.
 
-use super::history::ThreadIndex;
+use super::ids::ThreadIndex;
 use core::fmt;
 use core::str::FromStr;
 use thiserror::Error;

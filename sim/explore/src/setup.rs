@@ -3,13 +3,11 @@
 use super::callback::Callback;
 use super::history::ThreadKind;
 use super::lock::{ConditionVariable, EventObject, LockKind, ProfilerLock};
-use super::thread::{CurrentThread, Handlers};
+use super::thread::{Body, CurrentThread, Handlers};
 use clr_codegen::FunctionIndex;
 use clr_runtime::profiling::CallbackKind;
 use std::rc::Rc;
 
-/// Code of the profiler that is executed once, on its own thread.
-pub(super) type Body<'p> = Box<dyn FnOnce(&CurrentThread<'_, '_>) + 'p>;
 /// Code of the profiler that is executed on each callback, hook or signal.
 pub(super) type Handler<'p> = Rc<dyn Fn(&CurrentThread<'_, '_>) + 'p>;
 

@@ -1,36 +1,12 @@
 //! Threads and locks of the profiler that are made during a history.
 
 use super::footprint::Footprint;
-use super::history::{ThreadIndex, ThreadKind, TurnEvent};
-use super::kernel::{Kernel, Thread};
+use super::history::{ThreadKind, TurnEvent};
+use super::ids::ThreadIndex;
 use super::lock::{LockKind, LockState, ProfilerLock};
-use super::setup::Body;
+use super::state::Thread;
 use super::thread::CurrentThread;
 use clr_runtime::OsThreadId;
-use core::cell::RefCell;
-use core::fmt;
-
-/// Threads that were started, and their code.
-#[derive(Default)]
-pub(super) struct Spawned(RefCell<Vec<(ThreadIndex, Body<'static>)>>);
-
-impl fmt::Debug for Spawned {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.borrow().iter().map(|(thread, _)| thread)).finish()
-    }
-}
-
-impl Kernel<'_> {
-    /// Returns true if threads were started that have not been taken yet.
-    pub(super) fn has_spawned(&self) -> bool {
-        !self.spawned.0.borrow().is_empty()
-    }
-
-    /// Removes the threads that were started.
-    pub(super) fn take_spawned(&self) -> Vec<(ThreadIndex, Body<'static>)> {
-        self.spawned.0.take()
-    }
-}
 
 impl CurrentThread<'_, '_> {
     /// Starts a thread of the profiler, which the runtime does not know. It may run before this call
@@ -62,7 +38,7 @@ impl CurrentThread<'_, '_> {
             thread.record(TurnEvent::Begins);
             body(thread);
         };
-        kernel.spawned.0.borrow_mut().push((thread, Box::new(body)));
+        self.turns.start(thread, Box::new(body));
         self.switch();
         thread
     }

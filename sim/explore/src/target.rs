@@ -1,7 +1,8 @@
 //! Other threads, as seen by a profiler under a schedule.
 
 use super::footprint::Footprint;
-use super::history::{ThreadIndex, ThreadKind, TurnEvent};
+use super::history::{ThreadKind, TurnEvent};
+use super::ids::ThreadIndex;
 use super::thread::CurrentThread;
 use super::verdict::{ProfilerRule, Verdict};
 use clr_codegen::execution::BASE;

@@ -3,10 +3,10 @@
 
 use super::callback::Callback;
 use super::footprint::Footprint;
-use super::history::{ThreadIndex, TurnEvent};
-use super::kernel::{Kernel, State, Waiting};
-use super::lock::{LockName, ProfilerLock};
-use super::turns::TurnOrder;
+use super::history::TurnEvent;
+use super::ids::{LockName, ThreadIndex};
+use super::kernel::Kernel;
+use super::state::{State, Waiting};
 use super::verdict::{ProfilerRule, Verdict};
 use clr_coroutine::Yielder;
 use clr_runtime::Outcome;
@@ -27,6 +27,19 @@ pub struct CurrentThread<'t, 'b> {
     pub(super) os: OsThreadId,
 }
 
+/// Code of a thread of the profiler.
+pub(super) type Body<'p> = Box<dyn FnOnce(&CurrentThread<'_, '_>) + 'p>;
+
+/// The order of turns for code on a coroutine, independent of the borrows of a search.
+pub(super) trait TurnOrder {
+    /// Starts a thread of the profiler: it can have the next turn.
+    fn start(&self, thread: ThreadIndex, body: Body<'static>);
+
+    /// Ends the turn of a thread, and chooses the next one. Returns true if the same thread goes on: then its turn has begun, and
+    /// the code need not return control.
+    fn goes_on(&self, thread: ThreadIndex) -> bool;
+}
+
 /// The handlers of the profiler, independent of their borrows.
 pub(super) trait Handlers {
     fn call(&self, callback: Callback, thread: &CurrentThread<'_, '_>);
@@ -35,23 +48,6 @@ pub(super) trait Handlers {
 impl core::fmt::Debug for CurrentThread<'_, '_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_tuple("Thread").field(&self.me).finish()
-    }
-}
-
-/// A lock that is owned until the guard is dropped.
-#[derive(Debug)]
-#[must_use = "the lock is given back at once"]
-pub struct Guard<'g, 't, 'b> {
-    thread: &'g CurrentThread<'t, 'b>,
-    lock: ProfilerLock,
-}
-
-impl Drop for Guard<'_, '_, '_> {
-    fn drop(&mut self) {
-        // A jump runs no destructors.
-        if !self.thread.escapes() {
-            self.thread.release(self.lock);
-        }
     }
 }
 
@@ -283,116 +279,6 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         state.now = state.now.max(until);
     }
 
-    /// Takes a lock, which is owned until the guard is dropped. A thread that already owns it waits
-    /// forever, unless the lock is [reentrant](super::LockKind::Reentrant).
-    #[track_caller]
-    pub fn lock(&self, lock: ProfilerLock) -> Guard<'_, 't, 'b> {
-        self.acquire(lock);
-        Guard { thread: self, lock }
-    }
-
-    /// Takes a lock.
-    #[track_caller]
-    pub fn acquire(&self, lock: ProfilerLock) {
-        self.acquire_until(lock, None);
-    }
-
-    /// Takes a lock if it becomes free within this time (µs); 0 means one attempt. Returns true if
-    /// the lock was taken.
-    #[expect(clippy::must_use_candidate, reason = "it waits, too")]
-    #[track_caller]
-    pub fn try_acquire(&self, lock: ProfilerLock, micros: u64) -> bool {
-        self.acquire_until(lock, Some(micros))
-    }
-
-    #[track_caller]
-    fn acquire_until(&self, lock: ProfilerLock, micros: Option<u64>) -> bool {
-        self.take_until(lock, Waiting::Lock(lock.0), micros)
-    }
-
-    /// Shares a lock with other threads: only its owner excludes them.
-    #[track_caller]
-    pub fn share(&self, lock: ProfilerLock) {
-        self.take_until(lock, Waiting::Shared(lock.0), None);
-    }
-
-    /// Shares a lock if its owner releases it within this time (µs); 0 means one attempt. Returns
-    /// true if the lock is shared.
-    #[expect(clippy::must_use_candidate, reason = "it waits, too")]
-    #[track_caller]
-    pub fn try_share(&self, lock: ProfilerLock, micros: u64) -> bool {
-        self.take_until(lock, Waiting::Shared(lock.0), Some(micros))
-    }
-
-    #[track_caller]
-    fn take_until(&self, lock: ProfilerLock, waiting: Waiting, micros: Option<u64>) -> bool {
-        self.comes_from_caller();
-        // The owner of a reentrant lock does not wait.
-        self.switch_before(
-            waiting,
-            micros.is_some() || self.kernel.owns_reentrant(lock.0, self.me),
-        );
-        self.does(if self.kernel.is_lock_of_walked(lock.0, self.me) {
-            ProfilerRule::CallbackTakesTargetsLock
-        } else {
-            ProfilerRule::LockWhileSuspended
-        });
-        let name = LockName::Profiler(lock.0);
-        let mut until = None;
-        loop {
-            if self.kernel.is_over() {
-                return false;
-            }
-            self.kernel.touch(Footprint::lock(name).read());
-            let taken = match waiting {
-                Waiting::Shared(_) => self.kernel.try_share(lock.0, self.me),
-                _ => self.kernel.try_acquire(lock.0, self.me),
-            };
-            if taken {
-                self.kernel.touch(Footprint::lock(name));
-                self.record(TurnEvent::Acquired(name));
-                return true;
-            }
-            if micros == Some(0) {
-                return false;
-            }
-            // The lock may have been free and taken by another thread since: the deadline stays.
-            until = until.or_else(|| Some(self.now().saturating_add(micros?)));
-            if !self.pause(Some(waiting), until) {
-                self.kernel.touch_time();
-                self.record(TurnEvent::TimedOut);
-                return false;
-            }
-        }
-    }
-
-    /// Returns true if this thread owns a lock.
-    #[must_use]
-    pub fn owns(&self, lock: ProfilerLock) -> bool {
-        self.kernel.owner(lock.0) == Some(self.me)
-    }
-
-    /// Releases a lock that this thread owns or shares: other threads may run first, while it is
-    /// still taken.
-    #[track_caller]
-    pub fn unlock(&self, lock: ProfilerLock) {
-        self.comes_from_caller();
-        self.release(lock);
-    }
-
-    fn release(&self, lock: ProfilerLock) {
-        if !self.kernel.change_lock(lock.0, |lock| lock.is_held_by(self.me)) {
-            return;
-        }
-        self.switch();
-        let name = LockName::Profiler(lock.0);
-        self.kernel.touch(Footprint::lock(name));
-        // A signal handler of this thread may have released it meanwhile.
-        if self.kernel.change_lock(lock.0, |lock| lock.release(self.me)) {
-            self.record(TurnEvent::Released(name));
-        }
-    }
-
     /// Waits for the end of another thread.
     #[track_caller]
     pub fn join(&self, thread: ThreadIndex) {
@@ -497,5 +383,28 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         if let Some(thread) = state.threads.get_mut(thread.index()) {
             thread.signals += 1;
         }
+    }
+
+    /// Returns true if the thread is leaving the callback of a walk by a jump.
+    #[must_use]
+    pub fn escapes(&self) -> bool {
+        self.kernel.runtime.thread(self.os, |thread| thread.escapes).unwrap_or_default()
+    }
+
+    /// Returns the callback that this thread is in, the innermost one.
+    #[must_use]
+    pub fn callback(&self) -> Option<Callback> {
+        let state = self.kernel.state.borrow();
+        let me = state.threads.get(self.me.index());
+        me.and_then(|me| me.callbacks.last().cloned())
+    }
+
+    /// Executes a handler of a callback.
+    pub(super) fn within(&self, callback: Callback, handler: impl FnOnce()) {
+        self.kernel.change_thread(self.me, |me| me.callbacks.push(callback));
+        handler();
+        self.kernel.change_thread(self.me, |me| {
+            me.callbacks.pop();
+        });
     }
 }

@@ -1,8 +1,9 @@
 //! Recording of the thread status.
 
-use super::history::{ThreadIndex, ThreadStatus, TurnEvent};
-use super::kernel::{Kernel, State, Thread, Waiting};
-use super::lock::LockName;
+use super::history::{ThreadStatus, TurnEvent};
+use super::ids::{LockName, ThreadIndex};
+use super::kernel::Kernel;
+use super::state::{State, Thread, Waiting};
 use super::verdict::BlockReason;
 use core::fmt;
 use core::panic::Location;

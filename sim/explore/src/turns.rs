@@ -3,10 +3,11 @@
 use super::deadlock;
 use super::ending::{HistoryDetail, Limits};
 use super::footprint::Footprint;
-use super::history::ThreadIndex;
+use super::ids::ThreadIndex;
 use super::kernel::Kernel;
 use super::schedule_string::ScheduleString;
-use super::search::{Choice, Search, State as ChoiceState};
+use super::search::{Choice, Search, Step};
+use super::thread::{Body, TurnOrder};
 use super::thread_status;
 use super::verdict::Verdict;
 use core::cell::RefCell;
@@ -16,9 +17,11 @@ pub(super) struct Turns<'t, 'b> {
     kernel: &'t Kernel<'b>,
     limits: Limits,
     recording: HistoryDetail,
-    /// Returns the hash of the profiler's data, if the search learns from histories.
+    /// Returns the hash of the profiler's data, if the search observes histories.
     data: Option<&'t dyn Fn() -> u64>,
-    learns: bool,
+    is_observed: bool,
+    /// Threads that the current turn has started.
+    started: RefCell<Vec<(ThreadIndex, Body<'static>)>>,
     order: RefCell<Order<'t>>,
 }
 
@@ -50,13 +53,6 @@ struct Order<'t> {
     stopped: bool,
 }
 
-/// The order of turns for code on a coroutine, independent of the borrows of a search.
-pub(super) trait TurnOrder {
-    /// Ends the turn of a thread, and chooses the next one. Returns true if the same thread goes on: then its turn has begun, and
-    /// the code need not return control.
-    fn goes_on(&self, thread: ThreadIndex) -> bool;
-}
-
 impl<'t, 'b> Turns<'t, 'b> {
     /// Starts a history.
     pub(super) fn new(
@@ -66,8 +62,8 @@ impl<'t, 'b> Turns<'t, 'b> {
         search: &'t mut dyn Search,
         data: Option<&'t dyn Fn() -> u64>,
     ) -> Self {
-        let learns = search.learns();
-        kernel.turn.watch(!search.ignores_turns());
+        let is_observed = search.observer().is_some();
+        kernel.turn.watch(is_observed);
         let order = Order {
             search,
             schedule: ScheduleString::default(),
@@ -79,16 +75,19 @@ impl<'t, 'b> Turns<'t, 'b> {
             next: Next::Undecided,
             stopped: false,
         };
-        // Searches that learn from histories compare states by the data.
-        let data = data.filter(|_| learns);
+        // Searches that observe histories compare states by the data.
+        let data = data.filter(|_| is_observed);
         let order = RefCell::new(order);
-        Self { kernel, limits, recording, data, learns, order }
+        let started = RefCell::default();
+        Self { kernel, limits, recording, data, is_observed, started, order }
     }
 
     /// Reports the beginning of the history to the search.
     pub(super) fn start(&self) {
-        if let Some(data) = self.data {
-            self.order.borrow_mut().search.starts(&|| self.kernel.all_contents(data));
+        if let Some(data) = self.data
+            && let Some(observer) = self.order.borrow_mut().search.observer()
+        {
+            observer.started(&|| self.kernel.all_contents(data));
         }
     }
 
@@ -109,6 +108,16 @@ impl<'t, 'b> Turns<'t, 'b> {
         chosen
     }
 
+    /// Removes the threads that were started, and returns them.
+    pub(super) fn take_started(&self) -> Vec<(ThreadIndex, Body<'static>)> {
+        self.started.take()
+    }
+
+    /// Returns true if the turn has started threads, or ended the process.
+    fn has_to_start(&self) -> bool {
+        !self.started.borrow().is_empty() || self.kernel.world.borrow().has_exited()
+    }
+
     /// Removes the schedule string of the history, and returns it.
     pub(super) fn take_schedule(&self) -> ScheduleString {
         core::mem::take(&mut self.order.borrow_mut().schedule)
@@ -119,10 +128,16 @@ impl<'t, 'b> Turns<'t, 'b> {
     fn end_turn(&self, order: &mut Order<'_>) {
         let Some(thread) = order.running.take() else { return };
         let kernel = self.kernel;
-        if !order.in_turn && kernel.turn.is_watched() {
-            let data = self.data.filter(|_| order.search.compares_contents());
-            let left = data.and_then(|data| kernel.contents(thread, data));
-            order.search.ran(thread, kernel.footprint(), left.as_ref());
+        if self.is_observed
+            && !order.in_turn
+            && let Some(observer) = order.search.observer()
+        {
+            let contents = || self.data.and_then(|data| kernel.contents(thread, data));
+            observer.stepped(&Step {
+                thread,
+                footprint: kernel.turn.footprint(),
+                contents: &contents,
+            });
         }
         if self.recording == HistoryDetail::Statuses {
             thread_status::record_statuses(kernel);
@@ -164,9 +179,11 @@ impl<'t, 'b> Turns<'t, 'b> {
                 break turns;
             }
             if *stopped || !kernel.jump() {
-                if self.learns {
+                if self.is_observed {
                     kernel.waits(runnable, waits);
-                    search.rests(waits);
+                    if let Some(observer) = search.observer() {
+                        observer.stopped(waits);
+                    }
                 }
                 if let Some(verdict) = deadlock::verdict(kernel, *stopped) {
                     kernel.end(verdict);
@@ -181,11 +198,10 @@ impl<'t, 'b> Turns<'t, 'b> {
             let next = runnable.iter().find(|thread| Some(**thread) > *last);
             return next.or(runnable.first()).copied();
         }
-        if self.learns {
+        if self.is_observed {
             kernel.waits(runnable, waits);
         }
-        let state = ChoiceState::Kernel(kernel);
-        let at = Choice { turn: turns, runnable, last: *last, waits, state };
+        let at = Choice { turn: turns, runnable, last: *last, waits, process: kernel };
         // Without a choice the search has explored enough of this history.
         let thread = search.choose(&at).filter(|chosen| runnable.contains(chosen))?;
         schedule.note(turns, runnable, *last, thread);
@@ -194,11 +210,15 @@ impl<'t, 'b> Turns<'t, 'b> {
 }
 
 impl TurnOrder for Turns<'_, '_> {
+    fn start(&self, thread: ThreadIndex, body: Body<'static>) {
+        self.started.borrow_mut().push((thread, body));
+    }
+
     fn goes_on(&self, thread: ThreadIndex) -> bool {
-        // Searches that learn and recorded histories look at the whole state, for which the stack of a coroutine may be too small.
+        // Searches that observe and recorded histories look at the whole state, for which the stack of a coroutine may be too small.
         // Threads that the turn has started need a stack first, which the owner of all coroutines gives them.
         let kernel = self.kernel;
-        if self.learns || self.recording != HistoryDetail::Nothing || kernel.has_to_start() {
+        if self.is_observed || self.recording != HistoryDetail::Nothing || self.has_to_start() {
             return false;
         }
         let mut order = self.order.borrow_mut();

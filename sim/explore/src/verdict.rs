@@ -1,7 +1,6 @@
 //! Verdicts on histories.
 
-use super::history::ThreadIndex;
-use super::lock::LockName;
+use super::ids::{LockName, ThreadIndex};
 use clr_runtime::Outcome;
 use core::fmt;
 

@@ -1,9 +1,9 @@
 //! Access sets that decide if threads wait.
 
 use super::footprint::Footprint;
-use super::history::ThreadIndex;
-use super::kernel::{Kernel, Waiting};
-use super::lock::LockName;
+use super::ids::{LockName, ThreadIndex};
+use super::kernel::Kernel;
+use super::state::Waiting;
 use clr_runtime::Wait;
 
 impl Kernel<'_> {

@@ -1,7 +1,8 @@
 //! Calls of `DoStackSnapshot` in a history: which thread walks which, and the callbacks of walks.
 
 use super::footprint::Footprint;
-use super::history::{ThreadIndex, TurnEvent};
+use super::history::TurnEvent;
+use super::ids::ThreadIndex;
 use super::thread::CurrentThread;
 use super::verdict::ProfilerRule;
 use clr_runtime::{Thread, ThreadLife};

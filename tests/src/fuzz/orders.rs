@@ -68,7 +68,7 @@ impl Histories<'_, '_, '_> {
     /// Returns what all histories show; `None` if there are more than `most`, or if one exceeds its limits.
     fn outcomes(&mut self, mut search: impl Search, most: usize) -> Option<BTreeSet<String>> {
         let mut outcomes = BTreeSet::new();
-        let cut = |search: &dyn Search| search.covered().map(|covered| covered.cut);
+        let cut = |search: &dyn Search| search.progress().covered.map(|covered| covered.cut);
         for number in 0..=most as u64 {
             if !search.begin(number) {
                 return Some(outcomes);

@@ -29,7 +29,7 @@ impl Search for Bytes<'_> {
         number == 0
     }
 
-    fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
+    fn choose(&mut self, at: &Choice<'_>) -> Option<ThreadIndex> {
         let usual = at.last.filter(|last| at.runnable.contains(last));
         let usual = usual.or_else(|| at.runnable.first().copied());
         if at.runnable.len() < 2 {
@@ -42,6 +42,8 @@ impl Search for Bytes<'_> {
             None => usual,
         }
     }
+
+    fn end(&mut self, _: &Ending) {}
 }
 
 /// Makes a program, a profiler that acts in any order, and a schedule from `data`, and runs that

@@ -1,6 +1,6 @@
 //! Steps of histories in another order.
 
-use clr_explore::{Choice, Contents, Footprint, Search, ThreadIndex};
+use clr_explore::{Choice, Ending, Footprint, Observer, Search, Step as Turn, ThreadIndex};
 
 /// A thread's turn, and its accesses.
 pub type Step = (ThreadIndex, Footprint);
@@ -26,13 +26,25 @@ impl<S: Search> Search for Noted<S> {
         self.search.begin(number)
     }
 
-    fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
+    fn choose(&mut self, at: &Choice<'_>) -> Option<ThreadIndex> {
         self.search.choose(at)
     }
 
-    fn ran(&mut self, thread: ThreadIndex, footprint: Footprint, left: Option<&Contents>) {
-        self.steps.push((thread, footprint));
-        self.search.ran(thread, footprint, left);
+    fn end(&mut self, ending: &Ending) {
+        self.search.end(ending);
+    }
+
+    fn observer(&mut self) -> Option<&mut dyn Observer> {
+        Some(self)
+    }
+}
+
+impl<S: Search> Observer for Noted<S> {
+    fn stepped(&mut self, turn: &Turn<'_>) {
+        self.steps.push((turn.thread, turn.footprint));
+        if let Some(observer) = self.search.observer() {
+            observer.stepped(turn);
+        }
     }
 }
 
@@ -61,7 +73,7 @@ impl Search for Sequence {
         number == 0
     }
 
-    fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
+    fn choose(&mut self, at: &Choice<'_>) -> Option<ThreadIndex> {
         let next = self.threads.get(self.next).filter(|next| at.runnable.contains(next));
         if next.is_none() {
             self.strayed = Some(self.next);
@@ -69,6 +81,8 @@ impl Search for Sequence {
         self.next += 1;
         next.copied()
     }
+
+    fn end(&mut self, _: &Ending) {}
 }
 
 /// Returns the numbers of the steps that can change places with the next one: those of two threads whose accesses do

@@ -18,13 +18,21 @@ impl Search for Watching {
         self.inner.begin(number)
     }
 
-    fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
+    fn choose(&mut self, at: &Choice<'_>) -> Option<ThreadIndex> {
         self.inner.choose(at)
     }
 
-    fn ran(&mut self, thread: ThreadIndex, footprint: Footprint, _: Option<&Contents>) {
-        if thread != MAIN {
-            self.accesses.push(footprint);
+    fn end(&mut self, _: &Ending) {}
+
+    fn observer(&mut self) -> Option<&mut dyn Observer> {
+        Some(self)
+    }
+}
+
+impl Observer for Watching {
+    fn stepped(&mut self, step: &Step<'_>) {
+        if step.thread != MAIN {
+            self.accesses.push(step.footprint);
         }
     }
 }

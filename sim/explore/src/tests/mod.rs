@@ -28,18 +28,19 @@ mod unwinding;
 mod verdicts;
 mod waiting;
 
-use crate::check::Explorer;
-use crate::kernel::{Activity, Kernel, State, Thread, Waiting};
+use crate::explorer::Explorer;
+use crate::kernel::Kernel;
 use crate::lock::LockState;
+use crate::state::{Activity, State, Thread, Waiting};
 use crate::tests::kernels::{ONE, THREE, TWO, begin, coroutine, only, wait};
 use crate::tests::states::{activity, build, kernel};
 use crate::{
     BlockReason, Budget, Choice, ConditionVariable, Contents, Coverage, CurrentThread, Edge,
     Ending, EventObject, Exhaustive, Failure, Footprint, Guided, History, HistoryDetail,
-    Interleavings, Limits, LockKind, LockName, NotALine, NotedHistory, NotingSearch, Pct,
-    ProfilerLock, ProfilerRule, Random, RemoteSearch, ReplaySearch, Report, ScheduleString, Search,
-    Setup, Strategy, TestedProcess, ThreadIndex, ThreadKind, Turn, TurnEvent, Verdict, answer,
-    check,
+    Interleavings, Limits, LockKind, LockName, NotALine, NotedHistory, NotingSearch, Observer, Pct,
+    ProcessState, ProfilerLock, ProfilerRule, Progress, Random, RemoteSearch, ReplaySearch, Report,
+    ScheduleString, Search, Setup, Step, Strategy, TestedProcess, ThreadIndex, ThreadKind, Turn,
+    TurnEvent, Verdict, answer, check,
 };
 use clr_codegen::{
     CallingConvention, CodeKind, Exit, Function, FunctionIndex, FunctionShape, Program, ReturnForm,
@@ -137,7 +138,7 @@ fn all(
     while search.begin(count) {
         let ending = explorer.run(load, &mut search, Limits::default(), HistoryDetail::Nothing);
         search.end(&ending);
-        let now = search.covered().unwrap().cut;
+        let now = search.progress().covered.unwrap().cut;
         if now == cut {
             ended(ending);
         }

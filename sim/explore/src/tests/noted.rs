@@ -33,7 +33,7 @@ fn follows(mut search: impl Search + Clone) -> u64 {
         let is_left = search.begin(number);
         assert_eq!(is_left, taught.begin(number), "history {number}");
         if !is_left {
-            assert_eq!(search.covered(), taught.covered());
+            assert_eq!(search.progress().covered, taught.progress().covered);
             return number;
         }
         let executed = execute(&mut explorer, &mut search);
@@ -59,12 +59,12 @@ fn answers(mut search: impl Search + Clone) -> u64 {
         let is_left = search.begin(number);
         assert_eq!(is_left, asked.begin(number), "history {number}");
         if !is_left {
-            assert_eq!(search.covered(), asked.covered());
+            assert_eq!(search.progress().covered, asked.progress().covered);
             return number;
         }
         let executed = execute(&mut explorer, &mut search);
         search.end(&executed);
-        let learns = asked.learns();
+        let learns = asked.observer().is_some();
         let mut remote = RemoteSearch::new(learns, |line: &str, is_question| {
             let answered = answer(&mut asked, line).unwrap();
             assert_eq!(answered.is_some(), is_question, "{line}");
@@ -123,7 +123,7 @@ impl Search for Fixed {
         self.answers
     }
 
-    fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
+    fn choose(&mut self, at: &Choice<'_>) -> Option<ThreadIndex> {
         at.runnable.first().copied()
     }
 
@@ -131,26 +131,31 @@ impl Search for Fixed {
         self.ends += 1;
     }
 
-    fn learns(&self) -> bool {
-        self.answers
+    fn observer(&mut self) -> Option<&mut dyn Observer> {
+        self.answers.then_some(self)
     }
 
-    fn has_strayed(&self) -> bool {
-        self.answers
-    }
-
-    fn covered(&self) -> Option<Coverage> {
-        self.answers.then(|| Coverage { millionths: 7, ..Coverage::default() })
+    fn progress(&self) -> Progress {
+        let covered = self.answers.then(|| Coverage { millionths: 7, ..Coverage::default() });
+        Progress { strayed: self.answers, covered }
     }
 }
+
+impl Observer for Fixed {}
 
 #[test]
 fn a_search_that_notes_answers_as_the_other_one() {
     for answers in [false, true] {
         let mut fixed = Fixed { answers, ends: 0 };
         let mut noting = NotingSearch::new(&mut fixed);
-        assert_eq!([noting.begin(0), noting.learns(), noting.has_strayed()], [answers; 3]);
-        assert_eq!(noting.covered().map(|covered| covered.millionths), answers.then_some(7));
+        assert_eq!(
+            [noting.begin(0), noting.observer().is_some(), noting.progress().strayed],
+            [answers; 3]
+        );
+        assert_eq!(
+            noting.progress().covered.map(|covered| covered.millionths),
+            answers.then_some(7)
+        );
         let process = nothing();
         let ending = execute(&mut Explorer::new(&process).unwrap(), &mut noting);
         noting.end(&ending);
@@ -166,7 +171,7 @@ fn a_remote_search_begins_each_history_and_learns_if_the_other_one_does() {
     for learns in [false, true] {
         let mut remote = RemoteSearch::new(learns, |_: &str, _| Some("0".to_owned()));
         assert!(remote.begin(0) && remote.begin(1));
-        assert_eq!(remote.learns(), learns);
+        assert_eq!(remote.observer().is_some(), learns);
         assert_eq!(format!("{remote:?}"), format!("RemoteSearch {{ learns: {learns}, .. }}"));
     }
 }

@@ -1,7 +1,6 @@
 //! Tests of the choices that searches make, without a process.
 
 use super::*;
-use crate::search::State;
 
 const fn threads<const N: usize>(numbers: [u32; N]) -> [ThreadIndex; N] {
     let mut threads = [ThreadIndex(0); N];
@@ -15,10 +14,32 @@ const fn threads<const N: usize>(numbers: [u32; N]) -> [ThreadIndex; N] {
 
 const TWO: [ThreadIndex; 2] = threads([0, 1]);
 
+/// A state of which only the hash is known.
+#[derive(Debug)]
+struct Known(u64);
+
+impl ProcessState for Known {
+    fn abstract_state(&self) -> u64 {
+        self.0
+    }
+
+    fn contents(&self) -> Option<Contents> {
+        None
+    }
+}
+
+/// Reports a turn that has accessed nothing.
+fn ran(search: &mut dyn Search, thread: u32) {
+    let (thread, footprint) = (ThreadIndex(thread), Footprint::default());
+    if let Some(observer) = search.observer() {
+        observer.stepped(&Step { thread, footprint, contents: &|| None });
+    }
+}
+
 /// Asks for a thread at a switch point.
 fn choose(search: &mut dyn Search, turn: u64, runnable: &[ThreadIndex], last: Option<u32>) -> u32 {
-    let (last, state) = (last.map(ThreadIndex), State::Known(turn));
-    search.choose(&Choice { turn, runnable, last, waits: &[], state }).unwrap().0
+    let (last, process) = (last.map(ThreadIndex), &Known(turn));
+    search.choose(&Choice { turn, runnable, last, waits: &[], process }).unwrap().0
 }
 
 /// Returns the choices of a history that has begun, in which these threads can run at each turn.
@@ -26,7 +47,7 @@ fn choices(search: &mut dyn Search, runnable: &[&[ThreadIndex]]) -> Vec<u32> {
     let mut chosen = Vec::new();
     for (turn, runnable) in (0..).zip(runnable) {
         let next = choose(search, turn, runnable, chosen.last().copied());
-        search.ran(ThreadIndex(next), Footprint::default(), None);
+        ran(search, next);
         chosen.push(next);
     }
     chosen
@@ -52,11 +73,11 @@ fn a_replay_takes_the_listed_choices_and_else_the_usual_ones() {
     assert_eq!(choose(&mut replay, 1, &three, Some(0)), 1, "listed");
     assert_eq!(choose(&mut replay, 2, &three, Some(1)), 1, "the last one goes on");
     assert_eq!(choose(&mut replay, 3, &threads([0, 2]), Some(1)), 0, "it cannot");
-    assert!(replay.has_strayed(), "a turn is left");
+    assert!(replay.progress().strayed, "a turn is left");
     assert_eq!(choose(&mut replay, 4, &three, Some(0)), 2, "listed");
-    assert!(!replay.has_strayed());
+    assert!(!replay.progress().strayed);
     assert_eq!(choose(&mut replay, 5, &three, Some(2)), 2);
-    assert!(!replay.has_strayed());
+    assert!(!replay.progress().strayed);
     // There is one history.
     assert!(!replay.begin(1));
 }
@@ -70,7 +91,11 @@ fn a_replay_strays_where_a_listed_thread_cannot_run() {
         replay.begin(0);
         assert_eq!(choose(&mut replay, 0, &TWO, None), 0);
         let chosen = choose(&mut replay, turn, runnable, Some(0));
-        assert_eq!((chosen, replay.has_strayed()), (if strays { 0 } else { 2 }, strays), "{turn}");
+        assert_eq!(
+            (chosen, replay.progress().strayed),
+            (if strays { 0 } else { 2 }, strays),
+            "{turn}"
+        );
     }
 }
 
@@ -139,7 +164,7 @@ fn a_history_depends_on_its_seed_and_number() {
 
 #[test]
 fn strategies_make_their_searches() {
-    let learns = |strategy: Strategy| strategy.search(0).learns();
+    let learns = |strategy: Strategy| strategy.search(0).observer().is_some();
     assert!(learns(Strategy::Guided) && learns(Strategy::Exhaustive { preemptions: None }));
     assert!(!learns(Strategy::Random) && !learns(Strategy::Pct { depth: 3 }));
     let shared = |strategy: Strategy| strategy.can_be_shared();
@@ -175,11 +200,11 @@ fn all_interleavings_of_two_turns_are_four() {
     let mut found = BTreeSet::new();
     let mut number = 0;
     while search.begin(number) {
-        assert_eq!(search.covered().unwrap().millionths, 0, "not yet");
+        assert_eq!(search.progress().covered.unwrap().millionths, 0, "not yet");
         let chosen: Vec<_> = (0..2)
             .map(|turn| {
                 let next = choose(&mut search, turn, &TWO, None);
-                search.ran(ThreadIndex(next), Footprint::default(), None);
+                ran(&mut search, next);
                 next
             })
             .collect();
@@ -188,9 +213,9 @@ fn all_interleavings_of_two_turns_are_four() {
         number += 1;
     }
     assert_eq!((number, found.len()), (4, 4));
-    let covered = search.covered().unwrap();
+    let covered = search.progress().covered.unwrap();
     assert!(covered.everything && covered.millionths == 1_000_000 && covered.cut == 0);
-    assert!(!search.has_strayed());
+    assert!(!search.progress().strayed);
 }
 
 #[test]
@@ -198,10 +223,10 @@ fn interleavings_beyond_the_limit_are_not_everything() {
     let mut search = Interleavings::new(Some(0));
     while search.begin(0) {
         choose(&mut search, 0, &threads([0]), None);
-        search.ran(ThreadIndex(0), Footprint::default(), None);
+        ran(&mut search, 0);
         search.end(&ended(true));
     }
-    let covered = search.covered().unwrap();
+    let covered = search.progress().covered.unwrap();
     assert!(!covered.everything);
     assert_eq!((covered.millionths, covered.preemptions), (0, Some(0)));
 }
@@ -211,19 +236,20 @@ fn interleavings_stray_if_the_thread_of_before_cannot_run() {
     let mut search = Interleavings::new(None);
     search.begin(0);
     assert_eq!(choose(&mut search, 0, &TWO, None), 1);
-    search.ran(ThreadIndex(1), Footprint::default(), None);
+    ran(&mut search, 1);
     search.end(&ended(false));
     search.begin(1);
     assert_eq!(choose(&mut search, 0, &threads([1]), None), 0);
-    assert!(search.has_strayed());
-    assert_eq!(search.covered(), None);
+    assert!(search.progress().strayed);
+    assert_eq!(search.progress().covered, None);
 }
 
 #[test]
 fn a_random_search_knows_no_share_and_expects_no_history() {
     let mut random = Random::new(0);
     history(&mut random, 0, &TWO, 9);
-    assert_eq!((random.covered(), random.has_strayed(), random.learns()), (None, false, false));
+    assert_eq!(random.progress(), Progress::default());
+    assert!(random.observer().is_none());
 }
 
 #[test]
@@ -237,7 +263,7 @@ fn interleavings(preemptions: Option<u32>, runnable: &[&[ThreadIndex]]) -> Vec<V
     while search.begin(all.len() as u64) {
         all.push(choices(&mut search, runnable));
     }
-    assert!(!search.has_strayed());
+    assert!(!search.progress().strayed);
     all
 }
 
@@ -271,14 +297,14 @@ fn a_search_of_interleavings_notices_that_it_strays() {
     let one = threads([0]);
     assert!(search.begin(1));
     assert_eq!(choose(&mut search, 0, &one, None), 1, "the plan");
-    assert!(search.has_strayed() && search.covered().is_none());
+    assert!(search.progress().strayed && search.progress().covered.is_none());
 }
 
-/// A search that does not learn covers no known share, strays from nothing, and compares no states.
+/// A search that does not learn covers no known share, strays from nothing, and observes nothing.
 #[test]
 fn a_search_that_learns_nothing_claims_nothing() {
-    for search in [&Random::new(1) as &dyn Search, &Pct::new(1, 2)] {
-        assert_eq!(search.covered(), None);
-        assert!(!search.has_strayed() && !search.compares_contents() && !search.learns());
+    for search in [&mut Random::new(1) as &mut dyn Search, &mut Pct::new(1, 2)] {
+        assert_eq!(search.progress(), Progress::default());
+        assert!(search.observer().is_none());
     }
 }

@@ -14,12 +14,20 @@ impl Search for Noting {
         self.inner.begin(number)
     }
 
-    fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
+    fn choose(&mut self, at: &Choice<'_>) -> Option<ThreadIndex> {
         self.inner.choose(at)
     }
 
-    fn ran(&mut self, _: ThreadIndex, footprint: Footprint, _: Option<&Contents>) {
-        self.accesses.push(footprint);
+    fn end(&mut self, _: &Ending) {}
+
+    fn observer(&mut self) -> Option<&mut dyn Observer> {
+        Some(self)
+    }
+}
+
+impl Observer for Noting {
+    fn stepped(&mut self, step: &Step<'_>) {
+        self.accesses.push(step.footprint);
     }
 }
 

@@ -42,7 +42,7 @@ pub(super) fn run<'p>(
     sanitizer::enters_tool();
     let mut noting = NotingSearch::new(search);
     let mut ending = explorer.run(load, &mut noting, rules.limits, detail);
-    let strayed = noting.has_strayed();
+    let strayed = noting.progress().strayed;
     ending.verdict = ending.verdict.take().or_else(|| rules.broken(&ending));
     let found = if ending.verdict.is_none() { findings() } else { Vec::new() };
     let mut told = GuestEnding { strayed, ..GuestEnding::of(&ending, &found) };

@@ -3,8 +3,8 @@
 
 use super::*;
 use clr_explore::{
-    Choice, Contents, Ending, Exhaustive, Explorer, Footprint, HistoryDetail, Limits, Random,
-    Search, Setup, ThreadIndex,
+    Choice, Contents, Ending, Exhaustive, Explorer, Footprint, HistoryDetail, Limits, Observer,
+    Random, Search, Setup, Step, ThreadIndex,
 };
 use clr_scenario::Exploring;
 use clr_tests::one_in;
@@ -101,8 +101,8 @@ impl Search for Comparing {
         self.random.begin(number)
     }
 
-    fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
-        let now = at.contents().expect("the texts have few threads");
+    fn choose(&mut self, at: &Choice<'_>) -> Option<ThreadIndex> {
+        let now = at.process.contents().expect("the texts have few threads");
         if let (Some(before), Some((thread, set))) = (&self.before, self.turn) {
             let beyond = now.changes_since(before).without(set.changed());
             let turn = at.turn;
@@ -117,8 +117,16 @@ impl Search for Comparing {
         self.random.choose(at)
     }
 
-    fn ran(&mut self, thread: ThreadIndex, footprint: Footprint, _: Option<&Contents>) {
-        self.turn = Some((thread, footprint));
+    fn end(&mut self, _: &Ending) {}
+
+    fn observer(&mut self) -> Option<&mut dyn Observer> {
+        Some(self)
+    }
+}
+
+impl Observer for Comparing {
+    fn stepped(&mut self, step: &Step<'_>) {
+        self.turn = Some((step.thread, step.footprint));
     }
 }
 
@@ -151,7 +159,7 @@ fn ends(exploring: &Exploring<'_>, mut search: Exhaustive) -> Option<(BTreeSet<S
     let mut found = BTreeSet::new();
     for number in 0..MOST {
         if !search.begin(number) {
-            let everything = search.covered().is_some_and(|covered| covered.everything);
+            let everything = search.progress().covered.is_some_and(|covered| covered.everything);
             return everything.then_some((found, number));
         }
         let ending = run(exploring, &mut explorer, &mut search);

@@ -14,7 +14,6 @@ const LARGEST: usize = 5;
 /// Crates with a circle that stays, the files that it may have, and what it is.
 const LEFT: [(&str, usize, &str); 5] = [
     ("sim/codegen", 8, "the tree of a program, its shapes, and what is computed from both"),
-    ("sim/explore", 31, "to be opened"),
     ("sim/generate", 8, "generators of one recursive value"),
     ("sim/host", 39, "to be opened"),
     ("sim/world", 14, "one state machine: threads, services, exceptions, suspension"),

@@ -49,7 +49,7 @@ pub fn answer_history(child: &mut Child, search: &mut dyn Search) -> Result<Gues
     let ending = follow(child, search);
     let status = child.wait()?;
     let mut ending = ending.ok_or_else(|| Died::Exit(status.code().unwrap_or_default()))?;
-    ending.strayed |= search.has_strayed();
+    ending.strayed |= search.progress().strayed;
     Ok(ending)
 }
 

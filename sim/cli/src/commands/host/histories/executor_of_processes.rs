@@ -81,7 +81,7 @@ impl Executor {
         described: Option<(String, Drawing)>,
         aloud: bool,
     ) -> Ended {
-        let asked = Asked { learns: search.learns(), described };
+        let asked = Asked { learns: search.observer().is_some(), described };
         let asked = serde_json::to_string(&asked).unwrap_or_default();
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("host").arg(&self.library).arg(&self.text);

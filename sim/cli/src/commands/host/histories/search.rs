@@ -316,7 +316,7 @@ fn one_by_one(
         left += u64::from(executed.has_left());
         found.add(executed, first);
         progress.step();
-        if search.learns() {
+        if search.observer().is_some() {
             let Ok(ending) = &ended else {
                 found.stopped = Some("the process of a history has ended, and its choices with it");
                 break;
@@ -328,7 +328,7 @@ fn one_by_one(
             break;
         }
     }
-    found.covered = search.covered().filter(|_| found.stopped.is_none());
+    found.covered = search.progress().covered.filter(|_| found.stopped.is_none());
     found
 }
 

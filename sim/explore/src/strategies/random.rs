@@ -1,16 +1,17 @@
 //! Random search.
 
-use super::dice::Dice;
-use super::{Choice, Search};
-use crate::history::ThreadIndex;
+use super::rng::Rng;
+use crate::ending::Ending;
+use crate::ids::ThreadIndex;
 use crate::schedule_string::by_itself;
+use crate::search::{Choice, Search};
 
 /// Chooses at random. Each history draws one probability of keeping the current thread: 0, 1/2, 7/8
 /// or 31/32.
 #[derive(Clone, Debug)]
 pub struct Random {
     seed: u64,
-    dice: Dice,
+    rng: Rng,
     /// Number of choices out of 64 for which the default (non-preemptive) choice is taken.
     keep_odds: u64,
 }
@@ -19,28 +20,25 @@ impl Random {
     /// Creates the search with this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { seed, dice: Dice::new(seed, 0), keep_odds: 0 }
+        Self { seed, rng: Rng::new(seed, 0), keep_odds: 0 }
     }
 }
 
 impl Search for Random {
     fn begin(&mut self, number: u64) -> bool {
-        self.dice = Dice::new(self.seed, number);
-        self.keep_odds = self.dice.one(&[0, 32, 56, 62]).unwrap_or_default();
+        self.rng = Rng::new(self.seed, number);
+        self.keep_odds = self.rng.item(&[0, 32, 56, 62]).unwrap_or_default();
         true
     }
 
-    fn ignores_turns(&self) -> bool {
-        true
-    }
-
-    fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
+    fn choose(&mut self, at: &Choice<'_>) -> Option<ThreadIndex> {
         if at.runnable.len() == 1 {
             return at.runnable.first().copied();
         }
-        if self.dice.below(64) < self.keep_odds {
+        if self.rng.below(64) < self.keep_odds {
             return by_itself(at.runnable, at.last);
         }
-        self.dice.one(at.runnable)
+        self.rng.item(at.runnable)
     }
+    fn end(&mut self, _: &Ending) {}
 }

@@ -1,8 +1,9 @@
 //! Random search by priorities that change at few points (PCT).
 
-use super::dice::Dice;
-use super::{Choice, Search};
-use crate::history::ThreadIndex;
+use super::rng::Rng;
+use crate::ending::Ending;
+use crate::ids::ThreadIndex;
+use crate::search::{Choice, Search};
 
 /// Limit on the depth of a bug.
 const DEPTH: u32 = 255;
@@ -16,7 +17,7 @@ const FIRST_LENGTH: u64 = 100;
 pub struct Pct {
     seed: u64,
     depth: u32,
-    dice: Dice,
+    rng: Rng,
     /// Approximate number of turns in a history: the same for all histories, so that each depends
     /// only on its number.
     length: u64,
@@ -35,7 +36,7 @@ impl Pct {
         Self {
             seed,
             depth: depth.max(1),
-            dice: Dice::new(seed, 0),
+            rng: Rng::new(seed, 0),
             length: FIRST_LENGTH,
             priorities: Vec::new(),
             changes: Vec::new(),
@@ -52,7 +53,7 @@ impl Pct {
     fn priority(&mut self, thread: ThreadIndex) -> u64 {
         while self.priorities.len() <= thread.index() {
             // The upper half: changed priorities are below.
-            let priority = self.dice.next() | 1 << 63;
+            let priority = self.rng.next() | 1 << 63;
             self.priorities.push(priority);
         }
         self.priorities.get(thread.index()).copied().unwrap_or_default()
@@ -61,13 +62,13 @@ impl Pct {
 
 impl Search for Pct {
     fn begin(&mut self, number: u64) -> bool {
-        self.dice = Dice::new(self.seed, number);
+        self.rng = Rng::new(self.seed, number);
         self.priorities.clear();
         self.changes.clear();
         // The length is varied around the measured one: a wrong guess costs hits, not correctness.
-        let length = self.length << self.dice.below(3) >> 1;
+        let length = self.length << self.rng.below(3) >> 1;
         for priority in 1..u64::from(self.depth.min(DEPTH)) {
-            let turn = 1 + self.dice.below(length.max(1));
+            let turn = 1 + self.rng.below(length.max(1));
             self.changes.push((turn, priority));
         }
         self.changes.sort_unstable();
@@ -75,11 +76,7 @@ impl Search for Pct {
         true
     }
 
-    fn ignores_turns(&self) -> bool {
-        true
-    }
-
-    fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
+    fn choose(&mut self, at: &Choice<'_>) -> Option<ThreadIndex> {
         while let Some((_, lower)) = self.changes.pop_if(|(turn, _)| *turn <= at.turn) {
             let Some(last) = at.last else { continue };
             // The last thread gets an initial priority before it is changed.
@@ -97,4 +94,5 @@ impl Search for Pct {
         }
         best.map(|(_, thread)| thread)
     }
+    fn end(&mut self, _: &Ending) {}
 }

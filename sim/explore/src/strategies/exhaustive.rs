@@ -1,30 +1,43 @@
 //! Exhaustive search.
 //!
-//! A history is a partial order of steps: the order of two steps matters if one changes what the other one accesses. Steps
-//! of many histories are the same, and do the same: those before which the same has happened. The search executes each of
-//! them once, and not each history that consists of them: it goes through the states of all histories by what is
-//! [known](super::known) of the next steps, and executes a history when it comes to a step, or to an end, that no history
-//! has had before. (Steps with their pasts are the events of an unfolding: McMillan 1992; Rodríguez, Sousa, Sharma and
-//! Kroening, "Unfolding-based partial order reduction", CONCUR 2015.)
+//! Explores every history up to reordering of independent steps. Two steps are independent if neither changes what the other
+//! accesses. A step with the same causal past behaves the same in every history, so it is executed once, and its effect
+//! is remembered ([`known`](super::known)). The search walks the graph of states with remembered steps, and executes a
+//! history only when it reaches a step, or an end, that it has not seen.
 //!
-//! A state is left out if the same partial order of steps has led to it before; with a bound on preemptions, if that has
+//! An example: two threads write a variable of their own, and then take the same lock.
+//!
+//! ```text
+//! a: writes x, takes l        b: writes y, takes l
+//!
+//! history 1:  a.x  a.l  b.y  b.l     four steps are new; this b.l comes after a.l
+//! history 2:  a.x  b.y  b.l  a.l     a.x and b.y are remembered: only the locks in this order are new
+//! ```
+//!
+//! There are six interleavings. The other four only swap `a.x` or `b.y` with steps that are independent of them, so the
+//! search walks them by what it remembers and executes none of them.
+//!
+//! (Steps with their causal pasts are the events of an unfolding: McMillan 1992; Rodríguez, Sousa, Sharma and Kroening,
+//! "Unfolding-based partial order reduction", CONCUR 2015.)
+//!
+//! A state is pruned if the same partial order of steps has led to it before; with a bound on preemptions, if that has
 //! left no fewer of them (Musuvathi and Qadeer, "Partial-order reduction for context-bounded state exploration",
 //! MSR-TR-2007-12).
 //!
 //! If all data is declared ([`Setup::keeps`](crate::Setup::keeps)), a state is what it [contains](crate::Contents), and a step
 //! depends on the contents that it finds: it is executed once whatever has led to them, as explicit-state model checkers do.
-//! Random histories at the end check that steps are what they are known to be. If a turn depends on time, the search begins
-//! again without contents. A history with a new step goes on to its end, so that one without end is noticed.
+//! Random histories at the end check that remembered steps repeat. If a turn depends on time, the search begins again
+//! without contents. A history with a new step goes on to its end, so that one without end is noticed.
 
-use super::dice::Dice;
 use super::known::{ByHash, Hashes, Knowledge, Next};
+use super::rng::Rng;
 use super::signature::Signature;
-use super::{Choice, Coverage, Search};
-use crate::content::Contents;
+use crate::contents::Contents;
 use crate::ending::Ending;
 use crate::footprint::Footprint;
-use crate::history::ThreadIndex;
+use crate::ids::ThreadIndex;
 use crate::schedule_string::by_itself;
+use crate::search::{Choice, Coverage, Observer, Progress, Search, Step};
 use std::collections::hash_map::Entry;
 
 /// Maximum number of states that the search goes through between two histories: without an end, it executes the one that
@@ -87,7 +100,7 @@ struct Current {
     /// The search begins again after it.
     is_forgotten: bool,
     /// The choices of a history that checks what is known; `None` in one that explores.
-    check: Option<Dice>,
+    check: Option<Rng>,
 }
 
 /// Explores all histories.
@@ -325,6 +338,36 @@ impl Exhaustive {
         let new = runnable.iter().copied().find(|thread| is_new(*thread));
         new.or(usual.filter(|_| self.current.is_new))
     }
+
+    /// Returns true if states are compared by their contents.
+    fn compares_contents(&self) -> bool {
+        self.by_content == Some(true)
+    }
+
+    /// Returns the share of the search space on the left of the path.
+    fn covered(&self) -> Option<Coverage> {
+        // At each choice on the path, the alternatives tried before count as their share.
+        const WHOLE: u64 = 1 << 40;
+        let (mut share, mut seen) = (WHOLE, 0);
+        for node in &self.path {
+            let all = u64::from(node.all.max(1));
+            let left = node.left.as_ref().map_or(0, |left| left.len() as u64);
+            let tried = all.saturating_sub(left + 1);
+            seen += share / all * tried;
+            share /= all;
+        }
+        if self.strayed {
+            return None;
+        }
+        let everything = self.done && !self.beyond;
+        let seen = if everything { WHOLE } else { seen.min(WHOLE - 1) };
+        Some(Coverage {
+            everything,
+            millionths: (seen * 1_000_000 / WHOLE) as u32,
+            cut: self.cut,
+            preemptions: self.preemptions,
+        })
+    }
 }
 
 impl Search for Exhaustive {
@@ -341,29 +384,13 @@ impl Search for Exhaustive {
         let checks = self.compares_contents() && self.checks < CHECKS;
         if checks {
             self.plan.clear();
-            self.current.check = Some(Dice::new(0, self.checks));
+            self.current.check = Some(Rng::new(0, self.checks));
             self.checks += 1;
         }
         checks
     }
 
-    fn starts(&mut self, contents: &dyn Fn() -> Option<Contents>) {
-        // Each history begins alike.
-        if self.by_content.is_none()
-            && let Some(contents) = contents()
-        {
-            self.by_content = Some(true);
-            self.start = Signature::of(&contents);
-            self.path = vec![Node::new(self.start.clone())];
-            self.current.order = self.start.clone();
-        }
-    }
-
-    fn compares_contents(&self) -> bool {
-        self.by_content == Some(true)
-    }
-
-    fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
+    fn choose(&mut self, at: &Choice<'_>) -> Option<ThreadIndex> {
         if self.current.is_forgotten {
             return None;
         }
@@ -378,10 +405,10 @@ impl Search for Exhaustive {
         let strays = planned.is_some_and(|thread| !at.runnable.contains(&thread));
         self.strayed |= strays;
         let chosen = match &mut self.current.check {
-            Some(dice) => {
+            Some(rng) => {
                 let is_bound =
                     self.preemptions.is_some_and(|bound| self.current.preemptions >= bound);
-                last.filter(|_| is_bound || dice.below(4) > 0).or_else(|| dice.one(at.runnable))
+                last.filter(|_| is_bound || rng.below(4) > 0).or_else(|| rng.item(at.runnable))
             }
             None => planned.or_else(|| self.explore(at.runnable, last)),
         };
@@ -391,36 +418,6 @@ impl Search for Exhaustive {
         let chosen = chosen.filter(|_| !self.current.is_left)?;
         self.current.preemptions += u32::from(last.is_some_and(|last| last != chosen));
         Some(chosen)
-    }
-
-    fn ran(&mut self, thread: ThreadIndex, footprint: Footprint, left: Option<&Contents>) {
-        if left.is_none() && self.compares_contents() {
-            // The turn depends on time, which is no content.
-            self.cut += 1;
-            self.begin_by_steps();
-            self.current.is_forgotten = true;
-        }
-        if self.current.is_forgotten {
-            return;
-        }
-        let Current { order, depth, is_new, differs, check, .. } = &mut self.current;
-        let known = self.known.step(order, thread);
-        *differs |= known.is_some_and(|known| known != footprint);
-        if known.is_none() {
-            *is_new = true;
-            *differs |= check.is_some();
-            self.known.steps(order, thread, footprint, left);
-        } else {
-            *differs |= self.known.left(order, thread, footprint) != left;
-        }
-        order.add(thread, footprint, left);
-        *depth += 1;
-    }
-
-    fn rests(&mut self, waits: &[(ThreadIndex, Footprint)]) {
-        if !self.current.is_forgotten {
-            self.learn(&[], waits);
-        }
     }
 
     fn end(&mut self, ending: &Ending) {
@@ -452,35 +449,58 @@ impl Search for Exhaustive {
         }
     }
 
-    fn learns(&self) -> bool {
-        true
+    fn observer(&mut self) -> Option<&mut dyn Observer> {
+        Some(self)
     }
 
-    fn has_strayed(&self) -> bool {
-        self.strayed
+    fn progress(&self) -> Progress {
+        Progress { strayed: self.strayed, covered: self.covered() }
+    }
+}
+
+impl Observer for Exhaustive {
+    fn started(&mut self, contents: &dyn Fn() -> Option<Contents>) {
+        // Each history begins alike.
+        if self.by_content.is_none()
+            && let Some(contents) = contents()
+        {
+            self.by_content = Some(true);
+            self.start = Signature::of(&contents);
+            self.path = vec![Node::new(self.start.clone())];
+            self.current.order = self.start.clone();
+        }
     }
 
-    fn covered(&self) -> Option<Coverage> {
-        // At each choice on the path, the alternatives tried before count as their share.
-        const WHOLE: u64 = 1 << 40;
-        let (mut share, mut seen) = (WHOLE, 0);
-        for node in &self.path {
-            let all = u64::from(node.all.max(1));
-            let left = node.left.as_ref().map_or(0, |left| left.len() as u64);
-            let tried = all.saturating_sub(left + 1);
-            seen += share / all * tried;
-            share /= all;
+    fn stepped(&mut self, step: &Step<'_>) {
+        let Step { thread, footprint, contents } = *step;
+        let left = if self.compares_contents() { contents() } else { None };
+        let left = left.as_ref();
+        if left.is_none() && self.compares_contents() {
+            // The turn depends on time, which is no content.
+            self.cut += 1;
+            self.begin_by_steps();
+            self.current.is_forgotten = true;
         }
-        if self.strayed {
-            return None;
+        if self.current.is_forgotten {
+            return;
         }
-        let everything = self.done && !self.beyond;
-        let seen = if everything { WHOLE } else { seen.min(WHOLE - 1) };
-        Some(Coverage {
-            everything,
-            millionths: (seen * 1_000_000 / WHOLE) as u32,
-            cut: self.cut,
-            preemptions: self.preemptions,
-        })
+        let Current { order, depth, is_new, differs, check, .. } = &mut self.current;
+        let known = self.known.step(order, thread);
+        *differs |= known.is_some_and(|known| known != footprint);
+        if known.is_none() {
+            *is_new = true;
+            *differs |= check.is_some();
+            self.known.steps(order, thread, footprint, left);
+        } else {
+            *differs |= self.known.left(order, thread, footprint) != left;
+        }
+        order.add(thread, footprint, left);
+        *depth += 1;
+    }
+
+    fn stopped(&mut self, waits: &[(ThreadIndex, Footprint)]) {
+        if !self.current.is_forgotten {
+            self.learn(&[], waits);
+        }
     }
 }

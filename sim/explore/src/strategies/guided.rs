@@ -1,11 +1,11 @@
 //! Random search that continues from new states.
 
-use super::dice::Dice;
-use super::replay::ReplaySearch;
-use super::{Choice, Search};
+use super::rng::Rng;
 use crate::ending::Ending;
-use crate::history::ThreadIndex;
+use crate::ids::ThreadIndex;
+use crate::replay::ReplaySearch;
 use crate::schedule_string::{ScheduleString, by_itself};
+use crate::search::{Choice, Observer, Search};
 
 /// Number of bits by which states are distinguished.
 const STATE_BITS: u32 = 18;
@@ -17,7 +17,7 @@ const KEPT: usize = 512;
 #[derive(Clone, Debug)]
 pub struct Guided {
     seed: u64,
-    dice: Dice,
+    rng: Rng,
     seen: Vec<u64>,
     kept: Vec<ScheduleString>,
     /// Beginning of a kept history.
@@ -34,7 +34,7 @@ impl Guided {
     pub fn new(seed: u64) -> Self {
         Self {
             seed,
-            dice: Dice::new(seed, 0),
+            rng: Rng::new(seed, 0),
             seen: vec![0; 1 << (STATE_BITS - 6)],
             kept: Vec::new(),
             begin: ReplaySearch::new(ScheduleString::default()),
@@ -55,15 +55,18 @@ impl Guided {
     }
 }
 
+/// Turns tell nothing that choices have not told.
+impl Observer for Guided {}
+
 impl Search for Guided {
     fn begin(&mut self, number: u64) -> bool {
-        self.dice = Dice::new(self.seed, number);
-        self.keep_odds = self.dice.one(&[0, 32, 56, 62]).unwrap_or_default();
+        self.rng = Rng::new(self.seed, number);
+        self.keep_odds = self.rng.item(&[0, 32, 56, 62]).unwrap_or_default();
         self.is_new = false;
         self.until = 0;
-        let from = self.dice.below(self.kept.len() as u64) as usize;
-        if let Some(schedule) = self.kept.get(from).filter(|_| self.dice.below(4) > 0) {
-            let cut = self.dice.below(schedule.len() as u64 + 1) as usize;
+        let from = self.rng.below(self.kept.len() as u64) as usize;
+        if let Some(schedule) = self.kept.get(from).filter(|_| self.rng.below(4) > 0) {
+            let cut = self.rng.below(schedule.len() as u64 + 1) as usize;
             let begin = schedule.first(cut);
             self.until = begin.turns.last().map_or(0, |(turn, _)| turn + 1);
             self.begin = ReplaySearch::new(begin);
@@ -71,20 +74,20 @@ impl Search for Guided {
         true
     }
 
-    fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
-        let state = at.state();
+    fn choose(&mut self, at: &Choice<'_>) -> Option<ThreadIndex> {
+        let state = at.process.abstract_state();
         self.is_new |= self.note(state);
         if at.turn < self.until {
             return self.begin.choose(at);
         }
-        if self.dice.below(64) < self.keep_odds {
+        if self.rng.below(64) < self.keep_odds {
             return by_itself(at.runnable, at.last);
         }
-        self.dice.one(at.runnable)
+        self.rng.item(at.runnable)
     }
 
-    fn learns(&self) -> bool {
-        true
+    fn observer(&mut self) -> Option<&mut dyn Observer> {
+        Some(self)
     }
 
     fn end(&mut self, ending: &Ending) {
@@ -94,7 +97,7 @@ impl Search for Guided {
         if self.kept.len() < KEPT {
             self.kept.push(ending.schedule.clone());
         } else {
-            let place = self.dice.below(KEPT as u64) as usize;
+            let place = self.rng.below(KEPT as u64) as usize;
             if let Some(kept) = self.kept.get_mut(place) {
                 kept.clone_from(&ending.schedule);
             }

@@ -1,12 +1,12 @@
 //! Knowledge of what threads do next, from the histories that were executed.
 //!
-//! The next step of a thread depends on what the step finds in the things that it accesses. It is the same in each state in
-//! which the same steps have changed them last, whatever other threads have done besides.
+//! The next step of a thread depends only on the last writers of what the step reads. It is the same in each state that
+//! has these writers, whatever else other threads have done.
 
 use super::signature::Signature;
-use crate::content::Contents;
+use crate::contents::Contents;
 use crate::footprint::Footprint;
-use crate::history::ThreadIndex;
+use crate::ids::ThreadIndex;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -148,7 +148,7 @@ impl Knowledge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lock::LockName;
+    use crate::ids::LockName;
 
     const MINE: ThreadIndex = ThreadIndex(0);
     const OTHER: ThreadIndex = ThreadIndex(1);

@@ -1,79 +1,64 @@
-//! Contents of the things that access sets name: a search recognises states by them.
-//!
-//! They are known if the profiler's code has no data between its calls but what [`Setup::keeps`](super::Setup::keeps) names,
-//! and no turn depends on time: then what follows is determined by the contents, and by what the code that is on a
-//! coroutine has found so far.
+//! The state of a process as hashes: what deadlocks depend on, and the contents of things.
 
-use super::footprint::{
-    CONDITIONS, EVENTS, Footprint, PROFILER_LOCKS, RUNTIME_LOCKS, SINGLE, Things,
-};
-use super::history::ThreadIndex;
-use super::kernel::{Kernel, State, Thread};
-use clr_runtime::Lock;
+use super::contents::Contents;
+use super::footprint::{CONDITIONS, EVENTS, Footprint, PROFILER_LOCKS, RUNTIME_LOCKS, SINGLE};
+use super::ids::ThreadIndex;
+use super::kernel::Kernel;
+use super::search::ProcessState;
+use super::state::{State, Thread, Waiting};
+use clr_machine::Fnv1a;
+use clr_runtime::{Lock, Suspension};
 use clr_world::content::ContentHasher;
 use core::hash::{Hash, Hasher as _};
 
-/// Contents after a turn: those of what it has changed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Contents {
-    /// The things by the numbers of their bits, ascending, with a hash of the content of each.
-    things: Vec<(u32, u64)>,
-    /// The thread of the turn is in the middle of code on a coroutine.
-    goes_on: bool,
-    position: Option<(u64, Footprint)>,
-    /// The threads that were started in the turn: the first one, and the next one after the last.
-    started: (u32, u32),
-}
-
-impl Contents {
-    /// Returns the access set of the things whose contents are others than before.
-    #[must_use]
-    pub fn changes_since(&self, before: &Self) -> Footprint {
-        let pairs = self.things.iter().zip(&before.things);
-        let bits = pairs.filter(|(now, before)| now != before).map(|((place, _), _)| 1 << place);
-        Footprint::from_bits([bits.fold(0, |all: Things, bit: Things| all | bit), 0])
+impl ProcessState for Kernel<'_> {
+    fn contents(&self) -> Option<Contents> {
+        self.all_contents(&|| 0)
     }
 
-    /// Creates contents of these things.
-    #[cfg(test)]
-    pub(super) fn of_things(things: &[(u32, u64)]) -> Self {
-        Self { things: things.to_vec(), ..Self::default() }
-    }
-
-    /// Makes these the contents in the middle of code, at a position if it is known.
-    #[cfg(test)]
-    pub(super) fn in_code(mut self, position: Option<(u64, Footprint)>) -> Self {
-        (self.goes_on, self.position) = (true, position);
-        self
-    }
-
-    /// Makes these the contents after the start of threads with these numbers.
-    #[cfg(test)]
-    pub(super) fn starting(mut self, threads: core::ops::Range<u32>) -> Self {
-        self.started = (threads.start, threads.end);
-        self
-    }
-
-    /// Returns the numbers of things with their contents.
-    pub(super) fn things(&self) -> &[(u32, u64)] {
-        &self.things
-    }
-
-    /// Returns true if the thread of the turn is in the middle of code on a coroutine.
-    pub(super) const fn goes_on(&self) -> bool {
-        self.goes_on
-    }
-
-    /// Returns true if the thread with this number was started in the turn.
-    pub(super) const fn has_started(&self, thread: u32) -> bool {
-        let (first, end) = self.started;
-        first <= thread && thread < end
-    }
-
-    /// Returns the position that determines what that code does next, together with what was accessed since it was
-    /// there, if there is one.
-    pub(super) const fn position(&self) -> Option<(u64, Footprint)> {
-        self.position
+    fn abstract_state(&self) -> u64 {
+        let mut hash = Fnv1a::default();
+        let mut add = |value: u64| hash.add(value);
+        let state = self.state.borrow();
+        let world = self.world.borrow();
+        let process = self.runtime.process.get();
+        for lock in clr_runtime::Lock::ALL {
+            add(process.owner(lock).map_or(0, |owner| u64::from(owner.0)));
+        }
+        add(match process.suspension {
+            Suspension::None => 0,
+            Suspension::Suspending(by) => 1 << 32 | u64::from(by.0),
+            Suspension::Suspended(by) => 2 << 32 | u64::from(by.0),
+        });
+        for lock in &state.locks {
+            let owner = lock.owner.map_or(0, |owner| u64::from(owner.0) + 1);
+            add(owner | (lock.readers.len() as u64) << 32);
+        }
+        for condition in &state.conditions {
+            add(condition.waiting() as u64);
+        }
+        let known = self.runtime.threads.borrow();
+        for (index, thread) in state.threads.iter().enumerate() {
+            let suspended = known.get(index).map_or(0, |known| known.suspended);
+            add(u64::from(suspended) << 8 | u64::from(thread.ended));
+            add(thread.walks.map_or(0, |walks| u64::from(walks.0) + 1));
+            let activity = thread.activities.last();
+            add(match activity.and_then(|activity| activity.waiting) {
+                None => thread.activities.len() as u64,
+                Some(Waiting::Lock(lock)) => 0x100 | u64::from(lock) << 12,
+                Some(Waiting::Shared(lock)) => 0x600 | u64::from(lock) << 12,
+                Some(Waiting::Condition(condition, _)) => 0x700 | u64::from(condition) << 12,
+                Some(Waiting::Event(event)) => 0x200 | u64::from(event) << 12,
+                Some(Waiting::Join(thread)) => 0x300 | u64::from(thread.0) << 12,
+                Some(Waiting::Time) => 0x400,
+                Some(Waiting::Runtime(_)) => 0x500,
+            });
+            if thread.kind.is_app() {
+                add(u64::from(world.is_cooperative(index)));
+                add(u64::from(world.waits_for(index).is_some()));
+            }
+        }
+        hash.finish()
     }
 }
 
@@ -86,7 +71,7 @@ impl Kernel<'_> {
 
     /// Returns the contents of what a turn has changed; `None` if it depends on time.
     pub(super) fn contents(&self, thread: ThreadIndex, data: &dyn Fn() -> u64) -> Option<Contents> {
-        let footprint = self.footprint();
+        let footprint = self.turn.footprint();
         let mut contents =
             self.contents_of(footprint, data).filter(|_| !self.turn.depends_on_time())?;
         let state = self.state.borrow();

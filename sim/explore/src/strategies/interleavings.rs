@@ -1,10 +1,8 @@
 //! Search of all interleavings.
 
-use super::{Choice, Coverage, Search};
-use crate::content::Contents;
 use crate::ending::Ending;
-use crate::footprint::Footprint;
-use crate::history::ThreadIndex;
+use crate::ids::ThreadIndex;
+use crate::search::{Choice, Coverage, Progress, Search};
 
 /// A switch point on the current path.
 #[derive(Clone, Debug)]
@@ -57,8 +55,9 @@ impl Search for Interleavings {
         false
     }
 
-    fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
-        if let Some(node) = self.path.get(self.depth) {
+    fn choose(&mut self, at: &Choice<'_>) -> Option<ThreadIndex> {
+        self.depth += 1;
+        if let Some(node) = self.path.get(self.depth - 1) {
             self.strayed |= !at.runnable.contains(&node.chosen);
             return Some(node.chosen);
         }
@@ -74,23 +73,15 @@ impl Search for Interleavings {
         Some(chosen)
     }
 
-    fn ran(&mut self, _: ThreadIndex, _: Footprint, _: Option<&Contents>) {
-        self.depth += 1;
-    }
-
     fn end(&mut self, ending: &Ending) {
         // Beyond the limit, other choices would have given other histories.
         self.beyond |= ending.in_turn;
     }
 
-    fn has_strayed(&self) -> bool {
-        self.strayed
-    }
-
-    fn covered(&self) -> Option<Coverage> {
+    fn progress(&self) -> Progress {
         let everything = self.done && !self.beyond;
         let (millionths, cut) = (if everything { 1_000_000 } else { 0 }, 0);
-        let preemptions = self.preemptions;
-        (!self.strayed).then_some(Coverage { everything, millionths, cut, preemptions })
+        let covered = Coverage { everything, millionths, cut, preemptions: self.preemptions };
+        Progress { strayed: self.strayed, covered: (!self.strayed).then_some(covered) }
     }
 }

@@ -1,10 +1,10 @@
 //! Searches that another process makes: a history asks for each choice in a line of text.
 
-use super::noted::{NotedTurn, Waits, turn, waits};
-use super::{Choice, Search};
-use crate::content::Contents;
-use crate::footprint::Footprint;
-use crate::history::ThreadIndex;
+use super::ending::Ending;
+use super::footprint::Footprint;
+use super::ids::ThreadIndex;
+use super::search::{Choice, Observer, Search, Step};
+use super::transcript::{NotedTurn, Waits, stepped, turn, waits};
 use core::fmt;
 
 /// A search that asks another one, by lines of text that [`answer`] understands. A line is read by a process of
@@ -35,25 +35,25 @@ impl<F: FnMut(&str, bool) -> Option<String>> Search for RemoteSearch<F> {
         true
     }
 
-    fn learns(&self) -> bool {
-        self.learns
-    }
-
-    fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
+    fn choose(&mut self, at: &Choice<'_>) -> Option<ThreadIndex> {
         let question = format!("choose {}", NotedTurn::new(at, self.learns));
         (self.ask)(&question, true)?.parse().ok().map(ThreadIndex)
     }
 
-    fn ran(&mut self, thread: ThreadIndex, footprint: Footprint, _: Option<&Contents>) {
-        if self.learns {
-            (self.ask)(&format!("ran {} {footprint}", thread.0), false);
-        }
+    fn end(&mut self, _: &Ending) {}
+
+    fn observer(&mut self) -> Option<&mut dyn Observer> {
+        self.learns.then_some(self)
+    }
+}
+
+impl<F: FnMut(&str, bool) -> Option<String>> Observer for RemoteSearch<F> {
+    fn stepped(&mut self, step: &Step<'_>) {
+        (self.ask)(&format!("ran {} {}", step.thread.0, step.footprint), false);
     }
 
-    fn rests(&mut self, waits: &[(ThreadIndex, Footprint)]) {
-        if self.learns {
-            (self.ask)(&format!("rests {}", Waits(waits)), false);
-        }
+    fn stopped(&mut self, waits: &[(ThreadIndex, Footprint)]) {
+        (self.ask)(&format!("rests {}", Waits(waits)), false);
     }
 }
 
@@ -73,11 +73,14 @@ pub fn answer(search: &mut dyn Search, line: &str) -> Result<Option<String>, Not
         }
         "ran" => {
             let thread = ThreadIndex(word()?.parse().map_err(|_| NotALine)?);
-            search.ran(thread, word()?.parse().map_err(|_| NotALine)?, None);
+            stepped(search, thread, word()?.parse().map_err(|_| NotALine)?);
             Ok(None)
         }
         "rests" => {
-            search.rests(&waits(word()?).ok_or(NotALine)?);
+            let waits = waits(word()?).ok_or(NotALine)?;
+            if let Some(observer) = search.observer() {
+                observer.stopped(&waits);
+            }
             Ok(None)
         }
         _ => Err(NotALine),

@@ -1,11 +1,11 @@
 //! Searches of histories that are executed elsewhere: in a copy of the process, whose search is lost with it.
 
-use super::{Choice, Coverage, Search, State};
-use crate::content::Contents;
-use crate::ending::Ending;
-use crate::footprint::Footprint;
-use crate::history::ThreadIndex;
-use crate::schedule_string::ScheduleString;
+use super::contents::Contents;
+use super::ending::Ending;
+use super::footprint::Footprint;
+use super::ids::ThreadIndex;
+use super::schedule_string::ScheduleString;
+use super::search::{Choice, Observer, ProcessState, Progress, Search, Step};
 use core::fmt;
 use core::str::FromStr;
 
@@ -19,23 +19,37 @@ pub(super) struct NotedTurn {
     runnable: Vec<ThreadIndex>,
     last: Option<ThreadIndex>,
     waits: Vec<(ThreadIndex, Footprint)>,
-    state: u64,
+    state: NotedState,
     /// The thread that had the turn, with the turn's access set. `None` if the search gave up the history.
     ran: Option<(ThreadIndex, Footprint)>,
 }
 
 impl NotedTurn {
     /// Notes a switch point; with its state, if `has_state`.
-    pub(super) fn new(at: &Choice<'_, '_>, has_state: bool) -> Self {
+    pub(super) fn new(at: &Choice<'_>, has_state: bool) -> Self {
         let (turn, runnable, last) = (at.turn, at.runnable.to_vec(), at.last);
-        let state = if has_state { at.state() } else { 0 };
+        let state = NotedState(if has_state { at.process.abstract_state() } else { 0 });
         Self { turn, runnable, last, waits: at.waits.to_vec(), state, ran: None }
     }
 
     /// Returns the switch point.
-    pub(super) fn choice(&self) -> Choice<'_, '_> {
+    pub(super) fn choice(&self) -> Choice<'_> {
         let Self { turn, runnable, last, waits, state, .. } = self;
-        Choice { turn: *turn, runnable, last: *last, waits, state: State::Known(*state) }
+        Choice { turn: *turn, runnable, last: *last, waits, process: state }
+    }
+}
+
+/// The state of a process elsewhere: its hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NotedState(u64);
+
+impl ProcessState for NotedState {
+    fn abstract_state(&self) -> u64 {
+        self.0
+    }
+
+    fn contents(&self) -> Option<Contents> {
+        None
     }
 }
 
@@ -81,39 +95,47 @@ impl Search for NotingSearch<'_> {
         self.search.begin(number)
     }
 
-    fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
-        if self.search.learns() {
+    fn choose(&mut self, at: &Choice<'_>) -> Option<ThreadIndex> {
+        if self.search.observer().is_some() {
             self.noted.turns.push(NotedTurn::new(at, true));
         }
         self.search.choose(at)
-    }
-
-    fn ran(&mut self, thread: ThreadIndex, footprint: Footprint, _: Option<&Contents>) {
-        if let Some(turn) = self.noted.turns.last_mut() {
-            turn.ran = Some((thread, footprint));
-        }
-        self.search.ran(thread, footprint, None);
-    }
-
-    fn rests(&mut self, waits: &[(ThreadIndex, Footprint)]) {
-        self.noted.rests = Some(waits.to_vec());
-        self.search.rests(waits);
     }
 
     fn end(&mut self, ending: &Ending) {
         self.search.end(ending);
     }
 
-    fn learns(&self) -> bool {
-        self.search.learns()
+    fn observer(&mut self) -> Option<&mut dyn Observer> {
+        let is_observed = self.search.observer().is_some();
+        is_observed.then_some(self)
     }
 
-    fn has_strayed(&self) -> bool {
-        self.search.has_strayed()
+    fn progress(&self) -> Progress {
+        self.search.progress()
+    }
+}
+
+impl Observer for NotingSearch<'_> {
+    fn stepped(&mut self, step: &Step<'_>) {
+        if let Some(turn) = self.noted.turns.last_mut() {
+            turn.ran = Some((step.thread, step.footprint));
+        }
+        stepped(self.search, step.thread, step.footprint);
     }
 
-    fn covered(&self) -> Option<Coverage> {
-        self.search.covered()
+    fn stopped(&mut self, waits: &[(ThreadIndex, Footprint)]) {
+        self.noted.rests = Some(waits.to_vec());
+        if let Some(observer) = self.search.observer() {
+            observer.stopped(waits);
+        }
+    }
+}
+
+/// Reports a turn of another process, whose contents are not known, to a search.
+pub(super) fn stepped(search: &mut dyn Search, thread: ThreadIndex, footprint: Footprint) {
+    if let Some(observer) = search.observer() {
+        observer.stepped(&Step { thread, footprint, contents: &|| None });
     }
 }
 
@@ -124,11 +146,11 @@ impl NotedHistory {
         for noted in &self.turns {
             search.choose(&noted.choice());
             if let Some((thread, footprint)) = noted.ran {
-                search.ran(thread, footprint, None);
+                stepped(search, thread, footprint);
             }
         }
-        if let Some(waits) = &self.rests {
-            search.rests(waits);
+        if let (Some(waits), Some(observer)) = (&self.rests, search.observer()) {
+            observer.stopped(waits);
         }
         search.end(&Ending {
             verdict: None,
@@ -176,7 +198,7 @@ impl fmt::Display for NotedTurn {
         if let Some(last) = last {
             write!(f, "{}", last.0)?;
         }
-        write!(f, ":{state:x}:")?;
+        write!(f, ":{:x}:", state.0)?;
         match ran {
             Some((thread, footprint)) => write!(f, "{}:{footprint}", thread.0)?,
             None => f.write_str(":")?,
@@ -222,7 +244,7 @@ pub(super) fn turn(word: &str) -> Option<NotedTurn> {
     let turn = part()?.parse().ok()?;
     let runnable = part()?.split(',').map(thread).collect::<Option<_>>()?;
     let last = part().filter(|last| !last.is_empty()).map(thread);
-    let state = u64::from_str_radix(part()?, 16).ok()?;
+    let state = NotedState(u64::from_str_radix(part()?, 16).ok()?);
     let ran = part().filter(|ran| !ran.is_empty()).map(thread);
     let footprint = part()?.parse().ok();
     let waits = waits(part()?)?;

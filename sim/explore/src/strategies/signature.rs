@@ -3,9 +3,9 @@
 //! If contents are known ([`Contents`]), it consists of them. Otherwise it stands for the partial order of the steps so far:
 //! two interleavings have the same one if they differ in the order of independent steps alone.
 
-use crate::content::Contents;
+use crate::contents::Contents;
 use crate::footprint::{Footprint, Things};
-use crate::history::ThreadIndex;
+use crate::ids::ThreadIndex;
 use clr_machine::SplitMix64;
 
 /// Number of bits of a footprint.

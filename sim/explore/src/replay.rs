@@ -1,8 +1,9 @@
 //! Replays one history by its schedule string.
 
-use super::{Choice, Search};
-use crate::history::ThreadIndex;
-use crate::schedule_string::{ScheduleString, by_itself};
+use super::ending::Ending;
+use super::ids::ThreadIndex;
+use super::schedule_string::{ScheduleString, by_itself};
+use super::search::{Choice, Progress, Search};
 
 /// A search that replays one history.
 #[derive(Clone, Debug)]
@@ -27,7 +28,7 @@ impl Search for ReplaySearch {
         number == 0
     }
 
-    fn choose(&mut self, at: &Choice<'_, '_>) -> Option<ThreadIndex> {
+    fn choose(&mut self, at: &Choice<'_>) -> Option<ThreadIndex> {
         let usual = by_itself(at.runnable, at.last);
         let Some((turn, thread)) = self.schedule.turns.get(self.next).copied() else {
             return usual;
@@ -43,8 +44,11 @@ impl Search for ReplaySearch {
         usual
     }
 
-    /// Returns true if a chosen thread could not run at its turn, or the turn was never reached.
-    fn has_strayed(&self) -> bool {
-        self.strayed || self.next < self.schedule.turns.len()
+    fn end(&mut self, _: &Ending) {}
+
+    /// Strays if a chosen thread could not run at its turn, or the turn was never reached.
+    fn progress(&self) -> Progress {
+        let strayed = self.strayed || self.next < self.schedule.turns.len();
+        Progress { strayed, covered: None }
     }
 }

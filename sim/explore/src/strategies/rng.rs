@@ -4,9 +4,9 @@ use clr_machine::SplitMix64;
 
 /// The random numbers of one history.
 #[derive(Clone, Debug)]
-pub(super) struct Dice(SplitMix64);
+pub(super) struct Rng(SplitMix64);
 
-impl Dice {
+impl Rng {
     /// Creates the generator for history `number` of a seed.
     pub(super) fn new(seed: u64, number: u64) -> Self {
         let base = SplitMix64(seed).draw();
@@ -23,26 +23,26 @@ impl Dice {
     }
 
     /// Returns a random item.
-    pub(super) fn one<T: Copy>(&mut self, of: &[T]) -> Option<T> {
+    pub(super) fn item<T: Copy>(&mut self, of: &[T]) -> Option<T> {
         of.get(self.below(of.len() as u64) as usize).copied()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Dice;
+    use super::Rng;
 
     #[test]
     fn numbers_are_below_the_end_and_reach_it() {
-        let mut dice = Dice::new(1, 2);
-        assert_eq!((dice.below(0), dice.below(1)), (0, 0));
+        let mut rng = Rng::new(1, 2);
+        assert_eq!((rng.below(0), rng.below(1)), (0, 0));
         let mut counts = [0_u32; 3];
         for _ in 0..3_000 {
-            counts[dice.below(3) as usize] += 1;
+            counts[rng.below(3) as usize] += 1;
         }
         assert!(counts.iter().all(|count| (900..1_100).contains(count)), "{counts:?}");
-        assert_eq!(dice.one::<u8>(&[]), None);
-        let drawn: std::collections::BTreeSet<_> = (0..50).map(|_| dice.one(&[4, 5])).collect();
+        assert_eq!(rng.item::<u8>(&[]), None);
+        let drawn: std::collections::BTreeSet<_> = (0..50).map(|_| rng.item(&[4, 5])).collect();
         assert_eq!(drawn, [Some(4), Some(5)].into());
     }
 
@@ -51,9 +51,9 @@ mod tests {
         let mut first = std::collections::BTreeSet::new();
         for seed in 0..20 {
             for number in 0..20 {
-                assert!(first.insert(Dice::new(seed, number).next()), "{seed} {number}");
+                assert!(first.insert(Rng::new(seed, number).next()), "{seed} {number}");
             }
         }
-        assert_eq!(Dice::new(3, 4).next(), Dice::new(3, 4).next());
+        assert_eq!(Rng::new(3, 4).next(), Rng::new(3, 4).next());
     }
 }

@@ -67,7 +67,7 @@ pub(crate) fn text_name(path: &Path) -> Result<String, CliError> {
     if name.ends_with(PROGRAM) {
         Ok(name)
     } else {
-        Err(CliError::new(&name, "texts are called *.kdl"))
+        Err(CliError::new(&name, "scenarios are called *.kdl"))
     }
 }
 

@@ -226,7 +226,7 @@ fn examples_of_the_help_work() {
             count += 1;
         }
     }
-    assert_eq!(count, 26);
+    assert_eq!(count, 27);
 }
 
 #[test]

@@ -55,6 +55,8 @@ pub use run::{
     SnapshotDifference, SnapshotReport, SnapshotResult, StopReport, StopResult, Stops,
     ThreadAtStop, UnwindDifference, WalkReport, bless,
 };
+#[cfg(feature = "recording")]
+pub use run::{RecordingDifference, RecordingRefusal};
 pub use text::{
     Keyword, Kind, Level, LineColumn, NodePlaces, NodeRule, Parent, Problem, ProblemKind,
     PropertyRule, RenamedWord, ScenarioError, ScenarioStep, SourceMap, Span, SyntaxError,

@@ -31,7 +31,7 @@ Examples:
   clrsim gen schema > clrsim.schema.json
   clrsim gen schema text > scenario.schema.json
 
-A node of a text is, in JSON, an object: name, arguments, properties, children. In the output an
+A node of a scenario is, in JSON, an object: name, arguments, properties, children. In the output an
 object and the objects in it have fields of one section of the tables in sim/cli/src/schema.md.";
 
 /// Print or write what other tools read about this one.
@@ -58,11 +58,11 @@ pub(crate) enum Gen {
 pub(crate) enum SchemaOf {
     /// The objects that commands print with --json
     Output,
-    /// The nodes of texts
+    /// The nodes of scenarios
     Text,
 }
 
-/// Print a JSON Schema: of the output, or of the nodes of texts.
+/// Print a JSON Schema: of the output, or of the nodes of scenarios.
 #[derive(Debug, Args)]
 #[command(after_help = SCHEMA_EXAMPLES)]
 pub(crate) struct SchemaArgs {
@@ -112,16 +112,16 @@ Helix, in languages.toml:
   name = \"kdl\"
   language-servers = [\"clrsim\"]
 
-What it does: problems of a text while it is written, and after a save the expectations that do not
-come out; completion of nodes, properties, words and names; on an id such as C-044 or H-08 its rule,
-and on a node its form; layout (clrsim fmt); and two commands, to run a text on all runtimes, and to
-write what the simulator gives into its expectations (clrsim run --bless).
+What it does: problems of a scenario while it is written, and after a save the expectations that do
+not come out; completion of nodes, properties, words and names; on an id such as C-044 or H-08 its
+rule, and on a node its form; layout (clrsim fmt); and two commands, to run a scenario on all
+runtimes, and to write what the simulator gives into its expectations (clrsim run --bless).
 
 Exit codes:
   0  the editor has ended the session
   2  the editor has sent something that is no message of the protocol";
 
-/// Serve an editor: check, complete, explain, lay out and run texts while they are written.
+/// Serve an editor: check, complete, explain, lay out and run scenarios while they are written.
 #[derive(Debug, Args)]
 #[command(after_help = LSP_EXAMPLES)]
 pub(crate) struct LspArgs {}

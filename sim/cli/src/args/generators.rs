@@ -1,6 +1,6 @@
 //! Arguments of the commands that make texts: `generate`, `minimize`.
 
-use super::On;
+use super::{On, OutputArg, ScenarioArg, WalkArg};
 use crate::output::Replacing;
 use clap::{Args, ValueEnum};
 use clr_runtime::clause::Clause;
@@ -12,11 +12,11 @@ Examples:
   clrsim generate --seed 7
   clrsim generate --kind stack --seed 7 -o my.kdl
 
-The text expects the results of the simulator. They are no evidence of the behaviour of a real
-runtime, and the text says so.
+The scenario expects the results of the simulator. They are no evidence of the behaviour of a real
+runtime, and the scenario says so.
 
 Exit codes:
-  0  the text was printed or written
+  0  the scenario was printed or written
   2  the arguments are wrong, or the file is there already or cannot be written";
 
 const MINIMIZE_EXAMPLES: &str = "\
@@ -25,23 +25,24 @@ Examples:
   clrsim minimize my/large.kdl --hresult 0x8013135F -o my/small.kdl
   clrsim minimize my/large.kdl --hresult E_FAIL --clause C-039 -o my/small.kdl
 
-A text that fails is made smaller as long as it fails in the same way: the same kinds of
+A scenario that fails is made smaller as long as it fails in the same way: the same kinds of
 differences, decided by the same clauses, in a snapshot, a walk of a stop or a mixed walk. One of
-which histories are searched, as clrsim explore does it, is made smaller as long as one of them
-fails in the same way; the string of that history is written, too. With --hresult or --clause a text
-is made smaller as long as some snapshot ends so, or has the clause in its story, and for the same
-reason: the clauses that decided it. Expectations are kept where they still hold, and never changed.
+which interleavings are searched, as clrsim explore does it, is made smaller as long as one of them
+fails in the same way; the string of that interleaving is written, too. With --hresult or --clause a
+scenario is made smaller as long as some snapshot ends so, or has the clause in its story, and for
+the same reason: the clauses that decided it. Expectations are kept where they still hold, and never
+changed.
 
-Nothing grows: the written text has no more lines and no more bytes than the text that was given,
-which is written as it is if no smaller one is found. The dropped parts are printed.
+Nothing grows: the written scenario has no more lines and no more bytes than the scenario that was
+given, which is written as it is if no smaller one is found. The dropped parts are printed.
 
 Bytes that a fuzz target fails on are made smaller by cargo fuzz tmin TARGET FILE.
 
 Exit codes:
-  0  the smallest text was written
-  1  the text does not fail, or nothing in it ends so: there is nothing to keep
-  2  the arguments are wrong, the text is missing or cannot be run, or the file is there already
-130  Ctrl-C ended the search: the smallest text so far was written";
+  0  the smallest scenario was written
+  1  the scenario does not fail, or nothing in it ends so: there is nothing to keep
+  2  the arguments are wrong, the scenario is missing or cannot be run, or the file is there already
+130  Ctrl-C ended the search: the smallest scenario so far was written";
 
 const IMPORT_EXAMPLES: &str = "\
 Examples:
@@ -52,22 +53,22 @@ Examples:
 Without --walk the walks are listed: number, situation, variant and result. A walk is named by its
 number, or as clrsim run prints it: --walk 'my.walks.jsonl.gz walk 7'.
 
-The text has the stack placed by hand: the managed frames that the runtime reached, one frame for
-the native code between two of them, the explicit Frames, and the state of the thread. It keeps
+The scenario has the stack placed by hand: the managed frames that the runtime reached, one frame
+for the native code between two of them, the explicit Frames, and the state of the thread. It keeps
 names, and moves addresses to small ones. Functions get new code, with the saved registers and the
 frame of the old one. Where frames of one function differ in size, they are of versions of it:
 App.Foo@2.
 
-The text expects the recorded result on the recorded runtime. It is run before it is printed, and
-refused if its result is another one: so are some seeds that are wrong on purpose, for example with
-rsp in the middle of a word.
+The scenario expects the recorded result on the recorded runtime. It is run before it is printed,
+and refused if its result is another one: so are some seeds that are wrong on purpose, for example
+with rsp in the middle of a word.
 
 Exit codes:
-  0  the text was printed or written, or the walks were listed
+  0  the scenario was printed or written, or the walks were listed
   2  the arguments are wrong, the recording is missing or cannot be read, there is no such walk, no
-     text can give its result, or the file is there already or cannot be written";
+     scenario can give its result, or the file is there already or cannot be written";
 
-/// A kind of generated text.
+/// A kind of generated scenario.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum GenerateKind {
     /// A program with threads that goes through the runtime, with calls where it stops
@@ -103,62 +104,44 @@ fn ending(text: &str) -> Result<String, String> {
     })
 }
 
-/// Print a text that is made at random.
+/// Print a scenario that is made at random.
 #[derive(Debug, Args)]
 #[command(after_help = GENERATE_EXAMPLES)]
 pub(crate) struct GenerateArgs {
-    /// The kind of text to make
+    /// The kind of scenario to make
     #[arg(long, value_name = "KIND", default_value = "scenario")]
     pub(crate) kind: GenerateKind,
 
-    /// The number that it is made from: the same number, the same text
+    /// The number that it is made from: the same number, the same scenario
     #[arg(long, value_name = "N")]
     pub(crate) seed: u64,
 
-    /// Write it to this file
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
-
     #[command(flatten)]
-    pub(crate) replacing: Replacing,
+    pub(crate) output: OutputArg,
 }
 
-/// Write a recorded walk as a text: the stack placed by hand, the call, and the recorded result.
+/// Write a recorded walk as a scenario: the stack placed by hand, the call, and the recorded
+/// result.
 #[derive(Debug, Args)]
-#[command(after_help = IMPORT_EXAMPLES)]
+#[command(after_help = IMPORT_EXAMPLES, mut_arg("output", |output| output.requires("walk")))]
 pub(crate) struct ImportArgs {
     /// A recording of walks (*.walks.jsonl.gz or *.walks.jsonl), or the name of an embedded one
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// Which walk: its number in the recording, or its name in the output of clrsim run [default:
-    /// list them]
-    #[arg(long, value_name = "WALK", value_parser = walk)]
-    pub(crate) walk: Option<u32>,
-
-    /// Write the text to this file
-    #[arg(short, long, value_name = "FILE", requires = "walk")]
-    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) walk: WalkArg,
 
     #[command(flatten)]
-    pub(crate) replacing: Replacing,
+    pub(crate) output: OutputArg,
 }
 
-/// Parses the number of a walk, or its name: `FILE walk 7`.
-fn walk(text: &str) -> Result<u32, String> {
-    let number = text.rsplit_once("walk ").map_or(text, |(_, number)| number);
-    number
-        .parse()
-        .map_err(|_| "say a number, such as 7, or a name, such as `FILE walk 7`".to_owned())
-}
-
-/// Make a text smaller as long as it still fails.
+/// Make a scenario smaller as long as it still fails.
 #[derive(Debug, Args)]
 #[command(after_help = MINIMIZE_EXAMPLES)]
 pub(crate) struct MinimizeArgs {
-    /// A text (*.kdl)
-    #[arg(value_name = "TEXT")]
-    pub(crate) input: PathBuf,
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArg,
 
     /// The file to write (*.kdl)
     #[arg(short, long, value_name = "FILE")]

@@ -1,9 +1,7 @@
 //! Arguments of `clrsim host`.
 
-use super::{Json, On, StrategyChoice};
-use crate::output::Replacing;
-use clap::Args;
-use std::num::NonZeroUsize;
+use super::{DrawArgs, Json, On, ScenarioArg, SearchArgs};
+use clap::{Arg, Args};
 use std::path::PathBuf;
 
 const HOST_EXAMPLES: &str = "\
@@ -21,8 +19,8 @@ Examples:
 The library is that of a profiler, as it is shipped. It is loaded as a CLR does: DllGetClassObject
 for IClassFactory, CreateInstance and QueryInterface for ICorProfilerCallback2, QueryInterface for
 the newest callback that the runtime knows down to ICorProfilerCallback3, Initialize. Then the
-text's program is executed, with the callbacks and hooks that the profiler has asked for; Shutdown
-and the release of the runtime's references follow.
+scenario's program is executed, with the callbacks and hooks that the profiler has asked for;
+Shutdown and the release of the runtime's references follow.
 
 Each runtime has a process of its own, which the tool starts; without --on there is one, the newest
 of this system, and with --matrix there are all. A profiler that ends it, or never
@@ -32,15 +30,16 @@ Without --schedules threads of the profiler run, but the runtime refuses their c
 
 With --schedules (x86-64: Linux with glibc, Windows) the profiler's own threads are scheduled,
 together with those of the program: one runs at a time, and where they could observe each other a
-search chooses the next one. Each history has a process of its own. The outcomes are counted; the
-first history of each failure comes with its story, with the stacks of the profiler's threads, and
-with the command that replays it. A crash, an exit and references that are left are failures, too.
-The histories of random and pct depend on the seed and their number alone: machines can share them
-by --first and --schedules, and the result does not depend on --jobs.
+search chooses the next one. Each interleaving has a process of its own. The outcomes are counted;
+the first interleaving of each failure comes with its story, with the stacks of the profiler's
+threads, and with the command that replays it. A crash, an exit and references that are left are
+failures, too. The interleavings of random and pct depend on the seed and their number alone:
+machines can share them by --first and --schedules, and the result does not depend on --jobs. Of a
+single one the profiler's output is printed.
 
---replay executes one history again: its story, and each walk of a stack with the runtime's
+--replay executes one interleaving again: its story, and each walk of a stack with the runtime's
 decisions; or, drawn, its timeline. It works with another build of the library as long as that goes
-the same way; a note says if the library or the text has changed.
+the same way; a note says if the library or the scenario has changed.
 
 The verdict is one of
 
@@ -55,17 +54,17 @@ The verdict is one of
   hung           the profiler did not return in time
 
 Exit codes:
-  0  every verdict is clean; with --schedules or --replay, every history ends well
-  1  some verdict is another one; with --schedules or --replay, some history fails
-  2  the arguments are wrong, a file is missing, or the text is no program
+  0  every verdict is clean; with --schedules or --replay, every interleaving ends well
+  1  some verdict is another one; with --schedules or --replay, some interleaving fails
+  2  the arguments are wrong, a file is missing, or the scenario is no program
 130  Ctrl-C ended a search: what was found so far was printed";
 
-/// Load a profiler's library, unmodified, and run it over a text on a simulated runtime.
+/// Load a profiler's library, unmodified, and run it over a scenario on a simulated runtime.
 ///
 /// Prints what it called and with which results, what was refused and why, what is not simulated, its
 /// mistakes, and each walk of a stack with the frames and the runtime's decisions.
 #[derive(Debug, Args)]
-#[command(after_help = HOST_EXAMPLES)]
+#[command(after_help = HOST_EXAMPLES, mut_args(needing))]
 #[cfg_attr(
     not(all(feature = "host", target_pointer_width = "64")),
     allow(dead_code, reason = "profilers are loaded with this feature, by processes of 64 bits")
@@ -75,9 +74,8 @@ pub(crate) struct HostArgs {
     #[arg(value_name = "LIBRARY")]
     pub(crate) library: PathBuf,
 
-    /// A text (*.kdl) with a program, or the name of an embedded one
-    #[arg(value_name = "TEXT")]
-    pub(crate) text: PathBuf,
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArg,
 
     #[command(flatten)]
     pub(crate) on: On,
@@ -86,55 +84,18 @@ pub(crate) struct HostArgs {
     #[arg(long, value_name = "CLSID", value_parser = class)]
     pub(crate) clsid: Option<String>,
 
-    /// Search this number of histories for one that fails; of a single one the profiler's output is printed
-    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["matrix", "journal"])]
-    pub(crate) schedules: Option<u64>,
+    #[command(flatten)]
+    pub(crate) search: SearchArgs,
 
-    /// The seed of the search: the same seed gives the same histories
-    #[arg(long, value_name = "SEED", default_value_t = 0, requires = "schedules")]
-    pub(crate) seed: u64,
-
-    /// The number of the first history
-    #[arg(long, value_name = "NUMBER", default_value_t = 0, requires = "schedules")]
-    pub(crate) first: u64,
-
-    /// The way to search [default: random]
-    #[arg(long, value_name = "STRATEGY", requires = "schedules")]
-    pub(crate) strategy: Option<StrategyChoice>,
-
-    /// With pct: in how many steps in order a bug may lie [default: 3]
-    #[arg(long, value_name = "N", requires = "schedules", value_parser = clap::value_parser!(u32).range(1..=255))]
-    pub(crate) depth: Option<u32>,
-
-    /// With exhaustive: the most preemptions of a history
-    #[arg(long, value_name = "N", requires = "schedules", value_parser = clap::value_parser!(u32).range(0..=255))]
-    pub(crate) preemptions: Option<u32>,
-
-    /// Processes to search in; the result does not depend on it [default: 1]
-    #[arg(long, value_name = "N", requires = "schedules")]
-    pub(crate) jobs: Option<NonZeroUsize>,
-
-    /// Execute one history again, by its name: RUNTIME:clr1:…
+    /// Execute one interleaving again, by its name: RUNTIME:clr1:…
     #[arg(long, value_name = "NAME", conflicts_with_all = ["schedules", "matrix", "journal", "on"])]
     pub(crate) replay: Option<String>,
 
-    /// With --replay: draw the history, threads as lanes over time
-    #[arg(long, requires = "replay")]
-    pub(crate) timeline: bool,
-
-    /// With --timeline: its width in characters
-    #[arg(long, value_name = "N", default_value_t = 100, requires = "timeline")]
-    pub(crate) width: usize,
-
-    /// With --replay: draw the history as a page, and write it to this file
-    #[arg(long, value_name = "FILE", requires = "replay")]
-    pub(crate) html: Option<PathBuf>,
-
     #[command(flatten)]
-    pub(crate) replacing: Replacing,
+    pub(crate) draw: DrawArgs,
 
-    /// With --replay: stop at the end of the history, before the guest's threads go on, and start gdb there (Linux);
-    /// with commands, separated by ;, gdb executes these alone
+    /// With --replay: stop at the end of the interleaving, before the profiler's threads go on, and start gdb there
+    /// (Linux); with commands, separated by ;, gdb executes these alone
     #[arg(long, value_name = "COMMANDS", requires = "replay", num_args = 0..=1, default_missing_value = "")]
     pub(crate) gdb: Option<String>,
 
@@ -142,8 +103,8 @@ pub(crate) struct HostArgs {
     #[arg(long)]
     pub(crate) matrix: bool,
 
-    /// The time after which a profiler that does not return is ended; in histories, that a thread may
-    /// go on without a call that is simulated [default: 20; in histories 10]
+    /// The time after which a profiler that does not return is ended; in interleavings, that a thread
+    /// may run without a call that is simulated [default: 20; in interleavings 10]
     #[arg(long, value_name = "SECONDS")]
     pub(crate) timeout: Option<u64>,
 
@@ -154,10 +115,28 @@ pub(crate) struct HostArgs {
     #[arg(long, hide = true, value_name = "FILE")]
     pub(crate) journal: Option<PathBuf>,
 
-    /// Be the process of one history, and keep of it what this says
+    /// Be the process of one interleaving, and keep of it what this says
     #[cfg(all(windows, target_arch = "x86_64"))]
     #[arg(long, hide = true, value_name = "JSON")]
     pub(crate) history: Option<String>,
+}
+
+/// Options that need `--schedules`, and those that need `--replay`.
+const NEEDING: [(&str, &[&str]); 2] = [
+    ("schedules", &["strategy", "depth", "preemptions", "seed", "first", "jobs"]),
+    ("replay", &["draw", "html"]),
+];
+
+/// Returns an argument with what it needs beside it.
+fn needing(arg: Arg) -> Arg {
+    let id = arg.get_id().clone();
+    if id == "schedules" {
+        return arg.conflicts_with_all(["matrix", "journal"]);
+    }
+    match NEEDING.iter().find(|(_, options)| options.contains(&id.as_str())) {
+        Some((needed, _)) => arg.requires(*needed),
+        None => arg,
+    }
 }
 
 /// Returns a class id without braces.

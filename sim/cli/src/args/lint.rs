@@ -1,6 +1,6 @@
 //! Arguments of `clrsim lint`.
 
-use super::{FunctionArg, Jobs, Json};
+use super::{FunctionArg, Jobs, Json, Limit};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ Examples:
 
 Every function is executed from its entry, along both sides of each branch, with a return address
 and nonvolatile registers that are known. At each instruction, and at each return address, the
-unwinder's answer is held against the execution. What cannot be known, such as rsp after alloca, is
+unwinder's answer is compared with the execution. What cannot be known, such as rsp after alloca, is
 not judged.
 
 A finding is a function and a kind of difference:
@@ -24,7 +24,7 @@ A finding is a function and a kind of difference:
   saved-elsewhere     a register of the caller is in another place than the data says
   no-data             code without unwind data is no leaf
   handler-alone       UNWIND_INFO without codes: only the handler knows the frame
-  own-return-address  by the data a word that the function pushed itself is the return address
+  own-return-address  the data takes a word that the function pushed for the return address
   refused             the data cannot be used
   other               the data leads elsewhere
 
@@ -53,9 +53,9 @@ pub(crate) struct LintArgs {
     #[command(flatten)]
     pub(crate) function: FunctionArg,
 
-    /// Maximum number of findings of each kind that are printed as text; 0: all
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    pub(crate) limit: usize,
+    /// Maximum number of findings of each kind that are printed as text, or all
+    #[arg(long, value_name = "N|all", default_value = "3")]
+    pub(crate) limit: Limit,
 
     #[command(flatten)]
     pub(crate) jobs: Jobs,

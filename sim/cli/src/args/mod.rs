@@ -14,13 +14,17 @@ mod shared;
 pub(crate) use begin::{CompletionsArgs, ManArgs};
 pub(crate) use begin::{Gen, GenArgs, LspArgs, SchemaArgs, SchemaOf};
 pub(crate) use generators::{GenerateArgs, GenerateKind, ImportArgs, MinimizeArgs};
-pub(crate) use histories::{ExploreArgs, HistoryArgs, ReplayArgs, StrategyChoice};
+pub(crate) use histories::{
+    DrawArgs, ExploreArgs, ReplayArgs, SearchArgs, SettingsArgs, StrategyChoice,
+};
 pub(crate) use host::HostArgs;
 pub(crate) use lint::LintArgs;
 pub(crate) use renamed::renamed;
 pub(crate) use run::RunArgs;
-pub(crate) use scenarios::{CompareArgs, FmtArgs, ListArgs, MatrixArgs, NewArgs};
-pub(crate) use shared::{FunctionArg, Jobs, Json, On, RulesArg};
+pub(crate) use scenarios::{CompareArgs, FmtArgs, ListArgs, MatrixArgs, NewArgs, NewKind};
+pub(crate) use shared::{
+    FunctionArg, Jobs, Json, Limit, On, OutputArg, RulesArg, ScenarioArg, SnapshotArg, WalkArg,
+};
 use shared::{generations, sets};
 
 use crate::output::Replacing;
@@ -43,15 +47,15 @@ Examples:
   clrsim                                   print where to begin
   clrsim run --summary                     run the embedded fixtures, and print a summary
   clrsim run my/fixtures                   run all files of a folder
-  clrsim matrix my.kdl                     a text's snapshots on all runtimes, side by side
+  clrsim matrix my.kdl                     a scenario's snapshots on all runtimes, side by side
   clrsim compare my.kdl                    the frames that each kind of profiler finds
-  clrsim explore my.kdl                    search a profiler's histories for one that fails
-  clrsim host libMyProfiler.so my.kdl      run a profiler's library over a text
-  clrsim list --clause C-044               the embedded texts about a rule
-  clrsim list stackwalk lock               the embedded texts with these words
+  clrsim explore my.kdl                    search a profiler's interleavings for one that fails
+  clrsim host libMyProfiler.so my.kdl      run a profiler's library over a scenario
+  clrsim list --clause C-044               the embedded scenarios about a rule
+  clrsim list stackwalk lock               the embedded scenarios with these words
   clrsim list --print gallery/seeds/hole-at-the-leaf.kdl
                                            print an embedded text
-  clrsim new my.kdl                        write a text to start from
+  clrsim new my.kdl                        write a scenario to start from
   clrsim show win64/vec/gcc_O2.vec.gz      draw the first case of a file
   clrsim show my.dll                       print the function table of an image, or its CFI
   clrsim explain clr/win31-async-alloc.walks.jsonl.gz --walk 12
@@ -68,15 +72,15 @@ Examples:
 const SHOW_EXAMPLES: &str = "\
 Examples:
   clrsim show win64/vec/asm_raw.vec.gz --case 1200
-  clrsim show win64/diff/fuzz.bin.gz --case 7 --rules coreclr
-  clrsim show clr/win31-async-alloc.walks.jsonl.gz --case 5
+  clrsim show win64/diff/fuzz.bin.gz --case 7 --unwind-rules coreclr
+  clrsim show clr/win31-async-alloc.walks.jsonl.gz --walk 5
   clrsim show my.dll
   clrsim show win64/img/gcc_O2.dll --function t_ack
   clrsim show win64/img/gcc_O2.dll --function 0x24f0 --json
   clrsim show my.so --function main
 
-Recorded walks are replayed by the recorded runtime; --rules has no effect on them. clrsim explain
-explains the same walk in sentences.
+Recorded walks are replayed by the recorded runtime; --unwind-rules has no effect on them. clrsim
+explain explains the same walk in sentences.
 
 Of an ELF image the call frame information is printed: for each range of code where the CFA is,
 which is the caller's rsp before its call, and where its registers are. [cfa-0x10] is the value in
@@ -103,7 +107,7 @@ The call is replayed, and each of its decisions is a line: the values that decid
 brackets its clauses, the deciding one first. Of a list that was printed before only the first
 clause is repeated. clrsim rules C-044 prints a clause.
 
-The snapshots of a text are explained one by one. Runtimes with the same story share it; the
+The snapshots of a scenario are explained one by one. Runtimes with the same story share it; the
 addresses of programs differ between runtimes and do not count.
 
 In the words of the story a Frame with a capital F is the explicit Frame object of the runtime, a
@@ -115,13 +119,13 @@ as recorded), as_recorded, and differences. A line of the story has kind (call, 
 callback, refusal, end), depth (1 in a call that a callback has made), callback (its number), text,
 clauses.
 
-JSON of a text: an object a line, of the kind story, for each story. file, snapshot (its number in
-the text), title, call in words, runtimes, story, result, as_expected, and differences.
+JSON of a scenario: an object a line, of the kind story, for each story. file, snapshot (its number
+in the scenario), title, call in words, runtimes, story, result, as_expected, and differences.
 
 Exit codes:
   0  the walk or the snapshots were explained, with or without differences
-  2  the arguments are wrong, the input is missing or is neither a recording nor a text, or there is
-     no such walk or snapshot";
+  2  the arguments are wrong, the input is missing or is neither a recording nor a scenario, or
+     there is no such walk or snapshot";
 
 const TRACE_EXAMPLES: &str = "\
 Examples:
@@ -201,9 +205,11 @@ const RULES_EXAMPLES: &str = "\
 Examples:
   clrsim rules
   clrsim rules C-044 C-045
-  clrsim rules --generation net9-unix --chapter seeds
+  clrsim rules --on net9-unix --chapter seeds
   clrsim rules C-014 --json
   clrsim rules §2.6 H-08 D-15 E-6 G17
+
+With --on a rule is printed that is true of each of these runtimes.
 
 An id of another kind is that of a section of the contract, a row of its entry checks, a hazard, an
 error of the documentation, a worked stack or a field bug. These are printed after the clauses.
@@ -226,8 +232,8 @@ Exit codes:
   0  the rules were printed
   2  the arguments are wrong, there is no such id, or none meets all conditions";
 
-/// Runs stacks and programs written as text on simulated .NET runtimes, holds what stack walks find
-/// there against what is known, and says why; replays and explains walks recorded in real runtimes.
+/// Simulates .NET runtimes: runs scenario files, checks each stack walk against its expected result,
+/// and explains every decision.
 ///
 /// Without a command: where to begin.
 #[derive(Debug, Parser)]
@@ -284,10 +290,12 @@ pub(crate) struct ShowArgs {
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// Which case of the file: counted from 0, or a walk's number in its recording [default: the
-    /// first one]
+    /// Of vectors and fuzz records: which case, counted from 0 [default: the first one]
     #[arg(long, value_name = "N")]
     pub(crate) case: Option<u64>,
+
+    #[command(flatten)]
+    pub(crate) walk: WalkArg,
 
     #[command(flatten)]
     pub(crate) rules: RulesArg,
@@ -299,23 +307,21 @@ pub(crate) struct ShowArgs {
     pub(crate) json: Json,
 }
 
-/// Explain the result of a recorded walk or of the snapshots of a text: each decision of the runtime,
-/// with its clauses.
+/// Explain the result of a recorded walk or of the snapshots of a scenario: each decision of the
+/// runtime, with its clauses.
 #[derive(Debug, Args)]
 #[command(after_help = EXPLAIN_EXAMPLES)]
 pub(crate) struct ExplainArgs {
-    /// A recording of walks (*.walks.jsonl.gz or *.walks.jsonl), a text (*.kdl), or the name of an
+    /// A recording of walks (*.walks.jsonl.gz or *.walks.jsonl), a scenario (*.kdl), or the name of an
     /// embedded one
-    #[arg(value_name = "FIXTURE")]
-    pub(crate) fixture: PathBuf,
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
 
-    /// Which walk, by its number in the recording [default: the first one]
-    #[arg(long, value_name = "N")]
-    pub(crate) walk: Option<u32>,
+    #[command(flatten)]
+    pub(crate) walk: WalkArg,
 
-    /// Which snapshot of a text: its number, from 1, or its title [default: all]
-    #[arg(long, value_name = "SNAPSHOT")]
-    pub(crate) snapshot: Option<String>,
+    #[command(flatten)]
+    pub(crate) snapshot: SnapshotArg,
 
     #[command(flatten)]
     pub(crate) on: On,
@@ -328,9 +334,8 @@ pub(crate) struct ExplainArgs {
 #[derive(Debug, Args)]
 #[command(after_help = TRACE_EXAMPLES)]
 pub(crate) struct TraceArgs {
-    /// A program (*.kdl), or the name of an embedded one
-    #[arg(value_name = "FIXTURE")]
-    pub(crate) fixture: PathBuf,
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArg,
 
     /// Which of its threads [default: the first one]
     #[arg(long, value_name = "NAME")]
@@ -340,9 +345,9 @@ pub(crate) struct TraceArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) from: u64,
 
-    /// Maximum number of lines
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    pub(crate) limit: u64,
+    /// Maximum number of lines that are printed, or all
+    #[arg(long, value_name = "N|all", default_value = "1000")]
+    pub(crate) limit: Limit,
 
     /// Only instructions of this function
     #[arg(long, value_name = "NAME")]
@@ -368,9 +373,8 @@ pub(crate) struct TraceArgs {
 #[derive(Debug, Args)]
 #[command(after_help = EMIT_EXAMPLES)]
 pub(crate) struct EmitArgs {
-    /// A program (*.kdl), or the name of an embedded one
-    #[arg(value_name = "FIXTURE")]
-    pub(crate) fixture: PathBuf,
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArg,
 
     /// The folder to write to
     #[arg(short, long, value_name = "DIR")]
@@ -388,9 +392,8 @@ pub(crate) struct RulesArgs {
     #[arg(value_name = "ID", value_parser = find)]
     pub(crate) ids: Vec<&'static Reference>,
 
-    /// Only what is true of this runtime
-    #[arg(long, value_name = "NAME", value_parser = generations())]
-    pub(crate) generation: Option<Generation>,
+    #[command(flatten)]
+    pub(crate) on: On,
 
     /// Only this chapter
     #[arg(long, value_name = "NAME", value_parser = chapters())]

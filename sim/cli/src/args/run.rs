@@ -1,6 +1,6 @@
 //! Arguments of `clrsim run`.
 
-use super::{Jobs, Json, On, RulesArg};
+use super::{Jobs, Json, Limit, On, RulesArg};
 use crate::report::as_tests::TestFormat;
 use clap::Args;
 use std::path::PathBuf;
@@ -11,29 +11,29 @@ Examples:
   clrsim run --summary
   clrsim run my/fixtures --on windows,net9-unix
   clrsim run my/stack.kdl --bless --dry-run
-  clrsim run my/fixtures --filter gcc --rules coreclr
-  clrsim run vec/gcc_O2.vec.gz --json --max-failures 0
+  clrsim run my/fixtures --filter gcc --unwind-rules coreclr
+  clrsim run vec/gcc_O2.vec.gz --json --limit 0
   clrsim run clr/win31-sync-gc.walks.jsonl.gz
   clrsim run my/fixtures --format libtest
   clrsim run my/fixtures --format junit > results.xml
 
-Texts (*.kdl) are stacks placed by hand, or programs, which are executed. Each snapshot of a text is
-a call of DoStackSnapshot, made on each runtime that it expects something of: each is a case. So is
-each expectation of a walk at a stop of a program, which names the rules of the walk; under
-precise rules the walk has to find the true callers as well; and each search of
-histories (clrsim explore) on each runtime that it expects something of. clrsim matrix shows what a
-text gives on all runtimes, whatever it expects.
+Scenarios (*.kdl) are stacks placed by hand, or programs, which are executed. Each snapshot of a
+scenario is a call of DoStackSnapshot, made on each runtime that it expects something of: each is a
+case. So is each expectation of a walk at a stop of a program, which names the rules of the walk;
+under precise rules the walk has to find the true callers as well; and each search of interleavings
+(clrsim explore) on each runtime that it expects something of. clrsim matrix shows what a scenario
+gives on all runtimes, whatever it expects.
 
---bless writes the results of snapshots into texts that expect other ones, and prints the change as
-a patch. Read it: a result of the simulator is no reason to expect it. Of searches
-of histories it writes the strings of the expected failures, and no other expectation.
+--bless writes the results of snapshots into scenarios that expect other ones, and prints the change
+as a patch. Read it: a result of the simulator is no reason to expect it. Of searches of
+interleavings it writes the strings of the expected failures, and no other expectation.
 
 Vectors in DIR/vec/NAME.vec.gz are of the image DIR/img/NAME.dll or, where that is missing, of
 NAME.dll beside them.
 
 Recordings (*.walks.jsonl.gz, or uncompressed *.walks.jsonl) are calls of DoStackSnapshot in a real
-CLR, which are replayed: each is a case. They are replayed by the recorded runtime; --rules has no
-effect on them. A walk is skipped if the recording says that it lacks something that the walk
+CLR, which are replayed: each is a case. They are replayed by the recorded runtime; --unwind-rules
+has no effect on them. A walk is skipped if the recording says that it lacks something that the walk
 depends on. Recordings of one folder and runtime that pass share a line of the table.
 
 With --format each file is a test, named by its path, for repositories that are not Rust's. It
@@ -55,7 +55,7 @@ Exit codes:
   1  some case failed, or with --format some test
   2  the arguments are wrong, or an input is missing or cannot be read; the others are replayed";
 
-/// Run texts of stacks and programs, replay recorded walks and unwinds, and compare the answers
+/// Run scenarios of stacks and programs, replay recorded walks and unwinds, and compare the answers
 /// with what is known.
 ///
 /// A case passes if all that is known of it comes out: registers, results, callbacks. It is skipped
@@ -64,7 +64,7 @@ Exit codes:
 #[derive(Debug, Default, Args)]
 #[command(after_help = RUN_EXAMPLES)]
 pub(crate) struct RunArgs {
-    /// Texts, recordings of walks, files of vectors or fuzz records, or folders of them: in
+    /// Scenarios, recordings of walks, files of vectors or fuzz records, or folders of them: in
     /// folders, *.kdl, *.walks.jsonl.gz, *.walks.jsonl, *.vec.gz and *.bin.gz. Without any: the
     /// embedded fixtures
     #[arg(value_name = "PATH")]
@@ -83,11 +83,11 @@ pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) jobs: Jobs,
 
-    /// Number of failures of each file to explain; all are counted [default: 5]
-    #[arg(long, value_name = "N")]
-    pub(crate) max_failures: Option<u64>,
+    /// Maximum number of failures of each file that are explained, or all; all are counted
+    #[arg(long, value_name = "N|all", default_value = "5")]
+    pub(crate) limit: Limit,
 
-    /// Write into texts what their snapshots gave, in place of expectations that were not met
+    /// Write into scenarios what their snapshots gave, in place of expectations that were not met
     #[arg(long)]
     pub(crate) bless: bool,
 

@@ -1,9 +1,9 @@
 //! Arguments of the commands for texts: `matrix`, `compare`, `list`, `new`, `fmt`.
 
-use super::{Json, On};
+use super::{Json, On, ScenarioArg, SnapshotArg};
 use crate::output::Replacing;
-use clap::Args;
 use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueEnum};
 use clr_runtime::clause::Clause;
 use clr_walker::mixed::Policy;
 use std::path::PathBuf;
@@ -11,21 +11,21 @@ use std::path::PathBuf;
 const MATRIX_EXAMPLES: &str = "\
 Examples:
   clrsim matrix my.kdl
-  clrsim matrix my.kdl unseeded
-  clrsim matrix my.kdl 2 --on windows --json
+  clrsim matrix my.kdl --snapshot unseeded
+  clrsim matrix my.kdl --snapshot 2 --on windows --json
 
-Each snapshot is made on every runtime, whatever the text expects. Runtimes that give the same share
-a column. A row is a callback, with the place of its ip and its rsp; in the columns is which
+Each snapshot is made on every runtime, whatever the scenario expects. Runtimes that give the same
+share a column. A row is a callback, with the place of its ip and its rsp; in the columns is which
 callback it was, from 1. A * marks rows that are not the same in all columns. Below, the reason for
-each column: a sentence of the call's story, and in brackets its clauses; clrsim rules C-044
-prints a clause.
+each column: a sentence of the call's story, and in brackets its clauses; clrsim rules C-044 prints
+a clause.
 
 In programs, addresses differ between runtimes for reasons of their own: there, columns are the same
 if they have the same functions in the same order.
 
 Exit codes:
   0  the snapshots were made, with or without the expected results
-  2  the arguments are wrong, the text is missing or no scenario, or has no such snapshot";
+  2  the arguments are wrong, the file is missing or no scenario, or has no such snapshot";
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:
@@ -50,7 +50,7 @@ Runtimes with the same frames share a table; in programs, addresses do not count
 
 Exit codes:
   0  the stacks were compared
-  2  the arguments are wrong, or the text is missing, is no scenario or stops nowhere";
+  2  the arguments are wrong, or the file is missing, is no scenario or stops nowhere";
 
 const LIST_EXAMPLES: &str = "\
 Examples:
@@ -63,19 +63,19 @@ Examples:
   clrsim list --print clr/win31-async-alloc.walks.jsonl.gz
 
 Exit codes:
-  0  the texts were listed, or the text was printed
-  2  the arguments are wrong, a text is missing or no scenario, or none meets all conditions";
+  0  the scenarios were listed, or the scenario was printed
+  2  the arguments are wrong, a file is missing or no scenario, or none meets all conditions";
 
 const NEW_EXAMPLES: &str = "\
 Examples:
   clrsim new my.kdl
-  clrsim new --program my/program.kdl
+  clrsim new --kind program my/program.kdl
 
-The written text passes: clrsim run my.kdl. The format is described in
-sim/scenario/src/text/grammar.md.
+The written scenario passes: clrsim run my.kdl. The format is described in
+sim/scenario/src/scenario/grammar.md.
 
 Exit codes:
-  0  the text was written
+  0  the scenario was written
   2  the arguments are wrong, or the file is there already or cannot be written";
 
 const FMT_EXAMPLES: &str = "\
@@ -88,22 +88,20 @@ One node stands in a line, indented by four spaces for each block around it. Com
 the order stay. With --upgrade, words that have other names by now are renamed before.
 
 Exit codes:
-  0  the texts are laid out
+  0  the scenarios are laid out
   1  with --check: some are not, and the change was shown
-  2  the arguments are wrong, or a text is missing, cannot be written or is no KDL;
-     with --upgrade, or is no scenario";
+  2  the arguments are wrong, or a file is missing, cannot be written or is no KDL, or, with
+     --upgrade, no scenario";
 
-/// Show what a text's snapshots give on all runtimes, side by side, and why.
+/// Show what a scenario's snapshots give on all runtimes, side by side, and why.
 #[derive(Debug, Args)]
 #[command(after_help = MATRIX_EXAMPLES)]
 pub(crate) struct MatrixArgs {
-    /// A text (*.kdl), or the name of an embedded one
-    #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArg,
 
-    /// Only this snapshot: its number in the text, from 1, or its title [default: all]
-    #[arg(value_name = "SNAPSHOT")]
-    pub(crate) snapshot: Option<String>,
+    #[command(flatten)]
+    pub(crate) snapshot: SnapshotArg,
 
     #[command(flatten)]
     pub(crate) on: On,
@@ -112,13 +110,12 @@ pub(crate) struct MatrixArgs {
     pub(crate) json: Json,
 }
 
-/// Show what profilers of each kind see of the threads of a text, frame by frame, beside what is there.
+/// Compare the frames that each walking policy finds with the true stack.
 #[derive(Debug, Args)]
 #[command(after_help = COMPARE_EXAMPLES)]
 pub(crate) struct CompareArgs {
-    /// A text (*.kdl), or the name of an embedded one
-    #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) scenario: ScenarioArg,
 
     /// Only this stop of a program, from 0 [default: all]
     #[arg(long, value_name = "N")]
@@ -140,28 +137,28 @@ fn policies() -> PossibleValuesParser {
     PossibleValuesParser::new(Policy::ALL.map(Policy::name))
 }
 
-/// List texts by chapter, with what each shows, or print one.
+/// List scenarios by chapter, with what each shows, or print one.
 #[derive(Debug, Args)]
 #[command(after_help = LIST_EXAMPLES)]
 pub(crate) struct ListArgs {
-    /// Texts (*.kdl), or folders of them [default: the embedded ones]; words that are no paths: only
-    /// texts with all of these in their names, descriptions, tags, clauses or results
+    /// Scenarios (*.kdl), or folders of them [default: the embedded ones]; words that are no paths:
+    /// only scenarios with all of these in their names, descriptions, tags, clauses or results
     #[arg(value_name = "PATH|WORD")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// Only this chapter: the folder that a text lies in
+    /// Only this chapter: the folder that a scenario lies in
     #[arg(long, value_name = "NAME")]
     pub(crate) chapter: Option<String>,
 
-    /// Only texts with this tag
+    /// Only scenarios with this tag
     #[arg(long, value_name = "TAG")]
     pub(crate) tag: Option<String>,
 
-    /// Only texts that expect something by this clause
+    /// Only scenarios that expect something by this clause
     #[arg(long, value_name = "CLAUSE")]
     pub(crate) clause: Option<Clause>,
 
-    /// Print the text of this name as it is stored, or this recording of walks decompressed
+    /// Print the scenario of this name as it is stored, or this recording of walks decompressed
     #[arg(long, value_name = "NAME", exclusive = true)]
     pub(crate) print: Option<PathBuf>,
 
@@ -169,7 +166,16 @@ pub(crate) struct ListArgs {
     pub(crate) json: Json,
 }
 
-/// Write a text to start from, with comments.
+/// A kind of scenario to start from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NewKind {
+    /// A stack placed by hand, with a call
+    Stack,
+    /// A program that goes through the runtime, with calls where it stops
+    Program,
+}
+
+/// Write a scenario to start from, with comments.
 #[derive(Debug, Args)]
 #[command(after_help = NEW_EXAMPLES)]
 pub(crate) struct NewArgs {
@@ -177,23 +183,19 @@ pub(crate) struct NewArgs {
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// A program, which is executed and stopped
-    #[arg(long, conflicts_with = "stack")]
-    pub(crate) program: bool,
-
-    /// A stack placed by hand: this is the default
-    #[arg(long)]
-    pub(crate) stack: bool,
+    /// The kind of scenario to write
+    #[arg(long, value_name = "KIND", default_value = "stack")]
+    pub(crate) kind: NewKind,
 
     #[command(flatten)]
     pub(crate) replacing: Replacing,
 }
 
-/// Lay out texts in the usual form.
+/// Lay out scenarios in the usual form.
 #[derive(Debug, Args)]
 #[command(after_help = FMT_EXAMPLES)]
 pub(crate) struct FmtArgs {
-    /// Texts (*.kdl), or folders of them
+    /// Scenarios (*.kdl), or folders of them
     #[arg(value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
 
@@ -201,7 +203,7 @@ pub(crate) struct FmtArgs {
     #[arg(long)]
     pub(crate) check: bool,
 
-    /// Rewrite texts that were written for an earlier version of the format
+    /// Rewrite scenarios that were written for an earlier version of the format
     #[arg(long)]
     pub(crate) upgrade: bool,
 }

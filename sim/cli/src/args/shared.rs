@@ -1,17 +1,27 @@
 //! Arguments that several commands have.
 
+use crate::output::Replacing;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use clr_runtime::generation::{Generation, Generations};
 use clr_scenario::nearest;
 use clr_unwind::compat::Rules;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::str::FromStr;
 use std::thread;
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ScenarioArg {
+    /// A scenario (*.kdl), or the name of an embedded one
+    #[arg(id = "scenario", value_name = "SCENARIO")]
+    pub(crate) path: PathBuf,
+}
 
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct On {
     /// The runtimes: names of runtimes, or windows, unix, clr4, new, framework, coreclr-3.1, net9,
-    /// net10 [default: all, or those that the text is for]
+    /// net10 [default: all, or those that the scenario is for]
     #[arg(long = "on", id = "on", value_name = "RUNTIMES", value_parser = sets)]
     pub(crate) runtimes: Option<Generations>,
 }
@@ -32,7 +42,8 @@ pub(crate) struct Json {
 
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct Jobs {
-    /// Threads to work on; the output does not depend on it [default: one for each processor]
+    /// Threads to work on, of clrsim host processes; the output does not depend on it [default: one
+    /// for each processor; of clrsim host 1]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
 }
@@ -43,6 +54,61 @@ impl Jobs {
         let available = || thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         self.jobs.unwrap_or_else(available)
     }
+
+    /// Returns the number of processes.
+    #[cfg_attr(
+        not(all(feature = "host", target_pointer_width = "64")),
+        expect(dead_code, reason = "profilers are run with this feature, by processes of 64 bits")
+    )]
+    pub(crate) fn processes(self) -> usize {
+        self.jobs.map_or(1, NonZeroUsize::get)
+    }
+}
+
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct WalkArg {
+    /// Of a recording: which walk, by its number, or by its name in the output of clrsim run [default:
+    /// the first one; clrsim import lists them]
+    #[arg(long = "walk", id = "walk", value_name = "WALK", value_parser = walk)]
+    pub(crate) number: Option<u32>,
+}
+
+/// Parses the number of a walk, or its name: `FILE walk 7`.
+fn walk(text: &str) -> Result<u32, String> {
+    let number = text.rsplit_once("walk ").map_or(text, |(_, number)| number);
+    number
+        .parse()
+        .map_err(|_| "say a number, such as 7, or a name, such as `FILE walk 7`".to_owned())
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SnapshotArg {
+    /// Of a scenario: only this snapshot, by its number, from 1, or by its title [default: all]
+    #[arg(long = "snapshot", id = "snapshot", value_name = "SNAPSHOT")]
+    pub(crate) wanted: Option<String>,
+}
+
+/// The most things of a kind that are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Limit(pub(crate) usize);
+
+impl FromStr for Limit {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let number = if text == "all" { Ok(usize::MAX) } else { text.parse() };
+        number.map(Self).map_err(|_| "say a number, or all")
+    }
+}
+
+#[derive(Clone, Debug, Args)]
+pub(crate) struct OutputArg {
+    /// Write it to this file [default: print it]
+    #[arg(short = 'o', long = "output", id = "output", value_name = "FILE")]
+    pub(crate) path: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) replacing: Replacing,
 }
 
 #[derive(Clone, Debug, Default, Args)]
@@ -55,7 +121,7 @@ pub(crate) struct FunctionArg {
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct RulesArg {
     /// Which rules decide where unwinders disagree
-    #[arg(long = "rules", value_name = "RULES", default_value = "precise")]
+    #[arg(long = "unwind-rules", value_name = "RULES", default_value = "precise")]
     choice: RulesChoice,
 }
 

@@ -8,11 +8,11 @@ use clap::CommandFactory as _;
 
 /// The first commands to try.
 const FIRST: [(&str, &str); 7] = [
-    ("new my.kdl", "write a text to start from: a stack, and a call of DoStackSnapshot"),
+    ("new my.kdl", "write a scenario to start from: a stack, and a call of DoStackSnapshot"),
     ("run my.kdl", "check what it expects"),
-    ("matrix gallery/seeds/c-039-stubs.kdl", "one text on all runtimes, and why"),
+    ("matrix gallery/seeds/c-039-stubs.kdl", "one scenario on all runtimes, and why"),
     ("explore gallery/hazards/h-08-callback-takes-a-lock.kdl", "find a profiler's deadlock"),
-    ("list lock", "the embedded texts about something; clrsim list --print NAME prints one"),
+    ("list lock", "the embedded scenarios about something; clrsim list --print NAME prints one"),
     ("run --summary", "replay the evidence that comes with the tool"),
     ("--help", "all commands"),
 ];

@@ -34,7 +34,7 @@ pub(crate) fn bless(
     if args.paths.is_empty() {
         return Err(CliError::new(
             "--bless",
-            "name the texts to write to; embedded ones cannot be",
+            "name the scenarios to write to; embedded ones cannot be",
         ));
     }
     let on = args.on.or_all();
@@ -67,7 +67,7 @@ pub(crate) fn bless(
     }
     if !args.json.wanted {
         let word = if args.dry_run { "would change" } else { "changed" };
-        writeln!(console.out, "{HEAD}{word}{HEAD:#}: {changed} of {} texts", texts.len())?;
+        writeln!(console.out, "{HEAD}{word}{HEAD:#}: {changed} of {} scenarios", texts.len())?;
     }
     Ok(if failed == 0 { PASSED } else { UNUSABLE })
 }

@@ -97,7 +97,7 @@ const fn profiler(policy: Policy) -> &'static str {
 
 /// Prints the tables that `args` name and returns the exit code.
 pub(crate) fn compare(args: &CompareArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let source = Source::find(&args.file)?;
+    let source = Source::find(&args.scenario.path)?;
     let fixture = ProgramFixture::read(&source)?;
     let scenario = &fixture.scenario;
     let stops: Vec<_> = match (&scenario.stack, args.stop) {

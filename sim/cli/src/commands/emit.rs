@@ -89,7 +89,7 @@ struct InstructionMap {
 
 /// Writes the images of the program that `args` name and returns the exit code.
 pub(crate) fn emit(args: &EmitArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let source = Source::find(&args.fixture)?;
+    let source = Source::find(&args.scenario.path)?;
     let fixture = ProgramFixture::read(&source)?;
     let scenario = &fixture.scenario;
     let linked = fixture.link(&source, "emit")?;

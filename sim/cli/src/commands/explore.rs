@@ -1,7 +1,7 @@
 //! `clrsim explore`: searches the histories of a program for one that fails.
 
 use crate::args::ExploreArgs;
-use crate::commands::history::{Searched, find, read, refused, search, write_smallest};
+use crate::commands::history::{Searched, find, read, refused, search, usual_but, write_smallest};
 use crate::commands::smaller::Output;
 use crate::commands::strategy::{self, choose};
 use crate::input::program::ProgramFixture;
@@ -93,13 +93,11 @@ struct FailedHistory {
 
 /// Returns the settings of the search: those of the arguments, then those of the text.
 fn settings(args: &ExploreArgs, scenario: &Scenario) -> Exploration {
-    let usual = usual(scenario);
+    let usual = usual_but(scenario, &args.settings);
     Exploration {
-        by: choose(usual.by, args.strategy, args.depth, args.preemptions),
-        schedules: args.schedules.unwrap_or(usual.schedules),
-        seed: args.seed.unwrap_or(usual.seed),
-        instructions: args.instructions || usual.instructions,
-        rules: args.rules || usual.rules,
+        by: choose(usual.by, &args.search),
+        schedules: args.search.schedules.unwrap_or(usual.schedules),
+        seed: args.search.seed.unwrap_or(usual.seed),
         ..usual
     }
 }
@@ -113,7 +111,7 @@ fn runtimes(args: &ExploreArgs, settings: &Exploration) -> Generations {
 
 /// Searches the histories that `args` name and returns the exit code.
 pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let source = find(&slashed(&args.fixture))?;
+    let source = find(&slashed(&args.scenario.path))?;
     let fixture = read(&source)?;
     let scenario = &fixture.scenario;
     let settings = settings(args, scenario);
@@ -124,14 +122,14 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
     }
     let usual = usual(scenario);
     let keep_going = args.keep_going;
-    let budget = Budget { first: args.first, keep_going, ..settings.budget() };
+    let budget = Budget { first: args.search.first, keep_going, ..settings.budget() };
     console.watch_interrupts();
     if !args.json.wanted {
         head(&source, scenario, &settings, console)?;
     }
     let mut all: Vec<Found> = Vec::new();
     for generation in runtimes(args, &settings).iter() {
-        let searched = search(scenario, generation, &budget, args.jobs, console);
+        let searched = search(scenario, generation, &budget, args.search.jobs, console);
         let Searched { report, is_cut } =
             searched.map_err(|error| refused(&source, scenario, generation, error))?;
         let failed = |failure: &Failure| FailedHistory {
@@ -145,7 +143,7 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
         let found = Found { generation, report, is_cut, failed };
         if args.json.wanted {
             let of_rule = flags(&usual, &settings, true);
-            let found = found.as_json(&source, scenario, &settings, args.first, &of_rule);
+            let found = found.as_json(&source, scenario, &settings, args.search.first, &of_rule);
             write_json(&found, console)?;
         } else {
             found.write_line(scenario, console)?;
@@ -178,10 +176,10 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
 
 /// Checks that the arguments fit together and fit the settings of the text.
 fn check(args: &ExploreArgs, settings: &Exploration) -> Result<(), CliError> {
-    strategy::check(settings.by, args.depth, args.preemptions, args.first)?;
-    if args.first.checked_add(settings.schedules).is_none() {
+    strategy::check(settings.by, &args.search)?;
+    if args.search.first.checked_add(settings.schedules).is_none() {
         let most = u64::MAX - settings.schedules;
-        let what = format!("{} histories from there on have no numbers", settings.schedules);
+        let what = format!("{} interleavings from there on have no numbers", settings.schedules);
         return Err(CliError::new("--first", format!("{what}: it is at most {most}")));
     }
     Ok(())
@@ -197,12 +195,12 @@ fn minimize(
     console: &mut Console<'_>,
 ) -> Result<(), CliError> {
     let failures = all.iter().filter_map(|found| Some((found, found.report.failure.as_ref()?)));
-    let mut why = "no history fails";
+    let mut why = "no interleaving fails";
     for (found, failure) in failures {
         if write_smallest(fixture, found.generation, settings, failure, output, console)? {
             return Ok(());
         }
-        why = "no history that fails could be replayed";
+        why = "no interleaving that fails could be replayed";
     }
     let name = slashed(output.path);
     writeln!(console.out, "\n{HEAD}{name}{HEAD:#} is not written: {why}")?;
@@ -225,7 +223,8 @@ fn head(
     };
     let Exploration { schedules, seed, .. } = settings;
     let rules = if settings.rules { ", rules as failures" } else { "" };
-    let what = format!("{by}, seed {seed}, at most {schedules} histories on each runtime{rules}");
+    let what =
+        format!("{by}, seed {seed}, at most {schedules} interleavings on each runtime{rules}");
     writeln!(console.out, "  {DIM}{what}{DIM:#}")?;
     Ok(())
 }
@@ -259,7 +258,7 @@ fn stories(all: &[Found], console: &mut Console<'_>) -> Result<(), CliError> {
 impl Found {
     fn write_line(&self, scenario: &Scenario, console: &mut Console<'_>) -> Result<(), CliError> {
         let Self { generation, report, failed, .. } = self;
-        let count = counted(report.schedules, "history", "histories");
+        let count = counted(report.schedules, "interleaving", "interleavings");
         let width = Generation::ALL.iter().map(|it| it.name().len()).max().unwrap_or(0);
         let name = generation.name();
         write!(console.out, "  {name:width$}  ")?;
@@ -297,7 +296,7 @@ impl Found {
         budget: &Budget,
         console: &mut Console<'_>,
     ) -> Result<(), CliError> {
-        let (file, done) = (slashed(&args.fixture), self.report.schedules);
+        let (file, done) = (slashed(&args.scenario.path), self.report.schedules);
         let command = format!("clrsim explore {file} --on {}", self.generation);
         let (by, left) = ((budget.strategy, budget.seed), budget.schedules - done);
         Ok(strategy::write_how_to_go_on(console.out, &command, by, (budget.first + done, left))?)

@@ -31,7 +31,7 @@ pub(crate) fn fmt(args: &FmtArgs, console: &mut Console<'_>) -> Result<u8, CliEr
         }
     }
     let word = if args.check { "would change" } else { "changed" };
-    writeln!(console.out, "{HEAD}{word}{HEAD:#}: {changed} of {} texts", texts.len())?;
+    writeln!(console.out, "{HEAD}{word}{HEAD:#}: {changed} of {} scenarios", texts.len())?;
     Ok(if failed > 0 {
         UNUSABLE
     } else if args.check && changed > 0 {

@@ -49,12 +49,12 @@ pub(crate) fn generate(args: &GenerateArgs, console: &mut Console<'_>) -> Result
     let kind = kind.as_ref().map_or("", PossibleValue::get_name);
     let head = format!("// Made by clrsim generate --kind {kind} --seed {}.\n", args.seed);
     let text = head + GENERATED + &scenario.to_string();
-    let Some(path) = &args.output else {
+    let Some(path) = &args.output.path else {
         write!(console.out, "{text}")?;
         return Ok(PASSED);
     };
     let name = text_name(path)?;
-    args.replacing.write(path, &text)?;
+    args.output.replacing.write(path, &text)?;
     writeln!(console.out, "{GOOD}written{GOOD:#}: {name}")?;
     Ok(PASSED)
 }

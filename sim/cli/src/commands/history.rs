@@ -1,6 +1,6 @@
 //! Histories of texts in commands: their strings, and searches on several threads.
 
-use crate::args::{HistoryArgs, Jobs};
+use crate::args::{Jobs, SettingsArgs};
 use crate::commands::smaller::{Output, head, is_smaller, write_text};
 use crate::input::program::ProgramFixture;
 use crate::input::{Source, slashed};
@@ -24,14 +24,13 @@ const CHUNK: u64 = 256;
 pub(crate) fn read(source: &Source) -> Result<ProgramFixture, CliError> {
     let fixture = ProgramFixture::read(source)?;
     if fixture.scenario.stack.is_some() {
-        return Err(source.error("is a stack placed by hand, which has no histories"));
+        return Err(source.error("is a stack placed by hand, which has no interleavings"));
     }
     Ok(fixture)
 }
 
-/// Returns the settings that replay a text's histories: those of the text, overridden by the
-/// arguments.
-pub(crate) fn usual_but(scenario: &Scenario, args: &HistoryArgs) -> Exploration {
+/// Returns the settings of a text, overridden by the arguments.
+pub(crate) fn usual_but(scenario: &Scenario, args: &SettingsArgs) -> Exploration {
     let usual = usual(scenario);
     Exploration {
         rules: args.rules.unwrap_or(usual.rules),
@@ -76,8 +75,8 @@ impl Named {
         let refused = |what: &dyn std::fmt::Display| CliError::new(&slashed(Path::new(text)), what);
         let parts =
             text.rsplit_once('@').and_then(|(file, rest)| Some((file, rest.split_once(':')?)));
-        let (file, (runtime, schedule)) =
-            parts.ok_or_else(|| refused(&"is not the string of a history: TEXT@RUNTIME:clr1:…"))?;
+        let (file, (runtime, schedule)) = parts
+            .ok_or_else(|| refused(&"is not the string of an interleaving: FILE@RUNTIME:clr1:…"))?;
         let generation = Generation::from_name(runtime).ok_or_else(|| {
             let names = Generation::ALL.map(Generation::name).join(", ");
             refused(&format!("there is no runtime {runtime}; they are: {names}"))

@@ -93,7 +93,7 @@ fn write_group<'a>(
     if args.summary {
         return Ok(());
     }
-    let limit = if args.limit == 0 { group.len() } else { args.limit };
+    let limit = args.limit.0;
     let mut worst: Vec<_> = group.iter().collect();
     worst.sort_by_key(|one| Reverse((one.calls, one.instructions.len())));
     for finding in worst.into_iter().take(limit) {
@@ -102,7 +102,7 @@ fn write_group<'a>(
     let more = group.len().saturating_sub(limit);
     if more > 0 {
         writeln!(console.out)?;
-        writeln!(console.out, "  {DIM}{more} more; --limit 0 prints all{DIM:#}")?;
+        writeln!(console.out, "  {DIM}{more} more; --limit all prints them{DIM:#}")?;
     }
     Ok(())
 }

@@ -113,7 +113,7 @@ impl Listed {
 /// Lists the texts that `args` name and returns the exit code.
 pub(crate) fn list(args: &ListArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     if let Some(name) = &args.print {
-        write!(console.out, "{}", find(&slashed(name))?.read_recording()?)?;
+        write!(console.out, "{}", find(&slashed(name))?.read_content()?)?;
         return Ok(PASSED);
     }
     let mut listed = Vec::new();
@@ -133,7 +133,7 @@ pub(crate) fn list(args: &ListArgs, console: &mut Console<'_>) -> Result<u8, Cli
     if listed.is_empty() {
         return Err(CliError::new(
             "list",
-            "no text meets all conditions; try fewer of PATH, WORD, --chapter, --tag and --clause",
+            "no scenario meets all conditions; try fewer of PATH, WORD, --chapter, --tag and --clause",
         ));
     }
     // Folders may be given in any order; within one, texts keep theirs.
@@ -147,7 +147,7 @@ pub(crate) fn list(args: &ListArgs, console: &mut Console<'_>) -> Result<u8, Cli
         if last != Some(&text.chapter) {
             let count = listed.iter().filter(|other| other.chapter == text.chapter).count();
             let gap = if last.is_some() { "\n" } else { "" };
-            let texts = counted(count, "text", "texts");
+            let texts = counted(count, "scenario", "scenarios");
             writeln!(console.out, "{gap}{HEAD}{}{HEAD:#}, {texts}", text.chapter)?;
             last = Some(&text.chapter);
         }

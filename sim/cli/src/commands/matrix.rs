@@ -81,10 +81,10 @@ struct Row {
 
 /// Prints the tables that `args` name and returns the exit code.
 pub(crate) fn matrix(args: &MatrixArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let source = Source::find(&args.file)?;
+    let source = Source::find(&args.scenario.path)?;
     let fixture = ProgramFixture::read(&source)?;
     let scenario = &fixture.scenario;
-    let wanted = wanted(scenario, args.snapshot.as_ref(), &source)?;
+    let wanted = wanted(scenario, args.snapshot.wanted.as_ref(), &source)?;
     let made = on_all(scenario, args.on.or_all());
     if !args.json.wanted {
         source.write_head(scenario, console.out)?;

@@ -20,7 +20,7 @@ use keep::Keep;
 
 /// Makes the text that `args` name smaller and returns the exit code.
 pub(crate) fn minimize(args: &MinimizeArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let source = &Source::find(&args.input)?;
+    let source = &Source::find(&args.scenario.path)?;
     text_name(&args.output)?;
     Replacing::check_is_not(&args.output, source)?;
     args.replacing.check(&args.output)?;

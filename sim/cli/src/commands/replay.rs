@@ -1,6 +1,6 @@
 //! `clrsim replay`: prints or draws one history.
 
-use crate::args::{Jobs, ReplayArgs};
+use crate::args::{DrawArgs, Jobs, ReplayArgs};
 use crate::commands::history::{Named, find, read, refused, search, usual_but};
 use crate::input::{Source, slashed};
 use crate::output::Replacing;
@@ -20,7 +20,7 @@ use serde::Serialize;
 use std::io;
 
 /// Note for a history of a text with another digest.
-const EDITED: &str = "the text was edited after this history was found";
+const EDITED: &str = "the scenario was edited after this interleaving was found";
 
 /// A replayed history, for JSON.
 #[derive(Serialize)]
@@ -59,26 +59,26 @@ fn make(
         let why = match is_edited {
             Some(true) => EDITED.to_owned(),
             Some(false) => switched.to_owned(),
-            None => format!("the text has changed, or {switched}"),
+            None => format!("the scenario has changed, or {switched}"),
         };
-        source.error(format_args!("has no history {schedule} on {generation}: {why}"))
+        source.error(format_args!("has no interleaving {schedule} on {generation}: {why}"))
     })?;
     Ok(Made { verdict, history })
 }
 
 /// Replays the history that `args` name and returns the exit code.
 pub(crate) fn replay(args: &ReplayArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let draws = args.draw || args.html.is_some();
+    let draws = args.draw.draw || args.draw.html.is_some();
     let is_text = draws && !args.history.contains('@');
     let named = if is_text { None } else { Some(Named::parse(&args.history)?) };
     let source = find(named.as_ref().map_or(&args.history, |named| &named.file))?;
-    if let Some(page) = &args.html {
+    if let Some(page) = &args.draw.html {
         Replacing::check_is_not(page, &source)?;
-        args.replacing.check_page(page)?;
+        args.draw.replacing.check_page(page)?;
     }
     let fixture = read(&source)?;
     let scenario = &fixture.scenario;
-    let settings = usual_but(scenario, &args.found);
+    let settings = usual_but(scenario, &args.settings);
     let is_edited = named.as_ref().and_then(|named| named.is_edited(scenario));
     let (generation, schedule) = match named {
         Some(named) => (named.generation, named.schedule),
@@ -92,7 +92,7 @@ pub(crate) fn replay(args: &ReplayArgs, console: &mut Console<'_>) -> Result<u8,
     if draws {
         let name = name(&source.name, scenario, generation, &schedule);
         let title = scenario.about.shows.as_deref().unwrap_or(&source.name);
-        draw(args, &made, (title, generation), (&name, &needed), console)?;
+        draw(&args.draw, &made, (title, generation), (&name, &needed), console)?;
         return Ok(PASSED);
     }
     let turns = history.turns.len();
@@ -128,7 +128,7 @@ fn first_that_fails(
     console: &Console<'_>,
 ) -> Result<(Generation, ScheduleString), CliError> {
     let first = || settings.generations().next().unwrap_or(Generation::Net10Windows);
-    let generation = args.on.unwrap_or_else(first);
+    let generation = args.on.runtimes.and_then(|on| on.iter().next()).unwrap_or_else(first);
     let budget = settings.budget();
     let searched = search(scenario, generation, &budget, Jobs::default(), console);
     let report = searched.map_err(|error| refused(source, scenario, generation, error))?.report;
@@ -155,7 +155,7 @@ fn needed(
 
 /// Draws a history, in the terminal or as a page.
 fn draw(
-    args: &ReplayArgs,
+    args: &DrawArgs,
     Made { verdict, history }: &Made,
     (title, generation): (&str, Generation),
     (name, flags): (&str, &[&'static str]),

@@ -24,7 +24,7 @@ pub(crate) fn rules(args: &RulesArgs, console: &mut Console<'_>) -> Result<u8, C
     if entries.peek().is_none() && others.is_empty() {
         return Err(CliError::new(
             "rules",
-            "none of them meets all conditions; try fewer of ID, --generation and --chapter",
+            "none of them meets all conditions; try fewer of ID, --on and --chapter",
         ));
     }
     for entry in entries {
@@ -56,14 +56,14 @@ impl RulesArgs {
     fn wants(&self, entry: &ClauseEntry) -> bool {
         let id = entry.clause.to_string();
         (self.ids.is_empty() || self.ids.iter().any(|wanted| wanted.id == id))
-            && self.generation.is_none_or(|generation| entry.generations.contains(generation))
+            && self.on.runtimes.is_none_or(|on| on.iter().all(|it| entry.generations.contains(it)))
             && self.chapter.is_none_or(|chapter| entry.chapter == chapter)
     }
 
     /// Returns true for ids of other kinds than clauses, which have neither generation nor chapter.
     fn wants_other(&self, reference: &Reference) -> bool {
         reference.kind != Kind::Clause
-            && self.generation.is_none()
+            && self.on.runtimes.is_none()
             && self.chapter.is_none()
             && self.ids.contains(&reference)
     }

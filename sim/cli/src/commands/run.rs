@@ -33,9 +33,6 @@ const BATCH: usize = 8192;
 /// Smallest number of cases that is worth a thread.
 const MIN_CHUNK: usize = 256;
 
-/// Default number of explained failures of a file.
-const EXPLAINED: usize = 5;
-
 /// The settings of a run.
 struct Settings {
     rules: Rules,
@@ -43,11 +40,6 @@ struct Settings {
     on: Generations,
     jobs: usize,
     max_failures: usize,
-}
-
-/// Converts a count; a count beyond the address space means all.
-fn saturating(count: u64) -> usize {
-    usize::try_from(count).unwrap_or(usize::MAX)
 }
 
 /// Replays the files that `args` name and returns the exit code.
@@ -75,7 +67,7 @@ fn replay(args: &RunArgs, view: View, console: &mut Console<'_>) -> Result<u8, C
     if args.bless {
         return bless::bless(args, &sources, console);
     }
-    let max_failures = args.max_failures.map_or(EXPLAINED, saturating);
+    let max_failures = args.limit.0;
     let on = args.on.or_all();
     let settings =
         Settings { rules: args.rules.rules(), on, jobs: args.jobs.count().get(), max_failures };

@@ -1,6 +1,6 @@
 //! Strategies of searches, as the arguments of commands name them.
 
-use crate::args::StrategyChoice;
+use crate::args::{SearchArgs, StrategyChoice};
 use crate::render::console::DIM;
 use crate::render::error::CliError;
 use clr_explore::Strategy;
@@ -25,7 +25,7 @@ pub(crate) fn write_how_to_go_on(
     (first, left): (u64, u64),
 ) -> io::Result<()> {
     if !by.can_be_shared() {
-        let what = "this strategy goes from one history to the next, and has to begin anew";
+        let what = "this strategy goes from one interleaving to the next, and has to begin anew";
         return writeln!(out, "\n  {DIM}to go on: {what}{DIM:#}");
     }
     let depth = match by {
@@ -40,13 +40,8 @@ pub(crate) fn write_how_to_go_on(
 }
 
 /// Returns the strategy that the arguments name, or the usual one.
-pub(crate) fn choose(
-    usual: Strategy,
-    choice: Option<StrategyChoice>,
-    depth: Option<u32>,
-    preemptions: Option<u32>,
-) -> Strategy {
-    let by = match choice {
+pub(crate) fn choose(usual: Strategy, args: &SearchArgs) -> Strategy {
+    let by = match args.strategy {
         None => usual,
         Some(StrategyChoice::Random) => Strategy::Random,
         Some(StrategyChoice::Pct) => Strategy::Pct { depth: 3 },
@@ -54,21 +49,17 @@ pub(crate) fn choose(
         Some(StrategyChoice::Guided) => Strategy::Guided,
     };
     match by {
-        Strategy::Pct { depth: usual } => Strategy::Pct { depth: depth.unwrap_or(usual) },
+        Strategy::Pct { depth: usual } => Strategy::Pct { depth: args.depth.unwrap_or(usual) },
         Strategy::Exhaustive { preemptions: usual } => {
-            Strategy::Exhaustive { preemptions: preemptions.or(usual) }
+            Strategy::Exhaustive { preemptions: args.preemptions.or(usual) }
         }
         other => other,
     }
 }
 
-/// Checks that the arguments fit the strategy: `first` is the number of the first history.
-pub(crate) fn check(
-    by: Strategy,
-    depth: Option<u32>,
-    preemptions: Option<u32>,
-    first: u64,
-) -> Result<(), CliError> {
+/// Checks that the arguments fit the strategy.
+pub(crate) fn check(by: Strategy, args: &SearchArgs) -> Result<(), CliError> {
+    let SearchArgs { depth, preemptions, first, .. } = *args;
     let refuse = |flag: &str, only: &str| {
         let found = word(by);
         let what = format!("is for {only}, and the search is {found}: leave it out, or say {only}");

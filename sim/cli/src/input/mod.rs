@@ -27,6 +27,9 @@ pub(crate) const PROGRAM: &str = ".kdl";
 /// File extensions of recordings of walks: compressed and plain.
 pub(crate) const RECORDINGS: [&str; 2] = [".walks.jsonl.gz", ".walks.jsonl"];
 
+/// Magic bytes of a compressed file.
+pub(crate) const GZIP: &[u8] = b"\x1F\x8B";
+
 /// Limit of the bytes that are read of a file; larger than any image. Some files, such as devices,
 /// never end.
 const FILE_LIMIT: u64 = 512 << 20;
@@ -132,13 +135,11 @@ impl Source {
         self.text(self.read()?.into_owned())
     }
 
-    /// Reads the text of a recording and decompresses it if its name says so.
-    pub(crate) fn read_recording(&self) -> Result<String, CliError> {
-        if self.name.ends_with(RECORDINGS[0]) {
-            self.text(self.decompress()?)
-        } else {
-            self.read_text()
-        }
+    /// Reads the text of the input, and decompresses it if it is compressed.
+    pub(crate) fn read_content(&self) -> Result<String, CliError> {
+        let bytes = self.read()?;
+        let is_compressed = bytes.starts_with(GZIP) || self.name.ends_with(RECORDINGS[0]);
+        self.text(if is_compressed { self.decompress()? } else { bytes.into_owned() })
     }
 
     fn text(&self, bytes: Vec<u8>) -> Result<String, CliError> {
@@ -375,7 +376,7 @@ fn not_there(name: &str) -> String {
         return format!("no such file, and no embedded fixture of that name; did you mean {near}?");
     }
     let known = if name.ends_with(PROGRAM) {
-        "clrsim list prints the names of the embedded texts"
+        "clrsim list prints the names of the embedded scenarios"
     } else {
         "two are win64/vec/gcc_O2.vec.gz and win64/img/gcc_O2.dll"
     };

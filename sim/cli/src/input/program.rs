@@ -43,7 +43,7 @@ impl ProgramFixture {
     /// Reads and parses a text.
     pub(crate) fn read(source: &Source) -> Result<Self, CliError> {
         if !source.is_program() {
-            return Err(source.error("is not a text: *.kdl"));
+            return Err(source.error("is not a scenario: *.kdl"));
         }
         let text = source.read_text()?;
         let (scenario, places) = Scenario::parse_with_places(&text)

@@ -99,7 +99,7 @@ impl FileReport {
         if silent > 0 {
             writeln!(
                 out,
-                "\n{silent} more failed in {} (--max-failures sets the number of explained failures)",
+                "\n{silent} more failed in {} (--limit sets the number of explained failures)",
                 self.file
             )?;
         }

@@ -79,7 +79,7 @@ struct DifferentCallback {
 
 /// Replays the walks of a recording. The report explains at most `max_failures`.
 pub(crate) fn run(source: &Source, max_failures: usize) -> Result<FileReport, CliError> {
-    let text = source.read_recording()?;
+    let text = source.read_content()?;
     let recording = Recording::parse(&text).map_err(|error| source.error(problem(&error)))?;
     let code = RecordedCode::new(&recording);
     let mut replay =

@@ -23,7 +23,7 @@ const NAMES: usize = 86;
 
 /// The next commands to try, in the summary.
 const NEXT: [(&str, &str); 4] = [
-    ("matrix gallery/seeds/c-039-stubs.kdl", "one text on all runtimes, and why"),
+    ("matrix gallery/seeds/c-039-stubs.kdl", "one scenario on all runtimes, and why"),
     ("explore gallery/hazards/h-08-callback-takes-a-lock.kdl", "find a profiler's deadlock"),
     ("new my.kdl", "write a stack of your own"),
     ("run", "this run, file by file"),
@@ -43,7 +43,7 @@ pub(crate) enum View {
 /// Descriptions of the kinds of files.
 const KINDS: [(&str, &str); 5] = [
     (recording::KIND, "calls of DoStackSnapshot recorded in real CLRs, replayed"),
-    ("stack", "stacks placed by hand, walked on each runtime as their texts expect"),
+    ("stack", "stacks placed by hand, walked on each runtime as their scenarios expect"),
     ("program", "programs written as text, executed, and walked where they stop"),
     ("win64-fuzz", "artificial unwinds, with the answers of Windows' unwinders"),
     ("win64-vectors", "unwinds at each instruction of real code, stepped on a real processor"),
@@ -351,7 +351,7 @@ impl Reporter {
         let made = [
             ("snapshots", self.total.made.snapshots),
             ("mixed walks", self.total.made.mixed_walks),
-            ("searches of histories", self.total.made.searches),
+            ("searches of interleavings", self.total.made.searches),
         ];
         let made = made.into_iter().filter(|(_, count)| *count > 0);
         let made: Vec<_> = made.map(|(what, count)| format!("{what}: {count}")).collect();
@@ -361,7 +361,7 @@ impl Reporter {
                 console.out,
                 "{} in {}, made on {}: {}",
                 made.join(", "),
-                counted(texts, "text", "texts"),
+                counted(texts, "scenario", "scenarios"),
                 counted(self.total.runtimes.count(), "runtime", "runtimes"),
                 in_words(self.total.runtimes.0)
             )?;

@@ -93,7 +93,7 @@ fn shells_complete_every_command() {
         for command in Cli::command().get_subcommands() {
             assert!(completions.contains(command.get_name()), "{shell}: {}", command.get_name());
         }
-        assert!(completions.contains("max-failures"), "{shell}");
+        assert!(completions.contains("unwind-rules"), "{shell}");
     }
 }
 
@@ -128,6 +128,9 @@ fn old_names_say_the_new_ones() {
         &["schema", "text"],
         &["test-dir", "my/fixtures"],
         &["timeline", "my.kdl", "--width", "160"],
+        &["clauses", "--generation=net9-unix"],
+        &["new", "--program", "my.kdl"],
+        &["run", "--rules", "coreclr", "--max-failures", "0"],
     ] {
         let answer = clrsim(args);
         assert_eq!(answer.code, 2, "{args:?}");

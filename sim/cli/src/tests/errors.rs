@@ -18,8 +18,8 @@ fn wrong_arguments() {
     let cases: &[&[&str]] = &[
         &["fly"],
         &["run", "--jobs", "0"],
-        &["run", "--rules", "linux"],
-        &["run", "--max-failures", "-1"],
+        &["run", "--unwind-rules", "linux"],
+        &["run", "--limit", "-1"],
         &["show"],
         &["show", "win64/vec/gcc_O2.vec.gz", "--case", "first"],
         &["show"],

@@ -188,8 +188,8 @@ fn walks_that_are_not_there_and_files_that_are_none() {
     for args in [
         &["explain", ASYNC, "--walk", "0"][..],
         &["explain", ASYNC, "--walk", "4000"],
-        &["show", ASYNC, "--case", "4000"],
-        &["show", ASYNC, "--case", "4294967301"],
+        &["show", ASYNC, "--walk", "4000"],
+        &["show", ASYNC, "--walk", "4294967301"],
         &["explain", "programs/tail_call.kdl"],
         &["explain", "win64/vec/gcc_O2.vec.gz"],
         &["explain", "nowhere.walks.jsonl"],

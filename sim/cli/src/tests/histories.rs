@@ -351,7 +351,7 @@ fn a_history_is_made_smaller() {
     let none = folder.path("none.kdl");
     let answer = folder.clrsim(&["explore", &well, "--on", "net10-windows", "--minimize", &none]);
     assert!(
-        answer.out.ends_with("DIR/none.kdl is not written: no history fails\n"),
+        answer.out.ends_with("DIR/none.kdl is not written: no interleaving fails\n"),
         "{}",
         answer.out
     );
@@ -381,7 +381,7 @@ fn a_replay_says_that_its_text_was_edited() {
     folder.write("crossed.kdl", same.as_bytes());
     assert_eq!(replay(&string), (String::new(), Value::Bool(false)));
     folder.write("crossed.kdl", CROSSED.replace("work 9", "work 8").as_bytes());
-    let note = "note: DIR/crossed.kdl: the text was edited after this history was found; this is \
+    let note = "note: DIR/crossed.kdl: the scenario was edited after this interleaving was found; this is \
                 another one\n";
     assert_eq!(replay(&string), (note.to_owned(), Value::Bool(true)));
     assert_eq!(replay(old), (String::new(), Value::Null));

@@ -1,8 +1,7 @@
 use super::*;
-use crate::commands::import::{Refusal, text_of};
 use clr_recording::vectors::decompress;
 use clr_recording::{RecordedCode, Recording, RecordingReplay, WalkLine};
-use clr_scenario::{ExpectedOutcome, Provenance, Scenario};
+use clr_scenario::{ExpectedOutcome, Provenance, RecordingRefusal as Refusal, Scenario};
 
 const ASYNC: &str = "clr/win31-async-alloc.walks.jsonl.gz";
 const BAD_SEED: &str = "clr/win8-badseed-rspplus1-rev.walks.jsonl.gz";
@@ -23,7 +22,7 @@ impl Converted {
         let mut replay = RecordingReplay::new(&recording, &code).unwrap();
         for walk in recording.walks.iter().step_by(every) {
             let name = format!("{name} walk {}", walk.n);
-            match text_of(&recording, &mut replay, walk) {
+            match Scenario::from_recorded(&recording, &mut replay, walk) {
                 Ok(scenario) => {
                     self.passed += 1;
                     is_as_recorded(&name, &recording, walk, &scenario);

@@ -12,7 +12,8 @@ fn all_embedded_programs_pass() {
 
 #[test]
 fn rules_on_the_command_line_are_for_recordings() {
-    let of = |rules| clrsim(&["run", "--filter", "programs/", "--rules", rules, "--json"]).text();
+    let of =
+        |rules| clrsim(&["run", "--filter", "programs/", "--unwind-rules", rules, "--json"]).text();
     assert_eq!(of("precise"), of("coreclr"));
 }
 
@@ -37,7 +38,7 @@ fn every_expectation_that_is_not_met_is_explained() {
     let all = folder.path("wrong");
     insta::assert_snapshot!("failures", folder.clrsim(&["run", &all]).text());
     insta::assert_snapshot!("failures_json", folder.clrsim(&["run", "--json", &all]).text());
-    let none = folder.clrsim(&["run", &all, "--max-failures", "0"]);
+    let none = folder.clrsim(&["run", &all, "--limit", "0"]);
     assert_eq!(none.out.matches("more failed in").count(), 3);
     // A stop at an instruction that the function lacks is found before anything is executed.
     assert!(none.err.contains("error[no-instruction]"), "{}", none.err);
@@ -86,7 +87,7 @@ fn a_program_is_no_recording_and_the_other_way_round() {
     let trace = clrsim(&["trace", "win64/vec/gcc_O2.vec.gz"]);
     assert_eq!((show.code, trace.code), (2, 2));
     insta::assert_snapshot!(show.err + &trace.err, @r"
-    error: programs/alloca.kdl: is a text, and clrsim show is for images and for recorded walks and unwinds: use clrsim compare or clrsim trace
-    error: win64/vec/gcc_O2.vec.gz: is not a text: *.kdl
+    error: programs/alloca.kdl: is a scenario, and clrsim show is for images and for recorded walks and unwinds: use clrsim compare or clrsim trace
+    error: win64/vec/gcc_O2.vec.gz: is not a scenario: *.kdl
     ");
 }

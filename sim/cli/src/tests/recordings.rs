@@ -55,7 +55,7 @@ fn recordings_that_pass_share_a_line() {
     folder.write("all/h.walks.jsonl", &content(ALLOC));
     folder.write("all/deeper/a.walks.jsonl.gz", fixture(ALLOC));
     let all = folder.path("all");
-    let table = folder.clrsim(&["run", &all, "--max-failures", "0"]);
+    let table = folder.clrsim(&["run", &all, "--limit", "0"]);
     insta::assert_snapshot!("shared_lines", table.text());
     // Nine files and the total.
     assert_eq!(objects(&folder.clrsim(&["run", &all, "--json"])).len(), 10);
@@ -63,7 +63,8 @@ fn recordings_that_pass_share_a_line() {
 
 #[test]
 fn rules_are_not_for_recordings_of_walks() {
-    let of = |rules| clrsim(&["run", "--filter", "clr/win31", "--rules", rules, "--json"]).text();
+    let of =
+        |rules| clrsim(&["run", "--filter", "clr/win31", "--unwind-rules", rules, "--json"]).text();
     assert_eq!(of("precise"), of("coreclr"));
 }
 
@@ -117,9 +118,9 @@ fn every_difference_is_explained() {
     let folder = Folder::new();
     let path = folder.write("wrong.walks.jsonl", differing().as_bytes());
     let run = |args: &[&str]| folder.clrsim(&[&["run", &path], args].concat());
-    insta::assert_snapshot!("differences", run(&["--max-failures", "100"]).text());
-    insta::assert_snapshot!("differences_json", run(&["--max-failures", "100", "--json"]).text());
-    let some = run(&["--max-failures", "2"]);
+    insta::assert_snapshot!("differences", run(&["--limit", "100"]).text());
+    insta::assert_snapshot!("differences_json", run(&["--limit", "100", "--json"]).text());
+    let some = run(&["--limit", "2"]);
     assert_eq!(some.out.matches("\nfailed DIR").count(), 2);
     assert!(some.out.contains("\n9 more failed in DIR/wrong.walks.jsonl"));
 }
@@ -234,7 +235,7 @@ fn text_that_is_no_recording_is_refused_with_file_and_line() {
     ];
     let mut answers = String::new();
     for (what, name, bytes) in &files {
-        let answer = folder.clrsim(&["run", &folder.write(name, bytes), "--max-failures", "0"]);
+        let answer = folder.clrsim(&["run", &folder.write(name, bytes), "--limit", "0"]);
         assert_eq!(answer.code, 2, "{what}: {}", answer.text());
         write!(answers, "{what}: {}", answer.err).unwrap();
     }
@@ -252,6 +253,6 @@ fn other_commands_say_what_recordings_are_for() {
     assert_eq!(trace.code, 2);
     insta::assert_snapshot!(
         trace.err,
-        @"error: clr/linux31-callbacks-alloc-def.walks.jsonl.gz: is not a text: *.kdl"
+        @"error: clr/linux31-callbacks-alloc-def.walks.jsonl.gz: is not a scenario: *.kdl"
     );
 }

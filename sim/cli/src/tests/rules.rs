@@ -37,14 +37,14 @@ fn of_a_generation() {
     for generation in Generation::ALL {
         let meant = clause::entries().filter(|entry| entry.generations.contains(generation));
         let meant: Vec<_> = meant.map(|entry| entry.clause).collect();
-        assert_eq!(numbers(&["--generation", generation.name()]), meant, "{generation}");
+        assert_eq!(numbers(&["--on", generation.name()]), meant, "{generation}");
         let other = clause::entries().find(|entry| !meant.contains(&entry.clause)).unwrap();
-        for object in objects("rules", &["--generation", generation.name()]) {
+        for object in objects("rules", &["--on", generation.name()]) {
             let names = object["generations"].as_array().unwrap();
             assert!(names.contains(&Value::from(generation.name())), "{object}");
         }
         let other = other.clause.to_string();
-        assert_eq!(clrsim(&["rules", &other, "--generation", generation.name()]).code, 2);
+        assert_eq!(clrsim(&["rules", &other, "--on", generation.name()]).code, 2);
     }
 }
 
@@ -54,7 +54,7 @@ fn of_a_chapter() {
         let meant: Vec<_> = chapter.entries().iter().map(|entry| entry.clause).collect();
         assert_eq!(numbers(&["--chapter", chapter.name()]), meant, "{chapter}");
     }
-    let both = ["--chapter", "ending", "--generation", "framework-2"];
+    let both = ["--chapter", "ending", "--on", "framework-2"];
     let both = numbers(&both);
     assert!(both.contains(&Clause::new(107)) && !both.contains(&Clause::new(106)));
 }
@@ -92,9 +92,9 @@ fn unknown_ids_are_refused() {
         &["rules", "C-999"][..],
         &["rules", "H-99"],
         &["rules", "rule"],
-        &["rules", "--generation", "net4"],
+        &["rules", "--on", "net4"],
         &["rules", "--chapter", "weather"],
-        &["rules", "C-004", "--generation", "net9-unix"],
+        &["rules", "C-004", "--on", "net9-unix"],
     ] {
         let answer = clrsim(args);
         assert_eq!(answer.code, 2);

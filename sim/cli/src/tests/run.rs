@@ -60,12 +60,12 @@ fn without_paths_the_embedded_fixtures_are_replayed() {
 fn precise_rules_go_without_saying() {
     let run = ["run", "--filter", "win64/"];
     let answer = clrsim(&run);
-    assert_eq!(clrsim(&[&run[..], &["--rules", "precise"]].concat()).text(), answer.text());
+    assert_eq!(clrsim(&[&run[..], &["--unwind-rules", "precise"]].concat()).text(), answer.text());
 }
 
 #[test]
 fn rules_of_windows_are_held_against_its_answers() {
-    let args = ["run", "--rules", "coreclr", "--filter", "win64/"];
+    let args = ["run", "--unwind-rules", "coreclr", "--filter", "win64/"];
     insta::assert_snapshot!("rules_windows", clrsim(&args).text());
 }
 
@@ -138,7 +138,7 @@ fn all_failures_are_counted_and_some_explained() {
     let folder = collection("gcc_O2", &damaged("gcc_O2", &every_ninth, OUTCOME_RIP));
     let vectors = folder.path("vec");
     let explained = |most: &str| {
-        let answer = folder.clrsim(&["run", &vectors, "--max-failures", most]);
+        let answer = folder.clrsim(&["run", &vectors, "--limit", most]);
         assert_eq!(answer.code, 1);
         answer.out
     };
@@ -157,8 +157,7 @@ fn threads_show_in_no_output() {
     let with = |jobs: &str| {
         let mut text = String::new();
         for most in ["0", "3", "70", "1000"] {
-            let args =
-                ["run", &vectors, "win64/diff/fuzz.bin.gz", "--max-failures", most, "--jobs", jobs];
+            let args = ["run", &vectors, "win64/diff/fuzz.bin.gz", "--limit", most, "--jobs", jobs];
             write!(text, "{}", folder.clrsim(&args).text()).unwrap();
         }
         text

@@ -64,7 +64,7 @@ fn vectors_under_rules_of_windows() {
     let case = find(file, |vector| vector.flags.is_gold() && !vector.flags.coreclr_right());
     insta::assert_snapshot!(
         "windows",
-        printed("show", &[file, "--case", &case, "--rules", "coreclr"])
+        printed("show", &[file, "--case", &case, "--unwind-rules", "coreclr"])
     );
 }
 
@@ -98,7 +98,8 @@ fn every_case_can_be_shown() {
         let len = VectorFile::parse(&bytes).unwrap().len();
         for case in (0..len).step_by(71) {
             for rules in ["precise", "coreclr"] {
-                let text = printed("show", &[file, "--case", &case.to_string(), "--rules", rules]);
+                let text =
+                    printed("show", &[file, "--case", &case.to_string(), "--unwind-rules", rules]);
                 assert!(
                     text.contains("return address") || text.contains("machine frame"),
                     "{text}"
@@ -159,10 +160,10 @@ fn stacks_of_recorded_walks() {
         ("walk_dynamic", "net10win-sync-loading", "111"),
     ] {
         let file = format!("clr/{file}.walks.jsonl.gz");
-        insta::assert_snapshot!(name, printed("show", &[&file, "--case", walk]));
+        insta::assert_snapshot!(name, printed("show", &[&file, "--walk", walk]));
     }
     let first = printed("show", &["clr/win31-async-alloc.walks.jsonl.gz"]);
-    assert_eq!(first, printed("show", &["clr/win31-async-alloc.walks.jsonl.gz", "--case", "1"]));
+    assert_eq!(first, printed("show", &["clr/win31-async-alloc.walks.jsonl.gz", "--walk", "1"]));
 }
 
 /// Whatever a walk met, it can be drawn; each callback stands beside what it reports.
@@ -182,7 +183,7 @@ fn every_walk_of_some_recordings_is_shown() {
         let text = String::from_utf8(content(&file)).unwrap();
         let recording = clr_recording::Recording::parse(&text).unwrap();
         for walk in recording.walks.iter().filter(|walk| walk.replayable) {
-            let picture = printed("show", &[&file, "--case", &walk.n.to_string()]);
+            let picture = printed("show", &[&file, "--walk", &walk.n.to_string()]);
             assert!(picture.ends_with("\n\nas recorded\n"), "{file} {}", walk.n);
             for n in 0..walk.result.callbacks.len() {
                 let named = picture.lines().filter(|line| {

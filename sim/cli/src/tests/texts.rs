@@ -108,7 +108,7 @@ fn unmet_expectations_are_shown_side_by_side() {
     insta::assert_snapshot!("failures", without_layout(&shown));
     let shown = folder.clrsim(&["run", "--json", &all]).text();
     insta::assert_snapshot!("failures_json", without_layout(&shown));
-    let some = folder.clrsim(&["run", "--max-failures", "1", &folder.path("wrong/barrier.kdl")]);
+    let some = folder.clrsim(&["run", "--limit", "1", &folder.path("wrong/barrier.kdl")]);
     // One failure stands for the five runtimes on Unix.
     assert!(some.out.contains("\n11 more failed in"), "{}", some.out);
 }

@@ -5,6 +5,8 @@ pub(crate) mod bless;
 mod error;
 mod explained;
 mod exploration;
+#[cfg(feature = "recording")]
+mod from_recording;
 mod from_synthetic;
 mod hint;
 mod minimize;
@@ -27,6 +29,8 @@ pub use bless::{Results, bless};
 pub use error::RunOnError;
 pub use explained::{EachSnapshot, ExplainedSnapshot};
 pub use exploration::{Explored, Exploring, HistoryDifference};
+#[cfg(feature = "recording")]
+pub use from_recording::{RecordingDifference, RecordingRefusal};
 pub use mixed::{
     Compared, EachMixed, FoundMixed, FoundMixedFrame, FoundMixedItem, MixedDifference, MixedReport,
     ShadowFrame,

@@ -47,6 +47,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "clr-codegen",
             "clr-runtime",
             "clr-world",
+            "clr-recording",
             "clr-generate",
             "clr-explore",
             "clr-story",

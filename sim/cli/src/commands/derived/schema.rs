@@ -82,7 +82,7 @@ fn text() -> Value {
     let places: Map<_, _> = Level::ALL.map(place).into_iter().collect();
     json!({
         "$schema": DRAFT,
-        "title": "The nodes of a clr-sim text",
+        "title": "The nodes of a clr-sim scenario",
         "type": "array",
         "items": { "$ref": "#/$defs/text" },
         "$defs": places,

@@ -23,20 +23,22 @@ const INDENT: usize = 2;
 
 /// Explains the walk or the snapshots that `args` name and returns the exit code.
 pub(crate) fn explain(args: &ExplainArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let source = Source::find(&args.fixture)?;
+    let source = Source::find(&args.file)?;
     if source.is_program() {
-        if args.walk.is_some() {
+        if args.walk.number.is_some() {
             return Err(
-                source.error("is a text: it has snapshots, not walks; name one by --snapshot")
+                source.error("is a scenario: it has snapshots, not walks; name one by --snapshot")
             );
         }
         text::explain(args, &source, console)?;
         return Ok(PASSED);
     }
-    if args.snapshot.is_some() || args.on.runtimes.is_some() {
-        return Err(source.error("is not a text: --snapshot and --on are for texts (*.kdl)"));
+    if args.snapshot.wanted.is_some() || args.on.runtimes.is_some() {
+        return Err(
+            source.error("is not a scenario: --snapshot and --on are for scenarios (*.kdl)")
+        );
     }
-    recorded::with_walk(&source, args.walk, |replayed| {
+    recorded::with_walk(&source, args.walk.number, |replayed| {
         if args.json.wanted {
             return write_json(&Explained::new(replayed), console);
         }

@@ -65,8 +65,12 @@ pub(crate) fn recording_of(source: &Source) -> Result<Recording, CliError> {
     if !source.is_recording() {
         return Err(source.error("is not a recording of walks: *.walks.jsonl.gz or *.walks.jsonl"));
     }
-    let text = source.read_recording()?;
-    Recording::parse(&text).map_err(|error| source.error(recording::problem(&error)))
+    parse_recording(source, &source.read_content()?)
+}
+
+/// Parses the text of a recording of walks.
+pub(crate) fn parse_recording(source: &Source, text: &str) -> Result<Recording, CliError> {
+    Recording::parse(text).map_err(|error| source.error(recording::problem(&error)))
 }
 
 /// Returns walk number `n`, or the first one.

@@ -51,7 +51,7 @@ pub(crate) fn explain(
     console: &mut Console<'_>,
 ) -> Result<(), CliError> {
     let fixture = ProgramFixture::read(source)?;
-    let wanted = wanted(&fixture.scenario, args.snapshot.as_ref(), source)?;
+    let wanted = wanted(&fixture.scenario, args.snapshot.wanted.as_ref(), source)?;
     let made = on_all(&fixture.scenario, args.on.or_all());
     if !args.json.wanted {
         source.write_head(&fixture.scenario, console.out)?;

@@ -33,7 +33,7 @@ pub(super) fn class(args: &HostArgs) -> Result<Guid, CliError> {
 
 /// Visits one runtime: this process is the profiler's.
 pub(super) fn visit(args: &HostArgs, journal: &Path) -> Result<u8, CliError> {
-    let text = Source::find(&args.text)?.read_text()?;
+    let text = Source::find(&args.scenario.path)?.read_text()?;
     let Some(generation) = args.on.runtimes.and_then(|on| on.iter().next()) else {
         return Err(CliError::Text("no runtime is named".to_owned()));
     };
@@ -103,7 +103,7 @@ pub(super) fn run(args: &HostArgs, generation: Generation) -> io::Result<Remains
     let out = File::create_new(&printed)?;
     let mut command = Command::new(std::env::current_exe()?);
     // An absolute path is not searched in the system's folders.
-    command.arg("host").arg(std::path::absolute(&args.library)?).arg(&args.text);
+    command.arg("host").arg(std::path::absolute(&args.library)?).arg(&args.scenario.path);
     command.args(["--on", generation.name()]);
     command.args(["--clsid", args.clsid.as_deref().unwrap_or(NO_CLASS)]);
     command.arg("--journal").arg(&journal);

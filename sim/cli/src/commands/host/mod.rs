@@ -32,7 +32,7 @@ pub(crate) fn host(args: &HostArgs, console: &mut Console<'_>) -> Result<u8, Cli
     if let Some(asked) = &args.history {
         return histories::execute(args, asked);
     }
-    let source = Source::find(&args.text)?;
+    let source = Source::find(&args.scenario.path)?;
     let fixture = ProgramFixture::read(&source)?;
     if fixture.scenario.stack.is_some() {
         return Err(source.error("is a stack placed by hand: a profiler needs a program"));
@@ -44,14 +44,14 @@ pub(crate) fn host(args: &HostArgs, console: &mut Console<'_>) -> Result<u8, Cli
         Err(error) => return Err(CliError::new(&library, error.kind())),
     }
     if let Some(name) = &args.replay {
-        if let Some(page) = &args.html {
+        if let Some(page) = &args.draw.html {
             Replacing::check_is_not(page, &source)?;
             Replacing::check_is_not(page, &Source::find(&args.library)?)?;
-            args.replacing.check_page(page)?;
+            args.draw.replacing.check_page(page)?;
         }
         return histories::replay(args, name, &source, console);
     }
-    if let Some(schedules) = args.schedules {
+    if let Some(schedules) = args.search.schedules {
         return histories::search(args, schedules, &source, console);
     }
     let usual = if args.matrix { Generations::ALL } else { newest() };

@@ -9,7 +9,7 @@ use crate::PASSED;
 use crate::args::ShowArgs;
 use crate::commands::explain::recorded::with_walk;
 use crate::input::program::ProgramFixture;
-use crate::input::{self, Kind, Source};
+use crate::input::{self, GZIP, Kind, Source};
 use crate::render::code::{self, Code, Line};
 use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
 use crate::render::differences::{self, Differing};
@@ -26,8 +26,6 @@ use layout::{Frame, Layout};
 use std::fmt::Display;
 use std::io::{self, Write};
 
-/// Magic bytes of a compressed file.
-const GZIP: &[u8] = b"\x1F\x8B";
 /// Number of instructions that are shown before the one at rip.
 const BEFORE: usize = 5;
 /// Number of instructions that are shown after the one at rip.
@@ -38,7 +36,8 @@ pub(crate) fn show(args: &ShowArgs, console: &mut Console<'_>) -> Result<u8, Cli
     let source = Source::find(&args.file)?;
     if source.is_program() {
         let fixture = ProgramFixture::read(&source)?;
-        let what = "is a text, and clrsim show is for images and for recorded walks and unwinds";
+        let what =
+            "is a scenario, and clrsim show is for images and for recorded walks and unwinds";
         return Err(source.error(format_args!("{what}: {}", fixture.commands())));
     }
     let bytes = source.read()?;
@@ -50,9 +49,12 @@ pub(crate) fn show(args: &ShowArgs, console: &mut Console<'_>) -> Result<u8, Cli
         return Err(source.error(format_args!("is no image, and {option} is for images")));
     }
     if source.is_recording() {
-        let n = args.case.map(u32::try_from).transpose();
-        let n = n.map_err(|_| source.error("numbers of walks have at most 32 bits"))?;
-        with_walk(&source, n, |replayed| Ok(recorded::draw(replayed, console.out)?))?;
+        if args.case.is_some() {
+            return Err(source.error("is a recording of walks: --walk says which one"));
+        }
+        with_walk(&source, args.walk.number, |replayed| {
+            Ok(recorded::draw(replayed, console.out)?)
+        })?;
         return Ok(PASSED);
     }
     if !bytes.starts_with(GZIP) && !source.name.ends_with(".gz") {
@@ -60,6 +62,9 @@ pub(crate) fn show(args: &ShowArgs, console: &mut Console<'_>) -> Result<u8, Cli
             "is neither an image (PE or ELF), nor a recording of walks (*.walks.jsonl), nor compressed: \
              unwind vectors or fuzz records",
         ));
+    }
+    if args.walk.number.is_some() {
+        return Err(source.error("has no walks: --case says which case"));
     }
     draw_case(args, &source, console)?;
     Ok(PASSED)

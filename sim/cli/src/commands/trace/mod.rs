@@ -22,7 +22,7 @@ use serde::Serialize;
 
 /// Prints the run that `args` name and returns the exit code.
 pub(crate) fn trace(args: &TraceArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
-    let source = Source::find(&args.fixture)?;
+    let source = Source::find(&args.scenario.path)?;
     let fixture = ProgramFixture::read(&source)?;
     let scenario = &fixture.scenario;
     let linked = fixture.link(&source, "trace")?;
@@ -81,7 +81,7 @@ struct Trace<'t> {
     map: &'t CodeMap<'t>,
     only: Option<FunctionIndex>,
     /// Number of lines printed.
-    printed: u64,
+    printed: usize,
     /// Mistakes at the last line.
     last_mistakes: Vec<Mistake>,
     /// Call frame information at the last line.
@@ -106,7 +106,7 @@ impl Trace<'_> {
             let reached = stops.reach(&run);
             let state = State::of(&run);
             let wanted = self.wants(&state);
-            if wanted && self.printed >= self.args.limit {
+            if wanted && self.printed >= self.args.limit.0 {
                 return self.cut(self.after_limit(), console);
             }
             let row = wanted.then(|| self.row(&run, &state, reached));
@@ -209,7 +209,7 @@ impl Trace<'_> {
     }
 
     fn after_limit(&self) -> String {
-        let lines = counted(self.args.limit, "line", "lines");
+        let lines = counted(self.args.limit.0, "line", "lines");
         format!("{lines}; --limit allows more, --from begins further on")
     }
 }

@@ -30,7 +30,7 @@ fn the_change_is_shown_and_written() {
     assert!(new.contains("frame \"App.Main+0x30\" rsp=0x1fe050"), "{new}");
     assert_eq!(folder.clrsim(&["run", &all]).code, 0);
     let again = folder.clrsim(&["run", "--bless", &all]);
-    assert_eq!((again.code, again.out.as_str()), (0, "changed: 0 of 2 texts\n"));
+    assert_eq!((again.code, again.out.as_str()), (0, "changed: 0 of 2 scenarios\n"));
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn walks_are_blessed() {
     let shown = folder.clrsim(&["run", "--bless", &path]);
     assert_eq!(shown.code, 0);
     assert!(shown.out.contains("-        frame \"worker\" trust=\"body\"\n"), "{}", shown.out);
-    assert!(shown.out.ends_with("changed: 1 of 1 texts\n"), "{}", shown.out);
+    assert!(shown.out.ends_with("changed: 1 of 1 scenarios\n"), "{}", shown.out);
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
     assert_eq!(folder.clrsim(&["run", &path]).code, 0);
 }

@@ -33,7 +33,9 @@ fn texts_are_listed_by_chapter() {
 #[test]
 fn new_texts_pass_and_are_laid_out() {
     let folder = Folder::new();
-    for (name, args) in [("a.kdl", &[][..]), ("b.kdl", &["--stack"]), ("c.kdl", &["--program"])] {
+    for (name, args) in
+        [("a.kdl", &[][..]), ("b.kdl", &["--kind", "stack"]), ("c.kdl", &["--kind", "program"])]
+    {
         let path = folder.path(name);
         let answer = folder.clrsim(&[&["new", &path][..], args].concat());
         assert_eq!(answer.code, 0, "{}", answer.err);
@@ -51,7 +53,7 @@ fn new_texts_pass_and_are_laid_out() {
         &["new", &folder.path("a.kdl")][..],
         &["new", &folder.path("a.txt")],
         &["new", &folder.path("nowhere/a.kdl")],
-        &["new", "--stack", "--program", &folder.path("e.kdl")],
+        &["new", "--kind", "scenario", &folder.path("e.kdl")],
     ] {
         let answer = folder.clrsim(args);
         assert_eq!(answer.code, 2, "{args:?}");
@@ -71,7 +73,7 @@ fn texts_are_laid_out() {
     insta::assert_snapshot!("fmt_check", check.text());
     assert_eq!(fs::read_to_string(&path).unwrap(), untidy);
     let answer = folder.clrsim(&["fmt", &all]);
-    let wanted = (0, "DIR/untidy.kdl\nchanged: 1 of 2 texts\n");
+    let wanted = (0, "DIR/untidy.kdl\nchanged: 1 of 2 scenarios\n");
     assert_eq!((answer.code, answer.out.as_str()), wanted);
     let tidy = BARRIER.replace("tag \"seed\"", "tag seed");
     assert_eq!(fs::read_to_string(&path).unwrap(), tidy);

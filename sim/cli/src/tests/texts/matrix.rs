@@ -29,7 +29,7 @@ fn unmet_expectations_and_impossible_calls_are_printed() {
         "on=\"unix\" {\n        result \"E_NOTIMPL\"",
         "on=\"net9\" {\n        result \"S_OK\"",
     );
-    let text = matrix(&wrong, &["1"]).text();
+    let text = matrix(&wrong, &["--snapshot", "1"]).text();
     assert!(
         text.contains("C net9-unix, net9-unix-legacy-exceptions: E_NOTIMPL (not as expected)\n"),
         "{text}"
@@ -42,16 +42,16 @@ fn unmet_expectations_and_impossible_calls_are_printed() {
     );
     let unreached =
         ALLOCATION.replace("callback=\"ObjectAllocated\"", "callback=\"ObjectAllocated\" visit=2");
-    let text = matrix(&unreached, &["1", "--on", "net10-windows"]).text();
+    let text = matrix(&unreached, &["--snapshot", "1", "--on", "net10-windows"]).text();
     assert!(text.contains("A net10-windows: stop 0 is not reached: thread 0 did "), "{text}");
 }
 
 #[test]
 fn snapshots_are_picked_by_number_and_title() {
-    let number = matrix(BARRIER, &["2"]);
-    assert_eq!(number.text(), matrix(BARRIER, &["seeded"]).text());
+    let number = matrix(BARRIER, &["--snapshot", "2"]);
+    assert_eq!(number.text(), matrix(BARRIER, &["--snapshot", "seeded"]).text());
     assert_eq!(number.out.matches("\nsnapshot ").count(), 1);
-    let unknown = matrix(BARRIER, &["3"]);
+    let unknown = matrix(BARRIER, &["--snapshot", "3"]);
     assert_eq!(unknown.code, 2);
     let wanted =
         "error: DIR/helpers/it.kdl: has no such snapshot; they are 1 to 2: unseeded; seeded\n";

@@ -221,7 +221,7 @@ fn a_history_is_replayed_explained_and_drawn() {
     for line in ["ends well", "walks", "in no callback, without a seed", "App."] {
         assert!(story.contains(line), "{line}: {story}");
     }
-    let (_, drawn) = host(&["--replay", &name, "--timeline"]).run();
+    let (_, drawn) = host(&["--replay", &name, "--draw"]).run();
     let waits = "waits for the profiler's lock \"mutex 2\", which is owned by ┄▷ other";
     assert!(drawn.contains(waits), "{drawn}");
     let (code, page) = page_of(&library, &name);

@@ -33,8 +33,8 @@ pub(super) struct Description {
 /// The drawings of a history that are wanted.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Drawing {
-    /// The width of the rows in characters, if there are to be any.
-    pub(super) rows: Option<usize>,
+    /// The width of the rows in characters, if there are to be any, and true if turns are put together.
+    pub(super) rows: Option<(usize, bool)>,
     pub(super) page: bool,
     /// The command that replays the history.
     pub(super) replay: String,
@@ -124,8 +124,8 @@ impl Drawing {
         let facts = facts.as_pairs();
         let (ending, replay) = (ending.as_str(), Some(self.replay.as_str()));
         let drawn = Timeline { history, title, ending, edges, replay, facts: &facts };
-        let options = |width| RowOptions { width, ..RowOptions::default() };
-        let rows = self.rows.map(|width| lines(&drawn.rows(options(width)))).unwrap_or_default();
+        let options = |(width, fold)| RowOptions { width, fold, ..RowOptions::default() };
+        let rows = self.rows.map(|rows| lines(&drawn.rows(options(rows)))).unwrap_or_default();
         (rows, self.page.then(|| drawn.page()))
     }
 }

@@ -70,7 +70,7 @@ impl Executor {
         generation: Generation,
     ) -> Result<Self, CliError> {
         open_visit(args, path, text, generation, &Walks::default())?;
-        let (library, text) = (path.to_owned(), args.text.clone());
+        let (library, text) = (path.to_owned(), args.scenario.path.clone());
         let (class, timeout) = (args.clsid.clone(), args.timeout);
         Ok(Self { library, text, class, timeout, generation })
     }
@@ -120,7 +120,7 @@ impl Executor {
 pub(in super::super) fn execute(args: &HostArgs, asked: &str) -> Result<u8, CliError> {
     let refused = |why: &dyn std::fmt::Display| CliError::new("--history", why);
     let asked: Asked = serde_json::from_str(asked).map_err(|error| refused(&error))?;
-    let text = Source::find(&args.text)?.read_text()?;
+    let text = Source::find(&args.scenario.path)?.read_text()?;
     let generation = args.on.runtimes.and_then(|on| on.iter().next());
     let generation = generation.ok_or_else(|| refused(&"needs the runtime, by --on"))?;
     let walks = Walks::default();

@@ -51,8 +51,8 @@ pub(in super::super) fn replay(
     let mut replay = ReplaySearch::new(name.schedule.clone());
     replay.begin(0);
     let drawing = Drawing {
-        rows: args.timeline.then_some(args.width),
-        page: args.html.is_some(),
+        rows: args.draw.draw.then_some((args.draw.width, !args.draw.all)),
+        page: args.draw.html.is_some(),
         replay: format!("{} --replay {name}", guest.command()),
         runtime: name.generation.name().to_owned(),
     };
@@ -79,8 +79,8 @@ pub(in super::super) fn replay(
         description,
     };
     let code = if replayed.end == ENDS { PASSED } else { FAILED };
-    if let (Some(path), Some(page)) = (&args.html, page) {
-        args.replacing.write_page(path, &page)?;
+    if let (Some(path), Some(page)) = (&args.draw.html, page) {
+        args.draw.replacing.write_page(path, &page)?;
         let name = slashed(path);
         writeln!(console.err, "{GOOD}written{GOOD:#}: {HEAD}{name}{HEAD:#}")?;
     }

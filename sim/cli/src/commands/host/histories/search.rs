@@ -23,7 +23,6 @@ use serde_json::value::RawValue;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::num::NonZeroUsize;
 use std::ops::Range;
 
 /// Number of histories that may leave the simulation: each costs seconds.
@@ -177,8 +176,8 @@ pub(in super::super) fn search(
     console: &mut Console<'_>,
 ) -> Result<u8, CliError> {
     with_fixed_addresses();
-    let by = choose(Strategy::Random, args.strategy, args.depth, args.preemptions);
-    strategy::check(by, args.depth, args.preemptions, args.first)?;
+    let by = choose(Strategy::Random, &args.search);
+    strategy::check(by, &args.search)?;
     let mut code = PASSED;
     for generation in args.on.runtimes.unwrap_or(newest()).iter() {
         let mut guest = Guest::new(args, source, generation)?;
@@ -194,8 +193,8 @@ pub(in super::super) fn search(
             file: guest.text.clone(),
             runtime: generation.name(),
             strategy: strategy::word(by),
-            seed: args.seed,
-            first: args.first,
+            seed: seed(args),
+            first: args.search.first,
             schedules: found.total(),
             everything: found.covered.map(|covered| covered.everything),
             stopped: found.stopped,
@@ -207,10 +206,10 @@ pub(in super::super) fn search(
         } else {
             found.write(&guest, generation, console)?;
             if is_cut {
-                let jobs = args.jobs.map_or(1, NonZeroUsize::get);
+                let jobs = args.search.jobs.processes();
                 let command = format!("{} --on {generation} --jobs {jobs}", guest.command());
-                let left = (args.first + done, schedules - done);
-                strategy::write_how_to_go_on(console.out, &command, (by, args.seed), left)?;
+                let left = (args.search.first + done, schedules - done);
+                strategy::write_how_to_go_on(console.out, &command, (by, seed(args)), left)?;
             }
         }
         if is_interrupted() {
@@ -220,13 +219,17 @@ pub(in super::super) fn search(
     Ok(code)
 }
 
+fn seed(args: &HostArgs) -> u64 {
+    args.search.seed.unwrap_or_default()
+}
+
 /// Prepares the search of a guest's histories.
 fn prepare(args: &HostArgs, by: Strategy, guest: &mut Guest) -> Box<dyn Search> {
     if let Strategy::Exhaustive { preemptions } = by {
         // The outcome of a history is what all its threads have done.
         return Box::new(Exhaustive::new(preemptions).to_each_end());
     }
-    by.prepare(args.seed, |usual| guest.execute(usual, false).map_or(0, |ending| ending.turns))
+    by.prepare(seed(args), |usual| guest.execute(usual, false).map_or(0, |ending| ending.turns))
 }
 
 /// Executes histories, and groups them by their ends.
@@ -239,8 +242,8 @@ fn explore(
 ) -> Result<Found, CliError> {
     let message = guest.generation.to_string();
     let progress = Progress::with_rate(console.progress, schedules, message);
-    let numbers = args.first..args.first.saturating_add(schedules);
-    let jobs = args.jobs.map_or(1, NonZeroUsize::get);
+    let numbers = args.search.first..args.search.first.saturating_add(schedules);
+    let jobs = args.search.jobs.processes();
     console.watch_interrupts();
     let found = if by.can_be_shared() && jobs > 1 {
         let prepare = |guest: &mut Guest| prepare(args, by, guest);

@@ -2,12 +2,12 @@
 
 use super::place::{NO_THREAD, Placed};
 use super::stack::Stack;
-use clr_recording::{SeedLine, WalkLine};
-use clr_runtime::profiling::HResult;
-use clr_scenario::{
+use crate::{
     LastCallback, NestedCall, SEED_FLAGS, SeedAddress, SeedSource, SnapshotCall, SnapshotCaller,
     SnapshotSeed, SnapshotThread,
 };
+use clr_recording::{SeedLine, WalkLine};
+use clr_runtime::profiling::HResult;
 use clr_unwind::Gpr;
 use clr_walker::profiling::SnapshotFlags;
 use clr_world::synthetic::CodeLocation;

@@ -2,11 +2,11 @@
 
 use super::space::Space;
 use super::stack::{Activation, Stack};
+use crate::PlacedThread;
 use clr_recording::{Recording, WalkLine};
 use clr_runtime::{
     ContextSafety, ExceptionTracker, MethodKind, RunningFunclet, Suspension, ThreadLife,
 };
-use clr_scenario::PlacedThread;
 use clr_walker::profiling::EventMask;
 use clr_world::synthetic::{
     MAX_OFFSET, PROLOGUE, SyntheticActivation, SyntheticFrame, SyntheticThread,

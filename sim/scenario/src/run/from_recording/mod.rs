@@ -1,25 +1,29 @@
-//! Texts made from recorded walks: the thread's stack placed by hand, the call, and the recorded
+//! Scenarios made from recorded walks: the thread's stack placed by hand, the call, and the recorded
 //! result as the expectation.
 //!
-//! The stack is the one that the runtime found when the walk is replayed. A text is accepted only if
-//! it gives the recorded result.
+//! The stack is the one that the runtime found when the walk is replayed. A scenario is
+//! accepted only if it gives the recorded result.
 
-use super::call;
-use super::place::Placed;
-use super::stack::{Activation, Stack};
+mod call;
+mod place;
+mod space;
+mod stack;
+
+use crate::{
+    Description, ExpectedSnapshot, PlacedStack, Provenance, RunOnError, Scenario, SnapshotResult,
+};
 use clr_recording::{Recording, RecordingLoadError, RecordingReplay, WalkLine, WalkVerdict};
 use clr_runtime::generation::Generations;
 use clr_runtime::profiling::HResult;
 use clr_runtime::{FrameKind, Outcome};
-use clr_scenario::{
-    Description, ExpectedSnapshot, PlacedStack, Provenance, RunOnError, Scenario, SnapshotResult,
-};
 use clr_unwind::Gpr;
+use place::Placed;
+use stack::{Activation, Stack};
 use std::fmt;
 
 /// The reason why a walk cannot be written as a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub enum RecordingRefusal {
     /// The recording itself says that its replay may differ.
     NotReplayable(String),
     /// The replay differs from the recording.
@@ -36,12 +40,12 @@ pub(crate) enum Refusal {
     /// No text can say this of the thread or its process.
     State,
     /// The text would give another result than the recorded one.
-    Differs(Difference),
+    Differs(RecordingDifference),
 }
 
 /// The first difference between the result of a text and the recorded one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Difference {
+pub enum RecordingDifference {
     /// The outcome of the call.
     Outcome(Outcome),
     /// The number of callbacks.
@@ -54,7 +58,7 @@ pub(crate) enum Difference {
     Expectation,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for RecordingRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotReplayable(why) => write!(f, "it cannot be replayed: {why}"),
@@ -65,13 +69,15 @@ impl fmt::Display for Refusal {
                 f.write_str("its frames do not follow each other from low addresses to high ones")
             }
             Self::SetUp(error) => error.fmt(f),
-            Self::State => f.write_str("no text can say what state the thread is in"),
-            Self::Differs(difference) => write!(f, "the text would differ: {difference}"),
+            Self::State => f.write_str("no scenario can say what state the thread is in"),
+            Self::Differs(difference) => write!(f, "the scenario would differ: {difference}"),
         }
     }
 }
 
-impl fmt::Display for Difference {
+impl std::error::Error for RecordingRefusal {}
+
+impl fmt::Display for RecordingDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Outcome(found) => write!(f, "{found}"),
@@ -83,53 +89,60 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Makes the text of a walk.
-pub(crate) fn text_of(
-    recording: &Recording,
-    replay: &mut RecordingReplay<'_>,
-    walk: &WalkLine,
-) -> Result<Scenario, Refusal> {
-    if !walk.replayable {
-        let why = walk.why.as_deref().unwrap_or("the recording does not say why");
-        return Err(Refusal::NotReplayable(why.to_owned()));
-    }
-    if replay.walk(walk, |_| {}) != WalkVerdict::Same {
-        return Err(Refusal::ReplayDiffers);
-    }
-    let generation = recording.generation;
-    let stack = Stack::read(recording, replay, walk).map_err(Refusal::Load)?;
-    if let Some(frame) = stack.frames.iter().find(|frame| !frame.kind.exists_in(generation)) {
-        return Err(Refusal::FrameKind(frame.kind));
-    }
-    if !stack.ascends() {
-        return Err(Refusal::Descends);
-    }
-    let mut placed = Placed::new(recording, walk, &stack, &[]);
-    let missed = placed.missed(&stack);
-    if !missed.is_empty() {
-        placed = Placed::new(recording, walk, &stack, &missed);
-    }
-    let mut text = PlacedStack::of(&placed.thread).ok_or(Refusal::State)?;
-    text.snapshots.push(call::call(walk, &stack, &placed));
-    let mut scenario =
-        Scenario { about: about(recording, walk), stack: Some(text), ..Scenario::default() };
-    let run = |scenario: &Scenario| scenario.run_on(generation).map_err(Refusal::SetUp);
-    let reports = run(&scenario)?;
-    let found = &reports.first().ok_or(Refusal::State)?.found;
-    compare(recording, walk, &stack, &placed, found).map_err(Refusal::Differs)?;
-    let expected = ExpectedSnapshot {
-        from: Provenance::Observed(None),
-        ..ExpectedSnapshot::of(Generations::of(&[generation]), found)
-    };
-    for call in scenario.calls_mut() {
-        call.expect = vec![expected.clone()];
-    }
-    let read = Scenario::parse(&scenario.to_string()).map_err(|_| Refusal::State)?;
-    let is_right = run(&read)?.iter().all(clr_scenario::SnapshotReport::is_right);
-    if read == scenario && is_right {
-        Ok(scenario)
-    } else {
-        Err(Refusal::Differs(Difference::Expectation))
+impl Scenario {
+    /// Converts a recorded walk to a scenario, which gives the recorded result.
+    ///
+    /// # Errors
+    ///
+    /// Returns why the walk cannot be written as a scenario.
+    pub fn from_recorded(
+        recording: &Recording,
+        replay: &mut RecordingReplay<'_>,
+        walk: &WalkLine,
+    ) -> Result<Self, RecordingRefusal> {
+        if !walk.replayable {
+            let why = walk.why.as_deref().unwrap_or("the recording does not say why");
+            return Err(RecordingRefusal::NotReplayable(why.to_owned()));
+        }
+        if replay.walk(walk, |_| {}) != WalkVerdict::Same {
+            return Err(RecordingRefusal::ReplayDiffers);
+        }
+        let generation = recording.generation;
+        let stack = Stack::read(recording, replay, walk).map_err(RecordingRefusal::Load)?;
+        if let Some(frame) = stack.frames.iter().find(|frame| !frame.kind.exists_in(generation)) {
+            return Err(RecordingRefusal::FrameKind(frame.kind));
+        }
+        if !stack.ascends() {
+            return Err(RecordingRefusal::Descends);
+        }
+        let mut placed = Placed::new(recording, walk, &stack, &[]);
+        let missed = placed.missed(&stack);
+        if !missed.is_empty() {
+            placed = Placed::new(recording, walk, &stack, &missed);
+        }
+        let mut text = PlacedStack::of(&placed.thread).ok_or(RecordingRefusal::State)?;
+        text.snapshots.push(call::call(walk, &stack, &placed));
+        let mut scenario =
+            Scenario { about: about(recording, walk), stack: Some(text), ..Scenario::default() };
+        let run =
+            |scenario: &Scenario| scenario.run_on(generation).map_err(RecordingRefusal::SetUp);
+        let reports = run(&scenario)?;
+        let found = &reports.first().ok_or(RecordingRefusal::State)?.found;
+        compare(recording, walk, &stack, &placed, found).map_err(RecordingRefusal::Differs)?;
+        let expected = ExpectedSnapshot {
+            from: Provenance::Observed(None),
+            ..ExpectedSnapshot::of(Generations::of(&[generation]), found)
+        };
+        for call in scenario.calls_mut() {
+            call.expect = vec![expected.clone()];
+        }
+        let read = Scenario::parse(&scenario.to_string()).map_err(|_| RecordingRefusal::State)?;
+        let is_right = run(&read)?.iter().all(crate::SnapshotReport::is_right);
+        if read == scenario && is_right {
+            Ok(scenario)
+        } else {
+            Err(RecordingRefusal::Differs(RecordingDifference::Expectation))
+        }
     }
 }
 
@@ -151,7 +164,7 @@ fn compare(
     stack: &Stack,
     placed: &Placed,
     found: &SnapshotResult,
-) -> Result<(), Difference> {
+) -> Result<(), RecordingDifference> {
     let recorded = &walk.result;
     let count = recorded.callback_count.map_or(recorded.callbacks.len(), |count| count as usize);
     let same_outcome = match (recorded.hr, found.outcome) {
@@ -160,13 +173,13 @@ fn compare(
         _ => false,
     };
     if !same_outcome {
-        return Err(Difference::Outcome(found.outcome));
+        return Err(RecordingDifference::Outcome(found.outcome));
     }
     if found.frame_reports.len() != count {
-        return Err(Difference::Count(found.frame_reports.len()));
+        return Err(RecordingDifference::Count(found.frame_reports.len()));
     }
     for (index, (line, made)) in recorded.callbacks.iter().zip(&found.frame_reports).enumerate() {
-        let differs = |what| Err(Difference::Callback(index, what));
+        let differs = |what| Err(RecordingDifference::Callback(index, what));
         let sp = line.registers.as_ref().map(|registers| registers[4].0);
         let report = &made.frame_report;
         let is_it =
@@ -192,5 +205,5 @@ fn compare(
         nested.is_none_or(|hr| *outcome == Outcome::Returned(HResult(hr.0 as u32)))
     };
     let mut nested_outcomes = found.nested.iter().flat_map(|nested| &nested.outcomes);
-    if nested_outcomes.all(is_nested) { Ok(()) } else { Err(Difference::Nested) }
+    if nested_outcomes.all(is_nested) { Ok(()) } else { Err(RecordingDifference::Nested) }
 }

@@ -1,18 +1,8 @@
-//! `clrsim import`: a recorded walk as a text.
-
-mod call;
-mod place;
-mod space;
-mod stack;
-mod text;
-
-#[cfg(test)]
-pub(crate) use text::Refusal;
-pub(crate) use text::text_of;
+//! `clrsim import`: what others have recorded, as a scenario.
 
 use crate::PASSED;
 use crate::args::ImportArgs;
-use crate::commands::explain::recorded::{pick, recording_of};
+use crate::commands::explain::recorded::{parse_recording, pick};
 use crate::input::{Source, slashed};
 use crate::output::{Replacing, text_name};
 use crate::render::console::{Console, GOOD, HEAD};
@@ -20,34 +10,69 @@ use crate::render::error::CliError;
 use crate::render::words::counted;
 use crate::report::recording::recorded_end;
 use clr_recording::{RecordedCode, Recording, RecordingReplay, WalkLine};
+use clr_scenario::Scenario;
 use std::io;
 
-/// Prints or writes the text of the walk that `args` name, or lists the walks, and returns the exit
-/// code.
+/// A format that can be read. Its content says which one a file has, whatever its name is.
+struct Format {
+    /// What is looked for, as an error names it.
+    sign: &'static str,
+    /// Returns true for the first line of such a file.
+    is_first_line: fn(&str) -> bool,
+    /// Imports the file and returns the exit code.
+    import: fn(&ImportArgs, &Source, &str, &mut Console<'_>) -> Result<u8, CliError>,
+}
+
+const FORMATS: [Format; 1] = [Format {
+    sign: "a recording of walks: lines of JSON, the first with its \"generation\"",
+    is_first_line: |line| line.starts_with('{') && line.contains("\"generation\""),
+    import: import_walk,
+}];
+
+/// Prints or writes the scenario that `args` name, or lists what there is, and returns the exit code.
 pub(crate) fn import(args: &ImportArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let source = Source::find(&args.file)?;
-    let recording = recording_of(&source)?;
-    let Some(n) = args.walk else {
-        list(&source, &recording, console)?;
+    let text = source.read_content()?;
+    let first = text.lines().next().unwrap_or_default();
+    match FORMATS.iter().find(|format| (format.is_first_line)(first)) {
+        Some(format) => (format.import)(args, &source, &text, console),
+        None => {
+            let signs: Vec<_> = FORMATS.iter().map(|format| format.sign).collect();
+            let what = "is none of what clrsim import reads, plain or compressed";
+            Err(source.error(format_args!("{what}: {}", signs.join(", or "))))
+        }
+    }
+}
+
+/// Prints or writes the scenario of a recorded walk, or lists the walks, and returns the exit code.
+fn import_walk(
+    args: &ImportArgs,
+    source: &Source,
+    text: &str,
+    console: &mut Console<'_>,
+) -> Result<u8, CliError> {
+    let recording = parse_recording(source, text)?;
+    let Some(n) = args.walk.number else {
+        list(source, &recording, console)?;
         return Ok(PASSED);
     };
-    let walk = pick(&source, &recording.walks, Some(n))?;
-    if let Some(path) = &args.output {
+    let walk = pick(source, &recording.walks, Some(n))?;
+    if let Some(path) = &args.output.path {
         text_name(path)?;
-        Replacing::check_is_not(path, &source)?;
-        args.replacing.check(path)?;
+        Replacing::check_is_not(path, source)?;
+        args.output.replacing.check(path)?;
     }
     let code = RecordedCode::new(&recording);
     let mut replay =
         RecordingReplay::new(&recording, &code).map_err(|error| source.error(error))?;
-    let scenario = text_of(&recording, &mut replay, walk)
+    let scenario = Scenario::from_recorded(&recording, &mut replay, walk)
         .map_err(|refusal| CliError::new(&format!("{} walk {n}", source.name), refusal))?;
-    let text = head(&source, walk) + &scenario.to_string();
-    let Some(path) = &args.output else {
+    let text = head(source, walk) + &scenario.to_string();
+    let Some(path) = &args.output.path else {
         write!(console.out, "{text}")?;
         return Ok(PASSED);
     };
-    args.replacing.write(path, &text)?;
+    args.output.replacing.write(path, &text)?;
     let name = slashed(path);
     writeln!(console.out, "{GOOD}written{GOOD:#}: {name}")?;
     writeln!(console.out, "  clrsim run {name}       compares it with what was recorded")?;

@@ -5,10 +5,9 @@ use clr_recording::{
     SyntheticNative, WalkLine,
 };
 use clr_runtime::Outcome;
+use clr_runtime::profiling::{Policy, PolicyWalker};
 use clr_unwind::{CodeMapError, Registers};
-use clr_walker::mixed::{
-    Completeness, FrameKind, MixedFrame, MixedStack, Policy, SeenBy, SignalVeto, WalkBuffer, Walker,
-};
+use clr_walker::mixed::{Completeness, FrameKind, MixedFrame, MixedStack, SeenBy, WalkBuffer};
 use clr_walker::profiling::HResult;
 use core::fmt::{self, Write as _};
 use std::collections::BTreeMap;
@@ -115,8 +114,7 @@ pub fn walk<'w>(
     let target = replay.target(walk, registers, root, &native).ok_or(Unwalked::NoThread)?;
     let info = replay.runtime().on(CALLER);
     let mut buffer = WalkBuffer::new(4096);
-    let stack =
-        Walker::new(&info, &map, policy).with_veto(SignalVeto::NONE).walk(&target, &mut buffer);
+    let stack = PolicyWalker::new(&info, &map, policy).walk(&target, &mut buffer);
     if let Some(address) = replay.missing() {
         return Err(Unwalked::NotRecorded(address));
     }

@@ -10,9 +10,9 @@ use super::state::{State, Waiting};
 use super::verdict::{ProfilerRule, Verdict};
 use clr_coroutine::Yielder;
 use clr_runtime::Outcome;
+use clr_runtime::profiling::Policy;
 use clr_runtime::{OsThreadId, Wait};
 use clr_unwind::CodeMap;
-use clr_walker::mixed::Policy;
 use clr_walker::profiling::FunctionId;
 use core::panic::Location;
 

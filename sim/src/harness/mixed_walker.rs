@@ -22,7 +22,7 @@ impl StackWalker for MixedWalker {
         let info = target.info_for(policy);
         let mut buffer = WalkBuffer::new(LIMIT);
         let stack = Walker::new(&info, &map, policy)
-            .walk(&thread, &mut buffer)
+            .try_walk(&thread, &mut buffer)
             .map_err(|outcome| outcome.to_string())?;
         for frame in &stack.frames {
             if let FrameKind::Managed(function) = frame.kind {

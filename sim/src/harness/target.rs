@@ -57,7 +57,7 @@ impl<'t, 'b> StoppedThread<'t, 'b> {
     /// # Errors
     /// Returns [`CodeMapError`] if two regions share an address.
     pub fn code_map(&self, policy: Policy) -> Result<CodeMap<'b>, CodeMapError> {
-        self.runtime.code_map_for(policy)
+        self.runtime.code_map_for(policy.into())
     }
 
     /// Returns the thread in the form that `clr-walker` walks by `policy`, or `None` if the runtime does not know it.

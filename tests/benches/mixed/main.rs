@@ -18,9 +18,9 @@ mod unwinders;
 
 use allocation_counter::measure;
 use clr_runtime::generation::Generation;
-use clr_runtime::profiling::SimulatedThread;
+use clr_runtime::profiling::{Policy, PolicyWalker, SimulatedThread};
 use clr_unwind::{Cache, CodeMap};
-use clr_walker::mixed::{Completeness, MixedStack, Policy, SignalVeto, WalkBuffer, Walker};
+use clr_walker::mixed::{Completeness, MixedStack, WalkBuffer};
 use clr_walker::profiling::{ProfilerInfo, TargetThread};
 use clr_world::synthetic::{NATIVE_WALKER, SELF};
 use framehop::x86_64::CacheX86_64;
@@ -95,9 +95,9 @@ fn run(
     let calling_thread = if policy.is_for_itself() { SELF } else { NATIVE_WALKER };
     let thread = SimulatedThread::new(&runtime, SELF, 0).expect("it is the runtime's");
     let (thread, caller) = (thread.called_by(calling_thread), runtime.on(calling_thread));
-    let simulated = Walker::new(&caller, &map, policy).with_veto(SignalVeto::NONE);
+    let simulated = PolicyWalker::new(&caller, &map, policy);
     let script = Scripted::record(&set, &runtime);
-    let scripted = Walker::new(&script, &map, policy).with_veto(SignalVeto::NONE);
+    let scripted = PolicyWalker::new(&script, &map, policy);
     let all = all_code(&runtime);
     let unwinder = framehop_unwinder(&runtime);
     let start = set.registers(0).expect("there are rows");
@@ -134,7 +134,7 @@ fn run(
 /// Checks that a walk finds the expected frames, and allocates nothing until the thread runs again:
 /// every allocation of this thread is counted.
 fn check<I: ProfilerInfo, T: TargetThread>(
-    walker: &Walker<'_, I, CodeMap<'_>>,
+    walker: &PolicyWalker<'_, I, CodeMap<'_>>,
     target: &T,
     buffer: &mut WalkBuffer,
     depth: usize,
@@ -147,7 +147,7 @@ fn check<I: ProfilerInfo, T: TargetThread>(
 }
 
 fn walking<'w, I: ProfilerInfo, T: TargetThread>(
-    walker: &'w Walker<'_, I, CodeMap<'_>>,
+    walker: &'w PolicyWalker<'_, I, CodeMap<'_>>,
     target: &'w T,
     depth: usize,
 ) -> Box<dyn FnMut() -> usize + 'w> {
@@ -159,7 +159,7 @@ fn walking<'w, I: ProfilerInfo, T: TargetThread>(
 }
 
 fn taking<'w, I: ProfilerInfo, T: TargetThread>(
-    walker: &'w Walker<'_, I, CodeMap<'_>>,
+    walker: &'w PolicyWalker<'_, I, CodeMap<'_>>,
     target: &'w T,
     depth: usize,
 ) -> Box<dyn FnMut() -> usize + 'w> {

@@ -9,12 +9,11 @@ use clr_codegen::execution::BASE;
 use clr_generate::{SyntheticCall, WorldCase};
 use clr_reference::ThreadFacts;
 use clr_runtime::Outcome;
-use clr_runtime::profiling::SimulatedThread;
+use clr_runtime::profiling::{Policy, PolicyWalker, SimulatedThread};
 use clr_runtime::{OsThreadId, Runtime, ThreadLife};
 use clr_scenario::Scenario;
 use clr_walker::mixed::{
-    Completeness, FrameKind, Gap, MixedFrame, MixedStack, Policy, Reason, SignalVeto, Source,
-    WalkBuffer, Walker,
+    Completeness, FrameKind, Gap, MixedFrame, MixedStack, Reason, Source, WalkBuffer,
 };
 use clr_world::synthetic::{
     CodeLocation, NATIVE_WALKER, SELF, SyntheticActivation, SyntheticProcess, SyntheticThread,
@@ -58,7 +57,7 @@ fn walk(
     let before = suspensions(runtime);
     let calling_thread = if policy.is_for_itself() { target } else { walker };
     let (thread, info) = (thread.called_by(calling_thread), runtime.on(calling_thread));
-    let walker = Walker::new(&info, &map, policy).with_veto(SignalVeto::NONE);
+    let walker = PolicyWalker::new(&info, &map, policy);
     let taken = walker.take(&thread, buffer);
     assert_eq!(runtime.rule_violation(), None, "{policy:?}");
     taken?;

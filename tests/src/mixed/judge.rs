@@ -5,11 +5,9 @@ use clr_codegen::{CallingConvention, FuncletKind};
 use clr_reference::{ActivationCode, ExpectedReport, ReferenceActivation, ThreadFacts};
 use clr_runtime::MethodKind;
 use clr_runtime::Outcome;
-use clr_runtime::profiling::HResult;
+use clr_runtime::profiling::{HResult, Policy};
 use clr_unwind::{Gpr, Position, Trust, UnwindError};
-use clr_walker::mixed::{
-    Completeness, FrameKind, Gap, MixedFrame, MixedStack, Policy, Reason, Source,
-};
+use clr_walker::mixed::{Completeness, FrameKind, Gap, MixedFrame, MixedStack, Reason, Source};
 use thiserror::Error;
 
 /// The result of a walk.

@@ -25,9 +25,9 @@ pub use truth::{Known, Truth};
 use clr_codegen::execution::BASE;
 use clr_runtime::OsThreadId;
 use clr_runtime::Outcome;
-use clr_runtime::profiling::SimulatedThread;
+use clr_runtime::profiling::{Policy, PolicyWalker, SimulatedThread};
 use clr_unwind::{CodeMap, Registers};
-use clr_walker::mixed::{Policy, SignalVeto, WalkBuffer, Walker};
+use clr_walker::mixed::WalkBuffer;
 use clr_world::World;
 
 /// A native thread of the profiler.
@@ -78,10 +78,10 @@ impl Way for First {
         let Some(target) = SimulatedThread::new(runtime, os, BASE) else { return Ok(None) };
         let calling_thread = if policy.is_for_itself() { os } else { PROFILER };
         let (target, info) = (target.called_by(calling_thread), runtime.on(calling_thread));
-        let walker = Walker::new(&info, map, policy).with_veto(SignalVeto::NONE);
+        let walker = PolicyWalker::new(&info, map, policy);
         walker.take(&target, &mut self.buffer)?;
         let namer = runtime.on(naming_thread(policy, calling_thread));
-        let stack = Walker::new(&namer, map, policy).stitch(&self.buffer)?;
+        let stack = PolicyWalker::new(&namer, map, policy).stitch(&self.buffer)?;
         Ok(Some(stack.into()))
     }
 }

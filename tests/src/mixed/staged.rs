@@ -4,8 +4,8 @@ use super::judge::Found;
 use crate::snapshot::{is_linked, is_whole};
 use clr_runtime::MethodKind;
 use clr_runtime::Outcome;
-use clr_runtime::profiling::{HResult, SimulatedThread};
-use clr_walker::mixed::{Completeness, MixedFrame, Policy, Reason, SignalVeto, WalkBuffer, Walker};
+use clr_runtime::profiling::{HResult, Policy, PolicyWalker, SimulatedThread};
+use clr_walker::mixed::{Completeness, MixedFrame, Reason, WalkBuffer};
 use clr_world::synthetic::{
     CodeLocation, NATIVE_WALKER, SELF, SyntheticActivation, SyntheticProcess, SyntheticThread,
 };
@@ -93,10 +93,7 @@ fn walk(
     let target = SimulatedThread::new(&runtime, SELF, 0)?;
     let calling_thread = if policy.is_for_itself() { SELF } else { NATIVE_WALKER };
     let (target, info) = (target.called_by(calling_thread), runtime.on(calling_thread));
-    let found = Walker::new(&info, &map, policy)
-        .with_veto(SignalVeto::NONE)
-        .walk(&target, buffer)
-        .map(Found::from);
+    let found = PolicyWalker::new(&info, &map, policy).walk(&target, buffer).map(Found::from);
     Some(found)
 }
 

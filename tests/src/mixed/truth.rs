@@ -7,9 +7,9 @@ use clr_reference::{
 };
 use clr_runtime::code_manager::StubKind;
 use clr_runtime::generation::ProfilerSuspension;
+use clr_runtime::profiling::Policy;
 use clr_runtime::{MethodKind, Suspension};
 use clr_unwind::{CodeMap, Memory as _, Position};
-use clr_walker::mixed::Policy;
 use clr_walker::profiling::{HResult, SnapshotFlags};
 use clr_world::World;
 use clr_world::stubs::{Identity, Shared};

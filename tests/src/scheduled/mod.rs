@@ -8,8 +8,8 @@ pub use steps::{Noted, Sequence, Step, independent};
 use clr_explore::{CurrentThread, Ending, Setup, TestedProcess, ThreadIndex, TurnEvent, Verdict};
 use clr_generate::WorldProgram;
 use clr_runtime::generation::Generation;
-use clr_runtime::profiling::CallbackKind;
-use clr_walker::mixed::{Policy, RuntimeSuspension, SignalVeto, WalkBuffer, Walker};
+use clr_runtime::profiling::{CallbackKind, Policy, PolicyWalker};
+use clr_walker::mixed::{RuntimeSuspension, WalkBuffer, Walker};
 use clr_walker::profiling::{ProfilerInfo as _, TargetThread as _, ThreadId};
 use clr_world::BuildError;
 use std::cell::{Cell, RefCell};
@@ -176,8 +176,7 @@ impl Sampler {
     fn walk(self, me: &CurrentThread<'_, '_>, thread: ThreadIndex, walked: &Cell<u64>) {
         let Some(target) = me.target(thread) else { return };
         let info = me.info();
-        let way = Walker::new(&info, me.modules_for(self.policy), self.policy);
-        let way = way.with_veto(SignalVeto::NONE);
+        let way = PolicyWalker::new(&info, me.modules_for(self.policy), self.policy);
         // A real profiler would have a buffer ready; here each walk creates its own beforehand.
         let mut buffer = WalkBuffer::new(CAPACITY);
         count(me, target.id(), way.take(&target, &mut buffer), walked);
@@ -207,7 +206,7 @@ fn suspended_round(
     walked: &Cell<u64>,
 ) {
     let info = me.info();
-    let way = Walker::new(&info, me.modules(), Policy::RuntimeSuspended);
+    let way = Walker::new(&info, me.modules(), clr_walker::mixed::Policy::RuntimeSuspended);
     // Older runtimes do not support this.
     let Ok(suspension) = RuntimeSuspension::new(&info) else { return };
     {

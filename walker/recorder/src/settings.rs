@@ -25,7 +25,7 @@ pub(crate) enum Task {
 pub(crate) struct Settings {
     /// `mode=sample`, `mode=check`, `mode=record` or `mode=calls`.
     pub(crate) task: Task,
-    /// `policy=NAME`: on Linux `signal`, `signal-snapshot` or `runtime-suspended`, on Windows
+    /// `policy=NAME`: on Linux `signal` or `runtime-suspended`, on Windows
     /// `seeded`, `unseeded` or `frame-pointers`.
     pub(crate) policy: Policy,
     /// `snapshots=1`: asks DoStackSnapshot in the signal handler, too, if the thread is in a method:

@@ -2,14 +2,28 @@
 
 use super::buffer::Named;
 use super::cursor::{Cursor, Stepped, Steps};
+use super::questions::{Ended, Questions};
 use super::reason::Reason;
 use super::stack::Source;
-use super::walker::{Ended, Leaf, Walker};
 use super::{WalkBuffer, stub};
 use crate::profiling::{ModuleSource, ProfilerInfo, TargetThread};
 use clr_unwind::{Position, Trust, UnwindError};
 
-impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
+/// The end of the native frames at a stack's leaf.
+pub(super) enum Leaf {
+    /// At a managed frame.
+    Managed,
+    /// At unknown code, which may be generated.
+    Generated(Reason),
+    /// At code that cannot be unwound.
+    Unknown(Reason),
+    /// At the thread's root.
+    Root,
+    /// At the buffer's end.
+    Full,
+}
+
+impl<I: ProfilerInfo, M: ModuleSource> Questions<'_, I, M> {
     /// Unwinds the native frames before the first managed one.
     pub(super) fn leaf<T: TargetThread>(
         &self,

@@ -61,20 +61,24 @@
 
 mod advice;
 mod buffer;
-
 mod cursor;
 mod fill;
+mod frame_pointers;
 mod hijacked;
 mod leaf;
+mod questions;
 mod reason;
 mod redirected;
+mod runtime_suspended;
 mod seed;
+mod seeded;
+mod signal;
 mod stack;
 mod stitch;
 mod stopped;
 mod stub;
-mod unaided;
-mod veto;
+mod synchronous;
+mod unseeded;
 mod walker;
 
 pub use advice::{Advice, advice};
@@ -84,7 +88,6 @@ pub use reason::{Reason, SeedRefused};
 pub use seed::Seed;
 pub use stack::{Completeness, FrameKind, Gap, MixedFrame, MixedStack, SeenBy, Source};
 pub use stopped::{RuntimeSuspension, Stopped};
-pub use veto::SignalVeto;
 pub use walker::{Preparation, Walker};
 
 named! {
@@ -108,14 +111,6 @@ named! {
         /// the handler only [`Walker::take`] may be called; names come later. The map needs the methods
         /// that were compiled at run time, because on Unix no unwinder of the system knows them.
         Signal = "signal",
-        /// The calling thread in a signal handler, by `DoStackSnapshot` with the interrupted registers
-        /// as its seed, unless a [`SignalVeto`] forbids it; then as [`Signal`](Self::Signal). **It hangs
-        /// processes.** The handler waits for every lock that the interrupted thread holds: of the
-        /// native unwinder, of exception dispatch, of the code tables, and of the end of a suspension.
-        /// Two threads that only allocate hung CoreCLR 3.1 and .NET 9 on Linux after 118 to 769 samples
-        /// in 6 of 6 processes. Nothing supports it officially. Native code and stubs at the leaf are
-        /// unwound first, because they are no seeds (C-039).
-        SignalSnapshot = "signal-snapshot",
         /// The calling thread in a callback of the runtime, without a seed: its Frames record where
         /// managed code was left (C-129). The safest policy, but limited to the times of callbacks.
         Synchronous = "synchronous",
@@ -129,6 +124,6 @@ named! {
 impl Policy {
     /// Returns true if the policy is for the calling thread only.
     pub const fn is_for_itself(self) -> bool {
-        matches!(self, Self::Signal | Self::SignalSnapshot | Self::Synchronous)
+        matches!(self, Self::Signal | Self::Synchronous)
     }
 }

@@ -1,26 +1,21 @@
 //! Naming of the frames that were found, after the thread runs again.
 
+use super::WalkBuffer;
 use super::buffer::{FrameReport, Named, Place};
 use super::cursor::inside;
+use super::questions::{Questions, is_padding};
 use super::reason::Reason;
 use super::stack::{FrameKind, Gap, MixedFrame, MixedStack, Source};
-use super::walker::is_padding;
-use super::{WalkBuffer, Walker};
 use crate::profiling::{CallError, HResult, ModuleSource, ProfilerInfo};
 use alloc::vec::Vec;
 use clr_unwind::{CodeMap, Position, RegionKind, UnwindError};
 
-impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
-    /// Returns the stack that a walk has left in the buffer. This allocates, and asks the runtime
-    /// for the ids of hidden code, because no thread is stopped any more. Methods were named during
-    /// the walk, when they could not be unloaded.
-    ///
-    /// # Errors
-    /// The event that ends a simulated process.
-    pub fn stitch(&self, buffer: &WalkBuffer) -> Result<MixedStack, I::Fatal> {
-        let map = self.modules().code_map().clone();
+impl<I: ProfilerInfo, M: ModuleSource> Questions<'_, I, M> {
+    /// Returns the stack that a walk has left in the buffer.
+    pub(super) fn stitch(&self, buffer: &WalkBuffer) -> Result<MixedStack, I::Fatal> {
+        let map = self.modules.code_map().clone();
         let mut stitched = Stitched {
-            walker: self,
+            ask: self,
             map: &map,
             stack: MixedStack {
                 frames: Vec::with_capacity(buffer.places().len() + buffer.reports().len()),
@@ -54,7 +49,7 @@ impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
     /// the one at its address now.
     fn kind(&self, map: &CodeMap<'_>, ip: u64, position: Position) -> Result<FrameKind, I::Fatal> {
         let inside = inside(ip, position);
-        let hidden = match self.info().get_function_from_ip3(inside) {
+        let hidden = match self.info.get_function_from_ip3(inside) {
             Ok((function, _)) => Some(function).filter(|_| !is_padding(map, inside)),
             Err(CallError::Failed(_)) => None,
             Err(CallError::Fatal(fatal)) => return Err(fatal),
@@ -75,7 +70,7 @@ impl<I: ProfilerInfo, M: ModuleSource> Walker<'_, I, M> {
 
 /// A stack under construction.
 struct Stitched<'b, I, M> {
-    walker: &'b Walker<'b, I, M>,
+    ask: &'b Questions<'b, I, M>,
     /// The code map of now.
     map: &'b CodeMap<'b>,
     stack: MixedStack,
@@ -150,7 +145,7 @@ impl<I: ProfilerInfo, M: ModuleSource> Stitched<'_, I, M> {
         let (ip, sp, position) = (report.ip, report.sp(), Position::ReturnAddress);
         let kind = match report.function {
             Some(function) => FrameKind::Managed(function),
-            None => self.walker.kind(self.map, ip, position)?,
+            None => self.ask.kind(self.map, ip, position)?,
         };
         let (source, reported) = (Source::Snapshot, true);
         self.stack.frames.push(MixedFrame { kind, ip, sp, position, source, reported });
@@ -164,11 +159,11 @@ impl<I: ProfilerInfo, M: ModuleSource> Stitched<'_, I, M> {
     fn kind(&mut self, place: &Place) -> Result<FrameKind, I::Fatal> {
         let mut place = *place;
         if place.named == Named::Later {
-            self.walker.name(self.map, &mut place)?;
+            self.ask.name(self.map, &mut place)?;
         }
         match place.named {
             Named::As(Some(function)) => Ok(FrameKind::Managed(function)),
-            Named::As(None) | Named::Later => self.walker.kind(self.map, place.ip, place.position),
+            Named::As(None) | Named::Later => self.ask.kind(self.map, place.ip, place.position),
             Named::Refused(reason) => {
                 self.gap(Some(reason));
                 Ok(FrameKind::Unknown)

@@ -31,6 +31,11 @@ impl<'t, T: TargetThread> Stopped<'t, T> {
         self.target
     }
 
+    /// Returns true if the thread is suspended, and false for the calling thread.
+    pub(super) const fn is_suspended(&self) -> bool {
+        self.suspended
+    }
+
     /// Returns the thread's registers.
     ///
     /// # Errors

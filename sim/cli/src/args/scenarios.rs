@@ -5,7 +5,7 @@ use crate::output::Replacing;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use clr_runtime::clause::Clause;
-use clr_walker::mixed::Policy;
+use clr_runtime::profiling::Policy;
 use std::path::PathBuf;
 
 const MATRIX_EXAMPLES: &str = "\

@@ -14,11 +14,12 @@ use crate::render::wrap::{narrow, room, wrapped};
 use crate::report::runtimes::{OnRuntimes, Runtimes, keep};
 use anstyle::Style;
 use clr_runtime::generation::{Generation, Generations};
+use clr_runtime::profiling::Policy;
 use clr_scenario::{
     Compared, FoundMixed, FoundMixedFrame, Keyword, MixedClaim, MixedFrameKind, PlacedStack,
     ReasonKind, RunOnError, Scenario,
 };
-use clr_walker::mixed::{Policy, SeenBy};
+use clr_walker::mixed::SeenBy;
 use serde::Serialize;
 use std::io::{self, Write};
 

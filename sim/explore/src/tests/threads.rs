@@ -3,8 +3,8 @@
 use super::*;
 use crate::Explorer;
 use crate::tests::kernels::MAIN as FIRST;
+use clr_runtime::profiling::Policy;
 use clr_unwind::Memory as _;
-use clr_walker::mixed::Policy;
 use std::sync::Arc;
 
 const MAIN: ThreadIndex = ThreadIndex(0);

@@ -7,6 +7,7 @@ mod filter;
 mod force_gc;
 mod info;
 mod iterator;
+mod policy;
 mod report;
 mod suspend;
 mod target;
@@ -16,6 +17,7 @@ mod tests;
 pub use callbacks::{CallbackKind, CallbackMode, ProfilerCallback, SuspensionReason};
 pub use clr_walker::profiling::{Accepts, Effect, HResult, InfoMethod, SnapshotRequest};
 pub use force_gc::GcRequest;
+pub use policy::{Policy, PolicyWalker};
 pub use target::{SimulatedThread, ThreadError};
 
 use crate::explain::Event;

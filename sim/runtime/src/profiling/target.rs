@@ -1,5 +1,6 @@
 //! Threads and modules as seen by a profiler in the simulated process.
 
+use super::policy::Policy;
 use crate::profiler_rules::RuleViolation;
 use crate::thread::ThreadObject;
 use crate::{ContextSafety, OsThreadId, Runtime, TargetMemory};
@@ -7,7 +8,6 @@ use clr_codegen::{SERVICES, Service};
 use clr_unwind::{
     CodeMap, CodeMapError, CodeRegion, Convention, FunctionTable, Memory, RegionKind, Unreadable,
 };
-use clr_walker::mixed::Policy;
 use clr_walker::profiling::{StackBounds, StackRoot, TargetThread, ThreadContext, ThreadId};
 use thiserror::Error;
 

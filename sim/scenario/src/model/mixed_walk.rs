@@ -4,9 +4,9 @@ use super::mixed_words::{MixedClaim, MixedFrameKind, ReasonKind};
 use crate::model::snapshot::{ExpectedOutcome, Provenance, SnapshotCaller};
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::{Generation, Generations};
-use clr_runtime::profiling::{CallbackKind, HResult};
+use clr_runtime::profiling::{CallbackKind, HResult, Policy};
 use clr_unwind::Trust;
-use clr_walker::mixed::{Policy, SeenBy};
+use clr_walker::mixed::SeenBy;
 
 /// Number of frames in the buffer of a walk if the text does not give one.
 pub const MIXED_CAPACITY: u32 = 256;

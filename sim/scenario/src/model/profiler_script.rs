@@ -7,9 +7,8 @@ use crate::model::snapshot::Provenance;
 use clr_explore::{Budget, Limits, LockName, ProfilerRule, ScheduleString, Strategy};
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::{Generation, Generations};
-use clr_runtime::profiling::{CallbackKind, HResult};
+use clr_runtime::profiling::{CallbackKind, HResult, Policy};
 use clr_story::Hazard;
-use clr_walker::mixed::Policy;
 
 /// Number of histories to search if a text does not give one.
 pub(crate) const SCHEDULES: u64 = 1000;

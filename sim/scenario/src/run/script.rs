@@ -5,10 +5,10 @@ use crate::model::{SEED_FLAGS, SEED_RAX, SEED_SIZE};
 use crate::run::script_place::{Place, Start};
 use crate::text::keywords::Keyword as _;
 use clr_explore::{CurrentThread, EventObject, ExaminedThread, ProfilerLock, Setup, ThreadIndex};
-use clr_runtime::profiling::HResult;
+use clr_runtime::profiling::{HResult, Policy, PolicyWalker};
 use clr_runtime::{Context, Outcome};
 use clr_unwind::{Gpr, Registers};
-use clr_walker::mixed::{Completeness, MixedStack, Policy, SignalVeto, WalkBuffer, Walker};
+use clr_walker::mixed::{Completeness, MixedStack, WalkBuffer};
 use clr_walker::profiling::{
     CallError, FunctionId, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, SnapshotRequest,
     TargetThread as _, ThreadId,
@@ -128,13 +128,13 @@ fn walk(
     buffer: &mut WalkBuffer,
 ) {
     let (info, modules) = (me.info(), me.modules_for(policy));
-    let walker = Walker::new(&info, modules, policy).with_veto(SignalVeto::NONE);
+    let walker = PolicyWalker::new(&info, modules, policy);
     // An error that ends the process also ends the history.
     if walker.take(target, buffer).is_err() {
         return;
     }
     let stack = match policy {
-        Policy::Signal => Walker::new(&me.names_later(), modules, policy).stitch(buffer).ok(),
+        Policy::Signal => PolicyWalker::new(&me.names_later(), modules, policy).stitch(buffer).ok(),
         _ => walker.stitch(buffer).ok(),
     };
     let claims = |stack: &MixedStack| stack.completeness() == Completeness::Whole;

@@ -14,11 +14,11 @@ use clr_codegen::{
 use clr_explore::ProfilerRule;
 use clr_runtime::MethodKind;
 use clr_runtime::code_manager::StubKind;
-use clr_runtime::profiling::CallbackKind;
+use clr_runtime::profiling::{CallbackKind, Policy};
 use clr_runtime::{ContextSafety, FrameKind, Funclet, Pass, ProfilerStatus, ThreadLife};
 use clr_unwind::compat::Rules;
 use clr_unwind::{Gpr, Trust};
-use clr_walker::mixed::{Policy, SeenBy};
+use clr_walker::mixed::SeenBy;
 use clr_world::StopBy;
 use clr_world::stubs::Hooks;
 

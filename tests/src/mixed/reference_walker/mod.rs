@@ -9,10 +9,10 @@ mod name;
 
 use super::{Bug, CAPACITY, Found, PROFILER, Stop, Way, naming_thread};
 use clr_codegen::execution::BASE;
-use clr_runtime::profiling::{Caller, SimulatedThread, SnapshotRequest};
+use clr_runtime::profiling::{Caller, Policy, SimulatedThread, SnapshotRequest};
 use clr_runtime::{Context, Outcome};
 use clr_unwind::{CodeMap, Gpr, Memory, Position, Registers, Trust, UnwindError, Unwinder};
-use clr_walker::mixed::{Policy, Reason, SeedRefused, Source};
+use clr_walker::mixed::{Reason, SeedRefused, Source};
 use clr_walker::profiling::{
     CallError, FunctionId, HResult, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, StackRoot,
     TargetThread as _,

@@ -2,9 +2,9 @@
 
 use super::*;
 use clr_runtime::generation::Generation;
-use clr_runtime::profiling::{HResult, SimulatedThread, SnapshotRequest};
+use clr_runtime::profiling::{HResult, Policy, PolicyWalker, SimulatedThread, SnapshotRequest};
 use clr_runtime::{FrameKind, Outcome};
-use clr_walker::mixed::{FrameKind as Kind, MixedFrame, Policy, SignalVeto, WalkBuffer, Walker};
+use clr_walker::mixed::{FrameKind as Kind, MixedFrame, WalkBuffer};
 use clr_world::synthetic::{NATIVE_WALKER, SELF, SyntheticThread};
 use std::hint::black_box;
 
@@ -141,7 +141,7 @@ fn a_mixed_walk_allocates_nothing_while_the_thread_is_suspended() {
             let calling_thread = if policy.is_for_itself() { SELF } else { NATIVE_WALKER };
             let target = SimulatedThread::new(&runtime, SELF, 0).unwrap().called_by(calling_thread);
             let info = runtime.on(calling_thread);
-            let walker = Walker::new(&info, &map, policy).with_veto(SignalVeto::NONE);
+            let walker = PolicyWalker::new(&info, &map, policy);
             let mut taken = Ok(());
             let counted = measure(|| taken = walker.take(&target, &mut buffer));
             assert_eq!(taken, Ok(()), "{generation}, {policy:?}");

@@ -12,9 +12,9 @@ mod worked_stacks;
 use clr_runtime::Outcome;
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::{Generation, Generations};
-use clr_runtime::profiling::{CallbackKind, HResult, ProfilerCallback};
+use clr_runtime::profiling::{CallbackKind, HResult, Policy, ProfilerCallback};
 use clr_scenario::{ExpectedEnd, RunOnError, Scenario, SnapshotCall, SnapshotReport};
-use clr_walker::mixed::{Completeness, Policy};
+use clr_walker::mixed::Completeness;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 

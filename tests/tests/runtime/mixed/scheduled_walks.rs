@@ -3,9 +3,9 @@
 
 use super::*;
 use clr_explore::{Budget, Explorer, Strategy};
+use clr_runtime::profiling::Policy;
 use clr_story::Hazard;
 use clr_tests::scheduled::{Sampler, process};
-use clr_walker::mixed::Policy;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 

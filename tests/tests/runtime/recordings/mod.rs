@@ -13,12 +13,12 @@ use clr_recording::{
 };
 use clr_runtime::frame::FrameShape;
 use clr_runtime::generation::{EmptyWalk, Generation, Known, QUESTIONS, Question};
-use clr_runtime::profiling::HResult;
+use clr_runtime::profiling::{HResult, Policy, PolicyWalker};
 use clr_tests::recorded::{Counts, Recorded, Unwalked, claim, is_fit, policies, table, walk};
 use clr_unwind::{Gpr, Registers};
 use clr_walker::mixed::{
-    Advice, Completeness, FrameKind, MixedStack, Policy, Reason, Seed, SeedRefused, SeenBy,
-    Stopped, WalkBuffer, Walker, advice,
+    Advice, Completeness, FrameKind, MixedStack, Reason, Seed, SeedRefused, SeenBy, Stopped,
+    WalkBuffer, advice,
 };
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

@@ -77,7 +77,7 @@ fn walk(replay: &mut RecordingReplay<'_>, line: &WalkLine, start: &Registers) ->
     let target = replay.target(line, Some(*start), 0, &native).unwrap();
     let info = replay.runtime().on(CALLER);
     let mut buffer = WalkBuffer::new(1024);
-    Walker::new(&info, &map, Policy::Signal).walk(&target, &mut buffer).unwrap()
+    PolicyWalker::new(&info, &map, Policy::Signal).walk(&target, &mut buffer).unwrap()
 }
 
 /// Holds a walk against the run that the runtime reported. Returns the number of frames that are in both,

@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 /// The policies that this system allows; the first one is the default.
-pub const POLICIES: &[Policy] = &[Policy::Signal, Policy::SignalSnapshot, Policy::RuntimeSuspended];
+pub const POLICIES: &[Policy] = &[Policy::Signal, Policy::RuntimeSuspended];
 /// The calling convention of all code.
 pub const CONVENTION: Convention = Convention::SystemV;
 /// Name of the runtime's library.

@@ -7,7 +7,7 @@ use crate::process::Process;
 use crate::target::Interrupted;
 use crate::threads::Thread;
 use clr_unwind::Registers;
-use clr_walker::mixed::{Policy, SignalVeto, Walker};
+use clr_walker::mixed::{Policy, Walker};
 use clr_walker::profiling::{ModuleSource as _, ThreadId};
 
 /// A handler needs this much of the interrupted stack, in bytes: the kernel's frame with the vector
@@ -70,13 +70,12 @@ impl Request {
             sample.stack = stack;
             sample.registers = *registers;
             let forbids = |ip| process.code.code_map().find_function(ip).is_none();
-            let veto = SignalVeto { is_suspending: process.suspending(), forbids: &forbids };
             let policy = match self.walks.policy {
                 // Its walks are the sampler's. This one comes with the copy for a second opinion.
                 Policy::RuntimeSuspended => Policy::Signal,
                 policy => policy,
             };
-            let walker = Walker::new(&process.info, &process.code, policy).with_veto(veto);
+            let walker = Walker::new(&process.info, &process.code, policy);
             let start = os::now();
             let Ok(()) = walker.take(&target, &mut sample.buffer);
             sample.nanoseconds = os::now().saturating_sub(start);

@@ -27,7 +27,7 @@ fn every_result_asks_for_something() {
 fn policies_have_names_and_threads() {
     let itself = Policy::ALL.iter().filter(|policy| policy.is_for_itself());
     let names: Vec<_> = itself.map(|policy| policy.name()).collect();
-    assert_eq!(names, ["signal", "signal-snapshot", "synchronous"]);
+    assert_eq!(names, ["signal", "synchronous"]);
     let others = Policy::ALL.iter().filter(|policy| !policy.is_for_itself());
     let names: Vec<_> = others.map(|policy| policy.name()).collect();
     assert_eq!(names, ["unseeded", "seeded", "runtime-suspended", "frame-pointers"]);

@@ -217,10 +217,18 @@ impl Mock {
         policy: Policy,
         buffer: &mut WalkBuffer,
     ) -> MixedStack {
-        let walker = Walker::new(self, map, policy).with_veto(SignalVeto::NONE);
-        let Ok(stack) = walker.walk(self, buffer);
+        let stack = Walker::new(self, map, policy).walk(self, buffer);
         let left = i32::from(self.cannot_resume);
         assert_eq!(self.suspensions.replace(0), left, "suspended once too often, or resumed");
+        stack
+    }
+
+    /// Walks the thread as the calling one, which is stopped already.
+    pub(crate) fn walk_itself(&self, buffer: &mut WalkBuffer) -> MixedStack {
+        let map = self.map();
+        let walker = Walker::new(self, &map, Policy::Seeded);
+        let Ok(()) = walker.take_stopped(&Stopped::itself(self), buffer);
+        let Ok(stack) = walker.stitch(buffer);
         stack
     }
 

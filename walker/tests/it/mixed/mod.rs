@@ -28,7 +28,7 @@ use clr_unwind::{
 };
 use clr_walker::mixed::{
     Advice, Completeness, FrameKind, Gap, MixedFrame, MixedStack, Policy, Preparation, Reason,
-    RuntimeSuspension, SeedRefused, SeenBy, SignalVeto, Source, Stopped, WalkBuffer, Walker,
+    RuntimeSuspension, SeedRefused, SeenBy, Source, Stopped, WalkBuffer, Walker,
 };
 use clr_walker::profiling::{
     CallError, FrameInfo, FunctionId, HResult, ProfilerInfo, SnapshotCallback, SnapshotFlags,

@@ -103,7 +103,7 @@ fn a_walk_that_ends_early_keeps_its_frames() {
 fn success_without_callbacks_is_no_whole_stack() {
     let mut mock = Mock::new(&IPS);
     mock.reports.clear();
-    for policy in [Policy::Seeded, Policy::SignalSnapshot, Policy::Unseeded] {
+    for policy in [Policy::Seeded, Policy::Synchronous, Policy::Unseeded] {
         let stack = mock.walk(policy);
         assert!(matches!(stack.completeness(), Completeness::Partial(_)), "{policy:?}");
     }
@@ -115,7 +115,7 @@ fn code_that_cannot_be_looked_up_ends_the_leaf() {
     mock.lookup = Some(HResult::ASYNCHRONOUS_UNSAFE);
     mock.reports.clear();
     mock.result = HResult::UNSAFE;
-    let stack = mock.walk(Policy::SignalSnapshot);
+    let stack = mock.walk_itself(&mut WalkBuffer::new(32));
     let reason = Reason::Lookup(HResult::ASYNCHRONOUS_UNSAFE);
     assert_eq!(stack.completeness(), Completeness::Partial(reason));
     assert_eq!(stack.frames.len(), 1, "the thread is there, whatever its code is");
@@ -184,9 +184,11 @@ fn a_seed_that_has_no_caller_is_not_passed() {
         let mut mock = Mock::new(&ips);
         mock.context.registers.set(Gpr::Rsp, rsp);
         mock.knows_managed = true;
-        for policy in [Policy::Seeded, Policy::SignalSnapshot] {
+        let walks: [fn(&Mock) -> MixedStack; 2] =
+            [|mock| mock.walk(Policy::Seeded), |mock| mock.walk_itself(&mut WalkBuffer::new(32))];
+        for walk in walks {
             mock.done.borrow_mut().clear();
-            let stack = mock.walk(policy);
+            let stack = walk(&mock);
             let refused = Reason::Seed(SeedRefused::NoCaller { sp: rsp });
             assert_eq!(stack.completeness(), Completeness::Partial(refused), "{rsp:#x}");
             assert_eq!((stack.frames.len(), stack.snapshot), (1, None), "{rsp:#x}");

@@ -1,7 +1,6 @@
 //! Walks in a signal handler, which ask the runtime nothing.
 
 use super::*;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Returns a stack of native code over managed code over native code.
 fn sandwich() -> [u64; 5] {
@@ -127,32 +126,6 @@ fn unknown_code_that_has_called_is_no_stub() {
     let stack = mock.walk(Policy::Signal);
     assert_eq!(stack.frames.len(), 2);
     assert!(matches!(stack.completeness(), Completeness::Partial(_)));
-}
-
-#[test]
-fn a_snapshot_in_a_handler_needs_a_veto_that_does_not_forbid_it() {
-    let mock = fed(&sandwich());
-    let map = mock.map();
-    let asks = |veto: Option<SignalVeto<'_>>| {
-        mock.done.borrow_mut().clear();
-        let mut walker = Walker::new(&mock, &map, Policy::SignalSnapshot);
-        if let Some(veto) = veto {
-            walker = walker.with_veto(veto);
-        }
-        let mut buffer = WalkBuffer::new(32);
-        let Ok(()) = walker.take(&mock, &mut buffer);
-        mock.done.borrow().iter().any(|done| *done != Done::ContextRead)
-    };
-    let is_suspending = AtomicBool::new(false);
-    let leaf = sandwich()[0];
-    let other = |address| address != leaf;
-    let same = |address| address == leaf;
-    assert!(!asks(None), "by default");
-    assert!(asks(Some(SignalVeto::NONE)));
-    assert!(asks(Some(SignalVeto { is_suspending: &is_suspending, forbids: &other })));
-    assert!(!asks(Some(SignalVeto { is_suspending: &is_suspending, forbids: &same })));
-    is_suspending.store(true, Ordering::SeqCst);
-    assert!(!asks(Some(SignalVeto { is_suspending: &is_suspending, forbids: &other })));
 }
 
 /// The return value that the runtime's code for hijacked returns has where its unwind data name a

@@ -92,7 +92,7 @@ fn padding_is_no_method() {
 #[test]
 fn the_own_thread_is_not_suspended() {
     let mock = Mock::new(&sandwich());
-    assert_eq!(mock.walk(Policy::SignalSnapshot).completeness(), Completeness::Reportable);
+    assert_eq!(mock.walk_itself(&mut WalkBuffer::new(32)).completeness(), Completeness::Reportable);
     let seed = Some((sandwich()[2], sp(2)));
     assert_eq!(mock.calls(), [Done::ContextRead, Done::Snapshot { seed }]);
 
@@ -241,7 +241,7 @@ fn hidden_code_behind_a_managed_frame_is_passed_over() {
 fn hidden_code_at_the_leaf_is_tried_as_a_seed() {
     let ips_of = [UNKNOWN + 0x20, returns_to(MANAGED, 1), returns_to(NATIVE, 2)];
     let mut mock = Mock::new(&ips_of);
-    let stack = mock.walk(Policy::SignalSnapshot);
+    let stack = mock.walk_itself(&mut WalkBuffer::new(32));
     assert_eq!(ips(&stack), ips_of);
     let unknown = Reason::Unwind(UnwindError::UnknownCode { address: ips_of[0] });
     assert_eq!(stack.gaps, [Gap { at: 1, reason: unknown }]);
@@ -251,13 +251,13 @@ fn hidden_code_at_the_leaf_is_tried_as_a_seed() {
     mock.done.borrow_mut().clear();
     mock.reports.clear();
     mock.result = HResult::UNMANAGED_CONTEXT;
-    assert_eq!(ips(&mock.walk(Policy::SignalSnapshot)), ips_of[..1]);
+    assert_eq!(ips(&mock.walk_itself(&mut WalkBuffer::new(32))), ips_of[..1]);
     let unseeded = Done::Snapshot { seed: None };
     assert_eq!(mock.calls(), [Done::ContextRead, seeded, unseeded.clone()]);
     // Nor need it be the leaf: native code may have been called by an IL stub.
     let ips_of = [NATIVE + 0x20, returns_to(UNKNOWN, 1), returns_to(MANAGED, 2)];
     let mock = Mock::new(&ips_of);
-    assert_eq!(ips(&mock.walk(Policy::SignalSnapshot)), ips_of);
+    assert_eq!(ips(&mock.walk_itself(&mut WalkBuffer::new(32))), ips_of);
     let seeded = Done::Snapshot { seed: Some((ips_of[1], sp(1))) };
     assert_eq!(mock.calls(), [Done::ContextRead, seeded]);
     // Nor does a walk without seeds begin to pass some.
@@ -274,13 +274,13 @@ fn a_marker_that_follows_no_call_is_no_frame() {
     let mut mock = Mock::new(&frames);
     let garbage = Report { managed: false, ip: 0xDEAD_BEEF, sp: sp(1) };
     mock.reports[1] = garbage;
-    let stack = mock.walk(Policy::SignalSnapshot);
+    let stack = mock.walk_itself(&mut WalkBuffer::new(32));
     assert_eq!(ips(&stack), [frames[0], frames[2]]);
     let address = 0xDEAD_BEEF;
     assert_eq!(stack.gaps, [Gap { at: 1, reason: Reason::NotACall { address } }]);
     mock.reports.truncate(2);
     mock.result = HResult::FAIL;
-    let stack = mock.walk(Policy::SignalSnapshot);
+    let stack = mock.walk_itself(&mut WalkBuffer::new(32));
     assert_eq!(ips(&stack), frames[..1]);
     assert_eq!(stack.gaps, [Gap { at: 1, reason: Reason::NotACall { address } }]);
 }
@@ -381,14 +381,14 @@ fn walks_are_cut_at_the_maximum_depth() {
 fn a_callback_without_room_is_the_buffers_fault() {
     let frames = [MANAGED + 0x20, returns_to(MANAGED, 1), returns_to(NATIVE, 2)];
     let mock = Mock::new(&frames);
-    let stack = mock.walk_in(Policy::SignalSnapshot, &mut WalkBuffer::new(1));
+    let stack = mock.walk_itself(&mut WalkBuffer::new(1));
     assert_eq!((ips(&stack), stack.snapshot), (vec![frames[0]], Some(HResult::ABORTED)));
     assert_eq!(stack.gaps, [Gap { at: 1, reason: Reason::BufferFull }]);
     // A runtime that ends the walk by itself is another case.
     let mut mock = Mock::new(&frames);
     mock.reports.truncate(1);
     mock.result = HResult::ABORTED;
-    let stack = mock.walk_in(Policy::SignalSnapshot, &mut WalkBuffer::new(1));
+    let stack = mock.walk_itself(&mut WalkBuffer::new(1));
     assert_eq!(stack.gaps, [Gap { at: 1, reason: Reason::Snapshot(HResult::ABORTED) }]);
 }
 

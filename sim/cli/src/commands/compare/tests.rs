@@ -2,9 +2,10 @@
 
 use super::Comparison;
 use clr_runtime::generation::Generation;
+use clr_runtime::profiling::Policy;
 use clr_scenario::{Compared, FoundMixed, FoundMixedFrame, MixedFrameKind, Scenario, ShadowFrame};
 use clr_unwind::{Position, Trust};
-use clr_walker::mixed::{Completeness, FrameKind, Gap, MixedFrame, Policy, Reason, Source};
+use clr_walker::mixed::{Completeness, FrameKind, Gap, MixedFrame, Reason, Source};
 
 fn there(label: &str, sp: u64) -> ShadowFrame {
     ShadowFrame { kind: MixedFrameKind::Native, label: label.to_owned(), ip: 0x1000 + sp, sp }

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::profiler_rules::RuleViolation;
+use crate::profiling::Policy;
 use clr_unwind::{Gpr, Memory as _};
-use clr_walker::mixed::Policy;
 
 /// The return address of threads' first functions (VA).
 const ROOT: u64 = 0x7FF7_0000;

@@ -8,9 +8,9 @@ use crate::run::mixed::make::{Ready, WalkedThread};
 use crate::run::shadow_frame::UnlabelledFrame;
 use crate::{Scenario, StopAt};
 use clr_runtime::generation::Generation;
-use clr_runtime::profiling::CallbackKind;
+use clr_runtime::profiling::{CallbackKind, Policy};
 use clr_unwind::Position;
-use clr_walker::mixed::{FrameKind, Policy, Source};
+use clr_walker::mixed::{FrameKind, Source};
 
 /// A frame of the shadow stack.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use crate::run::stopped_thread::Site;
 use clr_codegen::execution::BASE;
 use clr_runtime::Runtime;
 use clr_runtime::generation::Generation;
-use clr_runtime::profiling::{Caller, SimulatedThread};
-use clr_walker::mixed::{Policy, SignalVeto, WalkBuffer, Walker};
+use clr_runtime::profiling::{Caller, Policy, PolicyWalker, SimulatedThread};
+use clr_walker::mixed::WalkBuffer;
 use clr_world::synthetic::SyntheticProcess;
 use clr_world::{Build, BuildError};
 
@@ -61,10 +61,10 @@ impl WalkedThread<'_, '_> {
         // A handler that asks nothing leaves the names to another thread.
         let namer = self.runtime.on(self.site.os(SnapshotCaller::NativeWalker));
         let mut make = |info: &Caller<'_, '_, _>| {
-            let walker = Walker::new(info, &map, walk.policy).with_veto(SignalVeto::NONE);
+            let walker = PolicyWalker::new(info, &map, walk.policy);
             walker.take(&target, &mut buffer)?;
             match walk.policy {
-                Policy::Signal => Walker::new(&namer, &map, walk.policy).stitch(&buffer),
+                Policy::Signal => PolicyWalker::new(&namer, &map, walk.policy).stitch(&buffer),
                 _ => walker.stitch(&buffer),
             }
         };

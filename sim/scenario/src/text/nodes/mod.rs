@@ -24,7 +24,7 @@ use crate::text::grammar::{Kind, Level, Style};
 use crate::{PlacedStack, Scenario, ScenarioThread, Stop, StopAt};
 use clr_codegen::{FunctionIndex, Interrupt, MAX_SIGNAL_STACK};
 use clr_runtime::metadata::ModuleNames;
-use clr_walker::mixed::Policy;
+use clr_runtime::profiling::Policy;
 
 /// A text: the nodes outside all blocks.
 pub(crate) fn text(text: &mut Scenario, c: &mut Codec<'_>) {

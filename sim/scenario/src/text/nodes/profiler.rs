@@ -4,8 +4,7 @@ use crate::model::{Action, ProfilerMethod, ProfilerScript, ScriptThread, ThreadN
 use crate::text::codec::{Codec, Data as _, Item, Join, MANY, SIZE64, Task, between, nodes};
 use crate::text::grammar::{Kind, Level};
 use crate::text::problem::ProblemKind;
-use clr_runtime::profiling::CallbackKind;
-use clr_walker::mixed::Policy;
+use clr_runtime::profiling::{CallbackKind, Policy};
 use std::sync::LazyLock;
 
 pub(super) fn profiler(profiler: &mut ProfilerScript, c: &mut Codec<'_>) {

@@ -7,6 +7,7 @@ use clr_sim::harness::{
     Found, FramePointers, MixedWalker, Sampler, Score, Scores, StackWalker, StoppedThread,
     WalkerVerdict, judge,
 };
+use clr_walker::mixed::Policy;
 use core::fmt::Write as _;
 use framehop::Framehop;
 

@@ -1,10 +1,11 @@
-//! Walks that ask the runtime nothing, as in a signal handler.
+//! [`Policy::Signal`](super::Policy::Signal): the calling thread walks itself in a signal handler, and asks the
+//! runtime nothing.
 
 use super::WalkBuffer;
 use super::buffer::Named;
 use super::cursor::{Cursor, Stepped, Steps};
 use super::reason::Reason;
-use crate::profiling::TargetThread;
+use crate::profiling::{ModuleSource, TargetThread};
 use clr_unwind::UnwindError;
 
 /// Walks from the thread's registers to the root, by the code map and the stack alone. The frames
@@ -13,17 +14,20 @@ use clr_unwind::UnwindError;
 /// # Errors
 /// The reason why the walk ended before the root. The frames until then are in the buffer.
 #[inline(never)]
-pub(super) fn walk<T: TargetThread>(
-    steps: &Steps<'_, '_, T>,
+pub(super) fn take<T: TargetThread, M: ModuleSource>(
+    modules: &M,
+    target: &T,
     buffer: &mut WalkBuffer,
 ) -> Result<(), Reason> {
+    let map = modules.code_map();
+    let steps = Steps::new(&map, target);
     let mut frame = Cursor::NOWHERE;
     steps.read_registers(&mut frame.registers)?;
     while buffer.push(&frame) {
         if let Some(place) = buffer.unnamed() {
             place.named = Named::Later;
         }
-        if caller(steps, &mut frame)? == Stepped::Root {
+        if caller(&steps, &mut frame)? == Stepped::Root {
             break;
         }
     }

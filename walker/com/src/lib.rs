@@ -44,7 +44,7 @@
 //!
 //! # Unsafe code
 //!
-//! This crate and `clr-recorder` contain `unsafe`; `clr-walker` has none. Calls through a vtable are
+//! This crate, `clr-sampler` and `clr-recorder` contain `unsafe`; `clr-walker` has none. Calls through a vtable are
 //! `unsafe`, because their pointers are the caller's promise. The layouts are held by tests: the
 //! slot of each method, the ids, the sizes of structures.
 //!

@@ -4,8 +4,8 @@
 
 mod gc;
 
-use crate::session::Inner;
-use crate::stage::Stage;
+use crate::inner::Inner;
+use crate::process::{OBJECT_SIZE, Process};
 use crate::target::Target;
 use clr_com::{AssemblyId, Bool, ClassId, GcHandleId, ModuleId, ObjectId};
 use clr_runtime::OsThreadId;
@@ -30,8 +30,6 @@ const NAME: [u16; 6] = [0x77, 0x6F, 0x72, 0x6B, 0x65, 0x72];
 const CODE: [u8; 1] = [0x2A];
 /// Id of the first object: an address that nothing is at (assumed: texts say no addresses).
 const OBJECTS: u64 = 0x7000_0000_1000;
-/// Size of an object without fields in bytes, and the distance to the next one.
-pub(crate) const OBJECT_SIZE: u64 = 24;
 /// Id of the first handle, which nothing is at either (assumed), and the distance to the next one.
 const HANDLES: u64 = 0x7100_0000_1000;
 const HANDLE_SIZE: u64 = 8;
@@ -86,7 +84,7 @@ impl Raised<'_> {
     }
 
     /// Returns the class, module and assembly of the method that the callback names.
-    fn home(&self, stage: &Stage) -> Option<Home> {
+    fn home(&self, stage: &Process) -> Option<Home> {
         let runtime = stage.runtime();
         let (_, method) = runtime.code.method(self.arguments.function)?;
         let assembly = runtime.metadata.module(method.module)?.assembly;

@@ -11,19 +11,16 @@
 //! The mapper makes the client's id of a FunctionID. It is called before the first hook of a method; a CLR
 //! calls it when the method is compiled.
 
+use crate::inner::Inner;
+use crate::process::Process;
+use crate::profiler_hooks::{Hook, Mapper, SetBy};
 use crate::report::Finding;
-use crate::session::Inner;
-use crate::stage::Stage;
-use clr_com::{ArgumentRange, Bool, FunctionArguments, FunctionHook, FunctionIdMapper};
+use clr_com::{ArgumentRange, Bool, FunctionArguments, FunctionHook};
 use clr_runtime::profiling::CallbackKind as Kind;
 use clr_unwind::Gpr;
-use clr_walker::profiling::{EventMask, FunctionId, HResult};
+use clr_walker::profiling::{FunctionId, HResult};
 use clr_world::HookKind;
-use clr_world::stubs::Hooks as InCode;
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::ffi::c_void;
-use std::ptr::null;
 
 /// Calls the function of a type at an address.
 macro_rules! call {
@@ -32,153 +29,50 @@ macro_rules! call {
     };
 }
 
-/// `COR_PRF_MONITOR_ENTERLEAVE`.
-const MONITOR_ENTER_LEAVE: EventMask = EventMask(0x1000);
-/// `COR_PRF_ENABLE_FUNCTION_ARGS`, `_RETVAL`, `_FRAME_INFO`.
-pub(crate) const INFO_FLAGS: [EventMask; 3] =
-    [EventMask(0x200_0000), EventMask(0x400_0000), EventMask(0x800_0000)];
 /// The `COR_PRF_ELT_INFO` of all hooks: a handle, which nothing can be read from.
 pub(crate) const ELT_INFO: u64 = 0xE17;
 /// A value for the registers of a return value.
 #[cfg(all(target_arch = "x86_64", any(unix, windows)))]
 const RETURNED: u64 = 0x5EED_1DEA;
 
-/// The method that has set hooks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum SetBy {
-    /// None.
-    #[default]
-    None,
-    /// `SetEnterLeaveFunctionHooks`.
-    One,
-    /// `SetEnterLeaveFunctionHooks2`.
-    Two,
-    /// `SetEnterLeaveFunctionHooks3`.
-    Three,
-    /// `SetEnterLeaveFunctionHooks3WithInfo`.
-    ThreeWithInfo,
-}
-
-/// The hooks of a profiler.
-#[derive(Default)]
-pub(crate) struct Hooks {
-    set_by: Cell<SetBy>,
-    /// Enter, leave, tailcall.
-    addresses: Cell<[Hook; 3]>,
-    mapper: Cell<Option<Mapper>>,
-    /// The client's ids, or `None` for methods without hooks.
-    clients: RefCell<BTreeMap<FunctionId, Option<u64>>>,
-}
-
-/// A hook, or NULL.
-#[derive(Clone, Copy)]
-struct Hook(FunctionHook);
-
-impl Default for Hook {
-    fn default() -> Self {
-        Self(null())
-    }
-}
-
-/// A `FunctionIDMapper`, or a `FunctionIDMapper2` with its data.
-#[derive(Clone, Copy)]
-enum Mapper {
-    One(FunctionIdMapper),
-    Two(FunctionIdMapper, *mut c_void),
-}
-
-impl Mapper {
-    /// Returns the client's id of a function, and true if it is to be hooked.
-    unsafe fn map(self, function: FunctionId) -> (u64, bool) {
-        type One = unsafe extern "system" fn(FunctionId, *mut Bool) -> u64;
-        type Two = unsafe extern "system" fn(FunctionId, *mut c_void, *mut Bool) -> u64;
-        let mut is_hooked: Bool = 1;
-        // SAFETY: the profiler's function, which is not NULL, with the documented arguments.
-        let client = unsafe {
-            match self {
-                Self::One(mapper) => call!(mapper as One, function, &raw mut is_hooked),
-                Self::Two(mapper, data) => call!(mapper as Two, function, data, &raw mut is_hooked),
-            }
-        };
-        (client, is_hooked != 0)
-    }
-}
-
-impl Hooks {
-    /// Forgets the hooks of a profiler that was here before.
-    pub(crate) fn clear(&self) {
-        self.set_by.take();
-        self.addresses.take();
-        self.mapper.take();
-        self.clients.take();
-    }
-
-    /// Sets hooks, with the CLR's order of precedence: those of a newer method stay.
-    pub(crate) fn set(&self, by: SetBy, hooks: [FunctionHook; 3], events: EventMask) -> HResult {
-        if hooks.iter().all(|hook| hook.is_null()) {
-            return HResult::INVALID_ARGUMENT;
+/// Returns the client's id of a function, and true if it is to be hooked.
+unsafe fn map(mapper: Mapper, function: FunctionId) -> (u64, bool) {
+    type One = unsafe extern "system" fn(FunctionId, *mut Bool) -> u64;
+    type Two = unsafe extern "system" fn(FunctionId, *mut c_void, *mut Bool) -> u64;
+    let mut is_hooked: Bool = 1;
+    // SAFETY: the profiler's function, which is not NULL, with the documented arguments.
+    let client = unsafe {
+        match mapper {
+            Mapper::One(mapper) => call!(mapper as One, function, &raw mut is_hooked),
+            Mapper::Two(mapper, data) => call!(mapper as Two, function, data, &raw mut is_hooked),
         }
-        let has_info = INFO_FLAGS.iter().any(|flag| events.contains(*flag));
-        match by {
-            SetBy::Three if has_info => return HResult::INCONSISTENT_WITH_FLAGS,
-            SetBy::ThreeWithInfo if !has_info => return HResult::INCONSISTENT_WITH_FLAGS,
-            SetBy::One | SetBy::Two if self.set_by.get() > by => return HResult::OK,
-            _ => {}
-        }
-        self.set_by.set(by);
-        self.addresses.set(hooks.map(Hook));
-        HResult::OK
-    }
+    };
+    (client, is_hooked != 0)
+}
 
-    /// Sets the mapper; NULL is none.
-    pub(crate) fn set_mapper(&self, address: FunctionIdMapper, data: Option<*mut c_void>) {
-        let mapper = match data {
-            Some(data) => Mapper::Two(address, data),
-            None => Mapper::One(address),
-        };
-        let mapper = (!address.is_null()).then_some(mapper);
-        self.mapper.set(mapper);
-    }
-
-    /// Returns true if any hooks are set.
-    pub(crate) fn are_set(&self) -> bool {
-        self.set_by.get() != SetBy::None
-    }
-
-    /// Returns the hooks that the code of methods has with this event mask.
-    pub(crate) fn in_code(&self, events: EventMask) -> InCode {
-        match self.set_by.get() {
-            _ if !events.contains(MONITOR_ENTER_LEAVE) => InCode::None,
-            SetBy::None => InCode::None,
-            SetBy::Three => InCode::Fast,
-            SetBy::One | SetBy::Two | SetBy::ThreeWithInfo => InCode::Slow,
-        }
-    }
-
+impl Inner {
     /// Returns the client's id of a function, or `None` if it has no hooks.
-    fn client(&self, inner: &Inner, stage: &Stage, function: FunctionId) -> Option<u64> {
-        let Some(mapper) = self.mapper.get() else { return Some(function.0) };
-        if let Some(known) = self.clients.borrow().get(&function) {
+    fn client(&self, stage: &Process, function: FunctionId) -> Option<u64> {
+        let Some(mapper) = self.hooks.mapper.get() else { return Some(function.0) };
+        if let Some(known) = self.hooks.clients.borrow().get(&function) {
             return *known;
         }
         let mut client = None;
         // Methods may be called in it as in a callback of the compilation.
-        stage.runtime().on(inner.caller()).in_callback(Kind::JITCompilationStarted, |_| {
-            inner.enter("FunctionIDMapper", || {
+        stage.runtime().on(self.caller()).in_callback(Kind::JITCompilationStarted, |_| {
+            self.enter("FunctionIDMapper", || {
                 // SAFETY: the profiler's function.
-                let (id, is_hooked) = unsafe { mapper.map(function) };
+                let (id, is_hooked) = unsafe { map(mapper, function) };
                 client = is_hooked.then_some(id);
                 HResult::OK
             });
         });
-        self.clients.borrow_mut().insert(function, client);
+        self.hooks.clients.borrow_mut().insert(function, client);
         client
     }
-}
 
-impl Inner {
     /// Calls the hook that a thread of the program has come to.
-    pub(crate) fn call_hook(&self, stage: &Stage, thread: usize) {
+    pub(crate) fn call_hook(&self, stage: &Process, thread: usize) {
         let Some(world) = stage.world() else { return };
         let (hook, rsp) = {
             let world = world.borrow();
@@ -195,7 +89,7 @@ impl Inner {
         if address.is_null() {
             return;
         }
-        let Some(client) = self.hooks.client(self, stage, function) else { return };
+        let Some(client) = self.client(stage, function) else { return };
         let set_by = self.hooks.set_by.get();
         let mut kept = true;
         self.enter(name, || {

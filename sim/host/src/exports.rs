@@ -4,13 +4,10 @@
 //! thread enters that function, so behind the transition of the P/Invoke: the thread is preemptive, and its stack
 //! has the Frame of the call.
 
-use crate::guest::library::Library;
-use crate::session::Inner;
 use clr_codegen::FunctionIndex;
 use clr_scenario::{Export, Scenario};
-use clr_walker::profiling::HResult;
 use std::collections::BTreeMap;
-use std::ffi::{CString, c_void};
+use std::ffi::{CStr, CString, c_void};
 use std::ptr::NonNull;
 
 /// Most arguments, as [`Function`] has them.
@@ -22,11 +19,14 @@ type Function = unsafe extern "system" fn(u64, u64, u64, u64, u64, u64) -> u64;
 
 /// The call of an export.
 #[derive(Clone, Copy)]
-struct Call {
-    name: &'static str,
+pub(crate) struct Call {
+    pub(crate) name: &'static str,
     function: Function,
     arguments: [u64; MOST],
 }
+
+/// Returns the address of an export of a library.
+pub(crate) type FindExport<'f> = dyn Fn(&CStr) -> Option<NonNull<c_void>> + 'f;
 
 /// The exports that a text's program calls, by the functions that stand for them.
 #[derive(Default)]
@@ -37,11 +37,11 @@ impl Exports {
     ///
     /// # Errors
     /// Returns a sentence that names an export which the library does not have.
-    pub(crate) fn find(scenario: &Scenario, library: &Library) -> Result<Self, String> {
+    pub(crate) fn find(scenario: &Scenario, library: &FindExport<'_>) -> Result<Self, String> {
         let mut found = BTreeMap::new();
         for (function, export) in &scenario.exports {
             let name = CString::new(export.name.as_str()).ok();
-            let Some(address) = name.and_then(|name| library.export(&name)) else {
+            let Some(address) = name.and_then(|name| library(&name)) else {
                 return Err(format!("it does not export {}, which the text calls", export.name));
             };
             let mut arguments = [0; MOST];
@@ -57,18 +57,18 @@ impl Exports {
         }
         Ok(Self(found))
     }
+
+    /// Returns the call of the export that a function of the program stands for, if the library is loaded.
+    pub(crate) fn of(&self, function: FunctionIndex) -> Option<Call> {
+        self.0.get(&function).copied()
+    }
 }
 
-impl Inner {
-    /// Calls the export that a function of the program stands for, if the library is loaded.
-    pub(crate) fn call_export(&self, function: FunctionIndex) {
-        let call = self.exports.borrow().0.get(&function).copied();
-        let Some(Call { name, function, arguments }) = call else { return };
-        let [first, second, third, fourth, fifth, sixth] = arguments;
-        self.enter(name, || {
-            // SAFETY: an export of the loaded library, with the arguments that the text gives it.
-            unsafe { function(first, second, third, fourth, fifth, sixth) };
-            HResult::OK
-        });
+impl Call {
+    /// Calls the export.
+    pub(crate) fn make(self) {
+        let [first, second, third, fourth, fifth, sixth] = self.arguments;
+        // SAFETY: an export of the loaded library, with the arguments that the text gives it.
+        unsafe { (self.function)(first, second, third, fourth, fifth, sixth) };
     }
 }

@@ -6,9 +6,10 @@ mod generics;
 mod scope;
 mod types;
 
+use crate::enumeration::TokenEnumeration;
+use crate::inner::Inner;
 use crate::out::{count, put, put_all, put_cut, wide};
 use crate::results;
-use crate::session::Inner;
 use clr_com::{EnumHandle, Token};
 use clr_runtime::metadata::Module;
 use clr_walker::profiling::HResult;
@@ -19,12 +20,6 @@ use scope::{Assemblies, Import};
 
 /// Distance between two handles of enumerations.
 const HANDLE_PITCH: usize = 0x10;
-
-/// An enumeration of tokens: an `HCORENUM`.
-pub(crate) struct TokenEnumeration {
-    tokens: Vec<Token>,
-    at: usize,
-}
 
 /// A call of a method.
 struct Call<'c> {
@@ -68,7 +63,7 @@ impl Call<'_> {
     }
 
     /// Continues an enumeration, or begins one of these tokens (HENUMInternal::EnumWithCount).
-    unsafe fn enumerate(
+    unsafe fn enumerate_tokens(
         &self,
         enumerator: *mut EnumHandle,
         tokens: impl FnOnce() -> Vec<Token>,

@@ -2,6 +2,7 @@
 //! src/vm/proftoeeinterfaceimpl.cpp of CoreCLR 3.1, in the functions of the same names.
 
 mod code;
+mod detach;
 mod events;
 mod hooks;
 mod methods;
@@ -12,11 +13,11 @@ mod walk;
 
 pub(crate) use state::HIGH_IMMUTABLE;
 
+use crate::inner::Inner;
 use crate::object::{Head, Headed, Kind, make};
 use crate::out::Answer;
-use crate::raise::Receiver;
-use crate::session::Inner;
-use crate::stage::Stage;
+use crate::process::Process;
+use crate::receiver::Receiver;
 use clr_com::{ICorProfilerInfo15, IUnknownMethods, OwnedObject};
 use clr_machine::Machine;
 use clr_runtime::metadata::{Module, TypeDef};
@@ -63,7 +64,7 @@ impl IUnknownMethods for Info {
 pub(crate) struct Call<'c> {
     method: &'static str,
     pub(crate) session: &'c Rc<Inner>,
-    stage: &'c Rc<Stage>,
+    stage: &'c Rc<Process>,
     receiver: Receiver<'c>,
 }
 
@@ -89,11 +90,11 @@ impl Call<'_> {
         Err(HResult::INVALID_ARGUMENT.into())
     }
 
-    fn module(&self, id: u64) -> Result<&Module, CallError<Outcome>> {
+    fn module_of(&self, id: u64) -> Result<&Module, CallError<Outcome>> {
         self.runtime().metadata.module(id).map_or_else(|| self.unknown(id), Ok)
     }
 
-    fn class(&self, id: u64) -> Result<(&Module, &TypeDef), CallError<Outcome>> {
+    fn class_of(&self, id: u64) -> Result<(&Module, &TypeDef), CallError<Outcome>> {
         self.runtime().metadata.class(id).map_or_else(|| self.unknown(id), Ok)
     }
 

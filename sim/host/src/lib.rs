@@ -1,7 +1,5 @@
 //! `libclrsim`: an `ICorProfilerInfo` of a simulated CLR, for tests of profilers in C and C++.
 //!
-//! A [`Visit`] loads a profiler's library as a CLR does and calls it while a text's program is executed: `clrsim host`.
-//!
 //! A [`Session`] is a text on one runtime. Its threads are run up to a stop; there `DoStackSnapshot` and the
 //! methods that profilers call with it answer as that runtime does. Each mistake of the profiler is a
 //! [`Finding`] of the session's [`Report`], never undefined behaviour here.
@@ -29,27 +27,28 @@
 //! | module | content |
 //! |---|---|
 //! | `session` | a text on a runtime: its threads, the calling thread, what was found |
-//! | `stage` | the process of a session, up to a stop |
+//! | `process` | the process of a session, up to a stop |
 //! | `report` | calls and findings |
 //! | `object` | COM objects that outlive their references |
 //! | `info` | `ICorProfilerInfo` to 15 |
 //! | `threads` | enumerators |
-//! | `import` | `IMetaDataImport2` |
+//! | `import`, `enumeration` | `IMetaDataImport2` |
 //! | `refusals` | reasons of HRESULTs |
 //! | `start` | the start of a profiler, and the modules that a process has from its start |
-//! | `raise` | the program's execution, with callbacks into the profiler |
+//! | `raise`, `receiver` | the program's execution, and methods of the runtime, with callbacks into the profiler |
 //! | `callbacks` | the program's callbacks, with their arguments |
 //! | `target` | the object that callbacks are raised into |
-//! | `elt` | enter, leave and tailcall hooks |
-//! | `events` | EventPipe: sessions, providers, events |
+//! | `elt`, `profiler_hooks` | enter, leave and tailcall hooks |
+//! | `events`, `event_state` | EventPipe: sessions, providers, events |
 //! | `exports` | exports of the library that the program calls |
 //! | `detach` | the end of profiling |
 //! | `walks` | walks and their explanations |
-//! | `guest` | a profiler's library, loaded as a CLR does |
 //! | `journal` | events, as they happen |
 //! | `out` | pointers of the profiler |
-//! | `current` | the thread of a history that has the turn |
-//! | `scheduled` | a guest's threads under the scheduler (x86-64: Linux with glibc, Windows) |
+//! | `inner` | the state of a session, and the thread that has the turn |
+//! | `shared` | its part that other threads may touch |
+//! | `turns` | threads of histories, which `clr-guest` has |
+//! | `hosting` | what `clr-guest` needs of a session |
 //! | `c` | the functions of `clrsim.h` |
 //! | `probe` | a profiler that makes any call, for tests and fuzzing |
 //!
@@ -71,34 +70,38 @@
 
 pub mod c;
 mod callbacks;
-mod current;
 mod detach;
 mod elt;
+mod enumeration;
+mod event_state;
 mod events;
 mod exports;
-mod guest;
+#[doc(hidden)]
+pub mod hosting;
 mod import;
 mod info;
+mod inner;
 mod journal;
 mod object;
 mod out;
 #[cfg(feature = "probe")]
 pub mod probe;
+mod process;
+mod profiler_hooks;
 mod raise;
+mod receiver;
 mod refusals;
 mod report;
 pub mod results;
-#[cfg(scheduled)]
-pub mod scheduled;
 mod session;
-mod stage;
+mod shared;
 mod start;
 mod target;
 mod threads;
+mod turns;
 mod walks;
 
 pub use clr_com::Guid;
-pub use guest::Visit;
 pub use journal::{Entry, Journal};
 pub use refusals::reason;
 pub use report::{Finding, Report};

@@ -1,9 +1,11 @@
 //! COM objects that outlive their references, so that calls after the last one can be noticed.
 
+use crate::inner::{Inner, Kept, find};
 use crate::journal::Entry;
 use crate::report::Finding;
 use crate::results;
-use crate::session::{Inner, Shared, find};
+use crate::shared::Shared;
+use crate::turns;
 use clr_com::{
     Callable, Guid, ICorProfilerInfo, ICorProfilerInfo2, ICorProfilerInfo3, ICorProfilerInfo4,
     ICorProfilerInfo5, ICorProfilerInfo6, ICorProfilerInfo7, ICorProfilerInfo8, ICorProfilerInfo9,
@@ -95,12 +97,14 @@ impl Head {
         method: &'static str,
         act: impl FnOnce(&Rc<Inner>) -> Result<HResult, CallError<Outcome>>,
     ) -> HResult {
-        #[cfg(scheduled)]
-        if crate::scheduled::is_in_history() {
-            crate::scheduled::sanitizer::begins_call(method);
-            let answer = crate::scheduled::ask(|me| self.answer_in_history(me, method, act));
-            crate::scheduled::sanitizer::ends_call(method);
-            return answer.unwrap_or(results::ENDED);
+        if let Some(turns) = turns::of_this_thread() {
+            let (mut answer, mut act) = (results::ENDED, Some(act));
+            turns.ask(method, &mut |me| {
+                if let Some(act) = act.take() {
+                    answer = self.answer_in_history(me, method, act);
+                }
+            });
+            return answer;
         }
         self.shared.write(&Entry::Calls(method));
         let result = self.answer(method, act);
@@ -128,7 +132,6 @@ impl Head {
     }
 
     /// Calls `act` for a thread of a history. Other threads may run before.
-    #[cfg(scheduled)]
     fn answer_in_history(
         &self,
         me: &clr_explore::CurrentThread<'_, '_>,
@@ -137,7 +140,7 @@ impl Head {
     ) -> HResult {
         let result = me.call_runtime(method, |_| {
             let session = self.enter(method).map_err(CallError::Failed)?;
-            // SAFETY: carriers belong to histories of the session's process alone.
+            // SAFETY: threads of guests belong to histories of the session's process alone.
             let answer = unsafe { session.on_behalf_of(me, || act(&session)) }?;
             // The history records how the call has ended.
             if answer.is_failure() { Err(CallError::Failed(answer)) } else { Ok(answer) }
@@ -183,7 +186,7 @@ impl Head {
         self.shared.write(&Entry::NotSimulated(method));
     }
 
-    fn query(&self, iid: Option<&Guid>) -> HResult {
+    fn query_interface(&self, iid: Option<&Guid>) -> HResult {
         let Some(iid) = iid else { return results::POINTER };
         self.call("QueryInterface", |_| {
             let is_known = *iid == IUnknown::IID
@@ -257,7 +260,7 @@ pub(crate) fn make<I: Implements<T>, T: Headed>(value: T) -> OwnedObject<T> {
         value,
         OwnUnknown {
             query: |value, iid| {
-                let result = value.head().query(iid);
+                let result = value.head().query_interface(iid);
                 if result.is_failure() {
                     Err(result)
                 } else {
@@ -268,4 +271,14 @@ pub(crate) fn make<I: Implements<T>, T: Headed>(value: T) -> OwnedObject<T> {
             release: |value| value.head().release(),
         },
     )
+}
+
+impl<T: Headed> Kept for OwnedObject<T> {
+    fn leak(&self) -> Option<Finding> {
+        self.value().head().leak()
+    }
+
+    fn buried(self: Box<Self>) -> Box<dyn Any + Send> {
+        self
+    }
 }

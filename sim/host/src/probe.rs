@@ -28,8 +28,8 @@ pub const ROOM: u32 = 0x400;
 pub enum Value {
     /// A number, an id or a handle. As an argument that the method reads or writes through: NULL.
     Number(u64),
-    /// A pointer to a block that begins with these bytes. What the call announces to have in it, and
-    /// more is there as zeros or, if the method writes it, as a pattern.
+    /// A pointer to a block that begins with these bytes. The block is padded to the size
+    /// that the call announces (and a fence beyond), with zeros, or with a pattern if the method writes to it.
     Block(Vec<u8>),
 }
 
@@ -125,7 +125,7 @@ impl Probe {
     }
 
     /// Returns the number of the object that a pointer is one of.
-    pub fn object_of(&self, pointer: usize) -> Option<usize> {
+    pub fn number_of_object(&self, pointer: usize) -> Option<usize> {
         self.pointers.borrow().get(pointer).map(|pointer| pointer.object)
     }
 

@@ -1,81 +1,28 @@
 //! The program's execution, with callbacks into the profiler.
 
 use crate::callbacks::Raised;
+use crate::inner::Inner;
 use crate::journal::Entry;
-use crate::session::{Inner, Session, SessionError};
-use crate::stage::Stage;
-use clr_machine::Machine;
-use clr_runtime::profiling::{CallbackKind as Kind, GcRequest, ProfilerCallback};
-use clr_runtime::{OsThreadId, Profiler, Runtime, Wait};
+use crate::process::Process;
+use crate::session::{Session, SessionError};
+use clr_codegen::FunctionIndex;
+use clr_runtime::profiling::CallbackKind as Kind;
 use clr_scenario::RunOnError;
-use clr_world::{StepEvent, Waiting, World};
+use clr_walker::profiling::HResult;
+use clr_world::{StepEvent, Waiting};
 
 /// Maximum number of steps of a program.
 const STEPS: u64 = 1_000_000;
 
-/// The receiver of the callbacks that methods of the runtime make.
-pub(crate) struct Receiver<'s>(pub(crate) &'s Inner);
-
-impl Receiver<'_> {
-    /// Does something with the program in execution, if there is one.
-    fn world<T>(&self, act: impl FnOnce(&mut World<'static>) -> T) -> Option<T> {
-        Some(act(&mut self.0.stage()?.world()?.borrow_mut()))
-    }
-}
-
-impl Profiler<'static, Machine> for Receiver<'_> {
-    fn call_back(
-        &self,
-        runtime: &Runtime<'static, Machine>,
-        thread: OsThreadId,
-        callback: ProfilerCallback,
-    ) {
-        if let Some(me) = self.0.current() {
-            return self.0.switching(|| me.call_back(runtime, thread, callback));
-        }
-        let Some(target) = self.0.profiler.borrow().clone() else { return };
-        let arguments = self.world(|world| world.arguments_in_call(callback)).unwrap_or_default();
-        let about = callback.thread().unwrap_or_default();
-        let raised =
-            Raised { kind: callback.into(), thread: about, os: thread, arguments: &arguments };
-        self.0.acting_as(thread, || target.raise(self.0, &raised));
-    }
-
-    fn attach(&self, runtime: &Runtime<'static, Machine>, thread: OsThreadId) {
-        match self.0.current() {
-            Some(me) => self.0.switching(|| Profiler::attach(me, runtime, thread)),
-            None => drop(self.world(|world| world.attach_thread(thread))),
-        }
-    }
-
-    fn request_gc(&self, runtime: &Runtime<'static, Machine>) -> GcRequest {
-        if let Some(me) = self.0.current() {
-            return self.0.switching(|| Profiler::request_gc(me, runtime));
-        }
-        self.world(World::request_gc).unwrap_or(GcRequest::Caller { moves: true })
-    }
-
-    fn wait(&self, runtime: &Runtime<'static, Machine>, thread: OsThreadId, wait: Wait) -> bool {
-        let Some(me) = self.0.current() else { return false };
-        self.0.switching(|| Profiler::wait(me, runtime, thread, wait))
-    }
-
-    fn between(&self, runtime: &Runtime<'static, Machine>, thread: OsThreadId) {
-        if let Some(me) = self.0.current() {
-            self.0.switching(|| me.between(runtime, thread));
-        }
-    }
-
-    fn suspends(&self, runtime: &Runtime<'static, Machine>, thread: OsThreadId) {
-        if let Some(me) = self.0.current() {
-            self.0.switching(|| me.suspends(runtime, thread));
-        }
-    }
-
-    fn reads_unlocked(&self, runtime: &Runtime<'static, Machine>, thread: OsThreadId) {
-        if let Some(me) = self.0.current() {
-            self.0.switching(|| me.reads_unlocked(runtime, thread));
-        }
+impl Inner {
+    /// Calls the export that a function of the program stands for, if the library is loaded.
+    pub(crate) fn call_export(&self, function: FunctionIndex) {
+        let call = self.exports.borrow().of(function);
+        let Some(call) = call else { return };
+        self.enter(call.name, || {
+            call.make();
+            HResult::OK
+        });
     }
 }
 
@@ -139,7 +86,7 @@ impl Session {
     }
 
     /// Makes a callback or calls a hook of the program. The profiler acts as the program's thread.
-    fn raise(&self, stage: &Stage, event: StepEvent, thread: usize) {
+    fn raise(&self, stage: &Process, event: StepEvent, thread: usize) {
         let inner = self.inner();
         if inner.is_detaching() {
             return;

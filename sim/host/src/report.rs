@@ -151,7 +151,8 @@ impl Report {
         *self.calls.entry(method).or_default() += 1;
     }
 
-    pub(crate) fn not_simulated(&mut self, method: &'static str) {
+    #[doc(hidden)]
+    pub fn not_simulated(&mut self, method: &'static str) {
         *self.not_simulated.entry(method).or_default() += 1;
     }
 

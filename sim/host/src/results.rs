@@ -17,8 +17,8 @@ pub const INVALID_TOKEN_TYPE: HResult = HResult(0x8013_115F);
 /// `META_E_BAD_INPUT_PARAMETER`: a token is not one of a type parameter.
 pub const BAD_INPUT_PARAMETER: HResult = HResult(0x8013_1193);
 
-/// The simulated process has ended, or waits for ever: the report says of what. No CLR returns
-/// this, nor the next ones: they have the bit of customers' codes.
+/// The simulated process has ended, or waits for ever: the report says of what. This and the next
+/// codes set the customer bit, so no CLR returns them.
 pub const ENDED: HResult = HResult(0xA0C1_0001);
 /// The call was made on another thread than that of the session.
 pub const WRONG_THREAD: HResult = HResult(0xA0C1_0002);

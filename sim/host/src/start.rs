@@ -1,8 +1,8 @@
 //! The start of a profiler: `Initialize`, and the modules that a process has from its start.
 
+use crate::process::Process;
 use crate::report::Finding;
 use crate::session::Session;
-use crate::stage::Stage;
 use crate::target::Target;
 use clr_com::{AppDomainId, AssemblyId, IUnknown, Interface, ModuleId};
 use clr_runtime::metadata::APP_DOMAIN;
@@ -29,13 +29,13 @@ impl Session {
         let unknown = ManuallyDrop::new(unsafe { IUnknown::from_raw(profiler) });
         let Some(unknown) = unknown.as_ref() else { return HResult::INVALID_ARGUMENT };
         match Target::of_object(unknown, self.inner().generation) {
-            Ok(target) => self.load(Some(target)),
+            Ok(target) => self.load_target(Some(target)),
             Err(refused) => refused,
         }
     }
 
     /// Loads a profiler: calls `Initialize`. The code of the program's methods then has its hooks.
-    pub(crate) fn load(&self, target: Option<Target>) -> HResult {
+    pub(crate) fn load_target(&self, target: Option<Target>) -> HResult {
         let inner = self.inner();
         let (Some(stage), Some(target)) = (inner.stage(), target) else {
             return HResult::UNEXPECTED;
@@ -59,7 +59,7 @@ impl Session {
         inner.hooks.clear();
         inner.events.clear();
         // SAFETY: the runtime's object outlives the profiler's.
-        let result = unsafe { target.initialize(inner, self.info()) };
+        let result = inner.enter("Initialize", || unsafe { target.initialize(self.info()) });
         runtime.change_process(|process| process.profiler = ProfilerStatus::Active);
         if result.is_failure() {
             inner.shared.find(Finding::Refused(result));
@@ -77,7 +77,7 @@ impl Session {
     }
 
     /// Sets the program up again if the profiler's hooks are not those of the code.
-    fn add_hooks(&self, stage: &Stage) {
+    fn add_hooks(&self, stage: &Process) {
         let inner = self.inner();
         let process = stage.runtime().process.get();
         let hooks = inner.hooks.in_code(process.event_mask);
@@ -86,7 +86,7 @@ impl Session {
         }
         let mut scenario = inner.scenario.clone();
         scenario.hooks = hooks;
-        if let Ok(stage) = Stage::new(&scenario, inner.generation) {
+        if let Ok(stage) = Process::new(&scenario, inner.generation) {
             stage.runtime().process.set(process);
             inner.set(stage);
         }
@@ -94,7 +94,7 @@ impl Session {
 
     /// Reports the modules that a process has from its start. While the core library is loaded the runtime
     /// does not count as started. The thread that loads them is one of the runtime.
-    pub(crate) fn load_modules(&self, stage: &Stage, os: OsThreadId) {
+    pub(crate) fn load_modules(&self, stage: &Process, os: OsThreadId) {
         let inner = self.inner();
         let Some(target) = inner.profiler.borrow().clone() else { return };
         let runtime = stage.runtime();
@@ -146,5 +146,35 @@ impl Session {
         }
         runtime.change_process(|process| process.started = true);
         inner.detach_if_asked();
+    }
+}
+
+impl Session {
+    /// Ends the process: calls `Shutdown`, unless the program has ended with it, or the profiler is gone.
+    pub(crate) fn shut_down(&self) {
+        let inner = self.inner();
+        let (Some(stage), Some(target)) = (inner.stage(), inner.profiler.borrow().clone()) else {
+            return;
+        };
+        if stage.world().is_some_and(|world| world.borrow().has_exited()) {
+            return;
+        }
+        let runtime = stage.runtime();
+        runtime.change_process(|process| process.shutting_down = true);
+        inner.acting_as(stage.stopped(), || {
+            runtime.on(stage.stopped()).in_callback(Kind::Shutdown, |_| {
+                inner.enter(Kind::Shutdown.name(), || target.shutdown());
+            });
+        });
+    }
+
+    /// Ends profiling: from now on the runtime refuses all calls but those of `IUnknown`.
+    #[doc(hidden)]
+    pub fn end_profiling(&self) {
+        let inner = self.inner();
+        drop(inner.profiler.take());
+        if let Some(stage) = inner.stage() {
+            stage.runtime().change_process(|process| process.profiler = ProfilerStatus::Detaching);
+        }
     }
 }

@@ -1,6 +1,5 @@
 //! The object that callbacks are raised into.
 
-use crate::session::Inner;
 use clr_com::{
     ICorProfilerCallback, ICorProfilerCallback2, ICorProfilerCallback3, ICorProfilerCallback4,
     ICorProfilerCallback8, ICorProfilerCallback9, ICorProfilerCallback10, IUnknown, Interface,
@@ -14,7 +13,8 @@ use std::ptr::null_mut;
 /// Returns the number of the newest `ICorProfilerCallback` that a runtime asks for: 9 in CoreCLR 3.1, 11 in
 /// dotnet/runtime since it has that interface (both read in eetoprofinterfaceimpl.cpp). Of the others it is
 /// assumed: .NET Framework 2 knows 2, and each callback came with an ICorProfilerInfo.
-pub(crate) const fn newest_callback(generation: Generation) -> usize {
+#[must_use]
+pub const fn newest_callback(generation: Generation) -> usize {
     match generation.profiler_info() {
         0..=2 => 2,
         3..=11 => 9,
@@ -25,14 +25,16 @@ pub(crate) const fn newest_callback(generation: Generation) -> usize {
 
 /// Pointers to an object, with `ICorProfilerCallback` or 2, and 2, 3, 4, 8, 9 and 10; those that it does not have,
 /// and those that the runtime does not ask for, are NULL.
-#[derive(Clone, Copy)]
-pub(crate) struct Pointers {
-    pub(crate) first: *mut c_void,
-    pub(crate) others: [*mut c_void; 6],
+#[derive(Clone, Copy, Debug)]
+pub struct Pointers {
+    /// `ICorProfilerCallback` or 2.
+    pub first: *mut c_void,
+    /// The others.
+    pub others: [*mut c_void; 6],
 }
 
 /// The numbers of the interfaces in [`Pointers::others`].
-pub(crate) const OTHERS: [usize; 6] = [2, 3, 4, 8, 9, 10];
+pub const OTHERS: [usize; 6] = [2, 3, 4, 8, 9, 10];
 
 /// The object that callbacks are raised into. Its pointers are not counted.
 pub(crate) struct Target {
@@ -110,9 +112,9 @@ impl Target {
     ///
     /// # Safety
     /// The pointer is to an `ICorProfilerInfo` that outlives the target.
-    pub(crate) unsafe fn initialize(&self, inner: &Inner, info: *mut c_void) -> HResult {
+    pub(crate) unsafe fn initialize(&self, info: *mut c_void) -> HResult {
         // SAFETY: the profiler's object, which there is a reference to; the caller's promise.
-        inner.enter("Initialize", || unsafe { self.first.Initialize(info) })
+        unsafe { self.first.Initialize(info) }
     }
 
     /// Calls `ProfilerDetachSucceeded`.

@@ -1,8 +1,8 @@
 //! Enumerators: `ProfilerEnum` of src/vm/profilingenumerators.h.
 
+use crate::inner::Inner;
 use crate::object::{Head, Headed, Kind, make};
 use crate::out::{count, put, put_all};
-use crate::session::Inner;
 use clr_com::{
     ICorProfilerModuleEnum, ICorProfilerModuleEnumMethods, ICorProfilerThreadEnum,
     ICorProfilerThreadEnumMethods, IUnknownMethods, Interface, ModuleId,

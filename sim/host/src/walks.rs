@@ -1,9 +1,8 @@
 //! Walks of a session: calls of `DoStackSnapshot`, explained.
 
-use crate::session::Inner;
-use crate::stage::Stage;
+use crate::process::Process;
 use clr_runtime::Outcome;
-use clr_runtime::explain::{Names, StoryLine, story};
+use clr_runtime::explain::{Names, StoryLine};
 use clr_walker::profiling::{FunctionId, ThreadId};
 
 /// A call of `DoStackSnapshot`.
@@ -40,31 +39,10 @@ pub struct WalkedFrame {
 
 impl WalkedFrame {
     /// Returns a frame with the names of a process.
-    pub(crate) fn new(stage: &Stage, function: FunctionId, ip: u64) -> Self {
+    pub(crate) fn new(stage: &Process, function: FunctionId, ip: u64) -> Self {
         let runtime = stage.runtime();
         let marker = function.0 == 0;
         let name = if marker { None } else { runtime.function(function) };
         Self { name: name.unwrap_or_else(|| runtime.place(ip).to_string()), marker, ip }
-    }
-}
-
-impl Inner {
-    /// Makes a walk, and returns its story. A walk within it is a part of it: it has none of its own.
-    pub(crate) fn explained<T>(
-        &self,
-        stage: &Stage,
-        walk: impl FnOnce() -> T,
-    ) -> (T, Vec<StoryLine>) {
-        let depth = self.walks.replace(self.walks.get() + 1);
-        let runtime = stage.runtime();
-        let mark = (depth == 0).then(|| runtime.log.mark());
-        let done = walk();
-        self.walks.set(depth);
-        let Some(mark) = mark else { return (done, Vec::new()) };
-        let events = runtime.log.since(mark);
-        let lines = story(runtime, &events);
-        let line = |line: &StoryLine| format!("{}{line}\n", "  ".repeat(line.depth));
-        self.explanations.borrow_mut().push(lines.iter().map(line).collect());
-        (done, lines)
     }
 }

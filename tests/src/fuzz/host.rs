@@ -278,7 +278,7 @@ impl Play<'_> {
         values: &[Value],
     ) -> Option<Called> {
         let elsewhere = self.probe.is_elsewhere();
-        let object = self.probe.object_of(pointer).unwrap_or_default();
+        let object = self.probe.number_of_object(pointer).unwrap_or_default();
         let expected = self.model.borrow().expect(object, table, (slot, method), elsewhere);
         let called = self.probe.call(pointer, slot, values, self)?;
         self.tell(|| format!("{}({values:?}) on {pointer}: {:#x}", called.method, called.result));
@@ -287,7 +287,7 @@ impl Play<'_> {
     }
 
     fn check(&self, table: Table, called: &Called, expected: &Expectation) {
-        let object = |pointer| self.probe.object_of(pointer);
+        let object = |pointer| self.probe.number_of_object(pointer);
         let object_of = (object(called.pointer).unwrap_or_default(), called.given.and_then(object));
         if let Err(wrong) = self.model.borrow_mut().judge(table, called, object_of, expected) {
             self.fail(&format!("{}: {wrong}\n{called:?}", called.method));

@@ -3,8 +3,9 @@
 //! The simulated heap is one range: all objects survive each GC, where they were, whether it is one that
 //! compacts or not. Of the roots the handles are known.
 
-use super::{OBJECT_SIZE, Raised, handle_id, object_id};
-use crate::session::Inner;
+use super::{Raised, handle_id, object_id};
+use crate::inner::Inner;
+use crate::process::OBJECT_SIZE;
 use crate::target::Target;
 use clr_com::{Bool, ObjectId};
 use clr_runtime::profiling::CallbackKind as Kind;

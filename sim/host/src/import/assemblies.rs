@@ -44,14 +44,14 @@ impl Call<'_> {
     // Begins or continues an enumeration of nothing.
     IMetaDataAssemblyImportMethods!(nothing = EnumFiles(self, enumerator, to, capacity, fetched) {
         // SAFETY: the profiler's pointers, here and below.
-        Ok(unsafe { self.enumerate(enumerator, Vec::new, (to, capacity, fetched)) })
+        Ok(unsafe { self.enumerate_tokens(enumerator, Vec::new, (to, capacity, fetched)) })
     });
 
     IMetaDataAssemblyImportMethods!(assembly_refs = EnumAssemblyRefs(self, enumerator, to, capacity,
         fetched) {
         let tokens = || self.module.assembly_refs().map(|(token, _)| token).collect();
         // SAFETY: as above.
-        Ok(unsafe { self.enumerate(enumerator, tokens, (to, capacity, fetched)) })
+        Ok(unsafe { self.enumerate_tokens(enumerator, tokens, (to, capacity, fetched)) })
     });
 
     unsafe fn assembly(&self, assembly: *mut Token) -> Answer {

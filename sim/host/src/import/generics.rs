@@ -12,7 +12,7 @@ impl IMetaDataImport2Methods for Import {
         let tokens = || call.module.parameters_of(token).map(|one| one.token).collect();
         let to = (generic_params, capacity, generic_params_len);
         // SAFETY: the profiler's pointers.
-        Ok(unsafe { call.enumerate(enumerator, tokens, to) })
+        Ok(unsafe { call.enumerate_tokens(enumerator, tokens, to) })
     });
 
     IMetaDataImport2Methods!(fn GetGenericParamProps(call, token, sequence, param_flags, owner,

@@ -1,10 +1,10 @@
 //! The metadata of a module: one object with several interfaces, as `RegMeta` is.
 
 use super::Call;
+use crate::inner::{Inner, Kept};
 use crate::object::{Head, Headed, Kind, make};
 use crate::out::Answer;
 use crate::report::Finding;
-use crate::session::{Inner, Kept};
 use clr_com::{
     Guid, IMetaDataAssemblyEmit, IMetaDataAssemblyEmitMethods, IMetaDataAssemblyImport,
     IMetaDataEmit, IMetaDataEmit2, IMetaDataEmit2Methods, IMetaDataEmitMethods, IMetaDataImport,
@@ -59,9 +59,11 @@ impl Scope {
         }
         let stage = session.stage_number();
         let known = session.scopes.borrow().get(&(stage, module)).cloned();
+        let known = known.and_then(|known| known.downcast::<Self>().ok());
         let scope = known.filter(|scope| scope.head.share()).unwrap_or_else(|| {
             let scope = Self::make(session, stage, module);
-            session.scopes.borrow_mut().insert((stage, module), Arc::clone(&scope));
+            let kept: Arc<dyn Any + Send + Sync> = scope.clone();
+            session.scopes.borrow_mut().insert((stage, module), kept);
             scope
         });
         match scope.pointer(&iid) {

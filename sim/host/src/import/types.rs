@@ -104,19 +104,19 @@ impl IMetaDataImportMethods for Import {
         // The type of global functions is left out.
         let tokens = || call.module.types().iter().skip(1).map(|one| one.token).collect();
         // SAFETY: the profiler's pointers.
-        Ok(unsafe { call.enumerate(enumerator, tokens, (type_defs, capacity, type_defs_len)) })
+        Ok(unsafe { call.enumerate_tokens(enumerator, tokens, (type_defs, capacity, type_defs_len)) })
     });
 
     IMetaDataImportMethods!(fn EnumTypeRefs(call, enumerator, type_refs, capacity, type_refs_len) {
         let tokens = || call.module.type_refs().iter().map(|one| one.token).collect();
         // SAFETY: the profiler's pointers.
-        Ok(unsafe { call.enumerate(enumerator, tokens, (type_refs, capacity, type_refs_len)) })
+        Ok(unsafe { call.enumerate_tokens(enumerator, tokens, (type_refs, capacity, type_refs_len)) })
     });
 
     IMetaDataImportMethods!(fn EnumMethods(call, enumerator, type_def, methods, capacity, tokens_len) {
         let tokens = || call.methods_of(type_def);
         // SAFETY: the profiler's pointers.
-        Ok(unsafe { call.enumerate(enumerator, tokens, (methods, capacity, tokens_len)) })
+        Ok(unsafe { call.enumerate_tokens(enumerator, tokens, (methods, capacity, tokens_len)) })
     });
 
     IMetaDataImportMethods!(fn FindTypeDefByName(call, name, enclosing_class, type_def) {

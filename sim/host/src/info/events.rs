@@ -2,8 +2,8 @@
 //! branch: its methods may be called at any time, on any thread.
 
 use super::Call;
-use crate::events::blobs::{Head, Parameter, metadata};
-use crate::events::{Event, Wanted};
+use crate::event_state::blobs::{Head, Parameter, metadata};
+use crate::event_state::{Event, Wanted};
 use crate::out::{Answer, count, put, put_all, read_units, read_wide, wide};
 use crate::results;
 use clr_com::{

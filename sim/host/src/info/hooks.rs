@@ -1,8 +1,9 @@
 //! The methods of hooks: `SetEnterLeaveFunctionHooks` to 3, mappers, what hooks ask.
 
 use super::Call;
-use crate::elt::{ELT_INFO, INFO_FLAGS, SetBy};
+use crate::elt::ELT_INFO;
 use crate::out::{Answer, put};
+use crate::profiler_hooks::{INFO_FLAGS, SetBy};
 use crate::results;
 use clr_com::{
     ArgumentRange, EltInfo, FrameHandle, FunctionArguments, FunctionHook, FunctionIdMapper,

@@ -137,10 +137,10 @@ impl Call<'_> {
         let argument = |index| unsafe { type_args.add(index).read_unaligned().0 };
         let arguments: Vec<_> = (0..len.min(MOST_PARAMETERS) as usize).map(argument).collect();
         for class in &arguments {
-            self.class(*class)?;
+            self.class_of(*class)?;
         }
         if module.0 != 0 {
-            self.module(module.0)?;
+            self.module_of(module.0)?;
         }
         let info = self.caller();
         let found = info.get_class_from_token_and_type_args(module.0, token, &arguments)?;

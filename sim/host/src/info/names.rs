@@ -32,7 +32,7 @@ impl Call<'_> {
     ICorProfilerInfo3Methods!(get_module_info2 = GetModuleInfo2(self, module, base, capacity, len, name,
         assembly, flags) {
         self.caller().begin(Accepts::All)?;
-        let module = self.module(module.0)?;
+        let module = self.module_of(module.0)?;
         let path = wide(&module.path);
         let is_flat = self.session.generation.is_unix();
         let mut result = HResult::OK;
@@ -89,7 +89,7 @@ impl Call<'_> {
 
     ICorProfilerInfoMethods!(get_class_info = GetClassIDInfo(self, class, module, token) {
         self.caller().begin(Accepts::All)?;
-        let (of_class, found) = self.class(class.0)?;
+        let (of_class, found) = self.class_of(class.0)?;
         // SAFETY: the profiler's pointers.
         unsafe {
             put(module, ModuleId(of_class.id));
@@ -104,7 +104,7 @@ impl Call<'_> {
         if class.0 == 0 || capacity != 0 && type_args.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }
-        let (of_class, found) = self.class(class.0)?;
+        let (of_class, found) = self.class_of(class.0)?;
         let metadata = &self.runtime().metadata;
         let arity = count(of_class.parameters_of(found.token).count());
         let filled = arity.min(capacity);
@@ -125,7 +125,7 @@ impl Call<'_> {
         if module.0 != 0 && flags & !OPEN_FLAGS != 0 {
             return Ok(HResult::INVALID_ARGUMENT);
         }
-        let id = self.module(module.0)?.id;
+        let id = self.module_of(module.0)?.id;
         // SAFETY: the profiler's pointers.
         unsafe { self.import(id, riid, import) }
     });

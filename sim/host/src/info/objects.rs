@@ -1,8 +1,8 @@
 //! Objects: their classes and sizes.
 
 use super::Call;
-use crate::callbacks::OBJECT_SIZE;
 use crate::out::{Answer, put};
+use crate::process::OBJECT_SIZE;
 use clr_com::{ClassId, ICorProfilerInfoMethods, ObjectId};
 use clr_runtime::profiling::Accepts;
 use clr_runtime::thread::ThreadObject;

@@ -1,12 +1,15 @@
 //! DoStackSnapshot.
 
 use super::Call;
+use crate::inner::Inner;
 use crate::journal::Entry;
 use crate::out::Answer;
+use crate::process::Process;
 use crate::report::Finding;
 use crate::walks::{Walk, WalkedFrame};
 use clr_com::{ICorProfilerInfo2Methods, StackSnapshotCallback};
 use clr_runtime::Outcome;
+use clr_runtime::explain::{StoryLine, story};
 use clr_runtime::profiling::SnapshotRequest;
 use clr_walker::profiling::{HResult, SnapshotCallback, SnapshotFlags, SnapshotFrame, ThreadId};
 use std::ffi::c_void;
@@ -116,4 +119,25 @@ impl Call<'_> {
             }
         }
     });
+}
+
+impl Inner {
+    /// Makes a walk, and returns its story. A walk within it is a part of it: it has none of its own.
+    pub(crate) fn explained<T>(
+        &self,
+        stage: &Process,
+        walk: impl FnOnce() -> T,
+    ) -> (T, Vec<StoryLine>) {
+        let depth = self.walks.replace(self.walks.get() + 1);
+        let runtime = stage.runtime();
+        let mark = (depth == 0).then(|| runtime.log.mark());
+        let done = walk();
+        self.walks.set(depth);
+        let Some(mark) = mark else { return (done, Vec::new()) };
+        let events = runtime.log.since(mark);
+        let lines = story(runtime, &events);
+        let line = |line: &StoryLine| format!("{}{line}\n", "  ".repeat(line.depth));
+        self.explanations.borrow_mut().push(lines.iter().map(line).collect());
+        (done, lines)
+    }
 }

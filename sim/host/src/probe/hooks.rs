@@ -47,7 +47,7 @@ code! {
             client, range.read_unaligned().size.into();
         "tailcall" => "FunctionTailcall2"(_f: u64, client: u64, _frame: u64) client, 0;
     }
-    // Those without information have the same arguments, of which the second is another.
+    // The variants without info take the same arguments; only the meaning of the second differs.
     "SetEnterLeaveFunctionHooks3" | "SetEnterLeaveFunctionHooks3WithInfo" => {
         "enter" => "FunctionEnter3"(client: u64, info: u64) client, info;
         "leave" => "FunctionLeave3"(client: u64, info: u64) client, info;

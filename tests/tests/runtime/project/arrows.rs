@@ -67,16 +67,33 @@ const ARROWS: &[(&str, &[&str])] = &[
             "clr-scenario",
         ],
     ),
+    (
+        "clr-guest",
+        &[
+            "clr-unwind",
+            "clr-walker",
+            "clr-com",
+            "clr-codegen",
+            "clr-explore",
+            "clr-machine",
+            "clr-runtime",
+            "clr-world",
+            "clr-scenario",
+            "clr-host",
+        ],
+    ),
     ("clr-sim", BELOW_THE_FACADE),
     ("clrsim", TOOL),
     ("clr-tests", TESTS),
 ];
 
 /// The crates that the tool depends on: what the tests need, without the second opinion.
-const TOOL: &[&str] = TESTS.split_at(1).1;
+const TOOL: &[&str] = ALL.split_at(1).1;
 
-/// The crates that the tests of the whole system depend on.
-const TESTS: &[&str] = &[
+/// The crates that the tests of the whole system depend on: what the tool needs, without the guest.
+const TESTS: &[&str] = ALL.split_at(ALL.len() - 1).0;
+
+const ALL: &[&str] = &[
     "clr-reference",
     "clr-fixtures",
     "clr-unwind",
@@ -93,10 +110,11 @@ const TESTS: &[&str] = &[
     "clr-scenario",
     "clr-host",
     "clr-sim",
+    "clr-guest",
 ];
 
-/// The crates that the facade depends on: the same without the host and the facade.
-const BELOW_THE_FACADE: &[&str] = TOOL.split_at(TOOL.len() - 2).0;
+/// The crates that the facade depends on: the same without the host, the guest and the facade.
+const BELOW_THE_FACADE: &[&str] = TOOL.split_at(TOOL.len() - 3).0;
 
 /// Dev-dependencies within the workspace. They must not point at the crate's own dependants, or
 /// publishing would go in a circle.
@@ -107,7 +125,8 @@ const DEV_ARROWS: &[(&str, &[&str])] = &[
     ("clr-explore", &["clr-generate"]),
     ("clr-story", &["clr-codegen", "clr-walker", "clr-world"]),
     ("clr-scenario", &["clr-fixtures", "clr-reference"]),
-    ("clr-host", &["clr-sampler", "clr-story"]),
+    ("clr-host", &["clr-sampler"]),
+    ("clr-guest", &["clr-story"]),
     ("clr-tests", &["clr-coroutine"]),
     // Its own features, for its tests.
     ("clrsim", &["clrsim"]),

@@ -40,6 +40,7 @@ pub(crate) fn sources() -> Vec<(String, String, bool)> {
 /// Returns the crate of a file: the folder of its `Cargo.toml`.
 pub(crate) fn crate_of(path: &str) -> &str {
     let depth = match path.split('/').collect::<Vec<_>>()[..] {
+        ["sim", "host", "guest", ..] => 3,
         ["sim", inner, ..] if !["src", "tests", "benches", "examples"].contains(&inner) => 2,
         ["walker", "com" | "recorder" | "unwind" | "sampler", ..] => 2,
         _ => 1,

@@ -148,7 +148,7 @@ fn the_interfaces_of_metadata_are_of_one_object() {
         let iid = Value::Block(iid.to_vec());
         let values = [Value::Number(module), NULL, iid, ROOM];
         let given = call(&probe, 0, "GetModuleMetaData", &values).given.unwrap();
-        assert_eq!(probe.object_of(given), Some(2));
+        assert_eq!(probe.number_of_object(given), Some(2));
         let more = call(&probe, given, "AddRef", &[]).result;
         let less = call(&probe, given, "Release", &[]).result;
         assert_eq!((more, less), (references + 1, references));

@@ -5,8 +5,8 @@ use super::guest::{And, Ended, Guest, Prepare, Work, open_visit};
 use crate::args::HostArgs;
 use crate::render::error::CliError;
 use clr_explore::Search;
+use clr_guest::scheduled::{Detail, Died, Executed, HostedProfiler, fix_addresses, in_workers};
 use clr_runtime::generation::Generation;
-use clrsim::scheduled::{Died, Executed, Kept, ScheduledVisit, fix_addresses, in_workers};
 use std::convert::Infallible;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -15,7 +15,7 @@ use std::process::Command;
 
 /// A loaded profiler.
 pub(super) struct Executor {
-    visit: ScheduledVisit,
+    visit: HostedProfiler,
     walks: Walks,
 }
 
@@ -59,7 +59,8 @@ impl Executor {
     /// Executes the history that a search has begun, and prints the output of the guest if it is `aloud`.
     pub(super) fn execute(&mut self, search: &mut dyn Search, aloud: bool) -> Ended {
         let nothing = |_: &Executed<'_>| Vec::new();
-        self.visit.run_in_copy(search, if aloud { Kept::Printed(&nothing) } else { Kept::Ending })
+        self.visit
+            .run_in_copy(search, if aloud { Detail::Printed(&nothing) } else { Detail::Ending })
     }
 
     /// Executes the history that a search has begun, and describes it under a title.
@@ -74,9 +75,9 @@ impl Executor {
             |executed: &Executed<'_>| Description::new(executed, walks, title, drawing).to_bytes();
         walks.write_down(true);
         let kept = match and {
-            And::Nothing => Kept::Description(&describe),
-            And::Prints => Kept::Printed(&describe),
-            And::Stops(then) => Kept::Stopped(&describe, then),
+            And::Nothing => Detail::Description(&describe),
+            And::Prints => Detail::Printed(&describe),
+            And::Stops(then) => Detail::Stopped(&describe, then),
         };
         let ended = visit.run_in_copy(search, kept);
         walks.write_down(false);

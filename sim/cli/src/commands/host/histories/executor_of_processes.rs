@@ -7,8 +7,8 @@ use crate::args::HostArgs;
 use crate::input::Source;
 use crate::render::error::CliError;
 use clr_explore::Search;
+use clr_guest::scheduled::{Detail, Died, Executed, answer_history, run_history};
 use clr_runtime::generation::Generation;
-use clrsim::scheduled::{Died, Executed, Kept, answer_history, run_history};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -130,7 +130,8 @@ pub(in super::super) fn execute(args: &HostArgs, asked: &str) -> Result<u8, CliE
         let Some((title, drawing)) = &asked.described else { return Vec::new() };
         Description::new(executed, &walks, title, drawing).to_bytes()
     };
-    let kept = if asked.described.is_some() { Kept::Description(&describe) } else { Kept::Ending };
+    let kept =
+        if asked.described.is_some() { Detail::Description(&describe) } else { Detail::Ending };
     run_history(&mut visit, asked.learns, kept).map_err(|error| refused(&error))?;
     Ok(PASSED)
 }

@@ -9,9 +9,9 @@ use crate::input::program::ProgramFixture;
 use crate::input::{Source, slashed};
 use crate::render::error::CliError;
 use clr_explore::{ScheduleString, Search};
+use clr_guest::scheduled::{Died, GuestEnding, HostedProfiler};
 use clr_runtime::generation::Generation;
 use clr_scenario::TextDigest;
-use clrsim::scheduled::{Died, GuestEnding, ScheduledVisit};
 use std::path::Path;
 use std::time::Duration;
 
@@ -54,9 +54,9 @@ pub(super) fn open_visit(
     text: &str,
     generation: Generation,
     walks: &Walks,
-) -> Result<ScheduledVisit, CliError> {
+) -> Result<HostedProfiler, CliError> {
     let journal = Some(Box::new(walks.clone()) as _);
-    let mut visit = ScheduledVisit::open(library, child::class(args)?, text, generation, journal)
+    let mut visit = HostedProfiler::open(library, child::class(args)?, text, generation, journal)
         .map_err(|error| CliError::new(&slashed(&args.library), error))?;
     if let Some(seconds) = args.timeout {
         visit.set_patience(Duration::from_secs(seconds));

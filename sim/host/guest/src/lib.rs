@@ -1,0 +1,31 @@
+//! A profiler's library in a simulated CLR: loaded, called and unloaded as a CLR does, its threads under a scheduler.
+//!
+//! A [`Visit`] loads a profiler's library and calls it while a text's program is executed: `clrsim host`. In
+//! `scheduled`, the same is done in histories, where the library's threads are under the scheduler of `clr-explore`.
+//!
+//! | module | content |
+//! |---|---|
+//! | `library` | shared libraries of the system |
+//! | `load` | the steps in which a CLR makes a profiler's object, and gives it up |
+//! | `visit` | a profiler's life over a text |
+//! | `thread_count` | threads that a profiler starts meanwhile |
+//! | `scheduled` | threads under the scheduler (x86-64: Linux with glibc, Windows) |
+//!
+//! The crate is for 64-bit targets, as the interfaces are: elsewhere it is empty.
+#![cfg(target_pointer_width = "64")]
+// A panic would end the profiler's process.
+#![cfg_attr(
+    not(test),
+    deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+// Interfaces and methods have the names of the documentation.
+#![allow(non_snake_case)]
+
+mod library;
+mod load;
+#[cfg(scheduled)]
+pub mod scheduled;
+mod thread_count;
+mod visit;
+
+pub use visit::Visit;

@@ -1,0 +1,244 @@
+//! A profiler's library, loaded as a CLR does: `EEToProfInterfaceImpl::CreateProfiler` and
+//! `CoCreateProfiler` (src/vm/eetoprofinterfaceimpl.cpp of CoreCLR 3.1), `FakeCoCreateInstanceEx`
+//! (src/utilcode/util.cpp).
+
+use crate::library::Library;
+use crate::visit::Visit;
+use clr_com::{
+    Bool, Guid, IClassFactory, ICorProfilerCallback2, ICorProfilerCallback3, ICorProfilerCallback4,
+    ICorProfilerCallback5, ICorProfilerCallback6, ICorProfilerCallback7, ICorProfilerCallback8,
+    ICorProfilerCallback9, ICorProfilerCallback10, ICorProfilerCallback11, IUnknown, Interface,
+};
+use clr_walker::profiling::HResult;
+use clrsim::hosting::{OTHERS, Pointers, Shared, newest_callback};
+use clrsim::{Entry, Session};
+use std::ffi::c_void;
+use std::mem::ManuallyDrop;
+use std::ptr::null_mut;
+
+/// `DllGetClassObject`.
+type GetClassObject =
+    unsafe extern "system" fn(*const Guid, *const Guid, *mut *mut c_void) -> HResult;
+/// `DllMain`, which the PAL of Unix calls as Windows does (src/pal/src/loader/module.cpp of 3.1).
+#[cfg(unix)]
+type DllMain = unsafe extern "system" fn(*mut c_void, u32, *mut c_void) -> Bool;
+
+/// `DLL_PROCESS_ATTACH`, `DLL_PROCESS_DETACH`.
+#[cfg(unix)]
+const ATTACH_DETACH: [u32; 2] = [1, 0];
+
+/// The ids of `ICorProfilerCallback3` to 11, with the names of the steps that ask for them.
+const CALLBACKS: [(Guid, &str); 9] = [
+    (ICorProfilerCallback3::IID, "QueryInterface(ICorProfilerCallback3)"),
+    (ICorProfilerCallback4::IID, "QueryInterface(ICorProfilerCallback4)"),
+    (ICorProfilerCallback5::IID, "QueryInterface(ICorProfilerCallback5)"),
+    (ICorProfilerCallback6::IID, "QueryInterface(ICorProfilerCallback6)"),
+    (ICorProfilerCallback7::IID, "QueryInterface(ICorProfilerCallback7)"),
+    (ICorProfilerCallback8::IID, "QueryInterface(ICorProfilerCallback8)"),
+    (ICorProfilerCallback9::IID, "QueryInterface(ICorProfilerCallback9)"),
+    (ICorProfilerCallback10::IID, "QueryInterface(ICorProfilerCallback10)"),
+    (ICorProfilerCallback11::IID, "QueryInterface(ICorProfilerCallback11)"),
+];
+
+/// A loaded profiler, with the references that a CLR holds to its object.
+pub(crate) struct Loaded {
+    library: Library,
+    /// From `ICorProfilerCallback2` up.
+    references: Vec<IUnknown>,
+}
+
+impl Visit<'_> {
+    /// Loads the library and makes the profiler's object. Returns `None` if a step fails; what was
+    /// loaded is then unloaded again.
+    pub(crate) fn load(&self, shared: &Shared) -> Option<Loaded> {
+        let library = self.load_library(shared)?;
+        let created = self.create(shared, &library);
+        let Some(second) = created else {
+            // The CLR's holder of the library frees it.
+            unload(shared, library);
+            return None;
+        };
+        let mut references = vec![second];
+        self.ask_for_newer(shared, &mut references);
+        let loaded = Loaded { library, references };
+        loaded.ask_for_notifications(shared);
+        Some(loaded)
+    }
+
+    fn load_library(&self, shared: &Shared) -> Option<Library> {
+        shared.write(&Entry::Begins("LoadLibrary"));
+        let library = match Library::load(self.library) {
+            Ok(library) => library,
+            Err(why) => {
+                shared.write(&Entry::Unloadable(&why));
+                return None;
+            }
+        };
+        #[cfg(unix)]
+        if let Some(main) = dll_main(&library) {
+            let [attach, _] = ATTACH_DETACH;
+            // SAFETY: the documented function, with the documented arguments.
+            if unsafe { main(library.handle(), attach, null_mut()) } == 0 {
+                shared.write(&Entry::Unloadable("DllMain returned FALSE"));
+                return None;
+            }
+        }
+        shared.write(&Entry::Loaded { step: "LoadLibrary", result: HResult::OK });
+        Some(library)
+    }
+
+    /// Makes the profiler's object, and returns its `ICorProfilerCallback2`.
+    fn create(&self, shared: &Shared, library: &Library) -> Option<IUnknown> {
+        let Some(get) = library.export(c"DllGetClassObject") else {
+            shared.write(&Entry::Unloadable("it does not export DllGetClassObject"));
+            return None;
+        };
+        // SAFETY: the documented function of this name.
+        let get: GetClassObject = unsafe { std::mem::transmute(get.as_ptr()) };
+        let factory = step(shared, "DllGetClassObject", |object| {
+            // SAFETY: pointers to two ids, and to room for a pointer.
+            unsafe { get(&raw const self.class, &IClassFactory::IID, object) }
+        })?;
+        let created = step(shared, "CreateInstance", |object| {
+            // SAFETY: `DllGetClassObject` was asked for this interface.
+            let factory = unsafe { IClassFactory::from_raw(factory.as_raw()) };
+            let Some(factory) = factory.map(ManuallyDrop::new) else { return HResult::UNEXPECTED };
+            // SAFETY: a pointer to an id, and to room for a pointer.
+            unsafe { factory.CreateInstance(null_mut(), &ICorProfilerCallback2::IID, object) }
+        });
+        release(shared, factory);
+        let created = created?;
+        // Some factories ignore the interface that they are asked for, so a CLR asks once more.
+        let second = step(shared, "QueryInterface(ICorProfilerCallback2)", |object| {
+            // SAFETY: as above.
+            unsafe { created.query(&ICorProfilerCallback2::IID, object) }
+        });
+        release(shared, created);
+        second
+    }
+
+    /// Asks for the newest callbacks down to `ICorProfilerCallback3`. For the first that the object has,
+    /// a reference is counted for each older one, too.
+    fn ask_for_newer(&self, shared: &Shared, references: &mut Vec<IUnknown>) {
+        let Some(second) = references.first() else { return };
+        let known = newest_callback(self.generation).saturating_sub(2);
+        let mut found = None;
+        for (number, (iid, name)) in CALLBACKS.iter().take(known).enumerate().rev() {
+            let newest = step(shared, name, |object| {
+                // SAFETY: a pointer to an id, and to room for a pointer.
+                unsafe { second.query(iid, object) }
+            });
+            if let Some(newest) = newest {
+                found = Some((number, newest));
+                break;
+            }
+        }
+        if let Some((number, newest)) = found {
+            shared.write(&Entry::Begins("AddRef"));
+            references.extend((0..number).map(|_| newest.clone()));
+            references.push(newest);
+            shared.write(&Entry::Loaded { step: "AddRef", result: HResult::OK });
+        }
+    }
+}
+
+impl Loaded {
+    /// Returns pointers to the object, which are valid for as long as this has its references.
+    pub(crate) fn callbacks(&self) -> Pointers {
+        let at =
+            |number: usize| self.references.get(number - 2).map_or_else(null_mut, IUnknown::as_raw);
+        Pointers { first: at(2), others: OTHERS.map(at) }
+    }
+
+    /// Finds the exports that the session's program calls.
+    ///
+    /// # Errors
+    /// Returns a sentence that names an export which the library does not have.
+    pub(crate) fn find_exports(&self, session: &Session) -> Result<(), String> {
+        session.find_exports(&|name| self.library.export(name))
+    }
+
+    /// Asks a profiler with `ICorProfilerCallback11` whether it only wants notifications (assumed: after
+    /// the interfaces, before `Initialize`).
+    fn ask_for_notifications(&self, shared: &Shared) {
+        if self.references.len() < CALLBACKS.len() + 1 {
+            return;
+        }
+        let Some(newest) = self.references.last() else { return };
+        // SAFETY: the object has the interface, as it was asked for all; the reference is not given up.
+        let newest = unsafe { ICorProfilerCallback11::from_raw(newest.as_raw()) };
+        let Some(newest) = newest.map(ManuallyDrop::new) else { return };
+        let mut only: Bool = 0;
+        shared.write(&Entry::Begins("LoadAsNotificationOnly"));
+        // SAFETY: a pointer to a BOOL.
+        let result = unsafe { newest.LoadAsNotificationOnly(&raw mut only) };
+        shared.write(&Entry::Loaded { step: "LoadAsNotificationOnly", result });
+        if only != 0 {
+            shared.with(|report| report.not_simulated("LoadAsNotificationOnly"));
+            shared.write(&Entry::NotSimulated("LoadAsNotificationOnly"));
+        }
+    }
+
+    /// Releases the references, as the end of profiling does, and unloads the library if a CLR does:
+    /// that of a profiler with `ICorProfilerCallback3`, and not when the process ends
+    /// (`EEToProfInterfaceImpl::~EEToProfInterfaceImpl`).
+    pub(crate) fn end(self, shared: &Shared, stays: bool) {
+        let unloads = self.references.len() > 1 && !stays;
+        let mut left = 0;
+        for reference in self.references {
+            left = release(shared, reference);
+        }
+        shared.write(&Entry::Released(left));
+        if unloads {
+            unload(shared, self.library);
+        }
+    }
+}
+
+/// Makes a step that gives an object. One that succeeds without an object is a failure.
+fn step(
+    shared: &Shared,
+    name: &'static str,
+    act: impl FnOnce(*mut *mut c_void) -> HResult,
+) -> Option<IUnknown> {
+    shared.write(&Entry::Begins(name));
+    let mut object = null_mut();
+    let result = act(&raw mut object);
+    // SAFETY: the profiler has set it to NULL or to an object, with a reference.
+    let made = if result.is_failure() { None } else { unsafe { IUnknown::from_raw(object) } };
+    let is_missing = made.is_none() && !result.is_failure();
+    let result = if is_missing { HResult::NO_INTERFACE } else { result };
+    shared.write(&Entry::Loaded { step: name, result });
+    if made.is_none() {
+        shared.refuse(name, result);
+    }
+    made
+}
+
+fn release(shared: &Shared, reference: IUnknown) -> u32 {
+    shared.write(&Entry::Begins("Release"));
+    let left = reference.release();
+    shared.write(&Entry::Loaded { step: "Release", result: HResult::OK });
+    left
+}
+
+#[cfg(unix)]
+fn dll_main(library: &Library) -> Option<DllMain> {
+    let main = library.export(c"DllMain")?;
+    // SAFETY: the documented function of this name.
+    Some(unsafe { std::mem::transmute::<*mut c_void, DllMain>(main.as_ptr()) })
+}
+
+fn unload(shared: &Shared, library: Library) {
+    shared.write(&Entry::Begins("FreeLibrary"));
+    #[cfg(unix)]
+    if let Some(main) = dll_main(&library) {
+        let [_, detach] = ATTACH_DETACH;
+        // SAFETY: as in `load_library`.
+        unsafe { main(library.handle(), detach, null_mut()) };
+    }
+    // SAFETY: the runtime has released its references; that the profiler has no threads left in its
+    // code is its own promise, as to a CLR.
+    unsafe { library.unload() };
+    shared.write(&Entry::Loaded { step: "FreeLibrary", result: HResult::OK });
+}

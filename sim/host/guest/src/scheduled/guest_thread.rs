@@ -1,0 +1,319 @@
+//! Carriers: threads of the system that execute the guest's code, one at a time.
+//!
+//! A guest's thread is a thread of the system, because the guest's thread-local variables, exceptions
+//! and `errno` belong to it. It is paired with a coroutine of the scheduler, which does for it whatever
+//! other threads could observe. One of the two runs, and the other waits: the guest's thread asks, and
+//! the coroutine answers, or has the thread execute something first, such as a callback.
+
+use super::system::stopped;
+use super::{backtrace, sanitizer, system};
+use clr_explore::{CurrentThread, ThreadIndex};
+use clr_unwind::Registers;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Real time after which a guest that has not given back control has left the simulation, unless another one
+/// is set.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+/// Real time that a thread has to stop.
+#[cfg(target_os = "linux")]
+const TO_STOP: Duration = Duration::from_secs(1);
+
+/// Something that a coroutine does for a guest's thread.
+type Request = Box<dyn FnOnce(&CurrentThread<'_, '_>) + Send>;
+/// Something that a guest's thread executes.
+type Task = Box<dyn FnOnce() + Send>;
+
+/// A message from the guest's thread.
+enum FromGuest {
+    Does(Request),
+    HasExecuted,
+    HasEnded,
+    /// A fault, by its number, would have ended the process.
+    Faults(c_int),
+}
+
+/// A message to the guest's thread.
+enum ToGuest {
+    Execute(Task),
+    Answered,
+    #[cfg(target_os = "linux")]
+    End,
+}
+
+/// A place for one message.
+struct Slot<T> {
+    message: Mutex<Option<T>>,
+    put: Condvar,
+}
+
+impl<T> Slot<T> {
+    const fn new() -> Self {
+        Self { message: Mutex::new(None), put: Condvar::new() }
+    }
+
+    fn put(&self, message: T) {
+        *self.message.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
+        self.put.notify_one();
+    }
+
+    fn take(&self) -> T {
+        let mut message = self.message.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some(message) = message.take() {
+                return message;
+            }
+            message = self.put.wait(message).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn take_within(&self, limit: Duration) -> Option<T> {
+        let message = self.message.lock().unwrap_or_else(PoisonError::into_inner);
+        let waits = self.put.wait_timeout_while(message, limit, |message| message.is_none());
+        waits.unwrap_or_else(PoisonError::into_inner).0.take()
+    }
+}
+
+/// The pairing of a guest's thread and a coroutine.
+pub(super) struct GuestThread {
+    from_guest: Slot<FromGuest>,
+    to_guest: Slot<ToGuest>,
+    /// The thread of the system; 0 until it has begun, and when it has ended.
+    thread: AtomicI32,
+    /// The registers with which the thread has stopped.
+    stopped: Slot<Registers>,
+}
+
+thread_local! {
+    /// The carrier of this thread of the system.
+    static GUEST_THREAD: RefCell<Option<Arc<GuestThread>>> = const { RefCell::new(None) };
+    /// The carriers of a history's threads, on the scheduler's thread.
+    static GUEST_THREADS: RefCell<BTreeMap<ThreadIndex, Arc<GuestThread>>> = RefCell::default();
+    /// The time that guests have, on the scheduler's thread.
+    static LIMIT: Cell<Duration> = const { Cell::new(PATIENCE) };
+}
+
+/// Sets the real time after which a guest that has not given back control has left the simulation.
+pub(super) fn set_patience(limit: Duration) {
+    LIMIT.set(limit);
+}
+
+/// Notes the carrier of a thread that the guest has started.
+pub(super) fn register(thread: ThreadIndex, carrier: &Arc<GuestThread>) {
+    GUEST_THREADS.with(|carriers| carriers.borrow_mut().insert(thread, Arc::clone(carrier)));
+}
+
+/// Returns the carrier of a thread of the history. It is made if it is new.
+pub(super) fn of(me: &CurrentThread<'_, '_>) -> Arc<GuestThread> {
+    GUEST_THREADS.with(|carriers| {
+        let mut carriers = carriers.borrow_mut();
+        let carrier = carriers.entry(me.index()).or_insert_with(|| {
+            let carrier = GuestThread::new();
+            let its = Arc::clone(&carrier);
+            std::thread::spawn(move || {
+                its.carry();
+                its.end();
+            });
+            carrier
+        });
+        Arc::clone(carrier)
+    })
+}
+
+/// Returns the carrier of this thread of the system, if it executes the guest's code in a history.
+pub(super) fn current() -> Option<Arc<GuestThread>> {
+    GUEST_THREAD.try_with(|carrier| carrier.borrow().clone()).ok().flatten()
+}
+
+impl GuestThread {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            from_guest: Slot::new(),
+            to_guest: Slot::new(),
+            thread: AtomicI32::new(0),
+            stopped: Slot::new(),
+        })
+    }
+
+    /// Makes this thread of the system the carrier's.
+    fn settle(self: &Arc<Self>) {
+        GUEST_THREAD.with(|carrier| *carrier.borrow_mut() = Some(Arc::clone(self)));
+        self.thread.store(system::thread_id(), Ordering::Relaxed);
+        stopped::add_stack();
+    }
+
+    /// Makes this thread of the system execute tasks until it is to end.
+    pub(super) fn carry(self: &Arc<Self>) {
+        self.settle();
+        sanitizer::enters_tool();
+        #[cfg(target_os = "linux")]
+        self.execute_until(|message| matches!(message, ToGuest::End));
+        // Nothing ends it before its process.
+        #[cfg(windows)]
+        self.execute_until(|_| false);
+        sanitizer::leaves_tool();
+    }
+
+    /// Waits until the coroutine of a thread that the guest has started lets it execute its code.
+    pub(super) fn begin(self: &Arc<Self>) {
+        self.settle();
+        sanitizer::enters_tool();
+        self.execute_until(|message| matches!(message, ToGuest::Answered));
+        sanitizer::leaves_tool();
+    }
+
+    /// Lets a thread that the guest has started execute its code, and serves it until it has ended, with the
+    /// destructors of its thread-local values.
+    pub(super) fn serve_to_end(&self, me: &CurrentThread<'_, '_>) {
+        self.to_guest.put(ToGuest::Answered);
+        self.serve(me, |message| matches!(message, FromGuest::HasEnded));
+    }
+
+    /// Tells the coroutine that the thread executes nothing more.
+    pub(super) fn end(&self) {
+        // At the end of a thread there may be no variable any more.
+        let _ = GUEST_THREAD.try_with(|carrier| carrier.borrow_mut().take());
+        self.thread.store(0, Ordering::Relaxed);
+        self.from_guest.put(FromGuest::HasEnded);
+    }
+
+    /// Returns the thread of the system, if it executes.
+    pub(super) fn id(&self) -> Option<c_int> {
+        Some(self.thread.load(Ordering::Relaxed)).filter(|id| *id != 0)
+    }
+
+    /// Notes that the thread executes nothing more: it has stopped with these registers, by a fault if there is
+    /// one. Called in a signal handler of the thread, which does not return.
+    pub(super) fn stops(&self, registers: &Registers, fault: Option<c_int>) {
+        self.stopped.put(*registers);
+        if let Some(signal) = fault {
+            self.from_guest.put(FromGuest::Faults(signal));
+        }
+    }
+
+    /// Returns the registers with which the thread has stopped, if it has.
+    pub(super) fn stopped(&self) -> Option<Registers> {
+        *self.stopped.message.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for a thread that is about to stop.
+    #[cfg(target_os = "linux")]
+    pub(super) fn wait_until_stopped(&self) -> Option<Registers> {
+        let registers = self.stopped.take_within(TO_STOP)?;
+        self.stopped.put(registers);
+        Some(registers)
+    }
+
+    fn execute_until(&self, is_last: impl Fn(&ToGuest) -> bool) {
+        loop {
+            let message = self.to_guest.take();
+            if is_last(&message) {
+                return;
+            }
+            if let ToGuest::Execute(task) = message {
+                task();
+                self.from_guest.put(FromGuest::HasExecuted);
+            }
+        }
+    }
+
+    /// Has the coroutine do something, and waits for it. Meanwhile this thread executes what the
+    /// coroutine gives it. What is handed over need not be `Send`: one of the two threads runs at a time.
+    pub(super) fn ask<T>(&self, what: impl FnOnce(&CurrentThread<'_, '_>) -> T) -> Option<T> {
+        sanitizer::enters_tool();
+        let mut answer = None;
+        let request = {
+            let answer = &mut answer;
+            let request: Box<dyn FnOnce(&CurrentThread<'_, '_>) + '_> =
+                Box::new(move |me| *answer = Some(what(me)));
+            // SAFETY: this thread goes on only when the coroutine has executed the request and
+            // dropped it: what it borrows from this stack lives as long, and nothing is used by two
+            // threads at a time.
+            unsafe {
+                std::mem::transmute::<Box<dyn FnOnce(&CurrentThread<'_, '_>) + '_>, Request>(
+                    request,
+                )
+            }
+        };
+        self.from_guest.put(FromGuest::Does(request));
+        self.execute_until(|message| matches!(message, ToGuest::Answered));
+        sanitizer::leaves_tool();
+        answer
+    }
+
+    /// Has the guest's thread execute something, and serves it until that has returned. Called by the
+    /// coroutine. A guest that does not give back control has left the simulation, and ends the history.
+    pub(super) fn execute<T>(
+        &self,
+        me: &CurrentThread<'_, '_>,
+        task: impl FnOnce() -> T,
+    ) -> Option<T> {
+        let mut result = None;
+        let task = {
+            let result = &mut result;
+            let task: Box<dyn FnOnce() + '_> = Box::new(move || {
+                sanitizer::leaves_tool();
+                sanitizer::enters_guest();
+                let done = task();
+                sanitizer::leaves_guest();
+                sanitizer::enters_tool();
+                *result = Some(done);
+            });
+            // SAFETY: the coroutine goes on only when the guest's thread has executed the task and
+            // dropped it, or never: a process whose guest has left the simulation ends. Nothing is used by
+            // two threads at a time.
+            unsafe { std::mem::transmute::<Box<dyn FnOnce() + '_>, Task>(task) }
+        };
+        self.to_guest.put(ToGuest::Execute(task));
+        self.serve(me, |message| matches!(message, FromGuest::HasExecuted));
+        result
+    }
+
+    /// Ends the guest's thread, and serves it until it has: it may have destructors to execute.
+    #[cfg(target_os = "linux")]
+    pub(super) fn finish(&self, me: &CurrentThread<'_, '_>) {
+        self.to_guest.put(ToGuest::End);
+        self.serve(me, |message| matches!(message, FromGuest::HasEnded));
+    }
+
+    fn serve(&self, me: &CurrentThread<'_, '_>, is_last: impl Fn(&FromGuest) -> bool) {
+        loop {
+            let Some(message) = self.from_guest.take_within(LIMIT.get()) else {
+                return me
+                    .fail("the profiler has left the simulation: it has not given back control");
+            };
+            if is_last(&message) {
+                return;
+            }
+            match message {
+                FromGuest::Does(request) => {
+                    request(me);
+                    self.to_guest.put(ToGuest::Answered);
+                }
+                FromGuest::Faults(signal) => return me.fail(self.fault(signal)),
+                FromGuest::HasExecuted | FromGuest::HasEnded => {}
+            }
+        }
+    }
+
+    /// Returns a fault in words.
+    fn fault(&self, signal: c_int) -> String {
+        let registers = self.stopped();
+        let (function, terminates) = registers.as_ref().map(backtrace::place).unwrap_or_default();
+        let what = if terminates { "std::terminate" } else { stopped::name(signal) };
+        function.map_or_else(|| what.to_owned(), |function| format!("{what} in {function}"))
+    }
+}
+
+/// Calls `each` with the threads of the history that have executed code of the guest.
+pub(super) fn for_each(mut each: impl FnMut(ThreadIndex, &Arc<GuestThread>)) {
+    GUEST_THREADS.with(|carriers| {
+        for (thread, carrier) in &*carriers.borrow() {
+            each(*thread, carrier);
+        }
+    });
+}

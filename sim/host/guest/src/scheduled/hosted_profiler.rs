@@ -1,0 +1,209 @@
+//! A profiler's library over a text's program, in histories.
+
+#[cfg(target_os = "linux")]
+use super::ending::Died;
+use super::ending::{Detail, GuestEnding, Rules};
+use super::run::run;
+use super::{ScheduledLibrary, guest_thread, sanitizer, system};
+use crate::load::Loaded;
+use crate::visit::Visit;
+use clr_codegen::FunctionIndex;
+use clr_com::Guid;
+use clr_explore::{CurrentThread, Explorer, Search, Setup, TestedProcess};
+use clr_runtime::OsThreadId;
+use clr_runtime::generation::Generation;
+use clr_runtime::profiling::CallbackKind as Kind;
+use clr_scenario::{RunOnError, Scenario, ScenarioError};
+use clr_world::BuildError;
+use clrsim::hosting::Anchor;
+use clrsim::{Finding, Journal, Session};
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::Duration;
+use thiserror::Error;
+
+/// The reason why a profiler cannot be visited.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum HostedProfilerError {
+    /// The text is not a scenario.
+    #[error(transparent)]
+    Text(#[from] ScenarioError),
+    /// The text's program cannot be set up.
+    #[error(transparent)]
+    Run(#[from] RunOnError),
+    /// The process cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The library cannot be loaded.
+    #[error("{0}")]
+    Library(String),
+}
+
+/// A process with a text's program and a profiler's library, of which histories are executed.
+#[derive(Debug)]
+pub struct HostedProfiler {
+    // The order matters: what borrows is dropped before what is borrowed.
+    explorer: Explorer<'static>,
+    session: Session,
+    _process: Anchor<TestedProcess>,
+    library: PathBuf,
+    class: Guid,
+    patience: Duration,
+    rules: Rules,
+    _loaded: ScheduledLibrary,
+}
+
+impl HostedProfiler {
+    /// Loads a library, and sets a text up. Nothing of the library is called but its initialisers. What happens
+    /// in a history is written to the journal, in the copy of the process in which it is executed. The text's first
+    /// `explore` node says whether a violation of a rule is a failure, and whether each instruction is a switch point.
+    ///
+    /// # Errors
+    /// Returns [`HostedProfilerError`].
+    pub fn open(
+        library: &Path,
+        class: Guid,
+        text: &str,
+        generation: Generation,
+        journal: Option<Box<dyn Journal>>,
+    ) -> Result<Self, HostedProfilerError> {
+        let scenario = Scenario::parse(text)?;
+        let budget = scenario.explore.first().cloned().unwrap_or_default().budget();
+        let rules = Rules { limits: budget.limits, all: budget.rules };
+        let process = scenario.process_on(generation)?.ending_by(scenario.process_end());
+        let process = Anchor::new(process);
+        // SAFETY: the explorer is dropped before the anchor: see the order of the fields. It is never
+        // given away with its lifetime.
+        let explorer = Explorer::new(unsafe { process.get() })?;
+        let main = OsThreadId(1);
+        let session = Session::of_runtime(scenario, generation, explorer.runtime(), main, journal);
+        let loaded = ScheduledLibrary::load(library).map_err(HostedProfilerError::Library)?;
+        let library = library.to_owned();
+        let patience = guest_thread::PATIENCE;
+        Ok(Self {
+            explorer,
+            session,
+            _process: process,
+            library,
+            class,
+            patience,
+            rules,
+            _loaded: loaded,
+        })
+    }
+
+    /// Sets the real time after which a guest that has not given back control has left the simulation: it spins,
+    /// or waits for something that is not simulated. It is 10 seconds unless it is set.
+    pub fn set_patience(&mut self, limit: Duration) {
+        self.patience = limit;
+    }
+
+    /// Executes a history in a copy of this process. A strategy that learns from the histories before does
+    /// not learn from this one.
+    ///
+    /// # Errors
+    /// Returns [`Died`] if the profiler ended its process, or this one has other threads.
+    #[cfg(target_os = "linux")]
+    pub fn run_in_copy(
+        &mut self,
+        search: &mut dyn Search,
+        detail: Detail<'_>,
+    ) -> Result<GuestEnding, Died> {
+        system::fork::run_in_copy(detail, || self.run_here(search, detail))
+    }
+
+    /// Runs one history; afterwards the process must exit, because profiler threads may be blocked forever.
+    pub fn run_here(&mut self, search: &mut dyn Search, detail: Detail<'_>) -> GuestEnding {
+        let Self { explorer, session, library, class, patience, rules, .. } = self;
+        guest_thread::set_patience(*patience);
+        let guest = Rc::new(Guest {
+            session: session.share(),
+            library: library.clone(),
+            class: *class,
+            loaded: RefCell::default(),
+        });
+        let load = move |setup: &mut Setup<'_>| {
+            setup.hide_places();
+            let starts = Rc::clone(&guest);
+            setup.before_program("the runtime's start", move |me| starts.start(me));
+            system::set_up(setup);
+            let exports = Rc::clone(&guest);
+            setup.on_export(move |me, function| exports.export(me, function));
+            for kind in Kind::ALL {
+                let raises = Rc::clone(&guest);
+                setup.on(*kind, move |me| raises.raise(me));
+            }
+        };
+        let guest = session.share();
+        run(explorer, &load, search, *rules, &|| mistakes(&guest), detail)
+    }
+}
+
+/// Returns the mistakes of a profiler that its histories have to show. References to the runtime's object may
+/// be left: not each CLR releases the profiler's object when the process ends. CoreCLR 3.1 does so after
+/// `Shutdown` (`EEShutDownHelper` calls `TerminateProfiling` in src/vm/ceemain.cpp); the same function in
+/// src/coreclr/vm/ceemain.cpp of dotnet/runtime does not.
+fn mistakes(session: &Session) -> Vec<Finding> {
+    let report = session.final_report();
+    let found = report.findings().iter().filter(|finding| match finding {
+        Finding::Leak { object, .. } => *object > 0,
+        Finding::Rule(_)
+        | Finding::Refused(_)
+        | Finding::StartedThreads { .. }
+        | Finding::WrongThread { .. }
+        | Finding::Ended { .. } => false,
+        _ => true,
+    });
+    found.copied().collect()
+}
+
+/// The profiler in one history.
+struct Guest {
+    session: Session,
+    library: PathBuf,
+    class: Guid,
+    loaded: RefCell<Option<Loaded>>,
+}
+
+impl Guest {
+    /// Loads the profiler as the runtime starts.
+    fn start(&self, me: &CurrentThread<'_, '_>) {
+        let (session, shared) = (&self.session, self.session.shared_state());
+        let visit = Visit {
+            library: &self.library,
+            class: self.class,
+            text: "",
+            generation: session.generation(),
+        };
+        let loaded = guest_thread::of(me).execute(me, || visit.load(shared)).flatten();
+        let Some(loaded) = loaded else {
+            let refused = shared.refused();
+            let why = refused.map(|(step, result)| format!(": {step} returned {result}"));
+            return me.fail(format!("the profiler is not loaded{}", why.unwrap_or_default()));
+        };
+        if let Err(why) = loaded.find_exports(session) {
+            return me.fail(format!("the profiler's library is another one: {why}"));
+        }
+        let pointers = loaded.callbacks();
+        *self.loaded.borrow_mut() = Some(loaded);
+        // SAFETY: the pointers are NULL or to the profiler's object, with these interfaces; `loaded` has
+        // references until the process ends. The session's runtime is that of the history.
+        if unsafe { session.start(me, pointers) } {
+            guest_thread::of(me).execute(me, sanitizer::has_started);
+        }
+    }
+
+    /// Calls the export that a function of the program stands for, on the thread that enters the function.
+    fn export(&self, me: &CurrentThread<'_, '_>, function: FunctionIndex) {
+        // SAFETY: the session's runtime is that of the history.
+        unsafe { self.session.call_export(me, function) };
+    }
+
+    /// Makes a callback of the thread.
+    fn raise(&self, me: &CurrentThread<'_, '_>) {
+        // SAFETY: the session's runtime is that of the history.
+        unsafe { self.session.raise_callback(me) };
+    }
+}

@@ -1,0 +1,225 @@
+//! Histories in processes of their own: what a guest has done to its variables, its threads and its heap
+//! cannot be undone, so each history begins with a copy of a process that has loaded the guest, and called
+//! nothing.
+
+use crate::scheduled::ending::{Detail, Died, GuestEnding};
+use std::fs::File;
+use std::io::{Error, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// Gives this process the same addresses each time it is started, so that containers that are ordered by
+/// address are traversed in the same order. Returns true if the process has to be started again for that.
+pub fn fix_addresses() -> bool {
+    // SAFETY: no pointers: the value asks for the current flags.
+    let flags = unsafe { libc::personality(0xFFFF_FFFF) };
+    if flags < 0 || flags & libc::ADDR_NO_RANDOMIZE != 0 {
+        return false;
+    }
+    // SAFETY: no pointers. A system that refuses leaves addresses random.
+    unsafe { libc::personality(u64::from((flags | libc::ADDR_NO_RANDOMIZE).cast_unsigned())) >= 0 }
+}
+
+/// Executes a history in a copy of this process.
+pub(crate) fn run_in_copy(
+    detail: Detail<'_>,
+    run: impl FnOnce() -> GuestEnding,
+) -> Result<GuestEnding, Died> {
+    let then = if let Detail::Stopped(_, then) = detail { Some(then) } else { None };
+    let is_silent = matches!(detail, Detail::Ending | Detail::Description(_));
+    let bytes = in_copy(is_silent, then, || run().to_bytes())?;
+    GuestEnding::from_bytes(&bytes).ok_or(Died::Exit(0))
+}
+
+/// Executes `act` in a copy of this process, which ends after it, and returns its bytes. With `then` the copy
+/// stops before its end, and `then` is called with its process id.
+///
+/// # Errors
+/// Returns [`Died`] if the copy ended otherwise. If this process has other threads there is none: a lock that
+/// one of them owns would never be released in the copy.
+fn in_copy(
+    silent: bool,
+    then: Option<&dyn Fn(u32)>,
+    act: impl FnOnce() -> Vec<u8>,
+) -> Result<Vec<u8>, Died> {
+    let threads = std::fs::read_dir("/proc/self/task").map(Iterator::count);
+    if !matches!(threads, Ok(1)) {
+        return Err(Died::NoProcess(None));
+    }
+    let [mut from, mut to] = pipe()?;
+    // SAFETY: this thread is the only one.
+    match unsafe { libc::fork() } {
+        -1 => Err(Error::last_os_error().into()),
+        0 => {
+            drop(from);
+            stay_here();
+            if silent {
+                be_silent();
+            }
+            let bytes = act();
+            // If the other process has ended, nobody waits for the bytes.
+            let _ = to.write_all(&bytes);
+            drop(to);
+            if then.is_some() {
+                // SAFETY: no pointers: any process may trace this one, which stops here.
+                unsafe {
+                    libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY);
+                    libc::raise(libc::SIGSTOP);
+                }
+            }
+            // SAFETY: no destructors are executed: the guest's threads may wait for ever.
+            unsafe { libc::_exit(0) }
+        }
+        child => {
+            drop(to);
+            let mut bytes = Vec::new();
+            let read = from.read_to_end(&mut bytes);
+            let status = wait(child, if then.is_some() { libc::WUNTRACED } else { 0 });
+            if let Some(then) = then
+                && libc::WIFSTOPPED(status)
+            {
+                then(child.cast_unsigned());
+                // SAFETY: no pointers; nothing waits for its end but this.
+                unsafe { libc::kill(child, libc::SIGKILL) };
+                wait(child, 0);
+                read?;
+                return Ok(bytes);
+            }
+            match (died(status), read) {
+                (Died::Exit(_), Ok(_)) if !bytes.is_empty() => Ok(bytes),
+                (died, _) => Err(died),
+            }
+        }
+    }
+}
+
+/// Creates a pipe. Returns the end to read from, and the end to write to.
+fn pipe() -> Result<[File; 2], Died> {
+    let mut ends = [0; 2];
+    // SAFETY: room for two descriptors.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return Err(Error::last_os_error().into());
+    }
+    // SAFETY: two descriptors that nothing else owns.
+    Ok(ends.map(|end| File::from(unsafe { OwnedFd::from_raw_fd(end) })))
+}
+
+/// Waits for a child of this process, and returns its status.
+fn wait(child: libc::pid_t, options: i32) -> i32 {
+    let mut status = 0;
+    // SAFETY: room for a status.
+    unsafe { libc::waitpid(child, &raw mut status, options) };
+    status
+}
+
+/// Returns the way in which a process with this status ended.
+fn died(status: i32) -> Died {
+    if libc::WIFSIGNALED(status) {
+        Died::Signal(libc::WTERMSIG(status))
+    } else {
+        Died::Exit(libc::WEXITSTATUS(status))
+    }
+}
+
+/// Drops what this process prints.
+fn be_silent() {
+    let Ok(nowhere) = File::options().write(true).open("/dev/null") else { return };
+    for stream in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
+        // SAFETY: two descriptors of this process.
+        unsafe { libc::dup2(nowhere.as_raw_fd(), stream) };
+    }
+}
+
+/// Keeps this process on the processor that it is on: one of its threads runs at a time, and handing over to
+/// another one is several times as fast on the same processor.
+fn stay_here() {
+    // SAFETY: a set of processors is plain data, of which an empty one is made here; the calls have no other
+    // pointers. Without success the process is slower.
+    unsafe {
+        let Ok(processor) = usize::try_from(libc::sched_getcpu()) else { return };
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(processor, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
+    }
+}
+
+/// Calls `work` in copies of this process, side by side, with their numbers and a function that sends a record;
+/// `receive` gets the records as they come. Returns when all copies have ended.
+///
+/// # Errors
+/// Returns [`Died`] if a copy cannot be made, or has not returned from `work`; records may have come before.
+pub fn in_workers(
+    count: usize,
+    mut work: impl FnMut(usize, &mut dyn FnMut(&[u8])),
+    mut receive: impl FnMut(&[u8]),
+) -> Result<(), Died> {
+    let mut workers = Vec::new();
+    for number in 0..count {
+        let [from, mut to] = pipe()?;
+        // SAFETY: no other thread is needed in the copy.
+        match unsafe { libc::fork() } {
+            -1 => return Err(Error::last_os_error().into()),
+            0 => {
+                drop(from);
+                stay_on(number);
+                let mut is_heard = true;
+                work(number, &mut |record| {
+                    let size = (record.len() as u64).to_le_bytes();
+                    is_heard = is_heard && to.write_all(&[&size, record].concat()).is_ok();
+                });
+                // SAFETY: no destructors are executed, as in a history.
+                unsafe { libc::_exit(i32::from(!is_heard)) }
+            }
+            child => workers.push((child, from)),
+        }
+    }
+    let mut polled: Vec<_> = workers
+        .iter()
+        .map(|(_, from)| libc::pollfd { fd: from.as_raw_fd(), events: libc::POLLIN, revents: 0 })
+        .collect();
+    while polled.iter().any(|one| one.fd >= 0) {
+        // SAFETY: the descriptors of the pipes; those that have ended are negative, and left out.
+        unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as u64, -1) };
+        for (one, (_, from)) in polled.iter_mut().zip(&mut workers) {
+            if one.fd < 0 || one.revents == 0 {
+                continue;
+            }
+            match read_record(from) {
+                Some(record) => receive(&record),
+                None => one.fd = -1,
+            }
+        }
+    }
+    let mut ended = Ok(());
+    for (child, _) in workers {
+        match died(wait(child, 0)) {
+            Died::Exit(0) => {}
+            other => ended = Err(other),
+        }
+    }
+    ended
+}
+
+fn read_record(from: &mut File) -> Option<Vec<u8>> {
+    let mut size = [0; 8];
+    from.read_exact(&mut size).ok()?;
+    let mut record = vec![0; usize::try_from(u64::from_le_bytes(size)).ok()?];
+    from.read_exact(&mut record).ok()?;
+    Some(record)
+}
+
+/// Keeps this process, and its copies, on one of the processors that it may use.
+fn stay_on(number: usize) {
+    // SAFETY: a set of processors is plain data; the calls have no other pointers. Without success copies may
+    // share processors.
+    unsafe {
+        let (mut allowed, mut own): (libc::cpu_set_t, libc::cpu_set_t) =
+            (std::mem::zeroed(), std::mem::zeroed());
+        let size = size_of::<libc::cpu_set_t>();
+        libc::sched_getaffinity(0, size, &raw mut allowed);
+        let all = || 0..libc::CPU_SETSIZE as usize;
+        let processors = || all().filter(|processor| libc::CPU_ISSET(*processor, &allowed));
+        let Some(processor) = processors().cycle().nth(number) else { return };
+        libc::CPU_SET(processor, &mut own);
+        libc::sched_setaffinity(0, size, &raw const own);
+    }
+}

@@ -1,0 +1,118 @@
+//! Semaphores of POSIX threads. The count stays in the guest's own `sem_t`, by the calls of the C library that
+//! do not wait; the scheduler does the waiting.
+
+use super::{guest_thread, objects, refuse, sanitizer, time};
+use clr_explore::{CurrentThread, LockKind, ProfilerLock};
+use libc::{c_int, clockid_t, sem_t, timespec};
+
+unsafe extern "C" {
+    fn sem_clockwait(semaphore: *mut sem_t, clock: clockid_t, until: *const timespec) -> c_int;
+}
+
+fn lock_of(me: &CurrentThread<'_, '_>, at: usize) -> ProfilerLock {
+    objects::lock(me, at, LockKind::Plain, "semaphore")
+}
+
+/// Takes one from the count, unless it is 0.
+fn takes(at: usize) -> bool {
+    // SAFETY: the guest's semaphore.
+    unsafe { libc::sem_trywait(at as *mut sem_t) == 0 }
+}
+
+/// Takes one from the count, until a time (µs since 1970) if there is one. Returns false if it stayed 0.
+fn take(me: &CurrentThread<'_, '_>, at: usize, until: Option<u64>) -> bool {
+    let lock = lock_of(me, at);
+    let posted = objects::condition(me, at);
+    me.acquire(lock);
+    let mut taken = takes(at);
+    let mut in_time = true;
+    while !taken && in_time && !me.is_over() {
+        let limit = until.map(|until| time::micros_until(me, until));
+        in_time = me.wait_on(posted, lock, limit) || limit.is_none();
+        taken = takes(at);
+    }
+    me.unlock(lock);
+    taken
+}
+
+pub(super) unsafe extern "C" fn wait(semaphore: *mut sem_t) -> c_int {
+    let Some(carrier) = guest_thread::current() else {
+        // SAFETY: the guest's semaphore.
+        return unsafe { libc::sem_wait(semaphore) };
+    };
+    let at = semaphore as usize;
+    let taken = carrier.ask(move |me| take(me, at, None));
+    sanitizer::acquires(at);
+    if taken == Some(true) { 0 } else { refuse(libc::EINTR) }
+}
+
+pub(super) unsafe extern "C" fn try_wait(semaphore: *mut sem_t) -> c_int {
+    let Some(carrier) = guest_thread::current() else {
+        // SAFETY: the guest's semaphore.
+        return unsafe { libc::sem_trywait(semaphore) };
+    };
+    let at = semaphore as usize;
+    let taken = carrier.ask(move |me| {
+        let lock = lock_of(me, at);
+        me.acquire(lock);
+        let taken = takes(at);
+        me.unlock(lock);
+        taken
+    });
+    sanitizer::acquires(at);
+    if taken == Some(true) { 0 } else { refuse(libc::EAGAIN) }
+}
+
+pub(super) unsafe extern "C" fn timed_wait(semaphore: *mut sem_t, until: *const timespec) -> c_int {
+    let Some(carrier) = guest_thread::current() else {
+        // SAFETY: the guest's arguments.
+        return unsafe { libc::sem_timedwait(semaphore, until) };
+    };
+    // SAFETY: the guest's time.
+    let until = unsafe { time::read(until) };
+    let at = semaphore as usize;
+    let taken = carrier.ask(move |me| take(me, at, Some(until)));
+    sanitizer::acquires(at);
+    if taken == Some(true) { 0 } else { refuse(libc::ETIMEDOUT) }
+}
+
+pub(super) unsafe extern "C" fn clock_wait(
+    semaphore: *mut sem_t,
+    clock: clockid_t,
+    until: *const timespec,
+) -> c_int {
+    if guest_thread::current().is_none() {
+        // SAFETY: the guest's arguments.
+        return unsafe { sem_clockwait(semaphore, clock, until) };
+    }
+    // SAFETY: the guest's semaphore and time. All clocks are the same one.
+    unsafe { timed_wait(semaphore, until) }
+}
+
+pub(super) unsafe extern "C" fn post(semaphore: *mut sem_t) -> c_int {
+    let Some(carrier) = guest_thread::current() else {
+        // SAFETY: the guest's semaphore.
+        return unsafe { libc::sem_post(semaphore) };
+    };
+    let at = semaphore as usize;
+    sanitizer::releases(at);
+    let posted = carrier.ask(move |me| {
+        let lock = lock_of(me, at);
+        me.acquire(lock);
+        // SAFETY: the guest's semaphore.
+        let posted = unsafe { libc::sem_post(at as *mut sem_t) } == 0;
+        me.notify_one(objects::condition(me, at));
+        me.unlock(lock);
+        posted
+    });
+    if posted == Some(true) { 0 } else { refuse(libc::EOVERFLOW) }
+}
+
+pub(super) unsafe extern "C" fn destroy(semaphore: *mut sem_t) -> c_int {
+    if let Some(carrier) = guest_thread::current() {
+        let at = semaphore as usize;
+        carrier.ask(move |me| objects::forget(me, at));
+    }
+    // SAFETY: the guest's semaphore.
+    unsafe { libc::sem_destroy(semaphore) }
+}

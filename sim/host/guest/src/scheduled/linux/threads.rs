@@ -1,0 +1,165 @@
+//! Threads that the guest starts.
+
+use super::{guest_thread, objects, sanitizer};
+use crate::scheduled::guest_thread::GuestThread;
+use clr_explore::ThreadIndex;
+use libc::{c_int, c_void, pthread_attr_t, pthread_t};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+/// Number of rounds in which destructors of thread-local values are called (`PTHREAD_DESTRUCTOR_ITERATIONS`).
+const ROUNDS: usize = 4;
+
+/// The code of a thread, and its argument.
+struct Start {
+    carrier: Arc<GuestThread>,
+    code: extern "C" fn(*mut c_void) -> *mut c_void,
+    argument: *mut c_void,
+}
+
+// SAFETY: the guest gives the argument to another thread itself.
+unsafe impl Send for Start {}
+
+/// The threads that the guest has started, by what `pthread_create` has returned.
+#[derive(Default)]
+struct Started {
+    threads: BTreeMap<u64, ThreadIndex>,
+    results: BTreeMap<u64, usize>,
+}
+
+thread_local! {
+    /// The started threads, on the scheduler's thread.
+    static STARTED: RefCell<Started> = RefCell::default();
+    /// Rounds of destructors that are left.
+    static LEFT: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Returns the thread that `pthread_create` has returned this for.
+pub(super) fn known(thread: pthread_t) -> Option<ThreadIndex> {
+    STARTED.with_borrow(|started| started.threads.get(&thread).copied())
+}
+
+/// Returns the key whose destructor ends a carrier in the last round, after the guest's own destructors.
+fn last_key() -> libc::pthread_key_t {
+    static KEY: std::sync::OnceLock<libc::pthread_key_t> = std::sync::OnceLock::new();
+    unsafe extern "C" fn destructor(value: *mut c_void) {
+        // SAFETY: the value is that of `run`: a reference to a carrier.
+        let carrier = unsafe { Arc::from_raw(value.cast::<GuestThread>()) };
+        let left = LEFT.get().saturating_sub(1);
+        LEFT.set(left);
+        // SAFETY: no pointers.
+        sanitizer::releases(unsafe { libc::pthread_self() } as usize);
+        if left > 0 {
+            // SAFETY: the key is one.
+            unsafe { libc::pthread_setspecific(last_key(), Arc::into_raw(carrier).cast()) };
+        } else {
+            carrier.end();
+        }
+    }
+    *KEY.get_or_init(|| {
+        let mut key = 0;
+        // SAFETY: room for a key, and a destructor.
+        unsafe { libc::pthread_key_create(&raw mut key, Some(destructor)) };
+        key
+    })
+}
+
+/// Executes the code of a thread, once the scheduler has chosen it.
+extern "C" fn run(start: *mut c_void) -> *mut c_void {
+    // SAFETY: `start` is the box of `create`.
+    let start = unsafe { Box::from_raw(start.cast::<Start>()) };
+    LEFT.set(ROUNDS);
+    let carrier = Arc::clone(&start.carrier);
+    // SAFETY: the key is one; its destructor takes the reference.
+    unsafe { libc::pthread_setspecific(last_key(), Arc::into_raw(Arc::clone(&carrier)).cast()) };
+    let Start { code, argument, .. } = *start;
+    // It is executed here, not as a task: it may leave by `pthread_exit`.
+    carrier.begin();
+    let result = code(argument);
+    note_result(&carrier, result);
+    result
+}
+
+fn note_result(carrier: &GuestThread, result: *mut c_void) {
+    // SAFETY: no pointers.
+    let id = unsafe { libc::pthread_self() };
+    let result = result as usize;
+    carrier.ask(move |_| STARTED.with_borrow_mut(|started| started.results.insert(id, result)));
+}
+
+pub(super) unsafe extern "C" fn create(
+    thread: *mut pthread_t,
+    attributes: *const pthread_attr_t,
+    code: extern "C" fn(*mut c_void) -> *mut c_void,
+    argument: *mut c_void,
+) -> c_int {
+    let Some(mine) = guest_thread::current() else {
+        // SAFETY: the guest's arguments.
+        return unsafe { libc::pthread_create(thread, attributes, code, argument) };
+    };
+    let carrier = GuestThread::new();
+    let start = Box::new(Start { carrier: Arc::clone(&carrier), code, argument });
+    // It is joined when it has ended, whatever the guest does: the attributes do not matter.
+    let mut id: pthread_t = 0;
+    // SAFETY: room for an id; `run` takes the box.
+    let made = unsafe {
+        libc::pthread_create(&raw mut id, std::ptr::null(), run, Box::into_raw(start).cast())
+    };
+    if made != 0 {
+        return made;
+    }
+    // SAFETY: the guest's room for an id.
+    unsafe { thread.write(id) };
+    mine.ask(move |me| {
+        let index = me.spawn(&objects::thread_name(), move |me| {
+            guest_thread::register(me.index(), &carrier);
+            carrier.serve_to_end(me);
+            // SAFETY: a thread that was started above, and is joined once.
+            unsafe { libc::pthread_join(id, null_mut()) };
+        });
+        STARTED.with_borrow_mut(|started| started.threads.insert(id, index));
+    });
+    0
+}
+
+/// Ends the thread with a result: what is on its stack is unwound.
+pub(super) unsafe extern "C-unwind" fn exit(result: *mut c_void) -> ! {
+    if let Some(carrier) = guest_thread::current() {
+        note_result(&carrier, result);
+    }
+    // SAFETY: the guest's own end.
+    unsafe { libc::pthread_exit(result) }
+}
+
+pub(super) unsafe extern "C" fn join(thread: pthread_t, result: *mut *mut c_void) -> c_int {
+    let Some(mine) = guest_thread::current() else {
+        // SAFETY: the guest's arguments.
+        return unsafe { libc::pthread_join(thread, result) };
+    };
+    let found = mine.ask(move |me| {
+        let index = known(thread)?;
+        me.join(index);
+        Some(
+            STARTED
+                .with_borrow(|started| started.results.get(&thread).copied())
+                .unwrap_or_default(),
+        )
+    });
+    sanitizer::acquires(thread as usize);
+    let Some(Some(found)) = found else { return libc::ESRCH };
+    if !result.is_null() {
+        // SAFETY: the guest's room for a pointer.
+        unsafe { result.write(found as *mut c_void) };
+    }
+    0
+}
+
+pub(super) unsafe extern "C" fn detach(thread: pthread_t) -> c_int {
+    if guest_thread::current().is_some() {
+        return 0;
+    }
+    // SAFETY: the guest's argument.
+    unsafe { libc::pthread_detach(thread) }
+}

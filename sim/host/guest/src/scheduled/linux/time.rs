@@ -1,0 +1,142 @@
+//! Virtual time: what the guest's clocks show, and how long it sleeps.
+//!
+//! All clocks show the same time, which begins with the history. Only sleeps and limits of waits let it pass:
+//!
+//! * Of the threads that sleep the one that wakes first may be chosen at any time, whatever others do meanwhile: they
+//!   may be slow. Time is then its deadline.
+//! * A wait with a limit ends by its limit only when no thread can go on and no sleeper wakes before it: then time jumps
+//!   to the limit. A history in which the limit is over although the thread that would notify can run is not searched,
+//!   even if sleepers wake after the limit meanwhile.
+//!
+//! `Kernel::runnable` and `Kernel::jump` of `clr-explore` do this.
+
+use super::guest_thread;
+use clr_explore::CurrentThread;
+use libc::{c_int, c_uint, clockid_t, timespec, timeval};
+
+/// Time at which each history begins: 2026-01-01 (µs since 1970).
+const BEGIN: u64 = 1_767_225_600_000_000;
+
+/// Returns a time in µs since 1970. A negative one is 0.
+///
+/// # Safety
+/// The time can be read.
+pub(super) unsafe fn read(time: *const timespec) -> u64 {
+    // SAFETY: the caller's promise.
+    let timespec { tv_sec, tv_nsec } = unsafe { time.read() };
+    let seconds = u64::try_from(tv_sec).unwrap_or_default();
+    let nanoseconds = u64::try_from(tv_nsec).unwrap_or_default();
+    // A part of a microsecond counts as one.
+    seconds.saturating_mul(1_000_000).saturating_add(nanoseconds.div_ceil(1_000))
+}
+
+/// Returns the time (µs) from now to a time since 1970 (µs), or 0.
+pub(super) fn micros_until(me: &CurrentThread<'_, '_>, time: u64) -> u64 {
+    time.saturating_sub(BEGIN + me.now())
+}
+
+fn now() -> Option<u64> {
+    guest_thread::current()?.ask(|me| BEGIN + me.now())
+}
+
+/// Sleeps. Returns false if this is no thread of the guest.
+pub(super) fn sleeps(micros: u64) -> bool {
+    guest_thread::current().and_then(|carrier| carrier.ask(move |me| me.sleep(micros))).is_some()
+}
+
+pub(super) unsafe extern "C" fn clock_gettime(clock: clockid_t, time: *mut timespec) -> c_int {
+    match now() {
+        Some(now) => {
+            let tv_sec = (now / 1_000_000).cast_signed();
+            // SAFETY: the guest's room for a time.
+            unsafe {
+                time.write(timespec { tv_sec, tv_nsec: (now % 1_000_000 * 1_000).cast_signed() });
+            };
+            0
+        }
+        // SAFETY: the guest's arguments.
+        None => unsafe { libc::clock_gettime(clock, time) },
+    }
+}
+
+pub(super) unsafe extern "C" fn gettimeofday(time: *mut timeval, zone: *mut libc::c_void) -> c_int {
+    match now() {
+        Some(now) => {
+            let tv_sec = (now / 1_000_000).cast_signed();
+            // SAFETY: the guest's room for a time.
+            unsafe { time.write(timeval { tv_sec, tv_usec: (now % 1_000_000).cast_signed() }) };
+            0
+        }
+        // SAFETY: the guest's arguments.
+        None => unsafe { libc::gettimeofday(time, zone.cast()) },
+    }
+}
+
+pub(super) unsafe extern "C" fn seconds(time: *mut i64) -> i64 {
+    let Some(now) = now() else {
+        // SAFETY: the guest's argument.
+        return unsafe { libc::time(time) };
+    };
+    let seconds = (now / 1_000_000).cast_signed();
+    if !time.is_null() {
+        // SAFETY: the guest's room for a time.
+        unsafe { time.write(seconds) };
+    }
+    seconds
+}
+
+pub(super) unsafe extern "C" fn nanosleep(time: *const timespec, rest: *mut timespec) -> c_int {
+    // SAFETY: the guest's time.
+    if sleeps(unsafe { read(time) }) {
+        return 0;
+    }
+    // SAFETY: the guest's arguments.
+    unsafe { libc::nanosleep(time, rest) }
+}
+
+pub(super) unsafe extern "C" fn clock_nanosleep(
+    clock: clockid_t,
+    flags: c_int,
+    time: *const timespec,
+    rest: *mut timespec,
+) -> c_int {
+    // SAFETY: the guest's time.
+    let wanted = unsafe { read(time) };
+    let absolute = flags & libc::TIMER_ABSTIME != 0;
+    let slept = guest_thread::current().and_then(|carrier| {
+        carrier.ask(move |me| me.sleep(if absolute { micros_until(me, wanted) } else { wanted }))
+    });
+    if slept.is_some() {
+        return 0;
+    }
+    // SAFETY: the guest's arguments.
+    unsafe { libc::clock_nanosleep(clock, flags, time, rest) }
+}
+
+pub(super) unsafe extern "C" fn usleep(micros: c_uint) -> c_int {
+    if sleeps(micros.into()) {
+        return 0;
+    }
+    // SAFETY: no pointers.
+    unsafe { libc::usleep(micros) }
+}
+
+pub(super) unsafe extern "C" fn sleep(seconds: c_uint) -> c_uint {
+    if sleeps(u64::from(seconds) * 1_000_000) {
+        return 0;
+    }
+    // SAFETY: no pointers.
+    unsafe { libc::sleep(seconds) }
+}
+
+pub(super) unsafe extern "C" fn sched_yield() -> c_int {
+    match guest_thread::current() {
+        Some(carrier) => carrier
+            .ask(|me| {
+                me.point();
+            })
+            .map_or(0, |()| 0),
+        // SAFETY: no pointers.
+        None => unsafe { libc::sched_yield() },
+    }
+}

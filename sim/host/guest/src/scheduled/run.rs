@@ -1,0 +1,60 @@
+//! The execution of a history in this process, which is over afterwards: threads of the guest may wait for ever.
+
+use super::ending::{Detail, Executed, GuestEnding, Rules};
+use super::{backtrace, guest_thread, sanitizer, system};
+use clr_explore::{Ending, Explorer, HistoryDetail, NotingSearch, Search, Setup};
+use clrsim::Finding;
+
+/// Adds the stacks of the guest's threads to the last turn of a history. The threads then stay where they are.
+fn add_stacks(ending: &mut Ending) {
+    let Some(turn) = ending.history.as_mut().and_then(|history| history.turns.last_mut()) else {
+        return;
+    };
+    let imports = system::replacements().into_iter().map(|it| (it.with as u64, it.name)).collect();
+    guest_thread::for_each(|thread, carrier| {
+        let Some(registers) = system::stopped::registers(carrier) else { return };
+        let frames = backtrace::frames(&registers, &imports);
+        if let Some(status) = turn.statuses.get_mut(thread.index())
+            && !frames.is_empty()
+        {
+            // The innermost activity is what the thread of the system executes.
+            let (innermost, rest) = status.stack.split_at(1.min(status.stack.len()));
+            status.stack =
+                innermost.iter().cloned().chain(frames).chain(rest.iter().cloned()).collect();
+        }
+    });
+}
+
+/// Executes a history.
+pub(super) fn run<'p>(
+    explorer: &mut Explorer<'_>,
+    load: &(dyn Fn(&mut Setup<'p>) + 'p),
+    search: &mut dyn Search,
+    rules: Rules,
+    findings: &dyn Fn() -> Vec<Finding>,
+    detail: Detail<'_>,
+) -> GuestEnding {
+    let recorded = match detail {
+        Detail::Ending => HistoryDetail::Events,
+        _ => HistoryDetail::Statuses,
+    };
+    system::stopped::handle_faults();
+    sanitizer::enters_tool();
+    let mut noting = NotingSearch::new(search);
+    let mut ending = explorer.run(load, &mut noting, rules.limits, recorded);
+    let strayed = noting.progress().strayed;
+    ending.verdict = ending.verdict.take().or_else(|| rules.broken(&ending));
+    let found = if ending.verdict.is_none() { findings() } else { Vec::new() };
+    let mut told = GuestEnding { strayed, ..GuestEnding::of(&ending, &found) };
+    match detail {
+        Detail::Ending => told.noted = noting.into_noted(),
+        Detail::Description(describe)
+        | Detail::Printed(describe)
+        | Detail::Stopped(describe, _) => {
+            add_stacks(&mut ending);
+            told.description = describe(&Executed { ending: &ending, findings: &found });
+        }
+    }
+    sanitizer::leaves_tool();
+    told
+}

@@ -1,0 +1,65 @@
+//! A library whose threads run under the scheduler.
+
+use super::{backtrace, guest_thread, sanitizer, system};
+use crate::library::Library;
+use clr_explore::CurrentThread;
+use clrsim::hosting::Turns;
+use std::ffi::{CStr, c_void};
+use std::path::Path;
+use system::loaded_objects;
+
+/// The guest's threads, as the host asks for them.
+struct GuestThreads;
+
+impl Turns for GuestThreads {
+    fn is_in_history(&self) -> bool {
+        guest_thread::current().is_some()
+    }
+
+    fn ask(&self, method: &'static str, what: &mut dyn FnMut(&CurrentThread<'_, '_>)) {
+        sanitizer::begins_call(method);
+        if let Some(thread) = guest_thread::current() {
+            thread.ask(what);
+        }
+        sanitizer::ends_call(method);
+    }
+
+    fn execute(&self, me: &CurrentThread<'_, '_>, call: &mut dyn FnMut()) {
+        guest_thread::of(me).execute(me, call);
+    }
+}
+
+/// A library whose threads run under the scheduler.
+#[derive(Debug)]
+pub struct ScheduledLibrary(Library);
+
+impl ScheduledLibrary {
+    /// Loads a library, and has its imports, and those of the libraries that it brings, lead to the scheduler.
+    /// It stays loaded.
+    ///
+    /// # Errors
+    /// Returns the system's message.
+    pub fn load(path: &Path) -> Result<Self, String> {
+        clrsim::hosting::install(&GuestThreads);
+        #[cfg(windows)]
+        system::reserve_simulated();
+        let before = loaded_objects();
+        let library = Library::load(path)?;
+        for object in &before {
+            backtrace::note(object, false);
+        }
+        for object in loaded_objects().difference(&before) {
+            backtrace::note(object, true);
+        }
+        for object in loaded_objects().difference(&before).filter(|it| it.is_replaced()) {
+            let changed = object.replace_imports(&system::replacements());
+            changed.map_err(|page| format!("the page at {page:#x} stays read-only"))?;
+        }
+        Ok(Self(library))
+    }
+
+    /// Returns the address of an export.
+    pub fn export(&self, name: &CStr) -> Option<*const c_void> {
+        self.0.export(name).map(|found| found.as_ptr().cast_const())
+    }
+}

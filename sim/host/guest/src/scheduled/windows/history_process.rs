@@ -1,0 +1,75 @@
+//! Histories in processes of their own, as there is no `fork`: each one loads the guest anew.
+//!
+//! The process of a history asks the process that searches for each choice, and sends the ending at last: lines of
+//! `clr_explore::RemoteSearch`, and a line `end N` with N bytes behind it.
+
+use super::streams::{Pipes, take_streams};
+use crate::scheduled::ending::{Detail, Died, GuestEnding};
+use crate::scheduled::hosted_profiler::HostedProfiler;
+use clr_explore::{RemoteSearch, Search, answer};
+use std::cell::RefCell;
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::process::Child;
+use windows_sys::Win32::System::Threading::{GetCurrentProcess, TerminateProcess};
+
+/// The beginning of the line before the ending.
+const END: &str = "end ";
+
+/// Executes a history in this process, whose last act it is. The other process, which has [answered](answer_history)
+/// its questions by then, gets the ending. `learns`: its search learns from histories.
+///
+/// # Errors
+/// Returns the system's error if the streams cannot be taken.
+pub fn run_history(visit: &mut HostedProfiler, learns: bool, detail: Detail<'_>) -> io::Result<()> {
+    let Pipes { from, to } = take_streams()?;
+    let (to, mut from) = (RefCell::new(to), BufReader::new(from));
+    let mut search = RemoteSearch::new(learns, |line: &str, is_question| {
+        writeln!(to.borrow_mut(), "{line}").ok()?;
+        let mut answer = String::new();
+        if is_question {
+            from.read_line(&mut answer).ok()?;
+        }
+        Some(answer.trim_end().to_owned())
+    });
+    let bytes = visit.run_here(&mut search, detail).to_bytes();
+    let header = format!("{END}{}\n", bytes.len());
+    to.borrow_mut().write_all(&[header.as_bytes(), &bytes].concat())?;
+    // Threads of the guest may wait for ever, or own locks of its libraries, which its destructors need.
+    // SAFETY: no pointers.
+    unsafe { TerminateProcess(GetCurrentProcess(), 0) };
+    Ok(())
+}
+
+/// Has a search, which has begun the history, answer a process that executes it, whose standard input and output are
+/// pipes. Returns the history's ending.
+///
+/// # Errors
+/// Returns [`Died`] if the profiler ended its process.
+pub fn answer_history(child: &mut Child, search: &mut dyn Search) -> Result<GuestEnding, Died> {
+    let ending = follow(child, search);
+    let status = child.wait()?;
+    let mut ending = ending.ok_or_else(|| Died::Exit(status.code().unwrap_or_default()))?;
+    ending.strayed |= search.progress().strayed;
+    Ok(ending)
+}
+
+/// Returns the ending; `None` if the process has ended without one, whose input is closed then.
+fn follow(child: &mut Child, search: &mut dyn Search) -> Option<GuestEnding> {
+    let (mut to, mut from) = (child.stdin.take()?, BufReader::new(child.stdout.take()?));
+    let mut line = String::new();
+    loop {
+        line.clear();
+        if from.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        let line = line.trim_end();
+        if let Some(size) = line.strip_prefix(END) {
+            let mut bytes = vec![0; size.parse().ok()?];
+            from.read_exact(&mut bytes).ok()?;
+            return GuestEnding::from_bytes(&bytes);
+        }
+        if let Some(answer) = answer(search, line).ok()? {
+            writeln!(to, "{answer}").ok()?;
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Threads of Windows on x86-64.
+//!
+//! | module | content |
+//! |---|---|
+//! | `imports` | import address tables of loaded modules, replaced: PE |
+//! | `locks` | critical sections, slim locks, condition variables, initialisations |
+//! | `handles`, `waits` | events, semaphores, mutexes and threads by handle, and waits for them |
+//! | `posix` | locks and threads of winpthreads, which programs of mingw use |
+//! | `addresses` | waits for addresses, of which Rust and C++20 make theirs |
+//! | `threads` | threads that the guest starts |
+//! | `suspension` | threads of the program, suspended and read by the guest |
+//! | `time`, `timers`, `random`, `ends` | clocks and sleeps, waitable timers, random numbers, ends of the process |
+//! | `heap` | the lock of the heap |
+//! | `loader` | libraries and functions that the guest asks for |
+//! | `refused` | calls of the system that wait outside of the simulation |
+//! | `stopped` | threads that have stopped |
+//! | `own` | the code and the memory of this process |
+//! | `history_process`, `streams` | a process for each history, and the streams on which it talks |
+
+mod addresses;
+mod c_heap;
+mod ends;
+mod handles;
+mod heap;
+mod history_process;
+mod imports;
+mod loader;
+mod locks;
+mod own;
+mod posix;
+mod random;
+mod refused;
+pub(super) mod stopped;
+mod streams;
+mod suspension;
+mod this_thread;
+mod threads;
+mod time;
+mod timers;
+mod waits;
+
+pub use history_process::{answer_history, run_history};
+pub(super) use imports::{LoadedObject, loaded_objects};
+pub(super) use own::{
+    Image, OwnMemory, bias, function_start, insert, is_of_system, map_file, reserve_simulated,
+};
+pub(super) use this_thread::thread_id;
+
+use super::Replacement;
+use clr_explore::Setup;
+use this_thread::{Bool, Current, current, last_error, scheduled, set_last_error, succeeds};
+
+/// Returns the functions that the guest's imports are to lead to.
+pub(super) fn replacements() -> Vec<Replacement> {
+    let mut all = Vec::new();
+    all.extend(locks::replaced());
+    all.extend(handles::replaced());
+    all.extend(waits::replaced());
+    all.extend(heap::replaced());
+    all.extend(posix::replaced());
+    all.extend(addresses::replaced());
+    all.extend(threads::replaced());
+    all.extend(suspension::replaced());
+    all.extend(time::replaced());
+    all.extend(timers::replaced());
+    all.extend(random::replaced());
+    all.extend(ends::replaced());
+    all.extend(loader::replaced());
+    all.extend(refused::replaced());
+    all
+}
+
+/// Installs nothing: Windows has no signals.
+pub(super) fn set_up(_: &mut Setup<'_>) {}

@@ -1,0 +1,239 @@
+//! Guests' threads under the scheduler. Each history is executed in a copy of the process, which has to have
+//! one thread: this test has no harness.
+
+#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+fn main() {
+    linux::main();
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64")))]
+fn main() {}
+
+#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+#[path = "scheduled/profilers.rs"]
+mod profilers;
+
+#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+mod linux {
+    use super::profilers;
+    use clr_explore::{Random, Search as _, TestedProcess};
+    use clr_guest::scheduled::{
+        Detail, Died, GuestEnding, GuestProcess, HostedProfiler, ScheduledLibrary,
+    };
+    use clr_runtime::generation::Generation;
+    use std::collections::BTreeMap;
+    use std::ffi::CString;
+    use std::path::Path;
+    use std::process::Command;
+
+    /// Number of histories of each program.
+    const HISTORIES: u64 = 60;
+
+    pub(super) type Outcome = Result<GuestEnding, Died>;
+
+    /// Compiles a guest.
+    pub(super) fn compile(guest: &str, flags: &[&str], to: &Path) {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let source = here.join("../tests/guests").join(guest);
+        let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
+        let mut command = Command::new(&compiler);
+        command.args([
+            "-std=c++17",
+            "-g",
+            "-O1",
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            "-shared",
+            "-fPIC",
+        ]);
+        command.args(flags).arg("-I").arg(here.join("../include"));
+        command.arg("-I").arg(here.join("../../cli/tests/guests"));
+        command.arg("-pthread").arg(source).arg("-o").arg(to);
+        let output = command.output().expect("a C++ compiler");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    fn histories(library: &ScheduledLibrary, name: &str, count: u64) -> Vec<Outcome> {
+        let (program, methods, hooks) = Default::default();
+        let process =
+            TestedProcess::new(&program, &methods, hooks, Generation::Net8Unix, &[]).unwrap();
+        let main = library.export(&CString::new(name).unwrap()).expect("it is exported");
+        // SAFETY: the exports take no arguments.
+        let mut guest = unsafe { GuestProcess::new(&process, main) }.unwrap();
+        let mut search = Random::new(1);
+        (0..count)
+            .map(|number| {
+                assert!(search.begin(number));
+                guest.run_in_copy(&mut search)
+            })
+            .collect()
+    }
+
+    /// Returns the number of histories with each outcome.
+    pub(super) fn told(outcomes: &[Outcome]) -> BTreeMap<String, usize> {
+        let mut told = BTreeMap::new();
+        for outcome in outcomes {
+            let words = match outcome {
+                Ok(ending) => ending.verdict.clone().unwrap_or_else(|| "ends".to_owned()),
+                Err(died) => format!("{died:?}"),
+            };
+            *told.entry(words).or_default() += 1;
+        }
+        told
+    }
+
+    pub(super) fn main() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("threads.so");
+        compile("threads/threads.cpp", &[], &path);
+        let library = ScheduledLibrary::load(&path).unwrap();
+        let expected: [(&str, &[&str]); 17] = [
+            ("fresh_globals", &["ends"]),
+            ("hand_over", &["ends"]),
+            ("lost_wake_up", &["ends", "lost wake-up"]),
+            ("crossed_locks", &["deadlock: profiler's lock 1, profiler's lock 2", "ends"]),
+            ("used_too_early", &["ends", "failed: SIGSEGV in used_too_early"]),
+            ("patience", &["ends"]),
+            ("the_rest", &["ends"]),
+            ("leaves", &["failed: ends the process by _exit"]),
+            ("semaphores", &["ends"]),
+            ("drained_semaphore", &["ends", "lost wake-up"]),
+            ("barriers", &["ends"]),
+            ("lonely_barrier", &["lost wake-up"]),
+            ("futexes", &["ends"]),
+            ("futex_read_again", &["ends", "lost wake-up"]),
+            ("locks_with_limits", &["ends"]),
+            ("random_numbers", &["ends"]),
+            ("woken_out_of_order", &["ends", "failed: ends the process by _exit"]),
+        ];
+        check(&library, &expected);
+        let [spins] = &histories(&library, "spins", 1)[..] else { panic!("one history") };
+        let verdict = spins.clone().unwrap().verdict.unwrap();
+        assert!(verdict.contains("left the simulation"), "{verdict}");
+        let path = folder.path().join("atomics.so");
+        compile("threads/atomics.cpp", &["-std=c++20"], &path);
+        let library = ScheduledLibrary::load(&path).unwrap();
+        check(
+            &library,
+            &[("atomic_turns", &["ends"]), ("atomic_not_notified", &["ends", "lost wake-up"])],
+        );
+        signals(&folder.path().join("signals.so"));
+        refused(&folder.path().join("leaves.so"));
+        profilers::check(folder.path());
+        arguments(folder.path());
+    }
+
+    /// A program whose threads throw, with a handle, a GC and a call of native code.
+    const CALLBACKS: &str = r#"
+function "App.Main" kind="jit" {
+    push "rbp"
+    frame "rbp" set="after-saves"
+    body {
+        guarded { call "App.Thrower" }
+        on-catch { work 1 }
+        create-handle
+        collect
+        p-invoke-stub "Lib.Sleep"
+    }
+}
+function "App.Other" kind="jit" {
+    push "rbp"
+    frame "rbp" set="after-saves"
+    body {
+        guarded { call "App.Thrower" }
+        on-catch { work 1 }
+    }
+}
+function "App.Thrower" kind="jit" { body { raise } }
+function "Lib.Sleep" { body { work 3 } }
+thread "main" start="App.Main"
+thread "other" start="App.Other"
+"#;
+
+    /// Checks the arguments of callbacks in histories: the guest ends the process if one is wrong.
+    fn arguments(folder: &Path) {
+        let path = folder.join("callbacks.so");
+        compile("threads/callbacks.cpp", &[], &path);
+        let class = clrsim::Guid::parse("00000000-0000-0000-0000-000000000000").unwrap();
+        let mut visit =
+            HostedProfiler::open(&path, class, CALLBACKS, Generation::Net8Unix, None).unwrap();
+        let mut search = Random::new(1);
+        let run = |number| {
+            assert!(search.begin(number));
+            visit.run_in_copy(&mut search, Detail::Ending)
+        };
+        let outcomes: Vec<_> = (0..HISTORIES).map(run).collect();
+        let told = told(&outcomes);
+        println!("callbacks: {told:?}");
+        assert_eq!(told.keys().collect::<Vec<_>>(), ["ends"]);
+    }
+
+    /// Checks the outcomes of the histories of exports, and that they repeat.
+    fn check(library: &ScheduledLibrary, expected: &[(&str, &[&str])]) {
+        for (name, kinds) in expected {
+            let outcomes = histories(library, name, HISTORIES);
+            let told = told(&outcomes);
+            println!("{name}: {told:?}");
+            assert_eq!(told.keys().collect::<Vec<_>>(), *kinds, "{name}");
+            assert_eq!(outcomes, histories(library, name, HISTORIES), "{name}: the same seed");
+            let digests = outcomes.iter().flatten().map(|ending| ending.digest);
+            let different = digests.collect::<std::collections::BTreeSet<_>>().len();
+            println!("  {different} different histories");
+        }
+    }
+
+    /// Checks signals and their handlers.
+    fn signals(path: &Path) {
+        compile("threads/signals.cpp", &[], path);
+        let library = ScheduledLibrary::load(path).unwrap();
+        check(
+            &library,
+            &[
+                ("signal_handled", &["ends"]),
+                ("signal_to_itself", &["ends"]),
+                ("handler_with_information", &["ends"]),
+                ("signal_to_nobody", &["ends"]),
+                (
+                    "signal_without_handler",
+                    &[
+                        "failed: the profiler sends signal #, for which it has no handler: it ends the process",
+                    ],
+                ),
+                ("lock_in_handler", &["deadlock: profiler's lock 1", "ends"]),
+                ("allocation_in_handler", &["deadlock: profiler's lock 1", "ends"]),
+                ("allocation_while_stopped", &["ends", "lost wake-up"]),
+                ("loading_while_stopped", &["ends", "lost wake-up"]),
+            ],
+        );
+    }
+
+    /// Checks that calls which wait outside of the simulation, or leave its process, end the history with a message
+    /// that names them.
+    fn refused(path: &Path) {
+        compile("threads/leaves.cpp", &[], path);
+        let library = ScheduledLibrary::load(path).unwrap();
+        for (name, call) in [
+            ("polls", "poll"),
+            ("polls_within_a_time", "poll"),
+            ("selects", "select"),
+            ("waits_for_events", "epoll_wait"),
+            ("receives", "recv"),
+            ("accepts", "accept"),
+            ("reads_a_pipe", "read"),
+            ("forks", "fork"),
+            ("executes", "execl"),
+            ("asks_a_shell", "system"),
+            ("spawns", "posix_spawn"),
+            ("waits_for_a_child", "waitpid"),
+            ("sets_a_timer", "setitimer"),
+            ("polls_by_number", "poll"),
+        ] {
+            let [history] = &histories(&library, name, 1)[..] else { panic!("one history") };
+            let verdict = history.clone().unwrap().verdict.unwrap();
+            let words = format!("the profiler has left the simulation: it called {call}");
+            assert!(verdict.ends_with(&words), "{name}: {verdict}");
+        }
+        check(&library, &[("simulated", &["ends"])]);
+    }
+}

@@ -1,0 +1,229 @@
+//! Profilers over texts: one that does everything right, and one for each way to be wrong.
+
+use super::linux::{Outcome, compile, told};
+use clr_explore::{Ending, Random, Search as _};
+use clr_guest::scheduled::{Detail, Executed, HostedProfiler};
+use clr_runtime::generation::Generation;
+use clrsim::Guid;
+use std::path::Path;
+
+/// Two threads: one compiles a method, and both call native code.
+const THREADS: &str = include_str!("../../../../cli/tests/guests/threads.kdl");
+
+/// A thread of an image's code compiles two methods, one after the other.
+const IMAGE: &str = include_str!("../../../tests/guests/samplers/image.kdl");
+
+/// Two threads ask the profiler for a sample.
+const REQUESTS: &str = include_str!("../../../tests/guests/samplers/requests.kdl");
+
+/// A thread asks the profiler for a sample.
+const REQUEST_ALONE: &str = r#"
+function "App.Main" kind="jit" { body { p-invoke "Lib.Request" } }
+function "Lib.Request" { export "RequestSample" 1 100 }
+"#;
+
+/// A thread asks the profiler for a sample, and stays in cooperative mode.
+const SUPPRESSED: &str = r#"
+function "App.Main" kind="jit" { body { p-invoke-suppressed "Lib.Request" } }
+function "Lib.Request" { export "RequestSample" 1 100 }
+"#;
+
+/// Two threads: one compiles, and both allocate.
+const ALLOCATIONS: &str = include_str!("../../../tests/guests/samplers/allocations.kdl");
+
+/// A thread compiles a method, and calls native code that allocates.
+const MALLOCS: &str = r#"
+function "App.Main" kind="jit" { body { first-call "App.Load"; p-invoke "Lib.Sort" } }
+function "App.Load" kind="jit" { body { work 1 } }
+function "Lib.Sort" { body { malloc; malloc } }
+"#;
+
+/// A thread of an image's code, and another one that makes a GC.
+const COLLECTS: &str = r#"
+function "App.Main" kind="ready-to-run" { body { first-call "App.Load"; loop 200 { work 50 } } }
+function "App.Load" kind="jit" { body { work 1 } }
+function "App.Other" kind="jit" { body { loop 6 { collect } } }
+thread "main" start="App.Main"
+thread "other" start="App.Other"
+"#;
+
+/// A guest over a text.
+#[derive(Clone, Copy)]
+struct Case {
+    source: &'static str,
+    mistake: &'static str,
+    text: &'static str,
+    on: Generation,
+    /// Number of histories.
+    budget: u64,
+    /// The outcomes.
+    outcomes: &'static [&'static str],
+    /// The hazard that the first failure's story names, or "".
+    hazard: &'static str,
+}
+
+const ENDS: &[&str] = &["ends"];
+const DEADLOCK: &[&str] = &["deadlock: profiler's lock 1", "ends"];
+const LOST: &[&str] = &["ends", "lost wake-up"];
+const OUTLIVED: &[&str] = &["ends", "rule broken: WalkOutlivesThread"];
+const SAMPLER: &str = "../../../cli/tests/guests/thread_sampler.cpp";
+const REQUEST: &str = "samplers/request_sampler.cpp";
+const SIGNAL: &str = "samplers/signal_sampler.cpp";
+const ALLOCATION: &str = "samplers/allocation_sampler.cpp";
+
+const fn case(
+    source: &'static str,
+    mistake: &'static str,
+    text: &'static str,
+    budget: u64,
+    outcomes: &'static [&'static str],
+    hazard: &'static str,
+) -> Case {
+    Case { source, mistake, text, on: Generation::Net8Unix, budget, outcomes, hazard }
+}
+
+const CASES: &[Case] = &[
+    case(SAMPLER, "RIGHT", THREADS, 200, ENDS, ""),
+    case(SAMPLER, "RIGHT", IMAGE, 200, ENDS, ""),
+    // A thread that ends by itself does not hold the lock of the list of threads in ThreadDestroyed.
+    case(SAMPLER, "LOCK_IN_THREAD_DESTROYED", THREADS, 200, ENDS, ""),
+    case(
+        SAMPLER,
+        "WAIT_WITH_LOCK",
+        THREADS,
+        200,
+        &["deadlock: profiler's lock 1, profiler's lock 2", "ends"],
+        "H-05",
+    ),
+    case(SAMPLER, "NOTIFY_WITHOUT_LOCK", THREADS, 500, LOST, ""),
+    case(SAMPLER, "RESUME_FORGOTTEN", THREADS, 60, LOST, ""),
+    case(SAMPLER, "WITHOUT_SUSPENSION", THREADS, 200, OUTLIVED, "H-04"),
+    // A thread whose ThreadDestroyed has returned is not removed yet: a walk of it does no harm for a moment.
+    on_windows(case(
+        SAMPLER,
+        "WITHOUT_SUSPENSION",
+        THREADS,
+        200,
+        &[
+            "ends",
+            "process killed: the process is killed: CORPROF_E_STACKSNAPSHOT_INVALID_TGT_THREAD",
+            "rule broken: WalkOutlivesThread",
+        ],
+        "H-04",
+    )),
+    case(SAMPLER, "LISTED_BEFORE_SUSPENSION", THREADS, 400, OUTLIVED, "H-04"),
+    case(SAMPLER, "PUBLISHED_LATE", THREADS, 60, &["ends", "failed: SIGSEGV"], ""),
+    case(
+        SAMPLER,
+        "JOIN_UNDER_LOCK",
+        THREADS,
+        60,
+        &["deadlock: end of a thread, profiler's lock 1", "ends"],
+        "",
+    ),
+    case(SAMPLER, "LOG_AFTER_RESUME", IMAGE, 200, ENDS, ""),
+    case(
+        SAMPLER,
+        "LOG_WHILE_SUSPENDED",
+        IMAGE,
+        200,
+        &["deadlock: profiler's lock 1, suspended runtime", "ends"],
+        "H-23",
+    ),
+    // On Unix seeds are ignored.
+    case(SAMPLER, "OLD_SEED", IMAGE, 200, ENDS, ""),
+    on_windows(case(
+        SAMPLER,
+        "OLD_SEED",
+        IMAGE,
+        200,
+        &["ends", "failed: a frame of a walk from a seed is not on the stack"],
+        "H-17",
+    )),
+    case(REQUEST, "RIGHT", REQUESTS, 200, ENDS, ""),
+    // The worker waits for the requesting thread to leave cooperative mode.
+    case(REQUEST, "RIGHT", SUPPRESSED, 20, &["lost wake-up"], ""),
+    case(REQUEST, "ANSWER_MISSED", REQUEST_ALONE, 200, LOST, ""),
+    case(REQUEST, "PUBLISHED_UNDER_LOCK", REQUESTS, 60, &["lost wake-up"], ""),
+    case(REQUEST, "ENDED_WORKER_ASKED", REQUESTS, 60, &["lost wake-up"], ""),
+    case(ALLOCATION, "RIGHT", ALLOCATIONS, 200, ENDS, ""),
+    case(
+        ALLOCATION,
+        "WAIT_IN_CALLBACK",
+        ALLOCATIONS,
+        200,
+        &["deadlock: profiler's lock 1, suspension of the runtime", "ends"],
+        "H-23",
+    ),
+    case(SIGNAL, "RIGHT", MALLOCS, 200, ENDS, ""),
+    case(SIGNAL, "RIGHT", COLLECTS, 200, ENDS, ""),
+    case(SIGNAL, "LOCK_IN_HANDLER", MALLOCS, 60, DEADLOCK, "H-28"),
+    case(SIGNAL, "ALLOCATES_IN_HANDLER", MALLOCS, 60, DEADLOCK, "H-28"),
+    // The sampler waits for the heap, whose owner waits in its handler for the sampler.
+    case(SIGNAL, "ALLOCATES_WHILE_STOPPED", MALLOCS, 60, LOST, ""),
+    case(SIGNAL, "ASKS_IN_HANDLER", COLLECTS, 300, &["deadlock: interrupted wait", "ends"], "H-31"),
+    case(SIGNAL, "WAITS_FOR_EVER", THREADS, 600, LOST, ""),
+    on_windows(case(
+        SIGNAL,
+        "RIGHT",
+        MALLOCS,
+        20,
+        &["failed: the profiler sends a signal, which threads on Windows do not take"],
+        "",
+    )),
+];
+
+const fn on_windows(case: Case) -> Case {
+    Case { on: Generation::Net8Windows, ..case }
+}
+
+/// Returns the story of a history.
+fn story(executed: &Executed<'_>) -> Vec<u8> {
+    let Ending { verdict: Some(verdict), history: Some(history), .. } = executed.ending else {
+        return Vec::new();
+    };
+    let rows = clr_story::story(verdict, history);
+    rows.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n").into_bytes()
+}
+
+/// Checks the outcomes of each profiler, the hazards that the stories name, and that histories repeat.
+pub(super) fn check(folder: &Path) {
+    let mut wrong = Vec::new();
+    for case in CASES {
+        let name = format!("{} {} {}", case.source, case.mistake, case.on);
+        let stem = Path::new(case.source).file_stem().unwrap().to_string_lossy().into_owned();
+        let path = folder.join(format!("{stem}-{}.so", case.mistake));
+        if !path.exists() {
+            compile(case.source, &[&format!("-DMISTAKE={}", case.mistake)], &path);
+        }
+        let class = Guid::parse("00000000-0000-0000-0000-000000000000").unwrap();
+        let mut visit = HostedProfiler::open(&path, class, case.text, case.on, None).unwrap();
+        let mut search = Random::new(1);
+        let mut run = |number, kept| {
+            assert!(search.begin(number));
+            visit.run_in_copy(&mut search, kept)
+        };
+        let outcomes: Vec<Outcome> =
+            (0..case.budget).map(|number| run(number, Detail::Ending)).collect();
+        let mut told = told(&outcomes);
+        // The function depends on what the compiler has inlined.
+        if let Some(crash) = told.keys().find(|it| it.starts_with("failed: SIGSEGV in ")).cloned() {
+            let count = told.remove(&crash).unwrap_or_default();
+            told.insert("failed: SIGSEGV".to_owned(), count);
+        }
+        let fails = |outcome: &Outcome| outcome.as_ref().map_or(true, |it| it.verdict.is_some());
+        let first = outcomes.iter().position(fails);
+        let story = first.and_then(|first| run(first as u64, Detail::Description(&story)).ok());
+        let story =
+            story.map(|ending| String::from_utf8(ending.description).unwrap()).unwrap_or_default();
+        let hazard = story.lines().find_map(|line| line.trim().strip_prefix("H-")?.get(..2));
+        let hazard = hazard.map(|number| format!("H-{number}")).unwrap_or_default();
+        println!("{name}: {told:?} {hazard}, the first: {first:?}");
+        if told.keys().collect::<Vec<_>>() != case.outcomes || hazard != case.hazard {
+            wrong.push(format!("{name}: {told:?} {hazard}\n{story}"));
+        }
+        let again: Vec<_> = (0..case.budget).map(|number| run(number, Detail::Ending)).collect();
+        assert_eq!(outcomes, again, "{name}: the same seed");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}

@@ -1,0 +1,149 @@
+//! What `clr-guest` needs of a session: the steps of a profiler's life.
+
+use crate::callbacks::Raised;
+use crate::exports::{Exports, FindExport};
+use crate::journal::Journal;
+use crate::process::Process;
+use crate::receiver::Receiver;
+use crate::session::{Session, SessionError};
+use crate::target::Target;
+use clr_codegen::FunctionIndex;
+use clr_explore::CurrentThread;
+use clr_runtime::generation::Generation;
+use clr_runtime::{OsThreadId, Profiler as _, Runtime};
+use clr_scenario::Scenario;
+use clr_walker::profiling::HResult;
+use std::rc::Rc;
+use std::sync::Arc;
+
+pub use crate::process::Anchor;
+pub use crate::shared::Shared;
+pub use crate::target::{OTHERS, Pointers, newest_callback};
+pub use crate::turns::{Turns, install};
+
+/// Steps of a profiler's life.
+impl Session {
+    /// Opens a session of a process that a search executes, by its runtime. `main` is the program's first thread.
+    #[must_use]
+    pub fn of_runtime(
+        scenario: Scenario,
+        generation: Generation,
+        runtime: Rc<Runtime<'static>>,
+        main: OsThreadId,
+        journal: Option<Box<dyn Journal>>,
+    ) -> Self {
+        Self::of_stage(scenario, generation, Process::scheduled(runtime, main), journal)
+    }
+
+    /// Returns the runtime.
+    #[must_use]
+    pub fn generation(&self) -> Generation {
+        self.inner().generation
+    }
+
+    /// Returns the part that other threads may touch.
+    #[must_use]
+    pub fn shared_state(&self) -> &Arc<Shared> {
+        &self.inner().shared
+    }
+
+    /// Calls `watcher` after each callback.
+    pub fn watch(&self, watcher: impl Fn(&'static str) + 'static) {
+        self.inner().watch(watcher);
+    }
+
+    /// Calls `then` when the profiler has been detached.
+    pub fn on_detach(&self, then: impl FnOnce() + 'static) {
+        self.inner().on_detach.replace(Some(Box::new(then)));
+    }
+
+    /// Returns true if the process has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.inner().has_ended()
+    }
+
+    /// Finds the exports that the program calls in a library.
+    ///
+    /// # Errors
+    /// Returns a sentence that names an export which the library does not have.
+    pub fn find_exports(&self, library: &FindExport<'_>) -> Result<(), String> {
+        *self.inner().exports.borrow_mut() = Exports::find(&self.inner().scenario, library)?;
+        Ok(())
+    }
+
+    /// Calls `Initialize`. The code of the program's methods then has its hooks.
+    ///
+    /// # Safety
+    /// The pointers are NULL, or point to an object with these interfaces, which lives until profiling ends.
+    #[must_use]
+    pub unsafe fn load_profiler(&self, pointers: Pointers) -> HResult {
+        // SAFETY: the caller's promise.
+        self.load_target(unsafe { Target::new(pointers) })
+    }
+
+    /// Executes the program with its callbacks, and ends the process.
+    ///
+    /// # Errors
+    /// Returns [`SessionError`] if the program cannot go on.
+    pub fn run_to_end(&self) -> Result<(), SessionError> {
+        self.run()?;
+        if !self.has_ended() {
+            self.shut_down();
+        }
+        Ok(())
+    }
+
+    /// Starts the runtime with a profiler, on a thread of a history: in a CLR it is the program's first thread, before
+    /// it executes the program. Returns false if the profiler refuses.
+    ///
+    /// # Safety
+    /// As of [`load_profiler`](Self::load_profiler); and the session's runtime is that of the history.
+    #[must_use]
+    pub unsafe fn start(&self, me: &CurrentThread<'_, '_>, pointers: Pointers) -> bool {
+        let inner = self.inner();
+        // SAFETY: the caller's promise.
+        let target = unsafe { Target::new(pointers) };
+        // SAFETY: the same.
+        let refused = unsafe { inner.on_behalf_of(me, || self.load_target(target).is_failure()) };
+        let Some(stage) = inner.stage().filter(|_| !refused) else { return false };
+        // For that time the thread is one of the runtime.
+        let (runtime, os) = (stage.runtime(), me.os());
+        // SAFETY: the same.
+        unsafe {
+            inner.on_behalf_of(me, || {
+                Receiver(inner).attach(runtime, os);
+                self.load_modules(&stage, os);
+            });
+        }
+        runtime.change_thread(os, |thread| thread.object = None);
+        true
+    }
+
+    /// Calls the export that a function of the program stands for, on the thread that enters the function.
+    ///
+    /// # Safety
+    /// The session's runtime is that of the history.
+    pub unsafe fn call_export(&self, me: &CurrentThread<'_, '_>, function: FunctionIndex) {
+        let inner = self.inner();
+        // SAFETY: the caller's promise.
+        unsafe { inner.on_behalf_of(me, || inner.call_export(function)) };
+    }
+
+    /// Makes the callback that a thread of a history is in.
+    ///
+    /// # Safety
+    /// The session's runtime is that of the history.
+    pub unsafe fn raise_callback(&self, me: &CurrentThread<'_, '_>) {
+        let inner = self.inner();
+        let target = inner.profiler.borrow().clone();
+        let (Some(callback), Some(target)) = (me.callback(), target) else { return };
+        let (kind, thread, arguments) = (callback.kind, callback.thread, &callback.arguments);
+        let raised = Raised { kind, thread, os: me.os(), arguments };
+        // SAFETY: the caller's promise.
+        let raised = unsafe { inner.on_behalf_of(me, || target.raise(inner, &raised)) };
+        if !raised {
+            inner.shared.with(|report| report.not_raised(kind.name()));
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The state of a session, and the thread that calls the runtime or is called by it.
+//!
+//! In a history the state is that of the thread that has the turn. Where other threads may run, it is put back
+//! afterwards.
+
+use crate::enumeration::TokenEnumeration;
+use crate::event_state::Events;
+use crate::exports::Exports;
+use crate::journal::Entry;
+use crate::process::Process;
+use crate::profiler_hooks::Hooks;
+use crate::report::Finding;
+use crate::shared::Shared;
+use crate::target::Target;
+use crate::turns;
+use clr_com::OwnedObject;
+use clr_explore::CurrentThread;
+use clr_runtime::OsThreadId;
+use clr_runtime::generation::Generation;
+use clr_scenario::Scenario;
+use clr_walker::profiling::{FunctionId, HResult};
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::c_void;
+use std::rc::Rc;
+use std::sync::Arc;
+
+thread_local! {
+    /// The open sessions of this thread, by key.
+    pub(crate) static SESSIONS: RefCell<BTreeMap<u64, Rc<Inner>>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// Returns an open session of this thread.
+pub(crate) fn find(key: u64) -> Option<Rc<Inner>> {
+    SESSIONS.try_with(|sessions| sessions.borrow().get(&key).cloned()).ok().flatten()
+}
+
+/// A thread of a history, for as long as its call lasts.
+type Caller = &'static CurrentThread<'static, 'static>;
+
+/// The state of a session.
+pub(crate) struct Inner {
+    pub(crate) key: u64,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) scenario: Scenario,
+    pub(crate) generation: Generation,
+    /// All processes so far, the current one last: what they gave away lives as long as the session.
+    pub(crate) stages: RefCell<Vec<Rc<Process>>>,
+    pub(crate) caller: Cell<OsThreadId>,
+    /// The thread of a history that has the turn.
+    pub(crate) current: Cell<Option<Caller>>,
+    pub(crate) ended: Cell<bool>,
+    pub(crate) high_events: Cell<u32>,
+    /// The profiler's object, while callbacks are raised.
+    pub(crate) profiler: RefCell<Option<Rc<Target>>>,
+    /// The runtime's object, with the pointer to it.
+    pub(crate) info: RefCell<Option<(Box<dyn Kept>, *mut c_void)>>,
+    pub(crate) objects: RefCell<Vec<Box<dyn Kept>>>,
+    /// The metadata of modules that were asked for, by number of the process and ModuleID.
+    pub(crate) scopes: RefCell<BTreeMap<(usize, u64), Arc<dyn Any + Send + Sync>>>,
+    pub(crate) enumerations: RefCell<BTreeMap<usize, TokenEnumeration>>,
+    /// Nesting of walks.
+    pub(crate) walks: Cell<u32>,
+    pub(crate) explanations: RefCell<Vec<String>>,
+    /// The callback that the profiler is in.
+    pub(crate) within: Cell<Option<&'static str>>,
+    /// Called after each callback, with its name.
+    pub(crate) watcher: RefCell<Option<Box<Watcher>>>,
+    pub(crate) hooks: Hooks,
+    pub(crate) events: Events,
+    /// The exports that the program calls.
+    pub(crate) exports: RefCell<Exports>,
+    /// Number of objects that the program has made, as of the last callback.
+    pub(crate) objects_made: Cell<u64>,
+    /// Number of modules that are loaded, of those that a process has from its start; more than there are
+    /// when all are.
+    pub(crate) modules_loaded: Cell<usize>,
+    /// The ids of the classes that callbacks have reported as loaded.
+    pub(crate) loaded_classes: RefCell<BTreeSet<u64>>,
+    /// The functions that the JIT compiles.
+    pub(crate) compiling: RefCell<BTreeSet<FunctionId>>,
+    /// Called when the profiler has been detached.
+    pub(crate) on_detach: RefCell<Option<Box<dyn FnOnce()>>>,
+}
+
+/// A function that looks at the process after a callback.
+type Watcher = dyn Fn(&'static str);
+
+/// An object that a session keeps.
+pub(crate) trait Kept {
+    fn leak(&self) -> Option<Finding>;
+    fn buried(self: Box<Self>) -> Box<dyn Any + Send>;
+}
+
+impl Inner {
+    pub(crate) fn stage(&self) -> Option<Rc<Process>> {
+        self.stages.borrow().last().cloned()
+    }
+
+    /// Returns the number of the current process, from 0.
+    pub(crate) fn stage_number(&self) -> usize {
+        self.stages.borrow().len().saturating_sub(1)
+    }
+
+    pub(crate) fn stage_of(&self, number: usize) -> Option<Rc<Process>> {
+        self.stages.borrow().get(number).cloned()
+    }
+
+    pub(crate) fn caller(&self) -> OsThreadId {
+        self.caller.get()
+    }
+
+    pub(crate) fn set_caller(&self, os: OsThreadId) {
+        self.caller.set(os);
+    }
+
+    /// Calls `act` as a thread.
+    pub(crate) fn acting_as<T>(&self, os: OsThreadId, act: impl FnOnce() -> T) -> T {
+        let before = self.caller.replace(os);
+        let done = act();
+        self.caller.set(before);
+        done
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.get()
+    }
+
+    pub(crate) fn end(&self) {
+        self.ended.set(true);
+    }
+
+    pub(crate) fn set(&self, stage: Process) {
+        self.caller.set(stage.native());
+        self.ended.set(false);
+        self.stages.borrow_mut().push(Rc::new(stage));
+    }
+
+    /// Keeps an object, and returns the pointer for the profiler.
+    pub(crate) fn keep<T: 'static>(&self, make: impl FnOnce(u32) -> OwnedObject<T>) -> *mut c_void
+    where
+        OwnedObject<T>: Kept,
+    {
+        self.keep_all(|number| {
+            let object = make(number);
+            let pointer = object.as_raw();
+            (Box::new(object), pointer)
+        })
+    }
+
+    /// Keeps an object that may have more than one pointer, and returns what is made with it.
+    pub(crate) fn keep_all<T>(&self, make: impl FnOnce(u32) -> (Box<dyn Kept>, T)) -> T {
+        let mut objects = self.objects.borrow_mut();
+        let (object, with) = make(objects.len() as u32 + 1);
+        objects.push(object);
+        with
+    }
+
+    /// Calls `watcher` after each callback.
+    pub(crate) fn watch(&self, watcher: impl Fn(&'static str) + 'static) {
+        *self.watcher.borrow_mut() = Some(Box::new(watcher));
+    }
+
+    /// Calls the profiler.
+    pub(crate) fn enter(&self, callback: &'static str, call: impl FnOnce() -> HResult) -> HResult {
+        self.shared.write(&Entry::Enters(callback));
+        let before = self.within.replace(Some(callback));
+        // In a history the guest's thread of the system executes it.
+        let result = match self.current() {
+            Some(me) => self.switching(|| turns::execute(me, call)),
+            None => call(),
+        };
+        self.within.set(before);
+        self.shared.write(&Entry::Leaves { callback, result });
+        if before.is_none()
+            && let Some(watcher) = &*self.watcher.borrow()
+        {
+            watcher(callback);
+        }
+        result
+    }
+
+    /// Returns the thread of the history that has the turn.
+    pub(crate) fn current(&self) -> Option<Caller> {
+        self.current.get()
+    }
+
+    /// Calls `act` for a thread of a history.
+    ///
+    /// # Safety
+    /// The session's runtime is that of the history.
+    pub(crate) unsafe fn on_behalf_of<T>(
+        &self,
+        me: &CurrentThread<'_, '_>,
+        act: impl FnOnce() -> T,
+    ) -> T {
+        // SAFETY: the reference is given up below, before the thread's own borrow ends. Of the second
+        // lifetime, which is that of the history's process, the session holds the runtime itself.
+        let me = unsafe { std::mem::transmute::<&CurrentThread<'_, '_>, Caller>(me) };
+        let (before, within) = (self.current.replace(Some(me)), self.within.take());
+        let done = self.acting_as(me.os(), act);
+        self.current.set(before);
+        self.within.set(within);
+        done
+    }
+
+    /// Calls `act`, in which other threads may run.
+    pub(crate) fn switching<T>(&self, act: impl FnOnce() -> T) -> T {
+        let (current, caller, within) = (self.current.get(), self.caller(), self.within.get());
+        let walks = self.walks.take();
+        let done = act();
+        self.walks.set(walks);
+        self.current.set(current);
+        self.set_caller(caller);
+        self.within.set(within);
+        done
+    }
+}

@@ -152,7 +152,7 @@ fn room_of(method: &MethodSignature, index: usize) -> Option<usize> {
     };
     let reads = matches!(method.arguments.get(index)?.kind, ArgumentKind::In { .. });
     let sized = || if reads { named("_size").or_else(|| named("_len")) } else { None };
-    named("_room").or_else(beside).or_else(sized)
+    named("_capacity").or_else(beside).or_else(sized)
 }
 
 fn number(values: &[Value], index: usize) -> u64 {

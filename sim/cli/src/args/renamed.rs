@@ -39,7 +39,7 @@ pub(crate) fn renamed(args: &[OsString]) -> Option<CliError> {
         let arg = arg.to_string_lossy();
         let (name, value) = arg.split_at(arg.find('=').unwrap_or(arg.len()));
         let old =
-            OPTIONS.iter().find(|(of, old, _)| now.split(" ").next() == Some(of) && name == *old);
+            OPTIONS.iter().find(|(of, old, _)| now.split(' ').next() == Some(of) && name == *old);
         let arg = old.map_or_else(|| quoted(&arg), |(_, _, new)| format!("{new}{value}"));
         old_name = old_name.or(old.map(|(_, old, new)| (*old, *new)));
         line = format!("{line} {arg}");

@@ -93,7 +93,7 @@ struct FailedHistory {
 
 /// Returns the settings of the search: those of the arguments, then those of the text.
 fn settings(args: &ExploreArgs, scenario: &Scenario) -> Exploration {
-    let usual = usual_but(scenario, &args.settings);
+    let usual = usual_but(scenario, args.settings);
     Exploration {
         by: choose(usual.by, &args.search),
         schedules: args.search.schedules.unwrap_or(usual.schedules),

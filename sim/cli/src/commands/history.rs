@@ -30,7 +30,7 @@ pub(crate) fn read(source: &Source) -> Result<ProgramFixture, CliError> {
 }
 
 /// Returns the settings of a text, overridden by the arguments.
-pub(crate) fn usual_but(scenario: &Scenario, args: &SettingsArgs) -> Exploration {
+pub(crate) fn usual_but(scenario: &Scenario, args: SettingsArgs) -> Exploration {
     let usual = usual(scenario);
     Exploration {
         rules: args.rules.unwrap_or(usual.rules),

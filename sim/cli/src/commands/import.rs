@@ -34,14 +34,12 @@ pub(crate) fn import(args: &ImportArgs, console: &mut Console<'_>) -> Result<u8,
     let source = Source::find(&args.file)?;
     let text = source.read_content()?;
     let first = text.lines().next().unwrap_or_default();
-    match FORMATS.iter().find(|format| (format.is_first_line)(first)) {
-        Some(format) => (format.import)(args, &source, &text, console),
-        None => {
-            let signs: Vec<_> = FORMATS.iter().map(|format| format.sign).collect();
-            let what = "is none of what clrsim import reads, plain or compressed";
-            Err(source.error(format_args!("{what}: {}", signs.join(", or "))))
-        }
+    if let Some(format) = FORMATS.iter().find(|format| (format.is_first_line)(first)) {
+        return (format.import)(args, &source, &text, console);
     }
+    let signs: Vec<_> = FORMATS.iter().map(|format| format.sign).collect();
+    let what = "is none of what clrsim import reads, plain or compressed";
+    Err(source.error(format_args!("{what}: {}", signs.join(", or "))))
 }
 
 /// Prints or writes the scenario of a recorded walk, or lists the walks, and returns the exit code.

@@ -78,7 +78,7 @@ pub(crate) fn replay(args: &ReplayArgs, console: &mut Console<'_>) -> Result<u8,
     }
     let fixture = read(&source)?;
     let scenario = &fixture.scenario;
-    let settings = usual_but(scenario, &args.settings);
+    let settings = usual_but(scenario, args.settings);
     let is_edited = named.as_ref().and_then(|named| named.is_edited(scenario));
     let (generation, schedule) = match named {
         Some(named) => (named.generation, named.schedule),

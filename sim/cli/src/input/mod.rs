@@ -27,6 +27,9 @@ pub(crate) const PROGRAM: &str = ".kdl";
 /// File extensions of recordings of walks: compressed and plain.
 pub(crate) const RECORDINGS: [&str; 2] = [".walks.jsonl.gz", ".walks.jsonl"];
 
+/// File extension of compressed files.
+pub(crate) const COMPRESSED: &str = ".gz";
+
 /// Magic bytes of a compressed file.
 pub(crate) const GZIP: &[u8] = b"\x1F\x8B";
 

@@ -9,7 +9,7 @@ use crate::PASSED;
 use crate::args::ShowArgs;
 use crate::commands::explain::recorded::with_walk;
 use crate::input::program::ProgramFixture;
-use crate::input::{self, GZIP, Kind, Source};
+use crate::input::{self, COMPRESSED, GZIP, Kind, Source};
 use crate::render::code::{self, Code, Line};
 use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
 use crate::render::differences::{self, Differing};
@@ -57,7 +57,7 @@ pub(crate) fn show(args: &ShowArgs, console: &mut Console<'_>) -> Result<u8, Cli
         })?;
         return Ok(PASSED);
     }
-    if !bytes.starts_with(GZIP) && !source.name.ends_with(".gz") {
+    if !bytes.starts_with(GZIP) && !source.name.ends_with(COMPRESSED) {
         return Err(source.error(
             "is neither an image (PE or ELF), nor a recording of walks (*.walks.jsonl), nor compressed: \
              unwind vectors or fuzz records",

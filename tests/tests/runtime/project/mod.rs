@@ -1,6 +1,7 @@
 //! Tests of the project itself: coverage and evidence of clauses, labels of expectations, citations, guides, runtimes, and the
 //! files of fuzzing campaigns.
 
+mod additions;
 mod arrows;
 mod book;
 mod bugs;

@@ -38,7 +38,8 @@ fn executing(body: Vec<Statement>) -> TestedProcess {
 
 #[test]
 fn what_a_profiler_reports_fails_with_its_hazard() {
-    let reports: [(fn(&CurrentThread<'_, '_>), &str, Hazard); 3] = [
+    type Reports = fn(&CurrentThread<'_, '_>);
+    let reports: [(Reports, &str, Hazard); 3] = [
         (
             |me| me.report_false_frame(),
             "a reported frame is not on the stack",

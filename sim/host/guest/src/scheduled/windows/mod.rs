@@ -12,6 +12,7 @@
 //! | `time`, `timers`, `random`, `ends` | clocks and sleeps, waitable timers, random numbers, ends of the process |
 //! | `heap` | the lock of the heap |
 //! | `loader` | libraries and functions that the guest asks for |
+//! | `replaced` | the table of all of these functions |
 //! | `refused` | calls of the system that wait outside of the simulation |
 //! | `stopped` | threads that have stopped |
 //! | `own` | the code and the memory of this process |
@@ -30,6 +31,7 @@ mod own;
 mod posix;
 mod random;
 mod refused;
+mod replaced;
 pub(super) mod stopped;
 mod streams;
 mod suspension;
@@ -44,31 +46,12 @@ pub(super) use imports::{LoadedObject, loaded_objects};
 pub(super) use own::{
     Image, OwnMemory, bias, function_start, insert, is_of_system, map_file, reserve_simulated,
 };
+pub(super) use replaced::replacements;
 pub(super) use this_thread::thread_id;
 
 use super::Replacement;
 use clr_explore::Setup;
 use this_thread::{Bool, Current, current, last_error, scheduled, set_last_error, succeeds};
-
-/// Returns the functions that the guest's imports are to lead to.
-pub(super) fn replacements() -> Vec<Replacement> {
-    let mut all = Vec::new();
-    all.extend(locks::replaced());
-    all.extend(handles::replaced());
-    all.extend(waits::replaced());
-    all.extend(heap::replaced());
-    all.extend(posix::replaced());
-    all.extend(addresses::replaced());
-    all.extend(threads::replaced());
-    all.extend(suspension::replaced());
-    all.extend(time::replaced());
-    all.extend(timers::replaced());
-    all.extend(random::replaced());
-    all.extend(ends::replaced());
-    all.extend(loader::replaced());
-    all.extend(refused::replaced());
-    all
-}
 
 /// Installs nothing: Windows has no signals.
 pub(super) fn set_up(_: &mut Setup<'_>) {}

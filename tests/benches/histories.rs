@@ -2,7 +2,7 @@
 //! by their contents, and beside that by the steps that have led to them.
 //!
 //! ```console
-//! $ cargo bench -p clr-tests --bench histories
+//! $ cargo bench -p clr-tests --bench interleavings
 //! ```
 
 use clr_explore::{Budget, Exhaustive, HistoryDetail, Search as _, Setup, Strategy};
@@ -10,7 +10,7 @@ use clr_runtime::generation::Generation;
 use clr_scenario::{Exploring, Scenario};
 use std::time::{Duration, Instant};
 
-/// Number of searches that are named, those with the most histories.
+/// Number of searches that are named, those with the most interleavings.
 const NAMED: usize = 5;
 
 /// The searches of the gallery, or one of them.
@@ -54,7 +54,7 @@ fn main() {
             }
         }
     }
-    println!("| states are compared by | histories | of these given up | s |");
+    println!("| states are compared by | interleavings | of these given up | s |");
     println!("| --- | --: | --: | --: |");
     for (by, cost) in [("contents", by_content), ("the steps before", by_steps)] {
         let Cost { histories, given_up, took } = cost;
@@ -71,7 +71,7 @@ fn main() {
     );
 }
 
-/// Searches until a history fails, or all is known.
+/// Searches until an interleaving fails, or all is known.
 fn search<'e>(exploring: &'e Exploring<'_>, mut search: Exhaustive, budget: &Budget) -> Cost {
     let mut explorer = exploring.explorer().expect("tests build it");
     let begin = Instant::now();

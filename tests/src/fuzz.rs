@@ -5,7 +5,7 @@
 //! property that holds for all input.
 //!
 //! Where the bytes are choices of a generator, a text of the fixture format is an input, too: it has a
-//! program, a thread or a history that is like the generated ones, and it can be mutated as such.
+//! program, a thread or an interleaving that is like the generated ones, and it can be mutated as such.
 
 mod changes;
 mod compact;

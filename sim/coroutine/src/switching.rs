@@ -27,7 +27,7 @@ impl<Y> fmt::Debug for Yielder<'_, Y> {
 impl<Y> Yielder<'_, Y> {
     /// Gives control back to the caller of [`resume`](super::Scope::resume), until the coroutine is
     /// resumed again.
-    // Where this was inlined into a larger function, histories ended with an access violation on Windows (a test of
+    // Where this was inlined into a larger function, interleavings ended with an access violation on Windows (a test of
     // clr-explore, under wine).
     #[inline(never)]
     pub fn suspend(&self, value: Y) {

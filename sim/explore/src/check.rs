@@ -1,4 +1,4 @@
-//! Search of the histories of a process with a profiler.
+//! Search of the interleavings of a process with a profiler.
 
 use super::ending::{HistoryDetail, Limits};
 use super::explorer::{Explorer, TestedProcess};
@@ -14,13 +14,13 @@ use clr_world::BuildError;
 pub struct Budget {
     /// Strategy of the search.
     pub strategy: Strategy,
-    /// Maximum number of histories.
+    /// Maximum number of interleavings.
     pub schedules: u64,
-    /// Seed: the same seed gives the same histories.
+    /// Seed: the same seed gives the same interleavings.
     pub seed: u64,
     /// Number of the first history: campaigns share a seed by ranges of numbers.
     pub first: u64,
-    /// Limits of each history.
+    /// Limits of each interleaving.
     pub limits: Limits,
     /// A violation of a documented rule counts as a failure, even if it does no harm.
     pub rules: bool,
@@ -29,7 +29,7 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Creates a budget of `schedules` random histories.
+    /// Creates a budget of `schedules` random interleavings.
     #[must_use]
     pub fn random(seed: u64, schedules: u64) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl Budget {
         }
     }
 
-    /// Creates a budget for all histories, up to `schedules` of them.
+    /// Creates a budget for all interleavings, up to `schedules` of them.
     #[must_use]
     pub fn exhaustive(schedules: u64) -> Self {
         Self { strategy: Strategy::Exhaustive { preemptions: None }, ..Self::random(0, schedules) }
@@ -76,7 +76,7 @@ impl Explorer<'_> {
         })
     }
 
-    /// Searches for a history that fails. `progress` gets the number of histories executed, and
+    /// Searches for an interleaving that fails. `progress` gets the number of interleavings executed, and
     /// returns false to stop the search.
     pub fn search<'p>(
         &mut self,
@@ -120,7 +120,7 @@ impl Explorer<'_> {
     }
 }
 
-/// Searches the histories of a process with a profiler, which `load` loads anew for each history.
+/// Searches the interleavings of a process with a profiler, which `load` loads anew for each interleaving.
 ///
 /// ```
 /// use clr_codegen::Program;

@@ -19,7 +19,7 @@ pub(super) struct CurrentTurn {
 }
 
 impl CurrentTurn {
-    /// Sets if the search of the history asks for access sets: others are not noted.
+    /// Sets if the search of the interleaving asks for access sets: others are not noted.
     pub(super) fn watch(&self, is_watched: bool) {
         self.unwatched.set(!is_watched);
     }

@@ -41,7 +41,7 @@ impl CurrentThread<'_, '_> {
     }
 
     /// Returns true if a [timed](super::Setup::timed_event) event was set longer ago than this time (µs). With any other
-    /// event the history fails.
+    /// event the interleaving fails.
     #[must_use]
     pub fn was_set_before(&self, event: EventObject, micros: u64) -> bool {
         self.kernel.touch_time();

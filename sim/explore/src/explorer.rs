@@ -1,4 +1,4 @@
-//! A process with a profiler, prepared to execute histories.
+//! A process with a profiler, prepared to execute interleavings.
 
 use super::ending::{Ending, HistoryDetail, Limits};
 use super::kernel::Kernel;
@@ -92,7 +92,7 @@ impl TestedProcess {
     }
 }
 
-/// A prepared process, which executes one history after the other.
+/// A prepared process, which executes one interleaving after the other.
 #[derive(Debug)]
 pub struct Explorer<'b> {
     kernel: Kernel<'b>,
@@ -132,7 +132,7 @@ impl<'b> Explorer<'b> {
         Rc::clone(&self.kernel.runtime)
     }
 
-    /// Executes one history.
+    /// Executes one interleaving.
     pub fn run<'p>(
         &mut self,
         load: &(dyn Fn(&mut Setup<'p>) + 'p),
@@ -145,7 +145,7 @@ impl<'b> Explorer<'b> {
         run(&data, load, search, stacks, recording)
     }
 
-    /// Replays a history. Returns `None` if it does not belong to this process and profiler.
+    /// Replays an interleaving. Returns `None` if it does not belong to this process and profiler.
     pub fn replay<'p>(
         &mut self,
         load: &(dyn Fn(&mut Setup<'p>) + 'p),

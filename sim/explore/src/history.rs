@@ -27,7 +27,7 @@ impl ThreadKind {
     }
 }
 
-/// Description of a thread in a history.
+/// Description of a thread in an interleaving.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadSummary {
     /// Name of the thread.
@@ -190,14 +190,14 @@ pub struct Turn {
     pub thread: ThreadIndex,
     /// Events of the turn, in order.
     pub events: Vec<TurnEvent>,
-    /// Status of each thread after the turn, if the history was recorded with it.
+    /// Status of each thread after the turn, if the interleaving was recorded with it.
     pub statuses: Vec<ThreadStatus>,
 }
 
-/// A recorded history.
+/// A recorded interleaving.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
-    /// Threads of the history.
+    /// Threads of the interleaving.
     pub threads: Vec<ThreadSummary>,
     /// Names of the profiler's locks.
     pub locks: Vec<String>,

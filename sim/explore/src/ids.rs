@@ -1,9 +1,9 @@
-//! Names of threads and locks in histories.
+//! Names of threads and locks in interleavings.
 
 use clr_runtime::Lock;
 use core::fmt;
 
-/// Index of a thread in a history; threads of the program come first.
+/// Index of a thread in an interleaving; threads of the program come first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ThreadIndex(pub u32);
 

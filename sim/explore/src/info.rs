@@ -46,7 +46,7 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     }
 
     /// Returns the profiling methods, as called later on a thread that the runtime does not know,
-    /// to name the frames of a walk that has asked nothing. Such calls are no part of the history.
+    /// to name the frames of a walk that has asked nothing. Such calls are no part of the interleaving.
     #[must_use]
     pub fn names_later(&self) -> Caller<'t, 'b, Machine> {
         self.kernel.runtime.on(OsThreadId(u32::MAX))

@@ -1,4 +1,4 @@
-//! State shared by the threads of a history: the process, and the status of each thread.
+//! State shared by the threads of an interleaving: the process, and the status of each thread.
 //!
 //! One thread runs at a time, until it returns control at a switch point.
 
@@ -16,7 +16,7 @@ use clr_world::World;
 use core::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// State shared by the threads of a history.
+/// State shared by the threads of an interleaving.
 #[derive(Debug)]
 pub(super) struct Kernel<'b> {
     pub(super) runtime: Rc<Runtime<'b>>,
@@ -28,7 +28,7 @@ pub(super) struct Kernel<'b> {
     pub(super) modules: CodeMap<'b>,
     /// The same with the methods in the code heaps.
     pub(super) all_code: CodeMap<'b>,
-    /// The name of all threads and locks in histories that are not recorded.
+    /// The name of all threads and locks in interleavings that are not recorded.
     pub(super) nameless: Rc<str>,
     /// The accesses of the current turn, and its dependence on time.
     pub(super) turn: CurrentTurn,
@@ -58,10 +58,10 @@ impl<'b> Kernel<'b> {
         })
     }
 
-    /// Starts a history.
+    /// Starts an interleaving.
     pub(super) fn begin(&self, state: State) {
         *self.state.borrow_mut() = state;
-        // What an ended history has recorded of a call.
+        // What an ended interleaving has recorded of a call.
         self.runtime.log.take();
         self.over.set(false);
         self.unwinds.set(std::thread::panicking());
@@ -72,7 +72,7 @@ impl<'b> Kernel<'b> {
         self.over.set(true);
     }
 
-    /// Returns true if code runs only to be unwound: at the end of a history, or after a panic. It
+    /// Returns true if code runs only to be unwound: at the end of an interleaving, or after a panic. It
     /// does not wait then, because a coroutine that returns control in a destructor could not be
     /// unwound any more.
     pub(super) fn is_over(&self) -> bool {
@@ -135,7 +135,7 @@ impl<'b> Kernel<'b> {
     /// Records an event of a thread that has the turn.
     #[inline]
     pub(super) fn record(&self, thread: ThreadIndex, event: TurnEvent) {
-        // Most histories are not recorded.
+        // Most interleavings are not recorded.
         if self.is_recorded() && !self.is_over() {
             self.add(thread, event);
         }
@@ -150,7 +150,7 @@ impl<'b> Kernel<'b> {
         }
     }
 
-    /// Returns true if the history is recorded.
+    /// Returns true if the interleaving is recorded.
     pub(super) fn is_recorded(&self) -> bool {
         self.state.borrow().history.is_some()
     }
@@ -163,7 +163,7 @@ impl<'b> Kernel<'b> {
         self.touch(Footprint::ALL);
     }
 
-    /// Ends the history with this verdict, unless it has ended already.
+    /// Ends the interleaving with this verdict, unless it has ended already.
     pub(super) fn end(&self, verdict: Verdict) {
         if !self.is_over() {
             // No thread has another turn.

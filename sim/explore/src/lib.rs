@@ -23,7 +23,7 @@
 //! }, &Budget::exhaustive(100))?;
 //! let failure = report.failure.expect("the reader may be the first to take the lock");
 //! assert!(failure.repeats);
-//! println!("{} is the history in which they wait for each other", failure.schedule);
+//! println!("{} is the interleaving in which they wait for each other", failure.schedule);
 //! # Ok::<(), clr_world::BuildError>(())
 //! ```
 //!
@@ -31,11 +31,11 @@
 //! threads, callbacks and signal handlers are ordinary blocking code on coroutines. One thread runs
 //! at a time, up to its next switch point: a lock, a wait, a suspension, a change of mode, a
 //! service of the runtime, a call of a profiling method. There a [`Search`] chooses the next
-//! thread. The choices determine the history, and a short schedule string reproduces it: a
+//! thread. The choices determine the interleaving, and a short schedule string reproduces it: a
 //! [`ScheduleString`].
 //!
 //! There is no polling: whether a thread can run follows from the state. If no thread can run and
-//! none waits for time, the history has ended: normally if all threads have ended, otherwise with a
+//! none waits for time, the interleaving has ended: normally if all threads have ended, otherwise with a
 //! [`Verdict`].
 //!
 //! Time is virtual, in microseconds: a turn takes one. A sleeping thread can be woken at any time,

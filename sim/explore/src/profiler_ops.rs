@@ -34,19 +34,19 @@ impl CurrentThread<'_, '_> {
         }
     }
 
-    /// Ends the history as failed, because a walk reported a frame that is not on the stack.
+    /// Ends the interleaving as failed, because a walk reported a frame that is not on the stack.
     pub fn report_false_frame(&self) {
         self.record(TurnEvent::UNTRUE);
         self.fail("a reported frame is not on the stack");
     }
 
-    /// Ends the history as failed, because a walk from a seed reported a frame that is not on the stack (H-17).
+    /// Ends the interleaving as failed, because a walk from a seed reported a frame that is not on the stack (H-17).
     pub fn report_wrong_seed(&self) {
         self.record(TurnEvent::UNTRUE_SEED);
         self.fail("a frame of a walk from a seed is not on the stack");
     }
 
-    /// Ends the history as failed, because a walk claims to have the whole stack, and has not.
+    /// Ends the interleaving as failed, because a walk claims to have the whole stack, and has not.
     pub fn report_false_claim(&self) {
         self.record(TurnEvent::CLAIMS);
         self.fail("a walk claims to have the whole stack, and has not");

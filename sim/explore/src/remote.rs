@@ -1,4 +1,4 @@
-//! Searches that another process makes: a history asks for each choice in a line of text.
+//! Searches that another process makes: an interleaving asks for each choice in a line of text.
 
 use super::ending::Ending;
 use super::footprint::Footprint;
@@ -11,14 +11,14 @@ use core::fmt;
 /// the same build.
 ///
 /// `ask` sends a line without its end, and returns the answer if the line is a question: `None` if the other process
-/// does not answer, which gives the history up.
+/// does not answer, which gives the interleaving up.
 pub struct RemoteSearch<F> {
     learns: bool,
     ask: F,
 }
 
 impl<F: FnMut(&str, bool) -> Option<String>> RemoteSearch<F> {
-    /// Creates a search. `learns`: the other search learns from histories, and needs the states of switch points.
+    /// Creates a search. `learns`: the other search learns from interleavings, and needs the states of switch points.
     pub const fn new(learns: bool, ask: F) -> Self {
         Self { learns, ask }
     }
@@ -57,8 +57,8 @@ impl<F: FnMut(&str, bool) -> Option<String>> Observer for RemoteSearch<F> {
     }
 }
 
-/// Has a search, which has begun the history, answer a line of a [`RemoteSearch`]. Returns the line to send back if there
-/// is one: it is empty if the search gives up the history.
+/// Has a search, which has begun the interleaving, answer a line of a [`RemoteSearch`]. Returns the line to send back if there
+/// is one: it is empty if the search gives up the interleaving.
 ///
 /// # Errors
 /// Returns [`NotALine`] for any other text.

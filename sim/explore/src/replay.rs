@@ -1,11 +1,11 @@
-//! Replays one history by its schedule string.
+//! Replays one interleaving by its schedule string.
 
 use super::ending::Ending;
 use super::ids::ThreadIndex;
 use super::schedule_string::{ScheduleString, by_itself};
 use super::search::{Choice, Progress, Search};
 
-/// A search that replays one history.
+/// A search that replays one interleaving.
 #[derive(Clone, Debug)]
 pub struct ReplaySearch {
     schedule: ScheduleString,

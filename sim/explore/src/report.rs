@@ -8,29 +8,29 @@ use super::search::Coverage;
 use super::verdict::{ProfilerRule, Verdict};
 use core::fmt;
 
-/// A history that failed.
+/// An interleaving that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Failure {
-    /// Verdict of the history.
+    /// Verdict of the interleaving.
     pub verdict: Verdict,
-    /// Number of the history.
+    /// Number of the interleaving.
     pub number: u64,
-    /// Schedule string that reproduces the history.
+    /// Schedule string that reproduces the interleaving.
     pub schedule: ScheduleString,
-    /// Turns and events of the history.
+    /// Turns and events of the interleaving.
     pub history: History,
-    /// Number of histories with the same fault, this one included. More than one only if the search
+    /// Number of interleavings with the same fault, this one included. More than one only if the search
     /// [keeps going](Budget::keep_going).
     pub times: u64,
-    /// True if the schedule string reproduced the history with the same end. Otherwise code of the
+    /// True if the schedule string reproduced the interleaving with the same end. Otherwise code of the
     /// profiler depends on state outside of the schedule, such as a clock, an address or an earlier
-    /// history, and `history` may be a different one, or empty.
+    /// interleaving, and `history` may be a different one, or empty.
     pub repeats: bool,
 }
 
 impl Failure {
-    /// Returns the line that says how to see the history again: its schedule string.
+    /// Returns the line that says how to see the interleaving again: its schedule string.
     #[must_use]
     pub fn again(&self) -> String {
         let again = if self.repeats { "again" } else { "not repeated by" };
@@ -42,36 +42,36 @@ impl Failure {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// First history that failed.
+    /// First interleaving that failed.
     pub failure: Option<Failure>,
-    /// The first history of each other fault, in the order of their numbers, if the search
+    /// The first interleaving of each other fault, in the order of their numbers, if the search
     /// [keeps going](Budget::keep_going).
     pub further: Vec<Failure>,
-    /// Number of histories.
+    /// Number of interleavings.
     pub schedules: u64,
-    /// Number of turns in all histories.
+    /// Number of turns in all interleavings.
     pub turns: u64,
-    /// Rule violations without harm, each with the first history in which it occurred.
+    /// Rule violations without harm, each with the first interleaving in which it occurred.
     pub broken: Vec<(ThreadIndex, ProfilerRule, ScheduleString)>,
-    /// Share of the histories that has been explored, if it is known.
+    /// Share of the interleavings that has been explored, if it is known.
     pub covered: Option<Coverage>,
 }
 
 impl Report {
-    /// Returns true if no history failed.
+    /// Returns true if no interleaving failed.
     #[must_use]
     pub const fn survives(&self) -> bool {
         self.failure.is_none()
     }
 
-    /// Appends the report of a search of the following histories, as if both were one search, which
+    /// Appends the report of a search of the following interleavings, as if both were one search, which
     /// ends at the first failure. For strategies that [can be shared](Strategy::can_be_shared).
     #[must_use]
     pub fn then(self, next: Self) -> Self {
         if self.failure.is_some() { self } else { self.and(next) }
     }
 
-    /// Appends the report of a search of the following histories, as if both were one search that
+    /// Appends the report of a search of the following interleavings, as if both were one search that
     /// [keeps going](Budget::keep_going).
     #[must_use]
     pub fn and(mut self, next: Self) -> Self {
@@ -110,7 +110,7 @@ impl Report {
         }
     }
 
-    /// Records a rule violation, with the first history in which it occurred.
+    /// Records a rule violation, with the first interleaving in which it occurred.
     pub(super) fn note(
         &mut self,
         by: ThreadIndex,
@@ -131,8 +131,8 @@ impl fmt::Display for Report {
             let all = covered.is_some_and(|covered| covered.everything);
             let all = if all { ", which are all up to the order of independent steps" } else { "" };
             match schedules {
-                1 => write!(f, "the history does not fail{all}")?,
-                _ => write!(f, "none of {schedules} histories fails{all}")?,
+                1 => write!(f, "the interleaving does not fail{all}")?,
+                _ => write!(f, "none of {schedules} interleavings fails{all}")?,
             }
             for (_, rule, schedule) in broken {
                 write!(f, "\na rule is broken without harm in {schedule}: {rule}")?;

@@ -1,4 +1,4 @@
-//! Execution of one history, from the first choice to its end.
+//! Execution of one interleaving, from the first choice to its end.
 
 use super::callback::Callback;
 use super::condition::ConditionState;
@@ -24,7 +24,7 @@ use clr_world::{SignalError, SignalStack, WorldState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-/// Data shared by all histories of a search.
+/// Data shared by all interleavings of a search.
 pub(super) struct SearchData<'g, 'b> {
     pub kernel: &'g Kernel<'b>,
     /// Initial state of the world.
@@ -35,7 +35,7 @@ pub(super) struct SearchData<'g, 'b> {
     pub limits: Limits,
 }
 
-/// Executes a history.
+/// Executes an interleaving.
 pub(super) fn run<'p>(
     data: &SearchData<'_, '_>,
     load: &(dyn Fn(&mut Setup<'p>) + 'p),
@@ -44,7 +44,7 @@ pub(super) fn run<'p>(
     recording: HistoryDetail,
 ) -> Ending {
     let kernel = data.kernel;
-    // Only recorded histories have names.
+    // Only recorded interleavings have names.
     let nameless = (recording == HistoryDetail::Nothing).then(|| Rc::clone(&kernel.nameless));
     let mut setup = Setup { nameless, ..Setup::default() };
     load(&mut setup);
@@ -81,7 +81,7 @@ fn begin<'p>(
     let mut world = kernel.world.borrow_mut();
     world.restore(data.start);
     kernel.runtime.forget_calls();
-    // The memory of the history before is used again.
+    // The memory of the interleaving before is used again.
     let State { mut threads, mut locks, .. } = kernel.state.take();
     let apps = data.names.len();
     threads.truncate(apps + setup.threads.len());
@@ -175,7 +175,7 @@ impl<'env, 'p> Run<'_, '_, 'env, '_, 'p> {
         }
     }
 
-    /// Executes turns until the history ends.
+    /// Executes turns until the interleaving ends.
     fn go(&mut self) {
         let kernel = self.data.kernel;
         self.turns.start();

@@ -1,4 +1,4 @@
-//! Schedule strings: the choices of histories as text.
+//! Schedule strings: the choices of interleavings as text.
 //!
 //! By default the thread of the last turn continues if it can run, else the first thread that can
 //! run; a schedule string lists only the other choices. `clr1:14b3a` means: the second thread at
@@ -15,7 +15,7 @@ const VERSION: &str = "clr1";
 /// Number of threads that can be named.
 const MAX_THREADS: u32 = 26 * 27;
 
-/// The choices of a history.
+/// The choices of an interleaving.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ScheduleString {
     /// The choices that differ from the default: the turn and its thread.

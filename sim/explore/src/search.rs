@@ -9,34 +9,34 @@ use core::fmt;
 /// A search strategy: it chooses the thread of each turn. The same search makes the same choices on
 /// every system.
 ///
-/// For each history the engine calls [`begin`](Self::begin), then [`choose`](Self::choose) before each
+/// For each interleaving the engine calls [`begin`](Self::begin), then [`choose`](Self::choose) before each
 /// turn, and [`end`](Self::end). [`Explorer::search`](super::Explorer::search) does so until there is no
-/// history left, a history fails, or the budget is used up.
+/// interleaving left, an interleaving fails, or the budget is used up.
 pub trait Search {
-    /// Starts a history.
+    /// Starts an interleaving.
     ///
-    /// `number` counts the histories of a campaign from 0. A search whose histories depend on their
+    /// `number` counts the interleavings of a campaign from 0. A search whose interleavings depend on their
     /// numbers alone may be called with any numbers, in any order; any other is called with each, in
-    /// order. Returns false if there is no history left to execute: the search is over.
+    /// order. Returns false if there is no interleaving left to execute: the search is over.
     fn begin(&mut self, number: u64) -> bool;
 
     /// Chooses the thread of the next turn.
     ///
     /// `at` is the switch point: the threads that can run, of which there is at least one, and the
-    /// thread of the last turn. `None` gives the history up: the search knows already what can follow.
+    /// thread of the last turn. `None` gives the interleaving up: the search knows already what can follow.
     /// So does a thread that cannot run.
     ///
-    /// Beyond the [limit](super::Limits::turns) of a history the search is not asked any more: threads
+    /// Beyond the [limit](super::Limits::turns) of an interleaving the search is not asked any more: threads
     /// get turns round-robin.
     fn choose(&mut self, at: &Choice<'_>) -> Option<ThreadIndex>;
 
-    /// Ends a history, which [`begin`](Self::begin) has started.
+    /// Ends an interleaving, which [`begin`](Self::begin) has started.
     ///
-    /// `ending` has the verdict and the schedule string; of a history that was given up, it has those
+    /// `ending` has the verdict and the schedule string; of an interleaving that was given up, it has those
     /// of its beginning.
     fn end(&mut self, ending: &Ending);
 
-    /// Returns the part of the search that looks at histories, or `None` if the choices of a history do
+    /// Returns the part of the search that looks at interleavings, or `None` if the choices of an interleaving do
     /// not depend on what happened before.
     ///
     /// With an observer the engine also computes what costs time: access sets, and the threads that wait.
@@ -50,9 +50,9 @@ pub trait Search {
     }
 }
 
-/// The part of a search that learns from histories.
+/// The part of a search that learns from interleavings.
 pub trait Observer {
-    /// Called at the start of a history whose future depends only on its current state.
+    /// Called at the start of an interleaving whose future depends only on its current state.
     ///
     /// `contents` computes that state; it returns `None` if there are too many threads. Without a
     /// declaration of the profiler's [data](super::Setup::keeps) this is not called.
@@ -112,7 +112,7 @@ pub trait ProcessState: fmt::Debug {
     /// Returns a hash of the state that deadlocks depend on: owners and waits, suspensions and modes.
     fn abstract_state(&self) -> u64;
 
-    /// Returns the contents of all things but the profiler's data; `None` if the history is executed
+    /// Returns the contents of all things but the profiler's data; `None` if the interleaving is executed
     /// elsewhere, or has too many threads.
     fn contents(&self) -> Option<Contents>;
 }
@@ -120,7 +120,7 @@ pub trait ProcessState: fmt::Debug {
 /// Progress of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// True if a history was another one than the search expected: the code depends on something else
+    /// True if an interleaving was another one than the search expected: the code depends on something else
     /// than the schedule, or has changed.
     pub strayed: bool,
     /// Share of the search space that has been explored, if it is known.
@@ -137,8 +137,8 @@ pub struct Coverage {
     /// Share that has been explored, in millionths, with equal weight for the alternatives of each
     /// choice.
     pub millionths: u32,
-    /// Number of histories pruned as redundant.
+    /// Number of interleavings pruned as redundant.
     pub cut: u64,
-    /// Maximum number of preemptions in a history, if it was bounded.
+    /// Maximum number of preemptions in an interleaving, if it was bounded.
     pub preemptions: Option<u32>,
 }

@@ -22,7 +22,7 @@ pub(super) struct Beginning<'p> {
 }
 
 /// A profiler that is being loaded for one history: all its state must be created anew here, so
-/// that histories do not influence each other.
+/// that interleavings do not influence each other.
 #[derive(Default)]
 pub struct Setup<'p> {
     pub(super) threads: Vec<Beginning<'p>>,
@@ -38,7 +38,7 @@ pub struct Setup<'p> {
     pub(super) signal: Option<Handler<'p>>,
     pub(super) crash: Option<Handler<'p>>,
     pub(super) hides_places: bool,
-    /// The name of all threads and locks in a history that is not recorded.
+    /// The name of all threads and locks in an interleaving that is not recorded.
     pub(super) nameless: Option<Rc<str>>,
     /// Returns the hash of all data that the profiler's code has between its calls.
     pub(super) data: Option<Box<dyn Fn() -> u64 + 'p>>,
@@ -78,9 +78,9 @@ impl<'p> Setup<'p> {
 
     /// Declares that the profiler's code keeps no data from one call to another, and shares none between its threads, but
     /// this: `content` returns its hash. Each access to it must be [reported](CurrentThread::shares). An exhaustive search
-    /// then recognises states by what they contain, whatever has led to them, so that it executes fewer histories.
+    /// then recognises states by what they contain, whatever has led to them, so that it executes fewer interleavings.
     ///
-    /// With other data it would leave out histories that matter. It notices that a step is not what the same step was
+    /// With other data it would leave out interleavings that matter. It notices that a step is not what the same step was
     /// before, and does not claim to have searched everything then.
     pub fn keeps(&mut self, content: impl Fn() -> u64 + 'p) {
         self.data = Some(Box::new(content));
@@ -120,7 +120,7 @@ impl<'p> Setup<'p> {
     }
 
     /// Creates an event, which is not set, and [tells since when it is set](CurrentThread::was_set_before). Searches have
-    /// to distinguish more histories than with another event: each turn of any thread before shows in that time.
+    /// to distinguish more interleavings than with another event: each turn of any thread before shows in that time.
     pub fn timed_event(&mut self) -> EventObject {
         let event = self.event();
         if let Some(timed) = self.events.last_mut() {

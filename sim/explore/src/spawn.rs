@@ -1,4 +1,4 @@
-//! Threads and locks of the profiler that are made during a history.
+//! Threads and locks of the profiler that are made during an interleaving.
 
 use super::footprint::Footprint;
 use super::history::{ThreadKind, TurnEvent};
@@ -81,12 +81,12 @@ impl CurrentThread<'_, '_> {
         Some(self.kernel.state.borrow().threads.get(thread.index())?.os)
     }
 
-    /// Notes that the turn looks a lock or a condition variable up in a table of those that were made in the history.
+    /// Notes that the turn looks a lock or a condition variable up in a table of those that were made in the interleaving.
     pub fn looks_up_object(&self) {
         self.kernel.touch(Footprint::MADE.read());
     }
 
-    /// Notes that the turn changes a table of the objects that were made in the history.
+    /// Notes that the turn changes a table of the objects that were made in the interleaving.
     pub fn changes_objects(&self) {
         self.kernel.touch(Footprint::MADE);
     }

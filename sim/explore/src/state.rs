@@ -103,7 +103,7 @@ impl Thread {
         }
     }
 
-    /// Makes this a thread that begins. The memory of the thread that it was, in an ended history, is used again.
+    /// Makes this a thread that begins. The memory of the thread that it was, in an ended interleaving, is used again.
     pub(super) fn restart(&mut self, kind: ThreadKind, name: Rc<str>, os: OsThreadId) {
         let mut activities = core::mem::take(&mut self.activities);
         let mut has_owned = core::mem::take(&mut self.has_owned);
@@ -146,7 +146,7 @@ pub(super) struct State {
     pub hides_places: bool,
     /// Rule violations without harm.
     pub broken: Vec<(ThreadIndex, ProfilerRule)>,
-    /// The history, if it is recorded.
+    /// The interleaving, if it is recorded.
     pub history: Option<History>,
 }
 

@@ -63,7 +63,7 @@ impl ProcessState for Kernel<'_> {
 }
 
 impl Kernel<'_> {
-    /// Returns the contents at the beginning of a history, with those of the profiler's data; `None` if there are more
+    /// Returns the contents at the beginning of an interleaving, with those of the profiler's data; `None` if there are more
     /// threads than bits.
     pub(super) fn all_contents(&self, data: &dyn Fn() -> u64) -> Option<Contents> {
         self.contents_of(Footprint::ALL, data)

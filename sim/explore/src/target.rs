@@ -98,7 +98,7 @@ impl<'g, 't, 'b> ExaminedThread<'g, 't, 'b> {
     }
 
     /// Writes registers that were read before: the thread continues there. The system does not
-    /// check if the thread has been redirected since (H-16): in that case the history ends as
+    /// check if the thread has been redirected since (H-16): in that case the interleaving ends as
     /// failed.
     pub fn set_context(&self, registers: &Registers) {
         let by = self.by;

@@ -52,7 +52,7 @@ impl core::fmt::Debug for CurrentThread<'_, '_> {
 }
 
 impl<'t, 'b> CurrentThread<'t, 'b> {
-    /// Returns the index of the thread in the history.
+    /// Returns the index of the thread in the interleaving.
     #[must_use]
     pub const fn index(&self) -> ThreadIndex {
         self.me
@@ -176,7 +176,7 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         kernel.runtime.frame_info.set(frame_info);
     }
 
-    /// Returns true if the history has ended and the remaining code of the profiler is being
+    /// Returns true if the interleaving has ended and the remaining code of the profiler is being
     /// unwound.
     #[must_use]
     pub fn is_over(&self) -> bool {
@@ -200,7 +200,7 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         self.kernel.record(self.me, event);
     }
 
-    /// Waits for a condition that only the runtime can satisfy. Returns false if the history has
+    /// Waits for a condition that only the runtime can satisfy. Returns false if the interleaving has
     /// ended.
     pub(super) fn wait(&self, wait: Wait) -> bool {
         let decides = match wait {
@@ -240,14 +240,14 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         });
     }
 
-    /// Ends the history as failed, because the profiler has found an error.
+    /// Ends the interleaving as failed, because the profiler has found an error.
     #[track_caller]
     pub fn fail(&self, words: impl Into<String>) {
         self.comes_from_caller();
         self.end(Verdict::Failed { by: self.me, words: words.into() });
     }
 
-    /// Ends the history because a watchdog of the profiler has found that an operation takes too
+    /// Ends the interleaving because a watchdog of the profiler has found that an operation takes too
     /// long.
     #[track_caller]
     pub fn bark(&self) {
@@ -255,7 +255,7 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         self.end(Verdict::Watchdog(self.me));
     }
 
-    /// Records a text in the history.
+    /// Records a text in the interleaving.
     pub fn say(&self, words: &'static str) {
         self.record(TurnEvent::Says(words));
     }

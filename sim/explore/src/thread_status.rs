@@ -65,7 +65,7 @@ fn of(
 fn waits(thread: &Thread) -> Option<String> {
     let activity = thread.activities.last()?;
     match activity.waiting? {
-        // A thread that has ended the history does not return.
+        // A thread that has ended the interleaving does not return.
         Waiting::Time => activity.until.map(|_| "sleeps".to_owned()),
         Waiting::Event(event) => Some(format!("waits for event {event}")),
         Waiting::Condition(condition, _) => Some(format!("waits on condition {condition}")),

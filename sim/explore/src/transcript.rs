@@ -1,4 +1,4 @@
-//! Searches of histories that are executed elsewhere: in a copy of the process, whose search is lost with it.
+//! Searches of interleavings that are executed elsewhere: in a copy of the process, whose search is lost with it.
 
 use super::contents::Contents;
 use super::ending::Ending;
@@ -9,10 +9,10 @@ use super::search::{Choice, Observer, ProcessState, Progress, Search, Step};
 use core::fmt;
 use core::str::FromStr;
 
-/// The beginning of the word for the end of a history.
+/// The beginning of the word for the end of an interleaving.
 const RESTS: char = '.';
 
-/// A switch point of a history, as its search saw it.
+/// A switch point of an interleaving, as its search saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NotedTurn {
     turn: u64,
@@ -20,7 +20,7 @@ pub(super) struct NotedTurn {
     last: Option<ThreadIndex>,
     waits: Vec<(ThreadIndex, Footprint)>,
     state: NotedState,
-    /// The thread that had the turn, with the turn's access set. `None` if the search gave up the history.
+    /// The thread that had the turn, with the turn's access set. `None` if the search gave up the interleaving.
     ran: Option<(ThreadIndex, Footprint)>,
 }
 
@@ -53,7 +53,7 @@ impl ProcessState for NotedState {
     }
 }
 
-/// The questions that a search was asked in a history. Another search of the same state learns from them as
+/// The questions that a search was asked in an interleaving. Another search of the same state learns from them as
 /// if it had been asked itself.
 ///
 /// The text form is read by another process of the same build.
@@ -140,7 +140,7 @@ pub(super) fn stepped(search: &mut dyn Search, thread: ThreadIndex, footprint: F
 }
 
 impl NotedHistory {
-    /// Makes a search that has begun this history learn from it: its choices are asked for again, and the end is
+    /// Makes a search that has begun this interleaving learn from it: its choices are asked for again, and the end is
     /// reported.
     pub fn teach(&self, search: &mut dyn Search, schedule: &ScheduleString, in_turn: bool) {
         for noted in &self.turns {

@@ -12,12 +12,12 @@ use super::thread_status;
 use super::verdict::Verdict;
 use core::cell::RefCell;
 
-/// The turns of a history.
+/// The turns of an interleaving.
 pub(super) struct Turns<'t, 'b> {
     kernel: &'t Kernel<'b>,
     limits: Limits,
     recording: HistoryDetail,
-    /// Returns the hash of the profiler's data, if the search observes histories.
+    /// Returns the hash of the profiler's data, if the search observes interleavings.
     data: Option<&'t dyn Fn() -> u64>,
     is_observed: bool,
     /// Threads that the current turn has started.
@@ -32,7 +32,7 @@ enum Next {
     Undecided,
     /// This thread was chosen at the end of the turn before.
     Thread(ThreadIndex),
-    /// No thread has another turn: the history has ended.
+    /// No thread has another turn: the interleaving has ended.
     Nothing,
 }
 
@@ -46,7 +46,7 @@ struct Order<'t> {
     last: Option<ThreadIndex>,
     /// The thread that has the turn.
     running: Option<ThreadIndex>,
-    /// The turn was not chosen: the history is longer than its limit.
+    /// The turn was not chosen: the interleaving is longer than its limit.
     in_turn: bool,
     next: Next,
     /// The program has ended: threads that sleep or wait for an event count as ended.
@@ -54,7 +54,7 @@ struct Order<'t> {
 }
 
 impl<'t, 'b> Turns<'t, 'b> {
-    /// Starts a history.
+    /// Starts an interleaving.
     pub(super) fn new(
         kernel: &'t Kernel<'b>,
         limits: Limits,
@@ -75,14 +75,14 @@ impl<'t, 'b> Turns<'t, 'b> {
             next: Next::Undecided,
             stopped: false,
         };
-        // Searches that observe histories compare states by the data.
+        // Searches that observe interleavings compare states by the data.
         let data = data.filter(|_| is_observed);
         let order = RefCell::new(order);
         let started = RefCell::default();
         Self { kernel, limits, recording, data, is_observed, started, order }
     }
 
-    /// Reports the beginning of the history to the search.
+    /// Reports the beginning of the interleaving to the search.
     pub(super) fn start(&self) {
         if let Some(data) = self.data
             && let Some(observer) = self.order.borrow_mut().search.observer()
@@ -91,7 +91,7 @@ impl<'t, 'b> Turns<'t, 'b> {
         }
     }
 
-    /// Begins the next turn, and returns its thread; `None` at the end of the history.
+    /// Begins the next turn, and returns its thread; `None` at the end of the interleaving.
     pub(super) fn next(&self) -> Option<ThreadIndex> {
         let mut order = self.order.borrow_mut();
         let chosen = match core::mem::replace(&mut order.next, Next::Undecided) {
@@ -118,7 +118,7 @@ impl<'t, 'b> Turns<'t, 'b> {
         !self.started.borrow().is_empty() || self.kernel.world.borrow().has_exited()
     }
 
-    /// Removes the schedule string of the history, and returns it.
+    /// Removes the schedule string of the interleaving, and returns it.
     pub(super) fn take_schedule(&self) -> ScheduleString {
         core::mem::take(&mut self.order.borrow_mut().schedule)
     }
@@ -146,7 +146,7 @@ impl<'t, 'b> Turns<'t, 'b> {
         order.stopped = order.stopped || kernel.has_program_ended();
     }
 
-    /// Chooses the thread of the next turn; `None` at the end of the history.
+    /// Chooses the thread of the next turn; `None` at the end of the interleaving.
     #[inline]
     fn choose(&self, order: &mut Order<'_>) -> Option<ThreadIndex> {
         let kernel = self.kernel;
@@ -202,7 +202,7 @@ impl<'t, 'b> Turns<'t, 'b> {
             kernel.waits(runnable, waits);
         }
         let at = Choice { turn: turns, runnable, last: *last, waits, process: kernel };
-        // Without a choice the search has explored enough of this history.
+        // Without a choice the search has explored enough of this interleaving.
         let thread = search.choose(&at).filter(|chosen| runnable.contains(chosen))?;
         schedule.note(turns, runnable, *last, thread);
         Some(thread)
@@ -215,7 +215,7 @@ impl TurnOrder for Turns<'_, '_> {
     }
 
     fn goes_on(&self, thread: ThreadIndex) -> bool {
-        // Searches that observe and recorded histories look at the whole state, for which the stack of a coroutine may be too small.
+        // Searches that observe and recorded interleavings look at the whole state, for which the stack of a coroutine may be too small.
         // Threads that the turn has started need a stack first, which the owner of all coroutines gives them.
         let kernel = self.kernel;
         if self.is_observed || self.recording != HistoryDetail::Nothing || self.has_to_start() {

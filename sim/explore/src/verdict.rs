@@ -1,4 +1,4 @@
-//! Verdicts on histories.
+//! Verdicts on interleavings.
 
 use super::ids::{LockName, ThreadIndex};
 use clr_runtime::Outcome;
@@ -37,7 +37,7 @@ pub struct Edge {
     pub for_whom: ThreadIndex,
 }
 
-/// Documented rules that a profiler can violate without harm in a history.
+/// Documented rules that a profiler can violate without harm in an interleaving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProfilerRule {
     /// Only a thread that has never run managed code suspends others (H-02).
@@ -64,7 +64,7 @@ pub enum ProfilerRule {
     ResumeDoubled,
 }
 
-/// Reason why a history failed.
+/// Reason why an interleaving failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Threads wait for each other and no other thread can run: the edges of the cycle, or all
@@ -91,7 +91,7 @@ pub enum Verdict {
         /// Outcome of the call.
         outcome: Outcome,
     },
-    /// A watchdog of the profiler ended the history on this thread.
+    /// A watchdog of the profiler ended the interleaving on this thread.
     Watchdog(ThreadIndex),
     /// A rule was violated.
     Broken {

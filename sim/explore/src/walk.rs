@@ -1,4 +1,4 @@
-//! Calls of `DoStackSnapshot` in a history: which thread walks which, and the callbacks of walks.
+//! Calls of `DoStackSnapshot` in an interleaving: which thread walks which, and the callbacks of walks.
 
 use super::footprint::Footprint;
 use super::history::TurnEvent;

@@ -94,11 +94,11 @@ impl Session {
         Ok(())
     }
 
-    /// Starts the runtime with a profiler, on a thread of a history: in a CLR it is the program's first thread, before
+    /// Starts the runtime with a profiler, on a thread of an interleaving: in a CLR it is the program's first thread, before
     /// it executes the program. Returns false if the profiler refuses.
     ///
     /// # Safety
-    /// As of [`load_profiler`](Self::load_profiler); and the session's runtime is that of the history.
+    /// As of [`load_profiler`](Self::load_profiler); and the session's runtime is that of the interleaving.
     #[must_use]
     pub unsafe fn start(&self, me: &CurrentThread<'_, '_>, pointers: Pointers) -> bool {
         let inner = self.inner();
@@ -123,17 +123,17 @@ impl Session {
     /// Calls the export that a function of the program stands for, on the thread that enters the function.
     ///
     /// # Safety
-    /// The session's runtime is that of the history.
+    /// The session's runtime is that of the interleaving.
     pub unsafe fn call_export(&self, me: &CurrentThread<'_, '_>, function: FunctionIndex) {
         let inner = self.inner();
         // SAFETY: the caller's promise.
         unsafe { inner.on_behalf_of(me, || inner.call_export(function)) };
     }
 
-    /// Makes the callback that a thread of a history is in.
+    /// Makes the callback that a thread of an interleaving is in.
     ///
     /// # Safety
-    /// The session's runtime is that of the history.
+    /// The session's runtime is that of the interleaving.
     pub unsafe fn raise_callback(&self, me: &CurrentThread<'_, '_>) {
         let inner = self.inner();
         let target = inner.profiler.borrow().clone();

@@ -1,6 +1,6 @@
 //! The state of a session, and the thread that calls the runtime or is called by it.
 //!
-//! In a history the state is that of the thread that has the turn. Where other threads may run, it is put back
+//! In an interleaving the state is that of the thread that has the turn. Where other threads may run, it is put back
 //! afterwards.
 
 use crate::enumeration::TokenEnumeration;
@@ -36,7 +36,7 @@ pub(crate) fn find(key: u64) -> Option<Rc<Inner>> {
     SESSIONS.try_with(|sessions| sessions.borrow().get(&key).cloned()).ok().flatten()
 }
 
-/// A thread of a history, for as long as its call lasts.
+/// A thread of an interleaving, for as long as its call lasts.
 type Caller = &'static CurrentThread<'static, 'static>;
 
 /// The state of a session.
@@ -48,7 +48,7 @@ pub(crate) struct Inner {
     /// All processes so far, the current one last: what they gave away lives as long as the session.
     pub(crate) stages: RefCell<Vec<Rc<Process>>>,
     pub(crate) caller: Cell<OsThreadId>,
-    /// The thread of a history that has the turn.
+    /// The thread of an interleaving that has the turn.
     pub(crate) current: Cell<Option<Caller>>,
     pub(crate) ended: Cell<bool>,
     pub(crate) high_events: Cell<u32>,
@@ -166,7 +166,7 @@ impl Inner {
     pub(crate) fn enter(&self, callback: &'static str, call: impl FnOnce() -> HResult) -> HResult {
         self.shared.write(&Entry::Enters(callback));
         let before = self.within.replace(Some(callback));
-        // In a history the guest's thread of the system executes it.
+        // In an interleaving the guest's thread of the system executes it.
         let result = match self.current() {
             Some(me) => self.switching(|| turns::execute(me, call)),
             None => call(),
@@ -181,15 +181,15 @@ impl Inner {
         result
     }
 
-    /// Returns the thread of the history that has the turn.
+    /// Returns the thread of the interleaving that has the turn.
     pub(crate) fn current(&self) -> Option<Caller> {
         self.current.get()
     }
 
-    /// Calls `act` for a thread of a history.
+    /// Calls `act` for a thread of an interleaving.
     ///
     /// # Safety
-    /// The session's runtime is that of the history.
+    /// The session's runtime is that of the interleaving.
     pub(crate) unsafe fn on_behalf_of<T>(
         &self,
         me: &CurrentThread<'_, '_>,

@@ -47,7 +47,7 @@
 //! | `out` | pointers of the profiler |
 //! | `inner` | the state of a session, and the thread that has the turn |
 //! | `shared` | its part that other threads may touch |
-//! | `turns` | threads of histories, which `clr-guest` has |
+//! | `turns` | threads of interleavings, which `clr-guest` has |
 //! | `hosting` | what `clr-guest` needs of a session |
 //! | `c` | the functions of `clrsim.h` |
 //! | `probe` | a profiler that makes any call, for tests and fuzzing |

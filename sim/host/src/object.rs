@@ -131,7 +131,7 @@ impl Head {
         }
     }
 
-    /// Calls `act` for a thread of a history. Other threads may run before.
+    /// Calls `act` for a thread of an interleaving. Other threads may run before.
     fn answer_in_history(
         &self,
         me: &clr_explore::CurrentThread<'_, '_>,
@@ -140,9 +140,9 @@ impl Head {
     ) -> HResult {
         let result = me.call_runtime(method, |_| {
             let session = self.enter(method).map_err(CallError::Failed)?;
-            // SAFETY: threads of guests belong to histories of the session's process alone.
+            // SAFETY: threads of guests belong to interleavings of the session's process alone.
             let answer = unsafe { session.on_behalf_of(me, || act(&session)) }?;
-            // The history records how the call has ended.
+            // The interleaving records how the call has ended.
             if answer.is_failure() { Err(CallError::Failed(answer)) } else { Ok(answer) }
         });
         match result {

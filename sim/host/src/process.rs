@@ -20,7 +20,7 @@ pub(crate) struct Process {
     runtime: Rc<Runtime<'static>>,
     world: Option<RefCell<World<'static>>>,
     threads: Threads,
-    /// The program is executed by a search of histories.
+    /// The program is executed by a search of interleavings.
     scheduled: bool,
     _build: Option<Anchor<Build>>,
     _synthetic: Option<Anchor<SyntheticProcess>>,
@@ -91,7 +91,7 @@ impl Process {
         })
     }
 
-    /// Returns the process of a search of histories, by its runtime. `main` is the program's first thread.
+    /// Returns the process of a search of interleavings, by its runtime. `main` is the program's first thread.
     pub(crate) const fn scheduled(runtime: Rc<Runtime<'static>>, main: OsThreadId) -> Self {
         let threads = Threads { stopped: main, native: OsThreadId(0), managed: OsThreadId(0) };
         Self { runtime, world: None, threads, scheduled: true, _build: None, _synthetic: None }

@@ -107,7 +107,7 @@ pub enum Finding {
     /// The profiler has started threads. They run as the system lets them, and what they ask the runtime
     /// is refused.
     #[error(
-        "the profiler started a thread in {during}: clrsim host --schedules N executes histories of its threads"
+        "the profiler started a thread in {during}: clrsim host --schedules N executes interleavings of its threads"
     )]
     StartedThreads {
         /// The callback, or the step of loading.

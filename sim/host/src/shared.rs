@@ -12,7 +12,7 @@ pub struct Shared {
     pub(crate) report: Mutex<Report>,
     pub(crate) open: AtomicBool,
     pub(crate) journal: Option<Box<dyn Journal>>,
-    /// The last step of loading that gave no object, with its result: histories say it.
+    /// The last step of loading that gave no object, with its result: interleavings say it.
     pub(crate) refused: Mutex<Option<(&'static str, HResult)>>,
 }
 

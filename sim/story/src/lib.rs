@@ -1,4 +1,4 @@
-//! Failed histories, explained: the hazard behind a verdict, the story of its threads, and drawings.
+//! Failed interleavings, explained: the hazard behind a verdict, the story of its threads, and drawings.
 //!
 //! * [`Hazard`]: the known ways in which sampling fails, and which of them a verdict is.
 //! * [`failure_story`]: the message of a test whose profiler fails; [`story`] has the same as rows.

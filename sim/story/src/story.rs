@@ -34,7 +34,7 @@ fn threads(verdict: &Verdict) -> Vec<ThreadIndex> {
     threads
 }
 
-/// Describes a failed history in rows: the verdict, the waits, the last steps of each thread
+/// Describes a failed interleaving in rows: the verdict, the waits, the last steps of each thread
 /// involved and its status, the hazard, and the way to avoid it.
 #[must_use]
 pub fn story(verdict: &Verdict, history: &History) -> Vec<TimelineRow> {

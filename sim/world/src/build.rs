@@ -457,7 +457,7 @@ impl World<'_> {
         };
         let object = ThreadId(WALKER_OBJECT + offset);
         let mut memory = self.runtime.memory.borrow_mut();
-        // The page may be mapped already: histories are executed one after another in the same world.
+        // The page may be mapped already: interleavings are executed one after another in the same world.
         let _ = memory.map(object.0, 1, Protection::READ_WRITE);
         let _ = ThreadFields::default().write(&mut *memory, object);
         drop(memory);

@@ -102,7 +102,7 @@ impl World<'_> {
         let mut at = core::mem::replace(&mut executed.lowest, rsp).max(limit);
         while at < rsp.min(base) {
             let size = (rsp - at).min(ZEROS.len() as u64);
-            // Mostly nothing was left there: then the page need not become one of this history.
+            // Mostly nothing was left there: then the page need not become one of this interleaving.
             let zeros = ZEROS.get(..size as usize).unwrap_or_default();
             if memory.window(at, zeros.len()) != Some(zeros) {
                 // A thread's stack is mapped.

@@ -1,4 +1,4 @@
-//! Orders of steps: those of which searches leave out histories must not matter.
+//! Orders of steps: those of which searches leave out interleavings must not matter.
 
 use crate::scheduled::{Sequence, Step, independent, observed};
 use clr_explore::{
@@ -6,7 +6,7 @@ use clr_explore::{
 };
 use std::collections::BTreeSet;
 
-/// The histories of a process with a profiler.
+/// The interleavings of a process with a profiler.
 pub(super) struct Histories<'h, 'b, 'p> {
     pub(super) explorer: &'h mut Explorer<'b>,
     pub(super) load: &'h (dyn Fn(&mut Setup<'p>) + 'p),
@@ -19,10 +19,10 @@ impl Histories<'_, '_, '_> {
     }
 
     /// Lets two neighbouring steps whose accesses do not meet change places. `number` selects them among all of the
-    /// history that ended so.
+    /// interleaving that ended so.
     ///
     /// # Errors
-    /// Returns what differs, if a thread observes another history.
+    /// Returns what differs, if a thread observes another interleaving.
     pub(super) fn swap(
         &mut self,
         ending: &Ending,
@@ -50,7 +50,7 @@ impl Histories<'_, '_, '_> {
         ))
     }
 
-    /// Explores all histories with few turns, with and without those that differ in the order of independent steps alone.
+    /// Explores all interleavings with few turns, with and without those that differ in the order of independent steps alone.
     ///
     /// # Errors
     /// Returns what differs, if an outcome was left out.
@@ -65,7 +65,7 @@ impl Histories<'_, '_, '_> {
         if some == all { Ok(()) } else { Err("a search leaves out an outcome".to_owned()) }
     }
 
-    /// Returns what all histories show; `None` if there are more than `most`, or if one exceeds its limits.
+    /// Returns what all interleavings show; `None` if there are more than `most`, or if one exceeds its limits.
     fn outcomes(&mut self, mut search: impl Search, most: usize) -> Option<BTreeSet<String>> {
         let mut outcomes = BTreeSet::new();
         let cut = |search: &dyn Search| search.progress().covered.map(|covered| covered.cut);
@@ -79,7 +79,7 @@ impl Histories<'_, '_, '_> {
             if ending.in_turn {
                 return None;
             }
-            // Another history shows what a history that was given up would have shown.
+            // Another interleaving shows what an interleaving that was given up would have shown.
             if cut(&search)? == before {
                 outcomes.insert(observed(&ending));
             }

@@ -15,7 +15,7 @@ use clr_scenario::{Exploring, Scenario};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-/// Limits of a history.
+/// Limits of an interleaving.
 const LIMITS: Limits = Limits { turns: 1500, instructions: 300, every_instruction: false };
 
 /// A search that chooses the next thread by one byte for each choice. Once the bytes are used up,
@@ -47,15 +47,15 @@ impl Search for Bytes<'_> {
 }
 
 /// Makes a program, a profiler that acts in any order, and a schedule from `data`, and runs that
-/// history. Any verdict is allowed, but:
+/// interleaving. Any verdict is allowed, but:
 ///
-/// - replaying the choices yields the same history, event by event, also from their string form,
+/// - replaying the choices yields the same interleaving, event by event, also from their string form,
 ///   and recorded or not;
 /// - no thread has a turn while it is suspended, except to finish a call of the system, or after its end;
 /// - no thread owns a lock that another thread owns;
 /// - a deadlock names existing threads, and has a key;
 /// - steps whose accesses do not meet can change places, and each thread observes the same; and if there is no
-///   schedule, and there are few histories, a search that leaves out such changes finds each outcome.
+///   schedule, and there are few interleavings, a search that leaves out such changes finds each outcome.
 ///
 /// | Bytes | Content |
 /// | --- | --- |
@@ -63,7 +63,7 @@ impl Search for Bytes<'_> {
 /// | then | the schedule |
 /// | then | the profiler, and the program |
 ///
-/// A text has all of these, and a history is chosen by the first search in it.
+/// A text has all of these, and an interleaving is chosen by the first search in it.
 ///
 /// # Panics
 /// If a property does not hold, with the history's string.
@@ -83,7 +83,7 @@ pub fn schedule(data: &[u8]) {
     }
 }
 
-/// Runs one history of a text: that of its first schedule string, as far as it can be followed, or
+/// Runs one interleaving of a text: that of its first schedule string, as far as it can be followed, or
 /// the first one of its search.
 fn of_text(scenario: &Scenario) {
     let Some(settings) = scenario.explore.first() else { return };
@@ -98,8 +98,8 @@ fn of_text(scenario: &Scenario) {
     run(exploring.process(), &|setup| exploring.load(setup), &mut *search, limits, Some(0), &text);
 }
 
-/// Runs a history, and checks its properties. `number` selects two independent steps that change places; without, all
-/// histories are explored, too. Returns `None` if the process cannot be created.
+/// Runs an interleaving, and checks its properties. `number` selects two independent steps that change places; without, all
+/// interleavings are explored, too. Returns `None` if the process cannot be created.
 fn run<'p>(
     process: &'p TestedProcess,
     load: &(dyn Fn(&mut Setup<'p>) + 'p),
@@ -120,13 +120,13 @@ fn run<'p>(
         ending.unwrap_or_else(|| panic!("the replay diverges: {}", told()))
     };
     let mut second = again(&mut explorer, HistoryDetail::Statuses);
-    let mut history = second.history.take().expect("the history was recorded");
-    // A search gives a history up where a turn depends on time: it is the beginning of the one compared here.
+    let mut history = second.history.take().expect("the interleaving was recorded");
+    // A search gives an interleaving up where a turn depends on time: it is the beginning of the one compared here.
     let is_given_up = first.verdict.is_none() && first.turns < second.turns;
     let first = if is_given_up { again(&mut explorer, HistoryDetail::Nothing) } else { first };
     assert_eq!(first, second, "{}", told());
     let judged = judge(&history, first.verdict.as_ref());
-    // A new process has no state left from earlier histories. Recording statuses takes most of a history's time.
+    // A new process has no state left from earlier interleavings. Recording statuses takes most of an interleaving's time.
     let mut other = Explorer::new(process).expect("the process could be created before");
     for turn in &mut history.turns {
         turn.statuses.clear();
@@ -143,7 +143,7 @@ fn run<'p>(
     Some(first)
 }
 
-/// Returns the generation and the ending of the history of [`schedule`]. The seeds are chosen by
+/// Returns the generation and the ending of the interleaving of [`schedule`]. The seeds are chosen by
 /// them.
 #[must_use]
 pub fn ending_of_schedule(data: &[u8]) -> Option<(Generation, Ending)> {
@@ -186,7 +186,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Checks the properties of all histories. The error does not contain names and numbers of threads.
+/// Checks the properties of all interleavings. The error does not contain names and numbers of threads.
 fn judge(history: &History, verdict: Option<&Verdict>) -> Result<(), String> {
     let mut before = None;
     let mut owners = BTreeMap::new();

@@ -28,19 +28,19 @@ pub fn process(program: &WorldProgram) -> Result<TestedProcess, BuildError> {
     Ok(TestedProcess::from_build(program.build()?, &threads).stopping_by(program.stop_by))
 }
 
-/// Returns what a recorded history shows: its verdict, the rules that were broken, and the events of each thread.
+/// Returns what a recorded interleaving shows: its verdict, the rules that were broken, and the events of each thread.
 ///
 /// # Panics
-/// If the history was not recorded.
+/// If the interleaving was not recorded.
 #[must_use]
 pub fn observed(ending: &Ending) -> String {
     let mut events: BTreeMap<ThreadIndex, Vec<String>> = BTreeMap::new();
-    let history = ending.history.as_ref().expect("the history was recorded");
+    let history = ending.history.as_ref().expect("the interleaving was recorded");
     for turn in &history.turns {
         // The begin of a wait is observed by nobody.
         let seen = turn.events.iter().filter(|event| **event != TurnEvent::Waits);
         let words = |event: &TurnEvent| match event {
-            // Reasons are numbered in the order of the history.
+            // Reasons are numbered in the order of the interleaving.
             TurnEvent::Refused(reason) => format!("{:?}", history.reasons.get(*reason as usize)),
             event => format!("{event:?}"),
         };
@@ -65,7 +65,7 @@ pub struct Sampler {
     pub rounds: u32,
 }
 
-/// State that the threads of a profiler share in a history.
+/// State that the threads of a profiler share in an interleaving.
 #[derive(Default)]
 struct Alive {
     /// The program's threads that may be walked: created, and not destroyed.

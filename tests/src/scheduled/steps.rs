@@ -1,4 +1,4 @@
-//! Steps of histories in another order.
+//! Steps of interleavings in another order.
 
 use clr_explore::{Choice, Ending, Footprint, Observer, Search, Step as Turn, ThreadIndex};
 
@@ -14,7 +14,7 @@ pub struct Noted<S> {
 }
 
 impl<S: Search> Noted<S> {
-    /// Notes the steps of the history with this number.
+    /// Notes the steps of the interleaving with this number.
     pub fn new(mut search: S, number: u64) -> Self {
         search.begin(number);
         Self { search, steps: Vec::new() }

@@ -1,4 +1,4 @@
-//! Tests of the simulated runtime: texts, recordings, generated programs and histories; and of the project itself.
+//! Tests of the simulated runtime: texts, recordings, generated programs and interleavings; and of the project itself.
 
 mod coroutine;
 mod gallery;

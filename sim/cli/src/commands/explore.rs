@@ -1,4 +1,4 @@
-//! `clrsim explore`: searches the histories of a program for one that fails.
+//! `clrsim explore`: searches the interleavings of a program for one that fails.
 
 use crate::args::ExploreArgs;
 use crate::commands::history::{Searched, find, read, refused, search, usual_but, write_smallest};
@@ -30,28 +30,28 @@ struct Explored<'e> {
     strategy: &'static str,
     seed: u64,
     first: u64,
-    /// Number of histories.
+    /// Number of interleavings.
     schedules: u64,
-    /// Number of turns of all histories.
+    /// Number of turns of all interleavings.
     turns: u64,
     covered: Option<Share>,
     broken: Vec<Broken>,
     /// True if Ctrl-C ended the search.
     interrupted: bool,
-    /// Number of the failed history.
+    /// Number of the failed interleaving.
     number: Option<u64>,
     replay: Option<&'e str>,
     /// Flags that `clrsim replay` needs beside the string.
     replay_flags: Vec<&'static str>,
-    /// Number of histories with the same fault.
+    /// Number of interleavings with the same fault.
     times: Option<u64>,
     #[serde(flatten)]
     failed: Option<&'e Failed>,
-    /// The first histories with other faults.
+    /// The first interleavings with other faults.
     further: &'e [FailedHistory],
 }
 
-/// The part of all histories that was searched.
+/// The part of all interleavings that was searched.
 #[derive(Serialize)]
 struct Share {
     everything: bool,
@@ -77,7 +77,7 @@ struct Found {
     failed: Vec<FailedHistory>,
 }
 
-/// A failed history with the arguments that replay it.
+/// A failed interleaving with the arguments that replay it.
 #[derive(Serialize)]
 struct FailedHistory {
     number: u64,
@@ -85,7 +85,7 @@ struct FailedHistory {
     /// Flags that `clrsim replay` needs beside the string.
     #[serde(rename = "replay_flags")]
     flags: Vec<&'static str>,
-    /// Number of histories with the same fault.
+    /// Number of interleavings with the same fault.
     times: u64,
     #[serde(flatten)]
     failed: Failed,
@@ -109,7 +109,7 @@ fn runtimes(args: &ExploreArgs, settings: &Exploration) -> Generations {
     if on.is_empty() { Generations::ALL } else { on }
 }
 
-/// Searches the histories that `args` name and returns the exit code.
+/// Searches the interleavings that `args` name and returns the exit code.
 pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let source = find(&slashed(&args.scenario.path))?;
     let fixture = read(&source)?;
@@ -185,7 +185,7 @@ fn check(args: &ExploreArgs, settings: &Exploration) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Writes the smallest text that fails as one of the histories does, or prints that no such text
+/// Writes the smallest text that fails as one of the interleavings does, or prints that no such text
 /// exists.
 fn minimize(
     fixture: &ProgramFixture,
@@ -248,7 +248,7 @@ fn stories(all: &[Found], console: &mut Console<'_>) -> Result<(), CliError> {
         let replay = replay_arguments(flags, replay);
         writeln!(console.out, "\n  {DIM}again:{DIM:#} clrsim replay {replay}")?;
         if !repeats {
-            // A text's code depends on the history alone, so that this is a fault of the simulator.
+            // A text's code depends on the interleaving alone, so that this is a fault of the simulator.
             writeln!(console.out, "  {BAD}that does not replay it: please report this{BAD:#}")?;
         }
     }
@@ -351,7 +351,7 @@ fn thread_name(scenario: &Scenario, thread: ThreadIndex) -> String {
     }
 }
 
-/// Returns the searched part of all histories, in words.
+/// Returns the searched part of all interleavings, in words.
 fn covered(covered: Option<Coverage>) -> String {
     let Some(covered) = covered else { return String::new() };
     let bound = covered.preemptions.map(|bound| format!(" with at most {bound} preemptions"));

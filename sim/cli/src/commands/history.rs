@@ -1,4 +1,4 @@
-//! Histories of texts in commands: their strings, and searches on several threads.
+//! Interleavings of texts in commands: their strings, and searches on several threads.
 
 use crate::args::{Jobs, SettingsArgs};
 use crate::commands::smaller::{Output, head, is_smaller, write_text};
@@ -17,10 +17,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// Number of histories that a thread takes at a time.
+/// Number of interleavings that a thread takes at a time.
 const CHUNK: u64 = 256;
 
-/// Reads a program with histories; a stack placed by hand is an error.
+/// Reads a program with interleavings; a stack placed by hand is an error.
 pub(crate) fn read(source: &Source) -> Result<ProgramFixture, CliError> {
     let fixture = ProgramFixture::read(source)?;
     if fixture.scenario.stack.is_some() {
@@ -60,17 +60,17 @@ pub(crate) fn refused(
     source.error(format_args!("cannot be run on {generation}: {}", scenario.named(error)))
 }
 
-/// The parts of a history's string.
+/// The parts of an interleaving's string.
 pub(crate) struct Named {
     pub(crate) file: String,
     pub(crate) generation: Generation,
     pub(crate) schedule: ScheduleString,
-    /// Digest of the text in which the history was found; older strings have none.
+    /// Digest of the text in which the interleaving was found; older strings have none.
     digest: Option<TextDigest>,
 }
 
 impl Named {
-    /// Parses the string of a history.
+    /// Parses the string of an interleaving.
     pub(crate) fn parse(text: &str) -> Result<Self, CliError> {
         let refused = |what: &dyn std::fmt::Display| CliError::new(&slashed(Path::new(text)), what);
         let parts =
@@ -89,7 +89,7 @@ impl Named {
         Ok(Self { file: file.to_owned(), generation, schedule, digest })
     }
 
-    /// Returns true if the text was edited after the history was found; `None` if the string does
+    /// Returns true if the text was edited after the interleaving was found; `None` if the string does
     /// not say in which text that was.
     pub(crate) fn is_edited(&self, scenario: &Scenario) -> Option<bool> {
         self.digest.map(|digest| digest != scenario.digest())
@@ -112,7 +112,7 @@ struct Part {
 }
 
 /// Searches on several threads. The result does not depend on their number, unless Ctrl-C ends the
-/// search: then it is that of all histories up to the first one that was not executed, and the failures
+/// search: then it is that of all interleavings up to the first one that was not executed, and the failures
 /// that are known beyond.
 pub(crate) fn search(
     scenario: &Scenario,
@@ -193,7 +193,7 @@ fn search_with(
     Ok(joined(parts, chunks, budget.keep_going))
 }
 
-/// Joins the parts of a search of a number of chunks in the order of their histories.
+/// Joins the parts of a search of a number of chunks in the order of their interleavings.
 fn joined(mut parts: Vec<Part>, chunks: u64, keep_going: bool) -> Searched {
     parts.sort_by_key(|part| part.chunk);
     let mut all = Searched::default();
@@ -203,7 +203,7 @@ fn joined(mut parts: Vec<Part>, chunks: u64, keep_going: bool) -> Searched {
             break;
         }
         if all.is_cut || chunk != expected {
-            // Histories before these are missing: only failures count.
+            // Interleavings before these are missing: only failures count.
             all.is_cut = true;
             (report.schedules, report.turns) = (0, 0);
         }
@@ -217,7 +217,7 @@ fn joined(mut parts: Vec<Part>, chunks: u64, keep_going: bool) -> Searched {
     all
 }
 
-/// Writes the smallest text that fails as a history does. Returns false if there is none.
+/// Writes the smallest text that fails as an interleaving does. Returns false if there is none.
 pub(crate) fn write_smallest(
     fixture: &ProgramFixture,
     generation: Generation,

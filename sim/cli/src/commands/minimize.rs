@@ -98,7 +98,7 @@ fn has_expectations_of(original: &Scenario, small: &Scenario) -> bool {
     small.snapshots().all(|at| expected.contains(&&at.call.expect))
 }
 
-/// Makes a text smaller for its first search with a failed history, expected or not. Returns `None`
+/// Makes a text smaller for its first search with a failed interleaving, expected or not. Returns `None`
 /// if there is no such search, or the text has snapshots or walks.
 fn of_history(
     source: &Source,

@@ -1,4 +1,4 @@
-//! `clrsim replay`: prints or draws one history.
+//! `clrsim replay`: prints or draws one interleaving.
 
 use crate::args::{DrawArgs, Jobs, ReplayArgs};
 use crate::commands::history::{Named, find, read, refused, search, usual_but};
@@ -19,10 +19,10 @@ use clr_story::timeline::{RowOptions, Timeline};
 use serde::Serialize;
 use std::io;
 
-/// Note for a history of a text with another digest.
+/// Note for an interleaving of a text with another digest.
 const EDITED: &str = "the scenario was edited after this interleaving was found";
 
-/// A replayed history, for JSON.
+/// A replayed interleaving, for JSON.
 #[derive(Serialize)]
 struct Replayed<'r> {
     kind: &'static str,
@@ -36,7 +36,7 @@ struct Replayed<'r> {
     failed: Option<Failed>,
 }
 
-/// A replayed history and its verdict.
+/// A replayed interleaving and its verdict.
 struct Made {
     verdict: Option<Verdict>,
     history: History,
@@ -66,7 +66,7 @@ fn make(
     Ok(Made { verdict, history })
 }
 
-/// Replays the history that `args` name and returns the exit code.
+/// Replays the interleaving that `args` name and returns the exit code.
 pub(crate) fn replay(args: &ReplayArgs, console: &mut Console<'_>) -> Result<u8, CliError> {
     let draws = args.draw.draw || args.draw.html.is_some();
     let is_text = draws && !args.history.contains('@');
@@ -119,7 +119,7 @@ pub(crate) fn replay(args: &ReplayArgs, console: &mut Console<'_>) -> Result<u8,
     Ok(if verdict.is_some() { FAILED } else { PASSED })
 }
 
-/// Returns the first history of a text that fails, or the one in which nothing is chosen, with its runtime.
+/// Returns the first interleaving of a text that fails, or the one in which nothing is chosen, with its runtime.
 fn first_that_fails(
     args: &ReplayArgs,
     source: &Source,
@@ -135,7 +135,7 @@ fn first_that_fails(
     Ok((generation, report.failure.map(|failure| failure.schedule).unwrap_or_default()))
 }
 
-/// Writes a note on stderr if the text was edited after its history was found.
+/// Writes a note on stderr if the text was edited after its interleaving was found.
 fn warn(source: &Source, is_edited: Option<bool>, console: &mut Console<'_>) -> io::Result<()> {
     if is_edited == Some(true) {
         writeln!(console.err, "{BAD}note:{BAD:#} {}: {EDITED}; this is another one", source.name)?;
@@ -153,7 +153,7 @@ fn needed(
     flags(&usual(scenario), settings, breaks_rule)
 }
 
-/// Draws a history, in the terminal or as a page.
+/// Draws an interleaving, in the terminal or as a page.
 fn draw(
     args: &DrawArgs,
     Made { verdict, history }: &Made,

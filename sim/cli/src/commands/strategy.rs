@@ -16,7 +16,7 @@ pub(crate) const fn word(strategy: Strategy) -> &'static str {
     }
 }
 
-/// Prints how to go on with a search that was interrupted: `command` with the strategy, its seed, and the histories that are
+/// Prints how to go on with a search that was interrupted: `command` with the strategy, its seed, and the interleavings that are
 /// left, which are `left` from number `first` on.
 pub(crate) fn write_how_to_go_on(
     out: &mut dyn Write,
@@ -81,7 +81,7 @@ pub(crate) fn check(by: Strategy, args: &SearchArgs) -> Result<(), CliError> {
 mod tests {
     use super::*;
 
-    /// Returns what is printed of a search that was interrupted after 30 of 100 histories.
+    /// Returns what is printed of a search that was interrupted after 30 of 100 interleavings.
     fn printed(by: Strategy) -> String {
         let mut out = Vec::new();
         write_how_to_go_on(&mut out, "clrsim explore it.kdl", (by, 7), (30, 70)).unwrap();

@@ -108,7 +108,7 @@ impl ProgramFixture {
         place(&self.places.mixed_walks, index, expectation)
     }
 
-    /// Returns line and column of a search of histories, or of one of its expectations.
+    /// Returns line and column of a search of interleavings, or of one of its expectations.
     pub(crate) fn explore_place(&self, explore: usize, expectation: usize) -> Option<Place> {
         place(&self.places.searches, explore, Some(expectation))
     }

@@ -1,4 +1,4 @@
-//! Histories in reports: their strings, and their failures.
+//! Interleavings in reports: their strings, and their failures.
 
 use crate::render::console::{BAD, Console, DIM, HEAD};
 use crate::render::error::CliError;
@@ -18,7 +18,7 @@ pub(crate) fn usual(scenario: &Scenario) -> Exploration {
     scenario.explore.first().cloned().unwrap_or_default()
 }
 
-/// Returns the flags of `clrsim replay` for a history that was found with other settings than the
+/// Returns the flags of `clrsim replay` for an interleaving that was found with other settings than the
 /// text's.
 pub(crate) fn flags(
     usual: &Exploration,
@@ -34,7 +34,7 @@ pub(crate) fn flags(
     rules.into_iter().chain(instructions).collect()
 }
 
-/// Returns the flags of `clrsim replay` for a history with this verdict.
+/// Returns the flags of `clrsim replay` for an interleaving with this verdict.
 pub(crate) fn flags_of(
     usual: &Exploration,
     found: &Exploration,
@@ -43,7 +43,7 @@ pub(crate) fn flags_of(
     flags(usual, found, matches!(verdict, Verdict::Broken { .. }))
 }
 
-/// Returns the arguments of `clrsim replay` that replay a history.
+/// Returns the arguments of `clrsim replay` that replay an interleaving.
 pub(crate) fn replay_arguments(flags: &[&str], replay: &str) -> String {
     // A shell would split the string into several words.
     let needs_quotes = replay.contains(char::is_whitespace);
@@ -51,7 +51,7 @@ pub(crate) fn replay_arguments(flags: &[&str], replay: &str) -> String {
     flags.iter().copied().chain([replay.as_str()]).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the string of a history: the text, the runtime, the schedule, and the digest of the text.
+/// Returns the string of an interleaving: the text, the runtime, the schedule, and the digest of the text.
 pub(crate) fn name(
     file: &str,
     scenario: &Scenario,
@@ -89,7 +89,7 @@ pub(crate) fn write_row(row: &TimelineRow, indent: usize, out: &mut dyn Write) -
     writeln!(out)
 }
 
-/// Prints the story of a failed history.
+/// Prints the story of a failed interleaving.
 pub(crate) fn write_failure(
     verdict: &Verdict,
     history: &History,
@@ -101,14 +101,14 @@ pub(crate) fn write_failure(
     Ok(())
 }
 
-/// A failed history, for JSON.
+/// A failed interleaving, for JSON.
 #[derive(Debug, Serialize)]
 pub(crate) struct Failed {
     /// Verdict in one word.
     pub(crate) ends: String,
     /// Verdict in one sentence.
     text: String,
-    /// Key that histories with the same fault share.
+    /// Key that interleavings with the same fault share.
     key: String,
     waits: Vec<Wait>,
     hazard: Option<String>,
@@ -150,7 +150,7 @@ impl Wait {
 }
 
 impl Failed {
-    /// Creates the description of a history with this verdict.
+    /// Creates the description of an interleaving with this verdict.
     pub(crate) fn new(verdict: &Verdict, history: &History) -> Self {
         let edges: &[Edge] = match verdict {
             Verdict::Deadlock(edges) => edges,
@@ -180,11 +180,11 @@ impl Failed {
     }
 }
 
-/// The facts that stand beside a drawing of a history: the runtime, and of a known hazard its title and what avoids it.
+/// The facts that stand beside a drawing of an interleaving: the runtime, and of a known hazard its title and what avoids it.
 pub(crate) struct Facts(Vec<(&'static str, String)>);
 
 impl Facts {
-    /// Collects the facts about a history on this runtime.
+    /// Collects the facts about an interleaving on this runtime.
     pub(crate) fn new(runtime: &str, verdict: Option<&Verdict>, history: &History) -> Self {
         let mut facts = vec![("runtime", runtime.to_owned())];
         if let Some(hazard) = verdict.and_then(|verdict| Hazard::of(verdict, history)) {

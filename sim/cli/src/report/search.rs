@@ -1,4 +1,4 @@
-//! Searches of the histories of texts in a run.
+//! Searches of the interleavings of texts in a run.
 
 use crate::input::program::ProgramFixture;
 use crate::render::console::{BAD, DIM};
@@ -24,7 +24,7 @@ struct Search {
 #[derive(Debug, Default, Serialize)]
 struct Found {
     differences: Vec<String>,
-    /// The string of the history that failed, on the first of the runtimes.
+    /// The string of the interleaving that failed, on the first of the runtimes.
     replay: Option<String>,
     /// The flags that `clrsim replay` needs beside the string.
     replay_flags: Vec<&'static str>,
@@ -32,7 +32,7 @@ struct Found {
     story: Vec<TimelineRow>,
 }
 
-/// Histories have strings of their own on each runtime.
+/// Interleavings have strings of their own on each runtime.
 impl PartialEq for Found {
     fn eq(&self, other: &Self) -> bool {
         self.differences == other.differences

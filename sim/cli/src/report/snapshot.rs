@@ -37,7 +37,7 @@ pub(crate) struct Summary {
 pub(crate) struct Made {
     pub(crate) snapshots: usize,
     pub(crate) mixed_walks: usize,
-    /// Searches of histories.
+    /// Searches of interleavings.
     pub(crate) searches: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Searching, replaying and drawing histories.
+//! Searching, replaying and drawing interleavings.
 
 use super::*;
 
@@ -22,7 +22,7 @@ profiler {
 }
 ";
 
-/// Returns the arguments of the printed command that replays a history.
+/// Returns the arguments of the printed command that replays an interleaving.
 fn again(text: &str) -> Vec<String> {
     let line = text.lines().find_map(|line| line.split_once("again: clrsim ")).unwrap().1;
     line.split_whitespace().map(str::to_owned).collect()
@@ -41,7 +41,7 @@ fn fails_again(text: &str) -> Vec<String> {
     args[1..].iter().map(|arg| (*arg).to_owned()).filter(|arg| arg.starts_with('-')).collect()
 }
 
-/// Returns the string of the first failed history on a runtime.
+/// Returns the string of the first failed interleaving on a runtime.
 fn failing(path: &str, runtime: &str) -> String {
     let answer = super::clrsim(&["explore", path, "--on", runtime, "--json"]);
     let line: Value = serde_json::from_str(answer.out.lines().next().unwrap()).unwrap();
@@ -65,7 +65,7 @@ fn the_first_history_that_fails_is_printed() {
     assert!(all.contains(", which are all with at most 1 preemptions"), "{all}");
 }
 
-/// The result of a search depends neither on the number of threads nor on how the histories are
+/// The result of a search depends neither on the number of threads nor on how the interleavings are
 /// shared.
 #[test]
 fn the_number_of_threads_does_not_show() {
@@ -91,7 +91,7 @@ profiler {
         assert_eq!(one, with("3"), "{strategy}");
         let line: Value = serde_json::from_str(&one.out).unwrap();
         assert_eq!(line["ends"], "deadlock", "{strategy}");
-        // The same history is found by a search that begins with it.
+        // The same interleaving is found by a search that begins with it.
         let number = line["number"].as_u64().unwrap();
         let first = number.to_string();
         let args = ["--on", "net10-windows", "--schedules", "1", "--json", "--first", &first];
@@ -125,7 +125,7 @@ fn a_history_is_replayed_by_its_string() {
     insta::assert_snapshot!("replay_refusals", refusals);
 }
 
-/// The printed command has the flags that it needs, whatever flags found the history.
+/// The printed command has the flags that it needs, whatever flags found the interleaving.
 #[test]
 fn the_printed_arguments_replay_the_history() {
     let folder = Folder::new();
@@ -161,7 +161,7 @@ fn the_printed_arguments_replay_the_history() {
     assert!(last.contains('@') && last.contains(":clr1::"), "{}", well.out);
 }
 
-/// A history of another explore node than the first, which `replay` uses.
+/// An interleaving of another explore node than the first, which `replay` uses.
 #[test]
 fn the_arguments_that_a_run_prints_replay_the_history() {
     let folder = Folder::new();
@@ -261,7 +261,7 @@ fn the_input_is_never_replaced() {
     assert_eq!(std::fs::read(&walks).unwrap(), super::fixture(super::WALKS));
 }
 
-/// A search that keeps going prints each fault once, with the first history that has it.
+/// A search that keeps going prints each fault once, with the first interleaving that has it.
 #[test]
 fn a_search_keeps_going_after_a_failure() {
     let folder = Folder::new();
@@ -296,7 +296,7 @@ profiler {
     keys.dedup();
     assert_eq!(keys.len(), count, "each once");
     assert!(all["times"].as_u64().unwrap() > 1);
-    // The result does not depend on the number of threads, and each history can be replayed.
+    // The result does not depend on the number of threads, and each interleaving can be replayed.
     assert_eq!(all, search(&["--keep-going", "--jobs", "1"]));
     let replay = folder.path("").trim_end_matches(['/', '\\']).replace('\\', "/");
     for one in further {
@@ -355,7 +355,7 @@ fn a_history_is_made_smaller() {
         "{}",
         answer.out
     );
-    // The search of the written text finds the history, and so does the string.
+    // The search of the written text finds the interleaving, and so does the string.
     assert_eq!(folder.clrsim(&["run", &small]).code, 0);
     let other = folder.path("other.kdl");
     assert_eq!(folder.clrsim(&["minimize", &path, "-o", &other]).code, 0);

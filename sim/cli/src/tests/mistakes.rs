@@ -140,7 +140,7 @@ const PROFILERS: &[Mistake] = &[
     ("two reactions to a callback", "profiler { on \"Shutdown\"; on \"Shutdown\" }\nexplore\n"),
     ("an `else` alone", "profiler { thread \"t\" { else { log } } }\nexplore\n"),
     ("an action that is not there", "profiler { thread \"t\" { unlock } }\nexplore\n"),
-    ("a history in another form", "explore { expect { deadlock; replay \"14b3a\" } }\n"),
+    ("an interleaving in another form", "explore { expect { deadlock; replay \"14b3a\" } }\n"),
     ("a hazard in another form", "explore { expect { deadlock; hazard \"H06\" } }\n"),
 ];
 

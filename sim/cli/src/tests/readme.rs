@@ -16,7 +16,7 @@ fn readme() -> String {
     fs::read_to_string(root().join("README.md")).unwrap()
 }
 
-/// Replays all embedded fixtures on all runtimes, the searches of histories included.
+/// Replays all embedded fixtures on all runtimes, the searches of interleavings included.
 #[test]
 fn the_main_command_prints_what_the_readme_shows() {
     let readme = readme();
@@ -79,7 +79,7 @@ impl Page {
             };
             count += 1;
             let answer = files.run(command);
-            // A search that finds a failed history is shown.
+            // A search that finds a failed interleaving is shown.
             let code = u8::from(command.starts_with("explore "));
             assert_eq!(answer.code, code, "{}: {command}: {}", self.path, answer.err);
             if shown.is_empty() {

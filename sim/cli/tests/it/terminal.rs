@@ -74,17 +74,17 @@ fn ctrl_c_prints_what_was_found_so_far() {
         child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(130), "{out}");
         let line = out.lines().find(|line| line.contains("survives")).unwrap();
-        assert!(line.ends_with(" histories, then interrupted"), "{line}");
+        assert!(line.ends_with(" interleavings, then interrupted"), "{line}");
         let words: Vec<_> = line.split_whitespace().collect();
         let done: u64 = words[words.len() - 4].parse().unwrap();
         assert!(done > 0, "{line}");
         let go_on = out.lines().find_map(|line| line.split_once("to go on: clrsim ")).unwrap().1;
         assert!(go_on.contains(&format!("--seed 7 --first {done} ")), "{go_on}");
         assert!(go_on.ends_with(&format!("--schedules {}", 4_000_000_000 - done)), "{go_on}");
-        // The printed command is one, with fewer histories.
+        // The printed command is one, with fewer interleavings.
         let (go_on, _) = go_on.rsplit_once(' ').unwrap();
         let args: Vec<_> = go_on.split(' ').chain(["20"]).collect();
         let out = clrsim(&args, &[]);
-        assert!(out.contains("survives 20 histories\n"), "{out}");
+        assert!(out.contains("survives 20 interleavings\n"), "{out}");
     }
 }

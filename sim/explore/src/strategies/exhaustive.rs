@@ -1,17 +1,17 @@
 //! Exhaustive search.
 //!
-//! Explores every history up to reordering of independent steps. Two steps are independent if neither changes what the other
-//! accesses. A step with the same causal past behaves the same in every history, so it is executed once, and its effect
+//! Explores every interleaving up to reordering of independent steps. Two steps are independent if neither changes what the other
+//! accesses. A step with the same causal past behaves the same in every interleaving, so it is executed once, and its effect
 //! is remembered ([`known`](super::known)). The search walks the graph of states with remembered steps, and executes a
-//! history only when it reaches a step, or an end, that it has not seen.
+//! interleaving only when it reaches a step, or an end, that it has not seen.
 //!
 //! An example: two threads write a variable of their own, and then take the same lock.
 //!
 //! ```text
 //! a: writes x, takes l        b: writes y, takes l
 //!
-//! history 1:  a.x  a.l  b.y  b.l     four steps are new; this b.l comes after a.l
-//! history 2:  a.x  b.y  b.l  a.l     a.x and b.y are remembered: only the locks in this order are new
+//! interleaving 1:  a.x  a.l  b.y  b.l     four steps are new; this b.l comes after a.l
+//! interleaving 2:  a.x  b.y  b.l  a.l     a.x and b.y are remembered: only the locks in this order are new
 //! ```
 //!
 //! There are six interleavings. The other four only swap `a.x` or `b.y` with steps that are independent of them, so the
@@ -26,8 +26,8 @@
 //!
 //! If all data is declared ([`Setup::keeps`](crate::Setup::keeps)), a state is what it [contains](crate::Contents), and a step
 //! depends on the contents that it finds: it is executed once whatever has led to them, as explicit-state model checkers do.
-//! Random histories at the end check that remembered steps repeat. If a turn depends on time, the search begins again
-//! without contents. A history with a new step goes on to its end, so that one without end is noticed.
+//! Random interleavings at the end check that remembered steps repeat. If a turn depends on time, the search begins again
+//! without contents. An interleaving with a new step goes on to its end, so that one without end is noticed.
 
 use super::known::{ByHash, Hashes, Knowledge, Next};
 use super::rng::Rng;
@@ -46,7 +46,7 @@ const STATES: u32 = 4096;
 /// Maximum number of states in a search.
 const ALL_STATES: usize = 1 << 22;
 
-/// Number of random histories that check what is known, if states are compared by their contents: steps that are others
+/// Number of random interleavings that check what is known, if states are compared by their contents: steps that are others
 /// than they are known to be show that contents are missing.
 const CHECKS: u64 = 4;
 
@@ -83,7 +83,7 @@ type Arrivals = (Arrival, Vec<Arrival>);
 /// The threads that can run in a state, by their bits.
 type Threads = u128;
 
-/// The history that is being executed.
+/// The interleaving that is being executed.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 struct Current {
@@ -91,7 +91,7 @@ struct Current {
     /// Number of steps so far.
     depth: usize,
     preemptions: u32,
-    /// It has had a step that no history has had before.
+    /// It has had a step that no interleaving has had before.
     is_new: bool,
     /// A step was another one than it is known to be.
     differs: bool,
@@ -99,11 +99,11 @@ struct Current {
     is_left: bool,
     /// The search begins again after it.
     is_forgotten: bool,
-    /// The choices of a history that checks what is known; `None` in one that explores.
+    /// The choices of an interleaving that checks what is known; `None` in one that explores.
     check: Option<Rng>,
 }
 
-/// Explores all histories.
+/// Explores all interleavings.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub struct Exhaustive {
@@ -115,12 +115,12 @@ pub struct Exhaustive {
     /// The threads that could run in states that were executed.
     runnable: ByHash<Threads>,
     reached: ByHash<Arrivals>,
-    /// States in which histories have ended.
+    /// States in which interleavings have ended.
     ends: Hashes,
     /// Number of threads that were seen, and those that exist from the beginning.
     threads: u32,
     first: Threads,
-    /// Number of steps of the longest history.
+    /// Number of steps of the longest interleaving.
     longest: usize,
     /// The threads whose turns lead to what is not known.
     plan: Vec<ThreadIndex>,
@@ -131,14 +131,14 @@ pub struct Exhaustive {
     by_content: Option<bool>,
     begun: bool,
     done: bool,
-    /// Number of histories that have checked what is known.
+    /// Number of interleavings that have checked what is known.
     checks: u64,
-    /// Number of histories that were given up.
+    /// Number of interleavings that were given up.
     cut: u64,
     /// The same choices have led to a different history: the profiler's code depends on other
     /// state.
     strayed: bool,
-    /// A history exceeded its limit, or there are too many states.
+    /// An interleaving exceeded its limit, or there are too many states.
     beyond: bool,
 }
 
@@ -154,7 +154,7 @@ impl Exhaustive {
         Self { preemptions, ..Self::default() }
     }
 
-    /// Makes the search execute a history to each end, also if no step of it is new: histories that end alike for each
+    /// Makes the search execute an interleaving to each end, also if no step of it is new: interleavings that end alike for each
     /// thread by itself, and differ in the combination.
     #[must_use]
     pub const fn to_each_end(mut self) -> Self {
@@ -235,7 +235,7 @@ impl Exhaustive {
                     None => return false,
                 }
             }
-            // If threads wait, the state decides if time passes, or how the history ends.
+            // If threads wait, the state decides if time passes, or how the interleaving ends.
             let is_end = !waits && !self.each_end && depth <= self.longest;
             if runnable.is_empty() && !is_end {
                 return false;
@@ -292,7 +292,7 @@ impl Exhaustive {
         false
     }
 
-    /// Plans a history to the last state of the path, and a turn of a thread there.
+    /// Plans an interleaving to the last state of the path, and a turn of a thread there.
     fn make_plan(&mut self, then: Option<ThreadIndex>) {
         self.plan.clear();
         let before = self.path.len().saturating_sub(1);
@@ -300,7 +300,7 @@ impl Exhaustive {
         self.plan.extend(then);
     }
 
-    /// Learns from a state of the history that is being executed which threads wait, and which do nothing.
+    /// Learns from a state of the interleaving that is being executed which threads wait, and which do nothing.
     fn learn(&mut self, runnable: &[ThreadIndex], waits: &[(ThreadIndex, Footprint)]) {
         let all = runnable.iter().chain(waits.iter().map(|(thread, _)| thread));
         let mut there = 0;
@@ -323,7 +323,7 @@ impl Exhaustive {
         }
     }
 
-    /// Chooses a thread whose next step is not known, or the one that is next by itself: none if all that the history was
+    /// Chooses a thread whose next step is not known, or the one that is next by itself: none if all that the interleaving was
     /// executed for is known.
     fn explore(&self, runnable: &[ThreadIndex], last: Option<ThreadIndex>) -> Option<ThreadIndex> {
         let usual = by_itself(runnable, last);
@@ -421,7 +421,7 @@ impl Search for Exhaustive {
     }
 
     fn end(&mut self, ending: &Ending) {
-        // Beyond the limit, other choices would have given other histories.
+        // Beyond the limit, other choices would have given other interleavings.
         self.beyond |= ending.in_turn;
         let depth = self.current.depth;
         if self.current.is_forgotten {
@@ -460,7 +460,7 @@ impl Search for Exhaustive {
 
 impl Observer for Exhaustive {
     fn started(&mut self, contents: &dyn Fn() -> Option<Contents>) {
-        // Each history begins alike.
+        // Each interleaving begins alike.
         if self.by_content.is_none()
             && let Some(contents) = contents()
         {

@@ -9,7 +9,7 @@ use crate::search::{Choice, Observer, Search};
 
 /// Number of bits by which states are distinguished.
 const STATE_BITS: u32 = 18;
-/// Maximum number of histories kept as starting points.
+/// Maximum number of interleavings kept as starting points.
 const KEPT: usize = 512;
 
 /// Keeps the choices that have led to new states of locks, modes and suspensions, and continues
@@ -20,7 +20,7 @@ pub struct Guided {
     rng: Rng,
     seen: Vec<u64>,
     kept: Vec<ScheduleString>,
-    /// Beginning of a kept history.
+    /// Beginning of a kept interleaving.
     begin: ReplaySearch,
     /// First turn after this beginning.
     until: u64,
@@ -112,7 +112,7 @@ mod tests {
     use crate::search::Search as _;
     use crate::{Ending, ThreadIndex};
 
-    /// Returns the end of a history with this number of choices.
+    /// Returns the end of an interleaving with this number of choices.
     fn ending(choices: u64) -> Ending {
         let turns = (0..choices).map(|turn| (turn, ThreadIndex(1))).collect();
         let (verdict, history, in_turn) = (None, None, false);
@@ -146,7 +146,7 @@ mod tests {
         }
         assert_eq!(guided.kept.len(), KEPT);
         guided.begin(0);
-        assert!(!guided.is_new, "each history begins anew");
+        assert!(!guided.is_new, "each interleaving begins anew");
     }
 
     #[test]

@@ -74,7 +74,7 @@ impl Search for Interleavings {
     }
 
     fn end(&mut self, ending: &Ending) {
-        // Beyond the limit, other choices would have given other histories.
+        // Beyond the limit, other choices would have given other interleavings.
         self.beyond |= ending.in_turn;
     }
 

@@ -1,4 +1,4 @@
-//! Knowledge of what threads do next, from the histories that were executed.
+//! Knowledge of what threads do next, from the interleavings that were executed.
 //!
 //! The next step of a thread depends only on the last writers of what the step reads. It is the same in each state that
 //! has these writers, whatever else other threads have done.
@@ -54,7 +54,7 @@ enum Kind {
     Nothing,
 }
 
-/// The next steps of threads in the states of executed histories.
+/// The next steps of threads in the states of executed interleavings.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Knowledge {
     /// For each state of a thread the access sets of what it has done next.

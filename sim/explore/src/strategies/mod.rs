@@ -24,14 +24,14 @@ use crate::search::Search;
 pub enum Strategy {
     /// Random choices, with a varying probability of preemption.
     Random,
-    /// Random priorities that change `depth - 1` times in a history: finds a bug that needs `depth`
+    /// Random priorities that change `depth - 1` times in an interleaving: finds a bug that needs `depth`
     /// steps in order with a guaranteed minimum probability (Burckhardt, Kothari, Musuvathi,
     /// Nagarakatte, ASPLOS 2010).
     Pct {
         /// Number of ordered steps that a bug may need.
         depth: u32,
     },
-    /// All histories, up to the order of independent steps; with a bound, all histories with at
+    /// All interleavings, up to the order of independent steps; with a bound, all interleavings with at
     /// most that number of preemptions. Those that consist of steps of others are not executed.
     Exhaustive {
         /// Maximum number of preemptions.
@@ -68,7 +68,7 @@ impl Strategy {
         Box::new(Pct::new(seed, depth).over(turns(&mut usual)))
     }
 
-    /// Returns true if each history depends only on its number, so that several machines can share
+    /// Returns true if each interleaving depends only on its number, so that several machines can share
     /// the search.
     #[must_use]
     pub const fn can_be_shared(self) -> bool {

@@ -8,7 +8,7 @@ use crate::search::{Choice, Search};
 /// Limit on the depth of a bug.
 const DEPTH: u32 = 255;
 
-/// Assumed length of histories if it was not measured.
+/// Assumed length of interleavings if it was not measured.
 const FIRST_LENGTH: u64 = 100;
 
 /// Runs the thread with the highest priority; at `depth - 1` turns the current thread drops below
@@ -18,7 +18,7 @@ pub struct Pct {
     seed: u64,
     depth: u32,
     rng: Rng,
-    /// Approximate number of turns in a history: the same for all histories, so that each depends
+    /// Approximate number of turns in an interleaving: the same for all interleavings, so that each depends
     /// only on its number.
     length: u64,
     /// Priorities of the threads; the highest one runs.
@@ -43,7 +43,7 @@ impl Pct {
         }
     }
 
-    /// Sets the approximate number of turns in a history.
+    /// Sets the approximate number of turns in an interleaving.
     #[must_use]
     pub const fn over(mut self, turns: u64) -> Self {
         self.length = if turns == 0 { 1 } else { turns };

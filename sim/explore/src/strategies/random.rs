@@ -6,7 +6,7 @@ use crate::ids::ThreadIndex;
 use crate::schedule_string::by_itself;
 use crate::search::{Choice, Search};
 
-/// Chooses at random. Each history draws one probability of keeping the current thread: 0, 1/2, 7/8
+/// Chooses at random. Each interleaving draws one probability of keeping the current thread: 0, 1/2, 7/8
 /// or 31/32.
 #[derive(Clone, Debug)]
 pub struct Random {

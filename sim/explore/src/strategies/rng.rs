@@ -2,12 +2,12 @@
 
 use clr_machine::SplitMix64;
 
-/// The random numbers of one history.
+/// The random numbers of one interleaving.
 #[derive(Clone, Debug)]
 pub(super) struct Rng(SplitMix64);
 
 impl Rng {
-    /// Creates the generator for history `number` of a seed.
+    /// Creates the generator for interleaving `number` of a seed.
     pub(super) fn new(seed: u64, number: u64) -> Self {
         let base = SplitMix64(seed).draw();
         Self(SplitMix64(base ^ number.wrapping_mul(0xA076_1D64_78BD_642F)))

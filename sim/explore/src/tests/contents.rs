@@ -101,11 +101,11 @@ fn a_loop_that_leads_to_the_same_state_is_a_live_lock() {
     };
     let budget =
         Budget { limits: Limits { turns: 50, ..Limits::default() }, ..Budget::exhaustive(1000) };
-    let failure = search(&load, &budget).failure.expect("no history ends");
+    let failure = search(&load, &budget).failure.expect("no interleaving ends");
     assert!(matches!(failure.verdict, Verdict::LiveLock | Verdict::Deadlock(_)), "{failure:?}");
 }
 
-/// A thread that is started in the history has its steps before and after those of the one that starts it, however states
+/// A thread that is started in the interleaving has its steps before and after those of the one that starts it, however states
 /// are compared.
 #[test]
 fn a_started_thread_comes_first_or_last() {
@@ -200,7 +200,7 @@ fn join(setup: &mut Setup<'_>, threads: u32) {
     setup.thread("joins", move |me| (0..threads).for_each(|thread| me.join(ThreadIndex(thread))));
 }
 
-/// A search takes no more histories than it has to: with at most two preemptions, loom 0.7 takes 46, 824 and 290 for
+/// A search takes no more interleavings than it has to: with at most two preemptions, loom 0.7 takes 46, 824 and 290 for
 /// programs like these (`tests/benches/peers`). A change that lowers a number may well be right.
 #[test]
 fn searches_of_small_programs_take_few_histories() {

@@ -1,4 +1,4 @@
-//! Tests that the number of histories is right, and that each is explored.
+//! Tests that the number of interleavings is right, and that each is explored.
 
 use super::*;
 use crate::tests::priorities::in_order;
@@ -20,10 +20,10 @@ fn taking(which: &'static [usize], times: u32) -> impl Fn(&mut Setup<'_>) {
 
 #[test]
 fn there_is_one_history_for_each_order_of_dependent_steps() {
-    // Independent threads: every order is the same history.
+    // Independent threads: every order is the same interleaving.
     assert_eq!(count(&taking(&[0, 1], 1)), 1);
     assert_eq!(count(&taking(&[0, 1, 2], 3)), 1);
-    // One lock: as many histories as orders of its owners.
+    // One lock: as many interleavings as orders of its owners.
     assert_eq!(count(&taking(&[0, 0], 1)), 2);
     assert_eq!(count(&taking(&[0, 0, 0], 1)), 6);
     assert_eq!(count(&taking(&[0, 0], 2)), 6);
@@ -60,7 +60,7 @@ fn the_unexplored_part_is_reported() {
         assert!(!part.everything && part.millionths > last && part.millionths < 1_000_000);
         last = part.millionths;
     }
-    // A search that begins later has not explored the earlier histories.
+    // A search that begins later has not explored the earlier interleavings.
     let later = Budget { first: 7, ..Budget::exhaustive(5) };
     let later = search(&load, &later);
     assert_eq!((later.schedules, later.covered.unwrap().everything), (5, false));
@@ -113,7 +113,7 @@ fn code_that_depends_on_something_else_is_noticed() {
     assert!(!matches!(report.failure, Some(failure) if failure.verdict == Verdict::LiveLock));
 }
 
-/// A search that keeps going counts the histories of each fault, and finds the first one at the same
+/// A search that keeps going counts the interleavings of each fault, and finds the first one at the same
 /// number.
 #[test]
 fn a_search_that_keeps_going_counts_each_fault() {
@@ -140,7 +140,7 @@ fn a_search_that_keeps_going_counts_each_fault() {
     assert!(failures.windows(2).all(|pair| pair[0].number < pair[1].number));
     let keys: BTreeSet<_> = failures.iter().map(|one| one.verdict.fingerprint()).collect();
     assert_eq!(keys.len(), failures.len(), "each fault once");
-    // As many histories fail as single searches find one after the other.
+    // As many interleavings fail as single searches find one after the other.
     let (mut number, mut failed) = (0, 0);
     while number < 400 {
         let rest = Budget { first: number, schedules: 400 - number, ..Budget::random(3, 0) };

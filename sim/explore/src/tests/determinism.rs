@@ -1,4 +1,4 @@
-//! Tests that the same seed gives the same histories, on every system and independent of earlier
+//! Tests that the same seed gives the same interleavings, on every system and independent of earlier
 //! ones.
 
 use super::*;
@@ -60,7 +60,7 @@ const STRATEGIES: [Strategy; 5] = [
     Strategy::Exhaustive { preemptions: Some(2) },
 ];
 
-/// Executes the histories with these numbers, recording all events.
+/// Executes the interleavings with these numbers, recording all events.
 fn histories(
     explorer: &mut Explorer<'_>,
     strategy: Strategy,
@@ -70,7 +70,7 @@ fn histories(
     histories_of(explorer, profiler, strategy, numbers, (limits, detail))
 }
 
-/// Executes the histories of a profiler with these numbers.
+/// Executes the interleavings of a profiler with these numbers.
 fn histories_of(
     explorer: &mut Explorer<'_>,
     load: fn(&mut Setup<'_>),
@@ -125,7 +125,7 @@ fn signaller(setup: &mut Setup<'_>) {
     });
 }
 
-/// A thread goes on without a switch only in histories that are not recorded.
+/// A thread goes on without a switch only in interleavings that are not recorded.
 #[test]
 fn a_recorded_history_is_the_same_as_one_that_is_not() {
     let new = Statement::Runtime(RuntimeCall { kind: RuntimeCallKind::New, target: None });
@@ -157,7 +157,7 @@ fn a_history_depends_on_its_number_alone() {
     let process = process();
     for strategy in STRATEGIES.into_iter().filter(|strategy| strategy.can_be_shared()) {
         let all = histories(&mut Explorer::new(&process).unwrap(), strategy, 0..24);
-        // As if three machines had shared the histories, the last part first.
+        // As if three machines had shared the interleavings, the last part first.
         for part in [16..24, 8..16, 0..8] {
             let mut explorer = Explorer::new(&process).unwrap();
             let place = part.start as usize;
@@ -169,7 +169,7 @@ fn a_history_depends_on_its_number_alone() {
     }
 }
 
-/// Returns the FNV-1a hash of the texts of all events in histories.
+/// Returns the FNV-1a hash of the texts of all events in interleavings.
 fn digest(endings: &[Ending]) -> u64 {
     let mut hash = Fnv1a::default();
     let mut words = |words: String| hash.write(format!("{words}\n").as_bytes());
@@ -188,7 +188,7 @@ fn digest(endings: &[Ending]) -> u64 {
     hash.finish()
 }
 
-/// A history is the same on every system, with words of each size. The digests change if turns or
+/// An interleaving is the same on every system, with words of each size. The digests change if turns or
 /// choices change: then schedule strings of earlier releases have another meaning, and their
 /// version must change.
 #[test]

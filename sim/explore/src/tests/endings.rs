@@ -5,7 +5,7 @@ use crate::Explorer;
 use crate::deadlock::verdict;
 use crate::tests::kernels::MAIN;
 
-/// Executes a history with this number of turns at most, before all threads get turns round-robin.
+/// Executes an interleaving with this number of turns at most, before all threads get turns round-robin.
 fn limited(load: &super::Load<'_>, turns: u64) -> Ending {
     let process = nothing();
     let mut explorer = Explorer::new(&process).unwrap();

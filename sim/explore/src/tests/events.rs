@@ -1,4 +1,4 @@
-//! Tests of the profiler's events, and of what a history records of waits.
+//! Tests of the profiler's events, and of what an interleaving records of waits.
 
 use super::*;
 use crate::Explorer;
@@ -63,7 +63,7 @@ fn orders_before_an_event_count_only_if_it_is_timed() {
     assert_eq!(resets, 1);
 }
 
-/// Returns the events of the first thread in many histories, one after the other.
+/// Returns the events of the first thread in many interleavings, one after the other.
 fn recorded(load: &super::Load<'_>) -> Vec<Vec<TurnEvent>> {
     let process = nothing();
     let mut explorer = Explorer::new(&process).unwrap();

@@ -15,7 +15,7 @@ pub(super) fn coroutine() -> Id {
     scope(&mut stacks, |scope| scope.start(|_: &Yielder<'_, ()>| {}).unwrap())
 }
 
-/// Begins a history at time 100 whose profiler's threads are at a switch point.
+/// Begins an interleaving at time 100 whose profiler's threads are at a switch point.
 pub(super) fn begin(kernel: &Kernel<'_>, id: Id) {
     let known = kernel.runtime.threads.borrow().len();
     let mut world = kernel.world.borrow_mut();

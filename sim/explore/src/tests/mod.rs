@@ -109,7 +109,7 @@ fn search(load: &Load<'_>, budget: &Budget) -> Report {
     check(&nothing(), load, budget).unwrap()
 }
 
-/// Returns the verdict of the first history of profiler code that fails, or `None` if all histories
+/// Returns the verdict of the first interleaving of profiler code that fails, or `None` if all interleavings
 /// succeed.
 fn verdict(load: &Load<'_>) -> Option<Verdict> {
     let report = search(load, &Budget::exhaustive(100_000));
@@ -125,8 +125,8 @@ fn cycle(verdict: Option<Verdict>) -> Vec<(u32, u32)> {
     pairs
 }
 
-/// Explores all histories to the end, whatever their outcomes. Returns the numbers of complete and
-/// of abandoned histories.
+/// Explores all interleavings to the end, whatever their outcomes. Returns the numbers of complete and
+/// of abandoned interleavings.
 fn all(
     process: &TestedProcess,
     load: &Load<'_>,
@@ -149,12 +149,12 @@ fn all(
     (count - cut, cut)
 }
 
-/// Returns the number of histories, up to the order of independent steps.
+/// Returns the number of interleavings, up to the order of independent steps.
 fn count(load: &Load<'_>) -> u64 {
     all(&nothing(), load, Exhaustive::new(None).to_each_end(), drop).0
 }
 
-/// Returns the outcomes of all histories in the words of `tell`: `each_step` searches for steps, not for interleavings.
+/// Returns the outcomes of all interleavings in the words of `tell`: `each_step` searches for steps, not for interleavings.
 fn outcomes(
     load: &Load<'_>,
     each_step: bool,
@@ -167,7 +167,7 @@ fn outcomes(
     }
 }
 
-/// Returns the outcomes of a search, and the number of its histories.
+/// Returns the outcomes of a search, and the number of its interleavings.
 fn outcomes_of(
     search: impl Search,
     load: &Load<'_>,

@@ -1,9 +1,9 @@
-//! Tests that a search that learns from notes makes the same choices as one that has executed the histories.
+//! Tests that a search that learns from notes makes the same choices as one that has executed the interleavings.
 
 use super::*;
 use crate::Explorer;
 
-/// Maximum number of histories.
+/// Maximum number of interleavings.
 const MOST: u64 = 200;
 
 /// Two threads that take two locks in different order, and a third that takes one of them.
@@ -24,7 +24,7 @@ fn execute(explorer: &mut Explorer<'_>, search: &mut dyn Search) -> Ending {
     explorer.run(&load, search, Limits::default(), HistoryDetail::Nothing)
 }
 
-/// Checks that a search that is taught follows one that executes its histories. Returns their number.
+/// Checks that a search that is taught follows one that executes its interleavings. Returns their number.
 fn follows(mut search: impl Search + Clone) -> u64 {
     let mut taught = search.clone();
     let process = nothing();
@@ -38,7 +38,7 @@ fn follows(mut search: impl Search + Clone) -> u64 {
         }
         let executed = execute(&mut explorer, &mut search);
         search.end(&executed);
-        // The copy is lost with the process in which the history is executed.
+        // The copy is lost with the process in which the interleaving is executed.
         let mut copy = taught.clone();
         let mut noting = NotingSearch::new(&mut copy);
         let elsewhere = execute(&mut explorer, &mut noting);
@@ -112,7 +112,7 @@ fn a_word_that_is_no_switch_point_is_named_by_its_number() {
     assert!("0:0,1::ff:1:2.0:2=3.0 .3=8.1".parse::<NotedHistory>().is_ok());
 }
 
-/// A search that has learnt these answers, and counts the ends of histories.
+/// A search that has learnt these answers, and counts the ends of interleavings.
 struct Fixed {
     answers: bool,
     ends: u32,

@@ -1,5 +1,5 @@
 //! Tests of condition variables, shared and reentrant locks, and of threads and locks that are made
-//! during a history.
+//! during an interleaving.
 
 use super::*;
 use crate::Explorer;
@@ -186,7 +186,7 @@ fn a_wait_releases_a_reentrant_lock_altogether() {
 
 #[test]
 fn readers_share_a_lock_and_exclude_an_owner() {
-    // Both readers are in at once in some histories, the owner never with one of them.
+    // Both readers are in at once in some interleavings, the owner never with one of them.
     let most = Rc::new(Cell::new(0));
     let known = Rc::clone(&most);
     let report = search(

@@ -3,7 +3,7 @@
 use super::*;
 use crate::Explorer;
 
-/// Returns the number of failing histories in a search by priorities, and the minimum that is
+/// Returns the number of failing interleavings in a search by priorities, and the minimum that is
 /// expected: 1 of n·k^(d-1) for n threads and k turns, where k may be guessed twice too long; a
 /// tenth less, because of chance.
 fn hits(load: &Load<'_>, threads: u64, depth: u32) -> (u64, u64) {
@@ -25,7 +25,7 @@ fn hits(load: &Load<'_>, threads: u64, depth: u32) -> (u64, u64) {
     (failed, HISTORIES * 9 / 10 / (threads * (2 * length).pow(depth - 1)))
 }
 
-/// Loads threads that log their steps one by one; the history fails if they come in this order.
+/// Loads threads that log their steps one by one; the interleaving fails if they come in this order.
 pub(super) fn in_order(
     steps: &'static [&'static [u32]],
     wrong: &'static [u32],

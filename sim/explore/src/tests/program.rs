@@ -137,7 +137,7 @@ fn the_walked_thread_may_own_the_lock_that_a_callback_takes() {
 }
 
 /// The frame passed to a callback belongs to its own walk, even if other threads walk meanwhile;
-/// the handles are the same in each history.
+/// the handles are the same in each interleaving.
 #[test]
 fn walks_at_the_same_time_do_not_disturb_each_other() {
     let (walks, handles) = (Cell::new(0), RefCell::new(std::collections::BTreeMap::new()));

@@ -20,7 +20,7 @@ fn main_id(me: &CurrentThread<'_, '_>) -> Option<ThreadId> {
     }
 }
 
-/// Executes `ask` on a thread of the profiler that the runtime does not know, in some histories, while the program runs.
+/// Executes `ask` on a thread of the profiler that the runtime does not know, in some interleavings, while the program runs.
 /// Returns the events of that thread.
 fn asking(
     load: impl Fn(&mut Setup<'_>),

@@ -1,4 +1,4 @@
-//! Reasons of failed calls in recorded histories.
+//! Reasons of failed calls in recorded interleavings.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn is_refused(me: &crate::CurrentThread<'_, '_>, nests: bool) -> bool {
         .is_err()
 }
 
-/// Returns the events of calls in histories of two samplers, with the reasons in words.
+/// Returns the events of calls in interleavings of two samplers, with the reasons in words.
 fn calls(generation: Generation, seeds: core::ops::Range<u64>) -> Vec<(TurnEvent, String)> {
     let new = Statement::Runtime(RuntimeCall { kind: RuntimeCallKind::New, target: None });
     let body = vec![Statement::Work(20), new.clone(), Statement::Work(20), new];

@@ -7,7 +7,7 @@ const MAIN: ThreadIndex = ThreadIndex(0);
 
 type Body = fn(&CurrentThread<'_, '_>);
 
-/// Returns the rules that a profiler breaks in some histories of a program with one thread.
+/// Returns the rules that a profiler breaks in some interleavings of a program with one thread.
 fn broken_on(generation: Generation, load: impl Fn(&mut Setup<'_>)) -> BTreeSet<Rule> {
     let process = executing_on(generation, &[("Main", vec![Statement::Work(60)])]);
     // A walk may also come too late.

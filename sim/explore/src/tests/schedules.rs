@@ -85,7 +85,7 @@ fn quarrel(setup: &mut Setup<'_>) {
     });
 }
 
-/// A history that is replayed from its string has the same events.
+/// An interleaving that is replayed from its string has the same events.
 #[test]
 fn histories_come_back_from_their_strings() {
     let collect = RuntimeCall { kind: RuntimeCallKind::Collect, target: None };

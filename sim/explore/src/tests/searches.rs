@@ -42,7 +42,7 @@ fn choose(search: &mut dyn Search, turn: u64, runnable: &[ThreadIndex], last: Op
     search.choose(&Choice { turn, runnable, last, waits: &[], process }).unwrap().0
 }
 
-/// Returns the choices of a history that has begun, in which these threads can run at each turn.
+/// Returns the choices of an interleaving that has begun, in which these threads can run at each turn.
 fn choices(search: &mut dyn Search, runnable: &[&[ThreadIndex]]) -> Vec<u32> {
     let mut chosen = Vec::new();
     for (turn, runnable) in (0..).zip(runnable) {
@@ -53,7 +53,7 @@ fn choices(search: &mut dyn Search, runnable: &[&[ThreadIndex]]) -> Vec<u32> {
     chosen
 }
 
-/// Returns the choices of a history in which the same threads can always run.
+/// Returns the choices of an interleaving in which the same threads can always run.
 fn history(search: &mut dyn Search, number: u64, runnable: &[ThreadIndex], turns: u64) -> Vec<u32> {
     assert!(search.begin(number));
     choices(search, &vec![runnable; turns as usize])
@@ -78,7 +78,7 @@ fn a_replay_takes_the_listed_choices_and_else_the_usual_ones() {
     assert!(!replay.progress().strayed);
     assert_eq!(choose(&mut replay, 5, &three, Some(2)), 2);
     assert!(!replay.progress().strayed);
-    // There is one history.
+    // There is one interleaving.
     assert!(!replay.begin(1));
 }
 
@@ -124,7 +124,7 @@ fn a_bug_of_depth_two_needs_one_change() {
     }
     // The length is varied: half of the measured one, the same, or twice as much.
     assert_eq!(turns, (1..=20).collect());
-    // Without a measured one it is a hundred; a history without turns counts as one turn.
+    // Without a measured one it is a hundred; an interleaving without turns counts as one turn.
     let latest = |mut search: Pct| {
         let last = |number| changes(&history(&mut search, number, &TWO, 300))[0];
         (0..3_000).map(last).max()
@@ -170,7 +170,7 @@ fn strategies_make_their_searches() {
     let shared = |strategy: Strategy| strategy.can_be_shared();
     assert!(shared(Strategy::Random) && shared(Strategy::Pct { depth: 3 }));
     assert!(!shared(Strategy::Guided) && !shared(Strategy::Exhaustive { preemptions: None }));
-    // Only priorities need the length of histories.
+    // Only priorities need the length of interleavings.
     for strategy in [Strategy::Random, Strategy::Guided, Strategy::Exhaustive { preemptions: None }]
     {
         let _ = strategy.prepare(0, |_| panic!("not measured"));
@@ -257,7 +257,7 @@ fn another_line_is_an_error_that_says_so() {
     assert_eq!(NotALine.to_string(), "this is no line of a search in another process");
 }
 
-/// Returns the choices of all histories in which these threads can run at each turn.
+/// Returns the choices of all interleavings in which these threads can run at each turn.
 fn interleavings(preemptions: Option<u32>, runnable: &[&[ThreadIndex]]) -> Vec<Vec<u32>> {
     let (mut search, mut all) = (Interleavings::new(preemptions), Vec::new());
     while search.begin(all.len() as u64) {
@@ -267,7 +267,7 @@ fn interleavings(preemptions: Option<u32>, runnable: &[&[ThreadIndex]]) -> Vec<V
     all
 }
 
-/// Of the histories of N turns in which two threads can always run, 2·C(N-1, k) have k preemptions. A thread that cannot go
+/// Of the interleavings of N turns in which two threads can always run, 2·C(N-1, k) have k preemptions. A thread that cannot go
 /// on is not preempted.
 #[test]
 fn interleavings_are_all_within_the_bound() {

@@ -17,7 +17,7 @@ pub(super) fn kernel(build: &Build) -> Kernel<'_> {
     Kernel::new(build.world(&[main]).unwrap()).unwrap()
 }
 
-/// Begins a history with a thread of the program, two of the profiler, two locks and two condition variables.
+/// Begins an interleaving with a thread of the program, two of the profiler, two locks and two condition variables.
 fn begin(kernel: &Kernel<'_>) {
     let thread = |(index, kind): (u32, ThreadKind)| Thread::new(kind, "".into(), OsThreadId(index));
     let (app, profiler) = (ThreadKind::App, ThreadKind::Profiler);

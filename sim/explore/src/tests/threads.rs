@@ -1,4 +1,4 @@
-//! Tests of threads as a profiler sees them, and as histories record them.
+//! Tests of threads as a profiler sees them, and as interleavings record them.
 
 use super::*;
 use crate::Explorer;
@@ -11,7 +11,7 @@ const MAIN: ThreadIndex = ThreadIndex(0);
 /// Limits with which threads of the program can be found in the middle of their work.
 const SHORT: Limits = Limits { turns: 20_000, instructions: 5, every_instruction: false };
 
-/// Executes `ask` on a thread of the profiler that has suspended the main thread, in some histories.
+/// Executes `ask` on a thread of the profiler that has suspended the main thread, in some interleavings.
 fn suspended(generation: Generation, ask: fn(&CurrentThread<'_, '_>)) {
     let process = executing_on(generation, &[("Main", vec![Statement::Work(200)])]);
     let asked = std::rc::Rc::new(std::cell::Cell::new(0));
@@ -215,7 +215,7 @@ fn the_order_of_making_objects_matters_and_that_of_looking_them_up_does_not() {
     assert_eq!(histories([|me| me.shares(), |me| me.looks_up_object()]), 1);
 }
 
-/// Records a history with statuses.
+/// Records an interleaving with statuses.
 fn recorded(load: &Load<'_>, process: &crate::TestedProcess) -> History {
     let mut explorer = Explorer::new(process).unwrap();
     let ending = explorer.run(load, &mut Random::new(3), SHORT, HistoryDetail::Statuses);

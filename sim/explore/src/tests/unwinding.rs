@@ -1,4 +1,4 @@
-//! Tests that the remaining code is unwound at the end of a history: its destructors do not wait
+//! Tests that the remaining code is unwound at the end of an interleaving: its destructors do not wait
 //! any more.
 
 use super::*;

@@ -1,4 +1,4 @@
-//! Tests of the verdicts on histories in which threads wait forever.
+//! Tests of the verdicts on interleavings in which threads wait forever.
 
 use super::*;
 use clr_runtime::profiling::HResult;
@@ -227,7 +227,7 @@ fn threads_without_progress_are_reported() {
     assert_eq!(cycle(report.failure.map(|failure| failure.verdict)), [(0, 1), (1, 0)]);
 }
 
-/// Returns the rules that are broken without harm in some history; all histories succeed.
+/// Returns the rules that are broken without harm in some interleaving; all interleavings succeed.
 fn broken(process: &TestedProcess, load: &Load<'_>) -> BTreeSet<(u32, ProfilerRule)> {
     let mut budget = Budget::random(7, 300);
     budget.limits.every_instruction = true;
@@ -375,7 +375,7 @@ fn reports_have_texts() {
     let rest = rest.replace("clr1:", "").replace(|c: char| c.is_ascii_digit(), "");
     assert!(
         rest.starts_with(
-            "histories fails, which are all up to the order of independent steps\n\
+            "interleavings fails, which are all up to the order of independent steps\n\
              a rule is broken without harm in "
         ),
         "{all}"
@@ -383,12 +383,12 @@ fn reports_have_texts() {
     assert!(rest.ends_with(": only a suspended thread may be resumed"), "{all}");
     // An incomplete search.
     let few = search(load, &Budget::random(1, 3)).to_string();
-    assert!(few.starts_with("none of 3 histories fails\n"), "{few}");
+    assert!(few.starts_with("none of 3 interleavings fails\n"), "{few}");
 
     let deadlock = told(&ring(1));
     assert_eq!(deadlock.lines().next(), Some("deadlock:  cannot go on"));
     assert_eq!(deadlock.lines().last(), Some("again: clr1:"));
-    // The first history fails, but its replay does not.
+    // The first interleaving fails, but its replay does not.
     let loads = std::cell::Cell::new(0);
     let fickle = told(&|setup| {
         loads.set(loads.get() + 1);
@@ -399,7 +399,7 @@ fn reports_have_texts() {
     assert_eq!(fickle.lines().last(), Some("not repeated by: clr1:"));
 }
 
-/// Calls may be nested in their own callbacks: the history ends before the stack overflows.
+/// Calls may be nested in their own callbacks: the interleaving ends before the stack overflows.
 #[test]
 fn calls_in_callbacks_of_calls_come_to_an_end() {
     let load: &Load<'_> = &|setup| {
@@ -429,7 +429,7 @@ fn a_waiting_thread_lets_others_go_on() {
     let mut budget = Budget::random(1, 50).by(Strategy::Pct { depth: 3 });
     budget.limits.turns = 50;
     assert_eq!(search(load, &budget).failure, None);
-    // The search is not complete if some histories were brought to their end round-robin.
+    // The search is not complete if some interleavings were brought to their end round-robin.
     let mut budget = Budget::exhaustive(3_000);
     budget.limits.turns = 20;
     let report = search(load, &budget);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Returns the outcomes of all histories, as the texts that the threads have logged.
+/// Returns the outcomes of all interleavings, as the texts that the threads have logged.
 fn said<'p>(load: impl Fn(&mut Setup<'p>, Rc<RefCell<Vec<&'static str>>>) + 'p) -> Vec<String> {
     let said = Rc::new(RefCell::new(Vec::new()));
     let again = Rc::clone(&said);

@@ -1,7 +1,7 @@
 //! A profiler's library in a simulated CLR: loaded, called and unloaded as a CLR does, its threads under a scheduler.
 //!
 //! A [`Visit`] loads a profiler's library and calls it while a text's program is executed: `clrsim host`. In
-//! `scheduled`, the same is done in histories, where the library's threads are under the scheduler of `clr-explore`.
+//! `scheduled`, the same is done in interleavings, where the library's threads are under the scheduler of `clr-explore`.
 //!
 //! | module | content |
 //! |---|---|

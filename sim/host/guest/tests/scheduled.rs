@@ -1,4 +1,4 @@
-//! Guests' threads under the scheduler. Each history is executed in a copy of the process, which has to have
+//! Guests' threads under the scheduler. Each interleaving is executed in a copy of the process, which has to have
 //! one thread: this test has no harness.
 
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
@@ -26,7 +26,7 @@ mod linux {
     use std::path::Path;
     use std::process::Command;
 
-    /// Number of histories of each program.
+    /// Number of interleavings of each program.
     const HISTORIES: u64 = 60;
 
     pub(super) type Outcome = Result<GuestEnding, Died>;
@@ -70,7 +70,7 @@ mod linux {
             .collect()
     }
 
-    /// Returns the number of histories with each outcome.
+    /// Returns the number of interleavings with each outcome.
     pub(super) fn told(outcomes: &[Outcome]) -> BTreeMap<String, usize> {
         let mut told = BTreeMap::new();
         for outcome in outcomes {
@@ -169,7 +169,7 @@ thread "other" start="App.Other"
         assert_eq!(told.keys().collect::<Vec<_>>(), ["ends"]);
     }
 
-    /// Checks the outcomes of the histories of exports, and that they repeat.
+    /// Checks the outcomes of the interleavings of exports, and that they repeat.
     fn check(library: &ScheduledLibrary, expected: &[(&str, &[&str])]) {
         for (name, kinds) in expected {
             let outcomes = histories(library, name, HISTORIES);
@@ -208,7 +208,7 @@ thread "other" start="App.Other"
         );
     }
 
-    /// Checks that calls which wait outside of the simulation, or leave its process, end the history with a message
+    /// Checks that calls which wait outside of the simulation, or leave its process, end the interleaving with a message
     /// that names them.
     fn refused(path: &Path) {
         compile("threads/leaves.cpp", &[], path);

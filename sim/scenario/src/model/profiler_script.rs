@@ -1,4 +1,4 @@
-//! Histories in texts: a profiler made of small scripts, the search settings, and the expected
+//! Interleavings in texts: a profiler made of small scripts, the search settings, and the expected
 //! results.
 
 use super::profiler_method::ProfilerMethod;
@@ -10,7 +10,7 @@ use clr_runtime::generation::{Generation, Generations};
 use clr_runtime::profiling::{CallbackKind, HResult, Policy};
 use clr_story::Hazard;
 
-/// Number of histories to search if a text does not give one.
+/// Number of interleavings to search if a text does not give one.
 pub(crate) const SCHEDULES: u64 = 1000;
 
 /// Depth of bugs (number of ordered steps) for `pct` if a text does not give one.
@@ -131,7 +131,7 @@ pub enum Action {
         /// The address that the profiler takes for the return address of a thread's first function
         /// (VA); `None` for the true one.
         root: Option<u64>,
-        /// The history fails if the walk claims to have the whole stack, and has not.
+        /// The interleaving fails if the walk claims to have the whole stack, and has not.
         checked: bool,
     },
     /// Takes a lock, executes actions, and releases the lock.
@@ -215,9 +215,9 @@ pub enum Action {
     Repeat(u32, Vec<Action>),
     /// Waits for the end of a thread.
     Join(ThreadName),
-    /// Lets the watchdog give up: the history fails.
+    /// Lets the watchdog give up: the interleaving fails.
     Bark,
-    /// Reports an error: the history fails.
+    /// Reports an error: the interleaving fails.
     Fail(String),
 }
 
@@ -246,14 +246,14 @@ impl Action {
     }
 }
 
-/// A search of the histories of a text, with its expectations.
+/// A search of the interleavings of a text, with its expectations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exploration {
     /// Search algorithm.
     pub by: Strategy,
-    /// Maximum number of histories.
+    /// Maximum number of interleavings.
     pub schedules: u64,
-    /// Seed of the search: the same seed makes the same histories.
+    /// Seed of the search: the same seed makes the same interleavings.
     pub seed: u64,
     /// Every instruction is a switch point.
     pub instructions: bool,
@@ -300,7 +300,7 @@ pub struct ExpectedHistory {
     pub on: Generations,
     /// Provenance of the expectation.
     pub from: Provenance,
-    /// End of the first history that fails, or the statement that none fails.
+    /// End of the first interleaving that fails, or the statement that none fails.
     pub ends: ExpectedEnd,
     /// Waits that the deadlock must contain, perhaps among others.
     pub waits: Vec<ExpectedWait>,
@@ -308,14 +308,14 @@ pub struct ExpectedHistory {
     pub hazard: Option<Hazard>,
     /// Clauses that state the rule.
     pub clauses: Vec<Clause>,
-    /// Schedule string of a history that must end like this without a search.
+    /// Schedule string of an interleaving that must end like this without a search.
     pub replay: Option<ScheduleString>,
 }
 
-/// The expected end of a history.
+/// The expected end of an interleaving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExpectedEnd {
-    /// All histories end without a failure.
+    /// All interleavings end without a failure.
     Survives {
         /// The search is exhaustive.
         everything: bool,

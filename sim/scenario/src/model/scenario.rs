@@ -35,9 +35,9 @@ pub struct Scenario {
     pub threads: Vec<ScenarioThread>,
     /// Stops, in the order of the text.
     pub stops: Vec<Stop>,
-    /// Profiler under which histories are searched.
+    /// Profiler under which interleavings are searched.
     pub profiler: Option<ProfilerScript>,
-    /// Searches of histories, in the order of the text.
+    /// Searches of interleavings, in the order of the text.
     pub explore: Vec<Exploration>,
     /// Stack placed by hand, instead of a program.
     pub stack: Option<PlacedStack>,

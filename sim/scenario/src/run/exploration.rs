@@ -1,4 +1,4 @@
-//! Searches of the histories of a text, and their comparison with the expectations.
+//! Searches of the interleavings of a text, and their comparison with the expectations.
 
 use crate::Scenario;
 use crate::model::{ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, ThreadName, WaitKind};
@@ -61,9 +61,9 @@ pub enum HistoryDifference {
         /// Actual hazard.
         found: Option<Hazard>,
     },
-    /// The schedule string does not belong to a history of this text.
+    /// The schedule string does not belong to an interleaving of this text.
     Strays,
-    /// The history that the schedule string replays ends differently.
+    /// The interleaving that the schedule string replays ends differently.
     Replay(ExpectedEnd),
 }
 
@@ -112,7 +112,7 @@ impl ExpectedEnd {
         }
     }
 
-    /// Returns the end of a history with the given verdict.
+    /// Returns the end of an interleaving with the given verdict.
     #[must_use]
     pub const fn of(verdict: Option<&Verdict>) -> Self {
         match verdict {
@@ -172,15 +172,15 @@ impl WaitKind {
 /// The result of replaying a schedule string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Replayed {
-    /// The string does not belong to a history of the text.
+    /// The string does not belong to an interleaving of the text.
     Strays,
-    /// The replayed history ends this way.
+    /// The replayed interleaving ends this way.
     Ends(ExpectedEnd),
 }
 
 impl ExpectedHistory {
     /// Returns the differences between the expectation and the result of a search, and of the
-    /// replayed history if there is one.
+    /// replayed interleaving if there is one.
     fn differences(
         &self,
         budget: &Budget,
@@ -229,7 +229,7 @@ impl ExpectedHistory {
     }
 }
 
-/// A process of a text on one generation, with its profiler, whose histories are searched.
+/// A process of a text on one generation, with its profiler, whose interleavings are searched.
 #[derive(Debug)]
 pub struct Exploring<'s> {
     scenario: &'s Scenario,
@@ -247,13 +247,13 @@ impl<'s> Exploring<'s> {
         Ok(Self { scenario, process, buffers: Buffers::default() })
     }
 
-    /// Returns the process, for searches of histories by other means.
+    /// Returns the process, for searches of interleavings by other means.
     #[must_use]
     pub const fn process(&self) -> &TestedProcess {
         &self.process
     }
 
-    /// Prepares the process for the execution of histories.
+    /// Prepares the process for the execution of interleavings.
     ///
     /// # Errors
     /// Returns [`RunOnError`].
@@ -261,14 +261,14 @@ impl<'s> Exploring<'s> {
         Ok(Explorer::new(&self.process)?)
     }
 
-    /// Loads the profiler for one history.
+    /// Loads the profiler for one interleaving.
     pub fn load<'p>(&'p self, setup: &mut Setup<'p>) {
         if let Some(profiler) = &self.scenario.profiler {
             profiler.load(&self.buffers, setup);
         }
     }
 
-    /// Searches the histories. `progress` gets the number of histories executed, and returns false
+    /// Searches the interleavings. `progress` gets the number of interleavings executed, and returns false
     /// to stop the search.
     ///
     /// # Errors
@@ -281,7 +281,7 @@ impl<'s> Exploring<'s> {
         Ok(self.explorer()?.search(&|setup| self.load(setup), budget, progress))
     }
 
-    /// Replays a history; returns `None` if it is not one of this text and generation.
+    /// Replays an interleaving; returns `None` if it is not one of this text and generation.
     ///
     /// # Errors
     /// Returns [`RunOnError`].
@@ -322,7 +322,7 @@ impl Scenario {
         }))
     }
 
-    /// Runs the text's searches of histories on one generation. A search that is not for the
+    /// Runs the text's searches of interleavings on one generation. A search that is not for the
     /// generation has no report.
     ///
     /// # Errors

@@ -9,10 +9,10 @@ use clr_generate::minimize;
 use clr_runtime::generation::{Generation, Generations};
 use clr_story::Hazard;
 
-/// Factor for the budget of a smaller text, relative to the number of histories that the failure
+/// Factor for the budget of a smaller text, relative to the number of interleavings that the failure
 /// took.
 const PATIENCE: u64 = 8;
-/// Number of histories added to that budget.
+/// Number of interleavings added to that budget.
 const LEAST: u64 = 400;
 
 impl ProfilerScript {
@@ -84,7 +84,7 @@ impl Kept {
 
 impl Scenario {
     /// Returns the smallest text that still fails in the same way on a generation, with the
-    /// schedule string of a failing history. Nothing can be removed from it without losing the
+    /// schedule string of a failing interleaving. Nothing can be removed from it without losing the
     /// failure: the fingerprint of the verdict and the hazard are kept. Returns `None` if the text
     /// does not fail this way.
     #[must_use]
@@ -101,7 +101,7 @@ impl Scenario {
         let mut bare = self.clone();
         bare.stops.clear();
         bare.explore = vec![Exploration { expect: Vec::new(), ..settings.clone() }];
-        // The smaller budget may not reach the failure: its first histories can differ from those
+        // The smaller budget may not reach the failure: its first interleavings can differ from those
         // of the text's budget.
         let budget = if kept.found(&bare, on, &budget).is_some() { budget } else { full };
         kept.found(&bare, on, &budget)?;

@@ -21,14 +21,14 @@ use std::rc::Rc;
 /// Number of frames in the buffer of a walk.
 const ROOM: usize = 64;
 
-/// Values that the profiler remembers for each thread during one history.
+/// Values that the profiler remembers for each thread during one interleaving.
 #[derive(Debug, Default, Hash)]
 pub(crate) struct Memory {
     registers: BTreeMap<ThreadIndex, Registers>,
     pub(crate) functions: BTreeMap<ThreadIndex, FunctionId>,
 }
 
-/// Buffers of walks, which all histories of a search use.
+/// Buffers of walks, which all interleavings of a search use.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers(RefCell<Vec<WalkBuffer>>);
 
@@ -43,7 +43,7 @@ impl Buffers {
     }
 }
 
-/// State of the scripts during one history.
+/// State of the scripts during one interleaving.
 #[derive(Debug)]
 pub(crate) struct Script<'p> {
     locks: Vec<ProfilerLock>,
@@ -53,7 +53,7 @@ pub(crate) struct Script<'p> {
 }
 
 impl ProfilerScript {
-    /// Loads the profiler for one history.
+    /// Loads the profiler for one interleaving.
     pub(crate) fn load<'p>(&'p self, buffers: &'p Buffers, setup: &mut Setup<'p>) {
         setup.hide_places();
         let script = Rc::new(Script {
@@ -107,7 +107,7 @@ pub(crate) fn hresult<T>(result: &Result<T, CallError<Outcome>>) -> HResult {
     match result {
         Ok(_) => HResult::OK,
         Err(CallError::Failed(failed)) => *failed,
-        // The history has ended.
+        // The interleaving has ended.
         Err(CallError::Fatal(_)) => HResult::FAIL,
     }
 }
@@ -119,7 +119,7 @@ fn held_to(me: &CurrentThread<'_, '_>, name: &str, found: HResult, wanted: Optio
 }
 
 /// Walks a thread. The names of a walk that asks nothing are left to another thread. If the walk is
-/// checked, the history fails if it claims to have the whole stack, and has not.
+/// checked, the interleaving fails if it claims to have the whole stack, and has not.
 fn walk(
     me: &CurrentThread<'_, '_>,
     target: &ExaminedThread<'_, '_, '_>,
@@ -129,7 +129,7 @@ fn walk(
 ) {
     let (info, modules) = (me.info(), me.modules_for(policy));
     let walker = PolicyWalker::new(&info, modules, policy);
-    // An error that ends the process also ends the history.
+    // An error that ends the process also ends the interleaving.
     if walker.take(target, buffer).is_err() {
         return;
     }

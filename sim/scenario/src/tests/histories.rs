@@ -1,4 +1,4 @@
-//! Tests of searches of the histories of texts.
+//! Tests of searches of the interleavings of texts.
 
 use super::{parse, round_trip};
 use crate::{ExpectedEnd, Exploration, Exploring, HistoryDifference, Results, bless};
@@ -300,7 +300,7 @@ fn a_thread_that_waits_to_be_removed_is_not_to_be_walked() {
 
 #[test]
 fn the_memory_of_a_script_is_shared() {
-    // In all histories but one, the registers are written at the position where they were read.
+    // In all interleavings but one, the registers are written at the position where they were read.
     let shared = "function \"App.N\" kind=jit { body { name-thread; name-thread } }
         thread worker start=\"App.N\"
         profiler {

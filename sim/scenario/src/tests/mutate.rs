@@ -74,7 +74,7 @@ fn mutants_depend_on_the_choices_alone() {
     assert_eq!(mutant(7), mutant(7));
 }
 
-/// Mutants of a history change each of its parts: the profiler, the program, the search and the
+/// Mutants of an interleaving change each of its parts: the profiler, the program, the search and the
 /// schedule.
 #[test]
 fn each_part_of_a_history_is_changed() {

@@ -1,4 +1,4 @@
-//! A short digest of a text, by which the string of a history tells whether the text was edited.
+//! A short digest of a text, by which the string of an interleaving tells whether the text was edited.
 
 use crate::{Description, Scenario};
 use core::fmt;
@@ -10,7 +10,7 @@ const FNV: (u64, u64) = (0xCBF2_9CE4_8422_2325, 0x100_0000_01B3);
 /// Number of hexadecimal digits.
 const DIGITS: usize = 8;
 
-/// A digest of the parts of a text that its histories depend on.
+/// A digest of the parts of a text that its interleavings depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TextDigest(u32);
 

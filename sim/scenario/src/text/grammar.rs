@@ -99,8 +99,8 @@ pub enum Kind {
     /// The number of a hazard: `H-06`.
     #[error("expected the number of a hazard, as in \"H-06\"")]
     Hazard,
-    /// The schedule string of a history.
-    #[error("expected the schedule string of a history, as in \"clr1:14b3a\"")]
+    /// The schedule string of an interleaving.
+    #[error("expected the schedule string of an interleaving, as in \"clr1:14b3a\"")]
     Schedule,
 }
 
@@ -219,8 +219,8 @@ levels! {
     MixedReport "mixed-walk-expect" "in the expectation of a mixed walk",
     Profiler "profiler" "in a profiler",
     Action "action" "among actions",
-    Explore "explore" "in a search of histories",
-    History "explore-expect" "in the expectation of a search of histories",
+    Explore "explore" "in a search of interleavings",
+    History "explore-expect" "in the expectation of a search of interleavings",
 }
 
 impl NodeRule {

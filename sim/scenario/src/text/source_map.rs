@@ -25,7 +25,7 @@ pub struct SourceMap {
     pub snapshots: Vec<NodePlaces>,
     /// Mixed walks, in the order of [`Scenario::mixed_walks`].
     pub mixed_walks: Vec<NodePlaces>,
-    /// Searches of histories, in the order of [`Scenario::explore`].
+    /// Searches of interleavings, in the order of [`Scenario::explore`].
     pub searches: Vec<NodePlaces>,
 }
 

@@ -1,4 +1,4 @@
-//! Histories made by hand, for what describes histories.
+//! Interleavings made by hand, for what describes interleavings.
 
 use super::*;
 
@@ -6,7 +6,7 @@ pub(crate) const MAIN: ThreadIndex = ThreadIndex(0);
 pub(crate) const WORKER: ThreadIndex = ThreadIndex(1);
 pub(crate) const SAMPLER: ThreadIndex = ThreadIndex(2);
 
-/// Creates a history without turns. The ids of the threads begin at 100.
+/// Creates an interleaving without turns. The ids of the threads begin at 100.
 pub(crate) fn history(threads: &[(&str, ThreadKind)]) -> History {
     let threads = threads.iter().zip(100..).map(|((name, kind), os)| ThreadSummary {
         name: (*name).to_owned(),
@@ -18,7 +18,7 @@ pub(crate) fn history(threads: &[(&str, ThreadKind)]) -> History {
     History { threads: threads.collect(), locks, reasons, turns: Vec::new() }
 }
 
-/// Creates a history of two threads of the program, and one of the profiler.
+/// Creates an interleaving of two threads of the program, and one of the profiler.
 pub(crate) fn sampled() -> History {
     let (app, profiler) = (ThreadKind::App, ThreadKind::Profiler);
     history(&[("main", app), ("worker", app), ("sampler", profiler)])

@@ -1,4 +1,4 @@
-//! Tests of the hazards of histories that a search finds.
+//! Tests of the hazards of interleavings that a search finds.
 
 use super::*;
 use crate::failure_story;
@@ -118,7 +118,7 @@ fn an_unwinder_in_a_handler_that_interrupts_it_is_the_hazard_of_handlers() {
     assert_eq!(Hazard::of(&failure.verdict, &failure.history), Some(Hazard::SignalHandler));
 }
 
-/// The story of a broken rule ends where it was broken, and not where the history ends.
+/// The story of a broken rule ends where it was broken, and not where the interleaving ends.
 #[test]
 fn stories_of_broken_rules_end_there() {
     let load = |setup: &mut Setup<'_>| {

@@ -1,4 +1,4 @@
-//! Tests of the words in which a failed history is told.
+//! Tests of the words in which a failed interleaving is told.
 
 use super::*;
 use crate::timeline::Tone;
@@ -339,15 +339,15 @@ fn a_report_says_how_far_the_search_went_or_how_it_failed() {
     let mut breaking = report(2, None);
     breaking.broken = broken;
     let cases = [
-        (report(1, None), "the history does not fail"),
-        (report(7, Some(false)), "none of 7 histories fails"),
+        (report(1, None), "the interleaving does not fail"),
+        (report(7, Some(false)), "none of 7 interleavings fails"),
         (
             report(7, Some(true)),
-            "none of 7 histories fails, which are all up to the order of independent steps",
+            "none of 7 interleavings fails, which are all up to the order of independent steps",
         ),
         (
             breaking,
-            "none of 2 histories fails\na rule is broken without harm in clr1:3b: only a suspended thread may be resumed",
+            "none of 2 interleavings fails\na rule is broken without harm in clr1:3b: only a suspended thread may be resumed",
         ),
     ];
     for (report, expected) in cases {

@@ -1,4 +1,4 @@
-//! A history as JSON that can be embedded in HTML.
+//! An interleaving as JSON that can be embedded in HTML.
 
 use super::Timeline;
 use super::state::{Life, State, states};
@@ -15,7 +15,7 @@ struct Tables<'h> {
     statuses_in_order: Vec<String>,
 }
 
-/// Returns all data that a page needs of a history.
+/// Returns all data that a page needs of an interleaving.
 pub(super) fn json(timeline: &Timeline<'_>) -> String {
     let Timeline { history, title, ending, edges, replay, facts } = *timeline;
     let mut tables = Tables::default();

@@ -28,11 +28,11 @@ pub struct Timeline<'h> {
     pub history: &'h History,
     /// Title of the drawing.
     pub title: &'h str,
-    /// Description of the end; empty if the history ended normally.
+    /// Description of the end; empty if the interleaving ended normally.
     pub ending: &'h str,
     /// Waits between threads at the end.
     pub edges: &'h [Edge],
-    /// Schedule string that reproduces the history.
+    /// Schedule string that reproduces the interleaving.
     pub replay: Option<&'h str>,
     /// Further facts, each with its name: the runtime, the hazard, and what avoids it.
     pub facts: &'h [(&'h str, &'h str)],
@@ -56,13 +56,13 @@ impl Default for RowOptions {
 }
 
 impl Timeline<'_> {
-    /// Draws the history for the terminal.
+    /// Draws the interleaving for the terminal.
     #[must_use]
     pub fn rows(&self, shape: RowOptions) -> Vec<TimelineRow> {
         rows::rows(self, shape)
     }
 
-    /// Draws the history as one HTML file.
+    /// Draws the interleaving as one HTML file.
     #[must_use]
     pub fn page(&self) -> String {
         page::page(self)

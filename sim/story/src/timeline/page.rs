@@ -1,4 +1,4 @@
-//! A history as one HTML file.
+//! An interleaving as one HTML file.
 
 use super::Timeline;
 use super::json::json;
@@ -13,7 +13,7 @@ const SCRIPT: &str = concat!(
     include_str!("page/control.js"),
 );
 
-/// Returns the page, which is self-contained and depends only on the history.
+/// Returns the page, which is self-contained and depends only on the interleaving.
 pub(super) fn page(timeline: &Timeline<'_>) -> String {
     let (title, data) = (escaped(timeline.title), json(timeline));
     let mut page = String::with_capacity(PAGE.len() + STYLE.len() + SCRIPT.len() + data.len());

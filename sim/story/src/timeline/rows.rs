@@ -1,4 +1,4 @@
-//! A history for the terminal: rows of text with tones, which a tool turns into colors.
+//! An interleaving for the terminal: rows of text with tones, which a tool turns into colors.
 
 use super::arrows::Lanes;
 use super::fold::{Entry, Item, items};
@@ -91,7 +91,7 @@ struct Drawing<'t, 'h> {
     rows: Vec<TimelineRow>,
 }
 
-/// Draws a history, its end, and a legend of the glyphs.
+/// Draws an interleaving, its end, and a legend of the glyphs.
 pub(super) fn rows(timeline: &Timeline<'_>, shape: RowOptions) -> Vec<TimelineRow> {
     let Timeline { history, edges, .. } = *timeline;
     let states = states(history, edges);

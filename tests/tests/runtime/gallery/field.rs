@@ -70,7 +70,7 @@ const ROWS: [(u8, Chapter, &[&str]); 43] = {
     ]
 };
 
-/// The chapters about stacks, and the one about locks, whose histories are searched.
+/// The chapters about stacks, and the one about locks, whose interleavings are searched.
 const CHAPTERS: [Chapter; 4] = [Chapter::Leaf, Chapter::Frames, Chapter::Codes, Chapter::Locks];
 
 /// Rows whose fixtures show only the correct walk, because the failing unwinder is not simulated.

@@ -1,4 +1,4 @@
-//! The texts of the gallery whose histories are searched: which hazards have a profiler that falls
+//! The texts of the gallery whose interleavings are searched: which hazards have a profiler that falls
 //! in and one that does not. The searches themselves are run with the main command, whose output a
 //! test of `clrsim` compares with the README.
 

@@ -1,4 +1,4 @@
-//! Independent steps: searches leave out histories that differ in the order of two steps alone whose access sets do not
+//! Independent steps: searches leave out interleavings that differ in the order of two steps alone whose access sets do not
 //! meet. Here such steps change places, and each thread has to observe the same.
 
 use super::*;
@@ -10,15 +10,15 @@ use clr_scenario::Exploring;
 use clr_tests::one_in;
 use clr_tests::scheduled::{Noted, Sequence, independent, observed};
 
-/// Number of drawn histories of a text on a runtime, and maximum number of swaps in each.
+/// Number of drawn interleavings of a text on a runtime, and maximum number of swaps in each.
 const HISTORIES: u64 = 20;
 const SWAPS: usize = 20;
-/// Maximum number of histories of a search whose ends are compared.
+/// Maximum number of interleavings of a search whose ends are compared.
 const MOST: u64 = 600;
 /// Maximum number of turns that are compared.
 const TURNS: u64 = 2_000;
 
-/// Returns the texts whose histories are searched, with their names: in a quick run, one in [`one_in`].
+/// Returns the texts whose interleavings are searched, with their names: in a quick run, one in [`one_in`].
 fn searched() -> impl Iterator<Item = (&'static str, &'static Scenario)> {
     let is_searched =
         |scenario: &Scenario| !scenario.explore.is_empty() && scenario.profiler.is_some();
@@ -31,7 +31,7 @@ fn least(full: usize) -> usize {
     if one_in() == 1 { full } else { full / one_in() / 2 }
 }
 
-/// Swaps independent steps of drawn histories. Returns the number of swaps.
+/// Swaps independent steps of drawn interleavings. Returns the number of swaps.
 fn swap(name: &str, scenario: &Scenario, generation: Generation) -> usize {
     let Ok(exploring) = Exploring::new(scenario, generation) else { return 0 };
     let mut explorer = exploring.explorer().unwrap();
@@ -48,7 +48,8 @@ fn swap(name: &str, scenario: &Scenario, generation: Generation) -> usize {
             let mut swapped = Sequence::swapped(&drawn.steps, *at);
             let ending = run(&exploring, &mut explorer, &mut swapped);
             let steps = [drawn.steps[*at], drawn.steps[*at + 1]];
-            let what = format!("{name} on {generation}, history {number}, step {at}: {steps:?}");
+            let what =
+                format!("{name} on {generation}, interleaving {number}, step {at}: {steps:?}");
             assert_eq!(swapped.strayed, None, "{what}: another thread can run");
             let found = observed(&ending);
             if found != expected {
@@ -153,7 +154,7 @@ fn a_turn_changes_nothing_but_what_its_access_set_has() {
     assert!(texts > least(80) && turns > least(20_000), "{turns} turns of {texts} texts");
 }
 
-/// Returns the ends of all histories of a text, with the rules that they break; `None` if there are too many.
+/// Returns the ends of all interleavings of a text, with the rules that they break; `None` if there are too many.
 fn ends(exploring: &Exploring<'_>, mut search: Exhaustive) -> Option<(BTreeSet<String>, u64)> {
     let mut explorer = exploring.explorer().unwrap();
     let mut found = BTreeSet::new();
@@ -189,6 +190,6 @@ fn searches_by_content_find_what_searches_by_steps_find() {
             by_steps += histories;
         }
     }
-    println!("{by_content} histories instead of {by_steps} in {compared} searches");
+    println!("{by_content} interleavings instead of {by_steps} in {compared} searches");
     assert!(compared > least(150) && by_content < by_steps, "{compared}: {by_content}, {by_steps}");
 }

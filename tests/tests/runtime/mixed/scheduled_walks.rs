@@ -9,9 +9,9 @@ use clr_tests::scheduled::{Sampler, process};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-/// Number of histories in a full run.
+/// Number of interleavings in a full run.
 const HISTORIES: u32 = 4_000;
-/// Number of histories per program and policy.
+/// Number of interleavings per program and policy.
 const OF_PROGRAM: u64 = 20;
 
 const POLICIES: [Policy; 7] = [
@@ -87,6 +87,6 @@ fn no_thread_waits_forever() {
     println!("{unavoidable} deadlocks of the runtime itself (H-11)");
     println!("{asked} deadlocks of handlers that ask the runtime (H-28, H-31)");
     assert!(wanted < u64::from(HISTORIES) || asked > 0);
-    println!("{histories} histories of {programs} programs, {turns} turns; walks: {walks:?}");
+    println!("{histories} interleavings of {programs} programs, {turns} turns; walks: {walks:?}");
     assert!(walks.values().all(|count| *count > 0), "{walks:?}");
 }

@@ -193,7 +193,7 @@ fn mixed_walk() {
 }
 
 /// `CLR_BLESS=1` writes seeds. These are, for each generation, the first random bytes that yield a
-/// history of some length with choices in it; and, for each kind of verdict, the first that yield
+/// interleaving of some length with choices in it; and, for each kind of verdict, the first that yield
 /// one.
 #[test]
 fn schedule() {

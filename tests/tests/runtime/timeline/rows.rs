@@ -1,9 +1,9 @@
-//! Tests of histories drawn in the terminal.
+//! Tests of interleavings drawn in the terminal.
 
 use super::*;
 
 fn plain(history: &History) -> Timeline<'_> {
-    Timeline { history, title: "a history", ending: "", edges: &[], replay: None, facts: &[] }
+    Timeline { history, title: "an interleaving", ending: "", edges: &[], replay: None, facts: &[] }
 }
 
 pub(crate) fn drawn(timeline: &Timeline<'_>, shape: RowOptions) -> String {

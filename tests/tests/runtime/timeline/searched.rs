@@ -1,4 +1,4 @@
-//! Test of a drawn history that a search has found.
+//! Test of a drawn interleaving that a search has found.
 
 use super::*;
 use crate::timeline::rows::drawn;

@@ -102,7 +102,7 @@ fn the_end_is_described_without_recorded_statuses() {
     assert_eq!([whom(0), whom(1), whom(2)], expected);
 }
 
-/// Returns a history with texts that try to escape from their context in the page.
+/// Returns an interleaving with texts that try to escape from their context in the page.
 pub(crate) fn hostile() -> (History, Vec<Edge>) {
     let mut story = Story::new(&[
         ("</script><script>pwned=1</script>", ThreadKind::App),

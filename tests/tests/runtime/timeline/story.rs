@@ -1,4 +1,4 @@
-//! Histories made by hand.
+//! Interleavings made by hand.
 
 use super::*;
 use clr_explore::{LockName, ThreadIndex, ThreadSummary};
@@ -22,7 +22,7 @@ pub(crate) fn waits(history: &History, statuses: &ThreadStatus) -> Option<String
     statuses.waits.clone().or_else(|| edge.map(of_edge))
 }
 
-/// A history under construction: callers set the changes of each turn, and all other state is kept.
+/// An interleaving under construction: callers set the changes of each turn, and all other state is kept.
 pub(crate) struct Story {
     pub(crate) history: History,
     pub(crate) now: Vec<ThreadStatus>,
@@ -68,7 +68,7 @@ impl Story {
     }
 }
 
-/// Builds the history of H-13: the sampler suspends the worker, which owns the process's heap, and
+/// Builds the interleaving of H-13: the sampler suspends the worker, which owns the process's heap, and
 /// allocates.
 pub(crate) fn frozen_in_malloc() -> (History, Vec<Edge>) {
     use TurnEvent as H;
@@ -151,7 +151,7 @@ pub(crate) fn frozen_in_malloc() -> (History, Vec<Edge>) {
 pub(crate) const ENDING: &str = "Deadlock: nobody can go on (H-13).\n\
     A profiler allocates nothing while a thread is suspended: it may own the process's heap.";
 
-/// Builds a history of many turns of five threads that take locks, call back and suspend each
+/// Builds an interleaving of many turns of five threads that take locks, call back and suspend each
 /// other.
 pub(crate) fn long(turns: u32) -> History {
     let kinds = [

@@ -1,7 +1,7 @@
 //! A thread that samples between the callbacks: `sampler=1`.
 //!
 //! It suspends the runtime, walks each thread, and resumes the runtime. It asks for nothing but the
-//! profiling interface, so that a search of histories can schedule it (`clrsim host --schedules`). Names are
+//! profiling interface, so that a search of interleavings can schedule it (`clrsim host --schedules`). Names are
 //! not asked for while the runtime is suspended.
 
 use clr_com::RuntimeInfo;

@@ -1,4 +1,4 @@
-//! Histories of a profiler, where its threads are not scheduled.
+//! Interleavings of a profiler, where its threads are not scheduled.
 
 use crate::args::HostArgs;
 use crate::input::Source;

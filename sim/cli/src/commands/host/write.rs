@@ -27,7 +27,9 @@ impl Verdict {
         match self {
             Self::Clean => "it was loaded, and nothing was wrong",
             Self::Findings => "it was loaded, and something was wrong",
-            Self::Threads => "it started a thread: --schedules N executes histories of its threads",
+            Self::Threads => {
+                "it started a thread: --schedules N executes interleavings of its threads"
+            }
             Self::Refused => "it was not loaded",
             Self::Unloadable => "its library cannot be loaded",
             Self::ProcessEnded => "the simulated process ended, or waits for ever",

@@ -1,4 +1,4 @@
-//! `clrsim host --schedules` and `--replay`: histories of guests with threads of their own.
+//! `clrsim host --schedules` and `--replay`: interleavings of guests with threads of their own.
 
 use super::fields::{described, fields};
 use super::tool::{self, Host, guest};
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// A search of a guest's histories.
+/// A search of a guest's interleavings.
 fn search(library: &Path, failure: &str, histories: &str) -> Host {
     Host::new(library, "two_threads.kdl")
         .args(&["--on", "net8-unix", "--schedules", histories, "--timeout", "3"])
@@ -25,7 +25,7 @@ fn failures(found: &Value) -> Vec<&str> {
     outcomes.iter().map(|it| it["end"].as_str().unwrap()).filter(|end| *end != "ends").collect()
 }
 
-/// Returns the name of the first failure's history.
+/// Returns the name of the first failure's interleaving.
 #[track_caller]
 fn name(found: &Value) -> String {
     let outcomes = found["outcomes"].as_array().unwrap();
@@ -80,7 +80,7 @@ fn each_failure_has_its_verdict_and_its_stack() {
     let library = guest("failing_thread", &[]);
     assert_eq!(search(&library, "none", "40").run().0, 0);
     for (failure, verdict, frames) in FAILURES {
-        // Each such history takes seconds.
+        // Each such interleaving takes seconds.
         let histories = if failure == "spin" { "1" } else { "40" };
         let (code, objects) = search(&library, failure, histories).objects();
         assert_eq!(code, 1, "{failure}");
@@ -202,7 +202,7 @@ fn a_history_is_replayed_explained_and_drawn() {
     );
     let mut printed = BTreeSet::new();
     fields(&replayed, &mut printed);
-    // Histories that end well have names, too.
+    // Interleavings that end well have names, too.
     let walking = (0..20).map(|first: u32| {
         let args = ["--on", "net8-unix", "--schedules", "1", "--first", &first.to_string()];
         host(&args).objects().1.remove(0)["outcomes"][0]["replay"].as_str().unwrap().to_owned()
@@ -212,7 +212,7 @@ fn a_history_is_replayed_explained_and_drawn() {
         let mut walks = replayed["walks"].as_array().unwrap().iter();
         replayed["end"] == "ends" && walks.any(|walk| walk["frames"] != Value::Array(Vec::new()))
     };
-    let (walked, walking) = walking.find(walks).expect("a history with walks");
+    let (walked, walking) = walking.find(walks).expect("an interleaving with walks");
     fields(&walked, &mut printed);
     printed.insert("finding".to_owned());
     assert_eq!(printed, described("host --replay"));
@@ -229,7 +229,7 @@ fn a_history_is_replayed_explained_and_drawn() {
     assert!(page.contains("guest::Sampler::ThreadDestroyed"), "the stack is in the last turn");
 }
 
-/// Draws a history of a guest. Returns the exit code and the page.
+/// Draws an interleaving of a guest. Returns the exit code and the page.
 fn page_of(library: &Path, name: &str) -> (Option<i32>, String) {
     let folder = TempDir::new().unwrap();
     let page = folder.path().join("history.html");
@@ -277,7 +277,7 @@ fn ctrl_c_ends_a_search_with_what_was_found() {
             .spawn()
             .unwrap();
         std::thread::sleep(std::time::Duration::from_secs(3));
-        // As a terminal does: to the processes of all histories.
+        // As a terminal does: to the processes of all interleavings.
         let group = format!("-{}", child.id());
         assert!(Command::new("kill").args(["-INT", "--", &group]).status().unwrap().success());
         let answer = child.wait_with_output().unwrap();
@@ -294,12 +294,12 @@ fn ctrl_c_ends_a_search_with_what_was_found() {
         assert_eq!((after("--seed"), after("--jobs")), (7, jobs.parse().unwrap()));
         assert!(after("--first") > 0, "{go_on}");
         assert_eq!(after("--first") + after("--schedules"), 4_000_000_000);
-        // The printed command is one, with fewer histories.
+        // The printed command is one, with fewer interleavings.
         let (go_on, _) = go_on.rsplit_once(' ').unwrap();
         let mut again = Command::new(env!("CARGO_BIN_EXE_clrsim"));
         let again = again.args(go_on.split(' ')).arg("3").output().unwrap();
         let again = String::from_utf8(again.stdout).unwrap();
-        assert!(again.contains(" 3 histories from "), "{again}");
+        assert!(again.contains(" 3 interleavings from "), "{again}");
     }
 }
 

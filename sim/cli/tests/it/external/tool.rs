@@ -1,5 +1,5 @@
 //! The tool with a guest: a library that is compiled here.
-#![allow(dead_code, reason = "a system without histories uses a part")]
+#![allow(dead_code, reason = "a system without interleavings uses a part")]
 
 use super::*;
 use std::sync::{Mutex, OnceLock, PoisonError};

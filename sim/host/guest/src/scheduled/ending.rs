@@ -1,4 +1,4 @@
-//! Ends of a guest's histories, and what is kept of them.
+//! Ends of a guest's interleavings, and what is kept of them.
 
 use clr_explore::{Ending, Limits, NotedHistory, ProfilerRule, ScheduleString, Search, Verdict};
 use clr_machine::Fnv1a;
@@ -11,7 +11,7 @@ const SIGABRT: i32 = 6;
 const SIGSEGV: i32 = 11;
 const SIGALRM: i32 = 14;
 
-/// The reason why a process has not reported the end of its history.
+/// The reason why a process has not reported the end of its interleaving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Died {
     /// A signal ended it: the guest has crashed, or called `abort`.
@@ -47,24 +47,24 @@ impl From<std::io::Error> for Died {
     }
 }
 
-/// A history that has ended, in the copy of the process in which it was executed.
+/// An interleaving that has ended, in the copy of the process in which it was executed.
 #[derive(Debug)]
 pub struct Executed<'e> {
-    /// The end of the history. The last turn has the stacks of the guest's threads.
+    /// The end of the interleaving. The last turn has the stacks of the guest's threads.
     pub ending: &'e Ending,
     /// The mistakes of the guest that are no verdict of the search: references that are left, for example.
     pub findings: &'e [Finding],
 }
 
-/// Makes bytes of a history in the copy of the process in which it was executed.
+/// Makes bytes of an interleaving in the copy of the process in which it was executed.
 pub type Describe<'d> = dyn Fn(&Executed<'_>) -> Vec<u8> + 'd;
 
-/// What is kept of a history.
+/// What is kept of an interleaving.
 #[derive(Clone, Copy)]
 pub enum Detail<'k> {
     /// The ending. The guest's output is dropped.
     Ending,
-    /// The ending, and what this function makes of the history with its events, statuses and stacks. The
+    /// The ending, and what this function makes of the interleaving with its events, statuses and stacks. The
     /// guest's output is dropped.
     Description(&'k Describe<'k>),
     /// The same, and the guest's output is printed.
@@ -84,25 +84,25 @@ impl fmt::Debug for Detail<'_> {
     }
 }
 
-/// The end of a history of a guest.
+/// The end of an interleaving of a guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GuestEnding {
-    /// The fingerprint of the verdict, or the findings, if the history failed.
+    /// The fingerprint of the verdict, or the findings, if the interleaving failed.
     pub verdict: Option<String>,
     /// The rules that were broken, in order.
     pub broken: Vec<ProfilerRule>,
     /// Number of turns.
     pub turns: u64,
-    /// Digest of all turns: the same history has the same digest.
+    /// Digest of all turns: the same interleaving has the same digest.
     pub digest: u64,
-    /// The choices of the history.
+    /// The choices of the interleaving.
     pub schedule: ScheduleString,
-    /// True if a replay came to another history.
+    /// True if a replay came to another interleaving.
     pub strayed: bool,
-    /// True if the history exceeded its limit of turns.
+    /// True if the interleaving exceeded its limit of turns.
     pub in_turn: bool,
-    /// The description of the history, as the bytes that `Detail` asked for.
+    /// The description of the interleaving, as the bytes that `Detail` asked for.
     pub description: Vec<u8>,
     pub(super) noted: NotedHistory,
 }
@@ -132,7 +132,7 @@ impl GuestEnding {
         }
     }
 
-    /// Makes the search learn from this history, which it has begun.
+    /// Makes the search learn from this interleaving, which it has begun.
     pub fn teach(&self, search: &mut dyn Search) {
         self.noted.teach(search, &self.schedule, self.in_turn);
     }
@@ -179,7 +179,7 @@ impl GuestEnding {
     }
 }
 
-/// The limits of histories, and what fails them.
+/// The limits of interleavings, and what fails them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rules {
     pub(super) limits: Limits,

@@ -91,7 +91,7 @@ pub(super) struct GuestThread {
 thread_local! {
     /// The carrier of this thread of the system.
     static GUEST_THREAD: RefCell<Option<Arc<GuestThread>>> = const { RefCell::new(None) };
-    /// The carriers of a history's threads, on the scheduler's thread.
+    /// The carriers of an interleaving's threads, on the scheduler's thread.
     static GUEST_THREADS: RefCell<BTreeMap<ThreadIndex, Arc<GuestThread>>> = RefCell::default();
     /// The time that guests have, on the scheduler's thread.
     static LIMIT: Cell<Duration> = const { Cell::new(PATIENCE) };
@@ -107,7 +107,7 @@ pub(super) fn register(thread: ThreadIndex, carrier: &Arc<GuestThread>) {
     GUEST_THREADS.with(|carriers| carriers.borrow_mut().insert(thread, Arc::clone(carrier)));
 }
 
-/// Returns the carrier of a thread of the history. It is made if it is new.
+/// Returns the carrier of a thread of the interleaving. It is made if it is new.
 pub(super) fn of(me: &CurrentThread<'_, '_>) -> Arc<GuestThread> {
     GUEST_THREADS.with(|carriers| {
         let mut carriers = carriers.borrow_mut();
@@ -124,7 +124,7 @@ pub(super) fn of(me: &CurrentThread<'_, '_>) -> Arc<GuestThread> {
     })
 }
 
-/// Returns the carrier of this thread of the system, if it executes the guest's code in a history.
+/// Returns the carrier of this thread of the system, if it executes the guest's code in an interleaving.
 pub(super) fn current() -> Option<Arc<GuestThread>> {
     GUEST_THREAD.try_with(|carrier| carrier.borrow().clone()).ok().flatten()
 }
@@ -246,7 +246,7 @@ impl GuestThread {
     }
 
     /// Has the guest's thread execute something, and serves it until that has returned. Called by the
-    /// coroutine. A guest that does not give back control has left the simulation, and ends the history.
+    /// coroutine. A guest that does not give back control has left the simulation, and ends the interleaving.
     pub(super) fn execute<T>(
         &self,
         me: &CurrentThread<'_, '_>,
@@ -309,7 +309,7 @@ impl GuestThread {
     }
 }
 
-/// Calls `each` with the threads of the history that have executed code of the guest.
+/// Calls `each` with the threads of the interleaving that have executed code of the guest.
 pub(super) fn for_each(mut each: impl FnMut(ThreadIndex, &Arc<GuestThread>)) {
     GUEST_THREADS.with(|carriers| {
         for (thread, carrier) in &*carriers.borrow() {

@@ -1,4 +1,4 @@
-//! A profiler's library over a text's program, in histories.
+//! A profiler's library over a text's program, in interleavings.
 
 #[cfg(target_os = "linux")]
 use super::ending::Died;
@@ -41,7 +41,7 @@ pub enum HostedProfilerError {
     Library(String),
 }
 
-/// A process with a text's program and a profiler's library, of which histories are executed.
+/// A process with a text's program and a profiler's library, of which interleavings are executed.
 #[derive(Debug)]
 pub struct HostedProfiler {
     // The order matters: what borrows is dropped before what is borrowed.
@@ -57,7 +57,7 @@ pub struct HostedProfiler {
 
 impl HostedProfiler {
     /// Loads a library, and sets a text up. Nothing of the library is called but its initialisers. What happens
-    /// in a history is written to the journal, in the copy of the process in which it is executed. The text's first
+    /// in an interleaving is written to the journal, in the copy of the process in which it is executed. The text's first
     /// `explore` node says whether a violation of a rule is a failure, and whether each instruction is a switch point.
     ///
     /// # Errors
@@ -100,7 +100,7 @@ impl HostedProfiler {
         self.patience = limit;
     }
 
-    /// Executes a history in a copy of this process. A strategy that learns from the histories before does
+    /// Executes an interleaving in a copy of this process. A strategy that learns from the interleavings before does
     /// not learn from this one.
     ///
     /// # Errors
@@ -114,7 +114,7 @@ impl HostedProfiler {
         system::fork::run_in_copy(detail, || self.run_here(search, detail))
     }
 
-    /// Runs one history; afterwards the process must exit, because profiler threads may be blocked forever.
+    /// Runs one interleaving; afterwards the process must exit, because profiler threads may be blocked forever.
     pub fn run_here(&mut self, search: &mut dyn Search, detail: Detail<'_>) -> GuestEnding {
         let Self { explorer, session, library, class, patience, rules, .. } = self;
         guest_thread::set_patience(*patience);
@@ -141,7 +141,7 @@ impl HostedProfiler {
     }
 }
 
-/// Returns the mistakes of a profiler that its histories have to show. References to the runtime's object may
+/// Returns the mistakes of a profiler that its interleavings have to show. References to the runtime's object may
 /// be left: not each CLR releases the profiler's object when the process ends. CoreCLR 3.1 does so after
 /// `Shutdown` (`EEShutDownHelper` calls `TerminateProfiling` in src/vm/ceemain.cpp); the same function in
 /// src/coreclr/vm/ceemain.cpp of dotnet/runtime does not.
@@ -159,7 +159,7 @@ fn mistakes(session: &Session) -> Vec<Finding> {
     found.copied().collect()
 }
 
-/// The profiler in one history.
+/// The profiler in one interleaving.
 struct Guest {
     session: Session,
     library: PathBuf,
@@ -189,7 +189,7 @@ impl Guest {
         let pointers = loaded.callbacks();
         *self.loaded.borrow_mut() = Some(loaded);
         // SAFETY: the pointers are NULL or to the profiler's object, with these interfaces; `loaded` has
-        // references until the process ends. The session's runtime is that of the history.
+        // references until the process ends. The session's runtime is that of the interleaving.
         if unsafe { session.start(me, pointers) } {
             guest_thread::of(me).execute(me, sanitizer::has_started);
         }
@@ -197,13 +197,13 @@ impl Guest {
 
     /// Calls the export that a function of the program stands for, on the thread that enters the function.
     fn export(&self, me: &CurrentThread<'_, '_>, function: FunctionIndex) {
-        // SAFETY: the session's runtime is that of the history.
+        // SAFETY: the session's runtime is that of the interleaving.
         unsafe { self.session.call_export(me, function) };
     }
 
     /// Makes a callback of the thread.
     fn raise(&self, me: &CurrentThread<'_, '_>) {
-        // SAFETY: the session's runtime is that of the history.
+        // SAFETY: the session's runtime is that of the interleaving.
         unsafe { self.session.raise_callback(me) };
     }
 }

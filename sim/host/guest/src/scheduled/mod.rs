@@ -3,20 +3,20 @@
 //! The imports of the guest, and of the libraries that came with it, lead to functions here: threads,
 //! locks, condition variables, initialisations, clocks. One thread runs at a time; where threads could
 //! observe each other, a search chooses the next one. What the scheduler does not see, such as a spin loop
-//! or a call of the system, ends the history with a message when the guest does not give back control.
+//! or a call of the system, ends the interleaving with a message when the guest does not give back control.
 //!
 //! | module | content |
 //! |---|---|
-//! | `linux`, `windows` | a system: imports, the functions that they lead to, threads that have stopped, a process for each history |
+//! | `linux`, `windows` | a system: imports, the functions that they lead to, threads that have stopped, a process for each interleaving |
 //! | `guest_thread` | threads of the system, paired with coroutines |
 //! | `objects` | the guest's objects, by address |
 //! | `backtrace` | stacks of threads that have stopped |
 //! | `random` | random numbers |
 //! | `sanitizer` | what ThreadSanitizer learns of the scheduler (Linux) |
 //! | `scheduled_library`, `replacement` | a library, and its imports |
-//! | `run` | the execution of a history |
-//! | `ending` | what is kept of a history |
-//! | `hosted_profiler` | a profiler over a text, in histories |
+//! | `run` | the execution of an interleaving |
+//! | `ending` | what is kept of an interleaving |
+//! | `hosted_profiler` | a profiler over a text, in interleavings |
 
 /// Lists names of imports, and the functions that they are to lead to.
 macro_rules! replacements {

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 
-/// Objects of one history.
+/// Objects of one interleaving.
 #[derive(Default)]
 struct Objects {
     locks: BTreeMap<usize, ProfilerLock>,

@@ -1,4 +1,4 @@
-//! Random numbers of a history: the same ones in each.
+//! Random numbers of an interleaving: the same ones in each.
 
 use super::{guest_thread, objects};
 use clr_machine::SplitMix64;
@@ -9,7 +9,7 @@ const fn word(number: u64) -> u64 {
     SplitMix64::mixed(number.wrapping_mul(SplitMix64::STEP))
 }
 
-/// Fills a buffer. Returns false if this is no thread of a history.
+/// Fills a buffer. Returns false if this is no thread of an interleaving.
 ///
 /// # Safety
 /// The buffer has this length, in bytes.

@@ -1,11 +1,11 @@
-//! The execution of a history in this process, which is over afterwards: threads of the guest may wait for ever.
+//! The execution of an interleaving in this process, which is over afterwards: threads of the guest may wait for ever.
 
 use super::ending::{Detail, Executed, GuestEnding, Rules};
 use super::{backtrace, guest_thread, sanitizer, system};
 use clr_explore::{Ending, Explorer, HistoryDetail, NotingSearch, Search, Setup};
 use clrsim::Finding;
 
-/// Adds the stacks of the guest's threads to the last turn of a history. The threads then stay where they are.
+/// Adds the stacks of the guest's threads to the last turn of an interleaving. The threads then stay where they are.
 fn add_stacks(ending: &mut Ending) {
     let Some(turn) = ending.history.as_mut().and_then(|history| history.turns.last_mut()) else {
         return;
@@ -25,7 +25,7 @@ fn add_stacks(ending: &mut Ending) {
     });
 }
 
-/// Executes a history.
+/// Executes an interleaving.
 pub(super) fn run<'p>(
     explorer: &mut Explorer<'_>,
     load: &(dyn Fn(&mut Setup<'p>) + 'p),

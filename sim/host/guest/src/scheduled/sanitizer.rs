@@ -1,8 +1,8 @@
 //! ThreadSanitizer's view of the scheduler, if it is in the process (its library has to be preloaded).
 //!
-//! One thread of a history runs at a time, but a thread of a guest is ordered with another one only by what the guest
+//! One thread of an interleaving runs at a time, but a thread of a guest is ordered with another one only by what the guest
 //! does: its locks, its joins, and the runtime's suspensions. Here the sanitizer learns these orders, and that the
-//! tool's own accesses are none of the guest's, so that it finds a guest's data races in any history.
+//! tool's own accesses are none of the guest's, so that it finds a guest's data races in any interleaving.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;

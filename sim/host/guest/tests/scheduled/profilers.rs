@@ -54,7 +54,7 @@ struct Case {
     mistake: &'static str,
     text: &'static str,
     on: Generation,
-    /// Number of histories.
+    /// Number of interleavings.
     budget: u64,
     /// The outcomes.
     outcomes: &'static [&'static str],
@@ -177,7 +177,7 @@ const fn on_windows(case: Case) -> Case {
     Case { on: Generation::Net8Windows, ..case }
 }
 
-/// Returns the story of a history.
+/// Returns the story of an interleaving.
 fn story(executed: &Executed<'_>) -> Vec<u8> {
     let Ending { verdict: Some(verdict), history: Some(history), .. } = executed.ending else {
         return Vec::new();
@@ -186,7 +186,7 @@ fn story(executed: &Executed<'_>) -> Vec<u8> {
     rows.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n").into_bytes()
 }
 
-/// Checks the outcomes of each profiler, the hazards that the stories name, and that histories repeat.
+/// Checks the outcomes of each profiler, the hazards that the stories name, and that interleavings repeat.
 pub(super) fn check(folder: &Path) {
     let mut wrong = Vec::new();
     for case in CASES {

@@ -1,4 +1,4 @@
-//! Searches of histories, and their expected results.
+//! Searches of interleavings, and their expected results.
 
 use crate::model::Provenance;
 use crate::model::{
@@ -110,7 +110,7 @@ const PLAIN: [ExpectedEnd; 8] = [
     ExpectedEnd::Failed,
 ];
 
-/// The end of the first history that fails, or the statement that none fails.
+/// The end of the first interleaving that fails, or the statement that none fails.
 fn ends(end: &mut ExpectedEnd, is_exhaustive: bool, c: &mut Codec<'_>) {
     let mut names = vec!["survives", "rule"];
     names.extend(PLAIN.map(ExpectedEnd::word));

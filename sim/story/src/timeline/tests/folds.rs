@@ -149,7 +149,7 @@ fn instructions_of_several_threads_are_one_entry() {
     assert_eq!(told(&history, true), expected);
 }
 
-/// Creates a history in which two threads take turns, with these words.
+/// Creates an interleaving in which two threads take turns, with these words.
 fn saying(words: impl IntoIterator<Item = &'static str>) -> History {
     let mut history = sampled();
     for (words, turn) in words.into_iter().zip(0..) {

@@ -4,7 +4,7 @@ use super::*;
 use crate::timeline::json::json;
 
 fn plain(history: &History) -> Timeline<'_> {
-    Timeline { history, title: "a history", ending: "", edges: &[], replay: None, facts: &[] }
+    Timeline { history, title: "an interleaving", ending: "", edges: &[], replay: None, facts: &[] }
 }
 
 /// Returns the value of a part of the data.
@@ -42,7 +42,7 @@ fn data_have_the_title_the_ending_and_the_facts() {
     let history = sampled();
     let empty = json(&plain(&history));
     assert!(
-        empty.starts_with("{\"format\":1,\n\"title\":\"a history\",\n\"ending\":\"\",\n"),
+        empty.starts_with("{\"format\":1,\n\"title\":\"an interleaving\",\n\"ending\":\"\",\n"),
         "{empty}"
     );
     assert_eq!((part(&empty, "replay"), part(&empty, "facts")), ("null", "[]"));

@@ -1,4 +1,4 @@
-//! Tests of histories drawn for the terminal.
+//! Tests of interleavings drawn for the terminal.
 
 use super::*;
 
@@ -7,7 +7,7 @@ const HEAP: LockName = LockName::Runtime(Lock::ProcessHeap);
 const EACH: RowOptions = RowOptions { width: 100, fold: false, frames: 8 };
 
 fn plain(history: &History) -> Timeline<'_> {
-    Timeline { history, title: "a history", ending: "", edges: &[], replay: None, facts: &[] }
+    Timeline { history, title: "an interleaving", ending: "", edges: &[], replay: None, facts: &[] }
 }
 
 fn texts(rows: &[TimelineRow]) -> Vec<String> {
@@ -22,7 +22,7 @@ fn body(timeline: &Timeline<'_>, options: RowOptions) -> Vec<String> {
     rows[legend + 1 + heads..].to_vec()
 }
 
-/// Creates a history in which the sampler suspends the owner of the heap, and allocates.
+/// Creates an interleaving in which the sampler suspends the owner of the heap, and allocates.
 fn frozen() -> (History, [Edge; 2]) {
     use TurnEvent as Event;
     let wants = edge(SAMPLER, BlockReason::Lock(HEAP), WORKER);

@@ -1,4 +1,4 @@
-//! Descriptions of histories, made in the copy of the process in which a history is executed.
+//! Descriptions of interleavings, made in the copy of the process in which an interleaving is executed.
 
 use super::super::journal::{Found, Line, Walked};
 use crate::report::history::{Facts, Failed, write_row};
@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A history.
+/// An interleaving.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Description {
     /// The verdict with its waits and its hazard, if there is one: an object of JSON.
@@ -30,19 +30,19 @@ pub(super) struct Description {
     pub(super) page: Option<String>,
 }
 
-/// The drawings of a history that are wanted.
+/// The drawings of an interleaving that are wanted.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 pub(super) struct Drawing {
     /// The width of the rows in characters, if there are to be any, and true if turns are put together.
     pub(super) rows: Option<(usize, bool)>,
     pub(super) page: bool,
-    /// The command that replays the history.
+    /// The command that replays the interleaving.
     pub(super) replay: String,
     /// The name of the runtime.
     pub(super) runtime: String,
 }
 
-/// The walks of a history, written down in the copy of the process.
+/// The walks of an interleaving, written down in the copy of the process.
 #[derive(Clone, Default)]
 pub(super) struct Walks(Arc<(AtomicBool, Mutex<Vec<Walked>>)>);
 
@@ -69,7 +69,7 @@ impl Journal for Walks {
 }
 
 impl Description {
-    /// Describes a history of a text with this title.
+    /// Describes an interleaving of a text with this title.
     pub(super) fn new(
         executed: &Executed<'_>,
         walks: &Walks,

@@ -1,4 +1,4 @@
-//! Histories in copies of this process.
+//! Interleavings in copies of this process.
 
 use super::description::{Description, Drawing, Walks};
 use super::guest::{And, Ended, Guest, Prepare, Work, open_visit};
@@ -31,7 +31,7 @@ pub(super) fn with_fixed_addresses() {
     }
 }
 
-/// Executes histories in several processes. `prepare` makes the search of each, `work` executes histories with it and
+/// Executes interleavings in several processes. `prepare` makes the search of each, `work` executes interleavings with it and
 /// sends records, and `receive` gets them as they come.
 pub(super) fn share(
     jobs: usize,
@@ -56,14 +56,14 @@ impl Executor {
         Ok(Self { visit: open_visit(args, path, text, generation, &walks)?, walks })
     }
 
-    /// Executes the history that a search has begun, and prints the output of the guest if it is `aloud`.
+    /// Executes the interleaving that a search has begun, and prints the output of the guest if it is `aloud`.
     pub(super) fn execute(&mut self, search: &mut dyn Search, aloud: bool) -> Ended {
         let nothing = |_: &Executed<'_>| Vec::new();
         self.visit
             .run_in_copy(search, if aloud { Detail::Printed(&nothing) } else { Detail::Ending })
     }
 
-    /// Executes the history that a search has begun, and describes it under a title.
+    /// Executes the interleaving that a search has begun, and describes it under a title.
     pub(super) fn describe(
         &mut self,
         search: &mut dyn Search,

@@ -1,4 +1,4 @@
-//! Histories in processes of their own, each of which is the tool with an argument that says what to keep.
+//! Interleavings in processes of their own, each of which is the tool with an argument that says what to keep.
 
 use super::description::{Description, Drawing, Walks};
 use super::guest::{And, Ended, Guest, Prepare, Work, open_visit};
@@ -14,16 +14,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 
-/// The request to the process of a history.
+/// The request to the process of an interleaving.
 #[derive(Debug, Deserialize, Serialize)]
 struct Asked {
-    /// The search learns from histories.
+    /// The search learns from interleavings.
     learns: bool,
-    /// The title of the text, and the drawings, if the history is described.
+    /// The title of the text, and the drawings, if the interleaving is described.
     described: Option<(String, Drawing)>,
 }
 
-/// A profiler, which each history loads.
+/// A profiler, which each interleaving loads.
 #[derive(Clone)]
 pub(super) struct Executor {
     library: PathBuf,
@@ -36,8 +36,8 @@ pub(super) struct Executor {
 /// Does nothing: the system chooses addresses.
 pub(super) const fn with_fixed_addresses() {}
 
-/// Executes histories side by side. `prepare` makes the search of each of the threads here that wait for processes,
-/// `work` executes histories with it and sends records, and `receive` gets them as they come.
+/// Executes interleavings side by side. `prepare` makes the search of each of the threads here that wait for processes,
+/// `work` executes interleavings with it and sends records, and `receive` gets them as they come.
 pub(super) fn share(
     jobs: usize,
     guest: &mut Guest,
@@ -99,12 +99,12 @@ impl Executor {
         answer_history(&mut child, search)
     }
 
-    /// Executes the history that a search has begun, and prints the output of the guest if it is `aloud`.
+    /// Executes the interleaving that a search has begun, and prints the output of the guest if it is `aloud`.
     pub(super) fn execute(&self, search: &mut dyn Search, aloud: bool) -> Ended {
         self.run(search, None, aloud)
     }
 
-    /// Executes the history that a search has begun, and describes it under a title.
+    /// Executes the interleaving that a search has begun, and describes it under a title.
     pub(super) fn describe(
         &self,
         search: &mut dyn Search,
@@ -116,7 +116,7 @@ impl Executor {
     }
 }
 
-/// Executes a history: this process is the profiler's. It answers on its standard output, and ends.
+/// Executes an interleaving: this process is the profiler's. It answers on its standard output, and ends.
 pub(in super::super) fn execute(args: &HostArgs, asked: &str) -> Result<u8, CliError> {
     let refused = |why: &dyn std::fmt::Display| CliError::new("--history", why);
     let asked: Asked = serde_json::from_str(asked).map_err(|error| refused(&error))?;

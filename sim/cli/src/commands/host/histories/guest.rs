@@ -15,17 +15,17 @@ use clr_scenario::TextDigest;
 use std::path::Path;
 use std::time::Duration;
 
-/// The end of a history, or of its process.
+/// The end of an interleaving, or of its process.
 pub(super) type Ended = Result<GuestEnding, Died>;
 
-/// Makes a search of a guest's histories.
+/// Makes a search of a guest's interleavings.
 pub(super) type Prepare<'p> = dyn Fn(&mut Guest) -> Box<dyn Search> + Sync + 'p;
 
-/// Executes the share of a worker with this number, and sends a record of each history.
+/// Executes the share of a worker with this number, and sends a record of each interleaving.
 pub(super) type Work<'w> =
     dyn Fn(usize, &mut dyn Search, &mut Guest, &mut dyn FnMut(&[u8])) + Sync + 'w;
 
-/// The fingerprint of histories that do not fail.
+/// The fingerprint of interleavings that do not fail.
 pub(super) const ENDS: &str = "ends";
 
 /// Returns the fingerprint of an end.
@@ -36,13 +36,13 @@ pub(super) fn fingerprint(ended: &Ended) -> String {
     }
 }
 
-/// An act beside the description of a history.
+/// An act beside the description of an interleaving.
 #[derive(Clone, Copy)]
 pub(super) enum And<'a> {
     Nothing,
     /// The output of the guest is printed.
     Prints,
-    /// The same, and the process stops at the end of the history, and this function gets its id.
+    /// The same, and the process stops at the end of the interleaving, and this function gets its id.
     #[cfg_attr(windows, expect(dead_code, reason = "there no process stops"))]
     Stops(&'a dyn Fn(u32)),
 }
@@ -112,25 +112,25 @@ impl Guest {
         format!("clrsim host {library} {text}{class}")
     }
 
-    /// Returns the name of a history.
+    /// Returns the name of an interleaving.
     pub(super) fn name(&self, schedule: &ScheduleString) -> HistoryName {
         let Self { generation, digests, .. } = *self;
         HistoryName { generation, schedule: schedule.clone(), digests: Some(digests) }
     }
 
-    /// Returns true for the text, and for the library, if it is another one than when a history was found;
+    /// Returns true for the text, and for the library, if it is another one than when an interleaving was found;
     /// `None` if its name does not say.
     pub(super) fn is_changed(&self, name: &HistoryName) -> Option<(bool, bool)> {
         let (text, library) = name.digests.as_ref()?;
         Some((*text != self.digests.0, *library != self.digests.1))
     }
 
-    /// Executes the history that a search has begun, and prints the output of the guest if it is `aloud`.
+    /// Executes the interleaving that a search has begun, and prints the output of the guest if it is `aloud`.
     pub(super) fn execute(&mut self, search: &mut dyn Search, aloud: bool) -> Ended {
         self.executor.execute(search, aloud)
     }
 
-    /// Executes the history that a search has begun, and describes it.
+    /// Executes the interleaving that a search has begun, and describes it.
     pub(super) fn describe(
         &mut self,
         search: &mut dyn Search,

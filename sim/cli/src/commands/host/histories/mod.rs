@@ -1,4 +1,4 @@
-//! `clrsim host --schedules` and `--replay`: histories of a profiler with its own threads.
+//! `clrsim host --schedules` and `--replay`: interleavings of a profiler with its own threads.
 
 mod description;
 #[cfg_attr(windows, path = "executor_of_processes.rs")]

@@ -7,12 +7,12 @@ use clr_scenario::TextDigest;
 use std::fmt;
 use std::path::Path;
 
-/// The name of a history: `net8-unix:clr1:14b3a:6ac5a404:0d9f1c3e`.
+/// The name of an interleaving: `net8-unix:clr1:14b3a:6ac5a404:0d9f1c3e`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct HistoryName {
     pub(super) generation: Generation,
     pub(super) schedule: ScheduleString,
-    /// Digests of the text and of the library with which the history was found, if the name has them.
+    /// Digests of the text and of the library with which the interleaving was found, if the name has them.
     pub(super) digests: Option<(TextDigest, LibraryDigest)>,
 }
 
@@ -48,7 +48,7 @@ impl HistoryName {
     /// Parses a name.
     pub(super) fn parse(text: &str) -> Result<Self, CliError> {
         let refused = |what: &dyn fmt::Display| CliError::new(text, what);
-        let form = || refused(&"is not the name of a history: RUNTIME:clr1:…");
+        let form = || refused(&"is not the name of an interleaving: RUNTIME:clr1:…");
         let (runtime, rest) = text.split_once(':').ok_or_else(form)?;
         let generation = Generation::from_name(runtime).ok_or_else(|| {
             let names = Generation::ALL.map(Generation::name).join(", ");
@@ -87,10 +87,12 @@ mod tests {
     #[test]
     fn a_wrong_name_is_refused_with_the_reason() {
         let error = |text: &str| HistoryName::parse(text).unwrap_err().render(false);
-        assert!(error("net8").contains("is not the name of a history"));
+        assert!(error("net8").contains("is not the name of an interleaving"));
         assert!(error("net7-unix:clr1:2b").contains("there is no runtime net7-unix"));
         assert!(error("net8-unix:clr2:2b").contains("begins with `clr1:`"));
-        assert!(error("net8-unix:clr1:2b:6ac5a404").contains("is not the name of a history"));
-        assert!(error("net8-unix:clr1:2b:6ac5a404:x").contains("is not the name of a history"));
+        assert!(error("net8-unix:clr1:2b:6ac5a404").contains("is not the name of an interleaving"));
+        assert!(
+            error("net8-unix:clr1:2b:6ac5a404:x").contains("is not the name of an interleaving")
+        );
     }
 }

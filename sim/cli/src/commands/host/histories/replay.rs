@@ -1,4 +1,4 @@
-//! A history of a guest, executed once more: explained, drawn, or stopped for a debugger.
+//! An interleaving of a guest, executed once more: explained, drawn, or stopped for a debugger.
 
 use super::description::{Description, Drawing};
 use super::executor::with_fixed_addresses;
@@ -14,7 +14,7 @@ use clr_explore::{ReplaySearch, Search as _};
 use serde::Serialize;
 use std::process::Command;
 
-/// A replayed history.
+/// A replayed interleaving.
 #[derive(Debug, Serialize)]
 struct Replayed {
     kind: &'static str,
@@ -22,20 +22,20 @@ struct Replayed {
     file: String,
     runtime: &'static str,
     replay: String,
-    /// `None` if the name does not say with which text the history was found.
+    /// `None` if the name does not say with which text the interleaving was found.
     text_edited: Option<bool>,
     /// The same for the library.
     library_changed: Option<bool>,
-    /// True if a thread could not go on where the history has it go on: this is another history.
+    /// True if a thread could not go on where the interleaving has it go on: this is another interleaving.
     strayed: bool,
     turns: u64,
-    /// The fingerprint of the verdict; `ends` if the history does not fail.
+    /// The fingerprint of the verdict; `ends` if the interleaving does not fail.
     end: String,
     #[serde(flatten)]
     description: Description,
 }
 
-/// Replays a history. Returns the exit code.
+/// Replays an interleaving. Returns the exit code.
 pub(in super::super) fn replay(
     args: &HostArgs,
     name: &str,
@@ -111,13 +111,13 @@ impl Replayed {
     fn write(&self, console: &mut Console<'_>) -> Result<(), CliError> {
         let Self { library, file, runtime, turns, end, description, .. } = self;
         let note = |is_so: Option<bool>, what: &str| {
-            (is_so == Some(true)).then(|| format!("{what} after this history was found"))
+            (is_so == Some(true)).then(|| format!("{what} after this interleaving was found"))
         };
         let notes = [
             note(self.library_changed, "the library was built again"),
             note(self.text_edited, "the text was edited"),
             self.strayed.then(|| {
-                "this is another history: a thread could not go on where it did".to_owned()
+                "this is another interleaving: a thread could not go on where it did".to_owned()
             }),
         ];
         for note in notes.into_iter().flatten() {

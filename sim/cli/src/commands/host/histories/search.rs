@@ -1,4 +1,4 @@
-//! Searches of a guest's histories.
+//! Searches of a guest's interleavings.
 
 use super::super::newest;
 use super::description::Drawing;
@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::Range;
 
-/// Number of histories that may leave the simulation: each costs seconds.
+/// Number of interleavings that may leave the simulation: each costs seconds.
 const LEFT: u64 = 5;
 /// The words of their verdict.
 const HAS_LEFT: &str = "left the simulation";
@@ -34,41 +34,41 @@ const STOPPED_LEFT: &str = "the profiler has left the simulation again and again
 /// The reason why a search ends at Ctrl-C.
 const STOPPED_INTERRUPTED: &str = "interrupted";
 
-/// An outcome of histories.
+/// An outcome of interleavings.
 #[derive(Debug, Serialize)]
 struct Outcome {
-    /// The fingerprint of the verdict, or the end of the process; `ends` for histories that do not fail.
+    /// The fingerprint of the verdict, or the end of the process; `ends` for interleavings that do not fail.
     end: String,
     count: u64,
-    /// Number of the first such history.
+    /// Number of the first such interleaving.
     first: u64,
-    /// The name of that history, for `--replay`. `None` if its process ended without it.
+    /// The name of that interleaving, for `--replay`. `None` if its process ended without it.
     replay: Option<String>,
     /// The verdict with its waits and its hazard.
     failed: Option<Box<RawValue>>,
     findings: Vec<super::super::journal::Found>,
-    /// True if the first history came out the same once more.
+    /// True if the first interleaving came out the same once more.
     repeats: bool,
     #[serde(skip)]
     story: Vec<String>,
 }
 
-/// A rule that histories break without harm.
+/// A rule that interleavings break without harm.
 #[derive(Debug, Serialize)]
 struct Broken {
     /// The rule, as texts name it.
     rule: &'static str,
     /// The rule in a sentence.
     text: String,
-    /// Number of histories that break it and do not fail.
+    /// Number of interleavings that break it and do not fail.
     count: u64,
     /// Number of the first of them.
     first: u64,
-    /// The name of that history.
+    /// The name of that interleaving.
     replay: String,
 }
 
-/// The histories of a profiler on a runtime.
+/// The interleavings of a profiler on a runtime.
 #[derive(Debug, Serialize)]
 struct Histories {
     kind: &'static str,
@@ -78,7 +78,7 @@ struct Histories {
     strategy: &'static str,
     seed: u64,
     first: u64,
-    /// Number of histories that were executed.
+    /// Number of interleavings that were executed.
     schedules: u64,
     /// True if these are all, up to the order of independent steps; `None` if that is not known.
     everything: Option<bool>,
@@ -88,7 +88,7 @@ struct Histories {
     broken: Vec<Broken>,
 }
 
-/// A history, as the process that has executed it reports it.
+/// An interleaving, as the process that has executed it reports it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 struct Executed {
     number: u64,
@@ -113,14 +113,14 @@ impl Executed {
     }
 }
 
-/// The histories with the same end: their number, and the first of them.
+/// The interleavings with the same end: their number, and the first of them.
 struct Group {
     count: u64,
     first: Executed,
 }
 
 impl Group {
-    /// Adds a history.
+    /// Adds an interleaving.
     fn add(&mut self, executed: &Executed) {
         self.count += 1;
         if executed.number < self.first.number {
@@ -133,18 +133,18 @@ impl Group {
 #[derive(Default)]
 struct Found {
     groups: Vec<Group>,
-    /// For each rule that is broken without harm, the number of histories, and the first of them.
+    /// For each rule that is broken without harm, the number of interleavings, and the first of them.
     broken: BTreeMap<&'static str, Group>,
     covered: Option<Coverage>,
     stopped: Option<&'static str>,
-    /// Numbers of executed histories that lie behind one that was not executed.
+    /// Numbers of executed interleavings that lie behind one that was not executed.
     ahead: BTreeSet<u64>,
-    /// Number of histories before the first one that was not executed.
+    /// Number of interleavings before the first one that was not executed.
     done: u64,
 }
 
 impl Found {
-    /// Adds a history of a search that begins with number `first`.
+    /// Adds an interleaving of a search that begins with number `first`.
     fn add(&mut self, executed: Executed, first: u64) {
         self.ahead.insert(executed.number.saturating_sub(first));
         while self.ahead.remove(&self.done) {
@@ -168,7 +168,7 @@ impl Found {
     }
 }
 
-/// Searches histories on each of the runtimes. Returns the exit code.
+/// Searches interleavings on each of the runtimes. Returns the exit code.
 pub(in super::super) fn search(
     args: &HostArgs,
     schedules: u64,
@@ -223,16 +223,16 @@ fn seed(args: &HostArgs) -> u64 {
     args.search.seed.unwrap_or_default()
 }
 
-/// Prepares the search of a guest's histories.
+/// Prepares the search of a guest's interleavings.
 fn prepare(args: &HostArgs, by: Strategy, guest: &mut Guest) -> Box<dyn Search> {
     if let Strategy::Exhaustive { preemptions } = by {
-        // The outcome of a history is what all its threads have done.
+        // The outcome of an interleaving is what all its threads have done.
         return Box::new(Exhaustive::new(preemptions).to_each_end());
     }
     by.prepare(seed(args), |usual| guest.execute(usual, false).map_or(0, |ending| ending.turns))
 }
 
-/// Executes histories, and groups them by their ends.
+/// Executes interleavings, and groups them by their ends.
 fn explore(
     args: &HostArgs,
     by: Strategy,
@@ -257,7 +257,7 @@ fn explore(
     found
 }
 
-/// Executes histories in several processes: each takes every N-th one.
+/// Executes interleavings in several processes: each takes every N-th one.
 fn share(
     numbers: Range<u64>,
     jobs: usize,
@@ -294,7 +294,7 @@ fn share(
     Ok(found)
 }
 
-/// Executes histories one after the other; a search that learns from them does. The output of a single history,
+/// Executes interleavings one after the other; a search that learns from them does. The output of a single interleaving,
 /// such as a sanitizer's report, may be what is wanted: with `prints` it is printed.
 fn one_by_one(
     numbers: Range<u64>,
@@ -321,7 +321,8 @@ fn one_by_one(
         progress.step();
         if search.observer().is_some() {
             let Ok(ending) = &ended else {
-                found.stopped = Some("the process of a history has ended, and its choices with it");
+                found.stopped =
+                    Some("the process of an interleaving has ended, and its choices with it");
                 break;
             };
             ending.teach(&mut *search);
@@ -335,14 +336,14 @@ fn one_by_one(
     found
 }
 
-/// Executes the first history of each outcome once more, and describes it.
+/// Executes the first interleaving of each outcome once more, and describes it.
 fn outcomes(guest: &mut Guest, found: &Found) -> Vec<Outcome> {
     let mut groups: Vec<&Group> = found.groups.iter().collect();
     groups.sort_by_key(|group| (Reverse(group.count), group.first.number));
     groups.into_iter().map(|group| outcome(guest, group)).collect()
 }
 
-/// Returns the rules that histories break without harm.
+/// Returns the rules that interleavings break without harm.
 fn broken(guest: &Guest, found: &Found) -> Vec<Broken> {
     let broken = found.broken.iter().filter_map(|(word, group)| {
         let Executed { number, choices, .. } = &group.first;
@@ -405,7 +406,7 @@ impl Histories {
         for Outcome { end, count, first, .. } in outcomes {
             let style = if end == ENDS { GOOD } else { BAD };
             let since =
-                if end == ENDS { String::new() } else { format!("   first: history {first}") };
+                if end == ENDS { String::new() } else { format!("   first: interleaving {first}") };
             writeln!(out, "  {count:>8}  {style}{end}{style:#}{since}")?;
         }
         if let Some(why) = self.stopped {
@@ -414,7 +415,7 @@ impl Histories {
         for Broken { text, count, first, replay, .. } in &self.broken {
             writeln!(
                 out,
-                "  {count:>8}  break a rule without harm: {text}   first: history {first}"
+                "  {count:>8}  break a rule without harm: {text}   first: interleaving {first}"
             )?;
             writeln!(out, "            {DIM}again:{DIM:#} {} --replay {replay}", guest.command())?;
         }
@@ -440,7 +441,7 @@ impl Outcome {
     fn write(&self, guest: &Guest, by: &str, out: &mut dyn io::Write) -> io::Result<()> {
         let Self { end, first, story, findings, repeats, replay, .. } = self;
         let headline = story.first().unwrap_or(end);
-        writeln!(out, "\n{BAD}history {first}:{BAD:#} {headline}")?;
+        writeln!(out, "\n{BAD}interleaving {first}:{BAD:#} {headline}")?;
         for line in story.iter().skip(1) {
             writeln!(out, "{}", format!("  {line}").trim_end())?;
         }

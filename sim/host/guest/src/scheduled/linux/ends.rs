@@ -1,9 +1,9 @@
-//! Ends of the process that the guest asks for: the end of its history.
+//! Ends of the process that the guest asks for: the end of its interleaving.
 
 use super::guest_thread;
 use libc::c_int;
 
-/// Ends the history, or the process if this is no thread of a history.
+/// Ends the interleaving, or the process if this is no thread of an interleaving.
 macro_rules! ends {
     ($name:ident) => {
         pub(super) unsafe extern "C" fn $name(code: c_int) -> ! {

@@ -1,5 +1,5 @@
-//! Histories in processes of their own: what a guest has done to its variables, its threads and its heap
-//! cannot be undone, so each history begins with a copy of a process that has loaded the guest, and called
+//! Interleavings in processes of their own: what a guest has done to its variables, its threads and its heap
+//! cannot be undone, so each interleaving begins with a copy of a process that has loaded the guest, and called
 //! nothing.
 
 use crate::scheduled::ending::{Detail, Died, GuestEnding};
@@ -19,7 +19,7 @@ pub fn fix_addresses() -> bool {
     unsafe { libc::personality(u64::from((flags | libc::ADDR_NO_RANDOMIZE).cast_unsigned())) >= 0 }
 }
 
-/// Executes a history in a copy of this process.
+/// Executes an interleaving in a copy of this process.
 pub(crate) fn run_in_copy(
     detail: Detail<'_>,
     run: impl FnOnce() -> GuestEnding,
@@ -166,7 +166,7 @@ pub fn in_workers(
                     let size = (record.len() as u64).to_le_bytes();
                     is_heard = is_heard && to.write_all(&[&size, record].concat()).is_ok();
                 });
-                // SAFETY: no destructors are executed, as in a history.
+                // SAFETY: no destructors are executed, as in an interleaving.
                 unsafe { libc::_exit(i32::from(!is_heard)) }
             }
             child => workers.push((child, from)),

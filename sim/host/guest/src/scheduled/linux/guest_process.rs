@@ -1,4 +1,4 @@
-//! A library without a profiler, in histories.
+//! A library without a profiler, in interleavings.
 
 use super::{fork, guest_thread, signals};
 use crate::scheduled::ending::{Detail, Died, GuestEnding, Rules};
@@ -7,7 +7,7 @@ use clr_explore::{Explorer, Search, Setup, TestedProcess};
 use clr_world::BuildError;
 use std::ffi::c_void;
 
-/// A process with a library whose function is called by a thread of the profiler, once in each history.
+/// A process with a library whose function is called by a thread of the profiler, once in each interleaving.
 #[derive(Debug)]
 pub struct GuestProcess<'b> {
     explorer: Explorer<'b>,
@@ -26,7 +26,7 @@ impl<'b> GuestProcess<'b> {
         Ok(Self { explorer: Explorer::new(process)?, main })
     }
 
-    /// Executes a history in a copy of this process. A strategy that learns from the histories before does
+    /// Executes an interleaving in a copy of this process. A strategy that learns from the interleavings before does
     /// not learn from this one.
     ///
     /// # Errors

@@ -9,7 +9,7 @@
 //! | `replaced` | the table of all of these functions |
 //! | `refused` | calls of the system that wait outside of the simulation |
 //! | `stopped` | threads that have stopped |
-//! | `fork` | a process for each history |
+//! | `fork` | a process for each interleaving |
 //! | `guest_process` | a library without a profiler |
 
 mod barrier;

@@ -1,4 +1,4 @@
-//! Random numbers of the system, the same ones in each history.
+//! Random numbers of the system, the same ones in each interleaving.
 
 use crate::scheduled::random::fill;
 use libc::{c_int, c_uint, c_void, ssize_t};

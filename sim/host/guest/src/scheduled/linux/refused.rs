@@ -1,5 +1,5 @@
-//! Calls of the system that wait outside of the simulation, or leave its process. A thread of a history that makes
-//! one would wait with the baton in its hand, for something that no simulated thread does: the history ends with a
+//! Calls of the system that wait outside of the simulation, or leave its process. A thread of an interleaving that makes
+//! one would wait with the baton in its hand, for something that no simulated thread does: the interleaving ends with a
 //! message that names the call. Those that wait for a time alone are sleeps.
 
 use super::{Replacement, guest_thread, time};
@@ -7,12 +7,12 @@ use clr_explore::CurrentThread;
 use libc::{c_int, c_long, c_void, nfds_t, pollfd, timespec, timeval};
 use std::ffi::CString;
 
-/// Ends the history.
+/// Ends the interleaving.
 fn end(me: &CurrentThread<'_, '_>, name: &str) {
     me.fail(format!("the profiler has left the simulation: it called {name}"));
 }
 
-/// Ends the history of this thread of the system, if it is in one; the call then never returns.
+/// Ends the interleaving of this thread of the system, if it is in one; the call then never returns.
 pub(super) fn refuse(name: &'static str) {
     if let Some(carrier) = guest_thread::current() {
         carrier.ask(move |me| end(me, name));
@@ -22,7 +22,7 @@ pub(super) fn refuse(name: &'static str) {
 /// A function of the C library whose arguments are in registers.
 type Real = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize) -> isize;
 
-/// Calls the function of the C library that a thread outside of histories wants.
+/// Calls the function of the C library that a thread outside of interleavings wants.
 ///
 /// # Safety
 /// The arguments are those of the function, whose arguments are at most six integers or pointers, unless it is one of

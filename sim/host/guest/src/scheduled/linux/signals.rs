@@ -42,7 +42,7 @@ const REGISTERS: [(c_int, Gpr); 16] = [
     (libc::REG_R15, Gpr::R15),
 ];
 
-/// The signals of a history.
+/// The signals of an interleaving.
 #[derive(Default)]
 struct Signals {
     actions: BTreeMap<c_int, libc::sigaction>,
@@ -57,7 +57,7 @@ thread_local! {
     static SIGNALS: RefCell<Signals> = RefCell::default();
 }
 
-/// True if the guest has set a handler in this history.
+/// True if the guest has set a handler in this interleaving.
 static HANDLED: AtomicBool = AtomicBool::new(false);
 
 /// Returns true if a thread may be interrupted by a handler, so while it owns a lock of the process.
@@ -79,7 +79,7 @@ fn action_of(number: c_int) -> libc::sigaction {
     with(|signals| signals.actions.get(&number).copied()).unwrap_or_else(default_action)
 }
 
-/// Executes the handler of the oldest signal that this thread of the history has got.
+/// Executes the handler of the oldest signal that this thread of the interleaving has got.
 pub(super) fn handle(me: &CurrentThread<'_, '_>) {
     let number = with(|signals| signals.pending.get_mut(&me.index())?.pop_front());
     let Some(number) = number else { return };
@@ -156,7 +156,7 @@ pub(super) unsafe extern "C" fn thread_kill(thread: pthread_t, number: c_int) ->
 }
 
 /// Sends a signal to a thread, by number. Returns an error of the system, or 0; `None` if this is no thread of a
-/// history.
+/// interleaving.
 pub(super) fn kill_by_number(thread: u32, number: c_int) -> Option<c_int> {
     guest_thread::current()?.ask(move |me| send(me, me.thread_with(OsThreadId(thread)), number))
 }
@@ -190,7 +190,7 @@ pub(super) unsafe extern "C" fn thread_self() -> pthread_t {
     id
 }
 
-/// Returns the number of this thread, if it is one of a history.
+/// Returns the number of this thread, if it is one of an interleaving.
 pub(super) fn own_number() -> Option<u32> {
     guest_thread::current()?.ask(|me| me.os().0)
 }
@@ -245,7 +245,7 @@ pub(super) unsafe extern "C" fn signal(number: c_int, handler: sighandler_t) -> 
     }
 }
 
-/// Signals that a number of the system's sends, if this is a thread of a history: `tgkill` and `tkill`.
+/// Signals that a number of the system's sends, if this is a thread of an interleaving: `tgkill` and `tkill`.
 pub(super) fn by_number(number: i64, arguments: [usize; 3]) -> Option<c_int> {
     let [first, second, third] = arguments.map(|argument| argument as u32);
     match number {

@@ -1,4 +1,4 @@
-//! Threads of the guest that are stopped: by a fault, or to look at their stacks when the history is over.
+//! Threads of the guest that are stopped: by a fault, or to look at their stacks when the interleaving is over.
 //!
 //! A thread that is stopped waits in a signal handler until its process ends.
 
@@ -80,7 +80,7 @@ unsafe extern "C" fn stop(signal: c_int, _: *mut libc::siginfo_t, ucontext: *mut
     let registers = Registers::from_linux_ucontext(registers);
     let fault = (signal != stop_signal()).then_some(signal);
     if fault.is_some() {
-        // The thread may own a lock, of the heap for example, that the end of the history needs.
+        // The thread may own a lock, of the heap for example, that the end of the interleaving needs.
         // SAFETY: no pointers.
         unsafe {
             libc::signal(libc::SIGALRM, libc::SIG_DFL);

@@ -1,11 +1,11 @@
 //! Virtual time: what the guest's clocks show, and how long it sleeps.
 //!
-//! All clocks show the same time, which begins with the history. Only sleeps and limits of waits let it pass:
+//! All clocks show the same time, which begins with the interleaving. Only sleeps and limits of waits let it pass:
 //!
 //! * Of the threads that sleep the one that wakes first may be chosen at any time, whatever others do meanwhile: they
 //!   may be slow. Time is then its deadline.
 //! * A wait with a limit ends by its limit only when no thread can go on and no sleeper wakes before it: then time jumps
-//!   to the limit. A history in which the limit is over although the thread that would notify can run is not searched,
+//!   to the limit. An interleaving in which the limit is over although the thread that would notify can run is not searched,
 //!   even if sleepers wake after the limit meanwhile.
 //!
 //! `Kernel::runnable` and `Kernel::jump` of `clr-explore` do this.
@@ -14,7 +14,7 @@ use super::guest_thread;
 use clr_explore::CurrentThread;
 use libc::{c_int, c_uint, clockid_t, timespec, timeval};
 
-/// Time at which each history begins: 2026-01-01 (µs since 1970).
+/// Time at which each interleaving begins: 2026-01-01 (µs since 1970).
 const BEGIN: u64 = 1_767_225_600_000_000;
 
 /// Returns a time in µs since 1970. A negative one is 0.

@@ -1,4 +1,4 @@
-//! Ends of the process that the guest asks for: the end of its history.
+//! Ends of the process that the guest asks for: the end of its interleaving.
 
 use super::{Bool, current, stopped};
 use crate::scheduled::{Replacement, guest_thread};
@@ -17,7 +17,7 @@ unsafe extern "C" {
     fn real_abort() -> !;
 }
 
-/// Ends the history, if this is a thread of one.
+/// Ends the interleaving, if this is a thread of one.
 fn ends(name: &'static str) {
     if let Some(carrier) = current() {
         // The coroutine does not come back from this.

@@ -62,7 +62,7 @@ impl Object {
     }
 }
 
-/// The objects of a history.
+/// The objects of an interleaving.
 #[derive(Default)]
 struct Handles {
     objects: Vec<Object>,

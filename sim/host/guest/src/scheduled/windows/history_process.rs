@@ -1,6 +1,6 @@
-//! Histories in processes of their own, as there is no `fork`: each one loads the guest anew.
+//! Interleavings in processes of their own, as there is no `fork`: each one loads the guest anew.
 //!
-//! The process of a history asks the process that searches for each choice, and sends the ending at last: lines of
+//! The process of an interleaving asks the process that searches for each choice, and sends the ending at last: lines of
 //! `clr_explore::RemoteSearch`, and a line `end N` with N bytes behind it.
 
 use super::streams::{Pipes, take_streams};
@@ -15,8 +15,8 @@ use windows_sys::Win32::System::Threading::{GetCurrentProcess, TerminateProcess}
 /// The beginning of the line before the ending.
 const END: &str = "end ";
 
-/// Executes a history in this process, whose last act it is. The other process, which has [answered](answer_history)
-/// its questions by then, gets the ending. `learns`: its search learns from histories.
+/// Executes an interleaving in this process, whose last act it is. The other process, which has [answered](answer_history)
+/// its questions by then, gets the ending. `learns`: its search learns from interleavings.
 ///
 /// # Errors
 /// Returns the system's error if the streams cannot be taken.
@@ -40,7 +40,7 @@ pub fn run_history(visit: &mut HostedProfiler, learns: bool, detail: Detail<'_>)
     Ok(())
 }
 
-/// Has a search, which has begun the history, answer a process that executes it, whose standard input and output are
+/// Has a search, which has begun the interleaving, answer a process that executes it, whose standard input and output are
 /// pipes. Returns the history's ending.
 ///
 /// # Errors

@@ -149,7 +149,7 @@ unsafe extern "system" fn begin_once(
     let begun = unsafe { InitOnceBeginInitialize(once, flags, pending, context) };
     // SAFETY: the guest's room for an answer.
     if first == Some(true) && (begun == 0 || unsafe { pending.read() } == 0) {
-        // An initialiser of the library has done it before the history.
+        // An initialiser of the library has done it before the interleaving.
         current()
             .and_then(|carrier| carrier.ask(move |me| objects::end_initialisation(me, at, true)));
     }

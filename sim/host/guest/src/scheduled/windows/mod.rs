@@ -16,7 +16,7 @@
 //! | `refused` | calls of the system that wait outside of the simulation |
 //! | `stopped` | threads that have stopped |
 //! | `own` | the code and the memory of this process |
-//! | `history_process`, `streams` | a process for each history, and the streams on which it talks |
+//! | `history_process`, `streams` | a process for each interleaving, and the streams on which it talks |
 
 mod addresses;
 mod c_heap;

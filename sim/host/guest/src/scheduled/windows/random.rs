@@ -1,4 +1,4 @@
-//! Random numbers of the system, the same ones in each history.
+//! Random numbers of the system, the same ones in each interleaving.
 
 use super::Bool;
 use crate::scheduled::{Replacement, random};
@@ -29,7 +29,7 @@ unsafe extern "C" fn rand_s(number: *mut u32) -> c_int {
     if unsafe { random::fill(number.cast(), 4) } { 0 } else { INVALID }
 }
 
-/// Returns the functions that imports of the guest are to lead to. Outside of histories they have no numbers.
+/// Returns the functions that imports of the guest are to lead to. Outside of interleavings they have no numbers.
 pub(super) fn replaced() -> [Replacement; 4] {
     replacements! {
         "BCryptGenRandom" => bcrypt,

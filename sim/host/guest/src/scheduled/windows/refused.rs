@@ -1,4 +1,4 @@
-//! Calls of the system that wait outside of the simulation, or leave its process: the history ends with a message that
+//! Calls of the system that wait outside of the simulation, or leave its process: the interleaving ends with a message that
 //! names the call.
 
 use super::current;
@@ -24,7 +24,7 @@ type Real = unsafe extern "system" fn(
     usize,
 ) -> usize;
 
-/// Calls the function that a thread outside of histories wants.
+/// Calls the function that a thread outside of interleavings wants.
 ///
 /// # Safety
 /// The arguments are those of the function; what it does not use may be anything.

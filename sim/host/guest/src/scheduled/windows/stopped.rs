@@ -1,4 +1,4 @@
-//! Threads of the guest that are stopped: by a fault, or to look at their stacks when the history is over.
+//! Threads of the guest that are stopped: by a fault, or to look at their stacks when the interleaving is over.
 //!
 //! A thread that is stopped stays where it is until its process ends.
 
@@ -109,7 +109,7 @@ unsafe extern "system" fn filter(pointers: *const EXCEPTION_POINTERS) -> i32 {
 
 /// Notes that a thread has stopped by a fault, and stops it.
 fn stop(carrier: &GuestThread, registers: &Registers, fault: c_int) -> ! {
-    // The thread may own a lock, of the heap for example, that the end of the history needs.
+    // The thread may own a lock, of the heap for example, that the end of the interleaving needs.
     HAS_FAULTED.store(true, Ordering::Relaxed);
     if let Some(watchdog) = WATCHDOG.get() {
         watchdog.unpark();
@@ -121,7 +121,7 @@ fn stop(carrier: &GuestThread, registers: &Registers, fault: c_int) -> ! {
     }
 }
 
-/// Stops this thread of a history, which wants to end the process as after a fault.
+/// Stops this thread of an interleaving, which wants to end the process as after a fault.
 pub(super) fn abort(carrier: &GuestThread) -> ! {
     let mut context = Aligned::new();
     // SAFETY: room for a context.

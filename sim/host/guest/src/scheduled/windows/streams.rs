@@ -1,4 +1,4 @@
-//! The streams on which a process of a history talks with the one that searches.
+//! The streams on which a process of an interleaving talks with the one that searches.
 
 use std::ffi::c_int;
 use std::fs::File;

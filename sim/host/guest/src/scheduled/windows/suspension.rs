@@ -18,7 +18,7 @@ use windows_sys::Win32::System::Diagnostics::Debug::{
 };
 use windows_sys::Win32::System::Threading::{GetCurrentProcess, ResumeThread, SuspendThread};
 
-/// True if the guest has suspended a thread in this history.
+/// True if the guest has suspended a thread in this interleaving.
 static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
 
 /// Returns true if a thread may be suspended, so while it owns a lock of the process.

@@ -22,10 +22,10 @@ macro_rules! scheduled {
 }
 pub(super) use scheduled;
 
-/// A thread of a history, whose last error of the system stays as it is.
+/// A thread of an interleaving, whose last error of the system stays as it is.
 pub(super) struct Current(Arc<guest_thread::GuestThread>);
 
-/// Returns this thread of the system, if it executes the guest's code in a history.
+/// Returns this thread of the system, if it executes the guest's code in an interleaving.
 pub(super) fn current() -> Option<Current> {
     let error = last_error();
     let current = guest_thread::current().map(Current);

@@ -195,7 +195,7 @@ unsafe extern "system" fn own_number() -> u32 {
     scheduled!(GetCurrentThreadId(), |me| me.os().0)
 }
 
-/// Opens a thread of a history by its number.
+/// Opens a thread of an interleaving by its number.
 unsafe extern "system" fn open(access: u32, inherit: Bool, number: u32) -> HANDLE {
     let Some(mine) = current() else {
         // SAFETY: no pointers.

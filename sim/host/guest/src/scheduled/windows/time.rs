@@ -1,6 +1,6 @@
 //! Virtual time, as on Linux: what the guest's clocks show, and how long it sleeps.
 //!
-//! Only sleeps and limits of waits let time pass; a history begins at the same time.
+//! Only sleeps and limits of waits let time pass; an interleaving begins at the same time.
 
 use super::locks::limit_of;
 use super::{Bool, current, scheduled};
@@ -14,10 +14,10 @@ use windows_sys::Win32::System::SystemInformation::{
 };
 use windows_sys::Win32::System::Threading::{Sleep, SleepEx, SwitchToThread};
 
-/// Time at which each history begins: 2026-01-01 (µs since 1970), and the beginning of 1970 in units of 100 ns since 1601.
+/// Time at which each interleaving begins: 2026-01-01 (µs since 1970), and the beginning of 1970 in units of 100 ns since 1601.
 pub(super) const BEGIN: u64 = 1_767_225_600_000_000;
 pub(super) const UNIX: u64 = 116_444_736_000_000_000;
-/// Time since the system's start at which each history begins (µs).
+/// Time since the system's start at which each interleaving begins (µs).
 pub(super) const SINCE_START: u64 = 1_000_000_000;
 /// Ticks of the performance counter in a second: those of newer Windows.
 const FREQUENCY: i64 = 10_000_000;
@@ -102,7 +102,7 @@ unsafe extern "system" fn frequency(count: *mut i64) -> Bool {
     unsafe { QueryPerformanceFrequency(count) }
 }
 
-/// Writes the time. Returns false if this is no thread of a history.
+/// Writes the time. Returns false if this is no thread of an interleaving.
 ///
 /// # Safety
 /// There is room for a time.

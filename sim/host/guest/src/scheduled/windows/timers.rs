@@ -25,7 +25,7 @@ makes! {
     };
 }
 
-/// Sets a timer to a time in units of 100 ns: negative from now, or since 1601. `None` if this is no thread of a history.
+/// Sets a timer to a time in units of 100 ns: negative from now, or since 1601. `None` if this is no thread of an interleaving.
 unsafe fn sets(timer: HANDLE, due: *const i64, period: i32, callback: bool) -> Option<Bool> {
     let carrier = current()?;
     let at = timer as usize;

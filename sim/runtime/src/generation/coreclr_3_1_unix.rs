@@ -5,8 +5,8 @@ use super::answers::{
     Product, ProfilerSuspension, SeedSize, StackCheck, Version, WalkFault, assumed, observed, read,
 };
 use crate::profiling::CallbackMode;
-use clr_walker::profiling::HResult;
 use clr_unwind::compat::Rules;
+use clr_walker::profiling::HResult;
 
 /// The answers of this runtime.
 pub(super) const ANSWERS: Answers = Answers {

@@ -6,8 +6,8 @@ use super::answers::{
     Product, ProfilerSuspension, SeedSize, StackCheck, Version, WalkFault, assumed, documented,
 };
 use crate::profiling::CallbackMode;
-use clr_walker::profiling::HResult;
 use clr_unwind::compat::Rules;
+use clr_walker::profiling::HResult;
 
 const AS_3_1: &str = "as CoreCLR 3.1 on Windows";
 

@@ -6,8 +6,8 @@ use super::answers::{
     assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
-use clr_walker::profiling::HResult;
 use clr_unwind::compat::Rules;
+use clr_walker::profiling::HResult;
 
 const NEIGHBORS: &str = "as .NET 9 on Unix and .NET 10 on Windows";
 

@@ -7,8 +7,8 @@ use super::answers::{
     assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
-use clr_walker::profiling::HResult;
 use clr_unwind::compat::Rules;
+use clr_walker::profiling::HResult;
 
 /// The answers of this runtime.
 pub(super) const ANSWERS: Answers = Answers {

@@ -6,8 +6,8 @@ use super::answers::{
     assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
-use clr_walker::profiling::HResult;
 use clr_unwind::compat::Rules;
+use clr_walker::profiling::HResult;
 
 const AS_3_1: &str = "as CoreCLR 3.1 on Windows, like nearly every recorded walk";
 

@@ -7,8 +7,8 @@ use super::answers::{
     assumed, documented,
 };
 use crate::profiling::CallbackMode;
-use clr_walker::profiling::HResult;
 use clr_unwind::compat::Rules;
+use clr_walker::profiling::HResult;
 
 const NEIGHBORS: &str = "as .NET 9 on Unix and .NET 10 on Windows, which agree";
 const AS_UNIX: &str = "as .NET 9 on Unix: the code is shared";

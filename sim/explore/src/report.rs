@@ -38,6 +38,16 @@ impl Failure {
     }
 }
 
+/// Formats the verdict, and the line with the schedule string.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", headline(&self.verdict, &self.history))?;
+        f.write_str(&self.again())
+    }
+}
+
+impl core::error::Error for Failure {}
+
 /// Result of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -62,6 +72,15 @@ impl Report {
     #[must_use]
     pub const fn survives(&self) -> bool {
         self.failure.is_none()
+    }
+
+    /// Returns the first failure as an error, so that a test of a profiler is one line:
+    /// `check(&process, &profiler, &budget)?.into_result()?`.
+    ///
+    /// # Errors
+    /// Returns the failure, whose message has the schedule string to replay it.
+    pub fn into_result(mut self) -> Result<Self, Box<Failure>> {
+        self.failure.take().map_or(Ok(self), |failure| Err(Box::new(failure)))
     }
 
     /// Appends the report of a search of the following interleavings, as if both were one search, which
@@ -139,7 +158,6 @@ impl fmt::Display for Report {
             }
             return Ok(());
         };
-        writeln!(f, "{}", headline(&failure.verdict, &failure.history))?;
-        f.write_str(&failure.again())
+        failure.fmt(f)
     }
 }

@@ -24,12 +24,12 @@ mod choices;
 mod clauses;
 mod edit;
 mod exits;
-mod fewer;
 mod generate;
 mod measure;
 pub mod near_valid;
 #[cfg(feature = "proptest")]
 mod proptest;
+mod reduce_bytes;
 mod repair;
 mod repaired;
 mod shape;
@@ -45,9 +45,9 @@ pub use self::proptest::{Generated, Tree, programs, synthetic_calls, world_cases
 #[cfg(feature = "arbitrary")]
 pub use arbitrary::SmallProgram;
 pub use choices::{Choices, Seeded};
-pub use fewer::minimize_list;
 pub use generate::program;
 pub use measure::Measure;
+pub use reduce_bytes::minimize_list;
 pub use repaired::{repaired_program, repaired_world};
 pub use shrink::{MAX_TRIALS, Shrink, minimize, shrunk};
 pub use size::Size;

@@ -5,10 +5,10 @@
 //! what the execution knows of the caller.
 
 mod execute;
-mod explore;
 mod extent;
 mod finding;
 mod judge;
+mod paths;
 mod point;
 mod report;
 mod state;

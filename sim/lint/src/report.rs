@@ -1,9 +1,9 @@
 //! All functions of a region: their findings and the figures.
 
-use crate::explore::Explorer;
 use crate::extent::Extents;
 use crate::finding::{Blame, Cause, Finding, Subject};
 use crate::judge::{Judge, Wrong};
+use crate::paths::Paths;
 use crate::point::Explored;
 use crate::workers::explore_all;
 use clr_unwind::{CodeMap, CodeRegion};
@@ -164,7 +164,7 @@ impl<'m, 'a> Linter<'m, 'a> {
     /// Returns a function that executes functions; of ranges of unwind data only those that begin as one.
     fn explorer(&self, of_ranges: bool) -> impl FnMut(u32) -> Option<Explored> {
         let judge = Judge::new(self.map, self.region);
-        let mut explorer = Explorer::new(self.region, self.extents, judge);
+        let mut explorer = Paths::new(self.region, self.extents, judge);
         move |rva| {
             let is_entry = !of_ranges
                 || !self.extents.is_chained(rva)

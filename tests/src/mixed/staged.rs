@@ -20,8 +20,8 @@ pub enum Broken {
     /// A frame is not on the stack, which is whole.
     #[error("{0:?}: frame {1} is invented: {2:x?}")]
     Invented(Policy, usize, Box<Found>),
-    /// A row is missing where the walk claims that none is.
-    #[error("{0:?}: row {1} is missing: {2:x?}")]
+    /// A frame is missing although the walk claims to be complete.
+    #[error("{0:?}: frame {1} is missing: {2:x?}")]
     Missing(Policy, usize, Box<Found>),
     /// The walk claims less than it could.
     #[error("{0:?}: the walk could claim to be whole: {1:x?}")]

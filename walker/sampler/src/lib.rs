@@ -24,7 +24,7 @@
 //! | `request` | one sample at a time: taken in a signal handler, or while the thread is suspended |
 //! | `target` | an interrupted thread, as the walker sees it in its signal handler |
 //! | `suspended` | a suspended thread, as the walker sees it |
-//! | `late` | walks that are made again, over a copy, when the code map has more |
+//! | `retry` | walks that are made again, over a copy, when the code map has more |
 //! | `used_stack` | the part of a stack that such a thread uses, read directly |
 //! | `watchdog` | the thread that sees hangs, and the stacks of all threads |
 //! | [`allocations`] | allocations that are made where none is allowed |
@@ -42,8 +42,6 @@
 pub mod allocations;
 mod callbacks;
 mod code;
-#[cfg(target_os = "linux")]
-mod late;
 mod lock;
 mod named;
 pub mod names;
@@ -51,6 +49,8 @@ pub mod os;
 mod process;
 pub mod profile;
 mod request;
+#[cfg(target_os = "linux")]
+mod retry;
 mod sampler;
 #[cfg(windows)]
 mod suspended;
@@ -62,14 +62,14 @@ mod watchdog;
 
 pub use callbacks::Callbacks;
 pub use code::{Code, Log};
-#[cfg(target_os = "linux")]
-pub use late::{CopiedStack, Late};
 pub use lock::lock;
 pub use named::NamedProfile;
 pub use process::Process;
 #[cfg(target_os = "linux")]
 pub use request::Slot;
 pub use request::{Answer, Report, Request, RuntimeSuspended, Sample, Walks};
+#[cfg(target_os = "linux")]
+pub use retry::{CopiedStack, Retry};
 pub use sampler::{EVENTS, Mode, Options, Sampler};
 #[cfg(windows)]
 pub use suspended::Suspended;

@@ -1,11 +1,11 @@
 //! The thread that samples, and what it shares with callbacks, signal handler and watchdog.
 
 use crate::code::{Code, Log};
-#[cfg(target_os = "linux")]
-use crate::late::Late;
 use crate::lock::lock;
 use crate::process::Process;
 use crate::request::{Answer, Request, RuntimeSuspended, Sample, Walks};
+#[cfg(target_os = "linux")]
+use crate::retry::Retry;
 use crate::watchdog::Watchdog;
 #[cfg(target_os = "linux")]
 use crate::{
@@ -223,7 +223,7 @@ struct Turns {
     walker: Walker<'static, RuntimeInfo, Code>,
     suspended: RuntimeSuspended,
     #[cfg(target_os = "linux")]
-    late: Late,
+    late: Retry,
     /// Index of the thread that was walked last.
     last: usize,
 }
@@ -236,7 +236,7 @@ impl Turns {
             walker: Walker::new(&process.info, &process.code, walks.policy),
             suspended: RuntimeSuspended::new(walks.copies),
             #[cfg(target_os = "linux")]
-            late: Late::default(),
+            late: Retry::default(),
             last: 0,
         }
     }

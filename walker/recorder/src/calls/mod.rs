@@ -22,18 +22,18 @@
 //! | `subject` | subjects of callbacks |
 //! | `names` | names of functions, classes and modules, as the runtime says them |
 //! | `walks` | walks, and their shapes |
-//! | `ask` | calls about threads and the process |
+//! | `process_calls` | calls about threads and the process |
 //! | `sampler` | a thread that samples meanwhile |
 //! | `collector` | a thread that forces GCs |
-//! | `about` | calls about the subject of a callback |
+//! | `subject_calls` | calls about the subject of a callback |
 
-mod about;
-mod ask;
 mod callbacks;
 mod collector;
 mod names;
+mod process_calls;
 mod sampler;
 mod subject;
+mod subject_calls;
 mod walks;
 
 use crate::settings::Settings;

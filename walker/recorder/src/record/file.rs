@@ -2,7 +2,7 @@
 
 use super::hidden::{Fact, Hidden};
 use super::mask::Mask;
-use super::met::Met;
+use super::referenced_code::ReferencedCode;
 use super::text::{self, References};
 use super::walk::Walk;
 use clr_walker::profiling::FunctionId;
@@ -89,7 +89,7 @@ impl Output {
         &mut self,
         walk: &Walk,
         hidden: &Hidden,
-        met: &Met,
+        met: &ReferencedCode,
         is_code: &dyn Fn(u64) -> bool,
     ) -> io::Result<bool> {
         let is_freed = |ip: u64| self.freed.iter().any(|range| range.contains(&ip));

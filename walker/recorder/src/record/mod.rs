@@ -22,7 +22,7 @@
 //! | `own_stack` | the calling thread's stack |
 //! | `reads` | the words of memory that the runtime reads in a walk |
 //! | `managed` | the managed code among all code |
-//! | `met` | the code that a walk meets |
+//! | `referenced_code` | the code that a walk meets |
 //! | `mask` | what the file does not show |
 //! | `text`, `file` | the lines of the file, and when they are written |
 //!
@@ -41,11 +41,11 @@ mod hooks;
 mod layout;
 mod managed;
 mod mask;
-mod met;
 mod mode;
 mod own_stack;
 mod reads;
 mod recording;
+mod referenced_code;
 #[cfg(target_os = "linux")]
 mod signals;
 mod suspended;

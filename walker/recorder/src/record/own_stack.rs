@@ -4,12 +4,11 @@ use clr_sampler::{UsedStack, os};
 use clr_unwind::{Memory, Unreadable};
 use clr_walker::profiling::StackBounds;
 
-/// The stack of the calling thread, rootward of the function that makes this, and other memory of the
-/// process.
+/// The calling thread's stack above the constructor's frame, and the rest of the process's memory.
 #[derive(Debug)]
 pub(super) struct OwnStack {
     used: UsedStack,
-    /// Another thread's stack is another one.
+    /// Not `Send`: the bounds belong to this thread.
     _here: std::marker::PhantomData<*const ()>,
 }
 

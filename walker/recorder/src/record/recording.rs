@@ -5,9 +5,9 @@ use super::frames::Chain;
 use super::hidden::Hidden;
 use super::layout::Layout;
 use super::managed::ManagedCode;
-use super::met::Source;
 use super::own_stack::OwnStack;
 use super::reads::Noted;
+use super::referenced_code::Source;
 #[cfg(target_os = "linux")]
 use super::signals;
 use super::suspensions::Suspensions;

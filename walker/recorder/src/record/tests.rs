@@ -5,8 +5,8 @@ use super::frames::{Chain, Frame};
 use super::hidden::Hidden;
 use super::layout::{Layout, Shape, field};
 use super::managed::ManagedCode;
-use super::met::{Body, Entry, Met, Method};
 use super::reads::{self, Noted};
+use super::referenced_code::{Body, Entry, Method, ReferencedCode};
 use super::text;
 use super::walk::{Answer, Call, Report, Seed, Situation, State, Suspension, Thread, Walk};
 use clr_unwind::{
@@ -108,7 +108,7 @@ fn record() -> String {
             count: 3,
         },
     };
-    let mut met = Met::default();
+    let mut met = ReferencedCode::default();
     let method = Method { id: FunctionId(7), name: "A\"B".to_owned(), is_dynamic: false };
     met.methods.insert(method.id, method);
     let unwind_info = vec![1, 5, 2, 0, 5, 0x32, 1, 0x30];

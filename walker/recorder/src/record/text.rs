@@ -2,7 +2,7 @@
 
 use super::hidden::Hidden;
 use super::mask::{Mask, Value};
-use super::met::{Body, Image, Met, Method};
+use super::referenced_code::{Body, Image, Method, ReferencedCode};
 use super::walk::{Report, State, Suspension, Thread, Walk};
 use clr_sampler::os;
 use clr_unwind::Registers;
@@ -112,7 +112,7 @@ fn add_hidden(hidden: &Hidden, state: &mut Json) {
 
 /// The numbers by which a walk's line refers to other lines, and the masked values.
 pub(super) struct References<'r> {
-    pub(super) met: &'r Met,
+    pub(super) met: &'r ReferencedCode,
     pub(super) hidden: &'r Hidden,
     /// Returns true for an address of code.
     pub(super) is_code: &'r dyn Fn(u64) -> bool,

@@ -276,7 +276,7 @@ impl Reading {
     }
 }
 
-/// Returns the name of a result; those of this tool are none of a CLR.
+/// Returns a result's name; also for the tool's own codes.
 fn named(result: HResult) -> String {
     match result {
         clrsim::results::ENDED => "CLRSIM_E_ENDED".to_owned(),

@@ -1,7 +1,7 @@
 //! Interleavings in copies of this process.
 
 use super::description::{Description, Drawing, Walks};
-use super::guest::{And, Ended, Guest, Prepare, Work, open_visit};
+use super::guest::{Ended, Guest, Output, Prepare, Work, open_visit};
 use crate::args::HostArgs;
 use crate::render::error::CliError;
 use clr_explore::Search;
@@ -68,16 +68,16 @@ impl Executor {
         &mut self,
         search: &mut dyn Search,
         (title, drawing): (&str, &Drawing),
-        and: And<'_>,
+        output: Output<'_>,
     ) -> Ended {
         let Self { visit, walks } = self;
         let describe =
             |executed: &Executed<'_>| Description::new(executed, walks, title, drawing).to_bytes();
         walks.write_down(true);
-        let kept = match and {
-            And::Nothing => Detail::Description(&describe),
-            And::Prints => Detail::Printed(&describe),
-            And::Stops(then) => Detail::Stopped(&describe, then),
+        let kept = match output {
+            Output::Capture => Detail::Description(&describe),
+            Output::Print => Detail::Printed(&describe),
+            Output::PrintAndStop(then) => Detail::Stopped(&describe, then),
         };
         let ended = visit.run_in_copy(search, kept);
         walks.write_down(false);

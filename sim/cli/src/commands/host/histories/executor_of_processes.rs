@@ -1,7 +1,7 @@
 //! Interleavings in processes of their own, each of which is the tool with an argument that says what to keep.
 
 use super::description::{Description, Drawing, Walks};
-use super::guest::{And, Ended, Guest, Prepare, Work, open_visit};
+use super::guest::{Ended, Guest, Output, Prepare, Work, open_visit};
 use crate::PASSED;
 use crate::args::HostArgs;
 use crate::input::Source;
@@ -109,10 +109,10 @@ impl Executor {
         &self,
         search: &mut dyn Search,
         (title, drawing): (&str, &Drawing),
-        and: And<'_>,
+        output: Output<'_>,
     ) -> Ended {
         let described = Some((title.to_owned(), drawing.clone()));
-        self.run(search, described, !matches!(and, And::Nothing))
+        self.run(search, described, !matches!(output, Output::Capture))
     }
 }
 

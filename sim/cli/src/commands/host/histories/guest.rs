@@ -36,15 +36,14 @@ pub(super) fn fingerprint(ended: &Ended) -> String {
     }
 }
 
-/// An act beside the description of an interleaving.
+/// What becomes of the guest's output while an interleaving is described.
 #[derive(Clone, Copy)]
-pub(super) enum And<'a> {
-    Nothing,
-    /// The output of the guest is printed.
-    Prints,
-    /// The same, and the process stops at the end of the interleaving, and this function gets its id.
+pub(super) enum Output<'a> {
+    Capture,
+    Print,
+    /// It is printed, and the process stops at the end of the interleaving, and this function gets its id.
     #[cfg_attr(windows, expect(dead_code, reason = "there no process stops"))]
-    Stops(&'a dyn Fn(u32)),
+    PrintAndStop(&'a dyn Fn(u32)),
 }
 
 /// Loads a profiler over a text, with the patience of the arguments.
@@ -135,9 +134,9 @@ impl Guest {
         &mut self,
         search: &mut dyn Search,
         drawing: &Drawing,
-        and: And<'_>,
+        output: Output<'_>,
     ) -> (Ended, Description) {
-        let mut ended = self.executor.describe(search, (&self.title, drawing), and);
+        let mut ended = self.executor.describe(search, (&self.title, drawing), output);
         let take = |ending: &mut GuestEnding| std::mem::take(&mut ending.description);
         let bytes = ended.as_mut().map(take).unwrap_or_default();
         (ended, Description::from_bytes(&bytes))

@@ -2,7 +2,7 @@
 
 use super::description::{Description, Drawing};
 use super::executor::with_fixed_addresses;
-use super::guest::{And, ENDS, Guest, fingerprint};
+use super::guest::{ENDS, Guest, Output, fingerprint};
 use super::name::HistoryName;
 use crate::args::HostArgs;
 use crate::input::{Source, slashed};
@@ -57,12 +57,12 @@ pub(in super::super) fn replay(
         runtime: name.generation.name().to_owned(),
     };
     let debug = |process: u32| debug(process, args.gdb.as_deref().unwrap_or_default());
-    let and = match &args.gdb {
-        Some(_) => And::Stops(&debug),
-        None if args.json.wanted => And::Nothing,
-        None => And::Prints,
+    let output = match &args.gdb {
+        Some(_) => Output::PrintAndStop(&debug),
+        None if args.json.wanted => Output::Capture,
+        None => Output::Print,
     };
-    let (ended, mut description) = guest.describe(&mut replay, &drawing, and);
+    let (ended, mut description) = guest.describe(&mut replay, &drawing, output);
     let changed = guest.is_changed(&name);
     let page = description.page.take();
     let replayed = Replayed {

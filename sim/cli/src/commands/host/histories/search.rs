@@ -3,7 +3,7 @@
 use super::super::newest;
 use super::description::Drawing;
 use super::executor::{self, with_fixed_addresses};
-use super::guest::{And, ENDS, Ended, Guest, Prepare, fingerprint};
+use super::guest::{ENDS, Ended, Guest, Output, Prepare, fingerprint};
 use crate::args::HostArgs;
 use crate::commands::strategy::{self, choose};
 use crate::input::Source;
@@ -377,7 +377,8 @@ fn outcome(guest: &mut Guest, group: &Group) -> Outcome {
     if end != ENDS {
         let mut replay = ReplaySearch::new(schedule);
         replay.begin(0);
-        let (again, description) = guest.describe(&mut replay, &Drawing::default(), And::Nothing);
+        let (again, description) =
+            guest.describe(&mut replay, &Drawing::default(), Output::Capture);
         outcome.repeats = again.is_ok_and(|again| again.digest == digest);
         (outcome.failed, outcome.story) = (description.failed, description.story);
         outcome.findings = description.findings;

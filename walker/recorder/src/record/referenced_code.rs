@@ -66,7 +66,7 @@ pub(super) struct Body {
 
 /// The code that a walk meets.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Met {
+pub(super) struct ReferencedCode {
     pub(super) methods: BTreeMap<FunctionId, Method>,
     /// By start (VA).
     pub(super) bodies: BTreeMap<u64, Body>,
@@ -88,8 +88,8 @@ pub(super) struct Source<'p> {
 impl Source<'_> {
     /// Collects what a walk refers to and is not `known`. `None` if a part of it is in no form that a
     /// recording has.
-    pub(super) fn collect(&self, walk: &Walk, known: &Known) -> Option<Met> {
-        let mut met = Met::default();
+    pub(super) fn collect(&self, walk: &Walk, known: &Known) -> Option<ReferencedCode> {
+        let mut met = ReferencedCode::default();
         let map = self.code.code_map();
         let images = self.code.managed_images();
         let code = ManagedCode::new(&map, &images);
@@ -210,7 +210,7 @@ impl Body {
     }
 }
 
-impl Met {
+impl ReferencedCode {
     /// Returns `file+0xOFFSET` for an address in a native image.
     pub(super) fn native(&self, address: u64) -> Option<String> {
         let (base, image) = self.images.range(..=address).next_back()?;

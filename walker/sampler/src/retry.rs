@@ -2,9 +2,9 @@
 //!
 //! The runtime publishes a method before it calls `JITCompilationFinished`. Other threads may execute it,
 //! and return to it from a stop for the GC, while the thread that has compiled it still waits for a
-//! processor or for the code map. What the runtime keeps elsewhere about such a thread is that of a later
-//! time, so the second walk uses the copy and the code alone: a hijacked return address, for which the first
-//! one has asked the Thread object, ends it.
+//! processor or for the code map. The runtime's own state has moved on by then, so the
+//! second walk uses only the copied stack and the code. A hijacked return address, for which the first one has
+//! asked the Thread object, ends it.
 
 use crate::os::OwnProcess;
 use crate::request::Sample;
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Samples whose walks are made again.
 #[derive(Debug)]
-pub struct Late {
+pub struct Retry {
     waiting: VecDeque<Waiting>,
     /// The sample that was finished last.
     finished: Sample,
@@ -53,13 +53,13 @@ pub struct CopiedStack {
     pub copy: Vec<u8>,
 }
 
-impl Default for Late {
+impl Default for Retry {
     fn default() -> Self {
         Self { waiting: VecDeque::new(), finished: Sample::new(0) }
     }
 }
 
-impl Late {
+impl Retry {
     /// Keeps a sample whose walk may succeed later. Returns false if it may not, or if too many wait.
     /// `changes`: of the map, before the walk.
     pub fn keep(&mut self, sample: &Sample, changes: u64) -> bool {

@@ -32,14 +32,14 @@ struct Path {
     state: State,
     /// Maximum number of states of its instructions.
     limit: usize,
-    /// True if the path may not exist: behind a call, up to the next instruction with an effect, and behind
-    /// a jump by a table or to another range of unwind data. If the answer is wrong there, control never
-    /// gets there in this state.
+    /// True if control may never reach this path: after a call that may not return, up to the next instruction with
+    /// an effect, and after a guessed jump table or a jump to another range of unwind data. A wrong answer here is
+    /// not reported.
     is_doubtful: bool,
 }
 
 /// Executes functions of a region.
-pub(crate) struct Explorer<'m, 'a> {
+pub(crate) struct Paths<'m, 'a> {
     region: &'m CodeRegion<'a>,
     extents: Extents<'m, 'a>,
     judge: Judge<'m, 'a>,
@@ -52,7 +52,7 @@ pub(crate) struct Explorer<'m, 'a> {
     budget: u32,
 }
 
-impl<'m, 'a> Explorer<'m, 'a> {
+impl<'m, 'a> Paths<'m, 'a> {
     pub(crate) fn new(
         region: &'m CodeRegion<'a>,
         extents: Extents<'m, 'a>,

@@ -20,7 +20,7 @@ pub(crate) enum Decision {
     Chain,
     /// The walk starts at the activation with this index, with the seed's ContextFlags or the
     /// thread's own.
-    Row(usize, u32),
+    Report(usize, u32),
 }
 use Decision::{Chain, Return};
 
@@ -121,7 +121,9 @@ const RULES: &[Rule] = &[
     // 17: C-043, C-051; C-045 without a seed.
     (
         |_| true,
-        |call| call.start().map_or(Chain, |(activation, flags)| Decision::Row(activation, flags)),
+        |call| {
+            call.start().map_or(Chain, |(activation, flags)| Decision::Report(activation, flags))
+        },
     ),
 ];
 

@@ -51,7 +51,7 @@ pub fn expected(target: &ThreadFacts, question: &CallFacts) -> Option<ExpectedCa
         }
         Decision::Unsaid => return None,
         Decision::Chain => (None, 0),
-        Decision::Row(activation, flags) => (Some(activation), flags),
+        Decision::Report(activation, flags) => (Some(activation), flags),
     };
     if target.beyond {
         return None;

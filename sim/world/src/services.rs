@@ -304,7 +304,7 @@ impl World<'_> {
     /// Returns true if the profiler has requested a callback (contract §1.3).
     pub(super) fn wants(&self, kind: Kind) -> bool {
         let process = self.runtime.process.get();
-        let is_told = kind != Kind::ThreadDestroyed || !process.shutting_down;
-        is_told && process.event_mask.contains(kind.event())
+        let is_reported = kind != Kind::ThreadDestroyed || !process.shutting_down;
+        is_reported && process.event_mask.contains(kind.event())
     }
 }

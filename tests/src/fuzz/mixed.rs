@@ -207,8 +207,8 @@ fn judge(set: &SyntheticProcess, stack: &MixedStack) -> Option<String> {
 fn is_at(set: &SyntheticProcess, activation: usize, frame: &MixedFrame) -> bool {
     let Some(registers) = set.registers(activation) else { return false };
     // For calls out of ready-to-run code, the runtime reports another return address (C-156).
-    let told = frame.source == Source::Snapshot && matches!(frame.kind, FrameKind::Managed(_));
-    registers.rsp() == frame.sp && (registers.rip == frame.ip || told)
+    let reported = frame.source == Source::Snapshot && matches!(frame.kind, FrameKind::Managed(_));
+    registers.rsp() == frame.sp && (registers.rip == frame.ip || reported)
 }
 
 /// Returns true if a frame of this kind may be reported for a row's code.

@@ -111,20 +111,20 @@ fn run<'p>(
     let mut explorer = Explorer::new(process).ok()?;
     let first = explorer.run(load, search, limits, HistoryDetail::Nothing);
     let text = first.schedule.to_string();
-    let told = || format!("{text}\n{profiler:?}");
+    let reported = || format!("{text}\n{profiler:?}");
     let schedule: ScheduleString =
-        text.parse().unwrap_or_else(|error| panic!("{error}: {}", told()));
-    assert_eq!(schedule, first.schedule, "{}", told());
+        text.parse().unwrap_or_else(|error| panic!("{error}: {}", reported()));
+    assert_eq!(schedule, first.schedule, "{}", reported());
     let again = |explorer: &mut Explorer<'_>, detail| {
         let ending = explorer.replay(load, &schedule, limits, detail);
-        ending.unwrap_or_else(|| panic!("the replay diverges: {}", told()))
+        ending.unwrap_or_else(|| panic!("the replay diverges: {}", reported()))
     };
     let mut second = again(&mut explorer, HistoryDetail::Statuses);
     let mut history = second.history.take().expect("the interleaving was recorded");
     // A search gives an interleaving up where a turn depends on time: it is the beginning of the one compared here.
     let is_given_up = first.verdict.is_none() && first.turns < second.turns;
     let first = if is_given_up { again(&mut explorer, HistoryDetail::Nothing) } else { first };
-    assert_eq!(first, second, "{}", told());
+    assert_eq!(first, second, "{}", reported());
     let judged = judge(&history, first.verdict.as_ref());
     // A new process has no state left from earlier interleavings. Recording statuses takes most of an interleaving's time.
     let mut other = Explorer::new(process).expect("the process could be created before");
@@ -133,12 +133,17 @@ fn run<'p>(
     }
     second.history = Some(history);
     let mut noted = Noted::new(ReplaySearch::new(schedule.clone()), 0);
-    assert_eq!(other.run(load, &mut noted, limits, HistoryDetail::Events), second, "{}", told());
+    assert_eq!(
+        other.run(load, &mut noted, limits, HistoryDetail::Events),
+        second,
+        "{}",
+        reported()
+    );
     let mut histories = Histories { explorer: &mut other, load, limits };
     let same = histories.swap(&second, &noted.steps, number.unwrap_or(0));
     let same = if number.is_none() { same.and_then(|()| histories.explore_all()) } else { same };
     if let Err(wrong) = same.and(judged) {
-        panic!("assertion failed: {wrong}\n{}\n{:?}", told(), first.verdict);
+        panic!("assertion failed: {wrong}\n{}\n{:?}", reported(), first.verdict);
     }
     Some(first)
 }

@@ -241,15 +241,16 @@ impl Shared {
     fn walk(&self, me: &CurrentThread<'_, '_>, thread: ThreadIndex, lock: Option<u8>) {
         let Some(id) = me.target(thread).map(|target| target.id()) else { return };
         let mut frames = 0;
-        let mut told = |_: &mut SnapshotFrame<'_>| {
+        let mut reported = |_: &mut SnapshotFrame<'_>| {
             if let Some(lock) = lock {
                 drop(me.lock(self.lock(lock)));
             }
             frames += 1;
             if frames < FRAMES { HResult::OK } else { HResult::FALSE }
         };
-        let _ = me
-            .info()
-            .do_stack_snapshot(&SnapshotRequest::of(id, SnapshotFlags::DEFAULT), Some(&mut told));
+        let _ = me.info().do_stack_snapshot(
+            &SnapshotRequest::of(id, SnapshotFlags::DEFAULT),
+            Some(&mut reported),
+        );
     }
 }

@@ -187,10 +187,11 @@ impl Judged<'_> {
     /// Returns the index of a frame's row in the truth, searching from `first` on.
     fn place_of(&self, frame: &MixedFrame, first: usize) -> Option<usize> {
         // For calls out of ready-to-run code, the runtime reports another return address (C-156).
-        let told = frame.source == Source::Snapshot && matches!(frame.kind, FrameKind::Managed(_));
+        let reported =
+            frame.source == Source::Snapshot && matches!(frame.kind, FrameKind::Managed(_));
         let is = |index: usize, activation: &ReferenceActivation| {
             let same = activation.registers.rip == frame.ip
-                || told && self.is_kind(frame, index, activation.code);
+                || reported && self.is_kind(frame, index, activation.code);
             same && activation.registers.rsp() == frame.sp
         };
         let mut activations = self.truth.seen.activations.iter().enumerate().skip(first);
@@ -208,8 +209,8 @@ impl Judged<'_> {
             + 1;
         let registers = &self.activation(activation)?.registers;
         let tells = |frame: &MixedFrame| frame.reported && frame.sp == registers.rsp();
-        let told = self.found.frames.iter().any(tells);
-        (registers.rip == self.found.frames.get(frame)?.ip && !told).then_some(activation)
+        let reported = self.found.frames.iter().any(tells);
+        (registers.rip == self.found.frames.get(frame)?.ip && !reported).then_some(activation)
     }
 
     /// Returns true if a frame is that of the pretended caller, whose place differs from its row's.
@@ -411,13 +412,14 @@ impl Judged<'_> {
             return self.truth.seen.activations[activation].position == Position::ReturnAddress;
         }
         let frames = &self.found.frames;
-        let told = frames[..=frame].iter().rposition(|frame| frame.source == Source::Snapshot);
-        let Some(told) = told else { return false };
-        let last = frames[..told].iter().rfind(|frame| frame.reported);
+        let reported = frames[..=frame].iter().rposition(|frame| frame.source == Source::Snapshot);
+        let Some(reported) = reported else { return false };
+        let last = frames[..reported].iter().rfind(|frame| frame.reported);
         let follows_managed = last.is_some_and(|last| matches!(last.kind, FrameKind::Managed(_)));
-        let is_marker = !matches!(frames[told].kind, FrameKind::Managed(_));
+        let is_marker = !matches!(frames[reported].kind, FrameKind::Managed(_));
         let bit = 1 << register as u16;
-        let mut between = self.truth.seen.activations[self.activations[told]..activation].iter();
+        let mut between =
+            self.truth.seen.activations[self.activations[reported]..activation].iter();
         // A method may have saved nothing yet where it was interrupted.
         let saved = between.any(|activation| {
             activation.position == Position::ReturnAddress && activation.saves.0 & bit != 0

@@ -66,10 +66,10 @@ pub trait Mode: Debug + Send + Sync {
     /// Gets a sample, and its frames with their names.
     fn on_sample(&self, process: &Process, sample: &Sample, stack: &MixedStack);
 
-    /// Is told of a request without an answer.
+    /// Is called for a request without an answer.
     fn on_missed(&self) {}
 
-    /// Is told that no more samples come, in `Shutdown`.
+    /// Is called when no more samples come, in `Shutdown`.
     fn on_end(&self, _process: &Process) {}
 
     /// Gets the stacks of all threads as text when no sample has come for the time of the options. The process

@@ -45,7 +45,7 @@ mod tests {
     use alloc::string::ToString as _;
 
     #[test]
-    fn kinds_are_told_by_name_or_number() {
+    fn kinds_are_reported_by_name_or_number() {
         assert_eq!(StubBlockKind(2).to_string(), "a block of precode");
         assert_eq!(StubBlockKind(0xA).to_string(), "a stub block of the unknown kind 10");
         let named = (0..=255).filter(|kind| StubBlockKind(*kind).name().is_some());

@@ -277,8 +277,8 @@ impl WalkBuffer {
     pub(super) fn unnamed(&mut self) -> Option<&mut Place> {
         let last = self.places.get_mut(self.place_count.checked_sub(1)?)?;
         let report = last.report.and_then(|report| self.reports.get(report));
-        let is_told = report.is_some_and(|report| report.ip == last.ip);
-        Some(last).filter(|_| !is_told)
+        let is_reported = report.is_some_and(|report| report.ip == last.ip);
+        Some(last).filter(|_| !is_reported)
     }
 
     /// Returns true if a callback reports the last frame.

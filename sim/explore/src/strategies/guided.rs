@@ -55,7 +55,7 @@ impl Guided {
     }
 }
 
-/// Turns tell nothing that choices have not told.
+/// Turns say nothing that choices have not said.
 impl Observer for Guided {}
 
 impl Search for Guided {

@@ -197,13 +197,17 @@ fn histories_are_the_same_on_every_system() {
         return;
     }
     let process = process();
-    let mut told = String::new();
+    let mut reported = String::new();
     for strategy in STRATEGIES {
         let endings = histories(&mut Explorer::new(&process).unwrap(), strategy, 0..50);
         let turns: u64 = endings.iter().map(|ending| ending.turns).sum();
         let failed = endings.iter().filter(|ending| ending.verdict.is_some()).count();
-        writeln!(told, "{strategy:?}: {:016x}, {turns} turns, {failed} failed", digest(&endings))
-            .unwrap();
+        writeln!(
+            reported,
+            "{strategy:?}: {:016x}, {turns} turns, {failed} failed",
+            digest(&endings)
+        )
+        .unwrap();
     }
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(reported);
 }

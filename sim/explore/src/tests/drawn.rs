@@ -168,7 +168,7 @@ fn act(
 
 /// Returns the outcome as text: the kind of the end, and the observations of each thread in its own
 /// order.
-fn told(verdict: Option<Verdict>, log: &Log) -> String {
+fn reported(verdict: Option<Verdict>, log: &Log) -> String {
     let seen = log.by_thread();
     let verdict = match verdict {
         Some(Verdict::Deadlock(mut edges)) => {
@@ -217,7 +217,7 @@ fn difference_of(
             }
         };
         for bound in [None, Some(1), Some(2)] {
-            let tell = |verdict| told(verdict, &log);
+            let tell = |verdict| reported(verdict, &log);
             let (all, _) = outcomes_of(Interleavings::new(bound), &load, tell);
             let (some, _) = outcomes_of(Exhaustive::new(bound).to_each_end(), &load, tell);
             if all != some {

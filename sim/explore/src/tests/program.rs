@@ -132,8 +132,8 @@ fn the_walked_thread_may_own_the_lock_that_a_callback_takes() {
     let Verdict::Deadlock(edges) = &failure.verdict else { panic!("{:?}", failure.verdict) };
     assert!(edges.iter().any(|edge| edge.why == BlockReason::Suspended && edge.for_whom.0 == 2));
     assert_eq!(cycle(Some(failure.verdict)), [(0, 2), (2, 0)]);
-    let told: Vec<_> = failure.history.turns.iter().flat_map(|turn| &turn.events).collect();
-    assert!(told.contains(&&TurnEvent::Callback(CallbackKind::RuntimeThreadSuspended)));
+    let reported: Vec<_> = failure.history.turns.iter().flat_map(|turn| &turn.events).collect();
+    assert!(reported.contains(&&TurnEvent::Callback(CallbackKind::RuntimeThreadSuspended)));
 }
 
 /// The frame passed to a callback belongs to its own walk, even if other threads walk meanwhile;

@@ -358,7 +358,7 @@ fn a_lock_over_a_call_by_name_breaks_the_rule_too() {
 
 #[test]
 fn reports_have_texts() {
-    let told = |load: &Load<'_>| search(load, &Budget::exhaustive(1_000)).to_string();
+    let reported = |load: &Load<'_>| search(load, &Budget::exhaustive(1_000)).to_string();
     let load: &Load<'_> = &|setup| {
         setup.thread("a", |me| {
             me.allocate();
@@ -369,7 +369,7 @@ fn reports_have_texts() {
             assert!(a.resume().is_err());
         });
     };
-    let all = told(load);
+    let all = reported(load);
     let (count, rest) = all.strip_prefix("none of ").unwrap().split_once(' ').unwrap();
     assert!(count.parse::<u64>().unwrap() > 1, "{all}");
     let rest = rest.replace("clr1:", "").replace(|c: char| c.is_ascii_digit(), "");
@@ -385,12 +385,12 @@ fn reports_have_texts() {
     let few = search(load, &Budget::random(1, 3)).to_string();
     assert!(few.starts_with("none of 3 interleavings fails\n"), "{few}");
 
-    let deadlock = told(&ring(1));
+    let deadlock = reported(&ring(1));
     assert_eq!(deadlock.lines().next(), Some("deadlock:  cannot go on"));
     assert_eq!(deadlock.lines().last(), Some("again: clr1:"));
     // The first interleaving fails, but its replay does not.
     let loads = std::cell::Cell::new(0);
-    let fickle = told(&|setup| {
+    let fickle = reported(&|setup| {
         loads.set(loads.get() + 1);
         if loads.get() == 1 {
             setup.thread("a", |me| me.fail("the first"));

@@ -10,10 +10,10 @@ fn said<'p>(load: impl Fn(&mut Setup<'p>, Rc<RefCell<Vec<&'static str>>>) + 'p) 
         again.take();
         load(setup, Rc::clone(&again));
     };
-    let told = |verdict: Option<Verdict>| {
+    let reported = |verdict: Option<Verdict>| {
         format!("{}{}", said.take().join(" "), if verdict.is_none() { "" } else { "!" })
     };
-    outcomes(&load, false, told).into_iter().collect()
+    outcomes(&load, false, reported).into_iter().collect()
 }
 
 #[test]

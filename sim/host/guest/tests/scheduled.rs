@@ -71,16 +71,16 @@ mod linux {
     }
 
     /// Returns the number of interleavings with each outcome.
-    pub(super) fn told(outcomes: &[Outcome]) -> BTreeMap<String, usize> {
-        let mut told = BTreeMap::new();
+    pub(super) fn reported(outcomes: &[Outcome]) -> BTreeMap<String, usize> {
+        let mut reported = BTreeMap::new();
         for outcome in outcomes {
             let words = match outcome {
                 Ok(ending) => ending.verdict.clone().unwrap_or_else(|| "ends".to_owned()),
                 Err(died) => format!("{died:?}"),
             };
-            *told.entry(words).or_default() += 1;
+            *reported.entry(words).or_default() += 1;
         }
-        told
+        reported
     }
 
     pub(super) fn main() {
@@ -164,18 +164,18 @@ thread "other" start="App.Other"
             visit.run_in_copy(&mut search, Detail::Ending)
         };
         let outcomes: Vec<_> = (0..HISTORIES).map(run).collect();
-        let told = told(&outcomes);
-        println!("callbacks: {told:?}");
-        assert_eq!(told.keys().collect::<Vec<_>>(), ["ends"]);
+        let reported = reported(&outcomes);
+        println!("callbacks: {reported:?}");
+        assert_eq!(reported.keys().collect::<Vec<_>>(), ["ends"]);
     }
 
     /// Checks the outcomes of the interleavings of exports, and that they repeat.
     fn check(library: &ScheduledLibrary, expected: &[(&str, &[&str])]) {
         for (name, kinds) in expected {
             let outcomes = histories(library, name, HISTORIES);
-            let told = told(&outcomes);
-            println!("{name}: {told:?}");
-            assert_eq!(told.keys().collect::<Vec<_>>(), *kinds, "{name}");
+            let reported = reported(&outcomes);
+            println!("{name}: {reported:?}");
+            assert_eq!(reported.keys().collect::<Vec<_>>(), *kinds, "{name}");
             assert_eq!(outcomes, histories(library, name, HISTORIES), "{name}: the same seed");
             let digests = outcomes.iter().flatten().map(|ending| ending.digest);
             let different = digests.collect::<std::collections::BTreeSet<_>>().len();

@@ -107,7 +107,7 @@ fn answers_have_words_and_sources() {
 }
 
 #[test]
-fn products_are_told_by_their_names() {
+fn products_are_reported_by_their_names() {
     for generation in Generation::ALL {
         assert_eq!(
             generation.is_core(),

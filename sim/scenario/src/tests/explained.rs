@@ -23,20 +23,20 @@ stop at="Lib.Sleep" {
 #[test]
 fn stories_are_those_of_their_calls() {
     let scenario = parse(TEXT);
-    let told = scenario.explain_on(Generation::CoreClr31Windows).unwrap();
-    let reports: Vec<_> = told.iter().map(|told| told.report.clone()).collect();
+    let reported = scenario.explain_on(Generation::CoreClr31Windows).unwrap();
+    let reports: Vec<_> = reported.iter().map(|reported| reported.report.clone()).collect();
     assert_eq!(scenario.run_on(Generation::CoreClr31Windows).unwrap(), reports);
-    let [unseeded, seeded, ..] = &told[..] else { panic!("{told:?}") };
+    let [unseeded, seeded, ..] = &reported[..] else { panic!("{reported:?}") };
     let refusal = deciding(&unseeded.story).unwrap();
     assert_eq!((refusal.kind, refusal.clauses[0]), (Topic::Refusal, Clause::new(44)));
     assert!(refusal.text.contains("not in managed code"), "{refusal}");
     let start = deciding(&seeded.story).unwrap();
     assert_eq!((start.kind, start.clauses[0]), (Topic::Start, Clause::new(51)));
-    for told in &told {
-        let callbacks = told.story.iter().filter(|line| line.kind == Topic::Callback).count();
-        assert_eq!(callbacks, told.report.found.frame_reports.len());
-        assert!(!told.events.is_empty());
-        assert_eq!(parting(&told.story, &told.story), None);
+    for reported in &reported {
+        let callbacks = reported.story.iter().filter(|line| line.kind == Topic::Callback).count();
+        assert_eq!(callbacks, reported.report.found.frame_reports.len());
+        assert!(!reported.events.is_empty());
+        assert_eq!(parting(&reported.story, &reported.story), None);
     }
     // The explanations differ from the point where one call has a seed.
     let parted = parting(&unseeded.story, &seeded.story).unwrap();

@@ -175,7 +175,7 @@ fn a_crash_is_reported_before_the_stack_is_unwound() {
 }
 
 /// Returns the end of the text's search, and the hazard that the failure is reported as.
-fn told(text: &str) -> (ExpectedEnd, Option<Hazard>) {
+fn reported(text: &str) -> (ExpectedEnd, Option<Hazard>) {
     let scenario = parse(text);
     let explored = scenario.explore_on(Generation::Net10Windows).unwrap();
     let found = explored[0].found.failure.as_ref();
@@ -200,7 +200,7 @@ fn similar_histories_are_no_hazard() {
             on ObjectAllocated { lock y { set by; wait go } }
         }
         explore schedules=100 { expect { deadlock } }";
-    assert_eq!(told(crosswise), (ExpectedEnd::Deadlock, Some(Hazard::CallbackTakesLock)));
+    assert_eq!(reported(crosswise), (ExpectedEnd::Deadlock, Some(Hazard::CallbackTakesLock)));
     // A call is refused because of the detach, which is unrelated to the locks.
     let detached = text(
         "thread a { lock one { sleep 5; lock two } }; thread b { lock two { sleep 5; lock one } }
@@ -208,7 +208,7 @@ fn similar_histories_are_no_hazard() {
         on ThreadDestroyed { join a; join b; join c }",
         "explore schedules=100 { expect { deadlock } }",
     );
-    let (ends, hazard) = told(&detached);
+    let (ends, hazard) = reported(&detached);
     assert_eq!(ends, ExpectedEnd::Deadlock);
     assert_ne!(hazard, Some(Hazard::Detach));
     // The GC ended before the walk.
@@ -222,14 +222,14 @@ fn similar_histories_are_no_hazard() {
             thread dog { prepare; wait walked; bark }
         }
         explore schedules=100 { expect { watchdog } }";
-    assert_eq!(told(late), (ExpectedEnd::Watchdog, None));
+    assert_eq!(reported(late), (ExpectedEnd::Watchdog, None));
 }
 
 /// H-05 needs a walker that waits for the destroyed thread, and a lock of the profiler.
 #[test]
 fn a_destruction_is_blocked_by_its_own_walker_alone() {
     let explore = "explore schedules=300 { expect { deadlock } }";
-    let ends = |threads: &str| told(&text(threads, explore));
+    let ends = |threads: &str| reported(&text(threads, explore));
     let found = |hazard| (ExpectedEnd::Deadlock, hazard);
     let blocked = found(Some(Hazard::BlockedDestruction));
     // The end of the sampler is waited for, or the end of its walk.
@@ -256,11 +256,11 @@ fn a_destruction_is_blocked_by_its_own_walker_alone() {
     };
     let crossed = "on ObjectAllocated { lock two { sleep 5; lock one } }
         on ThreadDestroyed { lock one { sleep 5; lock two } }";
-    assert_eq!(told(&program(crossed)), found(None));
+    assert_eq!(reported(&program(crossed)), found(None));
     // The same order, but one of them walks in the callback.
     let walks = "on ObjectAllocated { lock two { snapshot own { lock one } } }
         on ThreadDestroyed { lock one { sleep 5; lock two } }";
-    assert_eq!(told(&program(walks)), blocked);
+    assert_eq!(reported(&program(walks)), blocked);
     // Its own walker waits for nothing: the deadlock is of the other threads.
     let others =
         "thread a { lock one { sleep 5; lock two } }; thread b { lock two { sleep 5; lock one } }
@@ -276,7 +276,7 @@ fn a_destruction_is_blocked_by_its_own_walker_alone() {
             on ThreadDestroyed { lock one { sleep 5; call EnumThreads } }
         }
         explore schedules=300 { expect { deadlock } }";
-    assert_eq!(told(in_gc), found(Some(Hazard::LockOverGcTrigger)));
+    assert_eq!(reported(in_gc), found(Some(Hazard::LockOverGcTrigger)));
 }
 
 /// The id of a thread is over with ThreadDestroyed, though the thread cannot leave the list of threads while a GC holds
@@ -311,7 +311,7 @@ fn the_memory_of_a_script_is_shared() {
             on ThreadNameChanged { set ready; wait done }
         }
         explore by=exhaustive schedules=20000 { expect { failed } }";
-    assert_eq!(told(shared), (ExpectedEnd::Failed, Some(Hazard::TwoHijackers)));
+    assert_eq!(reported(shared), (ExpectedEnd::Failed, Some(Hazard::TwoHijackers)));
 }
 
 #[test]
@@ -327,7 +327,7 @@ fn when_an_event_was_set_makes_a_difference() {
             thread setter { set e }
         }
         explore by=exhaustive schedules=200000 { expect { watchdog } }";
-    assert_eq!(told(since), (ExpectedEnd::Watchdog, None));
+    assert_eq!(reported(since), (ExpectedEnd::Watchdog, None));
 }
 
 #[test]
@@ -355,7 +355,7 @@ fn a_jump_leaves_locks_behind_and_others_alone() {
             on ThreadDestroyed { join sampler }
         }
         explore schedules=1000 { expect { survives } }";
-    assert_eq!(told(jumps), (ExpectedEnd::Survives { everything: false }, None));
+    assert_eq!(reported(jumps), (ExpectedEnd::Survives { everything: false }, None));
 }
 
 /// Minimisation keeps the cycle of waits: with one of three threads less, two would wait for each

@@ -50,8 +50,8 @@ fn the_innermost_wrong_frame_is_reported() {
         let change = |found: &mut FoundWalk| found.frames[2].registers.set(register, 7);
         let wrong = difference(change);
         assert!(
-            matches!(wrong, Some(ShadowStackDifference::Register { frame: 1, register: told, found: 7, .. })
-                if told == register),
+            matches!(wrong, Some(ShadowStackDifference::Register { frame: 1, register: reported, found: 7, .. })
+                if reported == register),
             "{wrong:?}"
         );
     }

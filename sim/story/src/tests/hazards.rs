@@ -204,7 +204,7 @@ fn a_thread_that_an_escaped_walk_has_suspended_stays_so() {
 }
 
 #[test]
-fn a_gc_that_waits_is_told_apart_by_what_the_threads_do() {
+fn a_gc_that_waits_is_reported_apart_by_what_the_threads_do() {
     use BlockReason::{Collection, RuntimeSuspended, ToStop};
     let started = TurnEvent::Callback(CallbackKind::GarbageCollectionStarted);
     let suspending = TurnEvent::Callback(CallbackKind::RuntimeSuspendStarted);

@@ -1,4 +1,4 @@
-//! Tests of the words in which a failed interleaving is told.
+//! Tests of the words in which a failed interleaving is reported.
 
 use super::*;
 use crate::timeline::Tone;
@@ -63,7 +63,7 @@ fn each_verdict_is_a_sentence_with_the_names_of_its_threads() {
 }
 
 #[test]
-fn a_deadlock_is_told_with_its_waits_and_its_hazard() {
+fn a_deadlock_is_reported_with_its_waits_and_its_hazard() {
     let mut history = sampled();
     history.turn(WORKER, &[TurnEvent::Begins, TurnEvent::Acquired(HEAP)]);
     history.turn(SAMPLER, &[TurnEvent::Suspended(WORKER)]);
@@ -95,7 +95,7 @@ fn a_deadlock_is_told_with_its_waits_and_its_hazard() {
 }
 
 #[test]
-fn the_threads_that_a_verdict_is_about_are_told_or_else_all() {
+fn the_threads_that_a_verdict_is_about_are_reported_or_else_all() {
     let history = sampled();
     let named = |verdict: &Verdict| {
         let lines = lines(verdict, &history);
@@ -120,7 +120,7 @@ fn the_threads_that_a_verdict_is_about_are_told_or_else_all() {
 }
 
 #[test]
-fn the_last_eight_steps_of_a_thread_are_told() {
+fn the_last_eight_steps_of_a_thread_are_reported() {
     let steps = |count: u64| {
         let mut history = history(&[("main", ThreadKind::App), ("other", ThreadKind::App)]);
         history.turn(MAIN, &[TurnEvent::Begins]);
@@ -149,7 +149,7 @@ fn the_last_eight_steps_of_a_thread_are_told() {
 }
 
 #[test]
-fn a_broken_rule_is_told_up_to_the_breach() {
+fn a_broken_rule_is_reported_up_to_the_breach() {
     let rule = ProfilerRule::LogWhileSuspended;
     let breaks = TurnEvent::Breaks(rule);
     let mut history = sampled();
@@ -159,18 +159,18 @@ fn a_broken_rule_is_told_up_to_the_breach() {
     history.record(&[ThreadStatus::default(), ThreadStatus::default(), owning(NAMES)]);
     history.turn(SAMPLER, &[TurnEvent::Says("goes on")]);
     history.record(&[ThreadStatus::default(), ThreadStatus::default(), owning(HEAP)]);
-    let told = |verdict: &Verdict| part(&lines(verdict, &history), "sampler");
+    let reported = |verdict: &Verdict| part(&lines(verdict, &history), "sampler");
     let up_to = [
         "        1 breaks a rule: only a suspended thread may be resumed",
         "        3 logs",
         "        3 breaks a rule: nothing may be logged while a thread is suspended",
         "  owns the profiler's lock \"names\"",
     ];
-    assert_eq!(told(&Verdict::Broken { by: SAMPLER, rule }), up_to);
-    // A verdict without a breach, and one that is about no rule, are told to the end.
+    assert_eq!(reported(&Verdict::Broken { by: SAMPLER, rule }), up_to);
+    // A verdict without a breach, and one that is about no rule, are reported to the end.
     let other = ProfilerRule::LockOverGcTrigger;
     for verdict in [Verdict::Broken { by: SAMPLER, rule: other }, failed(SAMPLER)] {
-        let all = told(&verdict);
+        let all = reported(&verdict);
         assert_eq!(all.len(), 5, "{all:?}");
         assert_eq!(all[..3], up_to[..3]);
         assert_eq!(all[3..], ["        4 goes on", "  owns the process heap"]);
@@ -182,29 +182,29 @@ fn owning(lock: LockName) -> ThreadStatus {
 }
 
 #[test]
-fn the_status_of_a_thread_is_told_after_its_steps() {
+fn the_status_of_a_thread_is_reported_after_its_steps() {
     let frames = |count: usize| (0..count).map(|frame| format!("f{frame}")).collect();
-    let told = |status: ThreadStatus| {
+    let reported = |status: ThreadStatus| {
         let mut history = sampled();
         history.turn(MAIN, &[]);
         history.record(&[status]);
         part(&lines(&failed(MAIN), &history), "main")
     };
     let suspended = ThreadStatus { suspended_by: vec![WORKER, SAMPLER], ..ThreadStatus::default() };
-    assert_eq!(told(suspended.clone()), ["  suspended by worker and sampler"]);
+    assert_eq!(reported(suspended.clone()), ["  suspended by worker and sampler"]);
     let in_system = ThreadStatus { in_system: true, ..suspended };
     assert_eq!(
-        told(in_system),
+        reported(in_system),
         ["  suspended by worker and sampler, once its call of the system returns"]
     );
     let owns = ThreadStatus { holds: vec![HEAP, NAMES], ..ThreadStatus::default() };
-    assert_eq!(told(owns), ["  owns the process heap and the profiler's lock \"names\""]);
+    assert_eq!(reported(owns), ["  owns the process heap and the profiler's lock \"names\""]);
     let six = ThreadStatus { stack: frames(6), ..ThreadStatus::default() };
-    assert_eq!(told(six), ["  stack: f0 < f1 < f2 < f3 < f4 < f5"]);
+    assert_eq!(reported(six), ["  stack: f0 < f1 < f2 < f3 < f4 < f5"]);
     let seven = ThreadStatus { stack: frames(7), ..ThreadStatus::default() };
-    assert_eq!(told(seven.clone()), ["  stack: f0 < f1 < f2 < f3 < f4 < f5 < …"]);
-    assert_eq!(told(ThreadStatus { ended: true, ..seven }), ["  has ended"]);
-    assert_eq!(told(ThreadStatus::default()), [] as [&str; 0]);
+    assert_eq!(reported(seven.clone()), ["  stack: f0 < f1 < f2 < f3 < f4 < f5 < …"]);
+    assert_eq!(reported(ThreadStatus { ended: true, ..seven }), ["  has ended"]);
+    assert_eq!(reported(ThreadStatus::default()), [] as [&str; 0]);
 }
 
 #[test]
@@ -224,9 +224,9 @@ fn steps_have_names_for_threads_locks_and_reasons() {
             TurnEvent::Released(NAMES),
         ],
     );
-    let told = part(&lines(&failed(SAMPLER), &history), "sampler");
+    let reported = part(&lines(&failed(SAMPLER), &history), "sampler");
     let words: Vec<_> =
-        told.iter().map(|line| line.trim_start().trim_start_matches("1 ")).collect();
+        reported.iter().map(|line| line.trim_start().trim_start_matches("1 ")).collect();
     let expected = [
         "starts main",
         "suspends worker",

@@ -9,16 +9,16 @@ fn named(world: &World<'_>, function: FunctionId) -> String {
 }
 
 /// Returns each callback with the name of its method, and its arguments.
-fn told(
+fn reported(
     program: &Program,
     generation: Generation,
 ) -> Vec<(&'static str, String, CallbackArguments)> {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     run(program, generation, |world, callback| {
         let arguments = world.callback_arguments(0);
-        told.push((callback, named(world, arguments.function), arguments));
+        reported.push((callback, named(world, arguments.function), arguments));
     });
-    told
+    reported
 }
 
 fn calling(functions: Vec<Function>) -> Program {
@@ -56,12 +56,12 @@ fn callbacks_of_exceptions_are_about_the_frame_or_the_object() {
     ];
     for generation in Generation::ALL {
         for kind in [Call::Raise, Call::NullDereference] {
-            let told = told(&observed(kind), generation);
+            let reported = reported(&observed(kind), generation);
             let found: Vec<_> =
-                told.iter().map(|(kind, name, it)| (*kind, name.as_str(), it.object)).collect();
+                reported.iter().map(|(kind, name, it)| (*kind, name.as_str(), it.object)).collect();
             assert_eq!(found, expected, "{generation}, {kind:?}");
             // The number of objects so far is never behind.
-            let counts: Vec<_> = told.iter().map(|(_, _, it)| it.objects).collect();
+            let counts: Vec<_> = reported.iter().map(|(_, _, it)| it.objects).collect();
             assert!(counts.is_sorted() && counts.first() == Some(&1) && counts.last() == Some(&4));
         }
     }
@@ -83,8 +83,8 @@ fn a_rethrown_exception_is_the_same_object() {
             managed("App.Thrower", CodeKind::Jit, vec![throw(Call::Raise)]),
         ]);
         move |generation| {
-            let told = told(&program, generation);
-            let thrown = told.iter().filter(|(kind, ..)| *kind == "ExceptionThrown");
+            let reported = reported(&program, generation);
+            let thrown = reported.iter().filter(|(kind, ..)| *kind == "ExceptionThrown");
             thrown.map(|(_, _, it)| it.object).collect::<Vec<_>>()
         }
     };
@@ -108,8 +108,8 @@ fn a_rethrown_exception_is_the_same_object() {
             ),
             managed("App.Thrower", CodeKind::Jit, vec![throw(Call::Raise)]),
         ]);
-        let told = told(&through, generation);
-        let thrown = told.iter().filter(|(kind, ..)| *kind == "ExceptionThrown");
+        let reported = reported(&through, generation);
+        let thrown = reported.iter().filter(|(kind, ..)| *kind == "ExceptionThrown");
         let objects: Vec<_> = thrown.map(|(_, _, it)| it.object).collect();
         assert_eq!(objects, [1, 1], "{generation}");
     }
@@ -126,8 +126,8 @@ fn transitions_name_the_function_that_is_called() {
             (_, CallTarget::Managed) => "App.Work",
         };
         for generation in Generation::ALL {
-            let told = told(&kinds::program(*kind), generation);
-            let there: Vec<_> = told.iter().filter(|it| it.0.ends_with("Transition")).collect();
+            let reported = reported(&kinds::program(*kind), generation);
+            let there: Vec<_> = reported.iter().filter(|it| it.0.ends_with("Transition")).collect();
             for (place, (callback, name, arguments)) in there.iter().enumerate() {
                 assert_eq!(name, expected, "{generation}, {kind:?}, {callback}");
                 // There and back.
@@ -153,8 +153,8 @@ fn compilations_and_class_loads_name_the_method() {
                 "IL_STUB_PInvoke:Lib.Work",
             ),
         ] {
-            let told = told(&kinds::program(kind), generation);
-            for (_, name, _) in told.iter().filter(|(kind, ..)| *kind == callback) {
+            let reported = reported(&kinds::program(kind), generation);
+            for (_, name, _) in reported.iter().filter(|(kind, ..)| *kind == callback) {
                 assert_eq!(name, expected, "{generation}, {kind:?}");
             }
         }
@@ -162,8 +162,8 @@ fn compilations_and_class_loads_name_the_method() {
         let first = runtime(Call::FirstCall, Some(1));
         let work = function("App.Work", CodeKind::Jit, vec![Statement::Work(1)]);
         let main = function("App.Main", CodeKind::Jit, vec![first]);
-        let told = told(&calling(vec![main, work]), generation);
-        let names: Vec<_> = told
+        let reported = reported(&calling(vec![main, work]), generation);
+        let names: Vec<_> = reported
             .iter()
             .filter(|(kind, ..)| kind.starts_with("JITCompilation"))
             .map(|(kind, name, _)| (*kind, name.as_str()))
@@ -181,11 +181,12 @@ fn unloading_names_a_method_and_its_suspension_the_reason() {
             let unload = runtime(kind, Some(1));
             let main = function("App.Main", CodeKind::Jit, vec![unload]);
             let plugin = function("App.Plugin", CodeKind::Jit, vec![Statement::Work(1)]);
-            told(&calling(vec![main, plugin]), generation)
+            reported(&calling(vec![main, plugin]), generation)
         };
-        let mut told = unloaded(Call::UnloadAssembly);
-        told.extend(unloaded(Call::UnloadDynamicMethod));
-        let unloads: Vec<_> = told.iter().filter(|(kind, ..)| kind.contains("Unload")).collect();
+        let mut reported = unloaded(Call::UnloadAssembly);
+        reported.extend(unloaded(Call::UnloadDynamicMethod));
+        let unloads: Vec<_> =
+            reported.iter().filter(|(kind, ..)| kind.contains("Unload")).collect();
         assert!(unloads.len() >= 5, "{generation}");
         for (kind, name, _) in unloads {
             // Behind the last one on the Framework the code is gone.
@@ -194,12 +195,12 @@ fn unloading_names_a_method_and_its_suspension_the_reason() {
                 "{generation}, {kind}"
             );
         }
-        let suspends = |told: &[(&str, String, CallbackArguments)]| {
-            let found = told.iter().find(|(kind, ..)| *kind == "RuntimeSuspendStarted");
+        let suspends = |reported: &[(&str, String, CallbackArguments)]| {
+            let found = reported.iter().find(|(kind, ..)| *kind == "RuntimeSuspendStarted");
             found.map(|(_, _, arguments)| arguments.suspension)
         };
-        assert_eq!(suspends(&told), Some(SuspensionReason::Unload), "{generation}");
-        let collected = self::told(&main_with(&[Call::Collect]), generation);
+        assert_eq!(suspends(&reported), Some(SuspensionReason::Unload), "{generation}");
+        let collected = self::reported(&main_with(&[Call::Collect]), generation);
         assert_eq!(suspends(&collected), Some(SuspensionReason::Gc), "{generation}");
     }
 }
@@ -222,8 +223,8 @@ fn handles_are_numbered_and_their_objects_are_roots() {
         DestroyHandle,
     ];
     for generation in Generation::ALL {
-        let told = told(&main_with(&calls), generation);
-        let handles: Vec<_> = told
+        let reported = reported(&main_with(&calls), generation);
+        let handles: Vec<_> = reported
             .iter()
             .filter(|(kind, ..)| kind.starts_with("Handle"))
             .map(|(kind, _, it)| (*kind, it.handle, it.object))
@@ -240,7 +241,7 @@ fn handles_are_numbered_and_their_objects_are_roots() {
             (destroyed, 4, 0),
         ];
         assert_eq!(handles, expected, "{generation}");
-        for (kind, _, arguments) in &told {
+        for (kind, _, arguments) in &reported {
             let roots: &[_] = if *kind == "RootReferences" { &[(2, 1)] } else { &[] };
             assert_eq!(arguments.roots, roots, "{generation}, {kind}");
             if !kind.starts_with("Handle") {
@@ -254,8 +255,8 @@ fn handles_are_numbered_and_their_objects_are_roots() {
 fn a_collection_is_induced_if_the_program_asks_for_it() {
     for generation in Generation::ALL {
         for (kind, expected) in [(Call::Collect, true), (Call::NewWithGc, false)] {
-            let told = told(&main_with(&[kind]), generation);
-            let started = told.iter().find(|(kind, ..)| *kind == "GarbageCollectionStarted");
+            let reported = reported(&main_with(&[kind]), generation);
+            let started = reported.iter().find(|(kind, ..)| *kind == "GarbageCollectionStarted");
             assert_eq!(started.unwrap().2.induced, expected, "{generation}, {kind:?}");
         }
     }

@@ -75,8 +75,8 @@ fn same(generation: Generation, reported: &[Reported], truth: &[Expected]) -> Re
         let rip = one.registers.rip;
         // Right before and after the call, the Frame already, or still, describes the method.
         let interrupted = expected.activation.position == Position::Interrupted;
-        let told = expected.by_helper || expected.inlines && interrupted;
-        if one.function != expected.function || rip != registers.rip && !told {
+        let reported = expected.by_helper || expected.inlines && interrupted;
+        if one.function != expected.function || rip != registers.rip && !reported {
             return Err(format!("frame {n}: {rip:#x}, not {:#x}", registers.rip));
         }
         for register in convention.nonvolatile().iter().chain(&[Gpr::Rsp]) {

@@ -53,14 +53,14 @@ fn run_to_callback(world: &mut World<'_>, thread: usize, kind: Kind) {
 }
 
 /// Returns all callbacks up to a thread's end, without those that all programs have.
-fn told(world: &mut World<'_>) -> Vec<(&'static str, String)> {
+fn reported(world: &mut World<'_>) -> Vec<(&'static str, String)> {
     let usual = [Kind::ThreadCreated, Kind::ThreadAssignedToOSThread, Kind::ThreadDestroyed];
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     loop {
         match world.step(0).unwrap() {
-            StepEvent::Ended => return told,
+            StepEvent::Ended => return reported,
             StepEvent::Callback(kind) if !usual.contains(&kind) => {
-                told.push((kind.name(), walk(world, 0)));
+                reported.push((kind.name(), walk(world, 0)));
             }
             _ => {}
         }
@@ -75,8 +75,8 @@ fn an_assembly_is_unloaded_step_by_step() {
         let program = program(Call::UnloadAssembly, Vec::new());
         let build = build(&program, generation);
         let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
-        let told = told(&mut world);
-        let names: Vec<_> = told.iter().map(|(name, _)| *name).collect();
+        let reported = reported(&mut world);
+        let names: Vec<_> = reported.iter().map(|(name, _)| *name).collect();
         let stopping = [
             "RuntimeSuspendStarted",
             "RuntimeThreadSuspended",
@@ -126,7 +126,7 @@ fn an_assembly_is_unloaded_step_by_step() {
         assert_eq!(names, expected, "{generation}");
         let full = "System.Reflection.LoaderAllocatorScout.Destroy App.Main \
                     *CallDescrWorkerInternal S_OK";
-        for (name, walk) in told {
+        for (name, walk) in reported {
             let refused = name == "RuntimeThreadSuspended";
             let expected = if refused { "CORPROF_E_STACKSNAPSHOT_UNSAFE" } else { full };
             assert_eq!(walk, expected, "{generation}, {name}");
@@ -212,7 +212,7 @@ fn code_that_a_thread_executes_is_not_unloaded() {
             let starts = [0, 1].map(|start| ThreadStart::Managed(FunctionIndex(start)));
             let mut world = build.world(&starts).unwrap();
             run_to(&mut world, 1, 2);
-            assert_eq!(told(&mut world), [], "{generation}");
+            assert_eq!(reported(&mut world), [], "{generation}");
             while world.step(1).unwrap() != StepEvent::Ended {}
         }
     }
@@ -274,7 +274,7 @@ fn unloading_takes_the_writer_lock() {
         let other = if refuses { busy } else { CallError::Fatal(Outcome::Blocked) };
         assert_eq!(look_up(managed), Err(other), "{generation}");
         // Afterwards the lock is free again.
-        let _ = told(&mut world);
+        let _ = reported(&mut world);
         assert_eq!(world.runtime().process.get().code_manager_writer, None);
         let object = ThreadObject(world.object(0).unwrap());
         let runtime = world.runtime();
@@ -319,7 +319,7 @@ fn handles_are_created_and_destroyed_by_fcalls_or_qcalls() {
                 format!("System.Runtime.InteropServices.GCHandle.{qcall} ")
             };
             let walk = format!("{before}App.Main *CallDescrWorkerInternal S_OK");
-            assert_eq!(told(&mut world), [(callback, walk)], "{generation}");
+            assert_eq!(reported(&mut world), [(callback, walk)], "{generation}");
         }
     }
 }

@@ -169,11 +169,11 @@ fn a_restored_world_goes_on_as_before() {
     let mut world = build.world(&[MAIN]).unwrap();
     let start = world.save();
     let run = |world: &mut World<'_>| {
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         loop {
             match world.step(0).unwrap() {
-                StepEvent::Ended => return told,
-                StepEvent::Callback(kind) => told.push((kind, world.callback_arguments(0))),
+                StepEvent::Ended => return reported,
+                StepEvent::Callback(kind) => reported.push((kind, world.callback_arguments(0))),
                 _ => {}
             }
         }

@@ -31,8 +31,8 @@ fn every_recorded_walk_is_explained() {
             // A NULL callback is part of the story, too.
             let null = u32::from(events.contains(&Event::NullCallback));
             let outer = story.iter().filter(|line| line.depth == 0);
-            let told = outer.filter_map(|line| line.callback);
-            assert!(told.eq(0..callbacks + null), "{what}");
+            let reported = outer.filter_map(|line| line.callback);
+            assert!(reported.eq(0..callbacks + null), "{what}");
             kinds.extend(story.iter().map(|line| line.kind));
             clauses.extend(story.iter().flat_map(|line| &line.clauses).copied());
             walks += 1;

@@ -173,8 +173,8 @@ fn every_file_says_what_it_shows() {
             let title = call.title.as_deref().unwrap_or_default();
             problems.check(!call.expect.is_empty(), || format!("{name}, {title}: expects nothing"));
             for expect in &call.expect {
-                let told = subject(name).is_some() || name.starts_with(SITUATIONS);
-                problems.check(!expect.clauses.is_empty() || told, || {
+                let reported = subject(name).is_some() || name.starts_with(SITUATIONS);
+                problems.check(!expect.clauses.is_empty() || reported, || {
                     format!("{name}, {title}: no clause")
                 });
                 let counts = |generation| {

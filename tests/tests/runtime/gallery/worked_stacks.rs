@@ -240,7 +240,7 @@ fn tiers_have_one_function_id() {
 /// A profiler that walks in RuntimeThreadSuspended and RuntimeThreadResumed.
 #[derive(Default)]
 struct Walking {
-    told: RefCell<Vec<String>>,
+    reported: RefCell<Vec<String>>,
 }
 
 impl<'a> Profiler<'a, clr_machine::Machine> for Walking {
@@ -259,7 +259,7 @@ impl<'a> Profiler<'a, clr_machine::Machine> for Walking {
         assert!(state.unwrap().contains(CallbackState::IN_CALLBACK));
         let frozen = runtime.thread(SELF, |thread| thread.suspended).unwrap();
         let line = format!("{name} on {}, {frozen}: {}, {}", thread.0, call(id), call(ThreadId(0)));
-        self.told.borrow_mut().push(line);
+        self.reported.borrow_mut().push(line);
     }
 }
 
@@ -286,9 +286,9 @@ fn suspensions_are_reported() {
                 }),
             );
             let windows = Generations::WINDOWS.contains(generation);
-            let told = profiler.told.take();
+            let reported = profiler.reported.take();
             if suspended || !windows {
-                assert!(told.is_empty(), "{generation}: {told:?}");
+                assert!(reported.is_empty(), "{generation}: {reported:?}");
                 let expected = if suspended { HResult::OK } else { HResult::NOT_IMPLEMENTED };
                 assert_eq!(outcome, expected.into(), "{generation}");
                 assert_eq!(frozen, vec![0; frozen.len()], "{generation}");
@@ -303,7 +303,7 @@ fn suspensions_are_reported() {
                 "resumed on 3, 0: CORPROF_E_STACKSNAPSHOT_UNSAFE, E_FAIL",
             ];
             let expected = if mask == 0x1001_0000 { &expected[..] } else { &[] };
-            assert_eq!(told, expected, "{generation}");
+            assert_eq!(reported, expected, "{generation}");
         }
     }
 }

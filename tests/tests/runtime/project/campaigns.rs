@@ -33,8 +33,9 @@ fn every_target_is_complete() {
     // The page lists the targets in a table, some of them in one row.
     let page = read("fuzz/README.md");
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `")?.split(" |").next());
-    let told = rows.flat_map(|row| row.split(", ")).map(|name| name.trim_matches('`').to_owned());
-    assert_eq!(told.collect::<BTreeSet<_>>(), list);
+    let reported =
+        rows.flat_map(|row| row.split(", ")).map(|name| name.trim_matches('`').to_owned());
+    assert_eq!(reported.collect::<BTreeSet<_>>(), list);
     let replayed = read("tests/tests/runtime/properties/fuzz_seeds.rs");
     for (name, path) in targets {
         assert_eq!(path, format!("fuzz_targets/{name}.rs"));

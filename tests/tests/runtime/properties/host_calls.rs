@@ -235,11 +235,11 @@ stop at="App.Throw"
         let objects = Objects::default();
         assert_eq!(probe.initialize(&objects), Some(HResult::OK));
         assert!(probe.run(&objects), "{generation}");
-        let told = objects.0.take();
-        let names: Vec<_> = told.iter().map(|(name, _)| *name).collect();
+        let reported = objects.0.take();
+        let names: Vec<_> = reported.iter().map(|(name, _)| *name).collect();
         let expected = ["ObjectAllocated", "ExceptionThrown", "ObjectAllocated"];
         assert_eq!(names, expected, "{generation}");
-        let ids: std::collections::BTreeSet<_> = told.iter().map(|(_, id)| *id).collect();
+        let ids: std::collections::BTreeSet<_> = reported.iter().map(|(_, id)| *id).collect();
         assert!(ids.len() == 3 && !ids.contains(&0), "{generation}: {ids:x?}");
         let report = probe.with_session(|session| session.report().to_string()).unwrap();
         assert!(!report.contains("not raised: ObjectAllocated"), "{report}");

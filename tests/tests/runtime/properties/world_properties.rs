@@ -143,8 +143,8 @@ fn a_reported_filter_needs_little() {
                 let activation = case.seen.activations.get(one.activation);
                 activation.is_some_and(|activation| activation.funclet == Some(FuncletKind::Filter))
             };
-            let told = case.expected.iter().flat_map(|expected| &expected.callbacks);
-            shows |= told.into_iter().any(|one| one.function.is_some() && filter(one));
+            let reported = case.expected.iter().flat_map(|expected| &expected.callbacks);
+            shows |= reported.into_iter().any(|one| one.function.is_some() && filter(one));
         });
         shows
     };
@@ -253,7 +253,7 @@ impl Occurred {
         let Case { seen, question, outcome, in_callback, .. } = case;
         let ThreadFacts { activations, exceptions, .. } = seen;
         let is = |result: HResult| *outcome == result.into();
-        let told = |index: usize| expected.callbacks.iter().any(|one| one.activation == index);
+        let reported = |index: usize| expected.callbacks.iter().any(|one| one.activation == index);
         let reports = !expected.callbacks.is_empty();
         let funclets = |wanted: FuncletKind| {
             activations
@@ -273,7 +273,7 @@ impl Occurred {
         if let Some(kind) = in_callback.filter(|kind| kind.name().starts_with("Exception")) {
             self.add_if(reports, &format!("a report in {}", kind.name()));
         }
-        let filters = funclets(FuncletKind::Filter).any(|(index, _)| told(index));
+        let filters = funclets(FuncletKind::Filter).any(|(index, _)| reported(index));
         self.add_if(filters, "a filter reported");
         self.add_if(handlers().count() > 0 && reports, "a handler on the stack");
         self.add_if(handlers().count() > 1 && reports, "two handlers");
@@ -293,7 +293,7 @@ impl Occurred {
         });
         self.add_if(marker, "a marker after such frames first");
         let left_handler =
-            handlers().any(|(index, activation)| left(activation) && told(index + 1));
+            handlers().any(|(index, activation)| left(activation) && reported(index + 1));
         self.add_if(left_handler, "the marker of a handler that was left");
         let refused = is(HResult::UNMANAGED_CONTEXT) && exceptions.unwinds_natively;
         self.add_if(refused && question.seed.is_none(), "refused in a second pass");

@@ -64,7 +64,7 @@ fn stacks_hold_the_recorded_values() {
         sum("native runs pretended", native.runs);
         sum("native runs left out", native.left_out.len());
         sum("return addresses at their ends that were recorded", native.recorded_ends);
-        sum("return addresses told by another one (C-156)", native.moved_ends);
+        sum("return addresses reported by another one (C-156)", native.moved_ends);
         sum("words at their ends that are no return address", native.lost_ends);
         for frame in &found.stack.frames {
             match frame.seen_by() {

@@ -110,8 +110,8 @@ impl Browser {
     /// Receives the next message, and records events of the page.
     fn receive(&mut self) -> Value {
         let message = self.messages.recv_timeout(PATIENCE).unwrap_or_else(|error| {
-            let told = std::fs::read_to_string(self.folder.path().join("errors"));
-            panic!("no message from the browser: {error}\n{}", told.unwrap_or_default())
+            let reported = std::fs::read_to_string(self.folder.path().join("errors"));
+            panic!("no message from the browser: {error}\n{}", reported.unwrap_or_default())
         });
         let details = &message["params"];
         match message["method"].as_str() {

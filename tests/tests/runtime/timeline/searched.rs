@@ -44,14 +44,14 @@ fn a_found_deadlock_has_a_timeline() {
         facts: &[],
     };
     let rows = drawn(&timeline, RowOptions::default());
-    for told in [
+    for reported in [
         "sampler  ┄ waits for the profiler's lock \"names\", which is owned by ┄▷ exporter",
         "exporter ┄ waits for the profiler's lock \"stacks\", which is owned by ┄▷ sampler",
         "has to wait for the profiler's lock\n",
         "waits for the profiler's lock \"stacks\"  owns the profiler's lock \"names\"",
         "profiler: exporter",
     ] {
-        assert!(rows.contains(told), "{told}:\n{rows}");
+        assert!(rows.contains(reported), "{reported}:\n{rows}");
     }
     // Both threads wait at the end, each for the other.
     let page = timeline.page();

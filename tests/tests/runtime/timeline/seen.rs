@@ -14,7 +14,7 @@ fn statuses(data: &Value, turn: &Value, history: &History, own: &Turn) -> [Vec<V
     let place = |value: &Value| usize::try_from(value.as_u64().unwrap()).unwrap();
     let text = |value: &Value| data["strings"][place(value)].clone();
     let texts = |list: &Value| list.as_array().unwrap().iter().map(text).collect::<Vec<_>>();
-    let told = turn["stand"].as_array().unwrap().iter().map(|stand| {
+    let reported = turn["stand"].as_array().unwrap().iter().map(|stand| {
         let status = &data["standings"][place(stand)];
         let edges = status["edges"].as_array().unwrap().iter();
         let edges: Vec<_> = edges.map(|edge| json!([edge[0], text(&edge[1])])).collect();
@@ -46,7 +46,7 @@ fn statuses(data: &Value, turn: &Value, history: &History, own: &Turn) -> [Vec<V
             "ended": status.ended,
         })
     };
-    [told.collect(), own.statuses.iter().map(is).collect()]
+    [reported.collect(), own.statuses.iter().map(is).collect()]
 }
 
 fn check(history: &History) {
@@ -62,10 +62,10 @@ fn check(history: &History) {
         assert_eq!(turn["thread"], own.thread.0);
         // The page leaves out that a sleeping thread waits.
         let slept = |pair: &&[TurnEvent]| matches!(pair, [TurnEvent::Sleeps(_), TurnEvent::Waits]);
-        let told = own.events.len() - own.events.windows(2).filter(slept).count();
-        assert_eq!(turn["does"].as_array().unwrap().len(), told);
-        let [told, is] = statuses(&data, turn, history, own);
-        assert_eq!(told, is);
+        let reported = own.events.len() - own.events.windows(2).filter(slept).count();
+        assert_eq!(turn["does"].as_array().unwrap().len(), reported);
+        let [reported, is] = statuses(&data, turn, history, own);
+        assert_eq!(reported, is);
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) struct Named {
     pub(super) is_own: bool,
 }
 
-/// Names, by which the program's code is told from all other.
+/// Names, by which the program's code is distinguished from all other.
 #[derive(Debug)]
 pub(super) struct Names {
     /// The file name of the program's module.

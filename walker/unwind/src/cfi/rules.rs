@@ -147,7 +147,7 @@ mod tests {
 
     /// All rules begin their search at the same slot, or at the last one.
     #[test]
-    fn rules_with_the_same_hash_are_told_apart() {
+    fn rules_with_the_same_hash_are_reported_apart() {
         for hash in [0, 5, u64::MAX] {
             let mut rules = Rules::new(0);
             for at in [0_u8, 1, 2, 0, 1, 2, 3] {

@@ -45,16 +45,16 @@ pub(super) fn run<'p>(
     let strayed = noting.progress().strayed;
     ending.verdict = ending.verdict.take().or_else(|| rules.broken(&ending));
     let found = if ending.verdict.is_none() { findings() } else { Vec::new() };
-    let mut told = GuestEnding { strayed, ..GuestEnding::of(&ending, &found) };
+    let mut reported = GuestEnding { strayed, ..GuestEnding::of(&ending, &found) };
     match detail {
-        Detail::Ending => told.noted = noting.into_noted(),
+        Detail::Ending => reported.noted = noting.into_noted(),
         Detail::Description(describe)
         | Detail::Printed(describe)
         | Detail::Stopped(describe, _) => {
             add_stacks(&mut ending);
-            told.description = describe(&Executed { ending: &ending, findings: &found });
+            reported.description = describe(&Executed { ending: &ending, findings: &found });
         }
     }
     sanitizer::leaves_tool();
-    told
+    reported
 }

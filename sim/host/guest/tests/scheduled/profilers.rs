@@ -1,6 +1,6 @@
 //! Profilers over texts: one that does everything right, and one for each way to be wrong.
 
-use super::linux::{Outcome, compile, told};
+use super::linux::{Outcome, compile, reported};
 use clr_explore::{Ending, Random, Search as _};
 use clr_guest::scheduled::{Detail, Executed, HostedProfiler};
 use clr_runtime::generation::Generation;
@@ -205,11 +205,13 @@ pub(super) fn check(folder: &Path) {
         };
         let outcomes: Vec<Outcome> =
             (0..case.budget).map(|number| run(number, Detail::Ending)).collect();
-        let mut told = told(&outcomes);
+        let mut reported = reported(&outcomes);
         // The function depends on what the compiler has inlined.
-        if let Some(crash) = told.keys().find(|it| it.starts_with("failed: SIGSEGV in ")).cloned() {
-            let count = told.remove(&crash).unwrap_or_default();
-            told.insert("failed: SIGSEGV".to_owned(), count);
+        if let Some(crash) =
+            reported.keys().find(|it| it.starts_with("failed: SIGSEGV in ")).cloned()
+        {
+            let count = reported.remove(&crash).unwrap_or_default();
+            reported.insert("failed: SIGSEGV".to_owned(), count);
         }
         let fails = |outcome: &Outcome| outcome.as_ref().map_or(true, |it| it.verdict.is_some());
         let first = outcomes.iter().position(fails);
@@ -218,9 +220,9 @@ pub(super) fn check(folder: &Path) {
             story.map(|ending| String::from_utf8(ending.description).unwrap()).unwrap_or_default();
         let hazard = story.lines().find_map(|line| line.trim().strip_prefix("H-")?.get(..2));
         let hazard = hazard.map(|number| format!("H-{number}")).unwrap_or_default();
-        println!("{name}: {told:?} {hazard}, the first: {first:?}");
-        if told.keys().collect::<Vec<_>>() != case.outcomes || hazard != case.hazard {
-            wrong.push(format!("{name}: {told:?} {hazard}\n{story}"));
+        println!("{name}: {reported:?} {hazard}, the first: {first:?}");
+        if reported.keys().collect::<Vec<_>>() != case.outcomes || hazard != case.hazard {
+            wrong.push(format!("{name}: {reported:?} {hazard}\n{story}"));
         }
         let again: Vec<_> = (0..case.budget).map(|number| run(number, Detail::Ending)).collect();
         assert_eq!(outcomes, again, "{name}: the same seed");

@@ -249,7 +249,7 @@ fn freed_code_is_no_managed_code_and_its_id_dangles() {
 }
 
 #[test]
-fn images_are_told_from_heaps() {
+fn images_are_reported_from_heaps() {
     let bytes = bytes();
     let mut manager = CodeManager::new();
     let heap = RangeSection::code_heap(LOW, LOW + SIZE, &[]).unwrap();

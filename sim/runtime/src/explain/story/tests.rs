@@ -329,9 +329,9 @@ fn a_call_within_a_callback_counts_for_itself() {
     let report = [managed(0x1040), reported(0x1040, None)];
     let events = [&[CALLED][..], &report, &[CALLED], &report, &[end], &report, &[end]].concat();
     let lines = tell(Generation::Net9Unix, &events);
-    let told: Vec<_> = lines.iter().map(|line| (line.depth, line.callback)).collect();
+    let reported: Vec<_> = lines.iter().map(|line| (line.depth, line.callback)).collect();
     assert_eq!(
-        told,
+        reported,
         [(0, None), (0, Some(0)), (1, None), (1, Some(0)), (1, None), (0, Some(1)), (0, None)]
     );
     assert_eq!(lines[4].text, "ended: S_OK after 1 callback");

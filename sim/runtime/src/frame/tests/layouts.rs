@@ -210,8 +210,11 @@ fn every_field_is_needed_and_named_if_it_cannot_be_read() {
                 }
                 let error = ask(generation, &memory.without(at)).unwrap_err();
                 let Unreadable { address, len } = error;
-                let told = address..address + u64::from(len);
-                assert!(told.start <= at + 7 && at < told.end, "{kind}, {generation}: {error}");
+                let reported = address..address + u64::from(len);
+                assert!(
+                    reported.start <= at + 7 && at < reported.end,
+                    "{kind}, {generation}: {error}"
+                );
             }
         }
     }

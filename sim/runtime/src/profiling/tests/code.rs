@@ -218,18 +218,20 @@ fn a_frame_info_is_of_its_function_while_its_callback_lasts() {
         let caller = runtime.on(WORKER);
         let seed = seed(&runtime);
         let call = SnapshotRequest { seed: Some(&seed), ..SnapshotRequest::default() };
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         let outcome = caller.do_stack_snapshot(
             &call,
             Some(&mut |frame| {
                 let ask = |function| caller.get_function_info2(function, Some(frame.frame_info), 0);
                 let asked = [FOO, SHARED, FunctionId(0)].map(ask).map(|answer| answer.map(|_| ()));
-                told.push((frame.function, asked, frame.frame_info.handle()));
+                reported.push((frame.function, asked, frame.frame_info.handle()));
                 HResult::OK
             }),
         );
         assert_eq!(outcome, Outcome::Returned(HResult::OK), "{generation}");
-        let [(foo, of_foo, handle), (marker, of_marker, _)] = &told[..] else { panic!("{told:?}") };
+        let [(foo, of_foo, handle), (marker, of_marker, _)] = &reported[..] else {
+            panic!("{reported:?}")
+        };
         let invalid = || failed(E_INVALIDARG);
         assert_eq!((foo, marker), (&Some(FOO), &None), "{generation}");
         // C-123.

@@ -58,11 +58,11 @@ impl Compared {
         let place = |found: &super::FoundMixedFrame| {
             let frame = &found.frame;
             // For calls from ready-to-run code, the runtime knows another return address (C-156).
-            let is_told =
+            let is_reported =
                 frame.source == Source::Snapshot && matches!(frame.kind, FrameKind::Managed(_));
             let is = |row: &ShadowFrame| {
                 let is_same = row.ip == frame.ip
-                    || is_told && function_of(&row.label) == function_of(&found.label);
+                    || is_reported && function_of(&row.label) == function_of(&found.label);
                 is_same && row.sp == frame.sp
             };
             let rest = self.shadow_frames.get(first..).unwrap_or_default();

@@ -8,7 +8,7 @@ fn folded(history: &History, fold: bool) -> Vec<Item> {
 }
 
 /// Returns each item as text: the turns with their words, or the repetition.
-fn told(history: &History, fold: bool) -> Vec<String> {
+fn reported(history: &History, fold: bool) -> Vec<String> {
     let tell = |item: &Item| match item {
         Item::Entry(entry) => format!("{:?} {}", entry.turns, entry.texts.join(", ")),
         Item::Again { entries, times, last } => format!("{entries} again {times}, to {last}"),
@@ -25,9 +25,9 @@ fn consecutive_turns_of_a_thread_are_one_entry() {
     for (thread, event) in [(MAIN, SAYS), (MAIN, TurnEvent::Hook), (WORKER, SAYS), (MAIN, SAYS)] {
         history.turn(thread, &[event]);
     }
-    assert_eq!(told(&history, true), ["0..2 hello, enters a hook", "2..3 hello", "3..4 hello"]);
+    assert_eq!(reported(&history, true), ["0..2 hello, enters a hook", "2..3 hello", "3..4 hello"]);
     let each = ["0..1 hello", "1..2 enters a hook", "2..3 hello", "3..4 hello"];
-    assert_eq!(told(&history, false), each);
+    assert_eq!(reported(&history, false), each);
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn time_that_is_skipped_begins_an_entry() {
     for at in [1, 2, 4, 15] {
         history.turn_at(at, MAIN, &[SAYS]);
     }
-    assert_eq!(told(&history, true), ["0..2 hello (2 times)", "2..3 hello", "3..4 hello"]);
+    assert_eq!(reported(&history, true), ["0..2 hello (2 times)", "2..3 hello", "3..4 hello"]);
     let pauses = |fold| {
         let items = folded(&history, fold);
         let pause = |item: &Item| match item {
@@ -111,14 +111,14 @@ fn an_entry_links_its_thread_to_those_that_it_acts_on_or_waits_for() {
 }
 
 #[test]
-fn a_wait_is_told_with_the_reason_that_was_recorded() {
+fn a_wait_is_reported_with_the_reason_that_was_recorded() {
     let mut history = sampled();
     history.turn(MAIN, &[TurnEvent::Waits]);
     history.record(&[ThreadStatus {
         waits: Some("waits for event 1".to_owned()),
         ..ThreadStatus::default()
     }]);
-    assert_eq!(told(&history, true), ["0..1 has to wait for event 1"]);
+    assert_eq!(reported(&history, true), ["0..1 has to wait for event 1"]);
 }
 
 #[test]
@@ -134,19 +134,19 @@ fn instructions_of_several_threads_are_one_entry() {
         "4..5 hello",
         "5..6 executes an instruction",
     ];
-    assert_eq!(told(&history, true), expected);
+    assert_eq!(reported(&history, true), expected);
     let items = folded(&history, true);
     let Item::Entry(first) = &items[0] else { panic!() };
     assert_eq!(first.threads, [MAIN, WORKER, SAMPLER]);
-    assert_eq!(told(&history, false).len(), 6);
-    // After a pause they are told again.
+    assert_eq!(reported(&history, false).len(), 6);
+    // After a pause they are reported again.
     let mut history = sampled();
     for (at, thread) in [(1, MAIN), (2, WORKER), (9, MAIN)] {
         history.turn_at(at, thread, &[RUNS]);
     }
     let expected =
         ["0..2 2 threads execute 2 instructions in 2 turns", "2..3 executes an instruction"];
-    assert_eq!(told(&history, true), expected);
+    assert_eq!(reported(&history, true), expected);
 }
 
 /// Creates an interleaving in which two threads take turns, with these words.
@@ -161,19 +161,19 @@ fn saying(words: impl IntoIterator<Item = &'static str>) -> History {
 #[test]
 fn a_repetition_is_drawn_once_if_that_spares_three_entries() {
     let pair = ["a", "b"];
-    let repeated = |times| told(&saying(core::iter::repeat_n(pair, times).flatten()), true);
+    let repeated = |times| reported(&saying(core::iter::repeat_n(pair, times).flatten()), true);
     assert_eq!(repeated(2), ["0..1 a", "1..2 b", "2..3 a", "3..4 b"]);
     assert_eq!(repeated(3), ["0..1 a", "1..2 b", "2 again 2, to 5"]);
     assert_eq!(repeated(50), ["0..1 a", "1..2 b", "2 again 49, to 99"]);
     let four = ["a", "b", "c", "d"];
-    let twice = told(&saying([four, four].concat()), true);
+    let twice = reported(&saying([four, four].concat()), true);
     assert_eq!(twice, ["0..1 a", "1..2 b", "2..3 c", "3..4 d", "4 again 1, to 7"]);
     // An incomplete repetition and what follows are drawn.
     let history = saying(["x", "b", "a", "b", "a", "b", "a", "c"]);
     let mut expected = vec!["0..1 x", "1..2 b", "2..3 a"];
     expected.extend(["2 again 2, to 6", "7..8 c"]);
-    assert_eq!(told(&history, true), expected);
-    assert_eq!(told(&history, false).len(), 8);
+    assert_eq!(reported(&history, true), expected);
+    assert_eq!(reported(&history, false).len(), 8);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn one_entry_that_is_repeated_is_a_repetition() {
         for turn in 0..count {
             history.turn_at(10 * turn + 1, MAIN, &[SAYS]);
         }
-        told(&history, true)
+        reported(&history, true)
     };
     // Before the first entry no time is skipped.
     assert_eq!(paused(4), ["0..1 hello", "1..2 hello", "2..3 hello", "3..4 hello"]);
@@ -194,7 +194,7 @@ fn one_entry_that_is_repeated_is_a_repetition() {
 fn a_repetition_has_at_most_sixteen_entries() {
     const WORDS: [&str; 18] =
         ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "q", "r"];
-    let twice = |length: usize| told(&saying([&WORDS[..length]; 2].concat()), true);
+    let twice = |length: usize| reported(&saying([&WORDS[..length]; 2].concat()), true);
     let sixteen = twice(16);
     assert_eq!((sixteen.len(), &*sixteen[16]), (17, "16 again 1, to 31"));
     assert_eq!(twice(18).len(), 36);
@@ -207,7 +207,7 @@ fn entries_repeat_only_with_the_same_threads_links_and_pauses() {
     for thread in [MAIN, WORKER, MAIN, WORKER, SAMPLER, WORKER] {
         threads.turn(thread, &[SAYS]);
     }
-    assert_eq!(told(&threads, true).len(), 6);
+    assert_eq!(reported(&threads, true).len(), 6);
     let mut links = sampled();
     for thread in &mut links.threads {
         thread.name = "same".to_owned();
@@ -216,17 +216,17 @@ fn entries_repeat_only_with_the_same_threads_links_and_pauses() {
         links.turn(MAIN, &[TurnEvent::Suspended(target)]);
         links.turn(SAMPLER, &[SAYS]);
     }
-    assert_eq!(told(&links, true).len(), 6);
+    assert_eq!(reported(&links, true).len(), 6);
     let mut pauses = sampled();
     for at in [1, 11, 21, 31, 42] {
         pauses.turn_at(at, MAIN, &[SAYS]);
     }
-    assert_eq!(told(&pauses, true).len(), 5);
+    assert_eq!(reported(&pauses, true).len(), 5);
     let mut words = sampled();
     for (words_of, thread) in
         [("a", MAIN), ("b", WORKER), ("a", MAIN), ("b", WORKER), ("a", MAIN), ("c", WORKER)]
     {
         words.turn(thread, &[TurnEvent::Says(words_of)]);
     }
-    assert_eq!(told(&words, true).len(), 6);
+    assert_eq!(reported(&words, true).len(), 6);
 }

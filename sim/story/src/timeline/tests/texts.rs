@@ -120,7 +120,7 @@ fn names_in_events_are_made_visible() {
 }
 
 #[test]
-fn related_events_are_told_in_one() {
+fn related_events_are_reported_in_one() {
     use TurnEvent as Event;
     let history = sampled();
     let (called, returned) = (Event::Called(WALK, Some(WORKER)), Event::Returned(WALK, OK));
@@ -158,8 +158,8 @@ fn related_events_are_told_in_one() {
     }
     // Waits are alike only if they have the same reason.
     let waits = |reason| (Event::Waits, Some(reason));
-    let told = summary(&history, &[waits("waits a"), waits("waits a"), waits("waits b")]);
-    assert_eq!(told, ["has to wait a (2 times)", "has to wait b"]);
+    let reported = summary(&history, &[waits("waits a"), waits("waits a"), waits("waits b")]);
+    assert_eq!(reported, ["has to wait a (2 times)", "has to wait b"]);
 }
 
 #[test]
@@ -185,15 +185,15 @@ fn a_sleep_is_not_followed_by_a_wait() {
 }
 
 #[test]
-fn a_status_is_told_from_its_reason_to_its_mode() {
+fn a_status_is_reported_from_its_reason_to_its_mode() {
     let history = sampled();
-    let told = |state: &State<'_>| {
+    let reported = |state: &State<'_>| {
         let lines = status(&history, state).into_iter();
         lines.map(|(words, _)| words).collect::<Vec<_>>()
     };
-    assert_eq!(told(&State { life: Life::Waiting, ..State::default() }), ["has not begun"]);
-    assert_eq!(told(&State { life: Life::Ended, ..State::default() }), ["has ended"]);
-    assert_eq!(told(&State::default()), ["could run"]);
+    assert_eq!(reported(&State { life: Life::Waiting, ..State::default() }), ["has not begun"]);
+    assert_eq!(reported(&State { life: Life::Ended, ..State::default() }), ["has ended"]);
+    assert_eq!(reported(&State::default()), ["could run"]);
     let full = State {
         waits: Some(Cow::Borrowed("waits for event 1")),
         suspended_by: Cow::Owned(vec![WORKER, SAMPLER]),
@@ -209,9 +209,9 @@ fn a_status_is_told_from_its_reason_to_its_mode() {
         "owns the process heap and the profiler's lock \"samples\"",
         "cooperative",
     ];
-    assert_eq!(told(&full), expected);
+    assert_eq!(reported(&full), expected);
     let preemptive = State { cooperative: Some(false), ..State::default() };
-    assert_eq!(told(&preemptive), ["could run", "preemptive"]);
+    assert_eq!(reported(&preemptive), ["could run", "preemptive"]);
 }
 
 #[test]

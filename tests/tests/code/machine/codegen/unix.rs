@@ -111,10 +111,10 @@ fn realigned_frames_are_described_as_gcc_does() {
     assert_eq!(cfas(text), ["rsp+8", "r10+0", "[76, 70, 6]", "r10+0", "rsp+8"]);
     let rows = rows(text);
     let inside = rows.iter().find(|(cfa, _)| cfa.starts_with('[')).unwrap();
-    let told = |register: Gpr| inside.1.registers[usize::from(register.number())];
-    assert!(matches!(told(Gpr::Rbp), Some(RegisterRule::Expression(_))));
-    assert!(matches!(told(Gpr::Rbx), Some(RegisterRule::Expression(_))));
-    assert_eq!(told(Gpr::R12), None);
+    let reported = |register: Gpr| inside.1.registers[usize::from(register.number())];
+    assert!(matches!(reported(Gpr::Rbp), Some(RegisterRule::Expression(_))));
+    assert!(matches!(reported(Gpr::Rbx), Some(RegisterRule::Expression(_))));
+    assert_eq!(reported(Gpr::R12), None);
 }
 
 #[test]

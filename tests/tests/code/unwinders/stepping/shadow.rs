@@ -152,12 +152,12 @@ mod tests {
                 panic!();
             });
             assert_eq!(shadow.innermost().map(|one| one.caller), Some(at(0x15, 0x108, 1)));
-            let mut told = None;
+            let mut reported = None;
             let back = at(0x15, 0x108, rbx);
             shadow.executed(&at(0x21, 0x100, rbx), (Does::Return, 1), &back, |_, how| {
-                told = Some(how);
+                reported = Some(how);
             });
-            assert_eq!(told, Some(Ended::Returned { preserved: expected }));
+            assert_eq!(reported, Some(Ended::Returned { preserved: expected }));
             assert!(shadow.activations().is_empty());
         }
     }
@@ -185,12 +185,14 @@ mod tests {
         let interrupted = at(0x10, 0x1000, 7);
         shadow.delivered(&interrupted, &at(0x50, 0x800, 7), 0x60);
         assert_eq!(shadow.innermost().map(|one| one.caller), Some(at(0x60, 0x808, 7)));
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         let restorer = at(0x60, 0x808, 7);
-        shadow.executed(&at(0x51, 0x800, 7), (Does::Return, 1), &restorer, |_, how| told.push(how));
+        shadow.executed(&at(0x51, 0x800, 7), (Does::Return, 1), &restorer, |_, how| {
+            reported.push(how)
+        });
         let back = at(0x12, 0x1000, 7);
-        shadow.executed(&restorer, (Does::SignalReturn, 2), &back, |_, how| told.push(how));
-        assert_eq!(told, [Ended::Returned { preserved: true }; 2]);
+        shadow.executed(&restorer, (Does::SignalReturn, 2), &back, |_, how| reported.push(how));
+        assert_eq!(reported, [Ended::Returned { preserved: true }; 2]);
         assert!(shadow.activations().is_empty());
     }
 }

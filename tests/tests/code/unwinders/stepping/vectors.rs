@@ -213,9 +213,9 @@ pub(crate) fn wrong_ones(images: &[Image], vectors: &[Vector]) -> Vec<String> {
             Err(error) => Some(error.to_string()),
         }
     };
-    let told = |(n, vector): (usize, &Vector)| {
+    let reported = |(n, vector): (usize, &Vector)| {
         let name = images.get(vector.image).map_or("?", |image| &image.name);
         Some(format!("vector {n}, {name} + {:#x}: {}", vector.registers.rip, step(vector)?))
     };
-    vectors.iter().enumerate().filter_map(told).collect()
+    vectors.iter().enumerate().filter_map(reported).collect()
 }

@@ -208,7 +208,7 @@ fn only_a_jump_to_another_function_is_an_exit() {
 
 /// A path ends where another was before in the same state; in another state it may lead on.
 #[test]
-fn paths_that_meet_are_told_apart_by_their_states() {
+fn paths_that_meet_are_reported_apart_by_their_states() {
     // je over a jump: to add rsp, 8; jmp to the jump, which leads to: jmp rax
     let released = b"\x74\x02\xEB\x06\x48\x83\xC4\x08\xEB\xF8\xFF\xE0";
     let functions = Functions(&[(released, ONE_WORD)]);
@@ -227,7 +227,7 @@ fn paths_that_meet_are_told_apart_by_their_states() {
 }
 
 #[test]
-fn jumps_are_told_apart_by_their_places() {
+fn jumps_are_reported_apart_by_their_places() {
     // Jumps with 32 bytes between them, and two more.
     for distance in [30, 31, 62] {
         let mut code = vec![0xEB, distance];

@@ -21,7 +21,7 @@ pub struct Failure {
     /// Turns and events of the interleaving.
     pub history: History,
     /// Number of interleavings with the same fault, this one included. More than one only if the search
-    /// [keeps going](Budget::keep_going).
+    /// [keeps going](crate::Budget::keep_going).
     pub times: u64,
     /// True if the schedule string reproduced the interleaving with the same end. Otherwise code of the
     /// profiler depends on state outside of the schedule, such as a clock, an address or an earlier
@@ -55,7 +55,7 @@ pub struct Report {
     /// First interleaving that failed.
     pub failure: Option<Failure>,
     /// The first interleaving of each other fault, in the order of their numbers, if the search
-    /// [keeps going](Budget::keep_going).
+    /// [keeps going](crate::Budget::keep_going).
     pub further: Vec<Failure>,
     /// Number of interleavings.
     pub schedules: u64,
@@ -84,14 +84,14 @@ impl Report {
     }
 
     /// Appends the report of a search of the following interleavings, as if both were one search, which
-    /// ends at the first failure. For strategies that [can be shared](Strategy::can_be_shared).
+    /// ends at the first failure. For strategies that [can be shared](crate::Strategy::can_be_shared).
     #[must_use]
     pub fn then(self, next: Self) -> Self {
         if self.failure.is_some() { self } else { self.and(next) }
     }
 
     /// Appends the report of a search of the following interleavings, as if both were one search that
-    /// [keeps going](Budget::keep_going).
+    /// [keeps going](crate::Budget::keep_going).
     #[must_use]
     pub fn and(mut self, next: Self) -> Self {
         for failure in next.failure.into_iter().chain(next.further) {

@@ -47,7 +47,7 @@ pub(crate) struct Paths<'m, 'a> {
     /// RVAs of the tables in code that the function reads.
     tables: BTreeSet<u32>,
     /// Paths that are not followed yet.
-    paths: Vec<Path>,
+    left: Vec<Path>,
     explored: Explored,
     budget: u32,
 }
@@ -64,7 +64,7 @@ impl<'m, 'a> Paths<'m, 'a> {
             executor: Executor::new(judge.convention()),
             judge,
             tables: BTreeSet::new(),
-            paths: Vec::new(),
+            left: Vec::new(),
             explored: Explored::default(),
             budget: 0,
         }
@@ -110,8 +110,8 @@ impl<'m, 'a> Paths<'m, 'a> {
     fn explore_once(&mut self, rva: u32) -> Explored {
         let state = State::at_entry(self.convention());
         self.budget = BUDGET;
-        self.paths.push(Path { rva, state, limit: STATES, is_doubtful: false });
-        while let Some(path) = self.paths.pop() {
+        self.left.push(Path { rva, state, limit: STATES, is_doubtful: false });
+        while let Some(path) = self.left.pop() {
             self.follow(path);
         }
         self.explored.is_cut = self.budget == 0;
@@ -238,7 +238,7 @@ impl<'m, 'a> Paths<'m, 'a> {
         let Some(rva) = target else { return };
         let has_frame = state.rsp().is_some_and(|rsp| rsp < 0);
         if is_inside || has_frame && self.extents.has_data(rva) {
-            self.paths.push(Path { rva, state, limit, is_doubtful: !is_inside });
+            self.left.push(Path { rva, state, limit, is_doubtful: !is_inside });
         }
     }
 
@@ -248,7 +248,7 @@ impl<'m, 'a> Paths<'m, 'a> {
         for rva in &targets {
             let mut state = state.clone();
             (state.table, state.bound) = (None, None);
-            self.paths.push(Path { rva: *rva, state, limit: STATES, is_doubtful: true });
+            self.left.push(Path { rva: *rva, state, limit: STATES, is_doubtful: true });
         }
         if targets.is_empty() {
             if state.is_at_return_address() {

@@ -180,9 +180,9 @@ impl Recorded<'_> {
 
     /// Returns the recorded callbacks. If no context was recorded, the stack pointer is that of the
     /// stop.
-    fn reported(&self, recording: &Recording) -> Vec<Told> {
+    fn told(&self, recording: &Recording) -> Vec<Told> {
         let mut places = self.places();
-        let reported = self.walk.result.callbacks.iter().map(|callback| {
+        let told = self.walk.result.callbacks.iter().map(|callback| {
             let function = callback.function.and_then(|id| recording.function(id));
             let function = function.map(|function| function.function_id.0);
             let ip = callback.ip.0;
@@ -190,7 +190,7 @@ impl Recorded<'_> {
             let sp = callback.registers.as_ref().map(|registers| registers[4].0);
             (function, ip, sp.or(stop.map(|(_, sp)| sp)).unwrap_or(0))
         });
-        reported.collect()
+        told.collect()
     }
 
     /// Compares the walk with the recording.
@@ -201,7 +201,7 @@ impl Recorded<'_> {
         self.result()?;
         self.reported(recording)?;
         self.others()?;
-        self.claims(&self.reported(recording))
+        self.claims(&self.told(recording))
     }
 
     /// Returns true if the recorded call was ended by its callback.
@@ -226,8 +226,8 @@ impl Recorded<'_> {
         let frames = &self.stack.frames;
         let mut at = 0;
         let called = self.stack.snapshot.is_some() && self.same_call;
-        let reported = self.reported(recording);
-        for (index, callback) in reported.iter().enumerate() {
+        let told = self.told(recording);
+        for (index, callback) in told.iter().enumerate() {
             let is = |frame: &MixedFrame| is_callback(frame, *callback);
             let found = frames.iter().skip(at).position(is);
             match found {
@@ -245,7 +245,7 @@ impl Recorded<'_> {
         let complete = self.walk.result.callback_count.is_none() && !self.was_aborted();
         if called && complete {
             let mut reported = frames.iter().enumerate().filter(|(_, frame)| frame.reported);
-            if let Some((index, _)) = reported.nth(reported.len()) {
+            if let Some((index, _)) = reported.nth(told.len()) {
                 return Err(Wrong::Unreported(index));
             }
         }
@@ -255,12 +255,12 @@ impl Recorded<'_> {
     /// Returns the number of recorded callbacks with a frame that is marked as reported.
     #[must_use]
     pub fn callbacks_found(&self, recording: &Recording) -> usize {
-        let reported = self.reported(recording);
-        let is_found = |reported: &&Told| {
+        let told = self.told(recording);
+        let is_found = |told: &&Told| {
             let frames = self.stack.frames.iter();
-            frames.filter(|frame| frame.reported).any(|frame| is_callback(frame, **reported))
+            frames.filter(|frame| frame.reported).any(|frame| is_callback(frame, **told))
         };
-        reported.iter().filter(is_found).count()
+        told.iter().filter(is_found).count()
     }
 
     /// Checks that the frames without a callback are hidden managed ones, or native ones.
@@ -301,7 +301,7 @@ impl Recorded<'_> {
     }
 
     /// Checks that no frame is missing that the walk claims to have.
-    fn claims(&self, reported: &[Told]) -> Result<(), Wrong> {
+    fn claims(&self, told: &[Told]) -> Result<(), Wrong> {
         let claim = self.stack.completeness();
         if matches!(claim, Completeness::Partial(_)) {
             return Ok(());
@@ -314,13 +314,13 @@ impl Recorded<'_> {
         }
         // A thread without managed frames has one native run, which is its leaf.
         let only_leaf = claim == Completeness::WithoutLeaf && self.stops.is_empty();
-        let is_reported = |place| reported.iter().any(|(_, ip, sp)| (*ip, *sp) == place);
+        let is_told = |place| told.iter().any(|(_, ip, sp)| (*ip, *sp) == place);
         // A run that the runtime does not report, because an exception has skipped it, is not
         // claimed.
         let calls = |stop: &ReachedFrame| stop.native_caller.map(|at| (at.rip, at.rsp()));
         let is_skipped = |place: &(u64, u64)| {
             claim != Completeness::Whole
-                && !is_reported(*place)
+                && !is_told(*place)
                 && self.stops.iter().any(|stop| calls(stop) == Some(*place))
         };
         let left_out = self.native.left_out.iter().any(|place| !is_skipped(place));
@@ -337,7 +337,7 @@ impl Recorded<'_> {
             };
             // Frames that the runtime hides may be missing if the walk claims only the reportable
             // ones.
-            let wanted = |place| claim == Completeness::Whole || is_reported(place);
+            let wanted = |place| claim == Completeness::Whole || is_told(place);
             let caller = stop.native_caller.map(|caller| (caller.rip, caller.rsp()));
             let mut places = [Some(place), caller].into_iter().flatten();
             if places.any(|place| wanted(place) && !has(place)) {

@@ -1,6 +1,6 @@
 //! Walks that are made again over a copy of the stack.
 
-use clr_sampler::{CopiedStack, Late, Sample};
+use clr_sampler::{CopiedStack, Retry, Sample};
 use clr_unwind::{CodeMap, CodeRegion, Convention, Gpr, Run, RuntimeFunction, SharedCodeMap};
 use clr_walker::mixed::{Policy, Walker};
 use clr_walker::profiling::{
@@ -86,7 +86,7 @@ fn frames(modules: &Modules, sample: &Sample) -> Vec<u64> {
 fn a_walk_goes_on_when_the_map_has_the_callers_code() {
     let (modules, leaf, caller) = without_caller();
     let sample = sample(&modules, leaf, caller);
-    let mut late = Late::default();
+    let mut late = Retry::default();
     assert!(late.keep(&sample, 1));
     assert!(late.finish(&Silent, &modules, 1, false).is_none(), "the map is the same");
     assert!(late.finish(&Silent, &modules, 2, false).is_none(), "it has got something else");
@@ -104,7 +104,7 @@ fn a_walk_goes_on_when_the_map_has_the_callers_code() {
 fn a_sample_that_stays_short_is_finished_in_the_end() {
     let (modules, leaf, caller) = without_caller();
     let sample = sample(&modules, leaf, caller);
-    let mut late = Late::default();
+    let mut late = Retry::default();
     assert!(late.keep(&sample, 1));
     assert!(late.finish(&Silent, &modules, 2, false).is_none());
     let finished = late.finish(&Silent, &modules, 2, true).unwrap();
@@ -116,7 +116,7 @@ fn whole_walks_and_those_beyond_the_limit_do_not_wait() {
     let (modules, leaf, caller) = without_caller();
     let short = sample(&modules, leaf, caller);
     modules.0.update(|map| map.insert(method(caller))).unwrap();
-    let mut late = Late::default();
+    let mut late = Retry::default();
     assert!(!late.keep(&sample(&modules, leaf, caller), 1));
     let mut without_copy = sample(&Modules(SharedCodeMap::default()), leaf, caller);
     assert!(without_copy.buffer.lacks_code());

@@ -188,7 +188,7 @@ mod tests {
         let mut reported = Vec::new();
         let restorer = at(0x60, 0x808, 7);
         shadow.executed(&at(0x51, 0x800, 7), (Does::Return, 1), &restorer, |_, how| {
-            reported.push(how)
+            reported.push(how);
         });
         let back = at(0x12, 0x1000, 7);
         shadow.executed(&restorer, (Does::SignalReturn, 2), &back, |_, how| reported.push(how));

@@ -397,7 +397,7 @@ impl Histories {
         let Self { library, file, strategy, seed, first, schedules, outcomes, .. } = self;
         let out = &mut *console.out;
         let by = if *strategy == "random" { String::new() } else { format!(", {strategy}") };
-        let histories = counted(*schedules, "history", "histories");
+        let histories = counted(*schedules, "interleaving", "interleavings");
         let all = if self.everything == Some(true) { ", which are all" } else { "" };
         writeln!(
             out,

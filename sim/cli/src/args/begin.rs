@@ -43,10 +43,6 @@ pub(crate) struct GenArgs {
 }
 
 #[derive(Debug, Subcommand)]
-#[cfg_attr(
-    not(feature = "pages"),
-    expect(dead_code, reason = "shells and manuals need this feature")
-)]
 pub(crate) enum Gen {
     Completions(CompletionsArgs),
     Man(ManArgs),

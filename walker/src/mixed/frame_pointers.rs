@@ -15,13 +15,7 @@ pub(super) fn take<T: TargetThread, I: ProfilerInfo, M: ModuleSource>(
     target: &T,
     buffer: &mut WalkBuffer,
 ) -> Result<(), Ended<I::Fatal>> {
-    ask.anything()?;
-    let map = ask.modules.code_map();
-    let steps = Steps::new(&map, target);
-    let stopped = Stopped::suspend(target).map_err(|_| Ended::Short(Reason::NotStopped))?;
-    let taken = take_stopped(ask, &stopped, &steps, buffer);
-    buffer.is_stuck = stopped.resume().is_err();
-    taken
+    ask.while_suspended(target, buffer, take_stopped)
 }
 
 /// Walks by return addresses next to frame pointers, for as long as these lead rootward.

@@ -5,6 +5,7 @@ use super::buffer::{Named, Place};
 use super::cursor::{Cursor, Steps, inside};
 use super::reason::Reason;
 use super::seed::Seed;
+use super::stopped::Stopped;
 use crate::profiling::{
     CallError, FunctionId, HResult, ModuleSource, ProfilerInfo, SnapshotFlags, SnapshotFrame,
     SnapshotRequest, TargetThread,
@@ -19,13 +20,30 @@ pub(super) struct Questions<'s, I, M> {
 }
 
 impl<I: ProfilerInfo, M: ModuleSource> Questions<'_, I, M> {
-    /// Asks something. A thread's first call makes preparations, which must not happen while another
-    /// thread is stopped (H-03).
-    pub(super) fn anything(&self) -> Result<(), I::Fatal> {
+    /// Suspends a thread, takes its stack, and resumes it.
+    #[inline]
+    pub(super) fn while_suspended<T: TargetThread>(
+        &self,
+        target: &T,
+        buffer: &mut WalkBuffer,
+        take: impl FnOnce(
+            &Self,
+            &Stopped<'_, T>,
+            &Steps<'_, '_, T>,
+            &mut WalkBuffer,
+        ) -> Result<(), Ended<I::Fatal>>,
+    ) -> Result<(), Ended<I::Fatal>> {
+        // A thread's first call makes preparations, which must not happen while another thread is
+        // stopped (H-03).
         if let Err(CallError::Fatal(fatal)) = self.info.get_function_from_ip(0) {
-            return Err(fatal);
+            return Err(Ended::Fatal(fatal));
         }
-        Ok(())
+        let map = self.modules.code_map();
+        let steps = Steps::new(&map, target);
+        let stopped = Stopped::suspend(target).map_err(|_| Ended::Short(Reason::NotStopped))?;
+        let taken = take(self, &stopped, &steps, buffer);
+        buffer.is_stuck = stopped.resume().is_err();
+        taken
     }
 
     /// Calls `DoStackSnapshot`, and copies its reports.

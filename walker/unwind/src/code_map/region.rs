@@ -215,10 +215,21 @@ impl<'a> CodeRegion<'a> {
         let unwind_section = sections.find(info).copied().unwrap_or(empty);
         let rules = rules_of(functions.len());
         let bytes = Bytes::Borrowed { sections, functions, unwind_section };
-        Ok(Self {
+        Ok(Self::new(base, 0..size, kind, bytes, rules))
+    }
+
+    /// Creates a region of Windows' code, with function entries alone.
+    const fn new(
+        base: u64,
+        rvas: Range<u32>,
+        kind: RegionKind,
+        bytes: Bytes<'a>,
+        rules: Arc<Rules>,
+    ) -> Self {
+        Self {
             base,
-            first: 0,
-            size,
+            first: rvas.start,
+            size: rvas.end - rvas.start,
             kind,
             bytes,
             is_system_v: false,
@@ -226,7 +237,7 @@ impl<'a> CodeRegion<'a> {
             #[cfg(feature = "macho")]
             compact: None,
             rules,
-        })
+        }
     }
 
     /// Returns the part of the region with these RVAs, which a profiler adds if it gets the methods
@@ -404,17 +415,6 @@ impl CodeRegion<'static> {
         let slots = (size as usize / BYTES_PER_SLOT)
             .clamp(SLOTS_OF_GENERATED.start, SLOTS_OF_GENERATED.end);
         let rules = Arc::new(Rules::new(if functions.is_empty() { 0 } else { slots }));
-        Ok(Self {
-            base,
-            first,
-            size,
-            kind,
-            bytes,
-            is_system_v: false,
-            cfi: None,
-            #[cfg(feature = "macho")]
-            compact: None,
-            rules,
-        })
+        Ok(Self::new(base, first..first + size, kind, bytes, rules))
     }
 }

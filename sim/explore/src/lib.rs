@@ -105,7 +105,7 @@ pub use locking::Guard;
 #[doc(hidden)]
 pub use remote::{NotALine, RemoteSearch, answer};
 pub use replay::ReplaySearch;
-pub use report::{Failure, Report};
+pub use report::{Failure, NotSurvived, Report};
 pub use schedule_string::{ScheduleString, ScheduleStringError};
 pub use search::{Choice, Coverage, Observer, ProcessState, Progress, Search, Step};
 pub use setup::Setup;

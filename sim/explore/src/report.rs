@@ -7,6 +7,7 @@ use super::schedule_string::ScheduleString;
 use super::search::Coverage;
 use super::verdict::{ProfilerRule, Verdict};
 use core::fmt;
+use thiserror::Error;
 
 /// An interleaving that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +49,17 @@ impl fmt::Display for Failure {
 
 impl core::error::Error for Failure {}
 
+/// The reason why a search does not show that a profiler survives.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NotSurvived {
+    /// An interleaving failed.
+    #[error(transparent)]
+    Failed(Box<Failure>),
+    /// The search has executed no interleaving.
+    #[error("no interleaving was executed")]
+    NothingExecuted,
+}
+
 /// Result of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -78,9 +90,14 @@ impl Report {
     /// `check(&process, &profiler, &budget)?.into_result()?`.
     ///
     /// # Errors
-    /// Returns the failure, whose message has the schedule string to replay it.
-    pub fn into_result(mut self) -> Result<Self, Box<Failure>> {
-        self.failure.take().map_or(Ok(self), |failure| Err(Box::new(failure)))
+    /// [`NotSurvived::Failed`], whose message has the schedule string to replay it; or
+    /// [`NotSurvived::NothingExecuted`] of a search that has looked at nothing.
+    pub fn into_result(mut self) -> Result<Self, NotSurvived> {
+        match self.failure.take() {
+            Some(failure) => Err(NotSurvived::Failed(Box::new(failure))),
+            None if self.schedules == 0 => Err(NotSurvived::NothingExecuted),
+            None => Ok(self),
+        }
     }
 
     /// Appends the report of a search of the following interleavings, as if both were one search, which

@@ -1,6 +1,7 @@
 //! Tests of the verdicts on interleavings in which threads wait forever.
 
 use super::*;
+use crate::NotSurvived;
 use clr_runtime::profiling::HResult;
 
 const fn thread(index: u32) -> ThreadIndex {
@@ -383,6 +384,14 @@ fn reports_have_texts() {
     assert!(rest.ends_with(": only a suspended thread may be resumed"), "{all}");
     // An incomplete search.
     let few = search(load, &Budget::random(1, 3)).to_string();
+    // As results, for tests of profilers: one that has looked at nothing shows nothing.
+    assert!(search(load, &Budget::random(1, 3)).into_result().is_ok_and(|it| it.schedules == 3));
+    let nothing = search(load, &Budget::random(1, 0)).into_result();
+    assert_eq!(nothing, Err(NotSurvived::NothingExecuted));
+    let failed = search(&ring(1), &Budget::exhaustive(1_000)).into_result().unwrap_err();
+    assert!(
+        matches!(failed, NotSurvived::Failed(_)) && failed.to_string().contains("again: clr1:")
+    );
     assert!(few.starts_with("none of 3 interleavings fails\n"), "{few}");
 
     let deadlock = reported(&ring(1));

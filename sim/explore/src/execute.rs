@@ -36,7 +36,7 @@ pub(super) struct Executor<'x, 'b> {
     /// The process before the turn, and as it is now.
     before: Process,
     now: Process,
-    /// What a service can change for other threads, as it is now.
+    /// The present state of all that a service can change for other threads.
     common: CommonState,
     /// The thread executes a service of the runtime.
     serving: bool,
@@ -176,15 +176,15 @@ impl<'x, 'b> Executor<'x, 'b> {
     /// Records what the last instruction has changed for other threads. Returns true if it has changed something.
     fn report_changes(&mut self, was_serving: bool, has_ended: bool) -> bool {
         let changes = (was_serving || self.serving) && self.now != self.before;
-        let is_other = self.cooperative != self.was_cooperative;
-        let is_seen = changes || is_other || was_serving != self.serving || has_ended;
+        let switched = self.cooperative != self.was_cooperative;
+        let is_seen = changes || switched || was_serving != self.serving || has_ended;
         if is_seen {
             self.record_instructions();
         }
         if changes {
             self.kernel.changed(self.thread, &self.before, &self.now);
         }
-        if self.cooperative != self.was_cooperative {
+        if switched {
             let cooperative = self.cooperative;
             self.kernel.record(self.thread, TurnEvent::Mode { cooperative });
         }

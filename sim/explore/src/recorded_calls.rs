@@ -1,4 +1,4 @@
-//! What recorded calls were about, and why they failed.
+//! Subjects of recorded calls, and the reasons of their failures.
 
 use super::history::TurnEvent;
 use super::ids::ThreadIndex;

@@ -57,7 +57,7 @@ impl<F: FnMut(&str, bool) -> Option<String>> Observer for RemoteSearch<F> {
     }
 }
 
-/// Has a search, which has begun the interleaving, answer a line of a [`RemoteSearch`]. Returns the line to send back if there
+/// Lets a search that has begun the interleaving answer a line of a [`RemoteSearch`]. Returns the line to send back if there
 /// is one: it is empty if the search gives up the interleaving.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 //!
 //! Explores every interleaving up to reordering of independent steps. Two steps are independent if neither changes what the other
 //! accesses. A step with the same causal past behaves the same in every interleaving, so it is executed once, and its effect
-//! is remembered ([`known`](super::known)). The search walks the graph of states with remembered steps, and executes a
+//! is remembered ([`known`](super::known)). The search walks the graph of states with remembered steps, and executes an
 //! interleaving only when it reaches a step, or an end, that it has not seen.
 //!
 //! An example: two threads write a variable of their own, and then take the same lock.
@@ -30,6 +30,7 @@
 //! without contents. An interleaving with a new step goes on to its end, so that one without end is noticed.
 
 use super::known::{ByHash, Hashes, Knowledge, Next};
+use super::node::Node;
 use super::rng::Rng;
 use super::signature::Signature;
 use crate::contents::Contents;
@@ -40,7 +41,7 @@ use crate::schedule_string::by_itself;
 use crate::search::{Choice, Coverage, Observer, Progress, Search, Step};
 use std::collections::hash_map::Entry;
 
-/// Maximum number of states that the search goes through between two histories: without an end, it executes the one that
+/// Maximum number of states that the search goes through between two interleavings: without an end, it executes the one that
 /// it has come to, so that it keeps to its budget.
 const STATES: u32 = 4096;
 /// Maximum number of states in a search.
@@ -49,29 +50,6 @@ const ALL_STATES: usize = 1 << 22;
 /// Number of random interleavings that check what is known, if states are compared by their contents: steps that are others
 /// than they are known to be show that contents are missing.
 const CHECKS: u64 = 4;
-
-/// A state on the current path.
-#[derive(Clone, Debug)]
-struct Node {
-    order: Signature,
-    /// The thread of the last turn.
-    last: Option<ThreadIndex>,
-    preemptions: u32,
-    /// The threads left to be tried, the next one last; `None` before it is known which can run.
-    left: Option<Vec<ThreadIndex>>,
-    /// Total number of alternatives.
-    all: u32,
-    /// The thread that is being tried.
-    chosen: ThreadIndex,
-}
-
-impl Node {
-    /// Creates the node of a state, before anything is known about it.
-    fn new(order: Signature) -> Self {
-        let (last, left, chosen) = (None, None, ThreadIndex::default());
-        Self { order, last, preemptions: 0, left, all: 0, chosen }
-    }
-}
 
 /// A way in which a state has been reached: the thread that could continue without a preemption, and the number of
 /// preemptions.
@@ -91,7 +69,7 @@ struct Current {
     /// Number of steps so far.
     depth: usize,
     preemptions: u32,
-    /// It has had a step that no interleaving has had before.
+    /// The interleaving has a step that is new.
     is_new: bool,
     /// A step was another one than it is known to be.
     differs: bool,

@@ -4,6 +4,7 @@ mod exhaustive;
 mod guided;
 mod interleavings;
 mod known;
+mod node;
 mod pct;
 mod random;
 mod rng;

@@ -1,4 +1,4 @@
-//! What `clr-guest` needs of a session: the steps of a profiler's life.
+//! The steps of a profiler's life in a session, for `clr-guest`.
 
 use crate::callbacks::Raised;
 use crate::exports::{Exports, FindExport};

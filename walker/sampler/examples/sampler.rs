@@ -75,7 +75,7 @@ fn on_initialize(info: &IUnknown) -> HResult {
     }
 }
 
-/// What is made of the samples.
+/// The stacks so far with their counts, and the file that they are written to.
 #[derive(Debug)]
 struct Profile {
     out: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! What a profiler knows of its process.
+//! The process, as its profiler sees it.
 
 use crate::code::{Code, Log};
 use crate::lock::lock;

@@ -41,7 +41,7 @@ const SHORT: Duration = Duration::from_millis(1);
 /// The sampler of this process. It is never freed: a handler may run at any time.
 static SAMPLER: OnceLock<Sampler> = OnceLock::new();
 
-/// What a profiler makes of its samples.
+/// A use of samples: a profiler implements it.
 pub trait Mode: Debug + Send + Sync {
     /// Does what only `Initialize` may do, after the event mask was set.
     ///
@@ -103,7 +103,7 @@ impl Default for Options {
 /// The sampler.
 #[derive(Debug)]
 pub struct Sampler {
-    /// What the profiler knows of its process.
+    /// The runtime, the code and the threads of the process.
     pub process: Process,
     options: Options,
     mode: Box<dyn Mode>,
@@ -161,7 +161,7 @@ impl Sampler {
         Ok(())
     }
 
-    /// Waits for a hang, and tells the mode.
+    /// Waits for a hang, and reports it to the mode.
     fn watch(&self) {
         loop {
             Watchdog::wait(&self.beats, Duration::from_secs(self.options.hang.into()));

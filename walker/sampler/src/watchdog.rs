@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// Time between two looks.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// What a watchdog has of its own. The sampler's may be in use for ever.
+/// The buffers of the watchdog. Those of the sampler may be in use for ever.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     thread: Thread,

@@ -64,7 +64,7 @@
 //!
 //! # Modules
 //!
-//! What a walk needs is at the root. [`cfi`], `compact` (feature `macho`) and [`win64`] read the tables
+//! All items that a walk needs are at the root. [`cfi`], `compact` (feature `macho`) and [`win64`] read the tables
 //! themselves, and [`compat`] has the rules of other unwinders.
 //!
 //! ```text

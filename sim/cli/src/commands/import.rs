@@ -15,7 +15,7 @@ use std::io;
 
 /// A format that can be read. Its content says which one a file has, whatever its name is.
 struct Format {
-    /// What is looked for, as an error names it.
+    /// The mark of the format, as an error names it.
     sign: &'static str,
     /// Returns true for the first line of such a file.
     is_first_line: fn(&str) -> bool,

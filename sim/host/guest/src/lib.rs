@@ -19,7 +19,7 @@
     deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 // Interfaces and methods have the names of the documentation.
-#![allow(non_snake_case)]
+#![allow(non_snake_case, reason = "names of the profiling interfaces")]
 
 mod library;
 mod load;

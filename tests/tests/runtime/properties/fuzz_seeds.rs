@@ -192,7 +192,7 @@ fn mixed_walk() {
     assert!(replay("mixed_walk", clr_tests::fuzz::mixed_walk) >= 3 * Generation::ALL.len());
 }
 
-/// `CLR_BLESS=1` writes seeds. These are, for each generation, the first random bytes that yield a
+/// `CLR_BLESS=1` writes seeds. These are, for each generation, the first random bytes that yield an
 /// interleaving of some length with choices in it; and, for each kind of verdict, the first that yield
 /// one.
 #[test]

@@ -82,11 +82,11 @@ pub struct Sample {
 /// A managed frame as DoStackSnapshot reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Its method.
+    /// The method of the frame.
     pub function: FunctionId,
-    /// Its instruction (VA).
+    /// The instruction of the frame (VA).
     pub ip: u64,
-    /// Its stack pointer (VA).
+    /// The stack pointer of the frame (VA).
     pub sp: u64,
 }
 

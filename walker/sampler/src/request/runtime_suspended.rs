@@ -31,7 +31,7 @@ impl RuntimeSuspended {
     /// the last one, and resumes the runtime. Returns nothing if the runtime refuses.
     ///
     /// # Safety
-    /// The same as of [`Request::ask`], by which copies are made.
+    /// As of [`Request::ask`], by which copies are made.
     pub unsafe fn take(
         &mut self,
         process: &Process,
@@ -74,7 +74,7 @@ impl Sample {
     /// handler walks, too. The thread may run native code, but its frames rootward of that stay.
     ///
     /// # Safety
-    /// The same as of [`Request::ask`].
+    /// As of [`Request::ask`].
     unsafe fn copy_other(
         &mut self,
         process: &Process,

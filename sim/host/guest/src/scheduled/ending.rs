@@ -59,7 +59,7 @@ pub struct Executed<'e> {
 /// Makes bytes of an interleaving in the copy of the process in which it was executed.
 pub type Describe<'d> = dyn Fn(&Executed<'_>) -> Vec<u8> + 'd;
 
-/// What is kept of an interleaving.
+/// The part of an interleaving that is kept.
 #[derive(Clone, Copy)]
 pub enum Detail<'k> {
     /// The ending. The guest's output is dropped.

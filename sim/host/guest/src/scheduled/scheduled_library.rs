@@ -35,7 +35,7 @@ pub struct ScheduledLibrary(Library);
 
 impl ScheduledLibrary {
     /// Loads a library, and has its imports, and those of the libraries that it brings, lead to the scheduler.
-    /// It stays loaded.
+    /// The library stays loaded.
     ///
     /// # Errors
     /// Returns the system's message.

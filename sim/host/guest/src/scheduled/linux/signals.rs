@@ -155,7 +155,7 @@ pub(super) unsafe extern "C" fn thread_kill(thread: pthread_t, number: c_int) ->
     sent.unwrap_or(libc::ESRCH)
 }
 
-/// Sends a signal to a thread, by number. Returns an error of the system, or 0; `None` if this is no thread of a
+/// Sends a signal to a thread, by number. Returns an error of the system, or 0; `None` if this is no thread of an
 /// interleaving.
 pub(super) fn kill_by_number(thread: u32, number: c_int) -> Option<c_int> {
     guest_thread::current()?.ask(move |me| send(me, me.thread_with(OsThreadId(thread)), number))

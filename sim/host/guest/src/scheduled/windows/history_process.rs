@@ -40,8 +40,8 @@ pub fn run_history(visit: &mut HostedProfiler, learns: bool, detail: Detail<'_>)
     Ok(())
 }
 
-/// Has a search, which has begun the interleaving, answer a process that executes it, whose standard input and output are
-/// pipes. Returns the history's ending.
+/// Lets a search that has begun the interleaving answer the process that executes it, by the pipes of its standard input and
+/// output. Returns the interleaving's ending.
 ///
 /// # Errors
 /// Returns [`Died`] if the profiler ended its process.

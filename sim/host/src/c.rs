@@ -273,14 +273,11 @@ pub unsafe extern "C" fn clrsim_finding(
         Ok(None) => return fail(Status::Nothing, &format!("there is no finding {number}")),
         Err(status) => return status,
     };
-    let kept = OPEN.try_with(|all| {
-        let mut all = all.borrow_mut();
-        let open = all.get_mut(&(session as usize))?;
+    let kept = keep(session, |open| {
         open.finding = finding;
-        let [kind, sentence] = &open.finding;
-        Some([kind.as_ptr(), sentence.as_ptr()])
+        open.finding.each_ref().map(|text| text.as_ptr())
     });
-    for (to, text) in [kind, sentence].into_iter().zip(kept.ok().flatten().into_iter().flatten()) {
+    for (to, text) in [kind, sentence].into_iter().zip(kept.into_iter().flatten()) {
         if !to.is_null() {
             // SAFETY: it is not NULL: the caller's promise.
             unsafe { to.write_unaligned(text) };
@@ -338,20 +335,14 @@ pub extern "C" fn clrsim_report(session: *mut c_void) -> *const c_char {
     let Ok(report) = with(session, |session| session.final_report().to_string()) else {
         return null();
     };
-    keep(session, |open| {
-        open.report = text(&report);
-        open.report.as_ptr()
-    })
+    lend(session, &report, |open| &mut open.report)
 }
 
 /// Returns the explanations of all walks so far. The text is valid as that of `clrsim_report`.
 #[unsafe(no_mangle)]
 pub extern "C" fn clrsim_explanation(session: *mut c_void) -> *const c_char {
     let Ok(explanation) = with(session, Session::explanation) else { return null() };
-    keep(session, |open| {
-        open.explanation = text(&explanation);
-        open.explanation.as_ptr()
-    })
+    lend(session, &explanation, |open| &mut open.explanation)
 }
 
 /// Returns the explanation of one walk, by its number from 0; NULL if there was none. The text is valid as that of
@@ -361,13 +352,25 @@ pub extern "C" fn clrsim_explain_call(session: *mut c_void, number: u32) -> *con
     let Ok(Some(explanation)) = with(session, |it| it.explanation_of(number as usize)) else {
         return null();
     };
-    keep(session, |open| {
-        open.explanation_of_call = text(&explanation);
-        open.explanation_of_call.as_ptr()
-    })
+    lend(session, &explanation, |open| &mut open.explanation_of_call)
 }
 
-fn keep(session: *mut c_void, change: impl FnOnce(&mut Open) -> *const c_char) -> *const c_char {
+/// Keeps a text in its place, and returns it; NULL if the session is closed.
+fn lend(
+    session: *mut c_void,
+    value: &str,
+    place: impl FnOnce(&mut Open) -> &mut CString,
+) -> *const c_char {
+    let kept = keep(session, |open| {
+        let place = place(open);
+        *place = text(value);
+        place.as_ptr()
+    });
+    kept.unwrap_or(null())
+}
+
+/// Changes the texts that a session has given away; `None` if it is closed.
+fn keep<T>(session: *mut c_void, change: impl FnOnce(&mut Open) -> T) -> Option<T> {
     let kept = OPEN.try_with(|all| all.borrow_mut().get_mut(&(session as usize)).map(change));
-    kept.ok().flatten().unwrap_or(null())
+    kept.ok().flatten()
 }

@@ -118,6 +118,7 @@ mod linux {
             &library,
             &[("atomic_turns", &["ends"]), ("atomic_not_notified", &["ends", "lost wake-up"])],
         );
+        inside(&folder.path().join("inside.so"));
         signals(&folder.path().join("signals.so"));
         refused(&folder.path().join("leaves.so"));
         profilers::check(folder.path());
@@ -181,6 +182,24 @@ thread "other" start="App.Other"
             let different = digests.collect::<std::collections::BTreeSet<_>>().len();
             println!("  {different} different histories");
         }
+    }
+
+    /// Checks what connects threads besides their locks.
+    fn inside(path: &Path) {
+        compile("threads/inside.cpp", &[], path);
+        let library = ScheduledLibrary::load(path).unwrap();
+        check(
+            &library,
+            &[
+                ("destructors_before_join", &["ends"]),
+                ("destructors_after_exit", &["ends"]),
+                ("destructors_of_detached", &["ends"]),
+                (
+                    "destructor_under_lock",
+                    &["deadlock: end of a thread, profiler's lock 1", "ends"],
+                ),
+            ],
+        );
     }
 
     /// Checks signals and their handlers.

@@ -12,6 +12,7 @@ use clr_unwind::Registers;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::c_int;
+use std::ptr::{NonNull, null};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -89,8 +90,8 @@ pub(super) struct GuestThread {
 }
 
 thread_local! {
-    /// The carrier of this thread of the system.
-    static GUEST_THREAD: RefCell<Option<Arc<GuestThread>>> = const { RefCell::new(None) };
+    /// The carrier of this thread of the system: a reference, or NULL. It has no destructor: those of the guest find it.
+    static GUEST_THREAD: Cell<*const GuestThread> = const { Cell::new(null()) };
     /// The carriers of an interleaving's threads, on the scheduler's thread.
     static GUEST_THREADS: RefCell<BTreeMap<ThreadIndex, Arc<GuestThread>>> = RefCell::default();
     /// The time that guests have, on the scheduler's thread.
@@ -115,8 +116,9 @@ pub(super) fn of(me: &CurrentThread<'_, '_>) -> Arc<GuestThread> {
             let carrier = GuestThread::new();
             let its = Arc::clone(&carrier);
             std::thread::spawn(move || {
+                #[cfg(target_os = "linux")]
+                system::end_with_thread(&its);
                 its.carry();
-                its.end();
             });
             carrier
         });
@@ -126,7 +128,12 @@ pub(super) fn of(me: &CurrentThread<'_, '_>) -> Arc<GuestThread> {
 
 /// Returns the carrier of this thread of the system, if it executes the guest's code in an interleaving.
 pub(super) fn current() -> Option<Arc<GuestThread>> {
-    GUEST_THREAD.try_with(|carrier| carrier.borrow().clone()).ok().flatten()
+    let carrier = NonNull::new(GUEST_THREAD.get().cast_mut())?;
+    // SAFETY: the reference of `settle`, which `end` takes on this thread. One more is counted.
+    unsafe {
+        Arc::increment_strong_count(carrier.as_ptr());
+        Some(Arc::from_raw(carrier.as_ptr()))
+    }
 }
 
 impl GuestThread {
@@ -141,7 +148,7 @@ impl GuestThread {
 
     /// Makes this thread of the system the carrier's.
     fn settle(self: &Arc<Self>) {
-        GUEST_THREAD.with(|carrier| *carrier.borrow_mut() = Some(Arc::clone(self)));
+        GUEST_THREAD.set(Arc::into_raw(Arc::clone(self)));
         self.thread.store(system::thread_id(), Ordering::Relaxed);
         stopped::add_stack();
     }
@@ -175,8 +182,11 @@ impl GuestThread {
 
     /// Tells the coroutine that the thread executes nothing more.
     pub(super) fn end(&self) {
-        // At the end of a thread there may be no variable any more.
-        let _ = GUEST_THREAD.try_with(|carrier| carrier.borrow_mut().take());
+        let carrier = GUEST_THREAD.replace(null());
+        if !carrier.is_null() {
+            // SAFETY: the reference of `settle`. The caller has another one.
+            drop(unsafe { Arc::from_raw(carrier) });
+        }
         self.thread.store(0, Ordering::Relaxed);
         self.from_guest.put(FromGuest::HasEnded);
     }

@@ -43,6 +43,9 @@ impl ScheduledLibrary {
         clrsim::hosting::install(&GuestThreads);
         #[cfg(windows)]
         system::reserve_simulated();
+        // It is found in milliseconds, once for all interleavings.
+        #[cfg(target_os = "linux")]
+        system::last_key();
         let before = loaded_objects();
         let library = Library::load(path)?;
         for object in &before {

@@ -12,10 +12,22 @@ use std::sync::Arc;
 /// Number of rounds in which destructors of thread-local values are called (`PTHREAD_DESTRUCTOR_ITERATIONS`).
 const ROUNDS: usize = 4;
 
+/// The code of a thread, which may leave by `pthread_exit`.
+type Code = extern "C-unwind" fn(*mut c_void) -> *mut c_void;
+
+unsafe extern "C" {
+    fn pthread_create(
+        thread: *mut pthread_t,
+        attributes: *const pthread_attr_t,
+        code: Code,
+        argument: *mut c_void,
+    ) -> c_int;
+}
+
 /// The code of a thread, and its argument.
 struct Start {
     carrier: Arc<GuestThread>,
-    code: extern "C" fn(*mut c_void) -> *mut c_void,
+    code: Code,
     argument: *mut c_void,
 }
 
@@ -41,11 +53,12 @@ pub(super) fn known(thread: pthread_t) -> Option<ThreadIndex> {
     STARTED.with_borrow(|started| started.threads.get(&thread).copied())
 }
 
-/// Returns the key whose destructor ends a carrier in the last round, after the guest's own destructors.
-fn last_key() -> libc::pthread_key_t {
+/// Returns the key whose destructor ends a carrier in the last round. Destructors are called in the order of the keys
+/// (`__nptl_deallocate_tsd` of glibc 2.36, nptl/nptl_deallocate_tsd.c), and this is the last key that there can be.
+pub(in crate::scheduled) fn last_key() -> libc::pthread_key_t {
     static KEY: std::sync::OnceLock<libc::pthread_key_t> = std::sync::OnceLock::new();
     unsafe extern "C" fn destructor(value: *mut c_void) {
-        // SAFETY: the value is that of `run`: a reference to a carrier.
+        // SAFETY: the value is that of `end_with_thread`: a reference to a carrier.
         let carrier = unsafe { Arc::from_raw(value.cast::<GuestThread>()) };
         let left = LEFT.get().saturating_sub(1);
         LEFT.set(left);
@@ -59,30 +72,48 @@ fn last_key() -> libc::pthread_key_t {
         }
     }
     *KEY.get_or_init(|| {
+        let mut keys = Vec::new();
         let mut key = 0;
         // SAFETY: room for a key, and a destructor.
-        unsafe { libc::pthread_key_create(&raw mut key, Some(destructor)) };
-        key
+        while unsafe { libc::pthread_key_create(&raw mut key, Some(destructor)) } == 0 {
+            keys.push(key);
+        }
+        let last = keys.pop().unwrap_or_default();
+        for other in keys {
+            // SAFETY: a key that nothing has used.
+            unsafe { libc::pthread_key_delete(other) };
+        }
+        last
     })
 }
 
-/// Executes the code of a thread, once the scheduler has chosen it.
-extern "C" fn run(start: *mut c_void) -> *mut c_void {
-    // SAFETY: `start` is the box of `create`.
-    let start = unsafe { Box::from_raw(start.cast::<Start>()) };
+/// Makes the end of this thread of the system that of its carrier, after all destructors of the guest's thread-local values.
+pub(in crate::scheduled) fn end_with_thread(carrier: &Arc<GuestThread>) {
     LEFT.set(ROUNDS);
-    let carrier = Arc::clone(&start.carrier);
     // SAFETY: the key is one; its destructor takes the reference.
-    unsafe { libc::pthread_setspecific(last_key(), Arc::into_raw(Arc::clone(&carrier)).cast()) };
-    let Start { code, argument, .. } = *start;
-    // It is executed here, not as a task: it may leave by `pthread_exit`.
-    carrier.begin();
+    unsafe { libc::pthread_setspecific(last_key(), Arc::into_raw(Arc::clone(carrier)).cast()) };
+}
+
+/// Executes the code of a thread, once the scheduler has chosen it. What leaves by `pthread_exit` unwinds this function, too,
+/// which owns nothing meanwhile.
+extern "C-unwind" fn run(start: *mut c_void) -> *mut c_void {
+    let (code, argument) = begin(start);
+    // It is executed here, not as a task.
     let result = code(argument);
-    note_result(&carrier, result);
+    note_result(result);
     result
 }
 
-fn note_result(carrier: &GuestThread, result: *mut c_void) {
+fn begin(start: *mut c_void) -> (Code, *mut c_void) {
+    // SAFETY: `start` is the box of `create`.
+    let Start { carrier, code, argument } = *unsafe { Box::from_raw(start.cast::<Start>()) };
+    end_with_thread(&carrier);
+    carrier.begin();
+    (code, argument)
+}
+
+fn note_result(result: *mut c_void) {
+    let Some(carrier) = guest_thread::current() else { return };
     // SAFETY: no pointers.
     let id = unsafe { libc::pthread_self() };
     let result = result as usize;
@@ -92,21 +123,20 @@ fn note_result(carrier: &GuestThread, result: *mut c_void) {
 pub(super) unsafe extern "C" fn create(
     thread: *mut pthread_t,
     attributes: *const pthread_attr_t,
-    code: extern "C" fn(*mut c_void) -> *mut c_void,
+    code: Code,
     argument: *mut c_void,
 ) -> c_int {
     let Some(mine) = guest_thread::current() else {
         // SAFETY: the guest's arguments.
-        return unsafe { libc::pthread_create(thread, attributes, code, argument) };
+        return unsafe { pthread_create(thread, attributes, code, argument) };
     };
     let carrier = GuestThread::new();
     let start = Box::new(Start { carrier: Arc::clone(&carrier), code, argument });
     // It is joined when it has ended, whatever the guest does: the attributes do not matter.
     let mut id: pthread_t = 0;
     // SAFETY: room for an id; `run` takes the box.
-    let made = unsafe {
-        libc::pthread_create(&raw mut id, std::ptr::null(), run, Box::into_raw(start).cast())
-    };
+    let made =
+        unsafe { pthread_create(&raw mut id, std::ptr::null(), run, Box::into_raw(start).cast()) };
     if made != 0 {
         return made;
     }
@@ -126,9 +156,7 @@ pub(super) unsafe extern "C" fn create(
 
 /// Ends the thread with a result: what is on its stack is unwound.
 pub(super) unsafe extern "C-unwind" fn exit(result: *mut c_void) -> ! {
-    if let Some(carrier) = guest_thread::current() {
-        note_result(&carrier, result);
-    }
+    note_result(result);
     // SAFETY: the guest's own end.
     unsafe { libc::pthread_exit(result) }
 }

@@ -3,7 +3,7 @@
 use super::footprint::Footprint;
 use super::history::{ThreadKind, TurnEvent};
 use super::ids::ThreadIndex;
-use super::lock::{LockKind, LockState, ProfilerLock};
+use super::lock::{EventObject, LockKind, LockState, ProfilerLock};
 use super::state::Thread;
 use super::thread::CurrentThread;
 use clr_runtime::OsThreadId;
@@ -89,6 +89,17 @@ impl CurrentThread<'_, '_> {
     /// Notes that the turn changes a table of the objects that were made in the interleaving.
     pub fn changes_objects(&self) {
         self.kernel.touch(Footprint::MADE);
+    }
+
+    /// Creates an event, which is not set.
+    #[must_use]
+    pub fn new_event(&self) -> EventObject {
+        self.changes_objects();
+        let mut state = self.kernel.state.borrow_mut();
+        state.events.push(false);
+        state.timed.push(false);
+        state.set_at.push(None);
+        EventObject(state.events.len() as u32 - 1)
     }
 
     /// Creates a lock.

@@ -43,9 +43,12 @@ impl ScheduledLibrary {
         clrsim::hosting::install(&GuestThreads);
         #[cfg(windows)]
         system::reserve_simulated();
-        // It is found in milliseconds, once for all interleavings.
         #[cfg(target_os = "linux")]
-        system::last_key();
+        {
+            // It is found in milliseconds, once for all interleavings.
+            system::last_key();
+            system::note_pipes();
+        }
         let before = loaded_objects();
         let library = Library::load(path)?;
         for object in &before {

@@ -1,9 +1,11 @@
 // Functions that call the system in ways that are not simulated, one for each export, and in ways that are.
 #include <cstdlib>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/epoll.h>
+#include <sys/inotify.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -14,12 +16,8 @@
 
 namespace {
 
-int descriptors[2];
-
-int pipe_end() {
-    if (pipe(descriptors) != 0) std::abort();
-    return descriptors[0];
-}
+// What another process, or a person, would have to answer.
+int watched() { return inotify_init(); }
 
 void require(bool holds) {
     if (!holds) std::abort();
@@ -30,39 +28,50 @@ void require(bool holds) {
 extern "C" {
 
 void polls() {
-    pollfd polled = {pipe_end(), POLLIN, 0};
+    pollfd polled = {watched(), POLLIN, 0};
     poll(&polled, 1, -1);
 }
 
 void polls_within_a_time() {
-    pollfd polled = {pipe_end(), POLLIN, 0};
+    pollfd polled = {watched(), POLLIN, 0};
     poll(&polled, 1, 1000);
 }
 
 void selects() {
     fd_set set;
     FD_ZERO(&set);
-    FD_SET(pipe_end(), &set);
-    select(descriptors[0] + 1, &set, nullptr, nullptr, nullptr);
+    int last = watched();
+    FD_SET(last, &set);
+    select(last + 1, &set, nullptr, nullptr, nullptr);
 }
 
 void waits_for_events() {
-    epoll_event event;
-    epoll_wait(epoll_create1(0), &event, 1, -1);
+    epoll_event event = {EPOLLIN, {nullptr}};
+    int set = epoll_create1(0);
+    require(epoll_ctl(set, EPOLL_CTL_ADD, watched(), &event) == 0);
+    epoll_wait(set, &event, 1, -1);
 }
 
 void receives() {
-    int pair[2];
     char byte;
-    require(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
-    recv(pair[0], &byte, 1, 0);
+    recv(socket(AF_INET, SOCK_DGRAM, 0), &byte, 1, 0);
 }
 
-void accepts() { accept(socket(AF_UNIX, SOCK_STREAM, 0), nullptr, nullptr); }
+void accepts() {
+    int server = socket(AF_INET, SOCK_STREAM, 0);
+    require(listen(server, 1) == 0);
+    accept(server, nullptr, nullptr);
+}
 
-void reads_a_pipe() {
+void connects() {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    connect(socket(AF_INET, SOCK_STREAM, 0), reinterpret_cast<sockaddr *>(&address), sizeof address);
+}
+
+void reads() {
     char byte;
-    require(read(pipe_end(), &byte, 1) == 1);
+    require(read(watched(), &byte, 1) == 1);
 }
 
 void forks() {
@@ -87,13 +96,13 @@ void sets_a_timer() {
 }
 
 void polls_by_number() {
-    pollfd polled = {pipe_end(), POLLIN, 0};
+    pollfd polled = {watched(), POLLIN, 0};
     syscall(SYS_poll, &polled, 1, -1);
 }
 
 // What does not wait, and what waits for a time alone.
 void simulated() {
-    pollfd polled = {pipe_end(), POLLIN, 0};
+    pollfd polled = {watched(), POLLIN, 0};
     require(poll(&polled, 1, 0) == 0);
     timeval now = {0, 0}, second = {1, 0};
     require(select(0, nullptr, nullptr, nullptr, &now) == 0);
@@ -104,6 +113,7 @@ void simulated() {
     clock_gettime(CLOCK_MONOTONIC, &after);
     require(after.tv_sec >= before.tv_sec + 3);
     char byte;
+    require(write(socket(AF_UNIX, SOCK_DGRAM, 0), "", 0) == -1);
     int file = open("/proc/self/exe", O_RDONLY);
     require(read(file, &byte, 1) == 1 && byte == 0x7F);
     require(syscall(SYS_getpid) == getpid());

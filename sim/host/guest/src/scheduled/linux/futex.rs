@@ -1,7 +1,7 @@
 //! Intercepts `syscall(2)`: futex calls go to the scheduler, signals to `signals`, some calls are refused, the rest
 //! passes through. Waits on atomic variables of C++20 and locks of Rust are made of futexes.
 
-use super::{guest_thread, objects, refuse, refused, signals, time};
+use super::{guest_thread, objects, polls, refuse, refused, signals, time, transfers};
 use clr_explore::{CurrentThread, LockKind, ProfilerLock};
 use libc::{c_int, c_long, timespec};
 use std::cell::RefCell;
@@ -126,6 +126,14 @@ pub(super) unsafe extern "C" fn syscall(
         None => {}
         Some(0) => return 0,
         Some(error) => return refuse(error).into(),
+    }
+    // SAFETY: the guest's own call.
+    let of_files = unsafe {
+        transfers::by_number(number, [word, operation, value])
+            .or_else(|| polls::by_number(number, [word, operation, value, time, other]))
+    };
+    if let Some(result) = of_files {
+        return result as c_long;
     }
     let carrier = guest_thread::current().filter(|_| number == libc::SYS_futex);
     let Some(carrier) = carrier else {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `imports` | imports of loaded objects, replaced: ELF |
 //! | `sync`, `semaphore`, `barrier`, `futex`, `once`, `threads`, `time`, `random`, `ends` | the functions that imports lead to |
+//! | `descriptors`, `polls`, `transfers`, `timers` | descriptors that connect the guest's own threads |
 //! | `signals` | signals, and their handlers |
 //! | `system_locks` | the locks of the heap and the loader |
 //! | `replaced` | the table of all of these functions |
@@ -13,6 +14,7 @@
 //! | `guest_process` | a library without a profiler |
 
 mod barrier;
+mod descriptors;
 mod ends;
 pub(super) mod fork;
 mod futex;
@@ -20,6 +22,7 @@ mod guest_process;
 mod imports;
 mod once;
 mod own;
+mod polls;
 mod random;
 mod refused;
 mod replaced;
@@ -31,7 +34,10 @@ mod system_locks;
 mod this_thread;
 mod threads;
 mod time;
+mod timers;
+mod transfers;
 
+pub(super) use descriptors::note_pipes;
 pub use fork::{fix_addresses, in_workers};
 pub use guest_process::GuestProcess;
 pub(super) use imports::{LoadedObject, loaded_objects};

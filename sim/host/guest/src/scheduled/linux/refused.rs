@@ -1,10 +1,10 @@
 //! Calls of the system that wait outside of the simulation, or leave its process. A thread of an interleaving that makes
 //! one would wait with the baton in its hand, for something that no simulated thread does: the interleaving ends with a
-//! message that names the call. Those that wait for a time alone are sleeps.
+//! message that names the call.
 
-use super::{Replacement, guest_thread, time};
+use super::{Replacement, guest_thread};
 use clr_explore::CurrentThread;
-use libc::{c_int, c_long, c_void, nfds_t, pollfd, timespec, timeval};
+use libc::{c_long, c_void};
 use std::ffi::CString;
 
 /// Ends the interleaving.
@@ -60,8 +60,8 @@ macro_rules! refused {
             }
         })*
 
-        /// Returns the functions that are refused whatever their arguments are.
-        fn always() -> Vec<Replacement> {
+        /// Returns the functions that imports of the guest are to lead to.
+        pub(super) fn replacements() -> Vec<Replacement> {
             vec![$(Replacement {
                 name: stringify!($name),
                 with: $name as *const c_void,
@@ -71,8 +71,7 @@ macro_rules! refused {
 }
 
 refused! {
-    ppoll __ppoll_chk pselect epoll_pwait epoll_pwait2
-    accept accept4 connect recv __recv_chk recvfrom __recvfrom_chk recvmsg recvmmsg
+    recvmmsg __recvfrom_chk
     msgrcv mq_receive mq_timedreceive semop semtimedop
     pause sigsuspend sigwait sigwaitinfo sigtimedwait
     kill killpg sigqueue pthread_sigqueue setitimer timer_create alarm ualarm
@@ -80,105 +79,11 @@ refused! {
     posix_spawn posix_spawnp system popen wait wait3 wait4 waitpid waitid
 }
 
-unsafe extern "C" fn poll(polled: *mut pollfd, count: nfds_t, limit: c_int) -> c_int {
-    if limit != 0 && guest_thread::current().is_some() {
-        if count != 0 || limit < 0 {
-            refuse("poll");
-        }
-        time::sleeps(u64::from(limit.unsigned_abs()) * 1_000);
-        return 0;
-    }
-    // SAFETY: the guest's arguments.
-    unsafe { libc::poll(polled, count, limit) }
-}
-
-unsafe extern "C" fn poll_checked(
-    polled: *mut pollfd,
-    count: nfds_t,
-    limit: c_int,
-    _: usize,
-) -> c_int {
-    // SAFETY: the guest's arguments.
-    unsafe { poll(polled, count, limit) }
-}
-
-unsafe extern "C" fn select(
-    count: c_int,
-    read: *mut libc::fd_set,
-    write: *mut libc::fd_set,
-    failed: *mut libc::fd_set,
-    limit: *mut timeval,
-) -> c_int {
-    // SAFETY: NULL, or the guest's time.
-    let limited = unsafe { limit.as_ref() }.map(|limit| {
-        // SAFETY: a local.
-        unsafe { time::read(&timespec { tv_sec: limit.tv_sec, tv_nsec: limit.tv_usec * 1_000 }) }
-    });
-    if limited != Some(0) && guest_thread::current().is_some() {
-        match limited {
-            Some(limit) if count == 0 => _ = time::sleeps(limit),
-            _ => refuse("select"),
-        }
-        return 0;
-    }
-    // SAFETY: the guest's arguments.
-    unsafe { libc::select(count, read, write, failed, limit) }
-}
-
-unsafe extern "C" fn epoll_wait(
-    set: c_int,
-    events: *mut libc::epoll_event,
-    most: c_int,
-    limit: c_int,
-) -> c_int {
-    if limit != 0 {
-        refuse("epoll_wait");
-    }
-    // SAFETY: the guest's arguments.
-    unsafe { libc::epoll_wait(set, events, most, limit) }
-}
-
-/// Returns true if a read of the descriptor can wait: it is of a pipe, a socket, a terminal, or a counter.
-fn may_wait(descriptor: c_int) -> bool {
-    // SAFETY: a status is plain data, of which an empty one is made here.
-    let mut status: libc::stat = unsafe { std::mem::zeroed() };
-    // SAFETY: room for a status.
-    let found = unsafe { libc::fstat(descriptor, &raw mut status) } == 0;
-    found
-        && match status.st_mode & libc::S_IFMT {
-            libc::S_IFREG | libc::S_IFDIR | libc::S_IFBLK => false,
-            // SAFETY: no pointers.
-            libc::S_IFCHR => unsafe { libc::isatty(descriptor) != 0 },
-            _ => true,
-        }
-}
-
-unsafe extern "C" fn read(descriptor: c_int, buffer: *mut c_void, len: usize) -> isize {
-    if guest_thread::current().is_some() && may_wait(descriptor) {
-        refuse("read");
-    }
-    // SAFETY: the guest's arguments.
-    unsafe { libc::read(descriptor, buffer, len) }
-}
-
-unsafe extern "C" fn read_checked(
-    descriptor: c_int,
-    buffer: *mut c_void,
-    len: usize,
-    _: usize,
-) -> isize {
-    // SAFETY: the guest's arguments.
-    unsafe { read(descriptor, buffer, len) }
-}
-
 /// Returns the name of a call of the system that is refused, by its number.
 pub(super) const fn refused_number(number: c_long) -> Option<&'static str> {
     Some(match number {
-        libc::SYS_poll => "poll",
-        libc::SYS_ppoll => "ppoll",
-        libc::SYS_select => "select",
         libc::SYS_pselect6 => "pselect",
-        libc::SYS_epoll_wait | libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 => "epoll_wait",
+        libc::SYS_epoll_pwait2 => "epoll_pwait2",
         libc::SYS_accept | libc::SYS_accept4 => "accept",
         libc::SYS_connect => "connect",
         libc::SYS_recvfrom | libc::SYS_recvmsg | libc::SYS_recvmmsg => "recv",
@@ -191,18 +96,4 @@ pub(super) const fn refused_number(number: c_long) -> Option<&'static str> {
         libc::SYS_nanosleep | libc::SYS_clock_nanosleep => "nanosleep by syscall",
         _ => return None,
     })
-}
-
-/// Returns the functions that imports of the guest are to lead to.
-pub(super) fn replacements() -> Vec<Replacement> {
-    let mut all = always();
-    all.extend(replacements! {
-        "poll" => poll,
-        "__poll_chk" => poll_checked,
-        "select" => select,
-        "epoll_wait" => epoll_wait,
-        "read" => read,
-        "__read_chk" => read_checked,
-    });
-    all
 }

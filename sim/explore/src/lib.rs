@@ -91,7 +91,7 @@ pub use check::{Budget, check};
 pub use contents::Contents;
 #[doc(hidden)]
 pub use deadlock::shortest_path;
-pub use ending::{Ending, HistoryDetail, Limits};
+pub use ending::{Ending, HistoryDetail, LastPlace, Limits, ThreadEnd, WaitedFor};
 pub use explorer::{Explorer, TestedProcess};
 pub use footprint::Footprint;
 pub use headline::headline;

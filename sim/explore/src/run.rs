@@ -51,18 +51,21 @@ pub(super) fn run<'p>(
     let bodies = begin(data, &mut setup, recording);
     let setup = &setup;
     let turns = Turns::new(kernel, data.limits, recording, search, setup.data.as_deref());
-    clr_coroutine::scope(stacks, |scope| {
+    let threads = clr_coroutine::scope(stacks, |scope| {
         let mut run = Run { data, setup, turns: &turns, scope };
         run.start(bodies);
         run.go();
+        let ends = kernel.ends();
         kernel.finish();
         run.scope.end_all();
+        ends
     });
     let schedule = turns.take_schedule();
     let mut state = kernel.state.borrow_mut();
     Ending {
         verdict: state.verdict.take(),
         broken: core::mem::take(&mut state.broken),
+        threads,
         turns: state.turns,
         in_turn: state.turns > data.limits.turns,
         schedule,

@@ -79,6 +79,9 @@ pub(super) struct Thread {
     pub signals: u32,
     /// Registers that the current signal handler has interrupted.
     pub interrupted: Option<Box<Registers>>,
+    /// Number of waits in which the thread was blocked, and of those that are over.
+    pub waits: u64,
+    pub went_on: u64,
     pub ended: bool,
 }
 
@@ -99,6 +102,8 @@ impl Thread {
             unwinds: false,
             signals: 0,
             interrupted: None,
+            waits: 0,
+            went_on: 0,
             ended: false,
         }
     }

@@ -171,6 +171,8 @@ impl Thread {
             unwinds,
             signals,
             interrupted,
+            waits: _,
+            went_on: _,
             ended,
         } = self;
         (suspended_by, walks, calls, walk_callbacks, has_owned, interrupted).hash(hasher);

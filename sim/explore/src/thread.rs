@@ -144,9 +144,10 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         if kernel.is_over() {
             return true;
         }
-        let waits = |waiting| !kernel.has_come(waiting, self.os);
-        if kernel.is_recorded() && waiting.is_some_and(waits) {
+        let is_blocked = waiting.is_some_and(|waiting| !kernel.has_come(waiting, self.os));
+        if is_blocked {
             self.record(TurnEvent::Waits);
+            kernel.change_thread(self.me, |me| me.waits += 1);
         }
         if let Some(activity) = kernel.state.borrow_mut().activity_mut(self.me) {
             activity.waiting = waiting;
@@ -157,6 +158,9 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
             self.let_others_run();
         }
         let mut state = kernel.state.borrow_mut();
+        if is_blocked && let Some(me) = state.threads.get_mut(self.me.index()) {
+            me.went_on += 1;
+        }
         let Some(activity) = state.activity_mut(self.me) else { return true };
         activity.waiting = None;
         activity.until = None;

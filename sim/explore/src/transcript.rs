@@ -155,6 +155,7 @@ impl NotedHistory {
         search.end(&Ending {
             verdict: None,
             broken: Vec::new(),
+            threads: Vec::new(),
             turns: self.turns.len() as u64,
             in_turn,
             schedule: schedule.clone(),

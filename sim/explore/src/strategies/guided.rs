@@ -117,7 +117,15 @@ mod tests {
         let turns = (0..choices).map(|turn| (turn, ThreadIndex(1))).collect();
         let (verdict, history, in_turn) = (None, None, false);
         let schedule = ScheduleString { turns };
-        Ending { verdict, broken: Vec::new(), turns: choices, in_turn, schedule, history }
+        Ending {
+            verdict,
+            broken: Vec::new(),
+            threads: Vec::new(),
+            turns: choices,
+            in_turn,
+            schedule,
+            history,
+        }
     }
 
     #[test]

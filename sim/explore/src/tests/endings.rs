@@ -1,7 +1,7 @@
 //! Tests of the ends of histories: their limits, and who waits for whom when no thread can run.
 
 use super::*;
-use crate::Explorer;
+use crate::{Explorer, LastPlace, WaitedFor};
 use crate::deadlock::verdict;
 use crate::tests::kernels::MAIN;
 
@@ -188,4 +188,29 @@ fn a_setup_counts_its_threads() {
     let mut setup = Setup::default();
     setup.thread("", |_| {});
     assert_eq!(format!("{setup:?}"), "Setup { threads: 1, .. }");
+}
+
+#[test]
+fn an_ending_says_where_each_thread_was() {
+    let load: &super::Load<'_> = &|setup| {
+        let (never, once) = (setup.event(), setup.event());
+        setup.thread("sampler", move |me| me.wait_for(never));
+        setup.thread("worker", move |me| {
+            me.wait_for(once);
+            me.wait_for(never);
+        });
+        setup.thread("starter", move |me| {
+            me.sleep(10);
+            me.set(once);
+        });
+        setup.thread("idle", |_| {});
+    };
+    let ends = limited(load, 1_000).threads;
+    let at: Vec<_> = ends.iter().map(|end| end.at).collect();
+    let never = LastPlace::Waits(WaitedFor::Event(0));
+    assert_eq!(at, [never, never, LastPlace::Ended, LastPlace::Ended]);
+    let waits: Vec<_> = ends.iter().map(|end| (end.waits, end.went_on)).collect();
+    assert_eq!(waits, [(1, 0), (2, 1), (1, 1), (0, 0)]);
+    let stuck = ends.iter().map(|end| end.is_stuck_at_once());
+    assert_eq!(stuck.collect::<Vec<_>>(), [true, false, false, false]);
 }

@@ -40,7 +40,9 @@ pub(super) fn verdict(kernel: &Kernel<'_>, stopped: bool) -> Option<Verdict> {
     let stuck = |index: &usize| {
         let thread = ThreadIndex(*index as u32);
         let is_app = state.threads.get(*index).is_some_and(|thread| thread.kind.is_app());
-        waits(*index) && (is_app || edges.iter().any(|edge| edge.for_whom == thread))
+        // The threads of the program wait for the one that starts the runtime.
+        let starts = kernel.starts(&state) == Some(thread);
+        waits(*index) && (is_app || starts || edges.iter().any(|edge| edge.for_whom == thread))
     };
     if let Some(index) = (0..state.threads.len()).find(stuck) {
         return Some(Verdict::LostWakeUp(ThreadIndex(index as u32)));

@@ -119,6 +119,7 @@ mod linux {
             &[("atomic_turns", &["ends"]), ("atomic_not_notified", &["ends", "lost wake-up"])],
         );
         inside(&folder.path().join("inside.so"));
+        of_rust(&folder.path().join("helper.so"));
         signals(&folder.path().join("signals.so"));
         refused(&folder.path().join("leaves.so"));
         profilers::check(folder.path());
@@ -213,6 +214,20 @@ thread "other" start="App.Other"
                 ("sets", &["ends"]),
             ],
         );
+    }
+
+    /// Checks a library of another language.
+    fn of_rust(path: &Path) {
+        let source =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/guests/threads/helper.rs");
+        let compiler = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
+        let mut command = Command::new(compiler);
+        command.args(["--edition", "2024", "--crate-type", "cdylib", "-C", "panic=abort"]);
+        let output = command.arg(source).arg("-o").arg(path).output().expect("a Rust compiler");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let library = ScheduledLibrary::load(path).unwrap();
+        let names = ["values_of_rust", "threads_detach", "helper_polls"];
+        check(&library, &names.map(|name| (name, &["ends"][..])));
     }
 
     /// Checks signals and their handlers.

@@ -52,7 +52,9 @@ pub struct HostedProfiler {
     class: Guid,
     patience: Duration,
     rules: Rules,
-    _loaded: ScheduledLibrary,
+    /// `None` if each interleaving loads the library, as its initialisers have to be under the scheduler.
+    #[cfg_attr(windows, expect(dead_code, reason = "each process loads it"))]
+    loaded: Option<ScheduledLibrary>,
 }
 
 impl HostedProfiler {
@@ -79,19 +81,14 @@ impl HostedProfiler {
         let explorer = Explorer::new(unsafe { process.get() })?;
         let main = OsThreadId(1);
         let session = Session::of_runtime(scenario, generation, explorer.runtime(), main, journal);
-        let loaded = ScheduledLibrary::load(library).map_err(HostedProfilerError::Library)?;
+        #[cfg(target_os = "linux")]
+        let loaded = ScheduledLibrary::load_if_harmless(library);
+        #[cfg(windows)]
+        let loaded = ScheduledLibrary::load(library).map(Some);
+        let loaded = loaded.map_err(HostedProfilerError::Library)?;
         let library = library.to_owned();
         let patience = guest_thread::PATIENCE;
-        Ok(Self {
-            explorer,
-            session,
-            _process: process,
-            library,
-            class,
-            patience,
-            rules,
-            _loaded: loaded,
-        })
+        Ok(Self { explorer, session, _process: process, library, class, patience, rules, loaded })
     }
 
     /// Sets the real time after which a guest that has not given back control has left the simulation: it spins,
@@ -116,12 +113,16 @@ impl HostedProfiler {
 
     /// Runs one interleaving; afterwards the process must exit, because profiler threads may be blocked forever.
     pub fn run_here(&mut self, search: &mut dyn Search, detail: Detail<'_>) -> GuestEnding {
+        #[cfg(target_os = "linux")]
+        let is_loaded = self.loaded.is_some();
         let Self { explorer, session, library, class, patience, rules, .. } = self;
         guest_thread::set_patience(*patience);
         let guest = Rc::new(Guest {
             session: session.share(),
             library: library.clone(),
             class: *class,
+            #[cfg(target_os = "linux")]
+            is_loaded,
             loaded: RefCell::default(),
         });
         let load = move |setup: &mut Setup<'_>| {
@@ -164,6 +165,9 @@ struct Guest {
     session: Session,
     library: PathBuf,
     class: Guid,
+    /// The library was loaded before the interleaving.
+    #[cfg(target_os = "linux")]
+    is_loaded: bool,
     loaded: RefCell<Option<Loaded>>,
 }
 
@@ -177,6 +181,10 @@ impl Guest {
             text: "",
             generation: session.generation(),
         };
+        #[cfg(target_os = "linux")]
+        if !self.is_loaded {
+            ScheduledLibrary::load_under_scheduler(me, &self.library);
+        }
         let loaded = guest_thread::of(me).execute(me, || visit.load(shared)).flatten();
         let Some(loaded) = loaded else {
             let refused = shared.refused();

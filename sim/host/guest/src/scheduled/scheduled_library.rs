@@ -34,12 +34,8 @@ impl Turns for GuestThreads {
 pub struct ScheduledLibrary(Library);
 
 impl ScheduledLibrary {
-    /// Loads a library, and has its imports, and those of the libraries that it brings, lead to the scheduler.
-    /// The library stays loaded.
-    ///
-    /// # Errors
-    /// Returns the system's message.
-    pub fn load(path: &Path) -> Result<Self, String> {
+    /// Prepares this process for a library.
+    pub(super) fn prepare() {
         clrsim::hosting::install(&GuestThreads);
         #[cfg(windows)]
         system::reserve_simulated();
@@ -49,6 +45,15 @@ impl ScheduledLibrary {
             system::last_key();
             system::note_pipes();
         }
+    }
+
+    /// Loads a library, and has its imports, and those of the libraries that it brings, lead to the scheduler.
+    /// The library stays loaded.
+    ///
+    /// # Errors
+    /// Returns the system's message.
+    pub fn load(path: &Path) -> Result<Self, String> {
+        Self::prepare();
         let before = loaded_objects();
         let library = Library::load(path)?;
         for object in &before {
@@ -62,6 +67,31 @@ impl ScheduledLibrary {
             changed.map_err(|page| format!("the page at {page:#x} stays read-only"))?;
         }
         Ok(Self(library))
+    }
+
+    /// Loads a library if its initialisers return, and start no threads. The others are for
+    /// [`load_under_scheduler`](Self::load_under_scheduler).
+    #[cfg(target_os = "linux")]
+    pub(super) fn load_if_harmless(path: &Path) -> Result<Option<Self>, String> {
+        if system::fork::can_be_loaded(|| _ = Library::load(path)) {
+            return Self::load(path).map(Some);
+        }
+        Self::prepare();
+        for object in &loaded_objects() {
+            backtrace::note(object, false);
+        }
+        Ok(None)
+    }
+
+    /// Loads a library in an interleaving: a thread executes its initialisers under the scheduler.
+    #[cfg(target_os = "linux")]
+    pub(super) fn load_under_scheduler(me: &CurrentThread<'_, '_>, path: &Path) {
+        let carrier = guest_thread::of(me);
+        let loaded = carrier.execute(me, || system::open_library(path));
+        for object in &loaded.into_iter().flatten().collect::<Vec<_>>() {
+            backtrace::note(object, true);
+        }
+        carrier.execute(me, system::initialise);
     }
 
     /// Returns the address of an export.

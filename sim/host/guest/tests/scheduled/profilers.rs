@@ -173,6 +173,18 @@ const CASES: &[Case] = &[
     )),
 ];
 
+/// A thread compiles nothing.
+const NOTHING: &str = r#"function "App.Main" kind="jit" { body { work 1 } }"#;
+
+/// Profilers whose initialisers start a thread, which the profiler's own code meets, or do not return.
+const INITIALISERS: &[Case] = &[
+    case(INITIALISER, "STARTS_THREAD", NOTHING, 40, ENDS, ""),
+    case(INITIALISER, "WAITS_ANYWAY", NOTHING, 40, &["ends", "lost wake-up"], ""),
+    case(INITIALISER, "CRASHES", NOTHING, 3, &["failed: SIGSEGV"], ""),
+    case(INITIALISER, "EXITS", NOTHING, 3, &["failed: ends the process by exit"], ""),
+];
+const INITIALISER: &str = "threads/initialiser.cpp";
+
 const fn on_windows(case: Case) -> Case {
     Case { on: Generation::Net8Windows, ..case }
 }
@@ -189,7 +201,7 @@ fn story(executed: &Executed<'_>) -> Vec<u8> {
 /// Checks the outcomes of each profiler, the hazards that the stories name, and that interleavings repeat.
 pub(super) fn check(folder: &Path) {
     let mut wrong = Vec::new();
-    for case in CASES {
+    for case in CASES.iter().chain(INITIALISERS) {
         let name = format!("{} {} {}", case.source, case.mistake, case.on);
         let stem = Path::new(case.source).file_stem().unwrap().to_string_lossy().into_owned();
         let path = folder.join(format!("{stem}-{}.so", case.mistake));

@@ -2,6 +2,7 @@
 //! cannot be undone, so each interleaving begins with a copy of a process that has loaded the guest, and called
 //! nothing.
 
+use super::sanitizer;
 use crate::scheduled::ending::{Detail, Died, GuestEnding};
 use std::fs::File;
 use std::io::{Error, Read, Write};
@@ -51,12 +52,15 @@ fn in_copy(
         -1 => Err(Error::last_os_error().into()),
         0 => {
             drop(from);
+            live_with_parent();
             stay_here();
             if silent {
                 be_silent();
             }
             let bytes = act();
+            print_all();
             // If the other process has ended, nobody waits for the bytes.
+            let _ = to.write_all(&(bytes.len() as u64).to_le_bytes());
             let _ = to.write_all(&bytes);
             drop(to);
             if then.is_some() {
@@ -71,8 +75,8 @@ fn in_copy(
         }
         child => {
             drop(to);
-            let mut bytes = Vec::new();
-            let read = from.read_to_end(&mut bytes);
+            // The guest's own copies may have the other end, too: no end of the file is waited for.
+            let bytes = read_record(&mut from);
             let status = wait(child, if then.is_some() { libc::WUNTRACED } else { 0 });
             if let Some(then) = then
                 && libc::WIFSTOPPED(status)
@@ -81,13 +85,82 @@ fn in_copy(
                 // SAFETY: no pointers; nothing waits for its end but this.
                 unsafe { libc::kill(child, libc::SIGKILL) };
                 wait(child, 0);
-                read?;
-                return Ok(bytes);
+                return bytes.ok_or(Died::Signal(libc::SIGKILL));
             }
-            match (died(status), read) {
-                (Died::Exit(_), Ok(_)) if !bytes.is_empty() => Ok(bytes),
+            // SAFETY: no pointers: what the guest has started outside of the simulation ends, too.
+            unsafe { libc::kill(-child, libc::SIGKILL) };
+            match (died(status), bytes) {
+                (Died::Exit(_), Some(bytes)) => Ok(bytes),
                 (died, _) => Err(died),
             }
+        }
+    }
+}
+
+/// Bytes of private memory that a guest may have: others need some, too.
+const MEMORY: u64 = 8 << 30;
+
+/// Makes this process end with the one that has made it, and not leave anything behind: it is the first of its own group.
+fn live_with_parent() {
+    let limit = libc::rlimit { rlim_cur: MEMORY, rlim_max: MEMORY };
+    // SAFETY: a local limit; the calls have no other pointers. Sanitizers reserve more than there is.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::setpgid(0, 0);
+        if !sanitizer::is_there() {
+            libc::setrlimit(libc::RLIMIT_DATA, &raw const limit);
+        }
+    }
+}
+
+/// Prints what the guest has left in the buffer of its standard output, unless a thread has stopped in there.
+fn print_all() {
+    unsafe extern "C" {
+        static stdout: *mut libc::FILE;
+        fn ftrylockfile(stream: *mut libc::FILE) -> i32;
+        fn fflush_unlocked(stream: *mut libc::FILE) -> i32;
+    }
+    // SAFETY: the C library's stream, which this thread locks; the process ends after this.
+    unsafe {
+        if ftrylockfile(stdout) == 0 {
+            fflush_unlocked(stdout);
+        }
+    }
+}
+
+/// Real time that a library has to be loaded before its initialisers are found to need the scheduler.
+const TO_LOAD: i32 = 2_000;
+
+/// Returns true if a library can be loaded here: its initialisers return, and start no threads. A copy of this process tries it.
+pub(crate) fn can_be_loaded(load: impl FnOnce()) -> bool {
+    let Ok([from, mut to]) = pipe() else { return true };
+    // SAFETY: the copy executes what follows alone.
+    match unsafe { libc::fork() } {
+        -1 => true,
+        0 => {
+            live_with_parent();
+            be_silent();
+            load();
+            let threads = std::fs::read_dir("/proc/self/task").map(Iterator::count);
+            let _ = to.write_all(&[u8::from(matches!(threads, Ok(1)))]);
+            // SAFETY: no destructors are executed: threads may be in their code.
+            unsafe { libc::_exit(0) }
+        }
+        child => {
+            drop(to);
+            let mut one = libc::pollfd { fd: from.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            let mut answer = [0];
+            // SAFETY: one descriptor, and a process of this one.
+            unsafe {
+                if libc::poll(&raw mut one, 1, TO_LOAD) == 1 {
+                    let _ = (&from).read(&mut answer);
+                }
+                libc::kill(child, libc::SIGKILL);
+            }
+            wait(child, 0);
+            // SAFETY: as above.
+            unsafe { libc::kill(-child, libc::SIGKILL) };
+            answer == [1]
         }
     }
 }
@@ -160,6 +233,9 @@ pub fn in_workers(
             -1 => return Err(Error::last_os_error().into()),
             0 => {
                 drop(from);
+                // It stays in the group of the tool, as interrupts are for it, too.
+                // SAFETY: no pointers.
+                unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
                 stay_on(number);
                 let mut is_heard = true;
                 work(number, &mut |record| {

@@ -25,7 +25,7 @@ const RELA_SIZE: u64 = 24;
 const SYMBOL_SIZE: u64 = 24;
 
 /// Objects whose imports stay: the C library calls itself, and the others have no threads.
-const KEPT: [&str; 5] = ["libc.so", "ld-linux", "libm.so", "libgcc_s.so", "libdl.so"];
+pub(super) const KEPT: [&str; 5] = ["libc.so", "ld-linux", "libm.so", "libgcc_s.so", "libdl.so"];
 
 /// A loaded object: the addresses (VA) of its base, of its first and last bytes, and of its dynamic section.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -184,7 +184,7 @@ impl LoadedObject {
 }
 
 /// Overwrites a word of a loaded object, whose page may be read-only after its relocation.
-fn write(at: u64, value: u64) -> Result<(), u64> {
+pub(super) fn write(at: u64, value: u64) -> Result<(), u64> {
     let page = at & !0xFFF;
     let len = at + 8 - page;
     // SAFETY: pages of a loaded object: data, which stays readable and becomes writable.

@@ -3,6 +3,7 @@
 //! | module | content |
 //! |---|---|
 //! | `imports` | imports of loaded objects, replaced: ELF |
+//! | `initialisers` | libraries whose initialisers are under the scheduler |
 //! | `sync`, `semaphore`, `barrier`, `futex`, `once`, `threads`, `time`, `random`, `ends` | the functions that imports lead to |
 //! | `descriptors`, `polls`, `transfers`, `timers` | descriptors that connect the guest's own threads |
 //! | `signals` | signals, and their handlers |
@@ -20,6 +21,7 @@ pub(super) mod fork;
 mod futex;
 mod guest_process;
 mod imports;
+mod initialisers;
 mod once;
 mod own;
 mod polls;
@@ -41,6 +43,7 @@ pub(super) use descriptors::note_pipes;
 pub use fork::{fix_addresses, in_workers};
 pub use guest_process::GuestProcess;
 pub(super) use imports::{LoadedObject, loaded_objects};
+pub(super) use initialisers::{initialise, open_library};
 pub(super) use own::{Image, OwnMemory, bias, function_start, insert, is_of_system, map_file};
 pub(super) use replaced::replacements;
 pub(super) use this_thread::thread_id;

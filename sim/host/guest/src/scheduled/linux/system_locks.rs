@@ -3,8 +3,7 @@
 //! A thread that is in the heap or the loader goes on whatever others do, unless a handler of a signal interrupts it
 //! there: only then others wait for it. Until the guest has set a handler these calls are no switch points.
 
-use super::imports::loaded_objects;
-use super::{Replacement, guest_thread, objects, replacements, signals};
+use super::{Replacement, guest_thread, initialisers, objects, signals};
 use clr_explore::CurrentThread;
 use libc::{c_char, c_int, c_void, dl_phdr_info, size_t};
 
@@ -79,13 +78,9 @@ unsafe extern "C" fn aligned_by_pointer(
 /// Loads a library, whose imports lead to the scheduler from then on.
 unsafe extern "C" fn open(path: *const c_char, flags: c_int) -> *mut c_void {
     takes(loader);
-    let before = loaded_objects();
     // SAFETY: as above.
-    let library = unsafe { libc::dlopen(path, flags) };
-    for object in loaded_objects().difference(&before).filter(|it| it.is_replaced()) {
-        // A page that stays read-only leaves the imports as they are.
-        let _ = object.replace_imports(&replacements());
-    }
+    let (library, _) = unsafe { initialisers::open(path, flags) };
+    initialisers::initialise();
     library
 }
 

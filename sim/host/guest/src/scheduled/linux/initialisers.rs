@@ -1,0 +1,214 @@
+//! Libraries whose initialisers are executed when their imports lead to the scheduler.
+//!
+//! The loader calls a function for debuggers when it has mapped a library, before it executes initialisers: `r_brk` in link.h
+//! of glibc 2.36 (`dl_open_worker_begin` in elf/dl-open.c). Here that function takes them out of what is new.
+
+use super::imports::{KEPT, LoadedObject, loaded_objects, write};
+use super::replacements;
+use std::collections::BTreeSet;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Entries of the dynamic section.
+const DT_INIT: i64 = 12;
+const DT_INIT_ARRAY: i64 = 25;
+const DT_INIT_ARRAYSZ: i64 = 27;
+/// `RT_CONSISTENT`: nothing is being mapped.
+const CONSISTENT: c_int = 0;
+/// The code of the loader's function: a return, and what fills up the room to the next function.
+const RETURN: [u8; 4] = [0xC3, 0x66, 0x66, 0x2E];
+/// Length of a jump to any address, which takes its place.
+const JUMP: usize = 12;
+
+/// `r_debug`.
+#[repr(C)]
+struct Debug {
+    version: c_int,
+    first: *const Map,
+    function: usize,
+    state: c_int,
+}
+
+/// `link_map`.
+#[repr(C)]
+struct Map {
+    base: u64,
+    name: *const c_char,
+    dynamic: u64,
+    next: *const Map,
+}
+
+/// An initialiser, with the arguments that the loader passes.
+type Initialiser = extern "C" fn(c_int, *const *const c_char, *const *const c_char);
+
+/// The addresses (VA) of initialisers of an object: of one, and of a table of others, with its size in bytes.
+#[derive(Clone, Copy, Default)]
+struct Initialisers {
+    one: u64,
+    table: u64,
+    size: u64,
+}
+
+/// The dynamic sections of known objects, and the initialisers that are held back.
+struct Held {
+    known: BTreeSet<u64>,
+    initialisers: Vec<Initialisers>,
+}
+
+static HELD: Mutex<Held> = Mutex::new(Held { known: BTreeSet::new(), initialisers: Vec::new() });
+
+/// The arguments of this process, as the loader passes them to initialisers: some look behind them.
+static ARGUMENTS: AtomicPtr<*const c_char> = AtomicPtr::new(null_mut());
+static COUNT: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn note_arguments(
+    count: c_int,
+    arguments: *const *const c_char,
+    _: *const *const c_char,
+) {
+    COUNT.store(count, Ordering::Relaxed);
+    ARGUMENTS.store(arguments.cast_mut(), Ordering::Relaxed);
+}
+
+// SAFETY: the loader calls what is in this section with these arguments.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static NOTES_ARGUMENTS: Initialiser = note_arguments;
+
+/// Stands for an initialiser that is held back.
+extern "C" fn nothing(_: c_int, _: *const *const c_char, _: *const *const c_char) {}
+
+fn with_held<T>(act: impl FnOnce(&mut Held) -> T) -> T {
+    act(&mut HELD.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Returns the loader's state for debuggers.
+fn debug() -> Option<&'static Debug> {
+    // SAFETY: a text with a final NUL, and the variable of this name.
+    unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_r_debug".as_ptr()).cast::<Debug>().as_ref() }
+}
+
+/// Returns the objects that are mapped.
+fn maps() -> impl Iterator<Item = &'static Map> {
+    let first = debug().map_or(std::ptr::null(), |debug| debug.first);
+    // SAFETY: the loader's list, which it does not change meanwhile.
+    std::iter::successors(unsafe { first.as_ref() }, |map| unsafe { map.next.as_ref() })
+}
+
+/// Takes the initialisers out of an object.
+fn take(map: &Map) -> Option<Initialisers> {
+    let mut taken = Initialisers::default();
+    for entry in 0.. {
+        let at = map.dynamic + 16 * entry;
+        // SAFETY: the dynamic section ends with an entry of type 0.
+        let (kind, value) = unsafe { (*(at as *const i64), *((at + 8) as *const u64)) };
+        let instead = match kind {
+            0 => break,
+            DT_INIT => {
+                taken.one = map.base.wrapping_add(value);
+                (nothing as *const () as u64).wrapping_sub(map.base)
+            }
+            DT_INIT_ARRAY => {
+                taken.table = map.base.wrapping_add(value);
+                continue;
+            }
+            DT_INIT_ARRAYSZ => {
+                taken.size = value;
+                0
+            }
+            _ => continue,
+        };
+        write(at + 8, instead).ok()?;
+    }
+    Some(taken)
+}
+
+/// Called by the loader.
+extern "C" fn changed() {
+    if debug().is_none_or(|debug| debug.state != CONSISTENT) {
+        return;
+    }
+    with_held(|held| {
+        for map in maps() {
+            // SAFETY: a text with a final NUL.
+            let name = unsafe { CStr::from_ptr(map.name) }.to_string_lossy();
+            let file = name.rsplit('/').next().unwrap_or_default();
+            let is_kept = file.is_empty() || KEPT.iter().any(|kept| file.starts_with(kept));
+            if held.known.insert(map.dynamic) && !is_kept {
+                held.initialisers.extend(take(map));
+            }
+        }
+    });
+}
+
+/// Has the loader call `changed`. Without success it executes initialisers itself.
+fn hold_back() {
+    with_held(|held| held.known = maps().map(|map| map.dynamic).collect());
+    let Some(function) = debug().map(|debug| debug.function) else { return };
+    let jump = [&[0x48, 0xB8], &(changed as *const () as u64).to_le_bytes()[..], &[0xFF, 0xE0]];
+    let jump: Vec<u8> = jump.concat();
+    let (page, all) = (function & !0xFFF, libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC);
+    // SAFETY: code of the loader, which no other thread executes: the guest's threads run one at a time. It is as long as
+    // the jump, as its padding shows.
+    unsafe {
+        let code = function as *mut u8;
+        let is_known = std::slice::from_raw_parts(code, RETURN.len()) == RETURN
+            && function % 16 == 0
+            && libc::mprotect(page as *mut c_void, 0x1000, all) == 0;
+        if is_known {
+            std::ptr::copy_nonoverlapping(jump.as_ptr(), code, JUMP);
+        }
+    }
+}
+
+/// Loads a library, and what it needs; their imports lead to the scheduler. Returns the system's handle, and the objects that
+/// are new. Their initialisers are [executed](initialise) afterwards.
+///
+/// # Safety
+/// The path is NULL or ends with NUL.
+pub(super) unsafe fn open(path: *const c_char, flags: c_int) -> (*mut c_void, Vec<LoadedObject>) {
+    let before = loaded_objects();
+    hold_back();
+    // SAFETY: the caller's promise.
+    let library = unsafe { libc::dlopen(path, flags) };
+    let new: Vec<_> = loaded_objects().difference(&before).cloned().collect();
+    for object in new.iter().filter(|object| object.is_replaced()) {
+        // A page that stays read-only leaves the imports as they are.
+        let _ = object.replace_imports(&replacements());
+    }
+    (library, new)
+}
+
+/// Loads a library as the runtime does, without its initialisers. Returns the objects that are new.
+pub(in crate::scheduled) fn open_library(path: &Path) -> Vec<LoadedObject> {
+    let Ok(name) = CString::new(path.as_os_str().as_bytes()) else { return Vec::new() };
+    // SAFETY: a text with a final NUL.
+    unsafe { open(name.as_ptr(), libc::RTLD_LAZY).1 }
+}
+
+/// Executes the initialisers that are held back: those of what a library needs come first.
+pub(in crate::scheduled) fn initialise() {
+    let held = with_held(|held| std::mem::take(&mut held.initialisers));
+    let (count, arguments) = (COUNT.load(Ordering::Relaxed), ARGUMENTS.load(Ordering::Relaxed));
+    let arguments = arguments.cast_const();
+    // The environment comes after them, and their end.
+    let environment = arguments.wrapping_add(usize::try_from(count).unwrap_or_default() + 1);
+    for Initialisers { one, table, size } in held.into_iter().rev() {
+        let places = (0..size / 8).map(|at| table + 8 * at);
+        // SAFETY: the table of a loaded object, which is relocated.
+        let of_table = places.map(|place| unsafe { *(place as *const u64) });
+        for function in std::iter::once(one).chain(of_table) {
+            // The loader leaves these out, too.
+            if function == 0 || function == u64::MAX {
+                continue;
+            }
+            // SAFETY: an initialiser of the object, with the loader's arguments.
+            let function = unsafe { std::mem::transmute::<usize, Initialiser>(function as usize) };
+            function(count, arguments, environment);
+        }
+    }
+}

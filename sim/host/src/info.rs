@@ -26,6 +26,15 @@ use clr_runtime::{Outcome, Runtime};
 use clr_walker::profiling::{CallError, FunctionId, HResult};
 use std::rc::Rc;
 
+/// Methods that a CLR answers with `E_NOTIMPL` (src/coreclr/vm/proftoeeinterfaceimpl.cpp of dotnet/runtime).
+const OBSOLETE: [&str; 5] = [
+    "GetInprocInspectionInterface",
+    "GetInprocInspectionIThisThread",
+    "BeginInprocDebugging",
+    "EndInprocDebugging",
+    "SetFunctionReJIT",
+];
+
 /// The runtime's object.
 pub(crate) struct Info(Head);
 
@@ -54,7 +63,9 @@ impl Headed for Info {
 
 impl IUnknownMethods for Info {
     fn unimplemented(&self, method: &'static str) {
-        if !self.0.lacks(method) {
+        if OBSOLETE.contains(&method) {
+            self.0.call(method, |_| Ok(HResult::NOT_IMPLEMENTED));
+        } else if !self.0.lacks(method) {
             self.0.not_simulated(method);
         }
     }

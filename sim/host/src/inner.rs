@@ -3,6 +3,7 @@
 //! In an interleaving the state is that of the thread that has the turn. Where other threads may run, it is put back
 //! afterwards.
 
+use crate::coverage::CallKind;
 use crate::enumeration::TokenEnumeration;
 use crate::event_state::Events;
 use crate::exports::Exports;
@@ -167,10 +168,12 @@ impl Inner {
         self.shared.write(&Entry::Enters(callback));
         let before = self.within.replace(Some(callback));
         // In an interleaving the guest's thread of the system executes it.
-        let result = match self.current() {
-            Some(me) => self.switching(|| turns::execute(me, call)),
-            None => call(),
-        };
+        let thread = self.current().map_or(0, |me| me.index().0);
+        let result =
+            self.shared.counting(CallKind::Callback, callback, thread, || match self.current() {
+                Some(me) => self.switching(|| turns::execute(me, call)),
+                None => call(),
+            });
         self.within.set(before);
         self.shared.write(&Entry::Leaves { callback, result });
         if before.is_none()

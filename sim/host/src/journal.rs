@@ -43,6 +43,8 @@ pub enum Entry<'e> {
     NotRaised(&'static str),
     /// The profiler did something wrong, or the simulated process has ended.
     Found(&'e Finding),
+    /// The profiler has asked for the right to walk stacks.
+    AskedToWalk,
     /// A stack was walked.
     Walked(&'e Walk),
     /// The runtime has released its last reference to the profiler's object: N of the profiler's own are

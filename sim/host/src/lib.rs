@@ -28,7 +28,7 @@
 //! |---|---|
 //! | `session` | a text on a runtime: its threads, the calling thread, what was found |
 //! | `process` | the process of a session, up to a stop |
-//! | `report` | calls and findings |
+//! | `report`, `coverage` | findings, and calls with their results |
 //! | `object` | COM objects that outlive their references |
 //! | `info` | `ICorProfilerInfo` to 15 |
 //! | `threads` | enumerators |
@@ -70,6 +70,7 @@
 
 pub mod c;
 mod callbacks;
+mod coverage;
 mod detach;
 mod elt;
 mod enumeration;
@@ -102,6 +103,7 @@ mod turns;
 mod walks;
 
 pub use clr_com::Guid;
+pub use coverage::{CallKind, Coverage, CoveredCall};
 pub use journal::{Entry, Journal};
 pub use refusals::reason;
 pub use report::{Finding, Report};

@@ -1,5 +1,6 @@
 //! COM objects that outlive their references, so that calls after the last one can be noticed.
 
+use crate::coverage::CallKind;
 use crate::inner::{Inner, Kept, find};
 use crate::journal::Entry;
 use crate::report::Finding;
@@ -107,7 +108,7 @@ impl Head {
             return answer;
         }
         self.shared.write(&Entry::Calls(method));
-        let result = self.answer(method, act);
+        let result = self.shared.counting(CallKind::Method, method, 0, || self.answer(method, act));
         self.shared.write(&Entry::Returns { method, result });
         result
     }
@@ -138,6 +139,17 @@ impl Head {
         method: &'static str,
         act: impl FnOnce(&Rc<Inner>) -> Result<HResult, CallError<Outcome>>,
     ) -> HResult {
+        let thread = me.index().0;
+        self.shared
+            .counting(CallKind::Method, method, thread, || self.call_runtime(me, method, act))
+    }
+
+    fn call_runtime(
+        &self,
+        me: &clr_explore::CurrentThread<'_, '_>,
+        method: &'static str,
+        act: impl FnOnce(&Rc<Inner>) -> Result<HResult, CallError<Outcome>>,
+    ) -> HResult {
         let result = me.call_runtime(method, |_| {
             let session = self.enter(method).map_err(CallError::Failed)?;
             // SAFETY: threads of guests belong to interleavings of the session's process alone.
@@ -159,7 +171,6 @@ impl Head {
             }
             return Err(if wrong { results::WRONG_THREAD } else { results::RELEASED });
         };
-        self.shared.with(|report| report.call(method));
         if !matches!(self.kind, Kind::Info(_)) && self.references.load(Ordering::Relaxed) == 0 {
             self.shared.find(Finding::UseAfterRelease { method, object: self.number });
             return Err(results::RELEASED);

@@ -1,5 +1,6 @@
 //! Calls of a profiler, and its mistakes.
 
+use crate::coverage::{CallKind, Coverage, CoveredCall};
 use clr_runtime::{Outcome, RuleViolation};
 use clr_walker::profiling::HResult;
 use core::fmt;
@@ -140,15 +141,34 @@ impl Finding {
 /// The calls of a profiler in a session, and its mistakes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    calls: BTreeMap<&'static str, u32>,
+    coverage: Coverage,
+    may_walk: bool,
+    not_loaded: Option<String>,
     not_simulated: BTreeMap<&'static str, u32>,
     not_raised: BTreeMap<&'static str, u32>,
     findings: Vec<Finding>,
 }
 
 impl Report {
-    pub(crate) fn call(&mut self, method: &'static str) {
-        *self.calls.entry(method).or_default() += 1;
+    /// Counts a call that begins.
+    pub(crate) fn begins(&mut self, call: CoveredCall) {
+        self.coverage.begins(call);
+    }
+
+    /// Counts the result of a call that has begun.
+    pub(crate) fn ends(&mut self, call: CoveredCall, result: HResult) {
+        self.coverage.ends(call, result);
+    }
+
+    /// Notes why the profiler is not loaded; `None` if it is.
+    #[doc(hidden)]
+    pub fn not_loaded(&mut self, why: Option<String>) {
+        self.not_loaded = why;
+    }
+
+    /// Notes that the profiler has asked for the right to walk stacks.
+    pub(crate) const fn may_walk(&mut self) {
+        self.may_walk = true;
     }
 
     #[doc(hidden)]
@@ -171,7 +191,37 @@ impl Report {
 
     /// Returns the number of calls of a method.
     pub fn calls_of(&self, method: &str) -> u32 {
-        self.calls.get(method).copied().unwrap_or_default()
+        self.calls().get(method).copied().unwrap_or_default()
+    }
+
+    /// Returns the calls between the profiler and the runtime.
+    pub const fn coverage(&self) -> &Coverage {
+        &self.coverage
+    }
+
+    /// Returns the reason why the profiler is not loaded, if it is not.
+    pub fn why_not_loaded(&self) -> Option<&str> {
+        self.not_loaded.as_deref()
+    }
+
+    /// Returns true if the profiler has asked for the right to walk stacks (`COR_PRF_ENABLE_STACK_SNAPSHOT`).
+    pub const fn asked_to_walk(&self) -> bool {
+        self.may_walk
+    }
+
+    /// Returns the methods that were called and are not simulated, with the numbers of their calls.
+    pub const fn calls_not_simulated(&self) -> &BTreeMap<&'static str, u32> {
+        &self.not_simulated
+    }
+
+    /// Returns the numbers of calls of each method.
+    fn calls(&self) -> BTreeMap<&'static str, u32> {
+        let mut calls = BTreeMap::new();
+        for (call, count) in self.coverage.iter().filter(|(call, _)| call.kind == CallKind::Method)
+        {
+            *calls.entry(call.name).or_default() += count;
+        }
+        calls
     }
 
     /// Returns what was wrong, in order.
@@ -189,7 +239,7 @@ impl fmt::Display for Report {
         let counts = [
             ("not simulated", &self.not_simulated),
             ("not raised", &self.not_raised),
-            ("called", &self.calls),
+            ("called", &self.calls()),
         ];
         for (what, counts) in counts {
             for (name, count) in counts {

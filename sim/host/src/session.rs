@@ -16,8 +16,8 @@ use core::fmt;
 use std::cell::{Cell, RefCell};
 use std::ffi::c_void;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use thiserror::Error;
 
 /// The reason why a session cannot be opened, or its threads not be run.
@@ -102,8 +102,7 @@ impl Session {
         journal: Option<Box<dyn Journal>>,
     ) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        let (report, refused) = Default::default();
-        let shared = Shared { report, open: AtomicBool::new(true), journal, refused };
+        let shared = Shared { report: Mutex::default(), open: AtomicBool::new(true), journal };
         let inner = Rc::new(Inner {
             key: NEXT.fetch_add(1, Ordering::Relaxed),
             shared: Arc::new(shared),

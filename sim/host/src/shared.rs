@@ -1,5 +1,6 @@
 //! The part of a session that other threads may touch: its report and its journal.
 
+use crate::coverage::{CallKind, CoveredCall};
 use crate::journal::{Entry, Journal};
 use crate::report::{Finding, Report};
 use clr_walker::profiling::HResult;
@@ -12,24 +13,27 @@ pub struct Shared {
     pub(crate) report: Mutex<Report>,
     pub(crate) open: AtomicBool,
     pub(crate) journal: Option<Box<dyn Journal>>,
-    /// The last step of loading that gave no object, with its result: interleavings say it.
-    pub(crate) refused: Mutex<Option<(&'static str, HResult)>>,
 }
 
 impl Shared {
-    /// Notes a step of loading that gives no object.
-    pub fn refuse(&self, step: &'static str, result: HResult) {
-        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some((step, result));
-    }
-
-    /// Returns the last step of loading that gave no object, with its result.
-    pub fn refused(&self) -> Option<(&'static str, HResult)> {
-        *self.refused.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Changes the report.
     pub fn with(&self, change: impl FnOnce(&mut Report)) {
         change(&mut self.report.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Counts a call on a thread, and its result when it has returned.
+    pub(crate) fn counting(
+        &self,
+        kind: CallKind,
+        name: &'static str,
+        thread: u32,
+        act: impl FnOnce() -> HResult,
+    ) -> HResult {
+        let call = CoveredCall { kind, name, thread, result: None };
+        self.with(|report| report.begins(call));
+        let result = act();
+        self.with(|report| report.ends(call, result));
+        result
     }
 
     /// Writes an entry of the journal, if there is one.

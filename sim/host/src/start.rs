@@ -63,6 +63,9 @@ impl Session {
         runtime.change_process(|process| process.profiler = ProfilerStatus::Active);
         if result.is_failure() {
             inner.shared.find(Finding::Refused(result));
+            inner
+                .shared
+                .with(|report| report.not_loaded(Some(format!("Initialize returned {result}"))));
             *inner.profiler.borrow_mut() = None;
         } else if is_new {
             self.add_hooks(&stage);

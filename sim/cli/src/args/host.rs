@@ -37,6 +37,12 @@ failures, too. The interleavings of random and pct depend on the seed and their 
 machines can share them by --first and --schedules, and the result does not depend on --jobs. Of a
 single one the profiler's output is printed.
 
+Below the counts stands what was looked at: the callbacks and calls with their results, the
+profiler's threads, the number of different interleavings. What was not looked at is a failure: a
+profiler that is not loaded; a call that a CLR answers and this runtime does not simulate; no walk,
+though the profiler asked for the right to; a thread that never went on after its first wait; a
+profiler that called nothing. --allow names one of these facts, if it has to be so.
+
 --replay executes one interleaving again: its story, and each walk of a stack with the runtime's
 decisions; or, drawn, its timeline. It works with another build of the library as long as that goes
 the same way; a note says if the library or the scenario has changed.
@@ -45,6 +51,8 @@ The verdict is one of
 
   clean          the profiler was loaded, and nothing was wrong
   findings       it was loaded, and something was wrong
+  not-simulated  it called a method that a CLR answers, and this runtime does not
+  unseen         something was not looked at: no walk, though it asked for it; no call at all
   threads        it started threads, whatever happened then
   refused        it refused to be loaded, or has none of the interfaces
   unloadable     the system cannot load the library, or it exports no DllGetClassObject
@@ -54,8 +62,10 @@ The verdict is one of
   hung           the profiler did not return in time
 
 Exit codes:
-  0  every verdict is clean; with --schedules or --replay, every interleaving ends well
-  1  some verdict is another one; with --schedules or --replay, some interleaving fails
+  0  every verdict is clean; with --schedules or --replay, every interleaving ends well, and what
+     was not looked at is allowed
+  1  some verdict is another one; with --schedules or --replay, some interleaving fails, or
+     something was not looked at
   2  the arguments are wrong, a file is missing, or the scenario is no program
 130  Ctrl-C ended a search: what was found so far was printed";
 
@@ -86,6 +96,11 @@ pub(crate) struct HostArgs {
 
     #[command(flatten)]
     pub(crate) search: SearchArgs,
+
+    /// Allow that something is not looked at, by the words that the failure names: no-walk, nothing,
+    /// not-loaded, not-simulated:METHOD, stuck:THREAD. May be given several times
+    #[arg(long, value_name = "FACT", value_parser = fact)]
+    pub(crate) allow: Vec<String>,
 
     /// Execute one interleaving again, by its name: RUNTIME:clr1:…
     #[arg(long, value_name = "NAME", conflicts_with_all = ["schedules", "matrix", "journal", "on"])]
@@ -136,6 +151,18 @@ fn needing(arg: Arg) -> Arg {
     match NEEDING.iter().find(|(_, options)| options.contains(&id.as_str())) {
         Some((needed, _)) => arg.requires(*needed),
         None => arg,
+    }
+}
+
+/// Returns the words of a fact.
+fn fact(text: &str) -> Result<String, String> {
+    let is_alone = ["no-walk", "nothing", "not-loaded"].contains(&text);
+    let names = |head: &str| text.strip_prefix(head).is_some_and(|name| !name.is_empty());
+    if is_alone || names("not-simulated:") || names("stuck:") {
+        Ok(text.to_owned())
+    } else {
+        Err("is none of no-walk, nothing, not-loaded, not-simulated:METHOD, stuck:THREAD"
+            .to_owned())
     }
 }
 

@@ -25,7 +25,7 @@ struct Failing : Profiler {
         const char *name = std::getenv("GUEST_FAILURE");
         failure = name ? name : "none";
         // JIT_COMPILATION, ENABLE_STACK_SNAPSHOT.
-        HRESULT result = runtime->SetEventMask(0x10000020);
+        HRESULT result = runtime->SetEventMask(0x20);
         worker = std::thread([this] { work(); });
         return result;
     }

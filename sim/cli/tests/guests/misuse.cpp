@@ -89,7 +89,7 @@ struct Misuse : Profiler {
         if (is("stop")) info->DoStackSnapshot(0, stop, 0, nullptr, nullptr, 0);
         if (is("wrong-id")) info->GetFunctionInfo(0x1234, nullptr, nullptr, nullptr);
         if (is("wrong-thread")) info->DoStackSnapshot(0x1234, behind, 0, nullptr, nullptr, 0);
-        if (is("not-simulated")) info->SetFunctionReJIT(0);
+        if (is("not-simulated")) info->SetILInstrumentedCodeMap(0, 0, 0, nullptr);
         if (is("late-hooks")) info->SetEnterLeaveFunctionHooks(&way, &way, &way);
         if (is("suspends")) info->SuspendRuntime();
         if (is("detach") || is("flags-detach") || is("hooks-detach")) info->RequestProfilerDetach(100);

@@ -1,9 +1,9 @@
 //! Tests of the ends of histories: their limits, and who waits for whom when no thread can run.
 
 use super::*;
-use crate::{Explorer, LastPlace, WaitedFor};
 use crate::deadlock::verdict;
 use crate::tests::kernels::MAIN;
+use crate::{Explorer, LastPlace, ThreadEnd, WaitedFor};
 
 /// Executes an interleaving with this number of turns at most, before all threads get turns round-robin.
 fn limited(load: &super::Load<'_>, turns: u64) -> Ending {
@@ -211,6 +211,6 @@ fn an_ending_says_where_each_thread_was() {
     assert_eq!(at, [never, never, LastPlace::Ended, LastPlace::Ended]);
     let waits: Vec<_> = ends.iter().map(|end| (end.waits, end.went_on)).collect();
     assert_eq!(waits, [(1, 0), (2, 1), (1, 1), (0, 0)]);
-    let stuck = ends.iter().map(|end| end.is_stuck_at_once());
+    let stuck = ends.iter().map(ThreadEnd::is_stuck_at_once);
     assert_eq!(stuck.collect::<Vec<_>>(), [true, false, false, false]);
 }

@@ -9,6 +9,7 @@
 //! | `load` | the steps in which a CLR makes a profiler's object, and gives it up |
 //! | `visit` | a profiler's life over a text |
 //! | `thread_count` | threads that a profiler starts meanwhile |
+//! | `coverage`, `search_coverage` | what runs and searches cover, and what was not looked at |
 //! | `scheduled` | threads under the scheduler (x86-64: Linux with glibc, Windows) |
 //!
 //! The crate is for 64-bit targets, as the interfaces are: elsewhere it is empty.
@@ -21,11 +22,15 @@
 // Interfaces and methods have the names of the documentation.
 #![allow(non_snake_case, reason = "names of the profiling interfaces")]
 
+mod coverage;
 mod library;
 mod load;
 #[cfg(scheduled)]
 pub mod scheduled;
+mod search_coverage;
 mod thread_count;
 mod visit;
 
+pub use coverage::{CountedCall, GuestCoverage, ThreadCoverage};
+pub use search_coverage::{CoveredName, CoveredThread, SearchCoverage, Unseen};
 pub use visit::Visit;

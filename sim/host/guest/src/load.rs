@@ -60,6 +60,7 @@ impl Visit<'_> {
         };
         let mut references = vec![second];
         self.ask_for_newer(shared, &mut references);
+        shared.with(|report| report.not_loaded(None));
         let loaded = Loaded { library, references };
         loaded.ask_for_notifications(shared);
         Some(loaded)
@@ -70,7 +71,7 @@ impl Visit<'_> {
         let library = match Library::load(self.library) {
             Ok(library) => library,
             Err(why) => {
-                shared.write(&Entry::Unloadable(&why));
+                unloadable(shared, &why);
                 return None;
             }
         };
@@ -79,7 +80,7 @@ impl Visit<'_> {
             let [attach, _] = ATTACH_DETACH;
             // SAFETY: the documented function, with the documented arguments.
             if unsafe { main(library.handle(), attach, null_mut()) } == 0 {
-                shared.write(&Entry::Unloadable("DllMain returned FALSE"));
+                unloadable(shared, "DllMain returned FALSE");
                 return None;
             }
         }
@@ -90,7 +91,7 @@ impl Visit<'_> {
     /// Makes the profiler's object, and returns its `ICorProfilerCallback2`.
     fn create(&self, shared: &Shared, library: &Library) -> Option<IUnknown> {
         let Some(get) = library.export(c"DllGetClassObject") else {
-            shared.write(&Entry::Unloadable("it does not export DllGetClassObject"));
+            unloadable(shared, "it does not export DllGetClassObject");
             return None;
         };
         // SAFETY: the documented function of this name.
@@ -210,7 +211,7 @@ fn step(
     let result = if is_missing { HResult::NO_INTERFACE } else { result };
     shared.write(&Entry::Loaded { step: name, result });
     if made.is_none() {
-        shared.refuse(name, result);
+        shared.with(|report| report.not_loaded(Some(format!("{name} returned {result}"))));
     }
     made
 }
@@ -227,6 +228,12 @@ fn dll_main(library: &Library) -> Option<DllMain> {
     let main = library.export(c"DllMain")?;
     // SAFETY: the documented function of this name.
     Some(unsafe { std::mem::transmute::<*mut c_void, DllMain>(main.as_ptr()) })
+}
+
+/// Notes that the library cannot be loaded.
+fn unloadable(shared: &Shared, why: &str) {
+    shared.with(|report| report.not_loaded(Some(why.to_owned())));
+    shared.write(&Entry::Unloadable(why));
 }
 
 fn unload(shared: &Shared, library: Library) {

@@ -122,6 +122,7 @@ mod linux {
         of_rust(&folder.path().join("helper.so"));
         signals(&folder.path().join("signals.so"));
         refused(&folder.path().join("leaves.so"));
+        profilers::check_coverage(folder.path());
         profilers::check(folder.path());
         arguments(folder.path());
     }

@@ -1,7 +1,9 @@
 //! Events, threads, the suspension of the runtime.
 
 use super::Call;
+use crate::journal::Entry;
 use crate::out::{Answer, count, put, put_all, put_cut, wide};
+use crate::report::Report;
 use crate::results;
 use crate::threads::{Modules, Threads};
 use clr_com::{AppDomainId, ICorProfilerInfo2Methods, ICorProfilerInfo3Methods, ModuleId};
@@ -53,6 +55,20 @@ impl Call<'_> {
     /// Answers SetEventMask and SetEventMask2 (EEToProfInterfaceImpl::SetEventMask).
     pub(super) fn set_events(&self, low: u32, high: u32) -> Answer {
         self.caller().begin(Accepts::All)?;
+        // A test that has loaded no profiler plays one: it may do what `Initialize` may.
+        let plays = self.session.profiler.borrow().is_none();
+        let status = self.runtime().process.get().profiler;
+        let set_status =
+            |status| self.runtime().change_process(|process| process.profiler = status);
+        if plays && status == ProfilerStatus::Active {
+            set_status(ProfilerStatus::InitializingForStartup);
+        }
+        let answer = self.set_mask(low, high);
+        set_status(status);
+        answer
+    }
+
+    fn set_mask(&self, low: u32, high: u32) -> Answer {
         let process = self.runtime().process.get();
         let starting = process.profiler == ProfilerStatus::InitializingForStartup;
         let before = self.session.high_events.get();
@@ -64,6 +80,10 @@ impl Call<'_> {
         }
         self.caller().set_event_mask(EventMask(low))?;
         self.session.high_events.set(high);
+        if EventMask(low).contains(EventMask::ENABLE_STACK_SNAPSHOT) {
+            self.session.shared.with(Report::may_walk);
+            self.session.shared.write(&Entry::AskedToWalk);
+        }
         Ok(HResult::OK)
     }
 

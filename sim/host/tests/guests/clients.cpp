@@ -207,8 +207,11 @@ static void misuse(const std::string &runtime) {
     uint64_t thread = session.stopped_thread();
     EXPECT(thread != 0);
     // A method that is not simulated.
+    EXPECT_EQ(info->SetILInstrumentedCodeMap(0, 0, 0, nullptr), E_NOTIMPL);
+    EXPECT(contains(session.report(), "not simulated: SetILInstrumentedCodeMap (1)"));
+    // One that a CLR answers so itself.
     EXPECT_EQ(info->SetFunctionReJIT(0), E_NOTIMPL);
-    EXPECT(contains(session.report(), "not simulated: SetFunctionReJIT (1)"));
+    EXPECT(contains(session.report(), "called: SetFunctionReJIT (1)"));
     // Buffers.
     ICorProfilerModuleEnum *modules = nullptr;
     EXPECT_EQ(info->EnumModules(reinterpret_cast<void **>(&modules)), S_OK);

@@ -2,9 +2,10 @@
 
 use super::child::Remains;
 use super::journal::{Found, Line, Walked};
+use clr_guest::{CountedCall, GuestCoverage, SearchCoverage, Unseen};
 use clr_runtime::generation::Generation;
 use clr_walker::profiling::HResult;
-use clrsim::reason;
+use clrsim::{CallKind, reason};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::process::ExitStatus;
@@ -15,6 +16,8 @@ use std::process::ExitStatus;
 pub(super) enum Verdict {
     Clean,
     Findings,
+    NotSimulated,
+    Unseen,
     Threads,
     Refused,
     Unloadable,
@@ -30,6 +33,8 @@ impl Verdict {
         match self {
             Self::Clean => "clean",
             Self::Findings => "findings",
+            Self::NotSimulated => "not-simulated",
+            Self::Unseen => "unseen",
             Self::Threads => "threads",
             Self::Refused => "refused",
             Self::Unloadable => "unloadable",
@@ -61,7 +66,7 @@ pub(super) struct Calls {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Counted {
     pub(super) name: String,
-    pub(super) count: u32,
+    pub(super) count: u64,
 }
 
 /// A result that refuses a call.
@@ -130,6 +135,7 @@ struct Reading {
     stuck: Option<String>,
     refused: Option<String>,
     is_over: bool,
+    asked_to_walk: bool,
     /// The steps, callbacks and methods that the process is in, the outermost first.
     within: Vec<String>,
 }
@@ -174,6 +180,7 @@ impl Reading {
                     self.findings.push(found);
                 }
             }
+            Line::AskedToWalk => self.asked_to_walk = true,
             Line::Walked(walk) => self.walks.push(walk),
             Line::Released(left) => self.left = Some(left),
             Line::Stuck(why) => self.stuck = Some(why),
@@ -193,15 +200,19 @@ impl Reading {
     }
 
     /// Returns the verdict and its reason. Of a profiler with threads nothing else is to be believed.
-    fn verdict(&self, status: Option<ExitStatus>) -> (Verdict, Option<String>) {
-        let (verdict, because) = self.verdict_of_end(status);
+    fn verdict(&self, status: Option<ExitStatus>, allowed: &[String]) -> (Verdict, Option<String>) {
+        let (verdict, because) = self.verdict_of_end(status, allowed);
         if self.has("started-threads") || self.has("wrong-thread") {
             return (Verdict::Threads, because);
         }
         (verdict, because)
     }
 
-    fn verdict_of_end(&self, status: Option<ExitStatus>) -> (Verdict, Option<String>) {
+    fn verdict_of_end(
+        &self,
+        status: Option<ExitStatus>,
+        allowed: &[String],
+    ) -> (Verdict, Option<String>) {
         let place = || match self.within.as_slice() {
             [] if self.is_over => "the end of the process, after the release".to_owned(),
             [] => "the program".to_owned(),
@@ -229,7 +240,51 @@ impl Reading {
         if let Some(why) = &self.stuck {
             return (Verdict::Stuck, Some(why.clone()));
         }
-        if self.findings.is_empty() { (Verdict::Clean, None) } else { (Verdict::Findings, None) }
+        if !self.findings.is_empty() {
+            return (Verdict::Findings, None);
+        }
+        let mut unseen = self.unseen();
+        unseen.retain(|fact| !allowed.contains(&fact.words()));
+        let words: Vec<_> = unseen.iter().map(ToString::to_string).collect();
+        let because = (!words.is_empty()).then(|| words.join("; "));
+        let is_method = |fact: &Unseen| matches!(fact, Unseen::NotSimulated(_));
+        match (unseen.is_empty(), unseen.iter().any(is_method)) {
+            (true, _) => (Verdict::Clean, None),
+            (false, true) => (Verdict::NotSimulated, because),
+            (false, false) => (Verdict::Unseen, because),
+        }
+    }
+
+    /// Returns what nobody has looked at.
+    fn unseen(&self) -> Vec<Unseen> {
+        let calls = |kind, results: &Results| -> Vec<CountedCall> {
+            let all = results.0.iter().flat_map(|(name, results)| {
+                results.iter().map(|(result, count)| (name.clone(), HResult(*result), *count))
+            });
+            let call = |(name, result, count)| CountedCall {
+                kind,
+                name,
+                thread: 0,
+                result: Some(result),
+                count,
+            };
+            all.map(call).collect()
+        };
+        let mut coverage = SearchCoverage::default();
+        coverage.add(
+            0,
+            &GuestCoverage {
+                asked_to_walk: self.asked_to_walk,
+                calls: [
+                    calls(CallKind::Callback, &self.callbacks),
+                    calls(CallKind::Method, &self.calls),
+                ]
+                .concat(),
+                not_simulated: self.not_simulated.clone().into_iter().collect(),
+                ..GuestCoverage::default()
+            },
+        );
+        coverage.unseen()
     }
 
     /// Returns the results that refuse calls.
@@ -277,7 +332,7 @@ impl Reading {
 }
 
 /// Returns a result's name; also for the tool's own codes.
-fn named(result: HResult) -> String {
+pub(super) fn named(result: HResult) -> String {
     match result {
         clrsim::results::ENDED => "CLRSIM_E_ENDED".to_owned(),
         clrsim::results::WRONG_THREAD => "CLRSIM_E_WRONG_THREAD".to_owned(),
@@ -313,7 +368,7 @@ fn ending(status: ExitStatus) -> String {
 }
 
 fn counted(counts: BTreeMap<String, u32>) -> Vec<Counted> {
-    counts.into_iter().map(|(name, count)| Counted { name, count }).collect()
+    counts.into_iter().map(|(name, count)| Counted { name, count: count.into() }).collect()
 }
 
 fn calls(results: Results) -> Vec<Calls> {
@@ -322,7 +377,7 @@ fn calls(results: Results) -> Vec<Calls> {
         count: results.values().sum(),
         results: results
             .into_iter()
-            .map(|(result, count)| Counted { name: named(HResult(result)), count })
+            .map(|(result, count)| Counted { name: named(HResult(result)), count: count.into() })
             .collect(),
     };
     results.0.into_iter().map(one).collect()
@@ -335,12 +390,13 @@ impl Account {
         file: String,
         generation: Generation,
         remains: Remains,
+        allowed: &[String],
     ) -> Self {
         let mut reading = Reading::default();
         for line in remains.journal {
             reading.read(line);
         }
-        let (verdict, because) = reading.verdict(remains.status);
+        let (verdict, because) = reading.verdict(remains.status, allowed);
         let refusals = reading.refusals();
         Self {
             kind: "host",

@@ -32,6 +32,7 @@ pub(super) enum Line {
     },
     NotSimulated(String),
     NotRaised(String),
+    AskedToWalk,
     Found(Found),
     Walked(Walked),
     Released(u32),
@@ -107,6 +108,7 @@ impl Line {
             }
             Entry::NotSimulated(method) => Self::NotSimulated(method.to_owned()),
             Entry::NotRaised(callback) => Self::NotRaised(callback.to_owned()),
+            Entry::AskedToWalk => Self::AskedToWalk,
             Entry::Found(finding) => {
                 Self::Found(Found { finding: finding.kind().to_owned(), text: finding.to_string() })
             }

@@ -60,7 +60,8 @@ pub(crate) fn host(args: &HostArgs, console: &mut Console<'_>) -> Result<u8, Cli
         let remains = child::run(args, generation).map_err(|error: io::Error| {
             CliError::new(&library, format_args!("its process cannot be started: {error}"))
         })?;
-        let account = Account::new(library.clone(), source.name.clone(), generation, remains);
+        let account =
+            Account::new(library.clone(), source.name.clone(), generation, remains, &args.allow);
         if args.json.wanted {
             write_json(&account, console)?;
         } else if !args.matrix {

@@ -21,7 +21,7 @@ pub(super) fn write(accounts: &[Account], out: &mut dyn Write) -> io::Result<()>
     for account in accounts {
         let style = if account.verdict == Verdict::Clean { GOOD } else { BAD };
         let calls: u32 = account.calls.iter().map(|calls| calls.count).sum();
-        let stubs: u32 = account.not_simulated.iter().map(|calls| calls.count).sum();
+        let stubs: u64 = account.not_simulated.iter().map(|calls| calls.count).sum();
         let line = format!(
             "  {:width$}  {style}{:13}{style:#}  {calls:>5}  {:>5}  {stubs:>5}  {}",
             account.runtime,

@@ -27,6 +27,8 @@ impl Verdict {
         match self {
             Self::Clean => "it was loaded, and nothing was wrong",
             Self::Findings => "it was loaded, and something was wrong",
+            Self::NotSimulated => "it called what is not simulated: its answer is not a CLR's",
+            Self::Unseen => "it was loaded, and something was not looked at",
             Self::Threads => {
                 "it started a thread: --schedules N executes interleavings of its threads"
             }

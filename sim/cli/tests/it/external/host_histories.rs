@@ -190,6 +190,10 @@ fn a_history_is_replayed_explained_and_drawn() {
     let host = |args: &[&str]| Host::new(&library, "threads.kdl").args(args);
     let found = host(&["--on", "net8-unix", "--schedules", "200"]).objects().1.remove(0);
     fields(&found, &mut printed);
+    // One that is not loaded has what was not looked at.
+    let nothing = Host::new(&guest("nothing", &[]), "threads.kdl");
+    let unseen = nothing.args(&["--on", "net8-unix", "--schedules", "1"]).objects().1.remove(0);
+    fields(&unseen, &mut printed);
     assert_eq!(printed, described("host --schedules"));
     let name = name(&found);
     let (code, mut replayed) = host(&["--replay", &name]).objects();
@@ -440,4 +444,21 @@ fn the_class_is_named_where_it_is_needed() {
     assert!(found.contains("SIGABRT in"), "{found}");
     let again = "two_threads.kdl --clsid 6f0e1c52-3d1a-4b7e-9a0c-2d5e8f7b1a43 --replay net8-unix:";
     assert!(found.contains(again), "{found}");
+}
+
+#[test]
+#[ignore = "external: needs a C++ compiler"]
+fn a_profiler_that_is_not_loaded_fails_once_unless_that_is_allowed() {
+    let library = guest("nothing", &[]);
+    let search = |allow: &[&str]| {
+        let host = Host::new(&library, "two_threads.kdl");
+        host.args(&["--on", "net8-unix", "--schedules", "50"]).args(allow).objects()
+    };
+    let (code, found) = search(&[]);
+    let found = &found[0];
+    assert_eq!((code, &found["schedules"]), (1, &Value::from(1)));
+    assert_eq!(failures(found), ["not loaded: it does not export DllGetClassObject"]);
+    assert_eq!(found["coverage"]["unseen"][0]["allow"], "not-loaded");
+    let (code, found) = search(&["--allow", "not-loaded"]);
+    assert_eq!((code, &found[0]["coverage"]["unseen"][0]["allowed"]), (0, &Value::from(true)));
 }

@@ -1,5 +1,6 @@
 //! Ends of a guest's interleavings, and what is kept of them.
 
+use crate::coverage::GuestCoverage;
 use clr_explore::{Ending, Limits, NotedHistory, ProfilerRule, ScheduleString, Search, Verdict};
 use clr_machine::Fnv1a;
 use clr_scenario::Keyword as _;
@@ -104,11 +105,13 @@ pub struct GuestEnding {
     pub in_turn: bool,
     /// The description of the interleaving, as the bytes that `Detail` asked for.
     pub description: Vec<u8>,
+    /// What the interleaving covers.
+    pub coverage: GuestCoverage,
     pub(super) noted: NotedHistory,
 }
 
 impl GuestEnding {
-    pub(super) fn of(ending: &Ending, findings: &[Finding]) -> Self {
+    pub(super) fn of(ending: &Ending, findings: &[Finding], coverage: GuestCoverage) -> Self {
         let turns = ending.history.iter().flat_map(|history| &history.turns);
         let mut digest = Fnv1a::default();
         for turn in turns {
@@ -128,6 +131,7 @@ impl GuestEnding {
             strayed: false,
             in_turn: ending.in_turn,
             description: Vec::new(),
+            coverage,
             noted: NotedHistory::default(),
         }
     }
@@ -139,21 +143,34 @@ impl GuestEnding {
 
     /// Returns the ending for another process of the same build.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let Self { verdict, turns, digest, schedule, strayed, in_turn, description, noted, .. } =
-            self;
+        let Self {
+            verdict,
+            turns,
+            digest,
+            schedule,
+            strayed,
+            in_turn,
+            description,
+            coverage,
+            noted,
+            ..
+        } = self;
         let broken: Vec<_> = self.broken.iter().map(|rule| rule.word()).collect();
         let broken = broken.join(" ");
         let verdict = verdict.as_deref().unwrap_or_default();
         let numbers = format!("{turns} {digest} {} {}", u8::from(*strayed), u8::from(*in_turn));
-        let mut bytes =
-            format!("{numbers}\n{schedule}\n{verdict}\n{broken}\n{noted}\n").into_bytes();
+        let mut bytes = format!(
+            "{numbers}\n{schedule}\n{verdict}\n{broken}\n{noted}\n{}\n",
+            coverage.to_line()
+        )
+        .into_bytes();
         bytes.extend(description);
         bytes
     }
 
     /// Reads an ending. `None` if it is not one.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut parts = bytes.splitn(6, |byte| *byte == b'\n');
+        let mut parts = bytes.splitn(7, |byte| *byte == b'\n');
         let mut line = || std::str::from_utf8(parts.next()?).ok();
         let mut numbers = line()?.split(' ').map(str::parse);
         let mut number = || numbers.next()?.ok();
@@ -163,6 +180,7 @@ impl GuestEnding {
         let broken =
             line()?.split_whitespace().map(ProfilerRule::from_word).collect::<Option<_>>()?;
         let noted = line()?.parse().ok()?;
+        let coverage = GuestCoverage::from_line(line()?)?;
         let description = parts.next()?.to_vec();
         let (strayed, in_turn) = (strayed != 0, in_turn != 0);
         Some(Self {
@@ -174,6 +192,7 @@ impl GuestEnding {
             strayed,
             in_turn,
             description,
+            coverage,
             noted,
         })
     }

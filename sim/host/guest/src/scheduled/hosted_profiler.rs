@@ -5,6 +5,7 @@ use super::ending::Died;
 use super::ending::{Detail, GuestEnding, Rules};
 use super::run::run;
 use super::{ScheduledLibrary, guest_thread, sanitizer, system};
+use crate::coverage::START;
 use crate::load::Loaded;
 use crate::visit::Visit;
 use clr_codegen::FunctionIndex;
@@ -16,7 +17,7 @@ use clr_runtime::profiling::CallbackKind as Kind;
 use clr_scenario::{RunOnError, Scenario, ScenarioError};
 use clr_world::BuildError;
 use clrsim::hosting::Anchor;
-use clrsim::{Finding, Journal, Session};
+use clrsim::{Journal, Session};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -128,7 +129,7 @@ impl HostedProfiler {
         let load = move |setup: &mut Setup<'_>| {
             setup.hide_places();
             let starts = Rc::clone(&guest);
-            setup.before_program("the runtime's start", move |me| starts.start(me));
+            setup.before_program(START, move |me| starts.start(me));
             system::set_up(setup);
             let exports = Rc::clone(&guest);
             setup.on_export(move |me, function| exports.export(me, function));
@@ -138,26 +139,8 @@ impl HostedProfiler {
             }
         };
         let guest = session.share();
-        run(explorer, &load, search, *rules, &|| mistakes(&guest), detail)
+        run(explorer, &load, search, *rules, &|| guest.final_report(), detail)
     }
-}
-
-/// Returns the mistakes of a profiler that its interleavings have to show. References to the runtime's object may
-/// be left: not each CLR releases the profiler's object when the process ends. CoreCLR 3.1 does so after
-/// `Shutdown` (`EEShutDownHelper` calls `TerminateProfiling` in src/vm/ceemain.cpp); the same function in
-/// src/coreclr/vm/ceemain.cpp of dotnet/runtime does not.
-fn mistakes(session: &Session) -> Vec<Finding> {
-    let report = session.final_report();
-    let found = report.findings().iter().filter(|finding| match finding {
-        Finding::Leak { object, .. } => *object > 0,
-        Finding::Rule(_)
-        | Finding::Refused(_)
-        | Finding::StartedThreads { .. }
-        | Finding::WrongThread { .. }
-        | Finding::Ended { .. } => false,
-        _ => true,
-    });
-    found.copied().collect()
 }
 
 /// The profiler in one interleaving.
@@ -187,9 +170,7 @@ impl Guest {
         }
         let loaded = guest_thread::of(me).execute(me, || visit.load(shared)).flatten();
         let Some(loaded) = loaded else {
-            let refused = shared.refused();
-            let why = refused.map(|(step, result)| format!(": {step} returned {result}"));
-            return me.fail(format!("the profiler is not loaded{}", why.unwrap_or_default()));
+            return;
         };
         if let Err(why) = loaded.find_exports(session) {
             return me.fail(format!("the profiler's library is another one: {why}"));

@@ -2,8 +2,9 @@
 
 use super::ending::{Detail, Executed, GuestEnding, Rules};
 use super::{backtrace, guest_thread, sanitizer, system};
+use crate::coverage::GuestCoverage;
 use clr_explore::{Ending, Explorer, HistoryDetail, NotingSearch, Search, Setup};
-use clrsim::Finding;
+use clrsim::{Finding, Report};
 
 /// Adds the stacks of the guest's threads to the last turn of an interleaving. The threads then stay where they are.
 fn add_stacks(ending: &mut Ending) {
@@ -25,13 +26,30 @@ fn add_stacks(ending: &mut Ending) {
     });
 }
 
+/// Returns the mistakes of a profiler that its interleavings have to show. References to the runtime's object may
+/// be left: not each CLR releases the profiler's object when the process ends. CoreCLR 3.1 does so after
+/// `Shutdown` (`EEShutDownHelper` calls `TerminateProfiling` in src/vm/ceemain.cpp); the same function in
+/// src/coreclr/vm/ceemain.cpp of dotnet/runtime does not.
+fn mistakes(report: &Report) -> Vec<Finding> {
+    let found = report.findings().iter().filter(|finding| match finding {
+        Finding::Leak { object, .. } => *object > 0,
+        Finding::Rule(_)
+        | Finding::Refused(_)
+        | Finding::StartedThreads { .. }
+        | Finding::WrongThread { .. }
+        | Finding::Ended { .. } => false,
+        _ => true,
+    });
+    found.copied().collect()
+}
+
 /// Executes an interleaving.
 pub(super) fn run<'p>(
     explorer: &mut Explorer<'_>,
     load: &(dyn Fn(&mut Setup<'p>) + 'p),
     search: &mut dyn Search,
     rules: Rules,
-    findings: &dyn Fn() -> Vec<Finding>,
+    report: &dyn Fn() -> Report,
     detail: Detail<'_>,
 ) -> GuestEnding {
     let recorded = match detail {
@@ -44,8 +62,10 @@ pub(super) fn run<'p>(
     let mut ending = explorer.run(load, &mut noting, rules.limits, recorded);
     let strayed = noting.progress().strayed;
     ending.verdict = ending.verdict.take().or_else(|| rules.broken(&ending));
-    let found = if ending.verdict.is_none() { findings() } else { Vec::new() };
-    let mut reported = GuestEnding { strayed, ..GuestEnding::of(&ending, &found) };
+    let report = report();
+    let found = if ending.verdict.is_none() { mistakes(&report) } else { Vec::new() };
+    let coverage = GuestCoverage::of(&ending, &report);
+    let mut reported = GuestEnding { strayed, ..GuestEnding::of(&ending, &found, coverage) };
     match detail {
         Detail::Ending => reported.noted = noting.into_noted(),
         Detail::Description(describe)

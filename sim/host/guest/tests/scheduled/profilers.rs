@@ -2,9 +2,10 @@
 
 use super::linux::{Outcome, compile, reported};
 use clr_explore::{Ending, Random, Search as _};
+use clr_guest::SearchCoverage;
 use clr_guest::scheduled::{Detail, Executed, HostedProfiler};
 use clr_runtime::generation::Generation;
-use clrsim::Guid;
+use clrsim::{CallKind, Guid};
 use std::path::Path;
 
 /// Two threads: one compiles a method, and both call native code.
@@ -240,4 +241,49 @@ pub(super) fn check(folder: &Path) {
         assert_eq!(outcomes, again, "{name}: the same seed");
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// Number of interleavings of a guest whose coverage is checked.
+const COVERED: u64 = 300;
+
+/// Guests that end well, and the words of what was not looked at.
+const HABITS: &[(&str, &[&str])] = &[
+    ("NOTHING", &["nothing"]),
+    ("REFUSES", &["not-loaded"]),
+    ("NEVER_WALKS", &["no-walk"]),
+    ("WALKS_IN_VAIN", &["no-walk"]),
+    ("WALKS_RARELY", &[]),
+    ("WALKS_ALWAYS", &[]),
+    ("CALLS_WHAT_IS_MISSING", &["not-simulated:SetILInstrumentedCodeMap"]),
+    ("CALLS_WHAT_IS_OBSOLETE", &[]),
+    ("IDLE_WORKER", &["stuck:thread 1 of the profiler"]),
+];
+
+/// Checks what searches of guests that end well have looked at.
+pub(super) fn check_coverage(folder: &Path) {
+    let mut walked = Vec::new();
+    for (habit, expected) in HABITS {
+        let path = folder.join(format!("coverage-{habit}.so"));
+        compile("samplers/coverage.cpp", &[&format!("-DHABIT={habit}")], &path);
+        let class = Guid::parse("00000000-0000-0000-0000-000000000000").unwrap();
+        let on = Generation::Net8Unix;
+        let mut visit = HostedProfiler::open(&path, class, THREADS, on, None).unwrap();
+        let mut search = Random::new(1);
+        let mut coverage = SearchCoverage::default();
+        for number in 0..COVERED {
+            assert!(search.begin(number));
+            let ending = visit.run_in_copy(&mut search, Detail::Ending).unwrap();
+            assert_eq!(ending.verdict, None, "{habit}");
+            coverage.add(ending.digest, &ending.coverage);
+        }
+        let unseen = coverage.unseen();
+        let words: Vec<_> = unseen.iter().map(clr_guest::Unseen::words).collect();
+        assert_eq!(words, *expected, "{habit}");
+        let walks = coverage.calls(CallKind::Method).find(|(name, _)| *name == "DoStackSnapshot");
+        println!("{habit}: {} different, {walks:?}", coverage.different());
+        walked.push((*habit, walks.map_or(0, |(_, walks)| walks.interleavings)));
+    }
+    let of = |habit| walked.iter().find(|(it, _)| *it == habit).unwrap().1;
+    assert_eq!((of("NEVER_WALKS"), of("WALKS_ALWAYS")), (0, COVERED));
+    assert!((1..COVERED).contains(&of("WALKS_RARELY")), "{walked:?}");
 }

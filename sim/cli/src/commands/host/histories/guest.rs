@@ -28,10 +28,17 @@ pub(super) type Work<'w> =
 /// The fingerprint of interleavings that do not fail.
 pub(super) const ENDS: &str = "ends";
 
+/// The beginning of the fingerprint of an interleaving whose profiler is not loaded.
+pub(super) const NOT_LOADED: &str = "not loaded: ";
+
 /// Returns the fingerprint of an end.
 pub(super) fn fingerprint(ended: &Ended) -> String {
     match ended {
-        Ok(ending) => ending.verdict.clone().unwrap_or_else(|| ENDS.to_owned()),
+        Ok(ending) => match (&ending.verdict, &ending.coverage.not_loaded) {
+            (Some(verdict), _) => verdict.clone(),
+            (None, Some(why)) => format!("{NOT_LOADED}{why}"),
+            (None, None) => ENDS.to_owned(),
+        },
         Err(died) => died.to_string(),
     }
 }

@@ -1,5 +1,6 @@
 //! `clrsim host --schedules` and `--replay`: interleavings of a profiler with its own threads.
 
+mod coverage;
 mod description;
 #[cfg_attr(windows, path = "executor_of_processes.rs")]
 mod executor;

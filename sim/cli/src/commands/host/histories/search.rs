@@ -1,9 +1,10 @@
 //! Searches of a guest's interleavings.
 
 use super::super::newest;
+use super::coverage::Looked;
 use super::description::Drawing;
 use super::executor::{self, with_fixed_addresses};
-use super::guest::{ENDS, Ended, Guest, Output, Prepare, fingerprint};
+use super::guest::{ENDS, Ended, Guest, NOT_LOADED, Output, Prepare, fingerprint};
 use crate::args::HostArgs;
 use crate::commands::strategy::{self, choose};
 use crate::input::Source;
@@ -16,7 +17,7 @@ use crate::render::words::counted;
 use crate::{FAILED, PASSED};
 use clr_explore::{Coverage, Exhaustive, ProfilerRule, ReplaySearch, Search, Strategy};
 use clr_guest::scheduled::Died;
-use clr_runtime::generation::Generation;
+use clr_guest::{GuestCoverage, SearchCoverage};
 use clr_scenario::Keyword as _;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -31,6 +32,8 @@ const LEFT: u64 = 5;
 const HAS_LEFT: &str = "left the simulation";
 /// The reason why a search ends after them.
 const STOPPED_LEFT: &str = "the profiler has left the simulation again and again";
+/// The reason why a search ends whose profiler is not loaded.
+const STOPPED_NOT_LOADED: &str = "the profiler is not loaded";
 /// The reason why a search ends at Ctrl-C.
 const STOPPED_INTERRUPTED: &str = "interrupted";
 
@@ -86,6 +89,7 @@ struct Histories {
     stopped: Option<&'static str>,
     outcomes: Vec<Outcome>,
     broken: Vec<Broken>,
+    coverage: Looked,
 }
 
 /// An interleaving, as the process that has executed it reports it.
@@ -97,6 +101,8 @@ struct Executed {
     choices: Option<(u64, String)>,
     /// The rules that it breaks.
     broken: Vec<String>,
+    /// What it covers, as a line; empty if its process has ended.
+    coverage: String,
 }
 
 impl Executed {
@@ -104,7 +110,13 @@ impl Executed {
         let choices = ended.as_ref().ok().map(|it| (it.digest, it.schedule.to_string()));
         let broken = ended.iter().flat_map(|it| &it.broken);
         let broken = broken.map(|rule| rule.word().to_owned()).collect();
-        Self { number, end: fingerprint(ended), choices, broken }
+        let coverage = ended.as_ref().map(|it| it.coverage.to_line()).unwrap_or_default();
+        Self { number, end: fingerprint(ended), choices, broken, coverage }
+    }
+
+    /// Returns true if the profiler is not loaded.
+    fn is_not_loaded(&self) -> bool {
+        self.end.starts_with(NOT_LOADED)
     }
 
     /// Returns true if the profiler has left the simulation.
@@ -136,6 +148,7 @@ struct Found {
     /// For each rule that is broken without harm, the number of interleavings, and the first of them.
     broken: BTreeMap<&'static str, Group>,
     covered: Option<Coverage>,
+    coverage: SearchCoverage,
     stopped: Option<&'static str>,
     /// Numbers of executed interleavings that lie behind one that was not executed.
     ahead: BTreeSet<u64>,
@@ -149,6 +162,10 @@ impl Found {
         self.ahead.insert(executed.number.saturating_sub(first));
         while self.ahead.remove(&self.done) {
             self.done += 1;
+        }
+        let covered = GuestCoverage::from_line(&executed.coverage);
+        if let (Some(covered), Some((digest, _))) = (covered, &executed.choices) {
+            self.coverage.add(*digest, &covered);
         }
         if executed.end == ENDS {
             let rules = executed.broken.iter().filter_map(|word| ProfilerRule::from_word(word));
@@ -183,7 +200,10 @@ pub(in super::super) fn search(
         let mut guest = Guest::new(args, source, generation)?;
         let found = explore(args, by, schedules, &mut guest, console)?;
         let outcomes = outcomes(&mut guest, &found);
-        if outcomes.iter().any(|outcome| outcome.end != ENDS) {
+        let coverage = Looked::new(&found.coverage, &args.allow);
+        let fails = |outcome: &Outcome| outcome.end != ENDS && !outcome.end.starts_with(NOT_LOADED);
+        // What was not looked at has its own words; a process that ended has left none.
+        if outcomes.iter().any(fails) || coverage.is_empty_answer() || found.total() == 0 {
             code = FAILED;
         }
         let (done, is_cut) = (found.done, found.stopped == Some(STOPPED_INTERRUPTED));
@@ -200,11 +220,12 @@ pub(in super::super) fn search(
             stopped: found.stopped,
             outcomes,
             broken: broken(&guest, &found),
+            coverage,
         };
         if args.json.wanted {
             write_json(&found, console)?;
         } else {
-            found.write(&guest, generation, console)?;
+            found.write(&guest, &args.allow, console)?;
             if is_cut {
                 let jobs = args.search.jobs.processes();
                 let command = format!("{} --on {generation} --jobs {jobs}", guest.command());
@@ -277,7 +298,7 @@ fn share(
                 let executed = Executed::new(number, &guest.execute(search, false));
                 send(&serde_json::to_vec(&executed).unwrap_or_default());
                 left += u64::from(executed.has_left());
-                if left >= LEFT {
+                if left >= LEFT || executed.is_not_loaded() {
                     return;
                 }
             }
@@ -289,7 +310,12 @@ fn share(
         }
     })?;
     if found.total() < numbers.end - numbers.start {
-        found.stopped = Some(if is_interrupted() { STOPPED_INTERRUPTED } else { STOPPED_LEFT });
+        let is_loaded = found.groups.iter().all(|group| !group.first.is_not_loaded());
+        found.stopped = Some(match (is_interrupted(), is_loaded) {
+            (true, _) => STOPPED_INTERRUPTED,
+            (false, true) => STOPPED_LEFT,
+            (false, false) => STOPPED_NOT_LOADED,
+        });
     }
     Ok(found)
 }
@@ -317,8 +343,13 @@ fn one_by_one(
         let ended = guest.execute(&mut *search, prints);
         let executed = Executed::new(number, &ended);
         left += u64::from(executed.has_left());
+        let is_loaded = !executed.is_not_loaded();
         found.add(executed, first);
         progress.step();
+        if !is_loaded {
+            found.stopped = Some(STOPPED_NOT_LOADED);
+            break;
+        }
         if search.observer().is_some() {
             let Ok(ending) = &ended else {
                 found.stopped =
@@ -391,7 +422,7 @@ impl Histories {
     fn write(
         &self,
         guest: &Guest,
-        generation: Generation,
+        allowed: &[String],
         console: &mut Console<'_>,
     ) -> io::Result<()> {
         let Self { library, file, strategy, seed, first, schedules, outcomes, .. } = self;
@@ -402,7 +433,7 @@ impl Histories {
         writeln!(
             out,
             "{HEAD}{library}{HEAD:#} over {file} on {}: {histories}{all} from {first}{by}, seed {seed}",
-            generation.name()
+            self.runtime
         )?;
         for Outcome { end, count, first, .. } in outcomes {
             let style = if end == ENDS { GOOD } else { BAD };
@@ -426,6 +457,7 @@ impl Histories {
                 "  {DIM}with `explore rules=#true` in the text these are failures{DIM:#}"
             )?;
         }
+        self.coverage.write(*schedules, allowed, out)?;
         let way = match *strategy {
             "random" => format!("--seed {seed}"),
             strategy => format!("--strategy {strategy} --seed {seed}"),

@@ -5,6 +5,7 @@ use crate::scheduled::ending::{Detail, Died, GuestEnding, Rules};
 use crate::scheduled::run::run;
 use clr_explore::{Explorer, Search, Setup, TestedProcess};
 use clr_world::BuildError;
+use clrsim::Report;
 use std::ffi::c_void;
 
 /// A process with a library whose function is called by a thread of the profiler, once in each interleaving.
@@ -45,7 +46,7 @@ impl<'b> GuestProcess<'b> {
         };
         let Self { explorer, .. } = self;
         let rules = Rules::default();
-        let run = || run(explorer, &load, search, rules, &Vec::new, Detail::Ending);
+        let run = || run(explorer, &load, search, rules, &Report::default, Detail::Ending);
         fork::run_in_copy(Detail::Ending, run)
     }
 }

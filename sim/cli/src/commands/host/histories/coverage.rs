@@ -1,0 +1,180 @@
+//! What a search of a guest's interleavings has looked at, and what it has not.
+
+use super::super::account::{Counted, named};
+use crate::render::console::{BAD, DIM, HEAD};
+use crate::render::wrap::write_wrapped;
+use anstyle::Style;
+use clr_guest::{CoveredName, CoveredThread, SearchCoverage};
+use clrsim::CallKind;
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// A callback or a method.
+#[derive(Debug, Serialize)]
+struct Calls {
+    name: String,
+    count: u64,
+    /// Number of interleavings with such a call.
+    interleavings: u64,
+    results: Vec<Counted>,
+    threads: Vec<Counted>,
+}
+
+/// A thread of the profiler: numbers of interleavings.
+#[derive(Debug, Serialize)]
+struct Thread {
+    name: String,
+    interleavings: u64,
+    waited: u64,
+    /// Those in which it went on after its first wait.
+    went_on: u64,
+    ended: u64,
+    /// What it was waiting for at the end.
+    still_waits_for: Vec<Counted>,
+}
+
+/// A fact that makes the answer empty.
+#[derive(Debug, Serialize)]
+struct Missing {
+    /// The words of `--allow` for it.
+    allow: String,
+    text: String,
+    allowed: bool,
+}
+
+/// What a search has looked at.
+#[derive(Debug, Serialize)]
+pub(super) struct Looked {
+    /// Number of different interleavings.
+    different: u64,
+    callbacks: Vec<Calls>,
+    calls: Vec<Calls>,
+    not_simulated: Vec<Counted>,
+    threads: Vec<Thread>,
+    /// What was not looked at.
+    unseen: Vec<Missing>,
+}
+
+impl Looked {
+    pub(super) fn new(coverage: &SearchCoverage, allowed: &[String]) -> Self {
+        let calls =
+            |kind| coverage.calls(kind).map(|(name, call)| Calls::new(name, call)).collect();
+        let missing = coverage.unseen().into_iter().map(|fact| {
+            let allow = fact.words();
+            Missing { allowed: allowed.contains(&allow), text: fact.to_string(), allow }
+        });
+        let not_simulated = coverage.not_simulated().iter();
+        Self {
+            different: coverage.different(),
+            callbacks: calls(CallKind::Callback),
+            calls: calls(CallKind::Method),
+            not_simulated: not_simulated.map(|(name, count)| counted(name, *count)).collect(),
+            threads: coverage.threads().iter().map(|(name, one)| Thread::new(name, one)).collect(),
+            unseen: missing.collect(),
+        }
+    }
+
+    /// Returns true if something that is not allowed to be left out was not looked at.
+    pub(super) fn is_empty_answer(&self) -> bool {
+        self.unseen.iter().any(|missing| !missing.allowed)
+    }
+
+    /// Writes the summary of a number of interleavings; `left` are the options `--allow` of the command.
+    pub(super) fn write(&self, of: u64, left: &[String], out: &mut dyn Write) -> io::Result<()> {
+        let mut line = |head: &str, items: Vec<String>| {
+            if items.is_empty() {
+                return Ok(());
+            }
+            write!(out, "  {DIM}{head}:{DIM:#} ")?;
+            write_wrapped(out, 4, Style::new(), &items.join(", "), "")
+        };
+        line("different interleavings", vec![self.different.to_string()])?;
+        line("callbacks", self.callbacks.iter().map(|calls| calls.words(of)).collect())?;
+        line("calls", self.calls.iter().map(|calls| calls.words(of)).collect())?;
+        line("threads", self.threads.iter().map(Thread::words).collect())?;
+        for Missing { allow, text, allowed } in &self.unseen {
+            if *allowed {
+                write!(out, "  {DIM}allowed:{DIM:#} ")?;
+                write_wrapped(out, 4, Style::new(), text, "")?;
+                continue;
+            }
+            write!(out, "  {BAD}not looked at:{BAD:#} ")?;
+            write_wrapped(out, 4, Style::new(), text, "")?;
+            writeln!(out, "    {DIM}if it has to be so:{DIM:#} --allow {}", quoted(allow))?;
+        }
+        let is_used = |word: &&String| self.unseen.iter().any(|missing| missing.allow == **word);
+        for word in left.iter().filter(|word| !is_used(word)) {
+            writeln!(out, "  {HEAD}note:{HEAD:#} --allow {} allows nothing here", quoted(word))?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns an argument as a shell reads it.
+fn quoted(word: &str) -> String {
+    if word.contains(' ') { format!("'{word}'") } else { word.to_owned() }
+}
+
+fn counted(name: &str, count: u64) -> Counted {
+    Counted { name: name.to_owned(), count }
+}
+
+impl Calls {
+    fn new(name: &str, call: &CoveredName) -> Self {
+        let result = |result: &Option<_>| match result {
+            Some(result) => named(*result),
+            None => "not returned".to_owned(),
+        };
+        Self {
+            name: name.to_owned(),
+            count: call.count,
+            interleavings: call.interleavings,
+            results: call.results.iter().map(|(it, count)| counted(&result(it), *count)).collect(),
+            threads: call.threads.iter().map(|(name, count)| counted(name, *count)).collect(),
+        }
+    }
+
+    fn words(&self, of: u64) -> String {
+        let Self { name, count, interleavings, results, .. } = self;
+        let few = match interleavings {
+            all if *all == of => String::new(),
+            few => format!(" in {few} interleavings"),
+        };
+        let results = match results.as_slice() {
+            [one] if one.name == "S_OK" => String::new(),
+            all => {
+                let all = all.iter().map(|one| format!("{} {}", one.count, one.name));
+                format!(" ({})", all.collect::<Vec<_>>().join(", "))
+            }
+        };
+        format!("{name} {count}{few}{results}")
+    }
+}
+
+impl Thread {
+    fn new(name: &str, thread: &CoveredThread) -> Self {
+        let CoveredThread { interleavings, waited, went_on, ended, still_waits_for } = thread;
+        let still = still_waits_for.iter();
+        Self {
+            name: name.to_owned(),
+            interleavings: *interleavings,
+            waited: *waited,
+            went_on: *went_on,
+            ended: *ended,
+            still_waits_for: still.map(|(what, count)| counted(what, *count)).collect(),
+        }
+    }
+
+    fn words(&self) -> String {
+        let Self { name, interleavings, waited, went_on, ended, still_waits_for } = self;
+        let waits = match waited {
+            0 => String::new(),
+            _ => format!(", waited in {waited} and went on in {went_on}"),
+        };
+        let still = still_waits_for.iter().map(|Counted { name, count }| {
+            format!(", at the end still waited for {name} in {count}")
+        });
+        let still = still.collect::<String>();
+        format!("{name} (in {interleavings}{waits}, ended in {ended}{still})")
+    }
+}

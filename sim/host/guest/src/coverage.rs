@@ -1,0 +1,198 @@
+//! Coverage of an interleaving: what the runtime and the profiler called, and how far each thread came.
+
+use clr_explore::visible;
+#[cfg(scheduled)]
+use clr_explore::{Ending, LastPlace, ThreadEnd, ThreadKind, ThreadSummary};
+use clr_walker::profiling::HResult;
+use clrsim::CallKind;
+#[cfg(scheduled)]
+use clrsim::Report;
+use core::fmt::Display;
+use core::str::FromStr;
+
+/// Separators of sections, records and fields in a line. Names have no control characters.
+const SECTION: char = '\u{1d}';
+const RECORD: char = '\u{1e}';
+const FIELD: char = '\u{1f}';
+
+/// The name of the thread that loads the profiler. It is one of the runtime.
+#[cfg(scheduled)]
+pub(crate) const START: &str = "the runtime's start";
+
+/// Calls of one callback or method on one thread with one result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CountedCall {
+    /// The direction.
+    pub kind: CallKind,
+    /// The callback or the method.
+    pub name: String,
+    /// The thread, an index of [`GuestCoverage::threads`].
+    pub thread: u32,
+    /// The result. `None` if the calls have not returned.
+    pub result: Option<HResult>,
+    /// Number of calls.
+    pub count: u32,
+}
+
+/// How far a thread came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadCoverage {
+    /// Its name, with control characters escaped.
+    pub name: String,
+    /// True for a thread of the profiler.
+    pub is_profilers: bool,
+    /// Number of waits in which it was blocked.
+    pub waits: u64,
+    /// Number of these waits that are over.
+    pub went_on: u64,
+    /// Where it was at the end: `ended`, or what it waits for; empty if it could have gone on.
+    pub at: String,
+}
+
+/// The place of a thread that has ended.
+pub(crate) const ENDED: &str = "ended";
+
+/// What an interleaving covers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GuestCoverage {
+    /// The reason why the profiler is not loaded.
+    pub not_loaded: Option<String>,
+    /// True if the profiler has asked for the right to walk stacks (`COR_PRF_ENABLE_STACK_SNAPSHOT`).
+    pub asked_to_walk: bool,
+    /// The calls.
+    pub calls: Vec<CountedCall>,
+    /// The methods that were called and are not simulated, with the numbers of calls.
+    pub not_simulated: Vec<(String, u32)>,
+    /// The threads.
+    pub threads: Vec<ThreadCoverage>,
+}
+
+impl GuestCoverage {
+    /// Returns the coverage of an interleaving that has ended.
+    #[cfg(scheduled)]
+    pub(crate) fn of(ending: &Ending, report: &Report) -> Self {
+        let calls = report.coverage().iter().map(|(call, count)| CountedCall {
+            kind: call.kind,
+            name: call.name.to_owned(),
+            thread: call.thread,
+            result: call.result,
+            count,
+        });
+        let not_simulated = report.calls_not_simulated().iter();
+        Self {
+            not_loaded: report.why_not_loaded().map(str::to_owned),
+            asked_to_walk: report.asked_to_walk(),
+            calls: calls.collect(),
+            not_simulated: not_simulated
+                .map(|(name, count)| ((*name).to_owned(), *count))
+                .collect(),
+            threads: threads(ending),
+        }
+    }
+
+    /// Returns the coverage as a line.
+    pub fn to_line(&self) -> String {
+        let Self { not_loaded, asked_to_walk, calls, not_simulated, threads } = self;
+        let reason = not_loaded.as_deref().map(visible).unwrap_or_default();
+        let head = record(&[&u8::from(not_loaded.is_some()), &reason, &u8::from(*asked_to_walk)]);
+        let calls = calls.iter().map(|call| {
+            let result = call.result.map(|result| result.0.to_string()).unwrap_or_default();
+            let is_method = u8::from(call.kind == CallKind::Method);
+            record(&[&is_method, &call.name, &call.thread, &result, &call.count])
+        });
+        let not_simulated = not_simulated.iter().map(|(name, count)| record(&[name, count]));
+        let threads = threads.iter().map(|thread| {
+            let ThreadCoverage { name, is_profilers, waits, went_on, at } = thread;
+            record(&[name, &u8::from(*is_profilers), waits, went_on, at])
+        });
+        let sections = [head, section(calls), section(not_simulated), section(threads)];
+        sections.join(&SECTION.to_string())
+    }
+
+    /// Reads a coverage from its line. `None` if it is none.
+    pub fn from_line(line: &str) -> Option<Self> {
+        let mut sections = line.split(SECTION);
+        let mut head = sections.next()?.split(FIELD);
+        let is_refused = number::<u8>(&mut head)? != 0;
+        let reason = head.next()?.to_owned();
+        let asked_to_walk = number::<u8>(&mut head)? != 0;
+        let calls = records(sections.next()?, |fields| {
+            let is_method = number::<u8>(fields)? != 0;
+            Some(CountedCall {
+                kind: if is_method { CallKind::Method } else { CallKind::Callback },
+                name: fields.next()?.to_owned(),
+                thread: number(fields)?,
+                result: number(fields).map(HResult),
+                count: number(fields)?,
+            })
+        })?;
+        let not_simulated =
+            records(sections.next()?, |fields| Some((fields.next()?.to_owned(), number(fields)?)))?;
+        let threads = records(sections.next()?, |fields| {
+            let name = fields.next()?.to_owned();
+            let is_profilers = number::<u8>(fields)? != 0;
+            let (waits, went_on) = (number(fields)?, number(fields)?);
+            Some(ThreadCoverage {
+                name,
+                is_profilers,
+                waits,
+                went_on,
+                at: fields.next()?.to_owned(),
+            })
+        })?;
+        let not_loaded = is_refused.then_some(reason);
+        Some(Self { not_loaded, asked_to_walk, calls, not_simulated, threads })
+    }
+
+    /// Returns the number of calls of a method.
+    pub fn calls_of(&self, method: &str) -> u32 {
+        let is_it = |call: &&CountedCall| call.kind == CallKind::Method && call.name == method;
+        self.calls.iter().filter(is_it).map(|call| call.count).sum()
+    }
+
+    /// Returns the name of a thread.
+    pub fn thread_name(&self, thread: u32) -> &str {
+        self.threads.get(thread as usize).map_or("", |thread| &thread.name)
+    }
+}
+
+fn record(fields: &[&dyn Display]) -> String {
+    let fields: Vec<_> = fields.iter().map(ToString::to_string).collect();
+    fields.join(&FIELD.to_string())
+}
+
+fn section(records: impl Iterator<Item = String>) -> String {
+    records.collect::<Vec<_>>().join(&RECORD.to_string())
+}
+
+fn records<T>(
+    section: &str,
+    mut read: impl FnMut(&mut core::str::Split<'_, char>) -> Option<T>,
+) -> Option<Vec<T>> {
+    let records = section.split(RECORD).filter(|record| !record.is_empty());
+    records.map(|record| read(&mut record.split(FIELD))).collect()
+}
+
+fn number<T: FromStr>(fields: &mut core::str::Split<'_, char>) -> Option<T> {
+    fields.next()?.parse().ok()
+}
+
+/// Returns how far the threads of a recorded interleaving came.
+#[cfg(scheduled)]
+fn threads(ending: &Ending) -> Vec<ThreadCoverage> {
+    let threads = ending.history.iter().flat_map(|history| &history.threads);
+    let one = |(thread, end): (&ThreadSummary, &ThreadEnd)| ThreadCoverage {
+        name: visible(&thread.name),
+        is_profilers: thread.kind != ThreadKind::App && thread.name != START,
+        waits: end.waits,
+        went_on: end.went_on,
+        at: match end.at {
+            LastPlace::Ended => ENDED.to_owned(),
+            LastPlace::CanGoOn => String::new(),
+            LastPlace::Sleeps => "time to pass".to_owned(),
+            LastPlace::Suspended => "being resumed".to_owned(),
+            LastPlace::Waits(what) => visible(&what.to_string()),
+        },
+    };
+    threads.zip(&ending.threads).map(one).collect()
+}

@@ -49,7 +49,7 @@ pub struct Ending {
 /// The end of a thread in an interleaving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadEnd {
-    /// Where the thread was.
+    /// The place of the thread at the end.
     pub at: LastPlace,
     /// Number of waits in which the thread was blocked: for a lock, an event, a notification, a thread, the runtime, or
     /// for time to pass. What the program's own code waits for is not counted.
@@ -81,7 +81,7 @@ pub enum LastPlace {
     Waits(WaitedFor),
 }
 
-/// What a thread waits for.
+/// The thing that a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WaitedFor {
     /// A lock.

@@ -34,7 +34,7 @@ pub struct CountedCall {
     pub count: u32,
 }
 
-/// How far a thread came.
+/// A thread of an interleaving: its waits, and its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadCoverage {
     /// Its name, with control characters escaped.
@@ -45,14 +45,13 @@ pub struct ThreadCoverage {
     pub waits: u64,
     /// Number of these waits that are over.
     pub went_on: u64,
-    /// Where it was at the end: `ended`, or what it waits for; empty if it could have gone on.
-    pub at: String,
+    /// True if it has ended.
+    pub ended: bool,
+    /// The reason why it could not go on at the end, if it could not.
+    pub waits_for: Option<String>,
 }
 
-/// The place of a thread that has ended.
-pub(crate) const ENDED: &str = "ended";
-
-/// What an interleaving covers.
+/// The calls of an interleaving, and how far its threads came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GuestCoverage {
     /// The reason why the profiler is not loaded.
@@ -102,8 +101,16 @@ impl GuestCoverage {
         });
         let not_simulated = not_simulated.iter().map(|(name, count)| record(&[name, count]));
         let threads = threads.iter().map(|thread| {
-            let ThreadCoverage { name, is_profilers, waits, went_on, at } = thread;
-            record(&[name, &u8::from(*is_profilers), waits, went_on, at])
+            let ThreadCoverage { name, is_profilers, waits, went_on, ended, waits_for } = thread;
+            let [is_profilers, ended] = [*is_profilers, *ended].map(u8::from);
+            record(&[
+                name,
+                &is_profilers,
+                waits,
+                went_on,
+                &ended,
+                &waits_for.as_deref().unwrap_or_default(),
+            ])
         });
         let sections = [head, section(calls), section(not_simulated), section(threads)];
         sections.join(&SECTION.to_string())
@@ -132,22 +139,12 @@ impl GuestCoverage {
             let name = fields.next()?.to_owned();
             let is_profilers = number::<u8>(fields)? != 0;
             let (waits, went_on) = (number(fields)?, number(fields)?);
-            Some(ThreadCoverage {
-                name,
-                is_profilers,
-                waits,
-                went_on,
-                at: fields.next()?.to_owned(),
-            })
+            let ended = number::<u8>(fields)? != 0;
+            let waits_for = fields.next().filter(|what| !what.is_empty()).map(str::to_owned);
+            Some(ThreadCoverage { name, is_profilers, waits, went_on, ended, waits_for })
         })?;
         let not_loaded = is_refused.then_some(reason);
         Some(Self { not_loaded, asked_to_walk, calls, not_simulated, threads })
-    }
-
-    /// Returns the number of calls of a method.
-    pub fn calls_of(&self, method: &str) -> u32 {
-        let is_it = |call: &&CountedCall| call.kind == CallKind::Method && call.name == method;
-        self.calls.iter().filter(is_it).map(|call| call.count).sum()
     }
 
     /// Returns the name of a thread.
@@ -186,12 +183,12 @@ fn threads(ending: &Ending) -> Vec<ThreadCoverage> {
         is_profilers: thread.kind != ThreadKind::App && thread.name != START,
         waits: end.waits,
         went_on: end.went_on,
-        at: match end.at {
-            LastPlace::Ended => ENDED.to_owned(),
-            LastPlace::CanGoOn => String::new(),
-            LastPlace::Sleeps => "time to pass".to_owned(),
-            LastPlace::Suspended => "being resumed".to_owned(),
-            LastPlace::Waits(what) => visible(&what.to_string()),
+        ended: end.at == LastPlace::Ended,
+        waits_for: match end.at {
+            LastPlace::Ended | LastPlace::CanGoOn => None,
+            LastPlace::Sleeps => Some("time to pass".to_owned()),
+            LastPlace::Suspended => Some("being resumed".to_owned()),
+            LastPlace::Waits(what) => Some(visible(&what.to_string())),
         },
     };
     threads.zip(&ending.threads).map(one).collect()

@@ -1,6 +1,6 @@
 //! Coverage of a search: what its interleavings cover together, and what nobody has looked at.
 
-use crate::coverage::{ENDED, GuestCoverage};
+use crate::coverage::GuestCoverage;
 use clr_walker::profiling::HResult;
 use clrsim::CallKind;
 use core::fmt;
@@ -38,7 +38,7 @@ pub struct CoveredThread {
     pub went_on: u64,
     /// Number of them in which it ended.
     pub ended: u64,
-    /// What it was waiting for at the end, with the numbers of interleavings.
+    /// The reasons why it could not go on at the end, with the numbers of interleavings.
     pub still_waits_for: BTreeMap<String, u64>,
 }
 
@@ -95,7 +95,7 @@ impl fmt::Display for Unseen {
     }
 }
 
-/// What the interleavings of a search cover together.
+/// The coverage of a search: the sums of that of its interleavings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchCoverage {
     /// Number of interleavings.
@@ -134,10 +134,9 @@ impl SearchCoverage {
             known.interleavings += 1;
             known.waited += u64::from(thread.waits > 0);
             known.went_on += u64::from(thread.went_on > 0);
-            match thread.at.as_str() {
-                ENDED => known.ended += 1,
-                "" => {}
-                what => *known.still_waits_for.entry(what.to_owned()).or_default() += 1,
+            known.ended += u64::from(thread.ended);
+            if let Some(what) = &thread.waits_for {
+                *known.still_waits_for.entry(what.clone()).or_default() += 1;
             }
         }
     }

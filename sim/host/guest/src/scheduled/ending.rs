@@ -105,7 +105,7 @@ pub struct GuestEnding {
     pub in_turn: bool,
     /// The description of the interleaving, as the bytes that `Detail` asked for.
     pub description: Vec<u8>,
-    /// What the interleaving covers.
+    /// The calls of the interleaving, and how far its threads came.
     pub coverage: GuestCoverage,
     pub(super) noted: NotedHistory,
 }
@@ -143,28 +143,19 @@ impl GuestEnding {
 
     /// Returns the ending for another process of the same build.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let Self {
-            verdict,
-            turns,
-            digest,
-            schedule,
-            strayed,
-            in_turn,
-            description,
-            coverage,
-            noted,
-            ..
-        } = self;
         let broken: Vec<_> = self.broken.iter().map(|rule| rule.word()).collect();
-        let broken = broken.join(" ");
-        let verdict = verdict.as_deref().unwrap_or_default();
-        let numbers = format!("{turns} {digest} {} {}", u8::from(*strayed), u8::from(*in_turn));
-        let mut bytes = format!(
-            "{numbers}\n{schedule}\n{verdict}\n{broken}\n{noted}\n{}\n",
-            coverage.to_line()
-        )
-        .into_bytes();
-        bytes.extend(description);
+        let (strayed, in_turn) = (u8::from(self.strayed), u8::from(self.in_turn));
+        let lines = [
+            format!("{} {} {strayed} {in_turn}", self.turns, self.digest),
+            self.schedule.to_string(),
+            self.verdict.clone().unwrap_or_default(),
+            broken.join(" "),
+            self.noted.to_string(),
+            self.coverage.to_line(),
+            String::new(),
+        ];
+        let mut bytes = lines.join("\n").into_bytes();
+        bytes.extend(&self.description);
         bytes
     }
 

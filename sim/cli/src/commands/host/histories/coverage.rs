@@ -1,4 +1,4 @@
-//! What a search of a guest's interleavings has looked at, and what it has not.
+//! The coverage of a search of a guest's interleavings, for people and as JSON.
 
 use super::super::account::{Counted, named};
 use crate::render::console::{BAD, DIM, HEAD};
@@ -8,6 +8,26 @@ use clr_guest::{CoveredName, CoveredThread, SearchCoverage};
 use clrsim::CallKind;
 use serde::Serialize;
 use std::io::{self, Write};
+
+/// The coverage of an interleaving, as the process that has executed it sends it: a line, empty if there is none.
+pub(super) mod as_line {
+    use clr_guest::GuestCoverage;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    #[expect(clippy::ref_option, reason = "serde passes the field")]
+    pub(in super::super) fn serialize<S: Serializer>(
+        coverage: &Option<GuestCoverage>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&coverage.as_ref().map(GuestCoverage::to_line).unwrap_or_default())
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<GuestCoverage>, D::Error> {
+        Ok(GuestCoverage::from_line(&String::deserialize(from)?))
+    }
+}
 
 /// A callback or a method.
 #[derive(Debug, Serialize)]
@@ -29,7 +49,7 @@ struct Thread {
     /// Those in which it went on after its first wait.
     went_on: u64,
     ended: u64,
-    /// What it was waiting for at the end.
+    /// The reasons why it could not go on at the end.
     still_waits_for: Vec<Counted>,
 }
 
@@ -42,7 +62,7 @@ struct Missing {
     allowed: bool,
 }
 
-/// What a search has looked at.
+/// The coverage of a search.
 #[derive(Debug, Serialize)]
 pub(super) struct Looked {
     /// Number of different interleavings.
@@ -51,7 +71,7 @@ pub(super) struct Looked {
     calls: Vec<Calls>,
     not_simulated: Vec<Counted>,
     threads: Vec<Thread>,
-    /// What was not looked at.
+    /// The facts that nobody has looked at.
     unseen: Vec<Missing>,
 }
 

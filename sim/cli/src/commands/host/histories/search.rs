@@ -1,7 +1,7 @@
 //! Searches of a guest's interleavings.
 
 use super::super::newest;
-use super::coverage::Looked;
+use super::coverage::{self, Looked};
 use super::description::Drawing;
 use super::executor::{self, with_fixed_addresses};
 use super::guest::{ENDS, Ended, Guest, NOT_LOADED, Output, Prepare, fingerprint};
@@ -101,8 +101,9 @@ struct Executed {
     choices: Option<(u64, String)>,
     /// The rules that it breaks.
     broken: Vec<String>,
-    /// What it covers, as a line; empty if its process has ended.
-    coverage: String,
+    /// Its calls and threads. `None` if its process has ended.
+    #[serde(with = "coverage::as_line")]
+    coverage: Option<GuestCoverage>,
 }
 
 impl Executed {
@@ -110,7 +111,7 @@ impl Executed {
         let choices = ended.as_ref().ok().map(|it| (it.digest, it.schedule.to_string()));
         let broken = ended.iter().flat_map(|it| &it.broken);
         let broken = broken.map(|rule| rule.word().to_owned()).collect();
-        let coverage = ended.as_ref().map(|it| it.coverage.to_line()).unwrap_or_default();
+        let coverage = ended.as_ref().ok().map(|it| it.coverage.clone());
         Self { number, end: fingerprint(ended), choices, broken, coverage }
     }
 
@@ -158,13 +159,12 @@ struct Found {
 
 impl Found {
     /// Adds an interleaving of a search that begins with number `first`.
-    fn add(&mut self, executed: Executed, first: u64) {
+    fn add(&mut self, mut executed: Executed, first: u64) {
         self.ahead.insert(executed.number.saturating_sub(first));
         while self.ahead.remove(&self.done) {
             self.done += 1;
         }
-        let covered = GuestCoverage::from_line(&executed.coverage);
-        if let (Some(covered), Some((digest, _))) = (covered, &executed.choices) {
+        if let (Some(covered), Some((digest, _))) = (executed.coverage.take(), &executed.choices) {
             self.coverage.add(*digest, &covered);
         }
         if executed.end == ENDS {

@@ -25,7 +25,13 @@ const RELA_SIZE: u64 = 24;
 const SYMBOL_SIZE: u64 = 24;
 
 /// Objects whose imports stay: the C library calls itself, and the others have no threads.
-pub(super) const KEPT: [&str; 5] = ["libc.so", "ld-linux", "libm.so", "libgcc_s.so", "libdl.so"];
+const KEPT: [&str; 5] = ["libc.so", "ld-linux", "libm.so", "libgcc_s.so", "libdl.so"];
+
+/// Returns true if the object of this name, a path, or "" for the program itself, is none of the guest.
+pub(super) fn is_kept(name: &str) -> bool {
+    let file = name.rsplit('/').next().unwrap_or_default();
+    file.is_empty() || KEPT.iter().any(|kept| file.starts_with(kept))
+}
 
 /// A loaded object: the addresses (VA) of its base, of its first and last bytes, and of its dynamic section.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,8 +116,7 @@ impl LoadedObject {
 
     /// Returns true if the object's imports are to be replaced.
     pub(crate) fn is_replaced(&self) -> bool {
-        let file = self.name.rsplit('/').next().unwrap_or_default();
-        !file.is_empty() && !KEPT.iter().any(|kept| file.starts_with(kept))
+        !is_kept(&self.name)
     }
 
     /// Returns a word of the object.

@@ -3,7 +3,7 @@
 //! The loader calls a function for debuggers when it has mapped a library, before it executes initialisers: `r_brk` in link.h
 //! of glibc 2.36 (`dl_open_worker_begin` in elf/dl-open.c). Here that function takes them out of what is new.
 
-use super::imports::{KEPT, LoadedObject, loaded_objects, write};
+use super::imports::{LoadedObject, is_kept, loaded_objects, write};
 use super::replacements;
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -136,9 +136,7 @@ extern "C" fn changed() {
         for map in maps() {
             // SAFETY: a text with a final NUL.
             let name = unsafe { CStr::from_ptr(map.name) }.to_string_lossy();
-            let file = name.rsplit('/').next().unwrap_or_default();
-            let is_kept = file.is_empty() || KEPT.iter().any(|kept| file.starts_with(kept));
-            if held.known.insert(map.dynamic) && !is_kept {
+            if held.known.insert(map.dynamic) && !is_kept(&name) {
                 held.initialisers.extend(take(map));
             }
         }

@@ -103,7 +103,7 @@ pub(crate) struct HostArgs {
     pub(crate) allow: Vec<String>,
 
     /// Execute one interleaving again, by its name: RUNTIME:clr1:…
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["schedules", "matrix", "journal", "on"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["schedules", "matrix", "journal"])]
     pub(crate) replay: Option<String>,
 
     #[command(flatten)]

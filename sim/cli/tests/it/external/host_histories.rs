@@ -225,6 +225,11 @@ fn a_history_is_replayed_explained_and_drawn() {
     for line in ["ends well", "walks", "in no callback, without a seed", "App."] {
         assert!(story.contains(line), "{line}: {story}");
     }
+    // The runtime may be said, and has to be the one in the name.
+    let (_, also) = host(&["--replay", &name, "--on", "net8-unix,net9-unix"]).objects();
+    assert_eq!(also[0]["end"], replayed["end"]);
+    let (code, _) = host(&["--replay", &name, "--on", "net9-unix"]).noted();
+    assert_eq!(code, 2);
     let (_, drawn) = host(&["--replay", &name, "--draw"]).run();
     let waits = "waits for the profiler's lock \"mutex 2\", which is owned by ┄▷ other";
     assert!(drawn.contains(waits), "{drawn}");

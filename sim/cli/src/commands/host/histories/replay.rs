@@ -43,6 +43,10 @@ pub(in super::super) fn replay(
     console: &mut Console<'_>,
 ) -> Result<u8, CliError> {
     let name = HistoryName::parse(name)?;
+    if args.on.runtimes.is_some_and(|on| on.iter().all(|it| it != name.generation)) {
+        let problem = format!("the interleaving was found on {}", name.generation.name());
+        return Err(CliError::new("--on", problem));
+    }
     if cfg!(windows) && args.gdb.is_some() {
         return Err(CliError::new("--gdb", "is for Linux: here no process stops for a debugger"));
     }

@@ -403,6 +403,18 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         me.and_then(|me| me.callbacks.last().cloned())
     }
 
+    /// Returns true if no other thread of the program executes code of the profiler.
+    #[must_use]
+    pub fn is_alone_in_profiler(&self) -> bool {
+        self.kernel.touch(self.kernel.program().read());
+        let state = self.kernel.state.borrow();
+        let others =
+            state.threads.iter().enumerate().filter(|(index, _)| *index != self.me.index());
+        others
+            .filter(|(_, other)| other.kind.is_app())
+            .all(|(_, other)| other.activities.is_empty())
+    }
+
     /// Executes a handler of a callback.
     pub(super) fn within(&self, callback: Callback, handler: impl FnOnce()) {
         self.kernel.change_thread(self.me, |me| me.callbacks.push(callback));

@@ -2,8 +2,26 @@
 
 use crate::inner::Inner;
 use clr_runtime::ProfilerStatus;
+use clr_runtime::profiling::CallbackKind as Kind;
 
 impl Inner {
+    /// Ends profiling: from now on the runtime makes no callback, and refuses all calls but those of `IUnknown`.
+    pub(crate) fn end_profiling(&self) {
+        drop(self.profiler.take());
+        if let Some(stage) = self.stage() {
+            stage.runtime().change_process(|process| process.profiler = ProfilerStatus::Detaching);
+        }
+    }
+
+    /// Ends profiling after `Shutdown` if the runtime does: `TerminateProfiling` of src/vm/profilinghelper.cpp of CoreCLR 3.1. A
+    /// profiler that is about to be detached is left to the thread that detaches.
+    pub(crate) fn end_after(&self, callback: Kind) {
+        let ends = callback == Kind::Shutdown && self.generation.releases_profiler_at_end();
+        if ends && !self.is_detaching() {
+            self.end_profiling();
+        }
+    }
+
     /// Returns true if the profiler has asked to be detached, or was.
     pub(crate) fn is_detaching(&self) -> bool {
         self.stage().is_some_and(|stage| {

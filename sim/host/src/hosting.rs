@@ -130,14 +130,15 @@ impl Session {
         unsafe { inner.on_behalf_of(me, || inner.call_export(function)) };
     }
 
-    /// Makes the callback that a thread of an interleaving is in.
+    /// Makes the callback that a thread of an interleaving is in. Returns true if profiling is over after it, so that the
+    /// runtime releases the profiler's object.
     ///
     /// # Safety
     /// The session's runtime is that of the interleaving.
-    pub unsafe fn raise_callback(&self, me: &CurrentThread<'_, '_>) {
+    pub unsafe fn raise_callback(&self, me: &CurrentThread<'_, '_>) -> bool {
         let inner = self.inner();
         let target = inner.profiler.borrow().clone();
-        let (Some(callback), Some(target)) = (me.callback(), target) else { return };
+        let (Some(callback), Some(target)) = (me.callback(), target) else { return false };
         let (kind, thread, arguments) = (callback.kind, callback.thread, &callback.arguments);
         let raised = Raised { kind, thread, os: me.os(), arguments };
         // SAFETY: the caller's promise.
@@ -145,5 +146,7 @@ impl Session {
         if !raised {
             inner.shared.with(|report| report.not_raised(kind.name()));
         }
+        inner.end_after(kind);
+        inner.profiler.borrow().is_none()
     }
 }

@@ -50,6 +50,8 @@ pub enum Entry<'e> {
     /// The runtime has released its last reference to the profiler's object: N of the profiler's own are
     /// left.
     Released(u32),
+    /// References that are left, which the end of the process frees.
+    Kept(&'e Finding),
     /// The session is over: the process that called it ends now.
     Over,
 }

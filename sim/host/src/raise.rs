@@ -118,5 +118,8 @@ impl Session {
             inner.shared.with(|report| report.not_raised(kind.name()));
             inner.shared.write(&Entry::NotRaised(kind.name()));
         }
+        if let StepEvent::Callback(kind) = event {
+            inner.end_after(kind);
+        }
     }
 }

@@ -174,10 +174,6 @@ impl Session {
     /// Ends profiling: from now on the runtime refuses all calls but those of `IUnknown`.
     #[doc(hidden)]
     pub fn end_profiling(&self) {
-        let inner = self.inner();
-        drop(inner.profiler.take());
-        if let Some(stage) = inner.stage() {
-            stage.runtime().change_process(|process| process.profiler = ProfilerStatus::Detaching);
-        }
+        self.inner().end_profiling();
     }
 }

@@ -73,7 +73,11 @@ struct Misuse : Profiler {
         if (done) return S_OK;
         done = true;
         mdToken token = 0;
-        if (is("leak")) import_of(function, &token);
+        if (is("keeps")) import_of(function, &token);
+        if (is("leak")) {
+            ICorProfilerThreadEnum *lost = nullptr;
+            info->EnumThreads(reinterpret_cast<void **>(&lost));
+        }
         if (is("after-release")) {
             auto *import = import_of(function, &token);
             import->Release();

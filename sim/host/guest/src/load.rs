@@ -40,11 +40,12 @@ const CALLBACKS: [(Guid, &str); 9] = [
     (ICorProfilerCallback11::IID, "QueryInterface(ICorProfilerCallback11)"),
 ];
 
-/// A loaded profiler, with the references that a CLR holds to its object.
+/// A loaded profiler, with the references that a CLR holds to its object. Only [`end`](Self::end) releases them: a process that
+/// ends does not.
 pub(crate) struct Loaded {
     library: Library,
     /// From `ICorProfilerCallback2` up.
-    references: Vec<IUnknown>,
+    references: ManuallyDrop<Vec<IUnknown>>,
 }
 
 impl Visit<'_> {
@@ -61,7 +62,7 @@ impl Visit<'_> {
         let mut references = vec![second];
         self.ask_for_newer(shared, &mut references);
         shared.with(|report| report.not_loaded(None));
-        let loaded = Loaded { library, references };
+        let loaded = Loaded { library, references: ManuallyDrop::new(references) };
         loaded.ask_for_notifications(shared);
         Some(loaded)
     }
@@ -186,7 +187,7 @@ impl Loaded {
     pub(crate) fn end(self, shared: &Shared, stays: bool) {
         let unloads = self.references.len() > 1 && !stays;
         let mut left = 0;
-        for reference in self.references {
+        for reference in ManuallyDrop::into_inner(self.references) {
             left = release(shared, reference);
         }
         shared.write(&Entry::Released(left));

@@ -36,8 +36,8 @@ fn end(loaded: &RefCell<Option<Loaded>>, shared: &Shared, stays: bool) {
 }
 
 impl Visit<'_> {
-    /// Loads the profiler, executes the program with its callbacks, and releases the profiler. All that
-    /// happens is written to the journal.
+    /// Loads the profiler, executes the program with its callbacks, and releases the profiler if the runtime does. All
+    /// that happens is written to the journal.
     ///
     /// # Errors
     /// Returns [`SessionError`] if the text is no scenario, or its program cannot go on.
@@ -73,13 +73,18 @@ impl Visit<'_> {
         let refused = unsafe { session.load_profiler(pointers) }.is_failure();
         let ran = if refused { Ok(()) } else { session.run_to_end() };
         session.end_profiling();
-        if !session.has_ended() {
+        if !session.has_ended() && (refused || self.generation.releases_profiler_at_end()) {
             end(&loaded, shared, !refused || threads.were_found());
             threads.look(shared, "its release");
         }
-        for finding in session.final_report().findings() {
-            if let Finding::Leak { .. } | Finding::Rule(_) = finding {
-                shared.write(&Entry::Found(finding));
+        let report = session.final_report();
+        for finding in report.findings() {
+            match finding {
+                Finding::Leak { .. } if report.excuses(finding, 0) => {
+                    shared.write(&Entry::Kept(finding));
+                }
+                Finding::Leak { .. } | Finding::Rule(_) => shared.write(&Entry::Found(finding)),
+                _ => {}
             }
         }
         shared.write(&Entry::Over);

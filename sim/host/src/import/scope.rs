@@ -4,7 +4,7 @@ use super::Call;
 use crate::inner::{Inner, Kept};
 use crate::object::{Head, Headed, Kind, make};
 use crate::out::Answer;
-use crate::report::Finding;
+use crate::report::{Finding, METADATA, METADATA_INTERFACES};
 use clr_com::{
     Guid, IMetaDataAssemblyEmit, IMetaDataAssemblyEmitMethods, IMetaDataAssemblyImport,
     IMetaDataEmit, IMetaDataEmit2, IMetaDataEmit2Methods, IMetaDataEmitMethods, IMetaDataImport,
@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock};
 
 /// The interfaces of the object. An interface that changes metadata is given too (observed), but
 /// nothing can be changed.
-const IDS: [Guid; 7] = [
+const IDS: [Guid; METADATA_INTERFACES] = [
     IUnknown::IID,
     IMetaDataImport::IID,
     IMetaDataImport2::IID,
@@ -48,7 +48,7 @@ struct Faces {
 }
 
 impl Scope {
-    const KIND: Kind = Kind::Counted("IMetaDataImport2", &IDS);
+    const KIND: Kind = Kind::Counted(METADATA, &IDS);
 
     /// Answers the request for an interface of a module's metadata (RegMeta::QueryInterface): the
     /// result, and the pointer. As long as there are references, it is the same object.

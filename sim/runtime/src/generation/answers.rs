@@ -82,6 +82,11 @@ pub(super) const fn assumed<T: Copy>(value: T, reason: &'static str) -> Answer<T
 pub(super) const WRITE_XOR_EXECUTE: &str =
     "dotnet/docs, runtime configuration: EnableWriteXorExecute is on by default since .NET 7";
 
+/// Why answers to `releases_profiler_at_end` are assumed: these runs were not recorded.
+pub(super) const KEPT_AT_END: &str = "no Release after Shutdown in runs of 8.0.34, 9.0.23, 10.0.15 and \
+     11.0.0 on Linux; EEShutDownHelper of .NET 5, src/coreclr/src/vm/ceemain.cpp, \"intentionally\" \
+     keeps the object";
+
 /// The operating system of a runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Os {

@@ -19,6 +19,7 @@ pub(super) const ANSWERS: Answers = Answers {
     },
     unwind_rules: observed(Rules::CoreClrUnix),
     has_detach: read(true, "src/vm/profdetach.cpp: ProfilingAPIDetach::RequestProfilerDetach"),
+    releases_profiler_at_end: read(true, "src/vm/profilinghelper.cpp: TerminateProfiling"),
     missing_snapshot_flag: read(
         HResult::INCONSISTENT_WITH_FLAGS,
         "src/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::DoStackSnapshot",

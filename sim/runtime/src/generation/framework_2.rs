@@ -21,6 +21,7 @@ pub(super) const ANSWERS: Answers = Answers {
     },
     unwind_rules: assumed(Rules::CoreClr, "as CoreCLR 3.1 on Windows: Shared Source CLI is 32-bit"),
     has_detach: assumed(false, "ICorProfilerInfo3 came with .NET Framework 4"),
+    releases_profiler_at_end: assumed(true, "as CoreCLR 3.1"),
     missing_snapshot_flag: read(
         HResult::INVALID_ARGUMENT,
         "clr/src/vm/proftoeeinterfaceimpl.cpp: ProfToEEInterfaceImpl::DoStackSnapshot",

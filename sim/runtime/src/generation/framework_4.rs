@@ -22,6 +22,7 @@ pub(super) const ANSWERS: Answers = Answers {
     },
     unwind_rules: assumed(Rules::CoreClr, AS_3_1),
     has_detach: assumed(true, AS_3_1),
+    releases_profiler_at_end: assumed(true, AS_3_1),
     missing_snapshot_flag: assumed(HResult::INCONSISTENT_WITH_FLAGS, AS_3_1),
     passes_over_gc_special: assumed(true, AS_3_1),
     reads_context_first: assumed(false, AS_3_1),

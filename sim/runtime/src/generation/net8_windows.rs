@@ -1,7 +1,7 @@
 //! .NET 8 on Windows: 8.0.4 was recorded under wine.
 
 use super::answers::{
-    Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, Os,
+    Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, KEPT_AT_END, Os,
     Product, ProfilerSuspension, SeedSize, StackCheck, Version, WRITE_XOR_EXECUTE, WalkFault,
     assumed, documented, observed,
 };
@@ -22,6 +22,7 @@ pub(super) const ANSWERS: Answers = Answers {
     },
     unwind_rules: observed(Rules::CoreClr),
     has_detach: assumed(true, AS_3_1),
+    releases_profiler_at_end: assumed(false, KEPT_AT_END),
     missing_snapshot_flag: observed(HResult::INCONSISTENT_WITH_FLAGS),
     passes_over_gc_special: assumed(true, AS_3_1),
     reads_context_first: assumed(false, AS_3_1),

@@ -1,7 +1,7 @@
 //! .NET 9 on Unix: 9.0.7 was recorded on Linux. Sources are those of dotnet/runtime before .NET 10.
 
 use super::answers::{
-    Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, Os,
+    Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, KEPT_AT_END, Os,
     Product, ProfilerSuspension, SeedSize, StackCheck, Version, WRITE_XOR_EXECUTE, WalkFault,
     assumed, documented, observed,
 };
@@ -24,6 +24,7 @@ pub(super) const ANSWERS: Answers = Answers {
         "as in CoreCLR 3.1 and at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: \
          ProfToEEInterfaceImpl::DoStackSnapshot",
     ),
+    releases_profiler_at_end: assumed(false, KEPT_AT_END),
     missing_snapshot_flag: assumed(
         HResult::INCONSISTENT_WITH_FLAGS,
         "as in CoreCLR 3.1 and at main after .NET 9: src/coreclr/vm/proftoeeinterfaceimpl.cpp: \

@@ -2,7 +2,7 @@
 //! .NET 8 and .NET 10 on Windows.
 
 use super::answers::{
-    Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, Os,
+    Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, KEPT_AT_END, Os,
     Product, ProfilerSuspension, SeedSize, StackCheck, Version, WRITE_XOR_EXECUTE, WalkFault,
     assumed, documented,
 };
@@ -24,6 +24,7 @@ pub(super) const ANSWERS: Answers = Answers {
     },
     unwind_rules: assumed(Rules::CoreClr, "as .NET 8 and .NET 10 on Windows, which agree"),
     has_detach: assumed(true, NEIGHBORS),
+    releases_profiler_at_end: assumed(false, KEPT_AT_END),
     missing_snapshot_flag: assumed(HResult::INCONSISTENT_WITH_FLAGS, NEIGHBORS),
     passes_over_gc_special: assumed(true, NEIGHBORS),
     reads_context_first: assumed(false, NEIGHBORS),

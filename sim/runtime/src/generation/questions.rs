@@ -205,6 +205,10 @@ questions! {
     /// Returns true if a profiler can be detached (C-001).
     has_detach: bool,
 
+    /// Returns true if the runtime detaches the profiler after `Shutdown`, and releases its object unless another thread is in
+    /// its code; others keep it for what still calls it while the process ends.
+    releases_profiler_at_end: bool,
+
     /// Returns the result of a call without ENABLE_STACK_SNAPSHOT in the event mask (C-003, C-004).
     missing_snapshot_flag: HResult,
 

@@ -99,6 +99,8 @@ pub(super) struct Account {
     pub(super) walks: Vec<Walked>,
     /// References to the profiler's object that are left after those of the runtime.
     pub(super) references_left: Option<u32>,
+    /// References that the end of the process frees.
+    pub(super) kept: Vec<String>,
     /// The output of the profiler.
     pub(super) printed: String,
 }
@@ -131,6 +133,7 @@ struct Reading {
     findings: Vec<Found>,
     walks: Vec<Walked>,
     left: Option<u32>,
+    kept: Vec<String>,
     unloadable: Option<String>,
     stuck: Option<String>,
     refused: Option<String>,
@@ -183,6 +186,7 @@ impl Reading {
             Line::AskedToWalk => self.asked_to_walk = true,
             Line::Walked(walk) => self.walks.push(walk),
             Line::Released(left) => self.left = Some(left),
+            Line::Kept(leak) => self.kept.push(leak),
             Line::Stuck(why) => self.stuck = Some(why),
             Line::Over => self.is_over = true,
         }
@@ -414,6 +418,7 @@ impl Account {
             findings: reading.findings,
             walks: reading.walks,
             references_left: reading.left,
+            kept: reading.kept,
             printed: remains.printed,
         }
     }

@@ -36,6 +36,7 @@ pub(super) enum Line {
     Found(Found),
     Walked(Walked),
     Released(u32),
+    Kept(String),
     /// The text's program cannot go on.
     Stuck(String),
     Over,
@@ -114,6 +115,7 @@ impl Line {
             }
             Entry::Walked(walk) => Self::Walked(Walked::new(walk)),
             Entry::Released(left) => Self::Released(left),
+            Entry::Kept(leak) => Self::Kept(leak.to_string()),
             Entry::Over => Self::Over,
             _ => return None,
         })

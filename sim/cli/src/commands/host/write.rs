@@ -60,6 +60,10 @@ impl Account {
         write_counts(of, &self.not_simulated, out)?;
         let of = "not raised: the program has these callbacks, and they are not simulated";
         write_counts(of, &self.not_raised, out)?;
+        head("kept until the end of the process", self.kept.is_empty(), out)?;
+        for kept in &self.kept {
+            writeln!(out, "  {kept}")?;
+        }
         write_walks(&self.walks, out)?;
         self.write_printed(out)?;
         writeln!(out)

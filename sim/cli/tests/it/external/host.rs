@@ -58,12 +58,13 @@ fn each_misuse_is_named() {
         ("runs", "threads", &["started-threads"]),
         // It waits for the thread in Shutdown.
         ("waits", "threads", &["started-threads"]),
+        ("keeps", "clean", &[]),
         ("leak", "findings", &["leak"]),
         ("after-release", "findings", &["use-after-release"]),
         ("over-release", "findings", &["over-release"]),
         ("behind", "findings", &["wrote-behind"]),
         ("wrong-id", "findings", &["unknown-id"]),
-        ("null", "findings", &["null-pointer", "leak"]),
+        ("null", "findings", &["null-pointer"]),
         ("wrong-thread", "process-ended", &["process-ended"]),
         ("stop", "clean", &[]),
         ("not-simulated", "not-simulated", &[]),
@@ -152,13 +153,19 @@ fn the_end_of_a_process_has_its_place() {
     }
 }
 
-/// A profiler that was detached, or that has refused, is released and unloaded.
+/// A profiler that was detached, or that has refused, is released and unloaded. Of the others only 3.1 releases one when the process
+/// ends.
 #[test]
 #[ignore = "external: needs a C++ compiler"]
 fn a_profiler_is_unloaded_as_a_clr_does() {
     let library = guest("misuse", &[]);
-    for (way, unloads) in [("detach", true), ("cancel", true), ("", false)] {
-        let host = Host::new(&library, "jumps.kdl").args(&["--on", "net8-unix"]);
+    for (way, runtime, unloads, left) in [
+        ("detach", "net8-unix", true, Some(0)),
+        ("cancel", "net8-unix", true, Some(0)),
+        ("", "net8-unix", false, None),
+        ("", "coreclr-3.1-unix", false, Some(0)),
+    ] {
+        let host = Host::new(&library, "jumps.kdl").args(&["--on", runtime]);
         let account = host.env("GUEST_MISUSE", way).object();
         let steps = account["steps"].as_array().unwrap();
         let unloaded = steps.last().unwrap()["name"] == "FreeLibrary";
@@ -172,7 +179,7 @@ fn a_profiler_is_unloaded_as_a_clr_does() {
         assert_eq!(names.contains(&"Shutdown"), way.is_empty(), "{way}");
         assert_eq!(names.contains(&"ProfilerDetachSucceeded"), way == "detach", "{way}");
         // The guest's own reference is the factory's, which has released it.
-        assert_eq!(account["references_left"], 0, "{way}");
+        assert_eq!(account["references_left"].as_u64(), left, "{way} {runtime}");
     }
 }
 
@@ -236,7 +243,7 @@ fn the_recorder_is_loaded_and_starts_a_thread() {
     let out = folder().join("recorder.folded");
     let settings = format!("mode=sample out={}", out.display());
     let host = || {
-        let host = Host::new(&library, "jumps.kdl").args(&["--on", "net8-unix"]);
+        let host = Host::new(&library, "jumps.kdl").args(&["--on", "coreclr-3.1-unix"]);
         host.env("CLR_RECORDER", &settings)
     };
     // It makes objects of its own class alone.

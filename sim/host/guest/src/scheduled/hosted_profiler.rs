@@ -181,6 +181,8 @@ impl Guest {
         // references until the process ends. The session's runtime is that of the interleaving.
         if unsafe { session.start(me, pointers) } {
             guest_thread::of(me).execute(me, sanitizer::has_started);
+        } else {
+            self.release(me);
         }
     }
 
@@ -193,6 +195,19 @@ impl Guest {
     /// Makes a callback of the thread.
     fn raise(&self, me: &CurrentThread<'_, '_>) {
         // SAFETY: the session's runtime is that of the interleaving.
-        unsafe { self.session.raise_callback(me) };
+        if unsafe { self.session.raise_callback(me) } {
+            self.release(me);
+        }
+    }
+
+    /// Releases the profiler's object, unless another thread of the program is in its code: the end of profiling. A destructor
+    /// that waits does so under the scheduler. What is left of the profiler may execute, so its library stays.
+    fn release(&self, me: &CurrentThread<'_, '_>) {
+        if me.is_alone_in_profiler()
+            && let Some(loaded) = self.loaded.take()
+        {
+            let shared = self.session.shared_state();
+            guest_thread::of(me).execute(me, || loaded.end(shared, true));
+        }
     }
 }

@@ -3,7 +3,7 @@
 use super::ending::{Detail, Executed, GuestEnding, Rules};
 use super::{backtrace, guest_thread, sanitizer, system};
 use crate::coverage::GuestCoverage;
-use clr_explore::{Ending, Explorer, HistoryDetail, NotingSearch, Search, Setup};
+use clr_explore::{Ending, Explorer, HistoryDetail, LastPlace, NotingSearch, Search, Setup};
 use clrsim::{Finding, Report};
 
 /// Adds the stacks of the guest's threads to the last turn of an interleaving. The threads then stay where they are.
@@ -26,13 +26,11 @@ fn add_stacks(ending: &mut Ending) {
     });
 }
 
-/// Returns the mistakes of a profiler that its interleavings have to show. References to the runtime's object may
-/// be left: not each CLR releases the profiler's object when the process ends. CoreCLR 3.1 does so after
-/// `Shutdown` (`EEShutDownHelper` calls `TerminateProfiling` in src/vm/ceemain.cpp); the same function in
-/// src/coreclr/vm/ceemain.cpp of dotnet/runtime does not.
-fn mistakes(report: &Report) -> Vec<Finding> {
+/// Returns the mistakes of a profiler that its interleavings have to show.
+fn mistakes(report: &Report, ending: &Ending) -> Vec<Finding> {
+    let busy = ending.threads.iter().filter(|thread| thread.at != LastPlace::Ended).count();
     let found = report.findings().iter().filter(|finding| match finding {
-        Finding::Leak { object, .. } => *object > 0,
+        Finding::Leak { .. } => !report.excuses(finding, busy),
         Finding::Rule(_)
         | Finding::Refused(_)
         | Finding::StartedThreads { .. }
@@ -63,7 +61,7 @@ pub(super) fn run<'p>(
     let strayed = noting.progress().strayed;
     ending.verdict = ending.verdict.take().or_else(|| rules.broken(&ending));
     let report = report();
-    let found = if ending.verdict.is_none() { mistakes(&report) } else { Vec::new() };
+    let found = if ending.verdict.is_none() { mistakes(&report, &ending) } else { Vec::new() };
     let coverage = GuestCoverage::of(&ending, &report);
     let mut reported = GuestEnding { strayed, ..GuestEnding::of(&ending, &found, coverage) };
     match detail {

@@ -71,6 +71,7 @@ const SAMPLER: &str = "../../../cli/tests/guests/thread_sampler.cpp";
 const REQUEST: &str = "samplers/request_sampler.cpp";
 const SIGNAL: &str = "samplers/signal_sampler.cpp";
 const ALLOCATION: &str = "samplers/allocation_sampler.cpp";
+const ENDING: &str = "samplers/ending_profiler.cpp";
 
 const fn case(
     source: &'static str,
@@ -164,6 +165,20 @@ const CASES: &[Case] = &[
     case(SIGNAL, "ALLOCATES_WHILE_STOPPED", MALLOCS, 60, LOST, ""),
     case(SIGNAL, "ASKS_IN_HANDLER", COLLECTS, 300, &["deadlock: interrupted wait", "ends"], "H-31"),
     case(SIGNAL, "WAITS_FOR_EVER", THREADS, 600, LOST, ""),
+    // Later runtimes never release the profiler's object: its destructor does no harm.
+    case(ENDING, "RIGHT", IMAGE, 60, ENDS, ""),
+    case(ENDING, "NOT_JOINED", IMAGE, 60, ENDS, ""),
+    case(ENDING, "JOINED_FOR_EVER", IMAGE, 60, ENDS, ""),
+    on_core_3_1(case(ENDING, "RIGHT", IMAGE, 60, ENDS, "")),
+    on_core_3_1(case(
+        ENDING,
+        "NOT_JOINED",
+        IMAGE,
+        60,
+        &["failed: std::terminate in guest::Ending::Release"],
+        "",
+    )),
+    on_core_3_1(case(ENDING, "JOINED_FOR_EVER", IMAGE, 60, &["lost wake-up"], "")),
     on_windows(case(
         SIGNAL,
         "RIGHT",
@@ -188,6 +203,10 @@ const INITIALISER: &str = "threads/initialiser.cpp";
 
 const fn on_windows(case: Case) -> Case {
     Case { on: Generation::Net8Windows, ..case }
+}
+
+const fn on_core_3_1(case: Case) -> Case {
+    Case { on: Generation::CoreClr31Unix, ..case }
 }
 
 /// Returns the story of an interleaving.

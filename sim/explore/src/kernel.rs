@@ -36,6 +36,8 @@ pub(super) struct Kernel<'b> {
     over: Cell<bool>,
     /// The caller of the search was already unwinding.
     unwinds: Cell<bool>,
+    /// The thread whose limit passes if the search chooses it now, though it waits.
+    offered: Cell<Option<ThreadIndex>>,
 }
 
 impl<'b> Kernel<'b> {
@@ -55,6 +57,7 @@ impl<'b> Kernel<'b> {
             turn: CurrentTurn::default(),
             over: Cell::new(false),
             unwinds: Cell::new(false),
+            offered: Cell::new(None),
         })
     }
 
@@ -64,6 +67,7 @@ impl<'b> Kernel<'b> {
         // What an ended interleaving has recorded of a call.
         self.runtime.log.take();
         self.over.set(false);
+        self.offered.set(None);
         self.unwinds.set(std::thread::panicking());
     }
 
@@ -105,6 +109,11 @@ impl<'b> Kernel<'b> {
         state.now += 1;
         state.turns += 1;
         let at = state.now;
+        if let Some(offered) = self.offered.take() {
+            state.decide(offered, thread);
+            self.touch_time();
+        }
+        state.has_turn(thread);
         if let Some(history) = &mut state.history {
             let (events, statuses) = (Vec::new(), Vec::new());
             history.turns.push(Turn { at, thread, events, statuses });
@@ -252,13 +261,14 @@ impl<'b> Kernel<'b> {
 
     /// Collects the runnable threads, ascending. Of the sleepers only the one with the earliest
     /// deadline is added, since other threads may be arbitrarily slow. It is left out if nothing
-    /// else is runnable and a timed wait expires first: then time jumps.
+    /// else is runnable and a timed wait expires first: then time jumps. If limits pass while others can run, the wait
+    /// of which the limit passes first is added, unless a sleeper wakes before it or it [is patient](State::is_patient).
     pub(super) fn runnable(&self, into: &mut Vec<ThreadIndex>) {
         into.clear();
         let state = self.state.borrow();
         let known = self.runtime.threads.borrow();
         let mut sleeper: Option<(u64, ThreadIndex)> = None;
-        let mut limit = u64::MAX;
+        let mut limit = (u64::MAX, ThreadIndex(0));
         let starts = self.starts(&state).is_some();
         for (index, thread) in state.threads.iter().enumerate() {
             let index = ThreadIndex(index as u32);
@@ -289,15 +299,21 @@ impl<'b> Kernel<'b> {
                 until <= state.now
             } else {
                 let ready = self.is_there(&state, waiting, thread.os);
-                limit = limit.min(activity.until.filter(|_| !ready).unwrap_or(u64::MAX));
+                limit = limit.min((activity.until.filter(|_| !ready).unwrap_or(u64::MAX), index));
                 ready
             };
             if ready {
                 into.push(index);
             }
         }
-        let sleeper = sleeper.filter(|(until, _)| !into.is_empty() || *until <= limit);
-        if let Some((_, index)) = sleeper {
+        let expires = state.limits_expire
+            && sleeper.is_none_or(|(until, _)| limit.0 < until)
+            && limit.0 < u64::MAX
+            && !into.is_empty()
+            && !state.is_patient(limit.1, into);
+        self.offered.set(expires.then_some(limit.1));
+        let sleeper = sleeper.filter(|(until, _)| !into.is_empty() || *until <= limit.0);
+        for (_, index) in sleeper.into_iter().chain(expires.then_some(limit)) {
             let place = into.partition_point(|other| *other < index);
             into.insert(place, index);
         }
@@ -342,13 +358,19 @@ impl<'b> Kernel<'b> {
         state.threads.get(thread.index()).is_some_and(Thread::takes_signal)
     }
 
-    /// Removes sleeping threads: after the end of the program only waits for other threads count.
+    /// Removes the threads that only time lets go on: after the end of the program only waits for other threads count.
     pub(super) fn without_sleepers(&self, runnable: &mut Vec<ThreadIndex>) {
         let state = self.state.borrow();
         runnable.retain(|thread| {
-            let activity =
-                state.threads.get(thread.index()).and_then(|thread| thread.activities.last());
-            activity.is_none_or(|activity| activity.waiting != Some(Waiting::Time))
+            let Some(thread) = state.threads.get(thread.index()) else { return false };
+            let activity = thread.activities.last();
+            activity.is_none_or(|activity| match activity.waiting {
+                Some(Waiting::Time) => false,
+                Some(waiting) if activity.until.is_some() && !thread.takes_signal() => {
+                    self.is_there(&state, waiting, thread.os)
+                }
+                _ => true,
+            })
         });
     }
 

@@ -40,7 +40,7 @@
 //!
 //! Time is virtual, in microseconds: a turn takes one. A sleeping thread can be woken at any time,
 //! since other threads may be arbitrarily slow; a timed wait lasts as long as any other thread can
-//! run.
+//! run, unless limits [may pass before](Setup::expire_limits).
 //!
 //! [`check`] is the entry point.
 
@@ -64,6 +64,7 @@ mod info;
 mod kernel;
 mod lock;
 mod locking;
+mod patience;
 mod profiler_ops;
 mod recorded_calls;
 mod remote;

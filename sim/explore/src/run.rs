@@ -124,6 +124,7 @@ fn begin<'p>(
         history,
         starter,
         hides_places: setup.hides_places,
+        limits_expire: setup.limits_expire,
         ..State::default()
     });
     bodies

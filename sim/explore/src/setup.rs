@@ -38,6 +38,7 @@ pub struct Setup<'p> {
     pub(super) signal: Option<Handler<'p>>,
     pub(super) crash: Option<Handler<'p>>,
     pub(super) hides_places: bool,
+    pub(super) limits_expire: bool,
     /// The name of all threads and locks in an interleaving that is not recorded.
     pub(super) nameless: Option<Rc<str>>,
     /// Returns the hash of all data that the profiler's code has between its calls.
@@ -74,6 +75,12 @@ impl<'p> Setup<'p> {
     /// interpreter.
     pub const fn hide_places(&mut self) {
         self.hides_places = true;
+    }
+
+    /// Lets limits of waits pass while other threads can run, as a choice of the search. Otherwise a limit passes only when no
+    /// thread can go on.
+    pub const fn expire_limits(&mut self) {
+        self.limits_expire = true;
     }
 
     /// Declares that the profiler's code keeps no data from one call to another, and shares none between its threads, but

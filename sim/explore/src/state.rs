@@ -8,6 +8,7 @@ use super::footprint::Footprint;
 use super::history::{History, ThreadKind, ThreadSummary, TurnEvent};
 use super::ids::ThreadIndex;
 use super::lock::LockState;
+use super::patience::Patience;
 use super::verdict::{ProfilerRule, Verdict};
 use clr_coroutine::Id;
 use clr_runtime::{OsThreadId, Wait};
@@ -83,6 +84,7 @@ pub(super) struct Thread {
     pub waits: u64,
     pub went_on: u64,
     pub ended: bool,
+    pub patience: Patience,
 }
 
 impl Thread {
@@ -105,6 +107,7 @@ impl Thread {
             waits: 0,
             went_on: 0,
             ended: false,
+            patience: Patience::default(),
         }
     }
 
@@ -147,6 +150,8 @@ pub(super) struct State {
     pub verdict: Option<Verdict>,
     /// The thread that starts the runtime: no thread of the program runs before it has ended.
     pub starter: Option<ThreadIndex>,
+    /// Limits of waits expire while other threads can run.
+    pub limits_expire: bool,
     /// Stacks have no places in the profiler's source.
     pub hides_places: bool,
     /// Rule violations without harm.

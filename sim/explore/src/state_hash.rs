@@ -174,6 +174,8 @@ impl Thread {
             waits: _,
             went_on: _,
             ended,
+            // Only turns that depend on time depend on these.
+            patience: _,
         } = self;
         (suspended_by, walks, calls, walk_callbacks, has_owned, interrupted).hash(hasher);
         (in_system, unwinds, signals, ended).hash(hasher);

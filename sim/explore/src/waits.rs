@@ -19,11 +19,17 @@ impl Kernel<'_> {
                 continue;
             }
             let own = Footprint::thread(index).read();
-            let waiting = thread.activities.last().map(|activity| activity.waiting);
+            let activity = thread.activities.last();
+            let waiting = activity.map(|activity| activity.waiting);
+            let expires =
+                state.limits_expire && activity.is_some_and(|activity| activity.until.is_some());
             let decides = if self.suspensions(index) > 0 && !thread.in_system {
                 Footprint::default()
             } else if let Some(starter) = starter.filter(|_| thread.kind.is_app()) {
                 Footprint::thread(starter).read()
+            } else if expires {
+                // Other deadlines, and what else can run, decide about the limit.
+                Footprint::ALL
             } else {
                 match waiting {
                     Some(Some(Waiting::Lock(lock) | Waiting::Shared(lock))) => {

@@ -177,6 +177,53 @@ fn a_sleeper_waits_for_an_earlier_deadline_of_a_timed_wait() {
 }
 
 #[test]
+fn a_limit_may_pass_while_others_can_run_and_each_has_its_turn() {
+    let waits = |until: u64, turns: u64| {
+        move |state: &mut State| {
+            (state.limits_expire, state.turns) = (true, turns);
+            wait(state, ONE, Waiting::Event(0), Some(until));
+        }
+    };
+    // Its limit has passed three times, and then these have had a turn.
+    let looping = |until: u64, others: &'static [u32]| {
+        move |state: &mut State| {
+            waits(until, 0)(state);
+            for turn in 1..=3 {
+                state.turns = turn;
+                state.decide(ThreadIndex(1), ThreadIndex(1));
+                state.has_turn(ThreadIndex(1));
+                wait(state, ONE, Waiting::Event(0), Some(until));
+            }
+            for other in others {
+                state.has_turn(ThreadIndex(*other));
+            }
+        }
+    };
+    let declined = |state: &mut State| {
+        waits(1_000_000, 16)(state);
+        state.decide(ThreadIndex(1), ThreadIndex(0));
+        state.turns = 31;
+    };
+    assert_runnable(&[
+        ("short", &waits(9_000, 0), &[0, 1, 2, 3]),
+        ("long", &waits(1_000_000, 15), &[0, 2, 3]),
+        ("long, and others have had turns", &waits(1_000_000, 16), &[0, 1, 2, 3]),
+        ("declined", &declined, &[0, 2, 3]),
+        ("twice", &looping(9_000, &[]), &[0, 2, 3]),
+        ("twice, and one other has had a turn", &looping(9_000, &[0]), &[0, 2, 3]),
+        ("twice, and all others have had turns", &looping(9_000, &[0, 2, 3]), &[0, 1, 2, 3]),
+        (
+            "a sleeper wakes before",
+            &|state| {
+                waits(9_000, 0)(state);
+                sleep(state, TWO, 8_000);
+            },
+            &[0, 2, 3],
+        ),
+    ]);
+}
+
+#[test]
 fn a_suspended_thread_cannot_run_unless_it_is_in_the_system() {
     let (build, id) = (build(), coroutine());
     let kernel = kernel(&build);

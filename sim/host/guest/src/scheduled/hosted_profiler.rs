@@ -128,6 +128,7 @@ impl HostedProfiler {
         });
         let load = move |setup: &mut Setup<'_>| {
             setup.hide_places();
+            setup.expire_limits();
             let starts = Rc::clone(&guest);
             setup.before_program(START, move |me| starts.start(me));
             system::set_up(setup);

@@ -71,6 +71,7 @@ const SAMPLER: &str = "../../../cli/tests/guests/thread_sampler.cpp";
 const REQUEST: &str = "samplers/request_sampler.cpp";
 const SIGNAL: &str = "samplers/signal_sampler.cpp";
 const ALLOCATION: &str = "samplers/allocation_sampler.cpp";
+const TICKING: &str = "samplers/ticking_sampler.cpp";
 const ENDING: &str = "samplers/ending_profiler.cpp";
 
 const fn case(
@@ -165,6 +166,22 @@ const CASES: &[Case] = &[
     case(SIGNAL, "ALLOCATES_WHILE_STOPPED", MALLOCS, 60, LOST, ""),
     case(SIGNAL, "ASKS_IN_HANDLER", COLLECTS, 300, &["deadlock: interrupted wait", "ends"], "H-31"),
     case(SIGNAL, "WAITS_FOR_EVER", THREADS, 600, LOST, ""),
+    ticking("SLEEP_FOR"),
+    ticking("WAIT_FOR"),
+    ticking("WAIT_FOR_PREDICATE"),
+    ticking("WAIT_UNTIL_STEADY"),
+    ticking("WAIT_UNTIL_SYSTEM"),
+    ticking("CONDITION_ANY"),
+    ticking("TIMED_MUTEX"),
+    ticking("FUTURE"),
+    ticking("SEMAPHORE"),
+    ticking("NANOSLEEP"),
+    ticking("CLOCK_NANOSLEEP"),
+    ticking("USLEEP"),
+    ticking("POLL"),
+    ticking("SELECT"),
+    ticking("EPOLL"),
+    ticking("TIMER"),
     // Later runtimes never release the profiler's object: its destructor does no harm.
     case(ENDING, "RIGHT", IMAGE, 60, ENDS, ""),
     case(ENDING, "NOT_JOINED", IMAGE, 60, ENDS, ""),
@@ -207,6 +224,12 @@ const fn on_windows(case: Case) -> Case {
 
 const fn on_core_3_1(case: Case) -> Case {
     Case { on: Generation::CoreClr31Unix, ..case }
+}
+
+/// A sampler that ticks in this way while the program runs.
+const fn ticking(by: &'static str) -> Case {
+    let outcomes = &["deadlock: profiler's lock 1, suspended runtime", "ends"];
+    case(TICKING, by, IMAGE, 60, outcomes, "H-23")
 }
 
 /// Returns the story of an interleaving.

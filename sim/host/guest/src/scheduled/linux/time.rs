@@ -4,11 +4,11 @@
 //!
 //! * Of the threads that sleep the one that wakes first may be chosen at any time, whatever others do meanwhile: they
 //!   may be slow. Time is then its deadline.
-//! * A wait with a limit ends by its limit only when no thread can go on and no sleeper wakes before it: then time jumps
-//!   to the limit. An interleaving in which the limit is over although the thread that would notify can run is not searched,
-//!   even if sleepers wake after the limit meanwhile.
+//! * So may the wait whose limit passes first, unless a sleeper wakes before: the thread that would notify may be slow, too. This is
+//!   offered the later the longer the limit is, and then ever more seldom (patience.rs of `clr-explore`). Once the limits of a
+//!   thread have passed twice, each of the others that can run has a turn before the next one, so that searches end.
 //!
-//! `Kernel::runnable` and `Kernel::jump` of `clr-explore` do this.
+//! Where no thread can go on, time jumps to the first limit. `Kernel::runnable` and `Kernel::jump` of `clr-explore` do this.
 
 use super::guest_thread;
 use clr_explore::CurrentThread;

@@ -9,6 +9,8 @@ use core::cell::Cell;
 pub(super) struct CurrentTurn {
     /// The search does not ask for the access set.
     unwatched: Cell<bool>,
+    /// The turn was an ordinary instruction.
+    within: Cell<bool>,
     footprint: Cell<Footprint>,
     /// The turn depends on time.
     by_time: Cell<bool>,
@@ -26,6 +28,7 @@ impl CurrentTurn {
 
     /// Starts a turn of this thread, with this number of threads.
     pub(super) fn begin(&self, thread: ThreadIndex, threads: usize) {
+        self.within.set(false);
         if self.unwatched.get() {
             return;
         }
@@ -33,6 +36,16 @@ impl CurrentTurn {
         self.by_time.set(false);
         self.threads_before.set(threads as u32);
         self.position.set(None);
+    }
+
+    /// Notes that the turn ends after an ordinary instruction, only because each one is a switch point.
+    pub(super) fn ends_within(&self) {
+        self.within.set(true);
+    }
+
+    /// Returns true if the turn has ended after an ordinary instruction.
+    pub(super) const fn is_within(&self) -> bool {
+        self.within.get()
     }
 
     /// Returns true if the turn depends on time.

@@ -206,7 +206,11 @@ impl<'x, 'b> Executor<'x, 'b> {
             // The suspending thread itself goes on.
             && self.now.suspension.by().is_some_and(|by| self.world.os(self.thread.index()) != Some(by));
         let Limits { every_instruction, instructions, .. } = self.limits;
-        stoppable || every_instruction || self.instructions >= instructions
+        let is_visible = stoppable || self.instructions >= instructions;
+        if every_instruction && !is_visible {
+            self.kernel.turn.ends_within();
+        }
+        is_visible || every_instruction
     }
 
     fn record_instructions(&mut self) {

@@ -84,6 +84,7 @@ fn cycle_text<'e>(edges: impl IntoIterator<Item = &'e Edge>) -> String {
             BlockReason::Collection => "collection",
             BlockReason::InterruptedWait => "interrupted wait",
             BlockReason::Join => "end of a thread",
+            BlockReason::WakeUp => "wake-up",
             BlockReason::CodeManagerReader => "code manager's readers",
         };
         text += what;

@@ -323,7 +323,7 @@ impl<'b> Kernel<'b> {
     fn executes(&self, thread: &Thread, index: ThreadIndex) -> bool {
         let world = self.world.borrow();
         world.waits_for(index.index()).is_none()
-            || thread.takes_signal() && world.waits_on_condition(index.index())
+            || thread.takes_signal() && world.is_interruptible(index.index())
     }
 
     /// Advances time to the first deadline, when no thread is runnable. Returns true if there was a

@@ -31,6 +31,7 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     /// forever, unless the lock is [reentrant](super::LockKind::Reentrant).
     #[track_caller]
     pub fn lock(&self, lock: ProfilerLock) -> Guard<'_, 't, 'b> {
+        self.calls_for_lock();
         self.acquire(lock);
         Guard { thread: self, lock }
     }

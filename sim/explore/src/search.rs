@@ -100,6 +100,9 @@ pub struct Choice<'c> {
     pub runnable: &'c [ThreadIndex],
     /// Thread of the last turn.
     pub last: Option<ThreadIndex>,
+    /// The last turn was an ordinary instruction, after which threads switch only if each instruction is a
+    /// [switch point](super::Limits::every_instruction).
+    pub within: bool,
     /// The threads that wait, and what decides about that, for a search with an
     /// [observer](Search::observer).
     pub waits: &'c [(ThreadIndex, Footprint)],

@@ -310,13 +310,17 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         self.with(&[clr_runtime::Lock::ProcessHeap]);
     }
 
-    /// Loads a library or looks up symbols: takes the loader lock (H-12).
+    /// Loads a library or looks up symbols: takes the loader lock (H-12), and under it the lock of the table of function
+    /// tables on Windows, and of the heap on Unix: `_dl_open` allocates (`_dl_new_object` of glibc's elf/dl-object.c).
     #[track_caller]
     pub fn load_library(&self) {
         self.comes_from_caller();
         self.does(ProfilerRule::LoadingWhileSuspended);
         self.record(TurnEvent::System("loads a library"));
-        self.with(&[clr_runtime::Lock::Loader, clr_runtime::Lock::FunctionTables]);
+        let unix = self.kernel.runtime.generation.is_unix();
+        let within =
+            if unix { clr_runtime::Lock::ProcessHeap } else { clr_runtime::Lock::FunctionTables };
+        self.with(&[clr_runtime::Lock::Loader, within]);
     }
 
     /// Looks up unwind data: `RtlLookupFunctionEntry` on Windows, which takes the lock of the
@@ -368,13 +372,36 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     }
 
     /// Records a violation of the rule if this thread has suspended another one, or the runtime on
-    /// behalf of the profiler.
+    /// behalf of the profiler, and of that for signal handlers if it is in one.
     pub(super) fn does(&self, rule: ProfilerRule) {
         // Another thread may resume the runtime, too.
         self.kernel.touch(Footprint::SUSPENSION.read());
         if self.kernel.suspends(self.me) {
             self.kernel.broke(self.me, rule);
         }
+        if let Some(rule) = rule.in_handler() {
+            self.does_in_handler(rule);
+        }
+    }
+
+    /// Records a violation of a rule for signal handlers if this is code of one.
+    fn does_in_handler(&self, rule: ProfilerRule) {
+        let is_handler = {
+            let state = self.kernel.state.borrow();
+            let me = state.threads.get(self.me.index());
+            me.is_some_and(|me| {
+                me.activities.iter().any(|it| it.ends_with == TurnEvent::SignalOver)
+            })
+        };
+        if is_handler {
+            self.kernel.broke(self.me, rule);
+        }
+    }
+
+    /// Notes that the profiler itself calls a function that takes a lock, which no signal handler may. The locks of what is
+    /// async-signal-safe, such as a semaphore's, are the simulation's own.
+    pub fn calls_for_lock(&self) {
+        self.does_in_handler(ProfilerRule::LockInHandler);
     }
 
     /// Sends a signal to a thread: its handler runs when the thread continues (Unix).

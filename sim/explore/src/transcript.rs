@@ -35,7 +35,7 @@ impl NotedTurn {
     /// Returns the switch point.
     pub(super) fn choice(&self) -> Choice<'_> {
         let Self { turn, runnable, last, waits, state, .. } = self;
-        Choice { turn: *turn, runnable, last: *last, waits, process: state }
+        Choice { turn: *turn, runnable, last: *last, within: false, waits, process: state }
     }
 }
 

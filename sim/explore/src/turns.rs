@@ -201,7 +201,8 @@ impl<'t, 'b> Turns<'t, 'b> {
         if self.is_observed {
             kernel.waits(runnable, waits);
         }
-        let at = Choice { turn: turns, runnable, last: *last, waits, process: kernel };
+        let within = kernel.turn.is_within();
+        let at = Choice { turn: turns, runnable, last: *last, within, waits, process: kernel };
         // Without a choice the search has explored enough of this interleaving.
         let thread = search.choose(&at).filter(|chosen| runnable.contains(chosen))?;
         schedule.note(turns, runnable, *last, thread);

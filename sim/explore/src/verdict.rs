@@ -22,6 +22,8 @@ pub enum BlockReason {
     InterruptedWait,
     /// The thread waits for the other to end.
     Join,
+    /// The thread waits for an event or a notification, and the other, which waits for the thread, is one that could give it.
+    WakeUp,
     /// The thread waits for the other to leave its reader section of the code manager.
     CodeManagerReader,
 }
@@ -50,6 +52,14 @@ pub enum ProfilerRule {
     LogWhileSuspended,
     /// No module is loaded and no symbol looked up while a thread is suspended (H-11, H-12).
     LoadingWhileSuspended,
+    /// A signal handler allocates no memory (H-28).
+    AllocationInHandler,
+    /// A signal handler takes no lock (H-28).
+    LockInHandler,
+    /// A signal handler logs nothing (H-28).
+    LogInHandler,
+    /// A signal handler loads no module, and asks the loader nothing (H-28).
+    LoadingInHandler,
     /// No lock is held over a call that may trigger a GC (H-06).
     LockOverGcTrigger,
     /// A callback takes no lock that the target may own (H-08).
@@ -109,6 +119,18 @@ pub enum Verdict {
     },
 }
 
+impl ProfilerRule {
+    /// Returns the rule for signal handlers that corresponds to one for the time while a thread is suspended.
+    pub(super) const fn in_handler(self) -> Option<Self> {
+        match self {
+            Self::AllocationWhileSuspended => Some(Self::AllocationInHandler),
+            Self::LogWhileSuspended => Some(Self::LogInHandler),
+            Self::LoadingWhileSuspended => Some(Self::LoadingInHandler),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for BlockReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -123,6 +145,7 @@ impl fmt::Display for BlockReason {
                 "waits on its condition variable in a handler that has interrupted the wait there of",
             ),
             Self::Join => f.write_str("waits for the end of"),
+            Self::WakeUp => f.write_str("waits for a wake-up, which could come from"),
             Self::CodeManagerReader => {
                 f.write_str("waits for the code manager's tables, which are read by")
             }
@@ -143,6 +166,17 @@ impl fmt::Display for ProfilerRule {
             Self::LogWhileSuspended => "nothing may be logged while a thread is suspended",
             Self::LoadingWhileSuspended => {
                 "no module may be loaded and no symbol looked up while a thread is suspended"
+            }
+            Self::AllocationInHandler => {
+                "a signal handler must not allocate: malloc and free are not async-signal-safe"
+            }
+            Self::LockInHandler => {
+                "a signal handler must take no lock: pthread_mutex_lock is not async-signal-safe"
+            }
+            Self::LogInHandler => "a signal handler must not log: stdio is not async-signal-safe",
+            Self::LoadingInHandler => {
+                "a signal handler must not call the loader: dlopen and dl_iterate_phdr are not \
+                 async-signal-safe"
             }
             Self::LockOverGcTrigger => "no lock may be held over a call that may trigger a GC",
             Self::CallbackTakesTargetsLock => {

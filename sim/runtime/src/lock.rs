@@ -54,9 +54,10 @@ locks! {
 }
 
 impl Lock {
-    /// Returns true if the owner may take the lock again.
+    /// Returns true if the owner may take the lock again. The heap's is a plain lock in the C libraries of Unix. On Windows it
+    /// is a critical section, but nothing leads a thread from there into the heap again: no signal interrupts it.
     pub const fn is_reentrant(self) -> bool {
-        matches!(self, Self::ProcessHeap | Self::Loader | Self::ThreadStore)
+        matches!(self, Self::Loader | Self::ThreadStore)
     }
 
     const fn index(self) -> usize {

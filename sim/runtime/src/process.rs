@@ -169,12 +169,11 @@ mod tests {
         process.locks_of(thread).collect()
     }
 
-    /// The heap, the loader lock and the thread store are critical sections or Crsts that their owner may take
-    /// again.
+    /// The loader lock and the thread store are recursive locks, or Crsts, that their owner may take again.
     #[test]
     fn a_lock_has_one_owner_until_it_is_released_as_often_as_it_was_taken() {
         for lock in Lock::ALL {
-            let is_reentrant = matches!(lock, Lock::ProcessHeap | Lock::Loader | Lock::ThreadStore);
+            let is_reentrant = matches!(lock, Lock::Loader | Lock::ThreadStore);
             let mut process = Process::default();
             assert_eq!((process.owner(lock), process.in_the_way(lock, OWNER)), (None, None));
             assert!(!process.release(lock, OWNER), "{lock:?} is free");

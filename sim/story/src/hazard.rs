@@ -362,6 +362,10 @@ const fn of_rule(rule: ProfilerRule) -> Option<Hazard> {
         | ProfilerRule::LogWhileSuspended
         | ProfilerRule::CallbackTakesTargetsLock => Hazard::CallbackTakesLock,
         ProfilerRule::LoadingWhileSuspended => Hazard::LoaderLock,
+        ProfilerRule::AllocationInHandler
+        | ProfilerRule::LockInHandler
+        | ProfilerRule::LogInHandler
+        | ProfilerRule::LoadingInHandler => Hazard::SignalHandler,
         ProfilerRule::LockOverGcTrigger => Hazard::LockOverGcTrigger,
         ProfilerRule::WalkOutlivesThread => Hazard::DestroyedThread,
         ProfilerRule::FirstCallWhileSuspended => Hazard::FirstCall,

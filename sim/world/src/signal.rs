@@ -109,9 +109,22 @@ impl World<'_> {
         self.threads.get(thread).is_some_and(|executed| executed.pending.front() == within)
     }
 
+    /// Returns true if a thread is in `malloc` or in the loader, where it owns a lock or waits for one. Neither blocks
+    /// signals: glibc's arena lock and `_dl_load_lock` are plain futexes (malloc/malloc.c, elf/dl-open.c).
+    fn is_in_system(&self, thread: usize) -> bool {
+        self.threads.get(thread).is_some_and(|executed| match executed.pending.front() {
+            Some(Step::Acquire(lock) | Step::Release(lock)) => {
+                executed.in_callback.is_none() && matches!(lock, Lock::ProcessHeap | Lock::Loader)
+            }
+            _ => false,
+        })
+    }
+
     /// Returns true if a signal can interrupt the service that a thread is in.
-    fn is_interruptible(&self, thread: usize) -> bool {
-        self.waits_on_condition(thread) || self.unwinds_natively(thread)
+    pub fn is_interruptible(&self, thread: usize) -> bool {
+        self.waits_on_condition(thread)
+            || self.unwinds_natively(thread)
+            || self.is_in_system(thread)
     }
 
     /// Returns the registers that a signal finds: those of the next instruction, or in a service
@@ -141,8 +154,8 @@ impl World<'_> {
         Some(InterruptedService { cpu, caller, pending })
     }
 
-    /// Interrupts a thread before its next instruction, in a [wait](Self::waits_on_condition), or in
-    /// the native unwinder. The caller then runs the handler, in which
+    /// Interrupts a thread before its next instruction, in a [wait](Self::waits_on_condition), in
+    /// the native unwinder, in `malloc`, or in the loader. The caller then runs the handler, in which
     /// profiling methods are called on the thread; the thread's next step ends the handler.
     ///
     /// # Errors

@@ -25,6 +25,8 @@ pub struct Guided {
     /// First turn after this beginning.
     until: u64,
     keep_odds: u64,
+    /// Threads switch only after what others observe. Among the many ordinary instructions that is rare.
+    is_coarse: bool,
     is_new: bool,
 }
 
@@ -40,6 +42,7 @@ impl Guided {
             begin: ReplaySearch::new(ScheduleString::default()),
             until: 0,
             keep_odds: 0,
+            is_coarse: false,
             is_new: false,
         }
     }
@@ -61,6 +64,7 @@ impl Observer for Guided {}
 impl Search for Guided {
     fn begin(&mut self, number: u64) -> bool {
         self.rng = Rng::new(self.seed, number);
+        self.is_coarse = number % 2 == 1;
         self.keep_odds = self.rng.item(&[0, 32, 56, 62]).unwrap_or_default();
         self.is_new = false;
         self.until = 0;
@@ -80,7 +84,7 @@ impl Search for Guided {
         if at.turn < self.until {
             return self.begin.choose(at);
         }
-        if self.rng.below(64) < self.keep_odds {
+        if at.within && self.is_coarse || self.rng.below(64) < self.keep_odds {
             return by_itself(at.runnable, at.last);
         }
         self.rng.item(at.runnable)

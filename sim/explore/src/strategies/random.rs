@@ -7,26 +7,29 @@ use crate::schedule_string::by_itself;
 use crate::search::{Choice, Search};
 
 /// Chooses at random. Each interleaving draws one probability of keeping the current thread: 0, 1/2, 7/8
-/// or 31/32.
+/// or 31/32. Every other one of those that may switch after each instruction does so only where it would without them.
 #[derive(Clone, Debug)]
 pub struct Random {
     seed: u64,
     rng: Rng,
     /// Number of choices out of 64 for which the default (non-preemptive) choice is taken.
     keep_odds: u64,
+    /// Threads switch only after what others observe. Among the many ordinary instructions that is rare.
+    is_coarse: bool,
 }
 
 impl Random {
     /// Creates the search with this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { seed, rng: Rng::new(seed, 0), keep_odds: 0 }
+        Self { seed, rng: Rng::new(seed, 0), keep_odds: 0, is_coarse: false }
     }
 }
 
 impl Search for Random {
     fn begin(&mut self, number: u64) -> bool {
         self.rng = Rng::new(self.seed, number);
+        self.is_coarse = number % 2 == 1;
         self.keep_odds = self.rng.item(&[0, 32, 56, 62]).unwrap_or_default();
         true
     }
@@ -35,7 +38,7 @@ impl Search for Random {
         if at.runnable.len() == 1 {
             return at.runnable.first().copied();
         }
-        if self.rng.below(64) < self.keep_odds {
+        if at.within && self.is_coarse || self.rng.below(64) < self.keep_odds {
             return by_itself(at.runnable, at.last);
         }
         self.rng.item(at.runnable)

@@ -23,6 +23,40 @@ fn broken(load: impl Fn(&mut Setup<'_>)) -> BTreeSet<Rule> {
     broken_on(Generation::CoreClr31Windows, load)
 }
 
+/// What is not async-signal-safe is a rule of handlers, though nothing is suspended.
+#[test]
+fn what_a_signal_handler_may_not_do_is_named() {
+    let bodies: [(Body, Rule); 4] = [
+        (|me| me.allocate(), Rule::AllocationInHandler),
+        (|me| me.log(), Rule::LogInHandler),
+        (|me| me.load_library(), Rule::LoadingInHandler),
+        (|me| me.look_up_function_entry(), Rule::LoadingInHandler),
+    ];
+    for (body, rule) in bodies {
+        let on = |handles: bool| {
+            broken_on(Generation::Net8Unix, |setup| {
+                setup.on_signal(move |me| {
+                    if handles {
+                        body(me);
+                    }
+                });
+                setup.thread("", move |me| {
+                    me.signal(MAIN);
+                    body(me);
+                });
+            })
+        };
+        assert_eq!(on(true), [rule].into());
+        assert_eq!(on(false), [].into());
+    }
+    let locks = broken_on(Generation::Net8Unix, |setup| {
+        let lock = setup.lock("");
+        setup.on_signal(move |me| drop(me.lock(lock)));
+        setup.thread("", |me| me.signal(MAIN));
+    });
+    assert_eq!(locks, [Rule::LockInHandler].into());
+}
+
 /// Executes `body` while the main thread is suspended.
 fn suspending(me: &CurrentThread<'_, '_>, body: Body) {
     let main = me.target(MAIN).unwrap();

@@ -39,7 +39,7 @@ fn ran(search: &mut dyn Search, thread: u32) {
 /// Asks for a thread at a switch point.
 fn choose(search: &mut dyn Search, turn: u64, runnable: &[ThreadIndex], last: Option<u32>) -> u32 {
     let (last, process) = (last.map(ThreadIndex), &Known(turn));
-    search.choose(&Choice { turn, runnable, last, waits: &[], process }).unwrap().0
+    search.choose(&Choice { turn, runnable, last, within: false, waits: &[], process }).unwrap().0
 }
 
 /// Returns the choices of an interleaving that has begun, in which these threads can run at each turn.

@@ -370,6 +370,8 @@ pub enum WaitKind {
     Join,
     /// The thread waits for the other thread to leave the code manager's tables.
     CodeManagerReader,
+    /// The thread waits for an event that the other thread could set, or for its notification.
+    WakeUp,
     /// The thread waits for itself: a signal handler of it has interrupted a wait, and waits again.
     InterruptedWait,
 }

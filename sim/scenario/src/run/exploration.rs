@@ -163,6 +163,7 @@ impl WaitKind {
             BlockReason::RuntimeSuspended => Self::RuntimeSuspended,
             BlockReason::Collection => Self::Collection,
             BlockReason::Join => Self::Join,
+            BlockReason::WakeUp => Self::WakeUp,
             BlockReason::CodeManagerReader => Self::CodeManagerReader,
             BlockReason::InterruptedWait => Self::InterruptedWait,
         }

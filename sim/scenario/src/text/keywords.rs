@@ -210,14 +210,17 @@ keywords! {
     ScriptSeed { None "none", Leaf "leaf", TopManaged "top-managed" }
     WaitKind {
         Lock "lock", Suspended "suspended", ToStop "to-stop",
-        RuntimeSuspended "runtime-suspended", Collection "collection", Join "join",
+        RuntimeSuspended "runtime-suspended", Collection "collection", Join "join", WakeUp "wake-up",
         CodeManagerReader "code-manager-reader", InterruptedWait "interrupted-wait",
     }
     ProfilerRule {
         SuspenderRanManagedCode "suspender-ran-managed-code",
         AllocationWhileSuspended "allocation-while-suspended",
         LockWhileSuspended "lock-while-suspended", LogWhileSuspended "log-while-suspended",
-        LoadingWhileSuspended "loading-while-suspended", LockOverGcTrigger "lock-over-gc-trigger",
+        LoadingWhileSuspended "loading-while-suspended",
+        AllocationInHandler "allocation-in-handler", LockInHandler "lock-in-handler",
+        LogInHandler "log-in-handler", LoadingInHandler "loading-in-handler",
+        LockOverGcTrigger "lock-over-gc-trigger",
         CallbackTakesTargetsLock "callback-takes-targets-lock",
         WalkOutlivesThread "walk-outlives-thread",
         FirstCallWhileSuspended "first-call-while-suspended", ResumeForgotten "resume-forgotten",

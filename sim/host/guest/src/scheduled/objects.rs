@@ -115,24 +115,12 @@ pub(super) fn end_initialisation(me: &CurrentThread<'_, '_>, at: usize, done: bo
 }
 
 /// Places of locks of the process among the guest's objects: no object of the guest is there.
+#[cfg(windows)]
 pub(super) mod place {
-    /// The heap.
-    pub(crate) const HEAP: usize = 1;
     /// All handles.
-    #[cfg(windows)]
     pub(crate) const HANDLES: usize = 2;
     /// The loader.
-    #[cfg(windows)]
     pub(crate) const LOADER: usize = 3;
-}
-
-/// Takes the lock of the heap, and releases it: that of the simulated process, and that of the guest's own one, which
-/// its owner cannot take again.
-pub(super) fn go_through_heap(me: &CurrentThread<'_, '_>) {
-    let own = lock(me, place::HEAP, LockKind::Plain, "heap of the process");
-    me.acquire(own);
-    me.allocate();
-    me.unlock(own);
 }
 
 /// Returns the name of the next thread that is started.

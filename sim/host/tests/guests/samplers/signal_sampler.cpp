@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
+#include <link.h>
 #include <mutex>
 #include <semaphore.h>
 #include <sys/syscall.h>
@@ -25,6 +26,8 @@
 #define ASKS_IN_HANDLER 4
 // The sampler waits for the handler without an end, though the thread may be gone.
 #define WAITS_FOR_EVER 5
+// The handler looks for images, as an unwinder does.
+#define LOOKS_UP_IN_HANDLER 6
 #ifndef MISTAKE
 #define MISTAKE RIGHT
 #endif
@@ -70,6 +73,7 @@ struct Sampler : Profiler {
         noted = static_cast<uint64_t>(static_cast<ucontext_t *>(context)->uc_mcontext.gregs[REG_RIP]);
         if (MISTAKE == LOCK_IN_HANDLER) std::lock_guard<std::mutex> guard(callbacks);
         if (MISTAKE == ALLOCATES_IN_HANDLER) allocate();
+        if (MISTAKE == LOOKS_UP_IN_HANDLER) dl_iterate_phdr([](dl_phdr_info *, size_t, void *) { return 1; }, nullptr);
         if (MISTAKE == ASKS_IN_HANDLER && managed) is_managed(managed);
         sem_post(&stopped);
         if (MISTAKE == ALLOCATES_WHILE_STOPPED) sem_wait(&goes_on);

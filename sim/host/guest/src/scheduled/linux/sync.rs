@@ -61,6 +61,7 @@ fn mutex_lock(me: &CurrentThread<'_, '_>, at: usize, kind: i32) -> ProfilerLock 
 
 /// Takes a mutex, within a limit (µs) if there is one.
 fn take(me: &CurrentThread<'_, '_>, at: usize, kind: i32, limit: Option<u64>) -> c_int {
+    me.calls_for_lock();
     let lock = mutex_lock(me, at, kind);
     if kind == libc::PTHREAD_MUTEX_ERRORCHECK && me.owns(lock) {
         return libc::EDEADLK;

@@ -3,7 +3,7 @@
 //! A thread that is in the heap or the loader goes on whatever others do, unless a handler of a signal interrupts it
 //! there: only then others wait for it. Until the guest has set a handler these calls are no switch points.
 
-use super::{Replacement, guest_thread, initialisers, objects, signals};
+use super::{Replacement, guest_thread, initialisers, signals};
 use clr_explore::CurrentThread;
 use libc::{c_char, c_int, c_void, dl_phdr_info, size_t};
 
@@ -22,7 +22,7 @@ fn takes(lock: fn(&CurrentThread<'_, '_>)) {
 }
 
 fn heap() {
-    takes(objects::go_through_heap);
+    takes(|me| me.allocate());
 }
 
 fn loader(me: &CurrentThread<'_, '_>) {

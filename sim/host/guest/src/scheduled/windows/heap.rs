@@ -5,7 +5,7 @@
 
 use super::c_heap::{CALLOC, FREE, MALLOC, REALLOC};
 use super::{Bool, suspension};
-use crate::scheduled::{Replacement, guest_thread, objects};
+use crate::scheduled::{Replacement, guest_thread};
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 use windows_sys::Win32::Foundation::HANDLE;
@@ -21,7 +21,7 @@ fn takes() {
     if suspension::has_begun()
         && let Some(carrier) = guest_thread::current()
     {
-        carrier.ask(objects::go_through_heap);
+        carrier.ask(|me| me.allocate());
     }
 }
 

@@ -68,7 +68,7 @@ pub use waiting::Waiting;
 use crate::stubs::{Expanded, Shared};
 use arguments::Made;
 use clr_codegen::shadow_stack::{Broken, ShadowStack};
-use clr_codegen::{FunctionIndex, LinkedProgram, Service};
+use clr_codegen::{FunctionIndex, LinkedProgram, Service, THROW};
 use clr_machine::{SavePoint, StopReason};
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::CallbackKind;
@@ -107,6 +107,9 @@ pub enum WorldError {
     /// The code faults, mostly because the stack is exhausted.
     #[error("{0}")]
     Fault(#[from] StopReason),
+    /// The thread throws as programs do that are executed without a runtime.
+    #[error("`throw` is for programs without a runtime: `raise` throws a managed exception")]
+    Thrown,
     /// The thread executes code that has been unloaded (VA).
     #[error("the code at {0:#x} has been unloaded")]
     Unloaded(u64),
@@ -378,6 +381,7 @@ impl<'b> World<'b> {
                 }
                 Ok(StepEvent::Stepped)
             }
+            Err(StopReason::Fault { at: THROW, .. }) => Err(WorldError::Thrown),
             Err(stop @ StopReason::Fault { .. }) => self.hardware_fault(thread, stop),
             Err(stop) => Err(stop.into()),
         }

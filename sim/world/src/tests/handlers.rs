@@ -250,6 +250,18 @@ fn no_walk_is_made_before_execution_goes_on() {
     }
 }
 
+/// A program with a runtime has no `throw`: that is said where it is executed.
+#[test]
+fn a_throw_that_no_runtime_has_is_named() {
+    let thrower = managed("App.Main", CodeKind::Jit, vec![Statement::Throw]);
+    let program = Program { functions: vec![thrower], ..Program::default() };
+    let build = Build::new(&program, &BTreeMap::new(), Generation::Net8Unix).unwrap();
+    let mut world = build.world(&[ThreadStart::Managed(FunctionIndex(0))]).unwrap();
+    let error = (0..1_000).find_map(|_| world.step(0).err()).unwrap();
+    assert_eq!(error, WorldError::Thrown);
+    assert!(error.to_string().contains("`raise` throws"));
+}
+
 /// C-160: the walk begins with the faulting instruction and all its registers.
 #[test]
 fn a_fault_is_reported_with_all_registers() {

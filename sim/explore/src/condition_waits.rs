@@ -87,20 +87,33 @@ impl CurrentThread<'_, '_> {
     /// Wakes one of the threads that wait on a condition variable, if there is one.
     #[track_caller]
     pub fn notify_one(&self, condition: ConditionVariable) {
-        self.notify(condition, false);
+        self.notify(condition, false, true);
     }
 
     /// Wakes all threads that wait on a condition variable.
     #[track_caller]
     pub fn notify_all(&self, condition: ConditionVariable) {
-        self.notify(condition, true);
+        self.notify(condition, true, true);
+    }
+
+    /// Wakes one of the threads that wait on a condition variable, or all, on behalf of an object that remembers what has
+    /// changed, such as a semaphore: nothing is lost if no thread waits.
+    #[track_caller]
+    pub fn wake(&self, condition: ConditionVariable, all: bool) {
+        self.notify(condition, all, false);
     }
 
     #[track_caller]
-    fn notify(&self, condition: ConditionVariable, all: bool) {
+    fn notify(&self, condition: ConditionVariable, all: bool, loses: bool) {
         self.comes_from_caller();
         self.switch();
         self.kernel.touch(Footprint::condition(condition.0));
-        self.kernel.change_condition(condition.0, |state| state.notify(all));
+        let waiting = self.kernel.change_condition(condition.0, |state| {
+            state.notify(all);
+            state.waiting()
+        });
+        if loses && waiting == 0 {
+            self.record(TurnEvent::Unheard(condition.0));
+        }
     }
 }

@@ -44,6 +44,10 @@ pub(super) fn verdict(kernel: &Kernel<'_>, stopped: bool) -> Option<Verdict> {
         let starts = kernel.starts(&state) == Some(thread);
         waits(*index) && (is_app || starts || edges.iter().any(|edge| edge.for_whom == thread))
     };
+    if let Some(cycle) = through_wake_up(edges.clone(), |it| waits(it.index()), state.threads.len())
+    {
+        return Some(Verdict::Deadlock(cycle));
+    }
     if let Some(index) = (0..state.threads.len()).find(stuck) {
         return Some(Verdict::LostWakeUp(ThreadIndex(index as u32)));
     }
@@ -68,6 +72,27 @@ fn edges(kernel: &Kernel<'_>) -> Vec<Edge> {
         }
     }
     edges
+}
+
+/// Returns the shortest cycle through a thread that waits for an event or a notification. Any thread that is blocked could
+/// give it, but two: one that waits for the end of the waiting thread, and one that was suspended, and is to be resumed.
+fn through_wake_up(
+    mut edges: Vec<Edge>,
+    waits: impl Fn(ThreadIndex) -> bool,
+    threads: usize,
+) -> Option<Vec<Edge>> {
+    edges.retain(|edge| !matches!(edge.why, BlockReason::Join | BlockReason::Suspended));
+    let mut blocked: Vec<_> = edges.iter().map(|edge| edge.waits).collect();
+    blocked.dedup();
+    for waiting in (0..threads as u32).map(ThreadIndex).filter(|it| waits(*it)) {
+        let others = blocked.iter().filter(|other| **other != waiting);
+        edges.extend(others.map(|other| Edge {
+            waits: waiting,
+            why: BlockReason::WakeUp,
+            for_whom: *other,
+        }));
+    }
+    cycle(&edges)
 }
 
 /// Returns the shortest cycle in the graph, which is the easiest to explain.

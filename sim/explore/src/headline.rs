@@ -1,6 +1,6 @@
 //! Verdicts as sentences.
 
-use super::history::History;
+use super::history::{History, TurnEvent};
 use super::ids::ThreadIndex;
 use super::verdict::Verdict;
 
@@ -20,8 +20,14 @@ pub fn headline(verdict: &Verdict, history: &History) -> String {
             turns => format!("live-lock: no end is reached within {turns} turns"),
         },
         Verdict::LostWakeUp(thread) => {
+            let gone = ended(history);
+            let gone = if gone.is_empty() {
+                String::new()
+            } else {
+                format!("; ended: {}", list(gone.into_iter()))
+            };
             format!(
-                "lost wake-up: {} waits for an event that no remaining thread can set",
+                "lost wake-up: {} waits for an event that no remaining thread can set{gone}",
                 name(*thread)
             )
         }
@@ -36,6 +42,16 @@ pub fn headline(verdict: &Verdict, history: &History) -> String {
         Verdict::Broken { by, rule } => format!("{} breaks a rule: {rule}", name(*by)),
         Verdict::Failed { by, words } => format!("failed on {}: {}", name(*by), visible(words)),
     }
+}
+
+/// Returns the names of the threads that have ended.
+fn ended(history: &History) -> Vec<String> {
+    let threads = (0..history.threads.len() as u32).map(ThreadIndex);
+    let has_ended = |thread: &ThreadIndex| {
+        let mut own = history.turns.iter().filter(|turn| turn.thread == *thread);
+        own.any(|turn| turn.events.contains(&TurnEvent::Ends))
+    };
+    threads.filter(has_ended).map(|thread| visible(history.name(thread))).collect()
 }
 
 /// Joins names by commas, and the last one by "and".

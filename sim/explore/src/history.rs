@@ -92,6 +92,8 @@ pub enum TurnEvent {
     Sleeps(u64),
     /// A timed wait of the thread ended because its time was over.
     TimedOut,
+    /// The thread notified the condition variable of this number, on which no thread waited: the notification is lost.
+    Unheard(u32),
     /// The thread breaks this rule, for the first time.
     Breaks(ProfilerRule),
     /// The thread records this text.
@@ -152,6 +154,9 @@ impl fmt::Display for TurnEvent {
             Self::System(what) => write!(f, "{what}"),
             Self::Sleeps(micros) => write!(f, "sleeps for {micros} µs"),
             Self::TimedOut => f.write_str("has waited long enough"),
+            Self::Unheard(condition) => {
+                write!(f, "notifies condition {condition}, on which no thread waits")
+            }
             Self::Says(words) => f.write_str(words),
             Self::Begins => f.write_str("begins"),
             Self::Ends => f.write_str("ends"),

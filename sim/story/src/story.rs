@@ -42,14 +42,18 @@ pub fn story(verdict: &Verdict, history: &History) -> Vec<TimelineRow> {
     if let Verdict::Deadlock(edges) = verdict {
         rows.extend(edges.iter().map(|edge| edge_row(history, edge)));
     }
+    if let Verdict::LostWakeUp(_) = verdict {
+        rows.extend(unheard(history));
+    }
     let mut threads = threads(verdict);
     if threads.is_empty() {
         threads = (0..history.threads.len() as u32).map(ThreadIndex).collect();
     }
-    for thread in threads {
+    for thread in &threads {
         rows.push(TimelineRow::default());
-        last_steps(verdict, history, thread, &mut rows);
+        last_steps(verdict, history, *thread, &mut rows);
     }
+    others(verdict, history, &threads, &mut rows);
     if let Some(hazard) = Hazard::of(verdict, history) {
         rows.push(TimelineRow::default());
         let number = (hazard.to_string(), Tone::Head);
@@ -94,6 +98,17 @@ fn edge_row(history: &History, edge: &Edge) -> TimelineRow {
     ])
 }
 
+/// Returns a row for each notification that was lost.
+fn unheard(history: &History) -> impl Iterator<Item = TimelineRow> {
+    history.turns.iter().flat_map(move |turn| {
+        let lost = turn.events.iter().filter(|event| matches!(event, TurnEvent::Unheard(_)));
+        lost.map(move |event| {
+            let name = (format!("  {}", visible(history.name(turn.thread))), Tone::Head);
+            row([name, (format!(" {}", describe(history, *event, None)), Tone::Waiting)])
+        })
+    })
+}
+
 /// Adds the last steps of a thread and its status: of one that breaks a rule, as it does so.
 fn last_steps(
     verdict: &Verdict,
@@ -134,6 +149,53 @@ fn up_to_breach<'t>(verdict: &Verdict, turns: &'t [Turn]) -> &'t [Turn] {
     }
 }
 
+/// Adds where each thread is that the verdict is not about: what explains the failure is often there.
+fn others(
+    verdict: &Verdict,
+    history: &History,
+    about: &[ThreadIndex],
+    rows: &mut Vec<TimelineRow>,
+) {
+    let Some(last) = up_to_breach(verdict, &history.turns).last() else { return };
+    let all = (0..).map(ThreadIndex).zip(&last.statuses);
+    let mut others = all.filter(|(thread, _)| !about.contains(thread)).peekable();
+    if others.peek().is_none() {
+        return;
+    }
+    rows.extend([TimelineRow::default(), row([("the other threads".to_owned(), Tone::Plain)])]);
+    rows.extend(others.map(|(thread, status)| {
+        let name = (format!("  {}", visible(history.name(thread))), Tone::Head);
+        let what = (format!(" {}", whereabouts(history, thread, status)), Tone::Plain);
+        let stack = if status.ended { None } else { stack(status) };
+        row([name, what, (stack.map(|it| format!(": {it}")).unwrap_or_default(), Tone::Plain)])
+    }));
+}
+
+/// Returns what a thread does at the end, in words that follow its name.
+fn whereabouts(history: &History, thread: ThreadIndex, status: &ThreadStatus) -> String {
+    if status.ended {
+        return "has ended".to_owned();
+    }
+    if let Some(edge) = status.edges.first() {
+        let for_whom = status.edges.iter().filter(|it| it.why == edge.why).map(|it| it.for_whom);
+        let names = list(for_whom.map(|thread| visible(history.name(thread))));
+        return format!("{} {names}", visible(&why(history, edge.why)));
+    }
+    let has_begun = history.turns.iter().any(|turn| turn.thread == thread);
+    let otherwise = if has_begun { "could go on" } else { "has not begun" };
+    status.waits.as_deref().map_or_else(|| otherwise.to_owned(), visible)
+}
+
+/// Returns the frames of a thread's stack, of many the first ones.
+fn stack(status: &ThreadStatus) -> Option<String> {
+    let frames = status.stack.iter().take(FRAMES).map(|frame| visible(frame));
+    let mut stack = frames.collect::<Vec<_>>().join(" < ");
+    if status.stack.len() > FRAMES {
+        stack.push_str(" < …");
+    }
+    (!stack.is_empty()).then_some(stack)
+}
+
 fn status_rows(history: &History, status: &ThreadStatus, rows: &mut Vec<TimelineRow>) {
     let name = |thread: &ThreadIndex| visible(history.name(*thread));
     if !status.suspended_by.is_empty() {
@@ -147,12 +209,7 @@ fn status_rows(history: &History, status: &ThreadStatus, rows: &mut Vec<Timeline
     }
     if status.ended {
         rows.push(row([("  has ended".to_owned(), Tone::Dim)]));
-    } else if !status.stack.is_empty() {
-        let frames = status.stack.iter().take(FRAMES).map(|frame| visible(frame));
-        let mut stack = frames.collect::<Vec<_>>().join(" < ");
-        if status.stack.len() > FRAMES {
-            stack.push_str(" < …");
-        }
+    } else if let Some(stack) = stack(status) {
         rows.push(row([("  stack: ".to_owned(), Tone::Dim), (stack, Tone::Plain)]));
     }
 }

@@ -43,6 +43,18 @@ struct Failing : Profiler {
         if (failure == "overflow") overflow(1);
         if (failure == "spin") spin();
         if (failure == "released") release();
+        if (failure == "waits") made ? waits_late() : waits_early();
+    }
+
+    // Two mistakes with one verdict: nobody notifies any more.
+    void waits_early() {
+        std::unique_lock<std::mutex> guard(lock);
+        changed.wait(guard);
+    }
+
+    void waits_late() {
+        std::unique_lock<std::mutex> guard(lock);
+        changed.wait(guard);
     }
 
     // JITCompilationFinished notifies before it sets the pointer.

@@ -98,6 +98,34 @@ fn a_wait_has_timed_out_exactly_if_it_was_not_notified() {
     assert_eq!(both, [true, true]);
 }
 
+/// A notification that comes when no thread waits is told, but not on behalf of an object that remembers it.
+#[test]
+fn a_notification_that_no_thread_hears_is_an_event() {
+    let unheard = |events: &Vec<TurnEvent>| events.contains(&TurnEvent::Unheard(0));
+    for remembers in [false, true] {
+        let histories = recorded(&|setup| {
+            let condition = setup.condition();
+            setup.thread("notifies", move |me| {
+                if remembers {
+                    me.wake(condition, true);
+                } else {
+                    me.notify_one(condition);
+                }
+            });
+        });
+        assert!(histories.iter().all(|events| unheard(events) != remembers));
+    }
+    let histories = recorded(&|setup| {
+        let (lock, condition) = (setup.lock(""), setup.condition());
+        setup.thread("notifies", move |me| me.notify_all(condition));
+        setup.thread("waits", move |me| {
+            let _guard = me.lock(lock);
+            me.wait_on(condition, lock, Some(50));
+        });
+    });
+    assert!(histories.iter().any(unheard) && !histories.iter().all(unheard));
+}
+
 #[test]
 fn what_is_unwound_at_the_end_has_not_timed_out() {
     let histories = recorded(&|setup| {

@@ -181,6 +181,30 @@ fn threads_that_wait_for_the_end_of_each_other_deadlock() {
     );
 }
 
+/// The thread that would set the event waits for a lock of the one that waits for it.
+#[test]
+fn threads_that_wait_for_each_other_through_an_event_are_a_deadlock() {
+    let hangs = verdict(&|setup| {
+        let (event, lock) = (setup.event(), setup.lock(""));
+        setup.thread("waits", move |me| {
+            let _lock = me.lock(lock);
+            me.wait_for(event);
+        });
+        setup.thread("sets", move |me| {
+            me.wait_at_most(event, 1);
+            let _lock = me.lock(lock);
+            me.set(event);
+        });
+        setup.thread("idle", move |me| me.wait_for(event));
+    });
+    let Some(Verdict::Deadlock(edges)) = hangs else { panic!("{hangs:?}") };
+    let edges: Vec<_> = edges.iter().map(|it| (it.waits, it.why, it.for_whom)).collect();
+    let by_lock = BlockReason::Lock(LockName::Profiler(0));
+    let sets = (thread(1), by_lock, thread(0));
+    assert!(edges.contains(&sets) && edges.contains(&(thread(0), BlockReason::WakeUp, thread(1))));
+    assert_eq!(edges.len(), 2, "{edges:?}");
+}
+
 #[test]
 fn a_wake_up_can_be_lost() {
     let lost = verdict(&|setup| {

@@ -2,7 +2,7 @@
 
 use clr_explore::visible;
 #[cfg(scheduled)]
-use clr_explore::{Ending, LastPlace, ThreadEnd, ThreadKind, ThreadSummary};
+use clr_explore::{Ending, LastPlace, ThreadEnd, ThreadKind, ThreadSummary, TurnEvent, WaitedFor};
 use clr_walker::profiling::HResult;
 use clrsim::CallKind;
 #[cfg(scheduled)]
@@ -188,8 +188,20 @@ fn threads(ending: &Ending) -> Vec<ThreadCoverage> {
             LastPlace::Ended | LastPlace::CanGoOn => None,
             LastPlace::Sleeps => Some("time to pass".to_owned()),
             LastPlace::Suspended => Some("being resumed".to_owned()),
-            LastPlace::Waits(what) => Some(visible(&what.to_string())),
+            LastPlace::Waits(what) => Some(visible(&format!("{what}{}", missed(ending, what)))),
         },
     };
     threads.zip(&ending.threads).map(one).collect()
+}
+
+/// Returns whether a notification that a thread waits for at the end was given before: none was since.
+#[cfg(scheduled)]
+fn missed(ending: &Ending, what: WaitedFor) -> &'static str {
+    let WaitedFor::Condition(condition) = what else { return "" };
+    let mut turns = ending.history.iter().flat_map(|history| &history.turns);
+    if turns.any(|turn| turn.events.contains(&TurnEvent::Unheard(condition))) {
+        ", which came when no thread waited"
+    } else {
+        ", which no thread gave"
+    }
 }

@@ -249,9 +249,9 @@ thread "other" start="App.Other"
                     ],
                 ),
                 ("lock_in_handler", &["deadlock: profiler's lock 1", "ends"]),
-                ("allocation_in_handler", &["deadlock: profiler's lock 1", "ends"]),
-                ("allocation_while_stopped", &["ends", "lost wake-up"]),
-                ("loading_while_stopped", &["ends", "lost wake-up"]),
+                ("allocation_in_handler", &["deadlock: process heap", "ends"]),
+                ("allocation_while_stopped", &["deadlock: process heap, wake-up", "ends"]),
+                ("loading_while_stopped", &["deadlock: loader lock, wake-up", "ends"]),
             ],
         );
     }

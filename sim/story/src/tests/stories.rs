@@ -119,6 +119,43 @@ fn the_threads_that_a_verdict_is_about_are_reported_or_else_all() {
     assert_eq!(named(&Verdict::Deadlock(one)), ["main", "sampler"]);
 }
 
+/// Who gave the wake-up too early, who has ended, and who waits for the one that waits.
+#[test]
+fn a_lost_wake_up_is_reported_with_the_notification_and_all_other_threads() {
+    let mut history = sampled();
+    history.turn(MAIN, &[TurnEvent::Begins, TurnEvent::Unheard(2), TurnEvent::Ends]);
+    history.turn(WORKER, &[TurnEvent::Begins]);
+    history.turn(SAMPLER, &[TurnEvent::Begins, TurnEvent::Waits]);
+    let stack = |frames: &[&str]| frames.iter().map(|frame| (*frame).to_owned()).collect();
+    let join = edge(WORKER, BlockReason::Join, SAMPLER);
+    history.record(&[
+        ThreadStatus { ended: true, stack: stack(&["gone"]), ..ThreadStatus::default() },
+        ThreadStatus {
+            edges: vec![join],
+            stack: stack(&["join", "Shutdown"]),
+            ..ThreadStatus::default()
+        },
+        ThreadStatus { waits: Some("waits on condition 2".to_owned()), ..ThreadStatus::default() },
+    ]);
+    let told = lines(&Verdict::LostWakeUp(SAMPLER), &history);
+    assert_eq!(
+        told[..2],
+        [
+            "lost wake-up: sampler waits for an event that no remaining thread can set; ended: main",
+            "  main notifies condition 2, on which no thread waits",
+        ]
+    );
+    assert_eq!(
+        part(&told, "the other threads"),
+        ["  main has ended", "  worker waits for the end of sampler: join < Shutdown"]
+    );
+    let told = lines(&failed(WORKER), &history);
+    assert_eq!(
+        part(&told, "the other threads"),
+        ["  main has ended", "  sampler waits on condition 2"]
+    );
+}
+
 #[test]
 fn the_last_eight_steps_of_a_thread_are_reported() {
     let steps = |count: u64| {
@@ -275,6 +312,7 @@ fn each_event_has_words_without_a_history() {
         (TurnEvent::System("allocates"), "allocates"),
         (TurnEvent::Sleeps(7), "sleeps for 7 µs"),
         (TurnEvent::TimedOut, "has waited long enough"),
+        (TurnEvent::Unheard(3), "notifies condition 3, on which no thread waits"),
         (TurnEvent::Says("hello"), "hello"),
         (TurnEvent::Begins, "begins"),
         (TurnEvent::Ends, "ends"),
@@ -298,6 +336,7 @@ fn reasons_to_wait_and_rules_have_words() {
             "waits on its condition variable in a handler that has interrupted the wait there of",
         ),
         (BlockReason::Join, "waits for the end of"),
+        (BlockReason::WakeUp, "waits for a wake-up, which could come from"),
         (BlockReason::CodeManagerReader, "waits for the code manager's tables, which are read by"),
     ];
     for (reason, expected) in reasons {
@@ -309,6 +348,10 @@ fn reasons_to_wait_and_rules_have_words() {
         (Rule::LockWhileSuspended, "no lock may be taken"),
         (Rule::LogWhileSuspended, "nothing may be logged"),
         (Rule::LoadingWhileSuspended, "no module may be loaded"),
+        (Rule::AllocationInHandler, "malloc and free are not async-signal-safe"),
+        (Rule::LockInHandler, "pthread_mutex_lock is not async-signal-safe"),
+        (Rule::LogInHandler, "stdio is not async-signal-safe"),
+        (Rule::LoadingInHandler, "dlopen and dl_iterate_phdr are not async-signal-safe"),
         (Rule::LockOverGcTrigger, "a call that may trigger a GC"),
         (Rule::CallbackTakesTargetsLock, "that the target may own"),
         (Rule::WalkOutlivesThread, "ThreadDestroyed"),

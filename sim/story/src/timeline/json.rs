@@ -143,6 +143,7 @@ const fn word(event: TurnEvent) -> &'static str {
         TurnEvent::System(_) => "system",
         TurnEvent::Sleeps(_) => "sleeps",
         TurnEvent::TimedOut => "timeout",
+        TurnEvent::Unheard(_) => "unheard",
         TurnEvent::Breaks(_) => "breaks",
         TurnEvent::Says(_) => "says",
         TurnEvent::Begins => "begins",

@@ -203,10 +203,12 @@ impl Reading {
         self.findings.iter().any(|found| found.finding == kind)
     }
 
-    /// Returns the verdict and its reason. Of a profiler with threads nothing else is to be believed.
+    /// Returns the verdict and its reason. Of a profiler with threads nothing else is to be believed, but that it has
+    /// crashed.
     fn verdict(&self, status: Option<ExitStatus>, allowed: &[String]) -> (Verdict, Option<String>) {
         let (verdict, because) = self.verdict_of_end(status, allowed);
-        if self.has("started-threads") || self.has("wrong-thread") {
+        let has_threads = self.has("started-threads") || self.has("wrong-thread");
+        if has_threads && verdict != Verdict::Died {
             return (Verdict::Threads, because);
         }
         (verdict, because)

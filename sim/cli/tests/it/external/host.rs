@@ -85,6 +85,14 @@ fn each_misuse_is_named() {
     let account = host.env("GUEST_MISUSE", "suspends").object();
     assert_eq!(account["verdict"], "stuck");
     assert!(account["because"].as_str().unwrap().starts_with("all its threads wait"));
+    // A crash is a crash on whatever thread.
+    let failing = guest("failing_thread", &[]);
+    let host = || Host::new(&failing, "two_threads.kdl").env("GUEST_FAILURE", "abort");
+    let account = host().args(&["--on", "net8-unix"]).object();
+    assert_eq!(account["verdict"], "died", "{account:#}");
+    assert_eq!(findings(&account), ["started-threads"]);
+    assert!(account["because"].as_str().unwrap().starts_with("SIGABRT in "), "{account:#}");
+    assert!(host().args(&["--matrix"]).run().1.contains("  died  "));
     // A thread that is over before anybody looks is noticed by its call.
     let account = run("joins");
     assert_eq!(account["verdict"], "threads");

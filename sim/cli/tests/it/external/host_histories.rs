@@ -182,6 +182,19 @@ fn sampler() -> std::path::PathBuf {
     guest("thread_sampler", &["-DMISTAKE=WAIT_WITH_LOCK"])
 }
 
+/// One of two mistakes with the same verdict does not hide the other; each story has the thread that hangs with it.
+#[test]
+#[ignore = "external: needs a C++ compiler"]
+fn failures_at_different_places_are_told_apart() {
+    let library = guest("failing_thread", &[]);
+    let found = search(&library, "waits", "60").objects().1.remove(0);
+    assert_eq!(failures(&found), ["lost wake-up"; 2]);
+    let (_, told) = search(&library, "waits", "60").run();
+    for part in ["waits_early", "waits_late", "waits for the end of", "Shutdown"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
 #[test]
 #[ignore = "external: needs a C++ compiler"]
 fn a_history_is_replayed_explained_and_drawn() {

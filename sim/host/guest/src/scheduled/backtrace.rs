@@ -138,6 +138,20 @@ pub(super) fn place(registers: &Registers) -> (Option<String>, bool) {
     })
 }
 
+/// Returns the start of the guest's function that a stopped thread is in, or was called from last, relative to its
+/// library; 0 if there is none.
+pub(super) fn function(registers: &Registers) -> u64 {
+    OBJECTS.with_borrow(|objects| {
+        let frames = objects.walk(registers);
+        let own = frames.iter().find(|frame| objects.origin(frame) == Some(Origin::Guest));
+        let start = own.and_then(|frame| {
+            let object = objects.objects.get(frame.object?)?;
+            objects.start_of(frame)?.checked_sub(object.loaded.start())
+        });
+        start.unwrap_or_default()
+    })
+}
+
 /// Returns the frames of a stopped thread down to its oldest one of the guest, the most recent one first.
 /// `imports` names the functions of this tool that imports lead to, by address (VA).
 pub(super) fn frames(registers: &Registers, imports: &BTreeMap<u64, &str>) -> Vec<String> {

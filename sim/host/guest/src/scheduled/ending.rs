@@ -93,6 +93,9 @@ pub struct GuestEnding {
     pub verdict: Option<String>,
     /// The rules that were broken, in order.
     pub broken: Vec<ProfilerRule>,
+    /// Distinguishes failures with the same verdict: a digest of the guest's functions in which the threads of a
+    /// deadlock or a lost wake-up wait, otherwise 0.
+    pub place: u64,
     /// Number of turns.
     pub turns: u64,
     /// Digest of all turns: the same interleaving has the same digest.
@@ -125,6 +128,7 @@ impl GuestEnding {
         Self {
             verdict: verdict.or_else(|| in_words(findings)),
             broken,
+            place: 0,
             turns: ending.turns,
             digest: digest.finish(),
             schedule: ending.schedule.clone(),
@@ -146,7 +150,7 @@ impl GuestEnding {
         let broken: Vec<_> = self.broken.iter().map(|rule| rule.word()).collect();
         let (strayed, in_turn) = (u8::from(self.strayed), u8::from(self.in_turn));
         let lines = [
-            format!("{} {} {strayed} {in_turn}", self.turns, self.digest),
+            format!("{} {} {strayed} {in_turn} {}", self.turns, self.digest, self.place),
             self.schedule.to_string(),
             self.verdict.clone().unwrap_or_default(),
             broken.join(" "),
@@ -166,6 +170,7 @@ impl GuestEnding {
         let mut numbers = line()?.split(' ').map(str::parse);
         let mut number = || numbers.next()?.ok();
         let (turns, digest, strayed, in_turn) = (number()?, number()?, number()?, number()?);
+        let place = number()?;
         let schedule = line()?.parse().ok()?;
         let verdict = line().filter(|verdict| !verdict.is_empty()).map(str::to_owned);
         let broken =
@@ -177,6 +182,7 @@ impl GuestEnding {
         Some(Self {
             verdict,
             broken,
+            place,
             turns,
             digest,
             schedule,

@@ -3,7 +3,10 @@
 use super::ending::{Detail, Executed, GuestEnding, Rules};
 use super::{backtrace, guest_thread, sanitizer, system};
 use crate::coverage::GuestCoverage;
-use clr_explore::{Ending, Explorer, HistoryDetail, LastPlace, NotingSearch, Search, Setup};
+use clr_explore::{
+    Ending, Explorer, HistoryDetail, LastPlace, NotingSearch, Search, Setup, Verdict,
+};
+use clr_machine::Fnv1a;
 use clrsim::{Finding, Report};
 
 /// Adds the stacks of the guest's threads to the last turn of an interleaving. The threads then stay where they are.
@@ -24,6 +27,28 @@ fn add_stacks(ending: &mut Ending) {
                 innermost.iter().cloned().chain(frames).chain(rest.iter().cloned()).collect();
         }
     });
+}
+
+/// Returns a digest of the guest's functions in which the threads of a verdict wait. They then stay where they are.
+fn place(verdict: Option<&Verdict>) -> u64 {
+    let waits = |thread| match verdict {
+        Some(Verdict::Deadlock(edges)) => edges.iter().any(|edge| edge.waits == thread),
+        Some(Verdict::LostWakeUp(waits)) => *waits == thread,
+        _ => false,
+    };
+    let mut places = Vec::new();
+    guest_thread::for_each(|thread, carrier| {
+        if waits(thread)
+            && let Some(registers) = system::stopped::registers(carrier)
+        {
+            places.push(backtrace::function(&registers));
+        }
+    });
+    // Which thread is where depends on the interleaving.
+    places.sort_unstable();
+    let mut digest = Fnv1a::default();
+    places.iter().for_each(|place| digest.write(&place.to_le_bytes()));
+    if places.is_empty() { 0 } else { digest.finish() }
 }
 
 /// Returns the mistakes of a profiler that its interleavings have to show.
@@ -63,7 +88,8 @@ pub(super) fn run<'p>(
     let report = report();
     let found = if ending.verdict.is_none() { mistakes(&report, &ending) } else { Vec::new() };
     let coverage = GuestCoverage::of(&ending, &report);
-    let mut reported = GuestEnding { strayed, ..GuestEnding::of(&ending, &found, coverage) };
+    let place = place(ending.verdict.as_ref());
+    let mut reported = GuestEnding { strayed, place, ..GuestEnding::of(&ending, &found, coverage) };
     match detail {
         Detail::Ending => reported.noted = noting.into_noted(),
         Detail::Description(describe)

@@ -39,6 +39,17 @@ function "App.Load" kind="jit" { body { work 1 } }
 function "Lib.Sort" { body { malloc; malloc } }
 "#;
 
+/// A thread that allocates in native code, and another one that loads a library.
+const CROSSWISE: &str = r#"
+function "App.Main" kind="jit" { body { first-call "App.Load"; p-invoke "Lib.Sort" } }
+function "App.Load" kind="jit" { body { work 1 } }
+function "Lib.Sort" { body { malloc; malloc; malloc } }
+function "App.Other" kind="jit" { body { p-invoke "Lib.Load" } }
+function "Lib.Load" { body { load-library; load-library } }
+thread "main" start="App.Main"
+thread "other" start="App.Other"
+"#;
+
 /// A thread of an image's code, and another one that makes a GC.
 const COLLECTS: &str = r#"
 function "App.Main" kind="ready-to-run" { body { first-call "App.Load"; loop 200 { work 50 } } }
@@ -66,6 +77,8 @@ struct Case {
 const ENDS: &[&str] = &["ends"];
 const DEADLOCK: &[&str] = &["deadlock: profiler's lock 1", "ends"];
 const LOST: &[&str] = &["ends", "lost wake-up"];
+const SUSPENDED: &[&str] =
+    &["deadlock: suspended runtime, wake-up", "deadlock: thread store, wake-up", "ends"];
 const OUTLIVED: &[&str] = &["ends", "rule broken: WalkOutlivesThread"];
 const SAMPLER: &str = "../../../cli/tests/guests/thread_sampler.cpp";
 const REQUEST: &str = "samplers/request_sampler.cpp";
@@ -99,7 +112,8 @@ const CASES: &[Case] = &[
         "H-05",
     ),
     case(SAMPLER, "NOTIFY_WITHOUT_LOCK", THREADS, 500, LOST, ""),
-    case(SAMPLER, "RESUME_FORGOTTEN", THREADS, 60, LOST, ""),
+    // The sampler waits, with the runtime suspended, for what a thread would say that waits for the resume.
+    case(SAMPLER, "RESUME_FORGOTTEN", THREADS, 60, SUSPENDED, "H-23"),
     case(SAMPLER, "WITHOUT_SUSPENSION", THREADS, 200, OUTLIVED, "H-04"),
     // A thread whose ThreadDestroyed has returned is not removed yet: a walk of it does no harm for a moment.
     on_windows(case(
@@ -145,9 +159,23 @@ const CASES: &[Case] = &[
     )),
     case(REQUEST, "RIGHT", REQUESTS, 200, ENDS, ""),
     // The worker waits for the requesting thread to leave cooperative mode.
-    case(REQUEST, "RIGHT", SUPPRESSED, 20, &["lost wake-up"], ""),
+    case(
+        REQUEST,
+        "RIGHT",
+        SUPPRESSED,
+        20,
+        &["deadlock: suspension of the runtime, wake-up"],
+        "H-23",
+    ),
     case(REQUEST, "ANSWER_MISSED", REQUEST_ALONE, 200, LOST, ""),
-    case(REQUEST, "PUBLISHED_UNDER_LOCK", REQUESTS, 60, &["lost wake-up"], ""),
+    case(
+        REQUEST,
+        "PUBLISHED_UNDER_LOCK",
+        REQUESTS,
+        60,
+        &["deadlock: profiler's lock 1, wake-up"],
+        "",
+    ),
     case(REQUEST, "ENDED_WORKER_ASKED", REQUESTS, 60, &["lost wake-up"], ""),
     case(ALLOCATION, "RIGHT", ALLOCATIONS, 200, ENDS, ""),
     case(
@@ -161,9 +189,25 @@ const CASES: &[Case] = &[
     case(SIGNAL, "RIGHT", MALLOCS, 200, ENDS, ""),
     case(SIGNAL, "RIGHT", COLLECTS, 200, ENDS, ""),
     case(SIGNAL, "LOCK_IN_HANDLER", MALLOCS, 60, DEADLOCK, "H-28"),
-    case(SIGNAL, "ALLOCATES_IN_HANDLER", MALLOCS, 60, DEADLOCK, "H-28"),
+    case(SIGNAL, "ALLOCATES_IN_HANDLER", MALLOCS, 60, &["deadlock: process heap", "ends"], "H-28"),
+    // Another thread has the loader, and wants the heap, which the interrupted one has.
+    case(
+        SIGNAL,
+        "LOOKS_UP_IN_HANDLER",
+        CROSSWISE,
+        1_000,
+        &["deadlock: loader lock, process heap", "ends"],
+        "H-28",
+    ),
     // The sampler waits for the heap, whose owner waits in its handler for the sampler.
-    case(SIGNAL, "ALLOCATES_WHILE_STOPPED", MALLOCS, 60, LOST, ""),
+    case(
+        SIGNAL,
+        "ALLOCATES_WHILE_STOPPED",
+        MALLOCS,
+        60,
+        &["deadlock: process heap, wake-up", "ends"],
+        "",
+    ),
     case(SIGNAL, "ASKS_IN_HANDLER", COLLECTS, 300, &["deadlock: interrupted wait", "ends"], "H-31"),
     case(SIGNAL, "WAITS_FOR_EVER", THREADS, 600, LOST, ""),
     ticking("SLEEP_FOR"),
@@ -321,6 +365,9 @@ pub(super) fn check_coverage(folder: &Path) {
         let unseen = coverage.unseen();
         let words: Vec<_> = unseen.iter().map(clr_guest::Unseen::words).collect();
         assert_eq!(words, *expected, "{habit}");
+        let mut idle = coverage.threads().values().flat_map(|it| it.still_waits_for.keys());
+        let is_lost = idle.any(|what| what.ends_with(", which no thread gave"));
+        assert_eq!(is_lost, *habit == "IDLE_WORKER", "{habit}");
         let walks = coverage.calls(CallKind::Method).find(|(name, _)| *name == "DoStackSnapshot");
         println!("{habit}: {} different, {walks:?}", coverage.different());
         walked.push((*habit, walks.map_or(0, |(_, walks)| walks.interleavings)));

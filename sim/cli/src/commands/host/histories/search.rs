@@ -97,6 +97,8 @@ struct Histories {
 struct Executed {
     number: u64,
     end: String,
+    /// Distinguishes failures with the same end.
+    place: u64,
     /// The digest of its turns, and its choices. `None` if its process has ended.
     choices: Option<(u64, String)>,
     /// The rules that it breaks.
@@ -112,7 +114,8 @@ impl Executed {
         let broken = ended.iter().flat_map(|it| &it.broken);
         let broken = broken.map(|rule| rule.word().to_owned()).collect();
         let coverage = ended.as_ref().ok().map(|it| it.coverage.clone());
-        Self { number, end: fingerprint(ended), choices, broken, coverage }
+        let place = ended.as_ref().map_or(0, |it| it.place);
+        Self { number, end: fingerprint(ended), place, choices, broken, coverage }
     }
 
     /// Returns true if the profiler is not loaded.
@@ -126,7 +129,7 @@ impl Executed {
     }
 }
 
-/// The interleavings with the same end: their number, and the first of them.
+/// The interleavings with the same end at the same place: their number, and the first of them.
 struct Group {
     count: u64,
     first: Executed,
@@ -174,7 +177,10 @@ impl Found {
                 known.or_insert_with(|| Group { count: 0, first: executed.clone() }).add(&executed);
             }
         }
-        match self.groups.iter_mut().find(|known| known.first.end == executed.end) {
+        let is_same = |known: &&mut Group| {
+            (&known.first.end, known.first.place) == (&executed.end, executed.place)
+        };
+        match self.groups.iter_mut().find(is_same) {
             Some(known) => known.add(&executed),
             None => self.groups.push(Group { count: 1, first: executed }),
         }

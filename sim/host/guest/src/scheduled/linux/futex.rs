@@ -96,7 +96,8 @@ fn wake(me: &CurrentThread<'_, '_>, at: usize, most: u32) -> u32 {
     let changed = objects::condition(me, at);
     me.acquire(lock);
     let woken = wake_sleepers(at, most);
-    for _ in 0..woken {
+    // One that wakes no thread may be a condition variable's, which is lost.
+    for _ in 0..woken.max(1) {
         me.notify_one(changed);
     }
     me.unlock(lock);

@@ -101,7 +101,7 @@ pub(super) unsafe extern "C" fn post(semaphore: *mut sem_t) -> c_int {
         me.acquire(lock);
         // SAFETY: the guest's semaphore.
         let posted = unsafe { libc::sem_post(at as *mut sem_t) } == 0;
-        me.notify_one(objects::condition(me, at));
+        me.wake(objects::condition(me, at), false);
         me.unlock(lock);
         posted
     });

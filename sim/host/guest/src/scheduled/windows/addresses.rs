@@ -66,11 +66,7 @@ fn wakes(me: &CurrentThread<'_, '_>, at: usize, all: bool) {
     let lock = lock_of(me, at);
     let changed = objects::condition(me, at);
     me.acquire(lock);
-    if all {
-        me.notify_all(changed);
-    } else {
-        me.notify_one(changed);
-    }
+    me.wake(changed, all);
     me.unlock(lock);
 }
 

@@ -155,7 +155,7 @@ pub(super) fn change_and_notify<T>(
     let (lock, changed) = shared(me);
     me.acquire(lock);
     let done = change(at, act);
-    me.notify_all(changed);
+    me.wake(changed, true);
     me.unlock(lock);
     done
 }

@@ -5,7 +5,7 @@ use super::explorer::{Explorer, TestedProcess};
 use super::report::{Failure, Report};
 use super::search::Search;
 use super::setup::Setup;
-use super::strategies::Strategy;
+use super::strategies::{Exhaustive, Faults, Strategy};
 use super::verdict::Verdict;
 use clr_world::BuildError;
 
@@ -26,6 +26,8 @@ pub struct Budget {
     pub rules: bool,
     /// The search goes on after a failure, and reports each fault once.
     pub keep_going: bool,
+    /// The failures of calls that the search injects.
+    pub faults: Faults,
 }
 
 impl Budget {
@@ -40,6 +42,7 @@ impl Budget {
             limits: Limits::default(),
             rules: false,
             keep_going: false,
+            faults: Faults::default(),
         }
     }
 
@@ -71,9 +74,13 @@ impl Explorer<'_> {
         load: &(dyn Fn(&mut Setup<'p>) + 'p),
         budget: &Budget,
     ) -> Box<dyn Search> {
-        budget.strategy.prepare(budget.seed, |usual| {
+        if let Strategy::Exhaustive { preemptions } = budget.strategy {
+            return budget.faults.in_all(Exhaustive::new(preemptions));
+        }
+        let search = budget.strategy.prepare(budget.seed, |usual| {
             self.run(load, usual, budget.limits, HistoryDetail::Nothing).turns
-        })
+        });
+        budget.faults.around(budget.seed, search)
     }
 
     /// Searches for an interleaving that fails. `progress` gets the number of interleavings executed, and
@@ -94,13 +101,15 @@ impl Explorer<'_> {
             search.end(&ending);
             report.schedules += 1;
             report.turns += ending.turns;
+            report.injected += u64::from(!ending.schedule.faults().is_empty());
             for (by, rule) in &ending.broken {
                 report.note(*by, *rule, || ending.schedule.clone());
             }
             let of_rule = ending.broken.first().filter(|_| budget.rules);
             let of_rule = of_rule.map(|(by, rule)| Verdict::Broken { by: *by, rule: *rule });
             if let Some(verdict) = ending.verdict.clone().or(of_rule) {
-                if let Some(known) = report.known(&verdict) {
+                let is_injected = !ending.schedule.faults().is_empty();
+                if let Some(known) = report.known(&verdict, is_injected) {
                     known.times += 1;
                     continue;
                 }

@@ -4,9 +4,25 @@ use super::history::{History, TurnEvent};
 use super::ids::ThreadIndex;
 use super::verdict::Verdict;
 
-/// Returns a verdict as a sentence.
+/// Returns a verdict as a sentence, which says what was made to fail.
 #[must_use]
 pub fn headline(verdict: &Verdict, history: &History) -> String {
+    let events = history.turns.iter().flat_map(|turn| &turn.events);
+    let faults = events.filter_map(|event| match event {
+        TurnEvent::Injected(fault) => {
+            Some(format!("{} was made to fail with {}", fault.method, fault.result))
+        }
+        _ => None,
+    });
+    let faults: Vec<_> = faults.collect();
+    let said = without_faults(verdict, history);
+    if faults.is_empty() {
+        return said;
+    }
+    format!("{said}, after {} (fault injection)", list(faults.into_iter()))
+}
+
+fn without_faults(verdict: &Verdict, history: &History) -> String {
     let name = |thread: ThreadIndex| visible(history.name(thread));
     match verdict {
         Verdict::Deadlock(edges) => {

@@ -4,7 +4,7 @@ use super::ids::{LockName, ThreadIndex};
 use super::verdict::{Edge, ProfilerRule};
 use clr_runtime::OsThreadId;
 use clr_runtime::Outcome;
-use clr_runtime::profiling::CallbackKind;
+use clr_runtime::profiling::{CallFault, CallbackKind};
 use core::fmt;
 use std::sync::Arc;
 
@@ -80,6 +80,8 @@ pub enum TurnEvent {
     Called(&'static str, Option<ThreadIndex>),
     /// A profiling method ended.
     Returned(&'static str, Outcome),
+    /// The search makes a method fail so.
+    Injected(CallFault),
     /// The method has failed for this reason, an index of [`History::reasons`].
     Refused(u32),
     /// `StackSnapshotCallback` begins.
@@ -147,6 +149,7 @@ impl fmt::Display for TurnEvent {
                 write!(f, "calls {method} of thread {}", thread.0)
             }
             Self::Returned(method, outcome) => write!(f, "{method}: {outcome}"),
+            Self::Injected(fault) => write!(f, "{}", injection(&fault)),
             Self::Breaks(rule) => write!(f, "breaks a rule: {rule}"),
             Self::Refused(reason) => write!(f, "has failed for reason {reason}"),
             Self::SnapshotCallback => f.write_str("gets a frame"),
@@ -162,6 +165,15 @@ impl fmt::Display for TurnEvent {
             Self::Ends => f.write_str("ends"),
         }
     }
+}
+
+/// Returns words for an injected failure.
+fn injection(CallFault { method, result, frames }: &CallFault) -> String {
+    let after = match frames {
+        0 => "",
+        _ => " after a frame",
+    };
+    format!("{method} is made to fail with {result}{after}: fault injection")
 }
 
 /// Status of a thread after a turn.

@@ -9,7 +9,7 @@ use super::thread::CurrentThread;
 use super::verdict::ProfilerRule;
 use clr_machine::Machine;
 use clr_runtime::Outcome;
-use clr_runtime::profiling::{Caller, GcRequest, HResult, ProfilerCallback};
+use clr_runtime::profiling::{CallFault, CallFaults, Caller, GcRequest, HResult, ProfilerCallback};
 use clr_runtime::{OsThreadId, Profiler, Runtime, Wait};
 use clr_walker::profiling::{
     CallError, Effect, ForwardInfo, InfoMethod, ProfilerInfo, SnapshotCallback, SnapshotFrame,
@@ -99,6 +99,12 @@ impl<'b> Profiler<'b, Machine> for CurrentThread<'_, 'b> {
         self.kernel.touch(Footprint::ALL);
         self.switch();
         self.kernel.touch(Footprint::ALL);
+    }
+
+    fn fails(&self, _: &Runtime<'b>, _: OsThreadId, possible: CallFaults) -> Option<CallFault> {
+        let fault = self.turns.fails(self.me, possible)?;
+        self.record(TurnEvent::Injected(fault));
+        Some(fault)
     }
 }
 

@@ -107,10 +107,12 @@ pub use locking::Guard;
 pub use remote::{NotALine, RemoteSearch, answer};
 pub use replay::ReplaySearch;
 pub use report::{Failure, NotSurvived, Report};
-pub use schedule_string::{ScheduleString, ScheduleStringError};
-pub use search::{Choice, Coverage, Observer, ProcessState, Progress, Search, Step};
+pub use schedule_string::{InjectedFault, ScheduleString, ScheduleStringError};
+pub use search::{
+    Choice, Coverage, FallibleCall, Injector, Observer, ProcessState, Progress, Search, Step,
+};
 pub use setup::Setup;
-pub use strategies::{Exhaustive, Guided, Interleavings, Pct, Random, Strategy};
+pub use strategies::{Exhaustive, Faults, Guided, Interleavings, Pct, Random, Strategy};
 pub use target::ExaminedThread;
 pub use thread::CurrentThread;
 #[doc(hidden)]

@@ -3,8 +3,9 @@
 use super::ending::Ending;
 use super::footprint::Footprint;
 use super::ids::ThreadIndex;
-use super::search::{Choice, Observer, Search, Step};
-use super::transcript::{NotedTurn, Waits, stepped, turn, waits};
+use super::search::{Choice, FallibleCall, Injector, Observer, Search, Step};
+use super::transcript::{Fallible, NotedTurn, Waits, fallible, stepped, turn, waits};
+use clr_runtime::profiling::{CallFault, CallFaults};
 use core::fmt;
 
 /// A search that asks another one, by lines of text that [`answer`] understands. A line is read by a process of
@@ -14,13 +15,15 @@ use core::fmt;
 /// does not answer, which gives the interleaving up.
 pub struct RemoteSearch<F> {
     learns: bool,
+    injects: bool,
     ask: F,
 }
 
 impl<F: FnMut(&str, bool) -> Option<String>> RemoteSearch<F> {
     /// Creates a search. `learns`: the other search learns from interleavings, and needs the states of switch points.
-    pub const fn new(learns: bool, ask: F) -> Self {
-        Self { learns, ask }
+    /// `injects`: it makes calls fail.
+    pub const fn new(learns: bool, injects: bool, ask: F) -> Self {
+        Self { learns, injects, ask }
     }
 }
 
@@ -44,6 +47,17 @@ impl<F: FnMut(&str, bool) -> Option<String>> Search for RemoteSearch<F> {
 
     fn observer(&mut self) -> Option<&mut dyn Observer> {
         self.learns.then_some(self)
+    }
+
+    fn injector(&mut self) -> Option<&mut dyn Injector> {
+        self.injects.then_some(self)
+    }
+}
+
+impl<F: FnMut(&str, bool) -> Option<String>> Injector for RemoteSearch<F> {
+    fn fails(&mut self, call: FallibleCall) -> Option<CallFault> {
+        let answer = (self.ask)(&format!("fails {}", Fallible(call)), true)?;
+        CallFaults::from_bits(answer.parse().ok()?).iter().next()
     }
 }
 
@@ -70,6 +84,12 @@ pub fn answer(search: &mut dyn Search, line: &str) -> Result<Option<String>, Not
             let noted = turn(word()?).ok_or(NotALine)?;
             let chosen = search.choose(&noted.choice());
             Ok(Some(chosen.map(|chosen| chosen.0.to_string()).unwrap_or_default()))
+        }
+        "fails" => {
+            let call = fallible(word()?).ok_or(NotALine)?;
+            let fault = search.injector().and_then(|injector| injector.fails(call));
+            let fault = fault.map_or(CallFaults::default(), CallFaults::from);
+            Ok(Some(fault.bits().to_string()))
         }
         "ran" => {
             let thread = ThreadIndex(word()?.parse().map_err(|_| NotALine)?);

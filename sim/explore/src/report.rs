@@ -73,6 +73,8 @@ pub struct Report {
     pub schedules: u64,
     /// Number of turns in all interleavings.
     pub turns: u64,
+    /// Number of interleavings in which a call was made to fail.
+    pub injected: u64,
     /// Rule violations without harm, each with the first interleaving in which it occurred.
     pub broken: Vec<(ThreadIndex, ProfilerRule, ScheduleString)>,
     /// Share of the interleavings that has been explored, if it is known.
@@ -112,13 +114,14 @@ impl Report {
     #[must_use]
     pub fn and(mut self, next: Self) -> Self {
         for failure in next.failure.into_iter().chain(next.further) {
-            match self.known(&failure.verdict) {
+            match self.known(&failure.verdict, !failure.schedule.faults().is_empty()) {
                 Some(known) => known.times += failure.times,
                 None => self.add(failure),
             }
         }
         self.schedules += next.schedules;
         self.turns += next.turns;
+        self.injected += next.injected;
         for (by, rule, schedule) in next.broken {
             self.note(by, rule, || schedule);
         }
@@ -130,11 +133,15 @@ impl Report {
         self.failure.iter().chain(&self.further)
     }
 
-    /// Returns the failure with the same fault as a verdict.
-    pub(super) fn known(&mut self, verdict: &Verdict) -> Option<&mut Failure> {
+    /// Returns the failure with the same fault as a verdict. One that comes without an injected failure is known only from
+    /// interleavings without, too.
+    pub(super) fn known(&mut self, verdict: &Verdict, is_injected: bool) -> Option<&mut Failure> {
         let key = verdict.fingerprint();
         let mut known = self.failure.iter_mut().chain(&mut self.further);
-        known.find(|known| known.verdict.fingerprint() == key)
+        known.find(|known| {
+            (is_injected || known.schedule.faults().is_empty())
+                && known.verdict.fingerprint() == key
+        })
     }
 
     /// Adds the first failure with its fault.

@@ -4,6 +4,7 @@ use super::contents::Contents;
 use super::ending::Ending;
 use super::footprint::Footprint;
 use super::ids::ThreadIndex;
+use clr_runtime::profiling::{CallFault, CallFaults};
 use core::fmt;
 
 /// A search strategy: it chooses the thread of each turn. The same search makes the same choices on
@@ -44,6 +45,11 @@ pub trait Search {
         None
     }
 
+    /// Returns the part of the search that makes calls fail, or `None` if none does.
+    fn injector(&mut self) -> Option<&mut dyn Injector> {
+        None
+    }
+
     /// Returns how far the search is.
     fn progress(&self) -> Progress {
         Progress::default()
@@ -70,6 +76,23 @@ pub trait Observer {
     fn stopped(&mut self, waits: &[(ThreadIndex, Footprint)]) {
         let _ = waits;
     }
+}
+
+/// The part of a search that makes calls fail.
+pub trait Injector {
+    /// Chooses if a call fails, of the ways that are possible.
+    fn fails(&mut self, call: FallibleCall) -> Option<CallFault>;
+}
+
+/// A call that may fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FallibleCall {
+    /// The thread.
+    pub thread: ThreadIndex,
+    /// Number of such calls of the thread before.
+    pub number: u32,
+    /// The ways in which it may fail.
+    pub possible: CallFaults,
 }
 
 /// A turn that was executed.

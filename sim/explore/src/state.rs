@@ -65,6 +65,8 @@ pub(super) struct Thread {
     pub walks: Option<ThreadIndex>,
     /// Nesting depth of calls of the runtime in callbacks.
     pub calls: u32,
+    /// Number of calls that might have failed, if the search injects failures.
+    pub fallible_calls: u32,
     /// Callbacks that the thread is in, innermost last.
     pub callbacks: Vec<Callback>,
     /// Number of walk callbacks that the thread is in.
@@ -97,6 +99,7 @@ impl Thread {
             suspended_by: Vec::new(),
             walks: None,
             calls: 0,
+            fallible_calls: 0,
             callbacks: Vec::new(),
             walk_callbacks: 0,
             has_owned: Vec::new(),

@@ -164,6 +164,7 @@ impl Thread {
             suspended_by,
             walks,
             calls,
+            fallible_calls,
             callbacks: _,
             walk_callbacks,
             has_owned,
@@ -178,6 +179,6 @@ impl Thread {
             patience: _,
         } = self;
         (suspended_by, walks, calls, walk_callbacks, has_owned, interrupted).hash(hasher);
-        (in_system, unwinds, signals, ended).hash(hasher);
+        (in_system, unwinds, signals, ended, fallible_calls).hash(hasher);
     }
 }

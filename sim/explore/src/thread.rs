@@ -10,7 +10,7 @@ use super::state::{State, Waiting};
 use super::verdict::{ProfilerRule, Verdict};
 use clr_coroutine::Yielder;
 use clr_runtime::Outcome;
-use clr_runtime::profiling::Policy;
+use clr_runtime::profiling::{CallFault, CallFaults, Policy};
 use clr_runtime::{OsThreadId, Wait};
 use clr_unwind::CodeMap;
 use clr_walker::profiling::FunctionId;
@@ -38,6 +38,9 @@ pub(super) trait TurnOrder {
     /// Ends the turn of a thread, and chooses the next one. Returns true if the same thread goes on: then its turn has begun, and
     /// the code need not return control.
     fn goes_on(&self, thread: ThreadIndex) -> bool;
+
+    /// Returns the failure that the search chooses for a call of a thread, of those that are possible.
+    fn fails(&self, thread: ThreadIndex, possible: CallFaults) -> Option<CallFault>;
 }
 
 /// The handlers of the profiler, independent of their borrows.

@@ -5,12 +5,17 @@ use super::ending::Ending;
 use super::footprint::Footprint;
 use super::ids::ThreadIndex;
 use super::schedule_string::ScheduleString;
-use super::search::{Choice, Observer, ProcessState, Progress, Search, Step};
+use super::search::{
+    Choice, FallibleCall, Injector, Observer, ProcessState, Progress, Search, Step,
+};
+use clr_runtime::profiling::{CallFault, CallFaults};
 use core::fmt;
 use core::str::FromStr;
 
 /// The beginning of the word for the end of an interleaving.
 const RESTS: char = '.';
+/// The beginning of the word for a call that may fail.
+const FALLIBLE: char = '+';
 
 /// A switch point of an interleaving, as its search saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,6 +67,8 @@ pub struct NotedHistory {
     turns: Vec<NotedTurn>,
     /// The threads that wait at the end, if no thread can run there.
     rests: Option<Vec<(ThreadIndex, Footprint)>>,
+    /// The calls that might have failed.
+    calls: Vec<FallibleCall>,
 }
 
 /// A search that notes what it is asked, if it learns from that.
@@ -111,8 +118,22 @@ impl Search for NotingSearch<'_> {
         is_observed.then_some(self)
     }
 
+    fn injector(&mut self) -> Option<&mut dyn Injector> {
+        let injects = self.search.injector().is_some();
+        injects.then_some(self)
+    }
+
     fn progress(&self) -> Progress {
         self.search.progress()
+    }
+}
+
+impl Injector for NotingSearch<'_> {
+    fn fails(&mut self, call: FallibleCall) -> Option<CallFault> {
+        if self.search.observer().is_some() {
+            self.noted.calls.push(call);
+        }
+        self.search.injector()?.fails(call)
     }
 }
 
@@ -143,6 +164,9 @@ impl NotedHistory {
     /// Makes a search that has begun this interleaving learn from it: its choices are asked for again, and the end is
     /// reported.
     pub fn teach(&self, search: &mut dyn Search, schedule: &ScheduleString, in_turn: bool) {
+        for call in &self.calls {
+            let _ = search.injector().and_then(|injector| injector.fails(*call));
+        }
         for noted in &self.turns {
             search.choose(&noted.choice());
             if let Some((thread, footprint)) = noted.ran {
@@ -187,6 +211,28 @@ pub(super) fn waits(word: &str) -> Option<Vec<(ThreadIndex, Footprint)>> {
     words.map(wait).collect()
 }
 
+/// A call that may fail, as text.
+pub(super) struct Fallible(pub(super) FallibleCall);
+
+/// Writes `thread,number,failures`.
+impl fmt::Display for Fallible {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let FallibleCall { thread, number, possible } = self.0;
+        write!(f, "{},{number},{}", thread.0, possible.bits())
+    }
+}
+
+/// Reads a call that may fail. `None` if the word is something else.
+pub(super) fn fallible(word: &str) -> Option<FallibleCall> {
+    let mut numbers = word.split(',').map(|number| number.parse::<u32>().ok());
+    let mut number = || numbers.next()?;
+    Some(FallibleCall {
+        thread: ThreadIndex(number()?),
+        number: number()?,
+        possible: CallFaults::from_bits(number()?),
+    })
+}
+
 /// Writes a switch point as a word: `turn:runnable,…:last:state:thread:footprint:waits`.
 impl fmt::Display for NotedTurn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -216,6 +262,9 @@ impl fmt::Display for NotedHistory {
         if let Some(waits) = &self.rests {
             write!(f, " {RESTS}{}", Waits(waits))?;
         }
+        for call in &self.calls {
+            write!(f, " {FALLIBLE}{}", Fallible(*call))?;
+        }
         Ok(())
     }
 }
@@ -228,9 +277,12 @@ impl FromStr for NotedHistory {
         let words = text.split(' ').filter(|word| !word.is_empty()).enumerate();
         let mut noted = Self::default();
         for (place, word) in words {
-            match word.strip_prefix(RESTS) {
-                Some(word) => noted.rests = Some(waits(word).ok_or(place)?),
-                None => noted.turns.push(turn(word).ok_or(place)?),
+            if let Some(word) = word.strip_prefix(RESTS) {
+                noted.rests = Some(waits(word).ok_or(place)?);
+            } else if let Some(word) = word.strip_prefix(FALLIBLE) {
+                noted.calls.push(fallible(word).ok_or(place)?);
+            } else {
+                noted.turns.push(turn(word).ok_or(place)?);
             }
         }
         Ok(noted)

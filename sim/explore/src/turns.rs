@@ -5,11 +5,12 @@ use super::ending::{HistoryDetail, Limits};
 use super::footprint::Footprint;
 use super::ids::ThreadIndex;
 use super::kernel::Kernel;
-use super::schedule_string::ScheduleString;
-use super::search::{Choice, Search, Step};
+use super::schedule_string::{InjectedFault, ScheduleString};
+use super::search::{Choice, FallibleCall, Search, Step};
 use super::thread::{Body, TurnOrder};
 use super::thread_status;
 use super::verdict::Verdict;
+use clr_runtime::profiling::{CallFault, CallFaults};
 use core::cell::RefCell;
 
 /// The turns of an interleaving.
@@ -211,6 +212,20 @@ impl<'t, 'b> Turns<'t, 'b> {
 }
 
 impl TurnOrder for Turns<'_, '_> {
+    fn fails(&self, thread: ThreadIndex, possible: CallFaults) -> Option<CallFault> {
+        let mut order = self.order.borrow_mut();
+        let Order { search, schedule, in_turn, .. } = &mut *order;
+        let injector = search.injector().filter(|_| !*in_turn)?;
+        let mut number = 0;
+        self.kernel.change_thread(thread, |me| {
+            number = me.fallible_calls;
+            me.fallible_calls += 1;
+        });
+        let fault = injector.fails(FallibleCall { thread, number, possible })?;
+        schedule.inject(InjectedFault::new(thread, number, fault));
+        Some(fault)
+    }
+
     fn start(&self, thread: ThreadIndex, body: Body<'static>) {
         self.started.borrow_mut().push((thread, body));
     }

@@ -3,7 +3,7 @@
 use crate::callbacks::Raised;
 use crate::inner::Inner;
 use clr_machine::Machine;
-use clr_runtime::profiling::{GcRequest, ProfilerCallback};
+use clr_runtime::profiling::{CallFault, CallFaults, GcRequest, ProfilerCallback};
 use clr_runtime::{OsThreadId, Profiler, Runtime, Wait};
 use clr_world::World;
 
@@ -64,6 +64,15 @@ impl Profiler<'static, Machine> for Receiver<'_> {
         if let Some(me) = self.0.current() {
             self.0.switching(|| me.suspends(runtime, thread));
         }
+    }
+
+    fn fails(
+        &self,
+        runtime: &Runtime<'static, Machine>,
+        thread: OsThreadId,
+        possible: CallFaults,
+    ) -> Option<CallFault> {
+        self.0.current()?.fails(runtime, thread, possible)
     }
 
     fn reads_unlocked(&self, runtime: &Runtime<'static, Machine>, thread: OsThreadId) {

@@ -61,7 +61,7 @@ pub use wait::Wait;
 use crate::explain::{Event, Log};
 use crate::generation::Generation;
 use crate::metadata::ModuleNames;
-use crate::profiling::{GcRequest, ProfilerCallback};
+use crate::profiling::{CallFault, CallFaults, GcRequest, ProfilerCallback};
 use clr_machine::Machine;
 use clr_walker::profiling::ThreadId;
 use core::cell::{Cell, RefCell};
@@ -106,6 +106,17 @@ pub trait Profiler<'a, M> {
     /// tables without their lock and another thread writes to them (H-29).
     fn reads_unlocked(&self, runtime: &Runtime<'a, M>, thread: OsThreadId) {
         let _ = (runtime, thread);
+    }
+
+    /// Chooses if the method that `thread` has called fails, of the ways that are possible.
+    fn fails(
+        &self,
+        runtime: &Runtime<'a, M>,
+        thread: OsThreadId,
+        possible: CallFaults,
+    ) -> Option<CallFault> {
+        let _ = (runtime, thread, possible);
+        None
     }
 }
 

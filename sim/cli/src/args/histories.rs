@@ -3,6 +3,7 @@
 use super::{Jobs, Json, On, ScenarioArg};
 use crate::output::Replacing;
 use clap::{Args, ValueEnum};
+use clr_runtime::profiling::CallFaults;
 use std::path::PathBuf;
 
 const EXPLORE_EXAMPLES: &str = "\
@@ -43,7 +44,8 @@ Examples:
   clrsim replay my.kdl --on net10-windows --html my.html
 
 The string names the scenario, the runtime and the schedule, as clrsim explore prints it. A schedule
-lists the preemptions. 14b3a: thread b runs at turn 14, thread a three turns later. It holds as long
+lists the preemptions. 14b3a: thread b runs at turn 14, thread a three turns later. +b2.80131360.0
+behind them: call 2 of thread b, of those that may fail, was made to fail. It holds as long
 as the scenario stays as it is. The last part is a digest of its program, threads and profiler: if
 they were edited, a note says so, and the replay is another interleaving. Without that part nothing
 is compared.
@@ -103,6 +105,14 @@ pub(crate) struct SearchArgs {
     /// With random and pct: the number of the first interleaving
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) first: u64,
+
+    /// Make calls of the runtime fail, where a CLR may: METHOD, METHOD=HRESULT, or all, separated by commas
+    #[arg(long, value_name = "CALLS", value_parser = CallFaults::from_words)]
+    pub(crate) faults: Option<CallFaults>,
+
+    /// With --faults: the most failures in an interleaving [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=255))]
+    pub(crate) most_faults: Option<u32>,
 
     #[command(flatten)]
     pub(crate) jobs: Jobs,

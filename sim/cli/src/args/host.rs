@@ -11,6 +11,7 @@ Examples:
   clrsim host MyProfiler.dll my.kdl --clsid {3c2a5b7e-6d0f-4f0e-9c51-0a6b9d3f2c11} --json
   clrsim host libMyProfiler.so my.kdl --matrix
   clrsim host libMyProfiler.so my.kdl --schedules 1000 --seed 7
+  clrsim host libMyProfiler.so my.kdl --schedules 1000 --faults EnumThreads,DoStackSnapshot=E_FAIL
   clrsim host libMyProfiler.so my.kdl --schedules 100000 --strategy pct --jobs 8
   clrsim host libMyProfiler.so my.kdl --replay net8-unix:clr1:14b3a:6ac5a404:0d9f1c3e
   clrsim host libMyProfiler.so my.kdl --replay net8-unix:clr1:14b3a --html history.html
@@ -42,6 +43,11 @@ profiler's threads, the number of different interleavings. What was not looked a
 profiler that is not loaded; a call that a CLR answers and this runtime does not simulate; no walk,
 though the profiler asked for the right to; a thread that never went on after its first wait; a
 profiler that called nothing. --allow names one of these facts, if it has to be so.
+
+With --faults calls of the runtime fail as a choice of the search, at most one in an interleaving,
+where a CLR may and the simulated process has no reason to: SuspendRuntime is refused, EnumThreads
+lacks memory, a walk fails before its first frame or after it. The story and the replay string say
+which call. A search that was to make calls fail, and made none, fails.
 
 --replay executes one interleaving again: its story, and each walk of a stack with the runtime's
 decisions; or, drawn, its timeline. It works with another build of the library as long as that goes
@@ -98,7 +104,7 @@ pub(crate) struct HostArgs {
     pub(crate) search: SearchArgs,
 
     /// Allow that something is not looked at, by the words that the failure names: no-walk, nothing,
-    /// not-loaded, not-simulated:METHOD, stuck:THREAD. May be given several times
+    /// not-loaded, not-simulated:METHOD, stuck:THREAD, no-fault:METHOD. May be given several times
     #[arg(long, value_name = "FACT", value_parser = fact)]
     pub(crate) allow: Vec<String>,
 
@@ -138,7 +144,10 @@ pub(crate) struct HostArgs {
 
 /// Options that need `--schedules`, and those that need `--replay`.
 const NEEDING: [(&str, &[&str]); 2] = [
-    ("schedules", &["strategy", "depth", "preemptions", "seed", "first", "jobs"]),
+    (
+        "schedules",
+        &["strategy", "depth", "preemptions", "seed", "first", "jobs", "faults", "most_faults"],
+    ),
     ("replay", &["draw", "html"]),
 ];
 
@@ -158,10 +167,10 @@ fn needing(arg: Arg) -> Arg {
 fn fact(text: &str) -> Result<String, String> {
     let is_alone = ["no-walk", "nothing", "not-loaded"].contains(&text);
     let names = |head: &str| text.strip_prefix(head).is_some_and(|name| !name.is_empty());
-    if is_alone || names("not-simulated:") || names("stuck:") {
+    if is_alone || ["not-simulated:", "stuck:", "no-fault:"].iter().any(|head| names(head)) {
         Ok(text.to_owned())
     } else {
-        Err("is none of no-walk, nothing, not-loaded, not-simulated:METHOD, stuck:THREAD"
+        Err("is none of no-walk, nothing, not-loaded, not-simulated:METHOD, stuck:THREAD, no-fault:METHOD"
             .to_owned())
     }
 }

@@ -34,6 +34,7 @@ struct Explored<'e> {
     schedules: u64,
     /// Number of turns of all interleavings.
     turns: u64,
+    injected: u64,
     covered: Option<Share>,
     broken: Vec<Broken>,
     /// True if Ctrl-C ended the search.
@@ -73,6 +74,8 @@ struct Found {
     report: Report,
     /// True if Ctrl-C ended the search.
     is_cut: bool,
+    /// True if calls were to fail, and none did.
+    lacks_faults: bool,
     /// The failures of the report.
     failed: Vec<FailedHistory>,
 }
@@ -98,6 +101,7 @@ fn settings(args: &ExploreArgs, scenario: &Scenario) -> Exploration {
         by: choose(usual.by, &args.search),
         schedules: args.search.schedules.unwrap_or(usual.schedules),
         seed: args.search.seed.unwrap_or(usual.seed),
+        faults: strategy::faults(usual.faults, &args.search),
         ..usual
     }
 }
@@ -140,7 +144,10 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
             failed: Failed::new(&failure.verdict, &failure.history),
         };
         let failed = report.failures().map(failed).collect();
-        let found = Found { generation, report, is_cut, failed };
+        let failed: Vec<_> = failed;
+        let lacks_faults =
+            failed.is_empty() && !is_cut && !settings.faults.are_none() && report.injected == 0;
+        let found = Found { generation, report, is_cut, failed, lacks_faults };
         if args.json.wanted {
             let of_rule = flags(&usual, &settings, true);
             let found = found.as_json(&source, scenario, &settings, args.search.first, &of_rule);
@@ -163,7 +170,7 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
         let output = Output { path, replacing: args.replacing };
         minimize(&fixture, &settings, &all, output, console)?;
     }
-    let fails = all.iter().any(|found| !found.failed.is_empty());
+    let fails = all.iter().any(|found| !found.failed.is_empty() || found.lacks_faults);
     let is_cut = all.iter().any(|found| found.is_cut);
     Ok(if fails {
         FAILED
@@ -223,8 +230,13 @@ fn head(
     };
     let Exploration { schedules, seed, .. } = settings;
     let rules = if settings.rules { ", rules as failures" } else { "" };
-    let what =
-        format!("{by}, seed {seed}, at most {schedules} interleavings on each runtime{rules}");
+    let faults = match settings.faults {
+        none if none.are_none() => String::new(),
+        faults => format!(", made to fail: {}", faults.which),
+    };
+    let what = format!(
+        "{by}, seed {seed}, at most {schedules} interleavings on each runtime{rules}{faults}"
+    );
     writeln!(console.out, "  {DIM}{what}{DIM:#}")?;
     Ok(())
 }
@@ -264,6 +276,9 @@ impl Found {
         write!(console.out, "  {name:width$}  ")?;
         let cut = if self.is_cut { ", then interrupted" } else { "" };
         match failed.first() {
+            None if self.lacks_faults => {
+                writeln!(console.out, "{BAD}no call was made to fail{BAD:#} in {count}")?;
+            }
             None => {
                 let seen = covered(report.covered);
                 writeln!(console.out, "{GOOD}survives{GOOD:#} {count}{seen}{cut}")?;
@@ -297,7 +312,8 @@ impl Found {
         console: &mut Console<'_>,
     ) -> Result<(), CliError> {
         let (file, done) = (slashed(&args.scenario.path), self.report.schedules);
-        let command = format!("clrsim explore {file} --on {}", self.generation);
+        let faults = strategy::fault_arguments(&args.search);
+        let command = format!("clrsim explore {file} --on {}{faults}", self.generation);
         let (by, left) = ((budget.strategy, budget.seed), budget.schedules - done);
         Ok(strategy::write_how_to_go_on(console.out, &command, by, (budget.first + done, left))?)
     }
@@ -310,7 +326,7 @@ impl Found {
         first: u64,
         of_rule: &[&'static str],
     ) -> Explored<'e> {
-        let Self { generation, report, failed, is_cut } = self;
+        let Self { generation, report, failed, is_cut, .. } = self;
         let earliest = failed.first();
         let broken = report.broken.iter().map(|(_, rule, schedule)| Broken {
             rule: clr_scenario::Keyword::word(*rule).to_owned(),
@@ -326,6 +342,7 @@ impl Found {
             first,
             schedules: report.schedules,
             turns: report.turns,
+            injected: report.injected,
             covered: report.covered.map(|covered| Share {
                 everything: covered.everything,
                 millionths: covered.millionths,

@@ -3,7 +3,7 @@
 use crate::args::{SearchArgs, StrategyChoice};
 use crate::render::console::DIM;
 use crate::render::error::CliError;
-use clr_explore::Strategy;
+use clr_explore::{Faults, Strategy};
 use std::io::{self, Write};
 
 /// Returns the word for a strategy.
@@ -55,6 +55,21 @@ pub(crate) fn choose(usual: Strategy, args: &SearchArgs) -> Strategy {
         }
         other => other,
     }
+}
+
+/// Returns the failures that the arguments name, or the usual ones.
+pub(crate) fn faults(usual: Faults, args: &SearchArgs) -> Faults {
+    Faults {
+        which: args.faults.unwrap_or(usual.which),
+        most: args.most_faults.unwrap_or(usual.most),
+    }
+}
+
+/// Returns the arguments that name failures, with a blank before each.
+pub(crate) fn fault_arguments(args: &SearchArgs) -> String {
+    let which = args.faults.map(|which| format!(" --faults {which}"));
+    let most = args.most_faults.map(|most| format!(" --most-faults {most}"));
+    which.into_iter().chain(most).collect()
 }
 
 /// Checks that the arguments fit the strategy.

@@ -31,6 +31,10 @@
 #define OLD_SEED 10
 // ThreadDestroyed waits for the end of a sample with a lock that the callback of its walks takes.
 #define WAIT_WITH_LOCK 11
+// The worker returns, with the runtime suspended, if the threads cannot be listed.
+#define RETURNS_WITHOUT_LIST 12
+// The same, if a thread cannot be walked.
+#define RETURNS_WITHOUT_WALK 13
 #ifndef MISTAKE
 #define MISTAKE RIGHT
 #endif
@@ -81,15 +85,14 @@ struct Sampler : Profiler {
         }
     }
 
-    std::vector<uint64_t> threads() {
-        std::vector<uint64_t> found;
+    bool list(std::vector<uint64_t> &found) {
         ICorProfilerThreadEnum *list = nullptr;
-        if (runtime->EnumThreads(reinterpret_cast<void **>(&list)) != S_OK) return found;
+        if (runtime->EnumThreads(reinterpret_cast<void **>(&list)) != S_OK) return false;
         uint64_t id = 0;
         uint32_t count = 0;
         while (list->Next(1, &id, &count) == S_OK) found.push_back(id);
         list->Release();
-        return found;
+        return true;
     }
 
     void sample() {
@@ -97,10 +100,13 @@ struct Sampler : Profiler {
         std::unique_lock<std::mutex> guard(listed, std::defer_lock), whole(sampling, std::defer_lock);
         if (MISTAKE == LOCK_IN_THREAD_DESTROYED) guard.lock();
         if (MISTAKE == WAIT_WITH_LOCK) whole.lock();
-        std::vector<uint64_t> early;
-        if (MISTAKE == LISTED_BEFORE_SUSPENSION) early = threads();
+        std::vector<uint64_t> threads;
+        if (MISTAKE == LISTED_BEFORE_SUSPENSION) list(threads);
         if (MISTAKE != WITHOUT_SUSPENSION && runtime->SuspendRuntime() < 0) return;
-        for (uint64_t id : MISTAKE == LISTED_BEFORE_SUSPENSION ? early : threads()) walk(id);
+        if (MISTAKE != LISTED_BEFORE_SUSPENSION && !list(threads) && MISTAKE == RETURNS_WITHOUT_LIST) return;
+        for (uint64_t id : threads) {
+            if (walk(id) < 0 && MISTAKE == RETURNS_WITHOUT_WALK) return;
+        }
         if (MISTAKE == LOG_WHILE_SUSPENDED) write_log(0);
         if (MISTAKE != RESUME_FORGOTTEN && MISTAKE != WITHOUT_SUSPENSION) runtime->ResumeRuntime();
         if (MISTAKE == LOG_AFTER_RESUME) write_log(0);
@@ -119,13 +125,13 @@ struct Sampler : Profiler {
         return S_OK;
     }
 
-    void walk(uint64_t id) {
+    HRESULT walk(uint64_t id) {
         walked = id;
         auto seed = seeds.find(id);
         uint8_t *from = seed == seeds.end() ? nullptr : seed->second.data();
         uint32_t size = seed == seeds.end() ? 0 : static_cast<uint32_t>(seed->second.size());
         // COR_PRF_SNAPSHOT_REGISTER_CONTEXT.
-        info->DoStackSnapshot(id, on_frame, MISTAKE == OLD_SEED, this, from, size);
+        return info->DoStackSnapshot(id, on_frame, MISTAKE == OLD_SEED, this, from, size);
     }
 
     // The logger has a lock, as loggers have, and writes the name of the code at an address.

@@ -132,6 +132,11 @@ impl Exhaustive {
         Self { preemptions, ..Self::default() }
     }
 
+    /// Returns the bound on preemptions.
+    pub(super) const fn bound(&self) -> Option<u32> {
+        self.preemptions
+    }
+
     /// Makes the search execute an interleaving to each end, also if no step of it is new: interleavings that end alike for each
     /// thread by itself, and differ in the combination.
     #[must_use]

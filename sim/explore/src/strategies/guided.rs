@@ -120,7 +120,7 @@ mod tests {
     fn ending(choices: u64) -> Ending {
         let turns = (0..choices).map(|turn| (turn, ThreadIndex(1))).collect();
         let (verdict, history, in_turn) = (None, None, false);
-        let schedule = ScheduleString { turns };
+        let schedule = ScheduleString { turns, faults: Vec::new() };
         Ending {
             verdict,
             broken: Vec::new(),

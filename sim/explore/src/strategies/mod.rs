@@ -1,6 +1,7 @@
 //! Search strategies. The engine knows none of them: a [`Search`] is what it asks.
 
 mod exhaustive;
+mod faults;
 mod guided;
 mod interleavings;
 mod known;
@@ -11,6 +12,7 @@ mod rng;
 mod signature;
 
 pub use exhaustive::Exhaustive;
+pub use faults::Faults;
 pub use guided::Guided;
 pub use interleavings::Interleavings;
 pub use pct::Pct;

@@ -7,6 +7,7 @@ mod drawn;
 mod endings;
 mod events;
 mod exports;
+mod faults;
 mod footprints;
 mod kernels;
 mod noted;

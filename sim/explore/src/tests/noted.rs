@@ -65,7 +65,7 @@ fn answers(mut search: impl Search + Clone) -> u64 {
         let executed = execute(&mut explorer, &mut search);
         search.end(&executed);
         let learns = asked.observer().is_some();
-        let mut remote = RemoteSearch::new(learns, |line: &str, is_question| {
+        let mut remote = RemoteSearch::new(learns, false, |line: &str, is_question| {
             let answered = answer(&mut asked, line).unwrap();
             assert_eq!(answered.is_some(), is_question, "{line}");
             answered
@@ -169,7 +169,7 @@ fn a_search_that_notes_answers_as_the_other_one() {
 #[test]
 fn a_remote_search_begins_each_history_and_learns_if_the_other_one_does() {
     for learns in [false, true] {
-        let mut remote = RemoteSearch::new(learns, |_: &str, _| Some("0".to_owned()));
+        let mut remote = RemoteSearch::new(learns, false, |_: &str, _| Some("0".to_owned()));
         assert!(remote.begin(0) && remote.begin(1));
         assert_eq!(remote.observer().is_some(), learns);
         assert_eq!(format!("{remote:?}"), format!("RemoteSearch {{ learns: {learns}, .. }}"));

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Explorer;
-use crate::schedule_string::{ScheduleString, ScheduleStringError};
+use crate::schedule_string::{InjectedFault, ScheduleString, ScheduleStringError};
 use clr_generate::Choices;
 
 fn drawn(seed: u64) -> ScheduleString {
@@ -16,7 +16,14 @@ fn drawn(seed: u64) -> ScheduleString {
         let threads = if seeded.below(3) == 0 { 26 * 27 } else { 4 };
         (turn, ThreadIndex(seeded.below(threads)))
     });
-    ScheduleString { turns: turns.collect() }
+    let turns = turns.collect();
+    let faults = (0..seeded.below(3)).map(|_| InjectedFault {
+        thread: ThreadIndex(seeded.below(26 * 27)),
+        call: seeded.below(300),
+        result: HResult(seeded.below(u32::MAX)),
+        frames: seeded.below(2),
+    });
+    ScheduleString { turns, faults: faults.collect() }
 }
 
 #[test]
@@ -32,7 +39,7 @@ fn every_schedule_string_is_parsed_back() {
 fn schedule_strings_have_this_form() {
     let of = |turns: &[(u64, u32)]| {
         let turns = turns.iter().map(|(turn, thread)| (*turn, ThreadIndex(*thread)));
-        ScheduleString { turns: turns.collect() }.to_string()
+        ScheduleString { turns: turns.collect(), faults: Vec::new() }.to_string()
     };
     assert_eq!(of(&[]), "clr1:");
     assert_eq!(of(&[(14, 1), (17, 0)]), "clr1:14b3a");
@@ -41,8 +48,13 @@ fn schedule_strings_have_this_form() {
 
 #[test]
 fn each_wrong_string_has_an_error_with_its_position() {
-    use ScheduleStringError::{Thread, Turns, Version};
+    use ScheduleStringError::{Failure, Thread, Turns, Version};
     for (text, error) in [
+        ("clr1:+", Failure(6)),
+        ("clr1:1a+b2.80131360.0+b", Failure(22)),
+        ("clr1:1a+b2.80131360", Failure(8)),
+        ("clr1:1a+b+2.80131360.0", Failure(8)),
+        ("clr1:1a+2.80131360.0", Failure(8)),
         ("", Version),
         ("clr1", Version),
         ("clr2:1a", Version),

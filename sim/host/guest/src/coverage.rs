@@ -64,6 +64,8 @@ pub struct GuestCoverage {
     pub not_simulated: Vec<(String, u32)>,
     /// The threads.
     pub threads: Vec<ThreadCoverage>,
+    /// The failures that the search has injected: `EnumThreads=E_OUTOFMEMORY`.
+    pub injected: Vec<String>,
 }
 
 impl GuestCoverage {
@@ -86,12 +88,13 @@ impl GuestCoverage {
                 .map(|(name, count)| ((*name).to_owned(), *count))
                 .collect(),
             threads: threads(ending),
+            injected: injected(ending),
         }
     }
 
     /// Returns the coverage as a line.
     pub fn to_line(&self) -> String {
-        let Self { not_loaded, asked_to_walk, calls, not_simulated, threads } = self;
+        let Self { not_loaded, asked_to_walk, calls, not_simulated, threads, injected } = self;
         let reason = not_loaded.as_deref().map(visible).unwrap_or_default();
         let head = record(&[&u8::from(not_loaded.is_some()), &reason, &u8::from(*asked_to_walk)]);
         let calls = calls.iter().map(|call| {
@@ -112,7 +115,8 @@ impl GuestCoverage {
                 &waits_for.as_deref().unwrap_or_default(),
             ])
         });
-        let sections = [head, section(calls), section(not_simulated), section(threads)];
+        let injected = section(injected.iter().cloned());
+        let sections = [head, section(calls), section(not_simulated), section(threads), injected];
         sections.join(&SECTION.to_string())
     }
 
@@ -143,8 +147,9 @@ impl GuestCoverage {
             let waits_for = fields.next().filter(|what| !what.is_empty()).map(str::to_owned);
             Some(ThreadCoverage { name, is_profilers, waits, went_on, ended, waits_for })
         })?;
+        let injected = records(sections.next()?, |fields| Some(fields.next()?.to_owned()))?;
         let not_loaded = is_refused.then_some(reason);
-        Some(Self { not_loaded, asked_to_walk, calls, not_simulated, threads })
+        Some(Self { not_loaded, asked_to_walk, calls, not_simulated, threads, injected })
     }
 
     /// Returns the name of a thread.
@@ -204,4 +209,15 @@ fn missed(ending: &Ending, what: WaitedFor) -> &'static str {
     } else {
         ", which no thread gave"
     }
+}
+
+/// Returns the failures that were injected in a recorded interleaving.
+#[cfg(scheduled)]
+fn injected(ending: &Ending) -> Vec<String> {
+    let turns = ending.history.iter().flat_map(|history| &history.turns);
+    let faults = turns.flat_map(|turn| &turn.events).filter_map(|event| match event {
+        TurnEvent::Injected(fault) => Some(fault.to_string()),
+        _ => None,
+    });
+    faults.collect()
 }

@@ -1,6 +1,7 @@
 //! Coverage of a search: what its interleavings cover together, and what nobody has looked at.
 
 use crate::coverage::GuestCoverage;
+use clr_runtime::profiling::CallFaults;
 use clr_walker::profiling::HResult;
 use clrsim::CallKind;
 use core::fmt;
@@ -56,6 +57,9 @@ pub enum Unseen {
     Stuck(String),
     /// The profiler called nothing, and nothing called it.
     Nothing,
+    /// No call of this method was made to fail, though the search was to; of none at all, if it was to inject `all`
+    /// failures.
+    NoFault(&'static str),
 }
 
 impl Unseen {
@@ -67,6 +71,7 @@ impl Unseen {
             Self::NoWalk(_) => "no-walk".to_owned(),
             Self::Stuck(thread) => format!("stuck:{thread}"),
             Self::Nothing => "nothing".to_owned(),
+            Self::NoFault(method) => format!("no-fault:{method}"),
         }
     }
 }
@@ -91,6 +96,8 @@ impl fmt::Display for Unseen {
             Self::Nothing => {
                 f.write_str("the profiler called no method, and no callback was raised")
             }
+            Self::NoFault("all") => f.write_str("no call was made to fail"),
+            Self::NoFault(method) => write!(f, "no call of {method} was made to fail"),
         }
     }
 }
@@ -100,12 +107,15 @@ impl fmt::Display for Unseen {
 pub struct SearchCoverage {
     /// Number of interleavings.
     pub interleavings: u64,
+    /// The failures that the search was to inject.
+    pub faults: CallFaults,
     digests: BTreeSet<u64>,
     not_loaded: BTreeMap<String, u64>,
     asked_to_walk: bool,
     calls: BTreeMap<(CallKind, String), CoveredName>,
     not_simulated: BTreeMap<String, u64>,
     threads: BTreeMap<String, CoveredThread>,
+    injected: BTreeMap<String, u64>,
 }
 
 impl SearchCoverage {
@@ -119,6 +129,9 @@ impl SearchCoverage {
         }
         for (method, count) in &one.not_simulated {
             *self.not_simulated.entry(method.clone()).or_default() += u64::from(*count);
+        }
+        for fault in &one.injected {
+            *self.injected.entry(fault.clone()).or_default() += 1;
         }
         let mut names = BTreeSet::new();
         for call in &one.calls {
@@ -157,6 +170,11 @@ impl SearchCoverage {
         &self.not_simulated
     }
 
+    /// Returns the failures that were injected, with their numbers: `EnumThreads=E_OUTOFMEMORY`.
+    pub const fn injected(&self) -> &BTreeMap<String, u64> {
+        &self.injected
+    }
+
     /// Returns the threads of the profiler, by name.
     pub const fn threads(&self) -> &BTreeMap<String, CoveredThread> {
         &self.threads
@@ -179,7 +197,25 @@ impl SearchCoverage {
         if is_loaded && self.interleavings > 0 && !self.calls.keys().any(is_unusual) {
             unseen.push(Unseen::Nothing);
         }
+        unseen.extend(self.not_injected());
         unseen
+    }
+
+    /// Returns the methods that were to fail, and did not.
+    fn not_injected(&self) -> Vec<Unseen> {
+        if self.faults == CallFaults::ALL {
+            return self
+                .injected
+                .is_empty()
+                .then_some(Unseen::NoFault("all"))
+                .into_iter()
+                .collect();
+        }
+        let mut methods: Vec<_> = self.faults.iter().map(|fault| fault.method).collect();
+        methods.dedup();
+        let is_of = |fault: &String, method| fault.split('=').next() == Some(method);
+        methods.retain(|method| !self.injected.keys().any(|fault| is_of(fault, *method)));
+        methods.into_iter().map(Unseen::NoFault).collect()
     }
 }
 

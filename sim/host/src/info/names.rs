@@ -33,6 +33,7 @@ impl Call<'_> {
         assembly, flags) {
         self.caller().begin(Accepts::All)?;
         let module = self.module_of(module.0)?;
+        self.caller().may_fail(self.method)?;
         let path = wide(&module.path);
         let is_flat = self.session.generation.is_unix();
         let mut result = HResult::OK;
@@ -126,6 +127,7 @@ impl Call<'_> {
             return Ok(HResult::INVALID_ARGUMENT);
         }
         let id = self.module_of(module.0)?.id;
+        self.caller().may_fail(self.method)?;
         // SAFETY: the profiler's pointers.
         unsafe { self.import(id, riid, import) }
     });

@@ -163,6 +163,7 @@ impl Call<'_> {
         if process.owner(Lock::ThreadStore) == Some(self.session.caller()) {
             return Ok(HResult::UNSUPPORTED_CALL_SEQUENCE);
         }
+        self.caller().may_fail(self.method)?;
         // The last one is loaded first.
         let modules = self.runtime().metadata.modules();
         let waiting = modules.len().saturating_sub(self.session.modules_loaded.get());

@@ -108,6 +108,7 @@ impl Event {
             Self::Ended(_) => clauses![25],
             Self::Target { other: true, .. }
             | Self::Mode { .. }
+            | Self::Injected(_)
             | Self::CalledBack(_)
             | Self::NoFrame { .. }
             | Self::CannotUnwind { .. }

@@ -104,6 +104,8 @@ pub enum Event {
     },
     /// The profiler is being detached.
     Detaching,
+    /// The search has made the call fail.
+    Injected(HResult),
     /// The runtime has not started.
     NotStarted,
     /// The event mask does not allow snapshots.

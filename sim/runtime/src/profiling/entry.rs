@@ -170,6 +170,14 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
             WalkStart::OwnContext | WalkStart::DebuggerContext => self.own_context(object),
             WalkStart::Seed => self.copied_seed(call)?,
         };
+        let looks_up = matches!(start, WalkStart::Seed | WalkStart::OwnContext);
+        let gives_up = looks_up && !self.allows_host_calls(target);
+        let fault = self.fault("DoStackSnapshot", |fault| {
+            fault.result != HResult::ASYNCHRONOUS_UNSAFE || gives_up
+        });
+        if let Some(fault) = fault.filter(|fault| fault.frames == 0) {
+            return self.refuse(fault.result, Event::Injected(fault.result));
+        }
         runtime.record(|| Event::Started(start));
         Ok(Walk {
             caller: *self,
@@ -178,6 +186,7 @@ impl<'r, M: TargetMemory> Caller<'r, '_, M> {
             context,
             seeded: start == WalkStart::Seed,
             suspended: *suspended,
+            fault,
         }
         .run(callback))
     }

@@ -28,6 +28,10 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
         }
         self.may_force_gc()?;
         self.asynchronous()?;
+        let attaches = !runtime.generation.forces_gc_on_foreign_threads_only();
+        if attaches && runtime.object_of(self.os).is_none() {
+            self.may_fail("ForceGC")?;
+        }
         if !runtime.generation.forces_gc_on_foreign_threads_only() {
             self.attach()?;
         }

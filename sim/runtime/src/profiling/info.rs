@@ -1,6 +1,7 @@
 //! `ICorProfilerInfo` over the simulated runtime: the companion methods of `DoStackSnapshot`
 //! (contract §5).
 
+use super::faults::TYPE_LOAD;
 use super::{Accepts, Caller, Effect, HResult, InfoMethod, ProfilerCallback, SuspensionReason};
 use crate::code_manager::{CodeVersion, Method, MethodIndex};
 use crate::generation::ProfilerSuspension;
@@ -14,9 +15,6 @@ use clr_walker::profiling::{
     CallError, CodeRange, EventMask, FrameInfo, FunctionId, FunctionInfo, ProfilerInfo, ReJitId,
     SnapshotCallback, SnapshotRequest, ThreadId,
 };
-
-/// `COR_E_TYPELOAD`.
-const TYPE_LOAD: HResult = HResult(0x8013_1522);
 
 pub(super) type Result<T> = core::result::Result<T, CallError<Outcome>>;
 
@@ -341,6 +339,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         let Some(module) = runtime.metadata.module(module) else {
             return fail(HResult::DATA_INCOMPLETE);
         };
+        self.may_fail("GetClassFromTokenAndTypeArgs")?;
         // The class loader allocates objects, and data from a loader heap.
         self.become_cooperative()?;
         self.go_through(&[Lock::LoaderHeap])?;
@@ -371,12 +370,16 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
         self.begin_method(InfoMethod::GetHandleFromThread)?;
         match self.known_thread(thread)? {
             (_, 0) => fail(HResult::INVALID_ARGUMENT),
-            (_, handle) => Ok(handle),
+            (_, handle) => {
+                self.may_fail("GetHandleFromThread")?;
+                Ok(handle)
+            }
         }
     }
 
     fn enum_threads(&self) -> Result<Vec<ThreadId>> {
         self.begin_method(InfoMethod::EnumThreads)?;
+        self.may_fail("EnumThreads")?;
         self.lock_threads()?;
         let threads = self.runtime.threads.borrow();
         let live = |thread: &&Thread| thread.life == ThreadLife::Running && !thread.reported_dead;
@@ -409,6 +412,7 @@ impl<M: TargetMemory> ProfilerInfo for Caller<'_, '_, M> {
             }
             _ => return fail(HResult::SUSPENSION_IN_PROGRESS),
         }
+        self.may_fail("SuspendRuntime")?;
         let marks_first =
             runtime.generation.profiler_suspension() == ProfilerSuspension::MarkedBefore;
         runtime.change_process(|process| process.suspended_by_profiler |= marks_first);

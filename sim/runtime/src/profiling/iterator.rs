@@ -2,7 +2,7 @@
 
 use super::entry::Target;
 use super::report::Reporter;
-use super::{Caller, HResult, SnapshotRequest};
+use super::{CallFault, Caller, HResult, SnapshotRequest};
 use crate::context::Context;
 use crate::explain::{DropReason, Event};
 use crate::frame::{FrameReader, LazyStateError, layout};
@@ -78,6 +78,8 @@ pub(super) struct Walk<'w, 'r, 'a, M> {
     pub seeded: bool,
     /// The call has suspended the target.
     pub suspended: bool,
+    /// The failure that the search has chosen.
+    pub fault: Option<CallFault>,
 }
 
 pub(super) struct FrameIterator<'r, 'a, M> {
@@ -148,12 +150,16 @@ impl<M: TargetMemory> Walk<'_, '_, '_, M> {
             cookie: None,
         };
         let seed = self.call.seed.filter(|_| self.seeded);
-        iterator.run(Reporter::new(runtime, self.call, seed, callback))
+        iterator.run(Reporter::new(runtime, self.call, seed, callback), self.fault)
     }
 }
 
 impl<M: TargetMemory> FrameIterator<'_, '_, M> {
-    fn run(&mut self, mut reporter: Reporter<'_, '_>) -> Result<HResult, Break> {
+    fn run(
+        &mut self,
+        mut reporter: Reporter<'_, '_>,
+        fault: Option<CallFault>,
+    ) -> Result<HResult, Break> {
         self.see_frame_cookie()?;
         // Framework 2 counts any start as success (C-107).
         let mut found = self.runtime.generation.empty_walk() == EmptyWalk::FailsWithoutFrame
@@ -174,6 +180,10 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
             if let Some(result) = reporter.report(self)? {
                 self.runtime.record(|| Event::Aborted(result));
                 return Ok(HResult::ABORTED);
+            }
+            if let Some(fault) = fault.filter(|fault| reporter.reported >= fault.frames) {
+                self.runtime.record(|| Event::Injected(fault.result));
+                return Ok(fault.result);
             }
             self.check_cookie()?;
             self.advance()?;

@@ -3,6 +3,7 @@
 
 mod callbacks;
 mod entry;
+mod faults;
 mod filter;
 mod force_gc;
 mod info;
@@ -16,6 +17,7 @@ mod tests;
 
 pub use callbacks::{CallbackKind, CallbackMode, ProfilerCallback, SuspensionReason};
 pub use clr_walker::profiling::{Accepts, Effect, HResult, InfoMethod, SnapshotRequest};
+pub use faults::{CallFault, CallFaults};
 pub use force_gc::GcRequest;
 pub use policy::{Policy, PolicyWalker};
 pub use target::{SimulatedThread, ThreadError};

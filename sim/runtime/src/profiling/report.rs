@@ -13,6 +13,8 @@ pub(super) struct Reporter<'w, 'f> {
     flags_want_context: bool,
     client_data: u64,
     callback: Option<&'w mut SnapshotCallback<'f>>,
+    /// Number of callbacks so far.
+    pub(super) reported: u32,
     context_size: usize,
     /// The CONTEXT that callbacks get: the fields that the walk does not know come from the seed,
     /// or are 0, unless a callback has written to them.
@@ -38,6 +40,7 @@ impl<'w, 'f> Reporter<'w, 'f> {
             flags_want_context,
             client_data: call.client_data,
             callback,
+            reported: 0,
             context_size: if flags_want_context { size } else { 0 },
             bytes,
         }
@@ -85,6 +88,7 @@ impl<'w, 'f> Reporter<'w, 'f> {
             client_data: self.client_data,
         };
         let result = callback(&mut frame);
+        self.reported += 1;
         runtime.frame_info.set(before);
         // Changes to a managed frame's context are lost, because its caller's context has already
         // been computed. After a marker the walk continues from the changed context.

@@ -4,7 +4,7 @@
 use super::profiler_method::ProfilerMethod;
 use super::scenario::Scenario;
 use crate::model::snapshot::Provenance;
-use clr_explore::{Budget, Limits, LockName, ProfilerRule, ScheduleString, Strategy};
+use clr_explore::{Budget, Faults, Limits, LockName, ProfilerRule, ScheduleString, Strategy};
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::{Generation, Generations};
 use clr_runtime::profiling::{CallbackKind, HResult, Policy};
@@ -199,6 +199,8 @@ pub enum Action {
         of: ThreadName,
         /// Expected result; `None` if it is not checked.
         returns: Option<HResult>,
+        /// Actions if the call succeeds.
+        then: Vec<Action>,
     },
     /// Calls `SuspendRuntime`.
     SuspendRuntime,
@@ -228,6 +230,7 @@ impl Action {
             Self::Suspended(_, block)
             | Self::Snapshot { callback: block, .. }
             | Self::Since { then: block, .. }
+            | Self::Call { then: block, .. }
             | Self::Lock(_, block)
             | Self::RuntimeSuspended(block)
             | Self::Repeat(_, block) => (block, &[]),
@@ -259,6 +262,8 @@ pub struct Exploration {
     pub instructions: bool,
     /// A rule violation is a failure, even if it has no consequences.
     pub rules: bool,
+    /// Failures of calls that the search injects.
+    pub faults: Faults,
     /// Expectations. For each generation the first matching one is used; on a generation without
     /// one, no search is made.
     pub expect: Vec<ExpectedHistory>,
@@ -272,6 +277,7 @@ impl Default for Exploration {
             seed: 0,
             instructions: false,
             rules: false,
+            faults: Faults::default(),
             expect: Vec::new(),
         }
     }
@@ -289,7 +295,7 @@ impl Exploration {
     pub fn budget(&self) -> Budget {
         let limits = Limits { every_instruction: self.instructions, ..Limits::default() };
         let budget = Budget::random(self.seed, self.schedules).by(self.by);
-        Budget { limits, rules: self.rules, ..budget }
+        Budget { limits, rules: self.rules, faults: self.faults, ..budget }
     }
 }
 

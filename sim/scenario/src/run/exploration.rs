@@ -52,6 +52,8 @@ pub enum HistoryDifference {
     },
     /// The search was not exhaustive.
     NotEverything,
+    /// The search was to make calls fail, and no call has failed.
+    NoFault,
     /// A wait is missing: its index among those expected.
     Wait(usize),
     /// The failure is an instance of another hazard, or of none.
@@ -72,6 +74,7 @@ impl fmt::Display for HistoryDifference {
         match self {
             Self::End { expected, found } => write!(f, "{found} instead of {expected}"),
             Self::NotEverything => f.write_str("the search was not exhaustive"),
+            Self::NoFault => f.write_str("no call was made to fail"),
             Self::Wait(place) => write!(f, "expected wait {place} is missing"),
             Self::Hazard { expected, found: Some(found) } => {
                 write!(f, "{found} instead of {expected}")
@@ -206,6 +209,9 @@ impl ExpectedHistory {
         let everything = found.covered.is_some_and(|covered| covered.everything);
         if self.ends == (ExpectedEnd::Survives { everything: true }) && !everything {
             differences.push(HistoryDifference::NotEverything);
+        }
+        if failure.is_none() && !budget.faults.are_none() && found.injected == 0 {
+            differences.push(HistoryDifference::NoFault);
         }
         let edges: &[Edge] = match verdict {
             Some(Verdict::Deadlock(edges)) => edges,

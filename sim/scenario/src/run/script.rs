@@ -248,10 +248,13 @@ impl Script<'_> {
             Action::LoadLibrary => me.load_library(),
             Action::LookUpFunctionEntry => me.look_up_function_entry(),
             Action::Unwind => me.unwind(),
-            Action::Call { method, of, returns } => {
+            Action::Call { method, of, returns, then } => {
                 if let Some(target) = target(*of) {
                     let found = self.call(me, *method, (*of, &target));
                     held_to(me, method.word(), found, *returns);
+                    if !found.is_failure() {
+                        self.act(me, then, place);
+                    }
                 }
             }
             Action::SuspendRuntime => drop(me.info().suspend_runtime()),

@@ -71,6 +71,7 @@ fn kind(kind: Kind) -> String {
         Kind::AnyLock => "lock or process lock".to_owned(),
         Kind::Event => "event".to_owned(),
         Kind::Hazard => "hazard".to_owned(),
+        Kind::Faults => "calls".to_owned(),
         Kind::Schedule => "schedule string".to_owned(),
     }
 }

@@ -99,6 +99,11 @@ pub enum Kind {
     /// The number of a hazard: `H-06`.
     #[error("expected the number of a hazard, as in \"H-06\"")]
     Hazard,
+    /// Failures of calls: methods, or methods and results.
+    #[error(
+        "expected methods of the runtime that may fail, separated by commas, as in \"EnumThreads,DoStackSnapshot=E_FAIL\", or \"all\""
+    )]
+    Faults,
     /// The schedule string of an interleaving.
     #[error("expected the schedule string of an interleaving, as in \"clr1:14b3a\"")]
     Schedule,

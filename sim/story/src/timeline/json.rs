@@ -138,6 +138,7 @@ const fn word(event: TurnEvent) -> &'static str {
         TurnEvent::Called(..) => "calls",
         TurnEvent::Returned(..) => "returns",
         TurnEvent::Refused(_) => "refused",
+        TurnEvent::Injected(_) => "injected",
         TurnEvent::SnapshotCallback => "frame",
         TurnEvent::Context(_) => "reads",
         TurnEvent::System(_) => "system",

@@ -12,6 +12,9 @@ const SIGABRT: i32 = 6;
 const SIGSEGV: i32 = 11;
 const SIGALRM: i32 = 14;
 
+/// The words between a verdict and the methods that were made to fail before.
+pub const AFTER_FAULTS: &str = ", after an injected failure of ";
+
 /// The reason why a process has not reported the end of its interleaving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Died {
@@ -122,11 +125,13 @@ impl GuestEnding {
             digest.write(words.as_bytes());
         }
         let verdict = ending.verdict.as_ref().map(Verdict::fingerprint);
+        let verdict = verdict.or_else(|| in_words(findings));
+        let verdict = verdict.map(|verdict| verdict + &after_faults(&coverage.injected));
         let mut broken: Vec<_> = ending.broken.iter().map(|(_, rule)| *rule).collect();
         broken.sort_unstable();
         broken.dedup();
         Self {
-            verdict: verdict.or_else(|| in_words(findings)),
+            verdict,
             broken,
             place: 0,
             turns: ending.turns,
@@ -227,4 +232,12 @@ fn in_words(findings: &[Finding]) -> Option<String> {
         }
     }
     (!words.is_empty()).then(|| format!("findings: {}", words.join("; ")))
+}
+
+/// Returns words for the methods that were made to fail, each once.
+fn after_faults(injected: &[String]) -> String {
+    let mut methods: Vec<_> = injected.iter().filter_map(|fault| fault.split('=').next()).collect();
+    methods.sort_unstable();
+    methods.dedup();
+    if methods.is_empty() { String::new() } else { format!("{AFTER_FAULTS}{}", methods.join(", ")) }
 }

@@ -1,10 +1,11 @@
 //! Profilers over texts: one that does everything right, and one for each way to be wrong.
 
 use super::linux::{Outcome, compile, reported};
-use clr_explore::{Ending, Random, Search as _};
+use clr_explore::{Ending, Faults, Random, Search as _};
 use clr_guest::SearchCoverage;
-use clr_guest::scheduled::{Detail, Executed, HostedProfiler};
+use clr_guest::scheduled::{AFTER_FAULTS, Detail, Executed, HostedProfiler};
 use clr_runtime::generation::Generation;
+use clr_runtime::profiling::CallFaults;
 use clrsim::{CallKind, Guid};
 use std::path::Path;
 
@@ -72,6 +73,8 @@ struct Case {
     outcomes: &'static [&'static str],
     /// The hazard that the first failure's story names, or "".
     hazard: &'static str,
+    /// The failures that the search injects, or "".
+    faults: &'static str,
 }
 
 const ENDS: &[&str] = &["ends"];
@@ -95,7 +98,8 @@ const fn case(
     outcomes: &'static [&'static str],
     hazard: &'static str,
 ) -> Case {
-    Case { source, mistake, text, on: Generation::Net8Unix, budget, outcomes, hazard }
+    let (on, faults) = (Generation::Net8Unix, "");
+    Case { source, mistake, text, on, budget, outcomes, hazard, faults }
 }
 
 const CASES: &[Case] = &[
@@ -157,6 +161,41 @@ const CASES: &[Case] = &[
         &["ends", "failed: a frame of a walk from a seed is not on the stack"],
         "H-17",
     )),
+    failing("all", case(SAMPLER, "RIGHT", THREADS, 200, ENDS, "")),
+    case(SAMPLER, "RETURNS_WITHOUT_LIST", THREADS, 200, ENDS, ""),
+    failing(
+        "EnumThreads",
+        case(
+            SAMPLER,
+            "RETURNS_WITHOUT_LIST",
+            THREADS,
+            60,
+            &[
+                "deadlock: suspended runtime, wake-up, after an injected failure of EnumThreads",
+                "deadlock: thread store, wake-up, after an injected failure of EnumThreads",
+                "ends",
+            ],
+            "",
+        ),
+    ),
+    // A thread that is cooperative cannot be walked, without an injected failure.
+    failing(
+        "DoStackSnapshot",
+        case(
+            SAMPLER,
+            "RETURNS_WITHOUT_WALK",
+            THREADS,
+            60,
+            &[
+                "deadlock: suspended runtime, wake-up",
+                "deadlock: suspended runtime, wake-up, after an injected failure of DoStackSnapshot",
+                "deadlock: thread store, wake-up",
+                "deadlock: thread store, wake-up, after an injected failure of DoStackSnapshot",
+                "ends",
+            ],
+            "",
+        ),
+    ),
     case(REQUEST, "RIGHT", REQUESTS, 200, ENDS, ""),
     // The worker waits for the requesting thread to leave cooperative mode.
     case(
@@ -276,6 +315,10 @@ const fn ticking(by: &'static str) -> Case {
     case(TICKING, by, IMAGE, 60, outcomes, "H-23")
 }
 
+const fn failing(faults: &'static str, case: Case) -> Case {
+    Case { faults, ..case }
+}
+
 /// Returns the story of an interleaving.
 fn story(executed: &Executed<'_>) -> Vec<u8> {
     let Ending { verdict: Some(verdict), history: Some(history), .. } = executed.ending else {
@@ -289,7 +332,7 @@ fn story(executed: &Executed<'_>) -> Vec<u8> {
 pub(super) fn check(folder: &Path) {
     let mut wrong = Vec::new();
     for case in CASES.iter().chain(INITIALISERS) {
-        let name = format!("{} {} {}", case.source, case.mistake, case.on);
+        let name = format!("{} {} {} {}", case.source, case.mistake, case.on, case.faults);
         let stem = Path::new(case.source).file_stem().unwrap().to_string_lossy().into_owned();
         let path = folder.join(format!("{stem}-{}.so", case.mistake));
         if !path.exists() {
@@ -297,10 +340,14 @@ pub(super) fn check(folder: &Path) {
         }
         let class = Guid::parse("00000000-0000-0000-0000-000000000000").unwrap();
         let mut visit = HostedProfiler::open(&path, class, case.text, case.on, None).unwrap();
-        let mut search = Random::new(1);
+        let which = match case.faults {
+            "" => CallFaults::default(),
+            words => CallFaults::from_words(words).unwrap(),
+        };
+        let mut search = Faults { which, most: 1 }.around(1, Box::new(Random::new(1)));
         let mut run = |number, kept| {
             assert!(search.begin(number));
-            visit.run_in_copy(&mut search, kept)
+            visit.run_in_copy(&mut *search, kept)
         };
         let outcomes: Vec<Outcome> =
             (0..case.budget).map(|number| run(number, Detail::Ending)).collect();
@@ -320,7 +367,14 @@ pub(super) fn check(folder: &Path) {
         let hazard = story.lines().find_map(|line| line.trim().strip_prefix("H-")?.get(..2));
         let hazard = hazard.map(|number| format!("H-{number}")).unwrap_or_default();
         println!("{name}: {reported:?} {hazard}, the first: {first:?}");
-        if reported.keys().collect::<Vec<_>>() != case.outcomes || hazard != case.hazard {
+        let is_right = if case.faults.is_empty() || case.outcomes == ENDS {
+            reported.keys().collect::<Vec<_>>() == case.outcomes && hazard == case.hazard
+        } else {
+            // Few interleavings have the failure where it does harm: not each outcome has to be among them.
+            let after = reported.keys().any(|end| end.contains(AFTER_FAULTS));
+            after && reported.keys().all(|end| case.outcomes.contains(&end.as_str()))
+        };
+        if !is_right {
             wrong.push(format!("{name}: {reported:?} {hazard}\n{story}"));
         }
         let again: Vec<_> = (0..case.budget).map(|number| run(number, Detail::Ending)).collect();

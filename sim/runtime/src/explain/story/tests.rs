@@ -111,6 +111,7 @@ fn every_event() -> Vec<Event> {
         Event::InitialNative,
         Event::FrameCompleted { at: 0x5100 },
         Event::Aborted(HResult::FALSE),
+        Event::Injected(HResult::FAIL),
         Event::OffStack { rsp: 0x9000, stack: (0x5000, 0x6000) },
         Event::NoFrame { at: 0x5000, word: 0x77 },
         Event::NeverLeft { at: 0x5000, ip: 0x8123 },

@@ -118,6 +118,7 @@ impl StoryWriter<'_> {
             ),
             Event::Fault { at } => format!("memory at {at:#x} cannot be read"),
             Event::BadCookie { at } => format!("the GS cookie at {at:#x} is wrong"),
+            Event::Injected(result) => format!("made to fail with {result}: fault injection"),
             Event::Aborted(result) => format!("the callback returned {result}: the walk ends"),
             Event::Ended(outcome) => {
                 let count = scene.callbacks;

@@ -86,6 +86,7 @@ impl<'s> Printer<'s> {
             Value::Address(SeedAddress::Label(label)) => quoted(label),
             Value::Address(SeedAddress::Address(address)) => hex(*address),
             Value::Generations(generations) => quoted(&generations.to_string()),
+            Value::Faults(faults) => quoted(&faults.to_string()),
             Value::Caller(SnapshotCaller::Thread(number))
             | Value::Target(SnapshotThread::Thread(number)) => thread(*number),
             Value::Caller(caller) => word(word_of(CALLERS, caller)),

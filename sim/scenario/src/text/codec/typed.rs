@@ -15,7 +15,7 @@ use clr_codegen::FunctionIndex;
 use clr_explore::LockName;
 use clr_runtime::Lock;
 use clr_runtime::generation::Generations;
-use clr_runtime::profiling::HResult;
+use clr_runtime::profiling::{CallFaults, HResult};
 use clr_unwind::Gpr;
 use clr_world::stubs::{RuntimeFunction, Shared};
 use std::collections::BTreeMap;
@@ -185,6 +185,7 @@ impl Names {
             }),
             Kind::Clause => Value::Clause(text.parse().ok()?),
             Kind::Hazard => Value::Hazard(text.parse().ok()?),
+            Kind::Faults => Value::Faults(CallFaults::from_words(text).ok()?),
             _ => return None,
         })
     }

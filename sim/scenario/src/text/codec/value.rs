@@ -10,7 +10,7 @@ use clr_codegen::FunctionIndex;
 use clr_explore::{LockName, ScheduleString};
 use clr_runtime::clause::Clause;
 use clr_runtime::generation::Generations;
-use clr_runtime::profiling::HResult;
+use clr_runtime::profiling::{CallFaults, HResult};
 use clr_story::Hazard;
 use clr_world::stubs::RuntimeFunction;
 
@@ -38,6 +38,7 @@ pub(crate) enum Value {
     Party(ThreadName),
     Lock(LockName),
     Hazard(Hazard),
+    Faults(CallFaults),
     Schedule(ScheduleString),
 }
 
@@ -154,6 +155,7 @@ data! {
     ThreadName: Party in Kind::Party,
     LockName: Lock in Kind::AnyLock,
     Hazard: Hazard in Kind::Hazard,
+    CallFaults: Faults in Kind::Faults,
     ScheduleString: Schedule in Kind::Schedule,
 }
 

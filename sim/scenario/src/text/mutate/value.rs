@@ -23,6 +23,7 @@ const fn words(kind: Kind) -> &'static [&'static str] {
         Kind::Tag => &["fuzz"],
         Kind::Hazard => &["H-01", "H-02", "H-04", "H-06", "H-08", "H-09"],
         Kind::Code => &["AllocateObject", "JIT_New", "ThePreStub"],
+        Kind::Faults => &["all", "EnumThreads", "DoStackSnapshot=E_FAIL"],
         Kind::Schedule => &["clr1:", "clr1:3b", "clr1:5b2a7c"],
         _ => &[],
     }
@@ -114,6 +115,8 @@ pub(super) fn nudge<C: Choices>(kind: Kind, value: &Value, choices: &mut C) -> O
 /// Changes, removes or adds one choice of a schedule string.
 fn schedule<C: Choices>(string: &str, choices: &mut C) -> Option<String> {
     let (version, rest) = string.split_once(':')?;
+    // Injected failures stay.
+    let (rest, faults) = rest.split_at(rest.find('+').unwrap_or(rest.len()));
     // A choice is a number of turns and the letters of a thread.
     let mut turns: Vec<(u64, String)> = Vec::new();
     for part in rest.split_inclusive(|c: char| c.is_ascii_lowercase()) {
@@ -136,5 +139,5 @@ fn schedule<C: Choices>(string: &str, choices: &mut C) -> Option<String> {
         }
     }
     let parts = turns.into_iter().flat_map(|(gap, thread)| [gap.to_string(), thread]);
-    Some(format!("{version}:{}", parts.collect::<String>()))
+    Some(format!("{version}:{}{faults}", parts.collect::<String>()))
 }

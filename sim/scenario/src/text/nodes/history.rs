@@ -18,6 +18,10 @@ pub(super) fn explore(explore: &mut Exploration, c: &mut Codec<'_>) {
     c.with_of("seed", SIZE64, &mut explore.seed);
     c.with("instructions", &mut explore.instructions);
     c.with("rules", &mut explore.rules);
+    c.with("faults", &mut explore.faults.which);
+    c.or_of("most-faults", between(1, u8::MAX.into()), &mut explore.faults.most, &1);
+    let is_wrong = c.is_written("most-faults") && explore.faults.which.is_empty();
+    c.refuse(is_wrong, ProblemKind::Without("most-faults=", "faults="));
     let blank = ExpectedHistory {
         on: Generations::ALL,
         from: Provenance::default(),

@@ -106,10 +106,11 @@ nodes! {
     LoadLibrary => plain("load-library", c),
     LookUpFunctionEntry => plain("look-up-function-entry", c),
     Unwind => plain("unwind", c),
-    Call { method = ProfilerMethod::EnumThreads, of, returns } => c.node("call", |c| {
+    Call { method = ProfilerMethod::EnumThreads, of, returns, then } => c.node("call", |c| {
         c.arg(method);
         c.with("of", of);
         c.with("returns", returns);
+        actions(then, c);
     }),
     SuspendRuntime => *node = suspend_runtime(None, c),
     RuntimeSuspended(inner) => *node = suspend_runtime(Some(core::mem::take(inner)), c),

@@ -71,6 +71,8 @@ pub(super) struct Looked {
     calls: Vec<Calls>,
     not_simulated: Vec<Counted>,
     threads: Vec<Thread>,
+    /// The failures that the search has injected.
+    injected: Vec<Counted>,
     /// The facts that nobody has looked at.
     unseen: Vec<Missing>,
 }
@@ -90,6 +92,7 @@ impl Looked {
             calls: calls(CallKind::Method),
             not_simulated: not_simulated.map(|(name, count)| counted(name, *count)).collect(),
             threads: coverage.threads().iter().map(|(name, one)| Thread::new(name, one)).collect(),
+            injected: coverage.injected().iter().map(|(it, count)| counted(it, *count)).collect(),
             unseen: missing.collect(),
         }
     }
@@ -112,6 +115,9 @@ impl Looked {
         line("callbacks", self.callbacks.iter().map(|calls| calls.words(of)).collect())?;
         line("calls", self.calls.iter().map(|calls| calls.words(of)).collect())?;
         line("threads", self.threads.iter().map(Thread::words).collect())?;
+        let injected =
+            self.injected.iter().map(|Counted { name, count }| format!("{name} {count}"));
+        line("made to fail", injected.collect())?;
         for Missing { allow, text, allowed } in &self.unseen {
             if *allowed {
                 write!(out, "  {DIM}allowed:{DIM:#} ")?;

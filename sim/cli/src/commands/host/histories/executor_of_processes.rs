@@ -19,6 +19,8 @@ use std::sync::mpsc::channel;
 struct Asked {
     /// The search learns from interleavings.
     learns: bool,
+    /// It makes calls fail.
+    injects: bool,
     /// The title of the text, and the drawings, if the interleaving is described.
     described: Option<(String, Drawing)>,
 }
@@ -81,7 +83,8 @@ impl Executor {
         described: Option<(String, Drawing)>,
         aloud: bool,
     ) -> Ended {
-        let asked = Asked { learns: search.observer().is_some(), described };
+        let (learns, injects) = (search.observer().is_some(), search.injector().is_some());
+        let asked = Asked { learns, injects, described };
         let asked = serde_json::to_string(&asked).unwrap_or_default();
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("host").arg(&self.library).arg(&self.text);
@@ -132,6 +135,7 @@ pub(in super::super) fn execute(args: &HostArgs, asked: &str) -> Result<u8, CliE
     };
     let kept =
         if asked.described.is_some() { Detail::Description(&describe) } else { Detail::Ending };
-    run_history(&mut visit, asked.learns, kept).map_err(|error| refused(&error))?;
+    run_history(&mut visit, (asked.learns, asked.injects), kept)
+        .map_err(|error| refused(&error))?;
     Ok(PASSED)
 }

@@ -15,8 +15,8 @@ use crate::render::json::write_json;
 use crate::render::progress::Progress;
 use crate::render::words::counted;
 use crate::{FAILED, PASSED};
-use clr_explore::{Coverage, Exhaustive, ProfilerRule, ReplaySearch, Search, Strategy};
-use clr_guest::scheduled::Died;
+use clr_explore::{Coverage, Exhaustive, Faults, ProfilerRule, ReplaySearch, Search, Strategy};
+use clr_guest::scheduled::{AFTER_FAULTS, Died};
 use clr_guest::{GuestCoverage, SearchCoverage};
 use clr_scenario::Keyword as _;
 use serde::{Deserialize, Serialize};
@@ -186,6 +186,21 @@ impl Found {
         }
     }
 
+    /// Joins outcomes after injected failures with the same outcome without: the failures are not the reason.
+    fn join_faults(&mut self) {
+        let all = std::mem::take(&mut self.groups);
+        let base = |group: &Group| group.first.end.split(AFTER_FAULTS).next().map(str::to_owned);
+        let (after, mut groups): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|group| group.first.end.contains(AFTER_FAULTS));
+        for group in after {
+            match groups.iter_mut().find(|other| Some(&other.first.end) == base(&group).as_ref()) {
+                Some(other) => other.count += group.count,
+                None => self.groups.push(group),
+            }
+        }
+        self.groups.append(&mut groups);
+    }
+
     fn total(&self) -> u64 {
         self.groups.iter().map(|group| group.count).sum()
     }
@@ -204,7 +219,9 @@ pub(in super::super) fn search(
     let mut code = PASSED;
     for generation in args.on.runtimes.unwrap_or(newest()).iter() {
         let mut guest = Guest::new(args, source, generation)?;
-        let found = explore(args, by, schedules, &mut guest, console)?;
+        let mut found = explore(args, by, schedules, &mut guest, console)?;
+        found.coverage.faults = faults(args).which;
+        found.join_faults();
         let outcomes = outcomes(&mut guest, &found);
         let coverage = Looked::new(&found.coverage, &args.allow);
         let fails = |outcome: &Outcome| outcome.end != ENDS && !outcome.end.starts_with(NOT_LOADED);
@@ -231,10 +248,12 @@ pub(in super::super) fn search(
         if args.json.wanted {
             write_json(&found, console)?;
         } else {
-            found.write(&guest, &args.allow, console)?;
+            found.write(&guest, args, console)?;
             if is_cut {
                 let jobs = args.search.jobs.processes();
-                let command = format!("{} --on {generation} --jobs {jobs}", guest.command());
+                let faults = strategy::fault_arguments(&args.search);
+                let command =
+                    format!("{} --on {generation} --jobs {jobs}{faults}", guest.command());
                 let left = (args.search.first + done, schedules - done);
                 strategy::write_how_to_go_on(console.out, &command, (by, seed(args)), left)?;
             }
@@ -250,13 +269,18 @@ fn seed(args: &HostArgs) -> u64 {
     args.search.seed.unwrap_or_default()
 }
 
+fn faults(args: &HostArgs) -> Faults {
+    strategy::faults(Faults::default(), &args.search)
+}
+
 /// Prepares the search of a guest's interleavings.
 fn prepare(args: &HostArgs, by: Strategy, guest: &mut Guest) -> Box<dyn Search> {
     if let Strategy::Exhaustive { preemptions } = by {
         // The outcome of an interleaving is what all its threads have done.
-        return Box::new(Exhaustive::new(preemptions).to_each_end());
+        return faults(args).in_all(Exhaustive::new(preemptions).to_each_end());
     }
-    by.prepare(seed(args), |usual| guest.execute(usual, false).map_or(0, |ending| ending.turns))
+    let turns = |usual: &mut ReplaySearch| guest.execute(usual, false).map_or(0, |it| it.turns);
+    faults(args).around(seed(args), by.prepare(seed(args), turns))
 }
 
 /// Executes interleavings, and groups them by their ends.
@@ -425,12 +449,7 @@ fn outcome(guest: &mut Guest, group: &Group) -> Outcome {
 
 impl Histories {
     /// Writes the outcomes, and the story of each failure.
-    fn write(
-        &self,
-        guest: &Guest,
-        allowed: &[String],
-        console: &mut Console<'_>,
-    ) -> io::Result<()> {
+    fn write(&self, guest: &Guest, args: &HostArgs, console: &mut Console<'_>) -> io::Result<()> {
         let Self { library, file, strategy, seed, first, schedules, outcomes, .. } = self;
         let out = &mut *console.out;
         let by = if *strategy == "random" { String::new() } else { format!(", {strategy}") };
@@ -463,11 +482,12 @@ impl Histories {
                 "  {DIM}with `explore rules=#true` in the text these are failures{DIM:#}"
             )?;
         }
-        self.coverage.write(*schedules, allowed, out)?;
+        self.coverage.write(*schedules, &args.allow, out)?;
         let way = match *strategy {
             "random" => format!("--seed {seed}"),
             strategy => format!("--strategy {strategy} --seed {seed}"),
         };
+        let way = way + &strategy::fault_arguments(&args.search);
         for outcome in outcomes.iter().filter(|outcome| outcome.end != ENDS) {
             outcome.write(guest, &way, out)?;
         }

@@ -16,14 +16,18 @@ use windows_sys::Win32::System::Threading::{GetCurrentProcess, TerminateProcess}
 const END: &str = "end ";
 
 /// Executes an interleaving in this process, whose last act it is. The other process, which has [answered](answer_history)
-/// its questions by then, gets the ending. `learns`: its search learns from interleavings.
+/// its questions by then, gets the ending. `learns`: its search learns from interleavings. `injects`: it makes calls fail.
 ///
 /// # Errors
 /// Returns the system's error if the streams cannot be taken.
-pub fn run_history(visit: &mut HostedProfiler, learns: bool, detail: Detail<'_>) -> io::Result<()> {
+pub fn run_history(
+    visit: &mut HostedProfiler,
+    (learns, injects): (bool, bool),
+    detail: Detail<'_>,
+) -> io::Result<()> {
     let Pipes { from, to } = take_streams()?;
     let (to, mut from) = (RefCell::new(to), BufReader::new(from));
-    let mut search = RemoteSearch::new(learns, |line: &str, is_question| {
+    let mut search = RemoteSearch::new(learns, injects, |line: &str, is_question| {
         writeln!(to.borrow_mut(), "{line}").ok()?;
         let mut answer = String::new();
         if is_question {

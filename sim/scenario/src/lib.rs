@@ -48,8 +48,8 @@ pub use model::{
     WalkEnd, world_stop,
 };
 pub use run::{
-    Compared, ContextRules, EachMixed, EachSnapshot, ExplainedSnapshot, Explored, Exploring,
-    FoundEnd, FoundFrame, FoundFrameReport, FoundMixed, FoundMixedFrame, FoundMixedItem,
+    Compared, ContextRules, DecidingClauses, EachMixed, EachSnapshot, ExplainedSnapshot, Explored,
+    Exploring, FoundEnd, FoundFrame, FoundFrameReport, FoundMixed, FoundMixedFrame, FoundMixedItem,
     FoundNested, FoundWalk, HistoryDifference, INSTRUCTION_LIMIT, MixedDifference, MixedReport,
     NamedError, NotReached, Results, RunError, RunOnError, ShadowFrame, ShadowStackDifference,
     SnapshotDifference, SnapshotReport, SnapshotResult, StopReport, StopResult, Stops,

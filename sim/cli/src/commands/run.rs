@@ -99,7 +99,7 @@ fn replay(args: &RunArgs, view: View, console: &mut Console<'_>) -> Result<u8, C
     let total = reporter.finish(console)?;
     Ok(if total.unreadable > 0 {
         UNUSABLE
-    } else if total.counts.failed > 0 {
+    } else if total.counts.failed > 0 || total.checks_nothing() {
         FAILED
     } else {
         PASSED

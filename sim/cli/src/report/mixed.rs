@@ -8,8 +8,8 @@ use crate::report::expectation::Basis;
 use crate::report::mismatch::{Mismatch, Mismatches, Subject};
 use clr_runtime::generation::{Generation, Generations};
 use clr_scenario::{
-    ExpectedMixed, ExpectedMixedItem, FoundMixed, FoundMixedItem, Keyword, MixedAt, MixedClaim,
-    MixedReport, RunOnError,
+    ExpectedMixed, ExpectedMixedItem, FoundMixedItem, Keyword, MixedAt, MixedClaim,
+    MixedDifference, MixedReport, RunOnError,
 };
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -83,14 +83,15 @@ fn mismatch(
     let walk = MixedWalk { stop: at.stop, mixed_walk: at.walk, title, policy };
     let outline = Mismatch::new(walk, place, generation, basis);
     match (made, expect) {
-        (Ok(made), Some(expect)) => outline.with_found(Found { items: rows(expect, &made.found) }),
+        (Ok(made), Some(expect)) => outline.with_found(Found { items: rows(expect, &made) }),
         (Ok(_), None) => outline,
         (Err(error), _) => outline.with_error(&fixture.scenario.named(error)),
     }
 }
 
 /// Aligns expected and found items.
-fn rows(expect: &ExpectedMixed, found: &FoundMixed) -> Vec<Row> {
+fn rows(expect: &ExpectedMixed, made: &MixedReport) -> Vec<Row> {
+    let found = &made.found;
     let items = found.items();
     let same = |frame: usize, item: usize| match (expect.items.get(frame), items.get(item)) {
         (Some(expected), Some(found)) => found.is(expected),
@@ -125,6 +126,13 @@ fn rows(expect: &ExpectedMixed, found: &FoundMixed) -> Vec<Row> {
         found: found.outcome.map(|outcome| outcome.to_string()),
         is_wrong: !is_right,
     });
+    rows.extend(made.differences.iter().filter_map(|difference| match difference {
+        MixedDifference::Clause { named } => {
+            let expected = Some(format!("decided by {named}"));
+            Some(Row { expected, found: Some("decided by others".to_owned()), is_wrong: true })
+        }
+        _ => None,
+    }));
     rows.retain(|row| row.expected.is_some() || row.found.is_some());
     rows
 }

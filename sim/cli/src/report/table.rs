@@ -80,6 +80,13 @@ pub(crate) struct Total {
     runtimes: Runtimes,
 }
 
+impl Total {
+    /// Returns true if no case has an answer to check on the chosen runtimes.
+    pub(crate) const fn checks_nothing(&self) -> bool {
+        self.counts.passed + self.counts.failed == 0 && self.unreadable == 0
+    }
+}
+
 /// Writes the report as it comes.
 pub(crate) struct Reporter {
     view: View,
@@ -335,8 +342,11 @@ impl Reporter {
         }
         let Total { files, unreadable, counts, .. } = &self.total;
         let Counts { cases, passed, failed, skipped } = counts;
-        let (style, word) =
-            if *failed + *unreadable == 0 { (GOOD, "passed") } else { (BAD, "failed") };
+        let (style, word) = match *failed + *unreadable {
+            0 if self.total.checks_nothing() => (BAD, "nothing was checked"),
+            0 => (GOOD, "passed"),
+            _ => (BAD, "failed"),
+        };
         let files = counted(*files, "file", "files");
         write!(
             console.out,
@@ -387,7 +397,11 @@ fn write_row(
     console: &mut Console<'_>,
 ) -> Result<(), CliError> {
     let Counts { cases, passed, failed, skipped } = counts;
-    let (style, word) = if failed == 0 { (GOOD, "ok") } else { (BAD, "FAILED") };
+    let (style, word) = match failed {
+        0 if passed == 0 => (DIM, "none"),
+        0 => (GOOD, "ok"),
+        _ => (BAD, "FAILED"),
+    };
     Ok(writeln!(
         console.out,
         "{style}{word:6}{style:#}  {kind:13}  {cases:>7}  {passed:>7}  {failed:>7}  \

@@ -90,8 +90,7 @@ pub(crate) fn run(
 ) -> Result<FileReport, CliError> {
     let fixture = ProgramFixture::read(source)?;
     let is_stack = fixture.scenario.stack.is_some();
-    if !checks(&fixture.scenario) {
-        let needed = if is_stack { "a snapshot or a mixed-walk" } else { "a stop or an explore" };
+    if let Some(needed) = missing_check(&fixture.scenario) {
         let error = source.error(format_args!("checks nothing: add {needed}"));
         return Err(error.with_code("checks-nothing"));
     }
@@ -105,12 +104,19 @@ pub(crate) fn run(
     Ok(report)
 }
 
-/// Returns true if a text has anything that a run can hold against an expectation.
-fn checks(scenario: &Scenario) -> bool {
-    scenario.snapshots().next().is_some()
-        || scenario.mixed_walks().next().is_some()
-        || !scenario.explore.is_empty()
-        || !scenario.stops.is_empty()
+/// Returns what a text needs so that a run can check anything; `None` if it can.
+fn missing_check(scenario: &Scenario) -> Option<&'static str> {
+    let snapshots = scenario.snapshots().map(|at| at.call.expect.is_empty());
+    let walks = scenario.mixed_walks().map(|at| at.says.expect.is_empty());
+    let searches = scenario.explore.iter().map(|explore| explore.expect.is_empty());
+    let mut expects_nothing = snapshots.chain(walks).chain(searches).peekable();
+    let is_walked = scenario.stops.iter().any(|stop| is_walked(scenario, stop));
+    match expects_nothing.peek() {
+        _ if is_walked => None,
+        Some(_) => expects_nothing.all(|nothing| nothing).then_some("an expect"),
+        None if scenario.stack.is_some() => Some("a snapshot or a mixed-walk"),
+        None => Some("a stop or an explore"),
+    }
 }
 
 /// Returns true if a stop is for walks of its stack. In a text with snapshots, a stop without

@@ -7,7 +7,8 @@ fn folder() -> Folder {
     let folder = Folder::new();
     folder.write("texts/deep/right.kdl", BARRIER.as_bytes());
     folder.write("texts/wrong.kdl", BARRIER.replace("\"E_NOTIMPL\"", "\"S_OK\"").as_bytes());
-    let silent = "stack { native \"Root+0x20\" rsp=0x1fe100 }\nsnapshot by=\"native-walker\"\n";
+    let silent = "stack { native \"Root+0x20\" rsp=0x1fe100 }
+snapshot by=\"native-walker\" { expect on=\"framework-2\" { result \"E_FAIL\" } }\n";
     folder.write("texts/silent.kdl", silent.as_bytes());
     folder.write("texts/broken & odd.kdl", b"stack { jit \"A+0x1\" }\n");
     folder.write("texts/notes.txt", b"no test");

@@ -57,6 +57,10 @@ const STOPS: &[Mistake] = &[
     ("a property that is not there", "stop at=\"App.Main\" instr=2\n"),
     ("a property that is there twice", "stop at=\"App.Main\" at=\"App.Main\"\n"),
     ("a thread that is not there", "thread \"main\"\nstop \"end\" thread=\"mian\"\n"),
+    (
+        "an expectation that no runtime is left for",
+        "stop callback=\"ObjectAllocated\" { snapshot { expect on=\"windows\" { result \"S_OK\" }; expect on=\"net8-windows\" { result \"E_FAIL\" } } }\n",
+    ),
     ("an expectation without a result", "stop \"end\" { snapshot { expect } }\n"),
     ("a result that is not there", "stop \"end\" { snapshot { expect { result \"S_OKAY\" } } }\n"),
     (

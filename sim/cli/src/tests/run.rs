@@ -167,3 +167,32 @@ fn threads_show_in_no_output() {
         assert!(with(jobs) == one, "{jobs} jobs");
     }
 }
+
+/// A run that has nothing to check fails: the text has no expectation, or none for the chosen runtimes.
+#[test]
+fn a_run_that_checks_nothing_fails() {
+    let folder = Folder::new();
+    let program = "function \"App.Main\" kind=\"jit\" { body { new } }\n";
+    let text = |expect: &str| {
+        format!(
+            "{program}stop callback=ObjectAllocated {{ snapshot by=native-walker {{ {expect} }} }}"
+        )
+    };
+    let refused = "result CORPROF_E_STACKSNAPSHOT_UNMANAGED_CTX";
+    folder.write("none.kdl", text("").as_bytes());
+    folder.write("windows.kdl", text(&format!("expect on=windows {{ {refused} }}")).as_bytes());
+    let run = |name: &str, more: &[&str]| {
+        let path = folder.path(name);
+        clrsim(&[&["run", &path], more].concat())
+    };
+    let none = run("none.kdl", &[]);
+    assert_eq!(none.code, 2);
+    assert!(none.err.contains("checks nothing: add an expect"), "{}", none.err);
+    assert_eq!(run("windows.kdl", &[]).code, 0);
+    let elsewhere = run("windows.kdl", &["--on", "unix"]);
+    assert_eq!(elsewhere.code, 1);
+    assert!(elsewhere.out.contains("nothing was checked: 1 file"), "{}", elsewhere.out);
+    for more in [&["--json"][..], &["--format", "junit"]] {
+        assert_eq!(run("windows.kdl", &[&["--on", "unix"], more].concat()).code, 1);
+    }
+}

@@ -14,14 +14,34 @@ macro_rules! clauses {
     }};
 }
 
+/// The clauses that no event of a call names: they are about code and its unwind data, the program, other methods, or
+/// time.
+const BEYOND_CALLS: [u16; 65] = [
+    23, 30, 41, 46, 47, 49, 54, 62, 63, 64, 68, 88, 89, 101, 108, 114, 115, 116, 117, 118, 119,
+    120, 121, 122, 123, 124, 125, 126, 127, 129, 131, 135, 136, 137, 138, 139, 140, 141, 142, 143,
+    144, 146, 147, 148, 149, 150, 151, 152, 153, 155, 156, 157, 159, 164, 165, 166, 167, 168, 169,
+    170, 171, 172, 173, 174, 175,
+];
+
+impl Clause {
+    /// Returns true if the clause applies to events of calls, so that a call shows whether it has decided anything.
+    #[must_use]
+    pub fn decides_calls(self) -> bool {
+        !BEYOND_CALLS.contains(&self.number())
+    }
+
+    /// Returns true if the clause is a rule of this generation.
+    #[must_use]
+    pub fn holds_on(self, generation: Generation) -> bool {
+        self.entry().is_some_and(|entry| entry.generations.contains(generation))
+    }
+}
+
 impl Event {
     /// Returns the clauses that apply to the event in a runtime of `generation`, the decisive one
     /// first.
     pub fn clauses(&self, generation: Generation) -> impl Iterator<Item = Clause> {
-        let holds = move |clause: &Clause| {
-            clause.entry().is_some_and(|entry| entry.generations.contains(generation))
-        };
-        self.all_clauses().iter().copied().filter(holds)
+        self.all_clauses().iter().copied().filter(move |clause| clause.holds_on(generation))
     }
 
     /// Returns the clauses including those that hold only in other generations.

@@ -38,7 +38,8 @@ pub use mixed::{
 pub use named::NamedError;
 pub use on_runtime::ThreadAtStop;
 pub use snapshot_result::{
-    ContextRules, FoundFrameReport, FoundNested, SnapshotDifference, SnapshotResult,
+    ContextRules, DecidingClauses, FoundFrameReport, FoundNested, SnapshotDifference,
+    SnapshotResult,
 };
 pub use stopped_thread::SnapshotReport;
 pub use stops::Stops;

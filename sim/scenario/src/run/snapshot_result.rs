@@ -2,7 +2,9 @@
 //! may come from a stack placed by hand or from an executed program.
 
 use crate::model::{ExpectedFlags, ExpectedFrameReport, ExpectedOutcome, ExpectedSnapshot, Stale};
-use clr_runtime::Outcome;
+use clr_runtime::clause::Clause;
+use clr_runtime::generation::{Generation, Generations};
+use clr_runtime::{Outcome, Runtime};
 use clr_unwind::{Gpr, Registers};
 use clr_world::synthetic::FrameReport;
 use core::fmt;
@@ -58,6 +60,44 @@ pub struct SnapshotResult {
     pub nested: Vec<FoundNested>,
     /// Rules for the contexts.
     pub rules: ContextRules,
+    /// Clauses that applied to the decisions of the call; `None` if its expectation names none.
+    pub decided_by: Option<DecidingClauses>,
+}
+
+/// The clauses that applied to the decisions of a call on a runtime.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecidingClauses {
+    generation: Generation,
+    clauses: Vec<Clause>,
+}
+
+impl DecidingClauses {
+    /// Calls `body`, and returns the clauses that applied in the runtime meanwhile if `named` are some.
+    pub(crate) fn of<T>(
+        runtime: &Runtime<'_>,
+        named: &[Clause],
+        body: impl FnOnce() -> T,
+    ) -> (T, Option<Self>) {
+        if named.is_empty() {
+            return (body(), None);
+        }
+        let mark = runtime.log.mark();
+        let done = body();
+        let (events, generation) = (runtime.log.since(mark), runtime.generation);
+        let clauses = events.iter().flat_map(|event| event.clauses(generation)).collect();
+        (done, Some(Self { generation, clauses }))
+    }
+
+    /// Returns the first clause of an expectation for some generations if none of its clauses has decided anything.
+    /// Those that no call decides by are not judged, if they are rules of these generations.
+    pub(crate) fn unfounded(&self, named: &[Clause], on: Generations) -> Option<Clause> {
+        let holds = |clause: &Clause| on.iter().any(|generation| clause.holds_on(generation));
+        let here = named.iter().filter(|clause| clause.holds_on(self.generation));
+        let mut decisive = here.filter(|clause| clause.decides_calls()).peekable();
+        let is_judged = decisive.peek().is_some() || !named.iter().any(holds);
+        let decides = decisive.any(|clause| self.clauses.contains(clause));
+        named.first().copied().filter(|_| is_judged && !decides)
+    }
 }
 
 /// A difference between the result of a snapshot and its expectation.
@@ -156,6 +196,12 @@ pub enum SnapshotDifference {
         /// Actual outcome.
         found: Outcome,
     },
+    /// The expectation names clauses, and none of them has decided anything in the call.
+    #[error("{named} has decided nothing in this call, nor has another clause of the expectation")]
+    Clause {
+        /// The first clause of the expectation.
+        named: Clause,
+    },
     /// A nested call made callbacks.
     #[error("nested call {call} makes callbacks")]
     NestedCallbacks {
@@ -180,6 +226,7 @@ impl SnapshotDifference {
             Self::Missing { .. }
             | Self::Outcome { .. }
             | Self::Nested { .. }
+            | Self::Clause { .. }
             | Self::NestedCallbacks { .. } => None,
         }
     }
@@ -236,6 +283,9 @@ impl ExpectedSnapshot {
             let (expected, found) = (self.result, found.outcome);
             differences.push(SnapshotDifference::Outcome { expected, found });
         }
+        let unfounded =
+            found.decided_by.as_ref().and_then(|by| by.unfounded(&self.clauses, self.on));
+        differences.extend(unfounded.map(|named| SnapshotDifference::Clause { named }));
         differences
     }
 

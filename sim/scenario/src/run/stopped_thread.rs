@@ -6,7 +6,8 @@ use crate::model::{
 };
 use crate::run::shadow_frame::UnlabelledFrame;
 use crate::run::snapshot_result::{
-    ContextRules, FoundFrameReport, FoundNested, SnapshotDifference, SnapshotResult,
+    ContextRules, DecidingClauses, FoundFrameReport, FoundNested, SnapshotDifference,
+    SnapshotResult,
 };
 use clr_runtime::Context;
 use clr_runtime::frame::layout::FrameConvention;
@@ -214,12 +215,15 @@ impl SnapshotCall {
         };
         let callback = (!self.null_callback).then_some(callback);
         let own = runtime.on(site.os(self.by));
-        let outcome = match self.in_callback {
-            Some(kind) => own.in_callback(kind, |own| own.do_stack_snapshot(&call, callback)),
-            None => own.do_stack_snapshot(&call, callback),
-        };
+        let expected = self.expected_on(site.generation());
+        let named = expected.map_or(&[][..], |(_, expected)| &expected.clauses);
+        let (outcome, decided_by) =
+            DecidingClauses::of(runtime, named, || match self.in_callback {
+                Some(kind) => own.in_callback(kind, |own| own.do_stack_snapshot(&call, callback)),
+                None => own.do_stack_snapshot(&call, callback),
+            });
         let rules = self.rules(site, walked, seed.as_deref());
-        SnapshotResult { frame_reports, outcome, nested, rules }
+        SnapshotResult { frame_reports, outcome, nested, rules, decided_by }
     }
 
     fn call_within(&self, site: &impl Site, runtime: &Runtime<'_>, nested: &mut [FoundNested]) {

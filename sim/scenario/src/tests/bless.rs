@@ -77,7 +77,7 @@ fn only_wrong_expectations_are_rewritten() {
 snapshot callback=none {{
     expect on=unix {{ result E_FAIL }}
     // Between.
-    expect on=windows {{ result S_OK }}
+    expect on=net8-windows {{ result S_OK }}
     expect on=windows {{ result S_OK }}
 }}
 "

@@ -128,7 +128,7 @@ fn blessed(text: &str) -> String {
 fn walks_of_stacks_are_blessed() {
     let right = "mixed-walk policy=seeded {
     expect   on=windows from=documentation others=#true { managed App.Foo; complete whole
-        result S_OK; clause C-044 } // kept
+        result S_OK; clause C-051 } // kept
 }
 ";
     let text = format!(

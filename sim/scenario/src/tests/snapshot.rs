@@ -1,6 +1,7 @@
 //! Tests of snapshots of stacks placed by hand.
 
 use super::*;
+use clr_runtime::clause::Clause;
 
 /// A stack with a helper on top: the walk is refused without a seed, and made with one.
 const BARRIER: &str = r#"
@@ -235,4 +236,21 @@ fn large_functions_and_frames_that_lead_nowhere_can_be_placed() {
     }
     let too_far = FAR.replace("0xfff0", "0x10000");
     assert!(too_far.parse::<crate::Scenario>().is_err());
+}
+
+/// A clause that has decided nothing is a difference, if calls decide by it, or if it is no rule of these runtimes.
+#[test]
+fn a_clause_has_to_have_decided_something() {
+    let on = Generation::Net8Windows;
+    let differences = |clauses: &str| {
+        let text = BARRIER.replace("clause \"C-044\"", &format!("clause {clauses}"));
+        run(&text.replace("on=\"windows\"", "on=net8-windows"), on).remove(0).differences
+    };
+    let named = |number| SnapshotDifference::Clause { named: Clause::new(number) };
+    assert_eq!(differences("C-044"), []);
+    assert_eq!(differences("C-019 C-044"), []);
+    assert_eq!(differences("C-019"), [named(19)]);
+    // No call decides by a clause about code; that of .NET 9 on Unix is not one of .NET 8.
+    assert_eq!(differences("C-138"), []);
+    assert_eq!(differences("C-170"), [named(170)]);
 }

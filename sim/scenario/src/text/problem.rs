@@ -52,6 +52,9 @@ pub enum ProblemKind {
     /// The profiler already has an `on` for the callback.
     #[error("the profiler already has an `on` for the callback `{0}`")]
     DuplicateCallback(&'static str),
+    /// The expectation decides on no generation.
+    #[error("no runtime is left for this `expect`: those before it are used")]
+    DeadExpectation,
     /// The node excludes another one.
     #[error("`{0}` and `{1}` exclude each other")]
     Excluded(&'static str, &'static str),
@@ -377,6 +380,10 @@ impl ProblemKind {
             | Self::OutOfRange { expected, .. } => expected.to_string(),
             Self::Excluded(..) | Self::DuplicateNode(_) | Self::DuplicateProperty(_) => {
                 "remove one of them".to_owned()
+            }
+            Self::DeadExpectation => {
+                "the first `expect` for a runtime is used: put this one before it, or remove it"
+                    .to_owned()
             }
             Self::MissingNode { missing, .. } => format!("expected `{missing} …` in its block"),
             Self::Without(part, other) => format!("add `{other}`, or remove `{part}`"),

@@ -31,6 +31,7 @@ fn missing_frames_are_marked() {
         gaps: vec![Gap { at: frames.len() - 1, reason: Reason::FramePointers }],
         completeness: Some(Completeness::Partial(Reason::FramePointers)),
         outcome: None,
+        decided_by: None,
     };
     let compared = Compared {
         stop: None,

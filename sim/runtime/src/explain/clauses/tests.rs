@@ -66,3 +66,16 @@ fn a_frame_is_dropped_for_its_reason() {
         assert_eq!(numbers(&event, Generation::CoreClr31Windows), [expected], "{event:?}");
     }
 }
+
+/// Each clause is in the list of events above, or in the list of those that no event names.
+#[test]
+fn each_clause_is_named_by_an_event_or_by_none() {
+    let lists = include_str!("../clauses.rs").split("clauses![").skip(1);
+    let numbers = lists.filter_map(|list| list.split(']').next());
+    let numbers = numbers.flat_map(str::split_whitespace).filter_map(|number| number.parse().ok());
+    let named: std::collections::BTreeSet<u16> = numbers.collect();
+    for entry in crate::clause::entries() {
+        let clause = entry.clause;
+        assert_eq!(clause.decides_calls(), named.contains(&clause.number()), "{clause}");
+    }
+}

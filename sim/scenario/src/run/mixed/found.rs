@@ -4,7 +4,9 @@ use crate::model::ExpectedOutcome;
 use crate::model::{
     ExpectedMixed, ExpectedMixedFrame, ExpectedMixedItem, MixedClaim, MixedFrameKind,
 };
+use crate::run::snapshot_result::DecidingClauses;
 use clr_runtime::Outcome;
+use clr_runtime::clause::Clause;
 use clr_runtime::profiling::HResult;
 use clr_unwind::Position;
 use clr_walker::mixed::{Completeness, FrameKind, Gap, MixedFrame, MixedStack, Reason, Source};
@@ -22,6 +24,8 @@ pub struct FoundMixed {
     pub completeness: Option<Completeness>,
     /// Outcome of `DoStackSnapshot` if it was called, or the fatal outcome that ended the process.
     pub outcome: Option<Outcome>,
+    /// Clauses that applied to the runtime's decisions; `None` if the walk's expectation names none.
+    pub decided_by: Option<DecidingClauses>,
 }
 
 /// A frame that a walk found.
@@ -81,6 +85,12 @@ pub enum MixedDifference {
         /// Actual outcome.
         found: Option<Outcome>,
     },
+    /// The expectation names clauses, and none of them has decided anything in the walk.
+    #[error("{named} has decided nothing in this walk, nor has another clause of the expectation")]
+    Clause {
+        /// The first clause of the expectation.
+        named: Clause,
+    },
 }
 
 fn or_not(outcome: Option<impl fmt::Display>) -> String {
@@ -102,6 +112,7 @@ impl FoundMixed {
             completeness: Some(stack.completeness()),
             outcome: stack.snapshot.map(Outcome::Returned),
             gaps: stack.gaps,
+            decided_by: None,
         }
     }
 
@@ -220,6 +231,9 @@ impl ExpectedMixed {
             let (expected, found) = (self.result, found.outcome);
             differences.push(MixedDifference::Outcome { expected, found });
         }
+        let unfounded =
+            found.decided_by.as_ref().and_then(|by| by.unfounded(&self.clauses, self.on));
+        differences.extend(unfounded.map(|named| MixedDifference::Clause { named }));
         differences
     }
 

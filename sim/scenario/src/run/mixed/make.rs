@@ -6,6 +6,7 @@ use crate::model::MixedWalk;
 use crate::model::SnapshotCaller;
 use crate::run::error::RunOnError;
 use crate::run::mixed::{FoundMixed, MixedDifference};
+use crate::run::snapshot_result::DecidingClauses;
 use crate::run::stopped_thread::Site;
 use clr_codegen::execution::BASE;
 use clr_runtime::Runtime;
@@ -50,6 +51,14 @@ pub(crate) struct WalkedThread<'g, 'b> {
 impl WalkedThread<'_, '_> {
     /// Makes a walk.
     pub(crate) fn walk(&self, walk: &MixedWalk) -> Result<FoundMixed, RunOnError> {
+        let expected = walk.expected_on(self.runtime.generation);
+        let named = expected.map_or(&[][..], |(_, expected)| &expected.clauses);
+        let (found, decided_by) =
+            DecidingClauses::of(self.runtime, named, || self.walk_unjudged(walk));
+        Ok(FoundMixed { decided_by, ..found? })
+    }
+
+    fn walk_unjudged(&self, walk: &MixedWalk) -> Result<FoundMixed, RunOnError> {
         let own = self.site.os(SnapshotCaller::Own);
         let Some(target) = SimulatedThread::new(self.runtime, own, self.root) else {
             return Err(RunOnError::UnknownThread);

@@ -398,6 +398,14 @@ impl Codec<'_> {
         self.or("on", on, &Generations::ALL);
     }
 
+    /// `on=` of an expectation. The first one for a generation is used: `left` are the generations that those
+    /// before it leave.
+    pub(crate) fn on_what_is(&mut self, left: &mut Generations, on: &mut Generations) {
+        self.on(on);
+        self.refuse(left.both(*on).is_empty(), ProblemKind::DeadExpectation);
+        *left = left.without(*on);
+    }
+
     /// The node for clauses, which may be repeated.
     pub(crate) fn clauses(&mut self, clauses: &mut Vec<clr_runtime::clause::Clause>) {
         self.node_if("clause", !clauses.is_empty(), |c| c.args(clauses));

@@ -32,8 +32,10 @@ pub(super) fn explore(explore: &mut Exploration, c: &mut Codec<'_>) {
         replay: None,
     };
     let is_exhaustive = matches!(explore.by, Strategy::Exhaustive { .. });
+    let mut left = Generations::ALL;
     c.block(Level::Explore, |c| {
         c.each("expect", &mut explore.expect, &blank, |expected, c| {
+            c.on_what_is(&mut left, &mut expected.on);
             expected_of(expected, is_exhaustive, c);
         });
     });
@@ -68,11 +70,11 @@ fn strategy(by: &mut Strategy, c: &mut Codec<'_>) {
 
 /// The expected result of a search.
 pub(crate) fn expected_history(expected: &mut ExpectedHistory, c: &mut Codec<'_>) {
+    c.on(&mut expected.on);
     expected_of(expected, true, c);
 }
 
 fn expected_of(expected: &mut ExpectedHistory, is_exhaustive: bool, c: &mut Codec<'_>) {
-    c.on(&mut expected.on);
     provenance(&mut expected.from, c);
     c.block(Level::History, |c| {
         ends(&mut expected.ends, is_exhaustive, c);

@@ -28,12 +28,22 @@ pub(super) fn mixed_walk(walk: &mut MixedWalk, c: &mut Codec<'_>) {
         result: None,
         clauses: Vec::new(),
     };
-    c.block(Level::MixedWalk, |c| c.each("expect", &mut walk.expect, &blank, expected_mixed));
+    let mut left = Generations::ALL;
+    c.block(Level::MixedWalk, |c| {
+        c.each("expect", &mut walk.expect, &blank, |expected, c| {
+            mixed_of(expected, &mut left, c);
+        });
+    });
 }
 
 /// The expected result of a mixed walk.
 pub(crate) fn expected_mixed(expected: &mut ExpectedMixed, c: &mut Codec<'_>) {
-    c.on(&mut expected.on);
+    let mut left = Generations::ALL;
+    mixed_of(expected, &mut left, c);
+}
+
+fn mixed_of(expected: &mut ExpectedMixed, left: &mut Generations, c: &mut Codec<'_>) {
+    c.on_what_is(left, &mut expected.on);
     provenance(&mut expected.from, c);
     c.with("others", &mut expected.others);
     c.block(Level::MixedReport, |c| {

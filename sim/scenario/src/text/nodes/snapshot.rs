@@ -44,7 +44,10 @@ pub(super) fn snapshot(call: &mut SnapshotCall, c: &mut Codec<'_>) {
             c.with("thread", &mut nested.thread);
         });
         let blank = ExpectedSnapshot::nothing_on(Generations::ALL);
-        c.each("expect", &mut call.expect, &blank, expected);
+        let mut left = Generations::ALL;
+        c.each("expect", &mut call.expect, &blank, |expected, c| {
+            expected_of(expected, &mut left, c);
+        });
     });
     call.seed = changed.or_else(|| plain.map(SnapshotSeed::new));
 }
@@ -116,7 +119,12 @@ pub(super) fn provenance(from: &mut Provenance, c: &mut Codec<'_>) {
 
 /// The expected result of a snapshot.
 pub(crate) fn expected(expected: &mut ExpectedSnapshot, c: &mut Codec<'_>) {
-    c.on(&mut expected.on);
+    let mut left = Generations::ALL;
+    expected_of(expected, &mut left, c);
+}
+
+fn expected_of(expected: &mut ExpectedSnapshot, left: &mut Generations, c: &mut Codec<'_>) {
+    c.on_what_is(left, &mut expected.on);
     provenance(&mut expected.from, c);
     c.with("others", &mut expected.others);
     c.with("context-flags", &mut expected.context_flags);

@@ -107,6 +107,9 @@ impl Explorer<'_> {
             }
             let of_rule = ending.broken.first().filter(|_| budget.rules);
             let of_rule = of_rule.map(|(by, rule)| Verdict::Broken { by: *by, rule: *rule });
+            if of_rule.is_none() && ending.verdict.is_none() && !ending.given_up {
+                report.points.add(&ending.points);
+            }
             if let Some(verdict) = ending.verdict.clone().or(of_rule) {
                 let is_injected = !ending.schedule.faults().is_empty();
                 if let Some(known) = report.known(&verdict, is_injected) {

@@ -27,12 +27,14 @@ impl Default for Limits {
 }
 
 /// End of an interleaving.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ending {
     /// Verdict, if the interleaving failed.
     pub verdict: Option<Verdict>,
     /// Rule violations without harm, in order.
     pub broken: Vec<(ThreadIndex, ProfilerRule)>,
+    /// Number of times that each coverage point was passed.
+    pub points: Vec<u32>,
     /// What became of each thread, by its index.
     pub threads: Vec<ThreadEnd>,
     /// Number of turns.
@@ -40,6 +42,8 @@ pub struct Ending {
     /// The interleaving exceeded its limit: its last turns were not chosen, but given to the threads
     /// round-robin.
     pub in_turn: bool,
+    /// The search has given the interleaving up: it knows what can follow.
+    pub given_up: bool,
     /// Schedule string of the interleaving.
     pub schedule: ScheduleString,
     /// The interleaving, if it was recorded.

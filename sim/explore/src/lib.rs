@@ -65,6 +65,7 @@ mod kernel;
 mod lock;
 mod locking;
 mod patience;
+mod points;
 mod profiler_ops;
 mod recorded_calls;
 mod remote;
@@ -103,6 +104,7 @@ pub use ids::{LockName, ThreadIndex};
 pub use info::Info;
 pub use lock::{ConditionVariable, EventObject, LockKind, ProfilerLock};
 pub use locking::Guard;
+pub use points::{PointCoverage, SearchPoints, pass};
 #[doc(hidden)]
 pub use remote::{NotALine, RemoteSearch, answer};
 pub use replay::ReplaySearch;

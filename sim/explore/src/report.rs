@@ -3,6 +3,7 @@
 use super::headline::headline;
 use super::history::History;
 use super::ids::ThreadIndex;
+use super::points::SearchPoints;
 use super::schedule_string::ScheduleString;
 use super::search::Coverage;
 use super::verdict::{ProfilerRule, Verdict};
@@ -77,6 +78,8 @@ pub struct Report {
     pub injected: u64,
     /// Rule violations without harm, each with the first interleaving in which it occurred.
     pub broken: Vec<(ThreadIndex, ProfilerRule, ScheduleString)>,
+    /// Coverage points that the profiler passes.
+    pub points: SearchPoints,
     /// Share of the interleavings that has been explored, if it is known.
     pub covered: Option<Coverage>,
 }
@@ -122,6 +125,7 @@ impl Report {
         self.schedules += next.schedules;
         self.turns += next.turns;
         self.injected += next.injected;
+        self.points.append(&next.points);
         for (by, rule, schedule) in next.broken {
             self.note(by, rule, || schedule);
         }

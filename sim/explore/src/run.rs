@@ -60,14 +60,16 @@ pub(super) fn run<'p>(
         run.scope.end_all();
         ends
     });
-    let schedule = turns.take_schedule();
+    let (schedule, given_up) = (turns.take_schedule(), turns.are_given_up());
     let mut state = kernel.state.borrow_mut();
     Ending {
         verdict: state.verdict.take(),
         broken: core::mem::take(&mut state.broken),
+        points: core::mem::take(&mut state.points),
         threads,
         turns: state.turns,
         in_turn: state.turns > data.limits.turns,
+        given_up,
         schedule,
         history: state.history.take(),
     }

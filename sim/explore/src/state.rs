@@ -157,6 +157,8 @@ pub(super) struct State {
     pub limits_expire: bool,
     /// Stacks have no places in the profiler's source.
     pub hides_places: bool,
+    /// Number of times that each coverage point was passed.
+    pub points: Vec<u32>,
     /// Rule violations without harm.
     pub broken: Vec<(ThreadIndex, ProfilerRule)>,
     /// The interleaving, if it is recorded.

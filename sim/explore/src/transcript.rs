@@ -177,13 +177,10 @@ impl NotedHistory {
             observer.stopped(waits);
         }
         search.end(&Ending {
-            verdict: None,
-            broken: Vec::new(),
-            threads: Vec::new(),
             turns: self.turns.len() as u64,
             in_turn,
             schedule: schedule.clone(),
-            history: None,
+            ..Ending::default()
         });
     }
 }

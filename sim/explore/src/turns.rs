@@ -49,6 +49,7 @@ struct Order<'t> {
     running: Option<ThreadIndex>,
     /// The turn was not chosen: the interleaving is longer than its limit.
     in_turn: bool,
+    given_up: bool,
     next: Next,
     /// The program has ended: threads that sleep or wait for an event count as ended.
     stopped: bool,
@@ -73,6 +74,7 @@ impl<'t, 'b> Turns<'t, 'b> {
             last: None,
             running: None,
             in_turn: false,
+            given_up: false,
             next: Next::Undecided,
             stopped: false,
         };
@@ -119,6 +121,11 @@ impl<'t, 'b> Turns<'t, 'b> {
         !self.started.borrow().is_empty() || self.kernel.world.borrow().has_exited()
     }
 
+    /// Returns true if the search has given the interleaving up.
+    pub(super) fn are_given_up(&self) -> bool {
+        self.order.borrow().given_up
+    }
+
     /// Removes the schedule string of the interleaving, and returns it.
     pub(super) fn take_schedule(&self) -> ScheduleString {
         core::mem::take(&mut self.order.borrow_mut().schedule)
@@ -151,7 +158,7 @@ impl<'t, 'b> Turns<'t, 'b> {
     #[inline]
     fn choose(&self, order: &mut Order<'_>) -> Option<ThreadIndex> {
         let kernel = self.kernel;
-        let Order { search, schedule, runnable, waits, last, stopped, .. } = order;
+        let Order { search, schedule, runnable, waits, last, stopped, given_up, .. } = order;
         let turns = loop {
             let turns = {
                 let state = kernel.state.borrow();
@@ -205,7 +212,9 @@ impl<'t, 'b> Turns<'t, 'b> {
         let within = kernel.turn.is_within();
         let at = Choice { turn: turns, runnable, last: *last, within, waits, process: kernel };
         // Without a choice the search has explored enough of this interleaving.
-        let thread = search.choose(&at).filter(|chosen| runnable.contains(chosen))?;
+        let chosen = search.choose(&at).filter(|chosen| runnable.contains(chosen));
+        *given_up = chosen.is_none();
+        let thread = chosen?;
         schedule.note(turns, runnable, *last, thread);
         Some(thread)
     }

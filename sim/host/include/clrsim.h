@@ -24,7 +24,7 @@ typedef enum clrsim_status {
     CLRSIM_BAD_TEXT = 4,     /* the text is not a scenario */
     CLRSIM_NO_FILE = 5,      /* the file cannot be read */
     CLRSIM_NOT_REACHED = 6,  /* the threads cannot be run that far */
-    CLRSIM_DIFFERS = 7,      /* a call of the text gives another result than the text expects */
+    CLRSIM_DIFFERS = 7,      /* a call gives another result than the text expects, or a demand is not met */
     CLRSIM_NOTHING = 8       /* there is no such finding, or nothing to compare with */
 } clrsim_status;
 
@@ -83,6 +83,11 @@ clrsim_status clrsim_finding(clrsim_session *session, uint32_t number, const cha
 /* Makes the calls that the text itself has, as `clrsim run` does, in a process of their own, and compares the results with
  * the text's expectations for the session's runtime. CLRSIM_NOTHING if it has none. */
 clrsim_status clrsim_check(clrsim_session *session);
+
+/* Judges the calls and callbacks of the session so far by the text's node `coverage`; clrsim_last_error says what is missing.
+ * A method that was called and is not simulated is a fault, too. A test without this function does not know whether its
+ * profiler has done anything. */
+clrsim_status clrsim_covers(clrsim_session *session);
 
 /* The number of calls of a method: "DoStackSnapshot". */
 uint32_t clrsim_calls_of(clrsim_session *session, const char *method);

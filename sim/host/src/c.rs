@@ -29,7 +29,7 @@ pub enum Status {
     NoFile = 5,
     /// `CLRSIM_NOT_REACHED`: the threads cannot be run that far.
     NotReached = 6,
-    /// `CLRSIM_DIFFERS`: a call of the text gives another result than the text expects.
+    /// `CLRSIM_DIFFERS`: a call of the text gives another result than the text expects, or its demands are not met.
     Differs = 7,
     /// `CLRSIM_NOTHING`: there is nothing of this kind, or nothing to compare with.
     Nothing = 8,
@@ -302,6 +302,17 @@ pub extern "C" fn clrsim_check(session: *mut c_void) -> Status {
             fail(Status::Differs, &message)
         }
         Ok(Err(error)) => failed(&error),
+        Err(status) => status,
+    }
+}
+
+/// Judges the session's coverage so far by the text's demands. A method that was called and is not simulated is a fault,
+/// too.
+#[unsafe(no_mangle)]
+pub extern "C" fn clrsim_covers(session: *mut c_void) -> Status {
+    match with(session, Session::lacks) {
+        Ok(lacks) if lacks.is_empty() => Status::Ok,
+        Ok(lacks) => fail(Status::Differs, &lacks.join("; ")),
         Err(status) => status,
     }
 }

@@ -1,5 +1,8 @@
 //! Coverage of a session: what called the profiler and what it called, on which threads, with which results.
 
+use clr_explore::pass;
+use clr_runtime::profiling::CallbackKind;
+use clr_scenario::{CoverableCall, Demands, OrderProgress};
 use clr_walker::profiling::HResult;
 use std::collections::BTreeMap;
 
@@ -25,29 +28,68 @@ pub struct CoveredCall {
     pub result: Option<HResult>,
 }
 
+/// The largest number of callbacks whose order is known.
+const MOST_IN_ORDER: usize = 1 << 16;
+
 /// The calls between a profiler and the runtime, with their numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Coverage(BTreeMap<CoveredCall, u32>);
+pub struct Coverage {
+    calls: BTreeMap<CoveredCall, u32>,
+    /// The first callbacks with their threads, in order.
+    sequence: Vec<(&'static str, u32)>,
+}
 
 impl Coverage {
     /// Counts a call that begins: its result is not known.
     pub(crate) fn begins(&mut self, call: CoveredCall) {
-        *self.0.entry(call).or_default() += 1;
+        *self.calls.entry(call).or_default() += 1;
+        if call.kind == CallKind::Callback && self.sequence.len() < MOST_IN_ORDER {
+            self.sequence.push((call.name, call.thread));
+        }
     }
 
     /// Counts the result of a call that has begun.
     pub(crate) fn ends(&mut self, call: CoveredCall, result: HResult) {
-        if let Some(open) = self.0.get_mut(&call) {
+        if let Some(open) = self.calls.get_mut(&call) {
             *open = open.saturating_sub(1);
             if *open == 0 {
-                self.0.remove(&call);
+                self.calls.remove(&call);
             }
         }
-        *self.0.entry(CoveredCall { result: Some(result), ..call }).or_default() += 1;
+        *self.calls.entry(CoveredCall { result: Some(result), ..call }).or_default() += 1;
     }
 
     /// Returns the calls with their numbers, ordered by direction, name, thread and result.
     pub fn iter(&self) -> impl Iterator<Item = (CoveredCall, u32)> {
-        self.0.iter().map(|(call, count)| (*call, *count))
+        self.calls.iter().map(|(call, count)| (*call, *count))
+    }
+
+    /// Returns how often the calls pass each point of a text's demands ([`Demands::note`]). `name` returns the name of a
+    /// thread. Orders are judged by the first 65,536 callbacks.
+    pub(crate) fn points<'n>(
+        &self,
+        demands: &Demands<'_>,
+        name: &dyn Fn(u32) -> &'n str,
+    ) -> Vec<u32> {
+        let mut points = Vec::new();
+        for (call, count) in self.iter() {
+            let called = match call.kind {
+                CallKind::Method => Some(CoverableCall::Method(call.name, call.result)),
+                CallKind::Callback => {
+                    CallbackKind::from_name(call.name).map(CoverableCall::Callback)
+                }
+            };
+            if let Some(called) = called {
+                demands.note(called, name(call.thread), |point| pass(&mut points, point, count));
+            }
+        }
+        let mut progress = OrderProgress::new();
+        for (callback, thread) in &self.sequence {
+            if let Some(kind) = CallbackKind::from_name(callback) {
+                let passes = |point| pass(&mut points, point, 1);
+                demands.note_order(kind, name(*thread), &mut progress, passes);
+            }
+        }
+        points
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::coverage::{CallKind, Coverage, CoveredCall};
 use clr_runtime::{Outcome, RuleViolation};
+use clr_scenario::Demands;
 use clr_walker::profiling::HResult;
 use core::fmt;
 use std::collections::BTreeMap;
@@ -201,6 +202,12 @@ impl Report {
     /// Returns the calls between the profiler and the runtime.
     pub const fn coverage(&self) -> &Coverage {
         &self.coverage
+    }
+
+    /// Returns how often the session passes each point of a text's demands on coverage. `name` returns the name of a
+    /// thread.
+    pub fn points<'n>(&self, demands: &Demands<'_>, name: &dyn Fn(u32) -> &'n str) -> Vec<u32> {
+        self.coverage.points(demands, name)
     }
 
     /// Returns the reason why the profiler is not loaded, if it is not.

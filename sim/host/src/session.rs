@@ -9,8 +9,9 @@ use crate::process::Process;
 use crate::profiler_hooks::Hooks;
 use crate::report::Report;
 use crate::shared::Shared;
+use clr_explore::SearchPoints;
 use clr_runtime::generation::Generation;
-use clr_scenario::{RunOnError, Scenario, ScenarioError, SnapshotReport};
+use clr_scenario::{Demands, RunOnError, Scenario, ScenarioError, SnapshotReport};
 use clr_walker::profiling::ThreadId;
 use core::fmt;
 use std::cell::{Cell, RefCell};
@@ -228,6 +229,19 @@ impl Session {
         let reports = self.inner.scenario.run_on(self.inner.generation)?;
         let compared = reports.iter().filter(|report| report.expected.is_some()).count();
         Ok(reports.into_iter().find(|report| !report.is_right()).map_or(Ok(compared), Err))
+    }
+
+    /// Returns what the session lacks so far, in words: the demands of the text's `coverage` that its calls do not meet,
+    /// and the methods that were called and are not simulated.
+    pub fn lacks(&self) -> Vec<String> {
+        let inner = &self.inner;
+        let demands = Demands::of_library(&inner.scenario.coverage, inner.generation);
+        let report = self.report();
+        let mut points = SearchPoints::default();
+        points.add(&report.points(&demands, &|_| ""));
+        let unmet = demands.unmet(&points).into_iter().map(|unmet| unmet.to_string());
+        let missing = report.calls_not_simulated().keys();
+        unmet.chain(missing.map(|method| format!("{method} is not simulated"))).collect()
     }
 }
 

@@ -37,23 +37,24 @@ mod run;
 mod text;
 
 pub use model::{
-    Action, Description, Expectation, ExpectedEnd, ExpectedFlags, ExpectedFrame,
-    ExpectedFrameReport, ExpectedHistory, ExpectedMixed, ExpectedMixedFrame, ExpectedMixedItem,
-    ExpectedOutcome, ExpectedSnapshot, ExpectedWait, Exploration, Export, LastCallback,
-    MIXED_CAPACITY, MixedAt, MixedClaim, MixedFrameKind, MixedWalk, NestedCall, PlacedItem,
-    PlacedStack, PlacedThread, ProfilerMethod, ProfilerScript, Provenance, ReasonKind, SEED_FLAGS,
-    SEED_RAX, SEED_SIZE, Scenario, ScenarioThread, ScriptSeed, ScriptThread, SeedAddress,
-    SeedSource, SnapshotAt, SnapshotCall, SnapshotCaller, SnapshotSeed, SnapshotThread, StackNode,
-    Stale, Stop, StopAt, SuspensionState, ThreadMode, ThreadName, UnwindErrorKind, WaitKind,
-    WalkEnd, world_stop,
+    Action, CountDemand, Demand, Description, Expectation, ExpectedEnd, ExpectedFlags,
+    ExpectedFrame, ExpectedFrameReport, ExpectedHistory, ExpectedMixed, ExpectedMixedFrame,
+    ExpectedMixedItem, ExpectedOutcome, ExpectedSnapshot, ExpectedWait, Exploration, Export,
+    LastCallback, MIXED_CAPACITY, MixedAt, MixedClaim, MixedFrameKind, MixedWalk, NestedCall,
+    PlacedItem, PlacedStack, PlacedThread, ProfilerMethod, ProfilerScript, Provenance, ReasonKind,
+    SEED_FLAGS, SEED_RAX, SEED_SIZE, Scenario, ScenarioThread, ScriptSeed, ScriptThread,
+    SeedAddress, SeedSource, SnapshotAt, SnapshotCall, SnapshotCaller, SnapshotSeed,
+    SnapshotThread, StackNode, Stale, Stop, StopAt, SuspensionState, ThreadMode, ThreadName,
+    UnwindErrorKind, WaitKind, WalkEnd, world_stop,
 };
 pub use run::{
-    Compared, ContextRules, DecidingClauses, EachMixed, EachSnapshot, ExplainedSnapshot, Explored,
-    Exploring, FoundEnd, FoundFrame, FoundFrameReport, FoundMixed, FoundMixedFrame, FoundMixedItem,
-    FoundNested, FoundWalk, HistoryDifference, INSTRUCTION_LIMIT, MixedDifference, MixedReport,
-    NamedError, NotReached, Results, RunError, RunOnError, ShadowFrame, ShadowStackDifference,
-    SnapshotDifference, SnapshotReport, SnapshotResult, StopReport, StopResult, Stops,
-    ThreadAtStop, UnwindDifference, WalkReport, bless,
+    Compared, ContextRules, CoverableCall, DecidingClauses, Demands, EachMixed, EachSnapshot,
+    ExplainedSnapshot, Explored, Exploring, FoundEnd, FoundFrame, FoundFrameReport, FoundMixed,
+    FoundMixedFrame, FoundMixedItem, FoundNested, FoundWalk, HistoryDifference, INSTRUCTION_LIMIT,
+    MixedDifference, MixedReport, NamedError, NotReached, OrderProgress, Results, RunError,
+    RunOnError, ShadowFrame, ShadowStackDifference, SnapshotDifference, SnapshotReport,
+    SnapshotResult, StopReport, StopResult, Stops, ThreadAtStop, Unmet, UnwindDifference,
+    WalkReport, bless,
 };
 #[cfg(feature = "recording")]
 pub use run::{RecordingDifference, RecordingRefusal};

@@ -12,10 +12,12 @@ use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
 use crate::render::words::{counted, in_words};
+use crate::render::wrap::write_wrapped;
 use crate::report::history::{
     Failed, flags, flags_of, name, replay_arguments, usual, write_failure,
 };
 use crate::{FAILED, PASSED};
+use anstyle::Style;
 use clr_explore::{Budget, Coverage, Failure, Report, Strategy, ThreadIndex};
 use clr_runtime::generation::{Generation, Generations};
 use clr_scenario::{Exploration, Scenario, ThreadName};
@@ -37,6 +39,8 @@ struct Explored<'e> {
     injected: u64,
     covered: Option<Share>,
     broken: Vec<Broken>,
+    /// What the interleavings do not cover.
+    unmet: &'e [String],
     /// True if Ctrl-C ended the search.
     interrupted: bool,
     /// Number of the failed interleaving.
@@ -78,6 +82,8 @@ struct Found {
     lacks_faults: bool,
     /// The failures of the report.
     failed: Vec<FailedHistory>,
+    /// What the interleavings do not cover.
+    unmet: Vec<String>,
 }
 
 /// A failed interleaving with the arguments that replay it.
@@ -147,7 +153,9 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
         let failed: Vec<_> = failed;
         let lacks_faults =
             failed.is_empty() && !is_cut && !settings.faults.are_none() && report.injected == 0;
-        let found = Found { generation, report, is_cut, failed, lacks_faults };
+        let unmet = if is_cut { Vec::new() } else { scenario.unmet_on(generation, &report) };
+        let unmet = unmet.iter().map(ToString::to_string).collect();
+        let found = Found { generation, report, is_cut, failed, lacks_faults, unmet };
         if args.json.wanted {
             let of_rule = flags(&usual, &settings, true);
             let found = found.as_json(&source, scenario, &settings, args.search.first, &of_rule);
@@ -170,7 +178,9 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
         let output = Output { path, replacing: args.replacing };
         minimize(&fixture, &settings, &all, output, console)?;
     }
-    let fails = all.iter().any(|found| !found.failed.is_empty() || found.lacks_faults);
+    let fails = all
+        .iter()
+        .any(|found| !found.failed.is_empty() || found.lacks_faults || !found.unmet.is_empty());
     let is_cut = all.iter().any(|found| found.is_cut);
     Ok(if fails {
         FAILED
@@ -281,7 +291,8 @@ impl Found {
             }
             None => {
                 let seen = covered(report.covered);
-                writeln!(console.out, "{GOOD}survives{GOOD:#} {count}{seen}{cut}")?;
+                let style = if self.unmet.is_empty() { GOOD } else { DIM };
+                writeln!(console.out, "{style}survives{style:#} {count}{seen}{cut}")?;
             }
             Some(FailedHistory { failed: first, .. }) => {
                 let hazard = first.hazard().map(|it| format!(" {it}")).unwrap_or_default();
@@ -300,6 +311,10 @@ impl Found {
             let indent = width + 4;
             let by = thread_name(scenario, *by);
             writeln!(console.out, "{:indent$}{DIM}{by} breaks a rule: {rule}{DIM:#}", "")?;
+        }
+        for unmet in &self.unmet {
+            write!(console.out, "    {BAD}not looked at:{BAD:#} ")?;
+            write_wrapped(console.out, 6, Style::new(), unmet, "")?;
         }
         Ok(())
     }
@@ -326,7 +341,7 @@ impl Found {
         first: u64,
         of_rule: &[&'static str],
     ) -> Explored<'e> {
-        let Self { generation, report, failed, is_cut, .. } = self;
+        let Self { generation, report, failed, is_cut, unmet, .. } = self;
         let earliest = failed.first();
         let broken = report.broken.iter().map(|(_, rule, schedule)| Broken {
             rule: clr_scenario::Keyword::word(*rule).to_owned(),
@@ -349,6 +364,7 @@ impl Found {
                 cut: covered.cut,
             }),
             broken: broken.collect(),
+            unmet,
             number: earliest.map(|first| first.number),
             interrupted: *is_cut,
             replay: earliest.map(|first| first.replay.as_str()),

@@ -119,17 +119,8 @@ mod tests {
     /// Returns the end of an interleaving with this number of choices.
     fn ending(choices: u64) -> Ending {
         let turns = (0..choices).map(|turn| (turn, ThreadIndex(1))).collect();
-        let (verdict, history, in_turn) = (None, None, false);
         let schedule = ScheduleString { turns, faults: Vec::new() };
-        Ending {
-            verdict,
-            broken: Vec::new(),
-            threads: Vec::new(),
-            turns: choices,
-            in_turn,
-            schedule,
-            history,
-        }
+        Ending { turns: choices, schedule, ..Ending::default() }
     }
 
     #[test]

@@ -190,16 +190,7 @@ fn strategies_make_their_searches() {
 }
 
 fn ended(in_turn: bool) -> Ending {
-    let (verdict, history, schedule) = (None, None, ScheduleString::default());
-    Ending {
-        verdict,
-        broken: Vec::new(),
-        threads: Vec::new(),
-        turns: 2,
-        in_turn,
-        schedule,
-        history,
-    }
+    Ending { turns: 2, in_turn, ..Ending::default() }
 }
 
 #[test]

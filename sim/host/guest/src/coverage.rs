@@ -3,6 +3,8 @@
 use clr_explore::visible;
 #[cfg(scheduled)]
 use clr_explore::{Ending, LastPlace, ThreadEnd, ThreadKind, ThreadSummary, TurnEvent, WaitedFor};
+#[cfg(scheduled)]
+use clr_scenario::Demands;
 use clr_walker::profiling::HResult;
 use clrsim::CallKind;
 #[cfg(scheduled)]
@@ -66,12 +68,14 @@ pub struct GuestCoverage {
     pub threads: Vec<ThreadCoverage>,
     /// The failures that the search has injected: `EnumThreads=E_OUTOFMEMORY`.
     pub injected: Vec<String>,
+    /// Number of times that each point of the text's demands is passed ([`Demands::note`]).
+    pub points: Vec<u32>,
 }
 
 impl GuestCoverage {
     /// Returns the coverage of an interleaving that has ended.
     #[cfg(scheduled)]
-    pub(crate) fn of(ending: &Ending, report: &Report) -> Self {
+    pub(crate) fn of(ending: &Ending, report: &Report, demands: &Demands<'_>) -> Self {
         let calls = report.coverage().iter().map(|(call, count)| CountedCall {
             kind: call.kind,
             name: call.name.to_owned(),
@@ -80,6 +84,7 @@ impl GuestCoverage {
             count,
         });
         let not_simulated = report.calls_not_simulated().iter();
+        let threads = threads(ending);
         Self {
             not_loaded: report.why_not_loaded().map(str::to_owned),
             asked_to_walk: report.asked_to_walk(),
@@ -87,14 +92,18 @@ impl GuestCoverage {
             not_simulated: not_simulated
                 .map(|(name, count)| ((*name).to_owned(), *count))
                 .collect(),
-            threads: threads(ending),
             injected: injected(ending),
+            points: report.points(demands, &|thread| {
+                threads.get(thread as usize).map_or("", |thread| &*thread.name)
+            }),
+            threads,
         }
     }
 
     /// Returns the coverage as a line.
     pub fn to_line(&self) -> String {
-        let Self { not_loaded, asked_to_walk, calls, not_simulated, threads, injected } = self;
+        let Self { not_loaded, asked_to_walk, calls, not_simulated, threads, injected, points } =
+            self;
         let reason = not_loaded.as_deref().map(visible).unwrap_or_default();
         let head = record(&[&u8::from(not_loaded.is_some()), &reason, &u8::from(*asked_to_walk)]);
         let calls = calls.iter().map(|call| {
@@ -116,7 +125,10 @@ impl GuestCoverage {
             ])
         });
         let injected = section(injected.iter().cloned());
-        let sections = [head, section(calls), section(not_simulated), section(threads), injected];
+        let points = section(points.iter().map(|count| record(&[count])));
+        let (calls, not_simulated, threads) =
+            (section(calls), section(not_simulated), section(threads));
+        let sections = [head, calls, not_simulated, threads, injected, points];
         sections.join(&SECTION.to_string())
     }
 
@@ -148,8 +160,9 @@ impl GuestCoverage {
             Some(ThreadCoverage { name, is_profilers, waits, went_on, ended, waits_for })
         })?;
         let injected = records(sections.next()?, |fields| Some(fields.next()?.to_owned()))?;
+        let points = records(sections.next()?, |fields| number(fields))?;
         let not_loaded = is_refused.then_some(reason);
-        Some(Self { not_loaded, asked_to_walk, calls, not_simulated, threads, injected })
+        Some(Self { not_loaded, asked_to_walk, calls, not_simulated, threads, injected, points })
     }
 
     /// Returns the name of a thread.

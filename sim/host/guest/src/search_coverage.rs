@@ -1,6 +1,7 @@
 //! Coverage of a search: what its interleavings cover together, and what nobody has looked at.
 
 use crate::coverage::GuestCoverage;
+use clr_explore::SearchPoints;
 use clr_runtime::profiling::CallFaults;
 use clr_walker::profiling::HResult;
 use clrsim::CallKind;
@@ -116,6 +117,7 @@ pub struct SearchCoverage {
     not_simulated: BTreeMap<String, u64>,
     threads: BTreeMap<String, CoveredThread>,
     injected: BTreeMap<String, u64>,
+    points: SearchPoints,
 }
 
 impl SearchCoverage {
@@ -152,6 +154,16 @@ impl SearchCoverage {
                 *known.still_waits_for.entry(what.clone()).or_default() += 1;
             }
         }
+    }
+
+    /// Adds an interleaving that ends well to what the text's demands judge.
+    pub fn add_points(&mut self, one: &GuestCoverage) {
+        self.points.add(&one.points);
+    }
+
+    /// Returns how often the interleavings that end well pass the points of the text's demands.
+    pub const fn points(&self) -> &SearchPoints {
+        &self.points
     }
 
     /// Returns the number of different interleavings.

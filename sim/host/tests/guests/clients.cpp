@@ -307,6 +307,17 @@ static void expectations(const std::string &runtime) {
     EXPECT_EQ(clrsim_check(nullptr), CLRSIM_NO_SESSION);
 }
 
+// The demands of a text on what a session calls: met, not yet met, and none.
+static void demands(const std::string &runtime) {
+    const std::string program = "function \"App.Main\" kind=\"jit\" { body { work 1 } }\nstop at=\"App.Main\"\n";
+    clrsim::Session none(program, runtime);
+    EXPECT_EQ(clrsim_covers(none.get()), CLRSIM_OK);
+    clrsim::Session session(program + "coverage { call \"IsFrozenObject\"; call \"EnumThreads\" }", runtime);
+    EXPECT_EQ(clrsim_covers(session.get()), CLRSIM_DIFFERS);
+    EXPECT(contains(clrsim_last_error(), "EnumThreads comes 0 to 0 times"));
+    EXPECT_EQ(clrsim_covers(nullptr), CLRSIM_NO_SESSION);
+}
+
 int main(int count, char **words) {
     std::string runtime = count > 1 ? words[1] : "net8-unix";
     sample(runtime);
@@ -315,6 +326,7 @@ int main(int count, char **words) {
     allocations(runtime);
     misuse(runtime);
     expectations(runtime);
+    demands(runtime);
     std::printf("%d failures\n", failures);
     return failures != 0;
 }

@@ -2,6 +2,7 @@
 
 mod build;
 mod calls;
+mod coverage;
 mod expectation;
 mod from_world;
 mod mixed_walk;
@@ -15,6 +16,7 @@ mod to_world;
 
 pub(crate) use build::place_of;
 pub use calls::{MixedAt, SnapshotAt};
+pub use coverage::{CountDemand, Demand};
 pub use expectation::{Expectation, ExpectedFrame, UnwindErrorKind, WalkEnd};
 pub use from_world::stop as world_stop;
 pub use mixed_walk::{

@@ -1,5 +1,6 @@
 //! A scenario: a program with its threads and stops, or a stack placed by hand.
 
+use super::coverage::Demand;
 use super::expectation::Expectation;
 use super::mixed_walk::MixedWalk;
 use super::placed_stack::PlacedStack;
@@ -37,6 +38,8 @@ pub struct Scenario {
     pub stops: Vec<Stop>,
     /// Profiler under which interleavings are searched.
     pub profiler: Option<ProfilerScript>,
+    /// Demands on the coverage of searches and sessions.
+    pub coverage: Vec<Demand>,
     /// Searches of interleavings, in the order of the text.
     pub explore: Vec<Exploration>,
     /// Stack placed by hand, instead of a program.

@@ -2,6 +2,7 @@
 
 use crate::Scenario;
 use crate::model::{ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, ThreadName, WaitKind};
+use crate::run::coverage::{Demands, Unmet};
 use crate::run::error::RunOnError;
 use crate::run::script::Buffers;
 use crate::text::keywords::Keyword as _;
@@ -67,6 +68,8 @@ pub enum HistoryDifference {
     Strays,
     /// The interleaving that the schedule string replays ends differently.
     Replay(ExpectedEnd),
+    /// The interleavings do not cover something.
+    Coverage(Unmet),
 }
 
 impl fmt::Display for HistoryDifference {
@@ -84,6 +87,7 @@ impl fmt::Display for HistoryDifference {
             }
             Self::Strays => f.write_str("the schedule string does not belong to this text"),
             Self::Replay(found) => write!(f, "the schedule string leads to {found}"),
+            Self::Coverage(unmet) => unmet.fmt(f),
         }
     }
 }
@@ -240,6 +244,7 @@ impl ExpectedHistory {
 #[derive(Debug)]
 pub struct Exploring<'s> {
     scenario: &'s Scenario,
+    demands: Demands<'s>,
     process: TestedProcess,
     buffers: Buffers,
 }
@@ -251,7 +256,8 @@ impl<'s> Exploring<'s> {
     /// Returns [`RunOnError`].
     pub fn new(scenario: &'s Scenario, generation: Generation) -> Result<Self, RunOnError> {
         let process = scenario.process_on(generation)?;
-        Ok(Self { scenario, process, buffers: Buffers::default() })
+        let demands = Demands::of(scenario, generation);
+        Ok(Self { scenario, demands, process, buffers: Buffers::default() })
     }
 
     /// Returns the process, for searches of interleavings by other means.
@@ -271,7 +277,7 @@ impl<'s> Exploring<'s> {
     /// Loads the profiler for one interleaving.
     pub fn load<'p>(&'p self, setup: &mut Setup<'p>) {
         if let Some(profiler) = &self.scenario.profiler {
-            profiler.load(&self.buffers, setup);
+            profiler.load(self.scenario, &self.demands, &self.buffers, setup);
         }
     }
 
@@ -353,7 +359,9 @@ impl Scenario {
                 None => None,
             };
             let hazard = found.failure.as_ref().and_then(hazard_of);
-            let differences = expect.differences(&budget, &found, hazard, replayed);
+            let mut differences = expect.differences(&budget, &found, hazard, replayed);
+            let unmet = self.unmet_on(generation, &found).into_iter();
+            differences.extend(unmet.map(HistoryDifference::Coverage));
             all.push(Explored { explore, expected, generation, found, hazard, differences });
         }
         Ok(all)

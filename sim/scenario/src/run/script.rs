@@ -1,11 +1,13 @@
 //! Scripts executed as blocking code of a profiler.
 
+use crate::Scenario;
 use crate::model::{Action, ProfilerScript, ScriptSeed, SnapshotOptions, ThreadName};
 use crate::model::{SEED_FLAGS, SEED_RAX, SEED_SIZE};
+use crate::run::coverage::{CoverableCall, Demands, OrderProgress};
 use crate::run::script_place::{Place, Start};
 use crate::text::keywords::Keyword as _;
 use clr_explore::{CurrentThread, EventObject, ExaminedThread, ProfilerLock, Setup, ThreadIndex};
-use clr_runtime::profiling::{HResult, Policy, PolicyWalker};
+use clr_runtime::profiling::{CallbackKind, HResult, Policy, PolicyWalker};
 use clr_runtime::{Context, Outcome};
 use clr_unwind::{Gpr, Registers};
 use clr_walker::mixed::{Completeness, MixedStack, WalkBuffer};
@@ -26,6 +28,7 @@ const ROOM: usize = 64;
 pub(crate) struct Memory {
     registers: BTreeMap<ThreadIndex, Registers>,
     pub(crate) functions: BTreeMap<ThreadIndex, FunctionId>,
+    orders: OrderProgress,
 }
 
 /// Buffers of walks, which all interleavings of a search use.
@@ -50,11 +53,19 @@ pub(crate) struct Script<'p> {
     events: Vec<EventObject>,
     memory: RefCell<Memory>,
     buffers: &'p Buffers,
+    scenario: &'p Scenario,
+    demands: &'p Demands<'p>,
 }
 
 impl ProfilerScript {
     /// Loads the profiler for one interleaving.
-    pub(crate) fn load<'p>(&'p self, buffers: &'p Buffers, setup: &mut Setup<'p>) {
+    pub(crate) fn load<'p>(
+        &'p self,
+        scenario: &'p Scenario,
+        demands: &'p Demands<'p>,
+        buffers: &'p Buffers,
+        setup: &mut Setup<'p>,
+    ) {
         setup.hide_places();
         let script = Rc::new(Script {
             locks: self.locks.iter().map(|name| setup.lock(name)).collect(),
@@ -63,6 +74,8 @@ impl ProfilerScript {
                 .collect(),
             memory: RefCell::default(),
             buffers,
+            scenario,
+            demands,
         });
         let kept = Rc::clone(&script);
         setup.keeps(move || ContentHasher::of(&*kept.memory.borrow()));
@@ -79,7 +92,10 @@ impl ProfilerScript {
         }
         for (kind, actions) in &self.callbacks {
             let script = Rc::clone(&script);
-            setup.on(*kind, move |me| script.act(me, actions, Place::of(Start::Callback(*kind))));
+            setup.on(*kind, move |me| {
+                script.covers_callback(me, *kind);
+                script.act(me, actions, Place::of(Start::Callback(*kind)));
+            });
         }
         if let Some(actions) = &self.hook {
             let script = Rc::clone(&script);
@@ -162,6 +178,23 @@ impl Script<'_> {
         self.memory.borrow_mut()
     }
 
+    /// Notes a callback for the demands on coverage.
+    fn covers_callback(&self, me: &CurrentThread<'_, '_>, kind: CallbackKind) {
+        let thread = self.scenario.name_of(ThreadName::Thread(me.index().0));
+        self.demands.note(CoverableCall::Callback(kind), thread, |point| me.passes(point));
+        if self.demands.have_order() {
+            let orders = &mut self.memory(me).orders;
+            self.demands.note_order(kind, thread, orders, |point| me.passes(point));
+        }
+    }
+
+    /// Notes a call of a method for the demands on coverage.
+    fn covers_call(&self, me: &CurrentThread<'_, '_>, method: &str, found: HResult) {
+        let thread = self.scenario.name_of(ThreadName::Thread(me.index().0));
+        let call = CoverableCall::Method(method, Some(found));
+        self.demands.note(call, thread, |point| me.passes(point));
+    }
+
     fn act(&self, me: &CurrentThread<'_, '_>, actions: &[Action], place: Place) {
         for (number, action) in (1..).zip(actions) {
             if me.is_over() || me.escapes() {
@@ -195,6 +228,7 @@ impl Script<'_> {
             Action::Snapshot { of, seed, returns, care, callback } => {
                 if let Some(target) = target(*of).filter(|target| is_wanted(me, target, *care)) {
                     let found = self.snapshots(me, (*of, &target), *seed, (*care, callback));
+                    self.covers_call(me, "DoStackSnapshot", found);
                     held_to(me, "DoStackSnapshot", found, *returns);
                 }
             }
@@ -251,22 +285,25 @@ impl Script<'_> {
             Action::Call { method, of, returns, then } => {
                 if let Some(target) = target(*of) {
                     let found = self.call(me, *method, (*of, &target));
+                    self.covers_call(me, method.word(), found);
                     held_to(me, method.word(), found, *returns);
                     if !found.is_failure() {
                         self.act(me, then, place);
                     }
                 }
             }
-            Action::SuspendRuntime => drop(me.info().suspend_runtime()),
+            Action::SuspendRuntime => {
+                self.suspend_runtime(me);
+            }
             Action::RuntimeSuspended(actions) => {
-                if me.info().suspend_runtime().is_ok() {
+                if self.suspend_runtime(me) == HResult::OK {
                     self.act(me, actions, place);
                     if !me.escapes() {
-                        let _ = me.info().resume_runtime();
+                        self.resume_runtime(me);
                     }
                 }
             }
-            Action::ResumeRuntime => drop(me.info().resume_runtime()),
+            Action::ResumeRuntime => self.resume_runtime(me),
             Action::Prepare => drop(me.info().get_function_from_ip(0)),
             Action::Signal(of) => me.signal(index(*of, me)),
             Action::Repeat(times, actions) => {
@@ -293,6 +330,17 @@ impl Script<'_> {
                 let _ = target.resume();
             }
         }
+    }
+
+    fn suspend_runtime(&self, me: &CurrentThread<'_, '_>) -> HResult {
+        let found = hresult(&me.info().suspend_runtime());
+        self.covers_call(me, "SuspendRuntime", found);
+        found
+    }
+
+    fn resume_runtime(&self, me: &CurrentThread<'_, '_>) {
+        let found = hresult(&me.info().resume_runtime());
+        self.covers_call(me, "ResumeRuntime", found);
     }
 
     /// Reads the registers of a thread.

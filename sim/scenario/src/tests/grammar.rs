@@ -27,6 +27,7 @@ fn heading(level: Level) -> &'static str {
         Level::MixedReport => "## In the `expect` of a `mixed-walk`",
         Level::Profiler => "## In a `profiler`",
         Level::Action => "## Actions",
+        Level::Coverage => "## In a `coverage`",
         Level::Explore => "## In an `explore`",
         Level::History => "## In the `expect` of an `explore`",
     }

@@ -384,3 +384,51 @@ fn a_smaller_text_has_the_same_fingerprint() {
     let (verdict, _) = exploring.replay(&schedule, &settings.budget()).unwrap().unwrap();
     assert_eq!(verdict.unwrap().fingerprint(), failure.verdict.fingerprint());
 }
+
+/// A survival says what it rests on: a callback with actions that never comes is a difference, unless the text says so,
+/// and so is a demand on coverage that the interleavings do not fulfil.
+#[test]
+fn what_never_came_and_demands_are_judged() {
+    let unmet = |demands: &str, by: &str| {
+        let text = format!(
+            "function \"App.Main\" kind=jit {{ body {{ loop 2 {{ new }} }} }}
+profiler {{
+    thread sampler {{ log }}
+    on ObjectAllocated {{ snapshot own; log }}
+    on GarbageCollectionStarted {{ log }}
+    on ThreadDestroyed {{ log }}
+}}
+coverage {{ callback ThreadDestroyed; {demands} }}
+explore {by} {{ expect {{ survives }} }}"
+        );
+        let found = differences(&text);
+        let unmet = found.into_iter().map(|difference| match difference {
+            HistoryDifference::Coverage(unmet) => unmet.demand,
+            other => panic!("{other}"),
+        });
+        unmet.collect::<Vec<_>>()
+    };
+    let random = "schedules=50";
+    assert_eq!(unmet("", random), [None]);
+    let none = "callback GarbageCollectionStarted most=0 in=each";
+    assert_eq!(unmet(none, random), []);
+    for (demand, is_met) in [
+        ("callback GarbageCollectionStarted", false),
+        ("callback ObjectAllocated least=2 most=2 in=each by=main", true),
+        ("callback ObjectAllocated least=3", false),
+        ("callback ObjectAllocated most=1", false),
+        ("callback ObjectAllocated by=sampler", false),
+        ("call DoStackSnapshot returns=S_OK least=2 in=each", true),
+        ("call DoStackSnapshot least=4", false),
+        ("order ObjectAllocated ObjectAllocated ThreadDestroyed", true),
+        ("order ObjectAllocated ThreadDestroyed", false),
+        ("order ObjectAllocated ObjectAllocated ObjectAllocated", false),
+        ("order ThreadDestroyed ObjectAllocated", false),
+    ] {
+        for by in [random, "by=exhaustive schedules=200"] {
+            let more = if demand.contains("Garbage") { String::new() } else { format!("{none}; ") };
+            let found = unmet(&format!("{more}{demand}"), by);
+            assert_eq!(found.is_empty(), is_met, "{demand}, {by}: {found:?}");
+        }
+    }
+}

@@ -224,6 +224,7 @@ levels! {
     MixedReport "mixed-walk-expect" "in the expectation of a mixed walk",
     Profiler "profiler" "in a profiler",
     Action "action" "among actions",
+    Coverage "coverage" "in a demand on coverage",
     Explore "explore" "in a search of interleavings",
     History "explore-expect" "in the expectation of a search of interleavings",
 }

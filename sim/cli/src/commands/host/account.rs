@@ -2,8 +2,11 @@
 
 use super::child::Remains;
 use super::journal::{Found, Line, Walked};
+use clr_explore::{SearchPoints, pass};
 use clr_guest::{CountedCall, GuestCoverage, SearchCoverage, Unseen};
 use clr_runtime::generation::Generation;
+use clr_runtime::profiling::CallbackKind;
+use clr_scenario::{CoverableCall, Demands, OrderProgress};
 use clr_walker::profiling::HResult;
 use clrsim::{CallKind, reason};
 use serde::Serialize;
@@ -139,6 +142,8 @@ struct Reading {
     refused: Option<String>,
     is_over: bool,
     asked_to_walk: bool,
+    /// The callbacks, in order.
+    entered: Vec<CallbackKind>,
     /// The steps, callbacks and methods that the process is in, the outermost first.
     within: Vec<String>,
 }
@@ -146,7 +151,11 @@ struct Reading {
 impl Reading {
     fn read(&mut self, line: Line) {
         match line {
-            Line::Begins(name) | Line::Enters(name) | Line::Calls(name) => self.within.push(name),
+            Line::Begins(name) | Line::Calls(name) => self.within.push(name),
+            Line::Enters(name) => {
+                self.entered.extend(CallbackKind::from_name(&name));
+                self.within.push(name);
+            }
             Line::Loaded { step, result } => {
                 self.leave(&step);
                 let result = HResult(result);
@@ -155,7 +164,9 @@ impl Reading {
                     && step != "QueryInterface(ICorProfilerCallback2)"
                     || step == "LoadAsNotificationOnly";
                 if result.is_failure() && !is_optional {
-                    let is_other = result == HResult::CLASS_NOT_AVAILABLE;
+                    // Some factories refuse another class with E_FAIL.
+                    let is_other =
+                        result == HResult::CLASS_NOT_AVAILABLE || step == "DllGetClassObject";
                     let hint = if is_other { ": --clsid names the class" } else { "" };
                     self.refused = Some(format!("{step}: {result}{hint}"));
                 }
@@ -205,8 +216,13 @@ impl Reading {
 
     /// Returns the verdict and its reason. Of a profiler with threads nothing else is to be believed, but that it has
     /// crashed.
-    fn verdict(&self, status: Option<ExitStatus>, allowed: &[String]) -> (Verdict, Option<String>) {
-        let (verdict, because) = self.verdict_of_end(status, allowed);
+    fn verdict(
+        &self,
+        status: Option<ExitStatus>,
+        demands: &Demands<'_>,
+        allowed: &[String],
+    ) -> (Verdict, Option<String>) {
+        let (verdict, because) = self.verdict_of_end(status, demands, allowed);
         let has_threads = self.has("started-threads") || self.has("wrong-thread");
         if has_threads && verdict != Verdict::Died {
             return (Verdict::Threads, because);
@@ -217,6 +233,7 @@ impl Reading {
     fn verdict_of_end(
         &self,
         status: Option<ExitStatus>,
+        demands: &Demands<'_>,
         allowed: &[String],
     ) -> (Verdict, Option<String>) {
         let place = || match self.within.as_slice() {
@@ -251,10 +268,12 @@ impl Reading {
         }
         let mut unseen = self.unseen();
         unseen.retain(|fact| !allowed.contains(&fact.words()));
-        let words: Vec<_> = unseen.iter().map(ToString::to_string).collect();
+        let unmet = demands.unmet(&self.points(demands));
+        let words = unseen.iter().map(ToString::to_string);
+        let words: Vec<_> = words.chain(unmet.iter().map(ToString::to_string)).collect();
         let because = (!words.is_empty()).then(|| words.join("; "));
         let is_method = |fact: &Unseen| matches!(fact, Unseen::NotSimulated(_));
-        match (unseen.is_empty(), unseen.iter().any(is_method)) {
+        match (words.is_empty(), unseen.iter().any(is_method)) {
             (true, _) => (Verdict::Clean, None),
             (false, true) => (Verdict::NotSimulated, because),
             (false, false) => (Verdict::Unseen, because),
@@ -291,6 +310,25 @@ impl Reading {
             },
         );
         coverage.unseen()
+    }
+
+    /// Returns how often the run passes the points of the text's demands. It has no threads with names.
+    fn points(&self, demands: &Demands<'_>) -> SearchPoints {
+        let mut counts = Vec::new();
+        let mut progress = OrderProgress::new();
+        for kind in &self.entered {
+            demands.note(CoverableCall::Callback(*kind), "", |point| pass(&mut counts, point, 1));
+            demands.note_order(*kind, "", &mut progress, |point| pass(&mut counts, point, 1));
+        }
+        for (method, results) in &self.calls.0 {
+            for (result, count) in results {
+                let call = CoverableCall::Method(method, Some(HResult(*result)));
+                demands.note(call, "", |point| pass(&mut counts, point, *count));
+            }
+        }
+        let mut points = SearchPoints::default();
+        points.add(&counts);
+        points
     }
 
     /// Returns the results that refuse calls.
@@ -396,13 +434,14 @@ impl Account {
         file: String,
         generation: Generation,
         remains: Remains,
+        demands: &Demands<'_>,
         allowed: &[String],
     ) -> Self {
         let mut reading = Reading::default();
         for line in remains.journal {
             reading.read(line);
         }
-        let (verdict, because) = reading.verdict(remains.status, allowed);
+        let (verdict, because) = reading.verdict(remains.status, demands, allowed);
         let refusals = reading.refusals();
         Self {
             kind: "host",

@@ -21,6 +21,7 @@ use crate::render::json::write_json;
 use crate::{FAILED, PASSED};
 use account::{Account, Verdict};
 use clr_runtime::generation::{Generation, Generations};
+use clr_scenario::Demands;
 use std::io;
 
 /// Runs the profiler and returns the exit code.
@@ -60,8 +61,9 @@ pub(crate) fn host(args: &HostArgs, console: &mut Console<'_>) -> Result<u8, Cli
         let remains = child::run(args, generation).map_err(|error: io::Error| {
             CliError::new(&library, format_args!("its process cannot be started: {error}"))
         })?;
-        let account =
-            Account::new(library.clone(), source.name.clone(), generation, remains, &args.allow);
+        let (library, file) = (library.clone(), source.name.clone());
+        let demands = Demands::of_library(&fixture.scenario.coverage, generation);
+        let account = Account::new(library, file, generation, remains, &demands, &args.allow);
         if args.json.wanted {
             write_json(&account, console)?;
         } else if !args.matrix {

@@ -480,3 +480,40 @@ fn a_profiler_that_is_not_loaded_fails_once_unless_that_is_allowed() {
     let (code, found) = search(&["--allow", "not-loaded"]);
     assert_eq!((code, &found[0]["coverage"]["unseen"][0]["allowed"]), (0, &Value::from(true)));
 }
+
+/// A text says what its searches have to cover: the number of calls, their results and threads, and the order of
+/// callbacks.
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn a_search_covers_what_its_text_demands() {
+    let library = guest("failing_thread", &[]);
+    let folder = TempDir::new().unwrap();
+    let text = folder.path().join("demands.kdl");
+    let program = include_str!("../../guests/two_threads.kdl");
+    let unmet = |demands: &str| {
+        std::fs::write(&text, format!("{program}coverage {{ {demands} }}\n")).unwrap();
+        let host = Host::new(&library, text.to_str().unwrap()).env("GUEST_FAILURE", "leak");
+        let (code, found) =
+            host.args(&["--on", "net8-unix", "--schedules", "30", "--allow", "no-walk"]).objects();
+        let unmet = found[0]["coverage"]["unmet"].as_array().unwrap().clone();
+        let fails = found[0]["outcomes"].as_array().unwrap().iter().any(|it| it["end"] != "ends");
+        assert_eq!(code == 0, unmet.is_empty() && !fails, "{:#}", found[0]);
+        unmet.iter().map(|it| it.as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let met = "callback \"JITCompilationFinished\" least=1 most=1 by=\"main\" in=\"each\"
+        callback \"ObjectAllocated\" most=0 in=\"each\"
+        order \"JITCompilationStarted\" \"JITCompilationFinished\" \"Shutdown\"
+        call \"SetEventMask\" returns=\"S_OK\" in=\"each\"";
+    assert_eq!(unmet(met), [""; 0]);
+    for (demand, says) in [
+        ("callback \"JITCompilationFinished\" by=\"other\"", "comes 0 to 0 times"),
+        ("call \"SetEventMask\" least=2", "comes 1 to 1 times"),
+        ("call \"SetEventMask\" returns=\"E_FAIL\"", "SetEventMask with E_FAIL comes 0 to 0"),
+        ("order \"JITCompilationFinished\" \"JITCompilationStarted\"", "in this order"),
+        ("order \"JITCompilationStarted\" \"JITCompilationStarted\"", "in this order"),
+    ] {
+        let found = unmet(demand);
+        assert!(matches!(&found[..], [one] if one.contains(says)), "{demand}: {found:?}");
+    }
+    assert_eq!(unmet("call \"SetEventMask\" least=2 on=\"windows\""), [""; 0]);
+}

@@ -58,6 +58,8 @@ pub struct Executed<'e> {
     pub ending: &'e Ending,
     /// The mistakes of the guest that are no verdict of the search: references that are left, for example.
     pub findings: &'e [Finding],
+    /// Its calls, and how far its threads came.
+    pub coverage: &'e GuestCoverage,
 }
 
 /// Makes bytes of an interleaving in the copy of the process in which it was executed.

@@ -14,7 +14,7 @@ use clr_explore::{CurrentThread, Explorer, Search, Setup, TestedProcess};
 use clr_runtime::OsThreadId;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::CallbackKind as Kind;
-use clr_scenario::{RunOnError, Scenario, ScenarioError};
+use clr_scenario::{Demand, Demands, RunOnError, Scenario, ScenarioError};
 use clr_world::BuildError;
 use clrsim::hosting::Anchor;
 use clrsim::{Journal, Session};
@@ -53,6 +53,7 @@ pub struct HostedProfiler {
     class: Guid,
     patience: Duration,
     rules: Rules,
+    coverage: Vec<Demand>,
     /// `None` if each interleaving loads the library, as its initialisers have to be under the scheduler.
     #[cfg_attr(windows, expect(dead_code, reason = "each process loads it"))]
     loaded: Option<ScheduledLibrary>,
@@ -74,6 +75,7 @@ impl HostedProfiler {
     ) -> Result<Self, HostedProfilerError> {
         let scenario = Scenario::parse(text)?;
         let budget = scenario.explore.first().cloned().unwrap_or_default().budget();
+        let coverage = scenario.coverage.clone();
         let rules = Rules { limits: budget.limits, all: budget.rules };
         let process = scenario.process_on(generation)?.ending_by(scenario.process_end());
         let process = Anchor::new(process);
@@ -89,7 +91,17 @@ impl HostedProfiler {
         let loaded = loaded.map_err(HostedProfilerError::Library)?;
         let library = library.to_owned();
         let patience = guest_thread::PATIENCE;
-        Ok(Self { explorer, session, _process: process, library, class, patience, rules, loaded })
+        Ok(Self {
+            explorer,
+            session,
+            _process: process,
+            library,
+            class,
+            patience,
+            rules,
+            coverage,
+            loaded,
+        })
     }
 
     /// Sets the real time after which a guest that has not given back control has left the simulation: it spins,
@@ -116,7 +128,8 @@ impl HostedProfiler {
     pub fn run_here(&mut self, search: &mut dyn Search, detail: Detail<'_>) -> GuestEnding {
         #[cfg(target_os = "linux")]
         let is_loaded = self.loaded.is_some();
-        let Self { explorer, session, library, class, patience, rules, .. } = self;
+        let Self { explorer, session, library, class, patience, rules, coverage, .. } = self;
+        let demands = Demands::of_library(coverage, session.generation());
         guest_thread::set_patience(*patience);
         let guest = Rc::new(Guest {
             session: session.share(),
@@ -140,7 +153,7 @@ impl HostedProfiler {
             }
         };
         let guest = session.share();
-        run(explorer, &load, search, *rules, &|| guest.final_report(), detail)
+        run(explorer, &load, search, *rules, &|| guest.final_report(), &demands, detail)
     }
 }
 

@@ -7,6 +7,7 @@ use clr_explore::{
     Ending, Explorer, HistoryDetail, LastPlace, NotingSearch, Search, Setup, Verdict,
 };
 use clr_machine::Fnv1a;
+use clr_scenario::Demands;
 use clrsim::{Finding, Report};
 
 /// Adds the stacks of the guest's threads to the last turn of an interleaving. The threads then stay where they are.
@@ -73,6 +74,7 @@ pub(super) fn run<'p>(
     search: &mut dyn Search,
     rules: Rules,
     report: &dyn Fn() -> Report,
+    demands: &Demands<'_>,
     detail: Detail<'_>,
 ) -> GuestEnding {
     let recorded = match detail {
@@ -87,7 +89,7 @@ pub(super) fn run<'p>(
     ending.verdict = ending.verdict.take().or_else(|| rules.broken(&ending));
     let report = report();
     let found = if ending.verdict.is_none() { mistakes(&report, &ending) } else { Vec::new() };
-    let coverage = GuestCoverage::of(&ending, &report);
+    let coverage = GuestCoverage::of(&ending, &report, demands);
     let place = place(ending.verdict.as_ref());
     let mut reported = GuestEnding { strayed, place, ..GuestEnding::of(&ending, &found, coverage) };
     match detail {
@@ -96,7 +98,9 @@ pub(super) fn run<'p>(
         | Detail::Printed(describe)
         | Detail::Stopped(describe, _) => {
             add_stacks(&mut ending);
-            reported.description = describe(&Executed { ending: &ending, findings: &found });
+            let coverage = &reported.coverage;
+            reported.description =
+                describe(&Executed { ending: &ending, findings: &found, coverage });
         }
     }
     sanitizer::leaves_tool();

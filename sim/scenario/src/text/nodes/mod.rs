@@ -1,6 +1,7 @@
 //! The nodes of texts: a codec for each. A new node or property is added here and nowhere else.
 
 mod body;
+mod coverage;
 mod function;
 mod history;
 mod mixed;
@@ -61,6 +62,7 @@ pub(crate) fn text(text: &mut Scenario, c: &mut Codec<'_>) {
     c.each("stop", &mut text.stops, &blank, stop::stop);
     stack(&mut text.stack, c);
     c.maybe("profiler", &mut text.profiler, &ProfilerScript::default(), profiler::profiler);
+    coverage::coverage(&mut text.coverage, c);
     c.each("explore", &mut text.explore, &Exploration::default(), history::explore);
 }
 

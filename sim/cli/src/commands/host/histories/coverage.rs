@@ -4,9 +4,11 @@ use super::super::account::{Counted, named};
 use crate::render::console::{BAD, DIM, HEAD};
 use crate::render::wrap::write_wrapped;
 use anstyle::Style;
-use clr_guest::{CoveredName, CoveredThread, SearchCoverage};
+use clr_guest::{CoveredName, CoveredThread, GuestCoverage, SearchCoverage, Unseen};
+use clr_runtime::generation::Generation;
+use clr_scenario::Demands;
 use clrsim::CallKind;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
 
 /// The coverage of an interleaving, as the process that has executed it sends it: a line, empty if there is none.
@@ -75,15 +77,26 @@ pub(super) struct Looked {
     injected: Vec<Counted>,
     /// The facts that nobody has looked at.
     unseen: Vec<Missing>,
+    /// The demands of the text that are not met.
+    unmet: Vec<String>,
 }
 
 impl Looked {
-    pub(super) fn new(coverage: &SearchCoverage, allowed: &[String]) -> Self {
+    pub(super) fn new(
+        coverage: &SearchCoverage,
+        demands: &Demands<'_>,
+        allowed: &[String],
+    ) -> Self {
         let calls =
             |kind| coverage.calls(kind).map(|(name, call)| Calls::new(name, call)).collect();
         let missing = coverage.unseen().into_iter().map(|fact| {
             let allow = fact.words();
-            Missing { allowed: allowed.contains(&allow), text: fact.to_string(), allow }
+            let is_of_class = |why: &str| why.starts_with("DllGetClassObject");
+            let hint = match &fact {
+                Unseen::NotLoaded(why) if is_of_class(why) => "; --clsid names the class",
+                _ => "",
+            };
+            Missing { allowed: allowed.contains(&allow), text: format!("{fact}{hint}"), allow }
         });
         let not_simulated = coverage.not_simulated().iter();
         Self {
@@ -94,12 +107,25 @@ impl Looked {
             threads: coverage.threads().iter().map(|(name, one)| Thread::new(name, one)).collect(),
             injected: coverage.injected().iter().map(|(it, count)| counted(it, *count)).collect(),
             unseen: missing.collect(),
+            unmet: demands.unmet(coverage.points()).iter().map(ToString::to_string).collect(),
         }
     }
 
     /// Returns true if something that is not allowed to be left out was not looked at.
     pub(super) fn is_empty_answer(&self) -> bool {
-        self.unseen.iter().any(|missing| !missing.allowed)
+        !self.unmet.is_empty() || self.unseen.iter().any(|missing| !missing.allowed)
+    }
+
+    /// Returns the lines of the summary of a number of interleavings: what each is about, and its items.
+    fn lines(&self, of: u64) -> [(&'static str, Vec<String>); 4] {
+        let injected =
+            self.injected.iter().map(|Counted { name, count }| format!("{name} {count}"));
+        [
+            ("callbacks", self.callbacks.iter().map(|calls| calls.words(of)).collect()),
+            ("calls", self.calls.iter().map(|calls| calls.words(of)).collect()),
+            ("threads", self.threads.iter().map(Thread::words).collect()),
+            ("made to fail", injected.collect()),
+        ]
     }
 
     /// Writes the summary of a number of interleavings; `left` are the options `--allow` of the command.
@@ -112,12 +138,9 @@ impl Looked {
             write_wrapped(out, 4, Style::new(), &items.join(", "), "")
         };
         line("different interleavings", vec![self.different.to_string()])?;
-        line("callbacks", self.callbacks.iter().map(|calls| calls.words(of)).collect())?;
-        line("calls", self.calls.iter().map(|calls| calls.words(of)).collect())?;
-        line("threads", self.threads.iter().map(Thread::words).collect())?;
-        let injected =
-            self.injected.iter().map(|Counted { name, count }| format!("{name} {count}"));
-        line("made to fail", injected.collect())?;
+        for (head, items) in self.lines(of) {
+            line(head, items)?;
+        }
         for Missing { allow, text, allowed } in &self.unseen {
             if *allowed {
                 write!(out, "  {DIM}allowed:{DIM:#} ")?;
@@ -128,11 +151,35 @@ impl Looked {
             write_wrapped(out, 4, Style::new(), text, "")?;
             writeln!(out, "    {DIM}if it has to be so:{DIM:#} --allow {}", quoted(allow))?;
         }
+        for unmet in &self.unmet {
+            write!(out, "  {BAD}not as the scenario demands:{BAD:#} ")?;
+            write_wrapped(out, 4, Style::new(), unmet, "")?;
+        }
         let is_used = |word: &&String| self.unseen.iter().any(|missing| missing.allow == **word);
         for word in left.iter().filter(|word| !is_used(word)) {
             writeln!(out, "  {HEAD}note:{HEAD:#} --allow {} allows nothing here", quoted(word))?;
         }
         Ok(())
+    }
+}
+
+/// What a replayed interleaving covers.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Covered {
+    /// `callbacks`, `calls` or `threads`.
+    pub(super) what: String,
+    pub(super) text: String,
+}
+
+impl Covered {
+    /// Returns what an interleaving covers.
+    pub(super) fn of(one: &GuestCoverage) -> Vec<Self> {
+        let mut coverage = SearchCoverage::default();
+        coverage.add(0, one);
+        let lines =
+            Looked::new(&coverage, &Demands::of_library(&[], Generation::ALL[0]), &[]).lines(1);
+        let lines = lines.into_iter().filter(|(_, items)| !items.is_empty());
+        lines.map(|(what, items)| Self { what: what.to_owned(), text: items.join(", ") }).collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Descriptions of interleavings, made in the copy of the process in which an interleaving is executed.
 
 use super::super::journal::{Found, Line, Walked};
+use super::coverage::Covered;
 use crate::report::history::{Facts, Failed, write_row};
 use clr_explore::headline;
 use clr_explore::{Edge, History, Verdict};
@@ -22,6 +23,8 @@ pub(super) struct Description {
     pub(super) findings: Vec<Found>,
     /// The walks of stacks, with the runtime's decisions.
     pub(super) walks: Vec<Walked>,
+    /// What it covers.
+    pub(super) covered: Vec<Covered>,
     /// The story of the failure in lines, with colours.
     pub(super) story: Vec<String>,
     /// The drawing, with colours.
@@ -85,11 +88,13 @@ impl Description {
             finding: finding.kind().to_owned(),
             text: finding.to_string(),
         };
-        let (rows, page) = drawing.draw(verdict, history, title);
+        let covered = Covered::of(executed.coverage);
+        let (rows, page) = drawing.draw(verdict, history, &covered, title);
         Self {
             failed,
             findings: executed.findings.iter().map(found).collect(),
             walks: walks.take(),
+            covered,
             story: lines(&verdict.map(|verdict| story(verdict, history)).unwrap_or_default()),
             rows,
             page,
@@ -103,8 +108,9 @@ impl Description {
     /// Reads a description. One that was lost with its process is empty.
     pub(super) fn from_bytes(bytes: &[u8]) -> Self {
         let (failed, page) = (None, None);
-        let (findings, walks, story, rows) = Default::default();
-        serde_json::from_slice(bytes).unwrap_or(Self { failed, findings, walks, story, rows, page })
+        let (findings, walks, covered, story, rows) = Default::default();
+        let empty = Self { failed, findings, walks, covered, story, rows, page };
+        serde_json::from_slice(bytes).unwrap_or(empty)
     }
 }
 
@@ -113,6 +119,7 @@ impl Drawing {
         &self,
         verdict: Option<&Verdict>,
         history: &History,
+        covered: &[Covered],
         title: &str,
     ) -> (Vec<String>, Option<String>) {
         let edges: &[Edge] = match verdict {
@@ -121,7 +128,8 @@ impl Drawing {
         };
         let ending = verdict.map(|verdict| headline(verdict, history)).unwrap_or_default();
         let facts = Facts::new(&self.runtime, verdict, history);
-        let facts = facts.as_pairs();
+        let mut facts = facts.as_pairs();
+        facts.extend(covered.iter().map(|covered| (covered.what.as_str(), covered.text.as_str())));
         let (ending, replay) = (ending.as_str(), Some(self.replay.as_str()));
         let drawn = Timeline { history, title, ending, edges, replay, facts: &facts };
         let options = |(width, fold)| RowOptions { width, fold, ..RowOptions::default() };

@@ -11,7 +11,7 @@ use crate::render::error::CliError;
 use clr_explore::{ScheduleString, Search};
 use clr_guest::scheduled::{Died, GuestEnding, HostedProfiler};
 use clr_runtime::generation::Generation;
-use clr_scenario::TextDigest;
+use clr_scenario::{Demand, Demands, TextDigest};
 use std::path::Path;
 use std::time::Duration;
 
@@ -82,6 +82,8 @@ pub(super) struct Guest {
     pub(super) fails_by_rules: bool,
     title: String,
     digests: (TextDigest, LibraryDigest),
+    /// The text's demands on coverage.
+    coverage: Vec<Demand>,
     executor: Executor,
 }
 
@@ -108,6 +110,7 @@ impl Guest {
             fails_by_rules,
             title: title.unwrap_or_else(|| source.name.clone()),
             digests: (fixture.scenario.digest(), digest),
+            coverage: fixture.scenario.coverage,
             executor,
         })
     }
@@ -116,6 +119,11 @@ impl Guest {
     pub(super) fn command(&self) -> String {
         let Self { library, text, class, .. } = self;
         format!("clrsim host {library} {text}{class}")
+    }
+
+    /// Returns the text's demands on coverage.
+    pub(super) fn demands(&self) -> Demands<'_> {
+        Demands::of_library(&self.coverage, self.generation)
     }
 
     /// Returns the name of an interleaving.

@@ -1,15 +1,18 @@
 //! An interleaving of a guest, executed once more: explained, drawn, or stopped for a debugger.
 
+use super::coverage::Covered;
 use super::description::{Description, Drawing};
 use super::executor::with_fixed_addresses;
 use super::guest::{ENDS, Guest, Output, fingerprint};
 use super::name::HistoryName;
 use crate::args::HostArgs;
 use crate::input::{Source, slashed};
-use crate::render::console::{BAD, Console, GOOD, HEAD};
+use crate::render::console::{BAD, Console, DIM, GOOD, HEAD};
 use crate::render::error::CliError;
 use crate::render::json::write_json;
+use crate::render::wrap::write_wrapped;
 use crate::{FAILED, PASSED};
+use anstyle::Style;
 use clr_explore::{ReplaySearch, Search as _};
 use serde::Serialize;
 use std::process::Command;
@@ -145,6 +148,10 @@ impl Replayed {
         }
         for found in &description.findings {
             writeln!(out, "  {BAD}{}{BAD:#} {}", found.finding, found.text)?;
+        }
+        for Covered { what, text } in &description.covered {
+            write!(out, "  {DIM}{what}:{DIM:#} ")?;
+            write_wrapped(out, 4, Style::new(), text, "")?;
         }
         super::super::write::write_walks(&description.walks, out)?;
         Ok(())

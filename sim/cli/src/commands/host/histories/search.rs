@@ -169,6 +169,9 @@ impl Found {
         }
         if let (Some(covered), Some((digest, _))) = (executed.coverage.take(), &executed.choices) {
             self.coverage.add(*digest, &covered);
+            if executed.end == ENDS {
+                self.coverage.add_points(&covered);
+            }
         }
         if executed.end == ENDS {
             let rules = executed.broken.iter().filter_map(|word| ProfilerRule::from_word(word));
@@ -223,7 +226,7 @@ pub(in super::super) fn search(
         found.coverage.faults = faults(args).which;
         found.join_faults();
         let outcomes = outcomes(&mut guest, &found);
-        let coverage = Looked::new(&found.coverage, &args.allow);
+        let coverage = Looked::new(&found.coverage, &guest.demands(), &args.allow);
         let fails = |outcome: &Outcome| outcome.end != ENDS && !outcome.end.starts_with(NOT_LOADED);
         // What was not looked at has its own words; a process that ended has left none.
         if outcomes.iter().any(fails) || coverage.is_empty_answer() || found.total() == 0 {

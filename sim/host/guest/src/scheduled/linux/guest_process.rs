@@ -4,6 +4,7 @@ use super::{fork, guest_thread, signals};
 use crate::scheduled::ending::{Detail, Died, GuestEnding, Rules};
 use crate::scheduled::run::run;
 use clr_explore::{Explorer, Search, Setup, TestedProcess};
+use clr_scenario::Demands;
 use clr_world::BuildError;
 use clrsim::Report;
 use std::ffi::c_void;
@@ -46,7 +47,9 @@ impl<'b> GuestProcess<'b> {
         };
         let Self { explorer, .. } = self;
         let rules = Rules::default();
-        let run = || run(explorer, &load, search, rules, &Report::default, Detail::Ending);
+        let demands = Demands::of_library(&[], explorer.runtime().generation);
+        let run =
+            || run(explorer, &load, search, rules, &Report::default, &demands, Detail::Ending);
         fork::run_in_copy(Detail::Ending, run)
     }
 }

@@ -1,0 +1,211 @@
+//! Demands on coverage, checked while interleavings are executed.
+
+use crate::Scenario;
+use crate::model::{CountDemand, Demand};
+use clr_explore::{PointCoverage, Report, SearchPoints};
+use clr_runtime::generation::Generation;
+use clr_runtime::profiling::{CallbackKind, HResult};
+use core::fmt;
+
+/// A call between a profiler and the runtime.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CoverableCall<'c> {
+    /// The runtime calls the profiler.
+    Callback(CallbackKind),
+    /// The profiler calls a method of this name, with this result if it has returned.
+    Method(&'c str, Option<HResult>),
+}
+
+/// A fact that a search should have found, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unmet {
+    /// Index of the demand in [`Scenario::coverage`]; `None` for a callback that the text's profiler has actions for,
+    /// and that never came.
+    pub demand: Option<usize>,
+    text: String,
+}
+
+impl fmt::Display for Unmet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// The demands of a text on a generation. A callback that the text's profiler has actions for, and that no demand
+/// names, must come in an interleaving.
+#[derive(Debug)]
+pub struct Demands<'s> {
+    all: &'s [Demand],
+    generation: Generation,
+    /// The callbacks that must come.
+    expected: Vec<CallbackKind>,
+}
+
+/// The number of callbacks that have come in each order that is demanded, in an interleaving.
+pub type OrderProgress = Vec<u32>;
+
+impl<'s> Demands<'s> {
+    /// Returns the demands of a text.
+    #[must_use]
+    pub fn of(scenario: &'s Scenario, generation: Generation) -> Self {
+        let all = scenario.coverage.as_slice();
+        let named = |kind: CallbackKind| {
+            all.iter().any(|demand| demand.applies_to(generation) && demand.names(kind))
+        };
+        let callbacks = scenario.profiler.iter().flat_map(|profiler| &profiler.callbacks);
+        let expected = callbacks.map(|(kind, _)| *kind).filter(|kind| !named(*kind)).collect();
+        Self { all, generation, expected }
+    }
+
+    /// Returns the demands for a profiler's library, which has callbacks of its own.
+    #[must_use]
+    pub const fn of_library(all: &'s [Demand], generation: Generation) -> Self {
+        Self { all, generation, expected: Vec::new() }
+    }
+
+    /// Notes the points that a call on a thread passes: calls `passes` for each. A demand `n` has the points `2 * n`,
+    /// for each call that counts or for the last callback of an order, and `2 * n + 1`, for a callback out of order.
+    pub fn note(&self, call: CoverableCall<'_>, thread: &str, mut passes: impl FnMut(u32)) {
+        for (number, demand) in self.applying() {
+            if counts(demand, call, thread) {
+                passes(2 * number);
+            }
+        }
+        if let CoverableCall::Callback(kind) = call
+            && let Some(place) = self.expected.iter().position(|expected| *expected == kind)
+        {
+            passes((2 * self.all.len() + place) as u32);
+        }
+    }
+
+    /// Notes the points that a callback on a thread passes because of its order.
+    pub fn note_order(
+        &self,
+        kind: CallbackKind,
+        thread: &str,
+        progress: &mut OrderProgress,
+        mut passes: impl FnMut(u32),
+    ) {
+        progress.resize(self.all.len(), 0);
+        for ((number, demand), progress) in self.all.iter().enumerate().zip(progress) {
+            let Demand::Order { callbacks, by, .. } = demand else { continue };
+            if !callbacks.contains(&kind) || !is_by(by.as_deref(), thread) {
+                continue;
+            }
+            let point = 2 * number as u32;
+            let is_next = callbacks.get(*progress as usize) == Some(&kind);
+            *progress += u32::from(is_next);
+            if !is_next {
+                passes(point + 1);
+            } else if *progress as usize == callbacks.len() {
+                passes(point);
+            }
+        }
+    }
+
+    /// Returns true if the demands include one on the order of callbacks.
+    #[must_use]
+    pub fn have_order(&self) -> bool {
+        self.applying().any(|(_, demand)| matches!(demand, Demand::Order { .. }))
+    }
+
+    /// Returns what the interleavings of a search do not fulfil.
+    #[must_use]
+    pub fn unmet(&self, points: &SearchPoints) -> Vec<Unmet> {
+        let is_met = |number: u32, demand: &Demand| {
+            let point = points.point(2 * number);
+            match demand {
+                Demand::Callback(_, count) | Demand::Call { count, .. } if count.each => {
+                    count.least <= point.least && count.most.is_none_or(|most| point.most <= most)
+                }
+                Demand::Callback(_, count) | Demand::Call { count, .. } => {
+                    count.least <= point.most && count.most.is_none_or(|most| point.least <= most)
+                }
+                Demand::Order { .. } => point.least > 0 && points.point(2 * number + 1).most == 0,
+            }
+        };
+        let is_empty = points.interleavings() == 0;
+        let demands =
+            self.applying().filter(|(number, demand)| is_empty || !is_met(*number, demand));
+        let unmet = demands.map(|(number, demand)| Unmet {
+            demand: Some(number as usize),
+            text: unmet_words(demand, points.point(2 * number)),
+        });
+        let first = 2 * self.all.len();
+        let came = |place: usize| points.point((first + place) as u32).interleavings > 0;
+        let absent = self.expected.iter().enumerate().filter(|(place, _)| !came(*place));
+        unmet
+            .chain(absent.map(|(_, kind)| Unmet { demand: None, text: never_came(*kind) }))
+            .collect()
+    }
+
+    fn applying(&self) -> impl Iterator<Item = (u32, &'s Demand)> {
+        let applies = |(_, demand): &(usize, &Demand)| demand.applies_to(self.generation);
+        self.all.iter().enumerate().filter(applies).map(|(number, demand)| (number as u32, demand))
+    }
+}
+
+impl Scenario {
+    /// Returns what the interleavings of a search of the text's own profiler do not cover. A failure hides the rest: then
+    /// nothing is judged.
+    #[must_use]
+    pub fn unmet_on(&self, generation: Generation, found: &Report) -> Vec<Unmet> {
+        if found.failure.is_some() || self.profiler.is_none() {
+            return Vec::new();
+        }
+        Demands::of(self, generation).unmet(&found.points)
+    }
+}
+
+/// Returns true if a call on a thread is one of those that a demand counts.
+fn counts(demand: &Demand, call: CoverableCall<'_>, thread: &str) -> bool {
+    let by = |count: &CountDemand| is_by(count.by.as_deref(), thread);
+    match (demand, call) {
+        (Demand::Callback(kind, count), CoverableCall::Callback(came)) => {
+            *kind == came && by(count)
+        }
+        (Demand::Call { method, returns, count }, CoverableCall::Method(name, result)) => {
+            method == name && (returns.is_none() || *returns == result) && by(count)
+        }
+        _ => false,
+    }
+}
+
+/// Says what interleavings have instead of what a demand wants.
+fn unmet_words(demand: &Demand, found: PointCoverage) -> String {
+    let PointCoverage { least, most, .. } = found;
+    let counted = |name: &str, count: &CountDemand| {
+        let by = count.by.as_ref().map(|by| format!(" on {by}")).unwrap_or_default();
+        let limit = count.most.map(|most| format!(", at most {most}")).unwrap_or_default();
+        let each = if count.each { "each interleaving" } else { "an interleaving" };
+        format!(
+            "{name}{by} comes {least} to {most} times in an interleaving: in {each} it has to come at least {} times\
+             {limit}",
+            count.least
+        )
+    };
+    match demand {
+        Demand::Callback(kind, count) => counted(kind.name(), count),
+        Demand::Call { method, returns: None, count } => counted(method, count),
+        Demand::Call { method, returns: Some(result), count } => {
+            counted(&format!("{method} with {result}"), count)
+        }
+        Demand::Order { callbacks, .. } => {
+            let names: Vec<_> = callbacks.iter().map(|kind| kind.name()).collect();
+            format!("not every interleaving has the callbacks {} in this order", names.join(", "))
+        }
+    }
+}
+
+/// Says that a callback with actions never came.
+fn never_came(kind: CallbackKind) -> String {
+    let name = kind.name();
+    format!(
+        "{name} never came, so its actions were never executed; if it has to be so: coverage {{ callback \"{name}\" \
+         most=0 in=\"each\" }}"
+    )
+}
+
+fn is_by(by: Option<&str>, thread: &str) -> bool {
+    by.is_none_or(|by| by == thread)
+}

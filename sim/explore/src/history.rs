@@ -149,7 +149,7 @@ impl fmt::Display for TurnEvent {
                 write!(f, "calls {method} of thread {}", thread.0)
             }
             Self::Returned(method, outcome) => write!(f, "{method}: {outcome}"),
-            Self::Injected(fault) => write!(f, "{}", injection(&fault)),
+            Self::Injected(fault) => write!(f, "{}", injection(fault)),
             Self::Breaks(rule) => write!(f, "breaks a rule: {rule}"),
             Self::Refused(reason) => write!(f, "has failed for reason {reason}"),
             Self::SnapshotCallback => f.write_str("gets a frame"),

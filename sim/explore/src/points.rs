@@ -92,7 +92,9 @@ mod tests {
         let all: [&[u32]; 4] = [&[], &[2], &[1, 3], &[0, 1]];
         let of = |counts: &[&[u32]]| {
             let mut points = SearchPoints::default();
-            counts.iter().for_each(|counts| points.add(counts));
+            for counts in counts {
+                points.add(counts);
+            }
             points
         };
         let whole = of(&all);

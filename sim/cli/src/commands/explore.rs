@@ -155,7 +155,7 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
             failed.is_empty() && !is_cut && !settings.faults.are_none() && report.injected == 0;
         let unmet = if is_cut { Vec::new() } else { scenario.unmet_on(generation, &report) };
         let unmet = unmet.iter().map(ToString::to_string).collect();
-        let found = Found { generation, report, is_cut, failed, lacks_faults, unmet };
+        let found = Found { generation, report, is_cut, lacks_faults, failed, unmet };
         if args.json.wanted {
             let of_rule = flags(&usual, &settings, true);
             let found = found.as_json(&source, scenario, &settings, args.search.first, &of_rule);

@@ -150,9 +150,12 @@ fn a_walk_fails_before_its_frames_or_after_one() {
 #[test]
 fn a_search_elsewhere_injects_the_same() {
     let process = process();
-    let make = |is_exhaustive: bool| match is_exhaustive {
-        true => faults("all", 1).in_all(Exhaustive::new(None)),
-        false => faults("all", 2).around(4, Box::new(Random::new(4))),
+    let make = |is_exhaustive: bool| {
+        if is_exhaustive {
+            faults("all", 1).in_all(Exhaustive::new(None))
+        } else {
+            faults("all", 2).around(4, Box::new(Random::new(4)))
+        }
     };
     for is_exhaustive in [true, false] {
         let [mut here, mut copy, mut taught, mut asked] = [(); 4].map(|()| make(is_exhaustive));

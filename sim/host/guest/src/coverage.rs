@@ -160,7 +160,7 @@ impl GuestCoverage {
             Some(ThreadCoverage { name, is_profilers, waits, went_on, ended, waits_for })
         })?;
         let injected = records(sections.next()?, |fields| Some(fields.next()?.to_owned()))?;
-        let points = records(sections.next()?, |fields| number(fields))?;
+        let points = records(sections.next()?, number)?;
         let not_loaded = is_refused.then_some(reason);
         Some(Self { not_loaded, asked_to_walk, calls, not_simulated, threads, injected, points })
     }

@@ -128,12 +128,6 @@ pub(crate) fn hresult<T>(result: &Result<T, CallError<Outcome>>) -> HResult {
     }
 }
 
-fn held_to(me: &CurrentThread<'_, '_>, name: &str, found: HResult, wanted: Option<HResult>) {
-    if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
-        me.fail(format!("{name} returned {found} instead of {wanted}"));
-    }
-}
-
 /// Walks a thread. The names of a walk that asks nothing are left to another thread. If the walk is
 /// checked, the interleaving fails if it claims to have the whole stack, and has not.
 fn walk(
@@ -195,6 +189,20 @@ impl Script<'_> {
         self.demands.note(call, thread, |point| me.passes(point));
     }
 
+    /// Notes that a method has returned. The interleaving fails if another result is wanted.
+    fn returned(
+        &self,
+        me: &CurrentThread<'_, '_>,
+        method: &str,
+        found: HResult,
+        wanted: Option<HResult>,
+    ) {
+        self.covers_call(me, method, found);
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
+            me.fail(format!("{method} returned {found} instead of {wanted}"));
+        }
+    }
+
     fn act(&self, me: &CurrentThread<'_, '_>, actions: &[Action], place: Place) {
         for (number, action) in (1..).zip(actions) {
             if me.is_over() || me.escapes() {
@@ -228,8 +236,7 @@ impl Script<'_> {
             Action::Snapshot { of, seed, returns, care, callback } => {
                 if let Some(target) = target(*of).filter(|target| is_wanted(me, target, *care)) {
                     let found = self.snapshots(me, (*of, &target), *seed, (*care, callback));
-                    self.covers_call(me, "DoStackSnapshot", found);
-                    held_to(me, "DoStackSnapshot", found, *returns);
+                    self.returned(me, "DoStackSnapshot", found, *returns);
                 }
             }
             Action::Walk { of, policy, root, checked } => {
@@ -285,24 +292,14 @@ impl Script<'_> {
             Action::Call { method, of, returns, then } => {
                 if let Some(target) = target(*of) {
                     let found = self.call(me, *method, (*of, &target));
-                    self.covers_call(me, method.word(), found);
-                    held_to(me, method.word(), found, *returns);
+                    self.returned(me, method.word(), found, *returns);
                     if !found.is_failure() {
                         self.act(me, then, place);
                     }
                 }
             }
-            Action::SuspendRuntime => {
-                self.suspend_runtime(me);
-            }
-            Action::RuntimeSuspended(actions) => {
-                if self.suspend_runtime(me) == HResult::OK {
-                    self.act(me, actions, place);
-                    if !me.escapes() {
-                        self.resume_runtime(me);
-                    }
-                }
-            }
+            Action::SuspendRuntime => drop(self.suspend_runtime(me)),
+            Action::RuntimeSuspended(actions) => self.while_runtime_suspended(me, actions, place),
             Action::ResumeRuntime => self.resume_runtime(me),
             Action::Prepare => drop(me.info().get_function_from_ip(0)),
             Action::Signal(of) => me.signal(index(*of, me)),
@@ -332,10 +329,24 @@ impl Script<'_> {
         }
     }
 
-    fn suspend_runtime(&self, me: &CurrentThread<'_, '_>) -> HResult {
-        let found = hresult(&me.info().suspend_runtime());
-        self.covers_call(me, "SuspendRuntime", found);
-        found
+    fn while_runtime_suspended(
+        &self,
+        me: &CurrentThread<'_, '_>,
+        actions: &[Action],
+        place: Place,
+    ) {
+        if self.suspend_runtime(me).is_ok() {
+            self.act(me, actions, place);
+            if !me.escapes() {
+                self.resume_runtime(me);
+            }
+        }
+    }
+
+    fn suspend_runtime(&self, me: &CurrentThread<'_, '_>) -> Result<(), CallError<Outcome>> {
+        let result = me.info().suspend_runtime();
+        self.covers_call(me, "SuspendRuntime", hresult(&result));
+        result
     }
 
     fn resume_runtime(&self, me: &CurrentThread<'_, '_>) {

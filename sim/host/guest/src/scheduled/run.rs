@@ -48,7 +48,9 @@ fn place(verdict: Option<&Verdict>) -> u64 {
     // Which thread is where depends on the interleaving.
     places.sort_unstable();
     let mut digest = Fnv1a::default();
-    places.iter().for_each(|place| digest.write(&place.to_le_bytes()));
+    for place in &places {
+        digest.write(&place.to_le_bytes());
+    }
     if places.is_empty() { 0 } else { digest.finish() }
 }
 
@@ -91,7 +93,7 @@ pub(super) fn run<'p>(
     let found = if ending.verdict.is_none() { mistakes(&report, &ending) } else { Vec::new() };
     let coverage = GuestCoverage::of(&ending, &report, demands);
     let place = place(ending.verdict.as_ref());
-    let mut reported = GuestEnding { strayed, place, ..GuestEnding::of(&ending, &found, coverage) };
+    let mut reported = GuestEnding { place, strayed, ..GuestEnding::of(&ending, &found, coverage) };
     match detail {
         Detail::Ending => reported.noted = noting.into_noted(),
         Detail::Description(describe)

@@ -1,9 +1,9 @@
 //! .NET 10 on Unix: 10.0.9 was recorded on Linux.
 
 use super::answers::{
-    Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, KEPT_AT_END, Os,
-    Product, ProfilerSuspension, SeedSize, StackCheck, Version, WRITE_XOR_EXECUTE, WalkFault,
-    assumed, documented, observed,
+    Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout,
+    KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize, StackCheck, Version, WRITE_XOR_EXECUTE,
+    WalkFault, assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;

@@ -1,9 +1,9 @@
 //! .NET 9 on Unix: 9.0.7 was recorded on Linux. Sources are those of dotnet/runtime before .NET 10.
 
 use super::answers::{
-    Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, KEPT_AT_END, Os,
-    Product, ProfilerSuspension, SeedSize, StackCheck, Version, WRITE_XOR_EXECUTE, WalkFault,
-    assumed, documented, observed,
+    Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout,
+    KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize, StackCheck, Version, WRITE_XOR_EXECUTE,
+    WalkFault, assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;

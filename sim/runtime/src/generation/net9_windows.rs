@@ -2,9 +2,9 @@
 //! .NET 8 and .NET 10 on Windows.
 
 use super::answers::{
-    Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, KEPT_AT_END, Os,
-    Product, ProfilerSuspension, SeedSize, StackCheck, Version, WRITE_XOR_EXECUTE, WalkFault,
-    assumed, documented,
+    Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout,
+    KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize, StackCheck, Version, WRITE_XOR_EXECUTE,
+    WalkFault, assumed, documented,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;

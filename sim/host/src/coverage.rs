@@ -1,8 +1,7 @@
 //! Coverage of a session: what called the profiler and what it called, on which threads, with which results.
 
-use clr_explore::pass;
 use clr_runtime::profiling::CallbackKind;
-use clr_scenario::{CoverableCall, Demands, OrderProgress};
+use clr_scenario::{CoverableCall, Demands};
 use clr_walker::profiling::HResult;
 use std::collections::BTreeMap;
 
@@ -64,32 +63,23 @@ impl Coverage {
         self.calls.iter().map(|(call, count)| (*call, *count))
     }
 
-    /// Returns how often the calls pass each point of a text's demands ([`Demands::note`]). `name` returns the name of a
+    /// Returns how often the calls pass each point of a text's demands ([`Demands::points`]). `name` returns the name of a
     /// thread. Orders are judged by the first 65,536 callbacks.
     pub(crate) fn points<'n>(
         &self,
         demands: &Demands<'_>,
         name: &dyn Fn(u32) -> &'n str,
     ) -> Vec<u32> {
-        let mut points = Vec::new();
-        for (call, count) in self.iter() {
+        let calls = self.iter().filter_map(|(call, count)| {
             let called = match call.kind {
-                CallKind::Method => Some(CoverableCall::Method(call.name, call.result)),
-                CallKind::Callback => {
-                    CallbackKind::from_name(call.name).map(CoverableCall::Callback)
-                }
+                CallKind::Method => CoverableCall::Method(call.name, call.result),
+                CallKind::Callback => CoverableCall::Callback(CallbackKind::from_name(call.name)?),
             };
-            if let Some(called) = called {
-                demands.note(called, name(call.thread), |point| pass(&mut points, point, count));
-            }
-        }
-        let mut progress = OrderProgress::new();
-        for (callback, thread) in &self.sequence {
-            if let Some(kind) = CallbackKind::from_name(callback) {
-                let passes = |point| pass(&mut points, point, 1);
-                demands.note_order(kind, name(*thread), &mut progress, passes);
-            }
-        }
-        points
+            Some((called, name(call.thread), count))
+        });
+        let callbacks = self.sequence.iter().filter_map(|(callback, thread)| {
+            Some((CallbackKind::from_name(callback)?, name(*thread)))
+        });
+        demands.points(calls, callbacks)
     }
 }

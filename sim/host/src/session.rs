@@ -9,7 +9,6 @@ use crate::process::Process;
 use crate::profiler_hooks::Hooks;
 use crate::report::Report;
 use crate::shared::Shared;
-use clr_explore::SearchPoints;
 use clr_runtime::generation::Generation;
 use clr_scenario::{Demands, RunOnError, Scenario, ScenarioError, SnapshotReport};
 use clr_walker::profiling::ThreadId;
@@ -237,9 +236,8 @@ impl Session {
         let inner = &self.inner;
         let demands = Demands::of_library(&inner.scenario.coverage, inner.generation);
         let report = self.report();
-        let mut points = SearchPoints::default();
-        points.add(&report.points(&demands, &|_| ""));
-        let unmet = demands.unmet(&points).into_iter().map(|unmet| unmet.to_string());
+        let unmet = demands.unmet_by(&report.points(&demands, &|_| ""));
+        let unmet = unmet.iter().map(ToString::to_string);
         let missing = report.calls_not_simulated().keys();
         unmet.chain(missing.map(|method| format!("{method} is not simulated"))).collect()
     }

@@ -149,8 +149,7 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
             times: failure.times,
             failed: Failed::new(&failure.verdict, &failure.history),
         };
-        let failed = report.failures().map(failed).collect();
-        let failed: Vec<_> = failed;
+        let failed: Vec<_> = report.failures().map(failed).collect();
         let lacks_faults =
             failed.is_empty() && !is_cut && !settings.faults.are_none() && report.injected == 0;
         let unmet = if is_cut { Vec::new() } else { scenario.unmet_on(generation, &report) };

@@ -68,7 +68,7 @@ pub struct GuestCoverage {
     pub threads: Vec<ThreadCoverage>,
     /// The failures that the search has injected: `EnumThreads=E_OUTOFMEMORY`.
     pub injected: Vec<String>,
-    /// Number of times that each point of the text's demands is passed ([`Demands::note`]).
+    /// Number of times that each point of the text's demands is passed ([`Demands::points`]).
     pub points: Vec<u32>,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::Scenario;
 use crate::model::{CountDemand, Demand};
-use clr_explore::{PointCoverage, Report, SearchPoints};
+use clr_explore::{PointCoverage, Report, SearchPoints, pass};
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::{CallbackKind, HResult};
 use core::fmt;
@@ -42,7 +42,7 @@ pub struct Demands<'s> {
 }
 
 /// The number of callbacks that have come in each order that is demanded, in an interleaving.
-pub type OrderProgress = Vec<u32>;
+pub(crate) type OrderProgress = Vec<u32>;
 
 impl<'s> Demands<'s> {
     /// Returns the demands of a text.
@@ -65,7 +65,7 @@ impl<'s> Demands<'s> {
 
     /// Notes the points that a call on a thread passes: calls `passes` for each. A demand `n` has the points `2 * n`,
     /// for each call that counts or for the last callback of an order, and `2 * n + 1`, for a callback out of order.
-    pub fn note(&self, call: CoverableCall<'_>, thread: &str, mut passes: impl FnMut(u32)) {
+    pub(crate) fn note(&self, call: CoverableCall<'_>, thread: &str, mut passes: impl FnMut(u32)) {
         for (number, demand) in self.applying() {
             if counts(demand, call, thread) {
                 passes(2 * number);
@@ -79,7 +79,7 @@ impl<'s> Demands<'s> {
     }
 
     /// Notes the points that a callback on a thread passes because of its order.
-    pub fn note_order(
+    pub(crate) fn note_order(
         &self,
         kind: CallbackKind,
         thread: &str,
@@ -104,9 +104,33 @@ impl<'s> Demands<'s> {
     }
 
     /// Returns true if the demands include one on the order of callbacks.
-    #[must_use]
-    pub fn have_order(&self) -> bool {
+    pub(crate) fn have_order(&self) -> bool {
         self.applying().any(|(_, demand)| matches!(demand, Demand::Order { .. }))
+    }
+
+    /// Returns how often a run passes each point: its calls with their threads and numbers, and its callbacks with their
+    /// threads, in order.
+    pub fn points<'c>(
+        &self,
+        calls: impl IntoIterator<Item = (CoverableCall<'c>, &'c str, u32)>,
+        callbacks: impl IntoIterator<Item = (CallbackKind, &'c str)>,
+    ) -> Vec<u32> {
+        let (mut points, mut progress) = (Vec::new(), OrderProgress::new());
+        for (call, thread, count) in calls {
+            self.note(call, thread, |point| pass(&mut points, point, count));
+        }
+        for (kind, thread) in callbacks {
+            self.note_order(kind, thread, &mut progress, |point| pass(&mut points, point, 1));
+        }
+        points
+    }
+
+    /// Returns what a single run, which passes the points so often, does not fulfil.
+    #[must_use]
+    pub fn unmet_by(&self, counts: &[u32]) -> Vec<Unmet> {
+        let mut points = SearchPoints::default();
+        points.add(counts);
+        self.unmet(&points)
     }
 
     /// Returns what the interleavings of a search do not fulfil.

@@ -27,7 +27,7 @@ pub(crate) mod walk;
 
 pub use bare::{INSTRUCTION_LIMIT, NotReached, RunError, StopReport, StopResult, WalkReport};
 pub use bless::{Results, bless};
-pub use coverage::{CoverableCall, Demands, OrderProgress, Unmet};
+pub use coverage::{CoverableCall, Demands, Unmet};
 pub use error::RunOnError;
 pub use explained::{EachSnapshot, ExplainedSnapshot};
 pub use exploration::{Explored, Exploring, HistoryDifference};

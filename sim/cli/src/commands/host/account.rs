@@ -2,11 +2,10 @@
 
 use super::child::Remains;
 use super::journal::{Found, Line, Walked};
-use clr_explore::{SearchPoints, pass};
 use clr_guest::{CountedCall, GuestCoverage, SearchCoverage, Unseen};
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::CallbackKind;
-use clr_scenario::{CoverableCall, Demands, OrderProgress};
+use clr_scenario::{CoverableCall, Demands, Unmet};
 use clr_walker::profiling::HResult;
 use clrsim::{CallKind, reason};
 use serde::Serialize;
@@ -268,7 +267,7 @@ impl Reading {
         }
         let mut unseen = self.unseen();
         unseen.retain(|fact| !allowed.contains(&fact.words()));
-        let unmet = demands.unmet(&self.points(demands));
+        let unmet = self.unmet(demands);
         let words = unseen.iter().map(ToString::to_string);
         let words: Vec<_> = words.chain(unmet.iter().map(ToString::to_string)).collect();
         let because = (!words.is_empty()).then(|| words.join("; "));
@@ -312,23 +311,15 @@ impl Reading {
         coverage.unseen()
     }
 
-    /// Returns how often the run passes the points of the text's demands. It has no threads with names.
-    fn points(&self, demands: &Demands<'_>) -> SearchPoints {
-        let mut counts = Vec::new();
-        let mut progress = OrderProgress::new();
-        for kind in &self.entered {
-            demands.note(CoverableCall::Callback(*kind), "", |point| pass(&mut counts, point, 1));
-            demands.note_order(*kind, "", &mut progress, |point| pass(&mut counts, point, 1));
-        }
-        for (method, results) in &self.calls.0 {
-            for (result, count) in results {
-                let call = CoverableCall::Method(method, Some(HResult(*result)));
-                demands.note(call, "", |point| pass(&mut counts, point, *count));
-            }
-        }
-        let mut points = SearchPoints::default();
-        points.add(&counts);
-        points
+    /// Returns what the run lacks of the text's demands. It has no threads with names.
+    fn unmet(&self, demands: &Demands<'_>) -> Vec<Unmet> {
+        let callbacks = self.entered.iter().map(|kind| (CoverableCall::Callback(*kind), "", 1));
+        let calls = self.calls.0.iter().flat_map(|(method, results)| {
+            let call = |result: &u32| CoverableCall::Method(method, Some(HResult(*result)));
+            results.iter().map(move |(result, count)| (call(result), "", *count))
+        });
+        let order = self.entered.iter().map(|kind| (*kind, ""));
+        demands.unmet_by(&demands.points(callbacks.chain(calls), order))
     }
 
     /// Returns the results that refuse calls.

@@ -5,8 +5,7 @@ use crate::render::console::{BAD, DIM, HEAD};
 use crate::render::wrap::write_wrapped;
 use anstyle::Style;
 use clr_guest::{CoveredName, CoveredThread, GuestCoverage, SearchCoverage, Unseen};
-use clr_runtime::generation::Generation;
-use clr_scenario::Demands;
+use clr_scenario::Unmet;
 use clrsim::CallKind;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
@@ -82,11 +81,7 @@ pub(super) struct Looked {
 }
 
 impl Looked {
-    pub(super) fn new(
-        coverage: &SearchCoverage,
-        demands: &Demands<'_>,
-        allowed: &[String],
-    ) -> Self {
+    pub(super) fn new(coverage: &SearchCoverage, unmet: &[Unmet], allowed: &[String]) -> Self {
         let calls =
             |kind| coverage.calls(kind).map(|(name, call)| Calls::new(name, call)).collect();
         let missing = coverage.unseen().into_iter().map(|fact| {
@@ -107,7 +102,7 @@ impl Looked {
             threads: coverage.threads().iter().map(|(name, one)| Thread::new(name, one)).collect(),
             injected: coverage.injected().iter().map(|(it, count)| counted(it, *count)).collect(),
             unseen: missing.collect(),
-            unmet: demands.unmet(coverage.points()).iter().map(ToString::to_string).collect(),
+            unmet: unmet.iter().map(ToString::to_string).collect(),
         }
     }
 
@@ -176,8 +171,7 @@ impl Covered {
     pub(super) fn of(one: &GuestCoverage) -> Vec<Self> {
         let mut coverage = SearchCoverage::default();
         coverage.add(0, one);
-        let lines =
-            Looked::new(&coverage, &Demands::of_library(&[], Generation::ALL[0]), &[]).lines(1);
+        let lines = Looked::new(&coverage, &[], &[]).lines(1);
         let lines = lines.into_iter().filter(|(_, items)| !items.is_empty());
         lines.map(|(what, items)| Self { what: what.to_owned(), text: items.join(", ") }).collect()
     }

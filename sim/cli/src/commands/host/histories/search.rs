@@ -226,7 +226,8 @@ pub(in super::super) fn search(
         found.coverage.faults = faults(args).which;
         found.join_faults();
         let outcomes = outcomes(&mut guest, &found);
-        let coverage = Looked::new(&found.coverage, &guest.demands(), &args.allow);
+        let unmet = guest.demands().unmet(found.coverage.points());
+        let coverage = Looked::new(&found.coverage, &unmet, &args.allow);
         let fails = |outcome: &Outcome| outcome.end != ENDS && !outcome.end.starts_with(NOT_LOADED);
         // What was not looked at has its own words; a process that ended has left none.
         if outcomes.iter().any(fails) || coverage.is_empty_answer() || found.total() == 0 {

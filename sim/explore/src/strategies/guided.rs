@@ -1,10 +1,10 @@
 //! Random search that continues from new states.
 
-use super::rng::Rng;
+use super::random::Random;
 use crate::ending::Ending;
 use crate::ids::ThreadIndex;
 use crate::replay::ReplaySearch;
-use crate::schedule_string::{ScheduleString, by_itself};
+use crate::schedule_string::ScheduleString;
 use crate::search::{Choice, Observer, Search};
 
 /// Number of bits by which states are distinguished.
@@ -16,17 +16,13 @@ const KEPT: usize = 512;
 /// from random points in them.
 #[derive(Clone, Debug)]
 pub struct Guided {
-    seed: u64,
-    rng: Rng,
+    random: Random,
     seen: Vec<u64>,
     kept: Vec<ScheduleString>,
     /// Beginning of a kept interleaving.
     begin: ReplaySearch,
     /// First turn after this beginning.
     until: u64,
-    keep_odds: u64,
-    /// Threads switch only after what others observe. Among the many ordinary instructions that is rare.
-    is_coarse: bool,
     is_new: bool,
 }
 
@@ -35,14 +31,11 @@ impl Guided {
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
-            seed,
-            rng: Rng::new(seed, 0),
+            random: Random::new(seed),
             seen: vec![0; 1 << (STATE_BITS - 6)],
             kept: Vec::new(),
             begin: ReplaySearch::new(ScheduleString::default()),
             until: 0,
-            keep_odds: 0,
-            is_coarse: false,
             is_new: false,
         }
     }
@@ -63,14 +56,12 @@ impl Observer for Guided {}
 
 impl Search for Guided {
     fn begin(&mut self, number: u64) -> bool {
-        self.rng = Rng::new(self.seed, number);
-        self.is_coarse = number % 2 == 1;
-        self.keep_odds = self.rng.item(&[0, 32, 56, 62]).unwrap_or_default();
+        self.random.begin(number);
         self.is_new = false;
         self.until = 0;
-        let from = self.rng.below(self.kept.len() as u64) as usize;
-        if let Some(schedule) = self.kept.get(from).filter(|_| self.rng.below(4) > 0) {
-            let cut = self.rng.below(schedule.len() as u64 + 1) as usize;
+        let from = self.random.rng.below(self.kept.len() as u64) as usize;
+        if let Some(schedule) = self.kept.get(from).filter(|_| self.random.rng.below(4) > 0) {
+            let cut = self.random.rng.below(schedule.len() as u64 + 1) as usize;
             let begin = schedule.first(cut);
             self.until = begin.turns.last().map_or(0, |(turn, _)| turn + 1);
             self.begin = ReplaySearch::new(begin);
@@ -84,10 +75,7 @@ impl Search for Guided {
         if at.turn < self.until {
             return self.begin.choose(at);
         }
-        if at.within && self.is_coarse || self.rng.below(64) < self.keep_odds {
-            return by_itself(at.runnable, at.last);
-        }
-        self.rng.item(at.runnable)
+        self.random.draw(at)
     }
 
     fn observer(&mut self) -> Option<&mut dyn Observer> {
@@ -101,7 +89,7 @@ impl Search for Guided {
         if self.kept.len() < KEPT {
             self.kept.push(ending.schedule.clone());
         } else {
-            let place = self.rng.below(KEPT as u64) as usize;
+            let place = self.random.rng.below(KEPT as u64) as usize;
             if let Some(kept) = self.kept.get_mut(place) {
                 kept.clone_from(&ending.schedule);
             }

@@ -11,7 +11,7 @@ use crate::search::{Choice, Search};
 #[derive(Clone, Debug)]
 pub struct Random {
     seed: u64,
-    rng: Rng,
+    pub(super) rng: Rng,
     /// Number of choices out of 64 for which the default (non-preemptive) choice is taken.
     keep_odds: u64,
     /// Threads switch only after what others observe. Among the many ordinary instructions that is rare.
@@ -23,6 +23,14 @@ impl Random {
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { seed, rng: Rng::new(seed, 0), keep_odds: 0, is_coarse: false }
+    }
+
+    /// Chooses a thread by random numbers, also where one alone can run.
+    pub(super) fn draw(&mut self, at: &Choice<'_>) -> Option<ThreadIndex> {
+        if at.within && self.is_coarse || self.rng.below(64) < self.keep_odds {
+            return by_itself(at.runnable, at.last);
+        }
+        self.rng.item(at.runnable)
     }
 }
 
@@ -38,10 +46,8 @@ impl Search for Random {
         if at.runnable.len() == 1 {
             return at.runnable.first().copied();
         }
-        if at.within && self.is_coarse || self.rng.below(64) < self.keep_odds {
-            return by_itself(at.runnable, at.last);
-        }
-        self.rng.item(at.runnable)
+        self.draw(at)
     }
+
     fn end(&mut self, _: &Ending) {}
 }

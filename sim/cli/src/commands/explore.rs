@@ -39,7 +39,7 @@ struct Explored<'e> {
     injected: u64,
     covered: Option<Share>,
     broken: Vec<Broken>,
-    /// What the interleavings do not cover.
+    /// Demands on coverage that the interleavings do not meet, and callbacks that never came.
     unmet: &'e [String],
     /// True if Ctrl-C ended the search.
     interrupted: bool,
@@ -82,7 +82,7 @@ struct Found {
     lacks_faults: bool,
     /// The failures of the report.
     failed: Vec<FailedHistory>,
-    /// What the interleavings do not cover.
+    /// Demands on coverage that the interleavings do not meet, and callbacks that never came.
     unmet: Vec<String>,
 }
 

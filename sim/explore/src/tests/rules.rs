@@ -23,7 +23,7 @@ fn broken(load: impl Fn(&mut Setup<'_>)) -> BTreeSet<Rule> {
     broken_on(Generation::CoreClr31Windows, load)
 }
 
-/// What is not async-signal-safe is a rule of handlers, though nothing is suspended.
+/// A handler breaks a rule by a function that is not async-signal-safe, though nothing is suspended.
 #[test]
 fn what_a_signal_handler_may_not_do_is_named() {
     let bodies: [(Body, Rule); 4] = [

@@ -39,7 +39,7 @@ pub struct CountedCall {
 /// A thread of an interleaving: its waits, and its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadCoverage {
-    /// Its name, with control characters escaped.
+    /// The thread's name, with control characters escaped.
     pub name: String,
     /// True for a thread of the profiler.
     pub is_profilers: bool,

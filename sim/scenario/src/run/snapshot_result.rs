@@ -88,8 +88,8 @@ impl DecidingClauses {
         (done, Some(Self { generation, clauses }))
     }
 
-    /// Returns the first clause of an expectation for some generations if none of its clauses has decided anything.
-    /// Those that no call decides by are not judged, if they are rules of these generations.
+    /// Returns the first clause of an expectation if none of its clauses has decided anything. An expectation whose clauses
+    /// are all [beyond calls](Clause::decides_calls) is not judged, if one of them is a rule of the expectation's generations.
     pub(crate) fn unfounded(&self, named: &[Clause], on: Generations) -> Option<Clause> {
         let holds = |clause: &Clause| on.iter().any(|generation| clause.holds_on(generation));
         let here = named.iter().filter(|clause| clause.holds_on(self.generation));

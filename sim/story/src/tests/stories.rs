@@ -119,7 +119,8 @@ fn the_threads_that_a_verdict_is_about_are_reported_or_else_all() {
     assert_eq!(named(&Verdict::Deadlock(one)), ["main", "sampler"]);
 }
 
-/// Who gave the wake-up too early, who has ended, and who waits for the one that waits.
+/// A story of a lost wake-up names the thread that notified too early, the threads that have ended, and those that wait for
+/// the waiting one.
 #[test]
 fn a_lost_wake_up_is_reported_with_the_notification_and_all_other_threads() {
     let mut history = sampled();

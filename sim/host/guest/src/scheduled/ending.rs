@@ -58,7 +58,7 @@ pub struct Executed<'e> {
     pub ending: &'e Ending,
     /// The mistakes of the guest that are no verdict of the search: references that are left, for example.
     pub findings: &'e [Finding],
-    /// Its calls, and how far its threads came.
+    /// The calls of the interleaving, and how far its threads came.
     pub coverage: &'e GuestCoverage,
 }
 

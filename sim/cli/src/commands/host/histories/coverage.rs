@@ -47,7 +47,7 @@ struct Thread {
     name: String,
     interleavings: u64,
     waited: u64,
-    /// Those in which it went on after its first wait.
+    /// Number of interleavings in which it went on after its first wait.
     went_on: u64,
     ended: u64,
     /// The reasons why it could not go on at the end.
@@ -158,7 +158,7 @@ impl Looked {
     }
 }
 
-/// What a replayed interleaving covers.
+/// A line about what a replayed interleaving covers.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Covered {
     /// `callbacks`, `calls` or `threads`.

@@ -23,7 +23,7 @@ pub(super) struct Description {
     pub(super) findings: Vec<Found>,
     /// The walks of stacks, with the runtime's decisions.
     pub(super) walks: Vec<Walked>,
-    /// What it covers.
+    /// The calls and threads of the interleaving, in words.
     pub(super) covered: Vec<Covered>,
     /// The story of the failure in lines, with colours.
     pub(super) story: Vec<String>,

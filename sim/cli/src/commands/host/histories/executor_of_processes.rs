@@ -19,7 +19,7 @@ use std::sync::mpsc::channel;
 struct Asked {
     /// The search learns from interleavings.
     learns: bool,
-    /// It makes calls fail.
+    /// The search makes calls fail.
     injects: bool,
     /// The title of the text, and the drawings, if the interleaving is described.
     described: Option<(String, Drawing)>,

@@ -103,7 +103,7 @@ struct Executed {
     choices: Option<(u64, String)>,
     /// The rules that it breaks.
     broken: Vec<String>,
-    /// Its calls and threads. `None` if its process has ended.
+    /// The calls and threads of the interleaving. `None` if its process has ended.
     #[serde(with = "coverage::as_line")]
     coverage: Option<GuestCoverage>,
 }

@@ -8,7 +8,8 @@
 //!   offered the later the longer the limit is, and then ever more seldom (patience.rs of `clr-explore`). Once the limits of a
 //!   thread have passed twice, each of the others that can run has a turn before the next one, so that searches end.
 //!
-//! Where no thread can go on, time jumps to the first limit. `Kernel::runnable` and `Kernel::jump` of `clr-explore` do this.
+//! Where no thread can go on, time jumps to the first limit. These rules are `Kernel::runnable` and `Kernel::jump` of
+//! `clr-explore`.
 
 use super::guest_thread;
 use clr_explore::CurrentThread;

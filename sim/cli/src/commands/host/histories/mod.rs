@@ -4,6 +4,7 @@ mod coverage;
 mod description;
 #[cfg_attr(windows, path = "executor_of_processes.rs")]
 mod executor;
+mod found;
 mod guest;
 mod name;
 mod replay;

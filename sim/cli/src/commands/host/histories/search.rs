@@ -1,10 +1,11 @@
 //! Searches of a guest's interleavings.
 
 use super::super::newest;
-use super::coverage::{self, Looked};
+use super::coverage::Looked;
 use super::description::Drawing;
 use super::executor::{self, with_fixed_addresses};
-use super::guest::{ENDS, Ended, Guest, NOT_LOADED, Output, Prepare, fingerprint};
+use super::found::{Executed, Found, Group};
+use super::guest::{ENDS, Guest, NOT_LOADED, Output, Prepare};
 use crate::args::HostArgs;
 use crate::commands::strategy::{self, choose};
 use crate::input::Source;
@@ -15,21 +16,17 @@ use crate::render::json::write_json;
 use crate::render::progress::Progress;
 use crate::render::words::counted;
 use crate::{FAILED, PASSED};
-use clr_explore::{Coverage, Exhaustive, Faults, ProfilerRule, ReplaySearch, Search, Strategy};
-use clr_guest::scheduled::{AFTER_FAULTS, Died};
-use clr_guest::{GuestCoverage, SearchCoverage};
+use clr_explore::{Exhaustive, Faults, ProfilerRule, ReplaySearch, Search, Strategy};
+use clr_guest::scheduled::Died;
 use clr_scenario::Keyword as _;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::Range;
 
 /// Number of interleavings that may leave the simulation: each costs seconds.
 const LEFT: u64 = 5;
-/// The words of their verdict.
-const HAS_LEFT: &str = "left the simulation";
 /// The reason why a search ends after them.
 const STOPPED_LEFT: &str = "the profiler has left the simulation again and again";
 /// The reason why a search ends whose profiler is not loaded.
@@ -90,123 +87,6 @@ struct Histories {
     outcomes: Vec<Outcome>,
     broken: Vec<Broken>,
     coverage: Looked,
-}
-
-/// An interleaving, as the process that has executed it reports it.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-struct Executed {
-    number: u64,
-    end: String,
-    /// Distinguishes failures with the same end.
-    place: u64,
-    /// The digest of its turns, and its choices. `None` if its process has ended.
-    choices: Option<(u64, String)>,
-    /// The rules that it breaks.
-    broken: Vec<String>,
-    /// The calls and threads of the interleaving. `None` if its process has ended.
-    #[serde(with = "coverage::as_line")]
-    coverage: Option<GuestCoverage>,
-}
-
-impl Executed {
-    fn new(number: u64, ended: &Ended) -> Self {
-        let choices = ended.as_ref().ok().map(|it| (it.digest, it.schedule.to_string()));
-        let broken = ended.iter().flat_map(|it| &it.broken);
-        let broken = broken.map(|rule| rule.word().to_owned()).collect();
-        let coverage = ended.as_ref().ok().map(|it| it.coverage.clone());
-        let place = ended.as_ref().map_or(0, |it| it.place);
-        Self { number, end: fingerprint(ended), place, choices, broken, coverage }
-    }
-
-    /// Returns true if the profiler is not loaded.
-    fn is_not_loaded(&self) -> bool {
-        self.end.starts_with(NOT_LOADED)
-    }
-
-    /// Returns true if the profiler has left the simulation.
-    fn has_left(&self) -> bool {
-        self.end.contains(HAS_LEFT)
-    }
-}
-
-/// The interleavings with the same end at the same place: their number, and the first of them.
-struct Group {
-    count: u64,
-    first: Executed,
-}
-
-impl Group {
-    /// Adds an interleaving.
-    fn add(&mut self, executed: &Executed) {
-        self.count += 1;
-        if executed.number < self.first.number {
-            self.first = executed.clone();
-        }
-    }
-}
-
-/// The results of a search.
-#[derive(Default)]
-struct Found {
-    groups: Vec<Group>,
-    /// For each rule that is broken without harm, the number of interleavings, and the first of them.
-    broken: BTreeMap<&'static str, Group>,
-    covered: Option<Coverage>,
-    coverage: SearchCoverage,
-    stopped: Option<&'static str>,
-    /// Numbers of executed interleavings that lie behind one that was not executed.
-    ahead: BTreeSet<u64>,
-    /// Number of interleavings before the first one that was not executed.
-    done: u64,
-}
-
-impl Found {
-    /// Adds an interleaving of a search that begins with number `first`.
-    fn add(&mut self, mut executed: Executed, first: u64) {
-        self.ahead.insert(executed.number.saturating_sub(first));
-        while self.ahead.remove(&self.done) {
-            self.done += 1;
-        }
-        if let (Some(covered), Some((digest, _))) = (executed.coverage.take(), &executed.choices) {
-            self.coverage.add(*digest, &covered);
-            if executed.end == ENDS {
-                self.coverage.add_points(&covered);
-            }
-        }
-        if executed.end == ENDS {
-            let rules = executed.broken.iter().filter_map(|word| ProfilerRule::from_word(word));
-            for rule in rules {
-                let known = self.broken.entry(rule.word());
-                known.or_insert_with(|| Group { count: 0, first: executed.clone() }).add(&executed);
-            }
-        }
-        let is_same = |known: &&mut Group| {
-            (&known.first.end, known.first.place) == (&executed.end, executed.place)
-        };
-        match self.groups.iter_mut().find(is_same) {
-            Some(known) => known.add(&executed),
-            None => self.groups.push(Group { count: 1, first: executed }),
-        }
-    }
-
-    /// Joins outcomes after injected failures with the same outcome without: the failures are not the reason.
-    fn join_faults(&mut self) {
-        let all = std::mem::take(&mut self.groups);
-        let base = |group: &Group| group.first.end.split(AFTER_FAULTS).next().map(str::to_owned);
-        let (after, mut groups): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|group| group.first.end.contains(AFTER_FAULTS));
-        for group in after {
-            match groups.iter_mut().find(|other| Some(&other.first.end) == base(&group).as_ref()) {
-                Some(other) => other.count += group.count,
-                None => self.groups.push(group),
-            }
-        }
-        self.groups.append(&mut groups);
-    }
-
-    fn total(&self) -> u64 {
-        self.groups.iter().map(|group| group.count).sum()
-    }
 }
 
 /// Searches interleavings on each of the runtimes. Returns the exit code.

@@ -1,0 +1,130 @@
+//! Executed interleavings of a guest, grouped by their ends.
+
+use super::coverage;
+use super::guest::{ENDS, Ended, NOT_LOADED, fingerprint};
+use clr_explore::{Coverage, ProfilerRule};
+use clr_guest::scheduled::AFTER_FAULTS;
+use clr_guest::{GuestCoverage, SearchCoverage};
+use clr_scenario::Keyword as _;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The words of the verdict of an interleaving that has left the simulation.
+const HAS_LEFT: &str = "left the simulation";
+
+/// An interleaving, as the process that has executed it reports it.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub(super) struct Executed {
+    pub(super) number: u64,
+    pub(super) end: String,
+    /// Distinguishes failures with the same end.
+    place: u64,
+    /// The digest of its turns, and its choices. `None` if its process has ended.
+    pub(super) choices: Option<(u64, String)>,
+    /// The rules that it breaks.
+    broken: Vec<String>,
+    /// The calls and threads of the interleaving. `None` if its process has ended.
+    #[serde(with = "coverage::as_line")]
+    coverage: Option<GuestCoverage>,
+}
+
+impl Executed {
+    pub(super) fn new(number: u64, ended: &Ended) -> Self {
+        let choices = ended.as_ref().ok().map(|it| (it.digest, it.schedule.to_string()));
+        let broken = ended.iter().flat_map(|it| &it.broken);
+        let broken = broken.map(|rule| rule.word().to_owned()).collect();
+        let coverage = ended.as_ref().ok().map(|it| it.coverage.clone());
+        let place = ended.as_ref().map_or(0, |it| it.place);
+        Self { number, end: fingerprint(ended), place, choices, broken, coverage }
+    }
+
+    /// Returns true if the profiler is not loaded.
+    pub(super) fn is_not_loaded(&self) -> bool {
+        self.end.starts_with(NOT_LOADED)
+    }
+
+    /// Returns true if the profiler has left the simulation.
+    pub(super) fn has_left(&self) -> bool {
+        self.end.contains(HAS_LEFT)
+    }
+}
+
+/// The interleavings with the same end at the same place: their number, and the first of them.
+pub(super) struct Group {
+    pub(super) count: u64,
+    pub(super) first: Executed,
+}
+
+impl Group {
+    /// Adds an interleaving.
+    fn add(&mut self, executed: &Executed) {
+        self.count += 1;
+        if executed.number < self.first.number {
+            self.first = executed.clone();
+        }
+    }
+}
+
+/// The results of a search.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) groups: Vec<Group>,
+    /// For each rule that is broken without harm, the number of interleavings, and the first of them.
+    pub(super) broken: BTreeMap<&'static str, Group>,
+    pub(super) covered: Option<Coverage>,
+    pub(super) coverage: SearchCoverage,
+    pub(super) stopped: Option<&'static str>,
+    /// Numbers of executed interleavings that lie behind one that was not executed.
+    ahead: BTreeSet<u64>,
+    /// Number of interleavings before the first one that was not executed.
+    pub(super) done: u64,
+}
+
+impl Found {
+    /// Adds an interleaving of a search that begins with number `first`.
+    pub(super) fn add(&mut self, mut executed: Executed, first: u64) {
+        self.ahead.insert(executed.number.saturating_sub(first));
+        while self.ahead.remove(&self.done) {
+            self.done += 1;
+        }
+        if let (Some(covered), Some((digest, _))) = (executed.coverage.take(), &executed.choices) {
+            self.coverage.add(*digest, &covered);
+            if executed.end == ENDS {
+                self.coverage.add_points(&covered);
+            }
+        }
+        if executed.end == ENDS {
+            let rules = executed.broken.iter().filter_map(|word| ProfilerRule::from_word(word));
+            for rule in rules {
+                let known = self.broken.entry(rule.word());
+                known.or_insert_with(|| Group { count: 0, first: executed.clone() }).add(&executed);
+            }
+        }
+        let is_same = |known: &&mut Group| {
+            (&known.first.end, known.first.place) == (&executed.end, executed.place)
+        };
+        match self.groups.iter_mut().find(is_same) {
+            Some(known) => known.add(&executed),
+            None => self.groups.push(Group { count: 1, first: executed }),
+        }
+    }
+
+    /// Joins outcomes after injected failures with the same outcome without: the failures are not the reason.
+    pub(super) fn join_faults(&mut self) {
+        let all = std::mem::take(&mut self.groups);
+        let base = |group: &Group| group.first.end.split(AFTER_FAULTS).next().map(str::to_owned);
+        let (after, mut groups): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|group| group.first.end.contains(AFTER_FAULTS));
+        for group in after {
+            match groups.iter_mut().find(|other| Some(&other.first.end) == base(&group).as_ref()) {
+                Some(other) => other.count += group.count,
+                None => self.groups.push(group),
+            }
+        }
+        self.groups.append(&mut groups);
+    }
+
+    pub(super) fn total(&self) -> u64 {
+        self.groups.iter().map(|group| group.count).sum()
+    }
+}

@@ -85,8 +85,8 @@ clrsim_status clrsim_finding(clrsim_session *session, uint32_t number, const cha
 clrsim_status clrsim_check(clrsim_session *session);
 
 /* Judges the calls and callbacks of the session so far by the text's node `coverage`; clrsim_last_error says what is missing.
- * A method that was called and is not simulated is a fault, too. A test without this function does not know whether its
- * profiler has done anything. */
+ * A method that was called and is not simulated is a fault, too. CLRSIM_NOTHING if the text demands nothing on the runtime.
+ * A test without this function does not know whether its profiler has done anything. */
 clrsim_status clrsim_covers(clrsim_session *session);
 
 /* The number of calls of a method: "DoStackSnapshot". */

@@ -72,7 +72,8 @@ public:
     }
     /// Throws if a call of the text gives another result than the text expects, or if it expects nothing.
     void check_text() const { clrsim::check(clrsim_check(session_)); }
-    /// Throws if the session has not made the calls and callbacks that the text demands, or called what is not simulated.
+    /// Throws if the session has not made the calls and callbacks that the text demands, called what is not simulated, or if it
+    /// demands nothing.
     void check_coverage() const { clrsim::check(clrsim_covers(session_)); }
     std::string report() const { return text(clrsim_report(session_)); }
     std::string explanation() const { return text(clrsim_explanation(session_)); }

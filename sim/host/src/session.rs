@@ -231,15 +231,18 @@ impl Session {
     }
 
     /// Returns what the session lacks so far, in words: the demands of the text's `coverage` that its calls do not meet,
-    /// and the methods that were called and are not simulated.
-    pub fn lacks(&self) -> Vec<String> {
+    /// and the methods that were called and are not simulated. `None` if nothing is demanded on the runtime, and nothing
+    /// else is missing.
+    pub fn lacks(&self) -> Option<Vec<String>> {
         let inner = &self.inner;
         let demands = Demands::of_library(&inner.scenario.coverage, inner.generation);
         let report = self.report();
         let unmet = demands.unmet_by(&report.points(&demands, &|_| ""));
         let unmet = unmet.iter().map(ToString::to_string);
         let missing = report.calls_not_simulated().keys();
-        unmet.chain(missing.map(|method| format!("{method} is not simulated"))).collect()
+        let missing = missing.map(|method| format!("{method} is not simulated"));
+        let lacks: Vec<_> = unmet.chain(missing).collect();
+        (!demands.are_none() || !lacks.is_empty()).then_some(lacks)
     }
 }
 

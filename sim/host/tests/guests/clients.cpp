@@ -311,10 +311,15 @@ static void expectations(const std::string &runtime) {
 static void demands(const std::string &runtime) {
     const std::string program = "function \"App.Main\" kind=\"jit\" { body { work 1 } }\nstop at=\"App.Main\"\n";
     clrsim::Session none(program, runtime);
-    EXPECT_EQ(clrsim_covers(none.get()), CLRSIM_OK);
-    clrsim::Session session(program + "coverage { call \"IsFrozenObject\"; call \"EnumThreads\" }", runtime);
+    EXPECT_EQ(clrsim_covers(none.get()), CLRSIM_NOTHING);
+    clrsim::Session session(program + "coverage { call \"QueryInterface\"; call \"GetEventMask\" }", runtime);
     EXPECT_EQ(clrsim_covers(session.get()), CLRSIM_DIFFERS);
-    EXPECT(contains(clrsim_last_error(), "EnumThreads comes 0 to 0 times"));
+    EXPECT(contains(clrsim_last_error(), "GetEventMask comes 0 to 0 times"));
+    auto *info = query<ICorProfilerInfo2>(session.info<clrsim::IUnknown>());
+    uint32_t events = 0;
+    EXPECT_EQ(info->GetEventMask(&events), S_OK);
+    EXPECT_EQ(clrsim_covers(session.get()), CLRSIM_OK);
+    info->Release();
     EXPECT_EQ(clrsim_covers(nullptr), CLRSIM_NO_SESSION);
 }
 

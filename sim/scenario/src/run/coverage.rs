@@ -108,6 +108,12 @@ impl<'s> Demands<'s> {
         self.applying().any(|(_, demand)| matches!(demand, Demand::Order { .. }))
     }
 
+    /// Returns true if nothing is demanded on the generation.
+    #[must_use]
+    pub fn are_none(&self) -> bool {
+        self.expected.is_empty() && self.applying().next().is_none()
+    }
+
     /// Returns how often a run passes each point: its calls with their threads and numbers, and its callbacks with their
     /// threads, in order.
     pub fn points<'c>(

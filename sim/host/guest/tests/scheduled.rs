@@ -23,20 +23,27 @@ mod linux {
     use clr_runtime::generation::Generation;
     use std::collections::BTreeMap;
     use std::ffi::CString;
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
     use std::process::Command;
+    use std::sync::OnceLock;
 
     /// Number of interleavings of each program.
     const HISTORIES: u64 = 60;
+    /// Number of those that are repeated.
+    const REPEATED: u64 = 20;
 
     pub(super) type Outcome = Result<GuestEnding, Died>;
 
-    /// Compiles a guest.
-    pub(super) fn compile(guest: &str, flags: &[&str], to: &Path) {
+    /// The headers that most guests include, which are read once for all of them.
+    const HEADERS: &str = "#include \"guest.hpp\"\n#include <chrono>\n#include <condition_variable>\n\
+         #include <future>\n#include <mutex>\n#include <thread>\n";
+    /// The file with [`HEADERS`].
+    static FIRST: OnceLock<PathBuf> = OnceLock::new();
+
+    /// Returns a command that compiles C++.
+    fn compiler() -> Command {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let source = here.join("../tests/guests").join(guest);
-        let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
-        let mut command = Command::new(&compiler);
+        let mut command = Command::new(std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned()));
         command.args([
             "-std=c++17",
             "-g",
@@ -44,14 +51,36 @@ mod linux {
             "-Wall",
             "-Wextra",
             "-Werror",
-            "-shared",
             "-fPIC",
+            "-pthread",
         ]);
-        command.args(flags).arg("-I").arg(here.join("../include"));
+        command.arg("-I").arg(here.join("../include"));
         command.arg("-I").arg(here.join("../../cli/tests/guests"));
-        command.arg("-pthread").arg(source).arg("-o").arg(to);
+        command
+    }
+
+    fn execute(mut command: Command) {
         let output = command.output().expect("a C++ compiler");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// Compiles the headers.
+    fn compile_headers(folder: &Path) {
+        let path = folder.join("first.hpp");
+        std::fs::write(&path, HEADERS).unwrap();
+        let mut command = compiler();
+        command.args(["-x", "c++-header"]).arg(&path).arg("-o").arg(folder.join("first.hpp.gch"));
+        execute(command);
+        FIRST.set(path).unwrap();
+    }
+
+    /// Compiles a guest.
+    pub(super) fn compile(guest: &str, flags: &[&str], to: &Path) {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/guests").join(guest);
+        let mut command = compiler();
+        command.arg("-shared").args(flags).arg("-include").arg(FIRST.get().unwrap());
+        command.arg(source).arg("-o").arg(to);
+        execute(command);
     }
 
     fn histories(library: &ScheduledLibrary, name: &str, count: u64) -> Vec<Outcome> {
@@ -85,6 +114,7 @@ mod linux {
 
     pub(super) fn main() {
         let folder = tempfile::tempdir().unwrap();
+        compile_headers(folder.path());
         let path = folder.path().join("threads.so");
         compile("threads/threads.cpp", &[], &path);
         let library = ScheduledLibrary::load(&path).unwrap();
@@ -179,7 +209,8 @@ thread "other" start="App.Other"
             let reported = reported(&outcomes);
             println!("{name}: {reported:?}");
             assert_eq!(reported.keys().collect::<Vec<_>>(), *kinds, "{name}");
-            assert_eq!(outcomes, histories(library, name, HISTORIES), "{name}: the same seed");
+            let again = histories(library, name, REPEATED);
+            assert_eq!(outcomes[..REPEATED as usize], again, "{name}: the same seed");
             let digests = outcomes.iter().flatten().map(|ending| ending.digest);
             let different = digests.collect::<std::collections::BTreeSet<_>>().len();
             println!("  {different} different histories");

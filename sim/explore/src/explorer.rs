@@ -10,6 +10,7 @@ use super::setup::Setup;
 use clr_codegen::{FunctionIndex, Program};
 use clr_coroutine::Stacks;
 use clr_runtime::generation::Generation;
+use clr_runtime::profiling::CallbackKind;
 use clr_runtime::{MethodKind, Runtime};
 use clr_world::stubs::Hooks;
 use clr_world::{Build, BuildError, ProcessEnd, SignalStack, StopBy, ThreadStart, WorldState};
@@ -130,6 +131,20 @@ impl<'b> Explorer<'b> {
     #[must_use]
     pub fn runtime(&self) -> Rc<Runtime<'b>> {
         Rc::clone(&self.kernel.runtime)
+    }
+
+    /// Executes one interleaving of the program without a profiler, and restores the process: what is made once, such as decoded
+    /// instructions, is then there before this process is copied.
+    pub fn rehearse(&mut self, limits: Limits) {
+        let mut usual = ReplaySearch::new(ScheduleString::default());
+        usual.begin(0);
+        let handlers = |setup: &mut Setup<'_>| {
+            for kind in CallbackKind::ALL {
+                setup.on(*kind, |_| {});
+            }
+        };
+        self.run(&handlers, &mut usual, limits, HistoryDetail::Events);
+        self.kernel.world.borrow_mut().restore(&self.start);
     }
 
     /// Executes one interleaving.

@@ -81,7 +81,8 @@ impl HostedProfiler {
         let process = Anchor::new(process);
         // SAFETY: the explorer is dropped before the anchor: see the order of the fields. It is never
         // given away with its lifetime.
-        let explorer = Explorer::new(unsafe { process.get() })?;
+        let mut explorer = Explorer::new(unsafe { process.get() })?;
+        explorer.rehearse(rules.limits);
         let main = OsThreadId(1);
         let session = Session::of_runtime(scenario, generation, explorer.runtime(), main, journal);
         #[cfg(target_os = "linux")]

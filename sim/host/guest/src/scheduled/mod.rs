@@ -46,7 +46,7 @@ mod windows;
 pub use ending::{AFTER_FAULTS, Describe, Detail, Died, Executed, GuestEnding};
 pub use hosted_profiler::{HostedProfiler, HostedProfilerError};
 #[cfg(target_os = "linux")]
-pub use linux::{GuestProcess, fix_addresses, in_workers};
+pub use linux::{GuestProcess, fix_addresses, in_workers, stay_here};
 pub use scheduled_library::ScheduledLibrary;
 #[cfg(windows)]
 pub use windows::{answer_history, run_history};

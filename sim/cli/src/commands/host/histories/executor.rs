@@ -5,6 +5,7 @@ use super::guest::{Ended, Guest, Output, Prepare, Work, open_visit};
 use crate::args::HostArgs;
 use crate::render::error::CliError;
 use clr_explore::Search;
+pub(super) use clr_guest::scheduled::stay_here;
 use clr_guest::scheduled::{Detail, Died, Executed, HostedProfiler, fix_addresses, in_workers};
 use clr_runtime::generation::Generation;
 use std::convert::Infallible;

@@ -38,6 +38,9 @@ pub(super) struct Executor {
 /// Does nothing: the system chooses addresses.
 pub(super) const fn with_fixed_addresses() {}
 
+/// Does nothing: the system chooses the processor of each process.
+pub(super) const fn stay_here() {}
+
 /// Executes interleavings side by side. `prepare` makes the search of each of the threads here that wait for processes,
 /// `work` executes interleavings with it and sends records, and `receive` gets them as they come.
 pub(super) fn share(

@@ -185,6 +185,7 @@ fn explore(
         share(numbers, jobs, &prepare, guest, &progress)
             .map_err(|died| CliError::new("--jobs", format_args!("a process ended: {died}")))
     } else {
+        executor::stay_here();
         let search = prepare(args, by, guest);
         Ok(one_by_one(numbers, search, guest, !args.json.wanted, &progress))
     };

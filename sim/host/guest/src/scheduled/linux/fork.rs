@@ -4,6 +4,7 @@
 
 use super::sanitizer;
 use crate::scheduled::ending::{Detail, Died, GuestEnding};
+use crate::thread_count;
 use std::fs::File;
 use std::io::{Error, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -42,8 +43,7 @@ fn in_copy(
     then: Option<&dyn Fn(u32)>,
     act: impl FnOnce() -> Vec<u8>,
 ) -> Result<Vec<u8>, Died> {
-    let threads = std::fs::read_dir("/proc/self/task").map(Iterator::count);
-    if !matches!(threads, Ok(1)) {
+    if thread_count::count() != Some(1) {
         return Err(Died::NoProcess(None));
     }
     let [mut from, mut to] = pipe()?;
@@ -141,8 +141,8 @@ pub(crate) fn can_be_loaded(load: impl FnOnce()) -> bool {
             live_with_parent();
             be_silent();
             load();
-            let threads = std::fs::read_dir("/proc/self/task").map(Iterator::count);
-            let _ = to.write_all(&[u8::from(matches!(threads, Ok(1)))]);
+            let is_alone = thread_count::count() == Some(1);
+            let _ = to.write_all(&[u8::from(is_alone)]);
             // SAFETY: no destructors are executed: threads may be in their code.
             unsafe { libc::_exit(0) }
         }
@@ -202,9 +202,9 @@ fn be_silent() {
     }
 }
 
-/// Keeps this process on the processor that it is on: one of its threads runs at a time, and handing over to
-/// another one is several times as fast on the same processor.
-fn stay_here() {
+/// Keeps this process, and its copies, on the processor that it is on: one of their threads runs at a time, and handing over
+/// to another one is several times as fast on the same processor.
+pub fn stay_here() {
     // SAFETY: a set of processors is plain data, of which an empty one is made here; the calls have no other
     // pointers. Without success the process is slower.
     unsafe {

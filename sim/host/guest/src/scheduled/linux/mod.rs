@@ -40,7 +40,7 @@ mod timers;
 mod transfers;
 
 pub(super) use descriptors::note_pipes;
-pub use fork::{fix_addresses, in_workers};
+pub use fork::{fix_addresses, in_workers, stay_here};
 pub use guest_process::GuestProcess;
 pub(super) use imports::{LoadedObject, loaded_objects};
 pub(super) use initialisers::{initialise, open_library};

@@ -2,7 +2,7 @@
 
 use super::ending::{HistoryDetail, Limits};
 use super::explorer::{Explorer, TestedProcess};
-use super::report::{Failure, Report};
+use super::report::{Failure, Report, join};
 use super::search::Search;
 use super::setup::Setup;
 use super::strategies::{Exhaustive, Faults, Strategy};
@@ -102,6 +102,7 @@ impl Explorer<'_> {
             report.schedules += 1;
             report.turns += ending.turns;
             report.injected += u64::from(!ending.schedule.faults().is_empty());
+            join(&mut report.clauses, ending.clauses.iter().copied());
             for (by, rule) in &ending.broken {
                 report.note(*by, *rule, || ending.schedule.clone());
             }

@@ -7,6 +7,7 @@ use super::schedule_string::ScheduleString;
 use super::state::{Thread, Waiting};
 use super::verdict::{ProfilerRule, Verdict};
 use clr_runtime::Wait;
+use clr_runtime::clause::Clause;
 use core::fmt;
 
 /// Limits of an interleaving.
@@ -35,6 +36,8 @@ pub struct Ending {
     pub broken: Vec<(ThreadIndex, ProfilerRule)>,
     /// Number of times that each coverage point was passed.
     pub points: Vec<u32>,
+    /// The clauses that have decided calls, in ascending order, if they were [noted](crate::Setup::note_clauses).
+    pub clauses: Vec<Clause>,
     /// What became of each thread, by its index.
     pub threads: Vec<ThreadEnd>,
     /// Number of turns.

@@ -162,7 +162,8 @@ impl<'b> CurrentThread<'_, 'b> {
             thread.does(ProfilerRule::FirstCallWhileSuspended);
         }
         let before = runtime.process.get().thread_store_forgotten;
-        let mark = thread.kernel.is_recorded().then(|| runtime.log.mark());
+        let (explains, notes) = (thread.kernel.is_recorded(), thread.kernel.notes_clauses());
+        let mark = (explains || notes).then(|| runtime.log.mark());
         let result = thread.touching(what, || method(runtime.on(thread.os).with_profiler(thread)));
         if runtime.process.get().thread_store_forgotten != before {
             thread.kernel.touch(Footprint::RUNTIME);
@@ -174,11 +175,12 @@ impl<'b> CurrentThread<'_, 'b> {
             Err(CallError::Fatal(fatal)) => *fatal,
         };
         let events = mark.map_or_else(Vec::new, |mark| runtime.log.since(mark));
+        thread.kernel.note_clauses(&events);
         if thread.escapes() {
             runtime.change_thread(thread.os, |thread| thread.escapes = false);
         } else {
             thread.record(TurnEvent::Returned(name, outcome));
-            if outcome != Outcome::Returned(HResult::OK) {
+            if explains && outcome != Outcome::Returned(HResult::OK) {
                 thread.kernel.explain(thread.me, &events);
             }
         }

@@ -1,9 +1,22 @@
-//! Subjects of recorded calls, and the reasons of their failures.
+//! Subjects of recorded calls, the reasons of their failures, and the clauses that decide calls.
 
 use super::history::TurnEvent;
 use super::ids::ThreadIndex;
 use super::kernel::Kernel;
-use clr_runtime::explain::{Event, deciding, story};
+use super::report::join;
+use clr_runtime::explain::{Event, InterruptedLog, deciding, story};
+
+/// What is being recorded of a thread's calls, while other threads run. A thread that does not go on leaves its clauses.
+pub(super) struct PutAside<'k, 'b> {
+    pub(super) kernel: &'k Kernel<'b>,
+    pub(super) log: InterruptedLog,
+}
+
+impl Drop for PutAside<'_, '_> {
+    fn drop(&mut self) {
+        self.kernel.note_clauses(self.log.events());
+    }
+}
 
 impl Kernel<'_> {
     /// Notes that the call which a thread has just begun is about `target`.
@@ -27,5 +40,21 @@ impl Kernel<'_> {
         let reason = history.reasons.len() as u32 - 1;
         drop(state);
         self.record(thread, TurnEvent::Refused(reason));
+    }
+
+    /// Returns true if the clauses that decide calls are noted.
+    pub(super) fn notes_clauses(&self) -> bool {
+        self.state.borrow().clauses.is_some()
+    }
+
+    /// Notes the clauses of the events of a call, if clauses are noted.
+    pub(super) fn note_clauses(&self, events: &[Event]) {
+        if events.is_empty() {
+            return;
+        }
+        let generation = self.runtime.generation;
+        if let Some(clauses) = &mut self.state.borrow_mut().clauses {
+            join(clauses, events.iter().flat_map(|event| event.clauses(generation)));
+        }
     }
 }

@@ -7,6 +7,7 @@ use super::points::SearchPoints;
 use super::schedule_string::ScheduleString;
 use super::search::Coverage;
 use super::verdict::{ProfilerRule, Verdict};
+use clr_runtime::clause::Clause;
 use core::fmt;
 use thiserror::Error;
 
@@ -80,6 +81,9 @@ pub struct Report {
     pub broken: Vec<(ThreadIndex, ProfilerRule, ScheduleString)>,
     /// Coverage points that the profiler passes.
     pub points: SearchPoints,
+    /// The clauses that have decided calls in any interleaving, in ascending order, if they were
+    /// [noted](crate::Setup::note_clauses).
+    pub clauses: Vec<Clause>,
     /// Share of the interleavings that has been explored, if it is known.
     pub covered: Option<Coverage>,
 }
@@ -126,6 +130,7 @@ impl Report {
         self.turns += next.turns;
         self.injected += next.injected;
         self.points.append(&next.points);
+        join(&mut self.clauses, next.clauses);
         for (by, rule, schedule) in next.broken {
             self.note(by, rule, || schedule);
         }
@@ -166,6 +171,15 @@ impl Report {
     ) {
         if !self.broken.iter().any(|(who, known, _)| (*who, *known) == (by, rule)) {
             self.broken.push((by, rule, schedule()));
+        }
+    }
+}
+
+/// Adds clauses to a list in ascending order.
+pub(super) fn join(all: &mut Vec<Clause>, more: impl IntoIterator<Item = Clause>) {
+    for clause in more {
+        if let Err(place) = all.binary_search(&clause) {
+            all.insert(place, clause);
         }
     }
 }

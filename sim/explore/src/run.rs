@@ -66,6 +66,7 @@ pub(super) fn run<'p>(
         verdict: state.verdict.take(),
         broken: core::mem::take(&mut state.broken),
         points: core::mem::take(&mut state.points),
+        clauses: state.clauses.take().unwrap_or_default(),
         threads,
         turns: state.turns,
         in_turn: state.turns > data.limits.turns,
@@ -126,6 +127,7 @@ fn begin<'p>(
         history,
         starter,
         hides_places: setup.hides_places,
+        clauses: setup.notes_clauses.then(Vec::new),
         limits_expire: setup.limits_expire,
         ..State::default()
     });

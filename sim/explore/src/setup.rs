@@ -38,6 +38,7 @@ pub struct Setup<'p> {
     pub(super) signal: Option<Handler<'p>>,
     pub(super) crash: Option<Handler<'p>>,
     pub(super) hides_places: bool,
+    pub(super) notes_clauses: bool,
     pub(super) limits_expire: bool,
     /// The name of all threads and locks in an interleaving that is not recorded.
     pub(super) nameless: Option<Rc<str>>,
@@ -75,6 +76,11 @@ impl<'p> Setup<'p> {
     /// interpreter.
     pub const fn hide_places(&mut self) {
         self.hides_places = true;
+    }
+
+    /// Notes the clauses that decide calls, for the report of the search.
+    pub const fn note_clauses(&mut self) {
+        self.notes_clauses = true;
     }
 
     /// Lets limits of waits pass while other threads can run, as a choice of the search. Otherwise a limit passes only when no

@@ -11,6 +11,7 @@ use super::lock::LockState;
 use super::patience::Patience;
 use super::verdict::{ProfilerRule, Verdict};
 use clr_coroutine::Id;
+use clr_runtime::clause::Clause;
 use clr_runtime::{OsThreadId, Wait};
 use clr_unwind::Registers;
 use core::panic::Location;
@@ -157,6 +158,8 @@ pub(super) struct State {
     pub limits_expire: bool,
     /// Stacks have no places in the profiler's source.
     pub hides_places: bool,
+    /// The clauses that have decided calls, in ascending order; `None` if they are not noted.
+    pub clauses: Option<Vec<Clause>>,
     /// Number of times that each coverage point was passed.
     pub points: Vec<u32>,
     /// Rule violations without harm.

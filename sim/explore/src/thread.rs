@@ -6,6 +6,7 @@ use super::footprint::Footprint;
 use super::history::TurnEvent;
 use super::ids::{LockName, ThreadIndex};
 use super::kernel::Kernel;
+use super::recorded_calls::PutAside;
 use super::state::{State, Waiting};
 use super::verdict::{ProfilerRule, Verdict};
 use clr_coroutine::Yielder;
@@ -177,9 +178,9 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         // The current frameInfo belongs to this thread: another thread may have its own meanwhile.
         // So does the explanation of a call that the thread is in.
         let frame_info = kernel.runtime.frame_info.get();
-        let log = kernel.runtime.log.interrupt();
+        let mut log = PutAside { kernel, log: kernel.runtime.log.interrupt() };
         self.yielder.suspend(());
-        kernel.runtime.log.resume(log);
+        kernel.runtime.log.resume(core::mem::take(&mut log.log));
         kernel.runtime.frame_info.set(frame_info);
     }
 

@@ -21,7 +21,7 @@ pub struct CoveredCall {
     pub kind: CallKind,
     /// The callback or the method.
     pub name: &'static str,
-    /// The number of the thread in an interleaving; 0 elsewhere.
+    /// The number of the thread in an interleaving, or in the text.
     pub thread: u32,
     /// The result. `None` if the call has not returned.
     pub result: Option<HResult>,

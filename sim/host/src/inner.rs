@@ -165,10 +165,10 @@ impl Inner {
 
     /// Calls the profiler.
     pub(crate) fn enter(&self, callback: &'static str, call: impl FnOnce() -> HResult) -> HResult {
-        self.shared.write(&Entry::Enters(callback));
-        let before = self.within.replace(Some(callback));
         // In an interleaving the guest's thread of the system executes it.
-        let thread = self.current().map_or(0, |me| me.index().0);
+        let thread = self.thread_number();
+        self.shared.write(&Entry::Enters { callback, thread: self.thread_name(thread) });
+        let before = self.within.replace(Some(callback));
         let result =
             self.shared.counting(CallKind::Callback, callback, thread, || match self.current() {
                 Some(me) => self.switching(|| turns::execute(me, call)),
@@ -182,6 +182,18 @@ impl Inner {
             watcher(callback);
         }
         result
+    }
+
+    /// Returns the number of the calling thread in the interleaving; or that of the text's thread, of which a process has
+    /// the first ones.
+    pub(crate) fn thread_number(&self) -> u32 {
+        let number = || self.caller().0.wrapping_sub(1).min(self.scenario.threads.len() as u32);
+        self.current().map_or_else(number, |me| me.index().0)
+    }
+
+    /// Returns the name of a thread in the text; empty for others.
+    pub(crate) fn thread_name(&self, number: u32) -> &str {
+        self.scenario.threads.get(number as usize).map_or("", |thread| &thread.name)
     }
 
     /// Returns the thread of the interleaving that has the turn.

@@ -20,7 +20,12 @@ pub enum Entry<'e> {
     /// The library cannot be loaded, for the system's reason.
     Unloadable(&'e str),
     /// The runtime calls the profiler.
-    Enters(&'static str),
+    Enters {
+        /// The callback.
+        callback: &'static str,
+        /// The thread in the text; empty for others.
+        thread: &'e str,
+    },
     /// The profiler has returned from that call.
     Leaves {
         /// The callback.
@@ -34,6 +39,8 @@ pub enum Entry<'e> {
     Returns {
         /// The method.
         method: &'static str,
+        /// The thread in the text; empty for others.
+        thread: &'e str,
         /// Its result.
         result: HResult,
     },

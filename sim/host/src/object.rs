@@ -108,8 +108,13 @@ impl Head {
             return answer;
         }
         self.shared.write(&Entry::Calls(method));
-        let result = self.shared.counting(CallKind::Method, method, 0, || self.answer(method, act));
-        self.shared.write(&Entry::Returns { method, result });
+        // Calls of other threads of the system are on none of the text's.
+        let session = find(self.session);
+        let number = session.as_ref().map_or(u32::MAX, |session| session.thread_number());
+        let shared = &self.shared;
+        let result = shared.counting(CallKind::Method, method, number, || self.answer(method, act));
+        let thread = session.as_ref().map_or("", |session| session.thread_name(number));
+        shared.write(&Entry::Returns { method, thread, result });
         result
     }
 

@@ -237,7 +237,7 @@ impl Session {
         let inner = &self.inner;
         let demands = Demands::of_library(&inner.scenario.coverage, inner.generation);
         let report = self.report();
-        let unmet = demands.unmet_by(&report.points(&demands, &|_| ""));
+        let unmet = demands.unmet_by(&report.points(&demands, &|thread| inner.thread_name(thread)));
         let unmet = unmet.iter().map(ToString::to_string);
         let missing = report.calls_not_simulated().keys();
         let missing = missing.map(|method| format!("{method} is not simulated"));

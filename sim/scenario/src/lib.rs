@@ -37,7 +37,7 @@ mod run;
 mod text;
 
 pub use model::{
-    Action, CountDemand, Demand, Description, Expectation, ExpectedEnd, ExpectedFlags,
+    Action, CountDemand, Demand, Description, Entrance, Expectation, ExpectedEnd, ExpectedFlags,
     ExpectedFrame, ExpectedFrameReport, ExpectedHistory, ExpectedMixed, ExpectedMixedFrame,
     ExpectedMixedItem, ExpectedOutcome, ExpectedSnapshot, ExpectedWait, Exploration, Export,
     LastCallback, MIXED_CAPACITY, MixedAt, MixedClaim, MixedFrameKind, MixedWalk, NestedCall,

@@ -16,11 +16,13 @@ use crate::render::wrap::write_wrapped;
 use crate::report::history::{
     Failed, flags, flags_of, name, replay_arguments, usual, write_failure,
 };
+use crate::report::walk::refuse_unchecked;
 use crate::{FAILED, PASSED};
 use anstyle::Style;
 use clr_explore::{Budget, Coverage, Failure, Report, Strategy, ThreadIndex};
+use clr_runtime::clause::Clause;
 use clr_runtime::generation::{Generation, Generations};
-use clr_scenario::{Exploration, Scenario, ThreadName};
+use clr_scenario::{Exploration, HistoryDifference, Scenario, ThreadName};
 use serde::Serialize;
 
 /// The result of a search on one runtime, for JSON.
@@ -39,8 +41,11 @@ struct Explored<'e> {
     injected: u64,
     covered: Option<Share>,
     broken: Vec<Broken>,
-    /// Demands on coverage that the interleavings do not meet, and callbacks that never came.
+    /// Demands on coverage that the interleavings do not meet, callbacks that never came, and a clause that has decided
+    /// nothing.
     unmet: &'e [String],
+    /// Clauses of the text's expectation that no search can judge.
+    unjudged: Vec<String>,
     /// True if Ctrl-C ended the search.
     interrupted: bool,
     /// Number of the failed interleaving.
@@ -82,8 +87,11 @@ struct Found {
     lacks_faults: bool,
     /// The failures of the report.
     failed: Vec<FailedHistory>,
-    /// Demands on coverage that the interleavings do not meet, and callbacks that never came.
+    /// Demands on coverage that the interleavings do not meet, callbacks that never came, and a clause that has decided
+    /// nothing.
     unmet: Vec<String>,
+    /// Clauses of the text's expectation that no search can judge.
+    unjudged: Vec<Clause>,
 }
 
 /// A failed interleaving with the arguments that replay it.
@@ -130,6 +138,7 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
         Replacing::check_is_not(path, &source)?;
         args.replacing.check(path)?;
     }
+    refuse_unchecked(&source, scenario, runtimes(args, &settings))?;
     let usual = usual(scenario);
     let keep_going = args.keep_going;
     let budget = Budget { first: args.search.first, keep_going, ..settings.budget() };
@@ -152,9 +161,10 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
         let failed: Vec<_> = report.failures().map(failed).collect();
         let lacks_faults =
             failed.is_empty() && !is_cut && !settings.faults.are_none() && report.injected == 0;
-        let unmet = if is_cut { Vec::new() } else { scenario.unmet_on(generation, &report) };
-        let unmet = unmet.iter().map(ToString::to_string).collect();
-        let found = Found { generation, report, is_cut, lacks_faults, failed, unmet };
+        let unmet =
+            if is_cut { Vec::new() } else { unmet(&settings, scenario, generation, &report) };
+        let unjudged = settings.unjudged_on(generation).collect();
+        let found = Found { generation, report, is_cut, lacks_faults, failed, unmet, unjudged };
         if args.json.wanted {
             let of_rule = flags(&usual, &settings, true);
             let found = found.as_json(&source, scenario, &settings, args.search.first, &of_rule);
@@ -188,6 +198,18 @@ pub(crate) fn explore(args: &ExploreArgs, console: &mut Console<'_>) -> Result<u
     } else {
         PASSED
     })
+}
+
+/// Says what the interleavings do not cover.
+fn unmet(
+    settings: &Exploration,
+    scenario: &Scenario,
+    generation: Generation,
+    found: &Report,
+) -> Vec<String> {
+    let clause = settings.unfounded_on(generation, found).map(HistoryDifference::Clause);
+    let unmet = scenario.unmet_on(generation, found).into_iter().map(HistoryDifference::Coverage);
+    clause.into_iter().chain(unmet).map(|it| it.to_string()).collect()
 }
 
 /// Checks that the arguments fit together and fit the settings of the text.
@@ -315,6 +337,12 @@ impl Found {
             write!(console.out, "    {BAD}not looked at:{BAD:#} ")?;
             write_wrapped(console.out, 6, Style::new(), unmet, "")?;
         }
+        if !self.unjudged.is_empty() {
+            let names: Vec<_> = self.unjudged.iter().map(ToString::to_string).collect();
+            let text = format!("{}: no decision of a call names such a clause", names.join(", "));
+            write!(console.out, "    {DIM}not judged:{DIM:#} ")?;
+            write_wrapped(console.out, 6, Style::new(), &text, "")?;
+        }
         Ok(())
     }
 
@@ -340,7 +368,7 @@ impl Found {
         first: u64,
         of_rule: &[&'static str],
     ) -> Explored<'e> {
-        let Self { generation, report, failed, is_cut, unmet, .. } = self;
+        let Self { generation, report, failed, is_cut, unmet, unjudged, .. } = self;
         let earliest = failed.first();
         let broken = report.broken.iter().map(|(_, rule, schedule)| Broken {
             rule: clr_scenario::Keyword::word(*rule).to_owned(),
@@ -364,6 +392,7 @@ impl Found {
             }),
             broken: broken.collect(),
             unmet,
+            unjudged: unjudged.iter().map(ToString::to_string).collect(),
             number: earliest.map(|first| first.number),
             interrupted: *is_cut,
             replay: earliest.map(|first| first.replay.as_str()),

@@ -73,7 +73,7 @@ fn replay(args: &RunArgs, view: View, console: &mut Console<'_>) -> Result<u8, C
         Settings { rules: args.rules.rules(), on, jobs: args.jobs.count().get(), max_failures };
     let progress = Progress::new(console.progress, sources.len() as u64);
     if let Some(format) = args.format {
-        let mut tests = TestReporter::new(format);
+        let mut tests = TestReporter::new(format, args.on.runtimes);
         replay_all(&sources, &settings, |source, replayed| {
             progress.hide(|| tests.add(&source.name, replayed, console))?;
             progress.step_to(&source.name);
@@ -82,7 +82,8 @@ fn replay(args: &RunArgs, view: View, console: &mut Console<'_>) -> Result<u8, C
         progress.finish();
         return Ok(tests.finish(console)?);
     }
-    let mut reporter = Reporter::new(view, args.rules.name(), args.paths.is_empty());
+    let mut reporter =
+        Reporter::new(view, args.rules.name(), args.paths.is_empty(), args.on.runtimes);
     progress.hide(|| reporter.begin(console))?;
     for error in &missing {
         progress.hide(|| reporter.unreadable(error, console));

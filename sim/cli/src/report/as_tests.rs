@@ -3,10 +3,12 @@
 
 use crate::render::console::{BAD, Console, DIM, GOOD};
 use crate::render::error::CliError;
+use crate::render::words::in_words;
 use crate::report::FileReport;
 use crate::{FAILED, PASSED};
 use anstream::adapter::strip_str;
 use clap::ValueEnum;
+use clr_runtime::generation::Generations;
 use std::io::{self, Write};
 
 /// A form of results, for other programs.
@@ -32,11 +34,15 @@ pub(crate) struct TestReporter {
     format: TestFormat,
     /// Names of the files, with their results.
     tests: Vec<(String, TestResult)>,
+    /// The runtimes of `--on` on which no text has expected anything so far.
+    unchecked: Generations,
+    has_texts: bool,
 }
 
 impl TestReporter {
-    pub(crate) const fn new(format: TestFormat) -> Self {
-        Self { format, tests: Vec::new() }
+    pub(crate) fn new(format: TestFormat, on: Option<Generations>) -> Self {
+        let unchecked = on.unwrap_or_default();
+        Self { format, tests: Vec::new(), unchecked, has_texts: false }
     }
 
     /// Adds the report of a file.
@@ -46,6 +52,10 @@ impl TestReporter {
         report: Result<FileReport, CliError>,
         console: &mut Console<'_>,
     ) -> io::Result<()> {
+        if let Ok(FileReport { scenario: Some(summary), .. }) = &report {
+            self.unchecked = self.unchecked.without(summary.checked);
+            self.has_texts = true;
+        }
         let result = match report {
             Ok(report) => result(&report)?,
             Err(error) => TestResult::Failed(error.render(false)),
@@ -70,7 +80,11 @@ impl TestReporter {
             TestFormat::Junit => self.write_xml(console.out)?,
         }
         // A run in which every test is ignored has checked nothing.
-        let is_empty = self.count_ignored() == self.tests.len();
+        let lacks = self.has_texts && !self.unchecked.is_empty();
+        let is_empty = lacks || self.count_ignored() == self.tests.len();
+        if lacks && self.format == TestFormat::Libtest {
+            writeln!(console.out, "nothing was checked on {}", in_words(self.unchecked))?;
+        }
         Ok(if self.count_failed() == 0 && !is_empty { PASSED } else { FAILED })
     }
 

@@ -14,8 +14,9 @@ use crate::report::{FileReport, mixed, search};
 use anstyle::Style;
 use clr_runtime::explain::deciding;
 use clr_runtime::generation::{Generation, Generations};
-use clr_scenario::{RunOnError, SnapshotAt, SnapshotDifference, SnapshotReport};
+use clr_scenario::{RunOnError, Scenario, SnapshotAt, SnapshotDifference, SnapshotReport};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::ops::AddAssign;
 
@@ -30,6 +31,12 @@ pub(crate) struct Summary {
     pub(crate) made: Made,
     /// The runtimes of snapshots, mixed walks and searches.
     pub(crate) runtimes: Runtimes,
+    /// Those on which the text expects a result.
+    #[serde(skip)]
+    pub(crate) checked: Generations,
+    /// Number of clauses of searches that no search can judge.
+    #[serde(skip)]
+    pub(crate) unjudged: usize,
 }
 
 /// The numbers of cases that are made on runtimes.
@@ -39,6 +46,13 @@ pub(crate) struct Made {
     pub(crate) mixed_walks: usize,
     /// Searches of interleavings.
     pub(crate) searches: usize,
+}
+
+impl Made {
+    /// Returns true if nothing is made.
+    pub(crate) const fn is_empty(self) -> bool {
+        self.snapshots + self.mixed_walks + self.searches == 0
+    }
 }
 
 impl AddAssign for Made {
@@ -166,7 +180,16 @@ pub(crate) fn run(
         shows: scenario.about.shows.clone(),
         made: Made { snapshots, mixed_walks, searches },
         runtimes: Runtimes(runtimes),
+        checked: scenario.checked().both(on),
+        unjudged: unjudged(scenario, on),
     });
+}
+
+/// Returns the number of clauses of a text's searches that none of them can judge.
+fn unjudged(scenario: &Scenario, on: Generations) -> usize {
+    let on = || on.iter();
+    let clauses = scenario.explore.iter().flat_map(|it| on().flat_map(|on| it.unjudged_on(on)));
+    clauses.collect::<BTreeSet<_>>().len()
 }
 
 /// Returns the chapter of a text: its folder.

@@ -10,7 +10,7 @@ use crate::report::recording;
 use crate::report::runtimes::Runtimes;
 use crate::report::snapshot::Made;
 use crate::report::{Counts, FileReport};
-use clr_runtime::generation::Generation;
+use clr_runtime::generation::{Generation, Generations};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -78,12 +78,17 @@ pub(crate) struct Total {
     made: Made,
     /// The runtimes of snapshots, mixed walks and searches.
     runtimes: Runtimes,
+    /// The runtimes of `--on` on which no text expects anything.
+    unchecked: Runtimes,
+    /// Number of clauses of searches that no search can judge.
+    unjudged_clauses: usize,
 }
 
 impl Total {
-    /// Returns true if no case has an answer to check on the chosen runtimes.
-    pub(crate) const fn checks_nothing(&self) -> bool {
-        self.counts.passed + self.counts.failed == 0 && self.unreadable == 0
+    /// Returns true if no case has an answer to check, or none on one of the chosen runtimes.
+    pub(crate) fn checks_nothing(&self) -> bool {
+        let is_empty = self.counts.passed + self.counts.failed == 0 && self.unreadable == 0;
+        is_empty || !self.unchecked.0.is_empty()
     }
 }
 
@@ -128,8 +133,14 @@ impl Key {
 
 impl Reporter {
     /// Creates the report of a replay under these rules.
-    pub(crate) fn new(view: View, rules: &'static str, embedded: bool) -> Self {
-        let total = Total { kind: "total", ..Total::default() };
+    pub(crate) fn new(
+        view: View,
+        rules: &'static str,
+        embedded: bool,
+        on: Option<Generations>,
+    ) -> Self {
+        let unchecked = Runtimes(on.unwrap_or_default());
+        let total = Total { kind: "total", unchecked, ..Total::default() };
         Self { view, rules, embedded, total, groups: BTreeMap::new(), files: Vec::new() }
     }
 
@@ -159,6 +170,9 @@ impl Reporter {
             self.total.made += summary.made;
             let Runtimes(all) = &mut self.total.runtimes;
             *all = all.with(summary.runtimes.0);
+            let Runtimes(unchecked) = &mut self.total.unchecked;
+            *unchecked = unchecked.without(summary.checked);
+            self.total.unjudged_clauses += summary.unjudged;
         }
         match self.view {
             View::Json => write_json(&file, console)?,
@@ -323,6 +337,10 @@ impl Reporter {
 
     /// Writes the failures and the totals.
     pub(crate) fn finish(mut self, console: &mut Console<'_>) -> Result<Total, CliError> {
+        if self.total.made.is_empty() {
+            // The runtimes are those of texts.
+            self.total.unchecked = Runtimes::default();
+        }
         if self.view == View::Json {
             write_json(&self.total, console)?;
             return Ok(self.total);
@@ -353,6 +371,9 @@ impl Reporter {
             "\n{style}{word}{style:#}: {files}, {cases} cases: {passed} passed, {failed} failed, \
              {skipped} skipped (no answer is expected)"
         )?;
+        if !self.total.unchecked.0.is_empty() {
+            write!(console.out, "; nothing was checked on {}", in_words(self.total.unchecked.0))?;
+        }
         if *unreadable > 0 {
             let files = counted(*unreadable, "file", "files");
             write!(console.out, "; {files} could not be read")?;
@@ -375,6 +396,11 @@ impl Reporter {
                 counted(self.total.runtimes.count(), "runtime", "runtimes"),
                 in_words(self.total.runtimes.0)
             )?;
+        }
+        if let unjudged @ 1.. = self.total.unjudged_clauses {
+            let clauses = counted(unjudged, "clause", "clauses");
+            let why = "no decision of a call names them";
+            writeln!(console.out, "not judged: {clauses} of searches ({why})")?;
         }
         if self.view == View::Summary {
             writeln!(

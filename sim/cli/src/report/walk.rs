@@ -7,6 +7,7 @@ use crate::input::program::{self, Names, OUTSIDE, ProgramFixture};
 use crate::render::differences::{Pair, write_pairs};
 use crate::render::error::CliError;
 use crate::render::unwind_data::Hex;
+use crate::render::words::in_words;
 use crate::report::callback::Register;
 use crate::report::expectation::Place;
 use crate::report::{FileReport, Finding, snapshot};
@@ -94,6 +95,7 @@ pub(crate) fn run(
         let error = source.error(format_args!("checks nothing: add {needed}"));
         return Err(error.with_code("checks-nothing"));
     }
+    refuse_unchecked(source, &fixture.scenario, on)?;
     let kind = if is_stack { "stack" } else { "program" };
     let mut report = FileReport::new(&source.name, kind);
     // The walks run the program without a runtime, which is not possible for every text.
@@ -102,6 +104,23 @@ pub(crate) fn run(
     }
     snapshot::run(&fixture, on, max_failures, &mut report);
     Ok(report)
+}
+
+/// Refuses a text that names one of these runtimes, and checks nothing there.
+pub(crate) fn refuse_unchecked(
+    source: &Source,
+    scenario: &Scenario,
+    on: Generations,
+) -> Result<(), CliError> {
+    let unchecked = scenario.unchecked().both(on);
+    if unchecked.is_empty() {
+        return Ok(());
+    }
+    let on = in_words(unchecked);
+    let error = source.error(format_args!(
+        "checks nothing on {on}, which it names: add an expect for that, or take it out of on="
+    ));
+    Err(error.with_code("checks-nothing"))
 }
 
 /// Returns what a text needs so that a run can check anything; `None` if it can.

@@ -192,6 +192,21 @@ fn a_run_that_checks_nothing_fails() {
     let elsewhere = run("windows.kdl", &["--on", "unix"]);
     assert_eq!(elsewhere.code, 1);
     assert!(elsewhere.out.contains("nothing was checked: 1 file"), "{}", elsewhere.out);
+    // Each of the chosen runtimes counts.
+    let both = run("windows.kdl", &["--on", "net10"]);
+    assert_eq!(both.code, 1);
+    assert!(both.out.contains("nothing was checked on net10-unix"), "{}", both.out);
+    let libtest = run("windows.kdl", &["--on", "net10", "--format", "libtest"]);
+    assert_eq!(libtest.code, 1);
+    assert!(libtest.out.contains("nothing was checked on net10-unix"), "{}", libtest.out);
+    let search = "explore { expect on=unix { survives } }; coverage { call Log on=windows }";
+    folder.write("demand.kdl", format!("{program}profiler {{ lock one }}\n{search}").as_bytes());
+    let path = folder.path("demand.kdl");
+    for command in [&["run"][..], &["explore", "--on", "windows"]] {
+        let refused = clrsim(&[command, &[&path]].concat());
+        assert_eq!(refused.code, 2);
+        assert!(refused.err.contains("checks nothing on"), "{}", refused.err);
+    }
     for more in [&["--json"][..], &["--format", "junit"]] {
         assert_eq!(run("windows.kdl", &[&["--on", "unix"], more].concat()).code, 1);
     }

@@ -26,6 +26,14 @@ pub struct InterruptedLog {
     events: Vec<Event>,
 }
 
+impl InterruptedLog {
+    /// Returns the events.
+    #[must_use]
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+}
+
 /// A place in the log, from which the events of a call are recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct LogMark {

@@ -4,6 +4,7 @@
 use super::faults::TYPE_LOAD;
 use super::{Accepts, Caller, Effect, HResult, InfoMethod, ProfilerCallback, SuspensionReason};
 use crate::code_manager::{CodeVersion, Method, MethodIndex};
+use crate::explain::Event;
 use crate::generation::ProfilerSuspension;
 use crate::thread::{Thread, ThreadObject};
 use crate::{
@@ -69,6 +70,7 @@ impl<M: TargetMemory> Caller<'_, '_, M> {
     pub(super) fn asynchronous(&self) -> Result<()> {
         let detaching = self.runtime.process.get().profiler == ProfilerStatus::Detaching;
         if detaching && self.runtime.generation.has_detach() {
+            self.runtime.record(|| Event::Detaching);
             return fail(HResult::PROFILER_DETACHING);
         }
         Ok(self.initialize()?)

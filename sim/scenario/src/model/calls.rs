@@ -1,8 +1,10 @@
-//! The calls of a scenario, in its order, with their places.
+//! The calls of a scenario, in its order, with their places, and the runtimes on which they are checked.
 
+use super::coverage::Demand;
 use super::mixed_walk::MixedWalk;
 use super::scenario::Scenario;
 use super::snapshot::SnapshotCall;
+use clr_runtime::generation::Generations;
 
 /// A call of a text, with its location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +52,25 @@ impl Scenario {
         let stops = self.stops.iter().enumerate();
         let stops = stops.flat_map(|(index, stop)| each_of(Some(index), &stop.mixed_walks));
         stops.chain(self.stack.iter().flat_map(|stack| each_of(None, &stack.mixed_walks)))
+    }
+
+    /// Returns the runtimes for which the text expects a result with a runtime: of a call, of a walk, or of a search.
+    #[must_use]
+    pub fn checked(&self) -> Generations {
+        let calls = self.snapshots().flat_map(|at| &at.call.expect).map(|expect| expect.on);
+        let walks = self.mixed_walks().flat_map(|at| &at.says.expect).map(|expect| expect.on);
+        let searches = self.explore.iter().flat_map(|explore| &explore.expect);
+        let searches = searches.map(|expect| expect.on);
+        calls.chain(walks).chain(searches).fold(Generations::NONE, Generations::with)
+    }
+
+    /// Returns the runtimes for which the text demands coverage, and on which it checks nothing: the demands are never
+    /// judged there. Demands alone are for searches of a library, whose command names the runtimes.
+    #[must_use]
+    pub fn unchecked(&self) -> Generations {
+        let demands = self.coverage.iter().filter(|_| !self.explore.is_empty());
+        let named = demands.map(Demand::on).filter(|on| *on != Generations::ALL);
+        named.fold(Generations::NONE, Generations::with).without(self.checked())
     }
 
     /// Returns the calls of the text, in the order of [`snapshots`](Self::snapshots).

@@ -8,6 +8,8 @@ use clr_runtime::profiling::{CallbackKind, HResult};
 pub enum Demand {
     /// The runtime makes a callback a number of times.
     Callback(CallbackKind, CountDemand),
+    /// The text's own profiler begins actions a number of times.
+    Actions(Entrance, CountDemand),
     /// The profiler calls a method a number of times.
     Call {
         /// Name of the method.
@@ -26,6 +28,29 @@ pub enum Demand {
         /// Name of the thread whose callbacks count; `None` if those of all threads count.
         by: Option<String>,
     },
+}
+
+/// Actions of a text's profiler that no callback begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Entrance {
+    /// Those of a hook that code calls directly.
+    Hook,
+    /// Those of a signal handler.
+    Signal,
+    /// Those when the process is about to end by an unhandled exception.
+    Crash,
+}
+
+impl Entrance {
+    /// Returns the name of the node that has the actions.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Hook => "on-hook",
+            Self::Signal => "on-signal",
+            Self::Crash => "on-crash",
+        }
+    }
 }
 
 /// A demand on the number of calls in an interleaving.
@@ -53,9 +78,17 @@ impl Demand {
     /// Returns true if the demand is for a generation.
     #[must_use]
     pub const fn applies_to(&self, generation: Generation) -> bool {
+        self.on().contains(generation)
+    }
+
+    /// Returns the generations that the demand is for.
+    #[must_use]
+    pub const fn on(&self) -> Generations {
         match self {
-            Self::Callback(_, count) | Self::Call { count, .. } => count.on.contains(generation),
-            Self::Order { on, .. } => on.contains(generation),
+            Self::Callback(_, count) | Self::Actions(_, count) | Self::Call { count, .. } => {
+                count.on
+            }
+            Self::Order { on, .. } => *on,
         }
     }
 
@@ -65,7 +98,7 @@ impl Demand {
         match self {
             Self::Callback(kind, _) => *kind == callback,
             Self::Order { callbacks, .. } => callbacks.contains(&callback),
-            Self::Call { .. } => false,
+            Self::Actions(..) | Self::Call { .. } => false,
         }
     }
 }

@@ -16,7 +16,7 @@ mod to_world;
 
 pub(crate) use build::place_of;
 pub use calls::{MixedAt, SnapshotAt};
-pub use coverage::{CountDemand, Demand};
+pub use coverage::{CountDemand, Demand, Entrance};
 pub use expectation::{Expectation, ExpectedFrame, UnwindErrorKind, WalkEnd};
 pub use from_world::stop as world_stop;
 pub use mixed_walk::{

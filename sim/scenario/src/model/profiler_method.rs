@@ -25,6 +25,11 @@ macro_rules! profiler_methods {
             GetHandleFromThread => info.get_handle_from_thread(thread());
             /// `GetCurrentThreadID`.
             GetCurrentThreadID => info.get_current_thread_id();
+            /// `DoStackSnapshot` without a seed, for the thread's id; its callback goes on.
+            DoStackSnapshot => info.do_stack_snapshot(
+                &SnapshotRequest::of(thread(), SnapshotFlags::DEFAULT),
+                Some(&mut |_: &mut SnapshotFrame<'_>| HResult::OK)
+            );
             /// `EnumThreads`, which waits for a GC in progress (H-06).
             EnumThreads => info.enum_threads();
             /// `ForceGC`, on the calling thread.

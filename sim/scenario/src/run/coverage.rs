@@ -1,7 +1,7 @@
 //! Demands on coverage, checked while interleavings are executed.
 
 use crate::Scenario;
-use crate::model::{CountDemand, Demand};
+use crate::model::{CountDemand, Demand, Entrance, ProfilerScript};
 use clr_explore::{PointCoverage, Report, SearchPoints, pass};
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::{CallbackKind, HResult};
@@ -12,6 +12,8 @@ use core::fmt;
 pub enum CoverableCall<'c> {
     /// The runtime calls the profiler.
     Callback(CallbackKind),
+    /// Actions of the text's own profiler begin.
+    Actions(Entrance),
     /// The profiler calls a method of this name, with this result if it has returned.
     Method(&'c str, Option<HResult>),
 }
@@ -19,8 +21,8 @@ pub enum CoverableCall<'c> {
 /// A fact that a search should have found, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unmet {
-    /// Index of the demand in [`Scenario::coverage`]; `None` for a callback that the text's profiler has actions for,
-    /// and that never came.
+    /// Index of the demand in [`Scenario::coverage`]; `None` for actions of the text's profiler that never began, for a
+    /// clause that has decided nothing, and if no interleaving was judged.
     pub demand: Option<usize>,
     text: String,
 }
@@ -31,14 +33,16 @@ impl fmt::Display for Unmet {
     }
 }
 
-/// The demands of a text on a generation. A callback that the text's profiler has actions for, and that no demand
-/// names, must come in an interleaving.
+/// The demands of a text on a generation. Actions of the text's own profiler that no demand names must begin in an
+/// interleaving.
 #[derive(Debug)]
 pub struct Demands<'s> {
     all: &'s [Demand],
     generation: Generation,
-    /// The callbacks that must come.
-    expected: Vec<CallbackKind>,
+    /// The beginnings of actions that must come.
+    expected: Vec<CoverableCall<'static>>,
+    /// The profiler is that of the text.
+    is_own: bool,
 }
 
 /// The number of callbacks that have come in each order that is demanded, in an interleaving.
@@ -49,18 +53,18 @@ impl<'s> Demands<'s> {
     #[must_use]
     pub fn of(scenario: &'s Scenario, generation: Generation) -> Self {
         let all = scenario.coverage.as_slice();
-        let named = |kind: CallbackKind| {
-            all.iter().any(|demand| demand.applies_to(generation) && demand.names(kind))
-        };
-        let callbacks = scenario.profiler.iter().flat_map(|profiler| &profiler.callbacks);
-        let expected = callbacks.map(|(kind, _)| *kind).filter(|kind| !named(*kind)).collect();
-        Self { all, generation, expected }
+        let applying = all.iter().filter(|demand| demand.applies_to(generation));
+        let is_named =
+            |call: &CoverableCall<'_>| applying.clone().any(|demand| names(demand, *call));
+        let calls = scenario.profiler.iter().flat_map(beginnings);
+        let expected = calls.filter(|call| !is_named(call)).collect();
+        Self { all, generation, expected, is_own: true }
     }
 
     /// Returns the demands for a profiler's library, which has callbacks of its own.
     #[must_use]
     pub const fn of_library(all: &'s [Demand], generation: Generation) -> Self {
-        Self { all, generation, expected: Vec::new() }
+        Self { all, generation, expected: Vec::new(), is_own: false }
     }
 
     /// Notes the points that a call on a thread passes: calls `passes` for each. A demand `n` has the points `2 * n`,
@@ -71,9 +75,7 @@ impl<'s> Demands<'s> {
                 passes(2 * number);
             }
         }
-        if let CoverableCall::Callback(kind) = call
-            && let Some(place) = self.expected.iter().position(|expected| *expected == kind)
-        {
+        if let Some(place) = self.expected.iter().position(|expected| *expected == call) {
             passes((2 * self.all.len() + place) as u32);
         }
     }
@@ -142,21 +144,19 @@ impl<'s> Demands<'s> {
     /// Returns what the interleavings of a search do not fulfil.
     #[must_use]
     pub fn unmet(&self, points: &SearchPoints) -> Vec<Unmet> {
+        if points.interleavings() == 0 {
+            return if self.are_none() { Vec::new() } else { vec![Unmet::nothing_judged()] };
+        }
         let is_met = |number: u32, demand: &Demand| {
             let point = points.point(2 * number);
             match demand {
-                Demand::Callback(_, count) | Demand::Call { count, .. } if count.each => {
-                    count.least <= point.least && count.most.is_none_or(|most| point.most <= most)
-                }
-                Demand::Callback(_, count) | Demand::Call { count, .. } => {
-                    count.least <= point.most && count.most.is_none_or(|most| point.least <= most)
-                }
                 Demand::Order { .. } => point.least > 0 && points.point(2 * number + 1).most == 0,
+                Demand::Callback(_, count)
+                | Demand::Actions(_, count)
+                | Demand::Call { count, .. } => count.is_met(point),
             }
         };
-        let is_empty = points.interleavings() == 0;
-        let demands =
-            self.applying().filter(|(number, demand)| is_empty || !is_met(*number, demand));
+        let demands = self.applying().filter(|(number, demand)| !is_met(*number, demand));
         let unmet = demands.map(|(number, demand)| Unmet {
             demand: Some(number as usize),
             text: unmet_words(demand, points.point(2 * number)),
@@ -165,13 +165,33 @@ impl<'s> Demands<'s> {
         let came = |place: usize| points.point((first + place) as u32).interleavings > 0;
         let absent = self.expected.iter().enumerate().filter(|(place, _)| !came(*place));
         unmet
-            .chain(absent.map(|(_, kind)| Unmet { demand: None, text: never_came(*kind) }))
+            .chain(absent.map(|(_, call)| Unmet { demand: None, text: never_began(*call) }))
             .collect()
     }
 
     fn applying(&self) -> impl Iterator<Item = (u32, &'s Demand)> {
-        let applies = |(_, demand): &(usize, &Demand)| demand.applies_to(self.generation);
+        let is_own = self.is_own;
+        let applies = move |(_, demand): &(usize, &Demand)| {
+            demand.applies_to(self.generation) && (is_own || !matches!(demand, Demand::Actions(..)))
+        };
         self.all.iter().enumerate().filter(applies).map(|(number, demand)| (number as u32, demand))
+    }
+}
+
+impl CountDemand {
+    /// Returns true if the interleavings pass a point as often as they have to.
+    fn is_met(&self, point: PointCoverage) -> bool {
+        let (few, many) =
+            if self.each { (point.least, point.most) } else { (point.most, point.least) };
+        self.least <= few && self.most.is_none_or(|most| many <= most)
+    }
+}
+
+impl Unmet {
+    /// Says that no interleaving was judged.
+    fn nothing_judged() -> Self {
+        let text = "no interleaving ended well, so what the text demands was not judged".to_owned();
+        Self { demand: None, text }
     }
 }
 
@@ -187,12 +207,36 @@ impl Scenario {
     }
 }
 
+/// Returns the calls that begin actions of a text's profiler.
+fn beginnings(profiler: &ProfilerScript) -> impl Iterator<Item = CoverableCall<'static>> {
+    let callbacks = profiler.callbacks.iter().map(|(kind, _)| CoverableCall::Callback(*kind));
+    let others = [
+        (Entrance::Hook, &profiler.hook),
+        (Entrance::Signal, &profiler.signal),
+        (Entrance::Crash, &profiler.crash),
+    ];
+    let others = others.into_iter().filter(|(_, actions)| actions.is_some());
+    callbacks.chain(others.map(|(entrance, _)| CoverableCall::Actions(entrance)))
+}
+
+/// Returns true if a demand is about a call.
+fn names(demand: &Demand, call: CoverableCall<'_>) -> bool {
+    match (demand, call) {
+        (_, CoverableCall::Callback(kind)) => demand.names(kind),
+        (Demand::Actions(entrance, _), CoverableCall::Actions(began)) => *entrance == began,
+        _ => false,
+    }
+}
+
 /// Returns true if a call on a thread is one of those that a demand counts.
 fn counts(demand: &Demand, call: CoverableCall<'_>, thread: &str) -> bool {
     let by = |count: &CountDemand| is_by(count.by.as_deref(), thread);
     match (demand, call) {
         (Demand::Callback(kind, count), CoverableCall::Callback(came)) => {
             *kind == came && by(count)
+        }
+        (Demand::Actions(entrance, count), CoverableCall::Actions(began)) => {
+            *entrance == began && by(count)
         }
         (Demand::Call { method, returns, count }, CoverableCall::Method(name, result)) => {
             method == name && (returns.is_none() || *returns == result) && by(count)
@@ -216,6 +260,7 @@ fn unmet_words(demand: &Demand, found: PointCoverage) -> String {
     };
     match demand {
         Demand::Callback(kind, count) => counted(kind.name(), count),
+        Demand::Actions(entrance, count) => counted(entrance.word(), count),
         Demand::Call { method, returns: None, count } => counted(method, count),
         Demand::Call { method, returns: Some(result), count } => {
             counted(&format!("{method} with {result}"), count)
@@ -227,12 +272,16 @@ fn unmet_words(demand: &Demand, found: PointCoverage) -> String {
     }
 }
 
-/// Says that a callback with actions never came.
-fn never_came(kind: CallbackKind) -> String {
-    let name = kind.name();
+/// Says that actions never began.
+fn never_began(call: CoverableCall<'_>) -> String {
+    let (name, node) = match call {
+        CoverableCall::Callback(kind) => (kind.name(), format!("callback \"{}\"", kind.name())),
+        CoverableCall::Actions(entrance) => (entrance.word(), entrance.word().to_owned()),
+        CoverableCall::Method(name, _) => (name, format!("call \"{name}\"")),
+    };
     format!(
-        "{name} never came, so its actions were never executed; if it has to be so: coverage {{ callback \"{name}\" \
-         most=0 in=\"each\" }}"
+        "{name} never came, so its actions were never executed; if it has to be so: coverage {{ {node} most=0 \
+         in=\"each\" }}"
     )
 }
 

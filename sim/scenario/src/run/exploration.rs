@@ -5,11 +5,13 @@ use crate::model::{ExpectedEnd, ExpectedHistory, ExpectedWait, Exploration, Thre
 use crate::run::coverage::{Demands, Unmet};
 use crate::run::error::RunOnError;
 use crate::run::script::Buffers;
+use crate::run::snapshot_result::DecidingClauses;
 use crate::text::keywords::Keyword as _;
 use clr_explore::{
     BlockReason, Budget, Edge, Explorer, Failure, History, HistoryDetail, ProfilerRule, Report,
     ScheduleString, Setup, TestedProcess, ThreadIndex, Verdict,
 };
+use clr_runtime::clause::Clause;
 use clr_runtime::generation::Generation;
 use clr_story::Hazard;
 use clr_world::{ProcessEnd, SignalStack};
@@ -70,6 +72,8 @@ pub enum HistoryDifference {
     Replay(ExpectedEnd),
     /// The interleavings do not cover something.
     Coverage(Unmet),
+    /// The expectation names clauses, and none of them has decided a call in an interleaving.
+    Clause(Clause),
 }
 
 impl fmt::Display for HistoryDifference {
@@ -88,6 +92,10 @@ impl fmt::Display for HistoryDifference {
             Self::Strays => f.write_str("the schedule string does not belong to this text"),
             Self::Replay(found) => write!(f, "the schedule string leads to {found}"),
             Self::Coverage(unmet) => unmet.fmt(f),
+            Self::Clause(named) => write!(
+                f,
+                "{named} has decided nothing in any interleaving, nor has another clause of the expectation"
+            ),
         }
     }
 }
@@ -191,6 +199,7 @@ impl ExpectedHistory {
     /// replayed interleaving if there is one.
     fn differences(
         &self,
+        generation: Generation,
         budget: &Budget,
         found: &Report,
         hazard: Option<Hazard>,
@@ -229,6 +238,7 @@ impl ExpectedHistory {
         if let Some(expected) = self.hazard.filter(|expected| hazard != Some(*expected)) {
             differences.push(HistoryDifference::Hazard { expected, found: hazard });
         }
+        differences.extend(self.unfounded(generation, found).map(HistoryDifference::Clause));
         match replayed {
             Some(Replayed::Strays) => differences.push(HistoryDifference::Strays),
             Some(Replayed::Ends(ends)) if !self.ends.is(ends) => {
@@ -238,6 +248,17 @@ impl ExpectedHistory {
         }
         differences
     }
+
+    /// Returns the first clause if none of the clauses has decided a call in a search, though calls show that.
+    fn unfounded(&self, generation: Generation, found: &Report) -> Option<Clause> {
+        let by = DecidingClauses::in_search(generation, found.clauses.clone());
+        by.unfounded(&self.clauses, self.on)
+    }
+
+    /// Returns true if a search shows whether a clause has decided anything.
+    fn judges_clauses(&self) -> bool {
+        self.clauses.iter().any(|clause| clause.decides_calls())
+    }
 }
 
 /// A process of a text on one generation, with its profiler, whose interleavings are searched.
@@ -245,6 +266,7 @@ impl ExpectedHistory {
 pub struct Exploring<'s> {
     scenario: &'s Scenario,
     demands: Demands<'s>,
+    notes_clauses: bool,
     process: TestedProcess,
     buffers: Buffers,
 }
@@ -257,7 +279,10 @@ impl<'s> Exploring<'s> {
     pub fn new(scenario: &'s Scenario, generation: Generation) -> Result<Self, RunOnError> {
         let process = scenario.process_on(generation)?;
         let demands = Demands::of(scenario, generation);
-        Ok(Self { scenario, demands, process, buffers: Buffers::default() })
+        let expected =
+            scenario.explore.iter().filter_map(|explore| explore.expected_on(generation));
+        let notes_clauses = expected.into_iter().any(|(_, expected)| expected.judges_clauses());
+        Ok(Self { scenario, demands, notes_clauses, process, buffers: Buffers::default() })
     }
 
     /// Returns the process, for searches of interleavings by other means.
@@ -276,6 +301,9 @@ impl<'s> Exploring<'s> {
 
     /// Loads the profiler for one interleaving.
     pub fn load<'p>(&'p self, setup: &mut Setup<'p>) {
+        if self.notes_clauses {
+            setup.note_clauses();
+        }
         if let Some(profiler) = &self.scenario.profiler {
             profiler.load(self.scenario, &self.demands, &self.buffers, setup);
         }
@@ -359,7 +387,7 @@ impl Scenario {
                 None => None,
             };
             let hazard = found.failure.as_ref().and_then(hazard_of);
-            let mut differences = expect.differences(&budget, &found, hazard, replayed);
+            let mut differences = expect.differences(generation, &budget, &found, hazard, replayed);
             let unmet = self.unmet_on(generation, &found).into_iter();
             differences.extend(unmet.map(HistoryDifference::Coverage));
             all.push(Explored { explore, expected, generation, found, hazard, differences });
@@ -373,6 +401,21 @@ fn hazard_of(failure: &Failure) -> Option<Hazard> {
 }
 
 impl Exploration {
+    /// Returns the first clause of the expectation on a generation if the search ends as expected, and none of the
+    /// expectation's clauses has decided a call in it, though calls show that.
+    #[must_use]
+    pub fn unfounded_on(&self, generation: Generation, found: &Report) -> Option<Clause> {
+        let (_, expected) = self.expected_on(generation)?;
+        let verdict = found.failure.as_ref().map(|failure| &failure.verdict);
+        expected.unfounded(generation, found).filter(|_| expected.ends.is(ExpectedEnd::of(verdict)))
+    }
+
+    /// Returns the clauses of the expectation on a generation that no search can judge: no decision of a call names them.
+    pub fn unjudged_on(&self, generation: Generation) -> impl Iterator<Item = Clause> {
+        let clauses = self.expected_on(generation).into_iter().flat_map(|(_, it)| &it.clauses);
+        clauses.copied().filter(|clause| !clause.decides_calls())
+    }
+
     /// Returns the generations that the search runs on.
     pub fn generations(&self) -> impl Iterator<Item = Generation> {
         Generation::ALL.into_iter().filter(|generation| self.expected_on(*generation).is_some())

@@ -1,7 +1,7 @@
 //! Scripts executed as blocking code of a profiler.
 
 use crate::Scenario;
-use crate::model::{Action, ProfilerScript, ScriptSeed, SnapshotOptions, ThreadName};
+use crate::model::{Action, Entrance, ProfilerScript, ScriptSeed, SnapshotOptions, ThreadName};
 use crate::model::{SEED_FLAGS, SEED_RAX, SEED_SIZE};
 use crate::run::coverage::{CoverableCall, Demands, OrderProgress};
 use crate::run::script_place::{Place, Start};
@@ -99,15 +99,15 @@ impl ProfilerScript {
         }
         if let Some(actions) = &self.hook {
             let script = Rc::clone(&script);
-            setup.on_hook(move |me| script.act(me, actions, Place::of(Start::Hook)));
+            setup.on_hook(move |me| script.begin(me, Entrance::Hook, actions, Start::Hook));
         }
         if let Some(actions) = &self.signal {
             let script = Rc::clone(&script);
-            setup.on_signal(move |me| script.act(me, actions, Place::of(Start::Signal)));
+            setup.on_signal(move |me| script.begin(me, Entrance::Signal, actions, Start::Signal));
         }
         if let Some(actions) = &self.crash {
             let script = Rc::clone(&script);
-            setup.on_crash(move |me| script.act(me, actions, Place::of(Start::Crash)));
+            setup.on_crash(move |me| script.begin(me, Entrance::Crash, actions, Start::Crash));
         }
     }
 }
@@ -180,6 +180,13 @@ impl Script<'_> {
             let orders = &mut self.memory(me).orders;
             self.demands.note_order(kind, thread, orders, |point| me.passes(point));
         }
+    }
+
+    /// Executes actions that no callback begins.
+    fn begin(&self, me: &CurrentThread<'_, '_>, at: Entrance, actions: &[Action], start: Start) {
+        let thread = self.scenario.name_of(ThreadName::Thread(me.index().0));
+        self.demands.note(CoverableCall::Actions(at), thread, |point| me.passes(point));
+        self.act(me, actions, Place::of(start));
     }
 
     /// Notes a call of a method for the demands on coverage.

@@ -4,7 +4,10 @@ use super::script::{Script, hresult, index};
 use crate::model::{ProfilerMethod, ThreadName, profiler_methods};
 use clr_explore::{CurrentThread, ExaminedThread};
 use clr_runtime::profiling::HResult;
-use clr_walker::profiling::{CodeRange, FunctionId, ProfilerInfo as _, TargetThread as _};
+use clr_walker::profiling::{
+    CodeRange, FunctionId, ProfilerInfo as _, SnapshotFlags, SnapshotFrame, SnapshotRequest,
+    TargetThread as _,
+};
 
 /// Token of the first class of a module: before it is the type of global functions.
 const FIRST_CLASS: u32 = 0x0200_0002;

@@ -88,6 +88,11 @@ impl DecidingClauses {
         (done, Some(Self { generation, clauses }))
     }
 
+    /// Returns the clauses that have applied to decisions in a search on a runtime.
+    pub(crate) const fn in_search(generation: Generation, clauses: Vec<Clause>) -> Self {
+        Self { generation, clauses }
+    }
+
     /// Returns the first clause of an expectation if none of its clauses has decided anything. An expectation whose clauses
     /// are all [beyond calls](Clause::decides_calls) is not judged, if one of them is a rule of the expectation's generations.
     pub(crate) fn unfounded(&self, named: &[Clause], on: Generations) -> Option<Clause> {

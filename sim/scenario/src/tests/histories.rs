@@ -1,9 +1,10 @@
 //! Tests of searches of the interleavings of texts.
 
 use super::{parse, round_trip};
-use crate::{ExpectedEnd, Exploration, Exploring, HistoryDifference, Results, bless};
-use clr_explore::ProfilerRule;
-use clr_runtime::generation::Generation;
+use crate::{Demands, ExpectedEnd, Exploration, Exploring, HistoryDifference, Results, bless};
+use clr_explore::{ProfilerRule, SearchPoints};
+use clr_runtime::clause::Clause;
+use clr_runtime::generation::{Generation, Generations};
 use clr_story::Hazard;
 
 /// Returns a text with a profiler that has two locks and the given threads.
@@ -383,6 +384,74 @@ fn a_smaller_text_has_the_same_fingerprint() {
     let exploring = Exploring::new(&small, on).unwrap();
     let (verdict, _) = exploring.replay(&schedule, &settings.budget()).unwrap().unwrap();
     assert_eq!(verdict.unwrap().fingerprint(), failure.verdict.fingerprint());
+}
+
+/// A clause of a search's expectation has to have decided a call in an interleaving, whatever the others do; in one that ends
+/// within the call, too. A clause that no decision of a call names is not judged.
+#[test]
+fn clauses_of_searches_are_judged() {
+    let with = |actions: &str, expect: &str| {
+        let text = format!(
+            "function \"App.Main\" kind=jit {{ body {{ loop 2 {{ new }} }} }}
+profiler {{ on ObjectAllocated {{ {actions} }} }}
+explore schedules=5 {{ expect {{ {expect} }} }}"
+        );
+        differences(&text)
+    };
+    let named = |number| HistoryDifference::Clause(Clause::new(number));
+    let walk = "snapshot own";
+    assert_eq!(with(walk, "survives; clause C-058"), []);
+    assert_eq!(with(walk, "survives; clause C-001 C-058"), []);
+    assert_eq!(with(walk, "survives; clause C-001"), [named(1)]);
+    assert_eq!(with("log", "survives; clause C-058"), [named(58)]);
+    assert_eq!(with("log", "survives; clause C-150"), []);
+    assert_eq!(with("snapshot own { fail \"no\" }", "failed; clause C-058"), []);
+    assert_eq!(with("fail \"no\"", "failed; clause C-058"), [named(58)]);
+}
+
+/// Actions that no callback begins must begin, too, unless the text says that they do not. A search in which no interleaving
+/// ends well says that it has judged nothing.
+#[test]
+fn actions_that_never_began_are_told() {
+    let with = |profiler: &str, coverage: &str| {
+        let text = format!(
+            "function \"App.Main\" kind=jit {{ body {{ loop 2 {{ new }} }} }}
+profiler {{ thread sampler {{ log }}; {profiler} }}
+{coverage}
+explore schedules=20 {{ expect {{ survives }} }}"
+        );
+        let all = differences(&text).into_iter().map(|difference| difference.to_string());
+        all.collect::<Vec<_>>().join("\n")
+    };
+    for node in ["on-hook", "on-signal", "on-crash"] {
+        let found = with(&format!("{node} {{ log }}"), "");
+        assert!(found.starts_with(&format!("{node} never came")), "{found}");
+        let none = format!("coverage {{ {node} most=0 in=each }}");
+        assert_eq!(with(&format!("{node} {{ log }}"), &none), "");
+        let found = with("", &format!("coverage {{ {node} }}"));
+        assert!(found.contains(&format!("{node} comes 0 to 0 times")), "{found}");
+    }
+    let scenario = parse("function \"App.Main\" kind=jit { body { new } }\ncoverage { call Log }");
+    let nothing = Demands::of(&scenario, Generation::Net10Windows).unmet(&SearchPoints::default());
+    let words: Vec<_> = nothing.iter().map(ToString::to_string).collect();
+    assert_eq!(words, ["no interleaving ended well, so what the text demands was not judged"]);
+}
+
+/// A demand for a runtime on which no search is made is never judged.
+#[test]
+fn demands_name_runtimes_that_are_searched() {
+    let with = |demand: &str, explore: &str| {
+        let text = text("", &format!("coverage {{ {demand} }}; {explore}"));
+        parse(&text).unchecked()
+    };
+    let unix = "explore { expect on=unix { survives } }";
+    let windows = |generations: Generations| generations.without(Generations::UNIX);
+    assert_eq!(with("call Log on=unix", unix), Generations::NONE);
+    assert_eq!(with("call Log", unix), Generations::NONE);
+    assert_eq!(with("call Log on=windows", ""), Generations::NONE);
+    assert_eq!(with("call Log on=windows", unix), windows(Generations::ALL));
+    let net8 = with("order ThreadCreated on=\"net8\"", unix);
+    assert_eq!(net8, Generations::of(&[Generation::Net8Windows]));
 }
 
 /// A survival says what it rests on: a callback with actions that never comes is a difference, unless the text says so,

@@ -141,8 +141,10 @@ struct Reading {
     refused: Option<String>,
     is_over: bool,
     asked_to_walk: bool,
-    /// The callbacks, in order.
-    entered: Vec<CallbackKind>,
+    /// The callbacks with their threads, in order.
+    entered: Vec<(CallbackKind, String)>,
+    /// The methods with their threads and results, and their numbers.
+    returned: BTreeMap<(String, String, u32), u32>,
     /// The steps, callbacks and methods that the process is in, the outermost first.
     within: Vec<String>,
 }
@@ -151,9 +153,10 @@ impl Reading {
     fn read(&mut self, line: Line) {
         match line {
             Line::Begins(name) | Line::Calls(name) => self.within.push(name),
-            Line::Enters(name) => {
-                self.entered.extend(CallbackKind::from_name(&name));
-                self.within.push(name);
+            Line::Enters { callback, thread } => {
+                let kind = CallbackKind::from_name(&callback);
+                self.entered.extend(kind.map(|kind| (kind, thread)));
+                self.within.push(callback);
             }
             Line::Loaded { step, result } => {
                 self.leave(&step);
@@ -181,8 +184,9 @@ impl Reading {
                 }
                 self.callbacks.add(callback, result);
             }
-            Line::Returns { method, result } => {
+            Line::Returns { method, thread, result } => {
                 self.leave(&method);
+                *self.returned.entry((method.clone(), thread, result)).or_default() += 1;
                 self.calls.add(method, result);
             }
             Line::NotSimulated(name) => *self.not_simulated.entry(name).or_default() += 1,
@@ -311,14 +315,13 @@ impl Reading {
         coverage.unseen()
     }
 
-    /// Returns what the run lacks of the text's demands. It has no threads with names.
+    /// Returns what the run lacks of the text's demands.
     fn unmet(&self, demands: &Demands<'_>) -> Vec<Unmet> {
-        let callbacks = self.entered.iter().map(|kind| (CoverableCall::Callback(*kind), "", 1));
-        let calls = self.calls.0.iter().flat_map(|(method, results)| {
-            let call = |result: &u32| CoverableCall::Method(method, Some(HResult(*result)));
-            results.iter().map(move |(result, count)| (call(result), "", *count))
+        let order = self.entered.iter().map(|(kind, thread)| (*kind, &**thread));
+        let callbacks = order.clone().map(|(kind, on)| (CoverableCall::Callback(kind), on, 1));
+        let calls = self.returned.iter().map(|((method, thread, result), count)| {
+            (CoverableCall::Method(method, Some(HResult(*result))), &**thread, *count)
         });
-        let order = self.entered.iter().map(|kind| (*kind, ""));
         demands.unmet_by(&demands.points(callbacks.chain(calls), order))
     }
 

@@ -20,7 +20,11 @@ pub(super) enum Line {
         result: u32,
     },
     Unloadable(String),
-    Enters(String),
+    Enters {
+        callback: String,
+        /// The thread in the text; empty for others.
+        thread: String,
+    },
     Leaves {
         callback: String,
         result: u32,
@@ -28,6 +32,8 @@ pub(super) enum Line {
     Calls(String),
     Returns {
         method: String,
+        /// The thread in the text; empty for others.
+        thread: String,
         result: u32,
     },
     NotSimulated(String),
@@ -99,13 +105,16 @@ impl Line {
                 Self::Loaded { step: step.to_owned(), result: result.0 }
             }
             Entry::Unloadable(why) => Self::Unloadable(why.to_owned()),
-            Entry::Enters(callback) => Self::Enters(callback.to_owned()),
+            Entry::Enters { callback, thread } => {
+                Self::Enters { callback: callback.to_owned(), thread: thread.to_owned() }
+            }
             Entry::Leaves { callback, result } => {
                 Self::Leaves { callback: callback.to_owned(), result: result.0 }
             }
             Entry::Calls(method) => Self::Calls(method.to_owned()),
-            Entry::Returns { method, result } => {
-                Self::Returns { method: method.to_owned(), result: result.0 }
+            Entry::Returns { method, thread, result } => {
+                let (method, thread) = (method.to_owned(), thread.to_owned());
+                Self::Returns { method, thread, result: result.0 }
             }
             Entry::NotSimulated(method) => Self::NotSimulated(method.to_owned()),
             Entry::NotRaised(callback) => Self::NotRaised(callback.to_owned()),

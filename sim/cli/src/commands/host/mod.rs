@@ -18,6 +18,7 @@ use crate::output::Replacing;
 use crate::render::console::Console;
 use crate::render::error::CliError;
 use crate::render::json::write_json;
+use crate::report::walk::refuse_unchecked;
 use crate::{FAILED, PASSED};
 use account::{Account, Verdict};
 use clr_runtime::generation::{Generation, Generations};
@@ -38,6 +39,8 @@ pub(crate) fn host(args: &HostArgs, console: &mut Console<'_>) -> Result<u8, Cli
     if fixture.scenario.stack.is_some() {
         return Err(source.error("is a stack placed by hand: a profiler needs a program"));
     }
+    let on = args.on.runtimes.unwrap_or(if args.matrix { Generations::ALL } else { newest() });
+    refuse_unchecked(&source, &fixture.scenario, on)?;
     let library = slashed(&args.library);
     match args.library.metadata() {
         Ok(metadata) if metadata.is_dir() => return Err(CliError::new(&library, "is a folder")),
@@ -55,9 +58,8 @@ pub(crate) fn host(args: &HostArgs, console: &mut Console<'_>) -> Result<u8, Cli
     if let Some(schedules) = args.search.schedules {
         return histories::search(args, schedules, &source, console);
     }
-    let usual = if args.matrix { Generations::ALL } else { newest() };
     let mut accounts = Vec::new();
-    for generation in args.on.runtimes.unwrap_or(usual).iter() {
+    for generation in on.iter() {
         let remains = child::run(args, generation).map_err(|error: io::Error| {
             CliError::new(&library, format_args!("its process cannot be started: {error}"))
         })?;

@@ -1,6 +1,6 @@
 //! Demands on coverage.
 
-use crate::model::{CountDemand, Demand};
+use crate::model::{CountDemand, Demand, Entrance};
 use crate::text::codec::{Codec, Data as _, Item, MANY, nodes};
 use crate::text::grammar::{Kind, Level};
 use crate::text::problem::ProblemKind;
@@ -20,6 +20,14 @@ nodes! {
         c.arg(kind);
         count(how, c);
     }),
+    Actions(entrance = Entrance::Hook, how) => {
+        for each in [Entrance::Hook, Entrance::Signal, Entrance::Crash] {
+            c.node_if(each.word(), *entrance == each, |c| {
+                *entrance = each;
+                count(how, c);
+            });
+        }
+    },
     Call { method, returns, count = CountDemand::default() } => c.node("call", |c| {
         c.arg_of(Kind::Name, method);
         c.with("returns", returns);

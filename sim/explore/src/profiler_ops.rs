@@ -60,7 +60,8 @@ impl CurrentThread<'_, '_> {
         self.kernel.touch(Footprint::ALL);
         self.record(TurnEvent::System("requests the profiler's detach"));
         let runtime = &self.kernel.runtime;
-        if runtime.generation.has_detach() {
+        let may_fail = || runtime.on(self.os).with_profiler(self).may_fail("RequestProfilerDetach");
+        if runtime.generation.has_detach() && may_fail().is_ok() {
             runtime.change_process(|process| process.profiler = ProfilerStatus::Detaching);
         }
     }

@@ -18,7 +18,7 @@ mod linux {
     use super::profilers;
     use clr_explore::{Random, Search as _, TestedProcess};
     use clr_guest::scheduled::{
-        Detail, Died, GuestEnding, GuestProcess, HostedProfiler, ScheduledLibrary,
+        Detail, Died, GuestEnding, GuestProcess, HostedProfiler, ScheduledLibrary, after_faults,
     };
     use clr_runtime::generation::Generation;
     use std::collections::BTreeMap;
@@ -104,7 +104,10 @@ mod linux {
         let mut reported = BTreeMap::new();
         for outcome in outcomes {
             let words = match outcome {
-                Ok(ending) => ending.verdict.clone().unwrap_or_else(|| "ends".to_owned()),
+                Ok(ending) => {
+                    let end = ending.verdict.as_deref().unwrap_or("ends");
+                    after_faults(end, &ending.failed_methods())
+                }
                 Err(died) => format!("{died:?}"),
             };
             *reported.entry(words).or_default() += 1;

@@ -35,6 +35,7 @@ impl Call<'_> {
         if self.session.hooks.are_set() {
             return Ok(HResult::IRREVERSIBLE_INSTRUMENTATION_PRESENT);
         }
+        self.caller().may_fail(self.method)?;
         self.runtime().change_process(|process| process.profiler = ProfilerStatus::Detaching);
         Ok(HResult::OK)
     }

@@ -48,6 +48,7 @@ impl Call<'_> {
             // SAFETY: the profiler's text.
             all.push(unsafe { wanted(&config) });
         }
+        self.caller().may_fail(self.method)?;
         let Some(id) = self.session.begin_events(all) else { return Ok(HResult::FAIL) };
         // SAFETY: the profiler's pointer, which is not NULL.
         unsafe { put(session, id) };
@@ -60,6 +61,7 @@ impl Call<'_> {
         if config.name.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }
+        self.caller().may_fail(self.method)?;
         // SAFETY: the profiler's text.
         let added = self.session.events.add(session, unsafe { wanted(&config) });
         Ok(if added { HResult::OK } else { HResult::INVALID_ARGUMENT })
@@ -76,6 +78,7 @@ impl Call<'_> {
         if name.is_null() || provider.is_null() {
             return Ok(HResult::INVALID_ARGUMENT);
         }
+        self.caller().may_fail(self.method)?;
         // SAFETY: the profiler's pointers, which are not NULL.
         unsafe { put(provider, self.session.create_provider(read_wide(name))) };
         Ok(HResult::OK)

@@ -53,7 +53,7 @@ const UNLOADED: Known = read("IsBeingUnloaded, in methods of modules");
 
 /// The failures, by method. Each has a place in its method at which it may happen: all checks of arguments and of the
 /// caller come before.
-const ROWS: [Row; 17] = [
+const ROWS: [Row; 21] = [
     row(WALK, HResult::UNSAFE, read("DoStackSnapshot: the hijack lock, IsInForbidSuspendRegion")),
     row(
         WALK,
@@ -68,6 +68,21 @@ const ROWS: [Row; 17] = [
     row("EnumModules", HResult::OUT_OF_MEMORY, read("EnumModules")),
     row("EnumThreads", HResult::OUT_OF_MEMORY, read("EnumThreads")),
     row(
+        "EventPipeAddProviderToSession",
+        HResult::OUT_OF_MEMORY,
+        Known::Assumed("the list of the session's providers grows"),
+    ),
+    row(
+        "EventPipeCreateProvider",
+        HResult::FAIL,
+        Known::Assumed("as EventPipeStartSession: a provider that cannot be made"),
+    ),
+    row(
+        "EventPipeStartSession",
+        HResult::FAIL,
+        read("eventpipe/ep.c, enable: EP_MAX_NUMBER_OF_SESSIONS of all tools are open"),
+    ),
+    row(
         "ForceGC",
         HResult::OUT_OF_MEMORY,
         Known::Assumed("as SetupThreadForReJIT, which makes a Thread object"),
@@ -78,6 +93,11 @@ const ROWS: [Row; 17] = [
     row("GetModuleInfo", HResult::DATA_INCOMPLETE, UNLOADED),
     row("GetModuleInfo2", HResult::DATA_INCOMPLETE, UNLOADED),
     row("GetModuleMetaData", HResult::DATA_INCOMPLETE, UNLOADED),
+    row(
+        "RequestProfilerDetach",
+        HResult::OUT_OF_MEMORY,
+        read("profdetach.cpp at 05e6426a, RequestProfilerDetach: s_profilerDetachInfos.Push"),
+    ),
     row(
         "SuspendRuntime",
         HResult::SUSPENSION_IN_PROGRESS,

@@ -6,14 +6,12 @@ use clr_machine::Fnv1a;
 use clr_scenario::Keyword as _;
 use clrsim::Finding;
 use core::fmt;
+use std::collections::BTreeSet;
 
 /// Numbers of signals on Linux.
 const SIGABRT: i32 = 6;
 const SIGSEGV: i32 = 11;
 const SIGALRM: i32 = 14;
-
-/// The words between a verdict and the methods that were made to fail before.
-pub const AFTER_FAULTS: &str = ", after an injected failure of ";
 
 /// The reason why a process has not reported the end of its interleaving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +117,14 @@ pub struct GuestEnding {
 }
 
 impl GuestEnding {
+    /// Returns the methods that were made to fail before the interleaving failed, each once.
+    #[must_use]
+    pub fn failed_methods(&self) -> Vec<String> {
+        let injected = self.coverage.injected.iter().filter(|_| self.verdict.is_some());
+        let methods: BTreeSet<_> = injected.filter_map(|fault| fault.split('=').next()).collect();
+        methods.into_iter().map(str::to_owned).collect()
+    }
+
     pub(super) fn of(ending: &Ending, findings: &[Finding], coverage: GuestCoverage) -> Self {
         let turns = ending.history.iter().flat_map(|history| &history.turns);
         let mut digest = Fnv1a::default();
@@ -128,7 +134,6 @@ impl GuestEnding {
         }
         let verdict = ending.verdict.as_ref().map(Verdict::fingerprint);
         let verdict = verdict.or_else(|| in_words(findings));
-        let verdict = verdict.map(|verdict| verdict + &after_faults(&coverage.injected));
         let mut broken: Vec<_> = ending.broken.iter().map(|(_, rule)| *rule).collect();
         broken.sort_unstable();
         broken.dedup();
@@ -236,10 +241,12 @@ fn in_words(findings: &[Finding]) -> Option<String> {
     (!words.is_empty()).then(|| format!("findings: {}", words.join("; ")))
 }
 
-/// Returns words for the methods that were made to fail, each once.
-fn after_faults(injected: &[String]) -> String {
-    let mut methods: Vec<_> = injected.iter().filter_map(|fault| fault.split('=').next()).collect();
-    methods.sort_unstable();
-    methods.dedup();
-    if methods.is_empty() { String::new() } else { format!("{AFTER_FAULTS}{}", methods.join(", ")) }
+/// Returns the words for an outcome after failures of these methods.
+#[must_use]
+pub fn after_faults(outcome: &str, methods: &[String]) -> String {
+    let methods = methods.join(", ");
+    if methods.is_empty() {
+        return outcome.to_owned();
+    }
+    format!("{outcome}, after an injected failure of {methods}")
 }

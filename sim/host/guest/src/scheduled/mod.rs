@@ -43,7 +43,7 @@ mod scheduled_library;
 #[cfg(windows)]
 mod windows;
 
-pub use ending::{AFTER_FAULTS, Describe, Detail, Died, Executed, GuestEnding};
+pub use ending::{Describe, Detail, Died, Executed, GuestEnding, after_faults};
 pub use hosted_profiler::{HostedProfiler, HostedProfilerError};
 #[cfg(target_os = "linux")]
 pub use linux::{GuestProcess, fix_addresses, in_workers, stay_here};

@@ -3,7 +3,7 @@
 use super::coverage;
 use super::guest::{ENDS, Ended, NOT_LOADED, fingerprint};
 use clr_explore::{Coverage, ProfilerRule};
-use clr_guest::scheduled::AFTER_FAULTS;
+use clr_guest::scheduled::{GuestEnding, after_faults};
 use clr_guest::{GuestCoverage, SearchCoverage};
 use clr_scenario::Keyword as _;
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,8 @@ const HAS_LEFT: &str = "left the simulation";
 pub(super) struct Executed {
     pub(super) number: u64,
     pub(super) end: String,
+    /// The methods that were made to fail before it failed.
+    after: Vec<String>,
     /// Distinguishes failures with the same end.
     place: u64,
     /// The digest of its turns, and its choices. `None` if its process has ended.
@@ -35,7 +37,13 @@ impl Executed {
         let broken = broken.map(|rule| rule.word().to_owned()).collect();
         let coverage = ended.as_ref().ok().map(|it| it.coverage.clone());
         let place = ended.as_ref().map_or(0, |it| it.place);
-        Self { number, end: fingerprint(ended), place, choices, broken, coverage }
+        let after = ended.as_ref().map(GuestEnding::failed_methods).unwrap_or_default();
+        Self { number, end: fingerprint(ended), after, place, choices, broken, coverage }
+    }
+
+    /// Returns the words for the end.
+    pub(super) fn words(&self) -> String {
+        after_faults(&self.end, &self.after)
     }
 
     /// Returns true if the profiler is not loaded.
@@ -101,7 +109,8 @@ impl Found {
             }
         }
         let is_same = |known: &&mut Group| {
-            (&known.first.end, known.first.place) == (&executed.end, executed.place)
+            let Executed { end, place, after, .. } = &known.first;
+            (end, place, after) == (&executed.end, &executed.place, &executed.after)
         };
         match self.groups.iter_mut().find(is_same) {
             Some(known) => known.add(&executed),
@@ -112,11 +121,10 @@ impl Found {
     /// Joins outcomes after injected failures with the same outcome without: the failures are not the reason.
     pub(super) fn join_faults(&mut self) {
         let all = std::mem::take(&mut self.groups);
-        let base = |group: &Group| group.first.end.split(AFTER_FAULTS).next().map(str::to_owned);
         let (after, mut groups): (Vec<_>, Vec<_>) =
-            all.into_iter().partition(|group| group.first.end.contains(AFTER_FAULTS));
+            all.into_iter().partition(|group| !group.first.after.is_empty());
         for group in after {
-            match groups.iter_mut().find(|other| Some(&other.first.end) == base(&group).as_ref()) {
+            match groups.iter_mut().find(|other| other.first.end == group.first.end) {
                 Some(other) => other.count += group.count,
                 None => self.groups.push(group),
             }

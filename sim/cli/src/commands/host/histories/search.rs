@@ -308,7 +308,7 @@ fn broken(guest: &Guest, found: &Found) -> Vec<Broken> {
 fn outcome(guest: &mut Guest, group: &Group) -> Outcome {
     let Executed { number, end, choices, .. } = &group.first;
     let mut outcome = Outcome {
-        end: end.clone(),
+        end: group.first.words(),
         count: group.count,
         first: *number,
         replay: None,

@@ -3,7 +3,7 @@
 use super::ending::{HistoryDetail, Limits};
 use super::explorer::{Explorer, TestedProcess};
 use super::report::{Failure, Report, join};
-use super::search::Search;
+use super::search::{Coverage, Search};
 use super::setup::Setup;
 use super::strategies::{Exhaustive, Faults, Strategy};
 use super::verdict::Verdict;
@@ -93,6 +93,7 @@ impl Explorer<'_> {
     ) -> Report {
         let mut search = self.prepare(load, budget);
         let mut report = Report::default();
+        let mut limits = None;
         for number in budget.first..budget.first.saturating_add(budget.schedules) {
             if !progress(report.schedules) || !search.begin(number) {
                 break;
@@ -100,6 +101,7 @@ impl Explorer<'_> {
             let ending = self.run(load, &mut *search, budget.limits, HistoryDetail::Nothing);
             search.end(&ending);
             report.schedules += 1;
+            limits = limits.or(ending.limits);
             report.turns += ending.turns;
             report.injected += u64::from(!ending.schedule.faults().is_empty());
             join(&mut report.clauses, ending.clauses.iter().copied());
@@ -128,7 +130,7 @@ impl Explorer<'_> {
                 }
             }
         }
-        report.covered = search.progress().covered;
+        report.covered = search.progress().covered.map(|covered| Coverage { limits, ..covered });
         report
     }
 }

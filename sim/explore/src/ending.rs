@@ -3,6 +3,7 @@
 use super::history::History;
 use super::ids::{LockName, ThreadIndex};
 use super::kernel::Kernel;
+use super::patience::LimitBound;
 use super::schedule_string::ScheduleString;
 use super::state::{Thread, Waiting};
 use super::verdict::{ProfilerRule, Verdict};
@@ -38,6 +39,8 @@ pub struct Ending {
     pub points: Vec<u32>,
     /// The clauses that have decided calls, in ascending order, if they were [noted](crate::Setup::note_clauses).
     pub clauses: Vec<Clause>,
+    /// What bounds the passing of limits, if a thread has waited with one while another one could run.
+    pub limits: Option<LimitBound>,
     /// What became of each thread, by its index.
     pub threads: Vec<ThreadEnd>,
     /// Number of turns.

@@ -60,14 +60,15 @@ fn without_faults(verdict: &Verdict, history: &History) -> String {
     }
 }
 
-/// Returns the names of the threads that have ended.
+/// Returns the names of the threads that have ended, but for the one that has started the runtime.
 fn ended(history: &History) -> Vec<String> {
     let threads = (0..history.threads.len() as u32).map(ThreadIndex);
     let has_ended = |thread: &ThreadIndex| {
         let mut own = history.turns.iter().filter(|turn| turn.thread == *thread);
         own.any(|turn| turn.events.contains(&TurnEvent::Ends))
     };
-    threads.filter(has_ended).map(|thread| visible(history.name(thread))).collect()
+    let others = threads.filter(|thread| history.starter != Some(*thread));
+    others.filter(has_ended).map(|thread| visible(history.name(thread))).collect()
 }
 
 /// Joins names by commas, and the last one by "and".

@@ -222,6 +222,8 @@ pub struct History {
     pub reasons: Vec<String>,
     /// Turns, in order.
     pub turns: Vec<Turn>,
+    /// The thread that starts the runtime, and ends before the program begins.
+    pub starter: Option<ThreadIndex>,
 }
 
 impl History {

@@ -38,6 +38,8 @@ pub(super) struct Kernel<'b> {
     unwinds: Cell<bool>,
     /// The thread whose limit passes if the search chooses it now, though it waits.
     offered: Cell<Option<ThreadIndex>>,
+    /// A thread has waited with a limit while another one could run.
+    pub(super) has_limits: Cell<bool>,
 }
 
 impl<'b> Kernel<'b> {
@@ -58,6 +60,7 @@ impl<'b> Kernel<'b> {
             over: Cell::new(false),
             unwinds: Cell::new(false),
             offered: Cell::new(None),
+            has_limits: Cell::new(false),
         })
     }
 
@@ -68,6 +71,7 @@ impl<'b> Kernel<'b> {
         self.runtime.log.take();
         self.over.set(false);
         self.offered.set(None);
+        self.has_limits.set(false);
         self.unwinds.set(std::thread::panicking());
     }
 
@@ -306,10 +310,11 @@ impl<'b> Kernel<'b> {
                 into.push(index);
             }
         }
+        let has_limit = limit.0 < u64::MAX && !into.is_empty();
+        self.has_limits.set(self.has_limits.get() || has_limit);
         let expires = state.limits_expire
+            && has_limit
             && sleeper.is_none_or(|(until, _)| limit.0 < until)
-            && limit.0 < u64::MAX
-            && !into.is_empty()
             && !state.is_patient(limit.1, into);
         self.offered.set(expires.then_some(limit.1));
         let sleeper = sleeper.filter(|(until, _)| !into.is_empty() || *until <= limit.0);

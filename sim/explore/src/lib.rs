@@ -104,6 +104,7 @@ pub use ids::{LockName, ThreadIndex};
 pub use info::Info;
 pub use lock::{ConditionVariable, EventObject, LockKind, ProfilerLock};
 pub use locking::Guard;
+pub use patience::LimitBound;
 pub use points::{PointCoverage, SearchPoints, pass};
 #[doc(hidden)]
 pub use remote::{NotALine, RemoteSearch, answer};

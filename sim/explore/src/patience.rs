@@ -8,11 +8,39 @@
 
 use super::ids::ThreadIndex;
 use super::state::State;
+use core::fmt;
 
 /// Time that a turn may take if its thread is slow (µs): a time slice of the system.
 const SLICE: u64 = 10_000;
 /// Number of turns after which the longest limit may pass: a program is short, and its profiler may wait for a minute.
 const LONGEST: u64 = 16;
+
+/// What bounds the passing of limits in an exhaustive search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitBound {
+    /// A limit passes only when no thread can go on.
+    Last,
+    /// Limits pass while other threads can run, after the turns that they last, of a thread twice before each other thread
+    /// that can run has had a turn.
+    Early,
+}
+
+/// Formats a clause: `with limits …`.
+impl fmt::Display for LimitBound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Last => {
+                f.write_str("with limits of waits that pass only when no thread can go on")
+            }
+            Self::Early => write!(
+                f,
+                "with limits of waits that pass {} ms a turn and at most {LONGEST} turns late, of a thread twice before \
+                 the others have had a turn",
+                SLICE / 1000
+            ),
+        }
+    }
+}
 
 /// When the limits of a thread's waits may pass. All numbers are of turns.
 #[derive(Clone, Debug, Default)]

@@ -9,6 +9,7 @@ use super::history::{History, ThreadKind, TurnEvent};
 use super::ids::ThreadIndex;
 use super::kernel::Kernel;
 use super::lock::LockState;
+use super::patience::LimitBound;
 use super::search::Search;
 use super::setup::Setup;
 use super::state::{Activity, State, Thread as Known};
@@ -66,6 +67,11 @@ pub(super) fn run<'p>(
         verdict: state.verdict.take(),
         broken: core::mem::take(&mut state.broken),
         points: core::mem::take(&mut state.points),
+        limits: kernel.has_limits.get().then_some(if state.limits_expire {
+            LimitBound::Early
+        } else {
+            LimitBound::Last
+        }),
         clauses: state.clauses.take().unwrap_or_default(),
         threads,
         turns: state.turns,
@@ -113,6 +119,7 @@ fn begin<'p>(
         locks: setup.locks.iter().map(|(name, _)| name.to_string()).collect(),
         reasons: Vec::new(),
         turns: Vec::new(),
+        starter,
     });
     drop(world);
     locks.clear();

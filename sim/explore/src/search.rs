@@ -4,6 +4,7 @@ use super::contents::Contents;
 use super::ending::Ending;
 use super::footprint::Footprint;
 use super::ids::ThreadIndex;
+use super::patience::LimitBound;
 use clr_runtime::profiling::{CallFault, CallFaults};
 use core::fmt;
 
@@ -167,4 +168,6 @@ pub struct Coverage {
     pub cut: u64,
     /// Maximum number of preemptions in an interleaving, if it was bounded.
     pub preemptions: Option<u32>,
+    /// What bounds the passing of limits, if an interleaving has one that passes while threads can run.
+    pub limits: Option<LimitBound>,
 }

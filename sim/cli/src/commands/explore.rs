@@ -67,6 +67,8 @@ struct Share {
     everything: bool,
     millionths: u32,
     cut: u64,
+    /// What bounds the passing of limits of waits, if there are some.
+    limits: Option<String>,
 }
 
 /// A documented rule that was broken without harm.
@@ -389,6 +391,7 @@ impl Found {
                 everything: covered.everything,
                 millionths: covered.millionths,
                 cut: covered.cut,
+                limits: covered.limits.map(|limits| limits.to_string()),
             }),
             broken: broken.collect(),
             unmet,
@@ -416,7 +419,8 @@ fn thread_name(scenario: &Scenario, thread: ThreadIndex) -> String {
 fn covered(covered: Option<Coverage>) -> String {
     let Some(covered) = covered else { return String::new() };
     let bound = covered.preemptions.map(|bound| format!(" with at most {bound} preemptions"));
-    let bound = bound.unwrap_or_default();
+    let limits = covered.limits.map(|limits| format!(", {limits}")).unwrap_or_default();
+    let bound = bound.unwrap_or_default() + &limits;
     if covered.everything {
         return format!(", which are all{bound}");
     }

@@ -349,6 +349,7 @@ impl Exhaustive {
             millionths: (seen * 1_000_000 / WHOLE) as u32,
             cut: self.cut,
             preemptions: self.preemptions,
+            limits: None,
         })
     }
 }

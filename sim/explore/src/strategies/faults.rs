@@ -214,6 +214,7 @@ impl Search for InAll {
             millionths: (millionths / self.known.len().max(1) as u64) as u32,
             cut,
             preemptions: self.fresh.bound(),
+            limits: None,
         };
         Progress { strayed, covered: (!strayed).then_some(covered) }
     }

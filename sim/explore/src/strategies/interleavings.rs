@@ -81,7 +81,8 @@ impl Search for Interleavings {
     fn progress(&self) -> Progress {
         let everything = self.done && !self.beyond;
         let (millionths, cut) = (if everything { 1_000_000 } else { 0 }, 0);
-        let covered = Coverage { everything, millionths, cut, preemptions: self.preemptions };
+        let covered =
+            Coverage { everything, millionths, cut, preemptions: self.preemptions, limits: None };
         Progress { strayed: self.strayed, covered: (!self.strayed).then_some(covered) }
     }
 }

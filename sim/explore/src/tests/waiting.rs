@@ -1,6 +1,7 @@
 //! Tests of time: sleeping threads may wake early or late, and timed waits are patient.
 
 use super::*;
+use crate::LimitBound;
 
 /// Returns the outcomes of all interleavings, as the texts that the threads have logged.
 fn said<'p>(load: impl Fn(&mut Setup<'p>, Rc<RefCell<Vec<&'static str>>>) + 'p) -> Vec<String> {
@@ -172,6 +173,30 @@ fn to_try_a_lock_takes_no_time() {
         });
     });
     assert_eq!(tries, ["had", "not"]);
+}
+
+/// An exhaustive search says what bounds the passing of limits, if there are some.
+#[test]
+fn an_exhaustive_search_says_the_bound_of_limits() {
+    let bound = |early: bool, wait: fn(&CurrentThread<'_, '_>, EventObject)| {
+        let load: &Load<'_> = &|setup| {
+            if early {
+                setup.expire_limits();
+            }
+            let event = setup.event();
+            setup.thread("waits", move |me| wait(me, event));
+            setup.thread("sets", move |me| me.set(event));
+        };
+        let covered = search(load, &Budget::exhaustive(100)).covered.unwrap();
+        assert!(covered.everything);
+        covered.limits
+    };
+    let limited = |me: &CurrentThread<'_, '_>, event| {
+        let _ = me.wait_at_most(event, 1_000);
+    };
+    assert_eq!(bound(false, limited), Some(LimitBound::Last));
+    assert_eq!(bound(true, limited), Some(LimitBound::Early));
+    assert_eq!(bound(true, |me, event| me.wait_for(event)), None);
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub(crate) fn history(threads: &[(&str, ThreadKind)]) -> History {
     });
     let locks = vec!["names".to_owned(), "samples".to_owned()];
     let reasons = vec!["the profiler is detached [C-001]".to_owned()];
-    History { threads: threads.collect(), locks, reasons, turns: Vec::new() }
+    History { threads: threads.collect(), locks, reasons, ..History::default() }
 }
 
 /// Creates an interleaving of two threads of the program, and one of the profiler.

@@ -39,11 +39,7 @@ impl Story {
         let threads: Vec<_> = threads.iter().enumerate().map(thread).collect();
         let now = vec![ThreadStatus::default(); threads.len()];
         let locks = vec!["names".to_owned(), "samples".to_owned()];
-        Self {
-            history: History { threads, locks, reasons: Vec::new(), turns: Vec::new() },
-            now,
-            time: 0,
-        }
+        Self { history: History { threads, locks, ..History::default() }, now, time: 0 }
     }
 
     /// Returns a thread's state from now on, to be changed.

@@ -516,4 +516,13 @@ fn a_search_covers_what_its_text_demands() {
         assert!(matches!(&found[..], [one] if one.contains(says)), "{demand}: {found:?}");
     }
     assert_eq!(unmet("call \"SetEventMask\" least=2 on=\"windows\""), [""; 0]);
+    // Threads have their names in a plain visit, too.
+    for (thread, is_met) in [("main", true), ("other", false)] {
+        let demand = format!("callback \"JITCompilationFinished\" by=\"{thread}\"");
+        std::fs::write(&text, format!("{program}coverage {{ {demand} }}\n")).unwrap();
+        let host = Host::new(&guest("sampler", &[]), text.to_str().unwrap());
+        let (_, found) = host.args(&["--on", "net8-unix"]).objects();
+        let because = found[0]["because"].as_str().unwrap_or_default().to_owned();
+        assert_eq!(!because.contains("on other comes 0 to 0"), is_met, "{:#}", found[0]);
+    }
 }

@@ -109,6 +109,9 @@ pub struct GuestEnding {
     pub strayed: bool,
     /// True if the interleaving exceeded its limit of turns.
     pub in_turn: bool,
+    /// True if a thread has waited with a limit while another one could run: limits
+    /// [pass early](clr_explore::LimitBound::Early) then.
+    pub has_limits: bool,
     /// The description of the interleaving, as the bytes that `Detail` asked for.
     pub description: Vec<u8>,
     /// The calls of the interleaving, and how far its threads came.
@@ -146,6 +149,7 @@ impl GuestEnding {
             schedule: ending.schedule.clone(),
             strayed: false,
             in_turn: ending.in_turn,
+            has_limits: ending.limits.is_some(),
             description: Vec::new(),
             coverage,
             noted: NotedHistory::default(),
@@ -161,8 +165,9 @@ impl GuestEnding {
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let broken: Vec<_> = self.broken.iter().map(|rule| rule.word()).collect();
         let (strayed, in_turn) = (u8::from(self.strayed), u8::from(self.in_turn));
+        let limits = u8::from(self.has_limits);
         let lines = [
-            format!("{} {} {strayed} {in_turn} {}", self.turns, self.digest, self.place),
+            format!("{} {} {strayed} {in_turn} {limits} {}", self.turns, self.digest, self.place),
             self.schedule.to_string(),
             self.verdict.clone().unwrap_or_default(),
             broken.join(" "),
@@ -182,7 +187,7 @@ impl GuestEnding {
         let mut numbers = line()?.split(' ').map(str::parse);
         let mut number = || numbers.next()?.ok();
         let (turns, digest, strayed, in_turn) = (number()?, number()?, number()?, number()?);
-        let place = number()?;
+        let (limits, place) = (number()?, number()?);
         let schedule = line()?.parse().ok()?;
         let verdict = line().filter(|verdict| !verdict.is_empty()).map(str::to_owned);
         let broken =
@@ -200,6 +205,7 @@ impl GuestEnding {
             schedule,
             strayed,
             in_turn,
+            has_limits: limits != 0,
             description,
             coverage,
             noted,

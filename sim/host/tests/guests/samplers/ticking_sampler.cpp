@@ -40,6 +40,9 @@
 #define SELECT 17
 #define EPOLL 18
 #define PLAIN_SLEEP 19
+#define SLEEP_EX 20
+#define MULTIPLE_OBJECTS 21
+#define SLEEP_CONDITION_SRW 22
 #ifndef MISTAKE
 #define MISTAKE WAIT_FOR
 #endif
@@ -64,8 +67,10 @@ struct Sampler : Profiler {
     std::thread worker;
 #ifdef _WIN32
     HANDLE event = CreateEventW(nullptr, TRUE, FALSE, nullptr);
+    HANDLE worker_may_end = CreateEventW(nullptr, TRUE, FALSE, nullptr);
     HANDLE timer = CreateWaitableTimerW(nullptr, FALSE, nullptr);
     CRITICAL_SECTION section;
+    SRWLOCK slim = SRWLOCK_INIT;
     CONDITION_VARIABLE changed = {};
 #else
     sem_t posted;
@@ -118,7 +123,19 @@ struct Sampler : Profiler {
             LeaveCriticalSection(&section);
             return !stopped;
         }
+        case SLEEP_CONDITION_SRW: {
+            AcquireSRWLockExclusive(&slim);
+            if (!ends) SleepConditionVariableSRW(&changed, &slim, 10, 0);
+            bool stopped = ends;
+            ReleaseSRWLockExclusive(&slim);
+            return !stopped;
+        }
+        case MULTIPLE_OBJECTS: {
+            HANDLE both[] = {event, worker_may_end};
+            return WaitForMultipleObjects(2, both, FALSE, 10) == WAIT_TIMEOUT;
+        }
         case PLAIN_SLEEP: Sleep(10); return !is_over();
+        case SLEEP_EX: SleepEx(10, FALSE); return !is_over();
         case WAITABLE_TIMER: {
             LARGE_INTEGER due;
             due.QuadPart = -100000;

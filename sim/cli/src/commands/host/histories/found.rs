@@ -25,6 +25,8 @@ pub(super) struct Executed {
     pub(super) choices: Option<(u64, String)>,
     /// The rules that it breaks.
     broken: Vec<String>,
+    /// True if a thread has waited with a limit while another one could run.
+    has_limits: bool,
     /// The calls and threads of the interleaving. `None` if its process has ended.
     #[serde(with = "coverage::as_line")]
     coverage: Option<GuestCoverage>,
@@ -38,7 +40,9 @@ impl Executed {
         let coverage = ended.as_ref().ok().map(|it| it.coverage.clone());
         let place = ended.as_ref().map_or(0, |it| it.place);
         let after = ended.as_ref().map(GuestEnding::failed_methods).unwrap_or_default();
-        Self { number, end: fingerprint(ended), after, place, choices, broken, coverage }
+        let has_limits = ended.as_ref().is_ok_and(|it| it.has_limits);
+        let end = fingerprint(ended);
+        Self { number, end, after, place, choices, broken, has_limits, coverage }
     }
 
     /// Returns the words for the end.
@@ -80,6 +84,8 @@ pub(super) struct Found {
     /// For each rule that is broken without harm, the number of interleavings, and the first of them.
     pub(super) broken: BTreeMap<&'static str, Group>,
     pub(super) covered: Option<Coverage>,
+    /// True if limits of waits may have passed early in some interleaving.
+    pub(super) has_limits: bool,
     pub(super) coverage: SearchCoverage,
     pub(super) stopped: Option<&'static str>,
     /// Numbers of executed interleavings that lie behind one that was not executed.
@@ -95,6 +101,7 @@ impl Found {
         while self.ahead.remove(&self.done) {
             self.done += 1;
         }
+        self.has_limits |= executed.has_limits;
         if let (Some(covered), Some((digest, _))) = (executed.coverage.take(), &executed.choices) {
             self.coverage.add(*digest, &covered);
             if executed.end == ENDS {

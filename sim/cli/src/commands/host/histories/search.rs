@@ -16,7 +16,7 @@ use crate::render::json::write_json;
 use crate::render::progress::Progress;
 use crate::render::words::counted;
 use crate::{FAILED, PASSED};
-use clr_explore::{Exhaustive, Faults, ProfilerRule, ReplaySearch, Search, Strategy};
+use clr_explore::{Exhaustive, Faults, LimitBound, ProfilerRule, ReplaySearch, Search, Strategy};
 use clr_guest::scheduled::Died;
 use clr_scenario::Keyword as _;
 use serde::Serialize;
@@ -82,6 +82,8 @@ struct Histories {
     schedules: u64,
     /// True if these are all, up to the order of independent steps; `None` if that is not known.
     everything: Option<bool>,
+    /// What bounds the passing of limits of waits in these, if there are some.
+    limits: Option<String>,
     /// The reason why the search ended early.
     stopped: Option<&'static str>,
     outcomes: Vec<Outcome>,
@@ -124,6 +126,10 @@ pub(in super::super) fn search(
             first: args.search.first,
             schedules: found.total(),
             everything: found.covered.map(|covered| covered.everything),
+            limits: found
+                .covered
+                .filter(|_| found.has_limits)
+                .map(|_| LimitBound::Early.to_string()),
             stopped: found.stopped,
             outcomes,
             broken: broken(&guest, &found),
@@ -340,9 +346,10 @@ impl Histories {
         let by = if *strategy == "random" { String::new() } else { format!(", {strategy}") };
         let histories = counted(*schedules, "interleaving", "interleavings");
         let all = if self.everything == Some(true) { ", which are all" } else { "" };
+        let limits = self.limits.as_ref().map(|limits| format!(", {limits}")).unwrap_or_default();
         writeln!(
             out,
-            "{HEAD}{library}{HEAD:#} over {file} on {}: {histories}{all} from {first}{by}, seed {seed}",
+            "{HEAD}{library}{HEAD:#} over {file} on {}: {histories}{all}{limits} from {first}{by}, seed {seed}",
             self.runtime
         )?;
         for Outcome { end, count, first, .. } in outcomes {

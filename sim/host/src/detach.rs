@@ -35,16 +35,20 @@ impl Inner {
         if !self.is_detaching() || self.within.get().is_some() {
             return;
         }
-        let (Some(stage), Some(target)) = (self.stage(), self.profiler.take()) else { return };
+        let Some(stage) = self.stage() else { return };
         // The thread that detaches is the runtime's own, and no callback is in progress on it.
-        self.acting_as(stage.native(), || {
-            self.enter("ProfilerDetachSucceeded", || target.detach_succeeded());
-        });
-        drop(target);
-        stage.runtime().change_process(|process| process.profiler = ProfilerStatus::None);
+        self.acting_as(stage.native(), || self.detach());
         let on_detach = self.on_detach.take();
         if let Some(on_detach) = on_detach {
             on_detach();
         }
+    }
+
+    /// Tells the profiler that it is detached, and forgets it.
+    pub(crate) fn detach(&self) {
+        let (Some(stage), Some(target)) = (self.stage(), self.profiler.take()) else { return };
+        self.enter("ProfilerDetachSucceeded", || target.detach_succeeded());
+        drop(target);
+        stage.runtime().change_process(|process| process.profiler = ProfilerStatus::None);
     }
 }

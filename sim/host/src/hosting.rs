@@ -57,6 +57,22 @@ impl Session {
         self.inner().on_detach.replace(Some(Box::new(then)));
     }
 
+    /// Calls `begin` in an interleaving when the profiler asks to be detached, on the thread that asks: it starts a thread
+    /// that [detaches](Self::detach).
+    pub fn on_detach_request(&self, begin: impl Fn(&CurrentThread<'_, '_>) + 'static) {
+        self.inner().on_request.replace(Some(Rc::new(begin)));
+    }
+
+    /// Detaches the profiler on a thread of an interleaving that is the runtime's own, when no callback is in progress.
+    ///
+    /// # Safety
+    /// The session's runtime is that of the interleaving.
+    pub unsafe fn detach(&self, me: &CurrentThread<'_, '_>) {
+        let inner = self.inner();
+        // SAFETY: the caller's promise.
+        unsafe { inner.on_behalf_of(me, || inner.detach()) };
+    }
+
     /// Returns true if the process has ended.
     #[must_use]
     pub fn has_ended(&self) -> bool {
@@ -139,6 +155,9 @@ impl Session {
         let inner = self.inner();
         let target = inner.profiler.borrow().clone();
         let (Some(callback), Some(target)) = (me.callback(), target) else { return false };
+        if inner.is_detaching() {
+            return false;
+        }
         let (kind, thread, arguments) = (callback.kind, callback.thread, &callback.arguments);
         let raised = Raised { kind, thread, os: me.os(), arguments };
         // SAFETY: the caller's promise.

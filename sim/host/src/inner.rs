@@ -83,7 +83,12 @@ pub(crate) struct Inner {
     pub(crate) compiling: RefCell<BTreeSet<FunctionId>>,
     /// Called when the profiler has been detached.
     pub(crate) on_detach: RefCell<Option<Box<dyn FnOnce()>>>,
+    /// Called in an interleaving when the profiler asks to be detached.
+    pub(crate) on_request: RefCell<Option<Rc<OnRequest>>>,
 }
+
+/// What begins a detach, on the thread that asks for it.
+pub(crate) type OnRequest = dyn Fn(&CurrentThread<'_, '_>);
 
 /// A function that looks at the process after a callback.
 type Watcher = dyn Fn(&'static str);

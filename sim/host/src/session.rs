@@ -130,6 +130,7 @@ impl Session {
             loaded_classes: RefCell::default(),
             compiling: RefCell::default(),
             on_detach: RefCell::default(),
+            on_request: RefCell::default(),
         });
         inner.set(stage);
         let info = Info::make(&inner, Kind::Info(generation.profiler_info()));

@@ -11,6 +11,8 @@ use clr_explore::{
 
 /// Number of last steps that are printed for a thread.
 const STEPS: usize = 8;
+/// Number of threads beside those that a verdict is about, of which something is printed.
+const OTHERS: usize = 24;
 /// Number of stack frames that are printed.
 const FRAMES: usize = 6;
 
@@ -163,12 +165,16 @@ fn others(
         return;
     }
     rows.extend([TimelineRow::default(), row([("the other threads".to_owned(), Tone::Plain)])]);
-    rows.extend(others.map(|(thread, status)| {
+    let left = others.clone().count().saturating_sub(OTHERS);
+    rows.extend(others.take(OTHERS).map(|(thread, status)| {
         let name = (format!("  {}", visible(history.name(thread))), Tone::Head);
         let what = (format!(" {}", whereabouts(history, thread, status)), Tone::Plain);
         let stack = if status.ended { None } else { stack(status) };
         row([name, what, (stack.map(|it| format!(": {it}")).unwrap_or_default(), Tone::Plain)])
     }));
+    if left > 0 {
+        rows.push(row([(format!("  … {left} others"), Tone::Dim)]));
+    }
 }
 
 /// Returns what a thread does at the end, in words that follow its name.

@@ -24,8 +24,10 @@ scenario's program is executed, with the callbacks and hooks that the profiler h
 Shutdown and the release of the runtime's references follow.
 
 Each runtime has a process of its own, which the tool starts; without --on there is one, the newest
-of this system, and with --matrix there are all. A profiler that ends it, or never
-returns, loses that process alone. The profiler's output is printed at the end.
+of this system, and with --matrix there are all. A profiler that ends it, never returns, or goes
+beyond its limits (--timeout, --memory, --threads, --output), loses that process alone, also while it
+is loaded. The profiler's output is printed at the end. What the profiler has started ends with its
+process, and with the tool, however that ends.
 
 Without --schedules threads of the profiler run, but the runtime refuses their calls.
 
@@ -66,6 +68,7 @@ The verdict is one of
   stuck          the program cannot go on, for example after SuspendRuntime without ResumeRuntime
   died           the profiler ended its process: a crash, an abort, a call of exit
   hung           the profiler did not return in time
+  limit          its process used more memory, threads or output than it may
 
 Exit codes:
   0  every verdict is clean; with --schedules or --replay, every interleaving ends well, and what
@@ -124,10 +127,8 @@ pub(crate) struct HostArgs {
     #[arg(long)]
     pub(crate) matrix: bool,
 
-    /// The time after which a profiler that does not return is ended; in interleavings, that a thread
-    /// may run without a call that is simulated [default: 20; in interleavings 10]
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) timeout: Option<u64>,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
 
     #[command(flatten)]
     pub(crate) json: Json,
@@ -140,6 +141,42 @@ pub(crate) struct HostArgs {
     #[cfg(all(windows, target_arch = "x86_64"))]
     #[arg(long, hide = true, value_name = "JSON")]
     pub(crate) history: Option<String>,
+}
+
+/// Limits of the processes of a profiler.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LimitArgs {
+    /// The time after which a profiler that does not return is ended; in interleavings, that a thread
+    /// may run without a call that is simulated [default: 20; in interleavings 10]
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) timeout: Option<u64>,
+
+    /// The memory that a process of the profiler may use at a time [default: 4096]
+    #[arg(long, value_name = "MIB")]
+    pub(crate) memory: Option<u64>,
+
+    /// The threads that a process of the profiler may have at a time [default: 512]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<u64>,
+
+    /// What a process of the profiler may print, and write down of its calls [default: 64]
+    #[arg(long, value_name = "MIB")]
+    pub(crate) output: Option<u64>,
+}
+
+impl LimitArgs {
+    /// Returns the arguments again, for a process of the tool.
+    pub(crate) fn again(&self) -> Vec<String> {
+        let Self { timeout, memory, threads, output } = *self;
+        let all = [
+            ("--timeout", timeout),
+            ("--memory", memory),
+            ("--threads", threads),
+            ("--output", output),
+        ];
+        let given = all.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        given.flat_map(|(name, value)| [name.to_owned(), value.to_string()]).collect()
+    }
 }
 
 /// Options that need `--schedules`, and those that need `--replay`.

@@ -17,7 +17,7 @@ pub(crate) use generators::{GenerateArgs, GenerateKind, ImportArgs, MinimizeArgs
 pub(crate) use histories::{
     DrawArgs, ExploreArgs, ReplayArgs, SearchArgs, SettingsArgs, StrategyChoice,
 };
-pub(crate) use host::HostArgs;
+pub(crate) use host::{HostArgs, LimitArgs};
 pub(crate) use lint::LintArgs;
 pub(crate) use renamed::renamed;
 pub(crate) use run::RunArgs;

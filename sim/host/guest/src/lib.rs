@@ -9,6 +9,7 @@
 //! | `load` | the steps in which a CLR makes a profiler's object, and gives it up |
 //! | `visit` | a profiler's life over a text |
 //! | `thread_count` | threads that a profiler starts meanwhile |
+//! | `limits`, `confined` | limits of a guest's process, and its end with all that it has started |
 //! | `coverage`, `search_coverage` | what runs and searches cover, and what was not looked at |
 //! | `scheduled` | threads under the scheduler (x86-64: Linux with glibc, Windows) |
 //!
@@ -22,8 +23,10 @@
 // Interfaces and methods have the names of the documentation.
 #![allow(non_snake_case, reason = "names of the profiling interfaces")]
 
+mod confined;
 mod coverage;
 mod library;
+mod limits;
 mod load;
 #[cfg(scheduled)]
 pub mod scheduled;
@@ -31,6 +34,8 @@ mod search_coverage;
 mod thread_count;
 mod visit;
 
+pub use confined::{Watched, guard, spawn, wait};
 pub use coverage::{CountedCall, GuestCoverage, ThreadCoverage};
+pub use limits::{Beyond, GuestLimits};
 pub use search_coverage::{CoveredName, CoveredThread, SearchCoverage, Unseen};
 pub use visit::Visit;

@@ -17,13 +17,19 @@ impl Library {
         system::load(path).map(Self)
     }
 
+    /// Returns the library with a handle of the system.
+    #[cfg(all(target_os = "linux", scheduled))]
+    pub(crate) const fn of(handle: NonNull<c_void>) -> Self {
+        Self(handle)
+    }
+
     /// Returns the address of an export.
     pub(crate) fn export(&self, name: &CStr) -> Option<NonNull<c_void>> {
         system::export(self.0, name)
     }
 
     /// Returns the system's handle.
-    #[cfg(unix)]
+    #[cfg(any(unix, scheduled))]
     pub(crate) const fn handle(&self) -> *mut c_void {
         self.0.as_ptr()
     }
@@ -33,6 +39,10 @@ impl Library {
     /// # Safety
     /// Nothing of the library is called or accessed after this.
     pub(crate) unsafe fn unload(self) {
+        #[cfg(scheduled)]
+        if crate::scheduled::is_in_interleaving() {
+            return crate::scheduled::unload(self.handle());
+        }
         // SAFETY: the caller's promise.
         unsafe { system::unload(self.0) };
     }

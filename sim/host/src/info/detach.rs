@@ -37,6 +37,10 @@ impl Call<'_> {
         }
         self.caller().may_fail(self.method)?;
         self.runtime().change_process(|process| process.profiler = ProfilerStatus::Detaching);
+        let begin = self.session.on_request.borrow().clone();
+        if let (Some(me), Some(begin)) = (self.session.current(), begin) {
+            self.session.switching(|| begin(me));
+        }
         Ok(HResult::OK)
     }
 }

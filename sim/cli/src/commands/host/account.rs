@@ -27,6 +27,7 @@ pub(super) enum Verdict {
     Stuck,
     Died,
     Hung,
+    Limit,
 }
 
 impl Verdict {
@@ -44,6 +45,7 @@ impl Verdict {
             Self::Stuck => "stuck",
             Self::Died => "died",
             Self::Hung => "hung",
+            Self::Limit => "limit",
         }
     }
 }
@@ -103,6 +105,8 @@ pub(super) struct Account {
     pub(super) references_left: Option<u32>,
     /// References that the end of the process frees.
     pub(super) kept: Vec<String>,
+    /// Number of processes that it had started, and that were ended after it.
+    pub(super) processes_left: usize,
     /// The output of the profiler.
     pub(super) printed: String,
 }
@@ -140,6 +144,9 @@ struct Reading {
     stuck: Option<String>,
     refused: Option<String>,
     is_over: bool,
+    is_hung: bool,
+    limit: Option<String>,
+    processes_left: usize,
     asked_to_walk: bool,
     /// The callbacks with their threads, in order.
     entered: Vec<(CallbackKind, String)>,
@@ -203,6 +210,9 @@ impl Reading {
             Line::Kept(leak) => self.kept.push(leak),
             Line::Stuck(why) => self.stuck = Some(why),
             Line::Over => self.is_over = true,
+            Line::Hung => self.is_hung = true,
+            Line::Limit(limit) => self.limit = Some(limit),
+            Line::Left(count) => self.processes_left = count,
         }
     }
 
@@ -218,16 +228,16 @@ impl Reading {
     }
 
     /// Returns the verdict and its reason. Of a profiler with threads nothing else is to be believed, but that it has
-    /// crashed.
+    /// crashed, or has gone beyond a limit.
     fn verdict(
         &self,
-        status: Option<ExitStatus>,
+        status: ExitStatus,
         demands: &Demands<'_>,
         allowed: &[String],
     ) -> (Verdict, Option<String>) {
         let (verdict, because) = self.verdict_of_end(status, demands, allowed);
         let has_threads = self.has("started-threads") || self.has("wrong-thread");
-        if has_threads && verdict != Verdict::Died {
+        if has_threads && !matches!(verdict, Verdict::Died | Verdict::Limit) {
             return (Verdict::Threads, because);
         }
         (verdict, because)
@@ -235,7 +245,7 @@ impl Reading {
 
     fn verdict_of_end(
         &self,
-        status: Option<ExitStatus>,
+        status: ExitStatus,
         demands: &Demands<'_>,
         allowed: &[String],
     ) -> (Verdict, Option<String>) {
@@ -245,9 +255,12 @@ impl Reading {
             within => within.join(", in it "),
         };
         let died = |how: String| (Verdict::Died, Some(format!("{how} in {}", place())));
-        let Some(status) = status else {
+        if self.is_hung {
             return (Verdict::Hung, Some(format!("it did not return from {}", place())));
-        };
+        }
+        if let Some(limit) = &self.limit {
+            return (Verdict::Limit, Some(format!("{limit}, in {}", place())));
+        }
         if !status.success() {
             return died(ending(status));
         }
@@ -454,6 +467,7 @@ impl Account {
             walks: reading.walks,
             references_left: reading.left,
             kept: reading.kept,
+            processes_left: reading.processes_left,
             printed: remains.printed,
         }
     }

@@ -1,35 +1,45 @@
 //! The process of one runtime: the tool starts itself again.
 
 use super::journal::{JournalFile, Line, read};
+use super::scratch::Scratch;
 use crate::PASSED;
-use crate::args::HostArgs;
+use crate::args::{HostArgs, LimitArgs};
 use crate::input::Source;
 use crate::render::error::CliError;
-use clr_guest::Visit;
+use clr_guest::{Beyond, GuestLimits, Visit, Watched, guard, spawn, wait};
 use clr_runtime::generation::Generation;
 use clr_scenario::RunOnError;
 use clrsim::{Guid, SessionError};
-use std::fs::{self, File};
-use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::io;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 /// The class of profilers that ignore it.
 const NO_CLASS: &str = "00000000-0000-0000-0000-000000000000";
 /// Time that a profiler has to return, in seconds.
 const TIMEOUT: u64 = 20;
-/// Longest pause between two looks at a process.
-const PAUSE: Duration = Duration::from_millis(20);
-/// Most folders that are tried.
-const TRIES: u32 = 100;
+/// Bytes in a MiB.
+const MIB: u64 = 1 << 20;
 /// Most bytes that are kept of what a profiler prints.
-const PRINTED: usize = 0x1_0000;
+const PRINTED: u64 = 0x1_0000;
 
 /// Returns the class that the library is asked for.
 pub(super) fn class(args: &HostArgs) -> Result<Guid, CliError> {
     let class = Guid::parse(args.clsid.as_deref().unwrap_or(NO_CLASS));
     class.ok_or_else(|| CliError::Text("the class has no form".to_owned()))
+}
+
+/// Returns the limits of a process, whose usual time in seconds is this.
+pub(super) fn limits(limits: &LimitArgs, time: u64) -> GuestLimits {
+    let usual = GuestLimits::default();
+    let bytes = |mib: Option<u64>, usual| mib.map_or(usual, |mib| mib.saturating_mul(MIB));
+    GuestLimits {
+        time: Duration::from_secs(limits.timeout.unwrap_or(time)),
+        memory: bytes(limits.memory, usual.memory),
+        threads: limits.threads.unwrap_or(usual.threads),
+        output: bytes(limits.output, usual.output),
+    }
 }
 
 /// Visits one runtime: this process is the profiler's.
@@ -40,6 +50,12 @@ pub(super) fn visit(args: &HostArgs, journal: &Path) -> Result<u8, CliError> {
     };
     let class = class(args)?;
     let open = || JournalFile::open(journal);
+    let tell = |watched: &Watched| {
+        if let Ok(file) = open() {
+            lines(watched).iter().for_each(|line| file.line(line));
+        }
+    };
+    guard(&limits(&args.limits, TIMEOUT), &[journal], tell)?;
     let visit = Visit { library: &args.library, class, text: &text, generation };
     match visit.run(Box::new(open()?)) {
         Err(SessionError::Run(error)) => open()?.line(&Line::Stuck(stuck(&error))),
@@ -60,78 +76,39 @@ fn stuck(error: &RunOnError) -> String {
     }
 }
 
+/// Returns the lines about what was seen of a process from outside.
+fn lines(watched: &Watched) -> Vec<Line> {
+    let beyond = watched.beyond.map(|beyond| match beyond {
+        Beyond::Time => Line::Hung,
+        beyond => Line::Limit(beyond.to_string()),
+    });
+    let left = (watched.left > 0).then_some(Line::Left(watched.left));
+    beyond.into_iter().chain(left).collect()
+}
+
 /// The remains of a process.
 pub(super) struct Remains {
     pub(super) journal: Vec<Line>,
-    /// Its exit status; `None` if it was ended after the time.
-    pub(super) status: Option<ExitStatus>,
+    pub(super) status: ExitStatus,
     /// The process's output on both streams.
     pub(super) printed: String,
 }
 
-/// A folder that is removed at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    /// Makes a folder. One that a process with the same number has left is not used again.
-    fn new(generation: Generation) -> io::Result<Self> {
-        let mut number = 0;
-        loop {
-            let name = format!("clrsim-host-{}-{generation}-{number}", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            match fs::create_dir(&path) {
-                Err(error) if error.kind() == ErrorKind::AlreadyExists && number < TRIES => {
-                    number += 1;
-                }
-                made => return made.map(|()| Self(path)),
-            }
-        }
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // Nothing needs it any more.
-        let _: io::Result<()> = fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Runs a profiler on a runtime, in a process of its own.
 pub(super) fn run(args: &HostArgs, generation: Generation) -> io::Result<Remains> {
-    let folder = Folder::new(generation)?;
-    let (journal, printed) = (folder.0.join("journal"), folder.0.join("printed"));
-    File::create_new(&journal)?;
-    let out = File::create_new(&printed)?;
+    let (mut journal, mut printed) = (Scratch::new("journal")?, Scratch::new("printed")?);
     let mut command = Command::new(std::env::current_exe()?);
     // An absolute path is not searched in the system's folders.
     command.arg("host").arg(std::path::absolute(&args.library)?).arg(&args.scenario.path);
     command.args(["--on", generation.name()]);
     command.args(["--clsid", args.clsid.as_deref().unwrap_or(NO_CLASS)]);
-    command.arg("--journal").arg(&journal);
-    command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(out);
-    let mut child = command.spawn()?;
-    let status = wait(&mut child, Duration::from_secs(args.timeout.unwrap_or(TIMEOUT)))?;
-    let journal = read(&fs::read_to_string(&journal)?);
-    let mut printed = fs::read(&printed)?;
-    printed.truncate(PRINTED);
-    let printed = String::from_utf8_lossy(&printed).replace("\r\n", "\n");
-    Ok(Remains { journal, status, printed })
-}
-
-/// Waits for the end of a process. Ends it after the time.
-fn wait(child: &mut Child, time: Duration) -> io::Result<Option<ExitStatus>> {
-    let start = Instant::now();
-    let mut pause = Duration::from_millis(1);
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        if start.elapsed() >= time {
-            child.kill()?;
-            child.wait()?;
-            return Ok(None);
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(PAUSE);
-    }
+    command.args(args.limits.again()).arg("--journal").arg(journal.path());
+    command.stdin(Stdio::null()).stdout(printed.stream()?).stderr(printed.stream()?);
+    let mut child = spawn(&mut command)?;
+    let files = [journal.path(), printed.path()];
+    let (status, watched) = wait(&mut child, &limits(&args.limits, TIMEOUT), &files)?;
+    let mut all = read(&journal.read(u64::MAX)?);
+    all.extend(lines(&watched));
+    let printed = printed.read(PRINTED)?.replace("\r\n", "\n");
+    Ok(Remains { journal: all, status, printed })
 }

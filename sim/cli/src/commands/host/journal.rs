@@ -46,6 +46,12 @@ pub(super) enum Line {
     /// The text's program cannot go on.
     Stuck(String),
     Over,
+    /// The process was ended: it did not return in time.
+    Hung,
+    /// The process was ended beyond this limit.
+    Limit(String),
+    /// Number of processes that it had started, and that were ended after it.
+    Left(usize),
 }
 
 /// A mistake of the profiler, or the end of the simulated process.
@@ -185,7 +191,7 @@ impl Journal for JournalFile {
     }
 }
 
-/// Reads the lines of a journal. A last one that is cut off is left out.
+/// Reads the lines of a journal. One that is cut off is left out, and what the profiler has written between them.
 pub(super) fn read(text: &str) -> Vec<Line> {
-    text.lines().map_while(|line| serde_json::from_str(line).ok()).collect()
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }

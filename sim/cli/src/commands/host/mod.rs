@@ -8,6 +8,7 @@ mod child;
 )]
 mod histories;
 mod journal;
+mod scratch;
 mod table;
 mod write;
 

@@ -3,7 +3,7 @@
 use super::account::{Account, Calls, Counted, Verdict};
 use super::journal::Walked;
 use crate::render::console::{BAD, DIM, GOOD, HEAD};
-use crate::render::words::brackets;
+use crate::render::words::{brackets, counted};
 use crate::render::wrap::{wrapped, write_wrapped};
 use anstyle::Style;
 use std::io::{self, Write};
@@ -38,6 +38,7 @@ impl Verdict {
             Self::Stuck => "the program cannot go on",
             Self::Died => "it ended its process",
             Self::Hung => "it did not return",
+            Self::Limit => "its process used more than it may",
         }
     }
 }
@@ -65,6 +66,10 @@ impl Account {
             writeln!(out, "  {kept}")?;
         }
         write_walks(&self.walks, out)?;
+        if self.processes_left > 0 {
+            let left = counted(self.processes_left as u64, "process", "processes");
+            writeln!(out, "{HEAD}ended after it:{HEAD:#} {left} that it had started")?;
+        }
         self.write_printed(out)?;
         writeln!(out)
     }

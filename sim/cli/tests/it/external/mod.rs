@@ -7,6 +7,8 @@ mod fields;
 mod host;
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 mod host_histories;
+#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+mod host_limits;
 mod recorder;
 mod tool;
 

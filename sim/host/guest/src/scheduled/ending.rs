@@ -1,6 +1,7 @@
 //! Ends of a guest's interleavings, and what is kept of them.
 
 use crate::coverage::GuestCoverage;
+use crate::limits::Beyond;
 use clr_explore::{Ending, Limits, NotedHistory, ProfilerRule, ScheduleString, Search, Verdict};
 use clr_machine::Fnv1a;
 use clr_scenario::Keyword as _;
@@ -20,6 +21,8 @@ pub enum Died {
     Signal(i32),
     /// The guest ended it with this code.
     Exit(i32),
+    /// It was ended beyond this limit.
+    Beyond(Beyond),
     /// The system has no process, or no pipe, for it: its error. Without one this process has other threads.
     NoProcess(Option<i32>),
 }
@@ -34,6 +37,7 @@ impl fmt::Display for Died {
             // A status of NT, such as the one of an access violation.
             Self::Exit(code @ ..0) => write!(f, "the profiler's process ended with {code:#x}"),
             Self::Exit(code) => write!(f, "the profiler ended its process with {code}"),
+            Self::Beyond(beyond) => write!(f, "the profiler is beyond a limit: {beyond}"),
             Self::NoProcess(None) => f.write_str("its process has other threads before it begins"),
             Self::NoProcess(Some(error)) => {
                 let error = std::io::Error::from_raw_os_error(*error);

@@ -7,19 +7,17 @@
 
 use super::system::stopped;
 use super::{backtrace, sanitizer, system};
+use crate::limits::{Beyond, GuestLimits};
 use clr_explore::{CurrentThread, ThreadIndex};
-use clr_unwind::Registers;
+use clr_unwind::{Memory as _, Registers};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::ptr::{NonNull, null};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Real time after which a guest that has not given back control has left the simulation, unless another one
-/// is set.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// Real time that a thread has to stop.
 #[cfg(target_os = "linux")]
 const TO_STOP: Duration = Duration::from_secs(1);
@@ -94,13 +92,24 @@ thread_local! {
     static GUEST_THREAD: Cell<*const GuestThread> = const { Cell::new(null()) };
     /// The carriers of an interleaving's threads, on the scheduler's thread.
     static GUEST_THREADS: RefCell<BTreeMap<ThreadIndex, Arc<GuestThread>>> = RefCell::default();
-    /// The time that guests have, on the scheduler's thread.
-    static LIMIT: Cell<Duration> = const { Cell::new(PATIENCE) };
+    /// The limits of the guest, on the scheduler's thread.
+    static LIMITS: RefCell<GuestLimits> = RefCell::default();
 }
 
-/// Sets the real time after which a guest that has not given back control has left the simulation.
-pub(super) fn set_patience(limit: Duration) {
-    LIMIT.set(limit);
+/// Number of threads that execute, or are to.
+static ALIVE: AtomicU64 = AtomicU64::new(0);
+
+/// Sets the limits of the guest.
+pub(super) fn set_limits(limits: &GuestLimits) {
+    LIMITS.set(*limits);
+}
+
+/// Ends the interleaving if it has as many threads as it may. Called before the guest starts another one.
+pub(super) fn check_room(me: &CurrentThread<'_, '_>) {
+    let most = LIMITS.with_borrow(|limits| limits.threads);
+    if ALIVE.load(Ordering::Relaxed) >= most {
+        me.fail(format!("the profiler is beyond a limit: {}", Beyond::Threads(most)));
+    }
 }
 
 /// Notes the carrier of a thread that the guest has started.
@@ -138,6 +147,7 @@ pub(super) fn current() -> Option<Arc<GuestThread>> {
 
 impl GuestThread {
     pub(super) fn new() -> Arc<Self> {
+        ALIVE.fetch_add(1, Ordering::Relaxed);
         Arc::new(Self {
             from_guest: Slot::new(),
             to_guest: Slot::new(),
@@ -188,6 +198,7 @@ impl GuestThread {
             drop(unsafe { Arc::from_raw(carrier) });
         }
         self.thread.store(0, Ordering::Relaxed);
+        ALIVE.fetch_sub(1, Ordering::Relaxed);
         self.from_guest.put(FromGuest::HasEnded);
     }
 
@@ -292,7 +303,9 @@ impl GuestThread {
 
     fn serve(&self, me: &CurrentThread<'_, '_>, is_last: impl Fn(&FromGuest) -> bool) {
         loop {
-            let Some(message) = self.from_guest.take_within(LIMIT.get()) else {
+            let Some(message) =
+                self.from_guest.take_within(LIMITS.with_borrow(|limits| limits.time))
+            else {
                 return me
                     .fail("the profiler has left the simulation: it has not given back control");
             };
@@ -315,7 +328,10 @@ impl GuestThread {
         let registers = self.stopped();
         let (function, terminates) = registers.as_ref().map(backtrace::place).unwrap_or_default();
         let what = if terminates { "std::terminate" } else { stopped::name(signal) };
-        function.map_or_else(|| what.to_owned(), |function| format!("{what} in {function}"))
+        let is_unmapped = registers
+            .is_some_and(|registers| system::OwnMemory.read(registers.rip, &mut [0]).is_err());
+        let place = if is_unmapped && !terminates { "unloaded code of " } else { "" };
+        function.map_or_else(|| what.to_owned(), |function| format!("{what} in {place}{function}"))
     }
 }
 

@@ -6,11 +6,12 @@ use super::ending::{Detail, GuestEnding, Rules};
 use super::run::run;
 use super::{ScheduledLibrary, guest_thread, sanitizer, system};
 use crate::coverage::START;
+use crate::limits::GuestLimits;
 use crate::load::Loaded;
 use crate::visit::Visit;
 use clr_codegen::FunctionIndex;
 use clr_com::Guid;
-use clr_explore::{CurrentThread, Explorer, Search, Setup, TestedProcess};
+use clr_explore::{CurrentThread, EventObject, Explorer, Search, Setup, TestedProcess};
 use clr_runtime::OsThreadId;
 use clr_runtime::generation::Generation;
 use clr_runtime::profiling::CallbackKind as Kind;
@@ -18,10 +19,9 @@ use clr_scenario::{Demand, Demands, RunOnError, Scenario, ScenarioError};
 use clr_world::BuildError;
 use clrsim::hosting::Anchor;
 use clrsim::{Journal, Session};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::Duration;
 use thiserror::Error;
 
 /// The reason why a profiler cannot be visited.
@@ -51,7 +51,7 @@ pub struct HostedProfiler {
     _process: Anchor<TestedProcess>,
     library: PathBuf,
     class: Guid,
-    patience: Duration,
+    limits: GuestLimits,
     rules: Rules,
     coverage: Vec<Demand>,
     /// `None` if each interleaving loads the library, as its initialisers have to be under the scheduler.
@@ -91,24 +91,23 @@ impl HostedProfiler {
         let loaded = ScheduledLibrary::load(library).map(Some);
         let loaded = loaded.map_err(HostedProfilerError::Library)?;
         let library = library.to_owned();
-        let patience = guest_thread::PATIENCE;
         Ok(Self {
             explorer,
             session,
             _process: process,
             library,
             class,
-            patience,
+            limits: GuestLimits::default(),
             rules,
             coverage,
             loaded,
         })
     }
 
-    /// Sets the real time after which a guest that has not given back control has left the simulation: it spins,
-    /// or waits for something that is not simulated. It is 10 seconds unless it is set.
-    pub fn set_patience(&mut self, limit: Duration) {
-        self.patience = limit;
+    /// Sets the limits of each interleaving's process. Its time is that of a thread which does not give back control: it
+    /// spins, or waits for something that is not simulated.
+    pub fn set_limits(&mut self, limits: GuestLimits) {
+        self.limits = limits;
     }
 
     /// Executes an interleaving in a copy of this process. A strategy that learns from the interleavings before does
@@ -122,16 +121,17 @@ impl HostedProfiler {
         search: &mut dyn Search,
         detail: Detail<'_>,
     ) -> Result<GuestEnding, Died> {
-        system::fork::run_in_copy(detail, || self.run_here(search, detail))
+        let limits = self.limits;
+        system::fork::run_in_copy(&limits, detail, || self.run_here(search, detail))
     }
 
     /// Runs one interleaving; afterwards the process must exit, because profiler threads may be blocked forever.
     pub fn run_here(&mut self, search: &mut dyn Search, detail: Detail<'_>) -> GuestEnding {
         #[cfg(target_os = "linux")]
         let is_loaded = self.loaded.is_some();
-        let Self { explorer, session, library, class, patience, rules, coverage, .. } = self;
+        let Self { explorer, session, library, class, limits, rules, coverage, .. } = self;
         let demands = Demands::of_library(coverage, session.generation());
-        guest_thread::set_patience(*patience);
+        guest_thread::set_limits(limits);
         let guest = Rc::new(Guest {
             session: session.share(),
             library: library.clone(),
@@ -139,7 +139,11 @@ impl HostedProfiler {
             #[cfg(target_os = "linux")]
             is_loaded,
             loaded: RefCell::default(),
+            inside: Cell::default(),
+            evacuated: Cell::default(),
         });
+        let detaches = Rc::clone(&guest);
+        session.on_detach_request(move |me| detaches.begin_detach(me));
         let load = move |setup: &mut Setup<'_>| {
             setup.hide_places();
             setup.expire_limits();
@@ -150,13 +154,16 @@ impl HostedProfiler {
             setup.on_export(move |me, function| exports.export(me, function));
             for kind in Kind::ALL {
                 let raises = Rc::clone(&guest);
-                setup.on(*kind, move |me| raises.raise(me));
+                setup.on(*kind, move |me| raises.raise(me, *kind));
             }
         };
         let guest = session.share();
         run(explorer, &load, search, *rules, &|| guest.final_report(), &demands, detail)
     }
 }
+
+/// Time before the look at whether a profiler can be detached, in µs (`s_dwMinSleepMs` of src/vm/profdetach.h).
+const BEFORE_LOOK: u64 = 300_000;
 
 /// The profiler in one interleaving.
 struct Guest {
@@ -167,6 +174,10 @@ struct Guest {
     #[cfg(target_os = "linux")]
     is_loaded: bool,
     loaded: RefCell<Option<Loaded>>,
+    /// Number of threads in callbacks.
+    inside: Cell<u32>,
+    /// Set when there are none, once the profiler has asked to be detached.
+    evacuated: Cell<Option<EventObject>>,
 }
 
 impl Guest {
@@ -207,12 +218,49 @@ impl Guest {
         unsafe { self.session.call_export(me, function) };
     }
 
-    /// Makes a callback of the thread.
-    fn raise(&self, me: &CurrentThread<'_, '_>) {
+    /// Makes a callback of the thread. After the last one the process ends, which on Windows ends all other threads first.
+    fn raise(&self, me: &CurrentThread<'_, '_>, kind: Kind) {
+        self.inside.update(|count| count + 1);
         // SAFETY: the session's runtime is that of the interleaving.
         if unsafe { self.session.raise_callback(me) } {
             self.release(me);
         }
+        self.inside.update(|count| count - 1);
+        if let Some(evacuated) = self.evacuated.get().filter(|_| self.inside.get() == 0) {
+            me.set(evacuated);
+        }
+        #[cfg(target_os = "linux")]
+        if kind == Kind::Shutdown && self.session.generation().is_unix() {
+            system::exit(me);
+        }
+        #[cfg(windows)]
+        let _ = kind;
+    }
+
+    /// Begins to detach the profiler, which has asked for it.
+    fn begin_detach(self: &Rc<Self>, me: &CurrentThread<'_, '_>) {
+        self.evacuated.set(Some(me.new_event()));
+        let guest = Rc::clone(self);
+        me.spawn("the thread that detaches", move |me| guest.detach(me));
+    }
+
+    /// Detaches the profiler when no thread is in a callback: `ExecuteEvacuationLoop` of src/vm/profdetach.cpp of CoreCLR 3.1,
+    /// without its pauses but the first one. Nobody waits for threads of the profiler, nor for exports that are called: what
+    /// they execute is unloaded.
+    fn detach(&self, me: &CurrentThread<'_, '_>) {
+        me.sleep(BEFORE_LOOK);
+        while let Some(evacuated) = self.evacuated.get().filter(|_| self.inside.get() > 0) {
+            me.reset(evacuated);
+            me.wait_for(evacuated);
+        }
+        // SAFETY: the session's runtime is that of the interleaving.
+        unsafe { self.session.detach(me) };
+        let carrier = guest_thread::of(me);
+        if let Some(loaded) = self.loaded.take() {
+            carrier.execute(me, || loaded.end(self.session.shared_state(), false));
+        }
+        #[cfg(target_os = "linux")]
+        carrier.finish(me);
     }
 
     /// Releases the profiler's object, unless another thread of the program is in its code: the end of profiling. A destructor

@@ -57,3 +57,9 @@ use linux as system;
 use windows as system;
 
 pub(crate) use replacement::Replacement;
+pub(crate) use system::unload;
+
+/// Returns true if this is a thread of an interleaving.
+pub(crate) fn is_in_interleaving() -> bool {
+    guest_thread::current().is_some()
+}

@@ -6,6 +6,8 @@ use clr_explore::CurrentThread;
 use clrsim::hosting::Turns;
 use std::ffi::{CStr, c_void};
 use std::path::Path;
+#[cfg(target_os = "linux")]
+use std::ptr::NonNull;
 use system::loaded_objects;
 
 /// The guest's threads, as the host asks for them.
@@ -43,6 +45,7 @@ impl ScheduledLibrary {
         {
             // It is found in milliseconds, once for all interleavings.
             system::last_key();
+            system::destroys_values();
             system::note_pipes();
         }
     }
@@ -55,6 +58,9 @@ impl ScheduledLibrary {
     pub fn load(path: &Path) -> Result<Self, String> {
         Self::prepare();
         let before = loaded_objects();
+        #[cfg(target_os = "linux")]
+        let library = Self::open(path)?;
+        #[cfg(windows)]
         let library = Library::load(path)?;
         for object in &before {
             backtrace::note(object, false);
@@ -69,14 +75,29 @@ impl ScheduledLibrary {
         Ok(Self(library))
     }
 
+    /// Loads a library. What its static objects do at the end is for interleavings.
+    #[cfg(target_os = "linux")]
+    fn open(path: &Path) -> Result<Library, String> {
+        let (library, new) = system::open_library(path);
+        if !new.is_empty() {
+            system::forget_exit();
+        }
+        system::initialise();
+        system::skip_destructors();
+        // The system says why there is none.
+        NonNull::new(library)
+            .map_or_else(|| Library::load(path), |library| Ok(Library::of(library)))
+    }
+
     /// Loads a library if its initialisers return, and start no threads. The others are for
     /// [`load_under_scheduler`](Self::load_under_scheduler).
     #[cfg(target_os = "linux")]
     pub(super) fn load_if_harmless(path: &Path) -> Result<Option<Self>, String> {
-        if system::fork::can_be_loaded(|| _ = Library::load(path)) {
+        if system::fork::can_be_loaded(|| _ = Self::open(path)) {
             return Self::load(path).map(Some);
         }
         Self::prepare();
+        system::forget_exit();
         for object in &loaded_objects() {
             backtrace::note(object, false);
         }
@@ -88,7 +109,7 @@ impl ScheduledLibrary {
     pub(super) fn load_under_scheduler(me: &CurrentThread<'_, '_>, path: &Path) {
         let carrier = guest_thread::of(me);
         let loaded = carrier.execute(me, || system::open_library(path));
-        for object in &loaded.into_iter().flatten().collect::<Vec<_>>() {
+        for object in &loaded.map(|(_, new)| new).unwrap_or_default() {
             backtrace::note(object, true);
         }
         carrier.execute(me, system::initialise);

@@ -83,6 +83,7 @@ const DEADLOCK: &[&str] = &["deadlock: profiler's lock 1", "ends"];
 const LOST: &[&str] = &["ends", "lost wake-up"];
 const SUSPENDED: &[&str] =
     &["deadlock: suspended runtime, wake-up", "deadlock: thread store, wake-up", "ends"];
+const UNLOADED: &[&str] = &["ends", "failed: SIGSEGV in unloaded code"];
 const OUTLIVED: &[&str] = &["ends", "rule broken: WalkOutlivesThread"];
 const SAMPLER: &str = "../../../cli/tests/guests/thread_sampler.cpp";
 const REQUEST: &str = "samplers/request_sampler.cpp";
@@ -90,6 +91,8 @@ const SIGNAL: &str = "samplers/signal_sampler.cpp";
 const ALLOCATION: &str = "samplers/allocation_sampler.cpp";
 const TICKING: &str = "samplers/ticking_sampler.cpp";
 const ENDING: &str = "samplers/ending_profiler.cpp";
+const DETACHING: &str = "samplers/detaching_profiler.cpp";
+const EXITING: &str = "samplers/exiting_profiler.cpp";
 
 const fn case(
     source: &'static str,
@@ -280,6 +283,21 @@ const CASES: &[Case] = &[
         "",
     )),
     on_core_3_1(case(ENDING, "JOINED_FOR_EVER", IMAGE, 60, &["lost wake-up"], "")),
+    case(DETACHING, "RIGHT", THREADS, 20, ENDS, ""),
+    case(DETACHING, "WORKER_GOES_ON", THREADS, 20, UNLOADED, ""),
+    // Static objects are destroyed while the worker goes on.
+    case(EXITING, "RIGHT", MALLOCS, 10, ENDS, ""),
+    case(
+        EXITING,
+        "NOT_JOINED",
+        MALLOCS,
+        5,
+        &["failed: std::terminate in guest::Worker::~Worker"],
+        "",
+    ),
+    case(EXITING, "JOINED_FOR_EVER", MALLOCS, 5, &["lost wake-up"], ""),
+    case(EXITING, "DESTROYED_WHILE_WAITED_ON", MALLOCS, 10, LOST, ""),
+    case(EXITING, "USED_AFTERWARDS", MALLOCS, 20, &["ends", "failed: SIGSEGV"], ""),
     on_windows(case(
         SIGNAL,
         "RIGHT",
@@ -405,9 +423,11 @@ impl Case {
     /// Returns true if these outcomes are those of the case.
     fn is_met(&self, reported: &BTreeMap<String, usize>) -> bool {
         // The function depends on what the compiler has inlined.
-        let crash = "failed: SIGSEGV";
-        let end =
-            |end: &String| if end.starts_with(crash) { crash.to_owned() } else { end.clone() };
+        let crashes = ["failed: SIGSEGV in unloaded code", "failed: SIGSEGV"];
+        let end = |end: &String| {
+            let crash = crashes.into_iter().find(|crash| end.starts_with(crash));
+            crash.unwrap_or(end).to_owned()
+        };
         let ends: BTreeSet<_> = reported.keys().map(end).collect();
         if self.faults.is_empty() || self.outcomes == ENDS {
             return ends.iter().eq(self.outcomes);

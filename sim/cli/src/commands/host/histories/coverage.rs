@@ -10,6 +10,9 @@ use clrsim::CallKind;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Write};
 
+/// Most threads that are printed.
+const THREADS: usize = 16;
+
 /// The coverage of an interleaving, as the process that has executed it sends it: a line, empty if there is none.
 pub(super) mod as_line {
     use clr_guest::GuestCoverage;
@@ -118,7 +121,7 @@ impl Looked {
         [
             ("callbacks", self.callbacks.iter().map(|calls| calls.words(of)).collect()),
             ("calls", self.calls.iter().map(|calls| calls.words(of)).collect()),
-            ("threads", self.threads.iter().map(Thread::words).collect()),
+            ("threads", threads(&self.threads)),
             ("made to fail", injected.collect()),
         ]
     }
@@ -180,6 +183,13 @@ impl Covered {
 /// Returns an argument as a shell reads it.
 fn quoted(word: &str) -> String {
     if word.contains(' ') { format!("'{word}'") } else { word.to_owned() }
+}
+
+/// Returns the first threads in words, and how many others there are.
+fn threads(all: &[Thread]) -> Vec<String> {
+    let others = all.len().saturating_sub(THREADS);
+    let others = (others > 0).then(|| format!("and {others} others"));
+    all.iter().take(THREADS).map(Thread::words).chain(others).collect()
 }
 
 fn counted(name: &str, count: u64) -> Counted {

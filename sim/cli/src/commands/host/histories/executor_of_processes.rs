@@ -1,10 +1,12 @@
 //! Interleavings in processes of their own, each of which is the tool with an argument that says what to keep.
 
+use super::super::child::limits;
+use super::super::scratch::Scratch;
 use super::description::{Description, Drawing, Walks};
 use super::guest::{Ended, Guest, Output, Prepare, Work, open_visit};
 use crate::PASSED;
-use crate::args::HostArgs;
-use crate::input::Source;
+use crate::args::{HostArgs, LimitArgs};
+use crate::input::{Source, slashed};
 use crate::render::error::CliError;
 use clr_explore::Search;
 use clr_guest::scheduled::{Detail, Died, Executed, answer_history, run_history};
@@ -14,9 +16,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 
+/// Time in which a profiler has to be loaded, in seconds.
+const TO_LOAD: u64 = 20;
+/// Most bytes that are read of a refusal.
+const MOST_SAID: u64 = 0x1_0000;
+
 /// The request to the process of an interleaving.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 struct Asked {
+    /// The process only loads the profiler.
+    loads: bool,
     /// The search learns from interleavings.
     learns: bool,
     /// The search makes calls fail.
@@ -31,7 +40,7 @@ pub(super) struct Executor {
     library: PathBuf,
     text: PathBuf,
     class: Option<String>,
-    timeout: Option<u64>,
+    limits: LimitArgs,
     generation: Generation,
 }
 
@@ -67,17 +76,54 @@ pub(super) fn share(
 }
 
 impl Executor {
-    /// Notes the profiler at an absolute path. It is loaded once, so that one that cannot be is an error.
+    /// Notes the profiler at an absolute path. A process loads it once, so that one that cannot be loaded is an error.
     pub(super) fn new(
         args: &HostArgs,
         path: &Path,
-        text: &str,
+        _: &str,
         generation: Generation,
     ) -> Result<Self, CliError> {
-        open_visit(args, path, text, generation, &Walks::default())?;
         let (library, text) = (path.to_owned(), args.scenario.path.clone());
-        let (class, timeout) = (args.clsid.clone(), args.timeout);
-        Ok(Self { library, text, class, timeout, generation })
+        let (class, limits) = (args.clsid.clone(), args.limits.clone());
+        let executor = Self { library, text, class, limits, generation };
+        executor.check(&slashed(&args.library))?;
+        Ok(executor)
+    }
+
+    /// Loads the profiler in a process.
+    fn check(&self, name: &str) -> Result<(), CliError> {
+        let mut said = Scratch::new("said")?;
+        let mut command = self.command(&Asked { loads: true, ..Asked::default() })?;
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(said.stream()?);
+        let mut child = clr_guest::spawn(&mut command)?;
+        let (status, watched) =
+            clr_guest::wait(&mut child, &limits(&self.limits, TO_LOAD), &[said.path()])?;
+        let said = said.read(MOST_SAID)?;
+        match (watched.beyond, status.code().unwrap_or_default()) {
+            (Some(beyond), _) => {
+                Err(CliError::new(name, format_args!("while it is loaded: {beyond}")))
+            }
+            (None, 0) => Ok(()),
+            // The tool's own refusal.
+            (None, 2) => Err(CliError::Text(said.trim().trim_start_matches("error: ").to_owned())),
+            (None, code) => Err(CliError::new(
+                name,
+                format_args!("while it is loaded: the process ended with {code:#x}"),
+            )),
+        }
+    }
+
+    /// Returns the command of a process.
+    fn command(&self, asked: &Asked) -> std::io::Result<Command> {
+        let asked = serde_json::to_string(asked).unwrap_or_default();
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("host").arg(&self.library).arg(&self.text);
+        command.args(["--on", self.generation.name()]);
+        if let Some(class) = &self.class {
+            command.args(["--clsid", class]);
+        }
+        command.args(self.limits.again()).arg("--history").arg(asked);
+        Ok(command)
     }
 
     fn run(
@@ -87,21 +133,11 @@ impl Executor {
         aloud: bool,
     ) -> Ended {
         let (learns, injects) = (search.observer().is_some(), search.injector().is_some());
-        let asked = Asked { learns, injects, described };
-        let asked = serde_json::to_string(&asked).unwrap_or_default();
-        let mut command = Command::new(std::env::current_exe()?);
-        command.arg("host").arg(&self.library).arg(&self.text);
-        command.args(["--on", self.generation.name()]);
-        if let Some(class) = &self.class {
-            command.args(["--clsid", class]);
-        }
-        if let Some(seconds) = self.timeout {
-            command.args(["--timeout", &seconds.to_string()]);
-        }
-        command.arg("--history").arg(asked);
+        let asked = Asked { loads: false, learns, injects, described };
+        let mut command = self.command(&asked)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         command.stderr(if aloud { Stdio::inherit() } else { Stdio::null() });
-        let mut child = command.spawn()?;
+        let mut child = clr_guest::spawn(&mut command)?;
         answer_history(&mut child, search)
     }
 
@@ -131,6 +167,9 @@ pub(in super::super) fn execute(args: &HostArgs, asked: &str) -> Result<u8, CliE
     let generation = generation.ok_or_else(|| refused(&"needs the runtime, by --on"))?;
     let walks = Walks::default();
     let mut visit = open_visit(args, &args.library, &text, generation, &walks)?;
+    if asked.loads {
+        return Ok(PASSED);
+    }
     walks.write_down(asked.described.is_some());
     let describe = |executed: &Executed<'_>| {
         let Some((title, drawing)) = &asked.described else { return Vec::new() };

@@ -13,7 +13,9 @@ use clr_guest::scheduled::{Died, GuestEnding, HostedProfiler};
 use clr_runtime::generation::Generation;
 use clr_scenario::{Demand, Demands, TextDigest};
 use std::path::Path;
-use std::time::Duration;
+
+/// Time that a thread may run without a call that is simulated, in seconds.
+const PATIENCE: u64 = 10;
 
 /// The end of an interleaving, or of its process.
 pub(super) type Ended = Result<GuestEnding, Died>;
@@ -53,7 +55,7 @@ pub(super) enum Output<'a> {
     PrintAndStop(&'a dyn Fn(u32)),
 }
 
-/// Loads a profiler over a text, with the patience of the arguments.
+/// Loads a profiler over a text, with the limits of the arguments.
 pub(super) fn open_visit(
     args: &HostArgs,
     library: &Path,
@@ -64,9 +66,7 @@ pub(super) fn open_visit(
     let journal = Some(Box::new(walks.clone()) as _);
     let mut visit = HostedProfiler::open(library, child::class(args)?, text, generation, journal)
         .map_err(|error| CliError::new(&slashed(&args.library), error))?;
-    if let Some(seconds) = args.timeout {
-        visit.set_patience(Duration::from_secs(seconds));
-    }
+    visit.set_limits(child::limits(&args.limits, PATIENCE));
     Ok(visit)
 }
 

@@ -2,12 +2,15 @@
 //! cannot be undone, so each interleaving begins with a copy of a process that has loaded the guest, and called
 //! nothing.
 
-use super::sanitizer;
+use super::streams::Streams;
+use crate::confined::{PAUSE, adopt, end_descendants, live_with_parent, usage};
+use crate::limits::{Beyond, GuestLimits, Usage};
 use crate::scheduled::ending::{Detail, Died, GuestEnding};
 use crate::thread_count;
 use std::fs::File;
 use std::io::{Error, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 /// Gives this process the same addresses each time it is started, so that containers that are ordered by
 /// address are traversed in the same order. Returns true if the process has to be started again for that.
@@ -23,23 +26,30 @@ pub fn fix_addresses() -> bool {
 
 /// Executes an interleaving in a copy of this process.
 pub(crate) fn run_in_copy(
+    limits: &GuestLimits,
     detail: Detail<'_>,
     run: impl FnOnce() -> GuestEnding,
 ) -> Result<GuestEnding, Died> {
     let then = if let Detail::Stopped(_, then) = detail { Some(then) } else { None };
     let is_silent = matches!(detail, Detail::Ending | Detail::Description(_));
-    let bytes = in_copy(is_silent, then, || run().to_bytes())?;
+    let streams = if is_silent { None } else { Streams::new() };
+    let ended = in_copy(limits, (is_silent, streams.as_ref()), then, || run().to_bytes());
+    if let (Some(streams), None) = (&streams, then) {
+        streams.print(limits.output);
+    }
+    let bytes = ended?;
     GuestEnding::from_bytes(&bytes).ok_or(Died::Exit(0))
 }
 
-/// Executes `act` in a copy of this process, which ends after it, and returns its bytes. With `then` the copy
-/// stops before its end, and `then` is called with its process id.
+/// Executes `act` in a copy of this process, which ends after it, and returns its bytes. The copy prints nothing, or what it
+/// prints is in `streams`. With `then` the copy stops before its end, and `then` is called with its process id.
 ///
 /// # Errors
 /// Returns [`Died`] if the copy ended otherwise. If this process has other threads there is none: a lock that
 /// one of them owns would never be released in the copy.
 fn in_copy(
-    silent: bool,
+    limits: &GuestLimits,
+    (silent, streams): (bool, Option<&Streams>),
     then: Option<&dyn Fn(u32)>,
     act: impl FnOnce() -> Vec<u8>,
 ) -> Result<Vec<u8>, Died> {
@@ -47,6 +57,7 @@ fn in_copy(
         return Err(Died::NoProcess(None));
     }
     let [mut from, mut to] = pipe()?;
+    adopt();
     // SAFETY: this thread is the only one.
     match unsafe { libc::fork() } {
         -1 => Err(Error::last_os_error().into()),
@@ -56,6 +67,8 @@ fn in_copy(
             stay_here();
             if silent {
                 be_silent();
+            } else if let Some(streams) = streams {
+                streams.take();
             }
             let bytes = act();
             print_all();
@@ -75,12 +88,17 @@ fn in_copy(
         }
         child => {
             drop(to);
+            let beyond = watch(child, &from, limits, streams, None);
             // The guest's own copies may have the other end, too: no end of the file is waited for.
-            let bytes = read_record(&mut from);
+            let bytes = if beyond.is_none() { read_record(&mut from) } else { None };
+            drop(from);
             let status = wait(child, if then.is_some() { libc::WUNTRACED } else { 0 });
             if let Some(then) = then
                 && libc::WIFSTOPPED(status)
             {
+                if let Some(streams) = streams {
+                    streams.print(limits.output);
+                }
                 then(child.cast_unsigned());
                 // SAFETY: no pointers; nothing waits for its end but this.
                 unsafe { libc::kill(child, libc::SIGKILL) };
@@ -89,28 +107,43 @@ fn in_copy(
             }
             // SAFETY: no pointers: what the guest has started outside of the simulation ends, too.
             unsafe { libc::kill(-child, libc::SIGKILL) };
-            match (died(status), bytes) {
-                (Died::Exit(_), Some(bytes)) => Ok(bytes),
-                (died, _) => Err(died),
+            end_descendants();
+            match (died(status), bytes, beyond) {
+                (_, _, Some(beyond)) => Err(Died::Beyond(beyond)),
+                (Died::Exit(_), Some(bytes), None) => Ok(bytes),
+                (died, ..) => Err(died),
             }
         }
     }
 }
 
-/// Bytes of private memory that a guest may have: others need some, too.
-const MEMORY: u64 = 8 << 30;
-
-/// Makes this process end with the one that has made it, and not leave anything behind: it is the first of its own group.
-fn live_with_parent() {
-    let limit = libc::rlimit { rlim_cur: MEMORY, rlim_max: MEMORY };
-    // SAFETY: a local limit; the calls have no other pointers. Sanitizers reserve more than there is.
-    unsafe {
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        libc::setpgid(0, 0);
-        if !sanitizer::is_there() {
-            libc::setrlimit(libc::RLIMIT_DATA, &raw const limit);
+/// Waits until a copy of this process has sent something, or has ended. Ends it beyond its limits; its time is one of them
+/// if it has begun at `start`.
+fn watch(
+    child: libc::pid_t,
+    from: &File,
+    limits: &GuestLimits,
+    streams: Option<&Streams>,
+    start: Option<Instant>,
+) -> Option<Beyond> {
+    let mut one = libc::pollfd { fd: from.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one descriptor, here and below.
+    while unsafe { libc::poll(&raw mut one, 1, PAUSE.subsec_millis().cast_signed()) } == 0 {
+        // Threads are counted as the guest starts them.
+        let used = Usage {
+            output: streams.map_or(0, Streams::bytes),
+            threads: 0,
+            ..usage(child).unwrap_or_default()
+        };
+        let exceeded =
+            start.map_or(limits.exceeded(used), |start| limits.exceeded_since(start, used));
+        if let beyond @ Some(_) = exceeded {
+            // SAFETY: no pointers: a child that was not waited for.
+            unsafe { libc::kill(child, libc::SIGKILL) };
+            return beyond;
         }
     }
+    None
 }
 
 /// Prints what the guest has left in the buffer of its standard output, unless a thread has stopped in there.
@@ -129,11 +162,12 @@ fn print_all() {
 }
 
 /// Real time that a library has to be loaded before its initialisers are found to need the scheduler.
-const TO_LOAD: i32 = 2_000;
+const TO_LOAD: Duration = Duration::from_secs(2);
 
 /// Returns true if a library can be loaded here: its initialisers return, and start no threads. A copy of this process tries it.
 pub(crate) fn can_be_loaded(load: impl FnOnce()) -> bool {
     let Ok([from, mut to]) = pipe() else { return true };
+    adopt();
     // SAFETY: the copy executes what follows alone.
     match unsafe { libc::fork() } {
         -1 => true,
@@ -148,18 +182,17 @@ pub(crate) fn can_be_loaded(load: impl FnOnce()) -> bool {
         }
         child => {
             drop(to);
-            let mut one = libc::pollfd { fd: from.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+            let limits = GuestLimits { time: TO_LOAD, ..GuestLimits::default() };
             let mut answer = [0];
-            // SAFETY: one descriptor, and a process of this one.
-            unsafe {
-                if libc::poll(&raw mut one, 1, TO_LOAD) == 1 {
-                    let _ = (&from).read(&mut answer);
-                }
-                libc::kill(child, libc::SIGKILL);
+            if watch(child, &from, &limits, None, Some(Instant::now())).is_none() {
+                let _ = (&from).read(&mut answer);
+            }
+            for ended in [child, -child] {
+                // SAFETY: no pointers: a child that was not waited for, and what it has started.
+                unsafe { libc::kill(ended, libc::SIGKILL) };
             }
             wait(child, 0);
-            // SAFETY: as above.
-            unsafe { libc::kill(-child, libc::SIGKILL) };
+            end_descendants();
             answer == [1]
         }
     }
@@ -278,9 +311,11 @@ pub fn in_workers(
 fn read_record(from: &mut File) -> Option<Vec<u8>> {
     let mut size = [0; 8];
     from.read_exact(&mut size).ok()?;
-    let mut record = vec![0; usize::try_from(u64::from_le_bytes(size)).ok()?];
-    from.read_exact(&mut record).ok()?;
-    Some(record)
+    let size = u64::from_le_bytes(size);
+    let mut record = Vec::new();
+    // A guest may have written another size.
+    from.take(size).read_to_end(&mut record).ok()?;
+    (record.len() as u64 == size).then_some(record)
 }
 
 /// Keeps this process, and its copies, on one of the processors that it may use.

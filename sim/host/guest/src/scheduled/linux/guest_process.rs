@@ -1,6 +1,7 @@
 //! A library without a profiler, in interleavings.
 
 use super::{fork, guest_thread, signals};
+use crate::limits::GuestLimits;
 use crate::scheduled::ending::{Detail, Died, GuestEnding, Rules};
 use crate::scheduled::run::run;
 use clr_explore::{Explorer, Search, Setup, TestedProcess};
@@ -50,6 +51,6 @@ impl<'b> GuestProcess<'b> {
         let demands = Demands::of_library(&[], explorer.runtime().generation);
         let run =
             || run(explorer, &load, search, rules, &Report::default, &demands, Detail::Ending);
-        fork::run_in_copy(Detail::Ending, run)
+        fork::run_in_copy(&GuestLimits::default(), Detail::Ending, run)
     }
 }

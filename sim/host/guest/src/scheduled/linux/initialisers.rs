@@ -1,4 +1,4 @@
-//! Libraries whose initialisers are executed when their imports lead to the scheduler.
+//! Libraries whose initialisers are executed when their imports lead to the scheduler, and their counterparts at the end.
 //!
 //! The loader calls a function for debuggers when it has mapped a library, before it executes initialisers: `r_brk` in link.h
 //! of glibc 2.36 (`dl_open_worker_begin` in elf/dl-open.c). Here that function takes them out of what is new.
@@ -8,15 +8,18 @@ use super::replacements;
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Entries of the dynamic section.
 const DT_INIT: i64 = 12;
+const DT_FINI: i64 = 13;
 const DT_INIT_ARRAY: i64 = 25;
+const DT_FINI_ARRAY: i64 = 26;
 const DT_INIT_ARRAYSZ: i64 = 27;
+const DT_FINI_ARRAYSZ: i64 = 28;
 /// `RT_CONSISTENT`: nothing is being mapped.
 const CONSISTENT: c_int = 0;
 /// The code of the loader's function: a return, and what fills up the room to the next function.
@@ -44,22 +47,35 @@ struct Map {
 
 /// An initialiser, with the arguments that the loader passes.
 type Initialiser = extern "C" fn(c_int, *const *const c_char, *const *const c_char);
+/// Its counterpart.
+type Finaliser = extern "C" fn();
 
-/// The addresses (VA) of initialisers of an object: of one, and of a table of others, with its size in bytes.
+/// The addresses (VA) of functions of an object: of one, and of a table of others, with its size in bytes.
 #[derive(Clone, Copy, Default)]
-struct Initialisers {
+struct Functions {
     one: u64,
     table: u64,
     size: u64,
 }
 
-/// The dynamic sections of known objects, and the initialisers that are held back.
-struct Held {
-    known: BTreeSet<u64>,
-    initialisers: Vec<Initialisers>,
+/// What was taken out of an object at a base address, which has this dynamic section.
+#[derive(Clone, Copy, Default)]
+struct Taken {
+    base: u64,
+    dynamic: u64,
+    first: Functions,
+    last: Functions,
 }
 
-static HELD: Mutex<Held> = Mutex::new(Held { known: BTreeSet::new(), initialisers: Vec::new() });
+/// The dynamic sections of known objects, the objects whose initialisers are held back, and those that are initialised.
+struct Held {
+    known: BTreeSet<u64>,
+    new: Vec<Taken>,
+    initialised: Vec<Taken>,
+}
+
+static HELD: Mutex<Held> =
+    Mutex::new(Held { known: BTreeSet::new(), new: Vec::new(), initialised: Vec::new() });
 
 /// The arguments of this process, as the loader passes them to initialisers: some look behind them.
 static ARGUMENTS: AtomicPtr<*const c_char> = AtomicPtr::new(null_mut());
@@ -99,32 +115,62 @@ fn maps() -> impl Iterator<Item = &'static Map> {
     std::iter::successors(unsafe { first.as_ref() }, |map| unsafe { map.next.as_ref() })
 }
 
-/// Takes the initialisers out of an object.
-fn take(map: &Map) -> Option<Initialisers> {
-    let mut taken = Initialisers::default();
+/// Takes the initialisers out of an object, and their counterparts.
+fn take(map: &Map) -> Option<Taken> {
+    let mut taken = Taken { base: map.base, dynamic: map.dynamic, ..Taken::default() };
     for entry in 0.. {
         let at = map.dynamic + 16 * entry;
         // SAFETY: the dynamic section ends with an entry of type 0.
         let (kind, value) = unsafe { (*(at as *const i64), *((at + 8) as *const u64)) };
-        let instead = match kind {
+        let address = map.base.wrapping_add(value);
+        let no_function = (nothing as *const () as u64).wrapping_sub(map.base);
+        let (place, value, instead) = match kind {
             0 => break,
-            DT_INIT => {
-                taken.one = map.base.wrapping_add(value);
-                (nothing as *const () as u64).wrapping_sub(map.base)
-            }
-            DT_INIT_ARRAY => {
-                taken.table = map.base.wrapping_add(value);
-                continue;
-            }
-            DT_INIT_ARRAYSZ => {
-                taken.size = value;
-                0
-            }
+            DT_INIT => (&mut taken.first.one, address, no_function),
+            DT_FINI => (&mut taken.last.one, address, no_function),
+            DT_INIT_ARRAYSZ => (&mut taken.first.size, value, 0),
+            DT_FINI_ARRAYSZ => (&mut taken.last.size, value, 0),
+            DT_INIT_ARRAY => (&mut taken.first.table, address, value),
+            DT_FINI_ARRAY => (&mut taken.last.table, address, value),
             _ => continue,
         };
+        *place = value;
         write(at + 8, instead).ok()?;
     }
     Some(taken)
+}
+
+impl Taken {
+    /// Gives the loader the last functions back.
+    fn give_back(&self) {
+        for entry in 0.. {
+            let at = self.dynamic + 16 * entry;
+            // SAFETY: as in `take`: the object is loaded.
+            let value = match unsafe { *(at as *const i64) } {
+                0 => return,
+                DT_FINI => self.last.one.wrapping_sub(self.base),
+                DT_FINI_ARRAYSZ => self.last.size,
+                _ => continue,
+            };
+            // What cannot be written was not taken.
+            let _ = write(at + 8, value);
+        }
+    }
+}
+
+impl Functions {
+    /// Returns the functions of the table. The loader leaves some places out.
+    fn of_table(self) -> impl DoubleEndedIterator<Item = usize> {
+        let places = (0..self.size / 8).map(move |at| self.table + 8 * at);
+        // SAFETY: the table of a loaded object, which is relocated.
+        let all = places.map(|place| unsafe { *(place as *const usize) });
+        all.filter(|function| *function != 0 && *function != usize::MAX)
+    }
+
+    /// Returns the function beside the table.
+    fn alone(self) -> Option<usize> {
+        Some(self.one as usize).filter(|function| *function != 0)
+    }
 }
 
 /// Called by the loader.
@@ -137,7 +183,7 @@ extern "C" fn changed() {
             // SAFETY: a text with a final NUL.
             let name = unsafe { CStr::from_ptr(map.name) }.to_string_lossy();
             if held.known.insert(map.dynamic) && !is_kept(&name) {
-                held.initialisers.extend(take(map));
+                held.new.extend(take(map));
             }
         }
     });
@@ -181,32 +227,74 @@ pub(super) unsafe fn open(path: *const c_char, flags: c_int) -> (*mut c_void, Ve
     (library, new)
 }
 
-/// Loads a library as the runtime does, without its initialisers. Returns the objects that are new.
-pub(in crate::scheduled) fn open_library(path: &Path) -> Vec<LoadedObject> {
-    let Ok(name) = CString::new(path.as_os_str().as_bytes()) else { return Vec::new() };
+/// Number of calls of [`open_library`].
+static OPENED: AtomicI32 = AtomicI32::new(0);
+
+/// Loads a library as the runtime does, without its initialisers. Returns the system's handle, and the objects that are new. It
+/// stays loaded until it is [unloaded](unload).
+pub(in crate::scheduled) fn open_library(path: &Path) -> (*mut c_void, Vec<LoadedObject>) {
+    let Ok(name) = CString::new(path.as_os_str().as_bytes()) else {
+        return (null_mut(), Vec::new());
+    };
+    OPENED.fetch_add(1, Ordering::Relaxed);
     // SAFETY: a text with a final NUL.
-    unsafe { open(name.as_ptr(), libc::RTLD_LAZY).1 }
+    unsafe { open(name.as_ptr(), libc::RTLD_LAZY) }
 }
 
 /// Executes the initialisers that are held back: those of what a library needs come first.
 pub(in crate::scheduled) fn initialise() {
-    let held = with_held(|held| std::mem::take(&mut held.initialisers));
+    let held = with_held(|held| std::mem::take(&mut held.new));
     let (count, arguments) = (COUNT.load(Ordering::Relaxed), ARGUMENTS.load(Ordering::Relaxed));
     let arguments = arguments.cast_const();
     // The environment comes after them, and their end.
     let environment = arguments.wrapping_add(usize::try_from(count).unwrap_or_default() + 1);
-    for Initialisers { one, table, size } in held.into_iter().rev() {
-        let places = (0..size / 8).map(|at| table + 8 * at);
-        // SAFETY: the table of a loaded object, which is relocated.
-        let of_table = places.map(|place| unsafe { *(place as *const u64) });
-        for function in std::iter::once(one).chain(of_table) {
-            // The loader leaves these out, too.
-            if function == 0 || function == u64::MAX {
-                continue;
-            }
+    for taken in held.into_iter().rev() {
+        with_held(|held| held.initialised.push(taken));
+        for function in taken.first.alone().into_iter().chain(taken.first.of_table()) {
             // SAFETY: an initialiser of the object, with the loader's arguments.
-            let function = unsafe { std::mem::transmute::<usize, Initialiser>(function as usize) };
+            let function = unsafe { std::mem::transmute::<usize, Initialiser>(function) };
             function(count, arguments, environment);
         }
     }
+}
+
+/// Unloads a library that was opened here, and once by the runtime; the loader calls the last functions of what it unloads. A library
+/// that cannot be unloaded, as g++ makes many, stays.
+pub(crate) fn unload(library: *mut c_void) {
+    let all = with_held(|held| std::mem::take(&mut held.initialised));
+    all.iter().for_each(Taken::give_back);
+    for _ in 0..=OPENED.load(Ordering::Relaxed) {
+        // SAFETY: a handle of the library.
+        unsafe { libc::dlclose(library) };
+    }
+    let left = maps().filter(|map| all.iter().any(|taken| taken.dynamic == map.dynamic));
+    let left: Vec<_> = left.filter_map(take).collect();
+    // The order stays.
+    let left = all.into_iter().filter(|one| left.iter().any(|left| left.dynamic == one.dynamic));
+    with_held(|held| held.initialised.extend(left));
+}
+
+/// Forgets the objects that are initialised.
+pub(super) fn forget() {
+    with_held(|held| held.initialised.clear());
+}
+
+/// Calls the last functions of all objects: those of what others need come last.
+pub(super) fn finish() {
+    while let Some(taken) = with_held(|held| held.initialised.pop()) {
+        for function in taken.last.of_table().rev().chain(taken.last.alone()) {
+            // SAFETY: a function of the object, which is still loaded.
+            let function = unsafe { std::mem::transmute::<usize, Finaliser>(function) };
+            function();
+        }
+    }
+}
+
+/// Returns the path of the object that an address is in.
+pub(super) fn path_with(address: usize) -> Option<PathBuf> {
+    let before = maps().filter(|map| map.base <= address as u64);
+    let map = before.max_by_key(|map| map.base).filter(|_| address != 0)?;
+    // SAFETY: a text with a final NUL.
+    let name = unsafe { CStr::from_ptr(map.name) };
+    Some(PathBuf::from(name.to_string_lossy().into_owned()))
 }

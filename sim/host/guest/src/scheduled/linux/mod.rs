@@ -3,7 +3,7 @@
 //! | module | content |
 //! |---|---|
 //! | `imports` | imports of loaded objects, replaced: ELF |
-//! | `initialisers` | libraries whose initialisers are under the scheduler |
+//! | `initialisers`, `exit` | libraries whose initialisers, and what they do at the end, are under the scheduler |
 //! | `sync`, `semaphore`, `barrier`, `futex`, `once`, `threads`, `time`, `random`, `ends` | the functions that imports lead to |
 //! | `descriptors`, `polls`, `transfers`, `timers` | descriptors that connect the guest's own threads |
 //! | `signals` | signals, and their handlers |
@@ -11,12 +11,13 @@
 //! | `replaced` | the table of all of these functions |
 //! | `refused` | calls of the system that wait outside of the simulation |
 //! | `stopped` | threads that have stopped |
-//! | `fork` | a process for each interleaving |
+//! | `fork`, `streams` | a process for each interleaving, and what it prints |
 //! | `guest_process` | a library without a profiler |
 
 mod barrier;
 mod descriptors;
 mod ends;
+mod exit;
 pub(super) mod fork;
 mod futex;
 mod guest_process;
@@ -31,6 +32,7 @@ mod replaced;
 mod semaphore;
 mod signals;
 pub(super) mod stopped;
+mod streams;
 mod sync;
 mod system_locks;
 mod this_thread;
@@ -40,9 +42,12 @@ mod timers;
 mod transfers;
 
 pub(super) use descriptors::note_pipes;
+pub(super) use ends::skip_destructors;
+pub(super) use exit::{destroys_values, exit, forget_exit};
 pub use fork::{fix_addresses, in_workers, stay_here};
 pub use guest_process::GuestProcess;
 pub(super) use imports::{LoadedObject, loaded_objects};
+pub(crate) use initialisers::unload;
 pub(super) use initialisers::{initialise, open_library};
 pub(super) use own::{Image, OwnMemory, bias, function_start, insert, is_of_system, map_file};
 pub(super) use replaced::replacements;

@@ -1,8 +1,8 @@
 //! The functions that the guest's imports lead to.
 
 use super::{
-    barrier, ends, futex, once, polls, random, refused, semaphore, signals, sync, system_locks,
-    threads, time, transfers,
+    barrier, ends, exit, futex, once, polls, random, refused, semaphore, signals, sync,
+    system_locks, threads, time, transfers,
 };
 use crate::scheduled::Replacement;
 
@@ -74,7 +74,7 @@ pub(in crate::scheduled) fn replacements() -> Vec<Replacement> {
         "sigaction" => signals::sigaction,
         "signal" => signals::signal,
     };
-    let files = transfers::replaced().into_iter().chain(polls::replaced());
+    let files = transfers::replaced().into_iter().chain(polls::replaced()).chain(exit::replaced());
     let others = refused::replacements().into_iter().chain(system_locks::replaced());
     own.into_iter().chain(files).chain(others).collect()
 }

@@ -4,8 +4,10 @@
 
 use super::objects::{self, done, tried};
 use super::{guest_thread, time};
-use clr_explore::{CurrentThread, LockKind, ProfilerLock};
+use clr_explore::{CurrentThread, EventObject, LockKind, ProfilerLock};
 use libc::{c_int, clockid_t, pthread_cond_t, pthread_mutex_t, pthread_rwlock_t, timespec};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 unsafe extern "C" {
     fn pthread_rwlock_timedrdlock(lock: *mut pthread_rwlock_t, until: *const timespec) -> c_int;
@@ -124,9 +126,46 @@ fn wait(
     until: Option<u64>,
 ) -> c_int {
     let lock = mutex_lock(me, mutex, kind);
+    let at = condition;
     let condition = objects::condition(me, condition);
     let limit = until.map(|until| time::micros_until(me, until));
-    if me.wait_on(condition, lock, limit) || limit.is_none() { 0 } else { libc::ETIMEDOUT }
+    WAITERS.with_borrow_mut(|all| all.entry(at).or_default().count += 1);
+    let is_woken = me.wait_on(condition, lock, limit);
+    if let Some(gone) = WAITERS.with_borrow_mut(|all| leave(all, at)) {
+        me.set(gone);
+    }
+    if is_woken || limit.is_none() { 0 } else { libc::ETIMEDOUT }
+}
+
+/// Threads that wait on a condition variable, and the event for one that destroys it.
+#[derive(Default)]
+struct Waiters {
+    count: u32,
+    gone: Option<EventObject>,
+}
+
+thread_local! {
+    /// The waiters by address, on the scheduler's thread.
+    static WAITERS: RefCell<BTreeMap<usize, Waiters>> = RefCell::default();
+}
+
+/// Notes that a thread waits no longer. Returns the event of one that waits for the last to leave.
+fn leave(all: &mut BTreeMap<usize, Waiters>, at: usize) -> Option<EventObject> {
+    let waiters = all.get_mut(&at)?;
+    waiters.count -= 1;
+    if waiters.count > 0 { None } else { all.remove(&at)?.gone }
+}
+
+/// Destroys a condition variable: glibc waits until nobody waits on it (`__pthread_cond_destroy` of glibc 2.36,
+/// nptl/pthread_cond_destroy.c).
+fn destroy_condition(me: &CurrentThread<'_, '_>, at: usize) {
+    me.looks_up_object();
+    if WAITERS.with_borrow(|all| all.contains_key(&at)) {
+        let gone = me.new_event();
+        WAITERS.with_borrow_mut(|all| all.entry(at).or_default().gone = Some(gone));
+        me.wait_for(gone);
+    }
+    objects::forget(me, at);
 }
 
 pub(super) unsafe extern "C" fn condition_wait(
@@ -193,7 +232,7 @@ of_objects! {
         done(me.notify_one(objects::condition(me, at)));
     condition_broadcast: pthread_cond_broadcast(pthread_cond_t), |me, at|
         done(me.notify_all(objects::condition(me, at)));
-    condition_destroy: pthread_cond_destroy(pthread_cond_t), |me, at| done(objects::forget(me, at));
+    condition_destroy: pthread_cond_destroy(pthread_cond_t), |me, at| done(destroy_condition(me, at));
     read_lock: pthread_rwlock_rdlock(pthread_rwlock_t), |me, at|
         done(me.share(shared_lock(me, at)));
     try_read_lock: pthread_rwlock_tryrdlock(pthread_rwlock_t), |me, at|

@@ -130,6 +130,7 @@ pub(super) unsafe extern "C" fn create(
         // SAFETY: the guest's arguments.
         return unsafe { pthread_create(thread, attributes, code, argument) };
     };
+    mine.ask(guest_thread::check_room);
     let carrier = GuestThread::new();
     let start = Box::new(Start { carrier: Arc::clone(&carrier), code, argument });
     // It is joined when it has ended, whatever the guest does: the attributes do not matter.

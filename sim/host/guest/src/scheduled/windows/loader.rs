@@ -60,6 +60,16 @@ unsafe extern "system" fn free(library: HMODULE) -> super::Bool {
     in_loader(|| unsafe { FreeLibrary(library) })
 }
 
+/// Unloads a library that was loaded once before interleavings, and once by the runtime.
+pub(crate) fn unload(library: *mut c_void) {
+    in_loader(|| {
+        for _ in 0..2 {
+            // SAFETY: a handle of the library.
+            unsafe { FreeLibrary(library) };
+        }
+    });
+}
+
 /// The library stays loaded, as nothing else can free it after the thread has ended.
 pub(super) unsafe extern "system" fn free_and_exit(_: HMODULE, code: u32) -> ! {
     // SAFETY: no pointers.

@@ -43,6 +43,7 @@ mod waits;
 
 pub use history_process::{answer_history, run_history};
 pub(super) use imports::{LoadedObject, loaded_objects};
+pub(crate) use loader::unload;
 pub(super) use own::{
     Image, OwnMemory, bias, function_start, insert, is_of_system, map_file, reserve_simulated,
 };

@@ -91,6 +91,7 @@ fn create(
     (code, argument): (Code, *mut c_void),
     flags: u32,
 ) -> (HANDLE, u32) {
+    mine.ask(guest_thread::check_room);
     let carrier = GuestThread::new();
     let start = Box::new(Start { carrier: Arc::clone(&carrier), code, argument });
     mine.ask(|me| me.acquire(loader(me)));

@@ -331,8 +331,9 @@ impl Recorded<'_> {
             let place = (stop.registers.rip, stop.registers.rsp());
             let has = |(ip, sp): (u64, u64)| {
                 // The runtime may report another return address (C-156).
-                let same =
-                    |frame: &MixedFrame| frame.sp == sp && (frame.ip == ip || frame.reported);
+                let same = |frame: &MixedFrame| {
+                    frame.sp == sp && (frame.ip == ip || frame.reported || is_stop(frame, stop))
+                };
                 self.stack.frames.iter().any(same)
             };
             // Frames that the runtime hides may be missing if the walk claims only the reportable

@@ -6,8 +6,8 @@ use clr_runtime::code_manager::{
 };
 use clr_runtime::{CodeManager, Funclet, MethodKind};
 use clr_unwind::{
-    CodeMapError, CodeRegion, FunctionTable, ImageError, RegionKind, SIZE_OF_RUNTIME_FUNCTION,
-    Section, Sections, Unreadable,
+    CodeMapError, CodeRegion, Convention, FunctionTable, ImageError, RegionKind,
+    SIZE_OF_RUNTIME_FUNCTION, Section, Sections, Unreadable,
 };
 use clr_walker::profiling::FunctionId;
 use thiserror::Error;
@@ -48,6 +48,7 @@ const HANDLER: [u8; 8] = [0; 8];
 /// Code with its tables as bytes, one for each range of addresses.
 #[derive(Clone, Debug)]
 pub struct RecordedCode {
+    convention: Convention,
     methods: Vec<Method>,
     ranges: Vec<RangeBytes>,
 }
@@ -91,7 +92,9 @@ impl RecordedCode {
                 ));
             }
         }
-        Self { methods, ranges }
+        let is_unix = recording.generation.is_unix();
+        let convention = if is_unix { Convention::SystemV } else { Convention::WindowsX64 };
+        Self { convention, methods, ranges }
     }
 
     /// Creates a code manager with the managed code and its unwind data.
@@ -117,7 +120,11 @@ impl RecordedCode {
             } else {
                 RangeSection::code_heap(low, high, &[(low, Block::Code(code))])?
             };
-            manager.add_section(section, range.region()?)?;
+            // Ready-to-run code of Unix has operations that Windows lacks.
+            let region = range.region()?;
+            let region =
+                if range.precompiled { region.with_convention(self.convention) } else { region };
+            manager.add_section(section, region)?;
         }
         Ok(manager)
     }

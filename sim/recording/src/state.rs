@@ -257,18 +257,29 @@ impl WalkLine {
                     memory.insert(address, &value.to_le_bytes())?;
                 }
             }
-            // A call from code that was not recorded, or a Frame that was found where none is (.NET 10
-            // on Windows): the real walk went on, which it does not from unmanaged code (C-079).
-            let call = at.wrapping_add(generation.inlined_call_frame().return_address);
-            if kind == FrameKind::InlinedCall
-                && memory.is_known(call, 8)
-                && memory.read_u64(call).is_ok_and(|ip| code.find(ip).is_none())
-            {
-                memory.insert(call, &0_u64.to_le_bytes())?;
+            if kind == FrameKind::InlinedCall {
+                leave_behind(at, generation, code, memory)?;
             }
         }
         Ok(())
     }
+}
+
+/// Makes an InlinedCallFrame inactive that is of a call from code that was not recorded, or was found where none is (.NET 10 on
+/// Windows): the real walk went on, which it does not from unmanaged code (C-079). A Frame without recorded memory
+/// was not followed.
+fn leave_behind(
+    at: u64,
+    generation: Generation,
+    code: &CodeManager<'_>,
+    memory: &mut RecordedMemory,
+) -> Result<(), RecordingLoadError> {
+    let call = at.wrapping_add(generation.inlined_call_frame().return_address);
+    let is_known = memory.is_known(call, 8);
+    if !is_known || memory.read_u64(call).is_ok_and(|ip| code.find(ip).is_none()) {
+        memory.insert(call, &0_u64.to_le_bytes())?;
+    }
+    Ok(())
 }
 
 /// First word of Frames whose kind the generation should not have.

@@ -4,12 +4,12 @@
 use super::activations::{ActivationCode, ReferenceActivation, ThreadFacts};
 use super::entry::{Call, Decision, decide};
 use super::exceptions::Handler;
-use super::frames::{FrameRegisters, FrameTarget};
+use super::frames::{FrameRegisters, FrameTarget, ReferenceFrame};
 use super::{CallFacts, runtimes};
 use clr_codegen::{CallingConvention, FuncletKind};
 use clr_runtime::generation::Os;
 use clr_runtime::profiling::HResult;
-use clr_runtime::{Context, MethodKind, Outcome};
+use clr_runtime::{Context, FrameKind, MethodKind, Outcome};
 use clr_unwind::{Gpr, Registers};
 use clr_walker::profiling::FunctionId as MethodId;
 
@@ -161,7 +161,7 @@ impl<'s> Pass<'s> {
                 let (activation, caller) = (activations.get(index)?, activations.get(index + 1)?);
                 // Frames in this activation or above it have been left (C-056).
                 while frames.next_if(|frame| frame.at < activation.caller_sp).is_some() {}
-                let is_marked = self.method(index)?;
+                let is_marked = self.method(index, frames.peek().copied())?;
                 self.return_to(activation, caller);
                 if caller.is_managed() {
                     managed = Some(index + 1);
@@ -179,16 +179,17 @@ impl<'s> Pass<'s> {
 
     /// Reports a method if it is to be reported. Returns true if a marker is due for the unmanaged
     /// run that it was called from.
-    fn method(&mut self, index: usize) -> Option<bool> {
+    fn method(&mut self, index: usize, next: Option<&ReferenceFrame>) -> Option<bool> {
         let ThreadFacts { activations, exceptions, generation, .. } = self.target;
         let activation = activations.get(index)?;
         let ActivationCode::Managed(method, kind) = activation.code else { return None };
         // C-163, C-085.
         let handles = kind == MethodKind::ExceptionHandling;
-        let is_filter = activation.funclet == Some(FuncletKind::Filter);
         let managed = runtimes::handles_in_managed_code(generation.family());
         let is_hidden = managed && handles;
-        let is_marked = !(managed && (handles || is_filter));
+        let is_filter = activation.funclet == Some(FuncletKind::Filter);
+        let is_marked =
+            !(managed && (handles || is_filter || self.is_called_by_handling(activation, next)));
         // C-086: a second pass has left the frame.
         if exceptions.have_left(activation.caller_sp) {
             return Some(is_marked);
@@ -212,6 +213,27 @@ impl<'s> Pass<'s> {
             }
         }
         Some(is_marked)
+    }
+
+    /// Returns true if the unmanaged run that called a method was called by managed exception handling, whose Frame is the
+    /// next one, but not to execute a handler.
+    fn is_called_by_handling(
+        &self,
+        method: &ReferenceActivation,
+        next: Option<&ReferenceFrame>,
+    ) -> bool {
+        let is_handler = !matches!(method.funclet, None | Some(FuncletKind::Filter));
+        let Some(ReferenceFrame { kind: FrameKind::InlinedCall, has_method: false, lead, .. }) =
+            next
+        else {
+            return false;
+        };
+        let FrameTarget::To { activation, .. } = *lead else { return false };
+        let caller = self.target.activations.get(activation);
+        let handles = caller.is_some_and(|caller| {
+            matches!(caller.code, ActivationCode::Managed(_, MethodKind::ExceptionHandling))
+        });
+        handles && !is_handler
     }
 
     fn report(&mut self, function: Option<MethodId>, activation: usize) {

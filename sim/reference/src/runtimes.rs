@@ -26,7 +26,10 @@ pub(crate) const fn own_flags(family: Family) -> u32 {
 /// Returns the ContextFlags after the Frame of a redirected thread (contract §3.7).
 pub(crate) const fn redirected_flags(family: Family) -> u32 {
     match family.os {
+        Os::Unix if family.is_core_since(10) => 0x10_000B,
         Os::Unix if family.is_core_since(8) => 0x10_004B,
+        Os::Windows if family.is_core_since(10) => 0xC010_001B,
+        Os::Windows if family.is_core_since(9) => 0xC010_005B,
         Os::Unix | Os::Windows => 0x10_000B,
     }
 }
@@ -34,7 +37,10 @@ pub(crate) const fn redirected_flags(family: Family) -> u32 {
 /// Returns the ContextFlags after a FaultingExceptionFrame (contract §3.7).
 pub(crate) const fn faulted_flags(family: Family) -> u32 {
     match family.os {
+        Os::Windows if family.is_core_since(10) => 0x810_001F,
+        Os::Windows if family.is_core_since(9) => 0x810_0017,
         Os::Windows => 0x10_005F,
+        Os::Unix if family.is_core_since(10) => 0x810_000B,
         Os::Unix if handles_in_managed_code(family) => 0x810_0003,
         Os::Unix if family.legacy_exceptions => 0x810_000B,
         Os::Unix => 0x810_004B,

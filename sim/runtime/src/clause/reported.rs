@@ -22,8 +22,8 @@ clauses! {
         "Native frames older than all managed ones give one marker, even if no Frame is left.";
     62: ALL, Observed, "stackwalk.cpp; recordings",
         "Native code below a managed frame gives its marker even if that managed frame itself is \
-         not reported. The exception-handling methods of C-087 are the only ones that hide the \
-         marker too.";
+         not reported. The exception-handling methods of C-087 hide the marker too, and so do the \
+         calls that they make.";
     63: ALL, Observed,
         "stackwalk.cpp; proftoeeinterfaceimpl.cpp: ProfilerStackWalkCallback; recordings",
         "Two markers follow each other where every managed frame between two native parts is \
@@ -108,7 +108,9 @@ clauses! {
         "Managed code of the runtime that dispatches exceptions is hidden, and so are native \
          frames that it has called directly. On .NET 9 these are the methods of \
          System.Runtime.EH, not of its nested ExInfo (C-163), and a handler that was left shows \
-         its native caller (C-165).";
+         its native caller (C-165). The datum of the InlinedCallFrame around the call says which it \
+         is: its lowest three bits are 2 for a helper of exception handling, 6 for a caller of \
+         handlers.";
     88: ALL, Observed, "proftoeeinterfaceimpl.cpp: MethodDescToFunctionID; recordings",
         "All versions of a method, by tier or by ReJIT, have one FunctionID. They differ in ip.";
 }

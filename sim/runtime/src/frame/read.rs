@@ -52,6 +52,12 @@ impl<'m, M: Memory + ?Sized> FrameReader<'m, M> {
         Ok(self.shape() == FrameShape::InlinedCall && self.call_return_address()? != 0)
     }
 
+    /// Returns true if this is an InlinedCallFrame around a call that managed exception handling is making.
+    pub(crate) fn is_exception_helper(&self) -> Result<bool, Unreadable> {
+        let helper = self.generation.exception_helper();
+        Ok(self.is_active_call()? && helper.has(self.field(layout::DATUM)?))
+    }
+
     fn call_return_address(&self) -> Result<u64, Unreadable> {
         self.field(self.generation.inlined_call_frame().return_address)
     }
@@ -68,8 +74,8 @@ impl<'m, M: Memory + ?Sized> FrameReader<'m, M> {
         match self.shape() {
             FrameShape::InlinedCall if self.is_active_call()? => {
                 let datum = self.field(layout::DATUM)?;
-                // A word with bit 0 set belongs to a stub.
-                Ok(if datum & 1 == 0 { datum } else { 0 })
+                // A word with bit 0 set belongs to a stub. The next two bits are marks.
+                Ok(if datum & 1 == 0 { datum & !layout::DATUM_MARKS } else { 0 })
             }
             FrameShape::FramedMethod => self.field(layout::METHOD),
             FrameShape::HelperMethod => self.field(layout::HELPER_METHOD),
@@ -153,9 +159,12 @@ impl<'m, M: Memory + ?Sized> FrameReader<'m, M> {
                 context.registers.set(Gpr::Rsp, rsp);
                 self.load(context, args.wrapping_add(layout.registers))
             }
-            FrameShape::Resumable | FrameShape::FuncEval => {
-                self.load_context(context, self.field(layout::REGS)?)
+            FrameShape::Resumable => {
+                self.load_context(context, self.field(layout::REGS)?)?;
+                context.flags &= !self.generation.redirected_context_flags_lost();
+                Ok(())
             }
+            FrameShape::FuncEval => self.load_context(context, self.field(layout::REGS)?),
             FrameShape::Faulting => {
                 self.load_context(context, self.at.wrapping_add(layout::FAULTING_CONTEXT))?;
                 context.flags &= !self.generation.faulting_context_flags_lost();

@@ -3,7 +3,7 @@
 use core::fmt;
 
 pub(super) use super::questions::{
-    Answers, EmptyWalk, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout,
+    Answers, EmptyWalk, ExceptionHelper, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout,
     ProfilerSuspension, SeedSize, StackCheck, WalkFault,
 };
 

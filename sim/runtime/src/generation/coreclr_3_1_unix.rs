@@ -1,8 +1,9 @@
 //! CoreCLR 3.1 on Unix: 3.1.23 was recorded on Linux; the source of 3.1.9 and 3.1.32 was read.
 
 use super::answers::{
-    Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, Os,
-    Product, ProfilerSuspension, SeedSize, StackCheck, Version, WalkFault, assumed, observed, read,
+    Answers, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
+    InlinedCallFrameLayout, Os, Product, ProfilerSuspension, SeedSize, StackCheck, Version,
+    WalkFault, assumed, observed, read,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -60,7 +61,7 @@ pub(super) const ANSWERS: Answers = Answers {
     has_suppressed_transitions: read(false, "src/vm/method.hpp: NDirectMethodDesc"),
     has_software_exception_frames: observed(false),
     hides_exception_handling: observed(false),
-    hidden_classes: observed(&[]),
+    exception_helper: observed(ExceptionHelper::NONE),
     unwind_enter_mode: observed(CallbackMode::Preemptive),
     unwind_leave_mode: observed(CallbackMode::Cooperative),
     frees_by_qcalls: observed(false),
@@ -72,6 +73,7 @@ pub(super) const ANSWERS: Answers = Answers {
     catches_in_reflection: observed(true),
     enters_a_catching_thrower_cooperatively: observed(true),
     redirected_context_flags: observed(0x10_000B),
+    redirected_context_flags_lost: observed(0x0),
     faulting_context_flags_lost: assumed(0x0, "nothing read in src/vm of 3.1 takes bits away"),
     faulting_context_flags: observed(0x810_004B),
     profiler_suspension: read(

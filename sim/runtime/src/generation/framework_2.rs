@@ -2,9 +2,9 @@
 //! recorded. Shared Source CLI 2.0 was read in part: it is 32-bit. Paths begin at its root.
 
 use super::answers::{
-    Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, Os,
-    Product, ProfilerSuspension, SeedSize, StackCheck, Version, WalkFault, assumed, documented,
-    read,
+    Answers, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
+    InlinedCallFrameLayout, Os, Product, ProfilerSuspension, SeedSize, StackCheck, Version,
+    WalkFault, assumed, documented, read,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -104,7 +104,7 @@ pub(super) const ANSWERS: Answers = Answers {
     has_suppressed_transitions: assumed(false, "SuppressGCTransitionAttribute came with .NET 5"),
     has_software_exception_frames: assumed(false, "came after .NET 9"),
     hides_exception_handling: assumed(false, "managed exception handling came with .NET 9"),
-    hidden_classes: assumed(&[], "managed exception handling came with .NET 9"),
+    exception_helper: assumed(ExceptionHelper::NONE, "managed exception handling came with .NET 9"),
     unwind_enter_mode: assumed(
         CallbackMode::Preemptive,
         "as CoreCLR 3.1 on Windows; not looked up in Shared Source CLI",
@@ -132,6 +132,10 @@ pub(super) const ANSWERS: Answers = Answers {
     ),
     redirected_context_flags: assumed(
         0x10_000B,
+        "as CoreCLR 3.1 on Windows; not looked up in Shared Source CLI",
+    ),
+    redirected_context_flags_lost: assumed(
+        0x0,
         "as CoreCLR 3.1 on Windows; not looked up in Shared Source CLI",
     ),
     faulting_context_flags_lost: assumed(

@@ -2,8 +2,9 @@
 //! its nearest relative.
 
 use super::answers::{
-    Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, Os,
-    Product, ProfilerSuspension, SeedSize, StackCheck, Version, WalkFault, assumed, documented,
+    Answers, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
+    InlinedCallFrameLayout, Os, Product, ProfilerSuspension, SeedSize, StackCheck, Version,
+    WalkFault, assumed, documented,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -51,7 +52,7 @@ pub(super) const ANSWERS: Answers = Answers {
     has_suppressed_transitions: assumed(false, AS_3_1),
     has_software_exception_frames: assumed(false, AS_3_1),
     hides_exception_handling: assumed(false, AS_3_1),
-    hidden_classes: assumed(&[], AS_3_1),
+    exception_helper: assumed(ExceptionHelper::NONE, AS_3_1),
     unwind_enter_mode: assumed(CallbackMode::Preemptive, AS_3_1),
     unwind_leave_mode: assumed(CallbackMode::Cooperative, AS_3_1),
     frees_by_qcalls: assumed(false, AS_3_1),
@@ -60,6 +61,7 @@ pub(super) const ANSWERS: Answers = Answers {
     catches_in_reflection: assumed(true, AS_3_1),
     enters_a_catching_thrower_cooperatively: assumed(false, AS_3_1),
     redirected_context_flags: assumed(0x10_000B, AS_3_1),
+    redirected_context_flags_lost: assumed(0x0, AS_3_1),
     faulting_context_flags_lost: assumed(0x0, AS_3_1),
     faulting_context_flags: assumed(0x10_005F, AS_3_1),
     profiler_suspension: assumed(

@@ -13,8 +13,8 @@ mod tests;
 
 pub use answers::{Family, Known, Os, Product, Version};
 pub use questions::{
-    EmptyWalk, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout, ProfilerSuspension,
-    QUESTIONS, Question, SeedSize, StackCheck, WalkFault,
+    EmptyWalk, ExceptionHelper, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout,
+    ProfilerSuspension, QUESTIONS, Question, SeedSize, StackCheck, WalkFault,
 };
 pub use sets::Generations;
 

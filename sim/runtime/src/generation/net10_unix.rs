@@ -1,9 +1,9 @@
 //! .NET 10 on Unix: 10.0.9 was recorded on Linux.
 
 use super::answers::{
-    Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout,
-    KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize, StackCheck, Version, WRITE_XOR_EXECUTE,
-    WalkFault, assumed, documented, observed,
+    Answers, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
+    InlinedCallFrameLayout, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize, StackCheck,
+    Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -59,11 +59,7 @@ pub(super) const ANSWERS: Answers = Answers {
     has_suppressed_transitions: assumed(true, NEIGHBORS),
     has_software_exception_frames: observed(true),
     hides_exception_handling: observed(true),
-    hidden_classes: observed(&[
-        "System.Runtime.EH",
-        "System.Runtime.StackFrameIterator",
-        "System.Runtime.ExceptionServices.InternalCalls",
-    ]),
+    exception_helper: observed(ExceptionHelper::low_bits(2)),
     unwind_enter_mode: observed(CallbackMode::Cooperative),
     unwind_leave_mode: observed(CallbackMode::Cooperative),
     frees_by_qcalls: observed(true),
@@ -72,8 +68,9 @@ pub(super) const ANSWERS: Answers = Answers {
     catches_in_reflection: assumed(false, NEIGHBORS),
     enters_a_catching_thrower_cooperatively: assumed(false, NEIGHBORS),
     redirected_context_flags: observed(0x10_004B),
+    redirected_context_flags_lost: observed(0x40),
     faulting_context_flags_lost: assumed(0x0, NEIGHBORS),
-    faulting_context_flags: assumed(0x810_0003, "as .NET 9 on Unix"),
+    faulting_context_flags: observed(0x810_000B),
     profiler_suspension: observed(ProfilerSuspension::MarkedAfter),
     suspends_before_finished: assumed(true, "as .NET 9 on Unix, where it was observed"),
     forgets_who_locked_threads: assumed(false, "as the list is not locked twice"),

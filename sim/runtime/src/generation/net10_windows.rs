@@ -2,9 +2,9 @@
 //! dotnet/runtime's `main`.
 
 use super::answers::{
-    Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout,
-    KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize, StackCheck, Version, WRITE_XOR_EXECUTE,
-    WalkFault, assumed, documented, observed,
+    Answers, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
+    InlinedCallFrameLayout, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize, StackCheck,
+    Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -52,10 +52,7 @@ pub(super) const ANSWERS: Answers = Answers {
          ProfToEEInterfaceImpl::DoStackSnapshot",
     ),
     own_context_flags: observed(0xC010_000B),
-    empty_walk: assumed(
-        EmptyWalk::FailsWithoutStop,
-        "read at main after .NET 9: src/coreclr/vm/stackwalk.cpp: Thread::StackWalkFramesEx",
-    ),
+    empty_walk: observed(EmptyWalk::FailsWithoutStop),
     stack_check: assumed(
         StackCheck::Bounds,
         "read at main after .NET 9: src/coreclr/vm/stackwalk.cpp: StackFrameIterator::NextRaw",
@@ -99,19 +96,9 @@ pub(super) const ANSWERS: Answers = Answers {
         "docs/design/features/tailcalls-with-helpers.md, since .NET 5",
     ),
     has_suppressed_transitions: documented(true, "SuppressGCTransitionAttribute, since .NET 5"),
-    has_software_exception_frames: assumed(
-        true,
-        "read at main after .NET 9: src/coreclr/vm/FrameTypes.h: FRAME_TYPE_NAME",
-    ),
+    has_software_exception_frames: observed(true),
     hides_exception_handling: observed(true),
-    hidden_classes: assumed(
-        &[
-            "System.Runtime.EH",
-            "System.Runtime.StackFrameIterator",
-            "System.Runtime.ExceptionServices.InternalCalls",
-        ],
-        "as .NET 10 on Unix",
-    ),
+    exception_helper: observed(ExceptionHelper::low_bits(2)),
     unwind_enter_mode: observed(CallbackMode::Cooperative),
     unwind_leave_mode: observed(CallbackMode::Cooperative),
     frees_by_qcalls: observed(true),
@@ -125,9 +112,10 @@ pub(super) const ANSWERS: Answers = Answers {
         false,
         "exceptions are dispatched by managed code",
     ),
-    redirected_context_flags: observed(0x10_000B),
+    redirected_context_flags: observed(0xC010_005B),
+    redirected_context_flags_lost: observed(0x40),
     faulting_context_flags_lost: assumed(0x0, "as .NET 8, where it was observed"),
-    faulting_context_flags: assumed(0x10_005F, "as .NET 8 on Windows, where it was observed"),
+    faulting_context_flags: observed(0x810_001F),
     profiler_suspension: assumed(
         ProfilerSuspension::MarkedAfter,
         "as .NET 8 on Windows and .NET 10 on Unix, where it was observed",

@@ -1,9 +1,9 @@
 //! .NET 8 on Windows: 8.0.4 was recorded under wine.
 
 use super::answers::{
-    Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout,
-    KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize, StackCheck, Version, WRITE_XOR_EXECUTE,
-    WalkFault, assumed, documented, observed,
+    Answers, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
+    InlinedCallFrameLayout, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize, StackCheck,
+    Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -57,7 +57,7 @@ pub(super) const ANSWERS: Answers = Answers {
     has_suppressed_transitions: documented(true, "SuppressGCTransitionAttribute, since .NET 5"),
     has_software_exception_frames: observed(false),
     hides_exception_handling: observed(false),
-    hidden_classes: observed(&[]),
+    exception_helper: observed(ExceptionHelper::NONE),
     unwind_enter_mode: observed(CallbackMode::Preemptive),
     unwind_leave_mode: observed(CallbackMode::Cooperative),
     frees_by_qcalls: observed(false),
@@ -66,6 +66,10 @@ pub(super) const ANSWERS: Answers = Answers {
     catches_in_reflection: assumed(false, "as .NET 8 on Unix, where it was observed"),
     enters_a_catching_thrower_cooperatively: observed(true),
     redirected_context_flags: observed(0x10_000B),
+    redirected_context_flags_lost: assumed(
+        0x0,
+        "as its FaultingExceptionFrames, which were observed",
+    ),
     faulting_context_flags_lost: observed(0x0),
     faulting_context_flags: observed(0x10_005F),
     profiler_suspension: observed(ProfilerSuspension::MarkedAfter),

@@ -1,9 +1,9 @@
 //! .NET 9 on Unix: 9.0.7 was recorded on Linux. Sources are those of dotnet/runtime before .NET 10.
 
 use super::answers::{
-    Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout,
-    KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize, StackCheck, Version, WRITE_XOR_EXECUTE,
-    WalkFault, assumed, documented, observed,
+    Answers, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
+    InlinedCallFrameLayout, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize, StackCheck,
+    Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -90,7 +90,7 @@ pub(super) const ANSWERS: Answers = Answers {
     has_suppressed_transitions: documented(true, "SuppressGCTransitionAttribute, since .NET 5"),
     has_software_exception_frames: observed(false),
     hides_exception_handling: observed(true),
-    hidden_classes: observed(&["System.Runtime.EH"]),
+    exception_helper: observed(ExceptionHelper::low_bits(2)),
     unwind_enter_mode: observed(CallbackMode::Preemptive),
     unwind_leave_mode: observed(CallbackMode::Preemptive),
     frees_by_qcalls: observed(true),
@@ -105,6 +105,7 @@ pub(super) const ANSWERS: Answers = Answers {
         "exceptions are dispatched by managed code",
     ),
     redirected_context_flags: observed(0x10_004B),
+    redirected_context_flags_lost: observed(0x0),
     faulting_context_flags_lost: assumed(0x0, "as .NET 8, where it was observed"),
     faulting_context_flags: observed(0x810_0003),
     profiler_suspension: observed(ProfilerSuspension::MarkedAfter),

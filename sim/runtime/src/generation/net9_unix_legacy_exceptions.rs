@@ -2,9 +2,9 @@
 //! code. 9.0.7 was recorded on Linux. Sources are those of dotnet/runtime before .NET 10.
 
 use super::answers::{
-    Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout,
-    KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize, StackCheck, Version, WRITE_XOR_EXECUTE,
-    WalkFault, assumed, documented, observed,
+    Answers, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
+    InlinedCallFrameLayout, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize, StackCheck,
+    Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -94,7 +94,7 @@ pub(super) const ANSWERS: Answers = Answers {
     has_suppressed_transitions: documented(true, "SuppressGCTransitionAttribute, since .NET 5"),
     has_software_exception_frames: observed(false),
     hides_exception_handling: observed(false),
-    hidden_classes: observed(&[]),
+    exception_helper: observed(ExceptionHelper::NONE),
     unwind_enter_mode: observed(CallbackMode::Preemptive),
     unwind_leave_mode: observed(CallbackMode::Cooperative),
     frees_by_qcalls: observed(true),
@@ -106,6 +106,7 @@ pub(super) const ANSWERS: Answers = Answers {
     catches_in_reflection: observed(false),
     enters_a_catching_thrower_cooperatively: observed(true),
     redirected_context_flags: observed(0x10_004B),
+    redirected_context_flags_lost: observed(0x0),
     faulting_context_flags_lost: observed(0x40),
     faulting_context_flags: observed(0x810_004B),
     profiler_suspension: observed(ProfilerSuspension::MarkedAfter),

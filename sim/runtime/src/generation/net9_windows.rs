@@ -1,10 +1,10 @@
-//! .NET 9 on Windows. No walk was recorded: its neighbors are .NET 9 on Unix, whose code it shares, and
+//! .NET 9 on Windows: 9.0.22 was recorded under wine. Its neighbors are .NET 9 on Unix, whose code it shares, and
 //! .NET 8 and .NET 10 on Windows.
 
 use super::answers::{
-    Answers, EmptyWalk, Family, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout,
-    KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize, StackCheck, Version, WRITE_XOR_EXECUTE,
-    WalkFault, assumed, documented,
+    Answers, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
+    InlinedCallFrameLayout, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize, StackCheck,
+    Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -31,7 +31,7 @@ pub(super) const ANSWERS: Answers = Answers {
     checks_redirection: assumed(true, NEIGHBORS),
     refuses_to_wait: assumed(false, NEIGHBORS),
     own_context_flags: assumed(0xC010_000B, NEIGHBORS),
-    empty_walk: assumed(EmptyWalk::FailsWithoutStop, NEIGHBORS),
+    empty_walk: observed(EmptyWalk::FailsWithoutStop),
     stack_check: assumed(StackCheck::Bounds, NEIGHBORS),
     walk_fault: assumed(WalkFault::Unexpected, "as .NET 8 and .NET 10 on Windows, which agree"),
     stops_at_resumable_frames: assumed(true, NEIGHBORS),
@@ -58,9 +58,9 @@ pub(super) const ANSWERS: Answers = Answers {
     has_tail_call_frames: assumed(false, NEIGHBORS),
     has_tail_call_dispatcher: assumed(true, NEIGHBORS),
     has_suppressed_transitions: assumed(true, NEIGHBORS),
-    has_software_exception_frames: assumed(false, AS_UNIX),
+    has_software_exception_frames: observed(false),
     hides_exception_handling: assumed(true, NEIGHBORS),
-    hidden_classes: assumed(&["System.Runtime.EH"], AS_UNIX),
+    exception_helper: observed(ExceptionHelper::low_bits(2)),
     unwind_enter_mode: assumed(CallbackMode::Preemptive, AS_UNIX),
     unwind_leave_mode: assumed(CallbackMode::Preemptive, AS_UNIX),
     frees_by_qcalls: assumed(true, NEIGHBORS),
@@ -68,9 +68,10 @@ pub(super) const ANSWERS: Answers = Answers {
     tells_of_unloaded_functions: assumed(false, NEIGHBORS),
     catches_in_reflection: assumed(false, NEIGHBORS),
     enters_a_catching_thrower_cooperatively: assumed(false, NEIGHBORS),
-    redirected_context_flags: assumed(0x10_000B, "as .NET 8 and .NET 10 on Windows, which agree"),
+    redirected_context_flags: observed(0xC010_005B),
+    redirected_context_flags_lost: observed(0x0),
     faulting_context_flags_lost: assumed(0x0, NEIGHBORS),
-    faulting_context_flags: assumed(0x10_005F, "as .NET 8 and .NET 10 on Windows, which agree"),
+    faulting_context_flags: observed(0x810_0017),
     profiler_suspension: assumed(ProfilerSuspension::MarkedAfter, NEIGHBORS),
     suspends_before_finished: assumed(true, AS_UNIX),
     forgets_who_locked_threads: assumed(true, AS_UNIX),

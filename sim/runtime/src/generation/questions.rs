@@ -35,6 +35,35 @@ pub enum EmptyWalk {
     FailsWithoutFrame,
 }
 
+/// The datum of an InlinedCallFrame around a call that managed exception handling makes (the enumeration
+/// `InlinedCallFrameMarker` of .NET 9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ExceptionHelper {
+    mask: u64,
+    /// The datum's bits in the mask; `None` if the runtime has no such calls.
+    value: Option<u64>,
+}
+
+impl ExceptionHelper {
+    /// The runtime dispatches exceptions in unmanaged code.
+    pub(super) const NONE: Self = Self { mask: 0, value: None };
+
+    /// The lowest three bits have this value.
+    pub(super) const fn low_bits(value: u64) -> Self {
+        Self { mask: 7, value: Some(value) }
+    }
+
+    /// Returns true if a Frame with this datum is one.
+    pub(crate) fn has(self, datum: u64) -> bool {
+        self.value == Some(datum & self.mask)
+    }
+
+    /// Returns the datum of such a Frame.
+    pub const fn datum(self) -> Option<u64> {
+        self.value
+    }
+}
+
 /// Check that an unwound frame is on the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StackCheck {
@@ -310,9 +339,9 @@ questions! {
     /// profilers (C-087, C-163).
     hides_exception_handling: bool,
 
-    /// Returns the classes that handle exceptions in managed code: their methods are hidden from
-    /// profilers (C-087, C-163).
-    hidden_classes: &'static [&'static str],
+    /// Returns the datum of InlinedCallFrames around calls of the runtime by managed exception handling: unmanaged code that
+    /// such a call enters has no marker (C-085, C-087, C-163).
+    exception_helper: ExceptionHelper,
 
     /// Returns the mode of ExceptionUnwindFunctionEnter (C-164, contract §6). Exceptions to it are
     /// handled where the callback is made.
@@ -348,6 +377,9 @@ questions! {
 
     /// Returns the ContextFlags of the CONTEXT of a redirected thread (contract §3.7).
     redirected_context_flags: u32,
+
+    /// Returns the ContextFlags that a redirected thread's CONTEXT has, but callbacks do not get (contract §3.7).
+    redirected_context_flags_lost: u32,
 
     /// Returns the ContextFlags that a FaultingExceptionFrame's CONTEXT has, but callbacks do not
     /// get (contract §3.7).
@@ -484,8 +516,9 @@ impl InWords for SeedSize {
     }
 }
 
-impl InWords for &'static [&'static str] {
+impl InWords for ExceptionHelper {
     fn in_words(&self) -> String {
-        if self.is_empty() { "none".to_owned() } else { self.join(", ") }
+        let Self { mask, value } = self;
+        value.map_or_else(|| "none".to_owned(), |value| format!("datum & {mask} = {value}"))
     }
 }

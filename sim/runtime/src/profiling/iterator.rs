@@ -240,6 +240,18 @@ impl<M: TargetMemory> FrameIterator<'_, '_, M> {
         Ok(())
     }
 
+    /// Returns true if the next Frame is around a call that managed exception handling is making. A word that identifies no
+    /// Frame is only compared.
+    pub(super) fn is_in_exception_helper(&self) -> Result<bool, Break> {
+        let runtime = self.runtime;
+        if self.frame == FRAME_TOP || runtime.generation.exception_helper().datum().is_none() {
+            return Ok(false);
+        }
+        let memory = &*runtime.memory.borrow();
+        let frame = FrameReader::new(self.frame, runtime.generation, &runtime.identities, memory)?;
+        Ok(frame.map_or(Ok(false), |frame| frame.is_exception_helper())?)
+    }
+
     /// Returns true if the next Frame has a method.
     pub(super) fn frame_has_function(&self) -> Result<bool, Break> {
         self.complete_frame()?;

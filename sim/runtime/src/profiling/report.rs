@@ -53,7 +53,7 @@ impl<'w, 'f> Reporter<'w, 'f> {
         walk: &mut FrameIterator<'_, '_, M>,
     ) -> Result<Option<HResult>, Break> {
         let runtime = walk.runtime;
-        let function = match reported(walk) {
+        let function = match reported(walk)? {
             Ok(function) => function,
             Err(why) => {
                 let is_frame = why == SilentReason::Frame;
@@ -105,16 +105,18 @@ impl<'w, 'f> Reporter<'w, 'f> {
 /// Returns the reported function, or `None` for the marker of an unmanaged run.
 fn reported<M: TargetMemory>(
     walk: &FrameIterator<'_, '_, M>,
-) -> Result<Option<FunctionId>, SilentReason> {
+) -> Result<Result<Option<FunctionId>, SilentReason>, Break> {
     let hides = walk.runtime.generation.hides_exception_handling();
-    let handling = walk.method == Some(MethodKind::ExceptionHandling);
-    match walk.state {
-        // The run that called such a method is hidden with it.
-        State::Marker if hides && (handling || walk.funclet == Some(Funclet::Filter)) => {
+    let handling = hides && walk.method == Some(MethodKind::ExceptionHandling);
+    // Such a method calls each filter by a helper, whose Frame recordings of filters may lack.
+    let filters = hides && walk.funclet == Some(Funclet::Filter);
+    Ok(match walk.state {
+        // The run that called such a method is hidden with it, and so is the run that it called.
+        State::Marker if handling || filters || walk.is_in_exception_helper()? => {
             Err(SilentReason::ExceptionHandling)
         }
         State::Marker => Ok(None),
-        State::Frameless if hides && handling => Err(SilentReason::ExceptionHandling),
+        State::Frameless if handling => Err(SilentReason::ExceptionHandling),
         State::Frameless => match walk.managed() {
             Some(managed)
                 if !matches!(managed.method.kind, MethodKind::IlStub | MethodKind::Dynamic) =>
@@ -124,5 +126,5 @@ fn reported<M: TargetMemory>(
             _ => Err(SilentReason::Dynamic),
         },
         State::Frame | State::InitialNative | State::Done => Err(SilentReason::Frame),
-    }
+    })
 }

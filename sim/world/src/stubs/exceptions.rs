@@ -143,17 +143,26 @@ impl Plan {
     pub(super) fn dispatch_ex(&self) -> Function {
         let mut shape = FunctionShape::default();
         let at = reserve_frame(&mut shape, self.frames.convention());
-        let inlined = |shared: Shared| self.frames.inlined_call(at, 1, call(self.helper(shared)));
+        let inlined = |shared: Shared| {
+            self.frames.inlined_call(at, self.datum(shared), call(self.helper(shared)))
+        };
         let mut body = vec![call(self.helper(Shared::ExInfoThrownException))];
         for at_each_frame in [Shared::FindFirstPassHandler, Shared::InvokeSecondPass] {
             body.extend(inlined(Shared::SfiInit));
             let mut at_frame = vec![call(self.helper(at_each_frame))];
-            let next = self.helper(Shared::SfiNext);
-            at_frame.extend(self.frames.inlined_call_for_result(at, next));
+            let (datum, next) = (self.datum(Shared::SfiNext), self.helper(Shared::SfiNext));
+            at_frame.extend(self.frames.inlined_call_for_result(at, datum, next));
             body.push(Statement::Primitive(Primitive::Repeat(at_frame)));
         }
         body.extend(inlined(Shared::CallCatchFunclet));
         self.managed(Shared::DispatchEx, shape, body)
+    }
+
+    /// Returns the datum of the Frame around a call of a native helper.
+    fn datum(&self, helper: Shared) -> u64 {
+        let second = matches!(helper, Shared::CallCatchFunclet | Shared::CallFinallyFunclet);
+        let marks = if second { layout::SECOND_PASS } else { 0 };
+        self.generation.exception_helper().datum().unwrap_or_default() | marks
     }
 
     /// Creates `FindFirstPassHandler` or `InvokeSecondPass`: it calls the funclet of each EH clause
@@ -161,9 +170,9 @@ impl Plan {
     pub(super) fn each_clause(&self, shared: Shared, caller: Shared) -> Function {
         let mut shape = FunctionShape::default();
         let at = reserve_frame(&mut shape, self.frames.convention());
-        let next = self.helper(Shared::EhEnumNext);
-        let mut body = self.frames.inlined_call_for_result(at, next);
-        let mut run = self.frames.inlined_call(at, 1, call(self.helper(caller)));
+        let (datum, next) = (self.datum(Shared::EhEnumNext), self.helper(Shared::EhEnumNext));
+        let mut body = self.frames.inlined_call_for_result(at, datum, next);
+        let mut run = self.frames.inlined_call(at, self.datum(caller), call(self.helper(caller)));
         run.push(set(Word::Register(Gpr::Rax), Value::Number(1)));
         body.push(Statement::Primitive(Primitive::When(run)));
         self.managed(shared, shape, vec![Statement::Primitive(Primitive::Repeat(body))])

@@ -144,9 +144,14 @@ impl Frames {
     }
 
     /// Returns an inlined P/Invoke whose result is in rax afterwards.
-    pub(super) fn inlined_call_for_result(&self, at: u32, call: FunctionIndex) -> Vec<Statement> {
+    pub(super) fn inlined_call_for_result(
+        &self,
+        at: u32,
+        datum: u64,
+        call: FunctionIndex,
+    ) -> Vec<Statement> {
         let kept = Word::Local(at + RESULT);
-        let mut body = self.inlined_call(at, 1, self::call(call));
+        let mut body = self.inlined_call(at, datum, self::call(call));
         if let Some(place) = body.iter().position(|statement| *statement == self::call(call)) {
             body.insert(place + 1, set(kept, Value::Register(Gpr::Rax)));
         }

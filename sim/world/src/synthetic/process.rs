@@ -10,7 +10,8 @@ use clr_runtime::frame::layout::COOKIE;
 use clr_runtime::frame::{FrameFields, FrameWriter};
 use clr_runtime::profiling::SnapshotRequest;
 use clr_runtime::{
-    Context, FRAME_TOP, FrameIdentities, Runtime, TargetMemory, Thread, ThreadFields, ThreadLife,
+    Context, FRAME_TOP, FrameIdentities, FrameKind, MethodKind, Runtime, TargetMemory, Thread,
+    ThreadFields, ThreadLife,
 };
 use clr_unwind::{Gpr, Memory, Registers, Unreadable};
 use clr_walker::profiling::{FunctionId, SnapshotFlags, ThreadId};
@@ -340,6 +341,20 @@ impl SyntheticProcess {
         activations.position(|(activation, end)| activation.function == function && frame.at < end)
     }
 
+    /// Returns the method of a Frame, or the mark of a call of exception handling; 0 without.
+    fn word(&self, frame: &SyntheticFrame) -> u64 {
+        let method = frame.method.as_ref().and_then(|name| self.function(name));
+        let handles = |name: &String| {
+            self.thread.activations.iter().any(|activation| {
+                activation.function == *name && activation.kind == MethodKind::ExceptionHandling
+            })
+        };
+        let is_helper =
+            frame.kind == FrameKind::InlinedCall && frame.leads_to.as_ref().is_some_and(handles);
+        let helper = || self.thread.generation.exception_helper().datum().filter(|_| is_helper);
+        method.map(|id| id.0).or_else(helper).unwrap_or_default()
+    }
+
     fn write_frames<M: TargetMemory>(&self, memory: &mut M) -> Result<(), SyntheticError> {
         let thread = &self.thread;
         let nexts = thread.frames.iter().skip(1).map(|frame| frame.at).chain([FRAME_TOP]);
@@ -363,11 +378,7 @@ impl SyntheticProcess {
                 registers.set(Gpr::Rsp, context_at + APART);
             }
             let fields = FrameFields {
-                method: frame
-                    .method
-                    .as_ref()
-                    .and_then(|name| self.function(name))
-                    .map_or(0, |id| id.0),
+                method: self.word(frame),
                 registers,
                 context_flags: frame.context_flags,
                 context_at,

@@ -117,6 +117,12 @@ fn judge(
         Completeness::Partial(Reason::NotACall { .. }) if all.last().is_some_and(is_hidden) => {
             "to a method that handles exceptions"
         }
+        // Nor the native code that such a method has called.
+        Completeness::Partial(Reason::NotACall { .. })
+            if common < run.frames.len() && recording.generation.hides_exception_handling() =>
+        {
+            "to native code that exception handling has called"
+        }
         _ if found.len() != run.frames.len() => return Err("another number of frames"),
         Completeness::Partial(Reason::NotACall { address }) if run.marker == Some(address) => {
             "to the marker"

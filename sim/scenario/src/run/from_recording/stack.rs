@@ -159,7 +159,9 @@ impl Reader<'_, '_> {
             _ => return None,
         };
         let memory = &*self.replay.runtime().memory.borrow();
-        let id = memory.read_u64(at.wrapping_add(offset)).ok().filter(|id| *id != 0)?;
+        let word = memory.read_u64(at.wrapping_add(offset)).ok()?;
+        let marks = if offset == layout::DATUM { layout::DATUM_MARKS } else { 0 };
+        let id = Some(word & !marks).filter(|id| *id != 0)?;
         let function = self.recording.function_by_id(FunctionId(id));
         Some(function.map_or_else(|| UNKNOWN.to_owned(), |function| method_name(&function.name)))
     }

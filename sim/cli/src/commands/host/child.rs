@@ -52,7 +52,9 @@ pub(super) fn visit(args: &HostArgs, journal: &Path) -> Result<u8, CliError> {
     let open = || JournalFile::open(journal);
     let tell = |watched: &Watched| {
         if let Ok(file) = open() {
-            lines(watched).iter().for_each(|line| file.line(line));
+            for line in &lines(watched) {
+                file.line(line);
+            }
         }
     };
     guard(&limits(&args.limits, TIMEOUT), &[journal], tell)?;

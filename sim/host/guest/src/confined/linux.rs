@@ -181,8 +181,10 @@ fn children() -> Vec<pid_t> {
     let own = std::process::id().to_string();
     let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
     let numbers = all.flatten().filter_map(|one| one.file_name().to_str()?.parse().ok());
-    let is_child =
-        |number: &pid_t| fields(*number).is_some_and(|fields| fields[1] == own && fields[0] != "Z");
+    let is_child = |number: &pid_t| {
+        let fields = fields(*number);
+        matches!(fields.as_deref(), Some([state, parent, ..]) if *parent == own && state != "Z")
+    };
     numbers.filter(is_child).collect()
 }
 

@@ -11,8 +11,9 @@ impl Streams {
     /// Makes room for what is printed.
     pub(super) fn new() -> Option<Self> {
         let file = || {
-            // SAFETY: a text with a final NUL; a descriptor that nothing else owns.
+            // SAFETY: a text with a final NUL.
             let file = unsafe { libc::memfd_create(c"printed".as_ptr(), libc::MFD_CLOEXEC) };
+            // SAFETY: a descriptor that nothing else owns.
             (file >= 0).then(|| File::from(unsafe { OwnedFd::from_raw_fd(file) }))
         };
         Some(Self([file()?, file()?]))

@@ -44,7 +44,7 @@ impl Scratch {
     #[cfg(not(target_os = "linux"))]
     #[allow(clippy::unnecessary_wraps, reason = "as on Linux")]
     fn of(file: File, path: PathBuf) -> io::Result<Self> {
-        Ok(Self { path, file })
+        Ok(Self { file, path })
     }
 
     /// Returns the path by which another process opens the file.

@@ -299,18 +299,30 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     /// Allocates and frees memory: takes the lock of the process's heap (H-13).
     #[track_caller]
     pub fn allocate(&self) {
+        self.allocate_by("allocates memory");
+    }
+
+    /// Allocates or frees memory by a function that the words name.
+    #[track_caller]
+    pub fn allocate_by(&self, words: &'static str) {
         self.comes_from_caller();
         self.does(ProfilerRule::AllocationWhileSuspended);
-        self.record(TurnEvent::System("allocates memory"));
+        self.record(TurnEvent::System(words));
         self.with(&[clr_runtime::Lock::ProcessHeap]);
     }
 
     /// Logs a message with a logger that allocates.
     #[track_caller]
     pub fn log(&self) {
+        self.log_by("logs");
+    }
+
+    /// Logs by a function that the words name.
+    #[track_caller]
+    pub fn log_by(&self, words: &'static str) {
         self.comes_from_caller();
         self.does(ProfilerRule::LogWhileSuspended);
-        self.record(TurnEvent::System("logs"));
+        self.record(TurnEvent::System(words));
         self.with(&[clr_runtime::Lock::ProcessHeap]);
     }
 
@@ -318,9 +330,15 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     /// tables on Windows, and of the heap on Unix: `_dl_open` allocates (`_dl_new_object` of glibc's elf/dl-object.c).
     #[track_caller]
     pub fn load_library(&self) {
+        self.load_library_by("loads a library");
+    }
+
+    /// Loads or unloads a library by a function that the words name.
+    #[track_caller]
+    pub fn load_library_by(&self, words: &'static str) {
         self.comes_from_caller();
         self.does(ProfilerRule::LoadingWhileSuspended);
-        self.record(TurnEvent::System("loads a library"));
+        self.record(TurnEvent::System(words));
         let unix = self.kernel.runtime.generation.is_unix();
         let within =
             if unix { clr_runtime::Lock::ProcessHeap } else { clr_runtime::Lock::FunctionTables };
@@ -331,9 +349,15 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     /// inverted function table (H-11), and `dl_iterate_phdr` on Unix, which takes the loader lock.
     #[track_caller]
     pub fn look_up_function_entry(&self) {
+        self.look_up_by("looks up unwind data");
+    }
+
+    /// Asks the loader by a function that the words name: as [`look_up_function_entry`](Self::look_up_function_entry).
+    #[track_caller]
+    pub fn look_up_by(&self, words: &'static str) {
         self.comes_from_caller();
         self.does(ProfilerRule::LoadingWhileSuspended);
-        self.record(TurnEvent::System("looks up unwind data"));
+        self.record(TurnEvent::System(words));
         let unix = self.kernel.runtime.generation.is_unix();
         let lock = if unix { clr_runtime::Lock::Loader } else { clr_runtime::Lock::FunctionTables };
         self.with(&[lock]);

@@ -233,7 +233,16 @@ const CASES: &[Case] = &[
     case(SIGNAL, "RIGHT", COLLECTS, 200, ENDS, ""),
     case(SIGNAL, "LOCK_IN_HANDLER", MALLOCS, 60, DEADLOCK, "H-28"),
     case(SIGNAL, "ALLOCATES_IN_HANDLER", MALLOCS, 60, &["deadlock: process heap", "ends"], "H-28"),
+    case(SIGNAL, "PRINTS_IN_HANDLER", MALLOCS, 60, &["deadlock: process heap", "ends"], "H-28"),
     // Another thread has the loader, and wants the heap, which the interrupted one has.
+    case(
+        SIGNAL,
+        "FINDS_SYMBOL_IN_HANDLER",
+        CROSSWISE,
+        1_000,
+        &["deadlock: loader lock, process heap", "ends"],
+        "H-28",
+    ),
     case(
         SIGNAL,
         "LOOKS_UP_IN_HANDLER",

@@ -5,8 +5,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <dlfcn.h>
 #include <link.h>
 #include <mutex>
 #include <semaphore.h>
@@ -28,6 +30,10 @@
 #define WAITS_FOR_EVER 5
 // The handler looks for images, as an unwinder does.
 #define LOOKS_UP_IN_HANDLER 6
+// The handler looks a symbol up.
+#define FINDS_SYMBOL_IN_HANDLER 7
+// The handler prints.
+#define PRINTS_IN_HANDLER 8
 #ifndef MISTAKE
 #define MISTAKE RIGHT
 #endif
@@ -74,6 +80,11 @@ struct Sampler : Profiler {
         if (MISTAKE == LOCK_IN_HANDLER) std::lock_guard<std::mutex> guard(callbacks);
         if (MISTAKE == ALLOCATES_IN_HANDLER) allocate();
         if (MISTAKE == LOOKS_UP_IN_HANDLER) dl_iterate_phdr([](dl_phdr_info *, size_t, void *) { return 1; }, nullptr);
+        if (MISTAKE == FINDS_SYMBOL_IN_HANDLER && !dlsym(RTLD_DEFAULT, "malloc")) std::abort();
+        if (MISTAKE == PRINTS_IN_HANDLER) {
+            double numbers[] = {1, 2, 3, 4, 5};
+            std::fprintf(stderr, "%d %s %.0f %.0f %.0f %.0f %.0f\n", MISTAKE, "in the handler", numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]);
+        }
         if (MISTAKE == ASKS_IN_HANDLER && managed) is_managed(managed);
         sem_post(&stopped);
         if (MISTAKE == ALLOCATES_WHILE_STOPPED) sem_wait(&goes_on);

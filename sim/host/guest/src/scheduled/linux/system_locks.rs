@@ -6,61 +6,131 @@
 use super::{Replacement, guest_thread, initialisers, signals};
 use clr_explore::CurrentThread;
 use libc::{c_char, c_int, c_void, dl_phdr_info, size_t};
+use std::arch::naked_asm;
 
 unsafe extern "C" {
     fn _Unwind_Backtrace(trace: *mut c_void, argument: *mut c_void) -> c_int;
     fn memalign(alignment: size_t, size: size_t) -> *mut c_void;
 }
 
-/// Takes a lock of the process, and releases it.
-fn takes(lock: fn(&CurrentThread<'_, '_>)) {
+/// Takes locks of the process, and releases them.
+fn takes(locks: fn(&CurrentThread<'_, '_>)) {
     if signals::may_interrupt()
         && let Some(carrier) = guest_thread::current()
     {
-        carrier.ask(lock);
+        carrier.ask(locks);
     }
 }
 
-fn heap() {
-    takes(|me| me.allocate());
+/// Defines functions that take the locks of a function before they go to it, with its arguments, however many, and with its
+/// caller: what `dlsym` finds depends on that. `locks` is called with words that name the function.
+macro_rules! before {
+    ($($name:ident: $function:ident $locks:ident $words:literal;)*) => {
+        unsafe extern "C" {
+            $(fn $function();)*
+        }
+        $(#[unsafe(naked)]
+        unsafe extern "C" fn $name() {
+            extern "C" fn first() {
+                takes(|me| me.$locks($words));
+            }
+            naked_asm!(
+                ".cfi_startproc",
+                "push rbp",
+                ".cfi_def_cfa_offset 16",
+                ".cfi_offset rbp, -16",
+                "mov rbp, rsp",
+                ".cfi_def_cfa_register rbp",
+                "sub rsp, 192",
+                "mov [rsp], rdi",
+                "mov [rsp + 8], rsi",
+                "mov [rsp + 16], rdx",
+                "mov [rsp + 24], rcx",
+                "mov [rsp + 32], r8",
+                "mov [rsp + 40], r9",
+                // The number of vector registers with arguments.
+                "mov [rsp + 48], rax",
+                "movups [rsp + 64], xmm0",
+                "movups [rsp + 80], xmm1",
+                "movups [rsp + 96], xmm2",
+                "movups [rsp + 112], xmm3",
+                "movups [rsp + 128], xmm4",
+                "movups [rsp + 144], xmm5",
+                "movups [rsp + 160], xmm6",
+                "movups [rsp + 176], xmm7",
+                "call {first}",
+                "mov rdi, [rsp]",
+                "mov rsi, [rsp + 8]",
+                "mov rdx, [rsp + 16]",
+                "mov rcx, [rsp + 24]",
+                "mov r8, [rsp + 32]",
+                "mov r9, [rsp + 40]",
+                "mov rax, [rsp + 48]",
+                "movups xmm0, [rsp + 64]",
+                "movups xmm1, [rsp + 80]",
+                "movups xmm2, [rsp + 96]",
+                "movups xmm3, [rsp + 112]",
+                "movups xmm4, [rsp + 128]",
+                "movups xmm5, [rsp + 144]",
+                "movups xmm6, [rsp + 160]",
+                "movups xmm7, [rsp + 176]",
+                "leave",
+                ".cfi_def_cfa rsp, 8",
+                "jmp [rip + {function}@GOTPCREL]",
+                ".cfi_endproc",
+                first = sym first,
+                function = sym $function,
+            )
+        })*
+    };
 }
 
-fn loader(me: &CurrentThread<'_, '_>) {
-    me.load_library();
-}
-
-fn objects_of_loader(me: &CurrentThread<'_, '_>) {
-    me.look_up_function_entry();
+// `dlsym` takes the loader's lock (dlfcn/dlsym.c of glibc 2.34 and later: `GL(dl_load_lock)`). The functions of stdio take the
+// lock of their stream, whose owner may take it again, and allocate the stream or its buffer (libio/filedoalloc.c).
+before! {
+    symbol: dlsym look_up_by "calls dlsym";
+    open_stream: fopen log_by "calls fopen";
+    print: printf log_by "calls printf";
+    print_checked: __printf_chk log_by "calls printf";
+    print_to: fprintf log_by "calls fprintf";
+    print_to_checked: __fprintf_chk log_by "calls fprintf";
+    print_list: vprintf log_by "calls vprintf";
+    print_list_to: vfprintf log_by "calls vfprintf";
+    print_list_to_checked: __vfprintf_chk log_by "calls vfprintf";
+    put_line: puts log_by "calls puts";
+    put_text: fputs log_by "calls fputs";
+    put_byte: fputc log_by "calls fputc";
+    put_blocks: fwrite log_by "calls fwrite";
 }
 
 unsafe extern "C" fn malloc(size: size_t) -> *mut c_void {
-    heap();
+    takes(|me| me.allocate_by("calls malloc"));
     // SAFETY: the guest's arguments, here and below.
     unsafe { libc::malloc(size) }
 }
 
 unsafe extern "C" fn calloc(count: size_t, size: size_t) -> *mut c_void {
-    heap();
+    takes(|me| me.allocate_by("calls calloc"));
     // SAFETY: as above.
     unsafe { libc::calloc(count, size) }
 }
 
 unsafe extern "C" fn realloc(block: *mut c_void, size: size_t) -> *mut c_void {
-    heap();
+    takes(|me| me.allocate_by("calls realloc"));
     // SAFETY: as above.
     unsafe { libc::realloc(block, size) }
 }
 
 unsafe extern "C" fn free(block: *mut c_void) {
     if !block.is_null() {
-        heap();
+        takes(|me| me.allocate_by("calls free"));
     }
     // SAFETY: as above.
     unsafe { libc::free(block) }
 }
 
 unsafe extern "C" fn aligned(alignment: size_t, size: size_t) -> *mut c_void {
-    heap();
+    takes(|me| me.allocate_by("calls aligned_alloc"));
     // SAFETY: as above.
     unsafe { memalign(alignment, size) }
 }
@@ -70,14 +140,14 @@ unsafe extern "C" fn aligned_by_pointer(
     alignment: size_t,
     size: size_t,
 ) -> c_int {
-    heap();
+    takes(|me| me.allocate_by("calls posix_memalign"));
     // SAFETY: as above.
     unsafe { libc::posix_memalign(block, alignment, size) }
 }
 
 /// Loads a library, whose imports lead to the scheduler from then on.
 unsafe extern "C" fn open(path: *const c_char, flags: c_int) -> *mut c_void {
-    takes(loader);
+    takes(|me| me.load_library_by("calls dlopen"));
     // SAFETY: as above.
     let (library, _) = unsafe { initialisers::open(path, flags) };
     initialisers::initialise();
@@ -85,7 +155,7 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int) -> *mut c_void {
 }
 
 unsafe extern "C" fn close(library: *mut c_void) -> c_int {
-    takes(loader);
+    takes(|me| me.load_library_by("calls dlclose"));
     // SAFETY: as above.
     unsafe { libc::dlclose(library) }
 }
@@ -94,20 +164,20 @@ unsafe extern "C" fn each_object(
     callback: Option<unsafe extern "C" fn(*mut dl_phdr_info, size_t, *mut c_void) -> c_int>,
     data: *mut c_void,
 ) -> c_int {
-    takes(objects_of_loader);
+    takes(|me| me.look_up_by("calls dl_iterate_phdr"));
     // SAFETY: as above.
     unsafe { libc::dl_iterate_phdr(callback, data) }
 }
 
 unsafe extern "C" fn trace(callback: *mut c_void, argument: *mut c_void) -> c_int {
-    takes(objects_of_loader);
+    takes(|me| me.look_up_by("calls _Unwind_Backtrace"));
     // SAFETY: as above.
     unsafe { _Unwind_Backtrace(callback, argument) }
 }
 
 /// Returns the functions that imports of the guest are to lead to. `operator new` is one of the library of C++, which
-/// calls `malloc`. `dlsym` stays: what it finds may depend on the library that calls it.
-pub(super) fn replaced() -> [Replacement; 11] {
+/// calls `malloc`.
+pub(super) fn replaced() -> [Replacement; 24] {
     replacements! {
         "malloc" => malloc,
         "calloc" => calloc,
@@ -120,5 +190,18 @@ pub(super) fn replaced() -> [Replacement; 11] {
         "dlclose" => close,
         "dl_iterate_phdr" => each_object,
         "_Unwind_Backtrace" => trace,
+        "dlsym" => symbol,
+        "fopen" => open_stream,
+        "printf" => print,
+        "__printf_chk" => print_checked,
+        "fprintf" => print_to,
+        "__fprintf_chk" => print_to_checked,
+        "vprintf" => print_list,
+        "vfprintf" => print_list_to,
+        "__vfprintf_chk" => print_list_to_checked,
+        "puts" => put_line,
+        "fputs" => put_text,
+        "fputc" => put_byte,
+        "fwrite" => put_blocks,
     }
 }

@@ -290,10 +290,27 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
     /// Waits for the end of another thread.
     #[track_caller]
     pub fn join(&self, thread: ThreadIndex) {
+        self.join_within(thread, None);
+    }
+
+    /// Waits for the end of another thread, at most this time (µs); 0 means one look. Returns true if it has ended.
+    #[expect(clippy::must_use_candidate, reason = "it waits, too")]
+    #[track_caller]
+    pub fn join_within(&self, thread: ThreadIndex, micros: Option<u64>) -> bool {
         self.comes_from_caller();
+        if micros == Some(0) {
+            self.switch();
+            return self.has_ended(thread);
+        }
+        let until = micros.map(|micros| self.now().saturating_add(micros));
         // The begin of the wait observes nothing of the other thread.
-        self.pause(Some(Waiting::Join(thread)), None);
+        let in_time = self.pause(Some(Waiting::Join(thread)), until);
+        if !in_time {
+            self.kernel.touch_time();
+            self.record(TurnEvent::TimedOut);
+        }
         self.kernel.touch(Footprint::thread(thread).read());
+        in_time
     }
 
     /// Allocates and frees memory: takes the lock of the process's heap (H-13).
@@ -361,6 +378,17 @@ impl<'t, 'b> CurrentThread<'t, 'b> {
         let unix = self.kernel.runtime.generation.is_unix();
         let lock = if unix { clr_runtime::Lock::Loader } else { clr_runtime::Lock::FunctionTables };
         self.with(&[lock]);
+    }
+
+    /// Takes the loader lock while `body` executes code of the profiler: `dl_iterate_phdr` calls its function with the lock (H-12).
+    #[track_caller]
+    pub fn in_loader(&self, body: impl FnOnce()) {
+        self.comes_from_caller();
+        self.does(ProfilerRule::LoadingWhileSuspended);
+        self.record(TurnEvent::System("calls dl_iterate_phdr"));
+        self.take(clr_runtime::Lock::Loader);
+        body();
+        self.give_back(clr_runtime::Lock::Loader);
     }
 
     /// Takes locks of the process one after the other, and releases them.

@@ -57,7 +57,7 @@ const FAILURES: [Failure; 6] = [
     ),
     (
         "spin",
-        "failed: the profiler has left the simulation: it has not given back control",
+        "failed: the profiler has left the simulation: it has not given back control: it runs on, in guest::Failing::spin",
         &[("guest::Failing::spin", "for (;;)"), (WORK, "spin();")],
     ),
 ];

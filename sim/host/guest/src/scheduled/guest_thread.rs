@@ -306,8 +306,7 @@ impl GuestThread {
             let Some(message) =
                 self.from_guest.take_within(LIMITS.with_borrow(|limits| limits.time))
             else {
-                return me
-                    .fail("the profiler has left the simulation: it has not given back control");
+                return me.fail(self.last_seen());
             };
             if is_last(&message) {
                 return;
@@ -321,6 +320,20 @@ impl GuestThread {
                 FromGuest::HasExecuted | FromGuest::HasEnded => {}
             }
         }
+    }
+
+    /// Returns what the thread does instead of giving back control, in words.
+    fn last_seen(&self) -> String {
+        let call = self.id().and_then(stopped::waits_in);
+        let registers = stopped::registers(self);
+        let function = registers.and_then(|registers| backtrace::place(&registers).0);
+        let words = match call {
+            Some(call) => format!(": it waits in {call}"),
+            None if function.is_some() => ": it runs on".to_owned(),
+            None => String::new(),
+        };
+        let place = function.map(|function| format!(", in {function}")).unwrap_or_default();
+        format!("the profiler has left the simulation: it has not given back control{words}{place}")
     }
 
     /// Returns a fault in words.

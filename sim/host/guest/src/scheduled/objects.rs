@@ -91,11 +91,15 @@ fn initialisation(me: &CurrentThread<'_, '_>, at: usize) -> ProfilerLock {
     lock(me, at, LockKind::Plain, "initialisation")
 }
 
-/// Waits for the turn of this thread to initialise the object at an address. Returns true if it is to do so.
-pub(super) fn begin_initialisation(me: &CurrentThread<'_, '_>, at: usize) -> bool {
-    if is_done(me, at) {
+/// Waits for the turn of this thread to initialise the object at an address. Returns true if it is to do so. `is_over`: the
+/// object itself says that its initialisation is over.
+pub(super) fn begin_initialisation(me: &CurrentThread<'_, '_>, at: usize, is_over: bool) -> bool {
+    me.looks_up_object();
+    if is_over {
         return false;
     }
+    // Another object may have been at this address.
+    with(|objects| objects.done.retain(|done| *done != at));
     let lock = initialisation(me, at);
     me.acquire(lock);
     let is_late = is_done(me, at);

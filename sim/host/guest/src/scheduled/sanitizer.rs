@@ -35,6 +35,12 @@ const fn find(_: &CStr) -> Option<*mut c_void> {
     None
 }
 
+/// Returns true if a sanitizer of LLVM or GCC is in the process.
+#[cfg(target_os = "linux")]
+pub(super) fn is_there() -> bool {
+    [c"__tsan_acquire", c"__asan_init", c"__msan_init"].into_iter().any(|name| find(name).is_some())
+}
+
 const HERE: *const c_char = c"clr-host".as_ptr();
 
 /// Places for orders that no object of the guest stands for: what threads have done when they are suspended, and

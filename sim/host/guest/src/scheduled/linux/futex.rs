@@ -1,7 +1,9 @@
 //! Intercepts `syscall(2)`: futex calls go to the scheduler, signals to `signals`, some calls are refused, the rest
 //! passes through. Waits on atomic variables of C++20 and locks of Rust are made of futexes.
 
-use super::{guest_thread, objects, polls, refuse, refused, signals, time, transfers};
+use super::{
+    ends, guest_thread, masks, objects, polls, random, refuse, refused, signals, time, transfers,
+};
 use clr_explore::{CurrentThread, LockKind, ProfilerLock};
 use libc::{c_int, c_long, timespec};
 use std::cell::RefCell;
@@ -123,18 +125,29 @@ pub(super) unsafe extern "C" fn syscall(
     {
         return own.into();
     }
-    match signals::by_number(number, [word, operation, value]) {
+    // SAFETY: the guest's own call.
+    let of_signals = unsafe {
+        signals::by_number(number, [word, operation, value, time])
+            .or_else(|| masks::by_number(number, [word, operation, value]))
+    };
+    match of_signals {
         None => {}
         Some(0) => return 0,
         Some(error) => return refuse(error).into(),
     }
     // SAFETY: the guest's own call.
-    let of_files = unsafe {
+    let others = unsafe {
         transfers::by_number(number, [word, operation, value])
             .or_else(|| polls::by_number(number, [word, operation, value, time, other]))
+            .or_else(|| time::by_number(number, [word, operation, value, time]))
+            .or_else(|| random::by_number(number, [word, operation, value]))
     };
-    if let Some(result) = of_files {
+    if let Some(result) = others {
         return result as c_long;
+    }
+    if number == libc::SYS_exit_group {
+        // SAFETY: no pointers.
+        unsafe { ends::_exit((word as u32).cast_signed()) };
     }
     let carrier = guest_thread::current().filter(|_| number == libc::SYS_futex);
     let Some(carrier) = carrier else {

@@ -114,6 +114,11 @@ impl LoadedObject {
         self.start..self.end
     }
 
+    /// Returns true if the kernel has put the object there: calls of the system may be in its code.
+    pub(super) fn is_of_kernel(&self) -> bool {
+        self.name.starts_with("linux-vdso")
+    }
+
     /// Returns true if the object's imports are to be replaced.
     pub(crate) fn is_replaced(&self) -> bool {
         !is_kept(&self.name)

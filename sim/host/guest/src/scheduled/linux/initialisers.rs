@@ -241,11 +241,47 @@ pub(in crate::scheduled) fn open_library(path: &Path) -> (*mut c_void, Vec<Loade
     unsafe { open(name.as_ptr(), libc::RTLD_LAZY) }
 }
 
+/// Returns this process's arguments as initialisers get them. Behind the environment the kernel has put its auxiliary vector: here
+/// without the kernel's own library (`AT_SYSINFO_EHDR`), whose clocks are real, and with the same random bytes each time
+/// (`AT_RANDOM`). Go's runtime reads it (`sysargs` in runtime/os_linux.go of Go 1.19).
+fn stable_arguments() -> *const *const c_char {
+    static RANDOM: [u8; 16] = *b"clr-sim clr-sim ";
+    let arguments = ARGUMENTS.load(Ordering::Relaxed).cast_const().cast::<u64>();
+    let mut words = Vec::new();
+    // SAFETY: the arguments and the environment each end with NULL, the vector with an entry of type 0 (System V ABI, AMD64
+    // supplement, "Initial Stack and Register State").
+    unsafe {
+        let mut next = arguments;
+        let mut read = || {
+            let word = *next;
+            next = next.add(1);
+            word
+        };
+        for _ in ["arguments", "environment"] {
+            words.extend(std::iter::from_fn(|| Some(read()).filter(|word| *word != 0)));
+            words.push(0);
+        }
+        loop {
+            let (kind, value) = (read(), read());
+            match kind {
+                libc::AT_SYSINFO_EHDR => continue,
+                libc::AT_RANDOM => words.extend([kind, RANDOM.as_ptr() as u64]),
+                _ => words.extend([kind, value]),
+            }
+            if kind == libc::AT_NULL {
+                break;
+            }
+        }
+    }
+    // A library may keep them.
+    words.leak().as_ptr().cast()
+}
+
 /// Executes the initialisers that are held back: those of what a library needs come first.
 pub(in crate::scheduled) fn initialise() {
     let held = with_held(|held| std::mem::take(&mut held.new));
-    let (count, arguments) = (COUNT.load(Ordering::Relaxed), ARGUMENTS.load(Ordering::Relaxed));
-    let arguments = arguments.cast_const();
+    let count = COUNT.load(Ordering::Relaxed);
+    let arguments = stable_arguments();
     // The environment comes after them, and their end.
     let environment = arguments.wrapping_add(usize::try_from(count).unwrap_or_default() + 1);
     for taken in held.into_iter().rev() {

@@ -6,7 +6,10 @@
 //! | `initialisers`, `exit` | libraries whose initialisers, and what they do at the end, are under the scheduler |
 //! | `sync`, `semaphore`, `barrier`, `futex`, `once`, `threads`, `time`, `random`, `ends` | the functions that imports lead to |
 //! | `descriptors`, `polls`, `transfers`, `timers` | descriptors that connect the guest's own threads |
-//! | `signals` | signals, and their handlers |
+//! | `signals`, `masks` | signals, their handlers, and who takes them |
+//! | `c_threads` | threads of C11 |
+//! | `symbols` | functions that are looked up by name |
+//! | `instructions` | calls of the system without an import |
 //! | `system_locks` | the locks of the heap and the loader |
 //! | `replaced` | the table of all of these functions |
 //! | `refused` | calls of the system that wait outside of the simulation |
@@ -15,6 +18,7 @@
 //! | `guest_process` | a library without a profiler |
 
 mod barrier;
+mod c_threads;
 mod descriptors;
 mod ends;
 mod exit;
@@ -23,6 +27,8 @@ mod futex;
 mod guest_process;
 mod imports;
 mod initialisers;
+mod instructions;
+mod masks;
 mod once;
 mod own;
 mod polls;
@@ -33,6 +39,7 @@ mod semaphore;
 mod signals;
 pub(super) mod stopped;
 mod streams;
+mod symbols;
 mod sync;
 mod system_locks;
 mod this_thread;

@@ -4,10 +4,15 @@
 use super::{guest_thread, objects, sanitizer};
 use libc::c_int;
 
+unsafe extern "C-unwind" {
+    fn pthread_once(control: *mut c_int, initialise: extern "C-unwind" fn()) -> c_int;
+}
+
 /// Waits for the turn of this thread. Returns true if it is to initialise.
 fn begins(at: usize) -> bool {
     let Some(carrier) = guest_thread::current() else { return false };
-    let begins = carrier.ask(move |me| objects::begin_initialisation(me, at)).unwrap_or_default();
+    let begins = carrier.ask(move |me| objects::begin_initialisation(me, at, false));
+    let begins = begins.unwrap_or_default();
     sanitizer::acquires(at);
     begins
 }
@@ -19,17 +24,38 @@ fn ends(at: usize, done: bool) {
     carrier.ask(move |me| objects::end_initialisation(me, at, done));
 }
 
-pub(super) unsafe extern "C" fn once(control: *mut c_int, initialise: extern "C" fn()) -> c_int {
+/// `PTHREAD_ONCE_DONE` of glibc: the bit of the variable that says that the initialisation is over.
+const DONE: c_int = 2;
+
+/// The turn of this thread. It ends with its value, also if the initialisation throws.
+struct Turn {
+    at: usize,
+    done: bool,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        ends(self.at, self.done);
+    }
+}
+
+pub(super) unsafe extern "C-unwind" fn once(
+    control: *mut c_int,
+    initialise: extern "C-unwind" fn(),
+) -> c_int {
     if guest_thread::current().is_none() {
         // SAFETY: the guest's arguments.
-        return unsafe { libc::pthread_once(control.cast(), initialise) };
+        return unsafe { pthread_once(control, initialise) };
     }
-    // SAFETY: the guest's variable. glibc sets bit 1 when the initialisation is over.
-    let before = unsafe { control.read() } & 2 != 0;
+    // SAFETY: the guest's variable.
+    let before = unsafe { control.read() } & DONE != 0;
     sanitizer::acquires(control as usize);
     if !before && begins(control as usize) {
+        let mut turn = Turn { at: control as usize, done: false };
         initialise();
-        ends(control as usize, true);
+        // SAFETY: as above.
+        unsafe { control.write(DONE) };
+        turn.done = true;
     }
     0
 }

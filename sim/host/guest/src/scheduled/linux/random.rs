@@ -16,6 +16,16 @@ pub(super) unsafe extern "C" fn getrandom(
     unsafe { libc::getrandom(buffer, len, flags) }
 }
 
+/// Makes a call of the system by its number, if it is one of these.
+///
+/// # Safety
+/// The arguments are those of the call.
+pub(super) unsafe fn by_number(number: i64, [first, second, third]: [usize; 3]) -> Option<ssize_t> {
+    (number == libc::SYS_getrandom)
+        // SAFETY: the caller's promise.
+        .then(|| unsafe { getrandom(first as *mut c_void, second, third as c_uint) })
+}
+
 pub(super) unsafe extern "C" fn getentropy(buffer: *mut c_void, len: usize) -> c_int {
     // SAFETY: the guest's buffer. More than 256 bytes are an error, which the system reports.
     if len <= 256 && unsafe { fill(buffer, len) } {

@@ -73,9 +73,9 @@ macro_rules! refused {
 refused! {
     recvmmsg __recvfrom_chk
     msgrcv mq_receive mq_timedreceive semop semtimedop
-    pause sigsuspend sigwait sigwaitinfo sigtimedwait
+    pause sigsuspend pthread_cancel
     kill killpg sigqueue pthread_sigqueue setitimer timer_create alarm ualarm
-    fork _Fork vfork execve execv execvp execvpe fexecve execl execlp execle
+    fork _Fork vfork clone execve execv execvp execvpe fexecve execl execlp execle
     posix_spawn posix_spawnp system popen wait wait3 wait4 waitpid waitid
 }
 
@@ -90,10 +90,11 @@ pub(super) const fn refused_number(number: c_long) -> Option<&'static str> {
         libc::SYS_pause | libc::SYS_rt_sigsuspend => "pause",
         libc::SYS_rt_sigtimedwait => "sigwait",
         libc::SYS_kill | libc::SYS_rt_sigqueueinfo | libc::SYS_rt_tgsigqueueinfo => "kill",
-        libc::SYS_fork | libc::SYS_vfork | libc::SYS_clone | libc::SYS_clone3 => "fork",
+        libc::SYS_fork | libc::SYS_vfork => "fork",
+        libc::SYS_clone | libc::SYS_clone3 => "clone",
+        libc::SYS_exit => "exit by syscall",
         libc::SYS_execve | libc::SYS_execveat => "execve",
         libc::SYS_wait4 | libc::SYS_waitid => "waitpid",
-        libc::SYS_nanosleep | libc::SYS_clock_nanosleep => "nanosleep by syscall",
         _ => return None,
     })
 }

@@ -1,8 +1,8 @@
 //! The functions that the guest's imports lead to.
 
 use super::{
-    barrier, ends, exit, futex, once, polls, random, refused, semaphore, signals, sync,
-    system_locks, threads, time, transfers,
+    barrier, c_threads, ends, exit, futex, masks, once, polls, random, refused, semaphore, signals,
+    symbols, sync, system_locks, threads, time, transfers,
 };
 use crate::scheduled::Replacement;
 
@@ -11,6 +11,9 @@ pub(in crate::scheduled) fn replacements() -> Vec<Replacement> {
     let own = replacements! {
         "pthread_create" => threads::create,
         "pthread_join" => threads::join,
+        "pthread_tryjoin_np" => threads::try_join,
+        "pthread_timedjoin_np" => threads::timed_join,
+        "pthread_clockjoin_np" => threads::clock_join,
         "pthread_detach" => threads::detach,
         "pthread_exit" => threads::exit,
         "pthread_once" => once::once,
@@ -75,6 +78,8 @@ pub(in crate::scheduled) fn replacements() -> Vec<Replacement> {
         "signal" => signals::signal,
     };
     let files = transfers::replaced().into_iter().chain(polls::replaced()).chain(exit::replaced());
+    let own = own.into_iter().chain(masks::replaced()).chain(c_threads::replaced());
+    let own = own.chain(symbols::replaced());
     let others = refused::replacements().into_iter().chain(system_locks::replaced());
-    own.into_iter().chain(files).chain(others).collect()
+    own.chain(files).chain(others).collect()
 }

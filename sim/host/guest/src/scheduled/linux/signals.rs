@@ -1,13 +1,12 @@
 //! Signals that the guest's threads send to threads, and the guest's handlers.
 //!
 //! No real signal is sent. A handler is executed on the thread that gets the signal, when that thread is at a switch
-//! point and is chosen; a wait goes on afterwards. Handlers do not interrupt each other, masks are not looked at, and no
-//! call returns `EINTR`. The registers that a handler gets are simulated numbers, as for any walk: on a thread of the
+//! point and is chosen; a wait goes on afterwards. Handlers do not interrupt each other, and no call returns `EINTR`. The registers that a handler gets are simulated numbers, as for any walk: on a thread of the
 //! profiler they are 0. To the guest a thread is what `pthread_self` returns on it, and, by number, what the runtime
 //! calls it in `ThreadAssignedToOSThread` and `GetThreadInfo`, which is what `gettid` returns.
 
-use super::{guest_thread, refuse, refused, threads};
-use clr_explore::{CurrentThread, ThreadIndex};
+use super::{guest_thread, masks, refuse, threads};
+use clr_explore::{CurrentThread, EventObject, ThreadIndex};
 use clr_runtime::OsThreadId;
 use clr_unwind::Gpr;
 use clr_walker::profiling::TargetThread as _;
@@ -44,12 +43,34 @@ const REGISTERS: [(c_int, Gpr); 16] = [
 
 /// The signals of an interleaving.
 #[derive(Default)]
-struct Signals {
+pub(super) struct Signals {
     actions: BTreeMap<c_int, libc::sigaction>,
     /// Signals that were sent, and not handled yet.
     pending: BTreeMap<ThreadIndex, VecDeque<c_int>>,
     /// Threads, by what `pthread_self` has returned on them.
     known: BTreeMap<pthread_t, ThreadIndex>,
+    /// Signals that threads do not take: sets of 64 bits.
+    pub(super) masks: BTreeMap<ThreadIndex, u64>,
+    /// Threads that wait for a signal of a set, and the events that tell them.
+    pub(super) waiting: BTreeMap<ThreadIndex, (u64, EventObject)>,
+}
+
+impl Signals {
+    /// Returns the signals that a thread does not take.
+    pub(super) fn mask_of(&self, thread: ThreadIndex) -> u64 {
+        self.masks.get(&thread).copied().unwrap_or_default()
+    }
+
+    /// Takes the oldest of a thread's pending signals for which `is_wanted` holds.
+    pub(super) fn take(
+        &mut self,
+        thread: ThreadIndex,
+        is_wanted: impl Fn(c_int) -> bool,
+    ) -> Option<c_int> {
+        let pending = self.pending.get_mut(&thread)?;
+        let at = pending.iter().position(|number| is_wanted(*number))?;
+        pending.remove(at)
+    }
 }
 
 thread_local! {
@@ -65,7 +86,7 @@ pub(super) fn may_interrupt() -> bool {
     HANDLED.load(Ordering::Relaxed)
 }
 
-fn with<T>(act: impl FnOnce(&mut Signals) -> T) -> T {
+pub(super) fn with<T>(act: impl FnOnce(&mut Signals) -> T) -> T {
     SIGNALS.with(|signals| act(&mut signals.borrow_mut()))
 }
 
@@ -81,16 +102,18 @@ fn action_of(number: c_int) -> libc::sigaction {
 
 /// Executes the handler of the oldest signal that this thread of the interleaving has got.
 pub(super) fn handle(me: &CurrentThread<'_, '_>) {
-    let number = with(|signals| signals.pending.get_mut(&me.index())?.pop_front());
+    let number = with(|signals| {
+        let mask = signals.mask_of(me.index());
+        signals.take(me.index(), |number| !masks::has(mask, number))
+    });
     let Some(number) = number else { return };
     let action = action_of(number);
     if matches!(action.sa_sigaction, libc::SIG_DFL | libc::SIG_IGN) {
         return;
     }
     // SAFETY: plain data.
-    let (mut info, mut context): (siginfo_t, ucontext_t) = unsafe { std::mem::zeroed() };
-    info.si_signo = number;
-    info.si_code = TO_THREAD;
+    let mut context: ucontext_t = unsafe { std::mem::zeroed() };
+    let mut info = information(number);
     if let Some(found) = me.target(me.index()).and_then(|own| own.context().ok()) {
         let registers = &mut context.uc_mcontext.gregs;
         let mut set = |name: c_int, value: u64| {
@@ -116,12 +139,45 @@ pub(super) fn handle(me: &CurrentThread<'_, '_>) {
     });
 }
 
+/// Gives a new thread the mask of the one that starts it, whichever of the two is first.
+pub(super) fn begin(thread: ThreadIndex, mask: u64) {
+    with(|signals| _ = signals.masks.entry(thread).or_insert(mask));
+}
+
+/// Returns what a thread learns of a signal.
+pub(super) fn information(number: c_int) -> siginfo_t {
+    // SAFETY: plain data.
+    let mut info: siginfo_t = unsafe { std::mem::zeroed() };
+    info.si_signo = number;
+    info.si_code = TO_THREAD;
+    info
+}
+
+/// Delivers pending signals that this thread takes again.
+pub(super) fn deliver(me: &CurrentThread<'_, '_>, unblocked: u64) {
+    let pending = with(|signals| signals.pending.get(&me.index()).cloned()).unwrap_or_default();
+    let mine: Vec<_> = pending.into_iter().filter(|it| masks::has(unblocked, *it)).collect();
+    for number in mine {
+        with(|signals| signals.take(me.index(), |it| it == number));
+        send(me, Some(me.index()), number);
+    }
+}
+
 /// Sends a signal. Returns an error of the system, or 0.
 fn send(me: &CurrentThread<'_, '_>, to: Option<ThreadIndex>, number: c_int) -> c_int {
     let Some(to) = to.filter(|to| !me.has_ended(*to)) else { return libc::ESRCH };
     let action = action_of(number);
+    let (mask, waits) = with(|signals| (signals.mask_of(to), signals.waiting.get(&to).copied()));
+    let waits = waits.filter(|(set, _)| masks::has(*set, number));
     match action.sa_sigaction {
         _ if number == 0 => {}
+        // It stays pending until the thread takes it, or waits for it.
+        _ if masks::has(mask, number) || waits.is_some() => {
+            with(|signals| signals.pending.entry(to).or_default().push_back(number));
+            if let Some((_, event)) = waits {
+                me.set(event);
+            }
+        }
         _ if !me.has_signals() => {
             me.fail("the profiler sends a signal, which threads on Windows do not take");
         }
@@ -245,16 +301,56 @@ pub(super) unsafe extern "C" fn signal(number: c_int, handler: sighandler_t) -> 
     }
 }
 
-/// Signals that a number of the system's sends, if this is a thread of an interleaving: `tgkill` and `tkill`.
-pub(super) fn by_number(number: i64, arguments: [usize; 3]) -> Option<c_int> {
-    let [first, second, third] = arguments.map(|argument| argument as u32);
+/// The kernel's `sigaction`, as its calls take it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct KernelAction {
+    handler: usize,
+    flags: u64,
+    restorer: usize,
+    mask: u64,
+}
+
+/// Sets an action as the kernel's call does.
+///
+/// # Safety
+/// The actions are NULL, or the kernel's.
+unsafe fn set_action(number: c_int, new: *const KernelAction, old: *mut KernelAction) -> c_int {
+    // SAFETY: the caller's promise, and locals.
+    unsafe {
+        let new = new.as_ref().map(|new| libc::sigaction {
+            sa_sigaction: new.handler,
+            sa_flags: (new.flags as u32).cast_signed(),
+            ..default_action()
+        });
+        let new = new.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        let mut before = default_action();
+        let set = sigaction(number, new, &raw mut before);
+        if set != 0 {
+            return libc::EINVAL;
+        }
+        if !old.is_null() {
+            let (handler, flags) = (before.sa_sigaction, before.sa_flags.cast_unsigned().into());
+            old.write(KernelAction { handler, flags, restorer: 0, mask: 0 });
+        }
+    }
+    0
+}
+
+/// Makes a call of the system by its number, if it is one of these. Returns an error of the system, or 0.
+///
+/// # Safety
+/// The arguments are those of the call.
+pub(super) unsafe fn by_number(number: i64, arguments: [usize; 4]) -> Option<c_int> {
+    let [first, second, third, _] = arguments.map(|argument| argument as u32);
+    let [_, new, old, _] = arguments;
     match number {
         libc::SYS_tgkill => kill_by_number(second, third.cast_signed()),
         libc::SYS_tkill => kill_by_number(first, second.cast_signed()),
-        libc::SYS_rt_sigaction => {
-            // Its structures are others than those of the C library.
-            refused::refuse("sigaction by syscall");
-            None
+        libc::SYS_rt_sigaction if guest_thread::current().is_some() => {
+            let (new, old) = (new as *const KernelAction, old as *mut KernelAction);
+            // SAFETY: the caller's promise.
+            Some(unsafe { set_action(first.cast_signed(), new, old) })
         }
         _ => None,
     }

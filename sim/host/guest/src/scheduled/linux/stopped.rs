@@ -2,12 +2,11 @@
 //!
 //! A thread that is stopped waits in a signal handler until its process ends.
 
-use super::guest_thread;
+use super::{guest_thread, instructions};
 use crate::scheduled::guest_thread::GuestThread;
 use clr_unwind::Registers;
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
-use std::sync::Arc;
 
 /// Signals that end a process.
 const FAULTS: [c_int; 6] =
@@ -50,9 +49,11 @@ pub(crate) fn handle_faults() {
             libc::sigaction(signal, &raw const action, null_mut());
         }
     }
+    instructions::handle();
 }
 
-/// Gives this thread a stack for handlers, for as long as the process lives: it may have exhausted its own.
+/// Gives this thread a stack for handlers, for as long as the process lives: it may have exhausted its own. Its calls of the system
+/// are handled from then on.
 pub(crate) fn add_stack() {
     let (protection, flags) =
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
@@ -64,6 +65,7 @@ pub(crate) fn add_stack() {
             libc::sigaltstack(&raw const stack, null_mut());
         }
     }
+    instructions::take_calls();
 }
 
 unsafe extern "C" fn stop(signal: c_int, _: *mut libc::siginfo_t, ucontext: *mut c_void) {
@@ -95,7 +97,7 @@ unsafe extern "C" fn stop(signal: c_int, _: *mut libc::siginfo_t, ucontext: *mut
 }
 
 /// Stops a thread, and returns its registers. `None` if it does not stop, or has ended.
-pub(crate) fn registers(carrier: &Arc<GuestThread>) -> Option<Registers> {
+pub(crate) fn registers(carrier: &GuestThread) -> Option<Registers> {
     if let Some(registers) = carrier.stopped() {
         return Some(registers);
     }
@@ -104,4 +106,24 @@ pub(crate) fn registers(carrier: &Arc<GuestThread>) -> Option<Registers> {
         libc::syscall(libc::SYS_tgkill, libc::getpid(), carrier.id()?, stop_signal()) == 0
     };
     if sent { carrier.wait_until_stopped() } else { None }
+}
+
+/// Calls of the system that a thread may wait in for ever, by number.
+const CALLS: [(i64, &str); 8] = [
+    (libc::SYS_futex, "futex"),
+    (libc::SYS_read, "read"),
+    (libc::SYS_write, "write"),
+    (libc::SYS_poll, "poll"),
+    (libc::SYS_flock, "flock"),
+    (libc::SYS_fcntl, "fcntl"),
+    (libc::SYS_wait4, "waitpid"),
+    (libc::SYS_io_getevents, "io_getevents"),
+];
+
+/// Returns the name of the call of the system that a thread waits in.
+pub(crate) fn waits_in(thread: c_int) -> Option<String> {
+    let words = std::fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).ok()?;
+    let number: i64 = words.split(' ').next()?.parse().ok()?;
+    let known = CALLS.iter().find(|(call, _)| *call == number);
+    Some(known.map_or_else(|| format!("system call {number}"), |(_, name)| (*name).to_owned()))
 }

@@ -1,16 +1,20 @@
-//! The locks of the process's heap (H-13) and of its loader (H-12).
+//! The locks of the process's heap (H-13), of its loader (H-12), and of its streams.
 //!
 //! A thread that is in the heap or the loader goes on whatever others do, unless a handler of a signal interrupts it
-//! there: only then others wait for it. Until the guest has set a handler these calls are no switch points.
+//! there: only then others wait for it. Until the guest has set a handler these calls are no switch points. Locks that are kept
+//! while code of the guest's executes are locks for all.
 
-use super::{Replacement, guest_thread, initialisers, signals};
-use clr_explore::CurrentThread;
+use super::{Replacement, guest_thread, initialisers, objects, signals};
+use clr_explore::{CurrentThread, LockKind, ProfilerLock};
 use libc::{c_char, c_int, c_void, dl_phdr_info, size_t};
 use std::arch::naked_asm;
 
 unsafe extern "C" {
     fn _Unwind_Backtrace(trace: *mut c_void, argument: *mut c_void) -> c_int;
     fn memalign(alignment: size_t, size: size_t) -> *mut c_void;
+    fn flockfile(stream: *mut libc::FILE);
+    fn ftrylockfile(stream: *mut libc::FILE) -> c_int;
+    fn funlockfile(stream: *mut libc::FILE);
 }
 
 /// Takes locks of the process, and releases them.
@@ -22,8 +26,7 @@ fn takes(locks: fn(&CurrentThread<'_, '_>)) {
     }
 }
 
-/// Defines functions that take the locks of a function before they go to it, with its arguments, however many, and with its
-/// caller: what `dlsym` finds depends on that. `locks` is called with words that name the function.
+/// Defines functions that take the locks of a function before they go to it, with its arguments, however many. `locks` is called with words that name the function.
 macro_rules! before {
     ($($name:ident: $function:ident $locks:ident $words:literal;)*) => {
         unsafe extern "C" {
@@ -88,7 +91,6 @@ macro_rules! before {
 // `dlsym` takes the loader's lock (dlfcn/dlsym.c of glibc 2.34 and later: `GL(dl_load_lock)`). The functions of stdio take the
 // lock of their stream, whose owner may take it again, and allocate the stream or its buffer (libio/filedoalloc.c).
 before! {
-    symbol: dlsym look_up_by "calls dlsym";
     open_stream: fopen log_by "calls fopen";
     print: printf log_by "calls printf";
     print_checked: __printf_chk log_by "calls printf";
@@ -101,6 +103,36 @@ before! {
     put_text: fputs log_by "calls fputs";
     put_byte: fputc log_by "calls fputc";
     put_blocks: fwrite log_by "calls fwrite";
+}
+
+/// Takes the locks of `dlsym`.
+pub(super) fn looks_up_symbol() {
+    takes(|me| me.look_up_by("calls dlsym"));
+}
+
+/// A function that is called with an object.
+type Visit = unsafe extern "C" fn(*mut dl_phdr_info, size_t, *mut c_void) -> c_int;
+
+/// Returns the objects, as the loader describes them.
+fn descriptions() -> Vec<(dl_phdr_info, size_t)> {
+    unsafe extern "C" fn collect(info: *mut dl_phdr_info, size: size_t, to: *mut c_void) -> c_int {
+        // SAFETY: the loader's description, and the list from below.
+        unsafe { (*to.cast::<Vec<(dl_phdr_info, size_t)>>()).push((info.read(), size)) };
+        0
+    }
+    let mut found = Vec::new();
+    // SAFETY: the function gets the list that it expects.
+    unsafe { libc::dl_iterate_phdr(Some(collect), (&raw mut found).cast()) };
+    found
+}
+
+/// Calls a function with each object, until it returns another number than 0.
+unsafe fn visit_all(visit: Visit, data: *mut c_void) -> c_int {
+    let calls = descriptions().into_iter().map(|(mut info, size)| {
+        // SAFETY: the guest's function, with its data.
+        unsafe { visit(&raw mut info, size, data) }
+    });
+    calls.into_iter().find(|result| *result != 0).unwrap_or_default()
 }
 
 unsafe extern "C" fn malloc(size: size_t) -> *mut c_void {
@@ -160,13 +192,54 @@ unsafe extern "C" fn close(library: *mut c_void) -> c_int {
     unsafe { libc::dlclose(library) }
 }
 
-unsafe extern "C" fn each_object(
-    callback: Option<unsafe extern "C" fn(*mut dl_phdr_info, size_t, *mut c_void) -> c_int>,
-    data: *mut c_void,
-) -> c_int {
-    takes(|me| me.look_up_by("calls dl_iterate_phdr"));
+/// Calls a function with the loader lock: the real one would stay with a thread that waits in there.
+unsafe extern "C" fn each_object(visit: Option<Visit>, data: *mut c_void) -> c_int {
+    let Some((carrier, visit)) = guest_thread::current().zip(visit) else {
+        // SAFETY: as above.
+        return unsafe { libc::dl_iterate_phdr(visit, data) };
+    };
+    let result = carrier.ask(move |me| {
+        let mut result = None;
+        me.in_loader(|| {
+            if signals::may_interrupt() {
+                me.point();
+            }
+            // SAFETY: the guest's function, with its data.
+            result = guest_thread::of(me).execute(me, || unsafe { visit_all(visit, data) });
+        });
+        result
+    });
+    result.flatten().unwrap_or_default()
+}
+
+fn of_stream<T>(
+    stream: *mut libc::FILE,
+    what: impl FnOnce(&CurrentThread<'_, '_>, ProfilerLock) -> T,
+) -> Option<T> {
+    let at = stream as usize;
+    guest_thread::current()?
+        .ask(move |me| what(me, objects::lock(me, at, LockKind::Reentrant, "stream")))
+}
+
+/// Takes the lock of a stream for the guest: the real one would stay with a thread that waits.
+unsafe extern "C" fn lock_stream(stream: *mut libc::FILE) {
+    if of_stream(stream, |me, lock| me.acquire(lock)).is_none() {
+        // SAFETY: as above.
+        unsafe { flockfile(stream) };
+    }
+}
+
+unsafe extern "C" fn try_lock_stream(stream: *mut libc::FILE) -> c_int {
+    let taken = of_stream(stream, |me, lock| c_int::from(!me.try_acquire(lock, 0)));
     // SAFETY: as above.
-    unsafe { libc::dl_iterate_phdr(callback, data) }
+    taken.unwrap_or_else(|| unsafe { ftrylockfile(stream) })
+}
+
+unsafe extern "C" fn unlock_stream(stream: *mut libc::FILE) {
+    if of_stream(stream, |me, lock| me.unlock(lock)).is_none() {
+        // SAFETY: as above.
+        unsafe { funlockfile(stream) };
+    }
 }
 
 unsafe extern "C" fn trace(callback: *mut c_void, argument: *mut c_void) -> c_int {
@@ -177,7 +250,7 @@ unsafe extern "C" fn trace(callback: *mut c_void, argument: *mut c_void) -> c_in
 
 /// Returns the functions that imports of the guest are to lead to. `operator new` is one of the library of C++, which
 /// calls `malloc`.
-pub(super) fn replaced() -> [Replacement; 24] {
+pub(super) fn replaced() -> [Replacement; 26] {
     replacements! {
         "malloc" => malloc,
         "calloc" => calloc,
@@ -189,8 +262,10 @@ pub(super) fn replaced() -> [Replacement; 24] {
         "dlopen" => open,
         "dlclose" => close,
         "dl_iterate_phdr" => each_object,
+        "flockfile" => lock_stream,
+        "ftrylockfile" => try_lock_stream,
+        "funlockfile" => unlock_stream,
         "_Unwind_Backtrace" => trace,
-        "dlsym" => symbol,
         "fopen" => open_stream,
         "printf" => print,
         "__printf_chk" => print_checked,

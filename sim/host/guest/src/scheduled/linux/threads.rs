@@ -1,9 +1,9 @@
 //! Threads that the guest starts.
 
-use super::{guest_thread, objects, sanitizer};
+use super::{guest_thread, objects, sanitizer, signals, time};
 use crate::scheduled::guest_thread::GuestThread;
-use clr_explore::ThreadIndex;
-use libc::{c_int, c_void, pthread_attr_t, pthread_t};
+use clr_explore::{CurrentThread, ThreadIndex};
+use libc::{c_int, c_void, clockid_t, pthread_attr_t, pthread_join, pthread_t, timespec};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ptr::null_mut;
@@ -21,6 +21,18 @@ unsafe extern "C" {
         attributes: *const pthread_attr_t,
         code: Code,
         argument: *mut c_void,
+    ) -> c_int;
+    fn pthread_tryjoin_np(thread: pthread_t, result: *mut *mut c_void) -> c_int;
+    fn pthread_timedjoin_np(
+        thread: pthread_t,
+        result: *mut *mut c_void,
+        until: *const timespec,
+    ) -> c_int;
+    fn pthread_clockjoin_np(
+        thread: pthread_t,
+        result: *mut *mut c_void,
+        clock: clockid_t,
+        until: *const timespec,
     ) -> c_int;
 }
 
@@ -144,12 +156,15 @@ pub(super) unsafe extern "C" fn create(
     // SAFETY: the guest's room for an id.
     unsafe { thread.write(id) };
     mine.ask(move |me| {
+        let mask = signals::with(|signals| signals.mask_of(me.index()));
         let index = me.spawn(&objects::thread_name(), move |me| {
+            signals::begin(me.index(), mask);
             guest_thread::register(me.index(), &carrier);
             carrier.serve_to_end(me);
             // SAFETY: a thread that was started above, and is joined once.
-            unsafe { libc::pthread_join(id, null_mut()) };
+            unsafe { pthread_join(id, null_mut()) };
         });
+        signals::begin(index, mask);
         STARTED.with_borrow_mut(|started| started.threads.insert(id, index));
     });
     0
@@ -162,27 +177,65 @@ pub(super) unsafe extern "C-unwind" fn exit(result: *mut c_void) -> ! {
     unsafe { libc::pthread_exit(result) }
 }
 
-pub(super) unsafe extern "C" fn join(thread: pthread_t, result: *mut *mut c_void) -> c_int {
-    let Some(mine) = guest_thread::current() else {
-        // SAFETY: the guest's arguments.
-        return unsafe { libc::pthread_join(thread, result) };
-    };
+/// Waits for a thread, and writes its result. `limit` returns the longest time (µs) to wait. `None` if this is no thread of an interleaving.
+///
+/// # Safety
+/// There is room for a result, or its address is NULL.
+unsafe fn wait(
+    thread: pthread_t,
+    result: *mut *mut c_void,
+    limit: impl FnOnce(&CurrentThread<'_, '_>) -> Option<u64>,
+) -> Option<c_int> {
+    let mine = guest_thread::current()?;
     let found = mine.ask(move |me| {
-        let index = known(thread)?;
-        me.join(index);
-        Some(
-            STARTED
-                .with_borrow(|started| started.results.get(&thread).copied())
-                .unwrap_or_default(),
-        )
+        let index = known(thread).ok_or(libc::ESRCH)?;
+        let limit = limit(me);
+        if !me.join_within(index, limit) {
+            return Err(if limit == Some(0) { libc::EBUSY } else { libc::ETIMEDOUT });
+        }
+        let results = |started: &Started| started.results.get(&thread).copied();
+        Ok(STARTED.with_borrow(results).unwrap_or_default())
     });
     sanitizer::acquires(thread as usize);
-    let Some(Some(found)) = found else { return libc::ESRCH };
-    if !result.is_null() {
-        // SAFETY: the guest's room for a pointer.
-        unsafe { result.write(found as *mut c_void) };
-    }
-    0
+    Some(match found.unwrap_or(Err(libc::ESRCH)) {
+        Ok(found) => {
+            if !result.is_null() {
+                // SAFETY: the caller's promise.
+                unsafe { result.write(found as *mut c_void) };
+            }
+            0
+        }
+        Err(error) => error,
+    })
+}
+
+/// Declares functions that wait for the end of a thread.
+macro_rules! joins {
+    ($($name:ident: $function:ident($($argument:ident: $type:ty),*), $limit:expr;)*) => {$(
+        pub(super) unsafe extern "C" fn $name(
+            thread: pthread_t,
+            result: *mut *mut c_void
+            $(, $argument: $type)*
+        ) -> c_int {
+            // SAFETY: the guest's arguments.
+            unsafe {
+                wait(thread, result, $limit)
+                    .unwrap_or_else(|| $function(thread, result $(, $argument)*))
+            }
+        }
+    )*};
+}
+
+joins! {
+    join: pthread_join(), |_| None;
+    try_join: pthread_tryjoin_np(), |_| Some(0);
+    timed_join: pthread_timedjoin_np(until: *const timespec), |me| {
+        Some(time::micros_until(me, time::read(until)).max(1))
+    };
+    // All clocks are the same one.
+    clock_join: pthread_clockjoin_np(clock: clockid_t, until: *const timespec), |me| {
+        Some(time::micros_until(me, time::read(until)).max(1))
+    };
 }
 
 pub(super) unsafe extern "C" fn detach(thread: pthread_t) -> c_int {

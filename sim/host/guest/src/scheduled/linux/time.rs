@@ -141,3 +141,29 @@ pub(super) unsafe extern "C" fn sched_yield() -> c_int {
         None => unsafe { libc::sched_yield() },
     }
 }
+
+/// Makes a call of the system by its number, if it is one of these.
+///
+/// # Safety
+/// The arguments are those of the call.
+pub(super) unsafe fn by_number(number: i64, arguments: [usize; 4]) -> Option<isize> {
+    let [first, second, third, fourth] = arguments;
+    let (clock, flags) = ((first as u32).cast_signed(), (second as u32).cast_signed());
+    // SAFETY: the caller's promise.
+    let result = unsafe {
+        match number {
+            libc::SYS_clock_gettime => clock_gettime(clock, second as *mut timespec),
+            libc::SYS_gettimeofday => {
+                gettimeofday(first as *mut timeval, second as *mut libc::c_void)
+            }
+            libc::SYS_time => return Some(seconds(first as *mut i64) as isize),
+            libc::SYS_nanosleep => nanosleep(first as *const timespec, second as *mut timespec),
+            libc::SYS_clock_nanosleep => {
+                clock_nanosleep(clock, flags, third as *const timespec, fourth as *mut timespec)
+            }
+            libc::SYS_sched_yield => sched_yield(),
+            _ => return None,
+        }
+    };
+    Some(result as isize)
+}

@@ -111,6 +111,16 @@ unsafe extern "system" fn wait_with_slim(
     succeeds(woken == Some(true), ERROR_TIMEOUT)
 }
 
+/// Returns true if an initialisation is over: bit 1 of the system's word says it (`RTL_RUN_ONCE_COMPLETE` of wine and ReactOS,
+/// assumed of Windows).
+///
+/// # Safety
+/// The variable is one.
+unsafe fn is_over(once: *mut INIT_ONCE) -> bool {
+    // SAFETY: the caller's promise: the union has a pointer.
+    unsafe { (*once).Ptr as usize & 2 != 0 }
+}
+
 /// The system keeps the state, of which no thread waits for another one there.
 unsafe extern "system" fn once(
     once: *mut INIT_ONCE,
@@ -119,8 +129,10 @@ unsafe extern "system" fn once(
     context: *mut *mut c_void,
 ) -> Bool {
     let at = once as usize;
-    let first =
-        current().and_then(|carrier| carrier.ask(move |me| objects::begin_initialisation(me, at)));
+    // SAFETY: the guest's variable.
+    let over = unsafe { is_over(once) };
+    let first = current()
+        .and_then(|carrier| carrier.ask(move |me| objects::begin_initialisation(me, at, over)));
     // SAFETY: the guest's arguments.
     let done = unsafe { InitOnceExecuteOnce(once, initialise, argument, context) };
     if first == Some(true) {
@@ -142,8 +154,10 @@ unsafe extern "system" fn begin_once(
     let at = once as usize;
     let mut first = None;
     if flags & (INIT_ONCE_CHECK_ONLY | INIT_ONCE_ASYNC) == 0 {
+        // SAFETY: the guest's variable.
+        let over = unsafe { is_over(once) };
         first = current()
-            .and_then(|carrier| carrier.ask(move |me| objects::begin_initialisation(me, at)));
+            .and_then(|carrier| carrier.ask(move |me| objects::begin_initialisation(me, at, over)));
     }
     // SAFETY: the guest's arguments.
     let begun = unsafe { InitOnceBeginInitialize(once, flags, pending, context) };

@@ -167,16 +167,21 @@ of_objects! {
     unlock_shared: |me, at| done(me.unlock(shared_lock(me, at)));
 }
 
-unsafe extern "C" fn once(control: *mut c_void, initialise: extern "C" fn()) -> c_int {
+/// In winpthreads the variable is 1 when the initialisation is over (assumed).
+unsafe extern "C" fn once(control: *mut c_int, initialise: extern "C" fn()) -> c_int {
     let at = control as usize;
+    // SAFETY: the guest's variable.
+    let is_over = unsafe { control.read() } == 1;
     let mut first = false;
     let is_first = &mut first;
     ask(|me| {
-        *is_first = objects::begin_initialisation(me, at);
+        *is_first = objects::begin_initialisation(me, at, is_over);
         0
     });
     if first {
         initialise();
+        // SAFETY: as above.
+        unsafe { control.write(1) };
         ask(|me| {
             objects::end_initialisation(me, at, true);
             0

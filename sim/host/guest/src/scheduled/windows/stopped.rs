@@ -5,8 +5,8 @@
 use crate::scheduled::guest_thread::{self, GuestThread};
 use clr_unwind::Registers;
 use std::ffi::c_int;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::thread::Thread;
 use std::time::Duration;
 use windows_sys::Win32::Foundation::{
@@ -130,7 +130,7 @@ pub(super) fn abort(carrier: &GuestThread) -> ! {
 }
 
 /// Stops a thread, and returns its registers. `None` if it does not stop, or has ended.
-pub(crate) fn registers(carrier: &Arc<GuestThread>) -> Option<Registers> {
+pub(crate) fn registers(carrier: &GuestThread) -> Option<Registers> {
     if let Some(registers) = carrier.stopped() {
         return Some(registers);
     }
@@ -144,4 +144,9 @@ pub(crate) fn registers(carrier: &Arc<GuestThread>) -> Option<Registers> {
             && GetThreadContext(thread, &raw mut context.0) != 0;
         is_stopped.then(|| read(&context.0)).flatten()
     }
+}
+
+/// Returns no name: the system tells none.
+pub(crate) const fn waits_in(_: c_int) -> Option<String> {
+    None
 }

@@ -70,6 +70,9 @@ struct Frames {
     }
 };
 
+/// The class that was asked for.
+inline GUID asked = {};
+
 /// Makes the guest's profiler.
 Profiler *make();
 
@@ -92,12 +95,13 @@ struct Factory : IUnknown {
 } // namespace guest
 
 /// A guest is one file, which is compiled as the library.
-GUEST_EXPORT clrsim::HRESULT DllGetClassObject([[maybe_unused]] const clrsim::GUID &id, const clrsim::GUID &, void **object) {
+GUEST_EXPORT clrsim::HRESULT DllGetClassObject(const clrsim::GUID &id, const clrsim::GUID &, void **object) {
     static guest::Factory factory;
 #ifdef CLASS_IS_CHECKED
     // CLASS_E_CLASSNOTAVAILABLE.
     if (id.data1 != 0x6f0e1c52) return static_cast<clrsim::HRESULT>(0x80040111);
 #endif
+    guest::asked = id;
     *object = &factory;
     return guest::S_OK;
 }

@@ -14,8 +14,12 @@ fn main() {}
 mod profilers;
 
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+#[path = "scheduled/strangers.rs"]
+mod strangers;
+
+#[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 mod linux {
-    use super::profilers;
+    use super::{profilers, strangers};
     use clr_explore::{Random, Search as _, TestedProcess};
     use clr_guest::scheduled::{
         Detail, Died, GuestEnding, GuestProcess, HostedProfiler, ScheduledLibrary, after_faults,
@@ -157,6 +161,7 @@ mod linux {
         refused(&folder.path().join("leaves.so"));
         profilers::check_coverage(folder.path());
         profilers::check(folder.path());
+        strangers::check(folder.path());
         arguments(folder.path());
     }
 
@@ -247,6 +252,7 @@ thread "other" start="App.Other"
                 ("limits", &["ends"]),
                 ("ticks", &["ends"]),
                 ("sets", &["ends"]),
+                ("initialisations", &["ends"]),
             ],
         );
     }

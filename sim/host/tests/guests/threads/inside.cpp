@@ -1,4 +1,6 @@
 // What connects the threads of a process besides its locks: ends of threads, pipes, counters, sockets and timers.
+#include <stdexcept>
+#include <new>
 #include <cerrno>
 #include <condition_variable>
 #include <csignal>
@@ -345,6 +347,25 @@ void sets() {
     event.data.fd = counter;
     require(epoll_ctl(set, EPOLL_CTL_ADD, counter, &event) == 0);
     worker.join();
+}
+
+// An initialisation that throws is done again, and another object at the same address has its own.
+void initialisations() {
+    alignas(std::once_flag) static char place[sizeof(std::once_flag)];
+    int times = 0;
+    for (int round = 0; round < 2; round++) {
+        auto *once = new (place) std::once_flag;
+        try {
+            std::call_once(*once, [] { throw std::runtime_error("not yet"); });
+        } catch (const std::runtime_error &) {
+            times++;
+        }
+        std::thread other([&] { std::call_once(*once, [&] { times++; }); });
+        std::call_once(*once, [&] { times++; });
+        other.join();
+        once->~once_flag();
+    }
+    require(times == 4);
 }
 
 }

@@ -25,9 +25,9 @@ Shutdown and the release of the runtime's references follow.
 
 Each runtime has a process of its own, which the tool starts; without --on there is one, the newest
 of this system, and with --matrix there are all. A profiler that ends it, never returns, or goes
-beyond its limits (--timeout, --memory, --threads, --output), loses that process alone, also while it
-is loaded. The profiler's output is printed at the end. What the profiler has started ends with its
-process, and with the tool, however that ends.
+beyond its limits (--timeout, --memory, --threads, --output), loses that process alone, also while
+it is loaded. The profiler's output is printed at the end. What the profiler has started ends with
+its process, and with the tool, however that ends.
 
 Without --schedules threads of the profiler run, but the runtime refuses their calls.
 

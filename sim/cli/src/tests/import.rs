@@ -108,10 +108,16 @@ fn most_recorded_walks_become_texts_with_the_recorded_result() {
     let table = converted.table();
     assert!(converted.passed > 1000, "{table}");
     assert!(converted.refused() * 50 < converted.passed, "{table}");
-    // Only seeds that are wrong on purpose are refused.
+    // Only seeds that are wrong on purpose are refused, and what texts have no word for: a Frame around a call of a handler.
     let refused = converted.refused.iter().filter(|(reason, _)| **reason != "not replayable");
     for walk in refused.flat_map(|(_, walks)| walks) {
-        let wrong = ["bad-seed:", "[sp-", "[ip-of-a-caller]", "ip in an IL stub"];
+        let wrong = [
+            "bad-seed:",
+            "[sp-",
+            "[ip-of-a-caller]",
+            "ip in an IL stub",
+            "net9.0.22-windows-exceptions",
+        ];
         assert!(wrong.iter().any(|seed| walk.contains(seed)), "{walk}\n{table}");
     }
 }

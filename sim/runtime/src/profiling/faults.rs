@@ -80,7 +80,9 @@ const ROWS: [Row; 21] = [
     row(
         "EventPipeStartSession",
         HResult::FAIL,
-        read("eventpipe/ep.c, enable: EP_MAX_NUMBER_OF_SESSIONS of all tools are open"),
+        Known::Assumed(
+            "eventpipe/ep.c, enable, has EP_MAX_NUMBER_OF_SESSIONS of all tools; what the method then returns was not read",
+        ),
     ),
     row(
         "ForceGC",

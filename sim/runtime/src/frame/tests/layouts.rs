@@ -136,6 +136,10 @@ fn hand(generation: Generation, kind: FrameKind) -> Hand {
         name @ ("ResumableFrame" | "RedirectedThreadFrame" | "FuncEvalFrame") => {
             let mut hand = new(&[(0x10, BLOCK)]).context(BLOCK);
             hand.said.resumable = name != "FuncEvalFrame";
+            // Observed: 0x10000B of 0x10004B, and 0xC010001B of 0xC010005B (contract §3.7).
+            if hand.said.resumable && generation.family().is_core_since(10) {
+                hand.said.context.flags = 0x0810_000B;
+            }
             hand
         }
         "FaultingExceptionFrame" => {

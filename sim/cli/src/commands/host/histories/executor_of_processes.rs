@@ -52,6 +52,7 @@ pub(super) const fn stay_here() {}
 
 /// Executes interleavings side by side. `prepare` makes the search of each of the threads here that wait for processes,
 /// `work` executes interleavings with it and sends records, and `receive` gets them as they come.
+#[expect(clippy::unnecessary_wraps, reason = "copies of a process, on other systems, can fail")]
 pub(super) fn share(
     jobs: usize,
     guest: &mut Guest,
@@ -70,7 +71,9 @@ pub(super) fn share(
             });
         }
         drop(to);
-        from.iter().for_each(|record| receive(&record));
+        for record in from {
+            receive(&record);
+        }
     });
     Ok(())
 }

@@ -59,7 +59,10 @@ fn initialisers_and_callbacks_without_end_are_named() {
 #[ignore = "external: needs a C++ compiler"]
 fn interleavings_have_the_same_limits() {
     for (harm, end) in [
-        ("spin", "failed: the profiler has left the simulation: it has not given back control"),
+        (
+            "spin",
+            "failed: the profiler has left the simulation: it has not given back control: it runs on, in guest::harm",
+        ),
         ("allocate", "the profiler is beyond a limit: it used more than 100 MiB of memory"),
         ("threads", "failed: the profiler is beyond a limit: it had more than # threads at a time"),
     ] {

@@ -39,7 +39,7 @@ pub struct Ending {
     pub points: Vec<u32>,
     /// The clauses that have decided calls, in ascending order, if they were [noted](crate::Setup::note_clauses).
     pub clauses: Vec<Clause>,
-    /// What bounds the passing of limits, if a thread has waited with one while another one could run.
+    /// The bound on limits of waits that pass, if a thread has waited with one while another one could run.
     pub limits: Option<LimitBound>,
     /// What became of each thread, by its index.
     pub threads: Vec<ThreadEnd>,

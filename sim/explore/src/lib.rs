@@ -79,6 +79,7 @@ mod spawn;
 mod state;
 mod state_hash;
 mod strategies;
+mod system_calls;
 mod target;
 mod thread;
 mod thread_status;

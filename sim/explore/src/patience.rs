@@ -15,7 +15,7 @@ const SLICE: u64 = 10_000;
 /// Number of turns after which the longest limit may pass: a program is short, and its profiler may wait for a minute.
 const LONGEST: u64 = 16;
 
-/// What bounds the passing of limits in an exhaustive search.
+/// A bound on limits of waits that pass in an exhaustive search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitBound {
     /// A limit passes only when no thread can go on.

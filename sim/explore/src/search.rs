@@ -168,6 +168,6 @@ pub struct Coverage {
     pub cut: u64,
     /// Maximum number of preemptions in an interleaving, if it was bounded.
     pub preemptions: Option<u32>,
-    /// What bounds the passing of limits, if an interleaving has one that passes while threads can run.
+    /// The bound on limits of waits that pass, if an interleaving has a wait with one while other threads can run.
     pub limits: Option<LimitBound>,
 }

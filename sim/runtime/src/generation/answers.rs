@@ -2,8 +2,9 @@
 
 use core::fmt;
 
-pub(super) use super::questions::{
-    Answers, EmptyWalk, ExceptionHelper, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout,
+pub(super) use super::questions::Answers;
+pub(super) use super::values::{
+    EmptyWalk, ExceptionHelper, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout,
     ProfilerSuspension, SeedSize, StackCheck, WalkFault,
 };
 

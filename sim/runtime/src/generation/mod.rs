@@ -10,13 +10,15 @@ mod questions;
 pub(crate) mod sets;
 #[cfg(test)]
 mod tests;
+mod values;
 
 pub use answers::{Family, Known, Os, Product, Version};
-pub use questions::{
-    EmptyWalk, ExceptionHelper, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout,
-    ProfilerSuspension, QUESTIONS, Question, SeedSize, StackCheck, WalkFault,
-};
+pub use questions::{QUESTIONS, Question};
 pub use sets::Generations;
+pub use values::{
+    EmptyWalk, ExceptionHelper, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout,
+    ProfilerSuspension, SeedSize, StackCheck, WalkFault,
+};
 
 use answers::Answers;
 use core::fmt;

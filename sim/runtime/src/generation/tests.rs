@@ -121,7 +121,7 @@ fn products_are_reported_by_their_names() {
 /// after them.
 #[test]
 fn fields_of_hijack_arguments_follow_each_other() {
-    use questions::{HijackArgsLayout, InlinedCallFrameLayout};
+    use values::{HijackArgsLayout, InlinedCallFrameLayout};
     // The tables of runtimes are made by the compiler; here the functions run.
     for returned in [8, 16, 32_u64].map(core::hint::black_box) {
         let unix = HijackArgsLayout::unix(returned);

@@ -33,11 +33,11 @@ pub enum Demand {
 /// Actions of a text's profiler that no callback begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Entrance {
-    /// Those of a hook that code calls directly.
+    /// Actions of a hook that code calls directly.
     Hook,
-    /// Those of a signal handler.
+    /// Actions of a signal handler.
     Signal,
-    /// Those when the process is about to end by an unhandled exception.
+    /// Actions before the process ends by an unhandled exception.
     Crash,
 }
 

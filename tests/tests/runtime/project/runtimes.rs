@@ -97,7 +97,7 @@ fn decisions_by_runtime_are_recognized() {
 /// from a default.
 #[test]
 fn each_runtime_is_a_whole_file() {
-    let shared = ["mod", "answers", "questions", "sets", "tests"];
+    let shared = ["mod", "answers", "questions", "sets", "tests", "values"];
     let mut names = Vec::new();
     for (path, source) in files(FOLDER.trim_end_matches('/'), &[".rs"]) {
         let file = path.trim_start_matches(FOLDER).trim_end_matches(".rs").to_owned();

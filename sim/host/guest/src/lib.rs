@@ -36,6 +36,6 @@ mod visit;
 
 pub use confined::{Watched, guard, spawn, wait};
 pub use coverage::{CountedCall, GuestCoverage, ThreadCoverage};
-pub use limits::{Beyond, GuestLimits};
+pub use limits::{Beyond, GuestLimits, MIB};
 pub use search_coverage::{CoveredName, CoveredThread, SearchCoverage, Unseen};
 pub use visit::Visit;

@@ -3,8 +3,8 @@
 use core::fmt;
 use std::time::{Duration, Instant};
 
-/// Bytes in a MiB.
-const MIB: u64 = 1 << 20;
+/// Number of bytes in a MiB.
+pub const MIB: u64 = 1 << 20;
 
 /// The limits of a process that executes code of a guest.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@ use crate::PASSED;
 use crate::args::{HostArgs, LimitArgs};
 use crate::input::Source;
 use crate::render::error::CliError;
-use clr_guest::{Beyond, GuestLimits, Visit, Watched, guard, spawn, wait};
+use clr_guest::{Beyond, GuestLimits, MIB, Visit, Watched, guard, spawn, wait};
 use clr_runtime::generation::Generation;
 use clr_scenario::RunOnError;
 use clrsim::{Guid, SessionError};
@@ -19,8 +19,6 @@ use std::time::Duration;
 const NO_CLASS: &str = "00000000-0000-0000-0000-000000000000";
 /// Time that a profiler has to return, in seconds.
 const TIMEOUT: u64 = 20;
-/// Bytes in a MiB.
-const MIB: u64 = 1 << 20;
 /// Most bytes that are kept of what a profiler prints.
 const PRINTED: u64 = 0x1_0000;
 

@@ -42,7 +42,7 @@ impl Scratch {
     }
 
     #[cfg(not(target_os = "linux"))]
-    #[allow(clippy::unnecessary_wraps, reason = "as on Linux")]
+    #[expect(clippy::unnecessary_wraps, reason = "as on Linux")]
     fn of(file: File, path: PathBuf) -> io::Result<Self> {
         Ok(Self { file, path })
     }

@@ -115,9 +115,10 @@ fn watch(
     }
 }
 
-fn end_group(guest: pid_t) {
+/// Ends a child of this process that was not waited for, and the group that it is the first of.
+pub(crate) fn end_group(guest: pid_t) {
     for target in [guest, -guest] {
-        // SAFETY: no pointers: a child of this process that was not waited for, or the group that it is the first of.
+        // SAFETY: no pointers.
         unsafe { libc::kill(target, libc::SIGKILL) };
     }
 }

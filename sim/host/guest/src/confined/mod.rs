@@ -17,13 +17,13 @@ mod system;
 mod windows;
 
 #[cfg(all(target_os = "linux", scheduled))]
-pub(crate) use system::{adopt, end_descendants, live_with_parent, usage};
+pub(crate) use system::{adopt, end_descendants, end_group, live_with_parent, usage};
 pub use system::{guard, spawn, wait};
 
 /// The longest pause between two looks at a process.
 pub(crate) const PAUSE: Duration = Duration::from_millis(20);
 
-/// What was seen of a guest's process from outside.
+/// The end of a guest's process, as its guard has seen it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Watched {
     /// The limit for which it was ended.

@@ -93,7 +93,7 @@ thread_local! {
     /// The carriers of an interleaving's threads, on the scheduler's thread.
     static GUEST_THREADS: RefCell<BTreeMap<ThreadIndex, Arc<GuestThread>>> = RefCell::default();
     /// The limits of the guest, on the scheduler's thread.
-    static LIMITS: RefCell<GuestLimits> = RefCell::default();
+    static LIMITS: Cell<GuestLimits> = Cell::default();
 }
 
 /// Number of threads that execute, or are to.
@@ -106,7 +106,7 @@ pub(super) fn set_limits(limits: &GuestLimits) {
 
 /// Ends the interleaving if it has as many threads as it may. Called before the guest starts another one.
 pub(super) fn check_room(me: &CurrentThread<'_, '_>) {
-    let most = LIMITS.with_borrow(|limits| limits.threads);
+    let most = LIMITS.get().threads;
     if ALIVE.load(Ordering::Relaxed) >= most {
         me.fail(format!("the profiler is beyond a limit: {}", Beyond::Threads(most)));
     }
@@ -303,9 +303,7 @@ impl GuestThread {
 
     fn serve(&self, me: &CurrentThread<'_, '_>, is_last: impl Fn(&FromGuest) -> bool) {
         loop {
-            let Some(message) =
-                self.from_guest.take_within(LIMITS.with_borrow(|limits| limits.time))
-            else {
+            let Some(message) = self.from_guest.take_within(LIMITS.get().time) else {
                 return me.fail(self.last_seen());
             };
             if is_last(&message) {

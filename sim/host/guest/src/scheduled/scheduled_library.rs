@@ -1,5 +1,6 @@
 //! A library whose threads run under the scheduler.
 
+use super::replacement::replace_imports;
 use super::{backtrace, guest_thread, sanitizer, system};
 use crate::library::Library;
 use clr_explore::CurrentThread;
@@ -62,16 +63,18 @@ impl ScheduledLibrary {
         let library = Self::open(path)?;
         #[cfg(windows)]
         let library = Library::load(path)?;
+        let after = loaded_objects();
         for object in &before {
             backtrace::note(object, false);
         }
-        for object in loaded_objects().difference(&before) {
+        for object in after.difference(&before) {
             backtrace::note(object, true);
         }
-        for object in loaded_objects().difference(&before).filter(|it| it.is_replaced()) {
-            let changed = object.replace_imports(&system::replacements());
-            changed.map_err(|page| format!("the page at {page:#x} stays read-only"))?;
-        }
+        // Initialisers may have loaded some of these.
+        replace_imports(after.difference(&before), &system::replacements())
+            .map_err(|page| format!("the page at {page:#x} stays read-only"))?;
+        #[cfg(target_os = "linux")]
+        system::note_own_calls();
         Ok(Self(library))
     }
 

@@ -4,18 +4,15 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <mutex>
-#include <thread>
 
 namespace guest {
 
-struct LoadedObjects final : Sampler {
+struct LoadedObjects final : TickingSampler {
     enum { RIGHT, LISTED_UNDER_LOCK };
     std::mutex lock;
     std::vector<std::string> objects;
-    std::atomic<bool> ends{false};
-    std::thread worker;
 
-    using Sampler::Sampler;
+    using TickingSampler::TickingSampler;
 
     static int add(dl_phdr_info *object, size_t, void *data) {
         auto *self = static_cast<LoadedObjects *>(data);
@@ -48,13 +45,6 @@ struct LoadedObjects final : Sampler {
         if (form == LISTED_UNDER_LOCK) guard.lock();
         dl_iterate_phdr(count, &found);
         return found > 0 ? S_OK : E_FAIL;
-    }
-
-    HRESULT Shutdown() override {
-        ends = true;
-        worker.join();
-        close();
-        return S_OK;
     }
 };
 

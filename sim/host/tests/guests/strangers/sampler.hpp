@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <thread>
 #include <vector>
 
 namespace guest {
@@ -51,6 +52,21 @@ struct Sampler : Profiler {
         }
         for (uint64_t thread : threads) info->DoStackSnapshot(thread, on_frame, 0, this, nullptr, 0);
         runtime->ResumeRuntime();
+    }
+};
+
+// A sampler with a thread, which goes on until Shutdown.
+struct TickingSampler : Sampler {
+    std::atomic<bool> ends{false};
+    std::thread worker;
+
+    using Sampler::Sampler;
+
+    HRESULT Shutdown() override {
+        ends = true;
+        worker.join();
+        close();
+        return S_OK;
     }
 };
 

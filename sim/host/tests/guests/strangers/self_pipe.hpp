@@ -8,21 +8,18 @@
 #include <poll.h>
 #include <set>
 #include <sys/syscall.h>
-#include <thread>
 #include <unistd.h>
 
 namespace guest {
 
-struct SelfPipe final : Sampler {
+struct SelfPipe final : TickingSampler {
     enum { RIGHT, HANDLER_LOCKS };
-    static inline int ends[2];
+    static inline int own[2];
     static inline SelfPipe *only;
     std::mutex lock;
     std::set<uint32_t> threads;
-    std::atomic<bool> stop{false};
-    std::thread worker;
 
-    using Sampler::Sampler;
+    using TickingSampler::TickingSampler;
 
     static void handle(int, siginfo_t *, void *) {
         int before = errno;
@@ -32,13 +29,13 @@ struct SelfPipe final : Sampler {
             std::lock_guard<std::mutex> guard(only->lock);
             byte = static_cast<char>(only->threads.size());
         }
-        if (write(ends[1], &byte, 1) != 1) std::abort();
+        if (write(own[1], &byte, 1) != 1) std::abort();
         errno = before;
     }
 
     HRESULT Initialize(void *unknown) override {
         only = this;
-        if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return E_FAIL;
+        if (pipe2(own, O_CLOEXEC | O_NONBLOCK) != 0) return E_FAIL;
         struct sigaction action = {};
         action.sa_sigaction = handle;
         action.sa_flags = SA_SIGINFO | SA_RESTART;
@@ -48,7 +45,7 @@ struct SelfPipe final : Sampler {
     }
 
     void work() {
-        while (!stop) {
+        while (!ends) {
             std::vector<uint32_t> all;
             {
                 std::lock_guard<std::mutex> guard(lock);
@@ -56,9 +53,9 @@ struct SelfPipe final : Sampler {
             }
             for (uint32_t id : all) {
                 if (syscall(SYS_tgkill, getpid(), id, SIGUSR1) != 0) continue;
-                pollfd one = {ends[0], POLLIN, 0};
+                pollfd one = {own[0], POLLIN, 0};
                 char byte;
-                if (poll(&one, 1, 100) == 1 && read(ends[0], &byte, 1) == 1) sample();
+                if (poll(&one, 1, 100) == 1 && read(own[0], &byte, 1) == 1) sample();
             }
             std::this_thread::sleep_for(TICK);
         }
@@ -73,13 +70,6 @@ struct SelfPipe final : Sampler {
     HRESULT JITCompilationFinished(uint64_t, HRESULT, BOOL) override {
         std::lock_guard<std::mutex> guard(lock);
         return threads.empty() ? E_FAIL : S_OK;
-    }
-
-    HRESULT Shutdown() override {
-        stop = true;
-        worker.join();
-        close();
-        return S_OK;
     }
 };
 

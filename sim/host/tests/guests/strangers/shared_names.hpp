@@ -5,7 +5,6 @@
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
-#include <thread>
 
 namespace guest {
 
@@ -14,14 +13,12 @@ struct Names {
     std::map<uint64_t, std::string> names;
 };
 
-struct SharedNames final : Sampler {
+struct SharedNames final : TickingSampler {
     enum { RIGHT, BECOMES_WRITER };
     std::once_flag once;
     std::unique_ptr<Names> names;
-    std::atomic<bool> ends{false};
-    std::thread worker;
 
-    using Sampler::Sampler;
+    using TickingSampler::TickingSampler;
 
     Names &all() {
         std::call_once(once, [this] { names = std::make_unique<Names>(); });
@@ -58,13 +55,6 @@ struct SharedNames final : Sampler {
 
     HRESULT JITCompilationFinished(uint64_t function, HRESULT, BOOL) override {
         remember(function);
-        return S_OK;
-    }
-
-    HRESULT Shutdown() override {
-        ends = true;
-        worker.join();
-        close();
         return S_OK;
     }
 };

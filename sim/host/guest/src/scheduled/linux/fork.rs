@@ -3,7 +3,7 @@
 //! nothing.
 
 use super::streams::Streams;
-use crate::confined::{PAUSE, adopt, end_descendants, live_with_parent, usage};
+use crate::confined::{PAUSE, adopt, end_descendants, end_group, live_with_parent, usage};
 use crate::limits::{Beyond, GuestLimits, Usage};
 use crate::scheduled::ending::{Detail, Died, GuestEnding};
 use crate::thread_count;
@@ -187,10 +187,7 @@ pub(crate) fn can_be_loaded(load: impl FnOnce()) -> bool {
             if watch(child, &from, &limits, None, Some(Instant::now())).is_none() {
                 let _ = (&from).read(&mut answer);
             }
-            for ended in [child, -child] {
-                // SAFETY: no pointers: a child that was not waited for, and what it has started.
-                unsafe { libc::kill(ended, libc::SIGKILL) };
-            }
+            end_group(child);
             wait(child, 0);
             end_descendants();
             answer == [1]

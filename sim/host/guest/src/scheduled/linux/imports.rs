@@ -1,7 +1,7 @@
 //! Imports of loaded objects, replaced in memory: the relocations of ELF's dynamic section
 //! (System V ABI, AMD64 supplement, "Relocation Types").
 
-use super::Replacement;
+use crate::scheduled::replacement::{Importer, Replacement};
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_int, c_void};
 use std::ops::Range;
@@ -119,11 +119,6 @@ impl LoadedObject {
         self.name.starts_with("linux-vdso")
     }
 
-    /// Returns true if the object's imports are to be replaced.
-    pub(crate) fn is_replaced(&self) -> bool {
-        !is_kept(&self.name)
-    }
-
     /// Returns a word of the object.
     ///
     /// # Safety
@@ -159,14 +154,31 @@ impl LoadedObject {
         tables.relocations = [rela, plt];
         tables
     }
+}
 
-    /// Replaces imports. Returns the number of the places that were changed.
-    ///
-    /// # Errors
-    /// Returns the address (VA) of a page that cannot be made writable.
-    pub(crate) fn replace_imports(&self, replacements: &[Replacement]) -> Result<usize, u64> {
+/// Overwrites a word of a loaded object, whose page may be read-only after its relocation.
+pub(super) fn write(at: u64, value: u64) -> Result<(), u64> {
+    let page = at & !0xFFF;
+    let len = at + 8 - page;
+    // SAFETY: pages of a loaded object: data, which stays readable and becomes writable.
+    let done = unsafe {
+        libc::mprotect(page as *mut c_void, len as usize, libc::PROT_READ | libc::PROT_WRITE)
+    };
+    if done != 0 {
+        return Err(page);
+    }
+    // SAFETY: a place that the loader has written, too; no other thread uses it yet.
+    unsafe { (at as *mut u64).write_unaligned(value) };
+    Ok(())
+}
+
+impl Importer for LoadedObject {
+    fn is_replaced(&self) -> bool {
+        !is_kept(&self.name)
+    }
+
+    fn replace_imports(&self, replacements: &[Replacement]) -> Result<(), u64> {
         let Tables { strings, symbols, relocations } = self.tables();
-        let mut changed = 0;
         for (table, size) in relocations {
             for entry in 0..size / RELA_SIZE {
                 let at = table + RELA_SIZE * entry;
@@ -185,26 +197,9 @@ impl LoadedObject {
                 let found = replacements.iter().find(|it| name.to_bytes() == it.name.as_bytes());
                 if let Some(found) = found {
                     write(self.base.wrapping_add(place), found.with as u64)?;
-                    changed += 1;
                 }
             }
         }
-        Ok(changed)
+        Ok(())
     }
-}
-
-/// Overwrites a word of a loaded object, whose page may be read-only after its relocation.
-pub(super) fn write(at: u64, value: u64) -> Result<(), u64> {
-    let page = at & !0xFFF;
-    let len = at + 8 - page;
-    // SAFETY: pages of a loaded object: data, which stays readable and becomes writable.
-    let done = unsafe {
-        libc::mprotect(page as *mut c_void, len as usize, libc::PROT_READ | libc::PROT_WRITE)
-    };
-    if done != 0 {
-        return Err(page);
-    }
-    // SAFETY: a place that the loader has written, too; no other thread uses it yet.
-    unsafe { (at as *mut u64).write_unaligned(value) };
-    Ok(())
 }

@@ -1,10 +1,11 @@
-//! Libraries whose initialisers are executed when their imports lead to the scheduler, and their counterparts at the end.
+//! Libraries whose initialisers are executed when their imports lead to the scheduler, and their finalisers at the end.
 //!
 //! The loader calls a function for debuggers when it has mapped a library, before it executes initialisers: `r_brk` in link.h
 //! of glibc 2.36 (`dl_open_worker_begin` in elf/dl-open.c). Here that function takes them out of what is new.
 
 use super::imports::{LoadedObject, is_kept, loaded_objects, write};
 use super::replacements;
+use crate::scheduled::replacement::replace_imports;
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt as _;
@@ -47,7 +48,7 @@ struct Map {
 
 /// An initialiser, with the arguments that the loader passes.
 type Initialiser = extern "C" fn(c_int, *const *const c_char, *const *const c_char);
-/// Its counterpart.
+/// A finaliser: a function that the loader calls at the end.
 type Finaliser = extern "C" fn();
 
 /// The addresses (VA) of functions of an object: of one, and of a table of others, with its size in bytes.
@@ -58,7 +59,8 @@ struct Functions {
     size: u64,
 }
 
-/// What was taken out of an object at a base address, which has this dynamic section.
+/// The initialisers and the finalisers of a loaded object, which the loader does not call. The base address, and that of the
+/// dynamic section (VA), say which object it is.
 #[derive(Clone, Copy, Default)]
 struct Taken {
     base: u64,
@@ -115,7 +117,7 @@ fn maps() -> impl Iterator<Item = &'static Map> {
     std::iter::successors(unsafe { first.as_ref() }, |map| unsafe { map.next.as_ref() })
 }
 
-/// Takes the initialisers out of an object, and their counterparts.
+/// Takes the initialisers and the finalisers out of an object.
 fn take(map: &Map) -> Option<Taken> {
     let mut taken = Taken { base: map.base, dynamic: map.dynamic, ..Taken::default() };
     for entry in 0.. {
@@ -220,10 +222,8 @@ pub(super) unsafe fn open(path: *const c_char, flags: c_int) -> (*mut c_void, Ve
     // SAFETY: the caller's promise.
     let library = unsafe { libc::dlopen(path, flags) };
     let new: Vec<_> = loaded_objects().difference(&before).cloned().collect();
-    for object in new.iter().filter(|object| object.is_replaced()) {
-        // A page that stays read-only leaves the imports as they are.
-        let _ = object.replace_imports(&replacements());
-    }
+    // A page that stays read-only leaves the imports as they are.
+    let _ = replace_imports(&new, &replacements());
     (library, new)
 }
 

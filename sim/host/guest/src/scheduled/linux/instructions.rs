@@ -4,10 +4,11 @@
 
 use super::imports::{LoadedObject, loaded_objects};
 use super::{futex, guest_thread, sanitizer};
+use crate::scheduled::replacement::Importer as _;
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
 use std::ops::Range;
 use std::ptr::null_mut;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// `PR_SET_SYSCALL_USER_DISPATCH` and `PR_SYS_DISPATCH_ON` of linux/prctl.h.
 const DISPATCH: c_int = 59;
@@ -22,22 +23,31 @@ struct Kept {
     all: Vec<Range<u64>>,
 }
 
-fn kept() -> &'static Kept {
-    static KEPT: OnceLock<Kept> = OnceLock::new();
-    KEPT.get_or_init(|| {
-        let objects = loaded_objects();
-        let kept = || objects.iter().filter(|it| !it.is_replaced() || it.is_of_kernel());
-        let library = kept().find(|it| it.path().to_string_lossy().contains("/libc.so"));
-        Kept {
-            library: library.map(LoadedObject::code).unwrap_or_default(),
-            all: kept().map(LoadedObject::code).collect(),
-        }
-    })
+/// The present list: NULL, or one that stays. A handler of signals reads it.
+static KEPT: AtomicPtr<Kept> = AtomicPtr::new(null_mut());
+
+/// Notes the objects whose calls stay. Done when a library has been loaded, it is done for all its interleavings.
+pub(in crate::scheduled) fn note_own_calls() {
+    let objects = loaded_objects();
+    let kept = || objects.iter().filter(|it| !it.is_replaced() || it.is_of_kernel());
+    let library = kept().find(|it| it.path().to_string_lossy().contains("/libc.so"));
+    let kept = Kept {
+        library: library.map(LoadedObject::code).unwrap_or_default(),
+        all: kept().map(LoadedObject::code).collect(),
+    };
+    KEPT.store(Box::leak(Box::new(kept)), Ordering::Relaxed);
+}
+
+fn kept() -> Option<&'static Kept> {
+    // SAFETY: NULL, or a list that stays.
+    unsafe { KEPT.load(Ordering::Relaxed).as_ref() }
 }
 
 /// Has the kernel hand over the calls of this process's threads, once each [asks](take_calls) for it.
 pub(super) fn handle() {
-    kept();
+    if kept().is_none() {
+        note_own_calls();
+    }
     // SAFETY: all zero is a valid sigaction; the handler has the type that SA_SIGINFO demands. What the guest executes within
     // the handler may make such a call again.
     unsafe {
@@ -52,7 +62,7 @@ pub(super) fn handle() {
 
 /// Has the kernel hand over the calls of this thread. A sanitizer's library makes its own.
 pub(super) fn take_calls() {
-    let Range { start, end } = kept().library;
+    let Range { start, end } = kept().map(|kept| kept.library.clone()).unwrap_or_default();
     if start < end && !sanitizer::is_there() {
         // SAFETY: a range of addresses, and a byte that stays. An older kernel refuses.
         unsafe { libc::prctl(DISPATCH, ON, start, end - start, &raw const SELECTOR) };
@@ -70,7 +80,7 @@ unsafe extern "C" fn answer(_: c_int, _: *mut siginfo_t, context: *mut c_void) {
     let names =
         [libc::REG_RDI, libc::REG_RSI, libc::REG_RDX, libc::REG_R10, libc::REG_R8, libc::REG_R9];
     let [one, two, three, four, five, six] = names.map(|name| read(name).cast_unsigned() as usize);
-    let is_kept = kept().all.iter().any(|it| it.contains(&place));
+    let is_kept = kept().is_some_and(|kept| kept.all.iter().any(|it| it.contains(&place)));
     // SAFETY: the variable of this thread, which such a call does not change; the arguments are those of the call.
     let result = unsafe {
         let error = libc::__errno_location();

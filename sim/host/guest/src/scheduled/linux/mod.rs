@@ -56,6 +56,7 @@ pub use guest_process::GuestProcess;
 pub(super) use imports::{LoadedObject, loaded_objects};
 pub(crate) use initialisers::unload;
 pub(super) use initialisers::{initialise, open_library};
+pub(super) use instructions::note_own_calls;
 pub(super) use own::{Image, OwnMemory, bias, function_start, insert, is_of_system, map_file};
 pub(super) use replaced::replacements;
 pub(super) use this_thread::thread_id;

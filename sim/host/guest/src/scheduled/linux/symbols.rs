@@ -3,6 +3,7 @@
 use super::imports::loaded_objects;
 use super::replaced::replacements;
 use super::{Replacement, guest_thread, system_locks};
+use crate::scheduled::replacement::Importer as _;
 use libc::{c_char, c_void};
 use std::arch::naked_asm;
 use std::ffi::CStr;

@@ -11,7 +11,6 @@ use std::arch::naked_asm;
 
 unsafe extern "C" {
     fn _Unwind_Backtrace(trace: *mut c_void, argument: *mut c_void) -> c_int;
-    fn memalign(alignment: size_t, size: size_t) -> *mut c_void;
     fn flockfile(stream: *mut libc::FILE);
     fn ftrylockfile(stream: *mut libc::FILE) -> c_int;
     fn funlockfile(stream: *mut libc::FILE);
@@ -26,7 +25,8 @@ fn takes(locks: fn(&CurrentThread<'_, '_>)) {
     }
 }
 
-/// Defines functions that take the locks of a function before they go to it, with its arguments, however many. `locks` is called with words that name the function.
+/// Defines functions that take the locks of a function before they go to it, with its arguments, however many. Each row names
+/// the function, the operation that takes the locks, and the words for it.
 macro_rules! before {
     ($($name:ident: $function:ident $locks:ident $words:literal;)*) => {
         unsafe extern "C" {
@@ -91,6 +91,12 @@ macro_rules! before {
 // `dlsym` takes the loader's lock (dlfcn/dlsym.c of glibc 2.34 and later: `GL(dl_load_lock)`). The functions of stdio take the
 // lock of their stream, whose owner may take it again, and allocate the stream or its buffer (libio/filedoalloc.c).
 before! {
+    allocate: malloc allocate_by "calls malloc";
+    allocate_zeroed: calloc allocate_by "calls calloc";
+    reallocate: realloc allocate_by "calls realloc";
+    allocate_aligned: memalign allocate_by "calls aligned_alloc";
+    allocate_by_pointer: posix_memalign allocate_by "calls posix_memalign";
+    close: dlclose load_library_by "calls dlclose";
     open_stream: fopen log_by "calls fopen";
     print: printf log_by "calls printf";
     print_checked: __printf_chk log_by "calls printf";
@@ -135,46 +141,12 @@ unsafe fn visit_all(visit: Visit, data: *mut c_void) -> c_int {
     calls.into_iter().find(|result| *result != 0).unwrap_or_default()
 }
 
-unsafe extern "C" fn malloc(size: size_t) -> *mut c_void {
-    takes(|me| me.allocate_by("calls malloc"));
-    // SAFETY: the guest's arguments, here and below.
-    unsafe { libc::malloc(size) }
-}
-
-unsafe extern "C" fn calloc(count: size_t, size: size_t) -> *mut c_void {
-    takes(|me| me.allocate_by("calls calloc"));
-    // SAFETY: as above.
-    unsafe { libc::calloc(count, size) }
-}
-
-unsafe extern "C" fn realloc(block: *mut c_void, size: size_t) -> *mut c_void {
-    takes(|me| me.allocate_by("calls realloc"));
-    // SAFETY: as above.
-    unsafe { libc::realloc(block, size) }
-}
-
 unsafe extern "C" fn free(block: *mut c_void) {
     if !block.is_null() {
         takes(|me| me.allocate_by("calls free"));
     }
-    // SAFETY: as above.
+    // SAFETY: the guest's arguments, here and below.
     unsafe { libc::free(block) }
-}
-
-unsafe extern "C" fn aligned(alignment: size_t, size: size_t) -> *mut c_void {
-    takes(|me| me.allocate_by("calls aligned_alloc"));
-    // SAFETY: as above.
-    unsafe { memalign(alignment, size) }
-}
-
-unsafe extern "C" fn aligned_by_pointer(
-    block: *mut *mut c_void,
-    alignment: size_t,
-    size: size_t,
-) -> c_int {
-    takes(|me| me.allocate_by("calls posix_memalign"));
-    // SAFETY: as above.
-    unsafe { libc::posix_memalign(block, alignment, size) }
 }
 
 /// Loads a library, whose imports lead to the scheduler from then on.
@@ -184,12 +156,6 @@ unsafe extern "C" fn open(path: *const c_char, flags: c_int) -> *mut c_void {
     let (library, _) = unsafe { initialisers::open(path, flags) };
     initialisers::initialise();
     library
-}
-
-unsafe extern "C" fn close(library: *mut c_void) -> c_int {
-    takes(|me| me.load_library_by("calls dlclose"));
-    // SAFETY: as above.
-    unsafe { libc::dlclose(library) }
 }
 
 /// Calls a function with the loader lock: the real one would stay with a thread that waits in there.
@@ -252,13 +218,13 @@ unsafe extern "C" fn trace(callback: *mut c_void, argument: *mut c_void) -> c_in
 /// calls `malloc`.
 pub(super) fn replaced() -> [Replacement; 26] {
     replacements! {
-        "malloc" => malloc,
-        "calloc" => calloc,
-        "realloc" => realloc,
+        "malloc" => allocate,
+        "calloc" => allocate_zeroed,
+        "realloc" => reallocate,
         "free" => free,
-        "memalign" => aligned,
-        "aligned_alloc" => aligned,
-        "posix_memalign" => aligned_by_pointer,
+        "memalign" => allocate_aligned,
+        "aligned_alloc" => allocate_aligned,
+        "posix_memalign" => allocate_by_pointer,
         "dlopen" => open,
         "dlclose" => close,
         "dl_iterate_phdr" => each_object,

@@ -2,6 +2,7 @@
 //! Tables").
 
 use super::{Replacement, c_heap};
+use crate::scheduled::replacement::Importer;
 use std::collections::BTreeSet;
 use std::ffi::{CStr, OsString};
 use std::ops::Range;
@@ -105,16 +106,6 @@ impl LoadedObject {
         self.start..self.start + self.size
     }
 
-    /// Returns true if the module's imports are to be replaced.
-    pub(crate) fn is_replaced(&self) -> bool {
-        // SAFETY: NULL asks for the program.
-        let program = unsafe { GetModuleHandleW(std::ptr::null()) } as u64;
-        let name = self.path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-        self.start != program
-            && (!is_in_system_folder(&self.path)
-                || OF_LANGUAGES.iter().any(|language| name.starts_with(language)))
-    }
-
     /// Returns a number in the module, or 0 outside of it.
     fn read(&self, rva: u64) -> u32 {
         if rva + 4 > self.size {
@@ -128,34 +119,8 @@ impl LoadedObject {
         u64::from(self.read(rva)) | u64::from(self.read(rva + 4)) << 32
     }
 
-    /// Replaces imports. Returns the number of the places that were changed.
-    ///
-    /// # Errors
-    /// Returns the address (VA) of a page that cannot be made writable.
-    pub(crate) fn replace_imports(&self, replacements: &[Replacement]) -> Result<usize, u64> {
-        let headers = u64::from(self.read(HEADERS));
-        let mut changed = 0;
-        let tables = [(IMPORTS, IMPORT_SIZE, 0, 0x10), (DELAYED, DELAYED_SIZE, 0x10, 0xC)];
-        for (directory, size, names, addresses) in tables {
-            let mut at = u64::from(self.read(headers + directory));
-            // An entry of zeros is the end.
-            while at != 0 && self.read(at + addresses) != 0 {
-                let [names, addresses] = [names, addresses].map(|it| u64::from(self.read(at + it)));
-                changed += self.replace(names, addresses, replacements)?;
-                at += size;
-            }
-        }
-        Ok(changed)
-    }
-
     /// Replaces imports from one library: `names` and `addresses` are its tables (RVA).
-    fn replace(
-        &self,
-        names: u64,
-        addresses: u64,
-        replacements: &[Replacement],
-    ) -> Result<usize, u64> {
-        let mut changed = 0;
+    fn replace(&self, names: u64, addresses: u64, replacements: &[Replacement]) -> Result<(), u64> {
         for entry in (0..).step_by(8) {
             let name = self.word(names + entry);
             if names == 0 || name == 0 {
@@ -172,10 +137,9 @@ impl LoadedObject {
             let found = found.filter(|_| c_heap::may_replace(name.to_bytes(), before));
             if let Some(found) = found {
                 write(self.start + addresses + entry, found.with as u64)?;
-                changed += 1;
             }
         }
-        Ok(changed)
+        Ok(())
     }
 }
 
@@ -193,4 +157,30 @@ fn write(at: u64, value: u64) -> Result<(), u64> {
         VirtualProtect(place.cast(), 8, before, &raw mut before);
     }
     Ok(())
+}
+
+impl Importer for LoadedObject {
+    fn is_replaced(&self) -> bool {
+        // SAFETY: NULL asks for the program.
+        let program = unsafe { GetModuleHandleW(std::ptr::null()) } as u64;
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        self.start != program
+            && (!is_in_system_folder(&self.path)
+                || OF_LANGUAGES.iter().any(|language| name.starts_with(language)))
+    }
+
+    fn replace_imports(&self, replacements: &[Replacement]) -> Result<(), u64> {
+        let headers = u64::from(self.read(HEADERS));
+        let tables = [(IMPORTS, IMPORT_SIZE, 0, 0x10), (DELAYED, DELAYED_SIZE, 0x10, 0xC)];
+        for (directory, size, names, addresses) in tables {
+            let mut at = u64::from(self.read(headers + directory));
+            // An entry of zeros is the end.
+            while at != 0 && self.read(at + addresses) != 0 {
+                let [names, addresses] = [names, addresses].map(|it| u64::from(self.read(at + it)));
+                self.replace(names, addresses, replacements)?;
+                at += size;
+            }
+        }
+        Ok(())
+    }
 }

@@ -1,10 +1,10 @@
 //! Libraries and functions that the guest asks the system for.
 
-use super::loaded_objects;
-use super::replacements;
 use super::suspension::has_begun;
 use super::threads::{exit, in_loader};
+use super::{loaded_objects, replacements};
 use crate::scheduled::Replacement;
+use crate::scheduled::replacement::{Importer as _, replace_imports};
 use std::ffi::{CStr, c_void};
 use std::os::raw::c_char;
 use windows_sys::Win32::Foundation::{FARPROC, FreeLibrary, HANDLE, HMODULE};
@@ -26,10 +26,8 @@ fn load(load: impl FnOnce() -> HMODULE) -> HMODULE {
         let before = loaded_objects();
         let library = load();
         let error = super::last_error();
-        for object in loaded_objects().difference(&before).filter(|it| it.is_replaced()) {
-            // A page that stays read-only leaves the imports as they are.
-            let _ = object.replace_imports(&replacements());
-        }
+        // A page that stays read-only leaves the imports as they are.
+        let _ = replace_imports(loaded_objects().difference(&before), &replacements());
         super::set_last_error(error);
         library
     })

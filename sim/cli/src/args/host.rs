@@ -159,7 +159,7 @@ pub(crate) struct LimitArgs {
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<u64>,
 
-    /// What a process of the profiler may print, and write down of its calls [default: 64]
+    /// The output that a process of the profiler may make, its calls included [default: 64]
     #[arg(long, value_name = "MIB")]
     pub(crate) output: Option<u64>,
 }

@@ -67,7 +67,7 @@ struct Share {
     everything: bool,
     millionths: u32,
     cut: u64,
-    /// What bounds the passing of limits of waits, if there are some.
+    /// The bound on limits of waits that pass, in words. `None` if no interleaving has such a wait.
     limits: Option<String>,
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct Summary {
     pub(crate) made: Made,
     /// The runtimes of snapshots, mixed walks and searches.
     pub(crate) runtimes: Runtimes,
-    /// Those on which the text expects a result.
+    /// The runtimes on which the text expects a result.
     #[serde(skip)]
     pub(crate) checked: Generations,
     /// Number of clauses of searches that no search can judge.

@@ -82,7 +82,7 @@ struct Histories {
     schedules: u64,
     /// True if these are all, up to the order of independent steps; `None` if that is not known.
     everything: Option<bool>,
-    /// What bounds the passing of limits of waits in these, if there are some.
+    /// The bound on limits of waits that pass, in words. `None` if no interleaving has such a wait.
     limits: Option<String>,
     /// The reason why the search ended early.
     stopped: Option<&'static str>,

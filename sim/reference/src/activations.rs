@@ -56,6 +56,7 @@ impl ProgramFacts {
         let ways_in = [
             Shared::CallDescrWorker,
             Shared::KickOffThread,
+            Shared::RunMain,
             Shared::UmThunkStub,
             Shared::GenericComCallStub,
             Shared::ComToClrDispatchHelper,

@@ -220,7 +220,9 @@ impl Build {
         let foreground = matches!(start, ThreadStart::Managed(_));
         let (start, entry, object) = match start {
             ThreadStart::Managed(start) => {
-                let root = self.expanded.shared.get(&Shared::KickOffThread).copied();
+                let is_entry_point = self.expanded.entry_point == Some(start);
+                let root = if is_entry_point { Shared::RunMain } else { Shared::KickOffThread };
+                let root = self.expanded.shared.get(&root).copied();
                 (start, root, Some(ThreadId(own)))
             }
             ThreadStart::Native(start) => {

@@ -151,7 +151,10 @@ impl World<'_> {
             .stubs
             .iter()
             .any(|((_, stub), id)| *stub == Stub::ReversePInvoke && Some(*id) == own);
-        is_stub || function(frame.caller.rip).as_ref() == worker
+        let entry = self.expanded.shared.get(&Shared::CallEntryPoint);
+        is_stub
+            || own.is_some() && own.as_ref() == entry
+            || function(frame.caller.rip).as_ref() == worker
     }
 
     /// Returns the next managed frame that is not part of the runtime's own exception handling,

@@ -17,32 +17,24 @@ pub(crate) fn brackets(clauses: &[String]) -> String {
     if clauses.is_empty() { String::new() } else { format!("[{}]", clauses.join(", ")) }
 }
 
-/// Returns a set of generations in as few words as possible.
+/// Returns a set of generations in few words: the named set that it is, or is all but a few of; else its members.
 pub(crate) fn in_words(generations: Generations) -> String {
-    const WORDS: [(Generations, &str); 10] = [
-        (Generations::ALL, "all"),
-        (Generations::WINDOWS, "windows"),
-        (Generations::UNIX, "unix"),
-        (Generations::CORECLR_31, "coreclr-3.1"),
-        (Generations::NEW, "net9 and newer"),
-        (Generations::CORE, "core"),
-        (Generations::FRAMEWORK, "framework"),
-        (Generations::NET_8, "net8"),
-        (Generations::NET_9, "net9"),
-        (Generations::NET_10, "net10"),
-    ];
-    if let Some((_, word)) = WORDS.iter().find(|(set, _)| *set == generations) {
-        return (*word).to_owned();
-    }
     let names = |set: Generations| {
         let names: Vec<_> = set.iter().map(Generation::name).collect();
         names.join(", ")
     };
-    let others = Generations::ALL.without(generations);
-    if others.iter().count() < generations.iter().count() {
-        return format!("all but {}", names(others));
-    }
-    names(generations)
+    let few = |(word, set): (&'static str, Generations)| {
+        let missing = set.without(generations);
+        let is_near = 2 * missing.iter().count() < generations.iter().count();
+        (generations.without(set).is_empty() && is_near).then_some((word, missing))
+    };
+    // In a sentence `clr4` would say less than what it leaves out.
+    let named = Generations::NAMED.into_iter().filter(|(word, _)| *word != "clr4").filter_map(few);
+    let Some((word, missing)) = named.min_by_key(|(_, missing)| missing.iter().count()) else {
+        return names(generations);
+    };
+    let word = if word == "new" { "net9 and newer" } else { word };
+    if missing.is_empty() { word.to_owned() } else { format!("{word} but {}", names(missing)) }
 }
 
 #[cfg(test)]

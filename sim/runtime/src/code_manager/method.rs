@@ -17,6 +17,9 @@ pub enum MethodKind {
     /// A method with `UnmanagedCallersOnlyAttribute`: unmanaged code calls it without an IL stub. Walks
     /// report it like an ordinary one.
     UnmanagedCallersOnly,
+    /// The entry point of the program: from .NET 11 on a method of the class library calls it. Walks report it like an
+    /// ordinary one.
+    EntryPoint,
 }
 
 impl MethodKind {

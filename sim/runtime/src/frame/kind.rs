@@ -83,6 +83,7 @@ kinds! {
     PrestubMethod "PrestubMethodFrame" FramedMethod,
     CallCountingHelper "CallCountingHelperFrame" FramedMethod,
     StubDispatch "StubDispatchFrame" FramedMethod,
+    ResolveHelper "ResolveHelperFrame" FramedMethod,
     ExternalMethod "ExternalMethodFrame" FramedMethod,
     DynamicHelper "DynamicHelperFrame" FramedMethod,
     ProtectValueClass "ProtectValueClassFrame" Mark,
@@ -90,7 +91,6 @@ kinds! {
     DebuggerExit "DebuggerExitFrame" Mark,
     DebuggerU2MCatchHandler "DebuggerU2MCatchHandlerFrame" Mark,
     ExceptionFilter "ExceptionFilterFrame" Mark,
-    Interpreter "InterpreterFrame" Mark,
     StubHelper "StubHelperFrame" Transition,
     SecureDelegate "SecureDelegateFrame" FramedMethod,
     Multicast "MulticastFrame" FramedMethod,
@@ -113,7 +113,6 @@ impl FrameKind {
     pub fn exists_in(self, generation: Generation) -> bool {
         match self {
             Self::SoftwareException => generation.has_software_exception_frames(),
-            Self::Interpreter => generation.frame_identity() == FrameIdentity::Number,
             Self::HelperMethod
             | Self::HelperMethod1Obj
             | Self::HelperMethod2Obj
@@ -131,7 +130,8 @@ impl FrameKind {
             | Self::ProtectByRefs
             | Self::DebuggerSecurityCodeMark
             | Self::AssumeByrefFromJitStack => generation.frame_identity() == FrameIdentity::Vtable,
-            Self::ComMethod | Self::ComPlusMethod | Self::ComPrestubMethod => !generation.is_unix(),
+            Self::ComMethod | Self::ComPlusMethod | Self::ComPrestubMethod => generation.has_com_frames(),
+            Self::ResolveHelper => generation.has_resolve_helper_frames(),
             _ => true,
         }
     }

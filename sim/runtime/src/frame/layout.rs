@@ -15,8 +15,6 @@ pub const COOKIE: u64 = 0_u64.wrapping_sub(8);
 pub const DATUM: u64 = 0x10;
 /// Bits of the datum that belong to no method: they mark calls of exception handling and of stubs.
 pub const DATUM_MARKS: u64 = 7;
-/// Bit of the datum that marks a call of a funclet in the second pass (`SecondPassFuncletCaller`).
-pub const SECOND_PASS: u64 = 4;
 /// `m_pTransitionBlock` of a transition Frame.
 pub const TRANSITION_BLOCK: u64 = 0x10;
 /// `m_pMD` of a FramedMethodFrame.

@@ -53,6 +53,9 @@ pub(super) const ANSWERS: Answers = Answers {
     copies_write_barrier: read(false, "src/vm/threads.cpp: InitThreadManager"),
     has_call_counting_stubs: read(false, "src/vm/callcounter.cpp: CallCounter::OnMethodCalled"),
     has_delegate_frames: read(true, "clrdefinitions.cmake: FEATURE_STUBS_AS_IL"),
+    has_com_frames: read(true, "src/vm/frames.h: ComPlusMethodFrame"),
+    has_resolve_helper_frames: assumed(false, "a Frame of .NET 11"),
+    calls_entry_point_by_managed_code: observed(false),
     has_tail_call_frames: read(true, "src/vm/jitinterface.cpp: CEEInfo::getTailCallCopyArgsThunk"),
     has_tail_call_dispatcher: read(
         false,

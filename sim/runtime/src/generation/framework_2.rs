@@ -96,6 +96,9 @@ pub(super) const ANSWERS: Answers = Answers {
         true,
         "as CoreCLR 3.1 on Windows; not looked up in Shared Source CLI",
     ),
+    has_com_frames: assumed(true, "as CoreCLR 3.1 on Windows"),
+    has_resolve_helper_frames: assumed(false, "a Frame of .NET 11"),
+    calls_entry_point_by_managed_code: assumed(false, "as CoreCLR 3.1 on Windows"),
     has_tail_call_frames: assumed(
         true,
         "as CoreCLR 3.1 on Windows; not looked up in Shared Source CLI",

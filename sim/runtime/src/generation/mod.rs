@@ -53,6 +53,8 @@ macro_rules! generations {
 
 // What people run comes first.
 generations! {
+    Net11Windows net11_windows ".NET 11 on Windows.";
+    Net11Unix net11_unix ".NET 11 on Unix.";
     Net10Windows net10_windows ".NET 10 on Windows.";
     Net10Unix net10_unix ".NET 10 on Unix.";
     Net9Windows net9_windows ".NET 9 on Windows.";

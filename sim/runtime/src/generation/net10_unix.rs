@@ -3,7 +3,7 @@
 use super::answers::{
     Answers, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
     InlinedCallFrameLayout, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize, StackCheck,
-    Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
+    Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed, read,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -54,6 +54,15 @@ pub(super) const ANSWERS: Answers = Answers {
         "read at main after .NET 9: src/coreclr/vm/callcounting.h: CallCountingStub",
     ),
     has_delegate_frames: assumed(false, NEIGHBORS),
+    has_com_frames: read(
+        false,
+        "data descriptor of libcoreclr.so 10.0.15: no identifier of such a Frame",
+    ),
+    has_resolve_helper_frames: read(
+        false,
+        "data descriptor of libcoreclr.so 10.0.15: no identifier of such a Frame",
+    ),
+    calls_entry_point_by_managed_code: observed(false),
     has_tail_call_frames: assumed(false, NEIGHBORS),
     has_tail_call_dispatcher: assumed(true, NEIGHBORS),
     has_suppressed_transitions: assumed(true, NEIGHBORS),

@@ -87,6 +87,9 @@ pub(super) const ANSWERS: Answers = Answers {
         false,
         "read at main after .NET 9: src/coreclr/vm/FrameTypes.h: FRAME_TYPE_NAME",
     ),
+    has_com_frames: observed(true),
+    has_resolve_helper_frames: assumed(false, "a Frame of .NET 11"),
+    calls_entry_point_by_managed_code: observed(false),
     has_tail_call_frames: assumed(
         false,
         "read at main after .NET 9: src/coreclr/vm/FrameTypes.h: FRAME_TYPE_NAME",

@@ -49,6 +49,9 @@ pub(super) const ANSWERS: Answers = Answers {
         "read at main after .NET 9: src/coreclr/vm/callcounting.h: CallCountingStub",
     ),
     has_delegate_frames: assumed(false, NEIGHBORS),
+    has_com_frames: assumed(false, "COM is Windows' own"),
+    has_resolve_helper_frames: assumed(false, "a Frame of .NET 11"),
+    calls_entry_point_by_managed_code: observed(false),
     has_tail_call_frames: assumed(false, NEIGHBORS),
     has_tail_call_dispatcher: documented(
         true,

@@ -46,6 +46,9 @@ pub(super) const ANSWERS: Answers = Answers {
     copies_write_barrier: documented(true, WRITE_XOR_EXECUTE),
     has_call_counting_stubs: observed(true),
     has_delegate_frames: assumed(false, "as .NET 9"),
+    has_com_frames: assumed(true, "as CoreCLR 3.1 and .NET 10 on Windows"),
+    has_resolve_helper_frames: assumed(false, "a Frame of .NET 11"),
+    calls_entry_point_by_managed_code: observed(false),
     has_tail_call_frames: documented(
         false,
         "docs/design/features/tailcalls-with-helpers.md, since .NET 5",

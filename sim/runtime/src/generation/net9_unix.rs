@@ -79,6 +79,9 @@ pub(super) const ANSWERS: Answers = Answers {
         false,
         "read at main after .NET 9: src/coreclr/vm/FrameTypes.h: FRAME_TYPE_NAME",
     ),
+    has_com_frames: assumed(false, "COM is Windows' own"),
+    has_resolve_helper_frames: assumed(false, "a Frame of .NET 11"),
+    calls_entry_point_by_managed_code: observed(false),
     has_tail_call_frames: assumed(
         false,
         "read at main after .NET 9: src/coreclr/vm/FrameTypes.h: FRAME_TYPE_NAME",
@@ -90,7 +93,7 @@ pub(super) const ANSWERS: Answers = Answers {
     has_suppressed_transitions: documented(true, "SuppressGCTransitionAttribute, since .NET 5"),
     has_software_exception_frames: observed(false),
     hides_exception_handling: observed(true),
-    exception_helper: observed(ExceptionHelper::low_bits(2)),
+    exception_helper: observed(ExceptionHelper::low_bits_and_of_handlers(2, 6)),
     unwind_enter_mode: observed(CallbackMode::Preemptive),
     unwind_leave_mode: observed(CallbackMode::Preemptive),
     frees_by_qcalls: observed(true),

@@ -158,6 +158,18 @@ questions! {
     /// Frames, not by IL stubs (contract §3.5).
     has_delegate_frames: bool,
 
+    /// Returns true if calls between managed code and COM link Frames of their own; elsewhere IL stubs make them, as those of
+    /// P/Invokes do (contract §3.5).
+    has_com_frames: bool,
+
+    /// Returns true if the resolver of a virtual call that is not resolved yet links a ResolveHelperFrame when it is called by a
+    /// stub without a cell (contract §3.5).
+    has_resolve_helper_frames: bool,
+
+    /// Returns true if the runtime calls the entry point of a program by the managed method `Environment.CallEntryPoint`, which
+    /// walks report (contract §4.5).
+    calls_entry_point_by_managed_code: bool,
+
     /// Returns true if the tail call helper links a TailCallFrame (contract §3.5).
     has_tail_call_frames: bool,
 

@@ -45,6 +45,8 @@ impl Generations {
     pub const NET_9: Self = all_with!(|it| it.family().version.0 == 9);
     /// .NET 10.
     pub const NET_10: Self = all_with!(|it| it.family().version.0 == 10);
+    /// .NET 11.
+    pub const NET_11: Self = all_with!(|it| it.family().version.0 == 11);
     /// .NET Framework 4 and newer.
     pub const CLR_4: Self = all_with!(|it| it.is_core() || it.family().version.0 >= 4);
 
@@ -63,7 +65,7 @@ impl Generations {
     });
 
     /// The sets that have a name in texts, largest first.
-    pub const NAMED: [(&'static str, Self); 11] = [
+    pub const NAMED: [(&'static str, Self); 12] = [
         ("all", Self::ALL),
         ("clr4", Self::CLR_4),
         ("core", Self::CORE),
@@ -75,6 +77,7 @@ impl Generations {
         ("net8", Self::NET_8),
         ("net9", Self::NET_9),
         ("net10", Self::NET_10),
+        ("net11", Self::NET_11),
     ];
 
     /// Further words, which are read, but not printed.

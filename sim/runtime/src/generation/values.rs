@@ -15,27 +15,42 @@ pub enum EmptyWalk {
 }
 
 /// The lowest bits of the datum of an InlinedCallFrame around a call that managed exception handling makes (the enumeration
-/// `InlinedCallFrameMarker` of .NET 9). `None` if the runtime has no such calls.
+/// `InlinedCallFrameMarker` of .NET 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ExceptionHelper(Option<u64>);
+pub struct ExceptionHelper {
+    /// `None` if the runtime has no such calls.
+    calls: Option<u64>,
+    /// Those around a catch or finally handler. `None` if the runtime unlinks the Frame before it calls a handler.
+    handlers: Option<u64>,
+}
 
 impl ExceptionHelper {
     /// The runtime dispatches exceptions in unmanaged code.
-    pub(super) const NONE: Self = Self(None);
+    pub(super) const NONE: Self = Self { calls: None, handlers: None };
 
-    /// The lowest three bits have this value.
-    pub(super) const fn low_bits(value: u64) -> Self {
-        Self(Some(value))
+    /// The lowest three bits have this value, and no Frame is linked around handlers.
+    pub(super) const fn low_bits(calls: u64) -> Self {
+        Self { calls: Some(calls), handlers: None }
+    }
+
+    /// The lowest three bits have these values, around calls and around handlers.
+    pub(super) const fn low_bits_and_of_handlers(calls: u64, handlers: u64) -> Self {
+        Self { calls: Some(calls), handlers: Some(handlers) }
     }
 
     /// Returns true if a Frame with this datum is one.
     pub(crate) fn has(self, datum: u64) -> bool {
-        self.0 == Some(datum & DATUM_MARKS)
+        self.calls == Some(datum & DATUM_MARKS)
     }
 
     /// Returns the datum of such a Frame.
     pub const fn datum(self) -> Option<u64> {
-        self.0
+        self.calls
+    }
+
+    /// Returns the datum of such a Frame around a catch or finally handler, if it stays linked.
+    pub const fn datum_of_handlers(self) -> Option<u64> {
+        self.handlers
     }
 }
 
@@ -243,6 +258,8 @@ impl InWords for SeedSize {
 
 impl InWords for ExceptionHelper {
     fn in_words(&self) -> String {
-        self.0.map_or_else(|| "none".to_owned(), |value| format!("datum & {DATUM_MARKS} = {value}"))
+        let Self { calls: Some(calls), handlers } = self else { return "none".to_owned() };
+        let handlers = handlers.map_or_else(String::new, |it| format!(", {it} around handlers"));
+        format!("datum & {DATUM_MARKS} = {calls}{handlers}")
     }
 }

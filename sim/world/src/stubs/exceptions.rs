@@ -160,9 +160,9 @@ impl Plan {
 
     /// Returns the datum of the Frame around a call of a native helper.
     fn datum(&self, helper: Shared) -> u64 {
-        let second = matches!(helper, Shared::CallCatchFunclet | Shared::CallFinallyFunclet);
-        let marks = if second { layout::SECOND_PASS } else { 0 };
-        self.generation.exception_helper().datum().unwrap_or_default() | marks
+        let frame = self.generation.exception_helper();
+        let of_handlers = frame.datum_of_handlers().filter(|_| calls_handler(helper));
+        of_handlers.or(frame.datum()).unwrap_or_default()
     }
 
     /// Creates `FindFirstPassHandler` or `InvokeSecondPass`: it calls the funclet of each EH clause
@@ -186,6 +186,9 @@ impl Plan {
         if switches {
             body.extend(self.frames.disable_preemptive_gc());
         }
+        if calls_handler(shared) && self.generation.exception_helper().datum_of_handlers().is_none() {
+            body.extend(Frames::unlink_top());
+        }
         body.extend([
             service(Service::EnterFunclet),
             call_computed(),
@@ -197,6 +200,11 @@ impl Plan {
         }
         native(shared, shape, body, RETURN)
     }
+}
+
+/// Returns true for a native helper that calls a catch or finally handler for managed exception handling.
+const fn calls_handler(helper: Shared) -> bool {
+    matches!(helper, Shared::CallCatchFunclet | Shared::CallFinallyFunclet)
 }
 
 /// Creates `ProcessCLRException`: each iteration calls a funclet by a helper.

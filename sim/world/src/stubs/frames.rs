@@ -104,6 +104,15 @@ impl Frames {
         set(Word::Thread(offset::TOP_FRAME as u32), Value::Local(at + layout::NEXT as u32))
     }
 
+    /// Makes the Frame after the topmost one the topmost.
+    pub(super) fn unlink_top() -> [Statement; 2] {
+        let top = offset::TOP_FRAME as u32;
+        [
+            set(Word::Register(Gpr::Rax), Value::Thread(top)),
+            set(Word::Thread(top), Value::At(Gpr::Rax, layout::NEXT as i32)),
+        ]
+    }
+
     /// Writes and links a Frame that leads nowhere.
     pub(super) fn mark(&self, at: u32, kind: FrameKind) -> Vec<Statement> {
         let mut body = self.begin(at, kind);
@@ -234,7 +243,7 @@ impl Frames {
         vec![
             set(field(0), Value::Number(self.word(FrameKind::InlinedCall))),
             set(field(layout::NEXT), Value::Thread(top)),
-            set(field(layout::DATUM), Value::Number(1)),
+            set(field(layout::DATUM), Value::Number(0)),
             set(field(fields.call_site_sp), Value::CallerSp),
             set(field(fields.frame_pointer), Value::Register(Gpr::Rbp)),
             set(field(fields.return_address), Value::ReturnAddress),

@@ -128,7 +128,7 @@ impl Plan {
         let body = if self.generation.is_core() {
             self.call_by_helper(at, call)
         } else {
-            self.frames.inlined_call(at, 1, call)
+            self.frames.inlined_call(at, 0, call)
         };
         let name = shared.name().to_owned();
         Function { name, kind: CodeKind::ReadyToRun, shape, body, end: Some(RETURN) }

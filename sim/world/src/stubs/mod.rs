@@ -59,6 +59,8 @@ pub struct Expanded {
     pub shared: BTreeMap<Shared, FunctionIndex>,
     /// Indices of the stubs, by their targets in the source.
     pub stubs: BTreeMap<(FunctionIndex, Stub), FunctionIndex>,
+    /// The function of the source that [`Shared::CallEntryPoint`] calls, if the runtime has that method.
+    pub entry_point: Option<FunctionIndex>,
 }
 
 impl Expanded {
@@ -108,6 +110,11 @@ pub fn expand(
             function.body.iter().any(|statement| statement.contains(&exceptions::throws))
         }),
         frames: Frames::of(generation),
+        entry_point: methods
+            .iter()
+            .find(|(_, kind)| **kind == MethodKind::EntryPoint)
+            .map(|(function, _)| *function)
+            .filter(|_| generation.calls_entry_point_by_managed_code()),
         placed: Vec::new(),
         stubs: BTreeMap::new(),
         shared: BTreeMap::new(),
@@ -173,6 +180,7 @@ struct Plan {
     /// Something in the source may throw.
     throws: bool,
     frames: Frames,
+    entry_point: Option<FunctionIndex>,
     placed: Vec<FunctionIndex>,
     stubs: BTreeMap<(FunctionIndex, Stub), FunctionIndex>,
     shared: BTreeMap<Shared, FunctionIndex>,
@@ -201,7 +209,7 @@ impl Plan {
             functions.extend(stubs.map(|((_, stub), _)| self.stub(*stub, id, function)));
             let identity = match (function.kind, methods.get(&id)) {
                 (CodeKind::Native, _) => Identity::Native,
-                (_, None | Some(MethodKind::UnmanagedCallersOnly)) => {
+                (_, None | Some(MethodKind::UnmanagedCallersOnly | MethodKind::EntryPoint)) => {
                     Identity::Method(MethodKind::Ordinary)
                 }
                 (_, Some(kind)) => Identity::Method(*kind),
@@ -230,6 +238,7 @@ impl Plan {
             placed: self.placed,
             shared: self.shared,
             stubs: self.stubs,
+            entry_point: self.entry_point,
         }
     }
 
@@ -350,7 +359,7 @@ impl Plan {
         match source.kind {
             // Such a call is identified by a token, not by a method.
             RuntimeCallKind::PInvoke => {
-                self.frames.inlined_call(frame_at, 1, call(self.place(target)))
+                self.frames.inlined_call(frame_at, 0, call(self.place(target)))
             }
             RuntimeCallKind::PInvokeByHelper => {
                 self.call_by_helper(frame_at, call(self.place(target)))
@@ -412,6 +421,8 @@ impl Plan {
         }
         match shared {
             Shared::KickOffThread => self.kick_off_thread(),
+            Shared::RunMain => self.run_main(),
+            Shared::CallEntryPoint => self.call_entry_point(),
             Shared::Sleep => self.qcall(shared, Shared::ThreadSleep),
             Shared::MonitorWait => self.qcall(shared, Shared::MonitorContention),
             Shared::NameThread => self.qcall(shared, Shared::InformThreadNameChange),

@@ -139,6 +139,10 @@ shared! {
     OnHijackSave "OnHijackTripThread:Save",
     /// Worker of `OnHijackTripThread`.
     OnHijackWorker "OnHijackWorker",
+    /// First function of the thread that executes the program's entry point, where a managed method calls that.
+    RunMain "RunMainInternal",
+    /// Calls the program's entry point.
+    CallEntryPoint "System.Environment.CallEntryPoint",
     /// Calls a method from unmanaged code of the runtime.
     CallDescrWorker "CallDescrWorkerInternal",
     /// Compiles a method.
@@ -254,12 +258,13 @@ impl Shared {
             Self::DestroyMethod | Self::CreateHandle | Self::DestroyHandle => {
                 generation.frees_by_qcalls()
             }
+            Self::RunMain | Self::CallEntryPoint => generation.calls_entry_point_by_managed_code(),
             Self::DispatchTailCalls => generation.has_tail_call_dispatcher(),
             Self::RareDisable | Self::ConditionWait => generation.is_unix(),
             Self::GenericComPlusCallStub
             | Self::ClrToComWorker
             | Self::GenericComCallStub
-            | Self::ComToClrDispatchHelper => !generation.is_unix(),
+            | Self::ComToClrDispatchHelper => generation.has_com_frames(),
             Self::RaiseException
             | Self::ProcessException
             | Self::CallFunclet
@@ -323,6 +328,7 @@ impl Shared {
                 | Self::Invoke
                 | Self::InitClass
                 | Self::DispatchTailCalls
+                | Self::CallEntryPoint
         ) || self.is_exception_handling()
     }
 
@@ -401,7 +407,7 @@ impl Stub {
 
     /// Returns the stub that a statement needs for its target.
     pub(super) const fn of(kind: RuntimeCallKind, generation: Generation) -> Option<Self> {
-        let has_com = !generation.is_unix();
+        let has_com = generation.has_com_frames();
         match kind {
             RuntimeCallKind::PInvokeSuppressed if generation.has_suppressed_transitions() => None,
             RuntimeCallKind::ComCall if has_com => Some(Self::ComCall),

@@ -30,6 +30,7 @@ impl Plan {
             self.shared.iter().map(|(shared, id)| (*id, *shared)).collect();
         let mut needed = BTreeSet::new();
         let mut open = ALWAYS.to_vec();
+        open.extend(self.entry_point.map(|_| Shared::RunMain));
         if self.throws {
             open.extend(THROWING.iter().filter(|shared| shared.exists_in(self.generation)));
         }

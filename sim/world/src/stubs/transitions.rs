@@ -186,6 +186,32 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// Creates the first function of the thread that executes the program: managed code calls the entry point.
+    pub(super) fn run_main(&self) -> Function {
+        let body = vec![
+            service(Service::ThreadStart),
+            call(self.helper(Shared::CallEntryPoint)),
+            service(Service::ThreadEnd),
+        ];
+        native(Shared::RunMain, saving(&[Gpr::Rbx], 0x20), body, RETURN)
+    }
+
+    /// Creates the method that calls the program's entry point. It has `UnmanagedCallersOnlyAttribute`.
+    pub(super) fn call_entry_point(&self) -> Function {
+        let body = self.entry_point.map(|entry| call(self.place(entry))).into_iter().collect();
+        let mut method = Function {
+            name: Shared::CallEntryPoint.name().to_owned(),
+            kind: CodeKind::Jit,
+            shape: saving(&[Gpr::Rbp], 0x20),
+            body,
+            end: Some(RETURN),
+        };
+        self.switch_mode(&mut method);
+        method
+    }
+}
+
 /// Calls the method in rbx.
 pub(super) fn call_descr_worker() -> Function {
     let shape = saving(&[Gpr::Rbx, Gpr::Rbp], 0x28);

@@ -283,11 +283,11 @@ fn a_fault_is_reported_with_all_registers() {
                     assert_eq!(Some(found[0].registers), faulting, "{generation}");
                     let family = generation.family();
                     let flags = match (family.os, family.version.0) {
-                        (Os::Windows, 10) => 0x810_001F,
+                        (Os::Windows, 10 | 11) => 0x810_001F,
                         (Os::Windows, 9) => 0x810_0017,
                         (Os::Windows, _) => 0x10_005F,
                         (Os::Unix, 9) if !family.legacy_exceptions => 0x810_0003,
-                        (Os::Unix, 9 | 10) => 0x810_000B,
+                        (Os::Unix, 9..=11) => 0x810_000B,
                         (Os::Unix, _) => 0x810_004B,
                     };
                     assert_eq!(found[0].flags, flags, "{generation}");

@@ -18,7 +18,8 @@ enum Walk {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum On {
     All,
-    Windows,
+    /// Generations with Frames of COM.
+    Com,
     /// Generations with HelperMethodFrames.
     Helpers,
     /// Generations with P/Invokes without transition.
@@ -61,9 +62,9 @@ const ROWS: &[Row] = &[
         Full,
         Full,
     ),
-    (On::Windows, Call::ComCall, "Lib.Work", INLINED, PREEMPTIVE, Full, Full),
+    (On::Com, Call::ComCall, "Lib.Work", INLINED, PREEMPTIVE, Full, Full),
     (
-        On::Windows,
+        On::Com,
         Call::ComCallGeneric,
         "Lib.Work",
         Some(FrameKind::ComPlusMethod),
@@ -172,7 +173,7 @@ impl On {
     fn holds(self, generation: Generation) -> bool {
         match self {
             Self::All => true,
-            Self::Windows => !generation.is_unix(),
+            Self::Com => generation.has_com_frames(),
             Self::Helpers => generation.has_helper_method_frames(),
             Self::Suppressed => generation.has_suppressed_transitions(),
             Self::Counting => generation.has_call_counting_stubs(),

@@ -48,7 +48,9 @@ fn every_kind_of_value_is_generated() {
         frames.extend(target.frames.iter().map(|frame| (target.generation, frame.kind)));
         for activation in &target.activations {
             let kind = match activation.kind {
-                MethodKind::Ordinary | MethodKind::UnmanagedCallersOnly => 0,
+                MethodKind::Ordinary
+                | MethodKind::UnmanagedCallersOnly
+                | MethodKind::EntryPoint => 0,
                 MethodKind::IlStub => 1,
                 MethodKind::Dynamic => 2,
                 MethodKind::ExceptionHandling => 3,

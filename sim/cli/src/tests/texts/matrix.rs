@@ -36,7 +36,7 @@ fn unmet_expectations_and_impossible_calls_are_printed() {
     );
     assert!(
         text.contains(
-            "B net10-unix, net8-unix, coreclr-3.1-unix: E_NOTIMPL (nothing is expected)\n"
+            "B unix but net9-unix, net9-unix-legacy-exceptions: E_NOTIMPL (nothing is expected)\n"
         ),
         "{text}"
     );

@@ -98,6 +98,7 @@ fn hand(generation: Generation, kind: FrameKind) -> Hand {
         | "PrestubMethodFrame"
         | "CallCountingHelperFrame"
         | "StubDispatchFrame"
+        | "ResolveHelperFrame"
         | "ExternalMethodFrame"
         | "DynamicHelperFrame"
         | "SecureDelegateFrame"
@@ -174,7 +175,6 @@ fn hand(generation: Generation, kind: FrameKind) -> Hand {
         | "DebuggerExitFrame"
         | "DebuggerU2MCatchHandlerFrame"
         | "ExceptionFilterFrame"
-        | "InterpreterFrame"
         | "GCFrame"
         | "ContextTransitionFrame"
         | "ProtectByRefsFrame"
@@ -237,7 +237,7 @@ fn generations_have_the_kinds_of_the_contract() {
         "HelperMethodFrame_PROTECTOBJ",
     ]);
     let from_8 = kinds(&["CallCountingHelperFrame"]);
-    let from_10 = kinds(&["SoftwareExceptionFrame", "InterpreterFrame"]);
+    let from_10 = kinds(&["SoftwareExceptionFrame"]);
     for generation in Generation::ALL {
         let is_8 = generation.family().is_core_since(8);
         let newest = generation.family().is_core_since(10);

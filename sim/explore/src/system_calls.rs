@@ -18,8 +18,7 @@ impl CurrentThread<'_, '_> {
     /// Allocates or frees memory by a function that the words name.
     #[track_caller]
     pub fn allocate_by(&self, words: &'static str) {
-        self.begin_call(words, ProfilerRule::AllocationWhileSuspended);
-        self.with(&[Lock::ProcessHeap]);
+        self.use_heap(words, ProfilerRule::AllocationWhileSuspended);
     }
 
     /// Logs a message with a logger that allocates.
@@ -31,7 +30,13 @@ impl CurrentThread<'_, '_> {
     /// Logs by a function that the words name.
     #[track_caller]
     pub fn log_by(&self, words: &'static str) {
-        self.begin_call(words, ProfilerRule::LogWhileSuspended);
+        self.use_heap(words, ProfilerRule::LogWhileSuspended);
+    }
+
+    /// Makes a call that takes the lock of the heap, which the rule is about and the words name.
+    #[track_caller]
+    fn use_heap(&self, words: &'static str, rule: ProfilerRule) {
+        self.begin_call(words, rule);
         self.with(&[Lock::ProcessHeap]);
     }
 

@@ -104,6 +104,7 @@ impl ScheduledLibrary {
         for object in &loaded_objects() {
             backtrace::note(object, false);
         }
+        system::note_own_calls();
         Ok(None)
     }
 

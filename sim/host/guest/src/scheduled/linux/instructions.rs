@@ -26,7 +26,8 @@ struct Kept {
 /// The present list: NULL, or one that stays. A handler of signals reads it.
 static KEPT: AtomicPtr<Kept> = AtomicPtr::new(null_mut());
 
-/// Notes the objects whose calls stay. Done when a library has been loaded, it is done for all its interleavings.
+/// Notes the objects whose calls stay: for all interleavings of a library, once it has been loaded, or before the first of those
+/// that load it.
 pub(in crate::scheduled) fn note_own_calls() {
     let objects = loaded_objects();
     let kept = || objects.iter().filter(|it| !it.is_replaced() || it.is_of_kernel());
@@ -35,19 +36,16 @@ pub(in crate::scheduled) fn note_own_calls() {
         library: library.map(LoadedObject::code).unwrap_or_default(),
         all: kept().map(LoadedObject::code).collect(),
     };
-    KEPT.store(Box::leak(Box::new(kept)), Ordering::Relaxed);
+    KEPT.store(Box::leak(Box::new(kept)), Ordering::Release);
 }
 
 fn kept() -> Option<&'static Kept> {
-    // SAFETY: NULL, or a list that stays.
-    unsafe { KEPT.load(Ordering::Relaxed).as_ref() }
+    // SAFETY: NULL, or a list that stays, and is complete where its address is seen.
+    unsafe { KEPT.load(Ordering::Acquire).as_ref() }
 }
 
 /// Has the kernel hand over the calls of this process's threads, once each [asks](take_calls) for it.
 pub(super) fn handle() {
-    if kept().is_none() {
-        note_own_calls();
-    }
     // SAFETY: all zero is a valid sigaction; the handler has the type that SA_SIGINFO demands. What the guest executes within
     // the handler may make such a call again.
     unsafe {

@@ -2,8 +2,9 @@
 //!
 //! No real signal is sent. A handler is executed on the thread that gets the signal, when that thread is at a switch
 //! point and is chosen; a wait goes on afterwards. Handlers do not interrupt each other, and no call returns `EINTR`. The
-//! registers that a handler gets are simulated numbers, as for any walk: on a thread of the profiler they are 0. To the guest a thread is what `pthread_self` returns on it, and, by number, what the runtime
-//! calls it in `ThreadAssignedToOSThread` and `GetThreadInfo`, which is what `gettid` returns.
+//! registers that a handler gets are simulated numbers, as for any walk: on a thread of the profiler they are 0. To the guest
+//! a thread is what `pthread_self` returns on it, and, by number, what the runtime calls it in `ThreadAssignedToOSThread` and
+//! `GetThreadInfo`, which is what `gettid` returns.
 
 use super::{guest_thread, masks, refuse, threads};
 use clr_explore::{CurrentThread, EventObject, ThreadIndex};

@@ -44,7 +44,8 @@ Below the counts stands what was looked at: the callbacks and calls with their r
 profiler's threads, the number of different interleavings. What was not looked at is a failure: a
 profiler that is not loaded; a call that a CLR answers and this runtime does not simulate; no walk,
 though the profiler asked for the right to; a thread that never went on after its first wait; a
-profiler that called nothing. --allow names one of these facts, if it has to be so.
+profiler that called nothing; what an explore of the text expects, which is about the text's own
+profiler. --allow names one of these facts, if it has to be so.
 
 With --faults calls of the runtime fail as a choice of the search, at most one in an interleaving,
 where a CLR may and the simulated process has no reason to: SuspendRuntime is refused, EnumThreads
@@ -60,7 +61,8 @@ The verdict is one of
   clean          the profiler was loaded, and nothing was wrong
   findings       it was loaded, and something was wrong
   not-simulated  it called a method that a CLR answers, and this runtime does not
-  unseen         something was not looked at: no walk, though it asked for it; no call at all
+  unseen         something was not looked at: no walk, though it asked for it; no call at all; what
+                 the text expects of its own profiler
   threads        it started threads, whatever happened then
   refused        it refused to be loaded, or has none of the interfaces
   unloadable     the system cannot load the library, or it exports no DllGetClassObject
@@ -107,7 +109,7 @@ pub(crate) struct HostArgs {
     pub(crate) search: SearchArgs,
 
     /// Allow that something is not looked at, by the words that the failure names: no-walk, nothing,
-    /// not-loaded, not-simulated:METHOD, stuck:THREAD, no-fault:METHOD. May be given several times
+    /// not-loaded, not-judged, not-simulated:METHOD, stuck:THREAD, no-fault:METHOD. May be given several times
     #[arg(long, value_name = "FACT", value_parser = fact)]
     pub(crate) allow: Vec<String>,
 
@@ -202,13 +204,13 @@ fn needing(arg: Arg) -> Arg {
 
 /// Returns the words of a fact.
 fn fact(text: &str) -> Result<String, String> {
-    let is_alone = ["no-walk", "nothing", "not-loaded"].contains(&text);
+    let is_alone = ["no-walk", "nothing", "not-loaded", "not-judged"].contains(&text);
     let names = |head: &str| text.strip_prefix(head).is_some_and(|name| !name.is_empty());
     if is_alone || ["not-simulated:", "stuck:", "no-fault:"].iter().any(|head| names(head)) {
         Ok(text.to_owned())
     } else {
-        Err("is none of no-walk, nothing, not-loaded, not-simulated:METHOD, stuck:THREAD, no-fault:METHOD"
-            .to_owned())
+        let all = "no-walk, nothing, not-loaded, not-judged, not-simulated:METHOD, stuck:THREAD, no-fault:METHOD";
+        Err(format!("is none of {all}"))
     }
 }
 

@@ -61,6 +61,8 @@ pub enum Unseen {
     /// No call of this method was made to fail, though the search was to; of none at all, if it was to inject `all`
     /// failures.
     NoFault(&'static str),
+    /// The text's `explore` expects something on this runtime, which no run of a library judges.
+    NotJudged,
 }
 
 impl Unseen {
@@ -73,6 +75,7 @@ impl Unseen {
             Self::Stuck(thread) => format!("stuck:{thread}"),
             Self::Nothing => "nothing".to_owned(),
             Self::NoFault(method) => format!("no-fault:{method}"),
+            Self::NotJudged => "not-judged".to_owned(),
         }
     }
 }
@@ -99,6 +102,9 @@ impl fmt::Display for Unseen {
             }
             Self::NoFault("all") => f.write_str("no call was made to fail"),
             Self::NoFault(method) => write!(f, "no call of {method} was made to fail"),
+            Self::NotJudged => f.write_str(
+                "what the text's `explore` expects is not judged: it is about the text's own profiler, in `clrsim run`",
+            ),
         }
     }
 }
@@ -110,6 +116,8 @@ pub struct SearchCoverage {
     pub interleavings: u64,
     /// The failures that the search was to inject.
     pub faults: CallFaults,
+    /// True if the text expects something of searches with its own profiler.
+    pub expects_of_own: bool,
     digests: BTreeSet<u64>,
     not_loaded: BTreeMap<String, u64>,
     asked_to_walk: bool,
@@ -210,6 +218,7 @@ impl SearchCoverage {
             unseen.push(Unseen::Nothing);
         }
         unseen.extend(self.not_injected());
+        unseen.extend(self.expects_of_own.then_some(Unseen::NotJudged));
         unseen
     }
 

@@ -30,6 +30,7 @@ mod linux {
     use std::path::{Path, PathBuf};
     use std::process::Command;
     use std::sync::OnceLock;
+    use std::time::{Duration, Instant};
 
     /// Number of interleavings of each program.
     const HISTORIES: u64 = 60;
@@ -159,6 +160,7 @@ mod linux {
         of_rust(&folder.path().join("helper.so"));
         signals(&folder.path().join("signals.so"));
         refused(&folder.path().join("leaves.so"));
+        without_report(&folder.path().join("damages.so"));
         profilers::check_coverage(folder.path());
         profilers::check(folder.path());
         strangers::check(folder.path());
@@ -292,6 +294,44 @@ thread "other" start="App.Other"
                 ("allocation_in_handler", &["deadlock: process heap", "ends"]),
                 ("allocation_while_stopped", &["deadlock: process heap, wake-up", "ends"]),
                 ("loading_while_stopped", &["deadlock: loader lock, wake-up", "ends"]),
+            ],
+        );
+    }
+
+    /// Most seconds of an interleaving that cannot go on.
+    const AT_ONCE: u64 = 5;
+
+    /// Checks the ends of processes that cannot report an ending: they come at once, and say what has happened.
+    fn without_report(path: &Path) {
+        // The compiler sees what is wrong.
+        compile("threads/damages.cpp", &["-w"], path);
+        let library = ScheduledLibrary::load(path).unwrap();
+        let damaged =
+            "SIGABRT ended the process, whose heap is damaged: malloc(): corrupted top size";
+        let garbled = Died::Garbled.to_string();
+        for (name, end) in [
+            ("top_of_heap", damaged),
+            ("writes_everywhere", &garbled),
+            ("closes_everything", &garbled),
+        ] {
+            let begun = Instant::now();
+            let [history] = &histories(&library, name, 1)[..] else { panic!("one history") };
+            let died = history.as_ref().expect_err(name);
+            println!("{name}: {died}");
+            assert_eq!(died.to_string(), end, "{name}");
+            let took = begun.elapsed();
+            assert!(took < Duration::from_secs(AT_ONCE), "{name}: {took:?}");
+        }
+        check(
+            &library,
+            // The words leave numbers out.
+            &[
+                (
+                    "freed_twice",
+                    &["failed: SIGABRT in freed_twice: free(): double free detected in tcache "],
+                ),
+                ("not_allocated", &["failed: SIGABRT in not_allocated: free(): invalid pointer"]),
+                ("fails_an_assertion", &["failed: SIGABRT in fails_an_assertion"]),
             ],
         );
     }

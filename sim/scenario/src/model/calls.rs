@@ -4,7 +4,7 @@ use super::coverage::Demand;
 use super::mixed_walk::MixedWalk;
 use super::scenario::Scenario;
 use super::snapshot::SnapshotCall;
-use clr_runtime::generation::Generations;
+use clr_runtime::generation::{Generation, Generations};
 
 /// A call of a text, with its location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +62,13 @@ impl Scenario {
         let searches = self.explore.iter().flat_map(|explore| &explore.expect);
         let searches = searches.map(|expect| expect.on);
         calls.chain(walks).chain(searches).fold(Generations::NONE, Generations::with)
+    }
+
+    /// Returns true if the text expects something of searches on a runtime.
+    #[must_use]
+    pub fn expects_of_searches(&self, on: Generation) -> bool {
+        let mut expected = self.explore.iter().flat_map(|explore| &explore.expect);
+        expected.any(|expect| expect.on.contains(on))
     }
 
     /// Returns the runtimes for which the text demands coverage, and on which it checks nothing: the demands are never

@@ -50,6 +50,16 @@ impl Verdict {
     }
 }
 
+/// What a run is judged by, besides its end.
+pub(super) struct Judged<'j> {
+    /// The text's demands on coverage.
+    pub(super) demands: Demands<'j>,
+    /// True if the text expects something of searches with its own profiler.
+    pub(super) expects_of_own: bool,
+    /// The words of the facts that are allowed.
+    pub(super) allowed: &'j [String],
+}
+
 /// A step of loading.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Step {
@@ -229,13 +239,8 @@ impl Reading {
 
     /// Returns the verdict and its reason. Of a profiler with threads nothing else is to be believed, but that it has
     /// crashed, or has gone beyond a limit.
-    fn verdict(
-        &self,
-        status: ExitStatus,
-        demands: &Demands<'_>,
-        allowed: &[String],
-    ) -> (Verdict, Option<String>) {
-        let (verdict, because) = self.verdict_of_end(status, demands, allowed);
+    fn verdict(&self, status: ExitStatus, judged: &Judged<'_>) -> (Verdict, Option<String>) {
+        let (verdict, because) = self.verdict_of_end(status, judged);
         let has_threads = self.has("started-threads") || self.has("wrong-thread");
         if has_threads && !matches!(verdict, Verdict::Died | Verdict::Limit) {
             return (Verdict::Threads, because);
@@ -243,12 +248,7 @@ impl Reading {
         (verdict, because)
     }
 
-    fn verdict_of_end(
-        &self,
-        status: ExitStatus,
-        demands: &Demands<'_>,
-        allowed: &[String],
-    ) -> (Verdict, Option<String>) {
+    fn verdict_of_end(&self, status: ExitStatus, judged: &Judged<'_>) -> (Verdict, Option<String>) {
         let place = || match self.within.as_slice() {
             [] if self.is_over => "the end of the process, after the release".to_owned(),
             [] => "the program".to_owned(),
@@ -282,9 +282,9 @@ impl Reading {
         if !self.findings.is_empty() {
             return (Verdict::Findings, None);
         }
-        let mut unseen = self.unseen();
-        unseen.retain(|fact| !allowed.contains(&fact.words()));
-        let unmet = self.unmet(demands);
+        let mut unseen = self.unseen(judged.expects_of_own);
+        unseen.retain(|fact| !judged.allowed.contains(&fact.words()));
+        let unmet = self.unmet(&judged.demands);
         let words = unseen.iter().map(ToString::to_string);
         let words: Vec<_> = words.chain(unmet.iter().map(ToString::to_string)).collect();
         let because = (!words.is_empty()).then(|| words.join("; "));
@@ -297,7 +297,7 @@ impl Reading {
     }
 
     /// Returns what nobody has looked at.
-    fn unseen(&self) -> Vec<Unseen> {
+    fn unseen(&self, expects_of_own: bool) -> Vec<Unseen> {
         let calls = |kind, results: &Results| -> Vec<CountedCall> {
             let all = results.0.iter().flat_map(|(name, results)| {
                 results.iter().map(|(result, count)| (name.clone(), HResult(*result), *count))
@@ -312,6 +312,7 @@ impl Reading {
             all.map(call).collect()
         };
         let mut coverage = SearchCoverage::default();
+        coverage.expects_of_own = expects_of_own;
         coverage.add(
             0,
             &GuestCoverage {
@@ -441,14 +442,13 @@ impl Account {
         file: String,
         generation: Generation,
         remains: Remains,
-        demands: &Demands<'_>,
-        allowed: &[String],
+        judged: &Judged<'_>,
     ) -> Self {
         let mut reading = Reading::default();
         for line in remains.journal {
             reading.read(line);
         }
-        let (verdict, because) = reading.verdict(remains.status, demands, allowed);
+        let (verdict, because) = reading.verdict(remains.status, judged);
         let refusals = reading.refusals();
         Self {
             kind: "host",

@@ -21,7 +21,7 @@ use crate::render::error::CliError;
 use crate::render::json::write_json;
 use crate::report::walk::refuse_unchecked;
 use crate::{FAILED, PASSED};
-use account::{Account, Verdict};
+use account::{Account, Judged, Verdict};
 use clr_runtime::generation::{Generation, Generations};
 use clr_scenario::Demands;
 use std::io;
@@ -65,8 +65,12 @@ pub(crate) fn host(args: &HostArgs, console: &mut Console<'_>) -> Result<u8, Cli
             CliError::new(&library, format_args!("its process cannot be started: {error}"))
         })?;
         let (library, file) = (library.clone(), source.name.clone());
-        let demands = Demands::of_library(&fixture.scenario.coverage, generation);
-        let account = Account::new(library, file, generation, remains, &demands, &args.allow);
+        let judged = Judged {
+            demands: Demands::of_library(&fixture.scenario.coverage, generation),
+            expects_of_own: fixture.scenario.expects_of_searches(generation),
+            allowed: &args.allow,
+        };
+        let account = Account::new(library, file, generation, remains, &judged);
         if args.json.wanted {
             write_json(&account, console)?;
         } else if !args.matrix {

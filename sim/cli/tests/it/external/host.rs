@@ -42,6 +42,25 @@ fn the_matrix_has_each_runtime() {
     insta::assert_snapshot!("leak_matrix", text);
 }
 
+/// What a text expects of searches with its own profiler is about another one.
+#[test]
+#[ignore = "external: needs a C++ compiler"]
+fn an_expectation_that_is_not_judged_is_no_success() {
+    let library = guest("sampler", &[]);
+    let folder = tempfile::TempDir::new().unwrap();
+    let path = folder.path().join("expects.kdl");
+    let text = std::fs::read_to_string(sources().join("jumps.kdl")).unwrap();
+    let expects = "explore { expect on=\"net8-unix\" { survives } }";
+    std::fs::write(&path, format!("{text}\n{expects}\n")).unwrap();
+    let host = || Host::new(&library, path.to_str().unwrap());
+    let account = host().args(&["--on", "net8-unix"]).object();
+    assert_eq!(account["verdict"], "unseen", "{account:#}");
+    let allowed = host().args(&["--on", "net8-unix", "--allow", "not-judged"]).object();
+    assert_eq!(allowed["verdict"], "clean", "{allowed:#}");
+    let elsewhere = host().args(&["--on", "net9-unix"]).object();
+    assert_eq!(elsewhere["verdict"], "clean", "{elsewhere:#}");
+}
+
 /// Each way to misuse the interface has its verdict, its findings and, of a crash, its place.
 #[test]
 #[ignore = "external: needs a C++ compiler"]

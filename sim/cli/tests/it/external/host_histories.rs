@@ -413,6 +413,10 @@ fn the_text_says_what_fails_a_history() {
     assert_eq!(failures(&rules), ["rule broken: LockWhileSuspended"]);
     let instructions = search("explore instructions=#true");
     assert_eq!(failures(&instructions), Vec::<&str>::new());
+    let expects = search("explore { expect on=\"net8-unix\" { survives } }");
+    assert_eq!(expects["coverage"]["unseen"][0]["allow"], "not-judged", "{expects:#}");
+    let elsewhere = search("explore { expect on=\"net8-windows\" { survives } }");
+    assert_eq!(elsewhere["coverage"]["unseen"].as_array().map(Vec::len), Some(0), "{elsewhere:#}");
     let digest = |found: &Value| found["outcomes"][0]["replay"].as_str().unwrap().len();
     assert!(digest(&instructions) > digest(&search("")), "there are more turns");
 }

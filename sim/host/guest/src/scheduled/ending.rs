@@ -15,10 +15,14 @@ const SIGSEGV: i32 = 11;
 const SIGALRM: i32 = 14;
 
 /// The reason why a process has not reported the end of its interleaving.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Died {
     /// A signal ended it: the guest has crashed, or called `abort`.
     Signal(i32),
+    /// The library of C found the heap damaged, said this, and ended it.
+    DamagedHeap(String),
+    /// The report of its ending is damaged or cut off.
+    Garbled,
     /// The guest ended it with this code.
     Exit(i32),
     /// It was ended beyond this limit.
@@ -34,6 +38,13 @@ impl fmt::Display for Died {
             Self::Signal(SIGALRM) => f.write_str("the process hung after a fault"),
             Self::Signal(SIGABRT) => f.write_str("SIGABRT ended the process"),
             Self::Signal(signal) => write!(f, "signal {signal} ended the process"),
+            Self::DamagedHeap(message) => {
+                write!(f, "SIGABRT ended the process, whose heap is damaged: {message}")
+            }
+            Self::Garbled => f.write_str(
+                "the report of its process is damaged, or cut off: the profiler has written into the tool's \
+                 pipe, or closed it",
+            ),
             // A status of NT, such as the one of an access violation.
             Self::Exit(code @ ..0) => write!(f, "the profiler's process ended with {code:#x}"),
             Self::Exit(code) => write!(f, "the profiler ended its process with {code}"),

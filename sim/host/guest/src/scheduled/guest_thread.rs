@@ -342,7 +342,9 @@ impl GuestThread {
         let is_unmapped = registers
             .is_some_and(|registers| system::OwnMemory.read(registers.rip, &mut [0]).is_err());
         let place = if is_unmapped && !terminates { "unloaded code of " } else { "" };
-        function.map_or_else(|| what.to_owned(), |function| format!("{what} in {place}{function}"))
+        let place = function.map(|function| format!(" in {place}{function}")).unwrap_or_default();
+        let remark = stopped::remark(signal).map(|remark| format!(": {remark}"));
+        format!("{what}{place}{}", remark.unwrap_or_default())
     }
 }
 

@@ -48,6 +48,7 @@ impl ScheduledLibrary {
             system::last_key();
             system::destroys_values();
             system::note_pipes();
+            system::find_message();
         }
     }
 

@@ -84,6 +84,8 @@ pub(super) struct Guest {
     digests: (TextDigest, LibraryDigest),
     /// The text's demands on coverage.
     coverage: Vec<Demand>,
+    /// True if the text expects something of searches with its own profiler.
+    pub(super) expects_of_own: bool,
     executor: Executor,
 }
 
@@ -110,6 +112,7 @@ impl Guest {
             fails_by_rules,
             title: title.unwrap_or_else(|| source.name.clone()),
             digests: (fixture.scenario.digest(), digest),
+            expects_of_own: fixture.scenario.expects_of_searches(generation),
             coverage: fixture.scenario.coverage,
             executor,
         })

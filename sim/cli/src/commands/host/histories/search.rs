@@ -106,6 +106,7 @@ pub(in super::super) fn search(
         let mut guest = Guest::new(args, source, generation)?;
         let mut found = explore(args, by, schedules, &mut guest, console)?;
         found.coverage.faults = faults(args).which;
+        found.coverage.expects_of_own = guest.expects_of_own;
         found.join_faults();
         let outcomes = outcomes(&mut guest, &found);
         let unmet = guest.demands().unmet(found.coverage.points());

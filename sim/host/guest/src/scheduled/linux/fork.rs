@@ -2,6 +2,7 @@
 //! cannot be undone, so each interleaving begins with a copy of a process that has loaded the guest, and called
 //! nothing.
 
+use super::reports::{self, Garbled, Kind};
 use super::streams::Streams;
 use crate::confined::{PAUSE, adopt, end_descendants, end_group, live_with_parent, usage};
 use crate::limits::{Beyond, GuestLimits, Usage};
@@ -9,7 +10,7 @@ use crate::scheduled::ending::{Detail, Died, GuestEnding};
 use crate::thread_count;
 use std::fs::File;
 use std::io::{Error, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// Gives this process the same addresses each time it is started, so that containers that are ordered by
@@ -37,8 +38,7 @@ pub(crate) fn run_in_copy(
     if let (Some(streams), None) = (&streams, then) {
         streams.print(limits.output);
     }
-    let bytes = ended?;
-    GuestEnding::from_bytes(&bytes).ok_or(Died::Exit(0))
+    GuestEnding::from_bytes(&ended?).ok_or(Died::Garbled)
 }
 
 /// Executes `act` in a copy of this process, which ends after it, and returns its bytes. The copy prints nothing, or what it
@@ -65,6 +65,7 @@ fn in_copy(
             drop(from);
             live_with_parent();
             stay_here();
+            reports::settle(&to);
             if silent {
                 be_silent();
             } else if let Some(streams) = streams {
@@ -73,9 +74,9 @@ fn in_copy(
             let bytes = act();
             print_all();
             // If the other process has ended, nobody waits for the bytes.
-            let _ = to.write_all(&(bytes.len() as u64).to_le_bytes());
-            let _ = to.write_all(&bytes);
-            drop(to);
+            let is_sent = reports::send(&mut to, &bytes);
+            // The guest may have closed it.
+            let _ = to.into_raw_fd();
             if then.is_some() {
                 // SAFETY: no pointers: any process may trace this one, which stops here.
                 unsafe {
@@ -84,14 +85,19 @@ fn in_copy(
                 }
             }
             // SAFETY: no destructors are executed: the guest's threads may wait for ever.
-            unsafe { libc::_exit(0) }
+            unsafe { libc::_exit(if is_sent { 0 } else { NOT_SENT }) }
         }
         child => {
             drop(to);
             let beyond = watch(child, &from, limits, streams, None);
             // The guest's own copies may have the other end, too: no end of the file is waited for.
-            let bytes = if beyond.is_none() { read_record(&mut from) } else { None };
+            let report = if beyond.is_none() { reports::receive(&mut from) } else { Ok(None) };
             drop(from);
+            if report.is_err() {
+                // What it does meanwhile is for nobody.
+                // SAFETY: no pointers: a child that was not waited for.
+                unsafe { libc::kill(child, libc::SIGKILL) };
+            }
             let status = wait(child, if then.is_some() { libc::WUNTRACED } else { 0 });
             if let Some(then) = then
                 && libc::WIFSTOPPED(status)
@@ -103,17 +109,34 @@ fn in_copy(
                 // SAFETY: no pointers; nothing waits for its end but this.
                 unsafe { libc::kill(child, libc::SIGKILL) };
                 wait(child, 0);
-                return bytes.ok_or(Died::Signal(libc::SIGKILL));
+                let is_done = matches!(report, Ok(Some(_)));
+                let died = if is_done { Died::Exit(0) } else { Died::Signal(libc::SIGKILL) };
+                return done(report, died);
             }
             // SAFETY: no pointers: what the guest has started outside of the simulation ends, too.
             unsafe { libc::kill(-child, libc::SIGKILL) };
             end_descendants();
-            match (died(status), bytes, beyond) {
-                (_, _, Some(beyond)) => Err(Died::Beyond(beyond)),
-                (Died::Exit(_), Some(bytes), None) => Ok(bytes),
-                (died, ..) => Err(died),
+            match (died(status), beyond) {
+                (_, Some(beyond)) => Err(Died::Beyond(beyond)),
+                (Died::Exit(NOT_SENT), None) => done(report, Died::Garbled),
+                (died, None) => done(report, died),
             }
         }
+    }
+}
+
+/// The exit code of a copy that could not send its report.
+const NOT_SENT: i32 = 117;
+
+/// Returns the bytes of what a copy has done, or how it ended: without a report it `died` so.
+fn done(report: Result<Option<(Kind, Vec<u8>)>, Garbled>, died: Died) -> Result<Vec<u8>, Died> {
+    match (report, died) {
+        (Ok(Some((Kind::DamagedHeap, message))), _) => {
+            Err(Died::DamagedHeap(String::from_utf8_lossy(&message).into_owned()))
+        }
+        (Ok(Some((Kind::Done, bytes))), Died::Exit(_)) => Ok(bytes),
+        (Err(Garbled), _) => Err(Died::Garbled),
+        (Ok(_), died) => Err(died),
     }
 }
 
@@ -269,8 +292,7 @@ pub fn in_workers(
                 stay_on(number);
                 let mut is_heard = true;
                 work(number, &mut |record| {
-                    let size = (record.len() as u64).to_le_bytes();
-                    is_heard = is_heard && to.write_all(&[&size, record].concat()).is_ok();
+                    is_heard = is_heard && reports::send(&mut to, record);
                 });
                 // SAFETY: no destructors are executed, as in an interleaving.
                 unsafe { libc::_exit(i32::from(!is_heard)) }
@@ -282,37 +304,32 @@ pub fn in_workers(
         .iter()
         .map(|(_, from)| libc::pollfd { fd: from.as_raw_fd(), events: libc::POLLIN, revents: 0 })
         .collect();
+    let mut ended = Ok(());
     while polled.iter().any(|one| one.fd >= 0) {
         // SAFETY: the descriptors of the pipes; those that have ended are negative, and left out.
         unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as u64, -1) };
-        for (one, (_, from)) in polled.iter_mut().zip(&mut workers) {
+        for (one, (child, from)) in polled.iter_mut().zip(&mut workers) {
             if one.fd < 0 || one.revents == 0 {
                 continue;
             }
-            match read_record(from) {
-                Some(record) => receive(&record),
-                None => one.fd = -1,
+            match reports::receive(from) {
+                Ok(Some((_, record))) => receive(&record),
+                Ok(None) => one.fd = -1,
+                Err(Garbled) => {
+                    (one.fd, ended) = (-1, Err(Died::Garbled));
+                    // SAFETY: no pointers: a child that was not waited for, and might wait for this process.
+                    unsafe { libc::kill(*child, libc::SIGKILL) };
+                }
             }
         }
     }
-    let mut ended = Ok(());
     for (child, _) in workers {
         match died(wait(child, 0)) {
             Died::Exit(0) => {}
-            other => ended = Err(other),
+            other => ended = ended.and(Err(other)),
         }
     }
     ended
-}
-
-fn read_record(from: &mut File) -> Option<Vec<u8>> {
-    let mut size = [0; 8];
-    from.read_exact(&mut size).ok()?;
-    let size = u64::from_le_bytes(size);
-    let mut record = Vec::new();
-    // A guest may have written another size.
-    from.take(size).read_to_end(&mut record).ok()?;
-    (record.len() as u64 == size).then_some(record)
 }
 
 /// Keeps this process, and its copies, on one of the processors that it may use.

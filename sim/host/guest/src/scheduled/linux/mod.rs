@@ -13,12 +13,13 @@
 //! | `system_locks` | the locks of the heap and the loader |
 //! | `replaced` | the table of all of these functions |
 //! | `refused` | calls of the system that wait outside of the simulation |
-//! | `stopped` | threads that have stopped |
-//! | `fork`, `streams` | a process for each interleaving, and what it prints |
+//! | `stopped`, `damage` | threads that have stopped, and damage of the heap |
+//! | `fork`, `reports`, `streams` | a process for each interleaving, what it reports, and what it prints |
 //! | `guest_process` | a library without a profiler |
 
 mod barrier;
 mod c_threads;
+mod damage;
 mod descriptors;
 mod ends;
 mod exit;
@@ -35,6 +36,7 @@ mod polls;
 mod random;
 mod refused;
 mod replaced;
+mod reports;
 mod semaphore;
 mod signals;
 pub(super) mod stopped;
@@ -48,6 +50,7 @@ mod time;
 mod timers;
 mod transfers;
 
+pub(super) use damage::find_message;
 pub(super) use descriptors::note_pipes;
 pub(super) use ends::skip_destructors;
 pub(super) use exit::{destroys_values, exit, forget_exit};

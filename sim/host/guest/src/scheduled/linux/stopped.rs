@@ -2,7 +2,7 @@
 //!
 //! A thread that is stopped waits in a signal handler until its process ends.
 
-use super::{guest_thread, instructions};
+use super::{damage, guest_thread, instructions};
 use crate::scheduled::guest_thread::GuestThread;
 use clr_unwind::Registers;
 use std::ffi::{c_int, c_void};
@@ -34,6 +34,11 @@ pub(crate) fn name(signal: c_int) -> &'static str {
         libc::SIGTRAP => "SIGTRAP",
         _ => "a signal",
     }
+}
+
+/// Returns what the library of C has said of a fault.
+pub(crate) fn remark(signal: c_int) -> Option<&'static str> {
+    damage::refusal().filter(|_| signal == libc::SIGABRT)
 }
 
 /// Has faults of the guest's threads, and the signal that stops them, handled in this process.
@@ -69,6 +74,9 @@ pub(crate) fn add_stack() {
 }
 
 unsafe extern "C" fn stop(signal: c_int, _: *mut libc::siginfo_t, ucontext: *mut c_void) {
+    if signal == libc::SIGABRT {
+        damage::report();
+    }
     let Some(carrier) = guest_thread::current() else {
         // SAFETY: a fault of the scheduler's own thread ends the process, as without a handler.
         unsafe {

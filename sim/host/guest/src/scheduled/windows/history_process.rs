@@ -52,28 +52,42 @@ pub fn run_history(
 pub fn answer_history(child: &mut Child, search: &mut dyn Search) -> Result<GuestEnding, Died> {
     let ending = follow(child, search);
     let status = child.wait()?;
-    let mut ending = ending.ok_or_else(|| Died::Exit(status.code().unwrap_or_default()))?;
+    let died = |Garbled| match status.code() {
+        Some(0) => Died::Garbled,
+        code => Died::Exit(code.unwrap_or_default()),
+    };
+    let ended = ending.map_err(died)?;
+    let mut ending = ended.ok_or_else(|| Died::Exit(status.code().unwrap_or_default()))?;
     ending.strayed |= search.progress().strayed;
     Ok(ending)
 }
 
+/// What a process has sent is neither a question nor an ending, or is cut off.
+struct Garbled;
+
 /// Returns the ending; `None` if the process has ended without one, whose input is closed then.
-fn follow(child: &mut Child, search: &mut dyn Search) -> Option<GuestEnding> {
-    let (mut to, mut from) = (child.stdin.take()?, BufReader::new(child.stdout.take()?));
+fn follow(child: &mut Child, search: &mut dyn Search) -> Result<Option<GuestEnding>, Garbled> {
+    let (Some(mut to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
+        return Ok(None);
+    };
+    let mut from = BufReader::new(from);
     let mut line = String::new();
     loop {
         line.clear();
-        if from.read_line(&mut line).ok()? == 0 {
-            return None;
+        if from.read_line(&mut line).map_err(|_| Garbled)? == 0 {
+            return Ok(None);
         }
         let line = line.trim_end();
         if let Some(size) = line.strip_prefix(END) {
-            let mut bytes = vec![0; size.parse().ok()?];
-            from.read_exact(&mut bytes).ok()?;
-            return GuestEnding::from_bytes(&bytes);
+            let size: u64 = size.parse().map_err(|_| Garbled)?;
+            let mut bytes = Vec::new();
+            from.take(size).read_to_end(&mut bytes).map_err(|_| Garbled)?;
+            let ending = GuestEnding::from_bytes(&bytes).filter(|_| bytes.len() as u64 == size);
+            return ending.map(Some).ok_or(Garbled);
         }
-        if let Some(answer) = answer(search, line).ok()? {
-            writeln!(to, "{answer}").ok()?;
+        if let Some(answer) = answer(search, line).map_err(|_| Garbled)? {
+            // A process that does not listen has ended.
+            let _ = writeln!(to, "{answer}");
         }
     }
 }

@@ -68,6 +68,11 @@ pub(crate) fn name(fault: c_int) -> &'static str {
     }
 }
 
+/// Returns nothing: the library of C says nothing of a fault.
+pub(crate) const fn remark(_: c_int) -> Option<&'static str> {
+    None
+}
+
 /// The thread that ends the process some time after a fault.
 static WATCHDOG: OnceLock<Thread> = OnceLock::new();
 static HAS_FAULTED: AtomicBool = AtomicBool::new(false);

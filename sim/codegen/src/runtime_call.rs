@@ -8,7 +8,8 @@ use super::program::FunctionIndex;
 pub struct RuntimeCall {
     /// Kind of the call.
     pub kind: RuntimeCallKind,
-    /// The function that is called in the end, or the method whose code is unloaded.
+    /// The function that is called in the end, the method whose code is unloaded, or the constructor of the exception
+    /// that is thrown.
     pub target: Option<FunctionIndex>,
 }
 
@@ -136,8 +137,10 @@ kinds! {
     NewFast "new-fast" Managed -> None,
     /// Writes a reference through a helper that is a leaf without a Frame.
     WriteBarrier "write-barrier" Managed -> None,
-    /// Throws an exception.
+    /// Throws an exception: that of a named constructor, which is called first, or any other.
     Raise "raise" Managed -> None,
+    /// Throws the exception that was thrown last once more, as `throw e` does.
+    RaiseAgain "raise-again" Managed -> None,
     /// Rethrows the exception that a catch has caught.
     Rethrow "rethrow" Managed -> None,
     /// Reads through a null pointer: a hardware fault that the runtime turns into an exception.
@@ -157,13 +160,13 @@ impl RuntimeCallKind {
 
     /// Returns true if the call throws.
     pub const fn throws(self) -> bool {
-        matches!(self, Self::Raise | Self::Rethrow | Self::NullDereference)
+        matches!(self, Self::Raise | Self::RaiseAgain | Self::Rethrow | Self::NullDereference)
     }
 
-    /// Returns true if the statement may name a method whose code it removes. The method is not
-    /// called.
-    pub const fn may_unload(self) -> bool {
-        matches!(self, Self::UnloadAssembly | Self::UnloadDynamicMethod)
+    /// Returns true if the statement may name a method: one whose code it removes, which it does not call, or the
+    /// constructor of an exception.
+    pub const fn may_name_method(self) -> bool {
+        matches!(self, Self::UnloadAssembly | Self::UnloadDynamicMethod | Self::Raise)
     }
 
     /// Returns the kind with this keyword.

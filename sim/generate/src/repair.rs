@@ -399,7 +399,7 @@ impl Walk<'_> {
         let target = call.target.map(|target| managed(target.index()));
         let wanted = call.kind.target().map(|target| target == CallTarget::Managed);
         let wanted =
-            wanted.or_else(|| (target.is_some() && call.kind.may_unload()).then_some(true));
+            wanted.or_else(|| (target.is_some() && call.kind.may_name_method()).then_some(true));
         reachable && managed(self.index) == call.kind.is_in_managed_code() && target == wanted
     }
 

@@ -24,6 +24,7 @@ mod load;
 mod memory;
 mod names;
 mod replay;
+mod sequence;
 mod state;
 mod stops;
 mod synthetic_native;
@@ -38,6 +39,10 @@ pub use load::{RecordedCode, RecordingLoadError};
 pub use memory::RecordedMemory;
 pub use names::RecordedNames;
 pub use replay::{RecordedCallback, RecordingReplay, WalkDifference, WalkVerdict};
+pub use sequence::{
+    Sequence, SequenceCallback, SequenceDifference, SequenceError, SequenceLine, SequenceMode,
+    SequenceProblem, SequenceRuntime, SequenceWalks,
+};
 pub use state::{CALLER, TARGET};
 pub use stops::{ReachedFrame, SeedOrigin};
 pub use synthetic_native::SyntheticNative;

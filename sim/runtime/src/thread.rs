@@ -177,10 +177,12 @@ pub mod offset {
     pub const HIJACKED_ADDRESS: u64 = 0x38;
     pub(super) const PROFILER_CONTEXT: u64 = 0x40;
     pub(super) const DEBUGGER_CONTEXT: u64 = 0x48;
+    /// Offset of the class of the exception that the thread has thrown last (`m_LastThrownObjectHandle`).
+    pub const LAST_THROWN: u64 = 0x50;
 }
 
 /// Size of a Thread object in bytes.
-pub const THREAD_OBJECT_SIZE: u64 = 0x50;
+pub const THREAD_OBJECT_SIZE: u64 = 0x58;
 
 /// `TS_Hijacked`.
 const HIJACKED: u32 = 1;

@@ -9,8 +9,8 @@
 //! (`GCSuspendReasonToProfSuspendReason`); handles in gchandleutilities.cpp; the GC in
 //! proftoeeinterfaceimpl.cpp (`GarbageCollectionStartedCallback`).
 
-use super::World;
 use super::thread::Activation;
+use super::{ExceptionClass, World};
 use crate::stubs::{Shared, Stub, method_id};
 use clr_codegen::{FunctionIndex, Service};
 use clr_runtime::profiling::{CallbackKind as Kind, ProfilerCallback, SuspensionReason};
@@ -33,6 +33,8 @@ pub struct CallbackArguments {
     pub function: FunctionId,
     /// The object that the callback is about.
     pub object: u64,
+    /// The class of that object, if it is an exception.
+    pub class: ExceptionClass,
     /// The handle that the callback is about.
     pub handle: u64,
     /// Number of objects that the program has made.
@@ -82,6 +84,12 @@ impl World<'_> {
                     executed.dispatches.last().map_or(0, |dispatch| dispatch.object)
                 }
                 _ => 0,
+            },
+            class: match kind {
+                Kind::ExceptionThrown | Kind::ExceptionCatcherEnter => {
+                    executed.dispatches.last().map_or_else(Default::default, |one| one.class)
+                }
+                _ => ExceptionClass::Unknown,
             },
             handle: match kind {
                 Kind::HandleCreated | Kind::HandleDestroyed => executed.handle,
@@ -246,32 +254,42 @@ impl World<'_> {
         }
     }
 
-    /// Returns the number of the object that a thread throws: a new one, or that of the exception that it
+    /// Returns the number of the object that a thread throws, and its class: a new one, or that of the exception that it
     /// throws again (`IL_Rethrow` of src/vm/jithelpers.cpp, and `UnwindAndContinueRethrowHelperAfterCatch` of
     /// src/vm/excep.cpp of CoreCLR 3.1.23).
-    pub(super) fn thrown_object(&mut self, thread: usize) -> u64 {
-        let is_again = self.rethrows(thread);
-        let Some(executed) = self.threads.get_mut(thread) else { return 0 };
-        let caught = executed.dispatches.last().filter(|_| is_again).map(|caught| caught.object);
-        if let Some(object) = executed.carried.take().or(caught) {
-            return object;
+    pub(super) fn thrown_object(&mut self, thread: usize) -> (u64, ExceptionClass) {
+        let (thrower, class) = (self.thrower(thread), self.last_thrown(thread));
+        let Some(executed) = self.threads.get_mut(thread) else { return Default::default() };
+        let again = match (thrower, class) {
+            (Some(Shared::Rethrow), _) => {
+                executed.dispatches.last().map(|caught| (caught.object, caught.class))
+            }
+            (Some(Shared::Throw), ExceptionClass::Last) => Some(executed.thrown),
+            _ => None,
+        };
+        if let Some(again) = executed.carried.take().or(again) {
+            executed.thrown = again;
+            return again;
         }
+        let class = match thrower {
+            Some(Shared::Throw) => class,
+            Some(Shared::HardwareFault) => ExceptionClass::NullReference,
+            _ => ExceptionClass::Unknown,
+        };
         self.made.objects += 1;
         executed.object = self.made.objects;
-        executed.object
+        executed.thrown = (executed.object, class);
+        executed.thrown
     }
 
-    fn rethrows(&self, thread: usize) -> bool {
+    /// Returns the helper by which a thread throws.
+    fn thrower(&self, thread: usize) -> Option<Shared> {
+        const THROWERS: [Shared; 4] =
+            [Shared::Rethrow, Shared::Throw, Shared::HardwareFault, Shared::RethrowHelper];
         let is = |function, shared| self.expanded.shared.get(&shared) == Some(&function);
         let activations = self.activations(thread);
         let mut functions = activations.iter().filter_map(|activation| activation.function);
-        let found = functions.find(|function| {
-            is(*function, Shared::Rethrow)
-                || is(*function, Shared::Throw)
-                || is(*function, Shared::HardwareFault)
-                || is(*function, Shared::RethrowHelper)
-        });
-        found.is_some_and(|function| is(function, Shared::Rethrow))
+        functions.find_map(|function| THROWERS.into_iter().find(|shared| is(function, *shared)))
     }
 
     /// Returns true if the program has asked for the GC that a thread needs; otherwise an allocation needs it.

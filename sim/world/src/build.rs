@@ -269,6 +269,7 @@ impl Build {
             object: 0,
             handle: 0,
             carried: None,
+            thrown: Default::default(),
             own,
             stack,
             lowest: rsp,

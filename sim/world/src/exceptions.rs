@@ -15,7 +15,7 @@
 use super::frames::{Frame, Next};
 use super::passes::Steps;
 use super::services::Step;
-use super::{StepEvent, World, WorldError};
+use super::{ExceptionClass, StepEvent, World, WorldError};
 use crate::stubs::{RuntimeFunction, Shared};
 use clr_codegen::FuncletKind;
 use clr_runtime::profiling::CallbackKind;
@@ -88,6 +88,8 @@ pub(super) struct Dispatch {
     pub sp: u64,
     /// Number of the object that was thrown.
     pub object: u64,
+    /// Class of that object.
+    pub class: ExceptionClass,
     pub origin: Frame,
     pub at: Frame,
     pub pass: Pass,
@@ -115,11 +117,12 @@ impl World<'_> {
             return vec![Step::Exception(Action::Unhandled)];
         };
         let sp = origin.registers.rsp().wrapping_sub(1);
-        let object = self.thrown_object(thread);
+        let (object, class) = self.thrown_object(thread);
         if let Some(executed) = self.threads.get_mut(thread) {
             executed.dispatches.push(Dispatch {
                 sp,
                 object,
+                class,
                 origin,
                 at: origin,
                 pass: Pass::First,
@@ -365,12 +368,13 @@ impl World<'_> {
         self.unhijack(thread);
         let managed = self.runtime.generation.hides_exception_handling();
         let Some(dispatch) = self.current(thread) else { return Ok(()) };
-        let (at, result, object) = (dispatch.at, dispatch.result, dispatch.object);
+        let (at, result) = (dispatch.at, dispatch.result);
+        let thrown = (dispatch.object, dispatch.class);
         let caller_sp = at.caller_sp();
         let mut registers = at.caller;
         let end = dispatch.target.map(|target| target.end);
         if let Some(executed) = self.threads.get_mut(thread) {
-            executed.carried = (end == Some(End::Native)).then_some(object);
+            executed.carried = (end == Some(End::Native)).then_some(thrown);
         }
         match end {
             Some(End::Native) if managed => {

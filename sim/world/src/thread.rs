@@ -1,9 +1,9 @@
 //! Threads of a world.
 
-use super::World;
 use super::exceptions::Dispatch;
 use super::services::Step;
 use super::signal::Interrupted;
+use super::{ExceptionClass, World};
 use crate::stubs::Identity;
 use clr_codegen::shadow_stack::{CallerState, ShadowStack};
 use clr_codegen::{FunctionIndex, Service};
@@ -52,8 +52,10 @@ pub(super) struct Executed {
     pub object: u64,
     /// Number of the handle that the thread has made or destroyed last, from 1.
     pub handle: u64,
-    /// Number of the exception's object that native code has caught and is about to throw again.
-    pub carried: Option<u64>,
+    /// Number and class of the exception's object that native code has caught and is about to throw again.
+    pub carried: Option<(u64, ExceptionClass)>,
+    /// Number and class of the exception's object that the thread has thrown last.
+    pub thrown: (u64, ExceptionClass),
     /// Memory of the thread (VA): contains the Thread object, if it has one.
     pub own: u64,
     /// Bounds of the stack (VA).
@@ -109,6 +111,7 @@ impl Executed {
             object,
             handle,
             carried,
+            thrown,
             own: _,
             stack: _,
             lowest: _,
@@ -124,7 +127,7 @@ impl Executed {
             foreground,
         } = self;
         (start, shadow_stack, pending, in_callback, served, object, handle, carried).hash(hasher);
-        (interrupted, signalled, hijack, dispatches, fault).hash(hasher);
+        (interrupted, signalled, hijack, dispatches, fault, thrown).hash(hasher);
         [induced, was_cooperative, ended, unhandled, serves_gc, foreground].hash(hasher);
     }
 

@@ -7,4 +7,5 @@ mod mixed;
 mod project;
 mod properties;
 mod recordings;
+mod sequences;
 mod timeline;

@@ -9,11 +9,11 @@ use crate::render::console::Console;
 use crate::render::error::CliError;
 use crate::render::progress::Progress;
 use crate::report::as_tests::TestReporter;
-use crate::report::recording;
 use crate::report::table::{Reporter, View};
 use crate::report::vector::FailedCase;
 use crate::report::walk;
 use crate::report::{Counts, FileReport};
+use crate::report::{recording, sequence};
 use crate::{FAILED, PASSED, UNUSABLE};
 use clr_recording::vectors::FormatError;
 use clr_recording::vectors::fuzz::{FuzzFile, FuzzRecord};
@@ -152,6 +152,9 @@ fn replay_file(source: &Source, settings: &Settings) -> Result<FileReport, CliEr
     }
     if source.is_recording() {
         return recording::run(source, settings.max_failures);
+    }
+    if source.is_sequence() {
+        return sequence::run(source, settings.max_failures);
     }
     let (kind, content) = source.read_fixture()?;
     match kind {

@@ -5,6 +5,7 @@ pub(crate) mod program;
 use crate::output::unwritable;
 use crate::render::code::Code;
 use crate::render::error::CliError;
+use clr_recording::Sequence;
 use clr_recording::vectors::fuzz::FuzzFile;
 use clr_recording::vectors::replay::VectorReplay;
 use clr_recording::vectors::win64::VectorFile;
@@ -19,7 +20,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// File extensions that are read in folders.
-const TAKEN: [&str; 5] = [".vec.gz", ".bin.gz", PROGRAM, RECORDINGS[0], RECORDINGS[1]];
+const TAKEN: [&str; 6] = [".vec.gz", ".bin.gz", PROGRAM, RECORDINGS[0], RECORDINGS[1], SEQUENCES];
+
+/// File extension of recorded sequences of callbacks.
+const SEQUENCES: &str = ".txt";
+
+/// Folder of such sequences and of the texts of their programs, which have no checks of their own.
+const FOLDER: &str = "sequences";
 
 /// File extension of texts.
 pub(crate) const PROGRAM: &str = ".kdl";
@@ -68,7 +75,7 @@ impl Source {
         Self { name: slashed(&path), place: Place::Disk(path) }
     }
 
-    fn embedded(name: &str) -> Option<Self> {
+    pub(crate) fn embedded(name: &str) -> Option<Self> {
         let bytes = clr_fixtures::get(name)?;
         Some(Self { name: name.to_owned(), place: Place::Embedded(bytes) })
     }
@@ -131,6 +138,23 @@ impl Source {
     /// Returns true if the input is a recording of walks, by its name.
     pub(crate) fn is_recording(&self) -> bool {
         RECORDINGS.iter().any(|end| self.name.ends_with(end))
+    }
+
+    /// Returns true if the input is a recorded sequence of callbacks, by its content.
+    pub(crate) fn is_sequence(&self) -> bool {
+        let content = self.read();
+        content.is_ok_and(|content| std::str::from_utf8(&content).is_ok_and(Sequence::is_one))
+    }
+
+    /// Returns the file of a name beside the input.
+    pub(crate) fn beside(&self, name: &str) -> Option<Self> {
+        match &self.place {
+            Place::Disk(path) => {
+                let path = path.with_file_name(name);
+                path.is_file().then(|| Self::disk(path))
+            }
+            Place::Embedded(_) | Place::Text(_) => None,
+        }
     }
 
     /// Reads the text of the input.
@@ -282,7 +306,8 @@ pub(crate) fn sources_there(paths: &[PathBuf], filter: Option<&str>) -> Result<S
     if paths.is_empty() {
         let names = clr_fixtures::all().iter().map(|fixture| fixture.name);
         let names = names.filter(|name| is_taken(name));
-        found.extend(names.filter_map(Source::embedded));
+        let is_other = |source: &Source| source.name.ends_with(SEQUENCES) && !source.is_sequence();
+        found.extend(names.filter_map(Source::embedded).filter(|source| !is_other(source)));
     }
     for path in paths {
         let there =
@@ -329,15 +354,20 @@ fn collect(folder: &Path, into: &mut Vec<Source>) -> Result<(), CliError> {
         let file_type = entry.file_type().map_err(|error| unreadable(&slashed(&path), &error))?;
         if file_type.is_dir() {
             collect(&path, into)?;
-        } else if is_taken(&entry.file_name().to_string_lossy()) && !path.is_dir() {
-            into.push(Source::disk(path));
+        } else if is_taken(&slashed(&path)) && !path.is_dir() {
+            let source = Source::disk(path);
+            if !source.name.ends_with(SEQUENCES) || source.is_sequence() {
+                into.push(source);
+            }
         }
     }
     Ok(())
 }
 
 fn is_taken(name: &str) -> bool {
-    TAKEN.iter().any(|end| name.ends_with(end))
+    let mut folders = name.rsplit('/').skip(1);
+    let is_program = name.ends_with(PROGRAM) && folders.next() == Some(FOLDER);
+    !is_program && TAKEN.iter().any(|end| name.ends_with(end))
 }
 
 /// Returns the path with forward slashes.

@@ -10,6 +10,7 @@ pub(crate) mod mixed;
 pub(crate) mod recording;
 pub(crate) mod runtimes;
 pub(crate) mod search;
+pub(crate) mod sequence;
 pub(crate) mod snapshot;
 pub(crate) mod table;
 pub(crate) mod vector;

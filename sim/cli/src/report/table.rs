@@ -6,10 +6,10 @@ use crate::render::error::CliError;
 use crate::render::json::write_json;
 use crate::render::words::{counted, in_words};
 use crate::render::wrap::wrapped;
-use crate::report::recording;
 use crate::report::runtimes::Runtimes;
 use crate::report::snapshot::Made;
 use crate::report::{Counts, FileReport};
+use crate::report::{recording, sequence};
 use clr_runtime::generation::{Generation, Generations};
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -41,7 +41,11 @@ pub(crate) enum View {
 }
 
 /// Descriptions of the kinds of files.
-const KINDS: [(&str, &str); 5] = [
+const KINDS: [(&str, &str); 6] = [
+    (
+        sequence::KIND,
+        "sequences of callbacks recorded in real CLRs, compared with what programs make",
+    ),
     (recording::KIND, "calls of DoStackSnapshot recorded in real CLRs, replayed"),
     ("stack", "stacks placed by hand, walked on each runtime as their scenarios expect"),
     ("program", "programs written as text, executed, and walked where they stop"),
@@ -50,7 +54,11 @@ const KINDS: [(&str, &str); 5] = [
 ];
 
 /// Reasons for skipped cases, with the kinds of files to which they apply.
-const SKIPPED: [(&[&str], &str); 2] = [
+const SKIPPED: [(&[&str], &str); 3] = [
+    (
+        &[sequence::KIND],
+        "sequences that are known to differ, with the reasons in sequences/known.tsv",
+    ),
     (
         &[recording::KIND],
         "recorded calls whose recordings lack state or results (clrsim run lists the reasons)",

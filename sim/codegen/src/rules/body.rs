@@ -195,7 +195,8 @@ impl<'a> Body<'a> {
             None => None,
         };
         let names = call.kind.target().map(|target| target == CallTarget::Managed);
-        let names = names.or_else(|| (target.is_some() && call.kind.may_unload()).then_some(true));
+        let names =
+            names.or_else(|| (target.is_some() && call.kind.may_name_method()).then_some(true));
         let right = managed(self.function) == call.kind.is_in_managed_code()
             && target.map(managed) == names;
         if right { Ok(()) } else { Err(ProgramRule::Runtime(call.kind)) }

@@ -256,6 +256,9 @@ impl Program {
 }
 
 fn is_name(name: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':');
+    let allowed = |c: char| {
+        // Names of nested types, of lambdas, and of generic types.
+        c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ':' | '+' | '<' | '>' | '`')
+    };
     !name.is_empty() && name.chars().all(allowed)
 }

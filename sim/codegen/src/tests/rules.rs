@@ -555,7 +555,7 @@ rules! {
                 }
                 program.functions[1].kind = target.unwrap_or_default();
                 let wanted = match kind.target() {
-                    None if kind.may_unload() => target != Some(CodeKind::Native),
+                    None if kind.may_name_method() => target != Some(CodeKind::Native),
                     None => target.is_none(),
                     Some(CallTarget::Unmanaged) => target == Some(CodeKind::Native),
                     Some(CallTarget::Managed) => target.is_some_and(|kind| kind != CodeKind::Native),

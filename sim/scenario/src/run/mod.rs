@@ -19,6 +19,8 @@ mod program;
 mod script;
 mod script_call;
 mod script_place;
+#[cfg(feature = "recording")]
+mod sequence;
 mod shadow_frame;
 mod snapshot_result;
 mod stopped_thread;
@@ -39,6 +41,8 @@ pub use mixed::{
 };
 pub use named::NamedError;
 pub use on_runtime::ThreadAtStop;
+#[cfg(feature = "recording")]
+pub use sequence::SequenceRunError;
 pub use snapshot_result::{
     ContextRules, DecidingClauses, FoundFrameReport, FoundNested, SnapshotDifference,
     SnapshotResult,

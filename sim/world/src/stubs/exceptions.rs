@@ -4,14 +4,17 @@
 use super::frames::{
     Frames, call, call_computed, enable_preemptive_gc, reserve_frame, service, set, with_frame,
 };
-use super::{Plan, RETURN, Service, Shared, native, saving};
+use super::{Plan, RETURN, Service, Shared, method_id, native, saving};
+use crate::ExceptionClass;
 use clr_codegen::{
-    CodeKind, EntryForm, Function, FunctionShape, Primitive, RuntimeCall, RuntimeCallKind,
-    Statement, Value, Word,
+    CodeKind, EntryForm, Function, FunctionIndex, FunctionShape, Primitive, RuntimeCall,
+    RuntimeCallKind, Statement, Value, Word,
 };
 use clr_runtime::FrameKind;
 use clr_runtime::frame::layout::{self, FrameConvention};
+use clr_runtime::thread::offset;
 use clr_unwind::Gpr;
+use clr_walker::profiling::FunctionId;
 
 /// Bytes of locals for a Frame with a CONTEXT in it.
 const WITH_CONTEXT: u32 = 0x600;
@@ -22,9 +25,18 @@ const ATTRIBUTE_EXCEPTION: u32 = 1;
 
 /// Returns true if a statement throws.
 pub(super) const fn throws(statement: &Statement) -> bool {
-    use RuntimeCallKind::{NullDereference, Raise, Rethrow};
     let Statement::Runtime(RuntimeCall { kind, .. }) = statement else { return false };
-    matches!(kind, Raise | Rethrow | NullDereference)
+    kind.throws()
+}
+
+/// Returns true if a statement names the exception that it throws, by its class or as the last one.
+pub(super) const fn names_class(statement: &Statement) -> bool {
+    use RuntimeCallKind::{Raise, RaiseAgain};
+    let Statement::Runtime(call) = statement else { return false };
+    matches!(
+        call,
+        RuntimeCall { kind: RaiseAgain, .. } | RuntimeCall { kind: Raise, target: Some(_) }
+    )
 }
 
 /// Reads from address 0, where nothing is mapped.
@@ -40,6 +52,29 @@ fn forever(mut body: Vec<Statement>) -> Statement {
 }
 
 impl Plan {
+    /// Calls the constructor of an exception, and throws it.
+    pub(super) fn raise(&self, constructor: Option<FunctionIndex>) -> Vec<Statement> {
+        let place = constructor.map(|constructor| self.place(constructor));
+        let mut body: Vec<_> = place.into_iter().map(call).collect();
+        body.extend(self.throw(place.map_or(ExceptionClass::Unknown, |place| {
+            ExceptionClass::Of(FunctionId(method_id(place)))
+        })));
+        body
+    }
+
+    /// Throws an exception of a class.
+    fn throw(&self, class: ExceptionClass) -> Vec<Statement> {
+        let argument = Word::Register(self.frames.first_argument());
+        let class = set(argument, Value::Number(class.number()));
+        let class = self.names_exceptions.then_some(class);
+        class.into_iter().chain([call(self.helper(Shared::Throw))]).collect()
+    }
+
+    /// Throws the exception that was thrown last.
+    pub(super) fn raise_again(&self) -> Vec<Statement> {
+        self.throw(ExceptionClass::Last)
+    }
+
     /// Creates `IL_Throw` or `IL_Rethrow`: a Frame, then the exception handling.
     pub(super) fn throw_helper(&self, shared: Shared) -> Function {
         let (mut shape, at) = with_frame();
@@ -49,6 +84,10 @@ impl Plan {
         } else {
             self.frames.helper_method_frame(at, ATTRIBUTE_EXCEPTION, None)
         };
+        if self.names_exceptions && shared == Shared::Throw {
+            let thrown = Value::Register(self.frames.first_argument());
+            body.insert(0, set(Word::Thread(offset::LAST_THROWN as u32), thrown));
+        }
         let handles = if shared == Shared::Throw { Shared::RhThrowEx } else { Shared::RhRethrow };
         body.extend(self.handle(handles));
         native(shared, shape, body, RETURN)

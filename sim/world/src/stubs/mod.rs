@@ -109,6 +109,9 @@ pub fn expand(
         throws: source.functions.iter().any(|function| {
             function.body.iter().any(|statement| statement.contains(&exceptions::throws))
         }),
+        names_exceptions: source.functions.iter().any(|function| {
+            function.body.iter().any(|statement| statement.contains(&exceptions::names_class))
+        }),
         frames: Frames::of(generation),
         entry_point: methods
             .iter()
@@ -179,6 +182,8 @@ struct Plan {
     hooks: Hooks,
     /// Something in the source may throw.
     throws: bool,
+    /// Something in the source names the class of an exception.
+    names_exceptions: bool,
     frames: Frames,
     entry_point: Option<FunctionIndex>,
     placed: Vec<FunctionIndex>,
@@ -398,7 +403,8 @@ impl Plan {
             RuntimeCallKind::NewWithGc => self.allocation(true),
             RuntimeCallKind::NewFast => of_helper(Shared::NewFast),
             RuntimeCallKind::WriteBarrier => of_helper(Shared::WriteBarrier),
-            RuntimeCallKind::Raise => of_helper(Shared::Throw),
+            RuntimeCallKind::Raise => self.raise(source.target),
+            RuntimeCallKind::RaiseAgain => self.raise_again(),
             RuntimeCallKind::Rethrow => of_helper(Shared::Rethrow),
             RuntimeCallKind::NullDereference => exceptions::null_dereference(),
             RuntimeCallKind::Malloc => of_helper(Shared::Malloc),

@@ -73,7 +73,7 @@ fn runtime_call(call: &mut RuntimeCall, c: &mut Codec<'_>) {
     for kind in RuntimeCallKind::ALL.iter().copied() {
         c.node_if(kind.word(), call.kind == kind, |c| {
             call.kind = kind;
-            if kind.may_unload() {
+            if kind.may_name_method() {
                 c.optional_arg(&mut call.target);
             } else if kind.target().is_some() {
                 c.arg(&mut call.target);

@@ -1,0 +1,293 @@
+//! The callbacks of a program on a runtime, in their order, as the profiler of recorded sequences writes them down.
+//!
+//! The recording goes on from the call of `App.Begin` to that of `App.End`, if the program has these. The threads go
+//! on one after another, each until it waits.
+
+use crate::Scenario;
+use clr_codegen::FunctionIndex;
+use clr_recording::{Sequence, SequenceCallback, SequenceLine, SequenceMode, SequenceWalks};
+use clr_runtime::generation::Generation;
+use clr_runtime::profiling::{CallbackKind as Kind, HResult, SnapshotRequest, SuspensionReason};
+use clr_runtime::{OsThreadId, Outcome};
+use clr_walker::profiling::{EventMask, FunctionId};
+use clr_world::stubs::Hooks;
+use clr_world::{
+    Build, BuildError, CallbackArguments, ExceptionClass, HookKind, StepEvent, Waiting, World,
+    WorldError,
+};
+use thiserror::Error;
+
+/// Maximum number of steps of all threads together.
+const STEPS: u64 = 4_000_000;
+/// Functions of the program between whose calls callbacks are written down.
+const BEGIN: &str = "App.Begin";
+const END: &str = "App.End";
+
+/// The reason why a program has no sequence of callbacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SequenceRunError {
+    /// The scenario is a stack placed by hand.
+    #[error("the text has no program")]
+    NoProgram,
+    /// The program cannot be built.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// A thread cannot go on.
+    #[error("thread {thread}: {error}")]
+    World {
+        /// Index of the thread, from 0.
+        thread: usize,
+        /// Reason.
+        error: WorldError,
+    },
+    /// No thread can go on.
+    #[error("no thread goes on after {steps} steps")]
+    Stuck {
+        /// Number of steps.
+        steps: u64,
+    },
+}
+
+impl Scenario {
+    /// Executes the program, and returns the callbacks that the profiler of a recorded sequence gets there.
+    ///
+    /// # Errors
+    /// Returns [`SequenceRunError`].
+    pub fn sequence_on(
+        &self,
+        generation: Generation,
+        recorded: &Sequence,
+    ) -> Result<Vec<SequenceLine>, SequenceRunError> {
+        if self.stack.is_some() {
+            return Err(SequenceRunError::NoProgram);
+        }
+        let hooks = if recorded.asks_for("elt") { Hooks::Slow } else { Hooks::None };
+        let build = Build::with_hooks(&self.program, &self.methods, generation, hooks)?;
+        let build = build.with_modules(&self.modules);
+        let mut world = build.world(&self.starts())?;
+        world.end_by(self.process_end());
+        world.shared().change_process(|process| {
+            process.event_mask = EventMask(recorded.event_mask());
+        });
+        let [begin, end] = [BEGIN, END].map(|name| self.function(name));
+        world.report_entries(begin.into_iter().chain(end));
+        let mut recorder = Recorder {
+            recorded,
+            is_on: begin.is_none(),
+            threads: vec![OsThreadId(1)],
+            lines: Vec::new(),
+        };
+        // The finalizer's thread is the second one that is created.
+        if recorded.asks_for("threads") {
+            recorder.threads.push(OsThreadId(0));
+        }
+        recorder.run(&mut world, (begin, end))?;
+        Ok(recorder.lines)
+    }
+}
+
+/// The profiler of a recorded sequence.
+struct Recorder<'r> {
+    recorded: &'r Sequence,
+    is_on: bool,
+    /// The threads by first appearance.
+    threads: Vec<OsThreadId>,
+    lines: Vec<SequenceLine>,
+}
+
+impl Recorder<'_> {
+    /// Executes all threads to their ends, or to that of the process.
+    fn run(
+        &mut self,
+        world: &mut World<'_>,
+        (begin, end): (Option<FunctionIndex>, Option<FunctionIndex>),
+    ) -> Result<(), SequenceRunError> {
+        let threads = world.thread_count();
+        let mut waiting = vec![Waiting::default(); threads];
+        let mut steps = 0;
+        loop {
+            let (mut went_on, mut ended) = (false, 0);
+            for thread in 0..threads {
+                loop {
+                    steps += 1;
+                    if steps > STEPS {
+                        return Err(SequenceRunError::Stuck { steps });
+                    }
+                    let event = world.step(thread);
+                    let event = event.map_err(|error| SequenceRunError::World { thread, error })?;
+                    let waits = waiting.get_mut(thread).is_some_and(|one| one.is_for_others(event));
+                    went_on |= !waits && event != StepEvent::Ended;
+                    match event {
+                        StepEvent::Callback(kind) => {
+                            if self.is_on {
+                                self.note(world, thread, kind);
+                            }
+                        }
+                        StepEvent::Entered(function) => {
+                            self.is_on =
+                                Some(function) == begin || self.is_on && Some(function) != end;
+                        }
+                        StepEvent::Ended => ended += 1,
+                        StepEvent::Stepped | StepEvent::Hook | StepEvent::Waits => {}
+                    }
+                    if world.is_unhandled(thread) || world.has_exited() {
+                        return Ok(());
+                    }
+                    if matches!(event, StepEvent::Waits | StepEvent::Ended) {
+                        break;
+                    }
+                }
+            }
+            if ended == threads {
+                return Ok(());
+            }
+            if !went_on {
+                return Err(SequenceRunError::Stuck { steps });
+            }
+        }
+    }
+
+    /// Returns the number of a thread.
+    fn number(&mut self, os: OsThreadId) -> u32 {
+        let known = self.threads.iter().position(|thread| *thread == os);
+        let index = known.unwrap_or_else(|| {
+            self.threads.push(os);
+            self.threads.len() - 1
+        });
+        index as u32 + 1
+    }
+
+    /// Writes the callback down that a thread is in.
+    fn note(&mut self, world: &mut World<'_>, thread: usize, kind: Kind) {
+        world.sync();
+        let os = world.os(thread).unwrap_or_default();
+        let number = self.number(os);
+        let mode = match world.object(thread) {
+            None => SequenceMode::Unknown,
+            Some(_) if world.is_cooperative(thread) => SequenceMode::Cooperative,
+            Some(_) => SequenceMode::Preemptive,
+        };
+        let arguments = world.callback_arguments(thread);
+        let (name, arguments) = match (kind, world.hook(thread)) {
+            (Kind::EnterLeaveSlow, Some((hook, function))) => {
+                (hook_name(hook), function_name(world, function))
+            }
+            _ => (kind.name(), words(world, kind, &arguments, number)),
+        };
+        let is_walked = match self.recorded.walks {
+            SequenceWalks::None => false,
+            SequenceWalks::Exceptions => name.starts_with("Exception"),
+            SequenceWalks::All => true,
+        };
+        self.lines.push(SequenceLine::Callback(SequenceCallback {
+            thread: Some(number),
+            mode: Some(mode),
+            name: name.to_owned(),
+            repeats: false,
+            arguments,
+            walk: is_walked.then(|| walk(world, os)),
+        }));
+    }
+}
+
+const fn hook_name(hook: HookKind) -> &'static str {
+    match hook {
+        HookKind::Enter => "Enter",
+        HookKind::Leave => "Leave",
+        HookKind::Tailcall => "Tailcall",
+    }
+}
+
+fn function_name(world: &World<'_>, function: FunctionId) -> String {
+    let method = world.as_synced().code.method(function);
+    method.map_or_else(|| "0".to_owned(), |(_, method)| method.name.clone())
+}
+
+/// Returns the name of a method's class.
+fn class_name(world: &World<'_>, function: FunctionId) -> String {
+    let name = function_name(world, function);
+    // The name of a constructor begins with a dot.
+    let class = name.strip_suffix("..ctor").or(name.strip_suffix("..cctor"));
+    let class = class.or_else(|| name.rsplit_once('.').map(|(class, _)| class));
+    class.unwrap_or(&name).to_owned()
+}
+
+fn exception_name(world: &World<'_>, class: ExceptionClass) -> String {
+    match (class, class.name()) {
+        (_, Some(name)) => name.to_owned(),
+        (ExceptionClass::Of(constructor), _) => class_name(world, constructor),
+        (_, None) => "?object".to_owned(),
+    }
+}
+
+/// Returns the arguments of a callback that a thread with this number is in.
+fn words(world: &World<'_>, kind: Kind, arguments: &CallbackArguments, number: u32) -> String {
+    let function = || function_name(world, arguments.function);
+    match kind {
+        Kind::ThreadCreated
+        | Kind::ThreadDestroyed
+        | Kind::ThreadAssignedToOSThread
+        | Kind::RuntimeThreadSuspended
+        | Kind::RuntimeThreadResumed => format!("T{number}"),
+        Kind::ExceptionSearchFunctionEnter
+        | Kind::ExceptionSearchFilterEnter
+        | Kind::ExceptionSearchCatcherFound
+        | Kind::ExceptionUnwindFunctionEnter
+        | Kind::ExceptionUnwindFinallyEnter
+        | Kind::FunctionUnloadStarted => function(),
+        Kind::ExceptionThrown => exception_name(world, arguments.class),
+        Kind::ExceptionCatcherEnter => {
+            format!("{} {}", function(), exception_name(world, arguments.class))
+        }
+        Kind::JITCompilationStarted | Kind::ReJITCompilationStarted => {
+            format!("{} safe", function())
+        }
+        Kind::JITCompilationFinished | Kind::ReJITCompilationFinished => {
+            format!("{} S_OK safe", function())
+        }
+        Kind::DynamicMethodJITCompilationStarted => format!("dynamic:{} safe", function()),
+        Kind::DynamicMethodJITCompilationFinished => format!("dynamic:{} S_OK safe", function()),
+        Kind::DynamicMethodUnloaded => format!("dynamic:{}", function()),
+        Kind::ManagedToUnmanagedTransition | Kind::UnmanagedToManagedTransition => {
+            format!("{} {}", function(), if arguments.returns { "return" } else { "call" })
+        }
+        Kind::RuntimeSuspendStarted => match arguments.suspension {
+            SuspensionReason::Profiler => "PROFILER".to_owned(),
+            SuspensionReason::Gc => "GC".to_owned(),
+            SuspensionReason::Unload => "APPDOMAIN_SHUTDOWN".to_owned(),
+        },
+        Kind::ClassLoadStarted | Kind::ClassUnloadStarted => class_name(world, arguments.function),
+        Kind::ClassLoadFinished => format!("{} S_OK", class_name(world, arguments.function)),
+        Kind::ClassUnloadFinished
+        | Kind::ModuleUnloadFinished
+        | Kind::AssemblyUnloadFinished
+        | Kind::AppDomainCreationFinished => "S_OK".to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// Walks the thread's own stack as the profiler does, and returns the result with the names of the frames.
+fn walk(world: &World<'_>, os: OsThreadId) -> String {
+    let runtime = world.as_synced();
+    let mut frames = String::new();
+    let outcome = runtime.on(os).do_stack_snapshot(
+        &SnapshotRequest::default(),
+        Some(&mut |frame| {
+            frames.push(' ');
+            match frame.function.and_then(|function| runtime.code.method(function)) {
+                Some((_, method)) => frames.push_str(&method.name),
+                None => frames.push('-'),
+            }
+            HResult::OK
+        }),
+    );
+    let result = match outcome {
+        Outcome::Returned(HResult::OK) => "S_OK".to_owned(),
+        Outcome::Returned(HResult::UNMANAGED_CONTEXT) => "UNMANAGED_CTX".to_owned(),
+        Outcome::Returned(HResult::UNSAFE) => "UNSAFE".to_owned(),
+        Outcome::Returned(HResult::FAIL) => "E_FAIL".to_owned(),
+        other => other.to_string(),
+    };
+    result + &frames
+}

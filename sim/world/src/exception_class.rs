@@ -1,0 +1,80 @@
+//! Classes of exceptions, as far as a program or the runtime names them.
+
+use super::World;
+use crate::stubs::method_of;
+use clr_runtime::thread::offset;
+use clr_unwind::Memory as _;
+use clr_walker::profiling::FunctionId;
+
+/// The number that stands for the exception that was thrown last.
+const LAST: u64 = 0x7FF8_2FFF_FFF0;
+
+macro_rules! classes {
+    ($($class:ident $name:literal,)*) => {
+        /// The class of an exception.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        pub enum ExceptionClass {
+            /// The program does not name it.
+            #[default]
+            Unknown,
+            /// The class of this constructor.
+            Of(FunctionId),
+            /// That of the exception that was thrown last: the same object.
+            Last,
+            $(#[doc = concat!("`", $name, "`.")] $class,)*
+        }
+
+        impl ExceptionClass {
+            /// The classes that the runtime names.
+            const KNOWN: &[Self] = &[$(Self::$class,)*];
+
+            /// Returns the name, if the runtime names the class.
+            pub const fn name(self) -> Option<&'static str> {
+                match self {
+                    Self::Unknown | Self::Of(_) | Self::Last => None,
+                    $(Self::$class => Some($name),)*
+                }
+            }
+        }
+    };
+}
+
+classes! {
+    NullReference "System.NullReferenceException",
+    DivideByZero "System.DivideByZeroException",
+    TypeInitialization "System.TypeInitializationException",
+    TargetInvocation "System.Reflection.TargetInvocationException",
+}
+
+impl ExceptionClass {
+    /// Returns the number by which code names the class to `IL_Throw`.
+    pub(crate) fn number(self) -> u64 {
+        match self {
+            Self::Unknown => 0,
+            Self::Of(constructor) => constructor.0,
+            Self::Last => LAST,
+            known => Self::KNOWN.iter().position(|one| *one == known).map_or(0, |at| at as u64 + 1),
+        }
+    }
+
+    fn from_number(number: u64) -> Self {
+        let known = number.checked_sub(1).and_then(|at| Self::KNOWN.get(usize::try_from(at).ok()?));
+        match known {
+            Some(known) => *known,
+            None if number == LAST => Self::Last,
+            None if method_of(number).is_some() => Self::Of(FunctionId(number)),
+            None => Self::Unknown,
+        }
+    }
+}
+
+impl World<'_> {
+    /// Returns the class of the exception that code of a thread has thrown last.
+    pub(super) fn last_thrown(&self, thread: usize) -> ExceptionClass {
+        let Some(object) = self.object(thread) else { return ExceptionClass::Unknown };
+        let at = object.0.wrapping_add(offset::LAST_THROWN);
+        // A Thread object of the world is always mapped.
+        let number = self.runtime.memory.borrow().read_u64(at).unwrap_or_default();
+        ExceptionClass::from_number(number)
+    }
+}

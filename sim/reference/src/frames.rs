@@ -2,6 +2,7 @@
 //! leads to comes from the shadow stack.
 
 use super::activations::{ActivationCode, ReferenceActivation};
+use super::runtimes;
 use clr_runtime::frame::{FrameShape, layout};
 use clr_runtime::generation::Generation;
 use clr_runtime::{FRAME_TOP, FrameIdentities, FrameKind, MethodKind};
@@ -16,6 +17,8 @@ pub struct ReferenceFrame {
     pub kind: FrameKind,
     /// The Frame has a method, so that a walk stops at it.
     pub has_method: bool,
+    /// The Frame is around a call by managed exception handling, but not one of a handler (C-085, C-163).
+    pub is_of_handling: bool,
     /// The place that the Frame leads to.
     pub lead: FrameTarget,
 }
@@ -95,7 +98,9 @@ pub(crate) fn chain<M: Memory>(
             FrameShape::Mark | FrameShape::UnmanagedToManaged => (false, FrameTarget::Nowhere),
             FrameShape::FuncEval => (false, FrameTarget::Beyond),
         };
-        frames.push(ReferenceFrame { at, kind, has_method, lead });
+        let is_of_handling = kind == FrameKind::InlinedCall
+            && runtimes::mark_of_handling(generation.family()) == Some(word(layout::DATUM)? & 7);
+        frames.push(ReferenceFrame { at, kind, has_method, is_of_handling, lead });
         at = word(layout::NEXT)?;
     }
     Some(frames)

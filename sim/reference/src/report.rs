@@ -9,7 +9,7 @@ use super::{CallFacts, runtimes};
 use clr_codegen::{CallingConvention, FuncletKind};
 use clr_runtime::generation::Os;
 use clr_runtime::profiling::HResult;
-use clr_runtime::{Context, FrameKind, MethodKind, Outcome};
+use clr_runtime::{Context, MethodKind, Outcome};
 use clr_unwind::{Gpr, Registers};
 use clr_walker::profiling::FunctionId as MethodId;
 
@@ -188,8 +188,10 @@ impl<'s> Pass<'s> {
         let managed = runtimes::handles_in_managed_code(generation.family());
         let is_hidden = managed && handles;
         let is_filter = activation.funclet == Some(FuncletKind::Filter);
-        let is_marked =
-            !(managed && (handles || is_filter || self.is_called_by_handling(activation, next)));
+        let is_called_by_handling = next.is_some_and(|frame| {
+            frame.is_of_handling && matches!(frame.lead, FrameTarget::To { .. })
+        });
+        let is_marked = !(managed && (handles || is_filter || is_called_by_handling));
         // C-086: a second pass has left the frame.
         if exceptions.have_left(activation.caller_sp) {
             return Some(is_marked);
@@ -213,27 +215,6 @@ impl<'s> Pass<'s> {
             }
         }
         Some(is_marked)
-    }
-
-    /// Returns true if the unmanaged run that called a method was called by managed exception handling, whose Frame is the
-    /// next one, but not to execute a handler.
-    fn is_called_by_handling(
-        &self,
-        method: &ReferenceActivation,
-        next: Option<&ReferenceFrame>,
-    ) -> bool {
-        let is_handler = !matches!(method.funclet, None | Some(FuncletKind::Filter));
-        let Some(ReferenceFrame { kind: FrameKind::InlinedCall, has_method: false, lead, .. }) =
-            next
-        else {
-            return false;
-        };
-        let FrameTarget::To { activation, .. } = *lead else { return false };
-        let caller = self.target.activations.get(activation);
-        let handles = caller.is_some_and(|caller| {
-            matches!(caller.code, ActivationCode::Managed(_, MethodKind::ExceptionHandling))
-        });
-        handles && !is_handler
     }
 
     fn report(&mut self, function: Option<MethodId>, activation: usize) {

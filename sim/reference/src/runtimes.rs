@@ -17,6 +17,16 @@ pub const fn handles_in_managed_code(family: Family) -> bool {
     family.is_core_since(9) && !family.legacy_exceptions
 }
 
+/// Returns the lowest three bits of the datum of Frames around calls by managed exception handling, but for those of handlers
+/// (C-085).
+pub(crate) const fn mark_of_handling(family: Family) -> Option<u64> {
+    match family {
+        _ if !handles_in_managed_code(family) => None,
+        _ if family.is_core_since(11) => Some(1),
+        _ => Some(2),
+    }
+}
+
 /// Returns the ContextFlags of the context of a thread that the call has stopped (contract §3.7).
 /// Framework 2 does not ask for more than CONTEXT_FULL.
 pub(crate) const fn own_flags(family: Family) -> u32 {

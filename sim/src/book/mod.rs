@@ -24,6 +24,7 @@
 //! 22. [The evidence](the_evidence): what supports each clause on each runtime
 //! 23. [Errors](errors): the codes of the tool's errors
 //! 24. [What is stable](stability): versions, and what they promise
+//! 25. [What .NET 11 changes for a profiler](net_11)
 //!
 //! The tests run every text of the book on every generation and check the results that it states.
 
@@ -63,4 +64,5 @@ chapters! {
     the_evidence "evidence.md",
     errors "errors.md",
     stability "stability.md",
+    net_11 "net11.md",
 }

@@ -144,7 +144,7 @@ hazards! {
         "take no lock in a signal handler";
     /// Lookup without a lock: H-29.
     UnlockedRead 29 [] "code is looked up without a lock while it is unloaded",
-        "look code up on threads that the runtime knows, or while nothing is unloaded";
+        "look code up in a map of your own, or while nothing is unloaded";
     /// Jump out of the callback of a walk: H-30.
     CallbackEscapes 30 [] "the callback of a walk does not return",
         "let no jump or exception leave the callback of a walk";

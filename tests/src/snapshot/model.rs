@@ -14,7 +14,7 @@ use clr_reference::{
     FrameTarget, Handler, ReferenceActivation, ReferenceFrame, ThreadFacts,
 };
 use clr_runtime::frame::FrameShape;
-use clr_runtime::{ContextSafety, Funclet, Pass, ThreadLife};
+use clr_runtime::{ContextSafety, FrameKind, Funclet, MethodKind, Pass, ThreadLife};
 use clr_walker::profiling::{FunctionId, ThreadId};
 use clr_world::synthetic::{
     CodeLocation, MANAGED_WALKER, NATIVE_WALKER, SELF, SELF_OBJECT, SyntheticActivation,
@@ -190,5 +190,16 @@ fn frame(
         _ if mistake == Some(Mistake::ActiveCallIsDropped) => FrameTarget::Nowhere,
         _ => FrameTarget::Unmanaged,
     };
-    ReferenceFrame { at, kind, has_method: has && synthetic.method.is_some(), lead }
+    let leads_to_handling = to.and_then(|to| activations.get(to)).is_some_and(|row| {
+        matches!(row.code, ActivationCode::Managed(_, MethodKind::ExceptionHandling))
+    });
+    ReferenceFrame {
+        at,
+        kind,
+        has_method: has && synthetic.method.is_some(),
+        is_of_handling: kind == FrameKind::InlinedCall
+            && synthetic.method.is_none()
+            && leads_to_handling,
+        lead,
+    }
 }

@@ -56,9 +56,17 @@ impl<C: Choices> Draw<'_, C> {
     /// Throws an exception.
     pub(super) fn throw(&mut self, body: &mut Body, times: u64) {
         use RuntimeCallKind::{NullDereference, Raise, Rethrow};
-        let kind = match (body.around.in_catch, self.choices.below(4)) {
-            (true, 0 | 1) => Rethrow,
-            (_, 3) => NullDereference,
+        let common = |kind: &RuntimeCallKind| matches!(kind, Raise | Rethrow | NullDereference);
+        let others = || {
+            RuntimeCallKind::ALL.iter().copied().filter(|kind| kind.throws() && !common(kind))
+        };
+        let kind = match (body.around.in_catch, self.choices.below(12)) {
+            (true, 0..=5) => Rethrow,
+            (_, 9..=10) => NullDereference,
+            (_, 11) => {
+                let number = self.choices.below(others().count() as u64);
+                others().nth(number as usize).unwrap_or(Raise)
+            }
             _ => Raise,
         };
         body.cost += EXCEPTION * times;

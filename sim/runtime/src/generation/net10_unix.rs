@@ -3,7 +3,7 @@
 use super::answers::{
     Answers, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
     InlinedCallFrameLayout, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize, StackCheck,
-    Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed, read,
+    Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -54,11 +54,11 @@ pub(super) const ANSWERS: Answers = Answers {
         "read at main after .NET 9: src/coreclr/vm/callcounting.h: CallCountingStub",
     ),
     has_delegate_frames: assumed(false, NEIGHBORS),
-    has_com_frames: read(
+    has_com_frames: documented(
         false,
         "data descriptor of libcoreclr.so 10.0.15: no identifier of such a Frame",
     ),
-    has_resolve_helper_frames: read(
+    has_resolve_helper_frames: documented(
         false,
         "data descriptor of libcoreclr.so 10.0.15: no identifier of such a Frame",
     ),

@@ -3,7 +3,7 @@
 use super::answers::{
     Answers, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
     InlinedCallFrameLayout, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize, StackCheck,
-    Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed, read,
+    Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -23,7 +23,10 @@ pub(super) const ANSWERS: Answers = Answers {
     unwind_rules: observed(Rules::CoreClrUnix),
     has_detach: assumed(true, NEIGHBORS),
     releases_profiler_at_end: assumed(false, KEPT_AT_END),
-    missing_snapshot_flag: observed(HResult::INCONSISTENT_WITH_FLAGS),
+    missing_snapshot_flag: assumed(
+        HResult::INCONSISTENT_WITH_FLAGS,
+        "as .NET 10 on Unix, where it was observed",
+    ),
     passes_over_gc_special: assumed(true, NEIGHBORS),
     reads_context_first: assumed(false, NEIGHBORS),
     checks_redirection: assumed(true, NEIGHBORS),
@@ -36,12 +39,10 @@ pub(super) const ANSWERS: Answers = Answers {
     frames_have_cookies: observed(false),
     checks_cookies_below_rsp: assumed(false, NEIGHBORS),
     context_size: observed(0xCA0),
-    seed_size: observed(SeedSize {
-        plain: 0x4D0,
-        extended: 0x5E0,
-        avx512: 0xC20,
-        apx: Some(0xCA0),
-    }),
+    seed_size: assumed(
+        SeedSize { plain: 0x4D0, extended: 0x5E0, avx512: 0xC20, apx: Some(0xCA0) },
+        "as .NET 10 on Unix, where it was observed",
+    ),
     frame_identity: observed(FrameIdentity::Number),
     inlined_call_frame: observed(InlinedCallFrameLayout::after(0x18)),
     hijack_args: observed(HijackArgsLayout::unix(0x18)),
@@ -54,11 +55,11 @@ pub(super) const ANSWERS: Answers = Answers {
         "read at main after .NET 9: src/coreclr/vm/callcounting.h: CallCountingStub",
     ),
     has_delegate_frames: assumed(false, NEIGHBORS),
-    has_com_frames: read(
+    has_com_frames: documented(
         false,
         "data descriptor of libcoreclr.so 11.0.0: no identifier of such a Frame",
     ),
-    has_resolve_helper_frames: read(
+    has_resolve_helper_frames: documented(
         false,
         "data descriptor of libcoreclr.so 11.0.0: no identifier of such a Frame",
     ),

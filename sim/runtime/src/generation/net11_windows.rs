@@ -4,7 +4,7 @@
 use super::answers::{
     Answers, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
     InlinedCallFrameLayout, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize, StackCheck,
-    Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed, read,
+    Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -57,7 +57,7 @@ pub(super) const ANSWERS: Answers = Answers {
         StackCheck::Bounds,
         "read at main after .NET 9: src/coreclr/vm/stackwalk.cpp: StackFrameIterator::NextRaw",
     ),
-    walk_fault: observed(WalkFault::Unexpected),
+    walk_fault: assumed(WalkFault::Unexpected, "as .NET 10 on Windows, where it was observed"),
     stops_at_resumable_frames: assumed(
         true,
         "read at main after .NET 9: src/coreclr/vm/stackwalk.cpp: StackFrameIterator::NextRaw",
@@ -87,11 +87,11 @@ pub(super) const ANSWERS: Answers = Answers {
         false,
         "read at main after .NET 9: src/coreclr/vm/FrameTypes.h: FRAME_TYPE_NAME",
     ),
-    has_com_frames: read(
+    has_com_frames: documented(
         false,
         "data descriptor of coreclr.dll 11.0.0: no identifier of such a Frame",
     ),
-    has_resolve_helper_frames: read(
+    has_resolve_helper_frames: documented(
         true,
         "data descriptor of coreclr.dll 11.0.0: ResolveHelperFrameIdentifier",
     ),
@@ -111,7 +111,7 @@ pub(super) const ANSWERS: Answers = Answers {
     unwind_enter_mode: observed(CallbackMode::Cooperative),
     unwind_leave_mode: observed(CallbackMode::Cooperative),
     frees_by_qcalls: observed(true),
-    tells_of_assembly_unload_start: observed(true),
+    tells_of_assembly_unload_start: assumed(true, "as .NET 10 on Windows, where it was observed"),
     tells_of_unloaded_functions: assumed(
         false,
         "as in CoreCLR 3.1: src/vm/eetoprofinterfaceimpl.cpp, which never raises it",

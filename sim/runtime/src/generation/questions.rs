@@ -167,7 +167,7 @@ questions! {
     has_resolve_helper_frames: bool,
 
     /// Returns true if the runtime calls the entry point of a program by the managed method `Environment.CallEntryPoint`, which
-    /// walks report (contract §4.5).
+    /// walks report (C-058).
     calls_entry_point_by_managed_code: bool,
 
     /// Returns true if the tail call helper links a TailCallFrame (contract §3.5).

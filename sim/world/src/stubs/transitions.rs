@@ -191,15 +191,16 @@ impl Plan {
     pub(super) fn run_main(&self) -> Function {
         let body = vec![
             service(Service::ThreadStart),
+            set(Word::Register(Gpr::Rbx), Value::Register(Gpr::Rax)),
             call(self.helper(Shared::CallEntryPoint)),
             service(Service::ThreadEnd),
         ];
         native(Shared::RunMain, saving(&[Gpr::Rbx], 0x20), body, RETURN)
     }
 
-    /// Creates the method that calls the program's entry point. It has `UnmanagedCallersOnlyAttribute`.
+    /// Creates the method that calls the program's entry point, whose code is in rbx. It has `UnmanagedCallersOnlyAttribute`.
     pub(super) fn call_entry_point(&self) -> Function {
-        let body = self.entry_point.map(|entry| call(self.place(entry))).into_iter().collect();
+        let body = vec![set(Word::Register(Gpr::Rax), Value::Register(Gpr::Rbx)), call_computed()];
         let mut method = Function {
             name: Shared::CallEntryPoint.name().to_owned(),
             kind: CodeKind::Jit,

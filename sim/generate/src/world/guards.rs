@@ -64,7 +64,7 @@ impl<C: Choices> Draw<'_, C> {
             (true, 0..=5) => Rethrow,
             (_, 9..=10) => NullDereference,
             (_, 11) => {
-                let number = self.choices.below(others().count() as u64);
+                let number = self.choices.below(others().count() as u32);
                 others().nth(number as usize).unwrap_or(Raise)
             }
             _ => Raise,

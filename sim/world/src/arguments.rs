@@ -282,6 +282,12 @@ impl World<'_> {
         executed.thrown
     }
 
+    /// Makes an object, and returns its number.
+    pub(super) const fn make_object(&mut self) -> u64 {
+        self.made.objects += 1;
+        self.made.objects
+    }
+
     /// Returns the helper by which a thread throws.
     fn thrower(&self, thread: usize) -> Option<Shared> {
         const THROWERS: [Shared; 4] =

@@ -230,7 +230,7 @@ impl World<'_> {
             return Vec::new();
         };
         let clauses = self.clauses_for(&dispatch.at);
-        let mut steps = Steps::new(dispatch.at.has_metadata);
+        let mut steps = Steps::new(dispatch.at);
         match dispatch.pass {
             Pass::First => steps.search(&clauses),
             Pass::Second => {
@@ -417,9 +417,28 @@ impl World<'_> {
     /// Throws an exception again from the frame that has caught it, which has these registers.
     fn rethrow_from(&mut self, thread: usize, catcher: &Registers) -> Result<(), WorldError> {
         let entry = self.entry_of(Shared::RethrowHelper)?;
+        self.wrap_exception(thread, catcher.rip);
         self.cut(thread, catcher.rsp(), 1);
         self.call_from(thread, catcher, entry);
         Ok(())
+    }
+
+    /// Has native code at `rip` (VA) throw an exception of its own in place of the one that it has caught: class
+    /// constructors and calls by reflection do (recorded on 3.1.3, 8.0.34 and 9.0.23).
+    fn wrap_exception(&mut self, thread: usize, rip: u64) {
+        let function = self.linked.function_of(rip, Position::ReturnAddress);
+        let is = |shared| self.expanded.shared.get(&shared) == function.as_ref();
+        let class = if is(Shared::ClassInit) {
+            ExceptionClass::TypeInitialization
+        } else if is(Shared::InvokeMethod) && self.runtime.generation.catches_in_reflection() {
+            ExceptionClass::TargetInvocation
+        } else {
+            return;
+        };
+        let object = self.make_object();
+        if let Some(executed) = self.threads.get_mut(thread) {
+            executed.carried = Some((object, class));
+        }
     }
 
     /// Publishes the exceptions to stack walks.

@@ -32,6 +32,18 @@ pub(super) struct Frame {
 }
 
 impl Frame {
+    /// Returns true if the frame is the first one of its method that an exception reaches. A method is reported once,
+    /// with the funclets of it that the exception leaves on the way (recorded on 3.1.3, 8.0.34, 9.0.23, 10.0.15 and
+    /// 11.0.0 in optimized code).
+    pub(super) const fn is_first_of_method(&self) -> bool {
+        !self.from_funclet
+    }
+
+    /// Returns true if the frame is the last one of its method.
+    pub(super) const fn is_last_of_method(&self) -> bool {
+        !matches!(self.funclet, Some(Funclet::Handler))
+    }
+
     /// Returns the caller's rsp (VA), which identifies the frame.
     pub(super) const fn caller_sp(&self) -> u64 {
         self.caller.rsp()
@@ -201,12 +213,15 @@ impl World<'_> {
     /// Returns what an exception reaches after a frame that is not a funclet.
     fn behind(&self, frame: &Frame) -> Next {
         let position = Position::ReturnAddress;
-        let native = self.native_catcher(frame.caller, position);
         if self.runtime.generation.hides_exception_handling() {
+            // The managed part is unwound even if nothing beyond it catches: the process ends then.
             if self.ends_managed_part(frame) {
-                return native.map_or(Next::Nothing, |_| Next::NativeCaller);
+                return Next::NativeCaller;
             }
-        } else if native.is_some_and(|native| self.catches(native.rip, position)) {
+        } else if self
+            .native_catcher(frame.caller, position)
+            .is_some_and(|native| self.catches(native.rip, position))
+        {
             return Next::NativeCaller;
         }
         let found = self.managed_from(frame.caller, position, None);

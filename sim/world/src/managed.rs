@@ -103,12 +103,14 @@ impl World<'_> {
         };
         let mut steps = Vec::new();
         if let Some(left) = dispatch.to_leave.replace(at) {
-            steps.extend(left.has_metadata.then_some(Step::Callback(leave)));
+            let is_reported = left.has_metadata && left.is_last_of_method();
+            steps.extend(is_reported.then_some(Step::Callback(leave)));
             if dispatch.pass == Pass::Second && left.caller_sp() < at.caller_sp() {
                 steps.push(Step::Exception(Action::LeftUpTo(at.registers.rsp())));
             }
         }
-        steps.extend(at.has_metadata.then_some(Step::Callback(enter)));
+        let is_reported = at.has_metadata && at.is_first_of_method();
+        steps.extend(is_reported.then_some(Step::Callback(enter)));
         steps
     }
 

@@ -1,20 +1,20 @@
 //! Steps of the two native exception passes at a frame, with their callbacks (contract §6).
 
 use super::exceptions::Action;
+use super::frames::Frame;
 use super::services::Step;
 use clr_codegen::{FuncletKind, HandlerKind};
 use clr_runtime::profiling::{CallbackKind, CallbackMode};
 
 /// A collector of the steps of a pass at a frame.
 pub(super) struct Steps {
-    /// Callbacks are made for the frame.
-    is_reported: bool,
+    frame: Frame,
     parts: Vec<Step>,
 }
 
 impl Steps {
-    pub(super) const fn new(is_reported: bool) -> Self {
-        Self { is_reported, parts: Vec::new() }
+    pub(super) const fn new(frame: Frame) -> Self {
+        Self { frame, parts: Vec::new() }
     }
 
     pub(super) fn finish(self) -> Vec<Step> {
@@ -22,7 +22,7 @@ impl Steps {
     }
 
     fn callback(&mut self, kind: CallbackKind) {
-        if self.is_reported {
+        if self.frame.has_metadata {
             self.parts.push(Step::Callback(kind));
         }
     }
@@ -33,7 +33,9 @@ impl Steps {
 
     /// Performs the first pass: filters are asked, up to the EH clause that catches.
     pub(super) fn search(&mut self, clauses: &[(usize, HandlerKind)]) {
-        self.callback(CallbackKind::ExceptionSearchFunctionEnter);
+        if self.frame.is_first_of_method() {
+            self.callback(CallbackKind::ExceptionSearchFunctionEnter);
+        }
         for &(clause, kind) in clauses {
             match kind {
                 HandlerKind::Catch => {
@@ -49,7 +51,9 @@ impl Steps {
                 HandlerKind::Finally | HandlerKind::Fault => {}
             }
         }
-        self.callback(CallbackKind::ExceptionSearchFunctionLeave);
+        if self.frame.is_last_of_method() {
+            self.callback(CallbackKind::ExceptionSearchFunctionLeave);
+        }
         self.action(Action::Next);
     }
 
@@ -61,7 +65,9 @@ impl Steps {
         target: Option<usize>,
         cooperative: bool,
     ) {
-        if cooperative && self.is_reported {
+        if !self.frame.is_first_of_method() {
+            // The funclet of the method has been reported.
+        } else if cooperative && self.frame.has_metadata {
             let mode = CallbackMode::Cooperative;
             self.parts.push(Step::CallbackIn(CallbackKind::ExceptionUnwindFunctionEnter, mode));
         } else {
@@ -87,7 +93,9 @@ impl Steps {
             self.action(Action::Forget);
             self.action(Action::Resume);
         } else {
-            self.callback(CallbackKind::ExceptionUnwindFunctionLeave);
+            if self.frame.is_last_of_method() {
+                self.callback(CallbackKind::ExceptionUnwindFunctionLeave);
+            }
             self.action(Action::Next);
         }
     }

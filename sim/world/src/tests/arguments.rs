@@ -111,7 +111,7 @@ fn a_rethrown_exception_is_the_same_object() {
         let reported = reported(&through, generation);
         let thrown = reported.iter().filter(|(kind, ..)| *kind == "ExceptionThrown");
         let objects: Vec<_> = thrown.map(|(_, _, it)| it.object).collect();
-        assert_eq!(objects, [1, 1], "{generation}");
+        assert_eq!(objects, [1, 2], "{generation}");
     }
 }
 

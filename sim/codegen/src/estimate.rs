@@ -290,7 +290,7 @@ fn guarded(body: &[Statement], clauses: &[EhClause], estimates: &[Estimate]) -> 
         match clause.kind.handler() {
             HandlerKind::Catch | HandlerKind::Filtered => all.completes |= completes,
             HandlerKind::Finally => all.completes &= completes,
-            HandlerKind::Fault => {}
+            HandlerKind::Fault | HandlerKind::Unmatched => {}
         }
     }
     all

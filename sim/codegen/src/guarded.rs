@@ -16,6 +16,8 @@ pub struct EhClause {
 pub enum EhClauseKind {
     /// The handler catches any exception. Execution resumes after the guarded statement.
     Catch,
+    /// The handler is for a class of exceptions that none thrown in the body has: it never runs.
+    Unmatched,
     /// The handler runs for every exception that leaves the guarded body, and when the body ends
     /// without one.
     Finally,
@@ -35,6 +37,8 @@ pub enum EhClauseKind {
 pub enum HandlerKind {
     /// The handler catches every exception.
     Catch,
+    /// The handler never runs.
+    Unmatched,
     /// The handler runs however the body is left.
     Finally,
     /// The handler runs if an exception leaves the body.
@@ -57,7 +61,10 @@ impl EhClause {
     pub fn bodies(&self) -> impl Iterator<Item = &[Statement]> {
         let filter = match &self.kind {
             EhClauseKind::Filtered { filter, .. } => Some(filter),
-            EhClauseKind::Catch | EhClauseKind::Finally | EhClauseKind::Fault => None,
+            EhClauseKind::Catch
+            | EhClauseKind::Unmatched
+            | EhClauseKind::Finally
+            | EhClauseKind::Fault => None,
         };
         filter.into_iter().chain([&self.body]).map(Vec::as_slice)
     }
@@ -66,7 +73,10 @@ impl EhClause {
     pub fn bodies_mut(&mut self) -> impl Iterator<Item = &mut Vec<Statement>> {
         let filter = match &mut self.kind {
             EhClauseKind::Filtered { filter, .. } => Some(filter),
-            EhClauseKind::Catch | EhClauseKind::Finally | EhClauseKind::Fault => None,
+            EhClauseKind::Catch
+            | EhClauseKind::Unmatched
+            | EhClauseKind::Finally
+            | EhClauseKind::Fault => None,
         };
         filter.into_iter().chain([&mut self.body])
     }
@@ -83,6 +93,7 @@ impl EhClauseKind {
     pub const fn handler(&self) -> HandlerKind {
         match self {
             Self::Catch => HandlerKind::Catch,
+            Self::Unmatched => HandlerKind::Unmatched,
             Self::Finally => HandlerKind::Finally,
             Self::Fault => HandlerKind::Fault,
             Self::Filtered { .. } => HandlerKind::Filtered,
@@ -94,6 +105,6 @@ impl HandlerKind {
     /// Returns true if the handler ends the exception: its funclet returns the address to resume
     /// at.
     pub const fn catches(self) -> bool {
-        matches!(self, Self::Catch | Self::Filtered)
+        matches!(self, Self::Catch | Self::Unmatched | Self::Filtered)
     }
 }

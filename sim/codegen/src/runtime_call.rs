@@ -101,6 +101,24 @@ kinds! {
     TailCallByHelper "tail-call-by-helper" Managed -> Some(CallTarget::Managed),
     /// Calls a method through reflection.
     ReflectionCall "reflection-call" Managed -> Some(CallTarget::Managed),
+    /// Calls a method through reflection that was called so before: later runtimes have emitted code for that.
+    ReflectionCallAgain "reflection-call-again" Managed -> Some(CallTarget::Managed),
+    /// Calls a method the first time that any statement of this kind is reached for it.
+    CallOnce "call-once" Managed -> Some(CallTarget::Managed),
+    /// Starts the thread that begins with a method.
+    StartThread "start-thread" Managed -> Some(CallTarget::Managed),
+    /// Waits for the end of the thread that begins with a method.
+    JoinThread "join-thread" Managed -> Some(CallTarget::Managed),
+    /// Has a method called for each exception before it is handled.
+    HandleFirstChance "handle-first-chance" Managed -> Some(CallTarget::Managed),
+    /// Has a method called at the end of the process.
+    HandleProcessExit "handle-process-exit" Managed -> Some(CallTarget::Managed),
+    /// Ends the process.
+    Exit "exit" Managed -> None,
+    /// Ends the process at once, as after a fatal error.
+    FailFast "fail-fast" Managed -> None,
+    /// Exhausts the stack, which ends the process.
+    ExhaustStack "exhaust-stack" Managed -> None,
     /// Makes the runtime execute a class constructor.
     ClassConstructor "class-constructor" Managed -> Some(CallTarget::Managed),
     /// Calls an FCall, with a Frame if FCalls of this runtime have one.
@@ -113,7 +131,7 @@ kinds! {
     MonitorWait "monitor-wait" Managed -> None,
     /// Sleeps.
     Sleep "sleep" Managed -> None,
-    /// Sets the name of the current thread.
+    /// Sets the name of the current thread, or of the one that the program starts with the method.
     NameThread "name-thread" Managed -> None,
     /// Loads an assembly.
     LoadAssembly "load-assembly" Managed -> None,
@@ -129,8 +147,20 @@ kinds! {
     DestroyHandle "destroy-handle" Managed -> None,
     /// Triggers a full GC.
     Collect "collect" Managed -> None,
+    /// Triggers a full GC by a method that the compiler has inlined.
+    CollectInlined "collect-inlined" Managed -> None,
+    /// Triggers a GC of generation 0.
+    CollectYoungest "collect-generation-0" Managed -> None,
+    /// Triggers a GC of generations 0 and 1.
+    CollectYoung "collect-generation-1" Managed -> None,
+    /// Triggers a full GC that moves objects.
+    Compact "collect-compacting" Managed -> None,
     /// Allocates an object, which requires a GC.
     NewWithGc "new-with-gc" Managed -> None,
+    /// Allocates an object whose finalizer the method is.
+    NewFinalizable "new-finalizable" Managed -> Some(CallTarget::Managed),
+    /// Waits until the finalizer's thread has run all finalizers.
+    AwaitFinalizers "await-finalizers" Managed -> None,
     /// Allocates an object through the helper that has a Frame.
     New "new" Managed -> None,
     /// Allocates an object through a helper without a Frame.
@@ -145,6 +175,12 @@ kinds! {
     Rethrow "rethrow" Managed -> None,
     /// Reads through a null pointer: a hardware fault that the runtime turns into an exception.
     NullDereference "null-dereference" Managed -> None,
+    /// Divides by 0: a hardware fault that the runtime turns into an exception.
+    DivideByZero "divide-by-zero" Managed -> None,
+    /// Fails the check of an array's index.
+    FailRangeCheck "fail-range-check" Managed -> None,
+    /// Fails a cast.
+    FailCast "fail-cast" Managed -> None,
     /// Native code allocates memory from the process's heap, under its lock (H-13).
     Malloc "malloc" Unmanaged -> None,
     /// Native code loads a library under the loader lock. On Windows the library is added to the
@@ -160,13 +196,25 @@ impl RuntimeCallKind {
 
     /// Returns true if the call throws.
     pub const fn throws(self) -> bool {
-        matches!(self, Self::Raise | Self::RaiseAgain | Self::Rethrow | Self::NullDereference)
+        matches!(
+            self,
+            Self::Raise
+                | Self::RaiseAgain
+                | Self::Rethrow
+                | Self::NullDereference
+                | Self::DivideByZero
+                | Self::FailRangeCheck
+                | Self::FailCast
+        )
     }
 
-    /// Returns true if the statement may name a method: one whose code it removes, which it does not call, or the
-    /// constructor of an exception.
+    /// Returns true if the statement may name a method: one whose code it removes, which it does not call, the
+    /// constructor of an exception, or the first method of a thread.
     pub const fn may_name_method(self) -> bool {
-        matches!(self, Self::UnloadAssembly | Self::UnloadDynamicMethod | Self::Raise)
+        matches!(
+            self,
+            Self::UnloadAssembly | Self::UnloadDynamicMethod | Self::Raise | Self::NameThread
+        )
     }
 
     /// Returns the kind with this keyword.

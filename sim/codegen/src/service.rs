@@ -97,6 +97,30 @@ services! {
     EnterFunclet,
     /// Ends a funclet whose result is in rbx.
     LeaveFunclet,
+    /// Starts the thread that begins with the method that r10 names.
+    StartThread,
+    /// Waits for the end of the thread that begins with the method that r10 names.
+    JoinThread,
+    /// Returns 1 if the service is called the first time with the method that r10 names.
+    CallOnce,
+    /// Has the method that r10 names called for each exception.
+    HandleFirstChance,
+    /// Has the method that r10 names called at the end of the process.
+    HandleProcessExit,
+    /// Makes the method that r10 names the finalizer of the object that was allocated last.
+    MakeFinalizable,
+    /// Waits until the finalizer's thread has run all methods.
+    AwaitFinalizers,
+    /// Returns the address of the next method that the finalizer's thread has to run.
+    ServeFinalizer,
+    /// Ends a method of the finalizer's thread.
+    Finalized,
+    /// Ends the process on request.
+    Exit,
+    /// Ends the process at once.
+    Die,
+    /// Returns the address of the handler of first-chance exceptions.
+    TakeHandler,
     /// Takes memory from the process's heap.
     Malloc,
     /// Loads a library.

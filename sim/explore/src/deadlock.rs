@@ -194,7 +194,7 @@ impl Kernel<'_> {
             Wait::ThreadsToStop => BlockReason::ToStop,
             Wait::CodeManagerReaders => BlockReason::CodeManagerReader,
             Wait::Gc(_) => BlockReason::Collection,
-            Wait::ForegroundThreads => BlockReason::Join,
+            Wait::ForegroundThreads | Wait::Program => BlockReason::Join,
             Wait::WakeUpOfInterrupted => BlockReason::InterruptedWait,
             Wait::GcWanted => return,
         };

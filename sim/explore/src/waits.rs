@@ -67,7 +67,8 @@ impl Kernel<'_> {
             Wait::ThreadsToStop
             | Wait::WakeUpOfInterrupted
             | Wait::GcWanted
-            | Wait::ForegroundThreads => self.program().and(Footprint::RUNTIME).read(),
+            | Wait::ForegroundThreads
+            | Wait::Program => self.program().and(Footprint::RUNTIME).read(),
         }
     }
 }

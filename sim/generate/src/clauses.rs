@@ -82,6 +82,7 @@ impl<C: Choices> Draw<'_, C> {
     fn clause(&mut self, kind: HandlerKind) -> EhClause {
         let kind = match kind {
             HandlerKind::Catch => EhClauseKind::Catch,
+            HandlerKind::Unmatched => EhClauseKind::Unmatched,
             HandlerKind::Finally => EhClauseKind::Finally,
             HandlerKind::Fault => EhClauseKind::Fault,
             HandlerKind::Filtered => {

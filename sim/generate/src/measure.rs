@@ -129,6 +129,7 @@ fn details(statement: &Statement) -> u64 {
 const fn clause(clause: &EhClause) -> u64 {
     match clause.kind {
         EhClauseKind::Catch => 1,
+        EhClauseKind::Unmatched => 6,
         EhClauseKind::Finally => 2,
         EhClauseKind::Fault => 3,
         EhClauseKind::Filtered { accepts: true, .. } => 4,

@@ -179,10 +179,12 @@ pub mod offset {
     pub(super) const DEBUGGER_CONTEXT: u64 = 0x48;
     /// Offset of the class of the exception that the thread has thrown last (`m_LastThrownObjectHandle`).
     pub const LAST_THROWN: u64 = 0x50;
+    /// Offset of the address of the method that the class library calls on the thread (`m_StartThread`, the delegate).
+    pub const START: u64 = 0x58;
 }
 
 /// Size of a Thread object in bytes.
-pub const THREAD_OBJECT_SIZE: u64 = 0x58;
+pub const THREAD_OBJECT_SIZE: u64 = 0x60;
 
 /// `TS_Hijacked`.
 const HIJACKED: u32 = 1;

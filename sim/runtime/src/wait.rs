@@ -26,6 +26,9 @@ pub enum Wait {
     GcWanted,
     /// The program's first thread has returned, and waits for the end of the other foreground threads.
     ForegroundThreads,
+    /// The thread waits for something that another thread of the program does: to be started by it, for its end, or for
+    /// finalizers.
+    Program,
 }
 
 impl<M> Runtime<'_, M> {
@@ -49,6 +52,7 @@ impl<M> Runtime<'_, M> {
             | Wait::Gc(_)
             | Wait::GcWanted
             | Wait::ForegroundThreads
+            | Wait::Program
             | Wait::WakeUpOfInterrupted => false,
         }
     }

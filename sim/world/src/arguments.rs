@@ -9,8 +9,9 @@
 //! (`GCSuspendReasonToProfSuspendReason`); handles in gchandleutilities.cpp; the GC in
 //! proftoeeinterfaceimpl.cpp (`GarbageCollectionStartedCallback`).
 
+use super::arranged::Arranged;
 use super::thread::Activation;
-use super::{ExceptionClass, World};
+use super::{Collection, ExceptionClass, World};
 use crate::stubs::{Shared, Stub, method_id};
 use clr_codegen::{FunctionIndex, Service};
 use clr_runtime::profiling::{CallbackKind as Kind, ProfilerCallback, SuspensionReason};
@@ -39,8 +40,16 @@ pub struct CallbackArguments {
     pub handle: u64,
     /// Number of objects that the program has made.
     pub objects: u64,
+    /// Number of objects that the program has made since the last GC, in its callbacks.
+    pub allocated: u64,
+    /// What the GC collects.
+    pub collection: Collection,
+    /// Objects wait for the finalizer's thread.
+    pub finalizing: bool,
     /// The handles that have an object, with it, in the callback of the roots.
     pub roots: Vec<(u64, u64)>,
+    /// The thread that the callback is about, if that is not the calling one.
+    pub thread: Option<usize>,
     /// Control returns from the other side, in a callback of a transition.
     pub returns: bool,
     /// The program has asked for the GC.
@@ -58,12 +67,26 @@ pub(super) struct Made {
     live: Vec<(u64, u64)>,
     /// The GC that the server GC's thread has been asked for was induced by the program.
     pub induced: bool,
+    /// What the program has arranged.
+    pub arranged: Arranged,
+    /// Number of objects that there were at the last GC, and that were made between it and the one before.
+    at_gc: u64,
+    allocated: u64,
 }
 
 impl Made {
-    /// Returns the numbers of objects and handles that were made, and of handles that are left.
-    pub(super) const fn numbers(&self) -> [u64; 3] {
-        [self.objects, self.handles, self.live.len() as u64]
+    /// Notes a GC. Returns true if objects were made since the last one. What other threads make before it counts, so
+    /// that the GC depends on it.
+    pub(super) const fn note_gc(&mut self) -> bool {
+        self.allocated = self.objects - self.at_gc;
+        self.at_gc = self.objects;
+        self.arranged.changes += 1;
+        self.allocated > 0
+    }
+
+    /// Returns the numbers of objects and handles that were made, of handles that are left, and of what was arranged.
+    pub(super) const fn numbers(&self) -> [u64; 4] {
+        [self.objects, self.handles, self.live.len() as u64, self.arranged.changes]
     }
 }
 
@@ -97,6 +120,10 @@ impl World<'_> {
             },
             objects: self.made.objects,
             roots: self.roots(kind),
+            allocated: self.made.allocated,
+            collection: executed.collection.unwrap_or_default(),
+            finalizing: self.made.arranged.is_queued(),
+            thread: self.named_thread(thread).filter(|_| kind == Kind::ThreadNameChanged),
             returns: matches!(
                 served,
                 Some(Service::ManagedToUnmanagedReturn | Service::UnmanagedToManagedReturn)
@@ -148,6 +175,7 @@ impl World<'_> {
             | Kind::DynamicMethodJITCompilationFinished
             | Kind::ClassLoadStarted
             | Kind::ClassLoadFinished => named_in(Gpr::R10),
+            Kind::FinalizeableObjectQueued => FunctionId(self.made.arranged.last_queued()),
             Kind::DynamicMethodUnloaded
             | Kind::FunctionUnloadStarted
             | Kind::ClassUnloadStarted
@@ -272,8 +300,12 @@ impl World<'_> {
             return again;
         }
         let class = match thrower {
-            Some(Shared::Throw) => class,
-            Some(Shared::HardwareFault) => ExceptionClass::NullReference,
+            Some(Shared::HardwareFault) if class != ExceptionClass::DivideByZero => {
+                ExceptionClass::NullReference
+            }
+            Some(
+                Shared::Throw | Shared::FailRangeCheck | Shared::FailCast | Shared::HardwareFault,
+            ) => class,
             _ => ExceptionClass::Unknown,
         };
         self.made.objects += 1;
@@ -289,9 +321,15 @@ impl World<'_> {
     }
 
     /// Returns the helper by which a thread throws.
-    fn thrower(&self, thread: usize) -> Option<Shared> {
-        const THROWERS: [Shared; 4] =
-            [Shared::Rethrow, Shared::Throw, Shared::HardwareFault, Shared::RethrowHelper];
+    pub(super) fn thrower(&self, thread: usize) -> Option<Shared> {
+        const THROWERS: [Shared; 6] = [
+            Shared::Rethrow,
+            Shared::Throw,
+            Shared::FailRangeCheck,
+            Shared::FailCast,
+            Shared::HardwareFault,
+            Shared::RethrowHelper,
+        ];
         let is = |function, shared| self.expanded.shared.get(&shared) == Some(&function);
         let activations = self.activations(thread);
         let mut functions = activations.iter().filter_map(|activation| activation.function);

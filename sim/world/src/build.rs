@@ -1,7 +1,9 @@
 //! Builds worlds from programs: code for the machine, the runtime and the walker.
 
 use super::arguments::Made;
+use super::arranged::Awaited;
 use super::services::ALL_EVENTS;
+use super::services::Step;
 use super::suspension::StopBy;
 use super::thread::Executed;
 use super::{ThreadStart, World};
@@ -25,7 +27,7 @@ use clr_runtime::{
 };
 use clr_unwind::{CodeMap, CodeMapError, Gpr, Unreadable};
 use clr_walker::profiling::{FunctionId as MethodId, ThreadId};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use thiserror::Error;
 
@@ -217,9 +219,12 @@ impl Build {
         let own = THREADS + THREAD_PITCH * index;
         machine.map(own, THREAD_PITCH / PAGE_SIZE, Protection::READ_WRITE)?;
         let serves_gc = start == ThreadStart::ServerGc;
-        let foreground = matches!(start, ThreadStart::Managed(_));
+        let is_finalizer = start == ThreadStart::Finalizer;
+        let by_program = matches!(start, ThreadStart::ByProgram(_));
+        let foreground = matches!(start, ThreadStart::Managed(_)) || by_program;
+        let waits = by_program.then_some(Step::AwaitProgram(Awaited::Start));
         let (start, entry, object) = match start {
-            ThreadStart::Managed(start) => {
+            ThreadStart::Managed(start) | ThreadStart::ByProgram(start) => {
                 let is_entry_point = self.expanded.entry_point == Some(start);
                 let root = if is_entry_point { Shared::RunMain } else { Shared::KickOffThread };
                 let root = self.expanded.shared.get(&root).copied();
@@ -228,6 +233,10 @@ impl Build {
             ThreadStart::Native(start) => {
                 let placed = self.expanded.placed.get(start.index()).copied();
                 (start, placed, None)
+            }
+            ThreadStart::Finalizer => {
+                let root = self.expanded.shared.get(&Shared::FinalizerThread).copied();
+                (FunctionIndex::default(), root, Some(ThreadId(own)))
             }
             ThreadStart::ServerGc => {
                 let root = self.expanded.shared.get(&Shared::GcThread).copied();
@@ -262,10 +271,11 @@ impl Build {
             cpu,
             is_synced: false,
             shadow_stack,
-            pending: VecDeque::new(),
+            pending: waits.into_iter().collect(),
             in_callback: None,
             served: None,
             induced: false,
+            collection: None,
             object: 0,
             handle: 0,
             carried: None,
@@ -282,6 +292,8 @@ impl Build {
             fault: registers,
             unhandled: false,
             serves_gc,
+            by_program,
+            is_finalizer,
             foreground,
         })
     }

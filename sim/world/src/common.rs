@@ -15,8 +15,8 @@ pub struct CommonState {
     pub runtime: CommonRuntime,
     /// The entry of the served thread in the list of threads.
     pub listed: Listed,
-    /// Numbers of objects and handles that were made, and of handles that are left.
-    pub made: [u64; 3],
+    /// Numbers of objects and handles that were made, of handles that are left, and of what was arranged.
+    pub made: [u64; 4],
 }
 
 /// The runtime's data about the process, and the numbers of its GCs.
@@ -67,7 +67,13 @@ impl World<'_> {
         let executed = self.threads.get(thread);
         matches!(
             executed.and_then(|executed| executed.pending.front()),
-            Some(Step::StopOthers | Step::AwaitForeground | Step::ServeGc | Step::Free(_))
+            Some(
+                Step::StopOthers
+                    | Step::AwaitForeground
+                    | Step::AwaitProgram(_)
+                    | Step::ServeGc
+                    | Step::Free(_)
+            )
         )
     }
 

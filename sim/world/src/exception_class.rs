@@ -42,6 +42,8 @@ macro_rules! classes {
 classes! {
     NullReference "System.NullReferenceException",
     DivideByZero "System.DivideByZeroException",
+    IndexOutOfRange "System.IndexOutOfRangeException",
+    InvalidCast "System.InvalidCastException",
     TypeInitialization "System.TypeInitializationException",
     TargetInvocation "System.Reflection.TargetInvocationException",
 }

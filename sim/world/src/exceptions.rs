@@ -43,6 +43,8 @@ pub(super) enum Action {
     /// The second pass has left all frames below this address (VA), the rsp of the frame that it
     /// has reached.
     LeftUpTo(u64),
+    /// The program is notified of the exception.
+    Notify,
     /// The exception is forgotten.
     Forget,
     /// Execution resumes.
@@ -90,6 +92,8 @@ pub(super) struct Dispatch {
     pub object: u64,
     /// Class of that object.
     pub class: ExceptionClass,
+    /// A helper or a fault has thrown it in place of a `throw`.
+    by_runtime: bool,
     pub origin: Frame,
     pub at: Frame,
     pub pass: Pass,
@@ -117,12 +121,16 @@ impl World<'_> {
             return vec![Step::Exception(Action::Unhandled)];
         };
         let sp = origin.registers.rsp().wrapping_sub(1);
+        let by_runtime = self.thrower(thread).is_some_and(|thrower| {
+            !matches!(thrower, Shared::Throw | Shared::Rethrow | Shared::RethrowHelper)
+        });
         let (object, class) = self.thrown_object(thread);
         if let Some(executed) = self.threads.get_mut(thread) {
             executed.dispatches.push(Dispatch {
                 sp,
                 object,
                 class,
+                by_runtime,
                 origin,
                 at: origin,
                 pass: Pass::First,
@@ -199,6 +207,10 @@ impl World<'_> {
                 }
             }
             Action::Entered(entered) => dispatch.tracker.entered_managed_code = entered,
+            Action::Notify => {
+                let entry = self.entry_of(Shared::CallHandler)?;
+                self.leave_for(thread, entry);
+            }
             Action::Call(clause, kind) => {
                 dispatch.funclet = Some((clause, kind));
                 self.leave_for_funclet(thread, kind)?;
@@ -232,11 +244,12 @@ impl World<'_> {
         let clauses = self.clauses_for(&dispatch.at);
         let mut steps = Steps::new(dispatch.at);
         match dispatch.pass {
-            Pass::First => steps.search(&clauses),
+            Pass::First => steps.search(&clauses, self.notifies(dispatch)),
             Pass::Second => {
                 let target = dispatch.target.and_then(|target| target.clause_at(&dispatch.at));
                 let thrower = dispatch.origin.caller_sp() == dispatch.at.caller_sp();
                 let cooperative = thrower
+                    && dispatch.by_runtime
                     && target.is_some()
                     && generation.enters_a_catching_thrower_cooperatively();
                 steps.unwind(&clauses, target, cooperative);
@@ -248,8 +261,12 @@ impl World<'_> {
     /// Advances to the next frame; returns `None` if nothing handles the exception.
     fn go_on(&mut self, thread: usize) -> Option<Vec<Step>> {
         let managed = self.runtime.generation.hides_exception_handling();
-        let at = self.current(thread)?.at;
-        let next = self.next_frame(thread, &at);
+        let (at, pass) = self.current(thread).map(|dispatch| (dispatch.at, dispatch.pass))?;
+        let next = self.next_frame(thread, &at, pass);
+        let ends_here = managed && pass == Pass::Second && matches!(next, Next::NativeCaller);
+        if ends_here && self.native_catcher(at.caller, Position::ReturnAddress).is_none() {
+            return None;
+        }
         let dispatch = self.current(thread)?;
         let end = match next {
             Next::Frame(frame) => {
@@ -263,7 +280,6 @@ impl World<'_> {
             Next::NativeCaller => End::Native,
             Next::Nothing => return None,
         };
-        let pass = dispatch.pass;
         if pass == Pass::First {
             dispatch.target = Some(Target { caller_sp: at.caller_sp(), end });
         }
@@ -304,6 +320,12 @@ impl World<'_> {
             FuncletKind::Filter => self.entry_of(Shared::CallFilter)?,
             FuncletKind::Handler => self.entry_of(Shared::CallFunclet)?,
         };
+        self.leave_for(thread, result);
+        Ok(())
+    }
+
+    /// Returns a value to the runtime's code, which calls something; the remaining steps are kept for later.
+    fn leave_for(&mut self, thread: usize, result: u64) {
         if let Some(executed) = self.threads.get_mut(thread) {
             let rest = core::mem::take(&mut executed.pending);
             if let Some(dispatch) = executed.dispatches.last_mut() {
@@ -311,7 +333,13 @@ impl World<'_> {
             }
             executed.pending.push_back(Step::Return(result));
         }
-        Ok(())
+    }
+
+    /// Returns true if the program is to be notified of an exception now: at its first frame.
+    pub(super) fn notifies(&self, dispatch: &Dispatch) -> bool {
+        dispatch.pass == Pass::First
+            && dispatch.at.caller_sp() == dispatch.origin.caller_sp()
+            && self.notifies_of_first_chances()
     }
 
     /// Prepares the call of a funclet: sets its argument and returns its address (VA).

@@ -3,7 +3,7 @@
 use super::World;
 use crate::stubs::{Identity, Shared, Stub};
 use clr_codegen::HandlerKind;
-use clr_runtime::{Funclet, MethodKind, RunningFunclet};
+use clr_runtime::{Funclet, MethodKind, Pass, RunningFunclet};
 use clr_unwind::{Position, Registers, Unwinder};
 use clr_walker::profiling::FunctionId;
 
@@ -176,7 +176,9 @@ impl World<'_> {
         mut registers: Registers,
         mut position: Position,
         inner: Option<(u64, u64)>,
+        pass: Pass,
     ) -> Option<Frame> {
+        let passes = pass == Pass::First && self.runtime.generation.searches_behind_native_code();
         for _ in 0..LIMIT {
             if let Some(managed) = self.runtime.code.find(registers.rip) {
                 let frame = self.frame(&registers, position, inner.map(|(_, address)| address))?;
@@ -187,7 +189,7 @@ impl World<'_> {
                 if wanted {
                     return Some(frame);
                 }
-            } else if inner.is_none() && self.stops_exceptions(registers.rip, position) {
+            } else if inner.is_none() && !passes && self.stops_exceptions(registers.rip, position) {
                 return None;
             }
             position = self.unwind(&mut registers, position)?;
@@ -207,11 +209,11 @@ impl World<'_> {
 
     /// Returns the throwing frame, found from the service that a thread is in.
     pub(super) fn throwing_frame(&self) -> Option<Frame> {
-        self.managed_from(self.service_caller()?, Position::ReturnAddress, None)
+        self.managed_from(self.service_caller()?, Position::ReturnAddress, None, Pass::Second)
     }
 
     /// Returns what an exception reaches after a frame that is not a funclet.
-    fn behind(&self, frame: &Frame) -> Next {
+    fn behind(&self, frame: &Frame, pass: Pass) -> Next {
         let position = Position::ReturnAddress;
         if self.runtime.generation.hides_exception_handling() {
             // The managed part is unwound even if nothing beyond it catches: the process ends then.
@@ -224,26 +226,29 @@ impl World<'_> {
         {
             return Next::NativeCaller;
         }
-        let found = self.managed_from(frame.caller, position, None);
+        let found = self.managed_from(frame.caller, position, None, pass);
         found.map_or(Next::Nothing, |frame| Next::Frame(Box::new(frame)))
     }
 
     /// Returns what an exception reaches after a frame.
-    pub(super) fn next_frame(&self, thread: usize, frame: &Frame) -> Next {
+    pub(super) fn next_frame(&self, thread: usize, frame: &Frame, pass: Pass) -> Next {
         let position = Position::ReturnAddress;
         let found = match frame.funclet {
             Some(Funclet::Filter) => return Next::FilterCaller,
             Some(Funclet::Handler) => {
                 let running = self.running_funclet(thread, frame.caller_sp());
                 match running.and_then(|running| running.parent_caller_sp) {
-                    Some(parent) => {
-                        self.managed_from(frame.caller, position, Some((parent, frame.address)))
-                    }
+                    Some(parent) => self.managed_from(
+                        frame.caller,
+                        position,
+                        Some((parent, frame.address)),
+                        pass,
+                    ),
                     // The funclet was called by its own method.
                     None => self.frame(&frame.caller, position, Some(frame.address)),
                 }
             }
-            None => return self.behind(frame),
+            None => return self.behind(frame, pass),
         };
         found.map_or(Next::Nothing, |frame| Next::Frame(Box::new(frame)))
     }

@@ -33,7 +33,9 @@
 //! ```
 
 mod arguments;
+mod arranged;
 mod build;
+mod collection;
 mod common;
 pub mod content;
 mod exception_class;
@@ -57,6 +59,7 @@ mod waiting;
 
 pub use arguments::CallbackArguments;
 pub use build::{Build, BuildError};
+pub use collection::Collection;
 pub use common::{CommonRuntime, CommonState, Listed};
 pub use exception_class::ExceptionClass;
 pub use hooks::HookKind;

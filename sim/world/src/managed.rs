@@ -33,6 +33,13 @@ impl World<'_> {
             _ => {
                 let mut steps = self.raise(thread);
                 steps.retain(|step| !matches!(step, Step::Return(_)));
+                let is_notified = self.current(thread).map(|dispatch| dispatch.clone());
+                if is_notified.is_some_and(|dispatch| self.notifies(&dispatch)) {
+                    return steps
+                        .into_iter()
+                        .chain([Step::Exception(Action::Look), Step::NotifyFirstChance])
+                        .collect();
+                }
                 steps
             }
         };

@@ -32,9 +32,13 @@ impl Steps {
     }
 
     /// Performs the first pass: filters are asked, up to the EH clause that catches.
-    pub(super) fn search(&mut self, clauses: &[(usize, HandlerKind)]) {
+    /// The program may be notified of the exception first.
+    pub(super) fn search(&mut self, clauses: &[(usize, HandlerKind)], notifies: bool) {
         if self.frame.is_first_of_method() {
             self.callback(CallbackKind::ExceptionSearchFunctionEnter);
+        }
+        if notifies {
+            self.action(Action::Notify);
         }
         for &(clause, kind) in clauses {
             match kind {
@@ -48,7 +52,7 @@ impl Steps {
                     self.callback(CallbackKind::ExceptionSearchFilterLeave);
                     self.action(Action::Decide(clause));
                 }
-                HandlerKind::Finally | HandlerKind::Fault => {}
+                HandlerKind::Unmatched | HandlerKind::Finally | HandlerKind::Fault => {}
             }
         }
         if self.frame.is_last_of_method() {

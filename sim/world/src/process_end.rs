@@ -18,7 +18,7 @@ pub enum ProcessEnd {
 }
 
 impl ProcessEnd {
-    const fn thread(self) -> usize {
+    pub(super) const fn thread(self) -> usize {
         match self {
             Self::Exit(thread) | Self::Return(thread) => thread,
         }
@@ -30,12 +30,6 @@ impl World<'_> {
     /// the profiler back, and reports no thread that ends later (G16).
     pub const fn end_by(&mut self, end: ProcessEnd) {
         self.process_end = Some(end);
-    }
-
-    /// Returns true if the process has ended with the thread given to [`end_by`](Self::end_by).
-    pub fn has_exited(&self) -> bool {
-        let thread = self.process_end.and_then(|end| self.threads.get(end.thread()));
-        thread.is_some_and(|thread| thread.ended)
     }
 
     /// Notifies the profiler, on a thread, that the process ends.

@@ -29,6 +29,11 @@ impl World<'_> {
                 self.enter_callback(thread, kind, mode);
                 StepEvent::Callback(kind)
             }
+            Step::AwaitProgram(_)
+            | Step::RaiseProcessExit
+            | Step::TakeFinalizer
+            | Step::Die(_)
+            | Step::NotifyFirstChance => return self.arranged_step(thread, step),
             Step::Exception(action) => return self.exception_step(thread, action),
             Step::Propagate => return self.propagate(thread),
             Step::Return(value) => {
@@ -88,7 +93,7 @@ impl World<'_> {
     }
 
     /// Returns from a service, as its ret would.
-    fn come_back(&mut self, thread: usize) {
+    pub(super) fn come_back(&mut self, thread: usize) {
         let machine = &mut *self.runtime.memory.borrow_mut();
         let from = machine.cpu().rip();
         let rsp = machine.cpu().rsp();

@@ -1,8 +1,9 @@
 //! Services that the world performs for the runtime's code.
 
+use super::arranged::Awaited;
 use super::exceptions::Action;
 use super::{ProcessEnd, World};
-use crate::stubs::{Identity, method_of};
+use crate::stubs::{Identity, first_of, method_of};
 use clr_codegen::{CodeKind, FunctionIndex, Service};
 use clr_runtime::profiling::{CallbackKind as Kind, CallbackMode};
 use clr_runtime::{Lock, MethodKind};
@@ -61,6 +62,16 @@ pub(super) enum Step {
     StopOthers,
     /// The registers from before a redirection are restored.
     Restore,
+    /// The thread waits for something that another thread of the program does.
+    AwaitProgram(Awaited),
+    /// The handler of the process's end is queued for the finalizer's thread.
+    RaiseProcessExit,
+    /// The finalizer's thread takes the next method.
+    TakeFinalizer,
+    /// The process ends; true after a fatal error.
+    Die(bool),
+    /// The handler of first-chance exceptions is called instead of the service.
+    NotifyFirstChance,
     /// An exception advances.
     Exception(Action),
     /// An exception continues in native code.
@@ -92,12 +103,20 @@ impl World<'_> {
         let managed = self.runtime.generation.hides_exception_handling();
         self.note_service(thread, service);
         let callbacks: &[Kind] = match service {
-            Service::ThreadStart => return self.thread_begins(None, self.start_address(thread)),
+            Service::ThreadStart => {
+                let start = self.start_address(thread);
+                let by_program = self.threads.get(thread).is_some_and(|thread| thread.by_program);
+                // Recorded on 3.1.3, 8.0.34, 9.0.23, 10.0.15 and 11.0.0.
+                let mode = if by_program { CallbackMode::Cooperative } else { CallbackMode::Any };
+                return self.thread_begins(None, mode, start);
+            }
             Service::ThreadEnd => return self.thread_end(thread),
-            Service::AttachThread => return self.thread_begins(Some(Step::Attach), 0),
+            Service::AttachThread => {
+                return self.thread_begins(Some(Step::Attach), CallbackMode::Any, 0);
+            }
             Service::Malloc => return locked(&[Lock::ProcessHeap]),
             Service::LoadLibrary => return self.load_library(),
-            Service::RareDisable => return vec![Step::AwaitResume, Step::Return(0)],
+            Service::RareDisable => return Self::come_back_later(),
             Service::RestoreContext => return vec![Step::Restore],
             Service::Wait => return vec![Step::Wait(1), Step::Return(0)],
             Service::FastHook => return vec![Step::Hook, Step::Return(0)],
@@ -151,6 +170,18 @@ impl World<'_> {
             Service::UnmanagedToManagedCall | Service::UnmanagedToManagedReturn => {
                 &[Kind::UnmanagedToManagedTransition]
             }
+            Service::StartThread
+            | Service::JoinThread
+            | Service::CallOnce
+            | Service::HandleFirstChance
+            | Service::HandleProcessExit
+            | Service::MakeFinalizable
+            | Service::AwaitFinalizers
+            | Service::ServeFinalizer
+            | Service::Finalized
+            | Service::Exit
+            | Service::Die
+            | Service::TakeHandler => return self.arrange(thread, service),
             Service::CaptureFault => {
                 self.capture_fault(thread);
                 return vec![Step::Return(0)];
@@ -173,15 +204,30 @@ impl World<'_> {
         callbacks.chain([Step::Return(0)]).collect()
     }
 
+    /// Waits for the end of a suspension. A thread that has to wait reports itself, as the suspending one does (recorded
+    /// on 3.1.3, 8.0.34, 9.0.23, 10.0.15 and 11.0.0).
+    fn come_back_later() -> Vec<Step> {
+        let preemptive = CallbackMode::Preemptive;
+        vec![
+            Step::Cooperative(false),
+            Step::ForbidSuspension(true),
+            Step::CallbackIn(Kind::RuntimeThreadSuspended, preemptive),
+            Step::ForbidSuspension(false),
+            Step::AwaitResume,
+            Step::CallbackIn(Kind::RuntimeThreadResumed, preemptive),
+            Step::Return(0),
+        ]
+    }
+
     /// Begins a thread of the runtime, or attaches a native one: it enters the thread store before the profiler is notified.
-    fn thread_begins(&self, attach: Option<Step>, result: u64) -> Vec<Step> {
+    fn thread_begins(&self, attach: Option<Step>, mode: CallbackMode, result: u64) -> Vec<Step> {
         let mut steps = self.log_of_thread();
         steps.push(Step::Acquire(Lock::ThreadStore));
         steps.extend(attach);
         steps.extend([
             Step::Release(Lock::ThreadStore),
             Step::Callback(Kind::ThreadCreated),
-            Step::Callback(Kind::ThreadAssignedToOSThread),
+            Step::CallbackIn(Kind::ThreadAssignedToOSThread, mode),
             Step::Return(result),
         ]);
         steps
@@ -195,7 +241,8 @@ impl World<'_> {
         match self.process_end {
             Some(ProcessEnd::Exit(ends)) if ends == thread => return shut_down.to_vec(),
             Some(ProcessEnd::Return(ends)) if ends == thread => {
-                return [Step::AwaitForeground].into_iter().chain(shut_down).collect();
+                let before = [Step::AwaitForeground].into_iter().chain(self.process_exit());
+                return before.chain(shut_down).collect();
             }
             _ => {}
         }
@@ -290,9 +337,15 @@ impl World<'_> {
     /// Returns the address of a thread's first function after the runtime has set the thread up
     /// (VA).
     fn start_address(&self, thread: usize) -> u64 {
-        let start = self.threads.get(thread).map_or_else(Default::default, |t| t.start);
-        let placed = self.expanded.placed.get(start.index()).copied().unwrap_or_default();
-        self.linked.entries.get(placed.index()).copied().unwrap_or_default()
+        let Some(executed) = self.threads.get(thread) else { return 0 };
+        let placed = self.expanded.placed.get(executed.start.index()).copied().unwrap_or_default();
+        let entry_of = |function: FunctionIndex| self.linked.entries.get(function.index()).copied();
+        let start = entry_of(placed).unwrap_or_default();
+        let path = self.runtime.generation.thread_start_path();
+        let first = first_of(path).filter(|_| executed.by_program);
+        let first = first.and_then(|first| self.expanded.shared.get(&first).copied());
+        self.set_start(thread, start);
+        first.and_then(entry_of).unwrap_or(start)
     }
 
     /// Returns the address of a method's code (VA).

@@ -43,14 +43,16 @@ impl World<'_> {
     /// Returns the steps of a thread that needs a GC: it collects, or has the server GC collect.
     pub(super) fn collect(&mut self, thread: usize) -> Vec<Step> {
         let induced = self.is_induced(thread);
+        let wanted = self.wanted_collection(thread).unwrap_or_default();
         if let Some(executed) = self.threads.get_mut(thread) {
             executed.induced = induced;
+            executed.collection = induced.then_some(wanted);
         }
         let mut steps = if self.has_server_gc() {
             vec![Step::Cooperative(false), Step::AskForGc]
         } else {
             let mut steps = vec![Step::Cooperative(false), Step::Acquire(Lock::Gc)];
-            steps.extend(self.collection());
+            steps.extend(self.collection(thread));
             steps.push(Step::Release(Lock::Gc));
             steps
         };
@@ -63,7 +65,7 @@ impl World<'_> {
     }
 
     /// Counts a GC. Returns true if it moves objects: each second one does (assumed).
-    const fn next_gc_moves(&mut self) -> bool {
+    pub(super) const fn next_gc_moves(&mut self) -> bool {
         self.collections += 1;
         self.collections % 2 == 1
     }
@@ -80,17 +82,9 @@ impl World<'_> {
     /// Returns the steps of a GC (contract §6): threads are stopped in preemptive mode, memory is
     /// collected in cooperative mode. The roots are reported after the GC (`DiagGCEnd` of src/vm/gcenv.ee.cpp
     /// of CoreCLR 3.1.23).
-    pub(super) fn collection(&mut self) -> Vec<Step> {
-        // A GC that does not move objects reports the survivors instead.
-        let references =
-            if self.next_gc_moves() { Kind::MovedReferences } else { Kind::SurvivingReferences };
+    pub(super) fn collection(&mut self, thread: usize) -> Vec<Step> {
         let mut steps = self.stopping();
-        steps.extend([
-            Step::Callback(Kind::GarbageCollectionStarted),
-            Step::Callback(references),
-            Step::Callback(Kind::RootReferences),
-            Step::Callback(Kind::GarbageCollectionFinished),
-        ]);
+        steps.extend(self.collected(thread));
         steps.extend(self.resuming());
         steps
     }

@@ -3,7 +3,7 @@
 use super::exceptions::Dispatch;
 use super::services::Step;
 use super::signal::Interrupted;
-use super::{ExceptionClass, World};
+use super::{Collection, ExceptionClass, World};
 use crate::stubs::Identity;
 use clr_codegen::shadow_stack::{CallerState, ShadowStack};
 use clr_codegen::{FunctionIndex, Service};
@@ -24,6 +24,10 @@ pub enum ThreadStart {
     Managed(FunctionIndex),
     /// A native thread unknown to the runtime, which begins with a native function of the source.
     Native(FunctionIndex),
+    /// A thread of the runtime that the program starts, with a managed function of the source.
+    ByProgram(FunctionIndex),
+    /// The finalizer's thread, which the runtime has started.
+    Finalizer,
     /// The thread of a server GC, which performs all GCs: the runtime has no Thread object for it
     /// (C-133). It ends when all other threads have ended.
     ServerGc,
@@ -48,6 +52,8 @@ pub(super) struct Executed {
     pub served: Option<Service>,
     /// The GC that the thread makes was induced by the program.
     pub induced: bool,
+    /// What the GC collects that the thread makes, if the program has asked for it.
+    pub collection: Option<Collection>,
     /// Number of the object that the thread has made last, from 1; 0 if it has made none.
     pub object: u64,
     /// Number of the handle that the thread has made or destroyed last, from 1.
@@ -79,6 +85,10 @@ pub(super) struct Executed {
     pub unhandled: bool,
     /// This is the thread of a server GC.
     pub serves_gc: bool,
+    /// The program starts the thread.
+    pub by_program: bool,
+    /// This is the finalizer's thread.
+    pub is_finalizer: bool,
     /// The process waits for this thread's end before its own.
     pub foreground: bool,
 }
@@ -108,6 +118,7 @@ impl Executed {
             in_callback,
             served,
             induced,
+            collection,
             object,
             handle,
             carried,
@@ -124,10 +135,12 @@ impl Executed {
             fault,
             unhandled,
             serves_gc,
+            by_program: _,
+            is_finalizer: _,
             foreground,
         } = self;
         (start, shadow_stack, pending, in_callback, served, object, handle, carried).hash(hasher);
-        (interrupted, signalled, hijack, dispatches, fault, thrown).hash(hasher);
+        (interrupted, signalled, hijack, dispatches, fault, thrown, collection).hash(hasher);
         [induced, was_cooperative, ended, unhandled, serves_gc, foreground].hash(hasher);
     }
 

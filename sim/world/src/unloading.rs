@@ -1,7 +1,7 @@
 //! Unloading of code, the code manager's writer lock, and GCs made by the thread of a server GC.
 
 use super::services::Step;
-use super::{StepEvent, World};
+use super::{Collection, StepEvent, World};
 use crate::stubs::{method_id, method_of};
 use clr_codegen::FunctionIndex;
 use clr_runtime::profiling::CallbackKind as Kind;
@@ -133,7 +133,10 @@ impl World<'_> {
         let wanted = self.gcs_wanted;
         if self.gcs_made < wanted {
             let induced = self.made.induced;
-            let mut steps = self.collection();
+            if let Some(executed) = self.threads.get_mut(thread) {
+                executed.collection = induced.then_some(Collection::Full);
+            }
+            let mut steps = self.collection(thread);
             steps.extend([Step::MadeGc(wanted), Step::ServeGc]);
             if let Some(executed) = self.threads.get_mut(thread) {
                 executed.induced = induced;

@@ -67,6 +67,7 @@ impl World<'_> {
             Step::AwaitGc(number) => Wait::Gc(number),
             Step::ServeGc => Wait::GcWanted,
             Step::AwaitForeground => Wait::ForegroundThreads,
+            Step::AwaitProgram(_) => Wait::Program,
             step @ (Step::Callback(_) | Step::CallbackIn(..)) => {
                 Wait::RuntimeRunning(self.waits_to_call_back(thread, step)?)
             }
@@ -88,6 +89,7 @@ impl World<'_> {
             Wait::WakeUpOfInterrupted => false,
             Wait::Gc(number) => self.gcs_made >= number,
             Wait::ForegroundThreads => self.foreground_but(os).next().is_none(),
+            Wait::Program => !self.awaits_program(os),
             Wait::GcWanted => {
                 let mut others = self.threads.iter().filter(|other| !other.serves_gc);
                 self.gcs_made < self.gcs_wanted || others.all(|other| other.ended)
@@ -116,12 +118,26 @@ impl World<'_> {
                 self.cooperative_but(os).filter_map(|thread| self.os(thread)).collect()
             }
             Wait::ForegroundThreads => self.foreground_but(os).map(|thread| thread.os).collect(),
+            Wait::Program => {
+                let others = self.threads.iter().filter(|other| !other.ended && other.os != os);
+                others.map(|other| other.os).collect()
+            }
             Wait::Gc(_) | Wait::GcWanted => {
                 let serves = matches!(wait, Wait::Gc(_));
                 let who = self.threads.iter().filter(|thread| thread.serves_gc == serves);
                 who.filter(|thread| !thread.ended).map(|thread| thread.os).collect()
             }
         }
+    }
+
+    /// Returns true if the next step of a thread waits for others of the program.
+    fn awaits_program(&self, os: OsThreadId) -> bool {
+        let thread = self.threads.iter().position(|thread| thread.os == os);
+        let next = |thread: usize| self.threads.get(thread)?.pending.front().copied();
+        thread.is_some_and(|thread| match next(thread) {
+            Some(Step::AwaitProgram(awaited)) => self.awaits(thread, awaited),
+            _ => false,
+        })
     }
 
     /// Returns the threads that still have to stop, except for one.

@@ -123,7 +123,10 @@ impl<'p> Lowering<'p> {
                 });
                 Some(label)
             }
-            EhClauseKind::Catch | EhClauseKind::Finally | EhClauseKind::Fault => None,
+            EhClauseKind::Catch
+            | EhClauseKind::Unmatched
+            | EhClauseKind::Finally
+            | EhClauseKind::Fault => None,
         };
         let handler = self.stream.label();
         let result =

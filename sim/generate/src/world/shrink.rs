@@ -111,7 +111,8 @@ impl WorldProgram {
         let threads = before.threads.iter().filter_map(|start| match start {
             ThreadStart::Managed(id) => Some(ThreadStart::Managed(now(*id).unwrap_or_default())),
             ThreadStart::Native(id) => now(*id).map(ThreadStart::Native),
-            ThreadStart::ServerGc => Some(ThreadStart::ServerGc),
+            ThreadStart::ByProgram(id) => now(*id).map(ThreadStart::ByProgram),
+            ThreadStart::ServerGc | ThreadStart::Finalizer => Some(*start),
         });
         self.threads = threads.collect();
     }

@@ -10,6 +10,7 @@ use crate::target::Target;
 use clr_com::{Bool, ObjectId};
 use clr_runtime::profiling::CallbackKind as Kind;
 use clr_walker::profiling::HResult;
+use clr_world::Collection;
 
 /// Numbers of generations: 0 to 2 and the large-object heap; since .NET 5 the heap of pinned objects, too
 /// (`GarbageCollectionStartedCallback` of src/vm/proftoeeinterfaceimpl.cpp of CoreCLR 3.1.23, and of
@@ -48,12 +49,17 @@ impl Target {
                     call(&mut || second.HandleDestroyed(handle));
                 }
                 Kind::GarbageCollectionStarted => {
-                    // Texts do not say which generations a GC collects: all if the program asks for it, as
-                    // GC.Collect() does, otherwise the youngest one (assumed).
-                    let collected = [1, 0, 0, 0, 0].map(|one| Bool::from(arguments.induced) | one);
+                    // A GC that the program does not ask for collects the youngest generation (assumed).
                     let since_5 = inner.generation.family().is_core_since(5);
                     let count = if since_5 { GENERATIONS_SINCE_5 } else { GENERATIONS };
-                    let reason = if arguments.induced { GC_INDUCED } else { GC_OTHER };
+                    let collection =
+                        if arguments.induced { arguments.collection } else { Collection::Youngest };
+                    let collected = collection.generations(count as usize);
+                    let collected: Vec<_> = collected.into_iter().map(Bool::from).collect();
+                    let is_induced = arguments.induced
+                        && (collection != Collection::Compacting
+                            || inner.generation.compacts_as_induced());
+                    let reason = if is_induced { GC_INDUCED } else { GC_OTHER };
                     call(&mut || {
                         second.GarbageCollectionStarted(count, collected.as_ptr(), reason)
                     });
@@ -64,6 +70,22 @@ impl Target {
                 Kind::MovedReferences => self.moved(inner, arguments.objects),
                 Kind::SurvivingReferences => self.survived(inner, arguments.objects),
                 Kind::RootReferences => self.roots(inner, &arguments.roots),
+                Kind::ObjectReferences => {
+                    // Objects of texts have no references.
+                    let (class, none) = (inner.object_class(), core::ptr::null());
+                    for number in 1..=arguments.objects {
+                        let object = object_id(number);
+                        call(&mut || to.ObjectReferences(object, class, 0, none));
+                    }
+                }
+                Kind::ObjectsAllocatedByClass => {
+                    let (class, count) = (inner.object_class(), arguments.allocated as u32);
+                    call(&mut || to.ObjectsAllocatedByClass(1, &raw const class, &raw const count));
+                }
+                Kind::FinalizeableObjectQueued => {
+                    let last = object_id(arguments.objects);
+                    call(&mut || second.FinalizeableObjectQueued(0, last));
+                }
                 _ => return false,
             }
         }

@@ -4,8 +4,9 @@ use core::fmt;
 
 pub(super) use super::questions::Answers;
 pub(super) use super::values::{
-    EmptyWalk, ExceptionHelper, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout,
-    ProfilerSuspension, SeedSize, StackCheck, WalkFault,
+    CheckFailures, EmptyWalk, ExceptionHelper, FrameIdentity, HijackArgsLayout,
+    InlinedCallFrameLayout, InvokePath, ProfilerSuspension, SeedSize, StackCheck, StartPath,
+    WalkFault,
 };
 
 /// The evidence for a runtime's answer, strongest first.

@@ -1,9 +1,9 @@
 //! CoreCLR 3.1 on Unix: 3.1.23 was recorded on Linux; the source of 3.1.9 and 3.1.32 was read.
 
 use super::answers::{
-    Answers, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
-    InlinedCallFrameLayout, Os, Product, ProfilerSuspension, SeedSize, StackCheck, Version,
-    WalkFault, assumed, observed, read,
+    Answers, CheckFailures, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
+    InlinedCallFrameLayout, InvokePath, Os, Product, ProfilerSuspension, SeedSize, StackCheck,
+    StartPath, Version, WalkFault, assumed, observed, read,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -74,6 +74,12 @@ pub(super) const ANSWERS: Answers = Answers {
         "src/vm/eetoprofinterfaceimpl.cpp: EEToProfInterfaceImpl::FunctionUnloadStarted",
     ),
     catches_in_reflection: observed(true),
+    searches_behind_native_code: observed(true),
+    invoke_path: observed(InvokePath::Native),
+    thread_start_path: observed(StartPath::ThreadStart),
+    handles_exit_in_class_library: observed(true),
+    check_failures: observed(CheckFailures::Native),
+    compacts_as_induced: observed(false),
     enters_a_catching_thrower_cooperatively: observed(true),
     redirected_context_flags: observed(0x10_000B),
     redirected_context_flags_lost: observed(0x0),

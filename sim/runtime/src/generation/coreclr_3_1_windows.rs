@@ -1,9 +1,9 @@
 //! CoreCLR 3.1 on Windows: 3.1.23 was recorded under wine; the source of 3.1.9 and 3.1.32 was read.
 
 use super::answers::{
-    Answers, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
-    InlinedCallFrameLayout, Os, Product, ProfilerSuspension, SeedSize, StackCheck, Version,
-    WalkFault, assumed, observed, read,
+    Answers, CheckFailures, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
+    InlinedCallFrameLayout, InvokePath, Os, Product, ProfilerSuspension, SeedSize, StackCheck,
+    StartPath, Version, WalkFault, assumed, observed, read,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -77,6 +77,18 @@ pub(super) const ANSWERS: Answers = Answers {
         true,
         "src/vm/reflectioninvocation.cpp: CallDescrWorkerReflectionWrapper",
     ),
+    searches_behind_native_code: assumed(
+        false,
+        "exceptions pass native code on Windows: no pass ends there",
+    ),
+    invoke_path: assumed(InvokePath::Native, "as CoreCLR 3.1 on Unix, where it was observed"),
+    thread_start_path: assumed(
+        StartPath::ThreadStart,
+        "as CoreCLR 3.1 on Unix, where it was observed",
+    ),
+    handles_exit_in_class_library: assumed(true, "as CoreCLR 3.1 on Unix, where it was observed"),
+    check_failures: assumed(CheckFailures::Native, "as CoreCLR 3.1 on Unix, where it was observed"),
+    compacts_as_induced: assumed(false, "as .NET 8 on Unix, where it was observed"),
     enters_a_catching_thrower_cooperatively: assumed(false, "not looked up in the recordings"),
     redirected_context_flags: observed(0x10_000B),
     redirected_context_flags_lost: assumed(0x0, "nothing read in src/vm of 3.1 takes bits away"),

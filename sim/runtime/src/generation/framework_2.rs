@@ -2,9 +2,9 @@
 //! recorded. Shared Source CLI 2.0 was read in part: it is 32-bit. Paths begin at its root.
 
 use super::answers::{
-    Answers, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
-    InlinedCallFrameLayout, Os, Product, ProfilerSuspension, SeedSize, StackCheck, Version,
-    WalkFault, assumed, documented, read,
+    Answers, CheckFailures, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
+    InlinedCallFrameLayout, InvokePath, Os, Product, ProfilerSuspension, SeedSize, StackCheck,
+    StartPath, Version, WalkFault, assumed, documented, read,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -129,6 +129,15 @@ pub(super) const ANSWERS: Answers = Answers {
         true,
         "as CoreCLR 3.1 on Windows; not looked up in Shared Source CLI",
     ),
+    searches_behind_native_code: assumed(
+        false,
+        "exceptions pass native code on Windows: no pass ends there",
+    ),
+    invoke_path: assumed(InvokePath::Native, "as CoreCLR 3.1 on Unix"),
+    thread_start_path: assumed(StartPath::ThreadStart, "as CoreCLR 3.1 on Unix"),
+    handles_exit_in_class_library: assumed(true, "as CoreCLR 3.1 on Unix"),
+    check_failures: assumed(CheckFailures::Native, "as CoreCLR 3.1 on Unix"),
+    compacts_as_induced: assumed(false, "as .NET 8 on Unix, where it was observed"),
     enters_a_catching_thrower_cooperatively: assumed(
         false,
         "as CoreCLR 3.1 on Windows; not looked up in Shared Source CLI",

@@ -2,9 +2,9 @@
 //! its nearest relative.
 
 use super::answers::{
-    Answers, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
-    InlinedCallFrameLayout, Os, Product, ProfilerSuspension, SeedSize, StackCheck, Version,
-    WalkFault, assumed, documented,
+    Answers, CheckFailures, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
+    InlinedCallFrameLayout, InvokePath, Os, Product, ProfilerSuspension, SeedSize, StackCheck,
+    StartPath, Version, WalkFault, assumed, documented,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -62,6 +62,15 @@ pub(super) const ANSWERS: Answers = Answers {
     tells_of_assembly_unload_start: assumed(true, "as .NET 9, where it was observed"),
     tells_of_unloaded_functions: assumed(false, AS_3_1),
     catches_in_reflection: assumed(true, AS_3_1),
+    searches_behind_native_code: assumed(
+        false,
+        "exceptions pass native code on Windows: no pass ends there",
+    ),
+    invoke_path: assumed(InvokePath::Native, "as CoreCLR 3.1 on Unix"),
+    thread_start_path: assumed(StartPath::ThreadStart, "as CoreCLR 3.1 on Unix"),
+    handles_exit_in_class_library: assumed(true, "as CoreCLR 3.1 on Unix"),
+    check_failures: assumed(CheckFailures::Native, "as CoreCLR 3.1 on Unix"),
+    compacts_as_induced: assumed(false, "as .NET 8 on Unix, where it was observed"),
     enters_a_catching_thrower_cooperatively: assumed(false, AS_3_1),
     redirected_context_flags: assumed(0x10_000B, AS_3_1),
     redirected_context_flags_lost: assumed(0x0, AS_3_1),

@@ -16,8 +16,9 @@ pub use answers::{Family, Known, Os, Product, Version};
 pub use questions::{QUESTIONS, Question};
 pub use sets::Generations;
 pub use values::{
-    EmptyWalk, ExceptionHelper, FrameIdentity, HijackArgsLayout, InlinedCallFrameLayout,
-    ProfilerSuspension, SeedSize, StackCheck, WalkFault,
+    CheckFailures, EmptyWalk, ExceptionHelper, FrameIdentity, HijackArgsLayout,
+    InlinedCallFrameLayout, InvokePath, ProfilerSuspension, SeedSize, StackCheck, StartPath,
+    WalkFault,
 };
 
 use answers::Answers;

@@ -1,9 +1,9 @@
 //! .NET 10 on Unix: 10.0.9 was recorded on Linux.
 
 use super::answers::{
-    Answers, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
-    InlinedCallFrameLayout, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize, StackCheck,
-    Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
+    Answers, CheckFailures, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
+    InlinedCallFrameLayout, InvokePath, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize,
+    StackCheck, StartPath, Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -75,6 +75,12 @@ pub(super) const ANSWERS: Answers = Answers {
     tells_of_assembly_unload_start: assumed(true, NEIGHBORS),
     tells_of_unloaded_functions: assumed(false, NEIGHBORS),
     catches_in_reflection: assumed(false, NEIGHBORS),
+    searches_behind_native_code: observed(false),
+    invoke_path: observed(InvokePath::MethodInfo),
+    thread_start_path: observed(StartPath::StartCallback),
+    handles_exit_in_class_library: observed(false),
+    check_failures: observed(CheckFailures::ManagedDeep),
+    compacts_as_induced: observed(true),
     enters_a_catching_thrower_cooperatively: assumed(false, NEIGHBORS),
     redirected_context_flags: observed(0x10_004B),
     redirected_context_flags_lost: observed(0x40),

@@ -2,9 +2,9 @@
 //! dotnet/runtime's `main`.
 
 use super::answers::{
-    Answers, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
-    InlinedCallFrameLayout, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize, StackCheck,
-    Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
+    Answers, CheckFailures, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
+    InlinedCallFrameLayout, InvokePath, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize,
+    StackCheck, StartPath, Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -117,6 +117,18 @@ pub(super) const ANSWERS: Answers = Answers {
         "as in CoreCLR 3.1: src/vm/eetoprofinterfaceimpl.cpp, which never raises it",
     ),
     catches_in_reflection: assumed(false, "as .NET 8 on Unix, where it was observed"),
+    searches_behind_native_code: assumed(
+        false,
+        "exceptions pass native code on Windows: no pass ends there",
+    ),
+    invoke_path: observed(InvokePath::MethodBase),
+    thread_start_path: observed(StartPath::StartCallback),
+    handles_exit_in_class_library: observed(true),
+    check_failures: assumed(
+        CheckFailures::ManagedDeep,
+        "as .NET 11 on Unix, where it was observed",
+    ),
+    compacts_as_induced: assumed(true, "as .NET 11 on Unix, where it was observed"),
     enters_a_catching_thrower_cooperatively: assumed(
         false,
         "exceptions are dispatched by managed code",

@@ -1,9 +1,9 @@
 //! .NET 8 on Unix: 8.0.4 was recorded on Linux.
 
 use super::answers::{
-    Answers, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
-    InlinedCallFrameLayout, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize, StackCheck,
-    Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
+    Answers, CheckFailures, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
+    InlinedCallFrameLayout, InvokePath, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize,
+    StackCheck, StartPath, Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -67,6 +67,12 @@ pub(super) const ANSWERS: Answers = Answers {
     tells_of_assembly_unload_start: assumed(true, "as .NET 9"),
     tells_of_unloaded_functions: assumed(false, NEIGHBORS),
     catches_in_reflection: observed(false),
+    searches_behind_native_code: observed(false),
+    invoke_path: observed(InvokePath::Invoker),
+    thread_start_path: observed(StartPath::None),
+    handles_exit_in_class_library: observed(false),
+    check_failures: observed(CheckFailures::ManagedCasts),
+    compacts_as_induced: observed(false),
     enters_a_catching_thrower_cooperatively: observed(true),
     redirected_context_flags: observed(0x10_004B),
     redirected_context_flags_lost: observed(0x0),

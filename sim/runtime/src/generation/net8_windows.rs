@@ -1,9 +1,9 @@
 //! .NET 8 on Windows: 8.0.4 was recorded under wine.
 
 use super::answers::{
-    Answers, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
-    InlinedCallFrameLayout, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize, StackCheck,
-    Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
+    Answers, CheckFailures, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
+    InlinedCallFrameLayout, InvokePath, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize,
+    StackCheck, StartPath, Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -67,6 +67,18 @@ pub(super) const ANSWERS: Answers = Answers {
     tells_of_assembly_unload_start: assumed(true, "as .NET 9"),
     tells_of_unloaded_functions: assumed(false, AS_3_1),
     catches_in_reflection: assumed(false, "as .NET 8 on Unix, where it was observed"),
+    searches_behind_native_code: assumed(
+        false,
+        "exceptions pass native code on Windows: no pass ends there",
+    ),
+    invoke_path: assumed(InvokePath::Invoker, "as .NET 8 on Unix, where it was observed"),
+    thread_start_path: assumed(StartPath::None, "as .NET 8 on Unix, where it was observed"),
+    handles_exit_in_class_library: assumed(false, "as .NET 8 on Unix, where it was observed"),
+    check_failures: assumed(
+        CheckFailures::ManagedCasts,
+        "as .NET 8 on Unix, where it was observed",
+    ),
+    compacts_as_induced: assumed(false, "as .NET 8 on Unix, where it was observed"),
     enters_a_catching_thrower_cooperatively: observed(true),
     redirected_context_flags: observed(0x10_000B),
     redirected_context_flags_lost: assumed(

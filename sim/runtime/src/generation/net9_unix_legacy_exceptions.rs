@@ -2,9 +2,9 @@
 //! code. 9.0.7 was recorded on Linux. Sources are those of dotnet/runtime before .NET 10.
 
 use super::answers::{
-    Answers, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
-    InlinedCallFrameLayout, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize, StackCheck,
-    Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
+    Answers, CheckFailures, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
+    InlinedCallFrameLayout, InvokePath, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize,
+    StackCheck, StartPath, Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -107,6 +107,12 @@ pub(super) const ANSWERS: Answers = Answers {
         "as in CoreCLR 3.1: src/vm/eetoprofinterfaceimpl.cpp, which never raises it",
     ),
     catches_in_reflection: observed(false),
+    searches_behind_native_code: observed(false),
+    invoke_path: observed(InvokePath::MethodInfo),
+    thread_start_path: observed(StartPath::None),
+    handles_exit_in_class_library: observed(false),
+    check_failures: observed(CheckFailures::Managed),
+    compacts_as_induced: observed(true),
     enters_a_catching_thrower_cooperatively: observed(true),
     redirected_context_flags: observed(0x10_004B),
     redirected_context_flags_lost: observed(0x0),

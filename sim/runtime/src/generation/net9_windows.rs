@@ -2,9 +2,9 @@
 //! .NET 8 and .NET 10 on Windows.
 
 use super::answers::{
-    Answers, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
-    InlinedCallFrameLayout, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize, StackCheck,
-    Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
+    Answers, CheckFailures, EmptyWalk, ExceptionHelper, Family, FrameIdentity, HijackArgsLayout,
+    InlinedCallFrameLayout, InvokePath, KEPT_AT_END, Os, Product, ProfilerSuspension, SeedSize,
+    StackCheck, StartPath, Version, WRITE_XOR_EXECUTE, WalkFault, assumed, documented, observed,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -70,6 +70,15 @@ pub(super) const ANSWERS: Answers = Answers {
     tells_of_assembly_unload_start: assumed(true, NEIGHBORS),
     tells_of_unloaded_functions: assumed(false, NEIGHBORS),
     catches_in_reflection: assumed(false, NEIGHBORS),
+    searches_behind_native_code: assumed(
+        false,
+        "exceptions pass native code on Windows: no pass ends there",
+    ),
+    invoke_path: observed(InvokePath::MethodBase),
+    thread_start_path: observed(StartPath::None),
+    handles_exit_in_class_library: observed(false),
+    check_failures: assumed(CheckFailures::Managed, "as .NET 9 on Unix, where it was observed"),
+    compacts_as_induced: assumed(true, "as .NET 9 on Unix, where it was observed"),
     enters_a_catching_thrower_cooperatively: assumed(false, NEIGHBORS),
     redirected_context_flags: observed(0xC010_005B),
     redirected_context_flags_lost: observed(0x0),

@@ -3,8 +3,9 @@
 use super::Generation;
 use super::answers::{Answer, Family, Known};
 use super::values::{
-    EmptyWalk, ExceptionHelper, FrameIdentity, HijackArgsLayout, InWords as _,
-    InlinedCallFrameLayout, ProfilerSuspension, SeedSize, StackCheck, WalkFault,
+    CheckFailures, EmptyWalk, ExceptionHelper, FrameIdentity, HijackArgsLayout, InWords as _,
+    InlinedCallFrameLayout, InvokePath, ProfilerSuspension, SeedSize, StackCheck, StartPath,
+    WalkFault,
 };
 use crate::profiling::CallbackMode;
 use clr_unwind::compat::Rules;
@@ -217,6 +218,25 @@ questions! {
     /// exceptions (C-166): observed on U31, and observed not to happen with legacy handling on .NET
     /// 9; elsewhere known from sources.
     catches_in_reflection: bool,
+
+    /// Returns true if the first pass of an exception looks for a catch behind native code that lets no exception pass: its
+    /// callbacks are made, and the process ends in the second pass.
+    searches_behind_native_code: bool,
+
+    /// Returns the way that a call by reflection takes from the second call of the method on.
+    invoke_path: InvokePath,
+
+    /// Returns the methods of the class library below the first method of a thread that a program has started.
+    thread_start_path: StartPath,
+
+    /// Returns true if a method of the class library calls the handlers of the end of the process.
+    handles_exit_in_class_library: bool,
+
+    /// Returns the code that throws when the check of an index or a cast fails.
+    check_failures: CheckFailures,
+
+    /// Returns true if a GC that the program wants to move objects counts as induced.
+    compacts_as_induced: bool,
 
     /// Returns true if ExceptionUnwindFunctionEnter is cooperative for a method that both throws
     /// and catches: the first frame of its second pass is also the last one. Observed on U31 and

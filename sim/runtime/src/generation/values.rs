@@ -72,6 +72,43 @@ pub enum WalkFault {
     Kills,
 }
 
+/// The way of a call by reflection, from the second call of the method on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum InvokePath {
+    /// `MethodBase.Invoke` and `RuntimeMethodInfo.Invoke` call native code, which wraps exceptions.
+    Native,
+    /// `MethodBaseInvoker` calls emitted code, and wraps exceptions.
+    Invoker,
+    /// `RuntimeMethodInfo.Invoke` calls `MethodBaseInvoker`.
+    MethodInfo,
+    /// `MethodBase.Invoke` calls `RuntimeMethodInfo.Invoke`, and that `MethodBaseInvoker`.
+    MethodBase,
+}
+
+/// The code that throws when the check of an index or a cast fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CheckFailures {
+    /// Native helpers.
+    Native,
+    /// A native helper for an index, a method for a cast.
+    ManagedCasts,
+    /// A method for each.
+    Managed,
+    /// A method for an index, two methods for a cast.
+    ManagedDeep,
+}
+
+/// The methods between native code and the first method of a thread that a program has started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StartPath {
+    /// `ThreadHelper.ThreadStart`, with the execution context in between, which throws exceptions again.
+    ThreadStart,
+    /// None.
+    None,
+    /// `Thread.StartCallback`, whose filter asks for a handler of unhandled exceptions.
+    StartCallback,
+}
+
 /// Order in which SuspendRuntime marks the suspension as the profiler's (contract §5.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProfilerSuspension {
@@ -228,7 +265,7 @@ macro_rules! debug_in_words {
     };
 }
 
-debug_in_words! { CallbackMode, Rules, HResult, EmptyWalk, StackCheck, WalkFault, ProfilerSuspension, FrameIdentity, }
+debug_in_words! { CallbackMode, Rules, HResult, EmptyWalk, StackCheck, WalkFault, ProfilerSuspension, FrameIdentity, CheckFailures, InvokePath, StartPath, }
 
 impl InWords for InlinedCallFrameLayout {
     fn in_words(&self) -> String {

@@ -98,6 +98,7 @@ callbacks! {
     SurvivingReferences Cooperative false,
     ObjectReferences Cooperative false,
     RootReferences Cooperative false,
+    ObjectsAllocatedByClass Cooperative false,
     HandleCreated Cooperative false,
     HandleDestroyed Cooperative false,
     FinalizeableObjectQueued Cooperative true,
@@ -178,6 +179,7 @@ impl CallbackKind {
             | Self::SurvivingReferences
             | Self::ObjectReferences
             | Self::RootReferences
+            | Self::ObjectsAllocatedByClass
             | Self::HandleCreated
             | Self::HandleDestroyed
             | Self::FinalizeableObjectQueued => 0x80,

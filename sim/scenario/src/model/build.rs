@@ -35,6 +35,8 @@ impl Scenario {
             let function = self.program.functions.get(thread.start.index());
             match function.map(|function| function.kind) {
                 _ if thread.gc => ThreadStart::ServerGc,
+                _ if thread.finalizer => ThreadStart::Finalizer,
+                _ if thread.by_program => ThreadStart::ByProgram(thread.start),
                 Some(CodeKind::Native) => ThreadStart::Native(thread.start),
                 _ => ThreadStart::Managed(thread.start),
             }

@@ -19,16 +19,21 @@ impl Scenario {
     /// threads are stopped.
     #[must_use]
     pub fn of_world(world: &WorldProgram) -> Self {
-        let thread = |(index, start): (usize, &ThreadStart)| {
-            let (start, gc) = match *start {
-                ThreadStart::Managed(start) | ThreadStart::Native(start) => (start, false),
-                ThreadStart::ServerGc => (FunctionIndex(0), true),
+        let thread = |(index, at): (usize, &ThreadStart)| {
+            let (start, gc) = match *at {
+                ThreadStart::Managed(start)
+                | ThreadStart::Native(start)
+                | ThreadStart::ByProgram(start) => (start, false),
+                ThreadStart::ServerGc | ThreadStart::Finalizer => (FunctionIndex(0), true),
             };
             let name = match index {
                 0 => ScenarioThread::DEFAULT_NAME.to_owned(),
                 _ => format!("thread{index}"),
             };
-            ScenarioThread { name, start, gc, exits: false }
+            let finalizer = matches!(at, ThreadStart::Finalizer);
+            let by_program = matches!(at, ThreadStart::ByProgram(_));
+            let gc = gc && !finalizer;
+            ScenarioThread { name, start, by_program, finalizer, gc, exits: false }
         };
         Self {
             program: world.program.clone(),

@@ -76,6 +76,10 @@ pub struct ScenarioThread {
     pub name: String,
     /// Function that the thread starts in, called from outside.
     pub start: FunctionIndex,
+    /// The program starts the thread.
+    pub by_program: bool,
+    /// The thread is the finalizer's, and starts in none of the functions.
+    pub finalizer: bool,
     /// The thread is that of a server GC, and starts in none of the functions.
     pub gc: bool,
     /// The process ends with this thread.
@@ -93,6 +97,8 @@ impl ScenarioThread {
         Self {
             name: Self::DEFAULT_NAME.to_owned(),
             start: FunctionIndex(0),
+            by_program: false,
+            finalizer: false,
             gc: false,
             exits: false,
         }

@@ -1,7 +1,7 @@
 //! The callbacks of a program on a runtime, in their order, as the profiler of recorded sequences writes them down.
 //!
 //! The recording goes on from the call of `App.Begin` to that of `App.End`, if the program has these. The threads go
-//! on one after another, each until it waits.
+//! on one after another, each until it waits, or for a turn.
 
 use crate::Scenario;
 use clr_codegen::FunctionIndex;
@@ -12,13 +12,15 @@ use clr_runtime::{OsThreadId, Outcome};
 use clr_walker::profiling::{EventMask, FunctionId};
 use clr_world::stubs::Hooks;
 use clr_world::{
-    Build, BuildError, CallbackArguments, ExceptionClass, HookKind, StepEvent, Waiting, World,
-    WorldError,
+    Build, BuildError, CallbackArguments, Collection, ExceptionClass, HookKind, StepEvent, Waiting,
+    World, WorldError,
 };
 use thiserror::Error;
 
 /// Maximum number of steps of all threads together.
 const STEPS: u64 = 4_000_000;
+/// Number of steps after which the next thread goes on.
+const TURN: u32 = 1_000;
 /// Functions of the program between whose calls callbacks are written down.
 const BEGIN: &str = "App.Begin";
 const END: &str = "App.End";
@@ -76,11 +78,13 @@ impl Scenario {
             recorded,
             is_on: begin.is_none(),
             threads: vec![OsThreadId(1)],
+            names: self.threads.iter().map(|thread| thread.name.clone()).collect(),
             lines: Vec::new(),
         };
         // The finalizer's thread is the second one that is created.
         if recorded.asks_for("threads") {
-            recorder.threads.push(OsThreadId(0));
+            let finalizer = self.threads.iter().position(|thread| thread.finalizer);
+            recorder.threads.push(finalizer.and_then(|it| world.os(it)).unwrap_or_default());
         }
         recorder.run(&mut world, (begin, end))?;
         Ok(recorder.lines)
@@ -93,6 +97,8 @@ struct Recorder<'r> {
     is_on: bool,
     /// The threads by first appearance.
     threads: Vec<OsThreadId>,
+    /// The names of the program's threads.
+    names: Vec<String>,
     lines: Vec<SequenceLine>,
 }
 
@@ -109,7 +115,7 @@ impl Recorder<'_> {
         loop {
             let (mut went_on, mut ended) = (false, 0);
             for thread in 0..threads {
-                loop {
+                for _ in 0..TURN {
                     steps += 1;
                     if steps > STEPS {
                         return Err(SequenceRunError::Stuck { steps });
@@ -173,21 +179,36 @@ impl Recorder<'_> {
             (Kind::EnterLeaveSlow, Some((hook, function))) => {
                 (hook_name(hook), function_name(world, function))
             }
+            _ if kind == Kind::ThreadNameChanged => {
+                let about = arguments.thread.unwrap_or(thread);
+                let number = self.number(world.os(about).unwrap_or_default());
+                let name = self.names.get(about).map_or("", String::as_str);
+                (kind.name(), format!("T{number} {name}"))
+            }
             _ => (kind.name(), words(world, kind, &arguments, number)),
+        };
+        let names: &[&str] = match kind {
+            Kind::SurvivingReferences => &["SurvivingReferences2", "SurvivingReferences"],
+            Kind::MovedReferences => &["MovedReferences2", "MovedReferences"],
+            Kind::RootReferences => &["RootReferences2", "RootReferences"],
+            _ => &[name],
         };
         let is_walked = match self.recorded.walks {
             SequenceWalks::None => false,
             SequenceWalks::Exceptions => name.starts_with("Exception"),
             SequenceWalks::All => true,
         };
-        self.lines.push(SequenceLine::Callback(SequenceCallback {
-            thread: Some(number),
-            mode: Some(mode),
-            name: name.to_owned(),
-            repeats: false,
-            arguments,
-            walk: is_walked.then(|| walk(world, os)),
-        }));
+        // Callbacks of the GC are made to the newer interface first.
+        for (index, name) in names.iter().enumerate() {
+            self.lines.push(SequenceLine::Callback(SequenceCallback {
+                thread: Some(number),
+                mode: Some(mode),
+                name: (*name).to_owned(),
+                repeats: false,
+                arguments: if index == 0 { arguments.clone() } else { String::new() },
+                walk: is_walked.then(|| walk(world, os)),
+            }));
+        }
     }
 }
 
@@ -263,6 +284,22 @@ fn words(world: &World<'_>, kind: Kind, arguments: &CallbackArguments, number: u
         | Kind::ModuleUnloadFinished
         | Kind::AssemblyUnloadFinished
         | Kind::AppDomainCreationFinished => "S_OK".to_owned(),
+        Kind::GarbageCollectionStarted => {
+            let family = world.generation().family();
+            let generations =
+                arguments.collection.generations(if family.is_core_since(5) { 5 } else { 4 });
+            let bits: String =
+                generations.iter().map(|collected| if *collected { '1' } else { '0' }).collect();
+            let counts_as_induced = arguments.collection != Collection::Compacting
+                || world.generation().compacts_as_induced();
+            let induced = arguments.induced && counts_as_induced;
+            format!("{bits} {}", if induced { "INDUCED" } else { "OTHER" })
+        }
+        Kind::FinalizeableObjectQueued => class_name(world, arguments.function),
+        Kind::MovedReferences => "moved".to_owned(),
+        // The runtime has roots of its own on stacks and in handles.
+        Kind::RootReferences if arguments.finalizing => "stack finalizer handle".to_owned(),
+        Kind::RootReferences => "stack handle".to_owned(),
         _ => String::new(),
     }
 }

@@ -39,7 +39,7 @@ fn names_of_any_characters_round_trip() {
         ["a b", "\"", "\\", "\n\r\t\0\u{7F}\u{85}\u{2028}\u{FEFF}\u{200F}", "äß語🦀", "#true", "1"]
     {
         let (name, start) = (name.to_owned(), FunctionIndex(0));
-        scenario.threads.push(ScenarioThread { name, start, gc: false, exits: false });
+        scenario.threads.push(ScenarioThread { name, start, ..ScenarioThread::main() });
     }
     round_trip(&scenario);
 }
@@ -88,7 +88,7 @@ fn scenario(seed: u64, size: &Size) -> Scenario {
         name: format!("thread {number}"),
         start: FunctionIndex(choices.pick(&starts).unwrap()),
         gc: choices.chance(1, 6),
-        exits: false,
+        ..ScenarioThread::main()
     };
     let threads: Vec<_> = (0..=seed % 3).map(thread).collect();
     let count = choices.below(3);

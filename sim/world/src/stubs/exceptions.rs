@@ -27,22 +27,27 @@ const ATTRIBUTE_EXCEPTION: u32 = 1;
 pub(super) const fn throws(statement: &Statement) -> bool {
     let Statement::Runtime(RuntimeCall { kind, .. }) = statement else { return false };
     kind.throws()
+        || matches!(kind, RuntimeCallKind::ReflectionCallAgain | RuntimeCallKind::StartThread)
 }
 
 /// Returns true if a statement names the exception that it throws, by its class or as the last one.
 pub(super) const fn names_class(statement: &Statement) -> bool {
-    use RuntimeCallKind::{Raise, RaiseAgain};
+    use RuntimeCallKind::{
+        DivideByZero, FailCast, FailRangeCheck, Raise, RaiseAgain, ReflectionCallAgain, StartThread,
+    };
     let Statement::Runtime(call) = statement else { return false };
     matches!(
         call,
-        RuntimeCall { kind: RaiseAgain, .. } | RuntimeCall { kind: Raise, target: Some(_) }
+        RuntimeCall {
+            kind: RaiseAgain
+                | ReflectionCallAgain
+                | StartThread
+                | DivideByZero
+                | FailCast
+                | FailRangeCheck,
+            ..
+        } | RuntimeCall { kind: Raise, target: Some(_) }
     )
-}
-
-/// Reads from address 0, where nothing is mapped.
-pub(super) fn null_dereference() -> Vec<Statement> {
-    let rax = Word::Register(Gpr::Rax);
-    vec![set(rax, Value::Number(0)), set(rax, Value::At(Gpr::Rax, 0))]
 }
 
 /// Repeats a body forever: a statement in the body leaves the loop.
@@ -62,8 +67,37 @@ impl Plan {
         body
     }
 
+    /// Faults: reads from address 0, where nothing is mapped. A division faults in the same way, but for the class of the
+    /// exception.
+    pub(super) fn fault(&self, class: ExceptionClass) -> Vec<Statement> {
+        let rax = Word::Register(Gpr::Rax);
+        let noted = set(Word::Thread(offset::LAST_THROWN as u32), Value::Number(class.number()));
+        let noted = self.names_exceptions.then_some(noted);
+        let reads = [set(rax, Value::Number(0)), set(rax, Value::At(Gpr::Rax, 0))];
+        noted.into_iter().chain(reads).collect()
+    }
+
+    /// Fails a check.
+    pub(super) fn fail_check(&self, checks: [Shared; 2]) -> Vec<Statement> {
+        let found = checks.into_iter().find(|shared| shared.exists_in(self.generation));
+        found.map(|found| call(self.helper(found))).into_iter().collect()
+    }
+
+    /// Creates a method of the class library that throws because a check has failed.
+    pub(super) fn failed_check(&self, shared: Shared) -> Function {
+        let body = match shared {
+            Shared::CheckCast if Shared::CheckCastAny.exists_in(self.generation) => {
+                vec![call(self.helper(Shared::CheckCastAny))]
+            }
+            Shared::CheckCast | Shared::CheckCastAny => self.throw(ExceptionClass::InvalidCast),
+            _ => self.throw(ExceptionClass::IndexOutOfRange),
+        };
+        let (name, shape) = (shared.name().to_owned(), saving(&[], 0x28));
+        Function { name, kind: CodeKind::ReadyToRun, shape, body, end: Some(RETURN) }
+    }
+
     /// Throws an exception of a class.
-    fn throw(&self, class: ExceptionClass) -> Vec<Statement> {
+    pub(super) fn throw(&self, class: ExceptionClass) -> Vec<Statement> {
         let argument = Word::Register(self.frames.first_argument());
         let class = set(argument, Value::Number(class.number()));
         let class = self.names_exceptions.then_some(class);
@@ -84,11 +118,19 @@ impl Plan {
         } else {
             self.frames.helper_method_frame(at, ATTRIBUTE_EXCEPTION, None)
         };
-        if self.names_exceptions && shared == Shared::Throw {
+        let own = match shared {
+            Shared::FailRangeCheck => Some(ExceptionClass::IndexOutOfRange),
+            Shared::FailCast => Some(ExceptionClass::InvalidCast),
+            _ => None,
+        };
+        if let Some(own) = own {
+            let class = Value::Number(own.number());
+            body.insert(0, set(Word::Thread(offset::LAST_THROWN as u32), class));
+        } else if self.names_exceptions && shared == Shared::Throw {
             let thrown = Value::Register(self.frames.first_argument());
             body.insert(0, set(Word::Thread(offset::LAST_THROWN as u32), thrown));
         }
-        let handles = if shared == Shared::Throw { Shared::RhThrowEx } else { Shared::RhRethrow };
+        let handles = if shared == Shared::Rethrow { Shared::RhRethrow } else { Shared::RhThrowEx };
         body.extend(self.handle(handles));
         native(shared, shape, body, RETURN)
     }

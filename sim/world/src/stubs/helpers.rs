@@ -166,6 +166,12 @@ pub(super) const fn served(shared: Shared) -> Option<Service> {
         Shared::ProfilerHook | Shared::ProfilerLeaveHook | Shared::ProfilerTailcallHook => {
             Service::FastHook
         }
+        Shared::StartThread => Service::StartThread,
+        Shared::CallOnce => Service::CallOnce,
+        Shared::HandleFirstChance => Service::HandleFirstChance,
+        Shared::HandleProcessExit => Service::HandleProcessExit,
+        Shared::MakeFinalizable => Service::MakeFinalizable,
+        Shared::FailFast => Service::Die,
         Shared::Malloc => Service::Malloc,
         Shared::LoadLibrary => Service::LoadLibrary,
         Shared::GetIlStub => Service::CompileStub,

@@ -7,6 +7,8 @@
 //! else that the runtime does, such as compiling or collecting, is a [`Service`] of the world
 //! outside.
 
+mod arranged;
+mod collected;
 mod delegates;
 mod exceptions;
 mod fixups;
@@ -15,24 +17,28 @@ mod helpers;
 mod hooks;
 mod names;
 mod needs;
+mod reflection;
 mod suspension;
 mod transitions;
 mod unloading;
 
+pub(crate) use arranged::first_of;
 use clr_codegen::{
     CodeKind, Exit, Function, FunctionIndex, FunctionShape, Program, ReturnForm, RuntimeCall,
     RuntimeCallKind, Service, Statement, StubCode, UnwindData,
 };
+pub(crate) use collected::Collected;
 pub(crate) use frames::TRAP_RETURNING_THREADS;
 pub use hooks::Hooks;
 pub use names::{RuntimeFunction, Shared, Stub};
 
+use crate::ExceptionClass;
 use clr_runtime::code_manager::StubKind;
 use clr_runtime::generation::Generation;
 use clr_runtime::{FrameKind, MethodKind};
 use clr_unwind::Gpr;
 use fixups::{DELAY_LOAD, Fixup, PRECODE, RESOLVE};
-use frames::Frames;
+use frames::{Frames, call};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The kind of a function, from the runtime's point of view.
@@ -109,6 +115,15 @@ pub fn expand(
         throws: source.functions.iter().any(|function| {
             function.body.iter().any(|statement| statement.contains(&exceptions::throws))
         }),
+        roots: arranged::roots(source, generation.thread_start_path()),
+        says_collections: arranged::has(
+            source,
+            &[
+                RuntimeCallKind::CollectYoungest,
+                RuntimeCallKind::CollectYoung,
+                RuntimeCallKind::Compact,
+            ],
+        ),
         names_exceptions: source.functions.iter().any(|function| {
             function.body.iter().any(|statement| statement.contains(&exceptions::names_class))
         }),
@@ -182,6 +197,10 @@ struct Plan {
     hooks: Hooks,
     /// Something in the source may throw.
     throws: bool,
+    /// Helpers that worlds continue with because the source arranges something.
+    roots: Vec<Shared>,
+    /// The source asks for other GCs than full ones.
+    says_collections: bool,
     /// Something in the source names the class of an exception.
     names_exceptions: bool,
     frames: Frames,
@@ -219,7 +238,7 @@ impl Plan {
                 }
                 (_, Some(kind)) => Identity::Method(*kind),
             };
-            functions.push((self.function(function, id), identity));
+            functions.push((self.function(function, id, identity), identity));
         }
         functions
     }
@@ -291,7 +310,7 @@ impl Plan {
     }
 
     /// Returns a function of the source with the runtime's code in place of statements.
-    fn function(&self, source: &Function, id: FunctionIndex) -> Function {
+    fn function(&self, source: &Function, id: FunctionIndex, identity: Identity) -> Function {
         let mut function = source.clone();
         let calls_inline = |statement: &Statement| {
             matches!(
@@ -312,7 +331,12 @@ impl Plan {
         if let Some(Exit::TailCall(_, callee)) = &mut function.end {
             *callee = self.place(*callee);
         }
-        self.add_hooks(&mut function);
+        // Methods without metadata have none (recorded on 3.1.3, 8.0.34, 9.0.23 and 10.0.15).
+        if identity != Identity::Method(MethodKind::Dynamic)
+            && identity != Identity::Method(MethodKind::IlStub)
+        {
+            self.add_hooks(&mut function);
+        }
         if self.stubs.get(&(id, Stub::ReversePInvoke)) == Some(&self.place(id)) {
             self.switch_mode(&mut function);
         }
@@ -342,7 +366,6 @@ impl Plan {
     }
 
     fn runtime_call(&self, source: RuntimeCall, frame_at: u32) -> Vec<Statement> {
-        use frames::call;
         let target = source.target.unwrap_or_default();
         let of_helper = |shared| vec![call(self.helper(shared))];
         if let Some(stub) = Stub::of(source.kind, self.generation) {
@@ -374,8 +397,19 @@ impl Plan {
                 self.call_through(Shared::Invoke, Shared::InvokeMethod, target)
             }
             RuntimeCallKind::ClassConstructor => {
-                self.call_through(Shared::InitClass, Shared::ClassInit, target)
+                self.call_through(Shared::StaticBase, Shared::ClassInit, target)
             }
+            RuntimeCallKind::ReflectionCallAgain => self.call_by_reflection_again(target),
+            RuntimeCallKind::StartThread
+            | RuntimeCallKind::CallOnce
+            | RuntimeCallKind::HandleFirstChance
+            | RuntimeCallKind::HandleProcessExit
+            | RuntimeCallKind::NewFinalizable
+            | RuntimeCallKind::Exit
+            | RuntimeCallKind::FailFast
+            | RuntimeCallKind::ExhaustStack => self.arrange(source.kind, target),
+            RuntimeCallKind::JoinThread => self.join(Some(target)),
+            RuntimeCallKind::AwaitFinalizers => self.join(None),
             RuntimeCallKind::FCall => of_helper(Shared::FCall),
             RuntimeCallKind::DynamicHelper => of_helper(Shared::DelayLoadHelper),
             RuntimeCallKind::MonitorEnter => of_helper(Shared::MonitorEnter),
@@ -383,7 +417,7 @@ impl Plan {
                 vec![self.call_library(Shared::MonitorWait, Shared::MonitorContention)]
             }
             RuntimeCallKind::Sleep => vec![self.call_library(Shared::Sleep, Shared::ThreadSleep)],
-            RuntimeCallKind::NameThread => of_helper(Shared::NameThread),
+            RuntimeCallKind::NameThread => self.name_thread(source.target),
             RuntimeCallKind::LoadAssembly => of_helper(Shared::LoadAssembly),
             RuntimeCallKind::UnloadAssembly => {
                 self.unloading(source.target, Shared::DestroyAllocator)
@@ -398,7 +432,11 @@ impl Plan {
             RuntimeCallKind::DestroyHandle => {
                 of_helper(self.qcall_or(Shared::DestroyHandle, Shared::HandleFree))
             }
-            RuntimeCallKind::Collect => of_helper(Shared::Collect),
+            RuntimeCallKind::Collect
+            | RuntimeCallKind::CollectInlined
+            | RuntimeCallKind::CollectYoungest
+            | RuntimeCallKind::CollectYoung
+            | RuntimeCallKind::Compact => self.collect(source.kind),
             RuntimeCallKind::New => self.allocation(false),
             RuntimeCallKind::NewWithGc => self.allocation(true),
             RuntimeCallKind::NewFast => of_helper(Shared::NewFast),
@@ -406,7 +444,12 @@ impl Plan {
             RuntimeCallKind::Raise => self.raise(source.target),
             RuntimeCallKind::RaiseAgain => self.raise_again(),
             RuntimeCallKind::Rethrow => of_helper(Shared::Rethrow),
-            RuntimeCallKind::NullDereference => exceptions::null_dereference(),
+            RuntimeCallKind::NullDereference => self.fault(ExceptionClass::NullReference),
+            RuntimeCallKind::DivideByZero => self.fault(ExceptionClass::DivideByZero),
+            RuntimeCallKind::FailRangeCheck => {
+                self.fail_check([Shared::FailRangeCheck, Shared::ThrowIndexOutOfRange])
+            }
+            RuntimeCallKind::FailCast => self.fail_check([Shared::FailCast, Shared::CheckCast]),
             RuntimeCallKind::Malloc => of_helper(Shared::Malloc),
             RuntimeCallKind::LoadLibrary => of_helper(Shared::LoadLibrary),
             // All others go through stubs, except for a call without transition.
@@ -431,15 +474,34 @@ impl Plan {
             Shared::CallEntryPoint => self.call_entry_point(),
             Shared::Sleep => self.qcall(shared, Shared::ThreadSleep),
             Shared::MonitorWait => self.qcall(shared, Shared::MonitorContention),
+            Shared::Join => self.qcall(shared, Shared::ThreadJoin),
+            Shared::WaitForFinalizers => self.qcall(shared, Shared::FinalizerWait),
+            Shared::ExitMethod => self.qcall(shared, Shared::Exit),
+            Shared::Exit => self.preemptive_helper(shared, Service::Exit),
+            Shared::ThreadJoin => self.preemptive_helper(shared, Service::JoinThread),
+            Shared::FinalizerWait => self.preemptive_helper(shared, Service::AwaitFinalizers),
+            Shared::CallHandler => self.call_handler(),
+            Shared::FinalizerThread => self.finalizer_thread(),
+            Shared::ThreadStart
+            | Shared::RunInternal
+            | Shared::ThreadStartContext
+            | Shared::DispatchInfoThrow
+            | Shared::StartCallback
+            | Shared::OnProcessExit
+            | Shared::RunFinalizers => self.start_of_thread(shared),
             Shared::NameThread => self.qcall(shared, Shared::InformThreadNameChange),
             Shared::LoadAssembly => self.qcall(shared, Shared::AssemblyNativeLoad),
-            Shared::Collect => self.qcall(shared, Shared::GcInterfaceCollect),
+            Shared::Collect | Shared::CollectStub => self.qcall(shared, Shared::GcInterfaceCollect),
             Shared::DestroyAllocator => self.qcall(shared, Shared::LoaderAllocatorDestroy),
             Shared::DestroyMethod => self.qcall(shared, Shared::RuntimeMethodDestroy),
             Shared::CreateHandle => self.qcall(shared, Shared::HandleAlloc),
             Shared::DestroyHandle => self.qcall(shared, Shared::HandleFree),
             Shared::Invoke => self.qcall(shared, Shared::InvokeMethod),
             Shared::InitClass => self.qcall(shared, Shared::ClassInit),
+            Shared::StaticBase => self.forwarding(shared, call(self.helper(Shared::InitClass))),
+            Shared::InvokeMethodInfo | Shared::InvokeMethodBase | Shared::InvokeWithNoArgs => {
+                self.reflection(shared)
+            }
             Shared::DispatchTailCalls => self.dispatch_tail_calls(),
             Shared::ThreadSleep | Shared::MonitorContention => {
                 self.preemptive_helper(shared, Service::Wait)
@@ -492,7 +554,12 @@ impl Plan {
             Shared::New => self.new_helper(),
             Shared::NewWorker => self.new_worker(),
             Shared::Allocate => self.allocate(),
-            Shared::Throw | Shared::Rethrow => self.throw_helper(shared),
+            Shared::Throw | Shared::Rethrow | Shared::FailRangeCheck | Shared::FailCast => {
+                self.throw_helper(shared)
+            }
+            Shared::CheckCast | Shared::CheckCastAny | Shared::ThrowIndexOutOfRange => {
+                self.failed_check(shared)
+            }
             Shared::HardwareFault => self.hardware_fault(),
             Shared::RethrowHelper => self.rethrow_helper(),
             Shared::RaiseException => self.raise_exception(),

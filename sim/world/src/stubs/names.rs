@@ -3,7 +3,7 @@
 
 use clr_codegen::{FunctionIndex, RuntimeCallKind};
 use clr_runtime::MethodKind;
-use clr_runtime::generation::Generation;
+use clr_runtime::generation::{CheckFailures, Generation, InvokePath, StartPath};
 
 macro_rules! shared {
     ($($(#[doc = $doc:literal])* $shared:ident $name:literal,)*) => {
@@ -33,6 +33,34 @@ macro_rules! shared {
 shared! {
     /// The first function of a thread that the runtime has created.
     KickOffThread "ThreadNative::KickOffThread",
+    /// The first function of the finalizer's thread.
+    FinalizerThread "FinalizerThread::FinalizerThreadStart",
+    /// Calls the handler of the end of the process, where managed code does that.
+    OnProcessExit "System.AppContext.OnProcessExit",
+    /// Calls finalizers, where managed code does that.
+    RunFinalizers "System.GC.RunFinalizers",
+    /// The first method of a thread that the program has started, in .NET 10.
+    StartCallback "System.Threading.Thread.StartCallback",
+    /// The first method of a thread that the program has started, up to CoreCLR 3.1.
+    ThreadStart "System.Threading.ThreadHelper.ThreadStart",
+    /// Runs a method in an execution context.
+    RunInternal "System.Threading.ExecutionContext.RunInternal",
+    /// Calls the method of the thread.
+    ThreadStartContext "System.Threading.ThreadHelper.ThreadStart_Context",
+    /// Throws an exception again that was caught elsewhere.
+    DispatchInfoThrow "System.Runtime.ExceptionServices.ExceptionDispatchInfo.Throw",
+    /// Ends the process, where that is a QCall.
+    ExitMethod "System.Environment.Exit",
+    /// Waits for a thread, where that is a QCall.
+    Join "System.Threading.Thread.Join",
+    /// Waits for finalizers, where that is a QCall.
+    WaitForFinalizers "System.GC.WaitForPendingFinalizers",
+    /// Throws because an index is out of range, where managed code does that.
+    ThrowIndexOutOfRange "Internal.Runtime.CompilerHelpers.ThrowHelpers.ThrowIndexOutOfRangeException",
+    /// Checks a cast, where managed code does that.
+    CheckCast "System.Runtime.CompilerServices.CastHelpers.ChkCast_Helper",
+    /// Throws because a cast is invalid, in .NET 10.
+    CheckCastAny "System.Runtime.CompilerServices.CastHelpers.ChkCastAny_NoCacheLookup",
     /// Sleeps, where that is a QCall.
     Sleep "System.Threading.Thread.Sleep",
     /// Waits for a monitor, where that is a QCall.
@@ -51,12 +79,42 @@ shared! {
     DestroyHandle "System.Runtime.InteropServices.GCHandle.InternalFreeWithGCTransition",
     /// Makes a GC.
     Collect "System.GC.Collect",
+    /// The IL stub of the QCall by which `System.GC.Collect` makes a GC.
+    CollectStub "IL_STUB_PInvoke:System.GC._Collect",
     /// Calls a method by reflection, where that is a QCall.
     Invoke "System.RuntimeMethodHandle.InvokeMethod",
+    /// Returns the statics of a class whose constructor has not run, where managed code does that.
+    StaticBase "System.Runtime.CompilerServices.StaticsHelpers.GetNonGCStaticBaseSlow",
     /// Runs a class constructor, where that is a QCall.
-    InitClass "System.Runtime.CompilerServices.InitHelpers.InitClass",
+    InitClass "System.Runtime.CompilerServices.InitHelpers.InitClassSlow",
+    /// Calls a method by reflection, up to CoreCLR 3.1.
+    InvokeMethodBase "System.Reflection.MethodBase.Invoke",
+    /// Calls a method by reflection.
+    InvokeMethodInfo "System.Reflection.RuntimeMethodInfo.Invoke",
+    /// Calls the code emitted for a method, and wraps what it throws.
+    InvokeWithNoArgs "System.Reflection.MethodBaseInvoker.InvokeWithNoArgs",
     /// Calls the targets of tail calls by helper, one after another.
     DispatchTailCalls "System.Runtime.CompilerServices.RuntimeHelpers.DispatchTailCalls",
+    /// Starts a thread.
+    StartThread "ThreadNative::Start",
+    /// Waits for a thread.
+    ThreadJoin "ThreadNative::Join",
+    /// Waits for finalizers.
+    FinalizerWait "FinalizerThread::FinalizerThreadWait",
+    /// Notes that a method is called.
+    CallOnce "Once",
+    /// Registers a handler.
+    HandleFirstChance "AppContext::add_FirstChanceException",
+    /// Registers a handler.
+    HandleProcessExit "AppContext::add_ProcessExit",
+    /// Registers an object with a finalizer.
+    MakeFinalizable "GCHeap::RegisterForFinalization",
+    /// Calls the handler of first-chance exceptions.
+    CallHandler "ExceptionNotifications::DeliverFirstChanceNotification",
+    /// Ends the process.
+    Exit "EEPolicy::HandleExitProcess",
+    /// Ends the process after a fatal error.
+    FailFast "EEPolicy::HandleFatalError",
     /// Sleeps.
     ThreadSleep "ThreadNative::Sleep",
     /// Waits for a monitor.
@@ -169,6 +227,10 @@ shared! {
     Throw "IL_Throw",
     /// Rethrows an exception.
     Rethrow "IL_Rethrow",
+    /// Throws because an index is out of range.
+    FailRangeCheck "JIT_RngChkFail",
+    /// Throws because a cast is invalid.
+    FailCast "JIT_ChkCastAny",
     /// Continuation of a thread after a hardware fault.
     HardwareFault "NakedThrowHelper",
     /// Rethrows an exception that native code of the runtime has caught.
@@ -252,13 +314,45 @@ impl Shared {
             Self::BeginReverseTransition | Self::EndReverseTransition => {
                 generation.has_helper_method_frames()
             }
-            Self::NewWorker | Self::Sleep | Self::MonitorWait | Self::Invoke | Self::InitClass => {
-                !generation.has_helper_method_frames()
+            Self::InvokeMethodBase => {
+                matches!(generation.invoke_path(), InvokePath::Native | InvokePath::MethodBase)
             }
+            Self::InvokeMethodInfo => !matches!(generation.invoke_path(), InvokePath::Invoker),
+            Self::InvokeWithNoArgs => !matches!(generation.invoke_path(), InvokePath::Native),
+            Self::NewWorker
+            | Self::Sleep
+            | Self::MonitorWait
+            | Self::Invoke
+            | Self::StaticBase
+            | Self::ExitMethod
+            | Self::Join
+            | Self::WaitForFinalizers
+            | Self::InitClass => !generation.has_helper_method_frames(),
             Self::DestroyMethod | Self::CreateHandle | Self::DestroyHandle => {
                 generation.frees_by_qcalls()
             }
             Self::RunMain | Self::CallEntryPoint => generation.calls_entry_point_by_managed_code(),
+            Self::StartCallback => {
+                matches!(generation.thread_start_path(), StartPath::StartCallback)
+            }
+            Self::ThreadStart
+            | Self::RunInternal
+            | Self::ThreadStartContext
+            | Self::DispatchInfoThrow => {
+                matches!(generation.thread_start_path(), StartPath::ThreadStart)
+            }
+            Self::FailRangeCheck => matches!(
+                generation.check_failures(),
+                CheckFailures::Native | CheckFailures::ManagedCasts
+            ),
+            Self::ThrowIndexOutOfRange => !Self::FailRangeCheck.exists_in(generation),
+            Self::FailCast => matches!(generation.check_failures(), CheckFailures::Native),
+            Self::CheckCast => !Self::FailCast.exists_in(generation),
+            Self::CheckCastAny => {
+                matches!(generation.check_failures(), CheckFailures::ManagedDeep)
+            }
+            Self::OnProcessExit => generation.handles_exit_in_class_library(),
+            Self::RunFinalizers => generation.family().is_core_since(9),
             Self::DispatchTailCalls => generation.has_tail_call_dispatcher(),
             Self::RareDisable | Self::ConditionWait => generation.is_unix(),
             Self::GenericComPlusCallStub
@@ -309,7 +403,13 @@ impl Shared {
 
     /// Returns the kind of the method; only meaningful for managed functions.
     pub(super) const fn method_kind(self) -> MethodKind {
-        if self.handles_exceptions() { MethodKind::ExceptionHandling } else { MethodKind::Ordinary }
+        if self.handles_exceptions() {
+            MethodKind::ExceptionHandling
+        } else if matches!(self, Self::CollectStub) {
+            MethodKind::IlStub
+        } else {
+            MethodKind::Ordinary
+        }
     }
 
     /// Returns true for a method of the class library, as opposed to unmanaged code.
@@ -318,6 +418,19 @@ impl Shared {
             self,
             Self::Sleep
                 | Self::MonitorWait
+                | Self::ExitMethod
+                | Self::Join
+                | Self::WaitForFinalizers
+                | Self::RunFinalizers
+                | Self::OnProcessExit
+                | Self::ThrowIndexOutOfRange
+                | Self::CheckCast
+                | Self::CheckCastAny
+                | Self::StartCallback
+                | Self::ThreadStart
+                | Self::RunInternal
+                | Self::ThreadStartContext
+                | Self::DispatchInfoThrow
                 | Self::NameThread
                 | Self::LoadAssembly
                 | Self::DestroyAllocator
@@ -325,8 +438,13 @@ impl Shared {
                 | Self::CreateHandle
                 | Self::DestroyHandle
                 | Self::Collect
+                | Self::CollectStub
                 | Self::Invoke
+                | Self::StaticBase
                 | Self::InitClass
+                | Self::InvokeMethodBase
+                | Self::InvokeMethodInfo
+                | Self::InvokeWithNoArgs
                 | Self::DispatchTailCalls
                 | Self::CallEntryPoint
         ) || self.is_exception_handling()
@@ -337,6 +455,9 @@ impl Shared {
         matches!(
             self,
             Self::ThreadSleep
+                | Self::Exit
+                | Self::ThreadJoin
+                | Self::FinalizerWait
                 | Self::InvokeMethod
                 | Self::FCall
                 | Self::RuntimeMethodDestroy

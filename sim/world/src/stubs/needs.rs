@@ -34,6 +34,7 @@ impl Plan {
         if self.throws {
             open.extend(THROWING.iter().filter(|shared| shared.exists_in(self.generation)));
         }
+        open.extend(self.roots.iter().filter(|shared| shared.exists_in(self.generation)));
         let note = |function: &Function, open: &mut Vec<Shared>| {
             mentioned(function, &mut |id| open.extend(by_id.get(&id)));
         };

@@ -204,7 +204,8 @@ fn walks_at_every_instruction_agree_with_the_shadow_stack() {
     for generation in Generation::ALL {
         for kind in RuntimeCallKind::ALL {
             match walk_everywhere(*kind, generation, Hooks::None) {
-                Ok(places) => assert!(places > 50, "{generation}, {}: {places}", kind.word()),
+                // Some end the process at once.
+                Ok(places) => assert!(places > 35, "{generation}, {}: {places}", kind.word()),
                 Err(one) => wrong.push(one),
             }
         }

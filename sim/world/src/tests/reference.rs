@@ -28,6 +28,8 @@ pub(super) struct Reference<'p> {
     part: Option<usize>,
     /// Native code catches exceptions that leave a call by reflection.
     catches_in_reflection: bool,
+    /// The stack is unwound even if nothing catches.
+    unwinds_uncaught: bool,
     pub(super) marks: Vec<u32>,
 }
 
@@ -37,6 +39,7 @@ impl<'p> Reference<'p> {
         program: &'p Program,
         first_mark: u32,
         catches_in_reflection: bool,
+        unwinds_uncaught: bool,
     ) -> (Vec<u32>, bool) {
         let mut run = Self {
             program,
@@ -45,6 +48,7 @@ impl<'p> Reference<'p> {
             in_filter: false,
             part: None,
             catches_in_reflection,
+            unwinds_uncaught,
             marks: Vec::new(),
         };
         let ends = run.call(FunctionIndex(0)).is_ok();
@@ -100,13 +104,15 @@ impl<'p> Reference<'p> {
         self.guards.truncate(own);
         match result {
             Err(Left::Caught { depth, clause }) if depth == own => self.body(&clauses[clause].body),
-            Err(Left::Uncaught) => result,
+            Err(Left::Uncaught) if !self.unwinds_uncaught => result,
             _ => {
                 let clause = &clauses[0];
                 let runs = match clause.kind {
                     EhClauseKind::Finally => true,
                     EhClauseKind::Fault => result.is_err(),
-                    EhClauseKind::Catch | EhClauseKind::Filtered { .. } => false,
+                    EhClauseKind::Catch
+                    | EhClauseKind::Unmatched
+                    | EhClauseKind::Filtered { .. } => false,
                 };
                 if runs {
                     self.body(&clause.body)?;
@@ -123,7 +129,7 @@ impl<'p> Reference<'p> {
                 let accepts = match &one.kind {
                     EhClauseKind::Catch => true,
                     EhClauseKind::Filtered { accepts, filter } => self.filter(filter) && *accepts,
-                    EhClauseKind::Finally | EhClauseKind::Fault => false,
+                    EhClauseKind::Unmatched | EhClauseKind::Finally | EhClauseKind::Fault => false,
                 };
                 if accepts {
                     return Left::Caught { depth, clause };

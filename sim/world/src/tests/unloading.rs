@@ -347,6 +347,7 @@ fn a_server_gc_collects_on_its_own_thread() {
                 let StepEvent::Callback(kind) = world.step(thread).unwrap() else { continue };
                 let gc = kind.name().contains("GarbageCollection")
                     || kind.name().starts_with("Runtime")
+                    || kind.name() == "ObjectsAllocatedByClass"
                     || kind.name().ends_with("References");
                 assert_eq!(gc, thread == 1, "{}", kind.name());
                 if thread == 0 {

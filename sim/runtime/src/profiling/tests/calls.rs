@@ -132,7 +132,7 @@ fn callbacks_have_the_mode_and_the_triggers_of_the_contract() {
         RuntimeSuspendAborted a -, RuntimeResumeStarted a T, RuntimeResumeFinished a T,
         RuntimeThreadSuspended a -, RuntimeThreadResumed a -, GarbageCollectionStarted c -,
         GarbageCollectionFinished c -, MovedReferences c -, SurvivingReferences c -,
-        ObjectReferences c -, RootReferences c -, HandleCreated c -, HandleDestroyed c -,
+        ObjectReferences c -, RootReferences c -, ObjectsAllocatedByClass c -, HandleCreated c -, HandleDestroyed c -,
         FinalizeableObjectQueued c T, DynamicMethodUnloaded c T, DynamicMethodJITCompilationStarted p T,
         DynamicMethodJITCompilationFinished p T, EnterLeaveSlow c T, Shutdown a T,
         ModuleUnloadStarted p T, ModuleUnloadFinished p T, ClassUnloadStarted p T,

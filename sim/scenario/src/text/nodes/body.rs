@@ -110,6 +110,7 @@ fn handler(clause: &mut EhClause, c: &mut Codec<'_>) {
     let is_followed = c.item(1) == Some("on-catch");
     let (mut accepts, mut filter) = (true, Vec::new());
     let is_filtered = matches!(kind, EhClauseKind::Filtered { .. });
+    let mut matches = *kind != EhClauseKind::Unmatched;
     if let EhClauseKind::Filtered { accepts: answer, filter: statements } = kind {
         (accepts, filter) = (*answer, core::mem::take(statements));
     }
@@ -120,9 +121,16 @@ fn handler(clause: &mut EhClause, c: &mut Codec<'_>) {
         c.refuse(!is_followed, ProblemKind::FilterWithoutCatch);
     });
     for (name, other) in HANDLERS {
-        let is_it = *kind == other || is_filtered && name == "on-catch";
+        let is_catch = other == EhClauseKind::Catch;
+        let is_it = *kind == other || is_catch && (is_filtered || !matches);
         c.node_if(name, is_it, |c| {
             *kind = other.clone();
+            if is_catch {
+                c.or("matches", &mut matches, &true);
+                if !matches {
+                    *kind = EhClauseKind::Unmatched;
+                }
+            }
             statements(body, c);
         });
     }

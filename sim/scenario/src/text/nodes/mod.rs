@@ -88,6 +88,8 @@ fn calls(snapshots: &mut Vec<SnapshotCall>, walks: &mut Vec<MixedWalk>, c: &mut 
 fn thread(thread: &mut ScenarioThread, c: &mut Codec<'_>) {
     c.arg(&mut thread.name);
     c.with("start", &mut thread.start);
+    c.with("by-program", &mut thread.by_program);
+    c.with("finalizer", &mut thread.finalizer);
     c.with("gc", &mut thread.gc);
     c.with("exits", &mut thread.exits);
 }

@@ -104,7 +104,10 @@ pub(super) fn check(scenario: &Scenario, nodes: &[Node<'_>], problems: &mut Prob
     }
     for function in scenario.exports.keys() {
         let kind = scenario.program.functions.get(function.index()).map(|function| function.kind);
-        let starts = scenario.threads.iter().any(|thread| !thread.gc && thread.start == *function);
+        let starts = scenario
+            .threads
+            .iter()
+            .any(|thread| !thread.gc && !thread.finalizer && thread.start == *function);
         if kind != Some(CodeKind::Native) || starts {
             let span = places.part(*function, &["export"]);
             problems.push((span, ProblemKind::ExportPlace));

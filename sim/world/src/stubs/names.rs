@@ -33,6 +33,10 @@ macro_rules! shared {
 shared! {
     /// The first function of a thread that the runtime has created.
     KickOffThread "ThreadNative::KickOffThread",
+    /// First function of the thread that executes the program's entry point, where a managed method calls that.
+    RunMain "RunMainInternal",
+    /// Calls the program's entry point.
+    CallEntryPoint "System.Environment.CallEntryPoint",
     /// The first function of the finalizer's thread.
     FinalizerThread "FinalizerThread::FinalizerThreadStart",
     /// Calls the handler of the end of the process, where managed code does that.
@@ -197,10 +201,6 @@ shared! {
     OnHijackSave "OnHijackTripThread:Save",
     /// Worker of `OnHijackTripThread`.
     OnHijackWorker "OnHijackWorker",
-    /// First function of the thread that executes the program's entry point, where a managed method calls that.
-    RunMain "RunMainInternal",
-    /// Calls the program's entry point.
-    CallEntryPoint "System.Environment.CallEntryPoint",
     /// Calls a method from unmanaged code of the runtime.
     CallDescrWorker "CallDescrWorkerInternal",
     /// Compiles a method.

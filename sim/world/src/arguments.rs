@@ -124,10 +124,11 @@ impl World<'_> {
             collection: executed.collection.unwrap_or_default(),
             finalizing: self.made.arranged.is_queued(),
             thread: self.named_thread(thread).filter(|_| kind == Kind::ThreadNameChanged),
-            returns: matches!(
-                served,
-                Some(Service::ManagedToUnmanagedReturn | Service::UnmanagedToManagedReturn)
-            ),
+            returns: match served {
+                Some(Service::Raise) => kind == Kind::ManagedToUnmanagedTransition,
+                Some(Service::ManagedToUnmanagedReturn | Service::UnmanagedToManagedReturn) => true,
+                _ => false,
+            },
             induced: executed.induced,
             suspension: match served {
                 Some(Service::Unload) => SuspensionReason::Unload,
@@ -185,7 +186,12 @@ impl World<'_> {
             | Kind::AssemblyUnloadStarted
             | Kind::AssemblyUnloadFinished => named_in(Gpr::Rbx),
             Kind::ManagedToUnmanagedTransition | Kind::UnmanagedToManagedTransition => {
-                FunctionId(self.called_across(thread).map_or(0, method_id))
+                let called = if self.is_in_pass(thread) {
+                    self.handling_method(thread)
+                } else {
+                    self.called_across(thread)
+                };
+                FunctionId(called.map_or(0, method_id))
             }
             Kind::ExceptionSearchFunctionEnter
             | Kind::ExceptionSearchFilterEnter
@@ -199,6 +205,19 @@ impl World<'_> {
             _ => FunctionId(0),
         };
         if self.runtime.code.method(function).is_some() { function } else { FunctionId(0) }
+    }
+
+    /// Returns true if a thread is in the helper that begins a pass of managed exception handling.
+    fn is_in_pass(&self, thread: usize) -> bool {
+        self.threads.get(thread).is_some_and(|executed| executed.served == Some(Service::Raise))
+    }
+
+    /// Returns the method of the class library that native code has called to handle the current exception.
+    fn handling_method(&self, thread: usize) -> Option<FunctionIndex> {
+        let entries = [Shared::RhThrowEx, Shared::RhThrowHwEx, Shared::RhRethrow];
+        let entries = entries.map(|shared| self.expanded.shared.get(&shared));
+        let mut functions = self.activations(thread).into_iter().filter_map(|one| one.function);
+        functions.find(|function| entries.contains(&Some(function)))
     }
 
     /// Returns the function that is called from managed code to unmanaged, or the other way, through the

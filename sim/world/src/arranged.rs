@@ -11,7 +11,7 @@ use crate::stubs::{Shared, method_id, method_of};
 use clr_codegen::Service;
 use clr_runtime::profiling::CallbackKind as Kind;
 use clr_runtime::thread::offset;
-use clr_unwind::{Gpr};
+use clr_unwind::Gpr;
 use std::collections::{BTreeSet, VecDeque};
 
 /// What the program has arranged. Methods are named by their ids.

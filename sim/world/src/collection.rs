@@ -2,7 +2,7 @@
 
 use super::World;
 use super::services::Step;
-use crate::stubs::{Collected, Shared};
+use crate::stubs::Collected;
 use clr_runtime::profiling::CallbackKind as Kind;
 use clr_unwind::Gpr;
 

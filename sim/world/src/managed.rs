@@ -16,10 +16,14 @@ use clr_runtime::profiling::CallbackKind;
 impl World<'_> {
     /// Begins a pass (`SfiInit`).
     pub(super) fn begin_pass(&mut self, thread: usize) -> Vec<Step> {
+        let tells = self.runtime.generation.tells_of_calls_of_handling();
         let mut steps = match self.current(thread) {
             Some(dispatch) if dispatch.pass == Pass::First && dispatch.target.is_some() => {
                 let catches = dispatch.target.and_then(|target| target.clause_at(&dispatch.at));
                 let mut steps = Vec::new();
+                if tells {
+                    steps.push(Step::Callback(CallbackKind::ManagedToUnmanagedTransition));
+                }
                 if catches.is_some() {
                     dispatch.to_leave = None;
                     if dispatch.at.has_metadata {
@@ -33,6 +37,10 @@ impl World<'_> {
             _ => {
                 let mut steps = self.raise(thread);
                 steps.retain(|step| !matches!(step, Step::Return(_)));
+                let thrown = |step: &Step| matches!(step, Step::Callback(CallbackKind::ExceptionThrown));
+                if let Some(at) = steps.iter().position(thrown).filter(|_| tells) {
+                    steps.insert(at, Step::Callback(CallbackKind::UnmanagedToManagedTransition));
+                }
                 let is_notified = self.current(thread).map(|dispatch| dispatch.clone());
                 if is_notified.is_some_and(|dispatch| self.notifies(&dispatch)) {
                     return steps

@@ -108,6 +108,7 @@ pub(super) const ANSWERS: Answers = Answers {
     has_software_exception_frames: assumed(false, "came after .NET 9"),
     hides_exception_handling: assumed(false, "managed exception handling came with .NET 9"),
     exception_helper: assumed(ExceptionHelper::NONE, "managed exception handling came with .NET 9"),
+    tells_of_calls_of_handling: assumed(false, "native code dispatches exceptions"),
     unwind_enter_mode: assumed(
         CallbackMode::Preemptive,
         "as CoreCLR 3.1 on Windows; not looked up in Shared Source CLI",

@@ -56,6 +56,7 @@ pub(super) const ANSWERS: Answers = Answers {
     has_software_exception_frames: assumed(false, AS_3_1),
     hides_exception_handling: assumed(false, AS_3_1),
     exception_helper: assumed(ExceptionHelper::NONE, AS_3_1),
+    tells_of_calls_of_handling: assumed(false, "native code dispatches exceptions"),
     unwind_enter_mode: assumed(CallbackMode::Preemptive, AS_3_1),
     unwind_leave_mode: assumed(CallbackMode::Cooperative, AS_3_1),
     frees_by_qcalls: assumed(false, AS_3_1),

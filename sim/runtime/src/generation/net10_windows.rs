@@ -102,6 +102,7 @@ pub(super) const ANSWERS: Answers = Answers {
     has_software_exception_frames: observed(true),
     hides_exception_handling: observed(true),
     exception_helper: observed(ExceptionHelper::low_bits(2)),
+    tells_of_calls_of_handling: assumed(false, "as .NET 10 on Unix, where it was observed"),
     unwind_enter_mode: observed(CallbackMode::Cooperative),
     unwind_leave_mode: observed(CallbackMode::Cooperative),
     frees_by_qcalls: observed(true),

@@ -70,6 +70,7 @@ pub(super) const ANSWERS: Answers = Answers {
     has_software_exception_frames: observed(true),
     hides_exception_handling: observed(true),
     exception_helper: observed(ExceptionHelper::low_bits(1)),
+    tells_of_calls_of_handling: observed(true),
     unwind_enter_mode: observed(CallbackMode::Cooperative),
     unwind_leave_mode: observed(CallbackMode::Cooperative),
     frees_by_qcalls: observed(true),

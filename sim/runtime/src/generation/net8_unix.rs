@@ -61,6 +61,7 @@ pub(super) const ANSWERS: Answers = Answers {
     has_software_exception_frames: observed(false),
     hides_exception_handling: observed(false),
     exception_helper: observed(ExceptionHelper::NONE),
+    tells_of_calls_of_handling: observed(false),
     unwind_enter_mode: observed(CallbackMode::Preemptive),
     unwind_leave_mode: observed(CallbackMode::Cooperative),
     frees_by_qcalls: observed(false),

@@ -94,6 +94,7 @@ pub(super) const ANSWERS: Answers = Answers {
     has_software_exception_frames: observed(false),
     hides_exception_handling: observed(true),
     exception_helper: observed(ExceptionHelper::low_bits_and_of_handlers(2, 6)),
+    tells_of_calls_of_handling: observed(false),
     unwind_enter_mode: observed(CallbackMode::Preemptive),
     unwind_leave_mode: observed(CallbackMode::Preemptive),
     frees_by_qcalls: observed(true),

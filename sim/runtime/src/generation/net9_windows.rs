@@ -64,6 +64,7 @@ pub(super) const ANSWERS: Answers = Answers {
     has_software_exception_frames: observed(false),
     hides_exception_handling: assumed(true, NEIGHBORS),
     exception_helper: observed(ExceptionHelper::low_bits_and_of_handlers(2, 6)),
+    tells_of_calls_of_handling: assumed(false, "as .NET 9 on Unix, where it was observed"),
     unwind_enter_mode: assumed(CallbackMode::Preemptive, AS_UNIX),
     unwind_leave_mode: assumed(CallbackMode::Preemptive, AS_UNIX),
     frees_by_qcalls: assumed(true, NEIGHBORS),

@@ -193,6 +193,10 @@ questions! {
     /// such a call enters has no marker (C-085, C-087, C-163).
     exception_helper: ExceptionHelper,
 
+    /// Returns true if the first pass of an exception is a reverse call into managed code of which the profiler is notified as of
+    /// others: a transition before ExceptionThrown, and one before ExceptionSearchCatcherFound (contract §6).
+    tells_of_calls_of_handling: bool,
+
     /// Returns the mode of ExceptionUnwindFunctionEnter (C-164, contract §6). Exceptions to it are
     /// handled where the callback is made.
     unwind_enter_mode: CallbackMode,

@@ -6,6 +6,7 @@
 //! back on its own thread; `Environment.FailFast` and an exhausted stack do not.
 
 use super::services::Step;
+use super::thread::Executed;
 use super::{ProcessEnd, StepEvent, World, WorldError};
 use crate::stubs::{Shared, method_id, method_of};
 use clr_codegen::Service;
@@ -169,6 +170,9 @@ impl World<'_> {
             Step::AwaitProgram(awaited) if self.awaits(thread, awaited) => {
                 return Ok(self.wait(thread, step));
             }
+            Step::AwaitProgram(Awaited::Start) if !self.made.arranged.started.contains(&thread) => {
+                return Ok(self.end_quietly(thread));
+            }
             Step::RaiseProcessExit => {
                 let arranged = &mut self.made.arranged;
                 arranged.changes += 1;
@@ -176,7 +180,7 @@ impl World<'_> {
             }
             Step::TakeFinalizer => {
                 let Some(method) = self.made.arranged.finalizing.pop_front() else {
-                    return Ok(StepEvent::Stepped);
+                    return Ok(self.end_quietly(thread));
                 };
                 self.made.arranged.changes += 1;
                 self.made.arranged.is_finalizing = true;
@@ -215,13 +219,33 @@ impl World<'_> {
     pub(super) fn awaits(&self, thread: usize, awaited: Awaited) -> bool {
         let arranged = &self.made.arranged;
         match awaited {
-            Awaited::Start => !arranged.started.contains(&thread),
+            Awaited::Start => !arranged.started.contains(&thread) && self.has_others(thread),
             Awaited::End(other) => self.threads.get(other).is_some_and(|other| !other.ended),
-            Awaited::Finalizable => arranged.finalizing.is_empty(),
+            Awaited::Finalizable => arranged.finalizing.is_empty() && self.has_others(thread),
             Awaited::Finalizers => {
                 self.has_finalizer() && (arranged.is_finalizing || !arranged.finalizing.is_empty())
             }
         }
+    }
+
+    /// Returns true if the program has threads that have begun and not ended, besides a thread.
+    fn has_others(&self, thread: usize) -> bool {
+        let has_begun = |index: &usize, other: &Executed| {
+            !other.by_program || self.made.arranged.started.contains(index)
+        };
+        let mut others = self.threads.iter().enumerate().filter(|(index, other)| {
+            *index != thread && !other.serves_gc && !other.is_finalizer && has_begun(index, other)
+        });
+        others.any(|(_, other)| !other.ended)
+    }
+
+    /// Ends a thread that waits for others of which there are none.
+    fn end_quietly(&mut self, thread: usize) -> StepEvent {
+        if let Some(executed) = self.threads.get_mut(thread) {
+            executed.pending.clear();
+            executed.ended = true;
+        }
+        StepEvent::Ended
     }
 
     /// Names the method that the class library calls on a thread (VA).

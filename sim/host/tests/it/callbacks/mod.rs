@@ -103,12 +103,13 @@ fn an_exception_that_is_thrown_again_has_the_same_object() {
         let raised = raised(texts::AGAIN, generation, EXCEPTIONS);
         let thrown: Vec<_> = named(&raised, "ExceptionThrown").map(|words| words[0]).collect();
         // The first object is of `new`, which is not reported.
-        let (thrown_twice, by_constructor, fault) = (object(2), object(3), object(4));
-        let expected = [thrown_twice, thrown_twice, by_constructor, by_constructor, fault];
+        let (thrown_twice, by_constructor, wrapped, fault) =
+            (object(2), object(3), object(4), object(5));
+        let expected = [thrown_twice, thrown_twice, by_constructor, wrapped, fault];
         assert_eq!(thrown, expected, "{generation}");
         let caught: Vec<_> =
             named(&raised, "ExceptionCatcherEnter").map(|words| words[1]).collect();
-        let expected = [thrown_twice, thrown_twice, by_constructor, fault];
+        let expected = [thrown_twice, thrown_twice, wrapped, fault];
         assert_eq!(caught, expected, "{generation}");
     }
 }
@@ -204,16 +205,20 @@ fn a_gc_reports_all_objects_and_the_handles() {
         assert_eq!(words("HandleCreated"), [[handle, object(2)]]);
         assert_eq!(words("HandleDestroyed"), [[HANDLE], [handle]]);
         let heaps = if generation.family().is_core_since(5) { 5 } else { 4 };
-        let all = [vec![1; heaps], vec![1]].concat();
+        // A GC that moves objects does not count as induced everywhere.
+        let induced = u64::from(generation.compacts_as_induced());
+        let all = [vec![1; heaps], vec![induced]].concat();
         let youngest = [vec![1], vec![0; heaps]].concat();
         assert_eq!(words("GarbageCollectionStarted"), [all.clone(), youngest, all], "{generation}");
         let (two, three) = (2 * OBJECT_SIZE, 3 * OBJECT_SIZE);
         let moved = [[OBJECT, OBJECT, two], [OBJECT, OBJECT, three]];
         assert_eq!(words("MovedReferences"), moved);
-        assert_eq!(words("SurvivingReferences"), [[OBJECT, two]]);
+        assert_eq!(words("SurvivingReferences"), [[OBJECT, two], [OBJECT, two], [OBJECT, three]]);
+        assert_eq!(words("ObjectsAllocatedByClass"), [[2], [1]], "{generation}");
+        assert_eq!(words("ObjectReferences").len(), 2 + 2 + 3);
         let has_4 = generation.profiler_info() > 2;
         assert_eq!(words("MovedReferences2"), if has_4 { moved.to_vec() } else { Vec::new() });
-        assert_eq!(words("SurvivingReferences2").len(), usize::from(has_4));
+        assert_eq!(words("SurvivingReferences2").len(), 3 * usize::from(has_4));
         // COR_PRF_GC_ROOT_HANDLE, no flags. In the third GC there is no handle.
         assert_eq!(words("RootReferences2"), [[object(2), 3, 0, handle]; 2]);
         assert_eq!(words("RootReferences"), [[object(2)]; 2]);

@@ -147,6 +147,26 @@ impl ICorProfilerCallbackMethods for Profiler {
         note("Initialize", Vec::new(), None)
     }
 
+    unsafe fn ObjectReferences(
+        &self,
+        object: ObjectId,
+        _: ClassId,
+        references: u32,
+        _: *const ObjectId,
+    ) -> HResult {
+        note("ObjectReferences", vec![object.0, references.into()], None)
+    }
+
+    unsafe fn ObjectsAllocatedByClass(
+        &self,
+        len: u32,
+        _: *const ClassId,
+        objects: *const u32,
+    ) -> HResult {
+        // SAFETY: the runtime's array.
+        note("ObjectsAllocatedByClass", unsafe { values(objects, len) }, None)
+    }
+
     unsafe fn MovedReferences(
         &self,
         len: u32,
@@ -235,6 +255,10 @@ impl ICorProfilerCallback2Methods for Profiler {
         let mut words = unsafe { values(collected, u32::try_from(len).unwrap()) };
         words.push(reason.word());
         note("GarbageCollectionStarted", words, None)
+    }
+
+    unsafe fn FinalizeableObjectQueued(&self, flags: u32, object: ObjectId) -> HResult {
+        note("FinalizeableObjectQueued", vec![flags.into(), object.0], None)
     }
 
     unsafe fn SurvivingReferences(

@@ -91,10 +91,10 @@ function "App.Main" kind="jit" {
         new
         new
         create-handle
-        collect
+        collect-compacting
         new-with-gc
         destroy-handle
-        collect
+        collect-compacting
         name-thread
     }
 }
@@ -104,6 +104,15 @@ stop "end"
 /// GCs and a handle before any object.
 pub(crate) const EMPTY_HEAP: &str = r#"
 function "App.Main" kind="jit" { body { collect; create-handle; collect } }
+stop "end"
+"#;
+
+/// The object of a finalizer is queued.
+pub(crate) const FINALIZER: &str = r#"
+function "App.Main" kind="jit" { body { new-finalizable "App.Finalize"; collect; await-finalizers } }
+function "App.Finalize" kind="jit"
+thread "main" start="App.Main"
+thread "finalizer" finalizer=#true
 stop "end"
 "#;
 
@@ -130,5 +139,16 @@ thread "main" exits=#true
 stop "end"
 "#;
 
-pub(crate) const ALL: &[&str] =
-    &[CATCH, FILTERS, AGAIN, TRANSITIONS, CODE, HEAP, EMPTY_HEAP, SERVER_GC, UNNAMED, EXIT];
+pub(crate) const ALL: &[&str] = &[
+    CATCH,
+    FILTERS,
+    AGAIN,
+    TRANSITIONS,
+    CODE,
+    HEAP,
+    EMPTY_HEAP,
+    FINALIZER,
+    SERVER_GC,
+    UNNAMED,
+    EXIT,
+];
